@@ -1,0 +1,399 @@
+/*
+ * mortise: distributed locks.
+ *
+ * What a lock is here. A lock is a lease: a grant that ends by itself when its
+ * holder can no longer prove that it lives. Whether it is held is computed from
+ * a clock each time it is asked, not remembered. A program that stalls between
+ * asking and acting can still be overtaken, so every grant carries a fence, a
+ * number that only grows: give it to the resource, and let the resource refuse
+ * a number smaller than the largest it has seen.
+ *
+ * Threads. Every function may be called from any thread unless it says
+ * otherwise. A client runs one thread of its own, or none
+ * (MORTISE_FOREIGN_LOOP). Callbacks run on that thread, or inside
+ * mortise_process and the blocking calls where there is none. A callback must
+ * not block: the blocking calls answer MORTISE_EDEADLOCK there.
+ *
+ * Ownership. The caller owns clients and locks and closes or frees them once.
+ * A hold is a small value; copy it freely. A copy that has gone stale (released,
+ * lost and released, or its slot used again) is recognised and harmless for as
+ * long as its client is open.
+ *
+ * fork. After fork a child may call nothing but mortise_close, which then only
+ * frees memory; everything else answers MORTISE_EFORKED. The parent's locks
+ * stay the parent's.
+ *
+ * Times. Durations are milliseconds and say so in their names. Deadlines are
+ * absolute nanoseconds of mortise_now_ns, a clock that counts suspended time and
+ * that nobody can set.
+ *
+ * C99 and C++.
+ */
+#ifndef MORTISE_H
+#define MORTISE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define MORTISE_API __attribute__((visibility("default")))
+#else
+#define MORTISE_API
+#endif
+
+#define MORTISE_VERSION "0.1.0"
+
+/* Longest lock name and longest label, in bytes. */
+#define MORTISE_NAME_MAX 255
+#define MORTISE_LABEL_MAX 127
+
+/* ---------------------------------------------------------------- errors */
+
+/*
+ * What a program can do about an error; its text is for people.
+ *   BUSY     someone else holds or waits: try later
+ *   TIMEOUT  the deadline came first
+ *   RETRY    a passing fault: the same call may succeed
+ *   LOST     the hold, or the session that carried it, is gone
+ *   DENIED   not permitted
+ *   USAGE    the call itself is wrong: a fault in the program
+ *   CONFIG   the URI, an option or the environment is wrong
+ *   UNKNOWN  the outcome is not known: it may or may not have happened
+ *   INTERNAL no memory, or a fault in mortise
+ */
+typedef enum mortise_error_kind {
+    MORTISE_KIND_NONE = 0,
+    MORTISE_KIND_BUSY,
+    MORTISE_KIND_TIMEOUT,
+    MORTISE_KIND_RETRY,
+    MORTISE_KIND_LOST,
+    MORTISE_KIND_DENIED,
+    MORTISE_KIND_USAGE,
+    MORTISE_KIND_CONFIG,
+    MORTISE_KIND_UNKNOWN,
+    MORTISE_KIND_INTERNAL
+} mortise_error_kind;
+
+/* X(name, number, kind, text): the one table of errors. Numbers never change. */
+#define MORTISE_ERROR_MAP(X)                                                                       \
+    X(EBUSY, -1, BUSY, "held by someone else")                                                     \
+    X(ETIMEOUT, -2, TIMEOUT, "timed out before the lock was granted")                              \
+    X(ECANCELLED, -3, TIMEOUT, "cancelled")                                                        \
+    X(ECLOSED, -4, USAGE, "the client is closed")                                                  \
+    X(ELOST, -5, LOST, "the hold was lost")                                                        \
+    X(ENOTHELD, -6, USAGE, "not held: already released, or never acquired")                        \
+    X(ENOTOWNER, -7, USAGE, "held by another owner")                                               \
+    X(EDEADLOCK, -8, USAGE, "would wait for itself")                                               \
+    X(EFORKED, -9, USAGE, "the client belongs to the parent process")                              \
+    X(EINVALID, -10, USAGE, "invalid argument")                                                    \
+    X(ENAME, -11, USAGE, "invalid lock name")                                                      \
+    X(EURI, -12, CONFIG, "malformed store URI")                                                    \
+    X(ESCHEME, -13, CONFIG, "unknown store scheme")                                                \
+    X(EPERMISSION, -14, DENIED, "permission denied")                                               \
+    X(EUNSAFE, -15, CONFIG, "unsafe file or directory")                                            \
+    X(EUNREACHABLE, -16, RETRY, "the store cannot be reached")                                     \
+    X(ESTORE, -17, RETRY, "the store reported an error")                                           \
+    X(EUNKNOWN, -18, UNKNOWN, "the outcome is not known")                                          \
+    X(EMISMATCH, -19, USAGE, "the lock exists with another kind or capacity")                      \
+    X(ENOTSUPPORTED, -20, CONFIG, "not supported by this store")                                   \
+    X(ENOMEM, -21, INTERNAL, "out of memory")                                                      \
+    X(EINTERNAL, -22, INTERNAL, "internal error")                                                  \
+    X(EFULL, -23, RETRY, "the queue is full")
+
+enum {
+#define MORTISE_ERROR_CODE(name, number, kind, text) MORTISE_##name = (number),
+    MORTISE_ERROR_MAP(MORTISE_ERROR_CODE)
+#undef MORTISE_ERROR_CODE
+    MORTISE_OK = 0
+};
+
+/* Text of an error code, one line, static; never NULL. */
+MORTISE_API const char *mortise_error_text(int error);
+/* Name of an error code, as "ETIMEOUT", static; never NULL. */
+MORTISE_API const char *mortise_error_name(int error);
+/* What can be done about it; MORTISE_KIND_INTERNAL for a number not in the table. */
+MORTISE_API mortise_error_kind mortise_error_kind_of(int error);
+/*
+ * What went wrong in the last failed call on this thread, with the particulars
+ * (which name, which file, what the store said). Never a secret. Empty if there
+ * is nothing to add. Valid until this thread's next call.
+ */
+MORTISE_API const char *mortise_error_detail(void);
+
+/* ---------------------------------------------------------------- client */
+
+typedef struct mortise_client mortise_client;
+typedef struct mortise_lock mortise_lock;
+
+/* Nanoseconds of the clock that deadlines are measured on. */
+MORTISE_API int64_t mortise_now_ns(void);
+
+enum {
+    /* No thread: the caller runs the client through mortise_fd and
+       mortise_process; blocking calls run it while they wait. All calls on such
+       a client are made from one thread at a time. */
+    MORTISE_FOREIGN_LOOP = 1 << 0,
+    /* Local waiters are served strictly in the order they came. The default is
+       eventually fair: a running thread may retake a lock at once, but who has
+       waited 1 ms is handed it directly. */
+    MORTISE_STRICT = 1 << 1,
+    /* The program is short-lived, as a command is: leave the store cheap to
+       open for the next one. */
+    MORTISE_SHORT_LIVED = 1 << 2
+};
+
+typedef void (*mortise_log_callback)(void *argument, const char *message);
+
+/* Zero it, set size, then what is needed; a field of 0 or NULL is the default. */
+typedef struct mortise_client_options {
+    size_t size;    /* sizeof(mortise_client_options) */
+    uint32_t flags; /* MORTISE_FOREIGN_LOOP, ... */
+    /* While others wait, how long and how often threads of this client may hand
+       a lock on among themselves before its turn ends. 0: 2 ms and 16 times.
+       -1: never; every release gives the lock back to the store first. */
+    int32_t budget_ms;
+    int32_t budget_count;
+    /* How long the store may wait for its server at open, and mortise_close for
+       what is still to be released. 0: 5000. */
+    int32_t timeout_ms;
+    /* Text shown by mortise_list beside what this client holds, for people. Not
+       secret. NULL: none. At most MORTISE_LABEL_MAX bytes. */
+    const char *label;
+    mortise_log_callback log;
+    void *log_argument;
+} mortise_client_options;
+
+/*
+ * Opens a client on the store that `uri` names:
+ *   sqlite:///absolute/path, sqlite:relative/path   a file on this machine
+ *   memory:NAME                                      this process alone
+ * NULL or "": $MORTISE_URL, else the embedded file locks.db in
+ * $XDG_STATE_HOME/mortise (by default ~/.local/state/mortise, for root
+ * /var/lib/mortise), which is created.
+ * Query parameters: namespace=TEXT (default "mortise"; empty for none) is put
+ * before every name with a "/".
+ * 0 and *client; or EURI, ESCHEME, EUNSAFE, EPERMISSION, EUNREACHABLE,
+ * ENOTSUPPORTED, EINVALID, ENOMEM and *client untouched.
+ */
+MORTISE_API int mortise_open(const char *uri, const mortise_client_options *options,
+                             mortise_client **client);
+
+/*
+ * Releases what is held, frees all waiters with MORTISE_ECLOSED, waits (at most
+ * timeout_ms) until the store has acknowledged, stops the thread and frees
+ * everything, also the client's locks. No other call on the client may be running
+ * or follow, but for acquires already waiting, which this call ends. Not to be
+ * called from a callback (MORTISE_EDEADLOCK). NULL is allowed.
+ * 0; or EUNKNOWN: the time was up, and the store ends the session by itself;
+ * all is freed all the same.
+ */
+MORTISE_API int mortise_close(mortise_client *client);
+
+/* The store's address without secrets, "sqlite:/var/lib/mortise/locks.db"; owned by the client. */
+MORTISE_API const char *mortise_url(const mortise_client *client);
+
+/* What a store can and cannot promise. */
+typedef struct mortise_capabilities {
+    size_t size; /* set by the caller: sizeof(mortise_capabilities) */
+    int fair;    /* waiters of all processes are served in order */
+    int fence;   /* every grant carries a fence */
+    int notify;  /* waiters are told; they need not poll */
+    int across_hosts;
+    int survives_failover; /* no grant is lost when a server is replaced */
+    int durable_fence;     /* fences rise across a power cut */
+    int64_t lease_ms;      /* session lease; 0: the operating system tells of death */
+} mortise_capabilities;
+MORTISE_API int mortise_get_capabilities(const mortise_client *client,
+                                         mortise_capabilities *capabilities);
+
+/* Counters since open, for tests and metrics. */
+typedef struct mortise_stats {
+    size_t size;           /* set by the caller: sizeof(mortise_stats) */
+    uint64_t acquisitions; /* holds granted, nested ones not counted */
+    uint64_t nested;       /* acquisitions by the owner of a hold */
+    uint64_t handovers;    /* grants passed on inside the process */
+    uint64_t commands;     /* requests made of the store */
+    uint64_t losses;       /* holds lost */
+} mortise_stats;
+MORTISE_API int mortise_get_stats(mortise_client *client, mortise_stats *stats);
+
+/* ----------------------------------------------------------------- locks */
+
+/* owner of mortise_lock_options: each thread is an owner of its own. */
+#define MORTISE_OWNER_THREAD 0
+
+typedef struct mortise_lock_options {
+    size_t size; /* sizeof(mortise_lock_options) */
+    /* Who owns what is acquired through this handle: MORTISE_OWNER_THREAD, or a
+       number of the program's own that stands for a task, a connection, ... */
+    uint64_t owner;
+} mortise_lock_options;
+
+/*
+ * A reentrant mutex: one owner at a time, across threads, handles, clients,
+ * processes and machines. The owner may acquire it again, and must release as
+ * often. Makes no request; the store hears of the name at the first acquire.
+ * `name`: 1 to MORTISE_NAME_MAX bytes of UTF-8 without control characters; "/"
+ * makes a hierarchy for mortise_list.
+ * `options` may be NULL.
+ * 0 and *lock; or ENAME, EINVALID, EFORKED, ENOMEM.
+ */
+MORTISE_API int mortise_mutex_new(mortise_client *client, const char *name,
+                                  const mortise_lock_options *options, mortise_lock **lock);
+
+/*
+ * Frees a handle. What was acquired through it stays held until it is released.
+ * Nobody may be waiting on it. NULL is allowed.
+ */
+MORTISE_API void mortise_lock_free(mortise_lock *lock);
+
+MORTISE_API const char *mortise_lock_name(const mortise_lock *lock);
+
+/* ----------------------------------------------------------------- holds */
+
+/* A hold, by value. All bits zero: none. */
+typedef struct mortise_hold {
+    void *slot;
+    uint64_t generation;
+} mortise_hold;
+
+typedef enum mortise_state {
+    MORTISE_RELEASED = 0, /* given back, stale, or never held */
+    MORTISE_HELD,
+    MORTISE_SUSPENDED, /* still held, but the store is not answering */
+    MORTISE_LOST
+} mortise_state;
+
+/*
+ * Waits until the lock is held, for ever.
+ * 0 and *hold; a nested acquisition gives the same hold again, one count deeper.
+ * ECANCELLED (mortise_cancel_waiters), ECLOSED, EFORKED, EDEADLOCK (inside a
+ * callback), ELOST (nested in a hold that was lost: release it first),
+ * EMISMATCH, EFULL, ENOMEM, and what the store finds wrong for good: EUNSAFE,
+ * EPERMISSION, ESTORE. In all of these nothing is held and nothing stays
+ * queued.
+ * Source: the ticket queue of Lamport's bakery, as ZooKeeper's lock recipe
+ * lays it out; eventual fairness inside the process as in Go's sync.Mutex.
+ */
+MORTISE_API int mortise_acquire(mortise_lock *lock, mortise_hold *hold);
+/* The same without waiting: EBUSY if it cannot be had now; leaves nothing behind. */
+MORTISE_API int mortise_try_acquire(mortise_lock *lock, mortise_hold *hold);
+/* The same until timeout_ms from now, the whole call included: ETIMEOUT. 0: try. Negative: for ever. */
+MORTISE_API int mortise_acquire_for(mortise_lock *lock, int64_t timeout_ms, mortise_hold *hold);
+/* The same until deadline_ns of mortise_now_ns; INT64_MAX: for ever. */
+MORTISE_API int mortise_acquire_until(mortise_lock *lock, int64_t deadline_ns, mortise_hold *hold);
+
+/*
+ * Ends all acquires that wait on this handle now, from any thread: they answer
+ * ECANCELLED. 0, or EFORKED.
+ */
+MORTISE_API int mortise_cancel_waiters(mortise_lock *lock);
+
+/*
+ * Gives one count back; with the last, the lock. It is not waited for the
+ * store's answer: the release is retried until proven or the session is dead.
+ * 0; ELOST: the hold had been lost, and is now forgotten; ENOTHELD: stale;
+ * ENOTOWNER: another thread's, nothing changed; EFORKED.
+ */
+MORTISE_API int mortise_release(mortise_hold hold);
+
+/* Number that grows with every grant of this lock, nested ones not counted; 0: stale hold. */
+MORTISE_API uint64_t mortise_hold_fence(mortise_hold hold);
+/* Computed now, without a request. */
+MORTISE_API mortise_state mortise_hold_state(mortise_hold hold);
+/* 1 if HELD or SUSPENDED at this instant, else 0. */
+MORTISE_API int mortise_is_held(mortise_hold hold);
+/* How long it stays held if the store is never heard of again; INT64_MAX: for
+   ever; 0: not held. */
+MORTISE_API int64_t mortise_hold_remaining_ms(mortise_hold hold);
+/* Nesting depth; 0: stale. */
+MORTISE_API uint32_t mortise_hold_count(mortise_hold hold);
+/* The owner, a thread's number or the id given; 0: stale, or acquired by mortise_acquire_async. */
+MORTISE_API uint64_t mortise_hold_owner(mortise_hold hold);
+/* Name of the lock, static while its client is open; "" for a stale hold. */
+MORTISE_API const char *mortise_hold_name(mortise_hold hold);
+/*
+ * Asks the store. 0: held there now; ELOST, ENOTHELD; ETIMEOUT if it did not
+ * answer within timeout_ms, ECLOSED, EFORKED, EDEADLOCK inside a callback.
+ */
+MORTISE_API int mortise_verify(mortise_hold hold, int64_t timeout_ms);
+
+/*
+ * Tells of a hold's fate: called with SUSPENDED, HELD (resumed) and LOST as
+ * they happen, in this order; nothing follows LOST, nor a release. One callback
+ * a hold, the newest counts; NULL for none.
+ * 0; ELOST if it is lost already (no call follows); ENOTHELD.
+ */
+typedef void (*mortise_state_callback)(void *argument, mortise_hold hold, mortise_state state);
+MORTISE_API int mortise_on_lost(mortise_hold hold, mortise_state_callback callback,
+                                void *argument);
+/*
+ * A descriptor that becomes readable when the hold is lost, for poll; it stays
+ * mortise's and is closed at the release. Close-on-exec. Or ENOTHELD, ENOMEM.
+ */
+MORTISE_API int mortise_lost_fd(mortise_hold hold);
+
+/* --------------------------------------------------- asynchronous, foreign loop */
+
+typedef struct mortise_operation mortise_operation;
+/* error as mortise_acquire; hold valid if it is 0. */
+typedef void (*mortise_acquire_callback)(void *argument, int error, mortise_hold hold);
+
+/*
+ * Starts to acquire and returns; `callback` is called once, never from inside
+ * this call. The hold belongs to nobody in particular: whoever has it may
+ * release it, and it is not reentrant, unless the handle has an owner id.
+ * `operation` (may be NULL) is for mortise_cancel and is mortise's; it ends
+ * with the callback.
+ * 0; or ENOMEM, ECLOSED, EFORKED, EINVALID, and no callback follows.
+ */
+MORTISE_API int mortise_acquire_async(mortise_lock *lock, int64_t deadline_ns,
+                                      mortise_acquire_callback callback, void *argument,
+                                      mortise_operation **operation);
+/*
+ * Ends an operation whose callback has not run: it will, with ECANCELLED, or
+ * with the lock if that was first. Any thread, but not once the callback has
+ * begun.
+ */
+MORTISE_API void mortise_cancel(mortise_operation *operation);
+
+/* Of a client with MORTISE_FOREIGN_LOOP: poll the descriptor for reading, for at
+   most mortise_next_timeout_ms (-1: no limit), then call mortise_process, which
+   does not block. EINVALID for a client with a thread. */
+MORTISE_API int mortise_fd(const mortise_client *client);
+MORTISE_API int mortise_next_timeout_ms(mortise_client *client);
+MORTISE_API int mortise_process(mortise_client *client);
+
+/* --------------------------------------------------------------- operator */
+
+/* One ticket in a queue. Texts are valid during the callback. */
+typedef struct mortise_entry {
+    size_t size;
+    const char *name;      /* lock name, without the namespace */
+    const char *kind;      /* "mutex" */
+    const char *label;     /* what the client chose to tell, or "" */
+    uint64_t fence;        /* of this ticket; a holder's first grant */
+    uint32_t place;        /* 0: holds; 1: next; ... */
+    int64_t since_wall_ms; /* when it queued or was granted, milliseconds since 1970 */
+} mortise_entry;
+
+/* Return non-zero to stop. */
+typedef int (*mortise_entry_callback)(void *argument, const mortise_entry *entry);
+
+/*
+ * Holders and waiters of the lock `name` (NULL: of all locks), each queue in
+ * order. Shows what the store held at one instant during the call.
+ * 0; or ENAME, EUNREACHABLE, ESTORE, ECLOSED, EFORKED.
+ */
+MORTISE_API int mortise_list(mortise_client *client, const char *name,
+                             mortise_entry_callback callback, void *argument);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * Store URIs, taken apart: scheme:rest?key=value&key=value. What stands in `rest`
+ * is the store's own affair; escapes (%2F) are decoded in values only, the
+ * store decodes its path. Nothing here touches a file or a network.
+ */
+#ifndef MRT_BASE_URI_H
+#define MRT_BASE_URI_H
+
+#include <stddef.h>
+
+#define MRT_URI_MAX 4096
+#define MRT_URI_PARAMETERS_MAX 32
+
+struct mrt_uri {
+    char text[MRT_URI_MAX]; /* the parts point into it */
+    const char *scheme;
+    const char *rest;
+    size_t count;
+    struct {
+        const char *key;
+        const char *value;
+    } parameters[MRT_URI_PARAMETERS_MAX];
+};
+
+/* 0, or MORTISE_EURI with particulars that quote no more than the scheme. */
+int mrt_uri_parse(const char *text, struct mrt_uri *uri);
+/* A parameter's value, or NULL. */
+const char *mrt_uri_parameter(const struct mrt_uri *uri, const char *key);
+/* MORTISE_EURI naming the first parameter that is not among `known` (NULL-ended). */
+int mrt_uri_check_parameters(const struct mrt_uri *uri, const char *const *known);
+/* Decodes %XX in place; -1 for a malformed escape or an encoded NUL. */
+int mrt_uri_decode(char *text);
+
+#endif

@@ -1,0 +1,151 @@
+/*
+ * The engine: one client's sessions, tickets, waiters and holds as a step
+ * function. It is given calls, events and the time, and leaves effects in lists;
+ * it has no thread, socket, clock or random number of its own, and what ships is
+ * what the simulator drives.
+ *
+ * Effects, to be fetched after every call:
+ *   mrt_engine_next_command  what to submit to the store
+ *   mrt_engine_next_settled  waiters that are DONE or WOKEN
+ *   mrt_engine_next_told     holds whose state changed
+ *   mrt_engine_next_time     when to call mrt_engine_tick
+ *
+ * Threads: none. The caller serialises everything on one engine.
+ * Memory: waiters are the caller's; holds are slots of the engine that are used
+ * again but stay until mrt_engine_fini, so a stale mrt_hold pointer may
+ * always be looked at, and its generation tells that it is stale.
+ */
+#ifndef MRT_CORE_ENGINE_H
+#define MRT_CORE_ENGINE_H
+
+#include "base/heap.h"
+#include "base/id.h"
+#include "core/store.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mrt_engine;
+struct mrt_queue;  /* the local tier of one lock: queue.h */
+struct mrt_ticket; /* ticket.h */
+
+/* A recipe, as data: how a lock uses its queue. */
+struct mrt_recipe {
+    const char *kind;  /* stored with the tickets; kinds do not mix on one name */
+    uint64_t capacity; /* of the queue */
+    bool reentrant;    /* the owner of a hold may acquire again */
+};
+
+struct mrt_engine_config {
+    struct mrt_id seed; /* 128 bits of entropy; all identities derive from it */
+    bool strict;        /* local order is strict FIFO */
+    mrt_time fair_after; /* eventually fair: handed over directly after waiting so long */
+    mrt_time budget;     /* how long a turn lasts while others wait; 0: no hand-over at all */
+    uint32_t budget_count; /* and how many grants it has */
+    mrt_time margin_min; /* a lease ends earlier by this, or by 2 %, whichever is more */
+};
+
+enum mrt_waiter_state {
+    MRT_WAITER_WAITING,
+    MRT_WAITER_WOKEN, /* told to come and compete: mrt_engine_retry */
+    MRT_WAITER_DONE   /* error, hold */
+};
+
+/* An acquire under way. Zero it, fill the upper part, and keep it in place until DONE. */
+struct mrt_waiter {
+    uint64_t owner;    /* 0: nobody's, never nested */
+    uint64_t weight;
+    mrt_time deadline; /* MRT_TIME_NEVER: the caller keeps time, by mrt_engine_cancel */
+    bool try_only;
+    bool competes;     /* may be WOKEN; else it is handed the lock directly */
+
+    enum mrt_waiter_state state;
+    int error;
+    struct mrt_hold *hold;
+
+    struct mrt_queue *queue;
+    mrt_time since;
+    struct mrt_timer timer;
+    TAILQ_ENTRY(mrt_waiter) link;
+    TAILQ_ENTRY(mrt_waiter) settled_link;
+    bool settled, queued;
+};
+
+/* A hold's slot. */
+struct mrt_hold {
+    struct mrt_engine *engine; /* never changes */
+    uint64_t generation;       /* grows when the slot is given back */
+    struct mrt_queue *queue;   /* NULL: free */
+    struct mrt_ticket *ticket; /* NULL: lost */
+    uint64_t owner;
+    uint64_t fence;
+    uint32_t count;
+    mortise_state told; /* newest state put into the told list */
+    bool telling;
+    TAILQ_ENTRY(mrt_hold) link;      /* of the queue, or of the free slots */
+    TAILQ_ENTRY(mrt_hold) told_link;
+    /* The host's own; cleared when the slot is given out. */
+    mortise_state_callback callback;
+    void *argument;
+    int lost_fd; /* -1: none */
+};
+
+/* 0 or MORTISE_ENOMEM. */
+int mrt_engine_new(const struct mrt_engine_config *config, struct mrt_engine **engine);
+/* Frees everything, whatever its state. */
+void mrt_engine_free(struct mrt_engine *engine);
+
+/* The local tier of `name`, made at first use; give it back with mrt_queue_put.
+   0, MORTISE_ENOMEM, or MORTISE_EMISMATCH if it is in use with another recipe. */
+int mrt_engine_queue(struct mrt_engine *engine, const char *name, const struct mrt_recipe *recipe,
+                     struct mrt_queue **queue);
+void mrt_queue_put(struct mrt_queue *queue);
+const char *mrt_queue_name(const struct mrt_queue *queue);
+
+/* Begins an acquire; it may be DONE on return (then it is not in the settled list). */
+void mrt_engine_acquire(struct mrt_engine *engine, struct mrt_queue *queue,
+                        struct mrt_waiter *waiter, mrt_time now);
+/* A WOKEN waiter competes: DONE with the lock, or WAITING again at its place. */
+void mrt_engine_retry(struct mrt_engine *engine, struct mrt_waiter *waiter, mrt_time now);
+/* Ends an acquire with `error`; no effect on one that is DONE. It is DONE on return. */
+void mrt_engine_cancel(struct mrt_engine *engine, struct mrt_waiter *waiter, int error,
+                       mrt_time now);
+/* 0, MORTISE_ELOST, MORTISE_ENOTHELD, MORTISE_ENOTOWNER. `owner` 0: whoever has it. */
+int mrt_engine_release(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
+                       uint64_t owner, mrt_time now);
+/* Whether this is a hold that has not been released: then its fields may be read. */
+bool mrt_hold_live(const struct mrt_hold *hold, uint64_t generation);
+/* State at this instant. */
+mortise_state mrt_hold_state(const struct mrt_hold *hold, mrt_time now);
+/* Until when it is held without another sign of the store; 0: lost. */
+mrt_time mrt_hold_valid_until(const struct mrt_hold *hold);
+/* Asks the store whether the hold is there; `waiter` is DONE with 0 or
+   MORTISE_ELOST. Cancel it as an acquire. */
+void mrt_engine_verify(struct mrt_engine *engine, struct mrt_hold *hold,
+                       struct mrt_waiter *waiter, mrt_time now);
+
+/* What a store says. */
+void mrt_engine_event(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now);
+/* Time passes: due timers act. */
+void mrt_engine_tick(struct mrt_engine *engine, mrt_time now);
+
+/* Ends all waiters with MORTISE_ECLOSED and all holds, gives the tickets back and
+   stops the session. mrt_engine_closed tells when the store has confirmed. */
+void mrt_engine_close(struct mrt_engine *engine, mrt_time now);
+bool mrt_engine_closed(const struct mrt_engine *engine);
+
+/* Effects; NULL when there is no more. `now` dates a proof of life, so fetch a command
+   only when it is about to be submitted. */
+struct mrt_command *mrt_engine_next_command(struct mrt_engine *engine, mrt_time now);
+/* A command that the store did not take: it is the next again. */
+void mrt_engine_unsubmit(struct mrt_engine *engine, struct mrt_command *command);
+struct mrt_waiter *mrt_engine_next_settled(struct mrt_engine *engine);
+struct mrt_hold *mrt_engine_next_told(struct mrt_engine *engine);
+mrt_time mrt_engine_next_time(const struct mrt_engine *engine);
+
+struct mrt_engine_counters {
+    uint64_t acquisitions, nested, handovers, commands, losses;
+};
+const struct mrt_engine_counters *mrt_engine_counters(const struct mrt_engine *engine);
+
+#endif

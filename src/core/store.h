@@ -1,0 +1,152 @@
+/*
+ * The store port: everything the engine asks of a store, and everything a store
+ * may tell it. No store knows a recipe; it keeps a session alive, keeps tickets
+ * in order, says what is ahead of a ticket, removes it, and wakes.
+ *
+ * Commands go down, each answered once by an event that carries its serial.
+ * Other events come by themselves, with serial 0.
+ *
+ *   START    open the session `session`            -> STARTED
+ *   STOP     end it and all its tickets            -> STOPPED
+ *   RENEW    prove that the session lives          -> RENEWED
+ *   APPEND   put a ticket at the end of its queue  -> VIEW; BLOCKED (try_only)
+ *   REFRESH  look again at a ticket                -> VIEW, GONE
+ *   REMOVE   take a ticket out                     -> REMOVED
+ *   any of them                                    -> FAILED, UNKNOWN
+ *   (unasked)                                      WAKE, GONE, SESSION_LOST
+ *
+ * The contract, each clause a test of the conformance suite:
+ *  (a) A VIEW counts every live ticket that will ever be ahead, or at least so
+ *      much weight of them that the ticket is not granted.
+ *  (b) A dead session's tickets vanish, and never before the session's own
+ *      lease has run out.
+ *  (c) The fences of a queue rise for ever: across emptying, restart and a
+ *      power cut. A ticket owns the numbers fence .. fence + fence_span - 1.
+ *  (d) A departure that makes a ticket grantable is told by WAKE, or shows in a
+ *      REFRESH after at most `recheck`. A WAKE may be spurious, doubled or late.
+ *  (e) Commands of one queue and one session take effect in the order submitted.
+ *  (f) REMOVE of what is not there succeeds, and never removes another's ticket.
+ *  (g) Commands of a session that has ended do nothing, and are answered.
+ *  (h) APPEND of a ticket that is already there is a REFRESH: an APPEND whose
+ *      outcome is unknown is simply sent again.
+ *  (i) An APPEND with try_only that would have to wait leaves nothing behind.
+ *  (j) FAILED means that nothing was done; if it may have been, it is UNKNOWN.
+ */
+#ifndef MRT_CORE_STORE_H
+#define MRT_CORE_STORE_H
+
+#include "base/id.h"
+#include "base/time.h"
+#include "mortise.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+enum mrt_command_type {
+    MRT_START,
+    MRT_STOP,
+    MRT_RENEW,
+    MRT_APPEND,
+    MRT_REFRESH,
+    MRT_REMOVE
+};
+
+/* A request. Texts stay valid until it is answered. */
+struct mrt_command {
+    TAILQ_ENTRY(mrt_command) link;
+    enum mrt_command_type type;
+    uint64_t serial; /* never 0; never the same twice in one engine */
+    struct mrt_id session;
+    struct mrt_id ticket;  /* APPEND, REFRESH, REMOVE */
+    uint64_t fence;        /* REFRESH, REMOVE: as the VIEW said, or 0 if none has come */
+    const char *queue;     /* APPEND, REFRESH, REMOVE: full name */
+    const char *kind;      /* APPEND: name of the recipe, for people and to be compared */
+    uint64_t capacity;     /* APPEND */
+    uint64_t weight;       /* APPEND */
+    bool try_only;         /* APPEND: only if it is granted at once */
+    bool queued;           /* in the engine's outbox */
+};
+
+enum mrt_event_type {
+    MRT_STARTED,
+    MRT_STOPPED,
+    MRT_RENEWED,
+    MRT_VIEW,
+    MRT_BLOCKED,
+    MRT_REMOVED,
+    MRT_GONE,
+    MRT_WAKE,
+    MRT_SESSION_LOST,
+    MRT_FAILED,
+    MRT_UNKNOWN
+};
+
+struct mrt_event {
+    enum mrt_event_type type;
+    uint64_t serial; /* of the command answered; 0: unasked */
+    struct mrt_id session;
+    struct mrt_id ticket;  /* VIEW, BLOCKED, REMOVED, GONE, WAKE (none: all of the session) */
+    uint64_t fence;        /* VIEW */
+    uint64_t fence_span;   /* VIEW, at least 1 */
+    uint64_t weight_ahead; /* VIEW */
+    bool others_behind;    /* VIEW: someone waits behind this ticket */
+    mrt_time recheck;      /* VIEW: look again after this long without a wake */
+    mrt_time lease;        /* STARTED: how long a proof of life lasts; 0: needs none */
+    int error;             /* FAILED, SESSION_LOST */
+    const char *detail;    /* FAILED, SESSION_LOST: particulars or NULL; valid during deliver */
+};
+
+/* Where a store delivers its events. */
+struct mrt_sink {
+    void (*deliver)(void *context, const struct mrt_event *event);
+    /* Asks for a call of process soon; from any thread. */
+    void (*notify)(void *context);
+    void *context;
+};
+
+struct mrt_uri;
+struct mrt_store;
+
+struct mrt_store_options {
+    const char *label;    /* of every ticket; "" for none */
+    bool short_lived;     /* MORTISE_SHORT_LIVED */
+    mrt_time timeout;     /* for opening */
+    mortise_log_callback log;
+    void *log_argument;
+};
+
+/*
+ * One kind of store. Calls on one store are never made at the same time, and
+ * never from inside deliver; deliver may be called inside submit and process
+ * only. A store that is not `any_thread` is called on the loop thread alone.
+ */
+struct mrt_store_ops {
+    const char *scheme;
+    bool any_thread;
+    mortise_capabilities capabilities;
+
+    /* Opens; connects or creates what is needed, but no session. 0 and *store, or a
+       code with its particulars. */
+    int (*open)(const struct mrt_uri *uri, const struct mrt_store_options *options,
+                struct mrt_sink sink, struct mrt_store **store);
+    /* Takes a command (it is copied) and true; or, if it could not be taken
+       by `patience`, does nothing and returns false. */
+    bool (*submit)(struct mrt_store *store, const struct mrt_command *command, mrt_time patience);
+    /* Descriptor to poll for reading; -1: none, process is asked for by notify. */
+    int (*fd)(struct mrt_store *store);
+    /* When process wants to be called at the latest. */
+    mrt_time (*next)(struct mrt_store *store);
+    void (*process)(struct mrt_store *store, mrt_time now);
+    /* mortise_list, with full names; NULL: all that begin with `prefix`. */
+    int (*list)(struct mrt_store *store, const char *name, const char *prefix,
+                mortise_entry_callback callback, void *argument);
+    /* Address without secrets; the store's. */
+    const char *(*address)(const struct mrt_store *store);
+    /* Frees everything; a session still open dies. */
+    void (*close)(struct mrt_store *store);
+    /* The same in a forked child: frees memory, touches nothing shared. */
+    void (*abandon)(struct mrt_store *store);
+};
+
+#endif
