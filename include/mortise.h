@@ -314,7 +314,7 @@ MORTISE_API int64_t mortise_hold_remaining_ms(mortise_hold hold);
 MORTISE_API uint32_t mortise_hold_count(mortise_hold hold);
 /* The owner, a thread's number or the id given; 0: stale, or acquired by mortise_acquire_async. */
 MORTISE_API uint64_t mortise_hold_owner(mortise_hold hold);
-/* Name of the lock, static while its client is open; "" for a stale hold. */
+/* Name of the lock, valid until the hold is released; "" for a stale hold. */
 MORTISE_API const char *mortise_hold_name(mortise_hold hold);
 /*
  * Asks the store. 0: held there now; ELOST, ENOTHELD; ETIMEOUT if it did not

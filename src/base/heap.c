@@ -60,7 +60,8 @@ static struct mrt_timer *meld_children(struct mrt_timer *first)
 void mrt_heap_set(struct mrt_heap *heap, struct mrt_timer *timer, mrt_time at)
 {
     mrt_heap_clear(heap, timer);
-    *timer = (struct mrt_timer){.at = at, .order = heap->order++, .armed = true};
+    *timer =
+        (struct mrt_timer){.at = at, .order = heap->order++, .kind = timer->kind, .armed = true};
     heap->root = meld(heap->root, timer);
 }
 

@@ -1,22 +1,43 @@
 /*
  * Seeded defects: faults that the tests plant to measure themselves. Each is one
  * switch at the place where the mistake would be made. In a build without
- * MRT_DEFECTS, which is every build that ships, a switch is the constant false.
+ * MRT_DEFECTS, which is every build that ships, a switch is the constant 0.
  */
 #ifndef MRT_CORE_DEFECT_H
 #define MRT_CORE_DEFECT_H
 
 #ifdef MRT_DEFECTS
 /* X(name, what is broken) */
-#define MRT_DEFECT_MAP(X)                                                                          \
-    X(NONE, "nothing")                                                                             \
-    X(GRANT_OFF_BY_ONE, "the grant rule lets one too many in")
+#define MRT_DEFECT_MAP(X)                                                            \
+    X(NONE, "nothing")                                                               \
+    X(GRANT_OFF_BY_ONE, "the grant rule lets one too many in")                       \
+    X(LEASE_FROM_ANSWER, "a lease is dated from the answer, not from the sending")   \
+    X(HELD_REMEMBERED, "held is remembered, not computed from the clock")            \
+    X(LOSS_NOT_TOLD, "a lost session's holds are not told")                          \
+    X(LOSS_KEEPS_TICKET, "a lost session's ticket goes on being granted")            \
+    X(CANCEL_LEAVES_TICKET, "a cancelled acquire leaves its ticket queued")          \
+    X(TRY_LEAVES_TICKET, "a failed try leaves its ticket queued")                    \
+    X(GHOST_APPEND, "an append of unknown outcome is repeated under a new identity") \
+    X(REMOVE_ONCE, "a removal of unknown outcome is not repeated")                   \
+    X(NO_RECHECK, "a waiting ticket is never looked at again without a wake")        \
+    X(STALE_ANSWER, "an answer is taken for that of any command of its ticket")      \
+    X(STALE_RELEASE, "a stale hold releases the newer one in its slot")              \
+    X(NESTED_RELEASE, "an inner release gives the lock back")                        \
+    X(FENCE_REPEATS, "the fence does not rise on a hand-over inside the process")    \
+    X(SPAN_OVERRUN, "a ticket hands out more fences than it owns")                   \
+    X(LOST_WAKE, "a woken waiter that finds the lock taken is never woken again")    \
+    X(LOCAL_KEPT, "the local lock stays taken when the store refuses the ticket")    \
+    X(BARGE_IN_STRICT, "a newcomer overtakes local waiters in strict mode")          \
+    X(STARVE, "a local waiter is never handed the lock directly")                    \
+    X(BUDGET_IGNORED, "a turn does not end while others wait")                       \
+    X(CLOSE_LEAVES_SESSION, "closing does not stop the session")                     \
+    X(GONE_IGNORED, "a holder whose ticket was removed is not told")
 
 enum mrt_defect {
 #define MRT_DEFECT_NAME(name, text) MRT_DEFECT_##name,
     MRT_DEFECT_MAP(MRT_DEFECT_NAME)
 #undef MRT_DEFECT_NAME
-    MRT_DEFECT_COUNT
+        MRT_DEFECT_COUNT
 };
 extern enum mrt_defect mrt_defect_on;
 #define MRT_DEFECT(name) (mrt_defect_on == MRT_DEFECT_##name)

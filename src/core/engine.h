@@ -37,12 +37,12 @@ struct mrt_recipe {
 };
 
 struct mrt_engine_config {
-    struct mrt_id seed; /* 128 bits of entropy; all identities derive from it */
-    bool strict;        /* local order is strict FIFO */
-    mrt_time fair_after; /* eventually fair: handed over directly after waiting so long */
-    mrt_time budget;     /* how long a turn lasts while others wait; 0: no hand-over at all */
+    struct mrt_id seed;    /* 128 bits of entropy; all identities derive from it */
+    bool strict;           /* local order is strict FIFO */
+    mrt_time fair_after;   /* eventually fair: handed over directly after waiting so long */
+    mrt_time budget;       /* how long a turn lasts while others wait; 0: no hand-over at all */
     uint32_t budget_count; /* and how many grants it has */
-    mrt_time margin_min; /* a lease ends earlier by this, or by 2 %, whichever is more */
+    mrt_time margin_min;   /* a lease ends earlier by this, or by 2 %, whichever is more */
 };
 
 enum mrt_waiter_state {
@@ -53,22 +53,25 @@ enum mrt_waiter_state {
 
 /* An acquire under way. Zero it, fill the upper part, and keep it in place until DONE. */
 struct mrt_waiter {
-    uint64_t owner;    /* 0: nobody's, never nested */
+    uint64_t owner; /* 0: nobody's, never nested */
     uint64_t weight;
     mrt_time deadline; /* MRT_TIME_NEVER: the caller keeps time, by mrt_engine_cancel */
     bool try_only;
-    bool competes;     /* may be WOKEN; else it is handed the lock directly */
+    bool competes; /* may be WOKEN; else it is handed the lock directly */
 
     enum mrt_waiter_state state;
     int error;
     struct mrt_hold *hold;
 
+    /* The engine's own. */
     struct mrt_queue *queue;
+    struct mrt_ticket *verifies; /* of mrt_engine_verify */
+    uint64_t after;              /* verify: only a look sent after this serial counts */
     mrt_time since;
     struct mrt_timer timer;
-    TAILQ_ENTRY(mrt_waiter) link;
+    TAILQ_ENTRY(mrt_waiter) link; /* of the queue, or of the ticket it verifies */
     TAILQ_ENTRY(mrt_waiter) settled_link;
-    bool settled, queued;
+    bool settled;
 };
 
 /* A hold's slot. */
@@ -82,7 +85,7 @@ struct mrt_hold {
     uint32_t count;
     mortise_state told; /* newest state put into the told list */
     bool telling;
-    TAILQ_ENTRY(mrt_hold) link;      /* of the queue, or of the free slots */
+    TAILQ_ENTRY(mrt_hold) link; /* of the queue, or of the free slots */
     TAILQ_ENTRY(mrt_hold) told_link;
     /* The host's own; cleared when the slot is given out. */
     mortise_state_callback callback;
@@ -121,8 +124,8 @@ mortise_state mrt_hold_state(const struct mrt_hold *hold, mrt_time now);
 mrt_time mrt_hold_valid_until(const struct mrt_hold *hold);
 /* Asks the store whether the hold is there; `waiter` is DONE with 0 or
    MORTISE_ELOST. Cancel it as an acquire. */
-void mrt_engine_verify(struct mrt_engine *engine, struct mrt_hold *hold,
-                       struct mrt_waiter *waiter, mrt_time now);
+void mrt_engine_verify(struct mrt_engine *engine, struct mrt_hold *hold, struct mrt_waiter *waiter,
+                       mrt_time now);
 
 /* What a store says. */
 void mrt_engine_event(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now);

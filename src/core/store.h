@@ -26,7 +26,8 @@
  *      REFRESH after at most `recheck`. A WAKE may be spurious, doubled or late.
  *  (e) Commands of one queue and one session take effect in the order submitted.
  *  (f) REMOVE of what is not there succeeds, and never removes another's ticket.
- *  (g) Commands of a session that has ended do nothing, and are answered.
+ *  (g) Commands of a session that has ended do nothing, and are answered. START of
+ *      a session that is there, and STOP of one that is not, succeed.
  *  (h) APPEND of a ticket that is already there is a REFRESH: an APPEND whose
  *      outcome is unknown is simply sent again.
  *  (i) An APPEND with try_only that would have to wait leaves nothing behind.
@@ -36,21 +37,14 @@
 #define MRT_CORE_STORE_H
 
 #include "base/id.h"
+#include "base/list.h"
 #include "base/time.h"
 #include "mortise.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
-enum mrt_command_type {
-    MRT_START,
-    MRT_STOP,
-    MRT_RENEW,
-    MRT_APPEND,
-    MRT_REFRESH,
-    MRT_REMOVE
-};
+enum mrt_command_type { MRT_START, MRT_STOP, MRT_RENEW, MRT_APPEND, MRT_REFRESH, MRT_REMOVE };
 
 /* A request. Texts stay valid until it is answered. */
 struct mrt_command {
@@ -58,14 +52,16 @@ struct mrt_command {
     enum mrt_command_type type;
     uint64_t serial; /* never 0; never the same twice in one engine */
     struct mrt_id session;
-    struct mrt_id ticket;  /* APPEND, REFRESH, REMOVE */
-    uint64_t fence;        /* REFRESH, REMOVE: as the VIEW said, or 0 if none has come */
-    const char *queue;     /* APPEND, REFRESH, REMOVE: full name */
-    const char *kind;      /* APPEND: name of the recipe, for people and to be compared */
-    uint64_t capacity;     /* APPEND */
-    uint64_t weight;       /* APPEND */
-    bool try_only;         /* APPEND: only if it is granted at once */
-    bool queued;           /* in the engine's outbox */
+    struct mrt_id ticket; /* APPEND, REFRESH, REMOVE */
+    uint64_t fence;       /* REFRESH, REMOVE: as the VIEW said, or 0 if none has come */
+    const char *queue;    /* APPEND, REFRESH, REMOVE: full name */
+    const char *kind;     /* APPEND: name of the recipe, for people and to be compared */
+    uint64_t capacity;    /* APPEND */
+    uint64_t weight;      /* APPEND */
+    bool try_only;        /* APPEND: only if it is granted at once */
+    /* The engine's own. */
+    bool queued;      /* in the outbox, not fetched yet */
+    bool outstanding; /* fetched, not answered yet */
 };
 
 enum mrt_event_type {
@@ -90,7 +86,7 @@ struct mrt_event {
     uint64_t fence;        /* VIEW */
     uint64_t fence_span;   /* VIEW, at least 1 */
     uint64_t weight_ahead; /* VIEW */
-    bool others_behind;    /* VIEW: someone waits behind this ticket */
+    bool others_behind;    /* VIEW: a ticket is queued behind this one */
     mrt_time recheck;      /* VIEW: look again after this long without a wake */
     mrt_time lease;        /* STARTED: how long a proof of life lasts; 0: needs none */
     int error;             /* FAILED, SESSION_LOST */
@@ -109,9 +105,9 @@ struct mrt_uri;
 struct mrt_store;
 
 struct mrt_store_options {
-    const char *label;    /* of every ticket; "" for none */
-    bool short_lived;     /* MORTISE_SHORT_LIVED */
-    mrt_time timeout;     /* for opening */
+    const char *label; /* of every ticket; "" for none */
+    bool short_lived;  /* MORTISE_SHORT_LIVED */
+    mrt_time timeout;  /* for opening */
     mortise_log_callback log;
     void *log_argument;
 };

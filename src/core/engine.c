@@ -1,0 +1,347 @@
+/*
+ * The engine's frame: commands out, events in, timers, and the life of the whole.
+ *
+ * A command is in the outbox until the host fetches it, and among the outstanding
+ * ones until an event with its serial answers it. An event whose serial
+ * is not among them answers nothing any more and is dropped: that is how
+ * answers of an earlier attempt are told from those of this one.
+ */
+#include "core/engine.h"
+
+#include "base/assert.h"
+#include "core/defect.h"
+#include "core/parts.h"
+
+#include <stdlib.h>
+
+#define PAUSE_MIN (10 * MRT_MILLISECOND)
+#define PAUSE_MAX MRT_SECOND
+
+int mrt_engine_new(const struct mrt_engine_config *config, struct mrt_engine **result)
+{
+    struct mrt_engine *engine = calloc(1, sizeof *engine);
+    if (!engine)
+        return MORTISE_ENOMEM;
+    engine->config = *config;
+    engine->session.timer.kind = MRT_TIMER_SESSION;
+    TAILQ_INIT(&engine->queues);
+    TAILQ_INIT(&engine->unused);
+    TAILQ_INIT(&engine->free_tickets);
+    TAILQ_INIT(&engine->loose_tickets);
+    TAILQ_INIT(&engine->free_holds);
+    TAILQ_INIT(&engine->outbox);
+    TAILQ_INIT(&engine->outstanding);
+    TAILQ_INIT(&engine->settled);
+    TAILQ_INIT(&engine->told);
+    *result = engine;
+    return MORTISE_OK;
+}
+
+static void free_queue_parts(struct mrt_engine *engine, struct mrt_queue *queue)
+{
+    struct mrt_hold *hold, *next;
+    free(queue->ticket);
+    TAILQ_FOREACH_SAFE(hold, &queue->holds, link, next)
+    free(hold);
+    HASH_DEL(engine->queues_by_name, queue);
+    free(queue);
+}
+
+void mrt_engine_free(struct mrt_engine *engine)
+{
+    if (!engine)
+        return;
+    struct mrt_queue *queue, *next_queue;
+    struct mrt_ticket *ticket, *next_ticket;
+    struct mrt_hold *hold, *next_hold;
+    HASH_CLEAR(hh, engine->tickets_by_id);
+    TAILQ_FOREACH_SAFE(queue, &engine->queues, link, next_queue)
+    free_queue_parts(engine, queue);
+    TAILQ_FOREACH_SAFE(queue, &engine->unused, link, next_queue)
+    free_queue_parts(engine, queue);
+    TAILQ_FOREACH_SAFE(ticket, &engine->free_tickets, link, next_ticket)
+    free(ticket);
+    TAILQ_FOREACH_SAFE(ticket, &engine->loose_tickets, link, next_ticket)
+    free(ticket);
+    TAILQ_FOREACH_SAFE(hold, &engine->free_holds, link, next_hold)
+    free(hold);
+    free(engine);
+}
+
+struct mrt_id mrt_engine_identity(struct mrt_engine *engine)
+{
+    struct mrt_id id = engine->config.seed;
+    id.low += ++engine->identities;
+    return id;
+}
+
+/* Steele, Lea and Flood's SplitMix64: spreads the pauses of many clients. */
+static uint64_t mix(uint64_t x)
+{
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+mrt_time mrt_engine_pause(struct mrt_engine *engine, uint32_t attempts)
+{
+    mrt_time pause = attempts < 7 ? PAUSE_MIN << attempts : PAUSE_MAX;
+    uint64_t spread = mix(engine->config.seed.low ^ engine->serial);
+    return pause / 2 + (mrt_time)(spread % (uint64_t)pause);
+}
+
+void mrt_engine_send(struct mrt_engine *engine, struct mrt_command *command,
+                     enum mrt_command_type type)
+{
+    MRT_ASSERT(!command->queued && !command->outstanding);
+    command->type = type;
+    command->serial = ++engine->serial;
+    if (type == MRT_START || type == MRT_STOP || type == MRT_RENEW)
+        command->session = engine->session.id;
+    command->queued = true;
+    TAILQ_INSERT_TAIL(&engine->outbox, command, link);
+}
+
+bool mrt_engine_unsend(struct mrt_engine *engine, struct mrt_command *command)
+{
+    if (!command->queued)
+        return false;
+    TAILQ_REMOVE(&engine->outbox, command, link);
+    command->queued = false;
+    return true;
+}
+
+static bool of_session(const struct mrt_command *command)
+{
+    return command->type == MRT_START || command->type == MRT_STOP || command->type == MRT_RENEW;
+}
+
+static struct mrt_ticket *ticket_of(struct mrt_command *command)
+{
+    return (struct mrt_ticket *)((char *)command - offsetof(struct mrt_ticket, command));
+}
+
+/* Queues that nobody refers to go here, where no call on them is under way. */
+static void reap(struct mrt_engine *engine)
+{
+    while (!TAILQ_EMPTY(&engine->unused))
+        mrt_queue_free(TAILQ_FIRST(&engine->unused));
+}
+
+struct mrt_command *mrt_engine_next_command(struct mrt_engine *engine, mrt_time now)
+{
+    reap(engine);
+    struct mrt_command *command = TAILQ_FIRST(&engine->outbox);
+    if (!command)
+        return NULL;
+    TAILQ_REMOVE(&engine->outbox, command, link);
+    command->queued = false;
+    command->outstanding = true;
+    TAILQ_INSERT_TAIL(&engine->outstanding, command, link);
+    engine->counters.commands++;
+    if (command->type == MRT_START || command->type == MRT_RENEW)
+        engine->session.sent = now;
+    return command;
+}
+
+void mrt_engine_unsubmit(struct mrt_engine *engine, struct mrt_command *command)
+{
+    MRT_ASSERT(command->outstanding);
+    TAILQ_REMOVE(&engine->outstanding, command, link);
+    command->outstanding = false;
+    command->queued = true;
+    engine->counters.commands--;
+    TAILQ_INSERT_HEAD(&engine->outbox, command, link);
+    if (!of_session(command))
+        mrt_ticket_unsubmitted(ticket_of(command));
+}
+
+void mrt_engine_settle(struct mrt_engine *engine, struct mrt_waiter *waiter)
+{
+    if (waiter->settled)
+        return;
+    waiter->settled = true;
+    TAILQ_INSERT_TAIL(&engine->settled, waiter, settled_link);
+}
+
+void mrt_waiter_end(struct mrt_waiter *waiter, int error)
+{
+    MRT_ASSERT(waiter->state != MRT_WAITER_DONE);
+    waiter->state = MRT_WAITER_DONE;
+    waiter->error = error;
+    mrt_heap_clear(&waiter->queue->engine->timers, &waiter->timer);
+    mrt_engine_settle(waiter->queue->engine, waiter);
+}
+
+struct mrt_waiter *mrt_engine_next_settled(struct mrt_engine *engine)
+{
+    struct mrt_waiter *waiter = TAILQ_FIRST(&engine->settled);
+    if (waiter) {
+        TAILQ_REMOVE(&engine->settled, waiter, settled_link);
+        waiter->settled = false;
+    }
+    return waiter;
+}
+
+struct mrt_hold *mrt_engine_next_told(struct mrt_engine *engine)
+{
+    struct mrt_hold *hold = TAILQ_FIRST(&engine->told);
+    if (hold) {
+        TAILQ_REMOVE(&engine->told, hold, told_link);
+        hold->telling = false;
+    }
+    return hold;
+}
+
+mrt_time mrt_engine_next_time(const struct mrt_engine *engine)
+{
+    return mrt_heap_next(&engine->timers);
+}
+
+const struct mrt_engine_counters *mrt_engine_counters(const struct mrt_engine *engine)
+{
+    return &engine->counters;
+}
+
+/* ------------------------------------------------------------------ events */
+
+static struct mrt_command *answered(struct mrt_engine *engine, const struct mrt_event *event)
+{
+    struct mrt_command *command;
+    TAILQ_FOREACH (command, &engine->outstanding, link)
+        if (command->serial == event->serial ||
+            (MRT_DEFECT(STALE_ANSWER) && !mrt_id_none(event->ticket) &&
+             mrt_id_equal(command->ticket, event->ticket)))
+            break;
+    if (command) {
+        TAILQ_REMOVE(&engine->outstanding, command, link);
+        command->outstanding = false;
+    }
+    return command;
+}
+
+static struct mrt_ticket *find_ticket(struct mrt_engine *engine, struct mrt_id id)
+{
+    struct mrt_ticket *ticket;
+    HASH_FIND(hh, engine->tickets_by_id, &id, sizeof id, ticket);
+    return ticket;
+}
+
+static void woken(struct mrt_engine *engine, const struct mrt_event *event)
+{
+    if (!mrt_id_none(event->ticket)) {
+        struct mrt_ticket *ticket = find_ticket(engine, event->ticket);
+        if (ticket)
+            mrt_ticket_look(ticket);
+        return;
+    }
+    struct mrt_queue *queue;
+    TAILQ_FOREACH (queue, &engine->queues, link)
+        if (queue->ticket)
+            mrt_ticket_look(queue->ticket);
+}
+
+static void unasked(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now)
+{
+    if (!mrt_id_equal(event->session, engine->session.id))
+        return;
+    if (event->type == MRT_SESSION_LOST)
+        mrt_session_lose(engine, now);
+    else
+        woken(engine, event); /* whatever it says: only a look tells how it is now */
+}
+
+void mrt_engine_event(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now)
+{
+    mrt_session_check(engine, now);
+    if (event->serial == 0) {
+        unasked(engine, event, now);
+        return;
+    }
+    struct mrt_command *command = answered(engine, event);
+    if (!command)
+        return;
+    if (of_session(command))
+        mrt_session_answer(engine, command, event, now);
+    else
+        mrt_ticket_answer(ticket_of(command), event, now);
+}
+
+/* ------------------------------------------------------------------- time */
+
+#define OWNER_OF(timer_, type) ((struct type *)((char *)(timer_)-offsetof(struct type, timer)))
+
+void mrt_engine_tick(struct mrt_engine *engine, mrt_time now)
+{
+    struct mrt_timer *timer;
+    while ((timer = mrt_heap_pop(&engine->timers, now))) {
+        switch (timer->kind) {
+        case MRT_TIMER_WAITER:
+            mrt_engine_cancel(engine, OWNER_OF(timer, mrt_waiter), MORTISE_ETIMEOUT, now);
+            break;
+        case MRT_TIMER_TICKET:
+            mrt_ticket_timer(OWNER_OF(timer, mrt_ticket));
+            break;
+        default:
+            mrt_session_timer(engine, now);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ verify */
+
+void mrt_engine_verify(struct mrt_engine *engine, struct mrt_hold *hold, struct mrt_waiter *waiter,
+                       mrt_time now)
+{
+    mrt_session_check(engine, now);
+    waiter->state = MRT_WAITER_WAITING;
+    waiter->error = MORTISE_OK;
+    waiter->hold = NULL;
+    waiter->queue = hold->queue;
+    waiter->after = engine->serial;
+    if (!hold->ticket) {
+        waiter->state = MRT_WAITER_DONE;
+        waiter->error = MORTISE_ELOST;
+        return;
+    }
+    waiter->verifies = hold->ticket;
+    TAILQ_INSERT_TAIL(&hold->ticket->verifiers, waiter, link);
+    waiter->timer.kind = MRT_TIMER_WAITER;
+    if (waiter->deadline != MRT_TIME_NEVER)
+        mrt_heap_set(&engine->timers, &waiter->timer, waiter->deadline);
+    mrt_ticket_look(hold->ticket);
+}
+
+/* ------------------------------------------------------------------- close */
+
+static void end_holds(struct mrt_queue *queue)
+{
+    struct mrt_hold *hold;
+    if (queue->active) {
+        queue->active->ticket->hold = NULL;
+        queue->active = NULL;
+    }
+    while ((hold = TAILQ_FIRST(&queue->holds)))
+        mrt_hold_put(hold);
+}
+
+void mrt_engine_close(struct mrt_engine *engine, mrt_time now)
+{
+    if (engine->closing)
+        return;
+    mrt_session_check(engine, now);
+    engine->closing = true;
+    struct mrt_queue *queue, *next;
+    TAILQ_FOREACH_SAFE(queue, &engine->queues, link, next)
+    {
+        mrt_queue_fail_all(queue, MORTISE_ECLOSED);
+        end_holds(queue);
+    }
+    mrt_session_close(engine);
+}
+
+bool mrt_engine_closed(const struct mrt_engine *engine)
+{
+    return engine->closing && engine->session.state == MRT_SESSION_NONE;
+}

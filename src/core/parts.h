@@ -1,0 +1,168 @@
+/*
+ * The parts of an engine, shared by the files of core and by nobody else:
+ *   session.c  is the session alive, and until when
+ *   ticket.c   one place in one queue of the store: a state machine
+ *   queue.c    the local tier: who of this process gets the lock next
+ *   hold.c     slots of holds, their states and what is told of them
+ *   engine.c   commands out, events in, timers, the life of the whole
+ */
+#ifndef MRT_CORE_PARTS_H
+#define MRT_CORE_PARTS_H
+
+#include "core/engine.h"
+
+/* Memory that runs out makes an insertion fail, not the process. */
+#define HASH_NONFATAL_OOM 1
+#define uthash_nonfatal_oom(element) ((void)(element))
+#include <uthash.h>
+
+TAILQ_HEAD(mrt_command_list, mrt_command);
+TAILQ_HEAD(mrt_waiter_list, mrt_waiter);
+TAILQ_HEAD(mrt_ticket_list, mrt_ticket);
+TAILQ_HEAD(mrt_hold_list, mrt_hold);
+TAILQ_HEAD(mrt_queue_list, mrt_queue);
+
+/* What a timer is embedded in. */
+enum mrt_timer_kind { MRT_TIMER_WAITER, MRT_TIMER_TICKET, MRT_TIMER_SESSION };
+
+enum mrt_session_state {
+    MRT_SESSION_NONE,
+    MRT_SESSION_STARTING,
+    MRT_SESSION_LIVE,
+    MRT_SESSION_STOPPING
+};
+
+struct mrt_session {
+    enum mrt_session_state state;
+    struct mrt_id id;
+    mrt_time lease;       /* 0: needs no proof of life */
+    mrt_time proof;       /* when the newest acknowledged proof was sent */
+    mrt_time sent;        /* when the newest START or RENEW was sent */
+    mrt_time valid_until; /* MRT_TIME_NEVER without a lease; 0: not live */
+    bool suspended;
+    uint32_t attempts;          /* failures in a row, for the pause before the next */
+    struct mrt_command command; /* START, STOP */
+    struct mrt_command renew;
+    struct mrt_timer timer;
+};
+
+enum mrt_ticket_state {
+    MRT_TICKET_FREE,
+    MRT_TICKET_NEW,     /* APPEND is not answered */
+    MRT_TICKET_WAITING, /* queued, tickets ahead */
+    MRT_TICKET_GRANTED,
+    MRT_TICKET_LEAVING, /* being removed */
+    MRT_TICKET_ORPHAN   /* its session is gone; an answer is still to come */
+};
+
+struct mrt_ticket {
+    enum mrt_ticket_state state;
+    struct mrt_id id;
+    struct mrt_queue *queue;
+    struct mrt_hold *hold; /* GRANTED: who has it; NULL: nobody for the moment */
+    uint64_t fence, fence_span;
+    uint64_t used; /* fences handed out */
+    bool try_only;
+    bool others_behind;
+    bool maybe;      /* an APPEND of unknown outcome: it may be in the store */
+    bool look_again; /* REFRESH once the outstanding command is answered */
+    bool asking;     /* a REFRESH sent to learn whether others wait */
+    uint32_t attempts;
+    mrt_time recheck;
+    struct mrt_timer timer; /* recheck, or the pause before a command is repeated */
+    struct mrt_command command;
+    struct mrt_waiter_list verifiers;
+    TAILQ_ENTRY(mrt_ticket) link; /* of the free tickets, or of those not in a queue */
+    UT_hash_handle hh;            /* by id */
+};
+
+struct mrt_queue {
+    struct mrt_engine *engine;
+    const struct mrt_recipe *recipe;
+    uint32_t references; /* handles, waiters, holds and tickets */
+    struct mrt_waiter_list waiters;
+    struct mrt_hold_list holds; /* also the lost ones, until they are released */
+    struct mrt_hold *active;    /* who has the ticket */
+    struct mrt_ticket *ticket;
+    mrt_time turn_began;
+    uint64_t turn_count;
+    TAILQ_ENTRY(mrt_queue) link; /* of the queues, or of the unused ones */
+    UT_hash_handle hh;           /* by name */
+    char name[];
+};
+
+struct mrt_engine {
+    struct mrt_engine_config config;
+    uint64_t identities, serial;
+    struct mrt_heap timers;
+    struct mrt_session session;
+    struct mrt_queue *queues_by_name;
+    struct mrt_queue_list queues;
+    struct mrt_queue_list unused; /* without references; freed when no call is under way */
+    struct mrt_ticket *tickets_by_id;
+    struct mrt_ticket_list free_tickets;
+    struct mrt_ticket_list loose_tickets; /* LEAVING and ORPHAN */
+    struct mrt_hold_list free_holds;
+    struct mrt_command_list outbox, outstanding;
+    struct mrt_waiter_list settled;
+    struct mrt_hold_list told;
+    bool closing;
+    struct mrt_engine_counters counters;
+};
+
+/* engine.c */
+struct mrt_id mrt_engine_identity(struct mrt_engine *engine);
+void mrt_engine_send(struct mrt_engine *engine, struct mrt_command *command,
+                     enum mrt_command_type type);
+/* Takes a command back that has not been fetched; false if it is not in the outbox. */
+bool mrt_engine_unsend(struct mrt_engine *engine, struct mrt_command *command);
+/* Pause before the next attempt: 10 ms doubled up to 1 s, spread by a half. */
+mrt_time mrt_engine_pause(struct mrt_engine *engine, uint32_t attempts);
+/* Puts a waiter into the settled list. */
+void mrt_engine_settle(struct mrt_engine *engine, struct mrt_waiter *waiter);
+/* Ends a waiter that has been taken out of its list. */
+void mrt_waiter_end(struct mrt_waiter *waiter, int error);
+
+/* session.c */
+void mrt_session_need(struct mrt_engine *engine);
+void mrt_session_answer(struct mrt_engine *engine, struct mrt_command *command,
+                        const struct mrt_event *event, mrt_time now);
+/* Loses the session if its lease has run out at `now`. */
+void mrt_session_check(struct mrt_engine *engine, mrt_time now);
+void mrt_session_lose(struct mrt_engine *engine, mrt_time now);
+void mrt_session_timer(struct mrt_engine *engine, mrt_time now);
+void mrt_session_close(struct mrt_engine *engine);
+
+/* ticket.c */
+struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, bool try_only);
+void mrt_ticket_look(struct mrt_ticket *ticket);
+void mrt_ticket_remove(struct mrt_ticket *ticket);
+/* Its session is gone, and it with it. */
+void mrt_ticket_drop(struct mrt_ticket *ticket);
+void mrt_ticket_answer(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now);
+void mrt_ticket_timer(struct mrt_ticket *ticket);
+void mrt_ticket_unsubmitted(struct mrt_ticket *ticket);
+void mrt_ticket_end_verifiers(struct mrt_ticket *ticket, int error);
+
+/* queue.c */
+void mrt_queue_reference(struct mrt_queue *queue);
+void mrt_queue_free(struct mrt_queue *queue);
+void mrt_queue_serve(struct mrt_queue *queue, mrt_time now);
+void mrt_queue_granted(struct mrt_queue *queue, mrt_time now);
+/* Its ticket is no more; whoever held by it has lost. */
+void mrt_queue_ticket_gone(struct mrt_queue *queue);
+void mrt_queue_blocked(struct mrt_queue *queue);
+/* Fails the waiter at the head, for whom the ticket was asked. */
+void mrt_queue_refused(struct mrt_queue *queue, int error);
+void mrt_queue_fail_all(struct mrt_queue *queue, int error);
+void mrt_queue_unlink_waiter(struct mrt_waiter *waiter);
+
+/* hold.c */
+struct mrt_hold *mrt_hold_take(struct mrt_engine *engine);
+void mrt_hold_put(struct mrt_hold *hold);
+void mrt_hold_begin(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_t owner);
+void mrt_hold_lose(struct mrt_hold *hold);
+void mrt_hold_tell(struct mrt_hold *hold, mortise_state state);
+struct mrt_hold *mrt_hold_of(struct mrt_queue *queue, uint64_t owner);
+
+#endif

@@ -1,0 +1,356 @@
+/*
+ * The local tier: who of this process has the lock next.
+ *
+ * Threads of a client compete here, and only one ticket stands for all of them in
+ * the store. The tier holds the store's ticket as long as its turn lasts and
+ * hands the lock on without a request.
+ *
+ * Order. Waiters stand in the order they came. Strict: the head is handed the
+ * lock, always. Otherwise it is eventually fair: a release leaves the lock free and
+ * wakes the head, a running thread may take it first, and the head is handed it
+ * directly once it has waited `fair_after`. At most one waiter is WOKEN at a
+ * time; it stays the head until it gets the lock or gives up.
+ *
+ * Turn. A ticket's turn lasts while budget and budget_count last; beyond them only
+ * as long as nobody waits behind it, which a REFRESH finds out while
+ * the threads go on. When it is over the ticket is removed and the next one goes
+ * to the back.
+ *
+ * Invariant: a free, granted ticket has a waiter that was woken for it, or is
+ * being removed: a lock is never kept for nobody.
+ */
+#include "base/assert.h"
+#include "core/defect.h"
+#include "core/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void mrt_queue_reference(struct mrt_queue *queue)
+{
+    if (queue->references++ > 0)
+        return;
+    struct mrt_engine *engine = queue->engine;
+    TAILQ_REMOVE(&engine->unused, queue, link);
+    TAILQ_INSERT_TAIL(&engine->queues, queue, link);
+}
+
+void mrt_queue_put(struct mrt_queue *queue)
+{
+    MRT_ASSERT(queue->references > 0);
+    if (--queue->references > 0)
+        return;
+    struct mrt_engine *engine = queue->engine;
+    TAILQ_REMOVE(&engine->queues, queue, link);
+    TAILQ_INSERT_TAIL(&engine->unused, queue, link);
+}
+
+void mrt_queue_free(struct mrt_queue *queue)
+{
+    MRT_ASSERT(queue->references == 0 && !queue->ticket && TAILQ_EMPTY(&queue->waiters));
+    struct mrt_engine *engine = queue->engine;
+    TAILQ_REMOVE(&engine->unused, queue, link);
+    HASH_DEL(engine->queues_by_name, queue);
+    free(queue);
+}
+
+static struct mrt_queue *make(struct mrt_engine *engine, const char *name,
+                              const struct mrt_recipe *recipe)
+{
+    size_t length = strlen(name);
+    struct mrt_queue *queue = calloc(1, sizeof *queue + length + 1);
+    if (!queue)
+        return NULL;
+    memcpy(queue->name, name, length + 1);
+    queue->engine = engine;
+    queue->recipe = recipe;
+    TAILQ_INIT(&queue->waiters);
+    TAILQ_INIT(&queue->holds);
+    HASH_ADD_KEYPTR(hh, engine->queues_by_name, queue->name, length, queue);
+    if (!queue->hh.tbl) {
+        free(queue);
+        return NULL;
+    }
+    TAILQ_INSERT_TAIL(&engine->unused, queue, link);
+    return queue;
+}
+
+int mrt_engine_queue(struct mrt_engine *engine, const char *name, const struct mrt_recipe *recipe,
+                     struct mrt_queue **result)
+{
+    struct mrt_queue *queue;
+    HASH_FIND(hh, engine->queues_by_name, name, strlen(name), queue);
+    if (!queue)
+        queue = make(engine, name, recipe);
+    if (!queue)
+        return MORTISE_ENOMEM;
+    if (queue->recipe != recipe) {
+        if (queue->references > 0)
+            return MORTISE_EMISMATCH;
+        queue->recipe = recipe;
+    }
+    mrt_queue_reference(queue);
+    *result = queue;
+    return MORTISE_OK;
+}
+
+const char *mrt_queue_name(const struct mrt_queue *queue)
+{
+    return queue->name;
+}
+
+/* ---------------------------------------------------------------- waiters */
+
+static void enqueue(struct mrt_queue *queue, struct mrt_waiter *waiter)
+{
+    TAILQ_INSERT_TAIL(&queue->waiters, waiter, link);
+    mrt_queue_reference(queue);
+    waiter->timer.kind = MRT_TIMER_WAITER;
+    if (waiter->deadline != MRT_TIME_NEVER)
+        mrt_heap_set(&queue->engine->timers, &waiter->timer, waiter->deadline);
+}
+
+void mrt_queue_unlink_waiter(struct mrt_waiter *waiter)
+{
+    struct mrt_queue *queue = waiter->queue;
+    TAILQ_REMOVE(&queue->waiters, waiter, link);
+    mrt_heap_clear(&queue->engine->timers, &waiter->timer);
+    mrt_queue_put(queue);
+}
+
+/* Ends a waiter without the lock. */
+static void fail(struct mrt_waiter *waiter, int error)
+{
+    mrt_queue_unlink_waiter(waiter);
+    mrt_hold_put(waiter->hold);
+    waiter->hold = NULL;
+    mrt_waiter_end(waiter, error);
+}
+
+void mrt_queue_fail_all(struct mrt_queue *queue, int error)
+{
+    struct mrt_waiter *waiter;
+    while ((waiter = TAILQ_FIRST(&queue->waiters)))
+        fail(waiter, error);
+}
+
+void mrt_queue_refused(struct mrt_queue *queue, int error)
+{
+    mrt_ticket_drop(queue->ticket);
+    if (!TAILQ_EMPTY(&queue->waiters))
+        fail(TAILQ_FIRST(&queue->waiters), error);
+}
+
+void mrt_queue_blocked(struct mrt_queue *queue)
+{
+    struct mrt_waiter *waiter, *next;
+    TAILQ_FOREACH_SAFE(waiter, &queue->waiters, link, next)
+    if (waiter->try_only)
+        fail(waiter, MORTISE_EBUSY);
+}
+
+void mrt_queue_ticket_gone(struct mrt_queue *queue)
+{
+    if (queue->active)
+        mrt_hold_lose(queue->active);
+    mrt_ticket_drop(queue->ticket);
+}
+
+/* ------------------------------------------------------------------ turns */
+
+void mrt_queue_granted(struct mrt_queue *queue, mrt_time now)
+{
+    queue->turn_began = now;
+    queue->turn_count = 0;
+    mrt_queue_serve(queue, now);
+}
+
+/* Whether the ticket may be used once more. */
+static bool turn_lasts(struct mrt_queue *queue, mrt_time now)
+{
+    const struct mrt_engine_config *config = &queue->engine->config;
+    struct mrt_ticket *ticket = queue->ticket;
+    if (ticket->used == 0)
+        return true;
+    if (config->budget == 0 || (ticket->used >= ticket->fence_span && !MRT_DEFECT(SPAN_OVERRUN)))
+        return false;
+    bool spent = now - queue->turn_began >= config->budget;
+    if (!spent && queue->turn_count < config->budget_count)
+        return true;
+    if (ticket->others_behind)
+        return MRT_DEFECT(BUDGET_IGNORED);
+    if (spent && !ticket->asking) {
+        ticket->asking = true;
+        mrt_ticket_look(ticket);
+    }
+    return true;
+}
+
+/* Whether the lock is here, free, and may be taken now. */
+static bool may_take(struct mrt_queue *queue, mrt_time now)
+{
+    struct mrt_ticket *ticket = queue->ticket;
+    return ticket && ticket->state == MRT_TICKET_GRANTED && !queue->active &&
+           now < queue->engine->session.valid_until && turn_lasts(queue, now);
+}
+
+static void grant(struct mrt_queue *queue, struct mrt_waiter *waiter)
+{
+    struct mrt_engine *engine = queue->engine;
+    engine->counters.acquisitions++;
+    if (queue->ticket->used > 0)
+        engine->counters.handovers++;
+    queue->turn_count++;
+    mrt_hold_begin(waiter->hold, queue->ticket, waiter->owner);
+}
+
+static bool must_be_handed(const struct mrt_engine *engine, const struct mrt_waiter *head,
+                           mrt_time now)
+{
+    if (engine->config.strict || !head->competes)
+        return true;
+    return now - head->since >= engine->config.fair_after && !MRT_DEFECT(STARVE);
+}
+
+/* The lock is free and here, and someone waits: hand it over, or wake the head. */
+static void pass_on(struct mrt_queue *queue, struct mrt_waiter *head, mrt_time now)
+{
+    if (must_be_handed(queue->engine, head, now)) {
+        mrt_queue_unlink_waiter(head);
+        grant(queue, head);
+        mrt_waiter_end(head, MORTISE_OK);
+    } else if (head->state == MRT_WAITER_WAITING) {
+        head->state = MRT_WAITER_WOKEN;
+        mrt_engine_settle(queue->engine, head);
+    }
+}
+
+static void ask_for_ticket(struct mrt_queue *queue)
+{
+    struct mrt_engine *engine = queue->engine;
+    if (engine->session.state != MRT_SESSION_LIVE) {
+        mrt_session_need(engine);
+        return;
+    }
+    struct mrt_waiter *head;
+    while ((head = TAILQ_FIRST(&queue->waiters))) {
+        queue->ticket = mrt_ticket_append(queue, head->try_only);
+        if (queue->ticket)
+            return;
+        fail(head, MORTISE_ENOMEM);
+    }
+}
+
+/* Brings the queue to where it should be; called after every change. */
+void mrt_queue_serve(struct mrt_queue *queue, mrt_time now)
+{
+    struct mrt_waiter *head = TAILQ_FIRST(&queue->waiters);
+    if (queue->active)
+        return;
+    if (queue->ticket &&
+        (!head || (queue->ticket->state == MRT_TICKET_GRANTED && !turn_lasts(queue, now))))
+        mrt_ticket_remove(queue->ticket);
+    if (!head)
+        return;
+    if (!queue->ticket)
+        ask_for_ticket(queue);
+    else if (may_take(queue, now))
+        pass_on(queue, head, now);
+}
+
+/* --------------------------------------------------------------- acquires */
+
+/* Acquires again in a hold of the same owner. */
+static void nest(struct mrt_engine *engine, struct mrt_waiter *waiter, struct mrt_hold *hold)
+{
+    waiter->state = MRT_WAITER_DONE;
+    if (!hold->ticket) {
+        waiter->error = MORTISE_ELOST;
+    } else if (!waiter->queue->recipe->reentrant) {
+        waiter->error = MORTISE_EDEADLOCK;
+    } else {
+        hold->count++;
+        engine->counters.nested++;
+        waiter->hold = hold;
+    }
+}
+
+/* Whether a newcomer may have the lock before those who wait. */
+static bool may_barge(const struct mrt_queue *queue, mrt_time now)
+{
+    const struct mrt_waiter *head = TAILQ_FIRST(&queue->waiters);
+    if (!head)
+        return true;
+    if (MRT_DEFECT(BARGE_IN_STRICT) && queue->engine->config.strict)
+        return true;
+    return !must_be_handed(queue->engine, head, now);
+}
+
+void mrt_engine_acquire(struct mrt_engine *engine, struct mrt_queue *queue,
+                        struct mrt_waiter *waiter, mrt_time now)
+{
+    waiter->state = MRT_WAITER_WAITING;
+    waiter->error = MORTISE_OK;
+    waiter->hold = NULL;
+    waiter->queue = queue;
+    waiter->since = now;
+    mrt_session_check(engine, now);
+    struct mrt_hold *own = waiter->owner ? mrt_hold_of(queue, waiter->owner) : NULL;
+    if (engine->closing)
+        waiter->error = MORTISE_ECLOSED;
+    else if (own)
+        nest(engine, waiter, own);
+    else if (!(waiter->hold = mrt_hold_take(engine)))
+        waiter->error = MORTISE_ENOMEM;
+    if (waiter->error != MORTISE_OK || own) {
+        waiter->state = MRT_WAITER_DONE;
+        return;
+    }
+    bool free_now = may_take(queue, now) && may_barge(queue, now);
+    if (free_now) {
+        grant(queue, waiter);
+        waiter->state = MRT_WAITER_DONE;
+    } else if (waiter->try_only && (queue->ticket || !TAILQ_EMPTY(&queue->waiters))) {
+        mrt_hold_put(waiter->hold);
+        waiter->hold = NULL;
+        waiter->error = MORTISE_EBUSY;
+        waiter->state = MRT_WAITER_DONE;
+    } else {
+        enqueue(queue, waiter);
+        mrt_queue_serve(queue, now);
+    }
+}
+
+void mrt_engine_retry(struct mrt_engine *engine, struct mrt_waiter *waiter, mrt_time now)
+{
+    if (waiter->state != MRT_WAITER_WOKEN)
+        return;
+    struct mrt_queue *queue = waiter->queue;
+    if (!MRT_DEFECT(LOST_WAKE))
+        waiter->state = MRT_WAITER_WAITING;
+    mrt_session_check(engine, now);
+    if (waiter->state != MRT_WAITER_WAITING)
+        return;
+    if (!may_take(queue, now)) {
+        mrt_queue_serve(queue, now);
+        return;
+    }
+    mrt_queue_unlink_waiter(waiter);
+    grant(queue, waiter);
+    waiter->state = MRT_WAITER_DONE;
+}
+
+void mrt_engine_cancel(struct mrt_engine *engine, struct mrt_waiter *waiter, int error,
+                       mrt_time now)
+{
+    if (waiter->state == MRT_WAITER_DONE)
+        return;
+    if (waiter->verifies) {
+        TAILQ_REMOVE(&waiter->verifies->verifiers, waiter, link);
+        mrt_waiter_end(waiter, error);
+        return;
+    }
+    struct mrt_queue *queue = waiter->queue;
+    fail(waiter, error);
+    mrt_queue_serve(queue, now);
+}

@@ -1,0 +1,249 @@
+/*
+ * The session: the one thing of a client that is alive or not, and carries all its
+ * tickets.
+ *
+ * Invariant: valid_until = when the newest acknowledged proof of life was *sent*,
+ * plus the lease, minus a margin. It never depends on when an answer or an
+ * error came, nor on hearing anything at all: past valid_until the session is
+ * lost by the clock alone. The margin, 2 % of the lease or margin_min if that is
+ * more, is what this machine's clock may run slower than the store's.
+ *
+ *   NONE -> STARTING -> LIVE -> STOPPING -> NONE
+ *
+ * A proof is asked for each third of the lease. Two thirds without one:
+ * SUSPENDED is told. At valid_until: LOST, and a new session as soon as the old
+ * one is stopped, if anyone still waits. A store whose operating system tells of
+ * death has a lease of 0: valid until it says otherwise.
+ */
+#include "base/assert.h"
+#include "core/defect.h"
+#include "core/parts.h"
+
+static void arm(struct mrt_engine *engine)
+{
+    struct mrt_session *session = &engine->session;
+    if (session->state != MRT_SESSION_LIVE || session->lease == 0) {
+        mrt_heap_clear(&engine->timers, &session->timer);
+        return;
+    }
+    mrt_time at = session->valid_until;
+    if (!session->suspended)
+        at = mrt_time_min(at, session->proof + session->lease / 3 * 2);
+    if (!session->renew.queued && !session->renew.outstanding)
+        at = mrt_time_min(at, session->sent + session->lease / 3);
+    mrt_heap_set(&engine->timers, &session->timer, at);
+}
+
+static void tell_all(struct mrt_engine *engine, mortise_state state)
+{
+    struct mrt_queue *queue;
+    TAILQ_FOREACH (queue, &engine->queues, link)
+        if (queue->active)
+            mrt_hold_tell(queue->active, state);
+}
+
+static void set_suspended(struct mrt_engine *engine, bool suspended)
+{
+    if (engine->session.suspended == suspended)
+        return;
+    engine->session.suspended = suspended;
+    tell_all(engine, suspended ? MORTISE_SUSPENDED : MORTISE_HELD);
+}
+
+/* A proof that was sent at `sent` has been acknowledged. */
+static void prove(struct mrt_engine *engine, mrt_time sent, mrt_time now)
+{
+    struct mrt_session *session = &engine->session;
+    if (session->lease == 0) {
+        session->valid_until = MRT_TIME_NEVER;
+        return;
+    }
+    mrt_time margin = session->lease / 50;
+    if (margin < engine->config.margin_min)
+        margin = engine->config.margin_min;
+    session->proof = MRT_DEFECT(LEASE_FROM_ANSWER) ? now : sent;
+    session->valid_until = mrt_time_add(session->proof, session->lease - margin);
+    set_suspended(engine, now >= session->proof + session->lease / 3 * 2);
+}
+
+void mrt_session_need(struct mrt_engine *engine)
+{
+    struct mrt_session *session = &engine->session;
+    if (session->state != MRT_SESSION_NONE || engine->closing)
+        return;
+    session->state = MRT_SESSION_STARTING;
+    session->id = mrt_engine_identity(engine);
+    session->attempts = 0;
+    mrt_engine_send(engine, &session->command, MRT_START);
+}
+
+static void serve_all(struct mrt_engine *engine, mrt_time now)
+{
+    struct mrt_queue *queue;
+    TAILQ_FOREACH (queue, &engine->queues, link)
+        mrt_queue_serve(queue, now);
+}
+
+static void stop(struct mrt_engine *engine)
+{
+    struct mrt_session *session = &engine->session;
+    session->state = MRT_SESSION_STOPPING;
+    session->valid_until = 0;
+    session->suspended = false;
+    session->attempts = 0;
+    mrt_engine_unsend(engine, &session->renew);
+    if (!MRT_DEFECT(CLOSE_LEAVES_SESSION) || !engine->closing)
+        mrt_engine_send(engine, &session->command, MRT_STOP);
+    else
+        session->state = MRT_SESSION_NONE;
+    arm(engine);
+}
+
+static void drop_tickets(struct mrt_engine *engine)
+{
+    struct mrt_queue *queue;
+    TAILQ_FOREACH (queue, &engine->queues, link)
+        if (queue->ticket)
+            mrt_queue_ticket_gone(queue);
+    struct mrt_ticket *ticket, *next;
+    TAILQ_FOREACH_SAFE(ticket, &engine->loose_tickets, link, next)
+    if (ticket->state == MRT_TICKET_LEAVING)
+        mrt_ticket_drop(ticket);
+}
+
+void mrt_session_lose(struct mrt_engine *engine, mrt_time now)
+{
+    if (engine->session.state != MRT_SESSION_LIVE)
+        return;
+    stop(engine);
+    if (!MRT_DEFECT(LOSS_KEEPS_TICKET))
+        drop_tickets(engine);
+    else
+        engine->session.valid_until = mrt_time_add(now, engine->session.lease);
+    serve_all(engine, now);
+}
+
+void mrt_session_check(struct mrt_engine *engine, mrt_time now)
+{
+    if (engine->session.state == MRT_SESSION_LIVE && now >= engine->session.valid_until)
+        mrt_session_lose(engine, now);
+}
+
+void mrt_session_close(struct mrt_engine *engine)
+{
+    struct mrt_session *session = &engine->session;
+    if (session->state == MRT_SESSION_STARTING && !session->command.outstanding) {
+        mrt_engine_unsend(engine, &session->command);
+        mrt_heap_clear(&engine->timers, &session->timer);
+        if (session->attempts == 0)
+            session->state = MRT_SESSION_NONE;
+        else
+            stop(engine); /* an earlier START may have been done */
+    } else if (session->state == MRT_SESSION_LIVE) {
+        stop(engine);
+        drop_tickets(engine);
+    }
+}
+
+static void again_later(struct mrt_engine *engine, mrt_time now)
+{
+    struct mrt_session *session = &engine->session;
+    mrt_time pause = mrt_engine_pause(engine, session->attempts++);
+    mrt_heap_set(&engine->timers, &session->timer, mrt_time_add(now, pause));
+}
+
+static bool for_good(const struct mrt_event *event)
+{
+    return event->type == MRT_FAILED && mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY;
+}
+
+static void start_answered(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now)
+{
+    struct mrt_session *session = &engine->session;
+    if (event->type == MRT_STARTED) {
+        session->state = MRT_SESSION_LIVE;
+        session->lease = event->lease;
+        prove(engine, session->sent, now);
+        if (engine->closing)
+            stop(engine);
+        arm(engine);
+        serve_all(engine, now);
+    } else if (for_good(event) || (engine->closing && event->type == MRT_FAILED)) {
+        session->state = MRT_SESSION_NONE;
+        struct mrt_queue *queue;
+        TAILQ_FOREACH (queue, &engine->queues, link)
+            mrt_queue_fail_all(queue, event->error);
+    } else if (engine->closing) {
+        stop(engine);
+    } else {
+        again_later(engine, now);
+    }
+}
+
+static void stop_answered(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now)
+{
+    struct mrt_session *session = &engine->session;
+    if (event->type == MRT_STOPPED || !engine->closing) {
+        /* A lost session is dead by its lease, whatever became of the STOP. */
+        session->state = MRT_SESSION_NONE;
+        serve_all(engine, now);
+    } else {
+        again_later(engine, now);
+    }
+}
+
+static void renew_answered(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now)
+{
+    struct mrt_session *session = &engine->session;
+    if (session->state != MRT_SESSION_LIVE)
+        return;
+    if (!mrt_id_equal(session->renew.session, session->id)) {
+        arm(engine); /* an earlier session's, late: it proves nothing for this one */
+        return;
+    }
+    if (event->type == MRT_RENEWED) {
+        prove(engine, session->sent, now);
+        mrt_session_check(engine, now);
+    } else if (for_good(event)) {
+        mrt_session_lose(engine, now);
+    } else {
+        session->sent = now - session->lease / 3 + mrt_engine_pause(engine, 0);
+    }
+    arm(engine);
+}
+
+void mrt_session_answer(struct mrt_engine *engine, struct mrt_command *command,
+                        const struct mrt_event *event, mrt_time now)
+{
+    switch (command->type) {
+    case MRT_START:
+        start_answered(engine, event, now);
+        break;
+    case MRT_STOP:
+        stop_answered(engine, event, now);
+        break;
+    default:
+        MRT_ASSERT(command->type == MRT_RENEW);
+        renew_answered(engine, event, now);
+    }
+}
+
+void mrt_session_timer(struct mrt_engine *engine, mrt_time now)
+{
+    struct mrt_session *session = &engine->session;
+    if (session->state == MRT_SESSION_STARTING || session->state == MRT_SESSION_STOPPING) {
+        mrt_engine_send(engine, &session->command,
+                        session->state == MRT_SESSION_STARTING ? MRT_START : MRT_STOP);
+        return;
+    }
+    MRT_ASSERT(session->state == MRT_SESSION_LIVE);
+    mrt_session_check(engine, now);
+    if (session->state != MRT_SESSION_LIVE)
+        return;
+    if (now >= session->proof + session->lease / 3 * 2)
+        set_suspended(engine, true);
+    if (!session->renew.queued && !session->renew.outstanding &&
+        now >= session->sent + session->lease / 3)
+        mrt_engine_send(engine, &session->renew, MRT_RENEW);
+    arm(engine);
+}

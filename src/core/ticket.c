@@ -1,0 +1,349 @@
+/*
+ * A ticket: one place in one queue of the store.
+ *
+ *   FREE -> NEW -> WAITING -> GRANTED -> LEAVING -> FREE
+ *           any of them, when the session dies -> ORPHAN -> FREE
+ *
+ * Invariants:
+ *  - At most one command of a ticket is under way. What is wanted meanwhile is
+ *    kept as state (LEAVING, look_again) and sent when the answer comes.
+ *  - A ticket that may be in the store is not freed before its removal is proven
+ *    or its session is dead. So an acquire that was given up leaves nothing.
+ *  - The memory of a fetched command stays until it is answered (ORPHAN).
+ *  - GRANTED is for good: an answer that says otherwise means that the ticket in the store is
+ *    not ours any more, and the hold is lost.
+ */
+#include "base/assert.h"
+#include "core/defect.h"
+#include "core/parts.h"
+#include "core/rule.h"
+
+#include <stdlib.h>
+
+/* Moves that may happen, a row for each state as a set of next states. */
+static const unsigned moves[] = {
+    [MRT_TICKET_FREE] = 1u << MRT_TICKET_NEW,
+    [MRT_TICKET_NEW] = 1u << MRT_TICKET_WAITING | 1u << MRT_TICKET_LEAVING |
+                       1u << MRT_TICKET_ORPHAN | 1u << MRT_TICKET_FREE,
+    [MRT_TICKET_WAITING] = 1u << MRT_TICKET_GRANTED | 1u << MRT_TICKET_LEAVING |
+                           1u << MRT_TICKET_ORPHAN | 1u << MRT_TICKET_FREE,
+    [MRT_TICKET_GRANTED] =
+        1u << MRT_TICKET_LEAVING | 1u << MRT_TICKET_ORPHAN | 1u << MRT_TICKET_FREE,
+    [MRT_TICKET_LEAVING] = 1u << MRT_TICKET_ORPHAN | 1u << MRT_TICKET_FREE,
+    [MRT_TICKET_ORPHAN] = 1u << MRT_TICKET_FREE,
+};
+
+static void move(struct mrt_ticket *ticket, enum mrt_ticket_state state)
+{
+    MRT_ASSERT(moves[ticket->state] & 1u << state);
+    ticket->state = state;
+}
+
+static bool under_way(const struct mrt_ticket *ticket)
+{
+    return ticket->command.queued || ticket->command.outstanding;
+}
+
+static void send(struct mrt_ticket *ticket, enum mrt_command_type type)
+{
+    struct mrt_engine *engine = ticket->queue->engine;
+    mrt_heap_clear(&engine->timers, &ticket->timer);
+    ticket->command.session = engine->session.id;
+    ticket->command.ticket = ticket->id;
+    ticket->command.fence = ticket->fence;
+    ticket->command.queue = ticket->queue->name;
+    ticket->command.kind = ticket->queue->recipe->kind;
+    ticket->command.capacity = ticket->queue->recipe->capacity;
+    ticket->command.weight = 1;
+    ticket->command.try_only = ticket->try_only && !MRT_DEFECT(TRY_LEAVES_TICKET);
+    mrt_engine_send(engine, &ticket->command, type);
+}
+
+static struct mrt_ticket *take(struct mrt_engine *engine)
+{
+    struct mrt_ticket *ticket = TAILQ_FIRST(&engine->free_tickets);
+    if (ticket) {
+        TAILQ_REMOVE(&engine->free_tickets, ticket, link);
+        memset(ticket, 0, sizeof *ticket);
+    } else {
+        ticket = calloc(1, sizeof *ticket);
+        if (!ticket)
+            return NULL;
+    }
+    ticket->timer.kind = MRT_TIMER_TICKET;
+    TAILQ_INIT(&ticket->verifiers);
+    ticket->id = mrt_engine_identity(engine);
+    HASH_ADD(hh, engine->tickets_by_id, id, sizeof ticket->id, ticket);
+    if (!ticket->hh.tbl) {
+        TAILQ_INSERT_HEAD(&engine->free_tickets, ticket, link);
+        return NULL;
+    }
+    return ticket;
+}
+
+/* Back to the free ones; a ticket in a queue has been taken out of it. */
+static void put(struct mrt_ticket *ticket)
+{
+    struct mrt_queue *queue = ticket->queue;
+    struct mrt_engine *engine = queue->engine;
+    MRT_ASSERT(!under_way(ticket) && queue->ticket != ticket && !ticket->hold);
+    if (ticket->state == MRT_TICKET_LEAVING || ticket->state == MRT_TICKET_ORPHAN)
+        TAILQ_REMOVE(&engine->loose_tickets, ticket, link);
+    move(ticket, MRT_TICKET_FREE);
+    mrt_heap_clear(&engine->timers, &ticket->timer);
+    HASH_DEL(engine->tickets_by_id, ticket);
+    TAILQ_INSERT_HEAD(&engine->free_tickets, ticket, link);
+    mrt_queue_put(queue);
+}
+
+/* Takes a ticket out of its queue; it lives on for its command's sake, as `state`. */
+static void detach(struct mrt_ticket *ticket, enum mrt_ticket_state state)
+{
+    struct mrt_queue *queue = ticket->queue;
+    bool loose = ticket->state == MRT_TICKET_LEAVING;
+    move(ticket, state);
+    if (queue->ticket == ticket)
+        queue->ticket = NULL;
+    if (!loose)
+        TAILQ_INSERT_TAIL(&queue->engine->loose_tickets, ticket, link);
+}
+
+void mrt_ticket_end_verifiers(struct mrt_ticket *ticket, int error)
+{
+    struct mrt_waiter *waiter;
+    while ((waiter = TAILQ_FIRST(&ticket->verifiers))) {
+        TAILQ_REMOVE(&ticket->verifiers, waiter, link);
+        mrt_waiter_end(waiter, error);
+    }
+}
+
+struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, bool try_only)
+{
+    struct mrt_ticket *ticket = take(queue->engine);
+    if (!ticket)
+        return NULL;
+    ticket->queue = queue;
+    mrt_queue_reference(queue);
+    move(ticket, MRT_TICKET_NEW);
+    ticket->try_only = try_only;
+    send(ticket, MRT_APPEND);
+    return ticket;
+}
+
+void mrt_ticket_look(struct mrt_ticket *ticket)
+{
+    if (ticket->state != MRT_TICKET_WAITING && ticket->state != MRT_TICKET_GRANTED)
+        return;
+    if (ticket->command.outstanding)
+        ticket->look_again = true;
+    else if (!ticket->command.queued)
+        send(ticket, MRT_REFRESH);
+}
+
+void mrt_ticket_remove(struct mrt_ticket *ticket)
+{
+    MRT_ASSERT(!ticket->hold);
+    struct mrt_engine *engine = ticket->queue->engine;
+    mrt_ticket_end_verifiers(ticket, MORTISE_ENOTHELD);
+    bool never_sent = ticket->state == MRT_TICKET_NEW && !ticket->maybe;
+    if (mrt_engine_unsend(engine, &ticket->command) || !under_way(ticket)) {
+        mrt_heap_clear(&engine->timers, &ticket->timer);
+        if (never_sent || MRT_DEFECT(CANCEL_LEAVES_TICKET)) {
+            if (ticket->queue->ticket == ticket)
+                ticket->queue->ticket = NULL;
+            put(ticket);
+            return;
+        }
+        detach(ticket, MRT_TICKET_LEAVING);
+        send(ticket, MRT_REMOVE);
+        return;
+    }
+    detach(ticket, MRT_TICKET_LEAVING);
+}
+
+void mrt_ticket_drop(struct mrt_ticket *ticket)
+{
+    struct mrt_engine *engine = ticket->queue->engine;
+    MRT_ASSERT(!ticket->hold);
+    mrt_ticket_end_verifiers(ticket, MORTISE_ELOST);
+    mrt_engine_unsend(engine, &ticket->command);
+    mrt_heap_clear(&engine->timers, &ticket->timer);
+    if (ticket->command.outstanding) {
+        detach(ticket, MRT_TICKET_ORPHAN);
+        return;
+    }
+    if (ticket->queue->ticket == ticket)
+        ticket->queue->ticket = NULL;
+    put(ticket);
+}
+
+/* The removal, or what has to be repeated, after a pause. */
+static void again_later(struct mrt_ticket *ticket, mrt_time now)
+{
+    struct mrt_engine *engine = ticket->queue->engine;
+    mrt_time pause = mrt_engine_pause(engine, ticket->attempts++);
+    mrt_heap_set(&engine->timers, &ticket->timer, mrt_time_add(now, pause));
+}
+
+void mrt_ticket_timer(struct mrt_ticket *ticket)
+{
+    if (under_way(ticket))
+        return;
+    switch (ticket->state) {
+    case MRT_TICKET_NEW:
+        if (MRT_DEFECT(GHOST_APPEND))
+            ticket->id.high ^= ticket->attempts;
+        send(ticket, MRT_APPEND);
+        break;
+    case MRT_TICKET_LEAVING:
+        send(ticket, MRT_REMOVE);
+        break;
+    default:
+        send(ticket, MRT_REFRESH);
+    }
+}
+
+static void gone(struct mrt_ticket *ticket, mrt_time now)
+{
+    struct mrt_queue *queue = ticket->queue;
+    if (MRT_DEFECT(GONE_IGNORED) && ticket->hold)
+        return;
+    mrt_queue_ticket_gone(queue);
+    mrt_queue_serve(queue, now);
+}
+
+static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
+{
+    struct mrt_queue *queue = ticket->queue;
+    struct mrt_engine *engine = queue->engine;
+    bool grants =
+        mrt_rule_grants(event->weight_ahead, ticket->command.weight, queue->recipe->capacity);
+    if (ticket->state == MRT_TICKET_GRANTED && !grants) {
+        gone(ticket, now);
+        return;
+    }
+    if (ticket->try_only && !grants) { /* not to be, by (i) of the port; it must not stay */
+        if (MRT_DEFECT(TRY_LEAVES_TICKET))
+            mrt_ticket_drop(ticket);
+        else
+            mrt_ticket_remove(ticket);
+        mrt_queue_blocked(queue);
+        return;
+    }
+    if (ticket->state == MRT_TICKET_NEW)
+        move(ticket, MRT_TICKET_WAITING);
+    ticket->attempts = 0;
+    ticket->fence = event->fence;
+    ticket->fence_span = event->fence_span;
+    ticket->others_behind = event->others_behind;
+    ticket->recheck = event->recheck;
+    if (ticket->recheck > 0 && !MRT_DEFECT(NO_RECHECK))
+        mrt_heap_set(&engine->timers, &ticket->timer, mrt_time_add(now, ticket->recheck));
+    if (ticket->state == MRT_TICKET_WAITING && grants) {
+        move(ticket, MRT_TICKET_GRANTED);
+        mrt_queue_granted(queue, now);
+    } else if (ticket->asking && !ticket->others_behind) {
+        queue->turn_began = now;
+        queue->turn_count = 0;
+    }
+    ticket->asking = false;
+}
+
+/* Waiters of mrt_engine_verify whose question is older than this answer. */
+static void verified(struct mrt_ticket *ticket)
+{
+    struct mrt_waiter *waiter, *next;
+    TAILQ_FOREACH_SAFE(waiter, &ticket->verifiers, link, next)
+    {
+        if (waiter->after >= ticket->command.serial)
+            continue;
+        TAILQ_REMOVE(&ticket->verifiers, waiter, link);
+        mrt_waiter_end(waiter, MORTISE_OK);
+    }
+}
+
+static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event *event,
+                              mrt_time now)
+{
+    struct mrt_queue *queue = ticket->queue;
+    switch (event->type) {
+    case MRT_VIEW:
+        verified(ticket);
+        viewed(ticket, event, now);
+        if (queue->ticket == ticket && (ticket->look_again || !TAILQ_EMPTY(&ticket->verifiers))) {
+            ticket->look_again = false;
+            mrt_ticket_look(ticket);
+        }
+        break;
+    case MRT_BLOCKED:
+        if (!MRT_DEFECT(LOCAL_KEPT))
+            mrt_ticket_drop(ticket);
+        mrt_queue_blocked(queue);
+        mrt_queue_serve(queue, now);
+        break;
+    case MRT_FAILED:
+        if (ticket->state == MRT_TICKET_NEW && !ticket->maybe &&
+            (ticket->try_only || mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY)) {
+            mrt_queue_refused(queue, event->error);
+            mrt_queue_serve(queue, now);
+            break;
+        }
+        again_later(ticket, now);
+        break;
+    case MRT_UNKNOWN:
+        ticket->maybe = true;
+        again_later(ticket, now);
+        break;
+    default:
+        gone(ticket, now);
+    }
+    if (queue->ticket == ticket)
+        mrt_queue_serve(queue, now);
+}
+
+/* An answer to a ticket that is to go, or whose removal has been asked for. */
+static void answered_leaving(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
+{
+    enum mrt_command_type asked = ticket->command.type;
+    bool absent = event->type == MRT_REMOVED || event->type == MRT_GONE ||
+                  event->type == MRT_BLOCKED ||
+                  (asked == MRT_APPEND && event->type == MRT_FAILED && !ticket->maybe);
+    if (absent || (MRT_DEFECT(REMOVE_ONCE) && asked == MRT_REMOVE)) {
+        put(ticket);
+    } else if (event->type == MRT_VIEW) {
+        ticket->fence = event->fence;
+        send(ticket, MRT_REMOVE);
+    } else {
+        ticket->maybe = true;
+        again_later(ticket, now);
+    }
+}
+
+void mrt_ticket_answer(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
+{
+    switch (ticket->state) {
+    case MRT_TICKET_ORPHAN:
+        put(ticket);
+        break;
+    case MRT_TICKET_LEAVING:
+        answered_leaving(ticket, event, now);
+        break;
+    default:
+        MRT_ASSERT(ticket->queue->ticket == ticket);
+        answered_in_queue(ticket, event, now);
+    }
+}
+
+void mrt_ticket_unsubmitted(struct mrt_ticket *ticket)
+{
+    if (ticket->state == MRT_TICKET_ORPHAN) {
+        mrt_engine_unsend(ticket->queue->engine, &ticket->command);
+        put(ticket);
+    } else if (ticket->state == MRT_TICKET_LEAVING && ticket->command.type != MRT_REMOVE) {
+        mrt_engine_unsend(ticket->queue->engine, &ticket->command);
+        if (ticket->command.type == MRT_APPEND && !ticket->maybe)
+            put(ticket);
+        else
+            send(ticket, MRT_REMOVE);
+    }
+}
