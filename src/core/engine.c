@@ -68,6 +68,11 @@ void mrt_engine_free(struct mrt_engine *engine)
     free(engine);
 }
 
+void *mrt_engine_host(const struct mrt_engine *engine)
+{
+    return engine->config.host;
+}
+
 struct mrt_id mrt_engine_identity(struct mrt_engine *engine)
 {
     struct mrt_id id = engine->config.seed;
@@ -145,6 +150,11 @@ struct mrt_command *mrt_engine_next_command(struct mrt_engine *engine, mrt_time 
     return command;
 }
 
+bool mrt_engine_has_command(const struct mrt_engine *engine)
+{
+    return !TAILQ_EMPTY(&engine->outbox) || !TAILQ_EMPTY(&engine->unused);
+}
+
 void mrt_engine_unsubmit(struct mrt_engine *engine, struct mrt_command *command)
 {
     MRT_ASSERT(command->outstanding);
@@ -192,6 +202,11 @@ struct mrt_hold *mrt_engine_next_told(struct mrt_engine *engine)
         hold->telling = false;
     }
     return hold;
+}
+
+bool mrt_engine_has_told(const struct mrt_engine *engine)
+{
+    return !TAILQ_EMPTY(&engine->told);
 }
 
 mrt_time mrt_engine_next_time(const struct mrt_engine *engine)

@@ -42,6 +42,7 @@ struct mrt_engine_config {
     mrt_time fair_after;   /* eventually fair: handed over directly after waiting so long */
     mrt_time budget;       /* how long a turn lasts while others wait; 0: no hand-over at all */
     uint32_t budget_count; /* and how many grants it has */
+    void *host;            /* for mrt_engine_host */
     mrt_time margin_min;   /* a lease ends earlier by this, or by 2 %, whichever is more */
 };
 
@@ -98,6 +99,8 @@ int mrt_engine_new(const struct mrt_engine_config *config, struct mrt_engine **e
 /* Frees everything, whatever its state. */
 void mrt_engine_free(struct mrt_engine *engine);
 
+void *mrt_engine_host(const struct mrt_engine *engine);
+
 /* The local tier of `name`, made at first use; give it back with mrt_queue_put.
    0, MORTISE_ENOMEM, or MORTISE_EMISMATCH if it is in use with another recipe. */
 int mrt_engine_queue(struct mrt_engine *engine, const char *name, const struct mrt_recipe *recipe,
@@ -116,6 +119,9 @@ void mrt_engine_cancel(struct mrt_engine *engine, struct mrt_waiter *waiter, int
 /* 0, MORTISE_ELOST, MORTISE_ENOTHELD, MORTISE_ENOTOWNER. `owner` 0: whoever has it. */
 int mrt_engine_release(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
                        uint64_t owner, mrt_time now);
+/* The slots of an engine that has been closed, one after the other; NULL for the first,
+   and at the end. */
+struct mrt_hold *mrt_engine_next_hold(struct mrt_engine *engine, struct mrt_hold *previous);
 /* Whether this is a hold that has not been released: then its fields may be read. */
 bool mrt_hold_live(const struct mrt_hold *hold, uint64_t generation);
 /* State at this instant. */
@@ -140,10 +146,15 @@ bool mrt_engine_closed(const struct mrt_engine *engine);
 /* Effects; NULL when there is no more. `now` dates a proof of life, so fetch a command
    only when it is about to be submitted. */
 struct mrt_command *mrt_engine_next_command(struct mrt_engine *engine, mrt_time now);
+/* Whether next_command has something to do. */
+bool mrt_engine_has_command(const struct mrt_engine *engine);
 /* A command that the store did not take: it is the next again. */
 void mrt_engine_unsubmit(struct mrt_engine *engine, struct mrt_command *command);
+/* Puts a waiter that was DONE at once into the settled list all the same. */
+void mrt_engine_settle(struct mrt_engine *engine, struct mrt_waiter *waiter);
 struct mrt_waiter *mrt_engine_next_settled(struct mrt_engine *engine);
 struct mrt_hold *mrt_engine_next_told(struct mrt_engine *engine);
+bool mrt_engine_has_told(const struct mrt_engine *engine);
 mrt_time mrt_engine_next_time(const struct mrt_engine *engine);
 
 struct mrt_engine_counters {

@@ -62,7 +62,6 @@ void mrt_hold_begin(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_t o
     hold->told = MORTISE_HELD;
     hold->callback = NULL;
     hold->argument = NULL;
-    hold->lost_fd = -1;
     ticket->hold = hold;
     queue->active = hold;
     TAILQ_INSERT_TAIL(&queue->holds, hold, link);
@@ -98,6 +97,11 @@ struct mrt_hold *mrt_hold_of(struct mrt_queue *queue, uint64_t owner)
         if (hold->owner == owner)
             return hold;
     return NULL;
+}
+
+struct mrt_hold *mrt_engine_next_hold(struct mrt_engine *engine, struct mrt_hold *previous)
+{
+    return previous ? TAILQ_NEXT(previous, link) : TAILQ_FIRST(&engine->free_holds);
 }
 
 bool mrt_hold_live(const struct mrt_hold *hold, uint64_t generation)

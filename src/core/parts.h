@@ -118,8 +118,6 @@ void mrt_engine_send(struct mrt_engine *engine, struct mrt_command *command,
 bool mrt_engine_unsend(struct mrt_engine *engine, struct mrt_command *command);
 /* Pause before the next attempt: 10 ms doubled up to 1 s, spread by a half. */
 mrt_time mrt_engine_pause(struct mrt_engine *engine, uint32_t attempts);
-/* Puts a waiter into the settled list. */
-void mrt_engine_settle(struct mrt_engine *engine, struct mrt_waiter *waiter);
 /* Ends a waiter that has been taken out of its list. */
 void mrt_waiter_end(struct mrt_waiter *waiter, int error);
 

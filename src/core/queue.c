@@ -343,6 +343,7 @@ void mrt_engine_retry(struct mrt_engine *engine, struct mrt_waiter *waiter, mrt_
 void mrt_engine_cancel(struct mrt_engine *engine, struct mrt_waiter *waiter, int error,
                        mrt_time now)
 {
+    MRT_ASSERT(waiter->queue->engine == engine);
     if (waiter->state == MRT_WAITER_DONE)
         return;
     if (waiter->verifies) {

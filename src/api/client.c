@@ -1,0 +1,260 @@
+/*
+ * Clients: opening by URI, closing, and what can be asked of one.
+ *
+ * Threads: any, but for mortise_close, which ends the client.
+ */
+#include "api/client.h"
+
+#include "base/error.h"
+#include "base/name.h"
+#include "base/uri.h"
+#include "store/stores.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_BUDGET_MS 2
+#define DEFAULT_BUDGET_COUNT 16
+#define DEFAULT_TIMEOUT_MS 5000
+#define FAIR_AFTER MRT_MILLISECOND
+#define MARGIN_MIN (10 * MRT_MILLISECOND)
+#define KNOWN_FLAGS (MORTISE_FOREIGN_LOOP | MORTISE_STRICT | MORTISE_SHORT_LIVED)
+
+int64_t mortise_now_ns(void)
+{
+    return mrt_time_now();
+}
+
+/* The caller's options, or the defaults: `chosen` is as new as this library. */
+static int read_options(const mortise_client_options *options, mortise_client_options *chosen)
+{
+    memset(chosen, 0, sizeof *chosen);
+    if (options) {
+        if (options->size < offsetof(mortise_client_options, flags) + sizeof options->flags ||
+            options->size > sizeof *options)
+            return mrt_error(MORTISE_EINVALID, "mortise_client_options.size is %zu, at most %zu",
+                             options->size, sizeof *options);
+        memcpy(chosen, options, options->size);
+    }
+    if (chosen->flags & ~(uint32_t)KNOWN_FLAGS)
+        return mrt_error(MORTISE_EINVALID, "unknown flags 0x%x in mortise_client_options",
+                         chosen->flags & ~(uint32_t)KNOWN_FLAGS);
+    if (chosen->budget_ms < -1 || chosen->budget_count < -1 || chosen->timeout_ms < 0)
+        return mrt_error(MORTISE_EINVALID, "negative time or count in mortise_client_options");
+    if (!chosen->label)
+        chosen->label = "";
+    return mrt_label_check(chosen->label);
+}
+
+static int make_config(const mortise_client_options *options, void *host,
+                       struct mrt_engine_config *config)
+{
+    bool never = options->budget_ms == -1 || options->budget_count == -1;
+    *config = (struct mrt_engine_config){
+        .strict = options->flags & MORTISE_STRICT,
+        .fair_after = FAIR_AFTER,
+        .budget =
+            never ? 0
+                  : mrt_time_from_ms(options->budget_ms ? options->budget_ms : DEFAULT_BUDGET_MS),
+        .budget_count =
+            options->budget_count > 0 ? (uint32_t)options->budget_count : DEFAULT_BUDGET_COUNT,
+        .margin_min = MARGIN_MIN,
+        .host = host,
+    };
+    if (!mrt_id_random(&config->seed))
+        return mrt_error(MORTISE_EINTERNAL, "the system gives no entropy");
+    return MORTISE_OK;
+}
+
+static int set_prefix(mortise_client *client, const struct mrt_uri *uri)
+{
+    const char *space = mrt_uri_parameter(uri, "namespace");
+    if (!space)
+        space = "mortise";
+    size_t length = strlen(space);
+    if (length == 0)
+        return MORTISE_OK;
+    if (length > MRT_NAMESPACE_MAX || !mrt_text_is_clean(space, length))
+        return mrt_error(MORTISE_EURI,
+                         "the namespace must be UTF-8 without control characters, of at most %d "
+                         "bytes",
+                         MRT_NAMESPACE_MAX);
+    memcpy(client->prefix, space, length);
+    client->prefix[length] = '/';
+    client->prefix_length = length + 1;
+    return MORTISE_OK;
+}
+
+static int open_store(mortise_client *client, const struct mrt_uri *uri,
+                      const mortise_client_options *options)
+{
+    const struct mrt_store_ops *ops = mrt_store_find(uri->scheme);
+    if (!ops)
+        return mrt_error(MORTISE_ESCHEME, "no store is known by the scheme \"%s\"", uri->scheme);
+    int error = set_prefix(client, uri);
+    if (error != MORTISE_OK)
+        return error;
+    struct mrt_engine_config config;
+    error = make_config(options, client, &config);
+    if (error != MORTISE_OK)
+        return error;
+    client->timeout =
+        mrt_time_from_ms(options->timeout_ms ? options->timeout_ms : DEFAULT_TIMEOUT_MS);
+    struct mrt_store_options store_options = {
+        .label = options->label,
+        .short_lived = options->flags & MORTISE_SHORT_LIVED,
+        .timeout = client->timeout,
+        .log = options->log,
+        .log_argument = options->log_argument,
+    };
+    return mrt_driver_open(&client->driver, &config, ops, uri, &store_options,
+                           options->flags & MORTISE_FOREIGN_LOOP);
+}
+
+int mortise_open(const char *uri, const mortise_client_options *options, mortise_client **result)
+{
+    mrt_error_clear();
+    if (!result)
+        return mrt_error(MORTISE_EINVALID, "mortise_open needs a place for the client");
+    if (!uri || !*uri)
+        uri = getenv("MORTISE_URL");
+    if (!uri || !*uri)
+        uri = "sqlite:"; /* the embedded store's default file */
+    mortise_client_options chosen;
+    int error = read_options(options, &chosen);
+    if (error != MORTISE_OK)
+        return error;
+    struct mrt_uri *parsed = malloc(sizeof *parsed);
+    mortise_client *client = calloc(1, sizeof *client);
+    if (!parsed || !client) {
+        error = MORTISE_ENOMEM;
+    } else {
+        TAILQ_INIT(&client->locks);
+        error = mrt_uri_parse(uri, parsed);
+        if (error == MORTISE_OK)
+            error = open_store(client, parsed, &chosen);
+    }
+    free(parsed);
+    if (error != MORTISE_OK)
+        free(client);
+    else
+        *result = client;
+    return error;
+}
+
+static void free_locks(mortise_client *client)
+{
+    mortise_lock *lock, *next;
+    TAILQ_FOREACH_SAFE(lock, &client->locks, link, next)
+    free(lock);
+}
+
+int mortise_close(mortise_client *client)
+{
+    if (!client)
+        return MORTISE_OK;
+    int error = mrt_driver_check(&client->driver, true);
+    if (error == MORTISE_EDEADLOCK)
+        return error;
+    if (error == MORTISE_EFORKED) {
+        mrt_driver_abandon(&client->driver);
+        error = MORTISE_OK;
+    } else {
+        error = mrt_driver_close(&client->driver, mrt_time_now() + client->timeout);
+    }
+    free_locks(client);
+    free(client);
+    return error;
+}
+
+const char *mortise_url(const mortise_client *client)
+{
+    return client->driver.ops->address(client->driver.store);
+}
+
+int mortise_get_capabilities(const mortise_client *client, mortise_capabilities *capabilities)
+{
+    mrt_error_clear();
+    if (!capabilities || capabilities->size < sizeof(size_t) ||
+        capabilities->size > sizeof *capabilities)
+        return mrt_error(MORTISE_EINVALID, "mortise_capabilities.size is not set");
+    size_t size = capabilities->size;
+    memcpy(capabilities, &client->driver.ops->capabilities, size);
+    capabilities->size = size;
+    return MORTISE_OK;
+}
+
+int mortise_get_stats(mortise_client *client, mortise_stats *stats)
+{
+    int error = mrt_driver_check(&client->driver, false);
+    if (error != MORTISE_OK)
+        return error;
+    if (!stats || stats->size < sizeof(size_t) || stats->size > sizeof *stats)
+        return mrt_error(MORTISE_EINVALID, "mortise_stats.size is not set");
+    mrt_driver_enter(&client->driver);
+    const struct mrt_engine_counters *counters = mrt_engine_counters(client->driver.engine);
+    mortise_stats all = {
+        .size = stats->size,
+        .acquisitions = counters->acquisitions,
+        .nested = counters->nested,
+        .handovers = counters->handovers,
+        .commands = counters->commands,
+        .losses = counters->losses,
+    };
+    mrt_driver_leave_quietly(&client->driver);
+    memcpy(stats, &all, all.size);
+    return MORTISE_OK;
+}
+
+int mrt_client_error(mortise_client *client, int error)
+{
+    mortise_error_kind kind = mortise_error_kind_of(error);
+    bool from_store = kind == MORTISE_KIND_RETRY || kind == MORTISE_KIND_DENIED ||
+                      kind == MORTISE_KIND_CONFIG || error == MORTISE_EMISMATCH;
+    if (from_store && client->driver.store_detail[0])
+        return mrt_error(error, "%s", client->driver.store_detail);
+    return error;
+}
+
+/* -------------------------------------------------------------------- list */
+
+struct listing {
+    const mortise_client *client;
+    mortise_entry_callback callback;
+    void *argument;
+};
+
+/* Takes the namespace off the names. */
+static int strip(void *argument, const mortise_entry *entry)
+{
+    const struct listing *listing = argument;
+    mortise_entry stripped = *entry;
+    stripped.name += listing->client->prefix_length;
+    return listing->callback(listing->argument, &stripped);
+}
+
+int mortise_list(mortise_client *client, const char *name, mortise_entry_callback callback,
+                 void *argument)
+{
+    struct mrt_driver *driver = &client->driver;
+    int error = mrt_driver_check(driver, true);
+    if (error != MORTISE_OK)
+        return error;
+    char full[MRT_NAMESPACE_MAX + 2 + MORTISE_NAME_MAX];
+    if (name) {
+        error = mrt_name_check(name);
+        if (error != MORTISE_OK)
+            return error;
+        memcpy(full, client->prefix, client->prefix_length);
+        memcpy(full + client->prefix_length, name, strlen(name) + 1);
+    }
+    if (!callback)
+        return mrt_error(MORTISE_EINVALID, "mortise_list needs a callback");
+    struct listing listing = {client, callback, argument};
+    mrt_driver_enter(driver);
+    mrt_driver_borrow_store(driver);
+    error = driver->ops->list(driver->store, name ? full : NULL, client->prefix, strip, &listing);
+    mrt_driver_give_back_store(driver);
+    mrt_driver_leave(driver, mrt_driver_patience(MRT_TIME_NEVER));
+    return error;
+}

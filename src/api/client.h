@@ -1,0 +1,38 @@
+/*
+ * What the public handles are made of. A client is a driver with names around it;
+ * a lock is a handle on a local tier (core/queue.c) with an owner; a hold is a
+ * slot of the engine and its generation.
+ */
+#ifndef MRT_API_CLIENT_H
+#define MRT_API_CLIENT_H
+
+#include "io/driver.h"
+
+/* Owners: threads have this bit, ids of the program's own do not. */
+#define MRT_OWNER_IS_THREAD (UINT64_C(1) << 63)
+
+#define MRT_NAMESPACE_MAX 127
+
+struct mortise_client {
+    struct mrt_driver driver;
+    mrt_time timeout;
+    char prefix[MRT_NAMESPACE_MAX + 2]; /* namespace and "/", or empty */
+    size_t prefix_length;
+    TAILQ_HEAD(, mortise_lock) locks;
+};
+
+struct mortise_lock {
+    mortise_client *client;
+    struct mrt_queue *queue;
+    uint64_t owner; /* MORTISE_OWNER_THREAD, or an id */
+    struct mrt_wait_list waits;
+    TAILQ_ENTRY(mortise_lock) link;
+};
+
+/* The calling thread as an owner. Numbers are never used again in a process. */
+uint64_t mrt_thread_owner(void);
+
+/* What an engine's error means to the caller, with the store's particulars. The mutex is held. */
+int mrt_client_error(mortise_client *client, int error);
+
+#endif

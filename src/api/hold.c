@@ -1,0 +1,171 @@
+/*
+ * Holds: releasing, and what can be asked of one. Every function begins by
+ * comparing the generation, so a stale value is found before anything is believed.
+ */
+#include "api/client.h"
+#include "base/error.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static mortise_client *client_of(mortise_hold hold)
+{
+    const struct mrt_hold *slot = hold.slot;
+    return slot ? mrt_engine_host(slot->engine) : NULL;
+}
+
+/* Enters the client of a hold that is live, and gives its slot; else NULL, not entered. */
+static struct mrt_hold *enter(mortise_hold hold)
+{
+    mortise_client *client = client_of(hold);
+    if (!client || mrt_driver_check(&client->driver, false) != MORTISE_OK)
+        return NULL;
+    mrt_driver_enter(&client->driver);
+    struct mrt_hold *slot = hold.slot;
+    if (mrt_hold_live(slot, hold.generation))
+        return slot;
+    mrt_driver_leave_quietly(&client->driver);
+    return NULL;
+}
+
+static void leave(mortise_hold hold)
+{
+    mrt_driver_leave_quietly(&client_of(hold)->driver);
+}
+
+int mortise_release(mortise_hold hold)
+{
+    mortise_client *client = client_of(hold);
+    if (!client)
+        return mrt_error(MORTISE_ENOTHELD, "an empty hold");
+    struct mrt_driver *driver = &client->driver;
+    int error = mrt_driver_check(driver, false);
+    if (error != MORTISE_OK)
+        return error;
+    struct mrt_hold *slot = hold.slot;
+    mrt_driver_enter(driver);
+    uint64_t caller = slot->owner & MRT_OWNER_IS_THREAD ? mrt_thread_owner() : 0;
+    error = mrt_engine_release(driver->engine, slot, hold.generation, caller, mrt_time_now());
+    int lost_fd = -1;
+    if (error != MORTISE_ENOTHELD && !mrt_hold_live(slot, hold.generation)) {
+        lost_fd = slot->lost_fd; /* nobody has the slot again yet: the mutex is held */
+        slot->lost_fd = -1;
+    }
+    mrt_driver_leave(driver, mrt_driver_patience(MRT_TIME_NEVER));
+    if (lost_fd >= 0)
+        close(lost_fd);
+    return error;
+}
+
+uint64_t mortise_hold_fence(mortise_hold hold)
+{
+    const struct mrt_hold *slot = enter(hold);
+    uint64_t fence = slot ? slot->fence : 0;
+    if (slot)
+        leave(hold);
+    return fence;
+}
+
+mortise_state mortise_hold_state(mortise_hold hold)
+{
+    const struct mrt_hold *slot = enter(hold);
+    mortise_state state = slot ? mrt_hold_state(slot, mrt_time_now()) : MORTISE_RELEASED;
+    if (slot)
+        leave(hold);
+    return state;
+}
+
+int mortise_is_held(mortise_hold hold)
+{
+    mortise_state state = mortise_hold_state(hold);
+    return state == MORTISE_HELD || state == MORTISE_SUSPENDED;
+}
+
+int64_t mortise_hold_remaining_ms(mortise_hold hold)
+{
+    const struct mrt_hold *slot = enter(hold);
+    if (!slot)
+        return 0;
+    mrt_time until = mrt_hold_valid_until(slot);
+    leave(hold);
+    if (until == MRT_TIME_NEVER)
+        return INT64_MAX;
+    mrt_time left = until - mrt_time_now();
+    return left > 0 ? left / MRT_MILLISECOND : 0;
+}
+
+uint32_t mortise_hold_count(mortise_hold hold)
+{
+    const struct mrt_hold *slot = enter(hold);
+    uint32_t count = slot ? slot->count : 0;
+    if (slot)
+        leave(hold);
+    return count;
+}
+
+uint64_t mortise_hold_owner(mortise_hold hold)
+{
+    const struct mrt_hold *slot = enter(hold);
+    uint64_t owner = slot ? slot->owner & ~MRT_OWNER_IS_THREAD : 0;
+    if (slot)
+        leave(hold);
+    return owner;
+}
+
+const char *mortise_hold_name(mortise_hold hold)
+{
+    const struct mrt_hold *slot = enter(hold);
+    if (!slot)
+        return "";
+    const char *name = mrt_queue_name(slot->queue) + client_of(hold)->prefix_length;
+    leave(hold);
+    return name;
+}
+
+int mortise_verify(mortise_hold hold, int64_t timeout_ms)
+{
+    mortise_client *client = client_of(hold);
+    if (!client)
+        return mrt_error(MORTISE_ENOTHELD, "an empty hold");
+    struct mrt_driver *driver = &client->driver;
+    int error = mrt_driver_check(driver, true);
+    if (error != MORTISE_OK)
+        return error;
+    struct mrt_hold *slot = enter(hold);
+    if (!slot)
+        return MORTISE_ENOTHELD;
+    struct mrt_wait wait = {.kind = MRT_WAIT_BLOCKING, .waiter.deadline = MRT_TIME_NEVER};
+    mrt_time now = mrt_time_now();
+    mrt_engine_verify(driver->engine, slot, &wait.waiter, now);
+    mrt_time deadline =
+        timeout_ms < 0 ? MRT_TIME_NEVER : mrt_time_add(now, mrt_time_from_ms(timeout_ms));
+    mrt_driver_wait(driver, &wait, deadline, MORTISE_ETIMEOUT);
+    mrt_driver_leave(driver, mrt_driver_patience(deadline));
+    return wait.waiter.error;
+}
+
+int mortise_on_lost(mortise_hold hold, mortise_state_callback callback, void *argument)
+{
+    struct mrt_hold *slot = enter(hold);
+    if (!slot)
+        return MORTISE_ENOTHELD;
+    int error = slot->ticket ? MORTISE_OK : MORTISE_ELOST;
+    if (error == MORTISE_OK) {
+        slot->callback = callback;
+        slot->argument = argument;
+    }
+    leave(hold);
+    return error;
+}
+
+int mortise_lost_fd(mortise_hold hold)
+{
+    struct mrt_hold *slot = enter(hold);
+    if (!slot)
+        return MORTISE_ENOTHELD;
+    if (slot->lost_fd < 0)
+        slot->lost_fd = eventfd(slot->ticket ? 0 : 1, EFD_CLOEXEC | EFD_NONBLOCK);
+    int fd = slot->lost_fd;
+    leave(hold);
+    return fd >= 0 ? fd : MORTISE_ENOMEM;
+}

@@ -1,0 +1,257 @@
+/*
+ * Locks: the handles, and acquiring through them, blocking and asynchronously.
+ *
+ * Every acquire is one mrt_wait: on the caller's stack when it blocks, on the heap
+ * when it calls back. A blocking acquire allocates nothing.
+ */
+#include "api/client.h"
+#include "base/error.h"
+#include "base/name.h"
+#include "core/recipe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t mrt_thread_owner(void)
+{
+    static _Atomic uint64_t last;
+    static _Thread_local uint64_t own;
+    if (own == 0)
+        own = (atomic_fetch_add(&last, 1) + 1) | MRT_OWNER_IS_THREAD;
+    return own;
+}
+
+static int check_options(const mortise_lock_options *options)
+{
+    if (!options)
+        return MORTISE_OK;
+    if (options->size != sizeof *options)
+        return mrt_error(MORTISE_EINVALID, "mortise_lock_options.size is %zu, not %zu",
+                         options->size, sizeof *options);
+    if (options->owner & MRT_OWNER_IS_THREAD)
+        return mrt_error(MORTISE_EINVALID, "an owner id must be below 2^63");
+    return MORTISE_OK;
+}
+
+static int lock_new(mortise_client *client, const char *name, const struct mrt_recipe *recipe,
+                    const mortise_lock_options *options, mortise_lock **result)
+{
+    if (!client || !result)
+        return mrt_error(MORTISE_EINVALID, "a lock needs a client and a place for its handle");
+    int error = mrt_driver_check(&client->driver, false);
+    if (error == MORTISE_OK)
+        error = mrt_name_check(name);
+    if (error == MORTISE_OK)
+        error = check_options(options);
+    if (error != MORTISE_OK)
+        return error;
+    char full[MRT_NAMESPACE_MAX + 2 + MORTISE_NAME_MAX];
+    memcpy(full, client->prefix, client->prefix_length);
+    memcpy(full + client->prefix_length, name, strlen(name) + 1);
+    mortise_lock *lock = calloc(1, sizeof *lock);
+    if (!lock)
+        return MORTISE_ENOMEM;
+    lock->client = client;
+    lock->owner = options ? options->owner : MORTISE_OWNER_THREAD;
+    TAILQ_INIT(&lock->waits);
+    mrt_driver_enter(&client->driver);
+    error = mrt_engine_queue(client->driver.engine, full, recipe, &lock->queue);
+    if (error == MORTISE_OK)
+        TAILQ_INSERT_TAIL(&client->locks, lock, link);
+    mrt_driver_leave_quietly(&client->driver);
+    if (error != MORTISE_OK)
+        free(lock);
+    else
+        *result = lock;
+    return error;
+}
+
+int mortise_mutex_new(mortise_client *client, const char *name, const mortise_lock_options *options,
+                      mortise_lock **lock)
+{
+    return lock_new(client, name, &mrt_mutex, options, lock);
+}
+
+void mortise_lock_free(mortise_lock *lock)
+{
+    if (!lock || mrt_driver_check(&lock->client->driver, false) != MORTISE_OK)
+        return; /* in a forked child mortise_close frees it */
+    struct mrt_driver *driver = &lock->client->driver;
+    mrt_driver_enter(driver);
+    mrt_queue_put(lock->queue);
+    TAILQ_REMOVE(&lock->client->locks, lock, link);
+    mrt_driver_leave(driver, mrt_driver_patience(MRT_TIME_NEVER));
+    free(lock);
+}
+
+const char *mortise_lock_name(const mortise_lock *lock)
+{
+    return mrt_queue_name(lock->queue) + lock->client->prefix_length;
+}
+
+/* --------------------------------------------------------------- blocking */
+
+static int acquire(mortise_lock *lock, mrt_time deadline, bool try_only, mortise_hold *hold)
+{
+    if (!lock || !hold)
+        return mrt_error(MORTISE_EINVALID, "acquire needs a lock and a place for the hold");
+    mortise_client *client = lock->client;
+    struct mrt_driver *driver = &client->driver;
+    int error = mrt_driver_check(driver, true);
+    if (error != MORTISE_OK)
+        return error;
+    struct mrt_wait wait = {.kind = MRT_WAIT_BLOCKING};
+    struct mrt_waiter *waiter = &wait.waiter;
+    waiter->owner = lock->owner ? lock->owner : mrt_thread_owner();
+    waiter->deadline = MRT_TIME_NEVER;
+    waiter->try_only = try_only;
+    waiter->competes = true;
+    mrt_driver_enter(driver);
+    mrt_engine_acquire(driver->engine, lock->queue, waiter, mrt_time_now());
+    if (waiter->state != MRT_WAITER_DONE) {
+        TAILQ_INSERT_TAIL(&lock->waits, &wait, handle_link);
+        mrt_driver_wait(driver, &wait, deadline, MORTISE_ETIMEOUT);
+        TAILQ_REMOVE(&lock->waits, &wait, handle_link);
+    }
+    error = mrt_client_error(client, waiter->error);
+    if (error == MORTISE_OK)
+        *hold = (mortise_hold){waiter->hold, waiter->hold->generation};
+    mrt_driver_leave(driver, mrt_driver_patience(deadline));
+    return error;
+}
+
+int mortise_acquire(mortise_lock *lock, mortise_hold *hold)
+{
+    return acquire(lock, MRT_TIME_NEVER, false, hold);
+}
+
+int mortise_try_acquire(mortise_lock *lock, mortise_hold *hold)
+{
+    mrt_time limit = lock ? mrt_time_add(mrt_time_now(), lock->client->timeout) : 0;
+    return acquire(lock, limit, true, hold);
+}
+
+int mortise_acquire_for(mortise_lock *lock, int64_t timeout_ms, mortise_hold *hold)
+{
+    if (timeout_ms == 0)
+        return mortise_try_acquire(lock, hold);
+    if (timeout_ms < 0)
+        return mortise_acquire(lock, hold);
+    mrt_time deadline = mrt_time_add(mrt_time_now(), mrt_time_from_ms(timeout_ms));
+    return acquire(lock, deadline, false, hold);
+}
+
+int mortise_acquire_until(mortise_lock *lock, int64_t deadline_ns, mortise_hold *hold)
+{
+    return acquire(lock, deadline_ns, false, hold);
+}
+
+int mortise_cancel_waiters(mortise_lock *lock)
+{
+    struct mrt_driver *driver = &lock->client->driver;
+    int error = mrt_driver_check(driver, false);
+    if (error != MORTISE_OK)
+        return error;
+    struct mrt_wait *wait;
+    mrt_driver_enter(driver);
+    TAILQ_FOREACH (wait, &lock->waits, handle_link)
+        mrt_engine_cancel(driver->engine, &wait->waiter, MORTISE_ECANCELLED, mrt_time_now());
+    mrt_driver_leave(driver, mrt_driver_patience(MRT_TIME_NEVER));
+    return MORTISE_OK;
+}
+
+/* ------------------------------------------------------------ asynchronous */
+
+struct mortise_operation {
+    struct mrt_wait wait;
+    mortise_lock *lock;
+};
+
+static void finished(struct mrt_wait *wait)
+{
+    mortise_operation *operation = (mortise_operation *)wait;
+    TAILQ_REMOVE(&operation->lock->waits, wait, handle_link);
+    free(operation);
+}
+
+int mortise_acquire_async(mortise_lock *lock, int64_t deadline_ns,
+                          mortise_acquire_callback callback, void *argument,
+                          mortise_operation **result)
+{
+    if (!lock || !callback)
+        return mrt_error(MORTISE_EINVALID, "acquire_async needs a lock and a callback");
+    struct mrt_driver *driver = &lock->client->driver;
+    int error = mrt_driver_check(driver, false);
+    if (error != MORTISE_OK)
+        return error;
+    mortise_operation *operation = calloc(1, sizeof *operation);
+    if (!operation)
+        return MORTISE_ENOMEM;
+    operation->lock = lock;
+    struct mrt_wait *wait = &operation->wait;
+    wait->kind = MRT_WAIT_ASYNC;
+    wait->callback = callback;
+    wait->argument = argument;
+    wait->finished = finished;
+    wait->waiter.owner = lock->owner;
+    wait->waiter.deadline = deadline_ns;
+    mrt_driver_enter(driver);
+    mrt_engine_acquire(driver->engine, lock->queue, &wait->waiter, mrt_time_now());
+    TAILQ_INSERT_TAIL(&lock->waits, wait, handle_link);
+    if (wait->waiter.state == MRT_WAITER_DONE)
+        mrt_engine_settle(driver->engine, &wait->waiter);
+    if (result)
+        *result = operation;
+    mrt_driver_leave(driver, mrt_driver_patience(MRT_TIME_NEVER));
+    return MORTISE_OK;
+}
+
+void mortise_cancel(mortise_operation *operation)
+{
+    struct mrt_driver *driver = &operation->lock->client->driver;
+    if (mrt_driver_check(driver, false) != MORTISE_OK)
+        return;
+    mrt_driver_enter(driver);
+    mrt_engine_cancel(driver->engine, &operation->wait.waiter, MORTISE_ECANCELLED, mrt_time_now());
+    mrt_driver_leave(driver, mrt_driver_patience(MRT_TIME_NEVER));
+}
+
+/* ------------------------------------------------------------ foreign loop */
+
+int mortise_fd(const mortise_client *client)
+{
+    struct mrt_driver *driver = (struct mrt_driver *)&client->driver;
+    int error = mrt_driver_check(driver, false);
+    if (error != MORTISE_OK)
+        return error;
+    return driver->foreign ? mrt_loop_fd(driver) : MORTISE_EINVALID;
+}
+
+int mortise_next_timeout_ms(mortise_client *client)
+{
+    struct mrt_driver *driver = &client->driver;
+    if (mrt_driver_check(driver, false) != MORTISE_OK || !driver->foreign)
+        return -1;
+    mrt_driver_enter(driver);
+    mrt_time left = mrt_loop_left(driver);
+    mrt_driver_leave_quietly(driver);
+    if (left == MRT_TIME_NEVER)
+        return -1;
+    mrt_time ms = left / MRT_MILLISECOND + (left % MRT_MILLISECOND > 0);
+    return ms > INT32_MAX ? INT32_MAX : (int)ms;
+}
+
+int mortise_process(mortise_client *client)
+{
+    struct mrt_driver *driver = &client->driver;
+    int error = mrt_driver_check(driver, true);
+    if (error != MORTISE_OK)
+        return error;
+    if (!driver->foreign)
+        return mrt_error(MORTISE_EINVALID, "this client has a thread of its own");
+    mrt_driver_enter(driver);
+    mrt_loop_look(driver);
+    mrt_loop_turn(driver, mrt_driver_patience(MRT_TIME_NEVER));
+    mrt_driver_leave_quietly(driver);
+    return MORTISE_OK;
+}

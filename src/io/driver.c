@@ -1,0 +1,293 @@
+/*
+ * The driver's common side: the mutex, settling waiters, carrying commands. See
+ * driver.h for how threads share the work.
+ */
+#include "io/driver.h"
+
+#include "base/error.h"
+#include "io/fork.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* How long a caller's thread tries to reach a busy store before the loop takes over. */
+#define CALLER_PATIENCE (2 * MRT_MILLISECOND)
+
+static mortise_hold value_of(struct mrt_hold *hold)
+{
+    return (mortise_hold){hold, hold->generation};
+}
+
+/* Tells those whose waiters are DONE or WOKEN. */
+static void settle(struct mrt_driver *driver)
+{
+    struct mrt_waiter *waiter;
+    while ((waiter = mrt_engine_next_settled(driver->engine))) {
+        struct mrt_wait *wait = (struct mrt_wait *)waiter;
+        if (wait->kind == MRT_WAIT_BLOCKING) {
+            mrt_park_wake(&wait->park);
+            continue;
+        }
+        if (waiter->error == MORTISE_OK)
+            wait->hold = value_of(waiter->hold);
+        TAILQ_INSERT_TAIL(&driver->completed, wait, link);
+    }
+    if (!TAILQ_EMPTY(&driver->completed) || mrt_engine_has_told(driver->engine))
+        mrt_loop_kick(driver);
+}
+
+static void deliver(void *context, const struct mrt_event *event)
+{
+    struct mrt_driver *driver = context;
+    pthread_mutex_lock(&driver->mutex);
+    if (event->detail)
+        snprintf(driver->store_detail, sizeof driver->store_detail, "%s", event->detail);
+    mrt_engine_event(driver->engine, event, mrt_time_now());
+    settle(driver);
+    pthread_mutex_unlock(&driver->mutex);
+}
+
+static void notify(void *context)
+{
+    struct mrt_driver *driver = context;
+    uint64_t one = 1;
+    atomic_store(&driver->notified, true);
+    if (write(driver->kick_fd, &one, sizeof one) < 0) {
+        /* The counter is full: the loop is being woken anyway. */
+    }
+}
+
+/* One call of the store. The mutex is held, and let go meanwhile. False: nothing to do. */
+static bool carry_one(struct mrt_driver *driver, mrt_time patience)
+{
+    struct mrt_command *command = mrt_engine_next_command(driver->engine, mrt_time_now());
+    if (command) {
+        pthread_mutex_unlock(&driver->mutex);
+        bool taken = driver->ops->submit(driver->store, command, patience);
+        pthread_mutex_lock(&driver->mutex);
+        if (!taken) {
+            mrt_engine_unsubmit(driver->engine, command);
+            driver->stalled = true;
+        }
+        return taken;
+    }
+    if (!driver->want_process)
+        return false;
+    driver->want_process = false;
+    pthread_mutex_unlock(&driver->mutex);
+    driver->ops->process(driver->store, mrt_time_now());
+    pthread_mutex_lock(&driver->mutex);
+    return true;
+}
+
+static void pump(struct mrt_driver *driver, mrt_time patience)
+{
+    if (driver->driving)
+        return;
+    driver->driving = true;
+    driver->stalled = false;
+    while (carry_one(driver, patience))
+        ;
+    driver->store_next = driver->ops->next(driver->store);
+    driver->driving = false;
+    pthread_cond_broadcast(&driver->idle);
+}
+
+mrt_time mrt_driver_patience(mrt_time deadline)
+{
+    return mrt_time_min(deadline, mrt_time_now() + CALLER_PATIENCE);
+}
+
+void mrt_driver_enter(struct mrt_driver *driver)
+{
+    pthread_mutex_lock(&driver->mutex);
+    driver->inside++;
+}
+
+/* Fetches all effects. The mutex is held, and let go while the store is called. */
+void mrt_driver_flush(struct mrt_driver *driver, mrt_time patience)
+{
+    settle(driver);
+    if (driver->want_process || mrt_engine_has_command(driver->engine)) {
+        if (driver->ops->any_thread || driver->foreign)
+            pump(driver, patience);
+        else
+            mrt_loop_kick(driver);
+    }
+    if (mrt_loop_next(driver) < driver->armed)
+        mrt_loop_kick(driver);
+}
+
+void mrt_driver_leave(struct mrt_driver *driver, mrt_time patience)
+{
+    mrt_driver_flush(driver, patience);
+    mrt_driver_leave_quietly(driver);
+}
+
+void mrt_driver_leave_quietly(struct mrt_driver *driver)
+{
+    if (--driver->inside == 0)
+        pthread_cond_broadcast(&driver->idle);
+    pthread_mutex_unlock(&driver->mutex);
+}
+
+void mrt_driver_wait(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time deadline, int error)
+{
+    struct mrt_waiter *waiter = &wait->waiter;
+    driver->inside++;
+    while (waiter->state != MRT_WAITER_DONE) {
+        mrt_time now = mrt_time_now();
+        if (waiter->state == MRT_WAITER_WOKEN) {
+            mrt_engine_retry(driver->engine, waiter, now);
+        } else if (now >= deadline) {
+            mrt_engine_cancel(driver->engine, waiter, error, now);
+        } else if (driver->foreign) {
+            mrt_loop_turn(driver, mrt_driver_patience(deadline));
+            if (waiter->state == MRT_WAITER_WAITING)
+                mrt_loop_sleep(driver, deadline);
+            continue;
+        } else {
+            mrt_driver_leave(driver, mrt_driver_patience(deadline));
+            mrt_park_wait(&wait->park, deadline);
+            mrt_driver_enter(driver);
+            continue;
+        }
+        settle(driver);
+    }
+    driver->inside--;
+}
+
+void mrt_driver_borrow_store(struct mrt_driver *driver)
+{
+    while (driver->driving)
+        pthread_cond_wait(&driver->idle, &driver->mutex);
+    driver->driving = true;
+    pthread_mutex_unlock(&driver->mutex);
+}
+
+void mrt_driver_give_back_store(struct mrt_driver *driver)
+{
+    pthread_mutex_lock(&driver->mutex);
+    driver->driving = false;
+    pthread_cond_broadcast(&driver->idle);
+}
+
+int mrt_driver_check(const struct mrt_driver *driver, bool blocking)
+{
+    mrt_error_clear();
+    if (driver->fork_generation != mrt_fork_generation())
+        return MORTISE_EFORKED;
+    if (blocking && mrt_loop_in_callback())
+        return mrt_error(MORTISE_EDEADLOCK, "a callback may not wait");
+    return MORTISE_OK;
+}
+
+/* ------------------------------------------------------------ open, close */
+
+static void free_parts(struct mrt_driver *driver)
+{
+    struct mrt_hold *hold = NULL;
+    while (driver->engine && (hold = mrt_engine_next_hold(driver->engine, hold)))
+        if (hold->lost_fd >= 0)
+            close(hold->lost_fd);
+    mrt_engine_free(driver->engine);
+    pthread_cond_destroy(&driver->idle);
+    pthread_mutex_destroy(&driver->mutex);
+    if (driver->kick_fd >= 0)
+        close(driver->kick_fd);
+    if (driver->epoll_fd >= 0)
+        close(driver->epoll_fd);
+}
+
+static void init_locks(struct mrt_driver *driver)
+{
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(&driver->mutex, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&driver->idle, &clock);
+    pthread_condattr_destroy(&clock);
+}
+
+int mrt_driver_open(struct mrt_driver *driver, const struct mrt_engine_config *config,
+                    const struct mrt_store_ops *ops, const struct mrt_uri *uri,
+                    const struct mrt_store_options *options, bool foreign)
+{
+    memset(driver, 0, sizeof *driver);
+    driver->ops = ops;
+    driver->foreign = foreign;
+    driver->armed = driver->store_next = MRT_TIME_NEVER;
+    driver->epoll_fd = -1;
+    driver->fork_generation = mrt_fork_generation();
+    driver->sink = (struct mrt_sink){deliver, notify, driver};
+    TAILQ_INIT(&driver->completed);
+    init_locks(driver);
+    int error = mrt_engine_new(config, &driver->engine);
+    driver->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (error == MORTISE_OK && driver->kick_fd < 0)
+        error = mrt_error(MORTISE_ENOMEM, "no descriptor left for an eventfd");
+    if (error == MORTISE_OK)
+        error = ops->open(uri, options, driver->sink, &driver->store);
+    if (error != MORTISE_OK) {
+        free_parts(driver);
+        return error;
+    }
+    driver->store_fd = ops->fd(driver->store);
+    error = mrt_loop_start(driver);
+    if (error != MORTISE_OK) {
+        ops->close(driver->store);
+        free_parts(driver);
+    }
+    return error;
+}
+
+/* Waits until the store has confirmed and no blocking call is left, or `until`. */
+static void drain(struct mrt_driver *driver, mrt_time until)
+{
+    while (!mrt_engine_closed(driver->engine) || driver->inside > 0) {
+        mrt_time now = mrt_time_now();
+        if (now >= until && driver->inside == 0)
+            return;
+        mrt_time step = mrt_time_min(until, now + 100 * MRT_MILLISECOND);
+        if (driver->foreign) {
+            mrt_loop_turn(driver, step);
+            if (!mrt_engine_closed(driver->engine))
+                mrt_loop_sleep(driver, step);
+            continue;
+        }
+        struct timespec wake;
+        clock_gettime(CLOCK_MONOTONIC, &wake);
+        wake.tv_nsec += 10 * MRT_MILLISECOND;
+        wake.tv_sec += wake.tv_nsec / MRT_SECOND;
+        wake.tv_nsec %= MRT_SECOND;
+        pthread_cond_timedwait(&driver->idle, &driver->mutex, &wake);
+    }
+}
+
+int mrt_driver_close(struct mrt_driver *driver, mrt_time until)
+{
+    mrt_driver_enter(driver);
+    mrt_engine_close(driver->engine, mrt_time_now());
+    mrt_driver_leave(driver, mrt_driver_patience(until));
+    pthread_mutex_lock(&driver->mutex);
+    drain(driver, until);
+    bool closed = mrt_engine_closed(driver->engine);
+    pthread_mutex_unlock(&driver->mutex);
+    mrt_loop_stop(driver);
+    driver->ops->close(driver->store);
+    free_parts(driver);
+    return closed ? MORTISE_OK : MORTISE_EUNKNOWN;
+}
+
+void mrt_driver_abandon(struct mrt_driver *driver)
+{
+    driver->ops->abandon(driver->store);
+    mrt_engine_free(driver->engine);
+}

@@ -1,0 +1,116 @@
+/*
+ * The driver: runs one engine on one store for many threads.
+ *
+ * One mutex guards the engine. Who has changed the engine fetches its effects
+ * before letting go: it wakes the threads whose waiters settled and carries the
+ * commands to the store. Carrying is done without the mutex, by one thread at
+ * a time (`driving`); others leave their commands in the outbox, and the one
+ * who drives takes them along. So an uncontended acquire on a store that answers
+ * at once costs no switch of thread, and a store that is slow holds up nobody who
+ * does not need it: after a short patience the loop takes over.
+ *
+ * The loop is a thread of the client (or the caller, MORTISE_FOREIGN_LOOP): it
+ * waits for the store's descriptor, for timers and for kicks, and runs the
+ * callbacks of the user, without the mutex.
+ */
+#ifndef MRT_IO_DRIVER_H
+#define MRT_IO_DRIVER_H
+
+#include "core/engine.h"
+#include "io/park.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum mrt_wait_kind { MRT_WAIT_BLOCKING, MRT_WAIT_ASYNC };
+
+/* An acquire or verify as the driver sees it; `waiter` is first. */
+struct mrt_wait {
+    struct mrt_waiter waiter;
+    enum mrt_wait_kind kind;
+    struct mrt_park park;              /* BLOCKING */
+    mortise_acquire_callback callback; /* ASYNC */
+    void *argument;
+    mortise_hold hold;                       /* ASYNC: as it was granted */
+    void (*finished)(struct mrt_wait *wait); /* ASYNC: frees it, after the callback */
+    TAILQ_ENTRY(mrt_wait) link;              /* of the completed ones */
+    TAILQ_ENTRY(mrt_wait) handle_link;       /* the api's */
+};
+TAILQ_HEAD(mrt_wait_list, mrt_wait);
+
+struct mrt_driver {
+    pthread_mutex_t mutex;
+    pthread_cond_t idle; /* driving has become false, or a blocking call has left */
+    struct mrt_engine *engine;
+    const struct mrt_store_ops *ops;
+    struct mrt_store *store;
+    struct mrt_sink sink;
+    bool foreign;
+    bool driving;      /* a thread is calling the store */
+    bool want_process; /* process is due */
+    bool stalled;      /* the store did not take a command; try again soon */
+    bool kicked;
+    bool stop;
+    int inside;     /* calls under way */
+    mrt_time armed; /* what the loop sleeps until */
+    mrt_time store_next;
+    int store_fd;
+    int kick_fd;
+    int epoll_fd; /* of mortise_fd; -1 until asked for */
+    _Atomic bool notified;
+    uint64_t fork_generation;
+    struct mrt_wait_list completed;
+    pthread_t thread;
+    bool has_thread;
+    char store_detail[256]; /* particulars of the newest failure */
+};
+
+/* Opens the store and starts the loop. 0 or an error with its particulars. */
+int mrt_driver_open(struct mrt_driver *driver, const struct mrt_engine_config *config,
+                    const struct mrt_store_ops *ops, const struct mrt_uri *uri,
+                    const struct mrt_store_options *options, bool foreign);
+/* 0 or MORTISE_EUNKNOWN if the store had not confirmed by `until`. */
+int mrt_driver_close(struct mrt_driver *driver, mrt_time until);
+/* Frees memory only; for a forked child. */
+void mrt_driver_abandon(struct mrt_driver *driver);
+
+/* 0, MORTISE_EFORKED; `blocking`: also MORTISE_EDEADLOCK inside a callback. */
+int mrt_driver_check(const struct mrt_driver *driver, bool blocking);
+
+/* Every use of the engine stands between enter and leave. `patience`: how long leave
+   may wait for the store on this thread. */
+void mrt_driver_enter(struct mrt_driver *driver);
+void mrt_driver_leave(struct mrt_driver *driver, mrt_time patience);
+/* After a call that changed nothing. */
+void mrt_driver_leave_quietly(struct mrt_driver *driver);
+/* How long a call that need not wait for the store tries before it leaves it to the loop. */
+mrt_time mrt_driver_patience(mrt_time deadline);
+
+/* Between enter and leave: waits until `wait` is DONE; at `deadline` it is cancelled
+   with `error`. On return the mutex is held. */
+void mrt_driver_wait(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time deadline,
+                     int error);
+/* Between enter and leave: has the store to itself until mrt_driver_give_back. */
+void mrt_driver_borrow_store(struct mrt_driver *driver);
+void mrt_driver_give_back_store(struct mrt_driver *driver);
+
+/* loop.c: the loop's side. */
+int mrt_loop_start(struct mrt_driver *driver);
+void mrt_loop_stop(struct mrt_driver *driver);
+/* Wakes the loop; the mutex is held. */
+void mrt_loop_kick(struct mrt_driver *driver);
+/* One turn without sleeping: timers, the store, callbacks. The mutex is held. */
+void mrt_loop_turn(struct mrt_driver *driver, mrt_time patience);
+/* Sleeps until something is to do, or `until`. The mutex is held, and let go meanwhile. */
+void mrt_loop_sleep(struct mrt_driver *driver, mrt_time until);
+/* Notes what the descriptors have, without sleeping. The mutex is held. */
+void mrt_loop_look(struct mrt_driver *driver);
+/* How long the loop may sleep from now; MRT_TIME_NEVER: until a descriptor is ready. */
+mrt_time mrt_loop_left(const struct mrt_driver *driver);
+mrt_time mrt_loop_next(const struct mrt_driver *driver);
+int mrt_loop_fd(struct mrt_driver *driver);
+bool mrt_loop_in_callback(void);
+/* driver.c, for loop.c: fetches all effects; the mutex is held. */
+void mrt_driver_flush(struct mrt_driver *driver, mrt_time patience);
+
+#endif

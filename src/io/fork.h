@@ -1,0 +1,13 @@
+/*
+ * Notices a fork. A child must not touch what it shares with its parent: its
+ * store's connection, its descriptors, its mutexes as they stood.
+ */
+#ifndef MRT_IO_FORK_H
+#define MRT_IO_FORK_H
+
+#include <stdint.h>
+
+/* Grows by one in each forked child. The first call installs the handler. */
+uint64_t mrt_fork_generation(void);
+
+#endif
