@@ -208,6 +208,8 @@ int mortise_get_stats(mortise_client *client, mortise_stats *stats)
 
 int mrt_client_error(mortise_client *client, int error)
 {
+    if (error == MORTISE_OK)
+        return error;
     mortise_error_kind kind = mortise_error_kind_of(error);
     bool from_store = kind == MORTISE_KIND_RETRY || kind == MORTISE_KIND_DENIED ||
                       kind == MORTISE_KIND_CONFIG || error == MORTISE_EMISMATCH;
@@ -255,6 +257,6 @@ int mortise_list(mortise_client *client, const char *name, mortise_entry_callbac
     mrt_driver_borrow_store(driver);
     error = driver->ops->list(driver->store, name ? full : NULL, client->prefix, strip, &listing);
     mrt_driver_give_back_store(driver);
-    mrt_driver_leave(driver, mrt_driver_patience(MRT_TIME_NEVER));
+    mrt_driver_leave(driver, MRT_TIME_NEVER);
     return error;
 }

@@ -45,13 +45,15 @@ int mortise_release(mortise_hold hold)
     struct mrt_hold *slot = hold.slot;
     mrt_driver_enter(driver);
     uint64_t caller = slot->owner & MRT_OWNER_IS_THREAD ? mrt_thread_owner() : 0;
-    error = mrt_engine_release(driver->engine, slot, hold.generation, caller, mrt_time_now());
+    bool nested = mrt_hold_nested(slot, hold.generation);
+    mrt_time now = nested ? 0 : mrt_time_now();
+    error = mrt_engine_release(driver->engine, slot, hold.generation, caller, now);
     int lost_fd = -1;
     if (error != MORTISE_ENOTHELD && !mrt_hold_live(slot, hold.generation)) {
         lost_fd = slot->lost_fd; /* nobody has the slot again yet: the mutex is held */
         slot->lost_fd = -1;
     }
-    mrt_driver_leave(driver, mrt_driver_patience(MRT_TIME_NEVER));
+    mrt_driver_leave(driver, MRT_TIME_NEVER);
     if (lost_fd >= 0)
         close(lost_fd);
     return error;
@@ -140,7 +142,7 @@ int mortise_verify(mortise_hold hold, int64_t timeout_ms)
     mrt_time deadline =
         timeout_ms < 0 ? MRT_TIME_NEVER : mrt_time_add(now, mrt_time_from_ms(timeout_ms));
     mrt_driver_wait(driver, &wait, deadline, MORTISE_ETIMEOUT);
-    mrt_driver_leave(driver, mrt_driver_patience(deadline));
+    mrt_driver_leave(driver, deadline);
     return wait.waiter.error;
 }
 

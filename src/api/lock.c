@@ -80,7 +80,7 @@ void mortise_lock_free(mortise_lock *lock)
     mrt_driver_enter(driver);
     mrt_queue_put(lock->queue);
     TAILQ_REMOVE(&lock->client->locks, lock, link);
-    mrt_driver_leave(driver, mrt_driver_patience(MRT_TIME_NEVER));
+    mrt_driver_leave(driver, MRT_TIME_NEVER);
     free(lock);
 }
 
@@ -107,7 +107,8 @@ static int acquire(mortise_lock *lock, mrt_time deadline, bool try_only, mortise
     waiter->try_only = try_only;
     waiter->competes = true;
     mrt_driver_enter(driver);
-    mrt_engine_acquire(driver->engine, lock->queue, waiter, mrt_time_now());
+    bool nests = mrt_engine_nests(lock->queue, waiter->owner);
+    mrt_engine_acquire(driver->engine, lock->queue, waiter, nests ? 0 : mrt_time_now());
     if (waiter->state != MRT_WAITER_DONE) {
         TAILQ_INSERT_TAIL(&lock->waits, &wait, handle_link);
         mrt_driver_wait(driver, &wait, deadline, MORTISE_ETIMEOUT);
@@ -116,7 +117,7 @@ static int acquire(mortise_lock *lock, mrt_time deadline, bool try_only, mortise
     error = mrt_client_error(client, waiter->error);
     if (error == MORTISE_OK)
         *hold = (mortise_hold){waiter->hold, waiter->hold->generation};
-    mrt_driver_leave(driver, mrt_driver_patience(deadline));
+    mrt_driver_leave(driver, deadline);
     return error;
 }
 
@@ -156,7 +157,7 @@ int mortise_cancel_waiters(mortise_lock *lock)
     mrt_driver_enter(driver);
     TAILQ_FOREACH (wait, &lock->waits, handle_link)
         mrt_engine_cancel(driver->engine, &wait->waiter, MORTISE_ECANCELLED, mrt_time_now());
-    mrt_driver_leave(driver, mrt_driver_patience(MRT_TIME_NEVER));
+    mrt_driver_leave(driver, MRT_TIME_NEVER);
     return MORTISE_OK;
 }
 
@@ -202,7 +203,7 @@ int mortise_acquire_async(mortise_lock *lock, int64_t deadline_ns,
         mrt_engine_settle(driver->engine, &wait->waiter);
     if (result)
         *result = operation;
-    mrt_driver_leave(driver, mrt_driver_patience(MRT_TIME_NEVER));
+    mrt_driver_leave(driver, MRT_TIME_NEVER);
     return MORTISE_OK;
 }
 
@@ -213,7 +214,7 @@ void mortise_cancel(mortise_operation *operation)
         return;
     mrt_driver_enter(driver);
     mrt_engine_cancel(driver->engine, &operation->wait.waiter, MORTISE_ECANCELLED, mrt_time_now());
-    mrt_driver_leave(driver, mrt_driver_patience(MRT_TIME_NEVER));
+    mrt_driver_leave(driver, MRT_TIME_NEVER);
 }
 
 /* ------------------------------------------------------------ foreign loop */

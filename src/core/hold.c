@@ -123,6 +123,12 @@ mortise_state mrt_hold_state(const struct mrt_hold *hold, mrt_time now)
     return hold->engine->session.suspended ? MORTISE_SUSPENDED : MORTISE_HELD;
 }
 
+bool mrt_hold_nested(const struct mrt_hold *hold, uint64_t generation)
+{
+    return mrt_hold_live(hold, generation) && hold->count > 1 &&
+           mrt_hold_valid_until(hold) == MRT_TIME_NEVER;
+}
+
 int mrt_engine_release(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
                        uint64_t owner, mrt_time now)
 {

@@ -275,6 +275,12 @@ static void nest(struct mrt_engine *engine, struct mrt_waiter *waiter, struct mr
     }
 }
 
+bool mrt_engine_nests(const struct mrt_queue *queue, uint64_t owner)
+{
+    return queue->active && owner && queue->active->owner == owner &&
+           queue->engine->session.valid_until == MRT_TIME_NEVER;
+}
+
 /* Whether a newcomer may have the lock before those who wait. */
 static bool may_barge(const struct mrt_queue *queue, mrt_time now)
 {

@@ -121,15 +121,16 @@ void mrt_driver_flush(struct mrt_driver *driver, mrt_time patience)
         mrt_loop_kick(driver);
 }
 
-void mrt_driver_leave(struct mrt_driver *driver, mrt_time patience)
+void mrt_driver_leave(struct mrt_driver *driver, mrt_time deadline)
 {
-    mrt_driver_flush(driver, patience);
+    bool busy = driver->want_process || mrt_engine_has_command(driver->engine);
+    mrt_driver_flush(driver, busy ? mrt_driver_patience(deadline) : 0);
     mrt_driver_leave_quietly(driver);
 }
 
 void mrt_driver_leave_quietly(struct mrt_driver *driver)
 {
-    if (--driver->inside == 0)
+    if (--driver->inside == 0 && driver->draining)
         pthread_cond_broadcast(&driver->idle);
     pthread_mutex_unlock(&driver->mutex);
 }
@@ -150,7 +151,7 @@ void mrt_driver_wait(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time 
                 mrt_loop_sleep(driver, deadline);
             continue;
         } else {
-            mrt_driver_leave(driver, mrt_driver_patience(deadline));
+            mrt_driver_leave(driver, deadline);
             mrt_park_wait(&wait->park, deadline);
             mrt_driver_enter(driver);
             continue;
@@ -225,6 +226,7 @@ int mrt_driver_open(struct mrt_driver *driver, const struct mrt_engine_config *c
     driver->foreign = foreign;
     driver->armed = driver->store_next = MRT_TIME_NEVER;
     driver->epoll_fd = -1;
+    mrt_fork_watch();
     driver->fork_generation = mrt_fork_generation();
     driver->sink = (struct mrt_sink){deliver, notify, driver};
     TAILQ_INIT(&driver->completed);
@@ -275,8 +277,9 @@ int mrt_driver_close(struct mrt_driver *driver, mrt_time until)
 {
     mrt_driver_enter(driver);
     mrt_engine_close(driver->engine, mrt_time_now());
-    mrt_driver_leave(driver, mrt_driver_patience(until));
+    mrt_driver_leave(driver, until);
     pthread_mutex_lock(&driver->mutex);
+    driver->draining = true;
     drain(driver, until);
     bool closed = mrt_engine_closed(driver->engine);
     pthread_mutex_unlock(&driver->mutex);

@@ -51,6 +51,7 @@ struct mrt_driver {
     bool stalled;      /* the store did not take a command; try again soon */
     bool kicked;
     bool stop;
+    bool draining; /* mrt_driver_close waits for calls to leave */
     int inside;     /* calls under way */
     mrt_time armed; /* what the loop sleeps until */
     mrt_time store_next;
@@ -77,10 +78,10 @@ void mrt_driver_abandon(struct mrt_driver *driver);
 /* 0, MORTISE_EFORKED; `blocking`: also MORTISE_EDEADLOCK inside a callback. */
 int mrt_driver_check(const struct mrt_driver *driver, bool blocking);
 
-/* Every use of the engine stands between enter and leave. `patience`: how long leave
-   may wait for the store on this thread. */
+/* Every use of the engine stands between enter and leave. leave does not keep the
+   thread past `deadline` for the store's sake. */
 void mrt_driver_enter(struct mrt_driver *driver);
-void mrt_driver_leave(struct mrt_driver *driver, mrt_time patience);
+void mrt_driver_leave(struct mrt_driver *driver, mrt_time deadline);
 /* After a call that changed nothing. */
 void mrt_driver_leave_quietly(struct mrt_driver *driver);
 /* How long a call that need not wait for the store tries before it leaves it to the loop. */

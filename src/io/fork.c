@@ -17,8 +17,12 @@ static void install(void)
     pthread_atfork(NULL, NULL, in_child);
 }
 
-uint64_t mrt_fork_generation(void)
+void mrt_fork_watch(void)
 {
     pthread_once(&once, install);
+}
+
+uint64_t mrt_fork_generation(void)
+{
     return atomic_load_explicit(&generation, memory_order_relaxed);
 }

@@ -7,7 +7,9 @@
 
 #include <stdint.h>
 
-/* Grows by one in each forked child. The first call installs the handler. */
+/* Installs the handler, once. */
+void mrt_fork_watch(void);
+/* Grows by one in each forked child. */
 uint64_t mrt_fork_generation(void);
 
 #endif
