@@ -31,7 +31,8 @@
     X(STARVE, "a local waiter is never handed the lock directly")                    \
     X(BUDGET_IGNORED, "a turn does not end while others wait")                       \
     X(CLOSE_LEAVES_SESSION, "closing does not stop the session")                     \
-    X(GONE_IGNORED, "a holder whose ticket was removed is not told")
+    X(GONE_IGNORED, "a holder whose ticket was removed is not told")                 \
+    X(STRING_ORDER, "the store sorts tickets by their numbers as text")
 
 enum mrt_defect {
 #define MRT_DEFECT_NAME(name, text) MRT_DEFECT_##name,

@@ -261,8 +261,11 @@ static void unasked(struct mrt_engine *engine, const struct mrt_event *event, mr
 {
     if (!mrt_id_equal(event->session, engine->session.id))
         return;
+    struct mrt_ticket *ticket = find_ticket(engine, event->ticket);
     if (event->type == MRT_SESSION_LOST)
         mrt_session_lose(engine, now);
+    else if (event->type == MRT_VIEW && ticket)
+        mrt_ticket_told(ticket, event, now);
     else
         woken(engine, event); /* whatever it says: only a look tells how it is now */
 }

@@ -36,7 +36,9 @@ struct mrt_session {
     enum mrt_session_state state;
     struct mrt_id id;
     mrt_time lease;       /* 0: needs no proof of life */
-    mrt_time proof;       /* when the newest acknowledged proof was sent */
+    mrt_time proof_lag;   /* how old a sign of life must be to be proven by the next one */
+    mrt_time heard;       /* when the newest acknowledged sign of life was sent */
+    mrt_time proof;       /* when the newest proven one was sent */
     mrt_time sent;        /* when the newest START or RENEW was sent */
     mrt_time valid_until; /* MRT_TIME_NEVER without a lease; 0: not live */
     bool suspended;
@@ -138,6 +140,8 @@ void mrt_ticket_remove(struct mrt_ticket *ticket);
 /* Its session is gone, and it with it. */
 void mrt_ticket_drop(struct mrt_ticket *ticket);
 void mrt_ticket_answer(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now);
+/* A view that was not asked for. */
+void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now);
 void mrt_ticket_timer(struct mrt_ticket *ticket);
 void mrt_ticket_unsubmitted(struct mrt_ticket *ticket);
 void mrt_ticket_end_verifiers(struct mrt_ticket *ticket, int error);

@@ -3,17 +3,19 @@
  * tickets.
  *
  * Invariant: valid_until = when the newest acknowledged proof of life was *sent*,
- * plus the lease, minus a margin. It never depends on when an answer or an
+ * plus the lease, minus a margin. Some stores learn of a sign of life only some
+ * time after they acknowledge it (proof_lag): there an acknowledgement proves
+ * the newest one that is older by so much. Validity never depends on when an answer or an
  * error came, nor on hearing anything at all: past valid_until the session is
  * lost by the clock alone. The margin, 2 % of the lease or margin_min if that is
  * more, is what this machine's clock may run slower than the store's.
  *
  *   NONE -> STARTING -> LIVE -> STOPPING -> NONE
  *
- * A proof is asked for each third of the lease. Two thirds without one:
- * SUSPENDED is told. At valid_until: LOST, and a new session as soon as the old
- * one is stopped, if anyone still waits. A store whose operating system tells of
- * death has a lease of 0: valid until it says otherwise.
+ * A sign of life is sent each third of the lease. If none that was sent within the
+ * last half is acknowledged, SUSPENDED is told. At valid_until: LOST, and a new session as soon as
+ * the old one is stopped, if anyone still waits. A store whose operating system tells of death has
+ * a lease of 0: valid until it says otherwise.
  */
 #include "base/assert.h"
 #include "core/defect.h"
@@ -28,7 +30,7 @@ static void arm(struct mrt_engine *engine)
     }
     mrt_time at = session->valid_until;
     if (!session->suspended)
-        at = mrt_time_min(at, session->proof + session->lease / 3 * 2);
+        at = mrt_time_min(at, session->heard + session->lease / 2);
     if (!session->renew.queued && !session->renew.outstanding)
         at = mrt_time_min(at, session->sent + session->lease / 3);
     mrt_heap_set(&engine->timers, &session->timer, at);
@@ -50,7 +52,7 @@ static void set_suspended(struct mrt_engine *engine, bool suspended)
     tell_all(engine, suspended ? MORTISE_SUSPENDED : MORTISE_HELD);
 }
 
-/* A proof that was sent at `sent` has been acknowledged. */
+/* A sign of life that was sent at `sent` has been acknowledged. */
 static void prove(struct mrt_engine *engine, mrt_time sent, mrt_time now)
 {
     struct mrt_session *session = &engine->session;
@@ -58,12 +60,17 @@ static void prove(struct mrt_engine *engine, mrt_time sent, mrt_time now)
         session->valid_until = MRT_TIME_NEVER;
         return;
     }
+    if (MRT_DEFECT(LEASE_FROM_ANSWER))
+        sent = now;
+    if (sent - session->heard >= session->proof_lag) {
+        session->proof = session->proof_lag > 0 ? session->heard : sent;
+        session->heard = sent;
+    }
     mrt_time margin = session->lease / 50;
     if (margin < engine->config.margin_min)
         margin = engine->config.margin_min;
-    session->proof = MRT_DEFECT(LEASE_FROM_ANSWER) ? now : sent;
     session->valid_until = mrt_time_add(session->proof, session->lease - margin);
-    set_suspended(engine, now >= session->proof + session->lease / 3 * 2);
+    set_suspended(engine, now >= session->heard + session->lease / 2);
 }
 
 void mrt_session_need(struct mrt_engine *engine)
@@ -163,6 +170,9 @@ static void start_answered(struct mrt_engine *engine, const struct mrt_event *ev
     if (event->type == MRT_STARTED) {
         session->state = MRT_SESSION_LIVE;
         session->lease = event->lease;
+        session->proof_lag = event->proof_lag;
+        session->heard = session->sent;
+        session->proof = session->sent;
         prove(engine, session->sent, now);
         if (engine->closing)
             stop(engine);
@@ -240,7 +250,7 @@ void mrt_session_timer(struct mrt_engine *engine, mrt_time now)
     mrt_session_check(engine, now);
     if (session->state != MRT_SESSION_LIVE)
         return;
-    if (now >= session->proof + session->lease / 3 * 2)
+    if (now >= session->heard + session->lease / 2)
         set_suspended(engine, true);
     if (!session->renew.queued && !session->renew.outstanding &&
         now >= session->sent + session->lease / 3)

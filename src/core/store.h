@@ -13,7 +13,7 @@
  *   REFRESH  look again at a ticket                -> VIEW, GONE
  *   REMOVE   take a ticket out                     -> REMOVED
  *   any of them                                    -> FAILED, UNKNOWN
- *   (unasked)                                      WAKE, GONE, SESSION_LOST
+ *   (unasked)                                      WAKE, VIEW, SESSION_LOST
  *
  * The contract, each clause a test of the conformance suite:
  *  (a) A VIEW counts every live ticket that will ever be ahead, or at least so
@@ -89,6 +89,7 @@ struct mrt_event {
     bool others_behind;    /* VIEW: a ticket is queued behind this one */
     mrt_time recheck;      /* VIEW: look again after this long without a wake */
     mrt_time lease;        /* STARTED: how long a proof of life lasts; 0: needs none */
+    mrt_time proof_lag;    /* STARTED: a RENEWED proves only what was sent so long before it */
     int error;             /* FAILED, SESSION_LOST */
     const char *detail;    /* FAILED, SESSION_LOST: particulars or NULL; valid during deliver */
 };

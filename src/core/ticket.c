@@ -319,6 +319,12 @@ static void answered_leaving(struct mrt_ticket *ticket, const struct mrt_event *
     }
 }
 
+void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
+{
+    if (ticket->state == MRT_TICKET_WAITING || ticket->state == MRT_TICKET_GRANTED)
+        viewed(ticket, event, now);
+}
+
 void mrt_ticket_answer(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
 {
     switch (ticket->state) {
