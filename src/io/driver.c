@@ -80,7 +80,16 @@ static bool carry_one(struct mrt_driver *driver, mrt_time patience)
     pthread_mutex_unlock(&driver->mutex);
     driver->ops->process(driver->store, mrt_time_now());
     pthread_mutex_lock(&driver->mutex);
+    if (driver->looks_away)
+        mrt_loop_kick(driver);
     return true;
+}
+
+static void stop_driving(struct mrt_driver *driver)
+{
+    driver->driving = false;
+    if (driver->borrowers > 0 || driver->draining)
+        pthread_cond_broadcast(&driver->idle);
 }
 
 static void pump(struct mrt_driver *driver, mrt_time patience)
@@ -92,8 +101,7 @@ static void pump(struct mrt_driver *driver, mrt_time patience)
     while (carry_one(driver, patience))
         ;
     driver->store_next = driver->ops->next(driver->store);
-    driver->driving = false;
-    pthread_cond_broadcast(&driver->idle);
+    stop_driving(driver);
 }
 
 mrt_time mrt_driver_patience(mrt_time deadline)
@@ -163,8 +171,10 @@ void mrt_driver_wait(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time 
 
 void mrt_driver_borrow_store(struct mrt_driver *driver)
 {
+    driver->borrowers++;
     while (driver->driving)
         pthread_cond_wait(&driver->idle, &driver->mutex);
+    driver->borrowers--;
     driver->driving = true;
     pthread_mutex_unlock(&driver->mutex);
 }
@@ -172,8 +182,7 @@ void mrt_driver_borrow_store(struct mrt_driver *driver)
 void mrt_driver_give_back_store(struct mrt_driver *driver)
 {
     pthread_mutex_lock(&driver->mutex);
-    driver->driving = false;
-    pthread_cond_broadcast(&driver->idle);
+    stop_driving(driver);
 }
 
 int mrt_driver_check(const struct mrt_driver *driver, bool blocking)

@@ -47,12 +47,14 @@ struct mrt_driver {
     struct mrt_sink sink;
     bool foreign;
     bool driving;      /* a thread is calling the store */
-    bool want_process; /* process is due */
+    bool want_process; /* process is due; whoever drives next makes the call */
+    bool looks_away;   /* the loop leaves the store's descriptor out until process was called */
     bool stalled;      /* the store did not take a command; try again soon */
     bool kicked;
     bool stop;
-    bool draining; /* mrt_driver_close waits for calls to leave */
+    bool draining;  /* mrt_driver_close waits for calls to leave */
     int inside;     /* calls under way */
+    int borrowers;  /* threads that wait for `driving` to end */
     mrt_time armed; /* what the loop sleeps until */
     mrt_time store_next;
     int store_fd;

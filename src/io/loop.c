@@ -93,8 +93,6 @@ void mrt_loop_turn(struct mrt_driver *driver, mrt_time patience)
 {
     mrt_time now = mrt_time_now();
     mrt_engine_tick(driver->engine, now);
-    while (driver->driving)
-        pthread_cond_wait(&driver->idle, &driver->mutex);
     if (atomic_exchange(&driver->notified, false) || now >= driver->store_next)
         driver->want_process = true;
     mrt_driver_flush(driver, patience);
@@ -122,7 +120,11 @@ mrt_time mrt_loop_left(const struct mrt_driver *driver)
 /* Waits at most `left` for the two descriptors. The mutex is held, and let go meanwhile. */
 static void wait_for(struct mrt_driver *driver, mrt_time left)
 {
-    struct pollfd descriptors[] = {{driver->kick_fd, POLLIN, 0}, {driver->store_fd, POLLIN, 0}};
+    driver->looks_away = driver->want_process;
+    struct pollfd descriptors[] = {
+        {driver->kick_fd, POLLIN, 0},
+        {driver->looks_away ? -1 : driver->store_fd, POLLIN, 0},
+    };
     struct timespec timeout = {left / MRT_SECOND, left % MRT_SECOND};
     uint64_t count;
     pthread_mutex_unlock(&driver->mutex);
@@ -131,6 +133,7 @@ static void wait_for(struct mrt_driver *driver, mrt_time left)
         /* Another thread's read was first. */
     }
     pthread_mutex_lock(&driver->mutex);
+    driver->looks_away = false;
     if (ready > 0 && descriptors[1].revents)
         driver->want_process = true;
 }
@@ -142,14 +145,15 @@ void mrt_loop_look(struct mrt_driver *driver)
 
 void mrt_loop_sleep(struct mrt_driver *driver, mrt_time until)
 {
-    driver->armed = mrt_loop_next(driver);
+    mrt_time now = mrt_time_now();
+    mrt_time next = has_callbacks(driver) && driver->foreign ? now : mrt_loop_next(driver);
+    /* A time once set is kept, though its timer may be gone: else every short hold would
+       move it away and the next one would have to wake the loop to move it back. */
+    mrt_time kept = driver->armed > now ? driver->armed : MRT_TIME_NEVER;
+    driver->armed = mrt_time_min(next, kept);
     driver->kicked = false;
-    mrt_time left = mrt_loop_left(driver);
-    if (until != MRT_TIME_NEVER) {
-        mrt_time most = until - mrt_time_now();
-        left = mrt_time_min(left, most > 0 ? most : 0);
-    }
-    wait_for(driver, left);
+    mrt_time wake = mrt_time_min(driver->armed, until);
+    wait_for(driver, wake == MRT_TIME_NEVER ? wake : wake > now ? wake - now : 0);
 }
 
 static void *loop_thread(void *argument)
