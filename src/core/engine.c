@@ -270,6 +270,15 @@ static void unasked(struct mrt_engine *engine, const struct mrt_event *event, mr
         woken(engine, event); /* whatever it says: only a look tells how it is now */
 }
 
+/* Whether a ticket's command was refused because its session, ours, is no more. */
+static bool tells_loss(const struct mrt_engine *engine, const struct mrt_command *command,
+                       const struct mrt_event *event)
+{
+    return event->type == MRT_FAILED && event->error == MORTISE_ELOST &&
+           engine->session.state == MRT_SESSION_LIVE &&
+           mrt_id_equal(command->session, engine->session.id);
+}
+
 void mrt_engine_event(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now)
 {
     mrt_session_check(engine, now);
@@ -282,6 +291,8 @@ void mrt_engine_event(struct mrt_engine *engine, const struct mrt_event *event, 
         return;
     if (of_session(command))
         mrt_session_answer(engine, command, event, now);
+    else if (tells_loss(engine, command, event))
+        mrt_session_lose(engine, now);
     else
         mrt_ticket_answer(ticket_of(command), event, now);
 }

@@ -31,7 +31,8 @@
  *  (h) APPEND of a ticket that is already there is a REFRESH: an APPEND whose
  *      outcome is unknown is simply sent again.
  *  (i) An APPEND with try_only that would have to wait leaves nothing behind.
- *  (j) FAILED means that nothing was done; if it may have been, it is UNKNOWN.
+ *  (j) FAILED means that nothing was done; if it may have been, it is UNKNOWN. FAILED
+ *      with MORTISE_ELOST means that the session is no more.
  */
 #ifndef MRT_CORE_STORE_H
 #define MRT_CORE_STORE_H

@@ -132,11 +132,10 @@ struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, bool try_only)
 
 void mrt_ticket_look(struct mrt_ticket *ticket)
 {
-    if (ticket->state != MRT_TICKET_WAITING && ticket->state != MRT_TICKET_GRANTED)
-        return;
+    bool in_queue = ticket->state == MRT_TICKET_WAITING || ticket->state == MRT_TICKET_GRANTED;
     if (ticket->command.outstanding)
-        ticket->look_again = true;
-    else if (!ticket->command.queued)
+        ticket->look_again = true; /* also while NEW: the wake may overtake the answer */
+    else if (in_queue && !ticket->command.queued)
         send(ticket, MRT_REFRESH);
 }
 

@@ -125,8 +125,11 @@ void mrt_driver_flush(struct mrt_driver *driver, mrt_time patience)
         else
             mrt_loop_kick(driver);
     }
-    if (mrt_loop_next(driver) < driver->armed)
+    mrt_time next = mrt_loop_next(driver);
+    if (next < driver->armed) {
+        driver->armed = next;
         mrt_loop_kick(driver);
+    }
 }
 
 void mrt_driver_leave(struct mrt_driver *driver, mrt_time deadline)
