@@ -162,7 +162,8 @@ void mrt_engine_unsubmit(struct mrt_engine *engine, struct mrt_command *command)
     command->outstanding = false;
     command->queued = true;
     engine->counters.commands--;
-    TAILQ_INSERT_HEAD(&engine->outbox, command, link);
+    if (!MRT_DEFECT(BUSY_FORGOTTEN))
+        TAILQ_INSERT_HEAD(&engine->outbox, command, link);
     if (!of_session(command))
         mrt_ticket_unsubmitted(ticket_of(command));
 }

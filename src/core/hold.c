@@ -71,7 +71,7 @@ void mrt_hold_begin(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_t o
 void mrt_hold_tell(struct mrt_hold *hold, mortise_state state)
 {
     struct mrt_engine *engine = hold->engine;
-    if (hold->told == state || hold->told == MORTISE_LOST)
+    if ((hold->told == state && !MRT_DEFECT(TOLD_TWICE)) || hold->told == MORTISE_LOST)
         return;
     hold->told = state;
     if (!hold->telling)

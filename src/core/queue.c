@@ -136,9 +136,12 @@ void mrt_queue_fail_all(struct mrt_queue *queue, int error)
 
 void mrt_queue_refused(struct mrt_queue *queue, int error)
 {
+    bool was_try = queue->ticket->try_only;
+    struct mrt_waiter *head = TAILQ_FIRST(&queue->waiters);
+    MRT_ASSERT(head); /* a ticket nobody waits for is removed at once */
     mrt_ticket_drop(queue->ticket);
-    if (!TAILQ_EMPTY(&queue->waiters))
-        fail(TAILQ_FIRST(&queue->waiters), error);
+    if (head->try_only == was_try) /* else the one it was asked for has given up */
+        fail(head, error);
 }
 
 void mrt_queue_blocked(struct mrt_queue *queue)
@@ -207,7 +210,7 @@ static void grant(struct mrt_queue *queue, struct mrt_waiter *waiter)
 static bool must_be_handed(const struct mrt_engine *engine, const struct mrt_waiter *head,
                            mrt_time now)
 {
-    if (engine->config.strict || !head->competes)
+    if ((engine->config.strict && !MRT_DEFECT(BARGE_IN_STRICT)) || !head->competes)
         return true;
     return now - head->since >= engine->config.fair_after && !MRT_DEFECT(STARVE);
 }
@@ -281,14 +284,11 @@ bool mrt_engine_nests(const struct mrt_queue *queue, uint64_t owner)
            queue->engine->session.valid_until == MRT_TIME_NEVER;
 }
 
-/* Whether a newcomer may have the lock before those who wait. */
+/* Whether a newcomer may have the free lock before those who wait. */
 static bool may_barge(const struct mrt_queue *queue, mrt_time now)
 {
     const struct mrt_waiter *head = TAILQ_FIRST(&queue->waiters);
-    if (!head)
-        return true;
-    if (MRT_DEFECT(BARGE_IN_STRICT) && queue->engine->config.strict)
-        return true;
+    MRT_ASSERT(head); /* the lock is free, so someone was woken for it */
     return !must_be_handed(queue->engine, head, now);
 }
 
@@ -332,11 +332,10 @@ void mrt_engine_retry(struct mrt_engine *engine, struct mrt_waiter *waiter, mrt_
     if (waiter->state != MRT_WAITER_WOKEN)
         return;
     struct mrt_queue *queue = waiter->queue;
-    if (!MRT_DEFECT(LOST_WAKE))
-        waiter->state = MRT_WAITER_WAITING;
-    mrt_session_check(engine, now);
-    if (waiter->state != MRT_WAITER_WAITING)
+    if (MRT_DEFECT(LOST_WAKE))
         return;
+    waiter->state = MRT_WAITER_WAITING;
+    mrt_session_check(engine, now);
     if (!may_take(queue, now)) {
         mrt_queue_serve(queue, now);
         return;

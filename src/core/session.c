@@ -67,7 +67,7 @@ static void prove(struct mrt_engine *engine, mrt_time sent, mrt_time now)
         session->heard = sent;
     }
     mrt_time margin = session->lease / 50;
-    if (margin < engine->config.margin_min)
+    if (margin < engine->config.margin_min && !MRT_DEFECT(NO_MARGIN))
         margin = engine->config.margin_min;
     session->valid_until = mrt_time_add(session->proof, session->lease - margin);
     set_suspended(engine, now >= session->heard + session->lease / 2);
@@ -76,7 +76,8 @@ static void prove(struct mrt_engine *engine, mrt_time sent, mrt_time now)
 void mrt_session_need(struct mrt_engine *engine)
 {
     struct mrt_session *session = &engine->session;
-    if (session->state != MRT_SESSION_NONE || engine->closing)
+    MRT_ASSERT(!engine->closing); /* nobody waits then */
+    if (session->state != MRT_SESSION_NONE)
         return;
     session->state = MRT_SESSION_STARTING;
     session->id = mrt_engine_identity(engine);
@@ -211,7 +212,7 @@ static void renew_answered(struct mrt_engine *engine, const struct mrt_event *ev
         arm(engine); /* an earlier session's, late: it proves nothing for this one */
         return;
     }
-    if (event->type == MRT_RENEWED) {
+    if (event->type == MRT_RENEWED || (MRT_DEFECT(UNKNOWN_PROVES) && event->type == MRT_UNKNOWN)) {
         prove(engine, session->sent, now);
         mrt_session_check(engine, now);
     } else if (for_good(event)) {

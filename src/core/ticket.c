@@ -134,7 +134,7 @@ void mrt_ticket_look(struct mrt_ticket *ticket)
 {
     bool in_queue = ticket->state == MRT_TICKET_WAITING || ticket->state == MRT_TICKET_GRANTED;
     if (ticket->command.outstanding)
-        ticket->look_again = true; /* also while NEW: the wake may overtake the answer */
+        ticket->look_again = in_queue || !MRT_DEFECT(EARLY_WAKE_LOST); /* also while NEW: the wake may overtake the answer */
     else if (in_queue && !ticket->command.queued)
         send(ticket, MRT_REFRESH);
 }
@@ -148,8 +148,7 @@ void mrt_ticket_remove(struct mrt_ticket *ticket)
     if (mrt_engine_unsend(engine, &ticket->command) || !under_way(ticket)) {
         mrt_heap_clear(&engine->timers, &ticket->timer);
         if (never_sent || MRT_DEFECT(CANCEL_LEAVES_TICKET)) {
-            if (ticket->queue->ticket == ticket)
-                ticket->queue->ticket = NULL;
+            ticket->queue->ticket = NULL;
             put(ticket);
             return;
         }
@@ -221,16 +220,17 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
         gone(ticket, now);
         return;
     }
+    if (ticket->state == MRT_TICKET_NEW)
+        move(ticket, MRT_TICKET_WAITING);
     if (ticket->try_only && !grants) { /* not to be, by (i) of the port; it must not stay */
         if (MRT_DEFECT(TRY_LEAVES_TICKET))
             mrt_ticket_drop(ticket);
         else
             mrt_ticket_remove(ticket);
         mrt_queue_blocked(queue);
+        mrt_queue_serve(queue, now);
         return;
     }
-    if (ticket->state == MRT_TICKET_NEW)
-        move(ticket, MRT_TICKET_WAITING);
     ticket->attempts = 0;
     ticket->fence = event->fence;
     ticket->fence_span = event->fence_span;
@@ -249,12 +249,12 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
 }
 
 /* Waiters of mrt_engine_verify whose question is older than this answer. */
-static void verified(struct mrt_ticket *ticket)
+static void verified(struct mrt_ticket *ticket, uint64_t asked)
 {
     struct mrt_waiter *waiter, *next;
     TAILQ_FOREACH_SAFE(waiter, &ticket->verifiers, link, next)
     {
-        if (waiter->after >= ticket->command.serial)
+        if (waiter->after >= asked)
             continue;
         TAILQ_REMOVE(&ticket->verifiers, waiter, link);
         mrt_waiter_end(waiter, MORTISE_OK);
@@ -265,10 +265,12 @@ static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event 
                               mrt_time now)
 {
     struct mrt_queue *queue = ticket->queue;
+    uint64_t asked = ticket->command.serial;
     switch (event->type) {
     case MRT_VIEW:
-        verified(ticket);
         viewed(ticket, event, now);
+        if (queue->ticket == ticket)
+            verified(ticket, asked);
         if (queue->ticket == ticket && (ticket->look_again || !TAILQ_EMPTY(&ticket->verifiers))) {
             ticket->look_again = false;
             mrt_ticket_look(ticket);
@@ -276,7 +278,7 @@ static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event 
         break;
     case MRT_BLOCKED:
         if (!MRT_DEFECT(LOCAL_KEPT))
-            mrt_ticket_drop(ticket);
+            mrt_queue_ticket_gone(queue);
         mrt_queue_blocked(queue);
         mrt_queue_serve(queue, now);
         break;
