@@ -1,0 +1,538 @@
+/*
+ * The memory store's server. Tickets are found by identity, queues by name,
+ * sessions by identity; lists keep the order, so a walk never depends on a hash.
+ *
+ * Only what can be granted is walked: a walk stops where the weight ahead exceeds
+ * the capacity, so a command costs the same whatever the length of its queue.
+ */
+#include "store/memory_server.h"
+
+#include "core/defect.h"
+#include "core/rule.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Memory that runs out makes an insertion fail, not the process. */
+#define HASH_NONFATAL_OOM 1
+#define uthash_nonfatal_oom(element) ((element) = NULL)
+#include <uthash.h>
+
+TAILQ_HEAD(ticket_list, ticket);
+TAILQ_HEAD(session_list, session);
+TAILQ_HEAD(queue_list, queue);
+
+struct ticket {
+    struct mrt_id id;
+    struct session *session;
+    struct queue *queue;
+    uint64_t fence;
+    uint64_t weight;
+    mrt_time since;
+    TAILQ_ENTRY(ticket) link;         /* of the queue */
+    TAILQ_ENTRY(ticket) session_link; /* of the session */
+    UT_hash_handle hh;
+};
+
+struct session {
+    struct mrt_id id;
+    void *peer;
+    mrt_time expires; /* MRT_TIME_NEVER: without a lease */
+    struct ticket_list tickets;
+    TAILQ_ENTRY(session) link;
+    UT_hash_handle hh;
+};
+
+/* Exists while it has tickets; the server's one fence counter outlives it. */
+struct queue {
+    char *name;
+    char *kind;
+    uint64_t capacity;
+    struct ticket_list tickets;
+    TAILQ_ENTRY(queue) link;
+    UT_hash_handle hh;
+};
+
+struct mrt_memory_server {
+    struct mrt_memory_config config;
+    uint64_t next_fence;
+    struct session_list sessions;
+    struct queue_list queues;
+    struct session *sessions_by_id;
+    struct ticket *tickets_by_id;
+    struct queue *queues_by_name;
+};
+
+struct mrt_memory_server *mrt_memory_server_new(const struct mrt_memory_config *config)
+{
+    struct mrt_memory_server *server = calloc(1, sizeof *server);
+    if (!server)
+        return NULL;
+    server->config = *config;
+    server->next_fence = config->first_fence;
+    TAILQ_INIT(&server->sessions);
+    TAILQ_INIT(&server->queues);
+    return server;
+}
+
+/* ------------------------------------------------------------- parts */
+
+static struct session *find_session(const struct mrt_memory_server *server, struct mrt_id id)
+{
+    struct session *session = NULL;
+    HASH_FIND(hh, server->sessions_by_id, &id, sizeof id, session);
+    return session;
+}
+
+/* A session's ticket: another session's is not found, whoever asks for it. */
+static struct ticket *find_ticket(const struct mrt_memory_server *server,
+                                  const struct mrt_command *command)
+{
+    struct ticket *ticket = NULL;
+    HASH_FIND(hh, server->tickets_by_id, &command->ticket, sizeof command->ticket, ticket);
+    if (!ticket || !mrt_id_equal(ticket->session->id, command->session))
+        return NULL;
+    return strcmp(ticket->queue->name, command->queue) == 0 ? ticket : NULL;
+}
+
+static struct queue *find_queue(const struct mrt_memory_server *server, const char *name)
+{
+    struct queue *queue = NULL;
+    HASH_FIND_STR(server->queues_by_name, name, queue);
+    return queue;
+}
+
+static void free_queue(struct queue *queue)
+{
+    free(queue->name);
+    free(queue->kind);
+    free(queue);
+}
+
+static struct queue *make_queue(struct mrt_memory_server *server, const struct mrt_command *command)
+{
+    struct queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return NULL;
+    TAILQ_INIT(&queue->tickets);
+    queue->capacity = command->capacity;
+    queue->name = strdup(command->queue);
+    queue->kind = strdup(command->kind);
+    struct queue *added = queue;
+    if (queue->name && queue->kind)
+        HASH_ADD_KEYPTR(hh, server->queues_by_name, queue->name, strlen(queue->name), added);
+    else
+        added = NULL;
+    if (!added) {
+        free_queue(queue);
+        return NULL;
+    }
+    TAILQ_INSERT_TAIL(&server->queues, queue, link);
+    return queue;
+}
+
+static void drop_queue_if_empty(struct mrt_memory_server *server, struct queue *queue)
+{
+    if (!TAILQ_EMPTY(&queue->tickets))
+        return;
+    HASH_DEL(server->queues_by_name, queue);
+    TAILQ_REMOVE(&server->queues, queue, link);
+    free_queue(queue);
+}
+
+/* The weight ahead of a ticket, or the first sum on the way to it that exceeds the capacity. */
+static uint64_t weight_ahead(const struct ticket *ticket)
+{
+    uint64_t sum = 0;
+    const struct ticket *ahead;
+    TAILQ_FOREACH (ahead, &ticket->queue->tickets, link) {
+        if (ahead == ticket || sum > ticket->queue->capacity)
+            break;
+        if (__builtin_add_overflow(sum, ahead->weight, &sum))
+            return UINT64_MAX;
+    }
+    return sum;
+}
+
+/* ------------------------------------------------------------- events */
+
+static struct mrt_event answer_to(const struct mrt_command *command, enum mrt_event_type type)
+{
+    return (struct mrt_event){.type = type,
+                              .serial = command->serial,
+                              .session = command->session,
+                              .ticket = command->ticket};
+}
+
+static void emit(const struct mrt_memory_sink *sink, void *peer, const struct mrt_event *event)
+{
+    sink->emit(sink->context, peer, event);
+}
+
+static void answer(const struct mrt_memory_sink *sink, void *peer,
+                   const struct mrt_command *command, enum mrt_event_type type)
+{
+    struct mrt_event event = answer_to(command, type);
+    emit(sink, peer, &event);
+}
+
+static void answer_failed(const struct mrt_memory_sink *sink, void *peer,
+                          const struct mrt_command *command, int error, const char *detail)
+{
+    struct mrt_event event = answer_to(command, MRT_FAILED);
+    event.error = error;
+    event.detail = detail;
+    emit(sink, peer, &event);
+}
+
+static void answer_view(const struct mrt_memory_server *server, const struct mrt_memory_sink *sink,
+                        void *peer, const struct mrt_command *command, const struct ticket *ticket)
+{
+    struct mrt_event event = answer_to(command, MRT_VIEW);
+    event.fence = ticket->fence;
+    event.fence_span = server->config.fence_span;
+    event.weight_ahead = weight_ahead(ticket);
+    event.others_behind = TAILQ_NEXT(ticket, link) != NULL;
+    event.recheck = server->config.recheck;
+    emit(sink, peer, &event);
+}
+
+static void tell_session_lost(const struct mrt_memory_sink *sink, void *peer, struct mrt_id id)
+{
+    struct mrt_event event = {.type = MRT_SESSION_LOST, .session = id, .error = MORTISE_ELOST};
+    emit(sink, peer, &event);
+}
+
+/* Whether a ticket would be granted behind two weights; too much for a sum is too much. */
+static bool grants_behind(const struct ticket *ticket, uint64_t ahead, uint64_t more)
+{
+    return !__builtin_add_overflow(ahead, more, &ahead) &&
+           mrt_rule_grants(ahead, ticket->weight, ticket->queue->capacity);
+}
+
+/* Wakes the tickets that a departure of `weight` at `fence` has made grantable. */
+static void wake_followers(const struct queue *queue, uint64_t fence, uint64_t weight,
+                           const struct mrt_memory_sink *sink)
+{
+    uint64_t sum = 0;
+    const struct ticket *ticket;
+    TAILQ_FOREACH (ticket, &queue->tickets, link) {
+        if (ticket->fence > fence && grants_behind(ticket, sum, 0) &&
+            !grants_behind(ticket, sum, weight)) {
+            struct mrt_event event = {
+                .type = MRT_WAKE, .session = ticket->session->id, .ticket = ticket->id};
+            emit(sink, ticket->session->peer, &event);
+        }
+        if (__builtin_add_overflow(sum, ticket->weight, &sum) || sum > queue->capacity)
+            return;
+    }
+}
+
+/* ------------------------------------------------------------- changes */
+
+static void unlink_ticket(struct mrt_memory_server *server, struct ticket *ticket)
+{
+    HASH_DEL(server->tickets_by_id, ticket);
+    TAILQ_REMOVE(&ticket->queue->tickets, ticket, link);
+    TAILQ_REMOVE(&ticket->session->tickets, ticket, session_link);
+}
+
+static void remove_ticket(struct mrt_memory_server *server, struct ticket *ticket,
+                          const struct mrt_memory_sink *sink)
+{
+    struct queue *queue = ticket->queue;
+    unlink_ticket(server, ticket);
+    wake_followers(queue, ticket->fence, ticket->weight, sink);
+    drop_queue_if_empty(server, queue);
+    free(ticket);
+}
+
+static void end_session(struct mrt_memory_server *server, struct session *session,
+                        const struct mrt_memory_sink *sink)
+{
+    struct ticket *ticket;
+    while ((ticket = TAILQ_FIRST(&session->tickets)))
+        remove_ticket(server, ticket, sink);
+    HASH_DEL(server->sessions_by_id, session);
+    TAILQ_REMOVE(&server->sessions, session, link);
+    free(session);
+}
+
+static bool open_session(struct mrt_memory_server *server, struct mrt_id id, void *peer)
+{
+    struct session *session = calloc(1, sizeof *session), *added = session;
+    if (!session)
+        return false;
+    session->id = id;
+    session->peer = peer;
+    session->expires = MRT_TIME_NEVER;
+    TAILQ_INIT(&session->tickets);
+    HASH_ADD(hh, server->sessions_by_id, id, sizeof session->id, added);
+    if (!added) {
+        free(session);
+        return false;
+    }
+    TAILQ_INSERT_TAIL(&server->sessions, session, link);
+    return true;
+}
+
+static void prove(struct mrt_memory_server *server, struct session *session, mrt_time now)
+{
+    if (server->config.lease > 0)
+        session->expires = mrt_time_add(now, server->config.lease);
+}
+
+/* Puts a ticket at the end of its queue. */
+static void enqueue(struct queue *queue, struct ticket *ticket)
+{
+    if (MRT_DEFECT(STRING_ORDER)) {
+        char text[32], other_text[32];
+        snprintf(text, sizeof text, "%llu", (unsigned long long)ticket->fence);
+        struct ticket *other;
+        TAILQ_FOREACH (other, &queue->tickets, link) {
+            snprintf(other_text, sizeof other_text, "%llu", (unsigned long long)other->fence);
+            if (strcmp(text, other_text) < 0) {
+                TAILQ_INSERT_BEFORE(other, ticket, link);
+                return;
+            }
+        }
+    }
+    TAILQ_INSERT_TAIL(&queue->tickets, ticket, link);
+}
+
+static struct ticket *add_ticket(struct mrt_memory_server *server, struct queue *queue,
+                                 struct session *session, const struct mrt_command *command,
+                                 mrt_time now)
+{
+    struct ticket *ticket = calloc(1, sizeof *ticket), *added = ticket;
+    if (!ticket)
+        return NULL;
+    ticket->id = command->ticket;
+    ticket->session = session;
+    ticket->queue = queue;
+    ticket->weight = command->weight;
+    ticket->since = now;
+    HASH_ADD(hh, server->tickets_by_id, id, sizeof ticket->id, added);
+    if (!added) {
+        free(ticket);
+        return NULL;
+    }
+    ticket->fence = server->next_fence;
+    server->next_fence += server->config.fence_span;
+    enqueue(queue, ticket);
+    TAILQ_INSERT_TAIL(&session->tickets, ticket, session_link);
+    return ticket;
+}
+
+/* ------------------------------------------------------------- commands */
+
+/* Answers a command whose session has ended. */
+static void refuse(const struct mrt_memory_sink *sink, void *peer,
+                   const struct mrt_command *command)
+{
+    tell_session_lost(sink, peer, command->session);
+    if (command->type == MRT_REFRESH)
+        answer(sink, peer, command, MRT_GONE);
+    else
+        answer_failed(sink, peer, command, MORTISE_ELOST, "the session has ended");
+}
+
+static void start(struct mrt_memory_server *server, const struct mrt_command *command, void *peer,
+                  mrt_time now, const struct mrt_memory_sink *sink)
+{
+    if (!find_session(server, command->session) && !open_session(server, command->session, peer)) {
+        answer_failed(sink, peer, command, MORTISE_ENOMEM, NULL);
+        return;
+    }
+    prove(server, find_session(server, command->session), now);
+    struct mrt_event event = answer_to(command, MRT_STARTED);
+    event.lease = server->config.lease;
+    emit(sink, peer, &event);
+}
+
+static void append_new(struct mrt_memory_server *server, const struct mrt_command *command,
+                       struct session *session, mrt_time now, const struct mrt_memory_sink *sink)
+{
+    struct queue *queue = find_queue(server, command->queue);
+    if (queue && (queue->capacity != command->capacity || strcmp(queue->kind, command->kind))) {
+        answer_failed(sink, session->peer, command, MORTISE_EMISMATCH, NULL);
+        return;
+    }
+    if (!queue)
+        queue = make_queue(server, command);
+    struct ticket *ticket = queue ? add_ticket(server, queue, session, command, now) : NULL;
+    if (!ticket) {
+        if (queue)
+            drop_queue_if_empty(server, queue);
+        answer_failed(sink, session->peer, command, MORTISE_ENOMEM, NULL);
+        return;
+    }
+    if (command->try_only &&
+        !mrt_rule_grants(weight_ahead(ticket), ticket->weight, queue->capacity)) {
+        unlink_ticket(server, ticket); /* it was the last, so nobody needs to be woken */
+        drop_queue_if_empty(server, queue);
+        free(ticket);
+        answer(sink, session->peer, command, MRT_BLOCKED);
+        return;
+    }
+    answer_view(server, sink, session->peer, command, ticket);
+}
+
+/* Everything but START and STOP of a session that is open. */
+static void apply_within(struct mrt_memory_server *server, const struct mrt_command *command,
+                         struct session *session, mrt_time now, const struct mrt_memory_sink *sink)
+{
+    struct ticket *ticket = command->type == MRT_RENEW ? NULL : find_ticket(server, command);
+    if (command->type == MRT_RENEW) {
+        prove(server, session, now);
+        answer(sink, session->peer, command, MRT_RENEWED);
+    } else if (command->type == MRT_REMOVE) {
+        if (ticket)
+            remove_ticket(server, ticket, sink);
+        answer(sink, session->peer, command, MRT_REMOVED);
+    } else if (ticket) {
+        answer_view(server, sink, session->peer, command, ticket);
+    } else if (command->type == MRT_APPEND) {
+        append_new(server, command, session, now, sink);
+    } else {
+        answer(sink, session->peer, command, MRT_GONE);
+    }
+}
+
+void mrt_memory_server_apply(struct mrt_memory_server *server, const struct mrt_command *command,
+                             void *peer, mrt_time now, const struct mrt_memory_sink *sink)
+{
+    struct session *session = find_session(server, command->session);
+    if (command->type == MRT_START) {
+        start(server, command, peer, now, sink);
+    } else if (command->type == MRT_STOP) {
+        if (session)
+            end_session(server, session, sink);
+        answer(sink, peer, command, MRT_STOPPED);
+    } else if (session) {
+        apply_within(server, command, session, now, sink);
+    } else if (command->type == MRT_REMOVE) {
+        answer(sink, peer, command, MRT_REMOVED);
+    } else {
+        refuse(sink, peer, command);
+    }
+}
+
+/* ------------------------------------------------------------- time and death */
+
+mrt_time mrt_memory_server_next(const struct mrt_memory_server *server)
+{
+    mrt_time next = MRT_TIME_NEVER;
+    const struct session *session;
+    TAILQ_FOREACH (session, &server->sessions, link)
+        next = mrt_time_min(next, session->expires);
+    return next;
+}
+
+void mrt_memory_server_expire(struct mrt_memory_server *server, mrt_time now,
+                              const struct mrt_memory_sink *sink)
+{
+    struct session *session, *next;
+    for (session = TAILQ_FIRST(&server->sessions); session; session = next) {
+        next = TAILQ_NEXT(session, link);
+        if (session->expires > now)
+            continue;
+        tell_session_lost(sink, session->peer, session->id);
+        end_session(server, session, sink);
+    }
+}
+
+void mrt_memory_server_drop(struct mrt_memory_server *server, const void *peer,
+                            const struct mrt_memory_sink *sink)
+{
+    struct session *session, *next;
+    for (session = TAILQ_FIRST(&server->sessions); session; session = next) {
+        next = TAILQ_NEXT(session, link);
+        if (session->peer == peer)
+            end_session(server, session, sink);
+    }
+}
+
+static void discard(void *context, void *peer, const struct mrt_event *event)
+{
+    (void)context, (void)peer, (void)event;
+}
+
+void mrt_memory_server_free(struct mrt_memory_server *server)
+{
+    if (!server)
+        return;
+    const struct mrt_memory_sink nobody = {.emit = discard};
+    struct session *session;
+    while ((session = TAILQ_FIRST(&server->sessions)))
+        end_session(server, session, &nobody);
+    free(server);
+}
+
+/* ------------------------------------------------------------- list */
+
+static int list_queue(const struct mrt_memory_server *server, const struct queue *queue,
+                      int (*visit)(void *context, const struct mrt_memory_entry *entry),
+                      void *context)
+{
+    struct mrt_memory_entry entry = {.queue = queue->name,
+                                     .kind = queue->kind,
+                                     .capacity = queue->capacity,
+                                     .fence_span = server->config.fence_span};
+    const struct ticket *ticket;
+    TAILQ_FOREACH (ticket, &queue->tickets, link) {
+        if (entry.place > 0 ||
+            !mrt_rule_grants(entry.weight_ahead, ticket->weight, queue->capacity))
+            entry.place++;
+        entry.session = ticket->session->id;
+        entry.ticket = ticket->id;
+        entry.peer = ticket->session->peer;
+        entry.fence = ticket->fence;
+        entry.weight = ticket->weight;
+        entry.since = ticket->since;
+        int result = visit(context, &entry);
+        if (result != 0)
+            return result;
+        entry.weight_ahead += ticket->weight;
+    }
+    return 0;
+}
+
+int mrt_memory_server_list(const struct mrt_memory_server *server,
+                           int (*visit)(void *context, const struct mrt_memory_entry *entry),
+                           void *context)
+{
+    const struct queue *queue;
+    TAILQ_FOREACH (queue, &server->queues, link) {
+        int result = list_queue(server, queue, visit, context);
+        if (result != 0)
+            return result;
+    }
+    return 0;
+}
+
+int mrt_memory_server_list_queue(const struct mrt_memory_server *server, const char *name,
+                                 int (*visit)(void *context, const struct mrt_memory_entry *entry),
+                                 void *context)
+{
+    const struct queue *queue = find_queue(server, name);
+    return queue ? list_queue(server, queue, visit, context) : 0;
+}
+
+bool mrt_memory_server_has(const struct mrt_memory_server *server,
+                           const struct mrt_command *command)
+{
+    return command->queue ? find_ticket(server, command) != NULL
+                          : find_session(server, command->session) != NULL;
+}
+
+uint64_t mrt_memory_server_next_fence(const struct mrt_memory_server *server)
+{
+    return server->next_fence;
+}
+
+size_t mrt_memory_server_sessions(const struct mrt_memory_server *server)
+{
+    return HASH_COUNT(server->sessions_by_id);
+}

@@ -1,0 +1,299 @@
+/*
+ * The parts of the embedded store and what they owe each other:
+ *
+ *   sqlite.c          the port: commands in, events out, what happens to a lost file
+ *   sqlite_queue.c    tickets: the transactions of APPEND and REFRESH
+ *   sqlite_leave.c    tickets: the transactions of REMOVE, STOP, and of a death
+ *   sqlite_list.c     what mortise_list shows
+ *   sqlite_session.c  session files, their locks, and who is dead
+ *   sqlite_wake.c     datagrams and file events
+ *   sqlite_db.c       the connection: statements, busy, fences, checkpoints
+ *   sqlite_files.c    where the database lies, and whether that place is safe
+ *   sqlite_fork.c     what a forked child must not keep
+ *
+ * Threads: calls on one store are serialised by the caller and may come from any
+ * thread. Only sqlite_fork.c has state that stores share, under its own mutex.
+ */
+#ifndef MRT_STORE_SQLITE_INTERNAL_H
+#define MRT_STORE_SQLITE_INTERNAL_H
+
+#include "base/id.h"
+#include "base/list.h"
+#include "base/time.h"
+#include "core/store.h"
+
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* ------------------------------------------------------------------ files */
+
+struct mrt_sqlite_file {
+    char path[PATH_MAX];     /* canonical, of the database */
+    char sessions[PATH_MAX]; /* of the directory of session files */
+    int directory_fd;        /* of the database's directory; -1: closed */
+    int sessions_fd;
+    dev_t device;
+    ino_t inode;
+};
+
+/* Checks the place, makes what is missing, 0 or a MORTISE code. `path`: "" for the default. */
+int mrt_sqlite_file_open(struct mrt_sqlite_file *file, const char *path, bool any_filesystem);
+void mrt_sqlite_file_close(struct mrt_sqlite_file *file);
+/* Whether the path still leads to the database that was opened. */
+bool mrt_sqlite_file_in_place(const struct mrt_sqlite_file *file);
+/* Name of a network or shared file system by its statfs type, else NULL. */
+const char *mrt_sqlite_shared_filesystem(unsigned long type);
+
+/* ------------------------------------------------------------------- fork */
+
+/* A descriptor that a forked child closes at once. */
+struct mrt_fork_fd {
+    TAILQ_ENTRY(mrt_fork_fd) link;
+    int fd; /* -1: none */
+};
+
+void mrt_fork_guard_fd(struct mrt_fork_fd *guard, int fd);
+/* Closes it, if it is open in this process. */
+void mrt_fork_close_fd(struct mrt_fork_fd *guard);
+
+/* Notes that this process has the database open; NULL if there is no memory. */
+struct mrt_fork_database *mrt_fork_note_database(dev_t device, ino_t inode);
+void mrt_fork_forget_database(struct mrt_fork_database *database);
+/* Whether the parent had it open when it forked this process. */
+bool mrt_fork_inherited(dev_t device, ino_t inode);
+
+/* --------------------------------------------------------------- database */
+
+enum mrt_statement {
+    MRT_SQL_BEGIN,
+    MRT_SQL_COMMIT,
+    MRT_SQL_ROLLBACK,
+    MRT_SQL_COUNTER, /* -> counter, limit, boot id */
+    MRT_SQL_COUNT,   /* the number given last */
+    MRT_SQL_AHEAD,   /* queue, number -> number, weight, session, id, kind, capacity */
+    MRT_SQL_BEFORE,  /* queue, number -> session of the ticket just ahead */
+    MRT_SQL_FROM,    /* queue, number -> number, id: this one and the next */
+    MRT_SQL_INSERT,
+    MRT_SQL_DELETE,     /* queue, number, id */
+    MRT_SQL_OF_SESSION, /* session, queue, number -> queue, number, id, weight: the next there */
+    MRT_SQL_LIST,       /* queue -> all from there on, in order */
+    MRT_SQL_STATEMENTS
+};
+
+struct mrt_sqlite_db {
+    sqlite3 *handle;
+    sqlite3 *checkpointer; /* a second connection, opened when first needed */
+    sqlite3_stmt *statements[MRT_SQL_STATEMENTS];
+    mrt_time patience; /* until when to wait for another writer */
+    int frames;        /* in the write-ahead log after the commit just done; 0: none done */
+    int checkpoint_at; /* do it when there are so many */
+    int checkpoint_step;
+    int last_error;
+    void (*checkpointing)(void *argument); /* for tests: called just before one */
+    void *checkpointing_argument;
+};
+
+/* What became of a transaction. */
+enum mrt_outcome {
+    MRT_DONE,
+    MRT_BUSY,   /* patience is over; nothing done */
+    MRT_FULL,   /* no space or no memory; nothing done */
+    MRT_BROKEN, /* an I/O error, damage, a foreign hand: nothing here can be relied on */
+};
+
+/* 0 or a MORTISE code. */
+int mrt_sqlite_db_open(struct mrt_sqlite_db *db, const struct mrt_sqlite_file *file,
+                       bool short_lived, mrt_time patience);
+void mrt_sqlite_db_close(struct mrt_sqlite_db *db);
+
+/* A write transaction: begin, then commit or roll back. */
+enum mrt_outcome mrt_sqlite_begin(struct mrt_sqlite_db *db, mrt_time patience);
+enum mrt_outcome mrt_sqlite_commit(struct mrt_sqlite_db *db);
+/* Undoes what was begun, and passes `outcome` on. */
+enum mrt_outcome mrt_sqlite_rollback(struct mrt_sqlite_db *db, enum mrt_outcome outcome);
+
+/* A cached statement, NULL if it cannot be prepared (last_error says why). */
+sqlite3_stmt *mrt_sqlite_statement(struct mrt_sqlite_db *db, enum mrt_statement which);
+/* One step: SQLITE_ROW, SQLITE_DONE, or another, which last_error keeps. */
+int mrt_sqlite_step(struct mrt_sqlite_db *db, sqlite3_stmt *statement);
+/* What last_error means. */
+enum mrt_outcome mrt_sqlite_outcome(const struct mrt_sqlite_db *db);
+
+/* The id must stay until the statement is done with. */
+void mrt_sqlite_bind_id(sqlite3_stmt *statement, int index, const struct mrt_id *id);
+struct mrt_id mrt_sqlite_column_id(sqlite3_stmt *statement, int index);
+
+/* In a transaction: the next number of the store. MRT_SQLITE_LIMIT: roll back, extend, again. */
+#define MRT_SQLITE_LIMIT UINT64_MAX
+enum mrt_outcome mrt_sqlite_next_number(struct mrt_sqlite_db *db, uint64_t *number);
+/* Raises the limit durably; outside of any transaction. */
+enum mrt_outcome mrt_sqlite_extend(struct mrt_sqlite_db *db, mrt_time patience);
+/* Outside of any transaction: copies the log back if it has grown long. */
+void mrt_sqlite_tend(struct mrt_sqlite_db *db);
+
+#define MRT_SQLITE_BLOCK 100000
+/* For tests: this machine's boot id from now on; none: the true one. */
+void mrt_sqlite_set_boot_id(struct mrt_id id);
+
+/* ------------------------------------------------------------------ store */
+
+/* A full name of any length that the layers above let through. */
+#define MRT_SQLITE_QUEUE_MAX 4096
+/* The number of a place behind all tickets. */
+#define MRT_SQLITE_END ((uint64_t)INT64_MAX)
+#define MRT_SQLITE_FENCE_BITS 16
+
+struct mrt_sqlite_session {
+    TAILQ_ENTRY(mrt_sqlite_session) link;
+    struct mrt_id id;
+    struct mrt_fork_fd file;   /* locked for as long as the session lives */
+    struct mrt_fork_fd socket; /* made when a ticket first has to wait */
+    bool lost;                 /* SESSION_LOST has been told */
+    TAILQ_HEAD(, mrt_sqlite_ticket) tickets;
+};
+
+struct mrt_sqlite_ticket {
+    TAILQ_ENTRY(mrt_sqlite_ticket) link;
+    TAILQ_ENTRY(mrt_sqlite_ticket) bucket_link;
+    struct mrt_sqlite_session *session;
+    struct mrt_id id;
+    uint64_t number, weight, capacity;
+    bool granted;
+    char queue[];
+};
+
+/* Another process's session that some ticket here waits, or has waited, for. */
+struct mrt_sqlite_watch {
+    TAILQ_ENTRY(mrt_sqlite_watch) link;
+    struct mrt_id session;
+    int wd;             /* -1: the kernel has dropped it */
+    mrt_time look_at;   /* MRT_TIME_NEVER: no suspicion */
+    unsigned int looks; /* under this suspicion */
+};
+
+struct mrt_sqlite_wake {
+    struct mrt_id session, ticket;
+};
+
+/* Who is to be told after the commit. */
+struct mrt_sqlite_wakes {
+    struct mrt_sqlite_wake *items;
+    size_t count, room;
+};
+
+struct mrt_sqlite_ids {
+    struct mrt_id *items;
+    size_t count, room;
+};
+
+#define MRT_SQLITE_BUCKETS 64
+
+struct mrt_store {
+    struct mrt_sink sink;
+    char address[PATH_MAX + 8];
+    char configured[PATH_MAX]; /* the path as the URI has it */
+    char label[MORTISE_LABEL_MAX + 1];
+    bool any_filesystem;
+    bool short_lived;
+    bool fault;  /* something was found broken just now; the sessions are to be told */
+    bool broken; /* they have been: file and database are to be opened anew */
+
+    struct mrt_sqlite_file file;
+    struct mrt_fork_database *noted;
+    struct mrt_sqlite_db db;
+
+    TAILQ_HEAD(, mrt_sqlite_session) sessions;
+    TAILQ_HEAD(mrt_sqlite_bucket, mrt_sqlite_ticket) buckets[MRT_SQLITE_BUCKETS];
+
+    int epoll_fd;
+    int inotify_fd; /* -1: none yet, or refused */
+    int send_fd;
+    bool no_events, no_socket; /* refused by the system: look more often */
+    TAILQ_HEAD(, mrt_sqlite_watch) watches;
+    struct mrt_sqlite_wakes wakes;
+    struct mrt_sqlite_ids blockers; /* what the last look found in the way */
+    struct mrt_sqlite_ids dead;     /* whose files are to go after the commit */
+};
+
+/* Sends an event of `session`; serial 0. */
+void mrt_sqlite_tell(struct mrt_store *store, enum mrt_event_type type, struct mrt_id session,
+                     struct mrt_id ticket);
+
+/* ---------------------------------------------------------------- session */
+
+/* 0 or a MORTISE code. */
+int mrt_sqlite_session_start(struct mrt_store *store, struct mrt_id id);
+/* Removes its files, closes them and frees it, its tickets included. */
+void mrt_sqlite_session_end(struct mrt_store *store, struct mrt_sqlite_session *session);
+struct mrt_sqlite_session *mrt_sqlite_session_find(struct mrt_store *store, struct mrt_id id);
+/* Whether its file is still there for others to see. */
+bool mrt_sqlite_session_visible(const struct mrt_sqlite_session *session);
+/* Whether the session has ended: no file, or nobody has it locked. */
+bool mrt_sqlite_session_dead(struct mrt_store *store, struct mrt_id id);
+/* Removes the files of a dead session. */
+void mrt_sqlite_session_unlink(struct mrt_store *store, struct mrt_id id);
+/* Removes what crashed sessions left, at most once a minute. */
+void mrt_sqlite_sweep(struct mrt_store *store, mrt_time patience);
+
+/* ------------------------------------------------------------------- wake */
+
+/* Makes the session's socket if it has none. */
+void mrt_sqlite_listen(struct mrt_store *store, struct mrt_sqlite_session *session);
+/* Closes it. */
+void mrt_sqlite_deafen(struct mrt_store *store, struct mrt_sqlite_session *session);
+/* Watches for the end of another session. True: newly armed, so look whether it is dead. */
+bool mrt_sqlite_watch(struct mrt_store *store, struct mrt_id session);
+void mrt_sqlite_unwatch_all(struct mrt_store *store);
+void mrt_sqlite_wake_later(struct mrt_store *store, struct mrt_id session, struct mrt_id ticket);
+/* Tells all who are to be woken; whoever turns out dead is buried. */
+void mrt_sqlite_wake_all(struct mrt_store *store, mrt_time patience);
+/* Reads what has come, and looks at sessions under suspicion. */
+void mrt_sqlite_hear(struct mrt_store *store, mrt_time now);
+mrt_time mrt_sqlite_next_look(const struct mrt_store *store);
+/* How long a waiting ticket may go without a look. */
+mrt_time mrt_sqlite_recheck(const struct mrt_store *store);
+
+/* ------------------------------------------------------------------ queue */
+
+struct mrt_sqlite_view {
+    uint64_t fence, weight_ahead;
+    bool others_behind;
+    mrt_time recheck;
+};
+
+enum mrt_verdict { MRT_IN_QUEUE, MRT_NO_ROOM, MRT_MISMATCH, MRT_ABSENT };
+
+/* False: no memory. */
+bool mrt_sqlite_ids_add(struct mrt_sqlite_ids *ids, struct mrt_id id);
+/* Saturates. */
+uint64_t mrt_sqlite_add_weight(uint64_t a, uint64_t b);
+/* Binds the first two parameters; `queue` must stay until the statement is done with. */
+void mrt_sqlite_bind_place(sqlite3_stmt *statement, const char *queue, uint64_t number);
+
+struct mrt_sqlite_ticket *mrt_sqlite_ticket_find(struct mrt_store *store, struct mrt_id id);
+void mrt_sqlite_ticket_free(struct mrt_store *store, struct mrt_sqlite_ticket *ticket);
+
+/* Of MRT_MISMATCH the thread's error detail tells. */
+enum mrt_outcome mrt_sqlite_append(struct mrt_store *store, struct mrt_sqlite_session *session,
+                                   const struct mrt_command *command, mrt_time patience,
+                                   enum mrt_verdict *verdict, struct mrt_sqlite_view *view);
+enum mrt_outcome mrt_sqlite_refresh(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
+                                    mrt_time patience, enum mrt_verdict *verdict,
+                                    struct mrt_sqlite_view *view);
+/* Takes out one ticket, or all of the session; wakes are left in store->wakes. */
+enum mrt_outcome mrt_sqlite_remove(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
+                                   mrt_time patience);
+enum mrt_outcome mrt_sqlite_remove_all(struct mrt_store *store, struct mrt_sqlite_session *session,
+                                       mrt_time patience);
+/* In a transaction: takes out all tickets of a session; *count: how many. */
+enum mrt_outcome mrt_sqlite_delete_session(struct mrt_store *store, struct mrt_id session,
+                                           size_t *count);
+/* Takes out the tickets of a dead session and its files; sets store->fault if it must. */
+enum mrt_outcome mrt_sqlite_bury(struct mrt_store *store, struct mrt_id session, mrt_time patience);
+int mrt_sqlite_list(struct mrt_store *store, const char *name, const char *prefix,
+                    mortise_entry_callback callback, void *argument);
+
+#endif

@@ -1,0 +1,165 @@
+/*
+ * Tickets leave: given back, at the end of their session, or because it is dead.
+ *
+ * Whatever takes a ticket out also finds, in the same transaction, who can be granted
+ * now and could not before, and notes them in store->wakes. They are told after the commit,
+ * by the caller. Whoever finds a session dead takes out all its tickets at once and
+ * then its files, so that the next to look finds nothing more to do.
+ */
+#include "core/rule.h"
+#include "store/sqlite_internal.h"
+
+#include <string.h>
+
+/* Notes for waking who can be granted now, and could not while a ticket was there. */
+static enum mrt_outcome note_successors(struct mrt_store *store, const char *queue, uint64_t number,
+                                        uint64_t weight)
+{
+    struct mrt_sqlite_db *db = &store->db;
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_AHEAD);
+    if (!row)
+        return mrt_sqlite_outcome(db);
+    uint64_t ahead = 0, capacity = UINT64_MAX;
+    mrt_sqlite_bind_place(row, queue, MRT_SQLITE_END);
+    while (ahead < capacity && mrt_sqlite_step(db, row) == SQLITE_ROW) {
+        uint64_t own = (uint64_t)sqlite3_column_int64(row, 1);
+        capacity = (uint64_t)sqlite3_column_int64(row, 5);
+        if ((uint64_t)sqlite3_column_int64(row, 0) > number &&
+            mrt_rule_grants(ahead, own, capacity) &&
+            !mrt_rule_grants(mrt_sqlite_add_weight(ahead, weight), own, capacity))
+            mrt_sqlite_wake_later(store, mrt_sqlite_column_id(row, 2),
+                                  mrt_sqlite_column_id(row, 3));
+        ahead = mrt_sqlite_add_weight(ahead, own);
+    }
+    sqlite3_reset(row);
+    return mrt_sqlite_outcome(db);
+}
+
+static enum mrt_outcome delete_row(struct mrt_store *store, const char *queue, uint64_t number,
+                                   struct mrt_id id, uint64_t weight)
+{
+    struct mrt_sqlite_db *db = &store->db;
+    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQL_DELETE);
+    if (!statement)
+        return mrt_sqlite_outcome(db);
+    mrt_sqlite_bind_place(statement, queue, number);
+    mrt_sqlite_bind_id(statement, 3, &id);
+    mrt_sqlite_step(db, statement);
+    sqlite3_reset(statement);
+    enum mrt_outcome outcome = mrt_sqlite_outcome(db);
+    if (outcome != MRT_DONE || sqlite3_changes(db->handle) == 0)
+        return outcome; /* somebody else has taken it out, and told */
+    return note_successors(store, queue, number, weight);
+}
+
+enum mrt_outcome mrt_sqlite_remove(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
+                                   mrt_time patience)
+{
+    enum mrt_outcome outcome = mrt_sqlite_begin(&store->db, patience);
+    if (outcome != MRT_DONE)
+        return outcome;
+    outcome = delete_row(store, ticket->queue, ticket->number, ticket->id, ticket->weight);
+    if (outcome != MRT_DONE)
+        return mrt_sqlite_rollback(&store->db, outcome);
+    outcome = mrt_sqlite_commit(&store->db);
+    if (outcome == MRT_DONE)
+        mrt_sqlite_ticket_free(store, ticket);
+    return outcome;
+}
+
+enum mrt_outcome mrt_sqlite_remove_all(struct mrt_store *store, struct mrt_sqlite_session *session,
+                                       mrt_time patience)
+{
+    struct mrt_sqlite_ticket *ticket;
+    if (TAILQ_EMPTY(&session->tickets))
+        return MRT_DONE;
+    enum mrt_outcome outcome = mrt_sqlite_begin(&store->db, patience);
+    if (outcome != MRT_DONE)
+        return outcome;
+    TAILQ_FOREACH (ticket, &session->tickets, link) {
+        outcome = delete_row(store, ticket->queue, ticket->number, ticket->id, ticket->weight);
+        if (outcome != MRT_DONE)
+            return mrt_sqlite_rollback(&store->db, outcome);
+    }
+    return mrt_sqlite_commit(&store->db);
+}
+
+/* The session's first row after (queue, number), copied; no row: *number is 0. */
+static enum mrt_outcome next_of_session(struct mrt_store *store, struct mrt_id session,
+                                        char queue[MRT_SQLITE_QUEUE_MAX], uint64_t *number,
+                                        struct mrt_id *id, uint64_t *weight)
+{
+    struct mrt_sqlite_db *db = &store->db;
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_OF_SESSION);
+    if (!row)
+        return mrt_sqlite_outcome(db);
+    mrt_sqlite_bind_id(row, 1, &session);
+    sqlite3_bind_text(row, 2, queue, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_int64(row, 3, (sqlite3_int64)*number);
+    *number = 0;
+    if (mrt_sqlite_step(db, row) == SQLITE_ROW) {
+        const char *name = (const char *)sqlite3_column_text(row, 0);
+        size_t size = name ? strlen(name) + 1 : 0;
+        if (size > 0 && size <= MRT_SQLITE_QUEUE_MAX) {
+            memcpy(queue, name, size);
+            *number = (uint64_t)sqlite3_column_int64(row, 1);
+            *id = mrt_sqlite_column_id(row, 2);
+            *weight = (uint64_t)sqlite3_column_int64(row, 3);
+        } else {
+            db->last_error = name ? SQLITE_CORRUPT : SQLITE_NOMEM;
+        }
+    }
+    sqlite3_reset(row);
+    return mrt_sqlite_outcome(db);
+}
+
+/* In a transaction: takes out all tickets of a session; *count: how many. */
+enum mrt_outcome mrt_sqlite_delete_session(struct mrt_store *store, struct mrt_id session,
+                                           size_t *count)
+{
+    char queue[MRT_SQLITE_QUEUE_MAX] = "";
+    uint64_t number = 0, weight = 0;
+    struct mrt_id id = {0, 0};
+    for (*count = 0;; ++*count) {
+        enum mrt_outcome outcome = next_of_session(store, session, queue, &number, &id, &weight);
+        if (outcome != MRT_DONE || number == 0)
+            return outcome;
+        outcome = delete_row(store, queue, number, id, weight);
+        if (outcome != MRT_DONE)
+            return outcome;
+    }
+}
+
+/* Whether the session has any ticket; a look without the writer's lock. */
+static enum mrt_outcome has_tickets(struct mrt_store *store, struct mrt_id session, bool *any)
+{
+    char queue[MRT_SQLITE_QUEUE_MAX] = "";
+    uint64_t number = 0, weight;
+    struct mrt_id id;
+    enum mrt_outcome outcome = next_of_session(store, session, queue, &number, &id, &weight);
+    *any = number != 0;
+    return outcome;
+}
+
+enum mrt_outcome mrt_sqlite_bury(struct mrt_store *store, struct mrt_id session, mrt_time patience)
+{
+    size_t before = store->wakes.count, count;
+    bool any = false;
+    store->db.patience = patience;
+    enum mrt_outcome outcome = has_tickets(store, session, &any);
+    if (outcome == MRT_DONE && any) {
+        outcome = mrt_sqlite_begin(&store->db, patience);
+        if (outcome == MRT_DONE) {
+            outcome = mrt_sqlite_delete_session(store, session, &count);
+            outcome = outcome == MRT_DONE ? mrt_sqlite_commit(&store->db)
+                                          : mrt_sqlite_rollback(&store->db, outcome);
+        }
+    }
+    if (outcome == MRT_DONE)
+        mrt_sqlite_session_unlink(store, session);
+    else
+        store->wakes.count = before;
+    if (outcome == MRT_BROKEN)
+        store->fault = true;
+    return outcome;
+}

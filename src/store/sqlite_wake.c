@@ -1,0 +1,294 @@
+/*
+ * How a waiter hears that its turn may have come.
+ *
+ * A departure in order: who takes a ticket out sends each session that has become
+ * grantable a datagram with the ticket's id, after the commit. It is a hint and
+ * never a grant: the waiter reads the database again. A full socket needs no second
+ * hint, but it may have lost those of other tickets: after a full one, all are woken. A
+ * refused one tells that the peer is dead.
+ *
+ * A death: the waiter watches the session file of the ticket just ahead for being
+ * closed or removed (the first waiter: of all who hold), and the kernel closes it. The
+ * watch is armed first and the lock tried then, so that no death falls in between.
+ * The event can come a moment before the lock is gone, so a session that still looks
+ * alive after one stays under suspicion and is looked at again, three times.
+ * A watch is kept when the wait is over, since the same neighbours come again; it goes
+ * with the session that it watches.
+ *
+ * Only 128 inotify instances are allowed to a user. Where one is refused, or the socket,
+ * waiting tickets look again every tenth of a second, and each look tries the lock of the
+ * session ahead.
+ *
+ * Names of more than 107 bytes do not fit a socket's address: all go through
+ * /proc/self/fd.
+ */
+#include "base/error.h"
+#include "store/sqlite_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* The kernel's default for datagrams that one socket holds. */
+#define SOCKET_QUEUE 10
+#define RECHECK MRT_SECOND
+#define RECHECK_DEAF (100 * MRT_MILLISECOND)
+#define SUSPECT_FIRST MRT_MILLISECOND
+#define SUSPECT_LOOKS 3
+#define PROCESS_PATIENCE (5 * MRT_MILLISECOND)
+
+mrt_time mrt_sqlite_recheck(const struct mrt_store *store)
+{
+    return store->no_events || store->no_socket ? RECHECK_DEAF : RECHECK;
+}
+
+/* `session`: NULL for file events. */
+static bool poll_for(struct mrt_store *store, int fd, struct mrt_sqlite_session *session)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data = {.ptr = session}};
+    return epoll_ctl(store->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+/* ----------------------------------------------------------------- sockets */
+
+static void socket_address(const struct mrt_store *store, struct mrt_id session,
+                           struct sockaddr_un *address)
+{
+    char name[MRT_ID_TEXT_SIZE];
+    mrt_id_format(session, name);
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    snprintf(address->sun_path, sizeof address->sun_path, "/proc/self/fd/%d/%s.s",
+             store->file.sessions_fd, name);
+}
+
+static int open_socket(void)
+{
+    return socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+void mrt_sqlite_listen(struct mrt_store *store, struct mrt_sqlite_session *session)
+{
+    struct sockaddr_un address;
+    if (session->socket.fd >= 0)
+        return;
+    socket_address(store, session->id, &address);
+    int fd = open_socket();
+    store->no_socket = true;
+    if (fd < 0)
+        return;
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ||
+        !poll_for(store, fd, session)) {
+        close(fd);
+        return;
+    }
+    /* Without the right to write, which the umask may have taken, nobody can send. */
+    chmod(address.sun_path, 0600);
+    mrt_fork_guard_fd(&session->socket, fd);
+    store->no_socket = false;
+}
+
+void mrt_sqlite_deafen(struct mrt_store *store, struct mrt_sqlite_session *session)
+{
+    if (session->socket.fd < 0)
+        return;
+    /* Said expressly: a forked child may still have the description open. */
+    epoll_ctl(store->epoll_fd, EPOLL_CTL_DEL, session->socket.fd, NULL);
+    mrt_fork_close_fd(&session->socket);
+}
+
+void mrt_sqlite_wake_later(struct mrt_store *store, struct mrt_id session, struct mrt_id ticket)
+{
+    struct mrt_sqlite_wakes *wakes = &store->wakes;
+    if (wakes->count == wakes->room) {
+        size_t room = wakes->room ? wakes->room * 2 : 16;
+        struct mrt_sqlite_wake *items = realloc(wakes->items, room * sizeof *items);
+        if (!items)
+            return; /* it will see by its recheck */
+        wakes->items = items;
+        wakes->room = room;
+    }
+    wakes->items[wakes->count++] = (struct mrt_sqlite_wake){session, ticket};
+}
+
+/* False: nobody listens there. */
+static bool send_wake(struct mrt_store *store, const struct mrt_sqlite_wake *wake)
+{
+    struct sockaddr_un address;
+    if (store->send_fd < 0)
+        store->send_fd = open_socket();
+    if (store->send_fd < 0)
+        return true;
+    socket_address(store, wake->session, &address);
+    ssize_t sent = sendto(store->send_fd, &wake->ticket, sizeof wake->ticket, MSG_NOSIGNAL,
+                          (struct sockaddr *)&address, sizeof address);
+    return sent >= 0 || (errno != ECONNREFUSED && errno != ENOENT);
+}
+
+void mrt_sqlite_wake_all(struct mrt_store *store, mrt_time patience)
+{
+    for (size_t i = 0; i < store->wakes.count; i++) {
+        struct mrt_sqlite_wake wake = store->wakes.items[i];
+        if (mrt_sqlite_session_find(store, wake.session))
+            mrt_sqlite_tell(store, MRT_WAKE, wake.session, wake.ticket);
+        else if (!send_wake(store, &wake) && mrt_sqlite_session_dead(store, wake.session))
+            mrt_sqlite_bury(store, wake.session, patience); /* may add to the list */
+    }
+    store->wakes.count = 0;
+}
+
+static void drain_socket(struct mrt_store *store, struct mrt_sqlite_session *session)
+{
+    struct mrt_id id;
+    int count = 0;
+    for (ssize_t length; (length = recv(session->socket.fd, &id, sizeof id, 0)) >= 0; count++) {
+        const struct mrt_sqlite_ticket *ticket =
+            length == (ssize_t)sizeof id ? mrt_sqlite_ticket_find(store, id) : NULL;
+        if (ticket && count < SOCKET_QUEUE)
+            mrt_sqlite_tell(store, MRT_WAKE, ticket->session->id, ticket->id);
+    }
+    if (count >= SOCKET_QUEUE)
+        mrt_sqlite_tell(store, MRT_WAKE, session->id, (struct mrt_id){0, 0});
+}
+
+/* ----------------------------------------------------------------- watches */
+
+static bool arm(struct mrt_store *store, struct mrt_sqlite_watch *watch)
+{
+    char path[PATH_MAX], name[MRT_ID_TEXT_SIZE];
+    if (store->inotify_fd < 0) {
+        store->inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+        if (store->inotify_fd < 0)
+            return false;
+        if (!poll_for(store, store->inotify_fd, NULL)) {
+            close(store->inotify_fd);
+            store->inotify_fd = -1;
+            return false;
+        }
+    }
+    mrt_id_format(watch->session, name);
+    if (snprintf(path, sizeof path, "%s/%s", store->file.sessions, name) >= (int)sizeof path)
+        return false;
+    watch->wd = inotify_add_watch(store->inotify_fd, path,
+                                  IN_CLOSE_WRITE | IN_DELETE_SELF | IN_DONT_FOLLOW);
+    return watch->wd >= 0 || errno == ENOENT; /* the look that follows will find it dead */
+}
+
+static void drop(struct mrt_store *store, struct mrt_sqlite_watch *watch)
+{
+    if (watch->wd >= 0)
+        inotify_rm_watch(store->inotify_fd, watch->wd);
+    TAILQ_REMOVE(&store->watches, watch, link);
+    free(watch);
+}
+
+bool mrt_sqlite_watch(struct mrt_store *store, struct mrt_id session)
+{
+    struct mrt_sqlite_watch *watch;
+    if (mrt_sqlite_session_find(store, session))
+        return false; /* our own: its end is not news */
+    TAILQ_FOREACH (watch, &store->watches, link)
+        if (mrt_id_equal(watch->session, session))
+            return false;
+    watch = calloc(1, sizeof *watch);
+    if (!watch) {
+        store->no_events = true;
+        return true;
+    }
+    *watch = (struct mrt_sqlite_watch){.session = session, .wd = -1, .look_at = MRT_TIME_NEVER};
+    TAILQ_INSERT_TAIL(&store->watches, watch, link);
+    store->no_events = !arm(store, watch);
+    if (watch->wd < 0)
+        drop(store, watch);
+    return true;
+}
+
+void mrt_sqlite_unwatch_all(struct mrt_store *store)
+{
+    struct mrt_sqlite_watch *watch;
+    while ((watch = TAILQ_FIRST(&store->watches)))
+        drop(store, watch);
+}
+
+static void suspect(struct mrt_sqlite_watch *watch, mrt_time now)
+{
+    watch->look_at = now;
+    watch->looks = 0;
+}
+
+static void read_events(struct mrt_store *store, mrt_time now)
+{
+    _Alignas(struct inotify_event) char buffer[4096];
+    struct mrt_sqlite_watch *watch;
+    ssize_t length;
+    while ((length = read(store->inotify_fd, buffer, sizeof buffer)) > 0) {
+        const struct inotify_event *event;
+        for (char *at = buffer; at < buffer + length; at += sizeof *event + event->len) {
+            event = (const struct inotify_event *)(const void *)at;
+            TAILQ_FOREACH (watch, &store->watches, link) {
+                if (watch->wd != event->wd && !(event->mask & IN_Q_OVERFLOW))
+                    continue;
+                suspect(watch, now);
+                if (event->mask & IN_IGNORED)
+                    watch->wd = -1;
+            }
+        }
+    }
+}
+
+/* True: done with it. */
+static bool look(struct mrt_store *store, struct mrt_sqlite_watch *watch, mrt_time now)
+{
+    if (mrt_sqlite_session_dead(store, watch->session)) {
+        enum mrt_outcome outcome =
+            mrt_sqlite_bury(store, watch->session, mrt_time_add(now, PROCESS_PATIENCE));
+        watch->look_at = mrt_time_add(now, PROCESS_PATIENCE);
+        return outcome != MRT_BUSY;
+    }
+    if (++watch->looks > SUSPECT_LOOKS) {
+        watch->look_at = MRT_TIME_NEVER;
+        return watch->wd < 0;
+    }
+    watch->look_at = mrt_time_add(now, SUSPECT_FIRST << (2 * (watch->looks - 1)));
+    return false;
+}
+
+static void look_at_suspects(struct mrt_store *store, mrt_time now)
+{
+    struct mrt_sqlite_watch *watch, *next;
+    TAILQ_FOREACH_SAFE(watch, &store->watches, link, next)
+    if (watch->look_at <= now && look(store, watch, now))
+        drop(store, watch);
+}
+
+mrt_time mrt_sqlite_next_look(const struct mrt_store *store)
+{
+    mrt_time at = MRT_TIME_NEVER;
+    const struct mrt_sqlite_watch *watch;
+    TAILQ_FOREACH (watch, &store->watches, link)
+        at = mrt_time_min(at, watch->look_at);
+    return at;
+}
+
+void mrt_sqlite_hear(struct mrt_store *store, mrt_time now)
+{
+    struct epoll_event events[8];
+    int count = epoll_wait(store->epoll_fd, events, 8, 0);
+    for (int i = 0; i < count; i++) {
+        if (events[i].data.ptr)
+            drain_socket(store, events[i].data.ptr);
+        else
+            read_events(store, now);
+    }
+    if (store->broken)
+        return; /* what has come is drained all the same, or the descriptor stays readable */
+    look_at_suspects(store, now);
+    mrt_sqlite_wake_all(store, mrt_time_add(now, PROCESS_PATIENCE));
+}

@@ -1,0 +1,37 @@
+/* One row a store. The embedded one stays known where it is not built, to say so. */
+#include "store/stores.h"
+
+#include "base/error.h"
+#include "store/memory.h"
+
+#include <string.h>
+
+#ifndef MORTISE_SQLITE
+static int not_built(const struct mrt_uri *uri, const struct mrt_store_options *options,
+                     struct mrt_sink sink, struct mrt_store **store)
+{
+    (void)uri;
+    (void)options;
+    (void)sink;
+    (void)store;
+    return mrt_error(MORTISE_ENOTSUPPORTED, "this build of mortise has no embedded (sqlite) store");
+}
+
+const struct mrt_store_ops mrt_sqlite_store = {.scheme = "sqlite", .open = not_built};
+
+int mrt_sqlite_default_path(char *path, size_t size)
+{
+    (void)path;
+    (void)size;
+    return not_built(NULL, NULL, (struct mrt_sink){0}, NULL);
+}
+#endif
+
+const struct mrt_store_ops *mrt_store_find(const char *scheme)
+{
+    static const struct mrt_store_ops *const built_in[] = {&mrt_sqlite_store, &mrt_memory_store};
+    for (size_t i = 0; i < sizeof built_in / sizeof built_in[0]; i++)
+        if (strcmp(built_in[i]->scheme, scheme) == 0)
+            return built_in[i];
+    return NULL;
+}

@@ -1,0 +1,195 @@
+/*
+ * Rules that are the same on every server, and the one table of codes. ZooKeeper's
+ * own checks are not relied on: the client library lets names through that the
+ * server refuses later, so what is refused here is what a server would refuse, and
+ * what it would read otherwise than meant.
+ */
+#include "store/zookeeper_name.h"
+
+#include "base/error.h"
+#include "base/name.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <zookeeper/zookeeper.h>
+
+/* ------------------------------------------------------------------- paths */
+
+/* Java sees text as UTF-16, and ZooKeeper refuses surrogates, the private use area
+   and the specials; so U+D800 to U+F8FF, U+FFF0 to U+FFFF and all beyond. */
+static bool has_refused_character(const char *text, size_t length)
+{
+    const unsigned char *bytes = (const unsigned char *)text;
+    for (size_t i = 0; i < length; i++) {
+        if (bytes[i] >= 0xf0)
+            return true;
+        if (bytes[i] < 0xe0)
+            continue;
+        unsigned point = (bytes[i] & 15u) << 12 | (bytes[i + 1] & 63u) << 6 | (bytes[i + 2] & 63u);
+        if ((point >= 0xd800 && point <= 0xf8ff) || point >= 0xfff0)
+            return true;
+        i += 2;
+    }
+    return false;
+}
+
+static const char *component_fault(const char *text, size_t length, bool first)
+{
+    int32_t sequence;
+    char copy[MORTISE_NAME_MAX + 1];
+    if (length == 0)
+        return "an empty part";
+    if (length > MORTISE_NAME_MAX)
+        return "a part that is too long";
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    if (strcmp(copy, ".") == 0 || strcmp(copy, "..") == 0)
+        return "a part \".\" or \"..\"";
+    if (first && strcmp(copy, "zookeeper") == 0)
+        return "\"/zookeeper\", which the server keeps for itself";
+    if (mrt_zk_contender(copy, &sequence) != MRT_ZK_FOREIGN)
+        return "a part that reads as the node of a ticket";
+    if (!mrt_text_is_clean(text, length) || has_refused_character(text, length))
+        return "a character that ZooKeeper refuses";
+    return NULL;
+}
+
+int mrt_zk_path_check(const char *path, int error)
+{
+    const char *fault = path[0] == '/' ? NULL : "no \"/\" at its beginning";
+    const char *part = path + 1;
+    while (!fault) {
+        size_t length = strcspn(part, "/");
+        fault = component_fault(part, length, part == path + 1);
+        if (part[length] == '\0')
+            break;
+        part += length + 1;
+    }
+    if (fault)
+        return mrt_error(error, "ZooKeeper path \"%.200s\" has %s", path, fault);
+    return MORTISE_OK;
+}
+
+int mrt_zk_queue_path(const char *chroot, const char *space, const char *name,
+                      char path[MRT_ZK_PATH_MAX])
+{
+    size_t length = strlen(space);
+    const char *rest = name;
+    if (length > 0 && strncmp(name, space, length) == 0 && name[length] == '/')
+        rest = name + length + 1;
+    int skip = *rest == '/' ? 1 : 0;
+    int size = snprintf(path, MRT_ZK_PATH_MAX, "%s/%.*s%s", chroot, (int)(rest - name), name,
+                        rest + skip);
+    if (size < 0 || size >= MRT_ZK_PATH_MAX)
+        return mrt_error(MORTISE_ENAME, "ZooKeeper path of \"%.64s...\" is too long", name);
+    return mrt_zk_path_check(path, MORTISE_ENAME);
+}
+
+/* ------------------------------------------------------------------- nodes */
+
+void mrt_zk_uuid(struct mrt_id id, char text[MRT_ZK_UUID_SIZE])
+{
+    char digits[MRT_ID_TEXT_SIZE];
+    id.high = (id.high & ~UINT64_C(0xf000)) | UINT64_C(0x8000);
+    id.low = (id.low & ~(UINT64_C(3) << 62)) | UINT64_C(1) << 63;
+    mrt_id_format(id, digits);
+    snprintf(text, MRT_ZK_UUID_SIZE, "%.8s-%.4s-%.4s-%.4s-%.12s", digits, digits + 8, digits + 12,
+             digits + 16, digits + 20);
+}
+
+/* The whole of `text` as the server writes a sequence, %010d; false: it is none. */
+static bool parse_sequence(const char *text, int32_t *sequence)
+{
+    size_t length = strlen(text), at = text[0] == '-' ? 1 : 0;
+    int64_t value = 0;
+    if (length < 10 || length > 11)
+        return false;
+    for (; at < length; at++) {
+        if (text[at] < '0' || text[at] > '9')
+            return false;
+        value = value * 10 + (text[at] - '0');
+    }
+    if (text[0] == '-')
+        value = -value;
+    if (value < INT32_MIN || value > INT32_MAX || (length == 11 && value > -1000000000))
+        return false;
+    *sequence = (int32_t)value;
+    return true;
+}
+
+/* What follows the last occurrence of `mark`, or NULL. */
+static const char *after_last(const char *text, const char *mark)
+{
+    const char *found = NULL;
+    for (const char *next = text; (next = strstr(next, mark)); next++)
+        found = next + strlen(mark);
+    return found;
+}
+
+enum mrt_zk_family mrt_zk_contender(const char *node, int32_t *sequence)
+{
+    const char *rest = after_last(node, "lock-");
+    if (rest && parse_sequence(rest, sequence) &&
+        (rest - node == 5 || rest[-6] == '-'))
+        return MRT_ZK_CURATOR;
+    rest = after_last(node, "__lock__");
+    if (rest && parse_sequence(rest, sequence))
+        return MRT_ZK_KAZOO;
+    return MRT_ZK_FOREIGN;
+}
+
+bool mrt_zk_before(int32_t a, int32_t b)
+{
+    return (int32_t)((uint32_t)a - (uint32_t)b) < 0;
+}
+
+/* ------------------------------------------------------------------- codes */
+
+static const struct mrt_zk_code codes[] = {
+    {ZOK, MRT_ZK_DONE, MORTISE_OK, "done"},
+    {ZSYSTEMERROR, MRT_ZK_PERHAPS, MORTISE_ESTORE, "error of the client library"},
+    {ZRUNTIMEINCONSISTENCY, MRT_ZK_PERHAPS, MORTISE_ESTORE, "answer out of order"},
+    {ZDATAINCONSISTENCY, MRT_ZK_PERHAPS, MORTISE_ESTORE, "inconsistent data"},
+    {ZCONNECTIONLOSS, MRT_ZK_PERHAPS, MORTISE_EUNREACHABLE, "connection lost"},
+    {ZMARSHALLINGERROR, MRT_ZK_PERHAPS, MORTISE_ESTORE, "unreadable answer"},
+    {ZUNIMPLEMENTED, MRT_ZK_NOT_DONE, MORTISE_ENOTSUPPORTED, "not known to the server"},
+    {ZOPERATIONTIMEOUT, MRT_ZK_PERHAPS, MORTISE_EUNREACHABLE, "no answer"},
+    {ZBADARGUMENTS, MRT_ZK_NOT_DONE, MORTISE_ENAME, "refused as malformed"},
+    {ZINVALIDSTATE, MRT_ZK_SESSION_OVER, MORTISE_ELOST, "the session has ended"},
+    {ZNEWCONFIGNOQUORUM, MRT_ZK_NOT_DONE, MORTISE_ESTORE, "no quorum"},
+    {ZRECONFIGINPROGRESS, MRT_ZK_NOT_DONE, MORTISE_ESTORE, "the ensemble is being changed"},
+    {ZSSLCONNECTIONERROR, MRT_ZK_PERHAPS, MORTISE_EUNREACHABLE, "TLS failed"},
+    {ZAPIERROR, MRT_ZK_NOT_DONE, MORTISE_ESTORE, "refused"},
+    {ZNONODE, MRT_ZK_NO_NODE, MORTISE_ESTORE, "no such node"},
+    {ZNOAUTH, MRT_ZK_NOT_DONE, MORTISE_EPERMISSION, "not permitted by the node's ACL"},
+    {ZBADVERSION, MRT_ZK_NOT_DONE, MORTISE_ESTORE, "changed meanwhile"},
+    {ZNOCHILDRENFOREPHEMERALS, MRT_ZK_NOT_DONE, MORTISE_ENAME,
+     "a part of the path is an ephemeral node"},
+    {ZNODEEXISTS, MRT_ZK_NOT_DONE, MORTISE_ESTORE, "the node exists"},
+    {ZNOTEMPTY, MRT_ZK_NOT_DONE, MORTISE_ESTORE, "the node has children"},
+    {ZSESSIONEXPIRED, MRT_ZK_SESSION_OVER, MORTISE_ELOST, "the session has expired"},
+    {ZINVALIDCALLBACK, MRT_ZK_NOT_DONE, MORTISE_EINTERNAL, "no callback"},
+    {ZINVALIDACL, MRT_ZK_NOT_DONE, MORTISE_EPERMISSION, "the ACL is refused"},
+    {ZAUTHFAILED, MRT_ZK_SESSION_OVER, MORTISE_EPERMISSION, "the credentials are refused"},
+    {ZCLOSING, MRT_ZK_PERHAPS, MORTISE_EUNREACHABLE, "the session is being closed"},
+    {ZNOTHING, MRT_ZK_PERHAPS, MORTISE_ESTORE, "nothing to do"},
+    {ZSESSIONMOVED, MRT_ZK_NOT_DONE, MORTISE_EUNREACHABLE, "the session is at another server"},
+    {ZNOTREADONLY, MRT_ZK_NOT_DONE, MORTISE_EUNREACHABLE, "the server has lost its quorum"},
+    {ZEPHEMERALONLOCALSESSION, MRT_ZK_NOT_DONE, MORTISE_ENOTSUPPORTED,
+     "the server gives only local sessions"},
+    {ZNOWATCHER, MRT_ZK_NOT_DONE, MORTISE_ESTORE, "no such watch"},
+    {ZRECONFIGDISABLED, MRT_ZK_NOT_DONE, MORTISE_ENOTSUPPORTED, "not allowed by the server"},
+    {ZSESSIONCLOSEDREQUIRESASLAUTH, MRT_ZK_SESSION_OVER, MORTISE_EPERMISSION,
+     "the server requires SASL"},
+    {ZTHROTTLEDOP, MRT_ZK_NOT_DONE, MORTISE_EUNREACHABLE, "the server is overloaded"},
+};
+
+const struct mrt_zk_code *mrt_zk_code(int code)
+{
+    static const struct mrt_zk_code other = {0, MRT_ZK_NOT_DONE, MORTISE_ESTORE,
+                                             "refused with an unknown code"};
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        if (codes[i].code == code)
+            return &codes[i];
+    return &other;
+}

@@ -1,0 +1,61 @@
+/*
+ * Names and codes of ZooKeeper, as plain functions without a session: what a path may
+ * be, what the nodes of tickets are called and how they are ordered, and what each
+ * error code of the client library says about its request.
+ */
+#ifndef MRT_STORE_ZOOKEEPER_NAME_H
+#define MRT_STORE_ZOOKEEPER_NAME_H
+
+#include "base/id.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MRT_ZK_PATH_MAX 2048 /* longest path, with its NUL */
+#define MRT_ZK_UUID_SIZE 37
+#define MRT_ZK_NODE_PREFIX "_c_"
+#define MRT_ZK_NODE_MARK "-lock-"
+
+/* 0, or `error` with particulars: whether ZooKeeper takes `path`, "/..." without a final "/". */
+int mrt_zk_path_check(const char *path, int error);
+
+/* The directory of the queue `name` into path; a "/" that begins the part after `space`
+   (the namespace, "" for none) is dropped. 0 or MORTISE_ENAME. */
+int mrt_zk_queue_path(const char *chroot, const char *space, const char *name,
+                      char path[MRT_ZK_PATH_MAX]);
+
+/* The ticket's identity as a UUID of version 8, which tells our nodes from others'. */
+void mrt_zk_uuid(struct mrt_id id, char text[MRT_ZK_UUID_SIZE]);
+
+enum mrt_zk_family {
+    MRT_ZK_FOREIGN,  /* not a contender */
+    MRT_ZK_CURATOR,  /* ...lock-N: Curator's, ours, and whoever else uses it */
+    MRT_ZK_KAZOO,    /* ...__lock__N */
+};
+
+/* Whether a node takes part in a mutex, and its sequence number. */
+enum mrt_zk_family mrt_zk_contender(const char *node, int32_t *sequence);
+
+/* Whether `a` was created before `b`. The server's counter is signed and wraps, so
+   they are compared as serial numbers are (RFC 1982). */
+bool mrt_zk_before(int32_t a, int32_t b);
+
+/* What a code says of the request. */
+enum mrt_zk_outcome {
+    MRT_ZK_DONE,
+    MRT_ZK_NOT_DONE,    /* refused; nothing has happened */
+    MRT_ZK_PERHAPS,     /* it may have been done */
+    MRT_ZK_NO_NODE,     /* the path does not exist */
+    MRT_ZK_SESSION_OVER /* the session, and all its nodes, are gone */
+};
+struct mrt_zk_code {
+    int code;
+    enum mrt_zk_outcome outcome;
+    int error; /* of mortise.h, for what is not done */
+    const char *text;
+};
+/* Never NULL: a code not in the table is a refusal of the server. */
+const struct mrt_zk_code *mrt_zk_code(int code);
+
+#endif

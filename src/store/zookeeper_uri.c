@@ -1,0 +1,214 @@
+/*
+ * The URI is cut up left to right; every part is checked whole, and written back in
+ * one canonical form (`shown`). No credentials can stand in it, so it may be shown.
+ */
+#include "store/zookeeper_uri.h"
+
+#include "base/error.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_PORT 2181
+#define SESSION_MIN_MS 100
+#define DURATION_MAX_MS (INT64_C(3600) * 1000)
+
+/* Digits alone, at most `limit`; -1: not such a text. */
+static int64_t read_number(const char *text, size_t length, int64_t limit)
+{
+    int64_t value = 0;
+    if (length == 0)
+        return -1;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return -1;
+        value = value * 10 + (text[i] - '0');
+        if (value > limit)
+            return -1;
+    }
+    return value;
+}
+
+static int read_duration(const struct mrt_uri *uri, const char *key, int64_t least,
+                         mrt_time *duration)
+{
+    const char *text = mrt_uri_parameter(uri, key);
+    if (!text)
+        return MORTISE_OK;
+    size_t digits = strspn(text, "0123456789");
+    int64_t ms = read_number(text, digits, DURATION_MAX_MS);
+    if (strcmp(text + digits, "s") == 0)
+        ms = ms < 0 ? ms : ms * 1000;
+    else if (strcmp(text + digits, "ms") != 0)
+        ms = -1;
+    if (ms < least || ms > DURATION_MAX_MS)
+        return mrt_error(MORTISE_EURI, "%s=%.32s is not a duration such as 10s or 500ms", key,
+                         text);
+    *duration = mrt_time_from_ms(ms);
+    return MORTISE_OK;
+}
+
+static bool is_name(const char *name)
+{
+    return *name && name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                      "0123456789.-_")] == '\0';
+}
+
+/* "[v6]" or a name or v4 address into host; what follows it, or NULL. */
+static const char *read_host_name(const char *text, size_t length, struct mrt_zk_host *host)
+{
+    struct in6_addr binary;
+    const char *from = text, *end = text + length, *to;
+    bool bracketed = *text == '[';
+    if (bracketed) {
+        from++;
+        to = memchr(from, ']', (size_t)(end - from));
+    } else {
+        to = memchr(from, ':', length);
+        to = to ? to : end;
+    }
+    if (!to || (size_t)(to - from) >= sizeof host->name)
+        return NULL;
+    memcpy(host->name, from, (size_t)(to - from));
+    host->name[to - from] = '\0';
+    if (bracketed ? inet_pton(AF_INET6, host->name, &binary) != 1 : !is_name(host->name))
+        return NULL;
+    if (bracketed)
+        inet_ntop(AF_INET6, &binary, host->name, sizeof host->name);
+    return bracketed ? to + 1 : to;
+}
+
+static bool read_host(const char *text, size_t length, struct mrt_zk_host *host)
+{
+    if (length == 0)
+        return false;
+    const char *rest = read_host_name(text, length, host);
+    host->port = DEFAULT_PORT;
+    if (!rest)
+        return false;
+    if (rest == text + length)
+        return true;
+    int64_t port = *rest == ':' ? read_number(rest + 1, length - (size_t)(rest + 1 - text), 65535)
+                                : -1;
+    host->port = (uint16_t)port;
+    return port > 0;
+}
+
+static int read_hosts(const char *text, size_t length, struct mrt_zk_address *address)
+{
+    const char *end = text + length;
+    for (;;) {
+        size_t part = strcspn(text, ",");
+        if (part > (size_t)(end - text))
+            part = (size_t)(end - text);
+        if (address->host_count == MRT_ZK_HOSTS_MAX)
+            return mrt_error(MORTISE_EURI, "more than %d hosts in a zk: URI", MRT_ZK_HOSTS_MAX);
+        if (memchr(text, '@', part))
+            return mrt_error(MORTISE_EURI, "a zk: URI may not carry credentials");
+        if (!read_host(text, part, &address->hosts[address->host_count++]))
+            return mrt_error(MORTISE_EURI,
+                             "\"%.*s\" in a zk: URI is not of the form host:port",
+                             (int)(part > 64 ? 64 : part), text);
+        if (text + part == end)
+            return MORTISE_OK;
+        text += part + 1;
+    }
+}
+
+static int read_chroot(const char *text, struct mrt_zk_address *address)
+{
+    address->chroot[0] = '\0';
+    if (strcmp(text, "") == 0 || strcmp(text, "/") == 0)
+        return MORTISE_OK;
+    if (strlen(text) >= MRT_ZK_PATH_MAX - 2 * MORTISE_NAME_MAX)
+        return mrt_error(MORTISE_EURI, "the path in a zk: URI is too long");
+    memcpy(address->chroot, text, strlen(text) + 1);
+    if (mrt_uri_decode(address->chroot) < 0)
+        return mrt_error(MORTISE_EURI, "the path in a zk: URI has a malformed %% escape");
+    return mrt_zk_path_check(address->chroot, MORTISE_EURI);
+}
+
+static void write_shown(struct mrt_zk_address *address)
+{
+    size_t at = (size_t)snprintf(address->shown, sizeof address->shown, "zk://");
+    for (size_t i = 0; i < address->host_count && at < sizeof address->shown; i++) {
+        const struct mrt_zk_host *host = &address->hosts[i];
+        bool v6 = strchr(host->name, ':');
+        at += (size_t)snprintf(address->shown + at, sizeof address->shown - at, "%s%s%s%s:%u",
+                               i ? "," : "", v6 ? "[" : "", host->name, v6 ? "]" : "",
+                               (unsigned)host->port);
+    }
+    if (at < sizeof address->shown)
+        snprintf(address->shown + at, sizeof address->shown - at, "%s", address->chroot);
+}
+
+int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address)
+{
+    static const char *const known[] = {"session", "connect", "namespace", NULL};
+    memset(address, 0, sizeof *address);
+    address->session = 10 * MRT_SECOND;
+    address->connect = 5 * MRT_SECOND;
+    int error = mrt_uri_check_parameters(uri, known);
+    if (error == MORTISE_OK)
+        error = read_duration(uri, "session", SESSION_MIN_MS, &address->session);
+    if (error == MORTISE_OK)
+        error = read_duration(uri, "connect", 1, &address->connect);
+    if (error != MORTISE_OK)
+        return error;
+    const char *space = mrt_uri_parameter(uri, "namespace");
+    snprintf(address->space, sizeof address->space, "%s", space ? space : "mortise");
+    if (strncmp(uri->rest, "//", 2) != 0)
+        return mrt_error(MORTISE_EURI, "a zk: URI begins as zk://host:port");
+    const char *hosts = uri->rest + 2;
+    size_t length = strcspn(hosts, "/");
+    error = read_hosts(hosts, length, address);
+    if (error == MORTISE_OK)
+        error = read_chroot(hosts + length, address);
+    if (error == MORTISE_OK)
+        write_shown(address);
+    return error;
+}
+
+/* ---------------------------------------------------------------- resolving */
+
+/* Adds one literal address with its port; false: no room. */
+static bool add_server(const struct addrinfo *info, unsigned port,
+                       char servers[MRT_ZK_SERVERS_SIZE])
+{
+    char literal[INET6_ADDRSTRLEN];
+    size_t at = strlen(servers), left = MRT_ZK_SERVERS_SIZE - at;
+    if (getnameinfo(info->ai_addr, info->ai_addrlen, literal, sizeof literal, NULL, 0,
+                    NI_NUMERICHOST) != 0)
+        return true; /* a scoped address that is too long: leave it out */
+    int size = snprintf(servers + at, left, "%s%s:%u", at ? "," : "", literal, port);
+    if (size > 0 && (size_t)size < left)
+        return true;
+    servers[at] = '\0';
+    return false;
+}
+
+int mrt_zk_resolve(const struct mrt_zk_address *address, char servers[MRT_ZK_SERVERS_SIZE])
+{
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    const char *fault = "no address";
+    servers[0] = '\0';
+    for (size_t i = 0; i < address->host_count; i++) {
+        struct addrinfo *found = NULL;
+        int failed = getaddrinfo(address->hosts[i].name, NULL, &hints, &found);
+        if (failed) {
+            fault = gai_strerror(failed);
+            continue;
+        }
+        for (struct addrinfo *info = found; info; info = info->ai_next)
+            if (!add_server(info, address->hosts[i].port, servers))
+                break;
+        freeaddrinfo(found);
+    }
+    if (servers[0] == '\0')
+        return mrt_error(MORTISE_EUNREACHABLE, "no host of %s is known: %s", address->shown, fault);
+    return MORTISE_OK;
+}

@@ -1,0 +1,39 @@
+/*
+ * zk://host:port[,host:port...][/chroot]?session=10s&connect=5s&namespace=...
+ *
+ * Our own strict parser: the client library's takes ports it cannot use, and refuses
+ * addresses it could. Host names are resolved here, once, so that the loop never
+ * waits for a resolver; the library is given literal addresses only.
+ */
+#ifndef MRT_STORE_ZOOKEEPER_URI_H
+#define MRT_STORE_ZOOKEEPER_URI_H
+
+#include "base/time.h"
+#include "base/uri.h"
+#include "store/zookeeper_name.h"
+
+#define MRT_ZK_HOSTS_MAX 16
+#define MRT_ZK_SERVERS_SIZE 4096
+
+struct mrt_zk_host {
+    char name[256];
+    uint16_t port;
+};
+
+struct mrt_zk_address {
+    struct mrt_zk_host hosts[MRT_ZK_HOSTS_MAX];
+    size_t host_count;
+    char chroot[MRT_ZK_PATH_MAX]; /* "" or "/..." */
+    char space[MRT_ZK_PATH_MAX];  /* the namespace */
+    mrt_time session;             /* asked for; the server has the last word */
+    mrt_time connect;
+    char shown[MRT_ZK_SERVERS_SIZE]; /* canonical, for people */
+};
+
+/* 0 or MORTISE_EURI with particulars. */
+int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address);
+
+/* Literal addresses as the client library takes them. 0 or MORTISE_EUNREACHABLE. Blocks. */
+int mrt_zk_resolve(const struct mrt_zk_address *address, char servers[MRT_ZK_SERVERS_SIZE]);
+
+#endif
