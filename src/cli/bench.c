@@ -1,0 +1,398 @@
+/*
+ * mortise bench: how fast, and how fairly, one mutex is taken and given back.
+ *
+ * N processes with N threads each do nothing but acquire and release. Each
+ * process opens one client, after the fork; results go into a shared mapping,
+ * where each thread writes only its own slot. The start is an instant that all
+ * sleep until, the end one that each sees on the clock that it reads anyway
+ * (twice an acquisition: that is the measurement's whole cost).
+ *
+ * One word of the mapping, written only under the lock, is its own check: it
+ * says who is inside, and it counts the changes of owner.
+ *
+ * Threads: the parent has one and opens no client while it has children.
+ */
+#include "cli/cli.h"
+#include "cli/histogram.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LIMIT 256 /* of threads, and of processes */
+#define HEAD_START (50 * MRT_MILLISECOND)
+
+const char mrt_cli_bench_help[] =
+    "Usage: mortise bench [options] NAME\n"
+    "Measures how fast the mutex NAME is acquired and released, with nothing in between.\n"
+    "\n"
+    "  --threads N     threads in each process, 1 to 256 (default 1)\n"
+    "  --processes N   processes, 1 to 256 (default 1)\n"
+    "  --seconds S     how long, at least 1ms (default 3)\n"
+    "  --strict        threads of a process are served strictly in order\n"
+    "  --json          print JSON\n"
+    "  --url URL       the store\n"
+    "\n"
+    "A thread's share is what it got over what it would have got if all threads of all\n"
+    "processes had got the same: 1 is fair, 0 is nothing.\n";
+
+struct request {
+    const char *name;
+    int64_t threads, processes;
+    mrt_time duration;
+    bool strict, json;
+    char url[512];
+};
+
+/* What one thread writes. */
+struct slot {
+    struct mrt_histogram acquire, release;
+    uint64_t handovers; /* the one before was another thread */
+    uint64_t overlaps;  /* someone else was inside */
+    int error;
+};
+
+struct shared {
+    atomic_int ready;
+    _Atomic mrt_time start; /* 0: not yet known */
+    atomic_int inside;      /* the thread that is inside; negative: that was last */
+    struct slot slots[];
+};
+
+struct worker {
+    const struct request *request;
+    struct shared *shared;
+    mortise_client *client;
+    int number; /* from 1, over all processes */
+    pthread_t thread;
+};
+
+static void sleep_until(mrt_time instant)
+{
+    struct timespec at = {.tv_sec = instant / MRT_SECOND, .tv_nsec = instant % MRT_SECOND};
+    while (clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &at, NULL) == EINTR)
+        continue;
+}
+
+static void enter(struct shared *shared, struct slot *slot, int me)
+{
+    int last = atomic_load_explicit(&shared->inside, memory_order_relaxed);
+    slot->overlaps += last > 0;
+    slot->handovers += last != -me;
+    atomic_store_explicit(&shared->inside, me, memory_order_relaxed);
+}
+
+static void leave(struct shared *shared, struct slot *slot, int me)
+{
+    slot->overlaps += atomic_load_explicit(&shared->inside, memory_order_relaxed) != me;
+    atomic_store_explicit(&shared->inside, -me, memory_order_relaxed);
+}
+
+/* Acquires and releases until `end`; 0 or the first error. */
+static int loop(const struct worker *worker, mortise_lock *lock, struct slot *slot, mrt_time end)
+{
+    mrt_time now = mortise_now_ns();
+    while (now < end) {
+        mortise_hold hold;
+        mrt_time asked = now;
+        int error = mortise_acquire(lock, &hold);
+        if (error)
+            return error;
+        mrt_time got = mortise_now_ns();
+        enter(worker->shared, slot, worker->number);
+        leave(worker->shared, slot, worker->number);
+        error = mortise_release(hold);
+        if (error)
+            return error;
+        now = mortise_now_ns();
+        mrt_histogram_add(&slot->acquire, (uint64_t)(got - asked));
+        mrt_histogram_add(&slot->release, (uint64_t)(now - got));
+    }
+    return MORTISE_OK;
+}
+
+static void *work(void *argument)
+{
+    const struct worker *worker = argument;
+    struct shared *shared = worker->shared;
+    struct slot *slot = &shared->slots[worker->number - 1];
+    mortise_lock *lock = NULL;
+    slot->error = mortise_mutex_new(worker->client, worker->request->name, NULL, &lock);
+    atomic_fetch_add(&shared->ready, 1);
+    mrt_time start;
+    while ((start = atomic_load(&shared->start)) == 0)
+        sleep_until(mrt_time_now() + MRT_MILLISECOND);
+    sleep_until(start);
+    if (!slot->error)
+        slot->error = loop(worker, lock, slot, start + worker->request->duration);
+    mortise_lock_free(lock);
+    return NULL;
+}
+
+static int open_client(const struct mrt_cli *cli, const struct request *request,
+                       mortise_client **client)
+{
+    bool drives = request->threads == 1 && request->processes > 1;
+    mortise_client_options options = {
+        .size = sizeof options,
+        .flags = (request->strict ? MORTISE_STRICT : 0u) | (drives ? MORTISE_FOREIGN_LOOP : 0u),
+        .label = "mortise bench",
+    };
+    return mortise_open(cli->url, &options, client);
+}
+
+/* A child's whole life; its exit code. */
+static int be_process(const struct mrt_cli *cli, const struct request *request,
+                      struct shared *shared, int number)
+{
+    static struct worker workers[LIMIT];
+    mortise_client *client;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int error = open_client(cli, request, &client);
+    if (error)
+        return mrt_cli_fail_error(request->name, error);
+    for (int i = 0; i < request->threads; i++) {
+        workers[i] = (struct worker){request, shared, client,
+                                     number * (int)request->threads + i + 1, pthread_self()};
+        if (i > 0 && pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
+            return mrt_cli_fail(MRT_EXIT_INTERNAL, "cannot start %d threads", i + 1);
+    }
+    work(&workers[0]);
+    for (int i = 1; i < request->threads; i++)
+        pthread_join(workers[i].thread, NULL);
+    mortise_close(client);
+    return MRT_EXIT_OK;
+}
+
+/* Waits for one child to end, or for all threads to be ready; 0 or an exit code. */
+static int await_ready(const struct request *request, struct shared *shared)
+{
+    while (atomic_load(&shared->ready) < request->processes * request->threads) {
+        int status;
+        if (waitpid(-1, &status, WNOHANG) > 0)
+            return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status)
+                                                            : MRT_EXIT_INTERNAL;
+        sleep_until(mrt_time_now() + MRT_MILLISECOND);
+    }
+    return MRT_EXIT_OK;
+}
+
+static int await_end(int64_t processes)
+{
+    int worst = MRT_EXIT_OK;
+    for (int status; processes > 0; processes--) {
+        pid_t pid;
+        do
+            pid = waitpid(-1, &status, 0);
+        while (pid < 0 && errno == EINTR);
+        if (pid < 0 || !WIFEXITED(status))
+            worst = MRT_EXIT_INTERNAL;
+        else if (WEXITSTATUS(status) != MRT_EXIT_OK)
+            worst = WEXITSTATUS(status);
+    }
+    return worst;
+}
+
+static int measure(const struct mrt_cli *cli, const struct request *request, struct shared *shared)
+{
+    pid_t children[LIMIT];
+    int count = 0, exit_code = MRT_EXIT_OK;
+    for (; count < request->processes && exit_code == MRT_EXIT_OK; count++) {
+        children[count] = fork();
+        if (children[count] == 0)
+            _exit(be_process(cli, request, shared, count));
+        if (children[count] < 0) {
+            exit_code = mrt_cli_fail(MRT_EXIT_INTERNAL, "cannot start %d processes", count + 1);
+            break;
+        }
+    }
+    if (exit_code == MRT_EXIT_OK)
+        exit_code = await_ready(request, shared);
+    if (exit_code == MRT_EXIT_OK) {
+        atomic_store(&shared->start, mrt_time_now() + HEAD_START);
+        return await_end(count);
+    }
+    for (int i = 0; i < count; i++)
+        kill(children[i], SIGKILL);
+    while (waitpid(-1, NULL, 0) > 0)
+        continue;
+    return exit_code;
+}
+
+struct summary {
+    struct slot all;
+    double per_second, handovers_per_second, share_min, share_max;
+};
+
+static void summarise(const struct request *request, const struct shared *shared,
+                      struct summary *summary)
+{
+    int64_t threads = request->threads * request->processes;
+    double seconds = (double)request->duration / (double)MRT_SECOND;
+    uint64_t least = UINT64_MAX, most = 0;
+    for (int64_t i = 0; i < threads; i++) {
+        const struct slot *slot = &shared->slots[i];
+        mrt_histogram_merge(&summary->all.acquire, &slot->acquire);
+        mrt_histogram_merge(&summary->all.release, &slot->release);
+        summary->all.handovers += slot->handovers;
+        summary->all.overlaps += slot->overlaps;
+        if (!summary->all.error)
+            summary->all.error = slot->error;
+        least = slot->acquire.total < least ? slot->acquire.total : least;
+        most = slot->acquire.total > most ? slot->acquire.total : most;
+    }
+    double total = (double)summary->all.acquire.total;
+    summary->per_second = total / seconds;
+    summary->handovers_per_second = (double)summary->all.handovers / seconds;
+    summary->share_min = total > 0 ? (double)least * (double)threads / total : 0;
+    summary->share_max = total > 0 ? (double)most * (double)threads / total : 0;
+}
+
+static double quantile_us(const struct mrt_histogram *histogram, double quantile)
+{
+    return mrt_histogram_quantile(histogram, quantile) / 1000;
+}
+
+static void print_json_text(const char *key, const char *text)
+{
+    printf("\"%s\": \"", key);
+    for (; *text; text++)
+        printf(*text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
+    printf("\", ");
+}
+
+static void print_json(const struct request *request, const struct summary *summary)
+{
+    const struct slot *all = &summary->all;
+    printf("{");
+    print_json_text("name", request->name);
+    print_json_text("url", request->url);
+    printf("\"threads\": %d, \"processes\": %d, \"seconds\": %.3f, \"strict\": %s, ",
+           (int)request->threads, (int)request->processes,
+           (double)request->duration / (double)MRT_SECOND, request->strict ? "true" : "false");
+    printf("\"acquisitions_per_s\": %.0f, \"handovers_per_s\": %.0f, ", summary->per_second,
+           summary->handovers_per_second);
+    printf("\"acquire_us\": {\"p50\": %.3f, \"p99\": %.3f}, ", quantile_us(&all->acquire, 0.5),
+           quantile_us(&all->acquire, 0.99));
+    printf("\"release_us\": {\"p50\": %.3f, \"p99\": %.3f}, ", quantile_us(&all->release, 0.5),
+           quantile_us(&all->release, 0.99));
+    printf("\"share_min\": %.4f, \"share_max\": %.4f, \"max_wait_ms\": %.3f}\n", summary->share_min,
+           summary->share_max, (double)all->acquire.largest / 1e6);
+}
+
+static void print_table(const struct request *request, const struct summary *summary)
+{
+    const struct slot *all = &summary->all;
+    printf("%-18s %s\n", "store", request->url);
+    printf("%-18s %d x %d\n", "processes, threads", (int)request->processes, (int)request->threads);
+    printf("%-18s %.0f\n", "acquisitions/s", summary->per_second);
+    printf("%-18s %.0f\n", "changes of owner/s", summary->handovers_per_second);
+    printf("%-18s p50 %.2f  p99 %.2f\n", "acquire, us", quantile_us(&all->acquire, 0.5),
+           quantile_us(&all->acquire, 0.99));
+    printf("%-18s p50 %.2f  p99 %.2f\n", "release, us", quantile_us(&all->release, 0.5),
+           quantile_us(&all->release, 0.99));
+    printf("%-18s %.2f ms\n", "longest wait", (double)all->acquire.largest / 1e6);
+    printf("%-18s %.3f to %.3f\n", "shares", summary->share_min, summary->share_max);
+}
+
+static int report(const struct request *request, const struct shared *shared)
+{
+    static struct summary summary;
+    summarise(request, shared, &summary);
+    if (summary.all.error)
+        return mrt_cli_fail(mrt_cli_exit_code(summary.all.error), "%s: %s", request->name,
+                            mortise_error_text(summary.all.error));
+    (request->json ? print_json : print_table)(request, &summary);
+    if (summary.all.overlaps)
+        return mrt_cli_fail(MRT_EXIT_FAILED, "%s: two were inside at once, %llu times",
+                            request->name, (unsigned long long)summary.all.overlaps);
+    return MRT_EXIT_OK;
+}
+
+/* Opens the store once, so that what is wrong with it is said once. */
+static int probe(const struct mrt_cli *cli, struct request *request)
+{
+    mortise_client *client;
+    int error = open_client(cli, request, &client);
+    if (error)
+        return mrt_cli_fail_error(NULL, error);
+    snprintf(request->url, sizeof request->url, "%s", mortise_url(client));
+    mortise_close(client);
+    if (request->processes > 1 && strncmp(request->url, "memory:", 7) == 0)
+        return mrt_cli_fail(MRT_EXIT_CONFIG, "%s is not shared by processes", request->url);
+    return MRT_EXIT_OK;
+}
+
+static bool parse_duration(const char *text, mrt_time *duration)
+{
+    return mrt_cli_duration(text, duration) && *duration >= MRT_MILLISECOND;
+}
+
+/* True to go on; else cli->exit_code says how it ended. */
+static bool parse(struct mrt_cli *cli, int argc, char **argv, struct request *request)
+{
+    enum { THREADS = 1, PROCESSES, SECONDS, STRICT, JSON };
+    static const struct option options[] = {
+        MRT_CLI_OPTIONS,
+        {"threads", required_argument, NULL, THREADS},
+        {"processes", required_argument, NULL, PROCESSES},
+        {"seconds", required_argument, NULL, SECONDS},
+        {"strict", no_argument, NULL, STRICT},
+        {"json", no_argument, NULL, JSON},
+        {NULL, 0, NULL, 0},
+    };
+    int option;
+    while ((option = mrt_cli_option(cli, argc, argv, "+:", options)) != MRT_OPTION_END) {
+        const char *wrong = NULL;
+        if (option == MRT_OPTION_STOP)
+            return false;
+        if (option == THREADS && !mrt_cli_number(optarg, 1, LIMIT, &request->threads))
+            wrong = "--threads";
+        if (option == PROCESSES && !mrt_cli_number(optarg, 1, LIMIT, &request->processes))
+            wrong = "--processes";
+        if (option == SECONDS && !parse_duration(optarg, &request->duration))
+            wrong = "--seconds";
+        request->strict |= option == STRICT;
+        request->json |= option == JSON;
+        if (wrong) {
+            cli->exit_code = mrt_cli_fail(MRT_EXIT_USAGE, "bench: bad %s \"%s\"", wrong, optarg);
+            return false;
+        }
+    }
+    request->name = argv[optind];
+    cli->exit_code = argc - optind != 1 ? mrt_cli_fail(MRT_EXIT_USAGE, "bench: one NAME is needed")
+                                        : mrt_cli_check_name(request->name);
+    return cli->exit_code == MRT_EXIT_OK;
+}
+
+int mrt_cli_bench(struct mrt_cli *cli, int argc, char **argv)
+{
+    struct request request = {.threads = 1, .processes = 1, .duration = 3 * MRT_SECOND};
+    cli->help = mrt_cli_bench_help;
+    if (!parse(cli, argc, argv, &request))
+        return cli->exit_code;
+    int exit_code = probe(cli, &request);
+    if (exit_code != MRT_EXIT_OK)
+        return exit_code;
+    size_t slots = (size_t)(request.threads * request.processes);
+    size_t size = sizeof(struct shared) + slots * sizeof(struct slot);
+    struct shared *shared =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (shared == MAP_FAILED)
+        return mrt_cli_fail(MRT_EXIT_INTERNAL, "out of memory");
+    fflush(stdout);
+    exit_code = measure(cli, &request, shared);
+    if (exit_code == MRT_EXIT_OK)
+        exit_code = report(&request, shared);
+    munmap(shared, size);
+    return exit_code;
+}

@@ -1,0 +1,188 @@
+/*
+ * What the subcommands share; cli.h says what each function promises.
+ *
+ * An error line is composed first and written by one call, so that lines of
+ * several processes on one terminal or log do not mix.
+ */
+#include "cli/cli.h"
+
+#include "base/name.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#define LINE_MAX_BYTES 1024
+
+/* Bytes of the clean UTF-8 character at `text`; 0 if it begins with none. */
+static size_t clean_length(const char *text)
+{
+    size_t left = strnlen(text, 4);
+    for (size_t length = 1; length <= left; length++)
+        if (mrt_text_is_clean(text, length))
+            return length;
+    return 0;
+}
+
+void mrt_cli_escape(const char *text, char *buffer, size_t size)
+{
+    size_t used = 0;
+    while (*text) {
+        char piece[5];
+        size_t taken = clean_length(text);
+        size_t length = taken;
+        if (taken > 0) {
+            memcpy(piece, text, taken);
+        } else {
+            length = (size_t)snprintf(piece, sizeof(piece), "\\x%02x", (unsigned char)*text);
+            taken = 1;
+        }
+        if (used + length + 1 > size)
+            break;
+        memcpy(buffer + used, piece, length);
+        used += length;
+        text += taken;
+    }
+    buffer[used] = '\0';
+}
+
+__attribute__((format(printf, 1, 0))) static void write_line(const char *format, va_list arguments)
+{
+    char raw[LINE_MAX_BYTES], line[LINE_MAX_BYTES * 2];
+    static const char prefix[] = "mortise: ";
+    size_t start = sizeof(prefix) - 1;
+    vsnprintf(raw, sizeof(raw), format, arguments);
+    memcpy(line, prefix, start);
+    mrt_cli_escape(raw, line + start, sizeof(line) - start - 1);
+    size_t length = strlen(line);
+    line[length++] = '\n';
+    /* There is nobody left to tell that standard error is gone. */
+    ssize_t written = write(STDERR_FILENO, line, length);
+    (void)written;
+}
+
+void mrt_cli_say(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    write_line(format, arguments);
+    va_end(arguments);
+}
+
+int mrt_cli_fail(int exit_code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    write_line(format, arguments);
+    va_end(arguments);
+    return exit_code;
+}
+
+int mrt_cli_exit_code(int error)
+{
+    switch (mortise_error_kind_of(error)) {
+    case MORTISE_KIND_NONE:
+        return MRT_EXIT_OK;
+    case MORTISE_KIND_BUSY:
+    case MORTISE_KIND_TIMEOUT:
+        return MRT_EXIT_BUSY;
+    case MORTISE_KIND_RETRY:
+    case MORTISE_KIND_UNKNOWN:
+        return MRT_EXIT_UNREACHABLE;
+    case MORTISE_KIND_LOST:
+        return MRT_EXIT_LOST;
+    case MORTISE_KIND_DENIED:
+        return MRT_EXIT_DENIED;
+    case MORTISE_KIND_USAGE:
+        return MRT_EXIT_USAGE;
+    case MORTISE_KIND_CONFIG:
+        return MRT_EXIT_CONFIG;
+    case MORTISE_KIND_INTERNAL:
+        break;
+    }
+    return MRT_EXIT_INTERNAL;
+}
+
+int mrt_cli_fail_error(const char *subject, int error)
+{
+    char detail[512];
+    snprintf(detail, sizeof(detail), "%s", mortise_error_detail());
+    const char *text = detail[0] ? detail : mortise_error_text(error);
+    if (!subject)
+        return mrt_cli_fail(mrt_cli_exit_code(error), "%s", text);
+    return mrt_cli_fail(mrt_cli_exit_code(error), "%s: %s", subject, text);
+}
+
+int mrt_cli_check_name(const char *name)
+{
+    int error = mrt_name_check(name);
+    return error ? mrt_cli_fail_error(NULL, error) : 0;
+}
+
+/* An option that getopt refused: a letter in optopt, or a whole word just passed. */
+static int fail_option(char **argv, int letter)
+{
+    const char *word = argv[optind - 1];
+    const char *fault = letter == ':' ? "needs an argument" : "is unknown";
+    bool is_word = letter == ':' || optopt == 0 || optopt >= MRT_OPTION_URL;
+    if (strncmp(word, "--", 2) == 0 && strchr(word, '=') && optopt != 0) {
+        is_word = true;
+        fault = "takes no argument";
+    }
+    if (is_word)
+        return mrt_cli_fail(MRT_EXIT_USAGE, "option %.64s %s; see --help", word, fault);
+    return mrt_cli_fail(MRT_EXIT_USAGE, "option -%c %s; see --help", optopt, fault);
+}
+
+int mrt_cli_option(struct mrt_cli *cli, int argc, char **argv, const char *letters,
+                   const struct option *options)
+{
+    int letter;
+    opterr = 0;
+    while ((letter = getopt_long(argc, argv, letters, options, NULL)) == MRT_OPTION_URL)
+        cli->url = optarg;
+    if (letter == '?' || letter == ':') {
+        cli->exit_code = fail_option(argv, letter);
+        return MRT_OPTION_STOP;
+    }
+    if (letter == MRT_OPTION_HELP) {
+        bool failed = fputs(cli->help, stdout) == EOF || fflush(stdout) == EOF;
+        cli->exit_code = failed ? MRT_EXIT_FAILED : MRT_EXIT_OK;
+        return MRT_OPTION_STOP;
+    }
+    return letter;
+}
+
+static void make_label(char label[MORTISE_LABEL_MAX + 1])
+{
+    struct utsname system;
+    int pid = (int)getpid();
+    if (uname(&system) == 0) {
+        snprintf(label, MORTISE_LABEL_MAX + 1, "host %.64s pid %d", system.nodename, pid);
+        if (mrt_text_is_clean(label, strlen(label)))
+            return;
+    }
+    snprintf(label, MORTISE_LABEL_MAX + 1, "pid %d", pid);
+}
+
+int mrt_cli_open(const struct mrt_cli *cli, uint32_t flags, mortise_client **client)
+{
+    char label[MORTISE_LABEL_MAX + 1];
+    mortise_client_options options = {.size = sizeof(options)};
+    if (cli->url && !*cli->url)
+        return mrt_cli_fail(MRT_EXIT_CONFIG, "--url is empty");
+    make_label(label);
+    options.flags = MORTISE_SHORT_LIVED | flags;
+    options.label = label;
+    int error = mortise_open(cli->url, &options, client);
+    if (!error)
+        return 0;
+    const char *from = cli->url ? "--url" : NULL;
+    if (!from && getenv("MORTISE_URL"))
+        from = "MORTISE_URL";
+    bool of_uri = error == MORTISE_EURI || error == MORTISE_ESCHEME;
+    return mrt_cli_fail_error(of_uri ? from : NULL, error);
+}

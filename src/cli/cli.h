@@ -1,0 +1,109 @@
+/*
+ * What the subcommands share: global options, exit codes, error lines, parsing
+ * of arguments and the way a client is opened. A subcommand is one function
+ *     int mrt_cli_NAME(struct mrt_cli *cli, int argc, char **argv)
+ * with argv[0] its own name, that returns the exit code, and a row in main.c.
+ *
+ * Errors are one line on standard error, "mortise: ...", in which whatever came
+ * from outside has its control bytes escaped. Nothing is created on disk before
+ * all arguments have been checked.
+ *
+ * Threads: the command has one; a subcommand may start more, but only the first
+ * calls these functions.
+ */
+#ifndef MRT_CLI_CLI_H
+#define MRT_CLI_CLI_H
+
+#include "base/time.h"
+#include "mortise.h"
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Of sysexits.h where that has one. */
+enum mrt_exit {
+    MRT_EXIT_OK = 0,
+    MRT_EXIT_FAILED = 1,       /* it ran, and the answer is no */
+    MRT_EXIT_USAGE = 64,       /* wrong arguments */
+    MRT_EXIT_UNREACHABLE = 69, /* the store cannot be reached */
+    MRT_EXIT_INTERNAL = 70,
+    MRT_EXIT_BUSY = 75, /* not acquired */
+    MRT_EXIT_LOST = 76, /* lost while held */
+    MRT_EXIT_DENIED = 77,
+    MRT_EXIT_CONFIG = 78,
+    MRT_EXIT_CANNOT_RUN = 126,
+    MRT_EXIT_NOT_FOUND = 127,
+    MRT_EXIT_SIGNAL = 128 /* and the signal's number */
+};
+
+struct mrt_cli {
+    const char *url;  /* --url; NULL: the library's default */
+    const char *help; /* text of the subcommand's --help */
+    int exit_code;    /* after mrt_cli_option returned MRT_OPTION_STOP */
+};
+
+/* ------------------------------------------------------------- arguments */
+
+enum { MRT_OPTION_END = -1, MRT_OPTION_STOP = 0, MRT_OPTION_URL = 0x100, MRT_OPTION_HELP };
+
+/* Rows every subcommand's table of long options begins with. */
+#define MRT_CLI_OPTIONS                               \
+    {"url", required_argument, NULL, MRT_OPTION_URL}, \
+    {                                                 \
+        "help", no_argument, NULL, MRT_OPTION_HELP    \
+    }
+
+/*
+ * The next option, as getopt_long; `letters` begins with "+:". --url and --help
+ * are seen to here, and so are unknown options and missing arguments.
+ * MRT_OPTION_END: no more, operands from argv[optind]; MRT_OPTION_STOP: return
+ * cli->exit_code.
+ */
+int mrt_cli_option(struct mrt_cli *cli, int argc, char **argv, const char *letters,
+                   const struct option *options);
+
+/* A duration: "10" and "0.5" (seconds), "500ms", "10s", "5m", "1h", "1m30s", with
+   or without a fraction. False if it is none, or more than 100 years. */
+bool mrt_cli_duration(const char *text, mrt_time *duration);
+/* A decimal number between the two, no sign but "-", no space. */
+bool mrt_cli_number(const char *text, int64_t least, int64_t most, int64_t *number);
+/* 0, or MRT_EXIT_USAGE with the error line written. */
+int mrt_cli_check_name(const char *name);
+/* A duration for people: "3.2s", "5m10s", "2h05m", "4d3h". */
+void mrt_cli_format_duration(mrt_time duration, char *text, size_t size);
+
+/* ---------------------------------------------------------------- errors */
+
+/* Writes "mortise: ", the message and a line end, in one piece; returns `exit_code`. */
+__attribute__((format(printf, 2, 3))) int mrt_cli_fail(int exit_code, const char *format, ...);
+/* The same for information on standard error. */
+__attribute__((format(printf, 1, 2))) void mrt_cli_say(const char *format, ...);
+/* Writes "mortise: SUBJECT: " and what the library said of its last call; SUBJECT
+   may be NULL. Returns the exit code of the error's kind. */
+int mrt_cli_fail_error(const char *subject, int error);
+/* The exit code of an error's kind. */
+int mrt_cli_exit_code(int error);
+/* Copies text with control bytes and what is not UTF-8 as \xHH; cut at the end of the buffer. */
+void mrt_cli_escape(const char *text, char *buffer, size_t size);
+
+/* ---------------------------------------------------------------- client */
+
+/* Opens the client of a command: MORTISE_SHORT_LIVED and `flags`, and the label
+   "host HOST pid PID". 0, or the exit code with the error line written. */
+int mrt_cli_open(const struct mrt_cli *cli, uint32_t flags, mortise_client **client);
+
+/* ----------------------------------------------------------- subcommands */
+
+int mrt_cli_run(struct mrt_cli *cli, int argc, char **argv);
+int mrt_cli_ls(struct mrt_cli *cli, int argc, char **argv);
+int mrt_cli_demo(struct mrt_cli *cli, int argc, char **argv);
+int mrt_cli_bench(struct mrt_cli *cli, int argc, char **argv);
+
+extern const char mrt_cli_run_help[];
+extern const char mrt_cli_ls_help[];
+extern const char mrt_cli_demo_help[];
+extern const char mrt_cli_bench_help[];
+
+#endif

@@ -1,0 +1,77 @@
+/*
+ * Starting the command. vfork: the child runs on our memory until it becomes the
+ * command, so nothing is copied however large the process is, and it reports a
+ * failure by writing to our variable. In exchange it calls only what leaves no
+ * trace here: system calls, and execvp, which allocates nothing; and its part is
+ * kept out of the parent's function, whose stack frame it would share.
+ */
+#include "cli/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile int child_error; /* of the step that failed in the child */
+
+void mrt_run_shed_descriptors(int kept)
+{
+    close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
+    if (kept > 2)
+        fcntl(kept, F_SETFD, 0);
+}
+
+/* In the child: true if the group is set up and the guard knows of it. */
+static bool prepare(struct mrt_run *run, pid_t parent)
+{
+    pid_t self = getpid();
+    if (setpgid(0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        return false;
+    /* The parent may have died before the line above. */
+    if (getppid() != parent)
+        _exit(MRT_EXIT_INTERNAL);
+    if (write(run->guard.fd, &self, sizeof(self)) != (ssize_t)sizeof(self))
+        return false;
+    if (run->terminal.eager)
+        mrt_terminal_give(&run->terminal, self);
+    if (run->keep_descriptors)
+        return fcntl(run->lost_pipe[0], F_SETFD, 0) == 0;
+    mrt_run_shed_descriptors(run->lost_pipe[0]);
+    return true;
+}
+
+__attribute__((noinline)) static _Noreturn void become_command(struct mrt_run *run, pid_t parent)
+{
+    if (prepare(run, parent)) {
+        sigprocmask(SIG_SETMASK, &run->inherited_mask, NULL);
+        execvp(run->command[0], run->command);
+    }
+    child_error = errno;
+    _exit(MRT_EXIT_NOT_FOUND);
+}
+
+pid_t mrt_run_spawn(struct mrt_run *run)
+{
+    pid_t parent = getpid();
+    child_error = 0;
+    pid_t child = vfork();
+    if (child == 0)
+        become_command(run, parent);
+    if (child > 0 && child_error != 0) {
+        while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+            continue;
+        mrt_terminal_take(&run->terminal, child);
+        errno = child_error;
+        return -1;
+    }
+    return child;
+}
+
+int mrt_run_fail_exec(const struct mrt_run *run, int error)
+{
+    int code = error == ENOENT ? MRT_EXIT_NOT_FOUND : MRT_EXIT_CANNOT_RUN;
+    return mrt_cli_fail(code, "%s: %s", run->command[0], strerror(error));
+}
