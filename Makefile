@@ -1,0 +1,55 @@
+# The front door; CMake does the work. See README.md.
+#
+#   make            build/mortise, build/libmortise.so, build/libmortise.a
+#   make run        install what building needs, build, run the demonstration
+#   make test       install what testing needs, build, run everything
+#   make install    PREFIX=/usr/local DESTDIR=
+#   make sim        SEEDS=n runs, or the one SEED=x
+#   make bench tidy asan tsan coverage clean
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+BUILD ?= build
+GENERATOR := $(if $(shell command -v ninja),-G Ninja,)
+CONFIGURE = cmake -S . -B $(BUILD) $(if $(wildcard $(BUILD)/CMakeCache.txt),,$(GENERATOR)) \
+	-DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
+JOBS := $(shell nproc)
+COMPILE = cmake --build $(BUILD) --parallel $(JOBS)
+
+.DEFAULT_GOAL := all
+.PHONY: all run test install sim bench tidy asan tsan coverage clean
+
+all:
+	@$(CONFIGURE)
+	@$(COMPILE) --target mortise mortise_shared mortise_static
+
+run:
+	@tools/install-deps build
+	@$(MAKE) --no-print-directory all
+	@$(BUILD)/mortise demo
+
+test:
+	@tools/install-deps build test
+	@tools/run-tests
+
+install: all
+	@DESTDIR=$(DESTDIR) cmake --install $(BUILD)
+
+sim:
+	@$(CONFIGURE)
+	@$(COMPILE) --target sim
+	@$(BUILD)/sim $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),20000))
+
+bench:
+	@$(CONFIGURE)
+	@$(COMPILE) --target bench
+	@bench/run $(BUILD)
+
+tidy:
+	@tools/tidy
+
+asan tsan coverage:
+	@tools/run-tests $@
+
+clean:
+	rm -rf $(BUILD)
