@@ -1,0 +1,73 @@
+#!/usr/bin/env bats
+# mortise bench: what it prints, and what it refuses. Not how fast anything is.
+load helper
+
+# sound JSON: the figures of a run agree with each other.
+sound() {
+    python3 -c '
+import json, sys
+f = json.loads(sys.argv[1])
+assert f["acquisitions_per_s"] > 0
+assert 0 < f["acquire_us"]["p50"] <= f["acquire_us"]["p99"] <= f["max_wait_ms"] * 1000 * 1.04
+assert 0 < f["release_us"]["p50"] <= f["release_us"]["p99"]
+assert 0 <= f["share_min"] <= 1 <= f["share_max"] <= f["threads"] * f["processes"]
+assert f["handovers_per_s"] <= f["acquisitions_per_s"]
+for pair in sys.argv[2:]:
+    key, value = pair.split("=", 1)
+    assert str(f[key]) == value, (key, f[key])' "$@"
+}
+
+@test "bench: one thread" {
+    run -0 "$MORTISE" bench --seconds 0.1 --json job
+    sound "$output" threads=1 processes=1 seconds=0.1 name=job "url=sqlite:$T/state/mortise/locks.db"
+}
+
+@test "bench: threads, in loose and in strict order" {
+    run -0 "$MORTISE" bench --seconds 0.1 --threads 4 --json job
+    sound "$output" threads=4 strict=False
+    run -0 "$MORTISE" bench --seconds 0.1 --threads 4 --strict --json job
+    sound "$output" threads=4 strict=True
+}
+
+@test "bench: processes, alone and with threads" {
+    run -0 "$MORTISE" bench --seconds 0.2 --processes 3 --json job
+    sound "$output" processes=3
+    run -0 "$MORTISE" bench --seconds 0.2 --processes 2 --threads 2 --json job
+    sound "$output" processes=2 threads=2
+}
+
+@test "bench: leaves nothing behind" {
+    run -0 "$MORTISE" bench --seconds 0.1 --processes 2 job
+    [ "$("$MORTISE" ls --json)" = "[]" ]
+    is_free job
+}
+
+@test "bench: the table" {
+    run -0 "$MORTISE" bench --url memory:x --seconds 50ms job
+    [[ "$output" == *"acquisitions/s"* ]]
+    [[ "$output" == *"longest wait"* ]]
+}
+
+@test "bench: a quote in a name is still JSON" {
+    run -0 "$MORTISE" bench --url memory:x --seconds 50ms --json 'a"b\c'
+    sound "$output" 'name=a"b\c'
+}
+
+@test "bench: bad arguments" {
+    fails_with 64 "$MORTISE" bench
+    fails_with 64 "$MORTISE" bench one two
+    fails_with 64 "$MORTISE" bench ""
+    for bad in 0 -1 257 x 1.5 "" 99999999999999999999; do
+        fails_with 64 "$MORTISE" bench --threads "$bad" job
+        fails_with 64 "$MORTISE" bench --processes "$bad" job
+    done
+    for bad in 0 -1 x "" 1e9; do
+        fails_with 64 "$MORTISE" bench --seconds "$bad" job
+    done
+    [ ! -e "$T/state" ]
+}
+
+@test "bench: a store that cannot be opened is told once, whatever the number of processes" {
+    fails_with 78 "$MORTISE" bench --url nowhere:x --processes 8 job
+    fails_with 78 "$MORTISE" bench --url memory:x --processes 2 job
+}

@@ -1,0 +1,41 @@
+#!/usr/bin/env bats
+# mortise demo.
+load helper
+
+check_last_line() {
+    [[ "$1" =~ ^without\ lock:\ [0-9]+\ of\ 4000\ updates\ lost\;\ with\ lock:\ 0\ of\ 4000\ lost$ ]]
+}
+
+@test "demo: the lock loses nothing, and without it much is lost" {
+    mkdir tmp
+    TMPDIR="$T/tmp" run timeout 60 "$MORTISE" demo
+    echo "$output"
+    [ "$status" -eq 0 ]
+    check_last_line "${lines[-1]}"
+    [[ "${lines[-1]}" != "without lock: 0 "* ]]
+    [[ "$output" != *$'\r'* ]]
+    [ -z "$(ls -A tmp)" ]
+    [ "$("$MORTISE" ls --json)" = "[]" ]
+}
+
+@test "demo --url: on any store" {
+    run timeout 60 "$MORTISE" demo --url "sqlite://$T/other.db"
+    [ "$status" -eq 0 ]
+    check_last_line "${lines[-1]}"
+    [ -f other.db ]
+    [ ! -e state ]
+}
+
+@test "demo: a store of one process is refused" {
+    fails_with 78 "$MORTISE" demo --url memory:x
+}
+
+@test "demo: interrupted, it cleans up" {
+    mkdir tmp
+    TMPDIR="$T/tmp" start demo
+    until_true sh -c 'ls tmp/*/number'
+    kill -TERM "$PID"
+    finish "$PID"
+    [ "$code" -eq 143 ]
+    [ -z "$(ls -A tmp)" ]
+}

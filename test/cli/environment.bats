@@ -1,0 +1,110 @@
+#!/usr/bin/env bats
+# What the command is given: descriptors (CC-04), variables; and nested runs.
+load helper
+
+@test "CC-04: the command has descriptors 0, 1, 2 and MORTISE_LOCK_FD, no others" {
+    exec 7<"$MORTISE" 8>other
+    run "$MORTISE" run a -- python3 -c '
+import os
+held = int(os.environ["MORTISE_LOCK_FD"])
+def is_open(fd):
+    try: os.fstat(fd); return True
+    except OSError: return False
+print([fd for fd in range(1024) if is_open(fd) and fd != held], is_open(held))'
+    [ "$output" = "[0, 1, 2] True" ]
+    exec 7<&- 8>&-
+}
+
+@test "--inherit-fds: the caller's descriptors are the command's, mortise's are not" {
+    echo hello > file
+    run "$MORTISE" run --inherit-fds a -- sh -c 'cat <&7; ls -l /proc/self/fd >fds' 7<file
+    [ "$output" = hello ]
+    grep -F "$T/file" fds
+    ! grep -e "$T/state" -e anon_inode -e socket: fds
+}
+
+@test "MORTISE_NAME, MORTISE_FENCE, MORTISE_HELD" {
+    run "$MORTISE" run 'deploy/web 1' -- sh -c 'echo "$MORTISE_NAME"; echo "$MORTISE_FENCE"; echo "$MORTISE_HELD"'
+    [ "${lines[0]}" = 'deploy/web 1' ]
+    [ "${lines[1]}" -gt 0 ]
+    [ "${lines[2]}" = "${lines[1]}"$'\t'"sqlite:$T/state/mortise/locks.db"$'\t''deploy/web 1' ]
+}
+
+@test "MORTISE_FENCE is what ls shows" {
+    run "$MORTISE" run a -- sh -c 'echo $MORTISE_FENCE; $MORTISE ls --json a'
+    python3 - "$output" <<'PY'
+import json, sys
+fence, rows = sys.argv[1].split("\n", 1)
+assert json.loads(rows)[0]["fence"] == int(fence), sys.argv[1]
+PY
+}
+
+@test "MORTISE_LOCK_FD: nothing to read while the lock is held" {
+    run "$MORTISE" run a -- python3 -c '
+import os, select
+print(select.select([int(os.environ["MORTISE_LOCK_FD"])], [], [], 0.1)[0])'
+    [ "$output" = "[]" ]
+}
+
+@test "MORTISE_LOCK_FD: end of file for who escaped when mortise was killed" {
+    start run a -- sh -c 'setsid python3 -c "
+import os
+open(\"ready\", \"w\")
+data = os.read(int(os.environ[\"MORTISE_LOCK_FD\"]), 1)
+open(\"got\", \"w\").write(repr(data))" & sleep 60'
+    until_true test -e ready
+    kill -KILL "$PID"
+    until_true test -s got
+    [ "$(cat got)" = "b''" ]
+}
+
+@test "nested: the same name does not wait for itself" {
+    run timeout 20 "$MORTISE" run a -- "$MORTISE" run a -- sh -c 'echo "$MORTISE_NAME"; exit 5'
+    [ "$status" -eq 5 ]
+    [ "$output" = a ]
+    run timeout 20 "$MORTISE" run a -- "$MORTISE" run -v a -- sh -c 'echo $MORTISE_FENCE'
+    [[ "${lines[0]}" == "mortise: a: held by an outer run already, fence ${lines[1]}" ]]
+}
+
+@test "nested: another name in between, and then the first again" {
+    run timeout 20 "$MORTISE" run a -- sh -c '
+        echo "$MORTISE_FENCE"
+        exec "$MORTISE" run b -- "$MORTISE" run a -- sh -c "echo \$MORTISE_NAME \$MORTISE_FENCE"'
+    [ "$status" -eq 0 ]
+    [ "${lines[1]}" = "a ${lines[0]}" ]
+}
+
+@test "nested: another store's lock of the same name is another lock" {
+    start run --url sqlite:two.db a -- sh -c 'touch holding; sleep 60'
+    until_true test -e holding
+    run "$MORTISE" run a -- "$MORTISE" run -n --url sqlite:two.db a -- true
+    [ "$status" -eq 75 ]
+}
+
+@test "nested: another namespace's lock of the same name is another lock" {
+    start run --url 'sqlite:s.db?namespace=two' a -- sh -c 'touch holding; sleep 60'
+    until_true test -e holding
+    run "$MORTISE" run --url 'sqlite:s.db?namespace=one' a -- \
+        "$MORTISE" run -n --url 'sqlite:s.db?namespace=two' a -- true
+    [ "$status" -eq 75 ]
+}
+
+@test "nested: a stale or invented claim is not believed" {
+    start_holder a
+    fence=$("$MORTISE" ls --json a | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["fence"])')
+    store="sqlite:$T/state/mortise/locks.db"
+    for claim in "$((fence - 1))"$'\t'"$store"$'\t'a "$fence"$'\t'"$store"$'\t'b "$fence" $'\t\t' \
+        "x$fence"$'\t'"$store"$'\t'a "99999999999999999999999"$'\t'"$store"$'\t'a; do
+        MORTISE_HELD="$claim" run "$MORTISE" run -n a -- true
+        [ "$status" -eq 75 ]
+    done
+    MORTISE_HELD="junk"$'\n'"$fence"$'\t'"$store"$'\t'a run "$MORTISE" run -n a -- true
+    [ "$status" -eq 0 ]
+}
+
+@test "nested: an outer claim that has ended does not let in" {
+    held=$("$MORTISE" run a -- sh -c 'echo "$MORTISE_HELD"')
+    start_holder a
+    MORTISE_HELD="$held" run "$MORTISE" run -n a -- true
+    [ "$status" -eq 75 ]
+}

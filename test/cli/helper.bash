@@ -1,0 +1,81 @@
+# What the CLI tests share. Each test has a directory of its own, with the default
+# store in it, and ends every process it started.
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    MORTISE="${MORTISE:-${MORTISE_BIN:?set MORTISE to the path of the command}}"
+    T="$(mktemp -d "${TMPDIR:-/tmp}/mortise-cli-XXXXXX")"
+    export T MORTISE
+    export XDG_STATE_HOME="$T/state"
+    unset MORTISE_URL MORTISE_HELD MORTISE_NAME MORTISE_FENCE MORTISE_LOCK_FD
+    cd "$T"
+}
+
+teardown() {
+    local job
+    for job in $(jobs -p); do kill -KILL "$job" 2>/dev/null || true; done
+    wait 2>/dev/null || true
+    rm -rf "$T"
+}
+
+# Runs mortise in the background, apart from the test runner's own descriptors.
+# Job control is off in tests, and with it INT and QUIT are ignored by what is put
+# into the background; so that they arrive, they are set back first.
+start() {
+    python3 -c 'import os, signal, sys
+for s in (signal.SIGINT, signal.SIGQUIT): signal.signal(s, signal.SIG_DFL)
+os.execvp(sys.argv[1], sys.argv[1:])' "$MORTISE" "$@" 3>&- &
+    PID=$!
+}
+
+# until_true COMMAND...: waits for it to succeed, 20 s at most.
+until_true() {
+    local i
+    for ((i = 0; i < 1000; i++)); do
+        if "$@" >/dev/null 2>&1; then return 0; fi
+        sleep 0.02
+    done
+    echo "never became true: $*" >&2
+    return 1
+}
+
+# finish PID: waits for a background process, puts its exit code into $code.
+finish() {
+    until_true is_gone "$1" || kill -KILL "$1"
+    code=0
+    wait "$1" || code=$?
+}
+
+# A holder of NAME that stays until it is ended, and has begun.
+start_holder() {
+    start run "$1" -- sh -c 'touch "$T/holding"; exec sleep 60'
+    HOLDER=$PID
+    until_true test -e "$T/holding"
+}
+
+is_gone() {
+    ! kill -0 "$1"
+}
+
+# waiters NAME N: whether N are in the queue behind the holder.
+waiters() {
+    "$MORTISE" ls "$1" --json | python3 -c '
+import json, sys
+rows = json.load(sys.stdin)
+sys.exit(sum(not r["holder"] for r in rows) != int(sys.argv[1]))' "$2"
+}
+
+is_free() {
+    "$MORTISE" run -n "$1" true
+}
+
+# The status and the last line of error output, which is the only one.
+fails_with() {
+    local expected="$1"
+    shift
+    run -"$expected" "$@"
+    echo "status $status, expected $expected: $output"
+    [ "${#lines[@]}" -eq 1 ]
+    [[ "${lines[0]}" == "mortise: "* ]]
+}

@@ -1,0 +1,126 @@
+#!/usr/bin/env bats
+# Bad input: one line that names it, the right exit code, and nothing created.
+load helper
+
+nothing_created() {
+    [ "$(ls -A "$T")" = "" ]
+}
+
+@test "names: empty, too long, not UTF-8, control bytes: 64" {
+    fails_with 64 "$MORTISE" run '' -- true
+    fails_with 64 "$MORTISE" run "$(printf 'a%.0s' $(seq 256))" -- true
+    [[ "$output" == *255* ]]
+    fails_with 64 "$MORTISE" run $'a\xffb' -- true
+    [[ "$output" == *'\xff'* ]]
+    fails_with 64 "$MORTISE" run $'a\nb' -- true
+    [[ "$output" == *'\x0a'* ]]
+    fails_with 64 "$MORTISE" run $'a\x1b[31mb' -- true
+    fails_with 64 "$MORTISE" run $'\xc2\x85' -- true
+    fails_with 64 "$MORTISE" run $'\xed\xa0\x80' -- true
+    fails_with 64 "$MORTISE" ls $'a\tb'
+    fails_with 64 "$MORTISE" ls ''
+    nothing_created
+}
+
+@test "names: the longest, and any other UTF-8" {
+    run "$MORTISE" run "$(printf 'a%.0s' $(seq 255))" -- true
+    [ "$status" -eq 0 ]
+    run "$MORTISE" run 'schlüssel/鍵 %s ../..' -- sh -c 'echo "$MORTISE_NAME"'
+    [ "$output" = 'schlüssel/鍵 %s ../..' ]
+    run "$MORTISE" run -- -name -- true
+    [ "$status" -eq 0 ]
+}
+
+@test "missing: subcommand, name, command, argument: 64" {
+    fails_with 64 "$MORTISE"
+    fails_with 64 "$MORTISE" run
+    fails_with 64 "$MORTISE" run a
+    fails_with 64 "$MORTISE" run a --
+    fails_with 64 "$MORTISE" run -w
+    fails_with 64 "$MORTISE" run --timeout
+    fails_with 64 "$MORTISE" run a -c
+    fails_with 64 "$MORTISE" --url
+    nothing_created
+}
+
+@test "unknown: subcommand, option: 64, and named" {
+    fails_with 64 "$MORTISE" lock
+    [[ "$output" == *'"lock"'* ]]
+    fails_with 64 "$MORTISE" $'l\x1bck'
+    [[ "$output" == *'l\x1bck'* ]]
+    fails_with 64 "$MORTISE" --nope
+    [[ "$output" == *--nope* ]]
+    fails_with 64 "$MORTISE" run -q a -- true
+    [[ "$output" == *-q* ]]
+    fails_with 64 "$MORTISE" run --verbose=3 a -- true
+    [[ "$output" == *--verbose=3* ]]
+    fails_with 64 "$MORTISE" ls --nope
+    fails_with 64 "$MORTISE" demo --nope
+    nothing_created
+}
+
+@test "too much: 64" {
+    fails_with 64 "$MORTISE" run -c 'true' a -- true
+    fails_with 64 "$MORTISE" run a -c true more
+    fails_with 64 "$MORTISE" ls a b
+    fails_with 64 "$MORTISE" demo a
+    nothing_created
+}
+
+@test "durations that are none: 64" {
+    for bad in '' x -1 1x 1m30 30s1m 1e3 inf nan 0x10 ' 1' '1 ' . 99999999999999999999 2000000h 5d; do
+        fails_with 64 "$MORTISE" run -w "$bad" a -- true
+    done
+    fails_with 64 "$MORTISE" run --grace soon a -- true
+    nothing_created
+}
+
+@test "exit codes that are none: 64" {
+    for bad in '' x -1 256 1.5 99999999999999999999; do
+        fails_with 64 "$MORTISE" run -n -E "$bad" a -- true
+    done
+    nothing_created
+}
+
+@test "URIs: unknown scheme, malformed, empty, unknown parameter: 78" {
+    for bad in nosuch://x nothing ':' 'sqlite:x?bogus=1' 'sqlite:x?namespace' \
+        $'sqlite:a\nb' 'sqlite:a?namespace=%zz'; do
+        fails_with 78 "$MORTISE" --url "$bad" run a -- true
+        fails_with 78 "$MORTISE" --url "$bad" ls
+    done
+    fails_with 78 "$MORTISE" --url '' run a -- true
+    fails_with 78 "$MORTISE" --url nosuch://x demo
+    [[ "$output" == *nosuch* ]]
+    MORTISE_URL=nosuch:x fails_with 78 "$MORTISE" run a -- true
+    [[ "$output" == *MORTISE_URL* ]]
+    nothing_created
+}
+
+@test "a directory in place of the store, or none to put it in: an error, not a lock" {
+    mkdir dir
+    run "$MORTISE" --url "sqlite://$T/dir" run a -- touch ran
+    [ "$status" -eq 78 ] || [ "$status" -eq 69 ] || [ "$status" -eq 77 ]
+    run "$MORTISE" --url "sqlite://$T/none/locks.db" run a -- touch ran
+    [ "$status" -eq 78 ] || [ "$status" -eq 69 ] || [ "$status" -eq 77 ]
+    [ ! -e ran ]
+}
+
+@test "--help and --version: standard output, 0" {
+    for words in --help 'run --help' 'ls --help' 'demo --help' 'bench --help'; do
+        run --separate-stderr "$MORTISE" $words
+        [ "$status" -eq 0 ]
+        [ -z "$stderr" ]
+        [[ "${output,,}" == usage:* ]]
+    done
+    run "$MORTISE" --version
+    [ "$status" -eq 0 ]
+    [[ "$output" == "mortise "[0-9]*.[0-9]*.[0-9]* ]]
+    nothing_created
+}
+
+@test "a full disk under standard output is an error" {
+    run "$MORTISE" --version >/dev/full
+    sh -c '"$MORTISE" --version > /dev/full' 2>err && return 1
+    sh -c '"$MORTISE" run --help > /dev/full' 2>err && return 1
+    true
+}

@@ -1,0 +1,53 @@
+#!/usr/bin/env bats
+# GN-01: the lock is lost while the command runs. Here: its file is taken away.
+load helper
+
+lose() {
+    mkdir -p away
+    mv state/mortise/locks.db* away/
+}
+
+@test "GN-01 lost: the command gets TERM, mortise says so and ends with 76" {
+    start run a -- bash -c 'exec 2>/dev/null
+        trap "touch told; exit 0" TERM; touch holding; while :; do sleep 0.02; done' 2>err
+    until_true test -e holding
+    lose
+    finish "$PID"
+    [ "$code" -eq 76 ]
+    [ -e told ]
+    [ "$(wc -l < err)" -eq 1 ]
+    grep 'mortise: a: .*lost' err
+}
+
+@test "GN-01 lost: who ignores TERM gets KILL after the grace, the whole group" {
+    start run --grace 200ms a -- bash -c 'exec 9>w; flock 9; trap "" TERM
+        (trap "" TERM; sleep 60) & touch holding; while :; do sleep 0.1; done'
+    until_true test -e holding
+    lose
+    finish "$PID"
+    [ "$code" -eq 76 ]
+    flock -n w true
+}
+
+@test "GN-01 lost: MORTISE_LOCK_FD tells" {
+    start run a -- python3 -c '
+import os, select, signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open("holding", "w")
+fd = int(os.environ["MORTISE_LOCK_FD"])
+open("got", "w").write(repr(bool(select.select([fd], [], [], 20)[0])) + str(len(os.read(fd, 9))))'
+    until_true test -e holding
+    lose
+    finish "$PID"
+    [ "$code" -eq 76 ]
+    [ "$(cat got)" = True1 ]
+}
+
+@test "GN-01 lost: a stopped command is ended too" {
+    start run --grace 200ms a -- bash -c 'touch holding; kill -STOP $$; sleep 60'
+    until_true test -e holding
+    sleep 0.1
+    lose
+    finish "$PID"
+    [ "$code" -eq 76 ]
+}

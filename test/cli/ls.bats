@@ -1,0 +1,66 @@
+#!/usr/bin/env bats
+# mortise ls: text and JSON.
+load helper
+
+@test "ls: an empty store" {
+    run "$MORTISE" ls
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 1 ]
+    [[ "$output" =~ ^NAME\ +PLACE\ +FENCE\ +SINCE\ +LABEL$ ]]
+    run "$MORTISE" ls --json
+    [ "$status" -eq 0 ]
+    [ "$output" = "[]" ]
+    run "$MORTISE" ls nobody
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 1 ]
+}
+
+@test "ls: who holds, who waits, in order" {
+    start_holder deploy
+    start run deploy -- true
+    first=$PID
+    until_true waiters deploy 1
+    start run deploy -- true
+    second=$PID
+    until_true waiters deploy 2
+    run "$MORTISE" ls
+    echo "$output"
+    host=$(uname -n)
+    [ "${#lines[@]}" -eq 4 ]
+    [[ "${lines[1]}" =~ ^deploy\ +holds\ +[0-9]+\ +[0-9.]+s\ +host\ $host\ pid\ $HOLDER$ ]]
+    [[ "${lines[2]}" =~ ^deploy\ +1\ +[0-9]+\ +[0-9.]+s\ +host\ $host\ pid\ $first$ ]]
+    [[ "${lines[3]}" =~ ^deploy\ +2\ +[0-9]+\ +[0-9.]+s\ +host\ $host\ pid\ $second$ ]]
+}
+
+@test "ls --json: fields and types" {
+    start_holder 'a"b\c/ü'
+    start run 'a"b\c/ü' -- true
+    until_true waiters 'a"b\c/ü' 1
+    "$MORTISE" ls --json > out
+    python3 - "$HOLDER" <<'PY'
+import datetime, json, sys
+rows = json.load(open("out"))
+assert [r["place"] for r in rows] == [0, 1], rows
+assert [r["holder"] for r in rows] == [True, False], rows
+for r in rows:
+    assert set(r) == {"name", "kind", "place", "holder", "fence", "since", "label"}, r
+    assert r["name"] == 'a"b\\c/ü' and r["kind"] == "mutex", r
+    assert type(r["fence"]) is int and r["fence"] > 0, r
+    since = datetime.datetime.strptime(r["since"], "%Y-%m-%dT%H:%M:%S.%fZ")
+    age = datetime.datetime.utcnow() - since
+    assert datetime.timedelta(seconds=-1) < age < datetime.timedelta(minutes=1), r
+assert rows[0]["fence"] < rows[1]["fence"], rows
+assert rows[0]["label"].endswith("pid " + sys.argv[1]), rows
+PY
+}
+
+@test "ls NAME: that lock alone" {
+    start_holder one
+    rm holding
+    start_holder two
+    run "$MORTISE" ls two
+    [ "${#lines[@]}" -eq 2 ]
+    [[ "${lines[1]}" == two* ]]
+    run "$MORTISE" ls
+    [ "${#lines[@]}" -eq 3 ]
+}

@@ -1,0 +1,227 @@
+#include "conform/port_client.h"
+
+#include "base/error.h"
+#include "base/uri.h"
+#include "cmocka_all.h"
+#include "core/rule.h"
+#include "store/stores.h"
+
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+
+struct mrt_id port_id(void)
+{
+    static struct mrt_id last;
+    if (mrt_id_none(last))
+        assert_true(mrt_id_random(&last));
+    last.low++;
+    return last;
+}
+
+static void deliver(void *context, const struct mrt_event *event)
+{
+    struct port_client *client = context;
+    assert_true(client->count < PORT_EVENTS_MAX);
+    client->events[client->count] = *event;
+    client->events[client->count++].detail = NULL;
+    if (event->detail)
+        strncpy(client->detail, event->detail, sizeof client->detail - 1);
+}
+
+static void ignore_notify(void *context)
+{
+    (void)context;
+}
+
+int port_try_open(struct port_client *client, const char *uri, const char *label)
+{
+    static struct mrt_uri parsed;
+    memset(client, 0, sizeof *client);
+    int error = mrt_uri_parse(uri, &parsed);
+    if (error)
+        return error;
+    const struct mrt_store_options options = {.label = label, .timeout = 10 * MRT_SECOND};
+    const struct mrt_sink sink = {deliver, ignore_notify, client};
+    client->ops = mrt_store_find(parsed.scheme);
+    assert_non_null(client->ops);
+    return client->ops->open(&parsed, &options, sink, &client->store);
+}
+
+void port_open(struct port_client *client, const char *uri, const char *label)
+{
+    int error = port_try_open(client, uri, label);
+    if (error)
+        fail_msg("open %s: %s: %s", uri, mortise_error_text(error), mortise_error_detail());
+}
+
+void port_open_session(struct port_client *client, const char *uri)
+{
+    port_open(client, uri, "test");
+    client->session = port_id();
+    assert_int_equal(port_start(client).type, MRT_STARTED);
+}
+
+void port_close(struct port_client *client)
+{
+    client->ops->close(client->store);
+    memset(client, 0, sizeof *client);
+}
+
+struct mrt_command port_command(struct port_client *client, enum mrt_command_type type)
+{
+    return (struct mrt_command){
+        .type = type, .serial = ++client->serial, .session = client->session};
+}
+
+static void take(struct port_client *client, size_t index)
+{
+    client->count--;
+    memmove(&client->events[index], &client->events[index + 1],
+            (client->count - index) * sizeof client->events[0]);
+}
+
+/* Lets the store work for a moment, at most until `until`. */
+static void work(struct port_client *client, mrt_time until)
+{
+    mrt_time now = mrt_time_now();
+    mrt_time wait = mrt_time_min(until, client->ops->next(client->store)) - now;
+    struct pollfd poller = {.fd = client->ops->fd(client->store), .events = POLLIN};
+    /* A store without a descriptor asks by notify; here it is simply called often. */
+    mrt_time longest = poller.fd < 0 ? MRT_MILLISECOND : 50 * MRT_MILLISECOND;
+    wait = wait < 0 ? 0 : mrt_time_min(wait, longest);
+    const struct timespec timeout = {.tv_nsec = wait};
+    ppoll(&poller, poller.fd < 0 ? 0 : 1, &timeout, NULL);
+    client->ops->process(client->store, mrt_time_now());
+}
+
+struct mrt_event port_send(struct port_client *client, const struct mrt_command *command)
+{
+    mrt_time until = mrt_time_now() + 20 * MRT_SECOND;
+    assert_true(client->ops->submit(client->store, command, until));
+    for (;;) {
+        for (size_t i = 0; i < client->count; i++) {
+            if (client->events[i].serial != command->serial)
+                continue;
+            struct mrt_event event = client->events[i];
+            take(client, i);
+            return event;
+        }
+        assert_true(mrt_time_now() < until);
+        work(client, until);
+    }
+}
+
+struct mrt_event port_start(struct port_client *client)
+{
+    struct mrt_command command = port_command(client, MRT_START);
+    return port_send(client, &command);
+}
+
+struct mrt_event port_stop(struct port_client *client)
+{
+    struct mrt_command command = port_command(client, MRT_STOP);
+    return port_send(client, &command);
+}
+
+struct mrt_event port_append_weight(struct port_client *client, const char *queue,
+                                    struct mrt_id ticket, const char *kind, uint64_t capacity,
+                                    uint64_t weight)
+{
+    struct mrt_command command = port_command(client, MRT_APPEND);
+    command.ticket = ticket;
+    command.queue = queue;
+    command.kind = kind;
+    command.capacity = capacity;
+    command.weight = weight;
+    return port_send(client, &command);
+}
+
+struct mrt_event port_append(struct port_client *client, const char *queue, struct mrt_id ticket)
+{
+    return port_append_weight(client, queue, ticket, "mutex", 1, 1);
+}
+
+struct mrt_event port_try(struct port_client *client, const char *queue, struct mrt_id ticket)
+{
+    struct mrt_command command = port_command(client, MRT_APPEND);
+    command.ticket = ticket;
+    command.queue = queue;
+    command.kind = "mutex";
+    command.capacity = command.weight = 1;
+    command.try_only = true;
+    return port_send(client, &command);
+}
+
+struct mrt_event port_refresh(struct port_client *client, const char *queue,
+                              const struct mrt_event *view)
+{
+    struct mrt_command command = port_command(client, MRT_REFRESH);
+    command.ticket = view->ticket;
+    command.fence = view->fence;
+    command.queue = queue;
+    return port_send(client, &command);
+}
+
+struct mrt_event port_remove(struct port_client *client, const char *queue, struct mrt_id ticket,
+                             uint64_t fence)
+{
+    struct mrt_command command = port_command(client, MRT_REMOVE);
+    command.ticket = ticket;
+    command.fence = fence;
+    command.queue = queue;
+    return port_send(client, &command);
+}
+
+bool port_wait(struct port_client *client, enum mrt_event_type type, struct mrt_id ticket,
+               mrt_time timeout, struct mrt_event *event)
+{
+    mrt_time until = mrt_time_now() + timeout;
+    for (;;) {
+        for (size_t i = 0; i < client->count; i++) {
+            const struct mrt_event *found = &client->events[i];
+            if (found->type != type || found->serial != 0 ||
+                (!mrt_id_none(ticket) && !mrt_id_none(found->ticket) &&
+                 !mrt_id_equal(found->ticket, ticket)))
+                continue;
+            if (event)
+                *event = *found;
+            take(client, i);
+            return true;
+        }
+        if (mrt_time_now() >= until)
+            return false;
+        work(client, until);
+    }
+}
+
+mrt_time port_wait_granted(struct port_client *client, const char *queue, struct mrt_event view,
+                           uint64_t weight, uint64_t capacity, mrt_time timeout)
+{
+    mrt_time began = mrt_time_now();
+    for (;;) {
+        view = port_refresh(client, queue, &view); /* an earlier wait may have taken the wake */
+        assert_int_equal(view.type, MRT_VIEW);
+        if (mrt_rule_grants(view.weight_ahead, weight, capacity))
+            return mrt_time_now() - began;
+        if (mrt_time_now() - began > timeout)
+            fail_msg("%s was not granted in %lld ms", queue,
+                     (long long)(timeout / MRT_MILLISECOND));
+        assert_true(view.recheck > 0);
+        port_wait(client, MRT_WAKE, view.ticket, view.recheck, NULL);
+    }
+}
+
+static int count_entry(void *argument, const mortise_entry *entry)
+{
+    (void)entry;
+    ++*(int *)argument;
+    return 0;
+}
+
+int port_tickets(struct port_client *client, const char *queue)
+{
+    int count = 0;
+    assert_int_equal(client->ops->list(client->store, queue, NULL, count_entry, &count), 0);
+    return count;
+}

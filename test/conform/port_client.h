@@ -1,0 +1,62 @@
+/*
+ * One user of a store, for tests: opens it, sends commands one at a time, and keeps the
+ * events that come. What goes wrong in it fails the test at once.
+ */
+#ifndef TEST_PORT_CLIENT_H
+#define TEST_PORT_CLIENT_H
+
+#include "core/store.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define PORT_EVENTS_MAX 256
+
+struct port_client {
+    const struct mrt_store_ops *ops;
+    struct mrt_store *store;
+    struct mrt_id session;
+    uint64_t serial;
+    struct mrt_event events[PORT_EVENTS_MAX]; /* not yet taken; detail is cleared */
+    size_t count;
+    char detail[512]; /* of the newest FAILED or SESSION_LOST */
+};
+
+/* A new identity that nobody else has. */
+struct mrt_id port_id(void);
+/* 0 or the code of open. */
+int port_try_open(struct port_client *client, const char *uri, const char *label);
+void port_open(struct port_client *client, const char *uri, const char *label);
+/* The same, and starts a session. */
+void port_open_session(struct port_client *client, const char *uri);
+/* Closes without STOP: the session dies. */
+void port_close(struct port_client *client);
+
+struct mrt_command port_command(struct port_client *client, enum mrt_command_type type);
+/* Sends a command and returns its answer. */
+struct mrt_event port_send(struct port_client *client, const struct mrt_command *command);
+struct mrt_event port_start(struct port_client *client);
+struct mrt_event port_stop(struct port_client *client);
+/* A mutex's ticket. */
+struct mrt_event port_append(struct port_client *client, const char *queue, struct mrt_id ticket);
+struct mrt_event port_try(struct port_client *client, const char *queue, struct mrt_id ticket);
+struct mrt_event port_append_weight(struct port_client *client, const char *queue,
+                                    struct mrt_id ticket, const char *kind, uint64_t capacity,
+                                    uint64_t weight);
+struct mrt_event port_refresh(struct port_client *client, const char *queue,
+                              const struct mrt_event *view);
+struct mrt_event port_remove(struct port_client *client, const char *queue, struct mrt_id ticket,
+                             uint64_t fence);
+
+/* Lets the store work until an event of this kind has come (then it is taken), or the
+   time is up. `ticket` none: any. */
+bool port_wait(struct port_client *client, enum mrt_event_type type, struct mrt_id ticket,
+               mrt_time timeout, struct mrt_event *event);
+/* Waits for a grant as the engine does: by wakes, and by looking again. The time it took. */
+mrt_time port_wait_granted(struct port_client *client, const char *queue, struct mrt_event view,
+                           uint64_t weight, uint64_t capacity, mrt_time timeout);
+
+/* How many tickets the store shows under exactly this name. */
+int port_tickets(struct port_client *client, const char *queue);
+
+#endif

@@ -1,0 +1,636 @@
+/*
+ * The contract of the store port (core/store.h), clause by clause, on any store. The
+ * letter in a test's name is the clause.
+ *
+ *   test_conform memory: | sqlite: | URI
+ *
+ * "memory:" and "sqlite:" alone get a fresh place each; a URI is used as it is.
+ */
+#include "base/error.h"
+#include "cmocka_all.h"
+#include "conform/port_client.h"
+#include "core/rule.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define READERS (UINT64_C(1) << 31)
+#define LONG_ENOUGH (10 * MRT_SECOND)
+
+static char uri[512];
+static char directory[64];
+static struct port_client first, second, third;
+
+static bool granted(struct mrt_event view)
+{
+    assert_int_equal(view.type, MRT_VIEW);
+    return mrt_rule_grants(view.weight_ahead, 1, 1);
+}
+
+static void rest(mrt_time time)
+{
+    const struct timespec pause = {time / MRT_SECOND, time % MRT_SECOND};
+    nanosleep(&pause, NULL);
+}
+
+static int open_three(void **state)
+{
+    (void)state;
+    port_open_session(&first, uri);
+    port_open_session(&second, uri);
+    port_open_session(&third, uri);
+    return 0;
+}
+
+static void end(struct port_client *client)
+{
+    if (!client->store)
+        return;
+    assert_int_equal(port_stop(client).type, MRT_STOPPED);
+    port_close(client);
+}
+
+static int close_three(void **state)
+{
+    (void)state;
+    end(&first);
+    end(&second);
+    end(&third);
+    return 0;
+}
+
+/* -------------------------------------------------------------------- a */
+
+static void test_a_first_ticket_has_nothing_ahead(void **state)
+{
+    (void)state;
+    struct mrt_event view = port_append(&first, "a/1", port_id());
+    assert_true(granted(view));
+    assert_int_equal(view.weight_ahead, 0);
+    assert_true(view.fence > 0);
+    assert_true(view.fence_span >= 1);
+    assert_false(view.others_behind);
+}
+
+static void test_a_second_ticket_is_behind_the_first(void **state)
+{
+    (void)state;
+    assert_true(granted(port_append(&first, "a/2", port_id())));
+    assert_false(granted(port_append(&second, "a/2", port_id())));
+    assert_false(granted(port_append(&third, "a/2", port_id())));
+}
+
+static void test_a_two_tickets_of_one_session_are_two(void **state)
+{
+    (void)state;
+    assert_true(granted(port_append(&first, "a/3", port_id())));
+    assert_false(granted(port_append(&first, "a/3", port_id())));
+}
+
+static void test_a_queues_do_not_mix(void **state)
+{
+    (void)state;
+    assert_true(granted(port_append(&first, "a/4", port_id())));
+    assert_true(granted(port_append(&second, "a/4x", port_id())));
+    assert_true(granted(port_append(&third, "a/4/x", port_id())));
+}
+
+static void test_a_weights_are_counted(void **state)
+{
+    (void)state;
+    struct mrt_event one = port_append_weight(&first, "a/5", port_id(), "semaphore", 5, 2);
+    struct mrt_event two = port_append_weight(&second, "a/5", port_id(), "semaphore", 5, 3);
+    struct mrt_event three = port_append_weight(&third, "a/5", port_id(), "semaphore", 5, 1);
+    assert_int_equal(one.weight_ahead, 0);
+    assert_int_equal(two.weight_ahead, 2);
+    assert_true(mrt_rule_grants(two.weight_ahead, 3, 5));
+    assert_false(mrt_rule_grants(three.weight_ahead, 1, 5));
+}
+
+static void test_a_readers_share_and_a_writer_does_not(void **state)
+{
+    (void)state;
+    struct mrt_event reader = port_append_weight(&first, "a/6", port_id(), "rwlock", READERS, 1);
+    struct mrt_event other = port_append_weight(&second, "a/6", port_id(), "rwlock", READERS, 1);
+    struct mrt_event writer =
+        port_append_weight(&third, "a/6", port_id(), "rwlock", READERS, READERS);
+    struct mrt_event late = port_append_weight(&first, "a/6", port_id(), "rwlock", READERS, 1);
+    assert_true(mrt_rule_grants(reader.weight_ahead, 1, READERS));
+    assert_true(mrt_rule_grants(other.weight_ahead, 1, READERS));
+    assert_false(mrt_rule_grants(writer.weight_ahead, READERS, READERS));
+    assert_false(mrt_rule_grants(late.weight_ahead, 1, READERS));
+}
+
+static void test_a_view_tells_of_others_behind(void **state)
+{
+    (void)state;
+    struct mrt_event view = port_append(&first, "a/7", port_id());
+    assert_false(port_refresh(&first, "a/7", &view).others_behind);
+    struct mrt_event other = port_append(&second, "a/7", port_id());
+    assert_true(port_refresh(&first, "a/7", &view).others_behind);
+    assert_false(port_refresh(&second, "a/7", &other).others_behind);
+}
+
+/* -------------------------------------------------------------------- b */
+
+static void test_b_tickets_of_a_dead_session_vanish(void **state)
+{
+    (void)state;
+    assert_true(granted(port_append(&first, "b/1", port_id())));
+    struct mrt_event view = port_append(&second, "b/1", port_id());
+    port_close(&first);
+    port_wait_granted(&second, "b/1", view, 1, 1, LONG_ENOUGH);
+    assert_int_equal(port_tickets(&second, "b/1"), 1);
+}
+
+static void test_b_a_chain_of_deaths_is_seen_through(void **state)
+{
+    (void)state;
+    assert_true(granted(port_append(&first, "b/2", port_id())));
+    assert_false(granted(port_append(&second, "b/2", port_id())));
+    struct mrt_event view = port_append(&third, "b/2", port_id());
+    port_close(&second); /* a waiter in between first, then the holder */
+    rest(20 * MRT_MILLISECOND);
+    assert_false(granted(port_refresh(&third, "b/2", &view)));
+    port_close(&first);
+    port_wait_granted(&third, "b/2", view, 1, 1, LONG_ENOUGH);
+}
+
+static void test_b_every_holder_ahead_is_watched(void **state)
+{
+    (void)state;
+    port_append_weight(&first, "b/3", port_id(), "semaphore", 2, 1);
+    port_append_weight(&second, "b/3", port_id(), "semaphore", 2, 1);
+    struct mrt_event view = port_append_weight(&third, "b/3", port_id(), "semaphore", 2, 1);
+    assert_false(mrt_rule_grants(view.weight_ahead, 1, 2));
+    port_close(&first); /* not the one just ahead */
+    port_wait_granted(&third, "b/3", view, 1, 2, LONG_ENOUGH);
+}
+
+static void test_b_a_live_session_keeps_its_tickets(void **state)
+{
+    (void)state;
+    struct mrt_event held = port_append(&first, "b/4", port_id());
+    struct mrt_event view = port_append(&second, "b/4", port_id());
+    for (int i = 0; i < 20; i++) {
+        rest(20 * MRT_MILLISECOND);
+        view = port_refresh(&second, "b/4", &view);
+        assert_false(granted(view));
+    }
+    assert_true(granted(port_refresh(&first, "b/4", &held)));
+}
+
+/* -------------------------------------------------------------------- c */
+
+static void test_c_fences_rise_and_do_not_overlap(void **state)
+{
+    (void)state;
+    uint64_t last = 0;
+    for (int i = 0; i < 200; i++) {
+        struct port_client *client = i % 3 ? &first : &second;
+        struct mrt_event view = port_append(client, "c/1", port_id());
+        assert_true(view.fence > last);
+        last = view.fence + view.fence_span - 1;
+        assert_true(last >= view.fence && last <= (uint64_t)INT64_MAX);
+        if (i % 2) /* the queue empties now and then */
+            assert_int_equal(port_remove(client, "c/1", view.ticket, view.fence).type, MRT_REMOVED);
+    }
+}
+
+static void test_c_fences_rise_across_a_restart(void **state)
+{
+    struct mrt_event view = port_append(&first, "c/2", port_id());
+    if (!first.ops->capabilities.durable_fence)
+        skip();
+    uint64_t last = view.fence + view.fence_span - 1;
+    close_three(state);
+    open_three(state);
+    view = port_append(&first, "c/2", port_id());
+    assert_true(granted(view));
+    assert_true(view.fence > last);
+}
+
+/* -------------------------------------------------------------------- d */
+
+static void test_d_the_next_is_woken(void **state)
+{
+    (void)state;
+    struct mrt_event held = port_append(&first, "d/1", port_id());
+    struct mrt_event view = port_append(&second, "d/1", port_id());
+    assert_false(port_wait(&second, MRT_WAKE, view.ticket, 50 * MRT_MILLISECOND, NULL));
+    port_remove(&first, "d/1", held.ticket, held.fence);
+    if (first.ops->capabilities.notify)
+        assert_true(port_wait(&second, MRT_WAKE, view.ticket, view.recheck / 2, NULL));
+    port_wait_granted(&second, "d/1", view, 1, 1, LONG_ENOUGH);
+}
+
+static void test_d_a_refresh_shows_it_without_a_wake(void **state)
+{
+    (void)state;
+    struct mrt_event held = port_append(&first, "d/2", port_id());
+    struct mrt_event view = port_append(&second, "d/2", port_id());
+    port_remove(&first, "d/2", held.ticket, held.fence);
+    rest(20 * MRT_MILLISECOND);
+    assert_true(granted(port_refresh(&second, "d/2", &view)));
+}
+
+static void test_d_all_readers_behind_a_writer_are_woken(void **state)
+{
+    (void)state;
+    struct mrt_event writer =
+        port_append_weight(&first, "d/3", port_id(), "rwlock", READERS, READERS);
+    struct mrt_event one = port_append_weight(&second, "d/3", port_id(), "rwlock", READERS, 1);
+    struct mrt_event two = port_append_weight(&third, "d/3", port_id(), "rwlock", READERS, 1);
+    port_remove(&first, "d/3", writer.ticket, writer.fence);
+    port_wait_granted(&second, "d/3", one, 1, READERS, LONG_ENOUGH);
+    port_wait_granted(&third, "d/3", two, 1, READERS, LONG_ENOUGH);
+}
+
+static void test_d_a_waiter_that_gives_up_lets_others_in(void **state)
+{
+    (void)state;
+    port_append_weight(&first, "d/4", port_id(), "rwlock", READERS, 1);
+    struct mrt_event writer =
+        port_append_weight(&second, "d/4", port_id(), "rwlock", READERS, READERS);
+    struct mrt_event reader = port_append_weight(&third, "d/4", port_id(), "rwlock", READERS, 1);
+    assert_false(mrt_rule_grants(reader.weight_ahead, 1, READERS));
+    port_remove(&second, "d/4", writer.ticket, writer.fence);
+    port_wait_granted(&third, "d/4", reader, 1, READERS, LONG_ENOUGH);
+}
+
+static void test_d_the_end_of_a_session_wakes(void **state)
+{
+    (void)state;
+    port_append(&first, "d/5", port_id());
+    struct mrt_event view = port_append(&second, "d/5", port_id());
+    assert_int_equal(port_stop(&first).type, MRT_STOPPED);
+    port_wait_granted(&second, "d/5", view, 1, 1, LONG_ENOUGH);
+}
+
+static void test_d_one_session_wakes_itself(void **state)
+{
+    (void)state;
+    struct mrt_event held = port_append(&first, "d/6", port_id());
+    struct mrt_event view = port_append(&first, "d/6", port_id());
+    port_remove(&first, "d/6", held.ticket, held.fence);
+    port_wait_granted(&first, "d/6", view, 1, 1, LONG_ENOUGH);
+}
+
+static void test_d_waiting_on_many_queues_none_is_forgotten(void **state)
+{
+    enum { QUEUES = 40 };
+    (void)state;
+    struct mrt_event held[QUEUES], view[QUEUES];
+    char queue[QUEUES][16];
+    for (int i = 0; i < QUEUES; i++) {
+        snprintf(queue[i], sizeof queue[i], "d/7/%d", i);
+        held[i] = port_append(&first, queue[i], port_id());
+        view[i] = port_append(&second, queue[i], port_id());
+    }
+    for (int i = 0; i < QUEUES; i++)
+        port_remove(&first, queue[i], held[i].ticket, held[i].fence);
+    for (int i = 0; i < QUEUES; i++)
+        port_wait_granted(&second, queue[i], view[i], 1, 1, LONG_ENOUGH);
+}
+
+/* -------------------------------------------------------------------- e */
+
+static void test_e_commands_take_effect_in_order(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        struct mrt_id id = port_id();
+        struct mrt_command append = port_command(&first, MRT_APPEND);
+        append.ticket = id;
+        append.queue = "e/1";
+        append.kind = "mutex";
+        append.capacity = append.weight = 1;
+        struct mrt_command removal = port_command(&first, MRT_REMOVE);
+        removal.ticket = id;
+        removal.queue = "e/1";
+        mrt_time patience = mrt_time_now() + LONG_ENOUGH;
+        assert_true(first.ops->submit(first.store, &append, patience));
+        assert_int_equal(port_send(&first, &removal).type, MRT_REMOVED);
+        first.count = 0;
+    }
+    assert_true(granted(port_append(&second, "e/1", port_id())));
+}
+
+/* -------------------------------------------------------------------- f */
+
+static void test_f_remove_of_nothing_succeeds(void **state)
+{
+    (void)state;
+    assert_int_equal(port_remove(&first, "f/1", port_id(), 0).type, MRT_REMOVED);
+    assert_int_equal(port_remove(&first, "f/1", port_id(), 12345).type, MRT_REMOVED);
+}
+
+static void test_f_remove_twice_is_once(void **state)
+{
+    (void)state;
+    struct mrt_event view = port_append(&first, "f/2", port_id());
+    assert_int_equal(port_remove(&first, "f/2", view.ticket, view.fence).type, MRT_REMOVED);
+    struct mrt_event other = port_append(&second, "f/2", port_id());
+    assert_true(granted(other));
+    assert_int_equal(port_remove(&first, "f/2", view.ticket, view.fence).type, MRT_REMOVED);
+    assert_true(granted(port_refresh(&second, "f/2", &other)));
+}
+
+static void test_f_nobody_removes_anothers_ticket(void **state)
+{
+    (void)state;
+    struct mrt_event view = port_append(&first, "f/3", port_id());
+    port_remove(&second, "f/3", view.ticket, view.fence);
+    port_remove(&second, "f/3", view.ticket, 0);
+    port_remove(&second, "f/3", port_id(), view.fence);
+    assert_true(granted(port_refresh(&first, "f/3", &view)));
+    assert_int_equal(port_tickets(&first, "f/3"), 1);
+}
+
+static void test_f_remove_without_the_fence(void **state)
+{
+    (void)state;
+    struct mrt_event view = port_append(&first, "f/4", port_id());
+    assert_int_equal(port_remove(&first, "f/4", view.ticket, 0).type, MRT_REMOVED);
+    assert_int_equal(port_refresh(&first, "f/4", &view).type, MRT_GONE);
+    assert_int_equal(port_tickets(&first, "f/4"), 0);
+}
+
+/* -------------------------------------------------------------------- g */
+
+static void test_g_commands_of_an_ended_session_do_nothing(void **state)
+{
+    (void)state;
+    struct mrt_event view = port_append(&first, "g/1", port_id());
+    assert_int_equal(port_stop(&first).type, MRT_STOPPED);
+    assert_int_equal(port_tickets(&second, "g/1"), 0);
+    assert_int_not_equal(port_append(&first, "g/1", port_id()).type, MRT_VIEW);
+    assert_int_not_equal(port_try(&first, "g/1", port_id()).type, MRT_VIEW);
+    assert_int_not_equal(port_refresh(&first, "g/1", &view).type, MRT_VIEW);
+    port_remove(&first, "g/1", view.ticket, view.fence);
+    struct mrt_command renewal = port_command(&first, MRT_RENEW);
+    assert_int_not_equal(port_send(&first, &renewal).type, MRT_RENEWED);
+    assert_int_equal(port_stop(&first).type, MRT_STOPPED);
+    assert_int_equal(port_tickets(&second, "g/1"), 0);
+}
+
+static void test_g_a_new_session_follows_an_ended_one(void **state)
+{
+    (void)state;
+    port_stop(&first);
+    first.session = port_id();
+    assert_int_equal(port_start(&first).type, MRT_STARTED);
+    struct mrt_command renewal = port_command(&first, MRT_RENEW);
+    assert_int_equal(port_send(&first, &renewal).type, MRT_RENEWED);
+    assert_true(granted(port_append(&first, "g/2", port_id())));
+}
+
+/* -------------------------------------------------------------------- h */
+
+static void test_h_append_again_is_a_refresh(void **state)
+{
+    (void)state;
+    struct mrt_id id = port_id();
+    struct mrt_event view = port_append(&first, "h/1", id);
+    struct mrt_event again = port_append(&first, "h/1", id);
+    assert_true(granted(again));
+    assert_int_equal(again.fence, view.fence);
+    assert_int_equal(port_tickets(&first, "h/1"), 1);
+    struct mrt_id other = port_id();
+    view = port_append(&second, "h/1", other);
+    again = port_append(&second, "h/1", other);
+    assert_false(granted(again));
+    assert_int_equal(again.fence, view.fence);
+    assert_int_equal(port_tickets(&first, "h/1"), 2);
+}
+
+static void test_h_start_again_is_no_second_session(void **state)
+{
+    (void)state;
+    struct mrt_event view = port_append(&first, "h/2", port_id());
+    assert_int_equal(port_start(&first).type, MRT_STARTED);
+    assert_true(granted(port_refresh(&first, "h/2", &view)));
+}
+
+/* -------------------------------------------------------------------- i */
+
+static void test_i_try_takes_what_is_free(void **state)
+{
+    (void)state;
+    struct mrt_event view = port_try(&first, "i/1", port_id());
+    assert_true(granted(view));
+    assert_int_equal(port_tickets(&second, "i/1"), 1);
+}
+
+static void test_i_try_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    struct mrt_event held = port_append(&first, "i/2", port_id());
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(port_try(&second, "i/2", port_id()).type, MRT_BLOCKED);
+    assert_int_equal(port_tickets(&first, "i/2"), 1);
+    port_remove(&first, "i/2", held.ticket, held.fence);
+    assert_true(granted(port_try(&second, "i/2", port_id())));
+}
+
+static void test_i_try_is_not_blocked_by_the_dead(void **state)
+{
+    (void)state;
+    port_append(&first, "i/3", port_id());
+    port_close(&first);
+    mrt_time until = mrt_time_now() + LONG_ENOUGH;
+    struct mrt_event event;
+    do
+        event = port_try(&second, "i/3", port_id());
+    while (event.type == MRT_BLOCKED && mrt_time_now() < until);
+    assert_true(granted(event));
+}
+
+/* -------------------------------------------------------------------- j */
+
+static void test_j_another_kind_or_capacity_is_refused(void **state)
+{
+    (void)state;
+    port_append(&first, "j/1", port_id());
+    struct mrt_event event = port_append_weight(&second, "j/1", port_id(), "semaphore", 1, 1);
+    assert_int_equal(event.type, MRT_FAILED);
+    assert_int_equal(event.error, MORTISE_EMISMATCH);
+    event = port_append_weight(&second, "j/1", port_id(), "mutex", 2, 1);
+    assert_int_equal(event.type, MRT_FAILED);
+    assert_int_equal(event.error, MORTISE_EMISMATCH);
+    assert_int_equal(port_tickets(&first, "j/1"), 1);
+}
+
+static void test_j_an_empty_queue_takes_any_kind(void **state)
+{
+    (void)state;
+    struct mrt_event view = port_append(&first, "j/2", port_id());
+    port_remove(&first, "j/2", view.ticket, view.fence);
+    view = port_append_weight(&second, "j/2", port_id(), "semaphore", 3, 2);
+    assert_int_equal(view.type, MRT_VIEW);
+}
+
+/* ----------------------------------------------------------------- listing */
+
+struct listing {
+    int count, stop_at;
+    struct {
+        char name[64], kind[32], label[32];
+        uint64_t fence;
+        uint32_t place;
+        int64_t since;
+    } entries[16];
+};
+
+static int note_entry(void *argument, const mortise_entry *entry)
+{
+    struct listing *listing = argument;
+    assert_true(listing->count < 16);
+    assert_int_equal(entry->size, sizeof *entry);
+    snprintf(listing->entries[listing->count].name, 64, "%s", entry->name);
+    snprintf(listing->entries[listing->count].kind, 32, "%s", entry->kind);
+    snprintf(listing->entries[listing->count].label, 32, "%s", entry->label);
+    listing->entries[listing->count].fence = entry->fence;
+    listing->entries[listing->count].place = entry->place;
+    listing->entries[listing->count].since = entry->since_wall_ms;
+    return ++listing->count == listing->stop_at;
+}
+
+static void test_list_shows_each_queue_in_order(void **state)
+{
+    (void)state;
+    struct listing listing = {0};
+    struct mrt_event one = port_append(&first, "list/b", port_id());
+    struct mrt_event two = port_append(&second, "list/b", port_id());
+    struct mrt_event three = port_append(&third, "list/b", port_id());
+    port_append(&first, "list/a", port_id());
+    port_append(&first, "lisu", port_id());
+    assert_int_equal(first.ops->list(first.store, NULL, "list/", note_entry, &listing), 0);
+    assert_int_equal(listing.count, 4);
+    int b = strcmp(listing.entries[0].name, "list/b") == 0 ? 0 : 1; /* queues in any order */
+    const uint64_t fences[] = {one.fence, two.fence, three.fence};
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(listing.entries[b + i].name, "list/b");
+        assert_string_equal(listing.entries[b + i].kind, "mutex");
+        assert_string_equal(listing.entries[b + i].label, "test");
+        assert_int_equal(listing.entries[b + i].fence, fences[i]);
+        assert_int_equal(listing.entries[b + i].place, i);
+        assert_true(llabs(listing.entries[b + i].since - (int64_t)time(NULL) * 1000) < 60000);
+    }
+}
+
+static void test_list_of_one_name_and_stop(void **state)
+{
+    (void)state;
+    struct listing listing = {0};
+    port_append(&first, "list/c", port_id());
+    port_append(&first, "list/cc", port_id());
+    assert_int_equal(first.ops->list(first.store, "list/c", "list/", note_entry, &listing), 0);
+    assert_int_equal(listing.count, 1);
+    listing = (struct listing){.stop_at = 1};
+    assert_int_equal(first.ops->list(first.store, NULL, "list/c", note_entry, &listing), 0);
+    assert_int_equal(listing.count, 1);
+}
+
+static void test_list_places_by_weight(void **state)
+{
+    (void)state;
+    struct listing listing = {0};
+    port_append_weight(&first, "list/d", port_id(), "semaphore", 2, 1);
+    port_append_weight(&second, "list/d", port_id(), "semaphore", 2, 1);
+    port_append_weight(&third, "list/d", port_id(), "semaphore", 2, 1);
+    first.ops->list(first.store, "list/d", NULL, note_entry, &listing);
+    assert_int_equal(listing.count, 3);
+    assert_int_equal(listing.entries[1].place, 0);
+    assert_int_equal(listing.entries[2].place, 1);
+}
+
+static void test_list_does_not_show_the_dead(void **state)
+{
+    (void)state;
+    port_append(&first, "list/e", port_id());
+    port_append(&second, "list/e", port_id());
+    port_close(&first);
+    mrt_time until = mrt_time_now() + LONG_ENOUGH;
+    while (port_tickets(&second, "list/e") != 1)
+        assert_true(mrt_time_now() < until);
+}
+
+/* -------------------------------------------------------------------- main */
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_three, close_three)
+
+static const struct CMUnitTest tests[] = {
+    TEST(test_a_first_ticket_has_nothing_ahead),
+    TEST(test_a_second_ticket_is_behind_the_first),
+    TEST(test_a_two_tickets_of_one_session_are_two),
+    TEST(test_a_queues_do_not_mix),
+    TEST(test_a_weights_are_counted),
+    TEST(test_a_readers_share_and_a_writer_does_not),
+    TEST(test_a_view_tells_of_others_behind),
+    TEST(test_b_tickets_of_a_dead_session_vanish),
+    TEST(test_b_a_chain_of_deaths_is_seen_through),
+    TEST(test_b_every_holder_ahead_is_watched),
+    TEST(test_b_a_live_session_keeps_its_tickets),
+    TEST(test_c_fences_rise_and_do_not_overlap),
+    TEST(test_c_fences_rise_across_a_restart),
+    TEST(test_d_the_next_is_woken),
+    TEST(test_d_a_refresh_shows_it_without_a_wake),
+    TEST(test_d_all_readers_behind_a_writer_are_woken),
+    TEST(test_d_a_waiter_that_gives_up_lets_others_in),
+    TEST(test_d_the_end_of_a_session_wakes),
+    TEST(test_d_one_session_wakes_itself),
+    TEST(test_d_waiting_on_many_queues_none_is_forgotten),
+    TEST(test_e_commands_take_effect_in_order),
+    TEST(test_f_remove_of_nothing_succeeds),
+    TEST(test_f_remove_twice_is_once),
+    TEST(test_f_nobody_removes_anothers_ticket),
+    TEST(test_f_remove_without_the_fence),
+    TEST(test_g_commands_of_an_ended_session_do_nothing),
+    TEST(test_g_a_new_session_follows_an_ended_one),
+    TEST(test_h_append_again_is_a_refresh),
+    TEST(test_h_start_again_is_no_second_session),
+    TEST(test_i_try_takes_what_is_free),
+    TEST(test_i_try_leaves_nothing_behind),
+    TEST(test_i_try_is_not_blocked_by_the_dead),
+    TEST(test_j_another_kind_or_capacity_is_refused),
+    TEST(test_j_an_empty_queue_takes_any_kind),
+    TEST(test_list_shows_each_queue_in_order),
+    TEST(test_list_of_one_name_and_stop),
+    TEST(test_list_places_by_weight),
+    TEST(test_list_does_not_show_the_dead),
+};
+
+static void remove_directory(void)
+{
+    const char *const ends[] = {"-sessions/swept", "-sessions", "-wal", "-shm", "", NULL};
+    char path[128];
+    for (size_t i = 0; ends[i]; i++) {
+        snprintf(path, sizeof path, "%s/locks.db%s", directory, ends[i]);
+        if (unlink(path) < 0)
+            rmdir(path);
+    }
+    rmdir(directory);
+}
+
+int main(int count, char **arguments)
+{
+    const char *given = count > 1 ? arguments[1] : "memory:";
+    if (strcmp(given, "sqlite:") == 0) {
+        snprintf(directory, sizeof directory, "/tmp/mortise-conform-XXXXXX");
+        if (!mkdtemp(directory))
+            return 1;
+        snprintf(uri, sizeof uri, "sqlite://%s/locks.db", directory);
+    } else if (strcmp(given, "memory:") == 0) {
+        snprintf(uri, sizeof uri, "memory:conform-%d", getpid());
+    } else {
+        snprintf(uri, sizeof uri, "%s", given);
+    }
+    int failed = cmocka_run_group_tests_name(given, tests, NULL, NULL);
+    if (directory[0])
+        remove_directory();
+    return failed != 0;
+}

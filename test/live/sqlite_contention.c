@@ -1,0 +1,117 @@
+/* Many processes on one file: nobody ever hears BUSY, nobody overlaps, nothing is damaged. */
+#include "cmocka_all.h"
+#include "live/sqlite_place.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PROCESSES 50
+#define CYCLES 200
+
+/* Guarded by the lock under test, and by nothing else. */
+struct guarded {
+    volatile uint64_t count;
+    volatile uint64_t fence;
+};
+
+static struct guarded *map_guarded(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, sizeof(struct guarded)), 0);
+    void *memory = mmap(NULL, sizeof(struct guarded), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_ptr_not_equal(memory, MAP_FAILED);
+    close(fd);
+    return memory;
+}
+
+/* port_send fails if submit answers that it was busy. */
+static int cycle(const char *uri, const char *path)
+{
+    struct port_client client;
+    struct guarded *guarded = map_guarded(path);
+    port_open_session(&client, uri);
+    for (int i = 0; i < CYCLES; i++) {
+        struct mrt_event view = port_append(&client, "contended", port_id());
+        assert_int_equal(view.type, MRT_VIEW);
+        while (view.weight_ahead) {
+            port_wait(&client, MRT_WAKE, view.ticket, view.recheck, NULL);
+            view = port_refresh(&client, "contended", &view);
+            assert_int_equal(view.type, MRT_VIEW);
+        }
+        uint64_t count = guarded->count;
+        assert_true(view.fence > guarded->fence);
+        guarded->fence = view.fence;
+        sched_yield();
+        guarded->count = count + 1;
+        assert_int_equal(port_remove(&client, "contended", view.ticket, view.fence).type,
+                         MRT_REMOVED);
+    }
+    assert_int_equal(port_stop(&client).type, MRT_STOPPED);
+    port_close(&client);
+    return 0;
+}
+
+/* Opens the store as soon as its input ends, so that all do at once. */
+static int open_once(const char *uri)
+{
+    struct port_client client;
+    port_open_session(&client, uri);
+    assert_int_equal(port_append(&client, uri, port_id()).type, MRT_VIEW);
+    port_stop(&client);
+    port_close(&client);
+    return 0;
+}
+
+static void test_sq_20_fifty_processes_never_hear_busy(void **state)
+{
+    const struct place *place = *state;
+    struct helper helpers[PROCESSES];
+    char path[128];
+    snprintf(path, sizeof path, "%s/guarded", place->directory);
+    struct guarded *guarded = map_guarded(path);
+    mrt_time began = mrt_time_now();
+    for (int i = 0; i < PROCESSES; i++)
+        helper_start(&helpers[i], "cycle", place->uri, path);
+    for (int i = 0; i < PROCESSES; i++)
+        helper_finish(&helpers[i]);
+    mrt_time took = mrt_time_now() - began;
+    print_message("%d processes, %d hand-overs in %lld ms: %lld a second\n", PROCESSES,
+                  PROCESSES * CYCLES, (long long)(took / MRT_MILLISECOND),
+                  (long long)(PROCESSES * CYCLES * MRT_SECOND / took));
+    assert_int_equal(guarded->count, PROCESSES * CYCLES);
+    munmap(guarded, sizeof *guarded);
+    assert_int_equal(query(place->path, "SELECT count(*) FROM mortise_ticket"), 1);
+    check_integrity(place->path);
+}
+
+static void test_sq_18_fifty_processes_create_the_file_at_once(void **state)
+{
+    const struct place *place = *state;
+    struct helper helpers[PROCESSES];
+    for (int i = 0; i < PROCESSES; i++)
+        helper_start(&helpers[i], "open", place->uri, NULL);
+    for (int i = 0; i < PROCESSES; i++)
+        helper_finish(&helpers[i]);
+    assert_int_equal(query(place->path, "SELECT count(*) FROM mortise_ticket"), 1);
+    check_integrity(place->path);
+}
+
+int main(int count, char **arguments)
+{
+    if (count >= 4 && strcmp(arguments[1], "child") == 0)
+        return strcmp(arguments[2], "cycle") == 0 ? cycle(arguments[3], arguments[4])
+                                                  : open_once(arguments[3]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_sq_20_fifty_processes_never_hear_busy, place_make,
+                                        place_remove),
+        cmocka_unit_test_setup_teardown(test_sq_18_fifty_processes_create_the_file_at_once,
+                                        place_make, place_remove),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,404 @@
+/*
+ * A simulated thread of a client. It thinks, acquires one of the locks in one of the
+ * ways there are, holds, nests, asks, errs, and releases; it may give up at any time.
+ *
+ * So that it can never wait for itself in a circle, it acquires only locks with a higher
+ * number than those it holds, or nests in one that it has.
+ */
+#include "world.h"
+
+#include <string.h>
+
+#define OWNER(actor) ((uint64_t)(actor)->index + 1)
+
+static void step(struct world *world, struct task *task);
+
+static void step_in(struct world *world, struct actor *actor, int64_t limit_us)
+{
+    world_at(world, &actor->step, world->now + MRT_MICROSECOND + world_some(world, limit_us), step);
+}
+
+static void note(struct world *world, const struct actor *actor, int kind, const char *what,
+                 int64_t a, int64_t b)
+{
+    trace_note(world, kind, actor->client->index, actor->queue, what, actor->index, a, b);
+}
+
+void actor_begin(struct world *world, struct actor *actor, int64_t operations)
+{
+    actor->operations = operations;
+    if (actor->state == ACTOR_DONE) {
+        actor->state = ACTOR_IDLE;
+        step_in(world, actor, world->profile.think_us);
+    }
+}
+
+void actor_forget(struct world *world, struct actor *actor)
+{
+    world_cancel(world, &actor->step);
+    world_cancel(world, &actor->giveup);
+    memset(actor->grips, 0, sizeof actor->grips);
+    memset(&actor->stale, 0, sizeof actor->stale);
+    actor->verifying = false;
+    actor->state = ACTOR_DONE;
+}
+
+/* ------------------------------------------------------------- grips */
+
+static int find_grip(const struct actor *actor, const struct mrt_hold *hold, uint64_t generation)
+{
+    for (int i = 0; i < GRIPS_MAX; i++)
+        if (actor->grips[i].hold == hold && actor->grips[i].generation == generation)
+            return i;
+    return -1;
+}
+
+static int pick_grip(struct world *world, const struct actor *actor)
+{
+    int held[GRIPS_MAX], count = 0;
+    for (int i = 0; i < GRIPS_MAX; i++)
+        if (actor->grips[i].hold)
+            held[count++] = i;
+    return count ? held[random_below(&world->random, count)] : -1;
+}
+
+static int highest_queue(const struct actor *actor)
+{
+    int highest = -1;
+    for (int i = 0; i < GRIPS_MAX; i++)
+        if (actor->grips[i].hold && actor->grips[i].queue > highest)
+            highest = actor->grips[i].queue;
+    return highest;
+}
+
+static int find_owned(const struct actor *actor, int queue, uint64_t owner)
+{
+    for (int i = 0; i < GRIPS_MAX; i++)
+        if (actor->grips[i].hold && actor->grips[i].queue == queue &&
+            actor->grips[i].owner == owner)
+            return i;
+    return -1;
+}
+
+/* ------------------------------------------------------------- giving up */
+
+static void give_up(struct world *world, struct task *task)
+{
+    struct actor *actor = (struct actor *)(void *)((char *)task - offsetof(struct actor, giveup));
+    struct client *client = actor->client;
+    if (client_paused(client)) {
+        world_at(world, task, client->paused_until, give_up);
+        return;
+    }
+    if (actor->state != ACTOR_WAITING && actor->state != ACTOR_WOKEN)
+        return;
+    world->operations++;
+    actor->giving_up = true;
+    note(world, actor, TRACE_CANCEL, NULL, actor->giveup_error, 0);
+    mrt_engine_cancel(client->engine, &actor->waiter, actor->giveup_error, client_now(client));
+    if (actor->waiter.state != MRT_WAITER_DONE)
+        check_fail(world, client->index, actor->queue, "not done after a cancel");
+    client_pump(world, client);
+    if (client->engine && actor->state == ACTOR_WAITING)
+        check_fail(world, client->index, actor->queue, "a cancelled waiter was not settled");
+}
+
+/* A deadline kept by the engine, or by the caller; or a cancel. */
+static void plan_giving_up(struct world *world, struct actor *actor, bool timed, bool cancelled)
+{
+    const struct profile *p = &world->profile;
+    mrt_time after = world_some(world, p->wait_us);
+    bool engine_keeps_time = random_below(&world->random, 2);
+    actor->giving_up = false;
+    actor->deadline = MRT_TIME_NEVER;
+    if (timed && engine_keeps_time)
+        actor->deadline = actor->waiter.deadline = client_now(actor->client) + after;
+    if (!cancelled && (!timed || engine_keeps_time))
+        return;
+    actor->giveup_error = cancelled ? MORTISE_ECANCELLED : MORTISE_ETIMEOUT;
+    world_at(world, &actor->giveup, world->now + after, give_up);
+}
+
+/* ------------------------------------------------------------- acquire */
+
+static void granted(struct world *world, struct actor *actor)
+{
+    struct client *client = actor->client;
+    struct mrt_hold *hold = actor->waiter.hold;
+    int empty = find_grip(actor, NULL, 0);
+    if (!hold || !mrt_hold_live(hold, hold->generation) ||
+        hold->queue != client->queues[actor->queue])
+        check_fail(world, client->index, actor->queue, "granted a hold that is not one");
+    int old = find_grip(actor, hold, hold->generation);
+    if (actor->nested) {
+        if (old < 0 || hold->count != ++actor->grips[old].count ||
+            hold->fence != actor->grips[old].fence)
+            check_fail(world, client->index, actor->queue, "a nested acquire gave another hold");
+        client->nested++;
+        return;
+    }
+    struct grip *grip = &actor->grips[empty];
+    *grip = (struct grip){.hold = hold,
+                          .generation = hold->generation,
+                          .queue = actor->queue,
+                          .owner = actor->waiter.owner,
+                          .count = 1,
+                          .fence = hold->fence,
+                          .told = MORTISE_HELD};
+    client->acquisitions++;
+    check_granted(world, actor, grip);
+}
+
+static void check_error(struct world *world, const struct actor *actor, int error)
+{
+    const struct client *client = actor->client;
+    bool allowed = false;
+    if (error == MORTISE_OK)
+        return;
+    if (error == MORTISE_EBUSY)
+        allowed = actor->waiter.try_only;
+    else if (error == MORTISE_ETIMEOUT)
+        allowed = (actor->giving_up && actor->giveup_error == MORTISE_ETIMEOUT) ||
+                  actor->deadline <= client_now(client);
+    else if (error == MORTISE_ECANCELLED)
+        allowed = actor->giving_up && actor->giveup_error == MORTISE_ECANCELLED;
+    else if (error == MORTISE_ECLOSED)
+        allowed = client->closing;
+    else if (error == MORTISE_ELOST)
+        allowed = actor->nested || actor->verifying;
+    else if (error == MORTISE_ENOTHELD)
+        allowed = actor->verifying;
+    else if (error == MORTISE_EPERMISSION)
+        allowed = world->profile.refuse_for_good > 0 || world->phase != PHASE_CHAOS;
+    else if (error == MORTISE_EUNREACHABLE)
+        allowed = client->closing || actor->waiter.try_only;
+    if (!allowed)
+        check_fail(world, client->index, actor->queue, "an acquire or a verify ended with %s",
+                   mortise_error_name(error));
+}
+
+static void ended(struct world *world, struct actor *actor)
+{
+    int error = actor->waiter.error;
+    note(world, actor, TRACE_DONE, mortise_error_name(error), error,
+         actor->waiter.hold ? (int64_t)actor->waiter.hold->fence : 0);
+    world_cancel(world, &actor->giveup);
+    check_error(world, actor, error);
+    actor->state = ACTOR_IDLE;
+    if (error == MORTISE_OK && !actor->verifying)
+        granted(world, actor);
+    actor->verifying = false;
+    step_in(world, actor, error == MORTISE_OK ? world->profile.hold_us : world->profile.think_us);
+}
+
+void actor_settled(struct world *world, struct client *client, struct mrt_waiter *waiter)
+{
+    struct actor *actor = (struct actor *)(void *)((char *)waiter - offsetof(struct actor, waiter));
+    if (actor->client != client || (actor->state != ACTOR_WAITING && actor->state != ACTOR_WOKEN))
+        check_fail(world, client->index, NO_QUEUE, "a waiter settled that does not wait");
+    if (waiter->state == MRT_WAITER_DONE) {
+        ended(world, actor);
+        return;
+    }
+    if (waiter->state != MRT_WAITER_WOKEN || !waiter->competes || actor->state == ACTOR_WOKEN)
+        check_fail(world, client->index, actor->queue, "a waiter was woken out of order");
+    note(world, actor, TRACE_WOKEN, NULL, 0, 0);
+    actor->state = ACTOR_WOKEN;
+    step_in(world, actor, world->profile.reaction_us);
+}
+
+static void acquire(struct world *world, struct actor *actor, int queue)
+{
+    const struct profile *p = &world->profile;
+    struct random *random = &world->random;
+    struct client *client = actor->client;
+    bool async = random_chance(random, p->async);
+    actor->queue = queue;
+    actor->waiter =
+        (struct mrt_waiter){.owner = async && random_below(random, 2) ? 0 : OWNER(actor),
+                            .weight = 1,
+                            .deadline = MRT_TIME_NEVER,
+                            .try_only = random_chance(random, p->try),
+                            .competes = !async};
+    if (find_owned(actor, queue, 0) >= 0 || find_owned(actor, queue, OWNER(actor)) >= 0)
+        actor->waiter.owner = OWNER(actor);
+    actor->nested = find_owned(actor, queue, OWNER(actor)) >= 0;
+    actor->order = ++client->waiter_order;
+    actor->state = ACTOR_WAITING;
+    plan_giving_up(world, actor, random_chance(random, p->timed), random_chance(random, p->cancel));
+    world->operations++;
+    note(world, actor, TRACE_ACQUIRE, actor->waiter.try_only ? "try" : "",
+         (int64_t)actor->waiter.owner, actor->waiter.competes);
+    mrt_engine_acquire(client->engine, client->queues[queue], &actor->waiter, client_now(client));
+    if (actor->waiter.state == MRT_WAITER_DONE && !actor->waiter.settled)
+        ended(world, actor);
+    client_pump(world, client);
+}
+
+static void retry(struct world *world, struct actor *actor)
+{
+    struct client *client = actor->client;
+    world->operations++;
+    note(world, actor, TRACE_RETRY, NULL, 0, 0);
+    actor->state = ACTOR_WAITING;
+    mrt_engine_retry(client->engine, &actor->waiter, client_now(client));
+    if (actor->waiter.state == MRT_WAITER_DONE && !actor->waiter.settled)
+        ended(world, actor);
+    client_pump(world, client);
+}
+
+/* ------------------------------------------------------------- holds */
+
+void actor_told(struct world *world, struct client *client, struct mrt_hold *hold)
+{
+    for (int i = 0; i < world->drawn.actors; i++) {
+        struct actor *actor = &client->actors[i];
+        int found = find_grip(actor, hold, hold->generation);
+        if (found < 0)
+            continue;
+        struct grip *grip = &actor->grips[found];
+        trace_note(world, TRACE_TOLD, client->index, grip->queue, NULL, actor->index, hold->told,
+                   (int64_t)grip->fence);
+        bool allowed = grip->told != MORTISE_LOST && hold->told != grip->told &&
+                       hold->told != MORTISE_RELEASED;
+        if (!allowed)
+            check_fail(world, client->index, grip->queue, "a hold was told state %d after %d",
+                       (int)hold->told, (int)grip->told);
+        grip->told = hold->told;
+        if (hold->told == MORTISE_LOST)
+            client->losses++;
+        return;
+    }
+    check_fail(world, client->index, NO_QUEUE, "a hold was told of that nobody has");
+}
+
+static void check_result(struct world *world, const struct actor *actor, int expected, int result,
+                         const char *what)
+{
+    if (result != expected)
+        check_fail(world, actor->client->index, actor->queue, "%s answered %s instead of %s", what,
+                   mortise_error_name(result), mortise_error_name(expected));
+}
+
+static void release(struct world *world, struct actor *actor, struct grip *grip)
+{
+    struct client *client = actor->client;
+    mrt_time now = client_now(client);
+    bool lost = mrt_hold_state(grip->hold, now) == MORTISE_LOST;
+    uint64_t owner = random_below(&world->random, 4) ? grip->owner : 0;
+    bool told = grip->told == MORTISE_LOST;
+    struct grip before = *grip;
+    world->operations++;
+    actor->queue = grip->queue;
+    if (--grip->count == 0) {
+        actor->stale = before;
+        memset(grip, 0, sizeof *grip);
+    }
+    note(world, actor, TRACE_RELEASE, before.count > 1 ? "inner" : "", (int64_t)before.fence, lost);
+    int result = mrt_engine_release(client->engine, before.hold, before.generation, owner, now);
+    if (!before.broken)
+        check_result(world, actor, lost ? MORTISE_ELOST : MORTISE_OK, result, "a release");
+    if (before.count == 1 && mrt_hold_live(before.hold, before.generation))
+        check_fail(world, client->index, actor->queue, "a released hold is live");
+    if (before.count == 1 && lost && !told)
+        client->losses++;
+    client_pump(world, client);
+}
+
+static void misuse(struct world *world, struct actor *actor)
+{
+    struct client *client = actor->client;
+    mrt_time now = client_now(client);
+    world->operations++;
+    if (actor->stale.hold) {
+        actor->queue = actor->stale.queue;
+        note(world, actor, TRACE_RELEASE, "stale", (int64_t)actor->stale.fence, 0);
+        check_result(world, actor, MORTISE_ENOTHELD,
+                     mrt_engine_release(client->engine, actor->stale.hold, actor->stale.generation,
+                                        actor->stale.owner, now),
+                     "a stale release");
+    }
+    int held = pick_grip(world, actor);
+    if (held >= 0 && actor->grips[held].owner != 0) {
+        actor->queue = actor->grips[held].queue;
+        note(world, actor, TRACE_RELEASE, "foreign", (int64_t)actor->grips[held].fence, 0);
+        check_result(world, actor, MORTISE_ENOTOWNER,
+                     mrt_engine_release(client->engine, actor->grips[held].hold,
+                                        actor->grips[held].generation, OWNER(actor) + 1, now),
+                     "a foreign release");
+    }
+    client_pump(world, client);
+}
+
+static void verify(struct world *world, struct actor *actor, struct grip *grip)
+{
+    struct client *client = actor->client;
+    actor->waiter = (struct mrt_waiter){.deadline = MRT_TIME_NEVER};
+    actor->queue = grip->queue;
+    actor->verifying = true;
+    actor->nested = false;
+    actor->state = ACTOR_WAITING;
+    plan_giving_up(world, actor, random_below(&world->random, 2), false);
+    world->operations++;
+    note(world, actor, TRACE_VERIFY, NULL, (int64_t)grip->fence, 0);
+    mrt_engine_verify(client->engine, grip->hold, &actor->waiter, client_now(client));
+    if (actor->waiter.state == MRT_WAITER_DONE && !actor->waiter.settled)
+        ended(world, actor);
+    client_pump(world, client);
+}
+
+/* ------------------------------------------------------------- what next */
+
+/* With something in hand: nest, go further, ask, err or release. */
+static void step_holding(struct world *world, struct actor *actor, int held)
+{
+    const struct profile *p = &world->profile;
+    struct random *random = &world->random;
+    struct grip *grip = &actor->grips[held];
+    int next = highest_queue(actor) + 1 + (int)random_below(random, 2);
+    if (random_chance(random, p->nest) && grip->owner == OWNER(actor) && grip->count < 4) {
+        acquire(world, actor, grip->queue);
+    } else if (random_chance(random, p->nest) && next < p->queues &&
+               find_grip(actor, NULL, 0) >= 0) {
+        acquire(world, actor, next);
+    } else if (random_chance(random, p->verify)) {
+        verify(world, actor, grip);
+    } else {
+        release(world, actor, grip);
+        if (actor->state == ACTOR_IDLE)
+            step_in(world, actor, p->think_us);
+    }
+}
+
+static void step_idle(struct world *world, struct actor *actor)
+{
+    const struct profile *p = &world->profile;
+    if (random_chance(&world->random, p->misuse)) {
+        step_in(world, actor, p->think_us);
+        misuse(world, actor);
+        return;
+    }
+    int held = pick_grip(world, actor);
+    if (held >= 0) {
+        step_holding(world, actor, held);
+    } else if (actor->operations > 0) {
+        actor->operations--;
+        acquire(world, actor, (int)random_below(&world->random, p->queues));
+    } else {
+        actor->state = ACTOR_DONE;
+    }
+}
+
+static void step(struct world *world, struct task *task)
+{
+    struct actor *actor = (struct actor *)task;
+    struct client *client = actor->client;
+    if (client_paused(client))
+        world_at(world, task, client->paused_until, step);
+    else if (client->closing)
+        actor->state = ACTOR_DONE;
+    else if (actor->state == ACTOR_WOKEN)
+        retry(world, actor);
+    else if (actor->state == ACTOR_IDLE)
+        step_idle(world, actor);
+}

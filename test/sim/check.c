@@ -1,0 +1,366 @@
+/*
+ * The invariants, from outside: nothing here looks at the engine's own parts. What a
+ * client believes, at its own clock, is compared with what the server knows and
+ * with what the other clients believe at the same instant of true time.
+ */
+#include "world.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+_Noreturn void check_fail(struct world *world, int client, int queue, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(world->failure, sizeof world->failure, format, arguments);
+    va_end(arguments);
+    world->failed_client = client;
+    world->failed_queue = queue;
+    longjmp(world->failed, 1);
+}
+
+/* ------------------------------------------------------------- holds */
+
+/* A hold of a running client is there until it is released; lost is for good. */
+static bool is_valid(struct world *world, const struct client *client, struct grip *grip)
+{
+    if (!mrt_hold_live(grip->hold, grip->generation))
+        check_fail(world, client->index, grip->queue, "a hold vanished before its release");
+    bool lost = mrt_hold_state(grip->hold, client_now(client)) == MORTISE_LOST;
+    if (grip->seen_lost && !lost)
+        check_fail(world, client->index, grip->queue, "a lost hold is held again");
+    grip->seen_lost = lost;
+    return !lost;
+}
+
+static bool is_quiet(const struct world *world)
+{
+    const struct profile *p = &world->drawn;
+    if (world->phase != PHASE_CHAOS)
+        return world->now > world->healed_at + MRT_SECOND +
+                                (p->unknown_us + p->pause_us + p->recheck_us) * MRT_MICROSECOND;
+    return p->lose_command + p->lose_reply + p->early_unknown + p->refuse + p->cut_every_us +
+               p->pause_every_us + p->busy + p->timer_late_us ==
+           0;
+}
+
+/* Nothing is wrong at all: a lock that is free goes to the next at once. */
+static bool is_calm(const struct world *world)
+{
+    const struct profile *p = &world->drawn;
+    return is_quiet(world) && p->wake_lost + p->wake_late_us + p->crash_every_us +
+                                      p->kill_every_us + p->reboot_every_us + p->break_every_us +
+                                      p->refuse_for_good ==
+                                  0;
+}
+
+static mrt_time round_trip(const struct world *world)
+{
+    return (6 * world->profile.delay_us + 100) * MRT_MICROSECOND;
+}
+
+void check_broken(struct world *world, int queue, uint64_t fence)
+{
+    struct queue_state *state = &world->queues[queue];
+    state->broken[state->broken_count++ % BROKEN_MAX] = fence;
+    for (int c = 0; c < world->drawn.clients; c++)
+        for (int a = 0; a < world->drawn.actors; a++)
+            for (int g = 0; g < GRIPS_MAX; g++) {
+                struct grip *grip = &world->clients[c].actors[a].grips[g];
+                uint64_t span = (uint64_t)world->drawn.fence_span;
+                if (grip->hold && grip->queue == queue && grip->fence >= fence &&
+                    grip->fence - fence < span) {
+                    grip->broken = true;
+                    grip->broken_at = world->now;
+                }
+            }
+}
+
+static bool is_broken(const struct world *world, const struct grip *grip)
+{
+    const struct queue_state *state = &world->queues[grip->queue];
+    for (int i = 0; i < BROKEN_MAX; i++)
+        if (state->broken[i] > 0 && grip->fence >= state->broken[i] &&
+            grip->fence - state->broken[i] < (uint64_t)world->drawn.fence_span)
+            return true;
+    return false;
+}
+
+/* At the next look at the latest its holder hears of it. */
+static void check_broken_told(struct world *world, const struct client *client,
+                              const struct grip *grip)
+{
+    const struct profile *p = &world->drawn;
+    mrt_time limit = p->recheck_us * 5 / 4 * MRT_MICROSECOND + 2 * round_trip(world);
+    if (is_quiet(world) && world->now - grip->broken_at > limit)
+        check_fail(world, client->index, grip->queue, "a broken hold is not told");
+}
+
+static uint64_t count_valid(struct world *world, struct client *client, int queue)
+{
+    uint64_t count = 0;
+    for (int a = 0; a < world->drawn.actors; a++)
+        for (int g = 0; g < GRIPS_MAX; g++) {
+            struct grip *grip = &client->actors[a].grips[g];
+            if (grip->hold && grip->queue == queue && is_valid(world, client, grip)) {
+                count += !grip->broken;
+                if (grip->broken)
+                    check_broken_told(world, client, grip);
+            }
+        }
+    return count;
+}
+
+/* Since when others wait behind the ticket whose turn it is. */
+static void follow_turn(struct world *world, int queue)
+{
+    struct queue_state *state = &world->queues[queue];
+    struct truth truth;
+    server_truth(world, queue, NULL, &truth);
+    uint64_t fence = truth.peer ? truth.fence : 0;
+    if (fence != state->turn_fence || !truth.others)
+        state->contended_since = state->overdue_since = MRT_TIME_NEVER;
+    if (truth.others && state->contended_since == MRT_TIME_NEVER)
+        state->contended_since = world->now;
+    state->turn_fence = fence;
+}
+
+static void check_queue(struct world *world, int queue)
+{
+    uint64_t sum = 0;
+    for (int c = 0; c < world->drawn.clients; c++) {
+        struct client *client = &world->clients[c];
+        uint64_t count = client->engine && !client->closing ? count_valid(world, client, queue) : 0;
+        if (count > 0 && world->server_changed) {
+            struct truth truth;
+            server_truth(world, queue, client->peer, &truth);
+            if (truth.granted < count)
+                check_fail(world, c, queue, "a valid hold without a granted ticket at the server");
+        }
+        sum += count;
+        if (sum > world->queues[queue].recipe.capacity)
+            check_fail(world, c, queue, "more valid holds than the capacity");
+    }
+}
+
+static bool has_hold(const struct world *world, const struct client *client, int queue)
+{
+    for (int a = 0; a < world->drawn.actors; a++)
+        for (int g = 0; g < GRIPS_MAX; g++)
+            if (client->actors[a].grips[g].hold && client->actors[a].grips[g].queue == queue)
+                return true;
+    return false;
+}
+
+/* A lock that has been given to a client is had by a thread of it, or given back. */
+static void check_idle(struct world *world, int queue)
+{
+    const struct profile *p = &world->drawn;
+    struct queue_state *state = &world->queues[queue];
+    struct truth truth;
+    server_truth(world, queue, NULL, &truth);
+    const struct client *client = truth.peer ? truth.peer->client : NULL;
+    if (!client || client->closing || truth.fence != state->idle_fence ||
+        has_hold(world, client, queue)) {
+        state->idle_since = MRT_TIME_NEVER;
+        state->idle_fence = truth.fence;
+        return;
+    }
+    if (state->idle_since == MRT_TIME_NEVER)
+        state->idle_since = world->now;
+    mrt_time limit =
+        2 * round_trip(world) + (p->actors * (p->reaction_us + 1) + p->fair_us) * MRT_MICROSECOND;
+    if (world->now - state->idle_since > limit)
+        check_fail(world, client->index, queue, "the lock lies idle for %lld us",
+                   (long long)(world->now - state->idle_since) / 1000);
+}
+
+void check_step(struct world *world)
+{
+    bool calm = is_calm(world);
+    for (int queue = 0; queue < world->drawn.queues; queue++) {
+        check_queue(world, queue);
+        if (calm)
+            check_idle(world, queue);
+        if (world->server_changed)
+            follow_turn(world, queue);
+    }
+    world->server_changed = false;
+}
+
+/* ------------------------------------------------------------- grants */
+
+static void check_fence(struct world *world, const struct client *client, const struct grip *grip)
+{
+    struct queue_state *state = &world->queues[grip->queue];
+    struct truth truth;
+    if (state->recipe.capacity > 1)
+        return;
+    if (grip->fence <= state->last_fence)
+        check_fail(world, client->index, grip->queue, "fence %llu after %llu",
+                   (unsigned long long)grip->fence, (unsigned long long)state->last_fence);
+    state->last_fence = grip->fence;
+    server_truth(world, grip->queue, client->peer, &truth);
+    if (truth.granted == 0)
+        check_fail(world, client->index, grip->queue, "granted without a granted ticket");
+    if (grip->fence < truth.fence || grip->fence - truth.fence >= truth.span)
+        check_fail(world, client->index, grip->queue, "fence %llu is not of the ticket %llu",
+                   (unsigned long long)grip->fence, (unsigned long long)truth.fence);
+    if (world->drawn.budget_us == 0 && grip->fence != truth.fence)
+        check_fail(world, client->index, grip->queue, "a hand-over though there is no budget");
+}
+
+/* Nobody who came earlier is passed over, if the order is strict or he has waited too long. */
+static void check_order(struct world *world, const struct actor *actor)
+{
+    const struct client *client = actor->client;
+    mrt_time now = client_now(client);
+    mrt_time fair = world->drawn.strict ? 0 : world->drawn.fair_us * MRT_MICROSECOND;
+    for (int i = 0; i < world->drawn.actors; i++) {
+        const struct actor *other = &client->actors[i];
+        bool waits = (other->state == ACTOR_WAITING || other->state == ACTOR_WOKEN) &&
+                     other->waiter.state != MRT_WAITER_DONE && !other->verifying;
+        if (waits && other->queue == actor->queue && other->order < actor->order &&
+            other->deadline > now && now - other->waiter.since >= fair)
+            check_fail(world, client->index, actor->queue, "thread %d overtook thread %d",
+                       actor->index, other->index);
+    }
+}
+
+/* While others wait, a turn ends within the budget and the time it takes to learn of
+   them: beyond the budget the engine asks, while one more thread may have the lock. */
+static void check_budget(struct world *world, const struct client *client, int queue)
+{
+    const struct profile *p = &world->profile;
+    struct queue_state *state = &world->queues[queue];
+    mrt_time budget = p->budget_us * 5 / 4 * MRT_MICROSECOND + round_trip(world);
+    if (!is_quiet(world) || state->contended_since == MRT_TIME_NEVER ||
+        world->now - state->contended_since < budget)
+        return;
+    if (state->overdue_since == MRT_TIME_NEVER)
+        state->overdue_since = world->now;
+    if (world->now - state->overdue_since > round_trip(world))
+        check_fail(world, client->index, queue, "a turn goes on %lld us after others came",
+                   (long long)(world->now - state->contended_since) / 1000);
+}
+
+void check_granted(struct world *world, struct actor *actor, struct grip *grip)
+{
+    struct client *client = actor->client;
+    if (mrt_hold_state(grip->hold, client_now(client)) == MORTISE_LOST)
+        check_fail(world, client->index, grip->queue, "granted though it is lost already");
+    for (int a = 0; a < world->drawn.actors; a++)
+        for (int g = 0; g < GRIPS_MAX; g++) {
+            const struct grip *other = &client->actors[a].grips[g];
+            if (other != grip && other->hold == grip->hold && other->generation == grip->generation)
+                check_fail(world, client->index, grip->queue, "one hold granted to two");
+        }
+    if (is_broken(world, grip)) {
+        grip->broken = true;
+        grip->broken_at = world->now;
+        return;
+    }
+    check_fence(world, client, grip);
+    check_order(world, actor);
+    struct queue_state *queue = &world->queues[grip->queue];
+    follow_turn(world, grip->queue);
+    if (grip->fence == queue->turn_fence) /* the turn begins */
+        queue->contended_since = queue->overdue_since = MRT_TIME_NEVER;
+    follow_turn(world, grip->queue);
+    if (queue->recipe.capacity == 1)
+        check_budget(world, client, grip->queue);
+}
+
+/* ------------------------------------------------------------- commands */
+
+static bool conflict(const struct mrt_command *a, const struct mrt_command *b)
+{
+    if (a->serial == b->serial)
+        return true;
+    if (!mrt_id_none(a->ticket) && a->queue && b->queue)
+        return mrt_id_equal(a->ticket, b->ticket);
+    return a->type == b->type && mrt_id_equal(a->session, b->session) && !a->queue && !b->queue;
+}
+
+void check_submitted(struct world *world, struct client *client, const struct mrt_command *command)
+{
+    struct mrt_command *free_slot = NULL;
+    trace_note(world, TRACE_SUBMIT, client->index, NO_QUEUE, NULL, (int64_t)command->serial,
+               command->type, (int64_t)command->ticket.low);
+    if (command->serial == 0)
+        check_fail(world, client->index, NO_QUEUE, "a command without a serial");
+    for (int i = 0; i < OUTSTANDING_MAX; i++) {
+        struct mrt_command *other = &client->outstanding[i];
+        if (other->serial == 0)
+            free_slot = other;
+        else if (conflict(other, command))
+            check_fail(world, client->index, NO_QUEUE,
+                       "command %llu while %llu of the same is not answered",
+                       (unsigned long long)command->serial, (unsigned long long)other->serial);
+    }
+    if (!free_slot)
+        check_fail(world, client->index, NO_QUEUE, "too many commands outstanding");
+    *free_slot = *command;
+}
+
+void check_answered(struct world *world, struct client *client, const struct mrt_event *event)
+{
+    if (event->serial == 0)
+        return;
+    for (int i = 0; i < OUTSTANDING_MAX; i++)
+        if (client->outstanding[i].serial == event->serial) {
+            client->outstanding[i].serial = 0;
+            return;
+        }
+    if (world->drawn.late_answer == 0)
+        check_fail(world, client->index, NO_QUEUE, "the model answered %llu twice",
+                   (unsigned long long)event->serial);
+}
+
+/* ------------------------------------------------------------- time and counts */
+
+void check_ticked(struct world *world, struct client *client)
+{
+    mrt_time now = client_now(client);
+    for (int i = 0; !client->closing && i < world->drawn.actors; i++) {
+        const struct actor *actor = &client->actors[i];
+        if (actor->state == ACTOR_WAITING && actor->waiter.deadline <= now)
+            check_fail(world, client->index, actor->queue, "thread %d waits past its deadline", i);
+        for (int g = 0; g < GRIPS_MAX; g++) {
+            const struct grip *grip = &actor->grips[g];
+            if (grip->hold && grip->told != MORTISE_LOST &&
+                mrt_hold_state(grip->hold, now) == MORTISE_LOST)
+                check_fail(world, client->index, grip->queue, "a loss is not told");
+        }
+    }
+}
+
+void check_closing(struct client *client)
+{
+    for (int i = 0; i < client->world->drawn.actors; i++)
+        for (int g = 0; g < GRIPS_MAX; g++) {
+            const struct grip *grip = &client->actors[i].grips[g];
+            if (grip->hold && grip->told != MORTISE_LOST &&
+                mrt_hold_state(grip->hold, client_now(client)) == MORTISE_LOST)
+                client->losses++;
+        }
+}
+
+static void check_count(struct world *world, const struct client *client, const char *what,
+                        uint64_t counted, uint64_t seen)
+{
+    if (counted != seen)
+        check_fail(world, client->index, NO_QUEUE, "counted %llu %s, but there were %llu",
+                   (unsigned long long)counted, what, (unsigned long long)seen);
+}
+
+void check_counters(struct world *world, struct client *client)
+{
+    const struct mrt_engine_counters *counters = mrt_engine_counters(client->engine);
+    check_count(world, client, "acquisitions", counters->acquisitions, client->acquisitions);
+    check_count(world, client, "nested acquisitions", counters->nested, client->nested);
+    check_count(world, client, "losses", counters->losses, client->losses);
+    check_count(world, client, "commands", counters->commands, client->commands);
+    if (counters->handovers > counters->acquisitions)
+        check_fail(world, client->index, NO_QUEUE, "more hand-overs than acquisitions");
+}

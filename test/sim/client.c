@@ -1,0 +1,334 @@
+/*
+ * A client: the host of one real engine. It does what the library's loop does, on
+ * a clock of its own that runs fast or slow: takes events in, lets time pass when the
+ * engine asks for it (late, if the loop is busy), and after every call fetches
+ * commands, settled waiters and told holds.
+ */
+#include "world.h"
+
+#include <string.h>
+
+/* ------------------------------------------------------------- the clock */
+
+mrt_time client_now(const struct client *client)
+{
+    mrt_time now = client->world->now;
+    return client->offset + now + now / 1000 * client->rate_ppm / 1000;
+}
+
+mrt_time client_true(const struct client *client, mrt_time local)
+{
+    mrt_time low = client->world->now, high = low + (local - client_now(client)) * 5 / 4 + 10000;
+    if (local <= client_now(client))
+        return low;
+    while (low < high) {
+        mrt_time middle = low + (high - low) / 2;
+        mrt_time reads = client->offset + middle + middle / 1000 * client->rate_ppm / 1000;
+        if (reads < local)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool client_paused(const struct client *client)
+{
+    return client->paused_until > client->world->now;
+}
+
+/* ------------------------------------------------------------- the loop */
+
+static struct client *client_of_tick(struct task *task)
+{
+    return (struct client *)(void *)((char *)task - offsetof(struct client, tick));
+}
+
+static struct client *client_of_kick(struct task *task)
+{
+    return (struct client *)(void *)((char *)task - offsetof(struct client, kick));
+}
+
+static void kick(struct world *world, struct task *task)
+{
+    struct client *client = client_of_kick(task);
+    if (client_paused(client))
+        world_at(world, task, client->paused_until, kick);
+    else
+        client_pump(world, client);
+}
+
+static void tick(struct world *world, struct task *task)
+{
+    struct client *client = client_of_tick(task);
+    if (client_paused(client)) {
+        world_at(world, task, client->paused_until, tick);
+        return;
+    }
+    trace_note(world, TRACE_TICK, client->index, NO_QUEUE, NULL, 0, 0, 0);
+    mrt_engine_tick(client->engine, client_now(client));
+    client_pump(world, client);
+    if (client->engine)
+        check_ticked(world, client);
+}
+
+static void plan_tick(struct world *world, struct client *client)
+{
+    mrt_time next = mrt_engine_next_time(client->engine);
+    if (next == MRT_TIME_NEVER) {
+        world_cancel(world, &client->tick);
+        return;
+    }
+    mrt_time at = client_true(client, next);
+    if (client->tick.timer.armed && client->tick.timer.at >= at &&
+        client->tick.timer.at <= at + world->profile.timer_late_us * MRT_MICROSECOND)
+        return;
+    world_at(world, &client->tick, at + world_some(world, world->profile.timer_late_us), tick);
+}
+
+/* False: the store is busy, and the command was not taken. */
+static bool submit(struct world *world, struct client *client, struct mrt_command *command)
+{
+    if (random_chance(&world->random, world->profile.busy)) {
+        trace_note(world, TRACE_UNSUBMIT, client->index, NO_QUEUE, NULL, (int64_t)command->serial,
+                   0, 0);
+        mrt_engine_unsubmit(client->engine, command);
+        world_at(world, &client->kick, world->now + world_about(world, 2000), kick);
+        return false;
+    }
+    client->commands++;
+    check_submitted(world, client, command);
+    struct mrt_command copy = *command;
+    for (int i = 0; command->queue && i < world->drawn.queues; i++)
+        if (strcmp(command->queue, world->queues[i].name) == 0) {
+            copy.queue = world->queues[i].name; /* ours outlive the engine */
+            copy.kind = world->queues[i].recipe.kind;
+        }
+    link_submit(world, client, &copy);
+    return true;
+}
+
+static bool pump_once(struct world *world, struct client *client)
+{
+    bool any = false;
+    struct mrt_waiter *waiter;
+    struct mrt_hold *hold;
+    struct mrt_command *command;
+    while ((waiter = mrt_engine_next_settled(client->engine))) {
+        actor_settled(world, client, waiter);
+        any = true;
+    }
+    while ((hold = mrt_engine_next_told(client->engine))) {
+        actor_told(world, client, hold);
+        any = true;
+    }
+    if (!client->kick.timer.armed &&
+        (command = mrt_engine_next_command(client->engine, client_now(client))))
+        any |= submit(world, client, command);
+    return any;
+}
+
+void client_pump(struct world *world, struct client *client)
+{
+    if (client->pumping)
+        return;
+    client->pumping = true;
+    while (pump_once(world, client))
+        ;
+    client->pumping = false;
+    plan_tick(world, client);
+    if (client->closing && mrt_engine_closed(client->engine))
+        client_close(world, client);
+}
+
+void client_event(struct world *world, struct client *client, const struct mrt_event *event)
+{
+    trace_note(world, TRACE_EVENT, client->index, NO_QUEUE, NULL, event->type,
+               (int64_t)event->serial, (int64_t)(event->fence + event->weight_ahead));
+    check_answered(world, client, event);
+    mrt_engine_event(client->engine, event, client_now(client));
+    client_pump(world, client);
+}
+
+/* ------------------------------------------------------------- life and death */
+
+void client_boot(struct world *world, struct client *client, bool new_clock)
+{
+    const struct profile *p = &world->drawn;
+    if (world->peer_count == PEERS_MAX)
+        return;
+    if (new_clock) {
+        client->offset = random_below(&world->random, 1000 * MRT_SECOND);
+        client->rate_ppm =
+            p->drift_ppm ? random_between(&world->random, -p->drift_ppm, p->drift_ppm) : 0;
+    }
+    struct peer *peer = &world->peers[world->peer_count++];
+    *peer = (struct peer){.client = client, .index = client->index};
+    client->peer = peer;
+    client->closing = client->pumping = false;
+    client->acquisitions = client->nested = client->losses = client->commands = 0;
+    client->last_serial = 0;
+    memset(client->outstanding, 0, sizeof client->outstanding);
+    mrt_time margin = p->lease_us * p->drift_ppm / 1000 + 2 * MRT_MICROSECOND;
+    const struct mrt_engine_config config = {
+        .seed = {random_next(&world->random), random_next(&world->random) >> 1},
+        .strict = p->strict != 0,
+        .fair_after = p->fair_us * MRT_MICROSECOND,
+        .budget = p->budget_us * MRT_MICROSECOND,
+        .budget_count = (uint32_t)p->budget_count,
+        .margin_min = margin};
+    if (mrt_engine_new(&config, &client->engine) != MORTISE_OK)
+        check_fail(world, client->index, NO_QUEUE, "no engine");
+    for (int i = 0; i < p->queues; i++)
+        if (mrt_engine_queue(client->engine, world->queues[i].name, &world->queues[i].recipe,
+                             &client->queues[i]) != MORTISE_OK)
+            check_fail(world, client->index, i, "no queue");
+    trace_note(world, TRACE_CLIENT, client->index, NO_QUEUE, "boots", client->rate_ppm, 0, 0);
+    client_arm_disasters(world, client);
+}
+
+/* Its engine and all its threads are gone. */
+static void vanish(struct world *world, struct client *client)
+{
+    client->peer->client = NULL;
+    for (int i = 0; i < world->drawn.actors; i++)
+        actor_forget(world, &client->actors[i]);
+    struct task *const tasks[] = {&client->tick,           &client->kick,
+                                  &client->disaster_crash, &client->disaster_pause,
+                                  &client->disaster_close, &client->disaster_cut,
+                                  &client->disaster_kill};
+    for (size_t i = 0; i < sizeof tasks / sizeof tasks[0]; i++)
+        world_cancel(world, tasks[i]);
+    mrt_engine_free(client->engine);
+    client->engine = NULL;
+    client->paused_until = 0;
+}
+
+static void restart(struct world *world, struct task *task)
+{
+    struct client *client =
+        (struct client *)(void *)((char *)task - offsetof(struct client, restart));
+    client_boot(world, client, false);
+    for (int i = 0; client->engine && i < world->drawn.actors; i++)
+        actor_begin(world, &client->actors[i], client->actors[i].operations);
+}
+
+static void plan_restart(struct world *world, struct client *client)
+{
+    if (world->phase != PHASE_CLOSE)
+        world_at(world, &client->restart, world->now + world_some(world, world->drawn.restart_us),
+                 restart);
+}
+
+void client_die(struct world *world, struct client *client)
+{
+    trace_note(world, TRACE_CLIENT, client->index, NO_QUEUE, "dies", 0, 0, 0);
+    struct peer *peer = client->peer;
+    vanish(world, client);
+    server_died(world, peer);
+    plan_restart(world, client);
+}
+
+/* Begins to close, or, when the store has confirmed, ends it. */
+void client_close(struct world *world, struct client *client)
+{
+    if (!client->closing) {
+        trace_note(world, TRACE_CLIENT, client->index, NO_QUEUE, "closes", 0, 0, 0);
+        check_closing(client);
+        client->closing = true;
+        mrt_engine_close(client->engine, client_now(client));
+        client_pump(world, client);
+        return;
+    }
+    trace_note(world, TRACE_CLIENT, client->index, NO_QUEUE, "closed", 0, 0, 0);
+    check_counters(world, client);
+    client->peer->closed = true;
+    vanish(world, client);
+    plan_restart(world, client);
+}
+
+bool client_idle(const struct client *client)
+{
+    if (!client->engine)
+        return !client->restart.timer.armed;
+    for (int i = 0; i < client->world->drawn.actors; i++)
+        if (client->actors[i].state != ACTOR_DONE)
+            return false;
+    return true;
+}
+
+/* ------------------------------------------------------------- disasters */
+
+/* Plans the next of its kind. */
+static void again(struct world *world, struct task *task, int64_t every_us,
+                  void (*run)(struct world *, struct task *))
+{
+    world_at(world, task, world->now + world_about(world, every_us), run);
+}
+
+#define CLIENT_OF(task, member) \
+    ((struct client *)(void *)((char *)(task)-offsetof(struct client, member)))
+
+static void crash(struct world *world, struct task *task)
+{
+    client_die(world, CLIENT_OF(task, disaster_crash));
+}
+
+static void pause_client(struct world *world, struct task *task)
+{
+    struct client *client = CLIENT_OF(task, disaster_pause);
+    again(world, task, world->profile.pause_every_us, pause_client);
+    client->paused_until = world->now + world_some(world, world->profile.pause_us);
+    trace_note(world, TRACE_CLIENT, client->index, NO_QUEUE, "pauses for us",
+               (client->paused_until - world->now) / 1000, 0, 0);
+}
+
+static void close_client(struct world *world, struct task *task)
+{
+    struct client *client = CLIENT_OF(task, disaster_close);
+    if (client_paused(client))
+        world_at(world, task, client->paused_until, close_client);
+    else if (!client->closing)
+        client_close(world, client);
+}
+
+static void cut_client(struct world *world, struct task *task)
+{
+    struct client *client = CLIENT_OF(task, disaster_cut);
+    again(world, task, world->profile.cut_every_us, cut_client);
+    client->cut_until = world->now + world_some(world, world->profile.cut_us);
+    trace_note(world, TRACE_CLIENT, client->index, NO_QUEUE, "cut for us",
+               (client->cut_until - world->now) / 1000, 0, 0);
+}
+
+static void kill_session(struct world *world, struct task *task)
+{
+    struct client *client = CLIENT_OF(task, disaster_kill);
+    if (client_paused(client)) {
+        world_at(world, task, client->paused_until, kill_session);
+        return;
+    }
+    again(world, task, world->profile.kill_every_us, kill_session);
+    trace_note(world, TRACE_CLIENT, client->index, NO_QUEUE, "store gives up", 0, 0, 0);
+    server_kill(world, client->peer);
+}
+
+void client_arm_disasters(struct world *world, struct client *client)
+{
+    const struct profile *p = &world->profile;
+    const struct {
+        struct task *task;
+        int64_t every_us;
+        void (*run)(struct world *, struct task *);
+    } disasters[] = {{&client->disaster_crash, p->crash_every_us, crash},
+                     {&client->disaster_pause, p->pause_every_us, pause_client},
+                     {&client->disaster_close, p->close_every_us, close_client},
+                     {&client->disaster_cut, p->cut_every_us, cut_client},
+                     {&client->disaster_kill, p->kill_every_us, kill_session}};
+    for (size_t i = 0; i < sizeof disasters / sizeof disasters[0]; i++)
+        if (disasters[i].every_us > 0)
+            world_at(world, disasters[i].task,
+                     world->now + world_about(world, disasters[i].every_us), disasters[i].run);
+        else
+            world_cancel(world, disasters[i].task);
+}

@@ -1,0 +1,113 @@
+/*
+ * How good is the simulator? Each seeded defect is switched on in turn, and the time is
+ * taken until a seed fails. One that is not found in time fails the measurement, and so
+ * does a failure without a defect.
+ */
+#include "core/defect.h"
+#include "runner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef MRT_DEFECTS
+
+#define CLEAN_SEEDS 2000
+
+static const struct {
+    const char *name, *text;
+} defects[] = {
+#define DEFECT_ROW(name, text) {#name, text},
+    MRT_DEFECT_MAP(DEFECT_ROW)
+#undef DEFECT_ROW
+};
+
+bool defect_switch(int number, const char **name, const char **text)
+{
+    if (number < 0 || number >= (int)MRT_DEFECT_COUNT)
+        return false;
+    *name = defects[number].name;
+    *text = defects[number].text;
+    mrt_defect_on = (enum mrt_defect)number;
+    return true;
+}
+
+bool defect_switch_by_name(const char *wanted)
+{
+    const char *name, *text;
+    for (int i = 0; defect_switch(i, &name, &text); i++)
+        if (strcmp(name, wanted) == 0)
+            return true;
+    return false;
+}
+
+/* Runs all lanes of one defect; the failure found, or NULL. */
+static const struct board *hunt(const struct request *request, uint64_t seeds, struct board *boards)
+{
+    int processes[JOBS_MAX];
+    const struct board *found = NULL;
+    memset((void *)boards, 0, (size_t)request->jobs * sizeof *boards);
+    for (int i = 0; i < request->jobs; i++) {
+        const struct lane lane = {.start = request->start + (uint64_t)i,
+                                  .stride = (uint64_t)request->jobs,
+                                  .end = seeds ? request->start + seeds : UINT64_MAX - JOBS_MAX,
+                                  .seconds = request->seconds,
+                                  .request = request};
+        processes[i] = lane_spawn(&lane, &boards[i], boards, request->jobs);
+    }
+    for (int i = 0; i < request->jobs; i++) {
+        lane_wait(processes[i], &boards[i]);
+        for (int j = 0; boards[i].failed && j < request->jobs; j++)
+            boards[j].stop = true;
+        if (boards[i].failed && (!found || boards[i].seed < found->seed))
+            found = &boards[i];
+    }
+    return found;
+}
+
+int run_defects(const struct request *request)
+{
+    struct board *boards = boards_new(request->jobs);
+    const char *name, *text;
+    int missed = 0;
+    if (!freopen("/dev/null", "w", stderr)) /* assertions that fail speak there */
+        abort();
+    for (int i = 0; defect_switch(i, &name, &text); i++) {
+        double begin = seconds_now();
+        const struct board *found = hunt(request, i == 0 ? CLEAN_SEEDS : 0, boards);
+        double seconds = seconds_now() - begin;
+        uint64_t runs = 0;
+        for (int j = 0; j < request->jobs; j++)
+            runs += boards[j].runs;
+        bool right = (found != NULL) == (i != 0);
+        missed += !right;
+        printf("%-4s %-22s %6.2f s %7llu seeds  %s: %s\n", right ? "ok" : "FAIL", name, seconds,
+               (unsigned long long)runs, text, found ? found->failure : "nothing found");
+        fflush(stdout);
+    }
+    printf("%d of %d seeded defects found\n", (int)MRT_DEFECT_COUNT - 1 - missed,
+           (int)MRT_DEFECT_COUNT - 1);
+    return missed ? 1 : 0;
+}
+
+#else
+
+bool defect_switch(int number, const char **name, const char **text)
+{
+    (void)number, (void)name, (void)text;
+    return false;
+}
+
+bool defect_switch_by_name(const char *wanted)
+{
+    (void)wanted;
+    return false;
+}
+
+int run_defects(const struct request *request)
+{
+    (void)request;
+    fprintf(stderr, "sim: this build has no seeded defects; use sim_defects\n");
+    return 64;
+}
+
+#endif

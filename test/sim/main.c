@@ -1,0 +1,100 @@
+/*
+ * sim: runs seeds of the simulator.
+ *
+ *   sim --seeds N [--start S] [--jobs J]   runs N seeds; the first that fails is made
+ *                                          smaller and printed, with its trace
+ *   sim --seeds N --hash                   prints the hash of each
+ *   sim --seed X [--trace] [--set F=V]...  runs one; --trace: prints all of it
+ *   sim --defects [--seconds T]            how long each seeded defect lives (only
+ *                                          in the build that has them)
+ *
+ * A worker is a process of its own, so a failed assertion or a crash in the engine
+ * is found like any other failure, and so is an endless loop.
+ */
+#include "runner.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+
+static void usage(void)
+{
+    fprintf(stderr, "usage: sim --seeds N [--start S] [--jobs J] [--hash]\n"
+                    "       sim --seed X [--trace] [--hash] [--set field=value]...\n"
+                    "       sim --defects [--seconds T] [--jobs J]\n");
+    exit(64);
+}
+
+static uint64_t number(const char *text)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (errno || *end || end == text || text[0] == '-')
+        usage();
+    return value;
+}
+
+int main(int count, char **arguments)
+{
+    static const struct option options[] = {{"seeds", required_argument, NULL, 'n'},
+                                            {"start", required_argument, NULL, 's'},
+                                            {"jobs", required_argument, NULL, 'j'},
+                                            {"hash", no_argument, NULL, 'h'},
+                                            {"seed", required_argument, NULL, 'x'},
+                                            {"trace", no_argument, NULL, 't'},
+                                            {"set", required_argument, NULL, 'f'},
+                                            {"defects", no_argument, NULL, 'd'},
+                                            {"seconds", required_argument, NULL, 'T'},
+                                            {"defect", required_argument, NULL, 'D'},
+                                            {NULL, 0, NULL, 0}};
+    struct request request = {.start = 1, .jobs = 2, .seconds = 60};
+    int option;
+    while ((option = getopt_long(count, arguments, "", options, NULL)) != -1) {
+        switch (option) {
+        case 'n':
+            request.seeds = number(optarg);
+            break;
+        case 's':
+            request.start = number(optarg);
+            break;
+        case 'j':
+            request.jobs = (int)number(optarg);
+            break;
+        case 'h':
+            request.hash = true;
+            break;
+        case 'x':
+            request.start = number(optarg);
+            request.single = true;
+            break;
+        case 't':
+            request.trace = true;
+            break;
+        case 'f':
+            if (request.set_count == SETS_MAX)
+                usage();
+            request.sets[request.set_count++] = optarg;
+            break;
+        case 'd':
+            request.defects = true;
+            break;
+        case 'D':
+            request.defect = optarg;
+            break;
+        case 'T':
+            request.seconds = (int)number(optarg);
+            break;
+        default:
+            usage();
+        }
+    }
+    if (optind < count || request.jobs < 1 || request.jobs > JOBS_MAX ||
+        (!request.single && !request.defects && request.seeds == 0))
+        usage();
+    if (request.defects)
+        return run_defects(&request);
+    if (request.single)
+        return run_single(&request);
+    return request.hash ? run_hashes(&request) : run_seeds(&request);
+}

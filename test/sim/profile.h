@@ -1,0 +1,103 @@
+/*
+ * The configuration of one run: a row of whole numbers, drawn from the seed, each
+ * fault on or off and as strong as chance has it ("swarm testing", Groce and others,
+ * 2012). One table names them, so that a run can be printed, given on the command
+ * line, and made smaller field by field while it still fails.
+ *
+ * Times are microseconds, chances are of 10,000.
+ */
+#ifndef SIM_PROFILE_H
+#define SIM_PROFILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* What kind of field: fixed by the seed; a size that may shrink to 1; something that may
+   be turned off, which is 0. */
+enum { FIXED, SIZE, EXTRA };
+
+enum { MODEL_LEASE, MODEL_KERNEL, MODEL_SQLITE };
+
+/* X(name, kind, meaning) */
+#define PROFILE_MAP(X)                                                                            \
+    X(model, FIXED, "0 leases, 1 memory without leases, 2 SQLite")                                \
+    X(clients, SIZE, "engines")                                                                   \
+    X(actors, SIZE, "threads of each")                                                            \
+    X(queues, SIZE, "locks")                                                                      \
+    X(operations, SIZE, "acquires of each thread in the chaos phase")                             \
+    X(lease_us, FIXED, "of a session")                                                            \
+    X(recheck_us, FIXED, "told in every view")                                                    \
+    X(capacity, FIXED, "of the locks")                                                            \
+    X(fence_span, FIXED, "fences of a ticket")                                                    \
+    X(strict, FIXED, "local order is strict")                                                     \
+    X(fair_us, FIXED, "handed over directly after waiting so long")                               \
+    X(budget_us, FIXED, "of a turn")                                                              \
+    X(budget_count, FIXED, "of a turn")                                                           \
+    X(drift_ppm, EXTRA, "clocks run faster or slower by up to")                                   \
+    X(think_us, FIXED, "between acquires, at most")                                               \
+    X(hold_us, FIXED, "holding, at most")                                                         \
+    X(reaction_us, EXTRA, "until a woken thread runs, at most")                                   \
+    X(nest, EXTRA, "chance to acquire while holding")                                             \
+    X(try, EXTRA, "chance of a try")                                                              \
+    X(timed, EXTRA, "chance of a deadline")                                                       \
+    X(async, EXTRA, "chance of an asynchronous acquire")                                          \
+    X(cancel, EXTRA, "chance of a cancel")                                                        \
+    X(wait_us, FIXED, "deadline or cancel come after, at most")                                   \
+    X(misuse, EXTRA, "chance of a double, stale or foreign release")                              \
+    X(verify, EXTRA, "chance to ask the store about a hold")                                      \
+    X(synchronous, FIXED, "the store answers inside submit")                                      \
+    X(delay_us, EXTRA, "of a message, at most")                                                   \
+    X(timer_late_us, EXTRA, "timers act late by at most")                                         \
+    X(reorder, EXTRA, "chance that an answer overtakes others")                                   \
+    X(lose_command, EXTRA, "chance that a command is lost")                                       \
+    X(lose_reply, EXTRA, "chance that an answer is lost")                                         \
+    X(early_unknown, EXTRA, "chance to give an outcome up before the command arrives")            \
+    X(late_answer, EXTRA, "chance that the answer comes after all, when it was given up")         \
+    X(refuse, EXTRA, "chance that a command fails, not done")                                     \
+    X(refuse_for_good, EXTRA, "chance that an append fails for good, not done")                   \
+    X(unknown_us, FIXED, "until an outcome is given up, at most")                                 \
+    X(wake_lost, EXTRA, "chance")                                                                 \
+    X(wake_double, EXTRA, "chance")                                                               \
+    X(wake_late_us, EXTRA, "at most")                                                             \
+    X(stray_wake, EXTRA, "chance, with every answer")                                             \
+    X(cut_every_us, EXTRA, "connection cut about each")                                           \
+    X(cut_us, FIXED, "for at most")                                                               \
+    X(crash_every_us, EXTRA, "a client dies about each")                                          \
+    X(restart_us, FIXED, "and is back after at most")                                             \
+    X(pause_every_us, EXTRA, "a client stands still about each")                                  \
+    X(pause_us, FIXED, "for at most")                                                             \
+    X(close_every_us, EXTRA, "a client is closed about each")                                     \
+    X(kill_every_us, EXTRA, "a store gives a session up about each")                              \
+    X(break_every_us, EXTRA, "an operator removes the first ticket of a lock about each")         \
+    X(reboot_every_us, EXTRA, "the machine loses power about each")                               \
+    X(busy, EXTRA, "chance that a command is not taken")                                          \
+    X(notices_refused, EXTRA, "chance that a death is not noticed by an event")                   \
+    X(push, EXTRA, "chance that a wake comes as a view, in order")                                \
+    X(proof_lag_us, EXTRA, "until the server's leader knows of a renewal, at most")               \
+    X(follower_every_us, EXTRA, "a follower dies with what the leader does not know, about each") \
+    X(reap_us, EXTRA, "the server ends sessions late by at most")
+
+struct profile {
+#define PROFILE_FIELD(name, kind, text) int64_t name;
+    PROFILE_MAP(PROFILE_FIELD)
+#undef PROFILE_FIELD
+};
+
+struct profile_field {
+    const char *name;
+    int kind;
+    const char *text;
+};
+extern const struct profile_field profile_fields[];
+extern const int profile_field_count;
+
+int64_t *profile_value(struct profile *profile, int field);
+void profile_draw(struct profile *profile, uint64_t seed);
+/* The same without its faults: the heal phase. */
+void profile_heal(struct profile *profile);
+/* "name=value"; false if there is no such field. */
+bool profile_set(struct profile *profile, const char *text);
+void profile_print(const struct profile *profile, FILE *file);
+
+#endif

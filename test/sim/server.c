@@ -1,0 +1,79 @@
+/* The server of a world: one of the models, and what is noted of each command. */
+#include "server.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const command_names[] = {
+    [MRT_START] = "START",   [MRT_STOP] = "STOP",       [MRT_RENEW] = "RENEW",
+    [MRT_APPEND] = "APPEND", [MRT_REFRESH] = "REFRESH", [MRT_REMOVE] = "REMOVE"};
+
+int server_queue_index(const struct world *world, const char *name)
+{
+    for (int i = 0; name && i < world->drawn.queues; i++)
+        if (strcmp(world->queues[i].name, name) == 0)
+            return i;
+    return NO_QUEUE;
+}
+
+void server_init(struct world *world)
+{
+    struct server *server = calloc(1, sizeof *server);
+    if (!server)
+        abort();
+    world->server = server;
+    server->model = world->drawn.model == MODEL_SQLITE ? &sqlite_model : &memory_model;
+    server->state = server->model->new (world);
+}
+
+void server_fini(struct world *world)
+{
+    world->server->model->free(world->server->state);
+    free(world->server);
+}
+
+void server_apply(struct world *world, struct peer *peer, const struct mrt_command *command)
+{
+    world->operations++;
+    world->server_changed = true;
+    trace_note(world, TRACE_APPLY, peer->index, server_queue_index(world, command->queue),
+               command_names[command->type], (int64_t)command->serial, (int64_t)command->ticket.low,
+               (int64_t)command->session.low);
+    world->server->model->apply(world, world->server->state, peer, command);
+}
+
+void server_died(struct world *world, struct peer *peer)
+{
+    world->server_changed = true;
+    world->server->model->died(world, world->server->state, peer);
+}
+
+void server_kill(struct world *world, struct peer *peer)
+{
+    world->server_changed = true;
+    world->server->model->kill(world, world->server->state, peer);
+}
+
+void server_reboot(struct world *world)
+{
+    world->server_changed = true;
+    if (world->server->model->reboot)
+        world->server->model->reboot(world, world->server->state);
+}
+
+uint64_t server_break(struct world *world, int queue)
+{
+    world->server_changed = true;
+    return world->server->model->remove_first(world, world->server->state, queue);
+}
+
+void server_truth(struct world *world, int queue, const struct peer *peer, struct truth *truth)
+{
+    memset(truth, 0, sizeof *truth);
+    world->server->model->truth(world, world->server->state, queue, peer, truth);
+}
+
+int server_left(struct world *world)
+{
+    return world->server->model->left(world, world->server->state);
+}

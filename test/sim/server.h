@@ -1,0 +1,30 @@
+/* A server model, as server.c drives it. */
+#ifndef SIM_SERVER_H
+#define SIM_SERVER_H
+
+#include "world.h"
+
+struct server_model {
+    void *(*new)(struct world *world);
+    void (*free)(void *server);
+    void (*apply)(struct world *world, void *server, struct peer *peer,
+                  const struct mrt_command *command);
+    void (*died)(struct world *world, void *server, struct peer *peer);
+    void (*kill)(struct world *world, void *server, struct peer *peer);
+    uint64_t (*remove_first)(struct world *world, void *server, int queue);
+    void (*reboot)(struct world *world, void *server);
+    void (*truth)(struct world *world, void *server, int queue, const struct peer *peer,
+                  struct truth *truth);
+    int (*left)(struct world *world, void *server);
+};
+
+extern const struct server_model memory_model, sqlite_model;
+
+struct server {
+    const struct server_model *model;
+    void *state;
+};
+
+int server_queue_index(const struct world *world, const char *name);
+
+#endif

@@ -1,0 +1,254 @@
+/*
+ * A run: chaos, in which only safety is asked for; then heal, in which nothing fails any more
+ * and everyone must be served; then everybody closes and nothing may be left.
+ */
+#include "world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define STEPS_MAX 2000000
+#define HEAL_OPERATIONS 3
+
+void world_at(struct world *world, struct task *task, mrt_time at,
+              void (*run)(struct world *, struct task *))
+{
+    task->run = run;
+    mrt_heap_set(&world->agenda, &task->timer, at > world->now ? at : world->now);
+}
+
+void world_cancel(struct world *world, struct task *task)
+{
+    mrt_heap_clear(&world->agenda, &task->timer);
+}
+
+mrt_time world_some(struct world *world, int64_t limit_us)
+{
+    return limit_us > 0 ? random_below(&world->random, limit_us * MRT_MICROSECOND) : 0;
+}
+
+mrt_time world_about(struct world *world, int64_t every_us)
+{
+    return MRT_MICROSECOND + world_some(world, 2 * every_us);
+}
+
+static int64_t unit_us(const struct world *world)
+{
+    return world->drawn.model == MODEL_LEASE ? world->drawn.lease_us : 1000000;
+}
+
+/* Power is cut: every process dies at once, and what was not durable is gone. */
+static void reboot(struct world *world, struct task *task)
+{
+    trace_note(world, TRACE_PHASE, -1, NO_QUEUE, "power cut", 0, 0, 0);
+    for (int i = 0; i < world->drawn.clients; i++) {
+        struct client *client = &world->clients[i];
+        client->offset = random_below(&world->random, 10 * MRT_SECOND);
+        if (client->engine)
+            client_die(world, client);
+    }
+    server_reboot(world);
+    world_at(world, task, world->now + world_about(world, world->profile.reboot_every_us), reboot);
+}
+
+/* An operator takes the first ticket of a lock away, whoever has it. */
+static void breakage(struct world *world, struct task *task)
+{
+    int queue = (int)random_below(&world->random, world->drawn.queues);
+    struct truth truth;
+    world_at(world, task, world->now + world_about(world, world->profile.break_every_us), breakage);
+    server_truth(world, queue, NULL, &truth);
+    if (!truth.peer)
+        return;
+    trace_note(world, TRACE_PHASE, truth.peer->index, queue, "broken", (int64_t)truth.fence, 0, 0);
+    check_broken(world, queue, truth.fence);
+    server_break(world, queue);
+}
+
+static void init(struct world *world, uint64_t seed, const struct profile *profile, bool keep)
+{
+    memset(world, 0, sizeof *world);
+    world->seed = seed;
+    world->profile = world->drawn = *profile;
+    random_seed(&world->random, seed);
+    world->trace = trace_new(keep);
+    world->failed_client = -1;
+    world->failed_queue = NO_QUEUE;
+    for (int i = 0; i < profile->queues; i++) {
+        snprintf(world->queues[i].name, sizeof world->queues[i].name, "lock%d", i);
+        world->queues[i].recipe = (struct mrt_recipe){
+            .kind = "mutex", .capacity = (uint64_t)profile->capacity, .reentrant = true};
+        world->queues[i].contended_since = MRT_TIME_NEVER;
+        world->queues[i].overdue_since = MRT_TIME_NEVER;
+        world->queues[i].idle_since = MRT_TIME_NEVER;
+    }
+    server_init(world);
+}
+
+static void populate(struct world *world)
+{
+    const struct profile *p = &world->drawn;
+    for (int i = 0; i < p->clients; i++) {
+        struct client *client = &world->clients[i];
+        client->world = world;
+        client->index = i;
+        client_boot(world, client, true);
+        for (int a = 0; a < p->actors; a++) {
+            client->actors[a].client = client;
+            client->actors[a].index = a;
+            client->actors[a].state = ACTOR_DONE;
+            actor_begin(world, &client->actors[a], p->operations);
+        }
+    }
+    if (p->reboot_every_us > 0)
+        world_at(world, &world->reboot, world_about(world, p->reboot_every_us), reboot);
+    if (p->break_every_us > 0)
+        world_at(world, &world->breakage, world_about(world, p->break_every_us), breakage);
+}
+
+static void fini(struct world *world)
+{
+    for (int i = 0; i < world->drawn.clients; i++)
+        mrt_engine_free(world->clients[i].engine);
+    struct mrt_timer *timer;
+    while ((timer = mrt_heap_pop(&world->agenda, MRT_TIME_NEVER))) {
+        struct task *task = (struct task *)(void *)timer;
+        if (task->owned)
+            free(task);
+    }
+    server_fini(world);
+    link_fini(world);
+    trace_free(world->trace);
+}
+
+/* Runs tasks until `done` or the time is up; whether it was done. */
+static bool run_until(struct world *world, mrt_time end, bool (*done)(const struct world *))
+{
+    while (!done(world)) {
+        mrt_time next = mrt_heap_next(&world->agenda);
+        if (next > end) {
+            world->now = end == MRT_TIME_NEVER ? world->now : end;
+            return false;
+        }
+        struct task *task = (struct task *)(void *)mrt_heap_pop(&world->agenda, next);
+        world->now = next;
+        task->run(world, task);
+        check_step(world);
+        if (++world->steps > STEPS_MAX)
+            check_fail(world, -1, NO_QUEUE, "it does not come to rest");
+    }
+    return true;
+}
+
+static bool all_idle(const struct world *world)
+{
+    for (int i = 0; i < world->drawn.clients; i++)
+        if (!client_idle(&world->clients[i]))
+            return false;
+    return true;
+}
+
+static bool all_closed(const struct world *world)
+{
+    for (int i = 0; i < world->drawn.clients; i++)
+        if (world->clients[i].engine || world->clients[i].restart.timer.armed)
+            return false;
+    return true;
+}
+
+static bool never(const struct world *world)
+{
+    (void)world;
+    return false;
+}
+
+static void begin_phase(struct world *world, enum phase phase, const char *name)
+{
+    world->phase = phase;
+    trace_note(world, TRACE_PHASE, -1, NO_QUEUE, name, 0, 0, 0);
+}
+
+static void heal(struct world *world)
+{
+    begin_phase(world, PHASE_HEAL, "heal");
+    profile_heal(&world->profile);
+    world->healed_at = world->now;
+    world_cancel(world, &world->reboot);
+    world_cancel(world, &world->breakage);
+    for (int i = 0; i < world->drawn.clients; i++) {
+        struct client *client = &world->clients[i];
+        client->cut_until = 0;
+        client_arm_disasters(world, client);
+        for (int a = 0; a < world->drawn.actors; a++)
+            if (client->engine)
+                actor_begin(world, &client->actors[a], HEAL_OPERATIONS);
+            else
+                client->actors[a].operations = HEAL_OPERATIONS;
+    }
+}
+
+static void complain_of_waiters(struct world *world)
+{
+    for (int i = 0; i < world->drawn.clients; i++)
+        for (int a = 0; a < world->drawn.actors; a++) {
+            const struct actor *actor = &world->clients[i].actors[a];
+            if (actor->state == ACTOR_WAITING || actor->state == ACTOR_WOKEN)
+                check_fail(world, i, actor->queue, "thread %d is never served, nor told", a);
+        }
+    check_fail(world, -1, NO_QUEUE, "the threads do not finish");
+}
+
+static void close_all(struct world *world)
+{
+    begin_phase(world, PHASE_CLOSE, "close");
+    for (int i = 0; i < world->drawn.clients; i++) {
+        struct client *client = &world->clients[i];
+        world_cancel(world, &client->restart);
+        if (client->engine && !client->closing)
+            client_close(world, client);
+    }
+}
+
+static void live(struct world *world)
+{
+    const struct profile *p = &world->drawn;
+    mrt_time unit = unit_us(world) * MRT_MICROSECOND;
+    int64_t threads = p->clients * p->actors;
+    mrt_time work = (p->hold_us + p->think_us + 20 * p->delay_us) * 20 * HEAL_OPERATIONS * threads *
+                    MRT_MICROSECOND;
+    begin_phase(world, PHASE_CHAOS, "chaos");
+    populate(world);
+    run_until(world, 40 * unit, all_idle);
+    heal(world);
+    mrt_time patience = 100 * unit + 20 * p->recheck_us * MRT_MICROSECOND + work +
+                        (p->pause_us + p->restart_us + p->unknown_us) * MRT_MICROSECOND;
+    if (!run_until(world, world->now + patience, all_idle))
+        complain_of_waiters(world);
+    close_all(world);
+    if (!run_until(world, world->now + patience, all_closed))
+        check_fail(world, -1, NO_QUEUE, "a close does not end");
+    run_until(world, world->now + 3 * unit + (p->reap_us + p->delay_us) * MRT_MICROSECOND, never);
+    int left = server_left(world);
+    if (left > 0)
+        check_fail(world, -1, NO_QUEUE, "%d tickets or sessions are left at the server", left);
+}
+
+void world_run(uint64_t seed, const struct profile *profile, FILE *text, bool all,
+               struct outcome *outcome)
+{
+    static struct world world;
+    init(&world, seed, profile, text != NULL);
+    if (setjmp(world.failed) == 0)
+        live(&world);
+    bool failed = world.failure[0] != '\0';
+    if (text && (failed || all))
+        trace_print(world.trace, text, world.failed_queue, world.failed_client, all);
+    if (text && failed)
+        fprintf(text, "%14.6f ms  client %d  lock %d: %s\n", (double)world.now / 1e6,
+                world.failed_client, world.failed_queue, world.failure);
+    *outcome = (struct outcome){.hash = trace_hash(world.trace) ^ world.random.state[0],
+                                .operations = world.operations,
+                                .steps = world.steps};
+    memcpy(outcome->failure, world.failure, sizeof outcome->failure);
+    fini(&world);
+}

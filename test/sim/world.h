@@ -1,0 +1,268 @@
+/*
+ * One simulated world: N clients, each with a real engine and simulated threads, a
+ * server model, and a link between them, in one process and on virtual time.
+ *
+ *   actor.c    threads of the clients: they acquire, nest, release, give up
+ *   client.c   the host of an engine: its loop, its clock, its death
+ *   link.c     messages between clients and server, and what befalls them
+ *   server.c   the models: the memory server, and a fake of the SQLite store
+ *   check.c    the invariants
+ *   trace.c    what happened, as a hash and as text
+ *   world.c    the phases of a run
+ *
+ * Everything happens in tasks of one agenda, earliest first, and every choice comes
+ * from one seeded generator, so a seed replays bit by bit. Nothing may depend on an
+ * address. Threads: none.
+ */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include "core/engine.h"
+#include "profile.h"
+#include "random.h"
+
+#include <setjmp.h>
+
+#define CLIENTS_MAX 8
+#define ACTORS_MAX 8
+#define QUEUES_MAX 4
+#define GRIPS_MAX 4
+#define PEERS_MAX 256
+#define CHANNELS_MAX 4
+#define OUTSTANDING_MAX 64
+#define BROKEN_MAX 8
+#define NO_QUEUE (-1)
+#define SILENT UINT64_MAX /* serial of a command whose answer nobody waits for */
+
+struct world;
+
+/* Something to be done at a time; embedded, as the first member, in what it is for. */
+struct task {
+    struct mrt_timer timer;
+    void (*run)(struct world *world, struct task *task);
+    bool owned; /* allocated for this alone: freed if the world ends before it runs */
+};
+
+/* One life of a client, as the server knows it. */
+struct peer {
+    struct client *client; /* NULL: that life has ended */
+    int index;             /* of the client */
+    int follower;          /* the server it is connected to, if followers die */
+    bool closed;           /* ended in order: nothing of it may be left */
+};
+
+/* A hold that an actor has. */
+struct grip {
+    struct mrt_hold *hold; /* NULL: none */
+    uint64_t generation;
+    int queue;
+    uint64_t owner;
+    uint32_t count;
+    uint64_t fence;
+    mortise_state told;
+    bool seen_lost;
+    bool broken; /* an operator removed its ticket: no promise holds but that it is told */
+    mrt_time broken_at;
+};
+
+enum actor_state {
+    ACTOR_IDLE,
+    ACTOR_WAITING, /* in an acquire or a verify */
+    ACTOR_WOKEN,   /* will retry */
+    ACTOR_DONE
+};
+
+struct actor {
+    struct task step;   /* the next thing it does by itself */
+    struct task giveup; /* cancel, or a deadline of its own */
+    struct client *client;
+    int index;
+    enum actor_state state;
+    struct mrt_waiter waiter;
+    int queue;
+    uint64_t order; /* when it queued, to compare */
+    bool verifying, nested, giving_up;
+    int giveup_error;
+    mrt_time deadline; /* of the waiter */
+    struct grip grips[GRIPS_MAX];
+    struct grip stale;  /* one that was released */
+    int64_t operations; /* left in this phase */
+    int verify_grip;
+};
+
+struct channel {
+    struct mrt_id session;
+    mrt_time down, up; /* nothing may be delivered before */
+};
+
+struct client {
+    struct world *world;
+    int index;
+    struct peer *peer;
+    struct mrt_engine *engine; /* NULL: not running */
+    struct mrt_queue *queues[QUEUES_MAX];
+    mrt_time offset;
+    int64_t rate_ppm;
+    struct task tick, kick; /* kick: submit again after BUSY */
+    struct task disaster_crash, disaster_pause, disaster_close, disaster_cut, disaster_kill;
+    struct task restart;
+    mrt_time paused_until, cut_until;
+    bool closing, pumping;
+    struct actor actors[ACTORS_MAX];
+    struct channel channels[CHANNELS_MAX];
+    int next_channel;
+    struct mrt_command outstanding[OUTSTANDING_MAX]; /* copies; serial 0: free */
+    uint64_t last_serial;
+    uint64_t waiter_order;
+    /* What it should count. */
+    uint64_t acquisitions, nested, losses, commands;
+};
+
+struct queue_state {
+    char name[16];
+    struct mrt_recipe recipe;
+    uint64_t last_fence;
+    /* The turn under way: its ticket, and since when others wait; MRT_TIME_NEVER: not. */
+    uint64_t turn_fence;
+    mrt_time contended_since;
+    uint64_t idle_fence;
+    mrt_time idle_since;         /* the lock is given to somebody and nobody has it */
+    uint64_t broken[BROKEN_MAX]; /* tickets that an operator removed */
+    int broken_count;
+    mrt_time overdue_since; /* the first grant beyond the budget: it makes the engine ask */
+};
+
+enum phase { PHASE_CHAOS, PHASE_HEAL, PHASE_CLOSE };
+
+struct trace;
+struct server;
+
+struct world {
+    uint64_t seed;
+    struct profile profile; /* as it is in this phase */
+    struct profile drawn;   /* as it was drawn */
+    struct random random;
+    enum phase phase;
+    mrt_time now, phase_ends;
+    struct mrt_heap agenda;
+    struct client clients[CLIENTS_MAX];
+    struct queue_state queues[QUEUES_MAX];
+    struct peer peers[PEERS_MAX];
+    int peer_count;
+    struct server *server;
+    bool server_changed;
+    struct message *free_messages, *all_messages;
+    struct trace *trace;
+    uint64_t operations, steps;
+    struct task reboot, breakage;
+    mrt_time healed_at;
+    char failure[400]; /* empty: none */
+    int failed_queue, failed_client;
+    jmp_buf failed;
+};
+
+/* world.c */
+struct outcome {
+    uint64_t hash, operations, steps;
+    char failure[400];
+};
+/* Runs a seed; `text`: where to print the trace of a run that fails, or of any if
+   `all`; NULL for no trace. */
+void world_run(uint64_t seed, const struct profile *profile, FILE *text, bool all,
+               struct outcome *outcome);
+void world_at(struct world *world, struct task *task, mrt_time at,
+              void (*run)(struct world *, struct task *));
+void world_cancel(struct world *world, struct task *task);
+/* 0 .. limit microseconds. */
+mrt_time world_some(struct world *world, int64_t limit_us);
+/* A length about `every_us`. */
+mrt_time world_about(struct world *world, int64_t every_us);
+
+/* client.c */
+mrt_time client_now(const struct client *client);
+mrt_time client_true(const struct client *client, mrt_time local);
+void client_boot(struct world *world, struct client *client, bool new_clock);
+void client_die(struct world *world, struct client *client);
+void client_close(struct world *world, struct client *client);
+bool client_paused(const struct client *client);
+void client_event(struct world *world, struct client *client, const struct mrt_event *event);
+/* Fetches what the engine wants; after every call of it. */
+void client_pump(struct world *world, struct client *client);
+bool client_idle(const struct client *client);
+void client_arm_disasters(struct world *world, struct client *client);
+
+/* actor.c */
+void actor_begin(struct world *world, struct actor *actor, int64_t operations);
+void actor_settled(struct world *world, struct client *client, struct mrt_waiter *waiter);
+void actor_told(struct world *world, struct client *client, struct mrt_hold *hold);
+void actor_forget(struct world *world, struct actor *actor);
+
+/* link.c */
+void link_submit(struct world *world, struct client *client, const struct mrt_command *command);
+/* From the server. */
+void link_deliver(struct world *world, struct peer *peer, const struct mrt_event *event);
+void link_fini(struct world *world);
+
+/* server.c */
+void server_init(struct world *world);
+void server_fini(struct world *world);
+void server_apply(struct world *world, struct peer *peer, const struct mrt_command *command);
+/* A process has died; `dead` before its memory is forgotten. */
+void server_died(struct world *world, struct peer *peer);
+/* The store gives the sessions of a client up, which has been told. */
+void server_kill(struct world *world, struct peer *peer);
+void server_reboot(struct world *world);
+/* An operator removes the first ticket; its fence, or 0 if there is none. */
+uint64_t server_break(struct world *world, int queue);
+/* The truth about a queue: who is granted. */
+struct truth {
+    struct peer *peer;             /* of the first ticket; NULL: the queue is empty */
+    uint64_t fence, span, granted; /* of the first ticket; granted: weight of this peer's */
+    bool others;                   /* someone alive waits behind it */
+};
+void server_truth(struct world *world, int queue, const struct peer *peer, struct truth *truth);
+/* How many tickets and sessions are left that no death explains. */
+int server_left(struct world *world);
+
+/* check.c */
+__attribute__((format(printf, 4, 5))) _Noreturn void check_fail(struct world *world, int client,
+                                                                int queue, const char *format, ...);
+void check_step(struct world *world);
+void check_submitted(struct world *world, struct client *client, const struct mrt_command *command);
+void check_answered(struct world *world, struct client *client, const struct mrt_event *event);
+void check_granted(struct world *world, struct actor *actor, struct grip *grip);
+/* What a close finds lost, and does not tell any more. */
+void check_closing(struct client *client);
+void check_broken(struct world *world, int queue, uint64_t fence);
+void check_ticked(struct world *world, struct client *client);
+void check_counters(struct world *world, struct client *client);
+
+/* trace.c */
+enum {
+    TRACE_ACQUIRE,
+    TRACE_RETRY,
+    TRACE_CANCEL,
+    TRACE_RELEASE,
+    TRACE_VERIFY,
+    TRACE_DONE,
+    TRACE_WOKEN,
+    TRACE_TOLD,
+    TRACE_SUBMIT,
+    TRACE_UNSUBMIT,
+    TRACE_APPLY,
+    TRACE_EVENT,
+    TRACE_TICK,
+    TRACE_LINK,
+    TRACE_CLIENT,
+    TRACE_PHASE
+};
+struct trace *trace_new(bool keep);
+void trace_free(struct trace *trace);
+/* `what` is a static text and is not hashed. */
+void trace_note(struct world *world, int kind, int client, int queue, const char *what, int64_t a,
+                int64_t b, int64_t c);
+uint64_t trace_hash(const struct trace *trace);
+/* What concerns a queue and a client, or all of it. */
+void trace_print(const struct trace *trace, FILE *file, int queue, int client, bool all);
+
+#endif
