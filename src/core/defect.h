@@ -37,6 +37,7 @@
     X(BUSY_FORGOTTEN, "a command that the store did not take is not sent again")                   \
     X(TOLD_TWICE, "a state is told again though it has not changed")                               \
     X(UNKNOWN_PROVES, "a renewal of unknown outcome counts as a proof of life")                    \
+    X(LAG_FROM_SENDING, "the lag of a store's proofs is counted from the sending")                 \
     X(NO_MARGIN, "the lease has no margin for clocks that run slow")
 
 enum mrt_defect {

@@ -40,6 +40,9 @@ int mrt_engine_new(const struct mrt_engine_config *config, struct mrt_engine **r
 static void free_queue_parts(struct mrt_engine *engine, struct mrt_queue *queue)
 {
     struct mrt_hold *hold, *next;
+    const struct mrt_waiter *waiter; /* the slot it was to get */
+    TAILQ_FOREACH (waiter, &queue->waiters, link)
+        free(waiter->hold);
     free(queue->ticket);
     TAILQ_FOREACH_SAFE(hold, &queue->holds, link, next)
     free(hold);

@@ -38,6 +38,7 @@ struct mrt_session {
     mrt_time lease;       /* 0: needs no proof of life */
     mrt_time proof_lag;   /* how old a sign of life must be to be proven by the next one */
     mrt_time heard;       /* when the newest acknowledged sign of life was sent */
+    mrt_time heard_at;    /* and when its acknowledgement came */
     mrt_time proof;       /* when the newest proven one was sent */
     mrt_time sent;        /* when the newest START or RENEW was sent */
     mrt_time valid_until; /* MRT_TIME_NEVER without a lease; 0: not live */

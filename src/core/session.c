@@ -4,11 +4,11 @@
  *
  * Invariant: valid_until = when the newest acknowledged proof of life was *sent*,
  * plus the lease, minus a margin. Some stores learn of a sign of life only some
- * time after they acknowledge it (proof_lag): there an acknowledgement proves
- * the newest one that is older by so much. Validity never depends on when an answer or an
- * error came, nor on hearing anything at all: past valid_until the session is
- * lost by the clock alone. The margin, 2 % of the lease or margin_min if that is
- * more, is what this machine's clock may run slower than the store's.
+ * time after it reached them (proof_lag): there an acknowledgement proves the
+ * newest one that was acknowledged so long before this one was sent. Validity never depends on when
+ * an answer or an error came, nor on hearing anything at all: past valid_until the session is lost
+ * by the clock alone. The margin, 2 % of the lease or margin_min if that is more, is what this
+ * machine's clock may run slower than the store's.
  *
  *   NONE -> STARTING -> LIVE -> STOPPING -> NONE
  *
@@ -62,9 +62,13 @@ static void prove(struct mrt_engine *engine, mrt_time sent, mrt_time now)
     }
     if (MRT_DEFECT(LEASE_FROM_ANSWER))
         sent = now;
-    if (sent - session->heard >= session->proof_lag) {
-        session->proof = session->proof_lag > 0 ? session->heard : sent;
+    mrt_time since = MRT_DEFECT(LAG_FROM_SENDING) ? session->heard : session->heard_at;
+    if (session->proof_lag == 0) {
+        session->proof = session->heard = sent;
+    } else if (sent - since >= session->proof_lag) {
+        session->proof = session->heard; /* the store had it by `heard_at`, so knows it by now */
         session->heard = sent;
+        session->heard_at = now;
     }
     mrt_time margin = session->lease / 50;
     if (margin < engine->config.margin_min && !MRT_DEFECT(NO_MARGIN))
@@ -87,9 +91,9 @@ void mrt_session_need(struct mrt_engine *engine)
 
 static void serve_all(struct mrt_engine *engine, mrt_time now)
 {
-    struct mrt_queue *queue;
-    TAILQ_FOREACH (queue, &engine->queues, link)
-        mrt_queue_serve(queue, now);
+    struct mrt_queue *queue, *next; /* a queue that nothing refers to leaves the list */
+    TAILQ_FOREACH_SAFE(queue, &engine->queues, link, next)
+    mrt_queue_serve(queue, now);
 }
 
 static void stop(struct mrt_engine *engine)
@@ -109,10 +113,10 @@ static void stop(struct mrt_engine *engine)
 
 static void drop_tickets(struct mrt_engine *engine)
 {
-    struct mrt_queue *queue;
-    TAILQ_FOREACH (queue, &engine->queues, link)
-        if (queue->ticket)
-            mrt_queue_ticket_gone(queue);
+    struct mrt_queue *queue, *next_queue; /* a queue that nothing refers to leaves the list */
+    TAILQ_FOREACH_SAFE(queue, &engine->queues, link, next_queue)
+    if (queue->ticket)
+        mrt_queue_ticket_gone(queue);
     struct mrt_ticket *ticket, *next;
     TAILQ_FOREACH_SAFE(ticket, &engine->loose_tickets, link, next)
     if (ticket->state == MRT_TICKET_LEAVING)
@@ -173,19 +177,21 @@ static void start_answered(struct mrt_engine *engine, const struct mrt_event *ev
         session->lease = event->lease;
         session->proof_lag = event->proof_lag;
         session->heard = session->sent;
+        session->heard_at = now;
         session->proof = session->sent;
         prove(engine, session->sent, now);
         if (engine->closing)
             stop(engine);
         arm(engine);
         serve_all(engine, now);
-    } else if (for_good(event) || (engine->closing && event->type == MRT_FAILED)) {
-        session->state = MRT_SESSION_NONE;
-        struct mrt_queue *queue;
-        TAILQ_FOREACH (queue, &engine->queues, link)
-            mrt_queue_fail_all(queue, event->error);
-    } else if (engine->closing) {
-        stop(engine);
+    } else if (for_good(event) || engine->closing) {
+        struct mrt_queue *queue, *next;
+        TAILQ_FOREACH_SAFE(queue, &engine->queues, link, next)
+        mrt_queue_fail_all(queue, event->error); /* none waits if it is closing */
+        if (event->type == MRT_FAILED && session->attempts == 0)
+            session->state = MRT_SESSION_NONE;
+        else
+            stop(engine); /* this START, or an earlier one, may have been done */
     } else {
         again_later(engine, now);
     }

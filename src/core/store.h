@@ -90,9 +90,9 @@ struct mrt_event {
     bool others_behind;    /* VIEW: a ticket is queued behind this one */
     mrt_time recheck;      /* VIEW: look again after this long without a wake */
     mrt_time lease;        /* STARTED: how long a proof of life lasts; 0: needs none */
-    mrt_time proof_lag;    /* STARTED: a RENEWED proves only what was sent so long before it */
-    int error;             /* FAILED, SESSION_LOST */
-    const char *detail;    /* FAILED, SESSION_LOST: particulars or NULL; valid during deliver */
+    mrt_time proof_lag; /* STARTED: RENEWED proves only a RENEW answered so long before its own */
+    int error;          /* FAILED, SESSION_LOST */
+    const char *detail; /* FAILED, SESSION_LOST: particulars or NULL; valid during deliver */
 };
 
 /* Where a store delivers its events. */
