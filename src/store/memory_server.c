@@ -7,6 +7,7 @@
  */
 #include "store/memory_server.h"
 
+#include "base/assert.h"
 #include "core/defect.h"
 #include "core/rule.h"
 
@@ -254,6 +255,7 @@ static void end_session(struct mrt_memory_server *server, struct session *sessio
     struct ticket *ticket;
     while ((ticket = TAILQ_FIRST(&session->tickets)))
         remove_ticket(server, ticket, sink);
+    MRT_ASSERT(server->sessions_by_id);
     HASH_DEL(server->sessions_by_id, session);
     TAILQ_REMOVE(&server->sessions, session, link);
     free(session);
@@ -355,7 +357,8 @@ static void append_new(struct mrt_memory_server *server, const struct mrt_comman
                        struct session *session, mrt_time now, const struct mrt_memory_sink *sink)
 {
     struct queue *queue = find_queue(server, command->queue);
-    if (queue && (queue->capacity != command->capacity || strcmp(queue->kind, command->kind))) {
+    if (queue &&
+        (queue->capacity != command->capacity || strcmp(queue->kind, command->kind) != 0)) {
         answer_failed(sink, session->peer, command, MORTISE_EMISMATCH, NULL);
         return;
     }

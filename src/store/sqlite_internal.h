@@ -1,13 +1,15 @@
 /*
  * The parts of the embedded store and what they owe each other:
  *
- *   sqlite.c          the port: commands in, events out, what happens to a lost file
+ *   sqlite.c          the port: opening and closing
+ *   sqlite_command.c  commands in, events out, what happens when the file is lost
  *   sqlite_queue.c    tickets: the transactions of APPEND and REFRESH
  *   sqlite_leave.c    tickets: the transactions of REMOVE, STOP, and of a death
  *   sqlite_list.c     what mortise_list shows
  *   sqlite_session.c  session files, their locks, and who is dead
  *   sqlite_wake.c     datagrams and file events
- *   sqlite_db.c       the connection: statements, busy, fences, checkpoints
+ *   sqlite_schema.c   what the database holds: the table, the counter behind the fences
+ *   sqlite_db.c       the connection: statements, transactions, checkpoints
  *   sqlite_files.c    where the database lies, and whether that place is safe
  *   sqlite_fork.c     what a forked child must not keep
  *
@@ -74,7 +76,7 @@ enum mrt_statement {
     MRT_SQL_COUNTER, /* -> counter, limit, boot id */
     MRT_SQL_COUNT,   /* the number given last */
     MRT_SQL_AHEAD,   /* queue, number -> number, weight, session, id, kind, capacity */
-    MRT_SQL_BEFORE,  /* queue, number -> session of the ticket just ahead */
+    MRT_SQL_BEFORE,  /* queue, number -> the same of the ticket just ahead */
     MRT_SQL_FROM,    /* queue, number -> number, id: this one and the next */
     MRT_SQL_INSERT,
     MRT_SQL_DELETE,     /* queue, number, id */
@@ -108,6 +110,17 @@ enum mrt_outcome {
 int mrt_sqlite_db_open(struct mrt_sqlite_db *db, const struct mrt_sqlite_file *file,
                        bool short_lived, mrt_time patience);
 void mrt_sqlite_db_close(struct mrt_sqlite_db *db);
+
+/* One more connection to the file, set up as ours are; an SQLite result. */
+int mrt_sqlite_connect(struct mrt_sqlite_db *db, const char *path, sqlite3 **handle);
+/* SQLite's busy handler; 0: patience is over. */
+int mrt_sqlite_wait(void *db, int count);
+/* Runs a cached statement that gives no rows; a text that is not worth caching. */
+enum mrt_outcome mrt_sqlite_run(struct mrt_sqlite_db *db, enum mrt_statement which);
+enum mrt_outcome mrt_sqlite_execute(struct mrt_sqlite_db *db, const char *text);
+/* A write transaction that is on disk when it is done. */
+enum mrt_outcome mrt_sqlite_write_durably(struct mrt_sqlite_db *db, mrt_time patience,
+                                          enum mrt_outcome (*write)(struct mrt_sqlite_db *db));
 
 /* A write transaction: begin, then commit or roll back. */
 enum mrt_outcome mrt_sqlite_begin(struct mrt_sqlite_db *db, mrt_time patience);
@@ -198,8 +211,9 @@ struct mrt_store {
     char label[MORTISE_LABEL_MAX + 1];
     bool any_filesystem;
     bool short_lived;
-    bool fault;  /* something was found broken just now; the sessions are to be told */
-    bool broken; /* they have been: file and database are to be opened anew */
+    mrt_time checked; /* when the file was last seen in its place */
+    bool fault;       /* something was found broken just now; the sessions are to be told */
+    bool broken;      /* they have been: file and database are to be opened anew */
 
     struct mrt_sqlite_file file;
     struct mrt_fork_database *noted;
@@ -211,6 +225,7 @@ struct mrt_store {
     int epoll_fd;
     int inotify_fd; /* -1: none yet, or refused */
     int send_fd;
+    struct mrt_id peer;        /* whom send_fd is connected to */
     bool no_events, no_socket; /* refused by the system: look more often */
     TAILQ_HEAD(, mrt_sqlite_watch) watches;
     struct mrt_sqlite_wakes wakes;
@@ -222,6 +237,15 @@ struct mrt_store {
 void mrt_sqlite_tell(struct mrt_store *store, enum mrt_event_type type, struct mrt_id session,
                      struct mrt_id ticket);
 
+/* Opens the file of the URI, or what lies there now; 0 or a MORTISE code. */
+int mrt_sqlite_open_file(struct mrt_store *store, mrt_time patience);
+void mrt_sqlite_close_file(struct mrt_store *store);
+/* False: not done for want of patience. */
+bool mrt_sqlite_dispatch(struct mrt_store *store, const struct mrt_command *command,
+                         mrt_time patience);
+/* Ends all sessions if store->fault is set. */
+void mrt_sqlite_tell_of_fault(struct mrt_store *store);
+
 /* ---------------------------------------------------------------- session */
 
 /* 0 or a MORTISE code. */
@@ -231,6 +255,8 @@ void mrt_sqlite_session_end(struct mrt_store *store, struct mrt_sqlite_session *
 struct mrt_sqlite_session *mrt_sqlite_session_find(struct mrt_store *store, struct mrt_id id);
 /* Whether its file is still there for others to see. */
 bool mrt_sqlite_session_visible(const struct mrt_sqlite_session *session);
+/* Whether the directory of session files is still in the file system. */
+bool mrt_sqlite_sessions_visible(const struct mrt_store *store);
 /* Whether the session has ended: no file, or nobody has it locked. */
 bool mrt_sqlite_session_dead(struct mrt_store *store, struct mrt_id id);
 /* Removes the files of a dead session. */
@@ -269,7 +295,11 @@ enum mrt_verdict { MRT_IN_QUEUE, MRT_NO_ROOM, MRT_MISMATCH, MRT_ABSENT };
 /* False: no memory. */
 bool mrt_sqlite_ids_add(struct mrt_sqlite_ids *ids, struct mrt_id id);
 /* Saturates. */
-uint64_t mrt_sqlite_add_weight(uint64_t a, uint64_t b);
+static inline uint64_t mrt_sqlite_add_weight(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
 /* Binds the first two parameters; `queue` must stay until the statement is done with. */
 void mrt_sqlite_bind_place(sqlite3_stmt *statement, const char *queue, uint64_t number);
 

@@ -87,18 +87,6 @@ bool mrt_sqlite_ids_add(struct mrt_sqlite_ids *ids, struct mrt_id id)
     return true;
 }
 
-uint64_t mrt_sqlite_add_weight(uint64_t a, uint64_t b)
-{
-    uint64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
-
-void mrt_sqlite_bind_place(sqlite3_stmt *statement, const char *queue, uint64_t number)
-{
-    sqlite3_bind_text(statement, 1, queue, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(statement, 2, (sqlite3_int64)number);
-}
-
 /* ------------------------------------------------------------------ looking */
 
 struct place {
@@ -125,7 +113,9 @@ static bool differs(sqlite3_stmt *row, const struct place *place)
     return true;
 }
 
-static enum mrt_outcome look_just_ahead(struct mrt_store *store, const struct place *place)
+/* Looks at the ticket just ahead of a place, and counts it alone. */
+static enum mrt_outcome look_just_ahead(struct mrt_store *store, const struct place *place,
+                                        struct look *look)
 {
     struct mrt_sqlite_db *db = &store->db;
     sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_BEFORE);
@@ -133,16 +123,21 @@ static enum mrt_outcome look_just_ahead(struct mrt_store *store, const struct pl
         return mrt_sqlite_outcome(db);
     mrt_sqlite_bind_place(row, place->queue, place->number);
     bool kept = true;
+    *look = (struct look){0};
     store->blockers.count = 0;
-    if (mrt_sqlite_step(db, row) == SQLITE_ROW)
-        kept = mrt_sqlite_ids_add(&store->blockers, mrt_sqlite_column_id(row, 0));
+    if (mrt_sqlite_step(db, row) == SQLITE_ROW) {
+        look->mismatch = differs(row, place);
+        look->weight_ahead = (uint64_t)sqlite3_column_int64(row, 1);
+        kept = mrt_sqlite_ids_add(&store->blockers, mrt_sqlite_column_id(row, 2));
+    }
     sqlite3_reset(row);
+    look->granted = !look->mismatch && look->weight_ahead == 0;
     return kept ? mrt_sqlite_outcome(db) : MRT_FULL;
 }
 
-/* Looks at what is ahead of a place; whose death could matter is left in store->blockers. */
-static enum mrt_outcome look_ahead(struct mrt_store *store, const struct place *place,
-                                   struct look *look)
+/* Looks at all that are ahead, until they are more than the capacity. */
+static enum mrt_outcome look_at_all_ahead(struct mrt_store *store, const struct place *place,
+                                          struct look *look)
 {
     struct mrt_sqlite_db *db = &store->db;
     sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_AHEAD);
@@ -164,9 +159,27 @@ static enum mrt_outcome look_ahead(struct mrt_store *store, const struct place *
         return MRT_FULL;
     look->granted =
         !look->mismatch && mrt_rule_grants(look->weight_ahead, place->weight, place->capacity);
-    if (waiters && !look->mismatch && mrt_sqlite_outcome(db) == MRT_DONE)
-        return look_just_ahead(store, place);
-    return mrt_sqlite_outcome(db);
+    if (!waiters || look->mismatch || mrt_sqlite_outcome(db) != MRT_DONE)
+        return mrt_sqlite_outcome(db);
+    struct look nearest;
+    return look_just_ahead(store, place, &nearest);
+}
+
+/*
+ * Looks at what is ahead of a place; whose death could matter is left in store->blockers.
+ * A ticket that needs the whole capacity, behind another that does, need look no further:
+ * whether that one holds or waits, nobody else is to be watched.
+ */
+static enum mrt_outcome look_ahead(struct mrt_store *store, const struct place *place,
+                                   struct look *look)
+{
+    if (place->weight == place->capacity) {
+        enum mrt_outcome outcome = look_just_ahead(store, place, look);
+        if (outcome != MRT_DONE || look->granted || look->mismatch ||
+            look->weight_ahead == place->capacity)
+            return outcome;
+    }
+    return look_at_all_ahead(store, place, look);
 }
 
 /* --------------------------------------------------------------- appending */
@@ -181,8 +194,9 @@ static enum mrt_outcome clear_the_way(struct mrt_store *store, bool all, bool *c
     *cleared = false;
     for (size_t i = 0; i < store->blockers.count; i++) {
         struct mrt_id session = store->blockers.items[i];
-        bool fresh = mrt_sqlite_watch(store, session);
-        if ((!all && !fresh) || !mrt_sqlite_session_dead(store, session))
+        /* Who will not wait need not watch. */
+        bool look_now = all || mrt_sqlite_watch(store, session);
+        if (!look_now || !mrt_sqlite_session_dead(store, session))
             continue;
         enum mrt_outcome outcome = mrt_sqlite_delete_session(store, session, &count);
         if (outcome != MRT_DONE)

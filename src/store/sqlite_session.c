@@ -126,6 +126,12 @@ bool mrt_sqlite_session_visible(const struct mrt_sqlite_session *session)
     return fstat(session->file.fd, &status) == 0 && status.st_nlink == 1;
 }
 
+bool mrt_sqlite_sessions_visible(const struct mrt_store *store)
+{
+    struct stat status;
+    return fstat(store->file.sessions_fd, &status) == 0 && status.st_nlink > 0;
+}
+
 static bool file_dead(int directory, const char *name)
 {
     int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);

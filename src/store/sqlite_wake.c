@@ -118,18 +118,33 @@ void mrt_sqlite_wake_later(struct mrt_store *store, struct mrt_id session, struc
     wakes->items[wakes->count++] = (struct mrt_sqlite_wake){session, ticket};
 }
 
-/* False: nobody listens there. */
-static bool send_wake(struct mrt_store *store, const struct mrt_sqlite_wake *wake)
+/* Connects the sending socket. 0 or an errno. */
+static int connect_to_peer(struct mrt_store *store, struct mrt_id session)
 {
     struct sockaddr_un address;
+    if (mrt_id_equal(store->peer, session))
+        return 0;
     if (store->send_fd < 0)
         store->send_fd = open_socket();
     if (store->send_fd < 0)
-        return true;
-    socket_address(store, wake->session, &address);
-    ssize_t sent = sendto(store->send_fd, &wake->ticket, sizeof wake->ticket, MSG_NOSIGNAL,
-                          (struct sockaddr *)&address, sizeof address);
-    return sent >= 0 || (errno != ECONNREFUSED && errno != ENOENT);
+        return errno;
+    socket_address(store, session, &address);
+    store->peer = (struct mrt_id){0, 0};
+    if (connect(store->send_fd, (struct sockaddr *)&address, sizeof address) < 0)
+        return errno;
+    store->peer = session;
+    return 0;
+}
+
+/* False: nobody listens there. It stays connected: mostly the next to wake is the same. */
+static bool send_wake(struct mrt_store *store, const struct mrt_sqlite_wake *wake)
+{
+    int error = connect_to_peer(store, wake->session);
+    if (error == 0 && send(store->send_fd, &wake->ticket, sizeof wake->ticket, MSG_NOSIGNAL) < 0)
+        error = errno;
+    if (error)
+        store->peer = (struct mrt_id){0, 0};
+    return error != ECONNREFUSED && error != ENOENT;
 }
 
 void mrt_sqlite_wake_all(struct mrt_store *store, mrt_time patience)
@@ -144,17 +159,26 @@ void mrt_sqlite_wake_all(struct mrt_store *store, mrt_time patience)
     store->wakes.count = 0;
 }
 
+/* Takes at most what one call can; what is left keeps the descriptor readable. */
 static void drain_socket(struct mrt_store *store, struct mrt_sqlite_session *session)
 {
-    struct mrt_id id;
-    int count = 0;
-    for (ssize_t length; (length = recv(session->socket.fd, &id, sizeof id, 0)) >= 0; count++) {
+    struct mrt_id ids[SOCKET_QUEUE];
+    struct iovec parts[SOCKET_QUEUE];
+    struct mmsghdr messages[SOCKET_QUEUE];
+    memset(messages, 0, sizeof messages);
+    for (int i = 0; i < SOCKET_QUEUE; i++) {
+        parts[i] = (struct iovec){&ids[i], sizeof ids[i]};
+        messages[i].msg_hdr.msg_iov = &parts[i];
+        messages[i].msg_hdr.msg_iovlen = 1;
+    }
+    int count = recvmmsg(session->socket.fd, messages, SOCKET_QUEUE, MSG_DONTWAIT, NULL);
+    for (int i = 0; i < count; i++) {
         const struct mrt_sqlite_ticket *ticket =
-            length == (ssize_t)sizeof id ? mrt_sqlite_ticket_find(store, id) : NULL;
-        if (ticket && count < SOCKET_QUEUE)
+            messages[i].msg_len == sizeof ids[i] ? mrt_sqlite_ticket_find(store, ids[i]) : NULL;
+        if (ticket)
             mrt_sqlite_tell(store, MRT_WAKE, ticket->session->id, ticket->id);
     }
-    if (count >= SOCKET_QUEUE)
+    if (count == SOCKET_QUEUE)
         mrt_sqlite_tell(store, MRT_WAKE, session->id, (struct mrt_id){0, 0});
 }
 

@@ -27,9 +27,24 @@ int mrt_sqlite_default_path(char *path, size_t size)
 }
 #endif
 
+#ifndef MORTISE_ZOOKEEPER
+static int no_zookeeper(const struct mrt_uri *uri, const struct mrt_store_options *options,
+                        struct mrt_sink sink, struct mrt_store **store)
+{
+    (void)uri;
+    (void)options;
+    (void)sink;
+    (void)store;
+    return mrt_error(MORTISE_ENOTSUPPORTED, "this build of mortise has no ZooKeeper (zk) store");
+}
+
+const struct mrt_store_ops mrt_zookeeper_store = {.scheme = "zk", .open = no_zookeeper};
+#endif
+
 const struct mrt_store_ops *mrt_store_find(const char *scheme)
 {
-    static const struct mrt_store_ops *const built_in[] = {&mrt_sqlite_store, &mrt_memory_store};
+    static const struct mrt_store_ops *const built_in[] = {&mrt_sqlite_store, &mrt_memory_store,
+                                                          &mrt_zookeeper_store};
     for (size_t i = 0; i < sizeof built_in / sizeof built_in[0]; i++)
         if (strcmp(built_in[i]->scheme, scheme) == 0)
             return built_in[i];

@@ -11,6 +11,7 @@
 const struct mrt_store_ops *mrt_store_find(const char *scheme);
 
 extern const struct mrt_store_ops mrt_sqlite_store;
+extern const struct mrt_store_ops mrt_zookeeper_store;
 
 /*
  * Path of the embedded store's default file; its directory is made, 0700, with its

@@ -1,0 +1,373 @@
+/*
+ * The ZooKeeper store: the port on Apache's single-threaded client library, linked
+ * statically with its names hidden, for its two flavours export the same ones.
+ *
+ *   zk://host:port[,host:port...][/chroot]?session=10s&connect=5s&namespace=mortise
+ *
+ * A lock is a directory with an ephemeral sequential node for each ticket, named and
+ * ordered as Curator's InterProcessMutex has it: programs on Curator, and on kazoo
+ * with its `lock-` names, take turns with mortise on one path.
+ *
+ * One session at a time, for that is what the engine has. Every entry (submit, process)
+ * takes the library's mutex, does its part, lets the library say what it waits for, lets
+ * the mutex go and delivers what has gathered in the outbox.
+ *
+ * A fence is the transaction that created the node, shifted to give each ticket 4096
+ * numbers; never its sequence number, which starts again when the directory does.
+ */
+#include "store/zookeeper_internal.h"
+
+#include "base/error.h"
+#include "store/stores.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+pthread_mutex_t mrt_zk_library = PTHREAD_MUTEX_INITIALIZER;
+
+/* ------------------------------------------------------------------- events */
+
+static void put(struct mrt_store *store, struct mrt_zk_job *job)
+{
+    job->event.serial = job->command.serial;
+    job->event.session = job->command.session;
+    job->event.ticket = job->command.ticket;
+    TAILQ_INSERT_TAIL(&store->outbox, job, link);
+}
+
+void mrt_zk_answer(struct mrt_store *store, struct mrt_zk_job *job, enum mrt_event_type type)
+{
+    job->event.type = type;
+    put(store, job);
+}
+
+void mrt_zk_fail(struct mrt_store *store, struct mrt_zk_job *job, int error, const char *detail)
+{
+    job->event.type = MRT_FAILED;
+    job->event.error = error;
+    if (detail && job->command.queue)
+        snprintf(job->detail, sizeof job->detail, "ZooKeeper, lock \"%.100s\": %.100s",
+                 job->command.queue, detail);
+    else if (detail)
+        snprintf(job->detail, sizeof job->detail, "ZooKeeper: %.200s", detail);
+    put(store, job);
+}
+
+void mrt_zk_answer_code(struct mrt_store *store, struct mrt_zk_job *job, int code)
+{
+    const struct mrt_zk_code *why = mrt_zk_code(code);
+    if (why->outcome == MRT_ZK_PERHAPS)
+        mrt_zk_answer(store, job, MRT_UNKNOWN);
+    else
+        mrt_zk_fail(store, job, why->error, why->text);
+}
+
+void mrt_zk_wake(struct mrt_store *store, struct mrt_id id)
+{
+    struct mrt_zk_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return; /* a wake may be lost: the ticket is looked at again after `recheck` */
+    job->command.session = store->session->id;
+    job->command.ticket = id;
+    mrt_zk_answer(store, job, MRT_WAKE);
+}
+
+static void tell_lost(struct mrt_store *store, struct mrt_id session, int error)
+{
+    struct mrt_event event = {.type = MRT_SESSION_LOST, .session = session, .error = error};
+    store->sink.deliver(store->sink.context, &event);
+}
+
+static void log_once(struct mrt_store *store)
+{
+    char text[256];
+    if (store->to_log_foreign && store->log) {
+        snprintf(text, sizeof text,
+                 "ZooKeeper: node \"%s\" in a lock's directory is not understood and not counted",
+                 store->foreign);
+        store->log(store->log_argument, text);
+    }
+    if (store->to_log_mixture && store->log)
+        store->log(store->log_argument,
+                   "ZooKeeper: names of Curator (lock-) and of stock kazoo (__lock__) in one lock's "
+                   "directory: those two do not exclude each other");
+    store->to_log_foreign = store->to_log_mixture = false;
+}
+
+static void deliver_all(struct mrt_store *store)
+{
+    struct mrt_zk_job *job;
+    while ((job = TAILQ_FIRST(&store->outbox))) {
+        TAILQ_REMOVE(&store->outbox, job, link);
+        job->event.detail = job->detail[0] ? job->detail : NULL;
+        store->sink.deliver(store->sink.context, &job->event);
+        free(job);
+    }
+    if (store->to_log_foreign || store->to_log_mixture)
+        log_once(store);
+}
+
+/* ------------------------------------------------------------------- turns */
+
+/* Ends the session if that is due; without the mutex. */
+static void settle(struct mrt_store *store)
+{
+    struct mrt_zk_session *session = store->session;
+    if (!session || (!session->over && !session->close_now))
+        return;
+    bool was_started = session->server_id != 0 && !session->stopping;
+    struct mrt_id id = session->id;
+    int error = session->over_error;
+    bool over = session->over;
+    struct mrt_zk_job *stop = session->stop;
+    mrt_zk_session_clear(session);
+    mrt_zk_session_end(session, true);
+    mrt_zk_session_free(session);
+    store->session = NULL;
+    store->next = MRT_TIME_NEVER;
+    if (stop)
+        mrt_zk_answer(store, stop, MRT_STOPPED);
+    if (over && was_started)
+        tell_lost(store, id, error);
+}
+
+/* Gives up a session that could not be ended politely. */
+static void abandon_session(struct mrt_store *store)
+{
+    struct mrt_zk_session *session = store->session;
+    if (!session)
+        return;
+    if (session->stop)
+        mrt_zk_answer(store, session->stop, MRT_UNKNOWN);
+    store->unproven = session->id;
+    mrt_zk_session_clear(session);
+    mrt_zk_session_end(session, mrt_time_now() < session->heard + 50 * MRT_MILLISECOND);
+    mrt_zk_session_free(session);
+    store->session = NULL;
+    store->next = MRT_TIME_NEVER;
+}
+
+static void refuse(struct mrt_store *store, struct mrt_zk_job *job)
+{
+    switch (job->command.type) {
+    case MRT_REMOVE:
+        mrt_zk_answer(store, job, MRT_REMOVED);
+        break;
+    case MRT_REFRESH:
+        mrt_zk_answer(store, job, MRT_GONE);
+        break;
+    default:
+        mrt_zk_fail(store, job, MORTISE_ELOST, "the session has ended");
+    }
+}
+
+/* START of what is there proves it once more, by the renewal of its lease. */
+static void start(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
+{
+    if (store->session && !mrt_id_equal(store->session->id, job->command.session))
+        abandon_session(store);
+    if (store->session) {
+        if (store->session->start)
+            mrt_zk_answer(store, job, MRT_UNKNOWN);
+        else
+            mrt_zk_session_renew(store->session, job);
+        return;
+    }
+    if (!mrt_zk_session_start(store, job, now))
+        mrt_zk_fail(store, job, MORTISE_ENOMEM, "no handle of the client library");
+}
+
+static void stop(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
+{
+    if (store->session && mrt_id_equal(store->session->id, job->command.session))
+        mrt_zk_session_stop(store->session, job, now);
+    else if (mrt_id_equal(store->unproven, job->command.session))
+        mrt_zk_answer(store, job, MRT_UNKNOWN);
+    else
+        mrt_zk_answer(store, job, MRT_STOPPED);
+}
+
+/* The ticket's path into a new ticket; what is wrong with the command is answered here. */
+static void submit_ticket(struct mrt_store *store, struct mrt_zk_job *job)
+{
+    const struct mrt_command *command = &job->command;
+    char path[MRT_ZK_PATH_MAX];
+    int error = mrt_zk_queue_path(store->address.chroot, store->address.space, command->queue, path);
+    if (error != MORTISE_OK) {
+        char detail[MRT_ERROR_DETAIL_MAX];
+        mrt_error_copy_detail(detail);
+        mrt_zk_fail(store, job, error, NULL);
+        snprintf(job->detail, sizeof job->detail, "%.250s", detail);
+        return;
+    }
+    if (command->type == MRT_APPEND &&
+        (strcmp(command->kind, "mutex") != 0 || command->capacity != 1 || command->weight != 1)) {
+        mrt_zk_fail(store, job, MORTISE_ENOTSUPPORTED, "only mutexes are kept there as yet");
+        return;
+    }
+    mrt_zk_ticket_submit(store->session, job, path);
+}
+
+static void dispatch(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
+{
+    struct mrt_zk_session *session = store->session;
+    if (job->command.type == MRT_START)
+        start(store, job, now);
+    else if (job->command.type == MRT_STOP)
+        stop(store, job, now);
+    else if (!session || !mrt_id_equal(session->id, job->command.session) || session->over ||
+             session->stopping)
+        refuse(store, job);
+    else if (job->command.type == MRT_RENEW)
+        mrt_zk_session_renew(session, job);
+    else
+        submit_ticket(store, job);
+}
+
+static void turn(struct mrt_store *store, mrt_time now)
+{
+    if (store->session)
+        mrt_zk_session_turn(store->session, now);
+    else
+        store->next = MRT_TIME_NEVER;
+}
+
+static bool zk_submit(struct mrt_store *store, const struct mrt_command *command, mrt_time patience)
+{
+    (void)patience; /* nothing here waits */
+    struct mrt_zk_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return false;
+    job->command = *command;
+    mrt_time now = mrt_time_now();
+    pthread_mutex_lock(&mrt_zk_library);
+    mrt_zk_entered = store->session;
+    dispatch(store, job, now);
+    mrt_zk_entered = NULL;
+    turn(store, now);
+    pthread_mutex_unlock(&mrt_zk_library);
+    settle(store);
+    deliver_all(store);
+    return true;
+}
+
+static void zk_process(struct mrt_store *store, mrt_time now)
+{
+    pthread_mutex_lock(&mrt_zk_library);
+    turn(store, now);
+    pthread_mutex_unlock(&mrt_zk_library);
+    settle(store);
+    deliver_all(store);
+}
+
+static int zk_fd(struct mrt_store *store)
+{
+    return store->epoll;
+}
+
+static mrt_time zk_next(struct mrt_store *store)
+{
+    return store->next;
+}
+
+static const char *zk_address(const struct mrt_store *store)
+{
+    return store->address.shown;
+}
+
+/* ------------------------------------------------------------- open, close */
+
+static void free_store(struct mrt_store *store)
+{
+    struct mrt_zk_job *job;
+    while ((job = TAILQ_FIRST(&store->outbox))) {
+        TAILQ_REMOVE(&store->outbox, job, link);
+        free(job);
+    }
+    if (store->epoll >= 0)
+        close(store->epoll);
+    free(store);
+}
+
+static int zk_open(const struct mrt_uri *uri, const struct mrt_store_options *options,
+                   struct mrt_sink sink, struct mrt_store **opened)
+{
+    struct mrt_store *store = calloc(1, sizeof *store);
+    if (!store)
+        return MORTISE_ENOMEM;
+    TAILQ_INIT(&store->outbox);
+    store->sink = sink;
+    store->next = MRT_TIME_NEVER;
+    store->log = options->log;
+    store->log_argument = options->log_argument;
+    store->timeout = options->timeout > 0 ? options->timeout : 5 * MRT_SECOND;
+    snprintf(store->label, sizeof store->label, "%s", options->label ? options->label : "");
+    store->epoll = epoll_create1(EPOLL_CLOEXEC);
+    int error = MORTISE_OK;
+    if (store->epoll < 0)
+        error = mrt_error(MORTISE_ENOMEM, "no descriptor left for ZooKeeper");
+    if (error == MORTISE_OK)
+        error = mrt_zk_uri_parse(uri, &store->address);
+    if (error == MORTISE_OK)
+        error = mrt_zk_resolve(&store->address, store->servers);
+    if (error != MORTISE_OK) {
+        free_store(store);
+        return error;
+    }
+    *opened = store;
+    return MORTISE_OK;
+}
+
+static void zk_close(struct mrt_store *store)
+{
+    abandon_session(store);
+    free_store(store);
+}
+
+/* In a forked child: the socket's number is made to lead nowhere, so that the library
+   can free its memory without a byte reaching the parent's server. */
+static void zk_abandon(struct mrt_store *store)
+{
+    struct mrt_zk_session *session = store->session;
+    if (session) {
+        int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+        bool cut = session->socket < 0 ||
+                   (nowhere >= 0 && dup2(nowhere, session->socket) == session->socket);
+        if (nowhere >= 0)
+            close(nowhere);
+        free(session->start);
+        free(session->stop);
+        free(session->renew);
+        session->start = session->stop = session->renew = NULL;
+        if (cut)
+            zookeeper_close(session->handle);
+        mrt_zk_session_clear(session);
+        mrt_zk_session_free(session);
+    }
+    free_store(store);
+}
+
+const struct mrt_store_ops mrt_zookeeper_store = {
+    .scheme = "zk",
+    .any_thread = true,
+    .capabilities = {.size = sizeof(mortise_capabilities),
+                     .fair = 1,
+                     .fence = 1,
+                     .notify = 1,
+                     .across_hosts = 1,
+                     .survives_failover = 1,
+                     .durable_fence = 1,
+                     .lease_ms = 10000},
+    .open = zk_open,
+    .submit = zk_submit,
+    .fd = zk_fd,
+    .next = zk_next,
+    .process = zk_process,
+    .list = mrt_zk_list,
+    .address = zk_address,
+    .close = zk_close,
+    .abandon = zk_abandon,
+};

@@ -1,0 +1,200 @@
+/*
+ * The parts of the ZooKeeper store, shared by its files and by nobody else:
+ *   zookeeper.c          the port: commands in, events out, one descriptor
+ *   zookeeper_session.c  the client library's handle: its socket, its life and its end
+ *   zookeeper_request.c  requests and watches under way, found again by number
+ *   zookeeper_ticket.c   one ticket's commands, step by step
+ *   zookeeper_list.c     mortise_list, on a handle of its own
+ *   zookeeper_name.c, zookeeper_uri.c  rules without state
+ *
+ * Threads: calls on one store come one at a time, from any thread. The client library
+ * counts its requests in one unlocked variable of the process, so all calls into it are
+ * made under mrt_zk_library. Nothing is delivered under that mutex: what is to be
+ * delivered waits in the outbox.
+ *
+ * Memory: what the library is given to hand back is a number, never a pointer. Its
+ * callbacks look the number up in the session that the thread has entered; if it is not
+ * there any more, or none has been entered, nobody waits for the answer.
+ */
+#ifndef MRT_STORE_ZOOKEEPER_INTERNAL_H
+#define MRT_STORE_ZOOKEEPER_INTERNAL_H
+
+#include "core/store.h"
+#include "store/zookeeper_uri.h"
+
+#include <pthread.h>
+#include <zookeeper/zookeeper.h>
+
+#define HASH_NONFATAL_OOM 1
+#define uthash_nonfatal_oom(element) ((void)(element))
+#include <uthash.h>
+
+#define MRT_ZK_FENCE_SPAN (UINT64_C(1) << 12)
+#define MRT_ZK_RECHECK (5 * MRT_SECOND)
+#define MRT_ZK_RECHECK_UNWATCHED MRT_SECOND
+
+/* A command until it is answered, and then its answer. */
+struct mrt_zk_job {
+    TAILQ_ENTRY(mrt_zk_job) link;
+    struct mrt_command command;
+    struct mrt_event event;
+    char detail[256];
+};
+TAILQ_HEAD(mrt_zk_jobs, mrt_zk_job);
+
+/* A node that tickets of this session wait for. One watch a path, however many wait; it
+   stays until its event comes, also if nobody waits any more. */
+struct mrt_zk_watch {
+    uint64_t id;
+    size_t cost; /* bytes it adds to what is sent again at a reconnect */
+    TAILQ_HEAD(, mrt_zk_ticket) tickets;
+    UT_hash_handle hh; /* by path */
+    char path[];
+};
+
+struct mrt_zk_ticket {
+    struct mrt_id id;
+    struct mrt_zk_jobs jobs; /* the first is being done */
+    uint64_t attempt;        /* answers of an earlier one are dropped */
+    unsigned tries;          /* of creating, because the directory was gone */
+    unsigned deletes;        /* under way, of a REMOVE */
+    bool created;            /* its node is known: `node`, `sequence`, `czxid` */
+    bool maybe;              /* a create of unknown outcome: there may be a node, or one more */
+    bool held;               /* the newest VIEW granted */
+    bool adopting;           /* looking for a node of an earlier create */
+    bool unwatched;          /* what is ahead cannot be watched */
+    int32_t sequence;
+    int64_t czxid;
+    int refusal; /* code of the library to answer with once the node is deleted; 0: BLOCKED */
+    struct mrt_zk_watch *watch;
+    TAILQ_ENTRY(mrt_zk_ticket) watch_link;
+    UT_hash_handle hh; /* by id */
+    char uuid[MRT_ZK_UUID_SIZE];
+    char node[80];        /* name within the directory */
+    char path[MRT_ZK_PATH_MAX];
+};
+
+enum mrt_zk_request_kind {
+    MRT_ZK_RENEW,
+    MRT_ZK_CLOSE,  /* the sync before a polite end */
+    MRT_ZK_WATCH,  /* sets a watch */
+    MRT_ZK_PARENT, /* creates a directory; what becomes of it shows in the next create */
+    MRT_ZK_SYNC,   /* so that the list behind it is not an old one */
+    MRT_ZK_CREATE,
+    MRT_ZK_VIEW,  /* lists */
+    MRT_ZK_PROBE, /* lists before a try */
+    MRT_ZK_ADOPT, /* lists to find a node of an earlier create */
+    MRT_ZK_OWNER, /* reads whose it is */
+    MRT_ZK_PURGE, /* lists to find what is to be deleted */
+    MRT_ZK_DELETE,
+    MRT_ZK_UNDO /* deletes the node of a try, or of an acquire that may not be */
+};
+
+struct mrt_zk_request {
+    TAILQ_ENTRY(mrt_zk_request) link; /* in the order they were sent */
+    uint64_t id;
+    enum mrt_zk_request_kind kind;
+    struct mrt_id ticket;
+    uint64_t attempt;
+    uint64_t watch;
+};
+
+struct mrt_zk_reply {
+    int code;
+    const char *text;
+    const struct Stat *stat;
+    const struct String_vector *names;
+};
+
+struct mrt_zk_session {
+    struct mrt_id id;
+    struct mrt_store *store;
+    zhandle_t *handle;
+    int64_t server_id; /* 0: not established yet */
+    int timeout_ms;    /* as negotiated */
+    bool connected;
+    bool over;      /* expired, refused or replaced by the server */
+    bool stopping;  /* STOP was asked for: close as soon as it can be done politely */
+    bool close_now; /* and that is now */
+    int over_error;
+    int socket, mask; /* as the epoll descriptor knows them; -1, 0: not at all */
+    unsigned failures;
+    mrt_time heard;    /* newest answer */
+    mrt_time deadline; /* of connecting */
+    struct mrt_zk_job *start, *stop, *renew;
+    uint64_t numbers;
+    size_t watch_cost;
+    TAILQ_HEAD(, mrt_zk_request) requests;
+    struct mrt_zk_ticket *tickets;
+    struct mrt_zk_watch *watches;
+};
+
+struct mrt_store {
+    struct mrt_sink sink;
+    struct mrt_zk_address address;
+    char servers[MRT_ZK_SERVERS_SIZE];
+    char label[MORTISE_LABEL_MAX + 1];
+    mortise_log_callback log;
+    void *log_argument;
+    bool logged_foreign, logged_mixture;
+    bool to_log_foreign, to_log_mixture;
+    char foreign[128];
+    bool no_containers; /* the server is too old for them */
+    mrt_time timeout;
+    int epoll;
+    mrt_time next;
+    struct mrt_zk_session *session;
+    struct mrt_id unproven; /* session given up without the server's word */
+    struct mrt_zk_jobs outbox;
+};
+
+extern pthread_mutex_t mrt_zk_library;
+/* Whose callbacks the library is running on this thread; NULL: none that matter. */
+extern _Thread_local struct mrt_zk_session *mrt_zk_entered;
+
+/* zookeeper.c: puts events into the outbox. */
+void mrt_zk_answer(struct mrt_store *store, struct mrt_zk_job *job, enum mrt_event_type type);
+/* FAILED or UNKNOWN, as the code of the library says. */
+void mrt_zk_answer_code(struct mrt_store *store, struct mrt_zk_job *job, int code);
+void mrt_zk_fail(struct mrt_store *store, struct mrt_zk_job *job, int error, const char *detail);
+/* WAKE; id none: all tickets of the session. */
+void mrt_zk_wake(struct mrt_store *store, struct mrt_id id);
+
+/* zookeeper_session.c. All but the last with mrt_zk_library held. */
+bool mrt_zk_session_start(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now);
+void mrt_zk_session_stop(struct mrt_zk_session *session, struct mrt_zk_job *job, mrt_time now);
+void mrt_zk_session_renew(struct mrt_zk_session *session, struct mrt_zk_job *job);
+void mrt_zk_session_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind, int code);
+/* Notes that the server has ended it, for this reason of the library. */
+void mrt_zk_session_over(struct mrt_zk_session *session, int code);
+/* Lets the library work: read what has come, write, notice time-outs. */
+void mrt_zk_session_turn(struct mrt_zk_session *session, mrt_time now);
+/* Its tickets, watches and commands come to an end, with an answer each. */
+void mrt_zk_session_clear(struct mrt_zk_session *session);
+/* Without the mutex: ends the handle, here if the server has just been heard of, else on
+   a thread of its own. */
+void mrt_zk_session_end(struct mrt_zk_session *session, bool polite);
+void mrt_zk_session_free(struct mrt_zk_session *session);
+
+/* zookeeper_request.c. False: not sent; `code` says why. */
+bool mrt_zk_send(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
+                 struct mrt_zk_ticket *ticket, const char *path, int *code);
+bool mrt_zk_watch(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, const char *node);
+void mrt_zk_unwatch(struct mrt_zk_ticket *ticket);
+void mrt_zk_requests_free(struct mrt_zk_session *session);
+
+/* zookeeper_ticket.c */
+/* `path` is the queue's directory. */
+void mrt_zk_ticket_submit(struct mrt_zk_session *session, struct mrt_zk_job *job,
+                          const char *path);
+void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                         enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply);
+struct mrt_zk_ticket *mrt_zk_ticket_find(struct mrt_zk_session *session, struct mrt_id id);
+/* Answers all its commands as those of an ended session are. */
+void mrt_zk_ticket_end(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
+
+/* zookeeper_list.c */
+int mrt_zk_list(struct mrt_store *store, const char *name, const char *prefix,
+                mortise_entry_callback callback, void *argument);
+
+#endif

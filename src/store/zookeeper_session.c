@@ -1,0 +1,331 @@
+/*
+ * The session: one handle of the client library, driven by us.
+ *
+ * The library opens and closes its socket inside its own calls, often with the same
+ * number again; so the socket is put into an epoll descriptor of the store, the one
+ * thing the loop polls, and is put in anew whenever the connection is not
+ * established. After every entry into the library `arm` asks it what to wait for.
+ *
+ * The lease is the session's time-out as negotiated, proven by `sync` and by nothing
+ * less: a server that is cut off from the leader still answers reads and pings.
+ * A follower hands the signs of life it has seen to the leader each half tick only.
+ * The tick is not known here, but a server grants no session shorter than two ticks
+ * (minSessionTimeout), so half a tick is at most a quarter of the session: proof_lag.
+ *
+ * The end. STOP closes politely, which frees the nodes at once. The library's close
+ * may block for seconds if the server is silent; so it is done here only when the
+ * server has just answered (a sync asks it if need be), else on a thread that dies with
+ * it. What could not be closed politely stays until the connection is back, and is closed
+ * then.
+ */
+#include "store/zookeeper_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define HEARD_RECENTLY (50 * MRT_MILLISECOND)
+#define PAUSE_MIN (10 * MRT_MILLISECOND)
+#define TURNS_MAX 64 /* answers read in one call */
+
+/* ------------------------------------------------------------- what it says */
+
+void mrt_zk_session_over(struct mrt_zk_session *session, int code)
+{
+    if (session->over)
+        return;
+    session->over = true;
+    session->connected = false;
+    session->over_error = mrt_zk_code(code)->error;
+}
+
+static void answer_started(struct mrt_zk_session *session, struct mrt_zk_job *job)
+{
+    job->event.lease = mrt_time_from_ms(session->timeout_ms);
+    job->event.proof_lag = job->event.lease / 4;
+    mrt_zk_answer(session->store, job, MRT_STARTED);
+}
+
+static void established(struct mrt_zk_session *session)
+{
+    const clientid_t *identity = zoo_client_id(session->handle);
+    int timeout_ms = zoo_recv_timeout(session->handle);
+    session->connected = true;
+    session->failures = 0;
+    session->heard = mrt_time_now();
+    if (session->server_id == 0) {
+        session->server_id = identity->client_id;
+        session->timeout_ms = timeout_ms;
+    } else if (session->server_id != identity->client_id || timeout_ms < session->timeout_ms) {
+        /* Another session than ours, or one that ends earlier than our lease. */
+        mrt_zk_session_over(session, ZSESSIONEXPIRED);
+        return;
+    } else {
+        mrt_zk_wake(session->store, (struct mrt_id){0, 0}); /* events may have been missed */
+    }
+    if (session->stopping)
+        session->close_now = true;
+    struct mrt_zk_job *job = session->start;
+    if (!job)
+        return;
+    session->start = NULL;
+    answer_started(session, job);
+}
+
+static void on_session(zhandle_t *handle, int type, int state, const char *path, void *context)
+{
+    struct mrt_zk_session *session = mrt_zk_entered;
+    (void)handle, (void)path, (void)context;
+    if (type != ZOO_SESSION_EVENT || !session || session->over)
+        return;
+    if (state == ZOO_CONNECTED_STATE)
+        established(session);
+    else if (state == ZOO_EXPIRED_SESSION_STATE)
+        mrt_zk_session_over(session, ZSESSIONEXPIRED);
+    else if (state == ZOO_AUTH_FAILED_STATE)
+        mrt_zk_session_over(session, ZAUTHFAILED);
+    else
+        session->connected = false; /* whatever other states there are */
+}
+
+void mrt_zk_session_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind, int code)
+{
+    struct mrt_zk_job **slot = kind == MRT_ZK_RENEW ? &session->renew : &session->stop;
+    struct mrt_zk_job *job = *slot;
+    if (kind == MRT_ZK_CLOSE && code == ZOK) {
+        session->close_now = true;
+        return;
+    }
+    if (!job)
+        return;
+    *slot = NULL;
+    if (code == ZOK && job->command.type == MRT_START)
+        answer_started(session, job);
+    else if (code == ZOK)
+        mrt_zk_answer(session->store, job, MRT_RENEWED);
+    else if (kind == MRT_ZK_CLOSE)
+        mrt_zk_answer(session->store, job, MRT_UNKNOWN);
+    else
+        mrt_zk_answer_code(session->store, job, code);
+}
+
+/* ---------------------------------------------------------------- the socket */
+
+static void poll_socket(struct mrt_zk_session *session, int socket, int interest)
+{
+    int epoll = session->store->epoll;
+    if (socket == session->socket && interest == session->mask &&
+        zoo_state(session->handle) == ZOO_CONNECTED_STATE)
+        return;
+    struct epoll_event event = {.data.fd = socket};
+    event.events = (interest & ZOOKEEPER_READ ? (uint32_t)EPOLLIN : 0) |
+                   (interest & ZOOKEEPER_WRITE ? (uint32_t)EPOLLOUT : 0);
+    if (socket != session->socket)
+        fcntl(socket, F_SETFD, FD_CLOEXEC); /* the library leaves it open to children */
+    if (epoll_ctl(epoll, EPOLL_CTL_ADD, socket, &event) < 0 && errno == EEXIST)
+        epoll_ctl(epoll, EPOLL_CTL_MOD, socket, &event);
+    session->socket = socket;
+    session->mask = interest;
+}
+
+static void forget_socket(struct mrt_zk_session *session)
+{
+    session->socket = -1;
+    session->mask = 0;
+}
+
+/* What the library wants to be called for next. */
+static void arm(struct mrt_zk_session *session)
+{
+    int socket = -1, interest = 0;
+    struct timeval wait = {0, 0};
+    if (session->over) {
+        forget_socket(session);
+        session->store->next = MRT_TIME_NEVER;
+        return;
+    }
+    int code = zookeeper_interest(session->handle, &socket, &interest, &wait);
+    mrt_time pause = wait.tv_sec * MRT_SECOND + wait.tv_usec * MRT_MICROSECOND;
+    if (code == ZOK && socket >= 0) {
+        poll_socket(session, socket, interest);
+    } else {
+        forget_socket(session);
+        mrt_time least = PAUSE_MIN << (session->failures < 4 ? session->failures : 4);
+        session->failures++;
+        pause = pause > least ? pause : least;
+    }
+    if (is_unrecoverable(session->handle))
+        mrt_zk_session_over(session, is_unrecoverable(session->handle));
+    session->store->next = mrt_time_add(mrt_time_now(), pause);
+    if (session->start)
+        session->store->next = mrt_time_min(session->store->next, session->deadline);
+}
+
+static void process(struct mrt_zk_session *session)
+{
+    struct epoll_event ready[4];
+    int count = epoll_wait(session->store->epoll, ready, 4, 0), events = 0;
+    for (int i = 0; i < count; i++)
+        if (ready[i].data.fd == session->socket) {
+            bool broken = ready[i].events & (EPOLLERR | EPOLLHUP);
+            events |= ready[i].events & EPOLLIN || broken ? ZOOKEEPER_READ : 0;
+            events |= ready[i].events & EPOLLOUT || broken ? ZOOKEEPER_WRITE : 0;
+        }
+    int code = ZOK;
+    for (int turn = 0; events && code == ZOK && turn < TURNS_MAX && !session->over; turn++)
+        code = zookeeper_process(session->handle, events);
+    if (code != ZOK && code != ZNOTHING)
+        forget_socket(session);
+}
+
+void mrt_zk_session_turn(struct mrt_zk_session *session, mrt_time now)
+{
+    mrt_zk_entered = session;
+    process(session);
+    arm(session);
+    mrt_zk_entered = NULL;
+    if (session->start && !session->over && now >= session->deadline) {
+        struct mrt_zk_job *job = session->start;
+        session->start = NULL;
+        mrt_zk_fail(session->store, job, MORTISE_EUNREACHABLE, session->store->address.shown);
+        session->over = true;
+    }
+}
+
+/* ---------------------------------------------------------------- beginning */
+
+/* The library would print; its messages say nothing that its codes do not. */
+static void swallow(const char *message)
+{
+    (void)message;
+}
+
+bool mrt_zk_session_start(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
+{
+    struct mrt_zk_session *session = calloc(1, sizeof *session);
+    if (!session)
+        return false;
+    session->store = store;
+    session->id = job->command.session;
+    session->deadline = mrt_time_add(now, store->address.connect);
+    TAILQ_INIT(&session->requests);
+    forget_socket(session);
+    zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
+    session->handle = zookeeper_init2(store->servers, on_session,
+                                      (int)(store->address.session / MRT_MILLISECOND), NULL, NULL,
+                                      ZOO_NO_LOG_CLIENTENV, swallow);
+    if (!session->handle) {
+        free(session);
+        return false;
+    }
+    zoo_set_servers_resolution_delay(session->handle, -1);
+    session->start = job;
+    store->session = session;
+    return true;
+}
+
+void mrt_zk_session_renew(struct mrt_zk_session *session, struct mrt_zk_job *job)
+{
+    const char *path = session->store->address.chroot;
+    int code;
+    if (session->renew) {
+        mrt_zk_answer(session->store, job, MRT_UNKNOWN); /* one at a time */
+        return;
+    }
+    session->renew = job;
+    if (mrt_zk_send(session, MRT_ZK_RENEW, NULL, *path ? path : "/", &code))
+        return;
+    session->renew = NULL;
+    if (mrt_zk_code(code)->outcome == MRT_ZK_SESSION_OVER)
+        mrt_zk_session_over(session, code);
+    mrt_zk_answer_code(session->store, job, code);
+}
+
+/* ---------------------------------------------------------------- the end */
+
+void mrt_zk_session_stop(struct mrt_zk_session *session, struct mrt_zk_job *job, mrt_time now)
+{
+    int code;
+    session->stopping = true;
+    if (session->over) {
+        session->stop = job;
+        session->close_now = true;
+    } else if (!session->connected || session->stop) {
+        mrt_zk_answer(session->store, job, MRT_UNKNOWN);
+    } else {
+        session->stop = job;
+        if (now < session->heard + HEARD_RECENTLY)
+            session->close_now = true;
+        else if (!mrt_zk_send(session, MRT_ZK_CLOSE, NULL, "/", &code))
+            mrt_zk_session_reply(session, MRT_ZK_CLOSE, code);
+    }
+}
+
+static void answer_if(struct mrt_zk_session *session, struct mrt_zk_job **slot,
+                      enum mrt_event_type type)
+{
+    struct mrt_zk_job *job = *slot;
+    *slot = NULL;
+    if (job)
+        mrt_zk_answer(session->store, job, type);
+}
+
+void mrt_zk_session_clear(struct mrt_zk_session *session)
+{
+    struct mrt_zk_ticket *ticket, *next;
+    if (session->over && session->start) {
+        struct mrt_zk_job *job = session->start;
+        session->start = NULL;
+        mrt_zk_fail(session->store, job, session->over_error, "the session was refused");
+    }
+    answer_if(session, &session->start, MRT_UNKNOWN);
+    answer_if(session, &session->renew, MRT_UNKNOWN);
+    HASH_ITER (hh, session->tickets, ticket, next)
+        mrt_zk_ticket_end(session, ticket);
+    mrt_zk_requests_free(session);
+}
+
+static void *reap(void *handle)
+{
+    zookeeper_close(handle);
+    return NULL;
+}
+
+/* All signals are blocked, so that none of the program's lands there. */
+static bool reap_elsewhere(zhandle_t *handle)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    sigfillset(&all);
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool begun = pthread_create(&thread, &attributes, reap, handle) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return begun;
+}
+
+/* Closing needs no mutex: the handle is nobody else's any more, and two sessions may
+   number their requests alike. */
+void mrt_zk_session_end(struct mrt_zk_session *session, bool polite)
+{
+    bool silent = session->connected && !polite;
+    int socket = session->socket;
+    if (socket >= 0)
+        epoll_ctl(session->store->epoll, EPOLL_CTL_DEL, socket, NULL);
+    if (session->handle && (!silent || !reap_elsewhere(session->handle)))
+        zookeeper_close(session->handle);
+    session->handle = NULL;
+}
+
+void mrt_zk_session_free(struct mrt_zk_session *session)
+{
+    free(session);
+}
