@@ -8,7 +8,7 @@ check_last_line() {
 
 @test "demo: the lock loses nothing, and without it much is lost" {
     mkdir tmp
-    TMPDIR="$T/tmp" run timeout 60 "$MORTISE" demo
+    TMPDIR="$T/tmp" run timeout 120 "$MORTISE" demo
     echo "$output"
     [ "$status" -eq 0 ]
     check_last_line "${lines[-1]}"
@@ -19,7 +19,7 @@ check_last_line() {
 }
 
 @test "demo --url: on any store" {
-    run timeout 60 "$MORTISE" demo --url "sqlite://$T/other.db"
+    run timeout 120 "$MORTISE" demo --url "sqlite://$T/other.db"
     [ "$status" -eq 0 ]
     check_last_line "${lines[-1]}"
     [ -f other.db ]

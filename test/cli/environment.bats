@@ -59,15 +59,15 @@ open(\"got\", \"w\").write(repr(data))" & sleep 60'
 }
 
 @test "nested: the same name does not wait for itself" {
-    run timeout 20 "$MORTISE" run a -- "$MORTISE" run a -- sh -c 'echo "$MORTISE_NAME"; exit 5'
+    run timeout 60 "$MORTISE" run a -- "$MORTISE" run a -- sh -c 'echo "$MORTISE_NAME"; exit 5'
     [ "$status" -eq 5 ]
     [ "$output" = a ]
-    run timeout 20 "$MORTISE" run a -- "$MORTISE" run -v a -- sh -c 'echo $MORTISE_FENCE'
+    run timeout 60 "$MORTISE" run a -- "$MORTISE" run -v a -- sh -c 'echo $MORTISE_FENCE'
     [[ "${lines[0]}" == "mortise: a: held by an outer run already, fence ${lines[1]}" ]]
 }
 
 @test "nested: another name in between, and then the first again" {
-    run timeout 20 "$MORTISE" run a -- sh -c '
+    run timeout 60 "$MORTISE" run a -- sh -c '
         echo "$MORTISE_FENCE"
         exec "$MORTISE" run b -- "$MORTISE" run a -- sh -c "echo \$MORTISE_NAME \$MORTISE_FENCE"'
     [ "$status" -eq 0 ]

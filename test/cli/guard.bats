@@ -34,7 +34,7 @@ sleep 60'
         victim=$PID
         sleep "0.0$((i % 10))$((i / 10))"
         kill -KILL "$victim"
-        run "$MORTISE" run -w 20 a -- bash -c 'exec 9>w; flock -n 9 || echo overlap >> bad'
+        run "$MORTISE" run -w 60 a -- bash -c 'exec 9>w; flock -n 9 || echo overlap >> bad'
         [ "$status" -eq 0 ]
     done
     [ ! -e bad ]
@@ -56,7 +56,7 @@ sleep 60'
 
 @test "GN-03: output of a killed run ends with the command" {
     # The pipe's reader sees the end of file only when nobody holds it any more.
-    timeout 20 sh -c '("$MORTISE" run a -- sh -c "touch holding; sleep 60" 3>&- & echo $! > pid; wait) | cat' &
+    timeout 60 sh -c '("$MORTISE" run a -- sh -c "touch holding; sleep 60" 3>&- & echo $! > pid; wait) | cat' &
     until_true test -e holding
     kill -KILL "$(cat pid)"
     finish $!

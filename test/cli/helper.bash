@@ -27,12 +27,17 @@ start() {
 for s in (signal.SIGINT, signal.SIGQUIT): signal.signal(s, signal.SIG_DFL)
 os.execvp(sys.argv[1], sys.argv[1:])' "$MORTISE" "$@" 3>&- &
     PID=$!
+    until_true is_mortise_or_gone "$PID"
 }
 
-# until_true COMMAND...: waits for it to succeed, 20 s at most.
+is_mortise_or_gone() {
+    [ "/proc/$1/exe" -ef "$MORTISE" ] || is_gone "$1"
+}
+
+# until_true COMMAND...: waits for it to succeed, a minute at most.
 until_true() {
-    local i
-    for ((i = 0; i < 1000; i++)); do
+    local end=$((SECONDS + 60))
+    while ((SECONDS < end)); do
         if "$@" >/dev/null 2>&1; then return 0; fi
         sleep 0.02
     done

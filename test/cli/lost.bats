@@ -43,11 +43,13 @@ open("got", "w").write(repr(bool(select.select([fd], [], [], 20)[0])) + str(len(
     [ "$(cat got)" = True1 ]
 }
 
-@test "GN-01 lost: a stopped command is ended too" {
-    start run --grace 200ms a -- bash -c 'touch holding; kill -STOP $$; sleep 60'
+@test "GN-01 lost: a stopped command is continued, and gets TERM" {
+    start run a -- bash -c 'exec 2>/dev/null; trap "touch told; exit" TERM; touch holding; kill -STOP $$
+        while :; do sleep 0.02; done'
     until_true test -e holding
-    sleep 0.1
+    sleep 0.2
     lose
     finish "$PID"
     [ "$code" -eq 76 ]
+    [ -e told ]
 }

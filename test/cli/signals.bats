@@ -117,9 +117,15 @@ time.sleep(60)' state/mortise/locks.db 3>&- &
     [ "$code" -eq 3 ]
 }
 
-@test "GN-02 nohup: an ignored signal stays ignored" {
+@test "GN-02 nohup: an ignored signal stays ignored, waiting and running" {
+    start_holder a
     (trap '' HUP; exec "$MORTISE" run a -- sh -c 'touch ready; sleep 0.3; exit 4') 3>&- &
     pid=$!
+    until_true waiters a 1
+    kill -HUP "$pid"
+    sleep 0.2
+    waiters a 1
+    kill -TERM "$HOLDER"
     until_true test -e ready
     kill -HUP "$pid"
     finish "$pid"
@@ -127,7 +133,7 @@ time.sleep(60)' state/mortise/locks.db 3>&- &
 }
 
 @test "an ignored SIGCHLD does not lose the exit code" {
-    run python3 -c 'import os, signal, sys
+    run timeout -s KILL 20 python3 -c 'import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 os.execv(sys.argv[1], sys.argv[1:])' "$MORTISE" run a -- sh -c 'exit 6'
     [ "$status" -eq 6 ]

@@ -4,7 +4,7 @@
 load helper
 
 on_terminal() {
-    timeout 60 python3 "$BATS_TEST_DIRNAME/terminal.py" "$1"
+    timeout 120 python3 "$BATS_TEST_DIRNAME/terminal.py" "$1"
 }
 
 @test "terminal: the command's group has the foreground, and reads" {

@@ -33,7 +33,7 @@ class Terminal:
         self.seen += data.decode(errors="replace")
         return bool(data)
 
-    def expect(self, pattern, seconds=20):
+    def expect(self, pattern, seconds=60):
         """Waits for the pattern; drops what was seen up to its end."""
         end = time.monotonic() + seconds
         while True:
@@ -52,7 +52,7 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def wait(self):
-        while self.read(20):
+        while self.read(60):
             pass
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
@@ -71,7 +71,7 @@ def queue_length(name):
 
 
 def until(condition):
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end, "never came true"
         time.sleep(0.02)

@@ -1,3 +1,7 @@
+/*
+ * Commands are answered by the time port_send returns; whatever else the store tells is
+ * kept until port_wait asks for it. Identities are one random start and a count.
+ */
 #include "conform/port_client.h"
 
 #include "base/error.h"
@@ -7,6 +11,7 @@
 #include "store/stores.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -26,7 +31,7 @@ static void deliver(void *context, const struct mrt_event *event)
     client->events[client->count] = *event;
     client->events[client->count++].detail = NULL;
     if (event->detail)
-        strncpy(client->detail, event->detail, sizeof client->detail - 1);
+        snprintf(client->detail, sizeof client->detail, "%s", event->detail);
 }
 
 static void ignore_notify(void *context)

@@ -350,6 +350,21 @@ static void test_f_nobody_removes_anothers_ticket(void **state)
     assert_int_equal(port_tickets(&first, "f/3"), 1);
 }
 
+static void test_f_nor_another_session_of_the_same_client(void **state)
+{
+    (void)state;
+    struct mrt_id session = first.session;
+    struct mrt_event view = port_append(&first, "f/5", port_id());
+    first.session = port_id();
+    assert_int_equal(port_start(&first).type, MRT_STARTED);
+    port_remove(&first, "f/5", view.ticket, view.fence);
+    assert_int_equal(port_tickets(&first, "f/5"), 1);
+    port_stop(&first);
+    assert_int_equal(port_tickets(&first, "f/5"), 1);
+    first.session = session;
+    assert_true(granted(port_refresh(&first, "f/5", &view)));
+}
+
 static void test_f_remove_without_the_fence(void **state)
 {
     (void)state;
@@ -588,6 +603,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_f_remove_of_nothing_succeeds),
     TEST(test_f_remove_twice_is_once),
     TEST(test_f_nobody_removes_anothers_ticket),
+    TEST(test_f_nor_another_session_of_the_same_client),
     TEST(test_f_remove_without_the_fence),
     TEST(test_g_commands_of_an_ended_session_do_nothing),
     TEST(test_g_a_new_session_follows_an_ended_one),

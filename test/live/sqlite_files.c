@@ -308,6 +308,7 @@ static void test_sq_21_network_file_systems_are_known(void **state)
 /* The client must be told that its hold is lost, and can start again on a new file. */
 static void expect_loss(struct port_client *client, const struct mrt_event *view)
 {
+    rest(150 * MRT_MILLISECOND); /* the files are not looked at by each REFRESH */
     struct mrt_event event = port_refresh(client, "q", view);
     assert_int_equal(event.type, MRT_FAILED);
     assert_int_equal(event.error, MORTISE_ESTORE);
@@ -369,6 +370,23 @@ static void test_sq_24_a_removed_session_file_is_a_loss(void **state)
     struct mrt_event view = port_append(&client, "q", port_id());
     remove_tree(with(place, "-sessions"));
     expect_loss(&client, &view);
+}
+
+static void test_sq_24_between_sessions_all_may_go(void **state)
+{
+    const struct place *place = *state;
+    struct port_client client;
+    port_open(&client, place->uri, "");
+    for (int i = 0; i < 2; i++) {
+        remove_tree(i ? place->directory : with(place, "-sessions"));
+        if (i)
+            assert_int_equal(mkdir(place->directory, 0700), 0);
+        client.session = port_id();
+        assert_int_equal(port_start(&client).type, MRT_STARTED);
+        assert_int_equal(port_append(&client, "q", port_id()).type, MRT_VIEW);
+        port_stop(&client);
+    }
+    port_close(&client);
 }
 
 /* Fills the file system but for a few pages; the ballast's path is to be unlinked. */
@@ -485,6 +503,7 @@ int main(void)
         TEST(test_sq_24_an_unlinked_database_is_a_loss),
         TEST(test_sq_24_a_replaced_database_is_a_loss),
         TEST(test_sq_24_a_removed_session_file_is_a_loss),
+        TEST(test_sq_24_between_sessions_all_may_go),
         TEST(test_sq_24_a_full_disk),
         TEST(test_sq_24_a_limit_on_the_size_of_files),
     };

@@ -22,6 +22,8 @@ int place_make(void **state);
 int place_remove(void **state);
 /* Removes a directory and all in it. */
 void remove_tree(const char *directory);
+/* Makes the files in it look many years old. */
+void age_tree(const char *directory);
 
 struct helper {
     pid_t pid;
@@ -38,7 +40,7 @@ void helper_kill(struct helper *helper);
 void helper_finish(struct helper *helper);
 /* In a helper: prints a line at once. */
 void helper_say(const char *line);
-/* In a helper: waits for ever. */
+/* In a helper: waits to be killed. */
 _Noreturn void helper_sleep(void);
 
 /* What sqlite itself says of the database: its integrity check. */

@@ -127,7 +127,7 @@ static void granted(struct world *world, struct actor *actor)
     struct mrt_hold *hold = actor->waiter.hold;
     int empty = find_grip(actor, NULL, 0);
     if (!hold || !mrt_hold_live(hold, hold->generation) ||
-        hold->queue != client->queues[actor->queue])
+        strcmp(mrt_queue_name(hold->queue), world->queues[actor->queue].name) != 0)
         check_fail(world, client->index, actor->queue, "granted a hold that is not one");
     int old = find_grip(actor, hold, hold->generation);
     if (actor->nested) {
@@ -212,24 +212,28 @@ static void acquire(struct world *world, struct actor *actor, int queue)
     const struct profile *p = &world->profile;
     struct random *random = &world->random;
     struct client *client = actor->client;
-    bool async = random_chance(random, p->async);
+    bool async = random_chance(random, p->async), nobody = random_below(random, 2);
+    bool try_only = random_chance(random, p->try);
     actor->queue = queue;
-    actor->waiter =
-        (struct mrt_waiter){.owner = async && random_below(random, 2) ? 0 : OWNER(actor),
-                            .weight = 1,
-                            .deadline = MRT_TIME_NEVER,
-                            .try_only = random_chance(random, p->try),
-                            .competes = !async};
+    actor->waiter = (struct mrt_waiter){.owner = async && nobody ? 0 : OWNER(actor),
+                                        .weight = 1,
+                                        .deadline = MRT_TIME_NEVER,
+                                        .try_only = try_only,
+                                        .competes = !async};
     if (find_owned(actor, queue, 0) >= 0 || find_owned(actor, queue, OWNER(actor)) >= 0)
         actor->waiter.owner = OWNER(actor);
     actor->nested = find_owned(actor, queue, OWNER(actor)) >= 0;
     actor->order = ++client->waiter_order;
     actor->state = ACTOR_WAITING;
-    plan_giving_up(world, actor, random_chance(random, p->timed), random_chance(random, p->cancel));
+    bool timed = random_chance(random, p->timed), cancelled = random_chance(random, p->cancel);
+    plan_giving_up(world, actor, timed, cancelled);
     world->operations++;
     note(world, actor, TRACE_ACQUIRE, actor->waiter.try_only ? "try" : "",
          (int64_t)actor->waiter.owner, actor->waiter.competes);
-    mrt_engine_acquire(client->engine, client->queues[queue], &actor->waiter, client_now(client));
+    struct mrt_queue *handle = client_queue(world, client, queue);
+    mrt_time now = mrt_engine_nests(handle, actor->waiter.owner) ? 0 : client_now(client);
+    mrt_engine_acquire(client->engine, handle, &actor->waiter, now);
+    mrt_queue_put(handle);
     if (actor->waiter.state == MRT_WAITER_DONE && !actor->waiter.settled)
         ended(world, actor);
     client_pump(world, client);
@@ -295,6 +299,8 @@ static void release(struct world *world, struct actor *actor, struct grip *grip)
         memset(grip, 0, sizeof *grip);
     }
     note(world, actor, TRACE_RELEASE, before.count > 1 ? "inner" : "", (int64_t)before.fence, lost);
+    if (mrt_hold_nested(before.hold, before.generation))
+        now = 0; /* it promises not to look */
     int result = mrt_engine_release(client->engine, before.hold, before.generation, owner, now);
     if (!before.broken)
         check_result(world, actor, lost ? MORTISE_ELOST : MORTISE_OK, result, "a release");

@@ -48,10 +48,11 @@ static bool is_quiet(const struct world *world)
 static bool is_calm(const struct world *world)
 {
     const struct profile *p = &world->drawn;
-    return is_quiet(world) && p->wake_lost + p->wake_late_us + p->crash_every_us +
-                                      p->kill_every_us + p->reboot_every_us + p->break_every_us +
-                                      p->refuse_for_good ==
-                                  0;
+    bool keeps_sessions = p->model != MODEL_LEASE || world->profile.delay_us * 20 <= p->lease_us;
+    return is_quiet(world) && keeps_sessions &&
+           p->wake_lost + p->wake_late_us + p->crash_every_us + p->kill_every_us +
+                   p->reboot_every_us + p->break_every_us + p->refuse_for_good + p->proof_lag_us ==
+               0;
 }
 
 static mrt_time round_trip(const struct world *world)

@@ -122,9 +122,13 @@ static bool pump_once(struct world *world, struct client *client)
         actor_told(world, client, hold);
         any = true;
     }
+    bool has_command = mrt_engine_has_command(client->engine);
     if (!client->kick.timer.armed &&
-        (command = mrt_engine_next_command(client->engine, client_now(client))))
+        (command = mrt_engine_next_command(client->engine, client_now(client)))) {
+        if (!has_command)
+            check_fail(world, client->index, NO_QUEUE, "a command that was not announced");
         any |= submit(world, client, command);
+    }
     return any;
 }
 
@@ -152,6 +156,15 @@ void client_event(struct world *world, struct client *client, const struct mrt_e
 
 /* ------------------------------------------------------------- life and death */
 
+struct mrt_queue *client_queue(struct world *world, struct client *client, int queue)
+{
+    struct mrt_queue *found;
+    if (mrt_engine_queue(client->engine, world->queues[queue].name, &world->queues[queue].recipe,
+                         &found) != MORTISE_OK)
+        check_fail(world, client->index, queue, "no queue");
+    return found;
+}
+
 void client_boot(struct world *world, struct client *client, bool new_clock)
 {
     const struct profile *p = &world->drawn;
@@ -170,19 +183,17 @@ void client_boot(struct world *world, struct client *client, bool new_clock)
     client->last_serial = 0;
     memset(client->outstanding, 0, sizeof client->outstanding);
     mrt_time margin = p->lease_us * p->drift_ppm / 1000 + 2 * MRT_MICROSECOND;
-    const struct mrt_engine_config config = {
-        .seed = {random_next(&world->random), random_next(&world->random) >> 1},
-        .strict = p->strict != 0,
-        .fair_after = p->fair_us * MRT_MICROSECOND,
-        .budget = p->budget_us * MRT_MICROSECOND,
-        .budget_count = (uint32_t)p->budget_count,
-        .margin_min = margin};
+    uint64_t entropy = random_next(&world->random);
+    const struct mrt_engine_config config = {.seed = {entropy, random_next(&world->random) >> 1},
+                                             .strict = p->strict != 0,
+                                             .fair_after = p->fair_us * MRT_MICROSECOND,
+                                             .budget = p->budget_us * MRT_MICROSECOND,
+                                             .budget_count = (uint32_t)p->budget_count,
+                                             .margin_min = margin};
     if (mrt_engine_new(&config, &client->engine) != MORTISE_OK)
         check_fail(world, client->index, NO_QUEUE, "no engine");
-    for (int i = 0; i < p->queues; i++)
-        if (mrt_engine_queue(client->engine, world->queues[i].name, &world->queues[i].recipe,
-                             &client->queues[i]) != MORTISE_OK)
-            check_fail(world, client->index, i, "no queue");
+    for (int i = 0; i < p->queues && !p->brief_handles; i++)
+        client_queue(world, client, i);
     trace_note(world, TRACE_CLIENT, client->index, NO_QUEUE, "boots", client->rate_ppm, 0, 0);
     client_arm_disasters(world, client);
 }

@@ -1,7 +1,7 @@
 /*
  * How good is the simulator? Each seeded defect is switched on in turn, and the time is
  * taken until a seed fails. One that is not found in time fails the measurement, and so
- * does a failure without a defect.
+ * does a failure without a defect. The output is in the form of TAP.
  */
 #include "core/defect.h"
 #include "runner.h"
@@ -71,6 +71,7 @@ int run_defects(const struct request *request)
     int missed = 0;
     if (!freopen("/dev/null", "w", stderr)) /* assertions that fail speak there */
         abort();
+    printf("1..%d\n", (int)MRT_DEFECT_COUNT);
     for (int i = 0; defect_switch(i, &name, &text); i++) {
         double begin = seconds_now();
         const struct board *found = hunt(request, i == 0 ? CLEAN_SEEDS : 0, boards);
@@ -80,11 +81,11 @@ int run_defects(const struct request *request)
             runs += boards[j].runs;
         bool right = (found != NULL) == (i != 0);
         missed += !right;
-        printf("%-4s %-22s %6.2f s %7llu seeds  %s: %s\n", right ? "ok" : "FAIL", name, seconds,
-               (unsigned long long)runs, text, found ? found->failure : "nothing found");
+        printf("%s %d - %-20s %6.2f s %7llu seeds  %s: %s\n", right ? "ok" : "not ok", i + 1, name,
+               seconds, (unsigned long long)runs, text, found ? found->failure : "nothing found");
         fflush(stdout);
     }
-    printf("%d of %d seeded defects found\n", (int)MRT_DEFECT_COUNT - 1 - missed,
+    printf("# %d of %d seeded defects found\n", (int)MRT_DEFECT_COUNT - 1 - missed,
            (int)MRT_DEFECT_COUNT - 1);
     return missed ? 1 : 0;
 }

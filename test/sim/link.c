@@ -113,9 +113,11 @@ static void wake(struct world *world, struct peer *peer, const struct mrt_event 
         trace_note(world, TRACE_LINK, peer->index, NO_QUEUE, "wake lost", 0, 0, 0);
         return;
     }
-    for (int i = 0; i < copies; i++)
-        send_up(world, peer, event,
-                world->now + world_some(world, p->delay_us) + world_some(world, p->wake_late_us));
+    for (int i = 0; i < copies; i++) {
+        mrt_time at = world->now + world_some(world, p->delay_us);
+        at += world_some(world, p->wake_late_us);
+        send_up(world, peer, event, at);
+    }
 }
 
 /* A wake that nobody had reason to send: of one ticket, or of a whole session. */

@@ -80,6 +80,7 @@ static void draw_actors(struct profile *p, struct random *random)
     p->wait_us = draw_scale(random, unit * 2);
     p->misuse = maybe(random, 2000);
     p->verify = maybe(random, 2000);
+    p->brief_handles = random_below(random, 2);
 }
 
 static void draw_link(struct profile *p, struct random *random)
@@ -121,10 +122,30 @@ static void draw_disasters(struct profile *p, struct random *random)
     p->push = maybe(random, 10000);
     if (p->push > 0)
         p->reorder = 0; /* views of one ticket come in the order they were made */
-    p->proof_lag_us =
-        p->model == MODEL_LEASE && random_below(random, 4) == 0 ? draw_scale(random, unit / 2) : 0;
-    p->follower_every_us = p->proof_lag_us > 0 ? draw_scale(random, unit * 2) + 1000 : 0;
+    p->proof_lag_us = p->model == MODEL_LEASE && random_below(random, 4) == 0
+                          ? random_between(random, unit / 20, unit * 2 / 5)
+                          : 0;
+    p->follower_every_us = p->proof_lag_us > 0 ? random_between(random, unit / 4, unit * 2) : 0;
     p->reap_us = p->model == MODEL_LEASE ? maybe(random, unit / 2) : 0;
+}
+
+/* A slow link, followers that die and clients that are then cut off: what a proof of
+   life must stand that its server acknowledged and then forgot. */
+static void make_forgetful(struct profile *p, struct random *random)
+{
+    int64_t unit = p->lease_us;
+    p->clients = random_between(random, 2, 4);
+    p->operations = random_between(random, 20, 40);
+    p->proof_lag_us = unit * random_between(random, 31, 36) / 100;
+    p->follower_every_us = unit * 3 / 10;
+    p->cut_every_us = unit * 6 / 10;
+    p->cut_us = unit * 3;
+    p->delay_us = unit / 5;
+    p->hold_us = unit;
+    p->think_us = unit / 100;
+    p->drift_ppm = p->crash_every_us = p->wake_lost = p->break_every_us = p->reap_us = 0;
+    p->lose_command = p->lose_reply = p->refuse = p->pause_every_us = p->close_every_us = 0;
+    p->try = p->timed = p->cancel = 0;
 }
 
 /* A link and machines without faults, so that times can be held to their bounds. */
@@ -150,7 +171,9 @@ void profile_draw(struct profile *profile, uint64_t seed)
     draw_actors(profile, &random);
     draw_link(profile, &random);
     draw_disasters(profile, &random);
-    if (random_below(&random, 6) == 0)
+    if (profile->model == MODEL_LEASE && random_below(&random, 12) == 0)
+        make_forgetful(profile, &random);
+    else if (random_below(&random, 6) == 0)
         make_quiet(profile, &random);
 }
 

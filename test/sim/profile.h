@@ -46,6 +46,7 @@ enum { MODEL_LEASE, MODEL_KERNEL, MODEL_SQLITE };
     X(wait_us, FIXED, "deadline or cancel come after, at most")                                   \
     X(misuse, EXTRA, "chance of a double, stale or foreign release")                              \
     X(verify, EXTRA, "chance to ask the store about a hold")                                      \
+    X(brief_handles, EXTRA, "a lock's handle lives no longer than the call")                      \
     X(synchronous, FIXED, "the store answers inside submit")                                      \
     X(delay_us, EXTRA, "of a message, at most")                                                   \
     X(timer_late_us, EXTRA, "timers act late by at most")                                         \

@@ -1,6 +1,8 @@
 /*
  * The simulator's random numbers: xoshiro256** by Blackman and Vigna, seeded by
- * SplitMix64. Integers only, so that a seed means the same on every compiler.
+ * SplitMix64. Integers only, so that a seed means the same on every compiler. For the
+ * same reason no two numbers may be drawn in one expression or initializer: the
+ * order of evaluation is the compiler's.
  */
 #ifndef SIM_RANDOM_H
 #define SIM_RANDOM_H

@@ -43,7 +43,8 @@ static void emit(void *context, void *peer, const struct mrt_event *event)
     }
     struct mrt_event copy = *event;
     if (event->type == MRT_STARTED)
-        copy.proof_lag = world->drawn.proof_lag_us * MRT_MICROSECOND;
+        copy.proof_lag = /* on a clock that may run fast */
+            world->drawn.proof_lag_us * (1000000 + world->drawn.drift_ppm) / 1000;
     link_deliver(world, peer, &copy);
 }
 

@@ -4,6 +4,7 @@
  */
 #include "world.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -233,11 +234,32 @@ static void live(struct world *world)
         check_fail(world, -1, NO_QUEUE, "%d tickets or sessions are left at the server", left);
 }
 
+/* For a run that ends in a failed assertion: what led there. */
+static struct {
+    struct world *world;
+    FILE *text;
+    bool all;
+} dying;
+
+static void print_last_words(int number)
+{
+    (void)number;
+    signal(SIGABRT, SIG_DFL);
+    trace_print(dying.world->trace, dying.text, NO_QUEUE, -1, dying.all);
+    fflush(dying.text);
+}
+
 void world_run(uint64_t seed, const struct profile *profile, FILE *text, bool all,
                struct outcome *outcome)
 {
     static struct world world;
     init(&world, seed, profile, text != NULL);
+    if (text) {
+        dying.world = &world;
+        dying.text = text;
+        dying.all = all;
+        signal(SIGABRT, print_last_words);
+    }
     if (setjmp(world.failed) == 0)
         live(&world);
     bool failed = world.failure[0] != '\0';

@@ -100,7 +100,6 @@ struct client {
     int index;
     struct peer *peer;
     struct mrt_engine *engine; /* NULL: not running */
-    struct mrt_queue *queues[QUEUES_MAX];
     mrt_time offset;
     int64_t rate_ppm;
     struct task tick, kick; /* kick: submit again after BUSY */
@@ -182,6 +181,8 @@ mrt_time world_about(struct world *world, int64_t every_us);
 mrt_time client_now(const struct client *client);
 mrt_time client_true(const struct client *client, mrt_time local);
 void client_boot(struct world *world, struct client *client, bool new_clock);
+/* A handle, to be given back with mrt_queue_put. */
+struct mrt_queue *client_queue(struct world *world, struct client *client, int queue);
 void client_die(struct world *world, struct client *client);
 void client_close(struct world *world, struct client *client);
 bool client_paused(const struct client *client);

@@ -192,7 +192,8 @@ static void test_h4_a_woken_waiter_that_gives_up_passes_the_wake_on(void **state
     core_acquire(&core, &b);
     core_acquire(&core, &c);
     release(&core, &a);
-    mrt_engine_cancel(core.engine, &b, MORTISE_ECANCELLED, core.now); /* still in the settled list */
+    mrt_engine_cancel(core.engine, &b, MORTISE_ECANCELLED,
+                      core.now); /* still in the settled list */
     core_done(&core, &b, MORTISE_ECANCELLED);
     core_settled(&core, &c);
     assert_int_equal(c.state, MRT_WAITER_WOKEN);

@@ -21,7 +21,7 @@ static void test_rule_table(void **state)
         {2, 1, 3, true},
         {2, 2, 3, false},
         {3, 1, 3, false},
-        {0, 4, 3, false},           /* more than there is: never */
+        {0, 4, 3, false},              /* more than there is: never */
         {WRITER - 1, 1, WRITER, true}, /* read/write */
         {WRITER, 1, WRITER, false},
         {1, WRITER, WRITER, false},
@@ -30,16 +30,16 @@ static void test_rule_table(void **state)
         {1, 0, 0, false},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        assert_int_equal(
-            mrt_rule_grants(table[i].ahead, table[i].weight, table[i].capacity), table[i].grants);
+        assert_int_equal(mrt_rule_grants(table[i].ahead, table[i].weight, table[i].capacity),
+                         table[i].grants);
 }
 
 static void test_rule_does_not_overflow(void **state)
 {
     (void)state;
-    static const uint64_t edges[] = {0,          1,          2,          WRITER - 1,
-                                     WRITER,     INT64_MAX,  (uint64_t)INT64_MAX + 1,
-                                     UINT64_MAX - 1, UINT64_MAX};
+    static const uint64_t edges[] = {
+        0,         1, 2, WRITER - 1, WRITER, INT64_MAX, (uint64_t)INT64_MAX + 1, UINT64_MAX - 1,
+        UINT64_MAX};
     const size_t count = sizeof edges / sizeof edges[0];
     for (size_t a = 0; a < count; a++)
         for (size_t w = 0; w < count; w++)

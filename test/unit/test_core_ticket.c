@@ -6,36 +6,45 @@
 /* ------------------------------------------- every answer in every state */
 
 enum scene {
-    IS_NEW,        /* APPEND under way */
-    IS_MAYBE,      /* APPEND of unknown outcome sent again */
-    IS_WAITING,    /* REFRESH under way */
-    IS_HELD,       /* granted and held, REFRESH under way */
-    LEFT_NEW,      /* cancelled with APPEND under way */
-    LEFT_MAYBE,    /* the same, and it may be there already */
-    LEFT_WAITING,  /* cancelled with REFRESH under way */
-    LEFT_HELD,     /* released with REFRESH under way */
-    IS_LEAVING,    /* REMOVE under way */
-    ORPHAN_NEW,    /* session lost with APPEND under way */
+    IS_NEW,         /* APPEND under way */
+    IS_MAYBE,       /* APPEND of unknown outcome sent again */
+    IS_WAITING,     /* REFRESH under way */
+    IS_HELD,        /* granted and held, REFRESH under way */
+    LEFT_NEW,       /* cancelled with APPEND under way */
+    LEFT_MAYBE,     /* the same, and it may be there already */
+    LEFT_WAITING,   /* cancelled with REFRESH under way */
+    LEFT_HELD,      /* released with REFRESH under way */
+    IS_LEAVING,     /* REMOVE under way */
+    ORPHAN_NEW,     /* session lost with APPEND under way */
     ORPHAN_WAITING, /* with REFRESH under way */
     ORPHAN_LEAVING, /* with REMOVE under way */
     SCENES
 };
 
 enum outcome {
-    FREED,          /* nothing is left of it */
-    STAYS,          /* as it was; nothing is sent */
-    GRANTED,        /* the waiter has the lock */
-    REFUSED,        /* the waiter has the error, nothing is left */
-    LOST,           /* the hold is lost, nothing is left */
-    NEW_ONE,        /* a new ticket is appended at once */
-    APPEND_LATER,   /* the same again after a pause */
+    FREED,        /* nothing is left of it */
+    STAYS,        /* as it was; nothing is sent */
+    GRANTED,      /* the waiter has the lock */
+    REFUSED,      /* the waiter has the error, nothing is left */
+    LOST,         /* the hold is lost, nothing is left */
+    NEW_ONE,      /* a new ticket is appended at once */
+    APPEND_LATER, /* the same again after a pause */
     REFRESH_LATER,
     REMOVE_NOW,
     REMOVE_LATER
 };
 
-enum answer { VIEW_GRANTS, VIEW_BLOCKS, BLOCKED, GONE, REMOVED, FAILED_NOW, FAILED_EVER, UNKNOWN,
-              ANSWERS };
+enum answer {
+    VIEW_GRANTS,
+    VIEW_BLOCKS,
+    BLOCKED,
+    GONE,
+    REMOVED,
+    FAILED_NOW,
+    FAILED_EVER,
+    UNKNOWN,
+    ANSWERS
+};
 
 static const enum outcome table[SCENES][ANSWERS] = {
     [IS_NEW] = {GRANTED, STAYS, NEW_ONE, NEW_ONE, NEW_ONE, APPEND_LATER, REFUSED, APPEND_LATER},
@@ -147,8 +156,10 @@ static struct mrt_command *set_scene(struct core *core, enum scene scene, struct
 
 static void give(struct core *core, struct mrt_command *command, enum answer answer)
 {
-    static const enum mrt_event_type types[] = {
-        [BLOCKED] = MRT_BLOCKED, [GONE] = MRT_GONE, [REMOVED] = MRT_REMOVED, [UNKNOWN] = MRT_UNKNOWN};
+    static const enum mrt_event_type types[] = {[BLOCKED] = MRT_BLOCKED,
+                                                [GONE] = MRT_GONE,
+                                                [REMOVED] = MRT_REMOVED,
+                                                [UNKNOWN] = MRT_UNKNOWN};
     if (answer == VIEW_GRANTS || answer == VIEW_BLOCKS)
         core_view(core, command, answer == VIEW_BLOCKS);
     else if (answer == FAILED_NOW || answer == FAILED_EVER)
@@ -429,9 +440,8 @@ static void test_z7_a_holder_told_that_its_ticket_is_gone_looks_and_loses(void *
     struct mrt_waiter waiter = core_waiter(7), next = core_waiter(8);
     core_grant(&core, &waiter);
     core_acquire(&core, &next);
-    struct mrt_event gone = {.type = MRT_GONE,
-                             .session = core.engine->session.id,
-                             .ticket = core.queue->ticket->id};
+    struct mrt_event gone = {
+        .type = MRT_GONE, .session = core.engine->session.id, .ticket = core.queue->ticket->id};
     core_event(&core, &gone);
     assert_int_equal(mrt_hold_state(waiter.hold, core.now), MORTISE_HELD);
     core_answer(&core, core_fetch(&core, MRT_REFRESH), MRT_GONE);
@@ -704,8 +714,8 @@ static void test_f6_unsubmit_of_what_is_not_wanted_any_more(void **state)
     static const struct {
         enum scene scene;
         bool removes;
-    } scenes[] = {{LEFT_NEW, false},     {LEFT_MAYBE, true},      {LEFT_WAITING, true},
-                  {LEFT_HELD, true},     {IS_LEAVING, true},      {ORPHAN_NEW, false},
+    } scenes[] = {{LEFT_NEW, false},       {LEFT_MAYBE, true},     {LEFT_WAITING, true},
+                  {LEFT_HELD, true},       {IS_LEAVING, true},     {ORPHAN_NEW, false},
                   {ORPHAN_WAITING, false}, {ORPHAN_LEAVING, false}};
     for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
         struct core core;

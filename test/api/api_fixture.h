@@ -1,0 +1,74 @@
+/*
+ * What the suites of the public interface share. They see mortise.h alone, and run on
+ * the store that the first argument or $MORTISE_TEST_URL names: a URI, or "memory", or
+ * "sqlite" for a file in a new directory that is removed in the end.
+ *
+ * cmocka's assertions work in the main thread only: `check` works in all, and in
+ * child processes, and ends the program.
+ */
+#ifndef TEST_API_FIXTURE_H
+#define TEST_API_FIXTURE_H
+
+#include "cmocka_all.h"
+
+#include "mortise.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS_IN_NS INT64_C(1000000)
+
+#define check(condition) ((condition) ? (void)0 : api_failed(__FILE__, __LINE__, #condition))
+_Noreturn void api_failed(const char *file, int line, const char *condition);
+
+/* To be called first in main. 0, or the exit code of what cannot be run. */
+int api_begin(int argc, char **argv);
+/* Cleans up, and gives the exit code. */
+int api_end(int failed);
+
+extern const char *api_url;
+/* Whether another process may open the same store. */
+bool api_spans_processes(void);
+/* A directory and all in it: files have names of the store's choosing. */
+void api_remove_tree(const char *path);
+/* Whether pauses are to be as long as in the original (MORTISE_TEST_FULL). */
+bool api_full(void);
+
+/* All of these end the program if they fail. */
+mortise_client *api_open(uint32_t flags);
+mortise_client *api_open_with(const mortise_client_options *options);
+void api_close(mortise_client *client);
+mortise_lock *api_lock(mortise_client *client, const char *name);
+mortise_lock *api_lock_of(mortise_client *client, const char *name, uint64_t owner);
+mortise_hold api_acquire(mortise_lock *lock);
+void api_release(mortise_hold hold);
+mortise_stats api_stats(mortise_client *client);
+/* Holders and waiters in the store. */
+int api_tickets(mortise_client *client, const char *name);
+/* Waits, at most 20 s, until the store has so many. */
+void api_await_tickets(mortise_client *client, const char *name, int count);
+
+void api_sleep_ms(int64_t ms);
+int64_t api_ms_since(int64_t begin_ns);
+pthread_t api_thread(void *(*body)(void *), void *argument);
+void api_join(pthread_t thread);
+
+/* Periods in which contenders held a lock; memory that forked children share. */
+struct api_period {
+    uint64_t fence;
+    int64_t begin, end; /* mortise_now_ns */
+};
+struct api_history {
+    _Atomic size_t count;
+    size_t limit;
+    struct api_period periods[];
+};
+struct api_history *api_history_new(size_t limit);
+/* Holds for so long, and notes it. */
+void api_history_hold(struct api_history *history, mortise_hold hold, int64_t ms);
+/* No two periods overlap, and the fences rise in their order. Frees it. */
+void api_history_check(struct api_history *history, size_t expected);
+
+#endif

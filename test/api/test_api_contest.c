@@ -1,0 +1,345 @@
+/*
+ * Contests: many contenders on one lock, and a history of who held it when.
+ *
+ * On a store that spans processes each contender's client lives in a process of its own,
+ * forked while no client is open here; else in a thread.
+ */
+#include "api_fixture.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Threads of one client. */
+struct team {
+    const struct contest *contest;
+    size_t number;
+    mortise_lock *lock; /* shared */
+};
+
+struct contest {
+    const char *name;
+    size_t teams, threads, rounds;
+    int64_t pause_ms; /* at most, before each round */
+    int64_t hold_ms;  /* at least; at most twice that */
+    struct api_history *history;
+};
+
+struct contender {
+    const struct team *team;
+    size_t number;
+};
+
+/* Spread over 0 .. below, differently for each. */
+static int64_t spread(size_t number, size_t round, int64_t below)
+{
+    return below > 0 ? (int64_t)((number * 7919 + round * 104729 + 31) % (size_t)below) : 0;
+}
+
+static void *contend(void *argument)
+{
+    const struct contender *self = argument;
+    const struct contest *contest = self->team->contest;
+    size_t number = self->team->number * contest->threads + self->number;
+    for (size_t round = 0; round < contest->rounds; round++) {
+        if (contest->pause_ms > 0)
+            api_sleep_ms(spread(number, round, contest->pause_ms));
+        mortise_hold hold = api_acquire(self->team->lock);
+        api_history_hold(contest->history, hold,
+                         contest->hold_ms + spread(number, round, contest->hold_ms));
+        api_release(hold);
+    }
+    return NULL;
+}
+
+static void *play(void *argument)
+{
+    struct team *team = argument;
+    mortise_client *client = api_open(0);
+    struct contender contenders[64];
+    pthread_t threads[64];
+    team->lock = api_lock(client, team->contest->name);
+    for (size_t i = 0; i < team->contest->threads; i++) {
+        contenders[i] = (struct contender){team, i};
+        threads[i] = api_thread(contend, &contenders[i]);
+    }
+    for (size_t i = 0; i < team->contest->threads; i++)
+        api_join(threads[i]);
+    api_close(client);
+    return NULL;
+}
+
+static pid_t play_in_child(struct team *team)
+{
+    pid_t child = fork();
+    check(child >= 0);
+    if (child == 0) {
+        play(team);
+        _exit(0);
+    }
+    return child;
+}
+
+static void expect_success(pid_t child)
+{
+    int status;
+    check(waitpid(child, &status, 0) == child);
+    check(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void hold_contest(struct contest *contest)
+{
+    static struct team teams[64];
+    pthread_t threads[64];
+    pid_t children[64];
+    size_t expected = contest->teams * contest->threads * contest->rounds;
+    contest->history = api_history_new(expected);
+    for (size_t i = 0; i < contest->teams; i++) {
+        teams[i] = (struct team){.contest = contest, .number = i};
+        if (api_spans_processes())
+            children[i] = play_in_child(&teams[i]);
+        else
+            threads[i] = api_thread(play, &teams[i]);
+    }
+    for (size_t i = 0; i < contest->teams; i++) {
+        if (api_spans_processes())
+            expect_success(children[i]);
+        else
+            api_join(threads[i]);
+    }
+    api_history_check(contest->history, expected);
+    mortise_client *client = api_open(0);
+    assert_int_equal(api_tickets(client, contest->name), 0);
+    api_close(client);
+}
+
+static void test_h11_50_contenders_with_their_own_objects(void **state)
+{
+    (void)state;
+    struct contest contest = {.name = "h11", .teams = 50, .threads = 1, .rounds = 1};
+    contest.pause_ms = api_full() ? 1000 : 100;
+    contest.hold_ms = api_full() ? 100 : 10;
+    hold_contest(&contest);
+}
+
+static void test_i4_50_threads_share_one_object(void **state)
+{
+    (void)state;
+    struct contest contest = {.name = "i4", .teams = 1, .threads = 50, .rounds = 1};
+    contest.pause_ms = api_full() ? 1000 : 100;
+    contest.hold_ms = api_full() ? 100 : 10;
+    hold_contest(&contest);
+}
+
+static void test_a8_processes_times_threads(void **state)
+{
+    (void)state;
+    struct contest contest = {.name = "a8", .teams = 4, .threads = 4, .rounds = 25};
+    hold_contest(&contest);
+}
+
+/* ------------------------------------------------------------------- fairness */
+
+struct turn {
+    _Atomic int *order;
+    int place;
+    _Atomic int done;
+};
+
+static void take_turn(void *argument, int error, mortise_hold hold)
+{
+    struct turn *turn = argument;
+    check(error == MORTISE_OK);
+    turn->place = atomic_fetch_add(turn->order, 1);
+    api_release(hold);
+    atomic_store(&turn->done, 1);
+}
+
+static void test_a5_clients_are_served_in_queue_order(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 20 };
+    mortise_client *holder = api_open(0), *clients[CLIENTS];
+    mortise_hold hold = api_acquire(api_lock(holder, "a5"));
+    _Atomic int order = 0;
+    struct turn turns[CLIENTS];
+    for (int i = 0; i < CLIENTS; i++) {
+        clients[i] = api_open(0);
+        turns[i] = (struct turn){.order = &order};
+        check(mortise_acquire_async(api_lock(clients[i], "a5"), INT64_MAX, take_turn, &turns[i],
+                                    NULL) == MORTISE_OK);
+        api_await_tickets(holder, "a5", i + 2);
+    }
+    api_release(hold);
+    int64_t begin = mortise_now_ns();
+    for (int i = 0; i < CLIENTS; i++) {
+        while (!atomic_load(&turns[i].done)) {
+            assert_true(api_ms_since(begin) < 20000);
+            api_sleep_ms(1);
+        }
+        assert_int_equal(turns[i].place, i);
+        api_close(clients[i]);
+    }
+    api_close(holder);
+}
+
+/* Both sides of i3, in memory that children share. */
+struct share {
+    _Atomic int inside;
+    _Atomic uint64_t busy, single;
+    _Atomic int64_t longest_ns; /* wait of the single one */
+    int64_t until;
+};
+
+struct worker {
+    struct share *share;
+    mortise_lock *lock;
+    bool single;
+};
+
+static void *work(void *argument)
+{
+    struct worker *worker = argument;
+    struct share *share = worker->share;
+    while (mortise_now_ns() < share->until) {
+        int64_t begin = mortise_now_ns();
+        mortise_hold hold = api_acquire(worker->lock);
+        int64_t waited = mortise_now_ns() - begin;
+        check(atomic_fetch_add(&share->inside, 1) == 0);
+        atomic_fetch_add(worker->single ? &share->single : &share->busy, 1);
+        if (worker->single && waited > share->longest_ns)
+            share->longest_ns = waited;
+        check(atomic_fetch_sub(&share->inside, 1) == 1);
+        api_release(hold);
+    }
+    return NULL;
+}
+
+static void *work_together(struct share *share, bool single)
+{
+    mortise_client *client = api_open(0);
+    struct worker worker = {share, api_lock(client, "i3"), single};
+    pthread_t threads[50];
+    size_t count = single ? 1 : 50;
+    for (size_t i = 0; i < count; i++)
+        threads[i] = api_thread(work, &worker);
+    for (size_t i = 0; i < count; i++)
+        api_join(threads[i]);
+    api_close(client);
+    return NULL;
+}
+
+static void *work_busily(void *argument)
+{
+    return work_together(argument, false);
+}
+
+static void test_i3_a_busy_process_does_not_starve_a_single_one(void **state)
+{
+    (void)state;
+    struct share *share =
+        mmap(NULL, sizeof *share, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(share != MAP_FAILED);
+    share->until = mortise_now_ns() + 1500 * MS_IN_NS;
+    if (api_spans_processes()) {
+        pid_t child = fork();
+        check(child >= 0);
+        if (child == 0) {
+            work_busily(share);
+            _exit(0);
+        }
+        work_together(share, true);
+        expect_success(child);
+    } else {
+        pthread_t thread = api_thread(work_busily, share);
+        work_together(share, true);
+        api_join(thread);
+    }
+    print_message("# busy %llu, single %llu, longest wait %lld us\n",
+                  (unsigned long long)share->busy, (unsigned long long)share->single,
+                  (long long)share->longest_ns / 1000);
+    assert_true(share->busy > 0);
+    /* A turn has 16 grants or 2 ms; a turn each would be 1 in 17. */
+    assert_true(share->single * 400 >= share->busy);
+    assert_true(share->single >= 3);
+    munmap(share, sizeof *share);
+}
+
+/* ---------------------------------------------------------------------- death */
+
+/* Acquires, says so, and waits for its death. */
+static pid_t holder_to_be_killed(void)
+{
+    int ready[2];
+    char byte = 0;
+    check(pipe(ready) == 0);
+    pid_t child = fork();
+    check(child >= 0);
+    if (child == 0) {
+        api_acquire(api_lock(api_open(0), "a6"));
+        check(write(ready[1], &byte, 1) == 1);
+        for (;;)
+            pause();
+    }
+    close(ready[1]);
+    check(read(ready[0], &byte, 1) == 1);
+    close(ready[0]);
+    return child;
+}
+
+struct heir {
+    mortise_lock *lock;
+    int64_t held_at;
+    uint64_t fence;
+};
+
+static void *inherit(void *argument)
+{
+    struct heir *heir = argument;
+    mortise_hold hold;
+    check(mortise_acquire_for(heir->lock, 20000, &hold) == MORTISE_OK);
+    heir->held_at = mortise_now_ns();
+    heir->fence = mortise_hold_fence(hold);
+    api_release(hold);
+    return NULL;
+}
+
+static void test_a6_a_killed_holders_lock_goes_to_the_next(void **state)
+{
+    (void)state;
+    uint64_t last = 0;
+    if (!api_spans_processes())
+        skip();
+    for (int i = 0; i < 5; i++) {
+        pid_t child = holder_to_be_killed();
+        mortise_client *client = api_open(0);
+        struct heir heir = {.lock = api_lock(client, "a6")};
+        pthread_t thread = api_thread(inherit, &heir);
+        api_await_tickets(client, "a6", 2);
+        int64_t killed = mortise_now_ns();
+        assert_int_equal(kill(child, SIGKILL), 0);
+        api_join(thread);
+        assert_true(heir.held_at - killed < 1000 * MS_IN_NS);
+        assert_true(heir.fence > last);
+        last = heir.fence;
+        assert_int_equal(waitpid(child, NULL, 0), child);
+        api_close(client);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_h11_50_contenders_with_their_own_objects),
+        cmocka_unit_test(test_i4_50_threads_share_one_object),
+        cmocka_unit_test(test_a8_processes_times_threads),
+        cmocka_unit_test(test_a5_clients_are_served_in_queue_order),
+        cmocka_unit_test(test_i3_a_busy_process_does_not_starve_a_single_one),
+        cmocka_unit_test(test_a6_a_killed_holders_lock_goes_to_the_next),
+    };
+    int failed = api_begin(argc, argv);
+    return failed ? failed : api_end(cmocka_run_group_tests(tests, NULL, NULL));
+}

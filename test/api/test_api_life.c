@@ -1,0 +1,458 @@
+/* Clients: what they are opened with, what can be asked of them, fork, and their end. */
+#include "api_fixture.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ------------------------------------------------------------------- opening */
+
+static int open_with(const char *uri, const mortise_client_options *options)
+{
+    mortise_client *client = NULL;
+    int error = mortise_open(uri, options, &client);
+    if (error == MORTISE_OK)
+        check(mortise_close(client) == MORTISE_OK);
+    else
+        check(client == NULL); /* untouched */
+    return error;
+}
+
+static void test_options_are_checked(void **state)
+{
+    (void)state;
+    static char label[MORTISE_LABEL_MAX + 2];
+    memset(label, 'x', sizeof label - 1);
+    const size_t size = sizeof(mortise_client_options);
+    const struct {
+        mortise_client_options options;
+        int error;
+    } table[] = {
+        {{.size = size}, MORTISE_OK},
+        {{.size = size, .flags = MORTISE_STRICT | MORTISE_SHORT_LIVED}, MORTISE_OK},
+        {{.size = size, .budget_ms = -1, .budget_count = -1}, MORTISE_OK},
+        {{.size = size, .label = "for people"}, MORTISE_OK},
+        {{.size = offsetof(mortise_client_options, budget_ms)}, MORTISE_OK}, /* an older program */
+        {{.size = 0}, MORTISE_EINVALID},
+        {{.size = 4}, MORTISE_EINVALID},
+        {{.size = size + 8}, MORTISE_EINVALID}, /* a newer one */
+        {{.size = size, .flags = 1u << 30}, MORTISE_EINVALID},
+        {{.size = size, .budget_ms = -2}, MORTISE_EINVALID},
+        {{.size = size, .budget_count = -2}, MORTISE_EINVALID},
+        {{.size = size, .timeout_ms = -1}, MORTISE_EINVALID},
+        {{.size = size, .label = label}, MORTISE_EINVALID},
+        {{.size = size, .label = "a\nb"}, MORTISE_EINVALID},
+        {{.size = size, .label = "\xff"}, MORTISE_EINVALID},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        assert_int_equal(open_with(api_url, &table[i].options), table[i].error);
+        if (table[i].error != MORTISE_OK)
+            assert_true(strlen(mortise_error_detail()) > 0);
+    }
+    assert_int_equal(open_with(api_url, NULL), MORTISE_OK);
+    assert_int_equal(mortise_open(api_url, NULL, NULL), MORTISE_EINVALID);
+    assert_int_equal(mortise_close(NULL), MORTISE_OK);
+}
+
+static void test_uris_are_checked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *uri;
+        int error;
+    } table[] = {
+        {"memory:x", MORTISE_OK},
+        {"memory:x?namespace=", MORTISE_OK},
+        {"memory:x?lease=2s", MORTISE_OK},
+        {"memory:", MORTISE_EURI},
+        {"memory", MORTISE_EURI},
+        {"memory:x?lease=soon", MORTISE_EURI},
+        {"memory:x?nonsense=1", MORTISE_EURI},
+        {"memory:x?namespace=a%01b", MORTISE_EURI},
+        {"nowhere:x", MORTISE_ESCHEME},
+        {"://", MORTISE_EURI},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        assert_int_equal(open_with(table[i].uri, NULL), table[i].error);
+    char longest[5000] = "memory:";
+    memset(longest + 7, 'x', sizeof longest - 8);
+    assert_int_equal(open_with(longest, NULL), MORTISE_EURI);
+}
+
+static void test_j9_the_environment_names_the_store(void **state)
+{
+    (void)state;
+    mortise_client *client = NULL;
+    assert_int_equal(setenv("MORTISE_URL", "memory:from-the-environment", 1), 0);
+    assert_int_equal(mortise_open("", NULL, &client), MORTISE_OK);
+    assert_string_equal(mortise_url(client), "memory:from-the-environment");
+    api_close(client);
+    assert_int_equal(unsetenv("MORTISE_URL"), 0);
+}
+
+/* The embedded store needs no server and no configuration. */
+static void test_j9_the_default_is_a_file_in_the_state_directory(void **state)
+{
+    (void)state;
+    char directory[] = "/tmp/mortise-state-XXXXXX";
+    mortise_client *client = NULL;
+    if (!api_spans_processes())
+        return; /* said once, for the embedded store */
+    unsetenv("MORTISE_URL");
+    assert_non_null(mkdtemp(directory));
+    assert_int_equal(setenv("XDG_STATE_HOME", directory, 1), 0);
+    assert_int_equal(setenv("HOME", directory, 1), 0);
+    int error = mortise_open(NULL, NULL, &client);
+    if (geteuid() != 0) { /* root's is /var/lib/mortise, which is not this test's to write */
+        assert_int_equal(error, MORTISE_OK);
+        assert_non_null(strstr(mortise_url(client), directory));
+        api_release(api_acquire(api_lock(client, "j9")));
+    }
+    if (error == MORTISE_OK)
+        api_close(client);
+    unsetenv("XDG_STATE_HOME");
+    api_remove_tree(directory);
+}
+
+static void test_h7_names_are_checked_before_anything_is_asked(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0);
+    char longest[MORTISE_NAME_MAX + 2];
+    memset(longest, 'n', sizeof longest);
+    longest[MORTISE_NAME_MAX] = '\0';
+    mortise_lock *lock = NULL;
+    assert_int_equal(mortise_mutex_new(client, longest, NULL, &lock), MORTISE_OK);
+    api_release(api_acquire(lock)); /* and such a name works */
+    mortise_lock_free(lock);
+    longest[MORTISE_NAME_MAX] = 'n';
+    longest[MORTISE_NAME_MAX + 1] = '\0';
+    static const char *const wrong[] = {"",     "a\nb",          "\x7f",     "\xc0\x80",
+                                        "\xff", "a\xed\xa0\x80", "\xc2\x85", NULL};
+    lock = NULL;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(mortise_mutex_new(client, wrong[i], NULL, &lock), MORTISE_ENAME);
+        assert_null(lock);
+    }
+    assert_int_equal(mortise_mutex_new(client, longest, NULL, &lock), MORTISE_ENAME);
+    assert_int_equal(mortise_list(client, "", NULL, NULL), MORTISE_ENAME);
+    static const char *const right[] = {"a", "/", "a b", "\xc3\xa9\xe2\x82\xac", "%2F", "'; --"};
+    for (size_t i = 0; i < sizeof right / sizeof right[0]; i++) {
+        assert_int_equal(mortise_mutex_new(client, right[i], NULL, &lock), MORTISE_OK);
+        mortise_hold hold = api_acquire(lock);
+        assert_int_equal(api_tickets(client, right[i]), 1);
+        api_release(hold);
+        mortise_lock_free(lock);
+    }
+    api_close(client);
+}
+
+static void test_lock_options_are_checked(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0);
+    mortise_lock *lock = NULL;
+    mortise_lock_options options = {.size = sizeof options + 1};
+    assert_int_equal(mortise_mutex_new(client, "n", &options, &lock), MORTISE_EINVALID);
+    options = (mortise_lock_options){.size = sizeof options, .owner = UINT64_C(1) << 63};
+    assert_int_equal(mortise_mutex_new(client, "n", &options, &lock), MORTISE_EINVALID);
+    assert_int_equal(mortise_mutex_new(NULL, "n", NULL, &lock), MORTISE_EINVALID);
+    assert_int_equal(mortise_mutex_new(client, "n", NULL, NULL), MORTISE_EINVALID);
+    assert_null(lock);
+    api_close(client);
+}
+
+static void test_namespaces_are_apart(void **state)
+{
+    (void)state;
+    char uri[300];
+    mortise_client *mine = api_open(0), *theirs = NULL;
+    snprintf(uri, sizeof uri, "%s?namespace=theirs", api_url);
+    assert_int_equal(mortise_open(uri, NULL, &theirs), MORTISE_OK);
+    mortise_hold hold = api_acquire(api_lock(mine, "space")), other;
+    assert_int_equal(mortise_try_acquire(api_lock(theirs, "space"), &other), MORTISE_OK);
+    assert_string_equal(mortise_hold_name(other), "space");
+    assert_int_equal(api_tickets(mine, "space"), 1);
+    assert_int_equal(api_tickets(theirs, NULL), 1); /* only its own */
+    api_release(hold);
+    api_release(other);
+    api_close(mine);
+    api_close(theirs);
+}
+
+/* ------------------------------------------------------------------- queries */
+
+static void test_c13_opening_and_naming_make_no_request(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0);
+    api_lock(client, "lazy");
+    assert_int_equal(api_stats(client).commands, 0);
+    api_close(client);
+}
+
+static void test_stats_and_capabilities(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0);
+    mortise_lock *lock = api_lock(client, "stats");
+    mortise_hold hold = api_acquire(lock);
+    api_acquire(lock);
+    mortise_stats stats = api_stats(client);
+    assert_int_equal(stats.acquisitions, 1);
+    assert_int_equal(stats.nested, 1);
+    assert_int_equal(stats.handovers, 0);
+    assert_int_equal(stats.losses, 0);
+    assert_in_range(stats.commands, 2, 4);
+    api_release(hold);
+    api_release(hold);
+    stats.size = 0;
+    assert_int_equal(mortise_get_stats(client, &stats), MORTISE_EINVALID);
+    stats.size = sizeof stats + 1;
+    assert_int_equal(mortise_get_stats(client, &stats), MORTISE_EINVALID);
+    mortise_capabilities can = {.size = sizeof can};
+    assert_int_equal(mortise_get_capabilities(client, &can), MORTISE_OK);
+    assert_int_equal(can.size, sizeof can);
+    assert_int_equal(can.fair, 1);
+    assert_int_equal(can.fence, 1);
+    can.size = 0;
+    assert_int_equal(mortise_get_capabilities(client, &can), MORTISE_EINVALID);
+    assert_int_equal(mortise_get_capabilities(client, NULL), MORTISE_EINVALID);
+    api_close(client);
+}
+
+static void test_url_is_the_address(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0);
+    assert_string_equal(mortise_url(client), api_url);
+    api_close(client);
+}
+
+struct seen {
+    int count, stop_after;
+    char names[8][64], labels[8][64], kinds[8][16];
+    uint32_t places[8];
+    uint64_t fences[8];
+    int64_t since[8];
+};
+
+static int see(void *argument, const mortise_entry *entry)
+{
+    struct seen *seen = argument;
+    int i = seen->count++;
+    check(i < 8);
+    snprintf(seen->names[i], sizeof seen->names[i], "%s", entry->name);
+    snprintf(seen->labels[i], sizeof seen->labels[i], "%s", entry->label);
+    snprintf(seen->kinds[i], sizeof seen->kinds[i], "%s", entry->kind);
+    seen->places[i] = entry->place;
+    seen->fences[i] = entry->fence;
+    seen->since[i] = entry->since_wall_ms;
+    return seen->stop_after == seen->count;
+}
+
+static void ignore(void *argument, int error, mortise_hold hold)
+{
+    (void)argument;
+    if (error == MORTISE_OK)
+        api_release(hold);
+}
+
+static void test_d1_f12_list_shows_holders_and_waiters_in_order(void **state)
+{
+    (void)state;
+    mortise_client *clients[3];
+    static const char *const labels[3] = {"first", "second", "third"};
+    mortise_hold hold = {NULL, 0};
+    for (int i = 0; i < 3; i++) {
+        mortise_client_options options = {.size = sizeof options, .label = labels[i]};
+        clients[i] = api_open_with(&options);
+        mortise_lock *lock = api_lock(clients[i], "list/a");
+        if (i == 0)
+            hold = api_acquire(lock);
+        else
+            check(mortise_acquire_async(lock, INT64_MAX, ignore, NULL, NULL) == MORTISE_OK);
+        api_await_tickets(clients[0], "list/a", i + 1);
+    }
+    struct seen seen = {0};
+    assert_int_equal(mortise_list(clients[2], "list/a", see, &seen), MORTISE_OK);
+    assert_int_equal(seen.count, 3);
+    int64_t now = (int64_t)time(NULL) * 1000;
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(seen.names[i], "list/a");
+        assert_string_equal(seen.labels[i], labels[i]);
+        assert_string_equal(seen.kinds[i], "mutex");
+        assert_int_equal(seen.places[i], i);
+        assert_in_range(seen.since[i], now - 60000, now + 60000);
+        assert_true(i == 0 || seen.fences[i] > seen.fences[i - 1]);
+    }
+    assert_int_equal(seen.fences[0], mortise_hold_fence(hold));
+    seen = (struct seen){.stop_after = 2};
+    assert_int_equal(mortise_list(clients[2], NULL, see, &seen), MORTISE_OK);
+    assert_int_equal(seen.count, 2);
+    assert_int_equal(mortise_list(clients[2], NULL, NULL, NULL), MORTISE_EINVALID);
+    for (int i = 2; i >= 0; i--)
+        api_close(clients[i]);
+}
+
+/* ----------------------------------------------------------------------- end */
+
+struct waiting {
+    mortise_lock *lock;
+    int error;
+};
+
+static void *wait_for_lock(void *argument)
+{
+    struct waiting *waiting = argument;
+    mortise_hold hold;
+    waiting->error = mortise_acquire(waiting->lock, &hold);
+    return NULL;
+}
+
+static void test_f17_close_with_20_waiting_threads(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0), *holder = api_open(0);
+    mortise_hold hold = api_acquire(api_lock(holder, "close/20"));
+    mortise_lock *lock = api_lock(client, "close/20");
+    struct waiting waiting[20];
+    pthread_t threads[20];
+    for (int i = 0; i < 20; i++) {
+        waiting[i] = (struct waiting){.lock = lock};
+        threads[i] = api_thread(wait_for_lock, &waiting[i]);
+    }
+    api_await_tickets(holder, "close/20", 2);
+    api_sleep_ms(300); /* for all of them to wait: none may come after the close */
+    api_close(client);
+    for (int i = 0; i < 20; i++) {
+        api_join(threads[i]);
+        assert_int_equal(waiting[i].error, MORTISE_ECLOSED);
+    }
+    api_await_tickets(holder, "close/20", 1);
+    api_release(hold);
+    api_close(holder);
+}
+
+static void test_close_gives_everything_back(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0), *other = api_open(0);
+    for (int i = 0; i < 5; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "close/%d", i);
+        api_acquire(api_lock(client, name));
+        api_acquire(api_lock_of(client, name, MORTISE_OWNER_THREAD));
+    }
+    api_close(client);
+    assert_int_equal(api_tickets(other, NULL), 0);
+    api_close(other);
+}
+
+/* ---------------------------------------------------------------------- fork */
+
+/* In a child: 0 if all went well. */
+static int use_in_child(mortise_client *client, mortise_lock *lock, mortise_hold hold)
+{
+    mortise_hold mine = {NULL, 0};
+    mortise_lock *another = NULL;
+    mortise_stats stats = {.size = sizeof stats};
+    check(mortise_acquire(lock, &mine) == MORTISE_EFORKED);
+    check(mortise_try_acquire(lock, &mine) == MORTISE_EFORKED);
+    check(mortise_release(hold) == MORTISE_EFORKED);
+    check(mortise_mutex_new(client, "fork/new", NULL, &another) == MORTISE_EFORKED);
+    check(mortise_acquire_async(lock, INT64_MAX, ignore, NULL, NULL) == MORTISE_EFORKED);
+    check(mortise_cancel_waiters(lock) == MORTISE_EFORKED);
+    check(mortise_verify(hold, 10) == MORTISE_EFORKED);
+    check(mortise_get_stats(client, &stats) == MORTISE_EFORKED);
+    check(mortise_list(client, NULL, see, NULL) == MORTISE_EFORKED);
+    check(!mortise_is_held(hold)); /* it is the parent's */
+    mortise_lock_free(lock);
+    check(mortise_close(client) == MORTISE_OK);
+    return 0;
+}
+
+static void expect_success(pid_t child)
+{
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_fork_leaves_the_parents_locks_alone(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0), *other = api_open(0);
+    mortise_lock *lock = api_lock(client, "fork");
+    mortise_hold hold = api_acquire(lock), refused;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(use_in_child(client, lock, hold));
+    expect_success(child);
+    assert_true(mortise_is_held(hold));
+    assert_int_equal(mortise_verify(hold, 20000), MORTISE_OK);
+    assert_int_equal(mortise_try_acquire(api_lock(other, "fork"), &refused), MORTISE_EBUSY);
+    api_release(hold);
+    hold = api_acquire(lock);
+    api_release(hold);
+    api_close(client);
+    api_close(other);
+}
+
+/* ------------------------------------------------------------------- signals */
+
+static void interrupted(int number)
+{
+    (void)number;
+}
+
+static void test_waiting_survives_signals(void **state)
+{
+    (void)state;
+    struct sigaction action = {.sa_handler = interrupted}, before;
+    assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
+    mortise_client *client = api_open(0), *holder = api_open(0);
+    mortise_hold hold = api_acquire(api_lock(holder, "signals"));
+    struct waiting waiting = {.lock = api_lock(client, "signals")};
+    pthread_t thread = api_thread(wait_for_lock, &waiting);
+    api_await_tickets(holder, "signals", 2);
+    for (int i = 0; i < 50; i++) {
+        pthread_kill(thread, SIGUSR1);
+        api_sleep_ms(1);
+    }
+    assert_int_equal(api_tickets(holder, "signals"), 2);
+    api_release(hold);
+    api_join(thread);
+    assert_int_equal(waiting.error, MORTISE_OK);
+    assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
+    api_close(client);
+    api_close(holder);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_options_are_checked),
+        cmocka_unit_test(test_uris_are_checked),
+        cmocka_unit_test(test_j9_the_environment_names_the_store),
+        cmocka_unit_test(test_j9_the_default_is_a_file_in_the_state_directory),
+        cmocka_unit_test(test_h7_names_are_checked_before_anything_is_asked),
+        cmocka_unit_test(test_lock_options_are_checked),
+        cmocka_unit_test(test_namespaces_are_apart),
+        cmocka_unit_test(test_c13_opening_and_naming_make_no_request),
+        cmocka_unit_test(test_stats_and_capabilities),
+        cmocka_unit_test(test_url_is_the_address),
+        cmocka_unit_test(test_d1_f12_list_shows_holders_and_waiters_in_order),
+        cmocka_unit_test(test_f17_close_with_20_waiting_threads),
+        cmocka_unit_test(test_close_gives_everything_back),
+        cmocka_unit_test(test_fork_leaves_the_parents_locks_alone),
+        cmocka_unit_test(test_waiting_survives_signals),
+    };
+    int failed = api_begin(argc, argv);
+    return failed ? failed : api_end(cmocka_run_group_tests(tests, NULL, NULL));
+}

@@ -1,0 +1,226 @@
+/*
+ * Losing a hold: the memory store with a lease, frozen so that no answer comes. What
+ * is checked is what the holder is told, in which order, and that nobody else has the
+ * lock while he may believe to have it.
+ */
+#include "api_fixture.h"
+
+#include "store/memory.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+
+#define SERVER "loss"
+#define URL "memory:" SERVER "?lease=2s"
+
+static mortise_client *open_client(int32_t timeout_ms)
+{
+    mortise_client_options options = {.size = sizeof options, .timeout_ms = timeout_ms};
+    mortise_client *client = NULL;
+    check(mortise_open(URL, &options, &client) == MORTISE_OK);
+    return client;
+}
+
+/* The states told of one hold, in order. */
+struct record {
+    _Atomic int count;
+    mortise_state states[8];
+    int64_t at[8];
+};
+
+static void note(void *argument, mortise_hold hold, mortise_state state)
+{
+    struct record *record = argument;
+    int place = atomic_load(&record->count);
+    check(place < 8);
+    record->states[place] = state;
+    record->at[place] = mortise_now_ns();
+    if (state == MORTISE_LOST)
+        check(!mortise_is_held(hold)); /* by then, at the latest */
+    atomic_fetch_add(&record->count, 1);
+}
+
+static void await(struct record *record, int count)
+{
+    int64_t begin = mortise_now_ns();
+    while (atomic_load(&record->count) < count) {
+        check(api_ms_since(begin) < 20000);
+        api_sleep_ms(1);
+    }
+}
+
+static bool is_readable(int fd)
+{
+    struct pollfd poller = {.fd = fd, .events = POLLIN};
+    check(poll(&poller, 1, 0) >= 0);
+    return poller.revents & POLLIN;
+}
+
+static void test_g4_suspended_then_lost(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client(0);
+    mortise_lock *lock = api_lock(client, "a");
+    mortise_hold hold = api_acquire(lock), other;
+    struct record record = {0};
+    uint64_t fence = mortise_hold_fence(hold);
+    assert_int_equal(mortise_on_lost(hold, note, &record), MORTISE_OK);
+    int fd = mortise_lost_fd(hold);
+    assert_true(fd >= 0);
+    assert_int_equal(mortise_lost_fd(hold), fd);
+    assert_in_range(mortise_hold_remaining_ms(hold), 1, 2000);
+    mrt_memory_freeze(SERVER, true);
+    await(&record, 1);
+    assert_int_equal(record.states[0], MORTISE_SUSPENDED);
+    assert_false(is_readable(fd));
+    await(&record, 2);
+    assert_int_equal(record.states[1], MORTISE_LOST);
+    assert_true(is_readable(fd));
+    assert_int_equal(mortise_hold_state(hold), MORTISE_LOST); /* z7 */
+    assert_int_equal(mortise_is_held(hold), 0);
+    assert_int_equal(mortise_hold_remaining_ms(hold), 0);
+    assert_int_equal(mortise_hold_fence(hold), fence); /* what it was */
+    assert_int_equal(mortise_on_lost(hold, note, &record), MORTISE_ELOST);
+    assert_int_equal(mortise_verify(hold, 100), MORTISE_ELOST);
+    assert_int_equal(mortise_try_acquire(lock, &other), MORTISE_ELOST);
+    assert_int_equal(api_stats(client).losses, 1);
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST); /* h3 */
+    assert_int_equal(mortise_release(hold), MORTISE_ENOTHELD);
+    mrt_memory_freeze(SERVER, false);
+    assert_int_equal(mortise_acquire_for(lock, 20000, &hold), MORTISE_OK); /* a new session */
+    assert_true(mortise_hold_fence(hold) > fence);
+    api_release(hold);
+    assert_int_equal(record.count, 2);
+    api_close(client);
+}
+
+static void test_g4_suspended_then_resumed(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client(0);
+    mortise_hold hold = api_acquire(api_lock(client, "b"));
+    struct record record = {0};
+    assert_int_equal(mortise_on_lost(hold, note, &record), MORTISE_OK);
+    mrt_memory_freeze(SERVER, true);
+    await(&record, 1);
+    assert_int_equal(mortise_is_held(hold), 1);
+    mrt_memory_freeze(SERVER, false);
+    await(&record, 2);
+    assert_int_equal(record.states[0], MORTISE_SUSPENDED);
+    assert_int_equal(record.states[1], MORTISE_HELD);
+    api_sleep_ms(2500); /* longer than the lease: it is renewed again */
+    assert_int_equal(mortise_hold_state(hold), MORTISE_HELD);
+    assert_int_equal(mortise_verify(hold, 20000), MORTISE_OK);
+    assert_int_equal(mortise_on_lost(hold, NULL, NULL), MORTISE_OK);
+    api_release(hold);
+    assert_int_equal(record.count, 2);
+    api_close(client);
+}
+
+struct heir {
+    mortise_lock *lock;
+    mortise_hold old;
+    int64_t held_at;
+    uint64_t fence;
+};
+
+static void *inherit(void *argument)
+{
+    struct heir *heir = argument;
+    mortise_hold hold = api_acquire(heir->lock);
+    heir->held_at = mortise_now_ns();
+    check(!mortise_is_held(heir->old)); /* never both */
+    heir->fence = mortise_hold_fence(hold);
+    api_release(hold);
+    return NULL;
+}
+
+static void test_a6_z10_the_next_holder_comes_after_the_loss(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client(0), *other = open_client(0);
+    mortise_hold hold = api_acquire(api_lock(client, "c"));
+    struct record record = {0};
+    assert_int_equal(mortise_on_lost(hold, note, &record), MORTISE_OK);
+    struct heir heir = {.lock = api_lock(other, "c"), .old = hold};
+    pthread_t thread = api_thread(inherit, &heir);
+    api_await_tickets(client, "c", 2);
+    mrt_memory_freeze(SERVER, true);
+    await(&record, 2);
+    mrt_memory_freeze(SERVER, false);
+    api_join(thread);
+    assert_int_equal(record.states[1], MORTISE_LOST);
+    assert_true(heir.held_at >= record.at[0]);
+    assert_true(heir.fence > mortise_hold_fence(hold));
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    api_close(client);
+    api_close(other);
+}
+
+static void test_h3_every_count_of_a_lost_hold_is_released(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client(0);
+    mortise_lock *lock = api_lock(client, "d");
+    mortise_hold hold = api_acquire(lock), again;
+    struct record record = {0};
+    api_acquire(lock);
+    assert_int_equal(mortise_on_lost(hold, note, &record), MORTISE_OK);
+    mrt_memory_freeze(SERVER, true);
+    await(&record, 2);
+    mrt_memory_freeze(SERVER, false);
+    assert_true(is_readable(mortise_lost_fd(hold))); /* asked for only now */
+    assert_int_equal(mortise_acquire_for(lock, 1000, &again), MORTISE_ELOST);
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    assert_int_equal(mortise_acquire_for(lock, 1000, &again), MORTISE_ELOST);
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    assert_int_equal(mortise_acquire_for(lock, 20000, &again), MORTISE_OK);
+    api_release(again);
+    api_close(client);
+}
+
+static void test_f3_deadlines_hold_while_the_store_is_silent(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client(200);
+    mortise_lock *lock = api_lock(client, "e"), *other = api_lock(client, "e/other");
+    mortise_hold hold = api_acquire(lock), refused;
+    mrt_memory_freeze(SERVER, true);
+    int64_t begin = mortise_now_ns();
+    assert_int_equal(mortise_verify(hold, 50), MORTISE_ETIMEOUT);
+    assert_int_equal(mortise_acquire_for(other, 50, &refused), MORTISE_ETIMEOUT);
+    assert_int_equal(mortise_try_acquire(other, &refused), MORTISE_ETIMEOUT);
+    assert_true(api_ms_since(begin) >= 150);
+    mrt_memory_freeze(SERVER, false);
+    api_await_tickets(client, "e/other", 0); /* f5: given back as soon as it can be */
+    api_release(hold);
+    api_await_tickets(client, "e", 0);
+    api_close(client);
+}
+
+static void test_f17_close_does_not_wait_for_ever_for_a_silent_store(void **state)
+{
+    (void)state;
+    mortise_client *keeper = open_client(0), *client = open_client(100);
+    api_acquire(api_lock(client, "f"));
+    mrt_memory_freeze(SERVER, true);
+    int64_t begin = mortise_now_ns();
+    assert_int_equal(mortise_close(client), MORTISE_EUNKNOWN);
+    assert_true(api_ms_since(begin) < 10000);
+    mrt_memory_freeze(SERVER, false);
+    api_await_tickets(keeper, "f", 0);
+    api_close(keeper);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_g4_suspended_then_lost),
+        cmocka_unit_test(test_g4_suspended_then_resumed),
+        cmocka_unit_test(test_a6_z10_the_next_holder_comes_after_the_loss),
+        cmocka_unit_test(test_h3_every_count_of_a_lost_hold_is_released),
+        cmocka_unit_test(test_f3_deadlines_hold_while_the_store_is_silent),
+        cmocka_unit_test(test_f17_close_does_not_wait_for_ever_for_a_silent_store),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
