@@ -5,7 +5,7 @@
 #   make test       install what testing needs, build, run everything
 #   make install    PREFIX=/usr/local DESTDIR=
 #   make sim        SEEDS=n runs, or the one SEED=x
-#   make bench tidy asan tsan coverage clean
+#   make bench tidy format asan tsan coverage clean
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -17,7 +17,7 @@ JOBS := $(shell nproc)
 COMPILE = cmake --build $(BUILD) --parallel $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all run test install sim bench tidy asan tsan coverage clean
+.PHONY: all run test install sim bench tidy format asan tsan coverage clean
 
 all:
 	@$(CONFIGURE)
@@ -47,6 +47,9 @@ bench:
 
 tidy:
 	@tools/tidy
+
+format:
+	@tools/tidy --format
 
 asan tsan coverage:
 	@tools/run-tests $@

@@ -79,36 +79,36 @@ typedef enum mortise_error_kind {
 } mortise_error_kind;
 
 /* X(name, number, kind, text): the one table of errors. Numbers never change. */
-#define MORTISE_ERROR_MAP(X)                                                                       \
-    X(EBUSY, -1, BUSY, "held by someone else")                                                     \
-    X(ETIMEOUT, -2, TIMEOUT, "timed out before the lock was granted")                              \
-    X(ECANCELLED, -3, TIMEOUT, "cancelled")                                                        \
-    X(ECLOSED, -4, USAGE, "the client is closed")                                                  \
-    X(ELOST, -5, LOST, "the hold was lost")                                                        \
-    X(ENOTHELD, -6, USAGE, "not held: already released, or never acquired")                        \
-    X(ENOTOWNER, -7, USAGE, "held by another owner")                                               \
-    X(EDEADLOCK, -8, USAGE, "would wait for itself")                                               \
-    X(EFORKED, -9, USAGE, "the client belongs to the parent process")                              \
-    X(EINVALID, -10, USAGE, "invalid argument")                                                    \
-    X(ENAME, -11, USAGE, "invalid lock name")                                                      \
-    X(EURI, -12, CONFIG, "malformed store URI")                                                    \
-    X(ESCHEME, -13, CONFIG, "unknown store scheme")                                                \
-    X(EPERMISSION, -14, DENIED, "permission denied")                                               \
-    X(EUNSAFE, -15, CONFIG, "unsafe file or directory")                                            \
-    X(EUNREACHABLE, -16, RETRY, "the store cannot be reached")                                     \
-    X(ESTORE, -17, RETRY, "the store reported an error")                                           \
-    X(EUNKNOWN, -18, UNKNOWN, "the outcome is not known")                                          \
-    X(EMISMATCH, -19, USAGE, "the lock exists with another kind or capacity")                      \
-    X(ENOTSUPPORTED, -20, CONFIG, "not supported by this store")                                   \
-    X(ENOMEM, -21, INTERNAL, "out of memory")                                                      \
-    X(EINTERNAL, -22, INTERNAL, "internal error")                                                  \
+#define MORTISE_ERROR_MAP(X)                                                  \
+    X(EBUSY, -1, BUSY, "held by someone else")                                \
+    X(ETIMEOUT, -2, TIMEOUT, "timed out before the lock was granted")         \
+    X(ECANCELLED, -3, TIMEOUT, "cancelled")                                   \
+    X(ECLOSED, -4, USAGE, "the client is closed")                             \
+    X(ELOST, -5, LOST, "the hold was lost")                                   \
+    X(ENOTHELD, -6, USAGE, "not held: already released, or never acquired")   \
+    X(ENOTOWNER, -7, USAGE, "held by another owner")                          \
+    X(EDEADLOCK, -8, USAGE, "would wait for itself")                          \
+    X(EFORKED, -9, USAGE, "the client belongs to the parent process")         \
+    X(EINVALID, -10, USAGE, "invalid argument")                               \
+    X(ENAME, -11, USAGE, "invalid lock name")                                 \
+    X(EURI, -12, CONFIG, "malformed store URI")                               \
+    X(ESCHEME, -13, CONFIG, "unknown store scheme")                           \
+    X(EPERMISSION, -14, DENIED, "permission denied")                          \
+    X(EUNSAFE, -15, CONFIG, "unsafe file or directory")                       \
+    X(EUNREACHABLE, -16, RETRY, "the store cannot be reached")                \
+    X(ESTORE, -17, RETRY, "the store reported an error")                      \
+    X(EUNKNOWN, -18, UNKNOWN, "the outcome is not known")                     \
+    X(EMISMATCH, -19, USAGE, "the lock exists with another kind or capacity") \
+    X(ENOTSUPPORTED, -20, CONFIG, "not supported by this store")              \
+    X(ENOMEM, -21, INTERNAL, "out of memory")                                 \
+    X(EINTERNAL, -22, INTERNAL, "internal error")                             \
     X(EFULL, -23, RETRY, "the queue is full")
 
 enum {
 #define MORTISE_ERROR_CODE(name, number, kind, text) MORTISE_##name = (number),
     MORTISE_ERROR_MAP(MORTISE_ERROR_CODE)
 #undef MORTISE_ERROR_CODE
-    MORTISE_OK = 0
+        MORTISE_OK = 0
 };
 
 /* Text of an error code, one line, static; never NULL. */
@@ -152,8 +152,10 @@ typedef void (*mortise_log_callback)(void *argument, const char *message);
 typedef struct mortise_client_options {
     size_t size;    /* sizeof(mortise_client_options) */
     uint32_t flags; /* MORTISE_FOREIGN_LOOP, ... */
-    /* While others wait, how long and how often threads of this client may hand
-       a lock on among themselves before its turn ends. 0: 2 ms and 16 times.
+    /* How long and how often threads of this client may hand a lock on among
+       themselves before its turn ends, if others wait. Whether they do is learnt when
+       the turn begins, and each budget_ms: so who comes in the middle of a turn
+       waits for budget_ms and the hold then under way. 0: 2 ms and 16 times.
        -1: never; every release gives the lock back to the store first. */
     int32_t budget_ms;
     int32_t budget_count;
@@ -273,16 +275,17 @@ typedef enum mortise_state {
  * 0 and *hold; a nested acquisition gives the same hold again, one count deeper.
  * ECANCELLED (mortise_cancel_waiters), ECLOSED, EFORKED, EDEADLOCK (inside a
  * callback), ELOST (nested in a hold that was lost: release it first),
- * EMISMATCH, EFULL, ENOMEM, and what the store finds wrong for good: EUNSAFE,
- * EPERMISSION, ESTORE. In all of these nothing is held and nothing stays
- * queued.
+ * EMISMATCH, ENOMEM, and what the store finds wrong: EUNSAFE, EPERMISSION, and,
+ * if it still is after some seconds of trying again, ESTORE, EUNREACHABLE, EFULL. In
+ * all of these nothing is held and nothing stays queued.
  * Source: the ticket queue of Lamport's bakery, as ZooKeeper's lock recipe
  * lays it out; eventual fairness inside the process as in Go's sync.Mutex.
  */
 MORTISE_API int mortise_acquire(mortise_lock *lock, mortise_hold *hold);
 /* The same without waiting: EBUSY if it cannot be had now; leaves nothing behind. */
 MORTISE_API int mortise_try_acquire(mortise_lock *lock, mortise_hold *hold);
-/* The same until timeout_ms from now, the whole call included: ETIMEOUT. 0: try. Negative: for ever. */
+/* The same until timeout_ms from now, the whole call included: ETIMEOUT. 0: try. Negative: for
+ * ever. */
 MORTISE_API int mortise_acquire_for(mortise_lock *lock, int64_t timeout_ms, mortise_hold *hold);
 /* The same until deadline_ns of mortise_now_ns; INT64_MAX: for ever. */
 MORTISE_API int mortise_acquire_until(mortise_lock *lock, int64_t deadline_ns, mortise_hold *hold);
@@ -329,8 +332,7 @@ MORTISE_API int mortise_verify(mortise_hold hold, int64_t timeout_ms);
  * 0; ELOST if it is lost already (no call follows); ENOTHELD.
  */
 typedef void (*mortise_state_callback)(void *argument, mortise_hold hold, mortise_state state);
-MORTISE_API int mortise_on_lost(mortise_hold hold, mortise_state_callback callback,
-                                void *argument);
+MORTISE_API int mortise_on_lost(mortise_hold hold, mortise_state_callback callback, void *argument);
 /*
  * A descriptor that becomes readable when the hold is lost, for poll; it stays
  * mortise's and is closed at the release. Close-on-exec. Or ENOTHELD, ENOMEM.

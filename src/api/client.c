@@ -179,8 +179,12 @@ int mortise_get_capabilities(const mortise_client *client, mortise_capabilities 
         capabilities->size > sizeof *capabilities)
         return mrt_error(MORTISE_EINVALID, "mortise_capabilities.size is not set");
     size_t size = capabilities->size;
-    memcpy(capabilities, &client->driver.ops->capabilities, size);
-    capabilities->size = size;
+    const struct mrt_store_ops *ops = client->driver.ops;
+    mortise_capabilities all = ops->capabilities;
+    if (ops->lease)
+        all.lease_ms = ops->lease(client->driver.store) / MRT_MILLISECOND;
+    all.size = size;
+    memcpy(capabilities, &all, size);
     return MORTISE_OK;
 }
 
@@ -212,7 +216,8 @@ int mrt_client_error(mortise_client *client, int error)
         return error;
     mortise_error_kind kind = mortise_error_kind_of(error);
     bool from_store = kind == MORTISE_KIND_RETRY || kind == MORTISE_KIND_DENIED ||
-                      kind == MORTISE_KIND_CONFIG || error == MORTISE_EMISMATCH;
+                      kind == MORTISE_KIND_CONFIG || error == MORTISE_EMISMATCH ||
+                      error == MORTISE_ENAME;
     if (from_store && client->driver.store_detail[0])
         return mrt_error(error, "%s", client->driver.store_detail);
     return error;

@@ -32,12 +32,12 @@
     X(BUDGET_IGNORED, "a turn does not end while others wait")                       \
     X(CLOSE_LEAVES_SESSION, "closing does not stop the session")                     \
     X(GONE_IGNORED, "a holder whose ticket was removed is not told")                 \
-    X(STRING_ORDER, "the store sorts tickets by their numbers as text")                            \
-    X(EARLY_WAKE_LOST, "a wake that overtakes the answer of an append is forgotten")               \
-    X(BUSY_FORGOTTEN, "a command that the store did not take is not sent again")                   \
-    X(TOLD_TWICE, "a state is told again though it has not changed")                               \
-    X(UNKNOWN_PROVES, "a renewal of unknown outcome counts as a proof of life")                    \
-    X(LAG_FROM_SENDING, "the lag of a store's proofs is counted from the sending")                 \
+    X(STRING_ORDER, "the store sorts tickets by their numbers as text")              \
+    X(EARLY_WAKE_LOST, "a wake that overtakes the answer of an append is forgotten") \
+    X(BUSY_FORGOTTEN, "a command that the store did not take is not sent again")     \
+    X(TOLD_TWICE, "a state is told again though it has not changed")                 \
+    X(UNKNOWN_PROVES, "a renewal of unknown outcome counts as a proof of life")      \
+    X(LAG_FROM_SENDING, "the lag of a store's proofs is counted from the sending")   \
     X(NO_MARGIN, "the lease has no margin for clocks that run slow")
 
 enum mrt_defect {

@@ -32,16 +32,23 @@ enum mrt_session_state {
     MRT_SESSION_STOPPING
 };
 
+/* A sign of life that was acknowledged. */
+struct mrt_sign {
+    mrt_time sent, answered;
+};
+#define MRT_SIGNS 8 /* as many are remembered; three are needed */
+
 struct mrt_session {
     enum mrt_session_state state;
     struct mrt_id id;
     mrt_time lease;       /* 0: needs no proof of life */
     mrt_time proof_lag;   /* how old a sign of life must be to be proven by the next one */
     mrt_time heard;       /* when the newest acknowledged sign of life was sent */
-    mrt_time heard_at;    /* and when its acknowledgement came */
     mrt_time proof;       /* when the newest proven one was sent */
     mrt_time sent;        /* when the newest START or RENEW was sent */
     mrt_time valid_until; /* MRT_TIME_NEVER without a lease; 0: not live */
+    struct mrt_sign signs[MRT_SIGNS]; /* with a proof_lag */
+    uint32_t sign_count;
     bool suspended;
     uint32_t attempts;          /* failures in a row, for the pause before the next */
     struct mrt_command command; /* START, STOP */
@@ -64,11 +71,13 @@ struct mrt_ticket {
     struct mrt_queue *queue;
     struct mrt_hold *hold; /* GRANTED: who has it; NULL: nobody for the moment */
     uint64_t fence, fence_span;
-    uint64_t used; /* fences handed out */
+    uint64_t granted_serial; /* the newest command when it was granted */
+    uint64_t used;           /* fences handed out */
     bool try_only;
     bool others_behind;
     bool maybe;      /* an APPEND of unknown outcome: it may be in the store */
     bool look_again; /* REFRESH once the outstanding command is answered */
+    bool unsent;     /* LEAVING: its REMOVE waits for the answer to an earlier command */
     bool asking;     /* a REFRESH sent to learn whether others wait */
     uint32_t attempts;
     mrt_time recheck;
@@ -87,6 +96,7 @@ struct mrt_queue {
     struct mrt_hold_list holds; /* also the lost ones, until they are released */
     struct mrt_hold *active;    /* who has the ticket */
     struct mrt_ticket *ticket;
+    uint32_t unsent; /* tickets that are to go and whose REMOVE has not been sent */
     mrt_time turn_began;
     uint64_t turn_count;
     TAILQ_ENTRY(mrt_queue) link; /* of the queues, or of the unused ones */

@@ -12,9 +12,9 @@
  * time; it stays the head until it gets the lock or gives up.
  *
  * Turn. A ticket's turn lasts while budget and budget_count last; beyond them only
- * as long as nobody waits behind it, which a REFRESH finds out while
- * the threads go on. When it is over the ticket is removed and the next one goes
- * to the back.
+ * as long as nobody is known to wait behind it. That is learnt when the ticket is
+ * granted, and by a REFRESH each time the budget is spent, while the threads go on. When it is over
+ * the ticket is removed and the next one goes to the back.
  *
  * Invariant: a free, granted ticket has a waiter that was woken for it, or is
  * being removed: a lock is never kept for nobody.
@@ -235,6 +235,8 @@ static void ask_for_ticket(struct mrt_queue *queue)
         mrt_session_need(engine);
         return;
     }
+    if (queue->unsent > 0)
+        return; /* it would queue up behind our own last ticket */
     struct mrt_waiter *head;
     while ((head = TAILQ_FIRST(&queue->waiters))) {
         queue->ticket = mrt_ticket_append(queue, head->try_only);

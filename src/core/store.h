@@ -22,8 +22,9 @@
  *      lease has run out.
  *  (c) The fences of a queue rise for ever: across emptying, restart and a
  *      power cut. A ticket owns the numbers fence .. fence + fence_span - 1.
- *  (d) A departure that makes a ticket grantable is told by WAKE, or shows in a
- *      REFRESH after at most `recheck`. A WAKE may be spurious, doubled or late.
+ *  (d) A departure that makes a ticket grantable is told by WAKE or by a VIEW that was
+ *      not asked for, or shows in a REFRESH after at most `recheck`. Both may be
+ *      spurious, doubled, late or early.
  *  (e) Commands of one queue and one session take effect in the order submitted.
  *  (f) REMOVE of what is not there succeeds, and never removes another's ticket.
  *  (g) Commands of a session that has ended do nothing, and are answered. START of
@@ -47,7 +48,7 @@
 
 enum mrt_command_type { MRT_START, MRT_STOP, MRT_RENEW, MRT_APPEND, MRT_REFRESH, MRT_REMOVE };
 
-/* A request. Texts stay valid until it is answered. */
+/* A request. It and its texts stay valid until its answer has been delivered, no longer. */
 struct mrt_command {
     TAILQ_ENTRY(mrt_command) link;
     enum mrt_command_type type;
@@ -139,6 +140,8 @@ struct mrt_store_ops {
     /* mortise_list, with full names; NULL: all that begin with `prefix`. */
     int (*list)(struct mrt_store *store, const char *name, const char *prefix,
                 mortise_entry_callback callback, void *argument);
+    /* The lease its sessions will have; NULL: as `capabilities` says. */
+    mrt_time (*lease)(const struct mrt_store *store);
     /* Address without secrets; the store's. */
     const char *(*address)(const struct mrt_store *store);
     /* Frees everything; a session still open dies. */

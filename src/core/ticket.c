@@ -20,6 +20,9 @@
 
 #include <stdlib.h>
 
+/* How often an APPEND that failed is repeated; with the pauses about four seconds. */
+#define ATTEMPTS_MAX 10
+
 /* Moves that may happen, a row for each state as a set of next states. */
 static const unsigned moves[] = {
     [MRT_TICKET_FREE] = 1u << MRT_TICKET_NEW,
@@ -134,7 +137,9 @@ void mrt_ticket_look(struct mrt_ticket *ticket)
 {
     bool in_queue = ticket->state == MRT_TICKET_WAITING || ticket->state == MRT_TICKET_GRANTED;
     if (ticket->command.outstanding)
-        ticket->look_again = in_queue || !MRT_DEFECT(EARLY_WAKE_LOST); /* also while NEW: the wake may overtake the answer */
+        ticket->look_again =
+            in_queue ||
+            !MRT_DEFECT(EARLY_WAKE_LOST); /* also while NEW: the wake may overtake the answer */
     else if (in_queue && !ticket->command.queued)
         send(ticket, MRT_REFRESH);
 }
@@ -157,6 +162,18 @@ void mrt_ticket_remove(struct mrt_ticket *ticket)
         return;
     }
     detach(ticket, MRT_TICKET_LEAVING);
+    if (ticket->command.type != MRT_REMOVE) {
+        ticket->unsent = true;
+        ticket->queue->unsent++;
+    }
+}
+
+/* What the next ticket of the queue had to wait for has been sent, or is not needed. */
+static void is_sent(struct mrt_ticket *ticket)
+{
+    if (ticket->unsent)
+        ticket->queue->unsent--;
+    ticket->unsent = false;
 }
 
 void mrt_ticket_drop(struct mrt_ticket *ticket)
@@ -166,6 +183,7 @@ void mrt_ticket_drop(struct mrt_ticket *ticket)
     mrt_ticket_end_verifiers(ticket, MORTISE_ELOST);
     mrt_engine_unsend(engine, &ticket->command);
     mrt_heap_clear(&engine->timers, &ticket->timer);
+    is_sent(ticket);
     if (ticket->command.outstanding) {
         detach(ticket, MRT_TICKET_ORPHAN);
         return;
@@ -217,7 +235,10 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
     bool grants =
         mrt_rule_grants(event->weight_ahead, ticket->command.weight, queue->recipe->capacity);
     if (ticket->state == MRT_TICKET_GRANTED && !grants) {
-        gone(ticket, now);
+        if (event->serial == 0 || event->serial <= ticket->granted_serial)
+            mrt_ticket_look(ticket); /* as old as that, it says nothing against the grant */
+        else
+            gone(ticket, now);
         return;
     }
     if (ticket->state == MRT_TICKET_NEW)
@@ -240,6 +261,7 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
         mrt_heap_set(&engine->timers, &ticket->timer, mrt_time_add(now, ticket->recheck));
     if (ticket->state == MRT_TICKET_WAITING && grants) {
         move(ticket, MRT_TICKET_GRANTED);
+        ticket->granted_serial = engine->serial;
         mrt_queue_granted(queue, now);
     } else if (ticket->asking && !ticket->others_behind) {
         queue->turn_began = now;
@@ -284,7 +306,8 @@ static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event 
         break;
     case MRT_FAILED:
         if (ticket->state == MRT_TICKET_NEW && !ticket->maybe &&
-            (ticket->try_only || mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY)) {
+            (ticket->try_only || ticket->attempts >= ATTEMPTS_MAX ||
+             mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY)) {
             mrt_queue_refused(queue, event->error);
             mrt_queue_serve(queue, now);
             break;
@@ -305,25 +328,30 @@ static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event 
 /* An answer to a ticket that is to go, or whose removal has been asked for. */
 static void answered_leaving(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
 {
+    struct mrt_queue *queue = ticket->queue;
     enum mrt_command_type asked = ticket->command.type;
     bool absent = event->type == MRT_REMOVED || event->type == MRT_GONE ||
                   event->type == MRT_BLOCKED ||
                   (asked == MRT_APPEND && event->type == MRT_FAILED && !ticket->maybe);
+    is_sent(ticket);
     if (absent || (MRT_DEFECT(REMOVE_ONCE) && asked == MRT_REMOVE)) {
         put(ticket);
-    } else if (event->type == MRT_VIEW) {
-        ticket->fence = event->fence;
+    } else if (asked != MRT_REMOVE) {
+        if (event->type == MRT_VIEW)
+            ticket->fence = event->fence;
         send(ticket, MRT_REMOVE);
     } else {
-        ticket->maybe = true;
         again_later(ticket, now);
     }
+    mrt_queue_serve(queue, now); /* a next ticket may have waited for this one's removal */
 }
 
 void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
 {
     if (ticket->state == MRT_TICKET_WAITING || ticket->state == MRT_TICKET_GRANTED)
         viewed(ticket, event, now);
+    else
+        mrt_ticket_look(ticket); /* it has overtaken the answer that it is to follow */
 }
 
 void mrt_ticket_answer(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
@@ -348,6 +376,7 @@ void mrt_ticket_unsubmitted(struct mrt_ticket *ticket)
         put(ticket);
     } else if (ticket->state == MRT_TICKET_LEAVING && ticket->command.type != MRT_REMOVE) {
         mrt_engine_unsend(ticket->queue->engine, &ticket->command);
+        is_sent(ticket);
         if (ticket->command.type == MRT_APPEND && !ticket->maybe)
             put(ticket);
         else

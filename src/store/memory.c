@@ -310,6 +310,11 @@ static const char *memory_address(const struct mrt_store *store)
     return store->address;
 }
 
+static mrt_time memory_lease(const struct mrt_store *store)
+{
+    return store->server->lease;
+}
+
 static void memory_close(struct mrt_store *store)
 {
     struct server *server = store->server;
@@ -452,6 +457,7 @@ const struct mrt_store_ops mrt_memory_store = {
     .next = memory_next,
     .process = memory_process,
     .list = memory_list,
+    .lease = memory_lease,
     .address = memory_address,
     .close = memory_close,
     .abandon = free_store,

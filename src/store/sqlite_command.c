@@ -10,6 +10,7 @@
  * ending its session.
  */
 #include "base/error.h"
+#include "core/rule.h"
 #include "store/sqlite_internal.h"
 
 /* A REFRESH looks at the files no more often than this; an APPEND always does. */
@@ -21,6 +22,23 @@ void mrt_sqlite_tell(struct mrt_store *store, enum mrt_event_type type, struct m
                      struct mrt_id ticket)
 {
     const struct mrt_event event = {.type = type, .session = session, .ticket = ticket};
+    store->sink.deliver(store->sink.context, &event);
+}
+
+void mrt_sqlite_tell_place(struct mrt_store *store, const struct mrt_sqlite_place *place)
+{
+    const struct mrt_sqlite_ticket *ticket = mrt_sqlite_ticket_find(store, place->ticket);
+    if (!ticket)
+        return; /* it has gone meanwhile */
+    bool granted = mrt_rule_grants(place->weight_ahead, ticket->weight, ticket->capacity);
+    const struct mrt_event event = {.type = MRT_VIEW,
+                                    .session = ticket->session->id,
+                                    .ticket = ticket->id,
+                                    .fence = ticket->number << MRT_SQLITE_FENCE_BITS,
+                                    .fence_span = UINT64_C(1) << MRT_SQLITE_FENCE_BITS,
+                                    .weight_ahead = place->weight_ahead,
+                                    .others_behind = place->others_behind != 0,
+                                    .recheck = granted ? MRT_SECOND : mrt_sqlite_recheck(store)};
     store->sink.deliver(store->sink.context, &event);
 }
 

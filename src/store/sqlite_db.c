@@ -3,8 +3,9 @@
  *
  * Busy. A write transaction begins with BEGIN IMMEDIATE: one that begins as a reader
  * and wants to write later is refused at once, whatever its patience, when somebody else
- * wrote in between. While another writes we yield three times, since a transaction takes
- * microseconds, then sleep 20 to 200 us at a time until the caller's patience ends.
+ * wrote in between. While another writes we yield for about the time of a transaction:
+ * who slept instead would find that the other has had several turns meanwhile. Then we
+ * sleep 20 to 200 us at a time until the caller's patience ends.
  *
  * Checkpoints. SQLite 3.7.0 to 3.51.2 can lose pages when a checkpoint overlaps a commit
  * that starts the log anew (the "WAL-reset" bug). The checkpoint modes that block writers
@@ -49,18 +50,23 @@ static const char *const texts[MRT_SQL_STATEMENTS] = {
 
 /* ------------------------------------------------------------------ basics */
 
+#define YIELDS 40 /* about as long as a transaction takes */
+
 int mrt_sqlite_wait(void *argument, int count)
 {
     const struct mrt_sqlite_db *db = argument;
-    if (count < 3) {
+    if (count < YIELDS) {
         sched_yield();
         return 1;
     }
     mrt_time now = mrt_time_now();
     if (now >= db->patience)
         return 0;
+    /* After some milliseconds leave the processors to who has the lock, or a crowd starves it. */
+    int slept = count - YIELDS;
+    int doublings = slept < 50 ? 0 : slept < 130 ? (slept - 50) / 16 : 5;
     /* The clock's low digits keep many waiters out of step. */
-    struct timespec pause = {0, 20 * MRT_MICROSECOND + now % (180 * MRT_MICROSECOND)};
+    struct timespec pause = {0, 20 * MRT_MICROSECOND + now % (180 * MRT_MICROSECOND << doublings)};
     nanosleep(&pause, NULL);
     return 1;
 }

@@ -174,7 +174,6 @@ struct mrt_sqlite_ticket {
     struct mrt_sqlite_session *session;
     struct mrt_id id;
     uint64_t number, weight, capacity;
-    bool granted;
     char queue[];
 };
 
@@ -187,8 +186,16 @@ struct mrt_sqlite_watch {
     unsigned int looks; /* under this suspicion */
 };
 
+/* What a ticket's session is told; goes from process to process as it is. */
+struct mrt_sqlite_place {
+    struct mrt_id ticket;
+    uint64_t weight_ahead;
+    uint64_t others_behind; /* 0 or 1 */
+};
+
 struct mrt_sqlite_wake {
-    struct mrt_id session, ticket;
+    struct mrt_id session;
+    struct mrt_sqlite_place place;
 };
 
 /* Who is to be told after the commit. */
@@ -237,6 +244,9 @@ struct mrt_store {
 void mrt_sqlite_tell(struct mrt_store *store, enum mrt_event_type type, struct mrt_id session,
                      struct mrt_id ticket);
 
+/* Tells a ticket here of its place, as read when it came to be so. */
+void mrt_sqlite_tell_place(struct mrt_store *store, const struct mrt_sqlite_place *place);
+
 /* Opens the file of the URI, or what lies there now; 0 or a MORTISE code. */
 int mrt_sqlite_open_file(struct mrt_store *store, mrt_time patience);
 void mrt_sqlite_close_file(struct mrt_store *store);
@@ -273,7 +283,8 @@ void mrt_sqlite_deafen(struct mrt_store *store, struct mrt_sqlite_session *sessi
 /* Watches for the end of another session. True: newly armed, so look whether it is dead. */
 bool mrt_sqlite_watch(struct mrt_store *store, struct mrt_id session);
 void mrt_sqlite_unwatch_all(struct mrt_store *store);
-void mrt_sqlite_wake_later(struct mrt_store *store, struct mrt_id session, struct mrt_id ticket);
+struct mrt_sqlite_wake *mrt_sqlite_wake_later(struct mrt_store *store, struct mrt_id session,
+                                              struct mrt_id ticket, uint64_t weight_ahead);
 /* Tells all who are to be woken; whoever turns out dead is buried. */
 void mrt_sqlite_wake_all(struct mrt_store *store, mrt_time patience);
 /* Reads what has come, and looks at sessions under suspicion. */

@@ -20,15 +20,21 @@ static enum mrt_outcome note_successors(struct mrt_store *store, const char *que
     if (!row)
         return mrt_sqlite_outcome(db);
     uint64_t ahead = 0, capacity = UINT64_MAX;
+    struct mrt_sqlite_wake *before = NULL;
     mrt_sqlite_bind_place(row, queue, MRT_SQLITE_END);
-    while (ahead < capacity && mrt_sqlite_step(db, row) == SQLITE_ROW) {
+    while (mrt_sqlite_step(db, row) == SQLITE_ROW) {
+        if (before)
+            before->place.others_behind = 1;
+        before = NULL;
+        if (ahead >= capacity)
+            break;
         uint64_t own = (uint64_t)sqlite3_column_int64(row, 1);
         capacity = (uint64_t)sqlite3_column_int64(row, 5);
         if ((uint64_t)sqlite3_column_int64(row, 0) > number &&
             mrt_rule_grants(ahead, own, capacity) &&
             !mrt_rule_grants(mrt_sqlite_add_weight(ahead, weight), own, capacity))
-            mrt_sqlite_wake_later(store, mrt_sqlite_column_id(row, 2),
-                                  mrt_sqlite_column_id(row, 3));
+            before = mrt_sqlite_wake_later(store, mrt_sqlite_column_id(row, 2),
+                                           mrt_sqlite_column_id(row, 3), ahead);
         ahead = mrt_sqlite_add_weight(ahead, own);
     }
     sqlite3_reset(row);

@@ -257,7 +257,6 @@ static enum mrt_outcome enter(struct mrt_store *store, struct mrt_sqlite_ticket 
         return outcome;
     if (!look->granted)
         mrt_sqlite_listen(store, ticket->session); /* before anybody can send to it */
-    ticket->granted = look->granted;
     return insert(store, ticket, command->kind);
 }
 
@@ -390,7 +389,6 @@ enum mrt_outcome mrt_sqlite_refresh(struct mrt_store *store, struct mrt_sqlite_t
     *verdict = present ? MRT_IN_QUEUE : MRT_ABSENT;
     if (!present)
         return MRT_DONE;
-    ticket->granted = look.granted;
     view->fence = ticket->number << MRT_SQLITE_FENCE_BITS;
     view->weight_ahead = look.weight_ahead;
     view->recheck = look.granted ? MRT_SECOND

@@ -2,10 +2,12 @@
  * How a waiter hears that its turn may have come.
  *
  * A departure in order: who takes a ticket out sends each session that has become
- * grantable a datagram with the ticket's id, after the commit. It is a hint and
- * never a grant: the waiter reads the database again. A full socket needs no second
- * hint, but it may have lost those of other tickets: after a full one, all are woken. A
- * refused one tells that the peer is dead.
+ * grantable a datagram, after the commit: the ticket, and the weight ahead of it as the
+ * transaction saw it. Weight ahead only falls, so what was true then holds whenever it is
+ * read, and the waiter need not read the database again: a third of a hand-over's cost.
+ * The sender has the rights to write the database as well, so this trusts nobody more. A
+ * full socket may have lost the words to other tickets: after a full one, all look for
+ * themselves. A refused one tells that the peer is dead.
  *
  * A death: the waiter watches the session file of the ticket just ahead for being
  * closed or removed (the first waiter: of all who hold), and the kernel closes it. The
@@ -104,18 +106,21 @@ void mrt_sqlite_deafen(struct mrt_store *store, struct mrt_sqlite_session *sessi
     mrt_fork_close_fd(&session->socket);
 }
 
-void mrt_sqlite_wake_later(struct mrt_store *store, struct mrt_id session, struct mrt_id ticket)
+struct mrt_sqlite_wake *mrt_sqlite_wake_later(struct mrt_store *store, struct mrt_id session,
+                                              struct mrt_id ticket, uint64_t weight_ahead)
 {
     struct mrt_sqlite_wakes *wakes = &store->wakes;
     if (wakes->count == wakes->room) {
         size_t room = wakes->room ? wakes->room * 2 : 16;
         struct mrt_sqlite_wake *items = realloc(wakes->items, room * sizeof *items);
         if (!items)
-            return; /* it will see by its recheck */
+            return NULL; /* it will see by its recheck */
         wakes->items = items;
         wakes->room = room;
     }
-    wakes->items[wakes->count++] = (struct mrt_sqlite_wake){session, ticket};
+    struct mrt_sqlite_wake *wake = &wakes->items[wakes->count++];
+    *wake = (struct mrt_sqlite_wake){session, {ticket, weight_ahead, 0}};
+    return wake;
 }
 
 /* Connects the sending socket. 0 or an errno. */
@@ -140,7 +145,7 @@ static int connect_to_peer(struct mrt_store *store, struct mrt_id session)
 static bool send_wake(struct mrt_store *store, const struct mrt_sqlite_wake *wake)
 {
     int error = connect_to_peer(store, wake->session);
-    if (error == 0 && send(store->send_fd, &wake->ticket, sizeof wake->ticket, MSG_NOSIGNAL) < 0)
+    if (error == 0 && send(store->send_fd, &wake->place, sizeof wake->place, MSG_NOSIGNAL) < 0)
         error = errno;
     if (error)
         store->peer = (struct mrt_id){0, 0};
@@ -152,7 +157,7 @@ void mrt_sqlite_wake_all(struct mrt_store *store, mrt_time patience)
     for (size_t i = 0; i < store->wakes.count; i++) {
         struct mrt_sqlite_wake wake = store->wakes.items[i];
         if (mrt_sqlite_session_find(store, wake.session))
-            mrt_sqlite_tell(store, MRT_WAKE, wake.session, wake.ticket);
+            mrt_sqlite_tell_place(store, &wake.place);
         else if (!send_wake(store, &wake) && mrt_sqlite_session_dead(store, wake.session))
             mrt_sqlite_bury(store, wake.session, patience); /* may add to the list */
     }
@@ -162,22 +167,19 @@ void mrt_sqlite_wake_all(struct mrt_store *store, mrt_time patience)
 /* Takes at most what one call can; what is left keeps the descriptor readable. */
 static void drain_socket(struct mrt_store *store, struct mrt_sqlite_session *session)
 {
-    struct mrt_id ids[SOCKET_QUEUE];
+    struct mrt_sqlite_place places[SOCKET_QUEUE];
     struct iovec parts[SOCKET_QUEUE];
     struct mmsghdr messages[SOCKET_QUEUE];
     memset(messages, 0, sizeof messages);
     for (int i = 0; i < SOCKET_QUEUE; i++) {
-        parts[i] = (struct iovec){&ids[i], sizeof ids[i]};
+        parts[i] = (struct iovec){&places[i], sizeof places[i]};
         messages[i].msg_hdr.msg_iov = &parts[i];
         messages[i].msg_hdr.msg_iovlen = 1;
     }
     int count = recvmmsg(session->socket.fd, messages, SOCKET_QUEUE, MSG_DONTWAIT, NULL);
-    for (int i = 0; i < count; i++) {
-        const struct mrt_sqlite_ticket *ticket =
-            messages[i].msg_len == sizeof ids[i] ? mrt_sqlite_ticket_find(store, ids[i]) : NULL;
-        if (ticket)
-            mrt_sqlite_tell(store, MRT_WAKE, ticket->session->id, ticket->id);
-    }
+    for (int i = 0; i < count; i++)
+        if (messages[i].msg_len == sizeof places[i])
+            mrt_sqlite_tell_place(store, &places[i]);
     if (count == SOCKET_QUEUE)
         mrt_sqlite_tell(store, MRT_WAKE, session->id, (struct mrt_id){0, 0});
 }

@@ -91,9 +91,10 @@ static void log_once(struct mrt_store *store)
         store->log(store->log_argument, text);
     }
     if (store->to_log_mixture && store->log)
-        store->log(store->log_argument,
-                   "ZooKeeper: names of Curator (lock-) and of stock kazoo (__lock__) in one lock's "
-                   "directory: those two do not exclude each other");
+        store->log(
+            store->log_argument,
+            "ZooKeeper: names of Curator (lock-) and of stock kazoo (__lock__) in one lock's "
+            "directory: those two do not exclude each other");
     store->to_log_foreign = store->to_log_mixture = false;
 }
 
@@ -195,7 +196,8 @@ static void submit_ticket(struct mrt_store *store, struct mrt_zk_job *job)
 {
     const struct mrt_command *command = &job->command;
     char path[MRT_ZK_PATH_MAX];
-    int error = mrt_zk_queue_path(store->address.chroot, store->address.space, command->queue, path);
+    int error =
+        mrt_zk_queue_path(store->address.chroot, store->address.space, command->queue, path);
     if (error != MORTISE_OK) {
         char detail[MRT_ERROR_DETAIL_MAX];
         mrt_error_copy_detail(detail);
@@ -276,6 +278,12 @@ static mrt_time zk_next(struct mrt_store *store)
 static const char *zk_address(const struct mrt_store *store)
 {
     return store->address.shown;
+}
+
+/* As asked for: the server may grant another, and each session says which. */
+static mrt_time zk_lease(const struct mrt_store *store)
+{
+    return store->address.session;
 }
 
 /* ------------------------------------------------------------- open, close */
@@ -367,6 +375,7 @@ const struct mrt_store_ops mrt_zookeeper_store = {
     .next = zk_next,
     .process = zk_process,
     .list = mrt_zk_list,
+    .lease = zk_lease,
     .address = zk_address,
     .close = zk_close,
     .abandon = zk_abandon,

@@ -70,7 +70,7 @@ struct mrt_zk_ticket {
     TAILQ_ENTRY(mrt_zk_ticket) watch_link;
     UT_hash_handle hh; /* by id */
     char uuid[MRT_ZK_UUID_SIZE];
-    char node[80];        /* name within the directory */
+    char node[80]; /* name within the directory */
     char path[MRT_ZK_PATH_MAX];
 };
 
@@ -113,6 +113,7 @@ struct mrt_zk_session {
     int64_t server_id; /* 0: not established yet */
     int timeout_ms;    /* as negotiated */
     bool connected;
+    bool tainted;   /* the library has closed its socket without clearing up */
     bool over;      /* expired, refused or replaced by the server */
     bool stopping;  /* STOP was asked for: close as soon as it can be done politely */
     bool close_now; /* and that is now */
@@ -185,8 +186,7 @@ void mrt_zk_requests_free(struct mrt_zk_session *session);
 
 /* zookeeper_ticket.c */
 /* `path` is the queue's directory. */
-void mrt_zk_ticket_submit(struct mrt_zk_session *session, struct mrt_zk_job *job,
-                          const char *path);
+void mrt_zk_ticket_submit(struct mrt_zk_session *session, struct mrt_zk_job *job, const char *path);
 void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                          enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply);
 struct mrt_zk_ticket *mrt_zk_ticket_find(struct mrt_zk_session *session, struct mrt_id id);

@@ -230,8 +230,8 @@ static int walk(struct lister *list, const char *path, int depth)
     if (!rows || !names)
         code = ZSYSTEMERROR;
     const char *name = path + strlen(list->store->address.chroot);
-    bool wanted = *name && (!list->prefix || strncmp(name + 1, list->prefix,
-                                                     strlen(list->prefix)) == 0);
+    bool wanted =
+        *name && (!list->prefix || strncmp(name + 1, list->prefix, strlen(list->prefix)) == 0);
     if (contenders > 0 && wanted) {
         qsort(rows, (size_t)contenders, sizeof *rows, compare);
         code = tell_rows(list, path, rows, contenders);
@@ -255,8 +255,10 @@ static int walk_wanted(struct lister *list, const char *name)
         /* From the last directory that all wanted names have in common. */
         const char *slash = strrchr(list->prefix, '/');
         int length = slash ? (int)(slash - list->prefix) : 0;
-        snprintf(path, sizeof path, "%s%s%.*s", address->chroot, length ? "/" : "", length,
-                 list->prefix);
+        int size = snprintf(path, sizeof path, "%s%s%.*s", address->chroot, length ? "/" : "",
+                            length, list->prefix);
+        if (size < 0 || size >= (int)sizeof path)
+            return mrt_error(MORTISE_ENAME, "prefix is too long");
     }
     int code = ask(list, SYNC, *address->chroot ? address->chroot : "/");
     if (code == ZOK)
@@ -271,15 +273,17 @@ int mrt_zk_list(struct mrt_store *store, const char *name, const char *prefix,
                 mortise_entry_callback callback, void *argument)
 {
     struct lister list = {.store = store,
-                          .prefix = name ? NULL : prefix ? prefix : "",
+                          .prefix = name     ? NULL
+                                    : prefix ? prefix
+                                             : "",
                           .callback = callback,
                           .argument = argument,
                           .deadline = mrt_time_add(mrt_time_now(), store->timeout)};
     pthread_mutex_lock(&mrt_zk_library);
     zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
-    list.handle = zookeeper_init2(store->servers, on_session,
-                                  (int)(store->address.session / MRT_MILLISECOND), NULL, NULL,
-                                  ZOO_NO_LOG_CLIENTENV, swallow);
+    list.handle =
+        zookeeper_init2(store->servers, on_session, (int)(store->address.session / MRT_MILLISECOND),
+                        NULL, NULL, ZOO_NO_LOG_CLIENTENV, swallow);
     pthread_mutex_unlock(&mrt_zk_library);
     if (!list.handle)
         return MORTISE_ENOMEM;

@@ -78,8 +78,8 @@ int mrt_zk_queue_path(const char *chroot, const char *space, const char *name,
     if (length > 0 && strncmp(name, space, length) == 0 && name[length] == '/')
         rest = name + length + 1;
     int skip = *rest == '/' ? 1 : 0;
-    int size = snprintf(path, MRT_ZK_PATH_MAX, "%s/%.*s%s", chroot, (int)(rest - name), name,
-                        rest + skip);
+    int size =
+        snprintf(path, MRT_ZK_PATH_MAX, "%s/%.*s%s", chroot, (int)(rest - name), name, rest + skip);
     if (size < 0 || size >= MRT_ZK_PATH_MAX)
         return mrt_error(MORTISE_ENAME, "ZooKeeper path of \"%.64s...\" is too long", name);
     return mrt_zk_path_check(path, MORTISE_ENAME);
@@ -129,8 +129,7 @@ static const char *after_last(const char *text, const char *mark)
 enum mrt_zk_family mrt_zk_contender(const char *node, int32_t *sequence)
 {
     const char *rest = after_last(node, "lock-");
-    if (rest && parse_sequence(rest, sequence) &&
-        (rest - node == 5 || rest[-6] == '-'))
+    if (rest && parse_sequence(rest, sequence) && (rest - node == 5 || rest[-6] == '-'))
         return MRT_ZK_CURATOR;
     rest = after_last(node, "__lock__");
     if (rest && parse_sequence(rest, sequence))

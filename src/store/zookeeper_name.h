@@ -29,9 +29,9 @@ int mrt_zk_queue_path(const char *chroot, const char *space, const char *name,
 void mrt_zk_uuid(struct mrt_id id, char text[MRT_ZK_UUID_SIZE]);
 
 enum mrt_zk_family {
-    MRT_ZK_FOREIGN,  /* not a contender */
-    MRT_ZK_CURATOR,  /* ...lock-N: Curator's, ours, and whoever else uses it */
-    MRT_ZK_KAZOO,    /* ...__lock__N */
+    MRT_ZK_FOREIGN, /* not a contender */
+    MRT_ZK_CURATOR, /* ...lock-N: Curator's, ours, and whoever else uses it */
+    MRT_ZK_KAZOO,   /* ...__lock__N */
 };
 
 /* Whether a node takes part in a mutex, and its sequence number. */

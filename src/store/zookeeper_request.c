@@ -44,9 +44,9 @@ static void drop_watch(struct mrt_zk_session *session, struct mrt_zk_watch *watc
 static struct mrt_zk_watch *find_watch(struct mrt_zk_session *session, uint64_t id)
 {
     struct mrt_zk_watch *watch, *next;
-    HASH_ITER (hh, session->watches, watch, next)
-        if (watch->id == id)
-            return watch;
+    HASH_ITER(hh, session->watches, watch, next)
+    if (watch->id == id)
+        return watch;
     return NULL;
 }
 
@@ -112,8 +112,7 @@ static void on_string(int code, const char *text, const void *context)
     answered(context, &(struct mrt_zk_reply){.code = code, .text = text});
 }
 
-static void on_string_stat(int code, const char *text, const struct Stat *stat,
-                           const void *context)
+static void on_string_stat(int code, const char *text, const struct Stat *stat, const void *context)
 {
     answered(context, &(struct mrt_zk_reply){.code = code, .text = text, .stat = stat});
 }
@@ -166,7 +165,7 @@ static int send_parent(struct mrt_zk_session *session, const char *path, const v
                        container ? ZOO_CONTAINER : ZOO_PERSISTENT, on_string, context);
 }
 
-static int send(struct mrt_zk_session *session, const struct mrt_zk_request *request,
+static int post(struct mrt_zk_session *session, const struct mrt_zk_request *request,
                 const char *path)
 {
     zhandle_t *handle = session->handle;
@@ -205,10 +204,10 @@ static struct mrt_zk_request *new_request(struct mrt_zk_session *session,
     return request;
 }
 
-static int send_or_forget(struct mrt_zk_session *session, struct mrt_zk_request *request,
+static int post_or_forget(struct mrt_zk_session *session, struct mrt_zk_request *request,
                           const char *path)
 {
-    int code = send(session, request, path);
+    int code = post(session, request, path);
     if (code == ZOK)
         return code;
     TAILQ_REMOVE(&session->requests, request, link);
@@ -227,7 +226,7 @@ bool mrt_zk_send(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
         request->ticket = ticket->id;
         request->attempt = ticket->attempt;
     }
-    *code = send_or_forget(session, request, path);
+    *code = post_or_forget(session, request, path);
     return *code == ZOK;
 }
 
@@ -262,7 +261,7 @@ static struct mrt_zk_watch *set_watch(struct mrt_zk_session *session, const char
     struct mrt_zk_request *request = new_request(session, MRT_ZK_WATCH);
     if (request)
         request->watch = watch->id;
-    if (request && send_or_forget(session, request, path) == ZOK)
+    if (request && post_or_forget(session, request, path) == ZOK)
         return watch;
     drop_watch(session, watch, false, false);
     return NULL;
@@ -303,6 +302,6 @@ void mrt_zk_requests_free(struct mrt_zk_session *session)
         TAILQ_REMOVE(&session->requests, request, link);
         free(request);
     }
-    HASH_ITER (hh, session->watches, watch, next)
-        drop_watch(session, watch, false, false);
+    HASH_ITER(hh, session->watches, watch, next)
+    drop_watch(session, watch, false, false);
 }

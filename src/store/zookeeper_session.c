@@ -138,6 +138,21 @@ static void forget_socket(struct mrt_zk_session *session)
     session->mask = 0;
 }
 
+/*
+ * When a request cannot be sent the library closes its socket and says nothing: what was
+ * under way is never answered, and what was half sent goes on in the middle on the next
+ * connection. The session has not been told of it; that is how it shows. The next
+ * connection is broken off, for then the library clears everything up.
+ */
+static void notice_silent_close(struct mrt_zk_session *session)
+{
+    if (!session->connected || zoo_state(session->handle) == ZOO_CONNECTED_STATE)
+        return;
+    session->connected = false;
+    session->tainted = true;
+    forget_socket(session);
+}
+
 /* What the library wants to be called for next. */
 static void arm(struct mrt_zk_session *session)
 {
@@ -148,7 +163,12 @@ static void arm(struct mrt_zk_session *session)
         session->store->next = MRT_TIME_NEVER;
         return;
     }
+    notice_silent_close(session);
     int code = zookeeper_interest(session->handle, &socket, &interest, &wait);
+    if (session->tainted && code == ZOK && socket >= 0) {
+        shutdown(socket, SHUT_RDWR);
+        session->tainted = false;
+    }
     mrt_time pause = wait.tv_sec * MRT_SECOND + wait.tv_usec * MRT_MICROSECOND;
     if (code == ZOK && socket >= 0) {
         poll_socket(session, socket, interest);
@@ -215,9 +235,9 @@ bool mrt_zk_session_start(struct mrt_store *store, struct mrt_zk_job *job, mrt_t
     TAILQ_INIT(&session->requests);
     forget_socket(session);
     zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
-    session->handle = zookeeper_init2(store->servers, on_session,
-                                      (int)(store->address.session / MRT_MILLISECOND), NULL, NULL,
-                                      ZOO_NO_LOG_CLIENTENV, swallow);
+    session->handle =
+        zookeeper_init2(store->servers, on_session, (int)(store->address.session / MRT_MILLISECOND),
+                        NULL, NULL, ZOO_NO_LOG_CLIENTENV, swallow);
     if (!session->handle) {
         free(session);
         return false;
@@ -284,8 +304,8 @@ void mrt_zk_session_clear(struct mrt_zk_session *session)
     }
     answer_if(session, &session->start, MRT_UNKNOWN);
     answer_if(session, &session->renew, MRT_UNKNOWN);
-    HASH_ITER (hh, session->tickets, ticket, next)
-        mrt_zk_ticket_end(session, ticket);
+    HASH_ITER(hh, session->tickets, ticket, next)
+    mrt_zk_ticket_end(session, ticket);
     mrt_zk_requests_free(session);
 }
 

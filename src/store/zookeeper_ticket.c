@@ -110,7 +110,7 @@ static const char *node_path(const struct mrt_zk_ticket *ticket, const char *nod
 }
 
 /* Sends; if that cannot be done the command ends. False: it has ended. */
-static bool send(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+static bool post(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                  enum mrt_zk_request_kind kind, const char *path)
 {
     int code;
@@ -144,7 +144,7 @@ static void create(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
     snprintf(path, sizeof path, "%s/" MRT_ZK_NODE_PREFIX "%s" MRT_ZK_NODE_MARK, ticket->path,
              ticket->uuid);
     int code;
-    if (!send(session, ticket, MRT_ZK_CREATE, path))
+    if (!post(session, ticket, MRT_ZK_CREATE, path))
         return;
     if (!mrt_zk_send(session, MRT_ZK_VIEW, ticket, ticket->path, &code)) {
         ticket->maybe = true;
@@ -156,15 +156,15 @@ static void list(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                  enum mrt_zk_request_kind kind, bool fresh)
 {
     ticket->attempt++;
-    if (!fresh || send(session, ticket, MRT_ZK_SYNC, ticket->path))
-        send(session, ticket, kind, ticket->path);
+    if (!fresh || post(session, ticket, MRT_ZK_SYNC, ticket->path))
+        post(session, ticket, kind, ticket->path);
 }
 
 static void delete_node(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                         enum mrt_zk_request_kind kind)
 {
     char path[MRT_ZK_PATH_MAX + 256];
-    send(session, ticket, kind, node_path(ticket, ticket->node, path, sizeof path));
+    post(session, ticket, kind, node_path(ticket, ticket->node, path, sizeof path));
 }
 
 /* ------------------------------------------------------------------ beginning */
@@ -308,8 +308,7 @@ static void show(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     job->event.fence_span = MRT_ZK_FENCE_SPAN;
     job->event.weight_ahead = view->ahead;
     job->event.others_behind = view->behind;
-    job->event.recheck =
-        ticket->watch || ticket->held ? MRT_ZK_RECHECK : MRT_ZK_RECHECK_UNWATCHED;
+    job->event.recheck = ticket->watch || ticket->held ? MRT_ZK_RECHECK : MRT_ZK_RECHECK_UNWATCHED;
     mrt_zk_answer(session->store, job, MRT_VIEW);
     next_job(session, ticket);
 }
@@ -372,13 +371,14 @@ static void no_directory(struct mrt_zk_session *session, struct mrt_zk_ticket *t
 static void created(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                     const struct mrt_zk_reply *reply)
 {
-    const char *node = reply->code == ZOK ? strrchr(reply->text, '/') : NULL;
+    const char *slash = reply->text ? strrchr(reply->text, '/') : NULL;
     switch (mrt_zk_code(reply->code)->outcome) {
     case MRT_ZK_NO_NODE:
         no_directory(session, ticket, reply->code);
         return;
     case MRT_ZK_DONE:
-        if (reply->stat->ephemeralOwner == session->server_id && keep_node(ticket, node + 1)) {
+        if (slash && reply->stat->ephemeralOwner == session->server_id &&
+            keep_node(ticket, slash + 1)) {
             ticket->created = true;
             ticket->czxid = reply->stat->czxid;
             return; /* the list follows */
@@ -437,8 +437,7 @@ static void sought(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     if (own < 0 || !keep_node(ticket, reply->names->data[own]))
         create(session, ticket);
     else
-        send(session, ticket, MRT_ZK_OWNER,
-             node_path(ticket, ticket->node, path, sizeof path));
+        post(session, ticket, MRT_ZK_OWNER, node_path(ticket, ticket->node, path, sizeof path));
 }
 
 static void owner_read(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
@@ -486,7 +485,7 @@ static void purge(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
         if (!strstr(reply->names->data[i], ticket->uuid))
             continue;
         ticket->deletes++;
-        if (!send(session, ticket, MRT_ZK_DELETE,
+        if (!post(session, ticket, MRT_ZK_DELETE,
                   node_path(ticket, reply->names->data[i], path, sizeof path)))
             return;
     }

@@ -92,8 +92,8 @@ static bool read_host(const char *text, size_t length, struct mrt_zk_host *host)
         return false;
     if (rest == text + length)
         return true;
-    int64_t port = *rest == ':' ? read_number(rest + 1, length - (size_t)(rest + 1 - text), 65535)
-                                : -1;
+    int64_t port =
+        *rest == ':' ? read_number(rest + 1, length - (size_t)(rest + 1 - text), 65535) : -1;
     host->port = (uint16_t)port;
     return port > 0;
 }
@@ -110,8 +110,7 @@ static int read_hosts(const char *text, size_t length, struct mrt_zk_address *ad
         if (memchr(text, '@', part))
             return mrt_error(MORTISE_EURI, "a zk: URI may not carry credentials");
         if (!read_host(text, part, &address->hosts[address->host_count++]))
-            return mrt_error(MORTISE_EURI,
-                             "\"%.*s\" in a zk: URI is not of the form host:port",
+            return mrt_error(MORTISE_EURI, "\"%.*s\" in a zk: URI is not of the form host:port",
                              (int)(part > 64 ? 64 : part), text);
         if (text + part == end)
             return MORTISE_OK;

@@ -262,9 +262,10 @@ static void test_i3_a_busy_process_does_not_starve_a_single_one(void **state)
                   (unsigned long long)share->busy, (unsigned long long)share->single,
                   (long long)share->longest_ns / 1000);
     assert_true(share->busy > 0);
-    /* A turn has 16 grants or 2 ms; a turn each would be 1 in 17. */
-    assert_true(share->single * 400 >= share->busy);
-    assert_true(share->single >= 3);
+    /* While others wait a turn lasts about 2 ms, however many grants that are: so the single one
+       has hundreds of turns. A starved one would have a few. */
+    assert_true(share->single >= 30);
+    assert_true(share->longest_ns < 1000 * MS_IN_NS);
     munmap(share, sizeof *share);
 }
 

@@ -133,9 +133,10 @@ time.sleep(60)' state/mortise/locks.db 3>&- &
 }
 
 @test "an ignored SIGCHLD does not lose the exit code" {
-    run timeout -s KILL 20 python3 -c 'import os, signal, sys
+    run timeout -s KILL 60 python3 -c 'import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 os.execv(sys.argv[1], sys.argv[1:])' "$MORTISE" run a -- sh -c 'exit 6'
+    echo "status $status: $output"
     [ "$status" -eq 6 ]
 }
 

@@ -200,6 +200,19 @@ bool port_wait(struct port_client *client, enum mrt_event_type type, struct mrt_
     }
 }
 
+bool port_wait_told(struct port_client *client, struct mrt_id ticket, mrt_time timeout)
+{
+    mrt_time until = mrt_time_now() + timeout;
+    for (;;) {
+        if (port_wait(client, MRT_WAKE, ticket, 0, NULL) ||
+            port_wait(client, MRT_VIEW, ticket, 0, NULL))
+            return true;
+        if (mrt_time_now() >= until)
+            return false;
+        work(client, until);
+    }
+}
+
 mrt_time port_wait_granted(struct port_client *client, const char *queue, struct mrt_event view,
                            uint64_t weight, uint64_t capacity, mrt_time timeout)
 {
@@ -213,7 +226,7 @@ mrt_time port_wait_granted(struct port_client *client, const char *queue, struct
             fail_msg("%s was not granted in %lld ms", queue,
                      (long long)(timeout / MRT_MILLISECOND));
         assert_true(view.recheck > 0);
-        port_wait(client, MRT_WAKE, view.ticket, view.recheck, NULL);
+        port_wait_told(client, view.ticket, view.recheck);
     }
 }
 

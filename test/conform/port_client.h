@@ -52,6 +52,8 @@ struct mrt_event port_remove(struct port_client *client, const char *queue, stru
    time is up. `ticket` none: any. */
 bool port_wait(struct port_client *client, enum mrt_event_type type, struct mrt_id ticket,
                mrt_time timeout, struct mrt_event *event);
+/* The same for either form in which a store tells a ticket that its place has changed. */
+bool port_wait_told(struct port_client *client, struct mrt_id ticket, mrt_time timeout);
 /* Waits for a grant as the engine does: by wakes, and by looking again. The time it took. */
 mrt_time port_wait_granted(struct port_client *client, const char *queue, struct mrt_event view,
                            uint64_t weight, uint64_t capacity, mrt_time timeout);

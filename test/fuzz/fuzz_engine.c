@@ -41,7 +41,7 @@ struct game {
     struct mrt_command *fetched[COMMANDS];
     size_t fetched_count;
     mrt_time now;
-    mrt_time lease;
+    mrt_time lease, lag;
     struct mrt_id last_ticket;
 };
 
@@ -195,6 +195,7 @@ static struct mrt_event answer_to(const struct game *game, const struct mrt_comm
                               .others_behind = how & 2,
                               .recheck = how & 4 ? MRT_SECOND : 0,
                               .lease = game->lease,
+                              .proof_lag = game->lag,
                               .error = errors[how >> 4 & 3]};
     if (how & 8)
         event.type = others[how >> 4 & 3];
@@ -320,6 +321,7 @@ static void open_game(struct game *game, const uint8_t *data, size_t size)
                                              .budget_count = 1 + (how >> 4),
                                              .margin_min = 10 * MRT_MILLISECOND};
     game->lease = how & 4 ? MRT_SECOND : 0;
+    game->lag = how & 8 ? 200 * MRT_MILLISECOND : 0;
     require(mrt_engine_new(&config, &game->engine) == MORTISE_OK);
     require(mrt_engine_queue(game->engine, "a", &mrt_mutex, &game->queues[0]) == MORTISE_OK);
     require(mrt_engine_queue(game->engine, "b", &mrt_mutex, &game->queues[1]) == MORTISE_OK);

@@ -40,7 +40,7 @@ static int cycle(const char *uri, const char *path)
         struct mrt_event view = port_append(&client, "contended", port_id());
         assert_int_equal(view.type, MRT_VIEW);
         while (view.weight_ahead) {
-            port_wait(&client, MRT_WAKE, view.ticket, view.recheck, NULL);
+            port_wait_told(&client, view.ticket, view.recheck);
             view = port_refresh(&client, "contended", &view);
             assert_int_equal(view.type, MRT_VIEW);
         }

@@ -92,7 +92,7 @@ static void test_b_a_killed_holder_is_noticed_at_once(void **state)
         assert_true(view.weight_ahead > 0);
         mrt_time began = mrt_time_now();
         helper_kill(&helper);
-        assert_true(port_wait(&client, MRT_WAKE, view.ticket, LONG_ENOUGH, NULL));
+        assert_true(port_wait_told(&client, view.ticket, LONG_ENOUGH));
         times[i] = mrt_time_now() - began;
         view = port_refresh(&client, "q", &view);
         assert_int_equal(view.weight_ahead, 0);
@@ -118,7 +118,7 @@ static void test_b_a_killed_waiter_does_not_break_the_chain(void **state)
     port_open_session(&client, place->uri);
     struct mrt_event view = port_append(&client, "q", port_id());
     helper_kill(&waiter);
-    port_wait(&client, MRT_WAKE, view.ticket, 200 * MRT_MILLISECOND, NULL);
+    port_wait_told(&client, view.ticket, 200 * MRT_MILLISECOND);
     assert_true(port_refresh(&client, "q", &view).weight_ahead > 0);
     helper_kill(&holder);
     port_wait_granted(&client, "q", view, 1, 1, LONG_ENOUGH);
@@ -151,7 +151,7 @@ static void test_b_a_killed_holder_is_noticed_without_file_events(void **state)
     if (refused) {
         assert_true(view.recheck <= 150 * MRT_MILLISECOND);
         helper_kill(&helper);
-        assert_false(port_wait(&client, MRT_WAKE, view.ticket, view.recheck, NULL));
+        assert_false(port_wait_told(&client, view.ticket, view.recheck));
         assert_int_equal(port_refresh(&client, "q", &view).weight_ahead, 0);
     } else {
         helper_kill(&helper);

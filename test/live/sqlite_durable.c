@@ -213,7 +213,7 @@ static void test_sq_25_clock_steps_change_nothing(void **state)
         clock_step = steps[i];
         port_open_session(&other, place->uri); /* it may also sweep now */
         assert_int_equal(port_try(&other, "q", port_id()).type, MRT_BLOCKED);
-        assert_false(port_wait(&waiter, MRT_WAKE, waits.ticket, 20 * MRT_MILLISECOND, NULL));
+        assert_false(port_wait_told(&waiter, waits.ticket, 20 * MRT_MILLISECOND));
         assert_true(port_refresh(&waiter, "q", &waits).weight_ahead > 0);
         assert_int_equal(port_refresh(&holder, "q", &held).weight_ahead, 0);
         port_stop(&other);

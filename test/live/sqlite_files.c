@@ -91,7 +91,7 @@ static void test_se_08_modes_do_not_depend_on_the_umask(void **state)
         snprintf(path, sizeof path, "%s/mask%d.db-sessions", place->directory, i);
         assert_int_equal(mode_of(path), 0700);
         port_stop(&one);
-        assert_true(port_wait(&two, MRT_WAKE, view.ticket, 10 * MRT_SECOND, NULL));
+        assert_true(port_wait_told(&two, view.ticket, 10 * MRT_SECOND));
         port_close(&one);
         port_stop(&two);
         port_close(&two);

@@ -136,12 +136,12 @@ void link_deliver(struct world *world, struct peer *peer, const struct mrt_event
     struct client *client = peer->client;
     if (!client || event->serial == SILENT)
         return;
-    if (event->type == MRT_WAKE && world->now >= client->cut_until) {
-        wake(world, peer, event);
+    bool hint = event->type == MRT_WAKE || (event->type == MRT_VIEW && event->serial == 0);
+    if (hint) {
+        if (world->now >= client->cut_until)
+            wake(world, peer, event);
         return;
     }
-    if (event->type == MRT_WAKE)
-        return;
     if (world->profile.synchronous) {
         client_event(world, client, event);
         return;

@@ -130,7 +130,7 @@ static void answer_view(struct world *world, struct sqlite *db, struct peer *pee
     link_deliver(world, peer, &event);
 }
 
-/* The view that the other's store makes of its ticket when the hint arrives. */
+/* A datagram tells the place as it was when it was sent, however late it comes. */
 static void push_view(struct world *world, struct sqlite *db, int row)
 {
     const struct session *session = &db->sessions[db->rows[row].session];

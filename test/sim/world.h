@@ -5,10 +5,10 @@
  *   actor.c    threads of the clients: they acquire, nest, release, give up
  *   client.c   the host of an engine: its loop, its clock, its death
  *   link.c     messages between clients and server, and what befalls them
- *   server.c   the models: the memory server, and a fake of the SQLite store
+ *   server.c   the models: server_memory.c and server_sqlite.c, a fake of that store
  *   check.c    the invariants
  *   trace.c    what happened, as a hash and as text
- *   world.c    the phases of a run
+ *   world.c    the phases of a run; runner.c, defects.c, main.c: running many
  *
  * Everything happens in tasks of one agenda, earliest first, and every choice comes
  * from one seeded generator, so a seed replays bit by bit. Nothing may depend on an

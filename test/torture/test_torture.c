@@ -23,6 +23,8 @@ struct told {
     int error;
 };
 
+static const int *faults; /* of the kind that is tried */
+
 static bool is_one_of(int error, const int *allowed)
 {
     if (error == MORTISE_OK)
@@ -34,8 +36,10 @@ static bool is_one_of(int error, const int *allowed)
     return false;
 }
 
-/* What lacking memory or descriptors may be called; the store's own words among them. */
-static const int faults[] = {
+/* What lacking memory may be answered, beside what the scenario itself brings about. */
+static const int memory_faults[] = {MORTISE_ENOMEM, MORTISE_ETIMEOUT, MORTISE_EBUSY, 0};
+/* And lacking descriptors: the store says what it could not do. */
+static const int descriptor_faults[] = {
     MORTISE_ENOMEM, MORTISE_ESTORE, MORTISE_EUNREACHABLE, MORTISE_EFULL,         MORTISE_ETIMEOUT,
     MORTISE_ELOST,  MORTISE_EBUSY,  MORTISE_EPERMISSION,  MORTISE_ENOTSUPPORTED, 0};
 
@@ -181,6 +185,7 @@ static void check_store(void)
 static void torture(enum fault_kind kind, bool persistent, uint32_t flags)
 {
     size_t n, failed = 1;
+    faults = kind == FAULT_MEMORY ? memory_faults : descriptor_faults;
     run_scenario(flags); /* what is made once and kept is made now */
     check_store();
     long live = faults_live_blocks();

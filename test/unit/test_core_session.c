@@ -112,6 +112,27 @@ static void test_h7_start_that_fails_for_good_tells_every_waiter(void **state)
     core_free(&core);
 }
 
+/* An earlier START of unknown outcome may have made the session. */
+static void test_start_that_fails_for_good_later_is_followed_by_a_stop(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter waiter = core_waiter(1);
+    core_acquire(&core, &waiter);
+    core_answer(&core, core_fetch(&core, MRT_START), MRT_UNKNOWN);
+    core_pass(&core, 20 * MS);
+    struct mrt_command *start = core_fetch(&core, MRT_START);
+    struct mrt_id id = start->session;
+    core_fail(&core, start, MORTISE_EPERMISSION);
+    core_done(&core, &waiter, MORTISE_EPERMISSION);
+    struct mrt_command *stop = core_fetch(&core, MRT_STOP);
+    assert_true(mrt_id_equal(stop->session, id));
+    core_answer(&core, stop, MRT_STOPPED);
+    core_no_command(&core);
+    core_free(&core);
+}
+
 static void test_f8_pauses_double_to_a_second_and_are_spread(void **state)
 {
     (void)state;
@@ -292,6 +313,26 @@ static void test_a_lagging_proof_counts_from_the_one_before(void **state)
     core_answer(&core, core_fetch(&core, MRT_RENEW), MRT_RENEWED);
     assert_int_equal(mrt_hold_valid_until(waiter.hold), first + THIRD + LEASE - MARGIN);
     assert_int_equal(mrt_hold_state(waiter.hold, core.now), MORTISE_HELD);
+    core_free(&core);
+}
+
+static void test_the_lag_counts_from_the_acknowledgement(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    core.lease = LEASE;
+    core.shown.proof_lag = 250 * MS;
+    struct mrt_waiter waiter = core_waiter(7);
+    core_grant(&core, &waiter);
+    mrt_time first = core.now;
+    core_pass(&core, THIRD);
+    struct mrt_command *renew = core_fetch(&core, MRT_RENEW);
+    core.now += 100 * MS;
+    core_answer(&core, renew, MRT_RENEWED); /* the store may have had it only just now */
+    core_pass(&core, THIRD - 100 * MS);
+    core_answer(&core, core_fetch(&core, MRT_RENEW), MRT_RENEWED);
+    assert_int_equal(mrt_hold_valid_until(waiter.hold), first + LEASE - MARGIN);
     core_free(&core);
 }
 
@@ -680,6 +721,7 @@ int main(void)
         cmocka_unit_test(test_start_comes_once_for_all_queues),
         cmocka_unit_test(test_start_that_fails_for_now_is_repeated_for_the_same_session),
         cmocka_unit_test(test_h7_start_that_fails_for_good_tells_every_waiter),
+        cmocka_unit_test(test_start_that_fails_for_good_later_is_followed_by_a_stop),
         cmocka_unit_test(test_f8_pauses_double_to_a_second_and_are_spread),
         cmocka_unit_test(test_lease_is_dated_from_the_sending_less_a_margin),
         cmocka_unit_test(test_margin_has_a_least_value),
@@ -690,6 +732,7 @@ int main(void)
         cmocka_unit_test(test_suspended_at_half_the_lease_and_resumed),
         cmocka_unit_test(test_a_late_proof_leaves_it_suspended),
         cmocka_unit_test(test_a_lagging_proof_counts_from_the_one_before),
+        cmocka_unit_test(test_the_lag_counts_from_the_acknowledgement),
         cmocka_unit_test(test_suspended_at_once_if_the_start_was_slow),
         cmocka_unit_test(test_renewal_that_fails_for_now_is_repeated_soon),
         cmocka_unit_test(test_suspended_between_two_attempts_to_renew),

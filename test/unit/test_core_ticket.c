@@ -53,14 +53,13 @@ static const enum outcome table[SCENES][ANSWERS] = {
     [IS_WAITING] = {GRANTED, STAYS, NEW_ONE, NEW_ONE, NEW_ONE, REFRESH_LATER, REFRESH_LATER,
                     REFRESH_LATER},
     [IS_HELD] = {STAYS, LOST, LOST, LOST, LOST, REFRESH_LATER, REFRESH_LATER, REFRESH_LATER},
-    [LEFT_NEW] = {REMOVE_NOW, REMOVE_NOW, FREED, FREED, FREED, FREED, FREED, REMOVE_LATER},
-    [LEFT_MAYBE] = {REMOVE_NOW, REMOVE_NOW, FREED, FREED, FREED, REMOVE_LATER, REMOVE_LATER,
-                    REMOVE_LATER},
-    [LEFT_WAITING] = {REMOVE_NOW, REMOVE_NOW, FREED, FREED, FREED, REMOVE_LATER, REMOVE_LATER,
-                      REMOVE_LATER},
-    [LEFT_HELD] = {REMOVE_NOW, REMOVE_NOW, FREED, FREED, FREED, REMOVE_LATER, REMOVE_LATER,
-                   REMOVE_LATER},
-    [IS_LEAVING] = {REMOVE_NOW, REMOVE_NOW, FREED, FREED, FREED, REMOVE_LATER, REMOVE_LATER,
+    [LEFT_NEW] = {REMOVE_NOW, REMOVE_NOW, FREED, FREED, FREED, FREED, FREED, REMOVE_NOW},
+    [LEFT_MAYBE] = {REMOVE_NOW, REMOVE_NOW, FREED, FREED, FREED, REMOVE_NOW, REMOVE_NOW,
+                    REMOVE_NOW},
+    [LEFT_WAITING] = {REMOVE_NOW, REMOVE_NOW, FREED, FREED, FREED, REMOVE_NOW, REMOVE_NOW,
+                      REMOVE_NOW},
+    [LEFT_HELD] = {REMOVE_NOW, REMOVE_NOW, FREED, FREED, FREED, REMOVE_NOW, REMOVE_NOW, REMOVE_NOW},
+    [IS_LEAVING] = {REMOVE_LATER, REMOVE_LATER, FREED, FREED, FREED, REMOVE_LATER, REMOVE_LATER,
                     REMOVE_LATER},
     [ORPHAN_NEW] = {FREED, FREED, FREED, FREED, FREED, FREED, FREED, FREED},
     [ORPHAN_WAITING] = {FREED, FREED, FREED, FREED, FREED, FREED, FREED, FREED},
@@ -392,6 +391,25 @@ static void test_a_wake_while_an_append_waits_for_its_next_attempt(void **state)
     core_free(&core);
 }
 
+static struct mrt_waiter trying(uint64_t owner)
+{
+    struct mrt_waiter waiter = core_waiter(owner);
+    waiter.try_only = true;
+    return waiter;
+}
+
+/* The waiter's place, told without being asked. */
+static struct mrt_event told(struct core *core, uint64_t weight_ahead)
+{
+    struct mrt_event view = core->shown;
+    view.type = MRT_VIEW;
+    view.serial = 0;
+    view.session = core->engine->session.id;
+    view.ticket = core->queue->ticket->id;
+    view.weight_ahead = weight_ahead;
+    return view;
+}
+
 static void test_a_told_view_grants_at_once(void **state)
 {
     (void)state;
@@ -399,35 +417,90 @@ static void test_a_told_view_grants_at_once(void **state)
     core_open(&core, NULL);
     struct mrt_waiter waiter = core_waiter(7);
     core_queue_behind(&core, &waiter);
-    struct mrt_event view = core.shown;
-    view.type = MRT_VIEW;
-    view.session = core.engine->session.id;
-    view.ticket = core.queue->ticket->id;
+    struct mrt_event view = told(&core, 0);
     core_event(&core, &view);
     core_done(&core, &waiter, MORTISE_OK);
-    view.weight_ahead = 1; /* it is not ours any more */
+    /* One that says otherwise may be late: only an answer to a question decides. */
+    view = told(&core, 1);
     core_event(&core, &view);
+    assert_int_equal(mrt_hold_state(waiter.hold, core.now), MORTISE_HELD);
+    core_view(&core, core_fetch(&core, MRT_REFRESH), 1);
     assert_int_equal(mrt_hold_state(waiter.hold, core.now), MORTISE_LOST);
     core_free(&core);
 }
 
-static void test_a_told_view_before_the_answer_grants_nothing(void **state)
+static void test_an_answer_older_than_the_grant_does_not_undo_it(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter waiter = core_waiter(7);
+    core_queue_behind(&core, &waiter);
+    struct mrt_command *look = refresh(&core);
+    struct mrt_event view = told(&core, 0);
+    core_event(&core, &view);
+    core_done(&core, &waiter, MORTISE_OK);
+    core_view(&core, look, 1);
+    assert_int_equal(mrt_hold_state(waiter.hold, core.now), MORTISE_HELD);
+    core_view(&core, core_fetch(&core, MRT_REFRESH), 0);
+    assert_int_equal(mrt_hold_state(waiter.hold, core.now), MORTISE_HELD);
+    core_no_command(&core);
+    core_free(&core);
+}
+
+static void test_h4_a_told_view_that_overtakes_the_answer_is_asked_after(void **state)
 {
     (void)state;
     struct core core;
     core_open(&core, NULL);
     struct mrt_waiter waiter = core_waiter(7);
     struct mrt_command *command = append(&core, &waiter);
-    struct mrt_event view = core.shown;
-    view.type = MRT_VIEW;
-    view.session = command->session;
-    view.ticket = command->ticket;
+    struct mrt_event view = told(&core, 0);
     core_event(&core, &view);
     core_none_settled(&core);
     view.ticket = (struct mrt_id){5, 5}; /* of none */
     core_event(&core, &view);
-    core_view(&core, command, 0);
+    core_view(&core, command, 1);
+    core_none_settled(&core);
+    core_view(&core, core_fetch(&core, MRT_REFRESH), 0);
     core_done(&core, &waiter, MORTISE_OK);
+    core_free(&core);
+}
+
+/* The next ticket would find our own last one ahead, and a try would fail for it. */
+static void test_h2_a_try_waits_for_the_removal_of_our_last_ticket_to_be_sent(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter waiter = core_waiter(7), try = trying(7);
+    struct mrt_command *look = held(&core, &waiter);
+    assert_int_equal(core_release(&core, waiter.hold, 7), MORTISE_OK);
+    core_acquire(&core, &try);
+    core_no_command(&core);
+    core_view(&core, look, 0);
+    core_fetch(&core, MRT_REMOVE);
+    struct mrt_command *command = core_fetch(&core, MRT_APPEND);
+    assert_true(command->try_only);
+    core_view(&core, command, 0);
+    core_done(&core, &try, MORTISE_OK);
+    core_free(&core);
+}
+
+static void test_f7_a_store_that_keeps_failing_is_told_after_some_seconds(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter waiter = core_waiter(7);
+    core_fail(&core, append(&core, &waiter), MORTISE_ESTORE);
+    for (int i = 0; i < 10; i++) {
+        core_none_settled(&core);
+        core_pass(&core, 2 * MRT_SECOND);
+        core_fail(&core, core_fetch(&core, MRT_APPEND), MORTISE_ESTORE);
+    }
+    core_done(&core, &waiter, MORTISE_ESTORE);
+    expect_nothing_left(&core);
     core_free(&core);
 }
 
@@ -573,13 +646,6 @@ static void test_f4_timed_out_leaves_nothing(void **state)
     core_answer(&core, core_fetch(&core, MRT_REMOVE), MRT_REMOVED);
     expect_nothing_left(&core);
     core_free(&core);
-}
-
-static struct mrt_waiter trying(uint64_t owner)
-{
-    struct mrt_waiter waiter = core_waiter(owner);
-    waiter.try_only = true;
-    return waiter;
 }
 
 static void test_h2_c18_z1_a_failed_try_leaves_nothing(void **state)
@@ -795,7 +861,10 @@ int main(void)
         cmocka_unit_test(test_f15_wakes_that_mean_nothing),
         cmocka_unit_test(test_a_wake_while_an_append_waits_for_its_next_attempt),
         cmocka_unit_test(test_a_told_view_grants_at_once),
-        cmocka_unit_test(test_a_told_view_before_the_answer_grants_nothing),
+        cmocka_unit_test(test_an_answer_older_than_the_grant_does_not_undo_it),
+        cmocka_unit_test(test_h4_a_told_view_that_overtakes_the_answer_is_asked_after),
+        cmocka_unit_test(test_h2_a_try_waits_for_the_removal_of_our_last_ticket_to_be_sent),
+        cmocka_unit_test(test_f7_a_store_that_keeps_failing_is_told_after_some_seconds),
         cmocka_unit_test(test_z7_a_holder_told_that_its_ticket_is_gone_looks_and_loses),
         cmocka_unit_test(test_h5_a_waiting_ticket_is_looked_at_again_without_a_wake),
         cmocka_unit_test(test_a_recheck_that_falls_due_while_asking_asks_nothing_more),

@@ -1,0 +1,23 @@
+# The ZooKeeper store: its rules, and on a real server where one is installed.
+if(NOT MORTISE_ZOOKEEPER)
+  return()
+endif()
+mortise_suite(NAME zookeeper_rules SOURCES zookeeper_rules.c LABELS store)
+
+find_program(JAVA java)
+if(NOT JAVA OR NOT EXISTS /usr/share/java/zookeeper.jar)
+  message(STATUS "no ZooKeeper server installed: its live tests are left out")
+  return()
+endif()
+set(zk_servers ${CMAKE_SOURCE_DIR}/tools/servers)
+mortise_suite(NAME zookeeper_faults SOURCES zookeeper_faults.c zookeeper_place.c zk_proxy.c
+              LABELS store SERIAL TIMEOUT 240)
+target_compile_definitions(test_zookeeper_faults PRIVATE ZK_SERVERS="${zk_servers}")
+
+if(TARGET test_conform_memory)
+  foreach(kind zk zk3)
+    add_test(NAME conform_${kind} COMMAND ${zk_servers} with ${kind}
+             $<TARGET_FILE:test_conform_memory> "{}/conform?session=2s")
+    set_tests_properties(conform_${kind} PROPERTIES TIMEOUT 180 RUN_SERIAL ON LABELS store)
+  endforeach()
+endif()

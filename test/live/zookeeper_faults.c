@@ -1,0 +1,531 @@
+/*
+ * The ZooKeeper store on a real server, with what goes wrong made to go wrong by a proxy
+ * that understands the frames, by signals, and by the server's end.
+ */
+#include "cmocka_all.h"
+
+#include "live/zk_proxy.h"
+#include "live/zookeeper_place.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct zk_proxy *proxy;
+static mortise_client *direct, *through; /* to the server; by way of the proxy */
+
+static int begin(void **state)
+{
+    (void)state;
+    proxy = zk_proxy_start(zk_place_port());
+    direct = zk_open(zk_place_uri(zk_place_port(), "4s"));
+    through = zk_open(zk_place_uri(zk_proxy_port(proxy), "4s"));
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    mortise_close(direct);
+    mortise_close(through);
+    zk_proxy_stop(proxy);
+    return 0;
+}
+
+/* An acquire that waits on a thread of its own. */
+struct waiter {
+    pthread_t thread;
+    mortise_lock *lock;
+    int64_t timeout_ms;
+    mortise_hold hold;
+    int error;
+    int64_t done_ms;
+};
+
+static void *wait_for_it(void *argument)
+{
+    struct waiter *waiter = argument;
+    waiter->error = mortise_acquire_for(waiter->lock, waiter->timeout_ms, &waiter->hold);
+    waiter->done_ms = zk_now_ms();
+    if (waiter->error == MORTISE_OK)
+        assert_int_equal(mortise_release(waiter->hold), MORTISE_OK); /* its owner is this thread */
+    return NULL;
+}
+
+static void start_waiting(struct waiter *waiter, mortise_lock *lock, int64_t timeout_ms)
+{
+    *waiter = (struct waiter){.lock = lock, .timeout_ms = timeout_ms};
+    assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_it, waiter), 0);
+}
+
+static int finish_waiting(struct waiter *waiter)
+{
+    pthread_join(waiter->thread, NULL);
+    return waiter->error;
+}
+
+/* ------------------------------------------------------------ lost replies */
+
+static void test_zk_01_lost_reply_of_create_leaves_no_ghost(void **state)
+{
+    (void)state;
+    mortise_lock *lock = zk_mutex(through, "ghost");
+    assert_int_equal(mortise_release(zk_acquire(lock)), MORTISE_OK);
+    zk_proxy_swallow(proxy, ZK_OP_CREATE2);
+    mortise_hold hold = zk_acquire(lock);
+    assert_true(zk_proxy_swallowed(proxy));
+    assert_int_equal(zk_tickets(direct, "ghost"), 1);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    assert_true(zk_wait_tickets(direct, "ghost", 0, 5000));
+}
+
+static void test_zk_01_lost_reply_of_the_list_behind_the_create(void **state)
+{
+    (void)state;
+    mortise_lock *lock = zk_mutex(through, "ghost2");
+    assert_int_equal(mortise_release(zk_acquire(lock)), MORTISE_OK);
+    zk_proxy_swallow(proxy, ZK_OP_GET_CHILDREN);
+    mortise_hold hold = zk_acquire(lock);
+    assert_true(zk_proxy_swallowed(proxy));
+    assert_int_equal(zk_tickets(direct, "ghost2"), 1);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    assert_true(zk_wait_tickets(direct, "ghost2", 0, 5000));
+}
+
+static void test_zk_21_a_create_of_unknown_outcome_that_is_given_up(void **state)
+{
+    (void)state;
+    mortise_lock *lock = zk_mutex(through, "given-up"), *other = zk_mutex(direct, "given-up");
+    assert_int_equal(mortise_release(zk_acquire(lock)), MORTISE_OK);
+    mortise_hold held = zk_acquire(other);
+    zk_proxy_swallow(proxy, ZK_OP_CREATE2);
+    mortise_hold none;
+    assert_int_equal(mortise_acquire_for(lock, 700, &none), MORTISE_ETIMEOUT);
+    assert_true(zk_proxy_swallowed(proxy));
+    assert_true(zk_wait_tickets(direct, "given-up", 1, 5000));
+    assert_int_equal(mortise_release(held), MORTISE_OK);
+}
+
+static void test_zk_22_lost_reply_of_delete(void **state)
+{
+    (void)state;
+    mortise_lock *lock = zk_mutex(through, "release");
+    mortise_hold hold = zk_acquire(lock);
+    zk_proxy_swallow(proxy, ZK_OP_DELETE);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    hold = zk_acquire(lock);
+    assert_true(zk_proxy_swallowed(proxy));
+    assert_int_equal(zk_tickets(direct, "release"), 1);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    assert_true(zk_wait_tickets(direct, "release", 0, 5000));
+}
+
+static void test_zk_16_predecessor_leaves_during_a_disconnect(void **state)
+{
+    (void)state;
+    mortise_lock *mine = zk_mutex(through, "away"), *other = zk_mutex(direct, "away");
+    mortise_hold held = zk_acquire(other);
+    struct waiter waiter;
+    start_waiting(&waiter, mine, 20000);
+    assert_true(zk_wait_tickets(direct, "away", 2, 5000));
+    zk_proxy_stall(proxy, true);
+    assert_int_equal(mortise_release(held), MORTISE_OK);
+    assert_true(zk_wait_tickets(direct, "away", 1, 5000));
+    zk_proxy_cut(proxy);
+    zk_proxy_stall(proxy, false);
+    int64_t back = zk_now_ms();
+    assert_int_equal(finish_waiting(&waiter), MORTISE_OK);
+    assert_in_range(waiter.done_ms - back, 0, 3500); /* and not by the look each 5 s */
+}
+
+static void test_zk_21_a_wait_that_times_out_while_disconnected(void **state)
+{
+    (void)state;
+    mortise_lock *mine = zk_mutex(through, "late"), *other = zk_mutex(direct, "late");
+    mortise_hold held = zk_acquire(other);
+    struct waiter waiter;
+    start_waiting(&waiter, mine, 1500);
+    assert_true(zk_wait_tickets(direct, "late", 2, 5000));
+    zk_proxy_stall(proxy, true);
+    assert_int_equal(finish_waiting(&waiter), MORTISE_ETIMEOUT);
+    zk_proxy_stall(proxy, false);
+    assert_true(zk_wait_tickets(direct, "late", 1, 8000));
+    assert_int_equal(mortise_release(held), MORTISE_OK);
+}
+
+static void test_zk_44_a_connection_cut_again_and_again_keeps_the_hold(void **state)
+{
+    (void)state;
+    mortise_hold hold = zk_acquire(zk_mutex(through, "flap"));
+    for (int i = 0; i < 15; i++) {
+        zk_proxy_cut(proxy);
+        zk_rest_ms(200);
+        assert_true(mortise_is_held(hold));
+    }
+    assert_int_equal(mortise_verify(hold, 5000), MORTISE_OK);
+    assert_int_equal(zk_tickets(direct, "flap"), 1);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+}
+
+/* The library's send fails half way through a request, before the loop has seen the end
+   of the connection: what is left of it must not be sent on the next one. */
+static void test_a_send_that_fails_does_not_spoil_the_next_connection(void **state)
+{
+    (void)state;
+    mortise_client_options options = {.size = sizeof options, .flags = MORTISE_FOREIGN_LOOP};
+    mortise_client *client;
+    assert_int_equal(mortise_open(zk_place_uri(zk_proxy_port(proxy), "4s"), &options, &client), 0);
+    mortise_hold first = zk_acquire(zk_mutex(client, "send/1")), second;
+    zk_proxy_cut(proxy);
+    zk_rest_ms(100); /* nobody runs the client's loop */
+    int64_t before = zk_now_ms();
+    second = zk_acquire(zk_mutex(client, "send/2"));
+    assert_in_range(zk_now_ms() - before, 0, 2000); /* a spoilt one hangs for 2.7 s */
+    assert_true(mortise_is_held(first));
+    assert_int_equal(mortise_release(second), MORTISE_OK);
+    assert_int_equal(mortise_release(first), MORTISE_OK);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+}
+
+/* ------------------------------------------------------------ leases, death */
+
+static void test_zk_05_lost_by_the_clock_before_another_holds(void **state)
+{
+    (void)state;
+    mortise_hold hold = zk_acquire(zk_mutex(through, "silent"));
+    struct waiter waiter;
+    start_waiting(&waiter, zk_mutex(direct, "silent"), 20000);
+    assert_true(zk_wait_tickets(direct, "silent", 2, 5000));
+    zk_proxy_stall(proxy, true);
+    while (mortise_is_held(hold))
+        zk_rest_ms(1);
+    int64_t lost_ms = zk_now_ms();
+    assert_int_equal(finish_waiting(&waiter), MORTISE_OK);
+    assert_true(lost_ms <= waiter.done_ms);
+    assert_int_equal(mortise_hold_state(hold), MORTISE_LOST);
+    zk_proxy_stall(proxy, false);
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+}
+
+static void test_zk_46_after_a_loss_the_client_goes_on_with_a_new_session(void **state)
+{
+    (void)state;
+    mortise_lock *lock = zk_mutex(through, "again");
+    mortise_hold hold = zk_acquire(lock);
+    zk_proxy_stall(proxy, true);
+    while (mortise_is_held(hold))
+        zk_rest_ms(5);
+    zk_proxy_stall(proxy, false);
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    uint64_t fence = 0;
+    hold = zk_acquire(lock);
+    fence = mortise_hold_fence(hold);
+    assert_true(fence > 0);
+    assert_int_equal(zk_tickets(direct, "again"), 1);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+}
+
+/* The program itself, as a holder that is to be killed. */
+static pid_t start_holder(const char *name)
+{
+    int out[2];
+    char held[8];
+    assert_int_equal(pipe(out), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(out[1], STDOUT_FILENO);
+        execl("/proc/self/exe", "holder", "hold", zk_place_uri(zk_place_port(), "4s"), name, NULL);
+        _exit(127);
+    }
+    close(out[1]);
+    assert_int_equal(read(out[0], held, 4), 4);
+    close(out[0]);
+    return pid;
+}
+
+static int hold(const char *uri, const char *name)
+{
+    mortise_client *client;
+    mortise_lock *lock;
+    mortise_hold got;
+    if (mortise_open(uri, NULL, &client) || mortise_mutex_new(client, name, NULL, &lock) ||
+        mortise_acquire_for(lock, 20000, &got) || write(STDOUT_FILENO, "held", 4) != 4)
+        return 1;
+    for (;;)
+        pause();
+}
+
+static void test_zk_07_next_holds_within_the_session_after_a_kill(void **state)
+{
+    (void)state;
+    pid_t pid = start_holder("killed");
+    struct waiter waiter;
+    start_waiting(&waiter, zk_mutex(direct, "killed"), 20000);
+    assert_true(zk_wait_tickets(direct, "killed", 2, 5000));
+    int64_t killed_ms = zk_now_ms();
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    assert_int_equal(finish_waiting(&waiter), MORTISE_OK);
+    assert_in_range(waiter.done_ms - killed_ms, 1, 4000 + 1000);
+}
+
+static void test_a_polite_close_frees_at_once(void **state)
+{
+    (void)state;
+    mortise_client *other = zk_open(zk_place_uri(zk_place_port(), "10s"));
+    zk_acquire(zk_mutex(other, "polite"));
+    struct waiter waiter;
+    start_waiting(&waiter, zk_mutex(direct, "polite"), 20000);
+    assert_true(zk_wait_tickets(direct, "polite", 2, 5000));
+    int64_t closed_ms = zk_now_ms();
+    assert_int_equal(mortise_close(other), MORTISE_OK);
+    assert_int_equal(finish_waiting(&waiter), MORTISE_OK);
+    print_message("free after %d ms\n", (int)(waiter.done_ms - closed_ms));
+    assert_in_range(waiter.done_ms - closed_ms + 1000, 0, 2000);
+}
+
+/* ------------------------------------------------------------ what is left, what is sent */
+
+static void test_one_round_trip_and_three_requests_a_cycle(void **state)
+{
+    (void)state;
+    enum { CYCLES = 200 };
+    mortise_lock *lock = zk_mutex(through, "cycle");
+    assert_int_equal(mortise_release(zk_acquire(lock)), MORTISE_OK);
+    assert_true(zk_wait_tickets(direct, "cycle", 0, 5000));
+    zk_proxy_reset_counts(proxy);
+    for (int i = 0; i < CYCLES; i++)
+        assert_int_equal(mortise_release(zk_acquire(lock)), MORTISE_OK);
+    assert_true(zk_wait_tickets(direct, "cycle", 0, 5000));
+    assert_in_range(zk_proxy_count(proxy, ZK_OP_CREATE2), CYCLES, CYCLES + CYCLES / 10);
+    assert_in_range(zk_proxy_count(proxy, ZK_OP_GET_CHILDREN), CYCLES, CYCLES + CYCLES / 10);
+    assert_in_range(zk_proxy_count(proxy, ZK_OP_DELETE), CYCLES, CYCLES + CYCLES / 10);
+    assert_int_equal(zk_proxy_count(proxy, ZK_OP_EXISTS), 0);
+    assert_int_equal(zk_proxy_count(proxy, ZK_OP_GET_DATA), 0);
+}
+
+static void test_zk_24_a_try_that_is_blocked_creates_nothing(void **state)
+{
+    (void)state;
+    mortise_hold none, held = zk_acquire(zk_mutex(direct, "try"));
+    mortise_lock *lock = zk_mutex(through, "try");
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(mortise_try_acquire(lock, &none), MORTISE_EBUSY);
+    assert_int_equal(zk_proxy_count(proxy, ZK_OP_CREATE2), 0);
+    assert_int_equal(mortise_release(held), MORTISE_OK);
+    assert_true(zk_wait_tickets(direct, "try", 0, 5000));
+    assert_int_equal(mortise_try_acquire(lock, &none), MORTISE_OK);
+    assert_int_equal(zk_proxy_count(proxy, ZK_OP_CREATE2), 1);
+    assert_int_equal(mortise_release(none), MORTISE_OK);
+}
+
+static void *cycle(void *argument)
+{
+    mortise_lock *lock = argument;
+    for (int i = 0; i < 150; i++)
+        assert_int_equal(mortise_release(zk_acquire(lock)), MORTISE_OK);
+    return NULL;
+}
+
+static void test_zk_15_no_watch_and_no_node_is_left(void **state)
+{
+    (void)state;
+    pthread_t threads[2];
+    mortise_hold none, held = zk_acquire(zk_mutex(direct, "watches"));
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(mortise_acquire_for(zk_mutex(through, "watches"), 5, &none),
+                         MORTISE_ETIMEOUT);
+    assert_int_equal(mortise_release(held), MORTISE_OK);
+    pthread_create(&threads[0], NULL, cycle, zk_mutex(direct, "watches"));
+    pthread_create(&threads[1], NULL, cycle, zk_mutex(through, "watches"));
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+    assert_true(zk_wait_tickets(direct, "watches", 0, 5000));
+    assert_int_equal(zk_place_figure("zk_watch_count"), 0);
+    assert_int_equal(zk_place_figure("zk_ephemerals_count"), 0);
+}
+
+static void test_zk_10_zk_12_the_directory_is_reaped_between(void **state)
+{
+    (void)state;
+    mortise_lock *lock = zk_mutex(direct, "reaped/deep");
+    uint64_t before = 0;
+    for (int i = 0; i < 4; i++) {
+        mortise_hold held = zk_acquire(lock);
+        assert_true(mortise_hold_fence(held) > before);
+        before = mortise_hold_fence(held);
+        assert_int_equal(mortise_release(held), MORTISE_OK);
+        zk_rest_ms(i < 2 ? 2200 : 0); /* containers are looked at each second */
+    }
+}
+
+static void test_zk_26_zk_14_a_waiter_that_leaves_wakes_nobody_into_a_grant(void **state)
+{
+    (void)state;
+    mortise_client *third = zk_open(zk_place_uri(zk_place_port(), "4s"));
+    mortise_hold held = zk_acquire(zk_mutex(direct, "middle"));
+    struct waiter middle, last;
+    start_waiting(&middle, zk_mutex(through, "middle"), 1500);
+    assert_true(zk_wait_tickets(direct, "middle", 2, 1400));
+    start_waiting(&last, zk_mutex(third, "middle"), 20000);
+    assert_true(zk_wait_tickets(direct, "middle", 3, 5000));
+    assert_int_equal(finish_waiting(&middle), MORTISE_ETIMEOUT);
+    assert_true(zk_wait_tickets(direct, "middle", 2, 5000));
+    zk_rest_ms(100);
+    assert_int_equal(last.done_ms, 0);
+    assert_true(mortise_is_held(held));
+    assert_int_equal(mortise_release(held), MORTISE_OK);
+    assert_int_equal(finish_waiting(&last), MORTISE_OK);
+    assert_int_equal(mortise_close(third), MORTISE_OK);
+}
+
+/* ------------------------------------------------------------ the client library */
+
+static void test_cc_04_no_socket_is_left_to_children(void **state)
+{
+    (void)state;
+    mortise_hold held = zk_acquire(zk_mutex(direct, "exec"));
+    DIR *directory = opendir("/proc/self/fd");
+    struct dirent *entry;
+    int sockets = 0;
+    while ((entry = readdir(directory))) {
+        int fd = (int)strtol(entry->d_name, NULL, 10), type;
+        socklen_t size = sizeof type;
+        if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0)
+            continue;
+        sockets++;
+        assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    }
+    closedir(directory);
+    assert_true(sockets > 0);
+    assert_int_equal(mortise_release(held), MORTISE_OK);
+}
+
+static void test_cc_07_close_is_bounded_when_the_server_is_silent(void **state)
+{
+    (void)state;
+    mortise_client_options options = {.size = sizeof options, .timeout_ms = 300};
+    mortise_client *client;
+    assert_int_equal(mortise_open(zk_place_uri(zk_proxy_port(proxy), "4s"), &options, &client), 0);
+    zk_acquire(zk_mutex(client, "stalled"));
+    zk_rest_ms(100);
+    zk_proxy_stall(proxy, true);
+    int64_t before = zk_now_ms();
+    assert_int_equal(mortise_close(client), MORTISE_EUNKNOWN);
+    assert_in_range(zk_now_ms() - before, 0, 1300);
+    zk_proxy_stall(proxy, false);
+    assert_true(zk_wait_tickets(direct, "stalled", 0, 8000));
+}
+
+static void test_cc_25_a_forked_childs_close_leaves_the_hold_alone(void **state)
+{
+    (void)state;
+    mortise_hold held = zk_acquire(zk_mutex(direct, "forked"));
+    pid_t pid = fork();
+    if (pid == 0) {
+        mortise_close(direct);
+        _exit(0);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+    assert_int_equal(mortise_verify(held, 5000), MORTISE_OK);
+    assert_int_equal(mortise_release(held), MORTISE_OK);
+}
+
+static void test_cc_11_cc_23_the_library_has_no_thread_and_prints_nothing(void **state)
+{
+    (void)state;
+    DIR *tasks = opendir("/proc/self/task");
+    int threads = 0;
+    zk_acquire(zk_mutex(direct, "threads"));
+    while (readdir(tasks))
+        threads++;
+    closedir(tasks);
+    assert_int_equal(threads - 2, 1 + 1 + 2); /* main, the proxy, a loop for each client */
+}
+
+static void test_zk_39_nobody_listens(void **state)
+{
+    (void)state;
+    mortise_client *client = zk_open("zk://127.0.0.1:1?session=4s&connect=200ms");
+    mortise_hold none;
+    int64_t before = zk_now_ms();
+    assert_int_not_equal(mortise_acquire_for(zk_mutex(client, "x"), 500, &none), MORTISE_OK);
+    assert_in_range(zk_now_ms() - before, 150, 3000);
+    mortise_close(client);
+    assert_int_equal(mortise_open("zk://no.such.host.invalid:1", NULL, &client),
+                     MORTISE_EUNREACHABLE);
+}
+
+static void test_cc_19_names_that_are_refused(void **state)
+{
+    (void)state;
+    mortise_hold none;
+    assert_int_equal(mortise_acquire_for(zk_mutex(direct, "a/../b"), 3000, &none), MORTISE_ENAME);
+}
+
+/* Last: it ends the server. */
+static void test_zk_44_the_server_restarts_under_a_hold(void **state)
+{
+    (void)state;
+    mortise_client *client = zk_open(zk_place_uri(zk_place_port(), "10s"));
+    mortise_hold held = zk_acquire(zk_mutex(client, "restart"));
+    uint64_t fence = mortise_hold_fence(held);
+    zk_place_servers("kill");
+    zk_place_servers("restart");
+    mortise_state now = mortise_hold_state(held);
+    if (now == MORTISE_LOST) {
+        print_message("the server was not back within the session: nothing to see\n");
+        skip();
+    }
+    assert_int_equal(mortise_verify(held, 8000), MORTISE_OK);
+    assert_int_equal(mortise_release(held), MORTISE_OK);
+    held = zk_acquire(zk_mutex(client, "restart"));
+    assert_true(mortise_hold_fence(held) > fence);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(int count, char **arguments)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_zk_01_lost_reply_of_create_leaves_no_ghost),
+        TEST(test_zk_01_lost_reply_of_the_list_behind_the_create),
+        TEST(test_zk_21_a_create_of_unknown_outcome_that_is_given_up),
+        TEST(test_zk_22_lost_reply_of_delete),
+        TEST(test_zk_16_predecessor_leaves_during_a_disconnect),
+        TEST(test_zk_21_a_wait_that_times_out_while_disconnected),
+        TEST(test_zk_44_a_connection_cut_again_and_again_keeps_the_hold),
+        TEST(test_a_send_that_fails_does_not_spoil_the_next_connection),
+        TEST(test_zk_05_lost_by_the_clock_before_another_holds),
+        TEST(test_zk_46_after_a_loss_the_client_goes_on_with_a_new_session),
+        TEST(test_zk_07_next_holds_within_the_session_after_a_kill),
+        TEST(test_a_polite_close_frees_at_once),
+        TEST(test_one_round_trip_and_three_requests_a_cycle),
+        TEST(test_zk_24_a_try_that_is_blocked_creates_nothing),
+        TEST(test_zk_15_no_watch_and_no_node_is_left),
+        TEST(test_zk_10_zk_12_the_directory_is_reaped_between),
+        TEST(test_zk_26_zk_14_a_waiter_that_leaves_wakes_nobody_into_a_grant),
+        TEST(test_cc_04_no_socket_is_left_to_children),
+        TEST(test_cc_07_close_is_bounded_when_the_server_is_silent),
+        TEST(test_cc_25_a_forked_childs_close_leaves_the_hold_alone),
+        TEST(test_cc_11_cc_23_the_library_has_no_thread_and_prints_nothing),
+        TEST(test_zk_39_nobody_listens),
+        TEST(test_cc_19_names_that_are_refused),
+        TEST(test_zk_44_the_server_restarts_under_a_hold),
+    };
+    if (count == 4 && strcmp(arguments[1], "hold") == 0)
+        return hold(arguments[2], arguments[3]);
+    if (count == 2)
+        cmocka_set_test_filter(arguments[1]);
+    return cmocka_run_group_tests(tests, zk_place_start, zk_place_stop);
+}

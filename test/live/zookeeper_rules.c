@@ -1,0 +1,237 @@
+/* The ZooKeeper store's rules without a server: names, order, codes, URIs. */
+#include "cmocka_all.h"
+
+#include "base/uri.h"
+#include "mortise.h"
+#include "store/zookeeper_name.h"
+#include "store/zookeeper_uri.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zookeeper/zookeeper.h>
+
+static void test_zk_33_only_strict_names_are_contenders(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *node;
+        enum mrt_zk_family family;
+        int32_t sequence;
+    } rows[] = {
+        {"_c_6f1ed002-ab5a-8000-8000-000000000001-lock-0000000007", MRT_ZK_CURATOR, 7},
+        {"0123456789abcdef0123456789abcdef-lock-0000000012", MRT_ZK_CURATOR, 12},
+        {"lock-0000000003", MRT_ZK_CURATOR, 3},
+        {"x-lock--2147483648", MRT_ZK_CURATOR, INT32_MIN},
+        {"x-lock-2147483647", MRT_ZK_CURATOR, INT32_MAX},
+        {"x-lock--000000001", MRT_ZK_CURATOR, -1},
+        {"0123__lock__0000000004", MRT_ZK_KAZOO, 4},
+        {"x-lock-2147483648", MRT_ZK_FOREIGN, 0},
+        {"x-lock-000000007", MRT_ZK_FOREIGN, 0},
+        {"x-lock-00000000007", MRT_ZK_FOREIGN, 0},
+        {"x-lock-000000000a", MRT_ZK_FOREIGN, 0},
+        {"x-lock-", MRT_ZK_FOREIGN, 0},
+        {"clock-0000000001", MRT_ZK_FOREIGN, 0},
+        {"_c_x-__READ__0000000001", MRT_ZK_FOREIGN, 0},
+        {"_c_x-__WRIT__0000000001", MRT_ZK_FOREIGN, 0},
+        {"0123__rlock__0000000004", MRT_ZK_FOREIGN, 0},
+        {"", MRT_ZK_FOREIGN, 0},
+        {"lock", MRT_ZK_FOREIGN, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int32_t sequence = 0;
+        print_message("%s\n", rows[i].node);
+        assert_int_equal(mrt_zk_contender(rows[i].node, &sequence), rows[i].family);
+        if (rows[i].family != MRT_ZK_FOREIGN)
+            assert_int_equal(sequence, rows[i].sequence);
+    }
+}
+
+static void test_zk_09_sequences_wrap(void **state)
+{
+    (void)state;
+    assert_true(mrt_zk_before(0, 1));
+    assert_false(mrt_zk_before(1, 0));
+    assert_false(mrt_zk_before(5, 5));
+    assert_true(mrt_zk_before(INT32_MAX, INT32_MIN));
+    assert_false(mrt_zk_before(INT32_MIN, INT32_MAX));
+    assert_true(mrt_zk_before(INT32_MAX - 3, INT32_MIN + 5));
+    assert_true(mrt_zk_before(-1, 0));
+}
+
+static void test_zk_11_the_uuid_is_the_tickets_own_and_of_version_8(void **state)
+{
+    (void)state;
+    char text[MRT_ZK_UUID_SIZE], other[MRT_ZK_UUID_SIZE];
+    mrt_zk_uuid((struct mrt_id){UINT64_C(0x0123456789abcdef), UINT64_C(0xfedcba9876543210)}, text);
+    assert_string_equal(text, "01234567-89ab-8def-bedc-ba9876543210");
+    mrt_zk_uuid((struct mrt_id){UINT64_C(0x0123456789abcdef), UINT64_C(0xfedcba9876543211)}, other);
+    assert_string_not_equal(text, other);
+}
+
+static void test_cc_13_codes_that_leave_the_outcome_open(void **state)
+{
+    (void)state;
+    static const int open[] = {ZCONNECTIONLOSS,   ZOPERATIONTIMEOUT, ZCLOSING,
+                               ZMARSHALLINGERROR, ZSYSTEMERROR,      ZRUNTIMEINCONSISTENCY,
+                               ZDATAINCONSISTENCY};
+    static const int over[] = {ZSESSIONEXPIRED, ZINVALIDSTATE, ZAUTHFAILED};
+    static const int refused[] = {ZNOAUTH,        ZSESSIONMOVED, ZTHROTTLEDOP,  ZNODEEXISTS,
+                                  ZUNIMPLEMENTED, ZNOTREADONLY,  ZBADARGUMENTS, -125,
+                                  -126,           -4711};
+    for (size_t i = 0; i < sizeof open / sizeof open[0]; i++)
+        assert_int_equal(mrt_zk_code(open[i])->outcome, MRT_ZK_PERHAPS);
+    for (size_t i = 0; i < sizeof over / sizeof over[0]; i++)
+        assert_int_equal(mrt_zk_code(over[i])->outcome, MRT_ZK_SESSION_OVER);
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        assert_int_equal(mrt_zk_code(refused[i])->outcome, MRT_ZK_NOT_DONE);
+    assert_int_equal(mrt_zk_code(ZOK)->outcome, MRT_ZK_DONE);
+    assert_int_equal(mrt_zk_code(ZNONODE)->outcome, MRT_ZK_NO_NODE);
+    assert_int_equal(mrt_zk_code(ZNOAUTH)->error, MORTISE_EPERMISSION);
+}
+
+static int parse(const char *text, struct mrt_zk_address *address)
+{
+    static struct mrt_uri uri;
+    int error = mrt_uri_parse(text, &uri);
+    return error ? error : mrt_zk_uri_parse(&uri, address);
+}
+
+static void test_cc_18_uris(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *uri, *shown; /* NULL: refused */
+    } rows[] = {
+        {"zk://a:2181", "zk://a:2181"},
+        {"zk://a", "zk://a:2181"},
+        {"zk://a/", "zk://a:2181"},
+        {"zk://a:1,b:2,c:65535/x/y", "zk://a:1,b:2,c:65535/x/y"},
+        {"zk://[::1]:2181", "zk://[::1]:2181"},
+        {"zk://[0:0:0:0:0:0:0:1]:2181/x", "zk://[::1]:2181/x"},
+        {"zk://[::1]", "zk://[::1]:2181"},
+        {"zk://127.0.0.1:2181/caf%C3%A9", "zk://127.0.0.1:2181/caf\xc3\xa9"},
+        {"zk://a:2181?session=4s&connect=500ms&namespace=", "zk://a:2181"},
+        {"zk:a:2181", NULL},
+        {"zk:/a:2181", NULL},
+        {"zk://", NULL},
+        {"zk:///x", NULL},
+        {"zk://a:0", NULL},
+        {"zk://a:65536", NULL},
+        {"zk://a:99999", NULL},
+        {"zk://a:-1", NULL},
+        {"zk://a:2181x", NULL},
+        {"zk://a:", NULL},
+        {"zk://a,", NULL},
+        {"zk://,a", NULL},
+        {"zk://a,,b", NULL},
+        {"zk://a,/x", NULL},
+        {"zk://::1:2181", NULL},
+        {"zk://[::1", NULL},
+        {"zk://[x]:1", NULL},
+        {"zk://[127.0.0.1]:1", NULL},
+        {"zk://user:secret@a:2181", NULL},
+        {"zk://a b:1", NULL},
+        {"zk://a:2181//x", NULL},
+        {"zk://a:2181/x/", NULL},
+        {"zk://a:2181/x//y", NULL},
+        {"zk://a:2181/./x", NULL},
+        {"zk://a:2181/../x", NULL},
+        {"zk://a:2181/zookeeper/x", NULL},
+        {"zk://a:2181/x%2", NULL},
+        {"zk://a:2181/x%01", NULL},
+        {"zk://a:2181?session=0", NULL},
+        {"zk://a:2181?session=5", NULL},
+        {"zk://a:2181?session=5m", NULL},
+        {"zk://a:2181?session=-5s", NULL},
+        {"zk://a:2181?session=99999999999999999999s", NULL},
+        {"zk://a:2181?sesion=5s", NULL},
+    };
+    static struct mrt_zk_address address;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        print_message("%s\n", rows[i].uri);
+        int error = parse(rows[i].uri, &address);
+        assert_int_equal(error, rows[i].shown ? MORTISE_OK : MORTISE_EURI);
+        if (rows[i].shown)
+            assert_string_equal(address.shown, rows[i].shown);
+    }
+}
+
+static void test_cc_18_durations_and_literal_servers(void **state)
+{
+    (void)state;
+    static struct mrt_zk_address address;
+    char servers[MRT_ZK_SERVERS_SIZE];
+    assert_int_equal(parse("zk://127.0.0.1:2181,[::1]:2182?session=4s&connect=250ms", &address), 0);
+    assert_int_equal(address.session, 4 * MRT_SECOND);
+    assert_int_equal(address.connect, 250 * MRT_MILLISECOND);
+    assert_int_equal(mrt_zk_resolve(&address, servers), MORTISE_OK);
+    assert_string_equal(servers, "127.0.0.1:2181,::1:2182");
+    assert_int_equal(parse("zk://a:2181", &address), 0);
+    assert_int_equal(address.session, 10 * MRT_SECOND);
+}
+
+/* What of a name ZooKeeper would refuse, or read otherwise, is refused here. */
+static void test_cc_19_paths(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"x",   "x/y", "/x",           ".x",
+                                       "x..", "...", "zookeeper",    "caf\xc3\xa9",
+                                       " ",   "x ",  "\xef\xbf\xaf", "\xed\x9f\xbf"};
+    static const char *const bad[] = {".",
+                                      "..",
+                                      "x/.",
+                                      "x/..",
+                                      "x/../y",
+                                      "x/",
+                                      "x//y",
+                                      "//x",
+                                      "/",
+                                      "\xee\x80\x80",
+                                      "\xef\xa3\xbf",
+                                      "\xef\xbf\xb0",
+                                      "\xf0\x9f\x94\x92",
+                                      "x/lock-0000000001",
+                                      "x/_c_1-lock-0000000001/y",
+                                      "a__lock__0000000001"};
+    char path[MRT_ZK_PATH_MAX], full[64];
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        snprintf(full, sizeof full, "mortise/%s", good[i]);
+        assert_int_equal(mrt_zk_queue_path("/root", "mortise", full, path), MORTISE_OK);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(full, sizeof full, "mortise/%s", bad[i]);
+        assert_int_equal(mrt_zk_queue_path("/root", "mortise", full, path), MORTISE_ENAME);
+    }
+    assert_int_equal(mrt_zk_queue_path("", "", "zookeeper/x", path), MORTISE_ENAME);
+    assert_int_equal(mrt_zk_queue_path("/root", "mortise", "mortise//x", path), MORTISE_OK);
+    assert_string_equal(path, "/root/mortise/x");
+    assert_int_equal(mrt_zk_queue_path("", "", "/a/b", path), MORTISE_OK);
+    assert_string_equal(path, "/a/b");
+}
+
+static void test_cc_19_every_single_byte(void **state)
+{
+    (void)state;
+    char path[MRT_ZK_PATH_MAX];
+    for (int byte = 1; byte < 256; byte++) {
+        char name[2] = {(char)byte, '\0'};
+        bool good = byte >= 0x20 && byte < 0x7f && byte != '.' && byte != '/';
+        assert_int_equal(mrt_zk_queue_path("", "", name, path), good ? MORTISE_OK : MORTISE_ENAME);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_zk_33_only_strict_names_are_contenders),
+        cmocka_unit_test(test_zk_09_sequences_wrap),
+        cmocka_unit_test(test_zk_11_the_uuid_is_the_tickets_own_and_of_version_8),
+        cmocka_unit_test(test_cc_13_codes_that_leave_the_outcome_open),
+        cmocka_unit_test(test_cc_18_uris),
+        cmocka_unit_test(test_cc_18_durations_and_literal_servers),
+        cmocka_unit_test(test_cc_19_paths),
+        cmocka_unit_test(test_cc_19_every_single_byte),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
