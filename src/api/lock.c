@@ -100,15 +100,21 @@ static int acquire(mortise_lock *lock, mrt_time deadline, bool try_only, mortise
     int error = mrt_driver_check(driver, true);
     if (error != MORTISE_OK)
         return error;
+    uint64_t owner = lock->owner ? lock->owner : mrt_thread_owner();
+    mrt_driver_enter(driver);
+    struct mrt_hold *own = mrt_engine_nest(lock->queue, owner);
+    if (own) {
+        *hold = (mortise_hold){own, own->generation};
+        mrt_driver_leave_quietly(driver);
+        return MORTISE_OK;
+    }
     struct mrt_wait wait = {.kind = MRT_WAIT_BLOCKING};
     struct mrt_waiter *waiter = &wait.waiter;
-    waiter->owner = lock->owner ? lock->owner : mrt_thread_owner();
+    waiter->owner = owner;
     waiter->deadline = MRT_TIME_NEVER;
     waiter->try_only = try_only;
     waiter->competes = true;
-    mrt_driver_enter(driver);
-    bool nests = mrt_engine_nests(lock->queue, waiter->owner);
-    mrt_engine_acquire(driver->engine, lock->queue, waiter, nests ? 0 : mrt_time_now());
+    mrt_engine_acquire(driver->engine, lock->queue, waiter, mrt_time_now());
     if (waiter->state != MRT_WAITER_DONE) {
         TAILQ_INSERT_TAIL(&lock->waits, &wait, handle_link);
         mrt_driver_wait(driver, &wait, deadline, MORTISE_ETIMEOUT);

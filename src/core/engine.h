@@ -111,10 +111,11 @@ const char *mrt_queue_name(const struct mrt_queue *queue);
 /* Begins an acquire; it may be DONE on return (then it is not in the settled list). */
 void mrt_engine_acquire(struct mrt_engine *engine, struct mrt_queue *queue,
                         struct mrt_waiter *waiter, mrt_time now);
-/* Whether an acquire by `owner` would only deepen a hold that no clock can end: then
-   mrt_engine_acquire does not look at `now`. */
-bool mrt_engine_nests(const struct mrt_queue *queue, uint64_t owner);
-/* The same for mrt_engine_release: one count of several. */
+/* Acquires again, without a look at the clock, if `owner` has the lock by a hold that no
+   clock can end and may nest; else NULL, and mrt_engine_acquire is to be called. */
+struct mrt_hold *mrt_engine_nest(struct mrt_queue *queue, uint64_t owner);
+/* Whether mrt_engine_release would only take one count of several off such a hold: then
+   it does not look at `now`. */
 bool mrt_hold_nested(const struct mrt_hold *hold, uint64_t generation);
 /* A WOKEN waiter competes: DONE with the lock, or WAITING again at its place. */
 void mrt_engine_retry(struct mrt_engine *engine, struct mrt_waiter *waiter, mrt_time now);

@@ -280,10 +280,15 @@ static void nest(struct mrt_engine *engine, struct mrt_waiter *waiter, struct mr
     }
 }
 
-bool mrt_engine_nests(const struct mrt_queue *queue, uint64_t owner)
+struct mrt_hold *mrt_engine_nest(struct mrt_queue *queue, uint64_t owner)
 {
-    return queue->active && owner && queue->active->owner == owner &&
-           queue->engine->session.valid_until == MRT_TIME_NEVER;
+    struct mrt_hold *hold = queue->active;
+    if (!hold || !owner || hold->owner != owner || !queue->recipe->reentrant ||
+        queue->engine->session.valid_until != MRT_TIME_NEVER)
+        return NULL;
+    hold->count++;
+    queue->engine->counters.nested++;
+    return hold;
 }
 
 /* Whether a newcomer may have the free lock before those who wait. */

@@ -231,8 +231,11 @@ static void acquire(struct world *world, struct actor *actor, int queue)
     note(world, actor, TRACE_ACQUIRE, actor->waiter.try_only ? "try" : "",
          (int64_t)actor->waiter.owner, actor->waiter.competes);
     struct mrt_queue *handle = client_queue(world, client, queue);
-    mrt_time now = mrt_engine_nests(handle, actor->waiter.owner) ? 0 : client_now(client);
-    mrt_engine_acquire(client->engine, handle, &actor->waiter, now);
+    actor->waiter.hold = mrt_engine_nest(handle, actor->waiter.owner);
+    if (actor->waiter.hold)
+        actor->waiter.state = MRT_WAITER_DONE;
+    else
+        mrt_engine_acquire(client->engine, handle, &actor->waiter, client_now(client));
     mrt_queue_put(handle);
     if (actor->waiter.state == MRT_WAITER_DONE && !actor->waiter.settled)
         ended(world, actor);
