@@ -161,11 +161,10 @@ void mrt_ticket_remove(struct mrt_ticket *ticket)
         send(ticket, MRT_REMOVE);
         return;
     }
+    MRT_ASSERT(ticket->command.type != MRT_REMOVE);
     detach(ticket, MRT_TICKET_LEAVING);
-    if (ticket->command.type != MRT_REMOVE) {
-        ticket->unsent = true;
-        ticket->queue->unsent++;
-    }
+    ticket->unsent = true;
+    ticket->queue->unsent++;
 }
 
 /* What the next ticket of the queue had to wait for has been sent, or is not needed. */
