@@ -58,16 +58,25 @@ static enum mrt_outcome delete_row(struct mrt_store *store, const char *queue, u
     return note_successors(store, queue, number, weight);
 }
 
+/* Ends a transaction. What did not come about must not be told: it would be a grant. */
+static enum mrt_outcome end(struct mrt_store *store, enum mrt_outcome outcome, size_t noted_before)
+{
+    outcome = outcome == MRT_DONE ? mrt_sqlite_commit(&store->db)
+                                  : mrt_sqlite_rollback(&store->db, outcome);
+    if (outcome != MRT_DONE)
+        store->wakes.count = noted_before;
+    return outcome;
+}
+
 enum mrt_outcome mrt_sqlite_remove(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
                                    mrt_time patience)
 {
+    size_t before = store->wakes.count;
     enum mrt_outcome outcome = mrt_sqlite_begin(&store->db, patience);
     if (outcome != MRT_DONE)
         return outcome;
     outcome = delete_row(store, ticket->queue, ticket->number, ticket->id, ticket->weight);
-    if (outcome != MRT_DONE)
-        return mrt_sqlite_rollback(&store->db, outcome);
-    outcome = mrt_sqlite_commit(&store->db);
+    outcome = end(store, outcome, before);
     if (outcome == MRT_DONE)
         mrt_sqlite_ticket_free(store, ticket);
     return outcome;
@@ -77,6 +86,7 @@ enum mrt_outcome mrt_sqlite_remove_all(struct mrt_store *store, struct mrt_sqlit
                                        mrt_time patience)
 {
     struct mrt_sqlite_ticket *ticket;
+    size_t before = store->wakes.count;
     if (TAILQ_EMPTY(&session->tickets))
         return MRT_DONE;
     enum mrt_outcome outcome = mrt_sqlite_begin(&store->db, patience);
@@ -85,9 +95,9 @@ enum mrt_outcome mrt_sqlite_remove_all(struct mrt_store *store, struct mrt_sqlit
     TAILQ_FOREACH (ticket, &session->tickets, link) {
         outcome = delete_row(store, ticket->queue, ticket->number, ticket->id, ticket->weight);
         if (outcome != MRT_DONE)
-            return mrt_sqlite_rollback(&store->db, outcome);
+            break;
     }
-    return mrt_sqlite_commit(&store->db);
+    return end(store, outcome, before);
 }
 
 /* The session's first row after (queue, number), copied; no row: *number is 0. */
@@ -157,14 +167,11 @@ enum mrt_outcome mrt_sqlite_bury(struct mrt_store *store, struct mrt_id session,
         outcome = mrt_sqlite_begin(&store->db, patience);
         if (outcome == MRT_DONE) {
             outcome = mrt_sqlite_delete_session(store, session, &count);
-            outcome = outcome == MRT_DONE ? mrt_sqlite_commit(&store->db)
-                                          : mrt_sqlite_rollback(&store->db, outcome);
+            outcome = end(store, outcome, before);
         }
     }
     if (outcome == MRT_DONE)
         mrt_sqlite_session_unlink(store, session);
-    else
-        store->wakes.count = before;
     if (outcome == MRT_BROKEN)
         store->fault = true;
     return outcome;
