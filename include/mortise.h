@@ -277,8 +277,9 @@ typedef enum mortise_state {
  * ECANCELLED (mortise_cancel_waiters), ECLOSED, EFORKED, EDEADLOCK (inside a
  * callback), ELOST (nested in a hold that was lost: release it first),
  * EMISMATCH, ENOMEM, and what the store finds wrong: EUNSAFE, EPERMISSION, and,
- * if it still is after some seconds of trying again, ESTORE, EUNREACHABLE, EFULL. In
- * all of these nothing is held and nothing stays queued.
+ * if it still refuses a ticket after some seconds of trying again, ESTORE,
+ * EUNREACHABLE, EFULL; to open a session is tried until the deadline. In all of
+ * these nothing is held and nothing stays queued.
  * Source: the ticket queue of Lamport's bakery, as ZooKeeper's lock recipe
  * lays it out; eventual fairness inside the process as in Go's sync.Mutex.
  */

@@ -42,7 +42,8 @@ void mrt_loop_kick(struct mrt_driver *driver)
 
 mrt_time mrt_loop_next(const struct mrt_driver *driver)
 {
-    if (driver->stalled)
+    /* What the store did not take may have been given up since. */
+    if (driver->stalled && mrt_engine_has_command(driver->engine))
         return 0;
     return mrt_time_min(mrt_engine_next_time(driver->engine), driver->store_next);
 }

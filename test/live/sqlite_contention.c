@@ -4,10 +4,12 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PROCESSES 50
@@ -102,6 +104,37 @@ static void test_sq_18_fifty_processes_create_the_file_at_once(void **state)
     check_integrity(place->path);
 }
 
+static mrt_time processor_time(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return used.tv_sec * MRT_SECOND + used.tv_nsec;
+}
+
+/* Somebody keeps the database's writer lock; who gives up meanwhile leaves nothing to do. */
+static void test_f4_a_call_given_up_at_a_busy_database_leaves_the_loop_asleep(void **state)
+{
+    const struct place *place = *state;
+    mortise_client *client;
+    mortise_lock *lock;
+    mortise_hold hold;
+    sqlite3 *other;
+    assert_int_equal(mortise_open(place->uri, NULL, &client), MORTISE_OK);
+    assert_int_equal(mortise_mutex_new(client, "busy", NULL, &lock), MORTISE_OK);
+    assert_int_equal(sqlite3_open(place->path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(mortise_acquire_for(lock, 50, &hold), MORTISE_ETIMEOUT);
+    mrt_time before = processor_time();
+    const struct timespec pause = {.tv_nsec = 500 * MRT_MILLISECOND};
+    nanosleep(&pause, NULL);
+    assert_true(processor_time() - before < 100 * MRT_MILLISECOND);
+    assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(other);
+    assert_int_equal(mortise_acquire_for(lock, 5000, &hold), MORTISE_OK);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+}
+
 int main(int count, char **arguments)
 {
     if (count >= 4 && strcmp(arguments[1], "child") == 0)
@@ -112,6 +145,9 @@ int main(int count, char **arguments)
                                         place_remove),
         cmocka_unit_test_setup_teardown(test_sq_18_fifty_processes_create_the_file_at_once,
                                         place_make, place_remove),
+        cmocka_unit_test_setup_teardown(
+            test_f4_a_call_given_up_at_a_busy_database_leaves_the_loop_asleep, place_make,
+            place_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
