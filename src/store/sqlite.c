@@ -108,8 +108,9 @@ static void close_events(struct mrt_store *store)
         close(store->epoll_fd);
     if (store->inotify_fd >= 0)
         close(store->inotify_fd);
-    if (store->send_fd >= 0)
-        close(store->send_fd);
+    for (size_t i = 0; i < MRT_SQLITE_PEERS; i++)
+        if (store->peers[i].fd >= 0)
+            close(store->peers[i].fd);
 }
 
 static struct mrt_store *store_new(const struct mrt_store_options *options, struct mrt_sink sink)
@@ -121,7 +122,9 @@ static struct mrt_store *store_new(const struct mrt_store_options *options, stru
     store->short_lived = options->short_lived;
     snprintf(store->label, sizeof store->label, "%s", options->label ? options->label : "");
     store->file.directory_fd = store->file.sessions_fd = -1;
-    store->epoll_fd = store->inotify_fd = store->send_fd = -1;
+    store->epoll_fd = store->inotify_fd = -1;
+    for (size_t i = 0; i < MRT_SQLITE_PEERS; i++)
+        store->peers[i].fd = -1;
     TAILQ_INIT(&store->sessions);
     TAILQ_INIT(&store->watches);
     for (size_t i = 0; i < MRT_SQLITE_BUCKETS; i++)

@@ -211,6 +211,13 @@ struct mrt_sqlite_ids {
 
 #define MRT_SQLITE_BUCKETS 64
 
+/* A sending socket, kept connected: mostly the same neighbours are woken again. */
+struct mrt_sqlite_peer {
+    int fd; /* -1: none yet */
+    struct mrt_id session;
+};
+#define MRT_SQLITE_PEERS 64
+
 struct mrt_store {
     struct mrt_sink sink;
     char address[PATH_MAX + 8];
@@ -231,8 +238,7 @@ struct mrt_store {
 
     int epoll_fd;
     int inotify_fd; /* -1: none yet, or refused */
-    int send_fd;
-    struct mrt_id peer;        /* whom send_fd is connected to */
+    struct mrt_sqlite_peer peers[MRT_SQLITE_PEERS];
     bool no_events, no_socket; /* refused by the system: look more often */
     TAILQ_HEAD(, mrt_sqlite_watch) watches;
     struct mrt_sqlite_wakes wakes;

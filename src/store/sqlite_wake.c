@@ -123,32 +123,34 @@ struct mrt_sqlite_wake *mrt_sqlite_wake_later(struct mrt_store *store, struct mr
     return wake;
 }
 
-/* Connects the sending socket. 0 or an errno. */
-static int connect_to_peer(struct mrt_store *store, struct mrt_id session)
+/* Connects this place's socket to a session. 0 or an errno. */
+static int connect_to_peer(struct mrt_store *store, struct mrt_sqlite_peer *peer,
+                           struct mrt_id session)
 {
     struct sockaddr_un address;
-    if (mrt_id_equal(store->peer, session))
+    if (mrt_id_equal(peer->session, session))
         return 0;
-    if (store->send_fd < 0)
-        store->send_fd = open_socket();
-    if (store->send_fd < 0)
+    if (peer->fd < 0)
+        peer->fd = open_socket();
+    if (peer->fd < 0)
         return errno;
     socket_address(store, session, &address);
-    store->peer = (struct mrt_id){0, 0};
-    if (connect(store->send_fd, (struct sockaddr *)&address, sizeof address) < 0)
+    peer->session = (struct mrt_id){0, 0};
+    if (connect(peer->fd, (struct sockaddr *)&address, sizeof address) < 0)
         return errno;
-    store->peer = session;
+    peer->session = session;
     return 0;
 }
 
-/* False: nobody listens there. It stays connected: mostly the next to wake is the same. */
+/* False: nobody listens there. */
 static bool send_wake(struct mrt_store *store, const struct mrt_sqlite_wake *wake)
 {
-    int error = connect_to_peer(store, wake->session);
-    if (error == 0 && send(store->send_fd, &wake->place, sizeof wake->place, MSG_NOSIGNAL) < 0)
+    struct mrt_sqlite_peer *peer = &store->peers[wake->session.low % MRT_SQLITE_PEERS];
+    int error = connect_to_peer(store, peer, wake->session);
+    if (error == 0 && send(peer->fd, &wake->place, sizeof wake->place, MSG_NOSIGNAL) < 0)
         error = errno;
     if (error)
-        store->peer = (struct mrt_id){0, 0};
+        peer->session = (struct mrt_id){0, 0};
     return error != ECONNREFUSED && error != ENOENT;
 }
 
