@@ -38,7 +38,9 @@
     X(TOLD_TWICE, "a state is told again though it has not changed")                 \
     X(UNKNOWN_PROVES, "a renewal of unknown outcome counts as a proof of life")      \
     X(LAG_FROM_SENDING, "the lag of a store's proofs is counted from the sending")   \
-    X(NO_MARGIN, "the lease has no margin for clocks that run slow")
+    X(NO_MARGIN, "the lease has no margin for clocks that run slow")                 \
+    X(UPGRADE_NESTS, "a reader that asks to write nests in its own reading")         \
+    X(READER_WEIGHS_NOTHING, "who stops writing and goes on reading keeps nobody out")
 
 enum mrt_defect {
 #define MRT_DEFECT_NAME(name, text) MRT_DEFECT_##name,

@@ -40,10 +40,12 @@ int mrt_engine_new(const struct mrt_engine_config *config, struct mrt_engine **r
 static void free_queue_parts(struct mrt_engine *engine, struct mrt_queue *queue)
 {
     struct mrt_hold *hold, *next;
+    struct mrt_ticket *ticket, *next_ticket;
     const struct mrt_waiter *waiter; /* the slot it was to get */
     TAILQ_FOREACH (waiter, &queue->waiters, link)
         free(waiter->hold);
-    free(queue->ticket);
+    TAILQ_FOREACH_SAFE(ticket, &queue->tickets, link, next_ticket)
+    free(ticket);
     TAILQ_FOREACH_SAFE(hold, &queue->holds, link, next)
     free(hold);
     HASH_DEL(engine->queues_by_name, queue);
@@ -256,9 +258,10 @@ static void woken(struct mrt_engine *engine, const struct mrt_event *event)
         return;
     }
     struct mrt_queue *queue;
+    struct mrt_ticket *ticket;
     TAILQ_FOREACH (queue, &engine->queues, link)
-        if (queue->ticket)
-            mrt_ticket_look(queue->ticket);
+        TAILQ_FOREACH (ticket, &queue->tickets, link)
+            mrt_ticket_look(ticket);
 }
 
 static void unasked(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now)
@@ -351,10 +354,6 @@ void mrt_engine_verify(struct mrt_engine *engine, struct mrt_hold *hold, struct 
 static void end_holds(struct mrt_queue *queue)
 {
     struct mrt_hold *hold;
-    if (queue->active) {
-        queue->active->ticket->hold = NULL;
-        queue->active = NULL;
-    }
     while ((hold = TAILQ_FIRST(&queue->holds)))
         mrt_hold_put(hold);
 }

@@ -33,7 +33,8 @@ struct mrt_ticket; /* ticket.h */
 struct mrt_recipe {
     const char *kind;  /* stored with the tickets; kinds do not mix on one name */
     uint64_t capacity; /* of the queue */
-    bool reentrant;    /* the owner of a hold may acquire again */
+    bool reentrant;    /* the owner of a hold may acquire again, as much or less */
+    bool shared;       /* several may hold: each acquire has a ticket of its own */
 };
 
 struct mrt_engine_config {
@@ -55,7 +56,7 @@ enum mrt_waiter_state {
 /* An acquire under way. Zero it, fill the upper part, and keep it in place until DONE. */
 struct mrt_waiter {
     uint64_t owner; /* 0: nobody's, never nested */
-    uint64_t weight;
+    uint64_t weight; /* how much of the capacity it asks for; 0: 1 */
     mrt_time deadline; /* MRT_TIME_NEVER: the caller keeps time, by mrt_engine_cancel */
     bool try_only;
     bool competes; /* may be WOKEN; else it is handed the lock directly */
@@ -66,6 +67,7 @@ struct mrt_waiter {
 
     /* The engine's own. */
     struct mrt_queue *queue;
+    struct mrt_ticket *ticket;   /* of a shared recipe: its own, once appended */
     struct mrt_ticket *verifies; /* of mrt_engine_verify */
     uint64_t after;              /* verify: only a look sent after this serial counts */
     mrt_time since;
@@ -82,6 +84,7 @@ struct mrt_hold {
     struct mrt_queue *queue;   /* NULL: free */
     struct mrt_ticket *ticket; /* NULL: lost */
     uint64_t owner;
+    uint64_t weight;
     uint64_t fence;
     uint32_t count;
     mortise_state told; /* newest state put into the told list */
@@ -125,6 +128,11 @@ void mrt_engine_cancel(struct mrt_engine *engine, struct mrt_waiter *waiter, int
 /* 0, MORTISE_ELOST, MORTISE_ENOTHELD, MORTISE_ENOTOWNER. `owner` 0: whoever has it. */
 int mrt_engine_release(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
                        uint64_t owner, mrt_time now);
+/* Makes a hold lighter, as a writer's that goes on reading: it keeps its place and its fence.
+   0, MORTISE_ELOST, MORTISE_ENOTHELD, MORTISE_ENOTOWNER, or MORTISE_EINVALID if it is not
+   heavier than that. */
+int mrt_engine_lighten(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
+                       uint64_t owner, uint64_t weight, mrt_time now);
 /* The slots of an engine that has been closed, one after the other; NULL for the first,
    and at the end. */
 struct mrt_hold *mrt_engine_next_hold(struct mrt_engine *engine, struct mrt_hold *previous);

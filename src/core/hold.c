@@ -29,12 +29,23 @@ struct mrt_hold *mrt_hold_take(struct mrt_engine *engine)
     return hold;
 }
 
+static void give_up_ticket(struct mrt_hold *hold)
+{
+    if (!hold->ticket)
+        return;
+    hold->ticket->holds--;
+    hold->ticket = NULL;
+    if (hold->queue->active == hold)
+        hold->queue->active = NULL;
+}
+
 void mrt_hold_put(struct mrt_hold *hold)
 {
     struct mrt_engine *engine = hold->engine;
     if (hold->queue) {
         struct mrt_queue *queue = hold->queue;
         TAILQ_REMOVE(&queue->holds, hold, link);
+        give_up_ticket(hold);
         hold->queue = NULL;
         mrt_queue_put(queue);
         hold->generation++;
@@ -43,29 +54,43 @@ void mrt_hold_put(struct mrt_hold *hold)
         TAILQ_REMOVE(&engine->told, hold, told_link);
         hold->telling = false;
     }
-    hold->ticket = NULL;
     TAILQ_INSERT_HEAD(&engine->free_holds, hold, link);
 }
 
-void mrt_hold_begin(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_t owner)
+static void begin(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_t owner, uint64_t weight)
 {
     struct mrt_queue *queue = ticket->queue;
-    MRT_ASSERT(!hold->queue && !ticket->hold && !queue->active);
-    MRT_ASSERT(ticket->used < ticket->fence_span || MRT_DEFECT(SPAN_OVERRUN));
+    MRT_ASSERT(!hold->queue && !hold->ticket);
     hold->queue = queue;
     hold->ticket = ticket;
     hold->owner = owner;
+    hold->weight = weight;
     hold->count = 1;
-    hold->fence = ticket->fence + ticket->used++;
-    if (MRT_DEFECT(FENCE_REPEATS))
-        hold->fence = ticket->fence;
     hold->told = MORTISE_HELD;
     hold->callback = NULL;
     hold->argument = NULL;
-    ticket->hold = hold;
-    queue->active = hold;
+    ticket->holds++;
     TAILQ_INSERT_TAIL(&queue->holds, hold, link);
     mrt_queue_reference(queue);
+}
+
+void mrt_hold_begin(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_t owner,
+                    uint64_t weight)
+{
+    MRT_ASSERT(ticket->holds == 0 && !ticket->queue->active);
+    MRT_ASSERT(ticket->used < ticket->fence_span || MRT_DEFECT(SPAN_OVERRUN));
+    begin(hold, ticket, owner, weight);
+    hold->fence = ticket->fence + ticket->used++;
+    if (MRT_DEFECT(FENCE_REPEATS))
+        hold->fence = ticket->fence;
+    if (!ticket->queue->recipe.shared)
+        ticket->queue->active = hold;
+}
+
+void mrt_hold_join(struct mrt_hold *hold, const struct mrt_hold *first, uint64_t weight)
+{
+    begin(hold, first->ticket, first->owner, weight);
+    hold->fence = first->fence;
 }
 
 void mrt_hold_tell(struct mrt_hold *hold, mortise_state state)
@@ -81,22 +106,19 @@ void mrt_hold_tell(struct mrt_hold *hold, mortise_state state)
 
 void mrt_hold_lose(struct mrt_hold *hold)
 {
-    MRT_ASSERT(hold->ticket && hold->queue->active == hold);
-    hold->ticket->hold = NULL;
-    hold->ticket = NULL;
-    hold->queue->active = NULL;
+    give_up_ticket(hold);
     hold->engine->counters.losses++;
     if (!MRT_DEFECT(LOSS_NOT_TOLD))
         mrt_hold_tell(hold, MORTISE_LOST);
 }
 
-struct mrt_hold *mrt_hold_of(struct mrt_queue *queue, uint64_t owner)
+struct mrt_hold *mrt_hold_of(struct mrt_queue *queue, uint64_t owner, uint64_t weight)
 {
-    struct mrt_hold *hold;
+    struct mrt_hold *hold, *found = NULL;
     TAILQ_FOREACH (hold, &queue->holds, link)
-        if (hold->owner == owner)
-            return hold;
-    return NULL;
+        if (hold->owner == owner && (!found || hold->weight == weight))
+            found = hold;
+    return found;
 }
 
 struct mrt_hold *mrt_engine_next_hold(struct mrt_engine *engine, struct mrt_hold *previous)
@@ -147,9 +169,27 @@ int mrt_engine_release(struct mrt_engine *engine, struct mrt_hold *hold, uint64_
     if (!last && !MRT_DEFECT(NESTED_RELEASE))
         return MORTISE_OK;
     struct mrt_queue *queue = hold->queue;
-    queue->active = NULL;
-    hold->ticket->hold = NULL;
+    struct mrt_ticket *ticket = hold->ticket;
     mrt_hold_put(hold);
+    if (queue->recipe.shared)
+        mrt_shared_released(ticket);
     mrt_queue_serve(queue, now);
+    return MORTISE_OK;
+}
+
+int mrt_engine_lighten(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
+                       uint64_t owner, uint64_t weight, mrt_time now)
+{
+    if (!mrt_hold_live(hold, generation))
+        return MORTISE_ENOTHELD;
+    if (owner && hold->owner && hold->owner != owner)
+        return MORTISE_ENOTOWNER;
+    mrt_session_check(engine, now);
+    if (!hold->ticket)
+        return MORTISE_ELOST;
+    if (weight == 0 || weight >= hold->weight)
+        return MORTISE_EINVALID;
+    hold->weight = weight;
+    mrt_shared_released(hold->ticket);
     return MORTISE_OK;
 }

@@ -3,6 +3,7 @@
  *   session.c  is the session alive, and until when
  *   ticket.c   one place in one queue of the store: a state machine
  *   queue.c    the local tier: who of this process gets the lock next
+ *   shared.c   the same for what several may hold: each waiter has a ticket of its own
  *   hold.c     slots of holds, their states and what is told of them
  *   engine.c   commands out, events in, timers, the life of the whole
  */
@@ -69,7 +70,9 @@ struct mrt_ticket {
     enum mrt_ticket_state state;
     struct mrt_id id;
     struct mrt_queue *queue;
-    struct mrt_hold *hold; /* GRANTED: who has it; NULL: nobody for the moment */
+    uint64_t weight;
+    uint32_t holds;            /* GRANTED: how many have it */
+    struct mrt_waiter *waiter; /* of a shared recipe: for whom it waits */
     uint64_t fence, fence_span;
     uint64_t granted_serial; /* the newest command when it was granted */
     uint64_t used;           /* fences handed out */
@@ -78,24 +81,26 @@ struct mrt_ticket {
     bool maybe;      /* an APPEND of unknown outcome: it may be in the store */
     bool look_again; /* REFRESH once the outstanding command is answered */
     bool unsent;     /* LEAVING: its REMOVE waits for the answer to an earlier command */
+    bool lightening; /* the store is to be told of its lower weight */
     bool asking;     /* a REFRESH sent to learn whether others wait */
     uint32_t attempts;
     mrt_time recheck;
     struct mrt_timer timer; /* recheck, or the pause before a command is repeated */
     struct mrt_command command;
     struct mrt_waiter_list verifiers;
-    TAILQ_ENTRY(mrt_ticket) link; /* of the free tickets, or of those not in a queue */
+    TAILQ_ENTRY(mrt_ticket) link; /* of its queue, the free tickets, or the loose ones */
     UT_hash_handle hh;            /* by id */
 };
 
 struct mrt_queue {
     struct mrt_engine *engine;
-    const struct mrt_recipe *recipe;
+    struct mrt_recipe recipe;
     uint32_t references; /* handles, waiters, holds and tickets */
     struct mrt_waiter_list waiters;
     struct mrt_hold_list holds; /* also the lost ones, until they are released */
-    struct mrt_hold *active;    /* who has the ticket */
-    struct mrt_ticket *ticket;
+    struct mrt_ticket_list tickets; /* NEW, WAITING or GRANTED */
+    struct mrt_hold *active;        /* not shared: who has the ticket */
+    struct mrt_ticket *ticket;      /* not shared: the only one */
     uint32_t unsent; /* tickets that are to go and whose REMOVE has not been sent */
     mrt_time turn_began;
     uint64_t turn_count;
@@ -145,8 +150,10 @@ void mrt_session_timer(struct mrt_engine *engine, mrt_time now);
 void mrt_session_close(struct mrt_engine *engine);
 
 /* ticket.c */
-struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, bool try_only);
+struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, uint64_t weight, bool try_only);
 void mrt_ticket_look(struct mrt_ticket *ticket);
+/* Lowers the weight of a granted ticket; no effect if it is not lower. */
+void mrt_ticket_lighten(struct mrt_ticket *ticket, uint64_t weight);
 void mrt_ticket_remove(struct mrt_ticket *ticket);
 /* Its session is gone, and it with it. */
 void mrt_ticket_drop(struct mrt_ticket *ticket);
@@ -162,20 +169,34 @@ void mrt_queue_reference(struct mrt_queue *queue);
 void mrt_queue_free(struct mrt_queue *queue);
 void mrt_queue_serve(struct mrt_queue *queue, mrt_time now);
 void mrt_queue_granted(struct mrt_queue *queue, mrt_time now);
-/* Its ticket is no more; whoever held by it has lost. */
-void mrt_queue_ticket_gone(struct mrt_queue *queue);
-void mrt_queue_blocked(struct mrt_queue *queue);
-/* Fails the waiter at the head, for whom the ticket was asked. */
-void mrt_queue_refused(struct mrt_queue *queue, int error);
+/* The ticket is no more; whoever held by it has lost. */
+void mrt_queue_ticket_gone(struct mrt_ticket *ticket);
+/* A try was in vain; the ticket is still there. */
+void mrt_queue_blocked(struct mrt_ticket *ticket);
+/* Fails the waiter for whom the ticket was asked, and drops it. */
+void mrt_queue_refused(struct mrt_ticket *ticket, int error);
+/* The ticket stands for its waiter no more; NULL: it stood for nobody in particular. */
+struct mrt_waiter *mrt_queue_part(struct mrt_ticket *ticket);
+/* Ends a waiter without the lock, and takes its ticket out. */
+void mrt_queue_fail(struct mrt_waiter *waiter, int error);
 void mrt_queue_fail_all(struct mrt_queue *queue, int error);
 void mrt_queue_unlink_waiter(struct mrt_waiter *waiter);
+
+/* shared.c */
+void mrt_shared_serve(struct mrt_queue *queue, mrt_time now);
+/* A hold of this ticket has gone or become lighter. */
+void mrt_shared_released(struct mrt_ticket *ticket);
 
 /* hold.c */
 struct mrt_hold *mrt_hold_take(struct mrt_engine *engine);
 void mrt_hold_put(struct mrt_hold *hold);
-void mrt_hold_begin(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_t owner);
+void mrt_hold_begin(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_t owner,
+                    uint64_t weight);
+/* A second hold, of less weight, in the ticket that the first has. */
+void mrt_hold_join(struct mrt_hold *hold, const struct mrt_hold *first, uint64_t weight);
 void mrt_hold_lose(struct mrt_hold *hold);
 void mrt_hold_tell(struct mrt_hold *hold, mortise_state state);
-struct mrt_hold *mrt_hold_of(struct mrt_queue *queue, uint64_t owner);
+/* An owner's hold; the one of this weight if there are two. */
+struct mrt_hold *mrt_hold_of(struct mrt_queue *queue, uint64_t owner, uint64_t weight);
 
 #endif

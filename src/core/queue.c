@@ -47,7 +47,7 @@ void mrt_queue_put(struct mrt_queue *queue)
 
 void mrt_queue_free(struct mrt_queue *queue)
 {
-    MRT_ASSERT(queue->references == 0 && !queue->ticket && TAILQ_EMPTY(&queue->waiters));
+    MRT_ASSERT(queue->references == 0 && TAILQ_EMPTY(&queue->tickets));
     struct mrt_engine *engine = queue->engine;
     TAILQ_REMOVE(&engine->unused, queue, link);
     HASH_DEL(engine->queues_by_name, queue);
@@ -63,7 +63,8 @@ static struct mrt_queue *make(struct mrt_engine *engine, const char *name,
         return NULL;
     memcpy(queue->name, name, length + 1);
     queue->engine = engine;
-    queue->recipe = recipe;
+    queue->recipe = *recipe;
+    TAILQ_INIT(&queue->tickets);
     TAILQ_INIT(&queue->waiters);
     TAILQ_INIT(&queue->holds);
     HASH_ADD_KEYPTR(hh, engine->queues_by_name, queue->name, length, queue);
@@ -84,10 +85,11 @@ int mrt_engine_queue(struct mrt_engine *engine, const char *name, const struct m
         queue = make(engine, name, recipe);
     if (!queue)
         return MORTISE_ENOMEM;
-    if (queue->recipe != recipe) {
+    if (strcmp(queue->recipe.kind, recipe->kind) != 0 ||
+        queue->recipe.capacity != recipe->capacity) {
         if (queue->references > 0)
             return MORTISE_EMISMATCH;
-        queue->recipe = recipe;
+        queue->recipe = *recipe;
     }
     mrt_queue_reference(queue);
     *result = queue;
@@ -118,12 +120,25 @@ void mrt_queue_unlink_waiter(struct mrt_waiter *waiter)
     mrt_queue_put(queue);
 }
 
-/* Ends a waiter without the lock. */
-static void fail(struct mrt_waiter *waiter, int error)
+struct mrt_waiter *mrt_queue_part(struct mrt_ticket *ticket)
 {
+    struct mrt_waiter *waiter = ticket->waiter;
+    if (waiter)
+        waiter->ticket = NULL;
+    ticket->waiter = NULL;
+    return waiter;
+}
+
+void mrt_queue_fail(struct mrt_waiter *waiter, int error)
+{
+    struct mrt_ticket *ticket = waiter->ticket;
     mrt_queue_unlink_waiter(waiter);
     mrt_hold_put(waiter->hold);
     waiter->hold = NULL;
+    if (ticket) {
+        mrt_queue_part(ticket);
+        mrt_ticket_remove(ticket);
+    }
     mrt_waiter_end(waiter, error);
 }
 
@@ -131,32 +146,43 @@ void mrt_queue_fail_all(struct mrt_queue *queue, int error)
 {
     struct mrt_waiter *waiter;
     while ((waiter = TAILQ_FIRST(&queue->waiters)))
-        fail(waiter, error);
+        mrt_queue_fail(waiter, error);
 }
 
-void mrt_queue_refused(struct mrt_queue *queue, int error)
+void mrt_queue_refused(struct mrt_ticket *ticket, int error)
 {
-    bool was_try = queue->ticket->try_only;
+    struct mrt_queue *queue = ticket->queue;
+    struct mrt_waiter *own = mrt_queue_part(ticket);
+    bool was_try = ticket->try_only;
     struct mrt_waiter *head = TAILQ_FIRST(&queue->waiters);
     MRT_ASSERT(head); /* a ticket nobody waits for is removed at once */
-    mrt_ticket_drop(queue->ticket);
-    if (head->try_only == was_try) /* else the one it was asked for has given up */
-        fail(head, error);
+    mrt_ticket_drop(ticket);
+    if (own)
+        mrt_queue_fail(own, error);
+    else if (head->try_only == was_try) /* else the one it was asked for has given up */
+        mrt_queue_fail(head, error);
 }
 
-void mrt_queue_blocked(struct mrt_queue *queue)
+void mrt_queue_blocked(struct mrt_ticket *ticket)
 {
-    struct mrt_waiter *waiter, *next;
-    TAILQ_FOREACH_SAFE(waiter, &queue->waiters, link, next)
+    struct mrt_waiter *waiter = mrt_queue_part(ticket), *next;
+    if (waiter) {
+        mrt_queue_fail(waiter, MORTISE_EBUSY);
+        return;
+    }
+    TAILQ_FOREACH_SAFE(waiter, &ticket->queue->waiters, link, next)
     if (waiter->try_only)
-        fail(waiter, MORTISE_EBUSY);
+        mrt_queue_fail(waiter, MORTISE_EBUSY);
 }
 
-void mrt_queue_ticket_gone(struct mrt_queue *queue)
+void mrt_queue_ticket_gone(struct mrt_ticket *ticket)
 {
-    if (queue->active)
-        mrt_hold_lose(queue->active);
-    mrt_ticket_drop(queue->ticket);
+    struct mrt_hold *hold;
+    TAILQ_FOREACH (hold, &ticket->queue->holds, link)
+        if (hold->ticket == ticket)
+            mrt_hold_lose(hold);
+    mrt_queue_part(ticket);
+    mrt_ticket_drop(ticket);
 }
 
 /* ------------------------------------------------------------------ turns */
@@ -200,11 +226,12 @@ static bool may_take(struct mrt_queue *queue, mrt_time now)
 static void grant(struct mrt_queue *queue, struct mrt_waiter *waiter)
 {
     struct mrt_engine *engine = queue->engine;
+    MRT_ASSERT(queue->ticket);
     engine->counters.acquisitions++;
     if (queue->ticket->used > 0)
         engine->counters.handovers++;
     queue->turn_count++;
-    mrt_hold_begin(waiter->hold, queue->ticket, waiter->owner);
+    mrt_hold_begin(waiter->hold, queue->ticket, waiter->owner, waiter->weight);
 }
 
 static bool must_be_handed(const struct mrt_engine *engine, const struct mrt_waiter *head,
@@ -239,10 +266,10 @@ static void ask_for_ticket(struct mrt_queue *queue)
         return; /* it would queue up behind our own last ticket */
     struct mrt_waiter *head;
     while ((head = TAILQ_FIRST(&queue->waiters))) {
-        queue->ticket = mrt_ticket_append(queue, head->try_only);
+        queue->ticket = mrt_ticket_append(queue, head->weight, head->try_only);
         if (queue->ticket)
             return;
-        fail(head, MORTISE_ENOMEM);
+        mrt_queue_fail(head, MORTISE_ENOMEM);
     }
 }
 
@@ -250,6 +277,10 @@ static void ask_for_ticket(struct mrt_queue *queue)
 void mrt_queue_serve(struct mrt_queue *queue, mrt_time now)
 {
     struct mrt_waiter *head = TAILQ_FIRST(&queue->waiters);
+    if (queue->recipe.shared) {
+        mrt_shared_serve(queue, now);
+        return;
+    }
     if (queue->active)
         return;
     if (queue->ticket &&
@@ -265,25 +296,31 @@ void mrt_queue_serve(struct mrt_queue *queue, mrt_time now)
 
 /* --------------------------------------------------------------- acquires */
 
-/* Acquires again in a hold of the same owner. */
+/* Acquires again in a hold of the same owner: as much, or less. */
 static void nest(struct mrt_engine *engine, struct mrt_waiter *waiter, struct mrt_hold *hold)
 {
+    bool heavier = waiter->weight > hold->weight && !MRT_DEFECT(UPGRADE_NESTS);
     waiter->state = MRT_WAITER_DONE;
     if (!hold->ticket) {
         waiter->error = MORTISE_ELOST;
-    } else if (!waiter->queue->recipe->reentrant) {
+    } else if (!waiter->queue->recipe.reentrant || heavier) {
         waiter->error = MORTISE_EDEADLOCK;
-    } else {
+    } else if (waiter->weight == hold->weight) {
         hold->count++;
-        engine->counters.nested++;
         waiter->hold = hold;
+    } else if ((waiter->hold = mrt_hold_take(engine))) {
+        mrt_hold_join(waiter->hold, hold, waiter->weight);
+    } else {
+        waiter->error = MORTISE_ENOMEM;
     }
+    if (waiter->error == MORTISE_OK)
+        engine->counters.nested++;
 }
 
 struct mrt_hold *mrt_engine_nest(struct mrt_queue *queue, uint64_t owner)
 {
     struct mrt_hold *hold = queue->active;
-    if (!hold || !owner || hold->owner != owner || !queue->recipe->reentrant ||
+    if (!hold || !owner || hold->owner != owner || !queue->recipe.reentrant ||
         queue->engine->session.valid_until != MRT_TIME_NEVER)
         return NULL;
     hold->count++;
@@ -307,8 +344,10 @@ void mrt_engine_acquire(struct mrt_engine *engine, struct mrt_queue *queue,
     waiter->hold = NULL;
     waiter->queue = queue;
     waiter->since = now;
+    waiter->weight = waiter->weight ? waiter->weight : 1;
     mrt_session_check(engine, now);
-    struct mrt_hold *own = waiter->owner ? mrt_hold_of(queue, waiter->owner) : NULL;
+    struct mrt_hold *own =
+        waiter->owner ? mrt_hold_of(queue, waiter->owner, waiter->weight) : NULL;
     if (engine->closing)
         waiter->error = MORTISE_ECLOSED;
     else if (own)
@@ -320,10 +359,11 @@ void mrt_engine_acquire(struct mrt_engine *engine, struct mrt_queue *queue,
         return;
     }
     bool free_now = may_take(queue, now) && may_barge(queue, now);
+    bool others = queue->ticket || !TAILQ_EMPTY(&queue->waiters);
     if (free_now) {
         grant(queue, waiter);
         waiter->state = MRT_WAITER_DONE;
-    } else if (waiter->try_only && (queue->ticket || !TAILQ_EMPTY(&queue->waiters))) {
+    } else if (waiter->try_only && others && !queue->recipe.shared) {
         mrt_hold_put(waiter->hold);
         waiter->hold = NULL;
         waiter->error = MORTISE_EBUSY;
@@ -364,6 +404,6 @@ void mrt_engine_cancel(struct mrt_engine *engine, struct mrt_waiter *waiter, int
         return;
     }
     struct mrt_queue *queue = waiter->queue;
-    fail(waiter, error);
+    mrt_queue_fail(waiter, error);
     mrt_queue_serve(queue, now);
 }

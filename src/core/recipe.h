@@ -4,6 +4,16 @@
 
 #include "core/engine.h"
 
+/* What the two sides of a read/write lock weigh. */
+#define MRT_WRITER (UINT64_C(1) << 31)
+#define MRT_READER UINT64_C(1)
+
 extern const struct mrt_recipe mrt_mutex;
+/* One holder, who may not acquire again. */
+extern const struct mrt_recipe mrt_semaphore_mutex;
+/* One holder, and whoever is first is next: a store may keep it as a claim. */
+extern const struct mrt_recipe mrt_exclusive;
+extern const struct mrt_recipe mrt_read_write;
+struct mrt_recipe mrt_semaphore(uint64_t permits);
 
 #endif

@@ -45,9 +45,11 @@ static void arm(struct mrt_engine *engine)
 static void tell_all(struct mrt_engine *engine, mortise_state state)
 {
     struct mrt_queue *queue;
+    struct mrt_hold *hold;
     TAILQ_FOREACH (queue, &engine->queues, link)
-        if (queue->active)
-            mrt_hold_tell(queue->active, state);
+        TAILQ_FOREACH (hold, &queue->holds, link)
+            if (hold->ticket)
+                mrt_hold_tell(hold, state);
 }
 
 static void set_suspended(struct mrt_engine *engine, bool suspended)
@@ -130,10 +132,10 @@ static void stop(struct mrt_engine *engine)
 static void drop_tickets(struct mrt_engine *engine)
 {
     struct mrt_queue *queue, *next_queue; /* a queue that nothing refers to leaves the list */
-    TAILQ_FOREACH_SAFE(queue, &engine->queues, link, next_queue)
-    if (queue->ticket)
-        mrt_queue_ticket_gone(queue);
     struct mrt_ticket *ticket, *next;
+    TAILQ_FOREACH_SAFE(queue, &engine->queues, link, next_queue)
+    TAILQ_FOREACH_SAFE(ticket, &queue->tickets, link, next)
+    mrt_queue_ticket_gone(ticket);
     TAILQ_FOREACH_SAFE(ticket, &engine->loose_tickets, link, next)
     if (ticket->state == MRT_TICKET_LEAVING)
         mrt_ticket_drop(ticket);

@@ -11,6 +11,7 @@
  *   RENEW    prove that the session lives          -> RENEWED
  *   APPEND   put a ticket at the end of its queue  -> VIEW; BLOCKED (try_only)
  *   REFRESH  look again at a ticket                -> VIEW, GONE
+ *   LIGHTEN  lower a ticket's weight to `weight`    -> VIEW, GONE
  *   REMOVE   take a ticket out                     -> REMOVED
  *   any of them                                    -> FAILED, UNKNOWN
  *   (unasked)                                      WAKE, VIEW, SESSION_LOST
@@ -34,6 +35,8 @@
  *  (i) An APPEND with try_only that would have to wait leaves nothing behind.
  *  (j) FAILED means that nothing was done; if it may have been, it is UNKNOWN. FAILED
  *      with MORTISE_ELOST means that the session is no more.
+ *  (k) LIGHTEN changes neither place nor fence; for who is behind it is a departure of
+ *      the difference. Of a ticket that is as light already it is a REFRESH.
  */
 #ifndef MRT_CORE_STORE_H
 #define MRT_CORE_STORE_H
@@ -46,7 +49,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum mrt_command_type { MRT_START, MRT_STOP, MRT_RENEW, MRT_APPEND, MRT_REFRESH, MRT_REMOVE };
+enum mrt_command_type { MRT_START, MRT_STOP, MRT_RENEW, MRT_APPEND, MRT_REFRESH, MRT_LIGHTEN, MRT_REMOVE };
 
 /* A request. It and its texts stay valid until its answer has been delivered, no longer. */
 struct mrt_command {
@@ -54,12 +57,12 @@ struct mrt_command {
     enum mrt_command_type type;
     uint64_t serial; /* never 0; never the same twice in one engine */
     struct mrt_id session;
-    struct mrt_id ticket; /* APPEND, REFRESH, REMOVE */
-    uint64_t fence;       /* REFRESH, REMOVE: as the VIEW said, or 0 if none has come */
-    const char *queue;    /* APPEND, REFRESH, REMOVE: full name */
+    struct mrt_id ticket; /* APPEND and below */
+    uint64_t fence;       /* REFRESH and below: as the VIEW said, or 0 if none has come */
+    const char *queue;    /* APPEND and below: full name */
     const char *kind;     /* APPEND: name of the recipe, for people and to be compared */
     uint64_t capacity;    /* APPEND */
-    uint64_t weight;      /* APPEND */
+    uint64_t weight;      /* APPEND; LIGHTEN: the lower one */
     bool try_only;        /* APPEND: only if it is granted at once */
     /* The engine's own. */
     bool queued;      /* in the outbox, not fetched yet */

@@ -55,9 +55,9 @@ static void send(struct mrt_ticket *ticket, enum mrt_command_type type)
     ticket->command.ticket = ticket->id;
     ticket->command.fence = ticket->fence;
     ticket->command.queue = ticket->queue->name;
-    ticket->command.kind = ticket->queue->recipe->kind;
-    ticket->command.capacity = ticket->queue->recipe->capacity;
-    ticket->command.weight = 1;
+    ticket->command.kind = ticket->queue->recipe.kind;
+    ticket->command.capacity = ticket->queue->recipe.capacity;
+    ticket->command.weight = ticket->weight;
     ticket->command.try_only = ticket->try_only && !MRT_DEFECT(TRY_LEAVES_TICKET);
     mrt_engine_send(engine, &ticket->command, type);
 }
@@ -84,14 +84,32 @@ static struct mrt_ticket *take(struct mrt_engine *engine)
     return ticket;
 }
 
-/* Back to the free ones; a ticket in a queue has been taken out of it. */
+static bool in_queue(const struct mrt_ticket *ticket)
+{
+    return ticket->state == MRT_TICKET_NEW || ticket->state == MRT_TICKET_WAITING ||
+           ticket->state == MRT_TICKET_GRANTED;
+}
+
+/* Out of the list it is in: that of its queue, or of the loose ones. */
+static void unlist(struct mrt_ticket *ticket)
+{
+    struct mrt_queue *queue = ticket->queue;
+    if (!in_queue(ticket)) {
+        TAILQ_REMOVE(&queue->engine->loose_tickets, ticket, link);
+        return;
+    }
+    TAILQ_REMOVE(&queue->tickets, ticket, link);
+    if (queue->ticket == ticket)
+        queue->ticket = NULL;
+}
+
+/* Back to the free ones. */
 static void put(struct mrt_ticket *ticket)
 {
     struct mrt_queue *queue = ticket->queue;
     struct mrt_engine *engine = queue->engine;
-    MRT_ASSERT(!under_way(ticket) && queue->ticket != ticket && !ticket->hold);
-    if (ticket->state == MRT_TICKET_LEAVING || ticket->state == MRT_TICKET_ORPHAN)
-        TAILQ_REMOVE(&engine->loose_tickets, ticket, link);
+    MRT_ASSERT(!under_way(ticket) && ticket->holds == 0 && !ticket->waiter);
+    unlist(ticket);
     move(ticket, MRT_TICKET_FREE);
     mrt_heap_clear(&engine->timers, &ticket->timer);
     HASH_DEL(engine->tickets_by_id, ticket);
@@ -102,13 +120,9 @@ static void put(struct mrt_ticket *ticket)
 /* Takes a ticket out of its queue; it lives on for its command's sake, as `state`. */
 static void detach(struct mrt_ticket *ticket, enum mrt_ticket_state state)
 {
-    struct mrt_queue *queue = ticket->queue;
-    bool loose = ticket->state == MRT_TICKET_LEAVING;
+    unlist(ticket);
     move(ticket, state);
-    if (queue->ticket == ticket)
-        queue->ticket = NULL;
-    if (!loose)
-        TAILQ_INSERT_TAIL(&queue->engine->loose_tickets, ticket, link);
+    TAILQ_INSERT_TAIL(&ticket->queue->engine->loose_tickets, ticket, link);
 }
 
 void mrt_ticket_end_verifiers(struct mrt_ticket *ticket, int error)
@@ -120,7 +134,7 @@ void mrt_ticket_end_verifiers(struct mrt_ticket *ticket, int error)
     }
 }
 
-struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, bool try_only)
+struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, uint64_t weight, bool try_only)
 {
     struct mrt_ticket *ticket = take(queue->engine);
     if (!ticket)
@@ -128,6 +142,8 @@ struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, bool try_only)
     ticket->queue = queue;
     mrt_queue_reference(queue);
     move(ticket, MRT_TICKET_NEW);
+    TAILQ_INSERT_TAIL(&queue->tickets, ticket, link);
+    ticket->weight = weight;
     ticket->try_only = try_only;
     send(ticket, MRT_APPEND);
     return ticket;
@@ -135,25 +151,35 @@ struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, bool try_only)
 
 void mrt_ticket_look(struct mrt_ticket *ticket)
 {
-    bool in_queue = ticket->state == MRT_TICKET_WAITING || ticket->state == MRT_TICKET_GRANTED;
+    bool entered = ticket->state == MRT_TICKET_WAITING || ticket->state == MRT_TICKET_GRANTED;
     if (ticket->command.outstanding)
         ticket->look_again =
-            in_queue ||
+            entered ||
             !MRT_DEFECT(EARLY_WAKE_LOST); /* also while NEW: the wake may overtake the answer */
-    else if (in_queue && !ticket->command.queued)
+    else if (entered && !ticket->command.queued)
         send(ticket, MRT_REFRESH);
+}
+
+void mrt_ticket_lighten(struct mrt_ticket *ticket, uint64_t weight)
+{
+    MRT_ASSERT(ticket->state == MRT_TICKET_GRANTED);
+    if (weight >= ticket->weight)
+        return;
+    ticket->weight = weight;
+    ticket->lightening = true;
+    if (!under_way(ticket))
+        send(ticket, MRT_LIGHTEN);
 }
 
 void mrt_ticket_remove(struct mrt_ticket *ticket)
 {
-    MRT_ASSERT(!ticket->hold);
+    MRT_ASSERT(ticket->holds == 0);
     struct mrt_engine *engine = ticket->queue->engine;
     mrt_ticket_end_verifiers(ticket, MORTISE_ENOTHELD);
     bool never_sent = ticket->state == MRT_TICKET_NEW && !ticket->maybe;
     if (mrt_engine_unsend(engine, &ticket->command) || !under_way(ticket)) {
         mrt_heap_clear(&engine->timers, &ticket->timer);
         if (never_sent || MRT_DEFECT(CANCEL_LEAVES_TICKET)) {
-            ticket->queue->ticket = NULL;
             put(ticket);
             return;
         }
@@ -178,7 +204,7 @@ static void is_sent(struct mrt_ticket *ticket)
 void mrt_ticket_drop(struct mrt_ticket *ticket)
 {
     struct mrt_engine *engine = ticket->queue->engine;
-    MRT_ASSERT(!ticket->hold);
+    MRT_ASSERT(ticket->holds == 0);
     mrt_ticket_end_verifiers(ticket, MORTISE_ELOST);
     mrt_engine_unsend(engine, &ticket->command);
     mrt_heap_clear(&engine->timers, &ticket->timer);
@@ -187,8 +213,6 @@ void mrt_ticket_drop(struct mrt_ticket *ticket)
         detach(ticket, MRT_TICKET_ORPHAN);
         return;
     }
-    if (ticket->queue->ticket == ticket)
-        ticket->queue->ticket = NULL;
     put(ticket);
 }
 
@@ -214,16 +238,16 @@ void mrt_ticket_timer(struct mrt_ticket *ticket)
         send(ticket, MRT_REMOVE);
         break;
     default:
-        send(ticket, MRT_REFRESH);
+        send(ticket, ticket->lightening ? MRT_LIGHTEN : MRT_REFRESH);
     }
 }
 
 static void gone(struct mrt_ticket *ticket, mrt_time now)
 {
     struct mrt_queue *queue = ticket->queue;
-    if (MRT_DEFECT(GONE_IGNORED) && ticket->hold)
+    if (MRT_DEFECT(GONE_IGNORED) && ticket->holds)
         return;
-    mrt_queue_ticket_gone(queue);
+    mrt_queue_ticket_gone(ticket);
     mrt_queue_serve(queue, now);
 }
 
@@ -232,7 +256,7 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
     struct mrt_queue *queue = ticket->queue;
     struct mrt_engine *engine = queue->engine;
     bool grants =
-        mrt_rule_grants(event->weight_ahead, ticket->command.weight, queue->recipe->capacity);
+        mrt_rule_grants(event->weight_ahead, ticket->weight, queue->recipe.capacity);
     if (ticket->state == MRT_TICKET_GRANTED && !grants) {
         if (event->serial == 0 || event->serial <= ticket->granted_serial)
             mrt_ticket_look(ticket); /* as old as that, it says nothing against the grant */
@@ -243,11 +267,11 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
     if (ticket->state == MRT_TICKET_NEW)
         move(ticket, MRT_TICKET_WAITING);
     if (ticket->try_only && !grants) { /* not to be, by (i) of the port; it must not stay */
+        mrt_queue_blocked(ticket);
         if (MRT_DEFECT(TRY_LEAVES_TICKET))
             mrt_ticket_drop(ticket);
         else
             mrt_ticket_remove(ticket);
-        mrt_queue_blocked(queue);
         mrt_queue_serve(queue, now);
         return;
     }
@@ -282,32 +306,41 @@ static void verified(struct mrt_ticket *ticket, uint64_t asked)
     }
 }
 
+static void answered_view(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
+{
+    uint64_t asked = ticket->command.serial;
+    if (ticket->command.type == MRT_LIGHTEN && ticket->command.weight == ticket->weight)
+        ticket->lightening = false;
+    viewed(ticket, event, now);
+    if (in_queue(ticket))
+        verified(ticket, asked);
+    if (in_queue(ticket) && (ticket->look_again || !TAILQ_EMPTY(&ticket->verifiers))) {
+        ticket->look_again = false;
+        mrt_ticket_look(ticket);
+    }
+    if (in_queue(ticket) && ticket->lightening && !under_way(ticket))
+        send(ticket, MRT_LIGHTEN);
+}
+
 static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event *event,
                               mrt_time now)
 {
     struct mrt_queue *queue = ticket->queue;
-    uint64_t asked = ticket->command.serial;
     switch (event->type) {
     case MRT_VIEW:
-        viewed(ticket, event, now);
-        if (queue->ticket == ticket)
-            verified(ticket, asked);
-        if (queue->ticket == ticket && (ticket->look_again || !TAILQ_EMPTY(&ticket->verifiers))) {
-            ticket->look_again = false;
-            mrt_ticket_look(ticket);
-        }
+        answered_view(ticket, event, now);
         break;
     case MRT_BLOCKED:
+        mrt_queue_blocked(ticket);
         if (!MRT_DEFECT(LOCAL_KEPT))
-            mrt_queue_ticket_gone(queue);
-        mrt_queue_blocked(queue);
+            mrt_queue_ticket_gone(ticket);
         mrt_queue_serve(queue, now);
         break;
     case MRT_FAILED:
         if (ticket->state == MRT_TICKET_NEW && !ticket->maybe &&
             (ticket->try_only || ticket->attempts >= ATTEMPTS_MAX ||
              mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY)) {
-            mrt_queue_refused(queue, event->error);
+            mrt_queue_refused(ticket, event->error);
             mrt_queue_serve(queue, now);
             break;
         }
@@ -320,7 +353,7 @@ static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event 
     default:
         gone(ticket, now);
     }
-    if (queue->ticket == ticket)
+    if (in_queue(ticket))
         mrt_queue_serve(queue, now);
 }
 
@@ -363,7 +396,7 @@ void mrt_ticket_answer(struct mrt_ticket *ticket, const struct mrt_event *event,
         answered_leaving(ticket, event, now);
         break;
     default:
-        MRT_ASSERT(ticket->queue->ticket == ticket);
+        MRT_ASSERT(in_queue(ticket));
         answered_in_queue(ticket, event, now);
     }
 }

@@ -249,6 +249,16 @@ static void remove_ticket(struct mrt_memory_server *server, struct ticket *ticke
     free(ticket);
 }
 
+static void lighten_ticket(struct ticket *ticket, uint64_t weight,
+                           const struct mrt_memory_sink *sink)
+{
+    if (weight >= ticket->weight)
+        return;
+    uint64_t less = ticket->weight - weight;
+    ticket->weight = weight;
+    wake_followers(ticket->queue, ticket->fence, less, sink);
+}
+
 static void end_session(struct mrt_memory_server *server, struct session *session,
                         const struct mrt_memory_sink *sink)
 {
@@ -334,7 +344,7 @@ static void refuse(const struct mrt_memory_sink *sink, void *peer,
                    const struct mrt_command *command)
 {
     tell_session_lost(sink, peer, command->session);
-    if (command->type == MRT_REFRESH)
+    if (command->type == MRT_REFRESH || command->type == MRT_LIGHTEN)
         answer(sink, peer, command, MRT_GONE);
     else
         answer_failed(sink, peer, command, MORTISE_ELOST, "the session has ended");
@@ -395,6 +405,8 @@ static void apply_within(struct mrt_memory_server *server, const struct mrt_comm
             remove_ticket(server, ticket, sink);
         answer(sink, session->peer, command, MRT_REMOVED);
     } else if (ticket) {
+        if (command->type == MRT_LIGHTEN)
+            lighten_ticket(ticket, command->weight, sink);
         answer_view(server, sink, session->peer, command, ticket);
     } else if (command->type == MRT_APPEND) {
         append_new(server, command, session, now, sink);

@@ -192,6 +192,7 @@ static bool check_in_place(struct mrt_store *store, const struct mrt_sqlite_sess
 
 /* ------------------------------------------------------------------ tickets */
 
+/* Also LIGHTEN, which is a look at a ticket that was made lighter before. */
 static bool refresh(struct mrt_store *store, const struct mrt_command *command, mrt_time patience)
 {
     enum mrt_verdict verdict = MRT_ABSENT;
@@ -205,7 +206,11 @@ static bool refresh(struct mrt_store *store, const struct mrt_command *command, 
         lose_everything(store);
         return true;
     }
-    enum mrt_outcome outcome = mrt_sqlite_refresh(store, ticket, patience, &verdict, &view);
+    enum mrt_outcome outcome = MRT_DONE;
+    if (command->type == MRT_LIGHTEN)
+        outcome = mrt_sqlite_lighten(store, ticket, command->weight, patience);
+    if (outcome == MRT_DONE)
+        outcome = mrt_sqlite_refresh(store, ticket, patience, &verdict, &view);
     if (outcome != MRT_DONE)
         return answer_outcome(store, command, outcome);
     if (verdict == MRT_IN_QUEUE)
@@ -281,6 +286,7 @@ bool mrt_sqlite_dispatch(struct mrt_store *store, const struct mrt_command *comm
     case MRT_APPEND:
         return append(store, command, patience);
     case MRT_REFRESH:
+    case MRT_LIGHTEN:
         return refresh(store, command, patience);
     default:
         return remove_ticket(store, command, patience);

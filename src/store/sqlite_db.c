@@ -39,6 +39,8 @@ static const char *const texts[MRT_SQL_STATEMENTS] = {
     [MRT_SQL_INSERT] = "INSERT INTO mortise_ticket"
                        " (queue, number, id, session, kind, capacity, weight, label, since)"
                        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    [MRT_SQL_LIGHTEN] = "UPDATE mortise_ticket SET weight = ?4"
+                        " WHERE queue = ?1 AND number = ?2 AND id = ?3 AND weight > ?4",
     [MRT_SQL_DELETE] = "DELETE FROM mortise_ticket WHERE queue = ?1 AND number = ?2 AND id = ?3",
     [MRT_SQL_OF_SESSION] = "SELECT queue, number, id, weight FROM mortise_ticket"
                            " WHERE session = ?1 AND (queue, number) > (?2, ?3)"

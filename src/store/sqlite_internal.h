@@ -79,6 +79,7 @@ enum mrt_statement {
     MRT_SQL_BEFORE,  /* queue, number -> the same of the ticket just ahead */
     MRT_SQL_FROM,    /* queue, number -> number, id: this one and the next */
     MRT_SQL_INSERT,
+    MRT_SQL_LIGHTEN,
     MRT_SQL_DELETE,     /* queue, number, id */
     MRT_SQL_OF_SESSION, /* session, queue, number -> queue, number, id, weight: the next there */
     MRT_SQL_LIST,       /* queue -> all from there on, in order */
@@ -331,6 +332,9 @@ enum mrt_outcome mrt_sqlite_refresh(struct mrt_store *store, struct mrt_sqlite_t
                                     mrt_time patience, enum mrt_verdict *verdict,
                                     struct mrt_sqlite_view *view);
 /* Takes out one ticket, or all of the session; wakes are left in store->wakes. */
+/* Lowers its weight; no effect if it is not heavier. */
+enum mrt_outcome mrt_sqlite_lighten(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
+                                    uint64_t weight, mrt_time patience);
 enum mrt_outcome mrt_sqlite_remove(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
                                    mrt_time patience);
 enum mrt_outcome mrt_sqlite_remove_all(struct mrt_store *store, struct mrt_sqlite_session *session,

@@ -82,6 +82,43 @@ enum mrt_outcome mrt_sqlite_remove(struct mrt_store *store, struct mrt_sqlite_ti
     return outcome;
 }
 
+/* In a transaction: *changed: it was there and heavier. */
+static enum mrt_outcome lighten_row(struct mrt_store *store, const struct mrt_sqlite_ticket *ticket,
+                                    uint64_t weight, bool *changed)
+{
+    struct mrt_sqlite_db *db = &store->db;
+    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQL_LIGHTEN);
+    if (!statement)
+        return mrt_sqlite_outcome(db);
+    mrt_sqlite_bind_place(statement, ticket->queue, ticket->number);
+    mrt_sqlite_bind_id(statement, 3, &ticket->id);
+    sqlite3_bind_int64(statement, 4, (sqlite3_int64)weight);
+    mrt_sqlite_step(db, statement);
+    sqlite3_reset(statement);
+    enum mrt_outcome outcome = mrt_sqlite_outcome(db);
+    *changed = outcome == MRT_DONE && sqlite3_changes(db->handle) > 0;
+    if (!*changed)
+        return outcome;
+    return note_successors(store, ticket->queue, ticket->number, ticket->weight - weight);
+}
+
+enum mrt_outcome mrt_sqlite_lighten(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
+                                    uint64_t weight, mrt_time patience)
+{
+    bool changed = false;
+    size_t before = store->wakes.count;
+    if (weight >= ticket->weight)
+        return MRT_DONE;
+    enum mrt_outcome outcome = mrt_sqlite_begin(&store->db, patience);
+    if (outcome != MRT_DONE)
+        return outcome;
+    outcome = lighten_row(store, ticket, weight, &changed);
+    outcome = end(store, outcome, before);
+    if (outcome == MRT_DONE && changed)
+        ticket->weight = weight;
+    return outcome;
+}
+
 enum mrt_outcome mrt_sqlite_remove_all(struct mrt_store *store, struct mrt_sqlite_session *session,
                                        mrt_time patience)
 {

@@ -66,7 +66,7 @@ static void check_queue(const struct mrt_queue *queue)
     }
     require(with_ticket == (queue->active ? 1 : 0));
     if (queue->active)
-        require(ticket && ticket->state == MRT_TICKET_GRANTED && ticket->hold == queue->active);
+        require(ticket && ticket->state == MRT_TICKET_GRANTED && ticket->holds == 1);
     if (ticket)
         require(queue->active || !TAILQ_EMPTY(&queue->waiters)); /* never kept for nobody */
     if (ticket && ticket->state == MRT_TICKET_GRANTED)

@@ -71,13 +71,15 @@ static int highest_queue(const struct actor *actor)
     return highest;
 }
 
-static int find_owned(const struct actor *actor, int queue, uint64_t owner)
+/* The one of this weight if there are two. */
+static int find_owned(const struct actor *actor, int queue, uint64_t owner, uint64_t weight)
 {
+    int found = -1;
     for (int i = 0; i < GRIPS_MAX; i++)
         if (actor->grips[i].hold && actor->grips[i].queue == queue &&
-            actor->grips[i].owner == owner)
-            return i;
-    return -1;
+            actor->grips[i].owner == owner && (found < 0 || actor->grips[i].weight == weight))
+            found = i;
+    return found;
 }
 
 /* ------------------------------------------------------------- giving up */
@@ -130,7 +132,12 @@ static void granted(struct world *world, struct actor *actor)
         strcmp(mrt_queue_name(hold->queue), world->queues[actor->queue].name) != 0)
         check_fail(world, client->index, actor->queue, "granted a hold that is not one");
     int old = find_grip(actor, hold, hold->generation);
-    if (actor->nested) {
+    bool joined = actor->nested && old < 0;
+    if (joined) {
+        int first = find_owned(actor, actor->queue, OWNER(actor), 0);
+        if (actor->grips[first].weight <= hold->weight || hold->fence != actor->grips[first].fence)
+            check_fail(world, client->index, actor->queue, "joined a hold that is no heavier");
+    } else if (actor->nested) {
         if (old < 0 || hold->count != ++actor->grips[old].count ||
             hold->fence != actor->grips[old].fence)
             check_fail(world, client->index, actor->queue, "a nested acquire gave another hold");
@@ -142,9 +149,19 @@ static void granted(struct world *world, struct actor *actor)
                           .generation = hold->generation,
                           .queue = actor->queue,
                           .owner = actor->waiter.owner,
+                          .weight = actor->waiter.weight,
                           .count = 1,
                           .fence = hold->fence,
                           .told = MORTISE_HELD};
+    if (joined) {
+        const struct grip *first =
+            &actor->grips[find_owned(actor, actor->queue, OWNER(actor), MRT_WRITER)];
+        grip->broken = first->broken;
+        grip->broken_at = first->broken_at;
+        grip->told = hold->told;
+        client->nested++;
+        return;
+    }
     client->acquisitions++;
     check_granted(world, actor, grip);
 }
@@ -166,6 +183,8 @@ static void check_error(struct world *world, const struct actor *actor, int erro
         allowed = client->closing;
     else if (error == MORTISE_ELOST)
         allowed = actor->nested || actor->verifying;
+    else if (error == MORTISE_EDEADLOCK)
+        allowed = actor->nested && actor->upgrades;
     else if (error == MORTISE_ENOTHELD)
         allowed = actor->verifying;
     else if (error == MORTISE_EPERMISSION)
@@ -207,6 +226,15 @@ void actor_settled(struct world *world, struct client *client, struct mrt_waiter
     step_in(world, actor, world->profile.reaction_us);
 }
 
+static uint64_t draw_weight(struct world *world)
+{
+    if (world->drawn.lock == LOCK_MUTEX)
+        return 1;
+    if (world->drawn.lock == LOCK_READ_WRITE)
+        return random_below(&world->random, 2) ? MRT_READER : MRT_WRITER;
+    return (uint64_t)random_between(&world->random, 1, world->drawn.capacity);
+}
+
 static void acquire(struct world *world, struct actor *actor, int queue)
 {
     const struct profile *p = &world->profile;
@@ -216,13 +244,18 @@ static void acquire(struct world *world, struct actor *actor, int queue)
     bool try_only = random_chance(random, p->try);
     actor->queue = queue;
     actor->waiter = (struct mrt_waiter){.owner = async && nobody ? 0 : OWNER(actor),
-                                        .weight = 1,
+                                        .weight = draw_weight(world),
                                         .deadline = MRT_TIME_NEVER,
                                         .try_only = try_only,
                                         .competes = !async};
-    if (find_owned(actor, queue, 0) >= 0 || find_owned(actor, queue, OWNER(actor)) >= 0)
+    uint64_t weight = actor->waiter.weight;
+    if (find_owned(actor, queue, 0, 0) >= 0 || find_owned(actor, queue, OWNER(actor), 0) >= 0)
         actor->waiter.owner = OWNER(actor);
-    actor->nested = find_owned(actor, queue, OWNER(actor)) >= 0;
+    if (world->drawn.lock == LOCK_SEMAPHORE)
+        actor->waiter.owner = 0;
+    int own = find_owned(actor, queue, OWNER(actor), weight);
+    actor->nested = own >= 0;
+    actor->upgrades = own >= 0 && actor->grips[own].weight < weight;
     actor->order = ++client->waiter_order;
     actor->state = ACTOR_WAITING;
     bool timed = random_chance(random, p->timed), cancelled = random_chance(random, p->cancel);
@@ -356,6 +389,24 @@ static void verify(struct world *world, struct actor *actor, struct grip *grip)
     client_pump(world, client);
 }
 
+/* A writer goes on as a reader. */
+static void downgrade(struct world *world, struct actor *actor, struct grip *grip)
+{
+    struct client *client = actor->client;
+    mrt_time now = client_now(client);
+    bool lost = mrt_hold_state(grip->hold, now) == MORTISE_LOST;
+    world->operations++;
+    actor->queue = grip->queue;
+    note(world, actor, TRACE_RELEASE, "to a reader", (int64_t)grip->fence, lost);
+    int result = mrt_engine_lighten(client->engine, grip->hold, grip->generation, grip->owner,
+                                    MRT_READER, now);
+    if (!grip->broken)
+        check_result(world, actor, lost ? MORTISE_ELOST : MORTISE_OK, result, "a downgrade");
+    if (result == MORTISE_OK)
+        grip->weight = MRT_READER;
+    client_pump(world, client);
+}
+
 /* ------------------------------------------------------------- what next */
 
 /* With something in hand: nest, go further, ask, err or release. */
@@ -365,7 +416,11 @@ static void step_holding(struct world *world, struct actor *actor, int held)
     struct random *random = &world->random;
     struct grip *grip = &actor->grips[held];
     int next = highest_queue(actor) + 1 + (int)random_below(random, 2);
-    if (random_chance(random, p->nest) && grip->owner == OWNER(actor) && grip->count < 4) {
+    if (grip->weight == MRT_WRITER && random_below(random, 4) == 0) {
+        downgrade(world, actor, grip);
+        step_in(world, actor, p->hold_us);
+    } else if (random_chance(random, p->nest) && grip->owner == OWNER(actor) && grip->count < 4 &&
+               find_grip(actor, NULL, 0) >= 0) {
         acquire(world, actor, grip->queue);
     } else if (random_chance(random, p->nest) && next < p->queues &&
                find_grip(actor, NULL, 0) >= 0) {

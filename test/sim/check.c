@@ -97,6 +97,20 @@ static void check_broken_told(struct world *world, const struct client *client,
         check_fail(world, client->index, grip->queue, "a broken hold is not told");
 }
 
+/* Whether a heavier hold in the same ticket stands for this one too. */
+static bool is_covered(const struct actor *actor, const struct grip *grip)
+{
+    for (int g = 0; g < GRIPS_MAX; g++) {
+        const struct grip *other = &actor->grips[g];
+        if (other->hold && other != grip && other->queue == grip->queue &&
+            other->fence == grip->fence &&
+            (other->weight > grip->weight || (other->weight == grip->weight && other < grip)))
+            return true;
+    }
+    return false;
+}
+
+/* What the valid holds of a client weigh. */
 static uint64_t count_valid(struct world *world, struct client *client, int queue)
 {
     uint64_t count = 0;
@@ -104,7 +118,8 @@ static uint64_t count_valid(struct world *world, struct client *client, int queu
         for (int g = 0; g < GRIPS_MAX; g++) {
             struct grip *grip = &client->actors[a].grips[g];
             if (grip->hold && grip->queue == queue && is_valid(world, client, grip)) {
-                count += !grip->broken;
+                if (!grip->broken && !is_covered(&client->actors[a], grip))
+                    count += grip->weight;
                 if (grip->broken)
                     check_broken_told(world, client, grip);
             }
@@ -195,12 +210,17 @@ static void check_fence(struct world *world, const struct client *client, const 
 {
     struct queue_state *state = &world->queues[grip->queue];
     struct truth truth;
+    bool alone = grip->weight == state->recipe.capacity;
+    uint64_t floor = alone ? state->last_fence : state->last_alone;
+    if (grip->fence <= floor)
+        check_fail(world, client->index, grip->queue, "fence %llu after %llu",
+                   (unsigned long long)grip->fence, (unsigned long long)floor);
+    if (grip->fence > state->last_fence)
+        state->last_fence = grip->fence;
+    if (alone)
+        state->last_alone = grip->fence;
     if (state->recipe.capacity > 1)
         return;
-    if (grip->fence <= state->last_fence)
-        check_fail(world, client->index, grip->queue, "fence %llu after %llu",
-                   (unsigned long long)grip->fence, (unsigned long long)state->last_fence);
-    state->last_fence = grip->fence;
     server_truth(world, grip->queue, client->peer, &truth);
     if (truth.granted == 0)
         check_fail(world, client->index, grip->queue, "granted without a granted ticket");
@@ -216,6 +236,8 @@ static void check_order(struct world *world, const struct actor *actor)
 {
     const struct client *client = actor->client;
     mrt_time now = client_now(client);
+    if (world->queues[actor->queue].recipe.shared)
+        return; /* the order is the store's */
     mrt_time fair = world->drawn.strict ? 0 : world->drawn.fair_us * MRT_MICROSECOND;
     for (int i = 0; i < world->drawn.actors; i++) {
         const struct actor *other = &client->actors[i];

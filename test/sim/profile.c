@@ -162,6 +162,18 @@ static void make_quiet(struct profile *p, struct random *random)
     p->clients = random_between(random, 2, 4);
 }
 
+/* By a draw of its own, so that the rest of a run with mutexes is as it was. */
+static void draw_lock(struct profile *p, uint64_t seed)
+{
+    struct random random;
+    random_seed(&random, seed ^ UINT64_C(0x6c6f636b));
+    int64_t kind = random_below(&random, 6);
+    if (kind == LOCK_SEMAPHORE)
+        p->capacity = random_between(&random, 2, 4);
+    if (kind == LOCK_SEMAPHORE || kind == LOCK_READ_WRITE)
+        p->lock = kind;
+}
+
 void profile_draw(struct profile *profile, uint64_t seed)
 {
     struct random random;
@@ -175,6 +187,7 @@ void profile_draw(struct profile *profile, uint64_t seed)
         make_forgetful(profile, &random);
     else if (random_below(&random, 6) == 0)
         make_quiet(profile, &random);
+    draw_lock(profile, seed);
 }
 
 void profile_heal(struct profile *p)

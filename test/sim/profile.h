@@ -18,6 +18,7 @@
 enum { FIXED, SIZE, EXTRA };
 
 enum { MODEL_LEASE, MODEL_KERNEL, MODEL_SQLITE };
+enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE };
 
 /* X(name, kind, meaning) */
 #define PROFILE_MAP(X)                                                                            \
@@ -28,7 +29,8 @@ enum { MODEL_LEASE, MODEL_KERNEL, MODEL_SQLITE };
     X(operations, SIZE, "acquires of each thread in the chaos phase")                             \
     X(lease_us, FIXED, "of a session")                                                            \
     X(recheck_us, FIXED, "told in every view")                                                    \
-    X(capacity, FIXED, "of the locks")                                                            \
+    X(lock, FIXED, "0 mutexes, 1 semaphores, 2 read/write locks")                                 \
+    X(capacity, FIXED, "of mutexes and semaphores")                                               \
     X(fence_span, FIXED, "fences of a ticket")                                                    \
     X(strict, FIXED, "local order is strict")                                                     \
     X(fair_us, FIXED, "handed over directly after waiting so long")                               \

@@ -256,6 +256,10 @@ static void within(struct world *world, struct sqlite *db, struct peer *peer,
         }
         answer(world, peer, command, MRT_REMOVED, 0);
     } else if (row >= 0) {
+        if (command->type == MRT_LIGHTEN && db->rows[row].weight > command->weight) {
+            db->rows[row].weight = command->weight;
+            wake_next(world, db, queue);
+        }
         answer_view(world, db, peer, command, reap_ahead(db, row));
     } else if (command->type == MRT_APPEND) {
         append(world, db, peer, command, session, queue);

@@ -66,6 +66,15 @@ static void breakage(struct world *world, struct task *task)
     server_break(world, queue);
 }
 
+static struct mrt_recipe recipe_of(const struct profile *profile)
+{
+    if (profile->lock == LOCK_SEMAPHORE)
+        return mrt_semaphore((uint64_t)profile->capacity);
+    struct mrt_recipe mutex = mrt_mutex;
+    mutex.capacity = (uint64_t)profile->capacity;
+    return profile->lock == LOCK_READ_WRITE ? mrt_read_write : mutex;
+}
+
 static void init(struct world *world, uint64_t seed, const struct profile *profile, bool keep)
 {
     memset(world, 0, sizeof *world);
@@ -77,8 +86,7 @@ static void init(struct world *world, uint64_t seed, const struct profile *profi
     world->failed_queue = NO_QUEUE;
     for (int i = 0; i < profile->queues; i++) {
         snprintf(world->queues[i].name, sizeof world->queues[i].name, "lock%d", i);
-        world->queues[i].recipe = (struct mrt_recipe){
-            .kind = "mutex", .capacity = (uint64_t)profile->capacity, .reentrant = true};
+        world->queues[i].recipe = recipe_of(profile);
         world->queues[i].contended_since = MRT_TIME_NEVER;
         world->queues[i].overdue_since = MRT_TIME_NEVER;
         world->queues[i].idle_since = MRT_TIME_NEVER;

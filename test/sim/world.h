@@ -18,6 +18,7 @@
 #define SIM_WORLD_H
 
 #include "core/engine.h"
+#include "core/recipe.h"
 #include "profile.h"
 #include "random.h"
 
@@ -56,7 +57,7 @@ struct grip {
     struct mrt_hold *hold; /* NULL: none */
     uint64_t generation;
     int queue;
-    uint64_t owner;
+    uint64_t owner, weight;
     uint32_t count;
     uint64_t fence;
     mortise_state told;
@@ -81,7 +82,8 @@ struct actor {
     struct mrt_waiter waiter;
     int queue;
     uint64_t order; /* when it queued, to compare */
-    bool verifying, nested, giving_up;
+    bool verifying, giving_up;
+    bool nested, upgrades; /* it owns a hold of the lock; a lighter one */
     int giveup_error;
     mrt_time deadline; /* of the waiter */
     struct grip grips[GRIPS_MAX];
@@ -120,7 +122,7 @@ struct client {
 struct queue_state {
     char name[16];
     struct mrt_recipe recipe;
-    uint64_t last_fence;
+    uint64_t last_fence, last_alone; /* granted: to anybody; with the whole capacity */
     /* The turn under way: its ticket, and since when others wait; MRT_TIME_NEVER: not. */
     uint64_t turn_fence;
     mrt_time contended_since;

@@ -58,9 +58,7 @@ static void test_nesting_without_a_clock_only_where_no_clock_can_end_it(void **s
     core_grant(&core, &waiter);
     assert_null(mrt_engine_nest(core.queue, 8));
     assert_null(mrt_engine_nest(core.queue, 0));
-    struct mrt_recipe flat = *core.queue->recipe;
-    flat.reentrant = false;
-    core.queue->recipe = &flat;
+    core.queue->recipe.reentrant = false;
     assert_null(mrt_engine_nest(core.queue, 7));
     core_free(&core);
 }

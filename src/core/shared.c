@@ -1,0 +1,65 @@
+/*
+ * The local tier of what several may hold at once: semaphores, read/write locks.
+ *
+ * Each waiter has a ticket of its own, appended in the order they came, so the store's
+ * one order is the order of this process too, and nothing is decided here. A ticket that
+ * is granted becomes its waiter's hold; with its last hold it is removed.
+ *
+ * A writer that also reads has two holds in one ticket. When the writing one goes first
+ * the ticket becomes as light as the other: it keeps its place, so a writer that queues
+ * behind does not come in between.
+ */
+#include "base/assert.h"
+#include "core/defect.h"
+#include "core/parts.h"
+
+static void grant(struct mrt_waiter *waiter)
+{
+    struct mrt_ticket *ticket = waiter->ticket;
+    mrt_queue_part(ticket);
+    mrt_queue_unlink_waiter(waiter);
+    waiter->queue->engine->counters.acquisitions++;
+    mrt_hold_begin(waiter->hold, ticket, waiter->owner, waiter->weight);
+    mrt_waiter_end(waiter, MORTISE_OK);
+}
+
+static void ask_for_ticket(struct mrt_waiter *waiter)
+{
+    struct mrt_ticket *ticket =
+        mrt_ticket_append(waiter->queue, waiter->weight, waiter->try_only);
+    if (!ticket) {
+        mrt_queue_fail(waiter, MORTISE_ENOMEM);
+        return;
+    }
+    ticket->waiter = waiter;
+    waiter->ticket = ticket;
+}
+
+void mrt_shared_serve(struct mrt_queue *queue, mrt_time now)
+{
+    struct mrt_engine *engine = queue->engine;
+    struct mrt_waiter *waiter, *next;
+    TAILQ_FOREACH_SAFE(waiter, &queue->waiters, link, next)
+    {
+        if (!waiter->ticket && engine->session.state != MRT_SESSION_LIVE)
+            mrt_session_need(engine);
+        else if (!waiter->ticket && queue->unsent == 0) /* else it might wait for our own last */
+            ask_for_ticket(waiter);
+        else if (waiter->ticket && waiter->ticket->state == MRT_TICKET_GRANTED &&
+                 now < engine->session.valid_until)
+            grant(waiter);
+    }
+}
+
+void mrt_shared_released(struct mrt_ticket *ticket)
+{
+    const struct mrt_hold *hold;
+    uint64_t heaviest = 0;
+    TAILQ_FOREACH (hold, &ticket->queue->holds, link)
+        if (hold->ticket == ticket && hold->weight > heaviest)
+            heaviest = hold->weight;
+    if (heaviest == 0)
+        mrt_ticket_remove(ticket);
+    else
+        mrt_ticket_lighten(ticket, MRT_DEFECT(READER_WEIGHS_NOTHING) ? 0 : heaviest);
+}
