@@ -5,7 +5,8 @@
 #   make test       install what testing needs, build, run everything
 #   make install    PREFIX=/usr/local DESTDIR=
 #   make sim        SEEDS=n runs, or the one SEED=x
-#   make bench tidy format asan tsan coverage clean
+#   make model tidy format asan tsan coverage clean
+#   make bench      STORE=sqlite|zk|zk3: figures beside the peers'
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -17,7 +18,7 @@ JOBS := $(shell nproc)
 COMPILE = cmake --build $(BUILD) --parallel $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all run test install sim bench tidy format asan tsan coverage clean
+.PHONY: all run test install sim bench model tidy format asan tsan coverage clean
 
 all:
 	@$(CONFIGURE)
@@ -44,6 +45,10 @@ bench:
 	@$(CONFIGURE)
 	@$(COMPILE) --target bench
 	@bench/run $(BUILD)
+
+model:
+	@tools/install-deps test
+	@test/model/run --full
 
 tidy:
 	@tools/tidy
