@@ -7,8 +7,8 @@
  * sleep until, the end one that each sees on the clock that it reads anyway
  * (twice an acquisition: that is the measurement's whole cost).
  *
- * One word of the mapping, written only under the lock, is its own check: it
- * says who is inside, and it counts the changes of owner.
+ * One word of the mapping for each lock, written only under it, is its own
+ * check: it says who is inside, and it counts the changes of owner.
  *
  * Threads: the parent has one and opens no client while it has children.
  */
@@ -38,6 +38,8 @@ const char mrt_cli_bench_help[] =
     "  --threads N     threads in each process, 1 to 256 (default 1)\n"
     "  --processes N   processes, 1 to 256 (default 1)\n"
     "  --seconds S     how long, at least 1ms (default 3)\n"
+    "  --locks N       so many mutexes, NAME-1 to NAME-N; the threads take turns on them\n"
+    "  --pause D       wait between a release and the next acquire (default 0s)\n"
     "  --strict        threads of a process are served strictly in order\n"
     "  --json          print JSON\n"
     "  --url URL       the store\n"
@@ -47,15 +49,15 @@ const char mrt_cli_bench_help[] =
 
 struct request {
     const char *name;
-    int64_t threads, processes;
-    mrt_time duration;
+    int64_t threads, processes, locks;
+    mrt_time duration, pause;
     bool strict, json;
     char url[512];
 };
 
 /* What one thread writes. */
 struct slot {
-    struct mrt_histogram acquire, release;
+    struct mrt_histogram acquire, release, cycle;
     uint64_t handovers; /* the one before was another thread */
     uint64_t overlaps;  /* someone else was inside */
     int error;
@@ -63,8 +65,8 @@ struct slot {
 
 struct shared {
     atomic_int ready;
-    _Atomic mrt_time start; /* 0: not yet known */
-    atomic_int inside;      /* the thread that is inside; negative: that was last */
+    _Atomic mrt_time start;   /* 0: not yet known */
+    atomic_int inside[LIMIT]; /* for each lock the thread that is inside; negative: was last */
     struct slot slots[];
 };
 
@@ -83,23 +85,29 @@ static void sleep_until(mrt_time instant)
         continue;
 }
 
-static void enter(struct shared *shared, struct slot *slot, int me)
+static void enter(atomic_int *inside, struct slot *slot, int me)
 {
-    int last = atomic_load_explicit(&shared->inside, memory_order_relaxed);
+    int last = atomic_load_explicit(inside, memory_order_relaxed);
     slot->overlaps += last > 0;
     slot->handovers += last != -me;
-    atomic_store_explicit(&shared->inside, me, memory_order_relaxed);
+    atomic_store_explicit(inside, me, memory_order_relaxed);
 }
 
-static void leave(struct shared *shared, struct slot *slot, int me)
+static void leave(atomic_int *inside, struct slot *slot, int me)
 {
-    slot->overlaps += atomic_load_explicit(&shared->inside, memory_order_relaxed) != me;
-    atomic_store_explicit(&shared->inside, -me, memory_order_relaxed);
+    slot->overlaps += atomic_load_explicit(inside, memory_order_relaxed) != me;
+    atomic_store_explicit(inside, -me, memory_order_relaxed);
+}
+
+static int lock_index(const struct worker *worker)
+{
+    return (worker->number - 1) % (int)worker->request->locks;
 }
 
 /* Acquires and releases until `end`; 0 or the first error. */
 static int loop(const struct worker *worker, mortise_lock *lock, struct slot *slot, mrt_time end)
 {
+    atomic_int *inside = &worker->shared->inside[lock_index(worker)];
     mrt_time now = mortise_now_ns();
     while (now < end) {
         mortise_hold hold;
@@ -108,16 +116,33 @@ static int loop(const struct worker *worker, mortise_lock *lock, struct slot *sl
         if (error)
             return error;
         mrt_time got = mortise_now_ns();
-        enter(worker->shared, slot, worker->number);
-        leave(worker->shared, slot, worker->number);
+        enter(inside, slot, worker->number);
+        leave(inside, slot, worker->number);
         error = mortise_release(hold);
         if (error)
             return error;
         now = mortise_now_ns();
         mrt_histogram_add(&slot->acquire, (uint64_t)(got - asked));
         mrt_histogram_add(&slot->release, (uint64_t)(now - got));
+        mrt_histogram_add(&slot->cycle, (uint64_t)(now - asked));
+        if (worker->request->pause > 0) {
+            sleep_until(now + worker->request->pause);
+            now = mortise_now_ns();
+        }
     }
     return MORTISE_OK;
+}
+
+static int new_lock(const struct worker *worker, mortise_lock **lock)
+{
+    const struct request *request = worker->request;
+    char name[MORTISE_NAME_MAX + 1];
+    if (request->locks == 1)
+        return mortise_mutex_new(worker->client, request->name, NULL, lock);
+    int length = snprintf(name, sizeof name, "%s-%d", request->name, lock_index(worker) + 1);
+    if (length >= (int)sizeof name)
+        return MORTISE_ENAME;
+    return mortise_mutex_new(worker->client, name, NULL, lock);
 }
 
 static void *work(void *argument)
@@ -126,7 +151,7 @@ static void *work(void *argument)
     struct shared *shared = worker->shared;
     struct slot *slot = &shared->slots[worker->number - 1];
     mortise_lock *lock = NULL;
-    slot->error = mortise_mutex_new(worker->client, worker->request->name, NULL, &lock);
+    slot->error = new_lock(worker, &lock);
     atomic_fetch_add(&shared->ready, 1);
     mrt_time start;
     while ((start = atomic_load(&shared->start)) == 0)
@@ -243,6 +268,7 @@ static void summarise(const struct request *request, const struct shared *shared
         const struct slot *slot = &shared->slots[i];
         mrt_histogram_merge(&summary->all.acquire, &slot->acquire);
         mrt_histogram_merge(&summary->all.release, &slot->release);
+        mrt_histogram_merge(&summary->all.cycle, &slot->cycle);
         summary->all.handovers += slot->handovers;
         summary->all.overlaps += slot->overlaps;
         if (!summary->all.error)
@@ -276,8 +302,9 @@ static void print_json(const struct request *request, const struct summary *summ
     printf("{");
     print_json_text("name", request->name);
     print_json_text("url", request->url);
-    printf("\"threads\": %d, \"processes\": %d, \"seconds\": %.3f, \"strict\": %s, ",
-           (int)request->threads, (int)request->processes,
+    printf("\"threads\": %d, \"processes\": %d, \"locks\": %d, \"seconds\": %.3f, "
+           "\"strict\": %s, ",
+           (int)request->threads, (int)request->processes, (int)request->locks,
            (double)request->duration / (double)MRT_SECOND, request->strict ? "true" : "false");
     printf("\"acquisitions_per_s\": %.0f, \"handovers_per_s\": %.0f, ", summary->per_second,
            summary->handovers_per_second);
@@ -285,6 +312,8 @@ static void print_json(const struct request *request, const struct summary *summ
            quantile_us(&all->acquire, 0.99));
     printf("\"release_us\": {\"p50\": %.3f, \"p99\": %.3f}, ", quantile_us(&all->release, 0.5),
            quantile_us(&all->release, 0.99));
+    printf("\"cycle_us\": {\"p50\": %.3f, \"p99\": %.3f}, ", quantile_us(&all->cycle, 0.5),
+           quantile_us(&all->cycle, 0.99));
     printf("\"share_min\": %.4f, \"share_max\": %.4f, \"max_wait_ms\": %.3f}\n", summary->share_min,
            summary->share_max, (double)all->acquire.largest / 1e6);
 }
@@ -340,12 +369,14 @@ static bool parse_duration(const char *text, mrt_time *duration)
 /* True to go on; else cli->exit_code says how it ended. */
 static bool parse(struct mrt_cli *cli, int argc, char **argv, struct request *request)
 {
-    enum { THREADS = 1, PROCESSES, SECONDS, STRICT, JSON };
+    enum { THREADS = 1, PROCESSES, LOCKS, SECONDS, PAUSE, STRICT, JSON };
     static const struct option options[] = {
         MRT_CLI_OPTIONS,
         {"threads", required_argument, NULL, THREADS},
         {"processes", required_argument, NULL, PROCESSES},
+        {"locks", required_argument, NULL, LOCKS},
         {"seconds", required_argument, NULL, SECONDS},
+        {"pause", required_argument, NULL, PAUSE},
         {"strict", no_argument, NULL, STRICT},
         {"json", no_argument, NULL, JSON},
         {NULL, 0, NULL, 0},
@@ -359,8 +390,12 @@ static bool parse(struct mrt_cli *cli, int argc, char **argv, struct request *re
             wrong = "--threads";
         if (option == PROCESSES && !mrt_cli_number(optarg, 1, LIMIT, &request->processes))
             wrong = "--processes";
+        if (option == LOCKS && !mrt_cli_number(optarg, 1, LIMIT, &request->locks))
+            wrong = "--locks";
         if (option == SECONDS && !parse_duration(optarg, &request->duration))
             wrong = "--seconds";
+        if (option == PAUSE && !mrt_cli_duration(optarg, &request->pause))
+            wrong = "--pause";
         request->strict |= option == STRICT;
         request->json |= option == JSON;
         if (wrong) {
@@ -376,7 +411,7 @@ static bool parse(struct mrt_cli *cli, int argc, char **argv, struct request *re
 
 int mrt_cli_bench(struct mrt_cli *cli, int argc, char **argv)
 {
-    struct request request = {.threads = 1, .processes = 1, .duration = 3 * MRT_SECOND};
+    struct request request = {.threads = 1, .processes = 1, .locks = 1, .duration = 3 * MRT_SECOND};
     cli->help = mrt_cli_bench_help;
     if (!parse(cli, argc, argv, &request))
         return cli->exit_code;

@@ -36,6 +36,21 @@ for pair in sys.argv[2:]:
     sound "$output" processes=2 threads=2
 }
 
+@test "bench: several locks, one for each thread, are free of each other" {
+    run -0 "$MORTISE" bench --seconds 0.2 --threads 4 --locks 4 --json job
+    sound "$output" threads=4 locks=4
+    # Only a lock's first acquisition has another owner before it.
+    python3 -c 'import json, sys; f = json.loads(sys.argv[1])
+assert f["handovers_per_s"] * f["seconds"] <= 4.5, f' "$output"
+}
+
+@test "bench: a pause after each release" {
+    run -0 "$MORTISE" bench --seconds 0.3 --pause 100ms --json job
+    sound "$output"
+    python3 -c 'import json, sys; f = json.loads(sys.argv[1])
+assert f["acquisitions_per_s"] * f["seconds"] <= 3.5, f' "$output"
+}
+
 @test "bench: leaves nothing behind" {
     run -0 "$MORTISE" bench --seconds 0.1 --processes 2 job
     [ "$("$MORTISE" ls --json)" = "[]" ]
@@ -60,9 +75,13 @@ for pair in sys.argv[2:]:
     for bad in 0 -1 257 x 1.5 "" 99999999999999999999; do
         fails_with 64 "$MORTISE" bench --threads "$bad" job
         fails_with 64 "$MORTISE" bench --processes "$bad" job
+        fails_with 64 "$MORTISE" bench --locks "$bad" job
     done
     for bad in 0 -1 x "" 1e9; do
         fails_with 64 "$MORTISE" bench --seconds "$bad" job
+    done
+    for bad in -1 x "" 1e9; do
+        fails_with 64 "$MORTISE" bench --pause "$bad" job
     done
     [ ! -e "$T/state" ]
 }
