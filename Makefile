@@ -44,7 +44,12 @@ sim:
 bench:
 	@$(CONFIGURE)
 	@$(COMPILE) --target bench
+ifeq ($(filter-out sqlite,$(STORE)),)
 	@bench/run $(BUILD)
+else
+	@tools/install-deps bench
+	@bench/zookeeper/run $(STORE) $(BUILD)
+endif
 
 model:
 	@tools/install-deps test
