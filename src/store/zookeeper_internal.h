@@ -43,10 +43,9 @@ struct mrt_zk_job {
 TAILQ_HEAD(mrt_zk_jobs, mrt_zk_job);
 
 /* A node that tickets of this session wait for. One watch a path, however many wait; it
-   stays until its event comes, also if nobody waits any more. */
+   stays until its event comes, also if nobody waits any more, or until the connection ends. */
 struct mrt_zk_watch {
     uint64_t id;
-    size_t cost; /* bytes it adds to what is sent again at a reconnect */
     TAILQ_HEAD(, mrt_zk_ticket) tickets;
     UT_hash_handle hh; /* by path */
     char path[];
@@ -124,7 +123,6 @@ struct mrt_zk_session {
     mrt_time deadline; /* of connecting */
     struct mrt_zk_job *start, *stop, *renew;
     uint64_t numbers;
-    size_t watch_cost;
     TAILQ_HEAD(, mrt_zk_request) requests;
     struct mrt_zk_ticket *tickets;
     struct mrt_zk_watch *watches;
@@ -182,6 +180,8 @@ bool mrt_zk_send(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
                  struct mrt_zk_ticket *ticket, const char *path, int *code);
 bool mrt_zk_watch(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, const char *node);
 void mrt_zk_unwatch(struct mrt_zk_ticket *ticket);
+/* Takes them from the library too, before it has another connection. */
+void mrt_zk_watches_forget(struct mrt_zk_session *session);
 void mrt_zk_requests_free(struct mrt_zk_session *session);
 
 /* zookeeper_ticket.c */

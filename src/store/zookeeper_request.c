@@ -7,15 +7,16 @@
  * A watch is a read of the node's data, not a question whether it exists: that would
  * leave a watch behind for a node that is gone. Its events are hints; nothing is
  * concluded from them but that it is time to look.
+ *
+ * Watches end with their connection. The library would set them all again on the next
+ * one, in a single message that the server refuses, and the connection with it, once
+ * they are too many (1 MB; some 10,000). Every ticket looks again then anyhow, and is
+ * watched again by that.
  */
 #include "store/zookeeper_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* What one session's watches may add up to, so that the library's message which sets them
-   again after a reconnect stays below the server's limit of 1,048,575 bytes. */
-#define WATCH_BUDGET 900000
 
 _Thread_local struct mrt_zk_session *mrt_zk_entered;
 
@@ -36,7 +37,6 @@ static void drop_watch(struct mrt_zk_session *session, struct mrt_zk_watch *watc
         if (wake)
             mrt_zk_wake(session->store, ticket->id);
     }
-    session->watch_cost -= watch->cost;
     HASH_DEL(session->watches, watch);
     free(watch);
 }
@@ -52,11 +52,12 @@ static struct mrt_zk_watch *find_watch(struct mrt_zk_session *session, uint64_t 
 
 static void watch_set(struct mrt_zk_session *session, uint64_t id, int code)
 {
-    struct mrt_zk_watch *watch = code == ZOK ? NULL : find_watch(session, id);
+    /* Connection lost: it goes with all the others. */
+    struct mrt_zk_watch *watch =
+        code == ZOK || !session->connected ? NULL : find_watch(session, id);
     if (!watch)
         return;
-    /* Gone before it was watched: look at once. Connection lost: all are woken when it
-       is back. Not to be read: look from time to time. */
+    /* Gone before it was watched: look at once. Not to be read: look from time to time. */
     enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
     drop_watch(session, watch, outcome == MRT_ZK_NO_NODE || outcome == MRT_ZK_NOT_DONE,
                outcome == MRT_ZK_NOT_DONE);
@@ -235,27 +236,23 @@ bool mrt_zk_send(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
 static struct mrt_zk_watch *new_watch(struct mrt_zk_session *session, const char *path)
 {
     size_t size = strlen(path) + 1;
-    struct mrt_zk_watch *watch = NULL;
-    if (session->watch_cost + size + 8 <= WATCH_BUDGET)
-        watch = calloc(1, sizeof *watch + size);
+    struct mrt_zk_watch *watch = calloc(1, sizeof *watch + size);
     if (!watch)
         return NULL;
     memcpy(watch->path, path, size);
     watch->id = ++session->numbers;
-    watch->cost = size + 8;
     TAILQ_INIT(&watch->tickets);
     HASH_ADD_STR(session->watches, path, watch);
     if (!watch->hh.tbl) {
         free(watch);
         return NULL;
     }
-    session->watch_cost += watch->cost;
     return watch;
 }
 
 static struct mrt_zk_watch *set_watch(struct mrt_zk_session *session, const char *path)
 {
-    struct mrt_zk_watch *watch = new_watch(session, path);
+    struct mrt_zk_watch *watch = session->connected ? new_watch(session, path) : NULL;
     if (!watch)
         return NULL;
     struct mrt_zk_request *request = new_request(session, MRT_ZK_WATCH);
@@ -292,6 +289,16 @@ void mrt_zk_unwatch(struct mrt_zk_ticket *ticket)
     if (ticket->watch)
         TAILQ_REMOVE(&ticket->watch->tickets, ticket, watch_link);
     ticket->watch = NULL;
+}
+
+void mrt_zk_watches_forget(struct mrt_zk_session *session)
+{
+    struct mrt_zk_watch *watch, *next;
+    HASH_ITER(hh, session->watches, watch, next)
+    {
+        zoo_aremove_all_watches(session->handle, watch->path, ZWATCHTYPE_DATA, 1, NULL, NULL);
+        drop_watch(session, watch, false, false);
+    }
 }
 
 void mrt_zk_requests_free(struct mrt_zk_session *session)

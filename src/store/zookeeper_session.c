@@ -164,6 +164,8 @@ static void arm(struct mrt_zk_session *session)
         return;
     }
     notice_silent_close(session);
+    if (!session->connected)
+        mrt_zk_watches_forget(session);
     int code = zookeeper_interest(session->handle, &socket, &interest, &wait);
     if (session->tainted && code == ZOK && socket >= 0) {
         shutdown(socket, SHUT_RDWR);

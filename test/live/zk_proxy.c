@@ -18,7 +18,7 @@
 
 #define PAIRS_MAX 32
 #define BUFFER_SIZE (1 << 20)
-#define PENDING_MAX 4096
+#define PENDING_MAX 65536
 
 struct way {
     int from, to;
@@ -43,7 +43,7 @@ struct zk_proxy {
     pthread_mutex_t mutex; /* what follows */
     bool stop, cut, stalled, swallowed;
     int swallow; /* operation; -1: none */
-    unsigned counts[ZK_OPCODES];
+    unsigned counts[ZK_OPCODES], connections;
     struct pair *pairs[PAIRS_MAX];
 };
 
@@ -89,6 +89,7 @@ static void take_connection(struct zk_proxy *proxy)
     pair->up = (struct way){.from = client, .to = server, .buffer = malloc(BUFFER_SIZE)};
     pair->down = (struct way){.from = server, .to = client, .buffer = malloc(BUFFER_SIZE)};
     proxy->pairs[at] = pair;
+    proxy->connections++;
 }
 
 static void note_request(struct zk_proxy *proxy, struct pair *pair, const unsigned char *body)
@@ -217,6 +218,14 @@ unsigned zk_proxy_count(struct zk_proxy *proxy, enum zk_opcode opcode)
     unsigned count = proxy->counts[opcode];
     pthread_mutex_unlock(&proxy->mutex);
     return count;
+}
+
+unsigned zk_proxy_connections(struct zk_proxy *proxy)
+{
+    pthread_mutex_lock(&proxy->mutex);
+    unsigned connections = proxy->connections;
+    pthread_mutex_unlock(&proxy->mutex);
+    return connections;
 }
 
 void zk_proxy_reset_counts(struct zk_proxy *proxy)

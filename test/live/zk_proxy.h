@@ -19,6 +19,7 @@ enum zk_opcode {
     ZK_OP_PING = 11,
     ZK_OP_CREATE2 = 15,
     ZK_OP_CREATE_CONTAINER = 19,
+    ZK_OP_SET_WATCHES = 101,
     ZK_OPCODES = 128
 };
 
@@ -29,6 +30,8 @@ struct zk_proxy *zk_proxy_start(uint16_t port);
 uint16_t zk_proxy_port(const struct zk_proxy *proxy);
 /* Requests of this operation that have passed. */
 unsigned zk_proxy_count(struct zk_proxy *proxy, enum zk_opcode opcode);
+/* Connections that have been made through it. */
+unsigned zk_proxy_connections(struct zk_proxy *proxy);
 void zk_proxy_reset_counts(struct zk_proxy *proxy);
 /* The next reply of this operation is not passed on, and the connection is cut. */
 void zk_proxy_swallow(struct zk_proxy *proxy, enum zk_opcode opcode);

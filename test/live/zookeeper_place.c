@@ -11,6 +11,7 @@
 
 static char directory[128];
 static uint16_t port;
+static const char *settings = "";
 
 const char *zk_place_servers(const char *command)
 {
@@ -25,11 +26,18 @@ const char *zk_place_servers(const char *command)
     return output;
 }
 
+void zk_place_settings(const char *text)
+{
+    settings = text;
+}
+
 int zk_place_start(void **state)
 {
     (void)state;
+    char command[256];
     signal(SIGPIPE, SIG_IGN);
-    const char *output = zk_place_servers("start zk");
+    snprintf(command, sizeof command, "%s start zk", settings);
+    const char *output = zk_place_servers(command);
     unsigned number = 0;
     if (sscanf(output, "%127s zk://127.0.0.1:%u", directory, &number) != 2) {
         print_error("%s\n", output);

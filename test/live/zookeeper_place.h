@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Options of tools/servers for zk_place_start; before it. */
+void zk_place_settings(const char *text);
 /* cmocka's group set-up and tear-down. */
 int zk_place_start(void **state);
 int zk_place_stop(void **state);
