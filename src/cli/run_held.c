@@ -115,9 +115,16 @@ static bool set_number(const char *variable, uint64_t number)
     return setenv(variable, text, 1) == 0;
 }
 
+/* The command has no use for what mortise shows the server. */
+static bool drop_secrets(void)
+{
+    return unsetenv("MORTISE_ZK_AUTH") == 0;
+}
+
 bool mrt_run_set_environment(const struct mrt_run *run)
 {
-    return setenv("MORTISE_NAME", run->name, 1) == 0 && set_number("MORTISE_FENCE", run->fence) &&
+    return drop_secrets() && setenv("MORTISE_NAME", run->name, 1) == 0 &&
+           set_number("MORTISE_FENCE", run->fence) &&
            set_number("MORTISE_LOCK_FD", (uint64_t)run->lost_pipe[0]) && add_held(run);
 }
 
@@ -125,7 +132,8 @@ int mrt_run_replace(const struct mrt_run *run)
 {
     int64_t kept = -1;
     const char *text = getenv("MORTISE_LOCK_FD");
-    if (setenv("MORTISE_NAME", run->name, 1) < 0 || !set_number("MORTISE_FENCE", run->fence))
+    if (!drop_secrets() || setenv("MORTISE_NAME", run->name, 1) < 0 ||
+        !set_number("MORTISE_FENCE", run->fence))
         return mrt_cli_fail(MRT_EXIT_INTERNAL, "out of memory");
     if (text && !mrt_cli_number(text, 3, INT32_MAX, &kept))
         kept = -1;

@@ -3,6 +3,7 @@
  * statically with its names hidden, for its two flavours export the same ones.
  *
  *   zk://host:port[,host:port...][/chroot]?session=10s&connect=5s&namespace=mortise
+ *       &credentials=/path&acl=open|creator|digest:USER:HASH
  *
  * A lock is a directory with an ephemeral sequential node for each ticket, named and
  * ordered as Curator's InterProcessMutex has it: programs on Curator, and on kazoo
@@ -21,6 +22,8 @@
 #include "store/stores.h"
 
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -81,21 +84,27 @@ static void tell_lost(struct mrt_store *store, struct mrt_id session, int error)
     store->sink.deliver(store->sink.context, &event);
 }
 
-static void log_once(struct mrt_store *store)
+void mrt_zk_note(struct mrt_store *store, enum mrt_zk_note note, const char *format, ...)
 {
-    char text[256];
-    if (store->to_log_foreign && store->log) {
-        snprintf(text, sizeof text,
-                 "ZooKeeper: node \"%s\" in a lock's directory is not understood and not counted",
-                 store->foreign);
-        store->log(store->log_argument, text);
+    va_list arguments;
+    if (store->notes[note].taken)
+        return;
+    store->notes[note].taken = true;
+    va_start(arguments, format);
+    int prefix = snprintf(store->notes[note].text, sizeof store->notes[note].text, "ZooKeeper: ");
+    vsnprintf(store->notes[note].text + prefix, sizeof store->notes[note].text - (size_t)prefix,
+              format, arguments);
+    va_end(arguments);
+}
+
+static void say_notes(struct mrt_store *store)
+{
+    for (size_t i = 0; i < MRT_ZK_NOTES; i++) {
+        char *text = store->notes[i].text;
+        if (*text && store->log)
+            store->log(store->log_argument, text);
+        *text = '\0';
     }
-    if (store->to_log_mixture && store->log)
-        store->log(
-            store->log_argument,
-            "ZooKeeper: names of Curator (lock-) and of stock kazoo (__lock__) in one lock's "
-            "directory: those two do not exclude each other");
-    store->to_log_foreign = store->to_log_mixture = false;
 }
 
 static void deliver_all(struct mrt_store *store)
@@ -107,8 +116,7 @@ static void deliver_all(struct mrt_store *store)
         store->sink.deliver(store->sink.context, &job->event);
         free(job);
     }
-    if (store->to_log_foreign || store->to_log_mixture)
-        log_once(store);
+    say_notes(store);
 }
 
 /* ------------------------------------------------------------------- turns */
@@ -119,7 +127,7 @@ static void settle(struct mrt_store *store)
     struct mrt_zk_session *session = store->session;
     if (!session || (!session->over && !session->close_now))
         return;
-    bool was_started = session->server_id != 0 && !session->stopping;
+    bool was_started = session->told && !session->stopping;
     struct mrt_id id = session->id;
     int error = session->over_error;
     bool over = session->over;
@@ -297,6 +305,7 @@ static void free_store(struct mrt_store *store)
     }
     if (store->epoll >= 0)
         close(store->epoll);
+    mrt_zk_access_wipe(&store->access);
     free(store);
 }
 
@@ -319,6 +328,8 @@ static int zk_open(const struct mrt_uri *uri, const struct mrt_store_options *op
         error = mrt_error(MORTISE_ENOMEM, "no descriptor left for ZooKeeper");
     if (error == MORTISE_OK)
         error = mrt_zk_uri_parse(uri, &store->address);
+    if (error == MORTISE_OK)
+        error = mrt_zk_access_read(uri, &store->access);
     if (error == MORTISE_OK)
         error = mrt_zk_resolve(&store->address, store->servers);
     if (error != MORTISE_OK) {

@@ -5,6 +5,7 @@
  *   zookeeper_request.c  requests and watches under way, found again by number
  *   zookeeper_ticket.c   one ticket's commands, step by step
  *   zookeeper_list.c     mortise_list, on a handle of its own
+ *   zookeeper_access.c   credentials and ACLs
  *   zookeeper_name.c, zookeeper_uri.c  rules without state
  *
  * Threads: calls on one store come one at a time, from any thread. The client library
@@ -20,6 +21,7 @@
 #define MRT_STORE_ZOOKEEPER_INTERNAL_H
 
 #include "core/store.h"
+#include "store/zookeeper_access.h"
 #include "store/zookeeper_uri.h"
 
 #include <pthread.h>
@@ -62,6 +64,7 @@ struct mrt_zk_ticket {
     bool held;               /* the newest VIEW granted */
     bool adopting;           /* looking for a node of an earlier create */
     bool unwatched;          /* what is ahead cannot be watched */
+    bool barred;             /* a directory could not be made, for want of the right */
     int32_t sequence;
     int64_t czxid;
     int refusal; /* code of the library to answer with once the node is deleted; 0: BLOCKED */
@@ -75,10 +78,11 @@ struct mrt_zk_ticket {
 
 enum mrt_zk_request_kind {
     MRT_ZK_RENEW,
-    MRT_ZK_CLOSE,  /* the sync before a polite end */
-    MRT_ZK_WATCH,  /* sets a watch */
-    MRT_ZK_PARENT, /* creates a directory; what becomes of it shows in the next create */
-    MRT_ZK_SYNC,   /* so that the list behind it is not an old one */
+    MRT_ZK_CLOSE,     /* the sync before a polite end */
+    MRT_ZK_WATCH,     /* sets a watch */
+    MRT_ZK_PARENT,    /* creates a directory above a lock's */
+    MRT_ZK_DIRECTORY, /* and that; what becomes of them shows in the next create */
+    MRT_ZK_SYNC,      /* so that the list behind it is not an old one */
     MRT_ZK_CREATE,
     MRT_ZK_VIEW,  /* lists */
     MRT_ZK_PROBE, /* lists before a try */
@@ -112,6 +116,7 @@ struct mrt_zk_session {
     int64_t server_id; /* 0: not established yet */
     int timeout_ms;    /* as negotiated */
     bool connected;
+    bool told;      /* STARTED */
     bool tainted;   /* the library has closed its socket without clearing up */
     bool over;      /* expired, refused or replaced by the server */
     bool stopping;  /* STOP was asked for: close as soon as it can be done politely */
@@ -128,16 +133,27 @@ struct mrt_zk_session {
     struct mrt_zk_watch *watches;
 };
 
+/* What is said in the log, once each for a store. */
+enum mrt_zk_note {
+    MRT_ZK_NOTE_FOREIGN,
+    MRT_ZK_NOTE_MIXTURE,
+    MRT_ZK_NOTE_OPEN,
+    MRT_ZK_NOTE_NO_DELETE,
+    MRT_ZK_NOTES
+};
+
 struct mrt_store {
     struct mrt_sink sink;
     struct mrt_zk_address address;
+    struct mrt_zk_access access;
     char servers[MRT_ZK_SERVERS_SIZE];
     char label[MORTISE_LABEL_MAX + 1];
     mortise_log_callback log;
     void *log_argument;
-    bool logged_foreign, logged_mixture;
-    bool to_log_foreign, to_log_mixture;
-    char foreign[128];
+    struct {
+        bool taken;     /* said, or to be said */
+        char text[256]; /* "": said */
+    } notes[MRT_ZK_NOTES];
     bool no_containers; /* the server is too old for them */
     mrt_time timeout;
     int epoll;
@@ -156,10 +172,15 @@ void mrt_zk_answer(struct mrt_store *store, struct mrt_zk_job *job, enum mrt_eve
 /* FAILED or UNKNOWN, as the code of the library says. */
 void mrt_zk_answer_code(struct mrt_store *store, struct mrt_zk_job *job, int code);
 void mrt_zk_fail(struct mrt_store *store, struct mrt_zk_job *job, int error, const char *detail);
+/* Says this in the log, outside the mutex, unless it has been said. */
+__attribute__((format(printf, 3, 4))) void
+mrt_zk_note(struct mrt_store *store, enum mrt_zk_note note, const char *format, ...);
 /* WAKE; id none: all tickets of the session. */
 void mrt_zk_wake(struct mrt_store *store, struct mrt_id id);
 
-/* zookeeper_session.c. All but the last with mrt_zk_library held. */
+/* zookeeper_session.c. All but the last two with mrt_zk_library held. */
+/* A handle of the library's for this store; NULL: no memory. */
+zhandle_t *mrt_zk_handle(const struct mrt_store *store, watcher_fn watcher);
 bool mrt_zk_session_start(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now);
 void mrt_zk_session_stop(struct mrt_zk_session *session, struct mrt_zk_job *job, mrt_time now);
 void mrt_zk_session_renew(struct mrt_zk_session *session, struct mrt_zk_job *job);

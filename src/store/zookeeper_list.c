@@ -97,11 +97,6 @@ static void on_data(int code, const char *value, int length, const struct Stat *
     lister->stat = *stat;
 }
 
-static void swallow(const char *message)
-{
-    (void)message;
-}
-
 /* One turn of the library; false: the time is up. */
 static bool drive(struct lister *list)
 {
@@ -280,14 +275,10 @@ int mrt_zk_list(struct mrt_store *store, const char *name, const char *prefix,
                           .argument = argument,
                           .deadline = mrt_time_add(mrt_time_now(), store->timeout)};
     pthread_mutex_lock(&mrt_zk_library);
-    zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
-    list.handle =
-        zookeeper_init2(store->servers, on_session, (int)(store->address.session / MRT_MILLISECOND),
-                        NULL, NULL, ZOO_NO_LOG_CLIENTENV, swallow);
+    list.handle = mrt_zk_handle(store, on_session);
     pthread_mutex_unlock(&mrt_zk_library);
     if (!list.handle)
         return MORTISE_ENOMEM;
-    zoo_set_servers_resolution_delay(list.handle, -1);
     while (!list.connected && drive(&list))
         ;
     int error = list.connected

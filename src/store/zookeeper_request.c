@@ -94,7 +94,8 @@ static void answered(const void *context, const struct mrt_zk_reply *reply)
         break;
     default: {
         struct mrt_zk_ticket *ticket = mrt_zk_ticket_find(session, request->ticket);
-        if (request->kind == MRT_ZK_PARENT && reply->code == ZUNIMPLEMENTED)
+        bool makes = request->kind == MRT_ZK_PARENT || request->kind == MRT_ZK_DIRECTORY;
+        if (makes && reply->code == ZUNIMPLEMENTED)
             session->store->no_containers = true;
         else if (ticket && ticket->attempt == request->attempt)
             mrt_zk_ticket_reply(session, ticket, request->kind, reply);
@@ -154,15 +155,17 @@ static int send_create(struct mrt_zk_session *session, const char *path, const v
 {
     char data[MORTISE_LABEL_MAX + 16];
     int length = snprintf(data, sizeof data, "mutex\n%s", session->store->label);
-    return zoo_acreate2(session->handle, path, data, length, &ZOO_OPEN_ACL_UNSAFE,
-                        ZOO_EPHEMERAL_SEQUENTIAL, on_string_stat, context);
+    return zoo_acreate2(session->handle, path, data, length,
+                        mrt_zk_access_nodes(&session->store->access), ZOO_EPHEMERAL_SEQUENTIAL,
+                        on_string_stat, context);
 }
 
-static int send_parent(struct mrt_zk_session *session, const char *path, const void *context)
+static int send_parent(struct mrt_zk_session *session, const char *path,
+                       const struct ACL_vector *acl, const void *context)
 {
     const struct mrt_store *store = session->store;
     bool container = !store->no_containers && strlen(path) > strlen(store->address.chroot);
-    return zoo_acreate(session->handle, path, "", 0, &ZOO_OPEN_ACL_UNSAFE,
+    return zoo_acreate(session->handle, path, "", 0, acl,
                        container ? ZOO_CONTAINER : ZOO_PERSISTENT, on_string, context);
 }
 
@@ -177,7 +180,9 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
     case MRT_ZK_SYNC:
         return zoo_async(handle, path, on_string, context);
     case MRT_ZK_PARENT:
-        return send_parent(session, path, context);
+        return send_parent(session, path, mrt_zk_access_parents(&session->store->access), context);
+    case MRT_ZK_DIRECTORY:
+        return send_parent(session, path, mrt_zk_access_nodes(&session->store->access), context);
     case MRT_ZK_CREATE:
         return send_create(session, path, context);
     case MRT_ZK_OWNER:

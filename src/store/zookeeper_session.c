@@ -47,6 +47,7 @@ static void answer_started(struct mrt_zk_session *session, struct mrt_zk_job *jo
 {
     job->event.lease = mrt_time_from_ms(session->timeout_ms);
     job->event.proof_lag = job->event.lease / 4;
+    session->told = true;
     mrt_zk_answer(session->store, job, MRT_STARTED);
 }
 
@@ -73,7 +74,11 @@ static void established(struct mrt_zk_session *session)
     if (!job)
         return;
     session->start = NULL;
-    answer_started(session, job);
+    /* Credentials are on their way; whether they are taken shows in a request behind them. */
+    if (session->store->access.scheme[0])
+        mrt_zk_session_renew(session, job);
+    else
+        answer_started(session, job);
 }
 
 static void on_session(zhandle_t *handle, int type, int state, const char *path, void *context)
@@ -226,6 +231,21 @@ static void swallow(const char *message)
     (void)message;
 }
 
+zhandle_t *mrt_zk_handle(const struct mrt_store *store, watcher_fn watcher)
+{
+    zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
+    zhandle_t *handle =
+        zookeeper_init2(store->servers, watcher, (int)(store->address.session / MRT_MILLISECOND),
+                        NULL, NULL, ZOO_NO_LOG_CLIENTENV, swallow);
+    if (!handle)
+        return NULL;
+    zoo_set_servers_resolution_delay(handle, -1);
+    if (mrt_zk_access_present(&store->access, handle))
+        return handle;
+    zookeeper_close(handle);
+    return NULL;
+}
+
 bool mrt_zk_session_start(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
 {
     struct mrt_zk_session *session = calloc(1, sizeof *session);
@@ -236,15 +256,15 @@ bool mrt_zk_session_start(struct mrt_store *store, struct mrt_zk_job *job, mrt_t
     session->deadline = mrt_time_add(now, store->address.connect);
     TAILQ_INIT(&session->requests);
     forget_socket(session);
-    zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
-    session->handle =
-        zookeeper_init2(store->servers, on_session, (int)(store->address.session / MRT_MILLISECOND),
-                        NULL, NULL, ZOO_NO_LOG_CLIENTENV, swallow);
+    session->handle = mrt_zk_handle(store, on_session);
     if (!session->handle) {
         free(session);
         return false;
     }
-    zoo_set_servers_resolution_delay(session->handle, -1);
+    if (store->access.open_by_default)
+        mrt_zk_note(store, MRT_ZK_NOTE_OPEN,
+                    "no credentials: anyone who reaches the server may break these locks "
+                    "(acl=open says that this is meant)");
     session->start = job;
     store->session = session;
     return true;

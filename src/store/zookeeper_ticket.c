@@ -134,7 +134,7 @@ static void send_parents(struct mrt_zk_session *session, struct mrt_zk_ticket *t
             continue; /* mostly only the last is missing */
         memcpy(path, ticket->path, end);
         path[end] = '\0';
-        mrt_zk_send(session, MRT_ZK_PARENT, ticket, path, &code);
+        mrt_zk_send(session, end < length ? MRT_ZK_PARENT : MRT_ZK_DIRECTORY, ticket, path, &code);
     }
 }
 
@@ -256,13 +256,15 @@ void mrt_zk_ticket_submit(struct mrt_zk_session *session, struct mrt_zk_job *job
 static void note_families(struct mrt_store *store, const struct String_vector *names,
                           unsigned families, int foreign)
 {
-    if (foreign >= 0 && !store->logged_foreign && strstr(names->data[foreign], "lock") != NULL) {
-        store->logged_foreign = store->to_log_foreign = true;
-        snprintf(store->foreign, sizeof store->foreign, "%s", names->data[foreign]);
-    }
+    if (foreign >= 0 && strstr(names->data[foreign], "lock") != NULL)
+        mrt_zk_note(store, MRT_ZK_NOTE_FOREIGN,
+                    "node \"%.100s\" in a lock's directory is not understood and not counted",
+                    names->data[foreign]);
     const unsigned both = 1u << MRT_ZK_CURATOR | 1u << MRT_ZK_KAZOO;
-    if ((families & both) == both && !store->logged_mixture)
-        store->logged_mixture = store->to_log_mixture = true;
+    if ((families & both) == both)
+        mrt_zk_note(store, MRT_ZK_NOTE_MIXTURE,
+                    "names of Curator (lock-) and of stock kazoo (__lock__) in one lock's "
+                    "directory: those two do not exclude each other");
 }
 
 struct view {
@@ -361,9 +363,10 @@ static void no_directory(struct mrt_zk_session *session, struct mrt_zk_ticket *t
 {
     ticket->attempt++; /* the list behind the create says nothing */
     if (++ticket->tries > TRIES_MAX) {
-        end_with_code(session, ticket, code);
+        end_with_code(session, ticket, ticket->barred ? ZNOAUTH : code);
         return;
     }
+    ticket->barred = false;
     send_parents(session, ticket);
     create(session, ticket);
 }
@@ -455,11 +458,23 @@ static void owner_read(struct mrt_zk_session *session, struct mrt_zk_ticket *tic
     }
 }
 
+/* Who may create in a directory but not delete cannot release: only the session's end does. */
+static void note_no_delete(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
+                           int code)
+{
+    if (code == ZNOAUTH)
+        mrt_zk_note(session->store, MRT_ZK_NOTE_NO_DELETE,
+                    "the ACL of %.150s lets us create but not delete: what is acquired there stays "
+                    "taken until the client is closed",
+                    ticket->path);
+}
+
 /* A delete of REMOVE. It is REMOVED when all are proven. */
 static void deleted(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
     if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE) {
+        note_no_delete(session, ticket, code);
         end_with_code(session, ticket, code);
         return;
     }
@@ -497,6 +512,7 @@ static void undone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
     if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE) {
+        note_no_delete(session, ticket, code);
         end_with(session, ticket, MRT_UNKNOWN); /* it may be there */
         return;
     }
@@ -539,7 +555,7 @@ void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *t
     case MRT_ZK_UNDO:
         undone(session, ticket, reply->code);
         break;
-    default:
-        break; /* PARENT: the create behind it tells */
+    default: /* PARENT, DIRECTORY: the create behind them tells, but not why */
+        ticket->barred |= reply->code == ZNOAUTH;
     }
 }

@@ -109,9 +109,10 @@ static int read_hosts(const char *text, size_t length, struct mrt_zk_address *ad
             return mrt_error(MORTISE_EURI, "more than %d hosts in a zk: URI", MRT_ZK_HOSTS_MAX);
         if (memchr(text, '@', part))
             return mrt_error(MORTISE_EURI, "a zk: URI may not carry credentials");
+        /* It may be part of a password: it is not quoted. */
         if (!read_host(text, part, &address->hosts[address->host_count++]))
-            return mrt_error(MORTISE_EURI, "\"%.*s\" in a zk: URI is not of the form host:port",
-                             (int)(part > 64 ? 64 : part), text);
+            return mrt_error(MORTISE_EURI, "host %zu in a zk: URI is not of the form host:port",
+                             address->host_count);
         if (text + part == end)
             return MORTISE_OK;
         text += part + 1;
@@ -147,7 +148,8 @@ static void write_shown(struct mrt_zk_address *address)
 
 int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address)
 {
-    static const char *const known[] = {"session", "connect", "namespace", NULL};
+    static const char *const known[] = {"session",     "connect", "namespace",
+                                        "credentials", "acl",     NULL};
     memset(address, 0, sizeof *address);
     address->session = 10 * MRT_SECOND;
     address->connect = 5 * MRT_SECOND;

@@ -1,5 +1,6 @@
 /*
  * zk://host:port[,host:port...][/chroot]?session=10s&connect=5s&namespace=...
+ * (credentials= and acl= are zookeeper_access.h's)
  *
  * Our own strict parser: the client library's takes ports it cannot use, and refuses
  * addresses it could. Host names are resolved here, once, so that the loop never

@@ -30,6 +30,14 @@ print([fd for fd in range(1024) if is_open(fd) and fd != held], is_open(held))'
     [ "${lines[2]}" = "${lines[1]}"$'\t'"sqlite:$T/state/mortise/locks.db"$'\t''deploy/web 1' ]
 }
 
+@test "SE-02: the command does not get MORTISE_ZK_AUTH, nor does a nested run's" {
+    export MORTISE_ZK_AUTH=digest:me:secret
+    run "$MORTISE" run a -- env
+    [[ "$output" == *MORTISE_FENCE* && "$output" != *secret* ]]
+    run "$MORTISE" run a -- sh -c 'MORTISE_ZK_AUTH=digest:me:secret "$MORTISE" run a -- env'
+    [[ "$output" == *MORTISE_FENCE* && "$output" != *secret* ]]
+}
+
 @test "MORTISE_FENCE is what ls shows" {
     run "$MORTISE" run a -- sh -c 'echo $MORTISE_FENCE; $MORTISE ls --json a'
     python3 - "$output" <<'PY'
