@@ -45,6 +45,8 @@ const struct mrt_store_ops *mrt_store_find(const char *scheme)
 {
     static const struct mrt_store_ops *const built_in[] = {&mrt_sqlite_store, &mrt_memory_store,
                                                            &mrt_zookeeper_store};
+    if (strcmp(scheme, "zks") == 0)
+        return &mrt_zookeeper_store; /* which says that it has no TLS */
     for (size_t i = 0; i < sizeof built_in / sizeof built_in[0]; i++)
         if (strcmp(built_in[i]->scheme, scheme) == 0)
             return built_in[i];

@@ -146,14 +146,33 @@ static void write_shown(struct mrt_zk_address *address)
         snprintf(address->shown + at, sizeof address->shown - at, "%s", address->chroot);
 }
 
+/* What is asked for and not had must not end in plain text. */
+static int refuse_security(const struct mrt_uri *uri)
+{
+    const char *tls = mrt_uri_parameter(uri, "tls"), *sasl = mrt_uri_parameter(uri, "sasl");
+    const char *what = NULL;
+    if (strcmp(uri->scheme, "zks") == 0 || (tls && strcmp(tls, "no") != 0))
+        what = "TLS";
+    else if (sasl && strcmp(sasl, "no") != 0)
+        what = "SASL";
+    if (!what)
+        return MORTISE_OK;
+    return mrt_error(MORTISE_ENOTSUPPORTED,
+                     "this build of the ZooKeeper client has no %s; a tunnel such as stunnel gives "
+                     "TLS (doc/zookeeper.md)",
+                     what);
+}
+
 int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address)
 {
-    static const char *const known[] = {"session",     "connect", "namespace",
-                                        "credentials", "acl",     NULL};
+    static const char *const known[] = {"session", "connect", "namespace", "credentials",
+                                        "acl",     "tls",     "sasl",      NULL};
     memset(address, 0, sizeof *address);
     address->session = 10 * MRT_SECOND;
     address->connect = 5 * MRT_SECOND;
-    int error = mrt_uri_check_parameters(uri, known);
+    int error = refuse_security(uri);
+    if (error == MORTISE_OK)
+        error = mrt_uri_check_parameters(uri, known);
     if (error == MORTISE_OK)
         error = read_duration(uri, "session", SESSION_MIN_MS, &address->session);
     if (error == MORTISE_OK)

@@ -24,6 +24,12 @@ if(NOT no_kazoo)
     ZK_RAW="/usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/zk_raw.py")
 endif()
 
+find_program(STUNNEL NAMES stunnel4 stunnel)
+find_program(OPENSSL openssl)
+if(STUNNEL AND OPENSSL AND COMMAND mortise_bats_suite)
+  mortise_bats_suite(zookeeper_tunnel ${CMAKE_CURRENT_SOURCE_DIR}/zookeeper_tunnel.bats)
+endif()
+
 if(TARGET test_conform_memory)
   foreach(kind zk zk3)
     add_test(NAME conform_${kind} COMMAND ${zk_servers} with ${kind}

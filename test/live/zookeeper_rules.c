@@ -157,6 +157,21 @@ static void test_cc_18_uris(void **state)
     }
 }
 
+static void test_cc_02_security_that_is_not_had_is_refused(void **state)
+{
+    (void)state;
+    static const char *const refused[] = {"zks://a:2281",   "zks://a?tls=no", "zk://a?tls=required",
+                                          "zk://a?tls=yes", "zk://a?tls=",    "zk://a?sasl=gssapi"};
+    static struct mrt_zk_address address;
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        mortise_client *client;
+        assert_int_equal(parse(refused[i], &address), MORTISE_ENOTSUPPORTED);
+        assert_int_equal(mortise_open(refused[i], NULL, &client), MORTISE_ENOTSUPPORTED);
+        assert_non_null(strstr(mortise_error_detail(), i < 5 ? "no TLS" : "no SASL"));
+    }
+    assert_int_equal(parse("zk://a?tls=no&sasl=no", &address), MORTISE_OK);
+}
+
 static void test_cc_18_durations_and_literal_servers(void **state)
 {
     (void)state;
@@ -229,6 +244,7 @@ int main(void)
         cmocka_unit_test(test_zk_11_the_uuid_is_the_tickets_own_and_of_version_8),
         cmocka_unit_test(test_cc_13_codes_that_leave_the_outcome_open),
         cmocka_unit_test(test_cc_18_uris),
+        cmocka_unit_test(test_cc_02_security_that_is_not_had_is_refused),
         cmocka_unit_test(test_cc_18_durations_and_literal_servers),
         cmocka_unit_test(test_cc_19_paths),
         cmocka_unit_test(test_cc_19_every_single_byte),
