@@ -178,7 +178,10 @@ typedef struct mortise_client_options {
  * $XDG_STATE_HOME/mortise (by default ~/.local/state/mortise, for root
  * /var/lib/mortise), which is created.
  * Query parameters: namespace=TEXT (default "mortise"; empty for none) is put
- * before every name with a "/".
+ * before every name with a "/". queue_max=N: an acquire that would have to wait behind
+ * N clients that wait already ends with EFULL; by default any number may. The
+ * threads of one client wait in one place, and count once. A client whose turn is over
+ * queues again, and may find the queue full too.
  * 0 and *client; or EURI, ESCHEME, EUNSAFE, EPERMISSION, EUNREACHABLE,
  * ENOTSUPPORTED, EINVALID, ENOMEM and *client untouched.
  */

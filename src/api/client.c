@@ -85,6 +85,21 @@ static int set_prefix(mortise_client *client, const struct mrt_uri *uri)
     return MORTISE_OK;
 }
 
+/* "queue_max=N": 1 to 18 digits, not 0. */
+static int read_queue_max(const struct mrt_uri *uri, uint64_t *queue_max)
+{
+    const char *text = mrt_uri_parameter(uri, "queue_max");
+    *queue_max = 0;
+    if (!text)
+        return MORTISE_OK;
+    size_t digits = strspn(text, "0123456789");
+    for (size_t i = 0; i < digits && digits <= 18; i++)
+        *queue_max = *queue_max * 10 + (uint64_t)(text[i] - '0');
+    if (text[digits] != '\0' || *queue_max == 0)
+        return mrt_error(MORTISE_EURI, "queue_max=%.32s is not a number from 1 on", text);
+    return MORTISE_OK;
+}
+
 static int open_store(mortise_client *client, const struct mrt_uri *uri,
                       const mortise_client_options *options)
 {
@@ -96,6 +111,8 @@ static int open_store(mortise_client *client, const struct mrt_uri *uri,
         return error;
     struct mrt_engine_config config;
     error = make_config(options, client, &config);
+    if (error == MORTISE_OK)
+        error = read_queue_max(uri, &config.queue_max);
     if (error != MORTISE_OK)
         return error;
     client->timeout =

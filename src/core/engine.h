@@ -43,6 +43,7 @@ struct mrt_engine_config {
     mrt_time fair_after;   /* eventually fair: handed over directly after waiting so long */
     mrt_time budget;       /* how long a turn lasts while others wait; 0: no hand-over at all */
     uint32_t budget_count; /* and how many grants it has */
+    uint64_t queue_max;    /* how many tickets may wait in a queue; 0: any number */
     void *host;            /* for mrt_engine_host */
     mrt_time margin_min;   /* a lease ends earlier by this, or by 2 %, whichever is more */
 };

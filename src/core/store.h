@@ -33,6 +33,7 @@
  *  (h) APPEND of a ticket that is already there is a REFRESH: an APPEND whose
  *      outcome is unknown is simply sent again.
  *  (i) An APPEND with try_only that would have to wait leaves nothing behind.
+ *      Nor does one that finds `queue_max` tickets waiting: FAILED with MORTISE_EFULL.
  *  (j) FAILED means that nothing was done; if it may have been, it is UNKNOWN. FAILED
  *      with MORTISE_ELOST means that the session is no more.
  *  (k) LIGHTEN changes neither place nor fence; for who is behind it is a departure of
@@ -64,6 +65,7 @@ struct mrt_command {
     uint64_t capacity;    /* APPEND */
     uint64_t weight;      /* APPEND; LIGHTEN: the lower one */
     bool try_only;        /* APPEND: only if it is granted at once */
+    uint64_t queue_max;   /* APPEND: only if not so many are waiting already; 0: no limit */
     /* The engine's own. */
     bool queued;      /* in the outbox, not fetched yet */
     bool outstanding; /* fetched, not answered yet */

@@ -59,6 +59,7 @@ static void send(struct mrt_ticket *ticket, enum mrt_command_type type)
     ticket->command.capacity = ticket->queue->recipe.capacity;
     ticket->command.weight = ticket->weight;
     ticket->command.try_only = ticket->try_only && !MRT_DEFECT(TRY_LEAVES_TICKET);
+    ticket->command.queue_max = engine->config.queue_max;
     mrt_engine_send(engine, &ticket->command, type);
 }
 
@@ -339,6 +340,7 @@ static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event 
     case MRT_FAILED:
         if (ticket->state == MRT_TICKET_NEW && !ticket->maybe &&
             (ticket->try_only || ticket->attempts >= ATTEMPTS_MAX ||
+             event->error == MORTISE_EFULL ||
              mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY)) {
             mrt_queue_refused(ticket, event->error);
             mrt_queue_serve(queue, now);

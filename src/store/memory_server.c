@@ -363,6 +363,20 @@ static void start(struct mrt_memory_server *server, const struct mrt_command *co
     emit(sink, peer, &event);
 }
 
+/* Whether `most` tickets wait already, the newest not counted. */
+static bool crowded(const struct queue *queue, const struct ticket *newest, uint64_t most)
+{
+    uint64_t ahead = 0, waiting = 0;
+    const struct ticket *ticket;
+    TAILQ_FOREACH (ticket, &queue->tickets, link) {
+        if (ticket != newest &&
+            (waiting > 0 || !mrt_rule_grants(ahead, ticket->weight, queue->capacity)))
+            waiting++;
+        ahead += ticket->weight;
+    }
+    return waiting >= most;
+}
+
 static void append_new(struct mrt_memory_server *server, const struct mrt_command *command,
                        struct session *session, mrt_time now, const struct mrt_memory_sink *sink)
 {
@@ -381,12 +395,16 @@ static void append_new(struct mrt_memory_server *server, const struct mrt_comman
         answer_failed(sink, session->peer, command, MORTISE_ENOMEM, NULL);
         return;
     }
-    if (command->try_only &&
-        !mrt_rule_grants(weight_ahead(ticket), ticket->weight, queue->capacity)) {
+    bool waits = !mrt_rule_grants(weight_ahead(ticket), ticket->weight, queue->capacity);
+    bool full = waits && command->queue_max > 0 && crowded(queue, ticket, command->queue_max);
+    if (waits && (command->try_only || full)) {
         unlink_ticket(server, ticket); /* it was the last, so nobody needs to be woken */
         drop_queue_if_empty(server, queue);
         free(ticket);
-        answer(sink, session->peer, command, MRT_BLOCKED);
+        if (command->try_only)
+            answer(sink, session->peer, command, MRT_BLOCKED);
+        else
+            answer_failed(sink, session->peer, command, MORTISE_EFULL, NULL);
         return;
     }
     answer_view(server, sink, session->peer, command, ticket);

@@ -240,6 +240,10 @@ static bool append(struct mrt_store *store, const struct mrt_command *command, m
         return answer_outcome(store, command, outcome);
     if (verdict == MRT_MISMATCH)
         return answer_failed(store, command, MORTISE_EMISMATCH);
+    if (verdict == MRT_CROWDED)
+        return answer_failed(store, command,
+                             mrt_error(MORTISE_EFULL, "%llu are waiting for %s already",
+                                       (unsigned long long)command->queue_max, command->queue));
     if (verdict == MRT_NO_ROOM)
         return answer(store, command, MRT_BLOCKED);
     return answer_view(store, command, &view);

@@ -308,7 +308,7 @@ struct mrt_sqlite_view {
     mrt_time recheck;
 };
 
-enum mrt_verdict { MRT_IN_QUEUE, MRT_NO_ROOM, MRT_MISMATCH, MRT_ABSENT };
+enum mrt_verdict { MRT_IN_QUEUE, MRT_NO_ROOM, MRT_CROWDED, MRT_MISMATCH, MRT_ABSENT };
 
 /* False: no memory. */
 bool mrt_sqlite_ids_add(struct mrt_sqlite_ids *ids, struct mrt_id id);

@@ -208,6 +208,27 @@ static enum mrt_outcome clear_the_way(struct mrt_store *store, bool all, bool *c
     return MRT_DONE;
 }
 
+/* How many wait in the queue. */
+static enum mrt_outcome count_waiting(struct mrt_store *store, const struct place *place,
+                                      uint64_t *waiting)
+{
+    struct mrt_sqlite_db *db = &store->db;
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_AHEAD);
+    if (!row)
+        return mrt_sqlite_outcome(db);
+    uint64_t ahead = 0;
+    *waiting = 0;
+    mrt_sqlite_bind_place(row, place->queue, place->number);
+    while (mrt_sqlite_step(db, row) == SQLITE_ROW) {
+        uint64_t weight = (uint64_t)sqlite3_column_int64(row, 1);
+        if (*waiting > 0 || !mrt_rule_grants(ahead, weight, place->capacity))
+            ++*waiting;
+        ahead = mrt_sqlite_add_weight(ahead, weight);
+    }
+    sqlite3_reset(row);
+    return mrt_sqlite_outcome(db);
+}
+
 static enum mrt_outcome insert(struct mrt_store *store, const struct mrt_sqlite_ticket *ticket,
                                const char *kind)
 {
@@ -250,9 +271,15 @@ static enum mrt_outcome enter(struct mrt_store *store, struct mrt_sqlite_ticket 
     *verdict = look->mismatch                        ? MRT_MISMATCH
                : command->try_only && !look->granted ? MRT_NO_ROOM
                                                      : MRT_IN_QUEUE;
-    if (*verdict != MRT_IN_QUEUE)
-        return MRT_DONE;
-    enum mrt_outcome outcome = mrt_sqlite_next_number(&store->db, &ticket->number);
+    uint64_t waiting = 0;
+    enum mrt_outcome outcome = MRT_DONE;
+    if (*verdict == MRT_IN_QUEUE && command->queue_max > 0 && !look->granted)
+        outcome = count_waiting(store, &place, &waiting);
+    if (waiting > 0 && waiting >= command->queue_max)
+        *verdict = MRT_CROWDED;
+    if (*verdict != MRT_IN_QUEUE || outcome != MRT_DONE)
+        return outcome;
+    outcome = mrt_sqlite_next_number(&store->db, &ticket->number);
     if (outcome != MRT_DONE || ticket->number == MRT_SQLITE_LIMIT)
         return outcome;
     if (!look->granted)

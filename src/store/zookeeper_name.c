@@ -146,6 +146,7 @@ bool mrt_zk_before(int32_t a, int32_t b)
 
 static const struct mrt_zk_code codes[] = {
     {ZOK, MRT_ZK_DONE, MORTISE_OK, "done"},
+    {MRT_ZK_FULL, MRT_ZK_NOT_DONE, MORTISE_EFULL, "too many are waiting already"},
     {ZSYSTEMERROR, MRT_ZK_PERHAPS, MORTISE_ESTORE, "error of the client library"},
     {ZRUNTIMEINCONSISTENCY, MRT_ZK_PERHAPS, MORTISE_ESTORE, "answer out of order"},
     {ZDATAINCONSISTENCY, MRT_ZK_PERHAPS, MORTISE_ESTORE, "inconsistent data"},

@@ -49,6 +49,7 @@ enum mrt_zk_outcome {
     MRT_ZK_NO_NODE,     /* the path does not exist */
     MRT_ZK_SESSION_OVER /* the session, and all its nodes, are gone */
 };
+#define MRT_ZK_FULL 1 /* a code of our own: too many wait already */
 struct mrt_zk_code {
     int code;
     enum mrt_zk_outcome outcome;

@@ -337,6 +337,10 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     } else if (view.ahead > 0 && job->command.type == MRT_APPEND && job->command.try_only) {
         ticket->refusal = 0;
         delete_node(session, ticket, MRT_ZK_UNDO);
+    } else if (job->command.type == MRT_APPEND && job->command.queue_max > 0 &&
+               view.ahead > job->command.queue_max) { /* one of them is not waiting */
+        ticket->refusal = MRT_ZK_FULL;
+        delete_node(session, ticket, MRT_ZK_UNDO);
     } else {
         if (view.ahead > 0)
             mrt_zk_watch(session, ticket, reply->names->data[view.nearest]);

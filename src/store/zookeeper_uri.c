@@ -165,8 +165,8 @@ static int refuse_security(const struct mrt_uri *uri)
 
 int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address)
 {
-    static const char *const known[] = {"session", "connect", "namespace", "credentials",
-                                        "acl",     "tls",     "sasl",      NULL};
+    static const char *const known[] = {
+        "session", "connect", "namespace", "queue_max", "credentials", "acl", "tls", "sasl", NULL};
     memset(address, 0, sizeof *address);
     address->session = 10 * MRT_SECOND;
     address->connect = 5 * MRT_SECOND;

@@ -1,6 +1,9 @@
 /* Acquiring and releasing: blocking, with a deadline, trying, nested, by whom. */
 #include "api_fixture.h"
 
+#include <stdio.h>
+#include <string.h>
+
 static mortise_client *client;
 
 static int open_client(void **state)
@@ -229,6 +232,38 @@ static void test_a4_wait_try_and_deadline(void **state)
     api_release(mine);
     mortise_lock_free(lock);
     api_close(other);
+}
+
+static void test_zk_34_se_09_a_queue_with_a_limit(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"0", "", "x", "-1", "1x", "1234567890123456789"};
+    char uri[512];
+    const char *sign = strchr(api_url, '?') ? "&" : "?";
+    mortise_client *limited;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(uri, sizeof uri, "%s%squeue_max=%s", api_url, sign, bad[i]);
+        assert_int_equal(mortise_open(uri, NULL, &limited), MORTISE_EURI);
+    }
+    snprintf(uri, sizeof uri, "%s%squeue_max=1", api_url, sign);
+    assert_int_equal(mortise_open(uri, NULL, &limited), MORTISE_OK);
+    mortise_client *holder = api_open(0);
+    mortise_hold hold = api_acquire(api_lock(holder, "full")), mine = {NULL, 0};
+    struct attempt attempt = {.lock = api_lock(client, "full"), .timeout_ms = -1, .release = true};
+    pthread_t thread = api_thread(attempt_body, &attempt);
+    api_await_tickets(client, "full", 2);
+    int64_t begin = mortise_now_ns();
+    mortise_lock *lock = api_lock(limited, "full");
+    assert_int_equal(mortise_acquire_for(lock, 60000, &mine), MORTISE_EFULL);
+    assert_true(api_ms_since(begin) < 30000);
+    assert_int_equal(api_tickets(client, "full"), 2);
+    api_release(hold);
+    api_join(thread);
+    assert_int_equal(attempt.error, MORTISE_OK);
+    api_await_tickets(client, "full", 0);
+    api_release(api_acquire(lock));
+    api_close(limited);
+    api_close(holder);
 }
 
 /* The best of some, for the machine may be busy. */
@@ -462,6 +497,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_names_do_not_touch_each_other),
         cmocka_unit_test(test_z10_fences_rise_through_release_and_reopening),
         cmocka_unit_test(test_a4_wait_try_and_deadline),
+        cmocka_unit_test(test_zk_34_se_09_a_queue_with_a_limit),
         cmocka_unit_test(test_f3_deadline_is_met_within_50_ms),
         cmocka_unit_test(test_f4_timed_out_acquires_leave_nothing),
         cmocka_unit_test(test_h2_c18_z1_a_failed_try_leaves_nothing),

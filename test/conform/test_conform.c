@@ -464,6 +464,40 @@ static void test_i_try_is_not_blocked_by_the_dead(void **state)
     assert_true(granted(event));
 }
 
+static struct mrt_event append_at_most(struct port_client *client, uint64_t most, bool try_only)
+{
+    struct mrt_command command = port_command(client, MRT_APPEND);
+    command.ticket = port_id();
+    command.queue = "i/4";
+    command.kind = "mutex";
+    command.capacity = command.weight = 1;
+    command.queue_max = most;
+    command.try_only = try_only;
+    return port_send(client, &command);
+}
+
+static void test_i_zk_34_a_full_queue_takes_no_more(void **state)
+{
+    (void)state;
+    struct mrt_event held = append_at_most(&first, 2, false),
+                     one = append_at_most(&second, 2, false);
+    assert_true(granted(held));
+    assert_int_equal(one.type, MRT_VIEW);
+    assert_int_equal(append_at_most(&first, 2, false).type, MRT_VIEW);
+    for (int i = 0; i < 3; i++) {
+        struct mrt_event event = append_at_most(&second, 2, false);
+        assert_int_equal(event.type, MRT_FAILED);
+        assert_int_equal(event.error, MORTISE_EFULL);
+    }
+    assert_int_equal(append_at_most(&second, 2, true).type, MRT_BLOCKED);
+    assert_int_equal(port_tickets(&first, "i/4"), 3);
+    assert_int_equal(append_at_most(&second, 3, false).type, MRT_VIEW);
+    port_remove(&first, "i/4", held.ticket, held.fence);
+    assert_int_equal(append_at_most(&second, 2, false).error, MORTISE_EFULL); /* two wait yet */
+    port_remove(&second, "i/4", one.ticket, one.fence);
+    assert_int_equal(append_at_most(&second, 2, false).type, MRT_VIEW);
+}
+
 /* -------------------------------------------------------------------- j */
 
 static void test_j_another_kind_or_capacity_is_refused(void **state)
@@ -612,6 +646,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_i_try_takes_what_is_free),
     TEST(test_i_try_leaves_nothing_behind),
     TEST(test_i_try_is_not_blocked_by_the_dead),
+    TEST(test_i_zk_34_a_full_queue_takes_no_more),
     TEST(test_j_another_kind_or_capacity_is_refused),
     TEST(test_j_an_empty_queue_takes_any_kind),
     TEST(test_list_shows_each_queue_in_order),

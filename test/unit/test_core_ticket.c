@@ -732,6 +732,19 @@ static void test_z2_a_refused_append_frees_the_local_tier(void **state)
     core_free(&core);
 }
 
+/* Though it is of the kind that is tried again: that is for the caller to do. */
+static void test_zk_34_a_full_queue_is_told_at_once(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter waiter = core_waiter(7);
+    struct mrt_command *command = append(&core, &waiter);
+    core_fail(&core, command, MORTISE_EFULL);
+    core_done(&core, &waiter, MORTISE_EFULL);
+    core_free(&core);
+}
+
 /* The ticket of a try that was given up serves who waits behind it; its failure does not. */
 static void test_z2_the_failure_of_a_cancelled_try_is_not_the_next_ones(void **state)
 {
@@ -879,6 +892,7 @@ int main(void)
         cmocka_unit_test(test_h2_a_try_does_not_wait_for_a_store_that_fails),
         cmocka_unit_test(test_z2_blocked_frees_the_local_tier),
         cmocka_unit_test(test_z2_a_refused_append_frees_the_local_tier),
+        cmocka_unit_test(test_zk_34_a_full_queue_is_told_at_once),
         cmocka_unit_test(test_z2_the_failure_of_a_cancelled_try_is_not_the_next_ones),
         cmocka_unit_test(test_unsubmit_gives_the_same_command_again),
         cmocka_unit_test(test_f6_unsubmit_of_what_is_not_wanted_any_more),
