@@ -219,6 +219,8 @@ static struct mrt_zk_ticket *new_ticket(struct mrt_zk_session *session, struct m
     if (!ticket)
         return NULL;
     ticket->id = id;
+    /* An answer to one of this identity that was freed is not for this one. */
+    ticket->attempt = ++session->numbers << 32;
     TAILQ_INIT(&ticket->jobs);
     mrt_zk_uuid(id, ticket->uuid);
     memcpy(ticket->path, path, strlen(path) + 1);
