@@ -19,6 +19,9 @@
 #define PAIRS_MAX 32
 #define BUFFER_SIZE (1 << 20)
 #define PENDING_MAX 65536
+#define TRACE_MAX 256
+#define OWNER_AT (16 + 44 + 7) /* last byte of ephemeralOwner in an answer to EXISTS */
+#define SESSION_AT 8           /* in the answer to a handshake */
 
 struct way {
     int from, to;
@@ -32,6 +35,7 @@ struct pair {
     struct {
         int32_t number;
         int32_t opcode;
+        int32_t refusal; /* the error to answer with; 0: none */
     } pending[PENDING_MAX];
     size_t pending_count;
 };
@@ -42,7 +46,11 @@ struct zk_proxy {
     pthread_t thread;
     pthread_mutex_t mutex; /* what follows */
     bool stop, cut, stalled, swallowed;
-    int swallow; /* operation; -1: none */
+    int swallow;         /* operation; -1: none */
+    int refuse, refusal; /* the same, and the error; `refused`: it has happened */
+    bool refused, falsify_owner, falsify_session, muted;
+    enum zk_opcode trace[TRACE_MAX];
+    size_t traced;
     unsigned counts[ZK_OPCODES], connections;
     struct pair *pairs[PAIRS_MAX];
 };
@@ -92,34 +100,98 @@ static void take_connection(struct zk_proxy *proxy)
     proxy->connections++;
 }
 
-static void note_request(struct zk_proxy *proxy, struct pair *pair, const unsigned char *body)
+static void write_int(unsigned char *bytes, int32_t value)
+{
+    for (int i = 0; i < 4; i++)
+        bytes[i] = (unsigned char)((uint32_t)value >> (24 - 8 * i));
+}
+
+/* Sends EXISTS of "/" under the number of a request that is to be refused, so that its
+   answer comes in its turn. */
+static bool send_other(const struct way *way, int32_t number)
+{
+    unsigned char frame[4 + 8 + 4 + 1 + 1] = {0};
+    write_int(frame, sizeof frame - 4);
+    write_int(frame + 4, number);
+    write_int(frame + 8, ZK_OP_EXISTS);
+    write_int(frame + 12, 1);
+    frame[16] = '/';
+    return send(way->to, frame, sizeof frame, MSG_NOSIGNAL) == sizeof frame;
+}
+
+/* True: the request is to be refused. */
+static bool note_request(struct zk_proxy *proxy, struct pair *pair, const unsigned char *body)
 {
     int32_t opcode = read_int(body + 4);
     if (opcode < 0 || opcode >= ZK_OPCODES)
-        return;
+        return false;
     proxy->counts[opcode]++;
+    if (proxy->traced < TRACE_MAX && opcode != ZK_OP_PING)
+        proxy->trace[proxy->traced++] = (enum zk_opcode)opcode;
     assert_true(pair->pending_count < PENDING_MAX);
     pair->pending[pair->pending_count].number = read_int(body);
+    bool refused = opcode == proxy->refuse;
+    pair->pending[pair->pending_count].refusal = refused ? proxy->refusal : 0;
     pair->pending[pair->pending_count++].opcode = opcode;
+    if (refused)
+        proxy->refuse = -1;
+    proxy->refused |= refused;
+    return refused;
 }
 
-/* False: this reply is to be swallowed. */
-static bool note_reply(struct zk_proxy *proxy, struct pair *pair, const unsigned char *body)
+enum fate { PASS, DROP, CUT };
+
+static enum fate note_reply(struct zk_proxy *proxy, struct pair *pair, unsigned char *frame)
 {
-    int32_t number = read_int(body), opcode = -1;
+    unsigned char *body = frame + 4;
+    int32_t number = read_int(body), opcode = -1, refusal = 0;
     for (size_t i = 0; i < pair->pending_count; i++)
         if (pair->pending[i].number == number) {
             opcode = pair->pending[i].opcode;
+            refusal = pair->pending[i].refusal;
             memmove(&pair->pending[i], &pair->pending[i + 1],
                     (pair->pending_count - i - 1) * sizeof pair->pending[0]);
             pair->pending_count--;
             break;
         }
+    if (proxy->muted && opcode != ZK_OP_PING)
+        return DROP;
+    if (refusal != 0)
+        write_int(body + 12, refusal); /* the library reads no further */
+    if (opcode == ZK_OP_EXISTS && proxy->falsify_owner && read_int(body + 12) == 0) {
+        frame[4 + OWNER_AT] ^= 1;
+        proxy->falsify_owner = false;
+    }
     if (opcode < 0 || opcode != proxy->swallow)
-        return true;
+        return PASS;
     proxy->swallow = -1;
     proxy->swallowed = true;
-    return false;
+    return CUT;
+}
+
+static void note_greeting(struct zk_proxy *proxy, unsigned char *frame)
+{
+    if (proxy->falsify_session)
+        frame[4 + SESSION_AT + 7] ^= 1;
+    proxy->falsify_session = false;
+}
+
+/* One whole frame; false: the pair is to be closed. */
+static bool pass_frame(struct zk_proxy *proxy, struct pair *pair, struct way *way, size_t size)
+{
+    enum fate fate = PASS;
+    if (way->greeted && way == &pair->up) {
+        if (note_request(proxy, pair, way->buffer + 4))
+            return send_other(way, read_int(way->buffer + 4));
+    } else if (way->greeted) {
+        fate = note_reply(proxy, pair, way->buffer);
+    } else if (way == &pair->down) {
+        note_greeting(proxy, way->buffer);
+    }
+    way->greeted = true;
+    if (fate != PASS)
+        return fate == DROP;
+    return send(way->to, way->buffer, size, MSG_NOSIGNAL) == (ssize_t)size;
 }
 
 /* Passes what frames are whole; false: the pair is to be closed. */
@@ -133,12 +205,7 @@ static bool pass(struct zk_proxy *proxy, struct pair *pair, struct way *way)
         size_t size = 4 + (size_t)read_int(way->buffer);
         if (way->length < size)
             break;
-        if (way->greeted && way == &pair->up)
-            note_request(proxy, pair, way->buffer + 4);
-        if (way->greeted && way == &pair->down && !note_reply(proxy, pair, way->buffer + 4))
-            return false;
-        way->greeted = true;
-        if (send(way->to, way->buffer, size, MSG_NOSIGNAL) != (ssize_t)size)
+        if (!pass_frame(proxy, pair, way, size))
             return false;
         way->length -= size;
         memmove(way->buffer, way->buffer + size, way->length);
@@ -196,7 +263,7 @@ struct zk_proxy *zk_proxy_start(uint16_t port)
     assert_non_null(proxy);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     proxy->upstream = port;
-    proxy->swallow = -1;
+    proxy->swallow = proxy->refuse = -1;
     pthread_mutex_init(&proxy->mutex, NULL);
     proxy->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(proxy->listener, (struct sockaddr *)&address, size), 0);
@@ -232,6 +299,7 @@ void zk_proxy_reset_counts(struct zk_proxy *proxy)
 {
     pthread_mutex_lock(&proxy->mutex);
     memset(proxy->counts, 0, sizeof proxy->counts);
+    proxy->traced = 0;
     pthread_mutex_unlock(&proxy->mutex);
 }
 
@@ -249,6 +317,53 @@ bool zk_proxy_swallowed(struct zk_proxy *proxy)
     bool swallowed = proxy->swallowed;
     pthread_mutex_unlock(&proxy->mutex);
     return swallowed;
+}
+
+void zk_proxy_refuse(struct zk_proxy *proxy, enum zk_opcode opcode, int code)
+{
+    pthread_mutex_lock(&proxy->mutex);
+    proxy->refuse = (int)opcode;
+    proxy->refusal = code;
+    proxy->refused = false;
+    pthread_mutex_unlock(&proxy->mutex);
+}
+
+bool zk_proxy_refused(struct zk_proxy *proxy)
+{
+    pthread_mutex_lock(&proxy->mutex);
+    bool refused = proxy->refused;
+    pthread_mutex_unlock(&proxy->mutex);
+    return refused;
+}
+
+void zk_proxy_falsify_owner(struct zk_proxy *proxy)
+{
+    pthread_mutex_lock(&proxy->mutex);
+    proxy->falsify_owner = true;
+    pthread_mutex_unlock(&proxy->mutex);
+}
+
+void zk_proxy_falsify_session(struct zk_proxy *proxy)
+{
+    pthread_mutex_lock(&proxy->mutex);
+    proxy->falsify_session = true;
+    pthread_mutex_unlock(&proxy->mutex);
+}
+
+void zk_proxy_mute(struct zk_proxy *proxy, bool muted)
+{
+    pthread_mutex_lock(&proxy->mutex);
+    proxy->muted = muted;
+    pthread_mutex_unlock(&proxy->mutex);
+}
+
+size_t zk_proxy_trace(struct zk_proxy *proxy, enum zk_opcode *operations, size_t most)
+{
+    pthread_mutex_lock(&proxy->mutex);
+    size_t count = proxy->traced < most ? proxy->traced : most;
+    memcpy(operations, proxy->trace, count * sizeof *operations);
+    pthread_mutex_unlock(&proxy->mutex);
+    return count;
 }
 
 void zk_proxy_cut(struct zk_proxy *proxy)

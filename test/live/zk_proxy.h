@@ -1,12 +1,14 @@
 /*
  * A proxy that understands ZooKeeper's frames: it counts requests by their operation,
- * and can swallow a reply and cut the connection behind it, or stop passing bytes, so
- * that a test needs no luck with time. It runs on a thread of its own.
+ * and can swallow a reply and cut the connection behind it, answer in the server's place,
+ * falsify what it says, or stop passing bytes, so that a test needs no luck with time. It runs on a
+ * thread of its own.
  */
 #ifndef TEST_ZK_PROXY_H
 #define TEST_ZK_PROXY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum zk_opcode {
@@ -37,6 +39,18 @@ void zk_proxy_reset_counts(struct zk_proxy *proxy);
 void zk_proxy_swallow(struct zk_proxy *proxy, enum zk_opcode opcode);
 /* Whether that has happened. */
 bool zk_proxy_swallowed(struct zk_proxy *proxy);
+/* The next request of this operation is not done, and answered with this error. */
+void zk_proxy_refuse(struct zk_proxy *proxy, enum zk_opcode opcode, int code);
+/* Whether that has happened. */
+bool zk_proxy_refused(struct zk_proxy *proxy);
+/* The next answer to EXISTS names another session as the node's owner. */
+void zk_proxy_falsify_owner(struct zk_proxy *proxy);
+/* The next connection is told that its session is another one. */
+void zk_proxy_falsify_session(struct zk_proxy *proxy);
+/* Only pings are answered, until told otherwise. */
+void zk_proxy_mute(struct zk_proxy *proxy, bool muted);
+/* The operations that have passed since the counts were reset, in their order. */
+size_t zk_proxy_trace(struct zk_proxy *proxy, enum zk_opcode *operations, size_t most);
 /* Cuts all connections. */
 void zk_proxy_cut(struct zk_proxy *proxy);
 /* Passes nothing on, either way, and refuses no connection, until told otherwise. */

@@ -18,10 +18,12 @@ mortise_suite(NAME zookeeper_watches SOURCES zookeeper_watches.c zookeeper_place
 target_compile_definitions(test_zookeeper_watches PRIVATE ZK_SERVERS="${zk_servers}")
 execute_process(COMMAND /usr/bin/python3 -c "import kazoo" RESULT_VARIABLE no_kazoo ERROR_QUIET)
 if(NOT no_kazoo)
-  mortise_suite(NAME zookeeper_access SOURCES zookeeper_access.c zookeeper_place.c zk_proxy.c
-                LABELS store SERIAL TIMEOUT 240)
-  target_compile_definitions(test_zookeeper_access PRIVATE ZK_SERVERS="${zk_servers}"
-    ZK_RAW="/usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/zk_raw.py")
+  foreach(suite zookeeper_access zookeeper_entries)
+    mortise_suite(NAME ${suite} SOURCES ${suite}.c zookeeper_place.c zk_proxy.c
+                  LABELS store SERIAL TIMEOUT 240)
+    target_compile_definitions(test_${suite} PRIVATE ZK_SERVERS="${zk_servers}"
+      ZK_RAW="/usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/zk_raw.py")
+  endforeach()
 endif()
 
 find_program(STUNNEL NAMES stunnel4 stunnel)

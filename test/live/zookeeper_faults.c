@@ -73,7 +73,7 @@ static int finish_waiting(struct waiter *waiter)
 
 /* ------------------------------------------------------------ lost replies */
 
-static void test_zk_01_lost_reply_of_create_leaves_no_ghost(void **state)
+static void test_zk_01_f10_lost_reply_of_create_leaves_no_ghost(void **state)
 {
     (void)state;
     mortise_lock *lock = zk_mutex(through, "ghost");
@@ -113,7 +113,7 @@ static void test_zk_21_a_create_of_unknown_outcome_that_is_given_up(void **state
     assert_int_equal(mortise_release(held), MORTISE_OK);
 }
 
-static void test_zk_22_lost_reply_of_delete(void **state)
+static void test_zk_22_f21_lost_reply_of_delete(void **state)
 {
     (void)state;
     mortise_lock *lock = zk_mutex(through, "release");
@@ -127,7 +127,7 @@ static void test_zk_22_lost_reply_of_delete(void **state)
     assert_true(zk_wait_tickets(direct, "release", 0, 5000));
 }
 
-static void test_zk_16_predecessor_leaves_during_a_disconnect(void **state)
+static void test_zk_16_f16_predecessor_leaves_during_a_disconnect(void **state)
 {
     (void)state;
     mortise_lock *mine = zk_mutex(through, "away"), *other = zk_mutex(direct, "away");
@@ -196,7 +196,7 @@ static void test_a_send_that_fails_does_not_spoil_the_next_connection(void **sta
 
 /* ------------------------------------------------------------ leases, death */
 
-static void test_zk_05_lost_by_the_clock_before_another_holds(void **state)
+static void test_zk_05_zk_06_h3_lost_by_the_clock_before_another_holds(void **state)
 {
     (void)state;
     mortise_hold hold = zk_acquire(zk_mutex(through, "silent"));
@@ -334,7 +334,7 @@ static void *cycle(void *argument)
     return NULL;
 }
 
-static void test_zk_15_no_watch_and_no_node_is_left(void **state)
+static void test_zk_15_c6_no_watch_and_no_node_is_left(void **state)
 {
     (void)state;
     pthread_t threads[2];
@@ -352,7 +352,7 @@ static void test_zk_15_no_watch_and_no_node_is_left(void **state)
     assert_int_equal(zk_place_figure("zk_ephemerals_count"), 0);
 }
 
-static void test_zk_10_zk_12_the_directory_is_reaped_between(void **state)
+static void test_zk_10_zk_12_f11_the_directory_is_reaped_between(void **state)
 {
     (void)state;
     mortise_lock *lock = zk_mutex(direct, "reaped/deep");
@@ -366,7 +366,7 @@ static void test_zk_10_zk_12_the_directory_is_reaped_between(void **state)
     }
 }
 
-static void test_zk_26_zk_14_a_waiter_that_leaves_wakes_nobody_into_a_grant(void **state)
+static void test_zk_26_zk_14_c3_c16_a_waiter_that_leaves_wakes_nobody_into_a_grant(void **state)
 {
     (void)state;
     mortise_client *third = zk_open(zk_place_uri(zk_place_port(), "4s"));
@@ -452,7 +452,7 @@ static void test_cc_11_cc_23_the_library_has_no_thread_and_prints_nothing(void *
     assert_int_equal(threads - 2, 1 + 1 + 2); /* main, the proxy, a loop for each client */
 }
 
-static void test_zk_39_nobody_listens(void **state)
+static void test_zk_39_f9_nobody_listens(void **state)
 {
     (void)state;
     mortise_client *client = zk_open("zk://127.0.0.1:1?session=4s&connect=200ms");
@@ -498,28 +498,28 @@ static void test_zk_44_the_server_restarts_under_a_hold(void **state)
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_zk_01_lost_reply_of_create_leaves_no_ghost),
+        TEST(test_zk_01_f10_lost_reply_of_create_leaves_no_ghost),
         TEST(test_zk_01_lost_reply_of_the_list_behind_the_create),
         TEST(test_zk_21_a_create_of_unknown_outcome_that_is_given_up),
-        TEST(test_zk_22_lost_reply_of_delete),
-        TEST(test_zk_16_predecessor_leaves_during_a_disconnect),
+        TEST(test_zk_22_f21_lost_reply_of_delete),
+        TEST(test_zk_16_f16_predecessor_leaves_during_a_disconnect),
         TEST(test_zk_21_a_wait_that_times_out_while_disconnected),
         TEST(test_zk_44_a_connection_cut_again_and_again_keeps_the_hold),
         TEST(test_a_send_that_fails_does_not_spoil_the_next_connection),
-        TEST(test_zk_05_lost_by_the_clock_before_another_holds),
+        TEST(test_zk_05_zk_06_h3_lost_by_the_clock_before_another_holds),
         TEST(test_zk_46_after_a_loss_the_client_goes_on_with_a_new_session),
         TEST(test_zk_07_next_holds_within_the_session_after_a_kill),
         TEST(test_a_polite_close_frees_at_once),
         TEST(test_one_round_trip_and_three_requests_a_cycle),
         TEST(test_zk_24_a_try_that_is_blocked_creates_nothing),
-        TEST(test_zk_15_no_watch_and_no_node_is_left),
-        TEST(test_zk_10_zk_12_the_directory_is_reaped_between),
-        TEST(test_zk_26_zk_14_a_waiter_that_leaves_wakes_nobody_into_a_grant),
+        TEST(test_zk_15_c6_no_watch_and_no_node_is_left),
+        TEST(test_zk_10_zk_12_f11_the_directory_is_reaped_between),
+        TEST(test_zk_26_zk_14_c3_c16_a_waiter_that_leaves_wakes_nobody_into_a_grant),
         TEST(test_cc_04_no_socket_is_left_to_children),
         TEST(test_cc_07_close_is_bounded_when_the_server_is_silent),
         TEST(test_cc_25_a_forked_childs_close_leaves_the_hold_alone),
         TEST(test_cc_11_cc_23_the_library_has_no_thread_and_prints_nothing),
-        TEST(test_zk_39_nobody_listens),
+        TEST(test_zk_39_f9_nobody_listens),
         TEST(test_cc_19_names_that_are_refused),
         TEST(test_zk_44_the_server_restarts_under_a_hold),
     };

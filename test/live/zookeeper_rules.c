@@ -11,7 +11,7 @@
 #include <string.h>
 #include <zookeeper/zookeeper.h>
 
-static void test_zk_33_only_strict_names_are_contenders(void **state)
+static void test_zk_33_g2_only_strict_names_are_contenders(void **state)
 {
     (void)state;
     static const struct {
@@ -59,7 +59,7 @@ static void test_zk_09_sequences_wrap(void **state)
     assert_true(mrt_zk_before(-1, 0));
 }
 
-static void test_zk_11_the_uuid_is_the_tickets_own_and_of_version_8(void **state)
+static void test_zk_11_c8_h10_the_uuid_is_the_tickets_own_and_of_version_8(void **state)
 {
     (void)state;
     char text[MRT_ZK_UUID_SIZE], other[MRT_ZK_UUID_SIZE];
@@ -239,9 +239,9 @@ static void test_cc_19_every_single_byte(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_zk_33_only_strict_names_are_contenders),
+        cmocka_unit_test(test_zk_33_g2_only_strict_names_are_contenders),
         cmocka_unit_test(test_zk_09_sequences_wrap),
-        cmocka_unit_test(test_zk_11_the_uuid_is_the_tickets_own_and_of_version_8),
+        cmocka_unit_test(test_zk_11_c8_h10_the_uuid_is_the_tickets_own_and_of_version_8),
         cmocka_unit_test(test_cc_13_codes_that_leave_the_outcome_open),
         cmocka_unit_test(test_cc_18_uris),
         cmocka_unit_test(test_cc_02_security_that_is_not_had_is_refused),
