@@ -314,7 +314,7 @@ static void test_se_01_open_by_default_is_said_once(void **state)
 
 /* -------------------------------------------------------------- when refused */
 
-static void test_zk_38_refused_credentials_are_told_and_not_tried_again(void **state)
+static void test_zk_38_h6_refused_credentials_are_told_and_not_tried_again(void **state)
 {
     (void)state;
     struct zk_proxy *proxy = zk_proxy_start(zk_place_port());
@@ -465,7 +465,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_se_02_the_environment_will_do_and_list_uses_it),
         cmocka_unit_test(test_se_01_a_group_by_its_digest),
         cmocka_unit_test(test_se_01_open_by_default_is_said_once),
-        cmocka_unit_test(test_zk_38_refused_credentials_are_told_and_not_tried_again),
+        cmocka_unit_test(test_zk_38_h6_refused_credentials_are_told_and_not_tried_again),
         cmocka_unit_test(test_zk_38_each_right_removed_in_turn),
         cmocka_unit_test(test_zk_38_without_the_right_to_delete),
         cmocka_unit_test(test_zk_38_directories_that_may_not_be_made),
