@@ -13,6 +13,9 @@ set(zk_servers ${CMAKE_SOURCE_DIR}/tools/servers)
 mortise_suite(NAME zookeeper_faults SOURCES zookeeper_faults.c zookeeper_place.c zk_proxy.c
               LABELS store SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_faults PRIVATE ZK_SERVERS="${zk_servers}")
+mortise_suite(NAME zookeeper_ensemble SOURCES zookeeper_ensemble.c zookeeper_place.c
+              LABELS store SERIAL TIMEOUT 240)
+target_compile_definitions(test_zookeeper_ensemble PRIVATE ZK_SERVERS="${zk_servers}")
 mortise_suite(NAME zookeeper_watches SOURCES zookeeper_watches.c zookeeper_place.c zk_proxy.c
               LABELS store SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_watches PRIVATE ZK_SERVERS="${zk_servers}")

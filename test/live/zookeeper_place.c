@@ -11,7 +11,7 @@
 
 static char directory[128];
 static uint16_t port;
-static const char *settings = "";
+static const char *settings = "", *kind = "zk";
 
 const char *zk_place_servers(const char *command)
 {
@@ -26,9 +26,17 @@ const char *zk_place_servers(const char *command)
     return output;
 }
 
-void zk_place_settings(const char *text)
+void zk_place_settings(const char *text, const char *servers)
 {
     settings = text;
+    kind = servers;
+}
+
+void zk_place_server(const char *command, int number)
+{
+    char line[512];
+    snprintf(line, sizeof line, "%s %s %s %d", ZK_SERVERS, command, directory, number);
+    assert_int_equal(system(line), 0); // NOLINT(cert-env33-c): all parts are the test's own
 }
 
 int zk_place_start(void **state)
@@ -36,7 +44,7 @@ int zk_place_start(void **state)
     (void)state;
     char command[256];
     signal(SIGPIPE, SIG_IGN);
-    snprintf(command, sizeof command, "%s start zk", settings);
+    snprintf(command, sizeof command, "%s start %s", settings, kind);
     const char *output = zk_place_servers(command);
     unsigned number = 0;
     if (sscanf(output, "%127s zk://127.0.0.1:%u", directory, &number) != 2) {

@@ -7,8 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Options of tools/servers for zk_place_start; before it. */
-void zk_place_settings(const char *text);
+/* Options of tools/servers for zk_place_start, and "zk" or "zk3"; before it. */
+void zk_place_settings(const char *text, const char *servers);
+/* "kill" or "restart" of one server of several. */
+void zk_place_server(const char *command, int number);
 /* cmocka's group set-up and tear-down. */
 int zk_place_start(void **state);
 int zk_place_stop(void **state);

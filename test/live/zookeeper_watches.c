@@ -126,6 +126,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_zk_35_more_watches_than_one_message_takes, begin, end),
     };
-    zk_place_settings("--property jute.maxbuffer=65536");
+    zk_place_settings("--property jute.maxbuffer=65536", "zk");
     return cmocka_run_group_tests(tests, zk_place_start, zk_place_stop);
 }
