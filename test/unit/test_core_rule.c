@@ -7,7 +7,7 @@
 
 #define WRITER (UINT64_C(1) << 31)
 
-static void test_rule_table(void **state)
+static void test_f14_rule_table(void **state)
 {
     (void)state;
     static const struct {
@@ -72,7 +72,7 @@ static void test_a3_mutex_recipe(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rule_table),
+        cmocka_unit_test(test_f14_rule_table),
         cmocka_unit_test(test_rule_does_not_overflow),
         cmocka_unit_test(test_rule_is_monotonic),
         cmocka_unit_test(test_a3_mutex_recipe),
