@@ -232,11 +232,21 @@ MORTISE_API int mortise_get_stats(mortise_client *client, mortise_stats *stats);
 /* owner of mortise_lock_options: each thread is an owner of its own. */
 #define MORTISE_OWNER_THREAD 0
 
+enum {
+    /* Of a semaphore mutex: an owner that acquires it again waits, for ever if nobody
+       else releases it. Anybody may release it then. The default is MORTISE_EDEADLOCK. */
+    MORTISE_WAIT_FOR_SELF = 1 << 0
+};
+
+/* Zero it, set size, then what is needed; a field of 0 is the default. */
 typedef struct mortise_lock_options {
     size_t size; /* sizeof(mortise_lock_options) */
     /* Who owns what is acquired through this handle: MORTISE_OWNER_THREAD, or a
        number of the program's own that stands for a task, a connection, ... */
     uint64_t owner;
+    uint32_t flags;
+    /* Of a semaphore: how many permits each acquire through this handle takes. 0: 1. */
+    uint32_t permits;
 } mortise_lock_options;
 
 /*
@@ -250,6 +260,49 @@ typedef struct mortise_lock_options {
  */
 MORTISE_API int mortise_mutex_new(mortise_client *client, const char *name,
                                   const mortise_lock_options *options, mortise_lock **lock);
+
+/*
+ * A mutex that is not reentrant: its owner's second acquire is MORTISE_EDEADLOCK at once,
+ * or waits like anyone's (MORTISE_WAIT_FOR_SELF). Errors as mortise_mutex_new.
+ */
+MORTISE_API int mortise_semaphore_mutex_new(mortise_client *client, const char *name,
+                                            const mortise_lock_options *options,
+                                            mortise_lock **lock);
+
+/*
+ * A reentrant mutex that promises no order: where a store has no queues, or the older
+ * recipe of one node for each lock is to be matched, who asks first after a release is next,
+ * and all who wait are woken. Elsewhere it is as fair as a mutex. Errors as
+ * mortise_mutex_new.
+ */
+MORTISE_API int mortise_exclusive_new(mortise_client *client, const char *name,
+                                      const mortise_lock_options *options, mortise_lock **lock);
+
+/*
+ * A semaphore of `permits` permits, at least 1. An acquire takes as many as its handle's
+ * options say, all at once or none. In the order they came: who asks for many is not
+ * overtaken by those who ask for few. Nobody owns a permit: an acquire never nests, and
+ * anybody may release a hold. All who use the name must say the same number of permits:
+ * acquires answer MORTISE_EMISMATCH, whose detail has both, while others use another.
+ * Errors as mortise_mutex_new; EMISMATCH if this client uses the name otherwise; EINVALID for
+ * no permits, or a handle that takes more than there are.
+ * Source: Dijkstra's counting semaphore, as a queue of weighted tickets.
+ */
+MORTISE_API int mortise_semaphore_new(mortise_client *client, const char *name, uint32_t permits,
+                                      const mortise_lock_options *options, mortise_lock **lock);
+
+/*
+ * A read/write lock, as two handles: any number of readers hold it together, a writer alone,
+ * and both wait for those who came before them, so neither starves. Each side is
+ * reentrant, and the owner of the write side may acquire the read side as well; who only reads
+ * and asks to write gets MORTISE_EDEADLOCK at once. Who releases the write side first
+ * goes on as a reader in the same place: a writer that waits behind does not come in between.
+ * 0 and both handles, to be freed one by one; or an error as mortise_mutex_new, and none.
+ * Source: the shared locks of ZooKeeper's recipes, in Courtois, Heymans and Parnas' terms.
+ */
+MORTISE_API int mortise_read_write_new(mortise_client *client, const char *name,
+                                       const mortise_lock_options *options, mortise_lock **read,
+                                       mortise_lock **write);
 
 /*
  * Frees a handle. What was acquired through it stays held until it is released.
@@ -308,6 +361,14 @@ MORTISE_API int mortise_cancel_waiters(mortise_lock *lock);
  * ENOTOWNER: another thread's, nothing changed; EFORKED.
  */
 MORTISE_API int mortise_release(mortise_hold hold);
+
+/*
+ * Makes a hold of a write side one of the read side, with its count and its fence, and
+ * lets the readers that wait next come in. Does not wait for the store.
+ * 0; EINVALID: not a hold of a write side; ELOST, ENOTHELD, ENOTOWNER, EFORKED as
+ * mortise_release.
+ */
+MORTISE_API int mortise_downgrade(mortise_hold hold);
 
 /* Number that grows with every grant of this lock, nested ones not counted; 0: stale hold. */
 MORTISE_API uint64_t mortise_hold_fence(mortise_hold hold);
@@ -381,7 +442,7 @@ MORTISE_API int mortise_process(mortise_client *client);
 typedef struct mortise_entry {
     size_t size;
     const char *name;      /* lock name, without the namespace */
-    const char *kind;      /* "mutex" */
+    const char *kind;      /* "mutex", "semaphore", "read-write", ... */
     const char *label;     /* what the client chose to tell, or "" */
     uint64_t fence;        /* of this ticket; a holder's first grant */
     uint32_t place;        /* 0: holds; 1: next; ... */

@@ -24,7 +24,9 @@ struct mortise_client {
 struct mortise_lock {
     mortise_client *client;
     struct mrt_queue *queue;
-    uint64_t owner; /* MORTISE_OWNER_THREAD, or an id */
+    uint64_t owner;  /* MORTISE_OWNER_THREAD, or an id */
+    uint64_t weight; /* of an acquire */
+    bool unowned;    /* nobody owns what is acquired */
     struct mrt_wait_list waits;
     TAILQ_ENTRY(mortise_lock) link;
 };

@@ -4,7 +4,9 @@
  */
 #include "api/client.h"
 #include "base/error.h"
+#include "core/recipe.h"
 
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -56,6 +58,29 @@ int mortise_release(mortise_hold hold)
     mrt_driver_leave(driver, MRT_TIME_NEVER);
     if (lost_fd >= 0)
         close(lost_fd);
+    return error;
+}
+
+int mortise_downgrade(mortise_hold hold)
+{
+    mortise_client *client = client_of(hold);
+    if (!client)
+        return mrt_error(MORTISE_ENOTHELD, "an empty hold");
+    struct mrt_driver *driver = &client->driver;
+    int error = mrt_driver_check(driver, false);
+    if (error != MORTISE_OK)
+        return error;
+    struct mrt_hold *slot = hold.slot;
+    mrt_driver_enter(driver);
+    uint64_t caller = slot->owner & MRT_OWNER_IS_THREAD ? mrt_thread_owner() : 0;
+    if (!mrt_hold_live(slot, hold.generation))
+        error = MORTISE_ENOTHELD;
+    else if (strcmp(mrt_queue_recipe(slot->queue)->kind, mrt_read_write.kind) != 0)
+        error = mrt_error(MORTISE_EINVALID, "not a hold of a read/write lock");
+    else
+        error = mrt_engine_lighten(driver->engine, slot, hold.generation, caller, MRT_READER,
+                                   mrt_time_now());
+    mrt_driver_leave(driver, MRT_TIME_NEVER);
     return error;
 }
 

@@ -30,7 +30,19 @@ static int check_options(const mortise_lock_options *options)
                          options->size, sizeof *options);
     if (options->owner & MRT_OWNER_IS_THREAD)
         return mrt_error(MORTISE_EINVALID, "an owner id must be below 2^63");
+    if (options->flags & ~(uint32_t)MORTISE_WAIT_FOR_SELF)
+        return mrt_error(MORTISE_EINVALID, "mortise_lock_options.flags has unknown bits");
     return MORTISE_OK;
+}
+
+/* A lock of this client that another kind or capacity was asked of. */
+static int mismatch(const struct mrt_queue *queue, const char *name,
+                    const struct mrt_recipe *recipe)
+{
+    const struct mrt_recipe *used = mrt_queue_recipe(queue);
+    return mrt_error(MORTISE_EMISMATCH, "%s is in use as a %s of capacity %llu, not a %s of %llu",
+                     name, used->kind, (unsigned long long)used->capacity, recipe->kind,
+                     (unsigned long long)recipe->capacity);
 }
 
 static int lock_new(mortise_client *client, const char *name, const struct mrt_recipe *recipe,
@@ -53,11 +65,14 @@ static int lock_new(mortise_client *client, const char *name, const struct mrt_r
         return MORTISE_ENOMEM;
     lock->client = client;
     lock->owner = options ? options->owner : MORTISE_OWNER_THREAD;
+    lock->weight = 1;
     TAILQ_INIT(&lock->waits);
     mrt_driver_enter(&client->driver);
     error = mrt_engine_queue(client->driver.engine, full, recipe, &lock->queue);
     if (error == MORTISE_OK)
         TAILQ_INSERT_TAIL(&client->locks, lock, link);
+    else if (error == MORTISE_EMISMATCH)
+        mismatch(lock->queue, name, recipe);
     mrt_driver_leave_quietly(&client->driver);
     if (error != MORTISE_OK)
         free(lock);
@@ -70,6 +85,56 @@ int mortise_mutex_new(mortise_client *client, const char *name, const mortise_lo
                       mortise_lock **lock)
 {
     return lock_new(client, name, &mrt_mutex, options, lock);
+}
+
+int mortise_semaphore_mutex_new(mortise_client *client, const char *name,
+                                const mortise_lock_options *options, mortise_lock **lock)
+{
+    int error = lock_new(client, name, &mrt_semaphore_mutex, options, lock);
+    if (error == MORTISE_OK)
+        (*lock)->unowned = options && options->flags & MORTISE_WAIT_FOR_SELF;
+    return error;
+}
+
+int mortise_exclusive_new(mortise_client *client, const char *name,
+                          const mortise_lock_options *options, mortise_lock **lock)
+{
+    return lock_new(client, name, &mrt_exclusive, options, lock);
+}
+
+int mortise_semaphore_new(mortise_client *client, const char *name, uint32_t permits,
+                          const mortise_lock_options *options, mortise_lock **lock)
+{
+    uint32_t weight = options && options->permits ? options->permits : 1;
+    if (permits == 0 || weight > permits)
+        return mrt_error(MORTISE_EINVALID, "%u of %u permits cannot be taken", weight, permits);
+    const struct mrt_recipe recipe = mrt_semaphore(permits);
+    int error = lock_new(client, name, &recipe, options, lock);
+    if (error != MORTISE_OK)
+        return error;
+    (*lock)->weight = weight;
+    (*lock)->unowned = true;
+    return MORTISE_OK;
+}
+
+int mortise_read_write_new(mortise_client *client, const char *name,
+                           const mortise_lock_options *options, mortise_lock **read,
+                           mortise_lock **write)
+{
+    mortise_lock *reading = NULL;
+    if (!read || !write)
+        return mrt_error(MORTISE_EINVALID, "a read/write lock needs a place for each side");
+    int error = lock_new(client, name, &mrt_read_write, options, &reading);
+    if (error == MORTISE_OK)
+        error = lock_new(client, name, &mrt_read_write, options, write);
+    if (error != MORTISE_OK) {
+        mortise_lock_free(reading);
+        return error;
+    }
+    reading->weight = MRT_READER;
+    (*write)->weight = MRT_WRITER;
+    *read = reading;
+    return MORTISE_OK;
 }
 
 void mortise_lock_free(mortise_lock *lock)
@@ -100,7 +165,7 @@ static int acquire(mortise_lock *lock, mrt_time deadline, bool try_only, mortise
     int error = mrt_driver_check(driver, true);
     if (error != MORTISE_OK)
         return error;
-    uint64_t owner = lock->owner ? lock->owner : mrt_thread_owner();
+    uint64_t owner = lock->unowned ? 0 : lock->owner ? lock->owner : mrt_thread_owner();
     mrt_driver_enter(driver);
     struct mrt_hold *own = mrt_engine_nest(lock->queue, owner);
     if (own) {
@@ -111,6 +176,7 @@ static int acquire(mortise_lock *lock, mrt_time deadline, bool try_only, mortise
     struct mrt_wait wait = {.kind = MRT_WAIT_BLOCKING};
     struct mrt_waiter *waiter = &wait.waiter;
     waiter->owner = owner;
+    waiter->weight = lock->weight;
     waiter->deadline = MRT_TIME_NEVER;
     waiter->try_only = try_only;
     waiter->competes = true;
@@ -200,7 +266,8 @@ int mortise_acquire_async(mortise_lock *lock, int64_t deadline_ns,
     wait->callback = callback;
     wait->argument = argument;
     wait->finished = finished;
-    wait->waiter.owner = lock->owner;
+    wait->waiter.owner = lock->unowned ? 0 : lock->owner;
+    wait->waiter.weight = lock->weight;
     wait->waiter.deadline = deadline_ns;
     mrt_driver_enter(driver);
     mrt_engine_acquire(driver->engine, lock->queue, &wait->waiter, mrt_time_now());

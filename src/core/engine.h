@@ -106,11 +106,13 @@ void mrt_engine_free(struct mrt_engine *engine);
 void *mrt_engine_host(const struct mrt_engine *engine);
 
 /* The local tier of `name`, made at first use; give it back with mrt_queue_put.
-   0, MORTISE_ENOMEM, or MORTISE_EMISMATCH if it is in use with another recipe. */
+   0, MORTISE_ENOMEM, or MORTISE_EMISMATCH if it is in use with another recipe: then
+   *queue is that one, not taken. */
 int mrt_engine_queue(struct mrt_engine *engine, const char *name, const struct mrt_recipe *recipe,
                      struct mrt_queue **queue);
 void mrt_queue_put(struct mrt_queue *queue);
 const char *mrt_queue_name(const struct mrt_queue *queue);
+const struct mrt_recipe *mrt_queue_recipe(const struct mrt_queue *queue);
 
 /* Begins an acquire; it may be DONE on return (then it is not in the settled list). */
 void mrt_engine_acquire(struct mrt_engine *engine, struct mrt_queue *queue,

@@ -87,6 +87,7 @@ int mrt_engine_queue(struct mrt_engine *engine, const char *name, const struct m
         return MORTISE_ENOMEM;
     if (strcmp(queue->recipe.kind, recipe->kind) != 0 ||
         queue->recipe.capacity != recipe->capacity) {
+        *result = queue;
         if (queue->references > 0)
             return MORTISE_EMISMATCH;
         queue->recipe = *recipe;
@@ -94,6 +95,11 @@ int mrt_engine_queue(struct mrt_engine *engine, const char *name, const struct m
     mrt_queue_reference(queue);
     *result = queue;
     return MORTISE_OK;
+}
+
+const struct mrt_recipe *mrt_queue_recipe(const struct mrt_queue *queue)
+{
+    return &queue->recipe;
 }
 
 const char *mrt_queue_name(const struct mrt_queue *queue)

@@ -57,6 +57,7 @@ struct mrt_store {
     struct message_list inbox; /* under the server's mutex */
     bool answered;             /* during submit: `answer` is filled */
     struct mrt_event answer;
+    char detail[256];
     char *label;
     char *address;
 };
@@ -132,6 +133,15 @@ static void put_server(struct server *server)
 
 /* ------------------------------------------------------------- events */
 
+/* A text lives as long as the call that tells it, the answer until it is delivered. */
+static void keep_detail(struct mrt_store *store, struct mrt_event *event)
+{
+    if (!event->detail)
+        return;
+    snprintf(store->detail, sizeof store->detail, "%s", event->detail);
+    event->detail = store->detail;
+}
+
 /* Called by the server, under its mutex; `context` is the store whose command it is, or NULL. */
 static void receive(void *context, void *peer, const struct mrt_event *event)
 {
@@ -139,6 +149,7 @@ static void receive(void *context, void *peer, const struct mrt_event *event)
     if (store == context && event->serial != 0 && !store->server->frozen) {
         MRT_ASSERT(!store->answered);
         store->answer = *event;
+        keep_detail(store, &store->answer);
         store->answered = true;
         return;
     }
@@ -146,6 +157,7 @@ static void receive(void *context, void *peer, const struct mrt_event *event)
     if (!message)
         return;
     message->event = *event;
+    message->event.detail = NULL; /* particulars are only told of an answer */
     STAILQ_INSERT_TAIL(&store->inbox, message, link);
     if (store != context && !store->server->frozen)
         store->sink.notify(store->sink.context);

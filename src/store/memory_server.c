@@ -377,13 +377,23 @@ static bool crowded(const struct queue *queue, const struct ticket *newest, uint
     return waiting >= most;
 }
 
+static void refuse_kind(const struct mrt_memory_sink *sink, void *peer,
+                        const struct mrt_command *command, const struct queue *queue)
+{
+    char detail[MORTISE_NAME_MAX + 200];
+    snprintf(detail, sizeof detail, "%s is in use as a %s of capacity %llu, not a %s of %llu",
+             queue->name, queue->kind, (unsigned long long)queue->capacity, command->kind,
+             (unsigned long long)command->capacity);
+    answer_failed(sink, peer, command, MORTISE_EMISMATCH, detail);
+}
+
 static void append_new(struct mrt_memory_server *server, const struct mrt_command *command,
                        struct session *session, mrt_time now, const struct mrt_memory_sink *sink)
 {
     struct queue *queue = find_queue(server, command->queue);
     if (queue &&
         (queue->capacity != command->capacity || strcmp(queue->kind, command->kind) != 0)) {
-        answer_failed(sink, session->peer, command, MORTISE_EMISMATCH, NULL);
+        refuse_kind(sink, session->peer, command, queue);
         return;
     }
     if (!queue)

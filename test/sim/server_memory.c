@@ -42,6 +42,7 @@ static void emit(void *context, void *peer, const struct mrt_event *event)
         return;
     }
     struct mrt_event copy = *event;
+    copy.detail = NULL;
     if (event->type == MRT_STARTED)
         copy.proof_lag = /* on a clock that may run fast */
             world->drawn.proof_lag_us * (1000000 + world->drawn.drift_ppm) / 1000;
