@@ -1,0 +1,95 @@
+#!/usr/bin/env bats
+# GN-01: the command on a real ZooKeeper server that stops answering.
+load helper
+
+SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
+
+setup_file() {
+    # BATS_FILE_TMPDIR is removed at the end, and the server's directory with it.
+    python3 "$SERVERS" start zk "$BATS_FILE_TMPDIR/zk" >/dev/null 3>&-
+}
+
+teardown_file() {
+    python3 "$SERVERS" stop "$BATS_FILE_TMPDIR/zk"
+}
+
+server() {
+    python3 "$SERVERS" "$1" "$BATS_FILE_TMPDIR/zk" 0
+}
+
+on_server() {
+    MORTISE_URL="$(python3 "$SERVERS" url "$BATS_FILE_TMPDIR/zk")?session=4s"
+    export MORTISE_URL
+}
+
+# What runs under the lock: notes the time again and again, and what it is told.
+witness() {
+    cat >witness.py <<'PY'
+import signal, sys, time
+def told(number, frame):
+    open("told", "w").write(str(time.clock_gettime(time.CLOCK_BOOTTIME)))
+    if sys.argv[1] == "obeys": sys.exit(0)
+signal.signal(signal.SIGTERM, told)
+while True:
+    with open("alive", "w") as f: f.write(str(time.clock_gettime(time.CLOCK_BOOTTIME)))
+    time.sleep(0.01)
+PY
+}
+
+now() {
+    python3 -c 'import time; print(time.clock_gettime(time.CLOCK_BOOTTIME))'
+}
+
+# within FILE BEGIN SECONDS: the time in the file is so close to the beginning.
+within() {
+    python3 -c 'import sys; a, b, c = open(sys.argv[1]).read(), *sys.argv[2:]
+print(float(a) - float(b)); sys.exit(float(a) - float(b) > float(c))' "$@"
+}
+
+@test "a command on ZooKeeper: its own exit code, and the lock is free at once" {
+    on_server
+    run -7 "$MORTISE" run a -- sh -c 'exit 7'
+    is_free a
+}
+
+@test "GN-01 the server stalls: TERM in time for the grace, and 76" {
+    on_server
+    witness
+    start run --grace 1s a -- python3 witness.py obeys 2>err
+    until_true test -s alive
+    local began
+    began="$(now)"
+    server pause
+    finish "$PID"
+    server resume
+    [ "$code" -eq 76 ]
+    within told "$began" 3
+    grep 'mortise: a: .*lost' err
+}
+
+@test "GN-01 the server stalls: who ignores TERM is dead before the session can end" {
+    on_server
+    witness
+    start run --grace 1s a -- python3 witness.py ignores
+    until_true test -s alive
+    local began
+    began="$(now)"
+    server pause
+    finish "$PID"
+    server resume
+    [ "$code" -eq 76 ]
+    within alive "$began" 4
+    until_true is_free a
+}
+
+@test "a short stall is slept through" {
+    on_server
+    witness
+    start run --grace 500ms a -- sh -c 'touch holding; sleep 2; exit 5'
+    until_true test -e holding
+    server pause
+    sleep 0.7
+    server resume
+    finish "$PID"
+    [ "$code" -eq 5 ]
+}
