@@ -370,6 +370,21 @@ MORTISE_API int mortise_release(mortise_hold hold);
  */
 MORTISE_API int mortise_downgrade(mortise_hold hold);
 
+/*
+ * Several locks as one, of any kind and also of different stores: acquires all `count` of
+ * them or none, within timeout_ms in all (0: none waits; negative: for ever), and fills
+ * holds[i] for locks[i]. What this call had acquired when one fails, it releases. The order is
+ * the library's own, the same for all programs, so two calls for the same locks cannot
+ * wait for each other, whatever their lists' order.
+ * 0; or what mortise_acquire says of the one that failed; EINVALID for no locks; EDEADLOCK
+ * if two of them are the same lock by different clients.
+ * Source: the ordered resources of Havender, 1968; Curator's InterProcessMultiLock.
+ */
+MORTISE_API int mortise_acquire_all(mortise_lock *const *locks, size_t count, int64_t timeout_ms,
+                                    mortise_hold *holds);
+/* Releases all, whatever becomes of each. 0, or the first error, as mortise_release. */
+MORTISE_API int mortise_release_all(const mortise_hold *holds, size_t count);
+
 /* Number that grows with every grant of this lock, nested ones not counted; 0: stale hold. */
 MORTISE_API uint64_t mortise_hold_fence(mortise_hold hold);
 /* Computed now, without a request. */

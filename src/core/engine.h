@@ -56,8 +56,8 @@ enum mrt_waiter_state {
 
 /* An acquire under way. Zero it, fill the upper part, and keep it in place until DONE. */
 struct mrt_waiter {
-    uint64_t owner; /* 0: nobody's, never nested */
-    uint64_t weight; /* how much of the capacity it asks for; 0: 1 */
+    uint64_t owner;    /* 0: nobody's, never nested */
+    uint64_t weight;   /* how much of the capacity it asks for; 0: 1 */
     mrt_time deadline; /* MRT_TIME_NEVER: the caller keeps time, by mrt_engine_cancel */
     bool try_only;
     bool competes; /* may be WOKEN; else it is handed the lock directly */

@@ -97,11 +97,11 @@ struct mrt_queue {
     struct mrt_recipe recipe;
     uint32_t references; /* handles, waiters, holds and tickets */
     struct mrt_waiter_list waiters;
-    struct mrt_hold_list holds; /* also the lost ones, until they are released */
+    struct mrt_hold_list holds;     /* also the lost ones, until they are released */
     struct mrt_ticket_list tickets; /* NEW, WAITING or GRANTED */
     struct mrt_hold *active;        /* not shared: who has the ticket */
     struct mrt_ticket *ticket;      /* not shared: the only one */
-    uint32_t unsent; /* tickets that are to go and whose REMOVE has not been sent */
+    uint32_t unsent;                /* tickets that are to go and whose REMOVE has not been sent */
     mrt_time turn_began;
     uint64_t turn_count;
     TAILQ_ENTRY(mrt_queue) link; /* of the queues, or of the unused ones */

@@ -352,8 +352,7 @@ void mrt_engine_acquire(struct mrt_engine *engine, struct mrt_queue *queue,
     waiter->since = now;
     waiter->weight = waiter->weight ? waiter->weight : 1;
     mrt_session_check(engine, now);
-    struct mrt_hold *own =
-        waiter->owner ? mrt_hold_of(queue, waiter->owner, waiter->weight) : NULL;
+    struct mrt_hold *own = waiter->owner ? mrt_hold_of(queue, waiter->owner, waiter->weight) : NULL;
     if (engine->closing)
         waiter->error = MORTISE_ECLOSED;
     else if (own)

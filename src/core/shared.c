@@ -25,8 +25,7 @@ static void grant(struct mrt_waiter *waiter)
 
 static void ask_for_ticket(struct mrt_waiter *waiter)
 {
-    struct mrt_ticket *ticket =
-        mrt_ticket_append(waiter->queue, waiter->weight, waiter->try_only);
+    struct mrt_ticket *ticket = mrt_ticket_append(waiter->queue, waiter->weight, waiter->try_only);
     if (!ticket) {
         mrt_queue_fail(waiter, MORTISE_ENOMEM);
         return;

@@ -50,7 +50,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum mrt_command_type { MRT_START, MRT_STOP, MRT_RENEW, MRT_APPEND, MRT_REFRESH, MRT_LIGHTEN, MRT_REMOVE };
+enum mrt_command_type {
+    MRT_START,
+    MRT_STOP,
+    MRT_RENEW,
+    MRT_APPEND,
+    MRT_REFRESH,
+    MRT_LIGHTEN,
+    MRT_REMOVE
+};
 
 /* A request. It and its texts stay valid until its answer has been delivered, no longer. */
 struct mrt_command {

@@ -256,8 +256,7 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
 {
     struct mrt_queue *queue = ticket->queue;
     struct mrt_engine *engine = queue->engine;
-    bool grants =
-        mrt_rule_grants(event->weight_ahead, ticket->weight, queue->recipe.capacity);
+    bool grants = mrt_rule_grants(event->weight_ahead, ticket->weight, queue->recipe.capacity);
     if (ticket->state == MRT_TICKET_GRANTED && !grants) {
         if (event->serial == 0 || event->serial <= ticket->granted_serial)
             mrt_ticket_look(ticket); /* as old as that, it says nothing against the grant */

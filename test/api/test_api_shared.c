@@ -138,8 +138,7 @@ static void test_a_semaphore_of_another_size_names_both(void **state)
     (void)state;
     mortise_lock *lock = NULL, *three = semaphore(0, "sized", 3, 0);
     mortise_hold hold = api_acquire(three), none;
-    assert_int_equal(mortise_semaphore_new(clients[0], "sized", 4, NULL, &lock),
-                     MORTISE_EMISMATCH);
+    assert_int_equal(mortise_semaphore_new(clients[0], "sized", 4, NULL, &lock), MORTISE_EMISMATCH);
     assert_non_null(strstr(mortise_error_detail(), "capacity 3"));
     assert_int_equal(mortise_try_acquire(semaphore(1, "sized", 4, 0), &none), MORTISE_EMISMATCH);
     assert_non_null(strstr(mortise_error_detail(), "3"));
@@ -284,8 +283,7 @@ static void test_e2_a_semaphore_mutex_does_not_nest(void **state)
     hold = api_acquire(lock);
     assert_int_equal(mortise_acquire(lock, &none), MORTISE_EDEADLOCK);
     api_release(hold);
-    assert_int_equal(mortise_semaphore_mutex_new(clients[0], "flat", &patient, &waits),
-                     MORTISE_OK);
+    assert_int_equal(mortise_semaphore_mutex_new(clients[0], "flat", &patient, &waits), MORTISE_OK);
     hold = api_acquire(waits);
     assert_int_equal(mortise_acquire_for(waits, 50, &none), MORTISE_ETIMEOUT);
     api_release(hold);

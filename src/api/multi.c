@@ -1,0 +1,121 @@
+/*
+ * Several locks as one: all of them or none.
+ *
+ * They are acquired one after the other in an order that is the same for everybody: by
+ * the store's address, then by name. So of those who want the same ones, whoever has the
+ * first is ahead of the others for all, and no circle of waiting can close. Of the two sides
+ * of a read/write lock the heavier comes first, for its owner may then read as well.
+ *
+ * Threads: any; there is no state between calls.
+ */
+#include "api/client.h"
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A lock, and its place in the caller's list. */
+struct part {
+    mortise_lock *lock;
+    size_t place;
+};
+
+static int order(const void *a, const void *b)
+{
+    const struct part *x = a, *y = b;
+    const mortise_lock *p = x->lock, *q = y->lock;
+    int result = strcmp(mortise_url(p->client), mortise_url(q->client));
+    if (result == 0)
+        result = strcmp(mrt_queue_name(p->queue), mrt_queue_name(q->queue));
+    if (result == 0)
+        result = (p->weight < q->weight) - (p->weight > q->weight);
+    return result ? result : (x->place > y->place) - (x->place < y->place);
+}
+
+/* One name by two clients would wait for itself. */
+static int check_clients(const struct part *parts, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        const mortise_lock *lock = parts[i].lock, *before = parts[i - 1].lock;
+        if (lock->client != before->client &&
+            strcmp(mortise_url(lock->client), mortise_url(before->client)) == 0 &&
+            strcmp(mrt_queue_name(lock->queue), mrt_queue_name(before->queue)) == 0)
+            return mrt_error(MORTISE_EDEADLOCK, "%s is to be acquired by two clients",
+                             mortise_lock_name(lock));
+    }
+    return MORTISE_OK;
+}
+
+static int put_in_order(mortise_lock *const *locks, size_t count, struct part **result)
+{
+    struct part *parts = calloc(count, sizeof *parts);
+    if (!parts)
+        return MORTISE_ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        parts[i] = (struct part){locks[i], i};
+    qsort(parts, count, sizeof *parts, order);
+    int error = check_clients(parts, count);
+    if (error == MORTISE_OK)
+        *result = parts;
+    else
+        free(parts);
+    return error;
+}
+
+static int acquire_one(mortise_lock *lock, int64_t timeout_ms, int64_t deadline_ns,
+                       mortise_hold *hold)
+{
+    if (timeout_ms == 0)
+        return mortise_try_acquire(lock, hold);
+    return mortise_acquire_until(lock, deadline_ns, hold);
+}
+
+static bool complete(mortise_lock *const *locks, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!locks[i])
+            return false;
+    return count > 0;
+}
+
+int mortise_acquire_all(mortise_lock *const *locks, size_t count, int64_t timeout_ms,
+                        mortise_hold *holds)
+{
+    struct part *parts = NULL;
+    if (!locks || !holds || !complete(locks, count))
+        return mrt_error(MORTISE_EINVALID, "acquire_all needs locks, and a place for each hold");
+    int error = put_in_order(locks, count, &parts);
+    if (error != MORTISE_OK)
+        return error;
+    mrt_time deadline = MRT_TIME_NEVER;
+    if (timeout_ms >= 0)
+        deadline = mrt_time_add(mrt_time_now(), mrt_time_from_ms(timeout_ms));
+    size_t taken = 0;
+    while (taken < count && error == MORTISE_OK) {
+        const struct part *part = &parts[taken];
+        error = acquire_one(part->lock, timeout_ms, deadline, &holds[part->place]);
+        taken += error == MORTISE_OK;
+    }
+    if (error != MORTISE_OK) {
+        char detail[MRT_ERROR_DETAIL_MAX];
+        mrt_error_copy_detail(detail);
+        while (taken > 0)
+            mortise_release(holds[parts[--taken].place]);
+        mrt_error(error, "%s", detail);
+    }
+    free(parts);
+    return error;
+}
+
+int mortise_release_all(const mortise_hold *holds, size_t count)
+{
+    int error = MORTISE_OK;
+    if (!holds && count > 0)
+        return mrt_error(MORTISE_EINVALID, "release_all needs holds");
+    for (size_t i = 0; i < count; i++) {
+        int result = mortise_release(holds[i]);
+        if (error == MORTISE_OK)
+            error = result;
+    }
+    return error;
+}

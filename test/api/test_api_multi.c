@@ -1,0 +1,158 @@
+/* Several locks as one: in one order, all or none, one deadline. */
+#include "api_fixture.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define ROUNDS 10000
+
+static mortise_client *client, *other;
+
+static int open_clients(void **state)
+{
+    (void)state;
+    client = api_open(0);
+    other = api_open(0);
+    return 0;
+}
+
+static int close_clients(void **state)
+{
+    (void)state;
+    api_close(client);
+    api_close(other);
+    return 0;
+}
+
+static int try(const char *name)
+{
+    mortise_hold hold;
+    mortise_lock *lock = api_lock(other, name);
+    int error = mortise_try_acquire(lock, &hold);
+    if (error == MORTISE_OK)
+        api_release(hold);
+    mortise_lock_free(lock);
+    return error;
+}
+
+static void test_e6_all_are_held_and_all_given_back(void **state)
+{
+    (void)state;
+    mortise_lock *locks[] = {api_lock(client, "c"), api_lock(client, "a"), api_lock(client, "b")};
+    mortise_hold holds[3];
+    assert_int_equal(mortise_acquire_all(locks, 3, -1, holds), MORTISE_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(mortise_hold_name(holds[i]), mortise_lock_name(locks[i]));
+        assert_int_equal(try(mortise_lock_name(locks[i])), MORTISE_EBUSY);
+    }
+    assert_int_equal(mortise_release_all(holds, 3), MORTISE_OK);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(try(mortise_lock_name(locks[i])), MORTISE_OK);
+}
+
+/* The k-th of them cannot be had. */
+static void test_e6_one_that_fails_leaves_none(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"x1", "x2", "x3"};
+    for (int k = 0; k < 3; k++)
+        for (int64_t wait = 0; wait <= 60; wait += 60) {
+            mortise_lock *locks[3];
+            mortise_hold holds[3], taken = api_acquire(api_lock(other, names[k]));
+            for (int i = 0; i < 3; i++)
+                locks[i] = api_lock(client, names[i]);
+            int64_t begin = mortise_now_ns();
+            assert_int_equal(mortise_acquire_all(locks, 3, wait, holds),
+                             wait ? MORTISE_ETIMEOUT : MORTISE_EBUSY);
+            assert_true(api_ms_since(begin) >= wait);
+            for (int i = 0; i < 3; i++)
+                api_await_tickets(client, names[i], i == k);
+            api_release(taken);
+        }
+}
+
+static void test_e7_a_release_that_fails_does_not_stop_the_others(void **state)
+{
+    (void)state;
+    mortise_lock *locks[] = {api_lock(client, "r1"), api_lock(client, "r2"),
+                             api_lock(client, "r3")};
+    mortise_hold holds[3];
+    assert_int_equal(mortise_acquire_all(locks, 3, -1, holds), MORTISE_OK);
+    api_release(holds[1]);
+    assert_int_equal(mortise_release_all(holds, 3), MORTISE_ENOTHELD);
+    assert_int_equal(try("r1"), MORTISE_OK);
+    assert_int_equal(try("r3"), MORTISE_OK);
+}
+
+struct side {
+    mortise_lock *locks[2];
+    int *counter;
+};
+
+static void *take_both(void *argument)
+{
+    struct side *side = argument;
+    mortise_hold holds[2];
+    for (int i = 0; i < ROUNDS / 2; i++) {
+        check(mortise_acquire_all(side->locks, 2, -1, holds) == MORTISE_OK);
+        ++*side->counter;
+        check(mortise_release_all(holds, 2) == MORTISE_OK);
+    }
+    return NULL;
+}
+
+static void test_e6_ab_against_ba_ten_thousand_times(void **state)
+{
+    (void)state;
+    int counter = 0;
+    struct side sides[] = {{{api_lock(client, "a"), api_lock(client, "b")}, &counter},
+                           {{api_lock(other, "b"), api_lock(other, "a")}, &counter}};
+    pthread_t threads[] = {api_thread(take_both, &sides[0]), api_thread(take_both, &sides[1])};
+    api_join(threads[0]);
+    api_join(threads[1]);
+    assert_int_equal(counter, ROUNDS);
+}
+
+static void test_the_sides_of_one_lock_and_the_same_lock_twice(void **state)
+{
+    (void)state;
+    mortise_lock *read, *write, *mutex = api_lock(client, "twice");
+    mortise_hold holds[2];
+    assert_int_equal(mortise_read_write_new(client, "sides", NULL, &read, &write), MORTISE_OK);
+    mortise_lock *sides[] = {read, write}, *same[] = {mutex, mutex};
+    assert_int_equal(mortise_acquire_all(sides, 2, -1, holds), MORTISE_OK);
+    assert_int_equal(mortise_release_all(holds, 2), MORTISE_OK);
+    assert_int_equal(mortise_acquire_all(same, 2, -1, holds), MORTISE_OK);
+    assert_int_equal(mortise_hold_count(holds[0]), 2);
+    assert_int_equal(mortise_release_all(holds, 2), MORTISE_OK);
+}
+
+static void test_what_would_wait_for_itself_is_refused(void **state)
+{
+    (void)state;
+    mortise_lock *locks[] = {api_lock(client, "self"), api_lock(other, "self")};
+    mortise_lock *missing[] = {locks[0], NULL};
+    mortise_hold holds[2];
+    assert_int_equal(mortise_acquire_all(locks, 2, -1, holds), MORTISE_EDEADLOCK);
+    assert_non_null(strstr(mortise_error_detail(), "self"));
+    assert_int_equal(mortise_acquire_all(missing, 2, -1, holds), MORTISE_EINVALID);
+    assert_int_equal(mortise_acquire_all(locks, 0, -1, holds), MORTISE_EINVALID);
+    assert_int_equal(mortise_release_all(NULL, 1), MORTISE_EINVALID);
+    assert_int_equal(try("self"), MORTISE_OK);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_e6_all_are_held_and_all_given_back),
+        cmocka_unit_test(test_e6_one_that_fails_leaves_none),
+        cmocka_unit_test(test_e7_a_release_that_fails_does_not_stop_the_others),
+        cmocka_unit_test(test_e6_ab_against_ba_ten_thousand_times),
+        cmocka_unit_test(test_the_sides_of_one_lock_and_the_same_lock_twice),
+        cmocka_unit_test(test_what_would_wait_for_itself_is_refused),
+    };
+    int error = api_begin(argc, argv);
+    if (error)
+        return error;
+    return api_end(cmocka_run_group_tests(tests, open_clients, close_clients));
+}
