@@ -13,9 +13,11 @@
 #include "core/defect.h"
 #include "core/parts.h"
 
-static void grant(struct mrt_waiter *waiter)
+static void grant(struct mrt_waiter *waiter, mrt_time now)
 {
     struct mrt_ticket *ticket = waiter->ticket;
+    /* A ticket is taken in the step that grants it, and each step begins with the lease. */
+    MRT_ASSERT(now < waiter->queue->engine->session.valid_until);
     mrt_queue_part(ticket);
     mrt_queue_unlink_waiter(waiter);
     waiter->queue->engine->counters.acquisitions++;
@@ -44,9 +46,8 @@ void mrt_shared_serve(struct mrt_queue *queue, mrt_time now)
             mrt_session_need(engine);
         else if (!waiter->ticket && queue->unsent == 0) /* else it might wait for our own last */
             ask_for_ticket(waiter);
-        else if (waiter->ticket && waiter->ticket->state == MRT_TICKET_GRANTED &&
-                 now < engine->session.valid_until)
-            grant(waiter);
+        else if (waiter->ticket && waiter->ticket->state == MRT_TICKET_GRANTED)
+            grant(waiter, now);
     }
 }
 

@@ -55,6 +55,13 @@ void core_open(struct core *core, const struct mrt_engine_config *config)
     assert_int_equal(mrt_engine_queue(core->engine, "q", &mrt_mutex, &core->queue), MORTISE_OK);
 }
 
+void core_open_recipe(struct core *core, const struct mrt_recipe *recipe)
+{
+    core_open(core, NULL);
+    mrt_queue_put(core->queue);
+    assert_int_equal(mrt_engine_queue(core->engine, "s", recipe, &core->queue), MORTISE_OK);
+}
+
 void core_free(struct core *core)
 {
     core_fail_allocations(-1);
@@ -64,6 +71,13 @@ void core_free(struct core *core)
 struct mrt_waiter core_waiter(uint64_t owner)
 {
     return (struct mrt_waiter){.owner = owner, .deadline = MRT_TIME_NEVER};
+}
+
+struct mrt_waiter core_asking(uint64_t owner, uint64_t weight)
+{
+    struct mrt_waiter waiter = core_waiter(owner);
+    waiter.weight = weight;
+    return waiter;
 }
 
 void core_acquire(struct core *core, struct mrt_waiter *waiter)

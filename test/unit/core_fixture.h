@@ -29,10 +29,14 @@ struct core {
 struct mrt_engine_config core_config(void);
 /* At 1 s of the clock; no lease; views of fence 100, span 1000. NULL: the config above. */
 void core_open(struct core *core, const struct mrt_engine_config *config);
+/* The same; the handle is on "s", of this recipe. */
+void core_open_recipe(struct core *core, const struct mrt_recipe *recipe);
 void core_free(struct core *core);
 
 /* A blocking acquire by `owner`; it does not compete, so it is handed the lock. */
 struct mrt_waiter core_waiter(uint64_t owner);
+/* The same for so much of the capacity. */
+struct mrt_waiter core_asking(uint64_t owner, uint64_t weight);
 void core_acquire(struct core *core, struct mrt_waiter *waiter);
 
 /* The next command, which must be of this type. */
