@@ -3,7 +3,8 @@
  *
  * The bytes are a program: each step reads an operation and its operands. Answers are
  * given to commands that were fetched, of any type, in any order, or never; fences are
- * what a store would give. After each step the engine's invariants are checked, and at
+ * what a store would give. One queue is a mutex's; the other is another's, or a semaphore's,
+ * or a read/write lock's. After each step the engine's invariants are checked, and at
  * the end it is closed by a store that has come to its senses: it must end, with every
  * waiter told.
  */
@@ -20,6 +21,7 @@
 #define COMMANDS 64
 #define STEPS_MAX 600
 #define ENDING_MAX 20000
+#define FULL MRT_WRITER /* so much ahead leaves no room in any queue */
 
 struct player {
     struct mrt_waiter waiter;
@@ -36,6 +38,7 @@ struct game {
     size_t size;
     struct mrt_engine *engine;
     struct mrt_queue *queues[QUEUES];
+    struct mrt_recipe recipes[QUEUES];
     struct player players[WAITERS];
     struct known_hold holds[HOLDS];
     struct mrt_command *fetched[COMMANDS];
@@ -55,22 +58,67 @@ static uint8_t next(struct game *game)
 
 /* ------------------------------------------------------------------ invariants */
 
-static void check_queue(const struct mrt_queue *queue)
+static void check_holds(const struct mrt_queue *queue)
 {
-    const struct mrt_ticket *ticket = queue->ticket;
     const struct mrt_hold *hold;
     size_t with_ticket = 0;
     TAILQ_FOREACH (hold, &queue->holds, link) {
         require(hold->queue == queue && hold->count > 0);
         with_ticket += hold->ticket != NULL;
+        if (hold->ticket)
+            require(hold->ticket->state == MRT_TICKET_GRANTED && hold->ticket->queue == queue);
     }
-    require(with_ticket == (queue->active ? 1 : 0));
+    if (!queue->recipe.shared)
+        require(with_ticket == (queue->active ? 1 : 0));
+}
+
+/* A mutex's: it stands for all. */
+static void check_only_ticket(const struct mrt_queue *queue)
+{
+    const struct mrt_ticket *ticket = queue->ticket;
     if (queue->active)
         require(ticket && ticket->state == MRT_TICKET_GRANTED && ticket->holds == 1);
     if (ticket)
         require(queue->active || !TAILQ_EMPTY(&queue->waiters)); /* never kept for nobody */
-    if (ticket && ticket->state == MRT_TICKET_GRANTED)
-        require(ticket->used <= ticket->fence_span);
+}
+
+/* A ticket of its own for each waiter, and for each who has it, as heavy as that one is. */
+static void check_own_tickets(const struct mrt_queue *queue)
+{
+    const struct mrt_ticket *ticket;
+    const struct mrt_waiter *waiter;
+    const struct mrt_hold *hold;
+    require(!queue->active && !queue->ticket);
+    TAILQ_FOREACH (waiter, &queue->waiters, link)
+        require(!waiter->ticket || waiter->ticket->waiter == waiter);
+    TAILQ_FOREACH (ticket, &queue->tickets, link) {
+        uint32_t count = 0;
+        uint64_t heaviest = 0;
+        TAILQ_FOREACH (hold, &queue->holds, link) {
+            if (hold->ticket != ticket)
+                continue;
+            count++;
+            heaviest = hold->weight > heaviest ? hold->weight : heaviest;
+            require(hold->fence == ticket->fence);
+        }
+        require(ticket->holds == count);
+        require((count > 0) != (ticket->waiter != NULL)); /* never kept for nobody */
+        require(count == 0 || heaviest == ticket->weight);
+        require(!ticket->waiter || ticket->waiter->ticket == ticket);
+    }
+}
+
+static void check_queue(const struct mrt_queue *queue)
+{
+    const struct mrt_ticket *ticket;
+    check_holds(queue);
+    if (queue->recipe.shared)
+        check_own_tickets(queue);
+    else
+        check_only_ticket(queue);
+    TAILQ_FOREACH (ticket, &queue->tickets, link)
+        if (ticket->state == MRT_TICKET_GRANTED)
+            require(ticket->used <= ticket->fence_span);
 }
 
 static void note_done(struct game *game, struct player *player)
@@ -106,21 +154,31 @@ static void check_all(struct game *game)
 
 /* ------------------------------------------------------------------ operations */
 
+static uint64_t some_weight(struct game *game, const struct mrt_recipe *recipe)
+{
+    if (!recipe->shared)
+        return 1;
+    if (recipe->capacity == MRT_WRITER)
+        return next(game) & 1 ? MRT_WRITER : MRT_READER;
+    return 1 + next(game) % recipe->capacity;
+}
+
 static void acquire(struct game *game)
 {
     uint8_t what = next(game), how = next(game);
+    size_t which = what / WAITERS % QUEUES;
     struct player *player = &game->players[what % WAITERS];
     if (player->active)
         return;
     player->waiter = (struct mrt_waiter){
         .owner = how >> 5,
+        .weight = some_weight(game, &game->recipes[which]),
         .deadline = how & 1 ? game->now + (how >> 1 & 3) * 20 * MRT_MILLISECOND : MRT_TIME_NEVER,
         .try_only = how & 8,
         .competes = how & 16,
     };
     player->active = true;
-    mrt_engine_acquire(game->engine, game->queues[what / WAITERS % QUEUES], &player->waiter,
-                       game->now);
+    mrt_engine_acquire(game->engine, game->queues[which], &player->waiter, game->now);
 }
 
 static void release(struct game *game)
@@ -134,6 +192,21 @@ static void release(struct game *game)
     int error = mrt_engine_release(game->engine, known->hold, known->generation, owner, game->now);
     require(live || error == MORTISE_ENOTHELD);
     require(!live || error == MORTISE_OK || error == MORTISE_ELOST || error == MORTISE_ENOTOWNER);
+}
+
+static void lighten(struct game *game)
+{
+    uint8_t what = next(game);
+    const struct known_hold *known = &game->holds[what % HOLDS];
+    if (!known->hold)
+        return;
+    bool live = mrt_hold_live(known->hold, known->generation);
+    uint64_t weight = what / HOLDS % 4;
+    bool lighter = live && weight > 0 && weight < known->hold->weight;
+    int error = mrt_engine_lighten(game->engine, known->hold, known->generation, known->owner,
+                                   weight, game->now);
+    require(live || error == MORTISE_ENOTHELD);
+    require(!live || error == (lighter ? MORTISE_OK : MORTISE_EINVALID) || error == MORTISE_ELOST);
 }
 
 static void verify(struct game *game)
@@ -180,8 +253,10 @@ static uint64_t span_of(struct mrt_id ticket)
 static struct mrt_event answer_to(const struct game *game, const struct mrt_command *command,
                                   uint8_t how)
 {
-    static const enum mrt_event_type proper[] = {MRT_STARTED, MRT_STOPPED, MRT_RENEWED,
-                                                 MRT_VIEW,    MRT_VIEW,    MRT_REMOVED};
+    static const enum mrt_event_type proper[] = {
+        [MRT_START] = MRT_STARTED, [MRT_STOP] = MRT_STOPPED, [MRT_RENEW] = MRT_RENEWED,
+        [MRT_APPEND] = MRT_VIEW,   [MRT_REFRESH] = MRT_VIEW, [MRT_LIGHTEN] = MRT_VIEW,
+        [MRT_REMOVE] = MRT_REMOVED};
     static const int errors[] = {MORTISE_EUNREACHABLE, MORTISE_EPERMISSION, MORTISE_ELOST,
                                  MORTISE_EMISMATCH};
     static const enum mrt_event_type others[] = {MRT_FAILED, MRT_UNKNOWN, MRT_BLOCKED, MRT_GONE};
@@ -191,7 +266,7 @@ static struct mrt_event answer_to(const struct game *game, const struct mrt_comm
                               .ticket = command->ticket,
                               .fence = command->ticket.low * 100,
                               .fence_span = span_of(command->ticket),
-                              .weight_ahead = how & 1,
+                              .weight_ahead = how & 1 ? FULL : 0,
                               .others_behind = how & 2,
                               .recheck = how & 4 ? MRT_SECOND : 0,
                               .lease = game->lease,
@@ -227,16 +302,16 @@ static void tell(struct game *game)
     struct mrt_event event = {.type = types[how & 3],
                               .session = game->engine->session.id,
                               .ticket = game->last_ticket,
-                              .weight_ahead = how >> 2 & 1,
+                              .weight_ahead = how & 4 ? FULL : 0,
                               .others_behind = how & 8,
                               .error = MORTISE_ELOST};
     if (how & 16)
         event.ticket = (struct mrt_id){0, 0};
     if (how & 32)
         event.session.low++;
-    const struct mrt_queue *queue = game->queues[how >> 7];
-    if (how & 64 && queue->ticket)
-        event.ticket = queue->ticket->id;
+    const struct mrt_ticket *first = TAILQ_FIRST(&game->queues[how >> 7]->tickets);
+    if (how & 64 && first)
+        event.ticket = first->id;
     event.fence = event.ticket.low * 100;
     event.fence_span = span_of(event.ticket);
     mrt_engine_event(game->engine, &event, game->now);
@@ -253,14 +328,33 @@ static void on_waiter(struct game *game, bool cancel)
         mrt_engine_retry(game->engine, &player->waiter, game->now);
 }
 
+static void take_queue(struct game *game, size_t which)
+{
+    static const char *const names[QUEUES] = {"a", "b"};
+    require(mrt_engine_queue(game->engine, names[which], &game->recipes[which],
+                             &game->queues[which]) == MORTISE_OK);
+}
+
 /* A handle is given back and taken again. */
-static void rename_queue(struct game *game)
+static void retake_queue(struct game *game)
 {
     size_t which = next(game) % QUEUES;
-    static const char *const names[QUEUES] = {"a", "b"};
     mrt_queue_put(game->queues[which]);
-    require(mrt_engine_queue(game->engine, names[which], &mrt_mutex, &game->queues[which]) ==
-            MORTISE_OK);
+    take_queue(game, which);
+}
+
+static void on_hold(struct game *game)
+{
+    switch (next(game) % 4) {
+    case 0:
+        retake_queue(game);
+        break;
+    case 1:
+        lighten(game);
+        break;
+    default:
+        verify(game);
+    }
 }
 
 static void pass(struct game *game)
@@ -298,7 +392,7 @@ static void step(struct game *game)
         on_waiter(game, next(game) & 1);
         break;
     case 10:
-        next(game) % 4 ? verify(game) : rename_queue(game);
+        on_hold(game);
         break;
     default:
         pass(game);
@@ -318,13 +412,15 @@ static void open_game(struct game *game, const uint8_t *data, size_t size)
                                              .strict = how & 1,
                                              .fair_after = MRT_MILLISECOND,
                                              .budget = how & 2 ? 0 : 2 * MRT_MILLISECOND,
-                                             .budget_count = 1 + (how >> 4),
+                                             .budget_count = 1 + (how >> 4 & 3),
                                              .margin_min = 10 * MRT_MILLISECOND};
     game->lease = how & 4 ? MRT_SECOND : 0;
     game->lag = how & 8 ? 200 * MRT_MILLISECOND : 0;
     require(mrt_engine_new(&config, &game->engine) == MORTISE_OK);
-    require(mrt_engine_queue(game->engine, "a", &mrt_mutex, &game->queues[0]) == MORTISE_OK);
-    require(mrt_engine_queue(game->engine, "b", &mrt_mutex, &game->queues[1]) == MORTISE_OK);
+    game->recipes[0] = mrt_mutex;
+    game->recipes[1] = how < 64 ? mrt_mutex : how < 128 ? mrt_semaphore(3) : mrt_read_write;
+    for (size_t i = 0; i < QUEUES; i++)
+        take_queue(game, i);
 }
 
 static void end_game(struct game *game)
