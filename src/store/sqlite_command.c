@@ -30,7 +30,10 @@ void mrt_sqlite_tell_place(struct mrt_store *store, const struct mrt_sqlite_plac
     const struct mrt_sqlite_ticket *ticket = mrt_sqlite_ticket_find(store, place->ticket);
     if (!ticket)
         return; /* it has gone meanwhile */
-    bool granted = mrt_rule_grants(place->weight_ahead, ticket->weight, ticket->capacity);
+    if (!mrt_rule_grants(place->weight_ahead, ticket->weight, ticket->capacity)) {
+        mrt_sqlite_tell(store, MRT_WAKE, ticket->session->id, ticket->id);
+        return;
+    }
     const struct mrt_event event = {.type = MRT_VIEW,
                                     .session = ticket->session->id,
                                     .ticket = ticket->id,
@@ -38,7 +41,7 @@ void mrt_sqlite_tell_place(struct mrt_store *store, const struct mrt_sqlite_plac
                                     .fence_span = UINT64_C(1) << MRT_SQLITE_FENCE_BITS,
                                     .weight_ahead = place->weight_ahead,
                                     .others_behind = place->others_behind != 0,
-                                    .recheck = granted ? MRT_SECOND : mrt_sqlite_recheck(store)};
+                                    .recheck = MRT_SECOND};
     store->sink.deliver(store->sink.context, &event);
 }
 
@@ -198,7 +201,7 @@ static bool refresh(struct mrt_store *store, const struct mrt_command *command, 
     enum mrt_verdict verdict = MRT_ABSENT;
     struct mrt_sqlite_view view = {0};
     struct mrt_sqlite_ticket *ticket = mrt_sqlite_ticket_find(store, command->ticket);
-    if (!ticket || ticket->session->lost)
+    if (!ticket || ticket->session->lost || !mrt_id_equal(ticket->session->id, command->session))
         return answer(store, command, MRT_GONE);
     bool due = mrt_time_now() >= store->checked + CHECK_AGAIN;
     if (due && !check_in_place(store, ticket->session)) {

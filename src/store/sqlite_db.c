@@ -34,7 +34,7 @@ static const char *const texts[MRT_SQL_STATEMENTS] = {
                       " WHERE queue = ?1 AND number < ?2 ORDER BY number",
     [MRT_SQL_BEFORE] = "SELECT number, weight, session, id, kind, capacity FROM mortise_ticket"
                        " WHERE queue = ?1 AND number < ?2 ORDER BY number DESC LIMIT 1",
-    [MRT_SQL_FROM] = "SELECT number, id FROM mortise_ticket"
+    [MRT_SQL_FROM] = "SELECT number, id, session FROM mortise_ticket"
                      " WHERE queue = ?1 AND number >= ?2 ORDER BY number LIMIT 2",
     [MRT_SQL_INSERT] = "INSERT INTO mortise_ticket"
                        " (queue, number, id, session, kind, capacity, weight, label, since)"

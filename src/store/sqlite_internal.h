@@ -77,7 +77,7 @@ enum mrt_statement {
     MRT_SQL_COUNT,   /* the number given last */
     MRT_SQL_AHEAD,   /* queue, number -> number, weight, session, id, kind, capacity */
     MRT_SQL_BEFORE,  /* queue, number -> the same of the ticket just ahead */
-    MRT_SQL_FROM,    /* queue, number -> number, id: this one and the next */
+    MRT_SQL_FROM,    /* queue, number -> number, id, session: this one and the next */
     MRT_SQL_INSERT,
     MRT_SQL_LIGHTEN,
     MRT_SQL_DELETE,     /* queue, number, id */
@@ -190,7 +190,7 @@ struct mrt_sqlite_watch {
 /* What a ticket's session is told; goes from process to process as it is. */
 struct mrt_sqlite_place {
     struct mrt_id ticket;
-    uint64_t weight_ahead;
+    uint64_t weight_ahead;  /* if it is not granted by that: it is to look whom to watch now */
     uint64_t others_behind; /* 0 or 1 */
 };
 
@@ -331,10 +331,10 @@ enum mrt_outcome mrt_sqlite_append(struct mrt_store *store, struct mrt_sqlite_se
 enum mrt_outcome mrt_sqlite_refresh(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
                                     mrt_time patience, enum mrt_verdict *verdict,
                                     struct mrt_sqlite_view *view);
-/* Takes out one ticket, or all of the session; wakes are left in store->wakes. */
-/* Lowers its weight; no effect if it is not heavier. */
+/* Lowers its weight; no effect if it is not heavier. Wakes are left in store->wakes. */
 enum mrt_outcome mrt_sqlite_lighten(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
                                     uint64_t weight, mrt_time patience);
+/* Takes out one ticket, or all of the session; wakes are left in store->wakes. */
 enum mrt_outcome mrt_sqlite_remove(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
                                    mrt_time patience);
 enum mrt_outcome mrt_sqlite_remove_all(struct mrt_store *store, struct mrt_sqlite_session *session,

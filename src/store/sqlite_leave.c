@@ -2,42 +2,104 @@
  * Tickets leave: given back, at the end of their session, or because it is dead.
  *
  * Whatever takes a ticket out also finds, in the same transaction, who can be granted
- * now and could not before, and notes them in store->wakes. They are told after the commit,
- * by the caller. Whoever finds a session dead takes out all its tickets at once and
- * then its files, so that the next to look finds nothing more to do.
+ * now and could not before, and notes them in store->wakes; and with them whoever has
+ * somebody else to watch now: the next after one that gave up waiting, and one that has
+ * become the first to wait where several hold, who watched the last of them alone. They
+ * are told after the commit, by the caller. Whoever finds a session dead takes out all its
+ * tickets at once and then its files, so that the next to look finds nothing more to do.
  */
 #include "core/rule.h"
 #include "store/sqlite_internal.h"
 
 #include <string.h>
 
-/* Notes for waking who can be granted now, and could not while a ticket was there. */
-static enum mrt_outcome note_successors(struct mrt_store *store, const char *queue, uint64_t number,
-                                        uint64_t weight)
+/* A place that grants nothing: who is told it looks for itself. */
+#define LOOK UINT64_MAX
+
+/* What goes: a ticket, or some of its weight. */
+struct departure {
+    const char *queue;
+    uint64_t number, weight;
+};
+
+/* What has been seen of a queue from its head on. */
+struct pass {
+    uint64_t ahead;
+    size_t holders, granted; /* those that hold now; of them, by this departure */
+    bool waited;             /* who has gone did not hold */
+    bool behind;             /* the row is one that was behind */
+    bool ended;              /* the row is the first that waits */
+    struct mrt_sqlite_wake *before;
+};
+
+static void pass_row(struct mrt_store *store, const struct departure *gone, sqlite3_stmt *row,
+                     struct pass *pass)
+{
+    uint64_t weight = (uint64_t)sqlite3_column_int64(row, 1);
+    uint64_t capacity = (uint64_t)sqlite3_column_int64(row, 5);
+    bool first_behind = !pass->behind;
+    pass->behind = (uint64_t)sqlite3_column_int64(row, 0) > gone->number;
+    pass->ended = !mrt_rule_grants(pass->ahead, weight, capacity);
+    if (pass->behind && first_behind)
+        pass->waited = !mrt_rule_grants(pass->ahead, gone->weight, capacity);
+    if (pass->before)
+        pass->before->place.others_behind = 1;
+    pass->before = NULL;
+    if (pass->ended)
+        return;
+    uint64_t was_ahead = mrt_sqlite_add_weight(pass->ahead, gone->weight);
+    if (pass->behind && !mrt_rule_grants(was_ahead, weight, capacity)) {
+        pass->before = mrt_sqlite_wake_later(store, mrt_sqlite_column_id(row, 2),
+                                             mrt_sqlite_column_id(row, 3), pass->ahead);
+        pass->granted++;
+    }
+    pass->ahead = mrt_sqlite_add_weight(pass->ahead, weight);
+    pass->holders++;
+}
+
+/* Whether the first that waits, which was behind, watches others than it should. */
+static bool watches_wrongly(const struct pass *pass)
+{
+    if (pass->granted == 0)
+        return pass->waited;  /* it was behind the one that has gone */
+    return pass->holders > 1; /* it was no first one, so it watches but the last of them */
+}
+
+/* Notes the one just behind a place. */
+static enum mrt_outcome note_next(struct mrt_store *store, const struct departure *gone)
 {
     struct mrt_sqlite_db *db = &store->db;
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_FROM);
+    if (!row)
+        return mrt_sqlite_outcome(db);
+    mrt_sqlite_bind_place(row, gone->queue, gone->number + 1);
+    if (mrt_sqlite_step(db, row) == SQLITE_ROW)
+        mrt_sqlite_wake_later(store, mrt_sqlite_column_id(row, 2), mrt_sqlite_column_id(row, 1),
+                              LOOK);
+    sqlite3_reset(row);
+    return mrt_sqlite_outcome(db);
+}
+
+/*
+ * Notes for waking who can be granted now, and could not before; and the one who has
+ * somebody else to watch now.
+ */
+static enum mrt_outcome note_successors(struct mrt_store *store, const struct departure *gone)
+{
+    struct mrt_sqlite_db *db = &store->db;
+    struct pass pass = {0};
     sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_AHEAD);
     if (!row)
         return mrt_sqlite_outcome(db);
-    uint64_t ahead = 0, capacity = UINT64_MAX;
-    struct mrt_sqlite_wake *before = NULL;
-    mrt_sqlite_bind_place(row, queue, MRT_SQLITE_END);
-    while (mrt_sqlite_step(db, row) == SQLITE_ROW) {
-        if (before)
-            before->place.others_behind = 1;
-        before = NULL;
-        if (ahead >= capacity)
-            break;
-        uint64_t own = (uint64_t)sqlite3_column_int64(row, 1);
-        capacity = (uint64_t)sqlite3_column_int64(row, 5);
-        if ((uint64_t)sqlite3_column_int64(row, 0) > number &&
-            mrt_rule_grants(ahead, own, capacity) &&
-            !mrt_rule_grants(mrt_sqlite_add_weight(ahead, weight), own, capacity))
-            before = mrt_sqlite_wake_later(store, mrt_sqlite_column_id(row, 2),
-                                           mrt_sqlite_column_id(row, 3), ahead);
-        ahead = mrt_sqlite_add_weight(ahead, own);
-    }
+    mrt_sqlite_bind_place(row, gone->queue, MRT_SQLITE_END);
+    while (!pass.ended && mrt_sqlite_step(db, row) == SQLITE_ROW)
+        pass_row(store, gone, row, &pass);
+    if (pass.ended && pass.behind && watches_wrongly(&pass))
+        mrt_sqlite_wake_later(store, mrt_sqlite_column_id(row, 2), mrt_sqlite_column_id(row, 3),
+                              LOOK);
     sqlite3_reset(row);
+    if (pass.ended && !pass.behind && mrt_sqlite_outcome(db) == MRT_DONE)
+        return note_next(store, gone);
     return mrt_sqlite_outcome(db);
 }
 
@@ -55,7 +117,7 @@ static enum mrt_outcome delete_row(struct mrt_store *store, const char *queue, u
     enum mrt_outcome outcome = mrt_sqlite_outcome(db);
     if (outcome != MRT_DONE || sqlite3_changes(db->handle) == 0)
         return outcome; /* somebody else has taken it out, and told */
-    return note_successors(store, queue, number, weight);
+    return note_successors(store, &(struct departure){queue, number, weight});
 }
 
 /* Ends a transaction. What did not come about must not be told: it would be a grant. */
@@ -82,9 +144,9 @@ enum mrt_outcome mrt_sqlite_remove(struct mrt_store *store, struct mrt_sqlite_ti
     return outcome;
 }
 
-/* In a transaction: *changed: it was there and heavier. */
+/* In a transaction. */
 static enum mrt_outcome lighten_row(struct mrt_store *store, const struct mrt_sqlite_ticket *ticket,
-                                    uint64_t weight, bool *changed)
+                                    uint64_t weight)
 {
     struct mrt_sqlite_db *db = &store->db;
     sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQL_LIGHTEN);
@@ -96,25 +158,23 @@ static enum mrt_outcome lighten_row(struct mrt_store *store, const struct mrt_sq
     mrt_sqlite_step(db, statement);
     sqlite3_reset(statement);
     enum mrt_outcome outcome = mrt_sqlite_outcome(db);
-    *changed = outcome == MRT_DONE && sqlite3_changes(db->handle) > 0;
-    if (!*changed)
+    if (outcome != MRT_DONE || sqlite3_changes(db->handle) == 0)
         return outcome;
-    return note_successors(store, ticket->queue, ticket->number, ticket->weight - weight);
+    return note_successors(
+        store, &(struct departure){ticket->queue, ticket->number, ticket->weight - weight});
 }
 
 enum mrt_outcome mrt_sqlite_lighten(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
                                     uint64_t weight, mrt_time patience)
 {
-    bool changed = false;
     size_t before = store->wakes.count;
     if (weight >= ticket->weight)
         return MRT_DONE;
     enum mrt_outcome outcome = mrt_sqlite_begin(&store->db, patience);
     if (outcome != MRT_DONE)
         return outcome;
-    outcome = lighten_row(store, ticket, weight, &changed);
-    outcome = end(store, outcome, before);
-    if (outcome == MRT_DONE && changed)
+    outcome = end(store, lighten_row(store, ticket, weight), before);
+    if (outcome == MRT_DONE)
         ticket->weight = weight;
     return outcome;
 }

@@ -10,7 +10,8 @@
  *
  * Who watches whom: those granted are always the first ones of a queue. The first that
  * is not granted watches all of them; every other waiter watches the one just ahead of
- * it. So each ticket that another waits for has somebody who will find it dead.
+ * it. So each ticket that another waits for has somebody who will find it dead. Who comes to
+ * stand so by a departure is told to look anew (sqlite_leave.c).
  *
  * A ticket of a session of this store is in `buckets` exactly while its row is, as
  * far as this process knows. So no search by id is ever needed, and a command for a ticket

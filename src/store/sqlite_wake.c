@@ -7,7 +7,8 @@
  * read, and the waiter need not read the database again: a third of a hand-over's cost.
  * The sender has the rights to write the database as well, so this trusts nobody more. A
  * full socket may have lost the words to other tickets: after a full one, all look for
- * themselves. A refused one tells that the peer is dead.
+ * themselves. A refused one tells that the peer is dead. A weight that grants nothing
+ * tells the ticket to look whom to watch now.
  *
  * A death: the waiter watches the session file of the ticket just ahead for being
  * closed or removed (the first waiter: of all who hold), and the kernel closes it. The

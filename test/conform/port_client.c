@@ -168,6 +168,17 @@ struct mrt_event port_refresh(struct port_client *client, const char *queue,
     return port_send(client, &command);
 }
 
+struct mrt_event port_lighten(struct port_client *client, const char *queue,
+                              const struct mrt_event *view, uint64_t weight)
+{
+    struct mrt_command command = port_command(client, MRT_LIGHTEN);
+    command.ticket = view->ticket;
+    command.fence = view->fence;
+    command.queue = queue;
+    command.weight = weight;
+    return port_send(client, &command);
+}
+
 struct mrt_event port_remove(struct port_client *client, const char *queue, struct mrt_id ticket,
                              uint64_t fence)
 {

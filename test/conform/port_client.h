@@ -45,6 +45,8 @@ struct mrt_event port_append_weight(struct port_client *client, const char *queu
                                     uint64_t weight);
 struct mrt_event port_refresh(struct port_client *client, const char *queue,
                               const struct mrt_event *view);
+struct mrt_event port_lighten(struct port_client *client, const char *queue,
+                              const struct mrt_event *view, uint64_t weight);
 struct mrt_event port_remove(struct port_client *client, const char *queue, struct mrt_id ticket,
                              uint64_t fence);
 
