@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define READERS (UINT64_C(1) << 31)
+#define PERMITS 3
 #define LONG_ENOUGH (10 * MRT_SECOND)
 
 static char uri[512];
@@ -28,6 +29,24 @@ static bool granted(struct mrt_event view)
 {
     assert_int_equal(view.type, MRT_VIEW);
     return mrt_rule_grants(view.weight_ahead, 1, 1);
+}
+
+static bool fits(struct mrt_event view, uint64_t weight, uint64_t capacity)
+{
+    assert_int_equal(view.type, MRT_VIEW);
+    return mrt_rule_grants(view.weight_ahead, weight, capacity);
+}
+
+/* A ticket of a semaphore of three. */
+static struct mrt_event permits(struct port_client *client, const char *queue, uint64_t weight)
+{
+    return port_append_weight(client, queue, port_id(), "semaphore", PERMITS, weight);
+}
+
+/* A ticket of a read/write lock. */
+static struct mrt_event side(struct port_client *client, const char *queue, uint64_t weight)
+{
+    return port_append_weight(client, queue, port_id(), "read-write", READERS, weight);
 }
 
 static void rest(mrt_time time)
@@ -134,6 +153,60 @@ static void test_a_view_tells_of_others_behind(void **state)
     assert_false(port_refresh(&second, "a/7", &other).others_behind);
 }
 
+static void test_a_f13_a_semaphore_of_three_with_mixed_weights(void **state)
+{
+    (void)state;
+    struct mrt_event one = permits(&first, "a/8", 1);
+    struct mrt_event two = permits(&second, "a/8", 1);
+    struct mrt_event heavy = permits(&third, "a/8", 2);
+    struct mrt_event light = permits(&first, "a/8", 1);
+    assert_true(fits(one, 1, PERMITS));
+    assert_true(fits(two, 1, PERMITS));
+    assert_false(fits(heavy, 2, PERMITS));
+    assert_false(fits(light, 1, PERMITS)); /* one is free, but not its turn */
+    port_remove(&second, "a/8", two.ticket, two.fence);
+    port_wait_granted(&third, "a/8", heavy, 2, PERMITS, LONG_ENOUGH);
+    assert_false(fits(port_refresh(&first, "a/8", &light), 1, PERMITS));
+    port_remove(&first, "a/8", one.ticket, one.fence);
+    port_wait_granted(&first, "a/8", light, 1, PERMITS, LONG_ENOUGH);
+    assert_true(fits(port_refresh(&third, "a/8", &heavy), 2, PERMITS));
+}
+
+static void test_a_f13_three_hold_and_the_fourth_does_not(void **state)
+{
+    (void)state;
+    struct port_client *clients[] = {&first, &second, &third};
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(fits(permits(clients[i % 3], "a/9", 1), 1, PERMITS), i < 3);
+}
+
+/* Runs a queue of readers and writers to its end; who holds at the same time is a group. */
+static void test_a_d6_r_r_r_w_r_r_w_runs_as_four_groups(void **state)
+{
+    static const char order[] = "RRRWRRW";
+    static const int ends[] = {3, 4, 6, 7}; /* of the groups */
+    enum { COUNT = sizeof order - 1 };
+    (void)state;
+    struct port_client *clients[] = {&first, &second, &third};
+    struct mrt_event views[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        views[i] = side(clients[i % 3], "a/10", order[i] == 'W' ? READERS : 1);
+    int begin = 0;
+    for (int group = 0; group < 4; group++) {
+        for (int i = begin; i < COUNT; i++) {
+            uint64_t weight = order[i] == 'W' ? READERS : 1;
+            if (i < ends[group])
+                port_wait_granted(clients[i % 3], "a/10", views[i], weight, READERS, LONG_ENOUGH);
+            else
+                assert_false(
+                    fits(port_refresh(clients[i % 3], "a/10", &views[i]), weight, READERS));
+        }
+        for (; begin < ends[group]; begin++)
+            port_remove(clients[begin % 3], "a/10", views[begin].ticket, views[begin].fence);
+    }
+    assert_int_equal(port_tickets(&first, "a/10"), 0);
+}
+
 /* -------------------------------------------------------------------- b */
 
 static void test_b_tickets_of_a_dead_session_vanish(void **state)
@@ -181,6 +254,20 @@ static void test_b_a_live_session_keeps_its_tickets(void **state)
         assert_false(granted(view));
     }
     assert_true(granted(port_refresh(&first, "b/4", &held)));
+}
+
+static void test_b_holders_that_came_in_later_are_watched_too(void **state)
+{
+    (void)state;
+    struct mrt_event writer = side(&first, "b/5", READERS);
+    struct mrt_event reader = side(&second, "b/5", 1);
+    side(&first, "b/5", 1);
+    struct mrt_event behind = side(&third, "b/5", READERS);
+    port_remove(&first, "b/5", writer.ticket, writer.fence);
+    port_wait_granted(&second, "b/5", reader, 1, READERS, LONG_ENOUGH);
+    port_close(&second); /* not the one just ahead */
+    port_close(&first);
+    port_wait_granted(&third, "b/5", behind, READERS, READERS, LONG_ENOUGH);
 }
 
 /* -------------------------------------------------------------------- c */
@@ -294,6 +381,22 @@ static void test_d_waiting_on_many_queues_none_is_forgotten(void **state)
         port_remove(&first, queue[i], held[i].ticket, held[i].fence);
     for (int i = 0; i < QUEUES; i++)
         port_wait_granted(&second, queue[i], view[i], 1, 1, LONG_ENOUGH);
+}
+
+static void test_d_all_that_a_heavy_one_kept_out_are_woken(void **state)
+{
+    (void)state;
+    struct mrt_event heavy = permits(&first, "d/8", PERMITS);
+    struct mrt_event one = permits(&second, "d/8", 1), two = permits(&third, "d/8", 2);
+    struct mrt_event last = permits(&second, "d/8", 1);
+    port_remove(&first, "d/8", heavy.ticket, heavy.fence);
+    if (first.ops->capabilities.notify) {
+        assert_true(port_wait_told(&second, one.ticket, one.recheck / 2));
+        assert_true(port_wait_told(&third, two.ticket, two.recheck / 2));
+    }
+    port_wait_granted(&second, "d/8", one, 1, PERMITS, LONG_ENOUGH);
+    port_wait_granted(&third, "d/8", two, 2, PERMITS, LONG_ENOUGH);
+    assert_false(fits(port_refresh(&second, "d/8", &last), 1, PERMITS));
 }
 
 /* -------------------------------------------------------------------- e */
@@ -522,6 +625,123 @@ static void test_j_an_empty_queue_takes_any_kind(void **state)
     assert_int_equal(view.type, MRT_VIEW);
 }
 
+/* -------------------------------------------------------------------- k */
+
+static void test_k_lighten_changes_neither_place_nor_fence(void **state)
+{
+    (void)state;
+    struct mrt_event held = side(&first, "k/1", READERS);
+    struct mrt_event writer = side(&second, "k/1", READERS);
+    struct mrt_event lighter = port_lighten(&first, "k/1", &held, 1);
+    assert_true(fits(lighter, 1, READERS));
+    assert_int_equal(lighter.fence, held.fence);
+    assert_int_equal(lighter.fence_span, held.fence_span);
+    assert_true(lighter.others_behind);
+    writer = port_refresh(&second, "k/1", &writer);
+    assert_int_equal(writer.weight_ahead, 1);
+    assert_false(fits(writer, READERS, READERS)); /* it keeps its place in front */
+    struct mrt_event again = port_refresh(&first, "k/1", &held);
+    assert_int_equal(again.weight_ahead, 0);
+    assert_int_equal(again.fence, held.fence);
+    assert_int_equal(port_remove(&first, "k/1", held.ticket, held.fence).type, MRT_REMOVED);
+    port_wait_granted(&second, "k/1", writer, READERS, READERS, LONG_ENOUGH);
+}
+
+static void test_k_who_fits_behind_a_lighter_one_is_told(void **state)
+{
+    (void)state;
+    struct mrt_event held = side(&first, "k/2", READERS);
+    struct mrt_event one = side(&second, "k/2", 1), two = side(&third, "k/2", 1);
+    struct mrt_event writer = side(&second, "k/2", READERS);
+    port_lighten(&first, "k/2", &held, 1);
+    if (first.ops->capabilities.notify) {
+        assert_true(port_wait_told(&second, one.ticket, one.recheck / 2));
+        assert_true(port_wait_told(&third, two.ticket, two.recheck / 2));
+    }
+    port_wait_granted(&second, "k/2", one, 1, READERS, LONG_ENOUGH);
+    port_wait_granted(&third, "k/2", two, 1, READERS, LONG_ENOUGH);
+    assert_false(fits(port_refresh(&second, "k/2", &writer), READERS, READERS));
+}
+
+static void test_k_some_permits_given_back(void **state)
+{
+    (void)state;
+    struct mrt_event held = permits(&first, "k/3", 3), two = permits(&second, "k/3", 2);
+    assert_int_equal(port_lighten(&first, "k/3", &held, 2).type, MRT_VIEW);
+    assert_int_equal(port_refresh(&second, "k/3", &two).weight_ahead, 2);
+    assert_int_equal(port_lighten(&first, "k/3", &held, 1).type, MRT_VIEW);
+    port_wait_granted(&second, "k/3", two, 2, PERMITS, LONG_ENOUGH);
+}
+
+static void test_k_lighten_again_is_a_refresh(void **state)
+{
+    (void)state;
+    struct mrt_event held = permits(&first, "k/4", 3), one = permits(&second, "k/4", 1);
+    for (int i = 0; i < 2; i++) {
+        struct mrt_event view = port_lighten(&first, "k/4", &held, 2);
+        assert_true(fits(view, 2, PERMITS));
+        assert_int_equal(view.fence, held.fence);
+    }
+    assert_true(fits(port_lighten(&first, "k/4", &held, 3), 2, PERMITS)); /* never heavier */
+    assert_int_equal(port_refresh(&second, "k/4", &one).weight_ahead, 2);
+    assert_int_equal(port_tickets(&first, "k/4"), 2);
+}
+
+static void test_k_lighten_of_what_is_not_there(void **state)
+{
+    (void)state;
+    struct mrt_event held = permits(&first, "k/5", 3);
+    port_remove(&first, "k/5", held.ticket, held.fence);
+    assert_int_equal(port_lighten(&first, "k/5", &held, 1).type, MRT_GONE);
+    const struct mrt_event unknown = {.ticket = port_id()};
+    assert_int_equal(port_lighten(&first, "k/5", &unknown, 1).type, MRT_GONE);
+    assert_int_equal(port_tickets(&first, "k/5"), 0);
+}
+
+static void test_k_nobody_lightens_anothers_ticket(void **state)
+{
+    (void)state;
+    struct mrt_event held = permits(&first, "k/6", 3), two = permits(&second, "k/6", 2);
+    assert_int_equal(port_lighten(&second, "k/6", &held, 1).type, MRT_GONE);
+    assert_int_equal(port_refresh(&second, "k/6", &two).weight_ahead, 3);
+}
+
+static void test_k_nor_another_session_of_the_same_client(void **state)
+{
+    (void)state;
+    struct mrt_id session = first.session;
+    struct mrt_event held = permits(&first, "k/7", 3), two = permits(&second, "k/7", 2);
+    first.session = port_id();
+    assert_int_equal(port_start(&first).type, MRT_STARTED);
+    assert_int_equal(port_lighten(&first, "k/7", &held, 1).type, MRT_GONE);
+    assert_int_equal(port_stop(&first).type, MRT_STOPPED);
+    first.session = session;
+    assert_int_equal(port_refresh(&second, "k/7", &two).weight_ahead, 3);
+}
+
+static void test_k_lighten_in_an_ended_session(void **state)
+{
+    (void)state;
+    struct mrt_event held = permits(&first, "k/8", 3);
+    assert_int_equal(port_stop(&first).type, MRT_STOPPED);
+    assert_int_not_equal(port_lighten(&first, "k/8", &held, 1).type, MRT_VIEW);
+    assert_int_equal(port_tickets(&second, "k/8"), 0);
+}
+
+static void test_k_a_lighter_ticket_leaves_as_what_it_weighs(void **state)
+{
+    (void)state;
+    struct mrt_event held = permits(&first, "k/9", 3), one = permits(&second, "k/9", 1);
+    port_lighten(&first, "k/9", &held, 1);
+    port_wait_granted(&second, "k/9", one, 1, PERMITS, LONG_ENOUGH);
+    struct mrt_event all = permits(&third, "k/9", 3);
+    assert_int_equal(all.weight_ahead, 2);
+    port_close(&first); /* its death is that of a light one */
+    port_remove(&second, "k/9", one.ticket, one.fence);
+    port_wait_granted(&third, "k/9", all, 3, PERMITS, LONG_ENOUGH);
+    assert_int_equal(port_tickets(&third, "k/9"), 1);
+}
+
 /* ----------------------------------------------------------------- listing */
 
 struct listing {
@@ -620,10 +840,14 @@ static const struct CMUnitTest tests[] = {
     TEST(test_a_weights_are_counted),
     TEST(test_a_readers_share_and_a_writer_does_not),
     TEST(test_a_view_tells_of_others_behind),
+    TEST(test_a_f13_a_semaphore_of_three_with_mixed_weights),
+    TEST(test_a_f13_three_hold_and_the_fourth_does_not),
+    TEST(test_a_d6_r_r_r_w_r_r_w_runs_as_four_groups),
     TEST(test_b_tickets_of_a_dead_session_vanish),
     TEST(test_b_a_chain_of_deaths_is_seen_through),
     TEST(test_b_every_holder_ahead_is_watched),
     TEST(test_b_a_live_session_keeps_its_tickets),
+    TEST(test_b_holders_that_came_in_later_are_watched_too),
     TEST(test_c_fences_rise_and_do_not_overlap),
     TEST(test_c_fences_rise_across_a_restart),
     TEST(test_d_the_next_is_woken),
@@ -633,6 +857,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_d_the_end_of_a_session_wakes),
     TEST(test_d_one_session_wakes_itself),
     TEST(test_d_waiting_on_many_queues_none_is_forgotten),
+    TEST(test_d_all_that_a_heavy_one_kept_out_are_woken),
     TEST(test_e_commands_take_effect_in_order),
     TEST(test_f_remove_of_nothing_succeeds),
     TEST(test_f_remove_twice_is_once),
@@ -649,6 +874,15 @@ static const struct CMUnitTest tests[] = {
     TEST(test_i_zk_34_a_full_queue_takes_no_more),
     TEST(test_j_another_kind_or_capacity_is_refused),
     TEST(test_j_an_empty_queue_takes_any_kind),
+    TEST(test_k_lighten_changes_neither_place_nor_fence),
+    TEST(test_k_who_fits_behind_a_lighter_one_is_told),
+    TEST(test_k_some_permits_given_back),
+    TEST(test_k_lighten_again_is_a_refresh),
+    TEST(test_k_lighten_of_what_is_not_there),
+    TEST(test_k_nobody_lightens_anothers_ticket),
+    TEST(test_k_nor_another_session_of_the_same_client),
+    TEST(test_k_lighten_in_an_ended_session),
+    TEST(test_k_a_lighter_ticket_leaves_as_what_it_weighs),
     TEST(test_list_shows_each_queue_in_order),
     TEST(test_list_of_one_name_and_stop),
     TEST(test_list_places_by_weight),
@@ -679,6 +913,20 @@ static const char *const not_mutexes_only[] = {
     "test_j_another_kind_or_capacity_is_refused",
     "test_j_an_empty_queue_takes_any_kind",
     "test_list_places_by_weight",
+    "test_a_f13_a_semaphore_of_three_with_mixed_weights",
+    "test_a_f13_three_hold_and_the_fourth_does_not",
+    "test_a_d6_r_r_r_w_r_r_w_runs_as_four_groups",
+    "test_b_holders_that_came_in_later_are_watched_too",
+    "test_d_all_that_a_heavy_one_kept_out_are_woken",
+    "test_k_lighten_changes_neither_place_nor_fence",
+    "test_k_who_fits_behind_a_lighter_one_is_told",
+    "test_k_some_permits_given_back",
+    "test_k_lighten_again_is_a_refresh",
+    "test_k_lighten_of_what_is_not_there",
+    "test_k_nobody_lightens_anothers_ticket",
+    "test_k_nor_another_session_of_the_same_client",
+    "test_k_lighten_in_an_ended_session",
+    "test_k_a_lighter_ticket_leaves_as_what_it_weighs",
 };
 
 static int run_mutexes_only(const char *name)
