@@ -125,14 +125,14 @@ int mortise_read_write_new(mortise_client *client, const char *name,
     if (!read || !write)
         return mrt_error(MORTISE_EINVALID, "a read/write lock needs a place for each side");
     int error = lock_new(client, name, &mrt_read_write, options, &reading);
-    if (error == MORTISE_OK)
-        error = lock_new(client, name, &mrt_read_write, options, write);
+    if (error != MORTISE_OK)
+        return error;
+    error = lock_new(client, name, &mrt_read_write, options, write);
     if (error != MORTISE_OK) {
         mortise_lock_free(reading);
         return error;
     }
-    reading->weight = MRT_READER;
-    (*write)->weight = MRT_WRITER;
+    (*write)->weight = MRT_WRITER; /* a handle that reads weighs 1 already */
     *read = reading;
     return MORTISE_OK;
 }
