@@ -42,11 +42,33 @@
     X(UPGRADE_NESTS, "a reader that asks to write nests in its own reading")         \
     X(READER_WEIGHS_NOTHING, "who stops writing and goes on reading keeps nobody out")
 
+/* Of the ZooKeeper store, after the rules of store/zookeeper_pass.c; the simulator of the
+   port cannot find them, a real server's tests do. */
+#define MRT_DEFECT_PASS_MAP(X)                                                          \
+    X(PASS_RULE_1_ONE, "a pass is taken to say that one ticket is gone")                \
+    X(PASS_RULE_2_CANCEL, "a waiter that gives up passes the lock on")                  \
+    X(PASS_RULE_3_SEQUENCE, "a marker is called after the sequence number alone")       \
+    X(PASS_RULE_3_CONTAINER, "the markers' directory is a container")                   \
+    X(PASS_RULE_4_ORDER, "what is waited for is watched before its marker")             \
+    X(PASS_RULE_5_OWN, "the end of the own node is not heeded")                         \
+    X(PASS_RULE_5_REARM, "a watch on the own node that was used up is taken for set")   \
+    X(PASS_RULE_5_REPLY, "a watch on the own node that was refused is taken for set")   \
+    X(PASS_RULE_6_ALONE, "what is gone before it is watched is taken for the only one") \
+    X(PASS_RULE_7_LEASE, "a pass is taken for a proof of life")                         \
+    X(PASS_RULE_8_CANCELLED, "a ticket that is being removed is granted by a pass")     \
+    X(PASS_RULE_9_REFUSED, "a pass that was refused is taken for done")                 \
+    X(PASS_RULE_9_NO_NODE, "\"no node\" is always taken for a ticket that is gone")     \
+    X(PASS_RULE_9_UNKNOWN, "a pass of unknown outcome is taken for done")               \
+    X(PASS_RULE_10_LEAK, "the watch on a marker stays when a node goes without a pass") \
+    X(PASS_RULE_10_FOREIGN, "markers of other programs' nodes are watched")             \
+    X(PASS_RULE_11_EXISTS, "a marker that is there when it is watched is taken for a pass")
+
 enum mrt_defect {
 #define MRT_DEFECT_NAME(name, text) MRT_DEFECT_##name,
-    MRT_DEFECT_MAP(MRT_DEFECT_NAME)
+    MRT_DEFECT_MAP(MRT_DEFECT_NAME) MRT_DEFECT_COUNT,
+    MRT_DEFECT_PASS_MAP(MRT_DEFECT_NAME)
 #undef MRT_DEFECT_NAME
-        MRT_DEFECT_COUNT
+        MRT_DEFECT_END
 };
 extern enum mrt_defect mrt_defect_on;
 #define MRT_DEFECT(name) (mrt_defect_on == MRT_DEFECT_##name)

@@ -288,6 +288,8 @@ static bool tells_loss(const struct mrt_engine *engine, const struct mrt_command
 
 void mrt_engine_event(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now)
 {
+    if (MRT_DEFECT(PASS_RULE_7_LEASE) && event->serial == 0 && event->type == MRT_VIEW)
+        engine->session.valid_until = mrt_time_add(now, engine->session.lease);
     mrt_session_check(engine, now);
     if (event->serial == 0) {
         unasked(engine, event, now);

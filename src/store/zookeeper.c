@@ -78,6 +78,17 @@ void mrt_zk_wake(struct mrt_store *store, struct mrt_id id)
     mrt_zk_answer(store, job, MRT_WAKE);
 }
 
+void mrt_zk_tell(struct mrt_store *store, struct mrt_zk_ticket *ticket, uint64_t ahead)
+{
+    struct mrt_zk_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return;
+    job->command.session = store->session->id;
+    job->command.ticket = ticket->id;
+    mrt_zk_ticket_describe(ticket, &job->event, ahead);
+    mrt_zk_answer(store, job, MRT_VIEW);
+}
+
 static void tell_lost(struct mrt_store *store, struct mrt_id session, int error)
 {
     struct mrt_event event = {.type = MRT_SESSION_LOST, .session = session, .error = error};

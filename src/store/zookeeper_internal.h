@@ -2,8 +2,11 @@
  * The parts of the ZooKeeper store, shared by its files and by nobody else:
  *   zookeeper.c          the port: commands in, events out, one descriptor
  *   zookeeper_session.c  the client library's handle: its socket, its life and its end
- *   zookeeper_request.c  requests and watches under way, found again by number
+ *   zookeeper_request.c  requests under way, found again by number
  *   zookeeper_ticket.c   one ticket's commands, step by step
+ *   zookeeper_remove.c   the last of them, which may pass the lock on
+ *   zookeeper_view.c     what a directory's children say
+ *   zookeeper_pass.c     watches, and what follows from their events
  *   zookeeper_list.c     mortise_list, on a handle of its own
  *   zookeeper_access.c   credentials and ACLs
  *   zookeeper_name.c, zookeeper_uri.c  rules without state
@@ -44,13 +47,24 @@ struct mrt_zk_job {
 };
 TAILQ_HEAD(mrt_zk_jobs, mrt_zk_job);
 
-/* A node that tickets of this session wait for. One watch a path, however many wait; it
-   stays until its event comes, also if nobody waits any more, or until the connection ends. */
+/* A node that tickets of this session wait for, and its marker. One a path, however many
+   wait; it stays until its event comes, also if nobody waits any more, or until the
+   connection ends. */
 struct mrt_zk_watch {
     uint64_t id;
+    bool marker; /* its marker is watched too */
     TAILQ_HEAD(, mrt_zk_ticket) tickets;
     UT_hash_handle hh; /* by path */
+    UT_hash_handle by_id;
     char path[];
+};
+
+/* What a list of children says of a ticket. */
+struct mrt_zk_view {
+    uint64_t ahead;
+    uint64_t after; /* of these, what comes after the one that is waited for */
+    bool behind, own;
+    int blocker; /* index of the one that is waited for; -1: none */
 };
 
 struct mrt_zk_ticket {
@@ -65,12 +79,19 @@ struct mrt_zk_ticket {
     bool adopting;           /* looking for a node of an earlier create */
     bool unwatched;          /* what is ahead cannot be watched */
     bool barred;             /* a directory could not be made, for want of the right */
+    bool unpassed;           /* its own node cannot be watched, so nothing is passed to it */
+    bool behind;             /* the newest view: another is queued behind */
+    bool waited;             /* some view did not grant */
+    bool own_known;          /* watched by `own_watch`, and no event of it is missing */
+    uint64_t own_watch;      /* number of the watch on its own node; 0: none */
+    uint64_t before, after;  /* the newest view: weight before and after the one waited for */
     int32_t sequence;
     int64_t czxid;
     int refusal; /* code of the library to answer with once the node is deleted; 0: BLOCKED */
     struct mrt_zk_watch *watch;
     TAILQ_ENTRY(mrt_zk_ticket) watch_link;
-    UT_hash_handle hh; /* by id */
+    UT_hash_handle hh;     /* by id */
+    UT_hash_handle by_own; /* by own_watch */
     char uuid[MRT_ZK_UUID_SIZE];
     char node[80]; /* name within the directory */
     char path[MRT_ZK_PATH_MAX];
@@ -78,11 +99,15 @@ struct mrt_zk_ticket {
 
 enum mrt_zk_request_kind {
     MRT_ZK_RENEW,
-    MRT_ZK_CLOSE,     /* the sync before a polite end */
-    MRT_ZK_WATCH,     /* sets a watch */
-    MRT_ZK_PARENT,    /* creates a directory above a lock's */
-    MRT_ZK_DIRECTORY, /* and that; what becomes of them shows in the next create */
-    MRT_ZK_SYNC,      /* so that the list behind it is not an old one */
+    MRT_ZK_CLOSE,        /* the sync before a polite end */
+    MRT_ZK_WATCH,        /* sets a watch on what is waited for */
+    MRT_ZK_WATCH_OWN,    /* on the own node */
+    MRT_ZK_WATCH_MARKER, /* on the marker of what is waited for */
+    MRT_ZK_UNWATCH,      /* takes a marker's watch away */
+    MRT_ZK_PARENT,       /* creates a directory above a lock's */
+    MRT_ZK_DIRECTORY,    /* and that; what becomes of them shows in the next create */
+    MRT_ZK_MARKERS,      /* creates that of the markers */
+    MRT_ZK_SYNC,         /* so that the list behind it is not an old one */
     MRT_ZK_CREATE,
     MRT_ZK_VIEW,  /* lists */
     MRT_ZK_PROBE, /* lists before a try */
@@ -90,7 +115,8 @@ enum mrt_zk_request_kind {
     MRT_ZK_OWNER, /* reads whose it is */
     MRT_ZK_PURGE, /* lists to find what is to be deleted */
     MRT_ZK_DELETE,
-    MRT_ZK_UNDO /* deletes the node of a try, or of an acquire that may not be */
+    MRT_ZK_PASS, /* deletes, and says that it was the holder's */
+    MRT_ZK_UNDO  /* deletes the node of a try, or of an acquire that may not be */
 };
 
 struct mrt_zk_request {
@@ -130,7 +156,8 @@ struct mrt_zk_session {
     uint64_t numbers;
     TAILQ_HEAD(, mrt_zk_request) requests;
     struct mrt_zk_ticket *tickets;
-    struct mrt_zk_watch *watches;
+    struct mrt_zk_ticket *tickets_by_own;
+    struct mrt_zk_watch *watches, *watches_by_id;
 };
 
 /* What is said in the log, once each for a store. */
@@ -155,6 +182,8 @@ struct mrt_store {
         char text[256]; /* "": said */
     } notes[MRT_ZK_NOTES];
     bool no_containers; /* the server is too old for them */
+    bool no_unwatching; /* and for taking watches away */
+    bool no_markers;    /* their directory may not be made, or the server has no multi */
     mrt_time timeout;
     int epoll;
     mrt_time next;
@@ -177,6 +206,8 @@ __attribute__((format(printf, 3, 4))) void
 mrt_zk_note(struct mrt_store *store, enum mrt_zk_note note, const char *format, ...);
 /* WAKE; id none: all tickets of the session. */
 void mrt_zk_wake(struct mrt_store *store, struct mrt_id id);
+/* A VIEW that was not asked for. */
+void mrt_zk_tell(struct mrt_store *store, struct mrt_zk_ticket *ticket, uint64_t ahead);
 
 /* zookeeper_session.c. All but the last two with mrt_zk_library held. */
 /* A handle of the library's for this store; NULL: no memory. */
@@ -199,11 +230,31 @@ void mrt_zk_session_free(struct mrt_zk_session *session);
 /* zookeeper_request.c. False: not sent; `code` says why. */
 bool mrt_zk_send(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
                  struct mrt_zk_ticket *ticket, const char *path, int *code);
-bool mrt_zk_watch(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, const char *node);
-void mrt_zk_unwatch(struct mrt_zk_ticket *ticket);
+/* For a watch with that number. */
+bool mrt_zk_send_watch(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
+                       uint64_t watch, const char *path);
+void mrt_zk_requests_free(struct mrt_zk_session *session);
+
+/* zookeeper_pass.c */
+/* The ticket waits for `node`, as the view of `before` and `after` has it. */
+void mrt_zk_wait(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, const char *node);
+/* It waits no more, and nothing that comes grants it. */
+void mrt_zk_unwait(struct mrt_zk_ticket *ticket);
+/* Nor does its own node's end concern it. */
+void mrt_zk_disown(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
+void mrt_zk_watch_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
+                        uint64_t number, int code);
+void mrt_zk_watch_event(struct mrt_zk_session *session, uint64_t number, int type,
+                        const char *path);
 /* Takes them from the library too, before it has another connection. */
 void mrt_zk_watches_forget(struct mrt_zk_session *session);
-void mrt_zk_requests_free(struct mrt_zk_session *session);
+void mrt_zk_watches_free(struct mrt_zk_session *session);
+/* The path of the marker of the node at `path`. */
+void mrt_zk_marker_path(const struct mrt_store *store, const char *path, char *marker, size_t size);
+
+/* zookeeper_view.c */
+struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_ticket *ticket,
+                               const struct String_vector *names);
 
 /* zookeeper_ticket.c */
 /* `path` is the queue's directory. */
@@ -211,8 +262,31 @@ void mrt_zk_ticket_submit(struct mrt_zk_session *session, struct mrt_zk_job *job
 void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                          enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply);
 struct mrt_zk_ticket *mrt_zk_ticket_find(struct mrt_zk_session *session, struct mrt_id id);
+/* Its command is answered; the next one begins, or a ticket without a node goes. */
+void mrt_zk_ticket_answer(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                          enum mrt_event_type type);
+void mrt_zk_ticket_answer_code(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                               int code);
+/* Sends; if that cannot be done the command ends. False: it has ended. */
+bool mrt_zk_ticket_send(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                        enum mrt_zk_request_kind kind, const char *path);
+bool mrt_zk_ticket_send_node(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                             enum mrt_zk_request_kind kind, const char *node);
+/* Lists the children, behind a sync if that must not be an old list. */
+void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                        enum mrt_zk_request_kind kind, bool fresh);
+/* Takes the newest view, with its fence, into an event. */
+void mrt_zk_ticket_describe(struct mrt_zk_ticket *ticket, struct mrt_event *event, uint64_t ahead);
 /* Answers all its commands as those of an ended session are. */
 void mrt_zk_ticket_end(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
+
+/* zookeeper_remove.c */
+void mrt_zk_remove_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
+void mrt_zk_remove_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                         enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply);
+/* Who may create in a directory but not delete cannot release: only the session's end does. */
+void mrt_zk_note_no_delete(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
+                           int code);
 
 /* zookeeper_list.c */
 int mrt_zk_list(struct mrt_store *store, const char *name, const char *prefix,

@@ -82,6 +82,10 @@ int mrt_zk_queue_path(const char *chroot, const char *space, const char *name,
         snprintf(path, MRT_ZK_PATH_MAX, "%s/%.*s%s", chroot, (int)(rest - name), name, rest + skip);
     if (size < 0 || size >= MRT_ZK_PATH_MAX)
         return mrt_error(MORTISE_ENAME, "ZooKeeper path of \"%.64s...\" is too long", name);
+    const char *below = path + strlen(chroot) + 1;
+    size_t markers = strlen(MRT_ZK_MARKERS_NAME);
+    if (strcspn(below, "/") == markers && memcmp(below, MRT_ZK_MARKERS_NAME, markers) == 0)
+        return mrt_error(MORTISE_ENAME, "\"" MRT_ZK_MARKERS_NAME "\" is kept for markers");
     return mrt_zk_path_check(path, MORTISE_ENAME);
 }
 
@@ -95,6 +99,14 @@ void mrt_zk_uuid(struct mrt_id id, char text[MRT_ZK_UUID_SIZE])
     mrt_id_format(id, digits);
     snprintf(text, MRT_ZK_UUID_SIZE, "%.8s-%.4s-%.4s-%.4s-%.12s", digits, digits + 8, digits + 12,
              digits + 16, digits + 20);
+}
+
+bool mrt_zk_is_ours(const char *node)
+{
+    size_t prefix = strlen(MRT_ZK_NODE_PREFIX), uuid = MRT_ZK_UUID_SIZE - 1;
+    return strlen(node) > prefix + uuid + strlen(MRT_ZK_NODE_MARK) &&
+           memcmp(node, MRT_ZK_NODE_PREFIX, prefix) == 0 && node[prefix + 14] == '8' &&
+           memcmp(node + prefix + uuid, MRT_ZK_NODE_MARK, strlen(MRT_ZK_NODE_MARK)) == 0;
 }
 
 /* The whole of `text` as the server writes a sequence, %010d; false: it is none. */

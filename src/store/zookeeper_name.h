@@ -16,6 +16,7 @@
 #define MRT_ZK_UUID_SIZE 37
 #define MRT_ZK_NODE_PREFIX "_c_"
 #define MRT_ZK_NODE_MARK "-lock-"
+#define MRT_ZK_MARKERS_NAME "mortise-markers" /* directory of markers, in the chroot */
 
 /* 0, or `error` with particulars: whether ZooKeeper takes `path`, "/..." without a final "/". */
 int mrt_zk_path_check(const char *path, int error);
@@ -27,6 +28,9 @@ int mrt_zk_queue_path(const char *chroot, const char *space, const char *name,
 
 /* The ticket's identity as a UUID of version 8, which tells our nodes from others'. */
 void mrt_zk_uuid(struct mrt_id id, char text[MRT_ZK_UUID_SIZE]);
+
+/* Whether a node's name has such a UUID. */
+bool mrt_zk_is_ours(const char *node);
 
 enum mrt_zk_family {
     MRT_ZK_FOREIGN, /* not a contender */

@@ -1,19 +1,16 @@
 /*
- * Requests and watches. Each request has a number; the library hands it back with the
- * answer, and the number is looked up among the session's requests, nearly always the
- * oldest, for a session is answered in order. Every request has a completion: the
- * library calls a null one.
+ * Requests. Each has a number; the library hands it back with the answer, and the number
+ * is looked up among the session's requests, nearly always the oldest, for a session is
+ * answered in order. Every request has a completion: the library calls a null one.
+ * Watches have numbers of the same series, which the library hands back with their events.
  *
- * A watch is a read of the node's data, not a question whether it exists: that would
- * leave a watch behind for a node that is gone. Its events are hints; nothing is
- * concluded from them but that it is time to look.
- *
- * Watches end with their connection. The library would set them all again on the next
- * one, in a single message that the server refuses, and the connection with it, once
- * they are too many (1 MB; some 10,000). Every ticket looks again then anyhow, and is
- * watched again by that.
+ * The only multi that is sent is a create of an ordinary node and two deletes: answers to
+ * other creates in one make the library abort. Its operations' results are not looked at;
+ * the code of the whole is all that is needed.
  */
 #include "store/zookeeper_internal.h"
+
+#include "core/defect.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,42 +24,6 @@ static const void *as_context(uint64_t number)
 
 /* ---------------------------------------------------------------- answers */
 
-static void drop_watch(struct mrt_zk_session *session, struct mrt_zk_watch *watch, bool wake,
-                       bool unwatched)
-{
-    struct mrt_zk_ticket *ticket;
-    while ((ticket = TAILQ_FIRST(&watch->tickets))) {
-        mrt_zk_unwatch(ticket);
-        ticket->unwatched |= unwatched;
-        if (wake)
-            mrt_zk_wake(session->store, ticket->id);
-    }
-    HASH_DEL(session->watches, watch);
-    free(watch);
-}
-
-static struct mrt_zk_watch *find_watch(struct mrt_zk_session *session, uint64_t id)
-{
-    struct mrt_zk_watch *watch, *next;
-    HASH_ITER(hh, session->watches, watch, next)
-    if (watch->id == id)
-        return watch;
-    return NULL;
-}
-
-static void watch_set(struct mrt_zk_session *session, uint64_t id, int code)
-{
-    /* Connection lost: it goes with all the others. */
-    struct mrt_zk_watch *watch =
-        code == ZOK || !session->connected ? NULL : find_watch(session, id);
-    if (!watch)
-        return;
-    /* Gone before it was watched: look at once. Not to be read: look from time to time. */
-    enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
-    drop_watch(session, watch, outcome == MRT_ZK_NO_NODE || outcome == MRT_ZK_NOT_DONE,
-               outcome == MRT_ZK_NOT_DONE);
-}
-
 static struct mrt_zk_request *take(struct mrt_zk_session *session, const void *context)
 {
     struct mrt_zk_request *request;
@@ -72,6 +33,15 @@ static struct mrt_zk_request *take(struct mrt_zk_session *session, const void *c
     if (request)
         TAILQ_REMOVE(&session->requests, request, link);
     return request;
+}
+
+/* What the answer to a request that nobody waits for says of the server. */
+static void note_server(struct mrt_store *store, enum mrt_zk_request_kind kind, int code)
+{
+    if (kind == MRT_ZK_UNWATCH)
+        store->no_unwatching |= code == ZUNIMPLEMENTED;
+    else if (code != ZNODEEXISTS && mrt_zk_code(code)->outcome == MRT_ZK_NOT_DONE)
+        store->no_markers = true;
 }
 
 static void answered(const void *context, const struct mrt_zk_reply *reply)
@@ -90,7 +60,13 @@ static void answered(const void *context, const struct mrt_zk_reply *reply)
         mrt_zk_session_reply(session, request->kind, reply->code);
         break;
     case MRT_ZK_WATCH:
-        watch_set(session, request->watch, reply->code);
+    case MRT_ZK_WATCH_OWN:
+    case MRT_ZK_WATCH_MARKER:
+        mrt_zk_watch_reply(session, request->kind, request->watch, reply->code);
+        break;
+    case MRT_ZK_MARKERS:
+    case MRT_ZK_UNWATCH:
+        note_server(session->store, request->kind, reply->code);
         break;
     default: {
         struct mrt_zk_ticket *ticket = mrt_zk_ticket_find(session, request->ticket);
@@ -139,14 +115,9 @@ static void on_names(int code, const struct String_vector *names, const void *co
 /* Events of the session come to every watcher, without a path; those are not for here. */
 static void on_event(zhandle_t *handle, int type, int state, const char *path, void *context)
 {
-    struct mrt_zk_session *session = mrt_zk_entered;
-    struct mrt_zk_watch *watch = NULL;
     (void)handle, (void)state;
-    if (type == ZOO_SESSION_EVENT || !session || !path)
-        return;
-    HASH_FIND_STR(session->watches, path, watch);
-    if (watch && as_context(watch->id) == context)
-        drop_watch(session, watch, true, false);
+    if (type != ZOO_SESSION_EVENT && mrt_zk_entered && path)
+        mrt_zk_watch_event(mrt_zk_entered, (uint64_t)(uintptr_t)context, type, path);
 }
 
 /* ---------------------------------------------------------------- sending */
@@ -169,11 +140,42 @@ static int send_parent(struct mrt_zk_session *session, const char *path,
                        container ? ZOO_CONTAINER : ZOO_PERSISTENT, on_string, context);
 }
 
+/* A container would be reaped whenever it is empty, and it always is. It and the markers
+   have the tickets' ACL: who may not read a marker is not told of it, and who may make one
+   can grant the lock. */
+static int send_markers(struct mrt_zk_session *session, const char *path, const void *context)
+{
+    int mode = MRT_DEFECT(PASS_RULE_3_CONTAINER) ? ZOO_CONTAINER : ZOO_PERSISTENT;
+    return zoo_acreate(session->handle, path, "", 0, mrt_zk_access_nodes(&session->store->access),
+                       mode, on_string, context);
+}
+
+static int send_pass(struct mrt_zk_session *session, const char *path, const void *context)
+{
+    static zoo_op_result_t results[3];
+    char marker[MRT_ZK_PATH_MAX + 256];
+    zoo_op_t operations[3];
+    mrt_zk_marker_path(session->store, path, marker, sizeof marker);
+    zoo_create_op_init(&operations[0], marker, "", 0, mrt_zk_access_nodes(&session->store->access),
+                       ZOO_PERSISTENT, NULL, 0);
+    zoo_delete_op_init(&operations[1], marker, -1);
+    zoo_delete_op_init(&operations[2], path, -1);
+    return zoo_amulti(session->handle, 3, operations, results, on_void, context);
+}
+
+/* The library wants a pointer to a function here, and takes it for the function. */
+static int send_unwatch(struct mrt_zk_session *session, const char *path, const void *context)
+{
+    return zoo_aremove_all_watches(session->handle, path, ZWATCHTYPE_DATA, 0,
+                                   (void_completion_t *)on_void, context);
+}
+
 static int post(struct mrt_zk_session *session, const struct mrt_zk_request *request,
                 const char *path)
 {
     zhandle_t *handle = session->handle;
     const void *context = as_context(request->id);
+    void *watch = (void *)(uintptr_t)request->watch; // NOLINT(performance-no-int-to-ptr)
     switch (request->kind) {
     case MRT_ZK_RENEW:
     case MRT_ZK_CLOSE:
@@ -190,9 +192,17 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
     case MRT_ZK_DELETE:
     case MRT_ZK_UNDO:
         return zoo_adelete(handle, path, -1, on_void, context);
+    case MRT_ZK_MARKERS:
+        return send_markers(session, path, context);
+    case MRT_ZK_PASS:
+        return send_pass(session, path, context);
     case MRT_ZK_WATCH:
-        return zoo_awget(handle, path, on_event, (void *)(uintptr_t)request->watch, on_data,
-                         context);
+    case MRT_ZK_WATCH_OWN:
+        return zoo_awget(handle, path, on_event, watch, on_data, context);
+    case MRT_ZK_WATCH_MARKER:
+        return zoo_awexists(handle, path, on_event, watch, on_stat, context);
+    case MRT_ZK_UNWATCH:
+        return send_unwatch(session, path, context);
     default:
         return zoo_aget_children(handle, path, 0, on_names, context);
     }
@@ -236,84 +246,21 @@ bool mrt_zk_send(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
     return *code == ZOK;
 }
 
-/* ---------------------------------------------------------------- watches */
-
-static struct mrt_zk_watch *new_watch(struct mrt_zk_session *session, const char *path)
+bool mrt_zk_send_watch(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
+                       uint64_t watch, const char *path)
 {
-    size_t size = strlen(path) + 1;
-    struct mrt_zk_watch *watch = calloc(1, sizeof *watch + size);
-    if (!watch)
-        return NULL;
-    memcpy(watch->path, path, size);
-    watch->id = ++session->numbers;
-    TAILQ_INIT(&watch->tickets);
-    HASH_ADD_STR(session->watches, path, watch);
-    if (!watch->hh.tbl) {
-        free(watch);
-        return NULL;
-    }
-    return watch;
-}
-
-static struct mrt_zk_watch *set_watch(struct mrt_zk_session *session, const char *path)
-{
-    struct mrt_zk_watch *watch = session->connected ? new_watch(session, path) : NULL;
-    if (!watch)
-        return NULL;
-    struct mrt_zk_request *request = new_request(session, MRT_ZK_WATCH);
-    if (request)
-        request->watch = watch->id;
-    if (request && post_or_forget(session, request, path) == ZOK)
-        return watch;
-    drop_watch(session, watch, false, false);
-    return NULL;
-}
-
-bool mrt_zk_watch(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, const char *node)
-{
-    char path[MRT_ZK_PATH_MAX + 256];
-    struct mrt_zk_watch *watch;
-    if (ticket->unwatched)
+    struct mrt_zk_request *request = new_request(session, kind);
+    if (!request)
         return false;
-    snprintf(path, sizeof path, "%s/%s", ticket->path, node);
-    HASH_FIND_STR(session->watches, path, watch);
-    if (!watch)
-        watch = set_watch(session, path);
-    if (watch == ticket->watch)
-        return watch;
-    mrt_zk_unwatch(ticket);
-    if (watch) {
-        ticket->watch = watch;
-        TAILQ_INSERT_TAIL(&watch->tickets, ticket, watch_link);
-    }
-    return watch;
-}
-
-void mrt_zk_unwatch(struct mrt_zk_ticket *ticket)
-{
-    if (ticket->watch)
-        TAILQ_REMOVE(&ticket->watch->tickets, ticket, watch_link);
-    ticket->watch = NULL;
-}
-
-void mrt_zk_watches_forget(struct mrt_zk_session *session)
-{
-    struct mrt_zk_watch *watch, *next;
-    HASH_ITER(hh, session->watches, watch, next)
-    {
-        zoo_aremove_all_watches(session->handle, watch->path, ZWATCHTYPE_DATA, 1, NULL, NULL);
-        drop_watch(session, watch, false, false);
-    }
+    request->watch = watch;
+    return post_or_forget(session, request, path) == ZOK;
 }
 
 void mrt_zk_requests_free(struct mrt_zk_session *session)
 {
     struct mrt_zk_request *request;
-    struct mrt_zk_watch *watch, *next;
     while ((request = TAILQ_FIRST(&session->requests))) {
         TAILQ_REMOVE(&session->requests, request, link);
         free(request);
     }
-    HASH_ITER(hh, session->watches, watch, next)
-    drop_watch(session, watch, false, false);
 }

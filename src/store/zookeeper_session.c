@@ -328,6 +328,7 @@ void mrt_zk_session_clear(struct mrt_zk_session *session)
     answer_if(session, &session->renew, MRT_UNKNOWN);
     HASH_ITER(hh, session->tickets, ticket, next)
     mrt_zk_ticket_end(session, ticket);
+    mrt_zk_watches_free(session);
     mrt_zk_requests_free(session);
 }
 

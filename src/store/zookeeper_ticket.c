@@ -7,7 +7,7 @@
  *     try: list; if free create + list; if it was not free after all delete
  *     again after an unknown outcome: sync + list; adopt what we made, or create
  *   REFRESH  list; sync + list if it was granted, for that must not be an old answer
- *   REMOVE   delete; sync + list + deletes if there may be a node we do not know
+ *   REMOVE   in zookeeper_remove.c
  *
  * A node is ours if its name has the ticket's UUID and its owner is this session. A
  * session's requests are answered in order, so the list sent right behind the create
@@ -36,12 +36,12 @@ static void begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
 
 static void free_ticket(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
-    mrt_zk_unwatch(ticket);
+    mrt_zk_unwait(ticket);
+    mrt_zk_disown(session, ticket);
     HASH_DEL(session->tickets, ticket);
     free(ticket);
 }
 
-/* The command at hand is answered; the next one begins, or a ticket without a node goes. */
 static struct mrt_zk_job *end_job(struct mrt_zk_ticket *ticket)
 {
     struct mrt_zk_job *job = TAILQ_FIRST(&ticket->jobs);
@@ -59,14 +59,15 @@ static void next_job(struct mrt_zk_session *session, struct mrt_zk_ticket *ticke
         free_ticket(session, ticket);
 }
 
-static void end_with(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                     enum mrt_event_type type)
+void mrt_zk_ticket_answer(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                          enum mrt_event_type type)
 {
     mrt_zk_answer(session->store, end_job(ticket), type);
     next_job(session, ticket);
 }
 
-static void end_with_code(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
+void mrt_zk_ticket_answer_code(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                               int code)
 {
     mrt_zk_answer_code(session->store, end_job(ticket), code);
     next_job(session, ticket);
@@ -81,9 +82,10 @@ static void fail(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, i
 
 static void gone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
-    mrt_zk_unwatch(ticket);
+    mrt_zk_unwait(ticket);
+    mrt_zk_disown(session, ticket);
     ticket->created = ticket->maybe = ticket->held = false;
-    end_with(session, ticket, MRT_GONE);
+    mrt_zk_ticket_answer(session, ticket, MRT_GONE);
 }
 
 void mrt_zk_ticket_end(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
@@ -102,24 +104,24 @@ void mrt_zk_ticket_end(struct mrt_zk_session *session, struct mrt_zk_ticket *tic
 
 /* ----------------------------------------------------------------- requests */
 
-static const char *node_path(const struct mrt_zk_ticket *ticket, const char *node, char *path,
-                             size_t size)
-{
-    snprintf(path, size, "%s/%s", ticket->path, node);
-    return path;
-}
-
-/* Sends; if that cannot be done the command ends. False: it has ended. */
-static bool post(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                 enum mrt_zk_request_kind kind, const char *path)
+bool mrt_zk_ticket_send(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                        enum mrt_zk_request_kind kind, const char *path)
 {
     int code;
     if (mrt_zk_send(session, kind, ticket, path, &code))
         return true;
     if (mrt_zk_code(code)->outcome == MRT_ZK_SESSION_OVER)
         mrt_zk_session_over(session, code);
-    end_with_code(session, ticket, code);
+    mrt_zk_ticket_answer_code(session, ticket, code);
     return false;
+}
+
+bool mrt_zk_ticket_send_node(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                             enum mrt_zk_request_kind kind, const char *node)
+{
+    char path[MRT_ZK_PATH_MAX + 256];
+    snprintf(path, sizeof path, "%s/%s", ticket->path, node);
+    return mrt_zk_ticket_send(session, ticket, kind, path);
 }
 
 static void send_parents(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
@@ -144,27 +146,20 @@ static void create(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
     snprintf(path, sizeof path, "%s/" MRT_ZK_NODE_PREFIX "%s" MRT_ZK_NODE_MARK, ticket->path,
              ticket->uuid);
     int code;
-    if (!post(session, ticket, MRT_ZK_CREATE, path))
+    if (!mrt_zk_ticket_send(session, ticket, MRT_ZK_CREATE, path))
         return;
     if (!mrt_zk_send(session, MRT_ZK_VIEW, ticket, ticket->path, &code)) {
         ticket->maybe = true;
-        end_with(session, ticket, MRT_UNKNOWN);
+        mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
     }
 }
 
-static void list(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                 enum mrt_zk_request_kind kind, bool fresh)
+void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                        enum mrt_zk_request_kind kind, bool fresh)
 {
     ticket->attempt++;
-    if (!fresh || post(session, ticket, MRT_ZK_SYNC, ticket->path))
-        post(session, ticket, kind, ticket->path);
-}
-
-static void delete_node(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                        enum mrt_zk_request_kind kind)
-{
-    char path[MRT_ZK_PATH_MAX + 256];
-    post(session, ticket, kind, node_path(ticket, ticket->node, path, sizeof path));
+    if (!fresh || mrt_zk_ticket_send(session, ticket, MRT_ZK_SYNC, ticket->path))
+        mrt_zk_ticket_send(session, ticket, kind, ticket->path);
 }
 
 /* ------------------------------------------------------------------ beginning */
@@ -174,25 +169,13 @@ static void begin_append(struct mrt_zk_session *session, struct mrt_zk_ticket *t
     ticket->tries = 0;
     ticket->adopting = ticket->maybe && !ticket->created;
     if (ticket->created)
-        list(session, ticket, MRT_ZK_VIEW, true);
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
     else if (ticket->adopting)
-        list(session, ticket, MRT_ZK_ADOPT, true);
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_ADOPT, true);
     else if (TAILQ_FIRST(&ticket->jobs)->command.try_only)
-        list(session, ticket, MRT_ZK_PROBE, false);
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_PROBE, false);
     else
         create(session, ticket);
-}
-
-static void begin_remove(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
-{
-    mrt_zk_unwatch(ticket);
-    ticket->deletes = 0;
-    if (ticket->maybe)
-        list(session, ticket, MRT_ZK_PURGE, true);
-    else if (ticket->created)
-        delete_node(session, ticket, MRT_ZK_DELETE);
-    else
-        end_with(session, ticket, MRT_REMOVED);
 }
 
 static void begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
@@ -202,11 +185,11 @@ static void begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
         begin_append(session, ticket);
         break;
     case MRT_REMOVE:
-        begin_remove(session, ticket);
+        mrt_zk_remove_begin(session, ticket);
         break;
     default:
         if (ticket->created)
-            list(session, ticket, MRT_ZK_VIEW, ticket->held);
+            mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, ticket->held);
         else
             gone(session, ticket);
     }
@@ -254,67 +237,38 @@ void mrt_zk_ticket_submit(struct mrt_zk_session *session, struct mrt_zk_job *job
 
 /* ------------------------------------------------------------------ the view */
 
-/* What is said of a directory's children, once each for a store. */
-static void note_families(struct mrt_store *store, const struct String_vector *names,
-                          unsigned families, int foreign)
+void mrt_zk_ticket_describe(struct mrt_zk_ticket *ticket, struct mrt_event *event, uint64_t ahead)
 {
-    if (foreign >= 0 && strstr(names->data[foreign], "lock") != NULL)
-        mrt_zk_note(store, MRT_ZK_NOTE_FOREIGN,
-                    "node \"%.100s\" in a lock's directory is not understood and not counted",
-                    names->data[foreign]);
-    const unsigned both = 1u << MRT_ZK_CURATOR | 1u << MRT_ZK_KAZOO;
-    if ((families & both) == both)
-        mrt_zk_note(store, MRT_ZK_NOTE_MIXTURE,
-                    "names of Curator (lock-) and of stock kazoo (__lock__) in one lock's "
-                    "directory: those two do not exclude each other");
+    ticket->held = ahead == 0;
+    event->fence = (uint64_t)ticket->czxid * MRT_ZK_FENCE_SPAN;
+    event->fence_span = MRT_ZK_FENCE_SPAN;
+    event->weight_ahead = ahead;
+    event->others_behind = ticket->behind;
+    event->recheck = ticket->watch || ticket->held ? MRT_ZK_RECHECK : MRT_ZK_RECHECK_UNWATCHED;
 }
 
-struct view {
-    uint64_t ahead;
-    bool behind, own;
-    int nearest; /* index of the last one ahead; -1: none */
-};
-
-static struct view look(struct mrt_store *store, const struct mrt_zk_ticket *ticket,
-                        const struct String_vector *names)
-{
-    struct view view = {.nearest = -1};
-    int32_t sequence, nearest = 0;
-    unsigned families = 0;
-    int foreign = -1;
-    for (int i = 0; i < names->count; i++) {
-        enum mrt_zk_family family = mrt_zk_contender(names->data[i], &sequence);
-        families |= 1u << family;
-        if (family == MRT_ZK_FOREIGN) {
-            foreign = i;
-        } else if (ticket->created && strcmp(names->data[i], ticket->node) == 0) {
-            view.own = true;
-        } else if (ticket->created && mrt_zk_before(ticket->sequence, sequence)) {
-            view.behind = true;
-        } else {
-            view.ahead++;
-            if (view.nearest < 0 || mrt_zk_before(nearest, sequence)) {
-                view.nearest = i;
-                nearest = sequence;
-            }
-        }
-    }
-    note_families(store, names, families, foreign);
-    return view;
-}
-
-static void show(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                 const struct view *view)
+static void show(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, uint64_t ahead)
 {
     struct mrt_zk_job *job = end_job(ticket);
-    ticket->held = view->ahead == 0;
-    job->event.fence = (uint64_t)ticket->czxid * MRT_ZK_FENCE_SPAN;
-    job->event.fence_span = MRT_ZK_FENCE_SPAN;
-    job->event.weight_ahead = view->ahead;
-    job->event.others_behind = view->behind;
-    job->event.recheck = ticket->watch || ticket->held ? MRT_ZK_RECHECK : MRT_ZK_RECHECK_UNWATCHED;
+    mrt_zk_ticket_describe(ticket, &job->event, ahead);
     mrt_zk_answer(session->store, job, MRT_VIEW);
     next_job(session, ticket);
+}
+
+/* Waits for what the view says, and tells of it. */
+static void take_view(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                      const struct mrt_zk_view *view, const struct String_vector *names)
+{
+    ticket->behind = view->behind;
+    if (view->ahead > 0) {
+        ticket->waited = true;
+        ticket->after = view->after;
+        ticket->before = view->ahead - view->after - 1;
+        mrt_zk_wait(session, ticket, names->data[view->blocker]);
+    } else {
+        mrt_zk_unwait(ticket);
+    }
+    show(session, ticket, view->ahead);
 }
 
 static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
@@ -324,31 +278,27 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     const struct mrt_zk_job *job = TAILQ_FIRST(&ticket->jobs);
     if (outcome == MRT_ZK_NOT_DONE && job->command.type == MRT_APPEND) {
         ticket->refusal = reply->code;
-        delete_node(session, ticket, MRT_ZK_UNDO);
+        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_UNDO, ticket->node);
         return;
     }
     if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE) {
-        end_with_code(session, ticket, reply->code);
+        mrt_zk_ticket_answer_code(session, ticket, reply->code);
         return;
     }
-    struct view view = {.nearest = -1};
+    struct mrt_zk_view view = {.blocker = -1};
     if (outcome == MRT_ZK_DONE)
-        view = look(session->store, ticket, reply->names);
+        view = mrt_zk_look(session->store, ticket, reply->names);
     if (!view.own) {
         gone(session, ticket);
     } else if (view.ahead > 0 && job->command.type == MRT_APPEND && job->command.try_only) {
         ticket->refusal = 0;
-        delete_node(session, ticket, MRT_ZK_UNDO);
+        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_UNDO, ticket->node);
     } else if (job->command.type == MRT_APPEND && job->command.queue_max > 0 &&
                view.ahead > job->command.queue_max) { /* one of them is not waiting */
         ticket->refusal = MRT_ZK_FULL;
-        delete_node(session, ticket, MRT_ZK_UNDO);
+        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_UNDO, ticket->node);
     } else {
-        if (view.ahead > 0)
-            mrt_zk_watch(session, ticket, reply->names->data[view.nearest]);
-        else
-            mrt_zk_unwatch(ticket);
-        show(session, ticket, &view);
+        take_view(session, ticket, &view, reply->names);
     }
 }
 
@@ -369,7 +319,7 @@ static void no_directory(struct mrt_zk_session *session, struct mrt_zk_ticket *t
 {
     ticket->attempt++; /* the list behind the create says nothing */
     if (++ticket->tries > TRIES_MAX) {
-        end_with_code(session, ticket, ticket->barred ? ZNOAUTH : code);
+        mrt_zk_ticket_answer_code(session, ticket, ticket->barred ? ZNOAUTH : code);
         return;
     }
     ticket->barred = false;
@@ -393,7 +343,7 @@ static void created(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
             return; /* the list follows */
         }
         ticket->maybe = true;
-        end_with(session, ticket, MRT_UNKNOWN);
+        mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
         return;
     case MRT_ZK_PERHAPS:
         ticket->maybe = true;
@@ -401,15 +351,15 @@ static void created(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
     default:
         break;
     }
-    end_with_code(session, ticket, reply->code);
+    mrt_zk_ticket_answer_code(session, ticket, reply->code);
 }
 
 static void probed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                    const struct mrt_zk_reply *reply)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
-    if (outcome == MRT_ZK_DONE && look(session->store, ticket, reply->names).ahead > 0)
-        end_with(session, ticket, MRT_BLOCKED);
+    if (outcome == MRT_ZK_DONE && mrt_zk_look(session->store, ticket, reply->names).ahead > 0)
+        mrt_zk_ticket_answer(session, ticket, MRT_BLOCKED);
     else if (outcome == MRT_ZK_DONE || outcome == MRT_ZK_NO_NODE)
         create(session, ticket);
     else
@@ -437,16 +387,15 @@ static void sought(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                    const struct mrt_zk_reply *reply)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
-    char path[MRT_ZK_PATH_MAX + 256];
     if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE) {
-        end_with(session, ticket, MRT_UNKNOWN);
+        mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
         return;
     }
     int own = outcome == MRT_ZK_DONE ? find_own(ticket, reply->names) : -1;
     if (own < 0 || !keep_node(ticket, reply->names->data[own]))
         create(session, ticket);
     else
-        post(session, ticket, MRT_ZK_OWNER, node_path(ticket, ticket->node, path, sizeof path));
+        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_OWNER, ticket->node);
 }
 
 static void owner_read(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
@@ -454,79 +403,29 @@ static void owner_read(struct mrt_zk_session *session, struct mrt_zk_ticket *tic
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
     if (outcome == MRT_ZK_NO_NODE && ++ticket->tries <= TRIES_MAX) {
-        list(session, ticket, MRT_ZK_ADOPT, true);
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_ADOPT, true);
     } else if (outcome == MRT_ZK_DONE && reply->stat->ephemeralOwner == session->server_id) {
         ticket->created = true; /* `maybe` stays: there may be another one, for REMOVE to find */
         ticket->czxid = reply->stat->czxid;
-        list(session, ticket, MRT_ZK_VIEW, false);
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, false);
     } else {
-        end_with(session, ticket, MRT_UNKNOWN);
+        mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
     }
-}
-
-/* Who may create in a directory but not delete cannot release: only the session's end does. */
-static void note_no_delete(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
-                           int code)
-{
-    if (code == ZNOAUTH)
-        mrt_zk_note(session->store, MRT_ZK_NOTE_NO_DELETE,
-                    "the ACL of %.150s lets us create but not delete: what is acquired there stays "
-                    "taken until the client is closed",
-                    ticket->path);
-}
-
-/* A delete of REMOVE. It is REMOVED when all are proven. */
-static void deleted(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
-{
-    enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
-    if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE) {
-        note_no_delete(session, ticket, code);
-        end_with_code(session, ticket, code);
-        return;
-    }
-    if (ticket->deletes > 1) {
-        ticket->deletes--;
-        return;
-    }
-    ticket->created = ticket->maybe = false;
-    end_with(session, ticket, MRT_REMOVED);
-}
-
-static void purge(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                  const struct mrt_zk_reply *reply)
-{
-    enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
-    char path[MRT_ZK_PATH_MAX + 256];
-    if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE) {
-        end_with_code(session, ticket, reply->code);
-        return;
-    }
-    int count = outcome == MRT_ZK_DONE ? reply->names->count : 0;
-    for (int i = 0; i < count; i++) {
-        if (!strstr(reply->names->data[i], ticket->uuid))
-            continue;
-        ticket->deletes++;
-        if (!post(session, ticket, MRT_ZK_DELETE,
-                  node_path(ticket, reply->names->data[i], path, sizeof path)))
-            return;
-    }
-    if (ticket->deletes == 0)
-        deleted(session, ticket, ZOK);
 }
 
 static void undone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
     if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE) {
-        note_no_delete(session, ticket, code);
-        end_with(session, ticket, MRT_UNKNOWN); /* it may be there */
+        mrt_zk_note_no_delete(session, ticket, code);
+        mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN); /* it may be there */
         return;
     }
     ticket->created = ticket->maybe = false;
     if (ticket->refusal == 0)
-        end_with(session, ticket, MRT_BLOCKED);
+        mrt_zk_ticket_answer(session, ticket, MRT_BLOCKED);
     else
-        end_with_code(session, ticket, ticket->refusal);
+        mrt_zk_ticket_answer_code(session, ticket, ticket->refusal);
 }
 
 void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
@@ -535,7 +434,8 @@ void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *t
     switch (kind) {
     case MRT_ZK_SYNC:
         if (reply->code != ZOK)
-            end_with(session, ticket, MRT_UNKNOWN); /* the list behind it proves nothing */
+            mrt_zk_ticket_answer(session, ticket,
+                                 MRT_UNKNOWN); /* the list behind it proves nothing */
         break;
     case MRT_ZK_CREATE:
         created(session, ticket, reply);
@@ -553,10 +453,9 @@ void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *t
         owner_read(session, ticket, reply);
         break;
     case MRT_ZK_PURGE:
-        purge(session, ticket, reply);
-        break;
     case MRT_ZK_DELETE:
-        deleted(session, ticket, reply->code);
+    case MRT_ZK_PASS:
+        mrt_zk_remove_reply(session, ticket, kind, reply);
         break;
     case MRT_ZK_UNDO:
         undone(session, ticket, reply->code);

@@ -25,7 +25,7 @@
 
 struct way {
     int from, to;
-    bool greeted;
+    bool greeted, held;
     size_t length;
     unsigned char *buffer;
 };
@@ -35,9 +35,16 @@ struct pair {
     struct {
         int32_t number;
         int32_t opcode;
-        int32_t refusal; /* the error to answer with; 0: none */
+        int32_t code; /* for the reply; 0: as it is */
     } pending[PENDING_MAX];
     size_t pending_count;
+};
+
+/* What is to happen to one request, and then no more. */
+struct order {
+    int opcode; /* -1: nothing */
+    const char *part;
+    int code;
 };
 
 struct zk_proxy {
@@ -45,10 +52,10 @@ struct zk_proxy {
     uint16_t port, upstream;
     pthread_t thread;
     pthread_mutex_t mutex; /* what follows */
-    bool stop, cut, stalled, swallowed;
-    int swallow;         /* operation; -1: none */
-    int refuse, refusal; /* the same, and the error; `refused`: it has happened */
-    bool refused, falsify_owner, falsify_session, muted;
+    bool stop, cut, stalled, stalled_up, swallowed, dropped, refused;
+    bool falsify_owner, falsify_session, muted;
+    int swallow; /* operation; -1: none */
+    struct order drop, hold, refuse, rewrite;
     enum zk_opcode trace[TRACE_MAX];
     size_t traced;
     unsigned counts[ZK_OPCODES], connections;
@@ -106,6 +113,15 @@ static void write_int(unsigned char *bytes, int32_t value)
         bytes[i] = (unsigned char)((uint32_t)value >> (24 - 8 * i));
 }
 
+static bool applies(struct order *order, const unsigned char *body, size_t size)
+{
+    if (read_int(body + 4) != order->opcode || order->opcode < 0 ||
+        !memmem(body, size, order->part, strlen(order->part)))
+        return false;
+    order->opcode = -1;
+    return true;
+}
+
 /* Sends EXISTS of "/" under the number of a request that is to be refused, so that its
    answer comes in its turn. */
 static bool send_other(const struct way *way, int32_t number)
@@ -120,7 +136,8 @@ static bool send_other(const struct way *way, int32_t number)
 }
 
 /* True: the request is to be refused. */
-static bool note_request(struct zk_proxy *proxy, struct pair *pair, const unsigned char *body)
+static bool note_request(struct zk_proxy *proxy, struct pair *pair, const unsigned char *body,
+                         size_t size)
 {
     int32_t opcode = read_int(body + 4);
     if (opcode < 0 || opcode >= ZK_OPCODES)
@@ -128,27 +145,30 @@ static bool note_request(struct zk_proxy *proxy, struct pair *pair, const unsign
     proxy->counts[opcode]++;
     if (proxy->traced < TRACE_MAX && opcode != ZK_OP_PING)
         proxy->trace[proxy->traced++] = (enum zk_opcode)opcode;
+    bool refused = applies(&proxy->refuse, body, size);
+    bool rewritten = !refused && applies(&proxy->rewrite, body, size);
     assert_true(pair->pending_count < PENDING_MAX);
     pair->pending[pair->pending_count].number = read_int(body);
-    bool refused = opcode == proxy->refuse;
-    pair->pending[pair->pending_count].refusal = refused ? proxy->refusal : 0;
+    pair->pending[pair->pending_count].code = refused     ? proxy->refuse.code
+                                              : rewritten ? proxy->rewrite.code
+                                                          : 0;
     pair->pending[pair->pending_count++].opcode = opcode;
-    if (refused)
-        proxy->refuse = -1;
     proxy->refused |= refused;
     return refused;
 }
 
 enum fate { PASS, DROP, CUT };
 
-static enum fate note_reply(struct zk_proxy *proxy, struct pair *pair, unsigned char *frame)
+/* What becomes of it. *code: it is to say this. */
+static enum fate note_reply(struct zk_proxy *proxy, struct pair *pair, unsigned char *frame,
+                            int32_t *code)
 {
     unsigned char *body = frame + 4;
-    int32_t number = read_int(body), opcode = -1, refusal = 0;
+    int32_t number = read_int(body), opcode = -1;
     for (size_t i = 0; i < pair->pending_count; i++)
         if (pair->pending[i].number == number) {
             opcode = pair->pending[i].opcode;
-            refusal = pair->pending[i].refusal;
+            *code = pair->pending[i].code;
             memmove(&pair->pending[i], &pair->pending[i + 1],
                     (pair->pending_count - i - 1) * sizeof pair->pending[0]);
             pair->pending_count--;
@@ -156,8 +176,6 @@ static enum fate note_reply(struct zk_proxy *proxy, struct pair *pair, unsigned 
         }
     if (proxy->muted && opcode != ZK_OP_PING)
         return DROP;
-    if (refusal != 0)
-        write_int(body + 12, refusal); /* the library reads no further */
     if (opcode == ZK_OP_EXISTS && proxy->falsify_owner && read_int(body + 12) == 0) {
         frame[4 + OWNER_AT] ^= 1;
         proxy->falsify_owner = false;
@@ -176,35 +194,57 @@ static void note_greeting(struct zk_proxy *proxy, unsigned char *frame)
     proxy->falsify_session = false;
 }
 
+/* Sends a reply's header with another code, and nothing behind it. */
+static bool send_code(struct way *way, int32_t code)
+{
+    write_int(way->buffer, 16);
+    write_int(way->buffer + 16, code);
+    return send(way->to, way->buffer, 20, MSG_NOSIGNAL) == 20;
+}
+
+/* A whole request; false: the pair is to be closed. */
+static bool pass_request(struct zk_proxy *proxy, struct pair *pair, size_t size)
+{
+    struct way *way = &pair->up;
+    const unsigned char *body = way->buffer + 4;
+    if (applies(&proxy->drop, body, size - 4)) {
+        proxy->dropped = true;
+        return false;
+    }
+    if (note_request(proxy, pair, body, size - 4))
+        return send_other(way, read_int(body));
+    return send(way->to, way->buffer, size, MSG_NOSIGNAL) == (ssize_t)size;
+}
+
 /* One whole frame; false: the pair is to be closed. */
 static bool pass_frame(struct zk_proxy *proxy, struct pair *pair, struct way *way, size_t size)
 {
     enum fate fate = PASS;
-    if (way->greeted && way == &pair->up) {
-        if (note_request(proxy, pair, way->buffer + 4))
-            return send_other(way, read_int(way->buffer + 4));
-    } else if (way->greeted) {
-        fate = note_reply(proxy, pair, way->buffer);
-    } else if (way == &pair->down) {
+    int32_t code = 0;
+    if (way->greeted && way == &pair->up)
+        return pass_request(proxy, pair, size);
+    if (way->greeted)
+        fate = note_reply(proxy, pair, way->buffer, &code);
+    else if (way == &pair->down)
         note_greeting(proxy, way->buffer);
-    }
     way->greeted = true;
     if (fate != PASS)
         return fate == DROP;
-    return send(way->to, way->buffer, size, MSG_NOSIGNAL) == (ssize_t)size;
+    return code ? send_code(way, code)
+                : send(way->to, way->buffer, size, MSG_NOSIGNAL) == (ssize_t)size;
 }
 
 /* Passes what frames are whole; false: the pair is to be closed. */
-static bool pass(struct zk_proxy *proxy, struct pair *pair, struct way *way)
+static bool pass_frames(struct zk_proxy *proxy, struct pair *pair, struct way *way)
 {
-    ssize_t got = read(way->from, way->buffer + way->length, BUFFER_SIZE - way->length);
-    if (got <= 0)
-        return false;
-    way->length += (size_t)got;
-    while (way->length >= 4) {
+    while (way->length >= 4 && !way->held) {
         size_t size = 4 + (size_t)read_int(way->buffer);
         if (way->length < size)
             break;
+        if (way->greeted && way == &pair->up && applies(&proxy->hold, way->buffer + 4, size - 4)) {
+            way->held = true;
+            break;
+        }
         if (!pass_frame(proxy, pair, way, size))
             return false;
         way->length -= size;
@@ -213,13 +253,23 @@ static bool pass(struct zk_proxy *proxy, struct pair *pair, struct way *way)
     return true;
 }
 
+static bool pass(struct zk_proxy *proxy, struct pair *pair, struct way *way)
+{
+    ssize_t got = read(way->from, way->buffer + way->length, BUFFER_SIZE - way->length);
+    if (got <= 0)
+        return false;
+    way->length += (size_t)got;
+    return pass_frames(proxy, pair, way);
+}
+
 static void turn(struct zk_proxy *proxy)
 {
     struct pollfd polled[1 + 2 * PAIRS_MAX] = {{proxy->listener, POLLIN, 0}};
     for (int i = 0; i < PAIRS_MAX; i++) {
         struct pair *pair = proxy->pairs[i];
         bool listens = pair && !proxy->stalled;
-        polled[1 + 2 * i] = (struct pollfd){listens ? pair->up.from : -1, POLLIN, 0};
+        bool listens_up = listens && !proxy->stalled_up;
+        polled[1 + 2 * i] = (struct pollfd){listens_up ? pair->up.from : -1, POLLIN, 0};
         polled[2 + 2 * i] = (struct pollfd){listens ? pair->down.from : -1, POLLIN, 0};
     }
     pthread_mutex_unlock(&proxy->mutex);
@@ -230,8 +280,10 @@ static void turn(struct zk_proxy *proxy)
         if (!pair)
             continue;
         bool lives = !proxy->cut;
-        if (lives && polled[1 + 2 * i].revents && !proxy->stalled)
+        if (lives && polled[1 + 2 * i].revents && !proxy->stalled && !proxy->stalled_up)
             lives = pass(proxy, pair, &pair->up);
+        else if (lives && !proxy->stalled && !proxy->stalled_up)
+            lives = pass_frames(proxy, pair, &pair->up); /* what was held */
         if (lives && polled[2 + 2 * i].revents && !proxy->stalled)
             lives = pass(proxy, pair, &pair->down);
         if (!lives)
@@ -263,7 +315,8 @@ struct zk_proxy *zk_proxy_start(uint16_t port)
     assert_non_null(proxy);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     proxy->upstream = port;
-    proxy->swallow = proxy->refuse = -1;
+    proxy->swallow = proxy->drop.opcode = proxy->hold.opcode = -1;
+    proxy->refuse.opcode = proxy->rewrite.opcode = -1;
     pthread_mutex_init(&proxy->mutex, NULL);
     proxy->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(proxy->listener, (struct sockaddr *)&address, size), 0);
@@ -311,29 +364,99 @@ void zk_proxy_swallow(struct zk_proxy *proxy, enum zk_opcode opcode)
     pthread_mutex_unlock(&proxy->mutex);
 }
 
-bool zk_proxy_swallowed(struct zk_proxy *proxy)
+static void give_order(struct zk_proxy *proxy, struct order *order, struct order what, bool *done)
 {
     pthread_mutex_lock(&proxy->mutex);
-    bool swallowed = proxy->swallowed;
+    *order = what;
+    if (done)
+        *done = false;
     pthread_mutex_unlock(&proxy->mutex);
-    return swallowed;
+}
+
+static bool is_done(struct zk_proxy *proxy, const bool *done)
+{
+    pthread_mutex_lock(&proxy->mutex);
+    bool result = *done;
+    pthread_mutex_unlock(&proxy->mutex);
+    return result;
+}
+
+bool zk_proxy_swallowed(struct zk_proxy *proxy)
+{
+    return is_done(proxy, &proxy->swallowed);
 }
 
 void zk_proxy_refuse(struct zk_proxy *proxy, enum zk_opcode opcode, int code)
 {
-    pthread_mutex_lock(&proxy->mutex);
-    proxy->refuse = (int)opcode;
-    proxy->refusal = code;
-    proxy->refused = false;
-    pthread_mutex_unlock(&proxy->mutex);
+    struct order order = {.opcode = (int)opcode, .part = "", .code = code};
+    give_order(proxy, &proxy->refuse, order, &proxy->refused);
 }
 
 bool zk_proxy_refused(struct zk_proxy *proxy)
 {
+    return is_done(proxy, &proxy->refused);
+}
+
+void zk_proxy_drop(struct zk_proxy *proxy, enum zk_opcode opcode)
+{
+    struct order order = {.opcode = (int)opcode, .part = ""};
+    give_order(proxy, &proxy->drop, order, &proxy->dropped);
+}
+
+bool zk_proxy_dropped(struct zk_proxy *proxy)
+{
+    return is_done(proxy, &proxy->dropped);
+}
+
+void zk_proxy_hold(struct zk_proxy *proxy, enum zk_opcode opcode, const char *part)
+{
+    struct order order = {.opcode = (int)opcode, .part = part};
+    give_order(proxy, &proxy->hold, order, NULL);
+}
+
+bool zk_proxy_holds(struct zk_proxy *proxy)
+{
+    bool holds = false;
     pthread_mutex_lock(&proxy->mutex);
-    bool refused = proxy->refused;
+    for (int i = 0; i < PAIRS_MAX; i++)
+        holds |= proxy->pairs[i] && proxy->pairs[i]->up.held;
     pthread_mutex_unlock(&proxy->mutex);
-    return refused;
+    return holds;
+}
+
+void zk_proxy_go(struct zk_proxy *proxy)
+{
+    pthread_mutex_lock(&proxy->mutex);
+    for (int i = 0; i < PAIRS_MAX; i++)
+        if (proxy->pairs[i])
+            proxy->pairs[i]->up.held = false;
+    pthread_mutex_unlock(&proxy->mutex);
+}
+
+void zk_proxy_rewrite(struct zk_proxy *proxy, enum zk_opcode opcode, const char *part, int code)
+{
+    struct order order = {.opcode = (int)opcode, .part = part, .code = code};
+    give_order(proxy, &proxy->rewrite, order, NULL);
+}
+
+bool zk_proxy_is_idle(struct zk_proxy *proxy)
+{
+    bool idle = true;
+    pthread_mutex_lock(&proxy->mutex);
+    for (int i = 0; i < PAIRS_MAX; i++)
+        for (size_t j = 0; proxy->pairs[i] && j < proxy->pairs[i]->pending_count; j++) {
+            int32_t opcode = proxy->pairs[i]->pending[j].opcode;
+            idle &= opcode == ZK_OP_SYNC || opcode == ZK_OP_PING;
+        }
+    pthread_mutex_unlock(&proxy->mutex);
+    return idle;
+}
+
+void zk_proxy_stall_up(struct zk_proxy *proxy, bool stalled)
+{
+    pthread_mutex_lock(&proxy->mutex);
+    proxy->stalled_up = stalled;
+    pthread_mutex_unlock(&proxy->mutex);
 }
 
 void zk_proxy_falsify_owner(struct zk_proxy *proxy)

@@ -19,7 +19,9 @@ enum zk_opcode {
     ZK_OP_GET_CHILDREN = 8,
     ZK_OP_SYNC = 9,
     ZK_OP_PING = 11,
+    ZK_OP_MULTI = 14,
     ZK_OP_CREATE2 = 15,
+    ZK_OP_REMOVE_WATCHES = 18,
     ZK_OP_CREATE_CONTAINER = 19,
     ZK_OP_SET_WATCHES = 101,
     ZK_OPCODES = 128
@@ -51,6 +53,22 @@ void zk_proxy_falsify_session(struct zk_proxy *proxy);
 void zk_proxy_mute(struct zk_proxy *proxy, bool muted);
 /* The operations that have passed since the counts were reset, in their order. */
 size_t zk_proxy_trace(struct zk_proxy *proxy, enum zk_opcode *operations, size_t most);
+/* The next request of this operation is not passed on, and the connection is cut. */
+void zk_proxy_drop(struct zk_proxy *proxy, enum zk_opcode opcode);
+/* Whether that has happened. */
+bool zk_proxy_dropped(struct zk_proxy *proxy);
+/* The next request of this operation that contains `part`, and all behind it, wait for
+   zk_proxy_go. */
+void zk_proxy_hold(struct zk_proxy *proxy, enum zk_opcode opcode, const char *part);
+/* Whether one waits. */
+bool zk_proxy_holds(struct zk_proxy *proxy);
+void zk_proxy_go(struct zk_proxy *proxy);
+/* The next reply to such a request says `code` instead of what it said. */
+void zk_proxy_rewrite(struct zk_proxy *proxy, enum zk_opcode opcode, const char *part, int code);
+/* Whether all requests but syncs and pings that have passed are answered. */
+bool zk_proxy_is_idle(struct zk_proxy *proxy);
+/* Passes nothing on to the server until told otherwise. */
+void zk_proxy_stall_up(struct zk_proxy *proxy, bool stalled);
 /* Cuts all connections. */
 void zk_proxy_cut(struct zk_proxy *proxy);
 /* Passes nothing on, either way, and refuses no connection, until told otherwise. */

@@ -1,0 +1,368 @@
+/*
+ * Waiting, and passing the lock on.
+ *
+ * A waiter watches the node just ahead. That it is deleted says little: its owner may have
+ * held the lock, or have given up waiting for it. So a deletion is followed by a list, a
+ * reply that grows with the queue. A holder of ours therefore says more. It releases by one
+ * transaction that creates a marker called as its node, deletes the marker and deletes the
+ * node; who watches the marker gets "created", before the "deleted" of the node. Only one
+ * who held does that, so the event is the grant: nothing is listed, however long the queue.
+ * A marker never outlives its transaction. To others it all is a deletion like any other.
+ *
+ * It is sound by these rules; each has tests called pass_rule_N and seeded defects.
+ *
+ *  1 A pass says that what passed, and all that was ahead of it, is gone. The weight of the
+ *    newest view without these is the new weight ahead, and the rule of the core decides.
+ *  2 Who may pass is settled by the view that granted: nothing was ahead. It is not worked
+ *    out again at the release. A waiter that gives up, and a try that was blocked, delete.
+ *  3 A marker is called exactly as the node (UUID and sequence), so that no other lock's can
+ *    be taken for it. The directory is in the chroot, not a container, which would be reaped,
+ *    and as readable as the tickets. If it is missing it is made, for the next time.
+ *  4 Watches are set in this order, back to back: own node, marker, node ahead. A release in
+ *    between is then seen by the marker, or finds the node gone when it is to be watched.
+ *  5 The own node is watched too. Who waits behind it waits for the same holder from the
+ *    moment it is deleted, so from then on no pass is believed: the ticket is looked at
+ *    again. A watch that was used up by a change of data is set anew, and until that is
+ *    answered nothing is believed either. A refusal to set one leads to a list.
+ *  6 A node gone by the time it is to be watched, and the only one ahead in the newest view,
+ *    is a grant as well: for kinds whose tickets keep their names until they go.
+ *  7 A pass proves nothing of the lease. The core compares the lease with the clock before
+ *    it takes any event; what comes too late is for a session that is no more.
+ *  8 A ticket whose removal has begun hears of no pass. Numbers tell watches from earlier
+ *    ones: an event whose number is not known is nobody's.
+ *  9 A pass that was refused becomes a deletion. "No node" may be the marker's directory or
+ *    the ticket, which the deletion finds out. A pass of unknown outcome is sent again; it
+ *    cannot do harm, for without the node the transaction does nothing.
+ * 10 A node that went without a pass leaves the watch on its marker behind, on the server
+ *    too. It is taken away there, when the watch of the node ends, which is one for all who
+ *    wait. Nodes of other programs have no markers, and none is watched.
+ * 11 A marker that is there when it is to be watched is none of ours and no grant.
+ *
+ * Watches end with their connection. The library would set them all again on the next
+ * one, in a single message that the server refuses, and the connection with it, once
+ * they are too many (1 MB; some 10,000). Every ticket looks again then anyhow, and is
+ * watched again by that. A pass that was missed shows in that look.
+ *
+ * Nodes are watched by reading them, not by asking whether they exist: that would leave a
+ * watch behind for a node that is gone.
+ */
+#include "core/defect.h"
+#include "store/zookeeper_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void mrt_zk_marker_path(const struct mrt_store *store, const char *path, char *marker, size_t size)
+{
+    const char *node = strrchr(path, '/') + 1;
+    if (MRT_DEFECT(PASS_RULE_3_SEQUENCE))
+        node += strlen(node) - 10;
+    snprintf(marker, size, "%s/" MRT_ZK_MARKERS_NAME "/%s", store->address.chroot, node);
+}
+
+/* ---------------------------------------------------------------- the end of waiting */
+
+void mrt_zk_unwait(struct mrt_zk_ticket *ticket)
+{
+    if (ticket->watch)
+        TAILQ_REMOVE(&ticket->watch->tickets, ticket, watch_link);
+    ticket->watch = NULL;
+}
+
+void mrt_zk_disown(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    if (ticket->own_watch)
+        HASH_DELETE(by_own, session->tickets_by_own, ticket);
+    ticket->own_watch = 0;
+    ticket->own_known = false;
+}
+
+static void free_watch(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
+{
+    while (!TAILQ_EMPTY(&watch->tickets))
+        mrt_zk_unwait(TAILQ_FIRST(&watch->tickets));
+    HASH_DEL(session->watches, watch);
+    HASH_DELETE(by_id, session->watches_by_id, watch);
+    free(watch);
+}
+
+/* The node is gone, or cannot be watched: whoever still waits for it is to look. */
+static void drop_watch(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
+{
+    char marker[MRT_ZK_PATH_MAX + 256];
+    const struct mrt_zk_ticket *ticket;
+    int code;
+    TAILQ_FOREACH (ticket, &watch->tickets, watch_link)
+        mrt_zk_wake(session->store, ticket->id);
+    mrt_zk_marker_path(session->store, watch->path, marker, sizeof marker);
+    if (watch->marker && !MRT_DEFECT(PASS_RULE_10_LEAK))
+        mrt_zk_send(session, MRT_ZK_UNWATCH, NULL, marker, &code);
+    free_watch(session, watch);
+}
+
+static void forget(struct mrt_zk_session *session, const char *path)
+{
+    zoo_aremove_all_watches(session->handle, path, ZWATCHTYPE_DATA, 1, NULL, NULL);
+}
+
+void mrt_zk_watches_forget(struct mrt_zk_session *session)
+{
+    char path[MRT_ZK_PATH_MAX + 256];
+    struct mrt_zk_watch *watch, *next;
+    struct mrt_zk_ticket *ticket, *next_ticket;
+    HASH_ITER(hh, session->watches, watch, next)
+    {
+        forget(session, watch->path);
+        mrt_zk_marker_path(session->store, watch->path, path, sizeof path);
+        forget(session, path);
+        free_watch(session, watch);
+    }
+    HASH_ITER(by_own, session->tickets_by_own, ticket, next_ticket)
+    {
+        snprintf(path, sizeof path, "%s/%s", ticket->path, ticket->node);
+        forget(session, path);
+        mrt_zk_disown(session, ticket);
+    }
+}
+
+void mrt_zk_watches_free(struct mrt_zk_session *session)
+{
+    struct mrt_zk_watch *watch, *next;
+    HASH_ITER(hh, session->watches, watch, next)
+    free_watch(session, watch);
+}
+
+/* ---------------------------------------------------------------- waiting */
+
+static struct mrt_zk_watch *new_watch(struct mrt_zk_session *session, const char *path)
+{
+    size_t size = strlen(path) + 1;
+    struct mrt_zk_watch *watch = calloc(1, sizeof *watch + size);
+    if (!watch)
+        return NULL;
+    memcpy(watch->path, path, size);
+    watch->id = ++session->numbers;
+    TAILQ_INIT(&watch->tickets);
+    HASH_ADD_STR(session->watches, path, watch);
+    if (!watch->hh.tbl) {
+        free(watch);
+        return NULL;
+    }
+    HASH_ADD(by_id, session->watches_by_id, id, sizeof watch->id, watch);
+    if (watch->by_id.tbl)
+        return watch;
+    HASH_DEL(session->watches, watch);
+    free(watch);
+    return NULL;
+}
+
+static void watch_own(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    char path[MRT_ZK_PATH_MAX + 256];
+    ticket->own_watch = ++session->numbers;
+    HASH_ADD(by_own, session->tickets_by_own, own_watch, sizeof ticket->own_watch, ticket);
+    if (!ticket->by_own.tbl) {
+        ticket->own_watch = 0;
+        return;
+    }
+    snprintf(path, sizeof path, "%s/%s", ticket->path, ticket->node);
+    if (!mrt_zk_send_watch(session, MRT_ZK_WATCH_OWN, ticket->own_watch, path))
+        mrt_zk_disown(session, ticket);
+}
+
+static void watch_marker(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
+{
+    char path[MRT_ZK_PATH_MAX + 256];
+    mrt_zk_marker_path(session->store, watch->path, path, sizeof path);
+    watch->marker = mrt_zk_send_watch(session, MRT_ZK_WATCH_MARKER, watch->id, path);
+}
+
+static struct mrt_zk_watch *set_watch(struct mrt_zk_session *session, const char *path, bool passes)
+{
+    struct mrt_zk_watch *watch = session->connected ? new_watch(session, path) : NULL;
+    if (!watch)
+        return NULL;
+    if (passes && !MRT_DEFECT(PASS_RULE_4_ORDER))
+        watch_marker(session, watch);
+    if (!mrt_zk_send_watch(session, MRT_ZK_WATCH, watch->id, path)) {
+        drop_watch(session, watch);
+        return NULL;
+    }
+    if (passes && MRT_DEFECT(PASS_RULE_4_ORDER))
+        watch_marker(session, watch);
+    return watch;
+}
+
+/* Whether `node` may go by a pass that the ticket can take. */
+static bool passes(const struct mrt_store *store, const struct mrt_zk_ticket *ticket,
+                   const char *node)
+{
+    return !ticket->unpassed && !store->no_unwatching && !store->no_containers &&
+           (mrt_zk_is_ours(node) || MRT_DEFECT(PASS_RULE_10_FOREIGN));
+}
+
+void mrt_zk_wait(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, const char *node)
+{
+    char path[MRT_ZK_PATH_MAX + 256];
+    struct mrt_zk_watch *watch;
+    if (ticket->unwatched)
+        return;
+    bool passed = passes(session->store, ticket, node);
+    snprintf(path, sizeof path, "%s/%s", ticket->path, node);
+    HASH_FIND_STR(session->watches, path, watch);
+    if (passed && !ticket->own_watch && session->connected)
+        watch_own(session, ticket);
+    if (!watch)
+        watch = set_watch(session, path, passed);
+    if (watch == ticket->watch)
+        return;
+    mrt_zk_unwait(ticket);
+    if (!watch)
+        return;
+    ticket->watch = watch;
+    TAILQ_INSERT_TAIL(&watch->tickets, ticket, watch_link);
+}
+
+/* ---------------------------------------------------------------- grants */
+
+/* What it waited for, and all ahead of that, is gone. */
+static void take_over(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    uint64_t ahead = ticket->after;
+    if (MRT_DEFECT(PASS_RULE_1_ONE))
+        ahead += ticket->before;
+    mrt_zk_unwait(ticket);
+    mrt_zk_tell(session->store, ticket, ahead);
+    if (ahead > 0)
+        mrt_zk_wake(session->store, ticket->id);
+}
+
+/* The marker was created. The node's own event follows, and finds nobody. */
+static void passed(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
+{
+    struct mrt_zk_ticket *ticket, *next;
+    TAILQ_FOREACH_SAFE(ticket, &watch->tickets, watch_link, next)
+    if (ticket->own_known || MRT_DEFECT(PASS_RULE_5_OWN))
+        take_over(session, ticket);
+    watch->marker = false;
+    drop_watch(session, watch);
+}
+
+/* It was gone before it was watched. */
+static void absent(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
+{
+    struct mrt_zk_ticket *ticket, *next;
+    TAILQ_FOREACH_SAFE(ticket, &watch->tickets, watch_link, next)
+    if (ticket->own_known && (ticket->before == 0 || MRT_DEFECT(PASS_RULE_6_ALONE)))
+        take_over(session, ticket);
+    drop_watch(session, watch);
+}
+
+/* ---------------------------------------------------------------- answers */
+
+static void own_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
+{
+    enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
+    if (outcome == MRT_ZK_DONE || MRT_DEFECT(PASS_RULE_5_REPLY)) {
+        ticket->own_known = true;
+        return;
+    }
+    mrt_zk_disown(session, ticket);
+    ticket->unpassed |= outcome == MRT_ZK_NOT_DONE;
+    if (outcome == MRT_ZK_NOT_DONE || outcome == MRT_ZK_NO_NODE)
+        mrt_zk_wake(session->store, ticket->id);
+}
+
+static void marker_reply(struct mrt_zk_session *session, struct mrt_zk_watch *watch, int code)
+{
+    const struct mrt_zk_ticket *ticket;
+    if (code == ZOK && MRT_DEFECT(PASS_RULE_11_EXISTS))
+        passed(session, watch);
+    if (mrt_zk_code(code)->outcome != MRT_ZK_NOT_DONE)
+        return;
+    watch->marker = false;
+    TAILQ_FOREACH (ticket, &watch->tickets, watch_link)
+        mrt_zk_wake(session->store, ticket->id);
+}
+
+static void node_reply(struct mrt_zk_session *session, struct mrt_zk_watch *watch, int code)
+{
+    struct mrt_zk_ticket *ticket;
+    switch (mrt_zk_code(code)->outcome) {
+    case MRT_ZK_DONE:
+        break;
+    case MRT_ZK_NO_NODE:
+        absent(session, watch);
+        break;
+    case MRT_ZK_NOT_DONE: /* it may not be read: look from time to time */
+        TAILQ_FOREACH (ticket, &watch->tickets, watch_link)
+            ticket->unwatched = true;
+        drop_watch(session, watch);
+        break;
+    default:
+        drop_watch(session, watch);
+    }
+}
+
+void mrt_zk_watch_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
+                        uint64_t number, int code)
+{
+    struct mrt_zk_watch *watch;
+    struct mrt_zk_ticket *ticket;
+    if (!session->connected)
+        return; /* it goes with all the others */
+    HASH_FIND(by_id, session->watches_by_id, &number, sizeof number, watch);
+    HASH_FIND(by_own, session->tickets_by_own, &number, sizeof number, ticket);
+    if (ticket)
+        own_reply(session, ticket, code);
+    else if (watch && kind == MRT_ZK_WATCH_MARKER)
+        marker_reply(session, watch, code);
+    else if (watch)
+        node_reply(session, watch, code);
+}
+
+/* ---------------------------------------------------------------- events */
+
+static void own_event(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int type,
+                      const char *path)
+{
+    if (type != ZOO_CHANGED_EVENT) {
+        mrt_zk_disown(session, ticket);
+        if (!MRT_DEFECT(PASS_RULE_5_OWN))
+            mrt_zk_unwait(ticket);
+        mrt_zk_wake(session->store, ticket->id);
+    } else if (!MRT_DEFECT(PASS_RULE_5_REARM)) {
+        ticket->own_known = false;
+        if (!mrt_zk_send_watch(session, MRT_ZK_WATCH_OWN, ticket->own_watch, path))
+            mrt_zk_disown(session, ticket);
+    }
+}
+
+static void marker_event(struct mrt_zk_session *session, struct mrt_zk_watch *watch, int type)
+{
+    if (type == ZOO_CREATED_EVENT)
+        passed(session, watch);
+    else
+        watch->marker = false; /* one that was there, and is gone or changed */
+}
+
+static void node_event(struct mrt_zk_session *session, struct mrt_zk_watch *watch, int type)
+{
+    if (type != ZOO_CHANGED_EVENT ||
+        !mrt_zk_send_watch(session, MRT_ZK_WATCH, watch->id, watch->path))
+        drop_watch(session, watch);
+}
+
+void mrt_zk_watch_event(struct mrt_zk_session *session, uint64_t number, int type, const char *path)
+{
+    struct mrt_zk_watch *watch;
+    struct mrt_zk_ticket *ticket;
+    HASH_FIND(by_id, session->watches_by_id, &number, sizeof number, watch);
+    HASH_FIND(by_own, session->tickets_by_own, &number, sizeof number, ticket);
+    if (ticket)
+        own_event(session, ticket, type, path);
+    else if (watch && strcmp(path, watch->path) == 0)
+        node_event(session, watch, type);
+    else if (watch)
+        marker_event(session, watch, type);
+}
