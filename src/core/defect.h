@@ -55,7 +55,7 @@
     X(PASS_RULE_5_REPLY, "a watch on the own node that was refused is taken for set")   \
     X(PASS_RULE_6_ALONE, "what is gone before it is watched is taken for the only one") \
     X(PASS_RULE_7_LEASE, "a pass is taken for a proof of life")                         \
-    X(PASS_RULE_8_CANCELLED, "a ticket that is being removed is granted by a pass")     \
+    X(PASS_RULE_8_CANCELLED, "a pass for a ticket that is to go is taken for the next") \
     X(PASS_RULE_9_REFUSED, "a pass that was refused is taken for done")                 \
     X(PASS_RULE_9_NO_NODE, "\"no node\" is always taken for a ticket that is gone")     \
     X(PASS_RULE_9_UNKNOWN, "a pass of unknown outcome is taken for done")               \

@@ -381,6 +381,8 @@ static void answered_leaving(struct mrt_ticket *ticket, const struct mrt_event *
 
 void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
 {
+    if (MRT_DEFECT(PASS_RULE_8_CANCELLED) && ticket->queue->ticket)
+        ticket = ticket->queue->ticket;
     if (ticket->state == MRT_TICKET_WAITING || ticket->state == MRT_TICKET_GRANTED ||
         MRT_DEFECT(PASS_RULE_8_CANCELLED))
         viewed(ticket, event, now);

@@ -242,7 +242,7 @@ static void passed(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
 {
     struct mrt_zk_ticket *ticket, *next;
     TAILQ_FOREACH_SAFE(ticket, &watch->tickets, watch_link, next)
-    if (ticket->own_known || MRT_DEFECT(PASS_RULE_5_OWN))
+    if (ticket->own_known)
         take_over(session, ticket);
     watch->marker = false;
     drop_watch(session, watch);
@@ -326,10 +326,11 @@ void mrt_zk_watch_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind
 static void own_event(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int type,
                       const char *path)
 {
+    if (MRT_DEFECT(PASS_RULE_5_OWN))
+        return;
     if (type != ZOO_CHANGED_EVENT) {
         mrt_zk_disown(session, ticket);
-        if (!MRT_DEFECT(PASS_RULE_5_OWN))
-            mrt_zk_unwait(ticket);
+        mrt_zk_unwait(ticket);
         mrt_zk_wake(session->store, ticket->id);
     } else if (!MRT_DEFECT(PASS_RULE_5_REARM)) {
         ticket->own_known = false;

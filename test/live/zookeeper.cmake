@@ -35,6 +35,17 @@ if(STUNNEL AND OPENSSL AND COMMAND mortise_bats_suite)
   mortise_bats_suite(zookeeper_tunnel ${CMAKE_CURRENT_SOURCE_DIR}/zookeeper_tunnel.bats)
 endif()
 
+# The rules of passing on: as they are, and with each of them broken.
+set(zookeeper_pass zookeeper_pass.c zookeeper_place.c zk_proxy.c zk_raw.c)
+mortise_suite(NAME zookeeper_pass SOURCES ${zookeeper_pass} LABELS store SERIAL TIMEOUT 240)
+mortise_suite(NAME zookeeper_pass_defects SOURCES ${zookeeper_pass}
+              LIBRARIES mortise_core_defects mortise_outer_defects LABELS defects SERIAL
+              TIMEOUT 400)
+foreach(suite zookeeper_pass zookeeper_pass_defects)
+  target_compile_definitions(test_${suite} PRIVATE ZK_SERVERS="${zk_servers}")
+  target_link_libraries(test_${suite} PRIVATE mortise_needs)
+endforeach()
+
 if(TARGET test_conform_memory)
   foreach(kind zk zk3)
     add_test(NAME conform_${kind} COMMAND ${zk_servers} with ${kind}

@@ -69,6 +69,17 @@ static void test_zk_11_c8_h10_the_uuid_is_the_tickets_own_and_of_version_8(void 
     assert_string_not_equal(text, other);
 }
 
+static void test_pass_rule_10_which_nodes_are_ours(void **state)
+{
+    (void)state;
+    assert_true(mrt_zk_is_ours("_c_01234567-89ab-8def-bedc-ba9876543210-lock-0000000001"));
+    assert_true(mrt_zk_is_ours("_c_01234567-89ab-8def-bedc-ba9876543210-lock--000000001"));
+    assert_false(mrt_zk_is_ours("_c_01234567-89ab-4def-bedc-ba9876543210-lock-0000000001"));
+    assert_false(mrt_zk_is_ours("_c_01234567-89ab-8def-bedc-ba9876543210__lock__0000000001"));
+    assert_false(mrt_zk_is_ours("0123456789ab8defbedcba9876543210-lock-0000000001"));
+    assert_false(mrt_zk_is_ours("lock-0000000001"));
+}
+
 static void test_cc_13_codes_that_leave_the_outcome_open(void **state)
 {
     (void)state;
@@ -209,6 +220,7 @@ static void test_cc_19_paths(void **state)
                                       "x/lock-0000000001",
                                       "x/_c_1-lock-0000000001/y",
                                       "a__lock__0000000001"};
+    static const char *const marks[] = {"mortise-markers", "mortise-markers/x", "/mortise-markers"};
     char path[MRT_ZK_PATH_MAX], full[64];
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         snprintf(full, sizeof full, "mortise/%s", good[i]);
@@ -218,6 +230,10 @@ static void test_cc_19_paths(void **state)
         snprintf(full, sizeof full, "mortise/%s", bad[i]);
         assert_int_equal(mrt_zk_queue_path("/root", "mortise", full, path), MORTISE_ENAME);
     }
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
+        assert_int_equal(mrt_zk_queue_path("/root", "", marks[i], path), MORTISE_ENAME);
+    assert_int_equal(mrt_zk_queue_path("", "", "mortise-markers-x", path), MORTISE_OK);
+    assert_int_equal(mrt_zk_queue_path("", "", "x/mortise-markers", path), MORTISE_OK);
     assert_int_equal(mrt_zk_queue_path("", "", "zookeeper/x", path), MORTISE_ENAME);
     assert_int_equal(mrt_zk_queue_path("/root", "mortise", "mortise//x", path), MORTISE_OK);
     assert_string_equal(path, "/root/mortise/x");
@@ -242,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_zk_33_g2_only_strict_names_are_contenders),
         cmocka_unit_test(test_zk_09_sequences_wrap),
         cmocka_unit_test(test_zk_11_c8_h10_the_uuid_is_the_tickets_own_and_of_version_8),
+        cmocka_unit_test(test_pass_rule_10_which_nodes_are_ours),
         cmocka_unit_test(test_cc_13_codes_that_leave_the_outcome_open),
         cmocka_unit_test(test_cc_18_uris),
         cmocka_unit_test(test_cc_02_security_that_is_not_had_is_refused),

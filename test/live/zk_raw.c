@@ -1,0 +1,165 @@
+/* The library counts its requests in one variable of the process, so the store's mutex is
+   taken for all calls into it. */
+#include "live/zk_raw.h"
+
+#include "cmocka_all.h"
+#include "store/zookeeper_internal.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct zk_raw {
+    zhandle_t *handle;
+    bool answered;
+    int code;
+    char (*names)[128];
+    int count;
+};
+
+static void on_session(zhandle_t *handle, int type, int state, const char *path, void *context)
+{
+    (void)handle, (void)type, (void)state, (void)path, (void)context;
+}
+
+static void note(const void *context, int code)
+{
+    struct zk_raw *raw = (struct zk_raw *)context;
+    raw->code = code;
+    raw->answered = true;
+}
+
+static void on_void(int code, const void *context)
+{
+    note(context, code);
+}
+
+static void on_string(int code, const char *text, const void *context)
+{
+    (void)text;
+    note(context, code);
+}
+
+static void on_stat(int code, const struct Stat *stat, const void *context)
+{
+    (void)stat;
+    note(context, code);
+}
+
+static void on_names(int code, const struct String_vector *names, const void *context)
+{
+    struct zk_raw *raw = (struct zk_raw *)context;
+    free(raw->names);
+    raw->count = code == ZOK ? names->count : 0;
+    raw->names = calloc((size_t)raw->count + 1, sizeof *raw->names);
+    for (int i = 0; i < raw->count; i++)
+        snprintf(raw->names[i], sizeof *raw->names, "%s", names->data[i]);
+    note(context, code);
+}
+
+static void turn(struct zk_raw *raw)
+{
+    int socket = -1, interest = 0;
+    struct timeval wait;
+    pthread_mutex_lock(&mrt_zk_library);
+    int code = zookeeper_interest(raw->handle, &socket, &interest, &wait);
+    pthread_mutex_unlock(&mrt_zk_library);
+    struct pollfd ready = {.fd = code == ZOK ? socket : -1};
+    ready.events = (short)((interest & ZOOKEEPER_READ ? POLLIN : 0) |
+                           (interest & ZOOKEEPER_WRITE ? POLLOUT : 0));
+    poll(&ready, 1, 20);
+    pthread_mutex_lock(&mrt_zk_library);
+    zookeeper_process(raw->handle, (ready.revents & POLLOUT ? ZOOKEEPER_WRITE : 0) |
+                                       (ready.revents & ~POLLOUT ? ZOOKEEPER_READ : 0));
+    pthread_mutex_unlock(&mrt_zk_library);
+}
+
+static int finish(struct zk_raw *raw, int sent)
+{
+    pthread_mutex_unlock(&mrt_zk_library);
+    assert_int_equal(sent, ZOK);
+    while (!raw->answered)
+        turn(raw);
+    return raw->code;
+}
+
+static void begin(struct zk_raw *raw)
+{
+    raw->answered = false;
+    pthread_mutex_lock(&mrt_zk_library);
+}
+
+struct zk_raw *zk_raw_open(uint16_t port)
+{
+    struct zk_raw *raw = calloc(1, sizeof *raw);
+    char servers[32];
+    assert_non_null(raw);
+    snprintf(servers, sizeof servers, "127.0.0.1:%u", (unsigned)port);
+    pthread_mutex_lock(&mrt_zk_library);
+    zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
+    raw->handle =
+        zookeeper_init2(servers, on_session, 10000, NULL, NULL, ZOO_NO_LOG_CLIENTENV, NULL);
+    pthread_mutex_unlock(&mrt_zk_library);
+    assert_non_null(raw->handle);
+    while (zoo_state(raw->handle) != ZOO_CONNECTED_STATE)
+        turn(raw);
+    return raw;
+}
+
+void zk_raw_close(struct zk_raw *raw)
+{
+    zookeeper_close(raw->handle);
+    free(raw->names);
+    free(raw);
+}
+
+int zk_raw_create(struct zk_raw *raw, const char *path, bool ephemeral)
+{
+    begin(raw);
+    return finish(raw, zoo_acreate(raw->handle, path, "", 0, &ZOO_OPEN_ACL_UNSAFE,
+                                   ephemeral ? ZOO_EPHEMERAL : ZOO_PERSISTENT, on_string, raw));
+}
+
+int zk_raw_delete(struct zk_raw *raw, const char *path)
+{
+    begin(raw);
+    return finish(raw, zoo_adelete(raw->handle, path, -1, on_void, raw));
+}
+
+int zk_raw_set(struct zk_raw *raw, const char *path)
+{
+    begin(raw);
+    return finish(raw, zoo_aset(raw->handle, path, "x", 1, -1, on_stat, raw));
+}
+
+int zk_raw_exists(struct zk_raw *raw, const char *path)
+{
+    begin(raw);
+    return finish(raw, zoo_aexists(raw->handle, path, 0, on_stat, raw));
+}
+
+int zk_raw_protect(struct zk_raw *raw, const char *path, bool protect)
+{
+    struct ACL entry = {ZOO_PERM_ADMIN, ZOO_ANYONE_ID_UNSAFE};
+    struct ACL_vector protected = {1, &entry};
+    begin(raw);
+    return finish(raw, zoo_aset_acl(raw->handle, path, -1,
+                                    protect ? &protected : &ZOO_OPEN_ACL_UNSAFE, on_void, raw));
+}
+
+static int compare(const void *a, const void *b)
+{
+    const char *first = a, *second = b;
+    return strcmp(first + strlen(first) - 10, second + strlen(second) - 10);
+}
+
+bool zk_raw_child(struct zk_raw *raw, const char *path, int place, char child[128])
+{
+    begin(raw);
+    finish(raw, zoo_aget_children(raw->handle, path, 0, on_names, raw));
+    qsort(raw->names, (size_t)raw->count, sizeof *raw->names, compare);
+    if (place < raw->count)
+        memcpy(child, raw->names[place], sizeof *raw->names);
+    return place < raw->count;
+}

@@ -1,0 +1,23 @@
+/* ZooKeeper by hand: a session of the test's own, one request after the other, for what a
+   client of ours never does. */
+#ifndef TEST_ZK_RAW_H
+#define TEST_ZK_RAW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct zk_raw;
+
+struct zk_raw *zk_raw_open(uint16_t port);
+void zk_raw_close(struct zk_raw *raw);
+/* Codes of the client library. */
+int zk_raw_create(struct zk_raw *raw, const char *path, bool ephemeral);
+int zk_raw_delete(struct zk_raw *raw, const char *path);
+int zk_raw_set(struct zk_raw *raw, const char *path);
+int zk_raw_exists(struct zk_raw *raw, const char *path);
+/* Nobody may create or delete below it, or read it, until it is opened again. */
+int zk_raw_protect(struct zk_raw *raw, const char *path, bool protect);
+/* The child with the sequence number that is the `place`th from below; false: none. */
+bool zk_raw_child(struct zk_raw *raw, const char *path, int place, char child[128]);
+
+#endif
