@@ -45,6 +45,7 @@ static struct actor {
 static struct zk_raw *raw;
 static char name[32]; /* of the test's lock */
 static atomic_int overlaps;
+static bool stranded; /* nothing more can be tested */
 
 /* ------------------------------------------------------------ actors */
 
@@ -171,13 +172,27 @@ static const char *marker(int place)
     return path;
 }
 
+/* What a test that failed has left. */
+static void clean_up(void)
+{
+    char child[128], path[256];
+    zk_raw_protect(raw, MARKERS, false);
+    while (zk_raw_child(raw, MARKERS, 0, child)) {
+        snprintf(path, sizeof path, MARKERS "/%s", child);
+        zk_raw_delete(raw, path);
+    }
+}
+
 static int set_up(void **state)
 {
     static int number;
     (void)state;
+    if (stranded)
+        _exit(1);
     overlaps = 0;
     snprintf(name, sizeof name, "pass-%d-%d", (int)getpid(), number++);
     raw = zk_raw_open(zk_place_port());
+    clean_up();
     for (size_t i = 0; i < sizeof actors / sizeof actors[0]; i++) {
         actors[i].proxy = zk_proxy_start(zk_place_port());
         actors[i].client = zk_open(zk_place_uri(zk_proxy_port(actors[i].proxy), "6s"));
@@ -196,10 +211,8 @@ static int tear_down(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof actors / sizeof actors[0]; i++) {
         if (actors[i].state != IDLE) {
-#ifdef MRT_DEFECTS
-            _exit(1); /* caught */
-#endif
-            return -1; /* the test has failed, and its threads are about */
+            stranded = true; /* the test has failed, and its threads are about */
+            return -1;
         }
         mortise_close(actors[i].client);
         zk_proxy_stop(actors[i].proxy);
@@ -718,19 +731,33 @@ static void pattern_of(const char *defect, char pattern[40])
     snprintf(pattern, 40, "test_pass_rule_%.*s_*", (int)strcspn(rule, "_"), rule);
 }
 
-/* Whether a test of the rule fails; it is given a minute. */
+static void run_child(enum mrt_defect defect, const char *pattern, int output)
+{
+    if (dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0)
+        _exit(0);
+    alarm(60);
+    mrt_defect_on = defect;
+    cmocka_set_test_filter(pattern);
+    _exit(cmocka_run_group_tests(tests, NULL, NULL) != 0);
+}
+
+/* Whether a test of the rule fails; where it does is told. */
 static bool is_caught(enum mrt_defect defect, const char *pattern)
 {
-    int status;
+    int status, output[2];
+    char line[512];
+    if (pipe(output) != 0)
+        return false;
     pid_t pid = fork();
-    if (pid == 0) {
-        if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
-            _exit(0);
-        alarm(60);
-        mrt_defect_on = defect;
-        cmocka_set_test_filter(pattern);
-        _exit(cmocka_run_group_tests(tests, NULL, NULL) != 0);
-    }
+    if (pid == 0)
+        run_child(defect, pattern, output[1]);
+    close(output[1]);
+    FILE *lines = fdopen(output[0], "r");
+    while (lines && fgets(line, sizeof line, lines))
+        if (strstr(line, "[   LINE   ]"))
+            printf("#   %s", line);
+    if (lines)
+        fclose(lines);
     return pid > 0 && waitpid(pid, &status, 0) == pid && status != 0;
 }
 
