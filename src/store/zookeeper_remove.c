@@ -21,9 +21,10 @@ static bool may_pass(const struct mrt_store *store, const struct mrt_zk_ticket *
 
 void mrt_zk_remove_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
-    if (!MRT_DEFECT(PASS_RULE_8_CANCELLED))
+    if (!MRT_DEFECT(PASS_RULE_8_CANCELLED)) {
         mrt_zk_unwait(ticket);
-    mrt_zk_disown(session, ticket);
+        mrt_zk_disown(session, ticket);
+    }
     ticket->deletes = 0;
     if (ticket->maybe)
         mrt_zk_ticket_list(session, ticket, MRT_ZK_PURGE, true);
