@@ -79,9 +79,11 @@ void mrt_zk_disown(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 
 static void free_watch(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
 {
-    while (!TAILQ_EMPTY(&watch->tickets))
-        mrt_zk_unwait(TAILQ_FIRST(&watch->tickets));
+    struct mrt_zk_ticket *ticket;
+    while ((ticket = TAILQ_FIRST(&watch->tickets)))
+        mrt_zk_unwait(ticket);
     HASH_DEL(session->watches, watch);
+    // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in both, or in none
     HASH_DELETE(by_id, session->watches_by_id, watch);
     free(watch);
 }

@@ -96,12 +96,12 @@ static void test_zk_35_more_watches_than_one_message_takes(void **state)
     acquire_all(holder);
     await_granted(WAITERS);
     acquire_all(waiter);
-    await_watches(WAITERS);
+    await_watches(2 * WAITERS);
     zk_rest_ms(200);
     unsigned connections = zk_proxy_connections(proxy);
     zk_proxy_reset_counts(proxy);
     zk_proxy_cut(proxy);
-    await_watches(WAITERS); /* all look again, and watch again */
+    await_watches(2 * WAITERS); /* all look again, and watch again */
     assert_int_equal(zk_proxy_connections(proxy), connections + 1);
     assert_int_equal(zk_proxy_count(proxy, ZK_OP_SET_WATCHES), 0);
     assert_true(zk_place_figure("zk_watch_count") >= WAITERS);
