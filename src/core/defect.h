@@ -52,6 +52,7 @@
     X(PASS_RULE_4_ORDER, "what is waited for is watched before its marker")             \
     X(PASS_RULE_5_OWN, "the end of the own node is not heeded")                         \
     X(PASS_RULE_5_REARM, "a watch on the own node that was used up is taken for set")   \
+    X(PASS_RULE_5_EARLY, "such a watch is taken for set before it is known to be")      \
     X(PASS_RULE_5_REPLY, "a watch on the own node that was refused is taken for set")   \
     X(PASS_RULE_6_ALONE, "what is gone before it is watched is taken for the only one") \
     X(PASS_RULE_7_LEASE, "a pass is taken for a proof of life")                         \

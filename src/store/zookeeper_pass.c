@@ -335,7 +335,7 @@ static void own_event(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
         mrt_zk_unwait(ticket);
         mrt_zk_wake(session->store, ticket->id);
     } else if (!MRT_DEFECT(PASS_RULE_5_REARM)) {
-        ticket->own_known = false;
+        ticket->own_known = MRT_DEFECT(PASS_RULE_5_EARLY);
         if (!mrt_zk_send_watch(session, MRT_ZK_WATCH_OWN, ticket->own_watch, path))
             mrt_zk_disown(session, ticket);
     }

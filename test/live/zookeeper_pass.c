@@ -111,13 +111,16 @@ static unsigned count(const struct actor *actor, enum zk_opcode opcode)
     return zk_proxy_count(actor->proxy, opcode);
 }
 
-/* Whether so many requests of a kind have passed, and all that has passed is answered. */
+/* Whether so many requests of a kind have passed, and all that has passed is answered, the
+   client has read the answers, and sends nothing for them. */
 static bool has_sent(struct actor *actor, enum zk_opcode opcode, unsigned number)
 {
     int64_t end = zk_now_ms() + SOON;
-    while ((count(actor, opcode) < number || !zk_proxy_is_idle(actor->proxy)) && zk_now_ms() < end)
+    for (int quiet = 0; quiet < 20 && zk_now_ms() < end; quiet++) {
+        if (count(actor, opcode) < number || !zk_proxy_is_idle(actor->proxy))
+            quiet = 0;
         zk_rest_ms(1);
-    zk_rest_ms(20); /* until the client has read the answers */
+    }
     return count(actor, opcode) >= number && zk_proxy_is_idle(actor->proxy);
 }
 
@@ -315,9 +318,9 @@ static void test_pass_rule_4_zk_14_a_release_while_the_watches_are_set(void **st
 /* ------------------------------------------------------------ rule 5 */
 
 /* B's node has been deleted by someone. Only C waits for A now. */
-static void check_that_c_is_next(void)
+static void check_that_c_is_next(unsigned reads)
 {
-    assert_true(has_sent(C, ZK_OP_GET_DATA, 3));
+    assert_true(has_sent(C, ZK_OP_GET_DATA, reads));
     let_go(A);
     assert_true(comes_to(C, HOLDS));
     zk_rest_ms(200);
@@ -335,7 +338,7 @@ static void test_pass_rule_5_zk_19_the_own_node_is_deleted(void **state)
     queue_up(B);
     queue_up(C);
     assert_int_equal(zk_raw_delete(raw, node(1)), ZOK);
-    check_that_c_is_next();
+    check_that_c_is_next(3);
 }
 
 static void test_pass_rule_5_the_own_node_is_changed_and_then_deleted(void **state)
@@ -346,9 +349,9 @@ static void test_pass_rule_5_the_own_node_is_changed_and_then_deleted(void **sta
     queue_up(C);
     assert_int_equal(zk_raw_set(raw, node(1)), ZOK);
     assert_true(has_sent(B, ZK_OP_GET_DATA, 3));
+    assert_true(has_sent(C, ZK_OP_GET_DATA, 3)); /* C watches it too */
     assert_int_equal(zk_raw_delete(raw, node(1)), ZOK);
-    assert_true(has_sent(C, ZK_OP_GET_DATA, 3));
-    check_that_c_is_next();
+    check_that_c_is_next(4);
 }
 
 static void test_pass_rule_5_the_own_node_cannot_be_watched(void **state)
@@ -361,7 +364,61 @@ static void test_pass_rule_5_the_own_node_cannot_be_watched(void **state)
     assert_true(has_sent(B, ZK_OP_GET_CHILDREN, 2)); /* it looks once more */
     queue_up(C);
     assert_int_equal(zk_raw_delete(raw, node(1)), ZOK);
-    check_that_c_is_next();
+    check_that_c_is_next(3);
+}
+
+/* B's node is changed, which uses up its watch, and deleted before that is set again. */
+static void change_and_delete_own(void)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s", node(1));
+    assert_int_equal(zk_raw_set(raw, path), ZOK);
+    zk_rest_ms(100); /* until B knows */
+    assert_int_equal(zk_raw_delete(raw, path), ZOK);
+}
+
+/* B's requests go on, while C holds. */
+static void check_that_b_looks(void)
+{
+    zk_rest_ms(200);
+    zk_proxy_go(B->proxy);
+    zk_rest_ms(200);
+    assert_int_equal(overlaps, 0);
+    assert_int_equal(B->state, WANTS);
+    let_go(C);
+    assert_true(comes_to(B, HOLDS));
+    let_go(B);
+}
+
+static void test_pass_rule_5_a_pass_before_the_own_watch_is_set_again(void **state)
+{
+    (void)state;
+    hold_in_contest(A, B, name);
+    queue_up(B);
+    queue_up(C);
+    zk_proxy_hold(B->proxy, ZK_OP_GET_DATA, strrchr(node(1), '/'));
+    change_and_delete_own();
+    assert_true(is_holding_back(B));
+    assert_true(has_sent(C, ZK_OP_GET_DATA, 4));
+    let_go(A);
+    assert_true(comes_to(C, HOLDS));
+    check_that_b_looks();
+}
+
+static void test_pass_rule_5_absence_before_the_own_watch_is_set_again(void **state)
+{
+    (void)state;
+    hold_in_contest(A, B, name);
+    zk_proxy_reset_counts(B->proxy);
+    zk_proxy_hold(B->proxy, ZK_OP_EXISTS, "");
+    want(B);
+    assert_true(is_holding_back(B));
+    queue_up(C);
+    change_and_delete_own();
+    assert_true(has_sent(C, ZK_OP_GET_DATA, 4));
+    let_go(A);
+    assert_true(comes_to(C, HOLDS));
+    check_that_b_looks();
 }
 
 static void test_pass_rule_5_what_is_waited_for_is_changed(void **state)
@@ -567,6 +624,61 @@ static void test_pass_rule_10_zk_15_no_watch_is_left_by_a_bare_deletion(void **s
     assert_int_equal(zk_place_figure("zk_watch_count"), 0);
 }
 
+/* A's node goes without a pass, and B takes the watch on its marker away. */
+static void check_that_no_watch_is_left(void)
+{
+    assert_int_equal(zk_raw_delete(raw, node(0)), ZOK);
+    assert_true(has_sent(B, ZK_OP_REMOVE_WATCHES, 1));
+    let_go(A);
+}
+
+static void test_pass_rule_10_no_watch_is_left_by_who_gave_up(void **state)
+{
+    (void)state;
+    hold_in_contest(A, B, name);
+    queue_up_for(B, name, 1500);
+    finish(B);
+    assert_int_equal(B->error, MORTISE_ETIMEOUT);
+    check_that_no_watch_is_left();
+    assert_int_equal(zk_place_figure("zk_watch_count"), 0);
+}
+
+static void test_pass_rule_10_no_watch_is_left_by_who_queued_again(void **state)
+{
+    (void)state;
+    hold_in_contest(A, B, name);
+    queue_up(B);
+    queue_up(C);
+    assert_int_equal(zk_raw_delete(raw, node(1)), ZOK);
+    assert_true(has_sent(B, ZK_OP_GET_DATA, 4)); /* it waits for C now */
+    assert_true(has_sent(C, ZK_OP_GET_DATA, 3));
+    check_that_no_watch_is_left();
+    assert_true(comes_to(C, HOLDS));
+    let_go(C);
+    assert_true(comes_to(B, HOLDS));
+    let_go(B);
+    assert_true(has_sent(B, ZK_OP_MULTI, 1));
+    assert_int_equal(zk_place_figure("zk_watch_count"), 0);
+}
+
+static void test_pass_rule_10_no_watch_is_left_where_a_node_is_absent(void **state)
+{
+    (void)state;
+    hold_in_contest(A, B, name);
+    zk_proxy_reset_counts(B->proxy);
+    zk_proxy_hold(B->proxy, ZK_OP_EXISTS, "");
+    want(B);
+    assert_true(is_holding_back(B));
+    let_go(A);
+    assert_true(has_sent(A, ZK_OP_MULTI, 1));
+    zk_proxy_go(B->proxy);
+    assert_true(comes_to(B, HOLDS));
+    assert_true(has_sent(B, ZK_OP_REMOVE_WATCHES, 1));
+    let_go(B);
+    assert_true(has_sent(B, ZK_OP_MULTI, 1));
+    assert_int_equal(zk_place_figure("zk_watch_count"), 0);
+}
+
 static void test_pass_rule_10_nodes_of_others_have_no_markers(void **state)
 {
     (void)state;
@@ -705,6 +817,8 @@ static const struct CMUnitTest tests[] = {
     TEST(test_pass_rule_5_zk_19_the_own_node_is_deleted),
     TEST(test_pass_rule_5_the_own_node_is_changed_and_then_deleted),
     TEST(test_pass_rule_5_the_own_node_cannot_be_watched),
+    TEST(test_pass_rule_5_a_pass_before_the_own_watch_is_set_again),
+    TEST(test_pass_rule_5_absence_before_the_own_watch_is_set_again),
     TEST(test_pass_rule_5_what_is_waited_for_is_changed),
     TEST(test_pass_rule_6_the_only_one_ahead_has_gone_meanwhile),
     TEST(test_pass_rule_6_one_of_two_ahead_has_gone_meanwhile),
@@ -716,6 +830,9 @@ static const struct CMUnitTest tests[] = {
     TEST(test_pass_rule_9_no_permission),
     TEST(test_pass_rule_9_no_directory_of_markers),
     TEST(test_pass_rule_10_zk_15_no_watch_is_left_by_a_bare_deletion),
+    TEST(test_pass_rule_10_no_watch_is_left_by_who_gave_up),
+    TEST(test_pass_rule_10_no_watch_is_left_by_who_queued_again),
+    TEST(test_pass_rule_10_no_watch_is_left_where_a_node_is_absent),
     TEST(test_pass_rule_10_nodes_of_others_have_no_markers),
     TEST(test_pass_rule_11_a_marker_that_is_there_grants_nothing),
     TEST(test_pass_takes_six_requests_and_no_list_after_a_wake),
