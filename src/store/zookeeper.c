@@ -225,8 +225,8 @@ static void submit_ticket(struct mrt_store *store, struct mrt_zk_job *job)
         return;
     }
     if (command->type == MRT_APPEND &&
-        (strcmp(command->kind, "mutex") != 0 || command->capacity != 1 || command->weight != 1)) {
-        mrt_zk_fail(store, job, MORTISE_ENOTSUPPORTED, "only mutexes are kept there as yet");
+        mrt_zk_family_of(command->kind, command->capacity, command->weight) == MRT_ZK_FOREIGN) {
+        mrt_zk_fail(store, job, MORTISE_ENOTSUPPORTED, "no semaphores are kept there as yet");
         return;
     }
     mrt_zk_ticket_submit(store->session, job, path);

@@ -61,33 +61,38 @@ struct mrt_zk_watch {
 
 /* What a list of children says of a ticket. */
 struct mrt_zk_view {
-    uint64_t ahead;
-    uint64_t after; /* of these, what comes after the one that is waited for */
-    bool behind, own;
-    int blocker; /* index of the one that is waited for; -1: none */
+    uint64_t ahead;         /* weight */
+    uint64_t before, after; /* of this, what is before and after the one waited for */
+    uint64_t tickets;       /* how many these are */
+    bool behind;
+    bool other;  /* a ticket of another kind of lock is ahead */
+    int own;     /* index of its own node; -1: it is not there */
+    int blocker; /* of the one that is waited for; -1: none */
 };
 
 struct mrt_zk_ticket {
     struct mrt_id id;
-    struct mrt_zk_jobs jobs; /* the first is being done */
-    uint64_t attempt;        /* answers of an earlier one are dropped */
-    unsigned tries;          /* of creating, because the directory was gone */
-    unsigned deletes;        /* under way, of a REMOVE */
-    bool created;            /* its node is known: `node`, `sequence`, `czxid` */
-    bool maybe;              /* a create of unknown outcome: there may be a node, or one more */
-    bool held;               /* the newest VIEW granted */
-    bool adopting;           /* looking for a node of an earlier create */
-    bool unwatched;          /* what is ahead cannot be watched */
-    bool barred;             /* a directory could not be made, for want of the right */
-    bool unpassed;           /* its own node cannot be watched, so nothing is passed to it */
-    bool behind;             /* the newest view: another is queued behind */
-    bool waited;             /* some view did not grant */
-    bool own_known;          /* watched by `own_watch`, and no event of it is missing */
-    uint64_t own_watch;      /* number of the watch on its own node; 0: none */
-    uint64_t before, after;  /* the newest view: weight before and after the one waited for */
+    struct mrt_zk_jobs jobs;   /* the first is being done */
+    uint64_t attempt;          /* answers of an earlier one are dropped */
+    unsigned tries;            /* of creating, because the directory was gone */
+    unsigned deletes;          /* under way, of a REMOVE */
+    bool created;              /* its node is known: `node`, `sequence`, `czxid` */
+    bool maybe;                /* a create of unknown outcome: there may be a node, or one more */
+    bool held;                 /* the newest VIEW granted */
+    bool adopting;             /* looking for a node of an earlier create */
+    bool unwatched;            /* what is ahead cannot be watched */
+    bool barred;               /* a directory could not be made, for want of the right */
+    bool unpassed;             /* its own node cannot be watched, so nothing is passed to it */
+    bool behind;               /* the newest view: another is queued behind */
+    bool waited;               /* some view did not grant */
+    bool own_known;            /* watched by `own_watch`, and no event of it is missing */
+    uint64_t own_watch;        /* number of the watch on its own node; 0: none */
+    uint64_t before, after;    /* the newest view: weight before and after the one waited for */
+    enum mrt_zk_family family; /* CURATOR, READER or WRITER */
+    uint64_t capacity;
     int32_t sequence;
-    int64_t czxid;
-    int refusal; /* code of the library to answer with once the node is deleted; 0: BLOCKED */
+    int64_t czxid; /* of its first node */
+    int refusal;   /* code of the library to answer with once the node is deleted; 0: BLOCKED */
     struct mrt_zk_watch *watch;
     TAILQ_ENTRY(mrt_zk_ticket) watch_link;
     UT_hash_handle hh;     /* by id */
@@ -115,8 +120,9 @@ enum mrt_zk_request_kind {
     MRT_ZK_OWNER, /* reads whose it is */
     MRT_ZK_PURGE, /* lists to find what is to be deleted */
     MRT_ZK_DELETE,
-    MRT_ZK_PASS, /* deletes, and says that it was the holder's */
-    MRT_ZK_UNDO  /* deletes the node of a try, or of an acquire that may not be */
+    MRT_ZK_PASS,    /* deletes, and says that it was the holder's */
+    MRT_ZK_LIGHTEN, /* makes a writer's node a reader's, of the same sequence */
+    MRT_ZK_UNDO     /* deletes the node of a try, or of an acquire that may not be */
 };
 
 struct mrt_zk_request {

@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "base/name.h"
+#include "core/recipe.h"
+#include "core/rule.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -34,6 +36,7 @@ struct lister {
 
 struct row {
     int32_t sequence;
+    enum mrt_zk_family family;
     char *node;
 };
 
@@ -157,16 +160,18 @@ static int compare(const void *a, const void *b)
                                                               : 0;
 }
 
-static void tell(struct lister *list, const char *name, uint32_t place)
+static void tell(struct lister *list, const char *name, bool mutex, uint32_t place)
 {
     char *label = list->data;
-    if (strncmp(label, "mutex\n", 6) == 0)
-        label += 6; /* ours; others keep what they like there */
+    const char *kind = mutex ? "mutex" : "read-write";
+    size_t length = strlen(kind);
+    if (strncmp(label, kind, length) == 0 && label[length] == '\n')
+        label += length + 1; /* ours; others keep what they like there */
     if (!mrt_text_is_clean(label, strlen(label)))
         label = "";
     mortise_entry entry = {.size = sizeof entry,
                            .name = name,
-                           .kind = "mutex",
+                           .kind = kind,
                            .label = label,
                            .fence = (uint64_t)list->stat.czxid * MRT_ZK_FENCE_SPAN,
                            .place = place,
@@ -180,13 +185,19 @@ static int tell_rows(struct lister *list, const char *path, const struct row *ro
     char node[MRT_ZK_PATH_MAX + 256];
     const char *name = path + strlen(list->store->address.chroot) + 1;
     uint32_t place = 0;
+    uint64_t ahead = 0;
     for (int i = 0; i < count && !list->stop; i++) {
+        bool mutex = mrt_zk_same_lock(rows[i].family, MRT_ZK_CURATOR);
+        uint64_t weight = mrt_zk_weight(rows[i].family);
         snprintf(node, sizeof node, "%s/%s", path, rows[i].node);
         int code = ask(list, DATA, node);
-        if (code == ZOK)
-            tell(list, name, place++);
-        else if (code != ZNONODE)
+        if (code == ZNONODE)
+            continue;
+        if (code != ZOK)
             return code;
+        place += place > 0 || !mrt_rule_grants(ahead, weight, mutex ? 1 : MRT_WRITER);
+        tell(list, name, mutex, place);
+        ahead += weight;
     }
     return ZOK;
 }
@@ -219,9 +230,12 @@ static int walk(struct lister *list, const char *path, int depth)
     char **names = list->names;
     int count = list->count, contenders = 0;
     struct row *rows = calloc((size_t)count + 1, sizeof *rows);
-    for (int i = 0; rows && names && i < count; i++)
-        if (mrt_zk_contender(names[i], &rows[contenders].sequence) != MRT_ZK_FOREIGN)
-            rows[contenders++].node = names[i];
+    for (int i = 0; rows && names && i < count; i++) {
+        struct row *row = &rows[contenders];
+        row->family = mrt_zk_contender(names[i], &row->sequence);
+        row->node = names[i];
+        contenders += row->family != MRT_ZK_FOREIGN;
+    }
     if (!rows || !names)
         code = ZSYSTEMERROR;
     const char *name = path + strlen(list->store->address.chroot);

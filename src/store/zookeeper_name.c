@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/name.h"
+#include "core/recipe.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -103,10 +104,12 @@ void mrt_zk_uuid(struct mrt_id id, char text[MRT_ZK_UUID_SIZE])
 
 bool mrt_zk_is_ours(const char *node)
 {
+    int32_t sequence;
     size_t prefix = strlen(MRT_ZK_NODE_PREFIX), uuid = MRT_ZK_UUID_SIZE - 1;
-    return strlen(node) > prefix + uuid + strlen(MRT_ZK_NODE_MARK) &&
+    const char *mark = mrt_zk_mark(mrt_zk_contender(node, &sequence));
+    return strlen(node) > prefix + uuid + strlen(mark) &&
            memcmp(node, MRT_ZK_NODE_PREFIX, prefix) == 0 && node[prefix + 14] == '8' &&
-           memcmp(node + prefix + uuid, MRT_ZK_NODE_MARK, strlen(MRT_ZK_NODE_MARK)) == 0;
+           memcmp(node + prefix + uuid, mark, strlen(mark)) == 0;
 }
 
 /* The whole of `text` as the server writes a sequence, %010d; false: it is none. */
@@ -143,10 +146,47 @@ enum mrt_zk_family mrt_zk_contender(const char *node, int32_t *sequence)
     const char *rest = after_last(node, "lock-");
     if (rest && parse_sequence(rest, sequence) && (rest - node == 5 || rest[-6] == '-'))
         return MRT_ZK_CURATOR;
-    rest = after_last(node, "__lock__");
-    if (rest && parse_sequence(rest, sequence))
-        return MRT_ZK_KAZOO;
+    static const struct {
+        const char *mark;
+        enum mrt_zk_family family;
+    } others[] = {
+        {"__lock__", MRT_ZK_KAZOO}, {"__READ__", MRT_ZK_READER}, {"__WRIT__", MRT_ZK_WRITER}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        rest = after_last(node, others[i].mark);
+        if (rest && parse_sequence(rest, sequence))
+            return others[i].family;
+    }
     return MRT_ZK_FOREIGN;
+}
+
+enum mrt_zk_family mrt_zk_family_of(const char *kind, uint64_t capacity, uint64_t weight)
+{
+    if (strcmp(kind, mrt_read_write.kind) == 0 && capacity == MRT_WRITER &&
+        (weight == MRT_READER || weight == MRT_WRITER))
+        return weight == MRT_WRITER ? MRT_ZK_WRITER : MRT_ZK_READER;
+    bool alone = strcmp(kind, mrt_mutex.kind) == 0 || strcmp(kind, mrt_semaphore_mutex.kind) == 0 ||
+                 strcmp(kind, mrt_exclusive.kind) == 0;
+    return alone && capacity == 1 && weight == 1 ? MRT_ZK_CURATOR : MRT_ZK_FOREIGN;
+}
+
+static bool is_mutex(enum mrt_zk_family family)
+{
+    return family == MRT_ZK_CURATOR || family == MRT_ZK_KAZOO;
+}
+
+bool mrt_zk_same_lock(enum mrt_zk_family a, enum mrt_zk_family b)
+{
+    return is_mutex(a) == is_mutex(b);
+}
+
+const char *mrt_zk_mark(enum mrt_zk_family family)
+{
+    return family == MRT_ZK_READER ? "-__READ__" : family == MRT_ZK_WRITER ? "-__WRIT__" : "-lock-";
+}
+
+uint64_t mrt_zk_weight(enum mrt_zk_family family)
+{
+    return family == MRT_ZK_WRITER ? MRT_WRITER : 1;
 }
 
 bool mrt_zk_before(int32_t a, int32_t b)
@@ -159,6 +199,8 @@ bool mrt_zk_before(int32_t a, int32_t b)
 static const struct mrt_zk_code codes[] = {
     {ZOK, MRT_ZK_DONE, MORTISE_OK, "done"},
     {MRT_ZK_FULL, MRT_ZK_NOT_DONE, MORTISE_EFULL, "too many are waiting already"},
+    {MRT_ZK_OTHER, MRT_ZK_NOT_DONE, MORTISE_EMISMATCH,
+     "in use as another kind: mutex (lock-) or read-write (__READ__, __WRIT__)"},
     {ZSYSTEMERROR, MRT_ZK_PERHAPS, MORTISE_ESTORE, "error of the client library"},
     {ZRUNTIMEINCONSISTENCY, MRT_ZK_PERHAPS, MORTISE_ESTORE, "answer out of order"},
     {ZDATAINCONSISTENCY, MRT_ZK_PERHAPS, MORTISE_ESTORE, "inconsistent data"},

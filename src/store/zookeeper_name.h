@@ -15,7 +15,6 @@
 #define MRT_ZK_PATH_MAX 2048 /* longest path, with its NUL */
 #define MRT_ZK_UUID_SIZE 37
 #define MRT_ZK_NODE_PREFIX "_c_"
-#define MRT_ZK_NODE_MARK "-lock-"
 #define MRT_ZK_MARKERS_NAME "mortise-markers" /* directory of markers, in the chroot */
 
 /* 0, or `error` with particulars: whether ZooKeeper takes `path`, "/..." without a final "/". */
@@ -36,10 +35,20 @@ enum mrt_zk_family {
     MRT_ZK_FOREIGN, /* not a contender */
     MRT_ZK_CURATOR, /* ...lock-N: Curator's, ours, and whoever else uses it */
     MRT_ZK_KAZOO,   /* ...__lock__N */
+    MRT_ZK_READER,  /* ...__READ__N and ...__WRIT__N: Curator's and ours */
+    MRT_ZK_WRITER
 };
 
-/* Whether a node takes part in a mutex, and its sequence number. */
+/* Whether a node takes part in a lock, as what, and its sequence number. */
 enum mrt_zk_family mrt_zk_contender(const char *node, int32_t *sequence);
+
+/* What a ticket of this kind, capacity and weight is; FOREIGN: it cannot be kept there. */
+enum mrt_zk_family mrt_zk_family_of(const char *kind, uint64_t capacity, uint64_t weight);
+/* Whether nodes of two families are of one lock. */
+bool mrt_zk_same_lock(enum mrt_zk_family a, enum mrt_zk_family b);
+/* What follows the UUID in a node's name, before its sequence; of a family of ours. */
+const char *mrt_zk_mark(enum mrt_zk_family family);
+uint64_t mrt_zk_weight(enum mrt_zk_family family);
 
 /* Whether `a` was created before `b`. The server's counter is signed and wraps, so
    they are compared as serial numbers are (RFC 1982). */
@@ -53,7 +62,10 @@ enum mrt_zk_outcome {
     MRT_ZK_NO_NODE,     /* the path does not exist */
     MRT_ZK_SESSION_OVER /* the session, and all its nodes, are gone */
 };
-#define MRT_ZK_FULL 1 /* a code of our own: too many wait already */
+/* Codes of our own. */
+#define MRT_ZK_FULL 1  /* too many wait already */
+#define MRT_ZK_OTHER 2 /* another kind of lock */
+#define MRT_ZK_BLOCKED 3
 struct mrt_zk_code {
     int code;
     enum mrt_zk_outcome outcome;

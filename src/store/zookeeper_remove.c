@@ -15,7 +15,8 @@
    client alone 18 % slower. So the first release of a contest is a plain one. */
 static bool may_pass(const struct mrt_store *store, const struct mrt_zk_ticket *ticket)
 {
-    bool granted = ticket->held || MRT_DEFECT(PASS_RULE_2_CANCEL);
+    bool granted =
+        (ticket->held && ticket->family != MRT_ZK_READER) || MRT_DEFECT(PASS_RULE_2_CANCEL);
     return granted && (ticket->waited || ticket->behind) && !store->no_markers;
 }
 

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DATA_MAX (MORTISE_LABEL_MAX + 16)
+
 _Thread_local struct mrt_zk_session *mrt_zk_entered;
 
 static const void *as_context(uint64_t number)
@@ -122,10 +124,21 @@ static void on_event(zhandle_t *handle, int type, int state, const char *path, v
 
 /* ---------------------------------------------------------------- sending */
 
+/* What a node holds, for mortise_list. */
+static int describe(const struct mrt_store *store, const char *path, char data[DATA_MAX])
+{
+    int32_t sequence;
+    char numbered[MRT_ZK_PATH_MAX + 256];
+    snprintf(numbered, sizeof numbered, "%s0000000000", strrchr(path, '/') + 1);
+    enum mrt_zk_family family = mrt_zk_contender(numbered, &sequence);
+    bool mutex = mrt_zk_same_lock(family, MRT_ZK_CURATOR);
+    return snprintf(data, DATA_MAX, "%s\n%s", mutex ? "mutex" : "read-write", store->label);
+}
+
 static int send_create(struct mrt_zk_session *session, const char *path, const void *context)
 {
-    char data[MORTISE_LABEL_MAX + 16];
-    int length = snprintf(data, sizeof data, "mutex\n%s", session->store->label);
+    char data[DATA_MAX];
+    int length = describe(session->store, path, data);
     return zoo_acreate2(session->handle, path, data, length,
                         mrt_zk_access_nodes(&session->store->access), ZOO_EPHEMERAL_SEQUENTIAL,
                         on_string_stat, context);
@@ -163,6 +176,22 @@ static int send_pass(struct mrt_zk_session *session, const char *path, const voi
     return zoo_amulti(session->handle, 3, operations, results, on_void, context);
 }
 
+/* `path` is a writer's. */
+static int send_lighten(struct mrt_zk_session *session, const char *path, const void *context)
+{
+    static zoo_op_result_t results[2];
+    char reader[MRT_ZK_PATH_MAX + 256], data[DATA_MAX];
+    zoo_op_t operations[2];
+    snprintf(reader, sizeof reader, "%s", path);
+    char *mark = strstr(strrchr(reader, '/'), mrt_zk_mark(MRT_ZK_WRITER));
+    memcpy(mark, mrt_zk_mark(MRT_ZK_READER), strlen(mrt_zk_mark(MRT_ZK_READER)));
+    int length = snprintf(data, sizeof data, "read-write\n%s", session->store->label);
+    zoo_create_op_init(&operations[0], reader, data, length,
+                       mrt_zk_access_nodes(&session->store->access), ZOO_EPHEMERAL, NULL, 0);
+    zoo_delete_op_init(&operations[1], path, -1);
+    return zoo_amulti(session->handle, 2, operations, results, on_void, context);
+}
+
 /* The library wants a pointer to a function here, and takes it for the function. */
 static int send_unwatch(struct mrt_zk_session *session, const char *path, const void *context)
 {
@@ -196,6 +225,8 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
         return send_markers(session, path, context);
     case MRT_ZK_PASS:
         return send_pass(session, path, context);
+    case MRT_ZK_LIGHTEN:
+        return send_lighten(session, path, context);
     case MRT_ZK_WATCH:
     case MRT_ZK_WATCH_OWN:
         return zoo_awget(handle, path, on_event, watch, on_data, context);

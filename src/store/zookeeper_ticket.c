@@ -16,6 +16,7 @@
  * When a command ends, or takes another course, `attempt` grows: answers to requests of
  * before are dropped.
  */
+#include "core/rule.h"
 #include "store/zookeeper_internal.h"
 
 #include <stdlib.h>
@@ -143,8 +144,8 @@ static void send_parents(struct mrt_zk_session *session, struct mrt_zk_ticket *t
 static void create(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     char path[MRT_ZK_PATH_MAX + 64];
-    snprintf(path, sizeof path, "%s/" MRT_ZK_NODE_PREFIX "%s" MRT_ZK_NODE_MARK, ticket->path,
-             ticket->uuid);
+    snprintf(path, sizeof path, "%s/" MRT_ZK_NODE_PREFIX "%s%s", ticket->path, ticket->uuid,
+             mrt_zk_mark(ticket->family));
     int code;
     if (!mrt_zk_ticket_send(session, ticket, MRT_ZK_CREATE, path))
         return;
@@ -178,6 +179,17 @@ static void begin_append(struct mrt_zk_session *session, struct mrt_zk_ticket *t
         create(session, ticket);
 }
 
+/* A node cannot be called otherwise: a new one takes its place, in one transaction. */
+static void begin_lighten(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    if (!ticket->created)
+        gone(session, ticket);
+    else if (ticket->family == MRT_ZK_WRITER)
+        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_LIGHTEN, ticket->node);
+    else
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
+}
+
 static void begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     switch (TAILQ_FIRST(&ticket->jobs)->command.type) {
@@ -187,6 +199,9 @@ static void begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
     case MRT_REMOVE:
         mrt_zk_remove_begin(session, ticket);
         break;
+    case MRT_LIGHTEN:
+        begin_lighten(session, ticket);
+        break;
     default:
         if (ticket->created)
             mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, ticket->held);
@@ -195,17 +210,19 @@ static void begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
     }
 }
 
-static struct mrt_zk_ticket *new_ticket(struct mrt_zk_session *session, struct mrt_id id,
-                                        const char *path)
+static struct mrt_zk_ticket *new_ticket(struct mrt_zk_session *session,
+                                        const struct mrt_command *command, const char *path)
 {
     struct mrt_zk_ticket *ticket = calloc(1, sizeof *ticket);
     if (!ticket)
         return NULL;
-    ticket->id = id;
+    ticket->id = command->ticket;
+    ticket->family = mrt_zk_family_of(command->kind, command->capacity, command->weight);
+    ticket->capacity = command->capacity;
     /* An answer to one of this identity that was freed is not for this one. */
     ticket->attempt = ++session->numbers << 32;
     TAILQ_INIT(&ticket->jobs);
-    mrt_zk_uuid(id, ticket->uuid);
+    mrt_zk_uuid(command->ticket, ticket->uuid);
     memcpy(ticket->path, path, strlen(path) + 1);
     HASH_ADD(hh, session->tickets, id, sizeof ticket->id, ticket);
     if (ticket->hh.tbl)
@@ -224,7 +241,7 @@ void mrt_zk_ticket_submit(struct mrt_zk_session *session, struct mrt_zk_job *job
         return;
     }
     if (!ticket)
-        ticket = new_ticket(session, command->ticket, path);
+        ticket = new_ticket(session, command, path);
     if (!ticket) {
         mrt_zk_fail(store, job, MORTISE_ENOMEM, NULL);
         return;
@@ -237,9 +254,14 @@ void mrt_zk_ticket_submit(struct mrt_zk_session *session, struct mrt_zk_job *job
 
 /* ------------------------------------------------------------------ the view */
 
+static bool granted(const struct mrt_zk_ticket *ticket, uint64_t ahead)
+{
+    return mrt_rule_grants(ahead, mrt_zk_weight(ticket->family), ticket->capacity);
+}
+
 void mrt_zk_ticket_describe(struct mrt_zk_ticket *ticket, struct mrt_event *event, uint64_t ahead)
 {
-    ticket->held = ahead == 0;
+    ticket->held = granted(ticket, ahead);
     event->fence = (uint64_t)ticket->czxid * MRT_ZK_FENCE_SPAN;
     event->fence_span = MRT_ZK_FENCE_SPAN;
     event->weight_ahead = ahead;
@@ -260,15 +282,42 @@ static void take_view(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
                       const struct mrt_zk_view *view, const struct String_vector *names)
 {
     ticket->behind = view->behind;
-    if (view->ahead > 0) {
+    if (!granted(ticket, view->ahead)) {
         ticket->waited = true;
+        ticket->before = view->before;
         ticket->after = view->after;
-        ticket->before = view->ahead - view->after - 1;
         mrt_zk_wait(session, ticket, names->data[view->blocker]);
     } else {
         mrt_zk_unwait(ticket);
     }
     show(session, ticket, view->ahead);
+}
+
+/* Why an APPEND may not stand after all; ZOK: it may. */
+static int refusal_of(const struct mrt_zk_ticket *ticket, const struct mrt_command *command,
+                      const struct mrt_zk_view *view)
+{
+    if (command->type != MRT_APPEND)
+        return ZOK;
+    if (view->other)
+        return MRT_ZK_OTHER;
+    if (command->try_only && !granted(ticket, view->ahead))
+        return MRT_ZK_BLOCKED;
+    /* One of those ahead at least is not waiting. */
+    return command->queue_max > 0 && view->tickets > command->queue_max ? MRT_ZK_FULL : ZOK;
+}
+
+/* Keeps the node's name, and what it is now; false: it cannot be one of ours. */
+static bool keep_node(struct mrt_zk_ticket *ticket, const char *node)
+{
+    size_t length = strlen(node);
+    enum mrt_zk_family family = mrt_zk_contender(node, &ticket->sequence);
+    if (length >= sizeof ticket->node || family == MRT_ZK_FOREIGN ||
+        !mrt_zk_same_lock(family, ticket->family))
+        return false;
+    ticket->family = family;
+    memcpy(ticket->node, node, length + 1);
+    return true;
 }
 
 static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
@@ -285,35 +334,23 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
         mrt_zk_ticket_answer_code(session, ticket, reply->code);
         return;
     }
-    struct mrt_zk_view view = {.blocker = -1};
+    struct mrt_zk_view view = {.own = -1};
     if (outcome == MRT_ZK_DONE)
         view = mrt_zk_look(session->store, ticket, reply->names);
-    if (!view.own) {
+    int refusal = view.own < 0 ? ZOK : refusal_of(ticket, &job->command, &view);
+    if (view.own < 0) {
         gone(session, ticket);
-    } else if (view.ahead > 0 && job->command.type == MRT_APPEND && job->command.try_only) {
-        ticket->refusal = 0;
+    } else if (refusal != ZOK) {
+        ticket->refusal = refusal;
         mrt_zk_ticket_send_node(session, ticket, MRT_ZK_UNDO, ticket->node);
-    } else if (job->command.type == MRT_APPEND && job->command.queue_max > 0 &&
-               view.ahead > job->command.queue_max) { /* one of them is not waiting */
-        ticket->refusal = MRT_ZK_FULL;
-        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_UNDO, ticket->node);
-    } else {
+    } else if (keep_node(ticket, reply->names->data[view.own])) {
         take_view(session, ticket, &view, reply->names);
+    } else {
+        gone(session, ticket);
     }
 }
 
 /* ------------------------------------------------------------------ answers */
-
-/* Keeps the node's name; false: it cannot be one of ours. */
-static bool keep_node(struct mrt_zk_ticket *ticket, const char *node)
-{
-    size_t length = strlen(node);
-    if (length >= sizeof ticket->node ||
-        mrt_zk_contender(node, &ticket->sequence) != MRT_ZK_CURATOR)
-        return false;
-    memcpy(ticket->node, node, length + 1);
-    return true;
-}
 
 static void no_directory(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
 {
@@ -358,7 +395,12 @@ static void probed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                    const struct mrt_zk_reply *reply)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
-    if (outcome == MRT_ZK_DONE && mrt_zk_look(session->store, ticket, reply->names).ahead > 0)
+    struct mrt_zk_view view = {.own = -1};
+    if (outcome == MRT_ZK_DONE)
+        view = mrt_zk_look(session->store, ticket, reply->names);
+    if (view.other)
+        fail(session, ticket, MRT_ZK_OTHER);
+    else if (!granted(ticket, view.ahead))
         mrt_zk_ticket_answer(session, ticket, MRT_BLOCKED);
     else if (outcome == MRT_ZK_DONE || outcome == MRT_ZK_NO_NODE)
         create(session, ticket);
@@ -373,7 +415,7 @@ static int find_own(const struct mrt_zk_ticket *ticket, const struct String_vect
     int32_t sequence, oldest = 0;
     for (int i = 0; i < names->count; i++) {
         if (!strstr(names->data[i], ticket->uuid) ||
-            mrt_zk_contender(names->data[i], &sequence) != MRT_ZK_CURATOR)
+            mrt_zk_contender(names->data[i], &sequence) == MRT_ZK_FOREIGN)
             continue;
         if (found < 0 || mrt_zk_before(sequence, oldest)) {
             found = i;
@@ -413,6 +455,18 @@ static void owner_read(struct mrt_zk_session *session, struct mrt_zk_ticket *tic
     }
 }
 
+/* Whatever came of it, the list shows which node there is now. Of unknown outcome it is
+   asked for again, and until then there may be one more than is known. */
+static void lightened(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
+{
+    enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
+    ticket->maybe |= outcome == MRT_ZK_PERHAPS;
+    if (outcome == MRT_ZK_PERHAPS || (outcome == MRT_ZK_NOT_DONE && code != ZNODEEXISTS))
+        mrt_zk_ticket_answer_code(session, ticket, code);
+    else
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
+}
+
 static void undone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
@@ -422,7 +476,7 @@ static void undone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
         return;
     }
     ticket->created = ticket->maybe = false;
-    if (ticket->refusal == 0)
+    if (ticket->refusal == MRT_ZK_BLOCKED)
         mrt_zk_ticket_answer(session, ticket, MRT_BLOCKED);
     else
         mrt_zk_ticket_answer_code(session, ticket, ticket->refusal);
@@ -456,6 +510,9 @@ void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *t
     case MRT_ZK_DELETE:
     case MRT_ZK_PASS:
         mrt_zk_remove_reply(session, ticket, kind, reply);
+        break;
+    case MRT_ZK_LIGHTEN:
+        lightened(session, ticket, reply->code);
         break;
     case MRT_ZK_UNDO:
         undone(session, ticket, reply->code);

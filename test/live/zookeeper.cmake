@@ -46,6 +46,13 @@ foreach(suite zookeeper_pass zookeeper_pass_defects)
   target_link_libraries(test_${suite} PRIVATE mortise_needs)
 endforeach()
 
+foreach(part shared multi)
+  if(TARGET test_api_${part})
+    add_test(NAME api_${part}_zk COMMAND ${zk_servers} with zk $<TARGET_FILE:test_api_${part}>
+             "{}/api?session=4s")
+    set_tests_properties(api_${part}_zk PROPERTIES TIMEOUT 180 RUN_SERIAL ON LABELS store)
+  endif()
+endforeach()
 if(TARGET test_conform_memory)
   foreach(kind zk zk3)
     add_test(NAME conform_${kind} COMMAND ${zk_servers} with ${kind}

@@ -127,6 +127,54 @@ static void test_zk_22_f21_lost_reply_of_delete(void **state)
     assert_true(zk_wait_tickets(direct, "release", 0, 5000));
 }
 
+/* A writer that goes on as a reader, when the answer to that, or the request, is lost. */
+static void downgrade_through(void (*lose)(struct zk_proxy *, enum zk_opcode), const char *name)
+{
+    mortise_lock *read, *write, *other_read, *other_write;
+    assert_int_equal(mortise_read_write_new(through, name, NULL, &read, &write), MORTISE_OK);
+    assert_int_equal(mortise_read_write_new(direct, name, NULL, &other_read, &other_write),
+                     MORTISE_OK);
+    mortise_hold hold = zk_acquire(write), shared, none;
+    lose(proxy, ZK_OP_MULTI);
+    assert_int_equal(mortise_downgrade(hold), MORTISE_OK);
+    shared = zk_acquire(other_read);
+    assert_int_equal(mortise_release(shared), MORTISE_OK);
+    assert_int_equal(mortise_try_acquire(other_write, &none), MORTISE_EBUSY);
+    assert_int_equal(mortise_verify(hold, 20000), MORTISE_OK);
+    assert_int_equal(zk_tickets(direct, name), 1);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    assert_true(zk_wait_tickets(direct, name, 0, 20000));
+}
+
+static void test_e5_lost_reply_of_a_downgrade(void **state)
+{
+    (void)state;
+    downgrade_through(zk_proxy_swallow, "down/reply");
+    assert_true(zk_proxy_swallowed(proxy));
+}
+
+static void test_e5_lost_request_of_a_downgrade(void **state)
+{
+    (void)state;
+    downgrade_through(zk_proxy_drop, "down/request");
+    assert_true(zk_proxy_dropped(proxy));
+}
+
+static void test_d3_another_kind_of_lock_is_refused(void **state)
+{
+    (void)state;
+    mortise_lock *read, *write, *mutex = zk_mutex(direct, "kinds");
+    mortise_hold hold = zk_acquire(mutex), none;
+    assert_int_equal(mortise_read_write_new(through, "kinds", NULL, &read, &write), MORTISE_OK);
+    assert_int_equal(mortise_acquire(read, &none), MORTISE_EMISMATCH);
+    assert_int_equal(mortise_try_acquire(write, &none), MORTISE_EMISMATCH);
+    assert_non_null(strstr(mortise_error_detail(), "read-write"));
+    assert_int_equal(zk_tickets(direct, "kinds"), 1);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    assert_true(zk_wait_tickets(direct, "kinds", 0, 5000));
+    assert_int_equal(mortise_release(zk_acquire(write)), MORTISE_OK);
+}
+
 static void test_zk_16_f16_predecessor_leaves_during_a_disconnect(void **state)
 {
     (void)state;
@@ -502,6 +550,9 @@ int main(int count, char **arguments)
         TEST(test_zk_01_lost_reply_of_the_list_behind_the_create),
         TEST(test_zk_21_a_create_of_unknown_outcome_that_is_given_up),
         TEST(test_zk_22_f21_lost_reply_of_delete),
+        TEST(test_e5_lost_reply_of_a_downgrade),
+        TEST(test_e5_lost_request_of_a_downgrade),
+        TEST(test_d3_another_kind_of_lock_is_refused),
         TEST(test_zk_16_f16_predecessor_leaves_during_a_disconnect),
         TEST(test_zk_21_a_wait_that_times_out_while_disconnected),
         TEST(test_zk_44_a_connection_cut_again_and_again_keeps_the_hold),

@@ -32,8 +32,8 @@ static void test_zk_33_g2_only_strict_names_are_contenders(void **state)
         {"x-lock-000000000a", MRT_ZK_FOREIGN, 0},
         {"x-lock-", MRT_ZK_FOREIGN, 0},
         {"clock-0000000001", MRT_ZK_FOREIGN, 0},
-        {"_c_x-__READ__0000000001", MRT_ZK_FOREIGN, 0},
-        {"_c_x-__WRIT__0000000001", MRT_ZK_FOREIGN, 0},
+        {"_c_x-__READ__0000000001", MRT_ZK_READER, 1},
+        {"_c_x-__WRIT__-000000002", MRT_ZK_WRITER, -2},
         {"0123__rlock__0000000004", MRT_ZK_FOREIGN, 0},
         {"", MRT_ZK_FOREIGN, 0},
         {"lock", MRT_ZK_FOREIGN, 0},
@@ -78,6 +78,7 @@ static void test_pass_rule_10_which_nodes_are_ours(void **state)
     assert_false(mrt_zk_is_ours("_c_01234567-89ab-8def-bedc-ba9876543210__lock__0000000001"));
     assert_false(mrt_zk_is_ours("0123456789ab8defbedcba9876543210-lock-0000000001"));
     assert_false(mrt_zk_is_ours("lock-0000000001"));
+    assert_true(mrt_zk_is_ours("_c_01234567-89ab-8def-bedc-ba9876543210-__WRIT__0000000001"));
 }
 
 static void test_cc_13_codes_that_leave_the_outcome_open(void **state)
