@@ -5,6 +5,7 @@
 #   make test       install what testing needs, build, run everything
 #   make install    PREFIX=/usr/local DESTDIR=
 #   make sim        SEEDS=n runs, or the one SEED=x
+#   make interop    with Curator and kazoo on one path, longer than make test does
 #   make model tidy format asan tsan coverage clean
 #   make bench      STORE=sqlite|zk|zk3: figures beside the peers'
 
@@ -18,7 +19,7 @@ JOBS := $(shell nproc)
 COMPILE = cmake --build $(BUILD) --parallel $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all run test install sim bench model tidy format asan tsan coverage clean
+.PHONY: all run test install sim bench model interop tidy format asan tsan coverage clean
 
 all:
 	@$(CONFIGURE)
@@ -54,6 +55,13 @@ endif
 model:
 	@tools/install-deps test
 	@test/model/run --full
+
+interop:
+	@tools/install-deps test
+	@$(CONFIGURE)
+	@$(COMPILE) --target interop_holder
+	@MORTISE_INTEROP_TURNS=$(or $(TURNS),20000) MORTISE_INTEROP_KILLS=10 \
+		test/interop/run $(BUILD)/interop_holder
 
 tidy:
 	@tools/tidy

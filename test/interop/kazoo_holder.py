@@ -1,15 +1,19 @@
-"""Takes turns on a kazoo lock: SERVERS PATH COUNTER-FILE TURNS [stock].
+"""A kazoo lock by commands: SERVERS WHO SESSION; the commands are in holder.c.
 
 Stock kazoo calls its nodes __lock__, which Curator does not order rightly; with
 _NODE_NAME and _EXCLUDE_NAMES set to Curator's, all three agree. (The second is needed:
-without it kazoo counts nobody, and overlaps.) "stock" uses kazoo's own names and lets it
-see ours, for a path that Curator does not share."""
+without it kazoo counts nobody, and overlaps.) "use NAME LOG stock" is kazoo with its own
+names that sees ours, for a path that Curator does not share."""
 
 import fcntl
+import os
 import sys
+import time
 
 from kazoo.client import KazooClient
 from kazoo.recipe.lock import Lock
+
+WAIT = 120
 
 
 class CuratorNamedLock(Lock):
@@ -17,36 +21,89 @@ class CuratorNamedLock(Lock):
     _EXCLUDE_NAMES = ["-lock-"]
 
 
-def turn(lock, path):
-    if not lock.acquire(timeout=60):
-        sys.exit("no turn within a minute")
-    with open(path, "a+", encoding="ascii") as file:
+class Holder:
+    def __init__(self, servers, who, session):
+        self.who = who
+        self.client = KazooClient(hosts=servers, timeout=float(session))
+        self.client.start(timeout=20)
+        self.name = self.path = self.log = self.lock = None
+
+    def say(self, text):
+        print(text, flush=True)
+
+    def use(self, name, path, kind="curator"):
+        if self.log:
+            self.log.close()
+        self.name, self.path = name, path
+        self.log = open(path, "a+b", buffering=0)
+        self.lock = (Lock(self.client, name, extra_lock_patterns=["-lock-"]) if kind == "stock"
+                     else CuratorNamedLock(self.client, name))
+        self.say("using")
+
+    def count(self, total):
+        """One line more under the witness, unless there are `total`; the count."""
         try:
             # POSIX locks, as Java's FileLock: they exclude each other
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(self.log, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            sys.exit("OVERLAP")
-        file.seek(0)
-        value = int(file.read().strip() or 0)
-        file.seek(0)
-        file.truncate()
-        file.write(f"{value + 1}\n")
-        file.flush()
-        fcntl.lockf(file, fcntl.LOCK_UN)
-    lock.release()
+            self.say("OVERLAP")
+            sys.exit(1)
+        self.log.seek(-min(512, self.log.seek(0, os.SEEK_END)), os.SEEK_END)
+        lines = self.log.read().decode().splitlines()
+        value = int(lines[-1].split()[0]) + 1 if lines else 1
+        if value <= total:
+            self.log.write(f"{value} write {self.who} {self.czxid()} {self.lock.node} "
+                           f"{time.monotonic_ns()}\n".encode())
+        return value
+
+    def czxid(self):
+        return self.client.exists(f"{self.name}/{self.lock.node}").czxid
+
+    def release(self):
+        fcntl.lockf(self.log, fcntl.LOCK_UN)
+        self.lock.release()
+
+    def acquire(self, **how):
+        if not self.lock.acquire(**how):
+            self.say("busy")
+            return
+        self.count(sys.maxsize)
+        self.say(f"held {self.czxid()} {self.lock.node}")
+
+    def turns(self, total, pause):
+        turns = 0
+        while True:
+            self.lock.acquire(timeout=WAIT)
+            over = self.count(total) > total or os.path.exists(self.path + ".stop")
+            if not over:
+                time.sleep(pause)
+            self.release()
+            if over:
+                break
+            turns += 1
+        self.say(f"done {turns}")
+
+    def obey(self, word, *rest):
+        if word == "use":
+            self.use(*rest)
+        elif word == "acquire":
+            self.acquire(timeout=WAIT)
+        elif word == "try":
+            self.acquire(blocking=False)
+        elif word == "release":
+            self.release()
+            self.say("released")
+        elif word == "turns":
+            self.turns(int(rest[0]), int(rest[1]) / 1000)
+        else:
+            sys.exit("no such command")
 
 
 def main():
-    servers, path, counter, turns = sys.argv[1:5]
-    client = KazooClient(hosts=servers, timeout=10)
-    client.start(timeout=20)
-    if "stock" in sys.argv[5:]:
-        lock = Lock(client, path, extra_lock_patterns=["-lock-"])
-    else:
-        lock = CuratorNamedLock(client, path)
-    for _ in range(int(turns)):
-        turn(lock, counter)
-    client.stop()
+    holder = Holder(*sys.argv[1:4])
+    for line in sys.stdin:
+        holder.obey(*line.split())
+    holder.client.stop()
 
 
 main()
