@@ -36,7 +36,8 @@ public final class CuratorHolder {
 
     private CuratorHolder(String servers, String who, int session) throws Exception {
         this.who = who;
-        client = CuratorFrameworkFactory.newClient(servers, session, 10000, new RetryNTimes(20, 200));
+        client = CuratorFrameworkFactory.newClient(servers, session, 10000,
+                new RetryNTimes(20, 200));
         client.start();
         client.blockUntilConnected(20, TimeUnit.SECONDS);
     }

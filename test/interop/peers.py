@@ -6,6 +6,7 @@ import collections
 import os
 import queue
 import shutil
+import socket
 import subprocess
 import threading
 import time
@@ -86,13 +87,6 @@ class Peer:
         self.process.kill()
         self.process.wait()
 
-    def stop(self):
-        try:
-            self.process.stdin.close()
-            self.process.wait(timeout=15)
-        except (OSError, subprocess.TimeoutExpired):
-            self.kill()
-
 
 class Fleet:
     """Starts peers on one server, and ends them."""
@@ -141,11 +135,24 @@ class Fleet:
             return [Line(int(count), side, who, int(czxid), node, int(moment))
                     for count, side, who, czxid, node, moment in map(str.split, file)]
 
+    def watched(self, path):
+        """The nodes at or below a path that anybody watches, as the server says."""
+        host, port = self.servers.split(":")
+        with socket.create_connection((host, int(port)), 10) as server:
+            server.sendall(b"wchp")
+            text = b"".join(iter(lambda: server.recv(65536), b"")).decode()
+        return {line for line in text.splitlines() if line.startswith(path)}
+
     def stop(self):
+        """Who has not ended a while after its input is killed: it may wait for ever."""
         for peer in self.peers:
             peer.process.stdin.close()
+        end = time.monotonic() + 10
         for peer in self.peers:
-            peer.stop()
+            try:
+                peer.process.wait(timeout=max(0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                peer.kill()
 
 
 def check_counts(lines):
