@@ -8,10 +8,13 @@ import java.nio.channels.FileLock;
 import java.nio.file.Files;
 import java.nio.file.Paths;
 import java.util.Comparator;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.leader.LeaderSelector;
+import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.Revoker;
@@ -20,12 +23,16 @@ import org.apache.curator.retry.RetryNTimes;
 /**
  * Curator's locks by commands: SERVERS WHO SESSION-MS; the commands are in holder.c. Two more:
  * "children PATH", answered by "children NODE..." in their order, and "revoke PATH", which asks
- * for the lock that this node stands for.
+ * for the lock that this node stands for; "lead" is acquire as a LeaderSelector does it, without
+ * the witness, and gives back by itself when the next command comes.
  */
 public final class CuratorHolder {
     private static final int WAIT = 120;
+    private static final BufferedReader commands =
+            new BufferedReader(new InputStreamReader(System.in));
     private final CuratorFramework client;
     private final String who;
+    private String name;
     private String path;
     private RandomAccessFile log;
     private FileOutputStream appender;
@@ -45,7 +52,6 @@ public final class CuratorHolder {
     public static void main(String[] arguments) throws Exception {
         CuratorHolder holder = new CuratorHolder(arguments[0], arguments[1],
                 Integer.parseInt(arguments[2]));
-        BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
         for (String line = commands.readLine(); line != null; line = commands.readLine())
             holder.obey(line.split(" "));
         holder.client.close();
@@ -62,6 +68,7 @@ public final class CuratorHolder {
             log.close();
             appender.close();
         }
+        this.name = name;
         this.path = path;
         log = new RandomAccessFile(path, "rw");
         appender = new FileOutputStream(path, true);
@@ -151,6 +158,23 @@ public final class CuratorHolder {
         say("done " + turns);
     }
 
+    private void lead() throws Exception {
+        CountDownLatch over = new CountDownLatch(1);
+        LeaderSelectorListenerAdapter listener = new LeaderSelectorListenerAdapter() {
+            @Override
+            public void takeLeadership(CuratorFramework client) throws Exception {
+                say("held - -");
+                commands.readLine();
+                over.countDown();
+            }
+        };
+        try (LeaderSelector selector = new LeaderSelector(client, name, listener)) {
+            selector.start();
+            over.await();
+        }
+        say("released");
+    }
+
     private static String sequence(String node) {
         return node.substring(Math.max(0, node.length() - 10));
     }
@@ -171,6 +195,7 @@ public final class CuratorHolder {
             case "write" -> acquireAndSay(sides.writeLock(), WAIT);
             case "turns" -> takeTurns(Long.parseLong(words[1]), Long.parseLong(words[2]));
             case "mixture" -> mix(Integer.parseInt(words[1]), Integer.parseInt(words[2]));
+            case "lead" -> lead();
             case "children" -> say(children(words[1]));
             case "revoke" -> {
                 Revoker.attemptRevoke(client, words[1]);

@@ -3,7 +3,8 @@
 Stock kazoo calls its nodes __lock__, which Curator does not order rightly; with
 _NODE_NAME and _EXCLUDE_NAMES set to Curator's, all three agree. (The second is needed:
 without it kazoo counts nobody, and overlaps.) "use NAME LOG stock" is kazoo with its own
-names that sees ours, for a path that Curator does not share."""
+names that sees ours, for a path that Curator does not share. "lead" is acquire as an Election does it,
+without the witness, and gives back by itself when the next command comes."""
 
 import fcntl
 import os
@@ -11,6 +12,7 @@ import sys
 import time
 
 from kazoo.client import KazooClient
+from kazoo.recipe.election import Election
 from kazoo.recipe.lock import Lock
 
 WAIT = 120
@@ -83,6 +85,16 @@ class Holder:
             turns += 1
         self.say(f"done {turns}")
 
+    def lead(self):
+        election = Election(self.client, self.name)
+        election.lock = self.lock  # its own sees kazoo's names alone
+        election.run(self.led)
+        self.say("released")
+
+    def led(self):
+        self.say("held - -")
+        sys.stdin.readline()
+
     def obey(self, word, *rest):
         if word == "use":
             self.use(*rest)
@@ -93,6 +105,8 @@ class Holder:
         elif word == "release":
             self.release()
             self.say("released")
+        elif word == "lead":
+            self.lead()
         elif word == "turns":
             self.turns(int(rest[0]), int(rest[1]) / 1000)
         else:
@@ -101,7 +115,7 @@ class Holder:
 
 def main():
     holder = Holder(*sys.argv[1:4])
-    for line in sys.stdin:
+    for line in iter(sys.stdin.readline, ""):
         holder.obey(*line.split())
     holder.client.stop()
 
