@@ -6,6 +6,7 @@
 #   make install    PREFIX=/usr/local DESTDIR=
 #   make sim        SEEDS=n runs, or the one SEED=x
 #   make interop    with Curator and kazoo on one path, longer than make test does
+#   make chaos      MINUTES=10: faults of a ZooKeeper ensemble under competing clients
 #   make model tidy format asan tsan coverage clean
 #   make bench      STORE=sqlite|zk|zk3: figures beside the peers'
 
@@ -19,7 +20,7 @@ JOBS := $(shell nproc)
 COMPILE = cmake --build $(BUILD) --parallel $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all run test install sim bench model interop tidy format asan tsan coverage clean
+.PHONY: all run test install sim bench model interop chaos tidy format asan tsan coverage clean
 
 all:
 	@$(CONFIGURE)
@@ -41,6 +42,12 @@ sim:
 	@$(CONFIGURE)
 	@$(COMPILE) --target sim
 	@$(BUILD)/sim $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),20000))
+
+chaos:
+	@tools/install-deps build test
+	@$(CONFIGURE)
+	@$(COMPILE) --target chaos
+	@test/chaos/run $(BUILD)/chaos --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
 bench:
 	@$(CONFIGURE)

@@ -24,8 +24,8 @@ struct event {
 };
 
 struct hold {
-    int64_t from, to, until;
-    uint64_t fence;
+    struct event got;
+    int64_t to, until;
 };
 
 struct process {
@@ -141,8 +141,8 @@ static void on_got(struct check *check, struct process *process, const struct ev
 {
     process->state = HOLDING;
     process->hold = check->held;
-    check->holds[check->held++] = (struct hold){
-        .from = event->at, .to = INT64_MAX, .until = event->until, .fence = event->number};
+    check->holds[check->held++] =
+        (struct hold){.got = *event, .to = INT64_MAX, .until = event->until};
     on_served(check, process, event->at);
     check->verdict->holds++;
 }
@@ -150,7 +150,7 @@ static void on_got(struct check *check, struct process *process, const struct ev
 static void on_still(struct check *check, struct process *process, const struct event *event)
 {
     struct hold *hold = &check->holds[process->hold];
-    if (hold->fence != event->number)
+    if (hold->got.number != event->number)
         blame(check, &check->verdict->broken, "another fence than at the grant", event);
     if (event->until > hold->until)
         hold->until = event->until;
@@ -225,17 +225,17 @@ static void compare_holds(struct check *check)
     uint64_t newest = 0;
     for (size_t i = 0; i < check->held; i++) {
         const struct hold *hold = &check->holds[i];
-        const struct event event = {.at = hold->from, .number = hold->fence, .kind = GOT};
+        int64_t from = hold->got.at;
         int64_t end = hold->to < hold->until ? hold->to : hold->until;
-        if (hold->from < busy) {
-            int64_t both = (end < busy ? end : busy) - hold->from;
-            blame(check, &verdict->overlaps, "while another held", &event);
+        if (from < busy) {
+            int64_t both = (end < busy ? end : busy) - from;
+            blame(check, &verdict->overlaps, "while another held", &hold->got);
             if (both > verdict->longest_overlap)
                 verdict->longest_overlap = both;
         }
-        if (hold->fence <= newest)
-            blame(check, &verdict->fences, "a fence that does not rise", &event);
-        newest = hold->fence > newest ? hold->fence : newest;
+        if (hold->got.number <= newest)
+            blame(check, &verdict->fences, "a fence that does not rise", &hold->got);
+        newest = hold->got.number > newest ? hold->got.number : newest;
         busy = end > busy ? end : busy;
     }
 }

@@ -1,0 +1,116 @@
+"""Where a chaos run takes place: a network whose links can be cut, and the servers on it.
+
+Each server has a network namespace on a bridge, and the caller, in a namespace of its own too, sits
+on the bridge itself. What is between two hosts is cut by giving one a wrong hardware address for
+the other: packets are lost without a sound, one way or both.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+
+SERVERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "servers")
+NETWORK = "10.77.0."
+HUB = 100  # the caller's place on the network; servers have 1 to 3
+SERVING_LIMIT = 60  # seconds; the machine may be busy
+
+
+def sh(*words):
+    return subprocess.run([str(w) for w in words], check=True, stdout=subprocess.PIPE,
+                          stdin=subprocess.DEVNULL, text=True).stdout
+
+
+class Network:
+    """Hosts 1 to 3 and the hub; who cannot reach whom."""
+
+    def __init__(self):
+        os.makedirs("/run/netns", exist_ok=True)
+        sh("mount", "-t", "tmpfs", "none", "/run/netns")
+        sh("ip", "link", "set", "lo", "up")
+        sh("ip", "link", "add", "hub", "type", "bridge")
+        sh("ip", "link", "set", "hub", "address", self.hardware(HUB), "up")
+        sh("ip", "addr", "add", f"{NETWORK}{HUB}/24", "dev", "hub")
+        self.hosts = [1, 2, 3]
+        for host in self.hosts:
+            sh("ip", "netns", "add", f"s{host}")
+            sh("ip", "link", "add", f"v{host}", "type", "veth", "peer", "name", "eth0",
+               "address", self.hardware(host), "netns", f"s{host}")
+            sh("ip", "link", "set", f"v{host}", "master", "hub", "up")
+            self.ip(host, "addr", "add", f"{NETWORK}{host}/24", "dev", "eth0")
+            self.ip(host, "link", "set", "lo", "up")
+            self.ip(host, "link", "set", "eth0", "up")
+        self.heal()
+
+    @staticmethod
+    def hardware(host, wrong=False):
+        return f"02:{'ff' if wrong else '00'}:00:00:00:{host:02x}"
+
+    @staticmethod
+    def ip(host, *words):
+        sh("ip", *([] if host == HUB else ["-n", f"s{host}"]), *words)
+
+    def point(self, source, target, wrong):
+        self.ip(source, "neigh", "replace", f"{NETWORK}{target}", "lladdr",
+                self.hardware(target, wrong), "nud", "permanent", "dev",
+                "hub" if source == HUB else "eth0")
+
+    def cut(self, sources, targets, both=True):
+        """What `sources` send to `targets` is lost; also the answers, if both."""
+        for source in sources:
+            for target in targets:
+                self.point(source, target, True)
+                if both:
+                    self.point(target, source, True)
+
+    def heal(self):
+        everybody = [*self.hosts, HUB]
+        for source in everybody:
+            for target in everybody:
+                if source != target:
+                    self.point(source, target, False)
+
+
+class Ensemble:
+    def __init__(self, directory, tick):
+        self.directory = os.path.join(directory, "servers")
+        places = [w for n in (1, 2, 3) for w in ("--place", f"s{n}={NETWORK}{n}")]
+        line = sh(SERVERS, "--tick", tick, *places, "start", "zk3", self.directory)
+        self.hosts = line.split("zk://")[1].strip().split(",")
+
+    def do(self, command, number):
+        sh(SERVERS, command, self.directory, number)
+
+    def mode(self, number):
+        host, port = self.hosts[number].split(":")
+        try:
+            with socket.create_connection((host, int(port)), 1) as s:
+                s.sendall(b"srvr")
+                text = b"".join(iter(lambda: s.recv(4096), b"")).decode()
+                return text.partition("Mode: ")[2].split("\n")[0]
+        except OSError:
+            return ""
+
+    def await_whole(self):
+        """Until each server serves, but not for ever: that is not what is judged."""
+        end = time.monotonic() + SERVING_LIMIT
+        while not all(self.mode(n) for n in range(3)) and time.monotonic() < end:
+            time.sleep(0.05)
+
+    def leader(self):
+        end = time.monotonic() + SERVING_LIMIT
+        while time.monotonic() < end:
+            for number in range(3):
+                if self.mode(number) == "leader":
+                    return number
+            time.sleep(0.05)
+        sys.exit("Bail out! the ensemble has no leader")
+
+    def followers(self):
+        leader = self.leader()
+        return [n for n in range(3) if n != leader]
+
+    def uri(self, numbers, session):
+        hosts = ",".join(self.hosts[n] for n in numbers)
+        return f"zk://{hosts}/chaos?session={session}ms&connect=10s"
