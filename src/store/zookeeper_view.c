@@ -60,7 +60,8 @@ struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_tick
     int foreign = -1;
     for (int i = 0; i < names->count; i++) {
         enum mrt_zk_family family = mrt_zk_contender(names->data[i], &sequence);
-        families |= 1u << family;
+        if (!mrt_zk_is_ours(names->data[i]))
+            families |= 1u << family;
         if (family == MRT_ZK_FOREIGN) {
             foreign = i;
         } else if (is_own(ticket, names->data[i], sequence)) {
