@@ -4,7 +4,7 @@
 #   make run        install what building needs, build, run the demonstration
 #   make test       install what testing needs, build, run everything
 #   make install    PREFIX=/usr/local DESTDIR=
-#   make sim        SEEDS=n runs, or the one SEED=x
+#   make sim        SEEDS=n runs, or the one SEED=x; STORE=zookeeper, zookeeper-port, ...
 #   make interop    with Curator and kazoo on one path, longer than make test does
 #   make chaos      MINUTES=10: faults of a ZooKeeper ensemble under competing clients
 #   make model tidy format asan tsan coverage clean
@@ -41,7 +41,7 @@ install: all
 sim:
 	@$(CONFIGURE)
 	@$(COMPILE) --target sim
-	@$(BUILD)/sim $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),20000))
+	@$(BUILD)/sim $(if $(STORE),--store $(STORE)) $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),20000))
 
 chaos:
 	@tools/install-deps build test

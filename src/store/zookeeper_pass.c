@@ -295,7 +295,8 @@ static void node_reply(struct mrt_zk_session *session, struct mrt_zk_watch *watc
     case MRT_ZK_DONE:
         break;
     case MRT_ZK_NO_NODE:
-        absent(session, watch);
+        if (!MRT_DEFECT(ZK_PREDECESSOR_GONE_IGNORED))
+            absent(session, watch);
         break;
     case MRT_ZK_NOT_DONE: /* it may not be read: look from time to time */
         TAILQ_FOREACH (ticket, &watch->tickets, watch_link)
@@ -353,8 +354,12 @@ static void marker_event(struct mrt_zk_session *session, struct mrt_zk_watch *wa
 static void node_event(struct mrt_zk_session *session, struct mrt_zk_watch *watch, int type)
 {
     if (type != ZOO_CHANGED_EVENT ||
-        !mrt_zk_send_watch(session, MRT_ZK_WATCH, watch->id, watch->path))
-        drop_watch(session, watch);
+        !mrt_zk_send_watch(session, MRT_ZK_WATCH, watch->id, watch->path)) {
+        if (MRT_DEFECT(ZK_WATCH_SWALLOWED))
+            free_watch(session, watch);
+        else
+            drop_watch(session, watch);
+    }
 }
 
 void mrt_zk_watch_event(struct mrt_zk_session *session, uint64_t number, int type, const char *path)

@@ -28,7 +28,7 @@ void mrt_zk_remove_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *t
     }
     ticket->deletes = 0;
     if (ticket->maybe)
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_PURGE, true);
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_PURGE, !MRT_DEFECT(ZK_NO_SYNC_BEFORE_PURGE));
     else if (!ticket->created)
         mrt_zk_ticket_answer(session, ticket, MRT_REMOVED);
     else if (may_pass(session->store, ticket))
@@ -51,7 +51,7 @@ void mrt_zk_note_no_delete(struct mrt_zk_session *session, const struct mrt_zk_t
 static void deleted(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
-    if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE) {
+    if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE && !MRT_DEFECT(ZK_DELETE_ONCE)) {
         mrt_zk_note_no_delete(session, ticket, code);
         mrt_zk_ticket_answer_code(session, ticket, code);
         return;

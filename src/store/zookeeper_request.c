@@ -75,7 +75,8 @@ static void answered(const void *context, const struct mrt_zk_reply *reply)
         bool makes = request->kind == MRT_ZK_PARENT || request->kind == MRT_ZK_DIRECTORY;
         if (makes && reply->code == ZUNIMPLEMENTED)
             session->store->no_containers = true;
-        else if (ticket && ticket->attempt == request->attempt)
+        else if (ticket && (ticket->attempt == request->attempt ||
+                            (MRT_DEFECT(ZK_STALE_ANSWER) && !TAILQ_EMPTY(&ticket->jobs))))
             mrt_zk_ticket_reply(session, ticket, request->kind, reply);
     }
     }
@@ -205,6 +206,8 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
     zhandle_t *handle = session->handle;
     const void *context = as_context(request->id);
     void *watch = (void *)(uintptr_t)request->watch; // NOLINT(performance-no-int-to-ptr)
+    if (MRT_DEFECT(ZK_LEASE_FROM_READ) && request->kind == MRT_ZK_RENEW)
+        return zoo_aexists(handle, path, 0, on_stat, context);
     switch (request->kind) {
     case MRT_ZK_RENEW:
     case MRT_ZK_CLOSE:

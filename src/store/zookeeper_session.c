@@ -18,6 +18,7 @@
  * it. What could not be closed politely stays until the connection is back, and is closed
  * then.
  */
+#include "core/defect.h"
 #include "store/zookeeper_internal.h"
 
 #include <errno.h>
@@ -46,9 +47,17 @@ void mrt_zk_session_over(struct mrt_zk_session *session, int code)
 static void answer_started(struct mrt_zk_session *session, struct mrt_zk_job *job)
 {
     job->event.lease = mrt_time_from_ms(session->timeout_ms);
-    job->event.proof_lag = job->event.lease / 4;
+    job->event.proof_lag = MRT_DEFECT(ZK_NO_PROOF_LAG) ? 0 : job->event.lease / 4;
     session->told = true;
     mrt_zk_answer(session->store, job, MRT_STARTED);
+}
+
+/* What ZK_RESET_ON_RECONNECT does, and nothing else. */
+static void forget_nodes(struct mrt_zk_session *session)
+{
+    struct mrt_zk_ticket *ticket, *next;
+    HASH_ITER(hh, session->tickets, ticket, next)
+    ticket->created = ticket->maybe = false;
 }
 
 static void established(struct mrt_zk_session *session)
@@ -66,6 +75,8 @@ static void established(struct mrt_zk_session *session)
         mrt_zk_session_over(session, ZSESSIONEXPIRED);
         return;
     } else {
+        if (MRT_DEFECT(ZK_RESET_ON_RECONNECT))
+            forget_nodes(session);
         mrt_zk_wake(session->store, (struct mrt_id){0, 0}); /* events may have been missed */
     }
     if (session->stopping)
@@ -110,7 +121,7 @@ void mrt_zk_session_reply(struct mrt_zk_session *session, enum mrt_zk_request_ki
     *slot = NULL;
     if (code == ZOK && job->command.type == MRT_START)
         answer_started(session, job);
-    else if (code == ZOK)
+    else if (code == ZOK || (MRT_DEFECT(ZK_ERROR_RENEWS) && kind == MRT_ZK_RENEW))
         mrt_zk_answer(session->store, job, MRT_RENEWED);
     else if (kind == MRT_ZK_CLOSE)
         mrt_zk_answer(session->store, job, MRT_UNKNOWN);
@@ -124,7 +135,7 @@ static void poll_socket(struct mrt_zk_session *session, int socket, int interest
 {
     int epoll = session->store->epoll;
     if (socket == session->socket && interest == session->mask &&
-        zoo_state(session->handle) == ZOO_CONNECTED_STATE)
+        (zoo_state(session->handle) == ZOO_CONNECTED_STATE || MRT_DEFECT(ZK_DEAF_SOCKET)))
         return;
     struct epoll_event event = {.data.fd = socket};
     event.events = (interest & ZOOKEEPER_READ ? (uint32_t)EPOLLIN : 0) |
@@ -139,6 +150,8 @@ static void poll_socket(struct mrt_zk_session *session, int socket, int interest
 
 static void forget_socket(struct mrt_zk_session *session)
 {
+    if (MRT_DEFECT(ZK_DEAF_SOCKET))
+        return;
     session->socket = -1;
     session->mask = 0;
 }

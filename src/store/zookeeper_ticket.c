@@ -16,6 +16,7 @@
  * When a command ends, or takes another course, `attempt` grows: answers to requests of
  * before are dropped.
  */
+#include "core/defect.h"
 #include "core/rule.h"
 #include "store/zookeeper_internal.h"
 
@@ -32,6 +33,7 @@ struct mrt_zk_ticket *mrt_zk_ticket_find(struct mrt_zk_session *session, struct 
 }
 
 static void begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
+static void undone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code);
 
 /* ------------------------------------------------------------------ the end */
 
@@ -172,7 +174,7 @@ static void begin_append(struct mrt_zk_session *session, struct mrt_zk_ticket *t
     if (ticket->created)
         mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
     else if (ticket->adopting)
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_ADOPT, true);
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_ADOPT, !MRT_DEFECT(ZK_NO_SYNC_BEFORE_ADOPT));
     else if (TAILQ_FIRST(&ticket->jobs)->command.try_only)
         mrt_zk_ticket_list(session, ticket, MRT_ZK_PROBE, false);
     else
@@ -263,6 +265,8 @@ void mrt_zk_ticket_describe(struct mrt_zk_ticket *ticket, struct mrt_event *even
 {
     ticket->held = granted(ticket, ahead);
     event->fence = (uint64_t)ticket->czxid * MRT_ZK_FENCE_SPAN;
+    if (MRT_DEFECT(ZK_FENCE_FROM_SEQUENCE))
+        event->fence = (uint64_t)((int64_t)ticket->sequence - INT32_MIN) * MRT_ZK_FENCE_SPAN;
     event->fence_span = MRT_ZK_FENCE_SPAN;
     event->weight_ahead = ahead;
     event->others_behind = ticket->behind;
@@ -338,11 +342,16 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     if (outcome == MRT_ZK_DONE)
         view = mrt_zk_look(session->store, ticket, reply->names);
     int refusal = view.own < 0 ? ZOK : refusal_of(ticket, &job->command, &view);
-    if (view.own < 0) {
+    if (view.own < 0 && (!ticket->held || !MRT_DEFECT(ZK_OWN_NODE_GONE_IGNORED))) {
         gone(session, ticket);
+    } else if (view.own < 0) {
+        show(session, ticket, view.ahead);
     } else if (refusal != ZOK) {
         ticket->refusal = refusal;
-        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_UNDO, ticket->node);
+        if (MRT_DEFECT(ZK_TRY_LEAVES_NODE) && refusal == MRT_ZK_BLOCKED)
+            undone(session, ticket, ZOK);
+        else
+            mrt_zk_ticket_send_node(session, ticket, MRT_ZK_UNDO, ticket->node);
     } else if (keep_node(ticket, reply->names->data[view.own])) {
         take_view(session, ticket, &view, reply->names);
     } else {
@@ -355,7 +364,7 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
 static void no_directory(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
 {
     ticket->attempt++; /* the list behind the create says nothing */
-    if (++ticket->tries > TRIES_MAX) {
+    if (++ticket->tries > TRIES_MAX || MRT_DEFECT(ZK_NO_PARENT)) {
         mrt_zk_ticket_answer_code(session, ticket, ticket->barred ? ZNOAUTH : code);
         return;
     }
@@ -383,7 +392,7 @@ static void created(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
         return;
     case MRT_ZK_PERHAPS:
-        ticket->maybe = true;
+        ticket->maybe = !MRT_DEFECT(ZK_GHOST_LEFT);
         break;
     default:
         break;
@@ -446,7 +455,8 @@ static void owner_read(struct mrt_zk_session *session, struct mrt_zk_ticket *tic
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
     if (outcome == MRT_ZK_NO_NODE && ++ticket->tries <= TRIES_MAX) {
         mrt_zk_ticket_list(session, ticket, MRT_ZK_ADOPT, true);
-    } else if (outcome == MRT_ZK_DONE && reply->stat->ephemeralOwner == session->server_id) {
+    } else if (outcome == MRT_ZK_DONE && (reply->stat->ephemeralOwner == session->server_id ||
+                                          MRT_DEFECT(ZK_ADOPT_FOREIGN_OWNER))) {
         ticket->created = true; /* `maybe` stays: there may be another one, for REMOVE to find */
         ticket->czxid = reply->stat->czxid;
         mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, false);
@@ -470,7 +480,7 @@ static void lightened(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
 static void undone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
-    if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE) {
+    if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE && !MRT_DEFECT(ZK_UNDO_ONCE)) {
         mrt_zk_note_no_delete(session, ticket, code);
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN); /* it may be there */
         return;

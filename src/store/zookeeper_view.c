@@ -5,6 +5,7 @@
  * Mutexes and writers wait for the last one ahead. A reader waits for the last writer
  * ahead, so that all the readers behind one wake together; readers may stand in between.
  */
+#include "core/defect.h"
 #include "store/zookeeper_internal.h"
 
 #include <string.h>
@@ -62,6 +63,9 @@ struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_tick
         enum mrt_zk_family family = mrt_zk_contender(names->data[i], &sequence);
         if (!mrt_zk_is_ours(names->data[i]))
             families |= 1u << family;
+        if (MRT_DEFECT(ZK_STRANGERS_IGNORED) &&
+            (family == MRT_ZK_KAZOO || strstr(names->data[i], "-4000-")))
+            continue;
         if (family == MRT_ZK_FOREIGN) {
             foreign = i;
         } else if (is_own(ticket, names->data[i], sequence)) {

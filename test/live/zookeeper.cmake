@@ -39,7 +39,8 @@ endif()
 set(zookeeper_pass zookeeper_pass.c zookeeper_place.c zk_proxy.c zk_raw.c)
 mortise_suite(NAME zookeeper_pass SOURCES ${zookeeper_pass} LABELS store SERIAL TIMEOUT 240)
 mortise_suite(NAME zookeeper_pass_defects SOURCES ${zookeeper_pass}
-              LIBRARIES mortise_core_defects mortise_outer_defects LABELS defects SERIAL
+              LIBRARIES mortise_core_defects mortise_outer_defects
+              mortise_store_zookeeper_defects LABELS defects SERIAL
               TIMEOUT 400)
 foreach(suite zookeeper_pass zookeeper_pass_defects)
   target_compile_definitions(test_${suite} PRIVATE ZK_SERVERS="${zk_servers}")

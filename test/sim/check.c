@@ -38,9 +38,11 @@ static bool is_quiet(const struct world *world)
     const struct profile *p = &world->drawn;
     if (world->phase != PHASE_CHAOS)
         return world->now > world->healed_at + MRT_SECOND +
-                                (p->unknown_us + p->pause_us + p->recheck_us) * MRT_MICROSECOND;
-    return p->lose_command + p->lose_reply + p->early_unknown + p->refuse + p->cut_every_us +
-               p->pause_every_us + p->busy + p->timer_late_us ==
+                                (p->unknown_us + p->pause_us + p->recheck_us + 3 * p->zk_visit_us) *
+                                    MRT_MICROSECOND;
+    return p->zk_trouble_every_us + p->zk_outsider_every_us + p->zk_impostor + p->lose_command +
+               p->lose_reply + p->early_unknown + p->refuse + p->cut_every_us + p->pause_every_us +
+               p->busy + p->timer_late_us ==
            0;
 }
 
@@ -48,7 +50,10 @@ static bool is_quiet(const struct world *world)
 static bool is_calm(const struct world *world)
 {
     const struct profile *p = &world->drawn;
-    bool keeps_sessions = p->model != MODEL_LEASE || world->profile.delay_us * 20 <= p->lease_us;
+    bool keeps_sessions =
+        (world->profile.delay_us + world->profile.zk_lag_us + world->profile.zk_behind_us) * 20 <=
+            p->lease_us ||
+        p->lease_us == 0;
     return is_quiet(world) && keeps_sessions &&
            p->wake_lost + p->wake_late_us + p->crash_every_us + p->kill_every_us +
                    p->reboot_every_us + p->break_every_us + p->refuse_for_good + p->proof_lag_us ==
@@ -57,7 +62,9 @@ static bool is_calm(const struct world *world)
 
 static mrt_time round_trip(const struct world *world)
 {
-    return (6 * world->profile.delay_us + 100) * MRT_MICROSECOND;
+    return (6 * world->profile.delay_us +
+            8 * (world->profile.zk_lag_us + world->profile.zk_behind_us) + 100) *
+           MRT_MICROSECOND;
 }
 
 void check_broken(struct world *world, int queue, uint64_t fence)

@@ -5,6 +5,7 @@
  * commands, settled waiters and told holds.
  */
 #include "world.h"
+#include "zk_host.h"
 
 #include <string.h>
 
@@ -104,7 +105,10 @@ static bool submit(struct world *world, struct client *client, struct mrt_comman
             copy.queue = world->queues[i].name; /* ours outlive the engine */
             copy.kind = world->queues[i].recipe.kind;
         }
-    link_submit(world, client, &copy);
+    if (client->host)
+        zk_host_submit(world, client, &copy);
+    else
+        link_submit(world, client, &copy);
     return true;
 }
 
@@ -194,12 +198,14 @@ void client_boot(struct world *world, struct client *client, bool new_clock)
         check_fail(world, client->index, NO_QUEUE, "no engine");
     for (int i = 0; i < p->queues && !p->brief_handles; i++)
         client_queue(world, client, i);
+    if (p->model == MODEL_ZK_LIBRARY)
+        zk_host_open(world, client);
     trace_note(world, TRACE_CLIENT, client->index, NO_QUEUE, "boots", client->rate_ppm, 0, 0);
     client_arm_disasters(world, client);
 }
 
 /* Its engine and all its threads are gone. */
-static void vanish(struct world *world, struct client *client)
+static void vanish(struct world *world, struct client *client, bool died)
 {
     client->peer->client = NULL;
     for (int i = 0; i < world->drawn.actors; i++)
@@ -213,6 +219,19 @@ static void vanish(struct world *world, struct client *client)
     mrt_engine_free(client->engine);
     client->engine = NULL;
     client->paused_until = 0;
+    zk_host_close(client, died);
+}
+
+void client_forget(struct client *client)
+{
+    mrt_engine_free(client->engine);
+    zk_host_close(client, true);
+}
+
+void client_fini(struct client *client)
+{
+    zk_wires_free(client);
+    zk_hosts_free(client);
 }
 
 static void restart(struct world *world, struct task *task)
@@ -235,7 +254,7 @@ void client_die(struct world *world, struct client *client)
 {
     trace_note(world, TRACE_CLIENT, client->index, NO_QUEUE, "dies", 0, 0, 0);
     struct peer *peer = client->peer;
-    vanish(world, client);
+    vanish(world, client, true);
     server_died(world, peer);
     plan_restart(world, client);
 }
@@ -254,7 +273,7 @@ void client_close(struct world *world, struct client *client)
     trace_note(world, TRACE_CLIENT, client->index, NO_QUEUE, "closed", 0, 0, 0);
     check_counters(world, client);
     client->peer->closed = true;
-    vanish(world, client);
+    vanish(world, client, false);
     plan_restart(world, client);
 }
 
@@ -310,6 +329,8 @@ static void cut_client(struct world *world, struct task *task)
     client->cut_until = world->now + world_some(world, world->profile.cut_us);
     trace_note(world, TRACE_CLIENT, client->index, NO_QUEUE, "cut for us",
                (client->cut_until - world->now) / 1000, 0, 0);
+    if (client->host)
+        zk_wires_cut(world, client);
 }
 
 static void kill_session(struct world *world, struct task *task)

@@ -40,10 +40,32 @@ bool defect_switch_by_name(const char *wanted)
     return false;
 }
 
+/* Not in a build without the store that it is in. */
+static bool can_show(const char *name)
+{
+#ifdef MORTISE_ZOOKEEPER
+    (void)name;
+    return true;
+#else
+    return strncmp(name, "ZK_", 3) != 0;
+#endif
+}
+
+/* Where a defect can show: its own store, or the core under any. */
+static int store_of(const struct request *request, const char *name)
+{
+    if (request->model != MODEL_ANY)
+        return request->model;
+    return strncmp(name, "ZK_", 3) == 0 ? MODEL_ZK_LIBRARY : MODEL_ANY;
+}
+
 /* Runs all lanes of one defect; the failure found, or NULL. */
-static const struct board *hunt(const struct request *request, uint64_t seeds, struct board *boards)
+static const struct board *hunt(const struct request *wanted, const char *name, uint64_t seeds,
+                                struct board *boards)
 {
     int processes[JOBS_MAX];
+    struct request all = *wanted, *request = &all;
+    all.model = store_of(wanted, name);
     const struct board *found = NULL;
     memset((void *)boards, 0, (size_t)request->jobs * sizeof *boards);
     for (int i = 0; i < request->jobs; i++) {
@@ -73,8 +95,12 @@ int run_defects(const struct request *request)
         abort();
     printf("1..%d\n", (int)MRT_DEFECT_COUNT);
     for (int i = 0; defect_switch(i, &name, &text); i++) {
+        bool wanted =
+            !request->defect || strncmp(name, request->defect, strlen(request->defect)) == 0;
+        if (i != 0 && (!wanted || !can_show(name)))
+            continue;
         double begin = seconds_now();
-        const struct board *found = hunt(request, i == 0 ? CLEAN_SEEDS : 0, boards);
+        const struct board *found = hunt(request, name, i == 0 ? CLEAN_SEEDS : 0, boards);
         double seconds = seconds_now() - begin;
         uint64_t runs = 0;
         for (int j = 0; j < request->jobs; j++)

@@ -8,6 +8,10 @@
  *   sim --defects [--seconds T]            how long each seeded defect lives (only
  *                                          in the build that has them)
  *
+ *   --store NAME           zookeeper: the real store on a fake of its client library;
+ *                          zookeeper-port, sqlite, lease, memory: models behind the port;
+ *                          any: one of the last three, as the seed has it
+ *
  * A worker is a process of its own, so a failed assertion or a crash in the engine
  * is found like any other failure, and so is an endless loop.
  */
@@ -19,8 +23,8 @@
 
 static void usage(void)
 {
-    fprintf(stderr, "usage: sim --seeds N [--start S] [--jobs J] [--hash]\n"
-                    "       sim --seed X [--trace] [--hash] [--set field=value]...\n"
+    fprintf(stderr, "usage: sim --seeds N [--start S] [--jobs J] [--hash] [--store NAME]\n"
+                    "       sim --seed X [--trace] [--hash] [--store NAME] [--set field=value]...\n"
                     "       sim --defects [--seconds T] [--jobs J]\n");
     exit(64);
 }
@@ -37,18 +41,14 @@ static uint64_t number(const char *text)
 
 int main(int count, char **arguments)
 {
-    static const struct option options[] = {{"seeds", required_argument, NULL, 'n'},
-                                            {"start", required_argument, NULL, 's'},
-                                            {"jobs", required_argument, NULL, 'j'},
-                                            {"hash", no_argument, NULL, 'h'},
-                                            {"seed", required_argument, NULL, 'x'},
-                                            {"trace", no_argument, NULL, 't'},
-                                            {"set", required_argument, NULL, 'f'},
-                                            {"defects", no_argument, NULL, 'd'},
-                                            {"seconds", required_argument, NULL, 'T'},
-                                            {"defect", required_argument, NULL, 'D'},
-                                            {NULL, 0, NULL, 0}};
-    struct request request = {.start = 1, .jobs = 2, .seconds = 60};
+    static const struct option options[] = {
+        {"seeds", required_argument, NULL, 'n'},  {"start", required_argument, NULL, 's'},
+        {"jobs", required_argument, NULL, 'j'},   {"hash", no_argument, NULL, 'h'},
+        {"seed", required_argument, NULL, 'x'},   {"store", required_argument, NULL, 'S'},
+        {"trace", no_argument, NULL, 't'},        {"set", required_argument, NULL, 'f'},
+        {"defects", no_argument, NULL, 'd'},      {"seconds", required_argument, NULL, 'T'},
+        {"defect", required_argument, NULL, 'D'}, {NULL, 0, NULL, 0}};
+    struct request request = {.start = 1, .jobs = 2, .seconds = 60, .model = MODEL_ANY};
     int option;
     while ((option = getopt_long(count, arguments, "", options, NULL)) != -1) {
         switch (option) {
@@ -81,6 +81,10 @@ int main(int count, char **arguments)
             break;
         case 'D':
             request.defect = optarg;
+            break;
+        case 'S':
+            if (!store_by_name(optarg, &request.model))
+                usage();
             break;
         case 'T':
             request.seconds = (int)number(optarg);

@@ -48,14 +48,21 @@ static int64_t maybe_every(struct random *random, int one_in, int64_t unit)
     return unit / 4 + random_below(random, unit * 4);
 }
 
-static void draw_sizes(struct profile *p, struct random *random)
+static bool has_lease(const struct profile *p)
+{
+    return p->model != MODEL_KERNEL && p->model != MODEL_SQLITE;
+}
+
+static void draw_sizes(struct profile *p, struct random *random, int model)
 {
     p->model = random_below(random, 4) % 3;
+    if (model != MODEL_ANY)
+        p->model = model;
     p->clients = random_between(random, 1, 4);
     p->actors = random_between(random, 1, 5);
     p->queues = random_below(random, 3) ? 1 : random_between(random, 1, 3);
     p->operations = random_between(random, 4, 24);
-    p->lease_us = p->model == MODEL_LEASE ? random_between(random, 200, 3000) * 1000 : 0;
+    p->lease_us = has_lease(p) ? random_between(random, 200, 3000) * 1000 : 0;
     p->recheck_us = random_between(random, 20, 2000) * 1000;
     p->capacity = random_below(random, 8) ? 1 : 2;
     p->fence_span = random_below(random, 3) ? 1 << 20 : random_between(random, 1, 8);
@@ -68,7 +75,7 @@ static void draw_sizes(struct profile *p, struct random *random)
 
 static void draw_actors(struct profile *p, struct random *random)
 {
-    int64_t unit = p->model == MODEL_LEASE ? p->lease_us : 1000000;
+    int64_t unit = has_lease(p) ? p->lease_us : 1000000;
     p->think_us = draw_scale(random, unit / 4);
     p->hold_us = draw_scale(random, unit / 4);
     p->reaction_us = maybe(random, 5000);
@@ -85,7 +92,7 @@ static void draw_actors(struct profile *p, struct random *random)
 
 static void draw_link(struct profile *p, struct random *random)
 {
-    int64_t unit = p->model == MODEL_LEASE ? p->lease_us : 1000000;
+    int64_t unit = has_lease(p) ? p->lease_us : 1000000;
     p->synchronous = p->model != MODEL_LEASE && random_below(random, 2);
     p->delay_us =
         p->model == MODEL_SQLITE ? draw_scale(random, 2000) : draw_scale(random, unit / 2);
@@ -106,8 +113,8 @@ static void draw_link(struct profile *p, struct random *random)
 
 static void draw_disasters(struct profile *p, struct random *random)
 {
-    int64_t unit = p->model == MODEL_LEASE ? p->lease_us : 1000000;
-    p->cut_every_us = p->model == MODEL_LEASE ? maybe_every(random, 3, unit * 2) : 0;
+    int64_t unit = has_lease(p) ? p->lease_us : 1000000;
+    p->cut_every_us = has_lease(p) ? maybe_every(random, 3, unit * 2) : 0;
     p->cut_us = draw_scale(random, unit * 3);
     p->crash_every_us = maybe_every(random, 3, unit * 2);
     p->restart_us = draw_scale(random, unit * 2);
@@ -174,20 +181,167 @@ static void draw_lock(struct profile *p, uint64_t seed)
         p->lock = kind;
 }
 
-void profile_draw(struct profile *profile, uint64_t seed)
+static void zero(int64_t *const *fields, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        *fields[i] = 0;
+}
+
+static int64_t any_sequence(struct random *random)
+{
+    switch (random_below(random, 4)) {
+    case 0:
+        return 0;
+    case 1: /* about to become negative */
+        return INT32_MAX - random_below(random, 40);
+    case 2: /* about to become positive again, and shorter */
+        return -random_below(random, 40);
+    default:
+        return random_between(random, INT32_MIN, INT32_MAX);
+    }
+}
+
+static void draw_ensemble(struct profile *p, struct random *random)
+{
+    p->zk_servers = random_below(random, 4) ? 3 : 1;
+    p->zk_tick_us = p->lease_us / random_between(random, p->drift_ppm ? 3 : 2, 20);
+    p->zk_lag_us = maybe(random, p->lease_us / 8);
+    p->zk_behind_us = maybe(random, p->lease_us / 2);
+    p->zk_sequence = any_sequence(random);
+    p->zk_trouble_every_us = maybe_every(random, 2, p->lease_us * 2);
+    p->zk_trouble_us = draw_scale(random, p->lease_us * 2);
+    p->zk_outsider_every_us = maybe_every(random, 4, p->lease_us);
+    p->zk_visit_us = draw_scale(random, p->lease_us);
+    p->zk_impostor = random_below(random, 4) ? 0 : maybe(random, 3000);
+    p->zk_reap_us = random_between(random, p->lease_us / 50, p->lease_us * 2);
+}
+
+/* What the port may do is replaced by what ZooKeeper does. */
+static void draw_zookeeper(struct profile *p, struct random *random)
+{
+    int64_t *const others[] = {
+        &p->synchronous,   &p->reorder,           &p->lose_command, &p->lose_reply,
+        &p->early_unknown, &p->late_answer,       &p->refuse,       &p->refuse_for_good,
+        &p->wake_lost,     &p->wake_double,       &p->wake_late_us, &p->stray_wake,
+        &p->kill_every_us, &p->reboot_every_us,   &p->busy,         &p->push,
+        &p->proof_lag_us,  &p->follower_every_us, &p->reap_us,      &p->notices_refused};
+    zero(others, sizeof others / sizeof others[0]);
+    p->capacity = 1;
+    p->fence_span = 1 << 12;
+    p->recheck_us = 5000000;
+    p->lease_us = p->lease_us / 1000 * 1000;
+    p->delay_us = draw_scale(random, p->lease_us / (random_below(random, 4) ? 50 : 4));
+    p->unknown_us = p->lease_us;
+    draw_ensemble(p, random);
+}
+
+/* Connections are reset all the time, and followers are behind. */
+static void make_lossy(struct profile *p, struct random *random)
+{
+    p->zk_servers = 3;
+    p->delay_us = p->lease_us / 100;
+    p->zk_lag_us = p->lease_us / 200;
+    p->zk_behind_us = random_between(random, p->lease_us / 20, p->lease_us / 2);
+    p->cut_every_us = random_between(random, p->lease_us / 20, p->lease_us / 2);
+    p->cut_us = p->lease_us / 100;
+    p->zk_impostor = random_below(random, 2) ? 0 : random_between(random, 500, 5000);
+    p->try = random_below(random, 2) ? 0 : random_between(random, 1000, 9000);
+    p->cancel = random_below(random, 2) ? 0 : random_between(random, 1000, 8000);
+    p->wait_us = p->lease_us / 20;
+    p->think_us = p->hold_us = p->lease_us / 40;
+    p->clients = random_between(random, 2, 4);
+    p->queues = 1;
+    if (random_below(random, 3) > 0)
+        return;
+    /* Tries that race each other, and are undone while the connection breaks. */
+    p->clients = 4;
+    p->try = 10000;
+    p->nest = p->zk_impostor = p->crash_every_us = p->zk_trouble_every_us = 0;
+    p->think_us = p->hold_us = p->lease_us / 200;
+    p->operations = 40;
+}
+
+/* Locks are held for longer than a session lives that its server cannot speak for. */
+static void make_possessive(struct profile *p, struct random *random)
+{
+    p->hold_us = p->lease_us * 3;
+    p->think_us = p->lease_us / 50;
+    p->delay_us = p->lease_us / 100;
+    p->zk_servers = 3;
+    p->clients = random_between(random, 2, 4);
+    p->cut_us = p->lease_us * 3;
+    p->cut_every_us = random_below(random, 2) ? p->lease_us * 6 / 10 : p->lease_us * 8;
+    p->zk_trouble_us = random_between(random, 1, p->lease_us * 4);
+    p->zk_trouble_every_us = p->lease_us * random_between(random, 3, 30) / 10;
+    if (!p->drift_ppm)
+        p->zk_tick_us = p->lease_us / 2;
+    p->crash_every_us = p->try = p->timed = p->cancel = p->zk_outsider_every_us = 0;
+}
+
+/* Nothing happens but that nodes are taken away from holders. */
+static void make_usurped(struct profile *p)
+{
+    p->hold_us = 12000000;
+    p->clients = p->clients < 2 ? 2 : p->clients;
+    p->break_every_us = p->lease_us * 3;
+}
+
+/* Nothing happens but that locks are taken. */
+static void make_calm(struct profile *p)
+{
+    int64_t *const faults[] = {
+        &p->zk_trouble_every_us, &p->zk_outsider_every_us, &p->zk_impostor,    &p->break_every_us,
+        &p->cut_every_us,        &p->pause_every_us,       &p->crash_every_us, &p->timer_late_us};
+    zero(faults, sizeof faults / sizeof faults[0]);
+    p->delay_us = p->delay_us % 2000 + 1;
+    p->zk_lag_us %= 2000;
+    p->zk_behind_us %= 2000;
+    p->clients = p->clients < 2 ? 2 : p->clients;
+}
+
+static void shape_zookeeper(struct profile *p, struct random *random)
+{
+    switch (random_below(random, 12)) {
+    case 0:
+    case 1:
+        make_calm(p);
+        break;
+    case 2:
+        make_calm(p);
+        make_usurped(p);
+        break;
+    case 3:
+    case 4:
+        make_lossy(p, random);
+        break;
+    case 5:
+    case 6:
+        make_possessive(p, random);
+        break;
+    default:
+        break;
+    }
+}
+
+void profile_draw(struct profile *profile, uint64_t seed, int model)
 {
     struct random random;
     random_seed(&random, seed ^ UINT64_C(0x70726f66696c65));
     memset(profile, 0, sizeof *profile);
-    draw_sizes(profile, &random);
+    draw_sizes(profile, &random, model);
     draw_actors(profile, &random);
     draw_link(profile, &random);
     draw_disasters(profile, &random);
-    if (profile->model == MODEL_LEASE && random_below(&random, 12) == 0)
+    if (profile->model == MODEL_ZOOKEEPER || profile->model == MODEL_ZK_LIBRARY) {
+        draw_zookeeper(profile, &random);
+        shape_zookeeper(profile, &random);
+    } else if (profile->model == MODEL_LEASE && random_below(&random, 12) == 0) {
         make_forgetful(profile, &random);
-    else if (random_below(&random, 6) == 0)
+    } else if (random_below(&random, 6) == 0) {
         make_quiet(profile, &random);
-    draw_lock(profile, seed);
+    }
+    if (profile->model != MODEL_ZOOKEEPER && profile->model != MODEL_ZK_LIBRARY)
+        draw_lock(profile, seed);
 }
 
 void profile_heal(struct profile *p)
@@ -202,8 +356,12 @@ void profile_heal(struct profile *p)
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
         *faults[i] = 0;
     /* A lease can be kept only if a round trip takes less than a third of it. */
-    if (p->model == MODEL_LEASE && p->delay_us > p->lease_us / 20)
+    if (p->lease_us > 0 && p->delay_us > p->lease_us / 20)
         p->delay_us = p->lease_us / 20;
+    if (p->zk_lag_us > p->lease_us / 40)
+        p->zk_lag_us = p->lease_us / 40;
+    if (p->zk_behind_us > p->lease_us / 40)
+        p->zk_behind_us = p->lease_us / 40;
 }
 
 bool profile_set(struct profile *profile, const char *text)

@@ -17,12 +17,13 @@
    be turned off, which is 0. */
 enum { FIXED, SIZE, EXTRA };
 
-enum { MODEL_LEASE, MODEL_KERNEL, MODEL_SQLITE };
+enum { MODEL_LEASE, MODEL_KERNEL, MODEL_SQLITE, MODEL_ZOOKEEPER, MODEL_ZK_LIBRARY, MODEL_COUNT };
+#define MODEL_ANY (-1) /* one of those that need no library */
 enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE };
 
 /* X(name, kind, meaning) */
 #define PROFILE_MAP(X)                                                                            \
-    X(model, FIXED, "0 leases, 1 memory without leases, 2 SQLite")                                \
+    X(model, FIXED, "see --store")                                                                \
     X(clients, SIZE, "engines")                                                                   \
     X(actors, SIZE, "threads of each")                                                            \
     X(queues, SIZE, "locks")                                                                      \
@@ -79,7 +80,18 @@ enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE };
     X(push, EXTRA, "chance that a wake comes as a view, in order")                                \
     X(proof_lag_us, EXTRA, "until the server's leader knows of a renewal, at most")               \
     X(follower_every_us, EXTRA, "a follower dies with what the leader does not know, about each") \
-    X(reap_us, EXTRA, "the server ends sessions late by at most")
+    X(reap_us, EXTRA, "the server ends sessions late by at most")                                 \
+    X(zk_servers, SIZE, "ZooKeeper servers")                                                      \
+    X(zk_tick_us, FIXED, "of the ensemble")                                                       \
+    X(zk_lag_us, EXTRA, "between leader and follower, at most")                                   \
+    X(zk_behind_us, EXTRA, "a follower applies what it knows late by at most")                    \
+    X(zk_sequence, FIXED, "first number of a directory")                                          \
+    X(zk_trouble_every_us, EXTRA, "a server breaks down, stands still or is cut off about each")  \
+    X(zk_trouble_us, FIXED, "for at most")                                                        \
+    X(zk_outsider_every_us, EXTRA, "another program queues about each")                           \
+    X(zk_visit_us, FIXED, "for at most")                                                          \
+    X(zk_impostor, EXTRA, "chance of a node with the same identity in another session")           \
+    X(zk_reap_us, FIXED, "empty containers are deleted about each")
 
 struct profile {
 #define PROFILE_FIELD(name, kind, text) int64_t name;
@@ -96,7 +108,7 @@ extern const struct profile_field profile_fields[];
 extern const int profile_field_count;
 
 int64_t *profile_value(struct profile *profile, int field);
-void profile_draw(struct profile *profile, uint64_t seed);
+void profile_draw(struct profile *profile, uint64_t seed, int model);
 /* The same without its faults: the heal phase. */
 void profile_heal(struct profile *profile);
 /* "name=value"; false if there is no such field. */

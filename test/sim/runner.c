@@ -31,12 +31,35 @@ struct board *boards_new(int count)
 
 void request_profile(const struct request *request, uint64_t seed, struct profile *profile)
 {
-    profile_draw(profile, seed);
+    profile_draw(profile, seed, request->model);
     for (int i = 0; i < request->set_count; i++)
         if (!profile_set(profile, request->sets[i])) {
             fprintf(stderr, "sim: no such field: %s\n", request->sets[i]);
             exit(64);
         }
+}
+
+static const char *const store_names[MODEL_COUNT] = {[MODEL_LEASE] = "lease",
+                                                     [MODEL_KERNEL] = "memory",
+                                                     [MODEL_SQLITE] = "sqlite",
+#ifdef MORTISE_ZOOKEEPER
+                                                     [MODEL_ZOOKEEPER] = "zookeeper-port",
+                                                     [MODEL_ZK_LIBRARY] = "zookeeper"
+#endif
+};
+
+const char *store_name(int model)
+{
+    return model == MODEL_ANY ? "" : store_names[model];
+}
+
+bool store_by_name(const char *name, int *model)
+{
+    for (*model = 0; *model < MODEL_COUNT; ++*model)
+        if (store_names[*model] && strcmp(store_names[*model], name) == 0)
+            return true;
+    *model = MODEL_ANY;
+    return strcmp(name, "any") == 0;
 }
 
 /* ------------------------------------------------------------- workers */
@@ -244,13 +267,14 @@ static void print_failure(const struct request *request, uint64_t seed, const ch
     struct profile drawn, profile;
     struct board *board = boards_new(1);
     struct outcome outcome;
-    profile_draw(&drawn, seed);
+    profile_draw(&drawn, seed, request->model);
     request_profile(request, seed, &profile);
     printf("seed %llu fails: %s\n", (unsigned long long)seed, failure);
     shrink(seed, &profile, board);
     printf("made smaller:\n");
     profile_print(&profile, stdout);
-    printf("again: sim --seed %llu", (unsigned long long)seed);
+    printf("again: sim%s%s --seed %llu", request->model == MODEL_ANY ? "" : " --store ",
+           store_name(request->model), (unsigned long long)seed);
     for (int field = 0; field < profile_field_count; field++)
         if (*profile_value(&profile, field) != *profile_value(&drawn, field))
             printf(" --set %s=%lld", profile_fields[field].name,

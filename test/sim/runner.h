@@ -11,6 +11,7 @@ struct request {
     uint64_t start, seeds;
     int jobs, seconds;
     bool single, hash, trace, defects;
+    int model; /* MODEL_ANY, or the one store */
     const char *sets[SETS_MAX];
     int set_count;
     const char *defect;
@@ -43,6 +44,10 @@ void lane_wait(int process, struct board *board);
 bool run_fails(uint64_t seed, const struct profile *profile, struct board *board);
 
 double seconds_now(void);
+
+/* Stores by the names of --store; "any" draws one of those that are pure models. */
+const char *store_name(int model);
+bool store_by_name(const char *name, int *model);
 
 /* What a seed draws, with what was set on the command line. */
 void request_profile(const struct request *request, uint64_t seed, struct profile *profile);

@@ -16,13 +16,29 @@ int server_queue_index(const struct world *world, const char *name)
     return NO_QUEUE;
 }
 
+static const struct server_model *model_of(int64_t model)
+{
+    switch (model) {
+    case MODEL_SQLITE:
+        return &sqlite_model;
+#ifdef MORTISE_ZOOKEEPER
+    case MODEL_ZOOKEEPER:
+        return &zookeeper_model;
+    case MODEL_ZK_LIBRARY:
+        return &zk_library_model;
+#endif
+    default:
+        return &memory_model;
+    }
+}
+
 void server_init(struct world *world)
 {
     struct server *server = calloc(1, sizeof *server);
     if (!server)
         abort();
     world->server = server;
-    server->model = world->drawn.model == MODEL_SQLITE ? &sqlite_model : &memory_model;
+    server->model = model_of(world->drawn.model);
     server->state = server->model->new (world);
 }
 

@@ -18,7 +18,7 @@ struct server_model {
     int (*left)(struct world *world, void *server);
 };
 
-extern const struct server_model memory_model, sqlite_model;
+extern const struct server_model memory_model, sqlite_model, zookeeper_model, zk_library_model;
 
 struct server {
     const struct server_model *model;

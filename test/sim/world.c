@@ -35,7 +35,7 @@ mrt_time world_about(struct world *world, int64_t every_us)
 
 static int64_t unit_us(const struct world *world)
 {
-    return world->drawn.model == MODEL_LEASE ? world->drawn.lease_us : 1000000;
+    return world->drawn.lease_us > 0 ? world->drawn.lease_us : 1000000;
 }
 
 /* Power is cut: every process dies at once, and what was not durable is gone. */
@@ -118,7 +118,7 @@ static void populate(struct world *world)
 static void fini(struct world *world)
 {
     for (int i = 0; i < world->drawn.clients; i++)
-        mrt_engine_free(world->clients[i].engine);
+        client_forget(&world->clients[i]);
     struct mrt_timer *timer;
     while ((timer = mrt_heap_pop(&world->agenda, MRT_TIME_NEVER))) {
         struct task *task = (struct task *)(void *)timer;
@@ -126,6 +126,8 @@ static void fini(struct world *world)
             free(task);
     }
     server_fini(world);
+    for (int i = 0; i < world->drawn.clients; i++)
+        client_fini(&world->clients[i]);
     link_fini(world);
     trace_free(world->trace);
 }
@@ -229,8 +231,9 @@ static void live(struct world *world)
     populate(world);
     run_until(world, 40 * unit, all_idle);
     heal(world);
-    mrt_time patience = 100 * unit + 20 * p->recheck_us * MRT_MICROSECOND + work +
-                        (p->pause_us + p->restart_us + p->unknown_us) * MRT_MICROSECOND;
+    mrt_time patience =
+        100 * unit + 20 * p->recheck_us * MRT_MICROSECOND + work +
+        (p->pause_us + p->restart_us + p->unknown_us + p->zk_trouble_us) * MRT_MICROSECOND;
     if (!run_until(world, world->now + patience, all_idle))
         complain_of_waiters(world);
     close_all(world);

@@ -5,7 +5,10 @@
  *   actor.c    threads of the clients: they acquire, nest, release, give up
  *   client.c   the host of an engine: its loop, its clock, its death
  *   link.c     messages between clients and server, and what befalls them
- *   server.c   the models: server_memory.c and server_sqlite.c, a fake of that store
+ *   server.c   the models: server_memory.c; server_sqlite.c and server_zookeeper.c, fakes of
+ *              those stores
+ *   zk_host.c  the real ZooKeeper store in a client, on zk_library.c, a fake of its client
+ *              library, zk_wire.c, connections, and zk_ensemble.c, the servers
  *   check.c    the invariants
  *   trace.c    what happened, as a hash and as text
  *   world.c    the phases of a run; runner.c, defects.c, main.c: running many
@@ -36,6 +39,8 @@
 #define SILENT UINT64_MAX /* serial of a command whose answer nobody waits for */
 
 struct world;
+struct zk_host;
+struct zk_wire;
 
 /* Something to be done at a time; embedded, as the first member, in what it is for. */
 struct task {
@@ -115,6 +120,9 @@ struct client {
     struct mrt_command outstanding[OUTSTANDING_MAX]; /* copies; serial 0: free */
     uint64_t last_serial;
     uint64_t waiter_order;
+    struct zk_host *host, *dead_hosts; /* if it runs the real store */
+    struct zk_wire *wires;
+    mrt_time reset_until; /* connections are refused */
     /* What it should count. */
     uint64_t acquisitions, nested, losses, commands;
 };
@@ -188,6 +196,9 @@ struct mrt_queue *client_queue(struct world *world, struct client *client, int q
 void client_die(struct world *world, struct client *client);
 void client_close(struct world *world, struct client *client);
 bool client_paused(const struct client *client);
+/* At the end of a run: what is left of it; then, when nothing is on its way any more, the rest. */
+void client_forget(struct client *client);
+void client_fini(struct client *client);
 void client_event(struct world *world, struct client *client, const struct mrt_event *event);
 /* Fetches what the engine wants; after every call of it. */
 void client_pump(struct world *world, struct client *client);

@@ -1,0 +1,307 @@
+/* Sessions as the leader keeps them, other programs, and the truth about a queue. */
+#include "zk_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define OUTSIDER 1 /* a session that never ends */
+
+static mrt_time tick_of(const struct zk_ensemble *ensemble)
+{
+    return ensemble->world->drawn.zk_tick_us * MRT_MICROSECOND;
+}
+
+struct zk_session *zk_session_find(struct zk_ensemble *ensemble, int64_t id)
+{
+    struct zk_session *session = ensemble->sessions;
+    while (session && session->id != id)
+        session = session->next;
+    return session;
+}
+
+/* ------------------------------------------------------------------ staying alive */
+
+static void extend(struct zk_ensemble *ensemble, struct zk_session *session, mrt_time heard)
+{
+    mrt_time tick = tick_of(ensemble);
+    mrt_time expires = ((heard + session->timeout_ms * MRT_MILLISECOND) / tick + 1) * tick;
+    if (session->expires < expires)
+        session->expires = expires;
+}
+
+void zk_touch(struct zk_ensemble *ensemble, int server, int64_t id)
+{
+    struct zk_session *session = zk_session_find(ensemble, id);
+    if (session && server == 0)
+        extend(ensemble, session, ensemble->world->now);
+    else if (session)
+        session->touched[server] = true;
+}
+
+static void touch_all(struct zk_ensemble *ensemble)
+{
+    for (struct zk_session *session = ensemble->sessions; session; session = session->next)
+        extend(ensemble, session, ensemble->world->now);
+}
+
+void zk_forget_touches(struct zk_ensemble *ensemble, int server)
+{
+    for (struct zk_session *session = ensemble->sessions; session; session = session->next)
+        session->touched[server] = false;
+}
+
+/* A follower tells the leader, each half tick, whom it has heard. */
+static void report(struct world *world, struct task *task)
+{
+    struct zk_server *server =
+        (struct zk_server *)(void *)((char *)task - offsetof(struct zk_server, report));
+    struct zk_ensemble *ensemble = server->ensemble;
+    int number = (int)(server - ensemble->servers);
+    world_at(world, task, world->now + tick_of(ensemble) / 2, report);
+    if (zk_stands_still(ensemble, number) || zk_cut_off(ensemble, number))
+        return;
+    for (struct zk_session *session = ensemble->sessions; session; session = session->next) {
+        if (session->touched[number])
+            extend(ensemble, session, world->now);
+        session->touched[number] = false;
+    }
+}
+
+/* ------------------------------------------------------------------ beginning and end */
+
+int zk_session_open(struct zk_ensemble *ensemble, struct zk_connection *connection)
+{
+    struct zk_session *session = zk_session_find(ensemble, connection->session);
+    struct world *world = ensemble->world;
+    if (connection->session == 0) {
+        int64_t tick_ms = world->drawn.zk_tick_us / 1000;
+        int64_t timeout = connection->timeout_ms;
+        session = calloc(1, sizeof *session);
+        if (!session)
+            abort();
+        timeout = timeout < 2 * tick_ms ? 2 * tick_ms : timeout;
+        session->timeout_ms = (int)(timeout > 20 * tick_ms ? 20 * tick_ms : timeout);
+        session->id = ++ensemble->session_number;
+        session->peer = connection->peer;
+        session->alive = true;
+        session->next = ensemble->sessions;
+        ensemble->sessions = session;
+        world->server_changed = true;
+    }
+    trace_note(world, TRACE_LINK, connection->peer->index, NO_QUEUE, "zk session",
+               session ? session->id : 0, session && session->alive, connection->server);
+    if (!session || !session->alive)
+        return ZSESSIONEXPIRED;
+    extend(ensemble, session, world->now);
+    session->owner = connection->id;
+    connection->session = session->id;
+    connection->timeout_ms = session->timeout_ms;
+    return ZOK;
+}
+
+void zk_session_end(struct zk_ensemble *ensemble, struct zk_session *session)
+{
+    session->alive = false;
+    trace_note(ensemble->world, TRACE_LINK, session->peer->index, NO_QUEUE, "zk session ends",
+               session->id, 0, 0);
+    zk_tree_end_session(&ensemble->tree, session->id);
+    zk_committed(ensemble);
+}
+
+static void tick(struct world *world, struct task *task)
+{
+    struct zk_ensemble *ensemble =
+        (struct zk_ensemble *)(void *)((char *)task - offsetof(struct zk_ensemble, tick));
+    world_at(world, task, world->now + tick_of(ensemble), tick);
+    zk_sweep(ensemble);
+    bool leaderless = zk_is_down(ensemble, 0);
+    if (ensemble->leaderless && !leaderless)
+        touch_all(ensemble);
+    ensemble->leaderless = leaderless;
+    if (leaderless || zk_stands_still(ensemble, 0))
+        return;
+    for (struct zk_session *session = ensemble->sessions; session; session = session->next)
+        if (session->alive && session->expires <= world->now)
+            zk_session_end(ensemble, session);
+}
+
+static void reap(struct world *world, struct task *task)
+{
+    struct zk_ensemble *ensemble =
+        (struct zk_ensemble *)(void *)((char *)task - offsetof(struct zk_ensemble, reap));
+    world_at(world, task, world->now + world_about(world, world->drawn.zk_reap_us), reap);
+    if (zk_tree_reap(&ensemble->tree) > 0)
+        zk_committed(ensemble);
+}
+
+/* ------------------------------------------------------------------ outsiders */
+
+struct visit {
+    struct task task;
+    struct zk_ensemble *ensemble;
+    char path[ZK_PATH_SIZE];
+};
+
+static void leave(struct world *world, struct task *task)
+{
+    struct visit *visit = (struct visit *)task;
+    struct zk_answer answer = {0};
+    struct zk_request *request = zk_request_new(ZK_DELETE, visit->path);
+    (void)world;
+    zk_tree_write(&visit->ensemble->tree, OUTSIDER, request, &answer);
+    zk_committed(visit->ensemble);
+    zk_request_free(request);
+    free(visit);
+}
+
+/* Another program's node, for a while. */
+static void visit_with(struct zk_ensemble *ensemble, const char *prefix)
+{
+    struct world *world = ensemble->world;
+    struct zk_answer answer = {0};
+    struct zk_request *request = zk_request_new(ZK_CREATE, prefix);
+    request->part.ephemeral = request->part.sequential = true;
+    zk_tree_write(&ensemble->tree, OUTSIDER, request, &answer);
+    zk_request_free(request);
+    if (answer.code != ZOK)
+        return;
+    zk_committed(ensemble);
+    struct visit *visit = calloc(1, sizeof *visit);
+    if (!visit)
+        abort();
+    visit->task.owned = true;
+    visit->ensemble = ensemble;
+    memcpy(visit->path, answer.path, sizeof visit->path);
+    world_at(world, &visit->task, world->now + world_some(world, world->drawn.zk_visit_us), leave);
+}
+
+static void outsider(struct world *world, struct task *task)
+{
+    static const char *const names[] = {"_c_5e0a7b34-0000-4000-8000-00000000%04x-lock-",
+                                        "5e0a7b3400004000800000000000%04x__lock__",
+                                        "zz-%04x-leases-"};
+    struct zk_ensemble *ensemble =
+        (struct zk_ensemble *)(void *)((char *)task - offsetof(struct zk_ensemble, outsider));
+    char name[ZK_NAME_SIZE], path[ZK_PATH_SIZE];
+    if (world->phase != PHASE_CHAOS)
+        return;
+    world_at(world, task, world->now + world_about(world, world->drawn.zk_outsider_every_us),
+             outsider);
+    unsigned number = (unsigned)random_below(&world->random, 65536);
+    int64_t kind = random_below(&world->random, 3);
+    int64_t queue = random_below(&world->random, world->drawn.queues);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    snprintf(name, sizeof name, names[kind], number);
+#pragma GCC diagnostic pop
+    snprintf(path, sizeof path, ZK_CHROOT "/%s/%s", world->queues[queue].name, name);
+    visit_with(ensemble, path);
+}
+
+void zk_impostor(struct zk_ensemble *ensemble, const struct zk_part *part)
+{
+    struct world *world = ensemble->world;
+    if (part->type == ZK_CREATE && part->sequential && world->phase == PHASE_CHAOS &&
+        random_chance(&world->random, world->profile.zk_impostor))
+        visit_with(ensemble, part->path);
+}
+
+void zk_sessions_begin(struct zk_ensemble *ensemble)
+{
+    struct world *world = ensemble->world;
+    struct zk_session *session = calloc(1, sizeof *session);
+    if (!session)
+        abort();
+    ensemble->outsiders.index = -1;
+    *session = (struct zk_session){
+        .id = OUTSIDER, .alive = true, .expires = MRT_TIME_NEVER, .peer = &ensemble->outsiders};
+    ensemble->sessions = session;
+    ensemble->session_number = OUTSIDER;
+    world_at(world, &ensemble->tick, tick_of(ensemble), tick);
+    for (int i = 1; i < ensemble->server_count; i++)
+        world_at(world, &ensemble->servers[i].report, world_some(world, world->drawn.zk_tick_us),
+                 report);
+    world_at(world, &ensemble->reap, world_about(world, world->drawn.zk_reap_us), reap);
+    if (world->drawn.zk_outsider_every_us > 0)
+        world_at(world, &ensemble->outsider, world_about(world, world->drawn.zk_outsider_every_us),
+                 outsider);
+}
+
+void zk_sessions_free(struct zk_ensemble *ensemble)
+{
+    struct zk_session *session;
+    while ((session = ensemble->sessions)) {
+        ensemble->sessions = session->next;
+        free(session);
+    }
+}
+
+/* ------------------------------------------------------------------ the truth */
+
+static bool contends(const struct zk_node *node)
+{
+    return node->dzxid == 0 && (strstr(node->name, "-lock-") || strstr(node->name, "__lock__"));
+}
+
+static struct zk_node *directory(struct zk_ensemble *ensemble, int queue)
+{
+    char path[ZK_PATH_SIZE];
+    snprintf(path, sizeof path, ZK_CHROOT "/%s", ensemble->world->queues[queue].name);
+    return zk_tree_find(&ensemble->tree, path, ensemble->tree.zxid);
+}
+
+/* The first one created is the holder. */
+static struct zk_node *first_of(struct zk_ensemble *ensemble, int queue, int *count)
+{
+    struct zk_node *parent = directory(ensemble, queue), *first = NULL;
+    *count = 0;
+    for (struct zk_node *node = parent ? parent->children : NULL; node; node = node->next)
+        if (contends(node)) {
+            first = !first || node->czxid < first->czxid ? node : first;
+            ++*count;
+        }
+    return first;
+}
+
+void zk_truth(struct zk_ensemble *ensemble, int queue, const struct peer *peer, struct truth *truth)
+{
+    int count;
+    const struct zk_node *first = first_of(ensemble, queue, &count);
+    if (!first)
+        return;
+    truth->peer = zk_session_find(ensemble, first->owner)->peer;
+    truth->fence = (uint64_t)first->czxid << 12;
+    truth->span = 1 << 12;
+    truth->others = count > 1;
+    truth->granted = truth->peer == peer;
+}
+
+uint64_t zk_remove_first(struct zk_ensemble *ensemble, int queue)
+{
+    int count;
+    struct zk_answer answer = {0};
+    char path[ZK_PATH_SIZE];
+    const struct zk_node *first = first_of(ensemble, queue, &count);
+    if (!first)
+        return 0;
+    uint64_t fence = (uint64_t)first->czxid << 12;
+    snprintf(path, sizeof path, ZK_CHROOT "/%s/%s", ensemble->world->queues[queue].name,
+             first->name);
+    struct zk_request *request = zk_request_new(ZK_DELETE, path);
+    zk_tree_write(&ensemble->tree, OUTSIDER, request, &answer);
+    zk_request_free(request);
+    zk_committed(ensemble);
+    return fence;
+}
+
+int zk_left(struct zk_ensemble *ensemble)
+{
+    int left = 0, count;
+    for (int queue = 0; queue < ensemble->world->drawn.queues; queue++) {
+        const struct zk_node *first = first_of(ensemble, queue, &count);
+        left += first && first->owner != OUTSIDER ? count : 0;
+    }
+    for (const struct zk_session *s = ensemble->sessions; s; s = s->next)
+        left += s->alive && s->id != OUTSIDER;
+    return left;
+}

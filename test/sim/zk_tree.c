@@ -1,0 +1,314 @@
+/* The tree of nodes; see zk_tree.h. */
+#include "zk_tree.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void zk_tree_init(struct zk_tree *tree, uint32_t first_sequence)
+{
+    memset(tree, 0, sizeof *tree);
+    tree->first_sequence = first_sequence;
+    tree->zxid = 100;
+}
+
+static void free_children(struct zk_node *node)
+{
+    struct zk_node *child;
+    while ((child = node->children)) {
+        node->children = child->next;
+        free_children(child);
+        free(child);
+    }
+}
+
+void zk_tree_fini(struct zk_tree *tree)
+{
+    free_children(&tree->root);
+    free(tree->changes);
+}
+
+bool zk_node_visible(const struct zk_node *node, int64_t zxid)
+{
+    return node->czxid <= zxid && (node->dzxid == 0 || node->dzxid > zxid);
+}
+
+struct zk_node *zk_tree_find(struct zk_tree *tree, const char *path, int64_t zxid)
+{
+    struct zk_node *node = &tree->root;
+    while (node && *path == '/' && path[1]) {
+        size_t length = strcspn(++path, "/");
+        struct zk_node *child = node->children;
+        while (child && (strncmp(child->name, path, length) != 0 || child->name[length] ||
+                         !zk_node_visible(child, zxid)))
+            child = child->next;
+        node = child;
+        path += length;
+    }
+    return node;
+}
+
+static void note(struct zk_tree *tree, int type, const char *path, int64_t session)
+{
+    if (tree->change_count == tree->change_room) {
+        tree->change_room = tree->change_room ? tree->change_room * 2 : 256;
+        tree->changes = realloc(tree->changes, (size_t)tree->change_room * sizeof *tree->changes);
+        if (!tree->changes)
+            abort();
+    }
+    struct zk_change *change = &tree->changes[tree->change_count++];
+    change->zxid = tree->zxid;
+    change->type = type;
+    change->session = session;
+    snprintf(change->path, sizeof change->path, "%s", path);
+}
+
+/* What every server has seen the end of. */
+static void forget_dead(struct zk_tree *tree, struct zk_node *parent)
+{
+    struct zk_node **link = &parent->children, *node;
+    while ((node = *link)) {
+        if (node->dzxid == 0 || node->dzxid > tree->applied_by_all) {
+            link = &node->next;
+            continue;
+        }
+        *link = node->next;
+        free_children(node);
+        free(node);
+    }
+}
+
+static void stat_of(const struct zk_node *node, struct Stat *stat)
+{
+    *stat = (struct Stat){.czxid = node->czxid,
+                          .mzxid = node->mzxid,
+                          .pzxid = node->pzxid,
+                          .version = node->version,
+                          .cversion = (int32_t)node->counter,
+                          .ephemeralOwner = node->owner,
+                          .numChildren = node->child_count};
+}
+
+/* ------------------------------------------------------------------ writes */
+
+static struct zk_node *parent_of(struct zk_tree *tree, const char *path)
+{
+    char parent[ZK_PATH_SIZE];
+    const char *slash = strrchr(path, '/');
+    snprintf(parent, sizeof parent, "%.*s", (int)(slash - path), path);
+    return zk_tree_find(tree, parent, tree->zxid);
+}
+
+static int create(struct zk_tree *tree, int64_t session, const struct zk_part *part,
+                  struct zk_answer *answer)
+{
+    struct zk_node *parent = parent_of(tree, part->path);
+    if (!parent)
+        return ZNONODE;
+    if (parent->owner)
+        return ZNOCHILDRENFOREPHEMERALS;
+    snprintf(answer->path, sizeof answer->path, "%s", part->path);
+    if (part->sequential) {
+        size_t length = strlen(part->path);
+        snprintf(answer->path + length, sizeof answer->path - length, "%010" PRId32,
+                 (int32_t)(parent->counter + (parent == &tree->root ? 0 : tree->first_sequence)));
+    }
+    if (zk_tree_find(tree, answer->path, tree->zxid))
+        return ZNODEEXISTS;
+    struct zk_node *node = calloc(1, sizeof *node);
+    if (!node)
+        abort();
+    snprintf(node->name, sizeof node->name, "%s", strrchr(answer->path, '/') + 1);
+    node->parent = parent;
+    node->czxid = node->mzxid = node->pzxid = parent->pzxid = tree->zxid;
+    node->owner = part->ephemeral ? session : 0;
+    node->container = part->container;
+    node->next = parent->children;
+    parent->children = node;
+    parent->counter++;
+    parent->child_count++;
+    parent->had_children = true;
+    stat_of(node, &answer->stat);
+    note(tree, ZOO_CREATED_EVENT, answer->path, session);
+    return ZOK;
+}
+
+static int delete_node(struct zk_tree *tree, int64_t session, const struct zk_part *part)
+{
+    struct zk_node *node = zk_tree_find(tree, part->path, tree->zxid);
+    if (!node)
+        return ZNONODE;
+    if (part->version >= 0 && part->version != node->version)
+        return ZBADVERSION;
+    if (node->child_count > 0)
+        return ZNOTEMPTY;
+    node->dzxid = node->parent->pzxid = tree->zxid;
+    node->parent->child_count--;
+    note(tree, ZOO_DELETED_EVENT, part->path, session);
+    return ZOK;
+}
+
+static int change(struct zk_tree *tree, int64_t session, const struct zk_part *part,
+                  struct zk_answer *answer)
+{
+    struct zk_node *node = zk_tree_find(tree, part->path, tree->zxid);
+    if (!node)
+        return ZNONODE;
+    if (part->version >= 0 && part->version != node->version)
+        return ZBADVERSION;
+    if (part->type == ZK_CHECK)
+        return ZOK;
+    node->mzxid = tree->zxid;
+    node->version++;
+    stat_of(node, &answer->stat);
+    note(tree, ZOO_CHANGED_EVENT, part->path, session);
+    return ZOK;
+}
+
+static int write_part(struct zk_tree *tree, int64_t session, const struct zk_part *part,
+                      struct zk_answer *answer)
+{
+    switch (part->type) {
+    case ZK_CREATE:
+        return create(tree, session, part, answer);
+    case ZK_DELETE:
+        return delete_node(tree, session, part);
+    default:
+        return change(tree, session, part, answer);
+    }
+}
+
+/* Takes back what a multi has done so far; nobody has seen it. */
+static void undo(struct zk_tree *tree, const struct zk_change *done)
+{
+    struct zk_node *node = zk_tree_find(tree, done->path, tree->zxid);
+    if (done->type == ZOO_CREATED_EVENT) {
+        struct zk_node **link = &node->parent->children;
+        while (*link != node)
+            link = &(*link)->next;
+        *link = node->next;
+        node->parent->counter--;
+        node->parent->child_count--;
+        free(node);
+    } else if (done->type == ZOO_CHANGED_EVENT) {
+        node->version--;
+    } else {
+        struct zk_node *parent = parent_of(tree, done->path);
+        for (node = parent->children; node; node = node->next)
+            if (node->dzxid == tree->zxid && strcmp(node->name, strrchr(done->path, '/') + 1) == 0)
+                break;
+        node->dzxid = 0;
+        parent->child_count++;
+    }
+}
+
+static int write_all(struct zk_tree *tree, int64_t session, const struct zk_request *request,
+                     struct zk_answer *answer)
+{
+    int before = tree->change_count, code = ZOK, failed = 0;
+    for (int i = 0; i < request->part_count && code == ZOK; i++) {
+        answer->part_codes[i] = code = write_part(tree, session, &request->parts[i], answer);
+        failed = i;
+    }
+    if (code == ZOK)
+        return code;
+    while (tree->change_count > before)
+        undo(tree, &tree->changes[--tree->change_count]);
+    for (int i = 0; i < request->part_count; i++)
+        answer->part_codes[i] = i < failed ? 0 : i == failed ? code : ZRUNTIMEINCONSISTENCY;
+    return code;
+}
+
+void zk_tree_write(struct zk_tree *tree, int64_t session, const struct zk_request *request,
+                   struct zk_answer *answer)
+{
+    tree->zxid++;
+    if (request->part.type == ZK_MULTI)
+        answer->code = write_all(tree, session, request, answer);
+    else
+        answer->code = write_part(tree, session, &request->part, answer);
+}
+
+/* ------------------------------------------------------------------ reads */
+
+static void list(struct zk_node *node, int64_t zxid, struct zk_answer *answer)
+{
+    int count = 0;
+    for (struct zk_node *child = node->children; child; child = child->next)
+        count += zk_node_visible(child, zxid);
+    answer->names = calloc((size_t)count + 1, sizeof *answer->names);
+    if (!answer->names)
+        abort();
+    /* In no order that a client may rely on. */
+    for (struct zk_node *child = node->children; child; child = child->next)
+        if (zk_node_visible(child, zxid))
+            memcpy(answer->names[answer->name_count++], child->name, sizeof child->name);
+}
+
+void zk_tree_read(struct zk_tree *tree, const struct zk_request *request, int64_t zxid,
+                  struct zk_answer *answer)
+{
+    struct zk_node *node = zk_tree_find(tree, request->part.path, zxid);
+    answer->code = node ? ZOK : ZNONODE;
+    snprintf(answer->path, sizeof answer->path, "%s", request->part.path);
+    if (!node)
+        return;
+    stat_of(node, &answer->stat);
+    if (request->part.type == ZK_LIST)
+        list(node, zxid, answer);
+}
+
+/* ------------------------------------------------------------------ sessions, containers */
+
+static void end_below(struct zk_tree *tree, struct zk_node *node, const char *path, int64_t session)
+{
+    char below[ZK_PATH_SIZE];
+    for (struct zk_node *child = node->children; child; child = child->next) {
+        if (child->dzxid)
+            continue;
+        snprintf(below, sizeof below, "%.*s/%s", ZK_PATH_SIZE - ZK_NAME_SIZE - 2, path,
+                 child->name);
+        end_below(tree, child, below, session);
+        if (child->owner != session)
+            continue;
+        child->dzxid = node->pzxid = tree->zxid;
+        node->child_count--;
+        note(tree, ZOO_DELETED_EVENT, below, session);
+    }
+}
+
+void zk_tree_end_session(struct zk_tree *tree, int64_t session)
+{
+    tree->zxid++;
+    end_below(tree, &tree->root, "", session);
+    note(tree, ZOO_SESSION_EVENT, "", session);
+}
+
+static int reap_below(struct zk_tree *tree, struct zk_node *node, const char *path)
+{
+    char below[ZK_PATH_SIZE];
+    int count = 0;
+    forget_dead(tree, node);
+    for (struct zk_node *child = node->children; child; child = child->next) {
+        if (child->dzxid)
+            continue;
+        snprintf(below, sizeof below, "%.*s/%s", ZK_PATH_SIZE - ZK_NAME_SIZE - 2, path,
+                 child->name);
+        if (child->container && child->had_children && child->child_count == 0) {
+            tree->zxid++;
+            child->dzxid = node->pzxid = tree->zxid;
+            node->child_count--;
+            note(tree, ZOO_DELETED_EVENT, below, 0);
+            count++;
+        } else {
+            count += reap_below(tree, child, below);
+        }
+    }
+    return count;
+}
+
+int zk_tree_reap(struct zk_tree *tree)
+{
+    return reap_below(tree, &tree->root, "");
+}

@@ -1,0 +1,118 @@
+/*
+ * ZooKeeper's tree of nodes, as all its servers know it: each change has a number
+ * (zxid), and a server that has applied the changes up to one of them sees the tree as it was
+ * then. So a deleted node stays until every server has seen its end.
+ *
+ * What is true of the real one and matters here: the counter of sequential nodes is
+ * the parent's, 32 bits and signed, and starts again when the parent is made anew; a
+ * multi happens as a whole, under one number; the end of a session deletes its
+ * ephemerals under one number; a container goes once it has had children and has none.
+ */
+#ifndef SIM_ZK_TREE_H
+#define SIM_ZK_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <zookeeper/zookeeper.h>
+
+#define ZK_PATH_SIZE 160
+#define ZK_NAME_SIZE 96
+#define ZK_PARTS_MAX 8
+
+enum zk_type {
+    ZK_CREATE,
+    ZK_DELETE,
+    ZK_SET,
+    ZK_CHECK,
+    ZK_MULTI,
+    ZK_CLOSE,
+    ZK_SYNC, /* up to here: what the leader has to do with */
+    ZK_GET,
+    ZK_EXISTS,
+    ZK_LIST,
+    ZK_SET_WATCHES,
+    ZK_DROP_WATCHES,
+    ZK_PING
+};
+
+struct zk_part { /* of a multi, or the whole of any other request */
+    enum zk_type type;
+    char path[ZK_PATH_SIZE];
+    bool ephemeral, sequential, container;
+    int32_t version; /* -1: any */
+};
+
+struct zk_watch {
+    struct zk_watch *next;
+    bool children;
+    bool exists; /* set on a node that was not there; matters when set again */
+    char path[ZK_PATH_SIZE];
+};
+
+struct zk_request {
+    struct zk_request *next;
+    struct zk_part part;
+    bool watch;
+    uint64_t tag; /* the asker's */
+    int part_count;
+    struct zk_part parts[ZK_PARTS_MAX]; /* MULTI */
+    int64_t seen;                       /* SET_WATCHES */
+    struct zk_watch *watches;
+};
+
+struct zk_answer {
+    enum zk_type type;
+    uint64_t tag;
+    int code;
+    int64_t zxid; /* the newest that the server has applied */
+    char path[ZK_PATH_SIZE];
+    struct Stat stat;
+    char (*names)[ZK_NAME_SIZE];
+    int name_count;
+    int part_codes[ZK_PARTS_MAX];
+};
+
+struct zk_node {
+    struct zk_node *next, *children, *parent; /* next: older sibling */
+    char name[ZK_NAME_SIZE];
+    int64_t czxid, mzxid, pzxid, dzxid; /* dzxid: 0 while it is there */
+    int64_t owner;
+    uint32_t counter;
+    int32_t version;
+    int32_t child_count;
+    bool container, had_children;
+};
+
+/* A change, as servers apply it. */
+struct zk_change {
+    int64_t zxid;
+    int type; /* ZOO_CREATED_EVENT and so on; ZOO_SESSION_EVENT: `session` is closed */
+    int64_t session;
+    char path[ZK_PATH_SIZE];
+};
+
+struct zk_tree {
+    struct zk_node root;
+    int64_t zxid; /* newest */
+    struct zk_change *changes;
+    int change_count, change_room;
+    int64_t applied_by_all; /* what was deleted before can be forgotten */
+    uint32_t first_sequence;
+};
+
+void zk_tree_init(struct zk_tree *tree, uint32_t first_sequence);
+void zk_tree_fini(struct zk_tree *tree);
+/* As it was at `zxid`; NULL: not there. */
+struct zk_node *zk_tree_find(struct zk_tree *tree, const char *path, int64_t zxid);
+bool zk_node_visible(const struct zk_node *node, int64_t zxid);
+/* Does a write, or nothing and says why. */
+void zk_tree_write(struct zk_tree *tree, int64_t session, const struct zk_request *request,
+                   struct zk_answer *answer);
+void zk_tree_read(struct zk_tree *tree, const struct zk_request *request, int64_t zxid,
+                  struct zk_answer *answer);
+void zk_tree_end_session(struct zk_tree *tree, int64_t session);
+/* Deletes containers that are due; how many. */
+int zk_tree_reap(struct zk_tree *tree);
+
+#endif
