@@ -25,13 +25,14 @@ on_server() {
 # What runs under the lock: notes the time again and again, and what it is told.
 witness() {
     cat >witness.py <<'PY'
-import signal, sys, time
+import os, signal, sys, time
 def told(number, frame):
     open("told", "w").write(str(time.clock_gettime(time.CLOCK_BOOTTIME)))
     if sys.argv[1] == "obeys": sys.exit(0)
 signal.signal(signal.SIGTERM, told)
 while True:
-    with open("alive", "w") as f: f.write(str(time.clock_gettime(time.CLOCK_BOOTTIME)))
+    with open("new", "w") as f: f.write(str(time.clock_gettime(time.CLOCK_BOOTTIME)))
+    os.replace("new", "alive") # it is killed at any moment, and the file stays whole
     time.sleep(0.01)
 PY
 }
