@@ -124,6 +124,17 @@ struct mrt_sqlite_wake *mrt_sqlite_wake_later(struct mrt_store *store, struct mr
     return wake;
 }
 
+/* The place that a session's socket has; where no descriptor is left for one, any other. */
+static struct mrt_sqlite_peer *peer_for(struct mrt_store *store, struct mrt_id session)
+{
+    struct mrt_sqlite_peer *peer = &store->peers[session.low % MRT_SQLITE_PEERS];
+    if (peer->fd < 0)
+        peer->fd = open_socket();
+    for (size_t i = 0; peer->fd < 0 && i < MRT_SQLITE_PEERS; i++)
+        peer = &store->peers[i];
+    return peer;
+}
+
 /* Connects this place's socket to a session. 0 or an errno. */
 static int connect_to_peer(struct mrt_store *store, struct mrt_sqlite_peer *peer,
                            struct mrt_id session)
@@ -132,9 +143,7 @@ static int connect_to_peer(struct mrt_store *store, struct mrt_sqlite_peer *peer
     if (mrt_id_equal(peer->session, session))
         return 0;
     if (peer->fd < 0)
-        peer->fd = open_socket();
-    if (peer->fd < 0)
-        return errno;
+        return EMFILE;
     socket_address(store, session, &address);
     peer->session = (struct mrt_id){0, 0};
     if (connect(peer->fd, (struct sockaddr *)&address, sizeof address) < 0)
@@ -146,7 +155,7 @@ static int connect_to_peer(struct mrt_store *store, struct mrt_sqlite_peer *peer
 /* False: nobody listens there. */
 static bool send_wake(struct mrt_store *store, const struct mrt_sqlite_wake *wake)
 {
-    struct mrt_sqlite_peer *peer = &store->peers[wake->session.low % MRT_SQLITE_PEERS];
+    struct mrt_sqlite_peer *peer = peer_for(store, wake->session);
     int error = connect_to_peer(store, peer, wake->session);
     if (error == 0 && send(peer->fd, &wake->place, sizeof wake->place, MSG_NOSIGNAL) < 0)
         error = errno;

@@ -1,7 +1,8 @@
 /*
  * What the death of a process does to its locks, and what fork does not: a holder that
  * is killed is noticed at once, also where file events are refused; a forked child
- * neither drops nor keeps its parent's locks.
+ * neither drops nor keeps its parent's locks. And a release is told where no descriptor
+ * is left for another socket.
  */
 #include "base/error.h"
 #include "cmocka_all.h"
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -162,6 +164,42 @@ static void test_b_a_killed_holder_is_noticed_without_file_events(void **state)
     port_close(&client);
     if (!refused)
         skip();
+}
+
+/* Allows no descriptor more than there are; the limit as it was. */
+static struct rlimit exhaust_descriptors(void)
+{
+    struct rlimit before, low;
+    int lowest = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    assert_true(lowest >= 0);
+    close(lowest);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    low = (struct rlimit){(rlim_t)lowest, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    return before;
+}
+
+static void test_c16_a_release_is_told_with_no_descriptor_left(void **state)
+{
+    const struct place *place = *state;
+    struct port_client holder, waiters[2];
+    port_open_session(&holder, place->uri);
+    struct mrt_event held = port_append(&holder, "q", port_id());
+    for (int i = 0; i < 2; i++)
+        port_open_session(&waiters[i], place->uri);
+    struct mrt_event view = port_append(&waiters[0], "q", port_id());
+    port_remove(&holder, "q", held.ticket, held.fence); /* makes the one socket there is */
+    assert_true(port_wait_told(&waiters[0], view.ticket, LONG_ENOUGH));
+    held = port_append(&holder, "r", port_id());
+    view = port_append(&waiters[1], "r", port_id());
+    struct rlimit before = exhaust_descriptors();
+    port_remove(&holder, "r", held.ticket, held.fence);
+    bool told = port_wait_told(&waiters[1], view.ticket, LONG_ENOUGH);
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_true(told);
+    for (int i = 0; i < 2; i++)
+        port_close(&waiters[i]);
+    port_close(&holder);
 }
 
 static void test_b_what_a_crash_leaves_is_swept_up(void **state)
@@ -320,6 +358,7 @@ int main(int count, char **arguments)
         TEST(test_b_a_killed_holder_is_noticed_at_once),
         TEST(test_b_a_killed_waiter_does_not_break_the_chain),
         TEST(test_b_a_killed_holder_is_noticed_without_file_events),
+        TEST(test_c16_a_release_is_told_with_no_descriptor_left),
         TEST(test_b_what_a_crash_leaves_is_swept_up),
         TEST(test_sq_22_a_forked_childs_end_frees_nothing),
         TEST(test_sq_22_a_forked_child_does_not_keep_the_lock),
