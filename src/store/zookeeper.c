@@ -266,6 +266,8 @@ static bool zk_submit(struct mrt_store *store, const struct mrt_command *command
     mrt_time now = mrt_time_now();
     pthread_mutex_lock(&mrt_zk_library);
     mrt_zk_entered = store->session;
+    if (store->session)
+        mrt_zk_session_gather(store->session);
     dispatch(store, job, now);
     mrt_zk_entered = NULL;
     turn(store, now);

@@ -153,6 +153,7 @@ struct mrt_zk_session {
     bool over;      /* expired, refused or replaced by the server */
     bool stopping;  /* STOP was asked for: close as soon as it can be done politely */
     bool close_now; /* and that is now */
+    bool gathering; /* what is sent waits for the end of the entry */
     int over_error;
     int socket, mask; /* as the epoll descriptor knows them; -1, 0: not at all */
     unsigned failures;
@@ -224,6 +225,8 @@ void mrt_zk_session_renew(struct mrt_zk_session *session, struct mrt_zk_job *job
 void mrt_zk_session_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind, int code);
 /* Notes that the server has ended it, for this reason of the library. */
 void mrt_zk_session_over(struct mrt_zk_session *session, int code);
+/* What is sent until the next turn has ended goes in one piece. */
+void mrt_zk_session_gather(struct mrt_zk_session *session);
 /* Lets the library work: read what has come, write, notice time-outs. */
 void mrt_zk_session_turn(struct mrt_zk_session *session, mrt_time now);
 /* Its tickets, watches and commands come to an end, with an answer each. */

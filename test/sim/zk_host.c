@@ -36,6 +36,8 @@ int __real_close(int fd);
 int __wrap_close(int fd);
 int __real_shutdown(int fd, int how);
 int __wrap_shutdown(int fd, int how);
+int __real_setsockopt(int fd, int level, int option, const void *value, socklen_t size);
+int __wrap_setsockopt(int fd, int level, int option, const void *value, socklen_t size);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*routine)(void *), void *argument);
 
@@ -102,6 +104,11 @@ int __wrap_fcntl(int fd, int command, ...)
 int __wrap_close(int fd)
 {
     return fd >= EPOLL ? 0 : __real_close(fd);
+}
+
+int __wrap_setsockopt(int fd, int level, int option, const void *value, socklen_t size)
+{
+    return fd >= EPOLL ? 0 : __real_setsockopt(fd, level, option, value, size);
 }
 
 int __wrap_shutdown(int fd, int how)
