@@ -11,19 +11,19 @@ if(NOT JAVA OR NOT EXISTS /usr/share/java/zookeeper.jar)
 endif()
 set(zk_servers ${CMAKE_SOURCE_DIR}/tools/servers)
 mortise_suite(NAME zookeeper_faults SOURCES zookeeper_faults.c zookeeper_place.c zk_proxy.c
-              LABELS store SERIAL TIMEOUT 240)
+              LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_faults PRIVATE ZK_SERVERS="${zk_servers}")
 mortise_suite(NAME zookeeper_ensemble SOURCES zookeeper_ensemble.c zookeeper_place.c
-              LABELS store SERIAL TIMEOUT 240)
+              LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_ensemble PRIVATE ZK_SERVERS="${zk_servers}")
 mortise_suite(NAME zookeeper_watches SOURCES zookeeper_watches.c zookeeper_place.c zk_proxy.c
-              LABELS store SERIAL TIMEOUT 240)
+              LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_watches PRIVATE ZK_SERVERS="${zk_servers}")
 execute_process(COMMAND /usr/bin/python3 -c "import kazoo" RESULT_VARIABLE no_kazoo ERROR_QUIET)
 if(NOT no_kazoo)
   foreach(suite zookeeper_access zookeeper_entries)
     mortise_suite(NAME ${suite} SOURCES ${suite}.c zookeeper_place.c zk_proxy.c
-                  LABELS store SERIAL TIMEOUT 240)
+                  LABELS store waits SERIAL TIMEOUT 240)
     target_compile_definitions(test_${suite} PRIVATE ZK_SERVERS="${zk_servers}"
       ZK_RAW="/usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/zk_raw.py")
   endforeach()
@@ -32,15 +32,15 @@ endif()
 find_program(STUNNEL NAMES stunnel4 stunnel)
 find_program(OPENSSL openssl)
 if(STUNNEL AND OPENSSL AND COMMAND mortise_bats_suite)
-  mortise_bats_suite(zookeeper_tunnel ${CMAKE_CURRENT_SOURCE_DIR}/zookeeper_tunnel.bats)
+  mortise_bats_suite(zookeeper_tunnel ${CMAKE_CURRENT_SOURCE_DIR}/zookeeper_tunnel.bats waits)
 endif()
 
 # The rules of passing on: as they are, and with each of them broken.
 set(zookeeper_pass zookeeper_pass.c zookeeper_place.c zk_proxy.c zk_raw.c)
-mortise_suite(NAME zookeeper_pass SOURCES ${zookeeper_pass} LABELS store SERIAL TIMEOUT 240)
+mortise_suite(NAME zookeeper_pass SOURCES ${zookeeper_pass} LABELS store waits SERIAL TIMEOUT 240)
 mortise_suite(NAME zookeeper_pass_defects SOURCES ${zookeeper_pass}
               LIBRARIES mortise_core_defects mortise_outer_defects
-              mortise_store_zookeeper_defects LABELS defects SERIAL
+              mortise_store_zookeeper_defects LABELS defects waits SERIAL
               TIMEOUT 400)
 foreach(suite zookeeper_pass zookeeper_pass_defects)
   target_compile_definitions(test_${suite} PRIVATE ZK_SERVERS="${zk_servers}")
@@ -51,13 +51,13 @@ foreach(part shared multi)
   if(TARGET test_api_${part})
     add_test(NAME api_${part}_zk COMMAND ${zk_servers} with zk $<TARGET_FILE:test_api_${part}>
              "{}/api?session=4s")
-    set_tests_properties(api_${part}_zk PROPERTIES TIMEOUT 180 RUN_SERIAL ON LABELS store)
+    set_tests_properties(api_${part}_zk PROPERTIES TIMEOUT 180 RUN_SERIAL ON LABELS "store;waits")
   endif()
 endforeach()
 if(TARGET test_conform_memory)
   foreach(kind zk zk3)
     add_test(NAME conform_${kind} COMMAND ${zk_servers} with ${kind}
              $<TARGET_FILE:test_conform_memory> "{}/conform?session=2s")
-    set_tests_properties(conform_${kind} PROPERTIES TIMEOUT 180 RUN_SERIAL ON LABELS store)
+    set_tests_properties(conform_${kind} PROPERTIES TIMEOUT 180 RUN_SERIAL ON LABELS "store;waits")
   endforeach()
 endif()
