@@ -47,6 +47,19 @@ within() {
 print(float(a) - float(b)); sys.exit(float(a) - float(b) > float(c))' "$@"
 }
 
+# stall_under GRACE WHAT: the server stalls, from $began on, until the witness's run has ended.
+stall_under() {
+    on_server
+    witness
+    start run --grace "$1" a -- python3 witness.py "$2" 2>err
+    until_true test -s alive
+    began="$(now)"
+    server pause
+    finish "$PID"
+    server resume
+    [ "$code" -eq 76 ]
+}
+
 @test "a command on ZooKeeper: its own exit code, and the lock is free at once" {
     on_server
     run -7 "$MORTISE" run a -- sh -c 'exit 7'
@@ -54,31 +67,13 @@ print(float(a) - float(b)); sys.exit(float(a) - float(b) > float(c))' "$@"
 }
 
 @test "GN-01 the server stalls: TERM in time for the grace, and 76" {
-    on_server
-    witness
-    start run --grace 1s a -- python3 witness.py obeys 2>err
-    until_true test -s alive
-    local began
-    began="$(now)"
-    server pause
-    finish "$PID"
-    server resume
-    [ "$code" -eq 76 ]
+    stall_under 1s obeys
     within told "$began" 3
     grep 'mortise: a: .*lost' err
 }
 
 @test "GN-01 the server stalls: who ignores TERM is dead before the session can end" {
-    on_server
-    witness
-    start run --grace 1s a -- python3 witness.py ignores
-    until_true test -s alive
-    local began
-    began="$(now)"
-    server pause
-    finish "$PID"
-    server resume
-    [ "$code" -eq 76 ]
+    stall_under 1s ignores
     within alive "$began" 4
     until_true is_free a
 }

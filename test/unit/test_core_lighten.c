@@ -1,33 +1,7 @@
 /* Two holds in one ticket, and a ticket made lighter while it is held. */
-#include "core_fixture.h"
+#include "core_shared_fixture.h"
 
 #define LONG_PAUSE (20 * MS) /* longer than the first pause of a repetition */
-
-static void open_read_write(struct core *core)
-{
-    core_open_recipe(core, &mrt_read_write);
-}
-
-static void open_semaphore(struct core *core, uint64_t permits)
-{
-    const struct mrt_recipe recipe = mrt_semaphore(permits);
-    core_open_recipe(core, &recipe);
-}
-
-static struct mrt_waiter writing(uint64_t owner)
-{
-    return core_asking(owner, MRT_WRITER);
-}
-
-static struct mrt_waiter reading(uint64_t owner)
-{
-    return core_asking(owner, MRT_READER);
-}
-
-static void release(struct core *core, struct mrt_waiter *waiter)
-{
-    assert_int_equal(core_release(core, waiter->hold, waiter->owner), MORTISE_OK);
-}
 
 static int lighten(struct core *core, const struct mrt_waiter *waiter, uint64_t weight)
 {
@@ -56,12 +30,6 @@ static struct mrt_ticket *ticket_of(const struct mrt_waiter *waiter)
 {
     assert_non_null(waiter->hold->ticket);
     return waiter->hold->ticket;
-}
-
-static bool holds(const struct mrt_waiter *waiter)
-{
-    return waiter->state == MRT_WAITER_DONE && waiter->error == MORTISE_OK && waiter->hold &&
-           waiter->hold->ticket;
 }
 
 /* ---------------------------------------------------- two holds in one ticket */

@@ -4,7 +4,7 @@
  * The scenes of many use a shelf: a store in order that keeps what was appended, tells the
  * weight ahead, and has all look again when one leaves or becomes lighter.
  */
-#include "core_fixture.h"
+#include "core_shared_fixture.h"
 
 #define PLACES 64
 
@@ -16,38 +16,6 @@ struct shelf {
     } tickets[PLACES];
     size_t count;
 };
-
-static void open_read_write(struct core *core)
-{
-    core_open_recipe(core, &mrt_read_write);
-}
-
-static void open_semaphore(struct core *core, uint64_t permits)
-{
-    const struct mrt_recipe recipe = mrt_semaphore(permits);
-    core_open_recipe(core, &recipe);
-}
-
-static struct mrt_waiter writing(uint64_t owner)
-{
-    return core_asking(owner, MRT_WRITER);
-}
-
-static struct mrt_waiter reading(uint64_t owner)
-{
-    return core_asking(owner, MRT_READER);
-}
-
-static void release(struct core *core, struct mrt_waiter *waiter)
-{
-    assert_int_equal(core_release(core, waiter->hold, waiter->owner), MORTISE_OK);
-}
-
-static bool holds(const struct mrt_waiter *waiter)
-{
-    return waiter->state == MRT_WAITER_DONE && waiter->error == MORTISE_OK && waiter->hold &&
-           waiter->hold->ticket;
-}
 
 /* -------------------------------------------------------------- the shelf */
 
