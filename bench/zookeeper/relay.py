@@ -6,7 +6,7 @@ import struct
 import threading
 
 LISTS = (8, 12)  # getChildren, getChildren2
-PING = 11
+UPKEEP = (11, 9, -11)  # ping, sync and close keep or end a session, whatever is acquired
 
 
 class Relay:
@@ -43,8 +43,9 @@ class Relay:
                         continue
                     rest += part
                     while len(rest) >= 4 and len(rest) >= 4 + (size := struct.unpack(">i", rest[:4])[0]):
-                        if not first and (kind := struct.unpack(">i", rest[8:12])[0]) != PING:
-                            self.counts["requests"] += 1
+                        if not first:
+                            kind = struct.unpack(">i", rest[8:12])[0]
+                            self.counts["upkeep" if kind in UPKEEP else "requests"] += 1
                             self.counts["lists"] += kind in LISTS
                         rest, first = rest[4 + size:], False
         except OSError:
