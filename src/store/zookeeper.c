@@ -225,7 +225,8 @@ static void submit_ticket(struct mrt_store *store, struct mrt_zk_job *job)
         return;
     }
     if (command->type == MRT_APPEND &&
-        mrt_zk_family_of(command->kind, command->capacity, command->weight) == MRT_ZK_FOREIGN) {
+        mrt_zk_place_for(command->kind, command->capacity, command->weight).family ==
+            MRT_ZK_FOREIGN) {
         mrt_zk_fail(store, job, MORTISE_ENOTSUPPORTED, "no semaphores are kept there as yet");
         return;
     }

@@ -4,6 +4,7 @@
  *   zookeeper_session.c  the client library's handle: its socket, its life and its end
  *   zookeeper_request.c  requests under way, found again by number
  *   zookeeper_ticket.c   one ticket's commands, step by step
+ *   zookeeper_append.c   the first of them
  *   zookeeper_remove.c   the last of them, which may pass the lock on
  *   zookeeper_view.c     what a directory's children say
  *   zookeeper_pass.c     watches, and what follows from their events
@@ -63,7 +64,6 @@ struct mrt_zk_watch {
 struct mrt_zk_view {
     uint64_t ahead;         /* weight */
     uint64_t before, after; /* of this, what is before and after the one waited for */
-    uint64_t tickets;       /* how many these are */
     bool behind;
     bool other;  /* a ticket of another kind of lock is ahead */
     int own;     /* index of its own node; -1: it is not there */
@@ -76,7 +76,7 @@ struct mrt_zk_ticket {
     uint64_t attempt;          /* answers of an earlier one are dropped */
     unsigned tries;            /* of creating, because the directory was gone */
     unsigned deletes;          /* under way, of a REMOVE */
-    bool created;              /* its node is known: `node`, `sequence`, `czxid` */
+    bool created;              /* its node is known: `node`, `place`, `czxid` */
     bool maybe;                /* a create of unknown outcome: there may be a node, or one more */
     bool held;                 /* the newest VIEW granted */
     bool adopting;             /* looking for a node of an earlier create */
@@ -88,11 +88,9 @@ struct mrt_zk_ticket {
     bool own_known;            /* watched by `own_watch`, and no event of it is missing */
     uint64_t own_watch;        /* number of the watch on its own node; 0: none */
     uint64_t before, after;    /* the newest view: weight before and after the one waited for */
-    enum mrt_zk_family family; /* CURATOR, READER or WRITER */
-    uint64_t capacity;
-    int32_t sequence;
-    int64_t czxid; /* of its first node */
-    int refusal;   /* code of the library to answer with once the node is deleted; 0: BLOCKED */
+    struct mrt_zk_place place; /* as the command had it, and then as its node says */
+    int64_t czxid;             /* of its first node */
+    int refusal; /* code of the library to answer with once the node is deleted; 0: BLOCKED */
     struct mrt_zk_watch *watch;
     TAILQ_ENTRY(mrt_zk_ticket) watch_link;
     UT_hash_handle hh;     /* by id */
@@ -264,6 +262,9 @@ void mrt_zk_marker_path(const struct mrt_store *store, const char *path, char *m
 /* zookeeper_view.c */
 struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_ticket *ticket,
                                const struct String_vector *names);
+/* Whether so many or more wait ahead of the ticket. */
+bool mrt_zk_crowded(const struct mrt_zk_ticket *ticket, const struct mrt_zk_view *view,
+                    const struct String_vector *names, uint64_t most);
 
 /* zookeeper_ticket.c */
 /* `path` is the queue's directory. */
@@ -276,6 +277,8 @@ void mrt_zk_ticket_answer(struct mrt_zk_session *session, struct mrt_zk_ticket *
                           enum mrt_event_type type);
 void mrt_zk_ticket_answer_code(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                                int code);
+/* FAILED, whatever the code is: nothing has been changed. */
+void mrt_zk_ticket_fail(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code);
 /* Sends; if that cannot be done the command ends. False: it has ended. */
 bool mrt_zk_ticket_send(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                         enum mrt_zk_request_kind kind, const char *path);
@@ -284,10 +287,24 @@ bool mrt_zk_ticket_send_node(struct mrt_zk_session *session, struct mrt_zk_ticke
 /* Lists the children, behind a sync if that must not be an old list. */
 void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                         enum mrt_zk_request_kind kind, bool fresh);
+/* Whether it is granted with so much weight ahead. */
+bool mrt_zk_ticket_fits(const struct mrt_zk_ticket *ticket, uint64_t ahead);
+/* Keeps the node's name, and what it is now; false: it cannot be one of ours. */
+bool mrt_zk_ticket_keep(struct mrt_zk_ticket *ticket, const char *node);
 /* Takes the newest view, with its fence, into an event. */
 void mrt_zk_ticket_describe(struct mrt_zk_ticket *ticket, struct mrt_event *event, uint64_t ahead);
 /* Answers all its commands as those of an ended session are. */
 void mrt_zk_ticket_end(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
+
+/* zookeeper_append.c */
+void mrt_zk_append_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
+void mrt_zk_append_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                         enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply);
+/* Why the ticket may not stand after its first view; ZOK: it may. */
+int mrt_zk_append_refusal(const struct mrt_zk_ticket *ticket, const struct mrt_command *command,
+                          const struct mrt_zk_view *view, const struct String_vector *names);
+/* Takes its node back, and answers with that code then. */
+void mrt_zk_append_undo(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int refusal);
 
 /* zookeeper_remove.c */
 void mrt_zk_remove_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);

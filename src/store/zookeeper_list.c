@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/name.h"
-#include "core/recipe.h"
 #include "core/rule.h"
 
 #include <poll.h>
@@ -35,8 +34,7 @@ struct lister {
 };
 
 struct row {
-    int32_t sequence;
-    enum mrt_zk_family family;
+    struct mrt_zk_place place;
     char *node;
 };
 
@@ -155,15 +153,13 @@ static int ask(struct lister *list, enum question question, const char *path)
 static int compare(const void *a, const void *b)
 {
     const struct row *first = a, *second = b;
-    return mrt_zk_before(first->sequence, second->sequence)   ? -1
-           : mrt_zk_before(second->sequence, first->sequence) ? 1
-                                                              : 0;
+    int32_t a_sequence = first->place.sequence, b_sequence = second->place.sequence;
+    return mrt_zk_before(b_sequence, a_sequence) - mrt_zk_before(a_sequence, b_sequence);
 }
 
-static void tell(struct lister *list, const char *name, bool mutex, uint32_t place)
+static void tell(struct lister *list, const char *name, const char *kind, uint32_t place)
 {
     char *label = list->data;
-    const char *kind = mutex ? "mutex" : "read-write";
     size_t length = strlen(kind);
     if (strncmp(label, kind, length) == 0 && label[length] == '\n')
         label += length + 1; /* ours; others keep what they like there */
@@ -187,17 +183,16 @@ static int tell_rows(struct lister *list, const char *path, const struct row *ro
     uint32_t place = 0;
     uint64_t ahead = 0;
     for (int i = 0; i < count && !list->stop; i++) {
-        bool mutex = mrt_zk_same_lock(rows[i].family, MRT_ZK_CURATOR);
-        uint64_t weight = mrt_zk_weight(rows[i].family);
+        const struct mrt_zk_place *own = &rows[i].place;
         snprintf(node, sizeof node, "%s/%s", path, rows[i].node);
         int code = ask(list, DATA, node);
         if (code == ZNONODE)
             continue;
         if (code != ZOK)
             return code;
-        place += place > 0 || !mrt_rule_grants(ahead, weight, mutex ? 1 : MRT_WRITER);
-        tell(list, name, mutex, place);
-        ahead += weight;
+        place += place > 0 || !mrt_rule_grants(ahead, own->weight, own->capacity);
+        tell(list, name, mrt_zk_kind(own->family), place);
+        ahead += own->weight;
     }
     return ZOK;
 }
@@ -207,9 +202,8 @@ static int walk(struct lister *list, const char *path, int depth);
 static int walk_children(struct lister *list, const char *path, char **names, int count, int depth)
 {
     char child[MRT_ZK_PATH_MAX];
-    int32_t sequence;
     for (int i = 0; i < count && !list->stop; i++) {
-        if (mrt_zk_contender(names[i], &sequence) != MRT_ZK_FOREIGN)
+        if (mrt_zk_place_of(names[i]).family != MRT_ZK_FOREIGN)
             continue;
         int size = snprintf(child, sizeof child, "%s/%s", path, names[i]);
         if (size >= (int)sizeof child || strcmp(child, "/zookeeper") == 0)
@@ -232,9 +226,9 @@ static int walk(struct lister *list, const char *path, int depth)
     struct row *rows = calloc((size_t)count + 1, sizeof *rows);
     for (int i = 0; rows && names && i < count; i++) {
         struct row *row = &rows[contenders];
-        row->family = mrt_zk_contender(names[i], &row->sequence);
+        row->place = mrt_zk_place_of(names[i]);
         row->node = names[i];
-        contenders += row->family != MRT_ZK_FOREIGN;
+        contenders += row->place.family != MRT_ZK_FOREIGN;
     }
     if (!rows || !names)
         code = ZSYSTEMERROR;

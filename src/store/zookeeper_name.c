@@ -37,7 +37,6 @@ static bool has_refused_character(const char *text, size_t length)
 
 static const char *component_fault(const char *text, size_t length, bool first)
 {
-    int32_t sequence;
     char copy[MORTISE_NAME_MAX + 1];
     if (length == 0)
         return "an empty part";
@@ -49,7 +48,7 @@ static const char *component_fault(const char *text, size_t length, bool first)
         return "a part \".\" or \"..\"";
     if (first && strcmp(copy, "zookeeper") == 0)
         return "\"/zookeeper\", which the server keeps for itself";
-    if (mrt_zk_contender(copy, &sequence) != MRT_ZK_FOREIGN)
+    if (mrt_zk_place_of(copy).family != MRT_ZK_FOREIGN)
         return "a part that reads as the node of a ticket";
     if (!mrt_text_is_clean(text, length) || has_refused_character(text, length))
         return "a character that ZooKeeper refuses";
@@ -93,6 +92,18 @@ int mrt_zk_queue_path(const char *chroot, const char *space, const char *name,
 
 /* ------------------------------------------------------------------- nodes */
 
+/* The one table of what is kept there. */
+static const struct {
+    const char *kind, *mark;
+    uint64_t weight, capacity;
+} families[] = {
+    [MRT_ZK_FOREIGN] = {"", "", 0, 0},
+    [MRT_ZK_CURATOR] = {"mutex", "-lock-", 1, 1},
+    [MRT_ZK_KAZOO] = {"mutex", "__lock__", 1, 1},
+    [MRT_ZK_READER] = {"read-write", "-__READ__", MRT_READER, MRT_WRITER},
+    [MRT_ZK_WRITER] = {"read-write", "-__WRIT__", MRT_WRITER, MRT_WRITER},
+};
+
 void mrt_zk_uuid(struct mrt_id id, char text[MRT_ZK_UUID_SIZE])
 {
     char digits[MRT_ID_TEXT_SIZE];
@@ -105,10 +116,11 @@ void mrt_zk_uuid(struct mrt_id id, char text[MRT_ZK_UUID_SIZE])
 
 bool mrt_zk_is_ours(const char *node)
 {
-    int32_t sequence;
     size_t prefix = strlen(MRT_ZK_NODE_PREFIX), uuid = MRT_ZK_UUID_SIZE - 1;
-    const char *mark = mrt_zk_mark(mrt_zk_contender(node, &sequence));
-    return strlen(node) > prefix + uuid + strlen(mark) &&
+    enum mrt_zk_family family = mrt_zk_place_of(node).family;
+    const char *mark = mrt_zk_mark(family);
+    return family != MRT_ZK_FOREIGN && family != MRT_ZK_KAZOO &&
+           strlen(node) > prefix + uuid + strlen(mark) &&
            memcmp(node, MRT_ZK_NODE_PREFIX, prefix) == 0 && node[prefix + 14] == '8' &&
            memcmp(node + prefix + uuid, mark, strlen(mark)) == 0;
 }
@@ -142,11 +154,18 @@ static const char *after_last(const char *text, const char *mark)
     return found;
 }
 
-enum mrt_zk_family mrt_zk_contender(const char *node, int32_t *sequence)
+static struct mrt_zk_place place(enum mrt_zk_family family, int32_t sequence)
 {
+    return (struct mrt_zk_place){family, sequence, families[family].weight,
+                                 families[family].capacity};
+}
+
+struct mrt_zk_place mrt_zk_place_of(const char *node)
+{
+    int32_t sequence = 0;
     const char *rest = after_last(node, "lock-");
-    if (rest && parse_sequence(rest, sequence) && (rest - node == 5 || rest[-6] == '-'))
-        return MRT_ZK_CURATOR;
+    if (rest && parse_sequence(rest, &sequence) && (rest - node == 5 || rest[-6] == '-'))
+        return place(MRT_ZK_CURATOR, sequence);
     static const struct {
         const char *mark;
         enum mrt_zk_family family;
@@ -154,40 +173,37 @@ enum mrt_zk_family mrt_zk_contender(const char *node, int32_t *sequence)
         {"__lock__", MRT_ZK_KAZOO}, {"__READ__", MRT_ZK_READER}, {"__WRIT__", MRT_ZK_WRITER}};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         rest = after_last(node, others[i].mark);
-        if (rest && parse_sequence(rest, sequence))
-            return others[i].family;
+        if (rest && parse_sequence(rest, &sequence))
+            return place(others[i].family, sequence);
     }
-    return MRT_ZK_FOREIGN;
+    return place(MRT_ZK_FOREIGN, 0);
 }
 
-enum mrt_zk_family mrt_zk_family_of(const char *kind, uint64_t capacity, uint64_t weight)
+struct mrt_zk_place mrt_zk_place_for(const char *kind, uint64_t capacity, uint64_t weight)
 {
-    if (strcmp(kind, mrt_read_write.kind) == 0 && capacity == MRT_WRITER &&
-        (weight == MRT_READER || weight == MRT_WRITER))
-        return weight == MRT_WRITER ? MRT_ZK_WRITER : MRT_ZK_READER;
-    bool alone = strcmp(kind, mrt_mutex.kind) == 0 || strcmp(kind, mrt_semaphore_mutex.kind) == 0 ||
-                 strcmp(kind, mrt_exclusive.kind) == 0;
-    return alone && capacity == 1 && weight == 1 ? MRT_ZK_CURATOR : MRT_ZK_FOREIGN;
+    enum mrt_zk_family family = MRT_ZK_FOREIGN;
+    if (strcmp(kind, mrt_mutex.kind) == 0 || strcmp(kind, mrt_semaphore_mutex.kind) == 0 ||
+        strcmp(kind, mrt_exclusive.kind) == 0)
+        family = MRT_ZK_CURATOR;
+    else if (strcmp(kind, mrt_read_write.kind) == 0)
+        family = weight == MRT_READER ? MRT_ZK_READER : MRT_ZK_WRITER;
+    struct mrt_zk_place found = place(family, 0);
+    return found.capacity == capacity && found.weight == weight ? found : place(MRT_ZK_FOREIGN, 0);
 }
 
-static bool is_mutex(enum mrt_zk_family family)
+bool mrt_zk_same_lock(const struct mrt_zk_place *a, const struct mrt_zk_place *b)
 {
-    return family == MRT_ZK_CURATOR || family == MRT_ZK_KAZOO;
+    return strcmp(mrt_zk_kind(a->family), mrt_zk_kind(b->family)) == 0;
 }
 
-bool mrt_zk_same_lock(enum mrt_zk_family a, enum mrt_zk_family b)
+const char *mrt_zk_kind(enum mrt_zk_family family)
 {
-    return is_mutex(a) == is_mutex(b);
+    return families[family].kind;
 }
 
 const char *mrt_zk_mark(enum mrt_zk_family family)
 {
-    return family == MRT_ZK_READER ? "-__READ__" : family == MRT_ZK_WRITER ? "-__WRIT__" : "-lock-";
-}
-
-uint64_t mrt_zk_weight(enum mrt_zk_family family)
-{
-    return family == MRT_ZK_WRITER ? MRT_WRITER : 1;
+    return families[family].mark;
 }
 
 bool mrt_zk_before(int32_t a, int32_t b)

@@ -39,16 +39,23 @@ enum mrt_zk_family {
     MRT_ZK_WRITER
 };
 
-/* Whether a node takes part in a lock, as what, and its sequence number. */
-enum mrt_zk_family mrt_zk_contender(const char *node, int32_t *sequence);
+/* What a ticket is, and what its node's name says of it. */
+struct mrt_zk_place {
+    enum mrt_zk_family family;
+    int32_t sequence; /* of a node */
+    uint64_t weight, capacity;
+};
 
-/* What a ticket of this kind, capacity and weight is; FOREIGN: it cannot be kept there. */
-enum mrt_zk_family mrt_zk_family_of(const char *kind, uint64_t capacity, uint64_t weight);
-/* Whether nodes of two families are of one lock. */
-bool mrt_zk_same_lock(enum mrt_zk_family a, enum mrt_zk_family b);
-/* What follows the UUID in a node's name, before its sequence; of a family of ours. */
+/* A node's place in a lock; FOREIGN: it takes no part in one. */
+struct mrt_zk_place mrt_zk_place_of(const char *node);
+/* Of a ticket that has no node yet; FOREIGN: it cannot be kept there. */
+struct mrt_zk_place mrt_zk_place_for(const char *kind, uint64_t capacity, uint64_t weight);
+/* Whether the two are of one lock. */
+bool mrt_zk_same_lock(const struct mrt_zk_place *a, const struct mrt_zk_place *b);
+/* What the lock is called by people: "mutex", ... */
+const char *mrt_zk_kind(enum mrt_zk_family family);
+/* What follows the UUID in a node's name, before its sequence. */
 const char *mrt_zk_mark(enum mrt_zk_family family);
-uint64_t mrt_zk_weight(enum mrt_zk_family family);
 
 /* Whether `a` was created before `b`. The server's counter is signed and wraps, so
    they are compared as serial numbers are (RFC 1982). */

@@ -255,7 +255,7 @@ static void absent(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
 {
     struct mrt_zk_ticket *ticket, *next;
     TAILQ_FOREACH_SAFE(ticket, &watch->tickets, watch_link, next)
-    if (ticket->own_known && ticket->family != MRT_ZK_WRITER &&
+    if (ticket->own_known && ticket->place.family != MRT_ZK_WRITER &&
         (ticket->before == 0 || MRT_DEFECT(PASS_RULE_6_ALONE)))
         take_over(session, ticket);
     drop_watch(session, watch);

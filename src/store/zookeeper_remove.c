@@ -16,7 +16,7 @@
 static bool may_pass(const struct mrt_store *store, const struct mrt_zk_ticket *ticket)
 {
     bool granted =
-        (ticket->held && ticket->family != MRT_ZK_READER) || MRT_DEFECT(PASS_RULE_2_CANCEL);
+        (ticket->held && ticket->place.family != MRT_ZK_READER) || MRT_DEFECT(PASS_RULE_2_CANCEL);
     return granted && (ticket->waited || ticket->behind) && !store->no_markers;
 }
 

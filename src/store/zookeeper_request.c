@@ -126,20 +126,18 @@ static void on_event(zhandle_t *handle, int type, int state, const char *path, v
 /* ---------------------------------------------------------------- sending */
 
 /* What a node holds, for mortise_list. */
-static int describe(const struct mrt_store *store, const char *path, char data[DATA_MAX])
+static int describe(const struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
+                    char data[DATA_MAX])
 {
-    int32_t sequence;
-    char numbered[MRT_ZK_PATH_MAX + 256];
-    snprintf(numbered, sizeof numbered, "%s0000000000", strrchr(path, '/') + 1);
-    enum mrt_zk_family family = mrt_zk_contender(numbered, &sequence);
-    bool mutex = mrt_zk_same_lock(family, MRT_ZK_CURATOR);
-    return snprintf(data, DATA_MAX, "%s\n%s", mutex ? "mutex" : "read-write", store->label);
+    return snprintf(data, DATA_MAX, "%s\n%s", mrt_zk_kind(ticket->place.family),
+                    session->store->label);
 }
 
-static int send_create(struct mrt_zk_session *session, const char *path, const void *context)
+static int send_create(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
+                       const char *path, const void *context)
 {
     char data[DATA_MAX];
-    int length = describe(session->store, path, data);
+    int length = describe(session, ticket, data);
     return zoo_acreate2(session->handle, path, data, length,
                         mrt_zk_access_nodes(&session->store->access), ZOO_EPHEMERAL_SEQUENTIAL,
                         on_string_stat, context);
@@ -178,7 +176,8 @@ static int send_pass(struct mrt_zk_session *session, const char *path, const voi
 }
 
 /* `path` is a writer's. */
-static int send_lighten(struct mrt_zk_session *session, const char *path, const void *context)
+static int send_lighten(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
+                        const char *path, const void *context)
 {
     static zoo_op_result_t results[2];
     char reader[MRT_ZK_PATH_MAX + 256], data[DATA_MAX];
@@ -186,7 +185,7 @@ static int send_lighten(struct mrt_zk_session *session, const char *path, const 
     snprintf(reader, sizeof reader, "%s", path);
     char *mark = strstr(strrchr(reader, '/'), mrt_zk_mark(MRT_ZK_WRITER));
     memcpy(mark, mrt_zk_mark(MRT_ZK_READER), strlen(mrt_zk_mark(MRT_ZK_READER)));
-    int length = snprintf(data, sizeof data, "read-write\n%s", session->store->label);
+    int length = describe(session, ticket, data);
     zoo_create_op_init(&operations[0], reader, data, length,
                        mrt_zk_access_nodes(&session->store->access), ZOO_EPHEMERAL, NULL, 0);
     zoo_delete_op_init(&operations[1], path, -1);
@@ -201,7 +200,7 @@ static int send_unwatch(struct mrt_zk_session *session, const char *path, const 
 }
 
 static int post(struct mrt_zk_session *session, const struct mrt_zk_request *request,
-                const char *path)
+                const struct mrt_zk_ticket *ticket, const char *path)
 {
     zhandle_t *handle = session->handle;
     const void *context = as_context(request->id);
@@ -218,7 +217,7 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
     case MRT_ZK_DIRECTORY:
         return send_parent(session, path, mrt_zk_access_nodes(&session->store->access), context);
     case MRT_ZK_CREATE:
-        return send_create(session, path, context);
+        return send_create(session, ticket, path, context);
     case MRT_ZK_OWNER:
         return zoo_aexists(handle, path, 0, on_stat, context);
     case MRT_ZK_DELETE:
@@ -229,7 +228,7 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
     case MRT_ZK_PASS:
         return send_pass(session, path, context);
     case MRT_ZK_LIGHTEN:
-        return send_lighten(session, path, context);
+        return send_lighten(session, ticket, path, context);
     case MRT_ZK_WATCH:
     case MRT_ZK_WATCH_OWN:
         return zoo_awget(handle, path, on_event, watch, on_data, context);
@@ -255,9 +254,9 @@ static struct mrt_zk_request *new_request(struct mrt_zk_session *session,
 }
 
 static int post_or_forget(struct mrt_zk_session *session, struct mrt_zk_request *request,
-                          const char *path)
+                          const struct mrt_zk_ticket *ticket, const char *path)
 {
-    int code = post(session, request, path);
+    int code = post(session, request, ticket, path);
     if (code == ZOK)
         return code;
     TAILQ_REMOVE(&session->requests, request, link);
@@ -276,7 +275,7 @@ bool mrt_zk_send(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
         request->ticket = ticket->id;
         request->attempt = ticket->attempt;
     }
-    *code = post_or_forget(session, request, path);
+    *code = post_or_forget(session, request, ticket, path);
     return *code == ZOK;
 }
 
@@ -287,7 +286,7 @@ bool mrt_zk_send_watch(struct mrt_zk_session *session, enum mrt_zk_request_kind 
     if (!request)
         return false;
     request->watch = watch;
-    return post_or_forget(session, request, path) == ZOK;
+    return post_or_forget(session, request, NULL, path) == ZOK;
 }
 
 void mrt_zk_requests_free(struct mrt_zk_session *session)

@@ -6,8 +6,10 @@
  * ahead, so that all the readers behind one wake together; readers may stand in between.
  */
 #include "core/defect.h"
+#include "core/rule.h"
 #include "store/zookeeper_internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* What is said of a directory's children, once each for a store. */
@@ -28,62 +30,94 @@ static void note_families(struct mrt_store *store, const struct String_vector *n
 /* Whether the ticket waits for tickets of this family: a reader only for writers. */
 static bool blocks(const struct mrt_zk_ticket *ticket, enum mrt_zk_family family)
 {
-    return ticket->family != MRT_ZK_READER || family != MRT_ZK_READER;
+    return ticket->place.family != MRT_ZK_READER || family != MRT_ZK_READER;
 }
 
 /* A ticket's node may have been made a reader's meanwhile, under the same sequence. */
 static bool is_own(const struct mrt_zk_ticket *ticket, const char *node, int32_t sequence)
 {
-    return ticket->created && sequence == ticket->sequence && strstr(node, ticket->uuid);
+    return ticket->created && sequence == ticket->place.sequence && strstr(node, ticket->uuid);
 }
 
-/* What is ahead on both sides of the one that is waited for. */
-static void split(struct mrt_zk_view *view, const struct mrt_zk_ticket *ticket,
-                  const struct String_vector *names)
+/* Of a node that is not its own; before it has one, all are. */
+static bool is_ahead(const struct mrt_zk_ticket *ticket, const struct mrt_zk_place *place)
 {
-    int32_t blocker, sequence;
-    mrt_zk_contender(names->data[view->blocker], &blocker);
-    for (int i = 0; i < names->count; i++) {
-        enum mrt_zk_family family = mrt_zk_contender(names->data[i], &sequence);
-        if (family == MRT_ZK_FOREIGN || i == view->own || i == view->blocker ||
-            (ticket->created && mrt_zk_before(ticket->sequence, sequence)))
-            continue;
-        *(mrt_zk_before(sequence, blocker) ? &view->before : &view->after) += mrt_zk_weight(family);
+    return place->family != MRT_ZK_FOREIGN &&
+           !(ticket->created && mrt_zk_before(ticket->place.sequence, place->sequence));
+}
+
+/* What is ahead on both sides of the one that is waited for. That is the last one ahead, but
+   for readers, who may have other readers in between. */
+static void split(struct mrt_zk_view *view, const struct mrt_zk_ticket *ticket,
+                  const struct mrt_zk_place *blocker, const struct String_vector *names)
+{
+    for (int i = 0; ticket->place.family == MRT_ZK_READER && i < names->count; i++) {
+        const struct mrt_zk_place place = mrt_zk_place_of(names->data[i]);
+        if (i != view->own && is_ahead(ticket, &place) &&
+            mrt_zk_before(blocker->sequence, place.sequence))
+            view->after += place.weight;
     }
+    view->before = view->ahead - blocker->weight - view->after;
 }
 
 struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_ticket *ticket,
                                const struct String_vector *names)
 {
     struct mrt_zk_view view = {.own = -1, .blocker = -1};
-    int32_t sequence, blocker = 0;
+    struct mrt_zk_place blocker = {0};
     unsigned families = 0;
     int foreign = -1;
     for (int i = 0; i < names->count; i++) {
-        enum mrt_zk_family family = mrt_zk_contender(names->data[i], &sequence);
+        const struct mrt_zk_place place = mrt_zk_place_of(names->data[i]);
         if (!mrt_zk_is_ours(names->data[i]))
-            families |= 1u << family;
+            families |= 1u << place.family;
         if (MRT_DEFECT(ZK_STRANGERS_IGNORED) &&
-            (family == MRT_ZK_KAZOO || strstr(names->data[i], "-4000-")))
+            (place.family == MRT_ZK_KAZOO || strstr(names->data[i], "-4000-")))
             continue;
-        if (family == MRT_ZK_FOREIGN) {
+        if (place.family == MRT_ZK_FOREIGN) {
             foreign = i;
-        } else if (is_own(ticket, names->data[i], sequence)) {
+        } else if (is_own(ticket, names->data[i], place.sequence)) {
             view.own = i;
-        } else if (ticket->created && mrt_zk_before(ticket->sequence, sequence)) {
+        } else if (!is_ahead(ticket, &place)) {
             view.behind = true;
         } else {
-            view.tickets++;
-            view.ahead += mrt_zk_weight(family);
-            view.other |= !mrt_zk_same_lock(family, ticket->family);
-            if (blocks(ticket, family) && (view.blocker < 0 || mrt_zk_before(blocker, sequence))) {
+            view.ahead += place.weight;
+            view.other |= !mrt_zk_same_lock(&place, &ticket->place);
+            if (blocks(ticket, place.family) &&
+                (view.blocker < 0 || mrt_zk_before(blocker.sequence, place.sequence))) {
                 view.blocker = i;
-                blocker = sequence;
+                blocker = place;
             }
         }
     }
     if (view.blocker >= 0)
-        split(&view, ticket, names);
+        split(&view, ticket, &blocker, names);
     note_families(store, names, families, foreign);
     return view;
+}
+
+static int in_order(const void *a, const void *b)
+{
+    const struct mrt_zk_place *first = a, *second = b;
+    return mrt_zk_before(second->sequence, first->sequence) -
+           mrt_zk_before(first->sequence, second->sequence);
+}
+
+bool mrt_zk_crowded(const struct mrt_zk_ticket *ticket, const struct mrt_zk_view *view,
+                    const struct String_vector *names, uint64_t most)
+{
+    struct mrt_zk_place *ahead = calloc((size_t)names->count + 1, sizeof *ahead);
+    uint64_t weight = 0, holders = 0, count = 0;
+    if (!ahead)
+        return false; /* the limit is a courtesy, and no reason to refuse */
+    for (int i = 0; i < names->count; i++) {
+        ahead[count] = mrt_zk_place_of(names->data[i]);
+        count += i != view->own && is_ahead(ticket, &ahead[count]);
+    }
+    qsort(ahead, count, sizeof *ahead, in_order);
+    while (holders < count &&
+           mrt_rule_grants(weight, ahead[holders].weight, ticket->place.capacity))
+        weight += ahead[holders++].weight;
+    free(ahead);
+    return count - holders >= most;
 }

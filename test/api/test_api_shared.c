@@ -291,6 +291,37 @@ static void test_e5_a_hold_is_downgraded(void **state)
     assert_int_equal(mortise_downgrade((mortise_hold){0}), MORTISE_ENOTHELD);
 }
 
+/* The second client with queue_max=1, until it is closed. */
+static mortise_client *limit_second(void)
+{
+    char uri[512];
+    mortise_client *usual = clients[1];
+    snprintf(uri, sizeof uri, "%s%squeue_max=1", api_url, strchr(api_url, '?') ? "&" : "?");
+    assert_int_equal(mortise_open(uri, NULL, &clients[1]), MORTISE_OK);
+    return usual;
+}
+
+static void test_zk_34_who_reads_is_not_waiting(void **state)
+{
+    (void)state;
+    mortise_client *usual = limit_second();
+    mortise_hold readers[3], none;
+    for (uint64_t i = 0; i < 3; i++)
+        readers[i] = api_acquire(read_write(1, "full", i + 1).read);
+    struct waiting writer;
+    begin(&writer, read_write(1, "full", 4).write, 4);
+    struct sides late = read_write(1, "full", 5);
+    assert_int_equal(mortise_acquire_for(late.write, 60000, &none), MORTISE_EFULL);
+    assert_int_equal(mortise_acquire_for(late.read, 60000, &none), MORTISE_EFULL);
+    assert_false(writer.done);
+    for (int i = 0; i < 3; i++)
+        api_release(readers[i]);
+    expect_held(&writer);
+    api_release(writer.hold);
+    api_close(clients[1]);
+    clients[1] = usual;
+}
+
 /* ------------------------------------------------------------- other mutexes */
 
 static void test_e2_a_semaphore_mutex_does_not_nest(void **state)
@@ -340,6 +371,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_e3_e4_a_writer_may_read_a_reader_not_write),
         cmocka_unit_test(test_e5_who_stops_writing_first_reads_on_in_its_place),
         cmocka_unit_test(test_e5_a_hold_is_downgraded),
+        cmocka_unit_test(test_zk_34_who_reads_is_not_waiting),
         cmocka_unit_test(test_e2_a_semaphore_mutex_does_not_nest),
         cmocka_unit_test(test_an_exclusive_lock_excludes_and_nests),
     };

@@ -39,11 +39,10 @@ static void test_zk_33_g2_only_strict_names_are_contenders(void **state)
         {"lock", MRT_ZK_FOREIGN, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int32_t sequence = 0;
         print_message("%s\n", rows[i].node);
-        assert_int_equal(mrt_zk_contender(rows[i].node, &sequence), rows[i].family);
-        if (rows[i].family != MRT_ZK_FOREIGN)
-            assert_int_equal(sequence, rows[i].sequence);
+        struct mrt_zk_place place = mrt_zk_place_of(rows[i].node);
+        assert_int_equal(place.family, rows[i].family);
+        assert_int_equal(place.sequence, rows[i].sequence);
     }
 }
 

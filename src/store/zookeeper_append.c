@@ -1,0 +1,234 @@
+/*
+ * APPEND: putting a ticket at the end of its queue.
+ *
+ *   create + list                                  one round trip
+ *   no directory: parents + create + list          bounded, then FAILED
+ *   try: list; if free create + list; if it was not free after all delete
+ *   again after an unknown outcome: sync + list; adopt what we made, or create
+ *
+ * A node is ours if its name has the ticket's UUID and its owner is this session. A
+ * session's requests are answered in order, so the list sent right behind the create
+ * includes the own node and everything that was ahead of it. What that list says is the
+ * ticket's view (zookeeper_ticket.c); a ticket that may not stand after it is taken back.
+ */
+#include "core/defect.h"
+#include "store/zookeeper_internal.h"
+
+#include <string.h>
+
+#define TRIES_MAX 8
+
+/* ---------------------------------------------------------------- beginning */
+
+static void send_parents(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    char path[MRT_ZK_PATH_MAX];
+    int code;
+    size_t length = strlen(ticket->path);
+    for (size_t end = 1; end <= length; end++) {
+        if (ticket->path[end] != '/' && ticket->path[end] != '\0')
+            continue;
+        if (ticket->tries <= 1 && end < length)
+            continue; /* mostly only the last is missing */
+        memcpy(path, ticket->path, end);
+        path[end] = '\0';
+        mrt_zk_send(session, end < length ? MRT_ZK_PARENT : MRT_ZK_DIRECTORY, ticket, path, &code);
+    }
+}
+
+static void create(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    char path[MRT_ZK_PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/" MRT_ZK_NODE_PREFIX "%s%s", ticket->path, ticket->uuid,
+             mrt_zk_mark(ticket->place.family));
+    int code;
+    if (!mrt_zk_ticket_send(session, ticket, MRT_ZK_CREATE, path))
+        return;
+    if (!mrt_zk_send(session, MRT_ZK_VIEW, ticket, ticket->path, &code)) {
+        ticket->maybe = true;
+        mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
+    }
+}
+
+void mrt_zk_append_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    ticket->tries = 0;
+    ticket->adopting = ticket->maybe && !ticket->created;
+    if (ticket->created)
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
+    else if (ticket->adopting)
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_ADOPT, !MRT_DEFECT(ZK_NO_SYNC_BEFORE_ADOPT));
+    else if (TAILQ_FIRST(&ticket->jobs)->command.try_only)
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_PROBE, false);
+    else
+        create(session, ticket);
+}
+
+/* ---------------------------------------------------------------- what may not stand */
+
+int mrt_zk_append_refusal(const struct mrt_zk_ticket *ticket, const struct mrt_command *command,
+                          const struct mrt_zk_view *view, const struct String_vector *names)
+{
+    if (command->type != MRT_APPEND)
+        return ZOK;
+    if (view->other)
+        return MRT_ZK_OTHER;
+    if (mrt_zk_ticket_fits(ticket, view->ahead))
+        return ZOK;
+    if (command->try_only)
+        return MRT_ZK_BLOCKED;
+    bool full = command->queue_max > 0 && mrt_zk_crowded(ticket, view, names, command->queue_max);
+    return full ? MRT_ZK_FULL : ZOK;
+}
+
+static void undone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
+{
+    enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
+    if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE && !MRT_DEFECT(ZK_UNDO_ONCE)) {
+        mrt_zk_note_no_delete(session, ticket, code);
+        mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN); /* it may be there */
+        return;
+    }
+    ticket->created = ticket->maybe = false;
+    if (ticket->refusal == MRT_ZK_BLOCKED)
+        mrt_zk_ticket_answer(session, ticket, MRT_BLOCKED);
+    else
+        mrt_zk_ticket_answer_code(session, ticket, ticket->refusal);
+}
+
+void mrt_zk_append_undo(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int refusal)
+{
+    ticket->refusal = refusal;
+    if (MRT_DEFECT(ZK_TRY_LEAVES_NODE) && refusal == MRT_ZK_BLOCKED)
+        undone(session, ticket, ZOK);
+    else
+        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_UNDO, ticket->node);
+}
+
+/* ---------------------------------------------------------------- answers */
+
+static void no_directory(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
+{
+    ticket->attempt++; /* the list behind the create says nothing */
+    if (++ticket->tries > TRIES_MAX || MRT_DEFECT(ZK_NO_PARENT)) {
+        mrt_zk_ticket_answer_code(session, ticket, ticket->barred ? ZNOAUTH : code);
+        return;
+    }
+    ticket->barred = false;
+    send_parents(session, ticket);
+    create(session, ticket);
+}
+
+static void created(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                    const struct mrt_zk_reply *reply)
+{
+    const char *slash = reply->text ? strrchr(reply->text, '/') : NULL;
+    switch (mrt_zk_code(reply->code)->outcome) {
+    case MRT_ZK_NO_NODE:
+        no_directory(session, ticket, reply->code);
+        return;
+    case MRT_ZK_DONE:
+        if (slash && reply->stat->ephemeralOwner == session->server_id &&
+            mrt_zk_ticket_keep(ticket, slash + 1)) {
+            ticket->created = true;
+            ticket->czxid = reply->stat->czxid;
+            return; /* the list follows */
+        }
+        ticket->maybe = true;
+        mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
+        return;
+    case MRT_ZK_PERHAPS:
+        ticket->maybe = !MRT_DEFECT(ZK_GHOST_LEFT);
+        break;
+    default:
+        break;
+    }
+    mrt_zk_ticket_answer_code(session, ticket, reply->code);
+}
+
+static void probed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                   const struct mrt_zk_reply *reply)
+{
+    enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
+    struct mrt_zk_view view = {.own = -1};
+    if (outcome == MRT_ZK_DONE)
+        view = mrt_zk_look(session->store, ticket, reply->names);
+    if (view.other)
+        mrt_zk_ticket_fail(session, ticket, MRT_ZK_OTHER);
+    else if (!mrt_zk_ticket_fits(ticket, view.ahead))
+        mrt_zk_ticket_answer(session, ticket, MRT_BLOCKED);
+    else if (outcome == MRT_ZK_DONE || outcome == MRT_ZK_NO_NODE)
+        create(session, ticket);
+    else
+        mrt_zk_ticket_fail(session, ticket,
+                           reply->code); /* whatever it was, a list changes nothing */
+}
+
+/* The oldest node of an earlier create; -1: none. */
+static int find_own(const struct mrt_zk_ticket *ticket, const struct String_vector *names)
+{
+    int found = -1;
+    int32_t oldest = 0;
+    for (int i = 0; i < names->count; i++) {
+        const struct mrt_zk_place place = mrt_zk_place_of(names->data[i]);
+        if (!strstr(names->data[i], ticket->uuid) || place.family == MRT_ZK_FOREIGN)
+            continue;
+        if (found < 0 || mrt_zk_before(place.sequence, oldest)) {
+            found = i;
+            oldest = place.sequence;
+        }
+    }
+    return found;
+}
+
+static void sought(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                   const struct mrt_zk_reply *reply)
+{
+    enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
+    if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE) {
+        mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
+        return;
+    }
+    int own = outcome == MRT_ZK_DONE ? find_own(ticket, reply->names) : -1;
+    if (own < 0 || !mrt_zk_ticket_keep(ticket, reply->names->data[own]))
+        create(session, ticket);
+    else
+        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_OWNER, ticket->node);
+}
+
+static void owner_read(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                       const struct mrt_zk_reply *reply)
+{
+    enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
+    if (outcome == MRT_ZK_NO_NODE && ++ticket->tries <= TRIES_MAX) {
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_ADOPT, true);
+    } else if (outcome == MRT_ZK_DONE && (reply->stat->ephemeralOwner == session->server_id ||
+                                          MRT_DEFECT(ZK_ADOPT_FOREIGN_OWNER))) {
+        ticket->created = true; /* `maybe` stays: there may be another one, for REMOVE to find */
+        ticket->czxid = reply->stat->czxid;
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, false);
+    } else {
+        mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
+    }
+}
+
+void mrt_zk_append_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                         enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
+{
+    switch (kind) {
+    case MRT_ZK_CREATE:
+        created(session, ticket, reply);
+        break;
+    case MRT_ZK_PROBE:
+        probed(session, ticket, reply);
+        break;
+    case MRT_ZK_ADOPT:
+        sought(session, ticket, reply);
+        break;
+    case MRT_ZK_OWNER:
+        owner_read(session, ticket, reply);
+        break;
+    default:
+        undone(session, ticket, reply->code);
+    }
+}
