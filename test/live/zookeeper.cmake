@@ -51,7 +51,7 @@ foreach(part shared multi)
   if(TARGET test_api_${part})
     add_test(NAME api_${part}_zk COMMAND ${zk_servers} with zk $<TARGET_FILE:test_api_${part}>
              "{}/api?session=4s")
-    set_tests_properties(api_${part}_zk PROPERTIES TIMEOUT 180 RUN_SERIAL ON LABELS "store;waits")
+    set_tests_properties(api_${part}_zk PROPERTIES TIMEOUT 180 LABELS "store;waits")
   endif()
 endforeach()
 if(TARGET test_conform_memory)
