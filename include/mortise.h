@@ -375,10 +375,12 @@ MORTISE_API int mortise_downgrade(mortise_hold hold);
  * Several locks as one, of any kind and also of different stores: acquires all `count` of
  * them or none, within timeout_ms in all (0: none waits; negative: for ever), and fills
  * holds[i] for locks[i]. What this call had acquired when one fails, it releases. The order is
- * the library's own, the same for all programs, so two calls for the same locks cannot
- * wait for each other, whatever their lists' order.
- * 0; or what mortise_acquire says of the one that failed; EINVALID for no locks; EDEADLOCK
- * if two of them are the same lock by different clients.
+ * the library's own, by mortise_url and then by name, so two calls for the same locks cannot
+ * wait for each other, whatever their lists' order. That holds among programs that spell the
+ * stores' addresses alike: one store under two spellings is two to this call.
+ * 0; or what mortise_acquire says of the one that failed; EINVALID for no locks; EDEADLOCK,
+ * and nothing is acquired, if a lock is there twice and the second would not nest: by another
+ * client or another owner, or not of a reentrant kind.
  * Source: the ordered resources of Havender, 1968; Curator's InterProcessMultiLock.
  */
 MORTISE_API int mortise_acquire_all(mortise_lock *const *locks, size_t count, int64_t timeout_ms,

@@ -2,9 +2,13 @@
  * Several locks as one: all of them or none.
  *
  * They are acquired one after the other in an order that is the same for everybody: by
- * the store's address, then by name. So of those who want the same ones, whoever has the
- * first is ahead of the others for all, and no circle of waiting can close. Of the two sides
- * of a read/write lock the heavier comes first, for its owner may then read as well.
+ * the store's address as the client was given it, then by name. So of those who want the
+ * same ones, whoever has the first is ahead of the others for all, and no circle of waiting
+ * can close, if all spell the addresses alike. Of the two sides of a read/write lock the
+ * heavier comes first, for its owner may then read as well.
+ *
+ * A lock that is there twice would wait for itself, unless its owner's second acquire
+ * nests: that is refused before anything is acquired.
  *
  * Threads: any; there is no state between calls.
  */
@@ -32,15 +36,26 @@ static int order(const void *a, const void *b)
     return result ? result : (x->place > y->place) - (x->place < y->place);
 }
 
-/* One name by two clients would wait for itself. */
-static int check_clients(const struct part *parts, size_t count)
+static bool is_same_lock(const mortise_lock *a, const mortise_lock *b)
+{
+    return strcmp(mrt_queue_name(a->queue), mrt_queue_name(b->queue)) == 0 &&
+           strcmp(mortise_url(a->client), mortise_url(b->client)) == 0;
+}
+
+/* Whether who has acquired one of two handles of a lock may acquire the other as well. */
+static bool nests(const mortise_lock *a, const mortise_lock *b)
+{
+    return a->queue == b->queue && a->owner == b->owner && !a->unowned && !b->unowned &&
+           mrt_queue_recipe(a->queue)->reentrant;
+}
+
+/* Handles of one lock stand side by side; if any two of them differ, two neighbours do. */
+static int check_repeated(const struct part *parts, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
         const mortise_lock *lock = parts[i].lock, *before = parts[i - 1].lock;
-        if (lock->client != before->client &&
-            strcmp(mortise_url(lock->client), mortise_url(before->client)) == 0 &&
-            strcmp(mrt_queue_name(lock->queue), mrt_queue_name(before->queue)) == 0)
-            return mrt_error(MORTISE_EDEADLOCK, "%s is to be acquired by two clients",
+        if (is_same_lock(lock, before) && !nests(lock, before))
+            return mrt_error(MORTISE_EDEADLOCK, "%s would be acquired twice, and wait for itself",
                              mortise_lock_name(lock));
     }
     return MORTISE_OK;
@@ -54,7 +69,7 @@ static int put_in_order(mortise_lock *const *locks, size_t count, struct part **
     for (size_t i = 0; i < count; i++)
         parts[i] = (struct part){locks[i], i};
     qsort(parts, count, sizeof *parts, order);
-    int error = check_clients(parts, count);
+    int error = check_repeated(parts, count);
     if (error == MORTISE_OK)
         *result = parts;
     else

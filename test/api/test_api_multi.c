@@ -141,6 +141,56 @@ static void test_what_would_wait_for_itself_is_refused(void **state)
     assert_int_equal(try("self"), MORTISE_OK);
 }
 
+static mortise_lock *semaphore(uint32_t permits, const mortise_lock_options *options)
+{
+    mortise_lock *lock = NULL;
+    check(mortise_semaphore_new(client, "permits", permits, options, &lock) == MORTISE_OK);
+    return lock;
+}
+
+static mortise_lock *semaphore_mutex(uint32_t flags)
+{
+    mortise_lock_options options = {.size = sizeof options, .flags = flags};
+    mortise_lock *lock = NULL;
+    check(mortise_semaphore_mutex_new(client, "no-nesting", &options, &lock) == MORTISE_OK);
+    return lock;
+}
+
+/* With its neighbours in the order, which are not to be acquired either. */
+static void refused_together(mortise_lock *one, mortise_lock *two)
+{
+    mortise_lock *locks[] = {two, api_lock(client, "a"), one, api_lock(client, "z")};
+    mortise_hold holds[4];
+    for (int64_t wait = -1; wait <= 0; wait++)
+        assert_int_equal(mortise_acquire_all(locks, 4, wait, holds), MORTISE_EDEADLOCK);
+    assert_non_null(strstr(mortise_error_detail(), mortise_lock_name(one)));
+    assert_int_equal(api_tickets(client, mortise_lock_name(one)), 0);
+    assert_int_equal(api_tickets(client, "a"), 0);
+}
+
+static void test_the_same_lock_twice_if_it_would_not_nest(void **state)
+{
+    (void)state;
+    const mortise_lock_options one = {.size = sizeof one, .owner = 1},
+                               two = {.size = sizeof two, .owner = 2};
+    mortise_lock *read, *write, *other_read, *other_write;
+    refused_together(api_lock_of(client, "owners", 1), api_lock_of(client, "owners", 2));
+    refused_together(api_lock_of(client, "owners", 1), api_lock(client, "owners"));
+    refused_together(semaphore_mutex(0), semaphore_mutex(0));
+    refused_together(semaphore_mutex(0), semaphore_mutex(MORTISE_WAIT_FOR_SELF));
+    refused_together(semaphore_mutex(MORTISE_WAIT_FOR_SELF),
+                     semaphore_mutex(MORTISE_WAIT_FOR_SELF));
+    assert_int_equal(mortise_read_write_new(client, "rw", &one, &read, &write), MORTISE_OK);
+    assert_int_equal(mortise_read_write_new(client, "rw", &two, &other_read, &other_write),
+                     MORTISE_OK);
+    refused_together(read, other_read); /* a writer might come in between */
+    refused_together(write, other_read);
+    if (strncmp(api_url, "zk:", 3) == 0)
+        return; /* it has no semaphores */
+    refused_together(semaphore(3, NULL), semaphore(3, NULL));
+    refused_together(semaphore(3, &one), semaphore(3, &one));
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +200,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_e6_ab_against_ba_ten_thousand_times),
         cmocka_unit_test(test_the_sides_of_one_lock_and_the_same_lock_twice),
         cmocka_unit_test(test_what_would_wait_for_itself_is_refused),
+        cmocka_unit_test(test_the_same_lock_twice_if_it_would_not_nest),
     };
     int error = api_begin(argc, argv);
     if (error)
