@@ -35,18 +35,29 @@ static void leave(mortise_hold hold)
     mrt_driver_leave_quietly(&client_of(hold)->driver);
 }
 
-int mortise_release(mortise_hold hold)
+/* Enters the client of what may be a hold, for a call that changes it, and gives its driver;
+   `caller` is whom the engine is to compare with its owner, 0: nobody. Else NULL and *error. */
+static struct mrt_driver *enter_to_change(mortise_hold hold, uint64_t *caller, int *error)
 {
     mortise_client *client = client_of(hold);
-    if (!client)
-        return mrt_error(MORTISE_ENOTHELD, "an empty hold");
-    struct mrt_driver *driver = &client->driver;
-    int error = mrt_driver_check(driver, false);
-    if (error != MORTISE_OK)
+    *error = client ? mrt_driver_check(&client->driver, false)
+                    : mrt_error(MORTISE_ENOTHELD, "an empty hold");
+    if (!client || *error != MORTISE_OK)
+        return NULL;
+    const struct mrt_hold *slot = hold.slot;
+    mrt_driver_enter(&client->driver);
+    *caller = slot->owner & MRT_OWNER_IS_THREAD ? mrt_thread_owner() : 0;
+    return &client->driver;
+}
+
+int mortise_release(mortise_hold hold)
+{
+    int error;
+    uint64_t caller;
+    struct mrt_driver *driver = enter_to_change(hold, &caller, &error);
+    if (!driver)
         return error;
     struct mrt_hold *slot = hold.slot;
-    mrt_driver_enter(driver);
-    uint64_t caller = slot->owner & MRT_OWNER_IS_THREAD ? mrt_thread_owner() : 0;
     bool nested = mrt_hold_nested(slot, hold.generation);
     mrt_time now = nested ? 0 : mrt_time_now();
     error = mrt_engine_release(driver->engine, slot, hold.generation, caller, now);
@@ -63,16 +74,12 @@ int mortise_release(mortise_hold hold)
 
 int mortise_downgrade(mortise_hold hold)
 {
-    mortise_client *client = client_of(hold);
-    if (!client)
-        return mrt_error(MORTISE_ENOTHELD, "an empty hold");
-    struct mrt_driver *driver = &client->driver;
-    int error = mrt_driver_check(driver, false);
-    if (error != MORTISE_OK)
+    int error;
+    uint64_t caller;
+    struct mrt_driver *driver = enter_to_change(hold, &caller, &error);
+    if (!driver)
         return error;
     struct mrt_hold *slot = hold.slot;
-    mrt_driver_enter(driver);
-    uint64_t caller = slot->owner & MRT_OWNER_IS_THREAD ? mrt_thread_owner() : 0;
     if (!mrt_hold_live(slot, hold.generation))
         error = MORTISE_ENOTHELD;
     else if (strcmp(mrt_queue_recipe(slot->queue)->kind, mrt_read_write.kind) != 0)
