@@ -35,6 +35,7 @@ struct mrt_recipe {
     uint64_t capacity; /* of the queue */
     bool reentrant;    /* the owner of a hold may acquire again, as much or less */
     bool shared;       /* several may hold: each acquire has a ticket of its own */
+    bool claim;        /* no order is promised among clients: a store need not keep one */
 };
 
 struct mrt_engine_config {

@@ -12,7 +12,8 @@ const struct mrt_recipe mrt_mutex = {.kind = "mutex", .capacity = 1, .reentrant 
 
 const struct mrt_recipe mrt_semaphore_mutex = {.kind = "semaphore-mutex", .capacity = 1};
 
-const struct mrt_recipe mrt_exclusive = {.kind = "exclusive", .capacity = 1, .reentrant = true};
+const struct mrt_recipe mrt_exclusive = {
+    .kind = "exclusive", .capacity = 1, .reentrant = true, .claim = true};
 
 const struct mrt_recipe mrt_read_write = {
     .kind = "read-write", .capacity = MRT_WRITER, .reentrant = true, .shared = true};

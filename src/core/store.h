@@ -38,6 +38,11 @@
  *      with MORTISE_ELOST means that the session is no more.
  *  (k) LIGHTEN changes neither place nor fence; for who is behind it is a departure of
  *      the difference. Of a ticket that is as light already it is a REFRESH.
+ *  (l) An APPEND with `claim` promises no order, so it needs no queue: whoever asks first
+ *      when the lock is free has it. A store may take it as any other, in order. Or the
+ *      VIEW of one that waits has a weight ahead that does not grant, and the fence 0; each
+ *      departure WAKEs it, and the REFRESH that follows asks for the lock again. There
+ *      `queue_max` does not count, and a VIEW that grants says that others may be behind.
  */
 #ifndef MRT_CORE_STORE_H
 #define MRT_CORE_STORE_H
@@ -73,6 +78,7 @@ struct mrt_command {
     uint64_t capacity;    /* APPEND */
     uint64_t weight;      /* APPEND; LIGHTEN: the lower one */
     bool try_only;        /* APPEND: only if it is granted at once */
+    bool claim;           /* APPEND and below: it needs no place in an order; weight = capacity */
     uint64_t queue_max;   /* APPEND: only if not so many are waiting already; 0: no limit */
     /* The engine's own. */
     bool queued;      /* in the outbox, not fetched yet */
@@ -101,7 +107,7 @@ struct mrt_event {
     uint64_t fence;        /* VIEW */
     uint64_t fence_span;   /* VIEW, at least 1 */
     uint64_t weight_ahead; /* VIEW */
-    bool others_behind;    /* VIEW: a ticket is queued behind this one */
+    bool others_behind;    /* VIEW: a ticket is, or may be, queued behind this one */
     mrt_time recheck;      /* VIEW: look again after this long without a wake */
     mrt_time lease;        /* STARTED: how long a proof of life lasts; 0: needs none */
     mrt_time proof_lag; /* STARTED: RENEWED proves only a RENEW answered so long before its own */

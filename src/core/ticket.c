@@ -58,6 +58,7 @@ static void send(struct mrt_ticket *ticket, enum mrt_command_type type)
     ticket->command.kind = ticket->queue->recipe.kind;
     ticket->command.capacity = ticket->queue->recipe.capacity;
     ticket->command.weight = ticket->weight;
+    ticket->command.claim = ticket->queue->recipe.claim;
     ticket->command.try_only = ticket->try_only && !MRT_DEFECT(TRY_LEAVES_TICKET);
     ticket->command.queue_max = engine->config.queue_max;
     mrt_engine_send(engine, &ticket->command, type);

@@ -490,6 +490,50 @@ static void test_e2_a_recipe_that_does_not_nest(void **state)
     core_free(&core);
 }
 
+/* A store without order: who waits has no fence, and asks anew each time it is woken. */
+static void test_b2_b3_a_claim_is_asked_for_again_at_each_wake(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open_recipe(&core, &mrt_exclusive);
+    core.shown.fence = 0;
+    struct mrt_waiter waiter = core_waiter(1);
+    core_queue_behind(&core, &waiter);
+    for (int i = 0; i < 3; i++) {
+        core_wake(&core, core.queue->ticket->id);
+        struct mrt_command *again = core_fetch(&core, MRT_REFRESH);
+        assert_true(again->claim);
+        if (i == 2) {
+            core.shown.fence = 500;
+            core.shown.others_behind = true;
+        }
+        core_view(&core, again, i < 2);
+    }
+    core_done(&core, &waiter, MORTISE_OK);
+    assert_int_equal(waiter.hold->fence, 500);
+    release(&core, &waiter);
+    assert_true(core_fetch(&core, MRT_REMOVE)->claim);
+    core_no_command(&core);
+    core_free(&core);
+}
+
+static void test_b1_only_the_exclusive_lock_is_a_claim(void **state)
+{
+    (void)state;
+    const struct mrt_recipe semaphore = mrt_semaphore(3);
+    const struct mrt_recipe *const recipes[] = {&mrt_exclusive, &mrt_mutex, &mrt_semaphore_mutex,
+                                                &mrt_read_write, &semaphore};
+    for (size_t i = 0; i < sizeof recipes / sizeof recipes[0]; i++) {
+        struct core core;
+        core_open_recipe(&core, recipes[i]);
+        struct mrt_waiter waiter = core_waiter(1);
+        core_acquire(&core, &waiter);
+        core_start(&core);
+        assert_int_equal(core_fetch(&core, MRT_APPEND)->claim, i == 0);
+        core_free(&core);
+    }
+}
+
 static void test_one_name_is_one_queue_of_one_recipe(void **state)
 {
     (void)state;
@@ -590,6 +634,8 @@ int main(void)
         cmocka_unit_test(test_h2_a_try_behind_a_waiter_whose_session_starts),
         cmocka_unit_test(test_h2_a_try_takes_a_lock_that_lies_free),
         cmocka_unit_test(test_e2_a_recipe_that_does_not_nest),
+        cmocka_unit_test(test_b2_b3_a_claim_is_asked_for_again_at_each_wake),
+        cmocka_unit_test(test_b1_only_the_exclusive_lock_is_a_claim),
         cmocka_unit_test(test_one_name_is_one_queue_of_one_recipe),
         cmocka_unit_test(test_queues_nobody_refers_to_are_freed),
         cmocka_unit_test(test_a_queue_is_used_again_before_it_is_freed),
