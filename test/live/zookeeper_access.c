@@ -8,6 +8,7 @@
 #include "live/zookeeper_place.h"
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -294,6 +295,73 @@ static void test_se_01_a_group_by_its_digest(void **state)
     assert_int_equal(mortise_close(bob), MORTISE_OK);
 }
 
+struct turn {
+    atomic_int come;
+    mortise_hold hold;
+};
+
+static void take_turn(void *argument, int error, mortise_hold hold)
+{
+    struct turn *turn = argument;
+    turn->hold = hold;
+    turn->come = error == MORTISE_OK ? 1 : error;
+}
+
+static void queue_up(mortise_client *client, struct turn *turn)
+{
+    mortise_lock *lock = zk_mutex(client, "handed");
+    turn->come = 0;
+    assert_int_equal(mortise_acquire_async(lock, INT64_MAX, take_turn, turn, NULL), MORTISE_OK);
+}
+
+/* Its own node and the one ahead are watched. */
+static void expect_watching(struct zk_proxy *proxy)
+{
+    for (int i = 0;
+         i < 4000 && (zk_proxy_count(proxy, ZK_OP_GET_DATA) < 2 || !zk_proxy_is_idle(proxy)); i++)
+        zk_rest_ms(1);
+    assert_int_equal(zk_proxy_count(proxy, ZK_OP_GET_DATA), 2);
+}
+
+static void expect_turn(struct turn *turn)
+{
+    for (int i = 0; i < 4000 && turn->come == 0; i++)
+        zk_rest_ms(1);
+    assert_int_equal(turn->come, 1);
+}
+
+/* What is handed on is a marker that the next must be able to read. */
+static void test_se_01_pass_rule_3_between_clients_of_one_credential(void **state)
+{
+    (void)state;
+    struct zk_proxy *proxy = zk_proxy_start(zk_place_port());
+    char more[256];
+    snprintf(more, sizeof more, "&credentials=%s", alice_file);
+    mortise_client *one = open_heard(uri_of(alice_file, ""));
+    mortise_client *two = open_heard(uri_at(zk_proxy_port(proxy), "4s", more));
+    struct turn turns[2];
+    mortise_hold hold = zk_acquire(zk_mutex(one, "handed"));
+    queue_up(two, &turns[0]);
+    expect_watching(proxy);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    expect_turn(&turns[0]);
+    for (int round = 0; round < 5; round++) { /* the first makes the markers' directory */
+        queue_up(one, &turns[1]);
+        assert_true(zk_wait_tickets(one, "handed", 2, 5000));
+        assert_int_equal(mortise_release(turns[0].hold), MORTISE_OK);
+        expect_turn(&turns[1]);
+        zk_proxy_reset_counts(proxy);
+        queue_up(two, &turns[0]);
+        expect_watching(proxy);
+        assert_int_equal(mortise_release(turns[1].hold), MORTISE_OK);
+        expect_turn(&turns[0]);
+        assert_int_equal(zk_proxy_count(proxy, ZK_OP_GET_CHILDREN), 1);
+    }
+    assert_int_equal(mortise_close(one), MORTISE_OK);
+    assert_int_equal(mortise_close(two), MORTISE_OK);
+    zk_proxy_stop(proxy);
+}
+
 static void test_se_01_open_by_default_is_said_once(void **state)
 {
     (void)state;
@@ -464,6 +532,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_se_01_nodes_are_the_creators_and_others_may_make_their_own),
         cmocka_unit_test(test_se_02_the_environment_will_do_and_list_uses_it),
         cmocka_unit_test(test_se_01_a_group_by_its_digest),
+        cmocka_unit_test(test_se_01_pass_rule_3_between_clients_of_one_credential),
         cmocka_unit_test(test_se_01_open_by_default_is_said_once),
         cmocka_unit_test(test_zk_38_h6_refused_credentials_are_told_and_not_tried_again),
         cmocka_unit_test(test_zk_38_each_right_removed_in_turn),
