@@ -33,6 +33,7 @@ int mrt_engine_new(const struct mrt_engine_config *config, struct mrt_engine **r
     TAILQ_INIT(&engine->outstanding);
     TAILQ_INIT(&engine->settled);
     TAILQ_INIT(&engine->told);
+    TAILQ_INIT(&engine->asked);
     *result = engine;
     return MORTISE_OK;
 }
@@ -212,7 +213,7 @@ struct mrt_hold *mrt_engine_next_told(struct mrt_engine *engine)
 
 bool mrt_engine_has_told(const struct mrt_engine *engine)
 {
-    return !TAILQ_EMPTY(&engine->told);
+    return !TAILQ_EMPTY(&engine->told) || !TAILQ_EMPTY(&engine->asked);
 }
 
 mrt_time mrt_engine_next_time(const struct mrt_engine *engine)
@@ -273,6 +274,8 @@ static void unasked(struct mrt_engine *engine, const struct mrt_event *event, mr
         mrt_session_lose(engine, now);
     else if (event->type == MRT_VIEW && ticket)
         mrt_ticket_told(ticket, event, now);
+    else if (event->type == MRT_REVOKED && ticket)
+        mrt_ticket_revoked(ticket, event->revoked);
     else
         woken(engine, event); /* whatever it says: only a look tells how it is now */
 }

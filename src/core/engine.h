@@ -8,6 +8,7 @@
  *   mrt_engine_next_command  what to submit to the store
  *   mrt_engine_next_settled  waiters that are DONE or WOKEN
  *   mrt_engine_next_told     holds whose state changed
+ *   mrt_engine_next_asked    holds that somebody asks to give up
  *   mrt_engine_next_time     when to call mrt_engine_tick
  *
  * Threads: none. The caller serialises everything on one engine.
@@ -91,11 +92,16 @@ struct mrt_hold {
     uint32_t count;
     mortise_state told; /* newest state put into the told list */
     bool telling;
+    bool listens;               /* it wants to hear of requests to give it up */
+    bool wanted;                /* there is one that it has not heard of */
+    bool asking;                /* and is in the list of those to be told */
     TAILQ_ENTRY(mrt_hold) link; /* of the queue, or of the free slots */
-    TAILQ_ENTRY(mrt_hold) told_link;
+    TAILQ_ENTRY(mrt_hold) told_link, asked_link;
     /* The host's own; cleared when the slot is given out. */
     mortise_state_callback callback;
     void *argument;
+    mortise_revoke_callback revoke_callback;
+    void *revoke_argument;
     int lost_fd; /* -1: none */
 };
 
@@ -151,6 +157,12 @@ mrt_time mrt_hold_valid_until(const struct mrt_hold *hold);
 void mrt_engine_verify(struct mrt_engine *engine, struct mrt_hold *hold, struct mrt_waiter *waiter,
                        mrt_time now);
 
+/* The store is to tell at once of what others do to the hold's ticket. */
+void mrt_engine_attend(struct mrt_hold *hold);
+/* The same, and requests to give it up are told from now on, one that has come before included;
+   or no more. */
+void mrt_engine_listen(struct mrt_hold *hold, bool listens);
+
 /* What a store says. */
 void mrt_engine_event(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now);
 /* Time passes: due timers act. */
@@ -172,6 +184,8 @@ void mrt_engine_unsubmit(struct mrt_engine *engine, struct mrt_command *command)
 void mrt_engine_settle(struct mrt_engine *engine, struct mrt_waiter *waiter);
 struct mrt_waiter *mrt_engine_next_settled(struct mrt_engine *engine);
 struct mrt_hold *mrt_engine_next_told(struct mrt_engine *engine);
+struct mrt_hold *mrt_engine_next_asked(struct mrt_engine *engine);
+/* Whether next_told or next_asked has something. */
 bool mrt_engine_has_told(const struct mrt_engine *engine);
 mrt_time mrt_engine_next_time(const struct mrt_engine *engine);
 

@@ -5,7 +5,9 @@
  * slot and generation that was released never matches again. A hold with a
  * ticket is held as long as the session is valid; one without a ticket is lost,
  * and stays so until its owner has released it as often as he acquired it.
- * What is told of a hold is a word of: HELD (SUSPENDED HELD)* [SUSPENDED] [LOST].
+ * What is told of a hold is a word of: HELD (SUSPENDED HELD)* [SUSPENDED] [LOST]. That somebody
+ * wants it back is told in between, at any time before LOST, as often as it was asked for or
+ * less often; a request that comes before anyone listens waits for him.
  */
 #include "base/assert.h"
 #include "core/defect.h"
@@ -39,6 +41,14 @@ static void give_up_ticket(struct mrt_hold *hold)
         hold->queue->active = NULL;
 }
 
+/* Nobody is told any more that it is wanted. */
+static void hush(struct mrt_hold *hold)
+{
+    if (hold->asking)
+        TAILQ_REMOVE(&hold->engine->asked, hold, asked_link);
+    hold->asking = false;
+}
+
 void mrt_hold_put(struct mrt_hold *hold)
 {
     struct mrt_engine *engine = hold->engine;
@@ -54,6 +64,7 @@ void mrt_hold_put(struct mrt_hold *hold)
         TAILQ_REMOVE(&engine->told, hold, told_link);
         hold->telling = false;
     }
+    hush(hold);
     TAILQ_INSERT_HEAD(&engine->free_holds, hold, link);
 }
 
@@ -69,6 +80,10 @@ static void begin(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_t own
     hold->told = MORTISE_HELD;
     hold->callback = NULL;
     hold->argument = NULL;
+    hold->revoke_callback = NULL;
+    hold->revoke_argument = NULL;
+    hold->listens = false;
+    hold->wanted = ticket->revoked > 0;
     ticket->holds++;
     TAILQ_INSERT_TAIL(&queue->holds, hold, link);
     mrt_queue_reference(queue);
@@ -104,9 +119,51 @@ void mrt_hold_tell(struct mrt_hold *hold, mortise_state state)
     hold->telling = true;
 }
 
+/* Puts it into the list of those to be told, if it cares and is not there. */
+static void ask(struct mrt_hold *hold)
+{
+    if (!hold->listens || !hold->wanted || hold->asking)
+        return;
+    hold->asking = true;
+    TAILQ_INSERT_TAIL(&hold->engine->asked, hold, asked_link);
+}
+
+void mrt_hold_ask(struct mrt_hold *hold)
+{
+    hold->wanted = hold->listens || !MRT_DEFECT(REVOKE_FORGOTTEN);
+    ask(hold);
+}
+
+void mrt_engine_attend(struct mrt_hold *hold)
+{
+    if (hold->ticket)
+        mrt_ticket_attend(hold->ticket);
+}
+
+void mrt_engine_listen(struct mrt_hold *hold, bool listens)
+{
+    hold->listens = listens && hold->ticket;
+    if (hold->listens)
+        ask(hold);
+    else
+        hush(hold);
+    mrt_engine_attend(hold);
+}
+
+struct mrt_hold *mrt_engine_next_asked(struct mrt_engine *engine)
+{
+    struct mrt_hold *hold = TAILQ_FIRST(&engine->asked);
+    if (hold) {
+        hush(hold);
+        hold->wanted = false;
+    }
+    return hold;
+}
+
 void mrt_hold_lose(struct mrt_hold *hold)
 {
     give_up_ticket(hold);
+    hush(hold);
     hold->engine->counters.losses++;
     if (!MRT_DEFECT(LOSS_NOT_TOLD))
         mrt_hold_tell(hold, MORTISE_LOST);

@@ -78,11 +78,13 @@ struct mrt_ticket {
     uint64_t used;           /* fences handed out */
     bool try_only;
     bool others_behind;
-    bool maybe;      /* an APPEND of unknown outcome: it may be in the store */
-    bool look_again; /* REFRESH once the outstanding command is answered */
-    bool unsent;     /* LEAVING: its REMOVE waits for the answer to an earlier command */
-    bool lightening; /* the store is to be told of its lower weight */
-    bool asking;     /* a REFRESH sent to learn whether others wait */
+    bool maybe;       /* an APPEND of unknown outcome: it may be in the store */
+    bool look_again;  /* REFRESH once the outstanding command is answered */
+    bool unsent;      /* LEAVING: its REMOVE waits for the answer to an earlier command */
+    bool lightening;  /* the store is to be told of its lower weight */
+    bool asking;      /* a REFRESH sent to learn whether others wait */
+    bool attend;      /* a hold wants to hear at once of what others do to it */
+    uint64_t revoked; /* the newest request to give it up that is known; 0: none */
     uint32_t attempts;
     mrt_time recheck;
     struct mrt_timer timer; /* recheck, or the pause before a command is repeated */
@@ -123,7 +125,7 @@ struct mrt_engine {
     struct mrt_hold_list free_holds;
     struct mrt_command_list outbox, outstanding;
     struct mrt_waiter_list settled;
-    struct mrt_hold_list told;
+    struct mrt_hold_list told, asked;
     bool closing;
     struct mrt_engine_counters counters;
 };
@@ -160,6 +162,10 @@ void mrt_ticket_drop(struct mrt_ticket *ticket);
 void mrt_ticket_answer(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now);
 /* A view that was not asked for. */
 void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now);
+/* From now on the store is to tell at once of what others do to it. */
+void mrt_ticket_attend(struct mrt_ticket *ticket);
+/* There is a request to give it up, of this number or 0. */
+void mrt_ticket_revoked(struct mrt_ticket *ticket, uint64_t number);
 void mrt_ticket_timer(struct mrt_ticket *ticket);
 void mrt_ticket_unsubmitted(struct mrt_ticket *ticket);
 void mrt_ticket_end_verifiers(struct mrt_ticket *ticket, int error);
@@ -196,6 +202,8 @@ void mrt_hold_begin(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_t o
 void mrt_hold_join(struct mrt_hold *hold, const struct mrt_hold *first, uint64_t weight);
 void mrt_hold_lose(struct mrt_hold *hold);
 void mrt_hold_tell(struct mrt_hold *hold, mortise_state state);
+/* Somebody wants it back. */
+void mrt_hold_ask(struct mrt_hold *hold);
 /* An owner's hold; the one of this weight if there are two. */
 struct mrt_hold *mrt_hold_of(struct mrt_queue *queue, uint64_t owner, uint64_t weight);
 

@@ -13,7 +13,8 @@
  *
  * Turn. A ticket's turn lasts while budget and budget_count last; beyond them only
  * as long as nobody is known to wait behind it. That is learnt when the ticket is
- * granted, and by a REFRESH each time the budget is spent, while the threads go on. When it is over
+ * granted, and by a REFRESH each time the budget is spent, while the threads go on. A request to
+ * give the ticket up ends its turn with the hold under way. When it is over
  * the ticket is removed and the next one goes to the back.
  *
  * Invariant: a free, granted ticket has a waiter that was woken for it, or is
@@ -207,7 +208,8 @@ static bool turn_lasts(struct mrt_queue *queue, mrt_time now)
     struct mrt_ticket *ticket = queue->ticket;
     if (ticket->used == 0)
         return true;
-    if (config->budget == 0 || (ticket->used >= ticket->fence_span && !MRT_DEFECT(SPAN_OVERRUN)))
+    if (config->budget == 0 || (ticket->revoked > 0 && !MRT_DEFECT(REVOKED_TURN_LASTS)) ||
+        (ticket->used >= ticket->fence_span && !MRT_DEFECT(SPAN_OVERRUN)))
         return false;
     bool spent = now - queue->turn_began >= config->budget;
     if (!spent && queue->turn_count < config->budget_count)

@@ -14,7 +14,7 @@
  *   LIGHTEN  lower a ticket's weight to `weight`    -> VIEW, GONE
  *   REMOVE   take a ticket out                     -> REMOVED
  *   any of them                                    -> FAILED, UNKNOWN
- *   (unasked)                                      WAKE, VIEW, SESSION_LOST
+ *   (unasked)                                      WAKE, VIEW, REVOKED, SESSION_LOST
  *
  * The contract, each clause a test of the conformance suite:
  *  (a) A VIEW counts every live ticket that will ever be ahead, or at least so
@@ -43,6 +43,14 @@
  *      VIEW of one that waits has a weight ahead that does not grant, and the fence 0; each
  *      departure WAKEs it, and the REFRESH that follows asks for the lock again. There
  *      `queue_max` does not count, and a VIEW that grants says that others may be behind.
+ *  (m) A request to give a ticket up (`revoke`) changes nothing. It is told by REVOKED, or by a
+ *      WAKE and the VIEW that follows, if the ticket's newest command said `attend`; and shows
+ *      in a VIEW after at most `recheck`. Requests are numbered, and the numbers of a ticket rise:
+ *      one may be told twice, or not, if a later one is. What came before anybody attended is
+ *      told then.
+ *  (n) `break_ticket` takes out the ticket of exactly this fence, or none. To those behind it is
+ *      a departure. Who had it finds it GONE, and is woken to look if its newest command
+ *      said `attend`.
  */
 #ifndef MRT_CORE_STORE_H
 #define MRT_CORE_STORE_H
@@ -80,6 +88,7 @@ struct mrt_command {
     bool try_only;        /* APPEND: only if it is granted at once */
     bool claim;           /* APPEND and below: it needs no place in an order; weight = capacity */
     uint64_t queue_max;   /* APPEND: only if not so many are waiting already; 0: no limit */
+    bool attend;          /* APPEND, REFRESH, LIGHTEN: tell at once what others do to it */
     /* The engine's own. */
     bool queued;      /* in the outbox, not fetched yet */
     bool outstanding; /* fetched, not answered yet */
@@ -96,19 +105,21 @@ enum mrt_event_type {
     MRT_WAKE,
     MRT_SESSION_LOST,
     MRT_FAILED,
-    MRT_UNKNOWN
+    MRT_UNKNOWN,
+    MRT_REVOKED
 };
 
 struct mrt_event {
     enum mrt_event_type type;
     uint64_t serial; /* of the command answered; 0: unasked */
     struct mrt_id session;
-    struct mrt_id ticket;  /* VIEW, BLOCKED, REMOVED, GONE, WAKE (none: all of the session) */
+    struct mrt_id ticket;  /* VIEW, BLOCKED, REMOVED, GONE, REVOKED, WAKE (none: all there are) */
     uint64_t fence;        /* VIEW */
     uint64_t fence_span;   /* VIEW, at least 1 */
     uint64_t weight_ahead; /* VIEW */
     bool others_behind;    /* VIEW: a ticket is, or may be, queued behind this one */
     mrt_time recheck;      /* VIEW: look again after this long without a wake */
+    uint64_t revoked;      /* VIEW, REVOKED: newest request to give it up; 0: none is known */
     mrt_time lease;        /* STARTED: how long a proof of life lasts; 0: needs none */
     mrt_time proof_lag; /* STARTED: RENEWED proves only a RENEW answered so long before its own */
     int error;          /* FAILED, SESSION_LOST */
@@ -136,8 +147,8 @@ struct mrt_store_options {
 
 /*
  * One kind of store. Calls on one store are never made at the same time, and
- * never from inside deliver; deliver may be called inside submit and process
- * only. A store that is not `any_thread` is called on the loop thread alone.
+ * never from inside deliver; deliver may be called inside submit, process, revoke and
+ * break_ticket only. A store that is not `any_thread` is called on the loop thread alone.
  */
 struct mrt_store_ops {
     const char *scheme;
@@ -159,6 +170,10 @@ struct mrt_store_ops {
     /* mortise_list, with full names; NULL: all that begin with `prefix`. */
     int (*list)(struct mrt_store *store, const char *name, const char *prefix,
                 mortise_entry_callback callback, void *argument);
+    /* mortise_revoke and mortise_break, of a full name; NULL: not to be had here. 0,
+       MORTISE_ENOTHELD, or a code with its particulars. */
+    int (*revoke)(struct mrt_store *store, const char *name, uint64_t fence);
+    int (*break_ticket)(struct mrt_store *store, const char *name, uint64_t fence);
     /* The lease its sessions will have; NULL: as `capabilities` says. */
     mrt_time (*lease)(const struct mrt_store *store);
     /* Address without secrets; the store's. */

@@ -61,6 +61,7 @@ static void send(struct mrt_ticket *ticket, enum mrt_command_type type)
     ticket->command.claim = ticket->queue->recipe.claim;
     ticket->command.try_only = ticket->try_only && !MRT_DEFECT(TRY_LEAVES_TICKET);
     ticket->command.queue_max = engine->config.queue_max;
+    ticket->command.attend = ticket->attend;
     mrt_engine_send(engine, &ticket->command, type);
 }
 
@@ -162,6 +163,17 @@ void mrt_ticket_look(struct mrt_ticket *ticket)
         send(ticket, MRT_REFRESH);
 }
 
+void mrt_ticket_attend(struct mrt_ticket *ticket)
+{
+    if (ticket->attend)
+        return;
+    ticket->attend = true;
+    if (ticket->command.queued)
+        ticket->command.attend = true;
+    else
+        mrt_ticket_look(ticket);
+}
+
 void mrt_ticket_lighten(struct mrt_ticket *ticket, uint64_t weight)
 {
     MRT_ASSERT(ticket->state == MRT_TICKET_GRANTED);
@@ -253,6 +265,17 @@ static void gone(struct mrt_ticket *ticket, mrt_time now)
     mrt_queue_serve(queue, now);
 }
 
+void mrt_ticket_revoked(struct mrt_ticket *ticket, uint64_t number)
+{
+    struct mrt_hold *hold;
+    if (number <= ticket->revoked)
+        return;
+    ticket->revoked = number;
+    TAILQ_FOREACH (hold, &ticket->queue->holds, link)
+        if (hold->ticket == ticket)
+            mrt_hold_ask(hold);
+}
+
 static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
 {
     struct mrt_queue *queue = ticket->queue;
@@ -265,6 +288,7 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
             gone(ticket, now);
         return;
     }
+    mrt_ticket_revoked(ticket, event->revoked);
     if (ticket->state == MRT_TICKET_NEW)
         move(ticket, MRT_TICKET_WAITING);
     if (ticket->try_only && !grants) { /* not to be, by (i) of the port; it must not stay */

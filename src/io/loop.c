@@ -62,9 +62,22 @@ static void call_completed(struct mrt_driver *driver)
     wait->finished(wait);
 }
 
-static void call_told(struct mrt_driver *driver)
+static void call_asked(struct mrt_driver *driver, struct mrt_hold *hold)
 {
-    struct mrt_hold *hold = mrt_engine_next_told(driver->engine);
+    mortise_hold value = {hold, hold->generation};
+    mortise_revoke_callback callback = hold->revoke_callback;
+    void *argument = hold->revoke_argument;
+    if (!callback)
+        return;
+    pthread_mutex_unlock(&driver->mutex);
+    callbacks_deep++;
+    callback(argument, value);
+    callbacks_deep--;
+    pthread_mutex_lock(&driver->mutex);
+}
+
+static void call_told(struct mrt_driver *driver, struct mrt_hold *hold)
+{
     mortise_hold value = {hold, hold->generation};
     mortise_state state = hold->told;
     mortise_state_callback callback = hold->callback;
@@ -84,8 +97,11 @@ static void call_back(struct mrt_driver *driver)
 {
     while (!TAILQ_EMPTY(&driver->completed))
         call_completed(driver);
-    while (mrt_engine_has_told(driver->engine))
-        call_told(driver);
+    struct mrt_hold *hold;
+    while ((hold = mrt_engine_next_asked(driver->engine)))
+        call_asked(driver, hold);
+    while ((hold = mrt_engine_next_told(driver->engine)))
+        call_told(driver, hold);
 }
 
 /* ------------------------------------------------------------------- turns */

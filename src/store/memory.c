@@ -317,6 +317,28 @@ static void memory_process(struct mrt_store *store, mrt_time now)
     deliver_all(store, &taken);
 }
 
+static int operate(struct mrt_store *store, const char *name, uint64_t fence,
+                   int (*operation)(struct mrt_memory_server *, const char *, uint64_t,
+                                    const struct mrt_memory_sink *))
+{
+    struct server *server = store->server;
+    const struct mrt_memory_sink sink = {.emit = receive}; /* it causes events for all alike */
+    pthread_mutex_lock(&server->mutex);
+    int error = operation(server->core, name, fence, &sink);
+    pthread_mutex_unlock(&server->mutex);
+    return error;
+}
+
+static int memory_revoke(struct mrt_store *store, const char *name, uint64_t fence)
+{
+    return operate(store, name, fence, mrt_memory_server_revoke);
+}
+
+static int memory_break(struct mrt_store *store, const char *name, uint64_t fence)
+{
+    return operate(store, name, fence, mrt_memory_server_break);
+}
+
 static const char *memory_address(const struct mrt_store *store)
 {
     return store->address;
@@ -469,6 +491,8 @@ const struct mrt_store_ops mrt_memory_store = {
     .next = memory_next,
     .process = memory_process,
     .list = memory_list,
+    .revoke = memory_revoke,
+    .break_ticket = memory_break,
     .lease = memory_lease,
     .address = memory_address,
     .close = memory_close,

@@ -10,60 +10,11 @@
 #include "base/assert.h"
 #include "core/defect.h"
 #include "core/rule.h"
+#include "store/memory_server_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Memory that runs out makes an insertion fail, not the process. */
-#define HASH_NONFATAL_OOM 1
-#define uthash_nonfatal_oom(element) ((element) = NULL)
-#include <uthash.h>
-
-TAILQ_HEAD(ticket_list, ticket);
-TAILQ_HEAD(session_list, session);
-TAILQ_HEAD(queue_list, queue);
-
-struct ticket {
-    struct mrt_id id;
-    struct session *session;
-    struct queue *queue;
-    uint64_t fence;
-    uint64_t weight;
-    mrt_time since;
-    TAILQ_ENTRY(ticket) link;         /* of the queue */
-    TAILQ_ENTRY(ticket) session_link; /* of the session */
-    UT_hash_handle hh;
-};
-
-struct session {
-    struct mrt_id id;
-    void *peer;
-    mrt_time expires; /* MRT_TIME_NEVER: without a lease */
-    struct ticket_list tickets;
-    TAILQ_ENTRY(session) link;
-    UT_hash_handle hh;
-};
-
-/* Exists while it has tickets; the server's one fence counter outlives it. */
-struct queue {
-    char *name;
-    char *kind;
-    uint64_t capacity;
-    struct ticket_list tickets;
-    TAILQ_ENTRY(queue) link;
-    UT_hash_handle hh;
-};
-
-struct mrt_memory_server {
-    struct mrt_memory_config config;
-    uint64_t next_fence;
-    struct session_list sessions;
-    struct queue_list queues;
-    struct session *sessions_by_id;
-    struct ticket *tickets_by_id;
-    struct queue *queues_by_name;
-};
 
 struct mrt_memory_server *mrt_memory_server_new(const struct mrt_memory_config *config)
 {
@@ -79,7 +30,7 @@ struct mrt_memory_server *mrt_memory_server_new(const struct mrt_memory_config *
 
 /* ------------------------------------------------------------- parts */
 
-static struct session *find_session(const struct mrt_memory_server *server, struct mrt_id id)
+struct session *mrt_memory_find_session(const struct mrt_memory_server *server, struct mrt_id id)
 {
     struct session *session = NULL;
     HASH_FIND(hh, server->sessions_by_id, &id, sizeof id, session);
@@ -87,8 +38,8 @@ static struct session *find_session(const struct mrt_memory_server *server, stru
 }
 
 /* A session's ticket: another session's is not found, whoever asks for it. */
-static struct ticket *find_ticket(const struct mrt_memory_server *server,
-                                  const struct mrt_command *command)
+struct ticket *mrt_memory_find_ticket(const struct mrt_memory_server *server,
+                                      const struct mrt_command *command)
 {
     struct ticket *ticket = NULL;
     HASH_FIND(hh, server->tickets_by_id, &command->ticket, sizeof command->ticket, ticket);
@@ -97,7 +48,7 @@ static struct ticket *find_ticket(const struct mrt_memory_server *server,
     return strcmp(ticket->queue->name, command->queue) == 0 ? ticket : NULL;
 }
 
-static struct queue *find_queue(const struct mrt_memory_server *server, const char *name)
+struct queue *mrt_memory_find_queue(const struct mrt_memory_server *server, const char *name)
 {
     struct queue *queue = NULL;
     HASH_FIND_STR(server->queues_by_name, name, queue);
@@ -196,6 +147,7 @@ static void answer_view(const struct mrt_memory_server *server, const struct mrt
     event.weight_ahead = weight_ahead(ticket);
     event.others_behind = TAILQ_NEXT(ticket, link) != NULL;
     event.recheck = server->config.recheck;
+    event.revoked = ticket->revoked;
     emit(sink, peer, &event);
 }
 
@@ -353,11 +305,12 @@ static void refuse(const struct mrt_memory_sink *sink, void *peer,
 static void start(struct mrt_memory_server *server, const struct mrt_command *command, void *peer,
                   mrt_time now, const struct mrt_memory_sink *sink)
 {
-    if (!find_session(server, command->session) && !open_session(server, command->session, peer)) {
+    if (!mrt_memory_find_session(server, command->session) &&
+        !open_session(server, command->session, peer)) {
         answer_failed(sink, peer, command, MORTISE_ENOMEM, NULL);
         return;
     }
-    prove(server, find_session(server, command->session), now);
+    prove(server, mrt_memory_find_session(server, command->session), now);
     struct mrt_event event = answer_to(command, MRT_STARTED);
     event.lease = server->config.lease;
     emit(sink, peer, &event);
@@ -390,7 +343,7 @@ static void refuse_kind(const struct mrt_memory_sink *sink, void *peer,
 static void append_new(struct mrt_memory_server *server, const struct mrt_command *command,
                        struct session *session, mrt_time now, const struct mrt_memory_sink *sink)
 {
-    struct queue *queue = find_queue(server, command->queue);
+    struct queue *queue = mrt_memory_find_queue(server, command->queue);
     if (queue &&
         (queue->capacity != command->capacity || strcmp(queue->kind, command->kind) != 0)) {
         refuse_kind(sink, session->peer, command, queue);
@@ -424,7 +377,8 @@ static void append_new(struct mrt_memory_server *server, const struct mrt_comman
 static void apply_within(struct mrt_memory_server *server, const struct mrt_command *command,
                          struct session *session, mrt_time now, const struct mrt_memory_sink *sink)
 {
-    struct ticket *ticket = command->type == MRT_RENEW ? NULL : find_ticket(server, command);
+    struct ticket *ticket =
+        command->type == MRT_RENEW ? NULL : mrt_memory_find_ticket(server, command);
     if (command->type == MRT_RENEW) {
         prove(server, session, now);
         answer(sink, session->peer, command, MRT_RENEWED);
@@ -446,7 +400,7 @@ static void apply_within(struct mrt_memory_server *server, const struct mrt_comm
 void mrt_memory_server_apply(struct mrt_memory_server *server, const struct mrt_command *command,
                              void *peer, mrt_time now, const struct mrt_memory_sink *sink)
 {
-    struct session *session = find_session(server, command->session);
+    struct session *session = mrt_memory_find_session(server, command->session);
     if (command->type == MRT_START) {
         start(server, command, peer, now, sink);
     } else if (command->type == MRT_STOP) {
@@ -460,6 +414,52 @@ void mrt_memory_server_apply(struct mrt_memory_server *server, const struct mrt_
     } else {
         refuse(sink, peer, command);
     }
+}
+
+/* ------------------------------------------------------------- operators */
+
+int mrt_memory_server_revoke(struct mrt_memory_server *server, const char *name, uint64_t fence,
+                             const struct mrt_memory_sink *sink)
+{
+    const struct queue *queue = mrt_memory_find_queue(server, name);
+    struct ticket *ticket;
+    uint64_t ahead = 0;
+    int error = MORTISE_ENOTHELD;
+    if (!queue)
+        return error;
+    TAILQ_FOREACH (ticket, &queue->tickets, link) {
+        if (!grants_behind(ticket, ahead, 0))
+            break;
+        ahead += ticket->weight;
+        if (fence != 0 && fence != ticket->fence)
+            continue;
+        struct mrt_event event = {.type = MRT_REVOKED,
+                                  .session = ticket->session->id,
+                                  .ticket = ticket->id,
+                                  .revoked = ++ticket->revoked};
+        emit(sink, ticket->session->peer, &event);
+        error = MORTISE_OK;
+    }
+    return error;
+}
+
+int mrt_memory_server_break(struct mrt_memory_server *server, const char *name, uint64_t fence,
+                            const struct mrt_memory_sink *sink)
+{
+    const struct queue *queue = mrt_memory_find_queue(server, name);
+    struct ticket *ticket;
+    if (!queue)
+        return MORTISE_ENOTHELD;
+    TAILQ_FOREACH (ticket, &queue->tickets, link)
+        if (ticket->fence == fence || MRT_DEFECT(BREAK_ANY))
+            break;
+    if (!ticket)
+        return MORTISE_ENOTHELD;
+    struct mrt_event event = {
+        .type = MRT_WAKE, .session = ticket->session->id, .ticket = ticket->id};
+    emit(sink, ticket->session->peer, &event);
+    remove_ticket(server, ticket, sink);
+    return MORTISE_OK;
 }
 
 /* ------------------------------------------------------------- time and death */
@@ -511,71 +511,4 @@ void mrt_memory_server_free(struct mrt_memory_server *server)
     while ((session = TAILQ_FIRST(&server->sessions)))
         end_session(server, session, &nobody);
     free(server);
-}
-
-/* ------------------------------------------------------------- list */
-
-static int list_queue(const struct mrt_memory_server *server, const struct queue *queue,
-                      int (*visit)(void *context, const struct mrt_memory_entry *entry),
-                      void *context)
-{
-    struct mrt_memory_entry entry = {.queue = queue->name,
-                                     .kind = queue->kind,
-                                     .capacity = queue->capacity,
-                                     .fence_span = server->config.fence_span};
-    const struct ticket *ticket;
-    TAILQ_FOREACH (ticket, &queue->tickets, link) {
-        if (entry.place > 0 ||
-            !mrt_rule_grants(entry.weight_ahead, ticket->weight, queue->capacity))
-            entry.place++;
-        entry.session = ticket->session->id;
-        entry.ticket = ticket->id;
-        entry.peer = ticket->session->peer;
-        entry.fence = ticket->fence;
-        entry.weight = ticket->weight;
-        entry.since = ticket->since;
-        int result = visit(context, &entry);
-        if (result != 0)
-            return result;
-        entry.weight_ahead += ticket->weight;
-    }
-    return 0;
-}
-
-int mrt_memory_server_list(const struct mrt_memory_server *server,
-                           int (*visit)(void *context, const struct mrt_memory_entry *entry),
-                           void *context)
-{
-    const struct queue *queue;
-    TAILQ_FOREACH (queue, &server->queues, link) {
-        int result = list_queue(server, queue, visit, context);
-        if (result != 0)
-            return result;
-    }
-    return 0;
-}
-
-int mrt_memory_server_list_queue(const struct mrt_memory_server *server, const char *name,
-                                 int (*visit)(void *context, const struct mrt_memory_entry *entry),
-                                 void *context)
-{
-    const struct queue *queue = find_queue(server, name);
-    return queue ? list_queue(server, queue, visit, context) : 0;
-}
-
-bool mrt_memory_server_has(const struct mrt_memory_server *server,
-                           const struct mrt_command *command)
-{
-    return command->queue ? find_ticket(server, command) != NULL
-                          : find_session(server, command->session) != NULL;
-}
-
-uint64_t mrt_memory_server_next_fence(const struct mrt_memory_server *server)
-{
-    return server->next_fence;
-}
-
-size_t mrt_memory_server_sessions(const struct mrt_memory_server *server)
-{
-    return HASH_COUNT(server->sessions_by_id);
 }

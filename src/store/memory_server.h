@@ -46,6 +46,12 @@ void mrt_memory_server_expire(struct mrt_memory_server *server, mrt_time now,
 void mrt_memory_server_drop(struct mrt_memory_server *server, const void *peer,
                             const struct mrt_memory_sink *sink);
 
+/* mortise_revoke and mortise_break. 0 or MORTISE_ENOTHELD. */
+int mrt_memory_server_revoke(struct mrt_memory_server *server, const char *queue, uint64_t fence,
+                             const struct mrt_memory_sink *sink);
+int mrt_memory_server_break(struct mrt_memory_server *server, const char *queue, uint64_t fence,
+                            const struct mrt_memory_sink *sink);
+
 /* A ticket as it stands in its queue. */
 struct mrt_memory_entry {
     const char *queue;

@@ -159,6 +159,7 @@ static void granted(struct world *world, struct actor *actor)
         grip->broken = first->broken;
         grip->broken_at = first->broken_at;
         grip->told = hold->told;
+        grip->revokes = first->revokes;
         client->nested++;
         return;
     }
@@ -312,6 +313,37 @@ void actor_told(struct world *world, struct client *client, struct mrt_hold *hol
     check_fail(world, client->index, NO_QUEUE, "a hold was told of that nobody has");
 }
 
+void actor_asked(struct world *world, struct client *client, struct mrt_hold *hold)
+{
+    for (int i = 0; i < world->drawn.actors; i++) {
+        struct actor *actor = &client->actors[i];
+        int found = find_grip(actor, hold, hold->generation);
+        if (found < 0)
+            continue;
+        struct grip *grip = &actor->grips[found];
+        trace_note(world, TRACE_TOLD, client->index, grip->queue, "asked", actor->index,
+                   grip->revokes, (int64_t)grip->fence);
+        if (!grip->listens || grip->told == MORTISE_LOST)
+            check_fail(world, client->index, grip->queue, "a hold was asked that does not listen");
+        check_asked(world, client, grip);
+        return;
+    }
+    check_fail(world, client->index, NO_QUEUE, "a hold was asked for that nobody has");
+}
+
+static void begin_listening(struct world *world, struct actor *actor, struct grip *grip)
+{
+    struct client *client = actor->client;
+    world->operations++;
+    actor->queue = grip->queue;
+    note(world, actor, TRACE_VERIFY, "listens", (int64_t)grip->fence, 0);
+    grip->listens = true;
+    if (grip->revokes > 0)
+        grip->unheard_since = world->now;
+    mrt_engine_listen(grip->hold, true);
+    client_pump(world, client);
+}
+
 static void check_result(struct world *world, const struct actor *actor, int expected, int result,
                          const char *what)
 {
@@ -427,6 +459,9 @@ static void step_holding(struct world *world, struct actor *actor, int held)
         acquire(world, actor, next);
     } else if (random_chance(random, p->verify)) {
         verify(world, actor, grip);
+    } else if (!grip->listens && random_chance(random, p->listen)) {
+        begin_listening(world, actor, grip);
+        step_in(world, actor, p->hold_us);
     } else {
         release(world, actor, grip);
         if (actor->state == ACTOR_IDLE)

@@ -67,6 +67,12 @@ static mrt_time round_trip(const struct world *world)
            MRT_MICROSECOND;
 }
 
+/* Whether a fence is of the ticket that begins with another. */
+static bool is_of(const struct world *world, uint64_t fence, uint64_t ticket)
+{
+    return fence >= ticket && fence - ticket < (uint64_t)world->drawn.fence_span;
+}
+
 void check_broken(struct world *world, int queue, uint64_t fence)
 {
     struct queue_state *state = &world->queues[queue];
@@ -75,9 +81,7 @@ void check_broken(struct world *world, int queue, uint64_t fence)
         for (int a = 0; a < world->drawn.actors; a++)
             for (int g = 0; g < GRIPS_MAX; g++) {
                 struct grip *grip = &world->clients[c].actors[a].grips[g];
-                uint64_t span = (uint64_t)world->drawn.fence_span;
-                if (grip->hold && grip->queue == queue && grip->fence >= fence &&
-                    grip->fence - fence < span) {
+                if (grip->hold && grip->queue == queue && is_of(world, grip->fence, fence)) {
                     grip->broken = true;
                     grip->broken_at = world->now;
                 }
@@ -88,8 +92,7 @@ static bool is_broken(const struct world *world, const struct grip *grip)
 {
     const struct queue_state *state = &world->queues[grip->queue];
     for (int i = 0; i < BROKEN_MAX; i++)
-        if (state->broken[i] > 0 && grip->fence >= state->broken[i] &&
-            grip->fence - state->broken[i] < (uint64_t)world->drawn.fence_span)
+        if (state->broken[i] > 0 && is_of(world, grip->fence, state->broken[i]))
             return true;
     return false;
 }
@@ -102,6 +105,51 @@ static void check_broken_told(struct world *world, const struct client *client,
     mrt_time limit = p->recheck_us * 5 / 4 * MRT_MICROSECOND + 2 * round_trip(world);
     if (is_quiet(world) && world->now - grip->broken_at > limit)
         check_fail(world, client->index, grip->queue, "a broken hold is not told");
+}
+
+void check_revoked(struct world *world, int queue, uint64_t fence)
+{
+    struct queue_state *state = &world->queues[queue];
+    state->revoked[state->revoked_count++ % REVOKED_MAX] = fence;
+    for (int c = 0; c < world->drawn.clients; c++)
+        for (int a = 0; a < world->drawn.actors; a++)
+            for (int g = 0; g < GRIPS_MAX; g++) {
+                struct grip *grip = &world->clients[c].actors[a].grips[g];
+                if (!grip->hold || grip->queue != queue || !is_of(world, grip->fence, fence))
+                    continue;
+                grip->revokes++;
+                if (grip->listens && grip->unheard_since == 0)
+                    grip->unheard_since = world->now;
+            }
+}
+
+void check_asked(struct world *world, const struct client *client, struct grip *grip)
+{
+    struct queue_state *state = &world->queues[grip->queue];
+    if (++grip->asked > grip->revokes && !grip->broken)
+        check_fail(world, client->index, grip->queue, "a hold was asked for that nobody wants");
+    grip->unheard_since = 0;
+    for (int i = 0; i < REVOKED_MAX; i++)
+        if (state->revoked[i] > 0 && is_of(world, grip->fence, state->revoked[i]))
+            state->asked_back = state->revoked[i];
+}
+
+/* What an operator asked of a ticket before it was granted here. */
+static void note_revoked(const struct world *world, struct grip *grip)
+{
+    const struct queue_state *state = &world->queues[grip->queue];
+    for (int i = 0; i < REVOKED_MAX; i++)
+        grip->revokes += state->revoked[i] > 0 && is_of(world, grip->fence, state->revoked[i]);
+}
+
+/* As a broken one's, a listener's next look shows it at the latest. */
+static void check_request_told(struct world *world, const struct client *client,
+                               const struct grip *grip)
+{
+    const struct profile *p = &world->drawn;
+    mrt_time limit = p->recheck_us * 5 / 4 * MRT_MICROSECOND + 2 * round_trip(world);
+    if (is_quiet(world) && world->now - grip->unheard_since > limit)
+        check_fail(world, client->index, grip->queue, "a request to give up is not told");
 }
 
 /* Whether a heavier hold in the same ticket stands for this one too. */
@@ -129,6 +177,8 @@ static uint64_t count_valid(struct world *world, struct client *client, int queu
                     count += grip->weight;
                 if (grip->broken)
                     check_broken_told(world, client, grip);
+                if (grip->unheard_since > 0 && !grip->broken)
+                    check_request_told(world, client, grip);
             }
         }
     return count;
@@ -290,8 +340,13 @@ void check_granted(struct world *world, struct actor *actor, struct grip *grip)
         grip->broken_at = world->now;
         return;
     }
+    note_revoked(world, grip);
     check_fence(world, client, grip);
     check_order(world, actor);
+    uint64_t asked_back = world->queues[grip->queue].asked_back;
+    if (asked_back > 0 && !world->queues[grip->queue].recipe.shared &&
+        is_of(world, grip->fence, asked_back))
+        check_fail(world, client->index, grip->queue, "handed on though it was asked back");
     struct queue_state *queue = &world->queues[grip->queue];
     follow_turn(world, grip->queue);
     if (grip->fence == queue->turn_fence) /* the turn begins */

@@ -126,6 +126,10 @@ static bool pump_once(struct world *world, struct client *client)
         actor_told(world, client, hold);
         any = true;
     }
+    while ((hold = mrt_engine_next_asked(client->engine))) {
+        actor_asked(world, client, hold);
+        any = true;
+    }
     bool has_command = mrt_engine_has_command(client->engine);
     if (!client->kick.timer.armed &&
         (command = mrt_engine_next_command(client->engine, client_now(client)))) {

@@ -136,7 +136,8 @@ void link_deliver(struct world *world, struct peer *peer, const struct mrt_event
     struct client *client = peer->client;
     if (!client || event->serial == SILENT)
         return;
-    bool hint = event->type == MRT_WAKE || (event->type == MRT_VIEW && event->serial == 0);
+    bool hint = event->type == MRT_WAKE || event->type == MRT_REVOKED ||
+                (event->type == MRT_VIEW && event->serial == 0);
     if (hint) {
         if (world->now >= client->cut_until)
             wake(world, peer, event);

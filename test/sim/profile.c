@@ -181,6 +181,16 @@ static void draw_lock(struct profile *p, uint64_t seed)
         p->lock = kind;
 }
 
+/* By a draw of its own, too. */
+static void draw_requests(struct profile *p, uint64_t seed)
+{
+    struct random random;
+    int64_t unit = has_lease(p) ? p->lease_us : 1000000;
+    random_seed(&random, seed ^ UINT64_C(0x7265766f6b65));
+    p->revoke_every_us = maybe_every(&random, 3, unit / 2);
+    p->listen = p->revoke_every_us > 0 ? random_between(&random, 1000, 10000) : 0;
+}
+
 static void zero(int64_t *const *fields, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -342,6 +352,8 @@ void profile_draw(struct profile *profile, uint64_t seed, int model)
     }
     if (profile->model != MODEL_ZOOKEEPER && profile->model != MODEL_ZK_LIBRARY)
         draw_lock(profile, seed);
+    if (profile->model != MODEL_ZOOKEEPER && profile->model != MODEL_ZK_LIBRARY)
+        draw_requests(profile, seed);
 }
 
 void profile_heal(struct profile *p)

@@ -74,6 +74,8 @@ enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE };
     X(close_every_us, EXTRA, "a client is closed about each")                                     \
     X(kill_every_us, EXTRA, "a store gives a session up about each")                              \
     X(break_every_us, EXTRA, "an operator removes the first ticket of a lock about each")         \
+    X(revoke_every_us, EXTRA, "an operator asks a holder to give up about each")                  \
+    X(listen, EXTRA, "chance that a holder listens to that")                                      \
     X(reboot_every_us, EXTRA, "the machine loses power about each")                               \
     X(busy, EXTRA, "chance that a command is not taken")                                          \
     X(notices_refused, EXTRA, "chance that a death is not noticed by an event")                   \

@@ -77,10 +77,15 @@ void server_reboot(struct world *world)
         world->server->model->reboot(world, world->server->state);
 }
 
-uint64_t server_break(struct world *world, int queue)
+bool server_break(struct world *world, int queue, uint64_t fence)
 {
     world->server_changed = true;
-    return world->server->model->remove_first(world, world->server->state, queue);
+    return world->server->model->break_ticket(world, world->server->state, queue, fence);
+}
+
+bool server_revoke(struct world *world, int queue, uint64_t fence)
+{
+    return world->server->model->revoke(world, world->server->state, queue, fence);
 }
 
 void server_truth(struct world *world, int queue, const struct peer *peer, struct truth *truth)

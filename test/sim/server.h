@@ -11,7 +11,8 @@ struct server_model {
                   const struct mrt_command *command);
     void (*died)(struct world *world, void *server, struct peer *peer);
     void (*kill)(struct world *world, void *server, struct peer *peer);
-    uint64_t (*remove_first)(struct world *world, void *server, int queue);
+    bool (*break_ticket)(struct world *world, void *server, int queue, uint64_t fence);
+    bool (*revoke)(struct world *world, void *server, int queue, uint64_t fence);
     void (*reboot)(struct world *world, void *server);
     void (*truth)(struct world *world, void *server, int queue, const struct peer *peer,
                   struct truth *truth);

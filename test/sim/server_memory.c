@@ -294,30 +294,20 @@ static void memory_truth(struct world *world, void *server, int queue, const str
     mrt_memory_server_list_queue(memory->core, world->queues[queue].name, see, &look);
 }
 
-static int take_first(void *context, const struct mrt_memory_entry *entry)
-{
-    *(struct mrt_memory_entry *)context = *entry;
-    return 1;
-}
-
-static uint64_t memory_remove_first(struct world *world, void *server, int queue)
+static bool memory_break(struct world *world, void *server, int queue, uint64_t fence)
 {
     struct memory *memory = server;
-    struct mrt_memory_entry entry;
-    const char *name = world->queues[queue].name;
-    if (!mrt_memory_server_list_queue(memory->core, name, take_first, &entry))
-        return 0;
-    const struct mrt_command command = {.type = MRT_REMOVE,
-                                        .serial = SILENT,
-                                        .session = entry.session,
-                                        .ticket = entry.ticket,
-                                        .queue = name};
-    mrt_memory_server_apply(memory->core, &command, entry.peer, world->now, &memory->sink);
+    int error =
+        mrt_memory_server_break(memory->core, world->queues[queue].name, fence, &memory->sink);
     push_views(world, memory);
-    const struct mrt_event gone = {
-        .type = MRT_WAKE, .session = entry.session, .ticket = entry.ticket};
-    link_deliver(world, entry.peer, &gone);
-    return entry.fence;
+    return error == MORTISE_OK;
+}
+
+static bool memory_revoke(struct world *world, void *server, int queue, uint64_t fence)
+{
+    struct memory *memory = server;
+    return mrt_memory_server_revoke(memory->core, world->queues[queue].name, fence,
+                                    &memory->sink) == MORTISE_OK;
 }
 
 static int memory_left(struct world *world, void *server)
@@ -332,6 +322,7 @@ const struct server_model memory_model = {.new = memory_new,
                                           .apply = memory_apply,
                                           .died = memory_died,
                                           .kill = memory_kill,
-                                          .remove_first = memory_remove_first,
+                                          .break_ticket = memory_break,
+                                          .revoke = memory_revoke,
                                           .truth = memory_truth,
                                           .left = memory_left};

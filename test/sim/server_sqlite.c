@@ -32,7 +32,7 @@ struct row {
     int queue;
     int session;
     struct mrt_id ticket;
-    uint64_t fence, weight;
+    uint64_t fence, weight, revoked;
 };
 
 struct sqlite {
@@ -126,6 +126,7 @@ static void answer_view(struct world *world, struct sqlite *db, struct peer *pee
                               .fence_span = (uint64_t)world->drawn.fence_span,
                               .weight_ahead = weight_ahead(db, row),
                               .others_behind = others_behind(db, row),
+                              .revoked = db->rows[row].revoked,
                               .recheck = world->drawn.recheck_us * MRT_MICROSECOND};
     link_deliver(world, peer, &event);
 }
@@ -374,23 +375,42 @@ static void sqlite_kill(struct world *world, void *server, struct peer *peer)
     }
 }
 
-static uint64_t sqlite_remove_first(struct world *world, void *server, int queue)
+static void wake_owner(struct world *world, const struct sqlite *db, const struct row *row)
+{
+    const struct session *session = &db->sessions[row->session];
+    const struct mrt_event look = {.type = MRT_WAKE, .session = session->id, .ticket = row->ticket};
+    if (session->alive)
+        link_deliver(world, session->peer, &look);
+}
+
+static bool sqlite_break(struct world *world, void *server, int queue, uint64_t fence)
 {
     struct sqlite *db = server;
     for (int i = 0; i < db->row_count; i++) {
-        if (db->rows[i].queue != queue)
+        if (db->rows[i].queue != queue || db->rows[i].fence != fence)
             continue;
         const struct row row = db->rows[i];
-        const struct session *session = &db->sessions[row.session];
-        const struct mrt_event gone = {
-            .type = MRT_WAKE, .session = session->id, .ticket = row.ticket};
         delete_row(db, i);
         wake_next(world, db, queue);
-        if (session->alive)
-            link_deliver(world, session->peer, &gone);
-        return row.fence;
+        wake_owner(world, db, &row);
+        return true;
     }
-    return 0;
+    return false;
+}
+
+static bool sqlite_revoke(struct world *world, void *server, int queue, uint64_t fence)
+{
+    struct sqlite *db = server;
+    bool any = false;
+    for (int i = 0; i < db->row_count; i++) {
+        struct row *row = &db->rows[i];
+        if (row->queue != queue || !granted(db, i) || (fence != 0 && row->fence != fence))
+            continue;
+        row->revoked++;
+        wake_owner(world, db, row);
+        any = true;
+    }
+    return any;
 }
 
 static void sqlite_reboot(struct world *world, void *server)
@@ -450,7 +470,8 @@ const struct server_model sqlite_model = {.new = sqlite_new,
                                           .apply = sqlite_apply,
                                           .died = sqlite_died,
                                           .kill = sqlite_kill,
-                                          .remove_first = sqlite_remove_first,
+                                          .break_ticket = sqlite_break,
+                                          .revoke = sqlite_revoke,
                                           .reboot = sqlite_reboot,
                                           .truth = sqlite_truth,
                                           .left = sqlite_left};

@@ -542,10 +542,10 @@ static void port_died(struct world *world, void *server, struct peer *peer)
         }
 }
 
-static uint64_t port_remove_first(struct world *world, void *server, int queue)
+static bool port_break(struct world *world, void *server, int queue, uint64_t fence)
 {
     (void)world;
-    return zk_remove_first(((struct port *)server)->ensemble, queue);
+    return zk_break(((struct port *)server)->ensemble, queue, fence);
 }
 
 static void port_truth(struct world *world, void *server, int queue, const struct peer *peer,
@@ -583,7 +583,7 @@ const struct server_model zookeeper_model = {.new = port_new,
                                              .apply = port_apply,
                                              .died = port_died,
                                              .kill = library_died,
-                                             .remove_first = port_remove_first,
+                                             .break_ticket = port_break,
                                              .truth = port_truth,
                                              .left = port_left};
 const struct server_model zk_library_model = {.new = port_new,
@@ -591,6 +591,6 @@ const struct server_model zk_library_model = {.new = port_new,
                                               .apply = library_apply,
                                               .died = library_died,
                                               .kill = library_died,
-                                              .remove_first = port_remove_first,
+                                              .break_ticket = port_break,
                                               .truth = port_truth,
                                               .left = port_left};

@@ -61,9 +61,33 @@ static void breakage(struct world *world, struct task *task)
     server_truth(world, queue, NULL, &truth);
     if (!truth.peer)
         return;
+    if (random_below(&world->random, 4) == 0) { /* what he saw is gone */
+        if (server_break(world, queue, truth.fence - 1))
+            check_fail(world, truth.peer->index, queue, "another's ticket was broken");
+        return;
+    }
     trace_note(world, TRACE_PHASE, truth.peer->index, queue, "broken", (int64_t)truth.fence, 0, 0);
     check_broken(world, queue, truth.fence);
-    server_break(world, queue);
+    if (!server_break(world, queue, truth.fence))
+        check_fail(world, truth.peer->index, queue, "a ticket that is there was not broken");
+}
+
+/* An operator asks the first holder of a lock to give it up. */
+static void revocation(struct world *world, struct task *task)
+{
+    int queue = (int)random_below(&world->random, world->drawn.queues);
+    struct truth truth;
+    world_at(world, task, world->now + world_about(world, world->profile.revoke_every_us),
+             revocation);
+    server_truth(world, queue, NULL, &truth);
+    bool alone = world->queues[queue].recipe.capacity == 1;
+    bool anybody = alone && random_below(&world->random, 2);
+    if (!truth.peer)
+        return;
+    trace_note(world, TRACE_PHASE, truth.peer->index, queue, "revoked", (int64_t)truth.fence, 0, 0);
+    check_revoked(world, queue, truth.fence);
+    if (!server_revoke(world, queue, anybody ? 0 : truth.fence))
+        check_fail(world, truth.peer->index, queue, "a holder that is there was not asked");
 }
 
 static struct mrt_recipe recipe_of(const struct profile *profile)
@@ -113,6 +137,8 @@ static void populate(struct world *world)
         world_at(world, &world->reboot, world_about(world, p->reboot_every_us), reboot);
     if (p->break_every_us > 0)
         world_at(world, &world->breakage, world_about(world, p->break_every_us), breakage);
+    if (p->revoke_every_us > 0)
+        world_at(world, &world->revocation, world_about(world, p->revoke_every_us), revocation);
 }
 
 static void fini(struct world *world)
@@ -186,6 +212,7 @@ static void heal(struct world *world)
     world->healed_at = world->now;
     world_cancel(world, &world->reboot);
     world_cancel(world, &world->breakage);
+    world_cancel(world, &world->revocation);
     for (int i = 0; i < world->drawn.clients; i++) {
         struct client *client = &world->clients[i];
         client->cut_until = 0;

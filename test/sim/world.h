@@ -35,6 +35,7 @@
 #define CHANNELS_MAX 4
 #define OUTSTANDING_MAX 64
 #define BROKEN_MAX 8
+#define REVOKED_MAX 64
 #define NO_QUEUE (-1)
 #define SILENT UINT64_MAX /* serial of a command whose answer nobody waits for */
 
@@ -69,6 +70,9 @@ struct grip {
     bool seen_lost;
     bool broken; /* an operator removed its ticket: no promise holds but that it is told */
     mrt_time broken_at;
+    bool listens;           /* to requests to give up */
+    int revokes, asked;     /* requests that an operator made, and that it was told of */
+    mrt_time unheard_since; /* a request, and somebody who listens; 0: not */
 };
 
 enum actor_state {
@@ -138,6 +142,9 @@ struct queue_state {
     mrt_time idle_since;         /* the lock is given to somebody and nobody has it */
     uint64_t broken[BROKEN_MAX]; /* tickets that an operator removed */
     int broken_count;
+    uint64_t revoked[REVOKED_MAX]; /* tickets whose holder an operator asked to give up */
+    int revoked_count;
+    uint64_t asked_back;    /* of them, the newest whose holder knows */
     mrt_time overdue_since; /* the first grant beyond the budget: it makes the engine ask */
 };
 
@@ -163,7 +170,7 @@ struct world {
     struct message *free_messages, *all_messages;
     struct trace *trace;
     uint64_t operations, steps;
-    struct task reboot, breakage;
+    struct task reboot, breakage, revocation;
     mrt_time healed_at;
     char failure[400]; /* empty: none */
     int failed_queue, failed_client;
@@ -209,6 +216,7 @@ void client_arm_disasters(struct world *world, struct client *client);
 void actor_begin(struct world *world, struct actor *actor, int64_t operations);
 void actor_settled(struct world *world, struct client *client, struct mrt_waiter *waiter);
 void actor_told(struct world *world, struct client *client, struct mrt_hold *hold);
+void actor_asked(struct world *world, struct client *client, struct mrt_hold *hold);
 void actor_forget(struct world *world, struct actor *actor);
 
 /* link.c */
@@ -226,8 +234,10 @@ void server_died(struct world *world, struct peer *peer);
 /* The store gives the sessions of a client up, which has been told. */
 void server_kill(struct world *world, struct peer *peer);
 void server_reboot(struct world *world);
-/* An operator removes the first ticket; its fence, or 0 if there is none. */
-uint64_t server_break(struct world *world, int queue);
+/* An operator removes the ticket of this fence; whether there was one. */
+bool server_break(struct world *world, int queue, uint64_t fence);
+/* He asks its holder to give it up, or 0: whoever holds. */
+bool server_revoke(struct world *world, int queue, uint64_t fence);
 /* The truth about a queue: who is granted. */
 struct truth {
     struct peer *peer;             /* of the first ticket; NULL: the queue is empty */
@@ -248,6 +258,9 @@ void check_granted(struct world *world, struct actor *actor, struct grip *grip);
 /* What a close finds lost, and does not tell any more. */
 void check_closing(struct client *client);
 void check_broken(struct world *world, int queue, uint64_t fence);
+/* A hold was told of a request. */
+void check_asked(struct world *world, const struct client *client, struct grip *grip);
+void check_revoked(struct world *world, int queue, uint64_t fence);
 void check_ticked(struct world *world, struct client *client);
 void check_counters(struct world *world, struct client *client);
 

@@ -56,7 +56,8 @@ void zk_request_free(struct zk_request *request);
 /* For server.c's sake. */
 void zk_truth(struct zk_ensemble *ensemble, int queue, const struct peer *peer,
               struct truth *truth);
-uint64_t zk_remove_first(struct zk_ensemble *ensemble, int queue);
+/* Of the ticket of this fence, if it is the first. */
+bool zk_break(struct zk_ensemble *ensemble, int queue, uint64_t fence);
 int zk_left(struct zk_ensemble *ensemble);
 
 #endif

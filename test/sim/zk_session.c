@@ -276,22 +276,21 @@ void zk_truth(struct zk_ensemble *ensemble, int queue, const struct peer *peer, 
     truth->granted = truth->peer == peer;
 }
 
-uint64_t zk_remove_first(struct zk_ensemble *ensemble, int queue)
+bool zk_break(struct zk_ensemble *ensemble, int queue, uint64_t fence)
 {
     int count;
     struct zk_answer answer = {0};
     char path[ZK_PATH_SIZE];
     const struct zk_node *first = first_of(ensemble, queue, &count);
-    if (!first)
-        return 0;
-    uint64_t fence = (uint64_t)first->czxid << 12;
+    if (!first || (uint64_t)first->czxid << 12 != fence)
+        return false;
     snprintf(path, sizeof path, ZK_CHROOT "/%s/%s", ensemble->world->queues[queue].name,
              first->name);
     struct zk_request *request = zk_request_new(ZK_DELETE, path);
     zk_tree_write(&ensemble->tree, OUTSIDER, request, &answer);
     zk_request_free(request);
     zk_committed(ensemble);
-    return fence;
+    return true;
 }
 
 int zk_left(struct zk_ensemble *ensemble)

@@ -1,0 +1,65 @@
+/* What the memory store's server is made of, for its own files and nobody else. */
+#ifndef MRT_STORE_MEMORY_SERVER_PARTS_H
+#define MRT_STORE_MEMORY_SERVER_PARTS_H
+
+#include "store/memory_server.h"
+
+/* Memory that runs out makes an insertion fail, not the process. */
+#define HASH_NONFATAL_OOM 1
+#define uthash_nonfatal_oom(element) ((element) = NULL)
+#include <uthash.h>
+
+TAILQ_HEAD(ticket_list, ticket);
+TAILQ_HEAD(session_list, session);
+TAILQ_HEAD(queue_list, queue);
+
+struct ticket {
+    struct mrt_id id;
+    struct session *session;
+    struct queue *queue;
+    uint64_t fence;
+    uint64_t weight;
+    uint64_t revoked; /* how often its holder was asked to give it up */
+    mrt_time since;
+    TAILQ_ENTRY(ticket) link;         /* of the queue */
+    TAILQ_ENTRY(ticket) session_link; /* of the session */
+    UT_hash_handle hh;
+};
+
+struct session {
+    struct mrt_id id;
+    void *peer;
+    mrt_time expires; /* MRT_TIME_NEVER: without a lease */
+    struct ticket_list tickets;
+    TAILQ_ENTRY(session) link;
+    UT_hash_handle hh;
+};
+
+/* Exists while it has tickets; the server's one fence counter outlives it. */
+struct queue {
+    char *name;
+    char *kind;
+    uint64_t capacity;
+    struct ticket_list tickets;
+    TAILQ_ENTRY(queue) link;
+    UT_hash_handle hh;
+};
+
+struct mrt_memory_server {
+    struct mrt_memory_config config;
+    uint64_t next_fence;
+    struct session_list sessions;
+    struct queue_list queues;
+    struct session *sessions_by_id;
+    struct ticket *tickets_by_id;
+    struct queue *queues_by_name;
+};
+
+/* NULL: not there. */
+struct session *mrt_memory_find_session(const struct mrt_memory_server *server, struct mrt_id id);
+struct queue *mrt_memory_find_queue(const struct mrt_memory_server *server, const char *name);
+/* A session's ticket: another session's is not found, whoever asks for it. */
+struct ticket *mrt_memory_find_ticket(const struct mrt_memory_server *server,
+                                      const struct mrt_command *command);
+
+#endif
