@@ -226,6 +226,31 @@ static int sqlite_list(struct mrt_store *store, const char *name, const char *pr
     return mrt_sqlite_list(store, name, prefix, callback, argument);
 }
 
+static int operate(struct mrt_store *store, const char *name, uint64_t fence,
+                   int (*operation)(struct mrt_store *, const char *, uint64_t))
+{
+    if (store->broken)
+        return mrt_error(MORTISE_ESTORE, "%s has been lost", store->address);
+    if (!mrt_sqlite_file_in_place(&store->file))
+        return mrt_error(MORTISE_ESTORE, "%s has been replaced or removed", store->file.path);
+    store->db.frames = 0;
+    int error = operation(store, name, fence);
+    mrt_sqlite_wake_all(store, mrt_time_add(mrt_time_now(), MRT_SQLITE_OPERATOR_PATIENCE));
+    mrt_sqlite_tend(&store->db);
+    mrt_sqlite_tell_of_fault(store);
+    return error;
+}
+
+static int sqlite_revoke(struct mrt_store *store, const char *name, uint64_t fence)
+{
+    return operate(store, name, fence, mrt_sqlite_revoke);
+}
+
+static int sqlite_break(struct mrt_store *store, const char *name, uint64_t fence)
+{
+    return operate(store, name, fence, mrt_sqlite_break);
+}
+
 static int sqlite_fd(struct mrt_store *store)
 {
     return store->epoll_fd;
@@ -253,6 +278,8 @@ const struct mrt_store_ops mrt_sqlite_store = {
     .next = sqlite_next,
     .process = sqlite_process,
     .list = sqlite_list,
+    .revoke = sqlite_revoke,
+    .break_ticket = sqlite_break,
     .address = sqlite_address,
     .close = sqlite_close,
     .abandon = sqlite_abandon,

@@ -82,7 +82,8 @@ static bool answer_view(struct mrt_store *store, const struct mrt_command *comma
                                     .fence_span = UINT64_C(1) << MRT_SQLITE_FENCE_BITS,
                                     .weight_ahead = view->weight_ahead,
                                     .others_behind = view->others_behind,
-                                    .recheck = view->recheck};
+                                    .recheck = view->recheck,
+                                    .revoked = view->revoked};
     store->sink.deliver(store->sink.context, &event);
     return true;
 }
@@ -213,7 +214,7 @@ static bool refresh(struct mrt_store *store, const struct mrt_command *command, 
     if (command->type == MRT_LIGHTEN)
         outcome = mrt_sqlite_lighten(store, ticket, command->weight, patience);
     if (outcome == MRT_DONE)
-        outcome = mrt_sqlite_refresh(store, ticket, patience, &verdict, &view);
+        outcome = mrt_sqlite_refresh(store, ticket, command->attend, patience, &verdict, &view);
     if (outcome != MRT_DONE)
         return answer_outcome(store, command, outcome);
     if (verdict == MRT_IN_QUEUE)

@@ -6,6 +6,7 @@
  *   sqlite_queue.c    tickets: the transactions of APPEND and REFRESH
  *   sqlite_leave.c    tickets: the transactions of REMOVE, STOP, and of a death
  *   sqlite_list.c     what mortise_list shows
+ *   sqlite_operator.c requests to give up, and tickets taken away
  *   sqlite_session.c  session files, their locks, and who is dead
  *   sqlite_wake.c     datagrams and file events
  *   sqlite_schema.c   what the database holds: the table, the counter behind the fences
@@ -77,9 +78,10 @@ enum mrt_statement {
     MRT_SQL_COUNT,   /* the number given last */
     MRT_SQL_AHEAD,   /* queue, number -> number, weight, session, id, kind, capacity */
     MRT_SQL_BEFORE,  /* queue, number -> the same of the ticket just ahead */
-    MRT_SQL_FROM,    /* queue, number -> number, id, session: this one and the next */
+    MRT_SQL_FROM,    /* queue, number -> number, id, session, weight, revoked: it and the next */
     MRT_SQL_INSERT,
     MRT_SQL_LIGHTEN,
+    MRT_SQL_REVOKE,     /* queue, number, number: these and all between */
     MRT_SQL_DELETE,     /* queue, number, id */
     MRT_SQL_OF_SESSION, /* session, queue, number -> queue, number, id, weight: the next there */
     MRT_SQL_LIST,       /* queue -> all from there on, in order */
@@ -159,6 +161,10 @@ void mrt_sqlite_set_boot_id(struct mrt_id id);
 /* The number of a place behind all tickets. */
 #define MRT_SQLITE_END ((uint64_t)INT64_MAX)
 #define MRT_SQLITE_FENCE_BITS 16
+/* A weight ahead that grants nothing: who is told of it looks for itself. */
+#define MRT_SQLITE_LOOK UINT64_MAX
+/* How long an operator waits for other writers. */
+#define MRT_SQLITE_OPERATOR_PATIENCE (5 * MRT_SECOND)
 
 struct mrt_sqlite_session {
     TAILQ_ENTRY(mrt_sqlite_session) link;
@@ -303,7 +309,7 @@ mrt_time mrt_sqlite_recheck(const struct mrt_store *store);
 /* ------------------------------------------------------------------ queue */
 
 struct mrt_sqlite_view {
-    uint64_t fence, weight_ahead;
+    uint64_t fence, weight_ahead, revoked;
     bool others_behind;
     mrt_time recheck;
 };
@@ -328,8 +334,9 @@ void mrt_sqlite_ticket_free(struct mrt_store *store, struct mrt_sqlite_ticket *t
 enum mrt_outcome mrt_sqlite_append(struct mrt_store *store, struct mrt_sqlite_session *session,
                                    const struct mrt_command *command, mrt_time patience,
                                    enum mrt_verdict *verdict, struct mrt_sqlite_view *view);
+/* `attend`: its session is to be told of what others do to it. */
 enum mrt_outcome mrt_sqlite_refresh(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
-                                    mrt_time patience, enum mrt_verdict *verdict,
+                                    bool attend, mrt_time patience, enum mrt_verdict *verdict,
                                     struct mrt_sqlite_view *view);
 /* Lowers its weight; no effect if it is not heavier. Wakes are left in store->wakes. */
 enum mrt_outcome mrt_sqlite_lighten(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
@@ -339,11 +346,18 @@ enum mrt_outcome mrt_sqlite_remove(struct mrt_store *store, struct mrt_sqlite_ti
                                    mrt_time patience);
 enum mrt_outcome mrt_sqlite_remove_all(struct mrt_store *store, struct mrt_sqlite_session *session,
                                        mrt_time patience);
+/* Takes out the ticket of this number, whoever has it. *found: it was there. */
+enum mrt_outcome mrt_sqlite_break_number(struct mrt_store *store, const char *queue,
+                                         uint64_t number, mrt_time patience, bool *found);
 /* In a transaction: takes out all tickets of a session; *count: how many. */
 enum mrt_outcome mrt_sqlite_delete_session(struct mrt_store *store, struct mrt_id session,
                                            size_t *count);
 /* Takes out the tickets of a dead session and its files; sets store->fault if it must. */
 enum mrt_outcome mrt_sqlite_bury(struct mrt_store *store, struct mrt_id session, mrt_time patience);
+/* What kept an operator's call from being done, as a code with its particulars. */
+int mrt_sqlite_operator_error(const struct mrt_store *store);
+int mrt_sqlite_revoke(struct mrt_store *store, const char *name, uint64_t fence);
+int mrt_sqlite_break(struct mrt_store *store, const char *name, uint64_t fence);
 int mrt_sqlite_list(struct mrt_store *store, const char *name, const char *prefix,
                     mortise_entry_callback callback, void *argument);
 

@@ -13,9 +13,6 @@
 
 #include <string.h>
 
-/* A place that grants nothing: who is told it looks for itself. */
-#define LOOK UINT64_MAX
-
 /* What goes: a ticket, or some of its weight. */
 struct departure {
     const char *queue;
@@ -75,7 +72,7 @@ static enum mrt_outcome note_next(struct mrt_store *store, const struct departur
     mrt_sqlite_bind_place(row, gone->queue, gone->number + 1);
     if (mrt_sqlite_step(db, row) == SQLITE_ROW)
         mrt_sqlite_wake_later(store, mrt_sqlite_column_id(row, 2), mrt_sqlite_column_id(row, 1),
-                              LOOK);
+                              MRT_SQLITE_LOOK);
     sqlite3_reset(row);
     return mrt_sqlite_outcome(db);
 }
@@ -96,7 +93,7 @@ static enum mrt_outcome note_successors(struct mrt_store *store, const struct de
         pass_row(store, gone, row, &pass);
     if (pass.ended && pass.behind && watches_wrongly(&pass))
         mrt_sqlite_wake_later(store, mrt_sqlite_column_id(row, 2), mrt_sqlite_column_id(row, 3),
-                              LOOK);
+                              MRT_SQLITE_LOOK);
     sqlite3_reset(row);
     if (pass.ended && !pass.behind && mrt_sqlite_outcome(db) == MRT_DONE)
         return note_next(store, gone);
@@ -142,6 +139,42 @@ enum mrt_outcome mrt_sqlite_remove(struct mrt_store *store, struct mrt_sqlite_ti
     if (outcome == MRT_DONE)
         mrt_sqlite_ticket_free(store, ticket);
     return outcome;
+}
+
+/* In a transaction: finds the ticket, takes it out, and notes who had it. */
+static enum mrt_outcome break_row(struct mrt_store *store, const char *queue, uint64_t number,
+                                  bool *found)
+{
+    struct mrt_sqlite_db *db = &store->db;
+    struct mrt_id id = {0, 0}, session = {0, 0};
+    uint64_t weight = 0;
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_FROM);
+    if (!row)
+        return mrt_sqlite_outcome(db);
+    mrt_sqlite_bind_place(row, queue, number);
+    if (mrt_sqlite_step(db, row) == SQLITE_ROW &&
+        (uint64_t)sqlite3_column_int64(row, 0) == number) {
+        *found = true;
+        id = mrt_sqlite_column_id(row, 1);
+        session = mrt_sqlite_column_id(row, 2);
+        weight = (uint64_t)sqlite3_column_int64(row, 3);
+    }
+    sqlite3_reset(row);
+    enum mrt_outcome outcome = mrt_sqlite_outcome(db);
+    if (outcome != MRT_DONE || !*found)
+        return outcome;
+    mrt_sqlite_wake_later(store, session, id, MRT_SQLITE_LOOK);
+    return delete_row(store, queue, number, id, weight);
+}
+
+enum mrt_outcome mrt_sqlite_break_number(struct mrt_store *store, const char *queue,
+                                         uint64_t number, mrt_time patience, bool *found)
+{
+    size_t before = store->wakes.count;
+    *found = false;
+    enum mrt_outcome outcome = mrt_sqlite_begin(&store->db, patience);
+    return outcome == MRT_DONE ? end(store, break_row(store, queue, number, found), before)
+                               : outcome;
 }
 
 /* In a transaction. */

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE (5 * MRT_SECOND)
-
 struct row {
     TAILQ_ENTRY(row) link;
     struct mrt_id session;
@@ -77,7 +75,7 @@ static int read_rows(struct mrt_store *store, const char *name, const char *pref
     sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQL_LIST);
     struct row *row = NULL;
     if (statement) {
-        db->patience = mrt_time_add(mrt_time_now(), PATIENCE);
+        db->patience = mrt_time_add(mrt_time_now(), MRT_SQLITE_OPERATOR_PATIENCE);
         sqlite3_bind_text(statement, 1, name ? name : prefix, -1, SQLITE_STATIC);
         while (mrt_sqlite_step(db, statement) == SQLITE_ROW && (row = copy_row(statement)) &&
                wanted(row->queue, name, prefix)) {
@@ -89,16 +87,7 @@ static int read_rows(struct mrt_store *store, const char *name, const char *pref
         db->last_error = last == SQLITE_ROW && !row ? SQLITE_NOMEM : last;
         free(row);
     }
-    switch (mrt_sqlite_outcome(db)) {
-    case MRT_DONE:
-        return 0;
-    case MRT_FULL:
-        return MORTISE_ENOMEM;
-    case MRT_BUSY:
-        return mrt_error(MORTISE_EUNREACHABLE, "%s: busy", store->address);
-    default:
-        return mrt_error(MORTISE_ESTORE, "%s: %s", store->address, sqlite3_errstr(db->last_error));
-    }
+    return mrt_sqlite_outcome(db) == MRT_DONE ? 0 : mrt_sqlite_operator_error(store);
 }
 
 /* Asks once for each session. */

@@ -350,7 +350,7 @@ enum mrt_outcome mrt_sqlite_append(struct mrt_store *store, struct mrt_sqlite_se
 
 /* Reads the ticket's own row and what is around it, as of one moment. */
 static enum mrt_outcome look_around(struct mrt_store *store, const struct mrt_sqlite_ticket *ticket,
-                                    bool *present, bool *others_behind, struct look *look)
+                                    bool *present, struct mrt_sqlite_view *view, struct look *look)
 {
     struct mrt_sqlite_db *db = &store->db;
     const struct place place = {ticket->queue, NULL, ticket->number, ticket->weight,
@@ -358,12 +358,13 @@ static enum mrt_outcome look_around(struct mrt_store *store, const struct mrt_sq
     sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_FROM);
     if (!row)
         return mrt_sqlite_outcome(db);
-    *present = *others_behind = false;
+    *present = view->others_behind = false;
     mrt_sqlite_bind_place(row, ticket->queue, ticket->number);
     if (mrt_sqlite_step(db, row) == SQLITE_ROW) {
         *present = (uint64_t)sqlite3_column_int64(row, 0) == ticket->number &&
                    mrt_id_equal(mrt_sqlite_column_id(row, 1), ticket->id);
-        *others_behind = mrt_sqlite_step(db, row) == SQLITE_ROW;
+        view->revoked = (uint64_t)sqlite3_column_int64(row, 4);
+        view->others_behind = mrt_sqlite_step(db, row) == SQLITE_ROW;
     }
     /* One row is a look at the end; the statement stays open for the same snapshot. */
     enum mrt_outcome outcome = mrt_sqlite_outcome(db);
@@ -397,15 +398,16 @@ static enum mrt_outcome bury_blockers(struct mrt_store *store, mrt_time patience
 }
 
 enum mrt_outcome mrt_sqlite_refresh(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
-                                    mrt_time patience, enum mrt_verdict *verdict,
+                                    bool attend, mrt_time patience, enum mrt_verdict *verdict,
                                     struct mrt_sqlite_view *view)
 {
     struct look look = {0};
     bool present = false, again = true, busy = false;
     store->db.patience = patience;
+    if (attend)
+        mrt_sqlite_listen(store, ticket->session); /* before it looks: nothing falls in between */
     while (again) {
-        enum mrt_outcome outcome =
-            look_around(store, ticket, &present, &view->others_behind, &look);
+        enum mrt_outcome outcome = look_around(store, ticket, &present, view, &look);
         again = false;
         if (outcome == MRT_DONE && present && !look.granted) {
             mrt_sqlite_listen(store, ticket->session);

@@ -29,7 +29,7 @@
 #define LONG_LIVED_FRAMES 1000
 #define SHORT_LIVED_FRAMES 64
 #define APPLICATION_ID "1836020340" /* the bytes "mort" as a number */
-#define FORMAT "1"
+#define FORMAT "2"
 #define NUMBER_MAX (INT64_C(1) << 46)
 
 /* ----------------------------------------------------------------- counter */
@@ -176,8 +176,10 @@ static enum mrt_outcome create_schema(struct mrt_sqlite_db *db)
             " queue TEXT NOT NULL, number INTEGER NOT NULL, id BLOB NOT NULL,"
             " session BLOB NOT NULL, kind TEXT NOT NULL, capacity INTEGER NOT NULL,"
             " weight INTEGER NOT NULL, label TEXT NOT NULL, since INTEGER NOT NULL,"
+            " revoked INTEGER NOT NULL DEFAULT 0,"
             " PRIMARY KEY (queue, number)) WITHOUT ROWID;"
-            "INSERT OR IGNORE INTO mortise_ticket VALUES"
+            "INSERT OR IGNORE INTO mortise_ticket"
+            " (queue, number, id, session, kind, capacity, weight, label, since) VALUES"
             " ('', 0, zeroblob(16), zeroblob(16), 'counter', 0, 0, '', " FORMAT ");"
             "PRAGMA application_id = " APPLICATION_ID ";"
             "PRAGMA user_version = " FORMAT ";");
