@@ -423,6 +423,20 @@ MORTISE_API int mortise_on_lost(mortise_hold hold, mortise_state_callback callba
  */
 MORTISE_API int mortise_lost_fd(mortise_hold hold);
 
+/*
+ * Called when somebody asks the holder to give the lock up (mortise_revoke, or Curator's
+ * Revoker). Who does nothing declines. A request that came before, while this hold
+ * was held and no callback was set, is told at once. Several may be told as one. One callback a
+ * hold, the newest counts; NULL for none. Nothing follows LOST, nor a release. Threads of a
+ * client that has been asked do not hand the lock on among themselves: it goes to
+ * whoever waits next in the store.
+ * 0; ELOST if it is lost already; ENOTHELD.
+ * Source: Curator's Revocable and RevocationListener.
+ */
+typedef void (*mortise_revoke_callback)(void *argument, mortise_hold hold);
+MORTISE_API int mortise_on_revoke(mortise_hold hold, mortise_revoke_callback callback,
+                                  void *argument);
+
 /* --------------------------------------------------- asynchronous, foreign loop */
 
 typedef struct mortise_operation mortise_operation;
@@ -477,6 +491,26 @@ typedef int (*mortise_entry_callback)(void *argument, const mortise_entry *entry
  */
 MORTISE_API int mortise_list(mortise_client *client, const char *name,
                              mortise_entry_callback callback, void *argument);
+
+/*
+ * Asks the holder of the entry with this fence in mortise_list to give `name` up; 0: all who
+ * hold. It is a request: they go on to hold if they like (mortise_on_revoke). It
+ * is told as soon as the store can tell, at the latest when the holder's client looks again.
+ * On ZooKeeper it overwrites what the holder's node says of its owner.
+ * 0; ENOTHELD: no such holder; ENAME, EUNREACHABLE, EPERMISSION, ESTORE, EDEADLOCK inside a
+ * callback, ECLOSED, EFORKED, ENOTSUPPORTED.
+ */
+MORTISE_API int mortise_revoke(mortise_client *client, const char *name, uint64_t fence);
+
+/*
+ * Takes the ticket with this fence in mortise_list out of the queue of `name`, a holder's or a
+ * waiter's, and no other: so nobody is hit who has come since. The next in the queue is
+ * granted at once, although the holder may not know yet: its client finds the hold LOST when
+ * it is told or looks, and what it does until then only fences keep apart. A waiter queues
+ * again at the back.
+ * 0; ENOTHELD: no such ticket; else as mortise_revoke.
+ */
+MORTISE_API int mortise_break(mortise_client *client, const char *name, uint64_t fence);
 
 #ifdef __cplusplus
 }

@@ -35,6 +35,12 @@ static void leave(mortise_hold hold)
     mrt_driver_leave_quietly(&client_of(hold)->driver);
 }
 
+/* After a call that has a command for the store, which is not waited for. */
+static void leave_attending(mortise_hold hold)
+{
+    mrt_driver_leave(&client_of(hold)->driver, MRT_TIME_NEVER);
+}
+
 /* Enters the client of what may be a hold, for a call that changes it, and gives its driver;
    `caller` is whom the engine is to compare with its owner, 0: nobody. Else NULL and *error. */
 static struct mrt_driver *enter_to_change(mortise_hold hold, uint64_t *caller, int *error)
@@ -188,7 +194,21 @@ int mortise_on_lost(mortise_hold hold, mortise_state_callback callback, void *ar
         slot->callback = callback;
         slot->argument = argument;
     }
-    leave(hold);
+    mrt_engine_attend(slot);
+    leave_attending(hold);
+    return error;
+}
+
+int mortise_on_revoke(mortise_hold hold, mortise_revoke_callback callback, void *argument)
+{
+    struct mrt_hold *slot = enter(hold);
+    if (!slot)
+        return MORTISE_ENOTHELD;
+    int error = slot->ticket ? MORTISE_OK : MORTISE_ELOST;
+    slot->revoke_callback = callback;
+    slot->revoke_argument = argument;
+    mrt_engine_listen(slot, callback != NULL);
+    leave_attending(hold);
     return error;
 }
 
@@ -200,6 +220,7 @@ int mortise_lost_fd(mortise_hold hold)
     if (slot->lost_fd < 0)
         slot->lost_fd = eventfd(slot->ticket ? 0 : 1, EFD_CLOEXEC | EFD_NONBLOCK);
     int fd = slot->lost_fd;
-    leave(hold);
+    mrt_engine_attend(slot);
+    leave_attending(hold);
     return fd >= 0 ? fd : MORTISE_ENOMEM;
 }

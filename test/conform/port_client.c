@@ -12,8 +12,41 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+static char place[512];
+static char directory[64];
+
+const char *port_place_open(const char *given)
+{
+    if (strcmp(given, "sqlite:") == 0) {
+        snprintf(directory, sizeof directory, "/tmp/mortise-conform-XXXXXX");
+        if (!mkdtemp(directory))
+            return NULL;
+        snprintf(place, sizeof place, "sqlite://%s/locks.db", directory);
+    } else if (strcmp(given, "memory:") == 0) {
+        snprintf(place, sizeof place, "memory:conform-%d", getpid());
+    } else {
+        snprintf(place, sizeof place, "%s", given);
+    }
+    return place;
+}
+
+void port_place_close(void)
+{
+    const char *const ends[] = {"-sessions/swept", "-sessions", "-wal", "-shm", "", NULL};
+    char path[128];
+    for (size_t i = 0; directory[0] && ends[i]; i++) {
+        snprintf(path, sizeof path, "%s/locks.db%s", directory, ends[i]);
+        if (unlink(path) < 0)
+            rmdir(path);
+    }
+    if (directory[0])
+        rmdir(directory);
+}
 
 struct mrt_id port_id(void)
 {

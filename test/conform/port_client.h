@@ -22,6 +22,12 @@ struct port_client {
     char detail[512]; /* of the newest FAILED or SESSION_LOST */
 };
 
+/* A URI to work with: "memory:" and "sqlite:" alone get a fresh place each, any other is used as
+   it is. NULL: no place to be had. */
+const char *port_place_open(const char *given);
+/* Removes what was made for it. */
+void port_place_close(void);
+
 /* A new identity that nobody else has. */
 struct mrt_id port_id(void);
 /* 0 or the code of open. */

@@ -21,8 +21,7 @@
 #define PERMITS 3
 #define LONG_ENOUGH (10 * MRT_SECOND)
 
-static char uri[512];
-static char directory[64];
+static const char *uri;
 static struct port_client first, second, third;
 
 static bool granted(struct mrt_event view)
@@ -889,18 +888,6 @@ static const struct CMUnitTest tests[] = {
     TEST(test_list_does_not_show_the_dead),
 };
 
-static void remove_directory(void)
-{
-    const char *const ends[] = {"-sessions/swept", "-sessions", "-wal", "-shm", "", NULL};
-    char path[128];
-    for (size_t i = 0; ends[i]; i++) {
-        snprintf(path, sizeof path, "%s/locks.db%s", directory, ends[i]);
-        if (unlink(path) < 0)
-            rmdir(path);
-    }
-    rmdir(directory);
-}
-
 /* What a store cannot do that keeps mutexes alone, and one session at a time (which is all
    that an engine asks for). */
 static const char *const not_mutexes_only[] = {
@@ -946,20 +933,12 @@ static int run_mutexes_only(const char *name)
 int main(int count, char **arguments)
 {
     const char *given = count > 1 ? arguments[1] : "memory:";
-    if (strcmp(given, "sqlite:") == 0) {
-        snprintf(directory, sizeof directory, "/tmp/mortise-conform-XXXXXX");
-        if (!mkdtemp(directory))
-            return 1;
-        snprintf(uri, sizeof uri, "sqlite://%s/locks.db", directory);
-    } else if (strcmp(given, "memory:") == 0) {
-        snprintf(uri, sizeof uri, "memory:conform-%d", getpid());
-    } else {
-        snprintf(uri, sizeof uri, "%s", given);
-    }
+    uri = port_place_open(given);
+    if (!uri)
+        return 1;
     int failed = strncmp(given, "zk:", 3) == 0
                      ? run_mutexes_only(given)
                      : cmocka_run_group_tests_name(given, tests, NULL, NULL);
-    if (directory[0])
-        remove_directory();
+    port_place_close();
     return failed != 0;
 }

@@ -1,0 +1,95 @@
+/*
+ * What an operator does: list who holds and who waits, ask a holder to give up, take a
+ * ticket away. It goes past the engine, straight to the store, and needs no session.
+ *
+ * Threads: any, but not in a callback: the store is waited for.
+ */
+#include "api/client.h"
+
+#include "base/error.h"
+#include "base/name.h"
+
+#include <string.h>
+
+#define FULL_NAME_SIZE (MRT_NAMESPACE_MAX + 2 + MORTISE_NAME_MAX)
+
+static int make_full_name(const mortise_client *client, const char *name, char full[FULL_NAME_SIZE])
+{
+    int error = mrt_name_check(name);
+    if (error != MORTISE_OK)
+        return error;
+    memcpy(full, client->prefix, client->prefix_length);
+    memcpy(full + client->prefix_length, name, strlen(name) + 1);
+    return MORTISE_OK;
+}
+
+/* -------------------------------------------------------------------- list */
+
+struct listing {
+    const mortise_client *client;
+    mortise_entry_callback callback;
+    void *argument;
+};
+
+/* Takes the namespace off the names. */
+static int strip(void *argument, const mortise_entry *entry)
+{
+    const struct listing *listing = argument;
+    mortise_entry stripped = *entry;
+    stripped.name += listing->client->prefix_length;
+    return listing->callback(listing->argument, &stripped);
+}
+
+int mortise_list(mortise_client *client, const char *name, mortise_entry_callback callback,
+                 void *argument)
+{
+    struct mrt_driver *driver = &client->driver;
+    char full[FULL_NAME_SIZE];
+    int error = mrt_driver_check(driver, true);
+    if (error == MORTISE_OK && name)
+        error = make_full_name(client, name, full);
+    if (error != MORTISE_OK)
+        return error;
+    if (!callback)
+        return mrt_error(MORTISE_EINVALID, "mortise_list needs a callback");
+    struct listing listing = {client, callback, argument};
+    mrt_driver_enter(driver);
+    mrt_driver_borrow_store(driver);
+    error = driver->ops->list(driver->store, name ? full : NULL, client->prefix, strip, &listing);
+    mrt_driver_give_back_store(driver);
+    mrt_driver_leave(driver, MRT_TIME_NEVER);
+    return error;
+}
+
+/* -------------------------------------------------------------------- tickets */
+
+static int operate(mortise_client *client, const char *name, uint64_t fence,
+                   int (*operation)(struct mrt_store *, const char *, uint64_t))
+{
+    struct mrt_driver *driver = &client->driver;
+    char full[FULL_NAME_SIZE];
+    int error = mrt_driver_check(driver, true);
+    if (error == MORTISE_OK)
+        error = make_full_name(client, name, full);
+    if (error != MORTISE_OK)
+        return error;
+    if (!operation)
+        return mrt_error(MORTISE_ENOTSUPPORTED, "the store \"%s\" has no such operation",
+                         driver->ops->scheme);
+    mrt_driver_enter(driver);
+    mrt_driver_borrow_store(driver);
+    error = operation(driver->store, full, fence);
+    mrt_driver_give_back_store(driver);
+    mrt_driver_leave(driver, MRT_TIME_NEVER);
+    return error;
+}
+
+int mortise_revoke(mortise_client *client, const char *name, uint64_t fence)
+{
+    return operate(client, name, fence, client->driver.ops->revoke);
+}
+
+int mortise_break(mortise_client *client, const char *name, uint64_t fence)
+{
+    return operate(client, name, fence, client->driver.ops->break_ticket);
+}

@@ -1,0 +1,308 @@
+/*
+ * What an operator does to others' holds: requests to give up, and tickets taken away. On
+ * every store.
+ */
+#include "api_fixture.h"
+
+#include <stdatomic.h>
+
+/* Waits, at most 20 s, until a count is so high. */
+static void await(const _Atomic int *count, int wanted)
+{
+    int64_t begin = mortise_now_ns();
+    while (atomic_load(count) < wanted) {
+        check(api_ms_since(begin) < 20000);
+        api_sleep_ms(1);
+    }
+}
+
+/* The fence of an entry, by its place. */
+struct search {
+    uint32_t place;
+    uint64_t fence;
+};
+
+static int compare_place(void *argument, const mortise_entry *entry)
+{
+    struct search *search = argument;
+    if (entry->place != search->place)
+        return 0;
+    search->fence = entry->fence;
+    return 1;
+}
+
+static uint64_t fence_at(mortise_client *client, const char *name, uint32_t place)
+{
+    struct search search = {.place = place};
+    check(mortise_list(client, name, compare_place, &search) == MORTISE_OK);
+    return search.fence;
+}
+
+/* ------------------------------------------------------------------ requests */
+
+static void count_request(void *argument, mortise_hold hold)
+{
+    check(mortise_is_held(hold));
+    atomic_fetch_add((_Atomic int *)argument, 1);
+}
+
+static void yield_to_request(void *argument, mortise_hold hold)
+{
+    check(mortise_release(hold) == MORTISE_OK);
+    atomic_fetch_add((_Atomic int *)argument, 1);
+}
+
+static void test_f22_a_holder_is_asked_and_may_decline(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0), *other = api_open(0);
+    mortise_lock *lock = api_lock_of(client, "asked", 7);
+    mortise_hold hold = api_acquire(lock);
+    _Atomic int requests = 0;
+    assert_int_equal(mortise_on_revoke(hold, count_request, &requests), MORTISE_OK);
+    assert_int_equal(mortise_revoke(other, "asked", 0), MORTISE_OK);
+    await(&requests, 1);
+    assert_int_equal(mortise_revoke(other, "asked", fence_at(other, "asked", 0)), MORTISE_OK);
+    await(&requests, 2);
+    assert_int_equal(mortise_is_held(hold), 1);
+    assert_int_equal(mortise_verify(hold, 20000), MORTISE_OK);
+    assert_int_equal(api_tickets(other, "asked"), 1); /* it grants nothing */
+    assert_int_equal(requests, 2);
+    assert_int_equal(mortise_on_revoke(hold, yield_to_request, &requests), MORTISE_OK);
+    assert_int_equal(mortise_revoke(client, "asked", 0), MORTISE_OK); /* one's own client's */
+    await(&requests, 3);
+    api_await_tickets(other, "asked", 0);
+    assert_int_equal(mortise_on_revoke(hold, count_request, &requests), MORTISE_ENOTHELD);
+    api_close(client);
+    api_close(other);
+}
+
+static void test_f22_a_request_is_not_lost_before_the_callback_is_set(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0), *other = api_open(0);
+    mortise_hold hold = api_acquire(api_lock(client, "early"));
+    _Atomic int requests = 0;
+    assert_int_equal(mortise_revoke(other, "early", 0), MORTISE_OK);
+    assert_int_equal(mortise_verify(hold, 20000), MORTISE_OK); /* whatever the client knows now */
+    assert_int_equal(mortise_on_revoke(hold, count_request, &requests), MORTISE_OK);
+    await(&requests, 1);
+    assert_int_equal(mortise_on_revoke(hold, NULL, NULL), MORTISE_OK);
+    api_release(hold);
+    api_close(client);
+    api_close(other);
+}
+
+static void test_f22_all_who_hold_are_asked_or_one(void **state)
+{
+    (void)state;
+    mortise_client *clients[] = {api_open(0), api_open(0), api_open(0)};
+    mortise_hold holds[3];
+    _Atomic int requests[3] = {0};
+    for (int i = 0; i < 3; i++) {
+        mortise_lock *read, *write;
+        check(mortise_read_write_new(clients[i], "all", NULL, &read, &write) == MORTISE_OK);
+        holds[i] = api_acquire(read);
+        check(mortise_on_revoke(holds[i], count_request, &requests[i]) == MORTISE_OK);
+    }
+    assert_int_equal(mortise_revoke(clients[0], "all", 0), MORTISE_OK);
+    for (int i = 0; i < 3; i++)
+        await(&requests[i], 1);
+    assert_int_equal(mortise_revoke(clients[0], "all", mortise_hold_fence(holds[1])), MORTISE_OK);
+    await(&requests[1], 2);
+    assert_int_equal(requests[0], 1);
+    assert_int_equal(requests[2], 1);
+    for (int i = 0; i < 3; i++) {
+        api_release(holds[i]);
+        api_close(clients[i]);
+    }
+}
+
+static void *acquire_and_release(void *argument)
+{
+    api_release(api_acquire(argument));
+    return NULL;
+}
+
+static void test_f22_nobody_else_is_asked(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0), *other = api_open(0);
+    mortise_lock *lock = api_lock(other, "nobody");
+    assert_int_equal(mortise_revoke(other, "nobody", 0), MORTISE_ENOTHELD);
+    mortise_hold hold = api_acquire(api_lock(client, "nobody"));
+    _Atomic int requests = 0;
+    assert_int_equal(mortise_on_revoke(hold, count_request, &requests), MORTISE_OK);
+    pthread_t waiter = api_thread(acquire_and_release, lock);
+    api_await_tickets(client, "nobody", 2);
+    assert_int_equal(mortise_revoke(other, "nobody", fence_at(other, "nobody", 1)),
+                     MORTISE_ENOTHELD); /* it waits */
+    assert_int_equal(mortise_revoke(other, "nobody", mortise_hold_fence(hold) + 1),
+                     MORTISE_ENOTHELD);
+    assert_int_equal(mortise_revoke(other, "nobody/else", 0), MORTISE_ENOTHELD);
+    assert_int_equal(mortise_revoke(other, "", 0), MORTISE_ENAME);
+    assert_int_equal(mortise_verify(hold, 20000), MORTISE_OK);
+    assert_int_equal(requests, 0);
+    api_release(hold);
+    api_join(waiter);
+    api_close(client);
+    api_close(other);
+}
+
+/* ------------------------------------------------------------------ tickets taken away */
+
+struct fate {
+    _Atomic int lost;
+};
+
+static void note_state(void *argument, mortise_hold hold, mortise_state state)
+{
+    struct fate *fate = argument;
+    if (state != MORTISE_LOST)
+        return;
+    check(!mortise_is_held(hold));
+    atomic_fetch_add(&fate->lost, 1);
+}
+
+static void test_a_broken_holder_learns_of_it_and_the_next_is_granted(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0), *other = api_open(0);
+    mortise_lock *lock = api_lock(client, "broken");
+    mortise_hold hold = api_acquire(lock);
+    struct fate fate = {0};
+    assert_int_equal(mortise_on_lost(hold, note_state, &fate), MORTISE_OK);
+    pthread_t waiter = api_thread(acquire_and_release, api_lock(other, "broken"));
+    api_await_tickets(other, "broken", 2);
+    assert_int_equal(mortise_break(other, "broken", fence_at(other, "broken", 0)), MORTISE_OK);
+    await(&fate.lost, 1);
+    api_join(waiter);
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    hold = api_acquire(lock); /* the session is as good as it was */
+    api_release(hold);
+    api_close(client);
+    api_close(other);
+}
+
+static void test_a_broken_holder_that_does_not_listen_finds_out(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0), *other = api_open(0);
+    mortise_hold hold = api_acquire(api_lock(client, "found"));
+    assert_int_equal(mortise_break(other, "found", mortise_hold_fence(hold)), MORTISE_OK);
+    assert_int_equal(mortise_verify(hold, 20000), MORTISE_ELOST);
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    api_close(client);
+    api_close(other);
+}
+
+static void test_break_takes_the_ticket_that_was_seen_and_no_other(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0), *other = api_open(0);
+    mortise_lock *lock = api_lock(client, "seen");
+    mortise_hold hold = api_acquire(lock);
+    uint64_t old = fence_at(other, "seen", 0);
+    assert_int_equal(old, mortise_hold_fence(hold));
+    api_release(hold);
+    api_await_tickets(other, "seen", 0);
+    assert_int_equal(mortise_break(other, "seen", old), MORTISE_ENOTHELD);
+    hold = api_acquire(lock);
+    assert_int_equal(mortise_break(other, "seen", old), MORTISE_ENOTHELD);
+    assert_int_equal(mortise_break(other, "seen", 0), MORTISE_ENOTHELD);
+    assert_int_equal(mortise_break(other, "seen", mortise_hold_fence(hold) + 1), MORTISE_ENOTHELD);
+    assert_int_equal(mortise_break(other, "seen/not", mortise_hold_fence(hold)), MORTISE_ENOTHELD);
+    assert_int_equal(mortise_break(other, NULL, old), MORTISE_ENAME);
+    assert_int_equal(mortise_verify(hold, 20000), MORTISE_OK);
+    api_release(hold);
+    api_close(client);
+    api_close(other);
+}
+
+static void test_a_broken_waiter_queues_again(void **state)
+{
+    (void)state;
+    mortise_client *clients[] = {api_open(0), api_open(0), api_open(0)};
+    mortise_hold hold = api_acquire(api_lock(clients[0], "waiter"));
+    pthread_t waiters[2];
+    for (int i = 0; i < 2; i++) {
+        waiters[i] = api_thread(acquire_and_release, api_lock(clients[i + 1], "waiter"));
+        api_await_tickets(clients[0], "waiter", 2 + i);
+    }
+    uint64_t first = fence_at(clients[0], "waiter", 1), second = fence_at(clients[0], "waiter", 2);
+    assert_int_equal(mortise_break(clients[0], "waiter", first), MORTISE_OK);
+    int64_t begin = mortise_now_ns();
+    while (fence_at(clients[0], "waiter", 2) <= second) { /* behind the other */
+        assert_true(api_ms_since(begin) < 20000);
+        api_sleep_ms(2);
+    }
+    assert_int_equal(fence_at(clients[0], "waiter", 1), second);
+    assert_int_equal(mortise_is_held(hold), 1);
+    api_release(hold);
+    for (int i = 0; i < 2; i++)
+        api_join(waiters[i]);
+    for (int i = 0; i < 3; i++)
+        api_close(clients[i]);
+}
+
+static void break_inside(void *argument, mortise_hold hold)
+{
+    mortise_client *client = argument;
+    check(mortise_break(client, "inside", mortise_hold_fence(hold)) == MORTISE_EDEADLOCK);
+    check(mortise_revoke(client, "inside", 0) == MORTISE_EDEADLOCK);
+    check(mortise_release(hold) == MORTISE_OK);
+}
+
+static void test_operators_do_not_work_in_callbacks(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0);
+    mortise_hold hold = api_acquire(api_lock_of(client, "inside", 7));
+    assert_int_equal(mortise_on_revoke(hold, break_inside, client), MORTISE_OK);
+    assert_int_equal(mortise_revoke(client, "inside", 0), MORTISE_OK);
+    api_await_tickets(client, "inside", 0);
+    api_close(client);
+}
+
+static void test_a_foreign_loop_is_asked_too(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(MORTISE_FOREIGN_LOOP), *other = api_open(0);
+    mortise_hold hold = api_acquire(api_lock(client, "foreign"));
+    _Atomic int requests = 0;
+    assert_int_equal(mortise_on_revoke(hold, count_request, &requests), MORTISE_OK);
+    assert_int_equal(mortise_revoke(other, "foreign", 0), MORTISE_OK);
+    int64_t begin = mortise_now_ns();
+    while (requests < 1) {
+        assert_true(api_ms_since(begin) < 20000);
+        assert_int_equal(mortise_process(client), MORTISE_OK);
+        api_sleep_ms(1);
+    }
+    assert_int_equal(mortise_revoke(client, "foreign", 0), MORTISE_OK);
+    while (requests < 2) {
+        assert_true(api_ms_since(begin) < 20000);
+        assert_int_equal(mortise_process(client), MORTISE_OK);
+        api_sleep_ms(1);
+    }
+    api_release(hold);
+    api_close(client);
+    api_close(other);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_f22_a_holder_is_asked_and_may_decline),
+        cmocka_unit_test(test_f22_a_request_is_not_lost_before_the_callback_is_set),
+        cmocka_unit_test(test_f22_all_who_hold_are_asked_or_one),
+        cmocka_unit_test(test_f22_nobody_else_is_asked),
+        cmocka_unit_test(test_a_broken_holder_learns_of_it_and_the_next_is_granted),
+        cmocka_unit_test(test_a_broken_holder_that_does_not_listen_finds_out),
+        cmocka_unit_test(test_break_takes_the_ticket_that_was_seen_and_no_other),
+        cmocka_unit_test(test_a_broken_waiter_queues_again),
+        cmocka_unit_test(test_operators_do_not_work_in_callbacks),
+        cmocka_unit_test(test_a_foreign_loop_is_asked_too),
+    };
+    int result = api_begin(argc, argv);
+    return result ? result : api_end(cmocka_run_group_tests(tests, NULL, NULL));
+}

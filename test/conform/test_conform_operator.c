@@ -1,0 +1,206 @@
+/*
+ * What an operator asks of a store: the clauses (m) and (n) of the port. The letter in a
+ * test's name is the clause.
+ *
+ *   test_conform_operator memory: | sqlite: | URI
+ */
+#include "cmocka_all.h"
+#include "conform/port_client.h"
+#include "core/rule.h"
+
+#define LONG_ENOUGH (10 * MRT_SECOND)
+
+static const char *uri;
+static struct port_client first, second;
+
+static int open_two(void **state)
+{
+    (void)state;
+    port_open_session(&first, uri);
+    port_open_session(&second, uri);
+    return 0;
+}
+
+static int close_two(void **state)
+{
+    (void)state;
+    port_stop(&first);
+    port_stop(&second);
+    port_close(&first);
+    port_close(&second);
+    return 0;
+}
+
+/* Looks at a ticket, and attends to it from now on. */
+static struct mrt_event attend(struct port_client *client, const char *queue,
+                               const struct mrt_event *view)
+{
+    struct mrt_command command = port_command(client, MRT_REFRESH);
+    command.ticket = view->ticket;
+    command.fence = view->fence;
+    command.queue = queue;
+    command.attend = true;
+    return port_send(client, &command);
+}
+
+static int revoke(struct port_client *client, const char *queue, uint64_t fence)
+{
+    return client->ops->revoke(client->store, queue, fence);
+}
+
+static int break_ticket(struct port_client *client, const char *queue, uint64_t fence)
+{
+    return client->ops->break_ticket(client->store, queue, fence);
+}
+
+/* Waits until a request later than `before` is told, as the engine does; its number. */
+static uint64_t await_request(struct port_client *client, const char *queue,
+                              const struct mrt_event *view, uint64_t before)
+{
+    struct mrt_event event;
+    mrt_time until = mrt_time_now() + LONG_ENOUGH;
+    while (mrt_time_now() < until) {
+        if (port_wait(client, MRT_REVOKED, view->ticket, 0, &event) && event.revoked > before)
+            return event.revoked;
+        if (!port_wait_told(client, view->ticket, 20 * MRT_MILLISECOND))
+            continue;
+        event = attend(client, queue, view);
+        if (event.revoked > before)
+            return event.revoked;
+    }
+    fail_msg("no request was told");
+    return 0;
+}
+
+static void test_m_f22_who_attends_is_told_of_a_request(void **state)
+{
+    (void)state;
+    struct mrt_event held = port_append(&first, "m/1", port_id());
+    struct mrt_event view = attend(&first, "m/1", &held);
+    assert_int_equal(view.type, MRT_VIEW);
+    assert_int_equal(view.revoked, 0);
+    assert_int_equal(revoke(&second, "m/1", held.fence), MORTISE_OK);
+    uint64_t number = await_request(&first, "m/1", &held, 0);
+    assert_int_equal(revoke(&second, "m/1", 0), MORTISE_OK);
+    assert_true(await_request(&first, "m/1", &held, number) > number);
+    view = attend(&first, "m/1", &held); /* nothing has changed */
+    assert_true(mrt_rule_grants(view.weight_ahead, 1, 1));
+    assert_int_equal(view.fence, held.fence);
+    assert_true(view.revoked > number);
+    assert_int_equal(port_tickets(&second, "m/1"), 1);
+}
+
+static void test_m_f22_what_came_before_is_told_to_who_attends(void **state)
+{
+    (void)state;
+    struct mrt_event held = port_append(&first, "m/2", port_id());
+    assert_int_equal(revoke(&second, "m/2", 0), MORTISE_OK);
+    struct mrt_event view = attend(&first, "m/2", &held);
+    if (view.revoked == 0)
+        await_request(&first, "m/2", &held, 0);
+    assert_true(attend(&first, "m/2", &held).revoked > 0);
+}
+
+static void test_m_requests_concern_who_holds(void **state)
+{
+    (void)state;
+    assert_int_equal(revoke(&second, "m/3", 0), MORTISE_ENOTHELD);
+    struct mrt_event held = port_append(&first, "m/3", port_id());
+    struct mrt_event waiting = port_append(&second, "m/3", port_id());
+    assert_int_equal(revoke(&first, "m/3", waiting.fence), MORTISE_ENOTHELD);
+    assert_int_equal(revoke(&first, "m/3", held.fence + 1), MORTISE_ENOTHELD);
+    assert_int_equal(revoke(&first, "m/3x", held.fence), MORTISE_ENOTHELD);
+    assert_int_equal(attend(&first, "m/3", &held).revoked, 0);
+    assert_int_equal(attend(&second, "m/3", &waiting).revoked, 0);
+}
+
+static void test_m_all_who_hold_are_asked(void **state)
+{
+    (void)state;
+    const uint64_t readers = UINT64_C(1) << 31;
+    struct mrt_event one = port_append_weight(&first, "m/4", port_id(), "read-write", readers, 1);
+    struct mrt_event two = port_append_weight(&second, "m/4", port_id(), "read-write", readers, 1);
+    struct mrt_event late =
+        port_append_weight(&second, "m/4", port_id(), "read-write", readers, readers);
+    attend(&first, "m/4", &one);
+    attend(&second, "m/4", &two);
+    attend(&second, "m/4", &late);
+    assert_int_equal(revoke(&first, "m/4", 0), MORTISE_OK);
+    await_request(&first, "m/4", &one, 0);
+    await_request(&second, "m/4", &two, 0);
+    assert_int_equal(attend(&second, "m/4", &late).revoked, 0);
+    uint64_t before = attend(&first, "m/4", &one).revoked;
+    assert_int_equal(revoke(&first, "m/4", two.fence), MORTISE_OK);
+    await_request(&second, "m/4", &two, before);
+    assert_int_equal(attend(&first, "m/4", &one).revoked, before);
+}
+
+static void test_n_a_broken_ticket_is_gone_and_the_next_is_granted(void **state)
+{
+    (void)state;
+    struct mrt_event held = port_append(&first, "n/1", port_id());
+    attend(&first, "n/1", &held);
+    struct mrt_event waiting = port_append(&second, "n/1", port_id());
+    assert_int_equal(break_ticket(&second, "n/1", held.fence), MORTISE_OK);
+    if (first.ops->capabilities.notify)
+        assert_true(port_wait(&first, MRT_WAKE, held.ticket, LONG_ENOUGH, NULL));
+    port_wait_granted(&second, "n/1", waiting, 1, 1, LONG_ENOUGH);
+    assert_int_equal(port_refresh(&first, "n/1", &held).type, MRT_GONE);
+    assert_int_equal(port_remove(&first, "n/1", held.ticket, held.fence).type, MRT_REMOVED);
+    assert_int_equal(port_tickets(&second, "n/1"), 1);
+}
+
+static void test_n_a_broken_waiter_is_gone(void **state)
+{
+    (void)state;
+    struct mrt_event held = port_append(&first, "n/2", port_id());
+    struct mrt_event waiting = port_append(&second, "n/2", port_id());
+    struct mrt_event behind = port_append(&first, "n/2", port_id());
+    assert_int_equal(break_ticket(&first, "n/2", waiting.fence), MORTISE_OK);
+    assert_int_equal(port_refresh(&second, "n/2", &waiting).type, MRT_GONE);
+    port_remove(&first, "n/2", held.ticket, held.fence);
+    port_wait_granted(&first, "n/2", behind, 1, 1, LONG_ENOUGH);
+}
+
+static void test_n_no_other_ticket_is_broken(void **state)
+{
+    (void)state;
+    struct mrt_event old = port_append(&first, "n/3", port_id());
+    port_remove(&first, "n/3", old.ticket, old.fence);
+    assert_int_equal(break_ticket(&second, "n/3", old.fence), MORTISE_ENOTHELD);
+    struct mrt_event held = port_append(&first, "n/3", port_id());
+    const uint64_t wrong[] = {old.fence, 0, held.fence + 1, held.fence - 1, UINT64_MAX};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_int_equal(break_ticket(&second, "n/3", wrong[i]), MORTISE_ENOTHELD);
+    assert_int_equal(break_ticket(&second, "n/3x", held.fence), MORTISE_ENOTHELD);
+    assert_int_equal(port_refresh(&first, "n/3", &held).type, MRT_VIEW);
+    assert_int_equal(port_tickets(&second, "n/3"), 1);
+}
+
+static void test_n_a_ticket_of_ones_own_is_broken_too(void **state)
+{
+    (void)state;
+    struct mrt_event held = port_append(&first, "n/4", port_id());
+    assert_int_equal(break_ticket(&first, "n/4", held.fence), MORTISE_OK);
+    assert_int_equal(port_refresh(&first, "n/4", &held).type, MRT_GONE);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_two, close_two)
+
+int main(int count, char **arguments)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_m_f22_who_attends_is_told_of_a_request),
+        TEST(test_m_f22_what_came_before_is_told_to_who_attends),
+        TEST(test_m_requests_concern_who_holds),
+        TEST(test_m_all_who_hold_are_asked),
+        TEST(test_n_a_broken_ticket_is_gone_and_the_next_is_granted),
+        TEST(test_n_a_broken_waiter_is_gone),
+        TEST(test_n_no_other_ticket_is_broken),
+        TEST(test_n_a_ticket_of_ones_own_is_broken_too),
+    };
+    uri = port_place_open(count > 1 ? arguments[1] : "memory:");
+    int failed = uri ? cmocka_run_group_tests_name(uri, tests, NULL, NULL) : 1;
+    port_place_close();
+    return failed != 0;
+}
