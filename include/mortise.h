@@ -388,7 +388,8 @@ MORTISE_API int mortise_acquire_all(mortise_lock *const *locks, size_t count, in
 /* Releases all, whatever becomes of each. 0, or the first error, as mortise_release. */
 MORTISE_API int mortise_release_all(const mortise_hold *holds, size_t count);
 
-/* Number that grows with every grant of this lock, nested ones not counted; 0: stale hold. */
+/* Number that grows with every grant of this lock, nested ones not counted; 0: stale hold,
+   or a store without fences (mortise_get_capabilities). */
 MORTISE_API uint64_t mortise_hold_fence(mortise_hold hold);
 /* Computed now, without a request. */
 MORTISE_API mortise_state mortise_hold_state(mortise_hold hold);

@@ -95,7 +95,8 @@ void mrt_hold_begin(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_t o
     MRT_ASSERT(ticket->holds == 0 && !ticket->queue->active);
     MRT_ASSERT(ticket->used < ticket->fence_span || MRT_DEFECT(SPAN_OVERRUN));
     begin(hold, ticket, owner, weight);
-    hold->fence = ticket->fence + ticket->used++;
+    hold->fence = ticket->fence ? ticket->fence + ticket->used : 0;
+    ticket->used++;
     if (MRT_DEFECT(FENCE_REPEATS))
         hold->fence = ticket->fence;
     if (!ticket->queue->recipe.shared)

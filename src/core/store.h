@@ -22,7 +22,8 @@
  *  (b) A dead session's tickets vanish, and never before the session's own
  *      lease has run out.
  *  (c) The fences of a queue rise for ever: across emptying, restart and a
- *      power cut. A ticket owns the numbers fence .. fence + fence_span - 1.
+ *      power cut. A ticket owns the numbers fence .. fence + fence_span - 1. A store that
+ *      has none says so in its capabilities, and gives 0.
  *  (d) A departure that makes a ticket grantable is told by WAKE or by a VIEW that was
  *      not asked for, or shows in a REFRESH after at most `recheck`. Both may be
  *      spurious, doubled, late or early.
@@ -114,7 +115,7 @@ struct mrt_event {
     uint64_t serial; /* of the command answered; 0: unasked */
     struct mrt_id session;
     struct mrt_id ticket;  /* VIEW, BLOCKED, REMOVED, GONE, REVOKED, WAKE (none: all there are) */
-    uint64_t fence;        /* VIEW */
+    uint64_t fence;        /* VIEW; 0: not granted, or the store has no fences */
     uint64_t fence_span;   /* VIEW, at least 1 */
     uint64_t weight_ahead; /* VIEW */
     bool others_behind;    /* VIEW: a ticket is, or may be, queued behind this one */

@@ -39,6 +39,22 @@ static void test_a3_f1_nested_acquires_make_no_request(void **state)
     core_free(&core);
 }
 
+static void test_z10_a_store_without_fences_gives_none_on_any_turn(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    core.shown.fence = 0;
+    struct mrt_waiter first = core_waiter(7), second = core_waiter(8);
+    core_grant(&core, &first);
+    core_acquire(&core, &second);
+    assert_int_equal(first.hold->fence, 0);
+    assert_int_equal(core_release(&core, first.hold, 7), MORTISE_OK);
+    core_done(&core, &second, MORTISE_OK);
+    assert_int_equal(second.hold->fence, 0);
+    core_free(&core);
+}
+
 static void test_nesting_without_a_clock_only_where_no_clock_can_end_it(void **state)
 {
     (void)state;
@@ -342,6 +358,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a3_f1_nested_acquires_make_no_request),
+        cmocka_unit_test(test_z10_a_store_without_fences_gives_none_on_any_turn),
         cmocka_unit_test(test_nesting_without_a_clock_only_where_no_clock_can_end_it),
         cmocka_unit_test(test_what_nobody_owns_does_not_nest),
         cmocka_unit_test(test_f20_z5_a_stale_hold_is_harmless),
