@@ -3,13 +3,14 @@
  *
  *   create + list                                  one round trip
  *   no directory: parents + create + list          bounded, then FAILED
- *   try: list; if free create + list; if it was not free after all delete
+ *   try: sync + list; if free create + list; if it was not free after all delete
  *   again after an unknown outcome: sync + list; adopt what we made, or create
  *
  * A node is ours if its name has the ticket's UUID and its owner is this session. A
  * session's requests are answered in order, so the list sent right behind the create
  * includes the own node and everything that was ahead of it. What that list says is the
- * ticket's view (zookeeper_ticket.c); a ticket that may not stand after it is taken back.
+ * ticket's view (zookeeper_ticket.c); a ticket that may not stand after it is taken back. A
+ * try is not to be told of a holder who is known elsewhere to have gone, hence its sync.
  */
 #include "core/defect.h"
 #include "store/zookeeper_internal.h"
@@ -59,7 +60,7 @@ void mrt_zk_append_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *t
     else if (ticket->adopting)
         mrt_zk_ticket_list(session, ticket, MRT_ZK_ADOPT, !MRT_DEFECT(ZK_NO_SYNC_BEFORE_ADOPT));
     else if (TAILQ_FIRST(&ticket->jobs)->command.try_only)
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_PROBE, false);
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_PROBE, true);
     else
         create(session, ticket);
 }
