@@ -57,7 +57,7 @@ endforeach()
 if(TARGET test_conform_memory)
   foreach(kind zk zk3)
     add_test(NAME conform_${kind} COMMAND ${zk_servers} with ${kind}
-             $<TARGET_FILE:test_conform_memory> "{}/conform?session=2s")
+             $<TARGET_FILE:test_conform_memory> "{}/conform?session=4s")
     set_tests_properties(conform_${kind} PROPERTIES TIMEOUT 180 RUN_SERIAL ON LABELS "store;waits")
   endforeach()
 endif()
