@@ -65,6 +65,7 @@
     X(ZK_NO_PARENT, "a missing directory is not made")                                   \
     X(ZK_FENCE_FROM_SEQUENCE, "the fence is the sequence number")                        \
     X(ZK_RESET_ON_RECONNECT, "tickets are forgotten when the connection is back")        \
+    X(ZK_REQUEST_UNREAD, "what was written into the own node is not read")               \
     X(ZK_DEAF_SOCKET, "a new socket with an old number is not polled")
 
 /* Of the ZooKeeper store, after the rules of store/zookeeper_pass.c; the simulator of the

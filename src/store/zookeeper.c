@@ -78,6 +78,17 @@ void mrt_zk_wake(struct mrt_store *store, struct mrt_id id)
     mrt_zk_answer(store, job, MRT_WAKE);
 }
 
+void mrt_zk_tell_revoked(struct mrt_store *store, const struct mrt_zk_ticket *ticket)
+{
+    struct mrt_zk_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return; /* the next look shows it */
+    job->command.session = store->session->id;
+    job->command.ticket = ticket->id;
+    job->event.revoked = (uint64_t)ticket->revoked;
+    mrt_zk_answer(store, job, MRT_REVOKED);
+}
+
 void mrt_zk_tell(struct mrt_store *store, struct mrt_zk_ticket *ticket, uint64_t ahead)
 {
     struct mrt_zk_job *job = calloc(1, sizeof *job);
@@ -400,6 +411,8 @@ const struct mrt_store_ops mrt_zookeeper_store = {
     .next = zk_next,
     .process = zk_process,
     .list = mrt_zk_list,
+    .revoke = mrt_zk_revoke,
+    .break_ticket = mrt_zk_break,
     .lease = zk_lease,
     .address = zk_address,
     .close = zk_close,

@@ -8,7 +8,9 @@
  *   zookeeper_remove.c   the last of them, which may pass the lock on
  *   zookeeper_view.c     what a directory's children say
  *   zookeeper_pass.c     watches, and what follows from their events
- *   zookeeper_list.c     mortise_list, on a handle of its own
+ *   zookeeper_ask.c      questions of operators, on a handle of its own
+ *   zookeeper_list.c     mortise_list
+ *   zookeeper_operator.c mortise_revoke, mortise_break
  *   zookeeper_access.c   credentials and ACLs
  *   zookeeper_name.c, zookeeper_uri.c  rules without state
  *
@@ -36,6 +38,8 @@
 #include <uthash.h>
 
 #define MRT_ZK_FENCE_SPAN (UINT64_C(1) << 12)
+/* What Curator's Revoker writes into the node of whom it asks to give up. */
+#define MRT_ZK_REVOKE "__REVOKE__"
 #define MRT_ZK_RECHECK (5 * MRT_SECOND)
 #define MRT_ZK_RECHECK_UNWATCHED MRT_SECOND
 
@@ -90,6 +94,7 @@ struct mrt_zk_ticket {
     uint64_t before, after;    /* the newest view: weight before and after the one waited for */
     struct mrt_zk_place place; /* as the command had it, and then as its node says */
     int64_t czxid;             /* of its first node */
+    int64_t revoked;           /* the newest change of its data that asked to give up */
     int refusal; /* code of the library to answer with once the node is deleted; 0: BLOCKED */
     struct mrt_zk_watch *watch;
     TAILQ_ENTRY(mrt_zk_ticket) watch_link;
@@ -134,7 +139,8 @@ struct mrt_zk_request {
 
 struct mrt_zk_reply {
     int code;
-    const char *text;
+    const char *text; /* with `length`: what a node holds */
+    int length;
     const struct Stat *stat;
     const struct String_vector *names;
 };
@@ -211,6 +217,8 @@ __attribute__((format(printf, 3, 4))) void
 mrt_zk_note(struct mrt_store *store, enum mrt_zk_note note, const char *format, ...);
 /* WAKE; id none: all tickets of the session. */
 void mrt_zk_wake(struct mrt_store *store, struct mrt_id id);
+/* REVOKED. */
+void mrt_zk_tell_revoked(struct mrt_store *store, const struct mrt_zk_ticket *ticket);
 /* A VIEW that was not asked for. */
 void mrt_zk_tell(struct mrt_store *store, struct mrt_zk_ticket *ticket, uint64_t ahead);
 
@@ -249,8 +257,10 @@ void mrt_zk_wait(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, c
 void mrt_zk_unwait(struct mrt_zk_ticket *ticket);
 /* Nor does its own node's end concern it. */
 void mrt_zk_disown(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
+/* Its own node is to be watched for what others do to it. */
+void mrt_zk_attend(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
 void mrt_zk_watch_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
-                        uint64_t number, int code);
+                        uint64_t number, const struct mrt_zk_reply *reply);
 void mrt_zk_watch_event(struct mrt_zk_session *session, uint64_t number, int type,
                         const char *path);
 /* Takes them from the library too, before it has another connection. */
@@ -313,6 +323,10 @@ void mrt_zk_remove_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *t
 /* Who may create in a directory but not delete cannot release: only the session's end does. */
 void mrt_zk_note_no_delete(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
                            int code);
+
+/* zookeeper_operator.c */
+int mrt_zk_revoke(struct mrt_store *store, const char *name, uint64_t fence);
+int mrt_zk_break(struct mrt_store *store, const char *name, uint64_t fence);
 
 /* zookeeper_list.c */
 int mrt_zk_list(struct mrt_store *store, const char *name, const char *prefix,

@@ -172,6 +172,12 @@ static void watch_own(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
         mrt_zk_disown(session, ticket);
 }
 
+void mrt_zk_attend(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    if (!ticket->own_watch && !ticket->unpassed && session->connected)
+        watch_own(session, ticket);
+}
+
 static void watch_marker(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
 {
     char path[MRT_ZK_PATH_MAX + 256];
@@ -212,8 +218,8 @@ void mrt_zk_wait(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, c
     bool passed = passes(session->store, ticket, node);
     snprintf(path, sizeof path, "%s/%s", ticket->path, node);
     HASH_FIND_STR(session->watches, path, watch);
-    if (passed && !ticket->own_watch && session->connected)
-        watch_own(session, ticket);
+    if (passed)
+        mrt_zk_attend(session, ticket);
     if (!watch)
         watch = set_watch(session, path, passed);
     if (watch == ticket->watch)
@@ -263,9 +269,25 @@ static void absent(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
 
 /* ---------------------------------------------------------------- answers */
 
-static void own_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
+/* Reading the own node sets the watch on it, so no request falls in between. A node that was
+   made anew by a downgrade says nothing of an earlier one. */
+static void note_request(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                         const struct mrt_zk_reply *reply)
 {
-    enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
+    const int length = (int)strlen(MRT_ZK_REVOKE);
+    if (reply->length != length || memcmp(reply->text, MRT_ZK_REVOKE, (size_t)length) != 0 ||
+        reply->stat->mzxid <= ticket->revoked || MRT_DEFECT(ZK_REQUEST_UNREAD))
+        return;
+    ticket->revoked = reply->stat->mzxid;
+    mrt_zk_tell_revoked(session->store, ticket);
+}
+
+static void own_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                      const struct mrt_zk_reply *reply)
+{
+    enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
+    if (outcome == MRT_ZK_DONE)
+        note_request(session, ticket, reply);
     if (outcome == MRT_ZK_DONE || MRT_DEFECT(PASS_RULE_5_REPLY)) {
         ticket->own_known = true;
         return;
@@ -309,7 +331,7 @@ static void node_reply(struct mrt_zk_session *session, struct mrt_zk_watch *watc
 }
 
 void mrt_zk_watch_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
-                        uint64_t number, int code)
+                        uint64_t number, const struct mrt_zk_reply *reply)
 {
     struct mrt_zk_watch *watch;
     struct mrt_zk_ticket *ticket;
@@ -318,11 +340,11 @@ void mrt_zk_watch_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind
     HASH_FIND(by_id, session->watches_by_id, &number, sizeof number, watch);
     HASH_FIND(by_own, session->tickets_by_own, &number, sizeof number, ticket);
     if (ticket)
-        own_reply(session, ticket, code);
+        own_reply(session, ticket, reply);
     else if (watch && kind == MRT_ZK_WATCH_MARKER)
-        marker_reply(session, watch, code);
+        marker_reply(session, watch, reply->code);
     else if (watch)
-        node_reply(session, watch, code);
+        node_reply(session, watch, reply->code);
 }
 
 /* ---------------------------------------------------------------- events */

@@ -64,7 +64,7 @@ static void answered(const void *context, const struct mrt_zk_reply *reply)
     case MRT_ZK_WATCH:
     case MRT_ZK_WATCH_OWN:
     case MRT_ZK_WATCH_MARKER:
-        mrt_zk_watch_reply(session, request->kind, request->watch, reply->code);
+        mrt_zk_watch_reply(session, request->kind, request->watch, reply);
         break;
     case MRT_ZK_MARKERS:
     case MRT_ZK_UNWATCH:
@@ -106,8 +106,8 @@ static void on_stat(int code, const struct Stat *stat, const void *context)
 static void on_data(int code, const char *value, int length, const struct Stat *stat,
                     const void *context)
 {
-    (void)value, (void)length;
-    answered(context, &(struct mrt_zk_reply){.code = code, .stat = stat});
+    answered(context,
+             &(struct mrt_zk_reply){.code = code, .text = value, .length = length, .stat = stat});
 }
 
 static void on_names(int code, const struct String_vector *names, const void *context)

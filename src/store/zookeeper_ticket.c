@@ -152,10 +152,13 @@ static void begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
         begin_lighten(session, ticket);
         break;
     default:
-        if (ticket->created)
-            mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, ticket->held);
-        else
+        if (!ticket->created) {
             gone(session, ticket);
+            break;
+        }
+        if (TAILQ_FIRST(&ticket->jobs)->command.attend)
+            mrt_zk_attend(session, ticket);
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, ticket->held);
     }
 }
 
@@ -216,6 +219,7 @@ void mrt_zk_ticket_describe(struct mrt_zk_ticket *ticket, struct mrt_event *even
     event->fence_span = MRT_ZK_FENCE_SPAN;
     event->weight_ahead = ahead;
     event->others_behind = ticket->behind;
+    event->revoked = (uint64_t)ticket->revoked;
     event->recheck = ticket->watch || ticket->held ? MRT_ZK_RECHECK : MRT_ZK_RECHECK_UNWATCHED;
 }
 

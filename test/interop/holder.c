@@ -7,6 +7,8 @@
  *   read, write     a side of the read/write lock of that name    "held CZXID -"
  *   try             the mutex, without waiting                    "held CZXID -" or "busy"
  *   state           what the hold is now                          "state held"
+ *   attend          says "asked" for each request to give it up   "attending"
+ *   revoke          asks whoever holds the mutex                  "revoked"
  *   release                                                       "released"
  *   turns TOTAL MS  acquire, hold for MS and release, until LOG counts TOTAL or the file
  *                   LOG.stop is there                             "done TURNS"
@@ -202,6 +204,12 @@ static const char *state_name(mortise_hold hold)
     }
 }
 
+static void on_request(void *argument, mortise_hold hold)
+{
+    (void)argument, (void)hold;
+    say("asked\n");
+}
+
 static void obey(struct holder *holder, char *line)
 {
     char *rest = line;
@@ -219,6 +227,14 @@ static void obey(struct holder *holder, char *line)
         acquire_and_say(holder, holder->write, WAIT_MS);
     } else if (strcmp(word, "state") == 0) {
         say("state %s\n", state_name(holder->hold));
+    } else if (strcmp(word, "attend") == 0) {
+        say("attending\n");
+        if (mortise_on_revoke(holder->hold, on_request, NULL))
+            fatal("no hold to attend to");
+    } else if (strcmp(word, "revoke") == 0) {
+        if (mortise_revoke(holder->client, mortise_lock_name(holder->mutex), 0))
+            fatal("nobody was asked");
+        say("revoked\n");
     } else if (strcmp(word, "release") == 0) {
         release(holder);
         say("released\n");

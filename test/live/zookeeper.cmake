@@ -47,7 +47,7 @@ foreach(suite zookeeper_pass zookeeper_pass_defects)
   target_link_libraries(test_${suite} PRIVATE mortise_needs)
 endforeach()
 
-foreach(part shared multi)
+foreach(part shared multi operator)
   if(TARGET test_api_${part})
     add_test(NAME api_${part}_zk COMMAND ${zk_servers} with zk $<TARGET_FILE:test_api_${part}>
              "{}/api?session=4s")
@@ -55,6 +55,9 @@ foreach(part shared multi)
   endif()
 endforeach()
 if(TARGET test_conform_memory)
+  add_test(NAME conform_operator_zk COMMAND ${zk_servers} with zk
+           $<TARGET_FILE:test_conform_operator_memory> "{}/conform?session=4s")
+  set_tests_properties(conform_operator_zk PROPERTIES TIMEOUT 120 LABELS "store;waits")
   foreach(kind zk zk3)
     add_test(NAME conform_${kind} COMMAND ${zk_servers} with ${kind}
              $<TARGET_FILE:test_conform_memory> "{}/conform?session=4s")

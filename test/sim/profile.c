@@ -352,7 +352,7 @@ void profile_draw(struct profile *profile, uint64_t seed, int model)
     }
     if (profile->model != MODEL_ZOOKEEPER && profile->model != MODEL_ZK_LIBRARY)
         draw_lock(profile, seed);
-    if (profile->model != MODEL_ZOOKEEPER && profile->model != MODEL_ZK_LIBRARY)
+    if (profile->model != MODEL_ZOOKEEPER) /* whose fake of the port knows no requests */
         draw_requests(profile, seed);
 }
 

@@ -548,6 +548,12 @@ static bool port_break(struct world *world, void *server, int queue, uint64_t fe
     return zk_break(((struct port *)server)->ensemble, queue, fence);
 }
 
+static bool library_revoke(struct world *world, void *server, int queue, uint64_t fence)
+{
+    (void)world;
+    return zk_revoke(((struct port *)server)->ensemble, queue, fence);
+}
+
 static void port_truth(struct world *world, void *server, int queue, const struct peer *peer,
                        struct truth *truth)
 {
@@ -592,5 +598,6 @@ const struct server_model zk_library_model = {.new = port_new,
                                               .died = library_died,
                                               .kill = library_died,
                                               .break_ticket = port_break,
+                                              .revoke = library_revoke,
                                               .truth = port_truth,
                                               .left = port_left};

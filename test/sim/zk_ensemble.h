@@ -58,6 +58,8 @@ void zk_truth(struct zk_ensemble *ensemble, int queue, const struct peer *peer,
               struct truth *truth);
 /* Of the ticket of this fence, if it is the first. */
 bool zk_break(struct zk_ensemble *ensemble, int queue, uint64_t fence);
+/* Writes into its node as Curator's Revoker does; 0: whatever fence it has. */
+bool zk_revoke(struct zk_ensemble *ensemble, int queue, uint64_t fence);
 int zk_left(struct zk_ensemble *ensemble);
 
 #endif

@@ -200,7 +200,8 @@ static void complete(struct call *call, int code, const struct zk_answer *answer
         call->completion.stat(code, stat, call->data);
         break;
     case SHAPE_DATA:
-        call->completion.data(code, code == ZOK ? "" : NULL, 0, stat, call->data);
+        call->completion.data(code, code == ZOK ? answer->data : NULL,
+                              code == ZOK ? (int)strlen(answer->data) : -1, stat, call->data);
         break;
     case SHAPE_NAMES:
         complete_names(call, code, answer);
@@ -562,9 +563,9 @@ int zoo_adelete(zhandle_t *handle, const char *path, int version, void_completio
 int zoo_aset(zhandle_t *handle, const char *path, const char *value, int length, int version,
              stat_completion_t completion, const void *data)
 {
-    (void)value, (void)length;
     struct zk_request *request = zk_request_new(ZK_SET, path);
     request->part.version = version;
+    snprintf(request->part.data, sizeof request->part.data, "%.*s", length, value);
     return put(handle,
                &(struct call){.shape = SHAPE_STAT, .completion.stat = completion, .data = data},
                request);

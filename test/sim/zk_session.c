@@ -276,21 +276,34 @@ void zk_truth(struct zk_ensemble *ensemble, int queue, const struct peer *peer, 
     truth->granted = truth->peer == peer;
 }
 
-bool zk_break(struct zk_ensemble *ensemble, int queue, uint64_t fence)
+/* Writes to the first ticket's node as an operator does, if it has this fence or 0 is given. */
+static bool operate(struct zk_ensemble *ensemble, int queue, uint64_t fence, enum zk_type type,
+                    const char *data)
 {
     int count;
     struct zk_answer answer = {0};
     char path[ZK_PATH_SIZE];
     const struct zk_node *first = first_of(ensemble, queue, &count);
-    if (!first || (uint64_t)first->czxid << 12 != fence)
+    if (!first || (fence != 0 && (uint64_t)first->czxid << 12 != fence))
         return false;
     snprintf(path, sizeof path, ZK_CHROOT "/%s/%s", ensemble->world->queues[queue].name,
              first->name);
-    struct zk_request *request = zk_request_new(ZK_DELETE, path);
+    struct zk_request *request = zk_request_new(type, path);
+    snprintf(request->part.data, sizeof request->part.data, "%s", data);
     zk_tree_write(&ensemble->tree, OUTSIDER, request, &answer);
     zk_request_free(request);
     zk_committed(ensemble);
     return true;
+}
+
+bool zk_break(struct zk_ensemble *ensemble, int queue, uint64_t fence)
+{
+    return operate(ensemble, queue, fence, ZK_DELETE, "");
+}
+
+bool zk_revoke(struct zk_ensemble *ensemble, int queue, uint64_t fence)
+{
+    return operate(ensemble, queue, fence, ZK_SET, "__REVOKE__");
 }
 
 int zk_left(struct zk_ensemble *ensemble)

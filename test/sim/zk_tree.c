@@ -161,6 +161,7 @@ static int change(struct zk_tree *tree, int64_t session, const struct zk_part *p
         return ZOK;
     node->mzxid = tree->zxid;
     node->version++;
+    memcpy(node->data, part->data, sizeof node->data);
     stat_of(node, &answer->stat);
     note(tree, ZOO_CHANGED_EVENT, part->path, session);
     return ZOK;
@@ -255,6 +256,7 @@ void zk_tree_read(struct zk_tree *tree, const struct zk_request *request, int64_
     if (!node)
         return;
     stat_of(node, &answer->stat);
+    memcpy(answer->data, node->data, sizeof answer->data);
     if (request->part.type == ZK_LIST)
         list(node, zxid, answer);
 }

@@ -18,6 +18,7 @@
 
 #define ZK_PATH_SIZE 160
 #define ZK_NAME_SIZE 96
+#define ZK_DATA_SIZE 16 /* no node needs more */
 #define ZK_PARTS_MAX 8
 
 enum zk_type {
@@ -40,7 +41,8 @@ struct zk_part { /* of a multi, or the whole of any other request */
     enum zk_type type;
     char path[ZK_PATH_SIZE];
     bool ephemeral, sequential, container;
-    int32_t version; /* -1: any */
+    int32_t version;         /* -1: any */
+    char data[ZK_DATA_SIZE]; /* SET */
 };
 
 struct zk_watch {
@@ -67,6 +69,7 @@ struct zk_answer {
     int code;
     int64_t zxid; /* the newest that the server has applied */
     char path[ZK_PATH_SIZE];
+    char data[ZK_DATA_SIZE];
     struct Stat stat;
     char (*names)[ZK_NAME_SIZE];
     int name_count;
@@ -76,6 +79,7 @@ struct zk_answer {
 struct zk_node {
     struct zk_node *next, *children, *parent; /* next: older sibling */
     char name[ZK_NAME_SIZE];
+    char data[ZK_DATA_SIZE];
     int64_t czxid, mzxid, pzxid, dzxid; /* dzxid: 0 while it is there */
     int64_t owner;
     uint32_t counter;

@@ -1,0 +1,201 @@
+/*
+ * Asks a server one thing at a time and waits for the answer, on a handle of its own: what
+ * mortise_list, mortise_revoke and mortise_break do it by. All is done within the client's
+ * time-out, and the session that holds locks is not touched.
+ *
+ * Threads: one for each asker. The library is entered under its mutex; it waits without.
+ */
+#include "store/zookeeper_ask.h"
+
+#include "base/error.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Thread_local struct mrt_zk_asker *asking; /* whose callbacks run */
+
+static void on_session(zhandle_t *handle, int type, int state, const char *path, void *context)
+{
+    (void)handle, (void)path, (void)context;
+    if (asking && type == ZOO_SESSION_EVENT)
+        asking->connected = state == ZOO_CONNECTED_STATE;
+}
+
+static void note(int code)
+{
+    if (!asking)
+        return;
+    asking->code = code;
+    asking->answered = true;
+}
+
+static void on_string(int code, const char *text, const void *context)
+{
+    (void)text, (void)context;
+    note(code);
+}
+
+static void on_nothing(int code, const void *context)
+{
+    (void)context;
+    note(code);
+}
+
+static void on_stat(int code, const struct Stat *stat, const void *context)
+{
+    (void)stat, (void)context;
+    note(code);
+}
+
+static void on_names(int code, const struct String_vector *names, const void *context)
+{
+    (void)context;
+    note(code);
+    if (!asking || code != ZOK)
+        return;
+    asking->names = calloc((size_t)names->count + 1, sizeof *asking->names);
+    asking->count = 0;
+    for (int i = 0; asking->names && i < names->count; i++)
+        if ((asking->names[asking->count] = strdup(names->data[i])))
+            asking->count++;
+}
+
+static void on_data(int code, const char *value, int length, const struct Stat *stat,
+                    const void *context)
+{
+    (void)context;
+    note(code);
+    if (!asking || code != ZOK)
+        return;
+    size_t size = length < 0 ? 0 : (size_t)length;
+    if (size >= sizeof asking->data)
+        size = sizeof asking->data - 1;
+    memcpy(asking->data, value ? value : "", value ? size : 0);
+    asking->data[value ? size : 0] = '\0';
+    asking->stat = *stat;
+}
+
+/* One turn of the library; false: the time is up. */
+static bool drive(struct mrt_zk_asker *asker)
+{
+    int socket = -1, interest = 0;
+    struct timeval wait = {0, 0};
+    mrt_time left = asker->deadline - mrt_time_now();
+    if (left <= 0)
+        return false;
+    pthread_mutex_lock(&mrt_zk_library);
+    asking = asker;
+    int code = zookeeper_interest(asker->handle, &socket, &interest, &wait);
+    pthread_mutex_unlock(&mrt_zk_library);
+    struct pollfd ready = {.fd = code == ZOK ? socket : -1};
+    ready.events = (short)((interest & ZOOKEEPER_READ ? POLLIN : 0) |
+                           (interest & ZOOKEEPER_WRITE ? POLLOUT : 0));
+    mrt_time pause = wait.tv_sec * MRT_SECOND + wait.tv_usec * MRT_MICROSECOND;
+    if (code != ZOK)
+        pause = 20 * MRT_MILLISECOND;
+    pause = mrt_time_min(pause, left);
+    poll(&ready, 1, (int)(pause / MRT_MILLISECOND) + 1);
+    int events = (ready.revents & (POLLIN | POLLERR | POLLHUP) ? ZOOKEEPER_READ : 0) |
+                 (ready.revents & (POLLOUT | POLLERR | POLLHUP) ? ZOOKEEPER_WRITE : 0);
+    pthread_mutex_lock(&mrt_zk_library);
+    if (ready.fd >= 0)
+        zookeeper_process(asker->handle, events);
+    asking = NULL;
+    pthread_mutex_unlock(&mrt_zk_library);
+    return true;
+}
+
+static int post(struct mrt_zk_asker *asker, enum mrt_zk_question question, const char *path)
+{
+    zhandle_t *handle = asker->handle;
+    switch (question) {
+    case MRT_ZK_ASK_SYNC:
+        return zoo_async(handle, path, on_string, NULL);
+    case MRT_ZK_ASK_NAMES:
+        return zoo_aget_children(handle, path, 0, on_names, NULL);
+    case MRT_ZK_ASK_DATA:
+        return zoo_aget(handle, path, 0, on_data, NULL);
+    case MRT_ZK_ASK_REVOKE:
+        return zoo_aset(handle, path, MRT_ZK_REVOKE, (int)strlen(MRT_ZK_REVOKE), -1, on_stat, NULL);
+    default:
+        return zoo_adelete(handle, path, -1, on_nothing, NULL);
+    }
+}
+
+int mrt_zk_ask(struct mrt_zk_asker *asker, enum mrt_zk_question question, const char *path)
+{
+    asker->answered = false;
+    pthread_mutex_lock(&mrt_zk_library);
+    asking = asker;
+    int code = post(asker, question, path);
+    asking = NULL;
+    pthread_mutex_unlock(&mrt_zk_library);
+    if (code != ZOK)
+        return code;
+    while (!asker->answered)
+        if (!drive(asker))
+            return ZOPERATIONTIMEOUT;
+    return asker->code;
+}
+
+int mrt_zk_asker_open(struct mrt_zk_asker *asker, struct mrt_store *store)
+{
+    *asker = (struct mrt_zk_asker){.store = store,
+                                   .deadline = mrt_time_add(mrt_time_now(), store->timeout)};
+    pthread_mutex_lock(&mrt_zk_library);
+    asker->handle = mrt_zk_handle(store, on_session);
+    pthread_mutex_unlock(&mrt_zk_library);
+    if (!asker->handle)
+        return MORTISE_ENOMEM;
+    while (!asker->connected && drive(asker))
+        ;
+    if (asker->connected)
+        return MORTISE_OK;
+    mrt_zk_asker_close(asker);
+    return mrt_error(MORTISE_EUNREACHABLE, "no answer from %s", store->address.shown);
+}
+
+void mrt_zk_asker_close(struct mrt_zk_asker *asker)
+{
+    zookeeper_close(asker->handle);
+}
+
+/* ------------------------------------------------------------------ a directory */
+
+static int compare(const void *a, const void *b)
+{
+    const struct mrt_zk_row *first = a, *second = b;
+    int32_t a_sequence = first->place.sequence, b_sequence = second->place.sequence;
+    return mrt_zk_before(b_sequence, a_sequence) - mrt_zk_before(a_sequence, b_sequence);
+}
+
+int mrt_zk_ask_children(struct mrt_zk_asker *asker, const char *path,
+                        struct mrt_zk_children *children)
+{
+    *children = (struct mrt_zk_children){0};
+    int code = mrt_zk_ask(asker, MRT_ZK_ASK_NAMES, path);
+    if (code != ZOK)
+        return code;
+    children->names = asker->names;
+    children->count = asker->count;
+    children->rows = calloc((size_t)asker->count + 1, sizeof *children->rows);
+    if (!children->rows || !children->names)
+        return ZSYSTEMERROR;
+    for (int i = 0; i < children->count; i++) {
+        struct mrt_zk_row *row = &children->rows[children->row_count];
+        row->place = mrt_zk_place_of(children->names[i]);
+        row->node = children->names[i];
+        children->row_count += row->place.family != MRT_ZK_FOREIGN;
+    }
+    qsort(children->rows, (size_t)children->row_count, sizeof *children->rows, compare);
+    return ZOK;
+}
+
+void mrt_zk_children_free(struct mrt_zk_children *children)
+{
+    for (int i = 0; children->names && i < children->count; i++)
+        free(children->names[i]);
+    free(children->names);
+    free(children->rows);
+}

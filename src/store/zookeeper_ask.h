@@ -1,0 +1,50 @@
+/* What operators' calls share: questions to a server, one at a time; see zookeeper_ask.c. */
+#ifndef MRT_STORE_ZOOKEEPER_ASK_H
+#define MRT_STORE_ZOOKEEPER_ASK_H
+
+#include "store/zookeeper_internal.h"
+
+enum mrt_zk_question {
+    MRT_ZK_ASK_SYNC,
+    MRT_ZK_ASK_NAMES,
+    MRT_ZK_ASK_DATA,
+    MRT_ZK_ASK_REVOKE, /* writes that its owner is to give up */
+    MRT_ZK_ASK_DELETE
+};
+
+struct mrt_zk_asker {
+    struct mrt_store *store;
+    zhandle_t *handle;
+    mrt_time deadline;
+    bool connected, answered;
+    int code;
+    struct Stat stat; /* of the newest DATA */
+    char data[512];
+    char **names; /* of the newest NAMES, until they are taken */
+    int count;
+};
+
+/* A ticket's node in a directory. */
+struct mrt_zk_row {
+    struct mrt_zk_place place;
+    const char *node;
+};
+
+/* A directory's children: all their names, and of them the tickets in the order of the queue. */
+struct mrt_zk_children {
+    char **names;
+    struct mrt_zk_row *rows;
+    int count, row_count;
+};
+
+/* Connects. 0 or a MORTISE code; to be closed only if it is 0. */
+int mrt_zk_asker_open(struct mrt_zk_asker *asker, struct mrt_store *store);
+void mrt_zk_asker_close(struct mrt_zk_asker *asker);
+/* Waits for the answer; its code of the library. */
+int mrt_zk_ask(struct mrt_zk_asker *asker, enum mrt_zk_question question, const char *path);
+/* To be freed whatever the code is. */
+int mrt_zk_ask_children(struct mrt_zk_asker *asker, const char *path,
+                        struct mrt_zk_children *children);
+void mrt_zk_children_free(struct mrt_zk_children *children);
+
+#endif
