@@ -1,8 +1,4 @@
 /*
- * The credentials' file is opened first and looked at by its descriptor, so what was
- * found safe is what is read: a plain file with one name, no symbolic link, of ours or
- * of root's, that nobody else may read or write.
- *
  * ACLs. The server lets a node be deleted by who has that right in its *parent*. So
  * all who share a lock need all rights in its directory, and a directory that only we
  * can delete from is one that only we can use; `creator` means whoever has the same
@@ -13,14 +9,10 @@
 #include "store/zookeeper_access.h"
 
 #include "base/error.h"
+#include "store/credentials.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define VARIABLE "MORTISE_ZK_AUTH"
 #define HASH_LENGTH 28 /* of a SHA-1 in base64, with its "=" */
@@ -28,58 +20,6 @@
 #define DIGITS "0123456789"
 
 /* ------------------------------------------------------------- credentials */
-
-static int system_error(const char *path)
-{
-    int code = errno;
-    char text[128];
-    int error = code == EACCES || code == EPERM ? MORTISE_EPERMISSION
-                : code == ELOOP                 ? MORTISE_EUNSAFE
-                                                : MORTISE_EUNREACHABLE;
-    return mrt_error(error, "credentials %s: %s", path,
-                     code == ELOOP ? "is a symbolic link" : strerror_r(code, text, sizeof text));
-}
-
-static int check_file(const char *path, int fd)
-{
-    struct stat status;
-    const char *fault = NULL;
-    if (fstat(fd, &status) < 0)
-        return system_error(path);
-    if (!S_ISREG(status.st_mode))
-        fault = "is not a plain file";
-    else if (status.st_uid != geteuid() && status.st_uid != 0)
-        fault = "belongs to another user";
-    else if (status.st_mode & (S_IRWXG | S_IRWXO))
-        fault = "is open to others (chmod 600)";
-    else if (status.st_nlink > 1)
-        fault = "has more than one name (hard links)";
-    return fault ? mrt_error(MORTISE_EUNSAFE, "credentials %s %s", path, fault) : MORTISE_OK;
-}
-
-/* The whole file into text; its last line's end is dropped. */
-static int read_file(const char *path, char text[MRT_ZK_SECRET_MAX])
-{
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (fd < 0)
-        return system_error(path);
-    int error = check_file(path, fd);
-    ssize_t got = error ? 0 : read(fd, text, MRT_ZK_SECRET_MAX);
-    if (got < 0)
-        error = system_error(path);
-    close(fd);
-    if (error)
-        return error;
-    size_t length = (size_t)got;
-    if (length >= MRT_ZK_SECRET_MAX)
-        return mrt_error(MORTISE_EURI, "credentials %s are too long", path);
-    if (length > 0 && text[length - 1] == '\n')
-        length--;
-    text[length] = '\0';
-    if (strlen(text) != length)
-        return mrt_error(MORTISE_EURI, "credentials %s are not text", path);
-    return MORTISE_OK;
-}
 
 /* Cuts "scheme:data" in two. */
 static int take_line(const char *text, const char *origin, struct mrt_zk_access *access)
@@ -98,17 +38,10 @@ static int take_line(const char *text, const char *origin, struct mrt_zk_access 
 
 static int read_credentials(const struct mrt_uri *uri, struct mrt_zk_access *access)
 {
-    char text[MRT_ZK_SECRET_MAX];
-    const char *path = mrt_uri_parameter(uri, "credentials");
-    if (!path) {
-        const char *variable = secure_getenv(VARIABLE);
-        return variable && *variable ? take_line(variable, "in " VARIABLE, access) : MORTISE_OK;
-    }
-    if (*path != '/')
-        return mrt_error(MORTISE_EURI, "credentials= is the absolute path of a file");
-    int error = read_file(path, text);
-    if (error == MORTISE_OK)
-        error = take_line(text, path, access);
+    char text[MRT_ZK_SECRET_MAX], origin[MRT_CREDENTIALS_ORIGIN_SIZE];
+    int error = mrt_credentials_read(uri, VARIABLE, text, sizeof text, origin);
+    if (error == MORTISE_OK && text[0])
+        error = take_line(text, origin, access);
     explicit_bzero(text, sizeof text);
     return error;
 }

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 
-#include <arpa/inet.h>
 #include <netdb.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,88 +14,6 @@
 
 #define DEFAULT_PORT 2181
 #define SESSION_MIN_MS 100
-#define DURATION_MAX_MS (INT64_C(3600) * 1000)
-
-/* Digits alone, at most `limit`; -1: not such a text. */
-static int64_t read_number(const char *text, size_t length, int64_t limit)
-{
-    int64_t value = 0;
-    if (length == 0)
-        return -1;
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] < '0' || text[i] > '9')
-            return -1;
-        value = value * 10 + (text[i] - '0');
-        if (value > limit)
-            return -1;
-    }
-    return value;
-}
-
-static int read_duration(const struct mrt_uri *uri, const char *key, int64_t least,
-                         mrt_time *duration)
-{
-    const char *text = mrt_uri_parameter(uri, key);
-    if (!text)
-        return MORTISE_OK;
-    size_t digits = strspn(text, "0123456789");
-    int64_t ms = read_number(text, digits, DURATION_MAX_MS);
-    if (strcmp(text + digits, "s") == 0)
-        ms = ms < 0 ? ms : ms * 1000;
-    else if (strcmp(text + digits, "ms") != 0)
-        ms = -1;
-    if (ms < least || ms > DURATION_MAX_MS)
-        return mrt_error(MORTISE_EURI, "%s=%.32s is not a duration such as 10s or 500ms", key,
-                         text);
-    *duration = mrt_time_from_ms(ms);
-    return MORTISE_OK;
-}
-
-static bool is_name(const char *name)
-{
-    return *name && name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                      "0123456789.-_")] == '\0';
-}
-
-/* "[v6]" or a name or v4 address into host; what follows it, or NULL. */
-static const char *read_host_name(const char *text, size_t length, struct mrt_zk_host *host)
-{
-    struct in6_addr binary;
-    const char *from = text, *end = text + length, *to;
-    bool bracketed = *text == '[';
-    if (bracketed) {
-        from++;
-        to = memchr(from, ']', (size_t)(end - from));
-    } else {
-        to = memchr(from, ':', length);
-        to = to ? to : end;
-    }
-    if (!to || (size_t)(to - from) >= sizeof host->name)
-        return NULL;
-    memcpy(host->name, from, (size_t)(to - from));
-    host->name[to - from] = '\0';
-    if (bracketed ? inet_pton(AF_INET6, host->name, &binary) != 1 : !is_name(host->name))
-        return NULL;
-    if (bracketed)
-        inet_ntop(AF_INET6, &binary, host->name, sizeof host->name);
-    return bracketed ? to + 1 : to;
-}
-
-static bool read_host(const char *text, size_t length, struct mrt_zk_host *host)
-{
-    if (length == 0)
-        return false;
-    const char *rest = read_host_name(text, length, host);
-    host->port = DEFAULT_PORT;
-    if (!rest)
-        return false;
-    if (rest == text + length)
-        return true;
-    int64_t port =
-        *rest == ':' ? read_number(rest + 1, length - (size_t)(rest + 1 - text), 65535) : -1;
-    host->port = (uint16_t)port;
-    return port > 0;
-}
 
 static int read_hosts(const char *text, size_t length, struct mrt_zk_address *address)
 {
@@ -110,7 +27,7 @@ static int read_hosts(const char *text, size_t length, struct mrt_zk_address *ad
         if (memchr(text, '@', part))
             return mrt_error(MORTISE_EURI, "a zk: URI may not carry credentials");
         /* It may be part of a password: it is not quoted. */
-        if (!read_host(text, part, &address->hosts[address->host_count++]))
+        if (!mrt_host_parse(text, part, DEFAULT_PORT, &address->hosts[address->host_count++]))
             return mrt_error(MORTISE_EURI, "host %zu in a zk: URI is not of the form host:port",
                              address->host_count);
         if (text + part == end)
@@ -136,11 +53,10 @@ static void write_shown(struct mrt_zk_address *address)
 {
     size_t at = (size_t)snprintf(address->shown, sizeof address->shown, "zk://");
     for (size_t i = 0; i < address->host_count && at < sizeof address->shown; i++) {
-        const struct mrt_zk_host *host = &address->hosts[i];
-        bool v6 = strchr(host->name, ':');
-        at += (size_t)snprintf(address->shown + at, sizeof address->shown - at, "%s%s%s%s:%u",
-                               i ? "," : "", v6 ? "[" : "", host->name, v6 ? "]" : "",
-                               (unsigned)host->port);
+        char text[MRT_HOST_TEXT_SIZE];
+        mrt_host_format(&address->hosts[i], text);
+        at += (size_t)snprintf(address->shown + at, sizeof address->shown - at, "%s%s",
+                               i ? "," : "", text);
     }
     if (at < sizeof address->shown)
         snprintf(address->shown + at, sizeof address->shown - at, "%s", address->chroot);
@@ -174,9 +90,9 @@ int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address)
     if (error == MORTISE_OK)
         error = mrt_uri_check_parameters(uri, known);
     if (error == MORTISE_OK)
-        error = read_duration(uri, "session", SESSION_MIN_MS, &address->session);
+        error = mrt_address_duration(uri, "session", SESSION_MIN_MS, &address->session);
     if (error == MORTISE_OK)
-        error = read_duration(uri, "connect", 1, &address->connect);
+        error = mrt_address_duration(uri, "connect", 1, &address->connect);
     if (error != MORTISE_OK)
         return error;
     const char *space = mrt_uri_parameter(uri, "namespace");

@@ -11,18 +11,14 @@
 
 #include "base/time.h"
 #include "base/uri.h"
+#include "store/address.h"
 #include "store/zookeeper_name.h"
 
 #define MRT_ZK_HOSTS_MAX 16
 #define MRT_ZK_SERVERS_SIZE 4096
 
-struct mrt_zk_host {
-    char name[256];
-    uint16_t port;
-};
-
 struct mrt_zk_address {
-    struct mrt_zk_host hosts[MRT_ZK_HOSTS_MAX];
+    struct mrt_host hosts[MRT_ZK_HOSTS_MAX];
     size_t host_count;
     char chroot[MRT_ZK_PATH_MAX]; /* "" or "/..." */
     char space[MRT_ZK_PATH_MAX];  /* the namespace */
