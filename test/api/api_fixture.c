@@ -66,6 +66,15 @@ bool api_spans_processes(void)
     return strncmp(api_url, "memory:", 7) != 0;
 }
 
+int64_t api_lease_ms(void)
+{
+    mortise_capabilities can = {.size = sizeof can};
+    mortise_client *client = api_open(0);
+    check(mortise_get_capabilities(client, &can) == MORTISE_OK);
+    api_close(client);
+    return can.lease_ms;
+}
+
 bool api_full(void)
 {
     return getenv("MORTISE_TEST_FULL") != NULL;

@@ -31,6 +31,8 @@ int api_end(int failed);
 extern const char *api_url;
 /* Whether another process may open the same store. */
 bool api_spans_processes(void);
+/* How long a dead client's locks stay: the store's lease, 0 if it needs none. */
+int64_t api_lease_ms(void);
 /* A directory and all in it: files have names of the store's choosing. */
 void api_remove_tree(const char *path);
 /* Whether pauses are to be as long as in the original (MORTISE_TEST_FULL). */

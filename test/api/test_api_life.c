@@ -165,7 +165,7 @@ static void test_namespaces_are_apart(void **state)
     (void)state;
     char uri[300];
     mortise_client *mine = api_open(0), *theirs = NULL;
-    snprintf(uri, sizeof uri, "%s?namespace=theirs", api_url);
+    snprintf(uri, sizeof uri, "%s%cnamespace=theirs", api_url, strchr(api_url, '?') ? '&' : '?');
     assert_int_equal(mortise_open(uri, NULL, &theirs), MORTISE_OK);
     mortise_hold hold = api_acquire(api_lock(mine, "space")), other;
     assert_int_equal(mortise_try_acquire(api_lock(theirs, "space"), &other), MORTISE_OK);
@@ -222,8 +222,10 @@ static void test_stats_and_capabilities(void **state)
 static void test_url_is_the_address(void **state)
 {
     (void)state;
+    char address[300];
     mortise_client *client = api_open(0);
-    assert_string_equal(mortise_url(client), api_url);
+    snprintf(address, sizeof address, "%.*s", (int)strcspn(api_url, "?"), api_url);
+    assert_string_equal(mortise_url(client), address);
     api_close(client);
 }
 

@@ -48,6 +48,9 @@ void port_place_close(void)
         rmdir(directory);
 }
 
+#define PORT_CLIENTS_MAX 16
+static struct port_client *open_clients[PORT_CLIENTS_MAX]; /* by port_open_session */
+
 struct mrt_id port_id(void)
 {
     static struct mrt_id last;
@@ -61,6 +64,14 @@ static void deliver(void *context, const struct mrt_event *event)
 {
     struct port_client *client = context;
     assert_true(client->count < PORT_EVENTS_MAX);
+    if (event->type == MRT_STARTED && event->lease > 0) {
+        client->lease = event->lease;
+        client->renewed = mrt_time_now();
+    }
+    if (event->serial && event->serial == client->renewal) {
+        client->renewal = 0;
+        return;
+    }
     client->events[client->count] = *event;
     client->events[client->count++].detail = NULL;
     if (event->detail)
@@ -97,11 +108,19 @@ void port_open_session(struct port_client *client, const char *uri)
 {
     port_open(client, uri, "test");
     client->session = port_id();
+    for (size_t i = 0; i < PORT_CLIENTS_MAX; i++)
+        if (!open_clients[i]) {
+            open_clients[i] = client;
+            break;
+        }
     assert_int_equal(port_start(client).type, MRT_STARTED);
 }
 
 void port_close(struct port_client *client)
 {
+    for (size_t i = 0; i < PORT_CLIENTS_MAX; i++)
+        if (open_clients[i] == client)
+            open_clients[i] = NULL;
     client->ops->close(client->store);
     memset(client, 0, sizeof *client);
 }
@@ -119,10 +138,29 @@ static void take(struct port_client *client, size_t index)
             (client->count - index) * sizeof client->events[0]);
 }
 
+/* Where a store wants signs of life, sends them for all, as engines do. */
+static void keep_alive(mrt_time now)
+{
+    for (size_t i = 0; i < PORT_CLIENTS_MAX; i++) {
+        struct port_client *client = open_clients[i];
+        if (!client || client->lease == 0)
+            continue;
+        if (client->renewal)
+            client->ops->process(client->store, now);
+        if (client->renewal || now < client->renewed + client->lease / 3)
+            continue;
+        struct mrt_command command = port_command(client, MRT_RENEW);
+        client->renewal = command.serial;
+        client->renewed = now;
+        client->ops->submit(client->store, &command, now);
+    }
+}
+
 /* Lets the store work for a moment, at most until `until`. */
 static void work(struct port_client *client, mrt_time until)
 {
     mrt_time now = mrt_time_now();
+    keep_alive(now);
     mrt_time wait = mrt_time_min(until, client->ops->next(client->store)) - now;
     struct pollfd poller = {.fd = client->ops->fd(client->store), .events = POLLIN};
     /* A store without a descriptor asks by notify; here it is simply called often. */
@@ -284,6 +322,7 @@ static int count_entry(void *argument, const mortise_entry *entry)
 int port_tickets(struct port_client *client, const char *queue)
 {
     int count = 0;
+    keep_alive(mrt_time_now());
     assert_int_equal(client->ops->list(client->store, queue, NULL, count_entry, &count), 0);
     return count;
 }

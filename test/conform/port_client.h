@@ -19,7 +19,9 @@ struct port_client {
     uint64_t serial;
     struct mrt_event events[PORT_EVENTS_MAX]; /* not yet taken; detail is cleared */
     size_t count;
-    char detail[512]; /* of the newest FAILED or SESSION_LOST */
+    mrt_time lease, renewed; /* 0: needs no signs of life */
+    uint64_t renewal;        /* serial of one under way; 0: none */
+    char detail[512];        /* of the newest FAILED or SESSION_LOST */
 };
 
 /* A URI to work with: "memory:" and "sqlite:" alone get a fresh place each, any other is used as
@@ -33,7 +35,7 @@ struct mrt_id port_id(void);
 /* 0 or the code of open. */
 int port_try_open(struct port_client *client, const char *uri, const char *label);
 void port_open(struct port_client *client, const char *uri, const char *label);
-/* The same, and starts a session. */
+/* The same, and starts a session, which is kept alive while any client waits. */
 void port_open_session(struct port_client *client, const char *uri);
 /* Closes without STOP: the session dies. */
 void port_close(struct port_client *client);
