@@ -173,6 +173,7 @@ typedef struct mortise_client_options {
  * Opens a client on the store that `uri` names:
  *   sqlite:///absolute/path, sqlite:relative/path   a file on this machine
  *   zk://host:port,host:port/chroot?session=10s      a ZooKeeper ensemble
+ *   redis://user@host:port/db?session=10s            a Redis server
  *   memory:NAME                                      this process alone
  * NULL or "": $MORTISE_URL, else the embedded file locks.db in
  * $XDG_STATE_HOME/mortise (by default ~/.local/state/mortise, for root

@@ -118,7 +118,7 @@ static bool set_number(const char *variable, uint64_t number)
 /* The command has no use for what mortise shows the server. */
 static bool drop_secrets(void)
 {
-    return unsetenv("MORTISE_ZK_AUTH") == 0;
+    return unsetenv("MORTISE_ZK_AUTH") == 0 && unsetenv("MORTISE_REDIS_AUTH") == 0;
 }
 
 bool mrt_run_set_environment(const struct mrt_run *run)

@@ -41,12 +41,28 @@ static int no_zookeeper(const struct mrt_uri *uri, const struct mrt_store_option
 const struct mrt_store_ops mrt_zookeeper_store = {.scheme = "zk", .open = no_zookeeper};
 #endif
 
+#ifndef MORTISE_REDIS
+static int no_redis(const struct mrt_uri *uri, const struct mrt_store_options *options,
+                    struct mrt_sink sink, struct mrt_store **store)
+{
+    (void)uri;
+    (void)options;
+    (void)sink;
+    (void)store;
+    return mrt_error(MORTISE_ENOTSUPPORTED, "this build of mortise has no Redis (redis) store");
+}
+
+const struct mrt_store_ops mrt_redis_store = {.scheme = "redis", .open = no_redis};
+#endif
+
 const struct mrt_store_ops *mrt_store_find(const char *scheme)
 {
     static const struct mrt_store_ops *const built_in[] = {&mrt_sqlite_store, &mrt_memory_store,
-                                                           &mrt_zookeeper_store};
+                                                           &mrt_zookeeper_store, &mrt_redis_store};
     if (strcmp(scheme, "zks") == 0)
         return &mrt_zookeeper_store; /* which says that it has no TLS */
+    if (strcmp(scheme, "rediss") == 0 || strcmp(scheme, "redis+unix") == 0)
+        return &mrt_redis_store;
     for (size_t i = 0; i < sizeof built_in / sizeof built_in[0]; i++)
         if (strcmp(built_in[i]->scheme, scheme) == 0)
             return built_in[i];

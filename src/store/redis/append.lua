@@ -1,0 +1,64 @@
+-- APPEND. ARGV[3] ticket, 4 queue, 5 kind, 6 capacity, 7 weight, 8 "1" for a try,
+-- 9 how many may wait (0: any number).
+-- {VIEW, ...}, {BLOCKED}, {FULL}, {OTHER, what the queue is}, {LOST}, {STALE}
+local no = refused(ARGV[1], tonumber(ARGV[2]))
+if no then return no end
+local session, ticket, queue, kind = ARGV[1], ARGV[3], ARGV[4], ARGV[5]
+local capacity, weight = tonumber(ARGV[6]), tonumber(ARGV[7])
+local try, most = ARGV[8] == '1', tonumber(ARGV[9])
+
+local field = redis.call('HGET', session_key(session), ticket)
+if field then
+  local known, number, entry = entry_at(field)
+  if entry then return view(known, number, weight_in(entry), capacity) end
+end
+
+local function bury_all_dead()
+  local dead = {}
+  each(queue, function(entry)
+    if left_of(session_in(entry)) <= 0 then dead[#dead + 1] = session_in(entry) end
+    return false
+  end)
+  for _, one in ipairs(dead) do bury(one) end
+  settle()
+end
+
+local function waiting()
+  local ahead, all = 0, 0
+  each(queue, function(entry)
+    if all > 0 or ahead + weight_in(entry) > capacity then all = all + 1 end
+    ahead = ahead + weight_in(entry)
+    return all >= most
+  end)
+  return all
+end
+
+local described = text_of(capacity) .. ' ' .. kind
+local is = redis.call('HGET', queues, queue)
+if is and is ~= described then
+  bury_all_dead()
+  is = redis.call('HGET', queues, queue)
+  if is and is ~= described then return {'OTHER', is} end
+end
+
+local ahead, soonest = look(queue, math.huge, weight, capacity)
+if ahead + weight > capacity then
+  if most > 0 and not try and waiting() >= most then
+    bury_all_dead()
+    ahead, soonest = look(queue, math.huge, weight, capacity)
+  end
+  if ahead + weight > capacity and (try or (most > 0 and waiting() >= most)) then
+    settle()
+    return {try and 'BLOCKED' or 'FULL'}
+  end
+end
+settle()
+
+-- Numbers rise also if the counter is lost, unless the clock has been set back as well.
+local number = math.max(tonumber(redis.call('GET', base .. 'fence') or 0) + 1,
+                        (now - 1577836800000) * 128)
+redis.call('SET', base .. 'fence', text_of(number))
+redis.call('ZADD', queue_key(queue), number, entry_of(ticket, session, weight, text_of(now)))
+redis.call('HSET', session_key(session), ticket, text_of(number) .. ':' .. queue)
+redis.call('HSET', queues, queue, described)
+return {'VIEW', number, ahead, 0, soonest}

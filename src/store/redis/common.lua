@@ -1,0 +1,199 @@
+-- What all scripts of the redis: store have in common; each is this text and its own.
+--
+-- Keys, all of one hash slot, `base` being {NAMESPACE/}:
+--   sessions     sorted set: session by the time when its lease ends
+--   s:SESSION    hash: @epoch, @lease, @channel, @label, and a field for each ticket,
+--                "NUMBER:QUEUE"
+--   queues       hash: queue to "CAPACITY KIND", while it has tickets
+--   q:QUEUE      sorted set: "TICKET SESSION WEIGHT:SINCE" (no spaces) by NUMBER
+--   fence        the newest number given out; never expires
+-- Times are this server's, in milliseconds. Nothing has a time to live: a session whose
+-- time is over is dead for every script, and whoever comes upon it buries it.
+--
+-- Weights are only added up here. Who holds is decided by the client, from the weight
+-- ahead; what is compared with the capacity here refuses, or wakes.
+--
+-- A client that lost its connection may have commands on it that the server has not read
+-- yet. Each connection of a client has a higher epoch, and a session takes no command of
+-- a lower one than it has seen.
+--
+-- KEYS[1] is the key of the sessions; ARGV[1] the session, ARGV[2] the epoch.
+local sessions = KEYS[1]
+local base = string.sub(sessions, 1, -9)
+local queues = base .. 'queues'
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+local function queue_key(queue) return base .. 'q:' .. queue end
+local function session_key(session) return base .. 's:' .. session end
+local function text_of(number) return string.format('%.0f', number) end
+
+local function entry_of(ticket, session, weight, since)
+  return ticket .. session .. text_of(weight) .. ':' .. since
+end
+local function ticket_in(entry) return string.sub(entry, 1, 32) end
+local function session_in(entry) return string.sub(entry, 33, 64) end
+local function weight_in(entry) return tonumber(string.match(entry, '^%d+', 65)) end
+local function since_in(entry) return string.match(entry, '%d+$') end
+
+-- Shows a queue's entries and their numbers in order, until `visit` returns true.
+local function each(queue, visit)
+  local key, at, step = queue_key(queue), 0, 4
+  while true do
+    local part = redis.call('ZRANGE', key, at, at + step - 1, 'WITHSCORES')
+    for i = 1, #part, 2 do
+      if visit(part[i], tonumber(part[i + 1])) then return end
+    end
+    if #part < 2 * step then return end
+    at, step = at + step, 64
+  end
+end
+
+-- How long a session's lease still lasts; 0 or less: it is dead. If the clock has been
+-- set back, a session ends after its lease all the same.
+local function left_of(session)
+  local ends = tonumber(redis.call('ZSCORE', sessions, session) or 0)
+  if ends <= now then return 0 end
+  local lease = tonumber(redis.call('HGET', session_key(session), '@lease') or 0)
+  if ends > now + lease then
+    ends = now + lease
+    redis.call('ZADD', sessions, ends, session)
+  end
+  return ends - now
+end
+
+-- Departures: the lowest number and all the weight of what has left each queue.
+local departed = {}
+
+local function depart(queue, number, weight)
+  local known = departed[queue]
+  if known then
+    known.number = math.min(known.number, number)
+    known.weight = known.weight + weight
+  else
+    departed[queue] = {number = number, weight = weight}
+  end
+end
+
+-- A ticket's entry by the field of its session's hash: queue, number, entry or nil.
+local function entry_at(field)
+  local number, queue = string.match(field, '^(%d+):(.*)$')
+  local found = redis.call('ZRANGEBYSCORE', queue_key(queue), number, number)
+  return queue, tonumber(number), found[1]
+end
+
+local function take_out(field)
+  local queue, number, entry = entry_at(field)
+  if entry then
+    redis.call('ZREM', queue_key(queue), entry)
+    depart(queue, number, weight_in(entry))
+  end
+end
+
+-- Ends a session and all its tickets.
+local function bury(session)
+  local fields = redis.call('HGETALL', session_key(session))
+  redis.call('ZREM', sessions, session)
+  redis.call('DEL', session_key(session))
+  for i = 1, #fields, 2 do
+    if string.sub(fields[i], 1, 1) ~= '@' then take_out(fields[i + 1]) end
+  end
+end
+
+local function capacity_of(queue)
+  return tonumber(string.match(redis.call('HGET', queues, queue) or '0', '^%d+'))
+end
+
+-- Tells a session that its ticket may run now.
+local function push(entry, number, ahead, behind)
+  local session = session_in(entry)
+  local channel = redis.call('HGET', session_key(session), '@channel')
+  if channel then
+    redis.call('PUBLISH', channel, table.concat({session, ticket_in(entry), text_of(number),
+                                                 text_of(ahead), behind and '1' or '0'}, ' '))
+  end
+end
+
+-- Tells those whom the departures from a queue have let in; buries the dead on the way.
+local function wake(queue, known)
+  local capacity, ahead, dead, fit, any = capacity_of(queue), 0, {}, {}, false
+  each(queue, function(entry, number)
+    any = true
+    if left_of(session_in(entry)) <= 0 then
+      dead[#dead + 1] = session_in(entry)
+      return false
+    end
+    if #fit > 0 then fit[#fit].behind = true end
+    local weight = weight_in(entry)
+    if ahead + weight > capacity then return true end
+    if number > known.number and ahead + weight + known.weight > capacity then
+      fit[#fit + 1] = {entry = entry, number = number, ahead = ahead}
+    end
+    ahead = ahead + weight
+    return false
+  end)
+  if not any then redis.call('HDEL', queues, queue) end
+  for _, session in ipairs(dead) do bury(session) end
+  for _, one in ipairs(fit) do push(one.entry, one.number, one.ahead, one.behind) end
+end
+
+-- To be called once all is done.
+local function settle()
+  local queue, known = next(departed)
+  while queue do
+    departed[queue] = nil
+    wake(queue, known)
+    queue, known = next(departed)
+  end
+end
+
+-- Whether commands of this session may be done: nil, or what to answer.
+local function refused(session, epoch)
+  if left_of(session) <= 0 then
+    bury(session)
+    settle()
+    return {'LOST'}
+  end
+  local seen = tonumber(redis.call('HGET', session_key(session), '@epoch') or 0)
+  if epoch < seen then return {'STALE'} end
+  if epoch > seen then redis.call('HSET', session_key(session), '@epoch', epoch) end
+  return nil
+end
+
+-- The weight ahead of a place, until it is too much for anyone: that, and whose it is.
+local function count(queue, number, capacity)
+  local ahead, whose = 0, {}
+  each(queue, function(entry, other)
+    if other >= number then return true end
+    ahead = ahead + weight_in(entry)
+    whose[#whose + 1] = session_in(entry)
+    return ahead > capacity
+  end)
+  return ahead, whose
+end
+
+-- The same without the dead; and how soon one of those in the way may be dead.
+local function look(queue, number, weight, capacity)
+  while true do
+    local ahead, whose = count(queue, number, capacity)
+    if ahead + weight <= capacity then return ahead, 0 end
+    local soonest, dead = 3600000, false
+    for _, session in ipairs(whose) do
+      local left = left_of(session)
+      if left <= 0 then
+        bury(session)
+        dead = true
+      end
+      soonest = math.min(soonest, left)
+    end
+    if not dead then return ahead, soonest end
+  end
+end
+
+-- What a client is told of a ticket: number, weight ahead, others behind, soonest death.
+local function view(queue, number, weight, capacity)
+  local ahead, soonest = look(queue, number, weight, capacity)
+  local behind = redis.call('ZCOUNT', queue_key(queue), '(' .. text_of(number), '+inf')
+  settle()
+  return {'VIEW', number, ahead, behind > 0 and 1 or 0, soonest}
+end

@@ -1,0 +1,28 @@
+-- mortise_list. ARGV[1] a queue's whole name or "", ARGV[2] else how names are to begin.
+-- One row a queue: name, "CAPACITY KIND", then number, weight, since and label of each
+-- ticket whose session is alive.
+local rows = {}
+local function show(queue, described)
+  local row = {queue, described}
+  each(queue, function(entry, number)
+    local session = session_in(entry)
+    if tonumber(redis.call('ZSCORE', sessions, session) or 0) > now then
+      row[#row + 1] = text_of(number)
+      row[#row + 1] = text_of(weight_in(entry))
+      row[#row + 1] = since_in(entry)
+      row[#row + 1] = redis.call('HGET', session_key(session), '@label') or ''
+    end
+    return false
+  end)
+  if #row > 2 then rows[#rows + 1] = row end
+end
+if ARGV[1] ~= '' then
+  local described = redis.call('HGET', queues, ARGV[1])
+  if described then show(ARGV[1], described) end
+else
+  local all = redis.call('HGETALL', queues)
+  for i = 1, #all, 2 do
+    if string.sub(all[i], 1, #ARGV[2]) == ARGV[2] then show(all[i], all[i + 1]) end
+  end
+end
+return rows

@@ -1,0 +1,22 @@
+-- START and RENEW. ARGV[3] "start" or "renew", 4 the lease; of a start 5 the channel,
+-- 6 the label.
+-- {ALIVE, the server's time}, {LOST}, {STALE}
+-- Whoever proves its life also buries some of the dead, so that no queue waits for a dead
+-- session's tickets longer than a third of a lease, and none stays for ever.
+local session, lease = ARGV[1], tonumber(ARGV[4])
+for _, dead in ipairs(redis.call('ZRANGEBYSCORE', sessions, '-inf', now, 'LIMIT', 0, 16)) do
+  bury(dead)
+end
+settle()
+if ARGV[3] == 'start' and left_of(session) <= 0 then
+  bury(session)
+  settle()
+  redis.call('HSET', session_key(session), '@epoch', ARGV[2], '@lease', ARGV[4],
+             '@channel', ARGV[5], '@label', ARGV[6])
+  redis.call('ZADD', sessions, now + lease, session)
+  return {'ALIVE', now}
+end
+local no = refused(session, tonumber(ARGV[2]))
+if no then return no end
+redis.call('ZADD', sessions, now + lease, session)
+return {'ALIVE', now}

@@ -1,0 +1,4 @@
+-- STOP. {STOPPED}
+bury(ARGV[1])
+settle()
+return {'STOPPED'}

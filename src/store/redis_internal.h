@@ -1,0 +1,163 @@
+/*
+ * The parts of the Redis store, shared by its files and by nobody else:
+ *   redis.c          the port: commands in, events out, one descriptor
+ *   redis_link.c     the connection for commands: its life, and what is under way on it
+ *   redis_push.c     the connection on which the server tells who may run
+ *   redis_command.c  commands as calls of scripts
+ *   redis_reply.c    what a reply says of its command
+ *   redis_list.c     mortise_list, on a connection of its own
+ *   redis_wire.c, redis_uri.c  bytes and addresses, without state of the store
+ *   redis/ *.lua     what the server does
+ *
+ * Threads: calls on one store come one at a time, from any thread; there is no other.
+ *
+ * Invariant: a job is in exactly one of four lists: waiting (not sent), sent (in the
+ * order sent, which is the order of the replies), held (answered, but nobody listens yet for
+ * what may change that answer), outbox (to be delivered).
+ */
+#ifndef MRT_STORE_REDIS_INTERNAL_H
+#define MRT_STORE_REDIS_INTERNAL_H
+
+#include "base/error.h"
+#include "core/store.h"
+#include "store/redis_uri.h"
+#include "store/redis_wire.h"
+
+/* A ticket's number, shifted so, is its first fence; numbers stay below 2^48. */
+#define MRT_REDIS_FENCE_BITS 15
+#define MRT_REDIS_NUMBER_MAX (INT64_C(1) << 48)
+#define MRT_REDIS_RECHECK_HELD (5 * MRT_SECOND)
+#define MRT_REDIS_RECHECK_MAX MRT_SECOND
+
+enum mrt_redis_script_name {
+    MRT_REDIS_SESSION,
+    MRT_REDIS_STOP,
+    MRT_REDIS_APPEND,
+    MRT_REDIS_REFRESH,
+    MRT_REDIS_REMOVE,
+    MRT_REDIS_LIST
+};
+
+struct mrt_redis_script {
+    char digest[41];
+    const char *text;
+    size_t length;
+};
+extern const struct mrt_redis_script mrt_redis_scripts[];
+
+/* A command until it is answered, and then its answer; or what is said at the beginning of
+   a connection. */
+struct mrt_redis_job {
+    TAILQ_ENTRY(mrt_redis_job) link;
+    struct mrt_command command;
+    struct mrt_event event;
+    bool login;     /* not a command: the beginning of a connection */
+    bool whole;     /* the script itself was sent, not its digest */
+    mrt_time since; /* when it was submitted, and then when it was sent */
+    char detail[256];
+};
+TAILQ_HEAD(mrt_redis_jobs, mrt_redis_job);
+
+struct mrt_redis_session {
+    TAILQ_ENTRY(mrt_redis_session) link;
+    struct mrt_id id;
+};
+
+/* What is said in the log, once each for a store. */
+enum mrt_redis_note { MRT_REDIS_NOTE_CLOCK, MRT_REDIS_NOTE_REPLY, MRT_REDIS_NOTES };
+
+struct mrt_store {
+    struct mrt_sink sink;
+    struct mrt_redis_address address;
+    char secret[MRT_REDIS_SECRET_MAX];
+    char label[MORTISE_LABEL_MAX + 1];
+    char channel[MRT_REDIS_BASE_MAX + 2 + MRT_ID_TEXT_SIZE];
+    mortise_log_callback log;
+    void *log_argument;
+    bool noted[MRT_REDIS_NOTES];
+    char notes[MRT_REDIS_NOTES][256]; /* "": none, or said */
+    mrt_time timeout;
+    int epoll;
+    struct mrt_redis_server servers[MRT_REDIS_ADDRESSES_MAX];
+    size_t server_count, server_next;
+    TAILQ_HEAD(, mrt_redis_session) sessions; /* STARTED and not known to have ended */
+
+    struct mrt_redis_wire wire; /* for commands */
+    uint64_t epoch;             /* of that connection; higher than that of any before */
+    mrt_time deadline;          /* of connecting */
+    mrt_time again;             /* when to connect again */
+    unsigned failures;
+    int refusal; /* why the last connection was refused for good; 0: it was not */
+    char refusal_text[256];
+    struct mrt_redis_jobs waiting, sent, held, outbox;
+
+    struct mrt_redis_wire push;
+    unsigned push_logins; /* replies that come before the subscription's */
+    bool push_subscribed;
+    mrt_time push_deadline, push_again;
+
+    /* The server's clock beside ours, at the newest renewal; 0: not known. */
+    int64_t server_ms;
+    mrt_time server_seen;
+};
+
+/* redis.c: puts events into the outbox. */
+void mrt_redis_answer(struct mrt_store *store, struct mrt_redis_job *job, enum mrt_event_type type);
+__attribute__((format(printf, 4, 5))) void mrt_redis_fail(struct mrt_store *store,
+                                                          struct mrt_redis_job *job, int error,
+                                                          const char *format, ...);
+/* An event that was not asked for; NULL: no memory. It is in the outbox already. */
+struct mrt_event *mrt_redis_tell(struct mrt_store *store, enum mrt_event_type type,
+                                 struct mrt_id session);
+/* All tickets are to be looked at. */
+void mrt_redis_wake_all(struct mrt_store *store);
+__attribute__((format(printf, 3, 4))) void
+mrt_redis_note(struct mrt_store *store, enum mrt_redis_note note, const char *format, ...);
+
+/* redis_link.c */
+/* Connects if need be, and sends what waits. */
+void mrt_redis_link_send(struct mrt_store *store, mrt_time now);
+/* Reads replies. */
+void mrt_redis_link_receive(struct mrt_store *store, mrt_time now);
+/* Notices what takes too long. */
+void mrt_redis_link_tick(struct mrt_store *store, mrt_time now);
+mrt_time mrt_redis_link_next(const struct mrt_store *store);
+/* Ends the connection; what is under way has an unknown outcome. */
+void mrt_redis_link_break(struct mrt_store *store, mrt_time now);
+
+/* redis_push.c; nothing of it is needed for what is right, only for what is quick */
+/* Takes the job of a ticket that has to wait, if he could not be told yet that he need not
+   any more; true: taken. */
+bool mrt_redis_push_hold(struct mrt_store *store, struct mrt_redis_job *job, mrt_time now);
+void mrt_redis_push_receive(struct mrt_store *store, mrt_time now);
+void mrt_redis_push_tick(struct mrt_store *store, mrt_time now);
+
+/* redis_command.c */
+/* Notes the call of the script that does a command. */
+void mrt_redis_command_put(struct mrt_store *store, const struct mrt_redis_job *job);
+/* EVALSHA, or EVAL with the script itself, with these arguments. */
+void mrt_redis_script_put(struct mrt_redis_wire *wire, const struct mrt_redis_address *address,
+                          enum mrt_redis_script_name name, bool whole, const char *const *arguments,
+                          size_t count);
+
+/* redis_reply.c */
+enum mrt_redis_outcome {
+    MRT_REDIS_NOT_DONE, /* and the same again may be */
+    MRT_REDIS_UNKNOWN,  /* perhaps in part */
+    MRT_REDIS_REFUSED,  /* for good */
+    MRT_REDIS_NO_SCRIPT
+};
+/* What an error reply means; the code of ours in `error`, what to add in `advice`. */
+enum mrt_redis_outcome mrt_redis_classify(const char *text, int *error, const char **advice);
+/* Answers the command of a job. */
+void mrt_redis_reply(struct mrt_store *store, struct mrt_redis_job *job, const redisReply *reply,
+                     mrt_time now);
+/* Fills a VIEW; false: the numbers cannot be. `soonest`: as the script said, in ms. */
+bool mrt_redis_view(const struct mrt_store *store, struct mrt_event *event, int64_t number,
+                    int64_t ahead, bool behind, int64_t soonest);
+
+/* redis_list.c */
+int mrt_redis_list(struct mrt_store *store, const char *name, const char *prefix,
+                   mortise_entry_callback callback, void *argument);
+
+#endif

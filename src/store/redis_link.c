@@ -1,0 +1,231 @@
+/*
+ * The connection for commands. It is made when the first command comes, and made anew,
+ * after a pause that grows, whenever one waits; a client with nothing to say has none.
+ *
+ * A command is sent as soon as the connection is there, and replies come in the order of
+ * sending. When the connection breaks, or an answer takes longer than a quarter of the
+ * lease, what has been sent has an unknown outcome: the engine asks again, and each
+ * command may be repeated. What the server had not read yet it refuses, for the new
+ * connection has a higher epoch.
+ *
+ * NOSCRIPT: nothing was done, and the same command is sent at once as a whole script;
+ * unless one for the same ticket is on its way behind it, which it must not overtake.
+ */
+#include "store/redis_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PAUSE_MIN (10 * MRT_MILLISECOND)
+#define PAUSE_DOUBLINGS 6
+#define ANSWER_MIN (250 * MRT_MILLISECOND)
+
+/* ------------------------------------------------------------------- the end */
+
+/* A START behind a refused login may have been done under another user: it dies of itself. */
+static void end_jobs(struct mrt_store *store, struct mrt_redis_jobs *jobs, bool sent)
+{
+    struct mrt_redis_job *job;
+    while ((job = TAILQ_FIRST(jobs))) {
+        TAILQ_REMOVE(jobs, job, link);
+        if (job->login)
+            free(job);
+        else if (store->refusal && (!sent || job->command.type == MRT_START))
+            mrt_redis_fail(store, job, store->refusal, "%s", store->refusal_text);
+        else if (sent)
+            mrt_redis_answer(store, job, MRT_UNKNOWN);
+        else
+            mrt_redis_fail(store, job, MORTISE_EUNREACHABLE, "%s", store->address.shown);
+    }
+}
+
+void mrt_redis_link_break(struct mrt_store *store, mrt_time now)
+{
+    mrt_redis_wire_close(&store->wire);
+    unsigned doublings = store->failures < PAUSE_DOUBLINGS ? store->failures : PAUSE_DOUBLINGS;
+    store->failures++;
+    store->again = mrt_time_add(now, PAUSE_MIN << doublings);
+    end_jobs(store, &store->sent, true);
+}
+
+/* --------------------------------------------------------------- beginning */
+
+static bool add_login(struct mrt_store *store)
+{
+    struct mrt_redis_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return false;
+    job->login = true;
+    TAILQ_INSERT_TAIL(&store->sent, job, link);
+    return true;
+}
+
+static void connect_now(struct mrt_store *store, mrt_time now)
+{
+    const struct mrt_redis_server *server =
+        &store->servers[store->server_next++ % store->server_count];
+    store->epoch++;
+    store->refusal = 0;
+    store->deadline = mrt_time_add(now, store->address.connect);
+    bool begun = mrt_redis_wire_open(&store->wire, server, store->epoll);
+    unsigned logins =
+        begun ? mrt_redis_wire_login(&store->wire, &store->address, store->secret) : 0;
+    while (begun && logins > 0) {
+        begun = add_login(store);
+        logins--;
+    }
+    if (!begun)
+        mrt_redis_link_break(store, now);
+}
+
+static void send_waiting(struct mrt_store *store, mrt_time now)
+{
+    struct mrt_redis_job *job;
+    while ((job = TAILQ_FIRST(&store->waiting))) {
+        TAILQ_REMOVE(&store->waiting, job, link);
+        TAILQ_INSERT_TAIL(&store->sent, job, link);
+        mrt_redis_command_put(store, job);
+        job->since = now;
+    }
+    if (!mrt_redis_wire_flush(&store->wire))
+        mrt_redis_link_break(store, now);
+}
+
+void mrt_redis_link_send(struct mrt_store *store, mrt_time now)
+{
+    if (TAILQ_EMPTY(&store->waiting))
+        return;
+    if (store->wire.state == MRT_REDIS_CLOSED && now >= store->again)
+        connect_now(store, now);
+    if (store->wire.state == MRT_REDIS_OPEN)
+        send_waiting(store, now);
+}
+
+/* ----------------------------------------------------------------- replies */
+
+/* Whether a command for this job's ticket is on its way behind it. */
+static bool followed(const struct mrt_redis_job *job)
+{
+    const struct mrt_redis_job *other = job;
+    while ((other = TAILQ_NEXT(other, link)))
+        if (!other->login && mrt_id_equal(other->command.ticket, job->command.ticket))
+            return true;
+    return false;
+}
+
+static bool lacks_script(const redisReply *reply)
+{
+    int error;
+    const char *advice;
+    return reply->type == REDIS_REPLY_ERROR &&
+           mrt_redis_classify(reply->str, &error, &advice) == MRT_REDIS_NO_SCRIPT;
+}
+
+/* Whether the connection may go on. */
+static bool login_reply(struct mrt_store *store, const redisReply *reply)
+{
+    const char *advice;
+    if (reply->type != REDIS_REPLY_ERROR)
+        return true;
+    int error;
+    enum mrt_redis_outcome outcome = mrt_redis_classify(reply->str, &error, &advice);
+    snprintf(store->refusal_text, sizeof store->refusal_text, "%.150s%s", reply->str, advice);
+    mrt_redis_note(store, MRT_REDIS_NOTE_REPLY, "%s", store->refusal_text);
+    if (outcome == MRT_REDIS_REFUSED)
+        store->refusal = error;
+    return false;
+}
+
+/* Takes the reply to the first job; false: the connection is of no use. */
+static bool take_reply(struct mrt_store *store, const redisReply *reply, mrt_time now)
+{
+    struct mrt_redis_job *job = TAILQ_FIRST(&store->sent);
+    if (!job)
+        return false;
+    if (job->login) {
+        TAILQ_REMOVE(&store->sent, job, link);
+        free(job);
+        return login_reply(store, reply);
+    }
+    bool again = !job->whole && lacks_script(reply) && !followed(job);
+    TAILQ_REMOVE(&store->sent, job, link);
+    store->failures = 0;
+    if (!again) {
+        mrt_redis_reply(store, job, reply, now);
+        return true;
+    }
+    job->whole = true;
+    mrt_redis_command_put(store, job);
+    TAILQ_INSERT_TAIL(&store->sent, job, link);
+    return true;
+}
+
+static bool take_replies(struct mrt_store *store, mrt_time now)
+{
+    redisReply *reply;
+    bool fine = mrt_redis_wire_receive(&store->wire);
+    for (;;) { /* also what came before an end */
+        if (!mrt_redis_wire_next(&store->wire, &reply))
+            return false;
+        if (!reply)
+            return fine;
+        bool useful = take_reply(store, reply, now);
+        freeReplyObject(reply);
+        if (!useful)
+            return false;
+    }
+}
+
+void mrt_redis_link_receive(struct mrt_store *store, mrt_time now)
+{
+    if (store->wire.state == MRT_REDIS_CLOSED)
+        return;
+    if (!take_replies(store, now) || !mrt_redis_wire_flush(&store->wire)) {
+        mrt_redis_link_break(store, now);
+        if (store->refusal)
+            end_jobs(store, &store->waiting, false);
+    }
+}
+
+/* -------------------------------------------------------------------- time */
+
+static mrt_time answer_limit(const struct mrt_store *store)
+{
+    mrt_time quarter = store->address.session / 4;
+    return quarter > ANSWER_MIN ? quarter : ANSWER_MIN;
+}
+
+/* When the connection is given up for being slow. */
+static mrt_time patience_end(const struct mrt_store *store)
+{
+    const struct mrt_redis_job *job;
+    if (store->wire.state == MRT_REDIS_CONNECTING)
+        return store->deadline;
+    TAILQ_FOREACH (job, &store->sent, link)
+        if (!job->login)
+            return mrt_time_add(job->since, answer_limit(store));
+    return MRT_TIME_NEVER;
+}
+
+void mrt_redis_link_tick(struct mrt_store *store, mrt_time now)
+{
+    struct mrt_redis_job *job;
+    if (now >= patience_end(store))
+        mrt_redis_link_break(store, now);
+    while ((job = TAILQ_FIRST(&store->waiting)) &&
+           now >= mrt_time_add(job->since, store->address.connect)) {
+        TAILQ_REMOVE(&store->waiting, job, link);
+        mrt_redis_fail(store, job, MORTISE_EUNREACHABLE, "%s", store->address.shown);
+    }
+}
+
+mrt_time mrt_redis_link_next(const struct mrt_store *store)
+{
+    const struct mrt_redis_job *job = TAILQ_FIRST(&store->waiting);
+    mrt_time next = patience_end(store);
+    if (!job)
+        return next;
+    if (store->wire.state == MRT_REDIS_CLOSED)
+        next = mrt_time_min(next, store->again);
+    return mrt_time_min(next, mrt_time_add(job->since, store->address.connect));
+}

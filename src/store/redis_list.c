@@ -1,0 +1,161 @@
+/*
+ * mortise_list: one script, so all rows are of one instant. It has a connection of its own
+ * and waits in a poll of its own, within the client's time-out; what holds locks is not
+ * touched. What the script writes is nothing, so it may be asked again.
+ */
+#include "store/redis_internal.h"
+
+#include "core/rule.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+struct lister {
+    struct mrt_store *store;
+    struct mrt_redis_wire wire;
+    mrt_time deadline;
+    int epoll;
+};
+
+static int unreachable(const struct lister *lister)
+{
+    return mrt_error(MORTISE_EUNREACHABLE, "Redis: %s", lister->store->address.shown);
+}
+
+/* The next reply within the time. */
+static int receive(struct lister *lister, redisReply **reply)
+{
+    *reply = NULL;
+    for (;;) {
+        if (!mrt_redis_wire_next(&lister->wire, reply))
+            return unreachable(lister);
+        if (*reply)
+            return MORTISE_OK;
+        mrt_time left = lister->deadline - mrt_time_now();
+        struct pollfd poller = {.fd = lister->epoll, .events = POLLIN};
+        if (left <= 0 || poll(&poller, 1, (int)(left / MRT_MILLISECOND) + 1) < 0)
+            return unreachable(lister);
+        if (!mrt_redis_wire_receive(&lister->wire))
+            return unreachable(lister);
+    }
+}
+
+static int error_of(const char *text)
+{
+    int error;
+    const char *advice;
+    mrt_redis_classify(text, &error, &advice);
+    return mrt_error(error, "Redis: %.200s%s", text, advice);
+}
+
+static int expect_logins(struct lister *lister, unsigned count)
+{
+    int error = MORTISE_OK;
+    for (; count > 0 && error == MORTISE_OK; count--) {
+        redisReply *reply;
+        error = receive(lister, &reply);
+        if (error == MORTISE_OK && reply->type == REDIS_REPLY_ERROR)
+            error = error_of(reply->str);
+        freeReplyObject(reply);
+    }
+    return error;
+}
+
+/* Calls the script, in whole if the server does not know it. */
+static int ask(struct lister *lister, const char *name, const char *prefix, redisReply **reply)
+{
+    const char *const arguments[] = {name ? name : "", prefix ? prefix : ""};
+    int error = MORTISE_OK;
+    for (int whole = 0; whole < 2; whole++) {
+        mrt_redis_script_put(&lister->wire, &lister->store->address, MRT_REDIS_LIST, whole > 0,
+                             arguments, 2);
+        error = mrt_redis_wire_flush(&lister->wire) ? receive(lister, reply) : unreachable(lister);
+        if (error != MORTISE_OK || !*reply || (*reply)->type == REDIS_REPLY_ARRAY)
+            return error;
+        error = (*reply)->type == REDIS_REPLY_ERROR ? error_of((*reply)->str)
+                                                    : mrt_error(MORTISE_ESTORE, "Redis: no list");
+        bool again =
+            (*reply)->type == REDIS_REPLY_ERROR && strncmp((*reply)->str, "NOSCRIPT", 8) == 0;
+        freeReplyObject(*reply);
+        *reply = NULL;
+        if (!again)
+            return error;
+    }
+    return error;
+}
+
+/* -------------------------------------------------------------------- rows */
+
+static const char *text_at(const redisReply *row, size_t index)
+{
+    const redisReply *text = row->element[index];
+    return text->type == REDIS_REPLY_STRING ? text->str : "";
+}
+
+static uint64_t number_at(const redisReply *row, size_t index)
+{
+    return strtoull(text_at(row, index), NULL, 10);
+}
+
+/* One queue; false: the callback has had enough. */
+static bool show(const redisReply *row, mortise_entry_callback callback, void *argument)
+{
+    if (row->type != REDIS_REPLY_ARRAY || row->elements < 2)
+        return true;
+    const char *described = text_at(row, 1), *kind = strchr(described, ' ');
+    uint64_t capacity = strtoull(described, NULL, 10), ahead = 0;
+    uint32_t waiting = 0;
+    for (size_t i = 2; i + 3 < row->elements; i += 4) {
+        uint64_t weight = number_at(row, i + 1);
+        bool granted = waiting == 0 && mrt_rule_grants(ahead, weight, capacity);
+        const mortise_entry entry = {.size = sizeof entry,
+                                     .name = text_at(row, 0),
+                                     .kind = kind ? kind + 1 : "",
+                                     .label = text_at(row, i + 3),
+                                     .fence = number_at(row, i) << MRT_REDIS_FENCE_BITS,
+                                     .place = granted ? 0 : ++waiting,
+                                     .since_wall_ms = (int64_t)number_at(row, i + 2)};
+        ahead += weight;
+        if (callback(argument, &entry) != 0)
+            return false;
+    }
+    return true;
+}
+
+static int list(struct lister *lister, const char *name, const char *prefix,
+                mortise_entry_callback callback, void *argument)
+{
+    struct mrt_store *store = lister->store;
+    redisReply *reply = NULL;
+    size_t index = store->server_next % store->server_count;
+    if (!mrt_redis_wire_open(&lister->wire, &store->servers[index], lister->epoll))
+        return unreachable(lister);
+    unsigned logins = mrt_redis_wire_login(&lister->wire, &store->address, store->secret);
+    if (!mrt_redis_wire_flush(&lister->wire))
+        return unreachable(lister);
+    int error = expect_logins(lister, logins);
+    if (error == MORTISE_OK)
+        error = ask(lister, name, prefix, &reply);
+    for (size_t i = 0; error == MORTISE_OK && reply && i < reply->elements; i++)
+        if (!show(reply->element[i], callback, argument))
+            break;
+    freeReplyObject(reply);
+    return error;
+}
+
+int mrt_redis_list(struct mrt_store *store, const char *name, const char *prefix,
+                   mortise_entry_callback callback, void *argument)
+{
+    struct lister lister = {.store = store, .wire = {.fd = -1}};
+    lister.deadline = mrt_time_add(mrt_time_now(), store->timeout);
+    lister.epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (lister.epoll < 0)
+        return MORTISE_ENOMEM;
+    int error = list(&lister, name, prefix, callback, argument);
+    mrt_redis_wire_close(&lister.wire);
+    close(lister.epoll);
+    return error;
+}

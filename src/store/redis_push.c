@@ -1,0 +1,139 @@
+/*
+ * The connection on which the server tells: hiredis 0.14 knows no pushes beside replies.
+ * It is made when a ticket of this client has to wait for the first time, so a lock that
+ * nobody contends costs one connection; and made anew when one waits and it is not there.
+ *
+ * What was told before anybody listened is lost. So the answer that a ticket has to wait is
+ * held back until the subscription stands, and then the ticket is looked at once more; or
+ * until the subscription fails. When it breaks later, all tickets look anew. Behind all
+ * that each waiter looks by itself from time to time.
+ *
+ * A push is a view: what a script counted ahead of a ticket when it let it in. Weight ahead
+ * only falls, so an old one is still true.
+ */
+#include "store/redis_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PAUSE (100 * MRT_MILLISECOND)
+#define CONNECT_MAX MRT_SECOND /* somebody waits for it who could look for himself */
+
+static void end(struct mrt_store *store, mrt_time now)
+{
+    struct mrt_redis_job *job;
+    bool was_subscribed = store->push_subscribed;
+    mrt_redis_wire_close(&store->push);
+    store->push_subscribed = false;
+    store->push_again = mrt_time_add(now, PAUSE);
+    while ((job = TAILQ_FIRST(&store->held))) {
+        TAILQ_REMOVE(&store->held, job, link);
+        mrt_redis_answer(store, job, MRT_VIEW);
+    }
+    if (was_subscribed)
+        mrt_redis_wake_all(store);
+}
+
+/* Begins to connect and subscribe. */
+static void begin(struct mrt_store *store, mrt_time now)
+{
+    size_t index = (store->server_next + store->server_count - 1) % store->server_count;
+    if (!mrt_redis_wire_open(&store->push, &store->servers[index], store->epoll)) {
+        end(store, now);
+        return;
+    }
+    store->push_deadline = mrt_time_add(now, mrt_time_min(store->address.connect, CONNECT_MAX));
+    store->push_logins = mrt_redis_wire_login(&store->push, &store->address, store->secret);
+    const struct mrt_redis_text words[] = {{"SUBSCRIBE", 9},
+                                           {store->channel, strlen(store->channel)}};
+    mrt_redis_wire_put(&store->push, words, 2);
+    if (!mrt_redis_wire_flush(&store->push))
+        end(store, now);
+}
+
+bool mrt_redis_push_hold(struct mrt_store *store, struct mrt_redis_job *job, mrt_time now)
+{
+    if (store->push_subscribed)
+        return false;
+    if (store->push.state == MRT_REDIS_CLOSED && now >= store->push_again)
+        begin(store, now);
+    if (store->push.state == MRT_REDIS_CLOSED)
+        return false;
+    TAILQ_INSERT_TAIL(&store->held, job, link);
+    return true;
+}
+
+/* What is sent again is a look at a ticket that is there. */
+static void subscribed(struct mrt_store *store)
+{
+    store->push_subscribed = true;
+    TAILQ_CONCAT(&store->waiting, &store->held, link);
+}
+
+/* "SESSION TICKET NUMBER AHEAD BEHIND", as common.lua has it. */
+static void pushed(struct mrt_store *store, const char *text)
+{
+    char session[33], ticket[33];
+    int64_t number, ahead;
+    int behind, end_at = 0;
+    struct mrt_id session_id, ticket_id;
+    if (sscanf(text, "%32[0-9a-f] %32[0-9a-f] %" SCNd64 " %" SCNd64 " %1d%n", session, ticket,
+               &number, &ahead, &behind, &end_at) != 5 ||
+        text[end_at] != '\0' || !mrt_id_parse(session, &session_id) ||
+        !mrt_id_parse(ticket, &ticket_id))
+        return;
+    struct mrt_event *event = mrt_redis_tell(store, MRT_VIEW, session_id);
+    if (!event)
+        return;
+    event->ticket = ticket_id;
+    if (!mrt_redis_view(store, event, number, ahead, behind != 0, 0))
+        event->type = MRT_WAKE;
+}
+
+static bool take(struct mrt_store *store, const redisReply *reply)
+{
+    if (store->push_logins > 0) {
+        store->push_logins--;
+        return reply->type != REDIS_REPLY_ERROR;
+    }
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
+        reply->element[0]->type != REDIS_REPLY_STRING)
+        return false;
+    if (strcmp(reply->element[0]->str, "subscribe") == 0) {
+        subscribed(store);
+    } else if (strcmp(reply->element[0]->str, "message") == 0 &&
+               reply->element[2]->type == REDIS_REPLY_STRING) {
+        pushed(store, reply->element[2]->str);
+    }
+    return true;
+}
+
+static bool take_all(struct mrt_store *store)
+{
+    redisReply *reply;
+    bool fine = mrt_redis_wire_receive(&store->push);
+    for (;;) {
+        if (!mrt_redis_wire_next(&store->push, &reply))
+            return false;
+        if (!reply)
+            return fine;
+        bool useful = take(store, reply);
+        freeReplyObject(reply);
+        if (!useful)
+            return false;
+    }
+}
+
+void mrt_redis_push_receive(struct mrt_store *store, mrt_time now)
+{
+    if (store->push.state != MRT_REDIS_CLOSED && !take_all(store))
+        end(store, now);
+}
+
+void mrt_redis_push_tick(struct mrt_store *store, mrt_time now)
+{
+    if (store->push.state != MRT_REDIS_CLOSED && !store->push_subscribed &&
+        now >= store->push_deadline)
+        end(store, now);
+}

@@ -1,0 +1,23 @@
+# The Redis store: its rules, and on a real server where one is installed.
+if(NOT MORTISE_REDIS)
+  return()
+endif()
+mortise_suite(NAME redis_rules SOURCES redis_rules.c LABELS store)
+target_link_libraries(test_redis_rules PRIVATE mortise_needs)
+
+find_program(REDIS_SERVER redis-server)
+if(NOT REDIS_SERVER)
+  message(STATUS "no Redis server installed: its live tests are left out")
+  return()
+endif()
+set(redis_servers ${CMAKE_SOURCE_DIR}/tools/servers)
+
+function(redis_test name program labels)
+  add_test(NAME ${name} COMMAND ${redis_servers} with redis $<TARGET_FILE:${program}> ${ARGN})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 180 LABELS "${labels}")
+endfunction()
+redis_test(conform_redis test_conform_memory store "{}?session=2s")
+foreach(part acquire async life contest shared multi)
+  redis_test(api_${part}_redis test_api_${part} store "{}/0?session=2s")
+endforeach()
+redis_test(api_stress_redis test_api_stress "store;threads" "{}/0?session=2s")

@@ -1,0 +1,235 @@
+/* The Redis store's rules without a server: URIs, secrets, and what errors mean. */
+#include "cmocka_all.h"
+
+#include "base/uri.h"
+#include "mortise.h"
+#include "store/redis_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MARK "s3cret-mark"
+
+static int parse(const char *text, struct mrt_redis_address *address)
+{
+    static struct mrt_uri uri;
+    mrt_error_clear();
+    int error = mrt_uri_parse(text, &uri);
+    return error ? error : mrt_redis_uri_parse(&uri, address);
+}
+
+static void test_uris_and_their_canonical_form(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *uri, *shown, *base;
+        int64_t session_ms;
+    } rows[] = {
+        {"redis://localhost", "redis://localhost:6379/0", "{mortise/}", 10000},
+        {"redis://10.0.0.7:7000/3?session=2s", "redis://10.0.0.7:7000/3", "{mortise/}", 2000},
+        {"redis://alice@h/?namespace=", "redis://alice@h:6379/0", "{/}", 10000},
+        {"redis://[0::1]:6380/15", "redis://[::1]:6380/15", "{mortise/}", 10000},
+        {"redis://h?namespace=a/b&connect=200ms", "redis://h:6379/0", "{a/b/}", 10000},
+        {"redis+unix:///run/redis.sock", "redis+unix:///run/redis.sock?db=0", "{mortise/}", 10000},
+        {"redis+unix://bob@/run/r%20s?db=2", "redis+unix://bob@/run/r s?db=2", "{mortise/}", 10000},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct mrt_redis_address address;
+        assert_int_equal(parse(rows[i].uri, &address), MORTISE_OK);
+        assert_string_equal(address.shown, rows[i].shown);
+        assert_string_equal(address.base, rows[i].base);
+        assert_int_equal(address.session, mrt_time_from_ms(rows[i].session_ms));
+    }
+}
+
+static void test_uris_that_are_refused(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {
+        "redis:",
+        "redis:localhost",
+        "redis://",
+        "redis:///0",
+        "redis://h:0",
+        "redis://h:65536",
+        "redis://h/x",
+        "redis://h/65536",
+        "redis://h/0/1",
+        "redis://a,b",
+        "redis://h?session",
+        "redis://h?session=10",
+        "redis://h?db=1",
+        "redis://@h",
+        "redis://a b@h",
+        "redis+unix://h/s",
+        "redis+unix://",
+        "redis+unix:///s?db=x",
+        "redis://h?acl=x",
+        "redis://h?namespace=%7B",
+        "redis://h?namespace=a%7Db",
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct mrt_redis_address address;
+        int error = parse(rows[i], &address);
+        if (error != MORTISE_EURI)
+            fail_msg("%s: %d", rows[i], error);
+        assert_true(strlen(mortise_error_detail()) > 0);
+    }
+}
+
+static void test_tls_is_not_had_and_never_left_out_silently(void **state)
+{
+    (void)state;
+    struct mrt_redis_address address;
+    assert_int_equal(parse("rediss://localhost", &address), MORTISE_ENOTSUPPORTED);
+    assert_non_null(strstr(mortise_error_detail(), "stunnel"));
+}
+
+/* ------------------------------------------------------------------- secrets */
+
+static void test_se_01_no_password_in_a_uri_and_none_is_shown(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {
+        "redis://alice:" MARK "@h",
+        "redis://:" MARK "@h:6379/0",
+        "redis+unix://alice:" MARK "@/run/redis.sock",
+        "redis://h:" MARK,
+        "redis://h/" MARK,
+        "redis://" MARK "%zz@h",
+        "redis://alice@h?credentials=" MARK,
+        "redis://h?password=" MARK,
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        mortise_client *client = NULL;
+        assert_int_equal(mortise_open(rows[i], NULL, &client), MORTISE_EURI);
+        assert_null(strstr(mortise_error_detail(), MARK));
+        assert_null(client);
+    }
+}
+
+static int secret(const char *text, char found[MRT_REDIS_SECRET_MAX])
+{
+    static struct mrt_uri uri;
+    struct mrt_redis_address address;
+    assert_int_equal(mrt_uri_parse(text, &uri), MORTISE_OK);
+    assert_int_equal(mrt_redis_uri_parse(&uri, &address), MORTISE_OK);
+    return mrt_redis_secret_read(&uri, &address, found);
+}
+
+static void write_file(const char *path, const char *text, mode_t mode)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    assert_int_equal(chmod(path, mode), 0);
+}
+
+static void test_se_02_the_password_is_a_line_in_a_safe_file(void **state)
+{
+    (void)state;
+    char path[64], uri[128], found[MRT_REDIS_SECRET_MAX];
+    snprintf(path, sizeof path, "/tmp/mortise-redis-secret-%d", (int)getpid());
+    snprintf(uri, sizeof uri, "redis://alice@h?credentials=%s", path);
+    write_file(path, "a:b c" MARK "\n", 0600);
+    assert_int_equal(secret(uri, found), MORTISE_OK);
+    assert_string_equal(found, "a:b c" MARK);
+    static const struct {
+        const char *text;
+        mode_t mode;
+        int error;
+    } rows[] = {
+        {MARK, 0640, MORTISE_EUNSAFE},
+        {"", 0600, MORTISE_EURI},
+        {MARK "\nmore\n", 0600, MORTISE_EURI},
+        {MARK "\r\n", 0600, MORTISE_EURI},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        write_file(path, rows[i].text, rows[i].mode);
+        assert_int_equal(secret(uri, found), rows[i].error);
+        assert_null(strstr(mortise_error_detail(), MARK));
+    }
+    unlink(path);
+}
+
+static void test_se_02_or_in_the_environment(void **state)
+{
+    (void)state;
+    char found[MRT_REDIS_SECRET_MAX];
+    assert_int_equal(secret("redis://alice@h", found), MORTISE_EURI); /* a user without one */
+    assert_int_equal(secret("redis://h", found), MORTISE_OK);
+    assert_string_equal(found, "");
+    setenv("MORTISE_REDIS_AUTH", MARK, 1);
+    assert_int_equal(secret("redis://alice@h", found), MORTISE_OK);
+    assert_string_equal(found, MARK);
+    unsetenv("MORTISE_REDIS_AUTH");
+}
+
+/* -------------------------------------------------------------------- errors */
+
+static void test_rd_15_rd_16_rd_22_what_errors_mean(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum mrt_redis_outcome outcome;
+        int error;
+    } rows[] = {
+        {"NOSCRIPT No matching script. Please use EVAL.", MRT_REDIS_NO_SCRIPT, MORTISE_ESTORE},
+        {"LOADING Redis is loading the dataset in memory", MRT_REDIS_NOT_DONE, MORTISE_ESTORE},
+        {"BUSY Redis is busy running a script.", MRT_REDIS_NOT_DONE, MORTISE_ESTORE},
+        {"READONLY You can't write against a read only replica.", MRT_REDIS_NOT_DONE,
+         MORTISE_ESTORE},
+        {"MISCONF Redis is configured to save RDB snapshots", MRT_REDIS_NOT_DONE, MORTISE_ESTORE},
+        {"OOM command not allowed when used memory > 'maxmemory'.", MRT_REDIS_NOT_DONE,
+         MORTISE_ESTORE},
+        {"NOREPLICAS Not enough good replicas to write.", MRT_REDIS_NOT_DONE, MORTISE_ESTORE},
+        {"MASTERDOWN Link with MASTER is down", MRT_REDIS_NOT_DONE, MORTISE_ESTORE},
+        {"CLUSTERDOWN Hash slot not served", MRT_REDIS_NOT_DONE, MORTISE_ESTORE},
+        {"TRYAGAIN Multiple keys request during rehashing of slot", MRT_REDIS_NOT_DONE,
+         MORTISE_ESTORE},
+        {"ASK 3999 127.0.0.1:6381", MRT_REDIS_NOT_DONE, MORTISE_ESTORE},
+        {"MOVED 3999 127.0.0.1:6381", MRT_REDIS_REFUSED, MORTISE_ENOTSUPPORTED},
+        {"NOAUTH Authentication required.", MRT_REDIS_REFUSED, MORTISE_EPERMISSION},
+        {"WRONGPASS invalid username-password pair", MRT_REDIS_REFUSED, MORTISE_EPERMISSION},
+        {"NOPERM this user has no permissions", MRT_REDIS_REFUSED, MORTISE_EPERMISSION},
+        {"ERR invalid password", MRT_REDIS_REFUSED, MORTISE_EPERMISSION},
+        {"ERR AUTH <password> called without any password configured", MRT_REDIS_REFUSED,
+         MORTISE_EPERMISSION},
+        {"ERR DB index is out of range", MRT_REDIS_REFUSED, MORTISE_EURI},
+        {"ERR unknown command 'EVALSHA'", MRT_REDIS_REFUSED, MORTISE_ENOTSUPPORTED},
+        {"ERR max number of clients reached", MRT_REDIS_NOT_DONE, MORTISE_ESTORE},
+        {"WRONGTYPE Operation against a key holding the wrong kind", MRT_REDIS_REFUSED,
+         MORTISE_EMISMATCH},
+        {"ERR user_script:12: something", MRT_REDIS_UNKNOWN, MORTISE_ESTORE},
+        {"BUSYKEY Target key name already exists.", MRT_REDIS_UNKNOWN, MORTISE_ESTORE},
+        {"", MRT_REDIS_UNKNOWN, MORTISE_ESTORE},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int error = 0;
+        const char *advice;
+        if (mrt_redis_classify(rows[i].text, &error, &advice) != rows[i].outcome ||
+            error != rows[i].error)
+            fail_msg("%s: %d", rows[i].text, error);
+        assert_non_null(advice);
+    }
+}
+
+int main(void)
+{
+    unsetenv("MORTISE_REDIS_AUTH");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_uris_and_their_canonical_form),
+        cmocka_unit_test(test_uris_that_are_refused),
+        cmocka_unit_test(test_tls_is_not_had_and_never_left_out_silently),
+        cmocka_unit_test(test_se_01_no_password_in_a_uri_and_none_is_shown),
+        cmocka_unit_test(test_se_02_the_password_is_a_line_in_a_safe_file),
+        cmocka_unit_test(test_se_02_or_in_the_environment),
+        cmocka_unit_test(test_rd_15_rd_16_rd_22_what_errors_mean),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
