@@ -50,6 +50,8 @@ extern "C" {
 /* Longest lock name and longest label, in bytes. */
 #define MORTISE_NAME_MAX 255
 #define MORTISE_LABEL_MAX 127
+/* Longest value of a leader or of a cell, in bytes. */
+#define MORTISE_VALUE_MAX 4096
 
 /* ---------------------------------------------------------------- errors */
 
@@ -102,7 +104,10 @@ typedef enum mortise_error_kind {
     X(ENOTSUPPORTED, -20, CONFIG, "not supported by this store")              \
     X(ENOMEM, -21, INTERNAL, "out of memory")                                 \
     X(EINTERNAL, -22, INTERNAL, "internal error")                             \
-    X(EFULL, -23, RETRY, "the queue is full")
+    X(EFULL, -23, RETRY, "the queue is full")                                 \
+    X(ECONFLICT, -24, BUSY, "changed by someone else meanwhile")              \
+    X(ESTALE, -25, LOST, "a larger fence has been seen")                      \
+    X(ENOLEADER, -26, RETRY, "nobody leads")
 
 enum {
 #define MORTISE_ERROR_CODE(name, number, kind, text) MORTISE_##name = (number),

@@ -44,6 +44,13 @@
     X(REVOKE_FORGOTTEN, "a request to give up that comes before anyone listens is lost") \
     X(REVOKED_TURN_LASTS, "a request to give up does not end the turn")                  \
     X(BREAK_ANY, "break takes the first ticket out, whatever its fence")                 \
+    X(OBSERVER_DEAF, "a change that overtakes the answer of a look is forgotten")        \
+    X(OBSERVER_BY_VALUE, "a new leader with the value of the last is not told")          \
+    X(OBSERVER_LOST, "after the loss of a session nobody looks any more")                \
+    X(VALUE_FORGOTTEN, "a value that changes while a command is under way is not told")  \
+    X(CELL_WRITE_ANEW, "a write of unknown outcome is repeated under a new identity")    \
+    X(CELL_IGNORES_VERSION, "a cell is written whatever its version")                    \
+    X(CELL_IGNORES_FENCE, "a cell is written whatever the fence")                        \
     X(ZK_NO_SYNC_BEFORE_ADOPT, "what a lost create made is sought without a sync")       \
     X(ZK_NO_SYNC_BEFORE_PURGE, "what is to be deleted is sought without a sync")         \
     X(ZK_ADOPT_FOREIGN_OWNER, "a node of another session is adopted")                    \

@@ -34,6 +34,8 @@ int mrt_engine_new(const struct mrt_engine_config *config, struct mrt_engine **r
     TAILQ_INIT(&engine->settled);
     TAILQ_INIT(&engine->told);
     TAILQ_INIT(&engine->asked);
+    TAILQ_INIT(&engine->requests);
+    TAILQ_INIT(&engine->observed);
     *result = engine;
     return MORTISE_OK;
 }
@@ -46,7 +48,7 @@ static void free_queue_parts(struct mrt_engine *engine, struct mrt_queue *queue)
     TAILQ_FOREACH (waiter, &queue->waiters, link)
         free(waiter->hold);
     TAILQ_FOREACH_SAFE(ticket, &queue->tickets, link, next_ticket)
-    free(ticket);
+    mrt_ticket_free(ticket);
     TAILQ_FOREACH_SAFE(hold, &queue->holds, link, next)
     free(hold);
     HASH_DEL(engine->queues_by_name, queue);
@@ -68,7 +70,8 @@ void mrt_engine_free(struct mrt_engine *engine)
     TAILQ_FOREACH_SAFE(ticket, &engine->free_tickets, link, next_ticket)
     free(ticket);
     TAILQ_FOREACH_SAFE(ticket, &engine->loose_tickets, link, next_ticket)
-    free(ticket);
+    mrt_ticket_free(ticket);
+    mrt_requests_free(engine);
     TAILQ_FOREACH_SAFE(hold, &engine->free_holds, link, next_hold)
     free(hold);
     free(engine);
@@ -128,6 +131,12 @@ static bool of_session(const struct mrt_command *command)
     return command->type == MRT_START || command->type == MRT_STOP || command->type == MRT_RENEW;
 }
 
+static bool of_request(const struct mrt_command *command)
+{
+    return command->type == MRT_OBSERVE || command->type == MRT_CELL_GET ||
+           command->type == MRT_CELL_SET;
+}
+
 static struct mrt_ticket *ticket_of(struct mrt_command *command)
 {
     return (struct mrt_ticket *)((char *)command - offsetof(struct mrt_ticket, command));
@@ -170,7 +179,9 @@ void mrt_engine_unsubmit(struct mrt_engine *engine, struct mrt_command *command)
     engine->counters.commands--;
     if (!MRT_DEFECT(BUSY_FORGOTTEN))
         TAILQ_INSERT_HEAD(&engine->outbox, command, link);
-    if (!of_session(command))
+    if (of_request(command))
+        mrt_request_unsubmitted(engine, command);
+    else if (!of_session(command))
         mrt_ticket_unsubmitted(ticket_of(command));
 }
 
@@ -187,8 +198,8 @@ void mrt_waiter_end(struct mrt_waiter *waiter, int error)
     MRT_ASSERT(waiter->state != MRT_WAITER_DONE);
     waiter->state = MRT_WAITER_DONE;
     waiter->error = error;
-    mrt_heap_clear(&waiter->queue->engine->timers, &waiter->timer);
-    mrt_engine_settle(waiter->queue->engine, waiter);
+    mrt_heap_clear(&waiter->engine->timers, &waiter->timer);
+    mrt_engine_settle(waiter->engine, waiter);
 }
 
 struct mrt_waiter *mrt_engine_next_settled(struct mrt_engine *engine)
@@ -276,11 +287,13 @@ static void unasked(struct mrt_engine *engine, const struct mrt_event *event, mr
         mrt_ticket_told(ticket, event, now);
     else if (event->type == MRT_REVOKED && ticket)
         mrt_ticket_revoked(ticket, event->revoked);
+    else if (event->type == MRT_CHANGED)
+        mrt_request_changed(engine, event->ticket);
     else
         woken(engine, event); /* whatever it says: only a look tells how it is now */
 }
 
-/* Whether a ticket's command was refused because its session, ours, is no more. */
+/* Whether a command was refused because its session, ours, is no more. */
 static bool tells_loss(const struct mrt_engine *engine, const struct mrt_command *command,
                        const struct mrt_event *event)
 {
@@ -301,8 +314,12 @@ void mrt_engine_event(struct mrt_engine *engine, const struct mrt_event *event, 
     struct mrt_command *command = answered(engine, event);
     if (!command)
         return;
+    if (of_request(command) && tells_loss(engine, command, event))
+        mrt_session_lose(engine, now);
     if (of_session(command))
         mrt_session_answer(engine, command, event, now);
+    else if (of_request(command))
+        mrt_request_answer(engine, command, event, now);
     else if (tells_loss(engine, command, event))
         mrt_session_lose(engine, now);
     else
@@ -324,6 +341,9 @@ void mrt_engine_tick(struct mrt_engine *engine, mrt_time now)
         case MRT_TIMER_TICKET:
             mrt_ticket_timer(OWNER_OF(timer, mrt_ticket));
             break;
+        case MRT_TIMER_REQUEST:
+            mrt_request_timer(OWNER_OF(timer, mrt_request));
+            break;
         default:
             mrt_session_timer(engine, now);
         }
@@ -339,6 +359,7 @@ void mrt_engine_verify(struct mrt_engine *engine, struct mrt_hold *hold, struct 
     waiter->state = MRT_WAITER_WAITING;
     waiter->error = MORTISE_OK;
     waiter->hold = NULL;
+    waiter->engine = engine;
     waiter->queue = hold->queue;
     waiter->after = engine->serial;
     if (!hold->ticket) {
@@ -375,6 +396,7 @@ void mrt_engine_close(struct mrt_engine *engine, mrt_time now)
         mrt_queue_fail_all(queue, MORTISE_ECLOSED);
         end_holds(queue);
     }
+    mrt_requests_fail(engine, MORTISE_ECLOSED, now);
     mrt_session_close(engine);
 }
 

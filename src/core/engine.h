@@ -9,6 +9,7 @@
  *   mrt_engine_next_settled  waiters that are DONE or WOKEN
  *   mrt_engine_next_told     holds whose state changed
  *   mrt_engine_next_asked    holds that somebody asks to give up
+ *   mrt_engine_next_observed observers that have something new to tell
  *   mrt_engine_next_time     when to call mrt_engine_tick
  *
  * Threads: none. The caller serialises everything on one engine.
@@ -27,8 +28,9 @@
 #include <stdint.h>
 
 struct mrt_engine;
-struct mrt_queue;  /* the local tier of one lock: queue.h */
-struct mrt_ticket; /* ticket.h */
+struct mrt_queue;   /* the local tier of one lock: queue.h */
+struct mrt_ticket;  /* ticket.h */
+struct mrt_request; /* request.c */
 
 /* A recipe, as data: how a lock uses its queue. */
 struct mrt_recipe {
@@ -62,16 +64,20 @@ struct mrt_waiter {
     uint64_t weight;   /* how much of the capacity it asks for; 0: 1 */
     mrt_time deadline; /* MRT_TIME_NEVER: the caller keeps time, by mrt_engine_cancel */
     bool try_only;
-    bool competes; /* may be WOKEN; else it is handed the lock directly */
+    bool competes;     /* may be WOKEN; else it is handed the lock directly */
+    const void *value; /* of its ticket, if the recipe is shared; NULL: none. Kept until DONE */
+    size_t value_size;
 
     enum mrt_waiter_state state;
     int error;
     struct mrt_hold *hold;
 
     /* The engine's own. */
+    struct mrt_engine *engine;
     struct mrt_queue *queue;
     struct mrt_ticket *ticket;   /* of a shared recipe: its own, once appended */
     struct mrt_ticket *verifies; /* of mrt_engine_verify */
+    struct mrt_request *request; /* of mrt_engine_request */
     uint64_t after;              /* verify: only a look sent after this serial counts */
     mrt_time since;
     struct mrt_timer timer;
@@ -162,6 +168,34 @@ void mrt_engine_attend(struct mrt_hold *hold);
 /* The same, and requests to give it up are told from now on, one that has come before included;
    or no more. */
 void mrt_engine_listen(struct mrt_hold *hold, bool listens);
+/* Changes the value of the ticket by which an acquire waits, or that a hold has; it is
+   copied. The store is told as often as it takes. 0, MORTISE_ENOMEM; of a hold also
+   MORTISE_ENOTHELD, MORTISE_ELOST. */
+int mrt_waiter_set_value(struct mrt_waiter *waiter, const void *value, size_t size);
+int mrt_hold_set_value(struct mrt_hold *hold, uint64_t generation, const void *value, size_t size,
+                       mrt_time now);
+
+/* What a request that concerns no ticket brings. */
+struct mrt_answer {
+    uint64_t version; /* CELL_GET, CELL_SET */
+    uint64_t fence;   /* OBSERVE, CELL_GET */
+    size_t value_size;
+    unsigned char value[MORTISE_VALUE_MAX];
+};
+/* Asks the store: `wanted` is an OBSERVE (once), a CELL_GET or a CELL_SET with its name, and
+   value, version and fence if it has them; all is copied. `waiter` is DONE when *answer is
+   filled, or with an error; a CELL_SET that may have been done, with MORTISE_EUNKNOWN.
+   Cancel it as an acquire. */
+void mrt_engine_request(struct mrt_engine *engine, const struct mrt_command *wanted,
+                        struct mrt_answer *answer, struct mrt_waiter *waiter, mrt_time now);
+
+/* Follows who is first in a queue, for as long as it is not ended. NULL: no memory. */
+struct mrt_request *mrt_engine_observe(struct mrt_engine *engine, const char *queue, void *host);
+void mrt_observer_end(struct mrt_request *observer);
+void *mrt_observer_host(const struct mrt_request *observer);
+/* The newest that is known; fence 0: nobody. */
+const struct mrt_answer *mrt_observer_holder(const struct mrt_request *observer);
+struct mrt_request *mrt_engine_next_observed(struct mrt_engine *engine);
 
 /* What a store says. */
 void mrt_engine_event(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now);

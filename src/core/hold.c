@@ -235,6 +235,15 @@ int mrt_engine_release(struct mrt_engine *engine, struct mrt_hold *hold, uint64_
     return MORTISE_OK;
 }
 
+int mrt_hold_set_value(struct mrt_hold *hold, uint64_t generation, const void *value, size_t size,
+                       mrt_time now)
+{
+    if (!mrt_hold_live(hold, generation))
+        return MORTISE_ENOTHELD;
+    mrt_session_check(hold->engine, now);
+    return hold->ticket ? mrt_ticket_set_value(hold->ticket, value, size) : MORTISE_ELOST;
+}
+
 int mrt_engine_lighten(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
                        uint64_t owner, uint64_t weight, mrt_time now)
 {

@@ -5,6 +5,7 @@
  *   queue.c    the local tier: who of this process gets the lock next
  *   shared.c   the same for what several may hold: each waiter has a ticket of its own
  *   hold.c     slots of holds, their states and what is told of them
+ *   request.c  what is asked of the store beside tickets: cells, and who holds a queue
  *   engine.c   commands out, events in, timers, the life of the whole
  */
 #ifndef MRT_CORE_PARTS_H
@@ -22,9 +23,10 @@ TAILQ_HEAD(mrt_waiter_list, mrt_waiter);
 TAILQ_HEAD(mrt_ticket_list, mrt_ticket);
 TAILQ_HEAD(mrt_hold_list, mrt_hold);
 TAILQ_HEAD(mrt_queue_list, mrt_queue);
+TAILQ_HEAD(mrt_request_list, mrt_request);
 
 /* What a timer is embedded in. */
-enum mrt_timer_kind { MRT_TIMER_WAITER, MRT_TIMER_TICKET, MRT_TIMER_SESSION };
+enum mrt_timer_kind { MRT_TIMER_WAITER, MRT_TIMER_TICKET, MRT_TIMER_REQUEST, MRT_TIMER_SESSION };
 
 enum mrt_session_state {
     MRT_SESSION_NONE,
@@ -82,6 +84,7 @@ struct mrt_ticket {
     bool look_again;  /* REFRESH once the outstanding command is answered */
     bool unsent;      /* LEAVING: its REMOVE waits for the answer to an earlier command */
     bool lightening;  /* the store is to be told of its lower weight */
+    bool revaluing;   /* the store is to be told of its new value */
     bool asking;      /* a REFRESH sent to learn whether others wait */
     bool attend;      /* a hold wants to hear at once of what others do to it */
     uint64_t revoked; /* the newest request to give it up that is known; 0: none */
@@ -89,9 +92,38 @@ struct mrt_ticket {
     mrt_time recheck;
     struct mrt_timer timer; /* recheck, or the pause before a command is repeated */
     struct mrt_command command;
+    void *value, *sent; /* its value, and the one that `command` has, mostly the same */
+    size_t value_size;
     struct mrt_waiter_list verifiers;
     TAILQ_ENTRY(mrt_ticket) link; /* of its queue, the free tickets, or the loose ones */
     UT_hash_handle hh;            /* by id */
+};
+
+enum mrt_request_state {
+    MRT_REQUEST_IDLE,   /* an observer that knows; its timer is the recheck */
+    MRT_REQUEST_WANTED, /* to be sent when there is a session */
+    MRT_REQUEST_SENT,
+    MRT_REQUEST_PAUSED /* before it is sent again */
+};
+
+struct mrt_request {
+    enum mrt_request_state state;
+    struct mrt_engine *engine;
+    struct mrt_command command;
+    struct mrt_timer timer;
+    struct mrt_waiter *waiter; /* NULL: an observer, or given up */
+    struct mrt_answer *wanted; /* the waiter's */
+    struct mrt_answer answer;  /* of an observer: the newest */
+    bool observer;
+    bool ended; /* to be freed when its command is answered */
+    bool maybe; /* a write of unknown outcome: it may have been done */
+    bool again; /* observer: CHANGED has come while it was SENT */
+    bool known; /* observer: `answer` is one */
+    bool telling;
+    uint32_t attempts;
+    void *host;
+    TAILQ_ENTRY(mrt_request) link, observed_link;
+    char bytes[]; /* the name, and the value */
 };
 
 struct mrt_queue {
@@ -126,6 +158,7 @@ struct mrt_engine {
     struct mrt_command_list outbox, outstanding;
     struct mrt_waiter_list settled;
     struct mrt_hold_list told, asked;
+    struct mrt_request_list requests, observed;
     bool closing;
     struct mrt_engine_counters counters;
 };
@@ -152,7 +185,10 @@ void mrt_session_timer(struct mrt_engine *engine, mrt_time now);
 void mrt_session_close(struct mrt_engine *engine);
 
 /* ticket.c */
-struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, uint64_t weight, bool try_only);
+struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, const struct mrt_waiter *waiter);
+/* 0 or MORTISE_ENOMEM. */
+int mrt_ticket_set_value(struct mrt_ticket *ticket, const void *value, size_t size);
+void mrt_ticket_free(struct mrt_ticket *ticket);
 void mrt_ticket_look(struct mrt_ticket *ticket);
 /* Lowers the weight of a granted ticket; no effect if it is not lower. */
 void mrt_ticket_lighten(struct mrt_ticket *ticket, uint64_t weight);
@@ -192,6 +228,22 @@ void mrt_queue_unlink_waiter(struct mrt_waiter *waiter);
 void mrt_shared_serve(struct mrt_queue *queue, mrt_time now);
 /* A hold of this ticket has gone or become lighter. */
 void mrt_shared_released(struct mrt_ticket *ticket);
+
+/* request.c */
+/* Sends what waits for a session. */
+void mrt_requests_serve(struct mrt_engine *engine);
+/* The session is lost: what has not been sent, and observers, wait for the next one. */
+void mrt_requests_recall(struct mrt_engine *engine);
+/* Ends them with this error, but for observers, which try again. */
+void mrt_requests_fail(struct mrt_engine *engine, int error, mrt_time now);
+void mrt_request_answer(struct mrt_engine *engine, struct mrt_command *command,
+                        const struct mrt_event *event, mrt_time now);
+/* CHANGED. */
+void mrt_request_changed(struct mrt_engine *engine, struct mrt_id id);
+void mrt_request_timer(struct mrt_request *request);
+void mrt_request_unsubmitted(struct mrt_engine *engine, struct mrt_command *command);
+void mrt_request_cancel(struct mrt_waiter *waiter, int error);
+void mrt_requests_free(struct mrt_engine *engine);
 
 /* hold.c */
 struct mrt_hold *mrt_hold_take(struct mrt_engine *engine);

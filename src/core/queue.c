@@ -274,7 +274,7 @@ static void ask_for_ticket(struct mrt_queue *queue)
         return; /* it would queue up behind our own last ticket */
     struct mrt_waiter *head;
     while ((head = TAILQ_FIRST(&queue->waiters))) {
-        queue->ticket = mrt_ticket_append(queue, head->weight, head->try_only);
+        queue->ticket = mrt_ticket_append(queue, head);
         if (queue->ticket)
             return;
         mrt_queue_fail(head, MORTISE_ENOMEM);
@@ -350,6 +350,7 @@ void mrt_engine_acquire(struct mrt_engine *engine, struct mrt_queue *queue,
     waiter->state = MRT_WAITER_WAITING;
     waiter->error = MORTISE_OK;
     waiter->hold = NULL;
+    waiter->engine = engine;
     waiter->queue = queue;
     waiter->since = now;
     waiter->weight = waiter->weight ? waiter->weight : 1;
@@ -402,9 +403,13 @@ void mrt_engine_retry(struct mrt_engine *engine, struct mrt_waiter *waiter, mrt_
 void mrt_engine_cancel(struct mrt_engine *engine, struct mrt_waiter *waiter, int error,
                        mrt_time now)
 {
-    MRT_ASSERT(waiter->queue->engine == engine);
+    MRT_ASSERT(waiter->engine == engine);
     if (waiter->state == MRT_WAITER_DONE)
         return;
+    if (waiter->request) {
+        mrt_request_cancel(waiter, error);
+        return;
+    }
     if (waiter->verifies) {
         TAILQ_REMOVE(&waiter->verifies->verifiers, waiter, link);
         mrt_waiter_end(waiter, error);

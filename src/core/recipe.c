@@ -5,6 +5,7 @@
  * of a client. A semaphore has a ticket for each acquire, of as much weight as it asks
  * permits. In a read/write lock a writer weighs the whole capacity and a reader 1: so readers
  * stand together, a writer alone, and each waits for those who came before and no others.
+ * An election is a mutex whose tickets have values and are not shared among threads.
  */
 #include "core/recipe.h"
 
@@ -17,6 +18,8 @@ const struct mrt_recipe mrt_exclusive = {
 
 const struct mrt_recipe mrt_read_write = {
     .kind = "read-write", .capacity = MRT_WRITER, .reentrant = true, .shared = true};
+
+const struct mrt_recipe mrt_election = {.kind = "election", .capacity = 1, .shared = true};
 
 struct mrt_recipe mrt_semaphore(uint64_t permits)
 {

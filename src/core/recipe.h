@@ -14,6 +14,8 @@ extern const struct mrt_recipe mrt_semaphore_mutex;
 /* One holder, and whoever is first is next: a store may keep it as a claim. */
 extern const struct mrt_recipe mrt_exclusive;
 extern const struct mrt_recipe mrt_read_write;
+/* One holder, the leader; each candidate has a ticket of its own, with its value. */
+extern const struct mrt_recipe mrt_election;
 struct mrt_recipe mrt_semaphore(uint64_t permits);
 
 #endif

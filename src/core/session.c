@@ -112,6 +112,7 @@ static void serve_all(struct mrt_engine *engine, mrt_time now)
     struct mrt_queue *queue, *next; /* a queue that nothing refers to leaves the list */
     TAILQ_FOREACH_SAFE(queue, &engine->queues, link, next)
     mrt_queue_serve(queue, now);
+    mrt_requests_serve(engine);
 }
 
 static void stop(struct mrt_engine *engine)
@@ -122,6 +123,7 @@ static void stop(struct mrt_engine *engine)
     session->suspended = false;
     session->attempts = 0;
     mrt_engine_unsend(engine, &session->renew);
+    mrt_requests_recall(engine);
     if (!MRT_DEFECT(CLOSE_LEAVES_SESSION) || !engine->closing)
         mrt_engine_send(engine, &session->command, MRT_STOP);
     else
@@ -205,6 +207,7 @@ static void start_answered(struct mrt_engine *engine, const struct mrt_event *ev
         struct mrt_queue *queue, *next;
         TAILQ_FOREACH_SAFE(queue, &engine->queues, link, next)
         mrt_queue_fail_all(queue, event->error); /* none waits if it is closing */
+        mrt_requests_fail(engine, event->error, now);
         if (event->type == MRT_FAILED && session->attempts == 0)
             session->state = MRT_SESSION_NONE;
         else

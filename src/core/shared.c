@@ -27,13 +27,20 @@ static void grant(struct mrt_waiter *waiter, mrt_time now)
 
 static void ask_for_ticket(struct mrt_waiter *waiter)
 {
-    struct mrt_ticket *ticket = mrt_ticket_append(waiter->queue, waiter->weight, waiter->try_only);
+    struct mrt_ticket *ticket = mrt_ticket_append(waiter->queue, waiter);
     if (!ticket) {
         mrt_queue_fail(waiter, MORTISE_ENOMEM);
         return;
     }
     ticket->waiter = waiter;
     waiter->ticket = ticket;
+}
+
+int mrt_waiter_set_value(struct mrt_waiter *waiter, const void *value, size_t size)
+{
+    waiter->value = value;
+    waiter->value_size = size;
+    return waiter->ticket ? mrt_ticket_set_value(waiter->ticket, value, size) : MORTISE_OK;
 }
 
 void mrt_shared_serve(struct mrt_queue *queue, mrt_time now)

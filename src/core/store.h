@@ -12,9 +12,13 @@
  *   APPEND   put a ticket at the end of its queue  -> VIEW; BLOCKED (try_only)
  *   REFRESH  look again at a ticket                -> VIEW, GONE
  *   LIGHTEN  lower a ticket's weight to `weight`    -> VIEW, GONE
+ *   SET_VALUE  change a ticket's value              -> VIEW, GONE
  *   REMOVE   take a ticket out                     -> REMOVED
+ *   OBSERVE  see who is first in a queue            -> HOLDER
+ *   CELL_GET read a cell                           -> CELL
+ *   CELL_SET write a cell, or delete it             -> CELL
  *   any of them                                    -> FAILED, UNKNOWN
- *   (unasked)                                      WAKE, VIEW, REVOKED, SESSION_LOST
+ *   (unasked)                               WAKE, VIEW, REVOKED, CHANGED, SESSION_LOST
  *
  * The contract, each clause a test of the conformance suite:
  *  (a) A VIEW counts every live ticket that will ever be ahead, or at least so
@@ -52,6 +56,17 @@
  *  (n) `break_ticket` takes out the ticket of exactly this fence, or none. To those behind it is
  *      a departure. Who had it finds it GONE, and is woken to look if its newest command
  *      said `attend`.
+ *  (o) HOLDER tells fence and value of the first ticket in a queue whose tickets have
+ *      values, or fence 0 if there is none, and nothing older than the OBSERVE. When that is so
+ *      no more, CHANGED comes with the identity of the OBSERVE, or an OBSERVE shows it
+ *      after `recheck`; not if it was to look `once`. CHANGED may be spurious, doubled or
+ *      late, and comes once for each OBSERVE at least.
+ *  (p) A cell has a version, which rises with each write, for ever, also across a
+ *      deletion. CELL_SET is done if `version` is the cell's (0: there is none) and `fence`
+ *      is not smaller than the largest that it ever came with; else it FAILED with
+ *      MORTISE_ECONFLICT, or with MORTISE_ESTALE, which goes before. A fence of 0 is not
+ *      compared. A CELL_SET whose identity is that of the cell's newest write has been done:
+ *      one of unknown outcome is sent again.
  */
 #ifndef MRT_CORE_STORE_H
 #define MRT_CORE_STORE_H
@@ -71,7 +86,11 @@ enum mrt_command_type {
     MRT_APPEND,
     MRT_REFRESH,
     MRT_LIGHTEN,
-    MRT_REMOVE
+    MRT_SET_VALUE,
+    MRT_REMOVE,
+    MRT_OBSERVE,
+    MRT_CELL_GET,
+    MRT_CELL_SET
 };
 
 /* A request. It and its texts stay valid until its answer has been delivered, no longer. */
@@ -80,9 +99,9 @@ struct mrt_command {
     enum mrt_command_type type;
     uint64_t serial; /* never 0; never the same twice in one engine */
     struct mrt_id session;
-    struct mrt_id ticket; /* APPEND and below */
-    uint64_t fence;       /* REFRESH and below: as the VIEW said, or 0 if none has come */
-    const char *queue;    /* APPEND and below: full name */
+    struct mrt_id ticket; /* APPEND and below; of OBSERVE and below an identity of their own */
+    uint64_t fence;       /* REFRESH to REMOVE: as the VIEW said, or 0 if none has come; CELL_SET */
+    const char *queue;    /* APPEND and below: full name; CELL_: of the cell */
     const char *kind;     /* APPEND: name of the recipe, for people and to be compared */
     uint64_t capacity;    /* APPEND */
     uint64_t weight;      /* APPEND; LIGHTEN: the lower one */
@@ -90,6 +109,10 @@ struct mrt_command {
     bool claim;           /* APPEND and below: it needs no place in an order; weight = capacity */
     uint64_t queue_max;   /* APPEND: only if not so many are waiting already; 0: no limit */
     bool attend;          /* APPEND, REFRESH, LIGHTEN: tell at once what others do to it */
+    const void *value;    /* APPEND, NULL: none; SET_VALUE; CELL_SET, NULL: delete */
+    size_t value_size;    /* at most MORTISE_VALUE_MAX */
+    uint64_t version;     /* CELL_SET: what the cell is to have now; 0: not to be there */
+    bool once;            /* OBSERVE: no CHANGED is wanted */
     /* The engine's own. */
     bool queued;      /* in the outbox, not fetched yet */
     bool outstanding; /* fetched, not answered yet */
@@ -103,7 +126,10 @@ enum mrt_event_type {
     MRT_BLOCKED,
     MRT_REMOVED,
     MRT_GONE,
+    MRT_HOLDER,
+    MRT_CELL,
     MRT_WAKE,
+    MRT_CHANGED,
     MRT_SESSION_LOST,
     MRT_FAILED,
     MRT_UNKNOWN,
@@ -114,14 +140,18 @@ struct mrt_event {
     enum mrt_event_type type;
     uint64_t serial; /* of the command answered; 0: unasked */
     struct mrt_id session;
-    struct mrt_id ticket;  /* VIEW, BLOCKED, REMOVED, GONE, REVOKED, WAKE (none: all there are) */
-    uint64_t fence;        /* VIEW; 0: not granted, or the store has no fences */
+    struct mrt_id ticket;  /* as the command's; REVOKED, CHANGED, WAKE (none: all there are) */
+    uint64_t fence;        /* VIEW; 0: not granted, or the store has no fences; HOLDER, 0:
+                              nobody; CELL: the largest seen */
     uint64_t fence_span;   /* VIEW, at least 1 */
     uint64_t weight_ahead; /* VIEW */
     bool others_behind;    /* VIEW: a ticket is, or may be, queued behind this one */
-    mrt_time recheck;      /* VIEW: look again after this long without a wake */
+    mrt_time recheck;      /* VIEW, HOLDER: look again after this long without a wake */
     uint64_t revoked;      /* VIEW, REVOKED: newest request to give it up; 0: none is known */
-    mrt_time lease;        /* STARTED: how long a proof of life lasts; 0: needs none */
+    uint64_t version;      /* CELL: as it is now; 0: there is none */
+    const void *value;     /* HOLDER, and CELL of a CELL_GET; valid during deliver */
+    size_t value_size;
+    mrt_time lease;     /* STARTED: how long a proof of life lasts; 0: needs none */
     mrt_time proof_lag; /* STARTED: RENEWED proves only a RENEW answered so long before its own */
     int error;          /* FAILED, SESSION_LOST */
     const char *detail; /* FAILED, SESSION_LOST: particulars or NULL; valid during deliver */
@@ -154,6 +184,8 @@ struct mrt_store_options {
 struct mrt_store_ops {
     const char *scheme;
     bool any_thread;
+    bool values; /* tickets may have values, and OBSERVE is known */
+    bool cells;  /* CELL_GET and CELL_SET are known */
     mortise_capabilities capabilities;
 
     /* Opens; connects or creates what is needed, but no session. 0 and *store, or a

@@ -62,6 +62,11 @@ static void send(struct mrt_ticket *ticket, enum mrt_command_type type)
     ticket->command.try_only = ticket->try_only && !MRT_DEFECT(TRY_LEAVES_TICKET);
     ticket->command.queue_max = engine->config.queue_max;
     ticket->command.attend = ticket->attend;
+    if (ticket->sent != ticket->value)
+        free(ticket->sent);
+    ticket->sent = ticket->value;
+    ticket->command.value = ticket->value;
+    ticket->command.value_size = ticket->value_size;
     mrt_engine_send(engine, &ticket->command, type);
 }
 
@@ -85,6 +90,29 @@ static struct mrt_ticket *take(struct mrt_engine *engine)
         return NULL;
     }
     return ticket;
+}
+
+/* A copy that is not NULL, though it may be empty; NULL: no memory. */
+static void *copy_of(const void *value, size_t size)
+{
+    void *copy = malloc(size + 1);
+    if (copy && size > 0)
+        memcpy(copy, value, size);
+    return copy;
+}
+
+static void forget_value(struct mrt_ticket *ticket)
+{
+    if (ticket->sent != ticket->value)
+        free(ticket->sent);
+    free(ticket->value);
+    ticket->value = ticket->sent = NULL;
+}
+
+void mrt_ticket_free(struct mrt_ticket *ticket)
+{
+    forget_value(ticket);
+    free(ticket);
 }
 
 static bool in_queue(const struct mrt_ticket *ticket)
@@ -115,6 +143,7 @@ static void put(struct mrt_ticket *ticket)
     unlist(ticket);
     move(ticket, MRT_TICKET_FREE);
     mrt_heap_clear(&engine->timers, &ticket->timer);
+    forget_value(ticket);
     HASH_DEL(engine->tickets_by_id, ticket);
     TAILQ_INSERT_HEAD(&engine->free_tickets, ticket, link);
     mrt_queue_put(queue);
@@ -137,17 +166,22 @@ void mrt_ticket_end_verifiers(struct mrt_ticket *ticket, int error)
     }
 }
 
-struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, uint64_t weight, bool try_only)
+struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, const struct mrt_waiter *waiter)
 {
-    struct mrt_ticket *ticket = take(queue->engine);
-    if (!ticket)
+    void *value = waiter->value ? copy_of(waiter->value, waiter->value_size) : NULL;
+    struct mrt_ticket *ticket = value || !waiter->value ? take(queue->engine) : NULL;
+    if (!ticket) {
+        free(value);
         return NULL;
+    }
+    ticket->value = value;
+    ticket->value_size = waiter->value_size;
     ticket->queue = queue;
     mrt_queue_reference(queue);
     move(ticket, MRT_TICKET_NEW);
     TAILQ_INSERT_TAIL(&queue->tickets, ticket, link);
-    ticket->weight = weight;
-    ticket->try_only = try_only;
+    ticket->weight = waiter->weight;
+    ticket->try_only = waiter->try_only;
     send(ticket, MRT_APPEND);
     return ticket;
 }
@@ -183,6 +217,21 @@ void mrt_ticket_lighten(struct mrt_ticket *ticket, uint64_t weight)
     ticket->lightening = true;
     if (!under_way(ticket))
         send(ticket, MRT_LIGHTEN);
+}
+
+int mrt_ticket_set_value(struct mrt_ticket *ticket, const void *value, size_t size)
+{
+    void *copy = copy_of(value, size);
+    if (!copy)
+        return MORTISE_ENOMEM;
+    if (ticket->value != ticket->sent)
+        free(ticket->value);
+    ticket->value = copy;
+    ticket->value_size = size;
+    ticket->revaluing = true;
+    if (!under_way(ticket) && ticket->state != MRT_TICKET_NEW)
+        send(ticket, MRT_SET_VALUE);
+    return MORTISE_OK;
 }
 
 void mrt_ticket_remove(struct mrt_ticket *ticket)
@@ -252,7 +301,9 @@ void mrt_ticket_timer(struct mrt_ticket *ticket)
         send(ticket, MRT_REMOVE);
         break;
     default:
-        send(ticket, ticket->lightening ? MRT_LIGHTEN : MRT_REFRESH);
+        send(ticket, ticket->lightening  ? MRT_LIGHTEN
+                     : ticket->revaluing ? MRT_SET_VALUE
+                                         : MRT_REFRESH);
     }
 }
 
@@ -336,6 +387,8 @@ static void answered_view(struct mrt_ticket *ticket, const struct mrt_event *eve
     uint64_t asked = ticket->command.serial;
     if (ticket->command.type == MRT_LIGHTEN && ticket->command.weight == ticket->weight)
         ticket->lightening = false;
+    if (ticket->command.type == MRT_SET_VALUE && ticket->sent == ticket->value)
+        ticket->revaluing = false;
     viewed(ticket, event, now);
     if (in_queue(ticket))
         verified(ticket, asked);
@@ -345,6 +398,8 @@ static void answered_view(struct mrt_ticket *ticket, const struct mrt_event *eve
     }
     if (in_queue(ticket) && ticket->lightening && !under_way(ticket))
         send(ticket, MRT_LIGHTEN);
+    if (in_queue(ticket) && ticket->revaluing && !under_way(ticket))
+        send(ticket, MRT_SET_VALUE);
 }
 
 static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event *event,

@@ -1,0 +1,322 @@
+/*
+ * What is asked of the store beside tickets: a look at who is first in a queue, reads and
+ * writes of cells. A request has a waiter, who is told once; an observer has none: it
+ * looks for as long as it is not ended, and is told of each answer that is a new one.
+ *
+ *   WANTED -> SENT -> (done)            -> PAUSED -> WANTED       it failed, or who knows
+ *   SENT -> IDLE -> WANTED ...          an observer: CHANGED came, or its recheck is due
+ *
+ * Invariants:
+ *  - A request needs a session, any one: it outlives the session that it was sent in.
+ *  - A write keeps its identity however often it is sent, so the store recognises one that
+ *    has been done. Where it cannot (somebody has written since), or nobody waits for the
+ *    answer any more, the outcome is unknown, and said to be.
+ *  - The memory of a fetched command stays until it is answered (ended).
+ *  - An observer that is not sent has a timer or waits for a session: it never rests on what
+ *    it saw last without looking again.
+ */
+#include "base/assert.h"
+#include "core/defect.h"
+#include "core/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* How often a request that failed is repeated; with the pauses about four seconds. */
+#define ATTEMPTS_MAX 10
+
+static struct mrt_request *request_of(struct mrt_command *command)
+{
+    return (struct mrt_request *)((char *)command - offsetof(struct mrt_request, command));
+}
+
+static struct mrt_request *make(struct mrt_engine *engine, const struct mrt_command *wanted)
+{
+    size_t name = strlen(wanted->queue) + 1;
+    struct mrt_request *request = calloc(1, sizeof *request + name + wanted->value_size);
+    if (!request)
+        return NULL;
+    request->engine = engine;
+    request->timer.kind = MRT_TIMER_REQUEST;
+    request->state = MRT_REQUEST_WANTED;
+    request->command = *wanted;
+    request->command.ticket = mrt_engine_identity(engine);
+    memcpy(request->bytes, wanted->queue, name);
+    request->command.queue = request->bytes;
+    if (wanted->value) {
+        memcpy(request->bytes + name, wanted->value, wanted->value_size);
+        request->command.value = request->bytes + name;
+    }
+    TAILQ_INSERT_TAIL(&engine->requests, request, link);
+    return request;
+}
+
+static void discard(struct mrt_request *request)
+{
+    struct mrt_engine *engine = request->engine;
+    mrt_heap_clear(&engine->timers, &request->timer);
+    TAILQ_REMOVE(&engine->requests, request, link);
+    free(request);
+}
+
+/* Nobody wants it any more. */
+static void give_up(struct mrt_request *request)
+{
+    if (request->telling)
+        TAILQ_REMOVE(&request->engine->observed, request, observed_link);
+    request->telling = false;
+    request->waiter = NULL;
+    request->ended = true;
+    mrt_engine_unsend(request->engine, &request->command);
+    if (!request->command.outstanding)
+        discard(request);
+}
+
+/* ------------------------------------------------------------------ sending */
+
+static void serve(struct mrt_request *request)
+{
+    struct mrt_engine *engine = request->engine;
+    if (request->state != MRT_REQUEST_WANTED || engine->closing)
+        return;
+    if (engine->session.state != MRT_SESSION_LIVE) {
+        mrt_session_need(engine);
+        return;
+    }
+    mrt_heap_clear(&engine->timers, &request->timer);
+    if (MRT_DEFECT(CELL_WRITE_ANEW) && request->maybe)
+        request->command.ticket = mrt_engine_identity(engine);
+    request->state = MRT_REQUEST_SENT;
+    request->command.session = engine->session.id;
+    mrt_engine_send(engine, &request->command, request->command.type);
+}
+
+void mrt_requests_serve(struct mrt_engine *engine)
+{
+    struct mrt_request *request;
+    TAILQ_FOREACH (request, &engine->requests, link)
+        serve(request);
+}
+
+void mrt_requests_recall(struct mrt_engine *engine)
+{
+    struct mrt_request *request;
+    TAILQ_FOREACH (request, &engine->requests, link)
+        if (mrt_engine_unsend(engine, &request->command) || request->state == MRT_REQUEST_IDLE)
+            request->state = MRT_REQUEST_WANTED; /* who waited for CHANGED hears of none any more */
+}
+
+static void want(struct mrt_request *request)
+{
+    request->state = MRT_REQUEST_WANTED;
+    serve(request);
+}
+
+static void again_later(struct mrt_request *request, mrt_time now)
+{
+    struct mrt_engine *engine = request->engine;
+    mrt_time pause = mrt_engine_pause(engine, request->attempts++);
+    request->state = MRT_REQUEST_PAUSED;
+    mrt_heap_set(&engine->timers, &request->timer, mrt_time_add(now, pause));
+}
+
+void mrt_request_timer(struct mrt_request *request)
+{
+    want(request);
+}
+
+void mrt_request_unsubmitted(struct mrt_engine *engine, struct mrt_command *command)
+{
+    struct mrt_request *request = request_of(command);
+    if (request->ended) {
+        mrt_engine_unsend(engine, command);
+        discard(request);
+    } else if (!mrt_id_equal(command->session, engine->session.id) ||
+               engine->session.state != MRT_SESSION_LIVE) {
+        mrt_engine_unsend(engine, command);
+        want(request);
+    }
+}
+
+/* ------------------------------------------------------------------ the end */
+
+static void finish(struct mrt_request *request, int error)
+{
+    struct mrt_waiter *waiter = request->waiter;
+    waiter->request = NULL;
+    if (error == MORTISE_OK)
+        *request->wanted = request->answer;
+    else if (request->maybe)
+        error = MORTISE_EUNKNOWN;
+    give_up(request);
+    mrt_waiter_end(waiter, error);
+}
+
+void mrt_request_cancel(struct mrt_waiter *waiter, int error)
+{
+    struct mrt_request *request = waiter->request;
+    request->maybe |= request->command.outstanding && request->command.type == MRT_CELL_SET;
+    finish(request, error);
+}
+
+void mrt_requests_fail(struct mrt_engine *engine, int error, mrt_time now)
+{
+    struct mrt_request *request, *next;
+    TAILQ_FOREACH_SAFE(request, &engine->requests, link, next)
+    {
+        if (request->waiter)
+            mrt_request_cancel(request->waiter, error);
+        else if (request->state == MRT_REQUEST_WANTED)
+            again_later(request, now);
+    }
+}
+
+void mrt_requests_free(struct mrt_engine *engine)
+{
+    struct mrt_request *request, *next;
+    TAILQ_FOREACH_SAFE(request, &engine->requests, link, next)
+    free(request);
+}
+
+/* ------------------------------------------------------------------ answers */
+
+/* Whether an answer says what is known already. */
+static bool is_known(const struct mrt_request *request, const struct mrt_event *event)
+{
+    const struct mrt_answer *known = &request->answer;
+    return request->known && (known->fence == event->fence || MRT_DEFECT(OBSERVER_BY_VALUE)) &&
+           known->value_size == event->value_size &&
+           memcmp(known->value, event->value ? event->value : "", event->value_size) == 0;
+}
+
+static void keep(struct mrt_answer *answer, const struct mrt_event *event)
+{
+    MRT_ASSERT(event->value_size <= sizeof answer->value);
+    answer->version = event->version;
+    answer->fence = event->fence;
+    answer->value_size = event->value_size;
+    if (event->value_size > 0)
+        memcpy(answer->value, event->value, event->value_size);
+}
+
+static void observed(struct mrt_request *request, const struct mrt_event *event, mrt_time now)
+{
+    struct mrt_engine *engine = request->engine;
+    bool news = !is_known(request, event);
+    keep(&request->answer, event);
+    request->known = true;
+    request->attempts = 0;
+    if (news && !request->telling) {
+        TAILQ_INSERT_TAIL(&engine->observed, request, observed_link);
+        request->telling = true;
+    }
+    request->state = MRT_REQUEST_IDLE;
+    mrt_heap_set(&engine->timers, &request->timer, mrt_time_add(now, event->recheck));
+    bool again = request->again;
+    request->again = false;
+    if (again)
+        want(request);
+}
+
+static bool is_final(const struct mrt_request *request, const struct mrt_event *event)
+{
+    return !request->observer && event->type == MRT_FAILED && event->error != MORTISE_ELOST &&
+           (mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY ||
+            request->attempts >= ATTEMPTS_MAX);
+}
+
+void mrt_request_answer(struct mrt_engine *engine, struct mrt_command *command,
+                        const struct mrt_event *event, mrt_time now)
+{
+    struct mrt_request *request = request_of(command);
+    bool answered = event->type == MRT_HOLDER || event->type == MRT_CELL;
+    MRT_ASSERT(request->engine == engine);
+    if (request->ended) {
+        discard(request);
+    } else if (answered && request->observer) {
+        observed(request, event, now);
+    } else if (answered) {
+        keep(&request->answer, event);
+        finish(request, MORTISE_OK);
+    } else if (is_final(request, event)) {
+        finish(request, event->error);
+    } else if (!MRT_DEFECT(OBSERVER_LOST) || !request->observer ||
+               engine->session.state == MRT_SESSION_LIVE) {
+        request->maybe |= event->type == MRT_UNKNOWN && command->type == MRT_CELL_SET;
+        again_later(request, now);
+    }
+}
+
+void mrt_request_changed(struct mrt_engine *engine, struct mrt_id id)
+{
+    struct mrt_request *request;
+    TAILQ_FOREACH (request, &engine->requests, link)
+        if (mrt_id_equal(request->command.ticket, id))
+            break;
+    if (!request)
+        return;
+    if (request->state == MRT_REQUEST_SENT)
+        request->again = !MRT_DEFECT(OBSERVER_DEAF);
+    else if (request->state == MRT_REQUEST_IDLE)
+        want(request);
+}
+
+/* ------------------------------------------------------------------ beginning */
+
+void mrt_engine_request(struct mrt_engine *engine, const struct mrt_command *wanted,
+                        struct mrt_answer *answer, struct mrt_waiter *waiter, mrt_time now)
+{
+    mrt_session_check(engine, now);
+    waiter->state = MRT_WAITER_WAITING;
+    waiter->error = MORTISE_OK;
+    waiter->engine = engine;
+    waiter->request = engine->closing ? NULL : make(engine, wanted);
+    if (!waiter->request) {
+        waiter->state = MRT_WAITER_DONE;
+        waiter->error = engine->closing ? MORTISE_ECLOSED : MORTISE_ENOMEM;
+        return;
+    }
+    waiter->request->waiter = waiter;
+    waiter->request->wanted = answer;
+    waiter->timer.kind = MRT_TIMER_WAITER;
+    if (waiter->deadline != MRT_TIME_NEVER)
+        mrt_heap_set(&engine->timers, &waiter->timer, waiter->deadline);
+    serve(waiter->request);
+}
+
+struct mrt_request *mrt_engine_observe(struct mrt_engine *engine, const char *queue, void *host)
+{
+    const struct mrt_command wanted = {.type = MRT_OBSERVE, .queue = queue};
+    struct mrt_request *observer = make(engine, &wanted);
+    if (!observer)
+        return NULL;
+    observer->observer = true;
+    observer->host = host;
+    serve(observer);
+    return observer;
+}
+
+void mrt_observer_end(struct mrt_request *observer)
+{
+    give_up(observer);
+}
+
+void *mrt_observer_host(const struct mrt_request *observer)
+{
+    return observer->host;
+}
+
+const struct mrt_answer *mrt_observer_holder(const struct mrt_request *observer)
+{
+    return &observer->answer;
+}
+
+struct mrt_request *mrt_engine_next_observed(struct mrt_engine *engine)
+{
+    struct mrt_request *observer = TAILQ_FIRST(&engine->observed);
+    if (observer) {
+        TAILQ_REMOVE(&engine->observed, observer, observed_link);
+        observer->telling = false;
+    }
+    return observer;
+}
