@@ -34,6 +34,7 @@
 struct message {
     STAILQ_ENTRY(message) link;
     struct mrt_event event;
+    char value[];
 };
 STAILQ_HEAD(message_list, message);
 TAILQ_HEAD(store_list, mrt_store);
@@ -58,6 +59,7 @@ struct mrt_store {
     bool answered;             /* during submit: `answer` is filled */
     struct mrt_event answer;
     char detail[256];
+    char value[MORTISE_VALUE_MAX];
     char *label;
     char *address;
 };
@@ -133,13 +135,18 @@ static void put_server(struct server *server)
 
 /* ------------------------------------------------------------- events */
 
-/* A text lives as long as the call that tells it, the answer until it is delivered. */
-static void keep_detail(struct mrt_store *store, struct mrt_event *event)
+/* Texts and values live as long as the call that tells them, the answer until it is
+   delivered. */
+static void keep_texts(struct mrt_store *store, struct mrt_event *event)
 {
-    if (!event->detail)
-        return;
-    snprintf(store->detail, sizeof store->detail, "%s", event->detail);
-    event->detail = store->detail;
+    if (event->detail) {
+        snprintf(store->detail, sizeof store->detail, "%s", event->detail);
+        event->detail = store->detail;
+    }
+    if (event->value) {
+        memcpy(store->value, event->value, event->value_size);
+        event->value = store->value;
+    }
 }
 
 /* Called by the server, under its mutex; `context` is the store whose command it is, or NULL. */
@@ -149,14 +156,17 @@ static void receive(void *context, void *peer, const struct mrt_event *event)
     if (store == context && event->serial != 0 && !store->server->frozen) {
         MRT_ASSERT(!store->answered);
         store->answer = *event;
-        keep_detail(store, &store->answer);
+        keep_texts(store, &store->answer);
         store->answered = true;
         return;
     }
-    struct message *message = malloc(sizeof *message);
+    struct message *message = malloc(sizeof *message + event->value_size);
     if (!message)
         return;
     message->event = *event;
+    if (event->value_size > 0)
+        memcpy(message->value, event->value, event->value_size);
+    message->event.value = message->value;
     message->event.detail = NULL; /* particulars are only told of an answer */
     STAILQ_INSERT_TAIL(&store->inbox, message, link);
     if (store != context && !store->server->frozen)
@@ -484,6 +494,8 @@ static int memory_list(struct mrt_store *store, const char *name, const char *pr
 const struct mrt_store_ops mrt_memory_store = {
     .scheme = "memory",
     .any_thread = true,
+    .values = true,
+    .cells = true,
     .capabilities = {.size = sizeof(mortise_capabilities), .fair = 1, .fence = 1, .notify = 1},
     .open = memory_open,
     .submit = memory_submit,

@@ -25,6 +25,7 @@ struct mrt_memory_server *mrt_memory_server_new(const struct mrt_memory_config *
     server->next_fence = config->first_fence;
     TAILQ_INIT(&server->sessions);
     TAILQ_INIT(&server->queues);
+    TAILQ_INIT(&server->observers);
     return server;
 }
 
@@ -184,6 +185,12 @@ static void wake_followers(const struct queue *queue, uint64_t fence, uint64_t w
 
 /* ------------------------------------------------------------- changes */
 
+static void free_ticket(struct ticket *ticket)
+{
+    free(ticket->value);
+    free(ticket);
+}
+
 static void unlink_ticket(struct mrt_memory_server *server, struct ticket *ticket)
 {
     HASH_DEL(server->tickets_by_id, ticket);
@@ -195,10 +202,13 @@ static void remove_ticket(struct mrt_memory_server *server, struct ticket *ticke
                           const struct mrt_memory_sink *sink)
 {
     struct queue *queue = ticket->queue;
+    bool first = TAILQ_FIRST(&queue->tickets) == ticket;
     unlink_ticket(server, ticket);
     wake_followers(queue, ticket->fence, ticket->weight, sink);
+    if (first)
+        mrt_memory_tell_observers(server, queue->name, sink);
     drop_queue_if_empty(server, queue);
-    free(ticket);
+    free_ticket(ticket);
 }
 
 static void lighten_ticket(struct ticket *ticket, uint64_t weight,
@@ -215,6 +225,7 @@ static void end_session(struct mrt_memory_server *server, struct session *sessio
                         const struct mrt_memory_sink *sink)
 {
     struct ticket *ticket;
+    mrt_memory_forget_observers(server, session);
     while ((ticket = TAILQ_FIRST(&session->tickets)))
         remove_ticket(server, ticket, sink);
     MRT_ASSERT(server->sessions_by_id);
@@ -277,9 +288,12 @@ static struct ticket *add_ticket(struct mrt_memory_server *server, struct queue 
     ticket->queue = queue;
     ticket->weight = command->weight;
     ticket->since = now;
-    HASH_ADD(hh, server->tickets_by_id, id, sizeof ticket->id, added);
+    if (!command->value || mrt_memory_set_value(ticket, command))
+        HASH_ADD(hh, server->tickets_by_id, id, sizeof ticket->id, added);
+    else
+        added = NULL;
     if (!added) {
-        free(ticket);
+        free_ticket(ticket);
         return NULL;
     }
     ticket->fence = server->next_fence;
@@ -296,7 +310,8 @@ static void refuse(const struct mrt_memory_sink *sink, void *peer,
                    const struct mrt_command *command)
 {
     tell_session_lost(sink, peer, command->session);
-    if (command->type == MRT_REFRESH || command->type == MRT_LIGHTEN)
+    if (command->type == MRT_REFRESH || command->type == MRT_LIGHTEN ||
+        command->type == MRT_SET_VALUE)
         answer(sink, peer, command, MRT_GONE);
     else
         answer_failed(sink, peer, command, MORTISE_ELOST, "the session has ended");
@@ -363,29 +378,68 @@ static void append_new(struct mrt_memory_server *server, const struct mrt_comman
     if (waits && (command->try_only || full)) {
         unlink_ticket(server, ticket); /* it was the last, so nobody needs to be woken */
         drop_queue_if_empty(server, queue);
-        free(ticket);
+        free_ticket(ticket);
         if (command->try_only)
             answer(sink, session->peer, command, MRT_BLOCKED);
         else
             answer_failed(sink, session->peer, command, MORTISE_EFULL, NULL);
         return;
     }
+    if (TAILQ_FIRST(&queue->tickets) == ticket)
+        mrt_memory_tell_observers(server, queue->name, sink);
     answer_view(server, sink, session->peer, command, ticket);
+}
+
+static void change_value(struct mrt_memory_server *server, const struct mrt_command *command,
+                         struct ticket *ticket, const struct mrt_memory_sink *sink)
+{
+    if (!mrt_memory_set_value(ticket, command)) {
+        answer_failed(sink, ticket->session->peer, command, MORTISE_ENOMEM, NULL);
+        return;
+    }
+    if (TAILQ_FIRST(&ticket->queue->tickets) == ticket)
+        mrt_memory_tell_observers(server, ticket->queue->name, sink);
+    answer_view(server, sink, ticket->session->peer, command, ticket);
+}
+
+/* What concerns no ticket; false: it does. */
+static bool apply_other(struct mrt_memory_server *server, const struct mrt_command *command,
+                        struct session *session, mrt_time now, const struct mrt_memory_sink *sink)
+{
+    struct mrt_event event = answer_to(command, MRT_CELL);
+    switch (command->type) {
+    case MRT_RENEW:
+        prove(server, session, now);
+        answer(sink, session->peer, command, MRT_RENEWED);
+        return true;
+    case MRT_OBSERVE:
+        event.type = MRT_HOLDER;
+        mrt_memory_observe(server, command, session, &event);
+        emit(sink, session->peer, &event);
+        return true;
+    case MRT_CELL_GET:
+    case MRT_CELL_SET:
+        mrt_memory_cell_apply(&server->cells, command, &event);
+        emit(sink, session->peer, &event);
+        return true;
+    default:
+        return false;
+    }
 }
 
 /* Everything but START and STOP of a session that is open. */
 static void apply_within(struct mrt_memory_server *server, const struct mrt_command *command,
                          struct session *session, mrt_time now, const struct mrt_memory_sink *sink)
 {
-    struct ticket *ticket =
-        command->type == MRT_RENEW ? NULL : mrt_memory_find_ticket(server, command);
-    if (command->type == MRT_RENEW) {
-        prove(server, session, now);
-        answer(sink, session->peer, command, MRT_RENEWED);
-    } else if (command->type == MRT_REMOVE) {
+    if (apply_other(server, command, session, now, sink))
+        return;
+    struct ticket *ticket = mrt_memory_find_ticket(server, command);
+    if (command->type == MRT_REMOVE) {
         if (ticket)
             remove_ticket(server, ticket, sink);
         answer(sink, session->peer, command, MRT_REMOVED);
+    } else if (ticket && command->type == MRT_SET_VALUE) {
+        change_value(server, command, ticket, sink);
     } else if (ticket) {
         if (command->type == MRT_LIGHTEN)
             lighten_ticket(ticket, command->weight, sink);
@@ -510,5 +564,6 @@ void mrt_memory_server_free(struct mrt_memory_server *server)
     struct session *session;
     while ((session = TAILQ_FIRST(&server->sessions)))
         end_session(server, session, &nobody);
+    mrt_memory_cells_free(&server->cells);
     free(server);
 }

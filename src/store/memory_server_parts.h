@@ -2,6 +2,7 @@
 #ifndef MRT_STORE_MEMORY_SERVER_PARTS_H
 #define MRT_STORE_MEMORY_SERVER_PARTS_H
 
+#include "store/memory_cell.h"
 #include "store/memory_server.h"
 
 /* Memory that runs out makes an insertion fail, not the process. */
@@ -12,6 +13,7 @@
 TAILQ_HEAD(ticket_list, ticket);
 TAILQ_HEAD(session_list, session);
 TAILQ_HEAD(queue_list, queue);
+TAILQ_HEAD(observer_list, observer);
 
 struct ticket {
     struct mrt_id id;
@@ -21,6 +23,8 @@ struct ticket {
     uint64_t weight;
     uint64_t revoked; /* how often its holder was asked to give it up */
     mrt_time since;
+    void *value; /* NULL: none */
+    size_t value_size;
     TAILQ_ENTRY(ticket) link;         /* of the queue */
     TAILQ_ENTRY(ticket) session_link; /* of the session */
     UT_hash_handle hh;
@@ -53,6 +57,8 @@ struct mrt_memory_server {
     struct session *sessions_by_id;
     struct ticket *tickets_by_id;
     struct queue *queues_by_name;
+    struct observer_list observers;
+    struct mrt_memory_cells cells;
 };
 
 /* NULL: not there. */
@@ -61,5 +67,16 @@ struct queue *mrt_memory_find_queue(const struct mrt_memory_server *server, cons
 /* A session's ticket: another session's is not found, whoever asks for it. */
 struct ticket *mrt_memory_find_ticket(const struct mrt_memory_server *server,
                                       const struct mrt_command *command);
+
+/* memory_observe.c: who is first in a queue. */
+/* Gives a ticket the command's value; false: no memory. */
+bool mrt_memory_set_value(struct ticket *ticket, const struct mrt_command *command);
+/* OBSERVE: fills in the answer, and keeps who is to be told. */
+void mrt_memory_observe(struct mrt_memory_server *server, const struct mrt_command *command,
+                        struct session *session, struct mrt_event *answer);
+/* Tells who observes a queue that its first ticket is another, or has another value. */
+void mrt_memory_tell_observers(struct mrt_memory_server *server, const char *queue,
+                               const struct mrt_memory_sink *sink);
+void mrt_memory_forget_observers(struct mrt_memory_server *server, const struct session *session);
 
 #endif

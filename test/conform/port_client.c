@@ -37,7 +37,7 @@ const char *port_place_open(const char *given)
 
 void port_place_close(void)
 {
-    const char *const ends[] = {"-sessions/swept", "-sessions", "-wal", "-shm", "", NULL};
+    const char *const ends[] = {"-sessions/swept", "-sessions/observed", "-sessions", "-wal", "-shm", "", NULL};
     char path[128];
     for (size_t i = 0; directory[0] && ends[i]; i++) {
         snprintf(path, sizeof path, "%s/locks.db%s", directory, ends[i]);
@@ -73,7 +73,13 @@ static void deliver(void *context, const struct mrt_event *event)
         return;
     }
     client->events[client->count] = *event;
+    client->events[client->count].value = NULL;
     client->events[client->count++].detail = NULL;
+    if (event->type == MRT_HOLDER || event->type == MRT_CELL) {
+        assert_true(event->value_size < sizeof client->value);
+        memcpy(client->value, event->value_size ? event->value : "", event->value_size);
+        client->value[event->value_size] = '\0';
+    }
     if (event->detail)
         snprintf(client->detail, sizeof client->detail, "%s", event->detail);
 }
@@ -257,6 +263,69 @@ struct mrt_event port_remove(struct port_client *client, const char *queue, stru
     command.ticket = ticket;
     command.fence = fence;
     command.queue = queue;
+    return port_send(client, &command);
+}
+
+struct mrt_event port_append_value(struct port_client *client, const char *queue, const char *value)
+{
+    struct mrt_command command = port_command(client, MRT_APPEND);
+    command.ticket = port_id();
+    command.queue = queue;
+    command.kind = "election";
+    command.capacity = command.weight = 1;
+    command.value = value;
+    command.value_size = strlen(value);
+    return port_send(client, &command);
+}
+
+struct mrt_event port_set_value(struct port_client *client, const char *queue,
+                                const struct mrt_event *view, const char *value)
+{
+    struct mrt_command command = port_command(client, MRT_SET_VALUE);
+    command.ticket = view->ticket;
+    command.fence = view->fence;
+    command.queue = queue;
+    command.value = value;
+    command.value_size = strlen(value);
+    return port_send(client, &command);
+}
+
+struct mrt_event port_observe(struct port_client *client, const char *queue, struct mrt_id id)
+{
+    struct mrt_command command = port_command(client, MRT_OBSERVE);
+    command.ticket = id;
+    command.queue = queue;
+    command.once = mrt_id_none(id);
+    if (command.once)
+        command.ticket = port_id();
+    return port_send(client, &command);
+}
+
+struct mrt_event port_cell_get(struct port_client *client, const char *name)
+{
+    struct mrt_command command = port_command(client, MRT_CELL_GET);
+    command.ticket = port_id();
+    command.queue = name;
+    return port_send(client, &command);
+}
+
+struct mrt_command port_cell_command(struct port_client *client, const char *name, uint64_t version,
+                                     uint64_t fence, const char *value)
+{
+    struct mrt_command command = port_command(client, MRT_CELL_SET);
+    command.ticket = port_id();
+    command.queue = name;
+    command.version = version;
+    command.fence = fence;
+    command.value = value;
+    command.value_size = value ? strlen(value) : 0;
+    return command;
+}
+
+struct mrt_event port_cell_set(struct port_client *client, const char *name, uint64_t version,
+                               uint64_t fence, const char *value)
+{
+    struct mrt_command command = port_cell_command(client, name, version, fence, value);
     return port_send(client, &command);
 }
 

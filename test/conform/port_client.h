@@ -22,6 +22,7 @@ struct port_client {
     mrt_time lease, renewed; /* 0: needs no signs of life */
     uint64_t renewal;        /* serial of one under way; 0: none */
     char detail[512];        /* of the newest FAILED or SESSION_LOST */
+    char value[MORTISE_VALUE_MAX + 1]; /* of the newest HOLDER or CELL, as text */
 };
 
 /* A URI to work with: "memory:" and "sqlite:" alone get a fresh place each, any other is used as
@@ -57,6 +58,19 @@ struct mrt_event port_lighten(struct port_client *client, const char *queue,
                               const struct mrt_event *view, uint64_t weight);
 struct mrt_event port_remove(struct port_client *client, const char *queue, struct mrt_id ticket,
                              uint64_t fence);
+
+/* A candidate's ticket; changing its value; a look at who is first. */
+struct mrt_event port_append_value(struct port_client *client, const char *queue,
+                                   const char *value);
+struct mrt_event port_set_value(struct port_client *client, const char *queue,
+                                const struct mrt_event *view, const char *value);
+struct mrt_event port_observe(struct port_client *client, const char *queue, struct mrt_id id);
+/* A cell. `value` NULL: delete. */
+struct mrt_event port_cell_get(struct port_client *client, const char *name);
+struct mrt_command port_cell_command(struct port_client *client, const char *name, uint64_t version,
+                                     uint64_t fence, const char *value);
+struct mrt_event port_cell_set(struct port_client *client, const char *name, uint64_t version,
+                               uint64_t fence, const char *value);
 
 /* Lets the store work until an event of this kind has come (then it is taken), or the
    time is up. `ticket` none: any. */

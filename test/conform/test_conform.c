@@ -4,7 +4,7 @@
  *
  *   test_conform memory: | sqlite: | URI
  *
- * "memory:" and "sqlite:" alone get a fresh place each; a URI is used as it is.
+ * See port_place for the argument. Continued in test_conform_values.c.
  */
 #include "base/error.h"
 #include "cmocka_all.h"
