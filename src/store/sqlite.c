@@ -127,6 +127,8 @@ static struct mrt_store *store_new(const struct mrt_store_options *options, stru
         store->peers[i].fd = -1;
     TAILQ_INIT(&store->sessions);
     TAILQ_INIT(&store->watches);
+    TAILQ_INIT(&store->observers);
+    store->observed_wd = -1;
     for (size_t i = 0; i < MRT_SQLITE_BUCKETS; i++)
         TAILQ_INIT(&store->buckets[i]);
     return store;
@@ -171,6 +173,7 @@ static void sqlite_abandon(struct mrt_store *store)
     struct mrt_sqlite_session *session;
     struct mrt_sqlite_ticket *ticket;
     struct mrt_sqlite_watch *watch;
+    mrt_sqlite_observers_free(store, NULL);
     while ((session = TAILQ_FIRST(&store->sessions))) {
         while ((ticket = TAILQ_FIRST(&session->tickets)))
             mrt_sqlite_ticket_free(store, ticket);
@@ -264,6 +267,8 @@ static const char *sqlite_address(const struct mrt_store *store)
 const struct mrt_store_ops mrt_sqlite_store = {
     .scheme = "sqlite",
     .any_thread = true,
+    .values = true,
+    .cells = true,
     .capabilities = {.size = sizeof(mortise_capabilities),
                      .fair = 1,
                      .fence = 1,

@@ -196,7 +196,7 @@ static bool check_in_place(struct mrt_store *store, const struct mrt_sqlite_sess
 
 /* ------------------------------------------------------------------ tickets */
 
-/* Also LIGHTEN, which is a look at a ticket that was made lighter before. */
+/* Also LIGHTEN and SET_VALUE, which are looks at a ticket that was changed before. */
 static bool refresh(struct mrt_store *store, const struct mrt_command *command, mrt_time patience)
 {
     enum mrt_verdict verdict = MRT_ABSENT;
@@ -213,6 +213,9 @@ static bool refresh(struct mrt_store *store, const struct mrt_command *command, 
     enum mrt_outcome outcome = MRT_DONE;
     if (command->type == MRT_LIGHTEN)
         outcome = mrt_sqlite_lighten(store, ticket, command->weight, patience);
+    else if (command->type == MRT_SET_VALUE)
+        outcome =
+            mrt_sqlite_set_value(store, ticket, command->value, command->value_size, patience);
     if (outcome == MRT_DONE)
         outcome = mrt_sqlite_refresh(store, ticket, command->attend, patience, &verdict, &view);
     if (outcome != MRT_DONE)
@@ -265,6 +268,31 @@ static bool remove_ticket(struct mrt_store *store, const struct mrt_command *com
     return answer(store, command, MRT_REMOVED);
 }
 
+/* OBSERVE, CELL_GET, CELL_SET. */
+static bool answer_other(struct mrt_store *store, const struct mrt_command *command,
+                         mrt_time patience)
+{
+    struct mrt_event event = {.type = MRT_HOLDER,
+                              .serial = command->serial,
+                              .session = command->session,
+                              .ticket = command->ticket};
+    const struct mrt_sqlite_session *session = mrt_sqlite_session_find(store, command->session);
+    if (!session || session->lost)
+        return answer_failed(store, command, mrt_error(MORTISE_ELOST, "the session has ended"));
+    if (!check_in_place(store, session)) {
+        answer_failed(store, command, MORTISE_ESTORE);
+        lose_everything(store);
+        return true;
+    }
+    enum mrt_outcome outcome = command->type == MRT_OBSERVE
+                                   ? mrt_sqlite_observe(store, command, patience, &event)
+                                   : mrt_sqlite_cell(store, command, patience, &event);
+    if (outcome != MRT_DONE)
+        return answer_outcome(store, command, outcome);
+    store->sink.deliver(store->sink.context, &event);
+    return true;
+}
+
 static bool renew(struct mrt_store *store, const struct mrt_command *command)
 {
     const struct mrt_sqlite_session *session = mrt_sqlite_session_find(store, command->session);
@@ -295,8 +323,11 @@ bool mrt_sqlite_dispatch(struct mrt_store *store, const struct mrt_command *comm
         return append(store, command, patience);
     case MRT_REFRESH:
     case MRT_LIGHTEN:
+    case MRT_SET_VALUE:
         return refresh(store, command, patience);
-    default:
+    case MRT_REMOVE:
         return remove_ticket(store, command, patience);
+    default:
+        return answer_other(store, command, patience);
     }
 }

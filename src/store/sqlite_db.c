@@ -37,14 +37,22 @@ static const char *const texts[MRT_SQL_STATEMENTS] = {
     [MRT_SQL_FROM] = "SELECT number, id, session, weight, revoked FROM mortise_ticket"
                      " WHERE queue = ?1 AND number >= ?2 ORDER BY number LIMIT 2",
     [MRT_SQL_INSERT] = "INSERT INTO mortise_ticket"
-                       " (queue, number, id, session, kind, capacity, weight, label, since)"
-                       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                       " (queue, number, id, session, kind, capacity, weight, label, since, value)"
+                       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     [MRT_SQL_LIGHTEN] = "UPDATE mortise_ticket SET weight = ?4"
                         " WHERE queue = ?1 AND number = ?2 AND id = ?3 AND weight > ?4",
     [MRT_SQL_REVOKE] = "UPDATE mortise_ticket SET revoked = revoked + 1"
                        " WHERE queue = ?1 AND number BETWEEN ?2 AND ?3",
     [MRT_SQL_DELETE] = "DELETE FROM mortise_ticket WHERE queue = ?1 AND number = ?2 AND id = ?3",
-    [MRT_SQL_OF_SESSION] = "SELECT queue, number, id, weight FROM mortise_ticket"
+    [MRT_SQL_SET_VALUE] = "UPDATE mortise_ticket SET value = ?4"
+                          " WHERE queue = ?1 AND number = ?2 AND id = ?3",
+    [MRT_SQL_FIRST] = "SELECT number, session, value FROM mortise_ticket"
+                      " WHERE queue = ?1 AND number > 0 ORDER BY number LIMIT 1",
+    [MRT_SQL_CELL] = "SELECT version, fence, writer, value FROM mortise_cell WHERE name = ?1",
+    [MRT_SQL_CELL_WRITE] = "INSERT OR REPLACE INTO mortise_cell"
+                           " (name, version, fence, writer, value) VALUES (?1, ?2, ?3, ?4, ?5)",
+    [MRT_SQL_OF_SESSION] = "SELECT queue, number, id, weight, value IS NOT NULL"
+                           " FROM mortise_ticket"
                            " WHERE session = ?1 AND (queue, number) > (?2, ?3)"
                            " ORDER BY queue, number LIMIT 1",
     [MRT_SQL_LIST] = "SELECT queue, number, session, kind, capacity, weight, label, since"

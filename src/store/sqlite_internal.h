@@ -7,6 +7,8 @@
  *   sqlite_leave.c    tickets: the transactions of REMOVE, STOP, and of a death
  *   sqlite_list.c     what mortise_list shows
  *   sqlite_operator.c requests to give up, and tickets taken away
+ *   sqlite_observe.c  who is first in a queue, and telling that it is another
+ *   sqlite_cell.c     cells
  *   sqlite_session.c  session files, their locks, and who is dead
  *   sqlite_wake.c     datagrams and file events
  *   sqlite_schema.c   what the database holds: the table, the counter behind the fences
@@ -83,7 +85,11 @@ enum mrt_statement {
     MRT_SQL_LIGHTEN,
     MRT_SQL_REVOKE,     /* queue, number, number: these and all between */
     MRT_SQL_DELETE,     /* queue, number, id */
-    MRT_SQL_OF_SESSION, /* session, queue, number -> queue, number, id, weight: the next there */
+    MRT_SQL_SET_VALUE,  /* queue, number, id, value */
+    MRT_SQL_FIRST,      /* queue -> number, session, value */
+    MRT_SQL_CELL,       /* name -> version, fence, writer, value */
+    MRT_SQL_CELL_WRITE, /* the same, and name first */
+    MRT_SQL_OF_SESSION, /* session, queue, number -> queue, number, id, weight, valued: the next */
     MRT_SQL_LIST,       /* queue -> all from there on, in order */
     MRT_SQL_STATEMENTS
 };
@@ -181,6 +187,7 @@ struct mrt_sqlite_ticket {
     struct mrt_sqlite_session *session;
     struct mrt_id id;
     uint64_t number, weight, capacity;
+    bool valued; /* it has a value, and may be observed */
     char queue[];
 };
 
@@ -191,6 +198,12 @@ struct mrt_sqlite_watch {
     int wd;             /* -1: the kernel has dropped it */
     mrt_time look_at;   /* MRT_TIME_NEVER: no suspicion */
     unsigned int looks; /* under this suspicion */
+};
+
+/* Someone here who is to be told, once, when an observed queue may have changed. */
+struct mrt_sqlite_observer {
+    TAILQ_ENTRY(mrt_sqlite_observer) link;
+    struct mrt_id session, id;
 };
 
 /* What a ticket's session is told; goes from process to process as it is. */
@@ -248,9 +261,13 @@ struct mrt_store {
     struct mrt_sqlite_peer peers[MRT_SQLITE_PEERS];
     bool no_events, no_socket; /* refused by the system: look more often */
     TAILQ_HEAD(, mrt_sqlite_watch) watches;
+    TAILQ_HEAD(, mrt_sqlite_observer) observers;
+    int observed_wd;      /* of the file that is touched; -1: not watched */
+    bool observed_change; /* it is to be touched */
     struct mrt_sqlite_wakes wakes;
-    struct mrt_sqlite_ids blockers; /* what the last look found in the way */
-    struct mrt_sqlite_ids dead;     /* whose files are to go after the commit */
+    struct mrt_sqlite_ids blockers;         /* what the last look found in the way */
+    struct mrt_sqlite_ids dead;             /* whose files are to go after the commit */
+    unsigned char value[MORTISE_VALUE_MAX]; /* that an answer has */
 };
 
 /* Sends an event of `session`; serial 0. */
@@ -293,6 +310,8 @@ void mrt_sqlite_sweep(struct mrt_store *store, mrt_time patience);
 void mrt_sqlite_listen(struct mrt_store *store, struct mrt_sqlite_session *session);
 /* Closes it. */
 void mrt_sqlite_deafen(struct mrt_store *store, struct mrt_sqlite_session *session);
+/* Watches a file in the directory of session files; -1: not to be had, or (errno) ENOENT. */
+int mrt_sqlite_watch_file(struct mrt_store *store, const char *name, uint32_t events);
 /* Watches for the end of another session. True: newly armed, so look whether it is dead. */
 bool mrt_sqlite_watch(struct mrt_store *store, struct mrt_id session);
 void mrt_sqlite_unwatch_all(struct mrt_store *store);
@@ -358,6 +377,28 @@ enum mrt_outcome mrt_sqlite_bury(struct mrt_store *store, struct mrt_id session,
 int mrt_sqlite_operator_error(const struct mrt_store *store);
 int mrt_sqlite_revoke(struct mrt_store *store, const char *name, uint64_t fence);
 int mrt_sqlite_break(struct mrt_store *store, const char *name, uint64_t fence);
+/* Changes the value of a ticket. */
+enum mrt_outcome mrt_sqlite_set_value(struct mrt_store *store,
+                                      const struct mrt_sqlite_ticket *ticket, const void *value,
+                                      size_t size, mrt_time patience);
+
+/* ---------------------------------------------------------------- observe */
+
+/* Fills in the answer; its value is the store's, until the next call. */
+enum mrt_outcome mrt_sqlite_observe(struct mrt_store *store, const struct mrt_command *command,
+                                    mrt_time patience, struct mrt_event *answer);
+/* Tells all processes that observe, if what is observed was changed. */
+void mrt_sqlite_tell_change(struct mrt_store *store);
+/* The file was touched: tells the observers here. */
+void mrt_sqlite_changed(struct mrt_store *store);
+void mrt_sqlite_observers_free(struct mrt_store *store, const struct mrt_sqlite_session *session);
+
+/* ------------------------------------------------------------------- cell */
+
+/* CELL_GET, CELL_SET. Fills in the answer, which may be FAILED. */
+enum mrt_outcome mrt_sqlite_cell(struct mrt_store *store, const struct mrt_command *command,
+                                 mrt_time patience, struct mrt_event *answer);
+
 int mrt_sqlite_list(struct mrt_store *store, const char *name, const char *prefix,
                     mortise_entry_callback callback, void *argument);
 

@@ -135,6 +135,7 @@ enum mrt_outcome mrt_sqlite_remove(struct mrt_store *store, struct mrt_sqlite_ti
     if (outcome != MRT_DONE)
         return outcome;
     outcome = delete_row(store, ticket->queue, ticket->number, ticket->id, ticket->weight);
+    store->observed_change |= ticket->valued;
     outcome = end(store, outcome, before);
     if (outcome == MRT_DONE)
         mrt_sqlite_ticket_free(store, ticket);
@@ -172,6 +173,7 @@ enum mrt_outcome mrt_sqlite_break_number(struct mrt_store *store, const char *qu
 {
     size_t before = store->wakes.count;
     *found = false;
+    store->observed_change = true; /* it may have a value */
     enum mrt_outcome outcome = mrt_sqlite_begin(&store->db, patience);
     return outcome == MRT_DONE ? end(store, break_row(store, queue, number, found), before)
                                : outcome;
@@ -224,6 +226,7 @@ enum mrt_outcome mrt_sqlite_remove_all(struct mrt_store *store, struct mrt_sqlit
         return outcome;
     TAILQ_FOREACH (ticket, &session->tickets, link) {
         outcome = delete_row(store, ticket->queue, ticket->number, ticket->id, ticket->weight);
+        store->observed_change |= ticket->valued;
         if (outcome != MRT_DONE)
             break;
     }
@@ -251,6 +254,7 @@ static enum mrt_outcome next_of_session(struct mrt_store *store, struct mrt_id s
             *number = (uint64_t)sqlite3_column_int64(row, 1);
             *id = mrt_sqlite_column_id(row, 2);
             *weight = (uint64_t)sqlite3_column_int64(row, 3);
+            store->observed_change |= sqlite3_column_int(row, 4) != 0;
         } else {
             db->last_error = name ? SQLITE_CORRUPT : SQLITE_NOMEM;
         }

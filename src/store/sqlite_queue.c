@@ -62,6 +62,7 @@ static struct mrt_sqlite_ticket *ticket_new(struct mrt_sqlite_session *session,
     ticket->id = command->ticket;
     ticket->weight = command->weight;
     ticket->capacity = command->capacity;
+    ticket->valued = command->value != NULL;
     memcpy(ticket->queue, command->queue, size);
     return ticket;
 }
@@ -231,7 +232,7 @@ static enum mrt_outcome count_waiting(struct mrt_store *store, const struct plac
 }
 
 static enum mrt_outcome insert(struct mrt_store *store, const struct mrt_sqlite_ticket *ticket,
-                               const char *kind)
+                               const struct mrt_command *command)
 {
     struct mrt_sqlite_db *db = &store->db;
     struct timespec now;
@@ -242,11 +243,13 @@ static enum mrt_outcome insert(struct mrt_store *store, const struct mrt_sqlite_
     mrt_sqlite_bind_place(statement, ticket->queue, ticket->number);
     mrt_sqlite_bind_id(statement, 3, &ticket->id);
     mrt_sqlite_bind_id(statement, 4, &ticket->session->id);
-    sqlite3_bind_text(statement, 5, kind, -1, SQLITE_STATIC);
+    sqlite3_bind_text(statement, 5, command->kind, -1, SQLITE_STATIC);
     sqlite3_bind_int64(statement, 6, (sqlite3_int64)ticket->capacity);
     sqlite3_bind_int64(statement, 7, (sqlite3_int64)ticket->weight);
     sqlite3_bind_text(statement, 8, store->label, -1, SQLITE_STATIC);
     sqlite3_bind_int64(statement, 9, (sqlite3_int64)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+    sqlite3_bind_blob(statement, 10, command->value, (int)command->value_size, SQLITE_STATIC);
+    store->observed_change |= ticket->valued;
     mrt_sqlite_step(db, statement);
     sqlite3_reset(statement);
     return mrt_sqlite_outcome(db);
@@ -285,7 +288,7 @@ static enum mrt_outcome enter(struct mrt_store *store, struct mrt_sqlite_ticket 
         return outcome;
     if (!look->granted)
         mrt_sqlite_listen(store, ticket->session); /* before anybody can send to it */
-    return insert(store, ticket, command->kind);
+    return insert(store, ticket, command);
 }
 
 /* Ends the transaction of `enter`: what was cleared away is gone even if nothing came. */

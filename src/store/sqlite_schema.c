@@ -8,6 +8,8 @@
  *   ('', 0): weight = last number given, capacity = the limit, id = boot id,
  *            since = version of this format
  *
+ * A second table holds the cells (sqlite_cell.c).
+ *
  * Fences. A commit is not synced to disk (synchronous=NORMAL), so a power cut may undo
  * the last ones and set the counter back. Numbers are therefore only given
  * below a limit, and the limit is raised by a block at a time in a transaction that is
@@ -176,8 +178,11 @@ static enum mrt_outcome create_schema(struct mrt_sqlite_db *db)
             " queue TEXT NOT NULL, number INTEGER NOT NULL, id BLOB NOT NULL,"
             " session BLOB NOT NULL, kind TEXT NOT NULL, capacity INTEGER NOT NULL,"
             " weight INTEGER NOT NULL, label TEXT NOT NULL, since INTEGER NOT NULL,"
-            " revoked INTEGER NOT NULL DEFAULT 0,"
+            " revoked INTEGER NOT NULL DEFAULT 0, value BLOB,"
             " PRIMARY KEY (queue, number)) WITHOUT ROWID;"
+            "CREATE TABLE IF NOT EXISTS mortise_cell ("
+            " name TEXT PRIMARY KEY NOT NULL, version INTEGER NOT NULL, fence INTEGER NOT NULL,"
+            " writer BLOB NOT NULL, value BLOB) WITHOUT ROWID;"
             "INSERT OR IGNORE INTO mortise_ticket"
             " (queue, number, id, session, kind, capacity, weight, label, since) VALUES"
             " ('', 0, zeroblob(16), zeroblob(16), 'counter', 0, 0, '', " FORMAT ");"

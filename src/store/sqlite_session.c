@@ -102,6 +102,7 @@ void mrt_sqlite_session_end(struct mrt_store *store, struct mrt_sqlite_session *
     struct mrt_sqlite_ticket *ticket;
     while ((ticket = TAILQ_FIRST(&session->tickets)))
         mrt_sqlite_ticket_free(store, ticket);
+    mrt_sqlite_observers_free(store, session);
     unlink_one(store, session->id, "");
     if (session->socket.fd >= 0)
         unlink_one(store, session->id, ".s");

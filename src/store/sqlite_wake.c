@@ -174,6 +174,7 @@ void mrt_sqlite_wake_all(struct mrt_store *store, mrt_time patience)
             mrt_sqlite_bury(store, wake.session, patience); /* may add to the list */
     }
     store->wakes.count = 0;
+    mrt_sqlite_tell_change(store);
 }
 
 /* Takes at most what one call can; what is left keeps the descriptor readable. */
@@ -198,24 +199,30 @@ static void drain_socket(struct mrt_store *store, struct mrt_sqlite_session *ses
 
 /* ----------------------------------------------------------------- watches */
 
-static bool arm(struct mrt_store *store, struct mrt_sqlite_watch *watch)
+int mrt_sqlite_watch_file(struct mrt_store *store, const char *name, uint32_t events)
 {
-    char path[PATH_MAX], name[MRT_ID_TEXT_SIZE];
+    char path[PATH_MAX];
     if (store->inotify_fd < 0) {
         store->inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
         if (store->inotify_fd < 0)
-            return false;
+            return -1;
         if (!poll_for(store, store->inotify_fd, NULL)) {
             close(store->inotify_fd);
             store->inotify_fd = -1;
-            return false;
+            return -1;
         }
     }
-    mrt_id_format(watch->session, name);
     if (snprintf(path, sizeof path, "%s/%s", store->file.sessions, name) >= (int)sizeof path)
-        return false;
-    watch->wd = inotify_add_watch(store->inotify_fd, path,
-                                  IN_CLOSE_WRITE | IN_DELETE_SELF | IN_DONT_FOLLOW);
+        return -1;
+    return inotify_add_watch(store->inotify_fd, path, events | IN_DONT_FOLLOW);
+}
+
+static bool arm(struct mrt_store *store, struct mrt_sqlite_watch *watch)
+{
+    char name[MRT_ID_TEXT_SIZE];
+    mrt_id_format(watch->session, name);
+    errno = 0;
+    watch->wd = mrt_sqlite_watch_file(store, name, IN_CLOSE_WRITE | IN_DELETE_SELF);
     return watch->wd >= 0 || errno == ENOENT; /* the look that follows will find it dead */
 }
 
@@ -253,6 +260,9 @@ void mrt_sqlite_unwatch_all(struct mrt_store *store)
     struct mrt_sqlite_watch *watch;
     while ((watch = TAILQ_FIRST(&store->watches)))
         drop(store, watch);
+    if (store->observed_wd >= 0)
+        inotify_rm_watch(store->inotify_fd, store->observed_wd);
+    store->observed_wd = -1;
 }
 
 static void suspect(struct mrt_sqlite_watch *watch, mrt_time now)
@@ -266,10 +276,15 @@ static void read_events(struct mrt_store *store, mrt_time now)
     _Alignas(struct inotify_event) char buffer[4096];
     struct mrt_sqlite_watch *watch;
     ssize_t length;
+    bool changed = false;
     while ((length = read(store->inotify_fd, buffer, sizeof buffer)) > 0) {
         const struct inotify_event *event;
         for (char *at = buffer; at < buffer + length; at += sizeof *event + event->len) {
             event = (const struct inotify_event *)(const void *)at;
+            if (event->wd == store->observed_wd || event->mask & IN_Q_OVERFLOW)
+                changed = true;
+            if (event->wd == store->observed_wd && event->mask & IN_IGNORED)
+                store->observed_wd = -1;
             TAILQ_FOREACH (watch, &store->watches, link) {
                 if (watch->wd != event->wd && !(event->mask & IN_Q_OVERFLOW))
                     continue;
@@ -279,6 +294,8 @@ static void read_events(struct mrt_store *store, mrt_time now)
             }
         }
     }
+    if (changed)
+        mrt_sqlite_changed(store);
 }
 
 /* True: done with it. */
