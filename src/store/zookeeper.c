@@ -68,14 +68,24 @@ void mrt_zk_answer_code(struct mrt_store *store, struct mrt_zk_job *job, int cod
         mrt_zk_fail(store, job, why->error, why->text);
 }
 
-void mrt_zk_wake(struct mrt_store *store, struct mrt_id id)
+static void tell_unasked(struct mrt_store *store, enum mrt_event_type type, struct mrt_id id)
 {
     struct mrt_zk_job *job = calloc(1, sizeof *job);
     if (!job)
-        return; /* a wake may be lost: the ticket is looked at again after `recheck` */
+        return; /* it may be lost: one looks again after `recheck` */
     job->command.session = store->session->id;
     job->command.ticket = id;
-    mrt_zk_answer(store, job, MRT_WAKE);
+    mrt_zk_answer(store, job, type);
+}
+
+void mrt_zk_wake(struct mrt_store *store, struct mrt_id id)
+{
+    tell_unasked(store, MRT_WAKE, id);
+}
+
+void mrt_zk_tell_changed(struct mrt_store *store, struct mrt_id id)
+{
+    tell_unasked(store, MRT_CHANGED, id);
 }
 
 void mrt_zk_tell_revoked(struct mrt_store *store, const struct mrt_zk_ticket *ticket)
@@ -136,6 +146,7 @@ static void deliver_all(struct mrt_store *store)
         TAILQ_REMOVE(&store->outbox, job, link);
         job->event.detail = job->detail[0] ? job->detail : NULL;
         store->sink.deliver(store->sink.context, &job->event);
+        free(job->value);
         free(job);
     }
     say_notes(store);
@@ -221,8 +232,8 @@ static void stop(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
         mrt_zk_answer(store, job, MRT_STOPPED);
 }
 
-/* The ticket's path into a new ticket; what is wrong with the command is answered here. */
-static void submit_ticket(struct mrt_store *store, struct mrt_zk_job *job)
+/* By its path; what is wrong with the command is answered here. */
+static void submit_named(struct mrt_store *store, struct mrt_zk_job *job)
 {
     const struct mrt_command *command = &job->command;
     char path[MRT_ZK_PATH_MAX];
@@ -241,7 +252,11 @@ static void submit_ticket(struct mrt_store *store, struct mrt_zk_job *job)
         mrt_zk_fail(store, job, MORTISE_ENOTSUPPORTED, "no semaphores are kept there as yet");
         return;
     }
-    mrt_zk_ticket_submit(store->session, job, path);
+    if (command->type == MRT_OBSERVE || command->type == MRT_CELL_GET ||
+        command->type == MRT_CELL_SET)
+        mrt_zk_look_submit(store->session, job, path);
+    else
+        mrt_zk_ticket_submit(store->session, job, path);
 }
 
 static void dispatch(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
@@ -257,7 +272,7 @@ static void dispatch(struct mrt_store *store, struct mrt_zk_job *job, mrt_time n
     else if (job->command.type == MRT_RENEW)
         mrt_zk_session_renew(session, job);
     else
-        submit_ticket(store, job);
+        submit_named(store, job);
 }
 
 static void turn(struct mrt_store *store, mrt_time now)
@@ -326,6 +341,7 @@ static void free_store(struct mrt_store *store)
     struct mrt_zk_job *job;
     while ((job = TAILQ_FIRST(&store->outbox))) {
         TAILQ_REMOVE(&store->outbox, job, link);
+        free(job->value);
         free(job);
     }
     if (store->epoll >= 0)
@@ -397,6 +413,8 @@ static void zk_abandon(struct mrt_store *store)
 const struct mrt_store_ops mrt_zookeeper_store = {
     .scheme = "zk",
     .any_thread = true,
+    .values = true,
+    .cells = true,
     .capabilities = {.size = sizeof(mortise_capabilities),
                      .fair = 1,
                      .fence = 1,

@@ -21,19 +21,20 @@
 
 /* ---------------------------------------------------------------- beginning */
 
-static void send_parents(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+void mrt_zk_send_parents(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                         const char *path, bool all)
 {
-    char path[MRT_ZK_PATH_MAX];
+    char part[MRT_ZK_PATH_MAX];
     int code;
-    size_t length = strlen(ticket->path);
+    size_t length = strlen(path);
     for (size_t end = 1; end <= length; end++) {
-        if (ticket->path[end] != '/' && ticket->path[end] != '\0')
+        if (path[end] != '/' && path[end] != '\0')
             continue;
-        if (ticket->tries <= 1 && end < length)
-            continue; /* mostly only the last is missing */
-        memcpy(path, ticket->path, end);
-        path[end] = '\0';
-        mrt_zk_send(session, end < length ? MRT_ZK_PARENT : MRT_ZK_DIRECTORY, ticket, path, &code);
+        if (!all && end < length)
+            continue;
+        memcpy(part, path, end);
+        part[end] = '\0';
+        mrt_zk_send(session, end < length ? MRT_ZK_PARENT : MRT_ZK_DIRECTORY, ticket, part, &code);
     }
 }
 
@@ -116,7 +117,7 @@ static void no_directory(struct mrt_zk_session *session, struct mrt_zk_ticket *t
         return;
     }
     ticket->barred = false;
-    send_parents(session, ticket);
+    mrt_zk_send_parents(session, ticket, ticket->path, ticket->tries > 1); /* mostly just one */
     create(session, ticket);
 }
 

@@ -8,6 +8,9 @@
  *   zookeeper_remove.c   the last of them, which may pass the lock on
  *   zookeeper_view.c     what a directory's children say
  *   zookeeper_pass.c     watches, and what follows from their events
+ *   zookeeper_look.c     commands that concern no ticket: found again by number, answered
+ *   zookeeper_observe.c  of these OBSERVE: who is first, and the watch on it
+ *   zookeeper_cell.c     and CELL_GET, CELL_SET
  *   zookeeper_ask.c      questions of operators, on a handle of its own
  *   zookeeper_list.c     mortise_list
  *   zookeeper_operator.c mortise_revoke, mortise_break
@@ -49,6 +52,7 @@ struct mrt_zk_job {
     struct mrt_command command;
     struct mrt_event event;
     char detail[256];
+    void *value; /* the event's; freed with the job */
 };
 TAILQ_HEAD(mrt_zk_jobs, mrt_zk_job);
 
@@ -123,9 +127,32 @@ enum mrt_zk_request_kind {
     MRT_ZK_OWNER, /* reads whose it is */
     MRT_ZK_PURGE, /* lists to find what is to be deleted */
     MRT_ZK_DELETE,
-    MRT_ZK_PASS,    /* deletes, and says that it was the holder's */
-    MRT_ZK_LIGHTEN, /* makes a writer's node a reader's, of the same sequence */
-    MRT_ZK_UNDO     /* deletes the node of a try, or of an acquire that may not be */
+    MRT_ZK_PASS,      /* deletes, and says that it was the holder's */
+    MRT_ZK_LIGHTEN,   /* makes a writer's node a reader's, of the same sequence */
+    MRT_ZK_SET,       /* changes the value of the own node */
+    MRT_ZK_UNDO,      /* deletes the node of a try, or of an acquire that may not be */
+    MRT_ZK_LOOK_SYNC, /* and from here on those of a look, which `watch` is the number of */
+    MRT_ZK_LOOK_LIST,
+    MRT_ZK_LOOK_WATCHING, /* lists, and watches the directory */
+    MRT_ZK_LOOK_MISSING,  /* watches for the directory to be made */
+    MRT_ZK_LOOK_FIRST,    /* reads the first node, and watches it */
+    MRT_ZK_CELL_READ,
+    MRT_ZK_CELL_WRITE,
+    MRT_ZK_CELL_MAKE
+};
+
+/* A command that concerns no ticket, until it is answered; an OBSERVE until its CHANGED. */
+struct mrt_zk_look {
+    uint64_t number; /* of its requests and its watches */
+    struct mrt_id id;
+    struct mrt_zk_job *job; /* NULL: answered */
+    bool changed;           /* an event came before the answer */
+    unsigned tries;
+    uint64_t fence;  /* CELL_SET: the largest, to be written */
+    int32_t version; /* CELL_SET: of the node as it was read */
+    UT_hash_handle hh;
+    char path[MRT_ZK_PATH_MAX + 32];  /* of the queue's directory, or of the cell */
+    char node[MRT_ZK_PATH_MAX + 300]; /* OBSERVE: the one that is watched */
 };
 
 struct mrt_zk_request {
@@ -169,6 +196,7 @@ struct mrt_zk_session {
     struct mrt_zk_ticket *tickets;
     struct mrt_zk_ticket *tickets_by_own;
     struct mrt_zk_watch *watches, *watches_by_id;
+    struct mrt_zk_look *looks;
 };
 
 /* What is said in the log, once each for a store. */
@@ -219,6 +247,8 @@ mrt_zk_note(struct mrt_store *store, enum mrt_zk_note note, const char *format, 
 void mrt_zk_wake(struct mrt_store *store, struct mrt_id id);
 /* REVOKED. */
 void mrt_zk_tell_revoked(struct mrt_store *store, const struct mrt_zk_ticket *ticket);
+/* CHANGED. */
+void mrt_zk_tell_changed(struct mrt_store *store, struct mrt_id id);
 /* A VIEW that was not asked for. */
 void mrt_zk_tell(struct mrt_store *store, struct mrt_zk_ticket *ticket, uint64_t ahead);
 
@@ -249,6 +279,42 @@ bool mrt_zk_send(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
 bool mrt_zk_send_watch(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
                        uint64_t watch, const char *path);
 void mrt_zk_requests_free(struct mrt_zk_session *session);
+
+/* zookeeper_look.c */
+/* `path` is the queue's directory, or the cell's. */
+void mrt_zk_look_submit(struct mrt_zk_session *session, struct mrt_zk_job *job, const char *path);
+void mrt_zk_look_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
+                       uint64_t number, const struct mrt_zk_reply *reply);
+void mrt_zk_look_event(struct mrt_zk_session *session, uint64_t number);
+struct mrt_zk_look *mrt_zk_look_find(struct mrt_zk_session *session, uint64_t number);
+/* The connection has ended, and the watches with it. */
+void mrt_zk_looks_forget(struct mrt_zk_session *session);
+/* Answers all, and frees them. */
+void mrt_zk_looks_end(struct mrt_zk_session *session);
+void mrt_zk_look_answer(struct mrt_zk_session *session, struct mrt_zk_look *look,
+                        enum mrt_event_type type);
+void mrt_zk_look_answer_code(struct mrt_zk_session *session, struct mrt_zk_look *look, int code);
+/* FAILED with an error of mortise's. */
+void mrt_zk_look_refuse(struct mrt_zk_session *session, struct mrt_zk_look *look, int error);
+/* What the answer has for a value; false: no memory, and it is answered. */
+bool mrt_zk_look_keep(struct mrt_zk_session *session, struct mrt_zk_look *look, const char *data,
+                      int length);
+/* Sends; if that cannot be done the command ends. */
+void mrt_zk_look_send(struct mrt_zk_session *session, struct mrt_zk_look *look,
+                      enum mrt_zk_request_kind kind, const char *path);
+
+/* zookeeper_observe.c */
+void mrt_zk_observe_begin(struct mrt_zk_session *session, struct mrt_zk_look *look);
+void mrt_zk_observe_reply(struct mrt_zk_session *session, struct mrt_zk_look *look,
+                          enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply);
+
+/* zookeeper_cell.c */
+void mrt_zk_cell_begin(struct mrt_zk_session *session, struct mrt_zk_look *look);
+void mrt_zk_cell_reply(struct mrt_zk_session *session, struct mrt_zk_look *look,
+                       enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply);
+/* What the node is to hold. */
+#define MRT_ZK_CELL_MAX (MORTISE_VALUE_MAX + 64)
+int mrt_zk_cell_data(const struct mrt_zk_look *look, char data[MRT_ZK_CELL_MAX]);
 
 /* zookeeper_pass.c */
 /* The ticket waits for `node`, as the view of `before` and `after` has it. */
@@ -307,6 +373,9 @@ void mrt_zk_ticket_describe(struct mrt_zk_ticket *ticket, struct mrt_event *even
 void mrt_zk_ticket_end(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
 
 /* zookeeper_append.c */
+/* Makes the directory `path`, and with `all` those above it, without waiting for answers. */
+void mrt_zk_send_parents(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                         const char *path, bool all);
 void mrt_zk_append_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
 void mrt_zk_append_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                          enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply);

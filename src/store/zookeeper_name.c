@@ -48,6 +48,8 @@ static const char *component_fault(const char *text, size_t length, bool first)
         return "a part \".\" or \"..\"";
     if (first && strcmp(copy, "zookeeper") == 0)
         return "\"/zookeeper\", which the server keeps for itself";
+    if (strcmp(copy, MRT_ZK_CELL_NAME) == 0)
+        return "a part \"" MRT_ZK_CELL_NAME "\", which is kept for cells";
     if (mrt_zk_place_of(copy).family != MRT_ZK_FOREIGN)
         return "a part that reads as the node of a ticket";
     if (!mrt_text_is_clean(text, length) || has_refused_character(text, length))
@@ -183,7 +185,7 @@ struct mrt_zk_place mrt_zk_place_for(const char *kind, uint64_t capacity, uint64
 {
     enum mrt_zk_family family = MRT_ZK_FOREIGN;
     if (strcmp(kind, mrt_mutex.kind) == 0 || strcmp(kind, mrt_semaphore_mutex.kind) == 0 ||
-        strcmp(kind, mrt_exclusive.kind) == 0)
+        strcmp(kind, mrt_exclusive.kind) == 0 || strcmp(kind, mrt_election.kind) == 0)
         family = MRT_ZK_CURATOR;
     else if (strcmp(kind, mrt_read_write.kind) == 0)
         family = weight == MRT_READER ? MRT_ZK_READER : MRT_ZK_WRITER;

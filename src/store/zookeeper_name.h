@@ -15,6 +15,7 @@
 #define MRT_ZK_PATH_MAX 2048 /* longest path, with its NUL */
 #define MRT_ZK_UUID_SIZE 37
 #define MRT_ZK_NODE_PREFIX "_c_"
+#define MRT_ZK_CELL_NAME "mortise-cell"       /* of a cell's node, in the directory of its name */
 #define MRT_ZK_MARKERS_NAME "mortise-markers" /* directory of markers, in the chroot */
 
 /* 0, or `error` with particulars: whether ZooKeeper takes `path`, "/..." without a final "/". */

@@ -396,4 +396,6 @@ void mrt_zk_watch_event(struct mrt_zk_session *session, uint64_t number, int typ
         node_event(session, watch, type);
     else if (watch)
         marker_event(session, watch, type);
+    else
+        mrt_zk_look_event(session, number);
 }

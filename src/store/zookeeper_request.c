@@ -10,6 +10,7 @@
  */
 #include "store/zookeeper_internal.h"
 
+#include "base/assert.h"
 #include "core/defect.h"
 
 #include <stdlib.h>
@@ -69,6 +70,16 @@ static void answered(const void *context, const struct mrt_zk_reply *reply)
     case MRT_ZK_MARKERS:
     case MRT_ZK_UNWATCH:
         note_server(session->store, request->kind, reply->code);
+        break;
+    case MRT_ZK_LOOK_SYNC:
+    case MRT_ZK_LOOK_LIST:
+    case MRT_ZK_LOOK_WATCHING:
+    case MRT_ZK_LOOK_MISSING:
+    case MRT_ZK_LOOK_FIRST:
+    case MRT_ZK_CELL_READ:
+    case MRT_ZK_CELL_WRITE:
+    case MRT_ZK_CELL_MAKE:
+        mrt_zk_look_reply(session, request->kind, request->watch, reply);
         break;
     default: {
         struct mrt_zk_ticket *ticket = mrt_zk_ticket_find(session, request->ticket);
@@ -133,11 +144,21 @@ static int describe(const struct mrt_zk_session *session, const struct mrt_zk_ti
                     session->store->label);
 }
 
+static const struct mrt_command *doing(const struct mrt_zk_ticket *ticket)
+{
+    const struct mrt_zk_job *job = TAILQ_FIRST(&ticket->jobs);
+    MRT_ASSERT(job); /* requests are sent for commands */
+    return &job->command;
+}
+
+/* A candidate's node holds its value alone, as Curator's and kazoo's hold their names. */
 static int send_create(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
                        const char *path, const void *context)
 {
-    char data[DATA_MAX];
-    int length = describe(session, ticket, data);
+    const struct mrt_command *command = doing(ticket);
+    char described[DATA_MAX];
+    const char *data = command->value ? command->value : described;
+    int length = command->value ? (int)command->value_size : describe(session, ticket, described);
     return zoo_acreate2(session->handle, path, data, length,
                         mrt_zk_access_nodes(&session->store->access), ZOO_EPHEMERAL_SEQUENTIAL,
                         on_string_stat, context);
@@ -199,6 +220,43 @@ static int send_unwatch(struct mrt_zk_session *session, const char *path, const 
                                    (void_completion_t *)on_void, context);
 }
 
+static int send_set(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
+                    const char *path, const void *context)
+{
+    const struct mrt_command *command = doing(ticket);
+    return zoo_aset(session->handle, path, command->value, (int)command->value_size, -1, on_stat,
+                    context);
+}
+
+/* Of a cell. */
+static int send_cell(struct mrt_zk_session *session, const struct mrt_zk_request *request,
+                     const char *path, const void *context)
+{
+    char data[MRT_ZK_CELL_MAX];
+    const struct mrt_zk_look *look = mrt_zk_look_find(session, request->watch);
+    int length = mrt_zk_cell_data(look, data);
+    if (request->kind == MRT_ZK_CELL_WRITE)
+        return zoo_aset(session->handle, path, data, length, look->version, on_stat, context);
+    return zoo_acreate2(session->handle, path, data, length,
+                        mrt_zk_access_nodes(&session->store->access), ZOO_PERSISTENT,
+                        on_string_stat, context);
+}
+
+/* Watches are set for those who are to be told. */
+static int send_look(struct mrt_zk_session *session, const struct mrt_zk_request *request,
+                     const char *path, const void *context)
+{
+    zhandle_t *handle = session->handle;
+    void *watch = (void *)(uintptr_t)request->watch; // NOLINT(performance-no-int-to-ptr)
+    const struct mrt_zk_look *look = mrt_zk_look_find(session, request->watch);
+    watcher_fn watcher = look->job->command.once ? NULL : on_event;
+    if (request->kind == MRT_ZK_LOOK_FIRST)
+        return zoo_awget(handle, path, watcher, watch, on_data, context);
+    if (request->kind == MRT_ZK_LOOK_MISSING)
+        return zoo_awexists(handle, path, watcher, watch, on_stat, context);
+    return zoo_awget_children(handle, path, watcher, watch, on_names, context);
+}
+
 static int post(struct mrt_zk_session *session, const struct mrt_zk_request *request,
                 const struct mrt_zk_ticket *ticket, const char *path)
 {
@@ -211,6 +269,7 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
     case MRT_ZK_RENEW:
     case MRT_ZK_CLOSE:
     case MRT_ZK_SYNC:
+    case MRT_ZK_LOOK_SYNC:
         return zoo_async(handle, path, on_string, context);
     case MRT_ZK_PARENT:
         return send_parent(session, path, mrt_zk_access_parents(&session->store->access), context);
@@ -234,6 +293,17 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
         return zoo_awget(handle, path, on_event, watch, on_data, context);
     case MRT_ZK_WATCH_MARKER:
         return zoo_awexists(handle, path, on_event, watch, on_stat, context);
+    case MRT_ZK_SET:
+        return send_set(session, ticket, path, context);
+    case MRT_ZK_LOOK_WATCHING:
+    case MRT_ZK_LOOK_MISSING:
+    case MRT_ZK_LOOK_FIRST:
+        return send_look(session, request, path, context);
+    case MRT_ZK_CELL_READ:
+        return zoo_aget(handle, path, 0, on_data, context);
+    case MRT_ZK_CELL_WRITE:
+    case MRT_ZK_CELL_MAKE:
+        return send_cell(session, request, path, context);
     case MRT_ZK_UNWATCH:
         return send_unwatch(session, path, context);
     default:

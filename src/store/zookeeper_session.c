@@ -206,8 +206,10 @@ static void arm(struct mrt_zk_session *session)
         return;
     }
     notice_silent_close(session);
-    if (!session->connected)
+    if (!session->connected) {
         mrt_zk_watches_forget(session);
+        mrt_zk_looks_forget(session);
+    }
     int code = zookeeper_interest(session->handle, &socket, &interest, &wait);
     send_gathered(session, socket);
     if (session->tainted && code == ZOK && socket >= 0) {
@@ -367,6 +369,7 @@ void mrt_zk_session_clear(struct mrt_zk_session *session)
     answer_if(session, &session->renew, MRT_UNKNOWN);
     HASH_ITER(hh, session->tickets, ticket, next)
     mrt_zk_ticket_end(session, ticket);
+    mrt_zk_looks_end(session);
     mrt_zk_watches_free(session);
     mrt_zk_requests_free(session);
 }

@@ -5,6 +5,7 @@
  *   APPEND   in zookeeper_append.c
  *   REFRESH  list; sync + list if it was granted, for that must not be an old answer
  *   LIGHTEN  a new node in the place of the old one, in one transaction; sync + list
+ *   SET_VALUE  set + list
  *   REMOVE   in zookeeper_remove.c
  *
  * When a command ends, or takes another course, `attempt` grows: answers to requests of
@@ -86,7 +87,7 @@ void mrt_zk_ticket_end(struct mrt_zk_session *session, struct mrt_zk_ticket *tic
 {
     while (!TAILQ_EMPTY(&ticket->jobs)) {
         struct mrt_zk_job *job = end_job(ticket);
-        if (job->command.type == MRT_REFRESH)
+        if (job->command.type == MRT_REFRESH || job->command.type == MRT_SET_VALUE)
             mrt_zk_answer(session->store, job, MRT_GONE);
         else if (job->command.type == MRT_REMOVE)
             mrt_zk_answer(session->store, job, session->over ? MRT_REMOVED : MRT_UNKNOWN);
@@ -139,6 +140,14 @@ static void begin_lighten(struct mrt_zk_session *session, struct mrt_zk_ticket *
         mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
 }
 
+static void begin_set(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    if (ticket->created)
+        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_SET, ticket->node);
+    else
+        gone(session, ticket);
+}
+
 static void begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     switch (TAILQ_FIRST(&ticket->jobs)->command.type) {
@@ -150,6 +159,9 @@ static void begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
         break;
     case MRT_LIGHTEN:
         begin_lighten(session, ticket);
+        break;
+    case MRT_SET_VALUE:
+        begin_set(session, ticket);
         break;
     default:
         if (!ticket->created) {
@@ -303,6 +315,16 @@ static void lightened(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
         mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
 }
 
+/* The list shows whether the node is still there. */
+static void was_set(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
+{
+    enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
+    if (outcome == MRT_ZK_DONE || outcome == MRT_ZK_NO_NODE)
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
+    else
+        mrt_zk_ticket_answer_code(session, ticket, code);
+}
+
 void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                          enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
 {
@@ -329,6 +351,9 @@ void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *t
         break;
     case MRT_ZK_LIGHTEN:
         lightened(session, ticket, reply->code);
+        break;
+    case MRT_ZK_SET:
+        was_set(session, ticket, reply->code);
         break;
     default: /* PARENT, DIRECTORY: the create behind them tells, but not why */
         ticket->barred |= reply->code == ZNOAUTH;

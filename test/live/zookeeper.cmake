@@ -58,9 +58,13 @@ if(TARGET test_conform_memory)
   add_test(NAME conform_operator_zk COMMAND ${zk_servers} with zk
            $<TARGET_FILE:test_conform_operator_memory> "{}/conform?session=4s")
   set_tests_properties(conform_operator_zk PROPERTIES TIMEOUT 120 LABELS "store;waits")
-  foreach(kind zk zk3)
-    add_test(NAME conform_${kind} COMMAND ${zk_servers} with ${kind}
-             $<TARGET_FILE:test_conform_memory> "{}/conform?session=4s")
-    set_tests_properties(conform_${kind} PROPERTIES TIMEOUT 180 RUN_SERIAL ON LABELS "store;waits")
-  endforeach()
 endif()
+foreach(part conform conform_values)
+  foreach(kind zk zk3)
+    if(TARGET test_${part}_memory)
+      add_test(NAME ${part}_${kind} COMMAND ${zk_servers} with ${kind}
+               $<TARGET_FILE:test_${part}_memory> "{}/conform?session=4s")
+      set_tests_properties(${part}_${kind} PROPERTIES TIMEOUT 180 RUN_SERIAL ON LABELS "store;waits")
+    endif()
+  endforeach()
+endforeach()
