@@ -148,7 +148,10 @@ enum {
     MORTISE_STRICT = 1 << 1,
     /* The program is short-lived, as a command is: leave the store cheap to
        open for the next one. */
-    MORTISE_SHORT_LIVED = 1 << 2
+    MORTISE_SHORT_LIVED = 1 << 2,
+    /* mortise_list shows this host's name and this process's number beside what the client
+       holds and waits for. For people: anybody who may write there can forge it. */
+    MORTISE_TELL_PROCESS = 1 << 3
 };
 
 typedef void (*mortise_log_callback)(void *argument, const char *message);
@@ -486,6 +489,11 @@ typedef struct mortise_entry {
     uint64_t fence;        /* of this ticket; a holder's first grant */
     uint32_t place;        /* 0: holds; 1: next; ... */
     int64_t since_wall_ms; /* when it queued or was granted, milliseconds since 1970 */
+    const char *host;      /* of a client that tells of its process, at most 64 bytes; or "" */
+    int64_t pid;           /* of the same; or 0 */
+    /* How much it takes of what there is: 1 of 1; permits; a reader 1, a writer all.
+       0 of 0: the store does not say. */
+    uint64_t weight, capacity;
 } mortise_entry;
 
 /* Return non-zero to stop. */

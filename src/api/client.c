@@ -7,18 +7,23 @@
 
 #include "base/error.h"
 #include "base/name.h"
+#include "base/owner.h"
 #include "base/uri.h"
 #include "store/stores.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 #define DEFAULT_BUDGET_MS 2
 #define DEFAULT_BUDGET_COUNT 16
 #define DEFAULT_TIMEOUT_MS 5000
 #define FAIR_AFTER MRT_MILLISECOND
 #define MARGIN_MIN (10 * MRT_MILLISECOND)
-#define KNOWN_FLAGS (MORTISE_FOREIGN_LOOP | MORTISE_STRICT | MORTISE_SHORT_LIVED)
+#define KNOWN_FLAGS \
+    (MORTISE_FOREIGN_LOOP | MORTISE_STRICT | MORTISE_SHORT_LIVED | MORTISE_TELL_PROCESS)
 
 int64_t mortise_now_ns(void)
 {
@@ -100,6 +105,21 @@ static int read_queue_max(const struct mrt_uri *uri, uint64_t *queue_max)
     return MORTISE_OK;
 }
 
+/* A host whose name is no clean text is not told. */
+static void describe_owner(const mortise_client_options *options, char text[MRT_OWNER_SIZE])
+{
+    struct utsname system;
+    struct mrt_owner owner = {.pid = 0};
+    snprintf(owner.label, sizeof owner.label, "%s", options->label);
+    if (options->flags & MORTISE_TELL_PROCESS) {
+        owner.pid = getpid();
+        if (uname(&system) == 0 && strlen(system.nodename) < sizeof owner.host &&
+            mrt_text_is_clean(system.nodename, strlen(system.nodename)))
+            memcpy(owner.host, system.nodename, strlen(system.nodename) + 1);
+    }
+    mrt_owner_format(&owner, text);
+}
+
 static int open_store(mortise_client *client, const struct mrt_uri *uri,
                       const mortise_client_options *options)
 {
@@ -117,8 +137,10 @@ static int open_store(mortise_client *client, const struct mrt_uri *uri,
         return error;
     client->timeout =
         mrt_time_from_ms(options->timeout_ms ? options->timeout_ms : DEFAULT_TIMEOUT_MS);
+    char owner[MRT_OWNER_SIZE];
+    describe_owner(options, owner);
     struct mrt_store_options store_options = {
-        .label = options->label,
+        .label = owner,
         .short_lived = options->flags & MORTISE_SHORT_LIVED,
         .timeout = client->timeout,
         .log = options->log,

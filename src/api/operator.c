@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/name.h"
+#include "base/owner.h"
 
 #include <string.h>
 
@@ -31,13 +32,18 @@ struct listing {
     void *argument;
 };
 
-/* Takes the namespace off the names. */
-static int strip(void *argument, const mortise_entry *entry)
+/* Takes the namespace off the names, and apart what the owner tells of himself. */
+static int show(void *argument, const mortise_entry *entry)
 {
     const struct listing *listing = argument;
-    mortise_entry stripped = *entry;
-    stripped.name += listing->client->prefix_length;
-    return listing->callback(listing->argument, &stripped);
+    struct mrt_owner owner;
+    mortise_entry shown = *entry;
+    mrt_owner_parse(entry->label, &owner);
+    shown.name += listing->client->prefix_length;
+    shown.label = owner.label;
+    shown.host = owner.host;
+    shown.pid = owner.pid;
+    return listing->callback(listing->argument, &shown);
 }
 
 int mortise_list(mortise_client *client, const char *name, mortise_entry_callback callback,
@@ -55,7 +61,7 @@ int mortise_list(mortise_client *client, const char *name, mortise_entry_callbac
     struct listing listing = {client, callback, argument};
     mrt_driver_enter(driver);
     mrt_driver_borrow_store(driver);
-    error = driver->ops->list(driver->store, name ? full : NULL, client->prefix, strip, &listing);
+    error = driver->ops->list(driver->store, name ? full : NULL, client->prefix, show, &listing);
     mrt_driver_give_back_store(driver);
     mrt_driver_leave(driver, MRT_TIME_NEVER);
     return error;

@@ -8,11 +8,11 @@
 
 #include "base/name.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #define LINE_MAX_BYTES 1024
@@ -156,27 +156,26 @@ int mrt_cli_option(struct mrt_cli *cli, int argc, char **argv, const char *lette
     return letter;
 }
 
-static void make_label(char label[MORTISE_LABEL_MAX + 1])
+void mrt_cli_describe_owner(const mortise_entry *entry, char text[MRT_OWNER_TEXT_SIZE])
 {
-    struct utsname system;
-    int pid = (int)getpid();
-    if (uname(&system) == 0) {
-        snprintf(label, MORTISE_LABEL_MAX + 1, "host %.64s pid %d", system.nodename, pid);
-        if (mrt_text_is_clean(label, strlen(label)))
-            return;
-    }
-    snprintf(label, MORTISE_LABEL_MAX + 1, "pid %d", pid);
+    int length = snprintf(text, MRT_OWNER_TEXT_SIZE, "%s", entry->label);
+    if (entry->pid == 0)
+        return;
+    const char *space = entry->label[0] ? " " : "";
+    if (entry->host[0])
+        snprintf(text + length, MRT_OWNER_TEXT_SIZE - (size_t)length, "%shost %s pid %" PRId64,
+                 space, entry->host, entry->pid);
+    else
+        snprintf(text + length, MRT_OWNER_TEXT_SIZE - (size_t)length, "%spid %" PRId64, space,
+                 entry->pid);
 }
 
 int mrt_cli_open(const struct mrt_cli *cli, uint32_t flags, mortise_client **client)
 {
-    char label[MORTISE_LABEL_MAX + 1];
     mortise_client_options options = {.size = sizeof(options)};
     if (cli->url && !*cli->url)
         return mrt_cli_fail(MRT_EXIT_CONFIG, "--url is empty");
-    make_label(label);
-    options.flags = MORTISE_SHORT_LIVED | flags;
-    options.label = label;
+    options.flags = MORTISE_SHORT_LIVED | MORTISE_TELL_PROCESS | flags;
     int error = mortise_open(cli->url, &options, client);
     if (!error)
         return 0;

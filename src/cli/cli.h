@@ -90,8 +90,11 @@ void mrt_cli_escape(const char *text, char *buffer, size_t size);
 
 /* ---------------------------------------------------------------- client */
 
-/* Opens the client of a command: MORTISE_SHORT_LIVED and `flags`, and the label
-   "host HOST pid PID". 0, or the exit code with the error line written. */
+#define MRT_OWNER_TEXT_SIZE (MORTISE_LABEL_MAX + 128)
+/* What an entry's client tells of itself, "label host web pid 12"; "" if nothing. */
+void mrt_cli_describe_owner(const mortise_entry *entry, char text[MRT_OWNER_TEXT_SIZE]);
+/* Opens the client of a command: it is short-lived and tells of its process. 0, or the exit code
+ * with the error line written. */
 int mrt_cli_open(const struct mrt_cli *cli, uint32_t flags, mortise_client **client);
 
 /* ----------------------------------------------------------- subcommands */

@@ -23,15 +23,16 @@ const char mrt_cli_ls_help[] =
     "NAME, or of all locks, each queue in order.\n"
     "\n"
     "  --json     print a JSON array of objects with name, kind, place, holder, fence,\n"
-    "             since, label\n"
+    "             since, label, host, pid, weight, capacity\n"
     "  --url URL  the store\n"
     "  --help     this text\n";
 
 struct row {
-    char *name, *kind, *label;
-    uint64_t fence;
+    char *name, *kind, *label, *host;
+    char owner[MRT_OWNER_TEXT_SIZE]; /* label and process */
+    uint64_t fence, weight, capacity;
     uint32_t place;
-    int64_t since_wall_ms;
+    int64_t since_wall_ms, pid;
 };
 
 struct table {
@@ -46,6 +47,7 @@ static void free_table(struct table *table)
         free(table->rows[i].name);
         free(table->rows[i].kind);
         free(table->rows[i].label);
+        free(table->rows[i].host);
     }
     free(table->rows);
 }
@@ -74,10 +76,15 @@ static int add_row(void *argument, const mortise_entry *entry)
     row->name = strdup(entry->name);
     row->kind = strdup(entry->kind);
     row->label = strdup(entry->label);
+    row->host = strdup(entry->host);
+    row->pid = entry->pid;
+    row->weight = entry->weight;
+    row->capacity = entry->capacity;
+    mrt_cli_describe_owner(entry, row->owner);
     row->fence = entry->fence;
     row->place = entry->place;
     row->since_wall_ms = entry->since_wall_ms;
-    table->failed = !row->name || !row->kind || !row->label;
+    table->failed = !row->name || !row->kind || !row->label || !row->host;
     return table->failed;
 }
 
@@ -109,16 +116,27 @@ static int find_name_width(const struct table *table)
     return width;
 }
 
+/* How it holds: reading, writing, so many permits of so many; "" for what one has alone. */
+static void describe_mode(const struct row *row, char mode[48])
+{
+    mode[0] = '\0';
+    if (strcmp(row->kind, "read-write") == 0 && row->capacity > 0)
+        snprintf(mode, 48, "%s", row->weight == row->capacity ? "write" : "read");
+    else if (row->capacity > 1)
+        snprintf(mode, 48, "%" PRIu64 "/%" PRIu64, row->weight, row->capacity);
+}
+
 static void print_row(const struct row *row, int width, int64_t now_ms)
 {
-    char name[4 * MORTISE_NAME_MAX + 1], label[4 * MORTISE_LABEL_MAX + 1];
-    char place[16], age[32];
+    char name[4 * MORTISE_NAME_MAX + 1], owner[4 * MRT_OWNER_TEXT_SIZE];
+    char place[16], mode[48], age[32];
     escape_name(row->name, name);
-    mrt_cli_escape(row->label, label, sizeof(label));
+    mrt_cli_escape(row->owner, owner, sizeof(owner));
+    describe_mode(row, mode);
     snprintf(place, sizeof(place), "%" PRIu32, row->place);
     mrt_cli_format_duration(mrt_time_from_ms(now_ms - row->since_wall_ms), age, sizeof(age));
-    printf("%s%*s  %-5s  %20" PRIu64 "  %8s  %s\n", name, width - count_columns(name), "",
-           row->place == 0 ? "holds" : place, row->fence, age, label);
+    printf("%s%*s  %-5s  %-5s  %20" PRIu64 "  %8s  %s\n", name, width - count_columns(name), "",
+           row->place == 0 ? "holds" : place, mode, row->fence, age, owner);
 }
 
 static void print_text(const struct table *table)
@@ -127,7 +145,8 @@ static void print_text(const struct table *table)
     clock_gettime(CLOCK_REALTIME, &now);
     int64_t now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / MRT_MILLISECOND;
     int width = find_name_width(table);
-    printf("%-*s  %-5s  %20s  %8s  %s\n", width, "NAME", "PLACE", "FENCE", "SINCE", "LABEL");
+    printf("%-*s  %-5s  %-5s  %20s  %8s  %s\n", width, "NAME", "PLACE", "MODE", "FENCE", "SINCE",
+           "LABEL");
     for (size_t i = 0; i < table->count; i++)
         print_row(&table->rows[i], width, now_ms);
 }
@@ -175,7 +194,10 @@ static void print_object(const struct row *row)
            row->place, row->place == 0 ? "true" : "false", row->fence, since,
            (int)(row->since_wall_ms % 1000));
     print_string(row->label);
-    putchar('}');
+    printf(", \"host\": ");
+    print_string(row->host);
+    printf(", \"pid\": %" PRId64 ", \"weight\": %" PRIu64 ", \"capacity\": %" PRIu64 "}", row->pid,
+           row->weight, row->capacity);
 }
 
 static void print_json(const struct table *table)

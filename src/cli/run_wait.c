@@ -110,21 +110,22 @@ static void on_acquired(void *argument, int error, mortise_hold hold)
 
 struct holder {
     bool found;
-    char text[MORTISE_LABEL_MAX + 64];
+    char text[MRT_OWNER_TEXT_SIZE + 64];
 };
 
 static int note_holder(void *argument, const mortise_entry *entry)
 {
     struct holder *holder = argument;
     struct timespec now;
-    char age[32];
+    char age[32], owner[MRT_OWNER_TEXT_SIZE];
     if (entry->place != 0)
         return 0;
+    mrt_cli_describe_owner(entry, owner);
     clock_gettime(CLOCK_REALTIME, &now);
     int64_t now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / MRT_MILLISECOND;
     mrt_cli_format_duration(mrt_time_from_ms(now_ms - entry->since_wall_ms), age, sizeof(age));
-    snprintf(holder->text, sizeof(holder->text), "held by %s for %s",
-             entry->label[0] ? entry->label : "someone", age);
+    snprintf(holder->text, sizeof(holder->text), "held by %s for %s", owner[0] ? owner : "someone",
+             age);
     holder->found = true;
     return 1;
 }

@@ -169,7 +169,7 @@ struct mrt_uri;
 struct mrt_store;
 
 struct mrt_store_options {
-    const char *label; /* of every ticket; "" for none */
+    const char *label; /* of every ticket, as base/owner.h has it; "" for none */
     bool short_lived;  /* MORTISE_SHORT_LIVED */
     mrt_time timeout;  /* for opening */
     mortise_log_callback log;
@@ -200,7 +200,8 @@ struct mrt_store_ops {
     /* When process wants to be called at the latest. */
     mrt_time (*next)(struct mrt_store *store);
     void (*process)(struct mrt_store *store, mrt_time now);
-    /* mortise_list, with full names; NULL: all that begin with `prefix`. */
+    /* mortise_list, with full names; NULL: all that begin with `prefix`. Labels as they were
+       given, whatever others may have written there. */
     int (*list)(struct mrt_store *store, const char *name, const char *prefix,
                 mortise_entry_callback callback, void *argument);
     /* mortise_revoke and mortise_break, of a full name; NULL: not to be had here. 0,

@@ -452,6 +452,8 @@ static int add_row(void *context, const struct mrt_memory_entry *entry)
         (mortise_entry){.size = sizeof row->entry,
                         .fence = entry->fence,
                         .place = entry->place,
+                        .weight = entry->weight,
+                        .capacity = entry->capacity,
                         .since_wall_ms = snapshot->now_ms + entry->since / MRT_MILLISECOND};
     return snapshot->failed;
 }

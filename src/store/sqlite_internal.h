@@ -24,6 +24,7 @@
 
 #include "base/id.h"
 #include "base/list.h"
+#include "base/owner.h"
 #include "base/time.h"
 #include "core/store.h"
 
@@ -242,7 +243,7 @@ struct mrt_store {
     struct mrt_sink sink;
     char address[PATH_MAX + 8];
     char configured[PATH_MAX]; /* the path as the URI has it */
-    char label[MORTISE_LABEL_MAX + 1];
+    char label[MRT_OWNER_SIZE];
     bool any_filesystem;
     bool short_lived;
     mrt_time checked; /* when the file was last seen in its place */

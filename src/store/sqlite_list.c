@@ -131,7 +131,9 @@ static void show(struct mrt_store *store, struct row_list *rows, mortise_entry_c
                                      .label = row->label,
                                      .fence = row->number << MRT_SQLITE_FENCE_BITS,
                                      .place = granted ? 0 : ++waiting,
-                                     .since_wall_ms = row->since};
+                                     .since_wall_ms = row->since,
+                                     .weight = row->weight,
+                                     .capacity = row->capacity};
         if (callback(argument, &entry) != 0)
             break;
     }

@@ -29,6 +29,7 @@
 #ifndef MRT_STORE_ZOOKEEPER_INTERNAL_H
 #define MRT_STORE_ZOOKEEPER_INTERNAL_H
 
+#include "base/owner.h"
 #include "core/store.h"
 #include "store/zookeeper_access.h"
 #include "store/zookeeper_uri.h"
@@ -213,7 +214,7 @@ struct mrt_store {
     struct mrt_zk_address address;
     struct mrt_zk_access access;
     char servers[MRT_ZK_SERVERS_SIZE];
-    char label[MORTISE_LABEL_MAX + 1];
+    char label[MRT_OWNER_SIZE];
     mortise_log_callback log;
     void *log_argument;
     struct {

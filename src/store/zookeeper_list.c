@@ -5,7 +5,6 @@
 #include "store/zookeeper_ask.h"
 
 #include "base/error.h"
-#include "base/name.h"
 #include "core/recipe.h"
 #include "core/rule.h"
 
@@ -21,21 +20,23 @@ struct lister {
     bool stop;
 };
 
-static void tell(struct lister *list, const char *name, const char *kind, uint32_t place)
+static void tell(struct lister *list, const char *name, const struct mrt_zk_place *own,
+                 uint32_t place)
 {
-    char *label = list->asker.data;
+    const char *kind = mrt_zk_kind(own->family);
+    const char *label = list->asker.data;
     size_t length = strlen(kind);
     if (strncmp(label, kind, length) == 0 && label[length] == '\n')
         label += length + 1; /* ours; others keep what they like there */
-    if (!mrt_text_is_clean(label, strlen(label)))
-        label = "";
     mortise_entry entry = {.size = sizeof entry,
                            .name = name,
                            .kind = kind,
                            .label = label,
                            .fence = (uint64_t)list->asker.stat.czxid * MRT_ZK_FENCE_SPAN,
                            .place = place,
-                           .since_wall_ms = list->asker.stat.ctime};
+                           .since_wall_ms = list->asker.stat.ctime,
+                           .weight = own->weight,
+                           .capacity = own->capacity};
     if (list->callback(list->argument, &entry))
         list->stop = true;
 }
@@ -56,7 +57,7 @@ static int tell_rows(struct lister *list, const char *path, const struct mrt_zk_
         if (code != ZOK)
             return code;
         place += place > 0 || !mrt_rule_grants(ahead, own->weight, own->capacity);
-        tell(list, name, mrt_zk_kind(own->family), place);
+        tell(list, name, own, place);
         ahead += own->weight;
     }
     return ZOK;

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DATA_MAX (MORTISE_LABEL_MAX + 16)
+#define DATA_MAX (MRT_OWNER_SIZE + 16)
 
 _Thread_local struct mrt_zk_session *mrt_zk_entered;
 

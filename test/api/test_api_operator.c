@@ -5,6 +5,9 @@
 #include "api_fixture.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 /* Waits, at most 20 s, until a count is so high. */
 static void await(const _Atomic int *count, int wanted)
@@ -36,6 +39,65 @@ static uint64_t fence_at(mortise_client *client, const char *name, uint32_t plac
     struct search search = {.place = place};
     check(mortise_list(client, name, compare_place, &search) == MORTISE_OK);
     return search.fence;
+}
+
+/* ------------------------------------------------------------------ who holds */
+
+struct seen {
+    int count;
+    char labels[4][MORTISE_LABEL_MAX + 1], hosts[4][80];
+    int64_t pids[4];
+    uint64_t weights[4], capacities[4];
+};
+
+static int note_entry(void *argument, const mortise_entry *entry)
+{
+    struct seen *seen = argument;
+    int at = seen->count++;
+    check(at < 4);
+    check(entry->size == sizeof *entry);
+    snprintf(seen->labels[at], sizeof seen->labels[at], "%s", entry->label);
+    snprintf(seen->hosts[at], sizeof seen->hosts[at], "%s", entry->host);
+    seen->pids[at] = entry->pid;
+    seen->weights[at] = entry->weight;
+    seen->capacities[at] = entry->capacity;
+    return 0;
+}
+
+static void test_f12_d1_who_holds_and_how(void **state)
+{
+    (void)state;
+    struct utsname system;
+    const mortise_client_options telling = {.size = sizeof telling,
+                                            .flags = MORTISE_TELL_PROCESS,
+                                            .timeout_ms = 30000,
+                                            .label = "night run"};
+    mortise_client *client = api_open_with(&telling), *other = api_open(0);
+    mortise_lock *read, *write, *other_read, *other_write;
+    check(uname(&system) == 0);
+    check(mortise_read_write_new(client, "who", NULL, &read, &write) == MORTISE_OK);
+    check(mortise_read_write_new(other, "who", NULL, &other_read, &other_write) == MORTISE_OK);
+    mortise_hold hold = api_acquire(write);
+    struct seen seen = {0};
+    assert_int_equal(mortise_list(other, "who", note_entry, &seen), MORTISE_OK);
+    assert_int_equal(seen.count, 1);
+    assert_string_equal(seen.labels[0], "night run");
+    assert_string_equal(seen.hosts[0], system.nodename);
+    assert_int_equal(seen.pids[0], getpid());
+    assert_true(seen.capacities[0] > 1);
+    assert_int_equal(seen.weights[0], seen.capacities[0]); /* it writes */
+    api_release(hold);
+    hold = api_acquire(other_read);
+    seen.count = 0;
+    assert_int_equal(mortise_list(client, "who", note_entry, &seen), MORTISE_OK);
+    assert_int_equal(seen.count, 1);
+    assert_string_equal(seen.labels[0], "");
+    assert_string_equal(seen.hosts[0], ""); /* only who wants to tell */
+    assert_int_equal(seen.pids[0], 0);
+    assert_int_equal(seen.weights[0], 1);
+    api_release(hold);
+    api_close(client);
+    api_close(other);
 }
 
 /* ------------------------------------------------------------------ requests */
@@ -292,6 +354,7 @@ static void test_a_foreign_loop_is_asked_too(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_f12_d1_who_holds_and_how),
         cmocka_unit_test(test_f22_a_holder_is_asked_and_may_decline),
         cmocka_unit_test(test_f22_a_request_is_not_lost_before_the_callback_is_set),
         cmocka_unit_test(test_f22_all_who_hold_are_asked_or_one),

@@ -6,7 +6,7 @@ load helper
     run "$MORTISE" ls
     [ "$status" -eq 0 ]
     [ "${#lines[@]}" -eq 1 ]
-    [[ "$output" =~ ^NAME\ +PLACE\ +FENCE\ +SINCE\ +LABEL$ ]]
+    [[ "$output" =~ ^NAME\ +PLACE\ +MODE\ +FENCE\ +SINCE\ +LABEL$ ]]
     run "$MORTISE" ls --json
     [ "$status" -eq 0 ]
     [ "$output" = "[]" ]
@@ -38,19 +38,22 @@ load helper
     until_true waiters 'a"b\c/ü' 1
     "$MORTISE" ls --json > out
     python3 - "$HOLDER" <<'PY'
-import datetime, json, sys
+import datetime, json, os, sys
 rows = json.load(open("out"))
 assert [r["place"] for r in rows] == [0, 1], rows
 assert [r["holder"] for r in rows] == [True, False], rows
 for r in rows:
-    assert set(r) == {"name", "kind", "place", "holder", "fence", "since", "label"}, r
+    assert set(r) == {"name", "kind", "place", "holder", "fence", "since", "label", "host", "pid",
+                      "weight", "capacity"}, r
+    assert (r["weight"], r["capacity"]) == (1, 1), r
+    assert r["host"] == os.uname().nodename and r["label"] == "", r
     assert r["name"] == 'a"b\\c/ü' and r["kind"] == "mutex", r
     assert type(r["fence"]) is int and r["fence"] > 0, r
     since = datetime.datetime.strptime(r["since"], "%Y-%m-%dT%H:%M:%S.%fZ")
     age = datetime.datetime.utcnow() - since
     assert datetime.timedelta(seconds=-1) < age < datetime.timedelta(minutes=1), r
 assert rows[0]["fence"] < rows[1]["fence"], rows
-assert rows[0]["label"].endswith("pid " + sys.argv[1]), rows
+assert rows[0]["pid"] == int(sys.argv[1]) != rows[1]["pid"], rows
 PY
 }
 

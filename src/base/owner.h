@@ -1,0 +1,24 @@
+/*
+ * What a client tells of itself beside its tickets, as the one text that stores keep: its
+ * label, and if it tells of its process, the host and the process number on lines of their own.
+ * It is for people: others may write there what they like, and nothing is decided by it.
+ */
+#ifndef MRT_BASE_OWNER_H
+#define MRT_BASE_OWNER_H
+
+#include "mortise.h"
+
+#define MRT_HOST_MAX 64
+#define MRT_OWNER_SIZE (MORTISE_LABEL_MAX + MRT_HOST_MAX + 24)
+
+struct mrt_owner {
+    char label[MORTISE_LABEL_MAX + 1];
+    char host[MRT_HOST_MAX + 1]; /* "": not told */
+    int64_t pid;                 /* 0: not told */
+};
+
+void mrt_owner_format(const struct mrt_owner *owner, char text[MRT_OWNER_SIZE]);
+/* Of any text; parts that are not clean or too long are left out. */
+void mrt_owner_parse(const char *text, struct mrt_owner *owner);
+
+#endif
