@@ -24,16 +24,16 @@ static const struct {
     {"CLUSTERDOWN", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, ""},
     {"MASTERDOWN", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, ""},
     {"NOREPLICAS", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, ""},
-    {"READONLY", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, ": this server is a replica"},
+    {"READONLY", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, " (this server is a replica)"},
     {"MISCONF", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, ""},
     {"OOM", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, ""},
-    {"NOAUTH", MRT_REDIS_REFUSED, MORTISE_EPERMISSION, ": give credentials=/path"},
+    {"NOAUTH", MRT_REDIS_REFUSED, MORTISE_EPERMISSION, " (give credentials=/path)"},
     {"WRONGPASS", MRT_REDIS_REFUSED, MORTISE_EPERMISSION, ""},
     {"NOPERM", MRT_REDIS_REFUSED, MORTISE_EPERMISSION, ""},
-    {"WRONGTYPE", MRT_REDIS_REFUSED, MORTISE_EMISMATCH, ": a key of this name is something else"},
+    {"WRONGTYPE", MRT_REDIS_REFUSED, MORTISE_EMISMATCH, " (a key of this name is something else)"},
     {"MOVED", MRT_REDIS_REFUSED, MORTISE_ENOTSUPPORTED,
-     ": name the server of the cluster that keeps this namespace"},
-    {"ASK", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, ": the cluster is moving this namespace"},
+     " (name the server of the cluster that keeps this namespace)"},
+    {"ASK", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, " (the cluster is moving this namespace)"},
     {"CROSSSLOT", MRT_REDIS_REFUSED, MORTISE_ENOTSUPPORTED, ""},
 };
 
@@ -43,7 +43,7 @@ static const struct {
     int error;
     const char *advice;
 } plain_errors[] = {
-    {"unknown command", MORTISE_ENOTSUPPORTED, ": the store needs scripts"},
+    {"unknown command", MORTISE_ENOTSUPPORTED, " (the store needs scripts)"},
     {"AUTH", MORTISE_EPERMISSION, ""},
     {"invalid password", MORTISE_EPERMISSION, ""},
     {"DB index", MORTISE_EURI, ""},

@@ -1,4 +1,5 @@
-/* A real ZooKeeper server for a test program, started and stopped by tools/servers. */
+/* A real server for a test program, started and stopped by tools/servers: ZooKeeper, or any other
+   kind that it knows. */
 #ifndef TEST_ZOOKEEPER_PLACE_H
 #define TEST_ZOOKEEPER_PLACE_H
 
@@ -7,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Options of tools/servers for zk_place_start, and "zk" or "zk3"; before it. */
+/* Options of tools/servers for zk_place_start, and the kind of server; before it. */
 void zk_place_settings(const char *text, const char *servers);
 /* "kill" or "restart" of one server of several. */
 void zk_place_server(const char *command, int number);

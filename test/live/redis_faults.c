@@ -1,0 +1,502 @@
+/*
+ * The Redis store under faults of its server and of the way to it: real servers, a proxy
+ * that understands the protocol, real signals. The ids are those of the catalogue of failures.
+ */
+#include "cmocka_all.h"
+#include "live/redis_proxy.h"
+#include "live/zookeeper_place.h"
+#include "store/redis_internal.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEASE_MS 1500
+#define DIGEST(name) mrt_redis_scripts[MRT_REDIS_##name].digest
+
+static struct redis_proxy *proxy;
+static redisContext *raw;
+
+static const char *uri_at(uint16_t port)
+{
+    static char uris[4][128];
+    static int next;
+    char *uri = uris[next++ % 4];
+    snprintf(uri, sizeof uris[0], "redis://127.0.0.1:%u?session=%dms&connect=5s", (unsigned)port,
+             LEASE_MS);
+    return uri;
+}
+
+static const char *direct(void)
+{
+    return uri_at(zk_place_port());
+}
+
+static const char *by_proxy(void)
+{
+    return uri_at(redis_proxy_port(proxy));
+}
+
+/* What a command of the server's answers, an integer or the length of a list or text. */
+static long long value_of(redisReply *reply)
+{
+    assert_non_null(reply);
+    if (reply->type == REDIS_REPLY_ERROR)
+        fail_msg("%s", reply->str);
+    long long value = reply->type == REDIS_REPLY_INTEGER ? reply->integer
+                      : reply->type == REDIS_REPLY_ARRAY ? (long long)reply->elements
+                                                         : (long long)reply->len;
+    freeReplyObject(reply);
+    return value;
+}
+
+static long long ask(const char *command)
+{
+    return value_of(redisCommand(raw, command));
+}
+
+/* Does this to each session: `how` is a command of sorted sets, `much` its argument. */
+static void set_leases(const char *how, const char *much)
+{
+    value_of(redisCommand(raw, "EVAL %s 1 {mortise/}sessions %s %s",
+                          "for _, s in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do "
+                          "redis.call(ARGV[1], KEYS[1], ARGV[2], s) end return 1",
+                          how, much));
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    raw = redisConnect("127.0.0.1", zk_place_port());
+    assert_int_equal(raw->err, 0);
+    ask("FLUSHALL");
+    proxy = redis_proxy_start(zk_place_port());
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    redis_proxy_stop(proxy);
+    redisFree(raw);
+    return 0;
+}
+
+/* A hold's fate, as told. */
+struct fate {
+    atomic_int suspended, lost;
+    _Atomic int64_t lost_at;
+};
+
+static void note_fate(void *argument, mortise_hold hold, mortise_state state)
+{
+    struct fate *fate = argument;
+    (void)hold;
+    if (state == MORTISE_SUSPENDED)
+        fate->suspended++;
+    if (state == MORTISE_LOST) {
+        fate->lost_at = zk_now_ms();
+        fate->lost++;
+    }
+}
+
+static void wait_for(atomic_int *flag)
+{
+    int64_t end = zk_now_ms() + 20000;
+    while (!*flag) {
+        assert_true(zk_now_ms() < end);
+        zk_rest_ms(5);
+    }
+}
+
+/* Somebody else, who acquires on a thread of its own. */
+struct heir {
+    mortise_client *client;
+    mortise_hold hold;
+    int64_t at;
+    atomic_int done;
+    pthread_t thread;
+};
+
+static void *inherit(void *argument)
+{
+    struct heir *heir = argument;
+    heir->hold = zk_acquire(zk_mutex(heir->client, "m"));
+    heir->at = zk_now_ms();
+    heir->done = 1;
+    return NULL;
+}
+
+static void begin(struct heir *heir, const char *uri)
+{
+    memset(heir, 0, sizeof *heir);
+    heir->client = zk_open(uri);
+    assert_int_equal(pthread_create(&heir->thread, NULL, inherit, heir), 0);
+}
+
+static void end(struct heir *heir)
+{
+    pthread_join(heir->thread, NULL);
+    mortise_close(heir->client);
+}
+
+/* ------------------------------------------------------------- lost, late, twice */
+
+static void test_rd_08_a_lost_reply_is_asked_for_again(void **state)
+{
+    (void)state;
+    mortise_client *client = zk_open(by_proxy());
+    mortise_lock *lock = zk_mutex(client, "m");
+    mortise_release(zk_acquire(lock)); /* the server knows the scripts */
+    redis_proxy_order(proxy, REDIS_SWALLOW, DIGEST(APPEND), NULL);
+    mortise_hold hold = zk_acquire(lock);
+    assert_true(redis_proxy_done(proxy));
+    assert_int_equal(zk_tickets(client, "m"), 1);
+    redis_proxy_order(proxy, REDIS_SWALLOW, DIGEST(REMOVE), NULL);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    assert_true(zk_wait_tickets(client, "m", 0, 10000));
+    redis_proxy_order(proxy, REDIS_SWALLOW, DIGEST(SESSION), NULL);
+    hold = zk_acquire(lock);
+    while (!redis_proxy_done(proxy)) /* a renewal */
+        zk_rest_ms(5);
+    zk_rest_ms(LEASE_MS);
+    assert_int_equal(mortise_verify(hold, 5000), MORTISE_OK);
+    mortise_close(client);
+}
+
+static void test_rd_10_what_comes_late_is_refused(void **state)
+{
+    (void)state;
+    mortise_hold hold;
+    mortise_client *client = zk_open(by_proxy()), *other = zk_open(direct());
+    mortise_release(zk_acquire(zk_mutex(client, "m")));
+    redis_proxy_order(proxy, REDIS_HOLD, DIGEST(APPEND), NULL);
+    assert_int_equal(mortise_acquire_for(zk_mutex(client, "late"), 50, &hold), MORTISE_ETIMEOUT);
+    assert_true(redis_proxy_done(proxy));
+    /* The client gives the connection up, and takes the ticket out on another one. */
+    int64_t limit = zk_now_ms() + 10000;
+    while (redis_proxy_seen(proxy, DIGEST(REMOVE)) < 2)
+        assert_true(zk_now_ms() < limit);
+    redis_proxy_go(proxy);
+    while (redis_proxy_seen(proxy, DIGEST(APPEND)) < 2)
+        assert_true(zk_now_ms() < limit);
+    zk_rest_ms(50);
+    assert_int_equal(zk_tickets(other, "late"), 0);
+    assert_int_equal(mortise_try_acquire(zk_mutex(other, "late"), &hold), MORTISE_OK);
+    mortise_close(client);
+    mortise_close(other);
+}
+
+static void test_rd_14_the_scripts_are_sent_again_whenever_they_are_gone(void **state)
+{
+    (void)state;
+    struct heir heir;
+    mortise_client *client = zk_open(direct());
+    for (int i = 0; i < 5; i++) {
+        ask("SCRIPT FLUSH");
+        mortise_hold hold = zk_acquire(zk_mutex(client, "m"));
+        ask("SCRIPT FLUSH");
+        assert_int_equal(mortise_verify(hold, 5000), MORTISE_OK);
+        begin(&heir, direct());
+        assert_true(zk_wait_tickets(client, "m", 2, 10000));
+        ask("SCRIPT FLUSH");
+        mortise_release(hold);
+        ask("SCRIPT FLUSH");
+        end(&heir);
+    }
+    assert_true(zk_wait_tickets(client, "m", 0, 10000));
+    mortise_close(client);
+}
+
+static void test_rd_20_lost_pushes_cost_time_only(void **state)
+{
+    (void)state;
+    struct heir heir;
+    mortise_client *client = zk_open(direct());
+    for (int cut = 0; cut < 2; cut++) {
+        mortise_hold hold = zk_acquire(zk_mutex(client, "m"));
+        redis_proxy_drop_pushes(proxy, !cut);
+        begin(&heir, by_proxy());
+        assert_true(zk_wait_tickets(client, "m", 2, 10000));
+        if (cut)
+            redis_proxy_cut(proxy);
+        mortise_release(hold);
+        end(&heir);
+    }
+    mortise_close(client);
+}
+
+/* ------------------------------------------------------------------------- loss */
+
+static void lose_while(void (*stall)(bool stalled), const char *uri, bool others_go_on)
+{
+    struct fate fate = {0};
+    struct heir heir;
+    mortise_client *client = zk_open(uri);
+    mortise_hold hold = zk_acquire(zk_mutex(client, "m"));
+    mortise_on_lost(hold, note_fate, &fate);
+    if (others_go_on)
+        begin(&heir, direct());
+    stall(true);
+    int64_t began = zk_now_ms();
+    wait_for(&fate.lost);
+    assert_int_equal(fate.suspended, 1);
+    assert_int_equal(mortise_is_held(hold), 0);
+    assert_true(fate.lost_at - began <= LEASE_MS + 300);
+    if (others_go_on) {
+        pthread_join(heir.thread, NULL);
+        assert_true(heir.at >= fate.lost_at);
+        assert_true(mortise_hold_fence(heir.hold) > mortise_hold_fence(hold));
+    }
+    stall(false);
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    if (others_go_on)
+        mortise_close(heir.client);
+    zk_acquire(zk_mutex(client, "m")); /* it recovers by itself */
+    mortise_close(client);
+}
+
+static void stall_proxy(bool stalled)
+{
+    redis_proxy_stall(proxy, stalled);
+}
+
+static void stop_server(bool stopped)
+{
+    zk_place_server(stopped ? "pause" : "resume", 0);
+}
+
+static void test_rd_09_rd_11_rd_13_l3_loss_is_told_before_another_holds(void **state)
+{
+    (void)state;
+    lose_while(stall_proxy, by_proxy(), true);
+}
+
+static void test_rd_13_loss_is_told_when_the_server_stops(void **state)
+{
+    (void)state;
+    lose_while(stop_server, direct(), false);
+}
+
+static void test_rd_17_a_stopped_server_delays_nobody_past_his_deadline(void **state)
+{
+    (void)state;
+    mortise_hold hold;
+    mortise_client *client = zk_open(direct());
+    mortise_release(zk_acquire(zk_mutex(client, "m")));
+    stop_server(true);
+    int64_t began = zk_now_ms();
+    assert_int_equal(mortise_acquire_for(zk_mutex(client, "m"), 200, &hold), MORTISE_ETIMEOUT);
+    assert_true(zk_now_ms() - began < 2000);
+    stop_server(false);
+    mortise_release(zk_acquire(zk_mutex(client, "m")));
+    mortise_close(client);
+}
+
+static void test_rd_12_nothing_is_renewed_after_the_end(void **state)
+{
+    (void)state;
+    mortise_client *client = zk_open(by_proxy());
+    mortise_hold hold = zk_acquire(zk_mutex(client, "m")), other;
+    assert_int_equal(ask("ZCARD {mortise/}sessions"), 1);
+    assert_int_equal(mortise_acquire_for(zk_mutex(client, "m"), 20, &other), MORTISE_OK);
+    mortise_release(other);
+    mortise_release(hold);
+    mortise_close(client);
+    assert_int_equal(ask("ZCARD {mortise/}sessions"), 0);
+    assert_int_equal(ask("KEYS {mortise/}*"), 1); /* the counter */
+    redis_proxy_forget(proxy);
+    zk_rest_ms(LEASE_MS / 2);
+    assert_int_equal(redis_proxy_seen(proxy, "renew"), 0);
+}
+
+static void test_one_renewal_for_any_number_of_locks(void **state)
+{
+    (void)state;
+    char name[16];
+    mortise_client *client = zk_open(by_proxy());
+    for (int i = 0; i < 50; i++) {
+        snprintf(name, sizeof name, "many%d", i);
+        zk_acquire(zk_mutex(client, name));
+    }
+    redis_proxy_forget(proxy);
+    zk_rest_ms(LEASE_MS);
+    assert_in_range(redis_proxy_seen(proxy, DIGEST(SESSION)), 1, 6);
+    assert_int_equal(redis_proxy_seen(proxy, DIGEST(REFRESH)), 0);
+    mortise_close(client);
+}
+
+/* ------------------------------------------------------------ servers that forget */
+
+static void expect_loss_and_a_higher_fence(const char *command)
+{
+    struct fate fate = {0};
+    mortise_client *client = zk_open(direct());
+    mortise_hold hold = zk_acquire(zk_mutex(client, "m"));
+    mortise_on_lost(hold, note_fate, &fate);
+    uint64_t fence = mortise_hold_fence(hold);
+    if (command) {
+        ask(command);
+    } else {
+        zk_place_server("kill", 0);
+        zk_place_server("restart", 0);
+    }
+    wait_for(&fate.lost);
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    hold = zk_acquire(zk_mutex(client, "m"));
+    assert_true(mortise_hold_fence(hold) > fence);
+    mortise_close(client);
+}
+
+static void test_rd_22_flushall_is_a_loss_and_fences_still_rise(void **state)
+{
+    (void)state;
+    expect_loss_and_a_higher_fence("FLUSHALL");
+}
+
+static void test_rd_05_rd_19_rd_21_kill_and_restart_without_persistence(void **state)
+{
+    (void)state;
+    expect_loss_and_a_higher_fence(NULL); /* with the signal's own disposition: see main */
+    redisReconnect(raw);
+}
+
+static void test_rd_22_a_key_of_another_type_is_said(void **state)
+{
+    (void)state;
+    mortise_hold hold;
+    mortise_client *client = zk_open(direct());
+    ask("SET {mortise/}q:mortise/clash x");
+    assert_int_equal(mortise_acquire_for(zk_mutex(client, "clash"), 5000, &hold),
+                     MORTISE_EMISMATCH);
+    assert_non_null(strstr(mortise_error_detail(), "WRONGTYPE"));
+    mortise_close(client);
+}
+
+/* As a step of the server's clock does it: forward, the lease is over; back, it is far off. */
+static void test_rd_03_rd_04_the_servers_clock_is_set(void **state)
+{
+    (void)state;
+    struct fate fate = {0};
+    struct heir heir;
+    mortise_client *client = zk_open(direct());
+    mortise_hold hold = zk_acquire(zk_mutex(client, "m"));
+    mortise_on_lost(hold, note_fate, &fate);
+    set_leases("ZADD", "1");
+    wait_for(&fate.lost);
+    mortise_release(hold);
+    mortise_close(client);
+
+    client = zk_open(by_proxy());
+    zk_acquire(zk_mutex(client, "m"));
+    redis_proxy_stall(proxy, true);
+    set_leases("ZINCRBY", "3600000");
+    int64_t began = zk_now_ms();
+    begin(&heir, direct());
+    pthread_join(heir.thread, NULL);
+    assert_true(heir.at - began < 2 * LEASE_MS + 1000);
+    mortise_close(heir.client);
+    redis_proxy_stall(proxy, false);
+    mortise_close(client);
+}
+
+/* ------------------------------------------------------------------ refused writes */
+
+static void test_rd_15_rd_16_errors_of_the_server(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int error;
+    } rows[] = {
+        {"-LOADING x", MORTISE_ESTORE},
+        {"-MISCONF x", MORTISE_ESTORE},
+        {"-OOM x", MORTISE_ESTORE},
+        {"-READONLY x", MORTISE_ESTORE},
+        {"-NOREPLICAS x", MORTISE_ESTORE},
+        {"-BUSY x", MORTISE_ESTORE},
+        {"-CLUSTERDOWN x", MORTISE_ESTORE},
+        {"-MASTERDOWN x", MORTISE_ESTORE},
+        {"-TRYAGAIN x", MORTISE_ESTORE},
+        {"-ASK 1 h:1", MORTISE_ESTORE},
+        {"-MOVED 1 h:1", MORTISE_ENOTSUPPORTED},
+        {"-NOPERM x", MORTISE_EPERMISSION},
+        {"-NOAUTH x", MORTISE_EPERMISSION},
+    };
+    mortise_hold hold;
+    mortise_client *client = zk_open(by_proxy());
+    mortise_lock *lock = zk_mutex(client, "m");
+    hold = zk_acquire(lock);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        mortise_hold other;
+        char word[16];
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(rows[i].text + 1, " "), rows[i].text + 1);
+        redis_proxy_order(proxy, REDIS_ANSWER, DIGEST(APPEND), rows[i].text);
+        assert_int_equal(mortise_try_acquire(zk_mutex(client, "e"), &other), rows[i].error);
+        assert_non_null(strstr(mortise_error_detail(), word));
+        assert_int_equal(zk_tickets(client, "e"), 0);
+        if (rows[i].error != MORTISE_ESTORE)
+            continue;
+        redis_proxy_order(proxy, REDIS_ANSWER, DIGEST(APPEND), rows[i].text);
+        other = zk_acquire(zk_mutex(client, "e")); /* which tries again */
+        redis_proxy_order(proxy, REDIS_ANSWER, DIGEST(REMOVE), rows[i].text);
+        mortise_release(other);
+        assert_true(zk_wait_tickets(client, "e", 0, 10000));
+        redis_proxy_order(proxy, REDIS_ANSWER, DIGEST(REFRESH), rows[i].text);
+        assert_int_equal(mortise_verify(hold, 10000), MORTISE_OK);
+        assert_true(redis_proxy_done(proxy));
+    }
+    redis_proxy_order(proxy, REDIS_ANSWER, DIGEST(SESSION), "-READONLY x");
+    while (!redis_proxy_done(proxy))
+        zk_rest_ms(5);
+    zk_rest_ms(LEASE_MS);
+    assert_int_equal(mortise_hold_state(hold), MORTISE_HELD);
+    mortise_close(client);
+}
+
+static void test_rd_02_too_few_replicas_is_an_error_that_leaves_nothing(void **state)
+{
+    (void)state;
+    mortise_hold hold;
+    mortise_client *client = zk_open(direct());
+    mortise_release(zk_acquire(zk_mutex(client, "m")));
+    ask("CONFIG SET min-replicas-to-write 1");
+    assert_int_equal(mortise_try_acquire(zk_mutex(client, "m"), &hold), MORTISE_ESTORE);
+    assert_non_null(strstr(mortise_error_detail(), "NOREPLICAS"));
+    ask("CONFIG SET min-replicas-to-write 0");
+    assert_int_equal(zk_tickets(client, "m"), 0);
+    mortise_close(client);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_rd_08_a_lost_reply_is_asked_for_again),
+        TEST(test_rd_10_what_comes_late_is_refused),
+        TEST(test_rd_14_the_scripts_are_sent_again_whenever_they_are_gone),
+        TEST(test_rd_20_lost_pushes_cost_time_only),
+        TEST(test_rd_09_rd_11_rd_13_l3_loss_is_told_before_another_holds),
+        TEST(test_rd_13_loss_is_told_when_the_server_stops),
+        TEST(test_rd_17_a_stopped_server_delays_nobody_past_his_deadline),
+        TEST(test_rd_12_nothing_is_renewed_after_the_end),
+        TEST(test_one_renewal_for_any_number_of_locks),
+        TEST(test_rd_22_flushall_is_a_loss_and_fences_still_rise),
+        TEST(test_rd_22_a_key_of_another_type_is_said),
+        TEST(test_rd_03_rd_04_the_servers_clock_is_set),
+        TEST(test_rd_15_rd_16_errors_of_the_server),
+        TEST(test_rd_02_too_few_replicas_is_an_error_that_leaves_nothing),
+        TEST(test_rd_05_rd_19_rd_21_kill_and_restart_without_persistence),
+    };
+    zk_place_settings("", "redis");
+    if (zk_place_start(NULL) < 0)
+        return 1;
+    signal(SIGPIPE, SIG_DFL); /* a write to what has gone must not end us */
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    zk_place_stop(NULL);
+    return failed != 0;
+}
