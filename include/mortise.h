@@ -288,8 +288,7 @@ MORTISE_API int mortise_exclusive_new(mortise_client *client, const char *name,
                                       const mortise_lock_options *options, mortise_lock **lock);
 
 /*
- * A semaphore of `permits` permits, at least 1; not on ZooKeeper yet (acquires answer
- * MORTISE_ENOTSUPPORTED). An acquire takes as many as its handle's
+ * A semaphore of `permits` permits, at least 1. An acquire takes as many as its handle's
  * options say, all at once or none. In the order they came: who asks for many is not
  * overtaken by those who ask for few. Nobody owns a permit: an acquire never nests, and
  * anybody may release a hold. All who use the name must say the same number of permits:

@@ -73,7 +73,13 @@
     X(ZK_FENCE_FROM_SEQUENCE, "the fence is the sequence number")                        \
     X(ZK_RESET_ON_RECONNECT, "tickets are forgotten when the connection is back")        \
     X(ZK_REQUEST_UNREAD, "what was written into the own node is not read")               \
-    X(ZK_DEAF_SOCKET, "a new socket with an old number is not polled")
+    X(ZK_DEAF_SOCKET, "a new socket with an old number is not polled")                   \
+    X(ZK_LIGHTER_NAME_LATE, "a lighter node's name is believed only when listed")        \
+    X(ZK_SEMAPHORE_N_AHEAD, "who waits for permits watches the one N places ahead")      \
+    X(ZK_SEMAPHORE_NEAREST, "who waits for permits watches the one just ahead")          \
+    X(ZK_SEMAPHORE_WEIGHT, "how many permits a ticket takes is not counted")             \
+    X(ZK_SEMAPHORE_NO_MARK, "who is granted permits does not say so")                    \
+    X(ZK_SEMAPHORE_MARK_NOT_READ, "a mark that is there when watched is overlooked")
 
 /* Of the ZooKeeper store, after the rules of store/zookeeper_pass.c; the simulator of the
    port cannot find them, a real server's tests do. */

@@ -249,7 +249,7 @@ static void submit_named(struct mrt_store *store, struct mrt_zk_job *job)
     if (command->type == MRT_APPEND &&
         mrt_zk_place_for(command->kind, command->capacity, command->weight).family ==
             MRT_ZK_FOREIGN) {
-        mrt_zk_fail(store, job, MORTISE_ENOTSUPPORTED, "no semaphores are kept there as yet");
+        mrt_zk_fail(store, job, MORTISE_ENOTSUPPORTED, "no lock of this kind is kept there");
         return;
     }
     if (command->type == MRT_OBSERVE || command->type == MRT_CELL_GET ||

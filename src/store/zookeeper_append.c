@@ -40,9 +40,10 @@ void mrt_zk_send_parents(struct mrt_zk_session *session, struct mrt_zk_ticket *t
 
 static void create(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
-    char path[MRT_ZK_PATH_MAX + 64];
+    char path[MRT_ZK_PATH_MAX + 128], suffix[MRT_ZK_SUFFIX_SIZE];
+    mrt_zk_suffix(&ticket->place, suffix);
     snprintf(path, sizeof path, "%s/" MRT_ZK_NODE_PREFIX "%s%s", ticket->path, ticket->uuid,
-             mrt_zk_mark(ticket->place.family));
+             suffix);
     int code;
     if (!mrt_zk_ticket_send(session, ticket, MRT_ZK_CREATE, path))
         return;
@@ -73,7 +74,7 @@ int mrt_zk_append_refusal(const struct mrt_zk_ticket *ticket, const struct mrt_c
 {
     if (command->type != MRT_APPEND)
         return ZOK;
-    if (view->other)
+    if (view->other.family != MRT_ZK_FOREIGN)
         return MRT_ZK_OTHER;
     if (mrt_zk_ticket_fits(ticket, view->ahead))
         return ZOK;
@@ -95,7 +96,7 @@ static void undone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     if (ticket->refusal == MRT_ZK_BLOCKED)
         mrt_zk_ticket_answer(session, ticket, MRT_BLOCKED);
     else
-        mrt_zk_ticket_answer_code(session, ticket, ticket->refusal);
+        mrt_zk_ticket_fail(session, ticket, ticket->refusal);
 }
 
 void mrt_zk_append_undo(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int refusal)
@@ -155,7 +156,8 @@ static void probed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     struct mrt_zk_view view = {.own = -1};
     if (outcome == MRT_ZK_DONE)
         view = mrt_zk_look(session->store, ticket, reply->names);
-    if (view.other)
+    ticket->other = view.other;
+    if (view.other.family != MRT_ZK_FOREIGN)
         mrt_zk_ticket_fail(session, ticket, MRT_ZK_OTHER);
     else if (!mrt_zk_ticket_fits(ticket, view.ahead))
         mrt_zk_ticket_answer(session, ticket, MRT_BLOCKED);

@@ -48,8 +48,10 @@ static void on_stat(int code, const struct Stat *stat, const void *context)
     note(code);
 }
 
-static void on_names(int code, const struct String_vector *names, const void *context)
+static void on_names(int code, const struct String_vector *names, const struct Stat *stat,
+                     const void *context)
 {
+    (void)stat;
     (void)context;
     note(code);
     if (!asking || code != ZOK)
@@ -113,7 +115,7 @@ static int post(struct mrt_zk_asker *asker, enum mrt_zk_question question, const
     case MRT_ZK_ASK_SYNC:
         return zoo_async(handle, path, on_string, NULL);
     case MRT_ZK_ASK_NAMES:
-        return zoo_aget_children(handle, path, 0, on_names, NULL);
+        return zoo_awget_children2(handle, path, NULL, NULL, on_names, NULL);
     case MRT_ZK_ASK_DATA:
         return zoo_aget(handle, path, 0, on_data, NULL);
     case MRT_ZK_ASK_REVOKE:

@@ -7,7 +7,9 @@
  *   zookeeper_append.c   the first of them
  *   zookeeper_remove.c   the last of them, which may pass the lock on
  *   zookeeper_view.c     what a directory's children say
- *   zookeeper_pass.c     watches, and what follows from their events
+ *   zookeeper_watch.c    watches, and who waits for what
+ *   zookeeper_pass.c     what follows from their events
+ *   zookeeper_semaphore.c  who of a semaphore's queue is to be told
  *   zookeeper_look.c     commands that concern no ticket: found again by number, answered
  *   zookeeper_observe.c  of these OBSERVE: who is first, and the watch on it
  *   zookeeper_cell.c     and CELL_GET, CELL_SET
@@ -44,6 +46,7 @@
 #define MRT_ZK_FENCE_SPAN (UINT64_C(1) << 12)
 /* What Curator's Revoker writes into the node of whom it asks to give up. */
 #define MRT_ZK_REVOKE "__REVOKE__"
+#define MRT_ZK_NODE_SIZE 128
 #define MRT_ZK_RECHECK (5 * MRT_SECOND)
 #define MRT_ZK_RECHECK_UNWATCHED MRT_SECOND
 
@@ -57,11 +60,19 @@ struct mrt_zk_job {
 };
 TAILQ_HEAD(mrt_zk_jobs, mrt_zk_job);
 
-/* A node that tickets of this session wait for, and its marker. One a path, however many
-   wait; it stays until its event comes, also if nobody waits any more, or until the
-   connection ends. */
+enum mrt_zk_watches {
+    MRT_ZK_WATCHES_NODE,    /* its end */
+    MRT_ZK_WATCHES_MARK,    /* and its change */
+    MRT_ZK_WATCHES_CHILDREN /* of a lock's directory */
+};
+
+/* What tickets of this session wait for: a node and its marker, or a directory. One a path,
+   however many wait; it stays until its event comes, also if nobody waits any more, or until
+   the connection ends. */
 struct mrt_zk_watch {
     uint64_t id;
+    enum mrt_zk_watches kind;
+    bool set;    /* the server has said so */
     bool marker; /* its marker is watched too */
     TAILQ_HEAD(, mrt_zk_ticket) tickets;
     UT_hash_handle hh; /* by path */
@@ -74,9 +85,9 @@ struct mrt_zk_view {
     uint64_t ahead;         /* weight */
     uint64_t before, after; /* of this, what is before and after the one waited for */
     bool behind;
-    bool other;  /* a ticket of another kind of lock is ahead */
-    int own;     /* index of its own node; -1: it is not there */
-    int blocker; /* of the one that is waited for; -1: none */
+    struct mrt_zk_place other; /* a ticket of another kind of lock; FOREIGN: there is none */
+    int own;                   /* index of its own node; -1: it is not there */
+    int blocker;               /* of the one that is waited for; -1: any child may be it */
 };
 
 struct mrt_zk_ticket {
@@ -94,19 +105,21 @@ struct mrt_zk_ticket {
     bool unpassed;             /* its own node cannot be watched, so nothing is passed to it */
     bool behind;               /* the newest view: another is queued behind */
     bool waited;               /* some view did not grant */
+    bool mark_due;             /* its node is to be marked, and is not known to be */
     bool own_known;            /* watched by `own_watch`, and no event of it is missing */
     uint64_t own_watch;        /* number of the watch on its own node; 0: none */
     uint64_t before, after;    /* the newest view: weight before and after the one waited for */
     struct mrt_zk_place place; /* as the command had it, and then as its node says */
     int64_t czxid;             /* of its first node */
     int64_t revoked;           /* the newest change of its data that asked to give up */
+    struct mrt_zk_place other; /* what refused it */
     int refusal; /* code of the library to answer with once the node is deleted; 0: BLOCKED */
     struct mrt_zk_watch *watch;
     TAILQ_ENTRY(mrt_zk_ticket) watch_link;
     UT_hash_handle hh;     /* by id */
     UT_hash_handle by_own; /* by own_watch */
     char uuid[MRT_ZK_UUID_SIZE];
-    char node[80]; /* name within the directory */
+    char node[MRT_ZK_NODE_SIZE]; /* name within the directory */
     char path[MRT_ZK_PATH_MAX];
 };
 
@@ -122,11 +135,13 @@ enum mrt_zk_request_kind {
     MRT_ZK_MARKERS,      /* creates that of the markers */
     MRT_ZK_SYNC,         /* so that the list behind it is not an old one */
     MRT_ZK_CREATE,
-    MRT_ZK_VIEW,  /* lists */
-    MRT_ZK_PROBE, /* lists before a try */
-    MRT_ZK_ADOPT, /* lists to find a node of an earlier create */
-    MRT_ZK_OWNER, /* reads whose it is */
-    MRT_ZK_PURGE, /* lists to find what is to be deleted */
+    MRT_ZK_VIEW,           /* lists */
+    MRT_ZK_WATCH_CHILDREN, /* lists, and watches that */
+    MRT_ZK_MARK,           /* says that a semaphore's ticket is granted */
+    MRT_ZK_PROBE,          /* lists before a try */
+    MRT_ZK_ADOPT,          /* lists to find a node of an earlier create */
+    MRT_ZK_OWNER,          /* reads whose it is */
+    MRT_ZK_PURGE,          /* lists to find what is to be deleted */
     MRT_ZK_DELETE,
     MRT_ZK_PASS,      /* deletes, and says that it was the holder's */
     MRT_ZK_LIGHTEN,   /* makes a writer's node a reader's, of the same sequence */
@@ -317,22 +332,41 @@ void mrt_zk_cell_reply(struct mrt_zk_session *session, struct mrt_zk_look *look,
 #define MRT_ZK_CELL_MAX (MORTISE_VALUE_MAX + 64)
 int mrt_zk_cell_data(const struct mrt_zk_look *look, char data[MRT_ZK_CELL_MAX]);
 
-/* zookeeper_pass.c */
+/* zookeeper_watch.c */
 /* The ticket waits for `node`, as the view of `before` and `after` has it. */
 void mrt_zk_wait(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, const char *node);
+/* It waits for any child to come or go. False: no watch is known to be set. */
+bool mrt_zk_wait_children(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
 /* It waits no more, and nothing that comes grants it. */
 void mrt_zk_unwait(struct mrt_zk_ticket *ticket);
 /* Nor does its own node's end concern it. */
 void mrt_zk_disown(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
 /* Its own node is to be watched for what others do to it. */
 void mrt_zk_attend(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
+/* Number of a new watch, for a list to set; 0: there is one already. False: no memory. */
+bool mrt_zk_watch_children(struct mrt_zk_session *session, const char *path, uint64_t *number);
+/* What it was for is gone, or cannot be watched: whoever still waits for it is to look. */
+void mrt_zk_watch_drop(struct mrt_zk_session *session, struct mrt_zk_watch *watch);
+void mrt_zk_watch_free(struct mrt_zk_session *session, struct mrt_zk_watch *watch);
+/* Takes them from the library too, before it has another connection. */
+void mrt_zk_watches_forget(struct mrt_zk_session *session);
+void mrt_zk_watches_free(struct mrt_zk_session *session);
+
+/* zookeeper_semaphore.c */
+/* Whether others may wait for the ticket's mark, now that it is granted. */
+bool mrt_zk_mark_due(const struct mrt_zk_ticket *ticket, const struct Stat *directory);
+/* Marks its node if that is due. */
+void mrt_zk_mark(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
+void mrt_zk_marked(struct mrt_zk_ticket *ticket, int code);
+/* The node that is waited for is as this says. */
+void mrt_zk_mark_seen(struct mrt_zk_session *session, struct mrt_zk_watch *watch,
+                      const struct Stat *node);
+
+/* zookeeper_pass.c */
 void mrt_zk_watch_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
                         uint64_t number, const struct mrt_zk_reply *reply);
 void mrt_zk_watch_event(struct mrt_zk_session *session, uint64_t number, int type,
                         const char *path);
-/* Takes them from the library too, before it has another connection. */
-void mrt_zk_watches_forget(struct mrt_zk_session *session);
-void mrt_zk_watches_free(struct mrt_zk_session *session);
 /* The path of the marker of the node at `path`. */
 void mrt_zk_marker_path(const struct mrt_store *store, const char *path, char *marker, size_t size);
 
@@ -368,6 +402,8 @@ void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
 bool mrt_zk_ticket_fits(const struct mrt_zk_ticket *ticket, uint64_t ahead);
 /* Keeps the node's name, and what it is now; false: it cannot be one of ours. */
 bool mrt_zk_ticket_keep(struct mrt_zk_ticket *ticket, const char *node);
+/* What its node is called after its LIGHTEN; false: it is not heavier than that. */
+bool mrt_zk_ticket_lighter(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_SIZE]);
 /* Takes the newest view, with its fence, into an event. */
 void mrt_zk_ticket_describe(struct mrt_zk_ticket *ticket, struct mrt_event *event, uint64_t ahead);
 /* Answers all its commands as those of an ended session are. */

@@ -11,6 +11,7 @@
 #include "core/defect.h"
 #include "core/recipe.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <zookeeper/zookeeper.h>
@@ -104,6 +105,7 @@ static const struct {
     [MRT_ZK_KAZOO] = {"mutex", "__lock__", 1, 1},
     [MRT_ZK_READER] = {"read-write", "-__READ__", MRT_READER, MRT_WRITER},
     [MRT_ZK_WRITER] = {"read-write", "-__WRIT__", MRT_WRITER, MRT_WRITER},
+    [MRT_ZK_SEMAPHORE] = {"semaphore", "-permits-", 0, 0}, /* the name has them */
 };
 
 void mrt_zk_uuid(struct mrt_id id, char text[MRT_ZK_UUID_SIZE])
@@ -118,13 +120,14 @@ void mrt_zk_uuid(struct mrt_id id, char text[MRT_ZK_UUID_SIZE])
 
 bool mrt_zk_is_ours(const char *node)
 {
+    char suffix[MRT_ZK_SUFFIX_SIZE];
     size_t prefix = strlen(MRT_ZK_NODE_PREFIX), uuid = MRT_ZK_UUID_SIZE - 1;
-    enum mrt_zk_family family = mrt_zk_place_of(node).family;
-    const char *mark = mrt_zk_mark(family);
-    return family != MRT_ZK_FOREIGN && family != MRT_ZK_KAZOO &&
-           strlen(node) > prefix + uuid + strlen(mark) &&
+    const struct mrt_zk_place place = mrt_zk_place_of(node);
+    mrt_zk_suffix(&place, suffix);
+    return place.family != MRT_ZK_FOREIGN && place.family != MRT_ZK_KAZOO &&
+           strlen(node) > prefix + uuid + strlen(suffix) &&
            memcmp(node, MRT_ZK_NODE_PREFIX, prefix) == 0 && node[prefix + 14] == '8' &&
-           memcmp(node + prefix + uuid, mark, strlen(mark)) == 0;
+           memcmp(node + prefix + uuid, suffix, strlen(suffix)) == 0;
 }
 
 /* The whole of `text` as the server writes a sequence, %010d; false: it is none. */
@@ -156,7 +159,29 @@ static const char *after_last(const char *text, const char *mark)
     return found;
 }
 
-static struct mrt_zk_place place(enum mrt_zk_family family, int32_t sequence)
+/* A number of permits as snprintf writes it; false: it is none. */
+static bool parse_permits(const char **text, uint64_t *permits)
+{
+    size_t digits = strspn(*text, "0123456789");
+    *permits = 0;
+    for (size_t i = 0; i < digits && digits <= 10; i++)
+        *permits = *permits * 10 + (uint64_t)((*text)[i] - '0');
+    bool good = digits > 0 && digits <= 10 && (*text)[0] != '0' && *permits <= UINT32_MAX;
+    *text += digits;
+    return good;
+}
+
+/* "3of5-N" */
+static bool parse_semaphore(const char *text, struct mrt_zk_place *place)
+{
+    if (!parse_permits(&text, &place->weight) || strncmp(text, "of", 2) != 0)
+        return false;
+    text += 2;
+    return parse_permits(&text, &place->capacity) && place->weight <= place->capacity &&
+           *text == '-' && parse_sequence(text + 1, &place->sequence);
+}
+
+static struct mrt_zk_place fixed(enum mrt_zk_family family, int32_t sequence)
 {
     return (struct mrt_zk_place){family, sequence, families[family].weight,
                                  families[family].capacity};
@@ -164,38 +189,40 @@ static struct mrt_zk_place place(enum mrt_zk_family family, int32_t sequence)
 
 struct mrt_zk_place mrt_zk_place_of(const char *node)
 {
+    static const enum mrt_zk_family others[] = {MRT_ZK_KAZOO, MRT_ZK_READER, MRT_ZK_WRITER};
+    struct mrt_zk_place place = {.family = MRT_ZK_SEMAPHORE};
     int32_t sequence = 0;
     const char *rest = after_last(node, "lock-");
     if (rest && parse_sequence(rest, &sequence) && (rest - node == 5 || rest[-6] == '-'))
-        return place(MRT_ZK_CURATOR, sequence);
-    static const struct {
-        const char *mark;
-        enum mrt_zk_family family;
-    } others[] = {
-        {"__lock__", MRT_ZK_KAZOO}, {"__READ__", MRT_ZK_READER}, {"__WRIT__", MRT_ZK_WRITER}};
+        return fixed(MRT_ZK_CURATOR, sequence);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        rest = after_last(node, others[i].mark);
+        rest = after_last(node, strchr(families[others[i]].mark, '_'));
         if (rest && parse_sequence(rest, &sequence))
-            return place(others[i].family, sequence);
+            return fixed(others[i], sequence);
     }
-    return place(MRT_ZK_FOREIGN, 0);
+    rest = after_last(node, families[MRT_ZK_SEMAPHORE].mark);
+    return rest && parse_semaphore(rest, &place) ? place : fixed(MRT_ZK_FOREIGN, 0);
 }
 
 struct mrt_zk_place mrt_zk_place_for(const char *kind, uint64_t capacity, uint64_t weight)
 {
     enum mrt_zk_family family = MRT_ZK_FOREIGN;
+    if (strcmp(kind, families[MRT_ZK_SEMAPHORE].kind) == 0 && weight > 0 && weight <= capacity &&
+        capacity <= UINT32_MAX)
+        return (struct mrt_zk_place){MRT_ZK_SEMAPHORE, 0, weight, capacity};
     if (strcmp(kind, mrt_mutex.kind) == 0 || strcmp(kind, mrt_semaphore_mutex.kind) == 0 ||
         strcmp(kind, mrt_exclusive.kind) == 0 || strcmp(kind, mrt_election.kind) == 0)
         family = MRT_ZK_CURATOR;
     else if (strcmp(kind, mrt_read_write.kind) == 0)
         family = weight == MRT_READER ? MRT_ZK_READER : MRT_ZK_WRITER;
-    struct mrt_zk_place found = place(family, 0);
-    return found.capacity == capacity && found.weight == weight ? found : place(MRT_ZK_FOREIGN, 0);
+    struct mrt_zk_place place = fixed(family, 0);
+    return place.capacity == capacity && place.weight == weight ? place : fixed(MRT_ZK_FOREIGN, 0);
 }
 
 bool mrt_zk_same_lock(const struct mrt_zk_place *a, const struct mrt_zk_place *b)
 {
-    return strcmp(mrt_zk_kind(a->family), mrt_zk_kind(b->family)) == 0;
+    return strcmp(mrt_zk_kind(a->family), mrt_zk_kind(b->family)) == 0 &&
+           a->capacity == b->capacity;
 }
 
 const char *mrt_zk_kind(enum mrt_zk_family family)
@@ -203,9 +230,13 @@ const char *mrt_zk_kind(enum mrt_zk_family family)
     return families[family].kind;
 }
 
-const char *mrt_zk_mark(enum mrt_zk_family family)
+void mrt_zk_suffix(const struct mrt_zk_place *place, char suffix[MRT_ZK_SUFFIX_SIZE])
 {
-    return families[family].mark;
+    if (place->family == MRT_ZK_SEMAPHORE)
+        snprintf(suffix, MRT_ZK_SUFFIX_SIZE, "%s%" PRIu64 "of%" PRIu64 "-",
+                 families[place->family].mark, place->weight, place->capacity);
+    else
+        snprintf(suffix, MRT_ZK_SUFFIX_SIZE, "%s", families[place->family].mark);
 }
 
 bool mrt_zk_before(int32_t a, int32_t b)
@@ -228,8 +259,7 @@ bool mrt_zk_before(int32_t a, int32_t b)
 static const struct mrt_zk_code codes[] = {
     {ZOK, MRT_ZK_DONE, MORTISE_OK, "done"},
     {MRT_ZK_FULL, MRT_ZK_NOT_DONE, MORTISE_EFULL, "too many are waiting already"},
-    {MRT_ZK_OTHER, MRT_ZK_NOT_DONE, MORTISE_EMISMATCH,
-     "in use as another kind: mutex (lock-) or read-write (__READ__, __WRIT__)"},
+    {MRT_ZK_OTHER, MRT_ZK_NOT_DONE, MORTISE_EMISMATCH, "in use as another kind"},
     {ZSYSTEMERROR, MRT_ZK_PERHAPS, MORTISE_ESTORE, "error of the client library"},
     {ZRUNTIMEINCONSISTENCY, MRT_ZK_PERHAPS, MORTISE_ESTORE, "answer out of order"},
     {ZDATAINCONSISTENCY, MRT_ZK_PERHAPS, MORTISE_ESTORE, "inconsistent data"},

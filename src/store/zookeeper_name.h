@@ -15,7 +15,8 @@
 #define MRT_ZK_PATH_MAX 2048 /* longest path, with its NUL */
 #define MRT_ZK_UUID_SIZE 37
 #define MRT_ZK_NODE_PREFIX "_c_"
-#define MRT_ZK_CELL_NAME "mortise-cell"       /* of a cell's node, in the directory of its name */
+#define MRT_ZK_CELL_NAME "mortise-cell" /* of a cell's node, in the directory of its name */
+#define MRT_ZK_SUFFIX_SIZE 56
 #define MRT_ZK_MARKERS_NAME "mortise-markers" /* directory of markers, in the chroot */
 
 /* 0, or `error` with particulars: whether ZooKeeper takes `path`, "/..." without a final "/". */
@@ -37,7 +38,8 @@ enum mrt_zk_family {
     MRT_ZK_CURATOR, /* ...lock-N: Curator's, ours, and whoever else uses it */
     MRT_ZK_KAZOO,   /* ...__lock__N */
     MRT_ZK_READER,  /* ...__READ__N and ...__WRIT__N: Curator's and ours */
-    MRT_ZK_WRITER
+    MRT_ZK_WRITER,
+    MRT_ZK_SEMAPHORE /* ...-permits-WofC-N: ours alone; W of C permits */
 };
 
 /* What a ticket is, and what its node's name says of it. */
@@ -55,8 +57,8 @@ struct mrt_zk_place mrt_zk_place_for(const char *kind, uint64_t capacity, uint64
 bool mrt_zk_same_lock(const struct mrt_zk_place *a, const struct mrt_zk_place *b);
 /* What the lock is called by people: "mutex", ... */
 const char *mrt_zk_kind(enum mrt_zk_family family);
-/* What follows the UUID in a node's name, before its sequence. */
-const char *mrt_zk_mark(enum mrt_zk_family family);
+/* What follows the UUID in the name of a node of ours, before its sequence. */
+void mrt_zk_suffix(const struct mrt_zk_place *place, char suffix[MRT_ZK_SUFFIX_SIZE]);
 
 /* Whether `a` was created before `b`. The server's counter is signed and wraps, so
    they are compared as serial numbers are (RFC 1982). */

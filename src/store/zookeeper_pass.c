@@ -1,5 +1,5 @@
 /*
- * Waiting, and passing the lock on.
+ * Passing the lock on, and what else the events of watches say.
  *
  * A waiter watches the node just ahead. That it is deleted says little: its owner may have
  * held the lock, or have given up waiting for it. So a deletion is followed by a list, a
@@ -37,14 +37,6 @@
  *    too. It is taken away there, when the watch of the node ends, which is one for all who
  *    wait. Nodes of other programs have no markers, and none is watched.
  * 11 A marker that is there when it is to be watched is none of ours and no grant.
- *
- * Watches end with their connection. The library would set them all again on the next
- * one, in a single message that the server refuses, and the connection with it, once
- * they are too many (1 MB; some 10,000). Every ticket looks again then anyhow, and is
- * watched again by that. A pass that was missed shows in that look.
- *
- * Nodes are watched by reading them, not by asking whether they exist: that would leave a
- * watch behind for a node that is gone.
  */
 #include "core/defect.h"
 #include "store/zookeeper_internal.h"
@@ -58,177 +50,6 @@ void mrt_zk_marker_path(const struct mrt_store *store, const char *path, char *m
     if (MRT_DEFECT(PASS_RULE_3_SEQUENCE))
         node += strlen(node) - 10;
     snprintf(marker, size, "%s/" MRT_ZK_MARKERS_NAME "/%s", store->address.chroot, node);
-}
-
-/* ---------------------------------------------------------------- the end of waiting */
-
-void mrt_zk_unwait(struct mrt_zk_ticket *ticket)
-{
-    if (ticket->watch)
-        TAILQ_REMOVE(&ticket->watch->tickets, ticket, watch_link);
-    ticket->watch = NULL;
-}
-
-void mrt_zk_disown(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
-{
-    if (ticket->own_watch)
-        HASH_DELETE(by_own, session->tickets_by_own, ticket);
-    ticket->own_watch = 0;
-    ticket->own_known = false;
-}
-
-static void free_watch(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
-{
-    struct mrt_zk_ticket *ticket;
-    while ((ticket = TAILQ_FIRST(&watch->tickets)))
-        mrt_zk_unwait(ticket);
-    HASH_DEL(session->watches, watch);
-    // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in both, or in none
-    HASH_DELETE(by_id, session->watches_by_id, watch);
-    free(watch);
-}
-
-/* The node is gone, or cannot be watched: whoever still waits for it is to look. */
-static void drop_watch(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
-{
-    char marker[MRT_ZK_PATH_MAX + 256];
-    const struct mrt_zk_ticket *ticket;
-    int code;
-    TAILQ_FOREACH (ticket, &watch->tickets, watch_link)
-        mrt_zk_wake(session->store, ticket->id);
-    mrt_zk_marker_path(session->store, watch->path, marker, sizeof marker);
-    if (watch->marker && !MRT_DEFECT(PASS_RULE_10_LEAK))
-        mrt_zk_send(session, MRT_ZK_UNWATCH, NULL, marker, &code);
-    free_watch(session, watch);
-}
-
-static void forget(struct mrt_zk_session *session, const char *path)
-{
-    zoo_aremove_all_watches(session->handle, path, ZWATCHTYPE_DATA, 1, NULL, NULL);
-}
-
-void mrt_zk_watches_forget(struct mrt_zk_session *session)
-{
-    char path[MRT_ZK_PATH_MAX + 256];
-    struct mrt_zk_watch *watch, *next;
-    struct mrt_zk_ticket *ticket, *next_ticket;
-    HASH_ITER(hh, session->watches, watch, next)
-    {
-        forget(session, watch->path);
-        mrt_zk_marker_path(session->store, watch->path, path, sizeof path);
-        forget(session, path);
-        free_watch(session, watch);
-    }
-    HASH_ITER(by_own, session->tickets_by_own, ticket, next_ticket)
-    {
-        snprintf(path, sizeof path, "%s/%s", ticket->path, ticket->node);
-        forget(session, path);
-        mrt_zk_disown(session, ticket);
-    }
-}
-
-void mrt_zk_watches_free(struct mrt_zk_session *session)
-{
-    struct mrt_zk_watch *watch, *next;
-    HASH_ITER(hh, session->watches, watch, next)
-    free_watch(session, watch);
-}
-
-/* ---------------------------------------------------------------- waiting */
-
-static struct mrt_zk_watch *new_watch(struct mrt_zk_session *session, const char *path)
-{
-    size_t size = strlen(path) + 1;
-    struct mrt_zk_watch *watch = calloc(1, sizeof *watch + size);
-    if (!watch)
-        return NULL;
-    memcpy(watch->path, path, size);
-    watch->id = ++session->numbers;
-    TAILQ_INIT(&watch->tickets);
-    HASH_ADD_STR(session->watches, path, watch);
-    if (!watch->hh.tbl) {
-        free(watch);
-        return NULL;
-    }
-    HASH_ADD(by_id, session->watches_by_id, id, sizeof watch->id, watch);
-    if (watch->by_id.tbl)
-        return watch;
-    HASH_DEL(session->watches, watch);
-    free(watch);
-    return NULL;
-}
-
-static void watch_own(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
-{
-    char path[MRT_ZK_PATH_MAX + 256];
-    ticket->own_watch = ++session->numbers;
-    HASH_ADD(by_own, session->tickets_by_own, own_watch, sizeof ticket->own_watch, ticket);
-    if (!ticket->by_own.tbl) {
-        ticket->own_watch = 0;
-        return;
-    }
-    snprintf(path, sizeof path, "%s/%s", ticket->path, ticket->node);
-    if (!mrt_zk_send_watch(session, MRT_ZK_WATCH_OWN, ticket->own_watch, path))
-        mrt_zk_disown(session, ticket);
-}
-
-void mrt_zk_attend(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
-{
-    if (!ticket->own_watch && !ticket->unpassed && session->connected)
-        watch_own(session, ticket);
-}
-
-static void watch_marker(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
-{
-    char path[MRT_ZK_PATH_MAX + 256];
-    mrt_zk_marker_path(session->store, watch->path, path, sizeof path);
-    watch->marker = mrt_zk_send_watch(session, MRT_ZK_WATCH_MARKER, watch->id, path);
-}
-
-static struct mrt_zk_watch *set_watch(struct mrt_zk_session *session, const char *path, bool passes)
-{
-    struct mrt_zk_watch *watch = session->connected ? new_watch(session, path) : NULL;
-    if (!watch)
-        return NULL;
-    if (passes && !MRT_DEFECT(PASS_RULE_4_ORDER))
-        watch_marker(session, watch);
-    if (!mrt_zk_send_watch(session, MRT_ZK_WATCH, watch->id, path)) {
-        drop_watch(session, watch);
-        return NULL;
-    }
-    if (passes && MRT_DEFECT(PASS_RULE_4_ORDER))
-        watch_marker(session, watch);
-    return watch;
-}
-
-/* Whether `node` may go by a pass that the ticket can take. */
-static bool passes(const struct mrt_store *store, const struct mrt_zk_ticket *ticket,
-                   const char *node)
-{
-    return !ticket->unpassed && !store->no_unwatching && !store->no_containers &&
-           (mrt_zk_is_ours(node) || MRT_DEFECT(PASS_RULE_10_FOREIGN));
-}
-
-void mrt_zk_wait(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, const char *node)
-{
-    char path[MRT_ZK_PATH_MAX + 256];
-    struct mrt_zk_watch *watch;
-    if (ticket->unwatched)
-        return;
-    bool passed = passes(session->store, ticket, node);
-    snprintf(path, sizeof path, "%s/%s", ticket->path, node);
-    HASH_FIND_STR(session->watches, path, watch);
-    if (passed)
-        mrt_zk_attend(session, ticket);
-    if (!watch)
-        watch = set_watch(session, path, passed);
-    if (watch == ticket->watch)
-        return;
-    mrt_zk_unwait(ticket);
-    if (!watch)
-        return;
-    ticket->watch = watch;
-    TAILQ_INSERT_TAIL(&watch->tickets, ticket, watch_link);
 }
 
 /* ---------------------------------------------------------------- grants */
@@ -253,7 +74,7 @@ static void passed(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
     if (ticket->own_known)
         take_over(session, ticket);
     watch->marker = false;
-    drop_watch(session, watch);
+    mrt_zk_watch_drop(session, watch);
 }
 
 /* It was gone before it was watched. */
@@ -262,9 +83,10 @@ static void absent(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
     struct mrt_zk_ticket *ticket, *next;
     TAILQ_FOREACH_SAFE(ticket, &watch->tickets, watch_link, next)
     if (ticket->own_known && ticket->place.family != MRT_ZK_WRITER &&
+        ticket->place.family != MRT_ZK_SEMAPHORE &&
         (ticket->before == 0 || MRT_DEFECT(PASS_RULE_6_ALONE)))
         take_over(session, ticket);
-    drop_watch(session, watch);
+    mrt_zk_watch_drop(session, watch);
 }
 
 /* ---------------------------------------------------------------- answers */
@@ -310,11 +132,15 @@ static void marker_reply(struct mrt_zk_session *session, struct mrt_zk_watch *wa
         mrt_zk_wake(session->store, ticket->id);
 }
 
-static void node_reply(struct mrt_zk_session *session, struct mrt_zk_watch *watch, int code)
+static void node_reply(struct mrt_zk_session *session, struct mrt_zk_watch *watch,
+                       const struct mrt_zk_reply *reply)
 {
     struct mrt_zk_ticket *ticket;
-    switch (mrt_zk_code(code)->outcome) {
+    switch (mrt_zk_code(reply->code)->outcome) {
     case MRT_ZK_DONE:
+        watch->set = true;
+        if (watch->kind == MRT_ZK_WATCHES_MARK)
+            mrt_zk_mark_seen(session, watch, reply->stat);
         break;
     case MRT_ZK_NO_NODE:
         if (!MRT_DEFECT(ZK_PREDECESSOR_GONE_IGNORED))
@@ -323,10 +149,10 @@ static void node_reply(struct mrt_zk_session *session, struct mrt_zk_watch *watc
     case MRT_ZK_NOT_DONE: /* it may not be read: look from time to time */
         TAILQ_FOREACH (ticket, &watch->tickets, watch_link)
             ticket->unwatched = true;
-        drop_watch(session, watch);
+        mrt_zk_watch_drop(session, watch);
         break;
     default:
-        drop_watch(session, watch);
+        mrt_zk_watch_drop(session, watch);
     }
 }
 
@@ -344,7 +170,7 @@ void mrt_zk_watch_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind
     else if (watch && kind == MRT_ZK_WATCH_MARKER)
         marker_reply(session, watch, reply->code);
     else if (watch)
-        node_reply(session, watch, reply->code);
+        node_reply(session, watch, reply);
 }
 
 /* ---------------------------------------------------------------- events */
@@ -375,12 +201,12 @@ static void marker_event(struct mrt_zk_session *session, struct mrt_zk_watch *wa
 
 static void node_event(struct mrt_zk_session *session, struct mrt_zk_watch *watch, int type)
 {
-    if (type != ZOO_CHANGED_EVENT ||
+    if (type != ZOO_CHANGED_EVENT || watch->kind == MRT_ZK_WATCHES_MARK ||
         !mrt_zk_send_watch(session, MRT_ZK_WATCH, watch->id, watch->path)) {
         if (MRT_DEFECT(ZK_WATCH_SWALLOWED))
-            free_watch(session, watch);
+            mrt_zk_watch_free(session, watch);
         else
-            drop_watch(session, watch);
+            mrt_zk_watch_drop(session, watch);
     }
 }
 

@@ -81,11 +81,16 @@ static void answered(const void *context, const struct mrt_zk_reply *reply)
     case MRT_ZK_CELL_MAKE:
         mrt_zk_look_reply(session, request->kind, request->watch, reply);
         break;
+    case MRT_ZK_WATCH_CHILDREN:
+        mrt_zk_watch_reply(session, request->kind, request->watch, reply);
+        /* fall through */
     default: {
         struct mrt_zk_ticket *ticket = mrt_zk_ticket_find(session, request->ticket);
         bool makes = request->kind == MRT_ZK_PARENT || request->kind == MRT_ZK_DIRECTORY;
         if (makes && reply->code == ZUNIMPLEMENTED)
             session->store->no_containers = true;
+        else if (ticket && request->kind == MRT_ZK_MARK)
+            mrt_zk_marked(ticket, reply->code);
         else if (ticket && (ticket->attempt == request->attempt ||
                             (MRT_DEFECT(ZK_STALE_ANSWER) && !TAILQ_EMPTY(&ticket->jobs))))
             mrt_zk_ticket_reply(session, ticket, request->kind, reply);
@@ -121,9 +126,10 @@ static void on_data(int code, const char *value, int length, const struct Stat *
              &(struct mrt_zk_reply){.code = code, .text = value, .length = length, .stat = stat});
 }
 
-static void on_names(int code, const struct String_vector *names, const void *context)
+static void on_names(int code, const struct String_vector *names, const struct Stat *stat,
+                     const void *context)
 {
-    answered(context, &(struct mrt_zk_reply){.code = code, .names = names});
+    answered(context, &(struct mrt_zk_reply){.code = code, .stat = stat, .names = names});
 }
 
 /* Events of the session come to every watcher, without a path; those are not for here. */
@@ -196,18 +202,26 @@ static int send_pass(struct mrt_zk_session *session, const char *path, const voi
     return zoo_amulti(session->handle, 3, operations, results, on_void, context);
 }
 
-/* `path` is a writer's. */
+static int send_mark(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
+                     const char *path, const void *context)
+{
+    char data[DATA_MAX];
+    int length = describe(session, ticket, data);
+    return zoo_aset(session->handle, path, data, length, -1, on_stat, context);
+}
+
+/* A node of the same sequence takes the place of the one at `path`. */
 static int send_lighten(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
                         const char *path, const void *context)
 {
     static zoo_op_result_t results[2];
-    char reader[MRT_ZK_PATH_MAX + 256], data[DATA_MAX];
+    char node[MRT_ZK_NODE_SIZE], lighter[MRT_ZK_PATH_MAX + 256], data[DATA_MAX];
     zoo_op_t operations[2];
-    snprintf(reader, sizeof reader, "%s", path);
-    char *mark = strstr(strrchr(reader, '/'), mrt_zk_mark(MRT_ZK_WRITER));
-    memcpy(mark, mrt_zk_mark(MRT_ZK_READER), strlen(mrt_zk_mark(MRT_ZK_READER)));
+    if (!mrt_zk_ticket_lighter(ticket, node))
+        return ZBADARGUMENTS;
+    snprintf(lighter, sizeof lighter, "%s/%s", ticket->path, node);
     int length = describe(session, ticket, data);
-    zoo_create_op_init(&operations[0], reader, data, length,
+    zoo_create_op_init(&operations[0], lighter, data, length,
                        mrt_zk_access_nodes(&session->store->access), ZOO_EPHEMERAL, NULL, 0);
     zoo_delete_op_init(&operations[1], path, -1);
     return zoo_amulti(session->handle, 2, operations, results, on_void, context);
@@ -254,7 +268,7 @@ static int send_look(struct mrt_zk_session *session, const struct mrt_zk_request
         return zoo_awget(handle, path, watcher, watch, on_data, context);
     if (request->kind == MRT_ZK_LOOK_MISSING)
         return zoo_awexists(handle, path, watcher, watch, on_stat, context);
-    return zoo_awget_children(handle, path, watcher, watch, on_names, context);
+    return zoo_awget_children2(handle, path, watcher, watch, on_names, context);
 }
 
 static int post(struct mrt_zk_session *session, const struct mrt_zk_request *request,
@@ -306,8 +320,10 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
         return send_cell(session, request, path, context);
     case MRT_ZK_UNWATCH:
         return send_unwatch(session, path, context);
+    case MRT_ZK_MARK:
+        return send_mark(session, ticket, path, context);
     default:
-        return zoo_aget_children(handle, path, 0, on_names, context);
+        return zoo_awget_children2(handle, path, watch ? on_event : NULL, watch, on_names, context);
     }
 }
 
@@ -326,9 +342,14 @@ static struct mrt_zk_request *new_request(struct mrt_zk_session *session,
 static int post_or_forget(struct mrt_zk_session *session, struct mrt_zk_request *request,
                           const struct mrt_zk_ticket *ticket, const char *path)
 {
-    int code = post(session, request, ticket, path);
+    bool watched = request->kind != MRT_ZK_WATCH_CHILDREN ||
+                   mrt_zk_watch_children(session, path, &request->watch);
+    int code = watched ? post(session, request, ticket, path) : ZSYSTEMERROR;
     if (code == ZOK)
         return code;
+    if (request->kind == MRT_ZK_WATCH_CHILDREN)
+        mrt_zk_watch_reply(session, request->kind, request->watch,
+                           &(struct mrt_zk_reply){.code = code});
     TAILQ_REMOVE(&session->requests, request, link);
     free(request);
     return code;

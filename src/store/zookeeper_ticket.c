@@ -15,6 +15,7 @@
 #include "core/rule.h"
 #include "store/zookeeper_internal.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,8 +71,15 @@ void mrt_zk_ticket_answer_code(struct mrt_zk_session *session, struct mrt_zk_tic
 
 void mrt_zk_ticket_fail(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
 {
+    const struct mrt_zk_place *own = &ticket->place, *other = &ticket->other;
     const struct mrt_zk_code *why = mrt_zk_code(code);
-    mrt_zk_fail(session->store, end_job(ticket), why->error, why->text);
+    char text[128];
+    snprintf(text, sizeof text, "%s", why->text);
+    if (code == MRT_ZK_OTHER)
+        snprintf(text, sizeof text, "in use as a %s of capacity %" PRIu64 ", not a %s of %" PRIu64,
+                 mrt_zk_kind(other->family), other->capacity, mrt_zk_kind(own->family),
+                 own->capacity);
+    mrt_zk_fail(session->store, end_job(ticket), why->error, text);
     next_job(session, ticket);
 }
 
@@ -119,22 +127,47 @@ bool mrt_zk_ticket_send_node(struct mrt_zk_session *session, struct mrt_zk_ticke
     return mrt_zk_ticket_send(session, ticket, kind, path);
 }
 
+/* Whether a list that does not grant has to be one with a watch. */
+static bool wants_children(const struct mrt_zk_ticket *ticket)
+{
+    return ticket->place.family == MRT_ZK_SEMAPHORE && ticket->waited && !ticket->held;
+}
+
 void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                         enum mrt_zk_request_kind kind, bool fresh)
 {
     ticket->attempt++;
+    if (kind == MRT_ZK_VIEW && wants_children(ticket))
+        kind = MRT_ZK_WATCH_CHILDREN;
     if (!fresh || mrt_zk_ticket_send(session, ticket, MRT_ZK_SYNC, ticket->path))
         mrt_zk_ticket_send(session, ticket, kind, ticket->path);
 }
 
 /* ------------------------------------------------------------------ beginning */
 
+bool mrt_zk_ticket_lighter(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_SIZE])
+{
+    char suffix[MRT_ZK_SUFFIX_SIZE];
+    const struct mrt_zk_place lighter =
+        mrt_zk_place_for(mrt_zk_kind(ticket->place.family), ticket->place.capacity,
+                         TAILQ_FIRST(&ticket->jobs)->command.weight);
+    if (lighter.family == MRT_ZK_FOREIGN || lighter.weight >= ticket->place.weight)
+        return false;
+    mrt_zk_suffix(&ticket->place, suffix);
+    int uuid = (int)strlen(MRT_ZK_NODE_PREFIX) + MRT_ZK_UUID_SIZE - 1;
+    const char *sequence = ticket->node + uuid + strlen(suffix);
+    mrt_zk_suffix(&lighter, suffix);
+    snprintf(node, MRT_ZK_NODE_SIZE, "%.*s%s%s", uuid, ticket->node, suffix, sequence);
+    return true;
+}
+
 /* A node cannot be called otherwise: a new one takes its place, in one transaction. */
 static void begin_lighten(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
+    char lighter[MRT_ZK_NODE_SIZE];
     if (!ticket->created)
         gone(session, ticket);
-    else if (ticket->place.family == MRT_ZK_WRITER)
+    else if (mrt_zk_ticket_lighter(ticket, lighter))
         mrt_zk_ticket_send_node(session, ticket, MRT_ZK_LIGHTEN, ticket->node);
     else
         mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
@@ -243,18 +276,31 @@ static void show(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, u
     next_job(session, ticket);
 }
 
-/* Waits for what the view says, and tells of it. */
+/* Waits for what the view says. False: it is to be listed again first, with a watch. */
+static bool wait(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                 const struct mrt_zk_view *view, const struct mrt_zk_reply *reply)
+{
+    ticket->waited = true;
+    ticket->before = view->before;
+    ticket->after = view->after;
+    if (view->blocker < 0)
+        return mrt_zk_wait_children(session, ticket);
+    mrt_zk_wait(session, ticket, reply->names->data[view->blocker]);
+    return true;
+}
+
+/* Acts on what the view says, and tells of it. */
 static void take_view(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                      const struct mrt_zk_view *view, const struct String_vector *names)
+                      const struct mrt_zk_view *view, const struct mrt_zk_reply *reply)
 {
     ticket->behind = view->behind;
-    if (!mrt_zk_ticket_fits(ticket, view->ahead)) {
-        ticket->waited = true;
-        ticket->before = view->before;
-        ticket->after = view->after;
-        mrt_zk_wait(session, ticket, names->data[view->blocker]);
-    } else {
+    if (mrt_zk_ticket_fits(ticket, view->ahead)) {
+        ticket->mark_due |= mrt_zk_mark_due(ticket, reply->stat);
+        mrt_zk_mark(session, ticket);
         mrt_zk_unwait(ticket);
+    } else if (!wait(session, ticket, view, reply)) {
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, false);
+        return;
     }
     show(session, ticket, view->ahead);
 }
@@ -293,9 +339,10 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     } else if (view.own < 0) {
         show(session, ticket, view.ahead);
     } else if (refusal != ZOK) {
+        ticket->other = view.other;
         mrt_zk_append_undo(session, ticket, refusal);
     } else if (mrt_zk_ticket_keep(ticket, reply->names->data[view.own])) {
-        take_view(session, ticket, &view, reply->names);
+        take_view(session, ticket, &view, reply);
     } else {
         gone(session, ticket);
     }
@@ -304,11 +351,16 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
 /* ------------------------------------------------------------------ answers */
 
 /* Whatever came of it, the list shows which node there is now. Of unknown outcome it is
-   asked for again, and until then there may be one more than is known. */
+   asked for again, and until then there may be one more than is known. Done, the node is known
+   by its new name at once: the list may be lost. */
 static void lightened(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
 {
+    char lighter[MRT_ZK_NODE_SIZE];
     enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
     ticket->maybe |= outcome == MRT_ZK_PERHAPS;
+    if (outcome == MRT_ZK_DONE && !MRT_DEFECT(ZK_LIGHTER_NAME_LATE) &&
+        mrt_zk_ticket_lighter(ticket, lighter))
+        mrt_zk_ticket_keep(ticket, lighter);
     if (outcome == MRT_ZK_PERHAPS || (outcome == MRT_ZK_NOT_DONE && code != ZNODEEXISTS))
         mrt_zk_ticket_answer_code(session, ticket, code);
     else
@@ -335,6 +387,7 @@ void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *t
                                  MRT_UNKNOWN); /* the list behind it proves nothing */
         break;
     case MRT_ZK_VIEW:
+    case MRT_ZK_WATCH_CHILDREN:
         viewed(session, ticket, reply);
         break;
     case MRT_ZK_CREATE:

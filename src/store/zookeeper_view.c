@@ -4,6 +4,8 @@
  *
  * Mutexes and writers wait for the last one ahead. A reader waits for the last writer
  * ahead, so that all the readers behind one wake together; readers may stand in between.
+ * In a semaphore's queue the last one ahead is waited for if it waits itself; else any
+ * child may be the one (zookeeper_semaphore.c).
  */
 #include "core/defect.h"
 #include "core/rule.h"
@@ -65,6 +67,8 @@ struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_tick
 {
     struct mrt_zk_view view = {.own = -1, .blocker = -1};
     struct mrt_zk_place blocker = {0};
+    bool semaphore = ticket->place.family == MRT_ZK_SEMAPHORE;
+    bool oldest = semaphore && MRT_DEFECT(ZK_SEMAPHORE_N_AHEAD);
     unsigned families = 0;
     int foreign = -1;
     for (int i = 0; i < names->count; i++) {
@@ -81,15 +85,19 @@ struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_tick
         } else if (!is_ahead(ticket, &place)) {
             view.behind = true;
         } else {
-            view.ahead += place.weight;
-            view.other |= !mrt_zk_same_lock(&place, &ticket->place);
-            if (blocks(ticket, place.family) &&
-                (view.blocker < 0 || mrt_zk_before(blocker.sequence, place.sequence))) {
+            view.ahead += MRT_DEFECT(ZK_SEMAPHORE_WEIGHT) ? 1 : place.weight;
+            if (!mrt_zk_same_lock(&place, &ticket->place))
+                view.other = place;
+            bool nearer = mrt_zk_before(blocker.sequence, place.sequence);
+            if (blocks(ticket, place.family) && (view.blocker < 0 || nearer != oldest)) {
                 view.blocker = i;
                 blocker = place;
             }
         }
     }
+    if (semaphore && view.ahead <= ticket->place.capacity && !MRT_DEFECT(ZK_SEMAPHORE_N_AHEAD) &&
+        !MRT_DEFECT(ZK_SEMAPHORE_NEAREST))
+        view.blocker = -1; /* all of them fit: the departure of any may let it in */
     if (view.blocker >= 0)
         split(&view, ticket, &blocker, names);
     note_families(store, names, families, foreign);

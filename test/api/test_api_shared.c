@@ -34,18 +34,6 @@ static mortise_lock *semaphore(int client, const char *name, uint32_t permits, u
     return lock;
 }
 
-/* Not every store keeps semaphores. */
-static bool has_semaphores(void)
-{
-    mortise_hold hold;
-    int error = mortise_try_acquire(semaphore(0, "any", 2, 0), &hold);
-    if (error == MORTISE_OK)
-        api_release(hold);
-    else
-        check(error == MORTISE_ENOTSUPPORTED);
-    return error == MORTISE_OK;
-}
-
 struct sides {
     mortise_lock *read, *write;
 };
@@ -109,8 +97,6 @@ static void expect_waiting(const struct waiting *waiting)
 static void test_f13_as_many_hold_as_there_are_permits(void **state)
 {
     (void)state;
-    if (!has_semaphores())
-        skip();
     mortise_lock *locks[2] = {semaphore(0, "pool", 3, 0), semaphore(1, "pool", 3, 0)};
     mortise_hold first = api_acquire(locks[0]), second = api_acquire(locks[1]);
     mortise_hold third = api_acquire(locks[0]); /* nobody owns a permit: it does not nest */
@@ -132,8 +118,6 @@ static void test_f13_as_many_hold_as_there_are_permits(void **state)
 static void test_who_asks_for_many_is_not_overtaken(void **state)
 {
     (void)state;
-    if (!has_semaphores())
-        skip();
     mortise_lock *one = semaphore(0, "wide", 3, 1), *two = semaphore(1, "wide", 3, 2);
     mortise_hold first = api_acquire(one), second = api_acquire(one);
     struct waiting both, single;
@@ -152,8 +136,6 @@ static void test_who_asks_for_many_is_not_overtaken(void **state)
 static void test_a_semaphore_of_another_size_names_both(void **state)
 {
     (void)state;
-    if (!has_semaphores())
-        skip();
     mortise_lock *lock = NULL, *three = semaphore(0, "sized", 3, 0);
     mortise_hold hold = api_acquire(three), none;
     assert_int_equal(mortise_semaphore_new(clients[0], "sized", 4, NULL, &lock), MORTISE_EMISMATCH);
@@ -180,8 +162,6 @@ static void test_permits_that_cannot_be_are_refused(void **state)
 static void test_anybody_may_release_a_permit(void **state)
 {
     (void)state;
-    if (!has_semaphores())
-        skip();
     mortise_hold hold = api_acquire(semaphore(0, "lent", 1, 0));
     assert_int_equal(mortise_hold_owner(hold), 0);
     assert_int_equal(mortise_downgrade(hold), MORTISE_EINVALID);
@@ -322,6 +302,26 @@ static void test_zk_34_who_reads_is_not_waiting(void **state)
     clients[1] = usual;
 }
 
+static void test_zk_34_f13_nor_is_who_has_permits(void **state)
+{
+    (void)state;
+    mortise_client *usual = limit_second();
+    mortise_lock *one = semaphore(1, "full/permits", 4, 1),
+                 *two = semaphore(1, "full/permits", 4, 2);
+    mortise_hold first = api_acquire(one), second = api_acquire(one), third = api_acquire(one),
+                 none;
+    struct waiting waiting;
+    begin(&waiting, two, 4);
+    assert_int_equal(mortise_acquire_for(one, 60000, &none), MORTISE_EFULL); /* though one fits */
+    api_release(second);
+    expect_held(&waiting);
+    api_release(waiting.hold);
+    api_release(first);
+    api_release(third);
+    api_close(clients[1]);
+    clients[1] = usual;
+}
+
 /* ------------------------------------------------------------- other mutexes */
 
 static void test_e2_a_semaphore_mutex_does_not_nest(void **state)
@@ -372,6 +372,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_e5_who_stops_writing_first_reads_on_in_its_place),
         cmocka_unit_test(test_e5_a_hold_is_downgraded),
         cmocka_unit_test(test_zk_34_who_reads_is_not_waiting),
+        cmocka_unit_test(test_zk_34_f13_nor_is_who_has_permits),
         cmocka_unit_test(test_e2_a_semaphore_mutex_does_not_nest),
         cmocka_unit_test(test_an_exclusive_lock_excludes_and_nests),
     };

@@ -16,9 +16,10 @@ enum zk_opcode {
     ZK_OP_DELETE = 2,
     ZK_OP_EXISTS = 3,
     ZK_OP_GET_DATA = 4,
-    ZK_OP_GET_CHILDREN = 8,
+    ZK_OP_SET_DATA = 5,
     ZK_OP_SYNC = 9,
     ZK_OP_PING = 11,
+    ZK_OP_GET_CHILDREN = 12, /* with the directory's own state */
     ZK_OP_MULTI = 14,
     ZK_OP_CREATE2 = 15,
     ZK_OP_REMOVE_WATCHES = 18,

@@ -35,6 +35,15 @@ static void test_zk_33_g2_only_strict_names_are_contenders(void **state)
         {"_c_x-__READ__0000000001", MRT_ZK_READER, 1},
         {"_c_x-__WRIT__-000000002", MRT_ZK_WRITER, -2},
         {"0123__rlock__0000000004", MRT_ZK_FOREIGN, 0},
+        {"_c_x-permits-3of5-0000000009", MRT_ZK_SEMAPHORE, 9},
+        {"_c_x-permits-1of4294967295--000000009", MRT_ZK_SEMAPHORE, -9},
+        {"_c_x-permits-6of5-0000000009", MRT_ZK_FOREIGN, 0},
+        {"_c_x-permits-0of5-0000000009", MRT_ZK_FOREIGN, 0},
+        {"_c_x-permits-1of05-0000000009", MRT_ZK_FOREIGN, 0},
+        {"_c_x-permits-1of4294967296-0000000009", MRT_ZK_FOREIGN, 0},
+        {"_c_x-permits-1of-0000000009", MRT_ZK_FOREIGN, 0},
+        {"_c_x-permits-1of5", MRT_ZK_FOREIGN, 0},
+        {"_c_x-lease-0000000009", MRT_ZK_FOREIGN, 0},
         {"", MRT_ZK_FOREIGN, 0},
         {"lock", MRT_ZK_FOREIGN, 0},
     };
@@ -44,6 +53,23 @@ static void test_zk_33_g2_only_strict_names_are_contenders(void **state)
         assert_int_equal(place.family, rows[i].family);
         assert_int_equal(place.sequence, rows[i].sequence);
     }
+}
+
+static void test_f13_a_nodes_name_has_its_permits(void **state)
+{
+    (void)state;
+    char suffix[MRT_ZK_SUFFIX_SIZE];
+    struct mrt_zk_place asked = mrt_zk_place_for("semaphore", 5, 3);
+    mrt_zk_suffix(&asked, suffix);
+    assert_string_equal(suffix, "-permits-3of5-");
+    struct mrt_zk_place place = mrt_zk_place_of("_c_x-permits-3of5-0000000001");
+    assert_int_equal(place.weight, 3);
+    assert_int_equal(place.capacity, 5);
+    assert_true(mrt_zk_same_lock(&asked, &place));
+    place = mrt_zk_place_of("_c_x-permits-3of6-0000000001");
+    assert_false(mrt_zk_same_lock(&asked, &place));
+    assert_int_equal(mrt_zk_place_for("semaphore", 5, 6).family, MRT_ZK_FOREIGN);
+    assert_int_equal(mrt_zk_place_for("semaphore", UINT64_C(1) << 32, 1).family, MRT_ZK_FOREIGN);
 }
 
 static void test_zk_09_sequences_wrap(void **state)
@@ -78,6 +104,7 @@ static void test_pass_rule_10_which_nodes_are_ours(void **state)
     assert_false(mrt_zk_is_ours("0123456789ab8defbedcba9876543210-lock-0000000001"));
     assert_false(mrt_zk_is_ours("lock-0000000001"));
     assert_true(mrt_zk_is_ours("_c_01234567-89ab-8def-bedc-ba9876543210-__WRIT__0000000001"));
+    assert_true(mrt_zk_is_ours("_c_01234567-89ab-8def-bedc-ba9876543210-permits-2of3-0000000001"));
 }
 
 static void test_cc_13_codes_that_leave_the_outcome_open(void **state)
@@ -256,6 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_zk_33_g2_only_strict_names_are_contenders),
+        cmocka_unit_test(test_f13_a_nodes_name_has_its_permits),
         cmocka_unit_test(test_zk_09_sequences_wrap),
         cmocka_unit_test(test_zk_11_c8_h10_the_uuid_is_the_tickets_own_and_of_version_8),
         cmocka_unit_test(test_pass_rule_10_which_nodes_are_ours),

@@ -63,7 +63,8 @@ static bool is_calm(const struct world *world)
 static mrt_time round_trip(const struct world *world)
 {
     return (6 * world->profile.delay_us +
-            8 * (world->profile.zk_lag_us + world->profile.zk_behind_us) + 100) *
+            8 * (world->profile.zk_lag_us + world->profile.zk_behind_us) +
+            2 * world->profile.zk_gap_us + 100) *
            MRT_MICROSECOND;
 }
 
@@ -216,36 +217,55 @@ static void check_queue(struct world *world, int queue)
     }
 }
 
-static bool has_hold(const struct world *world, const struct client *client, int queue)
+/* Whether a thread of the client has what the ticket grants. */
+static bool is_had(const struct world *world, const struct client *client, int queue,
+                   uint64_t fence, uint64_t span)
 {
     for (int a = 0; a < world->drawn.actors; a++)
-        for (int g = 0; g < GRIPS_MAX; g++)
-            if (client->actors[a].grips[g].hold && client->actors[a].grips[g].queue == queue)
+        for (int g = 0; g < GRIPS_MAX; g++) {
+            const struct grip *grip = &client->actors[a].grips[g];
+            if (grip->hold && grip->queue == queue && grip->fence - fence < span)
                 return true;
+        }
     return false;
+}
+
+static mrt_time idle_since(const struct queue_state *state, uint64_t fence, mrt_time now)
+{
+    for (int i = 0; i < state->idle_count; i++)
+        if (state->idle[i].fence == fence)
+            return state->idle[i].since;
+    return now;
+}
+
+/* Where one is told by another, a departure may let in as many, one after the other. */
+static mrt_time idle_limit(const struct world *world)
+{
+    const struct profile *p = &world->drawn;
+    int64_t chain = p->lock == LOCK_SEMAPHORE ? 1 + p->capacity : 1;
+    return 2 * chain * round_trip(world) +
+           (p->actors * (p->reaction_us + 1) + p->fair_us) * MRT_MICROSECOND;
 }
 
 /* A lock that has been given to a client is had by a thread of it, or given back. */
 static void check_idle(struct world *world, int queue)
 {
-    const struct profile *p = &world->drawn;
-    struct queue_state *state = &world->queues[queue];
+    struct queue_state *state = &world->queues[queue], before = *state;
     struct truth truth;
     server_truth(world, queue, NULL, &truth);
-    const struct client *client = truth.peer ? truth.peer->client : NULL;
-    if (!client || client->closing || truth.fence != state->idle_fence ||
-        has_hold(world, client, queue)) {
-        state->idle_since = MRT_TIME_NEVER;
-        state->idle_fence = truth.fence;
-        return;
+    state->idle_count = 0;
+    for (int i = 0; i < truth.grant_count; i++) {
+        uint64_t fence = truth.grants[i].fence;
+        const struct client *client = truth.grants[i].peer->client;
+        if (!client || client->closing || is_had(world, client, queue, fence, truth.span))
+            continue;
+        mrt_time since = idle_since(&before, fence, world->now);
+        state->idle[state->idle_count].fence = fence;
+        state->idle[state->idle_count++].since = since;
+        if (world->now - since > idle_limit(world))
+            check_fail(world, client->index, queue, "ticket %llu lies idle for %lld us",
+                       (unsigned long long)fence, (long long)(world->now - since) / 1000);
     }
-    if (state->idle_since == MRT_TIME_NEVER)
-        state->idle_since = world->now;
-    mrt_time limit =
-        2 * round_trip(world) + (p->actors * (p->reaction_us + 1) + p->fair_us) * MRT_MICROSECOND;
-    if (world->now - state->idle_since > limit)
-        check_fail(world, client->index, queue, "the lock lies idle for %lld us",
-                   (long long)(world->now - state->idle_since) / 1000);
 }
 
 void check_step(struct world *world)

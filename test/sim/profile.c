@@ -169,16 +169,41 @@ static void make_quiet(struct profile *p, struct random *random)
     p->clients = random_between(random, 2, 4);
 }
 
+static void make_calm(struct profile *p);
+
+/* Permits that many come for at the same time, and a lost wake-up shows. */
+static void make_frequented(struct profile *p, struct random *random)
+{
+    make_calm(p);
+    p->clients = 4;
+    p->actors = random_between(random, 1, 3);
+    p->queues = 1;
+    p->operations = 40;
+    p->delay_us = random_between(random, 1, 100);
+    p->zk_lag_us = random_below(random, 100);
+    p->zk_behind_us = random_below(random, 100);
+    p->zk_gap_us = random_between(random, 1000, 5000);
+    p->hold_us = random_between(random, 100, 300) * 1000;
+    p->think_us = p->hold_us / random_between(random, 1, 4);
+    p->reaction_us = p->try = p->timed = p->nest = 0;
+    p->close_every_us = p->misuse = 0;
+    p->cancel %= 2000;
+}
+
 /* By a draw of its own, so that the rest of a run with mutexes is as it was. */
 static void draw_lock(struct profile *p, uint64_t seed)
 {
     struct random random;
     random_seed(&random, seed ^ UINT64_C(0x6c6f636b));
     int64_t kind = random_below(&random, 6);
+    bool zookeeper = p->model == MODEL_ZOOKEEPER || p->model == MODEL_ZK_LIBRARY;
+    p->zk_gap_us = zookeeper ? maybe(&random, 2000) : 0;
     if (kind == LOCK_SEMAPHORE)
         p->capacity = random_between(&random, 2, 4);
     if (kind == LOCK_SEMAPHORE || kind == LOCK_READ_WRITE)
         p->lock = kind;
+    if (zookeeper && kind == LOCK_SEMAPHORE && random_below(&random, 2))
+        make_frequented(p, &random);
 }
 
 /* By a draw of its own, too. */
@@ -350,7 +375,7 @@ void profile_draw(struct profile *profile, uint64_t seed, int model)
     } else if (random_below(&random, 6) == 0) {
         make_quiet(profile, &random);
     }
-    if (profile->model != MODEL_ZOOKEEPER && profile->model != MODEL_ZK_LIBRARY)
+    if (profile->model != MODEL_ZOOKEEPER)
         draw_lock(profile, seed);
     if (profile->model != MODEL_ZOOKEEPER) /* whose fake of the port knows no requests */
         draw_requests(profile, seed);

@@ -88,6 +88,21 @@ bool server_revoke(struct world *world, int queue, uint64_t fence)
     return world->server->model->revoke(world, world->server->state, queue, fence);
 }
 
+void truth_add(struct truth *truth, const struct peer *asker, struct peer *peer, uint64_t fence,
+               uint64_t weight, bool granted)
+{
+    if (truth->peer) {
+        truth->others = true;
+    } else {
+        truth->peer = peer;
+        truth->fence = fence;
+    }
+    if (granted && peer == asker)
+        truth->granted += weight;
+    if (granted && truth->grant_count < GRANTS_MAX)
+        truth->grants[truth->grant_count++] = (struct grant){peer, fence};
+}
+
 void server_truth(struct world *world, int queue, const struct peer *peer, struct truth *truth)
 {
     memset(truth, 0, sizeof *truth);

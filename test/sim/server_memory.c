@@ -274,15 +274,9 @@ struct look {
 static int see(void *context, const struct mrt_memory_entry *entry)
 {
     struct look *look = context;
-    if (look->truth->peer)
-        look->truth->others = true;
-    else {
-        look->truth->peer = entry->peer;
-        look->truth->fence = entry->fence;
-        look->truth->span = entry->fence_span;
-    }
-    if (entry->peer == look->peer && entry->weight_ahead + entry->weight <= entry->capacity)
-        look->truth->granted += entry->weight;
+    look->truth->span = entry->fence_span;
+    truth_add(look->truth, look->peer, entry->peer, entry->fence, entry->weight,
+              entry->weight_ahead + entry->weight <= entry->capacity);
     return 0;
 }
 

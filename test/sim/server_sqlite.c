@@ -435,15 +435,10 @@ static void sqlite_truth(struct world *world, void *server, int queue, const str
         if (db->rows[i].queue != queue)
             continue;
         const struct session *session = &db->sessions[db->rows[i].session];
-        if (!truth->peer) {
-            truth->peer = session->peer;
-            truth->fence = db->rows[i].fence;
-            truth->span = (uint64_t)db->world->drawn.fence_span;
-        } else if (session->alive) {
-            truth->others = true;
-        }
-        if (session->alive && session->peer == peer && granted(db, i))
-            truth->granted += db->rows[i].weight;
+        truth->span = (uint64_t)db->world->drawn.fence_span;
+        if (!truth->peer || session->alive)
+            truth_add(truth, peer, session->peer, db->rows[i].fence, db->rows[i].weight,
+                      session->alive && granted(db, i));
     }
 }
 

@@ -113,7 +113,6 @@ static void init(struct world *world, uint64_t seed, const struct profile *profi
         world->queues[i].recipe = recipe_of(profile);
         world->queues[i].contended_since = MRT_TIME_NEVER;
         world->queues[i].overdue_since = MRT_TIME_NEVER;
-        world->queues[i].idle_since = MRT_TIME_NEVER;
     }
     server_init(world);
 }

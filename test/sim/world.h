@@ -131,6 +131,8 @@ struct client {
     uint64_t acquisitions, nested, losses, commands;
 };
 
+#define GRANTS_MAX 64 /* that are looked at */
+
 struct queue_state {
     char name[16];
     struct mrt_recipe recipe;
@@ -138,8 +140,11 @@ struct queue_state {
     /* The turn under way: its ticket, and since when others wait; MRT_TIME_NEVER: not. */
     uint64_t turn_fence;
     mrt_time contended_since;
-    uint64_t idle_fence;
-    mrt_time idle_since;         /* the lock is given to somebody and nobody has it */
+    int idle_count; /* tickets that are granted, and nobody has them */
+    struct {
+        uint64_t fence;
+        mrt_time since;
+    } idle[GRANTS_MAX];
     uint64_t broken[BROKEN_MAX]; /* tickets that an operator removed */
     int broken_count;
     uint64_t revoked[REVOKED_MAX]; /* tickets whose holder an operator asked to give up */
@@ -243,7 +248,15 @@ struct truth {
     struct peer *peer;             /* of the first ticket; NULL: the queue is empty */
     uint64_t fence, span, granted; /* of the first ticket; granted: weight of this peer's */
     bool others;                   /* someone alive waits behind it */
+    int grant_count;               /* of all peers' */
+    struct grant {
+        const struct peer *peer;
+        uint64_t fence;
+    } grants[GRANTS_MAX];
 };
+/* For the models: the next ticket of the queue, in order. */
+void truth_add(struct truth *truth, const struct peer *asker, struct peer *peer, uint64_t fence,
+               uint64_t weight, bool granted);
 void server_truth(struct world *world, int queue, const struct peer *peer, struct truth *truth);
 /* How many tickets and sessions are left that no death explains. */
 int server_left(struct world *world);

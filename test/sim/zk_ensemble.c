@@ -278,11 +278,25 @@ static void lead(struct zk_ensemble *ensemble, struct zk_connection *connection,
     connection->await = ensemble->tree.zxid;
 }
 
+/* Between a write and the read behind it, or in front of any read, others may come. */
+static bool put_off(struct zk_connection *connection)
+{
+    struct world *world = connection->ensemble->world;
+    connection->rested =
+        !connection->rested && world->profile.zk_gap_us > 0 && random_below(&world->random, 2) == 0;
+    if (connection->rested)
+        world_at(world, &connection->step, world->now + world_some(world, world->profile.zk_gap_us),
+                 zk_step);
+    return connection->rested;
+}
+
 static bool begin(struct zk_ensemble *ensemble, struct zk_connection *connection)
 {
     struct world *world = ensemble->world;
     const struct zk_request *request = connection->first;
     if (!request)
+        return false;
+    if (request->part.type > ZK_SYNC && put_off(connection))
         return false;
     zk_touch(ensemble, connection->server, connection->session);
     memset(&connection->pending, 0, sizeof connection->pending);
@@ -389,7 +403,7 @@ void zk_send(struct zk_connection *connection, struct zk_request *request)
     }
     *connection->last = request;
     connection->last = &request->next;
-    if (connection->stage == ZK_IDLE)
+    if (connection->stage == ZK_IDLE && !connection->rested)
         zk_step(connection->ensemble->world, &connection->step);
 }
 

@@ -60,7 +60,7 @@ struct call {
         string_stat_completion_t string_stat;
         stat_completion_t stat;
         data_completion_t data;
-        strings_completion_t names;
+        strings_stat_completion_t names;
     } completion;
     const void *data;
     watcher_fn watcher;
@@ -171,7 +171,8 @@ static void complete_names(const struct call *call, int code, const struct zk_an
         abort();
     for (int i = 0; i < names.count; i++)
         names.data[i] = answer->names[i];
-    call->completion.names(code, code == ZOK ? &names : NULL, call->data);
+    call->completion.names(code, code == ZOK ? &names : NULL, code == ZOK ? &answer->stat : NULL,
+                           call->data);
     free(names.data);
 }
 
@@ -609,15 +610,8 @@ int zoo_awget(zhandle_t *handle, const char *path, watcher_fn watcher, void *con
                zk_request_new(ZK_GET, path));
 }
 
-int zoo_aget_children(zhandle_t *handle, const char *path, int watch,
-                      strings_completion_t completion, const void *data)
-{
-    return zoo_awget_children(handle, path, watch ? handle->watcher : NULL, handle->context,
-                              completion, data);
-}
-
-int zoo_awget_children(zhandle_t *handle, const char *path, watcher_fn watcher, void *context,
-                       strings_completion_t completion, const void *data)
+int zoo_awget_children2(zhandle_t *handle, const char *path, watcher_fn watcher, void *context,
+                        strings_stat_completion_t completion, const void *data)
 {
     return put(handle,
                &(struct call){.shape = SHAPE_NAMES,

@@ -177,9 +177,14 @@ static void visit_with(struct zk_ensemble *ensemble, const char *prefix)
 
 static void outsider(struct world *world, struct task *task)
 {
-    static const char *const names[] = {"_c_5e0a7b34-0000-4000-8000-00000000%04x-lock-",
-                                        "5e0a7b3400004000800000000000%04x__lock__",
-                                        "zz-%04x-leases-"};
+    static const char *const names[][3] = {
+        [LOCK_MUTEX] = {"_c_5e0a7b34-0000-4000-8000-00000000%04x-lock-",
+                        "5e0a7b3400004000800000000000%04x__lock__", "zz-%04x-leases-"},
+        [LOCK_READ_WRITE] = {"_c_5e0a7b34-0000-4000-8000-00000000%04x-__READ__",
+                             "_c_5e0a7b34-0000-4000-8000-00000000%04x-__WRIT__", "zz-%04x-leases-"},
+        /* No other program takes part in these. */
+        [LOCK_SEMAPHORE] = {"_c_5e0a7b34-0000-4000-8000-00000000%04x-lease-", "%04x-permits-0of2-",
+                            "zz-%04x-leases-"}};
     struct zk_ensemble *ensemble =
         (struct zk_ensemble *)(void *)((char *)task - offsetof(struct zk_ensemble, outsider));
     char name[ZK_NAME_SIZE], path[ZK_PATH_SIZE];
@@ -192,7 +197,7 @@ static void outsider(struct world *world, struct task *task)
     int64_t queue = random_below(&world->random, world->drawn.queues);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    snprintf(name, sizeof name, names[kind], number);
+    snprintf(name, sizeof name, names[world->drawn.lock][kind], number);
 #pragma GCC diagnostic pop
     snprintf(path, sizeof path, ZK_CHROOT "/%s/%s", world->queues[queue].name, name);
     visit_with(ensemble, path);
@@ -238,9 +243,18 @@ void zk_sessions_free(struct zk_ensemble *ensemble)
 
 /* ------------------------------------------------------------------ the truth */
 
-static bool contends(const struct zk_node *node)
+/* What a ticket's node weighs, as its name has it; 0: it is none. */
+static uint64_t weight_of(const struct zk_node *node)
 {
-    return node->dzxid == 0 && (strstr(node->name, "-lock-") || strstr(node->name, "__lock__"));
+    const char *permits = strstr(node->name, "-permits-");
+    if (node->dzxid != 0)
+        return 0;
+    if (permits)
+        return strtoull(permits + strlen("-permits-"), NULL, 10);
+    if (strstr(node->name, "__WRIT__"))
+        return MRT_WRITER;
+    return strstr(node->name, "-lock-") || strstr(node->name, "__lock__") ||
+           strstr(node->name, "__READ__");
 }
 
 static struct zk_node *directory(struct zk_ensemble *ensemble, int queue)
@@ -250,41 +264,37 @@ static struct zk_node *directory(struct zk_ensemble *ensemble, int queue)
     return zk_tree_find(&ensemble->tree, path, ensemble->tree.zxid);
 }
 
-/* The first one created is the holder. */
-static struct zk_node *first_of(struct zk_ensemble *ensemble, int queue, int *count)
+/* The ticket that came next after `last`, by the creation of its first node. */
+static struct zk_node *next_of(const struct zk_node *parent, int64_t last)
 {
-    struct zk_node *parent = directory(ensemble, queue), *first = NULL;
-    *count = 0;
+    struct zk_node *next = NULL;
     for (struct zk_node *node = parent ? parent->children : NULL; node; node = node->next)
-        if (contends(node)) {
-            first = !first || node->czxid < first->czxid ? node : first;
-            ++*count;
-        }
-    return first;
+        if (weight_of(node) > 0 && node->origin > last && (!next || node->origin < next->origin))
+            next = node;
+    return next;
 }
 
 void zk_truth(struct zk_ensemble *ensemble, int queue, const struct peer *peer, struct truth *truth)
 {
-    int count;
-    const struct zk_node *first = first_of(ensemble, queue, &count);
-    if (!first)
-        return;
-    truth->peer = zk_session_find(ensemble, first->owner)->peer;
-    truth->fence = (uint64_t)first->czxid << 12;
+    const struct zk_node *parent = directory(ensemble, queue), *node;
+    uint64_t ahead = 0, capacity = ensemble->world->queues[queue].recipe.capacity;
     truth->span = 1 << 12;
-    truth->others = count > 1;
-    truth->granted = truth->peer == peer;
+    for (int64_t last = 0; (node = next_of(parent, last)); last = node->origin) {
+        uint64_t weight = weight_of(node);
+        truth_add(truth, peer, zk_session_find(ensemble, node->owner)->peer,
+                  (uint64_t)node->origin << 12, weight, ahead + weight <= capacity);
+        ahead += weight;
+    }
 }
 
 /* Writes to the first ticket's node as an operator does, if it has this fence or 0 is given. */
 static bool operate(struct zk_ensemble *ensemble, int queue, uint64_t fence, enum zk_type type,
                     const char *data)
 {
-    int count;
     struct zk_answer answer = {0};
     char path[ZK_PATH_SIZE];
-    const struct zk_node *first = first_of(ensemble, queue, &count);
-    if (!first || (fence != 0 && (uint64_t)first->czxid << 12 != fence))
+    const struct zk_node *first = next_of(directory(ensemble, queue), 0);
+    if (!first || (fence != 0 && (uint64_t)first->origin << 12 != fence))
         return false;
     snprintf(path, sizeof path, ZK_CHROOT "/%s/%s", ensemble->world->queues[queue].name,
              first->name);
@@ -308,10 +318,11 @@ bool zk_revoke(struct zk_ensemble *ensemble, int queue, uint64_t fence)
 
 int zk_left(struct zk_ensemble *ensemble)
 {
-    int left = 0, count;
+    int left = 0;
     for (int queue = 0; queue < ensemble->world->drawn.queues; queue++) {
-        const struct zk_node *first = first_of(ensemble, queue, &count);
-        left += first && first->owner != OUTSIDER ? count : 0;
+        const struct zk_node *parent = directory(ensemble, queue), *node;
+        for (int64_t last = 0; (node = next_of(parent, last)); last = node->origin)
+            left += node->owner != OUTSIDER;
     }
     for (const struct zk_session *s = ensemble->sessions; s; s = s->next)
         left += s->alive && s->id != OUTSIDER;

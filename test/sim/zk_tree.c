@@ -74,17 +74,34 @@ static void forget_dead(struct zk_tree *tree, struct zk_node *parent)
             continue;
         }
         *link = node->next;
+        if (parent->forgotten < node->dzxid)
+            parent->forgotten = node->dzxid;
         free_children(node);
         free(node);
     }
 }
 
-static void stat_of(const struct zk_node *node, struct Stat *stat)
+/* When a child last came or went, as a server knows it. */
+static int64_t pzxid_at(const struct zk_node *node, int64_t zxid)
 {
+    int64_t newest = node->forgotten > node->czxid ? node->forgotten : node->czxid;
+    for (const struct zk_node *child = node->children; child; child = child->next) {
+        if (child->czxid <= zxid && child->czxid > newest)
+            newest = child->czxid;
+        if (child->dzxid <= zxid && child->dzxid > newest)
+            newest = child->dzxid;
+    }
+    return newest;
+}
+
+/* A change of data that the server has not applied is left out, with those before it. */
+static void stat_of(const struct zk_node *node, int64_t zxid, struct Stat *stat)
+{
+    bool known = node->mzxid <= zxid;
     *stat = (struct Stat){.czxid = node->czxid,
-                          .mzxid = node->mzxid,
-                          .pzxid = node->pzxid,
-                          .version = node->version,
+                          .mzxid = known ? node->mzxid : node->czxid,
+                          .pzxid = pzxid_at(node, zxid),
+                          .version = known ? node->version : 0,
                           .cversion = (int32_t)node->counter,
                           .ephemeralOwner = node->owner,
                           .numChildren = node->child_count};
@@ -98,6 +115,16 @@ static struct zk_node *parent_of(struct zk_tree *tree, const char *path)
     const char *slash = strrchr(path, '/');
     snprintf(parent, sizeof parent, "%.*s", (int)(slash - path), path);
     return zk_tree_find(tree, parent, tree->zxid);
+}
+
+/* Of a node that takes the place of another: it has the same UUID in front. */
+static int64_t origin_of(const struct zk_tree *tree, const struct zk_node *parent, const char *name)
+{
+    const size_t front = strlen("_c_01234567-0123-0123-0123-0123456789ab-");
+    for (const struct zk_node *node = parent->children; node; node = node->next)
+        if (node->dzxid == 0 && strncmp(node->name, name, front) == 0)
+            return node->origin;
+    return tree->zxid;
 }
 
 static int create(struct zk_tree *tree, int64_t session, const struct zk_part *part,
@@ -122,6 +149,7 @@ static int create(struct zk_tree *tree, int64_t session, const struct zk_part *p
     snprintf(node->name, sizeof node->name, "%s", strrchr(answer->path, '/') + 1);
     node->parent = parent;
     node->czxid = node->mzxid = node->pzxid = parent->pzxid = tree->zxid;
+    node->origin = part->sequential ? tree->zxid : origin_of(tree, parent, node->name);
     node->owner = part->ephemeral ? session : 0;
     node->container = part->container;
     node->next = parent->children;
@@ -129,7 +157,7 @@ static int create(struct zk_tree *tree, int64_t session, const struct zk_part *p
     parent->counter++;
     parent->child_count++;
     parent->had_children = true;
-    stat_of(node, &answer->stat);
+    stat_of(node, tree->zxid, &answer->stat);
     note(tree, ZOO_CREATED_EVENT, answer->path, session);
     return ZOK;
 }
@@ -162,7 +190,7 @@ static int change(struct zk_tree *tree, int64_t session, const struct zk_part *p
     node->mzxid = tree->zxid;
     node->version++;
     memcpy(node->data, part->data, sizeof node->data);
-    stat_of(node, &answer->stat);
+    stat_of(node, tree->zxid, &answer->stat);
     note(tree, ZOO_CHANGED_EVENT, part->path, session);
     return ZOK;
 }
@@ -255,7 +283,7 @@ void zk_tree_read(struct zk_tree *tree, const struct zk_request *request, int64_
     snprintf(answer->path, sizeof answer->path, "%s", request->part.path);
     if (!node)
         return;
-    stat_of(node, &answer->stat);
+    stat_of(node, zxid, &answer->stat);
     memcpy(answer->data, node->data, sizeof answer->data);
     if (request->part.type == ZK_LIST)
         list(node, zxid, answer);

@@ -81,6 +81,8 @@ struct zk_node {
     char name[ZK_NAME_SIZE];
     char data[ZK_DATA_SIZE];
     int64_t czxid, mzxid, pzxid, dzxid; /* dzxid: 0 while it is there */
+    int64_t origin;                     /* czxid of the node whose place it has taken, or its own */
+    int64_t forgotten;                  /* newest end of a child that is not kept any more */
     int64_t owner;
     uint32_t counter;
     int32_t version;

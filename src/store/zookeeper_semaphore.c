@@ -1,0 +1,56 @@
+/*
+ * Who of a semaphore's queue watches what, so that no departure is missed and few are told of
+ * it. A ticket waits until the weights ahead and its own fit, so any of the holders may be
+ * the one to let it in, and who watches the ticket N places ahead misses the others.
+ *
+ *  - The first waiter, all of whose predecessors fit, watches the list of children.
+ *  - Every other waiter watches the node of the nearest ticket ahead that does not fit,
+ *    which is the last one ahead. It is told of its end, and of its mark.
+ *  - A ticket that is granted marks its node: it sets its data to what they were. So the next
+ *    waiter learns that it may be first now.
+ *  - A ticket that fits at its first list may not have fitted when it was created: another that
+ *    listed in between waits for its mark. So it marks too, unless no child has come or gone
+ *    since its creation (the directory's pzxid, in the list's reply, is the own czxid).
+ *  - A change that is there when the watch is set came before the list, or after it: so a list
+ *    follows. The watch stays, and is not read again.
+ *
+ * The mark is a hint, and the list decides: a mark that is lost, or somebody else's change of
+ * the data, costs time and nothing else. One of unknown outcome is written again.
+ * The rule is test/model/semaphore.pml's, which says how it was found.
+ */
+#include "core/defect.h"
+#include "store/zookeeper_internal.h"
+
+bool mrt_zk_mark_due(const struct mrt_zk_ticket *ticket, const struct Stat *directory)
+{
+    if (ticket->place.family != MRT_ZK_SEMAPHORE || ticket->held ||
+        MRT_DEFECT(ZK_SEMAPHORE_NO_MARK))
+        return false;
+    return ticket->waited || directory->pzxid != ticket->czxid;
+}
+
+void mrt_zk_mark(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    char path[MRT_ZK_PATH_MAX + 256];
+    int code;
+    if (!ticket->mark_due)
+        return;
+    snprintf(path, sizeof path, "%s/%s", ticket->path, ticket->node);
+    mrt_zk_send(session, MRT_ZK_MARK, ticket, path, &code);
+}
+
+void mrt_zk_marked(struct mrt_zk_ticket *ticket, int code)
+{
+    if (mrt_zk_code(code)->outcome != MRT_ZK_PERHAPS)
+        ticket->mark_due = false;
+}
+
+void mrt_zk_mark_seen(struct mrt_zk_session *session, struct mrt_zk_watch *watch,
+                      const struct Stat *node)
+{
+    const struct mrt_zk_ticket *ticket;
+    if (node->version == 0 || MRT_DEFECT(ZK_SEMAPHORE_MARK_NOT_READ))
+        return;
+    TAILQ_FOREACH (ticket, &watch->tickets, watch_link)
+        mrt_zk_wake(session->store, ticket->id);
+}
