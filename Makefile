@@ -7,6 +7,7 @@
 #   make sim        SEEDS=n runs, or the one SEED=x; STORE=zookeeper, zookeeper-port, ...
 #   make interop    with Curator and kazoo on one path, longer than make test does
 #   make chaos      MINUTES=10: faults of a ZooKeeper ensemble under competing clients
+#   make stops      ROUNDS=20: the command, its store and its server stand still at any moment
 #   make model tidy format asan tsan coverage clean
 #   make bench      STORE=sqlite|zk|zk3: figures beside the peers'
 
@@ -20,7 +21,7 @@ JOBS := $(shell nproc)
 COMPILE = cmake --build $(BUILD) --parallel $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all run test install sim bench model interop chaos tidy format asan tsan coverage clean
+.PHONY: all run test install sim bench model interop chaos stops tidy format asan tsan coverage clean
 
 all:
 	@$(CONFIGURE)
@@ -48,6 +49,13 @@ chaos:
 	@$(CONFIGURE)
 	@$(COMPILE) --target chaos
 	@test/chaos/run $(BUILD)/chaos --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
+
+stops:
+	@tools/install-deps build test
+	@$(CONFIGURE)
+	@$(COMPILE) --target mortise
+	@MORTISE=$(abspath $(BUILD)/mortise) MORTISE_STOP_ROUNDS=$(or $(ROUNDS),20) \
+		bats --filter "at any moment" test/cli/stopped.bats test/cli/zookeeper.bats
 
 bench:
 	@$(CONFIGURE)

@@ -14,6 +14,7 @@
  */
 #include "cli/cli.h"
 #include "cli/histogram.h"
+#include "cli/json.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -31,21 +32,31 @@
 #define LIMIT 256 /* of threads, and of processes */
 #define HEAD_START (50 * MRT_MILLISECOND)
 
-const char mrt_cli_bench_help[] =
-    "Usage: mortise bench [options] NAME\n"
-    "Measures how fast the mutex NAME is acquired and released, with nothing in between.\n"
-    "\n"
-    "  --threads N     threads in each process, 1 to 256 (default 1)\n"
-    "  --processes N   processes, 1 to 256 (default 1)\n"
-    "  --seconds S     how long, at least 1ms (default 3)\n"
-    "  --locks N       so many mutexes, NAME-1 to NAME-N; the threads take turns on them\n"
-    "  --pause D       wait between a release and the next acquire (default 0s)\n"
-    "  --strict        threads of a process are served strictly in order\n"
-    "  --json          print JSON\n"
-    "  --url URL       the store\n"
-    "\n"
-    "A thread's share is what it got over what it would have got if all threads of all\n"
-    "processes had got the same: 1 is fair, 0 is nothing.\n";
+enum { THREADS = MRT_OPTION_OWN, PROCESSES, LOCKS, SECONDS, PAUSE, STRICT, JSON };
+
+static const struct mrt_flag flags[] = {
+    {THREADS, "threads", "N", "threads in each process, 1 to 256", "1", 0},
+    {PROCESSES, "processes", "N", "processes, 1 to 256", "1", 0},
+    {SECONDS, "seconds", "S", "how long, at least 1ms", "3", 0},
+    {LOCKS, "locks", "N", "so many mutexes, NAME-1 to NAME-N; the\nthreads take turns on them",
+     NULL, 0},
+    {PAUSE, "pause", "D", "wait between a release and the next\nacquire", "0s", 0},
+    {STRICT, "strict", NULL, "threads of a process are served strictly\nin order", NULL, 0},
+    {JSON, "json", NULL, "print JSON", NULL, 0},
+};
+
+const struct mrt_subcommand mrt_bench_subcommand = {
+    .name = "bench",
+    .summary = "measure a lock",
+    .operands = "NAME",
+    .about =
+        "Measures how fast the mutex NAME is acquired and released, with nothing in between.\n",
+    .notes = "A thread's share is what it got over what it would have got if all threads of all\n"
+             "processes had got the same: 1 is fair, 0 is nothing.\n",
+    .flags = flags,
+    .count = sizeof flags / sizeof flags[0],
+    .function = mrt_cli_bench,
+};
 
 struct request {
     const char *name;
@@ -290,10 +301,9 @@ static double quantile_us(const struct mrt_histogram *histogram, double quantile
 
 static void print_json_text(const char *key, const char *text)
 {
-    printf("\"%s\": \"", key);
-    for (; *text; text++)
-        printf(*text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
-    printf("\", ");
+    printf("\"%s\": ", key);
+    mrt_json_string(stdout, text);
+    printf(", ");
 }
 
 static void print_json(const struct request *request, const struct summary *summary)
@@ -369,37 +379,25 @@ static bool parse_duration(const char *text, mrt_time *duration)
 /* True to go on; else cli->exit_code says how it ended. */
 static bool parse(struct mrt_cli *cli, int argc, char **argv, struct request *request)
 {
-    enum { THREADS = 1, PROCESSES, LOCKS, SECONDS, PAUSE, STRICT, JSON };
-    static const struct option options[] = {
-        MRT_CLI_OPTIONS,
-        {"threads", required_argument, NULL, THREADS},
-        {"processes", required_argument, NULL, PROCESSES},
-        {"locks", required_argument, NULL, LOCKS},
-        {"seconds", required_argument, NULL, SECONDS},
-        {"pause", required_argument, NULL, PAUSE},
-        {"strict", no_argument, NULL, STRICT},
-        {"json", no_argument, NULL, JSON},
-        {NULL, 0, NULL, 0},
-    };
     int option;
-    while ((option = mrt_cli_option(cli, argc, argv, "+:", options)) != MRT_OPTION_END) {
+    while ((option = mrt_cli_option(cli, argc, argv)) != MRT_OPTION_END) {
         const char *wrong = NULL;
         if (option == MRT_OPTION_STOP)
             return false;
         if (option == THREADS && !mrt_cli_number(optarg, 1, LIMIT, &request->threads))
-            wrong = "--threads";
+            wrong = "a number from 1 to 256";
         if (option == PROCESSES && !mrt_cli_number(optarg, 1, LIMIT, &request->processes))
-            wrong = "--processes";
+            wrong = "a number from 1 to 256";
         if (option == LOCKS && !mrt_cli_number(optarg, 1, LIMIT, &request->locks))
-            wrong = "--locks";
+            wrong = "a number from 1 to 256";
         if (option == SECONDS && !parse_duration(optarg, &request->duration))
-            wrong = "--seconds";
+            wrong = "a duration of 1ms or more";
         if (option == PAUSE && !mrt_cli_duration(optarg, &request->pause))
-            wrong = "--pause";
+            wrong = "a duration";
         request->strict |= option == STRICT;
         request->json |= option == JSON;
         if (wrong) {
-            cli->exit_code = mrt_cli_fail(MRT_EXIT_USAGE, "bench: bad %s \"%s\"", wrong, optarg);
+            cli->exit_code = mrt_cli_fail_value(cli, wrong);
             return false;
         }
     }
@@ -412,7 +410,6 @@ static bool parse(struct mrt_cli *cli, int argc, char **argv, struct request *re
 int mrt_cli_bench(struct mrt_cli *cli, int argc, char **argv)
 {
     struct request request = {.threads = 1, .processes = 1, .locks = 1, .duration = 3 * MRT_SECOND};
-    cli->help = mrt_cli_bench_help;
     if (!parse(cli, argc, argv, &request))
         return cli->exit_code;
     int exit_code = probe(cli, &request);

@@ -116,44 +116,17 @@ int mrt_cli_fail_error(const char *subject, int error)
     return mrt_cli_fail(mrt_cli_exit_code(error), "%s: %s", subject, text);
 }
 
+int mrt_cli_end_output(void)
+{
+    if (ferror(stdout) || fflush(stdout) == EOF)
+        return mrt_cli_fail(MRT_EXIT_FAILED, "cannot write to standard output");
+    return MRT_EXIT_OK;
+}
+
 int mrt_cli_check_name(const char *name)
 {
     int error = mrt_name_check(name);
     return error ? mrt_cli_fail_error(NULL, error) : 0;
-}
-
-/* An option that getopt refused: a letter in optopt, or a whole word just passed. */
-static int fail_option(char **argv, int letter)
-{
-    const char *word = argv[optind - 1];
-    const char *fault = letter == ':' ? "needs an argument" : "is unknown";
-    bool is_word = letter == ':' || optopt == 0 || optopt >= MRT_OPTION_URL;
-    if (strncmp(word, "--", 2) == 0 && strchr(word, '=') && optopt != 0) {
-        is_word = true;
-        fault = "takes no argument";
-    }
-    if (is_word)
-        return mrt_cli_fail(MRT_EXIT_USAGE, "option %.64s %s; see --help", word, fault);
-    return mrt_cli_fail(MRT_EXIT_USAGE, "option -%c %s; see --help", optopt, fault);
-}
-
-int mrt_cli_option(struct mrt_cli *cli, int argc, char **argv, const char *letters,
-                   const struct option *options)
-{
-    int letter;
-    opterr = 0;
-    while ((letter = getopt_long(argc, argv, letters, options, NULL)) == MRT_OPTION_URL)
-        cli->url = optarg;
-    if (letter == '?' || letter == ':') {
-        cli->exit_code = fail_option(argv, letter);
-        return MRT_OPTION_STOP;
-    }
-    if (letter == MRT_OPTION_HELP) {
-        bool failed = fputs(cli->help, stdout) == EOF || fflush(stdout) == EOF;
-        cli->exit_code = failed ? MRT_EXIT_FAILED : MRT_EXIT_OK;
-        return MRT_OPTION_STOP;
-    }
-    return letter;
 }
 
 void mrt_cli_describe_owner(const mortise_entry *entry, char text[MRT_OWNER_TEXT_SIZE])
@@ -174,14 +147,12 @@ int mrt_cli_open(const struct mrt_cli *cli, uint32_t flags, mortise_client **cli
 {
     mortise_client_options options = {.size = sizeof(options)};
     if (cli->url && !*cli->url)
-        return mrt_cli_fail(MRT_EXIT_CONFIG, "--url is empty");
+        return mrt_cli_fail(MRT_EXIT_CONFIG, "%s is empty", cli->url_origin);
     options.flags = MORTISE_SHORT_LIVED | MORTISE_TELL_PROCESS | flags;
+    options.label = cli->label;
     int error = mortise_open(cli->url, &options, client);
     if (!error)
         return 0;
-    const char *from = cli->url ? "--url" : NULL;
-    if (!from && getenv("MORTISE_URL"))
-        from = "MORTISE_URL";
     bool of_uri = error == MORTISE_EURI || error == MORTISE_ESCHEME;
-    return mrt_cli_fail_error(of_uri ? from : NULL, error);
+    return mrt_cli_fail_error(of_uri && cli->url ? cli->url_origin : NULL, error);
 }

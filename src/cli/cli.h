@@ -2,7 +2,8 @@
  * What the subcommands share: global options, exit codes, error lines, parsing
  * of arguments and the way a client is opened. A subcommand is one function
  *     int mrt_cli_NAME(struct mrt_cli *cli, int argc, char **argv)
- * with argv[0] its own name, that returns the exit code, and a row in main.c.
+ * with argv[0] its own name, that returns the exit code, and a struct mrt_subcommand
+ * (options.h) that main.c's table names.
  *
  * Errors are one line on standard error, "mortise: ...", in which whatever came
  * from outside has its control bytes escaped. Nothing is created on disk before
@@ -15,9 +16,9 @@
 #define MRT_CLI_CLI_H
 
 #include "base/time.h"
+#include "cli/options.h"
 #include "mortise.h"
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,36 +34,28 @@ enum mrt_exit {
     MRT_EXIT_LOST = 76, /* lost while held */
     MRT_EXIT_DENIED = 77,
     MRT_EXIT_CONFIG = 78,
+    MRT_EXIT_TIME_IS_UP = 124, /* as timeout(1) has it */
     MRT_EXIT_CANNOT_RUN = 126,
     MRT_EXIT_NOT_FOUND = 127,
     MRT_EXIT_SIGNAL = 128 /* and the signal's number */
 };
 
 struct mrt_cli {
-    const char *url;  /* --url; NULL: the library's default */
-    const char *help; /* text of the subcommand's --help */
-    int exit_code;    /* after mrt_cli_option returned MRT_OPTION_STOP */
+    const char *url; /* NULL: the library's default */
+    char url_origin[320];
+    const char *config; /* --config */
+    const char *label;  /* what lists show beside what we hold; NULL: none */
+    int exit_code;      /* after mrt_cli_option returned MRT_OPTION_STOP */
+
+    /* Of mrt_cli_option. */
+    const struct mrt_subcommand *subcommand;
+    bool begun;
+    size_t next_setting;
+    struct mrt_setting setting; /* value NULL: the option stood on the command line, as */
+    char option_text[64];       /* this */
 };
 
 /* ------------------------------------------------------------- arguments */
-
-enum { MRT_OPTION_END = -1, MRT_OPTION_STOP = 0, MRT_OPTION_URL = 0x100, MRT_OPTION_HELP };
-
-/* Rows every subcommand's table of long options begins with. */
-#define MRT_CLI_OPTIONS                               \
-    {"url", required_argument, NULL, MRT_OPTION_URL}, \
-    {                                                 \
-        "help", no_argument, NULL, MRT_OPTION_HELP    \
-    }
-
-/*
- * The next option, as getopt_long; `letters` begins with "+:". --url and --help
- * are seen to here, and so are unknown options and missing arguments.
- * MRT_OPTION_END: no more, operands from argv[optind]; MRT_OPTION_STOP: return
- * cli->exit_code.
- */
-int mrt_cli_option(struct mrt_cli *cli, int argc, char **argv, const char *letters,
-                   const struct option *options);
 
 /* A duration: "10" and "0.5" (seconds), "500ms", "10s", "5m", "1h", "1m30s", with
    or without a fraction. False if it is none, or more than 100 years. */
@@ -73,6 +66,8 @@ bool mrt_cli_number(const char *text, int64_t least, int64_t most, int64_t *numb
 int mrt_cli_check_name(const char *name);
 /* A duration for people: "3.2s", "5m10s", "2h05m", "4d3h". */
 void mrt_cli_format_duration(mrt_time duration, char *text, size_t size);
+/* The same for the time since an instant, milliseconds since 1970. */
+void mrt_cli_format_age(int64_t since_wall_ms, char *text, size_t size);
 
 /* ---------------------------------------------------------------- errors */
 
@@ -83,6 +78,8 @@ __attribute__((format(printf, 1, 2))) void mrt_cli_say(const char *format, ...);
 /* Writes "mortise: SUBJECT: " and what the library said of its last call; SUBJECT
    may be NULL. Returns the exit code of the error's kind. */
 int mrt_cli_fail_error(const char *subject, int error);
+/* Flushes standard output: 0, or the exit code if not all could be written. */
+int mrt_cli_end_output(void);
 /* The exit code of an error's kind. */
 int mrt_cli_exit_code(int error);
 /* Copies text with control bytes and what is not UTF-8 as \xHH; cut at the end of the buffer. */
@@ -93,20 +90,26 @@ void mrt_cli_escape(const char *text, char *buffer, size_t size);
 #define MRT_OWNER_TEXT_SIZE (MORTISE_LABEL_MAX + 128)
 /* What an entry's client tells of itself, "label host web pid 12"; "" if nothing. */
 void mrt_cli_describe_owner(const mortise_entry *entry, char text[MRT_OWNER_TEXT_SIZE]);
-/* Opens the client of a command: it is short-lived and tells of its process. 0, or the exit code
- * with the error line written. */
+/* Opens the client of a command: it is short-lived and tells of its process. 0, or the exit
+ * code with the error line written. */
 int mrt_cli_open(const struct mrt_cli *cli, uint32_t flags, mortise_client **client);
 
 /* ----------------------------------------------------------- subcommands */
 
 int mrt_cli_run(struct mrt_cli *cli, int argc, char **argv);
+int mrt_cli_try(struct mrt_cli *cli, int argc, char **argv);
+int mrt_cli_check(struct mrt_cli *cli, int argc, char **argv);
+int mrt_cli_status(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_ls(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_demo(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_bench(struct mrt_cli *cli, int argc, char **argv);
 
-extern const char mrt_cli_run_help[];
-extern const char mrt_cli_ls_help[];
-extern const char mrt_cli_demo_help[];
-extern const char mrt_cli_bench_help[];
+extern const struct mrt_subcommand mrt_run_subcommand;
+extern const struct mrt_subcommand mrt_try_subcommand;
+extern const struct mrt_subcommand mrt_check_subcommand;
+extern const struct mrt_subcommand mrt_status_subcommand;
+extern const struct mrt_subcommand mrt_ls_subcommand;
+extern const struct mrt_subcommand mrt_demo_subcommand;
+extern const struct mrt_subcommand mrt_bench_subcommand;
 
 #endif

@@ -27,13 +27,14 @@
 #define STEPS 500
 #define TOTAL (WORKERS * STEPS)
 
-const char mrt_cli_demo_help[] =
-    "Usage: mortise demo [options]\n"
-    "8 processes each add 1 to a number in a file 500 times, first without a lock,\n"
-    "then each step under a mutex. Ends with 0 only if the lock lost no update.\n"
-    "\n"
-    "  --url URL  the store\n"
-    "  --help     this text\n";
+const struct mrt_subcommand mrt_demo_subcommand = {
+    .name = "demo",
+    .summary = "lose updates without a lock, and none with one",
+    .operands = "",
+    .about = "8 processes each add 1 to a number in a file 500 times, first without a lock,\n"
+             "then each step under a mutex. Ends with 0 only if the lock lost no update.\n",
+    .function = mrt_cli_demo,
+};
 
 struct demo {
     const struct mrt_cli *cli;
@@ -267,8 +268,7 @@ static int run_in_directory(struct demo *demo)
 
 int mrt_cli_demo(struct mrt_cli *cli, int argc, char **argv)
 {
-    static const struct option options[] = {MRT_CLI_OPTIONS, {NULL, 0, NULL, 0}};
-    if (mrt_cli_option(cli, argc, argv, "+:", options) == MRT_OPTION_STOP)
+    if (mrt_cli_option(cli, argc, argv) == MRT_OPTION_STOP)
         return cli->exit_code;
     if (optind < argc)
         return mrt_cli_fail(MRT_EXIT_USAGE, "demo takes no argument; \"%.64s\" is too much",
@@ -282,7 +282,5 @@ int mrt_cli_demo(struct mrt_cli *cli, int argc, char **argv)
     if (demo.progress == MAP_FAILED)
         return mrt_cli_fail(MRT_EXIT_INTERNAL, "out of memory");
     code = run_in_directory(&demo);
-    if (!code && (ferror(stdout) || fflush(stdout) == EOF))
-        code = mrt_cli_fail(MRT_EXIT_FAILED, "cannot write to standard output");
-    return code;
+    return code ? code : mrt_cli_end_output();
 }

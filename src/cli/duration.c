@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define DURATION_MOST (INT64_C(100) * 365 * 24 * 3600 * MRT_SECOND)
 
@@ -118,4 +119,12 @@ void mrt_cli_format_duration(mrt_time duration, char *text, size_t size)
         snprintf(text, size, "%lldh%02lldm", seconds / 3600, seconds / 60 % 60);
     else
         snprintf(text, size, "%lldd%02lldh", seconds / 86400, seconds / 3600 % 24);
+}
+
+void mrt_cli_format_age(int64_t since_wall_ms, char *text, size_t size)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / MRT_MILLISECOND;
+    mrt_cli_format_duration(mrt_time_from_ms(now_ms - since_wall_ms), text, size);
 }

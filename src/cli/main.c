@@ -1,6 +1,6 @@
 /*
  * The command: global options, then a subcommand out of one table. A subcommand
- * is a row here, a line in the help, and a small file of its own.
+ * is a row here, and a small file of its own.
  *
  * Start-up is part of a lock's speed: nothing is set up here that a subcommand
  * might not need.
@@ -12,40 +12,53 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char help[] =
-    "Usage: mortise [--url URL] SUBCOMMAND [options] ...\n"
-    "Distributed locks.\n"
-    "\n"
-    "  run    run a command while holding a lock\n"
-    "  ls     show who holds and who waits\n"
-    "  demo   lose updates without a lock, and none with one\n"
-    "  bench  measure a lock\n"
-    "\n"
-    "  --url URL  the store: sqlite:///absolute/path, sqlite:relative/path,\n"
-    "             zk://host:port,host:port/chroot, redis://user@host:port/db,\n"
-    "             memory:NAME.\n"
-    "             Default: $MORTISE_URL, else the file locks.db in\n"
-    "             $XDG_STATE_HOME/mortise (~/.local/state/mortise; for root\n"
-    "             /var/lib/mortise)\n"
-    "  --version  print the version\n"
-    "  --help     this text; after a subcommand, its own\n";
-
-static const struct subcommand {
-    const char *name;
-    int (*function)(struct mrt_cli *cli, int argc, char **argv);
-    const char *help;
-} subcommands[] = {
-    {"run", mrt_cli_run, mrt_cli_run_help},
-    {"ls", mrt_cli_ls, mrt_cli_ls_help},
-    {"demo", mrt_cli_demo, mrt_cli_demo_help},
-    {"bench", mrt_cli_bench, mrt_cli_bench_help},
+const struct mrt_subcommand *const mrt_subcommands[] = {
+    &mrt_run_subcommand, &mrt_try_subcommand,  &mrt_check_subcommand, &mrt_status_subcommand,
+    &mrt_ls_subcommand,  &mrt_demo_subcommand, &mrt_bench_subcommand,
 };
+const size_t mrt_subcommand_count = sizeof mrt_subcommands / sizeof mrt_subcommands[0];
+
+enum { VERSION = 'V' };
+
+static const struct mrt_flag flags[] = {
+    {VERSION, "version", NULL, "print the version", NULL, MRT_FLAG_ONCE}};
+
+static const struct mrt_subcommand global = {
+    .about = "Usage: mortise [--url URL] [--config FILE] SUBCOMMAND [options] ...\n"
+             "Distributed locks.\n",
+    .notes =
+        "URL is sqlite:///absolute/path, sqlite:relative/path,\n"
+        "zk://host:port,host:port/chroot, redis://user@host:port/db, or memory:NAME. Default:\n"
+        "$MORTISE_URL, else the file locks.db in $XDG_STATE_HOME/mortise\n"
+        "(~/.local/state/mortise; for root /var/lib/mortise).\n"
+        "An option --some-name of a subcommand may also be given as MORTISE_SOME_NAME in\n"
+        "the environment, or as \"some-name = value\" in ~/.config/mortise/config or\n"
+        "/etc/xdg/mortise/config; what comes first in this order counts.\n",
+    .flags = flags,
+    .count = 1,
+};
+
+static const struct mrt_flag *find_flag_in(const struct mrt_flag *rows, size_t count,
+                                           const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+const struct mrt_flag *mrt_find_flag(const char *name)
+{
+    const struct mrt_flag *flag = find_flag_in(mrt_common_flags, mrt_common_flag_count, name);
+    for (size_t i = 0; !flag && i < mrt_subcommand_count; i++)
+        flag = find_flag_in(mrt_subcommands[i]->flags, mrt_subcommands[i]->count, name);
+    return flag;
+}
 
 static int print_version(void)
 {
-    if (printf("mortise %s\n", MORTISE_VERSION) < 0 || fflush(stdout) == EOF)
-        return mrt_cli_fail(MRT_EXIT_FAILED, "cannot write to standard output");
-    return MRT_EXIT_OK;
+    printf("mortise %s\n", MORTISE_VERSION);
+    return mrt_cli_end_output();
 }
 
 /* A closed standard descriptor would be taken by the next file opened, and the
@@ -59,12 +72,11 @@ static void fill_standard_descriptors(void)
 
 static int call_subcommand(struct mrt_cli *cli, int argc, char **argv)
 {
-    for (size_t i = 0; i < sizeof(subcommands) / sizeof(subcommands[0]); i++) {
-        if (strcmp(argv[0], subcommands[i].name) != 0)
+    for (size_t i = 0; i < mrt_subcommand_count; i++) {
+        if (strcmp(argv[0], mrt_subcommands[i]->name) != 0)
             continue;
-        cli->help = subcommands[i].help;
-        optind = 0; /* getopt begins anew */
-        return subcommands[i].function(cli, argc, argv);
+        cli->subcommand = mrt_subcommands[i];
+        return cli->subcommand->function(cli, argc, argv);
     }
     return mrt_cli_fail(MRT_EXIT_USAGE, "unknown subcommand \"%.64s\"; see mortise --help",
                         argv[0]);
@@ -72,12 +84,9 @@ static int call_subcommand(struct mrt_cli *cli, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    enum { VERSION = 'V' };
-    static const struct option options[] = {
-        MRT_CLI_OPTIONS, {"version", no_argument, NULL, VERSION}, {NULL, 0, NULL, 0}};
-    struct mrt_cli cli = {.help = help};
+    struct mrt_cli cli = {.subcommand = &global};
     fill_standard_descriptors();
-    int option = mrt_cli_option(&cli, argc, argv, "+:", options);
+    int option = mrt_cli_global_option(&cli, argc, argv);
     if (option == MRT_OPTION_STOP)
         return cli.exit_code;
     if (option == VERSION)

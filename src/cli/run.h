@@ -1,7 +1,9 @@
 /*
  * The parts of `mortise run` and what they share.
- *   run.c           options, the order of things, what is said
- *   run_wait.c      getting the lock while signals are watched
+ *   run.c           the order of things, what is said
+ *   run_options.c   options, locks and command
+ *   run_wait.c      getting the locks while signals are watched
+ *   run_status.c    events for who started us
  *   run_held.c      the command's environment, and locks that an outer run holds
  *   run_spawn.c     starting the command
  *   run_child.c     looking after it until its process group is empty
@@ -18,10 +20,15 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#define MRT_RUN_LOCKS_MAX 32
+/* The group is to be dead so long before a lease ends. */
+#define MRT_RUN_LEASE_MARGIN (200 * MRT_MILLISECOND)
+
 /* The guard: run_guard.c. */
 struct mrt_guard {
-    pid_t pid; /* 0: none */
-    int fd;    /* the end of its pipe that is written */
+    pid_t pid;        /* 0: none */
+    int fd;           /* the end of its pipe that is written */
+    mrt_time kill_at; /* as it was told last */
 };
 
 /* The terminal: run_terminal.c. */
@@ -31,10 +38,34 @@ struct mrt_terminal {
     pid_t own_group;
 };
 
+enum mrt_run_mode {
+    MRT_RUN_MUTEX,
+    MRT_RUN_SHARED,    /* the read side of a read/write lock */
+    MRT_RUN_EXCLUSIVE, /* its write side */
+    MRT_RUN_PERMITS    /* of a semaphore */
+};
+
+enum mrt_on_lost { MRT_ON_LOST_TERM, MRT_ON_LOST_KILL, MRT_ON_LOST_IGNORE, MRT_ON_LOST_EXEC };
+
+struct mrt_run;
+
+struct mrt_run_lock {
+    struct mrt_run *run;
+    const char *name;
+    mortise_lock *lock;
+    mortise_hold hold;
+    uint64_t fence;
+    bool is_outer; /* an outer run holds it; we have none */
+};
+
 struct mrt_run {
     struct mrt_cli *cli;
 
-    const char *name;
+    const char *name;                             /* the first that was given */
+    struct mrt_run_lock locks[MRT_RUN_LOCKS_MAX]; /* in the order they are acquired */
+    size_t count;
+    enum mrt_run_mode mode; /* of all of them */
+    uint32_t permits, weight;
     char *const *command; /* ended by NULL */
     bool verbose;
     bool keep_descriptors;
@@ -42,14 +73,18 @@ struct mrt_run {
     mrt_time deadline; /* of the wait */
     mrt_time grace;    /* from TERM to KILL */
     bool grace_given;
+    mrt_time min_hold, max_hold; /* from when the lock was acquired */
     int conflict_code;
+    bool conflict_code_given, quiet_conflict;
+    enum mrt_on_lost on_lost;
+    const char *on_lost_command;
+    int status_fd; /* -1: nobody wants events */
 
     mortise_client *client;
-    mortise_lock *lock;
-    mortise_hold hold;
-    uint64_t fence;
-    bool is_leased; /* the hold ends by itself */
-    bool lost;      /* so the library told */
+    char *address; /* the store's, for MORTISE_HELD */
+    mrt_time acquired_at;
+    bool is_leased; /* the holds end by themselves */
+    bool lost;      /* so the library told of one of them */
 
     sigset_t inherited_mask; /* what the command gets */
     int signal_fd;
@@ -58,6 +93,44 @@ struct mrt_run {
     struct mrt_terminal terminal;
     int lost_pipe[2]; /* MORTISE_LOCK_FD is the first */
 };
+
+/* ------------------------------------------------------- run_options.c */
+
+/* Reads the command line; false and the exit code in *code (0 after --help). */
+bool mrt_run_take_arguments(struct mrt_run *run, int argc, char **argv, int *code);
+
+/* Rows of the options that say what kind of lock it is, and what takes them. */
+enum { MRT_RUN_OPTION_PERMITS = MRT_OPTION_OWN, MRT_RUN_OPTION_WEIGHT, MRT_RUN_OPTION_OWN };
+#define MRT_RUN_MODE_FLAGS                                                                  \
+    {'s',  "shared",                                                                        \
+     NULL, "hold it together with others that say -s:\nthe read side of a read/write lock", \
+     NULL, 0},                                                                              \
+        {'x',  "exclusive",                                                                 \
+         NULL, "hold it alone, also among those that\nsay -s: its write side",              \
+         NULL, 0},                                                                          \
+        {MRT_RUN_OPTION_PERMITS, "permits", "N", "a semaphore of N permits", NULL, 0},      \
+    {                                                                                       \
+        MRT_RUN_OPTION_WEIGHT, "weight", "W", "take W permits of them", "1", 0              \
+    }
+int mrt_run_take_mode(struct mrt_run *run, int option);
+/* Adds a lock to run->locks. 0 or an exit code. */
+int mrt_run_add_name(struct mrt_run *run, const char *name);
+/* Checks what only all options together tell, and puts the locks in order. 0 or an exit code. */
+int mrt_run_check_together(struct mrt_run *run);
+
+/* -------------------------------------------------------- run_status.c */
+
+/* Writes an event of a lock (NULL: of none) as a line of JSON, if anybody wants events.
+   `more`: members to add, as ", \"pid\": 12"; printf's format. */
+__attribute__((format(printf, 4, 5))) void mrt_run_event(const struct mrt_run *run,
+                                                         const char *event,
+                                                         const struct mrt_run_lock *lock,
+                                                         const char *more, ...);
+
+/* --------------------------------------------------------------- run.c */
+
+/* Makes the handle, of the run's mode: an error of the library. */
+int mrt_run_make_lock(struct mrt_run *run, struct mrt_run_lock *lock);
 
 /* ---------------------------------------------------------- run_wait.c */
 
@@ -68,30 +141,47 @@ int mrt_run_next_signal(struct mrt_run *run);
 bool mrt_run_is_terminating(int signal);
 /* Sleeps until the client, a signal or `until` calls, and runs the client. */
 void mrt_run_poll(struct mrt_run *run, mrt_time until);
-/* Acquires: true and run->hold; or false and the exit code, with nothing held or queued. */
+/* Acquires all that no outer run holds: true; or false and the exit code, with nothing
+   held or queued. */
 bool mrt_run_wait(struct mrt_run *run, int *code);
+/* Gives all back; what the library says of the first that could not be. */
+int mrt_run_release(struct mrt_run *run);
+/* Sleeps until `until`, a signal that ends, or the loss of a lock. */
+void mrt_run_linger(struct mrt_run *run, mrt_time until);
 
 /* ---------------------------------------------------------- run_held.c */
 
-/* Whether an outer `mortise run` holds this very lock now, with which fence. */
-bool mrt_run_is_held_outside(const struct mrt_run *run, uint64_t *fence);
+/* Marks the locks that outer runs hold now. 0; or an exit code, with the error said: an outer
+   run holds one in a way that this one would wait for, for ever. */
+int mrt_run_find_outer(struct mrt_run *run);
+/* Notes the store's address, and takes what was shown to the server out of our environment;
+   false: no memory. */
+bool mrt_run_wipe_secrets(struct mrt_run *run);
+/* The fence of the lock that was named first. */
+uint64_t mrt_run_fence(const struct mrt_run *run);
 /* Sets MORTISE_NAME, MORTISE_FENCE, MORTISE_LOCK_FD, MORTISE_HELD; false: no memory. */
 bool mrt_run_set_environment(const struct mrt_run *run);
-/* Becomes the command, under the lock that an outer run holds with run->fence. Returns
-   only an exit code. */
+/* Becomes the command, under locks that outer runs hold. Returns only an exit code. */
 int mrt_run_replace(const struct mrt_run *run);
 
 /* --------------------------------------------------------- run_spawn.c */
 
-/* Starts the command in a process group of its own: its id, or -1 and errno. */
+/* Starts the command in a process group of its own: its id, or -1 and errno; ETIME: the lock
+   may be lost by now. */
 pid_t mrt_run_spawn(struct mrt_run *run);
 /* Says why a command could not be run: 126 or 127. */
 int mrt_run_fail_exec(const struct mrt_run *run, int error);
+/* Starts the command of --on-lost for `group`; false: it cannot be. */
+bool mrt_run_spawn_on_lost(const struct mrt_run *run, pid_t group);
 /* Marks all descriptors above 2, but `kept` (-1: none), to be closed by exec. */
 void mrt_run_shed_descriptors(int kept);
 
 /* --------------------------------------------------------- run_child.c */
 
+/* When the command has to be told to end if the store is never heard of again. */
+mrt_time mrt_run_term_time(const struct mrt_run *run);
+/* Tells the guard when the locks end if nothing more is heard of the store. */
+void mrt_run_tell_guard(struct mrt_run *run);
 /* Looks after the group of `child` until it is empty: the exit code. */
 int mrt_run_supervise(struct mrt_run *run, pid_t child);
 
@@ -110,8 +200,12 @@ void mrt_terminal_stop(pid_t whom);
 
 /* --------------------------------------------------------- run_guard.c */
 
-/* Forks the guard; the lock is held already. False and errno. */
-bool mrt_guard_start(struct mrt_guard *guard);
+/* Starts the guard; the lock is held already. `timed`: a lease may end. False and errno. */
+bool mrt_guard_start(struct mrt_guard *guard, bool timed);
+/* When it is to send TERM and KILL if it hears nothing more. MRT_TIME_NEVER: not at all. */
+void mrt_guard_set_times(struct mrt_guard *guard, mrt_time term_at, mrt_time kill_at);
+/* In the command's process: from now on the guard minds `group`. False and errno. */
+bool mrt_guard_mind(const struct mrt_guard *guard, pid_t group);
 /* The group is empty: the guard may go. */
 void mrt_guard_dismiss(struct mrt_guard *guard);
 /* Waits for its end. */

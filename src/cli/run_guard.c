@@ -1,6 +1,7 @@
 /*
- * The guard: a process that sees to it that when mortise is killed by SIGKILL, the
- * command's whole process group is dead before anybody else gets the lock.
+ * The guard: a process that sees to it that when mortise is killed by SIGKILL, or stopped
+ * while a lease runs out, the command's whole process group is dead before anybody else
+ * gets the lock.
  *
  * It is started while the lock is held. On a store of this machine, where the
  * operating system tells of death, a session lives as long as its lock on a file
@@ -9,10 +10,16 @@
  * pipe, and the group's id through the same pipe, from the command itself before
  * it becomes the command: no instant is uncovered.
  *
+ * Where a lock is a lease, mortise also writes when the group has to be told and when it has
+ * to be dead, again with every renewal. If those instants pass, the guard sends TERM and
+ * KILL; its timer counts the time for which the machine is suspended. The command
+ * itself looks at the clock after the guard has heard of it and before it begins, for
+ * mortise may have been stopped before that.
+ *
  * It shares our memory (clone with CLONE_VM; descriptors are copied): a fork costs a
  * fifth of what flock takes in all, most of it in pages copied afterwards. In
  * exchange, its functions keep to rules: a stack of their own, no allocation, no
- * stdio streams, no library of ours, and while mortise lives no call that fails,
+ * stdio streams, no library of ours, and while mortise holds the lock no call that fails,
  * for errno is shared too. A build for a sanitizer, which knows nothing of such
  * processes, forks: by _Fork, for the library's fork handlers are not meant here.
  *
@@ -24,11 +31,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,7 +53,15 @@
 #endif
 #endif
 
+/* A message on the pipe, written in one piece. */
+struct message {
+    enum { MIND_GROUP, SET_TIMES, DISMISS } what;
+    pid_t group;
+    mrt_time term_at, kill_at;
+};
+
 static int pipe_ends[2];
+static int timer = -1; /* -1: no lease ends */
 
 /* Whether /proc/`pid` is of `group`, and more than a zombie. */
 static bool is_alive_in(const char *pid, pid_t group)
@@ -103,16 +120,67 @@ static void kill_group(pid_t group)
     }
 }
 
-/* The whole of one message; false at end of file. All signals are blocked. */
-static bool read_message(void *message, size_t size)
+static void set_timer(mrt_time instant)
 {
-    return read(pipe_ends[0], message, size) == (ssize_t)size;
+    struct itimerspec at = {.it_value.tv_nsec = 0}; /* not set */
+    if (instant != MRT_TIME_NEVER) {
+        instant = instant > 0 ? instant : 1;
+        at.it_value.tv_sec = instant / MRT_SECOND;
+        at.it_value.tv_nsec = instant % MRT_SECOND;
+    }
+    timerfd_settime(timer, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+static bool has_come(mrt_time instant)
+{
+    struct timespec now;
+    if (instant == MRT_TIME_NEVER)
+        return false;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return now.tv_sec * MRT_SECOND + now.tv_nsec >= instant;
+}
+
+/* Waits for a message, or for an instant; false for the instant. */
+static bool wait_until(mrt_time instant)
+{
+    struct pollfd fds[] = {{.fd = pipe_ends[0], .events = POLLIN}, {.fd = timer, .events = POLLIN}};
+    if (timer >= 0)
+        set_timer(instant);
+    while (!has_come(instant)) {
+        poll(fds, 2, -1);
+        if (fds[0].revents != 0)
+            return true;
+    }
+    return false;
+}
+
+/* Returns when the group has to be killed, or nothing is left to do (0). */
+static pid_t watch(void)
+{
+    struct message told = {.term_at = MRT_TIME_NEVER, .kill_at = MRT_TIME_NEVER}, message;
+    for (;;) {
+        mrt_time next = mrt_time_min(told.term_at, told.kill_at);
+        if (!wait_until(told.group > 1 ? next : MRT_TIME_NEVER)) {
+            if (has_come(told.kill_at))
+                return told.group;
+            told.term_at = MRT_TIME_NEVER;
+            kill(-told.group, SIGTERM);
+            kill(-told.group, SIGCONT);
+        } else if (read(pipe_ends[0], &message, sizeof(message)) != (ssize_t)sizeof(message)) {
+            return told.group; /* mortise is gone */
+        } else if (message.what == DISMISS) {
+            return 0;
+        } else if (message.what == MIND_GROUP) {
+            told.group = message.group;
+        } else {
+            told.term_at = message.term_at;
+            told.kill_at = message.kill_at;
+        }
+    }
 }
 
 static int guard(void *unused)
 {
-    pid_t group = 0;
-    char dismissed;
     sigset_t all;
     (void)unused;
     sigfillset(&all);
@@ -122,8 +190,8 @@ static int guard(void *unused)
     close(pipe_ends[1]);
     for (int standard = 0; standard <= 2; standard++)
         close(standard);
-    if (chdir("/") == 0 && read_message(&group, sizeof(group)) && group > 1 &&
-        !read_message(&dismissed, 1))
+    pid_t group = chdir("/") == 0 ? watch() : 0;
+    if (group > 1)
         kill_group(group);
     _exit(0);
 }
@@ -141,14 +209,32 @@ static pid_t start_process(void)
 #endif
 }
 
-bool mrt_guard_start(struct mrt_guard *self)
+/* The pipe, with an end for writing that never blocks: a guard that somebody has stopped does
+   not stop us. */
+static bool open_pipe(bool timed)
 {
     if (pipe2(pipe_ends, O_CLOEXEC) < 0)
+        return false;
+    fcntl(pipe_ends[1], F_SETFL, O_NONBLOCK);
+    timer = timed ? timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC) : -1;
+    if (!timed || timer >= 0)
+        return true;
+    close(pipe_ends[0]);
+    close(pipe_ends[1]);
+    return false;
+}
+
+bool mrt_guard_start(struct mrt_guard *self, bool timed)
+{
+    if (!open_pipe(timed))
         return false;
     self->pid = start_process();
     int error = errno;
     close(pipe_ends[0]);
+    if (timed)
+        close(timer);
     self->fd = pipe_ends[1];
+    self->kill_at = MRT_TIME_NEVER;
     if (self->pid > 0)
         return true;
     close(self->fd);
@@ -157,13 +243,29 @@ bool mrt_guard_start(struct mrt_guard *self)
     return false;
 }
 
+static bool tell(const struct mrt_guard *self, const struct message *message)
+{
+    return write(self->fd, message, sizeof(*message)) == (ssize_t)sizeof(*message);
+}
+
+bool mrt_guard_mind(const struct mrt_guard *self, pid_t group)
+{
+    struct message message = {.what = MIND_GROUP, .group = group};
+    return tell(self, &message);
+}
+
+void mrt_guard_set_times(struct mrt_guard *self, mrt_time term_at, mrt_time kill_at)
+{
+    struct message message = {.what = SET_TIMES, .term_at = term_at, .kill_at = kill_at};
+    if (self->pid != 0 && tell(self, &message))
+        self->kill_at = kill_at;
+}
+
 void mrt_guard_dismiss(struct mrt_guard *self)
 {
-    if (self->pid == 0)
-        return;
-    /* A guard that is gone already needs no message; SIGPIPE is blocked. */
-    ssize_t written = write(self->fd, "", 1);
-    (void)written;
+    struct message message = {.what = DISMISS};
+    if (self->pid != 0)
+        tell(self, &message); /* one that is gone already needs none; SIGPIPE is blocked */
 }
 
 void mrt_guard_reap(struct mrt_guard *self)

@@ -2,11 +2,14 @@
  * The command's environment, and a `mortise run` of a lock that an outer one
  * holds already.
  *
- * MORTISE_HELD is a list of lines "fence TAB store TAB name", one for each outer
- * run. An entry is only a claim: it counts if the store itself shows a holder of
+ * MORTISE_HELD is a list of lines "fence TAB mode TAB store TAB name", one for each lock of
+ * each outer run. An entry is only a claim: it counts if the store itself shows a holder of
  * that name with that very fence, which no other grant ever has. Then the inner
  * run has nothing to do and becomes the command; signals, the exit code and the
  * end of the process group are the outer one's affair.
+ *
+ * Secrets: what mortise shows the server is wiped from where the process was given it as soon
+ * as the client is open, so that neither the guard nor the command has it.
  */
 #include "cli/run.h"
 
@@ -26,7 +29,7 @@ static char *make_address(const struct mrt_run *run)
 {
     struct mrt_uri uri;
     char *address;
-    const char *text = run->cli->url ? run->cli->url : getenv("MORTISE_URL");
+    const char *text = run->cli->url;
     const char *name_space = NULL;
     if (text && *text && mrt_uri_parse(text, &uri) == 0)
         name_space = mrt_uri_parameter(&uri, "namespace");
@@ -49,8 +52,35 @@ static int confirm(void *argument, const mortise_entry *entry)
     return claim->confirmed;
 }
 
-/* The fence of the entry that `line` begins with, if it is of this store and name. */
-static bool match_line(const char *line, const char *store_and_name, uint64_t *fence)
+/* The modes as the list has them. */
+static void write_mode(const struct mrt_run *run, char *text, size_t size)
+{
+    if (run->mode == MRT_RUN_PERMITS)
+        snprintf(text, size, "%" PRIu32 "/%" PRIu32, run->weight, run->permits);
+    else
+        snprintf(text, size, "%s", run->mode == MRT_RUN_SHARED ? "shared" : "exclusive");
+}
+
+enum cover { COVERED, OTHER, CIRCULAR };
+
+/* Whether who holds the lock in the mode at `text` has what the run asks for. */
+static enum cover compare_mode(const struct mrt_run *run, const char *text, size_t length)
+{
+    bool shared = length == 6 && strncmp(text, "shared", length) == 0;
+    bool exclusive = length == 9 && strncmp(text, "exclusive", length) == 0;
+    if (run->mode == MRT_RUN_PERMITS) {
+        char own[32];
+        write_mode(run, own, sizeof own);
+        return strlen(own) == length && strncmp(text, own, length) == 0 ? COVERED : OTHER;
+    }
+    if (exclusive || (shared && run->mode == MRT_RUN_SHARED))
+        return COVERED;
+    return shared ? CIRCULAR : OTHER;
+}
+
+/* Takes a line apart if it is of this store and name. */
+static bool match_line(const struct mrt_run *run, const char *line, const char *store_and_name,
+                       uint64_t *fence, enum cover *cover)
 {
     char *end;
     size_t length = strlen(store_and_name);
@@ -59,52 +89,77 @@ static bool match_line(const char *line, const char *store_and_name, uint64_t *f
     if (errno != 0 || end == line || *end != '\t')
         return false;
     *fence = number;
-    end++;
-    return strncmp(end, store_and_name, length) == 0 &&
-           (end[length] == '\n' || end[length] == '\0');
+    const char *mode = end + 1;
+    size_t mode_length = strcspn(mode, "\t\n");
+    const char *rest = mode + mode_length;
+    if (*rest++ != '\t' || strncmp(rest, store_and_name, length) != 0)
+        return false;
+    *cover = compare_mode(run, mode, mode_length);
+    return rest[length] == '\n' || rest[length] == '\0';
 }
 
-bool mrt_run_is_held_outside(const struct mrt_run *run, uint64_t *fence)
+/* The cover that outer runs give for one lock; OTHER if they do not hold it. */
+static enum cover look_for(struct mrt_run *run, struct mrt_run_lock *lock, const char *address)
 {
-    const char *line = getenv("MORTISE_HELD");
-    if (!line || !*line)
-        return false;
-    struct claim claim = {.confirmed = false};
-    char *store_and_name = NULL;
-    char *address = make_address(run);
-    if (!address || asprintf(&store_and_name, "%s\t%s", address, run->name) < 0)
-        store_and_name = NULL;
-    while (store_and_name && line && !claim.confirmed) {
-        if (match_line(line, store_and_name, &claim.fence))
-            mortise_list(run->client, run->name, confirm, &claim);
+    char *store_and_name;
+    enum cover found = OTHER;
+    if (asprintf(&store_and_name, "%s\t%s", address, lock->name) < 0)
+        return OTHER;
+    for (const char *line = getenv("MORTISE_HELD"); line && found != COVERED;) {
+        struct claim claim = {.confirmed = false};
+        enum cover cover = OTHER;
+        if (match_line(run, line, store_and_name, &claim.fence, &cover) && cover != OTHER)
+            mortise_list(run->client, lock->name, confirm, &claim);
+        if (claim.confirmed) {
+            found = cover;
+            lock->fence = claim.fence;
+        }
         line = strchr(line, '\n');
         line = line ? line + 1 : NULL;
     }
     free(store_and_name);
-    free(address);
-    *fence = claim.fence;
-    return claim.confirmed;
+    return found;
 }
 
-/* Adds our entry to MORTISE_HELD. An address that would not fit into a line is left
-   out: an inner run then waits, as without the list. */
-static bool add_held(const struct mrt_run *run)
+int mrt_run_find_outer(struct mrt_run *run)
 {
-    char *list;
-    const char *outer = getenv("MORTISE_HELD");
-    char *address = make_address(run);
-    if (!address)
-        return false;
-    bool done = true;
-    if (mrt_text_is_clean(address, strlen(address))) {
-        bool more = outer && *outer;
-        int length = asprintf(&list, "%" PRIu64 "\t%s\t%s%s%s", run->fence, address, run->name,
-                              more ? "\n" : "", more ? outer : "");
-        done = length >= 0 && setenv("MORTISE_HELD", list, 1) == 0;
-        if (length >= 0)
-            free(list);
+    const char *list = getenv("MORTISE_HELD");
+    if (!list || !*list)
+        return 0;
+    for (size_t i = 0; i < run->count; i++) {
+        enum cover cover = look_for(run, &run->locks[i], run->address);
+        run->locks[i].is_outer = cover == COVERED;
+        if (cover == CIRCULAR)
+            return mrt_cli_fail(MRT_EXIT_USAGE,
+                                "%s: an outer run holds it shared, and would be waited for",
+                                run->locks[i].name);
     }
-    free(address);
+    return 0;
+}
+
+/* Puts a lock into MORTISE_HELD. */
+static bool add_held(const struct mrt_run_lock *lock)
+{
+    char *list, mode[32];
+    const char *outer = getenv("MORTISE_HELD");
+    bool more = outer && *outer;
+    write_mode(lock->run, mode, sizeof mode);
+    int length = asprintf(&list, "%" PRIu64 "\t%s\t%s\t%s%s%s", lock->fence, mode,
+                          lock->run->address, lock->name, more ? "\n" : "", more ? outer : "");
+    bool done = length >= 0 && setenv("MORTISE_HELD", list, 1) == 0;
+    if (length >= 0)
+        free(list);
+    return done;
+}
+
+/* Adds our locks to MORTISE_HELD. An address that would not fit into a line is left
+   out: an inner run then waits, as without the list. */
+static bool add_all_held(const struct mrt_run *run)
+{
+    bool done = true;
+    if (mrt_text_is_clean(run->address, strlen(run->address)))
+        for (size_t i = 0; i < run->count && done; i++)
+            done = run->locks[i].is_outer || add_held(&run->locks[i]);
     return done;
 }
 
@@ -115,25 +170,57 @@ static bool set_number(const char *variable, uint64_t number)
     return setenv(variable, text, 1) == 0;
 }
 
-/* The command has no use for what mortise shows the server. */
-static bool drop_secrets(void)
+/* Takes a variable out of the environment, and its value out of the memory that
+   /proc/PID/environ shows. */
+static void wipe(const char *variable)
 {
-    return unsetenv("MORTISE_ZK_AUTH") == 0 && unsetenv("MORTISE_REDIS_AUTH") == 0;
+    char *value = getenv(variable);
+    if (!value)
+        return;
+    explicit_bzero(value, strlen(value));
+    unsetenv(variable);
+}
+
+bool mrt_run_wipe_secrets(struct mrt_run *run)
+{
+    run->address = make_address(run); /* of the URL, which may be wiped */
+    wipe("MORTISE_ZK_AUTH");
+    wipe("MORTISE_REDIS_AUTH");
+    const char *url = getenv("MORTISE_URL");
+    /* An inner run then fails, rather than to use another store in silence. */
+    if (url && mrt_cli_has_password(url)) {
+        wipe("MORTISE_URL");
+        if (setenv("MORTISE_URL", "removed-because-of-its-password:", 1) < 0)
+            return false;
+    }
+    return run->address != NULL;
+}
+
+uint64_t mrt_run_fence(const struct mrt_run *run)
+{
+    for (size_t i = 0; i < run->count; i++)
+        if (run->locks[i].name == run->name)
+            return run->locks[i].fence;
+    return 0;
+}
+
+static bool set_name_and_fence(const struct mrt_run *run)
+{
+    return setenv("MORTISE_NAME", run->name, 1) == 0 &&
+           set_number("MORTISE_FENCE", mrt_run_fence(run));
 }
 
 bool mrt_run_set_environment(const struct mrt_run *run)
 {
-    return drop_secrets() && setenv("MORTISE_NAME", run->name, 1) == 0 &&
-           set_number("MORTISE_FENCE", run->fence) &&
-           set_number("MORTISE_LOCK_FD", (uint64_t)run->lost_pipe[0]) && add_held(run);
+    return set_name_and_fence(run) && set_number("MORTISE_LOCK_FD", (uint64_t)run->lost_pipe[0]) &&
+           add_all_held(run);
 }
 
 int mrt_run_replace(const struct mrt_run *run)
 {
     int64_t kept = -1;
     const char *text = getenv("MORTISE_LOCK_FD");
-    if (!drop_secrets() || setenv("MORTISE_NAME", run->name, 1) < 0 ||
-        !set_number("MORTISE_FENCE", run->fence))
+    if (!set_name_and_fence(run))
         return mrt_cli_fail(MRT_EXIT_INTERNAL, "out of memory");
     if (text && !mrt_cli_number(text, 3, INT32_MAX, &kept))
         kept = -1;

@@ -10,6 +10,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -33,8 +36,14 @@ static bool prepare(struct mrt_run *run, pid_t parent)
     /* The parent may have died before the line above. */
     if (getppid() != parent)
         _exit(MRT_EXIT_INTERNAL);
-    if (write(run->guard.fd, &self, sizeof(self)) != (ssize_t)sizeof(self))
+    if (!mrt_guard_mind(&run->guard, self))
         return false;
+    /* We may have been stopped for long since the lock was acquired. From here on the guard
+       ends us in time. */
+    if (mrt_time_now() >= run->guard.kill_at) {
+        errno = ETIME;
+        return false;
+    }
     if (run->terminal.eager)
         mrt_terminal_give(&run->terminal, self);
     if (run->keep_descriptors)
@@ -68,6 +77,23 @@ pid_t mrt_run_spawn(struct mrt_run *run)
         return -1;
     }
     return child;
+}
+
+bool mrt_run_spawn_on_lost(const struct mrt_run *run, pid_t group)
+{
+    char text[24];
+    char *const command[] = {(char[]){"/bin/sh"}, (char[]){"-c"},
+                             (char *)(uintptr_t)run->on_lost_command, NULL};
+    posix_spawnattr_t attributes;
+    pid_t pid;
+    snprintf(text, sizeof text, "%d", (int)group);
+    if (setenv("MORTISE_GROUP", text, 1) < 0 || posix_spawnattr_init(&attributes) != 0)
+        return false;
+    posix_spawnattr_setsigmask(&attributes, &run->inherited_mask);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+    int error = posix_spawn(&pid, command[0], NULL, &attributes, command, environ);
+    posix_spawnattr_destroy(&attributes);
+    return error == 0;
 }
 
 int mrt_run_fail_exec(const struct mrt_run *run, int error)

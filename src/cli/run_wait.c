@@ -1,5 +1,5 @@
 /*
- * Signals as events, and getting the lock.
+ * Signals as events, and getting the locks.
  *
  * From here on signals are blocked and read from a descriptor, beside the
  * client's, by one poll: so an interrupted wait is cancelled and its answer
@@ -11,6 +11,7 @@
 #include "cli/run.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -18,6 +19,8 @@
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
+
+#define LOOK_EVERY (100 * MRT_MILLISECOND)
 
 /* End the wait; forwarded to the command. */
 static const int terminating[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -94,7 +97,8 @@ void mrt_run_poll(struct mrt_run *run, mrt_time until)
 
 struct waiting {
     struct mrt_run *run;
-    mortise_operation *operation;
+    struct mrt_run_lock *lock;
+    mortise_operation *operation; /* NULL: none is under way */
     bool done;
     int error;
     int interrupted; /* the signal */
@@ -105,7 +109,7 @@ static void on_acquired(void *argument, int error, mortise_hold hold)
     struct waiting *waiting = argument;
     waiting->done = true;
     waiting->error = error;
-    waiting->run->hold = hold;
+    waiting->lock->hold = hold;
 }
 
 struct holder {
@@ -116,14 +120,11 @@ struct holder {
 static int note_holder(void *argument, const mortise_entry *entry)
 {
     struct holder *holder = argument;
-    struct timespec now;
     char age[32], owner[MRT_OWNER_TEXT_SIZE];
     if (entry->place != 0)
         return 0;
     mrt_cli_describe_owner(entry, owner);
-    clock_gettime(CLOCK_REALTIME, &now);
-    int64_t now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / MRT_MILLISECOND;
-    mrt_cli_format_duration(mrt_time_from_ms(now_ms - entry->since_wall_ms), age, sizeof(age));
+    mrt_cli_format_age(entry->since_wall_ms, age, sizeof(age));
     snprintf(holder->text, sizeof(holder->text), "held by %s for %s", owner[0] ? owner : "someone",
              age);
     holder->found = true;
@@ -131,10 +132,10 @@ static int note_holder(void *argument, const mortise_entry *entry)
 }
 
 /* "held by host web pid 12 for 3.2s", as far as the store can tell. */
-static const char *describe_holder(struct mrt_run *run, struct holder *holder)
+static const char *describe_holder(const struct waiting *waiting, struct holder *holder)
 {
     holder->found = false;
-    mortise_list(run->client, run->name, note_holder, holder);
+    mortise_list(waiting->run->client, waiting->lock->name, note_holder, holder);
     return holder->found ? holder->text : "held by someone else";
 }
 
@@ -148,18 +149,24 @@ static void handle_signal(struct waiting *waiting, int signal)
     mortise_cancel(waiting->operation);
 }
 
+static void tell_waiting(const struct waiting *waiting)
+{
+    struct holder holder;
+    mrt_run_event(waiting->run, "queued", waiting->lock, ", \"permits\": %" PRIu32,
+                  waiting->run->weight);
+    if (waiting->run->verbose)
+        mrt_cli_say("%s: waiting, %s", waiting->lock->name, describe_holder(waiting, &holder));
+}
+
 /* Until the callback has come: a cancelled acquire may still end with the lock. */
 static void wait_for_answer(struct waiting *waiting)
 {
     struct mrt_run *run = waiting->run;
-    bool told = !run->verbose;
     mortise_process(run->client);
+    if (!waiting->done)
+        tell_waiting(waiting);
     while (!waiting->done) {
         int signal;
-        struct holder holder;
-        if (!told)
-            mrt_cli_say("%s: waiting, %s", run->name, describe_holder(run, &holder));
-        told = true;
         mrt_run_poll(run, MRT_TIME_NEVER);
         while (!waiting->done && (signal = mrt_run_next_signal(run)) != 0)
             handle_signal(waiting, signal);
@@ -169,31 +176,134 @@ static void wait_for_answer(struct waiting *waiting)
 static int acquire(struct waiting *waiting)
 {
     struct mrt_run *run = waiting->run;
+    struct mrt_run_lock *lock = waiting->lock;
+    waiting->done = false;
     if (run->no_wait)
-        return mortise_try_acquire(run->lock, &run->hold);
+        return mortise_try_acquire(lock->lock, &lock->hold);
     int error =
-        mortise_acquire_async(run->lock, run->deadline, on_acquired, waiting, &waiting->operation);
+        mortise_acquire_async(lock->lock, run->deadline, on_acquired, waiting, &waiting->operation);
     if (error)
         return error;
     wait_for_answer(waiting);
     return waiting->error;
 }
 
+static int say_not_acquired(const struct waiting *waiting, int error)
+{
+    const struct mrt_run *run = waiting->run;
+    struct holder holder;
+    if (waiting->interrupted) {
+        mrt_run_event(run, "interrupted", waiting->lock, ", \"signal\": %d", waiting->interrupted);
+        return MRT_EXIT_SIGNAL + waiting->interrupted;
+    }
+    mrt_run_event(run, "not-acquired", waiting->lock, ", \"error\": \"%s\"",
+                  mortise_error_name(error));
+    if (error != MORTISE_EBUSY && error != MORTISE_ETIMEOUT)
+        return mrt_cli_fail_error(waiting->lock->name, error);
+    if (run->quiet_conflict)
+        return run->conflict_code;
+    return mrt_cli_fail(run->conflict_code, "%s: %s", waiting->lock->name,
+                        describe_holder(waiting, &holder));
+}
+
+static void say_acquired(const struct mrt_run_lock *lock, mrt_time took)
+{
+    const struct mrt_run *run = lock->run;
+    mrt_run_event(run, "acquired", lock, ", \"fence\": %" PRIu64 ", \"waited_ms\": %" PRId64,
+                  lock->fence, took / MRT_MILLISECOND);
+    if (run->verbose)
+        mrt_cli_say("%s: acquired after %" PRId64 ".%06" PRId64 "s, fence %" PRIu64, lock->name,
+                    took / MRT_SECOND, took % MRT_SECOND / MRT_MICROSECOND, lock->fence);
+}
+
+/* False: not acquired, and *code. */
+static bool acquire_all(struct waiting *waiting, int *code)
+{
+    struct mrt_run *run = waiting->run;
+    for (size_t i = 0; i < run->count; i++) {
+        mrt_time since = mrt_time_now();
+        waiting->lock = &run->locks[i];
+        if (waiting->lock->is_outer)
+            continue;
+        int error = acquire(waiting);
+        if (error || waiting->interrupted) {
+            *code = say_not_acquired(waiting, error);
+            return false;
+        }
+        waiting->lock->fence = mortise_hold_fence(waiting->lock->hold);
+        say_acquired(waiting->lock, mrt_time_now() - since);
+    }
+    return true;
+}
+
+static bool are_all_held(const struct mrt_run *run)
+{
+    for (size_t i = 0; i < run->count; i++)
+        if (!run->locks[i].is_outer && !mortise_is_held(run->locks[i].hold))
+            return false;
+    return true;
+}
+
+/* A lease that is old when the lock comes, for the store stood still, would end the command as
+   soon as it begins: waits for it to be renewed. False: it was not, or a signal came. */
+static bool settle(struct waiting *waiting)
+{
+    struct mrt_run *run = waiting->run;
+    while (!waiting->interrupted && are_all_held(run)) {
+        mrt_time now = mrt_time_now();
+        if (mrt_run_term_time(run) > now)
+            return true;
+        mrt_run_poll(run, mrt_time_add(now, LOOK_EVERY));
+        for (int signal; (signal = mrt_run_next_signal(run)) != 0;)
+            if (mrt_run_is_terminating(signal))
+                waiting->interrupted = signal;
+    }
+    return false;
+}
+
 bool mrt_run_wait(struct mrt_run *run, int *code)
 {
     struct waiting waiting = {.run = run};
-    struct holder holder;
-    int error = acquire(&waiting);
-    if (waiting.interrupted) {
+    do {
+        mrt_run_release(run); /* what was lost before it was of use */
+        if (!acquire_all(&waiting, code)) {
+            mrt_run_release(run);
+            return false;
+        }
+    } while (!settle(&waiting) && !waiting.interrupted);
+    run->acquired_at = mrt_time_now();
+    if (!waiting.interrupted)
+        return true;
+    *code = say_not_acquired(&waiting, MORTISE_OK);
+    mrt_run_release(run);
+    return false;
+}
+
+int mrt_run_release(struct mrt_run *run)
+{
+    int error = MORTISE_OK;
+    for (size_t i = run->count; i > 0; i--) {
+        struct mrt_run_lock *lock = &run->locks[i - 1];
+        if (!lock->hold.slot)
+            continue;
+        int result = mortise_release(lock->hold);
         if (!error)
-            mortise_release(run->hold);
-        *code = MRT_EXIT_SIGNAL + waiting.interrupted;
-        return false;
+            error = result;
+        if (!result)
+            mrt_run_event(run, "released", lock, ", \"fence\": %" PRIu64, lock->fence);
+        if (!result && run->verbose && lock->fence)
+            mrt_cli_say("%s: released", lock->name);
+        lock->hold = (mortise_hold){.slot = NULL};
     }
-    if (error == MORTISE_EBUSY || error == MORTISE_ETIMEOUT)
-        *code =
-            mrt_cli_fail(run->conflict_code, "%s: %s", run->name, describe_holder(run, &holder));
-    else if (error)
-        *code = mrt_cli_fail_error(run->name, error);
-    return error == 0;
+    return error;
+}
+
+void mrt_run_linger(struct mrt_run *run, mrt_time until)
+{
+    while (!run->lost && mrt_time_now() < until) {
+        mrt_run_poll(run, until);
+        for (int signal; (signal = mrt_run_next_signal(run)) != 0;)
+            if (mrt_run_is_terminating(signal))
+                return;
+    }
 }

@@ -27,7 +27,7 @@ print([fd for fd in range(1024) if is_open(fd) and fd != held], is_open(held))'
     run "$MORTISE" run 'deploy/web 1' -- sh -c 'echo "$MORTISE_NAME"; echo "$MORTISE_FENCE"; echo "$MORTISE_HELD"'
     [ "${lines[0]}" = 'deploy/web 1' ]
     [ "${lines[1]}" -gt 0 ]
-    [ "${lines[2]}" = "${lines[1]}"$'\t'"sqlite:$T/state/mortise/locks.db"$'\t''deploy/web 1' ]
+    [ "${lines[2]}" = "${lines[1]}"$'\texclusive\t'"sqlite:$T/state/mortise/locks.db"$'\t''deploy/web 1' ]
 }
 
 @test "SE-02: the command does not get MORTISE_ZK_AUTH, nor does a nested run's" {
@@ -101,12 +101,13 @@ open(\"got\", \"w\").write(repr(data))" & sleep 60'
     start_holder a
     fence=$("$MORTISE" ls --json a | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["fence"])')
     store="sqlite:$T/state/mortise/locks.db"
-    for claim in "$((fence - 1))"$'\t'"$store"$'\t'a "$fence"$'\t'"$store"$'\t'b "$fence" $'\t\t' \
-        "x$fence"$'\t'"$store"$'\t'a "99999999999999999999999"$'\t'"$store"$'\t'a; do
+    for claim in "$((fence - 1))"$'\texclusive\t'"$store"$'\t'a "$fence"$'\texclusive\t'"$store"$'\t'b "$fence" $'\t\t' \
+        "$fence"$'\t'"$store"$'\t'a \
+        "x$fence"$'\texclusive\t'"$store"$'\t'a "99999999999999999999999"$'\texclusive\t'"$store"$'\t'a; do
         MORTISE_HELD="$claim" run "$MORTISE" run -n a -- true
         [ "$status" -eq 75 ]
     done
-    MORTISE_HELD="junk"$'\n'"$fence"$'\t'"$store"$'\t'a run "$MORTISE" run -n a -- true
+    MORTISE_HELD="junk"$'\n'"$fence"$'\texclusive\t'"$store"$'\t'a run "$MORTISE" run -n a -- true
     [ "$status" -eq 0 ]
 }
 

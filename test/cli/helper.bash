@@ -7,7 +7,7 @@ setup() {
     MORTISE="${MORTISE:-${MORTISE_BIN:?set MORTISE to the path of the command}}"
     T="$(mktemp -d "${TMPDIR:-/tmp}/mortise-cli-XXXXXX")"
     export T MORTISE
-    export XDG_STATE_HOME="$T/state"
+    export XDG_STATE_HOME="$T/state" XDG_CONFIG_HOME="$T/config" XDG_CONFIG_DIRS="$T/etc"
     unset MORTISE_URL MORTISE_HELD MORTISE_NAME MORTISE_FENCE MORTISE_LOCK_FD
     cd "$T"
 }

@@ -53,3 +53,30 @@ open("got", "w").write(repr(bool(select.select([fd], [], [], 20)[0])) + str(len(
     [ "$code" -eq 76 ]
     [ -e told ]
 }
+
+@test "GN-01 --on-lost kill: no TERM before KILL" {
+    start run --on-lost kill --grace 60s a -- bash -c 'trap "touch told" TERM; touch holding
+        while :; do sleep 0.02; done'
+    until_true test -e holding
+    lose
+    finish "$PID"
+    [ "$code" -eq 76 ]
+    [ ! -e told ]
+}
+
+@test "GN-01 --on-lost exec: the command given is told which group, and KILL comes all the same" {
+    start run --on-lost 'exec:echo "$MORTISE_NAME $MORTISE_GROUP" >got' --grace 500ms a -- \
+        bash -c 'trap "touch told" TERM; echo $$ >holding; while :; do sleep 0.02; done'
+    until_true test -s holding
+    lose
+    finish "$PID"
+    [ "$code" -eq 76 ]
+    [ "$(cat got)" = "a $(cat holding)" ]
+    [ ! -e told ]
+}
+
+@test "--on-lost: what it is not" {
+    for bad in "" x exec: TERM; do
+        fails_with 64 "$MORTISE" run --on-lost "$bad" a -- true
+    done
+}

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# GN-01: the command on a real ZooKeeper server that stops answering.
+# GN-01: the command on a real ZooKeeper server; server, mortise or both stand still.
 load helper
+load stopped
 
 SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
 
@@ -17,8 +18,9 @@ server() {
     python3 "$SERVERS" "$1" "$BATS_FILE_TMPDIR/zk" 0
 }
 
+# on_server [SESSION]
 on_server() {
-    MORTISE_URL="$(python3 "$SERVERS" url "$BATS_FILE_TMPDIR/zk")?session=4s"
+    MORTISE_URL="$(python3 "$SERVERS" url "$BATS_FILE_TMPDIR/zk")?session=${1:-4s}"
     export MORTISE_URL
 }
 
@@ -86,6 +88,58 @@ stall_under() {
     server pause
     sleep 0.7
     server resume
+    finish "$PID"
+    [ "$code" -eq 5 ]
+}
+
+@test "GN-01 mortise is stopped at any moment: its command is dead before the lock goes on" {
+    on_server 2s
+    for ((round = 0; round < ROUNDS; round++)); do
+        begin_round 300ms
+        kill -STOP "$HOLDER"
+        # The guard sees to it; and if mortise goes on just then, mortise too.
+        if ((RANDOM % 2)); then pause_for 1000 2500; else until_true test -e granted; fi
+        kill -CONT "$HOLDER"
+        end_round
+    done
+}
+
+@test "GN-01 the server stands still at any moment, for any time: never two at once" {
+    on_server 2s
+    for ((round = 0; round < ROUNDS; round++)); do
+        begin_round 300ms
+        server pause
+        pause_for 500 3500
+        server resume
+        end_round
+    done
+}
+
+@test "GN-01 mortise is stopped: the command gets TERM in time for the grace, then 76" {
+    on_server 4s
+    witness
+    start run --grace 1s a -- python3 witness.py obeys 2>err
+    until_true test -s alive
+    began="$(now)"
+    kill -STOP "$PID"
+    until_true test -s told
+    within told "$began" 4
+    until_true is_free a
+    kill -CONT "$PID"
+    finish "$PID"
+    [ "$code" -eq 76 ]
+    grep 'mortise: a: .*lost' err
+}
+
+@test "GN-01 --on-lost ignore: the command goes on, also while mortise is stopped" {
+    on_server 2s
+    start run --on-lost ignore --grace 300ms a -- sh -c 'touch holding; while [ ! -e end ]; do sleep 0.02; done; exit 5' 2>err
+    until_true test -e holding
+    kill -STOP "$PID"
+    until_true is_free a
+    kill -CONT "$PID"
+    until_true grep 'mortise: a: .*lost; the command goes on' err
+    touch end
     finish "$PID"
     [ "$code" -eq 5 ]
 }

@@ -37,7 +37,8 @@ const char *port_place_open(const char *given)
 
 void port_place_close(void)
 {
-    const char *const ends[] = {"-sessions/swept", "-sessions/observed", "-sessions", "-wal", "-shm", "", NULL};
+    const char *const ends[] = {
+        "-sessions/swept", "-sessions/observed", "-sessions", "-wal", "-shm", "", NULL};
     char path[128];
     for (size_t i = 0; directory[0] && ends[i]; i++) {
         snprintf(path, sizeof path, "%s/locks.db%s", directory, ends[i]);

@@ -19,9 +19,9 @@ struct port_client {
     uint64_t serial;
     struct mrt_event events[PORT_EVENTS_MAX]; /* not yet taken; detail is cleared */
     size_t count;
-    mrt_time lease, renewed; /* 0: needs no signs of life */
-    uint64_t renewal;        /* serial of one under way; 0: none */
-    char detail[512];        /* of the newest FAILED or SESSION_LOST */
+    mrt_time lease, renewed;           /* 0: needs no signs of life */
+    uint64_t renewal;                  /* serial of one under way; 0: none */
+    char detail[512];                  /* of the newest FAILED or SESSION_LOST */
     char value[MORTISE_VALUE_MAX + 1]; /* of the newest HOLDER or CELL, as text */
 };
 

@@ -1,0 +1,98 @@
+/* What a store lists, collected: rows.h says what each function promises. */
+#include "cli/rows.h"
+
+#include "cli/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void mrt_rows_free(struct mrt_rows *rows)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        free(rows->rows[i].name);
+        free(rows->rows[i].kind);
+        free(rows->rows[i].label);
+        free(rows->rows[i].host);
+    }
+    free(rows->rows);
+    *rows = (struct mrt_rows){.rows = NULL};
+}
+
+static bool make_room(struct mrt_rows *rows)
+{
+    if (rows->count < rows->room)
+        return true;
+    size_t room = rows->room ? rows->room * 2 : 64;
+    struct mrt_row *more = reallocarray(rows->rows, room, sizeof *more);
+    if (!more)
+        return false;
+    rows->rows = more;
+    rows->room = room;
+    return true;
+}
+
+static int add_row(void *argument, const mortise_entry *entry)
+{
+    struct mrt_rows *rows = argument;
+    if (!make_room(rows)) {
+        rows->failed = true;
+        return 1;
+    }
+    struct mrt_row *row = &rows->rows[rows->count++];
+    row->name = strdup(entry->name);
+    row->kind = strdup(entry->kind);
+    row->label = strdup(entry->label);
+    row->host = strdup(entry->host);
+    row->pid = entry->pid;
+    row->weight = entry->weight;
+    row->capacity = entry->capacity;
+    mrt_cli_describe_owner(entry, row->owner);
+    row->fence = entry->fence;
+    row->place = entry->place;
+    row->since_wall_ms = entry->since_wall_ms;
+    rows->failed = !row->name || !row->kind || !row->label || !row->host;
+    return rows->failed;
+}
+
+int mrt_rows_list(mortise_client *client, const char *name, struct mrt_rows *rows)
+{
+    int error = mortise_list(client, name, add_row, rows);
+    if (error)
+        return mrt_cli_fail_error(name, error);
+    return rows->failed ? mrt_cli_fail(MRT_EXIT_INTERNAL, "out of memory") : 0;
+}
+
+int mrt_rows_collect(const struct mrt_cli *cli, const char *name, struct mrt_rows *rows)
+{
+    mortise_client *client;
+    int code = mrt_cli_open(cli, MORTISE_FOREIGN_LOOP, &client);
+    if (code)
+        return code;
+    code = mrt_rows_list(client, name, rows);
+    mortise_close(client); /* nothing was held */
+    return code;
+}
+
+void mrt_rows_describe_mode(const struct mrt_row *row, char mode[48])
+{
+    mode[0] = '\0';
+    if (strcmp(row->kind, "read-write") == 0 && row->capacity > 0)
+        snprintf(mode, 48, "%s", row->weight == row->capacity ? "write" : "read");
+    else if (row->capacity > 1)
+        snprintf(mode, 48, "%" PRIu64 "/%" PRIu64, row->weight, row->capacity);
+}
+
+void mrt_rows_print_members(const struct mrt_row *row)
+{
+    printf("\"place\": %" PRIu32 ", \"holder\": %s, \"fence\": %" PRIu64 ", \"since\": ",
+           row->place, row->place == 0 ? "true" : "false", row->fence);
+    mrt_json_time(stdout, row->since_wall_ms);
+    printf(", \"label\": ");
+    mrt_json_string(stdout, row->label);
+    printf(", \"host\": ");
+    mrt_json_string(stdout, row->host);
+    printf(", \"pid\": %" PRId64 ", \"weight\": %" PRIu64 ", \"capacity\": %" PRIu64, row->pid,
+           row->weight, row->capacity);
+}

@@ -1,0 +1,139 @@
+#!/usr/bin/env bats
+# Where an option's value comes from: command line, environment, files; and what is refused.
+load helper
+
+# config FILE LINE...: writes a file of settings.
+config() {
+    mkdir -p "$(dirname "$1")"
+    printf '%s\n' "${@:2}" >"$1"
+    chmod 600 "$1"
+}
+
+# The label that a run gets, which is as good as any other option.
+label() {
+    "$MORTISE" run "$@" a -- sh -c '"$MORTISE" ls --json a' |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["label"])'
+}
+
+@test "order: command line, environment, --config, user, system" {
+    config etc/mortise/config "label = system"
+    [ "$(label)" = system ]
+    config config/mortise/config "# mine" "" "  label =  user  "
+    [ "$(label)" = user ]
+    config other "label=named"
+    [ "$(label --config other)" = named ]
+    [ "$(MORTISE_CONFIG=other label)" = named ]
+    [ "$(MORTISE_LABEL=environment label --config other)" = environment ]
+    [ "$(MORTISE_LABEL=environment label --label given)" = given ]
+}
+
+@test "--config and --url count before the subcommand as after it" {
+    config other "label = named" "url = sqlite:one.db"
+    run -0 "$MORTISE" --config other run a -- true
+    [ -e one.db ]
+    MORTISE_URL=sqlite:two.db run -0 "$MORTISE" --config other run a -- true
+    [ -e two.db ]
+    MORTISE_URL=sqlite:three.db run -0 "$MORTISE" --url sqlite:four.db run a -- true
+    [ -e four.db ]
+    [ ! -e three.db ]
+}
+
+@test "options that take nothing: on and off, and off beats a file" {
+    start_holder a
+    config config/mortise/config "nonblock = yes" "conflict-exit-code = 9"
+    fails_with 9 "$MORTISE" run a -- true
+    MORTISE_NONBLOCK=1 MORTISE_CONFLICT_EXIT_CODE=8 fails_with 8 "$MORTISE" run a -- true
+    MORTISE_NONBLOCK=no run -9 "$MORTISE" run -w 50ms a -- true
+    MORTISE_NONBLOCK=no start run a -- true
+    until_true waiters a 1
+    MORTISE_NONBLOCK=perhaps fails_with 78 "$MORTISE" run a -- true
+    [[ "$output" == *MORTISE_NONBLOCK* ]]
+}
+
+@test "a value that is none: 78, and where it stands" {
+    config config/mortise/config "# one" "grace = soon"
+    fails_with 78 "$MORTISE" run a -- true
+    [[ "$output" == *"$T/config/mortise/config:2"*soon* ]]
+    rm config/mortise/config
+    MORTISE_TIMEOUT=x fails_with 78 "$MORTISE" run a -- true
+    [[ "$output" == *MORTISE_TIMEOUT* ]]
+    MORTISE_THREADS=x fails_with 78 "$MORTISE" bench a
+    [ ! -e state ]
+}
+
+@test "a file that is not understood is refused, with the line" {
+    for line in nonsense "no-such = 1" "= 3" "command = rm" "help = 1" "config = x"; do
+        config config/mortise/config "" "$line"
+        fails_with 78 "$MORTISE" run a -- touch ran
+        [[ "$output" == *"$T/config/mortise/config:2"* ]]
+    done
+    printf 'label = a\0b\n' >config/mortise/config
+    fails_with 78 "$MORTISE" run a -- touch ran
+    head -c 20000 /dev/zero | tr '\0' '#' >config/mortise/config
+    fails_with 78 "$MORTISE" run a -- touch ran
+    [ ! -e ran ]
+}
+
+@test "a file that is not safe is refused; one that --config names must be there" {
+    config config/mortise/config "label = mine"
+    chmod 666 config/mortise/config
+    fails_with 78 "$MORTISE" run a -- touch ran
+    rm config/mortise/config
+    mkdir config/mortise/config
+    fails_with 78 "$MORTISE" run a -- touch ran
+    rmdir config/mortise/config
+    fails_with 78 "$MORTISE" run --config nowhere a -- touch ran
+    [ ! -e ran ]
+    run -0 "$MORTISE" run a -- true
+}
+
+@test "options for one call alone are not read from the environment" {
+    MORTISE_COMMAND='touch ran' MORTISE_ALSO=b MORTISE_STATUS_FD=99 run -0 "$MORTISE" run a -- true
+    [ ! -e ran ]
+}
+
+@test "SE-02: a password does not belong on the command line, nor into a file others read" {
+    for url in redis://:hidden@h/ redis://u:hidden@h:1/0 'postgresql://h/d?password=hidden'; do
+        fails_with 64 "$MORTISE" run --url "$url" a -- true
+        [[ "$output" != *hidden* ]]
+        fails_with 64 "$MORTISE" --url "$url" run a -- true
+        [[ "$output" != *hidden* ]]
+        config config/mortise/config "url = $url"
+        chmod 644 config/mortise/config
+        fails_with 78 "$MORTISE" run a -- true
+        [[ "$output" != *hidden* ]]
+        rm config/mortise/config
+    done
+    run -0 "$MORTISE" run --url "sqlite://$T/a:b@c.db" a -- true
+}
+
+# A secret on every path that ends in an error, and nowhere in what is said or shown.
+@test "SE-02: no error shows a secret" {
+    for url in redis://u:hidden@127.0.0.1:1/ 'nosuch://u:hidden@h' zk://u:hidden@127.0.0.1:1/a \
+        'redis://u:hidden@h:notaport/x?bogus=hidden' postgresql://u:hidden@127.0.0.1:1/d \
+        mysql://u:hidden@127.0.0.1:1/d 'sqlite:x?password=hidden' 'u:hidden@h//x:'; do
+        for words in "run -v --json -n a -- true" "ls --json" "bench --seconds 10ms a"; do
+            MORTISE_URL="$url" MORTISE_ZK_AUTH=digest:u:hidden run timeout 60 "$MORTISE" $words
+            [ "$status" -ne 0 ]
+            [[ "$output" != *hidden* ]]
+            config config/mortise/config "url = $url"
+            run timeout 60 "$MORTISE" $words
+            [ "$status" -ne 0 ]
+            [[ "$output" != *hidden* ]]
+            rm config/mortise/config
+        done
+    done
+}
+
+@test "SE-02: secrets are in no environment below mortise, its own and the guard's included" {
+    export MORTISE_ZK_AUTH=digest:u:hidden MORTISE_URL="sqlite://$T/x.db"
+    start run a -- sh -c 'touch holding; exec sleep 60'
+    until_true test -e holding
+    checked=0
+    for pid in "$PID" $(pgrep -P "$PID"); do
+        ! grep -a hidden "/proc/$pid/environ"
+        ! grep -a hidden "/proc/$pid/cmdline"
+        checked=$((checked + 1))
+    done
+    [ "$checked" -eq 3 ]
+}

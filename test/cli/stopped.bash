@@ -1,0 +1,41 @@
+# Rounds in which mortise, or its store, stands still at a random moment, with a witness:
+# every process of the command holds w, a file's lock that the system gives back when the
+# last of them is dead. Who is granted the lock next looks whether it is free.
+
+ROUNDS="${MORTISE_STOP_ROUNDS:-2}"
+
+WITNESS='exec 9>w; flock -n 9 || echo overlap >>bad
+trap "" TERM
+(trap "" TERM; sleep 60) &
+touch holding
+sleep 60'
+NEXT='exec 9>w; flock -n 9 || echo overlap >>bad; touch granted'
+
+# pause_for LEAST MOST: sleeps some milliseconds between the two.
+pause_for() {
+    local ms=$(($1 + RANDOM * ($2 - $1) / 32767))
+    sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
+}
+
+# begin_round GRACE: a holder that is hard to end in $HOLDER, and who waits behind it in
+# $NEXT_ONE. Half of the time the holder may not have begun yet.
+begin_round() {
+    rm -f holding granted
+    start run --grace "$1" a -- bash -c "$WITNESS"
+    HOLDER=$PID
+    ((RANDOM % 2)) && until_true test -e holding
+    start run a -- bash -c "$NEXT"
+    NEXT_ONE=$PID
+    pause_for 0 200
+}
+
+# end_round: the holder goes, if it is still there; all the same the next one is alone.
+end_round() {
+    kill -KILL "$HOLDER" 2>/dev/null || true
+    finish "$HOLDER"
+    finish "$NEXT_ONE"
+    echo "holder, next: $HOLDER $NEXT_ONE, $code"
+    [ "$code" -eq 0 ]
+    [ -e granted ]
+    [ ! -e bad ]
+}
