@@ -42,7 +42,7 @@ endif()
 # The rules of passing on: as they are, and with each of them broken.
 set(zookeeper_pass zookeeper_pass.c zookeeper_place.c zk_proxy.c zk_raw.c)
 mortise_suite(NAME zookeeper_pass SOURCES ${zookeeper_pass} LABELS store waits SERIAL TIMEOUT 240)
-mortise_suite(NAME zookeeper_pass_defects SOURCES ${zookeeper_pass}
+mortise_suite(NAME zookeeper_pass_defects SOURCES ${zookeeper_pass} ../defect_run.c
               LIBRARIES mortise_core_defects mortise_outer_defects
               mortise_store_zookeeper_defects LABELS defects waits SERIAL
               TIMEOUT 400)

@@ -8,7 +8,7 @@
  */
 #include "cmocka_all.h"
 
-#include "core/defect.h"
+#include "defect_run.h"
 #include "live/zk_proxy.h"
 #include "live/zk_raw.h"
 #include "live/zookeeper_place.h"
@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <zookeeper/zookeeper.h>
 
@@ -848,65 +847,21 @@ static void pattern_of(const char *defect, char pattern[40])
     snprintf(pattern, 40, "test_pass_rule_%.*s_*", (int)strcspn(rule, "_"), rule);
 }
 
-static void run_child(enum mrt_defect defect, const char *pattern, int output)
+static int run_all(void)
 {
-    if (dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0)
-        _exit(0);
-    alarm(60);
-    mrt_defect_on = defect;
-    cmocka_set_test_filter(pattern);
-    _exit(cmocka_run_group_tests(tests, NULL, NULL) != 0);
-}
-
-/* Whether a test of the rule fails; where it does is told. */
-static bool is_caught(enum mrt_defect defect, const char *pattern)
-{
-    int status, output[2];
-    char line[512];
-    if (pipe(output) != 0)
-        return false;
-    pid_t pid = fork();
-    if (pid == 0)
-        run_child(defect, pattern, output[1]);
-    close(output[1]);
-    FILE *lines = fdopen(output[0], "r");
-    while (lines && fgets(line, sizeof line, lines))
-        if (strstr(line, "[   LINE   ]"))
-            printf("#   %s", line);
-    if (lines)
-        fclose(lines);
-    return pid > 0 && waitpid(pid, &status, 0) == pid && status != 0;
-}
-
-static int run_defects(void)
-{
-    static const struct {
-        enum mrt_defect defect;
-        const char *name, *text;
-    } defects[] = {
-#define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text},
-        MRT_DEFECT_PASS_MAP(DEFECT_ROW)
-#undef DEFECT_ROW
-    };
-    const int total = sizeof defects / sizeof defects[0];
-    int missed = 0;
-    char pattern[40];
-    printf("1..%d\n", total);
-    for (int i = 0; i < total; i++) {
-        pattern_of(defects[i].name, pattern);
-        bool caught = is_caught(defects[i].defect, pattern);
-        missed += !caught;
-        printf("%s %d - %s: %s\n", caught ? "ok" : "not ok", i + 1, defects[i].name,
-               defects[i].text);
-        fflush(stdout);
-    }
-    return missed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
 int main(void)
 {
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    int missed = zk_place_start(NULL) == 0 ? run_defects() : -1;
+    static const struct defect_row rows[] = {
+#define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text},
+        MRT_DEFECT_PASS_MAP(DEFECT_ROW)
+#undef DEFECT_ROW
+    };
+    int missed = zk_place_start(NULL) == 0
+                     ? defect_run(rows, sizeof rows / sizeof rows[0], pattern_of, run_all)
+                     : -1;
     zk_place_stop(NULL);
     return missed != 0;
 }
