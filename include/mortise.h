@@ -182,6 +182,7 @@ typedef struct mortise_client_options {
  *   sqlite:///absolute/path, sqlite:relative/path   a file on this machine
  *   zk://host:port,host:port/chroot?session=10s      a ZooKeeper ensemble
  *   redis://user@host:port/db?session=10s            a Redis server
+ *   redlock:URI,URI,URI?answer=50ms                  a majority of stores; no fence, no order
  *   memory:NAME                                      this process alone
  * NULL or "": $MORTISE_URL, else the embedded file locks.db in
  * $XDG_STATE_HOME/mortise (by default ~/.local/state/mortise, for root

@@ -103,10 +103,16 @@
     X(PASS_RULE_10_FOREIGN, "markers of other programs' nodes are watched")             \
     X(PASS_RULE_11_EXISTS, "a marker that is there when it is watched is taken for a pass")
 
+/* Of the quorum, store/quorum*.c; test/live/quorum.c finds them. */
+#define MRT_DEFECT_QUORUM_MAP(X)                                                    \
+    X(QUORUM_MINORITY, "one less than a majority will do")                          \
+    X(QUORUM_RENEWED_BY_OTHERS, "a lock is renewed by members that do not have it") \
+    X(QUORUM_LATE_CLAIM_LEFT, "who has not answered in time is not told to let go")
+
 enum mrt_defect {
 #define MRT_DEFECT_NAME(name, text) MRT_DEFECT_##name,
     MRT_DEFECT_MAP(MRT_DEFECT_NAME) MRT_DEFECT_COUNT,
-    MRT_DEFECT_PASS_MAP(MRT_DEFECT_NAME)
+    MRT_DEFECT_PASS_MAP(MRT_DEFECT_NAME) MRT_DEFECT_QUORUM_MAP(MRT_DEFECT_NAME)
 #undef MRT_DEFECT_NAME
         MRT_DEFECT_END
 };

@@ -58,7 +58,8 @@ const struct mrt_store_ops mrt_redis_store = {.scheme = "redis", .open = no_redi
 const struct mrt_store_ops *mrt_store_find(const char *scheme)
 {
     static const struct mrt_store_ops *const built_in[] = {&mrt_sqlite_store, &mrt_memory_store,
-                                                           &mrt_zookeeper_store, &mrt_redis_store};
+                                                           &mrt_zookeeper_store, &mrt_redis_store,
+                                                           &mrt_quorum_store};
     if (strcmp(scheme, "zks") == 0)
         return &mrt_zookeeper_store; /* which says that it has no TLS */
     if (strcmp(scheme, "rediss") == 0 || strcmp(scheme, "redis+unix") == 0)

@@ -13,6 +13,7 @@ const struct mrt_store_ops *mrt_store_find(const char *scheme);
 extern const struct mrt_store_ops mrt_sqlite_store;
 extern const struct mrt_store_ops mrt_zookeeper_store;
 extern const struct mrt_store_ops mrt_redis_store;
+extern const struct mrt_store_ops mrt_quorum_store;
 
 /*
  * Path of the embedded store's default file; its directory is made, 0700, with its

@@ -29,3 +29,7 @@ foreach(suite redis_faults redis_access)
   target_compile_definitions(test_${suite} PRIVATE ZK_SERVERS="${redis_servers}")
   target_link_libraries(test_${suite} PRIVATE mortise_needs)
 endforeach()
+
+if(COMMAND mortise_bats_suite)
+  mortise_bats_suite(redlock ${CMAKE_CURRENT_SOURCE_DIR}/redlock.bats waits)
+endif()

@@ -1,0 +1,350 @@
+/*
+ * A quorum of stores: a lock is held by whoever has a claim at a majority of N stores that know
+ * nothing of each other.
+ *
+ *   redlock:redis://a,redis://b,redis://c?answer=50ms&lease=10s
+ *   redlock:URI,URI,...        stores of any kind, each without a query of its own
+ *
+ * `answer` is how long a member may take to answer; what else stands in the query goes to
+ * every member. The members are known by nobody but this file: to the engine it is one store
+ * behind the port, whose session is as good as that of a majority (quorum_session.c) and
+ * whose tickets are claims (quorum_claim.c). With a lease of L a hold is valid for L from the
+ * sending of the newest renewal that a majority proved, less what the engine takes off for the
+ * clock, 2 % and at least 10 ms.
+ *
+ * What it does not give: a fence, an order, and safety from a member that forgets (restarts
+ * without what it kept) or whose clock jumps. All three are said in mortise.h and the manual.
+ */
+#include "store/quorum_internal.h"
+
+#include "base/error.h"
+#include "base/uri.h"
+#include "store/stores.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define ANSWER_DEFAULT (50 * MRT_MILLISECOND)
+#define ANSWER_MAX_MS 10000
+
+/* ------------------------------------------------------------------ events */
+
+void mrt_quorum_tell(struct mrt_store *store, struct mrt_event event)
+{
+    store->sink.deliver(store->sink.context, &event);
+}
+
+struct mrt_id mrt_quorum_identity(struct mrt_store *store)
+{
+    return (struct mrt_id){store->seed.high, store->seed.low + ++store->identities};
+}
+
+/* What a member says, while it is called. Without memory it has said nothing. */
+static void hear(void *context, const struct mrt_event *event)
+{
+    struct mrt_quorum_member *member = context;
+    struct mrt_quorum_heard *heard = calloc(1, sizeof *heard);
+    if (!heard)
+        return;
+    heard->member = member;
+    heard->event = *event;
+    if (event->detail) {
+        snprintf(heard->detail, sizeof heard->detail, "%s", event->detail);
+        heard->event.detail = heard->detail;
+    }
+    STAILQ_INSERT_TAIL(&member->quorum->heard, heard, link);
+}
+
+static void notify(void *context)
+{
+    const struct mrt_quorum_member *member = context;
+    member->quorum->sink.notify(member->quorum->sink.context);
+}
+
+/* Acts upon what was heard, until there is nothing more to do now. */
+static void work(struct mrt_store *store, mrt_time now)
+{
+    do {
+        mrt_quorum_hear_all(store, now);
+        mrt_quorum_members_due(store, now);
+        mrt_quorum_session_due(store, now);
+        mrt_quorum_tickets_due(store, now);
+    } while (!STAILQ_EMPTY(&store->heard));
+}
+
+/* ------------------------------------------------------------------ the port */
+
+/* A command of no session that is open, or of what is not kept here. */
+static void turn_away(struct mrt_store *store, const struct mrt_command *command, bool ours)
+{
+    struct mrt_event event = {.type = MRT_FAILED,
+                              .serial = command->serial,
+                              .session = command->session,
+                              .ticket = command->ticket,
+                              .error = ours ? MORTISE_ENOTSUPPORTED : MORTISE_ELOST,
+                              .detail =
+                                  ours ? "a quorum of stores keeps no more than locks" : NULL};
+    if (!ours && command->type == MRT_STOP)
+        event.type = MRT_STOPPED;
+    else if (!ours && command->type == MRT_REMOVE)
+        event.type = MRT_REMOVED;
+    else if (!ours && command->type == MRT_REFRESH)
+        event.type = MRT_GONE;
+    mrt_quorum_tell(store, event);
+}
+
+static bool quorum_submit(struct mrt_store *store, const struct mrt_command *command,
+                          mrt_time patience)
+{
+    (void)patience; /* nothing here waits */
+    mrt_time now = mrt_time_now();
+    bool ours = !mrt_id_none(store->session) && mrt_id_equal(command->session, store->session);
+    bool of_session = command->type == MRT_STOP || command->type == MRT_RENEW;
+    bool of_ticket =
+        command->type == MRT_APPEND || command->type == MRT_REFRESH || command->type == MRT_REMOVE;
+    if (command->type == MRT_START || (ours && of_session))
+        mrt_quorum_session_submit(store, command, now);
+    else if (ours && store->started && of_ticket)
+        mrt_quorum_ticket_submit(store, command, now);
+    else
+        turn_away(store, command, ours && store->started);
+    work(store, now);
+    return true;
+}
+
+static void quorum_process(struct mrt_store *store, mrt_time now)
+{
+    for (unsigned i = 0; i < store->count; i++)
+        store->members[i].ops->process(store->members[i].store, now);
+    work(store, now);
+}
+
+static int quorum_fd(struct mrt_store *store)
+{
+    return store->epoll;
+}
+
+static mrt_time quorum_next(struct mrt_store *store)
+{
+    mrt_time next = mrt_time_min(mrt_quorum_members_next(store), mrt_quorum_tickets_next(store));
+    if (store->session_command.serial != 0)
+        next = mrt_time_min(next, mrt_time_now() < store->session_command.enough_at
+                                      ? store->session_command.enough_at
+                                      : store->session_command.decide_at);
+    return next;
+}
+
+/* As the first member has it that answers. */
+static int quorum_list(struct mrt_store *store, const char *name, const char *prefix,
+                       mortise_entry_callback callback, void *argument)
+{
+    int error = MORTISE_ENOTSUPPORTED;
+    for (unsigned i = 0; i < store->count && error != MORTISE_OK; i++) {
+        const struct mrt_quorum_member *member = &store->members[i];
+        if (member->ops->list)
+            error = member->ops->list(member->store, name, prefix, callback, argument);
+    }
+    return error;
+}
+
+static mrt_time quorum_lease(const struct mrt_store *store)
+{
+    mrt_time lease = MRT_TIME_NEVER;
+    for (unsigned i = 0; i < store->count; i++) {
+        const struct mrt_quorum_member *member = &store->members[i];
+        mrt_time of = member->ops->lease ? member->ops->lease(member->store)
+                                         : mrt_time_from_ms(member->ops->capabilities.lease_ms);
+        if (of > 0)
+            lease = mrt_time_min(lease, of);
+    }
+    return lease == MRT_TIME_NEVER ? 0 : lease;
+}
+
+static const char *quorum_address(const struct mrt_store *store)
+{
+    return store->address;
+}
+
+static void free_store(struct mrt_store *store)
+{
+    struct mrt_quorum_heard *heard;
+    while ((heard = STAILQ_FIRST(&store->heard))) {
+        STAILQ_REMOVE_HEAD(&store->heard, link);
+        free(heard);
+    }
+    mrt_quorum_forget_asks(store, NULL);
+    while (!TAILQ_EMPTY(&store->tickets)) {
+        struct mrt_quorum_ticket *ticket = TAILQ_FIRST(&store->tickets);
+        TAILQ_REMOVE(&store->tickets, ticket, link);
+        free(ticket);
+    }
+    if (store->epoll >= 0)
+        close(store->epoll);
+    free(store);
+}
+
+static void quorum_close(struct mrt_store *store)
+{
+    for (unsigned i = 0; i < store->count; i++)
+        store->members[i].ops->close(store->members[i].store);
+    free_store(store);
+}
+
+static void quorum_abandon(struct mrt_store *store)
+{
+    for (unsigned i = 0; i < store->count; i++)
+        store->members[i].ops->abandon(store->members[i].store);
+    free_store(store);
+}
+
+/* ------------------------------------------------------------------ opening */
+
+/* Whether a URI begins here: a scheme and its colon. */
+static bool begins_uri(const char *text)
+{
+    const char *c = text;
+    while (isalnum((unsigned char)*c) || *c == '+' || *c == '-')
+        c++;
+    return c > text && *c == ':' && !isdigit((unsigned char)*text);
+}
+
+/* Takes the next member's address off the list; its length. */
+static size_t next_member(const char *list)
+{
+    size_t length = 0;
+    while (list[length] && !(list[length] == ',' && begins_uri(list + length + 1)))
+        length++;
+    return length;
+}
+
+/* "answer=50ms" or "1s". */
+static int read_limit(const struct mrt_uri *uri, mrt_time *limit)
+{
+    const char *text = mrt_uri_parameter(uri, "answer");
+    char *end;
+    *limit = ANSWER_DEFAULT;
+    if (!text)
+        return MORTISE_OK;
+    long number = strtol(text, &end, 10);
+    long scale = strcmp(end, "ms") == 0 ? 1 : strcmp(end, "s") == 0 ? 1000 : 0;
+    if (!isdigit((unsigned char)*text) || scale == 0 || number < 1 ||
+        number > ANSWER_MAX_MS / scale)
+        return mrt_error(MORTISE_EURI, "answer=%.32s is not a time from 1ms to 10s", text);
+    *limit = mrt_time_from_ms(number * scale);
+    return MORTISE_OK;
+}
+
+/* The member's URI: its address, and the parameters that are not ours. */
+static int member_uri(const struct mrt_uri *whole, const char *address, size_t length,
+                      struct mrt_uri *uri)
+{
+    char text[MRT_URI_MAX];
+    size_t size = (size_t)snprintf(text, sizeof text, "%.*s", (int)length, address);
+    char mark = '?';
+    for (size_t i = 0; i < whole->count && size < sizeof text; i++) {
+        if (strcmp(whole->parameters[i].key, "answer") == 0)
+            continue;
+        size += (size_t)snprintf(text + size, sizeof text - size, "%c%s=", mark,
+                                 whole->parameters[i].key);
+        mark = '&';
+        for (const char *c = whole->parameters[i].value; *c && size < sizeof text; c++)
+            size += (size_t)snprintf(text + size, sizeof text - size, "%%%02X", (unsigned char)*c);
+    }
+    if (size >= sizeof text)
+        return mrt_error(MORTISE_EURI, "store URI redlock:...: a member's is too long");
+    return mrt_uri_parse(text, uri);
+}
+
+static int open_member(struct mrt_store *store, const struct mrt_uri *uri,
+                       const struct mrt_store_options *options)
+{
+    struct mrt_quorum_member *member = &store->members[store->count];
+    const struct mrt_sink sink = {hear, notify, member};
+    *member = (struct mrt_quorum_member){.quorum = store, .index = store->count};
+    member->ops = mrt_store_find(uri->scheme);
+    if (!member->ops || strcmp(uri->scheme, "redlock") == 0)
+        return mrt_error(MORTISE_ESCHEME, "no store is known by the scheme \"%s\"", uri->scheme);
+    int error = member->ops->open(uri, options, sink, &member->store);
+    if (error != MORTISE_OK)
+        return error;
+    store->count++;
+    int fd = member->ops->fd(member->store);
+    struct epoll_event event = {.events = EPOLLIN};
+    if (fd >= 0 && epoll_ctl(store->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+        return mrt_error(MORTISE_EINTERNAL, "a member's descriptor cannot be waited for");
+    size_t length = strlen(store->address);
+    snprintf(store->address + length, sizeof store->address - length, "%s%s",
+             store->count > 1 ? "," : "", member->ops->address(member->store));
+    for (unsigned i = 0; i + 1 < store->count; i++)
+        if (strcmp(store->members[i].ops->address(store->members[i].store),
+                   member->ops->address(member->store)) == 0)
+            return mrt_error(MORTISE_EURI, "store URI redlock:...: one store is named twice");
+    return MORTISE_OK;
+}
+
+static int open_members(struct mrt_store *store, const struct mrt_uri *uri,
+                        const struct mrt_store_options *options)
+{
+    struct mrt_uri member;
+    int error = MORTISE_OK;
+    for (const char *at = uri->rest; error == MORTISE_OK && *at;) {
+        size_t length = next_member(at);
+        if (store->count == MRT_QUORUM_MEMBERS_MAX)
+            return mrt_error(MORTISE_EURI, "store URI redlock:...: more than %d members",
+                             MRT_QUORUM_MEMBERS_MAX);
+        error = member_uri(uri, at, length, &member);
+        if (error == MORTISE_OK)
+            error = open_member(store, &member, options);
+        at += length + (at[length] == ',');
+    }
+    if (error == MORTISE_OK && store->count == 0)
+        return mrt_error(MORTISE_EURI, "store URI redlock: names no store");
+    store->majority = store->count / 2 + 1;
+    return error;
+}
+
+static int quorum_open(const struct mrt_uri *uri, const struct mrt_store_options *options,
+                       struct mrt_sink sink, struct mrt_store **opened)
+{
+    struct mrt_store *store = calloc(1, sizeof *store);
+    if (!store)
+        return MORTISE_ENOMEM;
+    TAILQ_INIT(&store->tickets);
+    TAILQ_INIT(&store->asks);
+    STAILQ_INIT(&store->heard);
+    store->sink = sink;
+    store->timeout = options->timeout > 0 ? options->timeout : 5 * MRT_SECOND;
+    snprintf(store->address, sizeof store->address, "redlock:");
+    store->epoll = epoll_create1(EPOLL_CLOEXEC);
+    int error = read_limit(uri, &store->limit);
+    if (error == MORTISE_OK && (store->epoll < 0 || !mrt_id_random(&store->seed)))
+        error = mrt_error(MORTISE_ENOMEM, "no descriptor left, or no entropy, for a quorum");
+    if (error == MORTISE_OK)
+        error = open_members(store, uri, options);
+    if (error != MORTISE_OK) {
+        quorum_close(store);
+        return error;
+    }
+    *opened = store;
+    return MORTISE_OK;
+}
+
+const struct mrt_store_ops mrt_quorum_store = {
+    .scheme = "redlock",
+    .any_thread = true,
+    .capabilities = {.size = sizeof(mortise_capabilities), .across_hosts = 1},
+    .open = quorum_open,
+    .submit = quorum_submit,
+    .fd = quorum_fd,
+    .next = quorum_next,
+    .process = quorum_process,
+    .list = quorum_list,
+    .lease = quorum_lease,
+    .address = quorum_address,
+    .close = quorum_close,
+    .abandon = quorum_abandon,
+};

@@ -1,0 +1,148 @@
+/*
+ * The parts of the quorum store, shared by its files and by nobody else:
+ *   quorum.c          the port: the URI, the members' descriptors, commands in, answers out
+ *   quorum_member.c   one member: what it is asked, and its session
+ *   quorum_claim.c    one ticket: a round of claims, and letting them go
+ *   quorum_session.c  START, RENEW and STOP, by majority
+ *
+ * Threads: calls come one at a time. A member delivers only while it is called, and is never
+ * called from inside its deliver: what it says is kept (`heard`) until that call has returned.
+ */
+#ifndef MRT_STORE_QUORUM_INTERNAL_H
+#define MRT_STORE_QUORUM_INTERNAL_H
+
+#include "core/store.h"
+
+#define MRT_QUORUM_MEMBERS_MAX 15
+
+enum mrt_quorum_phase { MRT_QUORUM_DOWN, MRT_QUORUM_STARTING, MRT_QUORUM_UP, MRT_QUORUM_STOPPING };
+
+struct mrt_quorum_member {
+    const struct mrt_store_ops *ops;
+    struct mrt_store *store;
+    struct mrt_store *quorum;
+    unsigned index;
+    enum mrt_quorum_phase phase;
+    struct mrt_id session; /* of its own; another one after each loss */
+    mrt_time start_at;     /* DOWN: when to try again */
+    mrt_time lease, proof_lag;
+    uint64_t starting; /* RENEWs that had been sent when its START was */
+    uint64_t proof;    /* the newest RENEW that its session is proven by */
+};
+
+/* What a member has been asked and has not answered. */
+struct mrt_quorum_ask {
+    TAILQ_ENTRY(mrt_quorum_ask) link;
+    struct mrt_quorum_member *member;
+    struct mrt_command command;
+    struct mrt_id ticket; /* the engine's; none: a claim that has been let go */
+    uint64_t round;       /* of the ticket, or of the RENEWs */
+    mrt_time again;       /* of a claim let go: when to ask once more; NEVER: it is under way */
+    char queue[];
+};
+TAILQ_HEAD(mrt_quorum_asks, mrt_quorum_ask);
+
+/* What a member has said, until it can be acted upon. */
+struct mrt_quorum_heard {
+    STAILQ_ENTRY(mrt_quorum_heard) link;
+    struct mrt_quorum_member *member;
+    struct mrt_event event;
+    char detail[160];
+};
+
+enum mrt_quorum_claim { MRT_CLAIM_NONE, MRT_CLAIM_ASKED, MRT_CLAIM_PERHAPS, MRT_CLAIM_HAS };
+
+enum mrt_quorum_step {
+    MRT_QUORUM_IDLE,     /* it has no claim */
+    MRT_QUORUM_CLAIMING, /* all are asked */
+    MRT_QUORUM_HELD,
+    MRT_QUORUM_LOOKING, /* HELD, and those who have the claim are asked whether they do */
+    MRT_QUORUM_LEAVING
+};
+
+struct mrt_quorum_ticket {
+    TAILQ_ENTRY(mrt_quorum_ticket) link;
+    enum mrt_quorum_step step;
+    struct mrt_command command; /* being done, if `busy`; its texts are the engine's */
+    bool busy;
+    uint64_t round;
+    struct mrt_id token; /* of the round: the claim's identity at the members */
+    mrt_time decide_at;  /* who has not answered by then does not count */
+    unsigned blocked;    /* members where another has it, in this round */
+    unsigned failures;   /* rounds in a row */
+    int error;           /* of a member that refused */
+    char detail[160];
+    enum mrt_quorum_claim claims[MRT_QUORUM_MEMBERS_MAX];
+    char queue[];
+};
+
+struct mrt_store {
+    struct mrt_sink sink;
+    struct mrt_quorum_member members[MRT_QUORUM_MEMBERS_MAX];
+    unsigned count, majority;
+    mrt_time limit;   /* for a member's answer */
+    mrt_time timeout; /* for START and STOP */
+    int epoll;
+    struct mrt_id session; /* the engine's; none: not open */
+    bool wanted;           /* members that are down are to be started */
+    bool started;          /* STARTED was answered */
+    uint64_t identities, serial;
+    struct mrt_id seed;
+    TAILQ_HEAD(, mrt_quorum_ticket) tickets;
+    struct mrt_quorum_asks asks;
+    STAILQ_HEAD(, mrt_quorum_heard) heard;
+    struct {
+        uint64_t serial; /* of the engine's command; 0: none is under way */
+        enum mrt_command_type type;
+        mrt_time enough_at; /* STOP: from then on a majority will do */
+        mrt_time decide_at;
+        int error;
+        char detail[160];
+    } session_command;
+    uint64_t renewals; /* rounds of RENEW that have been sent */
+    uint64_t proven;   /* the newest of them that the engine has been told */
+    mrt_time lease;
+    char address[MORTISE_NAME_MAX * 4];
+};
+
+/* quorum.c */
+/* Answers a command of the engine's. */
+void mrt_quorum_tell(struct mrt_store *store, struct mrt_event event);
+struct mrt_id mrt_quorum_identity(struct mrt_store *store);
+
+/* quorum_member.c */
+/* Asks a member; false: it did not take it, or memory is lacking. */
+bool mrt_quorum_ask(struct mrt_quorum_member *member, const struct mrt_command *command,
+                    struct mrt_id ticket, uint64_t round);
+void mrt_quorum_start_member(struct mrt_quorum_member *member, mrt_time now);
+/* It is let go there: until that is proven, or its session is no more. */
+void mrt_quorum_part(struct mrt_quorum_member *member, const struct mrt_quorum_ticket *ticket);
+/* Whether it is still being let go at that member. */
+bool mrt_quorum_is_parting(const struct mrt_quorum_member *member, struct mrt_id token);
+/* What members have said since, acted upon. */
+void mrt_quorum_hear_all(struct mrt_store *store, mrt_time now);
+/* Starts and partings that are due. */
+void mrt_quorum_members_due(struct mrt_store *store, mrt_time now);
+mrt_time mrt_quorum_members_next(const struct mrt_store *store);
+/* Forgets what was asked, of all members if NULL. */
+void mrt_quorum_forget_asks(struct mrt_store *store, const struct mrt_quorum_member *member);
+
+/* quorum_claim.c */
+void mrt_quorum_ticket_submit(struct mrt_store *store, const struct mrt_command *command,
+                              mrt_time now);
+void mrt_quorum_ticket_answer(struct mrt_store *store, const struct mrt_quorum_ask *ask,
+                              const struct mrt_event *event, mrt_time now);
+/* Decides what is ready to be decided; also after a member has gone. */
+void mrt_quorum_tickets_due(struct mrt_store *store, mrt_time now);
+mrt_time mrt_quorum_tickets_next(const struct mrt_store *store);
+/* A member's session has ended, and its claims with it. */
+void mrt_quorum_tickets_lose(struct mrt_store *store, const struct mrt_quorum_member *member);
+void mrt_quorum_tickets_free(struct mrt_store *store);
+
+/* quorum_session.c */
+void mrt_quorum_session_submit(struct mrt_store *store, const struct mrt_command *command,
+                               mrt_time now);
+void mrt_quorum_session_due(struct mrt_store *store, mrt_time now);
+void mrt_quorum_session_refused(struct mrt_store *store, const struct mrt_event *event);
+
+#endif

@@ -1,0 +1,233 @@
+/*
+ * The session of a quorum: START, RENEW and STOP, by majority.
+ *
+ * The engine dates its lease from the sending of the newest RENEW that was answered. So one may
+ * be answered only if for every ticket held a majority have the claim *and* this renewal: two
+ * majorities that overlap in one member are not enough. For the same reason a member counts
+ * for a new claim only if it has the newest renewal that the engine was told (quorum_claim.c).
+ * Where that cannot be had the answer is UNKNOWN, and the lease runs out by itself.
+ */
+#include "core/defect.h"
+#include "store/quorum_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static unsigned in_phase(const struct mrt_store *store, enum mrt_quorum_phase phase)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < store->count; i++)
+        count += store->members[i].phase == phase;
+    return count;
+}
+
+/* Those that may be up soon. */
+static unsigned pending(const struct mrt_store *store, mrt_time now)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < store->count; i++)
+        count += store->members[i].phase != MRT_QUORUM_UP &&
+                 (store->members[i].phase != MRT_QUORUM_DOWN || store->members[i].start_at <= now);
+    return count;
+}
+
+static void answer(struct mrt_store *store, struct mrt_event event)
+{
+    event.serial = store->session_command.serial;
+    event.session = store->session;
+    store->session_command.serial = 0;
+    mrt_quorum_tell(store, event);
+}
+
+void mrt_quorum_session_refused(struct mrt_store *store, const struct mrt_event *event)
+{
+    store->session_command.error = event->error;
+    snprintf(store->session_command.detail, sizeof store->session_command.detail, "%s",
+             event->detail ? event->detail : "");
+}
+
+/* ------------------------------------------------------------------ START */
+
+static void started(struct mrt_store *store)
+{
+    struct mrt_event event = {.type = MRT_STARTED};
+    store->lease = MRT_TIME_NEVER;
+    for (unsigned i = 0; i < store->count; i++) {
+        const struct mrt_quorum_member *member = &store->members[i];
+        if (member->phase != MRT_QUORUM_UP)
+            continue;
+        if (member->lease > 0)
+            store->lease = mrt_time_min(store->lease, member->lease);
+        if (member->proof_lag > event.proof_lag)
+            event.proof_lag = member->proof_lag;
+    }
+    if (store->lease == MRT_TIME_NEVER)
+        store->lease = 0;
+    event.lease = store->lease;
+    store->started = true;
+    store->proven = 0;
+    answer(store, event);
+}
+
+static void decide_start(struct mrt_store *store, mrt_time now)
+{
+    unsigned up = in_phase(store, MRT_QUORUM_UP);
+    if (up >= store->majority) {
+        started(store);
+        return;
+    }
+    if (up + pending(store, now) >= store->majority && now < store->session_command.decide_at)
+        return;
+    char detail[240];
+    snprintf(detail, sizeof detail, "%u of %u stores answer, %u are needed%s%s", up, store->count,
+             store->majority, store->session_command.detail[0] ? ": " : "",
+             store->session_command.detail);
+    int error = store->session_command.error;
+    answer(store, (struct mrt_event){.type = MRT_FAILED,
+                                     .error = error ? error : MORTISE_EUNREACHABLE,
+                                     .detail = detail});
+}
+
+/* ------------------------------------------------------------------ RENEW */
+
+/* Whether a majority have the newest renewal, and the ticket's claim if there is one. */
+static bool is_renewed(const struct mrt_store *store, const struct mrt_quorum_ticket *ticket)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < store->count; i++)
+        count += store->members[i].phase == MRT_QUORUM_UP &&
+                 store->members[i].proof == store->renewals &&
+                 (!ticket || ticket->claims[i] == MRT_CLAIM_HAS);
+    return count >= store->majority;
+}
+
+static bool is_held(const struct mrt_quorum_ticket *ticket)
+{
+    return ticket->step == MRT_QUORUM_HELD || ticket->step == MRT_QUORUM_LOOKING;
+}
+
+static bool all_renewed(const struct mrt_store *store)
+{
+    const struct mrt_quorum_ticket *ticket;
+    if (!is_renewed(store, NULL))
+        return false;
+    TAILQ_FOREACH (ticket, &store->tickets, link)
+        if (is_held(ticket) && !is_renewed(store, ticket) && !MRT_DEFECT(QUORUM_RENEWED_BY_OTHERS))
+            return false;
+    return true;
+}
+
+/* Those that kept the renewal from being answered are to be looked at: they may be lost. */
+static void wake_unrenewed(struct mrt_store *store)
+{
+    const struct mrt_quorum_ticket *ticket;
+    TAILQ_FOREACH (ticket, &store->tickets, link)
+        if (ticket->step == MRT_QUORUM_HELD && !is_renewed(store, ticket))
+            mrt_quorum_tell(store, (struct mrt_event){.type = MRT_WAKE,
+                                                      .session = store->session,
+                                                      .ticket = ticket->command.ticket});
+}
+
+static void renew(struct mrt_store *store)
+{
+    store->renewals++;
+    for (unsigned i = 0; i < store->count; i++)
+        if (store->members[i].phase == MRT_QUORUM_UP)
+            mrt_quorum_ask(&store->members[i], &(struct mrt_command){.type = MRT_RENEW},
+                           (struct mrt_id){0, 0}, store->renewals);
+}
+
+static void decide_renewal(struct mrt_store *store, mrt_time now)
+{
+    if (all_renewed(store)) {
+        store->proven = store->renewals;
+        answer(store, (struct mrt_event){.type = MRT_RENEWED});
+    } else if (now >= store->session_command.decide_at) {
+        wake_unrenewed(store);
+        answer(store, (struct mrt_event){.type = MRT_UNKNOWN});
+    }
+}
+
+/* ------------------------------------------------------------------ STOP */
+
+static void stop(struct mrt_store *store)
+{
+    mrt_quorum_tickets_free(store);
+    for (unsigned i = 0; i < store->count; i++) {
+        struct mrt_quorum_member *member = &store->members[i];
+        bool open = member->phase == MRT_QUORUM_UP || member->phase == MRT_QUORUM_STARTING;
+        mrt_quorum_forget_asks(store, member); /* what was to be let go goes with the session */
+        member->start_at = 0;
+        member->phase = MRT_QUORUM_DOWN;
+        if (open && mrt_quorum_ask(member, &(struct mrt_command){.type = MRT_STOP},
+                                   (struct mrt_id){0, 0}, 0))
+            member->phase = MRT_QUORUM_STOPPING;
+    }
+    store->wanted = store->started = false;
+}
+
+static void decide_stop(struct mrt_store *store, mrt_time now)
+{
+    unsigned down = in_phase(store, MRT_QUORUM_DOWN);
+    unsigned needed = now < store->session_command.enough_at ? store->count : store->majority;
+    bool done = down >= needed;
+    if (!done && now < store->session_command.decide_at)
+        return;
+    answer(store, (struct mrt_event){.type = done ? MRT_STOPPED : MRT_UNKNOWN});
+    store->session = (struct mrt_id){0, 0};
+}
+
+/* ------------------------------------------------------------------ commands */
+
+static void begin(struct mrt_store *store, mrt_time now)
+{
+    mrt_time limit = store->timeout;
+    store->session_command.error = 0;
+    store->session_command.detail[0] = '\0';
+    switch (store->session_command.type) {
+    case MRT_START:
+        store->wanted = true;
+        mrt_quorum_members_due(store, now);
+        break;
+    case MRT_RENEW:
+        limit = store->lease > 0 ? store->lease / 6 : limit;
+        renew(store);
+        break;
+    default:
+        stop(store);
+    }
+    store->session_command.enough_at = now + store->limit;
+    store->session_command.decide_at = now + limit;
+}
+
+/* A session that the engine has given up ends here first, whatever its members answer. */
+static void replace(struct mrt_store *store, struct mrt_id session)
+{
+    if (!mrt_id_none(store->session) && !mrt_id_equal(store->session, session))
+        stop(store);
+    store->session = session;
+}
+
+void mrt_quorum_session_submit(struct mrt_store *store, const struct mrt_command *command,
+                               mrt_time now)
+{
+    if (store->session_command.serial != 0)
+        answer(store, (struct mrt_event){.type = MRT_UNKNOWN}); /* the newer one counts */
+    if (command->type == MRT_START)
+        replace(store, command->session);
+    store->session_command.serial = command->serial;
+    store->session_command.type = command->type;
+    begin(store, now);
+}
+
+void mrt_quorum_session_due(struct mrt_store *store, mrt_time now)
+{
+    if (store->session_command.serial == 0)
+        return;
+    if (store->session_command.type == MRT_START)
+        decide_start(store, now);
+    else if (store->session_command.type == MRT_RENEW)
+        decide_renewal(store, now);
+    else
+        decide_stop(store, now);
+}

@@ -1,0 +1,419 @@
+/*
+ * The quorum (store/quorum*.c) on members whose answers can be held back: memory servers. A
+ * member that is in use by another, or silent, is made so by the test; nothing depends on luck.
+ *
+ * Built with seeded defects it is the measure of itself (defect_run.h).
+ */
+#include "cmocka_all.h"
+#include "conform/port_client.h"
+#include "core/rule.h"
+#include "defect_run.h"
+#include "store/memory.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEMBERS_MAX 5
+#define LEASE 3000 /* ms */
+#define ROUNDS 15  /* of the contest; each costs some pauses */
+#define SOON (5 * MRT_SECOND)
+
+static unsigned members;
+static char names[MEMBERS_MAX][32];
+static char uri[512];
+static struct port_client quorum, rivals[MEMBERS_MAX];
+static struct mrt_id rival_tickets[MEMBERS_MAX];
+
+/* ------------------------------------------------------------------ the place */
+
+static int open_place(void **state, unsigned count)
+{
+    static int place;
+    char member[256];
+    (void)state;
+    members = count;
+    place++;
+    snprintf(uri, sizeof uri, "redlock:");
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(names[i], sizeof names[i], "quorum-%d-%u", place, i);
+        snprintf(member, sizeof member, "memory:%s?lease=%dms", names[i], LEASE);
+        port_open_session(&rivals[i], member);
+        size_t length = strlen(uri);
+        snprintf(uri + length, sizeof uri - length, "%smemory:%s", i ? "," : "", names[i]);
+    }
+    size_t length = strlen(uri);
+    snprintf(uri + length, sizeof uri - length, "?answer=100ms&lease=%dms", LEASE);
+    port_open_session(&quorum, uri);
+    return 0;
+}
+
+static int open_three(void **state)
+{
+    return open_place(state, 3);
+}
+
+static int open_five(void **state)
+{
+    return open_place(state, 5);
+}
+
+static int close_place(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < members; i++)
+        mrt_memory_freeze(names[i], false);
+    if (quorum.store) {
+        port_stop(&quorum);
+        port_close(&quorum);
+    }
+    for (unsigned i = 0; i < members; i++)
+        port_close(&rivals[i]);
+    return 0;
+}
+
+/* Somebody else has it at this member. */
+static void occupy(unsigned member)
+{
+    rival_tickets[member] = port_id();
+    struct mrt_event view =
+        port_append_weight(&rivals[member], "q", rival_tickets[member], "exclusive", 1, 1);
+    assert_int_equal(view.weight_ahead, 0);
+}
+
+static void vacate(unsigned member)
+{
+    assert_int_equal(port_remove(&rivals[member], "q", rival_tickets[member], 0).type, MRT_REMOVED);
+}
+
+static void silence(unsigned member, bool silent)
+{
+    mrt_memory_freeze(names[member], silent);
+}
+
+static bool holds(const struct mrt_event *event)
+{
+    return event->type == MRT_VIEW && mrt_rule_grants(event->weight_ahead, 1, 1);
+}
+
+static struct mrt_event acquire(void)
+{
+    return port_append(&quorum, "q", port_id());
+}
+
+static enum mrt_event_type renew(void)
+{
+    struct mrt_command command = port_command(&quorum, MRT_RENEW);
+    return port_send(&quorum, &command).type;
+}
+
+/* Lets the quorum work until the member has no ticket. */
+static bool empties(unsigned member)
+{
+    mrt_time until = mrt_time_now() + SOON;
+    while (port_tickets(&rivals[member], "q") > 0 && mrt_time_now() < until)
+        port_wait(&quorum, MRT_STARTED, (struct mrt_id){1, 1}, 5 * MRT_MILLISECOND, NULL);
+    return port_tickets(&rivals[member], "q") == 0;
+}
+
+/* ------------------------------------------------------------------ who holds */
+
+static void test_m4_a_majority_will_do(void **state)
+{
+    (void)state;
+    occupy(0);
+    occupy(3);
+    struct mrt_event view = acquire();
+    assert_true(holds(&view));
+    assert_int_equal(view.fence, 0);
+    for (unsigned i = 0; i < members; i++)
+        assert_int_equal(port_tickets(&rivals[i], "q"), 1);
+}
+
+static void test_m4_less_than_a_majority_will_not_and_leaves_nothing(void **state)
+{
+    (void)state;
+    occupy(0);
+    occupy(1);
+    occupy(4);
+    struct mrt_event view = acquire();
+    assert_int_equal(view.type, MRT_VIEW);
+    assert_false(holds(&view));
+    assert_true(empties(2) && empties(3)); /* m8: at once, for others may want them */
+    assert_int_equal(port_try(&quorum, "q", port_id()).type, MRT_BLOCKED);
+    assert_true(empties(2) && empties(3));
+    vacate(1);
+    view = port_refresh(&quorum, "q", &view);
+    assert_true(holds(&view));
+}
+
+static void test_m3_silent_members_cost_no_more_than_their_limit(void **state)
+{
+    (void)state;
+    silence(1, true);
+    silence(2, true);
+    struct mrt_event view = acquire();
+    assert_true(holds(&view));
+    silence(0, true);
+    assert_int_equal(port_try(&quorum, "p", port_id()).type, MRT_FAILED);
+    assert_non_null(strstr(quorum.detail, "in time"));
+}
+
+static void test_m6_m7_a_claim_whose_answer_is_late_is_let_go(void **state)
+{
+    (void)state;
+    occupy(0);
+    silence(1, true);
+    struct mrt_event view = acquire(); /* has it at 2 alone, as far as is known */
+    assert_int_equal(view.type, MRT_VIEW);
+    assert_false(holds(&view));
+    assert_true(empties(2));
+    silence(1, false);
+    assert_true(empties(1));
+}
+
+static void test_m7_a_late_removal_does_not_touch_the_next_claim(void **state)
+{
+    (void)state;
+    occupy(0);
+    silence(1, true);
+    struct mrt_event view = acquire();
+    assert_false(holds(&view));
+    silence(1, false);
+    view = port_refresh(&quorum, "q", &view); /* 1 and 2 */
+    assert_true(holds(&view));
+    port_wait(&quorum, MRT_STARTED, (struct mrt_id){1, 1}, 300 * MRT_MILLISECOND, NULL);
+    assert_int_equal(port_tickets(&rivals[1], "q"), 1);
+    view = port_refresh(&quorum, "q", &view);
+    assert_true(holds(&view));
+}
+
+static void test_m7_release_is_everywhere_also_where_nobody_answers(void **state)
+{
+    (void)state;
+    struct mrt_event view = acquire();
+    assert_true(holds(&view));
+    silence(2, true);
+    assert_int_equal(port_remove(&quorum, "q", view.ticket, 0).type, MRT_REMOVED);
+    assert_int_equal(port_tickets(&rivals[0], "q"), 0);
+    assert_int_equal(port_tickets(&rivals[1], "q"), 0);
+    silence(2, false);
+    assert_true(empties(2));
+}
+
+static void test_m7_a_release_that_no_majority_answers_is_not_proven(void **state)
+{
+    (void)state;
+    struct mrt_event view = acquire();
+    silence(1, true);
+    silence(2, true);
+    assert_int_equal(port_remove(&quorum, "q", view.ticket, 0).type, MRT_UNKNOWN);
+    silence(1, false);
+    assert_int_equal(port_remove(&quorum, "q", view.ticket, 0).type, MRT_REMOVED);
+}
+
+/* ------------------------------------------------------------------ how long */
+
+static void test_m9_a_renewal_needs_a_majority(void **state)
+{
+    (void)state;
+    assert_int_equal(renew(), MRT_RENEWED);
+    silence(0, true);
+    assert_int_equal(renew(), MRT_RENEWED);
+    silence(1, true);
+    assert_int_equal(renew(), MRT_UNKNOWN);
+    silence(0, false);
+    assert_int_equal(renew(), MRT_RENEWED);
+}
+
+static void test_m9_a_lock_is_renewed_by_those_who_have_it(void **state)
+{
+    (void)state;
+    occupy(2);
+    struct mrt_event view = acquire(); /* at 0 and 1 */
+    assert_true(holds(&view));
+    assert_int_equal(renew(), MRT_RENEWED);
+    silence(1, true); /* 0 and 2 are a majority, but not of the lock's */
+    assert_int_equal(renew(), MRT_UNKNOWN);
+    silence(1, false);
+    assert_int_equal(renew(), MRT_RENEWED);
+}
+
+static int keep_fence(void *argument, const mortise_entry *entry)
+{
+    *(uint64_t *)argument = entry->fence;
+    return 0;
+}
+
+/* The member forgets who has it. */
+static void forget(unsigned member)
+{
+    struct port_client *rival = &rivals[member];
+    uint64_t fence = 0;
+    assert_int_equal(rival->ops->list(rival->store, "q", NULL, keep_fence, &fence), MORTISE_OK);
+    assert_int_equal(rival->ops->break_ticket(rival->store, "q", fence), MORTISE_OK);
+}
+
+static void test_m9_a_lock_that_members_forgot_is_lost(void **state)
+{
+    (void)state;
+    struct mrt_event view = acquire();
+    forget(0);
+    view = port_refresh(&quorum, "q", &view);
+    assert_true(holds(&view));
+    forget(2);
+    assert_int_equal(port_refresh(&quorum, "q", &view).type, MRT_GONE);
+    assert_true(empties(1));
+    assert_int_equal(renew(), MRT_RENEWED);
+}
+
+static void test_a_session_needs_a_majority(void **state)
+{
+    (void)state;
+    struct port_client other;
+    silence(0, true);
+    silence(1, true);
+    port_open(&other, uri, "other");
+    other.session = port_id();
+    struct mrt_command command = port_command(&other, MRT_START);
+    assert_true(other.ops->submit(other.store, &command, MRT_TIME_NEVER));
+    assert_false(
+        port_wait(&other, MRT_SESSION_LOST, (struct mrt_id){0, 0}, 50 * MRT_MILLISECOND, NULL));
+    assert_int_equal(other.count, 0);
+    silence(0, false);
+    while (other.count == 0)
+        port_wait(&other, MRT_SESSION_LOST, (struct mrt_id){0, 0}, MRT_MILLISECOND, NULL);
+    assert_int_equal(other.events[0].type, MRT_STARTED);
+    assert_int_equal(other.events[0].lease, LEASE * MRT_MILLISECOND);
+    port_stop(&other);
+    port_close(&other);
+}
+
+/* ------------------------------------------------------------------ through the library */
+
+static long counter;
+
+static void *add(void *argument)
+{
+    mortise_client *client;
+    mortise_lock *lock;
+    mortise_hold hold;
+    assert_int_equal(mortise_open(argument, NULL, &client), MORTISE_OK);
+    assert_int_equal(mortise_mutex_new(client, "counted", NULL, &lock), MORTISE_OK);
+    for (int i = 0; i < ROUNDS; i++) {
+        int error = mortise_acquire_for(lock, 20000, &hold);
+        if (error)
+            return (void *)mortise_error_text(error);
+        long seen = *(volatile long *)&counter;
+        sched_yield();
+        *(volatile long *)&counter = seen + 1;
+        mortise_release(hold);
+    }
+    mortise_close(client);
+    return NULL;
+}
+
+static void test_m12_three_clients_and_five_members(void **state)
+{
+    (void)state;
+    pthread_t threads[3];
+    counter = 0;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, add, uri), 0);
+    for (int i = 0; i < 3; i++) {
+        void *wrong;
+        pthread_join(threads[i], &wrong);
+        assert_null(wrong);
+    }
+    assert_int_equal(counter, 3 * ROUNDS);
+}
+
+static void test_what_is_promised_and_what_is_not(void **state)
+{
+    (void)state;
+    mortise_client *client;
+    mortise_lock *lock, *other;
+    mortise_hold hold;
+    mortise_capabilities can = {.size = sizeof can};
+    assert_int_equal(mortise_open(uri, NULL, &client), MORTISE_OK);
+    assert_int_equal(mortise_get_capabilities(client, &can), MORTISE_OK);
+    assert_false(can.fence || can.fair || can.survives_failover);
+    assert_int_equal(can.lease_ms, LEASE);
+    assert_int_equal(mortise_mutex_new(client, "x", NULL, &lock), MORTISE_OK);
+    assert_int_equal(mortise_acquire(lock, &hold), MORTISE_OK);
+    assert_int_equal(mortise_hold_fence(hold), 0);
+    assert_int_equal(mortise_verify(hold, 5000), MORTISE_OK);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    assert_int_equal(mortise_semaphore_new(client, "y", 3, NULL, &other), MORTISE_OK);
+    assert_int_equal(mortise_try_acquire(other, &hold), MORTISE_ENOTSUPPORTED);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+}
+
+static void test_addresses_that_make_no_quorum(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"redlock:",
+                                        "redlock:memory:a,memory:a",
+                                        "redlock:redlock:memory:a",
+                                        "redlock:memory:a,nosuch:b",
+                                        "redlock:memory:a?answer=0ms",
+                                        "redlock:memory:a?answer=5",
+                                        "redlock:memory:a?answer=11s"};
+    mortise_client *client = NULL;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        int error = mortise_open(wrong[i], NULL, &client);
+        print_message("%s: %s\n", wrong[i], mortise_error_detail());
+        assert_int_equal(mortise_error_kind_of(error), MORTISE_KIND_CONFIG);
+        assert_true(strlen(mortise_error_detail()) > 0);
+    }
+}
+
+#define THREE(name) cmocka_unit_test_setup_teardown(name, open_three, close_place)
+#define FIVE(name) cmocka_unit_test_setup_teardown(name, open_five, close_place)
+
+static const struct CMUnitTest tests[] = {
+    FIVE(test_m4_a_majority_will_do),
+    FIVE(test_m4_less_than_a_majority_will_not_and_leaves_nothing),
+    FIVE(test_m3_silent_members_cost_no_more_than_their_limit),
+    THREE(test_m6_m7_a_claim_whose_answer_is_late_is_let_go),
+    THREE(test_m7_a_late_removal_does_not_touch_the_next_claim),
+    THREE(test_m7_release_is_everywhere_also_where_nobody_answers),
+    THREE(test_m7_a_release_that_no_majority_answers_is_not_proven),
+    THREE(test_m9_a_renewal_needs_a_majority),
+    THREE(test_m9_a_lock_is_renewed_by_those_who_have_it),
+    THREE(test_m9_a_lock_that_members_forgot_is_lost),
+    THREE(test_a_session_needs_a_majority),
+    FIVE(test_m12_three_clients_and_five_members),
+    THREE(test_what_is_promised_and_what_is_not),
+    cmocka_unit_test(test_addresses_that_make_no_quorum),
+};
+
+static int run_all(void)
+{
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#ifdef MRT_DEFECTS
+/* All that need no contest. */
+static void pattern_of(const char *defect, char pattern[40])
+{
+    (void)defect;
+    snprintf(pattern, 40, "test_m?_*");
+}
+
+int main(void)
+{
+    static const struct defect_row rows[] = {
+#define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text},
+        MRT_DEFECT_QUORUM_MAP(DEFECT_ROW)
+#undef DEFECT_ROW
+    };
+    return defect_run(rows, sizeof rows / sizeof rows[0], pattern_of, run_all) != 0;
+}
+#else
+int main(void)
+{
+    return run_all();
+}
+#endif

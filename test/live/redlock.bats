@@ -1,0 +1,83 @@
+#!/usr/bin/env bats
+# M1, M4, M6: a quorum of five real Redis servers, some of which are killed or stopped.
+load ../cli/helper
+
+SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
+
+setup_file() {
+    python3 "$SERVERS" start redis5 "$BATS_FILE_TMPDIR/redis5" >/dev/null 3>&-
+}
+
+teardown_file() {
+    python3 "$SERVERS" stop "$BATS_FILE_TMPDIR/redis5"
+}
+
+server() {
+    python3 "$SERVERS" "$1" "$BATS_FILE_TMPDIR/redis5" "$2" 3>&-
+}
+
+on_five() {
+    MORTISE_URL="redlock:$(python3 "$SERVERS" url "$BATS_FILE_TMPDIR/redis5")?session=4s"
+    export MORTISE_URL
+}
+
+# How many of the five say that somebody has the lock.
+having() {
+    local count=0 uri
+    for uri in $(python3 "$SERVERS" urls "$BATS_FILE_TMPDIR/redis5" | tr , ' '); do
+        if "$MORTISE" ls --url "$uri" "$1" 2>/dev/null | grep -q "$1"; then
+            count=$((count + 1))
+        fi
+    done
+    echo "$count"
+}
+
+is_nowhere() {
+    [ "$(having "$1")" -eq 0 ]
+}
+
+@test "M1 one at a time, on five servers, and nothing is left" {
+    on_five
+    start run a -- sh -c 'touch holding; sleep 2; exit 5'
+    until_true test -e holding
+    [ "$(having a)" -ge 3 ]
+    run -75 "$MORTISE" run -n a -- true
+    finish "$PID"
+    [ "$code" -eq 5 ]
+    run -0 "$MORTISE" run -w 10s a -- true
+    [ "$(having a)" -eq 0 ]
+}
+
+@test "M4 a minority may be away: one killed, one stopped" {
+    on_five
+    server kill 0
+    server pause 1
+    run -0 "$MORTISE" run -w 10s b -- true
+    server resume 1
+    server restart 0
+}
+
+@test "M4 a majority may not" {
+    on_five
+    start run -w 10s c -- sh -c 'touch holding; exec sleep 60'
+    until_true test -e holding
+    server kill 0
+    server kill 1
+    server kill 2
+    finish "$PID"
+    [ "$code" -eq 76 ]
+    run "$MORTISE" run -w 1s d -- true
+    [ "$status" -ne 0 ]
+    server restart 0
+    server restart 1
+    server restart 2
+    run -0 "$MORTISE" run -w 20s d -- true
+}
+
+@test "M6 a server that answered too late is told to let go" {
+    on_five
+    server pause 4
+    run -0 "$MORTISE" run -w 10s e -- true
+    server resume 4
+    until_true is_nowhere e
+}
