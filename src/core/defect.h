@@ -48,7 +48,7 @@
     X(OBSERVER_BY_VALUE, "a new leader with the value of the last is not told")          \
     X(OBSERVER_LOST, "after the loss of a session nobody looks any more")                \
     X(VALUE_FORGOTTEN, "a value that changes while a command is under way is not told")  \
-    X(CELL_WRITE_ANEW, "a write of unknown outcome is repeated under a new identity")    \
+    X(CELL_UNKNOWN_REFUSED, "a write that may have been done is told as refused")        \
     X(CELL_IGNORES_VERSION, "a cell is written whatever its version")                    \
     X(CELL_IGNORES_FENCE, "a cell is written whatever the fence")                        \
     X(ZK_NO_SYNC_BEFORE_ADOPT, "what a lost create made is sought without a sync")       \

@@ -84,8 +84,6 @@ static void serve(struct mrt_request *request)
         return;
     }
     mrt_heap_clear(&engine->timers, &request->timer);
-    if (MRT_DEFECT(CELL_WRITE_ANEW) && request->maybe)
-        request->command.ticket = mrt_engine_identity(engine);
     request->state = MRT_REQUEST_SENT;
     request->command.session = engine->session.id;
     mrt_engine_send(engine, &request->command, request->command.type);
@@ -146,7 +144,7 @@ static void finish(struct mrt_request *request, int error)
     waiter->request = NULL;
     if (error == MORTISE_OK)
         *request->wanted = request->answer;
-    else if (request->maybe)
+    else if (request->maybe && !MRT_DEFECT(CELL_UNKNOWN_REFUSED))
         error = MORTISE_EUNKNOWN;
     give_up(request);
     mrt_waiter_end(waiter, error);

@@ -228,7 +228,7 @@ int mrt_ticket_set_value(struct mrt_ticket *ticket, const void *value, size_t si
         free(ticket->value);
     ticket->value = copy;
     ticket->value_size = size;
-    ticket->revaluing = true;
+    ticket->revaluing = !MRT_DEFECT(VALUE_FORGOTTEN) || !under_way(ticket);
     if (!under_way(ticket) && ticket->state != MRT_TICKET_NEW)
         send(ticket, MRT_SET_VALUE);
     return MORTISE_OK;

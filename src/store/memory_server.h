@@ -65,6 +65,8 @@ struct mrt_memory_entry {
     uint64_t capacity;
     uint32_t place; /* 0: granted; 1: the first that waits */
     mrt_time since;
+    const void *value; /* NULL: none */
+    size_t value_size;
 };
 /* Visits every ticket, queue by queue in the order they were made; stops when `visit`
    does not return 0, and returns that. */
@@ -80,6 +82,9 @@ bool mrt_memory_server_has(const struct mrt_memory_server *server,
                            const struct mrt_command *command);
 /* What the next ticket will get. */
 uint64_t mrt_memory_server_next_fence(const struct mrt_memory_server *server);
+/* Reads a cell; the value is the server's, until the next call. */
+void mrt_memory_server_cell(struct mrt_memory_server *server, const char *name,
+                            struct mrt_event *cell);
 size_t mrt_memory_server_sessions(const struct mrt_memory_server *server);
 
 #endif

@@ -22,6 +22,8 @@ static int list_queue(const struct mrt_memory_server *server, const struct queue
         entry.fence = ticket->fence;
         entry.weight = ticket->weight;
         entry.since = ticket->since;
+        entry.value = ticket->value;
+        entry.value_size = ticket->value_size;
         int result = visit(context, &entry);
         if (result != 0)
             return result;
@@ -66,4 +68,11 @@ uint64_t mrt_memory_server_next_fence(const struct mrt_memory_server *server)
 size_t mrt_memory_server_sessions(const struct mrt_memory_server *server)
 {
     return HASH_COUNT(server->sessions_by_id);
+}
+
+void mrt_memory_server_cell(struct mrt_memory_server *server, const char *name,
+                            struct mrt_event *cell)
+{
+    const struct mrt_command get = {.type = MRT_CELL_GET, .queue = name};
+    mrt_memory_cell_apply(&server->cells, &get, cell);
 }

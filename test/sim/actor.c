@@ -152,7 +152,9 @@ static void granted(struct world *world, struct actor *actor)
                           .weight = actor->waiter.weight,
                           .count = 1,
                           .fence = hold->fence,
-                          .told = MORTISE_HELD};
+                          .told = MORTISE_HELD,
+                          .value = actor->value,
+                          .proclaimed_at = world->now};
     if (joined) {
         const struct grip *first =
             &actor->grips[find_owned(actor, actor->queue, OWNER(actor), MRT_WRITER)];
@@ -229,7 +231,7 @@ void actor_settled(struct world *world, struct client *client, struct mrt_waiter
 
 static uint64_t draw_weight(struct world *world)
 {
-    if (world->drawn.lock == LOCK_MUTEX)
+    if (world->drawn.lock == LOCK_MUTEX || world->drawn.lock == LOCK_ELECTION)
         return 1;
     if (world->drawn.lock == LOCK_READ_WRITE)
         return random_below(&world->random, 2) ? MRT_READER : MRT_WRITER;
@@ -252,8 +254,10 @@ static void acquire(struct world *world, struct actor *actor, int queue)
     uint64_t weight = actor->waiter.weight;
     if (find_owned(actor, queue, 0, 0) >= 0 || find_owned(actor, queue, OWNER(actor), 0) >= 0)
         actor->waiter.owner = OWNER(actor);
-    if (world->drawn.lock == LOCK_SEMAPHORE)
+    if (world->drawn.lock == LOCK_SEMAPHORE || world->drawn.lock == LOCK_ELECTION)
         actor->waiter.owner = 0;
+    if (world->drawn.lock == LOCK_ELECTION)
+        election_candidate(world, actor);
     int own = find_owned(actor, queue, OWNER(actor), weight);
     actor->nested = own >= 0;
     actor->upgrades = own >= 0 && actor->grips[own].weight < weight;
@@ -448,7 +452,10 @@ static void step_holding(struct world *world, struct actor *actor, int held)
     struct random *random = &world->random;
     struct grip *grip = &actor->grips[held];
     int next = highest_queue(actor) + 1 + (int)random_below(random, 2);
-    if (grip->weight == MRT_WRITER && random_below(random, 4) == 0) {
+    if (world->drawn.lock == LOCK_ELECTION && random_below(random, 3) == 0) {
+        election_proclaim(world, actor, grip);
+        step_in(world, actor, p->hold_us);
+    } else if (grip->weight == MRT_WRITER && random_below(random, 4) == 0) {
         downgrade(world, actor, grip);
         step_in(world, actor, p->hold_us);
     } else if (random_chance(random, p->nest) && grip->owner == OWNER(actor) && grip->count < 4 &&

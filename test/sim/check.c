@@ -271,6 +271,8 @@ static void check_idle(struct world *world, int queue)
 void check_step(struct world *world)
 {
     bool calm = is_calm(world);
+    if (world->drawn.lock == LOCK_ELECTION)
+        election_check(world, calm, 3 * round_trip(world));
     for (int queue = 0; queue < world->drawn.queues; queue++) {
         check_queue(world, queue);
         if (calm)

@@ -119,9 +119,11 @@ static bool pump_once(struct world *world, struct client *client)
     struct mrt_hold *hold;
     struct mrt_command *command;
     while ((waiter = mrt_engine_next_settled(client->engine))) {
-        actor_settled(world, client, waiter);
+        if (!cell_settled(world, client, waiter))
+            actor_settled(world, client, waiter);
         any = true;
     }
+    any |= election_observe(world, client);
     while ((hold = mrt_engine_next_told(client->engine))) {
         actor_told(world, client, hold);
         any = true;
@@ -205,6 +207,11 @@ void client_boot(struct world *world, struct client *client, bool new_clock)
     if (p->model == MODEL_ZK_LIBRARY)
         zk_host_open(world, client);
     trace_note(world, TRACE_CLIENT, client->index, NO_QUEUE, "boots", client->rate_ppm, 0, 0);
+    client->booted_at = world->now;
+    election_boot(world, client);
+    cell_boot(world, client);
+    if (p->lock == LOCK_ELECTION)
+        client_pump(world, client); /* it begins to observe */
     client_arm_disasters(world, client);
 }
 
@@ -212,6 +219,7 @@ void client_boot(struct world *world, struct client *client, bool new_clock)
 static void vanish(struct world *world, struct client *client, bool died)
 {
     client->peer->client = NULL;
+    cell_died(world, client);
     for (int i = 0; i < world->drawn.actors; i++)
         actor_forget(world, &client->actors[i]);
     struct task *const tasks[] = {&client->tick,           &client->kick,
@@ -285,6 +293,8 @@ bool client_idle(const struct client *client)
 {
     if (!client->engine)
         return !client->restart.timer.armed;
+    if (client->closing)
+        return false; /* it is to come back */
     for (int i = 0; i < client->world->drawn.actors; i++)
         if (client->actors[i].state != ACTOR_DONE)
             return false;

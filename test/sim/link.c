@@ -17,6 +17,7 @@
 #include "world.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct message {
     struct task task;
@@ -24,6 +25,7 @@ struct message {
     struct peer *peer;
     struct mrt_command command;
     struct mrt_event event;
+    uint64_t value; /* of the command or the event */
     bool discard_reply;
 };
 
@@ -80,6 +82,9 @@ static void arrive(struct world *world, struct task *task)
         return;
     }
     struct mrt_event event = message->event;
+    uint64_t value = message->value;
+    if (event.value)
+        event.value = &value;
     put(world, message);
     if (client)
         client_event(world, client, &event);
@@ -91,6 +96,8 @@ static void send_up(struct world *world, struct peer *peer, const struct mrt_eve
     struct message *message = take(world, peer);
     message->event = *event;
     message->event.detail = NULL;
+    if (event->value)
+        memcpy(&message->value, event->value, sizeof message->value);
     world_at(world, &message->task, at, arrive);
 }
 
@@ -136,8 +143,8 @@ void link_deliver(struct world *world, struct peer *peer, const struct mrt_event
     struct client *client = peer->client;
     if (!client || event->serial == SILENT)
         return;
-    bool hint = event->type == MRT_WAKE || event->type == MRT_REVOKED ||
-                (event->type == MRT_VIEW && event->serial == 0);
+    bool hint = event->type == MRT_WAKE || event->type == MRT_CHANGED ||
+                event->type == MRT_REVOKED || (event->type == MRT_VIEW && event->serial == 0);
     if (hint) {
         if (world->now >= client->cut_until)
             wake(world, peer, event);
@@ -166,6 +173,9 @@ static void reach(struct world *world, struct task *task)
     struct message *message = (struct message *)task;
     struct peer *peer = message->peer;
     struct mrt_command command = message->command;
+    uint64_t value = message->value;
+    if (command.value)
+        command.value = &value;
     bool discard = message->discard_reply;
     put(world, message);
     /* A reply that is to be lost: the client has been, or will be, told UNKNOWN. */
@@ -179,6 +189,8 @@ static void send_down(struct world *world, struct client *client, const struct m
 {
     struct message *message = take(world, client->peer);
     message->command = *command;
+    if (command->value)
+        memcpy(&message->value, command->value, sizeof message->value);
     message->discard_reply = discard_reply;
     struct channel *channel = channel_of(client, command->session);
     mrt_time at = world->now + world_some(world, world->profile.delay_us);

@@ -204,6 +204,13 @@ static void draw_lock(struct profile *p, uint64_t seed)
         p->lock = kind;
     if (zookeeper && kind == LOCK_SEMAPHORE && random_below(&random, 2))
         make_frequented(p, &random);
+    if (p->model != MODEL_LEASE && p->model != MODEL_KERNEL)
+        return; /* the other models have neither values nor cells */
+    if (kind == LOCK_ELECTION) {
+        p->lock = kind;
+        p->capacity = 1;
+    }
+    p->cells = random_below(&random, 3) ? 0 : random_between(&random, 4, 40);
 }
 
 /* By a draw of its own, too. */

@@ -19,7 +19,7 @@ enum { FIXED, SIZE, EXTRA };
 
 enum { MODEL_LEASE, MODEL_KERNEL, MODEL_SQLITE, MODEL_ZOOKEEPER, MODEL_ZK_LIBRARY, MODEL_COUNT };
 #define MODEL_ANY (-1) /* one of those that need no library */
-enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE };
+enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE, LOCK_ELECTION };
 
 /* X(name, kind, meaning) */
 #define PROFILE_MAP(X)                                                                            \
@@ -30,7 +30,7 @@ enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE };
     X(operations, SIZE, "acquires of each thread in the chaos phase")                             \
     X(lease_us, FIXED, "of a session")                                                            \
     X(recheck_us, FIXED, "told in every view")                                                    \
-    X(lock, FIXED, "0 mutexes, 1 semaphores, 2 read/write locks")                                 \
+    X(lock, FIXED, "0 mutexes, 1 semaphores, 2 read/write locks, 3 elections")                    \
     X(capacity, FIXED, "of mutexes and semaphores")                                               \
     X(fence_span, FIXED, "fences of a ticket")                                                    \
     X(strict, FIXED, "local order is strict")                                                     \
@@ -48,6 +48,7 @@ enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE };
     X(cancel, EXTRA, "chance of a cancel")                                                        \
     X(wait_us, FIXED, "deadline or cancel come after, at most")                                   \
     X(misuse, EXTRA, "chance of a double, stale or foreign release")                              \
+    X(cells, EXTRA, "writes of a cell by each client")                                            \
     X(verify, EXTRA, "chance to ask the store about a hold")                                      \
     X(brief_handles, EXTRA, "a lock's handle lives no longer than the call")                      \
     X(synchronous, FIXED, "the store answers inside submit")                                      \

@@ -113,3 +113,8 @@ int server_left(struct world *world)
 {
     return world->server->model->left(world, world->server->state);
 }
+
+uint64_t server_cell(struct world *world)
+{
+    return world->server->model->cell(world->server->state);
+}

@@ -17,6 +17,7 @@ struct server_model {
     void (*truth)(struct world *world, void *server, int queue, const struct peer *peer,
                   struct truth *truth);
     int (*left)(struct world *world, void *server);
+    uint64_t (*cell)(void *server);
 };
 
 extern const struct server_model memory_model, sqlite_model, zookeeper_model, zk_library_model;

@@ -7,6 +7,7 @@
 #include "store/memory_server.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define PUSHES_MAX 16
 
@@ -275,6 +276,8 @@ static int see(void *context, const struct mrt_memory_entry *entry)
 {
     struct look *look = context;
     look->truth->span = entry->fence_span;
+    if (!look->truth->peer && entry->value)
+        memcpy(&look->truth->value, entry->value, sizeof look->truth->value);
     truth_add(look->truth, look->peer, entry->peer, entry->fence, entry->weight,
               entry->weight_ahead + entry->weight <= entry->capacity);
     return 0;
@@ -311,6 +314,17 @@ static int memory_left(struct world *world, void *server)
     return (int)mrt_memory_server_sessions(memory->core);
 }
 
+static uint64_t memory_cell(void *server)
+{
+    struct memory *memory = server;
+    struct mrt_event cell = {0};
+    uint64_t value = 0;
+    mrt_memory_server_cell(memory->core, "cell", &cell);
+    if (cell.value)
+        memcpy(&value, cell.value, sizeof value);
+    return value;
+}
+
 const struct server_model memory_model = {.new = memory_new,
                                           .free = memory_free,
                                           .apply = memory_apply,
@@ -319,4 +333,5 @@ const struct server_model memory_model = {.new = memory_new,
                                           .break_ticket = memory_break,
                                           .revoke = memory_revoke,
                                           .truth = memory_truth,
-                                          .left = memory_left};
+                                          .left = memory_left,
+                                          .cell = memory_cell};

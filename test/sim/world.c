@@ -92,6 +92,8 @@ static void revocation(struct world *world, struct task *task)
 
 static struct mrt_recipe recipe_of(const struct profile *profile)
 {
+    if (profile->lock == LOCK_ELECTION)
+        return mrt_election;
     if (profile->lock == LOCK_SEMAPHORE)
         return mrt_semaphore((uint64_t)profile->capacity);
     struct mrt_recipe mutex = mrt_mutex;
@@ -262,10 +264,15 @@ static void live(struct world *world)
         (p->pause_us + p->restart_us + p->unknown_us + p->zk_trouble_us) * MRT_MICROSECOND;
     if (!run_until(world, world->now + patience, all_idle))
         complain_of_waiters(world);
+    if (p->lock == LOCK_ELECTION) {
+        run_until(world, world->now + election_patience(world), never);
+        election_check_end(world);
+    }
     close_all(world);
     if (!run_until(world, world->now + patience, all_closed))
         check_fail(world, -1, NO_QUEUE, "a close does not end");
     run_until(world, world->now + 3 * unit + (p->reap_us + p->delay_us) * MRT_MICROSECOND, never);
+    cell_check_end(world);
     int left = server_left(world);
     if (left > 0)
         check_fail(world, -1, NO_QUEUE, "%d tickets or sessions are left at the server", left);

@@ -3,6 +3,8 @@
  * server model, and a link between them, in one process and on virtual time.
  *
  *   actor.c    threads of the clients: they acquire, nest, release, give up
+ *   election.c candidates have values, and every client observes
+ *   cell.c     and writes a cell
  *   client.c   the host of an engine: its loop, its clock, its death
  *   link.c     messages between clients and server, and what befalls them
  *   server.c   the models: server_memory.c; server_sqlite.c and server_zookeeper.c, fakes of
@@ -70,7 +72,9 @@ struct grip {
     bool seen_lost;
     bool broken; /* an operator removed its ticket: no promise holds but that it is told */
     mrt_time broken_at;
-    bool listens;           /* to requests to give up */
+    bool listens;   /* to requests to give up */
+    uint64_t value; /* of a leader, what it proclaimed last, and when */
+    mrt_time proclaimed_at;
     int revokes, asked;     /* requests that an operator made, and that it was told of */
     mrt_time unheard_since; /* a request, and somebody who listens; 0: not */
 };
@@ -91,6 +95,7 @@ struct actor {
     struct mrt_waiter waiter;
     int queue;
     uint64_t order; /* when it queued, to compare */
+    uint64_t value; /* of a candidate */
     bool verifying, giving_up;
     bool nested, upgrades; /* it owns a hold of the lock; a lighter one */
     int giveup_error;
@@ -99,6 +104,23 @@ struct actor {
     struct grip stale;  /* one that was released */
     int64_t operations; /* left in this phase */
     int verify_grip;
+};
+
+/* What a client sees of an election. */
+struct sight {
+    struct mrt_request *observer;
+    bool seen;
+    uint64_t fence, value, last_fence;
+};
+
+/* Who writes a cell for a client, one write after the other. */
+struct writer {
+    struct task step;
+    struct mrt_waiter waiter;
+    struct mrt_answer answer;
+    bool asks, writes; /* a read, a write is under way */
+    int64_t left;
+    uint64_t fence, floor; /* it writes with; the largest that was surely seen when it read */
 };
 
 struct channel {
@@ -124,6 +146,9 @@ struct client {
     struct mrt_command outstanding[OUTSTANDING_MAX]; /* copies; serial 0: free */
     uint64_t last_serial;
     uint64_t waiter_order;
+    struct sight sights[QUEUES_MAX];
+    struct writer writer;
+    mrt_time booted_at;
     struct zk_host *host, *dead_hosts; /* if it runs the real store */
     struct zk_wire *wires;
     mrt_time reset_until; /* connections are refused */
@@ -145,6 +170,8 @@ struct queue_state {
         uint64_t fence;
         mrt_time since;
     } idle[GRANTS_MAX];
+    uint64_t first_fence, first_value; /* of an election, and since when */
+    mrt_time first_since;
     uint64_t broken[BROKEN_MAX]; /* tickets that an operator removed */
     int broken_count;
     uint64_t revoked[REVOKED_MAX]; /* tickets whose holder an operator asked to give up */
@@ -177,7 +204,9 @@ struct world {
     uint64_t operations, steps;
     struct task reboot, breakage, revocation;
     mrt_time healed_at;
-    char failure[400]; /* empty: none */
+    uint64_t cell_done, cell_unknown; /* writes of the cell */
+    uint64_t cell_fences, cell_floor; /* given out; the largest that a write was done with */
+    char failure[400];                /* empty: none */
     int failed_queue, failed_client;
     jmp_buf failed;
 };
@@ -224,6 +253,23 @@ void actor_told(struct world *world, struct client *client, struct mrt_hold *hol
 void actor_asked(struct world *world, struct client *client, struct mrt_hold *hold);
 void actor_forget(struct world *world, struct actor *actor);
 
+/* election.c */
+void election_boot(struct world *world, struct client *client);
+void election_candidate(struct world *world, struct actor *actor);
+void election_proclaim(struct world *world, struct actor *actor, struct grip *grip);
+/* Fetches what the engine's observers see; whether there was anything. */
+bool election_observe(struct world *world, struct client *client);
+void election_check(struct world *world, bool calm, mrt_time limit);
+mrt_time election_patience(const struct world *world);
+void election_check_end(struct world *world);
+
+/* cell.c */
+void cell_boot(struct world *world, struct client *client);
+/* Whether the waiter is the writer's. */
+bool cell_settled(struct world *world, struct client *client, const struct mrt_waiter *waiter);
+void cell_died(struct world *world, struct client *client);
+void cell_check_end(struct world *world);
+
 /* link.c */
 void link_submit(struct world *world, struct client *client, const struct mrt_command *command);
 /* From the server. */
@@ -253,6 +299,7 @@ struct truth {
         const struct peer *peer;
         uint64_t fence;
     } grants[GRANTS_MAX];
+    uint64_t value; /* of the first ticket */
 };
 /* For the models: the next ticket of the queue, in order. */
 void truth_add(struct truth *truth, const struct peer *asker, struct peer *peer, uint64_t fence,
@@ -260,6 +307,8 @@ void truth_add(struct truth *truth, const struct peer *asker, struct peer *peer,
 void server_truth(struct world *world, int queue, const struct peer *peer, struct truth *truth);
 /* How many tickets and sessions are left that no death explains. */
 int server_left(struct world *world);
+/* How often the cell has been written. */
+uint64_t server_cell(struct world *world);
 
 /* check.c */
 __attribute__((format(printf, 4, 5))) _Noreturn void check_fail(struct world *world, int client,
