@@ -8,7 +8,8 @@
 #   make interop    with Curator and kazoo on one path, longer than make test does
 #   make chaos      MINUTES=10: faults of a ZooKeeper ensemble under competing clients
 #   make stops      ROUNDS=20: the command, its store and its server stand still at any moment
-#   make model tidy format asan tsan coverage clean
+#   make model      every order of what a few clients can do; the rules' models in Spin
+#   make tidy format asan tsan coverage clean
 #   make bench      STORE=sqlite|zk|zk3: figures beside the peers'
 
 PREFIX ?= /usr/local
@@ -69,6 +70,9 @@ endif
 
 model:
 	@tools/install-deps test
+	@$(CONFIGURE)
+	@$(COMPILE) --target explore
+	@$(BUILD)/explore --full
 	@test/model/run --full
 
 interop:

@@ -1,0 +1,181 @@
+/*
+ * The instances that are searched, and the seeded defects that measure the search. TAP.
+ *
+ *   explore             small instances; explore --full: the large ones too
+ *   explore WORD        only instances whose name contains WORD, of any size
+ *   explore_defects     each seeded defect: which instance catches it, and how
+ *   explore_defects -v  the same with the way there
+ *
+ * Each search is a process of its own, so that a failed assertion is a result as well.
+ */
+#include "explore.h"
+#include "core/defect.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NO_FAULT .faults = 0
+#define ANY_FAULT .faults = 1, .losses = 1, .kills = 1, .cancels = 1, .crashes = 1
+#define EACH_FAULT .faults = 4, .losses = 1, .kills = 1, .cancels = 1, .crashes = 1
+/* Of `lock`: clients, threads of the first one, turns of each thread. */
+#define OF(lock, client_count, thread_count, turn_count) \
+    .recipe = &(lock), .clients = (client_count), .threads = (thread_count), .turns = (turn_count)
+#define LEASES(count) .at_once = true, .instants = (count)
+
+static struct mrt_recipe semaphore; /* of two permits */
+
+static const struct instance instances[] = {
+    {"mutex, tries, two turns", OF(mrt_mutex, 2, 1, 2), .tries = true, .nests = true, NO_FAULT},
+    {"mutex, any fault", OF(mrt_mutex, 2, 1, 1), ANY_FAULT},
+    {"mutex, one client of two threads", OF(mrt_mutex, 2, 2, 1), NO_FAULT},
+    {"mutex, leases", OF(mrt_mutex, 2, 1, 1), LEASES(2), NO_FAULT},
+    {"semaphore mutex, any fault", OF(mrt_semaphore_mutex, 2, 1, 1), .nests = true, ANY_FAULT},
+    {"semaphore, any fault", OF(semaphore, 2, 1, 1), ANY_FAULT},
+    {"read/write", OF(mrt_read_write, 2, 1, 1), .nests = true, NO_FAULT},
+    {"exclusive as a claim, any fault", OF(mrt_exclusive, 2, 1, 1), .claims = true, ANY_FAULT},
+
+    {"full: mutex, each fault", OF(mrt_mutex, 2, 1, 1), .nests = true, EACH_FAULT, .full = true},
+    {"full: mutex, two turns, any fault", OF(mrt_mutex, 2, 1, 2), ANY_FAULT, .full = true},
+    {"full: mutex, one client of two threads, any fault", OF(mrt_mutex, 2, 2, 1), ANY_FAULT,
+     .full = true},
+    {"full: mutex, leases", OF(mrt_mutex, 2, 1, 1), LEASES(3), NO_FAULT, .full = true},
+    {"full: semaphore mutex, each fault", OF(mrt_semaphore_mutex, 2, 1, 1), .nests = true,
+     EACH_FAULT, .full = true},
+    {"full: semaphore, each fault", OF(semaphore, 2, 1, 1), .tries = true, EACH_FAULT,
+     .full = true},
+    {"full: read/write, each fault", OF(mrt_read_write, 2, 1, 1), .nests = true, EACH_FAULT,
+     .full = true},
+    {"full: exclusive as a claim, each fault", OF(mrt_exclusive, 2, 1, 1), .claims = true,
+     EACH_FAULT, .full = true},
+    {"full: mutex, 3 clients, any fault", OF(mrt_mutex, 3, 1, 1), ANY_FAULT, .full = true},
+    {"full: read/write, 3 clients, any fault", OF(mrt_read_write, 3, 1, 1), ANY_FAULT,
+     .full = true},
+};
+#define INSTANCES ((int)(sizeof instances / sizeof instances[0]))
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Searches in a process of its own. */
+static struct result search_apart(const struct instance *instance, FILE *trace)
+{
+    struct result *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        abort();
+    memset(shared, 0, sizeof *shared);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        search(instance, shared, trace);
+        fflush(NULL);
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (!shared->failed && !shared->ended) {
+        shared->failed = true;
+        snprintf(shared->failure, sizeof shared->failure, "it ends by signal %d", WTERMSIG(status));
+    }
+    struct result result = *shared;
+    munmap(shared, sizeof *shared);
+    return result;
+}
+
+#ifdef MRT_DEFECTS
+
+#define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text},
+static const struct {
+    enum mrt_defect defect;
+    const char *name, *text;
+} all_defects[] = {MRT_DEFECT_MAP(DEFECT_ROW)};
+
+/* Those that a run without local threads, drifting clocks and a busy store can show. */
+static const enum mrt_defect wanted[] = {
+    MRT_DEFECT_GRANT_OFF_BY_ONE,  MRT_DEFECT_LEASE_FROM_ANSWER,     MRT_DEFECT_HELD_REMEMBERED,
+    MRT_DEFECT_LOSS_NOT_TOLD,     MRT_DEFECT_LOSS_KEEPS_TICKET,     MRT_DEFECT_CANCEL_LEAVES_TICKET,
+    MRT_DEFECT_TRY_LEAVES_TICKET, MRT_DEFECT_GHOST_APPEND,          MRT_DEFECT_REMOVE_ONCE,
+    MRT_DEFECT_NO_RECHECK,        MRT_DEFECT_NESTED_RELEASE,        MRT_DEFECT_FENCE_REPEATS,
+    MRT_DEFECT_LOST_WAKE,         MRT_DEFECT_CLOSE_LEAVES_SESSION,  MRT_DEFECT_STRING_ORDER,
+    MRT_DEFECT_UPGRADE_NESTS,     MRT_DEFECT_READER_WEIGHS_NOTHING,
+};
+
+static bool is_wanted(enum mrt_defect defect)
+{
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        if (wanted[i] == defect)
+            return true;
+    return false;
+}
+
+/* The first small instance that catches a defect. */
+static bool catch_defect(int number, int test, bool verbose)
+{
+    mrt_defect_on = all_defects[number].defect;
+    for (int i = 0; i < INSTANCES; i++) {
+        if (instances[i].full)
+            continue;
+        double begin = seconds_now();
+        struct result result = search_apart(&instances[i], verbose ? stdout : NULL);
+        if (!result.failed)
+            continue;
+        printf("ok %d - %s: %s: %s in \"%s\", %llu states, %.2f s\n", test,
+               all_defects[number].name, all_defects[number].text, result.failure,
+               instances[i].name, (unsigned long long)result.states, seconds_now() - begin);
+        return true;
+    }
+    printf("not ok %d - %s: %s: not caught\n", test, all_defects[number].name,
+           all_defects[number].text);
+    return false;
+}
+
+int main(int count, char **arguments)
+{
+    bool verbose = count > 1 && strcmp(arguments[1], "-v") == 0;
+    const char *word = count > 1 + verbose ? arguments[1 + verbose] : NULL;
+    int tests = 0, missed = 0;
+    semaphore = mrt_semaphore(2);
+    if (!freopen("/dev/null", "w", stderr)) /* assertions that fail speak there */
+        abort();
+    for (int i = 0; i < (int)(sizeof all_defects / sizeof all_defects[0]); i++)
+        if (word ? strcmp(word, all_defects[i].name) == 0 : is_wanted(all_defects[i].defect))
+            missed += !catch_defect(i, ++tests, verbose);
+    printf("1..%d\n# %d of %d seeded defects caught\n", tests, tests - missed, tests);
+    return missed > 0;
+}
+
+#else
+
+int main(int count, char **arguments)
+{
+    bool full = count > 1 && strcmp(arguments[1], "--full") == 0;
+    const char *word = count > 1 && !full ? arguments[1] : NULL;
+    int tests = 0, failures = 0;
+    semaphore = mrt_semaphore(2);
+    for (int i = 0; i < INSTANCES; i++) {
+        const struct instance *instance = &instances[i];
+        if (word ? !strstr(instance->name, word) : instance->full && !full)
+            continue;
+        double begin = seconds_now();
+        struct result result = search_apart(instance, stdout);
+        failures += result.failed;
+        printf("%s %d - %s: %llu states, %llu steps, runs of up to %llu steps, %.1f s%s%s\n",
+               result.failed ? "not ok" : "ok", ++tests, instance->name,
+               (unsigned long long)result.states, (unsigned long long)result.transitions,
+               (unsigned long long)result.depth, seconds_now() - begin, result.failed ? ": " : "",
+               result.failure);
+        fflush(stdout);
+    }
+    printf("1..%d\n", tests);
+    return failures > 0;
+}
+
+#endif
