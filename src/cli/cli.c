@@ -150,6 +150,8 @@ int mrt_cli_open(const struct mrt_cli *cli, uint32_t flags, mortise_client **cli
         return mrt_cli_fail(MRT_EXIT_CONFIG, "%s is empty", cli->url_origin);
     options.flags = MORTISE_SHORT_LIVED | MORTISE_TELL_PROCESS | flags;
     options.label = cli->label;
+    options.log = cli->log;
+    options.log_argument = cli->log_argument;
     int error = mortise_open(cli->url, &options, client);
     if (!error)
         return 0;

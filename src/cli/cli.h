@@ -43,9 +43,11 @@ enum mrt_exit {
 struct mrt_cli {
     const char *url; /* NULL: the library's default */
     char url_origin[320];
-    const char *config; /* --config */
-    const char *label;  /* what lists show beside what we hold; NULL: none */
-    int exit_code;      /* after mrt_cli_option returned MRT_OPTION_STOP */
+    const char *config;       /* --config */
+    const char *label;        /* what lists show beside what we hold; NULL: none */
+    mortise_log_callback log; /* for mrt_cli_open; may be NULL */
+    void *log_argument;
+    int exit_code; /* after mrt_cli_option returned MRT_OPTION_STOP */
 
     /* Of mrt_cli_option. */
     const struct mrt_subcommand *subcommand;
@@ -103,6 +105,8 @@ int mrt_cli_status(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_ls(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_demo(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_bench(struct mrt_cli *cli, int argc, char **argv);
+int mrt_cli_doctor(struct mrt_cli *cli, int argc, char **argv);
+int mrt_cli_completion(struct mrt_cli *cli, int argc, char **argv);
 
 extern const struct mrt_subcommand mrt_run_subcommand;
 extern const struct mrt_subcommand mrt_try_subcommand;
@@ -111,5 +115,7 @@ extern const struct mrt_subcommand mrt_status_subcommand;
 extern const struct mrt_subcommand mrt_ls_subcommand;
 extern const struct mrt_subcommand mrt_demo_subcommand;
 extern const struct mrt_subcommand mrt_bench_subcommand;
+extern const struct mrt_subcommand mrt_doctor_subcommand;
+extern const struct mrt_subcommand mrt_completion_subcommand;
 
 #endif

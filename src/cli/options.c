@@ -172,6 +172,14 @@ bool mrt_cli_has_password(const char *url)
     return at && memchr(authority + 2, ':', (size_t)(at - authority - 2));
 }
 
+void mrt_cli_redact(const char *url, char *text, size_t size)
+{
+    if (mrt_cli_has_password(url))
+        snprintf(text, size, "%.*s:***", (int)strcspn(url, ":"), url);
+    else
+        snprintf(text, size, "%s", url);
+}
+
 /* A password among the arguments is there for all to see. */
 static int take_url(struct mrt_cli *cli)
 {

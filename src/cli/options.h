@@ -77,6 +77,8 @@ int mrt_cli_fail_value(const struct mrt_cli *cli, const char *what);
 
 /* Whether a store's URL holds a password. */
 bool mrt_cli_has_password(const char *url);
+/* Copies a URL; of one with a password the scheme alone. */
+void mrt_cli_redact(const char *url, char *text, size_t size);
 /* The name of the environment's variable for an option. */
 void mrt_cli_variable(const char *option, char *text, size_t size);
 /* Prints the help of a subcommand: 0, or the exit code if it could not. */

@@ -131,6 +131,17 @@ stall_under() {
     grep 'mortise: a: .*lost' err
 }
 
+@test "doctor: the session granted, what the server promises, and a warning of open access" {
+    on_server 3s
+    run -1 "$MORTISE" doctor
+    [[ "$output" =~ session\ granted\ +3.0s ]]
+    [[ "$output" =~ across\ hosts\ +yes ]]
+    [[ "$output" == *"warning: ZooKeeper: no credentials"* ]]
+    MORTISE_URL="$MORTISE_URL&acl=open" run -0 "$MORTISE" doctor
+    MORTISE_URL="$MORTISE_URL&acl=open" MORTISE_GRACE=2s run -1 "$MORTISE" doctor
+    [[ "$output" == *"warning: MORTISE_GRACE: the grace is not less than half of the lease"* ]]
+}
+
 @test "GN-01 --on-lost ignore: the command goes on, also while mortise is stopped" {
     on_server 2s
     start run --on-lost ignore --grace 300ms a -- sh -c 'touch holding; while [ ! -e end ]; do sleep 0.02; done; exit 5' 2>err

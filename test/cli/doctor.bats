@@ -1,0 +1,99 @@
+#!/usr/bin/env bats
+# mortise doctor and mortise completion.
+load helper
+
+# row NAME: the rest of the first line that begins with the name.
+row() {
+    sed -n "s/^  $1  *//p" <<<"$output" | head -1
+}
+
+@test "doctor: a store that is well: 0, and where each value came from" {
+    run -0 "$MORTISE" doctor
+    [[ "$(row url)" == *default ]]
+    [[ "$(row address)" == "sqlite:$T/state/mortise/locks.db" ]]
+    [[ "$(row answers)" == "yes, "* ]]
+    [[ "$(row fences)" == yes ]]
+    [[ "$(row 'across hosts')" == no* ]]
+    mkdir -p config/mortise
+    echo 'max-hold = 1h' >config/mortise/config
+    MORTISE_URL=sqlite:x.db MORTISE_GRACE=3s run -0 "$MORTISE" doctor
+    [[ "$(row url)" =~ ^sqlite:x.db\ +MORTISE_URL$ ]]
+    [[ "$(row grace)" =~ ^3s\ +MORTISE_GRACE$ ]]
+    [[ "$(row max-hold)" =~ ^1h\ +$T/config/mortise/config:1$ ]]
+    run -0 "$MORTISE" doctor --url sqlite:y.db
+    [[ "$(row url)" =~ ^sqlite:y.db\ +--url$ ]]
+    [ "$("$MORTISE" ls --url sqlite:y.db --json)" = "[]" ]
+}
+
+@test "doctor: what is wrong shows in the exit code" {
+    run -78 "$MORTISE" doctor --url nosuch:x
+    mkdir open
+    chmod 777 open
+    run -78 "$MORTISE" doctor --url "sqlite://$T/open/x.db"
+    run -0 "$MORTISE" doctor
+    MORTISE_GRACE=soon run -1 "$MORTISE" doctor
+    [[ "$output" == *"warning: MORTISE_GRACE"* ]]
+    mkdir -p config/mortise
+    echo nonsense >config/mortise/config
+    fails_with 78 "$MORTISE" doctor
+    rm config/mortise/config
+    fails_with 64 "$MORTISE" doctor x
+    sh -c '"$MORTISE" doctor > /dev/full' 2>err && return 1
+    true
+}
+
+@test "SE-02: doctor shows no secret" {
+    MORTISE_URL=redis://u:hidden@127.0.0.1:1/ MORTISE_ZK_AUTH=digest:u:hidden \
+        MORTISE_REDIS_AUTH=hidden run timeout 60 "$MORTISE" doctor
+    [ "$status" -ne 0 ]
+    [[ "$output" != *hidden* ]]
+    [[ "$(row url)" =~ ^'redis:***'\ +MORTISE_URL$ ]]
+    [[ "$(row credentials)" =~ MORTISE_ZK_AUTH$ ]]
+}
+
+# complete_bash WORD...: what bash offers for the last word.
+complete_bash() {
+    bash -c '. <("$MORTISE" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _mortise
+        echo "${COMPREPLY[*]}"' bash mortise "$@"
+}
+
+@test "completion: bash offers subcommands, and each one's options" {
+    run -0 complete_bash st
+    [ "$output" = status ]
+    run -0 complete_bash run --min
+    [ "$output" = --min-hold ]
+    run -0 complete_bash --url x ls --j
+    [ "$output" = --json ]
+    run -0 complete_bash run x
+    [ -z "$output" ]
+}
+
+@test "completion: zsh takes the script" {
+    command -v zsh || skip "no zsh"
+    "$MORTISE" completion zsh >_mortise
+    zsh -n _mortise
+    zsh -f -c 'autoload -Uz compinit; compinit -u -d ./dump; . ./_mortise
+        [[ ${_comps[mortise]} == _mortise ]]'
+}
+
+@test "completion: fish offers subcommands, and each one's options" {
+    command -v fish || skip "no fish"
+    "$MORTISE" completion fish >mortise.fish
+    export HOME="$T"
+    run -0 fish --no-config -c 'source mortise.fish; complete -C "mortise sta"'
+    [[ "$output" == status* ]]
+    run -0 fish --no-config -c 'source mortise.fish; complete -C "mortise run --min"'
+    [[ "$output" == --min-hold* ]]
+}
+
+@test "completion: every option of every --help is offered, and nothing else is asked for" {
+    "$MORTISE" completion bash >script
+    for subcommand in $("$MORTISE" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+        for option in $("$MORTISE" "$subcommand" --help | grep -o '^  ....--[a-z-]*' | grep -o -- '--.*'); do
+            grep "^    $subcommand) .*$option[ ']" script
+        done
+    done
+    fails_with 64 "$MORTISE" completion
+    fails_with 64 "$MORTISE" completion csh
+    fails_with 64 "$MORTISE" completion bash zsh
+}
