@@ -215,7 +215,7 @@ MORTISE_API const char *mortise_url(const mortise_client *client);
 /* What a store can and cannot promise. */
 typedef struct mortise_capabilities {
     size_t size; /* set by the caller: sizeof(mortise_capabilities) */
-    int fair;    /* waiters of all processes are served in order */
+    int fair;    /* waiters of all processes are served in order, but for mortise_exclusive_new */
     int fence;   /* every grant carries a fence */
     int notify;  /* waiters are told; they need not poll */
     int across_hosts;
@@ -280,10 +280,12 @@ MORTISE_API int mortise_semaphore_mutex_new(mortise_client *client, const char *
                                             mortise_lock **lock);
 
 /*
- * A reentrant mutex that promises no order: where a store has no queues, or the older
- * recipe of one node for each lock is to be matched, who asks first after a release is next,
- * and all who wait are woken. Elsewhere it is as fair as a mutex. Errors as
- * mortise_mutex_new.
+ * A reentrant mutex that promises no order among clients: the oldest recipe, create what
+ * is not there and wait until it is gone. On ZooKeeper who asks first after a release is next,
+ * so one may wait for ever while others come and go; each release wakes all who wait (a
+ * herd: N of them cost N attempts), mortise_list shows the holder alone, and queue_max does
+ * not count. On sqlite and memory it is as fair as a mutex. No other kind of lock
+ * may have the name meanwhile: MORTISE_EMISMATCH. Errors as mortise_mutex_new.
  */
 MORTISE_API int mortise_exclusive_new(mortise_client *client, const char *name,
                                       const mortise_lock_options *options, mortise_lock **lock);

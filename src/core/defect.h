@@ -79,7 +79,12 @@
     X(ZK_SEMAPHORE_NEAREST, "who waits for permits watches the one just ahead")          \
     X(ZK_SEMAPHORE_WEIGHT, "how many permits a ticket takes is not counted")             \
     X(ZK_SEMAPHORE_NO_MARK, "who is granted permits does not say so")                    \
-    X(ZK_SEMAPHORE_MARK_NOT_READ, "a mark that is there when watched is overlooked")
+    X(ZK_SEMAPHORE_MARK_NOT_READ, "a mark that is there when watched is overlooked")     \
+    X(ZK_CLAIM_ONCE, "a claim that waits does not try again")                            \
+    X(ZK_CLAIM_BLIND_DELETE, "a claim's release deletes whatever node is there")         \
+    X(ZK_CLAIM_ANY_NODE, "a claim that holds takes whatever node is there for its own")  \
+    X(ZK_CLAIM_NO_TOKEN, "a claim takes any node of its session for its own")            \
+    X(ZK_CLAIM_COUNT_FENCE, "a claim's fence is the number of claims in the directory")
 
 /* Of the ZooKeeper store, after the rules of store/zookeeper_pass.c; the simulator of the
    port cannot find them, a real server's tests do. */

@@ -45,6 +45,7 @@ static void create(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
     snprintf(path, sizeof path, "%s/" MRT_ZK_NODE_PREFIX "%s%s", ticket->path, ticket->uuid,
              suffix);
     int code;
+    ticket->unclaimed = false;
     if (!mrt_zk_ticket_send(session, ticket, MRT_ZK_CREATE, path))
         return;
     if (!mrt_zk_send(session, MRT_ZK_VIEW, ticket, ticket->path, &code)) {
@@ -110,16 +111,16 @@ void mrt_zk_append_undo(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
 
 /* ---------------------------------------------------------------- answers */
 
-static void no_directory(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
+bool mrt_zk_append_directory(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
 {
     ticket->attempt++; /* the list behind the create says nothing */
     if (++ticket->tries > TRIES_MAX || MRT_DEFECT(ZK_NO_PARENT)) {
         mrt_zk_ticket_answer_code(session, ticket, ticket->barred ? ZNOAUTH : code);
-        return;
+        return false;
     }
     ticket->barred = false;
     mrt_zk_send_parents(session, ticket, ticket->path, ticket->tries > 1); /* mostly just one */
-    create(session, ticket);
+    return true;
 }
 
 static void created(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
@@ -128,7 +129,8 @@ static void created(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
     const char *slash = reply->text ? strrchr(reply->text, '/') : NULL;
     switch (mrt_zk_code(reply->code)->outcome) {
     case MRT_ZK_NO_NODE:
-        no_directory(session, ticket, reply->code);
+        if (mrt_zk_append_directory(session, ticket, reply->code))
+            create(session, ticket);
         return;
     case MRT_ZK_DONE:
         if (slash && reply->stat->ephemeralOwner == session->server_id &&
@@ -156,6 +158,8 @@ static void probed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     struct mrt_zk_view view = {.own = -1};
     if (outcome == MRT_ZK_DONE)
         view = mrt_zk_look(session->store, ticket, reply->names);
+    if (mrt_zk_claim_asked(session, ticket, &view, true))
+        return;
     ticket->other = view.other;
     if (view.other.family != MRT_ZK_FOREIGN)
         mrt_zk_ticket_fail(session, ticket, MRT_ZK_OTHER);

@@ -8,6 +8,7 @@
 #include "store/zookeeper_ask.h"
 
 #include "base/error.h"
+#include "core/recipe.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -108,6 +109,17 @@ static bool drive(struct mrt_zk_asker *asker)
     return true;
 }
 
+static int post_unclaim(struct mrt_zk_asker *asker, const char *path)
+{
+    static zoo_op_result_t results[2];
+    char directory[MRT_ZK_PATH_MAX + 256];
+    zoo_op_t operations[2];
+    snprintf(directory, sizeof directory, "%.*s", (int)(strrchr(path, '/') - path), path);
+    zoo_check_op_init(&operations[0], directory, asker->claims);
+    zoo_delete_op_init(&operations[1], path, -1);
+    return zoo_amulti(asker->handle, 2, operations, results, on_nothing, NULL);
+}
+
 static int post(struct mrt_zk_asker *asker, enum mrt_zk_question question, const char *path)
 {
     zhandle_t *handle = asker->handle;
@@ -120,6 +132,8 @@ static int post(struct mrt_zk_asker *asker, enum mrt_zk_question question, const
         return zoo_aget(handle, path, 0, on_data, NULL);
     case MRT_ZK_ASK_REVOKE:
         return zoo_aset(handle, path, MRT_ZK_REVOKE, (int)strlen(MRT_ZK_REVOKE), -1, on_stat, NULL);
+    case MRT_ZK_ASK_UNCLAIM:
+        return post_unclaim(asker, path);
     default:
         return zoo_adelete(handle, path, -1, on_nothing, NULL);
     }
@@ -172,6 +186,23 @@ static int compare(const void *a, const void *b)
     return mrt_zk_before(b_sequence, a_sequence) - mrt_zk_before(a_sequence, b_sequence);
 }
 
+/* Adds the child called as a claim, if it is one. */
+static int add_claim(struct mrt_zk_asker *asker, const char *path, const char *name,
+                     struct mrt_zk_children *children)
+{
+    char node[MRT_ZK_PATH_MAX + 8];
+    int code = mrt_zk_ask(asker, MRT_ZK_ASK_DATA, path);
+    if (code != ZOK)
+        return code;
+    asker->claims = asker->stat.version;
+    snprintf(node, sizeof node, "%s/%s", path, name);
+    code = mrt_zk_ask(asker, MRT_ZK_ASK_DATA, node);
+    if (code == ZOK && mrt_zk_is_claim(&asker->stat))
+        children->rows[children->row_count++] =
+            (struct mrt_zk_row){mrt_zk_place_for(mrt_exclusive.kind, 1, 1), name};
+    return code == ZNONODE ? ZOK : code;
+}
+
 int mrt_zk_ask_children(struct mrt_zk_asker *asker, const char *path,
                         struct mrt_zk_children *children)
 {
@@ -191,7 +222,10 @@ int mrt_zk_ask_children(struct mrt_zk_asker *asker, const char *path,
         children->row_count += row->place.family != MRT_ZK_FOREIGN;
     }
     qsort(children->rows, (size_t)children->row_count, sizeof *children->rows, compare);
-    return ZOK;
+    for (int i = 0; code == ZOK && i < children->count; i++)
+        if (strcmp(children->names[i], MRT_ZK_CLAIM_NODE) == 0)
+            code = add_claim(asker, path, children->names[i], children);
+    return code;
 }
 
 void mrt_zk_children_free(struct mrt_zk_children *children)

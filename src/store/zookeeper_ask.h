@@ -9,7 +9,8 @@ enum mrt_zk_question {
     MRT_ZK_ASK_NAMES,
     MRT_ZK_ASK_DATA,
     MRT_ZK_ASK_REVOKE, /* writes that its owner is to give up */
-    MRT_ZK_ASK_DELETE
+    MRT_ZK_ASK_DELETE,
+    MRT_ZK_ASK_UNCLAIM /* deletes a claim, if nobody has claimed since `claims` was read */
 };
 
 struct mrt_zk_asker {
@@ -20,7 +21,8 @@ struct mrt_zk_asker {
     int code;
     struct Stat stat; /* of the newest DATA */
     char data[512];
-    char **names; /* of the newest NAMES, until they are taken */
+    int32_t claims; /* of the newest directory with a claim: its version */
+    char **names;   /* of the newest NAMES, until they are taken */
     int count;
 };
 
@@ -30,7 +32,8 @@ struct mrt_zk_row {
     const char *node;
 };
 
-/* A directory's children: all their names, and of them the tickets in the order of the queue. */
+/* A directory's children: all their names, and of them the tickets in the order of the queue,
+   or its claim. */
 struct mrt_zk_children {
     char **names;
     struct mrt_zk_row *rows;

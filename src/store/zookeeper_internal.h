@@ -6,6 +6,7 @@
  *   zookeeper_ticket.c   one ticket's commands, step by step
  *   zookeeper_append.c   the first of them
  *   zookeeper_remove.c   the last of them, which may pass the lock on
+ *   zookeeper_claim.c    the commands of a ticket that is a claim
  *   zookeeper_view.c     what a directory's children say
  *   zookeeper_watch.c    watches, and who waits for what
  *   zookeeper_pass.c     what follows from their events
@@ -85,6 +86,7 @@ struct mrt_zk_view {
     uint64_t ahead;         /* weight */
     uint64_t before, after; /* of this, what is before and after the one waited for */
     bool behind;
+    bool claim;                /* a child is called as a claim is */
     struct mrt_zk_place other; /* a ticket of another kind of lock; FOREIGN: there is none */
     int own;                   /* index of its own node; -1: it is not there */
     int blocker;               /* of the one that is waited for; -1: any child may be it */
@@ -94,7 +96,7 @@ struct mrt_zk_ticket {
     struct mrt_id id;
     struct mrt_zk_jobs jobs;   /* the first is being done */
     uint64_t attempt;          /* answers of an earlier one are dropped */
-    unsigned tries;            /* of creating, because the directory was gone */
+    unsigned tries;            /* of creating, because the directory was gone, ... */
     unsigned deletes;          /* under way, of a REMOVE */
     bool created;              /* its node is known: `node`, `place`, `czxid` */
     bool maybe;                /* a create of unknown outcome: there may be a node, or one more */
@@ -112,8 +114,14 @@ struct mrt_zk_ticket {
     struct mrt_zk_place place; /* as the command had it, and then as its node says */
     int64_t czxid;             /* of its first node */
     int64_t revoked;           /* the newest change of its data that asked to give up */
-    struct mrt_zk_place other; /* what refused it */
-    int refusal; /* code of the library to answer with once the node is deleted; 0: BLOCKED */
+    struct mrt_zk_place other; /* what refused it; of a claim: who else is there */
+    int refusal;    /* code of the library to answer with once the node is deleted; 0: BLOCKED */
+    bool probing;   /* that a child is called as a claim was seen by a PROBE */
+    bool unclaimed; /* and it is a directory */
+    bool waits;     /* a claim that waits, without a node */
+    int listed;     /* code of a claim's newest list */
+    int32_t listed_version; /* of the directory's data, by that list */
+    int32_t version;        /* the same when the claim was found to be ours */
     struct mrt_zk_watch *watch;
     TAILQ_ENTRY(mrt_zk_ticket) watch_link;
     UT_hash_handle hh;     /* by id */
@@ -143,10 +151,15 @@ enum mrt_zk_request_kind {
     MRT_ZK_OWNER,          /* reads whose it is */
     MRT_ZK_PURGE,          /* lists to find what is to be deleted */
     MRT_ZK_DELETE,
-    MRT_ZK_PASS,      /* deletes, and says that it was the holder's */
-    MRT_ZK_LIGHTEN,   /* makes a writer's node a reader's, of the same sequence */
-    MRT_ZK_SET,       /* changes the value of the own node */
-    MRT_ZK_UNDO,      /* deletes the node of a try, or of an acquire that may not be */
+    MRT_ZK_PASS,    /* deletes, and says that it was the holder's */
+    MRT_ZK_LIGHTEN, /* makes a writer's node a reader's, of the same sequence */
+    MRT_ZK_SET,     /* changes the value of the own node */
+    MRT_ZK_UNDO,    /* deletes the node of a try, or of an acquire that may not be */
+    MRT_ZK_CLAIM,   /* creates a claim's node, and counts it */
+    MRT_ZK_CLAIM_LIST,
+    MRT_ZK_CLAIM_READ,
+    MRT_ZK_UNCLAIM,   /* deletes a claim's node, if nobody has claimed since */
+    MRT_ZK_CLAIMANT,  /* asks whether the child called as a claim is one */
     MRT_ZK_LOOK_SYNC, /* and from here on those of a look, which `watch` is the number of */
     MRT_ZK_LOOK_LIST,
     MRT_ZK_LOOK_WATCHING, /* lists, and watches the directory */
@@ -406,6 +419,9 @@ bool mrt_zk_ticket_keep(struct mrt_zk_ticket *ticket, const char *node);
 bool mrt_zk_ticket_lighter(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_SIZE]);
 /* Takes the newest view, with its fence, into an event. */
 void mrt_zk_ticket_describe(struct mrt_zk_ticket *ticket, struct mrt_event *event, uint64_t ahead);
+/* Answers with the newest view. */
+void mrt_zk_ticket_show(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                        uint64_t ahead);
 /* Answers all its commands as those of an ended session are. */
 void mrt_zk_ticket_end(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
 
@@ -421,6 +437,21 @@ int mrt_zk_append_refusal(const struct mrt_zk_ticket *ticket, const struct mrt_c
                           const struct mrt_zk_view *view, const struct String_vector *names);
 /* Takes its node back, and answers with that code then. */
 void mrt_zk_append_undo(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int refusal);
+
+/* Asks for the directory, which is not there; false: the command ends with `code`. */
+bool mrt_zk_append_directory(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                             int code);
+
+/* zookeeper_claim.c */
+void mrt_zk_claim_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
+void mrt_zk_claim_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                        enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply);
+/* Whether a node called as a claim is one: a directory may be called so too. */
+bool mrt_zk_is_claim(const struct Stat *stat);
+/* Of a ticket with a place in an order: asks whether what the view shows is a claim. False:
+   it shows none. */
+bool mrt_zk_claim_asked(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                        const struct mrt_zk_view *view, bool probing);
 
 /* zookeeper_remove.c */
 void mrt_zk_remove_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);

@@ -24,10 +24,9 @@ static void tell(struct lister *list, const char *name, const struct mrt_zk_plac
                  uint32_t place)
 {
     const char *kind = mrt_zk_kind(own->family);
-    const char *label = list->asker.data;
-    size_t length = strlen(kind);
-    if (strncmp(label, kind, length) == 0 && label[length] == '\n')
-        label += length + 1; /* ours; others keep what they like there */
+    const char *label = list->asker.data, *line = strchr(label, '\n');
+    if (line && strncmp(label, kind, strlen(kind)) == 0)
+        label = line + 1; /* ours; others keep what they like there */
     mortise_entry entry = {.size = sizeof entry,
                            .name = name,
                            .kind = kind,

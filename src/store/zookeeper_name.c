@@ -106,6 +106,7 @@ static const struct {
     [MRT_ZK_READER] = {"read-write", "-__READ__", MRT_READER, MRT_WRITER},
     [MRT_ZK_WRITER] = {"read-write", "-__WRIT__", MRT_WRITER, MRT_WRITER},
     [MRT_ZK_SEMAPHORE] = {"semaphore", "-permits-", 0, 0}, /* the name has them */
+    [MRT_ZK_CLAIMS] = {"exclusive", "", 1, 1},
 };
 
 void mrt_zk_uuid(struct mrt_id id, char text[MRT_ZK_UUID_SIZE])
@@ -211,8 +212,10 @@ struct mrt_zk_place mrt_zk_place_for(const char *kind, uint64_t capacity, uint64
         capacity <= UINT32_MAX)
         return (struct mrt_zk_place){MRT_ZK_SEMAPHORE, 0, weight, capacity};
     if (strcmp(kind, mrt_mutex.kind) == 0 || strcmp(kind, mrt_semaphore_mutex.kind) == 0 ||
-        strcmp(kind, mrt_exclusive.kind) == 0 || strcmp(kind, mrt_election.kind) == 0)
+        strcmp(kind, mrt_election.kind) == 0)
         family = MRT_ZK_CURATOR;
+    else if (strcmp(kind, mrt_exclusive.kind) == 0)
+        family = MRT_ZK_CLAIMS;
     else if (strcmp(kind, mrt_read_write.kind) == 0)
         family = weight == MRT_READER ? MRT_ZK_READER : MRT_ZK_WRITER;
     struct mrt_zk_place place = fixed(family, 0);

@@ -17,6 +17,8 @@
 #define MRT_ZK_NODE_PREFIX "_c_"
 #define MRT_ZK_CELL_NAME "mortise-cell" /* of a cell's node, in the directory of its name */
 #define MRT_ZK_SUFFIX_SIZE 56
+#define MRT_ZK_CLAIM_NODE "lock"              /* the one node of a lock that keeps no order */
+#define MRT_ZK_CLAIM_DATA "exclusive "        /* and what its data begin with; the UUID follows */
 #define MRT_ZK_MARKERS_NAME "mortise-markers" /* directory of markers, in the chroot */
 
 /* 0, or `error` with particulars: whether ZooKeeper takes `path`, "/..." without a final "/". */
@@ -39,7 +41,8 @@ enum mrt_zk_family {
     MRT_ZK_KAZOO,   /* ...__lock__N */
     MRT_ZK_READER,  /* ...__READ__N and ...__WRIT__N: Curator's and ours */
     MRT_ZK_WRITER,
-    MRT_ZK_SEMAPHORE /* ...-permits-WofC-N: ours alone; W of C permits */
+    MRT_ZK_SEMAPHORE, /* ...-permits-WofC-N: ours alone; W of C permits */
+    MRT_ZK_CLAIMS     /* tickets without a place; their node's name alone does not tell */
 };
 
 /* What a ticket is, and what its node's name says of it. */

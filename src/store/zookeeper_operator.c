@@ -6,6 +6,8 @@
  * holder's node, with no regard to what is there, and a holder that cares watches its node's
  * data (zookeeper_pass.c). To break is to delete the node. Both read first whose czxid is that
  * of the fence; a node's name is never used again, so what is written to is what was read.
+ * A claim's is: so its directory's version, which counts the claims, is read before and
+ * checked by the transaction that deletes. (A request that hits the next one is but a request.)
  */
 #include "store/zookeeper_ask.h"
 
@@ -24,19 +26,22 @@ struct operation {
 };
 
 /* One ticket's turn. *there: it had not gone meanwhile. */
-static int treat(struct operation *operation, const char *node, bool *there)
+static int treat(struct operation *operation, const char *node, bool claim, bool *there)
 {
     struct mrt_zk_asker *asker = &operation->asker;
+    enum mrt_zk_question question = operation->question;
     int code = mrt_zk_ask(asker, MRT_ZK_ASK_DATA, node);
     *there = code == ZOK;
     if (code != ZOK)
         return code == ZNONODE ? ZOK : code;
     if (operation->czxid != 0 && operation->czxid != asker->stat.czxid)
         return ZOK;
-    code = mrt_zk_ask(asker, operation->question, node);
+    if (claim && question == MRT_ZK_ASK_DELETE)
+        question = MRT_ZK_ASK_UNCLAIM;
+    code = mrt_zk_ask(asker, question, node);
     operation->done |= code == ZOK;
     operation->perhaps |= mrt_zk_code(code)->outcome == MRT_ZK_PERHAPS;
-    return code == ZNONODE ? ZOK : code;
+    return code == ZNONODE || (claim && code == ZBADVERSION) ? ZOK : code;
 }
 
 static int treat_all(struct operation *operation, const char *path)
@@ -55,7 +60,7 @@ static int treat_all(struct operation *operation, const char *path)
         if (over || (operation->holders && !mrt_rule_grants(ahead, place->weight, place->capacity)))
             break;
         snprintf(node, sizeof node, "%s/%s", path, children.rows[i].node);
-        code = treat(operation, node, &there);
+        code = treat(operation, node, place->family == MRT_ZK_CLAIMS, &there);
         ahead += there ? place->weight : 0;
     }
     mrt_zk_children_free(&children);

@@ -4,9 +4,9 @@
  * answered in order. Every request has a completion: the library calls a null one.
  * Watches have numbers of the same series, which the library hands back with their events.
  *
- * The only multi that is sent is a create of an ordinary node and two deletes: answers to
- * other creates in one make the library abort. Its operations' results are not looked at;
- * the code of the whole is all that is needed.
+ * A multi that is sent creates ordinary nodes only: answers to other creates in one make
+ * the library abort. Its operations' results are not looked at; the code of the whole is
+ * all that is needed.
  */
 #include "store/zookeeper_internal.h"
 
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DATA_MAX (MRT_OWNER_SIZE + 16)
+#define DATA_MAX (MRT_OWNER_SIZE + 16 + MRT_ZK_UUID_SIZE)
 
 _Thread_local struct mrt_zk_session *mrt_zk_entered;
 
@@ -227,6 +227,34 @@ static int send_lighten(struct mrt_zk_session *session, const struct mrt_zk_tick
     return zoo_amulti(session->handle, 2, operations, results, on_void, context);
 }
 
+/* Claims are counted by the version of their directory's data. */
+static int send_claim(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
+                      const char *path, const void *context)
+{
+    static zoo_op_result_t results[2];
+    char data[DATA_MAX];
+    zoo_op_t operations[2];
+    MRT_ASSERT(ticket);
+    int length = snprintf(data, sizeof data, MRT_ZK_CLAIM_DATA "%s\n%s", ticket->uuid,
+                          session->store->label);
+    zoo_set_op_init(&operations[0], ticket->path, "", 0, -1, NULL);
+    zoo_create_op_init(&operations[1], path, data, length,
+                       mrt_zk_access_nodes(&session->store->access), ZOO_EPHEMERAL, NULL, 0);
+    return zoo_amulti(session->handle, 2, operations, results, on_void, context);
+}
+
+static int send_unclaim(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
+                        const char *path, const void *context)
+{
+    static zoo_op_result_t results[2];
+    zoo_op_t operations[2];
+    MRT_ASSERT(ticket);
+    zoo_check_op_init(&operations[0], ticket->path,
+                      MRT_DEFECT(ZK_CLAIM_BLIND_DELETE) ? -1 : ticket->version);
+    zoo_delete_op_init(&operations[1], path, -1);
+    return zoo_amulti(session->handle, 2, operations, results, on_void, context);
+}
+
 /* The library wants a pointer to a function here, and takes it for the function. */
 static int send_unwatch(struct mrt_zk_session *session, const char *path, const void *context)
 {
@@ -292,7 +320,14 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
     case MRT_ZK_CREATE:
         return send_create(session, ticket, path, context);
     case MRT_ZK_OWNER:
+    case MRT_ZK_CLAIMANT:
         return zoo_aexists(handle, path, 0, on_stat, context);
+    case MRT_ZK_CLAIM:
+        return send_claim(session, ticket, path, context);
+    case MRT_ZK_UNCLAIM:
+        return send_unclaim(session, ticket, path, context);
+    case MRT_ZK_CLAIM_READ:
+        return zoo_aget(handle, path, 0, on_data, context);
     case MRT_ZK_DELETE:
     case MRT_ZK_UNDO:
         return zoo_adelete(handle, path, -1, on_void, context);

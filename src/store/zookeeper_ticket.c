@@ -51,7 +51,7 @@ static void next_job(struct mrt_zk_session *session, struct mrt_zk_ticket *ticke
 {
     if (!TAILQ_EMPTY(&ticket->jobs))
         begin(session, ticket);
-    else if (!ticket->created && !ticket->maybe)
+    else if (!ticket->created && !ticket->maybe && !ticket->waits)
         free_ticket(session, ticket);
 }
 
@@ -75,7 +75,7 @@ void mrt_zk_ticket_fail(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
     const struct mrt_zk_code *why = mrt_zk_code(code);
     char text[128];
     snprintf(text, sizeof text, "%s", why->text);
-    if (code == MRT_ZK_OTHER)
+    if (code == MRT_ZK_OTHER && other->family != MRT_ZK_FOREIGN)
         snprintf(text, sizeof text, "in use as a %s of capacity %" PRIu64 ", not a %s of %" PRIu64,
                  mrt_zk_kind(other->family), other->capacity, mrt_zk_kind(own->family),
                  own->capacity);
@@ -183,6 +183,10 @@ static void begin_set(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
 
 static void begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
+    if (ticket->place.family == MRT_ZK_CLAIMS) {
+        mrt_zk_claim_begin(session, ticket);
+        return;
+    }
     switch (TAILQ_FIRST(&ticket->jobs)->command.type) {
     case MRT_APPEND:
         mrt_zk_append_begin(session, ticket);
@@ -261,6 +265,8 @@ void mrt_zk_ticket_describe(struct mrt_zk_ticket *ticket, struct mrt_event *even
     event->fence = (uint64_t)ticket->czxid * MRT_ZK_FENCE_SPAN;
     if (MRT_DEFECT(ZK_FENCE_FROM_SEQUENCE))
         event->fence = (uint64_t)((int64_t)ticket->place.sequence - INT32_MIN) * MRT_ZK_FENCE_SPAN;
+    if (MRT_DEFECT(ZK_CLAIM_COUNT_FENCE) && ticket->place.family == MRT_ZK_CLAIMS)
+        event->fence = (uint64_t)ticket->version * MRT_ZK_FENCE_SPAN;
     event->fence_span = MRT_ZK_FENCE_SPAN;
     event->weight_ahead = ahead;
     event->others_behind = ticket->behind;
@@ -268,7 +274,8 @@ void mrt_zk_ticket_describe(struct mrt_zk_ticket *ticket, struct mrt_event *even
     event->recheck = ticket->watch || ticket->held ? MRT_ZK_RECHECK : MRT_ZK_RECHECK_UNWATCHED;
 }
 
-static void show(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, uint64_t ahead)
+void mrt_zk_ticket_show(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                        uint64_t ahead)
 {
     struct mrt_zk_job *job = end_job(ticket);
     mrt_zk_ticket_describe(ticket, &job->event, ahead);
@@ -302,7 +309,7 @@ static void take_view(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
         mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, false);
         return;
     }
-    show(session, ticket, view->ahead);
+    mrt_zk_ticket_show(session, ticket, view->ahead);
 }
 
 bool mrt_zk_ticket_keep(struct mrt_zk_ticket *ticket, const char *node)
@@ -332,12 +339,14 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     struct mrt_zk_view view = {.own = -1};
     if (outcome == MRT_ZK_DONE)
         view = mrt_zk_look(session->store, ticket, reply->names);
+    if (view.own >= 0 && mrt_zk_claim_asked(session, ticket, &view, false))
+        return;
     int refusal =
         view.own < 0 ? ZOK : mrt_zk_append_refusal(ticket, &job->command, &view, reply->names);
     if (view.own < 0 && (!ticket->held || !MRT_DEFECT(ZK_OWN_NODE_GONE_IGNORED))) {
         gone(session, ticket);
     } else if (view.own < 0) {
-        show(session, ticket, view.ahead);
+        mrt_zk_ticket_show(session, ticket, view.ahead);
     } else if (refusal != ZOK) {
         ticket->other = view.other;
         mrt_zk_append_undo(session, ticket, refusal);
@@ -401,6 +410,13 @@ void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *t
     case MRT_ZK_DELETE:
     case MRT_ZK_PASS:
         mrt_zk_remove_reply(session, ticket, kind, reply);
+        break;
+    case MRT_ZK_CLAIM:
+    case MRT_ZK_CLAIM_LIST:
+    case MRT_ZK_CLAIM_READ:
+    case MRT_ZK_UNCLAIM:
+    case MRT_ZK_CLAIMANT:
+        mrt_zk_claim_reply(session, ticket, kind, reply);
         break;
     case MRT_ZK_LIGHTEN:
         lightened(session, ticket, reply->code);

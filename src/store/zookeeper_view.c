@@ -78,7 +78,9 @@ struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_tick
         if (MRT_DEFECT(ZK_STRANGERS_IGNORED) &&
             (place.family == MRT_ZK_KAZOO || strstr(names->data[i], "-4000-")))
             continue;
-        if (place.family == MRT_ZK_FOREIGN) {
+        if (strcmp(names->data[i], MRT_ZK_CLAIM_NODE) == 0) {
+            view.claim = true;
+        } else if (place.family == MRT_ZK_FOREIGN) {
             foreign = i;
         } else if (is_own(ticket, names->data[i], place.sequence)) {
             view.own = i;

@@ -132,10 +132,19 @@ void port_close(struct port_client *client)
     memset(client, 0, sizeof *client);
 }
 
+const char *port_kind = "mutex";
+
+static bool is_claim(const char *kind)
+{
+    return strcmp(kind, "exclusive") == 0;
+}
+
 struct mrt_command port_command(struct port_client *client, enum mrt_command_type type)
 {
-    return (struct mrt_command){
-        .type = type, .serial = ++client->serial, .session = client->session};
+    return (struct mrt_command){.type = type,
+                                .serial = ++client->serial,
+                                .session = client->session,
+                                .claim = is_claim(port_kind)};
 }
 
 static void take(struct port_client *client, size_t index)
@@ -215,6 +224,7 @@ struct mrt_event port_append_weight(struct port_client *client, const char *queu
     command.ticket = ticket;
     command.queue = queue;
     command.kind = kind;
+    command.claim = is_claim(kind);
     command.capacity = capacity;
     command.weight = weight;
     return port_send(client, &command);
@@ -222,7 +232,7 @@ struct mrt_event port_append_weight(struct port_client *client, const char *queu
 
 struct mrt_event port_append(struct port_client *client, const char *queue, struct mrt_id ticket)
 {
-    return port_append_weight(client, queue, ticket, "mutex", 1, 1);
+    return port_append_weight(client, queue, ticket, port_kind, 1, 1);
 }
 
 struct mrt_event port_try(struct port_client *client, const char *queue, struct mrt_id ticket)
@@ -230,7 +240,7 @@ struct mrt_event port_try(struct port_client *client, const char *queue, struct 
     struct mrt_command command = port_command(client, MRT_APPEND);
     command.ticket = ticket;
     command.queue = queue;
-    command.kind = "mutex";
+    command.kind = port_kind;
     command.capacity = command.weight = 1;
     command.try_only = true;
     return port_send(client, &command);

@@ -30,6 +30,8 @@ struct port_client {
 const char *port_place_open(const char *given);
 /* Removes what was made for it. */
 void port_place_close(void);
+/* What the tickets of port_append and port_try are of: "mutex", or "exclusive", a claim. */
+extern const char *port_kind;
 
 /* A new identity that nobody else has. */
 struct mrt_id port_id(void);
@@ -46,7 +48,7 @@ struct mrt_command port_command(struct port_client *client, enum mrt_command_typ
 struct mrt_event port_send(struct port_client *client, const struct mrt_command *command);
 struct mrt_event port_start(struct port_client *client);
 struct mrt_event port_stop(struct port_client *client);
-/* A mutex's ticket. */
+/* A ticket of port_kind. */
 struct mrt_event port_append(struct port_client *client, const char *queue, struct mrt_id ticket);
 struct mrt_event port_try(struct port_client *client, const char *queue, struct mrt_id ticket);
 struct mrt_event port_append_weight(struct port_client *client, const char *queue,

@@ -2,9 +2,10 @@
  * The contract of the store port (core/store.h), clause by clause, on any store. The
  * letter in a test's name is the clause.
  *
- *   test_conform memory: | sqlite: | URI
+ *   test_conform memory: | sqlite: | URI  [exclusive]
  *
- * See port_place for the argument. Continued in test_conform_values.c.
+ * See port_place for the argument. With "exclusive" the tests of mutexes are run with claims.
+ * Continued in test_conform_values.c.
  */
 #include "base/error.h"
 #include "cmocka_all.h"
@@ -411,7 +412,7 @@ static void test_e_commands_take_effect_in_order(void **state)
         struct mrt_command append = port_command(&first, MRT_APPEND);
         append.ticket = id;
         append.queue = "e/1";
-        append.kind = "mutex";
+        append.kind = port_kind;
         append.capacity = append.weight = 1;
         struct mrt_command removal = port_command(&first, MRT_REMOVE);
         removal.ticket = id;
@@ -574,7 +575,7 @@ static struct mrt_event append_at_most(struct port_client *client, uint64_t most
     struct mrt_command command = port_command(client, MRT_APPEND);
     command.ticket = port_id();
     command.queue = "i/4";
-    command.kind = "mutex";
+    command.kind = port_kind;
     command.capacity = command.weight = 1;
     command.queue_max = most;
     command.try_only = try_only;
@@ -749,6 +750,66 @@ static void test_k_a_lighter_ticket_leaves_as_what_it_weighs(void **state)
     assert_int_equal(port_tickets(&third, "k/9"), 1);
 }
 
+/* -------------------------------------------------------------------- l */
+
+static void test_l_fences_rise_from_grant_to_grant(void **state)
+{
+    (void)state;
+    uint64_t last = 0;
+    for (int i = 0; i < 5; i++) {
+        struct mrt_event held = port_append_weight(&first, "l/1", port_id(), "exclusive", 1, 1);
+        struct mrt_event next = port_append_weight(&second, "l/1", port_id(), "exclusive", 1, 1);
+        assert_true(granted(held));
+        assert_false(granted(next));
+        assert_true(held.fence > last);
+        port_remove(&first, "l/1", held.ticket, held.fence);
+        port_wait_granted(&second, "l/1", next, 1, 1, LONG_ENOUGH);
+        next = port_refresh(&second, "l/1", &next);
+        assert_true(next.fence > held.fence + held.fence_span - 1);
+        last = next.fence + next.fence_span - 1;
+        port_remove(&second, "l/1", next.ticket, next.fence);
+    }
+}
+
+static void test_l_b2_one_of_many_is_next(void **state)
+{
+    (void)state;
+    struct port_client *clients[] = {&first, &second, &third};
+    struct mrt_event held = port_append_weight(&first, "l/2", port_id(), "exclusive", 1, 1);
+    struct mrt_event views[6];
+    for (int i = 0; i < 6; i++) {
+        views[i] = port_append_weight(clients[i % 3], "l/2", port_id(), "exclusive", 1, 1);
+        assert_false(granted(views[i]));
+    }
+    port_remove(&first, "l/2", held.ticket, held.fence);
+    int holders = 0;
+    mrt_time until = mrt_time_now() + LONG_ENOUGH;
+    while (holders == 0 && mrt_time_now() < until)
+        for (int i = 0; i < 6; i++)
+            holders += granted(port_refresh(clients[i % 3], "l/2", &views[i]));
+    assert_int_equal(holders, 1);
+    for (int i = 0; i < 6; i++)
+        port_remove(clients[i % 3], "l/2", views[i].ticket, views[i].fence);
+    assert_int_equal(port_tickets(&first, "l/2"), 0);
+}
+
+static void test_l_b6_it_does_not_mix_with_a_mutex(void **state)
+{
+    (void)state;
+    static const char *const kinds[][2] = {{"exclusive", "mutex"}, {"mutex", "exclusive"}};
+    for (int i = 0; i < 2; i++) {
+        const char *queue = i ? "l/3" : "l/4";
+        struct mrt_event held = port_append_weight(&first, queue, port_id(), kinds[i][0], 1, 1);
+        struct mrt_event other = port_append_weight(&second, queue, port_id(), kinds[i][1], 1, 1);
+        assert_int_equal(other.type, MRT_FAILED);
+        assert_int_equal(other.error, MORTISE_EMISMATCH);
+        assert_int_equal(port_tickets(&first, queue), 1);
+        port_remove(&first, queue, held.ticket, held.fence);
+        other = port_append_weight(&second, queue, port_id(), kinds[i][1], 1, 1);
+        assert_true(granted(other));
+    }
+}
+
 /* ----------------------------------------------------------------- listing */
 
 struct listing {
@@ -790,7 +851,7 @@ static void test_list_shows_each_queue_in_order(void **state)
     const uint64_t fences[] = {one.fence, two.fence, three.fence};
     for (int i = 0; i < 3; i++) {
         assert_string_equal(listing.entries[b + i].name, "list/b");
-        assert_string_equal(listing.entries[b + i].kind, "mutex");
+        assert_string_equal(listing.entries[b + i].kind, port_kind);
         assert_string_equal(listing.entries[b + i].label, "test");
         assert_int_equal(listing.entries[b + i].fence, fences[i]);
         assert_int_equal(listing.entries[b + i].place, i);
@@ -890,6 +951,9 @@ static const struct CMUnitTest tests[] = {
     TEST(test_k_nor_another_session_of_the_same_client),
     TEST(test_k_lighten_in_an_ended_session),
     TEST(test_k_a_lighter_ticket_leaves_as_what_it_weighs),
+    TEST(test_l_fences_rise_from_grant_to_grant),
+    TEST(test_l_b2_one_of_many_is_next),
+    TEST(test_l_b6_it_does_not_mix_with_a_mutex),
     TEST(test_list_shows_each_queue_in_order),
     TEST(test_list_of_one_name_and_stop),
     TEST(test_list_places_by_weight),
@@ -902,17 +966,33 @@ static const char *const two_sessions[] = {
     "test_k_nor_another_session_of_the_same_client",
 };
 
-static int run_with_one_session(const char *name)
+/* What is not so of claims where they are kept without an order. */
+static const char *const not_unordered[] = {
+    "test_a_first_ticket_has_nothing_ahead",   "test_a_view_tells_of_others_behind",
+    "test_c_fences_rise_and_do_not_overlap",   "test_h_append_again_is_a_refresh",
+    "test_i_zk_34_a_full_queue_takes_no_more", "test_list_shows_each_queue_in_order",
+    "test_list_does_not_show_the_dead",
+};
+
+static bool is_among(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static int run(const char *name, bool one_session, bool claims)
 {
     struct CMUnitTest chosen[sizeof tests / sizeof tests[0]];
     size_t kept = 0;
-    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
-        bool left_out = false;
-        for (size_t j = 0; j < sizeof two_sessions / sizeof two_sessions[0]; j++)
-            left_out |= strcmp(tests[i].name, two_sessions[j]) == 0;
-        if (!left_out)
+    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
+        if (!(one_session && is_among(tests[i].name, two_sessions,
+                                      sizeof two_sessions / sizeof two_sessions[0])) &&
+            !(one_session && claims &&
+              is_among(tests[i].name, not_unordered,
+                       sizeof not_unordered / sizeof not_unordered[0])))
             chosen[kept++] = tests[i];
-    }
     return _cmocka_run_group_tests(name, chosen, kept, NULL, NULL);
 }
 
@@ -922,9 +1002,10 @@ int main(int count, char **arguments)
     uri = port_place_open(given);
     if (!uri)
         return 1;
-    int failed = strncmp(given, "zk:", 3) == 0
-                     ? run_with_one_session(given)
-                     : cmocka_run_group_tests_name(given, tests, NULL, NULL);
+    bool claims = count > 2;
+    if (claims)
+        port_kind = arguments[2];
+    int failed = run(given, strncmp(given, "zk:", 3) == 0, claims);
     port_place_close();
     return failed != 0;
 }

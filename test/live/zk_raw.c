@@ -14,6 +14,7 @@ struct zk_raw {
     zhandle_t *handle;
     bool answered;
     int code;
+    int64_t owner;
     char (*names)[128];
     int count;
 };
@@ -43,7 +44,8 @@ static void on_string(int code, const char *text, const void *context)
 
 static void on_stat(int code, const struct Stat *stat, const void *context)
 {
-    (void)stat;
+    struct zk_raw *raw = (struct zk_raw *)context;
+    raw->owner = code == ZOK && stat ? stat->ephemeralOwner : -1;
     note(context, code);
 }
 
@@ -137,6 +139,19 @@ int zk_raw_exists(struct zk_raw *raw, const char *path)
 {
     begin(raw);
     return finish(raw, zoo_aexists(raw->handle, path, 0, on_stat, raw));
+}
+
+int64_t zk_raw_owner(struct zk_raw *raw, const char *path)
+{
+    zk_raw_exists(raw, path);
+    return raw->owner;
+}
+
+int zk_raw_children(struct zk_raw *raw, const char *path)
+{
+    begin(raw);
+    finish(raw, zoo_aget_children(raw->handle, path, 0, on_names, raw));
+    return raw->count;
 }
 
 int zk_raw_protect(struct zk_raw *raw, const char *path, bool protect)

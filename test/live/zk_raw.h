@@ -15,6 +15,10 @@ int zk_raw_create(struct zk_raw *raw, const char *path, bool ephemeral);
 int zk_raw_delete(struct zk_raw *raw, const char *path);
 int zk_raw_set(struct zk_raw *raw, const char *path);
 int zk_raw_exists(struct zk_raw *raw, const char *path);
+/* Session that owns an ephemeral node; 0: of no session; -1: no such node. */
+int64_t zk_raw_owner(struct zk_raw *raw, const char *path);
+/* How many children there are. */
+int zk_raw_children(struct zk_raw *raw, const char *path);
 /* Nobody may create or delete below it, or read it, until it is opened again. */
 int zk_raw_protect(struct zk_raw *raw, const char *path, bool protect);
 /* The child with the sequence number that is the `place`th from below; false: none. */

@@ -39,6 +39,11 @@ if(STUNNEL AND OPENSSL AND COMMAND mortise_bats_suite)
   mortise_bats_suite(zookeeper_tunnel ${CMAKE_CURRENT_SOURCE_DIR}/zookeeper_tunnel.bats waits)
 endif()
 
+mortise_suite(NAME zookeeper_claim SOURCES zookeeper_claim.c zookeeper_place.c zk_proxy.c zk_raw.c
+              LABELS store waits SERIAL TIMEOUT 240)
+target_compile_definitions(test_zookeeper_claim PRIVATE ZK_SERVERS="${zk_servers}")
+target_link_libraries(test_zookeeper_claim PRIVATE mortise_needs)
+
 # The rules of passing on: as they are, and with each of them broken.
 set(zookeeper_pass zookeeper_pass.c zookeeper_place.c zk_proxy.c zk_raw.c)
 mortise_suite(NAME zookeeper_pass SOURCES ${zookeeper_pass} LABELS store waits SERIAL TIMEOUT 240)
@@ -62,6 +67,9 @@ if(TARGET test_conform_memory)
   add_test(NAME conform_operator_zk COMMAND ${zk_servers} with zk
            $<TARGET_FILE:test_conform_operator_memory> "{}/conform?session=4s")
   set_tests_properties(conform_operator_zk PROPERTIES TIMEOUT 120 LABELS "store;waits")
+  add_test(NAME conform_claims_zk COMMAND ${zk_servers} with zk
+           $<TARGET_FILE:test_conform_memory> "{}/conform?session=4s" exclusive)
+  set_tests_properties(conform_claims_zk PROPERTIES TIMEOUT 180 RUN_SERIAL ON LABELS "store;waits")
 endif()
 foreach(part conform conform_values)
   foreach(kind zk zk3)

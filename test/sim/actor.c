@@ -231,7 +231,7 @@ void actor_settled(struct world *world, struct client *client, struct mrt_waiter
 
 static uint64_t draw_weight(struct world *world)
 {
-    if (world->drawn.lock == LOCK_MUTEX || world->drawn.lock == LOCK_ELECTION)
+    if (world->drawn.lock == LOCK_MUTEX || world->drawn.lock >= LOCK_ELECTION)
         return 1;
     if (world->drawn.lock == LOCK_READ_WRITE)
         return random_below(&world->random, 2) ? MRT_READER : MRT_WRITER;

@@ -48,6 +48,11 @@ static int64_t maybe_every(struct random *random, int one_in, int64_t unit)
     return unit / 4 + random_below(random, unit * 4);
 }
 
+static bool is_zookeeper(const struct profile *p)
+{
+    return p->model == MODEL_ZOOKEEPER || p->model == MODEL_ZK_LIBRARY;
+}
+
 static bool has_lease(const struct profile *p)
 {
     return p->model != MODEL_KERNEL && p->model != MODEL_SQLITE;
@@ -196,11 +201,15 @@ static void draw_lock(struct profile *p, uint64_t seed)
     struct random random;
     random_seed(&random, seed ^ UINT64_C(0x6c6f636b));
     int64_t kind = random_below(&random, 6);
-    bool zookeeper = p->model == MODEL_ZOOKEEPER || p->model == MODEL_ZK_LIBRARY;
+    bool zookeeper = is_zookeeper(p);
     p->zk_gap_us = zookeeper ? maybe(&random, 2000) : 0;
+    if (p->model == MODEL_ZOOKEEPER) { /* whose fake of the port keeps no others */
+        p->lock = kind == LOCK_EXCLUSIVE ? kind : LOCK_MUTEX;
+        return;
+    }
     if (kind == LOCK_SEMAPHORE)
         p->capacity = random_between(&random, 2, 4);
-    if (kind == LOCK_SEMAPHORE || kind == LOCK_READ_WRITE)
+    if (kind == LOCK_SEMAPHORE || kind == LOCK_READ_WRITE || kind == LOCK_EXCLUSIVE)
         p->lock = kind;
     if (zookeeper && kind == LOCK_SEMAPHORE && random_below(&random, 2))
         make_frequented(p, &random);
@@ -374,7 +383,7 @@ void profile_draw(struct profile *profile, uint64_t seed, int model)
     draw_actors(profile, &random);
     draw_link(profile, &random);
     draw_disasters(profile, &random);
-    if (profile->model == MODEL_ZOOKEEPER || profile->model == MODEL_ZK_LIBRARY) {
+    if (is_zookeeper(profile)) {
         draw_zookeeper(profile, &random);
         shape_zookeeper(profile, &random);
     } else if (profile->model == MODEL_LEASE && random_below(&random, 12) == 0) {
@@ -382,8 +391,7 @@ void profile_draw(struct profile *profile, uint64_t seed, int model)
     } else if (random_below(&random, 6) == 0) {
         make_quiet(profile, &random);
     }
-    if (profile->model != MODEL_ZOOKEEPER)
-        draw_lock(profile, seed);
+    draw_lock(profile, seed);
     if (profile->model != MODEL_ZOOKEEPER) /* whose fake of the port knows no requests */
         draw_requests(profile, seed);
 }

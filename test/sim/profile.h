@@ -19,7 +19,7 @@ enum { FIXED, SIZE, EXTRA };
 
 enum { MODEL_LEASE, MODEL_KERNEL, MODEL_SQLITE, MODEL_ZOOKEEPER, MODEL_ZK_LIBRARY, MODEL_COUNT };
 #define MODEL_ANY (-1) /* one of those that need no library */
-enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE, LOCK_ELECTION };
+enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE, LOCK_ELECTION, LOCK_EXCLUSIVE };
 
 /* X(name, kind, meaning) */
 #define PROFILE_MAP(X)                                                                            \
@@ -30,7 +30,7 @@ enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE, LOCK_ELECTION };
     X(operations, SIZE, "acquires of each thread in the chaos phase")                             \
     X(lease_us, FIXED, "of a session")                                                            \
     X(recheck_us, FIXED, "told in every view")                                                    \
-    X(lock, FIXED, "0 mutexes, 1 semaphores, 2 read/write locks, 3 elections")                    \
+    X(lock, FIXED, "0 mutexes, 1 semaphores, 2 read/write, 3 elections, 4 exclusive locks")       \
     X(capacity, FIXED, "of mutexes and semaphores")                                               \
     X(fence_span, FIXED, "fences of a ticket")                                                    \
     X(strict, FIXED, "local order is strict")                                                     \

@@ -13,57 +13,17 @@
  * A connection that ends answers UNKNOWN to everything under way, and is opened again at
  * another server. Waiting is a data watch on the node just ahead.
  */
-#include "server.h"
-#include "zk_ensemble.h"
 #include "zk_host.h"
+#include "zk_port.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct ticket {
-    struct ticket *next;
-    struct mrt_id id;
-    int queue;
-    bool created, maybe, watching;
-    int64_t czxid;
-    char path[ZK_PATH_SIZE];
-};
-
-struct session {
-    struct task reopen; /* first */
-    struct session *next;
-    struct port *port;
-    struct mrt_id id;
-    struct peer *peer;
-    struct zk_connection *connection;
-    int64_t server_id, seen;
-    int timeout_ms; /* as granted */
-    bool open, over, ending;
-    struct ticket *tickets;
-    struct work *first, **last; /* under way, as sent */
-};
-
-/* A request of a command. */
-struct work {
-    struct work *next;
-    struct mrt_command command;
-    struct ticket *ticket;
-    enum zk_type type;
-    bool find; /* a list to find a node that may be there */
-    bool undo, watch, parent;
-};
-
-struct port {
-    struct world *world;
-    struct zk_ensemble *ensemble;
-    struct session *sessions;
-};
-
 /* ------------------------------------------------------------------ asking and telling */
 
-static void tell(struct session *session, const struct mrt_command *command,
-                 enum mrt_event_type type, int error)
+void zk_port_tell(struct session *session, const struct mrt_command *command,
+                  enum mrt_event_type type, int error)
 {
     const struct world *world = session->port->world;
     const struct profile *p = &world->drawn;
@@ -85,8 +45,8 @@ static void wake(struct session *session, struct mrt_id ticket)
     link_deliver(session->port->world, session->peer, &event);
 }
 
-static struct work *ask(struct session *session, const struct mrt_command *command,
-                        struct ticket *ticket, struct zk_request *request)
+struct work *zk_port_ask(struct session *session, const struct mrt_command *command,
+                         struct ticket *ticket, struct zk_request *request)
 {
     struct work *work = calloc(1, sizeof *work);
     if (!work)
@@ -100,9 +60,12 @@ static struct work *ask(struct session *session, const struct mrt_command *comma
     return work;
 }
 
-static const char *directory(const struct session *session, int queue, char path[ZK_PATH_SIZE])
+const char *zk_port_path(const struct session *session, const struct ticket *ticket,
+                         const char *name, char path[ZK_PATH_SIZE])
 {
-    snprintf(path, ZK_PATH_SIZE, ZK_CHROOT "/%s", session->port->world->queues[queue].name);
+    snprintf(path, ZK_PATH_SIZE, ZK_CHROOT "/%s%s%.*s",
+             session->port->world->queues[ticket->queue].name, *name ? "/" : "", ZK_NAME_SIZE - 1,
+             name);
     return path;
 }
 
@@ -110,10 +73,10 @@ static void ask_list(struct session *session, const struct mrt_command *command,
                      struct ticket *ticket, bool find)
 {
     char path[ZK_PATH_SIZE];
-    directory(session, ticket->queue, path);
+    zk_port_path(session, ticket, "", path);
     if (find || command->type == MRT_REFRESH)
-        ask(session, command, ticket, zk_request_new(ZK_SYNC, path));
-    ask(session, command, ticket, zk_request_new(ZK_LIST, path))->find = find;
+        zk_port_ask(session, command, ticket, zk_request_new(ZK_SYNC, path));
+    zk_port_ask(session, command, ticket, zk_request_new(ZK_LIST, path))->find = find;
 }
 
 static void ask_create(struct session *session, const struct mrt_command *command,
@@ -127,18 +90,18 @@ static void ask_create(struct session *session, const struct mrt_command *comman
     struct zk_request *request = zk_request_new(ZK_CREATE, path);
     request->part.ephemeral = request->part.sequential = true;
     ticket->maybe = true;
-    ask(session, command, ticket, request);
+    zk_port_ask(session, command, ticket, request);
 }
 
-static void ask_parents(struct session *session, const struct mrt_command *command,
-                        struct ticket *ticket)
+void zk_port_ask_parents(struct session *session, const struct mrt_command *command,
+                         struct ticket *ticket)
 {
     char path[ZK_PATH_SIZE];
-    ask(session, command, ticket, zk_request_new(ZK_CREATE, "/apps"))->parent = true;
-    ask(session, command, ticket, zk_request_new(ZK_CREATE, ZK_CHROOT))->parent = true;
-    struct zk_request *request = zk_request_new(ZK_CREATE, directory(session, ticket->queue, path));
+    zk_port_ask(session, command, ticket, zk_request_new(ZK_CREATE, "/apps"))->parent = true;
+    zk_port_ask(session, command, ticket, zk_request_new(ZK_CREATE, ZK_CHROOT))->parent = true;
+    struct zk_request *request = zk_request_new(ZK_CREATE, zk_port_path(session, ticket, "", path));
     request->part.container = true;
-    ask(session, command, ticket, request)->parent = true;
+    zk_port_ask(session, command, ticket, request)->parent = true;
 }
 
 /* ------------------------------------------------------------------ commands */
@@ -154,8 +117,10 @@ static struct ticket *find_ticket(const struct session *session, struct mrt_id i
 static void do_command(struct session *session, const struct mrt_command *command,
                        struct ticket *ticket)
 {
-    if (command->type == MRT_REMOVE && ticket->created)
-        ask(session, command, ticket, zk_request_new(ZK_DELETE, ticket->path));
+    if (command->claim)
+        zk_port_claim(session, command, ticket);
+    else if (command->type == MRT_REMOVE && ticket->created)
+        zk_port_ask(session, command, ticket, zk_request_new(ZK_DELETE, ticket->path));
     else if (ticket->created)
         ask_list(session, command, ticket, false);
     else if (ticket->maybe)
@@ -163,19 +128,19 @@ static void do_command(struct session *session, const struct mrt_command *comman
     else if (command->type == MRT_APPEND)
         ask_create(session, command, ticket);
     else
-        tell(session, command, command->type == MRT_REMOVE ? MRT_REMOVED : MRT_GONE, 0);
+        zk_port_tell(session, command, command->type == MRT_REMOVE ? MRT_REMOVED : MRT_GONE, 0);
 }
 
 static void within(struct session *session, const struct mrt_command *command)
 {
     struct ticket *ticket = find_ticket(session, command->ticket);
     if (!session->open) {
-        tell(session, command, MRT_UNKNOWN, 0);
+        zk_port_tell(session, command, MRT_UNKNOWN, 0);
     } else if (command->type == MRT_RENEW) {
-        ask(session, command, NULL, zk_request_new(ZK_SYNC, "/"));
+        zk_port_ask(session, command, NULL, zk_request_new(ZK_SYNC, "/"));
     } else if (command->type == MRT_STOP) {
         session->ending = true;
-        ask(session, command, NULL, zk_request_new(ZK_CLOSE, "/"));
+        zk_port_ask(session, command, NULL, zk_request_new(ZK_CLOSE, "/"));
     } else {
         if (!ticket) {
             ticket = calloc(1, sizeof *ticket);
@@ -202,9 +167,7 @@ static bool is_own(const struct ticket *ticket, const char *name)
 
 static void keep(struct session *session, struct ticket *ticket, const char *name)
 {
-    int length = snprintf(ticket->path, sizeof ticket->path, ZK_CHROOT "/%s",
-                          session->port->world->queues[ticket->queue].name);
-    snprintf(ticket->path + length, sizeof ticket->path - (size_t)length, "/%s", name);
+    zk_port_path(session, ticket, name, ticket->path);
     ticket->created = true;
     ticket->maybe = false;
 }
@@ -227,20 +190,19 @@ static void found(struct session *session, const struct work *work, const struct
             keep(session, work->ticket, answer->names[i]);
     work->ticket->maybe = false;
     if (work->ticket->created) /* its number is read again with its czxid */
-        ask(session, &work->command, work->ticket, zk_request_new(ZK_EXISTS, work->ticket->path));
+        zk_port_ask(session, &work->command, work->ticket,
+                    zk_request_new(ZK_EXISTS, work->ticket->path));
     else
         do_command(session, &work->command, work->ticket);
 }
 
-static void watch(struct session *session, const struct work *work, const char *name)
+void zk_port_watch(struct session *session, const struct work *work, const char *name)
 {
     char path[ZK_PATH_SIZE];
-    int length = snprintf(path, sizeof path, ZK_CHROOT "/%s",
-                          session->port->world->queues[work->ticket->queue].name);
-    snprintf(path + length, sizeof path - (size_t)length, "/%s", name);
-    struct zk_request *request = zk_request_new(ZK_GET, path);
+    struct zk_request *request =
+        zk_request_new(ZK_GET, zk_port_path(session, work->ticket, name, path));
     request->watch = true;
-    ask(session, &work->command, work->ticket, request)->watch = true;
+    zk_port_ask(session, &work->command, work->ticket, request)->watch = true;
 }
 
 static void viewed(struct session *session, const struct work *work, const struct zk_answer *answer)
@@ -271,11 +233,12 @@ static void viewed(struct session *session, const struct work *work, const struc
         ticket->created = false;
     if (event.type == MRT_VIEW && nearest && work->command.try_only &&
         work->command.type == MRT_APPEND) {
-        ask(session, &work->command, ticket, zk_request_new(ZK_DELETE, ticket->path))->undo = true;
+        zk_port_ask(session, &work->command, ticket, zk_request_new(ZK_DELETE, ticket->path))
+            ->undo = true;
         return;
     }
     if (event.type == MRT_VIEW && nearest)
-        watch(session, work, nearest);
+        zk_port_watch(session, work, nearest);
     link_deliver(session->port->world, session->peer, &event);
 }
 
@@ -288,17 +251,17 @@ static void created(struct session *session, const struct work *work,
         work->ticket->czxid = answer->stat.czxid;
         ask_list(session, &work->command, work->ticket, false);
     } else if (answer->code == ZNONODE) {
-        ask_parents(session, &work->command, work->ticket);
+        zk_port_ask_parents(session, &work->command, work->ticket);
         ask_create(session, &work->command, work->ticket);
     } else {
-        tell(session, &work->command, MRT_FAILED, MORTISE_EUNREACHABLE);
+        zk_port_tell(session, &work->command, MRT_FAILED, MORTISE_EUNREACHABLE);
     }
 }
 
 static void removed(struct session *session, const struct work *work)
 {
     work->ticket->created = false;
-    tell(session, &work->command, work->undo ? MRT_BLOCKED : MRT_REMOVED, 0);
+    zk_port_tell(session, &work->command, work->undo ? MRT_BLOCKED : MRT_REMOVED, 0);
 }
 
 static void handle(struct session *session, const struct work *work, const struct zk_answer *answer)
@@ -309,7 +272,10 @@ static void handle(struct session *session, const struct work *work, const struc
     } else if (work->parent) {
         return;
     } else if (!work->ticket) {
-        tell(session, &work->command, work->type == ZK_CLOSE ? MRT_STOPPED : MRT_RENEWED, 0);
+        zk_port_tell(session, &work->command, work->type == ZK_CLOSE ? MRT_STOPPED : MRT_RENEWED,
+                     0);
+    } else if (work->command.claim) {
+        zk_port_claim_answer(session, work, answer);
     } else if (work->type == ZK_CREATE) {
         created(session, work, answer);
     } else if (work->type == ZK_LIST && work->find) {
@@ -331,7 +297,8 @@ static void reopen(struct world *world, struct task *task);
 
 static bool wants_answer(const struct work *work)
 {
-    return !work->watch && !work->parent && (work->type != ZK_SYNC || !work->ticket);
+    return !work->watch && !work->parent && !work->aside &&
+           (work->type != ZK_SYNC || !work->ticket);
 }
 
 static void end_works(struct session *session)
@@ -340,7 +307,7 @@ static void end_works(struct session *session)
     while ((work = session->first)) {
         session->first = work->next;
         if (wants_answer(work))
-            tell(session, &work->command, MRT_UNKNOWN, 0);
+            zk_port_tell(session, &work->command, MRT_UNKNOWN, 0);
         free(work);
     }
     session->last = &session->first;
@@ -375,7 +342,7 @@ static void on_opened(void *context, int code, int64_t id, int timeout_ms)
     }
     session->first = NULL;
     session->last = &session->first;
-    tell(session, &work->command, MRT_STARTED, 0);
+    zk_port_tell(session, &work->command, MRT_STARTED, 0);
     free(work);
 }
 
@@ -391,7 +358,7 @@ static void on_answered(void *context, const struct zk_answer *answer)
     if (!ended)
         handle(session, work, answer);
     else if (wants_answer(work))
-        tell(session, &work->command, MRT_UNKNOWN, 0);
+        zk_port_tell(session, &work->command, MRT_UNKNOWN, 0);
     free(work);
 }
 
@@ -496,11 +463,12 @@ static void port_apply(struct world *world, void *server, struct peer *peer,
     else if (session && !session->over && !session->ending)
         within(session, command);
     else if (command->type == MRT_STOP)
-        tell(&nobody, command, session && session->open ? MRT_UNKNOWN : MRT_STOPPED, 0);
+        zk_port_tell(&nobody, command, session && session->open ? MRT_UNKNOWN : MRT_STOPPED, 0);
     else if (command->type == MRT_REMOVE)
-        tell(&nobody, command, MRT_REMOVED, 0);
+        zk_port_tell(&nobody, command, MRT_REMOVED, 0);
     else
-        tell(&nobody, command, command->type == MRT_REFRESH ? MRT_GONE : MRT_FAILED, MORTISE_ELOST);
+        zk_port_tell(&nobody, command, command->type == MRT_REFRESH ? MRT_GONE : MRT_FAILED,
+                     MORTISE_ELOST);
 }
 
 static void *port_new(struct world *world)

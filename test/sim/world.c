@@ -96,6 +96,8 @@ static struct mrt_recipe recipe_of(const struct profile *profile)
         return mrt_election;
     if (profile->lock == LOCK_SEMAPHORE)
         return mrt_semaphore((uint64_t)profile->capacity);
+    if (profile->lock == LOCK_EXCLUSIVE)
+        return mrt_exclusive;
     struct mrt_recipe mutex = mrt_mutex;
     mutex.capacity = (uint64_t)profile->capacity;
     return profile->lock == LOCK_READ_WRITE ? mrt_read_write : mutex;

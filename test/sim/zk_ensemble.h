@@ -25,6 +25,7 @@
 
 #define ZK_SERVERS_MAX 3
 #define ZK_CHROOT "/apps/mortise"
+#define ZK_CLAIM "lock" /* the node of a lock that keeps no order */
 
 struct zk_ensemble;
 struct zk_connection;

@@ -526,13 +526,19 @@ static void set_mode(struct zk_part *part, int mode)
     part->container = mode == ZOO_CONTAINER;
 }
 
+static void set_data(struct zk_part *part, const char *value, int length)
+{
+    snprintf(part->data, sizeof part->data, "%.*s", length, value);
+}
+
 int zoo_acreate(zhandle_t *handle, const char *path, const char *value, int length,
                 const struct ACL_vector *acl, int mode, string_completion_t completion,
                 const void *data)
 {
-    (void)value, (void)length, (void)acl;
+    (void)acl;
     struct zk_request *request = zk_request_new(ZK_CREATE, path);
     set_mode(&request->part, mode);
+    set_data(&request->part, value, length);
     return put(handle,
                &(struct call){.shape = SHAPE_STRING, .completion.string = completion, .data = data},
                request);
@@ -542,9 +548,10 @@ int zoo_acreate2(zhandle_t *handle, const char *path, const char *value, int len
                  const struct ACL_vector *acl, int mode, string_stat_completion_t completion,
                  const void *data)
 {
-    (void)value, (void)length, (void)acl;
+    (void)acl;
     struct zk_request *request = zk_request_new(ZK_CREATE, path);
     set_mode(&request->part, mode);
+    set_data(&request->part, value, length);
     return put(handle,
                &(struct call){
                    .shape = SHAPE_STRING_STAT, .completion.string_stat = completion, .data = data},
@@ -566,7 +573,7 @@ int zoo_aset(zhandle_t *handle, const char *path, const char *value, int length,
 {
     struct zk_request *request = zk_request_new(ZK_SET, path);
     request->part.version = version;
-    snprintf(request->part.data, sizeof request->part.data, "%.*s", length, value);
+    set_data(&request->part, value, length);
     return put(handle,
                &(struct call){.shape = SHAPE_STAT, .completion.stat = completion, .data = data},
                request);
@@ -670,6 +677,17 @@ void zoo_delete_op_init(zoo_op_t *op, const char *path, int version)
     op->delete_op.version = version;
 }
 
+void zoo_set_op_init(zoo_op_t *op, const char *path, const char *value, int length, int version,
+                     struct Stat *stat)
+{
+    *op = (zoo_op_t){.type = OP_SET};
+    op->set_op.path = path;
+    op->set_op.data = value;
+    op->set_op.datalen = length;
+    op->set_op.version = version;
+    op->set_op.stat = stat;
+}
+
 void zoo_check_op_init(zoo_op_t *op, const char *path, int version)
 {
     *op = (zoo_op_t){.type = OP_CHECK};
@@ -694,12 +712,16 @@ int zoo_amulti(zhandle_t *handle, int count, const zoo_op_t *operations, zoo_op_
                      : operation->type == OP_DELETE ? ZK_DELETE
                      : operation->type == OP_CHECK  ? ZK_CHECK
                                                     : ZK_SET;
-        if (operation->type == OP_CREATE)
+        if (operation->type == OP_CREATE) {
             set_mode(part, operation->create_op.flags);
-        else if (operation->type == OP_DELETE)
+            set_data(part, operation->create_op.data, operation->create_op.datalen);
+        } else if (operation->type == OP_DELETE) {
             part->version = operation->delete_op.version;
-        else if (operation->type == OP_CHECK)
+        } else if (operation->type == OP_SET) {
+            part->version = operation->set_op.version;
+        } else {
             part->version = operation->check_op.version;
+        }
         results[i] = (zoo_op_result_t){0};
     }
     return put(handle,

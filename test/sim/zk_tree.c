@@ -152,6 +152,7 @@ static int create(struct zk_tree *tree, int64_t session, const struct zk_part *p
     node->origin = part->sequential ? tree->zxid : origin_of(tree, parent, node->name);
     node->owner = part->ephemeral ? session : 0;
     node->container = part->container;
+    memcpy(node->data, part->data, sizeof node->data);
     node->next = parent->children;
     parent->children = node;
     parent->counter++;
@@ -325,7 +326,10 @@ static int reap_below(struct zk_tree *tree, struct zk_node *node, const char *pa
             continue;
         snprintf(below, sizeof below, "%.*s/%s", ZK_PATH_SIZE - ZK_NAME_SIZE - 2, path,
                  child->name);
-        if (child->container && child->had_children && child->child_count == 0) {
+        bool empty = child->container && child->had_children && child->child_count == 0;
+        if (empty && tree->reaps_late && child->found_empty != child->pzxid) {
+            child->found_empty = child->pzxid;
+        } else if (empty) {
             tree->zxid++;
             child->dzxid = node->pzxid = tree->zxid;
             node->child_count--;

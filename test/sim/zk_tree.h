@@ -18,7 +18,7 @@
 
 #define ZK_PATH_SIZE 160
 #define ZK_NAME_SIZE 96
-#define ZK_DATA_SIZE 16 /* no node needs more */
+#define ZK_DATA_SIZE 64 /* as text; what is longer is cut off */
 #define ZK_PARTS_MAX 8
 
 enum zk_type {
@@ -42,7 +42,7 @@ struct zk_part { /* of a multi, or the whole of any other request */
     char path[ZK_PATH_SIZE];
     bool ephemeral, sequential, container;
     int32_t version;         /* -1: any */
-    char data[ZK_DATA_SIZE]; /* SET */
+    char data[ZK_DATA_SIZE]; /* SET, CREATE */
 };
 
 struct zk_watch {
@@ -88,6 +88,7 @@ struct zk_node {
     int32_t version;
     int32_t child_count;
     bool container, had_children;
+    int64_t found_empty; /* since that change */
 };
 
 /* A change, as servers apply it. */
@@ -105,6 +106,7 @@ struct zk_tree {
     int change_count, change_room;
     int64_t applied_by_all; /* what was deleted before can be forgotten */
     uint32_t first_sequence;
+    bool reaps_late; /* a container only once it was found empty before */
 };
 
 void zk_tree_init(struct zk_tree *tree, uint32_t first_sequence);
