@@ -480,6 +480,149 @@ MORTISE_API int mortise_fd(const mortise_client *client);
 MORTISE_API int mortise_next_timeout_ms(mortise_client *client);
 MORTISE_API int mortise_process(mortise_client *client);
 
+/* -------------------------------------------------------------- elections */
+
+typedef struct mortise_election mortise_election;
+
+/* Who leads. */
+typedef struct mortise_leader {
+    uint64_t fence; /* of the term, and of its leader's hold; 0: nobody leads */
+    size_t size;    /* of the value that the leader proclaims */
+    unsigned char value[MORTISE_VALUE_MAX];
+} mortise_leader;
+
+/* The fence of the term that begins, or has ended. */
+typedef void (*mortise_term_callback)(void *argument, uint64_t fence);
+typedef void (*mortise_campaign_callback)(void *argument, int error);
+typedef void (*mortise_leader_callback)(void *argument, const mortise_leader *leader);
+
+/* Zero it, set size, then what is needed. */
+typedef struct mortise_election_options {
+    size_t size; /* sizeof(mortise_election_options) */
+    /* What this candidate proclaims when it leads, at most MORTISE_VALUE_MAX bytes; copied. */
+    const void *value;
+    size_t value_size;
+    /* Called in turns, elected first: each elected is followed by one deposed, whatever ended the
+       term: resigning, the loss of the hold, mortise_close. They are called one after the
+       other, so a slow elected delays deposed: ask mortise_election_is_leader before acting. */
+    mortise_term_callback elected;
+    mortise_term_callback deposed;
+    void *argument;
+} mortise_election_options;
+
+/*
+ * A candidate in the election `name`: of all candidates one at most leads at any time, the next
+ * in order of their campaigns. Makes no request. `options` may be NULL.
+ * 0 and *election; or ENAME, EINVALID, EFORKED, ENOMEM, EMISMATCH (this client uses the name
+ * otherwise), ENOTSUPPORTED (the store keeps no values).
+ * Source: Chubby's and ZooKeeper's election by a lock, with etcd's verbs. On ZooKeeper a
+ * candidate is an ephemeral `lock-` node below the election's, its data the value: Curator's
+ * LeaderSelector and kazoo's Election take part (doc/zookeeper.md).
+ */
+MORTISE_API int mortise_election_new(mortise_client *client, const char *name,
+                                     const mortise_election_options *options,
+                                     mortise_election **election);
+/*
+ * Resigns, waits until `deposed` has been called, and frees. Nothing is called afterwards.
+ * NULL is allowed. 0; EDEADLOCK inside a callback; EFORKED (mortise_close frees it).
+ */
+MORTISE_API int mortise_election_free(mortise_election *election);
+
+/*
+ * Waits until this candidate leads, at most timeout_ms; 0: without waiting; negative: for ever.
+ * `elected` is called too, before or after the return. After the end of a term it may run
+ * again at once.
+ * 0; EBUSY, ETIMEOUT; ECANCELLED (resigned meanwhile); EDEADLOCK: it leads or campaigns
+ * already, or inside a callback; else as mortise_acquire.
+ */
+MORTISE_API int mortise_election_campaign(mortise_election *election, int64_t timeout_ms);
+/*
+ * Starts to campaign and returns; `callback` (may be NULL) is called once: with 0 after
+ * `elected`, or with the error. 0; or ENOMEM, ECLOSED, EFORKED, EDEADLOCK, EINVALID, and no
+ * callback follows.
+ */
+MORTISE_API int mortise_election_campaign_async(mortise_election *election, int64_t deadline_ns,
+                                                mortise_campaign_callback callback, void *argument);
+/*
+ * Changes the value, for this term and those to come. Does not wait for the store, which
+ * is told until that is proven or the term is over. 0; ENOMEM, EINVALID, EFORKED.
+ */
+MORTISE_API int mortise_election_proclaim(mortise_election *election, const void *value,
+                                          size_t size);
+/*
+ * Gives leadership back, or the campaign up. Does not wait for the store.
+ * 0; ELOST: the term had ended by itself; ENOTHELD: it neither leads nor campaigns; EFORKED.
+ */
+MORTISE_API int mortise_election_resign(mortise_election *election);
+
+/* Whether it leads at this instant: 0 from the end of its lease on, whether or not anything has
+   been heard since. Without a request. */
+MORTISE_API int mortise_election_is_leader(mortise_election *election);
+/* The fence of its term, for what the leader writes; 0: it does not lead. */
+MORTISE_API uint64_t mortise_election_fence(mortise_election *election);
+
+/*
+ * Asks the store who leads, also who is no candidate. As of some moment during the call; a
+ * leader that has lost its connection is shown until the store ends its session.
+ * 0 and *leader; ENOLEADER; ETIMEOUT, EUNREACHABLE, ESTORE, EPERMISSION, ECLOSED, EFORKED,
+ * EDEADLOCK inside a callback.
+ */
+MORTISE_API int mortise_election_leader(mortise_election *election, mortise_leader *leader);
+/*
+ * Calls back with who leads now, and with every change of leader or value from then on; fence
+ * 0: nobody leads. If changes follow each other quickly some may be left out, but
+ * never the newest. Goes on across the loss of the session. A new call takes the place of the
+ * last; NULL ends it, but for a callback under way. 0; ENOMEM, EFORKED.
+ */
+MORTISE_API int mortise_election_observe(mortise_election *election,
+                                         mortise_leader_callback callback, void *argument);
+
+/* ------------------------------------------------------------------ cells */
+
+/* A value with a version. */
+typedef struct mortise_cell {
+    uint64_t version; /* grows with every write, for ever; 0: there is no such cell */
+    uint64_t fence;   /* the largest that it was written with */
+    size_t size;
+    unsigned char value[MORTISE_VALUE_MAX];
+} mortise_cell;
+
+/*
+ * Reads a cell, as it is at some moment during the call. Cells have names of their own, so
+ * one may be called as a lock is. They stay when their makers go.
+ * 0, also if there is none (version 0); ENAME, EINVALID, ENOTSUPPORTED (the store keeps none),
+ * ETIMEOUT, EUNREACHABLE, ESTORE, EPERMISSION, ECLOSED, EFORKED, EDEADLOCK inside a callback.
+ */
+MORTISE_API int mortise_cell_get(mortise_client *client, const char *name, mortise_cell *cell);
+/*
+ * Writes a cell, if `version` is still its version; 0: makes it, if there is none. new_version
+ * may be NULL. `fence`: of the hold that gives the right to write, or 0. A cell remembers the
+ * largest it was given, also when it is deleted, and refuses a smaller one: so who was
+ * overtaken cannot write any more, though he does not know it yet.
+ * 0; ECONFLICT: it has another version; ESTALE: a larger fence has been seen; EUNKNOWN: it was
+ * or was not written, nobody can tell; else as mortise_cell_get. On SQLite a power cut may
+ * take the newest writes back, in their order.
+ * Source: Kung and Robinson's optimistic concurrency control; fences as in Chubby's sequencers.
+ */
+MORTISE_API int mortise_cell_cas(mortise_client *client, const char *name, uint64_t version,
+                                 const void *value, size_t size, uint64_t fence,
+                                 uint64_t *new_version);
+/* The same, and there is no cell afterwards. */
+MORTISE_API int mortise_cell_delete(mortise_client *client, const char *name, uint64_t version,
+                                    uint64_t fence);
+/* Changes *cell's size and value in place; not 0: stop, and that is the result. May be called
+   several times, and may call anything. */
+typedef int (*mortise_cell_change)(void *argument, mortise_cell *cell);
+/*
+ * Reads, changes and writes, and again if somebody else was faster, after a pause of 0.5 ms that
+ * doubles to 128 ms and is spread by a half; for at most timeout_ms (negative: for ever).
+ * 0; ETIMEOUT: somebody else was faster each time; what `change` returned; else as
+ * mortise_cell_cas.
+ */
+MORTISE_API int mortise_cell_update(mortise_client *client, const char *name,
+                                    mortise_cell_change change, void *argument, uint64_t fence,
+                                    int64_t timeout_ms);
+
 /* --------------------------------------------------------------- operator */
 
 /* One ticket in a queue. Texts are valid during the callback. */

@@ -169,6 +169,7 @@ int mortise_open(const char *uri, const mortise_client_options *options, mortise
         error = MORTISE_ENOMEM;
     } else {
         TAILQ_INIT(&client->locks);
+        TAILQ_INIT(&client->elections);
         error = mrt_uri_parse(uri, parsed);
         if (error == MORTISE_OK)
             error = open_store(client, parsed, &chosen);
@@ -178,6 +179,30 @@ int mortise_open(const char *uri, const mortise_client_options *options, mortise
         free(client);
     else
         *result = client;
+    return error;
+}
+
+int mrt_client_full_name(const mortise_client *client, const char *name,
+                         char full[MRT_FULL_NAME_SIZE])
+{
+    int error = mrt_name_check(name);
+    if (error != MORTISE_OK)
+        return error;
+    memcpy(full, client->prefix, client->prefix_length);
+    memcpy(full + client->prefix_length, name, strlen(name) + 1);
+    return MORTISE_OK;
+}
+
+int mrt_client_ask(mortise_client *client, const struct mrt_command *wanted, mrt_time deadline,
+                   struct mrt_answer *answer)
+{
+    struct mrt_driver *driver = &client->driver;
+    struct mrt_wait wait = {.kind = MRT_WAIT_BLOCKING, .waiter.deadline = MRT_TIME_NEVER};
+    mrt_driver_enter(driver);
+    mrt_engine_request(driver->engine, wanted, answer, &wait.waiter, mrt_time_now());
+    mrt_driver_wait(driver, &wait, deadline, MORTISE_ETIMEOUT);
+    int error = mrt_client_error(client, wait.waiter.error);
+    mrt_driver_leave(driver, deadline);
     return error;
 }
 
@@ -199,9 +224,11 @@ int mortise_close(mortise_client *client)
         mrt_driver_abandon(&client->driver);
         error = MORTISE_OK;
     } else {
+        mrt_elections_end(client);
         error = mrt_driver_close(&client->driver, mrt_time_now() + client->timeout);
     }
     free_locks(client);
+    mrt_elections_free(client);
     free(client);
     return error;
 }

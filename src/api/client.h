@@ -12,6 +12,7 @@
 #define MRT_OWNER_IS_THREAD (UINT64_C(1) << 63)
 
 #define MRT_NAMESPACE_MAX 127
+#define MRT_FULL_NAME_SIZE (MRT_NAMESPACE_MAX + 2 + MORTISE_NAME_MAX)
 
 struct mortise_client {
     struct mrt_driver driver;
@@ -19,6 +20,7 @@ struct mortise_client {
     char prefix[MRT_NAMESPACE_MAX + 2]; /* namespace and "/", or empty */
     size_t prefix_length;
     TAILQ_HEAD(, mortise_lock) locks;
+    TAILQ_HEAD(, mortise_election) elections;
 };
 
 struct mortise_lock {
@@ -33,6 +35,23 @@ struct mortise_lock {
 
 /* The calling thread as an owner. Numbers are never used again in a process. */
 uint64_t mrt_thread_owner(void);
+
+/* With the namespace before it. 0 or MORTISE_ENAME. */
+int mrt_client_full_name(const mortise_client *client, const char *name,
+                         char full[MRT_FULL_NAME_SIZE]);
+
+/* Asks the store what concerns no ticket (mrt_engine_request), and waits at most until then. */
+int mrt_client_ask(mortise_client *client, const struct mrt_command *wanted, mrt_time deadline,
+                   struct mrt_answer *answer);
+
+/* A queue of this client, used as `recipe` has it, to be given back with mrt_queue_put. The
+   mutex is held. 0, MORTISE_ENOMEM, or MORTISE_EMISMATCH with its particulars. */
+int mrt_client_queue(mortise_client *client, const char *full, const struct mrt_recipe *recipe,
+                     struct mrt_queue **queue);
+
+/* election.c: all resign, before the client closes; and are freed, after it. */
+void mrt_elections_end(mortise_client *client);
+void mrt_elections_free(mortise_client *client);
 
 /* What an engine's error means to the caller, with the store's particulars. The mutex is held. */
 int mrt_client_error(mortise_client *client, int error);

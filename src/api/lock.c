@@ -35,14 +35,16 @@ static int check_options(const mortise_lock_options *options)
     return MORTISE_OK;
 }
 
-/* A lock of this client that another kind or capacity was asked of. */
-static int mismatch(const struct mrt_queue *queue, const char *name,
-                    const struct mrt_recipe *recipe)
+int mrt_client_queue(mortise_client *client, const char *full, const struct mrt_recipe *recipe,
+                     struct mrt_queue **queue)
 {
-    const struct mrt_recipe *used = mrt_queue_recipe(queue);
-    return mrt_error(MORTISE_EMISMATCH, "%s is in use as a %s of capacity %llu, not a %s of %llu",
-                     name, used->kind, (unsigned long long)used->capacity, recipe->kind,
-                     (unsigned long long)recipe->capacity);
+    int error = mrt_engine_queue(client->driver.engine, full, recipe, queue);
+    if (error != MORTISE_EMISMATCH)
+        return error;
+    const struct mrt_recipe *used = mrt_queue_recipe(*queue);
+    return mrt_error(error, "%s is in use as a %s of capacity %llu, not a %s of %llu",
+                     full + client->prefix_length, used->kind, (unsigned long long)used->capacity,
+                     recipe->kind, (unsigned long long)recipe->capacity);
 }
 
 static int lock_new(mortise_client *client, const char *name, const struct mrt_recipe *recipe,
@@ -51,15 +53,13 @@ static int lock_new(mortise_client *client, const char *name, const struct mrt_r
     if (!client || !result)
         return mrt_error(MORTISE_EINVALID, "a lock needs a client and a place for its handle");
     int error = mrt_driver_check(&client->driver, false);
+    char full[MRT_FULL_NAME_SIZE];
     if (error == MORTISE_OK)
-        error = mrt_name_check(name);
+        error = mrt_client_full_name(client, name, full);
     if (error == MORTISE_OK)
         error = check_options(options);
     if (error != MORTISE_OK)
         return error;
-    char full[MRT_NAMESPACE_MAX + 2 + MORTISE_NAME_MAX];
-    memcpy(full, client->prefix, client->prefix_length);
-    memcpy(full + client->prefix_length, name, strlen(name) + 1);
     mortise_lock *lock = calloc(1, sizeof *lock);
     if (!lock)
         return MORTISE_ENOMEM;
@@ -68,11 +68,9 @@ static int lock_new(mortise_client *client, const char *name, const struct mrt_r
     lock->weight = 1;
     TAILQ_INIT(&lock->waits);
     mrt_driver_enter(&client->driver);
-    error = mrt_engine_queue(client->driver.engine, full, recipe, &lock->queue);
+    error = mrt_client_queue(client, full, recipe, &lock->queue);
     if (error == MORTISE_OK)
         TAILQ_INSERT_TAIL(&client->locks, lock, link);
-    else if (error == MORTISE_EMISMATCH)
-        mismatch(lock->queue, name, recipe);
     mrt_driver_leave_quietly(&client->driver);
     if (error != MORTISE_OK)
         free(lock);

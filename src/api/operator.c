@@ -12,18 +12,6 @@
 
 #include <string.h>
 
-#define FULL_NAME_SIZE (MRT_NAMESPACE_MAX + 2 + MORTISE_NAME_MAX)
-
-static int make_full_name(const mortise_client *client, const char *name, char full[FULL_NAME_SIZE])
-{
-    int error = mrt_name_check(name);
-    if (error != MORTISE_OK)
-        return error;
-    memcpy(full, client->prefix, client->prefix_length);
-    memcpy(full + client->prefix_length, name, strlen(name) + 1);
-    return MORTISE_OK;
-}
-
 /* -------------------------------------------------------------------- list */
 
 struct listing {
@@ -50,10 +38,10 @@ int mortise_list(mortise_client *client, const char *name, mortise_entry_callbac
                  void *argument)
 {
     struct mrt_driver *driver = &client->driver;
-    char full[FULL_NAME_SIZE];
+    char full[MRT_FULL_NAME_SIZE];
     int error = mrt_driver_check(driver, true);
     if (error == MORTISE_OK && name)
-        error = make_full_name(client, name, full);
+        error = mrt_client_full_name(client, name, full);
     if (error != MORTISE_OK)
         return error;
     if (!callback)
@@ -73,10 +61,10 @@ static int operate(mortise_client *client, const char *name, uint64_t fence,
                    int (*operation)(struct mrt_store *, const char *, uint64_t))
 {
     struct mrt_driver *driver = &client->driver;
-    char full[FULL_NAME_SIZE];
+    char full[MRT_FULL_NAME_SIZE];
     int error = mrt_driver_check(driver, true);
     if (error == MORTISE_OK)
-        error = make_full_name(client, name, full);
+        error = mrt_client_full_name(client, name, full);
     if (error != MORTISE_OK)
         return error;
     if (!operation)

@@ -104,6 +104,7 @@ struct mrt_hold {
     TAILQ_ENTRY(mrt_hold) link; /* of the queue, or of the free slots */
     TAILQ_ENTRY(mrt_hold) told_link, asked_link;
     /* The host's own; cleared when the slot is given out. */
+    struct mrt_upcall *upcall;
     mortise_state_callback callback;
     void *argument;
     mortise_revoke_callback revoke_callback;

@@ -78,6 +78,7 @@ static void begin(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_t own
     hold->weight = weight;
     hold->count = 1;
     hold->told = MORTISE_HELD;
+    hold->upcall = NULL;
     hold->callback = NULL;
     hold->argument = NULL;
     hold->revoke_callback = NULL;

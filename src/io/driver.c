@@ -21,20 +21,41 @@ static mortise_hold value_of(struct mrt_hold *hold)
     return (mortise_hold){hold, hold->generation};
 }
 
+void mrt_driver_post(struct mrt_driver *driver, struct mrt_upcall *upcall)
+{
+    if (upcall->posted)
+        return;
+    upcall->posted = true;
+    TAILQ_INSERT_TAIL(&driver->upcalls, upcall, link);
+    mrt_loop_kick(driver);
+}
+
+void mrt_driver_unpost(struct mrt_driver *driver, struct mrt_upcall *upcall)
+{
+    if (upcall->posted)
+        TAILQ_REMOVE(&driver->upcalls, upcall, link);
+    upcall->posted = false;
+}
+
 /* Tells those whose waiters are DONE or WOKEN. */
 static void settle(struct mrt_driver *driver)
 {
     struct mrt_waiter *waiter;
     while ((waiter = mrt_engine_next_settled(driver->engine))) {
         struct mrt_wait *wait = (struct mrt_wait *)waiter;
-        if (wait->kind == MRT_WAIT_BLOCKING) {
+        if (wait->upcall)
+            mrt_driver_post(driver, wait->upcall);
+        if (wait->kind == MRT_WAIT_BLOCKING)
             mrt_park_wake(&wait->park);
+        if (wait->kind != MRT_WAIT_ASYNC)
             continue;
-        }
         if (waiter->error == MORTISE_OK)
             wait->hold = value_of(waiter->hold);
         TAILQ_INSERT_TAIL(&driver->completed, wait, link);
     }
+    struct mrt_request *observer;
+    while ((observer = mrt_engine_next_observed(driver->engine)))
+        mrt_driver_post(driver, mrt_observer_host(observer));
     if (!TAILQ_EMPTY(&driver->completed) || mrt_engine_has_told(driver->engine))
         mrt_loop_kick(driver);
 }
@@ -172,6 +193,32 @@ void mrt_driver_wait(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time 
     driver->inside--;
 }
 
+void mrt_driver_wait_upcalls(struct mrt_driver *driver, bool (*done)(const void *subject),
+                             const void *subject)
+{
+    while (!done(subject)) {
+        if (driver->foreign)
+            mrt_loop_turn(driver, mrt_driver_patience(MRT_TIME_NEVER));
+        else
+            pthread_cond_wait(&driver->idle, &driver->mutex);
+    }
+}
+
+void mrt_driver_rest(struct mrt_driver *driver, mrt_time until)
+{
+    struct mrt_park nobody = {0};
+    for (mrt_time now = mrt_time_now(); now < until; now = mrt_time_now()) {
+        if (!driver->foreign) {
+            mrt_park_wait(&nobody, until);
+            continue;
+        }
+        mrt_driver_enter(driver);
+        mrt_loop_turn(driver, mrt_driver_patience(until));
+        mrt_loop_sleep(driver, until);
+        mrt_driver_leave_quietly(driver);
+    }
+}
+
 void mrt_driver_borrow_store(struct mrt_driver *driver)
 {
     driver->borrowers++;
@@ -242,6 +289,7 @@ int mrt_driver_open(struct mrt_driver *driver, const struct mrt_engine_config *c
     driver->fork_generation = mrt_fork_generation();
     driver->sink = (struct mrt_sink){deliver, notify, driver};
     TAILQ_INIT(&driver->completed);
+    TAILQ_INIT(&driver->upcalls);
     init_locks(driver);
     int error = mrt_engine_new(config, &driver->engine);
     driver->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -22,12 +22,22 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum mrt_wait_kind { MRT_WAIT_BLOCKING, MRT_WAIT_ASYNC };
+/* Something of the api's that the loop is to run, once however often it was posted. `run` is
+   called with the mutex held, and lets it go around the user's callbacks. */
+struct mrt_upcall {
+    void (*run)(struct mrt_upcall *upcall);
+    bool posted;
+    TAILQ_ENTRY(mrt_upcall) link;
+};
+TAILQ_HEAD(mrt_upcall_list, mrt_upcall);
+
+enum mrt_wait_kind { MRT_WAIT_BLOCKING, MRT_WAIT_ASYNC, MRT_WAIT_UPCALL };
 
 /* An acquire or verify as the driver sees it; `waiter` is first. */
 struct mrt_wait {
     struct mrt_waiter waiter;
     enum mrt_wait_kind kind;
+    struct mrt_upcall *upcall;         /* posted when it settles; NULL: none */
     struct mrt_park park;              /* BLOCKING */
     mortise_acquire_callback callback; /* ASYNC */
     void *argument;
@@ -63,6 +73,7 @@ struct mrt_driver {
     _Atomic bool notified;
     uint64_t fork_generation;
     struct mrt_wait_list completed;
+    struct mrt_upcall_list upcalls;
     pthread_t thread;
     bool has_thread;
     char store_detail[256]; /* particulars of the newest failure */
@@ -93,6 +104,15 @@ mrt_time mrt_driver_patience(mrt_time deadline);
    with `error`. On return the mutex is held. */
 void mrt_driver_wait(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time deadline,
                      int error);
+/* Between enter and leave: has the loop run it. */
+void mrt_driver_post(struct mrt_driver *driver, struct mrt_upcall *upcall);
+/* Takes it back. */
+void mrt_driver_unpost(struct mrt_driver *driver, struct mrt_upcall *upcall);
+/* Between enter and leave: waits while upcalls run, until `done`. */
+void mrt_driver_wait_upcalls(struct mrt_driver *driver, bool (*done)(const void *subject),
+                             const void *subject);
+/* Lets time pass; the mutex is not held. A foreign loop goes on meanwhile. */
+void mrt_driver_rest(struct mrt_driver *driver, mrt_time until);
 /* Between enter and leave: has the store to itself until mrt_driver_give_back. */
 void mrt_driver_borrow_store(struct mrt_driver *driver);
 void mrt_driver_give_back_store(struct mrt_driver *driver);

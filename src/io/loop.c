@@ -84,6 +84,8 @@ static void call_told(struct mrt_driver *driver, struct mrt_hold *hold)
     void *argument = hold->argument;
     if (state == MORTISE_LOST && hold->lost_fd >= 0)
         eventfd_write(hold->lost_fd, 1);
+    if (hold->upcall)
+        mrt_driver_post(driver, hold->upcall);
     if (!callback)
         return;
     pthread_mutex_unlock(&driver->mutex);
@@ -93,15 +95,30 @@ static void call_told(struct mrt_driver *driver, struct mrt_hold *hold)
     pthread_mutex_lock(&driver->mutex);
 }
 
+/* What is posted meanwhile waits for the next turn: timers have theirs in between. */
+static void call_upcalls(struct mrt_driver *driver)
+{
+    const struct mrt_upcall *last = TAILQ_LAST(&driver->upcalls, mrt_upcall_list);
+    struct mrt_upcall *upcall = NULL;
+    while (upcall != last && (upcall = TAILQ_FIRST(&driver->upcalls))) {
+        mrt_driver_unpost(driver, upcall);
+        callbacks_deep++;
+        upcall->run(upcall);
+        callbacks_deep--;
+        pthread_cond_broadcast(&driver->idle);
+    }
+}
+
 static void call_back(struct mrt_driver *driver)
 {
+    struct mrt_hold *hold;
     while (!TAILQ_EMPTY(&driver->completed))
         call_completed(driver);
-    struct mrt_hold *hold;
     while ((hold = mrt_engine_next_asked(driver->engine)))
         call_asked(driver, hold);
     while ((hold = mrt_engine_next_told(driver->engine)))
         call_told(driver, hold);
+    call_upcalls(driver);
 }
 
 /* ------------------------------------------------------------------- turns */
@@ -120,7 +137,8 @@ void mrt_loop_turn(struct mrt_driver *driver, mrt_time patience)
 /* Whether callbacks wait for the caller to run them. */
 static bool has_callbacks(const struct mrt_driver *driver)
 {
-    return !TAILQ_EMPTY(&driver->completed) || mrt_engine_has_told(driver->engine);
+    return !TAILQ_EMPTY(&driver->completed) || !TAILQ_EMPTY(&driver->upcalls) ||
+           mrt_engine_has_told(driver->engine);
 }
 
 mrt_time mrt_loop_left(const struct mrt_driver *driver)
@@ -182,7 +200,8 @@ static void *loop_thread(void *argument)
         if (!driver->stop)
             mrt_loop_sleep(driver, MRT_TIME_NEVER);
     }
-    call_back(driver);
+    while (has_callbacks(driver))
+        call_back(driver);
     pthread_mutex_unlock(&driver->mutex);
     return NULL;
 }
@@ -208,7 +227,7 @@ void mrt_loop_stop(struct mrt_driver *driver)
     driver->stop = true;
     driver->kicked = false;
     mrt_loop_kick(driver);
-    if (!driver->has_thread)
+    while (!driver->has_thread && has_callbacks(driver))
         call_back(driver);
     pthread_mutex_unlock(&driver->mutex);
     if (driver->has_thread)

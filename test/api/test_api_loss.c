@@ -212,6 +212,90 @@ static void test_f17_close_does_not_wait_for_ever_for_a_silent_store(void **stat
     api_close(keeper);
 }
 
+/* ------------------------------------------------------------------ elections */
+
+/* How often elected, minus how often deposed, and the fences. */
+struct term {
+    _Atomic int depth, terms;
+    uint64_t fence;
+};
+
+static void begins(void *argument, uint64_t fence)
+{
+    struct term *term = argument;
+    check(atomic_fetch_add(&term->depth, 1) == 0);
+    check(fence > term->fence);
+    term->fence = fence;
+}
+
+static void is_over(void *argument, uint64_t fence)
+{
+    struct term *term = argument;
+    check(fence == term->fence);
+    atomic_fetch_add(&term->terms, 1);
+    check(atomic_fetch_sub(&term->depth, 1) == 1);
+}
+
+static void see(void *argument, const mortise_leader *leader)
+{
+    atomic_store((_Atomic uint64_t *)argument, leader->fence);
+}
+
+static void await_true(bool (*holds)(const void *subject), const void *subject)
+{
+    int64_t begin = mortise_now_ns();
+    while (!holds(subject)) {
+        check(api_ms_since(begin) < 20000);
+        api_sleep_ms(1);
+    }
+}
+
+static bool has_one_term(const void *subject)
+{
+    return atomic_load(&((struct term *)(uintptr_t)subject)->terms) == 1;
+}
+
+static bool leads(const void *subject)
+{
+    return mortise_election_is_leader((mortise_election *)(uintptr_t)subject);
+}
+
+static void test_g5_a_leader_without_its_store_leads_no_more(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client(0), *other = open_client(0);
+    struct term term = {0};
+    _Atomic uint64_t seen = 1;
+    mortise_election *election, *looks;
+    const mortise_election_options options = {
+        .size = sizeof options, .elected = begins, .deposed = is_over, .argument = &term};
+    assert_int_equal(mortise_election_new(client, "term", &options, &election), MORTISE_OK);
+    assert_int_equal(mortise_election_new(other, "term", NULL, &looks), MORTISE_OK);
+    assert_int_equal(mortise_election_observe(looks, see, &seen), MORTISE_OK);
+    assert_int_equal(mortise_election_campaign(election, -1), MORTISE_OK);
+    uint64_t fence = mortise_election_fence(election);
+    while (atomic_load(&seen) != fence)
+        api_sleep_ms(1);
+    mrt_memory_freeze(SERVER, true);
+    int64_t begin = mortise_now_ns();
+    while (mortise_election_is_leader(election)) /* by the clock: nothing is heard */
+        check(api_ms_since(begin) < 20000);
+    assert_int_equal(mortise_election_fence(election), 0);
+    await_true(has_one_term, &term);
+    assert_int_equal(mortise_election_resign(election), MORTISE_ENOTHELD);
+    assert_int_equal(mortise_election_campaign_async(election, INT64_MAX, NULL, NULL), MORTISE_OK);
+    mrt_memory_freeze(SERVER, false);
+    await_true(leads, election); /* it runs again in a new session */
+    fence = mortise_election_fence(election);
+    while (atomic_load(&seen) != fence) /* and who observes goes on in one too */
+        api_sleep_ms(1);
+    assert_int_equal(mortise_election_free(election), MORTISE_OK);
+    assert_int_equal(term.terms, 2);
+    assert_int_equal(mortise_election_free(looks), MORTISE_OK);
+    api_close(client);
+    api_close(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +305,7 @@ int main(void)
         cmocka_unit_test(test_h3_every_count_of_a_lost_hold_is_released),
         cmocka_unit_test(test_f3_deadlines_hold_while_the_store_is_silent),
         cmocka_unit_test(test_f17_close_does_not_wait_for_ever_for_a_silent_store),
+        cmocka_unit_test(test_g5_a_leader_without_its_store_leads_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

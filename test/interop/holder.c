@@ -9,6 +9,8 @@
  *   state           what the hold is now                          "state held"
  *   attend          says "asked" for each request to give it up   "attending"
  *   revoke          asks whoever holds the mutex                  "revoked"
+ *   lead            acquire, as a candidate of an election        "held CZXID -"
+ *   leader          what the leader of that name proclaims        "leader VALUE"
  *   release                                                       "released"
  *   turns TOTAL MS  acquire, hold for MS and release, until LOG counts TOTAL or the file
  *                   LOG.stop is there                             "done TURNS"
@@ -42,6 +44,7 @@ struct holder {
     mortise_client *client;
     mortise_lock *mutex, *read, *write;
     mortise_hold hold;
+    mortise_election *election; /* in the place of the mutex */
     int log;
     char stop[LINE_SIZE];
 };
@@ -134,11 +137,51 @@ static void acquire_and_say(struct holder *holder, mortise_lock *lock, int64_t w
     say("held %llu -\n", czxid(holder->hold));
 }
 
+/* The mutex of this name becomes an election of it. */
+static void stand(struct holder *holder)
+{
+    char name[LINE_SIZE];
+    const mortise_election_options options = {
+        .size = sizeof options, .value = holder->who, .value_size = strlen(holder->who)};
+    if (holder->election)
+        return;
+    snprintf(name, sizeof name, "%s", mortise_lock_name(holder->mutex));
+    mortise_lock_free(holder->mutex);
+    holder->mutex = NULL;
+    if (mortise_election_new(holder->client, name, &options, &holder->election))
+        fatal(mortise_error_detail());
+}
+
+static void lead(struct holder *holder)
+{
+    stand(holder);
+    int error = mortise_election_campaign(holder->election, WAIT_MS);
+    if (error) {
+        say("failed %s %s\n", mortise_error_name(error), mortise_error_detail());
+        return;
+    }
+    say("held %llu -\n",
+        (unsigned long long)mortise_election_fence(holder->election) >> FENCE_BITS);
+}
+
+static void say_leader(struct holder *holder)
+{
+    mortise_leader leader;
+    stand(holder);
+    int error = mortise_election_leader(holder->election, &leader);
+    say("leader %.*s\n", error ? 0 : (int)leader.size, (const char *)leader.value);
+}
+
 /* The witness goes first: the next one may be there before the release has returned. */
 static void release(struct holder *holder)
 {
     struct flock witness = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
     fcntl(holder->log, F_SETLK, &witness);
+    if (holder->election) {
+        if (mortise_election_resign(holder->election))
+            fatal("it did not lead");
+        return;
+    }
     if (mortise_release(holder->hold))
         fatal("the release failed");
 }
@@ -176,6 +219,8 @@ static void use(struct holder *holder, const char *name, const char *log)
 {
     char side[LINE_SIZE];
     mortise_lock_free(holder->mutex);
+    mortise_election_free(holder->election);
+    holder->election = NULL;
     mortise_lock_free(holder->read);
     mortise_lock_free(holder->write);
     holder->mutex = holder->read = holder->write = NULL;
@@ -235,6 +280,10 @@ static void obey(struct holder *holder, char *line)
         if (mortise_revoke(holder->client, mortise_lock_name(holder->mutex), 0))
             fatal("nobody was asked");
         say("revoked\n");
+    } else if (strcmp(word, "lead") == 0) {
+        lead(holder);
+    } else if (strcmp(word, "leader") == 0) {
+        say_leader(holder);
     } else if (strcmp(word, "release") == 0) {
         release(holder);
         say("released\n");

@@ -56,7 +56,7 @@ foreach(suite zookeeper_pass zookeeper_pass_defects)
   target_link_libraries(test_${suite} PRIVATE mortise_needs)
 endforeach()
 
-foreach(part shared multi operator)
+foreach(part shared multi operator election cell)
   if(TARGET test_api_${part})
     add_test(NAME api_${part}_zk COMMAND ${zk_servers} with zk $<TARGET_FILE:test_api_${part}>
              "{}/api?session=4s")
