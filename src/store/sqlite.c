@@ -198,11 +198,14 @@ static bool sqlite_submit(struct mrt_store *store, const struct mrt_command *com
        started anew: who opens it next knows nothing of checkpoints done. */
     if (store->short_lived && command->type == MRT_REMOVE)
         mrt_sqlite_tend(&store->db);
+    int frames = store->db.frames;
     store->db.frames = 0;                       /* old news, once others may have committed */
     bool appends = command->type == MRT_APPEND; /* the answer ends the command */
     bool taken = mrt_sqlite_dispatch(store, command, patience);
     if (store->broken)
         return taken;
+    if (store->short_lived && store->db.frames == 0)
+        store->db.frames = frames; /* it has read alone: the next removal still needs to know */
     mrt_sqlite_wake_all(store, patience);
     if (!appends && taken)
         mrt_sqlite_tend(&store->db);
