@@ -248,6 +248,9 @@ enum {
     MORTISE_WAIT_FOR_SELF = 1 << 0
 };
 
+/* `ahead`: how many tickets are before this client's in the queue, holders included. */
+typedef void (*mortise_queued_callback)(void *argument, uint64_t ahead);
+
 /* Zero it, set size, then what is needed; a field of 0 is the default. */
 typedef struct mortise_lock_options {
     size_t size; /* sizeof(mortise_lock_options) */
@@ -257,6 +260,16 @@ typedef struct mortise_lock_options {
     uint32_t flags;
     /* Of a semaphore: how many permits each acquire through this handle takes. 0: 1. */
     uint32_t permits;
+    /* Called when an acquire through this handle is queued in the store behind others, and
+       when its place is seen to have changed: at each look of the client at the store, which may be
+       seconds apart. Threads of one client wait in one place. It may come a moment after the
+       acquire has ended. NULL: nobody is told. Not on every store. */
+    mortise_queued_callback queued;
+    void *queued_argument;
+    /* A hold ends by itself after so long, however often it was acquired again: then it is LOST,
+       and has been given back. A tenth of the time before, the callback of mortise_on_revoke is
+       called. 0: never. */
+    int64_t max_hold_ms;
 } mortise_lock_options;
 
 /*

@@ -29,6 +29,9 @@ struct mortise_lock {
     uint64_t owner;  /* MORTISE_OWNER_THREAD, or an id */
     uint64_t weight; /* of an acquire */
     bool unowned;    /* nobody owns what is acquired */
+    mrt_time hold_max;
+    mortise_queued_callback queued;
+    void *queued_argument;
     struct mrt_wait_list waits;
     TAILQ_ENTRY(mortise_lock) link;
 };

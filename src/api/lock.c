@@ -32,6 +32,8 @@ static int check_options(const mortise_lock_options *options)
         return mrt_error(MORTISE_EINVALID, "an owner id must be below 2^63");
     if (options->flags & ~(uint32_t)MORTISE_WAIT_FOR_SELF)
         return mrt_error(MORTISE_EINVALID, "mortise_lock_options.flags has unknown bits");
+    if (options->max_hold_ms < 0)
+        return mrt_error(MORTISE_EINVALID, "mortise_lock_options.max_hold_ms is negative");
     return MORTISE_OK;
 }
 
@@ -65,6 +67,9 @@ static int lock_new(mortise_client *client, const char *name, const struct mrt_r
         return MORTISE_ENOMEM;
     lock->client = client;
     lock->owner = options ? options->owner : MORTISE_OWNER_THREAD;
+    lock->hold_max = options ? mrt_time_from_ms(options->max_hold_ms) : 0;
+    lock->queued = options ? options->queued : NULL;
+    lock->queued_argument = options ? options->queued_argument : NULL;
     lock->weight = 1;
     TAILQ_INIT(&lock->waits);
     mrt_driver_enter(&client->driver);
@@ -152,6 +157,16 @@ const char *mortise_lock_name(const mortise_lock *lock)
     return mrt_queue_name(lock->queue) + lock->client->prefix_length;
 }
 
+/* What all acquires through a handle have in common. */
+static void fill_wait(const mortise_lock *lock, struct mrt_wait *wait)
+{
+    wait->queued = lock->queued;
+    wait->queued_argument = lock->queued_argument;
+    wait->waiter.weight = lock->weight;
+    wait->waiter.hold_max = lock->hold_max;
+    wait->waiter.counts = lock->queued != NULL;
+}
+
 /* --------------------------------------------------------------- blocking */
 
 static int acquire(mortise_lock *lock, mrt_time deadline, bool try_only, mortise_hold *hold)
@@ -174,7 +189,7 @@ static int acquire(mortise_lock *lock, mrt_time deadline, bool try_only, mortise
     struct mrt_wait wait = {.kind = MRT_WAIT_BLOCKING};
     struct mrt_waiter *waiter = &wait.waiter;
     waiter->owner = owner;
-    waiter->weight = lock->weight;
+    fill_wait(lock, &wait);
     waiter->deadline = MRT_TIME_NEVER;
     waiter->try_only = try_only;
     waiter->competes = true;
@@ -265,7 +280,7 @@ int mortise_acquire_async(mortise_lock *lock, int64_t deadline_ns,
     wait->argument = argument;
     wait->finished = finished;
     wait->waiter.owner = lock->unowned ? 0 : lock->owner;
-    wait->waiter.weight = lock->weight;
+    fill_wait(lock, wait);
     wait->waiter.deadline = deadline_ns;
     mrt_driver_enter(driver);
     mrt_engine_acquire(driver->engine, lock->queue, &wait->waiter, mrt_time_now());

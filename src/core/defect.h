@@ -43,6 +43,7 @@
     X(READER_WEIGHS_NOTHING, "who stops writing and goes on reading keeps nobody out")   \
     X(REVOKE_FORGOTTEN, "a request to give up that comes before anyone listens is lost") \
     X(REVOKED_TURN_LASTS, "a request to give up does not end the turn")                  \
+    X(MAX_HOLD_KEPT, "a hold goes on beyond its time")                                   \
     X(BREAK_ANY, "break takes the first ticket out, whatever its fence")                 \
     X(OBSERVER_DEAF, "a change that overtakes the answer of a look is forgotten")        \
     X(OBSERVER_BY_VALUE, "a new leader with the value of the last is not told")          \

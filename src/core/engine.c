@@ -32,6 +32,7 @@ int mrt_engine_new(const struct mrt_engine_config *config, struct mrt_engine **r
     TAILQ_INIT(&engine->outbox);
     TAILQ_INIT(&engine->outstanding);
     TAILQ_INIT(&engine->settled);
+    TAILQ_INIT(&engine->placed);
     TAILQ_INIT(&engine->told);
     TAILQ_INIT(&engine->asked);
     TAILQ_INIT(&engine->requests);
@@ -193,11 +194,38 @@ void mrt_engine_settle(struct mrt_engine *engine, struct mrt_waiter *waiter)
     TAILQ_INSERT_TAIL(&engine->settled, waiter, settled_link);
 }
 
+/* Takes it out of those whose place is to be told. */
+static void unplace(struct mrt_engine *engine, struct mrt_waiter *waiter)
+{
+    if (waiter->placing)
+        TAILQ_REMOVE(&engine->placed, waiter, placed_link);
+    waiter->placing = false;
+}
+
+void mrt_waiter_place(struct mrt_waiter *waiter, uint64_t place)
+{
+    if (!waiter->counts || place == 0 || place == waiter->place)
+        return;
+    waiter->place = place;
+    if (!waiter->placing)
+        TAILQ_INSERT_TAIL(&waiter->engine->placed, waiter, placed_link);
+    waiter->placing = true;
+}
+
+struct mrt_waiter *mrt_engine_next_placed(struct mrt_engine *engine)
+{
+    struct mrt_waiter *waiter = TAILQ_FIRST(&engine->placed);
+    if (waiter)
+        unplace(engine, waiter);
+    return waiter;
+}
+
 void mrt_waiter_end(struct mrt_waiter *waiter, int error)
 {
     MRT_ASSERT(waiter->state != MRT_WAITER_DONE);
     waiter->state = MRT_WAITER_DONE;
     waiter->error = error;
+    unplace(waiter->engine, waiter);
     mrt_heap_clear(&waiter->engine->timers, &waiter->timer);
     mrt_engine_settle(waiter->engine, waiter);
 }
@@ -224,7 +252,8 @@ struct mrt_hold *mrt_engine_next_told(struct mrt_engine *engine)
 
 bool mrt_engine_has_told(const struct mrt_engine *engine)
 {
-    return !TAILQ_EMPTY(&engine->told) || !TAILQ_EMPTY(&engine->asked);
+    return !TAILQ_EMPTY(&engine->told) || !TAILQ_EMPTY(&engine->asked) ||
+           !TAILQ_EMPTY(&engine->placed);
 }
 
 mrt_time mrt_engine_next_time(const struct mrt_engine *engine)
@@ -338,6 +367,9 @@ void mrt_engine_tick(struct mrt_engine *engine, mrt_time now)
         case MRT_TIMER_WAITER:
             mrt_engine_cancel(engine, OWNER_OF(timer, mrt_waiter), MORTISE_ETIMEOUT, now);
             break;
+        case MRT_TIMER_HOLD:
+            mrt_hold_timer(OWNER_OF(timer, mrt_hold), now);
+            break;
         case MRT_TIMER_TICKET:
             mrt_ticket_timer(OWNER_OF(timer, mrt_ticket));
             break;
@@ -356,6 +388,7 @@ void mrt_engine_verify(struct mrt_engine *engine, struct mrt_hold *hold, struct 
                        mrt_time now)
 {
     mrt_session_check(engine, now);
+    mrt_hold_check(hold, now);
     waiter->state = MRT_WAITER_WAITING;
     waiter->error = MORTISE_OK;
     waiter->hold = NULL;
@@ -377,11 +410,13 @@ void mrt_engine_verify(struct mrt_engine *engine, struct mrt_hold *hold, struct 
 
 /* ------------------------------------------------------------------- close */
 
-static void end_holds(struct mrt_queue *queue)
+static void end_holds(struct mrt_queue *queue, mrt_time now)
 {
     struct mrt_hold *hold;
-    while ((hold = TAILQ_FIRST(&queue->holds)))
+    while ((hold = TAILQ_FIRST(&queue->holds))) {
+        mrt_hold_check(hold, now); /* for the count of losses */
         mrt_hold_put(hold);
+    }
 }
 
 void mrt_engine_close(struct mrt_engine *engine, mrt_time now)
@@ -394,7 +429,7 @@ void mrt_engine_close(struct mrt_engine *engine, mrt_time now)
     TAILQ_FOREACH_SAFE(queue, &engine->queues, link, next)
     {
         mrt_queue_fail_all(queue, MORTISE_ECLOSED);
-        end_holds(queue);
+        end_holds(queue, now);
     }
     mrt_requests_fail(engine, MORTISE_ECLOSED, now);
     mrt_session_close(engine);

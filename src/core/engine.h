@@ -9,6 +9,7 @@
  *   mrt_engine_next_settled  waiters that are DONE or WOKEN
  *   mrt_engine_next_told     holds whose state changed
  *   mrt_engine_next_asked    holds that somebody asks to give up
+ *   mrt_engine_next_placed   waiters that are queued, or whose place has changed
  *   mrt_engine_next_observed observers that have something new to tell
  *   mrt_engine_next_time     when to call mrt_engine_tick
  *
@@ -65,6 +66,8 @@ struct mrt_waiter {
     mrt_time deadline; /* MRT_TIME_NEVER: the caller keeps time, by mrt_engine_cancel */
     bool try_only;
     bool competes;     /* may be WOKEN; else it is handed the lock directly */
+    mrt_time hold_max; /* how long the hold lasts at most; 0: for ever */
+    bool counts;       /* wants to hear of its place: mrt_engine_next_placed */
     const void *value; /* of its ticket, if the recipe is shared; NULL: none. Kept until DONE */
     size_t value_size;
 
@@ -84,6 +87,9 @@ struct mrt_waiter {
     TAILQ_ENTRY(mrt_waiter) link; /* of the queue, or of the ticket it verifies */
     TAILQ_ENTRY(mrt_waiter) settled_link;
     bool settled;
+    uint64_t place; /* how many tickets are ahead in the store; 0: not known */
+    bool placing;   /* and that is to be told */
+    TAILQ_ENTRY(mrt_waiter) placed_link;
 };
 
 /* A hold's slot. */
@@ -96,6 +102,7 @@ struct mrt_hold {
     uint64_t weight;
     uint64_t fence;
     uint32_t count;
+    mrt_time ends;      /* by itself; MRT_TIME_NEVER: it does not */
     mortise_state told; /* newest state put into the told list */
     bool telling;
     bool listens;               /* it wants to hear of requests to give it up */
@@ -103,6 +110,7 @@ struct mrt_hold {
     bool asking;                /* and is in the list of those to be told */
     TAILQ_ENTRY(mrt_hold) link; /* of the queue, or of the free slots */
     TAILQ_ENTRY(mrt_hold) told_link, asked_link;
+    struct mrt_timer timer; /* of its end */
     /* The host's own; cleared when the slot is given out. */
     struct mrt_upcall *upcall;
     mortise_state_callback callback;
@@ -220,7 +228,8 @@ void mrt_engine_settle(struct mrt_engine *engine, struct mrt_waiter *waiter);
 struct mrt_waiter *mrt_engine_next_settled(struct mrt_engine *engine);
 struct mrt_hold *mrt_engine_next_told(struct mrt_engine *engine);
 struct mrt_hold *mrt_engine_next_asked(struct mrt_engine *engine);
-/* Whether next_told or next_asked has something. */
+struct mrt_waiter *mrt_engine_next_placed(struct mrt_engine *engine);
+/* Whether next_told, next_asked or next_placed has something. */
 bool mrt_engine_has_told(const struct mrt_engine *engine);
 mrt_time mrt_engine_next_time(const struct mrt_engine *engine);
 

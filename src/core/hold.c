@@ -28,6 +28,7 @@ struct mrt_hold *mrt_hold_take(struct mrt_engine *engine)
     hold->engine = engine;
     hold->generation = 1;
     hold->lost_fd = -1;
+    hold->timer.kind = MRT_TIMER_HOLD;
     return hold;
 }
 
@@ -35,6 +36,7 @@ static void give_up_ticket(struct mrt_hold *hold)
 {
     if (!hold->ticket)
         return;
+    mrt_heap_clear(&hold->engine->timers, &hold->timer);
     hold->ticket->holds--;
     hold->ticket = NULL;
     if (hold->queue->active == hold)
@@ -85,17 +87,19 @@ static void begin(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_t own
     hold->revoke_argument = NULL;
     hold->listens = false;
     hold->wanted = ticket->revoked > 0;
+    hold->ends = MRT_TIME_NEVER;
     ticket->holds++;
     TAILQ_INSERT_TAIL(&queue->holds, hold, link);
     mrt_queue_reference(queue);
 }
 
-void mrt_hold_begin(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_t owner,
-                    uint64_t weight)
+void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, mrt_time now)
 {
+    struct mrt_hold *hold = waiter->hold;
     MRT_ASSERT(ticket->holds == 0 && !ticket->queue->active);
     MRT_ASSERT(ticket->used < ticket->fence_span || MRT_DEFECT(SPAN_OVERRUN));
-    begin(hold, ticket, owner, weight);
+    begin(hold, ticket, waiter->owner, waiter->weight);
+    mrt_hold_limit(hold, waiter->hold_max, now);
     hold->fence = ticket->fence ? ticket->fence + ticket->used : 0;
     ticket->used++;
     if (MRT_DEFECT(FENCE_REPEATS))
@@ -108,6 +112,9 @@ void mrt_hold_join(struct mrt_hold *hold, const struct mrt_hold *first, uint64_t
 {
     begin(hold, first->ticket, first->owner, weight);
     hold->fence = first->fence;
+    hold->ends = first->ends;
+    if (hold->ends != MRT_TIME_NEVER)
+        mrt_heap_set(&hold->engine->timers, &hold->timer, hold->ends);
 }
 
 void mrt_hold_tell(struct mrt_hold *hold, mortise_state state)
@@ -194,7 +201,8 @@ bool mrt_hold_live(const struct mrt_hold *hold, uint64_t generation)
 
 mrt_time mrt_hold_valid_until(const struct mrt_hold *hold)
 {
-    return hold->ticket ? hold->engine->session.valid_until : 0;
+    mrt_time ends = MRT_DEFECT(MAX_HOLD_KEPT) ? MRT_TIME_NEVER : hold->ends;
+    return hold->ticket ? mrt_time_min(hold->engine->session.valid_until, ends) : 0;
 }
 
 mortise_state mrt_hold_state(const struct mrt_hold *hold, mrt_time now)
@@ -218,6 +226,7 @@ int mrt_engine_release(struct mrt_engine *engine, struct mrt_hold *hold, uint64_
     if (owner && hold->owner && hold->owner != owner)
         return MORTISE_ENOTOWNER;
     mrt_session_check(engine, now);
+    mrt_hold_check(hold, now);
     MRT_ASSERT(hold->count > 0);
     bool last = --hold->count == 0;
     if (!hold->ticket) {
@@ -242,6 +251,7 @@ int mrt_hold_set_value(struct mrt_hold *hold, uint64_t generation, const void *v
     if (!mrt_hold_live(hold, generation))
         return MORTISE_ENOTHELD;
     mrt_session_check(hold->engine, now);
+    mrt_hold_check(hold, now);
     return hold->ticket ? mrt_ticket_set_value(hold->ticket, value, size) : MORTISE_ELOST;
 }
 
@@ -253,6 +263,7 @@ int mrt_engine_lighten(struct mrt_engine *engine, struct mrt_hold *hold, uint64_
     if (owner && hold->owner && hold->owner != owner)
         return MORTISE_ENOTOWNER;
     mrt_session_check(engine, now);
+    mrt_hold_check(hold, now);
     if (!hold->ticket)
         return MORTISE_ELOST;
     if (weight == 0 || weight >= hold->weight)

@@ -5,6 +5,7 @@
  *   queue.c    the local tier: who of this process gets the lock next
  *   shared.c   the same for what several may hold: each waiter has a ticket of its own
  *   hold.c     slots of holds, their states and what is told of them
+ *   limit.c    holds that end by themselves
  *   request.c  what is asked of the store beside tickets: cells, and who holds a queue
  *   engine.c   commands out, events in, timers, the life of the whole
  */
@@ -26,7 +27,13 @@ TAILQ_HEAD(mrt_queue_list, mrt_queue);
 TAILQ_HEAD(mrt_request_list, mrt_request);
 
 /* What a timer is embedded in. */
-enum mrt_timer_kind { MRT_TIMER_WAITER, MRT_TIMER_TICKET, MRT_TIMER_REQUEST, MRT_TIMER_SESSION };
+enum mrt_timer_kind {
+    MRT_TIMER_WAITER,
+    MRT_TIMER_TICKET,
+    MRT_TIMER_HOLD,
+    MRT_TIMER_REQUEST,
+    MRT_TIMER_SESSION
+};
 
 enum mrt_session_state {
     MRT_SESSION_NONE,
@@ -156,7 +163,7 @@ struct mrt_engine {
     struct mrt_ticket_list loose_tickets; /* LEAVING and ORPHAN */
     struct mrt_hold_list free_holds;
     struct mrt_command_list outbox, outstanding;
-    struct mrt_waiter_list settled;
+    struct mrt_waiter_list settled, placed;
     struct mrt_hold_list told, asked;
     struct mrt_request_list requests, observed;
     bool closing;
@@ -171,6 +178,8 @@ void mrt_engine_send(struct mrt_engine *engine, struct mrt_command *command,
 bool mrt_engine_unsend(struct mrt_engine *engine, struct mrt_command *command);
 /* Pause before the next attempt: 10 ms doubled up to 1 s, spread by a half. */
 mrt_time mrt_engine_pause(struct mrt_engine *engine, uint32_t attempts);
+/* Its place in the store's queue is this; told if it cares and that is news. */
+void mrt_waiter_place(struct mrt_waiter *waiter, uint64_t place);
 /* Ends a waiter that has been taken out of its list. */
 void mrt_waiter_end(struct mrt_waiter *waiter, int error);
 
@@ -211,6 +220,9 @@ void mrt_queue_reference(struct mrt_queue *queue);
 void mrt_queue_free(struct mrt_queue *queue);
 void mrt_queue_serve(struct mrt_queue *queue, mrt_time now);
 void mrt_queue_granted(struct mrt_queue *queue, mrt_time now);
+/* Whether somebody who waits by this ticket wants to hear of its place, and what it is. */
+bool mrt_queue_counts(const struct mrt_ticket *ticket);
+void mrt_queue_placed(struct mrt_ticket *ticket, uint64_t place);
 /* The ticket is no more; whoever held by it has lost. */
 void mrt_queue_ticket_gone(struct mrt_ticket *ticket);
 /* A try was in vain; the ticket is still there. */
@@ -248,14 +260,20 @@ void mrt_requests_free(struct mrt_engine *engine);
 /* hold.c */
 struct mrt_hold *mrt_hold_take(struct mrt_engine *engine);
 void mrt_hold_put(struct mrt_hold *hold);
-void mrt_hold_begin(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_t owner,
-                    uint64_t weight);
+/* By the ticket that its waiter was given. */
+void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, mrt_time now);
 /* A second hold, of less weight, in the ticket that the first has. */
 void mrt_hold_join(struct mrt_hold *hold, const struct mrt_hold *first, uint64_t weight);
 void mrt_hold_lose(struct mrt_hold *hold);
 void mrt_hold_tell(struct mrt_hold *hold, mortise_state state);
 /* Somebody wants it back. */
 void mrt_hold_ask(struct mrt_hold *hold);
+/* limit.c */
+/* It lasts at most so long from now; 0: for ever. */
+void mrt_hold_limit(struct mrt_hold *hold, mrt_time longest, mrt_time now);
+/* Loses it if its time is over. */
+void mrt_hold_check(struct mrt_hold *hold, mrt_time now);
+void mrt_hold_timer(struct mrt_hold *hold, mrt_time now);
 /* An owner's hold; the one of this weight if there are two. */
 struct mrt_hold *mrt_hold_of(struct mrt_queue *queue, uint64_t owner, uint64_t weight);
 

@@ -182,6 +182,27 @@ void mrt_queue_blocked(struct mrt_ticket *ticket)
         mrt_queue_fail(waiter, MORTISE_EBUSY);
 }
 
+bool mrt_queue_counts(const struct mrt_ticket *ticket)
+{
+    const struct mrt_waiter *waiter;
+    if (ticket->queue->recipe.shared)
+        return ticket->waiter && ticket->waiter->counts;
+    TAILQ_FOREACH (waiter, &ticket->queue->waiters, link)
+        if (waiter->counts)
+            return true;
+    return false;
+}
+
+void mrt_queue_placed(struct mrt_ticket *ticket, uint64_t place)
+{
+    struct mrt_waiter *waiter;
+    if (ticket->waiter)
+        mrt_waiter_place(ticket->waiter, place);
+    else
+        TAILQ_FOREACH (waiter, &ticket->queue->waiters, link)
+            mrt_waiter_place(waiter, place);
+}
+
 void mrt_queue_ticket_gone(struct mrt_ticket *ticket)
 {
     struct mrt_hold *hold;
@@ -231,7 +252,7 @@ static bool may_take(struct mrt_queue *queue, mrt_time now)
            now < queue->engine->session.valid_until && turn_lasts(queue, now);
 }
 
-static void grant(struct mrt_queue *queue, struct mrt_waiter *waiter)
+static void grant(struct mrt_queue *queue, struct mrt_waiter *waiter, mrt_time now)
 {
     struct mrt_engine *engine = queue->engine;
     MRT_ASSERT(queue->ticket);
@@ -239,7 +260,7 @@ static void grant(struct mrt_queue *queue, struct mrt_waiter *waiter)
     if (queue->ticket->used > 0)
         engine->counters.handovers++;
     queue->turn_count++;
-    mrt_hold_begin(waiter->hold, queue->ticket, waiter->owner, waiter->weight);
+    mrt_hold_begin(waiter, queue->ticket, now);
 }
 
 static bool must_be_handed(const struct mrt_engine *engine, const struct mrt_waiter *head,
@@ -255,7 +276,7 @@ static void pass_on(struct mrt_queue *queue, struct mrt_waiter *head, mrt_time n
 {
     if (must_be_handed(queue->engine, head, now)) {
         mrt_queue_unlink_waiter(head);
-        grant(queue, head);
+        grant(queue, head, now);
         mrt_waiter_end(head, MORTISE_OK);
     } else if (head->state == MRT_WAITER_WAITING) {
         head->state = MRT_WAITER_WOKEN;
@@ -329,7 +350,7 @@ struct mrt_hold *mrt_engine_nest(struct mrt_queue *queue, uint64_t owner)
 {
     struct mrt_hold *hold = queue->active;
     if (!hold || !owner || hold->owner != owner || !queue->recipe.reentrant ||
-        queue->engine->session.valid_until != MRT_TIME_NEVER)
+        mrt_hold_valid_until(hold) != MRT_TIME_NEVER)
         return NULL;
     hold->count++;
     queue->engine->counters.nested++;
@@ -356,6 +377,8 @@ void mrt_engine_acquire(struct mrt_engine *engine, struct mrt_queue *queue,
     waiter->weight = waiter->weight ? waiter->weight : 1;
     mrt_session_check(engine, now);
     struct mrt_hold *own = waiter->owner ? mrt_hold_of(queue, waiter->owner, waiter->weight) : NULL;
+    if (own)
+        mrt_hold_check(own, now);
     if (engine->closing)
         waiter->error = MORTISE_ECLOSED;
     else if (own)
@@ -369,7 +392,7 @@ void mrt_engine_acquire(struct mrt_engine *engine, struct mrt_queue *queue,
     bool free_now = may_take(queue, now) && may_barge(queue, now);
     bool others = queue->ticket || !TAILQ_EMPTY(&queue->waiters);
     if (free_now) {
-        grant(queue, waiter);
+        grant(queue, waiter, now);
         waiter->state = MRT_WAITER_DONE;
     } else if (waiter->try_only && others && !queue->recipe.shared) {
         mrt_hold_put(waiter->hold);
@@ -396,7 +419,7 @@ void mrt_engine_retry(struct mrt_engine *engine, struct mrt_waiter *waiter, mrt_
         return;
     }
     mrt_queue_unlink_waiter(waiter);
-    grant(queue, waiter);
+    grant(queue, waiter, now);
     waiter->state = MRT_WAITER_DONE;
 }
 

@@ -21,7 +21,7 @@ static void grant(struct mrt_waiter *waiter, mrt_time now)
     mrt_queue_part(ticket);
     mrt_queue_unlink_waiter(waiter);
     waiter->queue->engine->counters.acquisitions++;
-    mrt_hold_begin(waiter->hold, ticket, waiter->owner, waiter->weight);
+    mrt_hold_begin(waiter, ticket, now);
     mrt_waiter_end(waiter, MORTISE_OK);
 }
 
@@ -33,6 +33,7 @@ static void ask_for_ticket(struct mrt_waiter *waiter)
         return;
     }
     ticket->waiter = waiter;
+    ticket->command.count = waiter->counts; /* it is in the outbox yet */
     waiter->ticket = ticket;
 }
 

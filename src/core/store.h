@@ -108,6 +108,7 @@ struct mrt_command {
     bool try_only;        /* APPEND: only if it is granted at once */
     bool claim;           /* APPEND and below: it needs no place in an order; weight = capacity */
     uint64_t queue_max;   /* APPEND: only if not so many are waiting already; 0: no limit */
+    bool count;           /* APPEND and below: its VIEW is to say its place, if that can be had */
     bool attend;          /* APPEND, REFRESH, LIGHTEN: tell at once what others do to it */
     const void *value;    /* APPEND, NULL: none; SET_VALUE; CELL_SET, NULL: delete */
     size_t value_size;    /* at most MORTISE_VALUE_MAX */
@@ -147,6 +148,7 @@ struct mrt_event {
     uint64_t weight_ahead; /* VIEW */
     bool others_behind;    /* VIEW: a ticket is, or may be, queued behind this one */
     mrt_time recheck;      /* VIEW, HOLDER: look again after this long without a wake */
+    uint64_t place;        /* VIEW: how many tickets are ahead of one that waits; 0: not known */
     uint64_t revoked;      /* VIEW, REVOKED: newest request to give it up; 0: none is known */
     uint64_t version;      /* CELL: as it is now; 0: there is none */
     const void *value;     /* HOLDER, and CELL of a CELL_GET; valid during deliver */

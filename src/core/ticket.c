@@ -62,6 +62,7 @@ static void send(struct mrt_ticket *ticket, enum mrt_command_type type)
     ticket->command.try_only = ticket->try_only && !MRT_DEFECT(TRY_LEAVES_TICKET);
     ticket->command.queue_max = engine->config.queue_max;
     ticket->command.attend = ticket->attend;
+    ticket->command.count = mrt_queue_counts(ticket);
     if (ticket->sent != ticket->value)
         free(ticket->sent);
     ticket->sent = ticket->value;
@@ -351,6 +352,8 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
         mrt_queue_serve(queue, now);
         return;
     }
+    if (!grants)
+        mrt_queue_placed(ticket, event->place);
     ticket->attempts = 0;
     ticket->fence = event->fence;
     ticket->fence_span = event->fence_span;

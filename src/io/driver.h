@@ -39,6 +39,8 @@ struct mrt_wait {
     enum mrt_wait_kind kind;
     struct mrt_upcall *upcall;         /* posted when it settles; NULL: none */
     struct mrt_park park;              /* BLOCKING */
+    mortise_queued_callback queued;    /* NULL: it does not care */
+    void *queued_argument;
     mortise_acquire_callback callback; /* ASYNC */
     void *argument;
     mortise_hold hold;                       /* ASYNC: as it was granted */

@@ -76,6 +76,20 @@ static void call_asked(struct mrt_driver *driver, struct mrt_hold *hold)
     pthread_mutex_lock(&driver->mutex);
 }
 
+/* The waiter may be gone once the mutex is let go. */
+static void call_placed(struct mrt_driver *driver, const struct mrt_waiter *waiter)
+{
+    const struct mrt_wait *wait = (const struct mrt_wait *)waiter;
+    mortise_queued_callback callback = wait->queued;
+    void *argument = wait->queued_argument;
+    uint64_t place = waiter->place;
+    pthread_mutex_unlock(&driver->mutex);
+    callbacks_deep++;
+    callback(argument, place);
+    callbacks_deep--;
+    pthread_mutex_lock(&driver->mutex);
+}
+
 static void call_told(struct mrt_driver *driver, struct mrt_hold *hold)
 {
     mortise_hold value = {hold, hold->generation};
@@ -112,8 +126,11 @@ static void call_upcalls(struct mrt_driver *driver)
 static void call_back(struct mrt_driver *driver)
 {
     struct mrt_hold *hold;
+    const struct mrt_waiter *waiter;
     while (!TAILQ_EMPTY(&driver->completed))
         call_completed(driver);
+    while ((waiter = mrt_engine_next_placed(driver->engine)))
+        call_placed(driver, waiter);
     while ((hold = mrt_engine_next_asked(driver->engine)))
         call_asked(driver, hold);
     while ((hold = mrt_engine_next_told(driver->engine)))

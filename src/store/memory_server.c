@@ -108,6 +108,14 @@ static uint64_t weight_ahead(const struct ticket *ticket)
     return sum;
 }
 
+static uint64_t tickets_ahead(const struct ticket *ticket)
+{
+    uint64_t count = 0;
+    while ((ticket = TAILQ_PREV(ticket, ticket_list, link)))
+        count++;
+    return count;
+}
+
 /* ------------------------------------------------------------- events */
 
 static struct mrt_event answer_to(const struct mrt_command *command, enum mrt_event_type type)
@@ -149,6 +157,7 @@ static void answer_view(const struct mrt_memory_server *server, const struct mrt
     event.others_behind = TAILQ_NEXT(ticket, link) != NULL;
     event.recheck = server->config.recheck;
     event.revoked = ticket->revoked;
+    event.place = command->count ? tickets_ahead(ticket) : 0;
     emit(sink, peer, &event);
 }
 

@@ -83,7 +83,8 @@ static bool answer_view(struct mrt_store *store, const struct mrt_command *comma
                                     .weight_ahead = view->weight_ahead,
                                     .others_behind = view->others_behind,
                                     .recheck = view->recheck,
-                                    .revoked = view->revoked};
+                                    .revoked = view->revoked,
+                                    .place = view->place};
     store->sink.deliver(store->sink.context, &event);
     return true;
 }
@@ -220,6 +221,8 @@ static bool refresh(struct mrt_store *store, const struct mrt_command *command, 
         outcome = mrt_sqlite_refresh(store, ticket, command->attend, patience, &verdict, &view);
     if (outcome != MRT_DONE)
         return answer_outcome(store, command, outcome);
+    if (verdict == MRT_IN_QUEUE && command->count)
+        view.place = mrt_sqlite_place(store, ticket);
     if (verdict == MRT_IN_QUEUE)
         return answer_view(store, command, &view);
     mrt_sqlite_ticket_free(store, ticket);
@@ -253,6 +256,8 @@ static bool append(struct mrt_store *store, const struct mrt_command *command, m
                                        (unsigned long long)command->queue_max, command->queue));
     if (verdict == MRT_NO_ROOM)
         return answer(store, command, MRT_BLOCKED);
+    if (command->count)
+        view.place = mrt_sqlite_place(store, mrt_sqlite_ticket_find(store, command->ticket));
     return answer_view(store, command, &view);
 }
 

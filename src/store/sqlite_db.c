@@ -36,6 +36,7 @@ static const char *const texts[MRT_SQL_STATEMENTS] = {
                        " WHERE queue = ?1 AND number < ?2 ORDER BY number DESC LIMIT 1",
     [MRT_SQL_FROM] = "SELECT number, id, session, weight, revoked FROM mortise_ticket"
                      " WHERE queue = ?1 AND number >= ?2 ORDER BY number LIMIT 2",
+    [MRT_SQL_PLACE] = "SELECT count(*) FROM mortise_ticket WHERE queue = ?1 AND number < ?2",
     [MRT_SQL_INSERT] = "INSERT INTO mortise_ticket"
                        " (queue, number, id, session, kind, capacity, weight, label, since, value)"
                        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",

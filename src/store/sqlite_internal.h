@@ -82,6 +82,7 @@ enum mrt_statement {
     MRT_SQL_AHEAD,   /* queue, number -> number, weight, session, id, kind, capacity */
     MRT_SQL_BEFORE,  /* queue, number -> the same of the ticket just ahead */
     MRT_SQL_FROM,    /* queue, number -> number, id, session, weight, revoked: it and the next */
+    MRT_SQL_PLACE,   /* queue, number -> how many are ahead */
     MRT_SQL_INSERT,
     MRT_SQL_LIGHTEN,
     MRT_SQL_REVOKE,     /* queue, number, number: these and all between */
@@ -329,7 +330,7 @@ mrt_time mrt_sqlite_recheck(const struct mrt_store *store);
 /* ------------------------------------------------------------------ queue */
 
 struct mrt_sqlite_view {
-    uint64_t fence, weight_ahead, revoked;
+    uint64_t fence, weight_ahead, revoked, place;
     bool others_behind;
     mrt_time recheck;
 };
@@ -358,6 +359,8 @@ enum mrt_outcome mrt_sqlite_append(struct mrt_store *store, struct mrt_sqlite_se
 enum mrt_outcome mrt_sqlite_refresh(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
                                     bool attend, mrt_time patience, enum mrt_verdict *verdict,
                                     struct mrt_sqlite_view *view);
+/* How many tickets are ahead of it now, the dead included; 0 also if that cannot be read. */
+uint64_t mrt_sqlite_place(struct mrt_store *store, const struct mrt_sqlite_ticket *ticket);
 /* Lowers its weight; no effect if it is not heavier. Wakes are left in store->wakes. */
 enum mrt_outcome mrt_sqlite_lighten(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
                                     uint64_t weight, mrt_time patience);

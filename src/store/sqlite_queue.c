@@ -429,3 +429,16 @@ enum mrt_outcome mrt_sqlite_refresh(struct mrt_store *store, struct mrt_sqlite_t
                                  : mrt_sqlite_recheck(store);
     return MRT_DONE;
 }
+
+uint64_t mrt_sqlite_place(struct mrt_store *store, const struct mrt_sqlite_ticket *ticket)
+{
+    uint64_t place = 0;
+    sqlite3_stmt *row = mrt_sqlite_statement(&store->db, MRT_SQL_PLACE);
+    if (!row)
+        return 0;
+    mrt_sqlite_bind_place(row, ticket->queue, ticket->number);
+    if (mrt_sqlite_step(&store->db, row) == SQLITE_ROW)
+        place = (uint64_t)sqlite3_column_int64(row, 0);
+    sqlite3_reset(row);
+    return place;
+}

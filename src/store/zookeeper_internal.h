@@ -85,6 +85,7 @@ struct mrt_zk_watch {
 struct mrt_zk_view {
     uint64_t ahead;         /* weight */
     uint64_t before, after; /* of this, what is before and after the one waited for */
+    uint64_t count;         /* of tickets ahead */
     bool behind;
     bool claim;                /* a child is called as a claim is */
     struct mrt_zk_place other; /* a ticket of another kind of lock; FOREIGN: there is none */
@@ -113,6 +114,7 @@ struct mrt_zk_ticket {
     uint64_t before, after;    /* the newest view: weight before and after the one waited for */
     struct mrt_zk_place place; /* as the command had it, and then as its node says */
     int64_t czxid;             /* of its first node */
+    uint64_t ahead;            /* the newest view: tickets ahead; 0: not known */
     int64_t revoked;           /* the newest change of its data that asked to give up */
     struct mrt_zk_place other; /* what refused it; of a claim: who else is there */
     int refusal;    /* code of the library to answer with once the node is deleted; 0: BLOCKED */

@@ -60,6 +60,7 @@ static void take_over(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
     uint64_t ahead = ticket->after;
     if (MRT_DEFECT(PASS_RULE_1_ONE))
         ahead += ticket->before;
+    ticket->ahead = 0;
     mrt_zk_unwait(ticket);
     mrt_zk_tell(session->store, ticket, ahead);
     if (ahead > 0)

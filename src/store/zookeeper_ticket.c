@@ -271,6 +271,7 @@ void mrt_zk_ticket_describe(struct mrt_zk_ticket *ticket, struct mrt_event *even
     event->weight_ahead = ahead;
     event->others_behind = ticket->behind;
     event->revoked = (uint64_t)ticket->revoked;
+    event->place = ticket->held ? 0 : ticket->ahead;
     event->recheck = ticket->watch || ticket->held ? MRT_ZK_RECHECK : MRT_ZK_RECHECK_UNWATCHED;
 }
 
@@ -301,6 +302,7 @@ static void take_view(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
                       const struct mrt_zk_view *view, const struct mrt_zk_reply *reply)
 {
     ticket->behind = view->behind;
+    ticket->ahead = view->count;
     if (mrt_zk_ticket_fits(ticket, view->ahead)) {
         ticket->mark_due |= mrt_zk_mark_due(ticket, reply->stat);
         mrt_zk_mark(session, ticket);

@@ -87,6 +87,7 @@ struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_tick
         } else if (!is_ahead(ticket, &place)) {
             view.behind = true;
         } else {
+            view.count++;
             view.ahead += MRT_DEFECT(ZK_SEMAPHORE_WEIGHT) ? 1 : place.weight;
             if (!mrt_zk_same_lock(&place, &ticket->place))
                 view.other = place;

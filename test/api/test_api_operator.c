@@ -351,6 +351,84 @@ static void test_a_foreign_loop_is_asked_too(void **state)
     api_close(other);
 }
 
+/* ------------------------------------------------------------------ handles' options */
+
+static mortise_lock *lock_with(mortise_client *client, const char *name,
+                               const mortise_lock_options *options)
+{
+    mortise_lock *lock = NULL;
+    check(mortise_mutex_new(client, name, options, &lock) == MORTISE_OK);
+    return lock;
+}
+
+static void test_a_hold_ends_after_its_longest_time(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0), *other = api_open(0);
+    const mortise_lock_options options = {.size = sizeof options, .max_hold_ms = 300};
+    mortise_lock *lock = lock_with(client, "limited", &options);
+    mortise_hold hold = api_acquire(lock);
+    _Atomic int requests = 0;
+    struct fate fate = {0};
+    int64_t left = mortise_hold_remaining_ms(hold);
+    assert_in_range(left, 0, 300);
+    assert_int_equal(mortise_on_revoke(hold, count_request, &requests), MORTISE_OK);
+    assert_int_equal(mortise_on_lost(hold, note_state, &fate), MORTISE_OK);
+    api_release(api_acquire(api_lock(other, "limited"))); /* given back by the library */
+    await(&fate.lost, 1);
+    await(&requests, 1);
+    assert_int_equal(mortise_is_held(hold), 0);
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    hold = api_acquire(lock);
+    api_release(hold); /* in time */
+    const mortise_lock_options wrong = {.size = sizeof wrong, .max_hold_ms = -1};
+    assert_int_equal(mortise_mutex_new(client, "limited", &wrong, &lock), MORTISE_EINVALID);
+    api_close(client);
+    api_close(other);
+}
+
+struct places {
+    _Atomic int count;
+    uint64_t last;
+};
+
+static void note_place(void *argument, uint64_t ahead)
+{
+    struct places *places = argument;
+    check(ahead > 0);
+    places->last = ahead;
+    atomic_fetch_add(&places->count, 1);
+}
+
+static void test_who_queues_hears_of_its_place(void **state)
+{
+    (void)state;
+    mortise_client *clients[] = {api_open(0), api_open(0), api_open(0)};
+    struct places places = {0};
+    const mortise_lock_options options = {
+        .size = sizeof options, .queued = note_place, .queued_argument = &places};
+    mortise_lock *lock = lock_with(clients[2], "placed", &options);
+    mortise_hold hold = api_acquire(lock);
+    api_release(hold);
+    api_await_tickets(clients[0], "placed", 0);
+    assert_int_equal(places.count, 0); /* it was granted at once */
+    hold = api_acquire(api_lock(clients[0], "placed"));
+    pthread_t between = api_thread(acquire_and_release, api_lock(clients[1], "placed"));
+    api_await_tickets(clients[0], "placed", 2);
+    pthread_t last = api_thread(acquire_and_release, lock);
+    await(&places.count, 1);
+    assert_int_equal(places.last, 2);
+    assert_int_equal(mortise_break(clients[0], "placed", fence_at(clients[0], "placed", 1)),
+                     MORTISE_OK); /* which queues again behind it */
+    await(&places.count, 2);
+    assert_int_equal(places.last, 1);
+    api_release(hold);
+    api_join(between);
+    api_join(last);
+    for (int i = 0; i < 3; i++)
+        api_close(clients[i]);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +443,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_broken_waiter_queues_again),
         cmocka_unit_test(test_operators_do_not_work_in_callbacks),
         cmocka_unit_test(test_a_foreign_loop_is_asked_too),
+        cmocka_unit_test(test_a_hold_ends_after_its_longest_time),
+        cmocka_unit_test(test_who_queues_hears_of_its_place),
     };
     int result = api_begin(argc, argv);
     return result ? result : api_end(cmocka_run_group_tests(tests, NULL, NULL));

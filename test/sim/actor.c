@@ -155,6 +155,8 @@ static void granted(struct world *world, struct actor *actor)
                           .told = MORTISE_HELD,
                           .value = actor->value,
                           .proclaimed_at = world->now};
+    if (actor->waiter.hold_max > 0) /* of the step that has just granted it */
+        grip->ends = client_now(client) + actor->waiter.hold_max;
     if (joined) {
         const struct grip *first =
             &actor->grips[find_owned(actor, actor->queue, OWNER(actor), MRT_WRITER)];
@@ -162,6 +164,7 @@ static void granted(struct world *world, struct actor *actor)
         grip->broken_at = first->broken_at;
         grip->told = hold->told;
         grip->revokes = first->revokes;
+        grip->ends = first->ends;
         client->nested++;
         return;
     }
@@ -252,6 +255,9 @@ static void acquire(struct world *world, struct actor *actor, int queue)
                                         .try_only = try_only,
                                         .competes = !async};
     uint64_t weight = actor->waiter.weight;
+    if (p->hold_max_us > 0 && world->drawn.lock != LOCK_ELECTION && random_below(random, 2))
+        actor->waiter.hold_max = 1 + world_some(world, p->hold_max_us);
+    actor->waiter.counts = random_below(random, 2);
     if (find_owned(actor, queue, 0, 0) >= 0 || find_owned(actor, queue, OWNER(actor), 0) >= 0)
         actor->waiter.owner = OWNER(actor);
     if (world->drawn.lock == LOCK_SEMAPHORE || world->drawn.lock == LOCK_ELECTION)

@@ -27,6 +27,8 @@ static bool is_valid(struct world *world, const struct client *client, struct gr
     if (!mrt_hold_live(grip->hold, grip->generation))
         check_fail(world, client->index, grip->queue, "a hold vanished before its release");
     bool lost = mrt_hold_state(grip->hold, client_now(client)) == MORTISE_LOST;
+    if (grip->ends > 0 && client_now(client) >= grip->ends && !lost)
+        check_fail(world, client->index, grip->queue, "a hold goes on beyond its time");
     if (grip->seen_lost && !lost)
         check_fail(world, client->index, grip->queue, "a lost hold is held again");
     grip->seen_lost = lost;
@@ -127,7 +129,7 @@ void check_revoked(struct world *world, int queue, uint64_t fence)
 void check_asked(struct world *world, const struct client *client, struct grip *grip)
 {
     struct queue_state *state = &world->queues[grip->queue];
-    if (++grip->asked > grip->revokes && !grip->broken)
+    if (++grip->asked > grip->revokes + (grip->ends > 0) && !grip->broken)
         check_fail(world, client->index, grip->queue, "a hold was asked for that nobody wants");
     grip->unheard_since = 0;
     for (int i = 0; i < REVOKED_MAX; i++)

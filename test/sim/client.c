@@ -128,6 +128,11 @@ static bool pump_once(struct world *world, struct client *client)
         actor_told(world, client, hold);
         any = true;
     }
+    while ((waiter = mrt_engine_next_placed(client->engine))) {
+        if (!waiter->counts || waiter->place == 0 || waiter->state == MRT_WAITER_DONE)
+            check_fail(world, client->index, NO_QUEUE, "a place was told that nobody asked for");
+        any = true;
+    }
     while ((hold = mrt_engine_next_asked(client->engine))) {
         actor_asked(world, client, hold);
         any = true;

@@ -230,6 +230,7 @@ static void draw_requests(struct profile *p, uint64_t seed)
     random_seed(&random, seed ^ UINT64_C(0x7265766f6b65));
     p->revoke_every_us = maybe_every(&random, 3, unit / 2);
     p->listen = p->revoke_every_us > 0 ? random_between(&random, 1000, 10000) : 0;
+    p->hold_max_us = random_below(&random, 4) ? 0 : draw_scale(&random, unit);
 }
 
 static void zero(int64_t *const *fields, size_t count)

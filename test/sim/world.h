@@ -72,6 +72,7 @@ struct grip {
     bool seen_lost;
     bool broken; /* an operator removed its ticket: no promise holds but that it is told */
     mrt_time broken_at;
+    mrt_time ends;  /* by itself, on its client's clock; 0: it does not */
     bool listens;   /* to requests to give up */
     uint64_t value; /* of a leader, what it proclaimed last, and when */
     mrt_time proclaimed_at;
