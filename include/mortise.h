@@ -107,7 +107,8 @@ typedef enum mortise_error_kind {
     X(EFULL, -23, RETRY, "the queue is full")                                 \
     X(ECONFLICT, -24, BUSY, "changed by someone else meanwhile")              \
     X(ESTALE, -25, LOST, "a larger fence has been seen")                      \
-    X(ENOLEADER, -26, RETRY, "nobody leads")
+    X(ENOLEADER, -26, RETRY, "nobody leads")                                  \
+    X(EDISCONNECTED, -27, RETRY, "the connection to the store was lost while acquiring")
 
 enum {
 #define MORTISE_ERROR_CODE(name, number, kind, text) MORTISE_##name = (number),
@@ -368,7 +369,9 @@ MORTISE_API int mortise_acquire(mortise_lock *lock, mortise_hold *hold);
 /* The same without waiting: EBUSY if it cannot be had now; leaves nothing behind. */
 MORTISE_API int mortise_try_acquire(mortise_lock *lock, mortise_hold *hold);
 /* The same until timeout_ms from now, the whole call included: ETIMEOUT. 0: try. Negative: for
- * ever. */
+ * ever.
+   EDISCONNECTED instead if the connection to the store was lost by then, and that is why: nothing
+   is held, and what may be queued is taken out as soon as it can be. */
 MORTISE_API int mortise_acquire_for(mortise_lock *lock, int64_t timeout_ms, mortise_hold *hold);
 /* The same until deadline_ns of mortise_now_ns; INT64_MAX: for ever. */
 MORTISE_API int mortise_acquire_until(mortise_lock *lock, int64_t deadline_ns, mortise_hold *hold);

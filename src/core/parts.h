@@ -60,6 +60,7 @@ struct mrt_session {
     struct mrt_sign signs[MRT_SIGNS]; /* with a proof_lag */
     uint32_t sign_count;
     bool suspended;
+    bool adrift;                /* the newest sign of life came to nothing */
     uint32_t attempts;          /* failures in a row, for the pause before the next */
     struct mrt_command command; /* START, STOP */
     struct mrt_command renew;
@@ -92,6 +93,7 @@ struct mrt_ticket {
     bool unsent;      /* LEAVING: its REMOVE waits for the answer to an earlier command */
     bool lightening;  /* the store is to be told of its lower weight */
     bool revaluing;   /* the store is to be told of its new value */
+    bool adrift;      /* the newest command came to nothing, for want of a connection */
     bool asking;      /* a REFRESH sent to learn whether others wait */
     bool attend;      /* a hold wants to hear at once of what others do to it */
     uint64_t revoked; /* the newest request to give it up that is known; 0: none */
@@ -190,6 +192,8 @@ void mrt_session_answer(struct mrt_engine *engine, struct mrt_command *command,
 /* Loses the session if its lease has run out at `now`. */
 void mrt_session_check(struct mrt_engine *engine, mrt_time now);
 void mrt_session_lose(struct mrt_engine *engine, mrt_time now);
+/* Whether the connection that it lives by is known to be lost. */
+bool mrt_session_adrift(const struct mrt_engine *engine);
 void mrt_session_timer(struct mrt_engine *engine, mrt_time now);
 void mrt_session_close(struct mrt_engine *engine);
 

@@ -423,6 +423,13 @@ void mrt_engine_retry(struct mrt_engine *engine, struct mrt_waiter *waiter, mrt_
     waiter->state = MRT_WAITER_DONE;
 }
 
+/* Whether an acquire has come to nothing because the store cannot be reached. */
+static bool is_adrift(const struct mrt_waiter *waiter)
+{
+    const struct mrt_ticket *ticket = waiter->ticket ? waiter->ticket : waiter->queue->ticket;
+    return mrt_session_adrift(waiter->engine) || (ticket && ticket->adrift);
+}
+
 void mrt_engine_cancel(struct mrt_engine *engine, struct mrt_waiter *waiter, int error,
                        mrt_time now)
 {
@@ -439,6 +446,8 @@ void mrt_engine_cancel(struct mrt_engine *engine, struct mrt_waiter *waiter, int
         return;
     }
     struct mrt_queue *queue = waiter->queue;
+    if (error == MORTISE_ETIMEOUT && is_adrift(waiter))
+        error = MORTISE_EDISCONNECTED;
     mrt_queue_fail(waiter, error);
     mrt_queue_serve(queue, now);
 }

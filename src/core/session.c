@@ -77,6 +77,7 @@ static void prove_earlier(struct mrt_session *session, mrt_time sent, mrt_time n
 static void prove(struct mrt_engine *engine, mrt_time sent, mrt_time now)
 {
     struct mrt_session *session = &engine->session;
+    session->adrift = false;
     if (session->lease == 0) {
         session->valid_until = MRT_TIME_NEVER;
         return;
@@ -244,6 +245,7 @@ static void renew_answered(struct mrt_engine *engine, const struct mrt_event *ev
     } else if (for_good(event)) {
         mrt_session_lose(engine, now);
     } else {
+        session->adrift = true;
         session->sent = now - interval(session) + mrt_engine_pause(engine, 0);
     }
     arm(engine);
@@ -263,6 +265,14 @@ void mrt_session_answer(struct mrt_engine *engine, struct mrt_command *command,
         MRT_ASSERT(command->type == MRT_RENEW);
         renew_answered(engine, event, now);
     }
+}
+
+bool mrt_session_adrift(const struct mrt_engine *engine)
+{
+    const struct mrt_session *session = &engine->session;
+    if (session->state == MRT_SESSION_STARTING)
+        return session->attempts > 0;
+    return session->adrift || session->suspended;
 }
 
 void mrt_session_timer(struct mrt_engine *engine, mrt_time now)

@@ -352,6 +352,7 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
         mrt_queue_serve(queue, now);
         return;
     }
+    ticket->adrift = false;
     if (!grants)
         mrt_queue_placed(ticket, event->place);
     ticket->attempts = 0;
@@ -428,10 +429,12 @@ static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event 
             mrt_queue_serve(queue, now);
             break;
         }
+        ticket->adrift = event->error == MORTISE_EUNREACHABLE;
         again_later(ticket, now);
         break;
     case MRT_UNKNOWN:
         ticket->maybe = true;
+        ticket->adrift = true;
         again_later(ticket, now);
         break;
     default:

@@ -208,6 +208,29 @@ static void test_zk_21_a_wait_that_times_out_while_disconnected(void **state)
     assert_int_equal(mortise_release(held), MORTISE_OK);
 }
 
+static void test_f18_a_connection_that_is_lost_while_acquiring(void **state)
+{
+    (void)state;
+    mortise_lock *lock = zk_mutex(through, "cut-off");
+    assert_int_equal(mortise_release(zk_acquire(lock)), MORTISE_OK);
+    zk_proxy_hold(proxy, ZK_OP_CREATE2, "cut-off");
+    struct waiter waiter;
+    start_waiting(&waiter, lock, 1500);
+    while (!zk_proxy_holds(proxy))
+        zk_rest_ms(5);
+    zk_proxy_stall(proxy, true); /* the next connection gets no answer */
+    zk_proxy_cut(proxy);
+    assert_int_equal(finish_waiting(&waiter), MORTISE_EDISCONNECTED);
+    assert_int_equal(mortise_error_kind_of(MORTISE_EDISCONNECTED), MORTISE_KIND_RETRY);
+    zk_proxy_go(proxy);
+    zk_proxy_stall(proxy, false);
+    assert_true(zk_wait_tickets(direct, "cut-off", 0, 8000)); /* nothing stays queued */
+    mortise_hold none;
+    mortise_hold held = zk_acquire(zk_mutex(direct, "cut-off"));
+    assert_int_equal(mortise_acquire_for(lock, 300, &none), MORTISE_ETIMEOUT);
+    assert_int_equal(mortise_release(held), MORTISE_OK);
+}
+
 static void test_zk_44_a_connection_cut_again_and_again_keeps_the_hold(void **state)
 {
     (void)state;
@@ -555,6 +578,7 @@ int main(int count, char **arguments)
         TEST(test_d3_another_kind_of_lock_is_refused),
         TEST(test_zk_16_f16_predecessor_leaves_during_a_disconnect),
         TEST(test_zk_21_a_wait_that_times_out_while_disconnected),
+        TEST(test_f18_a_connection_that_is_lost_while_acquiring),
         TEST(test_zk_44_a_connection_cut_again_and_again_keeps_the_hold),
         TEST(test_a_send_that_fails_does_not_spoil_the_next_connection),
         TEST(test_zk_05_zk_06_h3_lost_by_the_clock_before_another_holds),

@@ -180,7 +180,7 @@ static void check_error(struct world *world, const struct actor *actor, int erro
         return;
     if (error == MORTISE_EBUSY)
         allowed = actor->waiter.try_only;
-    else if (error == MORTISE_ETIMEOUT)
+    else if (error == MORTISE_ETIMEOUT || (error == MORTISE_EDISCONNECTED && !actor->verifying))
         allowed = (actor->giving_up && actor->giveup_error == MORTISE_ETIMEOUT) ||
                   actor->deadline <= client_now(client);
     else if (error == MORTISE_ECANCELLED)

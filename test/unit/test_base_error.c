@@ -63,6 +63,7 @@ static void test_h2_numbers_never_change(void **state)
     assert_int_equal(MORTISE_ENOMEM, -21);
     assert_int_equal(MORTISE_EINTERNAL, -22);
     assert_int_equal(MORTISE_EFULL, -23);
+    assert_int_equal(MORTISE_EDISCONNECTED, -27);
 }
 
 static void test_h2_unknown_numbers(void **state)

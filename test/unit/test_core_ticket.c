@@ -861,6 +861,125 @@ static void test_a_loss_ends_a_removal_that_pauses(void **state)
     core_free(&core);
 }
 
+/* ------------------------------------------------------------------ f18 */
+
+/* Times the waiter out now; the error it ends with. */
+static int time_out(struct core *core, struct mrt_waiter *waiter)
+{
+    mrt_engine_cancel(core->engine, waiter, MORTISE_ETIMEOUT, core->now);
+    assert_int_equal(waiter->state, MRT_WAITER_DONE);
+    return waiter->error;
+}
+
+static void test_f18_lost_while_acquiring_is_told_from_too_late(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter waiter = core_waiter(1);
+    core_acquire(&core, &waiter);
+    core_start(&core);
+    core_answer(&core, core_fetch(&core, MRT_APPEND), MRT_UNKNOWN);
+    assert_int_equal(time_out(&core, &waiter), MORTISE_EDISCONNECTED);
+    core_free(&core);
+
+    core_open(&core, NULL);
+    waiter = core_waiter(1);
+    core_acquire(&core, &waiter);
+    core_start(&core);
+    core_answer(&core, core_fetch(&core, MRT_APPEND), MRT_UNKNOWN);
+    core_pass(&core, 100 * MS);
+    core_view(&core, core_fetch(&core, MRT_APPEND), 1); /* there again: someone else holds it */
+    assert_int_equal(time_out(&core, &waiter), MORTISE_ETIMEOUT);
+    core_free(&core);
+
+    core_open(&core, NULL);
+    waiter = core_waiter(1);
+    core_acquire(&core, &waiter);
+    core_start(&core);
+    core_fail(&core, core_fetch(&core, MRT_APPEND), MORTISE_ESTORE); /* it was reached */
+    assert_int_equal(time_out(&core, &waiter), MORTISE_ETIMEOUT);
+    core_free(&core);
+
+    core_open(&core, NULL);
+    waiter = core_waiter(1);
+    core_acquire(&core, &waiter);
+    core_start(&core);
+    core_fail(&core, core_fetch(&core, MRT_APPEND), MORTISE_EUNREACHABLE);
+    assert_int_equal(time_out(&core, &waiter), MORTISE_EDISCONNECTED);
+    core_free(&core);
+}
+
+static void test_f18_a_cancel_is_a_cancel(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter waiter = core_waiter(1);
+    core_acquire(&core, &waiter);
+    core_start(&core);
+    core_answer(&core, core_fetch(&core, MRT_APPEND), MRT_UNKNOWN);
+    mrt_engine_cancel(core.engine, &waiter, MORTISE_ECANCELLED, core.now);
+    assert_int_equal(waiter.error, MORTISE_ECANCELLED);
+    core_free(&core);
+}
+
+static void test_f18_a_session_that_cannot_be_opened_or_proven(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter waiter = core_waiter(1);
+    core_acquire(&core, &waiter);
+    core_fetch(&core, MRT_START); /* not answered yet: nothing is known to be lost */
+    assert_int_equal(time_out(&core, &waiter), MORTISE_ETIMEOUT);
+    core_free(&core);
+
+    core_open(&core, NULL);
+    waiter = core_waiter(1);
+    core_acquire(&core, &waiter);
+    core_fail(&core, core_fetch(&core, MRT_START), MORTISE_EUNREACHABLE);
+    assert_int_equal(time_out(&core, &waiter), MORTISE_EDISCONNECTED);
+    core_free(&core);
+
+    core_open(&core, NULL);
+    core.lease = 1200 * MS;
+    waiter = core_waiter(1);
+    core_queue_behind(&core, &waiter);
+    core_pass(&core, 400 * MS);
+    core_answer(&core, core_fetch(&core, MRT_RENEW), MRT_UNKNOWN);
+    assert_int_equal(time_out(&core, &waiter), MORTISE_EDISCONNECTED);
+    core_free(&core);
+
+    core_open(&core, NULL);
+    core.lease = 1200 * MS;
+    waiter = core_waiter(1);
+    core_queue_behind(&core, &waiter);
+    core_pass(&core, 400 * MS);
+    core_fetch(&core, MRT_RENEW);
+    core_pass(&core, 200 * MS); /* no word for half the lease */
+    assert_int_equal(time_out(&core, &waiter), MORTISE_EDISCONNECTED);
+    core_free(&core);
+}
+
+static void test_f18_of_a_ticket_of_its_own(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open_recipe(&core, &mrt_read_write);
+    struct mrt_waiter one = core_asking(1, MRT_WRITER), two = core_asking(2, MRT_WRITER);
+    core_acquire(&core, &one);
+    core_start(&core);
+    core_acquire(&core, &two);
+    struct mrt_command *first = core_fetch(&core, MRT_APPEND),
+                       *second = core_fetch(&core, MRT_APPEND);
+    core_answer(&core, first, MRT_UNKNOWN);
+    core_view(&core, second, MRT_WRITER);
+    assert_int_equal(time_out(&core, &two), MORTISE_ETIMEOUT);
+    assert_int_equal(time_out(&core, &one), MORTISE_EDISCONNECTED);
+    core_free(&core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -899,6 +1018,10 @@ int main(void)
         cmocka_unit_test(test_an_orphan_outlives_the_next_loss),
         cmocka_unit_test(test_a_loss_with_an_append_not_yet_fetched),
         cmocka_unit_test(test_a_loss_ends_a_removal_that_pauses),
+        cmocka_unit_test(test_f18_lost_while_acquiring_is_told_from_too_late),
+        cmocka_unit_test(test_f18_a_cancel_is_a_cancel),
+        cmocka_unit_test(test_f18_a_session_that_cannot_be_opened_or_proven),
+        cmocka_unit_test(test_f18_of_a_ticket_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
