@@ -19,6 +19,7 @@
 #define MRT_STORE_REDIS_INTERNAL_H
 
 #include "base/error.h"
+#include "base/owner.h"
 #include "core/store.h"
 #include "store/redis_uri.h"
 #include "store/redis_wire.h"
@@ -70,7 +71,7 @@ struct mrt_store {
     struct mrt_sink sink;
     struct mrt_redis_address address;
     char secret[MRT_REDIS_SECRET_MAX];
-    char label[MORTISE_LABEL_MAX + 1];
+    char label[MRT_OWNER_SIZE];
     char channel[MRT_REDIS_BASE_MAX + 2 + MRT_ID_TEXT_SIZE];
     mortise_log_callback log;
     void *log_argument;

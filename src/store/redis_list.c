@@ -117,7 +117,9 @@ static bool show(const redisReply *row, mortise_entry_callback callback, void *a
                                      .label = text_at(row, i + 3),
                                      .fence = number_at(row, i) << MRT_REDIS_FENCE_BITS,
                                      .place = granted ? 0 : ++waiting,
-                                     .since_wall_ms = (int64_t)number_at(row, i + 2)};
+                                     .since_wall_ms = (int64_t)number_at(row, i + 2),
+                                     .weight = weight,
+                                     .capacity = capacity};
         ahead += weight;
         if (callback(argument, &entry) != 0)
             return false;
