@@ -1,4 +1,4 @@
-"""A relay before a ZooKeeper server that counts requests by kind, and bytes both ways."""
+"""A relay before a ZooKeeper server that counts requests by kind, events, and bytes both ways."""
 
 import collections
 import socket
@@ -6,6 +6,7 @@ import struct
 import threading
 
 LISTS = (8, 12)  # getChildren, getChildren2
+EVENT = b"\xff\xff\xff\xff"  # number of what is no answer but the event of a watch
 UPKEEP = (11, 9, -11)  # ping, sync and close keep or end a session, whatever is acquired
 
 
@@ -39,11 +40,11 @@ class Relay:
                 sink.sendall(part)
                 with self.lock:
                     self.counts["bytes_out" if requests else "bytes_in"] += len(part)
-                    if not requests:
-                        continue
                     rest += part
                     while len(rest) >= 4 and len(rest) >= 4 + (size := struct.unpack(">i", rest[:4])[0]):
-                        if not first:
+                        if not first and not requests:
+                            self.counts["events"] += rest[4:8] == EVENT
+                        elif not first:
                             kind = struct.unpack(">i", rest[8:12])[0]
                             self.counts["upkeep" if kind in UPKEEP else "requests"] += 1
                             self.counts["lists"] += kind in LISTS

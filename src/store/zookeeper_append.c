@@ -48,7 +48,7 @@ static void create(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
     ticket->unclaimed = false;
     if (!mrt_zk_ticket_send(session, ticket, MRT_ZK_CREATE, path))
         return;
-    if (!mrt_zk_send(session, MRT_ZK_VIEW, ticket, ticket->path, &code)) {
+    if (!mrt_zk_send(session, mrt_zk_ticket_view(session, ticket), ticket, ticket->path, &code)) {
         ticket->maybe = true;
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
     }

@@ -410,6 +410,11 @@ bool mrt_zk_ticket_send(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
                         enum mrt_zk_request_kind kind, const char *path);
 bool mrt_zk_ticket_send_node(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                              enum mrt_zk_request_kind kind, const char *node);
+/* Whether it is woken with all others, as the oldest form of the recipe has it. */
+bool mrt_zk_ticket_herds(const struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket);
+/* VIEW, or if it does not grant the list has to be one with a watch, WATCH_CHILDREN. */
+enum mrt_zk_request_kind mrt_zk_ticket_view(const struct mrt_zk_session *session,
+                                            const struct mrt_zk_ticket *ticket);
 /* Lists the children, behind a sync if that must not be an old list. */
 void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                         enum mrt_zk_request_kind kind, bool fresh);

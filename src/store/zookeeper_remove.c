@@ -13,11 +13,13 @@
 
 /* A lock that nobody was seen to want is not passed on: that would make the cycle of one
    client alone 18 % slower. So the first release of a contest is a plain one. */
-static bool may_pass(const struct mrt_store *store, const struct mrt_zk_ticket *ticket)
+static bool may_pass(const struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket)
 {
-    bool granted =
-        (ticket->held && ticket->place.family != MRT_ZK_READER) || MRT_DEFECT(PASS_RULE_2_CANCEL);
-    return granted && (ticket->waited || ticket->behind) && !store->no_markers;
+    enum mrt_zk_family family = ticket->place.family;
+    bool alone = family == MRT_ZK_CURATOR || family == MRT_ZK_WRITER;
+    bool granted = (ticket->held && alone) || MRT_DEFECT(PASS_RULE_2_CANCEL);
+    return granted && (ticket->waited || ticket->behind) && !session->store->no_markers &&
+           !mrt_zk_ticket_herds(session, ticket);
 }
 
 void mrt_zk_remove_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
@@ -31,7 +33,7 @@ void mrt_zk_remove_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *t
         mrt_zk_ticket_list(session, ticket, MRT_ZK_PURGE, !MRT_DEFECT(ZK_NO_SYNC_BEFORE_PURGE));
     else if (!ticket->created)
         mrt_zk_ticket_answer(session, ticket, MRT_REMOVED);
-    else if (may_pass(session->store, ticket))
+    else if (may_pass(session, ticket))
         mrt_zk_ticket_send_node(session, ticket, MRT_ZK_PASS, ticket->node);
     else
         mrt_zk_ticket_send_node(session, ticket, MRT_ZK_DELETE, ticket->node);

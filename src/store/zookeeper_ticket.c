@@ -127,18 +127,25 @@ bool mrt_zk_ticket_send_node(struct mrt_zk_session *session, struct mrt_zk_ticke
     return mrt_zk_ticket_send(session, ticket, kind, path);
 }
 
-/* Whether a list that does not grant has to be one with a watch. */
-static bool wants_children(const struct mrt_zk_ticket *ticket)
+bool mrt_zk_ticket_herds(const struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket)
 {
-    return ticket->place.family == MRT_ZK_SEMAPHORE && ticket->waited && !ticket->held;
+    return session->store->address.wake_all && ticket->place.family != MRT_ZK_SEMAPHORE;
+}
+
+enum mrt_zk_request_kind mrt_zk_ticket_view(const struct mrt_zk_session *session,
+                                            const struct mrt_zk_ticket *ticket)
+{
+    bool semaphore = ticket->place.family == MRT_ZK_SEMAPHORE && ticket->waited;
+    bool watched = !ticket->held && (semaphore || mrt_zk_ticket_herds(session, ticket));
+    return watched ? MRT_ZK_WATCH_CHILDREN : MRT_ZK_VIEW;
 }
 
 void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                         enum mrt_zk_request_kind kind, bool fresh)
 {
     ticket->attempt++;
-    if (kind == MRT_ZK_VIEW && wants_children(ticket))
-        kind = MRT_ZK_WATCH_CHILDREN;
+    if (kind == MRT_ZK_VIEW)
+        kind = mrt_zk_ticket_view(session, ticket);
     if (!fresh || mrt_zk_ticket_send(session, ticket, MRT_ZK_SYNC, ticket->path))
         mrt_zk_ticket_send(session, ticket, kind, ticket->path);
 }
@@ -291,7 +298,7 @@ static bool wait(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     ticket->waited = true;
     ticket->before = view->before;
     ticket->after = view->after;
-    if (view->blocker < 0)
+    if (view->blocker < 0 || mrt_zk_ticket_herds(session, ticket))
         return mrt_zk_wait_children(session, ticket);
     mrt_zk_wait(session, ticket, reply->names->data[view->blocker]);
     return true;

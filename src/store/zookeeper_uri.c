@@ -79,10 +79,19 @@ static int refuse_security(const struct mrt_uri *uri)
                      what);
 }
 
+static int read_wake(const struct mrt_uri *uri, bool *all)
+{
+    const char *text = mrt_uri_parameter(uri, "wake");
+    *all = text && strcmp(text, "all") == 0;
+    if (!text || *all || strcmp(text, "one") == 0)
+        return MORTISE_OK;
+    return mrt_error(MORTISE_EURI, "wake=%.32s is neither \"one\" nor \"all\"", text);
+}
+
 int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address)
 {
-    static const char *const known[] = {
-        "session", "connect", "namespace", "queue_max", "credentials", "acl", "tls", "sasl", NULL};
+    static const char *const known[] = {"session",     "connect", "namespace", "queue_max", "wake",
+                                        "credentials", "acl",     "tls",       "sasl",      NULL};
     memset(address, 0, sizeof *address);
     address->session = 10 * MRT_SECOND;
     address->connect = 5 * MRT_SECOND;
@@ -91,6 +100,8 @@ int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address)
         error = mrt_uri_check_parameters(uri, known);
     if (error == MORTISE_OK)
         error = mrt_address_duration(uri, "session", SESSION_MIN_MS, &address->session);
+    if (error == MORTISE_OK)
+        error = read_wake(uri, &address->wake_all);
     if (error == MORTISE_OK)
         error = mrt_address_duration(uri, "connect", 1, &address->connect);
     if (error != MORTISE_OK)

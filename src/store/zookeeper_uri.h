@@ -24,6 +24,7 @@ struct mrt_zk_address {
     char space[MRT_ZK_PATH_MAX];  /* the namespace */
     mrt_time session;             /* asked for; the server has the last word */
     mrt_time connect;
+    bool wake_all; /* who waits for a mutex or a read/write lock watches the list of children */
     char shown[MRT_ZK_SERVERS_SIZE]; /* canonical, for people */
 };
 

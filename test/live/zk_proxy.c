@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define EVENT (-1) /* number of what is no answer */
 #define PAIRS_MAX 32
 #define BUFFER_SIZE (1 << 20)
 #define PENDING_MAX 65536
@@ -58,7 +59,7 @@ struct zk_proxy {
     struct order drop, hold, refuse, rewrite;
     enum zk_opcode trace[TRACE_MAX];
     size_t traced;
-    unsigned counts[ZK_OPCODES], connections;
+    unsigned counts[ZK_OPCODES], events, connections;
     struct pair *pairs[PAIRS_MAX];
 };
 
@@ -174,6 +175,8 @@ static enum fate note_reply(struct zk_proxy *proxy, struct pair *pair, unsigned 
             pair->pending_count--;
             break;
         }
+    if (number == EVENT)
+        proxy->events++;
     if (proxy->muted && opcode != ZK_OP_PING)
         return DROP;
     if (opcode == ZK_OP_EXISTS && proxy->falsify_owner && read_int(body + 12) == 0) {
@@ -340,6 +343,14 @@ unsigned zk_proxy_count(struct zk_proxy *proxy, enum zk_opcode opcode)
     return count;
 }
 
+unsigned zk_proxy_events(struct zk_proxy *proxy)
+{
+    pthread_mutex_lock(&proxy->mutex);
+    unsigned events = proxy->events;
+    pthread_mutex_unlock(&proxy->mutex);
+    return events;
+}
+
 unsigned zk_proxy_connections(struct zk_proxy *proxy)
 {
     pthread_mutex_lock(&proxy->mutex);
@@ -352,6 +363,7 @@ void zk_proxy_reset_counts(struct zk_proxy *proxy)
 {
     pthread_mutex_lock(&proxy->mutex);
     memset(proxy->counts, 0, sizeof proxy->counts);
+    proxy->events = 0;
     proxy->traced = 0;
     pthread_mutex_unlock(&proxy->mutex);
 }

@@ -35,6 +35,8 @@ struct zk_proxy *zk_proxy_start(uint16_t port);
 uint16_t zk_proxy_port(const struct zk_proxy *proxy);
 /* Requests of this operation that have passed. */
 unsigned zk_proxy_count(struct zk_proxy *proxy, enum zk_opcode opcode);
+/* Events of watches that have passed. */
+unsigned zk_proxy_events(struct zk_proxy *proxy);
 /* Connections that have been made through it. */
 unsigned zk_proxy_connections(struct zk_proxy *proxy);
 void zk_proxy_reset_counts(struct zk_proxy *proxy);

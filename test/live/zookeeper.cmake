@@ -19,6 +19,9 @@ target_compile_definitions(test_zookeeper_ensemble PRIVATE ZK_SERVERS="${zk_serv
 mortise_suite(NAME zookeeper_watches SOURCES zookeeper_watches.c zookeeper_place.c zk_proxy.c
               LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_watches PRIVATE ZK_SERVERS="${zk_servers}")
+mortise_suite(NAME zookeeper_herd SOURCES zookeeper_herd.c zookeeper_place.c zk_proxy.c
+              LABELS store waits SERIAL TIMEOUT 240)
+target_compile_definitions(test_zookeeper_herd PRIVATE ZK_SERVERS="${zk_servers}")
 mortise_suite(NAME zookeeper_semaphore SOURCES zookeeper_semaphore.c zookeeper_place.c zk_proxy.c
               zk_raw.c LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_semaphore PRIVATE ZK_SERVERS="${zk_servers}")

@@ -184,6 +184,10 @@ static void test_cc_18_uris(void **state)
         {"zk://a:2181?session=-5s", NULL},
         {"zk://a:2181?session=99999999999999999999s", NULL},
         {"zk://a:2181?sesion=5s", NULL},
+        {"zk://a:2181?wake=all", "zk://a:2181"},
+        {"zk://a:2181?wake=one", "zk://a:2181"},
+        {"zk://a:2181?wake=", NULL},
+        {"zk://a:2181?wake=ALL", NULL},
     };
     static struct mrt_zk_address address;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

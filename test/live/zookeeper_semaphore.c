@@ -156,6 +156,8 @@ static void test_f13_c7_one_is_told_of_a_departure(void **state)
     release(C);
     assert_true(comes_to_hold(D));
     release(D);
+    assert_true(sends(C, ZK_OP_DELETE, 1)); /* there is nothing to pass on */
+    assert_int_equal(zk_proxy_count(C->proxy, ZK_OP_MULTI), 0);
 }
 
 /* C does not fit when D looks, and fits when it looks itself. */

@@ -202,6 +202,7 @@ static void draw_lock(struct profile *p, uint64_t seed)
     random_seed(&random, seed ^ UINT64_C(0x6c6f636b));
     int64_t kind = random_below(&random, 6);
     bool zookeeper = is_zookeeper(p);
+    p->zk_wake_all = zookeeper && random_below(&random, 8) == 0;
     p->zk_gap_us = zookeeper ? maybe(&random, 2000) : 0;
     if (p->model == MODEL_ZOOKEEPER) { /* whose fake of the port keeps no others */
         p->lock = kind == LOCK_EXCLUSIVE ? kind : LOCK_MUTEX;

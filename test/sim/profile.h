@@ -96,6 +96,7 @@ enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE, LOCK_ELECTION, LOCK_EXCLUSIV
     X(zk_visit_us, FIXED, "for at most")                                                          \
     X(zk_impostor, EXTRA, "chance of a node with the same identity in another session")           \
     X(zk_gap_us, EXTRA, "a read is done later than what was sent before it by at most")           \
+    X(zk_wake_all, EXTRA, "who waits watches the whole list")                                     \
     X(zk_reap_us, FIXED, "empty containers are deleted about each")
 
 struct profile {

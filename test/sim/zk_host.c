@@ -260,9 +260,9 @@ void zk_host_open(struct world *world, struct client *client)
     const struct mrt_store_options options = {.label = "", .timeout = MRT_SECOND};
     host->client = client;
     client->host = host;
-    snprintf(text, sizeof text, "zk://%s" ZK_CHROOT "?session=%lldms&connect=%lldms",
+    snprintf(text, sizeof text, "zk://%s" ZK_CHROOT "?session=%lldms&connect=%lldms&wake=%s",
              hosts[world->drawn.zk_servers - 1], (long long)(world->drawn.lease_us / 1000),
-             (long long)(world->drawn.lease_us / 500));
+             (long long)(world->drawn.lease_us / 500), world->drawn.zk_wake_all ? "all" : "one");
     zk_host_current = host;
     if (mrt_uri_parse(text, &uri) != MORTISE_OK ||
         mrt_zookeeper_store.open(&uri, &options, sink, &host->store) != MORTISE_OK)

@@ -94,14 +94,13 @@ static int64_t pzxid_at(const struct zk_node *node, int64_t zxid)
     return newest;
 }
 
-/* A change of data that the server has not applied is left out, with those before it. */
+/* A change of data shows at once, before its event, on servers that have not applied it too. */
 static void stat_of(const struct zk_node *node, int64_t zxid, struct Stat *stat)
 {
-    bool known = node->mzxid <= zxid;
     *stat = (struct Stat){.czxid = node->czxid,
-                          .mzxid = known ? node->mzxid : node->czxid,
+                          .mzxid = node->mzxid,
                           .pzxid = pzxid_at(node, zxid),
-                          .version = known ? node->version : 0,
+                          .version = node->version,
                           .cversion = (int32_t)node->counter,
                           .ephemeralOwner = node->owner,
                           .numChildren = node->child_count};
