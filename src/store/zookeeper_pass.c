@@ -109,6 +109,9 @@ static void own_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
                       const struct mrt_zk_reply *reply)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
+    if (outcome == MRT_ZK_DONE && ticket->place.family == MRT_ZK_CLAIMS &&
+        reply->stat->czxid != ticket->czxid)
+        outcome = MRT_ZK_NO_NODE; /* another's is called so by now */
     if (outcome == MRT_ZK_DONE)
         note_request(session, ticket, reply);
     if (outcome == MRT_ZK_DONE || MRT_DEFECT(PASS_RULE_5_REPLY)) {

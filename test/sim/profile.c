@@ -195,6 +195,14 @@ static void make_frequented(struct profile *p, struct random *random)
     p->cancel %= 2000;
 }
 
+/* Nodes of one name come and go, by other hands too. */
+static void make_contested(struct profile *p, struct random *random)
+{
+    p->clients = random_between(random, 2, 4);
+    p->break_every_us = random_between(random, p->lease_us / 4, p->lease_us * 2);
+    p->hold_us = p->lease_us / 2;
+}
+
 /* By a draw of its own, so that the rest of a run with mutexes is as it was. */
 static void draw_lock(struct profile *p, uint64_t seed)
 {
@@ -204,6 +212,8 @@ static void draw_lock(struct profile *p, uint64_t seed)
     bool zookeeper = is_zookeeper(p);
     p->zk_wake_all = zookeeper && random_below(&random, 8) == 0;
     p->zk_gap_us = zookeeper ? maybe(&random, 2000) : 0;
+    if (zookeeper && kind == LOCK_EXCLUSIVE && random_below(&random, 2))
+        make_contested(p, &random);
     if (p->model == MODEL_ZOOKEEPER) { /* whose fake of the port keeps no others */
         p->lock = kind == LOCK_EXCLUSIVE ? kind : LOCK_MUTEX;
         return;
