@@ -105,6 +105,8 @@ int mrt_cli_status(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_ls(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_demo(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_bench(struct mrt_cli *cli, int argc, char **argv);
+int mrt_cli_revoke(struct mrt_cli *cli, int argc, char **argv);
+int mrt_cli_break(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_doctor(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_completion(struct mrt_cli *cli, int argc, char **argv);
 
@@ -115,6 +117,8 @@ extern const struct mrt_subcommand mrt_status_subcommand;
 extern const struct mrt_subcommand mrt_ls_subcommand;
 extern const struct mrt_subcommand mrt_demo_subcommand;
 extern const struct mrt_subcommand mrt_bench_subcommand;
+extern const struct mrt_subcommand mrt_revoke_subcommand;
+extern const struct mrt_subcommand mrt_break_subcommand;
 extern const struct mrt_subcommand mrt_doctor_subcommand;
 extern const struct mrt_subcommand mrt_completion_subcommand;
 

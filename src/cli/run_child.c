@@ -60,6 +60,16 @@ static void on_state(void *argument, mortise_hold hold, mortise_state state)
                                                : "the store answers again");
 }
 
+/* Whoever started us may end the command; we do not. */
+static void on_revoke(void *argument, mortise_hold hold)
+{
+    const struct mrt_run_lock *lock = argument;
+    (void)hold;
+    mrt_run_event(lock->run, "revoke", lock, ", \"fence\": %" PRIu64, lock->fence);
+    if (lock->run->verbose)
+        mrt_cli_say("%s: somebody asks to give it up", lock->name);
+}
+
 /* When the first of the locks ends if the store is never heard of again; 0: one is lost. */
 static mrt_time find_end(const struct mrt_run *run)
 {
@@ -288,10 +298,14 @@ static int find_exit_code(const struct child *child)
 
 static void watch_locks(struct mrt_run *run)
 {
-    for (size_t i = 0; i < run->count; i++)
-        if (!run->locks[i].is_outer &&
-            mortise_on_lost(run->locks[i].hold, on_state, &run->locks[i]) != 0)
+    for (size_t i = 0; i < run->count; i++) {
+        struct mrt_run_lock *lock = &run->locks[i];
+        if (lock->is_outer)
+            continue;
+        if (mortise_on_lost(lock->hold, on_state, lock) != 0 ||
+            mortise_on_revoke(lock->hold, on_revoke, lock) != 0)
             run->lost = true;
+    }
 }
 
 int mrt_run_supervise(struct mrt_run *run, pid_t pid)

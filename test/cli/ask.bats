@@ -121,3 +121,42 @@ assert h["pid"] == int(sys.argv[2]) and h["since"].endswith("Z"), s' "$output" "
     fails_with 127 "$MORTISE" check --fence 9 --fence-file f -- no-such-command-anywhere
     [ ! -e ran ]
 }
+
+@test "revoke: the run tells of it, and goes on; nobody holds it: 1" {
+    start run --status-fd 1 a -- sh -c 'touch holding; exec sleep 60' >events
+    until_true test -e holding
+    run -0 "$MORTISE" revoke a
+    [ -z "$output" ]
+    until_true grep '"event": "revoke"' events
+    fails_with 75 "$MORTISE" run -n a -- true
+    fails_with 1 "$MORTISE" revoke b
+    fails_with 1 "$MORTISE" revoke a --fence 999999
+}
+
+@test "break: the holder's command is ended with 76, and who waits has the lock" {
+    start_holder a
+    start run a -- touch ran
+    waiter=$PID
+    until_true waiters a 1
+    fence=$("$MORTISE" status --json a | python3 -c 'import json, sys; print(json.load(sys.stdin)["holders"][0]["fence"])')
+    fails_with 1 "$MORTISE" break a --fence 999999
+    MORTISE_FENCE="$fence" fails_with 64 "$MORTISE" break a
+    run -0 "$MORTISE" break a --fence "$fence"
+    finish "$waiter"
+    [ "$code" -eq 0 ]
+    [ -e ran ]
+    finish "$HOLDER"
+    [ "$code" -eq 76 ]
+    fails_with 1 "$MORTISE" break a --fence "$fence"
+}
+
+@test "revoke, break: bad arguments" {
+    for bad in 0 -1 x "" 18446744073709551616; do
+        fails_with 64 "$MORTISE" break a --fence "$bad"
+        fails_with 64 "$MORTISE" revoke a --fence "$bad"
+    done
+    fails_with 64 "$MORTISE" revoke
+    fails_with 64 "$MORTISE" revoke a b
+    fails_with 64 "$MORTISE" break --fence 1
+    fails_with 64 "$MORTISE" revoke ''
+}
