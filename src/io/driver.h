@@ -37,9 +37,9 @@ enum mrt_wait_kind { MRT_WAIT_BLOCKING, MRT_WAIT_ASYNC, MRT_WAIT_UPCALL };
 struct mrt_wait {
     struct mrt_waiter waiter;
     enum mrt_wait_kind kind;
-    struct mrt_upcall *upcall;         /* posted when it settles; NULL: none */
-    struct mrt_park park;              /* BLOCKING */
-    mortise_queued_callback queued;    /* NULL: it does not care */
+    struct mrt_upcall *upcall;      /* posted when it settles; NULL: none */
+    struct mrt_park park;           /* BLOCKING */
+    mortise_queued_callback queued; /* NULL: it does not care */
     void *queued_argument;
     mortise_acquire_callback callback; /* ASYNC */
     void *argument;
