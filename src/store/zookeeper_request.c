@@ -146,6 +146,7 @@ static void on_event(zhandle_t *handle, int type, int state, const char *path, v
 static int describe(const struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
                     char data[DATA_MAX])
 {
+    MRT_ASSERT(ticket); /* these requests are never sent without one */
     return snprintf(data, DATA_MAX, "%s\n%s", mrt_zk_kind(ticket->place.family),
                     session->store->label);
 }
