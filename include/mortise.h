@@ -81,34 +81,35 @@ typedef enum mortise_error_kind {
 } mortise_error_kind;
 
 /* X(name, number, kind, text): the one table of errors. Numbers never change. */
-#define MORTISE_ERROR_MAP(X)                                                  \
-    X(EBUSY, -1, BUSY, "held by someone else")                                \
-    X(ETIMEOUT, -2, TIMEOUT, "timed out before the lock was granted")         \
-    X(ECANCELLED, -3, TIMEOUT, "cancelled")                                   \
-    X(ECLOSED, -4, USAGE, "the client is closed")                             \
-    X(ELOST, -5, LOST, "the hold was lost")                                   \
-    X(ENOTHELD, -6, USAGE, "not held: already released, or never acquired")   \
-    X(ENOTOWNER, -7, USAGE, "held by another owner")                          \
-    X(EDEADLOCK, -8, USAGE, "would wait for itself")                          \
-    X(EFORKED, -9, USAGE, "the client belongs to the parent process")         \
-    X(EINVALID, -10, USAGE, "invalid argument")                               \
-    X(ENAME, -11, USAGE, "invalid lock name")                                 \
-    X(EURI, -12, CONFIG, "malformed store URI")                               \
-    X(ESCHEME, -13, CONFIG, "unknown store scheme")                           \
-    X(EPERMISSION, -14, DENIED, "permission denied")                          \
-    X(EUNSAFE, -15, CONFIG, "unsafe file or directory")                       \
-    X(EUNREACHABLE, -16, RETRY, "the store cannot be reached")                \
-    X(ESTORE, -17, RETRY, "the store reported an error")                      \
-    X(EUNKNOWN, -18, UNKNOWN, "the outcome is not known")                     \
-    X(EMISMATCH, -19, USAGE, "the lock exists with another kind or capacity") \
-    X(ENOTSUPPORTED, -20, CONFIG, "not supported by this store")              \
-    X(ENOMEM, -21, INTERNAL, "out of memory")                                 \
-    X(EINTERNAL, -22, INTERNAL, "internal error")                             \
-    X(EFULL, -23, RETRY, "the queue is full")                                 \
-    X(ECONFLICT, -24, BUSY, "changed by someone else meanwhile")              \
-    X(ESTALE, -25, LOST, "a larger fence has been seen")                      \
-    X(ENOLEADER, -26, RETRY, "nobody leads")                                  \
-    X(EDISCONNECTED, -27, RETRY, "the connection to the store was lost while acquiring")
+#define MORTISE_ERROR_MAP(X)                                                             \
+    X(EBUSY, -1, BUSY, "held by someone else")                                           \
+    X(ETIMEOUT, -2, TIMEOUT, "timed out before the lock was granted")                    \
+    X(ECANCELLED, -3, TIMEOUT, "cancelled")                                              \
+    X(ECLOSED, -4, USAGE, "the client is closed")                                        \
+    X(ELOST, -5, LOST, "the hold was lost")                                              \
+    X(ENOTHELD, -6, USAGE, "not held: already released, or never acquired")              \
+    X(ENOTOWNER, -7, USAGE, "held by another owner")                                     \
+    X(EDEADLOCK, -8, USAGE, "would wait for itself")                                     \
+    X(EFORKED, -9, USAGE, "the client belongs to the parent process")                    \
+    X(EINVALID, -10, USAGE, "invalid argument")                                          \
+    X(ENAME, -11, USAGE, "invalid lock name")                                            \
+    X(EURI, -12, CONFIG, "malformed store URI")                                          \
+    X(ESCHEME, -13, CONFIG, "unknown store scheme")                                      \
+    X(EPERMISSION, -14, DENIED, "permission denied")                                     \
+    X(EUNSAFE, -15, CONFIG, "unsafe file or directory")                                  \
+    X(EUNREACHABLE, -16, RETRY, "the store cannot be reached")                           \
+    X(ESTORE, -17, RETRY, "the store reported an error")                                 \
+    X(EUNKNOWN, -18, UNKNOWN, "the outcome is not known")                                \
+    X(EMISMATCH, -19, USAGE, "the lock exists with another kind or capacity")            \
+    X(ENOTSUPPORTED, -20, CONFIG, "not supported by this store")                         \
+    X(ENOMEM, -21, INTERNAL, "out of memory")                                            \
+    X(EINTERNAL, -22, INTERNAL, "internal error")                                        \
+    X(EFULL, -23, RETRY, "the queue is full")                                            \
+    X(ECONFLICT, -24, BUSY, "changed by someone else meanwhile")                         \
+    X(ESTALE, -25, LOST, "a larger fence has been seen")                                 \
+    X(ENOLEADER, -26, RETRY, "nobody leads")                                             \
+    X(EDISCONNECTED, -27, RETRY, "the connection to the store was lost while acquiring") \
+    X(ESETUP, -28, CONFIG, "the store has not been set up: see mortise init")
 
 enum {
 #define MORTISE_ERROR_CODE(name, number, kind, text) MORTISE_##name = (number),
@@ -183,6 +184,7 @@ typedef struct mortise_client_options {
  *   sqlite:///absolute/path, sqlite:relative/path   a file on this machine
  *   zk://host:port,host:port/chroot?session=10s      a ZooKeeper ensemble
  *   redis://user@host:port/db?session=10s            a Redis server
+ *   postgresql://user@host:port/database?lease=10s   a schema of a PostgreSQL database
  *   redlock:URI,URI,URI?answer=50ms                  a majority of stores; no fence, no order
  *   memory:NAME                                      this process alone
  * NULL or "": $MORTISE_URL, else the embedded file locks.db in
@@ -193,11 +195,24 @@ typedef struct mortise_client_options {
  * N clients that wait already ends with EFULL; by default any number may. The
  * threads of one client wait in one place, and count once. A client whose turn is over
  * queues again, and may find the queue full too.
+ * Some stores are in modules of their own, loaded here; where one is not installed, and in a
+ * build without a store, ENOTSUPPORTED says what is missing.
  * 0 and *client; or EURI, ESCHEME, EUNSAFE, EPERMISSION, EUNREACHABLE,
  * ENOTSUPPORTED, EINVALID, ENOMEM and *client untouched.
  */
 MORTISE_API int mortise_open(const char *uri, const mortise_client_options *options,
                              mortise_client **client);
+
+typedef void (*mortise_text_callback)(void *argument, const char *text);
+
+/*
+ * Makes in the store that `uri` names what it needs before its first use: on an SQL server
+ * the schema. What is there already stays as it is, and several may do this at once. With
+ * `print` nothing is done and no server asked: it is given the statements, for somebody
+ * with the rights to run them. Stores that need nothing answer 0. Waits for the server.
+ * 0; or ESETUP (no such database), EPERMISSION, ESTORE, and as mortise_open.
+ */
+MORTISE_API int mortise_init(const char *uri, mortise_text_callback print, void *argument);
 
 /*
  * Releases what is held, frees all waiters with MORTISE_ECLOSED, waits (at most
@@ -360,7 +375,8 @@ typedef enum mortise_state {
  * callback), ELOST (nested in a hold that was lost: release it first),
  * EMISMATCH, ENOMEM, and what the store finds wrong: EUNSAFE, EPERMISSION, and,
  * if it still refuses a ticket after some seconds of trying again, ESTORE,
- * EUNREACHABLE, EFULL; to open a session is tried until the deadline. In all of
+ * EUNREACHABLE, EFULL; to open a session is tried until the deadline, unless the store
+ * is of no use as it is: ESETUP, ENOTSUPPORTED. In all of
  * these nothing is held and nothing stays queued.
  * Source: the ticket queue of Lamport's bakery, as ZooKeeper's lock recipe
  * lays it out; eventual fairness inside the process as in Go's sync.Mutex.
@@ -468,7 +484,7 @@ MORTISE_API int mortise_on_revoke(mortise_hold hold, mortise_revoke_callback cal
 /* --------------------------------------------------- asynchronous, foreign loop */
 
 typedef struct mortise_operation mortise_operation;
-/* error as mortise_acquire; hold valid if it is 0. */
+/* error as mortise_acquire, mortise_error_detail too; hold valid if it is 0. */
 typedef void (*mortise_acquire_callback)(void *argument, int error, mortise_hold hold);
 
 /*

@@ -123,10 +123,10 @@ static void describe_owner(const mortise_client_options *options, char text[MRT_
 static int open_store(mortise_client *client, const struct mrt_uri *uri,
                       const mortise_client_options *options)
 {
-    const struct mrt_store_ops *ops = mrt_store_find(uri->scheme);
-    if (!ops)
-        return mrt_error(MORTISE_ESCHEME, "no store is known by the scheme \"%s\"", uri->scheme);
-    int error = set_prefix(client, uri);
+    const struct mrt_store_ops *ops;
+    int error = mrt_store_find(uri->scheme, &ops);
+    if (error == MORTISE_OK)
+        error = set_prefix(client, uri);
     if (error != MORTISE_OK)
         return error;
     struct mrt_engine_config config;
@@ -150,15 +150,36 @@ static int open_store(mortise_client *client, const struct mrt_uri *uri,
                            options->flags & MORTISE_FOREIGN_LOOP);
 }
 
+/* The URI to use if none is given. */
+static const char *choose_uri(const char *uri)
+{
+    if (!uri || !*uri)
+        uri = getenv("MORTISE_URL");
+    return uri && *uri ? uri : "sqlite:"; /* the embedded store's default file */
+}
+
+int mortise_init(const char *uri, mortise_text_callback print, void *argument)
+{
+    struct mrt_uri *parsed = malloc(sizeof *parsed);
+    const struct mrt_store_ops *ops = NULL;
+    mrt_error_clear();
+    if (!parsed)
+        return MORTISE_ENOMEM;
+    int error = mrt_uri_parse(choose_uri(uri), parsed);
+    if (error == MORTISE_OK)
+        error = mrt_store_find(parsed->scheme, &ops);
+    if (error == MORTISE_OK && ops->init)
+        error = ops->init(parsed, print, argument);
+    free(parsed);
+    return error;
+}
+
 int mortise_open(const char *uri, const mortise_client_options *options, mortise_client **result)
 {
     mrt_error_clear();
     if (!result)
         return mrt_error(MORTISE_EINVALID, "mortise_open needs a place for the client");
-    if (!uri || !*uri)
-        uri = getenv("MORTISE_URL");
-    if (!uri || !*uri)
-        uri = "sqlite:"; /* the embedded store's default file */
+    uri = choose_uri(uri);
     mortise_client_options chosen;
     int error = read_options(options, &chosen);
     if (error != MORTISE_OK)
@@ -201,7 +222,7 @@ int mrt_client_ask(mortise_client *client, const struct mrt_command *wanted, mrt
     mrt_driver_enter(driver);
     mrt_engine_request(driver->engine, wanted, answer, &wait.waiter, mrt_time_now());
     mrt_driver_wait(driver, &wait, deadline, MORTISE_ETIMEOUT);
-    int error = mrt_client_error(client, wait.waiter.error);
+    int error = mrt_driver_error(&client->driver, wait.waiter.error);
     mrt_driver_leave(driver, deadline);
     return error;
 }
@@ -274,17 +295,4 @@ int mortise_get_stats(mortise_client *client, mortise_stats *stats)
     mrt_driver_leave_quietly(&client->driver);
     memcpy(stats, &all, all.size);
     return MORTISE_OK;
-}
-
-int mrt_client_error(mortise_client *client, int error)
-{
-    if (error == MORTISE_OK)
-        return error;
-    mortise_error_kind kind = mortise_error_kind_of(error);
-    bool from_store = kind == MORTISE_KIND_RETRY || kind == MORTISE_KIND_DENIED ||
-                      kind == MORTISE_KIND_CONFIG || error == MORTISE_EMISMATCH ||
-                      error == MORTISE_ENAME;
-    if (from_store && client->driver.store_detail[0])
-        return mrt_error(error, "%s", client->driver.store_detail);
-    return error;
 }

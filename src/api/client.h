@@ -56,7 +56,4 @@ int mrt_client_queue(mortise_client *client, const char *full, const struct mrt_
 void mrt_elections_end(mortise_client *client);
 void mrt_elections_free(mortise_client *client);
 
-/* What an engine's error means to the caller, with the store's particulars. The mutex is held. */
-int mrt_client_error(mortise_client *client, int error);
-
 #endif

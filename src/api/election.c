@@ -60,7 +60,7 @@ static void take_outcome(struct term *term)
     const struct mrt_waiter *waiter = &term->wait.waiter;
     if (term->state != TERM_CAMPAIGN || waiter->state != MRT_WAITER_DONE)
         return;
-    term->error = mrt_client_error(term->election->client, waiter->error);
+    term->error = mrt_driver_error(&term->election->client->driver, waiter->error);
     term->state = TERM_OVER;
     if (term->error != MORTISE_OK)
         return;

@@ -199,7 +199,7 @@ static int acquire(mortise_lock *lock, mrt_time deadline, bool try_only, mortise
         mrt_driver_wait(driver, &wait, deadline, MORTISE_ETIMEOUT);
         TAILQ_REMOVE(&lock->waits, &wait, handle_link);
     }
-    error = mrt_client_error(client, waiter->error);
+    error = mrt_driver_error(driver, waiter->error);
     if (error == MORTISE_OK)
         *hold = (mortise_hold){waiter->hold, waiter->hold->generation};
     mrt_driver_leave(driver, deadline);

@@ -194,6 +194,8 @@ struct mrt_store_ops {
        code with its particulars. */
     int (*open)(const struct mrt_uri *uri, const struct mrt_store_options *options,
                 struct mrt_sink sink, struct mrt_store **store);
+    /* mortise_init; NULL: nothing need be made before the first use. */
+    int (*init)(const struct mrt_uri *uri, mortise_text_callback print, void *argument);
     /* Takes a command (it is copied) and true; or, if it could not be taken
        by `patience`, does nothing and returns false. */
     bool (*submit)(struct mrt_store *store, const struct mrt_command *command, mrt_time patience);

@@ -235,6 +235,17 @@ void mrt_driver_give_back_store(struct mrt_driver *driver)
     stop_driving(driver);
 }
 
+int mrt_driver_error(const struct mrt_driver *driver, int error)
+{
+    mortise_error_kind kind = mortise_error_kind_of(error);
+    bool from_store = kind == MORTISE_KIND_RETRY || kind == MORTISE_KIND_DENIED ||
+                      kind == MORTISE_KIND_CONFIG || error == MORTISE_EMISMATCH ||
+                      error == MORTISE_ENAME;
+    if (from_store && driver->store_detail[0])
+        return mrt_error(error, "%s", driver->store_detail);
+    return error;
+}
+
 int mrt_driver_check(const struct mrt_driver *driver, bool blocking)
 {
     mrt_error_clear();

@@ -93,6 +93,10 @@ void mrt_driver_abandon(struct mrt_driver *driver);
 /* 0, MORTISE_EFORKED; `blocking`: also MORTISE_EDEADLOCK inside a callback. */
 int mrt_driver_check(const struct mrt_driver *driver, bool blocking);
 
+/* Returns `error`, with the store's particulars for this thread if it came from there; the mutex
+   is held. */
+int mrt_driver_error(const struct mrt_driver *driver, int error);
+
 /* Every use of the engine stands between enter and leave. leave does not keep the
    thread past `deadline` for the store's sake. */
 void mrt_driver_enter(struct mrt_driver *driver);

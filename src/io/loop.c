@@ -54,6 +54,8 @@ static void call_completed(struct mrt_driver *driver)
 {
     struct mrt_wait *wait = TAILQ_FIRST(&driver->completed);
     TAILQ_REMOVE(&driver->completed, wait, link);
+    mrt_error_clear();
+    mrt_driver_error(driver, wait->waiter.error);
     pthread_mutex_unlock(&driver->mutex);
     callbacks_deep++;
     wait->callback(wait->argument, wait->waiter.error, wait->hold);

@@ -265,10 +265,11 @@ static int open_member(struct mrt_store *store, const struct mrt_uri *uri,
     struct mrt_quorum_member *member = &store->members[store->count];
     const struct mrt_sink sink = {hear, notify, member};
     *member = (struct mrt_quorum_member){.quorum = store, .index = store->count};
-    member->ops = mrt_store_find(uri->scheme);
-    if (!member->ops || strcmp(uri->scheme, "redlock") == 0)
-        return mrt_error(MORTISE_ESCHEME, "no store is known by the scheme \"%s\"", uri->scheme);
-    int error = member->ops->open(uri, options, sink, &member->store);
+    if (strcmp(uri->scheme, "redlock") == 0)
+        return mrt_error(MORTISE_ESCHEME, "a quorum of \"%s\" cannot be had", uri->scheme);
+    int error = mrt_store_find(uri->scheme, &member->ops);
+    if (error == MORTISE_OK)
+        error = member->ops->open(uri, options, sink, &member->store);
     if (error != MORTISE_OK)
         return error;
     store->count++;

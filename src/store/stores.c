@@ -1,8 +1,9 @@
-/* One row a store. The embedded one stays known where it is not built, to say so. */
+/* One row a store. What is not built or not installed stays known, to say so. */
 #include "store/stores.h"
 
 #include "base/error.h"
 #include "store/memory.h"
+#include "store/module.h"
 
 #include <string.h>
 
@@ -55,17 +56,29 @@ static int no_redis(const struct mrt_uri *uri, const struct mrt_store_options *o
 const struct mrt_store_ops mrt_redis_store = {.scheme = "redis", .open = no_redis};
 #endif
 
-const struct mrt_store_ops *mrt_store_find(const char *scheme)
+int mrt_store_find(const char *scheme, const struct mrt_store_ops **ops)
 {
     static const struct mrt_store_ops *const built_in[] = {&mrt_sqlite_store, &mrt_memory_store,
                                                            &mrt_zookeeper_store, &mrt_redis_store,
                                                            &mrt_quorum_store};
+    static const struct {
+        const char *scheme, *name, *file;
+    } modules[] = {
+        {"postgresql", "PostgreSQL", "mortise-postgres.so"},
+        {"postgres", "PostgreSQL", "mortise-postgres.so"},
+    };
     if (strcmp(scheme, "zks") == 0)
-        return &mrt_zookeeper_store; /* which says that it has no TLS */
+        scheme = mrt_zookeeper_store.scheme; /* which says that it has no TLS */
     if (strcmp(scheme, "rediss") == 0 || strcmp(scheme, "redis+unix") == 0)
-        return &mrt_redis_store;
-    for (size_t i = 0; i < sizeof built_in / sizeof built_in[0]; i++)
-        if (strcmp(built_in[i]->scheme, scheme) == 0)
-            return built_in[i];
-    return NULL;
+        scheme = mrt_redis_store.scheme;
+    for (size_t i = 0; i < sizeof built_in / sizeof built_in[0]; i++) {
+        if (strcmp(built_in[i]->scheme, scheme) != 0)
+            continue;
+        *ops = built_in[i];
+        return MORTISE_OK;
+    }
+    for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++)
+        if (strcmp(modules[i].scheme, scheme) == 0)
+            return mrt_module_load(modules[i].file, modules[i].name, ops);
+    return mrt_error(MORTISE_ESCHEME, "no store is known by the scheme \"%s\"", scheme);
 }

@@ -1,4 +1,4 @@
-/* The stores that are built in, by the scheme of their URI. */
+/* The stores, by the scheme of their URI: those that are built in, and those in modules. */
 #ifndef MRT_STORE_STORES_H
 #define MRT_STORE_STORES_H
 
@@ -6,9 +6,11 @@
 
 #include <stddef.h>
 
-/* The ops for a scheme, or NULL. A store that this build leaves out is known all the
-   same: it answers MORTISE_ENOTSUPPORTED when it is opened. */
-const struct mrt_store_ops *mrt_store_find(const char *scheme);
+/* The ops for a scheme; loads the store's module if it has one (store/module.h). 0, or
+   MORTISE_ESCHEME, MORTISE_ENOTSUPPORTED, MORTISE_EUNSAFE with particulars. A store that this
+   build leaves out is known all the same: it answers MORTISE_ENOTSUPPORTED, here or when it is
+   opened. */
+int mrt_store_find(const char *scheme, const struct mrt_store_ops **ops);
 
 extern const struct mrt_store_ops mrt_sqlite_store;
 extern const struct mrt_store_ops mrt_zookeeper_store;

@@ -32,7 +32,10 @@ int api_begin(int argc, char **argv)
         wanted = url;
     }
     api_url = wanted;
-    return 0;
+    if (mortise_init(api_url, NULL, NULL) == MORTISE_OK)
+        return 0;
+    fprintf(stderr, "%s: %s\n", api_url, mortise_error_detail());
+    return 99;
 }
 
 void api_remove_tree(const char *path)
@@ -73,6 +76,18 @@ int64_t api_lease_ms(void)
     check(mortise_get_capabilities(client, &can) == MORTISE_OK);
     api_close(client);
     return can.lease_ms;
+}
+
+bool api_commits_to_disk(void)
+{
+    return strncmp(api_url, "postgresql:", 11) == 0;
+}
+
+const char *api_url_with(const char *parameter)
+{
+    static char longer[512];
+    snprintf(longer, sizeof longer, "%s%c%s", api_url, strchr(api_url, '?') ? '&' : '?', parameter);
+    return longer;
 }
 
 bool api_full(void)

@@ -33,6 +33,10 @@ extern const char *api_url;
 bool api_spans_processes(void);
 /* How long a dead client's locks stay: the store's lease, 0 if it needs none. */
 int64_t api_lease_ms(void);
+/* Whether each acquire there waits for a disk. */
+bool api_commits_to_disk(void);
+/* The store's URI with one more parameter, "key=value"; until the next call. */
+const char *api_url_with(const char *parameter);
 /* A directory and all in it: files have names of the store's choosing. */
 void api_remove_tree(const char *path);
 /* Whether pauses are to be as long as in the original (MORTISE_TEST_FULL). */

@@ -238,15 +238,13 @@ static void test_zk_34_se_09_a_queue_with_a_limit(void **state)
 {
     (void)state;
     static const char *const bad[] = {"0", "", "x", "-1", "1x", "1234567890123456789"};
-    char uri[512];
-    const char *sign = strchr(api_url, '?') ? "&" : "?";
+    char parameter[64];
     mortise_client *limited;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        snprintf(uri, sizeof uri, "%s%squeue_max=%s", api_url, sign, bad[i]);
-        assert_int_equal(mortise_open(uri, NULL, &limited), MORTISE_EURI);
+        snprintf(parameter, sizeof parameter, "queue_max=%s", bad[i]);
+        assert_int_equal(mortise_open(api_url_with(parameter), NULL, &limited), MORTISE_EURI);
     }
-    snprintf(uri, sizeof uri, "%s%squeue_max=1", api_url, sign);
-    assert_int_equal(mortise_open(uri, NULL, &limited), MORTISE_OK);
+    assert_int_equal(mortise_open(api_url_with("queue_max=1"), NULL, &limited), MORTISE_OK);
     mortise_client *holder = api_open(0);
     mortise_hold hold = api_acquire(api_lock(holder, "full")), mine = {NULL, 0};
     struct attempt attempt = {.lock = api_lock(client, "full"), .timeout_ms = -1, .release = true};

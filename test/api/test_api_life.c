@@ -163,10 +163,8 @@ static void test_lock_options_are_checked(void **state)
 static void test_namespaces_are_apart(void **state)
 {
     (void)state;
-    char uri[300];
     mortise_client *mine = api_open(0), *theirs = NULL;
-    snprintf(uri, sizeof uri, "%s%cnamespace=theirs", api_url, strchr(api_url, '?') ? '&' : '?');
-    assert_int_equal(mortise_open(uri, NULL, &theirs), MORTISE_OK);
+    assert_int_equal(mortise_open(api_url_with("namespace=theirs"), NULL, &theirs), MORTISE_OK);
     mortise_hold hold = api_acquire(api_lock(mine, "space")), other;
     assert_int_equal(mortise_try_acquire(api_lock(theirs, "space"), &other), MORTISE_OK);
     assert_string_equal(mortise_hold_name(other), "space");

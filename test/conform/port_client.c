@@ -32,7 +32,7 @@ const char *port_place_open(const char *given)
     } else {
         snprintf(place, sizeof place, "%s", given);
     }
-    return place;
+    return mortise_init(place, NULL, NULL) == MORTISE_OK ? place : NULL;
 }
 
 void port_place_close(void)
@@ -99,8 +99,9 @@ int port_try_open(struct port_client *client, const char *uri, const char *label
         return error;
     const struct mrt_store_options options = {.label = label, .timeout = 10 * MRT_SECOND};
     const struct mrt_sink sink = {deliver, ignore_notify, client};
-    client->ops = mrt_store_find(parsed.scheme);
-    assert_non_null(client->ops);
+    error = mrt_store_find(parsed.scheme, &client->ops);
+    if (error)
+        return error;
     return client->ops->open(&parsed, &options, sink, &client->store);
 }
 

@@ -47,7 +47,9 @@ int zk_place_start(void **state)
     snprintf(command, sizeof command, "%s start %s", settings, kind);
     const char *output = zk_place_servers(command);
     unsigned number = 0;
-    if (sscanf(output, "%127s %*[a-z]://127.0.0.1:%u", directory, &number) != 2) {
+    const char *address = strstr(output, "127.0.0.1:");
+    if (!address || sscanf(output, "%127s", directory) != 1 ||
+        sscanf(address, "127.0.0.1:%u", &number) != 1) {
         print_error("%s\n", output);
         directory[0] = '\0';
         return -1;

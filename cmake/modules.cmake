@@ -1,0 +1,39 @@
+# Stores in modules (src/store/module.h): mortise-NAME.so, built where its client library is found.
+set(MORTISE_MODULES_INSTALLED ${CMAKE_INSTALL_FULL_LIBDIR}/mortise)
+file(RELATIVE_PATH MORTISE_MODULES_FROM_COMMAND ${CMAKE_INSTALL_FULL_BINDIR}
+     ${MORTISE_MODULES_INSTALLED})
+set_property(SOURCE ${CMAKE_SOURCE_DIR}/src/store/module.c PROPERTY COMPILE_DEFINITIONS
+             MORTISE_MODULES_INSTALLED="${MORTISE_MODULES_INSTALLED}"
+             MORTISE_MODULES_FROM_COMMAND="/${MORTISE_MODULES_FROM_COMMAND}")
+
+# What a module has of base/: all but error.c, in whose place is module_glue.c.
+set(module_base ${base_sources})
+list(FILTER module_base EXCLUDE REGEX "/(error|heap)\\.c$")
+set(module_sources ${store_sources})
+list(FILTER module_sources INCLUDE REGEX "/(module_glue|sql_[^/]*|postgres[^/]*)\\.c$")
+list(REMOVE_ITEM store_sources ${module_sources} "")
+
+function(mortise_module name library)
+  set(sources ${module_sources})
+  list(FILTER sources INCLUDE REGEX "/(module_glue|sql_[^/]*|${name}[^/]*)\\.c$")
+  add_library(mortise_module_${name} MODULE ${sources} ${module_base}
+              ${CMAKE_SOURCE_DIR}/src/core/rule.c)
+  set_target_properties(mortise_module_${name} PROPERTIES PREFIX "" OUTPUT_NAME mortise-${name}
+                        LINK_DEPENDS ${CMAKE_SOURCE_DIR}/src/module.map)
+  target_link_libraries(mortise_module_${name} PRIVATE ${library} Threads::Threads)
+  target_link_options(mortise_module_${name} PRIVATE
+                      -Wl,--version-script=${CMAKE_SOURCE_DIR}/src/module.map)
+  if(NOT MORTISE_SANITIZE)
+    target_link_options(mortise_module_${name} PRIVATE -Wl,-z,defs)
+  endif()
+  install(TARGETS mortise_module_${name} DESTINATION ${CMAKE_INSTALL_LIBDIR}/mortise)
+endfunction()
+
+pkg_check_modules(LIBPQ IMPORTED_TARGET libpq>=14)
+option(MORTISE_POSTGRES "Build the PostgreSQL store's module" ${LIBPQ_FOUND})
+if(MORTISE_POSTGRES)
+  if(NOT LIBPQ_FOUND)
+    message(FATAL_ERROR "the PostgreSQL store needs libpq 14 or newer (libpq-dev)")
+  endif()
+  mortise_module(postgres PkgConfig::LIBPQ)
+endif()

@@ -1,0 +1,153 @@
+/*
+ * Finding and loading a module. Nothing of a program's surroundings decides what code is
+ * run in it, if it runs with more rights than its user: neither the environment nor the place it
+ * was started from. Elsewhere the file and its directory must be root's or the user's own.
+ *
+ * Threads: any; the first to ask loads, under a mutex. A module stays loaded.
+ */
+#include "store/module.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MODULES_MAX 4
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    const char *file;
+    const struct mrt_store_ops *ops;
+} loaded[MODULES_MAX];
+static size_t loaded_count;
+
+static void note_detail(const char *text)
+{
+    mrt_error(MORTISE_OK, "%s", text);
+}
+
+static const struct mrt_module_host host = {.version = MORTISE_VERSION,
+                                            .shape = MRT_MODULE_SHAPE,
+                                            .note_detail = note_detail,
+                                            .copy_detail = mrt_error_copy_detail,
+                                            .kind_of = mortise_error_kind_of};
+
+/* ------------------------------------------------------------------ finding */
+
+static bool only_ours_can_write(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) < 0 || (status.st_uid != 0 && status.st_uid != geteuid()))
+        return false;
+    bool group = status.st_mode & S_IWGRP && status.st_gid != 0 && status.st_gid != getegid();
+    return !group && !(status.st_mode & S_IWOTH);
+}
+
+/* The file and the directory it is in. */
+static bool trusted(const char *path)
+{
+    char directory[PATH_MAX];
+    snprintf(directory, sizeof directory, "%s", path);
+    *strrchr(directory, '/') = '\0';
+    return only_ours_can_write(path) && only_ours_can_write(directory[0] ? directory : "/");
+}
+
+/* Where the library is that this code is in, or the program. */
+static bool own_directory(char directory[PATH_MAX])
+{
+    static const char here = 0;
+    Dl_info info;
+    struct link_map *map = NULL;
+    ssize_t length = 0;
+    if (dladdr1(&here, &info, (void **)&map, RTLD_DL_LINKMAP) && map && map->l_name[0] == '/')
+        length = snprintf(directory, PATH_MAX, "%s", map->l_name);
+    else
+        length = readlink("/proc/self/exe", directory, PATH_MAX - 1);
+    if (length <= 0 || length >= PATH_MAX)
+        return false;
+    directory[length] = '\0';
+    *strrchr(directory, '/') = '\0';
+    return true;
+}
+
+static bool exists_in(const char *directory, const char *below, const char *file,
+                      char path[PATH_MAX])
+{
+    int length = snprintf(path, PATH_MAX, "%s%s/%s", directory, below, file);
+    return length > 0 && length < PATH_MAX && access(path, F_OK) == 0;
+}
+
+/* The module's path; false: there is none, and `path` is where it should have been. */
+static bool find(const char *file, char path[PATH_MAX])
+{
+    /* In the build directory; of an installed library; of an installed command. */
+    static const char *const places[] = {"", "/mortise", MORTISE_MODULES_FROM_COMMAND};
+    char own[PATH_MAX];
+    bool raised = getauxval(AT_SECURE);
+    const char *directory = secure_getenv("MORTISE_MODULES");
+    if (directory && directory[0] == '/')
+        return exists_in(directory, "", file, path);
+    if (!raised && own_directory(own))
+        for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
+            if (exists_in(own, places[i], file, path))
+                return true;
+    return exists_in(MORTISE_MODULES_INSTALLED, "", file, path);
+}
+
+/* ------------------------------------------------------------------ loading */
+
+static int open_module(const char *path, const char *store, const struct mrt_store_ops **ops)
+{
+    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!module)
+        return mrt_error(MORTISE_ENOTSUPPORTED,
+                         "this installation's %s store cannot be loaded: %.300s", store, dlerror());
+    union {
+        void *symbol;
+        mrt_module_entry *call;
+    } entry = {dlsym(module, MRT_MODULE_ENTRY)};
+    *ops = entry.symbol ? entry.call(&host) : NULL;
+    if (*ops)
+        return MORTISE_OK;
+    dlclose(module);
+    return mrt_error(MORTISE_ENOTSUPPORTED, "%.300s was not built for this version of mortise, %s",
+                     path, MORTISE_VERSION);
+}
+
+static int find_and_open(const char *file, const char *store, const struct mrt_store_ops **ops)
+{
+    char path[PATH_MAX];
+    if (!find(file, path))
+        return mrt_error(MORTISE_ENOTSUPPORTED,
+                         "this installation has no %s store: %.300s is missing", store, path);
+    if (!trusted(path))
+        return mrt_error(MORTISE_EUNSAFE,
+                         "%.300s is not loaded: others than root and this user can write to it or "
+                         "its directory",
+                         path);
+    return open_module(path, store, ops);
+}
+
+int mrt_module_load(const char *file, const char *store, const struct mrt_store_ops **ops)
+{
+    int error = MORTISE_OK;
+    *ops = NULL;
+    pthread_mutex_lock(&mutex);
+    for (size_t i = 0; i < loaded_count; i++)
+        if (strcmp(loaded[i].file, file) == 0)
+            *ops = loaded[i].ops;
+    if (!*ops)
+        error = find_and_open(file, store, ops);
+    if (error == MORTISE_OK && *ops && loaded_count < MODULES_MAX) {
+        loaded[loaded_count].file = file;
+        loaded[loaded_count++].ops = *ops;
+    }
+    pthread_mutex_unlock(&mutex);
+    return error;
+}

@@ -1,0 +1,43 @@
+/*
+ * Stores in modules: shared objects loaded when a URI names their store, so that a program
+ * that does not use one need not load, or even have, its client library.
+ *
+ * A module has its own copy of base/, hidden, and one exported function, MRT_MODULE_ENTRY.
+ * The one thing of base that is shared is the particulars of an error, which belong to the
+ * thread: the host hands over its functions for errors. The interface between the two is the port's
+ * structures as they are, so a module goes with the library it was built with, and says so.
+ */
+#ifndef MRT_STORE_MODULE_H
+#define MRT_STORE_MODULE_H
+
+#include "base/error.h"
+#include "core/store.h"
+
+#define MRT_MODULE_ENTRY "mortise_store_module"
+/* Differs if the port differs. */
+#define MRT_MODULE_SHAPE                                                      \
+    (sizeof(struct mrt_store_ops) << 48 | sizeof(struct mrt_command) << 32 |  \
+     sizeof(struct mrt_event) << 16 | sizeof(struct mrt_store_options) << 8 | \
+     sizeof(mortise_capabilities))
+
+struct mrt_module_host {
+    const char *version;
+    uint64_t shape;
+    void (*note_detail)(const char *text);
+    void (*copy_detail)(char detail[MRT_ERROR_DETAIL_MAX]);
+    mortise_error_kind (*kind_of)(int error);
+};
+
+/* The module's store; NULL: built for another version of the library. */
+typedef const struct mrt_store_ops *mrt_module_entry(const struct mrt_module_host *host);
+
+/*
+ * Loads `file`, once a process. It is looked for in $MORTISE_MODULES if that is set, else
+ * beside the program or library that this code is in, and then where it was to be installed.
+ * In a set-user-ID program only there. A file that others than root and the user could have
+ * put there is refused.
+ * 0; MORTISE_ENOTSUPPORTED saying what is missing of `store`; MORTISE_EUNSAFE.
+ */
+int mrt_module_load(const char *file, const char *store, const struct mrt_store_ops **ops);
+
+#endif

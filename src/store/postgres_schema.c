@@ -1,0 +1,84 @@
+/*
+ * mortise init: the schema, as a script that may be run any number of times, by several at
+ * once, and by hand. The tables are small and hot: rows leave room in their pages for new
+ * versions of themselves, no index has a column that changes, and vacuum comes early.
+ */
+#include "store/postgres_internal.h"
+
+#include "base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define HOT                                                                                     \
+    "WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = " \
+    "2000)"
+
+/* The lock is for those who run this at the same time; it ends with the transaction. Every %1$s
+   is the schema's name, which needs no quoting. */
+static const char script[] =
+    "BEGIN;\n"
+    "SELECT pg_advisory_xact_lock(7309475598860448101);\n"
+    "CREATE SCHEMA IF NOT EXISTS %1$s;\n"
+    "CREATE TABLE IF NOT EXISTS %1$s.session (\n"
+    "    id uuid PRIMARY KEY,\n"
+    "    epoch bigint NOT NULL,\n"
+    "    expires timestamptz NOT NULL,\n"
+    "    label text NOT NULL\n"
+    ") " HOT ";\n"
+    "CREATE TABLE IF NOT EXISTS %1$s.queue (\n"
+    "    name text COLLATE \"C\" PRIMARY KEY,\n"
+    "    number bigint NOT NULL,\n"
+    "    touched timestamptz NOT NULL\n"
+    ") " HOT ";\n"
+    "CREATE TABLE IF NOT EXISTS %1$s.ticket (\n"
+    "    session uuid NOT NULL,\n"
+    "    id uuid NOT NULL,\n"
+    "    queue text COLLATE \"C\" NOT NULL,\n"
+    "    number bigint NOT NULL,\n"
+    "    weight bigint NOT NULL,\n"
+    "    kind text NOT NULL,\n"
+    "    capacity bigint NOT NULL,\n"
+    "    since timestamptz NOT NULL,\n"
+    "    PRIMARY KEY (session, id),\n"
+    "    UNIQUE (queue, number)\n"
+    ") " HOT ";\n"
+    "CREATE SEQUENCE IF NOT EXISTS %1$s.fence MAXVALUE 140737488355327;\n"
+    "CREATE TABLE IF NOT EXISTS %1$s.version (number integer NOT NULL);\n"
+    "INSERT INTO %1$s.version SELECT %2$d WHERE NOT EXISTS (SELECT FROM %1$s.version);\n"
+    "COMMIT;\n";
+
+static int execute(const struct mrt_pg_address *address, const char *text)
+{
+    PGconn *connection = PQconnectdbParams(address->words, (const char *const *)address->values, 1);
+    int error = MORTISE_OK;
+    char line[256], sqlstate[6] = "";
+    PQsetNoticeReceiver(connection, mrt_pg_ignore_notice, NULL);
+    PGresult *result = PQstatus(connection) == CONNECTION_OK ? PQexec(connection, text) : NULL;
+    if (!result) {
+        mrt_pg_first_line(PQerrorMessage(connection), line, sizeof line);
+        error = mrt_error(MORTISE_EUNREACHABLE, "PostgreSQL: %.220s", line);
+    } else if (PQresultStatus(result) != PGRES_COMMAND_OK) {
+        const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+        snprintf(sqlstate, sizeof sqlstate, "%s", state ? state : "");
+        mrt_pg_first_line(PQresultErrorMessage(result), line, sizeof line);
+        error = mrt_error(mrt_pg_code(sqlstate)->error, "PostgreSQL: %.220s", line);
+    }
+    PQclear(result);
+    PQfinish(connection);
+    return error;
+}
+
+int mrt_pg_init(const struct mrt_uri *uri, mortise_text_callback print, void *argument)
+{
+    struct mrt_pg_address address;
+    char text[sizeof script + 16 * MRT_SQL_SCHEMA_MAX];
+    int error = mrt_pg_uri_parse(uri, &address);
+    snprintf(text, sizeof text, script, address.schema, MRT_PG_SCHEMA_VERSION);
+    if (error == MORTISE_OK && print)
+        print(argument, text);
+    else if (error == MORTISE_OK)
+        error = execute(&address, text);
+    mrt_pg_address_free(&address);
+    return error;
+}

@@ -1,0 +1,166 @@
+/*
+ * libpq takes its words in order, a later one before an earlier: first what we would like, then
+ * the URI's own part, then its parameters, and last what must be as it is.
+ */
+#include "store/postgres_uri.h"
+
+#include "base/error.h"
+
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEASE_MIN (500 * MRT_MILLISECOND)
+
+static const char *const ours[] = {"lease",     "connect",   "schema", "pooler",
+                                   "namespace", "queue_max", NULL};
+/* What the store sets itself, or could not work with. */
+static const char *const refused[] = {"client_encoding", "target_session_attrs", "replication",
+                                      NULL};
+
+static bool is_among(const char *word, const char *const *list)
+{
+    while (*list && strcmp(*list, word) != 0)
+        list++;
+    return *list;
+}
+
+static bool put(struct mrt_pg_address *address, const char *word, const char *value)
+{
+    char *copy = strdup(value);
+    if (!copy || address->count == MRT_PG_WORDS_MAX) {
+        free(copy);
+        return false;
+    }
+    address->words[address->count] = word;
+    address->values[address->count++] = copy;
+    return true;
+}
+
+/* libpq's own constant for a word it knows, or NULL. */
+static const char *known_word(const PQconninfoOption *options, const char *word)
+{
+    for (; options->keyword; options++)
+        if (strcmp(options->keyword, word) == 0)
+            return is_among(word, refused) ? NULL : options->keyword;
+    return NULL;
+}
+
+static const char *value_of(const PQconninfoOption *options, const char *word)
+{
+    for (; options->keyword; options++)
+        if (strcmp(options->keyword, word) == 0 && options->val)
+            return options->val;
+    return "";
+}
+
+/* What may be shown of what libpq read. */
+static void write_shown(const struct mrt_uri *uri, const PQconninfoOption *options,
+                        struct mrt_pg_address *address)
+{
+    const char *user = value_of(options, "user"), *port = value_of(options, "port");
+    const char *host = value_of(options, "host"), *given = mrt_uri_parameter(uri, "host");
+    const char *database = value_of(options, "dbname");
+    if (!*host && given)
+        host = given;
+    given = mrt_uri_parameter(uri, "port");
+    if (!*port && given)
+        port = given;
+    bool local = *host == '/';
+    snprintf(address->shown, sizeof address->shown,
+             "postgresql://%.64s%s%.200s%s%.40s/%.64s%s%.100s", user, *user ? "@" : "",
+             local ? "" : host, *port ? ":" : "", port, database, local ? "?host=" : "",
+             local ? host : "");
+}
+
+static int read_base(const struct mrt_uri *uri, struct mrt_pg_address *address)
+{
+    char text[MRT_URI_MAX + sizeof "postgresql:"];
+    char *fault = NULL;
+    snprintf(text, sizeof text, "postgresql:%s", uri->rest);
+    PQconninfoOption *options =
+        strncmp(uri->rest, "//", 2) == 0 ? PQconninfoParse(text, &fault) : NULL;
+    PQfreemem(fault); /* it may quote the password */
+    int error = MORTISE_OK;
+    if (options) {
+        write_shown(uri, options, address);
+        error = put(address, "dbname", text) ? MORTISE_OK : MORTISE_ENOMEM;
+    } else {
+        error =
+            mrt_error(MORTISE_EURI,
+                      "a store URI for PostgreSQL begins as postgresql://user@host:port/database");
+    }
+    PQconninfoFree(options);
+    explicit_bzero(text, sizeof text);
+    return error;
+}
+
+static int read_parameters(const struct mrt_uri *uri, struct mrt_pg_address *address)
+{
+    PQconninfoOption *defaults = PQconndefaults();
+    int error = defaults ? MORTISE_OK : MORTISE_ENOMEM;
+    for (size_t i = 0; i < uri->count && error == MORTISE_OK; i++) {
+        const char *key = uri->parameters[i].key;
+        if (is_among(key, ours))
+            continue;
+        const char *word = known_word(defaults, key);
+        if (!word)
+            error = mrt_error(MORTISE_EURI, "store URI %s:...: unknown parameter \"%.64s\"",
+                              uri->scheme, key);
+        else if (!put(address, word, uri->parameters[i].value))
+            error = MORTISE_ENOMEM;
+    }
+    PQconninfoFree(defaults);
+    return error;
+}
+
+/* A server or a network that says nothing any more is noticed within the lease. */
+static bool put_timeouts(struct mrt_pg_address *address)
+{
+    char idle[24], whole[24];
+    mrt_time third = address->lease / (3 * MRT_SECOND);
+    snprintf(idle, sizeof idle, "%lld", (long long)(third > 0 ? third : 1));
+    snprintf(whole, sizeof whole, "%lld", (long long)(address->lease / MRT_MILLISECOND));
+    return put(address, "keepalives_idle", idle) && put(address, "keepalives_interval", "1") &&
+           put(address, "keepalives_count", "3") && put(address, "tcp_user_timeout", whole) &&
+           put(address, "fallback_application_name", "mortise");
+}
+
+int mrt_pg_uri_parse(const struct mrt_uri *uri, struct mrt_pg_address *address)
+{
+    const char *pooler = mrt_uri_parameter(uri, "pooler");
+    memset(address, 0, sizeof *address);
+    address->lease = 10 * MRT_SECOND;
+    address->connect = 5 * MRT_SECOND;
+    address->pooled = pooler;
+    int error = mrt_sql_schema(uri, address->schema);
+    if (error == MORTISE_OK)
+        error = mrt_sql_duration(uri, "lease", LEASE_MIN, &address->lease);
+    if (error == MORTISE_OK)
+        error = mrt_sql_duration(uri, "connect", MRT_MILLISECOND, &address->connect);
+    if (error == MORTISE_OK && pooler && strcmp(pooler, "session") != 0)
+        error = mrt_error(MORTISE_EURI,
+                          "pooler=%.32s: only a pooler in session mode will do, "
+                          "pooler=session",
+                          pooler);
+    if (error == MORTISE_OK && !put_timeouts(address))
+        error = MORTISE_ENOMEM;
+    if (error == MORTISE_OK)
+        error = read_base(uri, address);
+    if (error == MORTISE_OK)
+        error = read_parameters(uri, address);
+    if (error == MORTISE_OK && !(put(address, "client_encoding", "UTF8") &&
+                                 put(address, "target_session_attrs", "read-write")))
+        error = MORTISE_ENOMEM;
+    return error;
+}
+
+void mrt_pg_address_free(struct mrt_pg_address *address)
+{
+    for (size_t i = 0; i < address->count; i++) {
+        explicit_bzero(address->values[i], strlen(address->values[i]));
+        free(address->values[i]);
+    }
+    address->count = 0;
+}

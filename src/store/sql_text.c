@@ -1,0 +1,49 @@
+/* Each text is checked whole, byte by byte, before anything is made of it. */
+#include "store/sql_text.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+#define DIGITS_MAX 9
+
+static mrt_time unit_of(const char *text)
+{
+    if (strcmp(text, "s") == 0)
+        return MRT_SECOND;
+    return strcmp(text, "ms") == 0 ? MRT_MILLISECOND : 0;
+}
+
+int mrt_sql_duration(const struct mrt_uri *uri, const char *key, mrt_time least, mrt_time *duration)
+{
+    const char *text = mrt_uri_parameter(uri, key);
+    if (!text)
+        return MORTISE_OK;
+    size_t digits = strspn(text, "0123456789");
+    mrt_time number = 0, unit = unit_of(text + digits);
+    for (size_t i = 0; i < digits && i < DIGITS_MAX; i++)
+        number = number * 10 + (text[i] - '0');
+    if (digits == 0 || digits > DIGITS_MAX || unit == 0 || number * unit < least)
+        return mrt_error(MORTISE_EURI,
+                         "%s=%.32s is not a duration such as 10s, or it is less than %d ms", key,
+                         text, (int)(least / MRT_MILLISECOND));
+    *duration = number * unit;
+    return MORTISE_OK;
+}
+
+int mrt_sql_schema(const struct mrt_uri *uri, char schema[MRT_SQL_SCHEMA_MAX + 1])
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_", digits[] = "0123456789";
+    const char *name = mrt_uri_parameter(uri, "schema");
+    if (!name)
+        name = "mortise";
+    size_t length = strlen(name), at = 0;
+    while (at < length && (strchr(letters, name[at]) || (at > 0 && strchr(digits, name[at]))))
+        at++;
+    if (length == 0 || length > MRT_SQL_SCHEMA_MAX || at < length || strncmp(name, "pg_", 3) == 0)
+        return mrt_error(MORTISE_EURI,
+                         "schema=%.64s is not a name of a to z, 0 to 9 and _, of at most %d bytes",
+                         name, MRT_SQL_SCHEMA_MAX);
+    memcpy(schema, name, length + 1);
+    return MORTISE_OK;
+}

@@ -1,0 +1,25 @@
+/*
+ * What the stores on SQL servers have in common and is no SQL: their parameters. A value is data
+ * and goes to the server as one, never as part of a statement; the one exception, the schema's
+ * name, is a word of small letters, digits and "_", so that it needs no quoting anywhere.
+ */
+#ifndef MRT_STORE_SQL_TEXT_H
+#define MRT_STORE_SQL_TEXT_H
+
+#include "base/time.h"
+#include "base/uri.h"
+
+/* Longest name of a schema: PostgreSQL takes 63 bytes, MySQL 64 characters. */
+#define MRT_SQL_SCHEMA_MAX 48
+/* Fences a ticket owns: its number shifted by so many bits, as on SQLite. */
+#define MRT_SQL_FENCE_BITS 16
+
+/* A duration such as 10s or 500ms, at least `least`; *duration stays if it is not given.
+   0 or MORTISE_EURI with particulars. */
+int mrt_sql_duration(const struct mrt_uri *uri, const char *key, mrt_time least,
+                     mrt_time *duration);
+
+/* schema=NAME, or "mortise". 0 or MORTISE_EURI. */
+int mrt_sql_schema(const struct mrt_uri *uri, char schema[MRT_SQL_SCHEMA_MAX + 1]);
+
+#endif

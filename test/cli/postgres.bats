@@ -1,0 +1,136 @@
+#!/usr/bin/env bats
+# The command on a real PostgreSQL server.
+load helper
+
+SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
+
+setup_file() {
+    # The server runs as another user, to whom BATS_FILE_TMPDIR is closed.
+    export PLACE
+    PLACE=$(mktemp -d /tmp/mortise-cli-pg-XXXXXX)
+    python3 "$SERVERS" start postgres "$PLACE" >/dev/null 3>&-
+}
+
+teardown_file() {
+    python3 "$SERVERS" stop "$PLACE"
+}
+
+server_url() {
+    python3 "$SERVERS" url "$PLACE"
+}
+
+sql() {
+    PGOPTIONS="-c default_transaction_read_only=off" psql -X -q -t -A "$(server_url)" -c "$1"
+}
+
+# The store in a schema of the test's own.
+on_schema() {
+    export MORTISE_URL
+    MORTISE_URL="$(server_url)?schema=$1&lease=2s"
+}
+
+@test "J9 without the schema the error names mortise init" {
+    on_schema absent
+    fails_with 78 "$MORTISE" run a true
+    [[ "${lines[0]}" == *"mortise init creates the schema"* ]]
+    fails_with 78 "$MORTISE" ls
+}
+
+@test "init, and init again; run, ls, exit code; the lock is free at once" {
+    on_schema first
+    "$MORTISE" init
+    "$MORTISE" init
+    run -7 "$MORTISE" run a -- sh -c 'exit 7'
+    is_free a
+    start_holder b
+    "$MORTISE" ls b | grep holds
+    run -75 "$MORTISE" run -n b true
+    kill "$HOLDER"
+    finish "$HOLDER"
+    is_free b
+}
+
+@test "what is loaded is loaded for this store" {
+    on_schema maps
+    "$MORTISE" init
+    "$MORTISE" run a sh -c 'cat /proc/$PPID/maps >maps'
+    grep -q libpq maps
+}
+
+@test "init --print-sql asks no server, and psql makes of it what init makes" {
+    MORTISE_URL="postgresql://127.0.0.1:1/none?schema=printed" "$MORTISE" init --print-sql >script
+    psql -X -q -v ON_ERROR_STOP=1 "$(server_url)" -f script >/dev/null
+    on_schema printed
+    "$MORTISE" run a true
+}
+
+@test "SQ-18 twenty inits at once on an empty database" {
+    on_schema crowd
+    local i pids=()
+    for i in $(seq 20); do
+        "$MORTISE" init 3>&- &
+        pids+=($!)
+    done
+    for i in "${pids[@]}"; do wait "$i"; done
+    "$MORTISE" run a true
+    [ "$(sql "SELECT count(*) FROM crowd.version")" = 1 ]
+}
+
+@test "SE-04 names of schemas are words, and lock names are data" {
+    local name
+    for name in 'a;b' 'a"b' 'A' '1a' 'pg_x' '' "$(printf 'x%.0s' $(seq 49))" 'a b' "a'"; do
+        fails_with 78 "$MORTISE" init --url "$(server_url)?schema=$name"
+    done
+    on_schema names
+    "$MORTISE" init
+    start_holder "'; DROP TABLE names.ticket; --\"%s\$1\\"
+    "$MORTISE" ls | grep 'DROP TABLE'
+    is_free "'; DROP TABLE names.ticket"
+}
+
+@test "SQ-09 a read-only server is refused, and says so" {
+    on_schema readonly
+    "$MORTISE" init
+    sql "ALTER ROLE mortise SET default_transaction_read_only = on"
+    fails_with 78 "$MORTISE" run a true
+    sql "ALTER ROLE mortise RESET default_transaction_read_only"
+    [[ "$output" == *"read-only"* ]]
+    "$MORTISE" run a true
+}
+
+@test "a password is neither shown nor logged, nor seen by the command" {
+    local url secret=Tr0ub4dor
+    url="$(server_url | sed "s/mortise@/mortise:$secret@/")"
+    MORTISE_URL="$url?schema=secret" "$MORTISE" init
+    MORTISE_URL="$url?schema=secret" "$MORTISE" run a sh -c 'tr "\\0" "\\n" </proc/self/environ' >out 2>&1
+    local bad
+    for bad in "$url?schema=secret&nonsense=1" "$url?schema=absent" "$url/%zz" \
+        "postgresql://mortise:$secret@[::1/x" "postgresql:mortise:$secret@x/y" \
+        "postgresql://mortise:$secret@127.0.0.1:1/x"; do
+        MORTISE_URL="$bad" run "$MORTISE" init --print-sql
+        echo "$output" >>out
+        MORTISE_URL="$bad&connect=100ms" run "$MORTISE" run -w 1 a true
+        echo "$output" >>out
+    done
+    MORTISE_URL="$url?schema=secret" run "$MORTISE" bench --seconds 10ms a
+    echo "$output" >>out
+    grep -q "store  *postgresql://mortise@" out
+    run -1 grep "$secret" out
+    run -1 grep -r "$secret" "$PLACE/0/log"
+}
+
+@test "least grants: what doc/postgresql.md gives is enough" {
+    on_schema granted
+    "$MORTISE" init
+    psql -X -q -v ON_ERROR_STOP=1 -U postgres "$(server_url | sed 's/mortise@//')" <<'SQL'
+DROP ROLE IF EXISTS app;
+CREATE ROLE app LOGIN;
+SQL
+    sed -n '/^GRANT/p' "$BATS_TEST_DIRNAME/../../doc/postgresql.md" | sed 's/mortise\./granted./g; s/SCHEMA mortise/SCHEMA granted/' >grants
+    [ "$(wc -l <grants)" -ge 3 ]
+    psql -X -q -v ON_ERROR_STOP=1 "$(server_url)" -f grants
+    export MORTISE_URL="${MORTISE_URL/mortise@/app@}"
+    start_holder a
+    run -75 "$MORTISE" run -n a true
+    "$MORTISE" ls | grep holds
+}

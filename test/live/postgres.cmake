@@ -1,0 +1,25 @@
+# The PostgreSQL store on a real server, where one is installed. Its suites mostly wait for disks
+# and leases, so they run beside others; only what measures does not.
+file(GLOB postgres_servers /usr/lib/postgresql/*/bin/postgres)
+if(NOT MORTISE_POSTGRES OR NOT postgres_servers)
+  message(STATUS "no PostgreSQL server installed, or no libpq: its live tests are left out")
+  return()
+endif()
+set(pg_servers ${CMAKE_SOURCE_DIR}/tools/servers)
+function(postgres_run name target lease)
+  add_test(NAME ${name} COMMAND ${pg_servers} with postgres $<TARGET_FILE:${target}>
+           "{}?lease=${lease}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT 240 LABELS "store;waits")
+endfunction()
+
+postgres_run(conform_postgres test_conform_memory 2s)
+foreach(part acquire async life contest shared multi)
+  postgres_run(api_${part}_postgres test_api_${part} 3s)
+endforeach()
+
+set(postgres_place postgres_place.c zookeeper_place.c pg_proxy.c)
+foreach(part rules)
+  mortise_suite(NAME postgres_${part} SOURCES postgres_${part}.c ${postgres_place}
+                LIBRARIES mortise_static PkgConfig::LIBPQ LABELS store waits TIMEOUT 240)
+  target_compile_definitions(test_postgres_${part} PRIVATE ZK_SERVERS="${pg_servers}")
+endforeach()
