@@ -310,11 +310,12 @@ MORTISE_API int mortise_semaphore_mutex_new(mortise_client *client, const char *
 
 /*
  * A reentrant mutex that promises no order among clients: the oldest recipe, create what
- * is not there and wait until it is gone. On ZooKeeper who asks first after a release is next,
- * so one may wait for ever while others come and go; each release wakes all who wait (a
+ * is not there and wait until it is gone. On ZooKeeper and Redis who asks first after a release
+ * is next, so one may wait for ever while others come and go; each release wakes all who wait (a
  * herd: N of them cost N attempts), mortise_list shows the holder alone, and queue_max does
  * not count. On sqlite and memory it is as fair as a mutex. No other kind of lock
- * may have the name meanwhile: MORTISE_EMISMATCH. Errors as mortise_mutex_new.
+ * may have the name meanwhile: MORTISE_EMISMATCH; but on Redis it is the one key that other
+ * programs keep (doc/redis.md), and apart from all else. Errors as mortise_mutex_new.
  */
 MORTISE_API int mortise_exclusive_new(mortise_client *client, const char *name,
                                       const mortise_lock_options *options, mortise_lock **lock);

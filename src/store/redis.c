@@ -175,6 +175,7 @@ static void free_jobs(struct mrt_redis_jobs *jobs)
 static void redis_close(struct mrt_store *store)
 {
     struct mrt_redis_session *session;
+    struct mrt_redis_claim *claim;
     mrt_redis_wire_close(&store->wire);
     mrt_redis_wire_close(&store->push);
     free_jobs(&store->waiting);
@@ -185,19 +186,25 @@ static void redis_close(struct mrt_store *store)
         TAILQ_REMOVE(&store->sessions, session, link);
         free(session);
     }
+    while ((claim = TAILQ_FIRST(&store->claims))) {
+        TAILQ_REMOVE(&store->claims, claim, link);
+        free(claim);
+    }
     if (store->epoll >= 0)
         close(store->epoll);
     explicit_bzero(store->secret, sizeof store->secret);
     free(store);
 }
 
-static int choose_channel(struct mrt_store *store)
+static int choose_names(struct mrt_store *store)
 {
     struct mrt_id id;
     char text[MRT_ID_TEXT_SIZE];
     if (!mrt_id_random(&id))
         return mrt_error(MORTISE_EINTERNAL, "the system gives no entropy");
     mrt_id_format(id, text);
+    store->jitter = id.low;
+    snprintf(store->sessions_key, sizeof store->sessions_key, "%ssessions", store->address.base);
     snprintf(store->channel, sizeof store->channel, "%sc:%s", store->address.base, text);
     return MORTISE_OK;
 }
@@ -213,6 +220,7 @@ static int redis_open(const struct mrt_uri *uri, const struct mrt_store_options 
     TAILQ_INIT(&store->held);
     TAILQ_INIT(&store->outbox);
     TAILQ_INIT(&store->sessions);
+    TAILQ_INIT(&store->claims);
     store->sink = sink;
     store->wire.fd = store->push.fd = -1;
     store->log = options->log;
@@ -228,7 +236,7 @@ static int redis_open(const struct mrt_uri *uri, const struct mrt_store_options 
     if (error == MORTISE_OK)
         error = mrt_redis_secret_read(uri, &store->address, store->secret);
     if (error == MORTISE_OK)
-        error = choose_channel(store);
+        error = choose_names(store);
     if (error == MORTISE_OK)
         error = mrt_redis_resolve(&store->address, store->servers, &store->server_count);
     if (error != MORTISE_OK) {

@@ -15,14 +15,11 @@ static struct mrt_redis_text text_of(const char *text)
     return (struct mrt_redis_text){text, strlen(text)};
 }
 
-void mrt_redis_script_put(struct mrt_redis_wire *wire, const struct mrt_redis_address *address,
-                          enum mrt_redis_script_name name, bool whole, const char *const *arguments,
-                          size_t count)
+void mrt_redis_script_put(struct mrt_redis_wire *wire, enum mrt_redis_script_name name, bool whole,
+                          const char *key, const char *const *arguments, size_t count)
 {
     const struct mrt_redis_script *script = &mrt_redis_scripts[name];
     struct mrt_redis_text words[4 + ARGUMENTS_MAX];
-    char key[MRT_REDIS_BASE_MAX + 16];
-    snprintf(key, sizeof key, "%ssessions", address->base);
     words[0] = text_of(whole ? "EVAL" : "EVALSHA");
     words[1] =
         whole ? (struct mrt_redis_text){script->text, script->length} : text_of(script->digest);
@@ -70,7 +67,7 @@ static size_t arguments_of(const struct mrt_store *store, const struct mrt_comma
         arguments[count++] = command->queue;
         arguments[count++] = number(command->type == MRT_LIGHTEN ? command->weight : 0, numbers[0]);
         break;
-    default:
+    default: /* REMOVE: values and cells are not for here */
         arguments[count++] = ticket;
     }
     return count;
@@ -97,6 +94,6 @@ void mrt_redis_command_put(struct mrt_store *store, const struct mrt_redis_job *
     mrt_id_format(command->ticket, ticket);
     number(store->epoch, epoch);
     size_t count = arguments_of(store, command, ticket, numbers, arguments + 2);
-    mrt_redis_script_put(&store->wire, &store->address, script_of(command->type), job->whole,
+    mrt_redis_script_put(&store->wire, script_of(command->type), job->whole, store->sessions_key,
                          arguments, 2 + count);
 }

@@ -4,6 +4,7 @@
  *   redis_link.c     the connection for commands: its life, and what is under way on it
  *   redis_push.c     the connection on which the server tells who may run
  *   redis_command.c  commands as calls of scripts
+ *   redis_claim.c    locks that need no queue: one key, as other programs keep it
  *   redis_reply.c    what a reply says of its command
  *   redis_list.c     mortise_list, on a connection of its own
  *   redis_wire.c, redis_uri.c  bytes and addresses, without state of the store
@@ -29,6 +30,7 @@
 #define MRT_REDIS_NUMBER_MAX (INT64_C(1) << 48)
 #define MRT_REDIS_RECHECK_HELD (5 * MRT_SECOND)
 #define MRT_REDIS_RECHECK_MAX MRT_SECOND
+#define MRT_REDIS_CHANNEL_MAX (MRT_REDIS_BASE_MAX + MORTISE_NAME_MAX + 260)
 
 enum mrt_redis_script_name {
     MRT_REDIS_SESSION,
@@ -36,7 +38,9 @@ enum mrt_redis_script_name {
     MRT_REDIS_APPEND,
     MRT_REDIS_REFRESH,
     MRT_REDIS_REMOVE,
-    MRT_REDIS_LIST
+    MRT_REDIS_LIST,
+    MRT_REDIS_CLAIM_EXTEND,
+    MRT_REDIS_CLAIM_DELETE
 };
 
 struct mrt_redis_script {
@@ -46,15 +50,43 @@ struct mrt_redis_script {
 };
 extern const struct mrt_redis_script mrt_redis_scripts[];
 
+enum mrt_redis_work {
+    MRT_REDIS_COMMAND,
+    MRT_REDIS_LOGIN,  /* said at the beginning of a connection */
+    MRT_REDIS_ID,     /* asks what the server calls the connection */
+    MRT_REDIS_KILL,   /* ends an earlier one there */
+    MRT_REDIS_EXTEND, /* of a claim, before the renewal of its session */
+    MRT_REDIS_DELETE  /* of a claim, before the end of its session */
+};
+
+#define MRT_REDIS_TOKEN_SIZE 41 /* 160 bits in hexadecimal digits */
+
+/* A lock of one key, from the first attempt at it until it is given back. */
+struct mrt_redis_claim {
+    TAILQ_ENTRY(mrt_redis_claim) link;
+    struct mrt_id session, ticket;
+    bool held;
+    bool maybe;  /* an attempt of unknown outcome: the key may be ours */
+    bool trying; /* an attempt is under way */
+    bool waits;
+    uint64_t fence, capacity;
+    char token[MRT_REDIS_TOKEN_SIZE];
+    char key[]; /* the lock's full name */
+};
+
 /* A command until it is answered, and then its answer; or what is said at the beginning of
    a connection. */
 struct mrt_redis_job {
     TAILQ_ENTRY(mrt_redis_job) link;
     struct mrt_command command;
     struct mrt_event event;
-    bool login;     /* not a command: the beginning of a connection */
-    bool whole;     /* the script itself was sent, not its digest */
-    mrt_time since; /* when it was submitted, and then when it was sent */
+    enum mrt_redis_work work;
+    unsigned attempt; /* at a claim: how many replies it will have; 0: it is none */
+    unsigned replies; /* of these: how many have come */
+    bool taken;       /* one of them said that it is ours */
+    int64_t number;   /* and this is the fence's */
+    bool whole;       /* the script itself was sent, not its digest */
+    mrt_time since;   /* when it was submitted, and then when it was sent */
     char detail[256];
 };
 TAILQ_HEAD(mrt_redis_jobs, mrt_redis_job);
@@ -72,6 +104,7 @@ struct mrt_store {
     struct mrt_redis_address address;
     char secret[MRT_REDIS_SECRET_MAX];
     char label[MRT_OWNER_SIZE];
+    char sessions_key[MRT_REDIS_BASE_MAX + 8];
     char channel[MRT_REDIS_BASE_MAX + 2 + MRT_ID_TEXT_SIZE];
     mortise_log_callback log;
     void *log_argument;
@@ -81,6 +114,11 @@ struct mrt_store {
     int epoll;
     struct mrt_redis_server servers[MRT_REDIS_ADDRESSES_MAX];
     size_t server_count, server_next;
+    TAILQ_HEAD(, mrt_redis_claim) claims;
+    bool unproven; /* a claim could not be extended: the renewal behind proves nothing */
+    uint64_t jitter;
+    bool id_asked;     /* on this connection */
+    int64_t server_id; /* of the newest connection that had claims; 0: not known */
     TAILQ_HEAD(, mrt_redis_session) sessions; /* STARTED and not known to have ended */
 
     struct mrt_redis_wire wire; /* for commands */
@@ -126,9 +164,38 @@ mrt_time mrt_redis_link_next(const struct mrt_store *store);
 /* Ends the connection; what is under way has an unknown outcome. */
 void mrt_redis_link_break(struct mrt_store *store, mrt_time now);
 
+/* Adds what is not an engine's command to `sent`, before `next` or at the end; NULL: no memory. */
+struct mrt_redis_job *mrt_redis_link_add(struct mrt_store *store, enum mrt_redis_work work,
+                                         struct mrt_redis_job *next);
+
+/* redis_claim.c */
+/* Whether the job is about a claim; it is marked as such. */
+bool mrt_redis_claim_of(struct mrt_store *store, struct mrt_redis_job *job);
+/* Notes what an attempt at a claim, or another command for it, is to say. False: it needs
+   no request, and is answered. */
+bool mrt_redis_claim_put(struct mrt_store *store, struct mrt_redis_job *job);
+/* Notes, before a RENEW or a STOP, what concerns the claims of its session. */
+void mrt_redis_claims_put(struct mrt_store *store, struct mrt_redis_job *job);
+/* Notes the compare and extend, or delete, of such a job. */
+void mrt_redis_claim_work_put(struct mrt_store *store, const struct mrt_redis_job *job);
+/* Takes a reply; false: more belong to the job. */
+bool mrt_redis_claim_reply(struct mrt_store *store, struct mrt_redis_job *job,
+                           const redisReply *reply);
+void mrt_redis_claim_unknown(struct mrt_store *store, const struct mrt_redis_job *job);
+/* Ends those of a session. */
+void mrt_redis_claims_forget(struct mrt_store *store, struct mrt_id session);
+/* A key was given back. */
+void mrt_redis_claim_told(struct mrt_store *store, const char *key);
+/* The channel on which a key's waiters are told. */
+void mrt_redis_claim_channel(const struct mrt_store *store, const char *key,
+                             char channel[MRT_REDIS_CHANNEL_MAX]);
+
 /* redis_push.c; nothing of it is needed for what is right, only for what is quick */
 /* Takes the job of a ticket that has to wait, if he could not be told yet that he need not
    any more; true: taken. */
+/* Listens, or listens no more, for a claim. */
+void mrt_redis_push_listen(struct mrt_store *store, const char *key, mrt_time now);
+void mrt_redis_push_ignore(struct mrt_store *store, const char *key);
 bool mrt_redis_push_hold(struct mrt_store *store, struct mrt_redis_job *job, mrt_time now);
 void mrt_redis_push_receive(struct mrt_store *store, mrt_time now);
 void mrt_redis_push_tick(struct mrt_store *store, mrt_time now);
@@ -137,9 +204,8 @@ void mrt_redis_push_tick(struct mrt_store *store, mrt_time now);
 /* Notes the call of the script that does a command. */
 void mrt_redis_command_put(struct mrt_store *store, const struct mrt_redis_job *job);
 /* EVALSHA, or EVAL with the script itself, with these arguments. */
-void mrt_redis_script_put(struct mrt_redis_wire *wire, const struct mrt_redis_address *address,
-                          enum mrt_redis_script_name name, bool whole, const char *const *arguments,
-                          size_t count);
+void mrt_redis_script_put(struct mrt_redis_wire *wire, enum mrt_redis_script_name name, bool whole,
+                          const char *key, const char *const *arguments, size_t count);
 
 /* redis_reply.c */
 enum mrt_redis_outcome {

@@ -15,6 +15,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PAUSE_MIN (10 * MRT_MILLISECOND)
 #define PAUSE_DOUBLINGS 6
@@ -28,7 +29,9 @@ static void end_jobs(struct mrt_store *store, struct mrt_redis_jobs *jobs, bool 
     struct mrt_redis_job *job;
     while ((job = TAILQ_FIRST(jobs))) {
         TAILQ_REMOVE(jobs, job, link);
-        if (job->login)
+        if (job->command.claim && sent)
+            mrt_redis_claim_unknown(store, job);
+        if (job->work != MRT_REDIS_COMMAND)
             free(job);
         else if (store->refusal && (!sent || job->command.type == MRT_START))
             mrt_redis_fail(store, job, store->refusal, "%s", store->refusal_text);
@@ -50,14 +53,53 @@ void mrt_redis_link_break(struct mrt_store *store, mrt_time now)
 
 /* --------------------------------------------------------------- beginning */
 
-static bool add_login(struct mrt_store *store)
+struct mrt_redis_job *mrt_redis_link_add(struct mrt_store *store, enum mrt_redis_work work,
+                                         struct mrt_redis_job *next)
 {
     struct mrt_redis_job *job = calloc(1, sizeof *job);
     if (!job)
-        return false;
-    job->login = true;
-    TAILQ_INSERT_TAIL(&store->sent, job, link);
-    return true;
+        return NULL;
+    job->work = work;
+    job->since = next ? next->since : mrt_time_now();
+    if (next)
+        TAILQ_INSERT_BEFORE(next, job, link);
+    else
+        TAILQ_INSERT_TAIL(&store->sent, job, link);
+    return job;
+}
+
+static void put_client(struct mrt_store *store, const char *what, const char *id)
+{
+    const char *const words[] = {"CLIENT", what, "ID", id};
+    struct mrt_redis_text texts[4];
+    size_t count = id ? 4 : 2;
+    for (size_t i = 0; i < count; i++)
+        texts[i] = (struct mrt_redis_text){words[i], strlen(words[i])};
+    mrt_redis_wire_put(&store->wire, texts, count);
+}
+
+/* A claim that is tried late, by what the server has not read yet of the last connection,
+   would stand until its lease ends: scripts refuse it by the epoch, a SET cannot. */
+static bool end_earlier(struct mrt_store *store)
+{
+    char id[24];
+    int64_t earlier = store->server_id;
+    store->server_id = 0;
+    store->id_asked = false;
+    if (earlier == 0 || TAILQ_EMPTY(&store->claims))
+        return true;
+    snprintf(id, sizeof id, "%lld", (long long)earlier);
+    put_client(store, "KILL", id);
+    return mrt_redis_link_add(store, MRT_REDIS_KILL, NULL) != NULL;
+}
+
+/* Before the first claim on a connection. */
+static void ask_id(struct mrt_store *store, struct mrt_redis_job *job)
+{
+    if (store->id_asked || !mrt_redis_link_add(store, MRT_REDIS_ID, job))
+        return;
+    store->id_asked = true;
+    put_client(store, "ID", NULL);
 }
 
 static void connect_now(struct mrt_store *store, mrt_time now)
@@ -71,11 +113,25 @@ static void connect_now(struct mrt_store *store, mrt_time now)
     unsigned logins =
         begun ? mrt_redis_wire_login(&store->wire, &store->address, store->secret) : 0;
     while (begun && logins > 0) {
-        begun = add_login(store);
+        begun = mrt_redis_link_add(store, MRT_REDIS_LOGIN, NULL);
         logins--;
     }
+    begun = begun && end_earlier(store);
     if (!begun)
         mrt_redis_link_break(store, now);
+}
+
+/* Notes a command that is in `sent`; the answer to some is known already. */
+static void put(struct mrt_store *store, struct mrt_redis_job *job)
+{
+    if (job->command.type == MRT_RENEW || job->command.type == MRT_STOP)
+        mrt_redis_claims_put(store, job);
+    if (mrt_redis_claim_of(store, job)) {
+        ask_id(store, job);
+        mrt_redis_claim_put(store, job);
+    } else {
+        mrt_redis_command_put(store, job);
+    }
 }
 
 static void send_waiting(struct mrt_store *store, mrt_time now)
@@ -84,8 +140,8 @@ static void send_waiting(struct mrt_store *store, mrt_time now)
     while ((job = TAILQ_FIRST(&store->waiting))) {
         TAILQ_REMOVE(&store->waiting, job, link);
         TAILQ_INSERT_TAIL(&store->sent, job, link);
-        mrt_redis_command_put(store, job);
         job->since = now;
+        put(store, job);
     }
     if (!mrt_redis_wire_flush(&store->wire))
         mrt_redis_link_break(store, now);
@@ -108,7 +164,8 @@ static bool followed(const struct mrt_redis_job *job)
 {
     const struct mrt_redis_job *other = job;
     while ((other = TAILQ_NEXT(other, link)))
-        if (!other->login && mrt_id_equal(other->command.ticket, job->command.ticket))
+        if (other->work == MRT_REDIS_COMMAND &&
+            mrt_id_equal(other->command.ticket, job->command.ticket))
             return true;
     return false;
 }
@@ -136,27 +193,48 @@ static bool login_reply(struct mrt_store *store, const redisReply *reply)
     return false;
 }
 
+/* The renewal behind an extension does not prove what the extension has not done yet. */
+static void send_whole(struct mrt_store *store, struct mrt_redis_job *job)
+{
+    TAILQ_REMOVE(&store->sent, job, link);
+    TAILQ_INSERT_TAIL(&store->sent, job, link);
+    job->whole = true;
+    store->unproven |= job->work == MRT_REDIS_EXTEND;
+    if (job->work != MRT_REDIS_COMMAND)
+        mrt_redis_claim_work_put(store, job);
+    else if (job->command.claim)
+        mrt_redis_claim_put(store, job);
+    else
+        mrt_redis_command_put(store, job);
+}
+
 /* Takes the reply to the first job; false: the connection is of no use. */
 static bool take_reply(struct mrt_store *store, const redisReply *reply, mrt_time now)
 {
     struct mrt_redis_job *job = TAILQ_FIRST(&store->sent);
     if (!job)
         return false;
-    if (job->login) {
+    if (job->work == MRT_REDIS_LOGIN) {
         TAILQ_REMOVE(&store->sent, job, link);
         free(job);
         return login_reply(store, reply);
     }
-    bool again = !job->whole && lacks_script(reply) && !followed(job);
-    TAILQ_REMOVE(&store->sent, job, link);
     store->failures = 0;
-    if (!again) {
-        mrt_redis_reply(store, job, reply, now);
+    if (!job->whole && lacks_script(reply) && !followed(job)) {
+        send_whole(store, job);
         return true;
     }
-    job->whole = true;
-    mrt_redis_command_put(store, job);
-    TAILQ_INSERT_TAIL(&store->sent, job, link);
+    TAILQ_REMOVE(&store->sent, job, link);
+    if (job->work != MRT_REDIS_COMMAND) {
+        if (job->work == MRT_REDIS_ID && reply->type == REDIS_REPLY_INTEGER)
+            store->server_id = reply->integer;
+        mrt_redis_claim_reply(store, job, reply);
+        free(job);
+    } else if (!job->command.claim) {
+        mrt_redis_reply(store, job, reply, now);
+    } else if (!mrt_redis_claim_reply(store, job, reply)) {
+        TAILQ_INSERT_HEAD(&store->sent, job, link); /* more belong to it */
+    }
     return true;
 }
 
@@ -202,7 +280,7 @@ static mrt_time patience_end(const struct mrt_store *store)
     if (store->wire.state == MRT_REDIS_CONNECTING)
         return store->deadline;
     TAILQ_FOREACH (job, &store->sent, link)
-        if (!job->login)
+        if (job->work != MRT_REDIS_LOGIN)
             return mrt_time_add(job->since, answer_limit(store));
     return MRT_TIME_NEVER;
 }

@@ -70,7 +70,7 @@ static int ask(struct lister *lister, const char *name, const char *prefix, redi
     const char *const arguments[] = {name ? name : "", prefix ? prefix : ""};
     int error = MORTISE_OK;
     for (int whole = 0; whole < 2; whole++) {
-        mrt_redis_script_put(&lister->wire, &lister->store->address, MRT_REDIS_LIST, whole > 0,
+        mrt_redis_script_put(&lister->wire, MRT_REDIS_LIST, whole > 0, lister->store->sessions_key,
                              arguments, 2);
         error = mrt_redis_wire_flush(&lister->wire) ? receive(lister, reply) : unreachable(lister);
         if (error != MORTISE_OK || !*reply || (*reply)->type == REDIS_REPLY_ARRAY)

@@ -35,6 +35,19 @@ static void end(struct mrt_store *store, mrt_time now)
         mrt_redis_wake_all(store);
 }
 
+static void put_words(struct mrt_store *store, const char *command, const char *channel)
+{
+    const struct mrt_redis_text words[] = {{command, strlen(command)}, {channel, strlen(channel)}};
+    mrt_redis_wire_put(&store->push, words, 2);
+}
+
+static void put_key(struct mrt_store *store, const char *command, const char *key)
+{
+    char channel[MRT_REDIS_CHANNEL_MAX];
+    mrt_redis_claim_channel(store, key, channel);
+    put_words(store, command, channel);
+}
+
 /* Begins to connect and subscribe. */
 static void begin(struct mrt_store *store, mrt_time now)
 {
@@ -45,9 +58,11 @@ static void begin(struct mrt_store *store, mrt_time now)
     }
     store->push_deadline = mrt_time_add(now, mrt_time_min(store->address.connect, CONNECT_MAX));
     store->push_logins = mrt_redis_wire_login(&store->push, &store->address, store->secret);
-    const struct mrt_redis_text words[] = {{"SUBSCRIBE", 9},
-                                           {store->channel, strlen(store->channel)}};
-    mrt_redis_wire_put(&store->push, words, 2);
+    put_words(store, "SUBSCRIBE", store->channel);
+    const struct mrt_redis_claim *claim;
+    TAILQ_FOREACH (claim, &store->claims, link)
+        if (claim->waits)
+            put_key(store, "SUBSCRIBE", claim->key);
     if (!mrt_redis_wire_flush(&store->push))
         end(store, now);
 }
@@ -62,6 +77,26 @@ bool mrt_redis_push_hold(struct mrt_store *store, struct mrt_redis_job *job, mrt
         return false;
     TAILQ_INSERT_TAIL(&store->held, job, link);
     return true;
+}
+
+void mrt_redis_push_listen(struct mrt_store *store, const char *key, mrt_time now)
+{
+    if (store->push.state == MRT_REDIS_CLOSED) {
+        if (now >= store->push_again)
+            begin(store, now); /* for all claims that wait */
+        return;
+    }
+    put_key(store, "SUBSCRIBE", key);
+    if (!mrt_redis_wire_flush(&store->push))
+        end(store, now);
+}
+
+void mrt_redis_push_ignore(struct mrt_store *store, const char *key)
+{
+    if (store->push.state == MRT_REDIS_CLOSED)
+        return;
+    put_key(store, "UNSUBSCRIBE", key);
+    mrt_redis_wire_flush(&store->push); /* if it has broken, that shows when it is read */
 }
 
 /* What is sent again is a look at a ticket that is there. */
@@ -100,12 +135,18 @@ static bool take(struct mrt_store *store, const redisReply *reply)
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
         reply->element[0]->type != REDIS_REPLY_STRING)
         return false;
-    if (strcmp(reply->element[0]->str, "subscribe") == 0) {
+    if (reply->element[1]->type != REDIS_REPLY_STRING)
+        return false;
+    bool own = strcmp(reply->element[1]->str, store->channel) == 0;
+    bool message = strcmp(reply->element[0]->str, "message") == 0;
+    if (own && strcmp(reply->element[0]->str, "subscribe") == 0)
         subscribed(store);
-    } else if (strcmp(reply->element[0]->str, "message") == 0 &&
-               reply->element[2]->type == REDIS_REPLY_STRING) {
+    else if (!message || reply->element[2]->type != REDIS_REPLY_STRING)
+        return true;
+    else if (own)
         pushed(store, reply->element[2]->str);
-    }
+    else
+        mrt_redis_claim_told(store, reply->element[2]->str);
     return true;
 }
 

@@ -180,7 +180,7 @@ static void reply_alive(struct mrt_store *store, struct mrt_redis_job *job, cons
     if (integer(reply, 1) > 0)
         compare_clocks(store, integer(reply, 1), now);
     if (job->command.type == MRT_RENEW) {
-        mrt_redis_answer(store, job, MRT_RENEWED);
+        mrt_redis_answer(store, job, store->unproven ? MRT_UNKNOWN : MRT_RENEWED);
         return;
     }
     remember_session(store, job->command.session);
@@ -203,6 +203,7 @@ static void reply_lost(struct mrt_store *store, struct mrt_redis_job *job)
 static void reply_stopped(struct mrt_store *store, struct mrt_redis_job *job)
 {
     forget_session(store, job->command.session);
+    mrt_redis_claims_forget(store, job->command.session);
     mrt_redis_answer(store, job, MRT_STOPPED);
 }
 

@@ -60,8 +60,9 @@ static void make_alice(void)
     redisReply *reply = redisCommand(raw, "ACL SETUSER alice on >%s", PASSWORD);
     assert_string_equal(reply->str, "OK");
     freeReplyObject(reply);
-    ask("ACL SETUSER alice ~{mortise/}* &{mortise/}* +eval +evalsha +subscribe +select +time "
-        "+publish +@sortedset +@hash +@string +del");
+    ask("ACL SETUSER alice ~{mortise/}* ~mortise/* &{mortise/}* +eval +evalsha +subscribe "
+        "+unsubscribe +select +time +publish +@sortedset +@hash +@string +del +pexpire +type "
+        "+client|id +client|kill");
 }
 
 static void *hand_over(void *argument)
@@ -83,6 +84,13 @@ static void test_a_user_with_what_the_manual_names_can_do_all(void **state)
     assert_int_equal(mortise_verify(hold, 5000), MORTISE_OK);
     mortise_release(hold);
     pthread_join(thread, NULL);
+    mortise_lock *claims[2];
+    assert_int_equal(mortise_exclusive_new(client, "x", NULL, &claims[0]), MORTISE_OK);
+    assert_int_equal(mortise_exclusive_new(other, "x", NULL, &claims[1]), MORTISE_OK);
+    hold = zk_acquire(claims[0]);
+    assert_int_equal(mortise_verify(hold, 5000), MORTISE_OK);
+    assert_int_equal(mortise_acquire_for(claims[1], 100, &hold), MORTISE_ETIMEOUT);
+    assert_int_equal(zk_tickets(other, "x"), 1);
     assert_int_equal(mortise_close(client), MORTISE_OK);
     assert_int_equal(mortise_close(other), MORTISE_OK);
 }
@@ -168,15 +176,18 @@ static void test_rd_01_l8_a_failover_to_a_replica_that_lags_gives_the_lock_twice
     mortise_capabilities can = {.size = sizeof can};
     mortise_get_capabilities(client, &can);
     assert_int_equal(can.survives_failover, 0);
-    zk_place_server("pause", 1); /* the replica hears no more */
+    char *replica = strrchr(zk_place_servers("urls"), ':');
+    assert_non_null(replica);
+    int port = (int)strtol(replica + 1, NULL, 10);
+    redisContext *second = redisConnect("127.0.0.1", port);
+    freeReplyObject(redisCommand(second, "REPLICAOF 127.0.0.1 1")); /* it hears no more */
     mortise_hold hold = zk_acquire(zk_mutex(client, "m"));
     zk_place_server("kill", 0);
-    zk_place_server("resume", 1);
-    zk_place_server("promote", 1);
-    char *replica = strchr(zk_place_servers("urls"), ',');
-    assert_non_null(replica);
-    replica[strcspn(replica, "\n")] = '\0';
-    mortise_client *other = zk_open(replica + 1);
+    freeReplyObject(redisCommand(second, "REPLICAOF NO ONE"));
+    redisFree(second);
+    char promoted[64];
+    snprintf(promoted, sizeof promoted, "redis://127.0.0.1:%d", port);
+    mortise_client *other = zk_open(promoted);
     assert_int_equal(mortise_acquire_for(zk_mutex(other, "m"), 5000, &again), MORTISE_OK);
     assert_int_equal(mortise_is_held(hold), 1);                        /* both */
     assert_true(mortise_hold_fence(again) > mortise_hold_fence(hold)); /* but this tells */

@@ -54,10 +54,7 @@ if ahead + weight > capacity then
 end
 settle()
 
--- Numbers rise also if the counter is lost, unless the clock has been set back as well.
-local number = math.max(tonumber(redis.call('GET', base .. 'fence') or 0) + 1,
-                        (now - 1577836800000) * 128)
-redis.call('SET', base .. 'fence', text_of(number))
+local number = number_after(1)
 redis.call('ZADD', queue_key(queue), number, entry_of(ticket, session, weight, text_of(now)))
 redis.call('HSET', session_key(session), ticket, text_of(number) .. ':' .. queue)
 redis.call('HSET', queues, queue, described)

@@ -62,6 +62,15 @@ local function left_of(session)
   return ends - now
 end
 
+-- The newest number given out, `more` later. It is never behind the clock, so numbers rise
+-- also if the counter is lost, unless the clock has been set back as well.
+local function number_after(more)
+  local number = math.max(tonumber(redis.call('GET', base .. 'fence') or 0) + more,
+                          (now - 1577836800000) * 128)
+  redis.call('SET', base .. 'fence', text_of(number))
+  return number
+end
+
 -- Departures: the lowest number and all the weight of what has left each queue.
 local departed = {}
 

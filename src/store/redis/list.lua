@@ -19,6 +19,9 @@ end
 if ARGV[1] ~= '' then
   local described = redis.call('HGET', queues, ARGV[1])
   if described then show(ARGV[1], described) end
+  if redis.call('TYPE', ARGV[1]).ok == 'string' then -- a claim, of whatever program
+    rows[#rows + 1] = {ARGV[1], '1 exclusive', '0', '1', '0', ''}
+  end
 else
   local all = redis.call('HGETALL', queues)
   for i = 1, #all, 2 do

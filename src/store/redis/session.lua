@@ -14,6 +14,7 @@ if ARGV[3] == 'start' and left_of(session) <= 0 then
   redis.call('HSET', session_key(session), '@epoch', ARGV[2], '@lease', ARGV[4],
              '@channel', ARGV[5], '@label', ARGV[6])
   redis.call('ZADD', sessions, now + lease, session)
+  number_after(0)
   return {'ALIVE', now}
 end
 local no = refused(session, tonumber(ARGV[2]))

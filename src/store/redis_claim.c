@@ -1,0 +1,380 @@
+/*
+ * Claims: a lock that promises no order is one key, exactly as the usual programs keep it
+ * (redis-py's Lock, node-redlock): SET key token NX PX, compare and delete, compare and
+ * extend. With an empty namespace the lock's name is the key, and all exclude each other.
+ *
+ * An attempt is SET and, in the same write, INCR of the counter of fences. If an earlier
+ * attempt's outcome is unknown, a compare and extend goes before: the key may be ours.
+ * The token is 160 bits of the system's entropy, one for each acquire.
+ *
+ * Who waits asks again after a random time of 50 to 150 ms, for other programs tell nobody;
+ * and at once when one of ours has given the key back, for ours publish it.
+ *
+ * Each renewal of the session extends its claims first: the session's reply comes behind
+ * theirs, and proves them too, unless one of them failed. The end of the session deletes
+ * them first.
+ */
+#include "store/redis_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define RECHECK_MIN (50 * MRT_MILLISECOND)
+#define RECHECK_SPREAD (100 * MRT_MILLISECOND)
+
+/* ------------------------------------------------------------------- claims */
+
+static struct mrt_redis_claim *find(struct mrt_store *store, struct mrt_id ticket)
+{
+    struct mrt_redis_claim *claim;
+    TAILQ_FOREACH (claim, &store->claims, link)
+        if (mrt_id_equal(claim->ticket, ticket))
+            return claim;
+    return NULL;
+}
+
+bool mrt_redis_claim_of(struct mrt_store *store, struct mrt_redis_job *job)
+{
+    if (job->command.type != MRT_APPEND)
+        job->command.claim =
+            job->command.type > MRT_APPEND && find(store, job->command.ticket) != NULL;
+    return job->command.claim;
+}
+
+static bool choose_token(char token[MRT_REDIS_TOKEN_SIZE])
+{
+    unsigned char bytes[MRT_REDIS_TOKEN_SIZE / 2];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return false;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(token + 2 * i, 3, "%02x", bytes[i]);
+    return true;
+}
+
+static struct mrt_redis_claim *make(struct mrt_store *store, const struct mrt_command *command)
+{
+    size_t size = strlen(command->queue) + 1;
+    struct mrt_redis_claim *claim = calloc(1, sizeof *claim + size);
+    if (!claim || !choose_token(claim->token)) {
+        free(claim);
+        return NULL;
+    }
+    claim->session = command->session;
+    claim->ticket = command->ticket;
+    claim->capacity = command->capacity;
+    memcpy(claim->key, command->queue, size);
+    TAILQ_INSERT_TAIL(&store->claims, claim, link);
+    return claim;
+}
+
+/* Nobody else of this client listens for the key. */
+static bool last_to_wait(const struct mrt_store *store, const struct mrt_redis_claim *claim)
+{
+    const struct mrt_redis_claim *other;
+    TAILQ_FOREACH (other, &store->claims, link)
+        if (other != claim && other->waits && strcmp(other->key, claim->key) == 0)
+            return false;
+    return true;
+}
+
+static void wait_no_more(struct mrt_store *store, struct mrt_redis_claim *claim)
+{
+    if (claim->waits && last_to_wait(store, claim))
+        mrt_redis_push_ignore(store, claim->key);
+    claim->waits = false;
+}
+
+static void forget(struct mrt_store *store, struct mrt_redis_claim *claim)
+{
+    wait_no_more(store, claim);
+    TAILQ_REMOVE(&store->claims, claim, link);
+    free(claim);
+}
+
+void mrt_redis_claims_forget(struct mrt_store *store, struct mrt_id session)
+{
+    struct mrt_redis_claim *claim, *next;
+    TAILQ_FOREACH_SAFE(claim, &store->claims, link, next)
+    if (mrt_id_equal(claim->session, session))
+        forget(store, claim);
+}
+
+void mrt_redis_claim_told(struct mrt_store *store, const char *key)
+{
+    const struct mrt_redis_claim *claim;
+    TAILQ_FOREACH (claim, &store->claims, link) {
+        if (!claim->waits || strcmp(claim->key, key) != 0)
+            continue;
+        struct mrt_event *event = mrt_redis_tell(store, MRT_WAKE, claim->session);
+        if (event)
+            event->ticket = claim->ticket;
+    }
+}
+
+void mrt_redis_claim_channel(const struct mrt_store *store, const char *key,
+                             char channel[MRT_REDIS_CHANNEL_MAX])
+{
+    snprintf(channel, MRT_REDIS_CHANNEL_MAX, "%sw:%s", store->address.base, key);
+}
+
+/* ------------------------------------------------------------------ requests */
+
+static void put_script(struct mrt_store *store, const struct mrt_redis_claim *claim,
+                       enum mrt_redis_script_name name, bool whole)
+{
+    char lease[24], channel[MRT_REDIS_CHANNEL_MAX];
+    snprintf(lease, sizeof lease, "%lld", (long long)(store->address.session / MRT_MILLISECOND));
+    mrt_redis_claim_channel(store, claim->key, channel);
+    const char *const arguments[] = {claim->token,
+                                     name == MRT_REDIS_CLAIM_EXTEND ? lease : channel};
+    mrt_redis_script_put(&store->wire, name, whole, claim->key, arguments, 2);
+}
+
+/* How many replies there will be. */
+static unsigned put_attempt(struct mrt_store *store, const struct mrt_redis_claim *claim)
+{
+    char lease[24], counter[MRT_REDIS_BASE_MAX + 8];
+    int length = snprintf(lease, sizeof lease, "%lld",
+                          (long long)(store->address.session / MRT_MILLISECOND));
+    if (claim->maybe)
+        put_script(store, claim, MRT_REDIS_CLAIM_EXTEND, true);
+    const struct mrt_redis_text set[] = {{"SET", 3},
+                                         {claim->key, strlen(claim->key)},
+                                         {claim->token, strlen(claim->token)},
+                                         {"NX", 2},
+                                         {"PX", 2},
+                                         {lease, (size_t)length}};
+    mrt_redis_wire_put(&store->wire, set, 6);
+    length = snprintf(counter, sizeof counter, "%sfence", store->address.base);
+    const struct mrt_redis_text increase[] = {{"INCR", 4}, {counter, (size_t)length}};
+    mrt_redis_wire_put(&store->wire, increase, 2);
+    return claim->maybe ? 3 : 2;
+}
+
+static bool session_is_there(const struct mrt_store *store, const struct mrt_redis_job *job)
+{
+    const struct mrt_redis_session *session;
+    TAILQ_FOREACH (session, &store->sessions, link)
+        if (mrt_id_equal(session->id, job->command.session))
+            return true;
+    return false;
+}
+
+/* A command for a claim that is not there, and cannot be. */
+static bool answer_without(struct mrt_store *store, struct mrt_redis_job *job)
+{
+    TAILQ_REMOVE(&store->sent, job, link);
+    if (job->command.type == MRT_REMOVE)
+        mrt_redis_answer(store, job, MRT_REMOVED);
+    else if (job->command.type != MRT_APPEND)
+        mrt_redis_answer(store, job, MRT_GONE);
+    else if (session_is_there(store, job))
+        mrt_redis_fail(store, job, MORTISE_ENOMEM, "no memory or entropy");
+    else
+        mrt_redis_fail(store, job, MORTISE_ELOST, "the session has ended");
+    return false;
+}
+
+bool mrt_redis_claim_put(struct mrt_store *store, struct mrt_redis_job *job)
+{
+    struct mrt_redis_claim *claim = find(store, job->command.ticket);
+    if (claim && !mrt_id_equal(claim->session, job->command.session))
+        claim = NULL;
+    else if (!claim && job->command.type == MRT_APPEND && session_is_there(store, job))
+        claim = make(store, &job->command);
+    bool ours = claim && (claim->held || claim->maybe || claim->trying);
+    if (!claim || (job->command.type == MRT_REMOVE && !ours)) {
+        if (claim)
+            forget(store, claim);
+        return answer_without(store, job);
+    }
+    job->attempt = job->replies = 0;
+    job->taken = false;
+    if (job->command.type == MRT_REMOVE)
+        put_script(store, claim, MRT_REDIS_CLAIM_DELETE, job->whole);
+    else if (claim->held)
+        put_script(store, claim, MRT_REDIS_CLAIM_EXTEND, job->whole);
+    else
+        job->attempt = put_attempt(store, claim);
+    claim->trying |= job->attempt > 0;
+    return true;
+}
+
+void mrt_redis_claim_work_put(struct mrt_store *store, const struct mrt_redis_job *job)
+{
+    const struct mrt_redis_claim *claim = find(store, job->command.ticket);
+    bool extend = job->work == MRT_REDIS_EXTEND;
+    if (claim)
+        put_script(store, claim, extend ? MRT_REDIS_CLAIM_EXTEND : MRT_REDIS_CLAIM_DELETE,
+                   job->whole);
+}
+
+void mrt_redis_claims_put(struct mrt_store *store, struct mrt_redis_job *renewal)
+{
+    const struct mrt_redis_claim *claim;
+    store->unproven = false;
+    TAILQ_FOREACH (claim, &store->claims, link) {
+        if (!mrt_id_equal(claim->session, renewal->command.session) ||
+            (!claim->held && !claim->maybe && !claim->trying))
+            continue;
+        enum mrt_redis_work work =
+            renewal->command.type == MRT_RENEW ? MRT_REDIS_EXTEND : MRT_REDIS_DELETE;
+        struct mrt_redis_job *job = mrt_redis_link_add(store, work, renewal);
+        if (!job) {
+            store->unproven = true;
+            return;
+        }
+        job->command.ticket = claim->ticket;
+        mrt_redis_claim_work_put(store, job);
+    }
+}
+
+/* ------------------------------------------------------------------- replies */
+
+static void view_held(struct mrt_store *store, struct mrt_redis_job *job,
+                      const struct mrt_redis_claim *claim)
+{
+    job->event.fence = claim->fence;
+    job->event.fence_span = UINT64_C(1) << MRT_REDIS_FENCE_BITS;
+    job->event.weight_ahead = 0;
+    job->event.others_behind = true; /* nobody knows */
+    job->event.recheck = MRT_REDIS_RECHECK_HELD;
+    mrt_redis_answer(store, job, MRT_VIEW);
+}
+
+static void view_waiting(struct mrt_store *store, struct mrt_redis_job *job,
+                         struct mrt_redis_claim *claim)
+{
+    if (!claim->waits) {
+        claim->waits = true;
+        mrt_redis_push_listen(store, claim->key, job->since);
+    }
+    store->jitter = store->jitter * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    job->event.fence = 0;
+    job->event.fence_span = 1;
+    job->event.weight_ahead = claim->capacity;
+    job->event.recheck = RECHECK_MIN + (mrt_time)(store->jitter >> 33) % RECHECK_SPREAD;
+    mrt_redis_answer(store, job, MRT_VIEW);
+}
+
+/* All replies to an attempt have come. */
+static void attempted(struct mrt_store *store, struct mrt_redis_job *job,
+                      struct mrt_redis_claim *claim)
+{
+    claim->maybe = false;
+    if (job->taken && job->number > 0 && job->number < MRT_REDIS_NUMBER_MAX) {
+        wait_no_more(store, claim);
+        claim->held = true;
+        claim->fence = (uint64_t)job->number << MRT_REDIS_FENCE_BITS;
+        view_held(store, job, claim);
+    } else if (job->taken) {
+        claim->maybe = true; /* without a fence it is asked for again */
+        mrt_redis_answer(store, job, MRT_UNKNOWN);
+    } else if (job->command.type == MRT_APPEND && job->command.try_only) {
+        forget(store, claim);
+        mrt_redis_answer(store, job, MRT_BLOCKED);
+    } else {
+        view_waiting(store, job, claim);
+    }
+}
+
+/* One of the replies to an attempt; false: more are to come. */
+static bool attempt_reply(struct mrt_store *store, struct mrt_redis_job *job,
+                          struct mrt_redis_claim *claim, const redisReply *reply)
+{
+    unsigned last = job->attempt - 1, at = job->replies++;
+    if (reply->type == REDIS_REPLY_ERROR && job->event.error == 0) {
+        const char *advice;
+        enum mrt_redis_outcome outcome = mrt_redis_classify(reply->str, &job->event.error, &advice);
+        snprintf(job->detail, sizeof job->detail, "%.120s%s", reply->str, advice);
+        if (outcome == MRT_REDIS_UNKNOWN)
+            job->taken = true; /* perhaps: number stays 0 */
+    } else if (at == last) {
+        job->number = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+    } else if (reply->type == REDIS_REPLY_STATUS ||
+               (reply->type == REDIS_REPLY_INTEGER && reply->integer == 1)) {
+        job->taken = true;
+    }
+    if (at < last)
+        return false;
+    claim->trying = false;
+    if (job->event.error && !job->taken) {
+        char detail[sizeof job->detail];
+        memcpy(detail, job->detail, sizeof detail);
+        claim->maybe = false;
+        if (job->command.type == MRT_APPEND)
+            forget(store, claim);
+        mrt_redis_fail(store, job, job->event.error, "%.200s", detail);
+        return true;
+    }
+    if (job->event.error)
+        job->number = 0;
+    job->event.error = 0;
+    job->detail[0] = '\0';
+    attempted(store, job, claim);
+    return true;
+}
+
+static void extended(struct mrt_store *store, struct mrt_redis_claim *claim,
+                     const redisReply *reply)
+{
+    if (reply->type == REDIS_REPLY_ERROR)
+        store->unproven = true;
+    if (reply->type != REDIS_REPLY_INTEGER || reply->integer == 1 || !claim || !claim->held)
+        return;
+    struct mrt_event *event = mrt_redis_tell(store, MRT_WAKE, claim->session);
+    if (event)
+        event->ticket = claim->ticket; /* which then finds it gone */
+    else
+        store->unproven = true;
+}
+
+static void verified(struct mrt_store *store, struct mrt_redis_job *job,
+                     struct mrt_redis_claim *claim, const redisReply *reply)
+{
+    if (reply->type != REDIS_REPLY_INTEGER) {
+        mrt_redis_answer(store, job, MRT_UNKNOWN);
+    } else if (reply->integer == 1) {
+        view_held(store, job, claim);
+    } else {
+        forget(store, claim);
+        mrt_redis_answer(store, job, MRT_GONE);
+    }
+}
+
+bool mrt_redis_claim_reply(struct mrt_store *store, struct mrt_redis_job *job,
+                           const redisReply *reply)
+{
+    struct mrt_redis_claim *claim = find(store, job->command.ticket);
+    bool removes = job->command.type == MRT_REMOVE;
+    if (job->work == MRT_REDIS_EXTEND)
+        extended(store, claim, reply);
+    if (job->work != MRT_REDIS_COMMAND)
+        return true;
+    if (removes && reply->type == REDIS_REPLY_INTEGER) {
+        if (claim)
+            forget(store, claim);
+        mrt_redis_answer(store, job, MRT_REMOVED);
+    } else if (!claim && job->attempt > job->replies + 1) {
+        job->replies++;
+        return false;
+    } else if (removes || !claim) {
+        mrt_redis_answer(store, job, MRT_UNKNOWN);
+    } else if (job->attempt > 0) {
+        return attempt_reply(store, job, claim, reply);
+    } else {
+        verified(store, job, claim, reply);
+    }
+    return true;
+}
+
+void mrt_redis_claim_unknown(struct mrt_store *store, const struct mrt_redis_job *job)
+{
+    struct mrt_redis_claim *claim = find(store, job->command.ticket);
+    if (!claim || claim->held || job->command.type == MRT_REMOVE)
+        return;
+    claim->trying = false;
+    claim->maybe = true;
+}

@@ -1,0 +1,25 @@
+// The same with npm's redlock: node claimer.js URL NAME COUNTER ROUNDS.
+const fs = require('fs');
+const Redis = require('ioredis');
+const Redlock = require('redlock');
+
+const [url, name, counter, rounds] = process.argv.slice(2);
+const client = new Redis(url);
+const locks = new Redlock([client], {retryCount: -1, retryDelay: 5, retryJitter: 10});
+
+async function main() {
+  for (let i = 0; i < Number(rounds); i++) {
+    const lock = await locks.lock(name, 5000);
+    fs.closeSync(fs.openSync(counter + '.busy', 'wx'));
+    const value = Number(fs.readFileSync(counter, 'utf8'));
+    fs.writeFileSync(counter, `${value + 1}\n`);
+    fs.unlinkSync(counter + '.busy');
+    await lock.unlock();
+  }
+  client.disconnect();
+}
+
+main().catch((error) => {
+  console.error(`claimer.js: ${error}`);
+  process.exit(1);
+});

@@ -1,0 +1,19 @@
+#!/usr/bin/env python3
+"""The same with redis-py's Lock: claimer.py URL NAME COUNTER ROUNDS."""
+
+import os
+import sys
+
+import redis
+
+url, name, counter, rounds = sys.argv[1:]
+client = redis.Redis.from_url(url)
+lock = client.lock(name, timeout=5, sleep=0.005)
+for _ in range(int(rounds)):
+    with lock:
+        os.close(os.open(counter + ".busy", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        with open(counter, "r+", encoding="ascii") as file:
+            value = int(file.read())
+            file.seek(0)
+            file.write(f"{value + 1}\n")
+        os.unlink(counter + ".busy")

@@ -1,0 +1,285 @@
+/*
+ * Claims on a real Redis server: what goes over the wire, and what becomes of the key. The
+ * programs that keep their locks alike are in test/interop.
+ */
+#include "cmocka_all.h"
+#include "live/redis_proxy.h"
+#include "live/zookeeper_place.h"
+#include "store/redis_internal.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEASE_MS 1500
+#define KEY "jobs:nightly"
+
+static struct redis_proxy *proxy;
+static redisContext *raw;
+static mortise_client *client, *other;
+
+/* What a command answers, as text; "" for nil. */
+static const char *ask(const char *command)
+{
+    static char answer[256];
+    redisReply *reply = redisCommand(raw, command);
+    assert_non_null(reply);
+    if (reply->type == REDIS_REPLY_INTEGER)
+        snprintf(answer, sizeof answer, "%lld", reply->integer);
+    else
+        snprintf(answer, sizeof answer, "%s", reply->str ? reply->str : "");
+    freeReplyObject(reply);
+    return answer;
+}
+
+static mortise_client *open_at(uint16_t port)
+{
+    char uri[128];
+    snprintf(uri, sizeof uri, "redis://127.0.0.1:%u?session=%dms&namespace=", (unsigned)port,
+             LEASE_MS);
+    return zk_open(uri);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    raw = redisConnect("127.0.0.1", zk_place_port());
+    assert_int_equal(raw->err, 0);
+    ask("FLUSHALL");
+    proxy = redis_proxy_start(zk_place_port());
+    client = open_at(redis_proxy_port(proxy));
+    other = open_at(zk_place_port());
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    redis_proxy_stall(proxy, false);
+    mortise_close(client);
+    mortise_close(other);
+    redis_proxy_stop(proxy);
+    redisFree(raw);
+    return 0;
+}
+
+static mortise_lock *lock_of(mortise_client *of)
+{
+    mortise_lock *lock = NULL;
+    assert_int_equal(mortise_exclusive_new(of, KEY, NULL, &lock), MORTISE_OK);
+    return lock;
+}
+
+static void wait_for_key(const char *value)
+{
+    int64_t end = zk_now_ms() + 10000;
+    while (strcmp(ask("GET " KEY), value) != 0)
+        assert_true(zk_now_ms() < end);
+}
+
+static void test_l1_l2_l4_rd_07_one_set_with_a_token_of_160_bits(void **state)
+{
+    (void)state;
+    char tokens[2][64];
+    for (int i = 0; i < 2; i++) {
+        mortise_hold hold = zk_acquire(lock_of(client));
+        snprintf(tokens[i], sizeof tokens[i], "%s", ask("GET " KEY));
+        assert_int_equal(strspn(tokens[i], "0123456789abcdef"), 40);
+        assert_int_equal(strlen(tokens[i]), 40);
+        assert_in_range(strtol(ask("PTTL " KEY), NULL, 10), LEASE_MS / 2, LEASE_MS);
+        assert_true(mortise_hold_fence(hold) > 0);
+        mortise_release(hold);
+        wait_for_key("");
+    }
+    assert_string_not_equal(tokens[0], tokens[1]);
+    char wire[256];
+    for (int i = 0; i < 2; i++) {
+        snprintf(wire, sizeof wire,
+                 "*6\r\n$3\r\nSET\r\n$12\r\n" KEY "\r\n$40\r\n%s\r\n$2\r\nNX\r\n$2\r\nPX\r\n"
+                 "$4\r\n1500\r\n",
+                 tokens[i]);
+        assert_int_equal(redis_proxy_seen(proxy, wire), 1);
+    }
+    assert_int_equal(redis_proxy_seen(proxy, "\r\n$3\r\nSET\r\n"), 2);
+}
+
+static void test_fences_rise_over_both_clients(void **state)
+{
+    (void)state;
+    uint64_t last = 0;
+    for (int i = 0; i < 20; i++) {
+        mortise_hold hold = zk_acquire(lock_of(i % 2 ? client : other));
+        assert_true(mortise_hold_fence(hold) > last);
+        last = mortise_hold_fence(hold);
+        mortise_release(hold);
+    }
+}
+
+static void test_l5_rd_06_rd_11_rd_22_who_has_lost_it_neither_deletes_nor_extends(void **state)
+{
+    (void)state;
+    mortise_hold hold = zk_acquire(lock_of(client));
+    ask("SET " KEY " theirs PX 60000");
+    int64_t end = zk_now_ms() + 10000;
+    while (mortise_hold_state(hold) != MORTISE_LOST) /* the next renewal finds it */
+        assert_true(zk_now_ms() < end);
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    assert_int_equal(mortise_try_acquire(lock_of(client), &hold), MORTISE_EBUSY);
+    assert_string_equal(ask("GET " KEY), "theirs");
+    assert_true(strtol(ask("PTTL " KEY), NULL, 10) > 10 * LEASE_MS);
+}
+
+static void test_rd_06_a_release_leaves_anothers_key(void **state)
+{
+    (void)state;
+    mortise_hold hold = zk_acquire(lock_of(client));
+    ask("SET " KEY " theirs PX 60000");
+    mortise_release(hold);
+    mortise_close(client); /* all that it had to say is said */
+    client = open_at(redis_proxy_port(proxy));
+    assert_string_equal(ask("GET " KEY), "theirs");
+}
+
+static void test_rd_08_a_lost_reply_to_set_is_read_back(void **state)
+{
+    (void)state;
+    redis_proxy_order(proxy, REDIS_SWALLOW, "SET", NULL);
+    mortise_hold hold = zk_acquire(lock_of(client));
+    assert_true(redis_proxy_done(proxy));
+    assert_true(mortise_hold_fence(hold) > 0);
+    mortise_release(hold);
+    wait_for_key("");
+}
+
+static void test_rd_10_a_set_that_comes_late_is_not_done(void **state)
+{
+    (void)state;
+    mortise_hold hold;
+    mortise_release(zk_acquire(lock_of(client)));
+    wait_for_key("");
+    redis_proxy_order(proxy, REDIS_HOLD, "$3\r\nSET\r\n", NULL);
+    assert_int_equal(mortise_acquire_for(lock_of(client), 50, &hold), MORTISE_ETIMEOUT);
+    assert_true(redis_proxy_done(proxy));
+    int64_t end = zk_now_ms() + 10000;
+    while (redis_proxy_seen(proxy, "KILL") == 0) /* on the next connection */
+        assert_true(zk_now_ms() < end);
+    zk_rest_ms(50);
+    redis_proxy_go(proxy);
+    zk_rest_ms(50);
+    assert_string_equal(ask("EXISTS " KEY), "0");
+}
+
+static void test_l3_rd_12_claims_are_extended_while_they_are_held_and_no_longer(void **state)
+{
+    (void)state;
+    mortise_hold hold = zk_acquire(lock_of(client));
+    char token[64];
+    snprintf(token, sizeof token, "%s", ask("GET " KEY));
+    zk_rest_ms(2 * LEASE_MS);
+    ask("SCRIPT FLUSH");
+    zk_rest_ms(LEASE_MS);
+    assert_string_equal(ask("GET " KEY), token);
+    assert_int_equal(mortise_verify(hold, 5000), MORTISE_OK);
+    mortise_release(hold);
+    wait_for_key("");
+    zk_rest_ms(LEASE_MS);
+    assert_string_equal(ask("EXISTS " KEY), "0");
+}
+
+static void test_l3_rd_13_loss_is_told_before_the_key_ends(void **state)
+{
+    (void)state;
+    mortise_hold hold = zk_acquire(lock_of(client));
+    redis_proxy_stall(proxy, true);
+    int64_t end = zk_now_ms() + 10000;
+    while (mortise_hold_state(hold) != MORTISE_LOST) {
+        assert_string_not_equal(ask("GET " KEY), ""); /* asked while it was held */
+        assert_true(zk_now_ms() < end);
+    }
+    mortise_hold next = zk_acquire(lock_of(other));
+    assert_true(mortise_hold_fence(next) > mortise_hold_fence(hold));
+}
+
+static void test_l6_who_holds_it_by_another_program_is_waited_for_by_asking(void **state)
+{
+    (void)state;
+    ask("SET " KEY " theirs PX 400");
+    mortise_hold hold = zk_acquire(lock_of(client));
+    mortise_release(hold);
+    ask("SET " KEY " theirs PX 60000");
+    assert_int_equal(mortise_acquire_for(lock_of(client), 300, &hold), MORTISE_ETIMEOUT);
+    assert_string_equal(ask("GET " KEY), "theirs");
+}
+
+struct turns {
+    mortise_lock *lock;
+    atomic_int *count;
+};
+
+static void *take_turns(void *argument)
+{
+    struct turns *turns = argument;
+    for (int i = 0; i < 20; i++) {
+        mortise_hold hold = zk_acquire(turns->lock);
+        int mine = ++*turns->count;
+        zk_rest_ms(2);
+        assert_int_equal(*turns->count, mine);
+        mortise_release(hold);
+        zk_rest_ms(1); /* so that the other one is next */
+    }
+    return NULL;
+}
+
+/* Forty turns by asking alone would take 50 ms and more each. */
+static void test_l6_who_waits_for_one_of_ours_is_told(void **state)
+{
+    (void)state;
+    atomic_int count = 0;
+    struct turns turns[] = {{lock_of(client), &count}, {lock_of(other), &count}};
+    pthread_t threads[2];
+    int64_t began = zk_now_ms();
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_turns, &turns[i]), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(count, 40);
+    assert_true(zk_now_ms() - began < 1800);
+}
+
+static void test_the_end_of_a_client_gives_its_claims_back(void **state)
+{
+    (void)state;
+    zk_acquire(lock_of(client));
+    assert_int_equal(zk_tickets(other, KEY), 1);
+    mortise_close(client);
+    client = open_at(redis_proxy_port(proxy));
+    assert_string_equal(ask("EXISTS " KEY), "0");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_l1_l2_l4_rd_07_one_set_with_a_token_of_160_bits),
+        TEST(test_fences_rise_over_both_clients),
+        TEST(test_l5_rd_06_rd_11_rd_22_who_has_lost_it_neither_deletes_nor_extends),
+        TEST(test_rd_06_a_release_leaves_anothers_key),
+        TEST(test_rd_08_a_lost_reply_to_set_is_read_back),
+        TEST(test_rd_10_a_set_that_comes_late_is_not_done),
+        TEST(test_l3_rd_12_claims_are_extended_while_they_are_held_and_no_longer),
+        TEST(test_l3_rd_13_loss_is_told_before_the_key_ends),
+        TEST(test_l6_who_holds_it_by_another_program_is_waited_for_by_asking),
+        TEST(test_l6_who_waits_for_one_of_ours_is_told),
+        TEST(test_the_end_of_a_client_gives_its_claims_back),
+    };
+    zk_place_settings("", "redis");
+    if (zk_place_start(NULL) < 0)
+        return 1;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    zk_place_stop(NULL);
+    return failed != 0;
+}
