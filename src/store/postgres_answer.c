@@ -49,7 +49,11 @@ static void finish_setup(struct mrt_store *store, const struct mrt_pg_request *r
 {
     const struct mrt_pg_code *code = mrt_pg_code(request->sqlstate);
     int64_t told = PQbackendPID(store->connection), backend = request->column[SETUP_BACKEND];
-    if (request->failed)
+    if (request->failed && strcmp(request->sqlstate, "42P05") == 0) /* a new one has none */
+        mrt_pg_reject(store, MORTISE_ENOTSUPPORTED,
+                      "PostgreSQL: the pooler gives out connections that others have used; locks "
+                      "need a pooler in session mode");
+    else if (request->failed)
         mrt_pg_reject(store, code->error == MORTISE_ESTORE ? MORTISE_EUNREACHABLE : code->error,
                       "PostgreSQL, schema \"%s\": %.120s%s%s", store->address.schema,
                       request->detail, code->advice ? "; " : "", code->advice ? code->advice : "");

@@ -18,7 +18,7 @@ foreach(part acquire async life contest shared multi)
 endforeach()
 
 set(postgres_place postgres_place.c zookeeper_place.c pg_proxy.c)
-foreach(part rules)
+foreach(part rules faults)
   mortise_suite(NAME postgres_${part} SOURCES postgres_${part}.c ${postgres_place}
                 LIBRARIES mortise_static PkgConfig::LIBPQ LABELS store waits TIMEOUT 240)
   target_compile_definitions(test_postgres_${part} PRIVATE ZK_SERVERS="${pg_servers}")
