@@ -239,10 +239,10 @@ void mrt_quorum_ticket_submit(struct mrt_store *store, const struct mrt_command 
         .serial = command->serial, .session = command->session, .ticket = command->ticket};
     if (!ticket && command->type != MRT_APPEND) {
         event.type = command->type == MRT_REMOVE ? MRT_REMOVED : MRT_GONE;
-    } else if (command->type == MRT_APPEND && command->capacity != 1) {
+    } else if (command->type == MRT_APPEND && (command->capacity != 1 || command->value)) {
         event.type = MRT_FAILED;
         event.error = MORTISE_ENOTSUPPORTED;
-        event.detail = "a quorum of stores keeps locks of one holder only";
+        event.detail = "a quorum of stores keeps locks of one holder only, without values";
     } else {
         if (!ticket)
             ticket = new_ticket(store, command);
