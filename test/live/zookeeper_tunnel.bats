@@ -70,10 +70,10 @@ teardown_file() {
     cd "$T"
     port=$(free_port)
     client_tunnel stranger "$port" strangers server.test
-    run -75 "$MORTISE" run --url "zk://127.0.0.1:$port?session=4s&connect=1s" --timeout 2s a -- true
+    run -69 "$MORTISE" run --url "zk://127.0.0.1:$port?session=4s&connect=1s" --timeout 2s a -- true
     port=$(free_port)
     client_tunnel misnamed "$port" ours other.test
-    run -75 "$MORTISE" run --url "zk://127.0.0.1:$port?session=4s&connect=1s" --timeout 2s a -- true
+    run -69 "$MORTISE" run --url "zk://127.0.0.1:$port?session=4s&connect=1s" --timeout 2s a -- true
     grep -q "certificate verify failed" stranger.log
     grep -q "certificate verify failed" misnamed.log
 }

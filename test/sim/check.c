@@ -132,6 +132,8 @@ void check_asked(struct world *world, const struct client *client, struct grip *
     if (++grip->asked > grip->revokes + (grip->ends > 0) && !grip->broken)
         check_fail(world, client->index, grip->queue, "a hold was asked for that nobody wants");
     grip->unheard_since = 0;
+    if (grip->asked <= (grip->ends > 0))
+        return; /* it may be the warning of its own end, which ends no turn */
     for (int i = 0; i < REVOKED_MAX; i++)
         if (state->revoked[i] > 0 && is_of(world, grip->fence, state->revoked[i]))
             state->asked_back = state->revoked[i];
