@@ -196,6 +196,8 @@ static int say_not_acquired(const struct waiting *waiting, int error)
         mrt_run_event(run, "interrupted", waiting->lock, ", \"signal\": %d", waiting->interrupted);
         return MRT_EXIT_SIGNAL + waiting->interrupted;
     }
+    if (run->no_wait && error == MORTISE_ETIMEOUT)
+        error = MORTISE_EUNREACHABLE; /* who waits for nobody has waited for the store */
     mrt_run_event(run, "not-acquired", waiting->lock, ", \"error\": \"%s\"",
                   mortise_error_name(error));
     if (error != MORTISE_EBUSY && error != MORTISE_ETIMEOUT)

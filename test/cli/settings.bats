@@ -112,7 +112,7 @@ label() {
     for url in redis://u:hidden@127.0.0.1:1/ 'nosuch://u:hidden@h' zk://u:hidden@127.0.0.1:1/a \
         'redis://u:hidden@h:notaport/x?bogus=hidden' postgresql://u:hidden@127.0.0.1:1/d \
         mysql://u:hidden@127.0.0.1:1/d 'sqlite:x?password=hidden' 'u:hidden@h//x:'; do
-        for words in "run -v --json -n a -- true" "ls --json" "bench --seconds 10ms a"; do
+        for words in "run -v --json -n a -- true" "ls --json"; do
             MORTISE_URL="$url" MORTISE_ZK_AUTH=digest:u:hidden run timeout 60 "$MORTISE" $words
             [ "$status" -ne 0 ]
             [[ "$output" != *hidden* ]]

@@ -154,3 +154,8 @@ stall_under() {
     finish "$PID"
     [ "$code" -eq 5 ]
 }
+
+@test "F18: a server that does not answer is 69, not a lock that is held" {
+    run -69 "$MORTISE" run -n --url "zk://127.0.0.1:1/a?session=4s&connect=1s" a -- true
+    [[ "$output" != *"held by"* ]]
+}
