@@ -5,8 +5,10 @@
 #include <string.h>
 
 static const char *const command_names[] = {
-    [MRT_START] = "START",   [MRT_STOP] = "STOP",       [MRT_RENEW] = "RENEW",
-    [MRT_APPEND] = "APPEND", [MRT_REFRESH] = "REFRESH", [MRT_REMOVE] = "REMOVE"};
+    [MRT_START] = "START",         [MRT_STOP] = "STOP",        [MRT_RENEW] = "RENEW",
+    [MRT_APPEND] = "APPEND",       [MRT_REFRESH] = "REFRESH",  [MRT_LIGHTEN] = "LIGHTEN",
+    [MRT_SET_VALUE] = "SET_VALUE", [MRT_REMOVE] = "REMOVE",    [MRT_OBSERVE] = "OBSERVE",
+    [MRT_CELL_GET] = "CELL_GET",   [MRT_CELL_SET] = "CELL_SET"};
 
 int server_queue_index(const struct world *world, const char *name)
 {

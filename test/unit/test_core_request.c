@@ -266,6 +266,14 @@ static void test_a_command_that_was_not_taken_is_sent_again(void **state)
     core_answer(&core, core_fetch(&core, MRT_STOP), MRT_STOPPED);
     core_start(&core);
     command = core_fetch(&core, MRT_CELL_GET);
+    before = lose_session(&core);
+    struct mrt_waiter other = core_waiter(7);
+    core_acquire(&core, &other);
+    core_start(&core);
+    mrt_engine_unsubmit(core.engine, command); /* it was for the session before this one */
+    core_fetch(&core, MRT_APPEND);
+    command = core_fetch(&core, MRT_CELL_GET);
+    assert_false(mrt_id_equal(command->session, before));
     mrt_engine_cancel(core.engine, &waiter, MORTISE_ECANCELLED, core.now);
     core_done(&core, &waiter, MORTISE_ECANCELLED);
     mrt_engine_unsubmit(core.engine, command); /* and nobody wants it any more */
@@ -351,6 +359,9 @@ static void test_g4_every_new_holder_is_told_once(void **state)
     assert_null(mrt_engine_next_observed(core.engine));
     answer_value(&core, command, 0, NULL);
     expect_news(&core, observer, 0, ""); /* that there is none is news too */
+    changed(&core, id);
+    answer_value(&core, core_fetch(&core, MRT_OBSERVE), 0, NULL);
+    assert_null(mrt_engine_next_observed(core.engine));
     changed(&core, id);
     answer_value(&core, core_fetch(&core, MRT_OBSERVE), 5, "a");
     expect_news(&core, observer, 5, "a");
@@ -536,6 +547,23 @@ static void test_g4_a_leader_proclaims(void **state)
     core_free(&core);
 }
 
+static void test_g4_a_leader_proclaims_while_it_looks_twice(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open_recipe(&core, &mrt_election);
+    struct mrt_waiter leader = candidate("one");
+    core_grant(&core, &leader);
+    core_wake(&core, leader.hold->ticket->id);
+    struct mrt_command *look = core_fetch(&core, MRT_REFRESH);
+    assert_int_equal(proclaim(&core, &leader, "two"), MORTISE_OK);
+    core_wake(&core, leader.hold->ticket->id);
+    core_view(&core, look, 0);
+    core_view(&core, core_fetch(&core, MRT_REFRESH), 0);
+    expect_told(core_fetch(&core, MRT_SET_VALUE), "two");
+    core_free(&core);
+}
+
 static void test_g4_a_candidate_changes_its_mind(void **state)
 {
     (void)state;
@@ -615,6 +643,7 @@ static void test_values_end_with_their_tickets(void **state)
     leader = candidate("again");
     core_acquire(&core, &leader);
     expect_told(core_fetch(&core, MRT_APPEND), "again");
+    assert_int_equal(mrt_waiter_set_value(&leader, "more", 4), MORTISE_OK);
     core_free(&core); /* with a value that is sent, and another that is not */
 }
 
@@ -641,6 +670,7 @@ int main(void)
         cmocka_unit_test(test_the_end_of_an_observer),
         cmocka_unit_test(test_g4_each_candidate_has_a_ticket_with_its_value),
         cmocka_unit_test(test_g4_a_leader_proclaims),
+        cmocka_unit_test(test_g4_a_leader_proclaims_while_it_looks_twice),
         cmocka_unit_test(test_g4_a_candidate_changes_its_mind),
         cmocka_unit_test(test_g4_who_does_not_lead_proclaims_nothing),
         cmocka_unit_test(test_a_candidate_with_a_value_and_no_memory),
