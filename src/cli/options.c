@@ -162,8 +162,8 @@ static int next_argument(struct mrt_cli *cli, int argc, char **argv)
 
 bool mrt_cli_has_password(const char *url)
 {
-    const char *authority = strstr(url, "//");
-    if (strstr(url, "password="))
+    const char *authority = url ? strstr(url, "//") : NULL;
+    if (url && strstr(url, "password="))
         return true;
     if (!authority)
         return false;

@@ -24,7 +24,7 @@ enum {
     MRT_FLAG_MIXED = 1 << 1, /* of a subcommand: options may follow its operands */
 };
 
-struct mrt_flag {
+struct mrt_flag {         // NOLINT(clang-analyzer-optin.performance.Padding): rows are written so
     int id;               /* what mrt_cli_option returns; below 0x100 the letter */
     const char *name;     /* the long name */
     const char *argument; /* what it takes, as "DURATION"; NULL: nothing, it is on or off */

@@ -99,7 +99,7 @@ struct mrt_redis_session {
 /* What is said in the log, once each for a store. */
 enum mrt_redis_note { MRT_REDIS_NOTE_CLOCK, MRT_REDIS_NOTE_REPLY, MRT_REDIS_NOTES };
 
-struct mrt_store {
+struct mrt_store { // NOLINT(clang-analyzer-optin.performance.Padding): there are few
     struct mrt_sink sink;
     struct mrt_redis_address address;
     char secret[MRT_REDIS_SECRET_MAX];

@@ -98,7 +98,7 @@ struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_tick
             }
         }
     }
-    if (semaphore && view.ahead <= ticket->place.capacity && !MRT_DEFECT(ZK_SEMAPHORE_N_AHEAD) &&
+    if (semaphore && view.ahead <= ticket->place.capacity && !oldest &&
         !MRT_DEFECT(ZK_SEMAPHORE_NEAREST))
         view.blocker = -1; /* all of them fit: the departure of any may let it in */
     if (view.blocker >= 0)

@@ -34,6 +34,7 @@ void mrt_zk_unwait(struct mrt_zk_ticket *ticket)
 void mrt_zk_disown(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     if (ticket->own_watch)
+        // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in the table then
         HASH_DELETE(by_own, session->tickets_by_own, ticket);
     ticket->own_watch = 0;
     ticket->own_known = false;
