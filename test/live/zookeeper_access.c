@@ -345,20 +345,27 @@ static void test_se_01_pass_rule_3_between_clients_of_one_credential(void **stat
     expect_watching(proxy);
     assert_int_equal(mortise_release(hold), MORTISE_OK);
     expect_turn(&turns[0]);
-    int passed = 0; /* the first round makes the markers' directory, a slow one may look again */
-    for (int round = 0; round < 5; round++) {
+    int judged = 0;
+    for (int round = 0; round < 5; round++) { /* the first makes the markers' directory */
         queue_up(one, &turns[1]);
         assert_true(zk_wait_tickets(one, "handed", 2, 5000));
         assert_int_equal(mortise_release(turns[0].hold), MORTISE_OK);
         expect_turn(&turns[1]);
         zk_proxy_reset_counts(proxy);
+        int64_t begun = zk_now_ms();
         queue_up(two, &turns[0]);
         expect_watching(proxy);
         assert_int_equal(mortise_release(turns[1].hold), MORTISE_OK);
         expect_turn(&turns[0]);
-        passed += zk_proxy_count(proxy, ZK_OP_GET_CHILDREN) == 1;
+        unsigned lists = zk_proxy_count(proxy, ZK_OP_GET_CHILDREN);
+        /* Who waits looks again after 5 s by another list, also if nothing was missed; so a
+           round on a machine that stood still proves nothing, and any other has to be exact. */
+        if (zk_now_ms() - begun < 5000) {
+            assert_int_equal(lists, 1);
+            judged++;
+        }
     }
-    assert_true(passed >= 3);
+    assert_true(judged >= 1);
     assert_int_equal(mortise_close(one), MORTISE_OK);
     assert_int_equal(mortise_close(two), MORTISE_OK);
     zk_proxy_stop(proxy);
