@@ -113,7 +113,8 @@
 #define MRT_DEFECT_QUORUM_MAP(X)                                                    \
     X(QUORUM_MINORITY, "one less than a majority will do")                          \
     X(QUORUM_RENEWED_BY_OTHERS, "a lock is renewed by members that do not have it") \
-    X(QUORUM_LATE_CLAIM_LEFT, "who has not answered in time is not told to let go")
+    X(QUORUM_LATE_CLAIM_LEFT, "who has not answered in time is not told to let go") \
+    X(QUORUM_UNRENEWED_COUNTS, "a member that missed the newest renewal counts")
 
 enum mrt_defect {
 #define MRT_DEFECT_NAME(name, text) MRT_DEFECT_##name,

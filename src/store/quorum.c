@@ -43,20 +43,9 @@ struct mrt_id mrt_quorum_identity(struct mrt_store *store)
     return (struct mrt_id){store->seed.high, store->seed.low + ++store->identities};
 }
 
-/* What a member says, while it is called. Without memory it has said nothing. */
 static void hear(void *context, const struct mrt_event *event)
 {
-    struct mrt_quorum_member *member = context;
-    struct mrt_quorum_heard *heard = calloc(1, sizeof *heard);
-    if (!heard)
-        return;
-    heard->member = member;
-    heard->event = *event;
-    if (event->detail) {
-        snprintf(heard->detail, sizeof heard->detail, "%s", event->detail);
-        heard->event.detail = heard->detail;
-    }
-    STAILQ_INSERT_TAIL(&member->quorum->heard, heard, link);
+    mrt_quorum_hear(context, event);
 }
 
 static void notify(void *context)
@@ -68,12 +57,12 @@ static void notify(void *context)
 /* Acts upon what was heard, until there is nothing more to do now. */
 static void work(struct mrt_store *store, mrt_time now)
 {
+    mrt_quorum_hear_all(store, now);
     do {
-        mrt_quorum_hear_all(store, now);
         mrt_quorum_members_due(store, now);
         mrt_quorum_session_due(store, now);
         mrt_quorum_tickets_due(store, now);
-    } while (!STAILQ_EMPTY(&store->heard));
+    } while (mrt_quorum_hear_all(store, now));
 }
 
 /* ------------------------------------------------------------------ the port */
@@ -171,17 +160,8 @@ static const char *quorum_address(const struct mrt_store *store)
 
 static void free_store(struct mrt_store *store)
 {
-    struct mrt_quorum_heard *heard;
-    while ((heard = STAILQ_FIRST(&store->heard))) {
-        STAILQ_REMOVE_HEAD(&store->heard, link);
-        free(heard);
-    }
     mrt_quorum_forget_asks(store, NULL);
-    while (!TAILQ_EMPTY(&store->tickets)) {
-        struct mrt_quorum_ticket *ticket = TAILQ_FIRST(&store->tickets);
-        TAILQ_REMOVE(&store->tickets, ticket, link);
-        free(ticket);
-    }
+    mrt_quorum_tickets_drop(store);
     if (store->epoll >= 0)
         close(store->epoll);
     free(store);
@@ -316,7 +296,6 @@ static int quorum_open(const struct mrt_uri *uri, const struct mrt_store_options
         return MORTISE_ENOMEM;
     TAILQ_INIT(&store->tickets);
     TAILQ_INIT(&store->asks);
-    STAILQ_INIT(&store->heard);
     store->sink = sink;
     store->timeout = options->timeout > 0 ? options->timeout : 5 * MRT_SECOND;
     snprintf(store->address, sizeof store->address, "redlock:");

@@ -53,6 +53,8 @@ static struct mrt_quorum_ticket *new_ticket(struct mrt_store *store,
 
 static void free_ticket(struct mrt_store *store, struct mrt_quorum_ticket *ticket)
 {
+    for (unsigned i = 0; i < store->count; i++)
+        free(ticket->partings[i]);
     TAILQ_REMOVE(&store->tickets, ticket, link);
     free(ticket);
 }
@@ -66,12 +68,17 @@ static void tell(struct mrt_store *store, struct mrt_quorum_ticket *ticket, stru
     mrt_quorum_tell(store, event);
 }
 
+static bool is_proven(const struct mrt_store *store, unsigned member)
+{
+    return store->members[member].proof >= store->proven || MRT_DEFECT(QUORUM_UNRENEWED_COUNTS);
+}
+
 static unsigned with(const struct mrt_store *store, const struct mrt_quorum_ticket *ticket,
                      enum mrt_quorum_claim claim)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < store->count; i++)
-        count += ticket->claims[i] == claim && store->members[i].proof >= store->proven;
+        count += ticket->claims[i] == claim && is_proven(store, i);
     return count;
 }
 
@@ -144,19 +151,25 @@ static void decide_round(struct mrt_store *store, struct mrt_quorum_ticket *tick
     }
 }
 
+/* What is not known may still be so: it is asked for again by the next look. */
 static void decide_look(struct mrt_store *store, struct mrt_quorum_ticket *ticket, mrt_time now)
 {
     unsigned asked = with(store, ticket, MRT_CLAIM_ASKED), has = with(store, ticket, MRT_CLAIM_HAS);
-    if (has >= store->majority) {
-        for (unsigned i = 0; i < store->count; i++)
-            if (ticket->claims[i] == MRT_CLAIM_ASKED)
-                ticket->claims[i] = MRT_CLAIM_PERHAPS;
-        show(store, ticket, true);
-    } else if (has + asked < store->majority) {
+    unsigned perhaps = with(store, ticket, MRT_CLAIM_PERHAPS);
+    if (has + asked + perhaps < store->majority) {
         let_go(store, ticket);
         tell(store, ticket, (struct mrt_event){.type = MRT_GONE});
         free_ticket(store, ticket);
-    } else if (now >= ticket->decide_at) {
+        return;
+    }
+    if (has < store->majority && asked > 0 && now < ticket->decide_at)
+        return;
+    for (unsigned i = 0; i < store->count; i++)
+        if (ticket->claims[i] == MRT_CLAIM_ASKED)
+            ticket->claims[i] = MRT_CLAIM_PERHAPS;
+    if (has >= store->majority) {
+        show(store, ticket, true);
+    } else {
         ticket->step = MRT_QUORUM_HELD;
         tell(store, ticket, (struct mrt_event){.type = MRT_UNKNOWN});
     }
@@ -190,6 +203,25 @@ static void decide(struct mrt_store *store, struct mrt_quorum_ticket *ticket, mr
 
 /* ------------------------------------------------------------------ commands */
 
+static void ask_one(struct mrt_quorum_member *member, struct mrt_quorum_ticket *ticket,
+                    const struct mrt_command *command)
+{
+    enum mrt_quorum_claim *claim = &ticket->claims[member->index];
+    struct mrt_quorum_ask **parting = &ticket->partings[member->index];
+    struct mrt_quorum_ask *ask = mrt_quorum_new_ask(member, ticket->queue);
+    if (!*parting)
+        *parting = mrt_quorum_new_ask(member, ticket->queue);
+    if (!ask || !*parting) {
+        ticket->error = MORTISE_ENOMEM;
+        free(ask);
+        return;
+    }
+    enum mrt_quorum_claim was = *claim;
+    *claim = MRT_CLAIM_ASKED;
+    if (!mrt_quorum_ask(ask, command, ticket->command.ticket, ticket->round))
+        *claim = was;
+}
+
 static void ask_all(struct mrt_store *store, struct mrt_quorum_ticket *ticket,
                     enum mrt_command_type type, enum mrt_quorum_claim of, mrt_time now)
 {
@@ -206,9 +238,7 @@ static void ask_all(struct mrt_store *store, struct mrt_quorum_ticket *ticket,
     for (unsigned i = 0; i < store->count; i++) {
         if (ticket->claims[i] < of || store->members[i].phase != MRT_QUORUM_UP)
             continue;
-        ticket->claims[i] = MRT_CLAIM_ASKED;
-        if (!mrt_quorum_ask(&store->members[i], &command, ticket->command.ticket, ticket->round))
-            ticket->claims[i] = of;
+        ask_one(&store->members[i], ticket, &command);
     }
 }
 
@@ -226,6 +256,7 @@ static void begin(struct mrt_store *store, struct mrt_quorum_ticket *ticket, mrt
         ticket->step = MRT_QUORUM_CLAIMING;
         ticket->token = mrt_quorum_identity(store);
         ticket->error = 0;
+        ticket->detail[0] = '\0';
         ticket->blocked = 0;
         ask_all(store, ticket, MRT_APPEND, MRT_CLAIM_NONE, now);
     }
@@ -265,10 +296,9 @@ static bool is_ours(const struct mrt_event *event)
     return event->type == MRT_VIEW && mrt_rule_grants(event->weight_ahead, 1, 1);
 }
 
-void mrt_quorum_ticket_answer(struct mrt_store *store, const struct mrt_quorum_ask *ask,
-                              const struct mrt_event *event, mrt_time now)
+void mrt_quorum_ticket_answer(struct mrt_store *store, const struct mrt_quorum_ask *ask)
 {
-    (void)now;
+    const struct mrt_event *event = &ask->answer;
     struct mrt_quorum_ticket *ticket = find(store, ask->ticket);
     if (!ticket || ticket->round != ask->round || ticket->step == MRT_QUORUM_IDLE ||
         ticket->step == MRT_QUORUM_LEAVING)
@@ -326,4 +356,10 @@ void mrt_quorum_tickets_free(struct mrt_store *store)
             tell(store, ticket, (struct mrt_event){.type = MRT_UNKNOWN});
         free_ticket(store, ticket);
     }
+}
+
+void mrt_quorum_tickets_drop(struct mrt_store *store)
+{
+    while (!TAILQ_EMPTY(&store->tickets))
+        free_ticket(store, TAILQ_FIRST(&store->tickets));
 }

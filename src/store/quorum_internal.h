@@ -6,7 +6,8 @@
  *   quorum_session.c  START, RENEW and STOP, by majority
  *
  * Threads: calls come one at a time. A member delivers only while it is called, and is never
- * called from inside its deliver: what it says is kept (`heard`) until that call has returned.
+ * called from inside its deliver: what it says is kept, in what it was asked, until that call has
+ * returned. Nothing of it needs memory, so no answer is ever lost.
  */
 #ifndef MRT_STORE_QUORUM_INTERNAL_H
 #define MRT_STORE_QUORUM_INTERNAL_H
@@ -24,31 +25,27 @@ struct mrt_quorum_member {
     unsigned index;
     enum mrt_quorum_phase phase;
     struct mrt_id session; /* of its own; another one after each loss */
+    bool lost;             /* it has said so, and that has not been acted upon */
     mrt_time start_at;     /* DOWN: when to try again */
     mrt_time lease, proof_lag;
     uint64_t starting; /* RENEWs that had been sent when its START was */
     uint64_t proof;    /* the newest RENEW that its session is proven by */
 };
 
-/* What a member has been asked and has not answered. */
+/* What a member has been asked, and its answer until it is acted upon. */
 struct mrt_quorum_ask {
     TAILQ_ENTRY(mrt_quorum_ask) link;
     struct mrt_quorum_member *member;
     struct mrt_command command;
     struct mrt_id ticket; /* the engine's; none: a claim that has been let go */
     uint64_t round;       /* of the ticket, or of the RENEWs */
-    mrt_time again;       /* of a claim let go: when to ask once more; NEVER: it is under way */
+    mrt_time again;       /* unproven: when to ask once more; NEVER: it is under way */
+    bool is_answered;
+    struct mrt_event answer;
+    char detail[160];
     char queue[];
 };
 TAILQ_HEAD(mrt_quorum_asks, mrt_quorum_ask);
-
-/* What a member has said, until it can be acted upon. */
-struct mrt_quorum_heard {
-    STAILQ_ENTRY(mrt_quorum_heard) link;
-    struct mrt_quorum_member *member;
-    struct mrt_event event;
-    char detail[160];
-};
 
 enum mrt_quorum_claim { MRT_CLAIM_NONE, MRT_CLAIM_ASKED, MRT_CLAIM_PERHAPS, MRT_CLAIM_HAS };
 
@@ -73,6 +70,8 @@ struct mrt_quorum_ticket {
     int error;           /* of a member that refused */
     char detail[160];
     enum mrt_quorum_claim claims[MRT_QUORUM_MEMBERS_MAX];
+    /* What lets a claim go, made before the claim is asked for: it must not lack memory then. */
+    struct mrt_quorum_ask *partings[MRT_QUORUM_MEMBERS_MAX];
     char queue[];
 };
 
@@ -90,7 +89,6 @@ struct mrt_store {
     struct mrt_id seed;
     TAILQ_HEAD(, mrt_quorum_ticket) tickets;
     struct mrt_quorum_asks asks;
-    STAILQ_HEAD(, mrt_quorum_heard) heard;
     struct {
         uint64_t serial; /* of the engine's command; 0: none is under way */
         enum mrt_command_type type;
@@ -111,17 +109,23 @@ void mrt_quorum_tell(struct mrt_store *store, struct mrt_event event);
 struct mrt_id mrt_quorum_identity(struct mrt_store *store);
 
 /* quorum_member.c */
-/* Asks a member; false: it did not take it, or memory is lacking. */
-bool mrt_quorum_ask(struct mrt_quorum_member *member, const struct mrt_command *command,
+/* What may be asked, now or later; NULL: no memory. To be freed if it is not. */
+struct mrt_quorum_ask *mrt_quorum_new_ask(struct mrt_quorum_member *member, const char *queue);
+/* Asks its member this; false: that did not take it, and `ask` is freed. */
+bool mrt_quorum_ask(struct mrt_quorum_ask *ask, const struct mrt_command *command,
                     struct mrt_id ticket, uint64_t round);
 void mrt_quorum_start_member(struct mrt_quorum_member *member, mrt_time now);
+/* Ends its session. */
+void mrt_quorum_stop_member(struct mrt_quorum_member *member);
 /* It is let go there: until that is proven, or its session is no more. */
-void mrt_quorum_part(struct mrt_quorum_member *member, const struct mrt_quorum_ticket *ticket);
+void mrt_quorum_part(struct mrt_quorum_member *member, struct mrt_quorum_ticket *ticket);
 /* Whether it is still being let go at that member. */
 bool mrt_quorum_is_parting(const struct mrt_quorum_member *member, struct mrt_id token);
-/* What members have said since, acted upon. */
-void mrt_quorum_hear_all(struct mrt_store *store, mrt_time now);
-/* Starts and partings that are due. */
+/* Keeps what a member says, while it is called. */
+void mrt_quorum_hear(struct mrt_quorum_member *member, const struct mrt_event *event);
+/* Acts upon what members have said since; whether there was anything. */
+bool mrt_quorum_hear_all(struct mrt_store *store, mrt_time now);
+/* Starts that are due, and what is to be asked once more. */
 void mrt_quorum_members_due(struct mrt_store *store, mrt_time now);
 mrt_time mrt_quorum_members_next(const struct mrt_store *store);
 /* Forgets what was asked, of all members if NULL. */
@@ -130,14 +134,16 @@ void mrt_quorum_forget_asks(struct mrt_store *store, const struct mrt_quorum_mem
 /* quorum_claim.c */
 void mrt_quorum_ticket_submit(struct mrt_store *store, const struct mrt_command *command,
                               mrt_time now);
-void mrt_quorum_ticket_answer(struct mrt_store *store, const struct mrt_quorum_ask *ask,
-                              const struct mrt_event *event, mrt_time now);
+void mrt_quorum_ticket_answer(struct mrt_store *store, const struct mrt_quorum_ask *ask);
 /* Decides what is ready to be decided; also after a member has gone. */
 void mrt_quorum_tickets_due(struct mrt_store *store, mrt_time now);
 mrt_time mrt_quorum_tickets_next(const struct mrt_store *store);
 /* A member's session has ended, and its claims with it. */
 void mrt_quorum_tickets_lose(struct mrt_store *store, const struct mrt_quorum_member *member);
+/* Ends all; a command under way has an unknown outcome. */
 void mrt_quorum_tickets_free(struct mrt_store *store);
+/* The same, and tells nobody. */
+void mrt_quorum_tickets_drop(struct mrt_store *store);
 
 /* quorum_session.c */
 void mrt_quorum_session_submit(struct mrt_store *store, const struct mrt_command *command,

@@ -10,12 +10,15 @@
  */
 #include "store/quorum_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define START_PAUSE (500 * MRT_MILLISECOND)
-#define PART_PAUSE (100 * MRT_MILLISECOND)
+#define AGAIN_PAUSE (100 * MRT_MILLISECOND)
 #define PATIENCE (5 * MRT_MILLISECOND)
+
+static const struct mrt_id nobody;
 
 /* ------------------------------------------------------------------ asking */
 
@@ -39,32 +42,35 @@ static bool send(struct mrt_quorum_ask *ask)
     return member->ops->submit(member->store, &ask->command, mrt_time_now() + PATIENCE);
 }
 
-static struct mrt_quorum_ask *new_ask(struct mrt_quorum_member *member,
-                                      const struct mrt_command *command)
+struct mrt_quorum_ask *mrt_quorum_new_ask(struct mrt_quorum_member *member, const char *queue)
 {
-    size_t size = command->queue ? strlen(command->queue) + 1 : 0;
+    size_t size = queue ? strlen(queue) + 1 : 0;
     struct mrt_quorum_ask *ask = calloc(1, sizeof *ask + size);
     if (!ask)
         return NULL;
     ask->member = member;
-    ask->command = *command;
     if (size > 0)
-        ask->command.queue = memcpy(ask->queue, command->queue, size);
-    TAILQ_INSERT_TAIL(&member->quorum->asks, ask, link);
+        memcpy(ask->queue, queue, size);
     return ask;
 }
 
-bool mrt_quorum_ask(struct mrt_quorum_member *member, const struct mrt_command *command,
+static void put(struct mrt_quorum_ask *ask, const struct mrt_command *command)
+{
+    ask->command = *command;
+    if (command->queue)
+        ask->command.queue = ask->queue;
+    TAILQ_INSERT_TAIL(&ask->member->quorum->asks, ask, link);
+}
+
+bool mrt_quorum_ask(struct mrt_quorum_ask *ask, const struct mrt_command *command,
                     struct mrt_id ticket, uint64_t round)
 {
-    struct mrt_quorum_ask *ask = new_ask(member, command);
-    if (!ask)
-        return false;
     ask->ticket = ticket;
     ask->round = round;
+    put(ask, command);
     if (send(ask))
         return true;
-    forget(member->quorum, ask);
+    forget(ask->member->quorum, ask);
     return false;
 }
 
@@ -78,13 +84,15 @@ void mrt_quorum_forget_asks(struct mrt_store *store, const struct mrt_quorum_mem
 
 /* ------------------------------------------------------------------ letting go */
 
-void mrt_quorum_part(struct mrt_quorum_member *member, const struct mrt_quorum_ticket *ticket)
+void mrt_quorum_part(struct mrt_quorum_member *member, struct mrt_quorum_ticket *ticket)
 {
     const struct mrt_command command = {
         .type = MRT_REMOVE, .ticket = ticket->token, .queue = ticket->queue, .claim = true};
-    struct mrt_quorum_ask *ask = new_ask(member, &command);
-    if (ask && !send(ask)) /* without memory the claim stays until the session's end */
-        ask->again = mrt_time_now() + PART_PAUSE;
+    struct mrt_quorum_ask *ask = ticket->partings[member->index];
+    ticket->partings[member->index] = NULL;
+    put(ask, &command);
+    if (!send(ask))
+        ask->again = mrt_time_now() + AGAIN_PAUSE;
 }
 
 bool mrt_quorum_is_parting(const struct mrt_quorum_member *member, struct mrt_id token)
@@ -104,15 +112,31 @@ void mrt_quorum_start_member(struct mrt_quorum_member *member, mrt_time now)
     member->session = mrt_quorum_identity(member->quorum);
     member->starting = member->quorum->renewals;
     member->start_at = MRT_TIME_NEVER;
-    if (mrt_quorum_ask(member, &(struct mrt_command){.type = MRT_START}, (struct mrt_id){0, 0}, 0))
+    struct mrt_quorum_ask *ask = mrt_quorum_new_ask(member, NULL);
+    if (!ask)
+        mrt_quorum_session_refused(member->quorum, &(struct mrt_event){.error = MORTISE_ENOMEM});
+    else if (mrt_quorum_ask(ask, &(struct mrt_command){.type = MRT_START}, nobody, 0))
         return;
     member->phase = MRT_QUORUM_DOWN;
     member->start_at = now + START_PAUSE;
 }
 
+/* Without memory for it the session dies by its lease. */
+void mrt_quorum_stop_member(struct mrt_quorum_member *member)
+{
+    struct mrt_quorum_ask *ask = mrt_quorum_new_ask(member, NULL);
+    member->phase = ask ? MRT_QUORUM_STOPPING : MRT_QUORUM_DOWN;
+    if (!ask)
+        return;
+    put(ask, &(struct mrt_command){.type = MRT_STOP});
+    if (!send(ask))
+        ask->again = mrt_time_now() + AGAIN_PAUSE;
+}
+
 static void down(struct mrt_quorum_member *member, mrt_time now)
 {
     member->phase = MRT_QUORUM_DOWN;
+    member->lost = false;
     member->start_at = now + START_PAUSE;
     mrt_quorum_forget_asks(member->quorum, member);
     mrt_quorum_tickets_lose(member->quorum, member);
@@ -135,56 +159,83 @@ static void answered_start(struct mrt_quorum_member *member, const struct mrt_ev
 
 /* ------------------------------------------------------------------ hearing */
 
-static struct mrt_quorum_ask *asked(const struct mrt_store *store, uint64_t serial)
+void mrt_quorum_hear(struct mrt_quorum_member *member, const struct mrt_event *event)
 {
     struct mrt_quorum_ask *ask;
-    TAILQ_FOREACH (ask, &store->asks, link)
-        if (ask->command.serial == serial && ask->again == MRT_TIME_NEVER)
+    if (event->type == MRT_SESSION_LOST && mrt_id_equal(event->session, member->session))
+        member->lost = true;
+    if (event->serial == 0)
+        return; /* a wake: whoever waits looks by himself */
+    TAILQ_FOREACH (ask, &member->quorum->asks, link)
+        if (ask->command.serial == event->serial)
             break;
-    return ask;
+    if (!ask)
+        return;
+    ask->is_answered = true;
+    ask->answer = *event;
+    snprintf(ask->detail, sizeof ask->detail, "%s", event->detail ? event->detail : "");
+    ask->answer.detail = ask->detail;
 }
 
-static void answered(struct mrt_store *store, struct mrt_quorum_ask *ask,
-                     const struct mrt_event *event, mrt_time now)
+/* What has to be proven is asked again until it is; the end of a session that is to be followed
+   by another is not, for that has another identity. */
+static bool is_unproven(const struct mrt_store *store, const struct mrt_quorum_ask *ask)
+{
+    if (ask->command.type == MRT_STOP)
+        return ask->answer.type != MRT_STOPPED && !store->wanted;
+    return is_parting(ask) && ask->answer.type != MRT_REMOVED;
+}
+
+static void answered(struct mrt_store *store, struct mrt_quorum_ask *ask, mrt_time now)
 {
     struct mrt_quorum_member *member = ask->member;
-    if (is_parting(ask) && event->type != MRT_REMOVED) {
-        ask->again = now + PART_PAUSE;
+    const struct mrt_event *event = &ask->answer;
+    if (event->type == MRT_FAILED && event->error == MORTISE_ELOST) {
+        down(member, now); /* with all that it was asked */
+        return;
+    }
+    if (is_unproven(store, ask)) {
+        ask->is_answered = false;
+        ask->again = now + AGAIN_PAUSE;
         return;
     }
     TAILQ_REMOVE(&store->asks, ask, link);
     if (ask->command.type == MRT_START)
         answered_start(member, event, now);
-    else if (ask->command.type == MRT_RENEW && event->type == MRT_RENEWED)
+    else if (ask->command.type == MRT_RENEW && event->type == MRT_RENEWED &&
+             ask->round > member->proof)
         member->proof = ask->round;
     else if (ask->command.type == MRT_STOP)
         member->phase = MRT_QUORUM_DOWN;
     else if (!mrt_id_none(ask->ticket))
-        mrt_quorum_ticket_answer(store, ask, event, now);
+        mrt_quorum_ticket_answer(store, ask);
     free(ask);
 }
 
-static void hear(struct mrt_store *store, const struct mrt_quorum_heard *heard, mrt_time now)
+static struct mrt_quorum_ask *first_answered(const struct mrt_store *store)
 {
-    const struct mrt_event *event = &heard->event;
-    struct mrt_quorum_ask *ask = event->serial ? asked(store, event->serial) : NULL;
-    if (ask)
-        answered(store, ask, event, now);
-    else if (event->type == MRT_SESSION_LOST &&
-             mrt_id_equal(event->session, heard->member->session))
-        down(heard->member, now);
-    else if (event->type == MRT_WAKE || event->type == MRT_VIEW)
-        mrt_quorum_tickets_due(store, now);
+    struct mrt_quorum_ask *ask;
+    TAILQ_FOREACH (ask, &store->asks, link)
+        if (ask->is_answered)
+            break;
+    return ask;
 }
 
-void mrt_quorum_hear_all(struct mrt_store *store, mrt_time now)
+bool mrt_quorum_hear_all(struct mrt_store *store, mrt_time now)
 {
-    struct mrt_quorum_heard *heard;
-    while ((heard = STAILQ_FIRST(&store->heard))) {
-        STAILQ_REMOVE_HEAD(&store->heard, link);
-        hear(store, heard, now);
-        free(heard);
+    struct mrt_quorum_ask *ask;
+    bool any = false;
+    for (unsigned i = 0; i < store->count; i++) {
+        if (!store->members[i].lost)
+            continue;
+        down(&store->members[i], now);
+        any = true;
     }
+    while ((ask = first_answered(store))) {
+        answered(store, ask, now);
+        any = true;
+    }
+    return any;
 }
 
 void mrt_quorum_members_due(struct mrt_store *store, mrt_time now)
@@ -197,7 +248,7 @@ void mrt_quorum_members_due(struct mrt_store *store, mrt_time now)
     }
     TAILQ_FOREACH_SAFE(ask, &store->asks, link, next)
     if (ask->again <= now && !send(ask))
-        ask->again = now + PART_PAUSE;
+        ask->again = now + AGAIN_PAUSE;
 }
 
 mrt_time mrt_quorum_members_next(const struct mrt_store *store)

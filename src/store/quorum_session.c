@@ -131,10 +131,14 @@ static void wake_unrenewed(struct mrt_store *store)
 static void renew(struct mrt_store *store)
 {
     store->renewals++;
-    for (unsigned i = 0; i < store->count; i++)
-        if (store->members[i].phase == MRT_QUORUM_UP)
-            mrt_quorum_ask(&store->members[i], &(struct mrt_command){.type = MRT_RENEW},
-                           (struct mrt_id){0, 0}, store->renewals);
+    for (unsigned i = 0; i < store->count; i++) {
+        if (store->members[i].phase != MRT_QUORUM_UP)
+            continue;
+        struct mrt_quorum_ask *ask = mrt_quorum_new_ask(&store->members[i], NULL);
+        if (ask)
+            mrt_quorum_ask(ask, &(struct mrt_command){.type = MRT_RENEW}, (struct mrt_id){0, 0},
+                           store->renewals);
+    }
 }
 
 static void decide_renewal(struct mrt_store *store, mrt_time now)
@@ -155,13 +159,10 @@ static void stop(struct mrt_store *store)
     mrt_quorum_tickets_free(store);
     for (unsigned i = 0; i < store->count; i++) {
         struct mrt_quorum_member *member = &store->members[i];
-        bool open = member->phase == MRT_QUORUM_UP || member->phase == MRT_QUORUM_STARTING;
         mrt_quorum_forget_asks(store, member); /* what was to be let go goes with the session */
         member->start_at = 0;
-        member->phase = MRT_QUORUM_DOWN;
-        if (open && mrt_quorum_ask(member, &(struct mrt_command){.type = MRT_STOP},
-                                   (struct mrt_id){0, 0}, 0))
-            member->phase = MRT_QUORUM_STOPPING;
+        if (member->phase != MRT_QUORUM_DOWN)
+            mrt_quorum_stop_member(member);
     }
     store->wanted = store->started = false;
 }
