@@ -4,37 +4,36 @@
  */
 #include "store/postgres_internal.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const char *const init = "mortise init creates the schema";
 
-static const struct mrt_pg_code table[] = {
-    {"40003", MRT_PG_PERHAPS, MORTISE_EUNKNOWN, NULL},
-    {"40", MRT_PG_AGAIN, MORTISE_ESTORE, NULL},      /* serialisation failure, deadlock */
-    {"55P03", MRT_PG_AGAIN, MORTISE_ESTORE, NULL},   /* a lock was not to be had in time */
-    {"57014", MRT_PG_AGAIN, MORTISE_ESTORE, NULL},   /* cancelled, or its time was up */
-    {"26000", MRT_PG_AGAIN, MORTISE_ESTORE, NULL},   /* no such prepared statement */
-    {"42P05", MRT_PG_AGAIN, MORTISE_ESTORE, NULL},   /* it is there already */
-    {"0A000", MRT_PG_AGAIN, MORTISE_ESTORE, NULL},   /* a plan of before the schema was made anew */
-    {"23505", MRT_PG_AGAIN, MORTISE_ESTORE, NULL},   /* our own ticket, come in late */
-    {"54000", MRT_PG_QUIETLY, MORTISE_ESTORE, NULL}, /* the queue of notifications is full */
-    {"25006", MRT_PG_ELSEWHERE, MORTISE_EUNREACHABLE, "the server is read-only"},
-    {"42501", MRT_PG_FAILED, MORTISE_EPERMISSION, NULL},
-    {"28", MRT_PG_FAILED, MORTISE_EPERMISSION, NULL},
-    {"42P01", MRT_PG_FAILED, MORTISE_ESETUP, init},
-    {"42703", MRT_PG_FAILED, MORTISE_ESETUP, init},
-    {"3F000", MRT_PG_FAILED, MORTISE_ESETUP, init},
-    {"3D000", MRT_PG_FAILED, MORTISE_ESETUP, NULL},
-    {"53300", MRT_PG_FAILED, MORTISE_EUNREACHABLE, NULL},
-    {"57P", MRT_PG_PERHAPS, MORTISE_EUNREACHABLE, NULL}, /* shutdown, crash, starting up */
-    {"08", MRT_PG_PERHAPS, MORTISE_EUNREACHABLE, NULL},
-    {"", MRT_PG_FAILED, MORTISE_ESTORE, NULL},
+static const struct mrt_sql_code table[] = {
+    {"40003", MRT_SQL_PERHAPS, MORTISE_EUNKNOWN, NULL},
+    {"40", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL},    /* serialisation failure, deadlock */
+    {"55P03", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* a lock was not to be had in time */
+    {"57014", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* cancelled, or its time was up */
+    {"26000", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* no such prepared statement */
+    {"42P05", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* it is there already */
+    {"0A000", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* a plan of before the schema was made anew */
+    {"23505", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* our own ticket, come in late */
+    {"54000", MRT_SQL_QUIETLY, MORTISE_ESTORE, NULL}, /* the queue of notifications is full */
+    {"25006", MRT_SQL_ELSEWHERE, MORTISE_EUNREACHABLE, "the server is read-only"},
+    {"42501", MRT_SQL_FAILED, MORTISE_EPERMISSION, NULL},
+    {"28", MRT_SQL_FAILED, MORTISE_EPERMISSION, NULL},
+    {"42P01", MRT_SQL_FAILED, MORTISE_ESETUP, init},
+    {"42703", MRT_SQL_FAILED, MORTISE_ESETUP, init},
+    {"3F000", MRT_SQL_FAILED, MORTISE_ESETUP, init},
+    {"3D000", MRT_SQL_FAILED, MORTISE_ESETUP, NULL},
+    {"53300", MRT_SQL_FAILED, MORTISE_EUNREACHABLE, NULL},
+    {"57P", MRT_SQL_PERHAPS, MORTISE_EUNREACHABLE, NULL}, /* shutdown, crash, starting up */
+    {"08", MRT_SQL_PERHAPS, MORTISE_EUNREACHABLE, NULL},
+    {"", MRT_SQL_FAILED, MORTISE_ESTORE, NULL},
 };
 
-const struct mrt_pg_code *mrt_pg_code(const char *sqlstate)
+const struct mrt_sql_code *mrt_sql_code(const char *sqlstate)
 {
-    const struct mrt_pg_code *row = table;
+    const struct mrt_sql_code *row = table;
     while (strncmp(row->state, sqlstate, strlen(row->state)) != 0)
         row++;
     return row;
@@ -50,10 +49,4 @@ void mrt_pg_code_in(const char *message, char sqlstate[6])
             memcpy(sqlstate, at + 3, 5);
             sqlstate[5] = '\0';
         }
-}
-
-void mrt_pg_first_line(const char *message, char *line, size_t size)
-{
-    size_t length = strcspn(message, "\n");
-    snprintf(line, size, "%.*s", (int)(length < 220 ? length : 220), message);
 }

@@ -40,29 +40,38 @@ static const char script[] =
     "    kind text NOT NULL,\n"
     "    capacity bigint NOT NULL,\n"
     "    since timestamptz NOT NULL,\n"
+    "    asked bigint NOT NULL,\n"
+    "    value bytea,\n"
     "    PRIMARY KEY (session, id),\n"
     "    UNIQUE (queue, number)\n"
+    ") " HOT ";\n"
+    "CREATE TABLE IF NOT EXISTS %1$s.cell (\n"
+    "    name text COLLATE \"C\" PRIMARY KEY,\n"
+    "    version bigint NOT NULL,\n"
+    "    fence numeric(20) NOT NULL,\n"
+    "    writer uuid,\n"
+    "    value bytea\n"
     ") " HOT ";\n"
     "CREATE SEQUENCE IF NOT EXISTS %1$s.fence MAXVALUE 140737488355327;\n"
     "CREATE TABLE IF NOT EXISTS %1$s.version (number integer NOT NULL);\n"
     "INSERT INTO %1$s.version SELECT %2$d WHERE NOT EXISTS (SELECT FROM %1$s.version);\n"
     "COMMIT;\n";
 
-static int execute(const struct mrt_pg_address *address, const char *text)
+static int execute(const struct mrt_pg_words *words, const char *text)
 {
-    PGconn *connection = PQconnectdbParams(address->words, (const char *const *)address->values, 1);
+    PGconn *connection = PQconnectdbParams(words->words, (const char *const *)words->values, 1);
     int error = MORTISE_OK;
     char line[256], sqlstate[6] = "";
     PQsetNoticeReceiver(connection, mrt_pg_ignore_notice, NULL);
     PGresult *result = PQstatus(connection) == CONNECTION_OK ? PQexec(connection, text) : NULL;
     if (!result) {
-        mrt_pg_first_line(PQerrorMessage(connection), line, sizeof line);
+        mrt_sql_first_line(PQerrorMessage(connection), line, sizeof line);
         error = mrt_error(MORTISE_EUNREACHABLE, "PostgreSQL: %.220s", line);
     } else if (PQresultStatus(result) != PGRES_COMMAND_OK) {
         const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
         snprintf(sqlstate, sizeof sqlstate, "%s", state ? state : "");
-        mrt_pg_first_line(PQresultErrorMessage(result), line, sizeof line);
-        error = mrt_error(mrt_pg_code(sqlstate)->error, "PostgreSQL: %.220s", line);
+        mrt_sql_first_line(PQresultErrorMessage(result), line, sizeof line);
+        error = mrt_error(mrt_sql_code(sqlstate)->error, "PostgreSQL: %.220s", line);
     }
     PQclear(result);
     PQfinish(connection);
@@ -71,14 +80,15 @@ static int execute(const struct mrt_pg_address *address, const char *text)
 
 int mrt_pg_init(const struct mrt_uri *uri, mortise_text_callback print, void *argument)
 {
-    struct mrt_pg_address address;
+    struct mrt_sql_address address;
+    struct mrt_pg_words words;
     char text[sizeof script + 16 * MRT_SQL_SCHEMA_MAX];
-    int error = mrt_pg_uri_parse(uri, &address);
+    int error = mrt_pg_uri_parse(uri, &address, &words);
     snprintf(text, sizeof text, script, address.schema, MRT_PG_SCHEMA_VERSION);
     if (error == MORTISE_OK && print)
         print(argument, text);
     else if (error == MORTISE_OK)
-        error = execute(&address, text);
-    mrt_pg_address_free(&address);
+        error = execute(&words, text);
+    mrt_pg_words_free(&words);
     return error;
 }

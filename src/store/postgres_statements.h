@@ -1,6 +1,7 @@
 /*
  * The SQL of the PostgreSQL store: constant texts with parameters, in the order of their
- * numbers. Names of tables are found by the connection's search_path, which is the one schema.
+ * numbers; sql_request.c has what each letter stands for. Names of tables are found by the
+ * connection's search_path, which is the one schema.
  *
  * The rules they keep:
  *  - Only the server tells the time, and by clock_timestamp(): now() stands still in a
@@ -10,35 +11,42 @@
  *    would see the time before the wait, and two could be let in.
  *  - A ticket counts while its session's row is there. It is the row's deletion that ends a
  *    session, not the passing of its lease, so that a renewal and a death exclude each other.
- *  - Locks are taken in one order: queue rows by name, then session rows.
+ *  - Locks are taken in one order: queue rows by name, then session rows, then cells.
  */
 #ifndef MRT_STORE_POSTGRES_STATEMENTS_H
 #define MRT_STORE_POSTGRES_STATEMENTS_H
 
 /* X(name, parameters, text) */
-#define MRT_PG_STATEMENTS(X)                                                  \
-    X(SETUP, 4, mrt_pg_sql_setup)                                             \
-    X(VERSION, 0, "SELECT number FROM version")                               \
-    X(START, 4, mrt_pg_sql_start)                                             \
-    X(RESUME, 2, "UPDATE session SET epoch = $2 WHERE id = $1 RETURNING 1")   \
-    X(LOCK_SESSION, 1, "SELECT FROM session WHERE id = $1 FOR NO KEY UPDATE") \
-    X(RENEW, 2, mrt_pg_sql_renew)                                             \
-    X(LOCK_ALL, 1, mrt_pg_sql_lock_all)                                       \
-    X(LEAVE_ALL, 1, mrt_pg_sql_leave_all)                                     \
-    X(END_SESSION, 1, "DELETE FROM session WHERE id = $1")                    \
-    X(BUMP, 1, mrt_pg_sql_bump)                                               \
-    X(APPEND, 9, mrt_pg_sql_append)                                           \
-    X(VIEW, 2, mrt_pg_sql_view)                                               \
-    X(LOCK_QUEUE, 1, "SELECT FROM queue WHERE name = $1 FOR NO KEY UPDATE")   \
-    X(REMOVE, 3, mrt_pg_sql_remove)                                           \
-    X(REMOVE_QUIETLY, 2, "DELETE FROM ticket WHERE session = $1 AND id = $2") \
-    X(LIGHTEN, 4, mrt_pg_sql_lighten)                                         \
-    X(REAP, 1, mrt_pg_sql_reap)                                               \
-    X(CLEAR, 1, mrt_pg_sql_clear)                                             \
-    X(SWEEP_SESSIONS, 0, mrt_pg_sql_sweep_sessions)                           \
-    X(SWEEP_TICKETS, 0, mrt_pg_sql_sweep_tickets)                             \
-    X(SWEEP_QUEUES, 0, mrt_pg_sql_sweep_queues)                               \
-    X(LIST, 2, mrt_pg_sql_list)
+#define MRT_PG_STATEMENTS(X)                                                     \
+    X(SETUP, "dihu", mrt_pg_sql_setup)                                           \
+    X(VERSION, "", "SELECT number FROM version")                                 \
+    X(START, "sela", mrt_pg_sql_start)                                           \
+    X(RESUME, "se", "UPDATE session SET epoch = $2 WHERE id = $1 RETURNING 1")   \
+    X(LOCK_SESSION, "s", "SELECT FROM session WHERE id = $1 FOR NO KEY UPDATE")  \
+    X(RENEW, "sl", mrt_pg_sql_renew)                                             \
+    X(LOCK_ALL, "s", mrt_pg_sql_lock_all)                                        \
+    X(LEAVE_ALL, "s", mrt_pg_sql_leave_all)                                      \
+    X(END_SESSION, "s", "DELETE FROM session WHERE id = $1")                     \
+    X(BUMP, "q", mrt_pg_sql_bump)                                                \
+    X(APPEND, "qtswkcymev", mrt_pg_sql_append)                                   \
+    X(VIEW, "st", mrt_pg_sql_view)                                               \
+    X(LOCK_QUEUE, "q", "SELECT FROM queue WHERE name = $1 FOR NO KEY UPDATE")    \
+    X(REMOVE, "stq", mrt_pg_sql_remove)                                          \
+    X(REMOVE_QUIETLY, "st", "DELETE FROM ticket WHERE session = $1 AND id = $2") \
+    X(LIGHTEN, "stqw", mrt_pg_sql_lighten)                                       \
+    X(SET_VALUE, "stv", mrt_pg_sql_set_value)                                    \
+    X(OBSERVE, "q", mrt_pg_sql_observe)                                          \
+    X(CELL_MAKE, "qrse", mrt_pg_sql_cell_make)                                   \
+    X(CELL_WRITE, "qrsetfv", mrt_pg_sql_cell_write)                              \
+    X(CELL, "qst", mrt_pg_sql_cell)                                              \
+    X(REAP, "q", mrt_pg_sql_reap)                                                \
+    X(CLEAR, "q", mrt_pg_sql_clear)                                              \
+    X(SWEEP_SESSIONS, "", mrt_pg_sql_sweep_sessions)                             \
+    X(SWEEP_TICKETS, "", mrt_pg_sql_sweep_tickets)                               \
+    X(SWEEP_QUEUES, "", mrt_pg_sql_sweep_queues)                                 \
+    X(LIST, "np", mrt_pg_sql_list)                                               \
+    X(REVOKE, "qo", mrt_pg_sql_revoke)                                           \
+    X(BREAK, "qo", mrt_pg_sql_break)
 
 enum mrt_pg_statement {
 #define MRT_PG_STATEMENT_ID(name, parameters, text) MRT_PG_##name,
@@ -47,11 +55,16 @@ enum mrt_pg_statement {
         MRT_PG_STATEMENT_COUNT
 };
 
-#define MRT_PG_PARAMETERS_MAX 9
+#define MRT_PG_PARAMETERS_MAX 10
+
+/* Channels of notifications: with a session's identity, what is told to it; with the name of
+   a schema, the queues in it that observers may want to look at. */
+#define MRT_PG_TOLD "mortise_"
+#define MRT_PG_SEEN "mortise_seen_"
 
 struct mrt_pg_statement_text {
     const char *name; /* as it is prepared */
-    int parameters;
+    const char *parameters;
     const char *text;
 };
 

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEASE_MIN (500 * MRT_MILLISECOND)
-
 static const char *const ours[] = {"lease",     "connect",   "schema", "pooler",
                                    "namespace", "queue_max", NULL};
 /* What the store sets itself, or could not work with. */
@@ -26,15 +24,15 @@ static bool is_among(const char *word, const char *const *list)
     return *list;
 }
 
-static bool put(struct mrt_pg_address *address, const char *word, const char *value)
+static bool put(struct mrt_pg_words *words, const char *word, const char *value)
 {
     char *copy = strdup(value);
-    if (!copy || address->count == MRT_PG_WORDS_MAX) {
+    if (!copy || words->count == MRT_PG_WORDS_MAX) {
         free(copy);
         return false;
     }
-    address->words[address->count] = word;
-    address->values[address->count++] = copy;
+    words->words[words->count] = word;
+    words->values[words->count++] = copy;
     return true;
 }
 
@@ -57,7 +55,7 @@ static const char *value_of(const PQconninfoOption *options, const char *word)
 
 /* What may be shown of what libpq read. */
 static void write_shown(const struct mrt_uri *uri, const PQconninfoOption *options,
-                        struct mrt_pg_address *address)
+                        struct mrt_sql_address *address)
 {
     const char *user = value_of(options, "user"), *port = value_of(options, "port");
     const char *host = value_of(options, "host"), *given = mrt_uri_parameter(uri, "host");
@@ -74,7 +72,8 @@ static void write_shown(const struct mrt_uri *uri, const PQconninfoOption *optio
              local ? host : "");
 }
 
-static int read_base(const struct mrt_uri *uri, struct mrt_pg_address *address)
+static int read_base(const struct mrt_uri *uri, struct mrt_sql_address *address,
+                     struct mrt_pg_words *words)
 {
     char text[MRT_URI_MAX + sizeof "postgresql:"];
     char *fault = NULL;
@@ -85,7 +84,7 @@ static int read_base(const struct mrt_uri *uri, struct mrt_pg_address *address)
     int error = MORTISE_OK;
     if (options) {
         write_shown(uri, options, address);
-        error = put(address, "dbname", text) ? MORTISE_OK : MORTISE_ENOMEM;
+        error = put(words, "dbname", text) ? MORTISE_OK : MORTISE_ENOMEM;
     } else {
         error =
             mrt_error(MORTISE_EURI,
@@ -96,7 +95,7 @@ static int read_base(const struct mrt_uri *uri, struct mrt_pg_address *address)
     return error;
 }
 
-static int read_parameters(const struct mrt_uri *uri, struct mrt_pg_address *address)
+static int read_parameters(const struct mrt_uri *uri, struct mrt_pg_words *words)
 {
     PQconninfoOption *defaults = PQconndefaults();
     int error = defaults ? MORTISE_OK : MORTISE_ENOMEM;
@@ -108,7 +107,7 @@ static int read_parameters(const struct mrt_uri *uri, struct mrt_pg_address *add
         if (!word)
             error = mrt_error(MORTISE_EURI, "store URI %s:...: unknown parameter \"%.64s\"",
                               uri->scheme, key);
-        else if (!put(address, word, uri->parameters[i].value))
+        else if (!put(words, word, uri->parameters[i].value))
             error = MORTISE_ENOMEM;
     }
     PQconninfoFree(defaults);
@@ -116,51 +115,49 @@ static int read_parameters(const struct mrt_uri *uri, struct mrt_pg_address *add
 }
 
 /* A server or a network that says nothing any more is noticed within the lease. */
-static bool put_timeouts(struct mrt_pg_address *address)
+static bool put_timeouts(mrt_time lease, struct mrt_pg_words *words)
 {
     char idle[24], whole[24];
-    mrt_time third = address->lease / (3 * MRT_SECOND);
+    mrt_time third = lease / (3 * MRT_SECOND);
     snprintf(idle, sizeof idle, "%lld", (long long)(third > 0 ? third : 1));
-    snprintf(whole, sizeof whole, "%lld", (long long)(address->lease / MRT_MILLISECOND));
-    return put(address, "keepalives_idle", idle) && put(address, "keepalives_interval", "1") &&
-           put(address, "keepalives_count", "3") && put(address, "tcp_user_timeout", whole) &&
-           put(address, "fallback_application_name", "mortise");
+    snprintf(whole, sizeof whole, "%lld", (long long)(lease / MRT_MILLISECOND));
+    return put(words, "keepalives_idle", idle) && put(words, "keepalives_interval", "1") &&
+           put(words, "keepalives_count", "3") && put(words, "tcp_user_timeout", whole) &&
+           put(words, "fallback_application_name", "mortise");
 }
 
-int mrt_pg_uri_parse(const struct mrt_uri *uri, struct mrt_pg_address *address)
+int mrt_pg_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
+                     struct mrt_pg_words *words)
 {
     const char *pooler = mrt_uri_parameter(uri, "pooler");
     memset(address, 0, sizeof *address);
-    address->lease = 10 * MRT_SECOND;
-    address->connect = 5 * MRT_SECOND;
-    address->pooled = pooler;
-    int error = mrt_sql_schema(uri, address->schema);
+    memset(words, 0, sizeof *words);
+    words->pooled = pooler;
+    int error = mrt_sql_schema(mrt_uri_parameter(uri, "schema"), address->schema);
     if (error == MORTISE_OK)
-        error = mrt_sql_duration(uri, "lease", LEASE_MIN, &address->lease);
-    if (error == MORTISE_OK)
-        error = mrt_sql_duration(uri, "connect", MRT_MILLISECOND, &address->connect);
+        error = mrt_sql_times(uri, address);
     if (error == MORTISE_OK && pooler && strcmp(pooler, "session") != 0)
         error = mrt_error(MORTISE_EURI,
                           "pooler=%.32s: only a pooler in session mode will do, "
                           "pooler=session",
                           pooler);
-    if (error == MORTISE_OK && !put_timeouts(address))
+    if (error == MORTISE_OK && !put_timeouts(address->lease, words))
         error = MORTISE_ENOMEM;
     if (error == MORTISE_OK)
-        error = read_base(uri, address);
+        error = read_base(uri, address, words);
     if (error == MORTISE_OK)
-        error = read_parameters(uri, address);
-    if (error == MORTISE_OK && !(put(address, "client_encoding", "UTF8") &&
-                                 put(address, "target_session_attrs", "read-write")))
+        error = read_parameters(uri, words);
+    if (error == MORTISE_OK && !(put(words, "client_encoding", "UTF8") &&
+                                 put(words, "target_session_attrs", "read-write")))
         error = MORTISE_ENOMEM;
     return error;
 }
 
-void mrt_pg_address_free(struct mrt_pg_address *address)
+void mrt_pg_words_free(struct mrt_pg_words *words)
 {
-    for (size_t i = 0; i < address->count; i++) {
-        explicit_bzero(address->values[i], strlen(address->values[i]));
-        free(address->values[i]);
+    for (size_t i = 0; i < words->count; i++) {
+        explicit_bzero(words->values[i], strlen(words->values[i]));
+        free(words->values[i]);
     }
-    address->count = 0;
+    words->count = 0;
 }

@@ -14,21 +14,18 @@
 
 #define MRT_PG_WORDS_MAX (MRT_URI_PARAMETERS_MAX + 16)
 
-struct mrt_pg_address {
-    char schema[MRT_SQL_SCHEMA_MAX + 1];
-    mrt_time lease;
-    mrt_time connect; /* how long a command waits for a connection */
-    bool pooled;      /* pooler=session: there may be one in between */
+struct mrt_pg_words {
+    bool pooled; /* pooler=session: there may be one in between */
     /* For PQconnectStartParams, NULL-ended; the values are ours. */
     const char *words[MRT_PG_WORDS_MAX + 1];
     char *values[MRT_PG_WORDS_MAX + 1];
     size_t count;
-    char shown[512];
 };
 
 /* 0, MORTISE_EURI, MORTISE_ENOMEM. On failure too to be freed. */
-int mrt_pg_uri_parse(const struct mrt_uri *uri, struct mrt_pg_address *address);
+int mrt_pg_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
+                     struct mrt_pg_words *words);
 /* Overwrites the values, for a password may be among them. */
-void mrt_pg_address_free(struct mrt_pg_address *address);
+void mrt_pg_words_free(struct mrt_pg_words *words);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define DIGITS_MAX 9
+#define LEASE_MIN (500 * MRT_MILLISECOND)
 
 static mrt_time unit_of(const char *text)
 {
@@ -31,10 +32,17 @@ int mrt_sql_duration(const struct mrt_uri *uri, const char *key, mrt_time least,
     return MORTISE_OK;
 }
 
-int mrt_sql_schema(const struct mrt_uri *uri, char schema[MRT_SQL_SCHEMA_MAX + 1])
+int mrt_sql_times(const struct mrt_uri *uri, struct mrt_sql_address *address)
+{
+    address->lease = 10 * MRT_SECOND;
+    address->connect = 5 * MRT_SECOND;
+    int error = mrt_sql_duration(uri, "lease", LEASE_MIN, &address->lease);
+    return error ? error : mrt_sql_duration(uri, "connect", MRT_MILLISECOND, &address->connect);
+}
+
+int mrt_sql_schema(const char *name, char schema[MRT_SQL_SCHEMA_MAX + 1])
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz_", digits[] = "0123456789";
-    const char *name = mrt_uri_parameter(uri, "schema");
     if (!name)
         name = "mortise";
     size_t length = strlen(name), at = 0;

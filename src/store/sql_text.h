@@ -14,12 +14,23 @@
 /* Fences a ticket owns: its number shifted by so many bits, as on SQLite. */
 #define MRT_SQL_FENCE_BITS 16
 
+/* What every URI says, once read. */
+struct mrt_sql_address {
+    char schema[MRT_SQL_SCHEMA_MAX + 1];
+    mrt_time lease;
+    mrt_time connect; /* how long a command waits for a connection */
+    char shown[512];  /* without secrets */
+};
+
 /* A duration such as 10s or 500ms, at least `least`; *duration stays if it is not given.
    0 or MORTISE_EURI with particulars. */
 int mrt_sql_duration(const struct mrt_uri *uri, const char *key, mrt_time least,
                      mrt_time *duration);
 
-/* schema=NAME, or "mortise". 0 or MORTISE_EURI. */
-int mrt_sql_schema(const struct mrt_uri *uri, char schema[MRT_SQL_SCHEMA_MAX + 1]);
+/* The name of a schema; NULL: "mortise". 0 or MORTISE_EURI. */
+int mrt_sql_schema(const char *name, char schema[MRT_SQL_SCHEMA_MAX + 1]);
+
+/* lease= and connect=, or what they are by default. 0 or MORTISE_EURI. */
+int mrt_sql_times(const struct mrt_uri *uri, struct mrt_sql_address *address);
 
 #endif

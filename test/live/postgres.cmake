@@ -12,8 +12,11 @@ function(postgres_run name target lease)
   set_tests_properties(${name} PROPERTIES TIMEOUT 240 LABELS "store;waits")
 endfunction()
 
+# Claims are tickets as all others here, so conform_claims would show nothing new.
 postgres_run(conform_postgres test_conform_memory 2s)
-foreach(part acquire async life contest shared multi)
+postgres_run(conform_values_postgres test_conform_values_memory 2s)
+postgres_run(conform_operator_postgres test_conform_operator_memory 2s)
+foreach(part acquire async life contest shared multi operator election cell)
   postgres_run(api_${part}_postgres test_api_${part} 3s)
 endforeach()
 

@@ -165,14 +165,14 @@ static const char one_statement[] =
     "now())"
     " ON CONFLICT (name) DO UPDATE SET number = nextval('fence') RETURNING number),"
     " put AS (INSERT INTO ticket SELECT s.id, gen_random_uuid(), 'one', m.number, 1, 'mutex', 1,"
-    " now() FROM mine m, session s WHERE s.label = 'one')"
+    " now(), 0 FROM mine m, session s WHERE s.label = 'one')"
     " SELECT (SELECT count(*) FROM ticket WHERE queue = 'one') FROM mine";
 static const char *const two_statements[] = {
     "INSERT INTO queue (name, number, touched) VALUES ('one', nextval('fence'), now())"
     " ON CONFLICT (name) DO UPDATE SET number = nextval('fence')",
     "WITH put AS (INSERT INTO ticket SELECT s.id, gen_random_uuid(), 'one', q.number, 1, 'mutex', "
     "1,"
-    " now() FROM queue q, session s WHERE q.name = 'one' AND s.label = 'one')"
+    " now(), 0 FROM queue q, session s WHERE q.name = 'one' AND s.label = 'one')"
     " SELECT count(*) FROM ticket WHERE queue = 'one'"};
 
 /* A second one comes while the first has not committed; how many it finds ahead. */

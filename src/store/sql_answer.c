@@ -1,0 +1,358 @@
+/*
+ * What the outcome of a request means for the one who asked, and what else follows.
+ *
+ * A failure that a second attempt may mend is not shown: the request is sent again,
+ * until its time is up. That may put it behind a later one of its session, but never behind another
+ * of its ticket, for the engine has one at a time under way.
+ *
+ * Where the server does not tell who waits, the ticket is looked at again after a while that
+ * grows with the time it has waited and with the number of those before it: a hand-over is found
+ * late by a small part of the wait, and a long queue asks no more often than a short one.
+ */
+#include "store/sql_internal.h"
+
+#include "base/error.h"
+#include "core/rule.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define RECHECK_MIN (10 * MRT_MILLISECOND)
+#define POLL_MIN MRT_MILLISECOND
+#define POLL_MAX (100 * MRT_MILLISECOND)
+#define POLL_PART 8 /* of the time waited so far */
+#define ATTEMPTS_MAX 100
+
+/* Columns of the statements' rows. Times are in microseconds. */
+enum { RENEW_TICKETS, RENEW_ASKED };
+enum {
+    APPEND_NUMBER, /* put in by this request */
+    APPEND_OLD,    /* put in by an earlier one */
+    APPEND_AHEAD,
+    APPEND_LEFT,
+    APPEND_SESSION,  /* the session is there, of this epoch */
+    APPEND_CAPACITY, /* that differs, and the kind that it is of */
+    APPEND_KIND,
+    APPEND_PLACE,
+    APPEND_QUEUE /* 0: its row is to be made first */
+};
+enum { VIEW_NUMBER, VIEW_AHEAD, VIEW_LEFT, VIEW_BEHIND, VIEW_ASKED, VIEW_PLACE, VIEW_AGE };
+
+static void count_tickets(struct mrt_store *store, struct mrt_id id, int change)
+{
+    struct mrt_sql_session *session = mrt_sql_find_session(store, id);
+    if (session && session->tickets >= 0)
+        session->tickets += change;
+}
+
+/* ------------------------------------------------------------------ sessions */
+
+static void finish_resume(struct mrt_store *store, const struct mrt_sql_request *request)
+{
+    struct mrt_sql_session *session = mrt_sql_find_session(store, request->command.session);
+    struct mrt_event event = {.session = request->command.session, .error = MORTISE_ELOST};
+    if (!session)
+        return;
+    event.type = mrt_sql_has_row(request) ? MRT_WAKE : MRT_SESSION_LOST;
+    session->tickets = -1;
+    if (!mrt_sql_has_row(request))
+        mrt_sql_forget_session(store, session);
+    mrt_sql_tell(store,
+                 &event); /* what happened in between was not heard: all is looked at again */
+}
+
+static void finish_start(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+{
+    struct mrt_sql_session *session = mrt_sql_find_session(store, request->command.session);
+    if (!session) {
+        session = calloc(1, sizeof *session);
+        if (!session) {
+            mrt_sql_answer(store, request, MRT_UNKNOWN);
+            return;
+        }
+        session->id = request->command.session;
+        TAILQ_INSERT_TAIL(&store->sessions, session, link);
+    }
+    session->tickets = -1;
+    if (mrt_sql_number(request, 0))
+        mrt_sql_begin_own(store, MRT_SQL_DO_SWEEP, &request->command, now);
+    request->event.lease = store->address.lease;
+    mrt_sql_answer(store, request, MRT_STARTED);
+}
+
+/* Tickets may have been deleted, or asked for, without a word about it: then each is looked at. */
+static void compare_tickets(struct mrt_store *store, const struct mrt_sql_request *request)
+{
+    int64_t tickets = mrt_sql_number(request, RENEW_TICKETS);
+    int64_t asked = mrt_sql_number(request, RENEW_ASKED);
+    struct mrt_sql_session *session = mrt_sql_find_session(store, request->command.session);
+    struct mrt_event event = {.type = MRT_WAKE, .session = request->command.session};
+    if (!session)
+        return;
+    if ((session->tickets >= 0 && session->tickets != tickets) || session->asked != asked)
+        mrt_sql_tell(store, &event);
+    session->tickets = tickets;
+    session->asked = asked;
+}
+
+void mrt_sql_session_ended(struct mrt_store *store, struct mrt_sql_request *request)
+{
+    struct mrt_sql_session *session = mrt_sql_find_session(store, request->command.session);
+    if (session)
+        mrt_sql_forget_session(store, session);
+    mrt_sql_fail(store, request, MORTISE_ELOST, "the session has ended");
+}
+
+static void finish_renew(struct mrt_store *store, struct mrt_sql_request *request)
+{
+    if (!mrt_sql_has_row(request)) {
+        mrt_sql_session_ended(store, request);
+        return;
+    }
+    if (!mrt_sql_driver_same(store, request))
+        mrt_sql_reject(store, MORTISE_ENOTSUPPORTED,
+                       "%s: the pooler gives each transaction another connection; locks "
+                       "need a pooler in session mode",
+                       mrt_sql_product);
+    compare_tickets(store, request);
+    mrt_sql_answer(store, request, MRT_RENEWED);
+}
+
+/* ------------------------------------------------------------------ once more */
+
+static bool goes_on(const struct mrt_store *store, const struct mrt_sql_request *request,
+                    mrt_time now)
+{
+    mrt_time patience = store->address.lease > store->address.connect ? store->address.lease
+                                                                      : store->address.connect;
+    return request->attempts < ATTEMPTS_MAX && now < mrt_time_add(request->begun, patience);
+}
+
+void mrt_sql_make(struct mrt_store *store, struct mrt_sql_request *request, enum mrt_sql_kind kind,
+                  mrt_time now)
+{
+    if (!goes_on(store, request, now)) {
+        mrt_sql_fail(store, request, MORTISE_ESTORE, "%s: the row of %.100s cannot be made",
+                     mrt_sql_product, request->command.queue);
+        return;
+    }
+    request->attempts++;
+    mrt_sql_begin_own(store, kind, &request->command, now);
+    mrt_sql_begin(store, request, now);
+}
+
+/* ------------------------------------------------------------------ tickets */
+
+mrt_time mrt_sql_lease_left(const struct mrt_sql_request *request, int column)
+{
+    mrt_time left = mrt_sql_number(request, column) * MRT_MICROSECOND + MRT_MILLISECOND;
+    if (mrt_sql_is_null(request, column))
+        return 0;
+    return left < RECHECK_MIN ? RECHECK_MIN : mrt_time_min(left, MRT_SQL_RECHECK_MAX);
+}
+
+/* When a view is to be looked at again: when the first lease of those ahead ends, if it is
+   not renewed; or before, if nobody tells. */
+static mrt_time recheck(const struct mrt_sql_request *request, int left, mrt_time age,
+                        uint64_t place)
+{
+    mrt_time until = mrt_sql_lease_left(request, left);
+    if (mrt_sql_notifies || until == 0)
+        return until;
+    mrt_time poll = mrt_time_min(age / POLL_PART, POLL_MAX);
+    poll = (poll > POLL_MIN ? poll : POLL_MIN) * (mrt_time)(place > 1 ? place : 1);
+    return mrt_time_min(poll, until);
+}
+
+static void view(struct mrt_store *store, struct mrt_sql_request *request, int64_t number,
+                 int64_t ahead, mrt_time again, uint64_t place)
+{
+    request->event.fence = (uint64_t)number << MRT_SQL_FENCE_BITS;
+    request->event.fence_span = UINT64_C(1) << MRT_SQL_FENCE_BITS;
+    request->event.weight_ahead = (uint64_t)ahead;
+    request->event.recheck = again;
+    request->event.place = place;
+    mrt_sql_answer(store, request, MRT_VIEW);
+}
+
+bool mrt_sql_reaps(struct mrt_store *store, struct mrt_sql_request *request, int column,
+                   enum mrt_sql_kind again, mrt_time now)
+{
+    if (request->reaped || mrt_sql_is_null(request, column) || mrt_sql_number(request, column) > 0)
+        return false;
+    request->reaped = true;
+    request->kind = again;
+    mrt_sql_begin_own(store, MRT_SQL_DO_REAP, &request->command, now);
+    mrt_sql_begin(store, request, now);
+    return true;
+}
+
+/* It was not put in. */
+static void finish_refused(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+{
+    const struct mrt_command *command = &request->command;
+    if (!mrt_sql_number(request, APPEND_SESSION)) {
+        mrt_sql_session_ended(store, request);
+    } else if (!mrt_sql_number(request, APPEND_QUEUE)) {
+        mrt_sql_make(store, request, MRT_SQL_DO_MAKE, now);
+    } else if (mrt_sql_reaps(store, request, APPEND_LEFT, MRT_SQL_DO_APPEND, now)) {
+        return;
+    } else if (!mrt_sql_is_null(request, APPEND_CAPACITY)) {
+        mrt_sql_fail(store, request, MORTISE_EMISMATCH,
+                     "%.100s is in use as a %.32s of capacity %" PRId64 ", not a %s of %" PRIu64,
+                     command->queue, mrt_sql_text(request, APPEND_KIND),
+                     mrt_sql_number(request, APPEND_CAPACITY), command->kind, command->capacity);
+    } else if (command->try_only) {
+        mrt_sql_answer(store, request, MRT_BLOCKED);
+    } else {
+        mrt_sql_fail(store, request, MORTISE_EFULL, "%.100s: %" PRIu64 " are waiting already",
+                     command->queue, command->queue_max);
+    }
+}
+
+static void finish_append(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+{
+    const struct mrt_command *command = &request->command;
+    int64_t ahead = mrt_sql_number(request, APPEND_AHEAD);
+    uint64_t place = (uint64_t)mrt_sql_number(request, APPEND_PLACE);
+    bool fits = mrt_rule_grants((uint64_t)ahead, command->weight, command->capacity);
+    if (!mrt_sql_is_null(request, APPEND_OLD)) { /* it was there already */
+        request->kind = MRT_SQL_DO_VIEW;
+        mrt_sql_begin(store, request, now);
+    } else if (!mrt_sql_is_null(request, APPEND_NUMBER)) {
+        count_tickets(store, command->session, 1);
+        if (fits || !mrt_sql_reaps(store, request, APPEND_LEFT, MRT_SQL_DO_VIEW, now))
+            view(store, request, mrt_sql_number(request, APPEND_NUMBER), ahead,
+                 recheck(request, APPEND_LEFT, 0, place), place);
+    } else {
+        finish_refused(store, request, now);
+    }
+}
+
+static void finish_view(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+{
+    uint64_t place = (uint64_t)mrt_sql_number(request, VIEW_PLACE);
+    mrt_time age = mrt_sql_number(request, VIEW_AGE) * MRT_MICROSECOND;
+    if (!mrt_sql_has_row(request)) {
+        mrt_sql_answer(store, request, MRT_GONE);
+    } else if (!mrt_sql_reaps(store, request, VIEW_LEFT, MRT_SQL_DO_VIEW, now)) {
+        request->event.others_behind = mrt_sql_number(request, VIEW_BEHIND);
+        request->event.revoked = (uint64_t)mrt_sql_number(request, VIEW_ASKED);
+        view(store, request, mrt_sql_number(request, VIEW_NUMBER),
+             mrt_sql_number(request, VIEW_AHEAD), recheck(request, VIEW_LEFT, age, place), place);
+    }
+}
+
+static void finish_remove(struct mrt_store *store, struct mrt_sql_request *request)
+{
+    if (mrt_sql_number(request, 0))
+        count_tickets(store, request->command.session, -1);
+    mrt_sql_answer(store, request, MRT_REMOVED);
+}
+
+/* ------------------------------------------------------------------ outcomes */
+
+static void fail_with_advice(struct mrt_store *store, struct mrt_sql_request *request,
+                             const struct mrt_sql_code *code)
+{
+    mrt_sql_fail(store, request, code->error, "%s: %.160s (%s)%s%s", mrt_sql_product,
+                 request->detail, request->state, code->advice ? "; " : "",
+                 code->advice ? code->advice : "");
+}
+
+static void finish_failed(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+{
+    const struct mrt_sql_code *code = mrt_sql_code(request->state);
+    enum mrt_sql_outcome outcome = code->outcome;
+    if (outcome == MRT_SQL_QUIETLY && request->kind == MRT_SQL_DO_REMOVE)
+        request->kind = MRT_SQL_DO_REMOVE_QUIETLY;
+    else if (outcome == MRT_SQL_QUIETLY)
+        outcome = MRT_SQL_FAILED;
+    if (outcome == MRT_SQL_ELSEWHERE) {
+        mrt_sql_reject(store, code->error, "%s: %s", mrt_sql_product, code->advice);
+        TAILQ_INSERT_HEAD(&store->waiting, request, link);
+    } else if (outcome == MRT_SQL_PERHAPS) {
+        mrt_sql_answer(store, request, MRT_UNKNOWN);
+    } else if (outcome != MRT_SQL_FAILED && goes_on(store, request, now)) {
+        request->attempts++;
+        mrt_sql_begin(store, request, now);
+    } else {
+        fail_with_advice(store, request, code);
+    }
+}
+
+static void finish_done(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+{
+    switch (request->kind) {
+    case MRT_SQL_DO_START:
+        finish_start(store, request, now);
+        break;
+    case MRT_SQL_DO_STOP:
+        mrt_sql_answer(store, request, MRT_STOPPED);
+        break;
+    case MRT_SQL_DO_RENEW:
+        finish_renew(store, request);
+        break;
+    case MRT_SQL_DO_APPEND:
+        finish_append(store, request, now);
+        break;
+    case MRT_SQL_DO_REMOVE:
+    case MRT_SQL_DO_REMOVE_QUIETLY:
+        finish_remove(store, request);
+        break;
+    case MRT_SQL_DO_OBSERVE:
+        mrt_sql_finish_observe(store, request, now);
+        break;
+    case MRT_SQL_DO_CELL_GET:
+    case MRT_SQL_DO_CELL_SET:
+        mrt_sql_finish_cell(store, request, now);
+        break;
+    case MRT_SQL_DO_LIST:
+    case MRT_SQL_DO_REVOKE:
+    case MRT_SQL_DO_BREAK:
+        mrt_sql_answer(store, request, MRT_VIEW); /* nobody is told; it is waited for */
+        break;
+    default:
+        finish_view(store, request, now);
+    }
+}
+
+void mrt_sql_finish(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+{
+    switch (request->kind) {
+    case MRT_SQL_DO_SETUP:
+        mrt_sql_driver_check(store, request);
+        mrt_sql_request_free(request);
+        break;
+    case MRT_SQL_DO_RESUME:
+    case MRT_SQL_DO_LISTEN:
+        if (request->failed)
+            store->broken = true; /* and once more on another connection */
+        else if (request->kind == MRT_SQL_DO_RESUME)
+            finish_resume(store, request);
+        mrt_sql_request_free(request);
+        break;
+    case MRT_SQL_DO_MAKE:
+    case MRT_SQL_DO_MAKE_CELL:
+    case MRT_SQL_DO_REAP:
+    case MRT_SQL_DO_SWEEP:
+        mrt_sql_request_free(request);
+        break;
+    default:
+        if (request->failed)
+            finish_failed(store, request, now);
+        else
+            finish_done(store, request, now);
+    }
+}
+
+void mrt_sql_finish_lost(struct mrt_store *store, struct mrt_sql_request *request)
+{
+    request->lost = true;
+    if (request->kind >= MRT_SQL_DO_LIST)
+        TAILQ_INSERT_HEAD(&store->waiting, request, link); /* asking again does no harm */
+    else if (request->command.serial == 0)
+        mrt_sql_request_free(request);
+    else
+        mrt_sql_answer(store, request, MRT_UNKNOWN);
+}

@@ -1,0 +1,292 @@
+/*
+ * What the stores on SQL servers have in common: everything but the SQL and the client library.
+ *   sql_store.c     the port: commands in, events out, one descriptor
+ *   sql_link.c      the one connection: how it comes, is checked, and goes
+ *   sql_request.c   requests and the values of their parameters
+ *   sql_answer.c    what a request's outcome means; sql_values.c for values, observers and cells
+ *   sql_told.c      what the server tells by itself
+ *   sql_list.c      what is waited for here: mortise_list, mortise_revoke, mortise_break
+ *   sql_text.c      parameters of URIs
+ * Each dialect is a module, made of these and of its own files, which provide what is declared
+ * last here: how to connect, to send and to read, which statements a request is made of, and what
+ * an error means.
+ *
+ * Threads: calls on one store come one at a time, from any thread.
+ *
+ * A request is one transaction. Nothing is believed before its end has been acknowledged, for the
+ * commit may fail.
+ *
+ * The epoch is a count of connections. Each session's row has it, raised first thing on a new
+ * connection, and a ticket is only put in under the row's epoch: so what an old connection
+ * has left on the server cannot take effect any more, and what is in the tables is all that there
+ * is.
+ */
+#ifndef MRT_STORE_SQL_INTERNAL_H
+#define MRT_STORE_SQL_INTERNAL_H
+
+#include "base/owner.h"
+#include "core/store.h"
+#include "store/sql_text.h"
+
+enum mrt_sql_kind {
+    MRT_SQL_DO_SETUP,
+    MRT_SQL_DO_START,
+    MRT_SQL_DO_RESUME,
+    MRT_SQL_DO_STOP,
+    MRT_SQL_DO_RENEW,
+    MRT_SQL_DO_MAKE, /* the row of a queue */
+    MRT_SQL_DO_MAKE_CELL,
+    MRT_SQL_DO_APPEND,
+    MRT_SQL_DO_VIEW,
+    MRT_SQL_DO_REMOVE,
+    MRT_SQL_DO_REMOVE_QUIETLY,
+    MRT_SQL_DO_LIGHTEN,
+    MRT_SQL_DO_SET_VALUE,
+    MRT_SQL_DO_LISTEN, /* for observers */
+    MRT_SQL_DO_OBSERVE,
+    MRT_SQL_DO_CELL_GET,
+    MRT_SQL_DO_CELL_SET,
+    MRT_SQL_DO_REAP,
+    MRT_SQL_DO_SWEEP,
+    MRT_SQL_DO_LIST,
+    MRT_SQL_DO_REVOKE,
+    MRT_SQL_DO_BREAK,
+    MRT_SQL_KINDS
+};
+
+#define MRT_SQL_STEPS_MAX 16
+#define MRT_SQL_RECHECK_MAX (5 * MRT_SECOND)
+
+struct mrt_sql_request {
+    TAILQ_ENTRY(mrt_sql_request) link;
+    enum mrt_sql_kind kind;
+    struct mrt_command command; /* serial 0: the store's own, nobody waits for it */
+    mrt_time begun;
+    mrt_time sent; /* 0: it has not left yet */
+    uint32_t attempts;
+    bool reaped; /* the dead have been taken out for it */
+    bool lost;   /* it was sent before, and its connection went */
+    /* The dialect's: what was sent, and how far its results have come. */
+    struct {
+        int statement;
+        bool prepares;
+    } step[MRT_SQL_STEPS_MAX];
+    int steps, at;
+    bool failed;
+    char state[6];    /* SQLSTATE, or the server's own number of an error */
+    char detail[256]; /* of a failure, and then of the event */
+    void *rows;       /* of the statement that matters */
+    struct mrt_event event;
+    unsigned char *value; /* the event's */
+    /* LIST; REVOKE, BREAK: the number, 0 for all */
+    const char *name, *prefix;
+    uint64_t number;
+    bool done;
+};
+TAILQ_HEAD(mrt_sql_requests, mrt_sql_request);
+
+/* A session that has been started here and not stopped. */
+struct mrt_sql_session {
+    TAILQ_ENTRY(mrt_sql_session) link;
+    struct mrt_id id;
+    int64_t tickets; /* as many as the server should count; -1: not known */
+    int64_t asked;   /* what stood for all requests to give tickets up at the last renewal */
+};
+
+struct mrt_sql_observer {
+    TAILQ_ENTRY(mrt_sql_observer) link;
+    struct mrt_id session, id;
+    bool looking; /* its OBSERVE has not been answered */
+    bool changed; /* in the meantime */
+    mrt_time due; /* to be told by, whether there is anything or not */
+    char queue[];
+};
+
+enum mrt_sql_state { MRT_SQL_IDLE, MRT_SQL_CONNECTING, MRT_SQL_CHECKING, MRT_SQL_READY };
+
+struct mrt_sql_driver;
+
+struct mrt_store {
+    struct mrt_sink sink;
+    mortise_log_callback log;
+    void *log_argument;
+    char label[MRT_OWNER_SIZE];
+    struct mrt_sql_address address;
+    struct mrt_sql_driver *driver;
+    int epoll;
+    TAILQ_HEAD(, mrt_sql_session) sessions;
+    TAILQ_HEAD(, mrt_sql_observer) observers;
+    struct mrt_sql_requests waiting; /* for a connection */
+    struct mrt_sql_requests sent;
+    struct mrt_sql_requests outbox; /* answered, and not delivered yet */
+    /* The connection. */
+    enum mrt_sql_state state;
+    int socket; /* in the epoll descriptor; -1: none */
+    uint32_t mask;
+    bool was_ready; /* a connection was once checked and found good */
+    bool listens;   /* it hears of changes in observed queues */
+    uint64_t epoch;
+    mrt_time until; /* CONNECTING, CHECKING: when to give up; IDLE: not to connect before */
+    uint32_t failures;
+    int error; /* why there is no connection */
+    char fault[256];
+    bool broken; /* the connection is to be dropped when nothing is being read of it */
+};
+
+/* What is to be done about an error of the server's. */
+enum mrt_sql_outcome {
+    MRT_SQL_FAILED,    /* nothing was done, and nothing will be */
+    MRT_SQL_AGAIN,     /* nothing was done: the same once more */
+    MRT_SQL_QUIETLY,   /* nothing was done, because nobody can be told */
+    MRT_SQL_ELSEWHERE, /* nothing was done: this is not the server to ask */
+    MRT_SQL_PERHAPS    /* it may have been done */
+};
+struct mrt_sql_code {
+    const char *state; /* or the beginning of several */
+    enum mrt_sql_outcome outcome;
+    int error;
+    const char *advice; /* NULL: the server's own words are enough */
+};
+
+/* A parameter's value. */
+enum mrt_sql_type { MRT_SQL_NULL, MRT_SQL_NUMBER, MRT_SQL_ID, MRT_SQL_TEXT, MRT_SQL_BYTES };
+struct mrt_sql_value {
+    enum mrt_sql_type type;
+    const void *data; /* BYTES; else a text: decimal, hexadecimal, or as it is */
+    size_t size;      /* BYTES */
+    char text[MRT_ID_TEXT_SIZE];
+};
+
+/* sql_store.c */
+int mrt_sql_open(const struct mrt_uri *uri, const struct mrt_store_options *options,
+                 struct mrt_sink sink, struct mrt_store **store);
+bool mrt_sql_submit(struct mrt_store *store, const struct mrt_command *command, mrt_time patience);
+int mrt_sql_fd(struct mrt_store *store);
+mrt_time mrt_sql_next(struct mrt_store *store);
+void mrt_sql_process(struct mrt_store *store, mrt_time now);
+const char *mrt_sql_address(const struct mrt_store *store);
+mrt_time mrt_sql_lease(const struct mrt_store *store);
+void mrt_sql_close(struct mrt_store *store);
+void mrt_sql_abandon(struct mrt_store *store);
+void mrt_sql_answer(struct mrt_store *store, struct mrt_sql_request *request,
+                    enum mrt_event_type type);
+__attribute__((format(printf, 4, 5))) void mrt_sql_fail(struct mrt_store *store,
+                                                        struct mrt_sql_request *request, int error,
+                                                        const char *format, ...);
+/* An event that nobody has asked for; lost if there is no memory. */
+void mrt_sql_tell(struct mrt_store *store, const struct mrt_event *event);
+struct mrt_sql_session *mrt_sql_find_session(struct mrt_store *store, struct mrt_id id);
+void mrt_sql_forget_session(struct mrt_store *store, struct mrt_sql_session *session);
+
+/* sql_link.c */
+/* Everything that is due: connects, reads, sends. */
+void mrt_sql_turn(struct mrt_store *store, mrt_time now);
+mrt_time mrt_sql_link_next(const struct mrt_store *store);
+/* Ends the connection; what was sent has an unknown outcome. */
+void mrt_sql_drop(struct mrt_store *store, mrt_time now);
+/* The connection is there, and is asked what it is. */
+void mrt_sql_check(struct mrt_store *store, mrt_time now);
+/* It has been found good. */
+void mrt_sql_connected(struct mrt_store *store);
+/* It is no good, for this reason; it is dropped soon. */
+__attribute__((format(printf, 3, 4))) void mrt_sql_reject(struct mrt_store *store, int error,
+                                                          const char *format, ...);
+/* SETUP has failed with an error of the server's. */
+void mrt_sql_reject_setup(struct mrt_store *store, const struct mrt_sql_request *request);
+/* Which events of the connection's socket are waited for; which have come. */
+void mrt_sql_watch(struct mrt_store *store, int socket, uint32_t events);
+uint32_t mrt_sql_ready(const struct mrt_store *store);
+
+/* sql_request.c */
+struct mrt_sql_request *mrt_sql_request_new(enum mrt_sql_kind kind);
+void mrt_sql_request_free(struct mrt_sql_request *request);
+/* Sends it if there is a connection, or lets it wait. */
+void mrt_sql_begin(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now);
+/* Sends it now; on failure it is answered. */
+void mrt_sql_send(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now);
+/* One of the store's own, on behalf of the command. */
+void mrt_sql_begin_own(struct mrt_store *store, enum mrt_sql_kind kind,
+                       const struct mrt_command *command, mrt_time now);
+/* The value that this letter stands for in a statement's parameters. */
+void mrt_sql_value(const struct mrt_store *store, const struct mrt_sql_request *request,
+                   char letter, struct mrt_sql_value *value);
+/* Columns of the answer's first row. */
+bool mrt_sql_has_row(const struct mrt_sql_request *request);
+bool mrt_sql_is_null(const struct mrt_sql_request *request, int column);
+int64_t mrt_sql_number(const struct mrt_sql_request *request, int column);
+const char *mrt_sql_text(const struct mrt_sql_request *request, int column);
+/* A column of hexadecimal digits becomes the event's value; false: no memory. */
+bool mrt_sql_take_value(struct mrt_sql_request *request, int column);
+/* The first line of a message of the library's or the server's, without its end. */
+void mrt_sql_first_line(const char *message, char *line, size_t size);
+
+/* sql_answer.c */
+/* All of a request's results are there. */
+void mrt_sql_finish(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now);
+/* Its connection is gone. */
+void mrt_sql_finish_lost(struct mrt_store *store, struct mrt_sql_request *request);
+/* Whether there is a dead session among those that matter, that has not been ended for this
+   request yet: then that is done, and the request made again as `again`. The column says how
+   long the first of their leases lasts, in microseconds. */
+bool mrt_sql_reaps(struct mrt_store *store, struct mrt_sql_request *request, int column,
+                   enum mrt_sql_kind again, mrt_time now);
+void mrt_sql_session_ended(struct mrt_store *store, struct mrt_sql_request *request);
+/* The row that it needs is made first, as `kind`, and the request made again. */
+void mrt_sql_make(struct mrt_store *store, struct mrt_sql_request *request, enum mrt_sql_kind kind,
+                  mrt_time now);
+/* How long such a lease lasts, within reason; 0: there is none. */
+mrt_time mrt_sql_lease_left(const struct mrt_sql_request *request, int column);
+
+/* sql_told.c */
+void mrt_sql_told(struct mrt_store *store, struct mrt_id session, const char *text);
+
+/* sql_values.c */
+/* Before an OBSERVE is sent. */
+void mrt_sql_observe(struct mrt_store *store, const struct mrt_command *command, mrt_time now);
+/* Hears of changes from now on, if anybody observes anything and there is a connection. */
+void mrt_sql_listen(struct mrt_store *store, mrt_time now);
+void mrt_sql_unobserve(struct mrt_store *store, struct mrt_id id);
+void mrt_sql_unobserve_all(struct mrt_store *store, const struct mrt_sql_session *session);
+void mrt_sql_observed_changed(struct mrt_store *store, const char *queue);
+void mrt_sql_observers_due(struct mrt_store *store, mrt_time now);
+mrt_time mrt_sql_observers_next(const struct mrt_store *store);
+void mrt_sql_finish_observe(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now);
+void mrt_sql_finish_cell(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now);
+
+/* sql_list.c */
+int mrt_sql_list(struct mrt_store *store, const char *name, const char *prefix,
+                 mortise_entry_callback callback, void *argument);
+int mrt_sql_revoke(struct mrt_store *store, const char *name, uint64_t fence);
+int mrt_sql_break(struct mrt_store *store, const char *name, uint64_t fence);
+
+/* ------------------------------------------------------------------ of each dialect */
+
+/* What the product is called, and whether its server tells waiters and observers. */
+extern const char mrt_sql_product[];
+extern const bool mrt_sql_notifies;
+
+/* Makes the store's driver and fills its address; 0, or a code with particulars. */
+int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri);
+/* Ends and frees everything. */
+void mrt_sql_driver_free(struct mrt_store *store);
+/* In a forked child: the connection is made to lead nowhere. */
+void mrt_sql_driver_abandon(struct mrt_store *store);
+/* Begins a connection; goes on with it, until mrt_sql_check or mrt_sql_reject. */
+void mrt_sql_driver_connect(struct mrt_store *store);
+void mrt_sql_driver_go_on(struct mrt_store *store, mrt_time now);
+void mrt_sql_driver_disconnect(struct mrt_store *store);
+/* The request, which is the last of store->sent, is to leave. */
+void mrt_sql_driver_send(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now);
+/* Takes what has arrived, sends what is left, and sees to it that there will be an event. */
+void mrt_sql_driver_turn(struct mrt_store *store, mrt_time now);
+/* What SETUP has answered: mrt_sql_connected or mrt_sql_reject. */
+void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request *request);
+/* Whether a RENEW comes from where SETUP did. */
+bool mrt_sql_driver_same(const struct mrt_store *store, const struct mrt_sql_request *request);
+const struct mrt_sql_code *mrt_sql_code(const char *state);
+/* Rows, first is 0; a NULL is NULL. */
+int mrt_sql_rows_count(void *rows);
+const char *mrt_sql_rows_text(void *rows, int row, int column);
+void mrt_sql_rows_free(void *rows);
+
+#endif

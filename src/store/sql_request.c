@@ -1,0 +1,197 @@
+/*
+ * Requests, and the values of their parameters. A statement names its parameters by letters:
+ *
+ *   s session   t ticket, or a write's or observer's own   q queue or cell   k kind
+ *   w weight    c capacity   y try only   m most that may wait   v value   e epoch   l lease (us)
+ *   o number, of MRT_SQL_DO_REVOKE and _BREAK    n name or NULL, p prefix, of MRT_SQL_DO_LIST
+ *   r version, f fence, of cells    a label    d schema    i limit of a statement (ms)
+ *   h keepalive (s)    u a second
+ */
+#include "store/sql_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct mrt_sql_request *mrt_sql_request_new(enum mrt_sql_kind kind)
+{
+    struct mrt_sql_request *request = calloc(1, sizeof *request);
+    if (request)
+        request->kind = kind;
+    return request;
+}
+
+void mrt_sql_request_free(struct mrt_sql_request *request)
+{
+    if (request) {
+        mrt_sql_rows_free(request->rows);
+        free(request->value);
+    }
+    free(request);
+}
+
+/* ------------------------------------------------------------------ sending */
+
+void mrt_sql_send(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+{
+    mrt_sql_rows_free(request->rows);
+    request->rows = NULL;
+    request->steps = request->at = 0;
+    request->failed = false;
+    request->sent = 0;
+    TAILQ_INSERT_TAIL(&store->sent, request, link);
+    mrt_sql_driver_send(store, request, now);
+}
+
+void mrt_sql_begin(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+{
+    if (request->begun == 0)
+        request->begun = now;
+    if (store->state == MRT_SQL_READY && !store->broken)
+        mrt_sql_send(store, request, now);
+    else
+        TAILQ_INSERT_TAIL(&store->waiting, request, link);
+}
+
+void mrt_sql_begin_own(struct mrt_store *store, enum mrt_sql_kind kind,
+                       const struct mrt_command *command, mrt_time now)
+{
+    struct mrt_sql_request *own = mrt_sql_request_new(kind);
+    if (!own)
+        return; /* it is done again when it is next found to be needed */
+    own->command = *command;
+    own->command.serial = 0;
+    mrt_sql_begin(store, own, now);
+}
+
+/* ------------------------------------------------------------------ values */
+
+static uint64_t number_of(const struct mrt_store *store, const struct mrt_sql_request *request,
+                          char letter)
+{
+    const struct mrt_command *command = &request->command;
+    mrt_time lease = store->address.lease, third = lease / (3 * MRT_SECOND);
+    switch (letter) {
+    case 'w':
+        return command->weight;
+    case 'c':
+        return command->capacity;
+    case 'y':
+        return command->try_only;
+    case 'm':
+        return command->queue_max;
+    case 'e':
+        return store->epoch;
+    case 'l':
+        return (uint64_t)(lease / MRT_MICROSECOND);
+    case 'o':
+        return request->number;
+    case 'r':
+        return command->version;
+    case 'f':
+        return command->fence;
+    case 'i':
+        return (uint64_t)(lease / (4 * MRT_MILLISECOND));
+    case 'h':
+        return (uint64_t)(third > 0 ? third : 1);
+    default:
+        return 1;
+    }
+}
+
+static const char *text_of(const struct mrt_store *store, const struct mrt_sql_request *request,
+                           char letter)
+{
+    switch (letter) {
+    case 'q':
+        return request->command.queue;
+    case 'k':
+        return request->command.kind;
+    case 'n':
+        return request->name;
+    case 'p':
+        return request->prefix;
+    case 'a':
+        return store->label;
+    default:
+        return store->address.schema;
+    }
+}
+
+void mrt_sql_value(const struct mrt_store *store, const struct mrt_sql_request *request,
+                   char letter, struct mrt_sql_value *value)
+{
+    const struct mrt_command *command = &request->command;
+    value->data = value->text;
+    if (letter == 's' || letter == 't') {
+        value->type = MRT_SQL_ID;
+        mrt_id_format(letter == 's' ? command->session : command->ticket, value->text);
+    } else if (letter == 'v') {
+        value->type = MRT_SQL_BYTES;
+        value->data = command->value;
+        value->size = command->value_size;
+    } else if (strchr("qknpad", letter)) {
+        value->type = MRT_SQL_TEXT;
+        value->data = text_of(store, request, letter);
+    } else {
+        value->type = MRT_SQL_NUMBER;
+        snprintf(value->text, sizeof value->text, "%" PRIu64, number_of(store, request, letter));
+    }
+    if (!value->data)
+        value->type = MRT_SQL_NULL;
+}
+
+/* ------------------------------------------------------------------ answers */
+
+bool mrt_sql_has_row(const struct mrt_sql_request *request)
+{
+    return request->rows && mrt_sql_rows_count(request->rows) > 0;
+}
+
+const char *mrt_sql_text(const struct mrt_sql_request *request, int column)
+{
+    return mrt_sql_has_row(request) ? mrt_sql_rows_text(request->rows, 0, column) : NULL;
+}
+
+bool mrt_sql_is_null(const struct mrt_sql_request *request, int column)
+{
+    return !mrt_sql_text(request, column);
+}
+
+int64_t mrt_sql_number(const struct mrt_sql_request *request, int column)
+{
+    const char *text = mrt_sql_text(request, column);
+    if (!text)
+        return 0;
+    return *text == '-' ? strtoll(text, NULL, 10) : (int64_t)strtoull(text, NULL, 10);
+}
+
+/* Of either case. */
+static unsigned digit(char letter)
+{
+    return (unsigned)(letter > '9' ? letter - 'A' + 10 : letter - '0') & 15;
+}
+
+bool mrt_sql_take_value(struct mrt_sql_request *request, int column)
+{
+    const char *text = mrt_sql_text(request, column);
+    size_t size = text ? strlen(text) / 2 : 0;
+    free(request->value);
+    request->value = malloc(MORTISE_VALUE_MAX);
+    if (!request->value)
+        return false;
+    if (size > MORTISE_VALUE_MAX)
+        size = 0; /* by somebody else's hand */
+    for (size_t i = 0; i < size; i++)
+        request->value[i] = (unsigned char)(digit(text[2 * i]) << 4 | digit(text[2 * i + 1]));
+    request->event.value = request->value;
+    request->event.value_size = size;
+    return true;
+}
+
+void mrt_sql_first_line(const char *message, char *line, size_t size)
+{
+    size_t length = strcspn(message, "\n");
+    snprintf(line, size, "%.*s", (int)(length < 220 ? length : 220), message);
+}

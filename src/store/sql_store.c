@@ -1,0 +1,205 @@
+/*
+ * The port on SQL servers (doc/postgresql.md, doc/mariadb.md), through a client library that
+ * does not block, on one connection a client.
+ *
+ * A session is a row with the time at which its lease ends; a ticket is a row with its session
+ * and a number, which is its place and its fence. Commands become requests; a request that is
+ * answered waits in the outbox until the port's own call delivers it.
+ */
+#include "store/sql_internal.h"
+
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+/* ------------------------------------------------------------------ events */
+
+void mrt_sql_answer(struct mrt_store *store, struct mrt_sql_request *request,
+                    enum mrt_event_type type)
+{
+    request->event.type = type;
+    request->event.serial = request->command.serial;
+    request->event.session = request->command.session;
+    request->event.ticket = request->command.ticket;
+    request->done = true;
+    if (request->kind == MRT_SQL_DO_OBSERVE && type != MRT_HOLDER)
+        mrt_sql_unobserve(store, request->command.ticket);
+    TAILQ_INSERT_TAIL(&store->outbox, request, link);
+}
+
+void mrt_sql_fail(struct mrt_store *store, struct mrt_sql_request *request, int error,
+                  const char *format, ...)
+{
+    va_list arguments;
+    char detail[sizeof request->detail]; /* the old one may be among the arguments */
+    va_start(arguments, format);
+    vsnprintf(detail, sizeof detail, format, arguments);
+    va_end(arguments);
+    memcpy(request->detail, detail, sizeof detail);
+    request->event.error = error;
+    mrt_sql_answer(store, request, MRT_FAILED);
+}
+
+void mrt_sql_tell(struct mrt_store *store, const struct mrt_event *event)
+{
+    struct mrt_sql_request *request = mrt_sql_request_new(MRT_SQL_DO_VIEW);
+    if (!request)
+        return; /* a wake may be lost: the ticket is looked at again after `recheck` */
+    request->event = *event;
+    TAILQ_INSERT_TAIL(&store->outbox, request, link);
+}
+
+/* One of the store's own has no serial, and says nothing. */
+static bool is_told(const struct mrt_sql_request *request)
+{
+    return request->event.serial != 0 || !request->done;
+}
+
+static void deliver_all(struct mrt_store *store)
+{
+    struct mrt_sql_request *request;
+    while ((request = TAILQ_FIRST(&store->outbox))) {
+        TAILQ_REMOVE(&store->outbox, request, link);
+        request->event.detail = request->event.type == MRT_FAILED ? request->detail : NULL;
+        if (is_told(request))
+            store->sink.deliver(store->sink.context, &request->event);
+        mrt_sql_request_free(request);
+    }
+}
+
+/* ------------------------------------------------------------------ sessions */
+
+struct mrt_sql_session *mrt_sql_find_session(struct mrt_store *store, struct mrt_id id)
+{
+    struct mrt_sql_session *session;
+    TAILQ_FOREACH (session, &store->sessions, link)
+        if (mrt_id_equal(session->id, id))
+            return session;
+    return NULL;
+}
+
+void mrt_sql_forget_session(struct mrt_store *store, struct mrt_sql_session *session)
+{
+    mrt_sql_unobserve_all(store, session);
+    TAILQ_REMOVE(&store->sessions, session, link);
+    free(session);
+}
+
+/* ------------------------------------------------------------------ the port */
+
+bool mrt_sql_submit(struct mrt_store *store, const struct mrt_command *command, mrt_time patience)
+{
+    static const enum mrt_sql_kind kinds[] = {
+        [MRT_START] = MRT_SQL_DO_START,       [MRT_STOP] = MRT_SQL_DO_STOP,
+        [MRT_RENEW] = MRT_SQL_DO_RENEW,       [MRT_APPEND] = MRT_SQL_DO_APPEND,
+        [MRT_REFRESH] = MRT_SQL_DO_VIEW,      [MRT_LIGHTEN] = MRT_SQL_DO_LIGHTEN,
+        [MRT_REMOVE] = MRT_SQL_DO_REMOVE,     [MRT_SET_VALUE] = MRT_SQL_DO_SET_VALUE,
+        [MRT_OBSERVE] = MRT_SQL_DO_OBSERVE,   [MRT_CELL_GET] = MRT_SQL_DO_CELL_GET,
+        [MRT_CELL_SET] = MRT_SQL_DO_CELL_SET,
+    };
+    (void)patience; /* nothing here waits */
+    struct mrt_sql_request *request = mrt_sql_request_new(kinds[command->type]);
+    if (!request)
+        return false;
+    mrt_time now = mrt_time_now();
+    request->command = *command;
+    struct mrt_sql_session *session = mrt_sql_find_session(store, command->session);
+    if (command->type == MRT_STOP && session)
+        mrt_sql_forget_session(store, session); /* not to be taken up on another connection */
+    if (command->type == MRT_OBSERVE && session && !command->once)
+        mrt_sql_observe(store, command, now);
+    mrt_sql_begin(store, request, now);
+    mrt_sql_process(store, now);
+    return true;
+}
+
+void mrt_sql_process(struct mrt_store *store, mrt_time now)
+{
+    mrt_sql_turn(store, now);
+    mrt_sql_observers_due(store, now);
+    deliver_all(store);
+}
+
+int mrt_sql_fd(struct mrt_store *store)
+{
+    return store->epoll;
+}
+
+mrt_time mrt_sql_next(struct mrt_store *store)
+{
+    return mrt_time_min(mrt_sql_link_next(store), mrt_sql_observers_next(store));
+}
+
+const char *mrt_sql_address(const struct mrt_store *store)
+{
+    return store->address.shown;
+}
+
+mrt_time mrt_sql_lease(const struct mrt_store *store)
+{
+    return store->address.lease;
+}
+
+/* ------------------------------------------------------------------ open, close */
+
+static void free_requests(struct mrt_sql_requests *requests)
+{
+    struct mrt_sql_request *request;
+    while ((request = TAILQ_FIRST(requests))) {
+        TAILQ_REMOVE(requests, request, link);
+        mrt_sql_request_free(request);
+    }
+}
+
+void mrt_sql_close(struct mrt_store *store)
+{
+    struct mrt_sql_session *session;
+    mrt_sql_driver_free(store);
+    free_requests(&store->waiting);
+    free_requests(&store->sent);
+    free_requests(&store->outbox);
+    while ((session = TAILQ_FIRST(&store->sessions)))
+        mrt_sql_forget_session(store, session);
+    if (store->epoll >= 0)
+        close(store->epoll);
+    free(store);
+}
+
+void mrt_sql_abandon(struct mrt_store *store)
+{
+    mrt_sql_driver_abandon(store);
+    mrt_sql_close(store);
+}
+
+int mrt_sql_open(const struct mrt_uri *uri, const struct mrt_store_options *options,
+                 struct mrt_sink sink, struct mrt_store **opened)
+{
+    struct mrt_store *store = calloc(1, sizeof *store);
+    if (!store)
+        return MORTISE_ENOMEM;
+    TAILQ_INIT(&store->sessions);
+    TAILQ_INIT(&store->observers);
+    TAILQ_INIT(&store->waiting);
+    TAILQ_INIT(&store->sent);
+    TAILQ_INIT(&store->outbox);
+    store->sink = sink;
+    store->socket = -1;
+    store->log = options->log;
+    store->log_argument = options->log_argument;
+    snprintf(store->label, sizeof store->label, "%s", options->label ? options->label : "");
+    int error = mrt_sql_driver_open(store, uri);
+    store->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (error == MORTISE_OK && store->epoll < 0)
+        error = mrt_error(MORTISE_ENOMEM, "no descriptor left for %s", mrt_sql_product);
+    if (error != MORTISE_OK) {
+        mrt_sql_close(store);
+        return error;
+    }
+    *opened = store;
+    return MORTISE_OK;
+}
