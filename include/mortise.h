@@ -108,7 +108,7 @@ typedef enum mortise_error_kind {
     X(ECONFLICT, -24, BUSY, "changed by someone else meanwhile")                         \
     X(ESTALE, -25, LOST, "a larger fence has been seen")                                 \
     X(ENOLEADER, -26, RETRY, "nobody leads")                                             \
-    X(EDISCONNECTED, -27, RETRY, "the connection to the store was lost while acquiring") \
+    X(EDISCONNECTED, -27, RETRY, "no answer from the store while acquiring")             \
     X(ESETUP, -28, CONFIG, "the store has not been set up: see mortise init")
 
 enum {
@@ -383,12 +383,14 @@ typedef enum mortise_state {
  * lays it out; eventual fairness inside the process as in Go's sync.Mutex.
  */
 MORTISE_API int mortise_acquire(mortise_lock *lock, mortise_hold *hold);
-/* The same without waiting: EBUSY if it cannot be had now; leaves nothing behind. */
+/* The same without waiting: EBUSY if it cannot be had now; leaves nothing behind. EDISCONNECTED
+   if the store does not say so within the client's timeout_ms. */
 MORTISE_API int mortise_try_acquire(mortise_lock *lock, mortise_hold *hold);
 /* The same until timeout_ms from now, the whole call included: ETIMEOUT. 0: try. Negative: for
  * ever.
-   EDISCONNECTED instead if the connection to the store was lost by then, and that is why: nothing
-   is held, and what may be queued is taken out as soon as it can be. */
+   EDISCONNECTED instead if that is for want of the store: there is no session yet, or the
+   connection was lost. Nothing is held, and what may be queued is taken out as soon as it can
+   be. */
 MORTISE_API int mortise_acquire_for(mortise_lock *lock, int64_t timeout_ms, mortise_hold *hold);
 /* The same until deadline_ns of mortise_now_ns; INT64_MAX: for ever. */
 MORTISE_API int mortise_acquire_until(mortise_lock *lock, int64_t deadline_ns, mortise_hold *hold);

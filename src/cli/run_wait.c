@@ -131,12 +131,12 @@ static int note_holder(void *argument, const mortise_entry *entry)
     return 1;
 }
 
-/* "held by host web pid 12 for 3.2s", as far as the store can tell. */
-static const char *describe_holder(const struct waiting *waiting, struct holder *holder)
+/* "held by host web pid 12 for 3.2s", as far as the store can tell; else what `error` says. */
+static const char *describe_holder(const struct waiting *waiting, int error, struct holder *holder)
 {
     holder->found = false;
     mortise_list(waiting->run->client, waiting->lock->name, note_holder, holder);
-    return holder->found ? holder->text : "held by someone else";
+    return holder->found ? holder->text : mortise_error_text(error);
 }
 
 static void handle_signal(struct waiting *waiting, int signal)
@@ -155,7 +155,8 @@ static void tell_waiting(const struct waiting *waiting)
     mrt_run_event(waiting->run, "queued", waiting->lock, ", \"permits\": %" PRIu32,
                   waiting->run->weight);
     if (waiting->run->verbose)
-        mrt_cli_say("%s: waiting, %s", waiting->lock->name, describe_holder(waiting, &holder));
+        mrt_cli_say("%s: waiting, %s", waiting->lock->name,
+                    describe_holder(waiting, MORTISE_EBUSY, &holder));
 }
 
 /* Until the callback has come: a cancelled acquire may still end with the lock. */
@@ -196,8 +197,6 @@ static int say_not_acquired(const struct waiting *waiting, int error)
         mrt_run_event(run, "interrupted", waiting->lock, ", \"signal\": %d", waiting->interrupted);
         return MRT_EXIT_SIGNAL + waiting->interrupted;
     }
-    if (run->no_wait && error == MORTISE_ETIMEOUT)
-        error = MORTISE_EUNREACHABLE; /* who waits for nobody has waited for the store */
     mrt_run_event(run, "not-acquired", waiting->lock, ", \"error\": \"%s\"",
                   mortise_error_name(error));
     if (error != MORTISE_EBUSY && error != MORTISE_ETIMEOUT)
@@ -205,7 +204,7 @@ static int say_not_acquired(const struct waiting *waiting, int error)
     if (run->quiet_conflict)
         return run->conflict_code;
     return mrt_cli_fail(run->conflict_code, "%s: %s", waiting->lock->name,
-                        describe_holder(waiting, &holder));
+                        describe_holder(waiting, error, &holder));
 }
 
 static void say_acquired(const struct mrt_run_lock *lock, mrt_time took)

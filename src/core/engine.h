@@ -148,7 +148,7 @@ bool mrt_hold_nested(const struct mrt_hold *hold, uint64_t generation);
 /* A WOKEN waiter competes: DONE with the lock, or WAITING again at its place. */
 void mrt_engine_retry(struct mrt_engine *engine, struct mrt_waiter *waiter, mrt_time now);
 /* Ends an acquire with `error`; no effect on one that is DONE. It is DONE on return.
-   MORTISE_ETIMEOUT becomes MORTISE_EDISCONNECTED if the store cannot be reached. */
+   MORTISE_ETIMEOUT becomes MORTISE_EDISCONNECTED if it is the store that has not answered. */
 void mrt_engine_cancel(struct mrt_engine *engine, struct mrt_waiter *waiter, int error,
                        mrt_time now);
 /* 0, MORTISE_ELOST, MORTISE_ENOTHELD, MORTISE_ENOTOWNER. `owner` 0: whoever has it. */

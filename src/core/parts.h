@@ -192,7 +192,7 @@ void mrt_session_answer(struct mrt_engine *engine, struct mrt_command *command,
 /* Loses the session if its lease has run out at `now`. */
 void mrt_session_check(struct mrt_engine *engine, mrt_time now);
 void mrt_session_lose(struct mrt_engine *engine, mrt_time now);
-/* Whether the connection that it lives by is known to be lost. */
+/* Whether it is not open, or the connection that it lives by is known to be lost. */
 bool mrt_session_adrift(const struct mrt_engine *engine);
 void mrt_session_timer(struct mrt_engine *engine, mrt_time now);
 void mrt_session_close(struct mrt_engine *engine);

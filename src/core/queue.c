@@ -423,11 +423,12 @@ void mrt_engine_retry(struct mrt_engine *engine, struct mrt_waiter *waiter, mrt_
     waiter->state = MRT_WAITER_DONE;
 }
 
-/* Whether an acquire has come to nothing because the store cannot be reached. */
+/* Whether an acquire has come to nothing because the store does not answer: a try waits for
+   nothing else. */
 static bool is_adrift(const struct mrt_waiter *waiter)
 {
     const struct mrt_ticket *ticket = waiter->ticket ? waiter->ticket : waiter->queue->ticket;
-    return mrt_session_adrift(waiter->engine) || (ticket && ticket->adrift);
+    return waiter->try_only || mrt_session_adrift(waiter->engine) || (ticket && ticket->adrift);
 }
 
 void mrt_engine_cancel(struct mrt_engine *engine, struct mrt_waiter *waiter, int error,

@@ -270,9 +270,7 @@ void mrt_session_answer(struct mrt_engine *engine, struct mrt_command *command,
 bool mrt_session_adrift(const struct mrt_engine *engine)
 {
     const struct mrt_session *session = &engine->session;
-    if (session->state == MRT_SESSION_STARTING)
-        return session->attempts > 0;
-    return session->adrift || session->suspended;
+    return session->state != MRT_SESSION_LIVE || session->adrift || session->suspended;
 }
 
 void mrt_session_timer(struct mrt_engine *engine, mrt_time now)

@@ -159,6 +159,18 @@ stall_under() {
 }
 
 @test "F18: a server that does not answer is 69, not a lock that is held" {
-    run -69 "$MORTISE" run -n --url "zk://127.0.0.1:1/a?session=4s&connect=1s" a -- true
-    [[ "$output" != *"held by"* ]]
+    MORTISE_URL="zk://127.0.0.1:1/a?session=4s&connect=1s"
+    export MORTISE_URL
+    local words pids=()
+    for words in "run -n a true" "run -w 300ms a true" "try a" "bench a"; do
+        "$MORTISE" $words 2>>said 3>&- &
+        pids+=($!)
+    done
+    for pid in "${pids[@]}"; do
+        finish "$pid"
+        [ "$code" -eq 69 ]
+    done
+    cat said
+    [ "$(wc -l <said)" -eq 4 ]
+    run -1 grep "held by" said
 }

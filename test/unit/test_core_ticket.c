@@ -931,8 +931,8 @@ static void test_f18_a_session_that_cannot_be_opened_or_proven(void **state)
     core_open(&core, NULL);
     struct mrt_waiter waiter = core_waiter(1);
     core_acquire(&core, &waiter);
-    core_fetch(&core, MRT_START); /* not answered yet: nothing is known to be lost */
-    assert_int_equal(time_out(&core, &waiter), MORTISE_ETIMEOUT);
+    core_fetch(&core, MRT_START); /* not answered: no holder is known who could be waited for */
+    assert_int_equal(time_out(&core, &waiter), MORTISE_EDISCONNECTED);
     core_free(&core);
 
     core_open(&core, NULL);
@@ -959,6 +959,41 @@ static void test_f18_a_session_that_cannot_be_opened_or_proven(void **state)
     core_fetch(&core, MRT_RENEW);
     core_pass(&core, 200 * MS); /* no word for half the lease */
     assert_int_equal(time_out(&core, &waiter), MORTISE_EDISCONNECTED);
+    core_free(&core);
+}
+
+static void test_f18_a_lost_session_that_is_not_open_again(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter waiter = core_waiter(1);
+    core_queue_behind(&core, &waiter);
+    core_session_lost(&core);
+    core_fetch(&core, MRT_STOP); /* not answered */
+    assert_int_equal(time_out(&core, &waiter), MORTISE_EDISCONNECTED);
+    core_free(&core);
+}
+
+static void test_f18_a_try_waits_for_the_store_alone(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter waiter = core_waiter(1);
+    waiter.try_only = true;
+    core_acquire(&core, &waiter);
+    core_start(&core);
+    core_fetch(&core, MRT_APPEND); /* not answered */
+    assert_int_equal(time_out(&core, &waiter), MORTISE_EDISCONNECTED);
+    core_free(&core);
+
+    core_open(&core, NULL);
+    waiter = core_waiter(1);
+    core_acquire(&core, &waiter);
+    core_start(&core);
+    core_fetch(&core, MRT_APPEND); /* as late as that a holder may be meant as well */
+    assert_int_equal(time_out(&core, &waiter), MORTISE_ETIMEOUT);
     core_free(&core);
 }
 
@@ -1021,6 +1056,8 @@ int main(void)
         cmocka_unit_test(test_f18_lost_while_acquiring_is_told_from_too_late),
         cmocka_unit_test(test_f18_a_cancel_is_a_cancel),
         cmocka_unit_test(test_f18_a_session_that_cannot_be_opened_or_proven),
+        cmocka_unit_test(test_f18_a_lost_session_that_is_not_open_again),
+        cmocka_unit_test(test_f18_a_try_waits_for_the_store_alone),
         cmocka_unit_test(test_f18_of_a_ticket_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
