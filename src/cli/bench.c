@@ -31,6 +31,8 @@
 
 #define LIMIT 256 /* of threads, and of processes */
 #define HEAD_START (50 * MRT_MILLISECOND)
+/* How long after the end a thread waits for what it has asked before. */
+#define LAST_WAIT (5 * MRT_SECOND)
 
 enum { THREADS = MRT_OPTION_OWN, PROCESSES, LOCKS, SECONDS, PAUSE, STRICT, JSON };
 
@@ -123,7 +125,7 @@ static int loop(const struct worker *worker, mortise_lock *lock, struct slot *sl
     while (now < end) {
         mortise_hold hold;
         mrt_time asked = now;
-        int error = mortise_acquire(lock, &hold);
+        int error = mortise_acquire_until(lock, end + LAST_WAIT, &hold);
         if (error)
             return error;
         mrt_time got = mortise_now_ns();
@@ -357,7 +359,13 @@ static int report(const struct request *request, const struct shared *shared)
     return MRT_EXIT_OK;
 }
 
-/* Opens the store once, so that what is wrong with it is said once. */
+static int ignore_entry(void *argument, const mortise_entry *entry)
+{
+    (void)argument, (void)entry;
+    return 1;
+}
+
+/* Opens the store and asks it once, so that what is wrong with it is said once. */
 static int probe(const struct mrt_cli *cli, struct request *request)
 {
     mortise_client *client;
@@ -365,6 +373,12 @@ static int probe(const struct mrt_cli *cli, struct request *request)
     if (error)
         return mrt_cli_fail_error(NULL, error);
     snprintf(request->url, sizeof request->url, "%s", mortise_url(client));
+    error = mortise_list(client, request->name, ignore_entry, NULL);
+    if (error) {
+        int exit_code = mrt_cli_fail_error(request->name, error);
+        mortise_close(client);
+        return exit_code;
+    }
     mortise_close(client);
     if (request->processes > 1 && strncmp(request->url, "memory:", 7) == 0)
         return mrt_cli_fail(MRT_EXIT_CONFIG, "%s is not shared by processes", request->url);
