@@ -260,18 +260,15 @@ void zk_sessions_free(struct zk_ensemble *ensemble)
 
 /* ------------------------------------------------------------------ the truth */
 
-/* What a ticket's node weighs, as its name has it; 0: it is none. */
-static uint64_t weight_of(const struct zk_node *node)
+uint64_t zk_weight(const char *name)
 {
-    const char *permits = strstr(node->name, "-permits-");
-    if (node->dzxid != 0)
-        return 0;
+    const char *permits = strstr(name, "-permits-");
     if (permits)
         return strtoull(permits + strlen("-permits-"), NULL, 10);
-    if (strstr(node->name, "__WRIT__"))
+    if (strstr(name, "__WRIT__"))
         return MRT_WRITER;
-    return strstr(node->name, "-lock-") || strstr(node->name, "__lock__") ||
-           strstr(node->name, "__READ__") || strcmp(node->name, ZK_CLAIM) == 0;
+    return strstr(name, "-lock-") || strstr(name, "__lock__") || strstr(name, "__READ__") ||
+           strcmp(name, ZK_CLAIM) == 0;
 }
 
 static struct zk_node *directory(struct zk_ensemble *ensemble, int queue)
@@ -286,7 +283,8 @@ static struct zk_node *next_of(const struct zk_node *parent, int64_t last)
 {
     struct zk_node *next = NULL;
     for (struct zk_node *node = parent ? parent->children : NULL; node; node = node->next)
-        if (weight_of(node) > 0 && node->origin > last && (!next || node->origin < next->origin))
+        if (node->dzxid == 0 && node->weight > 0 && node->origin > last &&
+            (!next || node->origin < next->origin))
             next = node;
     return next;
 }
@@ -297,10 +295,9 @@ void zk_truth(struct zk_ensemble *ensemble, int queue, const struct peer *peer, 
     uint64_t ahead = 0, capacity = ensemble->world->queues[queue].recipe.capacity;
     truth->span = 1 << 12;
     for (int64_t last = 0; (node = next_of(parent, last)); last = node->origin) {
-        uint64_t weight = weight_of(node);
+        ahead += node->weight;
         truth_add(truth, peer, zk_session_find(ensemble, node->owner)->peer,
-                  (uint64_t)node->origin << 12, weight, ahead + weight <= capacity);
-        ahead += weight;
+                  (uint64_t)node->origin << 12, node->weight, ahead <= capacity);
     }
 }
 

@@ -150,6 +150,7 @@ static int create(struct zk_tree *tree, int64_t session, const struct zk_part *p
     node->czxid = node->mzxid = node->pzxid = parent->pzxid = tree->zxid;
     node->origin = part->sequential ? tree->zxid : origin_of(tree, parent, node->name);
     node->owner = part->ephemeral ? session : 0;
+    node->weight = zk_weight(node->name);
     node->container = part->container;
     memcpy(node->data, part->data, sizeof node->data);
     node->next = parent->children;

@@ -78,17 +78,18 @@ struct zk_answer {
 
 struct zk_node {
     struct zk_node *next, *children, *parent; /* next: older sibling */
-    char name[ZK_NAME_SIZE];
-    char data[ZK_DATA_SIZE];
-    int64_t czxid, mzxid, pzxid, dzxid; /* dzxid: 0 while it is there */
-    int64_t origin;                     /* czxid of the node whose place it has taken, or its own */
-    int64_t forgotten;                  /* newest end of a child that is not kept any more */
+    int64_t czxid, mzxid, pzxid, dzxid;       /* dzxid: 0 while it is there */
+    int64_t origin;    /* czxid of the node whose place it has taken, or its own */
+    int64_t forgotten; /* newest end of a child that is not kept any more */
     int64_t owner;
+    uint64_t weight; /* zk_weight of its name */
     uint32_t counter;
     int32_t version;
     int32_t child_count;
     bool container, had_children;
     int64_t found_empty; /* since that change */
+    char name[ZK_NAME_SIZE];
+    char data[ZK_DATA_SIZE];
 };
 
 /* A change, as servers apply it. */
@@ -122,5 +123,7 @@ void zk_tree_read(struct zk_tree *tree, const struct zk_request *request, int64_
 void zk_tree_end_session(struct zk_tree *tree, int64_t session);
 /* Deletes containers that are due; how many. */
 int zk_tree_reap(struct zk_tree *tree);
+/* What a ticket's node weighs, as its name has it; 0: it is none. (zk_session.c) */
+uint64_t zk_weight(const char *name);
 
 #endif
