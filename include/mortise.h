@@ -238,6 +238,7 @@ typedef struct mortise_capabilities {
     int survives_failover; /* no grant is lost when a server is replaced */
     int durable_fence;     /* fences rise across a power cut */
     int64_t lease_ms;      /* session lease; 0: the operating system tells of death */
+    int detach;            /* mortise_detach and mortise_adopt are there */
 } mortise_capabilities;
 MORTISE_API int mortise_get_capabilities(const mortise_client *client,
                                          mortise_capabilities *capabilities);
@@ -484,6 +485,38 @@ typedef void (*mortise_revoke_callback)(void *argument, mortise_hold hold);
 MORTISE_API int mortise_on_revoke(mortise_hold hold, mortise_revoke_callback callback,
                                   void *argument);
 
+/* -------------------------------------------------------------- durable holds */
+
+#define MORTISE_TOKEN_SIZE 64
+
+/*
+ * Ends a hold and leaves the lock taken: by nobody, until somebody who has `token` adopts it. No
+ * session carries it, so no death, pause or lost connection ends it: it outlives this client,
+ * this process and this machine. That is its risk too: if the token is lost the lock stays taken
+ * for ever, unless an operator breaks it (mortise_break; mortise_list shows it as detached). On
+ * "memory:" it lasts as long as the name has clients.
+ * Fills in `token`, a text, also with an error. Who has it can take the lock, so it is to be kept
+ * like a key; but who may write in the store needs none: it keeps mistakes out, not enemies.
+ * Waits for the store, at most the client's timeout_ms.
+ * 0: it is on the store's disk, if it has one; EUNKNOWN: it was detached, or was not and the hold
+ * is lost: mortise_adopt tells; ELOST: the hold is lost; ESTORE, EPERMISSION, ...: refused, and
+ * the lock released. Nothing has changed: ENOTSUPPORTED; EINVALID: held more than once; ENOTHELD,
+ * ENOTOWNER, EFORKED, EDEADLOCK inside a callback.
+ * Source: the trade between ephemeral and persistent nodes in ZooKeeper's lock recipes.
+ */
+MORTISE_API int mortise_detach(mortise_hold hold, char token[MORTISE_TOKEN_SIZE]);
+/*
+ * Acquires by a ticket that was detached, through a handle of the same name, kind and size. It
+ * does not wait for the lock, only for the store, at most the client's timeout_ms. From then on
+ * it is a hold as any other, lost with its session; its fence is larger than the one before,
+ * or the same where a ticket has but one. The token is used up: detached again it has another.
+ * 0 and *hold; ENOTHELD: no such ticket, or adopted already; EMISMATCH: of another kind, capacity,
+ * side or number of permits; EBUSY: this client is adopting it; EINVALID: no token;
+ * ENOTSUPPORTED; else as mortise_acquire. Given up in time it is left as it was. If the session
+ * ends while the outcome is unknown, the lock may be released: then ENOTHELD follows.
+ */
+MORTISE_API int mortise_adopt(mortise_lock *lock, const char *token, mortise_hold *hold);
+
 /* --------------------------------------------------- asynchronous, foreign loop */
 
 typedef struct mortise_operation mortise_operation;
@@ -674,6 +707,7 @@ typedef struct mortise_entry {
     /* How much it takes of what there is: 1 of 1; permits; a reader 1, a writer all.
        0 of 0: the store does not say. */
     uint64_t weight, capacity;
+    int detached; /* nobody's, by mortise_detach: no process, and no session, has it */
 } mortise_entry;
 
 /* Return non-zero to stop. */

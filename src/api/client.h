@@ -39,6 +39,13 @@ struct mortise_lock {
 /* The calling thread as an owner. Numbers are never used again in a process. */
 uint64_t mrt_thread_owner(void);
 
+/* Who acquires through a handle now; 0: nobody in particular. */
+uint64_t mrt_lock_owner(const mortise_lock *lock);
+/* What all acquires through a handle have in common. */
+void mrt_lock_fill_wait(const mortise_lock *lock, struct mrt_wait *wait);
+/* Waits for an acquire that has begun, at most until then. The mutex is held. */
+int mrt_lock_wait(mortise_lock *lock, struct mrt_wait *wait, mrt_time deadline, mortise_hold *hold);
+
 /* With the namespace before it. 0 or MORTISE_ENAME. */
 int mrt_client_full_name(const mortise_client *client, const char *name,
                          char full[MRT_FULL_NAME_SIZE]);

@@ -157,8 +157,12 @@ const char *mortise_lock_name(const mortise_lock *lock)
     return mrt_queue_name(lock->queue) + lock->client->prefix_length;
 }
 
-/* What all acquires through a handle have in common. */
-static void fill_wait(const mortise_lock *lock, struct mrt_wait *wait)
+uint64_t mrt_lock_owner(const mortise_lock *lock)
+{
+    return lock->unowned ? 0 : lock->owner ? lock->owner : mrt_thread_owner();
+}
+
+void mrt_lock_fill_wait(const mortise_lock *lock, struct mrt_wait *wait)
 {
     wait->queued = lock->queued;
     wait->queued_argument = lock->queued_argument;
@@ -169,6 +173,21 @@ static void fill_wait(const mortise_lock *lock, struct mrt_wait *wait)
 
 /* --------------------------------------------------------------- blocking */
 
+int mrt_lock_wait(mortise_lock *lock, struct mrt_wait *wait, mrt_time deadline, mortise_hold *hold)
+{
+    struct mrt_driver *driver = &lock->client->driver;
+    struct mrt_waiter *waiter = &wait->waiter;
+    if (waiter->state != MRT_WAITER_DONE) {
+        TAILQ_INSERT_TAIL(&lock->waits, wait, handle_link);
+        mrt_driver_wait(driver, wait, deadline, MORTISE_ETIMEOUT);
+        TAILQ_REMOVE(&lock->waits, wait, handle_link);
+    }
+    int error = mrt_driver_error(driver, waiter->error);
+    if (error == MORTISE_OK)
+        *hold = (mortise_hold){waiter->hold, waiter->hold->generation};
+    return error;
+}
+
 static int acquire(mortise_lock *lock, mrt_time deadline, bool try_only, mortise_hold *hold)
 {
     if (!lock || !hold)
@@ -178,7 +197,7 @@ static int acquire(mortise_lock *lock, mrt_time deadline, bool try_only, mortise
     int error = mrt_driver_check(driver, true);
     if (error != MORTISE_OK)
         return error;
-    uint64_t owner = lock->unowned ? 0 : lock->owner ? lock->owner : mrt_thread_owner();
+    uint64_t owner = mrt_lock_owner(lock);
     mrt_driver_enter(driver);
     struct mrt_hold *own = mrt_engine_nest(lock->queue, owner);
     if (own) {
@@ -189,19 +208,12 @@ static int acquire(mortise_lock *lock, mrt_time deadline, bool try_only, mortise
     struct mrt_wait wait = {.kind = MRT_WAIT_BLOCKING};
     struct mrt_waiter *waiter = &wait.waiter;
     waiter->owner = owner;
-    fill_wait(lock, &wait);
+    mrt_lock_fill_wait(lock, &wait);
     waiter->deadline = MRT_TIME_NEVER;
     waiter->try_only = try_only;
     waiter->competes = true;
     mrt_engine_acquire(driver->engine, lock->queue, waiter, mrt_time_now());
-    if (waiter->state != MRT_WAITER_DONE) {
-        TAILQ_INSERT_TAIL(&lock->waits, &wait, handle_link);
-        mrt_driver_wait(driver, &wait, deadline, MORTISE_ETIMEOUT);
-        TAILQ_REMOVE(&lock->waits, &wait, handle_link);
-    }
-    error = mrt_driver_error(driver, waiter->error);
-    if (error == MORTISE_OK)
-        *hold = (mortise_hold){waiter->hold, waiter->hold->generation};
+    error = mrt_lock_wait(lock, &wait, deadline, hold);
     mrt_driver_leave(driver, deadline);
     return error;
 }
@@ -280,7 +292,7 @@ int mortise_acquire_async(mortise_lock *lock, int64_t deadline_ns,
     wait->argument = argument;
     wait->finished = finished;
     wait->waiter.owner = lock->unowned ? 0 : lock->owner;
-    fill_wait(lock, wait);
+    mrt_lock_fill_wait(lock, wait);
     wait->waiter.deadline = deadline_ns;
     mrt_driver_enter(driver);
     mrt_engine_acquire(driver->engine, lock->queue, &wait->waiter, mrt_time_now());

@@ -283,7 +283,7 @@ static struct mrt_command *answered(struct mrt_engine *engine, const struct mrt_
     return command;
 }
 
-static struct mrt_ticket *find_ticket(struct mrt_engine *engine, struct mrt_id id)
+struct mrt_ticket *mrt_engine_ticket(struct mrt_engine *engine, struct mrt_id id)
 {
     struct mrt_ticket *ticket;
     HASH_FIND(hh, engine->tickets_by_id, &id, sizeof id, ticket);
@@ -293,7 +293,7 @@ static struct mrt_ticket *find_ticket(struct mrt_engine *engine, struct mrt_id i
 static void woken(struct mrt_engine *engine, const struct mrt_event *event)
 {
     if (!mrt_id_none(event->ticket)) {
-        struct mrt_ticket *ticket = find_ticket(engine, event->ticket);
+        struct mrt_ticket *ticket = mrt_engine_ticket(engine, event->ticket);
         if (ticket)
             mrt_ticket_look(ticket);
         return;
@@ -309,7 +309,7 @@ static void unasked(struct mrt_engine *engine, const struct mrt_event *event, mr
 {
     if (!mrt_id_equal(event->session, engine->session.id))
         return;
-    struct mrt_ticket *ticket = find_ticket(engine, event->ticket);
+    struct mrt_ticket *ticket = mrt_engine_ticket(engine, event->ticket);
     if (event->type == MRT_SESSION_LOST)
         mrt_session_lose(engine, now);
     else if (event->type == MRT_VIEW && ticket)
@@ -400,11 +400,7 @@ void mrt_engine_verify(struct mrt_engine *engine, struct mrt_hold *hold, struct 
         waiter->error = MORTISE_ELOST;
         return;
     }
-    waiter->verifies = hold->ticket;
-    TAILQ_INSERT_TAIL(&hold->ticket->verifiers, waiter, link);
-    waiter->timer.kind = MRT_TIMER_WAITER;
-    if (waiter->deadline != MRT_TIME_NEVER)
-        mrt_heap_set(&engine->timers, &waiter->timer, waiter->deadline);
+    mrt_ticket_verify(hold->ticket, waiter);
     mrt_ticket_look(hold->ticket);
 }
 

@@ -70,6 +70,8 @@ struct mrt_waiter {
     bool counts;       /* wants to hear of its place: mrt_engine_next_placed */
     const void *value; /* of its ticket, if the recipe is shared; NULL: none. Kept until DONE */
     size_t value_size;
+    struct mrt_id adopts; /* of mrt_engine_adopt: the ticket */
+    uint64_t last_fence;  /* and that of its last hold */
 
     enum mrt_waiter_state state;
     int error;
@@ -78,7 +80,7 @@ struct mrt_waiter {
     /* The engine's own. */
     struct mrt_engine *engine;
     struct mrt_queue *queue;
-    struct mrt_ticket *ticket;   /* of a shared recipe: its own, once appended */
+    struct mrt_ticket *ticket;   /* of a shared recipe, and who adopts: its own, once appended */
     struct mrt_ticket *verifies; /* of mrt_engine_verify */
     struct mrt_request *request; /* of mrt_engine_request */
     uint64_t after;              /* verify: only a look sent after this serial counts */
@@ -159,6 +161,17 @@ int mrt_engine_release(struct mrt_engine *engine, struct mrt_hold *hold, uint64_
    heavier than that. */
 int mrt_engine_lighten(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
                        uint64_t owner, uint64_t weight, mrt_time now);
+/* Ends a hold whose ticket goes on without it, and without the session, as `heir`. `waiter` is
+   DONE when the store has said so, or with MORTISE_ELOST, or MORTISE_EUNKNOWN if the session has
+   ended and nobody can tell; cancel it as an acquire. The same, and `waiter` not used:
+   MORTISE_ENOTHELD, MORTISE_ENOTOWNER, MORTISE_ELOST; MORTISE_EINVALID: held more than once. */
+int mrt_engine_detach(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
+                      uint64_t owner, struct mrt_id heir, struct mrt_waiter *waiter, mrt_time now);
+/* Begins to acquire by the ticket `adopts`, which was detached: MORTISE_ENOTHELD if there is none,
+   MORTISE_EBUSY if this engine is at it already. Given up, the ticket is left as it was. Else as
+   mrt_engine_acquire; nobody is nested. */
+void mrt_engine_adopt(struct mrt_engine *engine, struct mrt_queue *queue, struct mrt_waiter *waiter,
+                      mrt_time now);
 /* The slots of an engine that has been closed, one after the other; NULL for the first,
    and at the end. */
 struct mrt_hold *mrt_engine_next_hold(struct mrt_engine *engine, struct mrt_hold *previous);

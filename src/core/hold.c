@@ -102,6 +102,7 @@ void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, 
     mrt_hold_limit(hold, waiter->hold_max, now);
     hold->fence = ticket->fence ? ticket->fence + ticket->used : 0;
     ticket->used++;
+    ticket->fresh = ticket->adopts = false;
     if (MRT_DEFECT(FENCE_REPEATS))
         hold->fence = ticket->fence;
     if (!ticket->queue->recipe.shared)
@@ -218,8 +219,8 @@ bool mrt_hold_nested(const struct mrt_hold *hold, uint64_t generation)
            mrt_hold_valid_until(hold) == MRT_TIME_NEVER;
 }
 
-int mrt_engine_release(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
-                       uint64_t owner, mrt_time now)
+int mrt_hold_use(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
+                 uint64_t owner, mrt_time now)
 {
     if (!mrt_hold_live(hold, generation))
         return MORTISE_ENOTHELD;
@@ -227,6 +228,15 @@ int mrt_engine_release(struct mrt_engine *engine, struct mrt_hold *hold, uint64_
         return MORTISE_ENOTOWNER;
     mrt_session_check(engine, now);
     mrt_hold_check(hold, now);
+    return MORTISE_OK;
+}
+
+int mrt_engine_release(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
+                       uint64_t owner, mrt_time now)
+{
+    int error = mrt_hold_use(engine, hold, generation, owner, now);
+    if (error != MORTISE_OK)
+        return error;
     MRT_ASSERT(hold->count > 0);
     bool last = --hold->count == 0;
     if (!hold->ticket) {
@@ -248,22 +258,18 @@ int mrt_engine_release(struct mrt_engine *engine, struct mrt_hold *hold, uint64_
 int mrt_hold_set_value(struct mrt_hold *hold, uint64_t generation, const void *value, size_t size,
                        mrt_time now)
 {
-    if (!mrt_hold_live(hold, generation))
-        return MORTISE_ENOTHELD;
-    mrt_session_check(hold->engine, now);
-    mrt_hold_check(hold, now);
+    int error = mrt_hold_use(hold->engine, hold, generation, 0, now);
+    if (error != MORTISE_OK)
+        return error;
     return hold->ticket ? mrt_ticket_set_value(hold->ticket, value, size) : MORTISE_ELOST;
 }
 
 int mrt_engine_lighten(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
                        uint64_t owner, uint64_t weight, mrt_time now)
 {
-    if (!mrt_hold_live(hold, generation))
-        return MORTISE_ENOTHELD;
-    if (owner && hold->owner && hold->owner != owner)
-        return MORTISE_ENOTOWNER;
-    mrt_session_check(engine, now);
-    mrt_hold_check(hold, now);
+    int error = mrt_hold_use(engine, hold, generation, owner, now);
+    if (error != MORTISE_OK)
+        return error;
     if (!hold->ticket)
         return MORTISE_ELOST;
     if (weight == 0 || weight >= hold->weight)

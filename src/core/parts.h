@@ -6,6 +6,7 @@
  *   shared.c   the same for what several may hold: each waiter has a ticket of its own
  *   hold.c     slots of holds, their states and what is told of them
  *   limit.c    holds that end by themselves
+ *   detach.c   tickets that outlive their session, and are adopted
  *   request.c  what is asked of the store beside tickets: cells, and who holds a queue
  *   engine.c   commands out, events in, timers, the life of the whole
  */
@@ -82,10 +83,14 @@ struct mrt_ticket {
     struct mrt_queue *queue;
     uint64_t weight;
     uint32_t holds;            /* GRANTED: how many have it */
-    struct mrt_waiter *waiter; /* of a shared recipe: for whom it waits */
+    struct mrt_waiter *waiter; /* for whom alone it waits: of a shared recipe, or if it adopts */
     uint64_t fence, fence_span;
     uint64_t granted_serial; /* the newest command when it was granted */
     uint64_t used;           /* fences handed out */
+    bool fresh;              /* GRANTED: nobody has had it yet */
+    bool adopts;             /* it was nobody's, and has not become a hold yet */
+    uint64_t last_fence;     /* adopts: of its last hold */
+    struct mrt_id heir;      /* LEAVING: what it is called when it is nobody's; none: it goes */
     bool try_only;
     bool others_behind;
     bool maybe;       /* an APPEND of unknown outcome: it may be in the store */
@@ -173,6 +178,8 @@ struct mrt_engine {
 };
 
 /* engine.c */
+/* NULL: it is not there. */
+struct mrt_ticket *mrt_engine_ticket(struct mrt_engine *engine, struct mrt_id id);
 struct mrt_id mrt_engine_identity(struct mrt_engine *engine);
 void mrt_engine_send(struct mrt_engine *engine, struct mrt_command *command,
                      enum mrt_command_type type);
@@ -182,6 +189,9 @@ bool mrt_engine_unsend(struct mrt_engine *engine, struct mrt_command *command);
 mrt_time mrt_engine_pause(struct mrt_engine *engine, uint32_t attempts);
 /* Its place in the store's queue is this; told if it cares and that is news. */
 void mrt_waiter_place(struct mrt_waiter *waiter, uint64_t place);
+/* Begins one that waits for a lock. */
+void mrt_waiter_begin(struct mrt_waiter *waiter, struct mrt_engine *engine, struct mrt_queue *queue,
+                      mrt_time now);
 /* Ends a waiter that has been taken out of its list. */
 void mrt_waiter_end(struct mrt_waiter *waiter, int error);
 
@@ -217,6 +227,8 @@ void mrt_ticket_attend(struct mrt_ticket *ticket);
 void mrt_ticket_revoked(struct mrt_ticket *ticket, uint64_t number);
 void mrt_ticket_timer(struct mrt_ticket *ticket);
 void mrt_ticket_unsubmitted(struct mrt_ticket *ticket);
+/* The waiter is told of the answer to what it asks next, or has begun to ask. */
+void mrt_ticket_verify(struct mrt_ticket *ticket, struct mrt_waiter *waiter);
 void mrt_ticket_end_verifiers(struct mrt_ticket *ticket, int error);
 
 /* queue.c */
@@ -233,8 +245,12 @@ void mrt_queue_ticket_gone(struct mrt_ticket *ticket);
 void mrt_queue_blocked(struct mrt_ticket *ticket);
 /* Fails the waiter for whom the ticket was asked, and drops it. */
 void mrt_queue_refused(struct mrt_ticket *ticket, int error);
+/* The ticket stands for this waiter alone. */
+void mrt_queue_join(struct mrt_ticket *ticket, struct mrt_waiter *waiter);
 /* The ticket stands for its waiter no more; NULL: it stood for nobody in particular. */
 struct mrt_waiter *mrt_queue_part(struct mrt_ticket *ticket);
+/* Puts a waiter into the queue, behind or before all others. */
+void mrt_queue_enter(struct mrt_queue *queue, struct mrt_waiter *waiter, bool first);
 /* Ends a waiter without the lock, and takes its ticket out. */
 void mrt_queue_fail(struct mrt_waiter *waiter, int error);
 void mrt_queue_fail_all(struct mrt_queue *queue, int error);
@@ -264,6 +280,10 @@ void mrt_requests_free(struct mrt_engine *engine);
 /* hold.c */
 struct mrt_hold *mrt_hold_take(struct mrt_engine *engine);
 void mrt_hold_put(struct mrt_hold *hold);
+/* Before anything is done to a hold: MORTISE_ENOTHELD, MORTISE_ENOTOWNER (`owner` 0: whoever has
+   it), or 0, and what time has ended is lost. */
+int mrt_hold_use(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
+                 uint64_t owner, mrt_time now);
 /* By the ticket that its waiter was given. */
 void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, mrt_time now);
 /* A second hold, of less weight, in the ticket that the first has. */
@@ -272,6 +292,9 @@ void mrt_hold_lose(struct mrt_hold *hold);
 void mrt_hold_tell(struct mrt_hold *hold, mortise_state state);
 /* Somebody wants it back. */
 void mrt_hold_ask(struct mrt_hold *hold);
+/* detach.c */
+/* Makes the ticket ready to be granted to who adopts it. */
+void mrt_ticket_resume(struct mrt_ticket *ticket);
 /* limit.c */
 /* It lasts at most so long from now; 0: for ever. */
 void mrt_hold_limit(struct mrt_hold *hold, mrt_time longest, mrt_time now);

@@ -110,9 +110,24 @@ const char *mrt_queue_name(const struct mrt_queue *queue)
 
 /* ---------------------------------------------------------------- waiters */
 
-static void enqueue(struct mrt_queue *queue, struct mrt_waiter *waiter)
+void mrt_waiter_begin(struct mrt_waiter *waiter, struct mrt_engine *engine, struct mrt_queue *queue,
+                      mrt_time now)
 {
-    TAILQ_INSERT_TAIL(&queue->waiters, waiter, link);
+    waiter->state = MRT_WAITER_WAITING;
+    waiter->error = MORTISE_OK;
+    waiter->hold = NULL;
+    waiter->engine = engine;
+    waiter->queue = queue;
+    waiter->since = now;
+    waiter->weight = waiter->weight ? waiter->weight : 1;
+}
+
+void mrt_queue_enter(struct mrt_queue *queue, struct mrt_waiter *waiter, bool first)
+{
+    if (first)
+        TAILQ_INSERT_HEAD(&queue->waiters, waiter, link);
+    else
+        TAILQ_INSERT_TAIL(&queue->waiters, waiter, link);
     mrt_queue_reference(queue);
     waiter->timer.kind = MRT_TIMER_WAITER;
     if (waiter->deadline != MRT_TIME_NEVER)
@@ -125,6 +140,12 @@ void mrt_queue_unlink_waiter(struct mrt_waiter *waiter)
     TAILQ_REMOVE(&queue->waiters, waiter, link);
     mrt_heap_clear(&queue->engine->timers, &waiter->timer);
     mrt_queue_put(queue);
+}
+
+void mrt_queue_join(struct mrt_ticket *ticket, struct mrt_waiter *waiter)
+{
+    ticket->waiter = waiter;
+    waiter->ticket = ticket;
 }
 
 struct mrt_waiter *mrt_queue_part(struct mrt_ticket *ticket)
@@ -227,7 +248,7 @@ static bool turn_lasts(struct mrt_queue *queue, mrt_time now)
 {
     const struct mrt_engine_config *config = &queue->engine->config;
     struct mrt_ticket *ticket = queue->ticket;
-    if (ticket->used == 0)
+    if (ticket->fresh)
         return true;
     if (config->budget == 0 || (ticket->revoked > 0 && !MRT_DEFECT(REVOKED_TURN_LASTS)) ||
         (ticket->used >= ticket->fence_span && !MRT_DEFECT(SPAN_OVERRUN)))
@@ -257,9 +278,10 @@ static void grant(struct mrt_queue *queue, struct mrt_waiter *waiter, mrt_time n
     struct mrt_engine *engine = queue->engine;
     MRT_ASSERT(queue->ticket);
     engine->counters.acquisitions++;
-    if (queue->ticket->used > 0)
+    if (!queue->ticket->fresh)
         engine->counters.handovers++;
     queue->turn_count++;
+    mrt_queue_part(queue->ticket);
     mrt_hold_begin(waiter, queue->ticket, now);
 }
 
@@ -296,6 +318,8 @@ static void ask_for_ticket(struct mrt_queue *queue)
     struct mrt_waiter *head;
     while ((head = TAILQ_FIRST(&queue->waiters))) {
         queue->ticket = mrt_ticket_append(queue, head);
+        if (queue->ticket && queue->ticket->adopts)
+            mrt_queue_join(queue->ticket, head);
         if (queue->ticket)
             return;
         mrt_queue_fail(head, MORTISE_ENOMEM);
@@ -368,13 +392,7 @@ static bool may_barge(const struct mrt_queue *queue, mrt_time now)
 void mrt_engine_acquire(struct mrt_engine *engine, struct mrt_queue *queue,
                         struct mrt_waiter *waiter, mrt_time now)
 {
-    waiter->state = MRT_WAITER_WAITING;
-    waiter->error = MORTISE_OK;
-    waiter->hold = NULL;
-    waiter->engine = engine;
-    waiter->queue = queue;
-    waiter->since = now;
-    waiter->weight = waiter->weight ? waiter->weight : 1;
+    mrt_waiter_begin(waiter, engine, queue, now);
     mrt_session_check(engine, now);
     struct mrt_hold *own = waiter->owner ? mrt_hold_of(queue, waiter->owner, waiter->weight) : NULL;
     if (own)
@@ -400,7 +418,7 @@ void mrt_engine_acquire(struct mrt_engine *engine, struct mrt_queue *queue,
         waiter->error = MORTISE_EBUSY;
         waiter->state = MRT_WAITER_DONE;
     } else {
-        enqueue(queue, waiter);
+        mrt_queue_enter(queue, waiter, false);
         mrt_queue_serve(queue, now);
     }
 }

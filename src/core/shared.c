@@ -32,9 +32,8 @@ static void ask_for_ticket(struct mrt_waiter *waiter)
         mrt_queue_fail(waiter, MORTISE_ENOMEM);
         return;
     }
-    ticket->waiter = waiter;
+    mrt_queue_join(ticket, waiter);
     ticket->command.count = waiter->counts; /* it is in the outbox yet */
-    waiter->ticket = ticket;
 }
 
 int mrt_waiter_set_value(struct mrt_waiter *waiter, const void *value, size_t size)

@@ -14,6 +14,7 @@
  *   LIGHTEN  lower a ticket's weight to `weight`    -> VIEW, GONE
  *   SET_VALUE  change a ticket's value              -> VIEW, GONE
  *   REMOVE   take a ticket out                     -> REMOVED
+ *   DETACH   let a granted ticket outlive its session -> VIEW, GONE
  *   OBSERVE  see who is first in a queue            -> HOLDER
  *   CELL_GET read a cell                           -> CELL
  *   CELL_SET write a cell, or delete it             -> CELL
@@ -67,6 +68,13 @@
  *      MORTISE_ECONFLICT, or with MORTISE_ESTALE, which goes before. A fence of 0 is not
  *      compared. A CELL_SET whose identity is that of the cell's newest write has been done:
  *      one of unknown outcome is sent again.
+ *  (q) DETACH makes a granted ticket nobody's, on disk where the store has one: from then on it
+ *      is called `heir`, keeps place and fence, and no session's end takes it out, but a
+ *      break_ticket does. It becomes as light as `weight`, as by LIGHTEN. An APPEND with `adopt`
+ *      makes such a ticket, called as its own is to be, one of its session, and it is granted as
+ *      it was; FAILED with MORTISE_ENOTHELD if there is none, and MORTISE_EMISMATCH if kind,
+ *      capacity or weight differ. Both are sent again when their outcome is unknown: a DETACH
+ *      that finds its heir has been done. Only where the capabilities say `detach`.
  */
 #ifndef MRT_CORE_STORE_H
 #define MRT_CORE_STORE_H
@@ -88,6 +96,7 @@ enum mrt_command_type {
     MRT_LIGHTEN,
     MRT_SET_VALUE,
     MRT_REMOVE,
+    MRT_DETACH,
     MRT_OBSERVE,
     MRT_CELL_GET,
     MRT_CELL_SET
@@ -100,12 +109,14 @@ struct mrt_command {
     uint64_t serial; /* never 0; never the same twice in one engine */
     struct mrt_id session;
     struct mrt_id ticket; /* APPEND and below; of OBSERVE and below an identity of their own */
-    uint64_t fence;       /* REFRESH to REMOVE: as the VIEW said, or 0 if none has come; CELL_SET */
+    struct mrt_id heir;   /* DETACH */
+    uint64_t fence;       /* REFRESH to DETACH: as the VIEW said, or 0 if none has come; CELL_SET */
     const char *queue;    /* APPEND and below: full name; CELL_: of the cell */
     const char *kind;     /* APPEND: name of the recipe, for people and to be compared */
     uint64_t capacity;    /* APPEND */
-    uint64_t weight;      /* APPEND; LIGHTEN: the lower one */
+    uint64_t weight;      /* APPEND; LIGHTEN, DETACH: the lower one */
     bool try_only;        /* APPEND: only if it is granted at once */
+    bool adopt;           /* APPEND: it is there, and nobody's */
     bool claim;           /* APPEND and below: it needs no place in an order; weight = capacity */
     uint64_t queue_max;   /* APPEND: only if not so many are waiting already; 0: no limit */
     bool count;           /* APPEND and below: its VIEW is to say its place, if that can be had */
@@ -166,6 +177,9 @@ struct mrt_sink {
     void (*notify)(void *context);
     void *context;
 };
+
+/* Detail of MORTISE_EMISMATCH of an APPEND with `adopt`. */
+#define MRT_ADOPT_MISMATCH "what was detached is another kind of hold"
 
 struct mrt_uri;
 struct mrt_store;

@@ -59,6 +59,8 @@ static void send(struct mrt_ticket *ticket, enum mrt_command_type type)
     ticket->command.capacity = ticket->queue->recipe.capacity;
     ticket->command.weight = ticket->weight;
     ticket->command.claim = ticket->queue->recipe.claim;
+    ticket->command.adopt = ticket->adopts;
+    ticket->command.heir = ticket->heir;
     ticket->command.try_only = ticket->try_only && !MRT_DEFECT(TRY_LEAVES_TICKET);
     ticket->command.queue_max = engine->config.queue_max;
     ticket->command.attend = ticket->attend;
@@ -71,7 +73,8 @@ static void send(struct mrt_ticket *ticket, enum mrt_command_type type)
     mrt_engine_send(engine, &ticket->command, type);
 }
 
-static struct mrt_ticket *take(struct mrt_engine *engine)
+/* `id`: none for a new one. */
+static struct mrt_ticket *take(struct mrt_engine *engine, struct mrt_id id)
 {
     struct mrt_ticket *ticket = TAILQ_FIRST(&engine->free_tickets);
     if (ticket) {
@@ -84,7 +87,7 @@ static struct mrt_ticket *take(struct mrt_engine *engine)
     }
     ticket->timer.kind = MRT_TIMER_TICKET;
     TAILQ_INIT(&ticket->verifiers);
-    ticket->id = mrt_engine_identity(engine);
+    ticket->id = mrt_id_none(id) ? mrt_engine_identity(engine) : id;
     HASH_ADD(hh, engine->tickets_by_id, id, sizeof ticket->id, ticket);
     if (!ticket->hh.tbl) {
         TAILQ_INSERT_HEAD(&engine->free_tickets, ticket, link);
@@ -151,11 +154,20 @@ static void put(struct mrt_ticket *ticket)
 }
 
 /* Takes a ticket out of its queue; it lives on for its command's sake, as `state`. */
-static void detach(struct mrt_ticket *ticket, enum mrt_ticket_state state)
+static void loosen(struct mrt_ticket *ticket, enum mrt_ticket_state state)
 {
     unlist(ticket);
     move(ticket, state);
     TAILQ_INSERT_TAIL(&ticket->queue->engine->loose_tickets, ticket, link);
+}
+
+void mrt_ticket_verify(struct mrt_ticket *ticket, struct mrt_waiter *waiter)
+{
+    waiter->verifies = ticket;
+    TAILQ_INSERT_TAIL(&ticket->verifiers, waiter, link);
+    waiter->timer.kind = MRT_TIMER_WAITER;
+    if (waiter->deadline != MRT_TIME_NEVER)
+        mrt_heap_set(&ticket->queue->engine->timers, &waiter->timer, waiter->deadline);
 }
 
 void mrt_ticket_end_verifiers(struct mrt_ticket *ticket, int error)
@@ -170,7 +182,8 @@ void mrt_ticket_end_verifiers(struct mrt_ticket *ticket, int error)
 struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, const struct mrt_waiter *waiter)
 {
     void *value = waiter->value ? copy_of(waiter->value, waiter->value_size) : NULL;
-    struct mrt_ticket *ticket = value || !waiter->value ? take(queue->engine) : NULL;
+    struct mrt_ticket *ticket =
+        value || !waiter->value ? take(queue->engine, waiter->adopts) : NULL;
     if (!ticket) {
         free(value);
         return NULL;
@@ -183,6 +196,8 @@ struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, const struct mrt_w
     TAILQ_INSERT_TAIL(&queue->tickets, ticket, link);
     ticket->weight = waiter->weight;
     ticket->try_only = waiter->try_only;
+    ticket->adopts = !mrt_id_none(waiter->adopts);
+    ticket->last_fence = waiter->last_fence;
     send(ticket, MRT_APPEND);
     return ticket;
 }
@@ -235,9 +250,17 @@ int mrt_ticket_set_value(struct mrt_ticket *ticket, const void *value, size_t si
     return MORTISE_OK;
 }
 
+/* How it leaves: for good, or to be nobody's. */
+static enum mrt_command_type way_out(const struct mrt_ticket *ticket)
+{
+    return mrt_id_none(ticket->heir) ? MRT_REMOVE : MRT_DETACH;
+}
+
 void mrt_ticket_remove(struct mrt_ticket *ticket)
 {
     MRT_ASSERT(ticket->holds == 0);
+    if (ticket->adopts)
+        ticket->heir = ticket->id; /* nobody has had it yet: it is to be as it was */
     struct mrt_engine *engine = ticket->queue->engine;
     mrt_ticket_end_verifiers(ticket, MORTISE_ENOTHELD);
     bool never_sent = ticket->state == MRT_TICKET_NEW && !ticket->maybe;
@@ -247,12 +270,12 @@ void mrt_ticket_remove(struct mrt_ticket *ticket)
             put(ticket);
             return;
         }
-        detach(ticket, MRT_TICKET_LEAVING);
-        send(ticket, MRT_REMOVE);
+        loosen(ticket, MRT_TICKET_LEAVING);
+        send(ticket, way_out(ticket));
         return;
     }
     MRT_ASSERT(ticket->command.type != MRT_REMOVE);
-    detach(ticket, MRT_TICKET_LEAVING);
+    loosen(ticket, MRT_TICKET_LEAVING);
     ticket->unsent = true;
     ticket->queue->unsent++;
 }
@@ -269,12 +292,14 @@ void mrt_ticket_drop(struct mrt_ticket *ticket)
 {
     struct mrt_engine *engine = ticket->queue->engine;
     MRT_ASSERT(ticket->holds == 0);
-    mrt_ticket_end_verifiers(ticket, MORTISE_ELOST);
+    bool maybe =
+        ticket->command.type == MRT_DETACH && (ticket->command.outstanding || ticket->maybe);
     mrt_engine_unsend(engine, &ticket->command);
+    mrt_ticket_end_verifiers(ticket, maybe ? MORTISE_EUNKNOWN : MORTISE_ELOST);
     mrt_heap_clear(&engine->timers, &ticket->timer);
     is_sent(ticket);
     if (ticket->command.outstanding) {
-        detach(ticket, MRT_TICKET_ORPHAN);
+        loosen(ticket, MRT_TICKET_ORPHAN);
         return;
     }
     put(ticket);
@@ -299,7 +324,7 @@ void mrt_ticket_timer(struct mrt_ticket *ticket)
         send(ticket, MRT_APPEND);
         break;
     case MRT_TICKET_LEAVING:
-        send(ticket, MRT_REMOVE);
+        send(ticket, way_out(ticket));
         break;
     default:
         send(ticket, ticket->lightening  ? MRT_LIGHTEN
@@ -365,6 +390,9 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
     if (ticket->state == MRT_TICKET_WAITING && grants) {
         move(ticket, MRT_TICKET_GRANTED);
         ticket->granted_serial = engine->serial;
+        ticket->fresh = true;
+        if (ticket->adopts)
+            mrt_ticket_resume(ticket);
         mrt_queue_granted(queue, now);
     } else if (ticket->asking && !ticket->others_behind) {
         queue->turn_began = now;
@@ -406,6 +434,13 @@ static void answered_view(struct mrt_ticket *ticket, const struct mrt_event *eve
         send(ticket, MRT_SET_VALUE);
 }
 
+/* Whether a failed APPEND, and those before it, have put nothing into the store. */
+static bool was_not_done(const struct mrt_ticket *ticket, const struct mrt_event *event)
+{
+    return !ticket->maybe ||
+           (ticket->adopts && mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY);
+}
+
 static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event *event,
                               mrt_time now)
 {
@@ -421,7 +456,7 @@ static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event 
         mrt_queue_serve(queue, now);
         break;
     case MRT_FAILED:
-        if (ticket->state == MRT_TICKET_NEW && !ticket->maybe &&
+        if (ticket->state == MRT_TICKET_NEW && was_not_done(ticket, event) &&
             (ticket->try_only || ticket->attempts >= ATTEMPTS_MAX ||
              event->error == MORTISE_EFULL ||
              mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY)) {
@@ -444,6 +479,23 @@ static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event 
         mrt_queue_serve(queue, now);
 }
 
+/* The answer to a DETACH. True: the ticket is ours no more. */
+static bool answered_detach(struct mrt_ticket *ticket, const struct mrt_event *event)
+{
+    bool refused = event->type == MRT_FAILED && !ticket->maybe && !ticket->adopts &&
+                   mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY;
+    if (event->type == MRT_VIEW)
+        mrt_ticket_end_verifiers(ticket, MORTISE_OK);
+    if (event->type == MRT_VIEW || event->type == MRT_GONE)
+        return true;
+    ticket->maybe |= event->type == MRT_UNKNOWN;
+    if (refused) {
+        mrt_ticket_end_verifiers(ticket, event->error);
+        ticket->heir = (struct mrt_id){0, 0};
+    }
+    return false;
+}
+
 /* An answer to a ticket that is to go, or whose removal has been asked for. */
 static void answered_leaving(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
 {
@@ -451,14 +503,17 @@ static void answered_leaving(struct mrt_ticket *ticket, const struct mrt_event *
     enum mrt_command_type asked = ticket->command.type;
     bool absent = event->type == MRT_REMOVED || event->type == MRT_GONE ||
                   event->type == MRT_BLOCKED ||
-                  (asked == MRT_APPEND && event->type == MRT_FAILED && !ticket->maybe);
+                  (asked == MRT_APPEND && event->type == MRT_FAILED && was_not_done(ticket, event));
     is_sent(ticket);
+    if (asked == MRT_DETACH)
+        absent = answered_detach(ticket, event);
     if (absent || (MRT_DEFECT(REMOVE_ONCE) && asked == MRT_REMOVE)) {
+        mrt_ticket_end_verifiers(ticket, MORTISE_ELOST);
         put(ticket);
-    } else if (asked != MRT_REMOVE) {
+    } else if (asked != way_out(ticket)) {
         if (event->type == MRT_VIEW)
             ticket->fence = event->fence;
-        send(ticket, MRT_REMOVE);
+        send(ticket, way_out(ticket));
     } else {
         again_later(ticket, now);
     }
@@ -496,12 +551,12 @@ void mrt_ticket_unsubmitted(struct mrt_ticket *ticket)
     if (ticket->state == MRT_TICKET_ORPHAN) {
         mrt_engine_unsend(ticket->queue->engine, &ticket->command);
         put(ticket);
-    } else if (ticket->state == MRT_TICKET_LEAVING && ticket->command.type != MRT_REMOVE) {
+    } else if (ticket->state == MRT_TICKET_LEAVING && ticket->command.type != way_out(ticket)) {
         mrt_engine_unsend(ticket->queue->engine, &ticket->command);
         is_sent(ticket);
         if (ticket->command.type == MRT_APPEND && !ticket->maybe)
             put(ticket);
         else
-            send(ticket, MRT_REMOVE);
+            send(ticket, way_out(ticket));
     }
 }

@@ -447,13 +447,14 @@ static int add_row(void *context, const struct mrt_memory_entry *entry)
     struct row *row = &snapshot->rows[snapshot->count++];
     *row = (struct row){.name = add_text(snapshot, entry->queue),
                         .kind = add_text(snapshot, entry->kind),
-                        .label = add_text(snapshot, owner->label)};
+                        .label = add_text(snapshot, owner ? owner->label : "")};
     row->entry =
         (mortise_entry){.size = sizeof row->entry,
                         .fence = entry->fence,
                         .place = entry->place,
                         .weight = entry->weight,
                         .capacity = entry->capacity,
+                        .detached = entry->detached,
                         .since_wall_ms = snapshot->now_ms + entry->since / MRT_MILLISECOND};
     return snapshot->failed;
 }
@@ -498,7 +499,8 @@ const struct mrt_store_ops mrt_memory_store = {
     .any_thread = true,
     .values = true,
     .cells = true,
-    .capabilities = {.size = sizeof(mortise_capabilities), .fair = 1, .fence = 1, .notify = 1},
+    .capabilities =
+        {.size = sizeof(mortise_capabilities), .fair = 1, .fence = 1, .notify = 1, .detach = 1},
     .open = memory_open,
     .submit = memory_submit,
     .fd = memory_fd,

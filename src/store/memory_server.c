@@ -26,6 +26,8 @@ struct mrt_memory_server *mrt_memory_server_new(const struct mrt_memory_config *
     TAILQ_INIT(&server->sessions);
     TAILQ_INIT(&server->queues);
     TAILQ_INIT(&server->observers);
+    TAILQ_INIT(&server->nobody.tickets);
+    server->nobody.expires = MRT_TIME_NEVER;
     return server;
 }
 
@@ -167,8 +169,7 @@ static void tell_session_lost(const struct mrt_memory_sink *sink, void *peer, st
     emit(sink, peer, &event);
 }
 
-/* Whether a ticket would be granted behind two weights; too much for a sum is too much. */
-static bool grants_behind(const struct ticket *ticket, uint64_t ahead, uint64_t more)
+bool mrt_memory_grants_behind(const struct ticket *ticket, uint64_t ahead, uint64_t more)
 {
     return !__builtin_add_overflow(ahead, more, &ahead) &&
            mrt_rule_grants(ahead, ticket->weight, ticket->queue->capacity);
@@ -181,8 +182,8 @@ static void wake_followers(const struct queue *queue, uint64_t fence, uint64_t w
     uint64_t sum = 0;
     const struct ticket *ticket;
     TAILQ_FOREACH (ticket, &queue->tickets, link) {
-        if (ticket->fence > fence && grants_behind(ticket, sum, 0) &&
-            !grants_behind(ticket, sum, weight)) {
+        if (ticket->fence > fence && mrt_memory_grants_behind(ticket, sum, 0) &&
+            !mrt_memory_grants_behind(ticket, sum, weight)) {
             struct mrt_event event = {
                 .type = MRT_WAKE, .session = ticket->session->id, .ticket = ticket->id};
             emit(sink, ticket->session->peer, &event);
@@ -207,8 +208,8 @@ static void unlink_ticket(struct mrt_memory_server *server, struct ticket *ticke
     TAILQ_REMOVE(&ticket->session->tickets, ticket, session_link);
 }
 
-static void remove_ticket(struct mrt_memory_server *server, struct ticket *ticket,
-                          const struct mrt_memory_sink *sink)
+void mrt_memory_remove_ticket(struct mrt_memory_server *server, struct ticket *ticket,
+                              const struct mrt_memory_sink *sink)
 {
     struct queue *queue = ticket->queue;
     bool first = TAILQ_FIRST(&queue->tickets) == ticket;
@@ -236,7 +237,7 @@ static void end_session(struct mrt_memory_server *server, struct session *sessio
     struct ticket *ticket;
     mrt_memory_forget_observers(server, session);
     while ((ticket = TAILQ_FIRST(&session->tickets)))
-        remove_ticket(server, ticket, sink);
+        mrt_memory_remove_ticket(server, ticket, sink);
     MRT_ASSERT(server->sessions_by_id);
     HASH_DEL(server->sessions_by_id, session);
     TAILQ_REMOVE(&server->sessions, session, link);
@@ -411,6 +412,26 @@ static void change_value(struct mrt_memory_server *server, const struct mrt_comm
     answer_view(server, sink, ticket->session->peer, command, ticket);
 }
 
+/* A ticket changes hands: DETACH, or APPEND with `adopt`. */
+static void change_hands(struct mrt_memory_server *server, const struct mrt_command *command,
+                         struct session *session, const struct mrt_memory_sink *sink)
+{
+    struct ticket *ticket = NULL;
+    bool detach = command->type == MRT_DETACH;
+    int error = detach ? mrt_memory_detach(server, command, &ticket)
+                       : mrt_memory_adopt(server, command, session, &ticket);
+    if (detach && error == MORTISE_ENOTHELD) {
+        answer(sink, session->peer, command, MRT_GONE);
+    } else if (error != MORTISE_OK) {
+        answer_failed(sink, session->peer, command, error,
+                      error == MORTISE_EMISMATCH ? MRT_ADOPT_MISMATCH : NULL);
+    } else {
+        if (detach)
+            lighten_ticket(ticket, command->weight, sink);
+        answer_view(server, sink, session->peer, command, ticket);
+    }
+}
+
 /* What concerns no ticket; false: it does. */
 static bool apply_other(struct mrt_memory_server *server, const struct mrt_command *command,
                         struct session *session, mrt_time now, const struct mrt_memory_sink *sink)
@@ -445,8 +466,10 @@ static void apply_within(struct mrt_memory_server *server, const struct mrt_comm
     struct ticket *ticket = mrt_memory_find_ticket(server, command);
     if (command->type == MRT_REMOVE) {
         if (ticket)
-            remove_ticket(server, ticket, sink);
+            mrt_memory_remove_ticket(server, ticket, sink);
         answer(sink, session->peer, command, MRT_REMOVED);
+    } else if (command->type == MRT_DETACH || (command->adopt && !ticket)) {
+        change_hands(server, command, session, sink);
     } else if (ticket && command->type == MRT_SET_VALUE) {
         change_value(server, command, ticket, sink);
     } else if (ticket) {
@@ -477,52 +500,6 @@ void mrt_memory_server_apply(struct mrt_memory_server *server, const struct mrt_
     } else {
         refuse(sink, peer, command);
     }
-}
-
-/* ------------------------------------------------------------- operators */
-
-int mrt_memory_server_revoke(struct mrt_memory_server *server, const char *name, uint64_t fence,
-                             const struct mrt_memory_sink *sink)
-{
-    const struct queue *queue = mrt_memory_find_queue(server, name);
-    struct ticket *ticket;
-    uint64_t ahead = 0;
-    int error = MORTISE_ENOTHELD;
-    if (!queue)
-        return error;
-    TAILQ_FOREACH (ticket, &queue->tickets, link) {
-        if (!grants_behind(ticket, ahead, 0))
-            break;
-        ahead += ticket->weight;
-        if (fence != 0 && fence != ticket->fence)
-            continue;
-        struct mrt_event event = {.type = MRT_REVOKED,
-                                  .session = ticket->session->id,
-                                  .ticket = ticket->id,
-                                  .revoked = ++ticket->revoked};
-        emit(sink, ticket->session->peer, &event);
-        error = MORTISE_OK;
-    }
-    return error;
-}
-
-int mrt_memory_server_break(struct mrt_memory_server *server, const char *name, uint64_t fence,
-                            const struct mrt_memory_sink *sink)
-{
-    const struct queue *queue = mrt_memory_find_queue(server, name);
-    struct ticket *ticket;
-    if (!queue)
-        return MORTISE_ENOTHELD;
-    TAILQ_FOREACH (ticket, &queue->tickets, link)
-        if (ticket->fence == fence || MRT_DEFECT(BREAK_ANY))
-            break;
-    if (!ticket)
-        return MORTISE_ENOTHELD;
-    struct mrt_event event = {
-        .type = MRT_WAKE, .session = ticket->session->id, .ticket = ticket->id};
-    emit(sink, ticket->session->peer, &event);
-    remove_ticket(server, ticket, sink);
-    return MORTISE_OK;
 }
 
 /* ------------------------------------------------------------- time and death */
@@ -571,8 +548,11 @@ void mrt_memory_server_free(struct mrt_memory_server *server)
         return;
     const struct mrt_memory_sink nobody = {.emit = discard};
     struct session *session;
+    struct ticket *ticket;
     while ((session = TAILQ_FIRST(&server->sessions)))
         end_session(server, session, &nobody);
+    while ((ticket = TAILQ_FIRST(&server->nobody.tickets)))
+        mrt_memory_remove_ticket(server, ticket, &nobody);
     mrt_memory_cells_free(&server->cells);
     free(server);
 }

@@ -7,7 +7,7 @@
  * no random number, and nothing that depends on where an object lies.
  *
  * Invariant: a queue's tickets stand in the order of their fences, every ticket
- * belongs to a session that is open, and the fence counter never falls.
+ * belongs to a session that is open, or was detached, and the fence counter never falls.
  */
 #ifndef MRT_STORE_MEMORY_SERVER_H
 #define MRT_STORE_MEMORY_SERVER_H
@@ -67,6 +67,7 @@ struct mrt_memory_entry {
     mrt_time since;
     const void *value; /* NULL: none */
     size_t value_size;
+    bool detached; /* nobody's: of no session and no peer */
 };
 /* Visits every ticket, queue by queue in the order they were made; stops when `visit`
    does not return 0, and returns that. */

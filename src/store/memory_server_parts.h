@@ -53,6 +53,7 @@ struct mrt_memory_server {
     struct mrt_memory_config config;
     uint64_t next_fence;
     struct session_list sessions;
+    struct session nobody; /* has the tickets that were detached, never ends, and hears nothing */
     struct queue_list queues;
     struct session *sessions_by_id;
     struct ticket *tickets_by_id;
@@ -67,6 +68,20 @@ struct queue *mrt_memory_find_queue(const struct mrt_memory_server *server, cons
 /* A session's ticket: another session's is not found, whoever asks for it. */
 struct ticket *mrt_memory_find_ticket(const struct mrt_memory_server *server,
                                       const struct mrt_command *command);
+
+/* Whether a ticket would be granted behind two weights; too much for a sum is too much. */
+bool mrt_memory_grants_behind(const struct ticket *ticket, uint64_t ahead, uint64_t more);
+/* Takes it out, frees it, and wakes who is granted by that. */
+void mrt_memory_remove_ticket(struct mrt_memory_server *server, struct ticket *ticket,
+                              const struct mrt_memory_sink *sink);
+
+/* memory_detach.c: tickets that are nobody's. */
+/* DETACH. 0, MORTISE_ENOTHELD: it is not there; MORTISE_ENOMEM. *ticket: as it is now. */
+int mrt_memory_detach(struct mrt_memory_server *server, const struct mrt_command *command,
+                      struct ticket **ticket);
+/* APPEND with `adopt`. The same, or MORTISE_EMISMATCH. */
+int mrt_memory_adopt(struct mrt_memory_server *server, const struct mrt_command *command,
+                     struct session *session, struct ticket **ticket);
 
 /* memory_observe.c: who is first in a queue. */
 /* Gives a ticket the command's value; false: no memory. */

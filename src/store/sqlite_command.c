@@ -229,6 +229,40 @@ static bool refresh(struct mrt_store *store, const struct mrt_command *command, 
     return answer(store, command, MRT_GONE);
 }
 
+static bool adopt(struct mrt_store *store, struct mrt_sqlite_session *session,
+                  const struct mrt_command *command, mrt_time patience)
+{
+    enum mrt_verdict verdict = MRT_ABSENT;
+    enum mrt_outcome outcome = mrt_sqlite_adopt(store, session, command, patience, &verdict);
+    if (outcome != MRT_DONE)
+        return answer_outcome(store, command, outcome);
+    if (verdict == MRT_MISMATCH)
+        return answer_failed(store, command, mrt_error(MORTISE_EMISMATCH, MRT_ADOPT_MISMATCH));
+    if (verdict == MRT_ABSENT)
+        return answer_failed(store, command, MORTISE_ENOTHELD);
+    return refresh(store, command, patience);
+}
+
+static bool detach(struct mrt_store *store, const struct mrt_command *command, mrt_time patience)
+{
+    enum mrt_verdict verdict = MRT_ABSENT;
+    const struct mrt_sqlite_view view = {.recheck = MRT_SECOND};
+    const struct mrt_sqlite_session *session = mrt_sqlite_session_find(store, command->session);
+    mrt_error_clear();
+    if (!session || session->lost)
+        return answer_failed(store, command, mrt_error(MORTISE_ELOST, "the session has ended"));
+    if (!check_in_place(store, session)) {
+        answer_failed(store, command, MORTISE_ESTORE);
+        lose_everything(store);
+        return true;
+    }
+    enum mrt_outcome outcome = mrt_sqlite_detach(store, command, patience, &verdict);
+    if (outcome != MRT_DONE)
+        return answer_outcome(store, command, outcome);
+    return verdict == MRT_IN_QUEUE ? answer_view(store, command, &view)
+                                   : answer(store, command, MRT_GONE);
+}
+
 static bool append(struct mrt_store *store, const struct mrt_command *command, mrt_time patience)
 {
     enum mrt_verdict verdict = MRT_ABSENT;
@@ -244,6 +278,8 @@ static bool append(struct mrt_store *store, const struct mrt_command *command, m
         lose_everything(store);
         return true;
     }
+    if (command->adopt)
+        return adopt(store, session, command, patience);
     enum mrt_outcome outcome =
         mrt_sqlite_append(store, session, command, patience, &verdict, &view);
     if (outcome != MRT_DONE)
@@ -332,6 +368,8 @@ bool mrt_sqlite_dispatch(struct mrt_store *store, const struct mrt_command *comm
         return refresh(store, command, patience);
     case MRT_REMOVE:
         return remove_ticket(store, command, patience);
+    case MRT_DETACH:
+        return detach(store, command, patience);
     default:
         return answer_other(store, command, patience);
     }

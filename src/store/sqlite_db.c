@@ -56,6 +56,10 @@ static const char *const texts[MRT_SQL_STATEMENTS] = {
                            " FROM mortise_ticket"
                            " WHERE session = ?1 AND (queue, number) > (?2, ?3)"
                            " ORDER BY queue, number LIMIT 1",
+    [MRT_SQL_DETACHED] = "SELECT number, kind, capacity, weight FROM mortise_ticket"
+                         " WHERE queue = ?1 AND number > 0 AND session = ?2 AND id = ?3",
+    [MRT_SQL_MOVE] = "UPDATE mortise_ticket SET session = ?4, id = ?5"
+                     " WHERE queue = ?1 AND number = ?2 AND id = ?3 AND session = ?6",
     [MRT_SQL_LIST] = "SELECT queue, number, session, kind, capacity, weight, label, since"
                      " FROM mortise_ticket WHERE queue >= ?1 AND queue > ''"
                      " ORDER BY queue, number",
@@ -187,15 +191,17 @@ enum mrt_outcome mrt_sqlite_commit(struct mrt_sqlite_db *db)
     return outcome == MRT_DONE ? MRT_DONE : mrt_sqlite_rollback(db, outcome);
 }
 
-/* A write transaction of fixed text that is on disk when it is done. */
+/* A write transaction that is on disk when it is done. */
 enum mrt_outcome mrt_sqlite_write_durably(struct mrt_sqlite_db *db, mrt_time patience,
-                                          enum mrt_outcome (*write)(struct mrt_sqlite_db *db))
+                                          enum mrt_outcome (*write)(struct mrt_sqlite_db *db,
+                                                                    void *argument),
+                                          void *argument)
 {
     enum mrt_outcome outcome = mrt_sqlite_execute(db, "PRAGMA synchronous = FULL");
     if (outcome == MRT_DONE)
         outcome = mrt_sqlite_begin(db, patience);
     if (outcome == MRT_DONE) {
-        outcome = write(db);
+        outcome = write(db, argument);
         outcome = outcome == MRT_DONE ? mrt_sqlite_commit(db) : mrt_sqlite_rollback(db, outcome);
     }
     int error = db->last_error;

@@ -5,6 +5,7 @@
  *   sqlite_command.c  commands in, events out, what happens when the file is lost
  *   sqlite_queue.c    tickets: the transactions of APPEND and REFRESH
  *   sqlite_leave.c    tickets: the transactions of REMOVE, STOP, and of a death
+ *   sqlite_detach.c   tickets that are nobody's: DETACH, and APPEND that adopts
  *   sqlite_list.c     what mortise_list shows
  *   sqlite_operator.c requests to give up, and tickets taken away
  *   sqlite_observe.c  who is first in a queue, and telling that it is another
@@ -92,6 +93,8 @@ enum mrt_statement {
     MRT_SQL_CELL,       /* name -> version, fence, writer, value */
     MRT_SQL_CELL_WRITE, /* the same, and name first */
     MRT_SQL_OF_SESSION, /* session, queue, number -> queue, number, id, weight, valued: the next */
+    MRT_SQL_DETACHED,   /* queue, no session, id -> number, kind, capacity, weight */
+    MRT_SQL_MOVE,       /* queue, number, id; session and id from now on; session so far */
     MRT_SQL_LIST,       /* queue -> all from there on, in order */
     MRT_SQL_STATEMENTS
 };
@@ -131,7 +134,9 @@ enum mrt_outcome mrt_sqlite_run(struct mrt_sqlite_db *db, enum mrt_statement whi
 enum mrt_outcome mrt_sqlite_execute(struct mrt_sqlite_db *db, const char *text);
 /* A write transaction that is on disk when it is done. */
 enum mrt_outcome mrt_sqlite_write_durably(struct mrt_sqlite_db *db, mrt_time patience,
-                                          enum mrt_outcome (*write)(struct mrt_sqlite_db *db));
+                                          enum mrt_outcome (*write)(struct mrt_sqlite_db *db,
+                                                                    void *argument),
+                                          void *argument);
 
 /* A write transaction: begin, then commit or roll back. */
 enum mrt_outcome mrt_sqlite_begin(struct mrt_sqlite_db *db, mrt_time patience);
@@ -350,11 +355,22 @@ void mrt_sqlite_bind_place(sqlite3_stmt *statement, const char *queue, uint64_t 
 
 struct mrt_sqlite_ticket *mrt_sqlite_ticket_find(struct mrt_store *store, struct mrt_id id);
 void mrt_sqlite_ticket_free(struct mrt_store *store, struct mrt_sqlite_ticket *ticket);
+/* NULL: no memory. One whose row is there is to be entered. */
+struct mrt_sqlite_ticket *mrt_sqlite_ticket_new(struct mrt_sqlite_session *session,
+                                                const struct mrt_command *command);
+void mrt_sqlite_ticket_enter(struct mrt_store *store, struct mrt_sqlite_ticket *ticket);
 
 /* Of MRT_MISMATCH the thread's error detail tells. */
 enum mrt_outcome mrt_sqlite_append(struct mrt_store *store, struct mrt_sqlite_session *session,
                                    const struct mrt_command *command, mrt_time patience,
                                    enum mrt_verdict *verdict, struct mrt_sqlite_view *view);
+/* DETACH: MRT_IN_QUEUE, also if that was done before, or MRT_ABSENT. */
+enum mrt_outcome mrt_sqlite_detach(struct mrt_store *store, const struct mrt_command *command,
+                                   mrt_time patience, enum mrt_verdict *verdict);
+/* An APPEND that adopts: MRT_IN_QUEUE, MRT_ABSENT or MRT_MISMATCH. */
+enum mrt_outcome mrt_sqlite_adopt(struct mrt_store *store, struct mrt_sqlite_session *session,
+                                  const struct mrt_command *command, mrt_time patience,
+                                  enum mrt_verdict *verdict);
 /* `attend`: its session is to be told of what others do to it. */
 enum mrt_outcome mrt_sqlite_refresh(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
                                     bool attend, mrt_time patience, enum mrt_verdict *verdict,

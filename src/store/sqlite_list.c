@@ -133,7 +133,8 @@ static void show(struct mrt_store *store, struct row_list *rows, mortise_entry_c
                                      .place = granted ? 0 : ++waiting,
                                      .since_wall_ms = row->since,
                                      .weight = row->weight,
-                                     .capacity = row->capacity};
+                                     .capacity = row->capacity,
+                                     .detached = mrt_id_none(row->session)};
         if (callback(argument, &entry) != 0)
             break;
     }

@@ -50,8 +50,8 @@ void mrt_sqlite_ticket_free(struct mrt_store *store, struct mrt_sqlite_ticket *t
     free(ticket);
 }
 
-static struct mrt_sqlite_ticket *ticket_new(struct mrt_sqlite_session *session,
-                                            const struct mrt_command *command)
+struct mrt_sqlite_ticket *mrt_sqlite_ticket_new(struct mrt_sqlite_session *session,
+                                                const struct mrt_command *command)
 {
     size_t size = strlen(command->queue) + 1;
     struct mrt_sqlite_ticket *ticket = malloc(sizeof *ticket + size);
@@ -67,7 +67,7 @@ static struct mrt_sqlite_ticket *ticket_new(struct mrt_sqlite_session *session,
     return ticket;
 }
 
-static void ticket_enter(struct mrt_store *store, struct mrt_sqlite_ticket *ticket)
+void mrt_sqlite_ticket_enter(struct mrt_store *store, struct mrt_sqlite_ticket *ticket)
 {
     TAILQ_INSERT_TAIL(bucket_of(store, ticket->id), ticket, bucket_link);
     TAILQ_INSERT_TAIL(&ticket->session->tickets, ticket, link);
@@ -325,7 +325,7 @@ enum mrt_outcome mrt_sqlite_append(struct mrt_store *store, struct mrt_sqlite_se
 {
     struct look look;
     enum mrt_outcome outcome;
-    struct mrt_sqlite_ticket *ticket = ticket_new(session, command);
+    struct mrt_sqlite_ticket *ticket = mrt_sqlite_ticket_new(session, command);
     if (!ticket)
         return MRT_FULL;
     *verdict = MRT_ABSENT;
@@ -341,7 +341,7 @@ enum mrt_outcome mrt_sqlite_append(struct mrt_store *store, struct mrt_sqlite_se
         free(ticket);
         return outcome;
     }
-    ticket_enter(store, ticket);
+    mrt_sqlite_ticket_enter(store, ticket);
     *view =
         (struct mrt_sqlite_view){.fence = ticket->number << MRT_SQLITE_FENCE_BITS,
                                  .weight_ahead = look.weight_ahead,

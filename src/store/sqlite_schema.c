@@ -15,7 +15,7 @@
  * below a limit, and the limit is raised by a block at a time in a transaction that is
  * synced (FULL). When the database is opened under another boot id than it was
  * last used under, every session in it is dead, and the counter goes on from the
- * limit. No clock has a say in it.
+ * limit. Tickets that are nobody's (sqlite_detach.c) stay. No clock has a say in it.
  *
  * Many processes may open a new file at once. Each first tries to read the counter; whoever
  * cannot looks whether the file is empty, makes the table, and tries again. A file
@@ -80,8 +80,9 @@ enum mrt_outcome mrt_sqlite_next_number(struct mrt_sqlite_db *db, uint64_t *numb
     return mrt_sqlite_run(db, MRT_SQL_COUNT);
 }
 
-static enum mrt_outcome raise_limit(struct mrt_sqlite_db *db)
+static enum mrt_outcome raise_limit(struct mrt_sqlite_db *db, void *unused)
 {
+    (void)unused;
     struct counter counter;
     enum mrt_outcome outcome = read_counter(db, &counter);
     if (outcome != MRT_DONE || counter.number < counter.limit)
@@ -101,7 +102,7 @@ static enum mrt_outcome raise_limit(struct mrt_sqlite_db *db)
 
 enum mrt_outcome mrt_sqlite_extend(struct mrt_sqlite_db *db, mrt_time patience)
 {
-    return mrt_sqlite_write_durably(db, patience, raise_limit);
+    return mrt_sqlite_write_durably(db, patience, raise_limit, NULL);
 }
 
 /* ---------------------------------------------------------------- boot id */
@@ -132,15 +133,17 @@ static bool read_boot_id(struct mrt_id *id)
     return count == sizeof digits - 1 && mrt_id_parse(digits, id);
 }
 
-/* Everybody in the database died with an earlier boot. */
-static enum mrt_outcome begin_boot(struct mrt_sqlite_db *db)
+/* Everybody in the database died with an earlier boot; what is nobody's stays. */
+static enum mrt_outcome begin_boot(struct mrt_sqlite_db *db, void *unused)
 {
+    (void)unused;
     struct counter counter;
     struct mrt_id boot;
     enum mrt_outcome outcome = read_counter(db, &counter);
     if (outcome != MRT_DONE || !read_boot_id(&boot) || mrt_id_equal(counter.boot, boot))
         return outcome; /* somebody else has done it */
-    outcome = mrt_sqlite_execute(db, "DELETE FROM mortise_ticket WHERE queue > ''");
+    outcome = mrt_sqlite_execute(
+        db, "DELETE FROM mortise_ticket WHERE queue > '' AND session <> zeroblob(16)");
     if (outcome != MRT_DONE)
         return outcome;
     sqlite3_stmt *statement = NULL;
@@ -170,8 +173,9 @@ static enum mrt_outcome query_number(struct mrt_sqlite_db *db, const char *text,
     return mrt_sqlite_outcome(db);
 }
 
-static enum mrt_outcome create_schema(struct mrt_sqlite_db *db)
+static enum mrt_outcome create_schema(struct mrt_sqlite_db *db, void *unused)
 {
+    (void)unused;
     /* id: 16 zero bytes, no machine's boot id; the first opener counts as a new boot. */
     return mrt_sqlite_execute(
         db, "CREATE TABLE IF NOT EXISTS mortise_ticket ("
@@ -253,7 +257,7 @@ static int create(struct mrt_sqlite_db *db, const struct mrt_sqlite_file *file, 
     if (outcome == MRT_DONE && !logging)
         return mrt_error(MORTISE_ESTORE, "%s: cannot use write-ahead logging", file->path);
     if (outcome == MRT_DONE)
-        outcome = mrt_sqlite_write_durably(db, patience, create_schema);
+        outcome = mrt_sqlite_write_durably(db, patience, create_schema, NULL);
     if (outcome == MRT_BUSY)
         mrt_sqlite_wait(db, 3);
     if (outcome == MRT_FULL || outcome == MRT_BROKEN)
@@ -305,7 +309,7 @@ static int prepare_to_work(struct mrt_sqlite_db *db, const struct mrt_sqlite_fil
     if (mrt_sqlite_execute(db, "PRAGMA synchronous = NORMAL") != MRT_DONE)
         return explain(db, file);
     if (!mrt_id_equal(boot, counter.boot) &&
-        mrt_sqlite_write_durably(db, patience, begin_boot) != MRT_DONE)
+        mrt_sqlite_write_durably(db, patience, begin_boot, NULL) != MRT_DONE)
         return explain(db, file);
     return 0;
 }

@@ -147,9 +147,8 @@ static bool file_dead(int directory, const char *name)
 bool mrt_sqlite_session_dead(struct mrt_store *store, struct mrt_id id)
 {
     char name[MRT_ID_TEXT_SIZE];
-    struct mrt_sqlite_session *own = mrt_sqlite_session_find(store, id);
-    if (own)
-        return false;
+    if (mrt_id_none(id) || mrt_sqlite_session_find(store, id))
+        return false; /* a ticket that is nobody's, or our own */
     mrt_id_format(id, name);
     return file_dead(store->file.sessions_fd, name);
 }

@@ -111,6 +111,8 @@ struct mrt_sqlite_wake *mrt_sqlite_wake_later(struct mrt_store *store, struct mr
                                               struct mrt_id ticket, uint64_t weight_ahead)
 {
     struct mrt_sqlite_wakes *wakes = &store->wakes;
+    if (mrt_id_none(session))
+        return NULL; /* nobody hears */
     if (wakes->count == wakes->room) {
         size_t room = wakes->room ? wakes->room * 2 : 16;
         struct mrt_sqlite_wake *items = realloc(wakes->items, room * sizeof *items);
@@ -237,8 +239,8 @@ static void drop(struct mrt_store *store, struct mrt_sqlite_watch *watch)
 bool mrt_sqlite_watch(struct mrt_store *store, struct mrt_id session)
 {
     struct mrt_sqlite_watch *watch;
-    if (mrt_sqlite_session_find(store, session))
-        return false; /* our own: its end is not news */
+    if (mrt_id_none(session) || mrt_sqlite_session_find(store, session))
+        return false; /* nobody's does not end; of our own it is no news */
     TAILQ_FOREACH (watch, &store->watches, link)
         if (mrt_id_equal(watch->session, session))
             return false;

@@ -198,6 +198,43 @@ static void test_sq_25_a_reboot_ends_all_sessions(void **state)
     port_close(&next);
 }
 
+static void test_c11_a_reboot_leaves_what_is_nobodys(void **state)
+{
+    const struct place *place = *state;
+    struct port_client client, next;
+    struct mrt_id heir = port_id();
+    mrt_sqlite_set_boot_id(boot(1));
+    port_open_session(&client, place->uri);
+    struct mrt_event view = port_append(&client, "q", port_id());
+    struct mrt_command command = port_command(&client, MRT_DETACH);
+    command.queue = "q";
+    command.ticket = view.ticket;
+    command.heir = heir;
+    command.weight = 1;
+    unsigned int before = syncs;
+    assert_int_equal(port_send(&client, &command).type, MRT_VIEW);
+    assert_true(syncs > before); /* a power cut does not undo it */
+    mrt_sqlite_set_boot_id(boot(2));
+    port_open_session(&next, place->uri);
+    assert_int_equal(port_try(&next, "q", port_id()).type, MRT_BLOCKED);
+    command = port_command(&next, MRT_APPEND);
+    command.queue = "q";
+    command.ticket = heir;
+    command.adopt = true;
+    command.kind = port_kind;
+    command.capacity = command.weight = 1;
+    before = syncs;
+    struct mrt_event adopted = port_send(&next, &command);
+    assert_int_equal(adopted.type, MRT_VIEW);
+    assert_int_equal(adopted.fence, view.fence);
+    assert_true(syncs > before); /* nor this */
+    mrt_sqlite_set_boot_id((struct mrt_id){0, 0});
+    port_stop(&client);
+    port_close(&client);
+    port_stop(&next);
+    port_close(&next);
+}
+
 static void test_sq_25_clock_steps_change_nothing(void **state)
 {
     const struct place *place = *state;
@@ -328,6 +365,7 @@ int main(int count, char **arguments)
         TEST(test_c_fences_rise_across_power_cuts_and_checkpoints),
         TEST(test_c_an_acquire_needs_no_sync),
         TEST(test_sq_25_a_reboot_ends_all_sessions),
+        TEST(test_c11_a_reboot_leaves_what_is_nobodys),
         TEST(test_sq_25_clock_steps_change_nothing),
         TEST(test_sq_23_no_one_commits_during_a_checkpoint),
         TEST(test_sq_23_a_stuck_reader_costs_no_sync_storm),

@@ -1,0 +1,108 @@
+/*
+ * Durable holds: the token, and the two calls around core/detach.c.
+ *
+ * A token is the identity that the ticket has while it is nobody's, drawn from the system's
+ * entropy, and the fence of its last hold: "0123...cdef-4711".
+ */
+#include "api/client.h"
+#include "base/error.h"
+#include "core/recipe.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ID_DIGITS (MRT_ID_TEXT_SIZE - 1)
+
+static void write_token(char token[MORTISE_TOKEN_SIZE], struct mrt_id id, uint64_t fence)
+{
+    char digits[MRT_ID_TEXT_SIZE];
+    mrt_id_format(id, digits);
+    snprintf(token, MORTISE_TOKEN_SIZE, "%s-%" PRIu64, digits, fence);
+}
+
+static bool read_token(const char *token, struct mrt_id *id, uint64_t *fence)
+{
+    char digits[MRT_ID_TEXT_SIZE], *end = NULL;
+    if (strlen(token) < sizeof digits || token[ID_DIGITS] != '-' || token[sizeof digits] < '0' ||
+        token[sizeof digits] > '9')
+        return false;
+    memcpy(digits, token, ID_DIGITS);
+    digits[ID_DIGITS] = '\0';
+    errno = 0;
+    *fence = strtoull(token + sizeof digits, &end, 10);
+    return errno == 0 && *end == '\0' && mrt_id_parse(digits, id) && !mrt_id_none(*id);
+}
+
+/* Whether the store of this client keeps what is nobody's, and it may be waited for now. */
+static int check(mortise_client *client)
+{
+    struct mrt_driver *driver = &client->driver;
+    int error = mrt_driver_check(driver, true);
+    if (error == MORTISE_OK && !driver->ops->capabilities.detach)
+        error = mrt_error(MORTISE_ENOTSUPPORTED, "the store \"%s\" has no durable holds",
+                          driver->ops->scheme);
+    return error;
+}
+
+int mortise_detach(mortise_hold hold, char token[MORTISE_TOKEN_SIZE])
+{
+    struct mrt_hold *slot = hold.slot;
+    if (!slot || !token)
+        return slot ? mrt_error(MORTISE_EINVALID, "detach needs a place for the token")
+                    : mrt_error(MORTISE_ENOTHELD, "an empty hold");
+    mortise_client *client = mrt_engine_host(slot->engine);
+    struct mrt_driver *driver = &client->driver;
+    struct mrt_id heir;
+    int error = check(client);
+    if (error != MORTISE_OK)
+        return error;
+    if (!mrt_id_random(&heir))
+        return mrt_error(MORTISE_ENOTSUPPORTED, "the system gives no entropy");
+    struct mrt_wait wait = {.kind = MRT_WAIT_BLOCKING, .waiter.deadline = MRT_TIME_NEVER};
+    mrt_driver_enter(driver);
+    uint64_t caller = slot->owner & MRT_OWNER_IS_THREAD ? mrt_thread_owner() : 0;
+    mrt_time now = mrt_time_now(), deadline = mrt_time_add(now, client->timeout);
+    write_token(token, heir, slot->fence);
+    int lost_fd = slot->lost_fd;
+    error =
+        mrt_engine_detach(driver->engine, slot, hold.generation, caller, heir, &wait.waiter, now);
+    if (error == MORTISE_OK) {
+        slot->lost_fd = -1;
+        mrt_driver_wait(driver, &wait, deadline, MORTISE_EUNKNOWN);
+        error = mrt_driver_error(driver, wait.waiter.error);
+    } else {
+        lost_fd = -1;
+    }
+    mrt_driver_leave(driver, deadline);
+    if (lost_fd >= 0)
+        close(lost_fd);
+    return error;
+}
+
+int mortise_adopt(mortise_lock *lock, const char *token, mortise_hold *hold)
+{
+    struct mrt_wait wait = {.kind = MRT_WAIT_BLOCKING};
+    struct mrt_waiter *waiter = &wait.waiter;
+    if (!lock || !token || !hold)
+        return mrt_error(MORTISE_EINVALID, "adopt needs a lock, a token and a place for the hold");
+    mortise_client *client = lock->client;
+    struct mrt_driver *driver = &client->driver;
+    int error = check(client);
+    if (error != MORTISE_OK)
+        return error;
+    if (!read_token(token, &waiter->adopts, &waiter->last_fence))
+        return mrt_error(MORTISE_EINVALID, "what was given is no token");
+    waiter->owner = mrt_lock_owner(lock);
+    mrt_lock_fill_wait(lock, &wait);
+    waiter->deadline = MRT_TIME_NEVER;
+    mrt_driver_enter(driver);
+    mrt_time now = mrt_time_now(), deadline = mrt_time_add(now, client->timeout);
+    mrt_engine_adopt(driver->engine, lock->queue, waiter, now);
+    error = mrt_lock_wait(lock, &wait, deadline, hold);
+    mrt_driver_leave(driver, deadline);
+    return error;
+}

@@ -1,0 +1,84 @@
+/*
+ * Tickets that outlive their session: detaching and adopting.
+ *
+ * A hold is ended and its ticket left in the store, as nobody's, under a new identity that only who
+ * detached it knows; whoever has that makes the ticket his session's, and has the lock again.
+ * While it is nobody's no clock and no client's death ends it.
+ *
+ *   GRANTED -> LEAVING by DETACH, and its hold is at its end    (ticket.c repeats it)
+ *   NEW by APPEND with `adopt` -> GRANTED -> (a hold as any)
+ *
+ * Invariants:
+ *  - The hold ends when the detaching begins, so nothing is held by two.
+ *  - Who gives up adopting, whatever the store has done, leaves the ticket nobody's: it is only
+ *    taken out by who has held it.
+ *  - Fences go on from the last hold's: where the ticket has no higher one, with the same.
+ */
+#include "base/assert.h"
+#include "core/parts.h"
+
+int mrt_engine_detach(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
+                      uint64_t owner, struct mrt_id heir, struct mrt_waiter *waiter, mrt_time now)
+{
+    int error = mrt_hold_use(engine, hold, generation, owner, now);
+    if (error != MORTISE_OK)
+        return error;
+    if (!hold->ticket)
+        return MORTISE_ELOST;
+    if (hold->count > 1 || hold->ticket->holds > 1)
+        return MORTISE_EINVALID;
+    struct mrt_queue *queue = hold->queue;
+    struct mrt_ticket *ticket = hold->ticket;
+    mrt_waiter_begin(waiter, engine, queue, now);
+    mrt_hold_put(hold);
+    ticket->heir = heir;
+    ticket->maybe = false;
+    mrt_ticket_remove(ticket);
+    mrt_ticket_verify(ticket, waiter);
+    mrt_queue_serve(queue, now);
+    return MORTISE_OK;
+}
+
+/* Whether this engine has, or is about to have, what the waiter wants to adopt. */
+static int look_here(struct mrt_queue *queue, const struct mrt_waiter *waiter)
+{
+    const struct mrt_ticket *known = mrt_engine_ticket(queue->engine, waiter->adopts);
+    const struct mrt_waiter *other;
+    TAILQ_FOREACH (other, &queue->waiters, link)
+        if (mrt_id_equal(other->adopts, waiter->adopts))
+            return MORTISE_EBUSY;
+        else if (!mrt_id_none(other->adopts) && !queue->recipe.shared)
+            return MORTISE_ENOTHELD; /* one of the two at least is wrong */
+    if (known)
+        return known->holds > 0 ? MORTISE_ENOTHELD : MORTISE_EBUSY;
+    bool held_here =
+        !queue->recipe.shared && queue->ticket && queue->ticket->state == MRT_TICKET_GRANTED;
+    return held_here ? MORTISE_ENOTHELD : MORTISE_OK;
+}
+
+void mrt_engine_adopt(struct mrt_engine *engine, struct mrt_queue *queue, struct mrt_waiter *waiter,
+                      mrt_time now)
+{
+    MRT_ASSERT(!mrt_id_none(waiter->adopts) && !waiter->try_only && !waiter->competes);
+    mrt_waiter_begin(waiter, engine, queue, now);
+    mrt_session_check(engine, now);
+    waiter->error = engine->closing ? MORTISE_ECLOSED : look_here(queue, waiter);
+    if (waiter->error == MORTISE_OK && !(waiter->hold = mrt_hold_take(engine)))
+        waiter->error = MORTISE_ENOMEM;
+    if (waiter->error != MORTISE_OK) {
+        waiter->state = MRT_WAITER_DONE;
+        return;
+    }
+    mrt_queue_enter(queue, waiter, true);
+    if (!queue->recipe.shared && queue->ticket)
+        mrt_ticket_remove(queue->ticket); /* it waits for what is adopted */
+    mrt_queue_serve(queue, now);
+}
+
+void mrt_ticket_resume(struct mrt_ticket *ticket)
+{
+    uint64_t used = ticket->last_fence - ticket->fence + 1;
+    if (ticket->last_fence < ticket->fence)
+        used = 0;
+    ticket->used = used < ticket->fence_span ? used : ticket->fence_span - 1;
+}

@@ -1,0 +1,311 @@
+/*
+ * Tickets that are nobody's: the clause (q) of the port. Requirement C11.
+ *
+ *   test_conform_detach memory: | sqlite: | URI
+ */
+#include "cmocka_all.h"
+#include "conform/port_client.h"
+#include "core/recipe.h"
+#include "core/rule.h"
+
+#define LONG_ENOUGH (10 * MRT_SECOND)
+
+static const char *uri;
+static struct port_client first, second;
+
+static int open_two(void **state)
+{
+    (void)state;
+    port_open_session(&first, uri);
+    port_open_session(&second, uri);
+    return 0;
+}
+
+static int close_two(void **state)
+{
+    (void)state;
+    port_stop(&first);
+    port_stop(&second);
+    port_close(&first);
+    port_close(&second);
+    return 0;
+}
+
+static struct mrt_event detach_as(struct port_client *client, const char *queue,
+                                  const struct mrt_event *view, struct mrt_id heir, uint64_t weight)
+{
+    struct mrt_command command = port_command(client, MRT_DETACH);
+    command.ticket = view->ticket;
+    command.fence = view->fence;
+    command.queue = queue;
+    command.kind = port_kind;
+    command.weight = weight;
+    command.heir = heir;
+    return port_send(client, &command);
+}
+
+static struct mrt_event detach(struct port_client *client, const char *queue,
+                               const struct mrt_event *view, struct mrt_id heir)
+{
+    return detach_as(client, queue, view, heir, 1);
+}
+
+static struct mrt_event adopt_as(struct port_client *client, const char *queue, struct mrt_id heir,
+                                 const char *kind, uint64_t capacity, uint64_t weight)
+{
+    struct mrt_command command = port_command(client, MRT_APPEND);
+    command.ticket = heir;
+    command.queue = queue;
+    command.kind = kind;
+    command.capacity = capacity;
+    command.weight = weight;
+    command.adopt = true;
+    return port_send(client, &command);
+}
+
+static struct mrt_event adopt(struct port_client *client, const char *queue, struct mrt_id heir)
+{
+    return adopt_as(client, queue, heir, port_kind, 1, 1);
+}
+
+/* Appends and detaches; its view when it was granted. */
+static struct mrt_event leave_one(struct port_client *client, const char *queue, struct mrt_id heir)
+{
+    struct mrt_event held = port_append(client, queue, port_id());
+    assert_int_equal(held.type, MRT_VIEW);
+    assert_int_equal(detach(client, queue, &held, heir).type, MRT_VIEW);
+    return held;
+}
+
+static void expect_granted(const struct mrt_event *view)
+{
+    assert_int_equal(view->type, MRT_VIEW);
+    assert_int_equal(view->weight_ahead, 0);
+}
+
+static void expect_not_there(const struct mrt_event *answer)
+{
+    assert_int_equal(answer->type, MRT_FAILED);
+    assert_int_equal(answer->error, MORTISE_ENOTHELD);
+}
+
+static void test_q_c11_it_outlives_its_session(void **state)
+{
+    (void)state;
+    struct mrt_id heir = port_id();
+    struct mrt_event held = leave_one(&first, "q/1", heir);
+    port_stop(&first);
+    port_close(&first);
+    port_open_session(&first, uri);
+    assert_int_equal(port_try(&first, "q/1", port_id()).type, MRT_BLOCKED);
+    struct mrt_event view = adopt(&second, "q/1", heir);
+    expect_granted(&view);
+    assert_int_equal(view.fence, held.fence);
+    assert_int_equal(view.fence_span, held.fence_span);
+    assert_int_equal(port_remove(&second, "q/1", heir, view.fence).type, MRT_REMOVED);
+    view = port_append(&first, "q/1", port_id());
+    expect_granted(&view);
+    assert_true(view.fence >= held.fence + held.fence_span);
+}
+
+static void test_q_c11_a_client_that_dies_leaves_it(void **state)
+{
+    (void)state;
+    struct mrt_id heir = port_id();
+    leave_one(&first, "q/2", heir);
+    port_close(&first); /* no STOP */
+    port_open_session(&first, uri);
+    assert_int_equal(port_try(&first, "q/2", port_id()).type, MRT_BLOCKED);
+    struct mrt_event view = adopt(&first, "q/2", heir);
+    expect_granted(&view);
+}
+
+static void test_q_both_are_repeated(void **state)
+{
+    (void)state;
+    struct mrt_id heir = port_id();
+    struct mrt_event held = leave_one(&first, "q/3", heir);
+    assert_int_equal(detach(&first, "q/3", &held, heir).type, MRT_VIEW);
+    struct mrt_event view = adopt(&second, "q/3", heir);
+    expect_granted(&view);
+    view = adopt(&second, "q/3", heir);
+    expect_granted(&view);
+    assert_int_equal(port_tickets(&first, "q/3"), 1);
+    assert_int_equal(detach(&first, "q/3", &held, heir).type, MRT_GONE); /* another's now */
+}
+
+static void test_q_only_one_adopts(void **state)
+{
+    (void)state;
+    struct mrt_id heir = port_id();
+    struct mrt_event answer = adopt(&second, "q/4", heir);
+    expect_not_there(&answer);
+    leave_one(&first, "q/4", heir);
+    answer = adopt(&second, "q/4", port_id());
+    expect_not_there(&answer);
+    answer = adopt(&second, "q/other", heir);
+    expect_not_there(&answer);
+    answer = adopt(&second, "q/4", heir);
+    expect_granted(&answer);
+    answer = adopt(&first, "q/4", heir);
+    expect_not_there(&answer);
+    assert_int_equal(port_tickets(&first, "q/other"), 0); /* nothing was appended instead */
+    assert_int_equal(port_tickets(&first, "q/4"), 1);
+}
+
+static void test_q_it_is_the_sessions_again(void **state)
+{
+    (void)state;
+    struct mrt_id heir = port_id();
+    leave_one(&first, "q/5", heir);
+    struct mrt_event view = adopt(&second, "q/5", heir);
+    expect_granted(&view);
+    struct mrt_event waiting = port_append(&first, "q/5", port_id());
+    assert_true(waiting.weight_ahead > 0);
+    port_stop(&second);
+    port_wait_granted(&first, "q/5", waiting, 1, 1, LONG_ENOUGH);
+}
+
+static void test_q_who_waits_is_told_when_the_new_holder_dies(void **state)
+{
+    (void)state;
+    struct mrt_id heir = port_id();
+    leave_one(&first, "q/6", heir);
+    struct mrt_event waiting = port_append(&first, "q/6", port_id());
+    assert_true(waiting.weight_ahead > 0);
+    struct mrt_event view = adopt(&second, "q/6", heir);
+    expect_granted(&view);
+    port_close(&second);
+    port_wait_granted(&first, "q/6", waiting, 1, 1, LONG_ENOUGH);
+    port_open_session(&second, uri);
+}
+
+static void test_q_what_was_given_up_is_nobodys_again(void **state)
+{
+    (void)state;
+    struct mrt_id heir = port_id();
+    leave_one(&first, "q/7", heir);
+    struct mrt_event view = adopt(&first, "q/7", heir);
+    expect_granted(&view);
+    assert_int_equal(detach(&first, "q/7", &view, heir).type, MRT_VIEW); /* as it was */
+    assert_int_equal(detach(&first, "q/7", &view, heir).type, MRT_VIEW);
+    port_stop(&first);
+    port_start(&first);
+    view = adopt(&second, "q/7", heir);
+    expect_granted(&view);
+}
+
+static void test_q_the_old_name_means_nothing(void **state)
+{
+    (void)state;
+    struct mrt_id heir = port_id();
+    struct mrt_event held = leave_one(&first, "q/8", heir);
+    assert_int_equal(port_refresh(&first, "q/8", &held).type, MRT_GONE);
+    assert_int_equal(port_remove(&first, "q/8", held.ticket, held.fence).type, MRT_REMOVED);
+    assert_int_equal(port_tickets(&first, "q/8"), 1);
+    assert_int_equal(detach(&first, "q/8", &held, port_id()).type, MRT_GONE);
+}
+
+static void test_q_another_kind_is_not_adopted(void **state)
+{
+    (void)state;
+    struct mrt_id heir = port_id();
+    struct mrt_event held = port_append_weight(&first, "q/9", port_id(), "semaphore", 3, 2);
+    assert_int_equal(detach_as(&first, "q/9", &held, heir, 2).type, MRT_VIEW);
+    const struct {
+        const char *kind;
+        uint64_t capacity, weight;
+    } others[] = {{"mutex", 3, 2}, {"semaphore", 4, 2}, {"semaphore", 3, 1}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct mrt_event answer =
+            adopt_as(&second, "q/9", heir, others[i].kind, others[i].capacity, others[i].weight);
+        assert_int_equal(answer.type, MRT_FAILED);
+        assert_int_equal(answer.error, MORTISE_EMISMATCH);
+    }
+    struct mrt_event view = adopt_as(&second, "q/9", heir, "semaphore", 3, 2);
+    expect_granted(&view);
+}
+
+static void test_q_it_becomes_as_light_as_asked(void **state)
+{
+    (void)state;
+    const char *kind = mrt_read_write.kind;
+    struct mrt_id heir = port_id();
+    struct mrt_event held =
+        port_append_weight(&first, "q/10", port_id(), kind, MRT_WRITER, MRT_WRITER);
+    struct mrt_event reader =
+        port_append_weight(&second, "q/10", port_id(), kind, MRT_WRITER, MRT_READER);
+    assert_false(mrt_rule_grants(reader.weight_ahead, MRT_READER, MRT_WRITER));
+    assert_int_equal(detach_as(&first, "q/10", &held, heir, MRT_READER).type, MRT_VIEW);
+    port_wait_told(&second, reader.ticket, LONG_ENOUGH);
+    struct mrt_event view = port_refresh(&second, "q/10", &reader);
+    assert_true(mrt_rule_grants(view.weight_ahead, MRT_READER, MRT_WRITER));
+    view = adopt_as(&first, "q/10", heir, kind, MRT_WRITER, MRT_READER);
+    expect_granted(&view);
+}
+
+static int find_detached(void *argument, const mortise_entry *entry)
+{
+    *(int *)argument += entry->detached;
+    return 0;
+}
+
+static void test_q_c11_an_operator_sees_and_breaks_it(void **state)
+{
+    (void)state;
+    struct mrt_id heir = port_id();
+    struct mrt_event held = leave_one(&first, "q/11", heir);
+    struct mrt_event waiting = port_append(&first, "q/11", port_id());
+    int detached = 0;
+    assert_int_equal(second.ops->list(second.store, "q/11", NULL, find_detached, &detached), 0);
+    assert_int_equal(detached, 1);
+    assert_int_equal(second.ops->revoke(second.store, "q/11", held.fence), MORTISE_OK);
+    assert_int_equal(second.ops->break_ticket(second.store, "q/11", held.fence), MORTISE_OK);
+    port_wait_granted(&first, "q/11", waiting, 1, 1, LONG_ENOUGH);
+    struct mrt_event answer = adopt(&second, "q/11", heir);
+    expect_not_there(&answer);
+    detached = 0;
+    assert_int_equal(second.ops->list(second.store, "q/11", NULL, find_detached, &detached), 0);
+    assert_int_equal(detached, 0);
+}
+
+static void test_q_a_session_that_has_ended_detaches_nothing(void **state)
+{
+    (void)state;
+    struct mrt_event held = port_append(&first, "q/12", port_id());
+    port_stop(&first);
+    struct mrt_event answer = detach(&first, "q/12", &held, port_id());
+    assert_int_equal(answer.type, MRT_FAILED);
+    assert_int_equal(answer.error, MORTISE_ELOST);
+    port_start(&first);
+    assert_int_equal(port_tickets(&first, "q/12"), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_q_c11_it_outlives_its_session, open_two, close_two),
+        cmocka_unit_test_setup_teardown(test_q_c11_a_client_that_dies_leaves_it, open_two,
+                                        close_two),
+        cmocka_unit_test_setup_teardown(test_q_both_are_repeated, open_two, close_two),
+        cmocka_unit_test_setup_teardown(test_q_only_one_adopts, open_two, close_two),
+        cmocka_unit_test_setup_teardown(test_q_it_is_the_sessions_again, open_two, close_two),
+        cmocka_unit_test_setup_teardown(test_q_who_waits_is_told_when_the_new_holder_dies, open_two,
+                                        close_two),
+        cmocka_unit_test_setup_teardown(test_q_what_was_given_up_is_nobodys_again, open_two,
+                                        close_two),
+        cmocka_unit_test_setup_teardown(test_q_the_old_name_means_nothing, open_two, close_two),
+        cmocka_unit_test_setup_teardown(test_q_another_kind_is_not_adopted, open_two, close_two),
+        cmocka_unit_test_setup_teardown(test_q_it_becomes_as_light_as_asked, open_two, close_two),
+        cmocka_unit_test_setup_teardown(test_q_c11_an_operator_sees_and_breaks_it, open_two,
+                                        close_two),
+        cmocka_unit_test_setup_teardown(test_q_a_session_that_has_ended_detaches_nothing, open_two,
+                                        close_two),
+    };
+    uri = argc > 1 ? port_place_open(argv[1]) : NULL;
+    if (!uri)
+        return 2;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    port_place_close();
+    return failed;
+}
