@@ -74,6 +74,7 @@
     X(ZK_FENCE_FROM_SEQUENCE, "the fence is the sequence number")                        \
     X(ZK_RESET_ON_RECONNECT, "tickets are forgotten when the connection is back")        \
     X(ZK_REQUEST_UNREAD, "what was written into the own node is not read")               \
+    X(ZK_REQUEST_OVERWRITTEN, "what others wrote into the own node is written over")     \
     X(ZK_DEAF_SOCKET, "a new socket with an old number is not polled")                   \
     X(ZK_LIGHTER_NAME_LATE, "a lighter node's name is believed only when listed")        \
     X(ZK_SEMAPHORE_N_AHEAD, "who waits for permits watches the one N places ahead")      \

@@ -56,7 +56,6 @@ static void create(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 
 void mrt_zk_append_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
-    ticket->tries = 0;
     ticket->adopting = ticket->maybe && !ticket->created;
     if (ticket->created)
         mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);

@@ -69,7 +69,6 @@ static void claim(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 void mrt_zk_claim_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     bool known = ticket->created || ticket->maybe;
-    ticket->tries = 0;
     if (TAILQ_FIRST(&ticket->jobs)->command.type == MRT_REMOVE) {
         bool in_doubt = !ticket->held || !ticket->own_watch || ticket->maybe;
         mrt_zk_unwait(ticket);

@@ -6,6 +6,7 @@
  *   zookeeper_ticket.c   one ticket's commands, step by step
  *   zookeeper_append.c   the first of them
  *   zookeeper_remove.c   the last of them, which may pass the lock on
+ *   zookeeper_data.c     what the own node holds, and what others write there
  *   zookeeper_claim.c    the commands of a ticket that is a claim
  *   zookeeper_view.c     what a directory's children say
  *   zookeeper_watch.c    watches, and who waits for what
@@ -116,6 +117,7 @@ struct mrt_zk_ticket {
     int64_t czxid;             /* of its first node */
     uint64_t ahead;            /* the newest view: tickets ahead; 0: not known */
     int64_t revoked;           /* the newest change of its data that asked to give up */
+    int32_t data_version;      /* of its data, as read or written last */
     struct mrt_zk_place other; /* what refused it; of a claim: who else is there */
     int refusal;    /* code of the library to answer with once the node is deleted; 0: BLOCKED */
     bool probing;   /* that a child is called as a claim was seen by a PROBE */
@@ -148,6 +150,7 @@ enum mrt_zk_request_kind {
     MRT_ZK_VIEW,           /* lists */
     MRT_ZK_WATCH_CHILDREN, /* lists, and watches that */
     MRT_ZK_MARK,           /* says that a semaphore's ticket is granted */
+    MRT_ZK_MARK_READ,      /* reads what somebody else has written there */
     MRT_ZK_PROBE,          /* lists before a try */
     MRT_ZK_ADOPT,          /* lists to find a node of an earlier create */
     MRT_ZK_OWNER,          /* reads whose it is */
@@ -156,6 +159,7 @@ enum mrt_zk_request_kind {
     MRT_ZK_PASS,    /* deletes, and says that it was the holder's */
     MRT_ZK_LIGHTEN, /* makes a writer's node a reader's, of the same sequence */
     MRT_ZK_SET,     /* changes the value of the own node */
+    MRT_ZK_READ,    /* reads what somebody else has written there */
     MRT_ZK_UNDO,    /* deletes the node of a try, or of an acquire that may not be */
     MRT_ZK_CLAIM,   /* creates a claim's node, and counts it */
     MRT_ZK_CLAIM_LIST,
@@ -372,10 +376,24 @@ void mrt_zk_watches_free(struct mrt_zk_session *session);
 bool mrt_zk_mark_due(const struct mrt_zk_ticket *ticket, const struct Stat *directory);
 /* Marks its node if that is due. */
 void mrt_zk_mark(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
-void mrt_zk_marked(struct mrt_zk_ticket *ticket, int code);
+void mrt_zk_marked(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                   enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply);
 /* The node that is waited for is as this says. */
 void mrt_zk_mark_seen(struct mrt_zk_session *session, struct mrt_zk_watch *watch,
                       const struct Stat *node);
+
+/* zookeeper_data.c */
+/* What the node is called after its LIGHTEN; false: it is not heavier than that. */
+bool mrt_zk_lighter(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_SIZE]);
+/* A reply to reading the own node, or to writing it: `length` -1, and no text. */
+void mrt_zk_data_known(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                       const struct mrt_zk_reply *reply);
+/* The version that the own node must have to be written over. */
+int32_t mrt_zk_data_version(const struct mrt_zk_ticket *ticket);
+/* LIGHTEN and SET_VALUE, and the answers to what they send. */
+void mrt_zk_data_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
+void mrt_zk_data_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                       enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply);
 
 /* zookeeper_pass.c */
 void mrt_zk_watch_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
@@ -422,10 +440,10 @@ void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
 bool mrt_zk_ticket_fits(const struct mrt_zk_ticket *ticket, uint64_t ahead);
 /* Keeps the node's name, and what it is now; false: it cannot be one of ours. */
 bool mrt_zk_ticket_keep(struct mrt_zk_ticket *ticket, const char *node);
-/* What its node is called after its LIGHTEN; false: it is not heavier than that. */
-bool mrt_zk_ticket_lighter(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_SIZE]);
 /* Takes the newest view, with its fence, into an event. */
 void mrt_zk_ticket_describe(struct mrt_zk_ticket *ticket, struct mrt_event *event, uint64_t ahead);
+/* Its node is no more, or was never made. */
+void mrt_zk_ticket_gone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
 /* Answers with the newest view. */
 void mrt_zk_ticket_show(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                         uint64_t ahead);

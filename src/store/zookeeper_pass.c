@@ -92,19 +92,6 @@ static void absent(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
 
 /* ---------------------------------------------------------------- answers */
 
-/* Reading the own node sets the watch on it, so no request falls in between. A node that was
-   made anew by a downgrade says nothing of an earlier one. */
-static void note_request(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                         const struct mrt_zk_reply *reply)
-{
-    const int length = (int)strlen(MRT_ZK_REVOKE);
-    if (reply->length != length || memcmp(reply->text, MRT_ZK_REVOKE, (size_t)length) != 0 ||
-        reply->stat->mzxid <= ticket->revoked || MRT_DEFECT(ZK_REQUEST_UNREAD))
-        return;
-    ticket->revoked = reply->stat->mzxid;
-    mrt_zk_tell_revoked(session->store, ticket);
-}
-
 static void own_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                       const struct mrt_zk_reply *reply)
 {
@@ -113,7 +100,7 @@ static void own_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
         reply->stat->czxid != ticket->czxid)
         outcome = MRT_ZK_NO_NODE; /* another's is called so by now */
     if (outcome == MRT_ZK_DONE)
-        note_request(session, ticket, reply);
+        mrt_zk_data_known(session, ticket, reply);
     if (outcome == MRT_ZK_DONE || MRT_DEFECT(PASS_RULE_5_REPLY)) {
         ticket->own_known = true;
         return;

@@ -89,8 +89,8 @@ static void answered(const void *context, const struct mrt_zk_reply *reply)
         bool makes = request->kind == MRT_ZK_PARENT || request->kind == MRT_ZK_DIRECTORY;
         if (makes && reply->code == ZUNIMPLEMENTED)
             session->store->no_containers = true;
-        else if (ticket && request->kind == MRT_ZK_MARK)
-            mrt_zk_marked(ticket, reply->code);
+        else if (ticket && (request->kind == MRT_ZK_MARK || request->kind == MRT_ZK_MARK_READ))
+            mrt_zk_marked(session, ticket, request->kind, reply);
         else if (ticket && (ticket->attempt == request->attempt ||
                             (MRT_DEFECT(ZK_STALE_ANSWER) && !TAILQ_EMPTY(&ticket->jobs))))
             mrt_zk_ticket_reply(session, ticket, request->kind, reply);
@@ -116,7 +116,7 @@ static void on_string_stat(int code, const char *text, const struct Stat *stat, 
 
 static void on_stat(int code, const struct Stat *stat, const void *context)
 {
-    answered(context, &(struct mrt_zk_reply){.code = code, .stat = stat});
+    answered(context, &(struct mrt_zk_reply){.code = code, .stat = stat, .length = -1});
 }
 
 static void on_data(int code, const char *value, int length, const struct Stat *stat,
@@ -208,24 +208,26 @@ static int send_mark(struct mrt_zk_session *session, const struct mrt_zk_ticket 
 {
     char data[DATA_MAX];
     int length = describe(session, ticket, data);
-    return zoo_aset(session->handle, path, data, length, -1, on_stat, context);
+    return zoo_aset(session->handle, path, data, length, mrt_zk_data_version(ticket), on_stat,
+                    context);
 }
 
 /* A node of the same sequence takes the place of the one at `path`. */
 static int send_lighten(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
                         const char *path, const void *context)
 {
-    static zoo_op_result_t results[2];
+    static zoo_op_result_t results[3];
     char node[MRT_ZK_NODE_SIZE], lighter[MRT_ZK_PATH_MAX + 256], data[DATA_MAX];
-    zoo_op_t operations[2];
-    if (!mrt_zk_ticket_lighter(ticket, node))
+    zoo_op_t operations[3];
+    if (!mrt_zk_lighter(ticket, node))
         return ZBADARGUMENTS;
     snprintf(lighter, sizeof lighter, "%s/%s", ticket->path, node);
     int length = describe(session, ticket, data);
-    zoo_create_op_init(&operations[0], lighter, data, length,
+    zoo_check_op_init(&operations[0], path, mrt_zk_data_version(ticket));
+    zoo_create_op_init(&operations[1], lighter, data, length,
                        mrt_zk_access_nodes(&session->store->access), ZOO_EPHEMERAL, NULL, 0);
-    zoo_delete_op_init(&operations[1], path, -1);
-    return zoo_amulti(session->handle, 2, operations, results, on_void, context);
+    zoo_delete_op_init(&operations[2], path, -1);
+    return zoo_amulti(session->handle, 3, operations, results, on_void, context);
 }
 
 /* Claims are counted by the version of their directory's data. */
@@ -267,8 +269,8 @@ static int send_set(struct mrt_zk_session *session, const struct mrt_zk_ticket *
                     const char *path, const void *context)
 {
     const struct mrt_command *command = doing(ticket);
-    return zoo_aset(session->handle, path, command->value, (int)command->value_size, -1, on_stat,
-                    context);
+    return zoo_aset(session->handle, path, command->value, (int)command->value_size,
+                    mrt_zk_data_version(ticket), on_stat, context);
 }
 
 /* Of a cell. */
@@ -328,6 +330,8 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
     case MRT_ZK_UNCLAIM:
         return send_unclaim(session, ticket, path, context);
     case MRT_ZK_CLAIM_READ:
+    case MRT_ZK_READ:
+    case MRT_ZK_MARK_READ:
         return zoo_aget(handle, path, 0, on_data, context);
     case MRT_ZK_DELETE:
     case MRT_ZK_UNDO:

@@ -39,9 +39,26 @@ void mrt_zk_mark(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
     mrt_zk_send(session, MRT_ZK_MARK, ticket, path, &code);
 }
 
-void mrt_zk_marked(struct mrt_zk_ticket *ticket, int code)
+/* Somebody else has written there meanwhile: that is read first, and the mark set after it. */
+static void read_first(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
-    if (mrt_zk_code(code)->outcome != MRT_ZK_PERHAPS)
+    char path[MRT_ZK_PATH_MAX + 256];
+    int code;
+    snprintf(path, sizeof path, "%s/%s", ticket->path, ticket->node);
+    mrt_zk_send(session, MRT_ZK_MARK_READ, ticket, path, &code);
+}
+
+void mrt_zk_marked(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                   enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
+{
+    enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
+    if (outcome == MRT_ZK_DONE)
+        mrt_zk_data_known(session, ticket, reply);
+    if (outcome == MRT_ZK_DONE && kind == MRT_ZK_MARK_READ)
+        mrt_zk_mark(session, ticket);
+    else if (reply->code == ZBADVERSION)
+        read_first(session, ticket);
+    else if (outcome != MRT_ZK_PERHAPS)
         ticket->mark_due = false;
 }
 

@@ -4,8 +4,7 @@
  *
  *   APPEND   in zookeeper_append.c
  *   REFRESH  list; sync + list if it was granted, for that must not be an old answer
- *   LIGHTEN  a new node in the place of the old one, in one transaction; sync + list
- *   SET_VALUE  set + list
+ *   LIGHTEN, SET_VALUE  in zookeeper_data.c
  *   REMOVE   in zookeeper_remove.c
  *
  * When a command ends, or takes another course, `attempt` grows: answers to requests of
@@ -83,7 +82,7 @@ void mrt_zk_ticket_fail(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
     next_job(session, ticket);
 }
 
-static void gone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+void mrt_zk_ticket_gone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     mrt_zk_unwait(ticket);
     mrt_zk_disown(session, ticket);
@@ -152,44 +151,9 @@ void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
 
 /* ------------------------------------------------------------------ beginning */
 
-bool mrt_zk_ticket_lighter(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_SIZE])
-{
-    char suffix[MRT_ZK_SUFFIX_SIZE];
-    const struct mrt_zk_place lighter =
-        mrt_zk_place_for(mrt_zk_kind(ticket->place.family), ticket->place.capacity,
-                         TAILQ_FIRST(&ticket->jobs)->command.weight);
-    if (lighter.family == MRT_ZK_FOREIGN || lighter.weight >= ticket->place.weight)
-        return false;
-    mrt_zk_suffix(&ticket->place, suffix);
-    int uuid = (int)strlen(MRT_ZK_NODE_PREFIX) + MRT_ZK_UUID_SIZE - 1;
-    const char *sequence = ticket->node + uuid + strlen(suffix);
-    mrt_zk_suffix(&lighter, suffix);
-    snprintf(node, MRT_ZK_NODE_SIZE, "%.*s%s%s", uuid, ticket->node, suffix, sequence);
-    return true;
-}
-
-/* A node cannot be called otherwise: a new one takes its place, in one transaction. */
-static void begin_lighten(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
-{
-    char lighter[MRT_ZK_NODE_SIZE];
-    if (!ticket->created)
-        gone(session, ticket);
-    else if (mrt_zk_ticket_lighter(ticket, lighter))
-        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_LIGHTEN, ticket->node);
-    else
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
-}
-
-static void begin_set(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
-{
-    if (ticket->created)
-        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_SET, ticket->node);
-    else
-        gone(session, ticket);
-}
-
 static void begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
+    ticket->tries = 0;
     if (ticket->place.family == MRT_ZK_CLAIMS) {
         mrt_zk_claim_begin(session, ticket);
         return;
@@ -202,14 +166,12 @@ static void begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
         mrt_zk_remove_begin(session, ticket);
         break;
     case MRT_LIGHTEN:
-        begin_lighten(session, ticket);
-        break;
     case MRT_SET_VALUE:
-        begin_set(session, ticket);
+        mrt_zk_data_begin(session, ticket);
         break;
     default:
         if (!ticket->created) {
-            gone(session, ticket);
+            mrt_zk_ticket_gone(session, ticket);
             break;
         }
         if (TAILQ_FIRST(&ticket->jobs)->command.attend)
@@ -327,6 +289,8 @@ bool mrt_zk_ticket_keep(struct mrt_zk_ticket *ticket, const char *node)
     const struct mrt_zk_place place = mrt_zk_place_of(node);
     if (length >= sizeof ticket->node || !mrt_zk_same_lock(&place, &ticket->place))
         return false;
+    if (strcmp(node, ticket->node) != 0)
+        ticket->data_version = 0;
     ticket->place = place;
     memcpy(ticket->node, node, length + 1);
     return true;
@@ -353,7 +317,7 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     int refusal =
         view.own < 0 ? ZOK : mrt_zk_append_refusal(ticket, &job->command, &view, reply->names);
     if (view.own < 0 && (!ticket->held || !MRT_DEFECT(ZK_OWN_NODE_GONE_IGNORED))) {
-        gone(session, ticket);
+        mrt_zk_ticket_gone(session, ticket);
     } else if (view.own < 0) {
         mrt_zk_ticket_show(session, ticket, view.ahead);
     } else if (refusal != ZOK) {
@@ -362,38 +326,11 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     } else if (mrt_zk_ticket_keep(ticket, reply->names->data[view.own])) {
         take_view(session, ticket, &view, reply);
     } else {
-        gone(session, ticket);
+        mrt_zk_ticket_gone(session, ticket);
     }
 }
 
 /* ------------------------------------------------------------------ answers */
-
-/* Whatever came of it, the list shows which node there is now. Of unknown outcome it is
-   asked for again, and until then there may be one more than is known. Done, the node is known
-   by its new name at once: the list may be lost. */
-static void lightened(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
-{
-    char lighter[MRT_ZK_NODE_SIZE];
-    enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
-    ticket->maybe |= outcome == MRT_ZK_PERHAPS;
-    if (outcome == MRT_ZK_DONE && !MRT_DEFECT(ZK_LIGHTER_NAME_LATE) &&
-        mrt_zk_ticket_lighter(ticket, lighter))
-        mrt_zk_ticket_keep(ticket, lighter);
-    if (outcome == MRT_ZK_PERHAPS || (outcome == MRT_ZK_NOT_DONE && code != ZNODEEXISTS))
-        mrt_zk_ticket_answer_code(session, ticket, code);
-    else
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
-}
-
-/* The list shows whether the node is still there. */
-static void was_set(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
-{
-    enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
-    if (outcome == MRT_ZK_DONE || outcome == MRT_ZK_NO_NODE)
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
-    else
-        mrt_zk_ticket_answer_code(session, ticket, code);
-}
 
 void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                          enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
@@ -428,10 +365,9 @@ void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *t
         mrt_zk_claim_reply(session, ticket, kind, reply);
         break;
     case MRT_ZK_LIGHTEN:
-        lightened(session, ticket, reply->code);
-        break;
     case MRT_ZK_SET:
-        was_set(session, ticket, reply->code);
+    case MRT_ZK_READ:
+        mrt_zk_data_reply(session, ticket, kind, reply);
         break;
     default: /* PARENT, DIRECTORY: the create behind them tells, but not why */
         ticket->barred |= reply->code == ZNOAUTH;

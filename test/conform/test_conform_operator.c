@@ -135,6 +135,49 @@ static void test_m_all_who_hold_are_asked(void **state)
     assert_int_equal(attend(&first, "m/4", &one).revoked, before);
 }
 
+/* Nobody attends yet: a request waits for who does, whatever becomes of the ticket meanwhile. */
+static void expect_request_kept(struct port_client *client, const char *queue,
+                                const struct mrt_event *held)
+{
+    if (attend(client, queue, held).revoked == 0)
+        await_request(client, queue, held, 0);
+    assert_true(attend(client, queue, held).revoked > 0);
+}
+
+static void test_m_e5_a_request_outlasts_a_downgrade(void **state)
+{
+    (void)state;
+    const uint64_t writer = UINT64_C(1) << 31;
+    struct mrt_event held =
+        port_append_weight(&first, "m/5", port_id(), "read-write", writer, writer);
+    assert_int_equal(revoke(&second, "m/5", held.fence), MORTISE_OK);
+    assert_int_equal(port_lighten(&first, "m/5", &held, 1).type, MRT_VIEW);
+    expect_request_kept(&first, "m/5", &held);
+}
+
+/* The second has been let in, and does not know it yet. */
+static void test_m_f13_a_request_outlasts_the_grant_of_permits(void **state)
+{
+    (void)state;
+    struct mrt_event held = port_append_weight(&first, "m/6", port_id(), "semaphore", 2, 2);
+    struct mrt_event waits = port_append_weight(&second, "m/6", port_id(), "semaphore", 2, 1);
+    port_remove(&first, "m/6", held.ticket, held.fence);
+    assert_int_equal(revoke(&first, "m/6", 0), MORTISE_OK);
+    port_wait_granted(&second, "m/6", waits, 1, 2, LONG_ENOUGH);
+    expect_request_kept(&second, "m/6", &waits);
+}
+
+static void test_m_g3_a_request_outlasts_a_new_value(void **state)
+{
+    (void)state;
+    if (!first.ops->values)
+        return;
+    struct mrt_event leads = port_append_value(&first, "m/7", "one");
+    assert_int_equal(revoke(&second, "m/7", leads.fence), MORTISE_OK);
+    assert_int_equal(port_set_value(&first, "m/7", &leads, "two").type, MRT_VIEW);
+    expect_request_kept(&first, "m/7", &leads);
+}
+
 static void test_n_a_broken_ticket_is_gone_and_the_next_is_granted(void **state)
 {
     (void)state;
@@ -194,6 +237,9 @@ int main(int count, char **arguments)
         TEST(test_m_f22_what_came_before_is_told_to_who_attends),
         TEST(test_m_requests_concern_who_holds),
         TEST(test_m_all_who_hold_are_asked),
+        TEST(test_m_e5_a_request_outlasts_a_downgrade),
+        TEST(test_m_f13_a_request_outlasts_the_grant_of_permits),
+        TEST(test_m_g3_a_request_outlasts_a_new_value),
         TEST(test_n_a_broken_ticket_is_gone_and_the_next_is_granted),
         TEST(test_n_a_broken_waiter_is_gone),
         TEST(test_n_no_other_ticket_is_broken),

@@ -153,9 +153,7 @@ static void check_request_told(struct world *world, const struct client *client,
 {
     const struct profile *p = &world->drawn;
     mrt_time limit = p->recheck_us * 5 / 4 * MRT_MICROSECOND + 2 * round_trip(world);
-    /* On ZooKeeper a downgrade makes the node anew, and forgets what was asked before. */
-    bool forgets = world->drawn.model == MODEL_ZK_LIBRARY && world->drawn.lock == LOCK_READ_WRITE;
-    if (is_quiet(world) && !forgets && world->now - grip->unheard_since > limit)
+    if (is_quiet(world) && world->now - grip->unheard_since > limit)
         check_fail(world, client->index, grip->queue, "a request to give up is not told");
 }
 

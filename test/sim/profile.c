@@ -233,6 +233,21 @@ static void draw_lock(struct profile *p, uint64_t seed)
     p->cells = random_below(&random, 3) ? 0 : random_between(&random, 4, 40);
 }
 
+/* Holders that did not wait, for who waits watches its node, are asked to give up, and begin to
+   listen later. They hold long enough to be told, and are seldom asked again, which would hide
+   what was lost. */
+static void make_importuned(struct profile *p)
+{
+    make_calm(p);
+    p->clients = 2;
+    p->actors = p->queues = 1;
+    p->hold_us = p->recheck_us * 4;
+    p->think_us = p->hold_us * 2;
+    p->revoke_every_us = p->recheck_us * 2;
+    p->listen = 5000;
+    p->nest = p->verify = p->hold_max_us = p->close_every_us = 0;
+}
+
 /* By a draw of its own, too. */
 static void draw_requests(struct profile *p, uint64_t seed)
 {
@@ -242,6 +257,9 @@ static void draw_requests(struct profile *p, uint64_t seed)
     p->revoke_every_us = maybe_every(&random, 3, unit / 2);
     p->listen = p->revoke_every_us > 0 ? random_between(&random, 1000, 10000) : 0;
     p->hold_max_us = random_below(&random, 4) ? 0 : draw_scale(&random, unit);
+    bool changes = p->lock == LOCK_READ_WRITE || p->lock == LOCK_SEMAPHORE; /* its node */
+    if (is_zookeeper(p) && changes && random_below(&random, 4) == 0)
+        make_importuned(p);
 }
 
 static void zero(int64_t *const *fields, size_t count)

@@ -1,0 +1,146 @@
+/*
+ * What the own node holds, and what others write there.
+ *
+ * A node is made with its ticket's label or value. Whoever asks its owner to give up writes over
+ * that, as Curator's Revoker does. So a write of ours names the version of the data that was
+ * read or written here last, and is refused if somebody has written since: then the node is
+ * read, which notes the request, and the write is sent again. No request is lost that came
+ * before anybody attended, at the cost of nothing as long as there is none.
+ *
+ *   LIGHTEN    check the version, make a lighter node, delete the old one, in one
+ *              transaction; sync + list
+ *   SET_VALUE  set; sync + list
+ *   the mark of a semaphore's ticket    zookeeper_semaphore.c
+ */
+#include "core/defect.h"
+#include "store/zookeeper_internal.h"
+
+#include <string.h>
+
+#define TRIES_MAX 8
+
+/* ---------------------------------------------------------------- what is known */
+
+int32_t mrt_zk_data_version(const struct mrt_zk_ticket *ticket)
+{
+    return MRT_DEFECT(ZK_REQUEST_OVERWRITTEN) ? -1 : ticket->data_version;
+}
+
+/* A node that was made anew by a downgrade says nothing of an earlier one. */
+void mrt_zk_data_known(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                       const struct mrt_zk_reply *reply)
+{
+    const int length = (int)strlen(MRT_ZK_REVOKE);
+    ticket->data_version = reply->stat->version;
+    if (reply->length != length || memcmp(reply->text, MRT_ZK_REVOKE, (size_t)length) != 0 ||
+        reply->stat->mzxid <= ticket->revoked || MRT_DEFECT(ZK_REQUEST_UNREAD))
+        return;
+    ticket->revoked = reply->stat->mzxid;
+    mrt_zk_tell_revoked(session->store, ticket);
+}
+
+/* ---------------------------------------------------------------- commands */
+
+bool mrt_zk_lighter(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_SIZE])
+{
+    char suffix[MRT_ZK_SUFFIX_SIZE];
+    const struct mrt_zk_place lighter =
+        mrt_zk_place_for(mrt_zk_kind(ticket->place.family), ticket->place.capacity,
+                         TAILQ_FIRST(&ticket->jobs)->command.weight);
+    if (lighter.family == MRT_ZK_FOREIGN || lighter.weight >= ticket->place.weight)
+        return false;
+    mrt_zk_suffix(&ticket->place, suffix);
+    int uuid = (int)strlen(MRT_ZK_NODE_PREFIX) + MRT_ZK_UUID_SIZE - 1;
+    const char *sequence = ticket->node + uuid + strlen(suffix);
+    mrt_zk_suffix(&lighter, suffix);
+    snprintf(node, MRT_ZK_NODE_SIZE, "%.*s%s%s", uuid, ticket->node, suffix, sequence);
+    return true;
+}
+
+/* A node cannot be called otherwise: a new one takes its place, in one transaction. */
+static void begin_lighten(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    char lighter[MRT_ZK_NODE_SIZE];
+    if (!ticket->created)
+        mrt_zk_ticket_gone(session, ticket);
+    else if (mrt_zk_lighter(ticket, lighter))
+        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_LIGHTEN, ticket->node);
+    else
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
+}
+
+static void begin_set(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    if (ticket->created)
+        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_SET, ticket->node);
+    else
+        mrt_zk_ticket_gone(session, ticket);
+}
+
+void mrt_zk_data_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    if (TAILQ_FIRST(&ticket->jobs)->command.type == MRT_LIGHTEN)
+        begin_lighten(session, ticket);
+    else
+        begin_set(session, ticket);
+}
+
+/* ---------------------------------------------------------------- answers */
+
+/* Whatever came of it, the list shows which node there is now. Of unknown outcome it is
+   asked for again, and until then there may be one more than is known. Done, the node is known
+   by its new name at once: the list may be lost. */
+static void lightened(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
+{
+    char lighter[MRT_ZK_NODE_SIZE];
+    enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
+    ticket->maybe |= outcome == MRT_ZK_PERHAPS;
+    if (outcome == MRT_ZK_DONE && !MRT_DEFECT(ZK_LIGHTER_NAME_LATE) &&
+        mrt_zk_lighter(ticket, lighter))
+        mrt_zk_ticket_keep(ticket, lighter);
+    if (outcome == MRT_ZK_PERHAPS || (outcome == MRT_ZK_NOT_DONE && code != ZNODEEXISTS))
+        mrt_zk_ticket_answer_code(session, ticket, code);
+    else
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
+}
+
+/* The list shows whether the node is still there. */
+static void was_set(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                    const struct mrt_zk_reply *reply)
+{
+    enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
+    if (outcome == MRT_ZK_DONE)
+        mrt_zk_data_known(session, ticket, reply);
+    if (outcome == MRT_ZK_DONE || outcome == MRT_ZK_NO_NODE)
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
+    else
+        mrt_zk_ticket_answer_code(session, ticket, reply->code);
+}
+
+/* Somebody has written there: whatever that was is known now. */
+static void was_read(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                     const struct mrt_zk_reply *reply)
+{
+    enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
+    if (outcome == MRT_ZK_DONE) {
+        mrt_zk_data_known(session, ticket, reply);
+        mrt_zk_data_begin(session, ticket);
+    } else if (outcome == MRT_ZK_NO_NODE) {
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
+    } else {
+        mrt_zk_ticket_answer_code(session, ticket, reply->code);
+    }
+}
+
+void mrt_zk_data_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                       enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
+{
+    if (kind == MRT_ZK_READ)
+        was_read(session, ticket, reply);
+    else if (reply->code == ZBADVERSION && ++ticket->tries <= TRIES_MAX)
+        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_READ, ticket->node);
+    else if (kind == MRT_ZK_LIGHTEN)
+        lightened(session, ticket, reply->code);
+    else
+        was_set(session, ticket, reply);
+}
