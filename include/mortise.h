@@ -81,34 +81,34 @@ typedef enum mortise_error_kind {
 } mortise_error_kind;
 
 /* X(name, number, kind, text): the one table of errors. Numbers never change. */
-#define MORTISE_ERROR_MAP(X)                                                             \
-    X(EBUSY, -1, BUSY, "held by someone else")                                           \
-    X(ETIMEOUT, -2, TIMEOUT, "timed out before the lock was granted")                    \
-    X(ECANCELLED, -3, TIMEOUT, "cancelled")                                              \
-    X(ECLOSED, -4, USAGE, "the client is closed")                                        \
-    X(ELOST, -5, LOST, "the hold was lost")                                              \
-    X(ENOTHELD, -6, USAGE, "not held: already released, or never acquired")              \
-    X(ENOTOWNER, -7, USAGE, "held by another owner")                                     \
-    X(EDEADLOCK, -8, USAGE, "would wait for itself")                                     \
-    X(EFORKED, -9, USAGE, "the client belongs to the parent process")                    \
-    X(EINVALID, -10, USAGE, "invalid argument")                                          \
-    X(ENAME, -11, USAGE, "invalid lock name")                                            \
-    X(EURI, -12, CONFIG, "malformed store URI")                                          \
-    X(ESCHEME, -13, CONFIG, "unknown store scheme")                                      \
-    X(EPERMISSION, -14, DENIED, "permission denied")                                     \
-    X(EUNSAFE, -15, CONFIG, "unsafe file or directory")                                  \
-    X(EUNREACHABLE, -16, RETRY, "the store cannot be reached")                           \
-    X(ESTORE, -17, RETRY, "the store reported an error")                                 \
-    X(EUNKNOWN, -18, UNKNOWN, "the outcome is not known")                                \
-    X(EMISMATCH, -19, USAGE, "the lock exists with another kind or capacity")            \
-    X(ENOTSUPPORTED, -20, CONFIG, "not supported by this store")                         \
-    X(ENOMEM, -21, INTERNAL, "out of memory")                                            \
-    X(EINTERNAL, -22, INTERNAL, "internal error")                                        \
-    X(EFULL, -23, RETRY, "the queue is full")                                            \
-    X(ECONFLICT, -24, BUSY, "changed by someone else meanwhile")                         \
-    X(ESTALE, -25, LOST, "a larger fence has been seen")                                 \
-    X(ENOLEADER, -26, RETRY, "nobody leads")                                             \
-    X(EDISCONNECTED, -27, RETRY, "no answer from the store while acquiring")             \
+#define MORTISE_ERROR_MAP(X)                                                  \
+    X(EBUSY, -1, BUSY, "held by someone else")                                \
+    X(ETIMEOUT, -2, TIMEOUT, "timed out before the lock was granted")         \
+    X(ECANCELLED, -3, TIMEOUT, "cancelled")                                   \
+    X(ECLOSED, -4, USAGE, "the client is closed")                             \
+    X(ELOST, -5, LOST, "the hold was lost")                                   \
+    X(ENOTHELD, -6, USAGE, "not held: already released, or never acquired")   \
+    X(ENOTOWNER, -7, USAGE, "held by another owner")                          \
+    X(EDEADLOCK, -8, USAGE, "would wait for itself")                          \
+    X(EFORKED, -9, USAGE, "the client belongs to the parent process")         \
+    X(EINVALID, -10, USAGE, "invalid argument")                               \
+    X(ENAME, -11, USAGE, "invalid lock name")                                 \
+    X(EURI, -12, CONFIG, "malformed store URI")                               \
+    X(ESCHEME, -13, CONFIG, "unknown store scheme")                           \
+    X(EPERMISSION, -14, DENIED, "permission denied")                          \
+    X(EUNSAFE, -15, CONFIG, "unsafe file or directory")                       \
+    X(EUNREACHABLE, -16, RETRY, "the store cannot be reached")                \
+    X(ESTORE, -17, RETRY, "the store reported an error")                      \
+    X(EUNKNOWN, -18, UNKNOWN, "the outcome is not known")                     \
+    X(EMISMATCH, -19, USAGE, "the lock exists with another kind or capacity") \
+    X(ENOTSUPPORTED, -20, CONFIG, "not supported by this store")              \
+    X(ENOMEM, -21, INTERNAL, "out of memory")                                 \
+    X(EINTERNAL, -22, INTERNAL, "internal error")                             \
+    X(EFULL, -23, RETRY, "the queue is full")                                 \
+    X(ECONFLICT, -24, BUSY, "changed by someone else meanwhile")              \
+    X(ESTALE, -25, LOST, "a larger fence has been seen")                      \
+    X(ENOLEADER, -26, RETRY, "nobody leads")                                  \
+    X(EDISCONNECTED, -27, RETRY, "no answer from the store while acquiring")  \
     X(ESETUP, -28, CONFIG, "the store has not been set up: see mortise init")
 
 enum {
@@ -333,6 +333,24 @@ MORTISE_API int mortise_exclusive_new(mortise_client *client, const char *name,
  */
 MORTISE_API int mortise_semaphore_new(mortise_client *client, const char *name, uint32_t permits,
                                       const mortise_lock_options *options, mortise_lock **lock);
+
+/*
+ * Changes how many of a semaphore's permits are in use, for all clients and until it is changed
+ * again: 0 (it is closed) to as many as its handles say, the most that it can have. Lowering takes
+ * permits out of use when their holders have given them back, in the order of all who wait;
+ * that is waited for at most timeout_ms (0: not; negative: for ever), and nobody loses one. Raising
+ * is at once. What is out of use stands in mortise_list as detached, and in the cell
+ * "NAME/permits", which is not to be written; mortise_break brings it back. Two who change it at
+ * the same time do so one after the other. 0; ETIMEOUT: it is as it was; EINVALID: not a semaphore,
+ * or more than it can have; ENAME: too long to have "/permits" behind it; EFULL: changed in too
+ * many small steps, raise it once; ENOTSUPPORTED: a store without mortise_detach and cells; else as
+ * mortise_acquire, mortise_detach and mortise_cell_cas. A client that dies meanwhile leaves it
+ * somewhere between.
+ */
+MORTISE_API int mortise_semaphore_set_permits(mortise_lock *semaphore, uint32_t permits,
+                                              int64_t timeout_ms);
+/* How many are in use. 0; else as mortise_cell_get and mortise_list. */
+MORTISE_API int mortise_semaphore_get_permits(mortise_lock *semaphore, uint32_t *permits);
 
 /*
  * A read/write lock, as two handles: any number of readers hold it together, a writer alone,

@@ -46,6 +46,12 @@ void mrt_lock_fill_wait(const mortise_lock *lock, struct mrt_wait *wait);
 /* Waits for an acquire that has begun, at most until then. The mutex is held. */
 int mrt_lock_wait(mortise_lock *lock, struct mrt_wait *wait, mrt_time deadline, mortise_hold *hold);
 
+/* detach.c: a token for this hold, and detaching under it. */
+int mrt_token_new(mortise_hold hold, char token[MORTISE_TOKEN_SIZE]);
+int mrt_hold_detach(mortise_hold hold, const char *token);
+/* hold.c: makes it lighter, as mortise_downgrade. */
+int mrt_hold_lighten(mortise_hold hold, uint64_t weight);
+
 /* With the namespace before it. 0 or MORTISE_ENAME. */
 int mrt_client_full_name(const mortise_client *client, const char *name,
                          char full[MRT_FULL_NAME_SIZE]);

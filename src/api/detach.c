@@ -5,6 +5,7 @@
  * entropy, and the fence of its last hold: "0123...cdef-4711".
  */
 #include "api/client.h"
+#include "base/assert.h"
 #include "base/error.h"
 #include "core/recipe.h"
 
@@ -37,6 +38,11 @@ static bool read_token(const char *token, struct mrt_id *id, uint64_t *fence)
     return errno == 0 && *end == '\0' && mrt_id_parse(digits, id) && !mrt_id_none(*id);
 }
 
+static mortise_client *client_of(const struct mrt_hold *slot)
+{
+    return mrt_engine_host(slot->engine);
+}
+
 /* Whether the store of this client keeps what is nobody's, and it may be waited for now. */
 static int check(mortise_client *client)
 {
@@ -48,28 +54,28 @@ static int check(mortise_client *client)
     return error;
 }
 
-int mortise_detach(mortise_hold hold, char token[MORTISE_TOKEN_SIZE])
+int mrt_token_new(mortise_hold hold, char token[MORTISE_TOKEN_SIZE])
 {
-    struct mrt_hold *slot = hold.slot;
-    if (!slot || !token)
-        return slot ? mrt_error(MORTISE_EINVALID, "detach needs a place for the token")
-                    : mrt_error(MORTISE_ENOTHELD, "an empty hold");
-    mortise_client *client = mrt_engine_host(slot->engine);
-    struct mrt_driver *driver = &client->driver;
     struct mrt_id heir;
-    int error = check(client);
-    if (error != MORTISE_OK)
-        return error;
     if (!mrt_id_random(&heir))
         return mrt_error(MORTISE_ENOTSUPPORTED, "the system gives no entropy");
+    write_token(token, heir, mortise_hold_fence(hold));
+    return MORTISE_OK;
+}
+
+int mrt_hold_detach(mortise_hold hold, const char *token)
+{
+    struct mrt_hold *slot = hold.slot;
+    struct mrt_driver *driver = &client_of(slot)->driver;
     struct mrt_wait wait = {.kind = MRT_WAIT_BLOCKING, .waiter.deadline = MRT_TIME_NEVER};
+    struct mrt_id heir = {0, 0};
+    uint64_t fence;
+    MRT_ASSERT(read_token(token, &heir, &fence));
     mrt_driver_enter(driver);
     uint64_t caller = slot->owner & MRT_OWNER_IS_THREAD ? mrt_thread_owner() : 0;
-    mrt_time now = mrt_time_now(), deadline = mrt_time_add(now, client->timeout);
-    write_token(token, heir, slot->fence);
-    int lost_fd = slot->lost_fd;
-    error =
-        mrt_engine_detach(driver->engine, slot, hold.generation, caller, heir, &wait.waiter, now);
+    mrt_time now = mrt_time_now(), deadline = mrt_time_add(now, client_of(slot)->timeout);
+    int lost_fd = slot->lost_fd, error = mrt_engine_detach(driver->engine, slot, hold.generation,
+                                                           caller, heir, &wait.waiter, now);
     if (error == MORTISE_OK) {
         slot->lost_fd = -1;
         mrt_driver_wait(driver, &wait, deadline, MORTISE_EUNKNOWN);
@@ -81,6 +87,17 @@ int mortise_detach(mortise_hold hold, char token[MORTISE_TOKEN_SIZE])
     if (lost_fd >= 0)
         close(lost_fd);
     return error;
+}
+
+int mortise_detach(mortise_hold hold, char token[MORTISE_TOKEN_SIZE])
+{
+    if (!hold.slot || !token)
+        return hold.slot ? mrt_error(MORTISE_EINVALID, "detach needs a place for the token")
+                         : mrt_error(MORTISE_ENOTHELD, "an empty hold");
+    int error = check(client_of(hold.slot));
+    if (error == MORTISE_OK)
+        error = mrt_token_new(hold, token);
+    return error == MORTISE_OK ? mrt_hold_detach(hold, token) : error;
 }
 
 int mortise_adopt(mortise_lock *lock, const char *token, mortise_hold *hold)

@@ -78,7 +78,8 @@ int mortise_release(mortise_hold hold)
     return error;
 }
 
-int mortise_downgrade(mortise_hold hold)
+/* `kind`: of what locks; NULL: of any. */
+static int lighten(mortise_hold hold, const char *kind, uint64_t weight)
 {
     int error;
     uint64_t caller;
@@ -88,13 +89,23 @@ int mortise_downgrade(mortise_hold hold)
     struct mrt_hold *slot = hold.slot;
     if (!mrt_hold_live(slot, hold.generation))
         error = MORTISE_ENOTHELD;
-    else if (strcmp(mrt_queue_recipe(slot->queue)->kind, mrt_read_write.kind) != 0)
-        error = mrt_error(MORTISE_EINVALID, "not a hold of a read/write lock");
+    else if (kind && strcmp(mrt_queue_recipe(slot->queue)->kind, kind) != 0)
+        error = mrt_error(MORTISE_EINVALID, "not a hold of a %s lock", kind);
     else
-        error = mrt_engine_lighten(driver->engine, slot, hold.generation, caller, MRT_READER,
+        error = mrt_engine_lighten(driver->engine, slot, hold.generation, caller, weight,
                                    mrt_time_now());
     mrt_driver_leave(driver, MRT_TIME_NEVER);
     return error;
+}
+
+int mortise_downgrade(mortise_hold hold)
+{
+    return lighten(hold, mrt_read_write.kind, MRT_READER);
+}
+
+int mrt_hold_lighten(mortise_hold hold, uint64_t weight)
+{
+    return lighten(hold, NULL, weight);
 }
 
 uint64_t mortise_hold_fence(mortise_hold hold)
