@@ -997,6 +997,22 @@ static void test_f18_a_try_waits_for_the_store_alone(void **state)
     core_free(&core);
 }
 
+static void test_f18_who_has_no_ticket_yet(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter one = core_waiter(1), two = core_waiter(2);
+    core_acquire(&core, &one);
+    core_start(&core);
+    core_fetch(&core, MRT_APPEND);
+    cancel(&core, &one);
+    core_acquire(&core, &two); /* until the removal of our last one can be sent */
+    core_no_command(&core);
+    assert_int_equal(time_out(&core, &two), MORTISE_ETIMEOUT);
+    core_free(&core);
+}
+
 static void test_f18_of_a_ticket_of_its_own(void **state)
 {
     (void)state;
@@ -1058,6 +1074,7 @@ int main(void)
         cmocka_unit_test(test_f18_a_session_that_cannot_be_opened_or_proven),
         cmocka_unit_test(test_f18_a_lost_session_that_is_not_open_again),
         cmocka_unit_test(test_f18_a_try_waits_for_the_store_alone),
+        cmocka_unit_test(test_f18_who_has_no_ticket_yet),
         cmocka_unit_test(test_f18_of_a_ticket_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
