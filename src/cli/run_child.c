@@ -5,6 +5,10 @@
  * anybody else can be granted the lock; or what --on-lost says instead. The guard is told of
  * that instant again and again, in case we are the ones that are stopped.
  *
+ * That somebody has broken the lock, or asks for it, the store is to tell at once; to have it do
+ * so costs requests, which a release would have to wait for. So it is asked only when the command
+ * has lived for a moment; what has happened by then is told then.
+ *
  * The command's own process is its group's leader. When it is gone others of the
  * group may live on; they are waited for. Those whose parent is gone become our
  * children (subreaper), so that their end is a signal; for the rest the group is
@@ -25,6 +29,7 @@
 #define GUARD_LAG (100 * MRT_MILLISECOND)
 /* Smaller changes of the guard's times are not worth a message. */
 #define GUARD_STEP (10 * MRT_MILLISECOND)
+#define ATTEND_AFTER (50 * MRT_MILLISECOND)
 #define GROUP_LOOK_FIRST (10 * MRT_MILLISECOND)
 #define GROUP_LOOK_LAST (2 * MRT_SECOND)
 
@@ -38,6 +43,7 @@ struct child {
     bool lock_gone;  /* because the lock is lost, or about to be */
     bool time_is_up; /* because of --max-hold */
     mrt_time kill_at;
+    mrt_time attend_at; /* MRT_TIME_NEVER: done */
     mrt_time look_every;
 };
 
@@ -264,7 +270,7 @@ static bool is_alive(struct child *child)
 static mrt_time find_next_time(const struct child *child)
 {
     mrt_time now = mrt_time_now();
-    mrt_time next = child->kill_at;
+    mrt_time next = mrt_time_min(child->kill_at, child->attend_at);
     if (!child->lock_gone)
         next = mrt_time_min(next, mrt_run_term_time(child->run));
     if (child->run->max_hold > 0 && !child->time_is_up)
@@ -296,29 +302,35 @@ static int find_exit_code(const struct child *child)
     return WEXITSTATUS(child->status);
 }
 
-static void watch_locks(struct mrt_run *run)
+static void attend_if_due(struct child *child, mrt_time now)
 {
+    struct mrt_run *run = child->run;
+    if (now < child->attend_at)
+        return;
+    child->attend_at = MRT_TIME_NEVER;
     for (size_t i = 0; i < run->count; i++) {
         struct mrt_run_lock *lock = &run->locks[i];
         if (lock->is_outer)
             continue;
-        if (mortise_on_lost(lock->hold, on_state, lock) != 0 ||
-            mortise_on_revoke(lock->hold, on_revoke, lock) != 0)
-            run->lost = true;
+        if (mortise_on_lost(lock->hold, on_state, lock) != 0)
+            on_state(lock, lock->hold, MORTISE_LOST);
+        else
+            mortise_on_revoke(lock->hold, on_revoke, lock);
     }
 }
 
 int mrt_run_supervise(struct mrt_run *run, pid_t pid)
 {
     struct child child = {.run = run, .group = pid, .running = true, .kill_at = MRT_TIME_NEVER};
+    child.attend_at = mrt_time_add(mrt_time_now(), ATTEND_AFTER);
     mrt_run_event(run, "started", NULL, ", \"pid\": %d", (int)pid);
-    watch_locks(run);
     while (is_alive(&child)) {
         int signal;
         mrt_run_poll(run, find_next_time(&child));
         while ((signal = mrt_run_next_signal(run)) != 0)
             handle_signal(&child, signal);
         mrt_time now = mrt_time_now();
+        attend_if_due(&child, now);
         check_lock(&child, now);
         check_time(&child, now);
         kill_if_due(&child, now);

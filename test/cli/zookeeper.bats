@@ -68,6 +68,27 @@ stall_under() {
     is_free a
 }
 
+# requests: how many the server has had, this one included.
+requests() {
+    python3 -c 'import re, socket, sys
+with socket.create_connection(re.search(r"//([^:]+):(\d+)", sys.argv[1]).groups()) as s:
+    s.sendall(b"mntr")
+    print(re.search(r"zk_packets_received\t(\d+)", s.makefile().read())[1])' "$MORTISE_URL"
+}
+
+@test "A2 a short command costs the server five requests: session, create, list, release, end" {
+    on_server
+    "$MORTISE" run a -- true
+    least=99
+    for ((round = 0; round < 10; round++)); do
+        before=$(requests)
+        "$MORTISE" run a -- true
+        cost=$(($(requests) - before - 1))
+        least=$((cost < least ? cost : least))
+    done
+    [ "$least" -eq 5 ]
+}
+
 @test "GN-01 the server stalls: TERM in time for the grace, and 76" {
     stall_under 1s obeys
     within told "$began" 3
