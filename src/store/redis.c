@@ -2,7 +2,7 @@
  * The Redis store: the port on scripts that each do one command whole.
  *
  *   redis://[user@]host[:port][/db]?session=10s&connect=5s&namespace=mortise
- *       &credentials=/path
+ *       &credentials=/path&replicas=N&uptime=DURATION
  *
  * A session is an entry with a lease, renewed once for the process however many locks it
  * has, by the server's clock alone. A queue is a sorted set of tickets by number; the
@@ -36,7 +36,10 @@ static void put(struct mrt_store *store, struct mrt_redis_job *job)
 void mrt_redis_answer(struct mrt_store *store, struct mrt_redis_job *job, enum mrt_event_type type)
 {
     job->event.type = type;
-    put(store, job);
+    if (mrt_redis_copies_needed(store, job))
+        mrt_redis_copies_ask(store, job);
+    else
+        put(store, job);
 }
 
 void mrt_redis_fail(struct mrt_store *store, struct mrt_redis_job *job, int error,

@@ -202,33 +202,45 @@ bool mrt_redis_claim_put(struct mrt_store *store, struct mrt_redis_job *job)
     return true;
 }
 
-void mrt_redis_claim_work_put(struct mrt_store *store, const struct mrt_redis_job *job)
+bool mrt_redis_claim_work_put(struct mrt_store *store, const struct mrt_redis_job *job)
 {
     const struct mrt_redis_claim *claim = find(store, job->command.ticket);
     bool extend = job->work == MRT_REDIS_EXTEND;
     if (claim)
         put_script(store, claim, extend ? MRT_REDIS_CLAIM_EXTEND : MRT_REDIS_CLAIM_DELETE,
                    job->whole);
+    return claim != NULL;
 }
 
-void mrt_redis_claims_put(struct mrt_store *store, struct mrt_redis_job *renewal)
+/* Does this to all claims of a session that may be ours, before `next` or last. */
+static bool put_all(struct mrt_store *store, struct mrt_id session, enum mrt_redis_work work,
+                    struct mrt_redis_job *next)
 {
     const struct mrt_redis_claim *claim;
-    store->unproven = false;
     TAILQ_FOREACH (claim, &store->claims, link) {
-        if (!mrt_id_equal(claim->session, renewal->command.session) ||
+        if (!mrt_id_equal(claim->session, session) ||
             (!claim->held && !claim->maybe && !claim->trying))
             continue;
-        enum mrt_redis_work work =
-            renewal->command.type == MRT_RENEW ? MRT_REDIS_EXTEND : MRT_REDIS_DELETE;
-        struct mrt_redis_job *job = mrt_redis_link_add(store, work, renewal);
-        if (!job) {
-            store->unproven = true;
-            return;
-        }
+        struct mrt_redis_job *job = mrt_redis_link_add(store, work, next);
+        if (!job)
+            return false;
         job->command.ticket = claim->ticket;
+        job->whole = !next;
         mrt_redis_claim_work_put(store, job);
     }
+    return true;
+}
+
+void mrt_redis_claims_put(struct mrt_store *store, struct mrt_redis_job *job)
+{
+    enum mrt_redis_work work = job->command.type == MRT_RENEW ? MRT_REDIS_EXTEND : MRT_REDIS_DELETE;
+    store->unproven = !put_all(store, job->command.session, work, job);
+}
+
+void mrt_redis_claims_lose(struct mrt_store *store, struct mrt_id session)
+{
+    put_all(store, session, MRT_REDIS_DELETE, NULL); /* those that are not sent end by themselves */
+    mrt_redis_claims_forget(store, session);
 }
 
 /* ------------------------------------------------------------------- replies */
@@ -368,6 +380,29 @@ bool mrt_redis_claim_reply(struct mrt_store *store, struct mrt_redis_job *job,
         verified(store, job, claim, reply);
     }
     return true;
+}
+
+bool mrt_redis_claim_undo_put(struct mrt_store *store, const struct mrt_redis_job *job)
+{
+    struct mrt_redis_claim *claim = find(store, job->command.ticket);
+    if (!claim)
+        return false;
+    claim->held = false;
+    claim->maybe = true;
+    put_script(store, claim, MRT_REDIS_CLAIM_DELETE, true);
+    return true;
+}
+
+void mrt_redis_claim_undone(struct mrt_store *store, struct mrt_redis_job *job)
+{
+    struct mrt_redis_claim *claim = find(store, job->command.ticket);
+    if (!claim)
+        return;
+    claim->maybe = false;
+    if (job->command.type == MRT_APPEND)
+        forget(store, claim);
+    else
+        view_waiting(store, job, claim);
 }
 
 void mrt_redis_claim_unknown(struct mrt_store *store, const struct mrt_redis_job *job)

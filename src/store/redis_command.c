@@ -84,9 +84,8 @@ static enum mrt_redis_script_name script_of(enum mrt_command_type type)
     return scripts[type];
 }
 
-void mrt_redis_command_put(struct mrt_store *store, const struct mrt_redis_job *job)
+static void put(struct mrt_store *store, const struct mrt_command *command, bool whole)
 {
-    const struct mrt_command *command = &job->command;
     char session[MRT_ID_TEXT_SIZE], ticket[MRT_ID_TEXT_SIZE], epoch[NUMBER_SIZE];
     char numbers[3][NUMBER_SIZE];
     const char *arguments[ARGUMENTS_MAX] = {session, epoch};
@@ -94,6 +93,18 @@ void mrt_redis_command_put(struct mrt_store *store, const struct mrt_redis_job *
     mrt_id_format(command->ticket, ticket);
     number(store->epoch, epoch);
     size_t count = arguments_of(store, command, ticket, numbers, arguments + 2);
-    mrt_redis_script_put(&store->wire, script_of(command->type), job->whole, store->sessions_key,
+    mrt_redis_script_put(&store->wire, script_of(command->type), whole, store->sessions_key,
                          arguments, 2 + count);
+}
+
+void mrt_redis_command_put(struct mrt_store *store, const struct mrt_redis_job *job)
+{
+    put(store, &job->command, job->whole);
+}
+
+void mrt_redis_remove_put(struct mrt_store *store, const struct mrt_redis_job *job)
+{
+    struct mrt_command command = job->command;
+    command.type = MRT_REMOVE;
+    put(store, &command, true); /* whole: the server may not know it yet */
 }

@@ -6,6 +6,8 @@
  *   redis_command.c  commands as calls of scripts
  *   redis_claim.c    locks that need no queue: one key, as other programs keep it
  *   redis_reply.c    what a reply says of its command
+ *   redis_copies.c   what is asked of replicas
+ *   redis_check.c    what a server says of itself
  *   redis_list.c     mortise_list, on a connection of its own
  *   redis_wire.c, redis_uri.c  bytes and addresses, without state of the store
  *   redis/ *.lua     what the server does
@@ -55,8 +57,16 @@ enum mrt_redis_work {
     MRT_REDIS_LOGIN,  /* said at the beginning of a connection */
     MRT_REDIS_ID,     /* asks what the server calls the connection */
     MRT_REDIS_KILL,   /* ends an earlier one there */
+    MRT_REDIS_UPTIME, /* asks how long the server has been up, before anything else */
+    MRT_REDIS_MEMORY, /* asks whether it may drop keys */
     MRT_REDIS_EXTEND, /* of a claim, before the renewal of its session */
     MRT_REDIS_DELETE  /* of a claim, before the end of its session */
+};
+
+enum mrt_redis_stage {
+    MRT_REDIS_ASKED,
+    MRT_REDIS_COPYING, /* done; replicas are waited for */
+    MRT_REDIS_UNDOING  /* too few have it */
 };
 
 #define MRT_REDIS_TOKEN_SIZE 41 /* 160 bits in hexadecimal digits */
@@ -81,6 +91,8 @@ struct mrt_redis_job {
     struct mrt_command command;
     struct mrt_event event;
     enum mrt_redis_work work;
+    enum mrt_redis_stage stage;
+    long long copies; /* UNDOING: how many replicas have it */
     unsigned attempt; /* at a claim: how many replies it will have; 0: it is none */
     unsigned replies; /* of these: how many have come */
     bool taken;       /* one of them said that it is ours */
@@ -97,7 +109,13 @@ struct mrt_redis_session {
 };
 
 /* What is said in the log, once each for a store. */
-enum mrt_redis_note { MRT_REDIS_NOTE_CLOCK, MRT_REDIS_NOTE_REPLY, MRT_REDIS_NOTES };
+enum mrt_redis_note {
+    MRT_REDIS_NOTE_CLOCK,
+    MRT_REDIS_NOTE_REPLY,
+    MRT_REDIS_NOTE_EVICTION,
+    MRT_REDIS_NOTE_COPIES,
+    MRT_REDIS_NOTES
+};
 
 struct mrt_store { // NOLINT(clang-analyzer-optin.performance.Padding): there are few
     struct mrt_sink sink;
@@ -117,8 +135,10 @@ struct mrt_store { // NOLINT(clang-analyzer-optin.performance.Padding): there ar
     TAILQ_HEAD(, mrt_redis_claim) claims;
     bool unproven; /* a claim could not be extended: the renewal behind proves nothing */
     uint64_t jitter;
-    bool id_asked;     /* on this connection */
-    int64_t server_id; /* of the newest connection that had claims; 0: not known */
+    bool id_asked;        /* on this connection */
+    bool uptime_asked;    /* on this connection, and not answered: nothing else is sent */
+    bool memory_asked[2]; /* by a session, by a claim */
+    int64_t server_id;    /* of the newest connection that had claims; 0: not known */
     TAILQ_HEAD(, mrt_redis_session) sessions; /* STARTED and not known to have ended */
 
     struct mrt_redis_wire wire; /* for commands */
@@ -154,6 +174,8 @@ __attribute__((format(printf, 3, 4))) void
 mrt_redis_note(struct mrt_store *store, enum mrt_redis_note note, const char *format, ...);
 
 /* redis_link.c */
+/* How long an answer may take. */
+mrt_time mrt_redis_answer_limit(const struct mrt_store *store);
 /* Connects if need be, and sends what waits. */
 void mrt_redis_link_send(struct mrt_store *store, mrt_time now);
 /* Reads replies. */
@@ -168,6 +190,23 @@ void mrt_redis_link_break(struct mrt_store *store, mrt_time now);
 struct mrt_redis_job *mrt_redis_link_add(struct mrt_store *store, enum mrt_redis_work work,
                                          struct mrt_redis_job *next);
 
+/* redis_check.c */
+/* Asks how long the server has been up, if that matters; false: no memory. */
+bool mrt_redis_check_uptime(struct mrt_store *store);
+/* Whether it has been up long enough; if not, why the connection is refused is noted. */
+bool mrt_redis_check_uptime_reply(struct mrt_store *store, const redisReply *reply);
+/* Asks, before the first job of its kind, whether keys may be dropped. */
+void mrt_redis_check_memory(struct mrt_store *store, struct mrt_redis_job *job);
+void mrt_redis_check_memory_reply(struct mrt_store *store, const redisReply *reply);
+
+/* redis_copies.c */
+/* Whether replicas have to have it before the job is answered as its event says. */
+bool mrt_redis_copies_needed(const struct mrt_store *store, const struct mrt_redis_job *job);
+void mrt_redis_copies_ask(struct mrt_store *store, struct mrt_redis_job *job);
+/* Takes the reply to that, or to the undoing that followed. */
+void mrt_redis_copies_reply(struct mrt_store *store, struct mrt_redis_job *job,
+                            const redisReply *reply);
+
 /* redis_claim.c */
 /* Whether the job is about a claim; it is marked as such. */
 bool mrt_redis_claim_of(struct mrt_store *store, struct mrt_redis_job *job);
@@ -176,12 +215,18 @@ bool mrt_redis_claim_of(struct mrt_store *store, struct mrt_redis_job *job);
 bool mrt_redis_claim_put(struct mrt_store *store, struct mrt_redis_job *job);
 /* Notes, before a RENEW or a STOP, what concerns the claims of its session. */
 void mrt_redis_claims_put(struct mrt_store *store, struct mrt_redis_job *job);
-/* Notes the compare and extend, or delete, of such a job. */
-void mrt_redis_claim_work_put(struct mrt_store *store, const struct mrt_redis_job *job);
+/* The session is no more: its claims are given back. */
+void mrt_redis_claims_lose(struct mrt_store *store, struct mrt_id session);
+/* Notes the compare and extend, or delete, of such a job; false: the claim is no more. */
+bool mrt_redis_claim_work_put(struct mrt_store *store, const struct mrt_redis_job *job);
 /* Takes a reply; false: more belong to the job. */
 bool mrt_redis_claim_reply(struct mrt_store *store, struct mrt_redis_job *job,
                            const redisReply *reply);
 void mrt_redis_claim_unknown(struct mrt_store *store, const struct mrt_redis_job *job);
+/* Gives back what an attempt took, without an answer; false: the claim has ended. And that has been
+   done: who waits is to try again. */
+bool mrt_redis_claim_undo_put(struct mrt_store *store, const struct mrt_redis_job *job);
+void mrt_redis_claim_undone(struct mrt_store *store, struct mrt_redis_job *job);
 /* Ends those of a session. */
 void mrt_redis_claims_forget(struct mrt_store *store, struct mrt_id session);
 /* A key was given back. */
@@ -206,6 +251,9 @@ void mrt_redis_command_put(struct mrt_store *store, const struct mrt_redis_job *
 /* EVALSHA, or EVAL with the script itself, with these arguments. */
 void mrt_redis_script_put(struct mrt_redis_wire *wire, enum mrt_redis_script_name name, bool whole,
                           const char *key, const char *const *arguments, size_t count);
+
+/* Takes a ticket out, without an answer. */
+void mrt_redis_remove_put(struct mrt_store *store, const struct mrt_redis_job *job);
 
 /* redis_reply.c */
 enum mrt_redis_outcome {

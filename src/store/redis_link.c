@@ -116,7 +116,7 @@ static void connect_now(struct mrt_store *store, mrt_time now)
         begun = mrt_redis_link_add(store, MRT_REDIS_LOGIN, NULL);
         logins--;
     }
-    begun = begun && end_earlier(store);
+    begun = begun && mrt_redis_check_uptime(store) && end_earlier(store);
     if (!begun)
         mrt_redis_link_break(store, now);
 }
@@ -124,6 +124,8 @@ static void connect_now(struct mrt_store *store, mrt_time now)
 /* Notes a command that is in `sent`; the answer to some is known already. */
 static void put(struct mrt_store *store, struct mrt_redis_job *job)
 {
+    if (job->command.type == MRT_START || job->command.claim)
+        mrt_redis_check_memory(store, job);
     if (job->command.type == MRT_RENEW || job->command.type == MRT_STOP)
         mrt_redis_claims_put(store, job);
     if (mrt_redis_claim_of(store, job)) {
@@ -153,7 +155,7 @@ void mrt_redis_link_send(struct mrt_store *store, mrt_time now)
         return;
     if (store->wire.state == MRT_REDIS_CLOSED && now >= store->again)
         connect_now(store, now);
-    if (store->wire.state == MRT_REDIS_OPEN)
+    if (store->wire.state == MRT_REDIS_OPEN && !store->uptime_asked)
         send_waiting(store, now);
 }
 
@@ -200,12 +202,14 @@ static void send_whole(struct mrt_store *store, struct mrt_redis_job *job)
     TAILQ_INSERT_TAIL(&store->sent, job, link);
     job->whole = true;
     store->unproven |= job->work == MRT_REDIS_EXTEND;
-    if (job->work != MRT_REDIS_COMMAND)
-        mrt_redis_claim_work_put(store, job);
-    else if (job->command.claim)
+    if (job->work == MRT_REDIS_COMMAND && job->command.claim) {
         mrt_redis_claim_put(store, job);
-    else
+    } else if (job->work == MRT_REDIS_COMMAND) {
         mrt_redis_command_put(store, job);
+    } else if (!mrt_redis_claim_work_put(store, job)) {
+        TAILQ_REMOVE(&store->sent, job, link);
+        free(job);
+    }
 }
 
 /* Takes the reply to the first job; false: the connection is of no use. */
@@ -219,7 +223,17 @@ static bool take_reply(struct mrt_store *store, const redisReply *reply, mrt_tim
         free(job);
         return login_reply(store, reply);
     }
+    if (job->work == MRT_REDIS_UPTIME) {
+        TAILQ_REMOVE(&store->sent, job, link);
+        free(job);
+        return mrt_redis_check_uptime_reply(store, reply);
+    }
     store->failures = 0;
+    if (job->stage != MRT_REDIS_ASKED) {
+        TAILQ_REMOVE(&store->sent, job, link);
+        mrt_redis_copies_reply(store, job, reply);
+        return true;
+    }
     if (!job->whole && lacks_script(reply) && !followed(job)) {
         send_whole(store, job);
         return true;
@@ -228,6 +242,8 @@ static bool take_reply(struct mrt_store *store, const redisReply *reply, mrt_tim
     if (job->work != MRT_REDIS_COMMAND) {
         if (job->work == MRT_REDIS_ID && reply->type == REDIS_REPLY_INTEGER)
             store->server_id = reply->integer;
+        if (job->work == MRT_REDIS_MEMORY)
+            mrt_redis_check_memory_reply(store, reply);
         mrt_redis_claim_reply(store, job, reply);
         free(job);
     } else if (!job->command.claim) {
@@ -267,7 +283,7 @@ void mrt_redis_link_receive(struct mrt_store *store, mrt_time now)
 
 /* -------------------------------------------------------------------- time */
 
-static mrt_time answer_limit(const struct mrt_store *store)
+mrt_time mrt_redis_answer_limit(const struct mrt_store *store)
 {
     mrt_time quarter = store->address.session / 4;
     return quarter > ANSWER_MIN ? quarter : ANSWER_MIN;
@@ -281,7 +297,7 @@ static mrt_time patience_end(const struct mrt_store *store)
         return store->deadline;
     TAILQ_FOREACH (job, &store->sent, link)
         if (job->work != MRT_REDIS_LOGIN)
-            return mrt_time_add(job->since, answer_limit(store));
+            return mrt_time_add(job->since, mrt_redis_answer_limit(store));
     return MRT_TIME_NEVER;
 }
 

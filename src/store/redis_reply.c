@@ -194,6 +194,7 @@ static void reply_lost(struct mrt_store *store, struct mrt_redis_job *job)
     if (event)
         event->error = MORTISE_ELOST;
     forget_session(store, job->command.session);
+    mrt_redis_claims_lose(store, job->command.session);
     if (job->command.type == MRT_REFRESH || job->command.type == MRT_LIGHTEN)
         mrt_redis_answer(store, job, MRT_GONE);
     else

@@ -18,6 +18,7 @@
 #define DEFAULT_PORT 6379
 #define SESSION_MIN_MS 100
 #define DATABASE_MAX 65535
+#define REPLICAS_MAX 100
 #define VARIABLE "MORTISE_REDIS_AUTH"
 
 /* "user@" at the beginning of `text` into the address; what follows it, or NULL. */
@@ -88,6 +89,17 @@ static int take_namespace(const struct mrt_uri *uri, struct mrt_redis_address *a
     return MORTISE_OK;
 }
 
+static int take_replicas(const struct mrt_uri *uri, struct mrt_redis_address *address)
+{
+    const char *text = mrt_uri_parameter(uri, "replicas");
+    int64_t number = text ? mrt_address_number(text, strlen(text), REPLICAS_MAX) : 0;
+    if (number < 0)
+        return mrt_error(MORTISE_EURI, "replicas=%.32s is not a number of at most %d", text,
+                         REPLICAS_MAX);
+    address->replicas = (unsigned)number;
+    return MORTISE_OK;
+}
+
 static void write_shown(const struct mrt_uri *uri, struct mrt_redis_address *address)
 {
     const char *at = address->user[0] ? "@" : "";
@@ -118,8 +130,9 @@ static int take_rest(const struct mrt_uri *uri, struct mrt_redis_address *addres
 
 int mrt_redis_uri_parse(const struct mrt_uri *uri, struct mrt_redis_address *address)
 {
-    static const char *const known[] = {"session",     "connect", "namespace", "queue_max",
-                                        "credentials", "db",      NULL};
+    static const char *const known[] = {"session",   "connect",     "namespace",
+                                        "queue_max", "credentials", "db",
+                                        "replicas",  "uptime",      NULL};
     memset(address, 0, sizeof *address);
     address->session = 10 * MRT_SECOND;
     address->connect = 5 * MRT_SECOND;
@@ -132,6 +145,10 @@ int mrt_redis_uri_parse(const struct mrt_uri *uri, struct mrt_redis_address *add
         error = mrt_address_duration(uri, "session", SESSION_MIN_MS, &address->session);
     if (error == MORTISE_OK)
         error = mrt_address_duration(uri, "connect", 1, &address->connect);
+    if (error == MORTISE_OK)
+        error = mrt_address_duration(uri, "uptime", 0, &address->uptime);
+    if (error == MORTISE_OK)
+        error = take_replicas(uri, address);
     if (error == MORTISE_OK)
         error = take_namespace(uri, address);
     if (error == MORTISE_OK)

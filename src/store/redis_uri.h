@@ -1,5 +1,6 @@
 /*
  * redis://[user@]host[:port][/db]?session=10s&connect=5s&namespace=...&credentials=/path
+ *     &replicas=N&uptime=DURATION
  * redis+unix://[user@]/path/of/socket?db=0&...
  *
  * The password is a line in the file of credentials= or in MORTISE_REDIS_AUTH; one in the
@@ -26,6 +27,8 @@ struct mrt_redis_address {
     char user[128];       /* "": the default one */
     unsigned database;
     mrt_time session, connect;
+    mrt_time uptime;   /* a server is not used before it has been up so long; 0: at once */
+    unsigned replicas; /* that have to have what is told as done; 0: none */
     char base[MRT_REDIS_BASE_MAX]; /* how all keys begin; one hash slot */
     char shown[768];               /* canonical, for people */
 };

@@ -26,8 +26,11 @@ redis_test(api_stress_redis test_api_stress "store;threads" "{}/0?session=2s")
 set(redis_live zookeeper_place.c redis_proxy.c)
 mortise_suite(NAME redis_faults SOURCES redis_faults.c ${redis_live} LABELS store TIMEOUT 240)
 mortise_suite(NAME redis_access SOURCES redis_access.c zookeeper_place.c LABELS store TIMEOUT 240)
-mortise_suite(NAME redis_claim SOURCES redis_claim.c ${redis_live} LABELS store TIMEOUT 240)
-foreach(suite redis_faults redis_access redis_claim)
+mortise_suite(NAME redis_claim SOURCES redis_claim.c ${redis_live} ../conform/port_client.c
+              LABELS store TIMEOUT 240)
+mortise_suite(NAME redlock_servers SOURCES redlock_servers.c zookeeper_place.c
+              ../conform/port_client.c LABELS store waits TIMEOUT 240)
+foreach(suite redis_faults redis_access redis_claim redlock_servers)
   target_compile_definitions(test_${suite} PRIVATE ZK_SERVERS="${redis_servers}")
   target_link_libraries(test_${suite} PRIVATE mortise_needs)
 endforeach()

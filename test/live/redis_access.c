@@ -62,7 +62,7 @@ static void make_alice(void)
     freeReplyObject(reply);
     ask("ACL SETUSER alice ~{mortise/}* ~mortise/* &{mortise/}* +eval +evalsha +subscribe "
         "+unsubscribe +select +time +publish +@sortedset +@hash +@string +del +pexpire +type "
-        "+client|id +client|kill");
+        "+client|id +client|kill +info +wait");
 }
 
 static void *hand_over(void *argument)
@@ -167,6 +167,45 @@ static void test_a_socket_of_this_machine(void **state)
     mortise_close(remote);
 }
 
+static bool key_is_there(const char *key)
+{
+    redisReply *reply = redisCommand(raw, "EXISTS %s", key);
+    bool there = reply->integer > 0;
+    freeReplyObject(reply);
+    return there;
+}
+
+static void wait_for_loss(mortise_hold hold)
+{
+    int64_t end = zk_now_ms() + 20000;
+    while (mortise_is_held(hold)) {
+        assert_true(zk_now_ms() < end);
+        zk_rest_ms(5);
+    }
+}
+
+static void test_rd_02_what_too_few_replicas_have_is_given_back(void **state)
+{
+    (void)state;
+    mortise_hold hold, again;
+    mortise_lock *claim;
+    mortise_client *client = zk_open(uri("", "?session=1s&replicas=1"));
+    assert_int_equal(mortise_exclusive_new(client, "c", NULL, &claim), MORTISE_OK);
+    hold = zk_acquire(zk_mutex(client, "copied"));
+    mortise_release(zk_acquire(claim));
+    zk_place_server("pause", 1);
+    assert_int_equal(try(client, "n", &again), MORTISE_ESTORE);
+    assert_non_null(strstr(mortise_error_detail(), "0 of 1 replicas"));
+    assert_int_equal(zk_tickets(client, "n"), 0);
+    assert_int_equal(mortise_try_acquire(claim, &again), MORTISE_ESTORE);
+    assert_false(key_is_there("mortise/c"));
+    wait_for_loss(hold); /* its renewals proved nothing */
+    zk_place_server("resume", 1);
+    mortise_release(zk_acquire(zk_mutex(client, "n")));
+    mortise_release(zk_acquire(claim));
+    mortise_close(client);
+}
+
 /* The violation that the capabilities name: it must be seen here, or the witness is blind. */
 static void test_rd_01_l8_a_failover_to_a_replica_that_lags_gives_the_lock_twice(void **state)
 {
@@ -205,6 +244,7 @@ int main(void)
         TEST(test_a_server_with_a_password_for_all),
         TEST(test_databases_and_namespaces_are_apart),
         TEST(test_a_socket_of_this_machine),
+        TEST(test_rd_02_what_too_few_replicas_have_is_given_back),
         TEST(test_rd_01_l8_a_failover_to_a_replica_that_lags_gives_the_lock_twice),
     };
     zk_place_settings("", "redis-replica");

@@ -3,6 +3,7 @@
  * programs that keep their locks alike are in test/interop.
  */
 #include "cmocka_all.h"
+#include "conform/port_client.h"
 #include "live/redis_proxy.h"
 #include "live/zookeeper_place.h"
 #include "store/redis_internal.h"
@@ -259,6 +260,81 @@ static void test_the_end_of_a_client_gives_its_claims_back(void **state)
     assert_string_equal(ask("EXISTS " KEY), "0");
 }
 
+/* ------------------------------------------------------------------ at the port */
+
+static struct port_client port;
+
+static struct mrt_id claim_at_port(const char *key)
+{
+    struct mrt_id ticket = port_id();
+    struct mrt_event view = port_append_weight(&port, key, ticket, "exclusive", 1, 1);
+    assert_int_equal(view.weight_ahead, 0);
+    return ticket;
+}
+
+static void open_port(void)
+{
+    static char uri[128];
+    snprintf(uri, sizeof uri, "redis://127.0.0.1:%u?session=%dms", (unsigned)zk_place_port(),
+             LEASE_MS);
+    port_kind = "exclusive";
+    port_open_session(&port, uri);
+}
+
+static long connections(void)
+{
+    redisReply *reply = redisCommand(raw, "INFO stats");
+    const char *found = strstr(reply->str, "total_connections_received:");
+    assert_non_null(found);
+    long count = strtol(strchr(found, ':') + 1, NULL, 10);
+    freeReplyObject(reply);
+    return count;
+}
+
+/* Behind the removal of a claim comes a renewal, which finds the claim there still; and it has to
+   be sent again, when the claim is not there any more. */
+static void test_rd_14_a_renewal_of_what_is_released_is_not_sent_again(void **state)
+{
+    (void)state;
+    open_port();
+    struct mrt_id first = claim_at_port("first"), second = claim_at_port("second");
+    struct mrt_command renewal = port_command(&port, MRT_RENEW);
+    assert_int_equal(port_send(&port, &renewal).type, MRT_RENEWED);
+    long before = connections();
+    ask("SCRIPT FLUSH");
+    freeReplyObject(redisCommand(raw, "SCRIPT LOAD %b",
+                                 mrt_redis_scripts[MRT_REDIS_CLAIM_DELETE].text,
+                                 mrt_redis_scripts[MRT_REDIS_CLAIM_DELETE].length));
+    struct mrt_command removal = port_command(&port, MRT_REMOVE);
+    removal.ticket = first;
+    removal.queue = "first";
+    assert_true(port.ops->submit(port.store, &removal, MRT_TIME_NEVER));
+    renewal = port_command(&port, MRT_RENEW);
+    port_send(&port, &renewal); /* proves nothing yet */
+    renewal = port_command(&port, MRT_RENEW);
+    assert_int_equal(port_send(&port, &renewal).type, MRT_RENEWED);
+    assert_string_equal(ask("EXISTS first second"), "1");
+    assert_int_equal(port_remove(&port, "second", second, 0).type, MRT_REMOVED);
+    assert_string_equal(ask("EXISTS first second"), "0");
+    assert_int_equal(connections(), before);
+    port_stop(&port);
+    port_close(&port);
+}
+
+static void test_claims_of_a_session_that_was_lost_are_given_back(void **state)
+{
+    (void)state;
+    open_port();
+    claim_at_port("first");
+    ask("DEL {mortise/}sessions");
+    struct mrt_command renewal = port_command(&port, MRT_RENEW);
+    assert_int_equal(port_send(&port, &renewal).error, MORTISE_ELOST);
+    assert_int_equal(port_start(&port).type, MRT_STARTED); /* which stands behind it */
+    assert_string_equal(ask("EXISTS first"), "0");
+    port_stop(&port);
+    port_close(&port);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -274,6 +350,8 @@ int main(void)
         TEST(test_l3_rd_13_loss_is_told_before_the_key_ends),
         TEST(test_l6_who_holds_it_by_another_program_is_waited_for_by_asking),
         TEST(test_l6_who_waits_for_one_of_ours_is_told),
+        TEST(test_rd_14_a_renewal_of_what_is_released_is_not_sent_again),
+        TEST(test_claims_of_a_session_that_was_lost_are_given_back),
         TEST(test_the_end_of_a_client_gives_its_claims_back),
     };
     zk_place_settings("", "redis");

@@ -457,6 +457,43 @@ static void test_rd_15_rd_16_errors_of_the_server(void **state)
     mortise_close(client);
 }
 
+static void keep_log(void *argument, const char *message)
+{
+    snprintf(argument, 256, "%s", message);
+}
+
+/* What is said in the log when this has been locked. */
+static const char *log_of(const char *policy, bool claim)
+{
+    static char said[256];
+    mortise_client *client;
+    mortise_lock *lock;
+    const mortise_client_options options = {
+        .size = sizeof options, .log = keep_log, .log_argument = said};
+    said[0] = '\0';
+    value_of(redisCommand(raw, "CONFIG SET maxmemory-policy %s", policy));
+    assert_int_equal(mortise_open(direct(), &options, &client), MORTISE_OK);
+    int error = claim ? mortise_exclusive_new(client, "m", NULL, &lock)
+                      : mortise_mutex_new(client, "m", NULL, &lock);
+    assert_int_equal(error, MORTISE_OK);
+    mortise_release(zk_acquire(lock));
+    mortise_close(client);
+    return said;
+}
+
+static void test_rd_15_a_server_that_may_drop_locks_is_told_of(void **state)
+{
+    (void)state;
+    ask("CONFIG SET maxmemory 100mb");
+    assert_string_equal(log_of("noeviction", true), "");
+    assert_non_null(strstr(log_of("allkeys-lru", false), "maxmemory-policy allkeys-lru): locks"));
+    assert_string_equal(log_of("volatile-ttl", false), "");
+    assert_non_null(strstr(log_of("volatile-ttl", true), "maxmemory-policy volatile-ttl): claims"));
+    ask("CONFIG SET maxmemory 0");
+    assert_string_equal(log_of("allkeys-lru", false), "");
+    ask("CONFIG SET maxmemory-policy noeviction");
+}
+
 static void test_rd_02_too_few_replicas_is_an_error_that_leaves_nothing(void **state)
 {
     (void)state;
@@ -489,6 +526,7 @@ int main(void)
         TEST(test_rd_22_a_key_of_another_type_is_said),
         TEST(test_rd_03_rd_04_the_servers_clock_is_set),
         TEST(test_rd_15_rd_16_errors_of_the_server),
+        TEST(test_rd_15_a_server_that_may_drop_locks_is_told_of),
         TEST(test_rd_02_too_few_replicas_is_an_error_that_leaves_nothing),
         TEST(test_rd_05_rd_19_rd_21_kill_and_restart_without_persistence),
     };

@@ -70,6 +70,10 @@ static void test_uris_that_are_refused(void **state)
         "redis://h?acl=x",
         "redis://h?namespace=%7B",
         "redis://h?namespace=a%7Db",
+        "redis://h?replicas=",
+        "redis://h?replicas=-1",
+        "redis://h?replicas=101",
+        "redis://h?uptime=10",
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mrt_redis_address address;
