@@ -25,6 +25,12 @@
 
 /* ------------------------------------------------------------------- events */
 
+void mrt_redis_job_free(struct mrt_redis_job *job)
+{
+    free(job->value);
+    free(job);
+}
+
 static void put(struct mrt_store *store, struct mrt_redis_job *job)
 {
     job->event.serial = job->command.serial;
@@ -102,7 +108,7 @@ static void deliver_all(struct mrt_store *store)
         TAILQ_REMOVE(&store->outbox, job, link);
         job->event.detail = job->detail[0] ? job->detail : NULL;
         store->sink.deliver(store->sink.context, &job->event);
-        free(job);
+        mrt_redis_job_free(job);
     }
     say_notes(store);
 }
@@ -146,10 +152,7 @@ static int redis_fd(struct mrt_store *store)
 
 static mrt_time redis_next(struct mrt_store *store)
 {
-    mrt_time next = mrt_redis_link_next(store);
-    if (store->push.state != MRT_REDIS_CLOSED && !store->push_subscribed)
-        next = mrt_time_min(next, store->push_deadline);
-    return next;
+    return mrt_time_min(mrt_redis_link_next(store), mrt_redis_push_next(store));
 }
 
 static const char *redis_address(const struct mrt_store *store)
@@ -169,7 +172,7 @@ static void free_jobs(struct mrt_redis_jobs *jobs)
     struct mrt_redis_job *job;
     while ((job = TAILQ_FIRST(jobs))) {
         TAILQ_REMOVE(jobs, job, link);
-        free(job);
+        mrt_redis_job_free(job);
     }
 }
 
@@ -193,6 +196,7 @@ static void redis_close(struct mrt_store *store)
         TAILQ_REMOVE(&store->claims, claim, link);
         free(claim);
     }
+    mrt_redis_observers_free(store);
     if (store->epoll >= 0)
         close(store->epoll);
     explicit_bzero(store->secret, sizeof store->secret);
@@ -224,6 +228,8 @@ static int redis_open(const struct mrt_uri *uri, const struct mrt_store_options 
     TAILQ_INIT(&store->outbox);
     TAILQ_INIT(&store->sessions);
     TAILQ_INIT(&store->claims);
+    TAILQ_INIT(&store->observers);
+    TAILQ_INIT(&store->watches);
     store->sink = sink;
     store->wire.fd = store->push.fd = -1;
     store->log = options->log;
@@ -253,6 +259,8 @@ static int redis_open(const struct mrt_uri *uri, const struct mrt_store_options 
 const struct mrt_store_ops mrt_redis_store = {
     .scheme = "redis",
     .any_thread = true,
+    .values = true,
+    .cells = true,
     .capabilities = {.size = sizeof(mortise_capabilities),
                      .fair = 1,
                      .fence = 1,
@@ -267,6 +275,8 @@ const struct mrt_store_ops mrt_redis_store = {
     .next = redis_next,
     .process = redis_process,
     .list = mrt_redis_list,
+    .revoke = mrt_redis_revoke,
+    .break_ticket = mrt_redis_break,
     .lease = redis_lease,
     .address = redis_address,
     .close = redis_close,

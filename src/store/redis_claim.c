@@ -127,8 +127,9 @@ static void put_script(struct mrt_store *store, const struct mrt_redis_claim *cl
     char lease[24], channel[MRT_REDIS_CHANNEL_MAX];
     snprintf(lease, sizeof lease, "%lld", (long long)(store->address.session / MRT_MILLISECOND));
     mrt_redis_claim_channel(store, claim->key, channel);
-    const char *const arguments[] = {claim->token,
-                                     name == MRT_REDIS_CLAIM_EXTEND ? lease : channel};
+    const struct mrt_redis_text arguments[] = {
+        mrt_redis_text_of(claim->token),
+        mrt_redis_text_of(name == MRT_REDIS_CLAIM_EXTEND ? lease : channel)};
     mrt_redis_script_put(&store->wire, name, whole, claim->key, arguments, 2);
 }
 

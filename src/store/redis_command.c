@@ -10,91 +10,139 @@
 #define ARGUMENTS_MAX 12
 #define NUMBER_SIZE 24
 
-static struct mrt_redis_text text_of(const char *text)
+struct mrt_redis_text mrt_redis_text_of(const char *text)
 {
     return (struct mrt_redis_text){text, strlen(text)};
 }
 
 void mrt_redis_script_put(struct mrt_redis_wire *wire, enum mrt_redis_script_name name, bool whole,
-                          const char *key, const char *const *arguments, size_t count)
+                          const char *key, const struct mrt_redis_text *arguments, size_t count)
 {
     const struct mrt_redis_script *script = &mrt_redis_scripts[name];
     struct mrt_redis_text words[4 + ARGUMENTS_MAX];
-    words[0] = text_of(whole ? "EVAL" : "EVALSHA");
-    words[1] =
-        whole ? (struct mrt_redis_text){script->text, script->length} : text_of(script->digest);
-    words[2] = text_of("1");
-    words[3] = text_of(key);
-    for (size_t i = 0; i < count; i++)
-        words[4 + i] = text_of(arguments[i]);
+    words[0] = mrt_redis_text_of(whole ? "EVAL" : "EVALSHA");
+    words[1] = whole ? (struct mrt_redis_text){script->text, script->length}
+                     : mrt_redis_text_of(script->digest);
+    words[2] = mrt_redis_text_of("1");
+    words[3] = mrt_redis_text_of(key);
+    memcpy(words + 4, arguments, count * sizeof *arguments);
     mrt_redis_wire_put(wire, words, 4 + count);
 }
 
-static const char *number(uint64_t value, char text[NUMBER_SIZE])
+/* The arguments of one call. */
+struct call {
+    struct mrt_redis_text arguments[ARGUMENTS_MAX];
+    size_t count;
+    char numbers[4][NUMBER_SIZE];
+    size_t number_count;
+};
+
+static void add(struct call *call, const char *text)
 {
-    snprintf(text, NUMBER_SIZE, "%llu", (unsigned long long)value);
-    return text;
+    call->arguments[call->count++] = mrt_redis_text_of(text);
 }
 
-/* The arguments of a command's script behind the session and the epoch; how many. */
-static size_t arguments_of(const struct mrt_store *store, const struct mrt_command *command,
-                           const char *ticket, char numbers[3][NUMBER_SIZE], const char **arguments)
+static void add_number(struct call *call, uint64_t value)
 {
-    size_t count = 0;
+    char *text = call->numbers[call->number_count++];
+    snprintf(text, NUMBER_SIZE, "%llu", (unsigned long long)value);
+    add(call, text);
+}
+
+static void add_value(struct call *call, const struct mrt_command *command)
+{
+    if (command->value)
+        call->arguments[call->count++] =
+            (struct mrt_redis_text){command->value, command->value_size};
+}
+
+static void add_session(const struct mrt_store *store, struct call *call, bool starts)
+{
+    add(call, starts ? "start" : "renew");
+    add_number(call, (uint64_t)(store->address.session / MRT_MILLISECOND));
+    add(call, store->channel);
+    add(call, store->label);
+}
+
+static void add_ticket(struct call *call, const struct mrt_command *command, const char *ticket)
+{
+    add(call, ticket);
+    add(call, command->queue);
+    add(call, command->kind);
+    add_number(call, command->capacity);
+    add_number(call, command->weight);
+    add(call, command->try_only ? "1" : "0");
+    add_number(call, command->queue_max);
+    add_value(call, command);
+}
+
+static void add_write(struct call *call, const struct mrt_command *command, const char *writer)
+{
+    add_number(call, command->version);
+    add_number(call, command->fence);
+    add(call, writer);
+    add_value(call, command);
+}
+
+/* What stands behind the session and the epoch. */
+static void add_rest(const struct mrt_store *store, struct call *call,
+                     const struct mrt_command *command, const char *ticket)
+{
     switch (command->type) {
     case MRT_START:
     case MRT_RENEW:
-        arguments[count++] = command->type == MRT_START ? "start" : "renew";
-        arguments[count++] =
-            number((uint64_t)(store->address.session / MRT_MILLISECOND), numbers[0]);
-        arguments[count++] = store->channel;
-        arguments[count++] = store->label;
+        add_session(store, call, command->type == MRT_START);
         break;
     case MRT_STOP:
         break;
     case MRT_APPEND:
-        arguments[count++] = ticket;
-        arguments[count++] = command->queue;
-        arguments[count++] = command->kind;
-        arguments[count++] = number(command->capacity, numbers[0]);
-        arguments[count++] = number(command->weight, numbers[1]);
-        arguments[count++] = command->try_only ? "1" : "0";
-        arguments[count++] = number(command->queue_max, numbers[2]);
+        add_ticket(call, command, ticket);
         break;
     case MRT_REFRESH:
     case MRT_LIGHTEN:
-        arguments[count++] = ticket;
-        arguments[count++] = command->queue;
-        arguments[count++] = number(command->type == MRT_LIGHTEN ? command->weight : 0, numbers[0]);
+    case MRT_SET_VALUE:
+        add(call, ticket);
+        add(call, command->queue);
+        add_number(call, command->type == MRT_LIGHTEN ? command->weight : 0);
+        if (command->type == MRT_SET_VALUE)
+            add_value(call, command);
         break;
-    default: /* REMOVE: values and cells are not for here */
-        arguments[count++] = ticket;
+    case MRT_OBSERVE:
+    case MRT_CELL_GET:
+    case MRT_CELL_SET:
+        add(call, command->queue);
+        if (command->type == MRT_CELL_SET)
+            add_write(call, command, ticket);
+        break;
+    default: /* REMOVE */
+        add(call, ticket);
     }
-    return count;
 }
 
 static enum mrt_redis_script_name script_of(enum mrt_command_type type)
 {
     static const enum mrt_redis_script_name scripts[] = {
-        [MRT_START] = MRT_REDIS_SESSION,   [MRT_STOP] = MRT_REDIS_STOP,
-        [MRT_RENEW] = MRT_REDIS_SESSION,   [MRT_APPEND] = MRT_REDIS_APPEND,
-        [MRT_REFRESH] = MRT_REDIS_REFRESH, [MRT_LIGHTEN] = MRT_REDIS_REFRESH,
-        [MRT_REMOVE] = MRT_REDIS_REMOVE,
+        [MRT_START] = MRT_REDIS_SESSION,     [MRT_STOP] = MRT_REDIS_STOP,
+        [MRT_RENEW] = MRT_REDIS_SESSION,     [MRT_APPEND] = MRT_REDIS_APPEND,
+        [MRT_REFRESH] = MRT_REDIS_REFRESH,   [MRT_LIGHTEN] = MRT_REDIS_REFRESH,
+        [MRT_SET_VALUE] = MRT_REDIS_REFRESH, [MRT_REMOVE] = MRT_REDIS_REMOVE,
+        [MRT_OBSERVE] = MRT_REDIS_OBSERVE,   [MRT_CELL_GET] = MRT_REDIS_CELL,
+        [MRT_CELL_SET] = MRT_REDIS_CELL,
     };
     return scripts[type];
 }
 
 static void put(struct mrt_store *store, const struct mrt_command *command, bool whole)
 {
-    char session[MRT_ID_TEXT_SIZE], ticket[MRT_ID_TEXT_SIZE], epoch[NUMBER_SIZE];
-    char numbers[3][NUMBER_SIZE];
-    const char *arguments[ARGUMENTS_MAX] = {session, epoch};
+    char session[MRT_ID_TEXT_SIZE], ticket[MRT_ID_TEXT_SIZE];
+    struct call call = {.count = 0};
     mrt_id_format(command->session, session);
     mrt_id_format(command->ticket, ticket);
-    number(store->epoch, epoch);
-    size_t count = arguments_of(store, command, ticket, numbers, arguments + 2);
+    add(&call, session);
+    add_number(&call, store->epoch);
+    add_rest(store, &call, command, ticket);
     mrt_redis_script_put(&store->wire, script_of(command->type), whole, store->sessions_key,
-                         arguments, 2 + count);
+                         call.arguments, call.count);
 }
 
 void mrt_redis_command_put(struct mrt_store *store, const struct mrt_redis_job *job)

@@ -8,7 +8,8 @@
  *   redis_reply.c    what a reply says of its command
  *   redis_copies.c   what is asked of replicas
  *   redis_check.c    what a server says of itself
- *   redis_list.c     mortise_list, on a connection of its own
+ *   redis_observe.c  who observes elections
+ *   redis_list.c     mortise_list, revoke and break, on a connection of their own
  *   redis_wire.c, redis_uri.c  bytes and addresses, without state of the store
  *   redis/ *.lua     what the server does
  *
@@ -40,7 +41,10 @@ enum mrt_redis_script_name {
     MRT_REDIS_APPEND,
     MRT_REDIS_REFRESH,
     MRT_REDIS_REMOVE,
+    MRT_REDIS_OBSERVE,
+    MRT_REDIS_CELL,
     MRT_REDIS_LIST,
+    MRT_REDIS_OPERATE,
     MRT_REDIS_CLAIM_EXTEND,
     MRT_REDIS_CLAIM_DELETE
 };
@@ -98,10 +102,26 @@ struct mrt_redis_job {
     bool taken;       /* one of them said that it is ours */
     int64_t number;   /* and this is the fence's */
     bool whole;       /* the script itself was sent, not its digest */
+    bool deaf;        /* an OBSERVE that nothing can be told of */
+    void *value;      /* its event's, or NULL */
     mrt_time since;   /* when it was submitted, and then when it was sent */
     char detail[256];
 };
 TAILQ_HEAD(mrt_redis_jobs, mrt_redis_job);
+
+/* Who is to be told of a change, once. */
+struct mrt_redis_observer {
+    TAILQ_ENTRY(mrt_redis_observer) link;
+    struct mrt_id session, id;
+    char queue[];
+};
+
+/* A queue whose changes are listened for. */
+struct mrt_redis_watch {
+    TAILQ_ENTRY(mrt_redis_watch) link;
+    bool stands; /* the subscription */
+    char queue[];
+};
 
 struct mrt_redis_session {
     TAILQ_ENTRY(mrt_redis_session) link;
@@ -133,6 +153,8 @@ struct mrt_store { // NOLINT(clang-analyzer-optin.performance.Padding): there ar
     struct mrt_redis_server servers[MRT_REDIS_ADDRESSES_MAX];
     size_t server_count, server_next;
     TAILQ_HEAD(, mrt_redis_claim) claims;
+    TAILQ_HEAD(, mrt_redis_observer) observers;
+    TAILQ_HEAD(, mrt_redis_watch) watches;
     bool unproven; /* a claim could not be extended: the renewal behind proves nothing */
     uint64_t jitter;
     bool id_asked;        /* on this connection */
@@ -161,6 +183,7 @@ struct mrt_store { // NOLINT(clang-analyzer-optin.performance.Padding): there ar
 };
 
 /* redis.c: puts events into the outbox. */
+void mrt_redis_job_free(struct mrt_redis_job *job);
 void mrt_redis_answer(struct mrt_store *store, struct mrt_redis_job *job, enum mrt_event_type type);
 __attribute__((format(printf, 4, 5))) void mrt_redis_fail(struct mrt_store *store,
                                                           struct mrt_redis_job *job, int error,
@@ -235,22 +258,39 @@ void mrt_redis_claim_told(struct mrt_store *store, const char *key);
 void mrt_redis_claim_channel(const struct mrt_store *store, const char *key,
                              char channel[MRT_REDIS_CHANNEL_MAX]);
 
+/* redis_observe.c */
+/* Takes an OBSERVE until what it is to be told can be told; false: it is to be sent now. */
+bool mrt_redis_observe_hold(struct mrt_store *store, struct mrt_redis_job *job, mrt_time now);
+/* The connection for pushes begins, with SUBSCRIBE for all; or has ended. */
+void mrt_redis_observe_begin(struct mrt_store *store);
+void mrt_redis_observe_end(struct mrt_store *store);
+/* A subscription stands, or a change is told; false: the channel is none of these. */
+bool mrt_redis_observe_told(struct mrt_store *store, const char *channel, bool message);
+void mrt_redis_observers_forget(struct mrt_store *store, struct mrt_id session);
+void mrt_redis_observers_free(struct mrt_store *store);
+
 /* redis_push.c; nothing of it is needed for what is right, only for what is quick */
 /* Takes the job of a ticket that has to wait, if he could not be told yet that he need not
    any more; true: taken. */
+/* SUBSCRIBE or UNSUBSCRIBE, to be sent by the next flush. */
+void mrt_redis_push_put(struct mrt_store *store, const char *command, const char *channel);
+/* The connection is to be; false: it cannot be had now. */
+bool mrt_redis_push_want(struct mrt_store *store, mrt_time now);
 /* Listens, or listens no more, for a claim. */
 void mrt_redis_push_listen(struct mrt_store *store, const char *key, mrt_time now);
 void mrt_redis_push_ignore(struct mrt_store *store, const char *key);
 bool mrt_redis_push_hold(struct mrt_store *store, struct mrt_redis_job *job, mrt_time now);
 void mrt_redis_push_receive(struct mrt_store *store, mrt_time now);
 void mrt_redis_push_tick(struct mrt_store *store, mrt_time now);
+mrt_time mrt_redis_push_next(const struct mrt_store *store);
 
 /* redis_command.c */
 /* Notes the call of the script that does a command. */
 void mrt_redis_command_put(struct mrt_store *store, const struct mrt_redis_job *job);
 /* EVALSHA, or EVAL with the script itself, with these arguments. */
 void mrt_redis_script_put(struct mrt_redis_wire *wire, enum mrt_redis_script_name name, bool whole,
-                          const char *key, const char *const *arguments, size_t count);
+                          const char *key, const struct mrt_redis_text *arguments, size_t count);
+struct mrt_redis_text mrt_redis_text_of(const char *text);
 
 /* Takes a ticket out, without an answer. */
 void mrt_redis_remove_put(struct mrt_store *store, const struct mrt_redis_job *job);
@@ -274,5 +314,7 @@ bool mrt_redis_view(const struct mrt_store *store, struct mrt_event *event, int6
 /* redis_list.c */
 int mrt_redis_list(struct mrt_store *store, const char *name, const char *prefix,
                    mortise_entry_callback callback, void *argument);
+int mrt_redis_revoke(struct mrt_store *store, const char *name, uint64_t fence);
+int mrt_redis_break(struct mrt_store *store, const char *name, uint64_t fence);
 
 #endif

@@ -141,6 +141,8 @@ static void send_waiting(struct mrt_store *store, mrt_time now)
     struct mrt_redis_job *job;
     while ((job = TAILQ_FIRST(&store->waiting))) {
         TAILQ_REMOVE(&store->waiting, job, link);
+        if (mrt_redis_observe_hold(store, job, now))
+            continue;
         TAILQ_INSERT_TAIL(&store->sent, job, link);
         job->since = now;
         put(store, job);

@@ -1,13 +1,14 @@
 /*
- * mortise_list: one script, so all rows are of one instant. It has a connection of its own
- * and waits in a poll of its own, within the client's time-out; what holds locks is not
- * touched. What the script writes is nothing, so it may be asked again.
+ * mortise_list, mortise_revoke and mortise_break: one script each, so all rows are of one
+ * instant. They have a connection of their own and wait in a poll of their own, within the
+ * client's time-out; what holds locks is not touched.
  */
 #include "store/redis_internal.h"
 
 #include "core/rule.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -64,14 +65,14 @@ static int expect_logins(struct lister *lister, unsigned count)
     return error;
 }
 
-/* Calls the script, in whole if the server does not know it. */
-static int ask(struct lister *lister, const char *name, const char *prefix, redisReply **reply)
+/* Calls a script, in whole if the server does not know it. */
+static int ask(struct lister *lister, enum mrt_redis_script_name script,
+               const struct mrt_redis_text *arguments, size_t count, redisReply **reply)
 {
-    const char *const arguments[] = {name ? name : "", prefix ? prefix : ""};
     int error = MORTISE_OK;
     for (int whole = 0; whole < 2; whole++) {
-        mrt_redis_script_put(&lister->wire, MRT_REDIS_LIST, whole > 0, lister->store->sessions_key,
-                             arguments, 2);
+        mrt_redis_script_put(&lister->wire, script, whole > 0, lister->store->sessions_key,
+                             arguments, count);
         error = mrt_redis_wire_flush(&lister->wire) ? receive(lister, reply) : unreachable(lister);
         if (error != MORTISE_OK || !*reply || (*reply)->type == REDIS_REPLY_ARRAY)
             return error;
@@ -84,6 +85,36 @@ static int ask(struct lister *lister, const char *name, const char *prefix, redi
         if (!again)
             return error;
     }
+    return error;
+}
+
+static int connect_and_ask(struct lister *lister, enum mrt_redis_script_name script,
+                           const struct mrt_redis_text *arguments, size_t count, redisReply **reply)
+{
+    struct mrt_store *store = lister->store;
+    size_t index = store->server_next % store->server_count;
+    if (!mrt_redis_wire_open(&lister->wire, &store->servers[index], lister->epoll))
+        return unreachable(lister);
+    unsigned logins = mrt_redis_wire_login(&lister->wire, &store->address, store->secret);
+    if (!mrt_redis_wire_flush(&lister->wire))
+        return unreachable(lister);
+    int error = expect_logins(lister, logins);
+    return error == MORTISE_OK ? ask(lister, script, arguments, count, reply) : error;
+}
+
+/* The reply is a list, to be freed. */
+static int call(struct mrt_store *store, enum mrt_redis_script_name script,
+                const struct mrt_redis_text *arguments, size_t count, redisReply **reply)
+{
+    struct lister lister = {.store = store, .wire = {.fd = -1}};
+    *reply = NULL;
+    lister.deadline = mrt_time_add(mrt_time_now(), store->timeout);
+    lister.epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (lister.epoll < 0)
+        return MORTISE_ENOMEM;
+    int error = connect_and_ask(&lister, script, arguments, count, reply);
+    mrt_redis_wire_close(&lister.wire);
+    close(lister.epoll);
     return error;
 }
 
@@ -127,20 +158,13 @@ static bool show(const redisReply *row, mortise_entry_callback callback, void *a
     return true;
 }
 
-static int list(struct lister *lister, const char *name, const char *prefix,
-                mortise_entry_callback callback, void *argument)
+int mrt_redis_list(struct mrt_store *store, const char *name, const char *prefix,
+                   mortise_entry_callback callback, void *argument)
 {
-    struct mrt_store *store = lister->store;
-    redisReply *reply = NULL;
-    size_t index = store->server_next % store->server_count;
-    if (!mrt_redis_wire_open(&lister->wire, &store->servers[index], lister->epoll))
-        return unreachable(lister);
-    unsigned logins = mrt_redis_wire_login(&lister->wire, &store->address, store->secret);
-    if (!mrt_redis_wire_flush(&lister->wire))
-        return unreachable(lister);
-    int error = expect_logins(lister, logins);
-    if (error == MORTISE_OK)
-        error = ask(lister, name, prefix, &reply);
+    redisReply *reply;
+    const struct mrt_redis_text arguments[] = {mrt_redis_text_of(name ? name : ""),
+                                               mrt_redis_text_of(prefix ? prefix : "")};
+    int error = call(store, MRT_REDIS_LIST, arguments, 2, &reply);
     for (size_t i = 0; error == MORTISE_OK && reply && i < reply->elements; i++)
         if (!show(reply->element[i], callback, argument))
             break;
@@ -148,16 +172,30 @@ static int list(struct lister *lister, const char *name, const char *prefix,
     return error;
 }
 
-int mrt_redis_list(struct mrt_store *store, const char *name, const char *prefix,
-                   mortise_entry_callback callback, void *argument)
+/* ---------------------------------------------------------------- operator */
+
+static int operate(struct mrt_store *store, const char *what, const char *name, uint64_t fence)
 {
-    struct lister lister = {.store = store, .wire = {.fd = -1}};
-    lister.deadline = mrt_time_add(mrt_time_now(), store->timeout);
-    lister.epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (lister.epoll < 0)
-        return MORTISE_ENOMEM;
-    int error = list(&lister, name, prefix, callback, argument);
-    mrt_redis_wire_close(&lister.wire);
-    close(lister.epoll);
+    char number[24];
+    redisReply *reply;
+    if (fence % (UINT64_C(1) << MRT_REDIS_FENCE_BITS) != 0)
+        return MORTISE_ENOTHELD; /* no ticket's own */
+    snprintf(number, sizeof number, "%llu", (unsigned long long)(fence >> MRT_REDIS_FENCE_BITS));
+    const struct mrt_redis_text arguments[] = {mrt_redis_text_of(what), mrt_redis_text_of(name),
+                                               mrt_redis_text_of(number)};
+    int error = call(store, MRT_REDIS_OPERATE, arguments, 3, &reply);
+    if (reply && (reply->elements != 1 || strcmp(text_at(reply, 0), "DONE") != 0))
+        error = MORTISE_ENOTHELD;
+    freeReplyObject(reply);
     return error;
+}
+
+int mrt_redis_revoke(struct mrt_store *store, const char *name, uint64_t fence)
+{
+    return operate(store, "revoke", name, fence);
+}
+
+int mrt_redis_break(struct mrt_store *store, const char *name, uint64_t fence)
+{
+    return fence > 0 ? operate(store, "break", name, fence) : MORTISE_ENOTHELD;
 }

@@ -27,6 +27,7 @@ static void end(struct mrt_store *store, mrt_time now)
     mrt_redis_wire_close(&store->push);
     store->push_subscribed = false;
     store->push_again = mrt_time_add(now, PAUSE);
+    mrt_redis_observe_end(store);
     while ((job = TAILQ_FIRST(&store->held))) {
         TAILQ_REMOVE(&store->held, job, link);
         mrt_redis_answer(store, job, MRT_VIEW);
@@ -35,7 +36,7 @@ static void end(struct mrt_store *store, mrt_time now)
         mrt_redis_wake_all(store);
 }
 
-static void put_words(struct mrt_store *store, const char *command, const char *channel)
+void mrt_redis_push_put(struct mrt_store *store, const char *command, const char *channel)
 {
     const struct mrt_redis_text words[] = {{command, strlen(command)}, {channel, strlen(channel)}};
     mrt_redis_wire_put(&store->push, words, 2);
@@ -45,7 +46,7 @@ static void put_key(struct mrt_store *store, const char *command, const char *ke
 {
     char channel[MRT_REDIS_CHANNEL_MAX];
     mrt_redis_claim_channel(store, key, channel);
-    put_words(store, command, channel);
+    mrt_redis_push_put(store, command, channel);
 }
 
 /* Begins to connect and subscribe. */
@@ -58,23 +59,28 @@ static void begin(struct mrt_store *store, mrt_time now)
     }
     store->push_deadline = mrt_time_add(now, mrt_time_min(store->address.connect, CONNECT_MAX));
     store->push_logins = mrt_redis_wire_login(&store->push, &store->address, store->secret);
-    put_words(store, "SUBSCRIBE", store->channel);
+    mrt_redis_push_put(store, "SUBSCRIBE", store->channel);
     const struct mrt_redis_claim *claim;
     TAILQ_FOREACH (claim, &store->claims, link)
         if (claim->waits)
             put_key(store, "SUBSCRIBE", claim->key);
+    mrt_redis_observe_begin(store);
     if (!mrt_redis_wire_flush(&store->push))
         end(store, now);
 }
 
-bool mrt_redis_push_hold(struct mrt_store *store, struct mrt_redis_job *job, mrt_time now)
+bool mrt_redis_push_want(struct mrt_store *store, mrt_time now)
 {
-    if (store->push_subscribed)
-        return false;
     if (store->push.state == MRT_REDIS_CLOSED && now >= store->push_again)
         begin(store, now);
-    if (store->push.state == MRT_REDIS_CLOSED)
+    return store->push.state != MRT_REDIS_CLOSED;
+}
+
+bool mrt_redis_push_hold(struct mrt_store *store, struct mrt_redis_job *job, mrt_time now)
+{
+    if (store->push_subscribed || !mrt_redis_push_want(store, now))
         return false;
+    job->since = now;
     TAILQ_INSERT_TAIL(&store->held, job, link);
     return true;
 }
@@ -106,24 +112,27 @@ static void subscribed(struct mrt_store *store)
     TAILQ_CONCAT(&store->waiting, &store->held, link);
 }
 
-/* "SESSION TICKET NUMBER AHEAD BEHIND", as common.lua has it. */
+/* "SESSION TICKET" and then "NUMBER AHEAD BEHIND", "revoked COUNT" or "gone", as the scripts have
+   it. */
 static void pushed(struct mrt_store *store, const char *text)
 {
     char session[33], ticket[33];
     int64_t number, ahead;
     int behind, end_at = 0;
     struct mrt_id session_id, ticket_id;
-    if (sscanf(text, "%32[0-9a-f] %32[0-9a-f] %" SCNd64 " %" SCNd64 " %1d%n", session, ticket,
-               &number, &ahead, &behind, &end_at) != 5 ||
-        text[end_at] != '\0' || !mrt_id_parse(session, &session_id) ||
-        !mrt_id_parse(ticket, &ticket_id))
+    if (sscanf(text, "%32[0-9a-f] %32[0-9a-f] %n", session, ticket, &end_at) != 2 ||
+        !mrt_id_parse(session, &session_id) || !mrt_id_parse(ticket, &ticket_id))
         return;
-    struct mrt_event *event = mrt_redis_tell(store, MRT_VIEW, session_id);
+    const char *what = text + end_at;
+    struct mrt_event *event = mrt_redis_tell(store, MRT_WAKE, session_id);
     if (!event)
         return;
     event->ticket = ticket_id;
-    if (!mrt_redis_view(store, event, number, ahead, behind != 0, 0))
-        event->type = MRT_WAKE;
+    if (sscanf(what, "%" SCNd64 " %" SCNd64 " %1d%n", &number, &ahead, &behind, &end_at) == 3 &&
+        what[end_at] == '\0' && mrt_redis_view(store, event, number, ahead, behind != 0, 0))
+        event->type = MRT_VIEW;
+    else if (sscanf(what, "revoked %" SCNu64, &event->revoked) == 1)
+        event->type = MRT_REVOKED;
 }
 
 static bool take(struct mrt_store *store, const redisReply *reply)
@@ -139,6 +148,10 @@ static bool take(struct mrt_store *store, const redisReply *reply)
         return false;
     bool own = strcmp(reply->element[1]->str, store->channel) == 0;
     bool message = strcmp(reply->element[0]->str, "message") == 0;
+    const char *channel = reply->element[1]->str;
+    if (strcmp(reply->element[0]->str, "unsubscribe") != 0 &&
+        mrt_redis_observe_told(store, channel, message))
+        return true;
     if (own && strcmp(reply->element[0]->str, "subscribe") == 0)
         subscribed(store);
     else if (!message || reply->element[2]->type != REDIS_REPLY_STRING)
@@ -172,9 +185,19 @@ void mrt_redis_push_receive(struct mrt_store *store, mrt_time now)
         end(store, now);
 }
 
+/* Somebody is held for a subscription; how long at most. */
+mrt_time mrt_redis_push_next(const struct mrt_store *store)
+{
+    const struct mrt_redis_job *job = TAILQ_FIRST(&store->held);
+    if (store->push.state == MRT_REDIS_CLOSED)
+        return MRT_TIME_NEVER;
+    if (!store->push_subscribed)
+        return store->push_deadline;
+    return job ? mrt_time_add(job->since, CONNECT_MAX) : MRT_TIME_NEVER;
+}
+
 void mrt_redis_push_tick(struct mrt_store *store, mrt_time now)
 {
-    if (store->push.state != MRT_REDIS_CLOSED && !store->push_subscribed &&
-        now >= store->push_deadline)
+    if (now >= mrt_redis_push_next(store))
         end(store, now);
 }

@@ -131,8 +131,51 @@ static void reply_view(struct mrt_store *store, struct mrt_redis_job *job, const
         mrt_redis_answer(store, job, MRT_UNKNOWN);
         return;
     }
-    if (soonest == 0 || !mrt_redis_push_hold(store, job, now))
+    job->event.revoked = integer(reply, 5) > 0 ? (uint64_t)integer(reply, 5) : 0;
+    job->event.place = integer(reply, 6) > 0 ? (uint64_t)integer(reply, 6) : 0;
+    bool listens = soonest > 0 || job->command.attend;
+    if (!listens || !mrt_redis_push_hold(store, job, now))
         mrt_redis_answer(store, job, MRT_VIEW);
+}
+
+/* The value of an answer, kept until that is delivered; false: no memory. */
+static bool keep_value(struct mrt_redis_job *job, const redisReply *value)
+{
+    if (value->type != REDIS_REPLY_STRING || (size_t)value->len > MORTISE_VALUE_MAX)
+        return false;
+    job->value = malloc((size_t)value->len + 1);
+    if (!job->value)
+        return false;
+    memcpy(job->value, value->str, (size_t)value->len);
+    job->event.value = job->value;
+    job->event.value_size = (size_t)value->len;
+    return true;
+}
+
+static void reply_holder(struct mrt_store *store, struct mrt_redis_job *job,
+                         const redisReply *reply)
+{
+    int64_t number = integer(reply, 1), soonest = integer(reply, 2);
+    if (number < 0 || number >= MRT_REDIS_NUMBER_MAX || reply->elements < 4 ||
+        !keep_value(job, reply->element[3])) {
+        mrt_redis_answer(store, job, MRT_UNKNOWN);
+        return;
+    }
+    job->event.fence = (uint64_t)number << MRT_REDIS_FENCE_BITS;
+    job->event.recheck = recheck_of(store, soonest > 0 ? soonest : INT32_MAX);
+    mrt_redis_answer(store, job, MRT_HOLDER);
+}
+
+static void reply_cell(struct mrt_store *store, struct mrt_redis_job *job, const redisReply *reply)
+{
+    bool written = job->command.type == MRT_CELL_SET;
+    if (reply->elements < 4 || (!written && !keep_value(job, reply->element[3]))) {
+        mrt_redis_answer(store, job, MRT_UNKNOWN);
+        return;
+    }
+    job->event.version = strtoull(word(reply, 1), NULL, 10);
+    job->event.fence = strtoull(word(reply, 2), NULL, 10);
+    mrt_redis_answer(store, job, MRT_CELL);
 }
 
 static void forget_session(struct mrt_store *store, struct mrt_id id)
@@ -195,7 +238,9 @@ static void reply_lost(struct mrt_store *store, struct mrt_redis_job *job)
         event->error = MORTISE_ELOST;
     forget_session(store, job->command.session);
     mrt_redis_claims_lose(store, job->command.session);
-    if (job->command.type == MRT_REFRESH || job->command.type == MRT_LIGHTEN)
+    mrt_redis_observers_forget(store, job->command.session);
+    if (job->command.type == MRT_REFRESH || job->command.type == MRT_LIGHTEN ||
+        job->command.type == MRT_SET_VALUE)
         mrt_redis_answer(store, job, MRT_GONE);
     else
         mrt_redis_fail(store, job, MORTISE_ELOST, "the session has ended");
@@ -205,6 +250,7 @@ static void reply_stopped(struct mrt_store *store, struct mrt_redis_job *job)
 {
     forget_session(store, job->command.session);
     mrt_redis_claims_forget(store, job->command.session);
+    mrt_redis_observers_forget(store, job->command.session);
     mrt_redis_answer(store, job, MRT_STOPPED);
 }
 
@@ -241,6 +287,16 @@ void mrt_redis_reply(struct mrt_store *store, struct mrt_redis_job *job, const r
     else if (strcmp(said, "FULL") == 0)
         mrt_redis_fail(store, job, MORTISE_EFULL, "%llu are waiting for %.100s already",
                        (unsigned long long)job->command.queue_max, job->command.queue);
+    else if (strcmp(said, "HOLDER") == 0)
+        reply_holder(store, job, reply);
+    else if (strcmp(said, "CELL") == 0)
+        reply_cell(store, job, reply);
+    else if (strcmp(said, "CONFLICT") == 0)
+        mrt_redis_fail(store, job, MORTISE_ECONFLICT, "%.100s has another version",
+                       job->command.queue);
+    else if (strcmp(said, "OVERTAKEN") == 0)
+        mrt_redis_fail(store, job, MORTISE_ESTALE, "%.100s has seen a larger fence",
+                       job->command.queue);
     else if (strcmp(said, "OTHER") == 0)
         reply_other(store, job, reply);
     else

@@ -71,6 +71,28 @@ static void *hand_over(void *argument)
     return NULL;
 }
 
+static void ignore_leader(void *argument, const mortise_leader *leader)
+{
+    (void)argument;
+    (void)leader;
+}
+
+static void do_without_locks(mortise_client *client)
+{
+    mortise_election *election;
+    mortise_cell cell;
+    mortise_leader leader;
+    assert_int_equal(mortise_cell_cas(client, "cell", 0, "x", 1, 0, NULL), MORTISE_OK);
+    assert_int_equal(mortise_cell_get(client, "cell", &cell), MORTISE_OK);
+    assert_int_equal(mortise_cell_delete(client, "cell", cell.version, 0), MORTISE_OK);
+    assert_int_equal(mortise_election_new(client, "e", NULL, &election), MORTISE_OK);
+    assert_int_equal(mortise_election_observe(election, ignore_leader, NULL), MORTISE_OK);
+    assert_int_equal(mortise_election_campaign(election, 5000), MORTISE_OK);
+    assert_int_equal(mortise_election_proclaim(election, "me", 2), MORTISE_OK);
+    assert_int_equal(mortise_election_leader(election, &leader), MORTISE_OK);
+    assert_int_equal(mortise_election_free(election), MORTISE_OK);
+}
+
 static void test_a_user_with_what_the_manual_names_can_do_all(void **state)
 {
     (void)state;
@@ -82,8 +104,11 @@ static void test_a_user_with_what_the_manual_names_can_do_all(void **state)
     assert_int_equal(pthread_create(&thread, NULL, hand_over, other), 0);
     assert_true(zk_wait_tickets(client, "acl", 2, 10000));
     assert_int_equal(mortise_verify(hold, 5000), MORTISE_OK);
+    assert_int_equal(mortise_revoke(other, "acl", 0), MORTISE_OK);
+    assert_int_equal(mortise_break(other, "acl", mortise_hold_fence(hold)), MORTISE_OK);
     mortise_release(hold);
     pthread_join(thread, NULL);
+    do_without_locks(client);
     mortise_lock *claims[2];
     assert_int_equal(mortise_exclusive_new(client, "x", NULL, &claims[0]), MORTISE_OK);
     assert_int_equal(mortise_exclusive_new(other, "x", NULL, &claims[1]), MORTISE_OK);

@@ -1,5 +1,5 @@
 -- APPEND. ARGV[3] ticket, 4 queue, 5 kind, 6 capacity, 7 weight, 8 "1" for a try,
--- 9 how many may wait (0: any number).
+-- 9 how many may wait (0: any number), 10 its value, if it has one.
 -- {VIEW, ...}, {BLOCKED}, {FULL}, {OTHER, what the queue is}, {LOST}, {STALE}
 local no = refused(ARGV[1], tonumber(ARGV[2]))
 if no then return no end
@@ -7,10 +7,10 @@ local session, ticket, queue, kind = ARGV[1], ARGV[3], ARGV[4], ARGV[5]
 local capacity, weight = tonumber(ARGV[6]), tonumber(ARGV[7])
 local try, most = ARGV[8] == '1', tonumber(ARGV[9])
 
-local field = redis.call('HGET', session_key(session), ticket)
-if field then
-  local known, number, entry = entry_at(field)
-  if entry then return view(known, number, weight_in(entry), capacity) end
+local fields = redis.call('HMGET', session_key(session), ticket, '!' .. ticket)
+if fields[1] then
+  local known, number, entry = entry_at(fields[1])
+  if entry then return view(known, number, weight_in(entry), capacity, fields[2]) end
 end
 
 local function bury_all_dead()
@@ -56,6 +56,11 @@ settle()
 
 local number = number_after(1)
 redis.call('ZADD', queue_key(queue), number, entry_of(ticket, session, weight, text_of(now)))
-redis.call('HSET', session_key(session), ticket, text_of(number) .. ':' .. queue)
+redis.call('HSET', session_key(session), ticket,
+           text_of(number) .. (ARGV[10] and '=' or ':') .. queue)
 redis.call('HSET', queues, queue, described)
-return {'VIEW', number, ahead, 0, soonest}
+if ARGV[10] then
+  redis.call('HSET', base .. 'values', ticket, ARGV[10])
+  if ahead == 0 then tell_change(queue) end
+end
+return {'VIEW', number, ahead, 0, soonest, 0, soonest > 0 and place_of(queue, number) or 0}

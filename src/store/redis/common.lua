@@ -3,9 +3,13 @@
 -- Keys, all of one hash slot, `base` being {NAMESPACE/}:
 --   sessions     sorted set: session by the time when its lease ends
 --   s:SESSION    hash: @epoch, @lease, @channel, @label, and a field for each ticket,
---                "NUMBER:QUEUE"
+--                "NUMBER:QUEUE", or "NUMBER=QUEUE" if it has a value; and !TICKET: how
+--                often it has been asked for
 --   queues       hash: queue to "CAPACITY KIND", while it has tickets
 --   q:QUEUE      sorted set: "TICKET SESSION WEIGHT:SINCE" (no spaces) by NUMBER
+--   values       hash: ticket to its value, if it has one
+--   k:NAME       hash: version, fence, writer and value of a cell; without the value it
+--                has been deleted, but is remembered
 --   fence        the newest number given out; never expires
 -- Times are this server's, in milliseconds. Nothing has a time to live: a session whose
 -- time is over is dead for every script, and whoever comes upon it buries it.
@@ -84,19 +88,29 @@ local function depart(queue, number, weight)
   end
 end
 
--- A ticket's entry by the field of its session's hash: queue, number, entry or nil.
+-- A ticket's entry by the field of its session's hash: queue, number, entry or nil, and
+-- whether it has a value.
 local function entry_at(field)
-  local number, queue = string.match(field, '^(%d+):(.*)$')
+  local number, mark, queue = string.match(field, '^(%d+)([:=])(.*)$')
   local found = redis.call('ZRANGEBYSCORE', queue_key(queue), number, number)
-  return queue, tonumber(number), found[1]
+  return queue, tonumber(number), found[1], mark == '='
 end
 
 local function take_out(field)
-  local queue, number, entry = entry_at(field)
+  local queue, number, entry, valued = entry_at(field)
   if entry then
     redis.call('ZREM', queue_key(queue), entry)
     depart(queue, number, weight_in(entry))
+    if valued then
+      redis.call('HDEL', base .. 'values', ticket_in(entry))
+      departed[queue].valued = true
+    end
   end
+end
+
+-- Who observes the queue is told that another is first, or has another value.
+local function tell_change(queue)
+  redis.call('PUBLISH', base .. 'e:' .. queue, queue)
 end
 
 -- Ends a session and all its tickets.
@@ -105,7 +119,7 @@ local function bury(session)
   redis.call('ZREM', sessions, session)
   redis.call('DEL', session_key(session))
   for i = 1, #fields, 2 do
-    if string.sub(fields[i], 1, 1) ~= '@' then take_out(fields[i + 1]) end
+    if not string.find(fields[i], '^[@!]') then take_out(fields[i + 1]) end
   end
 end
 
@@ -113,21 +127,25 @@ local function capacity_of(queue)
   return tonumber(string.match(redis.call('HGET', queues, queue) or '0', '^%d+'))
 end
 
--- Tells a session that its ticket may run now.
-local function push(entry, number, ahead, behind)
+-- Tells a session something of its ticket.
+local function tell(entry, what)
   local session = session_in(entry)
   local channel = redis.call('HGET', session_key(session), '@channel')
   if channel then
-    redis.call('PUBLISH', channel, table.concat({session, ticket_in(entry), text_of(number),
-                                                 text_of(ahead), behind and '1' or '0'}, ' '))
+    redis.call('PUBLISH', channel, session .. ' ' .. ticket_in(entry) .. ' ' .. what)
   end
+end
+
+-- Tells it that it may run now.
+local function push(entry, number, ahead, behind)
+  tell(entry, text_of(number) .. ' ' .. text_of(ahead) .. (behind and ' 1' or ' 0'))
 end
 
 -- Tells those whom the departures from a queue have let in; buries the dead on the way.
 local function wake(queue, known)
-  local capacity, ahead, dead, fit, any = capacity_of(queue), 0, {}, {}, false
+  local capacity, ahead, dead, fit, first = capacity_of(queue), 0, {}, {}, nil
   each(queue, function(entry, number)
-    any = true
+    first = first or number
     if left_of(session_in(entry)) <= 0 then
       dead[#dead + 1] = session_in(entry)
       return false
@@ -141,7 +159,8 @@ local function wake(queue, known)
     ahead = ahead + weight
     return false
   end)
-  if not any then redis.call('HDEL', queues, queue) end
+  if not first then redis.call('HDEL', queues, queue) end
+  if known.valued and (first or math.huge) > known.number then tell_change(queue) end
   for _, session in ipairs(dead) do bury(session) end
   for _, one in ipairs(fit) do push(one.entry, one.number, one.ahead, one.behind) end
 end
@@ -199,10 +218,17 @@ local function look(queue, number, weight, capacity)
   end
 end
 
--- What a client is told of a ticket: number, weight ahead, others behind, soonest death.
-local function view(queue, number, weight, capacity)
+-- How many tickets are before one that waits.
+local function place_of(queue, number)
+  return redis.call('ZCOUNT', queue_key(queue), '-inf', '(' .. text_of(number))
+end
+
+-- What a client is told of a ticket: number, weight ahead, others behind, soonest death, how
+-- often it has been asked for, and its place if it waits.
+local function view(queue, number, weight, capacity, asked)
   local ahead, soonest = look(queue, number, weight, capacity)
   local behind = redis.call('ZCOUNT', queue_key(queue), '(' .. text_of(number), '+inf')
   settle()
-  return {'VIEW', number, ahead, behind > 0 and 1 or 0, soonest}
+  return {'VIEW', number, ahead, behind > 0 and 1 or 0, soonest, tonumber(asked or 0),
+          soonest > 0 and place_of(queue, number) or 0}
 end

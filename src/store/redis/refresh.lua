@@ -1,10 +1,11 @@
--- REFRESH and LIGHTEN. ARGV[3] ticket, 4 queue, 5 the lower weight (0: as it is).
+-- REFRESH, LIGHTEN and SET_VALUE. ARGV[3] ticket, 4 queue, 5 the lower weight (0: as it is),
+-- 6 the new value, if there is one.
 -- {VIEW, ...}, {GONE}, {LOST}, {STALE}
 local no = refused(ARGV[1], tonumber(ARGV[2]))
 if no then return no end
-local field = redis.call('HGET', session_key(ARGV[1]), ARGV[3])
-if not field then return {'GONE'} end
-local queue, number, entry = entry_at(field)
+local fields = redis.call('HMGET', session_key(ARGV[1]), ARGV[3], '!' .. ARGV[3])
+if not fields[1] then return {'GONE'} end
+local queue, number, entry = entry_at(fields[1])
 if not entry or queue ~= ARGV[4] then return {'GONE'} end
 local weight, lower = weight_in(entry), tonumber(ARGV[5])
 if lower > 0 and lower < weight then
@@ -14,4 +15,9 @@ if lower > 0 and lower < weight then
   depart(queue, number, weight - lower)
   weight = lower
 end
-return view(queue, number, weight, capacity_of(queue))
+if ARGV[6] then
+  redis.call('HSET', session_key(ARGV[1]), ARGV[3], text_of(number) .. '=' .. queue)
+  redis.call('HSET', base .. 'values', ARGV[3], ARGV[6])
+  if redis.call('ZRANK', queue_key(queue), entry) == 0 then tell_change(queue) end
+end
+return view(queue, number, weight, capacity_of(queue), fields[2])
