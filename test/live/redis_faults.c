@@ -500,6 +500,7 @@ static void test_rd_02_too_few_replicas_is_an_error_that_leaves_nothing(void **s
     mortise_hold hold;
     mortise_client *client = zk_open(direct());
     mortise_release(zk_acquire(zk_mutex(client, "m")));
+    assert_true(zk_wait_tickets(client, "m", 0, 10000)); /* or its removal would be refused too */
     ask("CONFIG SET min-replicas-to-write 1");
     assert_int_equal(mortise_try_acquire(zk_mutex(client, "m"), &hold), MORTISE_ESTORE);
     assert_non_null(strstr(mortise_error_detail(), "NOREPLICAS"));
