@@ -117,12 +117,20 @@
     X(QUORUM_LATE_CLAIM_LEFT, "who has not answered in time is not told to let go") \
     X(QUORUM_UNRENEWED_COUNTS, "a member that missed the newest renewal counts")
 
+/* Of durable holds, core/detach.c; test/model finds them. */
+#define MRT_DEFECT_DETACH_MAP(X)                                             \
+    X(DETACH_ONCE, "a detach of unknown outcome is taken for done")          \
+    X(DETACH_NOT_LOST, "a detach that nobody can tell of is told as a loss") \
+    X(ADOPTED_REMOVED, "who gives up adopting a ticket takes it out")        \
+    X(ADOPTED_FENCE, "an adopted ticket begins again with its first fence")
+
 enum mrt_defect {
 #define MRT_DEFECT_NAME(name, text) MRT_DEFECT_##name,
     MRT_DEFECT_MAP(MRT_DEFECT_NAME) MRT_DEFECT_COUNT,
     MRT_DEFECT_PASS_MAP(MRT_DEFECT_NAME) MRT_DEFECT_QUORUM_MAP(MRT_DEFECT_NAME)
+        MRT_DEFECT_DETACH_MAP(MRT_DEFECT_NAME)
 #undef MRT_DEFECT_NAME
-        MRT_DEFECT_END
+            MRT_DEFECT_END
 };
 extern enum mrt_defect mrt_defect_on;
 #define MRT_DEFECT(name) (mrt_defect_on == MRT_DEFECT_##name)

@@ -259,7 +259,7 @@ static enum mrt_command_type way_out(const struct mrt_ticket *ticket)
 void mrt_ticket_remove(struct mrt_ticket *ticket)
 {
     MRT_ASSERT(ticket->holds == 0);
-    if (ticket->adopts)
+    if (ticket->adopts && !MRT_DEFECT(ADOPTED_REMOVED))
         ticket->heir = ticket->id; /* nobody has had it yet: it is to be as it was */
     struct mrt_engine *engine = ticket->queue->engine;
     mrt_ticket_end_verifiers(ticket, MORTISE_ENOTHELD);
@@ -292,8 +292,8 @@ void mrt_ticket_drop(struct mrt_ticket *ticket)
 {
     struct mrt_engine *engine = ticket->queue->engine;
     MRT_ASSERT(ticket->holds == 0);
-    bool maybe =
-        ticket->command.type == MRT_DETACH && (ticket->command.outstanding || ticket->maybe);
+    bool maybe = ticket->command.type == MRT_DETACH && !MRT_DEFECT(DETACH_NOT_LOST) &&
+                 (ticket->command.outstanding || ticket->maybe);
     mrt_engine_unsend(engine, &ticket->command);
     mrt_ticket_end_verifiers(ticket, maybe ? MORTISE_EUNKNOWN : MORTISE_ELOST);
     mrt_heap_clear(&engine->timers, &ticket->timer);
@@ -484,9 +484,10 @@ static bool answered_detach(struct mrt_ticket *ticket, const struct mrt_event *e
 {
     bool refused = event->type == MRT_FAILED && !ticket->maybe && !ticket->adopts &&
                    mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY;
-    if (event->type == MRT_VIEW)
+    bool taken_for_done = MRT_DEFECT(DETACH_ONCE) && event->type == MRT_UNKNOWN;
+    if (event->type == MRT_VIEW || taken_for_done)
         mrt_ticket_end_verifiers(ticket, MORTISE_OK);
-    if (event->type == MRT_VIEW || event->type == MRT_GONE)
+    if (event->type == MRT_VIEW || event->type == MRT_GONE || taken_for_done)
         return true;
     ticket->maybe |= event->type == MRT_UNKNOWN;
     if (refused) {

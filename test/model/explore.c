@@ -35,6 +35,8 @@ static const struct instance instances[] = {
     {"mutex, leases", OF(mrt_mutex, 2, 1, 1), LEASES(2), NO_FAULT},
     {"semaphore mutex, any fault", OF(mrt_semaphore_mutex, 2, 1, 1), .nests = true, ANY_FAULT},
     {"semaphore, any fault", OF(semaphore, 2, 1, 1), ANY_FAULT},
+    {"mutex, left to nobody, any fault", OF(mrt_mutex, 2, 1, 1), .adoptions = 2, ANY_FAULT},
+    {"read/write, left to nobody", OF(mrt_read_write, 2, 1, 1), .adoptions = 1, NO_FAULT},
     {"read/write", OF(mrt_read_write, 2, 1, 1), .nests = true, NO_FAULT},
     {"exclusive as a claim, any fault", OF(mrt_exclusive, 2, 1, 1), .claims = true, ANY_FAULT},
 
@@ -42,6 +44,10 @@ static const struct instance instances[] = {
     {"full: mutex, two turns, any fault", OF(mrt_mutex, 2, 1, 2), ANY_FAULT, .full = true},
     {"full: mutex, one client of two threads, any fault", OF(mrt_mutex, 2, 2, 1), ANY_FAULT,
      .full = true},
+    {"full: mutex, left to nobody, each fault", OF(mrt_mutex, 2, 1, 1), .adoptions = 2, EACH_FAULT,
+     .full = true},
+    {"full: read/write, left to nobody, any fault", OF(mrt_read_write, 2, 1, 1), .adoptions = 2,
+     ANY_FAULT, .full = true},
     {"full: mutex, leases", OF(mrt_mutex, 2, 1, 1), LEASES(3), NO_FAULT, .full = true},
     {"full: semaphore mutex, each fault", OF(mrt_semaphore_mutex, 2, 1, 1), .nests = true,
      EACH_FAULT, .full = true},
@@ -96,7 +102,7 @@ static struct result search_apart(const struct instance *instance, FILE *trace)
 static const struct {
     enum mrt_defect defect;
     const char *name, *text;
-} all_defects[] = {MRT_DEFECT_MAP(DEFECT_ROW)};
+} all_defects[] = {MRT_DEFECT_MAP(DEFECT_ROW) MRT_DEFECT_DETACH_MAP(DEFECT_ROW)};
 
 /* Those that a run without local threads, drifting clocks and a busy store can show. */
 static const enum mrt_defect wanted[] = {
@@ -105,7 +111,8 @@ static const enum mrt_defect wanted[] = {
     MRT_DEFECT_TRY_LEAVES_TICKET, MRT_DEFECT_GHOST_APPEND,          MRT_DEFECT_REMOVE_ONCE,
     MRT_DEFECT_NO_RECHECK,        MRT_DEFECT_NESTED_RELEASE,        MRT_DEFECT_FENCE_REPEATS,
     MRT_DEFECT_LOST_WAKE,         MRT_DEFECT_CLOSE_LEAVES_SESSION,  MRT_DEFECT_STRING_ORDER,
-    MRT_DEFECT_UPGRADE_NESTS,     MRT_DEFECT_READER_WEIGHS_NOTHING,
+    MRT_DEFECT_UPGRADE_NESTS,     MRT_DEFECT_READER_WEIGHS_NOTHING, MRT_DEFECT_DETACH_ONCE,
+    MRT_DEFECT_ADOPTED_REMOVED,   MRT_DEFECT_ADOPTED_FENCE,         MRT_DEFECT_DETACH_NOT_LOST,
 };
 
 static bool is_wanted(enum mrt_defect defect)

@@ -7,6 +7,7 @@
  *   explore_memory.c   the arena that a whole world lives in
  *   explore_world.c    clients with real engines, their threads, the link
  *   explore_action.c   what can happen next in a state, and doing it
+ *   explore_detach.c   locks that are left to nobody, and adopted
  *   explore_check.c    what must be true in every state
  *   explore_settle.c   what must be true of how it can end, from every state
  *   explore_state.c    the hash that tells whether a state was seen
@@ -17,10 +18,10 @@
  * An instance says how many clients, threads and turns there are, and how many of each fault
  * one run may have. Within that every order of these is tried: a thread begins an acquire (of
  * each weight, waiting or as a try), takes up the lock it was woken for, nests, goes from
- * writing to reading, gives up, releases; the server takes a client's next command; a client
- * hears an answer or a wake, or never hears the wake; a timer fires; a command or its reply is
- * lost, or it is given up while it is on its way; the store ends a session; a client crashes,
- * and the server learns of it.
+ * writing to reading, leaves a lock to nobody, adopts it, gives up, releases; the server takes a
+ * client's next command; a client hears an answer or a wake, or never hears the wake; a timer
+ * fires; a command or its reply is lost, or it is given up while it is on its way; the store ends a
+ * session; a client crashes, and the server learns of it.
  *
  * Time. Without leases no two clocks are compared, so each client has its own, and it
  * goes on only as far as its own next timer, whenever that is chosen. With leases there is one
@@ -55,6 +56,7 @@ struct instance {
     int clients, threads, turns; /* threads of the first client; the others have one */
     bool tries, nests;           /* threads also try; threads also acquire what they have */
     bool claims;                 /* the store keeps no queue for it */
+    int adoptions;               /* threads also detach; so many adopt in one run */
     bool at_once;                /* commands reach the server at once, only answers are late */
     int losses, kills, cancels, crashes; /* how many of each fault in one run */
     int faults;                          /* and of all kinds together */
@@ -76,6 +78,7 @@ struct thread {
     int turns;      /* to come */
     bool cancelled; /* its acquire */
     bool nested;    /* has done so in this turn */
+    bool detaching, adopting;
     struct mrt_waiter waiter;
     struct grip grips[GRIPS_MAX];
 };
@@ -106,6 +109,20 @@ struct claim {
     struct client *client;
 };
 
+/* The lock that somebody has left to nobody, as far as the clients know. */
+enum left_state {
+    LEFT_NONE,
+    LEFT_ASKED,    /* it is under way */
+    LEFT_SURE,     /* the store has said so */
+    LEFT_GIVEN_UP, /* who adopted it has given up */
+    LEFT_UNSURE    /* nobody can tell */
+};
+struct left {
+    enum left_state state;
+    uint64_t number; /* of its identity */
+    uint64_t weight, fence;
+};
+
 struct world {
     const struct instance *instance;
     struct mrt_memory_server *server;
@@ -115,6 +132,8 @@ struct world {
     int losses, kills, cancels, crashes, faults, instants; /* left */
     bool settling;                                         /* no faults, no new turns, no wakes */
     uint64_t last_fence, last_alone;
+    struct left left;
+    int adoptions; /* left */
     struct client clients[CLIENTS_MAX];
     struct claim claims[CLAIMS_MAX];
 };
@@ -169,6 +188,8 @@ enum action_kind {
     ACTION_RETRY,
     ACTION_RELEASE, /* variant: the grip */
     ACTION_CANCEL,
+    ACTION_DETACH,
+    ACTION_ADOPT,
     ACTION_APPLY,
     ACTION_HEAR,
     ACTION_HINT, /* variant: which */
@@ -195,6 +216,25 @@ void thread_release(struct world *world, struct client *client, struct thread *t
 void thread_retry(struct world *world, struct client *client, struct thread *thread);
 /* Its waiter is DONE, or WOKEN. */
 void thread_settled(struct world *world, struct client *client, struct thread *thread);
+
+void thread_follow(struct world *world, struct client *client, struct thread *thread);
+
+/* ---- explore_detach.c */
+
+bool left_may_detach(const struct world *world, const struct thread *thread);
+bool left_may_adopt(const struct world *world, const struct thread *thread);
+void left_detach(struct world *world, struct client *client, struct thread *thread);
+void left_adopt(struct world *world, struct client *client, struct thread *thread);
+/* What became of it; whether the thread has the lock now. */
+bool left_settled(struct world *world, struct thread *thread, int error);
+/* A thread has crashed. */
+void left_crashed(struct world *world, const struct thread *thread);
+/* Its identity; none if there is nothing. */
+struct mrt_id left_id(const struct world *world);
+/* What of the capacity is surely nobody's. */
+uint64_t left_weight(const struct world *world);
+/* Nothing is on its way: an operator breaks what is nobody's. Whether there was anything. */
+bool left_break(struct world *world);
 
 /* ---- explore_check.c */
 

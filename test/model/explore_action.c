@@ -35,7 +35,10 @@ void thread_settled(struct world *world, struct client *client, struct thread *t
         thread->state = THREAD_WOKEN;
     if (waiter->state != MRT_WAITER_DONE)
         return;
-    if (waiter->error == MORTISE_OK && !thread->cancelled) {
+    bool left = thread->detaching || thread->adopting;
+    if (left && !left_settled(world, thread, waiter->error)) {
+        thread->state = THREAD_IDLE;
+    } else if (waiter->error == MORTISE_OK && !thread->cancelled) {
         thread->state = THREAD_HELD;
         take(world, thread, waiter->hold);
         check_granted(world, client, waiter->hold);
@@ -45,11 +48,11 @@ void thread_settled(struct world *world, struct client *client, struct thread *t
         check_fail(world, "an acquire ends with %s", mortise_error_name(waiter->error));
     }
     memset(waiter, 0, sizeof *waiter);
-    thread->cancelled = false;
+    thread->cancelled = thread->detaching = thread->adopting = false;
 }
 
 /* The host's part after a call of the engine that may have ended the wait of this thread. */
-static void follow(struct world *world, struct client *client, struct thread *thread)
+void thread_follow(struct world *world, struct client *client, struct thread *thread)
 {
     world_pump(world, client);
     thread_settled(world, client, thread); /* if it was DONE at once, and so is in no list */
@@ -68,14 +71,14 @@ static void acquire(struct world *world, struct client *client, struct thread *t
         .competes = true,
     };
     mrt_engine_acquire(client->engine, client->queue, &thread->waiter, world_now(world, client));
-    follow(world, client, thread);
+    thread_follow(world, client, thread);
 }
 
 void thread_retry(struct world *world, struct client *client, struct thread *thread)
 {
     thread->state = THREAD_WAITING;
     mrt_engine_retry(client->engine, &thread->waiter, world_now(world, client));
-    follow(world, client, thread);
+    thread_follow(world, client, thread);
 }
 
 /* The owner of a hold acquires once more, and is answered at once. */
@@ -141,7 +144,7 @@ static void cancel(struct world *world, struct client *client, struct thread *th
     thread->cancelled = true;
     mrt_engine_cancel(client->engine, &thread->waiter, MORTISE_ECANCELLED,
                       world_now(world, client));
-    follow(world, client, thread);
+    thread_follow(world, client, thread);
 }
 
 /* ------------------------------------------------------------- the link's faults */
@@ -208,6 +211,8 @@ static void list_holder(const struct world *world, struct list *list, int c, int
     for (int g = 0; g < GRIPS_MAX; g++)
         if (thread->grips[g].hold)
             add(list, ACTION_RELEASE, c, t, g);
+    if (left_may_detach(world, thread))
+        add(list, ACTION_DETACH, c, t, 0);
     if (!world->instance->nests || thread->nested || !thread->grips[0].hold ||
         world_owner(world, t) == 0)
         return;
@@ -223,6 +228,8 @@ static void list_thread(const struct world *world, struct list *list, int c, int
     bool waits = thread->state == THREAD_WAITING || thread->state == THREAD_WOKEN;
     if (thread->state == THREAD_IDLE)
         list_acquires(world, list, c, t);
+    if (left_may_adopt(world, thread))
+        add(list, ACTION_ADOPT, c, t, 0);
     if (thread->state == THREAD_HELD)
         list_holder(world, list, c, t);
     if (thread->state == THREAD_WOKEN)
@@ -314,6 +321,12 @@ static void do_thread(struct world *world, struct client *client, struct thread 
     case ACTION_RELEASE:
         thread_release(world, client, thread, action.variant);
         break;
+    case ACTION_DETACH:
+        left_detach(world, client, thread);
+        break;
+    case ACTION_ADOPT:
+        left_adopt(world, client, thread);
+        break;
     default:
         cancel(world, client, thread);
     }
@@ -365,15 +378,28 @@ void action_do(struct world *world, struct action action)
 
 void action_print(const struct world *world, struct action action, FILE *file)
 {
-    static const char *const names[] = {
-        "acquires", "acquires again",    "goes on reading", "takes up the lock it was woken for",
-        "releases", "gives up",          "is served",       "hears",
-        "is woken", "has a timer fire",  "time goes on",    "sessions run out",
-        "loses",    "loses its session", "crashes",         "is found dead"};
+    static const char *const names[] = {"acquires",
+                                        "acquires again",
+                                        "goes on reading",
+                                        "takes up the lock it was woken for",
+                                        "releases",
+                                        "gives up",
+                                        "leaves the lock to nobody",
+                                        "adopts",
+                                        "is served",
+                                        "hears",
+                                        "is woken",
+                                        "has a timer fire",
+                                        "time goes on",
+                                        "sessions run out",
+                                        "loses",
+                                        "loses its session",
+                                        "crashes",
+                                        "is found dead"};
     static const char *const commands[] = {
         [MRT_START] = "START",   [MRT_STOP] = "STOP",       [MRT_RENEW] = "RENEW",
         [MRT_APPEND] = "APPEND", [MRT_REFRESH] = "REFRESH", [MRT_LIGHTEN] = "LIGHTEN",
-        [MRT_REMOVE] = "REMOVE"};
+        [MRT_REMOVE] = "REMOVE", [MRT_DETACH] = "DETACH"};
     static const char *const events[] = {
         [MRT_STARTED] = "STARTED", [MRT_STOPPED] = "STOPPED",
         [MRT_RENEWED] = "RENEWED", [MRT_VIEW] = "VIEW",

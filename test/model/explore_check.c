@@ -10,6 +10,7 @@
  *  - Fences rise: one who is alone is given a higher one than anybody before, and nobody a
  *    lower one than the last who was alone.
  *  - What is lost stays lost, and is told.
+ *  - What was surely left to nobody is there as long as nobody adopts it, and takes its part.
  */
 #include "explore.h"
 
@@ -92,7 +93,7 @@ void check_world(struct world *world)
         for (int t = 0; client->engine && !client->closing && t < THREADS_MAX; t++)
             sum += weigh(world, client, &client->threads[t]);
     }
-    if (sum > world->instance->recipe->capacity)
+    if (sum + left_weight(world) > world->instance->recipe->capacity)
         check_fail(world, "valid holds beyond the capacity");
 }
 

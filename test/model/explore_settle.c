@@ -99,7 +99,7 @@ static void run(struct world *world, bool (*done)(const struct world *), const c
         }
         if (!any && done(world))
             return;
-        if (!any)
+        if (!any && !left_break(world))
             pass(world);
     }
     check_fail(world, "%s", complaint);
@@ -114,6 +114,7 @@ void settle(struct world *world)
 {
     world->settling = true;
     run(world, none_waits, "somebody waits for ever");
+    left_break(world);
     for (int c = 0; c < world->instance->clients; c++) {
         struct client *client = &world->clients[c];
         if (!client->engine)
@@ -123,4 +124,5 @@ void settle(struct world *world)
         world_pump(world, client);
     }
     run(world, all_closed, "a session or a ticket is left in the end");
+    left_break(world);
 }

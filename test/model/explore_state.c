@@ -128,6 +128,7 @@ static void put_command(const struct view *view, const struct mrt_command *comma
     put(SERIAL + view->index, command->serial);
     put_id(command->session);
     plain(command->weight);
+    put_id(command->heir);
 }
 
 static void put_session(const struct view *view)
@@ -173,6 +174,9 @@ static void put_ticket(const struct view *view, const struct mrt_ticket *ticket)
     put(FENCE, ticket->fence);
     put(SERIAL + view->index, ticket->granted_serial);
     plain(ticket->used);
+    plain((uint64_t)ticket->fresh | (uint64_t)ticket->adopts << 1);
+    put(FENCE, ticket->adopts ? ticket->last_fence : 0);
+    put_id(ticket->heir);
     plain(thread_number(view, ticket->waiter));
     put_timer(view, &ticket->timer);
     put_command(view, &ticket->command);
@@ -230,9 +234,11 @@ static void put_thread(const struct view *view, const struct thread *thread)
 {
     const struct mrt_engine_config *config = &view->client->engine->config;
     plain((uint64_t)thread->state | (uint64_t)thread->turns << 8 |
-          (uint64_t)thread->cancelled << 16 | (uint64_t)thread->nested << 17);
+          (uint64_t)thread->cancelled << 16 | (uint64_t)thread->nested << 17 |
+          (uint64_t)thread->detaching << 18 | (uint64_t)thread->adopting << 19);
     if (thread->state == THREAD_WAITING || thread->state == THREAD_WOKEN) {
         plain(thread->waiter.weight);
+        put_id(thread->waiter.adopts);
         plain((uint64_t)thread->waiter.state | (uint64_t)thread->waiter.try_only << 8);
         put_since(view, thread->waiter.since, config->fair_after);
     }
@@ -250,6 +256,8 @@ static void put_sent(const struct view *view, const struct mrt_command *command)
     put(SERIAL + view->index, silent ? 0 : command->serial);
     put_id(command->session);
     put_id(command->ticket);
+    plain((uint64_t)command->adopt);
+    put_id(command->type == MRT_DETACH ? command->heir : (struct mrt_id){0, 0});
     plain(command->weight);
 }
 
@@ -307,6 +315,7 @@ static int put_entry(void *context, const struct mrt_memory_entry *entry)
     put_id(entry->ticket);
     put(FENCE, entry->fence);
     plain(entry->weight);
+    plain(entry->detached);
     return 0;
 }
 
@@ -339,6 +348,10 @@ struct state_hash state_hash(const struct world *world)
     mrt_memory_server_list(world->server, put_entry, NULL);
     plain(0);
     put_claims(world);
+    plain((uint64_t)world->left.state | (uint64_t)world->adoptions << 8);
+    put_id(left_id(world));
+    plain(world->left.weight);
+    put(FENCE, world->left.fence);
     for (int c = 0; c < world->instance->clients; c++)
         put_client(world, c);
     struct state_hash hash = {UINT64_C(0x243f6a8885a308d3), UINT64_C(0x13198a2e03707344)};

@@ -318,7 +318,8 @@ void world_kill(struct world *world, struct client *client)
 /* What it sent may still arrive. */
 void world_crash(struct world *world, struct client *client)
 {
-    (void)world;
+    for (int t = 0; t < THREADS_MAX; t++)
+        left_crashed(world, &client->threads[t]);
     mrt_engine_free(client->engine);
     client->engine = NULL;
     client->queue = NULL;
@@ -413,6 +414,7 @@ struct world *world_new(const struct instance *instance)
     world->crashes = instance->crashes;
     world->faults = instance->faults;
     world->instants = instance->instants;
+    world->adoptions = instance->adoptions;
     for (int c = 0; c < instance->clients; c++)
         open_client(world, &world->clients[c]);
     return world;
