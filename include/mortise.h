@@ -23,6 +23,9 @@
  * frees memory; everything else answers MORTISE_EFORKED. The parent's locks
  * stay the parent's.
  *
+ * Structures with a size. One of an older program may be shorter: what it does not have is 0,
+ * or not filled in. A larger one than this library's is EINVALID.
+ *
  * Times. Durations are milliseconds and say so in their names. Deadlines are
  * absolute nanoseconds of mortise_now_ns, a clock that counts suspended time and
  * that nobody can set.
@@ -582,7 +585,7 @@ typedef void (*mortise_term_callback)(void *argument, uint64_t fence);
 typedef void (*mortise_campaign_callback)(void *argument, int error);
 typedef void (*mortise_leader_callback)(void *argument, const mortise_leader *leader);
 
-/* Zero it, set size, then what is needed. */
+/* Zero it, set size, then what is needed; a field of 0 or NULL is the default. */
 typedef struct mortise_election_options {
     size_t size; /* sizeof(mortise_election_options) */
     /* What this candidate proclaims when it leads, at most MORTISE_VALUE_MAX bytes; copied. */

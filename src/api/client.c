@@ -30,17 +30,26 @@ int64_t mortise_now_ns(void)
     return mrt_time_now();
 }
 
-/* The caller's options, or the defaults: `chosen` is as new as this library. */
+int mrt_take_options(const void *given, void *taken, size_t size, const char *what)
+{
+    size_t of_caller = sizeof of_caller; /* the first member of all of them */
+    memset(taken, 0, size);
+    if (given)
+        memcpy(&of_caller, given, sizeof of_caller);
+    if (of_caller < sizeof of_caller || of_caller > size)
+        return mrt_error(MORTISE_EINVALID, "%s.size is %zu, at most %zu", what, of_caller, size);
+    if (given)
+        memcpy(taken, given, of_caller);
+    memcpy(taken, &size, sizeof size);
+    return MORTISE_OK;
+}
+
+/* The caller's options, or the defaults. */
 static int read_options(const mortise_client_options *options, mortise_client_options *chosen)
 {
-    memset(chosen, 0, sizeof *chosen);
-    if (options) {
-        if (options->size < offsetof(mortise_client_options, flags) + sizeof options->flags ||
-            options->size > sizeof *options)
-            return mrt_error(MORTISE_EINVALID, "mortise_client_options.size is %zu, at most %zu",
-                             options->size, sizeof *options);
-        memcpy(chosen, options, options->size);
-    }
+    int error = mrt_take_options(options, chosen, sizeof *chosen, "mortise_client_options");
+    if (error != MORTISE_OK)
+        return error;
     if (chosen->flags & ~(uint32_t)KNOWN_FLAGS)
         return mrt_error(MORTISE_EINVALID, "unknown flags 0x%x in mortise_client_options",
                          chosen->flags & ~(uint32_t)KNOWN_FLAGS);

@@ -52,6 +52,11 @@ int mrt_hold_detach(mortise_hold hold, const char *token);
 /* hold.c: makes it lighter, as mortise_downgrade. */
 int mrt_hold_lighten(mortise_hold hold, uint64_t weight);
 
+/* Options as the caller's header has them, of `size` bytes here: what an older one does not
+   know is 0, and so is all if there are none. `what` is the structure's name. 0 or
+   MORTISE_EINVALID. */
+int mrt_take_options(const void *given, void *taken, size_t size, const char *what);
+
 /* With the namespace before it. 0 or MORTISE_ENAME. */
 int mrt_client_full_name(const mortise_client *client, const char *name,
                          char full[MRT_FULL_NAME_SIZE]);

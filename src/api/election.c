@@ -381,21 +381,21 @@ int mortise_election_observe(mortise_election *election, mortise_leader_callback
 /* ------------------------------------------------------------------ life */
 
 int mortise_election_new(mortise_client *client, const char *name,
-                         const mortise_election_options *options, mortise_election **result)
+                         const mortise_election_options *given, mortise_election **result)
 {
+    mortise_election_options options;
     char full[MRT_FULL_NAME_SIZE];
     if (!client || !result)
         return mrt_error(MORTISE_EINVALID, "an election needs a client and a place for its handle");
-    if (options && options->size != sizeof *options)
-        return mrt_error(MORTISE_EINVALID, "mortise_election_options.size is %zu, not %zu",
-                         options->size, sizeof *options);
     int error = mrt_driver_check(&client->driver, false);
+    if (error == MORTISE_OK)
+        error = mrt_take_options(given, &options, sizeof options, "mortise_election_options");
     if (error == MORTISE_OK && !client->driver.ops->values)
         error = mrt_error(MORTISE_ENOTSUPPORTED, "this store keeps no values of leaders");
     if (error == MORTISE_OK)
         error = mrt_client_full_name(client, name, full);
-    if (error == MORTISE_OK && options)
-        error = check_value(options->value, options->value_size);
+    if (error == MORTISE_OK)
+        error = check_value(options.value, options.value_size);
     if (error != MORTISE_OK)
         return error;
     mortise_election *election = calloc(1, sizeof *election);
@@ -405,10 +405,8 @@ int mortise_election_new(mortise_client *client, const char *name,
     election->upcall.run = run;
     election->news.run = tell_news;
     TAILQ_INIT(&election->terms);
-    if (options) {
-        election->options = *options;
-        keep_value(election, options->value, options->value_size);
-    }
+    election->options = options;
+    keep_value(election, options.value, options.value_size);
     mrt_driver_enter(&client->driver);
     error = mrt_client_queue(client, full, &mrt_election, &election->queue);
     if (error == MORTISE_OK)

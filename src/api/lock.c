@@ -21,13 +21,11 @@ uint64_t mrt_thread_owner(void)
     return own;
 }
 
-static int check_options(const mortise_lock_options *options)
+static int take_options(const mortise_lock_options *given, mortise_lock_options *options)
 {
-    if (!options)
-        return MORTISE_OK;
-    if (options->size != sizeof *options)
-        return mrt_error(MORTISE_EINVALID, "mortise_lock_options.size is %zu, not %zu",
-                         options->size, sizeof *options);
+    int error = mrt_take_options(given, options, sizeof *options, "mortise_lock_options");
+    if (error != MORTISE_OK)
+        return error;
     if (options->owner & MRT_OWNER_IS_THREAD)
         return mrt_error(MORTISE_EINVALID, "an owner id must be below 2^63");
     if (options->flags & ~(uint32_t)MORTISE_WAIT_FOR_SELF)
@@ -50,8 +48,9 @@ int mrt_client_queue(mortise_client *client, const char *full, const struct mrt_
 }
 
 static int lock_new(mortise_client *client, const char *name, const struct mrt_recipe *recipe,
-                    const mortise_lock_options *options, mortise_lock **result)
+                    const mortise_lock_options *given, mortise_lock **result)
 {
+    mortise_lock_options options;
     if (!client || !result)
         return mrt_error(MORTISE_EINVALID, "a lock needs a client and a place for its handle");
     int error = mrt_driver_check(&client->driver, false);
@@ -59,17 +58,17 @@ static int lock_new(mortise_client *client, const char *name, const struct mrt_r
     if (error == MORTISE_OK)
         error = mrt_client_full_name(client, name, full);
     if (error == MORTISE_OK)
-        error = check_options(options);
+        error = take_options(given, &options);
     if (error != MORTISE_OK)
         return error;
     mortise_lock *lock = calloc(1, sizeof *lock);
     if (!lock)
         return MORTISE_ENOMEM;
     lock->client = client;
-    lock->owner = options ? options->owner : MORTISE_OWNER_THREAD;
-    lock->hold_max = options ? mrt_time_from_ms(options->max_hold_ms) : 0;
-    lock->queued = options ? options->queued : NULL;
-    lock->queued_argument = options ? options->queued_argument : NULL;
+    lock->owner = options.owner;
+    lock->hold_max = mrt_time_from_ms(options.max_hold_ms);
+    lock->queued = options.queued;
+    lock->queued_argument = options.queued_argument;
     lock->weight = 1;
     TAILQ_INIT(&lock->waits);
     mrt_driver_enter(&client->driver);
@@ -91,11 +90,14 @@ int mortise_mutex_new(mortise_client *client, const char *name, const mortise_lo
 }
 
 int mortise_semaphore_mutex_new(mortise_client *client, const char *name,
-                                const mortise_lock_options *options, mortise_lock **lock)
+                                const mortise_lock_options *given, mortise_lock **lock)
 {
-    int error = lock_new(client, name, &mrt_semaphore_mutex, options, lock);
+    mortise_lock_options options;
+    int error = take_options(given, &options);
     if (error == MORTISE_OK)
-        (*lock)->unowned = options && options->flags & MORTISE_WAIT_FOR_SELF;
+        error = lock_new(client, name, &mrt_semaphore_mutex, &options, lock);
+    if (error == MORTISE_OK)
+        (*lock)->unowned = options.flags & MORTISE_WAIT_FOR_SELF;
     return error;
 }
 
@@ -106,13 +108,17 @@ int mortise_exclusive_new(mortise_client *client, const char *name,
 }
 
 int mortise_semaphore_new(mortise_client *client, const char *name, uint32_t permits,
-                          const mortise_lock_options *options, mortise_lock **lock)
+                          const mortise_lock_options *given, mortise_lock **lock)
 {
-    uint32_t weight = options && options->permits ? options->permits : 1;
+    mortise_lock_options options;
+    int error = take_options(given, &options);
+    if (error != MORTISE_OK)
+        return error;
+    uint32_t weight = options.permits ? options.permits : 1;
     if (permits == 0 || weight > permits)
         return mrt_error(MORTISE_EINVALID, "%u of %u permits cannot be taken", weight, permits);
     const struct mrt_recipe recipe = mrt_semaphore(permits);
-    int error = lock_new(client, name, &recipe, options, lock);
+    error = lock_new(client, name, &recipe, &options, lock);
     if (error != MORTISE_OK)
         return error;
     (*lock)->weight = weight;

@@ -418,6 +418,12 @@ static void test_what_is_refused(void **state)
     assert_int_equal(mortise_election_new(NULL, "x", NULL, &election), MORTISE_EINVALID);
     assert_int_equal(mortise_election_new(client, "x", NULL, NULL), MORTISE_EINVALID);
     assert_int_equal(mortise_election_new(client, "x", &options, &election), MORTISE_EINVALID);
+    options.size = sizeof options + 1;
+    assert_int_equal(mortise_election_new(client, "x", &options, &election), MORTISE_EINVALID);
+    /* An older program's, which says nothing of what comes behind. */
+    options = (mortise_election_options){.size = sizeof options.size, .value_size = 1};
+    assert_int_equal(mortise_election_new(client, "x", &options, &election), MORTISE_OK);
+    assert_int_equal(mortise_election_free(election), MORTISE_OK);
     options = (mortise_election_options){.size = sizeof options, .value_size = 1};
     assert_int_equal(mortise_election_new(client, "x", &options, &election), MORTISE_EINVALID);
     assert_int_equal(mortise_election_new(client, "x", NULL, &election), MORTISE_OK);

@@ -154,6 +154,13 @@ static void test_permits_that_cannot_be_are_refused(void **state)
     mortise_lock *lock = NULL;
     assert_int_equal(mortise_semaphore_new(clients[0], "n", 0, NULL, &lock), MORTISE_EINVALID);
     assert_int_equal(mortise_semaphore_new(clients[0], "n", 3, &options, &lock), MORTISE_EINVALID);
+    options.size = offsetof(mortise_lock_options, permits); /* an older program: one permit */
+    assert_int_equal(mortise_semaphore_new(clients[0], "n", 3, &options, &lock), MORTISE_OK);
+    mortise_lock_free(lock);
+    lock = NULL;
+    options.size = sizeof options + 1;
+    assert_int_equal(mortise_semaphore_new(clients[0], "n", 8, &options, &lock), MORTISE_EINVALID);
+    options.size = sizeof options;
     options.flags = 1u << 20;
     assert_int_equal(mortise_semaphore_new(clients[0], "n", 8, &options, &lock), MORTISE_EINVALID);
     assert_null(lock);

@@ -519,7 +519,7 @@ static void test_cc_14_a_silent_server_does_not_hold_the_caller(void **state)
     zk_proxy_stall(proxy, true);
     int64_t before = zk_now_ms();
     assert_int_equal(mortise_acquire_for(zk_mutex(alice, "silent"), 300, &none),
-                     MORTISE_EDISCONNECTED); /* there is no session yet */
+                     MORTISE_EDISCONNECTED);          /* there is no session yet */
     assert_in_range(zk_now_ms() - before, 290, 2500); /* a call that waits for it takes 6.7 s */
     assert_nothing_told(alice);
     zk_proxy_stall(proxy, false);
