@@ -30,12 +30,24 @@ print([fd for fd in range(1024) if is_open(fd) and fd != held], is_open(held))'
     [ "${lines[2]}" = "${lines[1]}"$'\texclusive\t'"sqlite:$T/state/mortise/locks.db"$'\t''deploy/web 1' ]
 }
 
-@test "SE-02: the command does not get MORTISE_ZK_AUTH, nor does a nested run's" {
+@test "SE-02: the command does not get MORTISE_ZK_AUTH or MORTISE_REDIS_AUTH, nor does a nested run's" {
     export MORTISE_ZK_AUTH=digest:me:secret
     run "$MORTISE" run a -- env
     [[ "$output" == *MORTISE_FENCE* && "$output" != *secret* ]]
     run "$MORTISE" run a -- sh -c 'MORTISE_ZK_AUTH=digest:me:secret "$MORTISE" run a -- env'
     [[ "$output" == *MORTISE_FENCE* && "$output" != *secret* ]]
+    MORTISE_REDIS_AUTH=secret run "$MORTISE" run a -- env
+    [[ "$output" == *MORTISE_FENCE* && "$output" != *secret* ]]
+}
+
+@test "the manual has every variable that the source names" {
+    local root="$BATS_TEST_DIRNAME/../.." name names
+    names=$(grep -rhoE '"MORTISE_[A-Z_]+["=]' "$root/src" | tr -d '"=' | sort -u)
+    [ "$(wc -l <<<"$names")" -ge 10 ]
+    for name in $names; do
+        echo "$name"
+        grep -q "$name" "$root/man/mortise.1"
+    done
 }
 
 @test "MORTISE_FENCE is what ls shows" {
