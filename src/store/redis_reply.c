@@ -231,8 +231,11 @@ static void reply_alive(struct mrt_store *store, struct mrt_redis_job *job, cons
     mrt_redis_answer(store, job, MRT_STARTED);
 }
 
-static void reply_lost(struct mrt_store *store, struct mrt_redis_job *job)
+static void reply_lost(struct mrt_store *store, struct mrt_redis_job *job, const redisReply *reply,
+                       mrt_time now)
 {
+    if (integer(reply, 1) > 0)
+        compare_clocks(store, integer(reply, 1), now); /* which may be why */
     struct mrt_event *event = mrt_redis_tell(store, MRT_SESSION_LOST, job->command.session);
     if (event)
         event->error = MORTISE_ELOST;
@@ -283,7 +286,7 @@ void mrt_redis_reply(struct mrt_store *store, struct mrt_redis_job *job, const r
     else if (strcmp(said, "STOPPED") == 0)
         reply_stopped(store, job);
     else if (strcmp(said, "LOST") == 0)
-        reply_lost(store, job);
+        reply_lost(store, job, reply, now);
     else if (strcmp(said, "FULL") == 0)
         mrt_redis_fail(store, job, MORTISE_EFULL, "%llu are waiting for %.100s already",
                        (unsigned long long)job->command.queue_max, job->command.queue);

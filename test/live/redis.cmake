@@ -30,9 +30,16 @@ mortise_suite(NAME redis_faults SOURCES redis_faults.c ${redis_live} LABELS stor
 mortise_suite(NAME redis_access SOURCES redis_access.c zookeeper_place.c LABELS store TIMEOUT 240)
 mortise_suite(NAME redis_claim SOURCES redis_claim.c ${redis_live} ../conform/port_client.c
               LABELS store TIMEOUT 240)
+mortise_suite(NAME redis_clock SOURCES redis_clock.c zookeeper_place.c LABELS store waits
+              TIMEOUT 240)
+add_library(set_clock MODULE set_clock.c)
+target_compile_options(set_clock PRIVATE -fno-sanitize=all)
+target_link_options(set_clock PRIVATE -fno-sanitize=all)
+add_dependencies(test_redis_clock set_clock)
+target_compile_definitions(test_redis_clock PRIVATE SET_CLOCK="$<TARGET_FILE:set_clock>")
 mortise_suite(NAME redlock_servers SOURCES redlock_servers.c zookeeper_place.c
               ../conform/port_client.c LABELS store waits TIMEOUT 240)
-foreach(suite redis_faults redis_access redis_claim redlock_servers)
+foreach(suite redis_faults redis_access redis_claim redlock_servers redis_clock)
   target_compile_definitions(test_${suite} PRIVATE ZK_SERVERS="${redis_servers}")
   target_link_libraries(test_${suite} PRIVATE mortise_needs)
 endforeach()

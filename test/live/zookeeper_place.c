@@ -26,6 +26,13 @@ const char *zk_place_servers(const char *command)
     return output;
 }
 
+void zk_place_servers_at(const char *command, const char *arguments)
+{
+    char line[512];
+    snprintf(line, sizeof line, "%s %s %s %s", ZK_SERVERS, command, directory, arguments);
+    assert_int_equal(system(line), 0); // NOLINT(cert-env33-c): all parts are the test's own
+}
+
 void zk_place_settings(const char *text, const char *servers)
 {
     settings = text;
@@ -34,9 +41,9 @@ void zk_place_settings(const char *text, const char *servers)
 
 void zk_place_server(const char *command, int number)
 {
-    char line[512];
-    snprintf(line, sizeof line, "%s %s %s %d", ZK_SERVERS, command, directory, number);
-    assert_int_equal(system(line), 0); // NOLINT(cert-env33-c): all parts are the test's own
+    char text[16];
+    snprintf(text, sizeof text, "%d", number);
+    zk_place_servers_at(command, text);
 }
 
 int zk_place_start(void **state)

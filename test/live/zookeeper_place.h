@@ -12,6 +12,8 @@
 void zk_place_settings(const char *text, const char *servers);
 /* "kill" or "restart" of one server of several. */
 void zk_place_server(const char *command, int number);
+/* Any command of it with arguments behind the directory. */
+void zk_place_servers_at(const char *command, const char *arguments);
 /* cmocka's group set-up and tear-down. */
 int zk_place_start(void **state);
 int zk_place_stop(void **state);

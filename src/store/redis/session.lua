@@ -1,6 +1,6 @@
 -- START and RENEW. ARGV[3] "start" or "renew", 4 the lease; of a start 5 the channel,
 -- 6 the label.
--- {ALIVE, the server's time}, {LOST}, {STALE}
+-- {ALIVE, the server's time}, {LOST, the server's time}, {STALE, the server's time}
 -- Whoever proves its life also buries some of the dead, so that no queue waits for a dead
 -- session's tickets longer than a third of a lease, and none stays for ever.
 local session, lease = ARGV[1], tonumber(ARGV[4])
@@ -18,6 +18,6 @@ if ARGV[3] == 'start' and left_of(session) <= 0 then
   return {'ALIVE', now}
 end
 local no = refused(session, tonumber(ARGV[2]))
-if no then return no end
+if no then return {no[1], now} end
 redis.call('ZADD', sessions, now + lease, session)
 return {'ALIVE', now}
