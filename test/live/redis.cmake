@@ -12,24 +12,26 @@ if(NOT REDIS_SERVER)
 endif()
 set(redis_servers ${CMAKE_SOURCE_DIR}/tools/servers)
 
+# They wait for sessions, all but stress, and may do so beside others.
 function(redis_test name program labels)
   add_test(NAME ${name} COMMAND ${redis_servers} with redis $<TARGET_FILE:${program}> ${ARGN})
   set_tests_properties(${name} PROPERTIES TIMEOUT 180 LABELS "${labels}")
 endfunction()
-redis_test(conform_redis test_conform_memory store "{}?session=2s")
-redis_test(conform_claims_redis test_conform_memory store "{}?session=2s" exclusive)
+redis_test(conform_redis test_conform_memory "store;waits" "{}?session=2s")
+redis_test(conform_claims_redis test_conform_memory "store;waits" "{}?session=2s" exclusive)
 redis_test(conform_values_redis test_conform_values_memory "store;waits" "{}?session=2s")
-redis_test(conform_operator_redis test_conform_operator_memory store "{}?session=2s")
+redis_test(conform_operator_redis test_conform_operator_memory "store;waits" "{}?session=2s")
 foreach(part acquire async life contest shared multi election cell operator)
-  redis_test(api_${part}_redis test_api_${part} store "{}/0?session=2s")
+  redis_test(api_${part}_redis test_api_${part} "store;waits" "{}/0?session=2s")
 endforeach()
 redis_test(api_stress_redis test_api_stress "store;threads" "{}/0?session=2s")
 
 set(redis_live zookeeper_place.c redis_proxy.c)
-mortise_suite(NAME redis_faults SOURCES redis_faults.c ${redis_live} LABELS store TIMEOUT 240)
-mortise_suite(NAME redis_access SOURCES redis_access.c zookeeper_place.c LABELS store TIMEOUT 240)
+mortise_suite(NAME redis_faults SOURCES redis_faults.c ${redis_live} LABELS store waits TIMEOUT 240)
+mortise_suite(NAME redis_access SOURCES redis_access.c zookeeper_place.c LABELS store waits
+              TIMEOUT 240)
 mortise_suite(NAME redis_claim SOURCES redis_claim.c ${redis_live} ../conform/port_client.c
-              LABELS store TIMEOUT 240)
+              LABELS store waits TIMEOUT 240)
 mortise_suite(NAME redis_clock SOURCES redis_clock.c zookeeper_place.c LABELS store waits
               TIMEOUT 240)
 add_library(set_clock MODULE set_clock.c)
