@@ -50,8 +50,8 @@ static int look_here(struct mrt_queue *queue, const struct mrt_waiter *waiter)
             return MORTISE_EBUSY;
         else if (!mrt_id_none(other->adopts) && !queue->recipe.shared)
             return MORTISE_ENOTHELD; /* one of the two at least is wrong */
-    if (known)
-        return known->holds > 0 ? MORTISE_ENOTHELD : MORTISE_EBUSY;
+    if (known) /* adopted, and perhaps on its way out by now, or about to be */
+        return known->adopts ? MORTISE_EBUSY : MORTISE_ENOTHELD;
     bool held_here =
         !queue->recipe.shared && queue->ticket && queue->ticket->state == MRT_TICKET_GRANTED;
     return held_here ? MORTISE_ENOTHELD : MORTISE_OK;

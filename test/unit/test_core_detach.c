@@ -428,6 +428,10 @@ static void test_c11_two_who_adopt_here(void **state)
     expect_at_once(&core, &first, MORTISE_ENOTHELD);
     adopt(&core, &other);
     expect_at_once(&core, &other, MORTISE_ENOTHELD);
+    assert_int_equal(core_release(&core, second.hold, 2), MORTISE_OK);
+    first = adopting(1, 100);
+    adopt(&core, &first); /* it is used up, though the store has not taken it out yet */
+    expect_at_once(&core, &first, MORTISE_ENOTHELD);
     core_free(&core);
 }
 
