@@ -54,6 +54,15 @@ static int check(mortise_client *client)
     return error;
 }
 
+/* Whether it keeps locks of this kind so. */
+static int check_kind(mortise_client *client, const struct mrt_queue *queue)
+{
+    if (!client->driver.ops->claims_end || !mrt_queue_recipe(queue)->claim)
+        return MORTISE_OK;
+    return mrt_error(MORTISE_ENOTSUPPORTED, "the store \"%s\" has no durable exclusive locks",
+                     client->driver.ops->scheme);
+}
+
 int mrt_token_new(mortise_hold hold, char token[MORTISE_TOKEN_SIZE])
 {
     struct mrt_id heir;
@@ -74,8 +83,12 @@ int mrt_hold_detach(mortise_hold hold, const char *token)
     mrt_driver_enter(driver);
     uint64_t caller = slot->owner & MRT_OWNER_IS_THREAD ? mrt_thread_owner() : 0;
     mrt_time now = mrt_time_now(), deadline = mrt_time_add(now, client_of(slot)->timeout);
-    int lost_fd = slot->lost_fd, error = mrt_engine_detach(driver->engine, slot, hold.generation,
-                                                           caller, heir, &wait.waiter, now);
+    int lost_fd = slot->lost_fd, error = MORTISE_OK;
+    if (mrt_hold_live(slot, hold.generation))
+        error = check_kind(client_of(slot), slot->queue);
+    if (error == MORTISE_OK)
+        error = mrt_engine_detach(driver->engine, slot, hold.generation, caller, heir, &wait.waiter,
+                                  now);
     if (error == MORTISE_OK) {
         slot->lost_fd = -1;
         mrt_driver_wait(driver, &wait, deadline, MORTISE_EUNKNOWN);
@@ -109,6 +122,8 @@ int mortise_adopt(mortise_lock *lock, const char *token, mortise_hold *hold)
     mortise_client *client = lock->client;
     struct mrt_driver *driver = &client->driver;
     int error = check(client);
+    if (error == MORTISE_OK)
+        error = check_kind(client, lock->queue);
     if (error != MORTISE_OK)
         return error;
     if (!read_token(token, &waiter->adopts, &waiter->last_fence))

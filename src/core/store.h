@@ -200,8 +200,9 @@ struct mrt_store_options {
 struct mrt_store_ops {
     const char *scheme;
     bool any_thread;
-    bool values; /* tickets may have values, and OBSERVE is known */
-    bool cells;  /* CELL_GET and CELL_SET are known */
+    bool values;     /* tickets may have values, and OBSERVE is known */
+    bool cells;      /* CELL_GET and CELL_SET are known */
+    bool claims_end; /* with their session in any case: a claim is not detached */
     mortise_capabilities capabilities;
 
     /* Opens; connects or creates what is needed, but no session. 0 and *store, or a

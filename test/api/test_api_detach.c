@@ -169,6 +169,28 @@ static void test_c11_by_a_handle_of_the_same_kind(void **state)
     api_close(other);
 }
 
+/* Nothing is lost where the store cannot do it. */
+static void test_c11_an_exclusive_lock_that_is_a_claim(void **state)
+{
+    (void)state;
+    char token[MORTISE_TOKEN_SIZE];
+    mortise_client *client = api_open(0);
+    mortise_lock *lock;
+    check(mortise_exclusive_new(client, "detach/claim", NULL, &lock) == MORTISE_OK);
+    mortise_hold hold = api_acquire(lock);
+    int error = mortise_detach(hold, token);
+    if (error == MORTISE_ENOTSUPPORTED) {
+        assert_true(mortise_is_held(hold));
+        assert_int_equal(try_adopt(lock, token), MORTISE_ENOTSUPPORTED);
+        assert_int_equal(mortise_verify(hold, 10000), MORTISE_OK);
+    } else {
+        assert_int_equal(error, MORTISE_OK);
+        hold = adopt(lock, token);
+    }
+    api_release(hold);
+    api_close(client);
+}
+
 static int count_detached(void *argument, const mortise_entry *entry)
 {
     *(int *)argument += entry->detached && entry->place == 0;
@@ -268,6 +290,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_c11_a_token_is_used_up),
         cmocka_unit_test(test_c11_what_cannot_be),
         cmocka_unit_test(test_c11_by_a_handle_of_the_same_kind),
+        cmocka_unit_test(test_c11_an_exclusive_lock_that_is_a_claim),
         cmocka_unit_test(test_c11_only_an_operator_breaks_it),
         cmocka_unit_test(test_c11_threads_that_wait_are_behind_who_adopts),
         cmocka_unit_test(test_c11_an_adopted_lock_goes_with_its_client),
