@@ -100,7 +100,7 @@
     X(PASS_RULE_5_REARM, "a watch on the own node that was used up is taken for set")   \
     X(PASS_RULE_5_EARLY, "such a watch is taken for set before it is known to be")      \
     X(PASS_RULE_5_REPLY, "a watch on the own node that was refused is taken for set")   \
-    X(PASS_RULE_6_ALONE, "what is gone before it is watched is taken for the only one") \
+    X(PASS_RULE_6_ABSENT, "what is gone before it is watched is taken for a pass")      \
     X(PASS_RULE_7_LEASE, "a pass is taken for a proof of life")                         \
     X(PASS_RULE_8_CANCELLED, "a pass for a ticket that is to go is taken for the next") \
     X(PASS_RULE_9_REFUSED, "a pass that was refused is taken for done")                 \

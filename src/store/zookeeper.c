@@ -246,10 +246,14 @@ static void submit_named(struct mrt_store *store, struct mrt_zk_job *job)
         snprintf(job->detail, sizeof job->detail, "%.250s", detail);
         return;
     }
-    if (command->type == MRT_APPEND &&
+    if (command->type == MRT_APPEND && !command->adopt &&
         mrt_zk_place_for(command->kind, command->capacity, command->weight).family ==
             MRT_ZK_FOREIGN) {
         mrt_zk_fail(store, job, MORTISE_ENOTSUPPORTED, "no lock of this kind is kept there");
+        return;
+    }
+    if (command->claim && (command->type == MRT_DETACH || command->adopt)) {
+        mrt_zk_fail(store, job, MORTISE_ENOTSUPPORTED, "an exclusive lock is its session's");
         return;
     }
     if (command->type == MRT_OBSERVE || command->type == MRT_CELL_GET ||
@@ -415,6 +419,7 @@ const struct mrt_store_ops mrt_zookeeper_store = {
     .any_thread = true,
     .values = true,
     .cells = true,
+    .claims_end = true,
     .capabilities = {.size = sizeof(mortise_capabilities),
                      .fair = 1,
                      .fence = 1,
@@ -422,6 +427,7 @@ const struct mrt_store_ops mrt_zookeeper_store = {
                      .across_hosts = 1,
                      .survives_failover = 1,
                      .durable_fence = 1,
+                     .detach = 1,
                      .lease_ms = 10000},
     .open = zk_open,
     .submit = zk_submit,

@@ -72,7 +72,7 @@ void mrt_zk_append_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *t
 int mrt_zk_append_refusal(const struct mrt_zk_ticket *ticket, const struct mrt_command *command,
                           const struct mrt_zk_view *view, const struct String_vector *names)
 {
-    if (command->type != MRT_APPEND)
+    if (command->type != MRT_APPEND || command->adopt)
         return ZOK;
     if (view->other.family != MRT_ZK_FOREIGN)
         return MRT_ZK_OTHER;

@@ -260,7 +260,7 @@ static void listed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
     ticket->listed = outcome == MRT_ZK_NO_NODE ? ZOK : reply->code;
     ticket->listed_version = outcome == MRT_ZK_DONE ? reply->stat->version : -1;
-    ticket->other = (struct mrt_zk_place){MRT_ZK_FOREIGN, 0, 0, 0};
+    ticket->other = (struct mrt_zk_place){.family = MRT_ZK_FOREIGN};
     if (outcome == MRT_ZK_PERHAPS || outcome == MRT_ZK_SESSION_OVER) {
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
         return;
@@ -298,7 +298,8 @@ static void claimed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
 bool mrt_zk_claim_asked(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                         const struct mrt_zk_view *view, bool probing)
 {
-    if (!view->claim || ticket->unclaimed || TAILQ_FIRST(&ticket->jobs)->command.type != MRT_APPEND)
+    const struct mrt_command *command = &TAILQ_FIRST(&ticket->jobs)->command;
+    if (!view->claim || ticket->unclaimed || command->type != MRT_APPEND || command->adopt)
         return false;
     ticket->probing = probing;
     ask(session, ticket, MRT_ZK_CLAIMANT);

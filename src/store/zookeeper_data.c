@@ -41,20 +41,23 @@ void mrt_zk_data_known(struct mrt_zk_session *session, struct mrt_zk_ticket *tic
 
 /* ---------------------------------------------------------------- commands */
 
+struct mrt_zk_place mrt_zk_lighter_place(const struct mrt_zk_ticket *ticket)
+{
+    struct mrt_zk_place place = ticket->place;
+    const struct mrt_zk_place lighter = mrt_zk_place_for(
+        mrt_zk_kind(place.family), place.capacity, TAILQ_FIRST(&ticket->jobs)->command.weight);
+    if (lighter.family != MRT_ZK_FOREIGN && lighter.weight < place.weight) {
+        place.family = lighter.family;
+        place.weight = lighter.weight;
+    }
+    return place;
+}
+
 bool mrt_zk_lighter(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_SIZE])
 {
-    char suffix[MRT_ZK_SUFFIX_SIZE];
-    const struct mrt_zk_place lighter =
-        mrt_zk_place_for(mrt_zk_kind(ticket->place.family), ticket->place.capacity,
-                         TAILQ_FIRST(&ticket->jobs)->command.weight);
-    if (lighter.family == MRT_ZK_FOREIGN || lighter.weight >= ticket->place.weight)
-        return false;
-    mrt_zk_suffix(&ticket->place, suffix);
-    int uuid = (int)strlen(MRT_ZK_NODE_PREFIX) + MRT_ZK_UUID_SIZE - 1;
-    const char *sequence = ticket->node + uuid + strlen(suffix);
-    mrt_zk_suffix(&lighter, suffix);
-    snprintf(node, MRT_ZK_NODE_SIZE, "%.*s%s%s", uuid, ticket->node, suffix, sequence);
-    return true;
+    const struct mrt_zk_place lighter = mrt_zk_lighter_place(ticket);
+    mrt_zk_node(ticket->uuid, &lighter, node);
+    return lighter.weight < ticket->place.weight;
 }
 
 /* A node cannot be called otherwise: a new one takes its place, in one transaction. */

@@ -7,6 +7,7 @@
  *   zookeeper_append.c   the first of them
  *   zookeeper_remove.c   the last of them, which may pass the lock on
  *   zookeeper_data.c     what the own node holds, and what others write there
+ *   zookeeper_detach.c   a ticket that changes hands
  *   zookeeper_claim.c    the commands of a ticket that is a claim
  *   zookeeper_view.c     what a directory's children say
  *   zookeeper_watch.c    watches, and who waits for what
@@ -48,7 +49,6 @@
 #define MRT_ZK_FENCE_SPAN (UINT64_C(1) << 12)
 /* What Curator's Revoker writes into the node of whom it asks to give up. */
 #define MRT_ZK_REVOKE "__REVOKE__"
-#define MRT_ZK_NODE_SIZE 128
 #define MRT_ZK_RECHECK (5 * MRT_SECOND)
 #define MRT_ZK_RECHECK_UNWATCHED MRT_SECOND
 
@@ -160,8 +160,13 @@ enum mrt_zk_request_kind {
     MRT_ZK_LIGHTEN, /* makes a writer's node a reader's, of the same sequence */
     MRT_ZK_SET,     /* changes the value of the own node */
     MRT_ZK_READ,    /* reads what somebody else has written there */
-    MRT_ZK_UNDO,    /* deletes the node of a try, or of an acquire that may not be */
-    MRT_ZK_CLAIM,   /* creates a claim's node, and counts it */
+    MRT_ZK_HEIR,    /* lists to find a ticket that has changed hands, or is to */
+    MRT_ZK_HEIR_OWNER,
+    MRT_ZK_HEIR_READ,
+    MRT_ZK_DETACH, /* makes the node anew, persistent and called otherwise */
+    MRT_ZK_TAKE,   /* and such a one this session's */
+    MRT_ZK_UNDO,   /* deletes the node of a try, or of an acquire that may not be */
+    MRT_ZK_CLAIM,  /* creates a claim's node, and counts it */
     MRT_ZK_CLAIM_LIST,
     MRT_ZK_CLAIM_READ,
     MRT_ZK_UNCLAIM,   /* deletes a claim's node, if nobody has claimed since */
@@ -383,6 +388,8 @@ void mrt_zk_mark_seen(struct mrt_zk_session *session, struct mrt_zk_watch *watch
                       const struct Stat *node);
 
 /* zookeeper_data.c */
+/* The ticket's place, as light as its command wants it. */
+struct mrt_zk_place mrt_zk_lighter_place(const struct mrt_zk_ticket *ticket);
 /* What the node is called after its LIGHTEN; false: it is not heavier than that. */
 bool mrt_zk_lighter(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_SIZE]);
 /* A reply to reading the own node, or to writing it: `length` -1, and no text. */
@@ -404,6 +411,8 @@ void mrt_zk_watch_event(struct mrt_zk_session *session, uint64_t number, int typ
 void mrt_zk_marker_path(const struct mrt_store *store, const char *path, char *marker, size_t size);
 
 /* zookeeper_view.c */
+/* The transaction that a ticket's fence is: of its first node. */
+int64_t mrt_zk_first_czxid(const struct mrt_zk_place *place, const struct Stat *stat);
 struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_ticket *ticket,
                                const struct String_vector *names);
 /* Whether so many or more wait ahead of the ticket. */
@@ -477,6 +486,15 @@ bool mrt_zk_is_claim(const struct Stat *stat);
    it shows none. */
 bool mrt_zk_claim_asked(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                         const struct mrt_zk_view *view, bool probing);
+
+/* zookeeper_detach.c */
+/* DETACH, and APPEND with `adopt`. */
+void mrt_zk_detach_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
+void mrt_zk_adopt_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
+void mrt_zk_heir_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                       enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply);
+/* What the node is to be called once the command is done. */
+void mrt_zk_heir_node(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_SIZE]);
 
 /* zookeeper_remove.c */
 void mrt_zk_remove_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);

@@ -31,11 +31,13 @@ static void tell(struct lister *list, const char *name, const struct mrt_zk_plac
                            .name = name,
                            .kind = kind,
                            .label = label,
-                           .fence = (uint64_t)list->asker.stat.czxid * MRT_ZK_FENCE_SPAN,
+                           .fence = (uint64_t)mrt_zk_first_czxid(own, &list->asker.stat) *
+                                    MRT_ZK_FENCE_SPAN,
                            .place = place,
                            .since_wall_ms = list->asker.stat.ctime,
                            .weight = own->weight,
-                           .capacity = own->capacity};
+                           .capacity = own->capacity,
+                           .detached = own->hands == MRT_ZK_DETACHED};
     if (list->callback(list->argument, &entry))
         list->stop = true;
 }

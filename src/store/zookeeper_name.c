@@ -10,11 +10,15 @@
 #include "base/name.h"
 #include "core/defect.h"
 #include "core/recipe.h"
+#include "core/store.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <zookeeper/zookeeper.h>
+
+#define CZXID_SIZE 19 /* "-d-" and 16 digits */
 
 /* ------------------------------------------------------------------- paths */
 
@@ -184,11 +188,25 @@ static bool parse_semaphore(const char *text, struct mrt_zk_place *place)
 
 static struct mrt_zk_place fixed(enum mrt_zk_family family, int32_t sequence)
 {
-    return (struct mrt_zk_place){family, sequence, families[family].weight,
-                                 families[family].capacity};
+    return (struct mrt_zk_place){.family = family,
+                                 .sequence = sequence,
+                                 .weight = families[family].weight,
+                                 .capacity = families[family].capacity};
 }
 
-struct mrt_zk_place mrt_zk_place_of(const char *node)
+/* Of our names alone: "_c_UUID-d-0123456789abcdef-..." */
+static void parse_hands(const char *node, struct mrt_zk_place *place)
+{
+    size_t head = strlen(MRT_ZK_NODE_PREFIX) + MRT_ZK_UUID_SIZE - 1;
+    if (strlen(node) <= head + CZXID_SIZE || node[head] != '-' || node[head + 2] != '-' ||
+        strspn(node + head + 3, "0123456789abcdef") != CZXID_SIZE - 3 ||
+        node[head + CZXID_SIZE] != '-' || (node[head + 1] != 'd' && node[head + 1] != 'a'))
+        return;
+    place->hands = node[head + 1] == 'd' ? MRT_ZK_DETACHED : MRT_ZK_ADOPTED;
+    place->czxid = (int64_t)strtoull(node + head + 3, NULL, 16);
+}
+
+static struct mrt_zk_place place_in_queue(const char *node)
 {
     static const enum mrt_zk_family others[] = {MRT_ZK_KAZOO, MRT_ZK_READER, MRT_ZK_WRITER};
     struct mrt_zk_place place = {.family = MRT_ZK_SEMAPHORE};
@@ -205,12 +223,21 @@ struct mrt_zk_place mrt_zk_place_of(const char *node)
     return rest && parse_semaphore(rest, &place) ? place : fixed(MRT_ZK_FOREIGN, 0);
 }
 
+struct mrt_zk_place mrt_zk_place_of(const char *node)
+{
+    struct mrt_zk_place place = place_in_queue(node);
+    if (place.family != MRT_ZK_FOREIGN && place.family != MRT_ZK_KAZOO)
+        parse_hands(node, &place);
+    return place;
+}
+
 struct mrt_zk_place mrt_zk_place_for(const char *kind, uint64_t capacity, uint64_t weight)
 {
     enum mrt_zk_family family = MRT_ZK_FOREIGN;
     if (strcmp(kind, families[MRT_ZK_SEMAPHORE].kind) == 0 && weight > 0 && weight <= capacity &&
         capacity <= UINT32_MAX)
-        return (struct mrt_zk_place){MRT_ZK_SEMAPHORE, 0, weight, capacity};
+        return (struct mrt_zk_place){
+            .family = MRT_ZK_SEMAPHORE, .weight = weight, .capacity = capacity};
     if (strcmp(kind, mrt_mutex.kind) == 0 || strcmp(kind, mrt_semaphore_mutex.kind) == 0 ||
         strcmp(kind, mrt_election.kind) == 0)
         family = MRT_ZK_CURATOR;
@@ -242,6 +269,18 @@ void mrt_zk_suffix(const struct mrt_zk_place *place, char suffix[MRT_ZK_SUFFIX_S
         snprintf(suffix, MRT_ZK_SUFFIX_SIZE, "%s", families[place->family].mark);
 }
 
+void mrt_zk_node(const char uuid[MRT_ZK_UUID_SIZE], const struct mrt_zk_place *place,
+                 char node[MRT_ZK_NODE_SIZE])
+{
+    char hands[CZXID_SIZE + 1] = "", suffix[MRT_ZK_SUFFIX_SIZE];
+    if (place->hands != MRT_ZK_NEVER_DETACHED)
+        snprintf(hands, sizeof hands, "-%c-%016" PRIx64,
+                 place->hands == MRT_ZK_DETACHED ? 'd' : 'a', (uint64_t)place->czxid);
+    mrt_zk_suffix(place, suffix);
+    snprintf(node, MRT_ZK_NODE_SIZE, MRT_ZK_NODE_PREFIX "%s%s%s%010" PRId32, uuid, hands, suffix,
+             place->sequence);
+}
+
 bool mrt_zk_before(int32_t a, int32_t b)
 {
     if (MRT_DEFECT(ZK_STRING_SORT)) {
@@ -263,6 +302,8 @@ static const struct mrt_zk_code codes[] = {
     {ZOK, MRT_ZK_DONE, MORTISE_OK, "done"},
     {MRT_ZK_FULL, MRT_ZK_NOT_DONE, MORTISE_EFULL, "too many are waiting already"},
     {MRT_ZK_OTHER, MRT_ZK_NOT_DONE, MORTISE_EMISMATCH, "in use as another kind"},
+    {MRT_ZK_NO_HEIR, MRT_ZK_NOT_DONE, MORTISE_ENOTHELD, "nothing is detached under this token"},
+    {MRT_ZK_OTHER_HEIR, MRT_ZK_NOT_DONE, MORTISE_EMISMATCH, MRT_ADOPT_MISMATCH},
     {ZSYSTEMERROR, MRT_ZK_PERHAPS, MORTISE_ESTORE, "error of the client library"},
     {ZRUNTIMEINCONSISTENCY, MRT_ZK_PERHAPS, MORTISE_ESTORE, "answer out of order"},
     {ZDATAINCONSISTENCY, MRT_ZK_PERHAPS, MORTISE_ESTORE, "inconsistent data"},

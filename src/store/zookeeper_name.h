@@ -17,6 +17,7 @@
 #define MRT_ZK_NODE_PREFIX "_c_"
 #define MRT_ZK_CELL_NAME "mortise-cell" /* of a cell's node, in the directory of its name */
 #define MRT_ZK_SUFFIX_SIZE 56
+#define MRT_ZK_NODE_SIZE 128
 #define MRT_ZK_CLAIM_NODE "lock"              /* the one node of a lock that keeps no order */
 #define MRT_ZK_CLAIM_DATA "exclusive "        /* and what its data begin with; the UUID follows */
 #define MRT_ZK_MARKERS_NAME "mortise-markers" /* directory of markers, in the chroot */
@@ -32,7 +33,7 @@ int mrt_zk_queue_path(const char *chroot, const char *space, const char *name,
 /* The ticket's identity as a UUID of version 8, which tells our nodes from others'. */
 void mrt_zk_uuid(struct mrt_id id, char text[MRT_ZK_UUID_SIZE]);
 
-/* Whether a node's name has such a UUID. */
+/* Whether a node's name has such a UUID, and its owner releases it by passing it on. */
 bool mrt_zk_is_ours(const char *node);
 
 enum mrt_zk_family {
@@ -45,11 +46,20 @@ enum mrt_zk_family {
     MRT_ZK_CLAIMS     /* tickets without a place; their node's name alone does not tell */
 };
 
+/* Whose a ticket is. */
+enum mrt_zk_hands {
+    MRT_ZK_NEVER_DETACHED, /* its session's */
+    MRT_ZK_DETACHED,       /* nobody's: a persistent node */
+    MRT_ZK_ADOPTED         /* another session's than at first */
+};
+
 /* What a ticket is, and what its node's name says of it. */
 struct mrt_zk_place {
     enum mrt_zk_family family;
     int32_t sequence; /* of a node */
     uint64_t weight, capacity;
+    enum mrt_zk_hands hands;
+    int64_t czxid; /* of the ticket's first node, once it has changed hands; else 0 */
 };
 
 /* A node's place in a lock; FOREIGN: it takes no part in one. */
@@ -60,8 +70,12 @@ struct mrt_zk_place mrt_zk_place_for(const char *kind, uint64_t capacity, uint64
 bool mrt_zk_same_lock(const struct mrt_zk_place *a, const struct mrt_zk_place *b);
 /* What the lock is called by people: "mutex", ... */
 const char *mrt_zk_kind(enum mrt_zk_family family);
-/* What follows the UUID in the name of a node of ours, before its sequence. */
+/* What precedes the sequence in the name of a node of ours, behind the UUID and who has it. */
 void mrt_zk_suffix(const struct mrt_zk_place *place, char suffix[MRT_ZK_SUFFIX_SIZE]);
+
+/* What the node of a ticket is called. */
+void mrt_zk_node(const char uuid[MRT_ZK_UUID_SIZE], const struct mrt_zk_place *place,
+                 char node[MRT_ZK_NODE_SIZE]);
 
 /* Whether `a` was created before `b`. The server's counter is signed and wraps, so
    they are compared as serial numbers are (RFC 1982). */
@@ -79,6 +93,8 @@ enum mrt_zk_outcome {
 #define MRT_ZK_FULL 1  /* too many wait already */
 #define MRT_ZK_OTHER 2 /* another kind of lock */
 #define MRT_ZK_BLOCKED 3
+#define MRT_ZK_NO_HEIR 4    /* nothing to adopt */
+#define MRT_ZK_OTHER_HEIR 5 /* not the same kind of hold */
 struct mrt_zk_code {
     int code;
     enum mrt_zk_outcome outcome;

@@ -85,7 +85,8 @@ static void first_read(struct mrt_zk_session *session, struct mrt_zk_look *look,
 {
     if (!mrt_zk_look_keep(session, look, reply->text, reply->length))
         return;
-    look->job->event.fence = (uint64_t)reply->stat->czxid * MRT_ZK_FENCE_SPAN;
+    const struct mrt_zk_place place = mrt_zk_place_of(strrchr(look->node, '/') + 1);
+    look->job->event.fence = (uint64_t)mrt_zk_first_czxid(&place, reply->stat) * MRT_ZK_FENCE_SPAN;
     answer(session, look);
 }
 

@@ -26,15 +26,17 @@ struct operation {
 };
 
 /* One ticket's turn. *there: it had not gone meanwhile. */
-static int treat(struct operation *operation, const char *node, bool claim, bool *there)
+static int treat(struct operation *operation, const char *node, const struct mrt_zk_place *place,
+                 bool *there)
 {
     struct mrt_zk_asker *asker = &operation->asker;
+    bool claim = place->family == MRT_ZK_CLAIMS;
     enum mrt_zk_question question = operation->question;
     int code = mrt_zk_ask(asker, MRT_ZK_ASK_DATA, node);
     *there = code == ZOK;
     if (code != ZOK)
         return code == ZNONODE ? ZOK : code;
-    if (operation->czxid != 0 && operation->czxid != asker->stat.czxid)
+    if (operation->czxid != 0 && operation->czxid != mrt_zk_first_czxid(place, &asker->stat))
         return ZOK;
     if (claim && question == MRT_ZK_ASK_DELETE)
         question = MRT_ZK_ASK_UNCLAIM;
@@ -60,7 +62,7 @@ static int treat_all(struct operation *operation, const char *path)
         if (over || (operation->holders && !mrt_rule_grants(ahead, place->weight, place->capacity)))
             break;
         snprintf(node, sizeof node, "%s/%s", path, children.rows[i].node);
-        code = treat(operation, node, place->family == MRT_ZK_CLAIMS, &there);
+        code = treat(operation, node, place, &there);
         ahead += there ? place->weight : 0;
     }
     mrt_zk_children_free(&children);

@@ -24,8 +24,9 @@
  *    moment it is deleted, so from then on no pass is believed: the ticket is looked at
  *    again. A watch that was used up by a change of data is set anew, and until that is
  *    answered nothing is believed either. A refusal to set one leads to a list.
- *  6 A node gone by the time it is to be watched, and the only one ahead in the newest view,
- *    is a grant as well: for kinds whose tickets keep their names until they go.
+ *  6 A node gone by the time it is to be watched says nothing, also if it was the only one
+ *    ahead: a holder that was detached, or made lighter, goes on under another name. So a list
+ *    follows.
  *  7 A pass proves nothing of the lease. The core compares the lease with the clock before
  *    it takes any event; what comes too late is for a session that is no more.
  *  8 A ticket whose removal has begun hears of no pass. Numbers tell watches from earlier
@@ -78,14 +79,12 @@ static void passed(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
     mrt_zk_watch_drop(session, watch);
 }
 
-/* It was gone before it was watched. */
+/* It was gone before it was watched: all look again. */
 static void absent(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
 {
     struct mrt_zk_ticket *ticket, *next;
     TAILQ_FOREACH_SAFE(ticket, &watch->tickets, watch_link, next)
-    if (ticket->own_known && ticket->place.family != MRT_ZK_WRITER &&
-        ticket->place.family != MRT_ZK_SEMAPHORE &&
-        (ticket->before == 0 || MRT_DEFECT(PASS_RULE_6_ALONE)))
+    if (ticket->own_known && ticket->before == 0 && MRT_DEFECT(PASS_RULE_6_ABSENT))
         take_over(session, ticket);
     mrt_zk_watch_drop(session, watch);
 }

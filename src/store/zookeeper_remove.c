@@ -19,7 +19,7 @@ static bool may_pass(const struct mrt_zk_session *session, const struct mrt_zk_t
     bool alone = family == MRT_ZK_CURATOR || family == MRT_ZK_WRITER;
     bool granted = (ticket->held && alone) || MRT_DEFECT(PASS_RULE_2_CANCEL);
     return granted && (ticket->waited || ticket->behind) && !session->store->no_markers &&
-           !mrt_zk_ticket_herds(session, ticket);
+           !mrt_zk_ticket_herds(session, ticket) && mrt_zk_is_ours(ticket->node);
 }
 
 void mrt_zk_remove_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)

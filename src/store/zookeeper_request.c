@@ -230,6 +230,27 @@ static int send_lighten(struct mrt_zk_session *session, const struct mrt_zk_tick
     return zoo_amulti(session->handle, 3, operations, results, on_void, context);
 }
 
+/* A node called otherwise takes the place of the one at `path`: nobody's, or this session's. What
+   was written into one that is to be adopted is to have been read. */
+static int send_change_of_hands(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
+                                const char *path, const void *context)
+{
+    static zoo_op_result_t results[3];
+    char node[MRT_ZK_NODE_SIZE], other[MRT_ZK_PATH_MAX + 256], data[DATA_MAX];
+    zoo_op_t operations[3];
+    MRT_ASSERT(ticket);
+    bool adopts = doing(ticket)->type == MRT_APPEND;
+    mrt_zk_heir_node(ticket, node);
+    snprintf(other, sizeof other, "%s/%s", ticket->path, node);
+    int length = describe(session, ticket, data);
+    zoo_check_op_init(&operations[0], path, adopts ? mrt_zk_data_version(ticket) : -1);
+    zoo_create_op_init(&operations[1], other, data, length,
+                       mrt_zk_access_nodes(&session->store->access),
+                       adopts ? ZOO_EPHEMERAL : ZOO_PERSISTENT, NULL, 0);
+    zoo_delete_op_init(&operations[2], path, -1);
+    return zoo_amulti(session->handle, 3, operations, results, on_void, context);
+}
+
 /* Claims are counted by the version of their directory's data. */
 static int send_claim(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
                       const char *path, const void *context)
@@ -323,6 +344,7 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
     case MRT_ZK_CREATE:
         return send_create(session, ticket, path, context);
     case MRT_ZK_OWNER:
+    case MRT_ZK_HEIR_OWNER:
     case MRT_ZK_CLAIMANT:
         return zoo_aexists(handle, path, 0, on_stat, context);
     case MRT_ZK_CLAIM:
@@ -331,6 +353,7 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
         return send_unclaim(session, ticket, path, context);
     case MRT_ZK_CLAIM_READ:
     case MRT_ZK_READ:
+    case MRT_ZK_HEIR_READ:
     case MRT_ZK_MARK_READ:
         return zoo_aget(handle, path, 0, on_data, context);
     case MRT_ZK_DELETE:
@@ -342,6 +365,9 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
         return send_pass(session, path, context);
     case MRT_ZK_LIGHTEN:
         return send_lighten(session, ticket, path, context);
+    case MRT_ZK_DETACH:
+    case MRT_ZK_TAKE:
+        return send_change_of_hands(session, ticket, path, context);
     case MRT_ZK_WATCH:
     case MRT_ZK_WATCH_OWN:
         return zoo_awget(handle, path, on_event, watch, on_data, context);

@@ -5,6 +5,7 @@
  *   APPEND   in zookeeper_append.c
  *   REFRESH  list; sync + list if it was granted, for that must not be an old answer
  *   LIGHTEN, SET_VALUE  in zookeeper_data.c
+ *   DETACH, and APPEND of what is detached, in zookeeper_detach.c
  *   REMOVE   in zookeeper_remove.c
  *
  * When a command ends, or takes another course, `attempt` grows: answers to requests of
@@ -160,7 +161,13 @@ static void begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
     }
     switch (TAILQ_FIRST(&ticket->jobs)->command.type) {
     case MRT_APPEND:
-        mrt_zk_append_begin(session, ticket);
+        if (TAILQ_FIRST(&ticket->jobs)->command.adopt)
+            mrt_zk_adopt_begin(session, ticket);
+        else
+            mrt_zk_append_begin(session, ticket);
+        break;
+    case MRT_DETACH:
+        mrt_zk_detach_begin(session, ticket);
         break;
     case MRT_REMOVE:
         mrt_zk_remove_begin(session, ticket);
@@ -205,7 +212,7 @@ void mrt_zk_ticket_submit(struct mrt_zk_session *session, struct mrt_zk_job *job
     struct mrt_store *store = session->store;
     const struct mrt_command *command = &job->command;
     struct mrt_zk_ticket *ticket = mrt_zk_ticket_find(session, command->ticket);
-    if (!ticket && command->type != MRT_APPEND) {
+    if (!ticket && command->type != MRT_APPEND && command->type != MRT_DETACH) {
         mrt_zk_answer(store, job, command->type == MRT_REMOVE ? MRT_REMOVED : MRT_GONE);
         return;
     }
@@ -301,7 +308,7 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
     const struct mrt_zk_job *job = TAILQ_FIRST(&ticket->jobs);
-    if (outcome == MRT_ZK_NOT_DONE && job->command.type == MRT_APPEND) {
+    if (outcome == MRT_ZK_NOT_DONE && job->command.type == MRT_APPEND && !job->command.adopt) {
         mrt_zk_append_undo(session, ticket, reply->code);
         return;
     }
@@ -356,6 +363,13 @@ void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *t
     case MRT_ZK_DELETE:
     case MRT_ZK_PASS:
         mrt_zk_remove_reply(session, ticket, kind, reply);
+        break;
+    case MRT_ZK_HEIR:
+    case MRT_ZK_HEIR_OWNER:
+    case MRT_ZK_HEIR_READ:
+    case MRT_ZK_DETACH:
+    case MRT_ZK_TAKE:
+        mrt_zk_heir_reply(session, ticket, kind, reply);
         break;
     case MRT_ZK_CLAIM:
     case MRT_ZK_CLAIM_LIST:

@@ -29,6 +29,11 @@ static void note_families(struct mrt_store *store, const struct String_vector *n
                     "directory: those two do not exclude each other");
 }
 
+int64_t mrt_zk_first_czxid(const struct mrt_zk_place *place, const struct Stat *stat)
+{
+    return place->czxid != 0 ? place->czxid : stat->czxid;
+}
+
 /* Whether the ticket waits for tickets of this family: a reader only for writers. */
 static bool blocks(const struct mrt_zk_ticket *ticket, enum mrt_zk_family family)
 {
@@ -73,7 +78,7 @@ struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_tick
     int foreign = -1;
     for (int i = 0; i < names->count; i++) {
         const struct mrt_zk_place place = mrt_zk_place_of(names->data[i]);
-        if (!mrt_zk_is_ours(names->data[i]))
+        if (!mrt_zk_is_ours(names->data[i]) && place.hands == MRT_ZK_NEVER_DETACHED)
             families |= 1u << place.family;
         if (MRT_DEFECT(ZK_STRANGERS_IGNORED) &&
             (place.family == MRT_ZK_KAZOO || strstr(names->data[i], "-4000-")))

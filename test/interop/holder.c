@@ -186,6 +186,22 @@ static void release(struct holder *holder)
         fatal("the release failed");
 }
 
+static void detach(struct holder *holder)
+{
+    char token[MORTISE_TOKEN_SIZE];
+    if (mortise_detach(holder->hold, token))
+        fatal(mortise_error_detail());
+    say("detached %s\n", token);
+}
+
+static void adopt(struct holder *holder, const char *token)
+{
+    if (mortise_adopt(holder->mutex, token, &holder->hold))
+        fatal(mortise_error_detail());
+    count(holder, false, LONG_MAX);
+    say("held %llu -\n", czxid(holder->hold));
+}
+
 static void take_turns(struct holder *holder, long total, long milliseconds)
 {
     long turns = 0;
@@ -284,6 +300,10 @@ static void obey(struct holder *holder, char *line)
         lead(holder);
     } else if (strcmp(word, "leader") == 0) {
         say_leader(holder);
+    } else if (strcmp(word, "detach") == 0) {
+        detach(holder);
+    } else if (strcmp(word, "adopt") == 0 && first) {
+        adopt(holder, first);
     } else if (strcmp(word, "release") == 0) {
         release(holder);
         say("released\n");

@@ -26,6 +26,10 @@ mortise_suite(NAME zookeeper_semaphore SOURCES zookeeper_semaphore.c zookeeper_p
               zk_raw.c LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_semaphore PRIVATE ZK_SERVERS="${zk_servers}")
 target_link_libraries(test_zookeeper_semaphore PRIVATE mortise_needs)
+mortise_suite(NAME zookeeper_detach SOURCES zookeeper_detach.c zookeeper_place.c zk_proxy.c
+              zk_raw.c LABELS store waits SERIAL TIMEOUT 240)
+target_compile_definitions(test_zookeeper_detach PRIVATE ZK_SERVERS="${zk_servers}")
+target_link_libraries(test_zookeeper_detach PRIVATE mortise_needs)
 execute_process(COMMAND /usr/bin/python3 -c "import kazoo" RESULT_VARIABLE no_kazoo ERROR_QUIET)
 if(NOT no_kazoo)
   foreach(suite zookeeper_access zookeeper_entries)
@@ -59,7 +63,7 @@ foreach(suite zookeeper_pass zookeeper_pass_defects)
   target_link_libraries(test_${suite} PRIVATE mortise_needs)
 endforeach()
 
-foreach(part shared multi operator election cell)
+foreach(part shared multi operator election cell detach permits)
   if(TARGET test_api_${part})
     add_test(NAME api_${part}_zk COMMAND ${zk_servers} with zk $<TARGET_FILE:test_api_${part}>
              "{}/api?session=4s")
@@ -74,7 +78,7 @@ if(TARGET test_conform_memory)
            $<TARGET_FILE:test_conform_memory> "{}/conform?session=4s" exclusive)
   set_tests_properties(conform_claims_zk PROPERTIES TIMEOUT 180 RUN_SERIAL ON LABELS "store;waits")
 endif()
-foreach(part conform conform_values)
+foreach(part conform conform_values conform_detach)
   foreach(kind zk zk3)
     if(TARGET test_${part}_memory)
       add_test(NAME ${part}_${kind} COMMAND ${zk_servers} with ${kind}

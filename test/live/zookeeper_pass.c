@@ -36,6 +36,7 @@ static struct actor {
     pthread_t thread;
     int64_t timeout_ms;
     mortise_hold hold;
+    char *token; /* it detaches instead of releasing; NULL: not */
     int error;
     sem_t go;
     atomic_int state;
@@ -66,7 +67,7 @@ static void *act(void *argument)
         look_for_others(actor);
         actor->state = HOLDS;
         sem_wait(&actor->go);
-        mortise_release(hold);
+        actor->error = actor->token ? mortise_detach(hold, actor->token) : mortise_release(hold);
     }
     actor->state = DONE;
     return NULL;
@@ -76,6 +77,7 @@ static void want_for(struct actor *actor, const char *lock, int64_t timeout_ms)
 {
     actor->lock = zk_mutex(actor->client, lock);
     actor->timeout_ms = timeout_ms;
+    actor->token = NULL;
     actor->state = WANTS;
     assert_int_equal(pthread_create(&actor->thread, NULL, act, actor), 0);
 }
@@ -436,7 +438,7 @@ static void test_pass_rule_5_what_is_waited_for_is_changed(void **state)
 
 /* ------------------------------------------------------------ rule 6 */
 
-static void test_pass_rule_6_the_only_one_ahead_has_gone_meanwhile(void **state)
+static void test_pass_rule_6_c7_the_only_one_ahead_has_gone_meanwhile(void **state)
 {
     (void)state;
     hold_in_contest(A, B, name);
@@ -448,8 +450,36 @@ static void test_pass_rule_6_the_only_one_ahead_has_gone_meanwhile(void **state)
     assert_true(has_sent(A, ZK_OP_MULTI, 1));
     zk_proxy_go(B->proxy);
     assert_true(comes_to(B, HOLDS));
-    assert_int_equal(count(B, ZK_OP_GET_CHILDREN), 1);
+    assert_int_equal(count(B, ZK_OP_GET_CHILDREN), 2);
     let_go(B);
+}
+
+/* It goes on under another name. */
+static void test_pass_rule_6_c11_the_only_one_ahead_has_been_detached(void **state)
+{
+    (void)state;
+    char token[MORTISE_TOKEN_SIZE];
+    mortise_hold hold;
+    hold_in_contest(A, B, name);
+    zk_proxy_reset_counts(B->proxy);
+    zk_proxy_hold(B->proxy, ZK_OP_EXISTS, "");
+    want(B);
+    assert_true(is_holding_back(B));
+    A->token = token;
+    let_go(A);
+    assert_int_equal(A->error, MORTISE_OK);
+    zk_proxy_go(B->proxy);
+    assert_true(has_sent(B, ZK_OP_GET_CHILDREN, 2));
+    assert_int_equal(B->state, WANTS);
+    assert_int_equal(mortise_adopt(A->lock, token, &hold), MORTISE_OK);
+    assert_true(has_sent(B, ZK_OP_GET_CHILDREN, 3));
+    assert_int_equal(B->state, WANTS);
+    assert_int_equal(mortise_release(hold), MORTISE_OK); /* not passed on */
+    assert_true(comes_to(B, HOLDS));
+    assert_int_equal(count(A, ZK_OP_MULTI), 2);
+    assert_int_equal(count(B, ZK_OP_GET_CHILDREN), 4);
+    let_go(B);
+    assert_int_equal(overlaps, 0);
 }
 
 static void test_pass_rule_6_one_of_two_ahead_has_gone_meanwhile(void **state)
@@ -819,7 +849,8 @@ static const struct CMUnitTest tests[] = {
     TEST(test_pass_rule_5_a_pass_before_the_own_watch_is_set_again),
     TEST(test_pass_rule_5_absence_before_the_own_watch_is_set_again),
     TEST(test_pass_rule_5_what_is_waited_for_is_changed),
-    TEST(test_pass_rule_6_the_only_one_ahead_has_gone_meanwhile),
+    TEST(test_pass_rule_6_c7_the_only_one_ahead_has_gone_meanwhile),
+    TEST(test_pass_rule_6_c11_the_only_one_ahead_has_been_detached),
     TEST(test_pass_rule_6_one_of_two_ahead_has_gone_meanwhile),
     TEST(test_pass_rule_7_zk_05_a_pass_does_not_prolong_the_lease),
     TEST(test_pass_rule_8_zk_21_a_pass_for_an_acquire_that_was_given_up),

@@ -94,6 +94,39 @@ static void test_zk_11_c8_h10_the_uuid_is_the_tickets_own_and_of_version_8(void 
     assert_string_not_equal(text, other);
 }
 
+static void test_c11_a_name_says_that_a_ticket_has_changed_hands(void **state)
+{
+    (void)state;
+    const char *const uuid = "01234567-89ab-8def-bedc-ba9876543210";
+    const char *const names[] = {
+        "_c_01234567-89ab-8def-bedc-ba9876543210-d-00000000000004d2-lock-0000000007",
+        "_c_01234567-89ab-8def-bedc-ba9876543210-a-00000000000004d2-__READ__-000000007",
+        "_c_01234567-89ab-8def-bedc-ba9876543210-d-00000000000004d2-permits-3of5-0000000007"};
+    const char *const none[] = {
+        "_c_01234567-89ab-8def-bedc-ba9876543210-lock-0000000007",
+        "_c_01234567-89ab-8def-bedc-ba9876543210-e-00000000000004d2-lock-0000000007",
+        "_c_01234567-89ab-8def-bedc-ba9876543210-d-0000000000004d2-lock-0000000007",
+        "_c_01234567-89ab-8def-bedc-ba9876543210-d-00000000000004d20-lock-0000000007",
+        "_c_01234567-89ab-8def-bedc-ba9876543210-d-00000000000004D2-lock-0000000007",
+        "x-d-00000000000004d2-lock-0000000007"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char again[MRT_ZK_NODE_SIZE];
+        const struct mrt_zk_place place = mrt_zk_place_of(names[i]);
+        assert_int_equal(place.hands, i == 1 ? MRT_ZK_ADOPTED : MRT_ZK_DETACHED);
+        assert_int_equal(place.czxid, 1234);
+        assert_int_equal(place.sequence, i == 1 ? -7 : 7);
+        assert_false(mrt_zk_is_ours(names[i])); /* never passed on */
+        mrt_zk_node(uuid, &place, again);
+        assert_string_equal(again, names[i]);
+    }
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        const struct mrt_zk_place place = mrt_zk_place_of(none[i]);
+        assert_int_equal(place.hands, MRT_ZK_NEVER_DETACHED);
+        assert_int_equal(place.czxid, 0);
+        assert_int_equal(place.sequence, 7);
+    }
+}
+
 static void test_pass_rule_10_which_nodes_are_ours(void **state)
 {
     (void)state;
@@ -290,6 +323,7 @@ int main(void)
         cmocka_unit_test(test_f13_a_nodes_name_has_its_permits),
         cmocka_unit_test(test_zk_09_sequences_wrap),
         cmocka_unit_test(test_zk_11_c8_h10_the_uuid_is_the_tickets_own_and_of_version_8),
+        cmocka_unit_test(test_c11_a_name_says_that_a_ticket_has_changed_hands),
         cmocka_unit_test(test_pass_rule_10_which_nodes_are_ours),
         cmocka_unit_test(test_cc_13_codes_that_leave_the_outcome_open),
         cmocka_unit_test(test_cc_18_uris),

@@ -354,23 +354,20 @@ inline handle_passed()
 #define is_own_node_watched (!has(awaited[c], OWN))
 #endif
 
-#ifdef BREAK_6_ABSENT_GRANTS_WITH_OTHERS_AHEAD
-#define is_only_one_ahead true
+#if defined(BREAK_6_ABSENT_GRANTS_WITH_OTHERS_AHEAD)
+#define is_absence_trusted is_own_node_watched
+#elif defined(BREAK_6_ABSENT_GRANTS_TO_WRITER)
+#define is_absence_trusted (is_own_node_watched && blocking(view[c], own[c]) == bit(ahead[c]))
 #else
-#define is_only_one_ahead (blocking(view[c], own[c]) == bit(ahead[c]))
-#endif
-#if defined(MUTEX) || defined(BREAK_6_ABSENT_GRANTS_TO_WRITER)
-#define may_trust_absence true
-#else
-#define may_trust_absence (!has(writers, own[c])) /* what a writer misses may have its second name */
+#define is_absence_trusted false
 #endif
 
-/* Rule 6: found absent, and the only one ahead */
+/* Rule 6: absent, which says nothing: it may have its second name */
 inline handle_absent()
 {
     forget_marker();
     if
-    :: is_only_one_ahead && may_trust_absence && is_own_node_watched -> grant()
+    :: is_absence_trusted -> grant()
     :: else -> start_list()
     fi
 }
