@@ -649,6 +649,11 @@ MORTISE_API int mortise_election_resign(mortise_election *election);
 MORTISE_API int mortise_election_is_leader(mortise_election *election);
 /* The fence of its term, for what the leader writes; 0: it does not lead. */
 MORTISE_API uint64_t mortise_election_fence(mortise_election *election);
+/*
+ * The hold that it leads by, for all calls on holds but those that give it back or change it;
+ * mortise_election_resign does that. 0 and *hold; ENOTHELD: it does not lead; EINVALID, EFORKED.
+ */
+MORTISE_API int mortise_election_hold(mortise_election *election, mortise_hold *hold);
 
 /*
  * Asks the store who leads, also who is no candidate. As of some moment during the call; a

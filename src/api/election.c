@@ -328,6 +328,19 @@ uint64_t mortise_election_fence(mortise_election *election)
     return fence;
 }
 
+int mortise_election_hold(mortise_election *election, mortise_hold *hold)
+{
+    int error = hold ? enter(election) : mrt_error(MORTISE_EINVALID, "no place for the hold");
+    if (error != MORTISE_OK)
+        return error;
+    const struct term *term = current(election);
+    bool leads = term && term->state == TERM_LEADS;
+    if (leads)
+        *hold = (mortise_hold){term->hold, term->generation};
+    mrt_driver_leave(&election->client->driver, MRT_TIME_NEVER);
+    return leads ? MORTISE_OK : MORTISE_ENOTHELD;
+}
+
 int mortise_election_is_leader(mortise_election *election)
 {
     return mortise_election_fence(election) != 0;

@@ -99,6 +99,7 @@ int mrt_cli_open(const struct mrt_cli *cli, uint32_t flags, mortise_client **cli
 /* ----------------------------------------------------------- subcommands */
 
 int mrt_cli_run(struct mrt_cli *cli, int argc, char **argv);
+int mrt_cli_elect(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_try(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_check(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_status(struct mrt_cli *cli, int argc, char **argv);
@@ -112,6 +113,7 @@ int mrt_cli_doctor(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_completion(struct mrt_cli *cli, int argc, char **argv);
 
 extern const struct mrt_subcommand mrt_run_subcommand;
+extern const struct mrt_subcommand mrt_elect_subcommand;
 extern const struct mrt_subcommand mrt_try_subcommand;
 extern const struct mrt_subcommand mrt_check_subcommand;
 extern const struct mrt_subcommand mrt_status_subcommand;

@@ -64,7 +64,7 @@ static int run_locked(struct mrt_run *run)
     int code;
     if (!mrt_run_wait(run, &code))
         return code;
-    code = run_command(run);
+    code = *run->command ? run_command(run) : mrt_elect_lead(run);
     mrt_guard_dismiss(&run->guard);
     if (run->min_hold > 0)
         mrt_run_linger(run, mrt_time_add(run->acquired_at, run->min_hold));
@@ -78,11 +78,16 @@ int mrt_run_make_lock(struct mrt_run *run, struct mrt_run_lock *lock)
 {
     mortise_lock *other;
     mortise_lock_options options = {.size = sizeof options, .permits = run->weight};
+    mortise_election_options candidate = {.size = sizeof candidate,
+                                          .value = run->value,
+                                          .value_size = run->value ? strlen(run->value) : 0};
     switch (run->mode) {
     case MRT_RUN_SHARED:
         return mortise_read_write_new(run->client, lock->name, NULL, &lock->lock, &other);
     case MRT_RUN_EXCLUSIVE:
         return mortise_read_write_new(run->client, lock->name, NULL, &other, &lock->lock);
+    case MRT_RUN_LEADER:
+        return mortise_election_new(run->client, lock->name, &candidate, &lock->election);
     case MRT_RUN_PERMITS:
         return mortise_semaphore_new(run->client, lock->name, run->permits, &options, &lock->lock);
     default:
@@ -99,7 +104,9 @@ static int run_on_client(struct mrt_run *run)
         int error = run->locks[i].is_outer ? 0 : mrt_run_make_lock(run, &run->locks[i]);
         code = error ? mrt_cli_fail_error(NULL, error) : 0;
     }
-    return code ? code : run_locked(run);
+    if (code)
+        return code;
+    return run->observe ? mrt_elect_observe(run) : run_locked(run);
 }
 
 static bool are_all_outer(const struct mrt_run *run)
@@ -110,34 +117,39 @@ static bool are_all_outer(const struct mrt_run *run)
     return true;
 }
 
-int mrt_cli_run(struct mrt_cli *cli, int argc, char **argv)
+int mrt_run_whole(struct mrt_run *run, int argc, char **argv)
 {
     int code;
-    struct mrt_run run = {.cli = cli,
-                          .deadline = INT64_MAX,
-                          .weight = 1,
-                          .grace = 5 * MRT_SECOND,
-                          .conflict_code = MRT_EXIT_BUSY,
-                          .status_fd = -1};
-    if (!mrt_run_take_arguments(&run, argc, argv, &code))
+    run->deadline = INT64_MAX;
+    run->weight = 1;
+    run->grace = 5 * MRT_SECOND;
+    run->conflict_code = MRT_EXIT_BUSY;
+    run->status_fd = -1;
+    if (!mrt_run_take_arguments(run, argc, argv, &code))
         return code;
-    code = mrt_cli_open(cli, MORTISE_FOREIGN_LOOP, &run.client);
+    code = mrt_cli_open(run->cli, MORTISE_FOREIGN_LOOP, &run->client);
     if (code)
         return code;
-    code = mrt_run_wipe_secrets(&run) ? mrt_run_find_outer(&run)
-                                      : mrt_cli_fail(MRT_EXIT_INTERNAL, "out of memory");
-    bool are_outer = !code && are_all_outer(&run);
+    code = mrt_run_wipe_secrets(run) ? mrt_run_find_outer(run)
+                                     : mrt_cli_fail(MRT_EXIT_INTERNAL, "out of memory");
+    bool are_outer = !code && are_all_outer(run);
     if (!code && !are_outer)
-        code = run_on_client(&run);
-    int error = mortise_close(run.client);
-    mrt_guard_reap(&run.guard);
-    free(run.address);
+        code = run_on_client(run);
+    int error = mortise_close(run->client);
+    mrt_guard_reap(&run->guard);
+    free(run->address);
     if (!are_outer && error)
         mrt_cli_fail_error("warning: at the end", error);
     if (!are_outer)
         return code;
-    if (run.verbose)
-        mrt_cli_say("%s: held by an outer run already, fence %" PRIu64, run.name,
-                    mrt_run_fence(&run));
-    return mrt_run_replace(&run);
+    if (run->verbose)
+        mrt_cli_say("%s: held by an outer run already, fence %" PRIu64, run->name,
+                    mrt_run_fence(run));
+    return mrt_run_replace(run);
+}
+
+int mrt_cli_run(struct mrt_cli *cli, int argc, char **argv)
+{
+    struct mrt_run run = {.cli = cli};
+    return mrt_run_whole(&run, argc, argv);
 }

@@ -9,6 +9,7 @@
  *   run_child.c     looking after it until its process group is empty
  *   run_terminal.c  the terminal's foreground
  *   run_guard.c     the process that outlives this one
+ * and what `mortise elect` does without a command: elect.c.
  * One thread; the client has none of its own.
  */
 #ifndef MRT_CLI_RUN_H
@@ -42,7 +43,8 @@ enum mrt_run_mode {
     MRT_RUN_MUTEX,
     MRT_RUN_SHARED,    /* the read side of a read/write lock */
     MRT_RUN_EXCLUSIVE, /* its write side */
-    MRT_RUN_PERMITS    /* of a semaphore */
+    MRT_RUN_PERMITS,   /* of a semaphore */
+    MRT_RUN_LEADER     /* of an election */
 };
 
 enum mrt_on_lost { MRT_ON_LOST_TERM, MRT_ON_LOST_KILL, MRT_ON_LOST_IGNORE, MRT_ON_LOST_EXEC };
@@ -53,6 +55,7 @@ struct mrt_run_lock {
     struct mrt_run *run;
     const char *name;
     mortise_lock *lock;
+    mortise_election *election; /* instead of it */
     mortise_hold hold;
     uint64_t fence;
     bool is_outer; /* an outer run holds it; we have none */
@@ -66,7 +69,9 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
     size_t count;
     enum mrt_run_mode mode; /* of all of them */
     uint32_t permits, weight;
-    char *const *command; /* ended by NULL */
+    char *const *command; /* ended by NULL; of an election it may be empty */
+    const char *value;    /* of an election: what the leader says of itself */
+    bool observe, once;   /* an election is looked at: as long as it goes on, or once */
     bool verbose;
     bool keep_descriptors;
     bool no_wait;
@@ -129,8 +134,17 @@ __attribute__((format(printf, 4, 5))) void mrt_run_event(const struct mrt_run *r
 
 /* --------------------------------------------------------------- run.c */
 
+/* What run and elect have in common, from the arguments on: the exit code. */
+int mrt_run_whole(struct mrt_run *run, int argc, char **argv);
 /* Makes the handle, of the run's mode: an error of the library. */
 int mrt_run_make_lock(struct mrt_run *run, struct mrt_run_lock *lock);
+
+/* ------------------------------------------------------------- elect.c */
+
+/* Tells who leads: the exit code. */
+int mrt_elect_observe(struct mrt_run *run);
+/* Leads until a signal or the end of the term: the exit code. */
+int mrt_elect_lead(struct mrt_run *run);
 
 /* ---------------------------------------------------------- run_wait.c */
 

@@ -58,7 +58,10 @@ static void write_mode(const struct mrt_run *run, char *text, size_t size)
     if (run->mode == MRT_RUN_PERMITS)
         snprintf(text, size, "%" PRIu32 "/%" PRIu32, run->weight, run->permits);
     else
-        snprintf(text, size, "%s", run->mode == MRT_RUN_SHARED ? "shared" : "exclusive");
+        snprintf(text, size, "%s",
+                 run->mode == MRT_RUN_SHARED   ? "shared"
+                 : run->mode == MRT_RUN_LEADER ? "leader"
+                                               : "exclusive");
 }
 
 enum cover { COVERED, OTHER, CIRCULAR };
@@ -68,7 +71,7 @@ static enum cover compare_mode(const struct mrt_run *run, const char *text, size
 {
     bool shared = length == 6 && strncmp(text, "shared", length) == 0;
     bool exclusive = length == 9 && strncmp(text, "exclusive", length) == 0;
-    if (run->mode == MRT_RUN_PERMITS) {
+    if (run->mode == MRT_RUN_PERMITS || run->mode == MRT_RUN_LEADER) {
         char own[32];
         write_mode(run, own, sizeof own);
         return strlen(own) == length && strncmp(text, own, length) == 0 ? COVERED : OTHER;
@@ -124,7 +127,7 @@ static enum cover look_for(struct mrt_run *run, struct mrt_run_lock *lock, const
 int mrt_run_find_outer(struct mrt_run *run)
 {
     const char *list = getenv("MORTISE_HELD");
-    if (!list || !*list)
+    if (!list || !*list || !*run->command)
         return 0;
     for (size_t i = 0; i < run->count; i++) {
         enum cover cover = look_for(run, &run->locks[i], run->address);

@@ -1,5 +1,5 @@
 /*
- * The options of mortise run, its locks and its command. Letters mean what they mean in
+ * The options of mortise run and mortise elect, locks and command. Letters mean what they mean in
  * flock(1). Everything is checked before anything is touched.
  *
  * Several locks are acquired in the order of their names, as the library does it for all who
@@ -23,8 +23,14 @@ enum {
     STATUS_FD,
     JSON,
     LABEL,
-    INHERIT_FDS
+    INHERIT_FDS,
+    VALUE,
+    OBSERVE,
+    ONCE
 };
+
+/* The first rows are of run alone, the last of elect. */
+enum { OF_RUN_ALONE = 5, OF_ELECT_ALONE = 3 };
 
 static const struct mrt_flag flags[] = {
     MRT_RUN_MODE_FLAGS,
@@ -53,7 +59,13 @@ static const struct mrt_flag flags[] = {
      "grace; exit code 124",
      NULL, 0},
     {INHERIT_FDS, "inherit-fds", NULL, "leave descriptors above 2 open in the\ncommand", NULL, 0},
+    {VALUE, "value", "TEXT", "what the leader says of itself", NULL, 0},
+    {OBSERVE, "observe", NULL, "be no candidate: tell who leads, and every\nchange", NULL,
+     MRT_FLAG_ONCE},
+    {ONCE, "once", NULL, "the same, but only who leads now; 1 if\nnobody does", NULL,
+     MRT_FLAG_ONCE},
 };
+#define FLAG_COUNT (sizeof flags / sizeof flags[0])
 
 const struct mrt_subcommand mrt_run_subcommand = {
     .name = "run",
@@ -68,8 +80,23 @@ const struct mrt_subcommand mrt_run_subcommand = {
              "be run or found; 64 wrong usage; 69 store out of reach; 75 not acquired; 76 lost\n"
              "while held; 77 permission denied; 78 wrong configuration; 124 --max-hold is over.\n",
     .flags = flags,
-    .count = sizeof flags / sizeof flags[0],
+    .count = FLAG_COUNT - OF_ELECT_ALONE,
     .function = mrt_cli_run,
+};
+
+const struct mrt_subcommand mrt_elect_subcommand = {
+    .name = "elect",
+    .summary = "lead, alone, and run a command meanwhile",
+    .operands = "NAME [options] [[--] COMMAND [ARGUMENT...]]\nNAME --observe|--once",
+    .about = "Campaigns until it leads the election NAME, runs the command while it leads, and\n"
+             "ends with the command's exit code. Without a command it says so and leads\n"
+             "until a signal ends it, or the term is lost.\n",
+    .notes = "The command, and what happens to it when leadership is lost, are as with run.\n"
+             "--observe and --once print fence and value of the leader, or \"nobody leads\";\n"
+             "with --json, objects with event, time, name, fence (0: nobody leads) and value.\n",
+    .flags = flags + OF_RUN_ALONE,
+    .count = FLAG_COUNT - OF_RUN_ALONE,
+    .function = mrt_cli_elect,
 };
 
 #define NO_DURATION "a duration, as 10, 0.5, 500ms, 1m30s"
@@ -146,6 +173,14 @@ int mrt_run_add_name(struct mrt_run *run, const char *name)
     return 0;
 }
 
+static int take_text(struct mrt_run *run)
+{
+    run->value = optarg;
+    if (strlen(optarg) > MORTISE_VALUE_MAX)
+        return mrt_cli_fail_value(run->cli, "a text of 4096 bytes at most");
+    return 0;
+}
+
 static int take_label(struct mrt_run *run)
 {
     run->cli->label = optarg;
@@ -190,6 +225,8 @@ static int take_value(struct mrt_run *run, int option, const char **string)
         return take_status_fd(run);
     case LABEL:
         return take_label(run);
+    case VALUE:
+        return take_text(run);
     case MIN_HOLD:
         return take_duration(run, &run->min_hold);
     case MAX_HOLD:
@@ -225,6 +262,11 @@ static int take_option(struct mrt_run *run, int option, const char **string)
     case INHERIT_FDS:
         run->keep_descriptors = true;
         return 0;
+    case OBSERVE:
+    case ONCE:
+        run->observe = true;
+        run->once |= option == ONCE;
+        return 0;
     default:
         return take_value(run, option, string);
     }
@@ -246,7 +288,9 @@ static int take_command(struct mrt_run *run, char **rest, const char *string)
     run->command = rest;
     if (string && *rest)
         return mrt_cli_fail(MRT_EXIT_USAGE, "-c takes one string; \"%.64s\" is too much", *rest);
-    if (!string && !*rest)
+    if (run->observe && (string || *rest))
+        return mrt_cli_fail(MRT_EXIT_USAGE, "who only looks runs no command; see --help");
+    if (!string && !*rest && run->mode != MRT_RUN_LEADER)
         return mrt_cli_fail(MRT_EXIT_USAGE, "no command to run under \"%.64s\"; see --help",
                             run->name);
     if (!string)
@@ -281,23 +325,35 @@ int mrt_run_check_together(struct mrt_run *run)
     return 0;
 }
 
-bool mrt_run_take_arguments(struct mrt_run *run, int argc, char **argv, int *code)
+/* Options as far as they go; false: *code says how it ended. */
+static bool take_options(struct mrt_run *run, int argc, char **argv, const char **string, int *code)
 {
-    const char *string = NULL;
     int option;
-    *code = 0;
     while ((option = mrt_cli_option(run->cli, argc, argv)) != MRT_OPTION_END) {
-        *code = option == MRT_OPTION_STOP ? run->cli->exit_code : take_option(run, option, &string);
+        *code = option == MRT_OPTION_STOP ? run->cli->exit_code : take_option(run, option, string);
         if (option == MRT_OPTION_STOP || *code != 0)
             return false;
     }
+    return true;
+}
+
+bool mrt_run_take_arguments(struct mrt_run *run, int argc, char **argv, int *code)
+{
+    const char *string = NULL;
+    *code = 0;
+    if (!take_options(run, argc, argv, &string, code))
+        return false;
     run->name = argv[optind];
     if (!run->name)
         *code = mrt_cli_fail(MRT_EXIT_USAGE, "no lock name; see --help");
     else
         *code = mrt_run_add_name(run, run->name);
-    if (*code == 0)
-        *code = take_command(run, argv + optind + 1, string);
+    if (*code != 0)
+        return false;
+    optind++;
+    if (run->mode == MRT_RUN_LEADER && !take_options(run, argc, argv, &string, code))
+        return false;
+    *code = take_command(run, argv + optind, string);
     if (*code == 0)
         *code = mrt_run_check_together(run);
     return *code == 0;

@@ -112,6 +112,13 @@ static void on_acquired(void *argument, int error, mortise_hold hold)
     waiting->lock->hold = hold;
 }
 
+static void on_elected(void *argument, int error)
+{
+    struct waiting *waiting = argument;
+    waiting->done = true;
+    waiting->error = error;
+}
+
 struct holder {
     bool found;
     char text[MRT_OWNER_TEXT_SIZE + 64];
@@ -146,7 +153,10 @@ static void handle_signal(struct waiting *waiting, int signal)
     if (!mrt_run_is_terminating(signal) || waiting->interrupted)
         return;
     waiting->interrupted = signal;
-    mortise_cancel(waiting->operation);
+    if (waiting->lock->election)
+        mortise_election_resign(waiting->lock->election);
+    else
+        mortise_cancel(waiting->operation);
 }
 
 static void tell_waiting(const struct waiting *waiting)
@@ -174,11 +184,30 @@ static void wait_for_answer(struct waiting *waiting)
     }
 }
 
+static int campaign(struct waiting *waiting)
+{
+    struct mrt_run *run = waiting->run;
+    struct mrt_run_lock *lock = waiting->lock;
+    int error = run->no_wait ? mortise_election_campaign(lock->election, 0)
+                             : mortise_election_campaign_async(lock->election, run->deadline,
+                                                               on_elected, waiting);
+    if (!error && !run->no_wait) {
+        wait_for_answer(waiting);
+        error = waiting->error;
+    }
+    if (error)
+        return error;
+    error = mortise_election_hold(lock->election, &lock->hold);
+    return error == MORTISE_ENOTHELD ? MORTISE_ELOST : error;
+}
+
 static int acquire(struct waiting *waiting)
 {
     struct mrt_run *run = waiting->run;
     struct mrt_run_lock *lock = waiting->lock;
     waiting->done = false;
+    if (lock->election)
+        return campaign(waiting);
     if (run->no_wait)
         return mortise_try_acquire(lock->lock, &lock->hold);
     int error =
@@ -287,7 +316,8 @@ int mrt_run_release(struct mrt_run *run)
         struct mrt_run_lock *lock = &run->locks[i - 1];
         if (!lock->hold.slot)
             continue;
-        int result = mortise_release(lock->hold);
+        int result =
+            lock->election ? mortise_election_resign(lock->election) : mortise_release(lock->hold);
         if (!error)
             error = result;
         if (!result)

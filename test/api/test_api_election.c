@@ -405,6 +405,26 @@ static void test_on_a_foreign_loop(void **state)
     api_close(foreign);
 }
 
+static void test_the_hold_of_a_term(void **state)
+{
+    (void)state;
+    mortise_election *election;
+    mortise_hold hold;
+    assert_int_equal(mortise_election_new(client, "hold", NULL, &election), MORTISE_OK);
+    assert_int_equal(mortise_election_hold(election, &hold), MORTISE_ENOTHELD);
+    assert_int_equal(mortise_election_campaign(election, -1), MORTISE_OK);
+    assert_int_equal(mortise_election_hold(election, NULL), MORTISE_EINVALID);
+    assert_int_equal(mortise_election_hold(NULL, &hold), MORTISE_EINVALID);
+    assert_int_equal(mortise_election_hold(election, &hold), MORTISE_OK);
+    assert_int_equal(mortise_hold_fence(hold), mortise_election_fence(election));
+    assert_true(mortise_is_held(hold));
+    assert_int_equal(mortise_verify(hold, 20000), MORTISE_OK);
+    assert_int_equal(mortise_election_resign(election), MORTISE_OK);
+    assert_false(mortise_is_held(hold));
+    assert_int_equal(mortise_election_hold(election, &hold), MORTISE_ENOTHELD);
+    assert_int_equal(mortise_election_free(election), MORTISE_OK);
+}
+
 static void test_what_is_refused(void **state)
 {
     (void)state;
@@ -572,6 +592,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_leader_may_observe_itself),
         cmocka_unit_test(test_g4_a_close_deposes),
         cmocka_unit_test(test_on_a_foreign_loop),
+        cmocka_unit_test(test_the_hold_of_a_term),
         cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_g1_terms_do_not_overlap),
     };

@@ -179,6 +179,20 @@ with socket.create_connection(re.search(r"//([^:]+):(\d+)", sys.argv[1]).groups(
     [ "$code" -eq 5 ]
 }
 
+@test "G3 the leader and its mortise are killed: the next one leads within the session" {
+    on_server 2s
+    start elect e --value one -- sh -c 'touch leads; exec sleep 60'
+    first=$PID
+    until_true test -e leads
+    start elect e --value two -c '"$MORTISE" elect e --once >next'
+    second=$PID
+    until_true waiters e 1
+    kill -KILL "$first"
+    finish "$second"
+    [ "$code" -eq 0 ]
+    grep '^[1-9][0-9]* two$' next
+}
+
 @test "F18: a server that does not answer is 69, not a lock that is held" {
     MORTISE_URL="zk://127.0.0.1:1/a?session=4s&connect=1s"
     export MORTISE_URL
