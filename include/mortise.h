@@ -188,6 +188,7 @@ typedef struct mortise_client_options {
  *   zk://host:port,host:port/chroot?session=10s      a ZooKeeper ensemble
  *   redis://user@host:port/db?session=10s            a Redis server
  *   postgresql://user@host:port/database?lease=10s   a schema of a PostgreSQL database
+ *   mysql://user@host:port/database?lease=10s        a database of a MariaDB server
  *   redlock:URI,URI,URI?answer=50ms                  a majority of stores; no fence, no order
  *   memory:NAME                                      this process alone
  * NULL or "": $MORTISE_URL, else the embedded file locks.db in

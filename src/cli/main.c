@@ -31,7 +31,7 @@ static const struct mrt_subcommand global = {
              "Distributed locks.\n",
     .notes = "URL is sqlite:///absolute/path, sqlite:relative/path,\n"
              "zk://host:port,host:port/chroot, redis://user@host:port/db,\n"
-             "postgresql://user@host/database, or memory:NAME. Default:\n"
+             "postgresql://user@host/database, mysql://user@host/database, or memory:NAME. Default:\n"
              "$MORTISE_URL, else the file locks.db in $XDG_STATE_HOME/mortise\n"
              "(~/.local/state/mortise; for root /var/lib/mortise).\n"
              "An option --some-name of a subcommand may also be given as MORTISE_SOME_NAME in\n"

@@ -2,8 +2,9 @@
  * What the outcome of a request means for the one who asked, and what else follows.
  *
  * A failure that a second attempt may mend is not shown: the request is sent again,
- * until its time is up. That may put it behind a later one of its session, but never behind another
- * of its ticket, for the engine has one at a time under way.
+ * until its time is up. Where requests leave before others are answered, that may put it behind a
+ * later one of its session, but never behind another of its ticket, for the engine has one at a
+ * time under way.
  *
  * Where the server does not tell who waits, the ticket is looked at again after a while that
  * grows with the time it has waited and with the number of those before it: a hand-over is found
@@ -45,6 +46,14 @@ static void count_tickets(struct mrt_store *store, struct mrt_id id, int change)
         session->tickets += change;
 }
 
+/* Something was done of which nobody knows when: the next renewal has all looked at. */
+static void lose_count(struct mrt_store *store, struct mrt_id id)
+{
+    struct mrt_sql_session *session = mrt_sql_find_session(store, id);
+    if (session)
+        session->tickets = -1;
+}
+
 /* ------------------------------------------------------------------ sessions */
 
 static void finish_resume(struct mrt_store *store, const struct mrt_sql_request *request)
@@ -54,7 +63,7 @@ static void finish_resume(struct mrt_store *store, const struct mrt_sql_request 
     if (!session)
         return;
     event.type = mrt_sql_has_row(request) ? MRT_WAKE : MRT_SESSION_LOST;
-    session->tickets = -1;
+    lose_count(store, session->id);
     if (!mrt_sql_has_row(request))
         mrt_sql_forget_session(store, session);
     mrt_sql_tell(store,
@@ -64,6 +73,7 @@ static void finish_resume(struct mrt_store *store, const struct mrt_sql_request 
 static void finish_start(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_sql_session *session = mrt_sql_find_session(store, request->command.session);
+    lose_count(store, request->command.session);
     if (!session) {
         session = calloc(1, sizeof *session);
         if (!session) {
@@ -73,7 +83,6 @@ static void finish_start(struct mrt_store *store, struct mrt_sql_request *reques
         session->id = request->command.session;
         TAILQ_INSERT_TAIL(&store->sessions, session, link);
     }
-    session->tickets = -1;
     if (mrt_sql_number(request, 0))
         mrt_sql_begin_own(store, MRT_SQL_DO_SWEEP, &request->command, now);
     request->event.lease = store->address.lease;
@@ -89,7 +98,7 @@ static void compare_tickets(struct mrt_store *store, const struct mrt_sql_reques
     struct mrt_event event = {.type = MRT_WAKE, .session = request->command.session};
     if (!session)
         return;
-    if ((session->tickets >= 0 && session->tickets != tickets) || session->asked != asked)
+    if (session->tickets != tickets || session->asked != asked)
         mrt_sql_tell(store, &event);
     session->tickets = tickets;
     session->asked = asked;
@@ -137,8 +146,7 @@ void mrt_sql_make(struct mrt_store *store, struct mrt_sql_request *request, enum
         return;
     }
     request->attempts++;
-    mrt_sql_begin_own(store, kind, &request->command, now);
-    mrt_sql_begin(store, request, now);
+    mrt_sql_again(store, request, kind, now);
 }
 
 /* ------------------------------------------------------------------ tickets */
@@ -182,8 +190,7 @@ bool mrt_sql_reaps(struct mrt_store *store, struct mrt_sql_request *request, int
         return false;
     request->reaped = true;
     request->kind = again;
-    mrt_sql_begin_own(store, MRT_SQL_DO_REAP, &request->command, now);
-    mrt_sql_begin(store, request, now);
+    mrt_sql_again(store, request, MRT_SQL_DO_REAP, now);
     return true;
 }
 
@@ -217,8 +224,9 @@ static void finish_append(struct mrt_store *store, struct mrt_sql_request *reque
     uint64_t place = (uint64_t)mrt_sql_number(request, APPEND_PLACE);
     bool fits = mrt_rule_grants((uint64_t)ahead, command->weight, command->capacity);
     if (!mrt_sql_is_null(request, APPEND_OLD)) { /* it was there already */
+        lose_count(store, command->session);
         request->kind = MRT_SQL_DO_VIEW;
-        mrt_sql_begin(store, request, now);
+        mrt_sql_again(store, request, request->kind, now);
     } else if (!mrt_sql_is_null(request, APPEND_NUMBER)) {
         count_tickets(store, command->session, 1);
         if (fits || !mrt_sql_reaps(store, request, APPEND_LEFT, MRT_SQL_DO_VIEW, now))
@@ -275,7 +283,7 @@ static void finish_failed(struct mrt_store *store, struct mrt_sql_request *reque
         mrt_sql_answer(store, request, MRT_UNKNOWN);
     } else if (outcome != MRT_SQL_FAILED && goes_on(store, request, now)) {
         request->attempts++;
-        mrt_sql_begin(store, request, now);
+        mrt_sql_again(store, request, request->kind, now);
     } else {
         fail_with_advice(store, request, code);
     }

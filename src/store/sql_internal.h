@@ -207,6 +207,10 @@ void mrt_sql_send(struct mrt_store *store, struct mrt_sql_request *request, mrt_
 /* One of the store's own, on behalf of the command. */
 void mrt_sql_begin_own(struct mrt_store *store, enum mrt_sql_kind kind,
                        const struct mrt_command *command, mrt_time now);
+/* Once more, and `before` that, if it is another kind, one of the store's own. What has not left
+   yet stays behind it. */
+void mrt_sql_again(struct mrt_store *store, struct mrt_sql_request *request,
+                   enum mrt_sql_kind before, mrt_time now);
 /* The value that this letter stands for in a statement's parameters. */
 void mrt_sql_value(const struct mrt_store *store, const struct mrt_sql_request *request,
                    char letter, struct mrt_sql_value *value);

@@ -33,13 +33,18 @@ void mrt_sql_request_free(struct mrt_sql_request *request)
 
 /* ------------------------------------------------------------------ sending */
 
-void mrt_sql_send(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+static void renew(struct mrt_sql_request *request)
 {
     mrt_sql_rows_free(request->rows);
     request->rows = NULL;
     request->steps = request->at = 0;
     request->failed = false;
     request->sent = 0;
+}
+
+void mrt_sql_send(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+{
+    renew(request);
     TAILQ_INSERT_TAIL(&store->sent, request, link);
     mrt_sql_driver_send(store, request, now);
 }
@@ -54,15 +59,42 @@ void mrt_sql_begin(struct mrt_store *store, struct mrt_sql_request *request, mrt
         TAILQ_INSERT_TAIL(&store->waiting, request, link);
 }
 
-void mrt_sql_begin_own(struct mrt_store *store, enum mrt_sql_kind kind,
-                       const struct mrt_command *command, mrt_time now)
+static struct mrt_sql_request *new_own(enum mrt_sql_kind kind, const struct mrt_command *command,
+                                       mrt_time now)
 {
     struct mrt_sql_request *own = mrt_sql_request_new(kind);
     if (!own)
-        return; /* it is done again when it is next found to be needed */
+        return NULL; /* it is done again when it is next found to be needed */
     own->command = *command;
     own->command.serial = 0;
-    mrt_sql_begin(store, own, now);
+    own->begun = now;
+    return own;
+}
+
+void mrt_sql_begin_own(struct mrt_store *store, enum mrt_sql_kind kind,
+                       const struct mrt_command *command, mrt_time now)
+{
+    struct mrt_sql_request *own = new_own(kind, command, now);
+    if (own)
+        mrt_sql_begin(store, own, now);
+}
+
+void mrt_sql_again(struct mrt_store *store, struct mrt_sql_request *request,
+                   enum mrt_sql_kind before, mrt_time now)
+{
+    struct mrt_sql_request *first = TAILQ_FIRST(&store->sent);
+    struct mrt_sql_request *own =
+        before == request->kind ? NULL : new_own(before, &request->command, now);
+    if (first && first->sent == 0 && !store->broken) {
+        renew(request);
+        TAILQ_INSERT_HEAD(&store->sent, request, link);
+        if (own)
+            TAILQ_INSERT_HEAD(&store->sent, own, link);
+        return;
+    }
+    if (own)
+        mrt_sql_begin(store, own, now);
+    mrt_sql_begin(store, request, now);
 }
 
 /* ------------------------------------------------------------------ values */

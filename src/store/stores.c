@@ -66,6 +66,8 @@ int mrt_store_find(const char *scheme, const struct mrt_store_ops **ops)
     } modules[] = {
         {"postgresql", "PostgreSQL", "mortise-postgres.so"},
         {"postgres", "PostgreSQL", "mortise-postgres.so"},
+        {"mysql", "MariaDB", "mortise-mariadb.so"},
+        {"mariadb", "MariaDB", "mortise-mariadb.so"},
     };
     if (strcmp(scheme, "zks") == 0)
         scheme = mrt_zookeeper_store.scheme; /* which says that it has no TLS */

@@ -80,7 +80,7 @@ int64_t api_lease_ms(void)
 
 bool api_commits_to_disk(void)
 {
-    return strncmp(api_url, "postgresql:", 11) == 0;
+    return strncmp(api_url, "postgresql:", 11) == 0 || strncmp(api_url, "mysql:", 6) == 0;
 }
 
 const char *api_url_with(const char *parameter)

@@ -452,6 +452,16 @@ static void test_sq_19_a_row_deleted_by_hand_while_holding(void **state)
     end(client);
 }
 
+static void test_sq_19_a_row_deleted_before_anything_was_renewed(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client("lease=1500ms");
+    mortise_hold hold = zk_acquire(zk_mutex(client, "row"));
+    pg_sql("DELETE FROM ticket WHERE queue = 'mortise/row'");
+    await_state(hold, MORTISE_LOST);
+    end(client);
+}
+
 static void test_j3_a_late_renewal_and_a_takeover_exclude_each_other(void **state)
 {
     (void)state;
@@ -491,6 +501,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_sq_02_the_lease_is_whole_after_a_long_wait),
         cmocka_unit_test(test_sq_19_a_row_deleted_by_hand_while_waiting),
         cmocka_unit_test(test_sq_19_a_row_deleted_by_hand_while_holding),
+        cmocka_unit_test(test_sq_19_a_row_deleted_before_anything_was_renewed),
         cmocka_unit_test(test_j3_a_late_renewal_and_a_takeover_exclude_each_other),
     };
     if (count > 1)

@@ -1,0 +1,190 @@
+/*
+ * The MariaDB store's module (doc/mariadb.md), and its connection. Nothing in it waits but the
+ * resolution of a host's name.
+ */
+#include "store/mariadb_internal.h"
+
+#include "base/error.h"
+#include "store/module_glue.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char mrt_sql_product[] = "MariaDB";
+const bool mrt_sql_notifies = false;
+
+/* Columns of the statements' rows. */
+enum { SETUP_BACKEND, SETUP_READ_ONLY };
+enum { RENEW_BACKEND = 2 };
+
+/* ------------------------------------------------------------------ its beginning */
+
+MYSQL *mrt_my_new(const struct mrt_my_words *words)
+{
+    MYSQL *connection = mysql_init(NULL);
+    if (!connection)
+        return NULL;
+    mysql_options(connection, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    mysql_options4(connection, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", "mortise");
+    if (*words->option_file)
+        mysql_options(connection, MYSQL_READ_DEFAULT_FILE, words->option_file);
+    if (*words->option_file || *words->option_group)
+        mysql_options(connection, MYSQL_READ_DEFAULT_GROUP,
+                      *words->option_group ? words->option_group : "mortise");
+    return connection;
+}
+
+static void connecting(struct mrt_store *store, mrt_time now)
+{
+    struct mrt_sql_driver *driver = store->driver;
+    if (driver->waits) {
+        mrt_my_watch(store);
+        return;
+    }
+    driver->doing = MRT_MY_NOTHING;
+    if (driver->connected) {
+        mrt_sql_check(store, now);
+        return;
+    }
+    char line[256], number[8];
+    unsigned code = mysql_errno(driver->connection);
+    snprintf(number, sizeof number, "%u", code % 100000);
+    int error = code >= 2000 && code < 3000 ? MORTISE_EUNREACHABLE : mrt_sql_code(number)->error;
+    const char *advice = mrt_sql_code(number)->advice;
+    mrt_sql_first_line(mysql_error(driver->connection), line, sizeof line);
+    mrt_sql_reject(store, error == MORTISE_ESTORE ? MORTISE_EUNREACHABLE : error,
+                   "MariaDB: %.180s%s%s", line, advice ? "; " : "", advice ? advice : "");
+}
+
+void mrt_sql_driver_connect(struct mrt_store *store)
+{
+    struct mrt_sql_driver *driver = store->driver;
+    const struct mrt_my_words *words = &driver->words;
+    driver->connection = mrt_my_new(words);
+    if (!driver->connection || mysql_options(driver->connection, MYSQL_OPT_NONBLOCK, 0) != 0) {
+        mrt_sql_reject(store, MORTISE_ENOMEM, "no memory for a connection");
+        return;
+    }
+    driver->doing = MRT_MY_CONNECTING;
+    driver->waits = mysql_real_connect_start(&driver->connected, driver->connection, words->host,
+                                             words->user, words->password, words->database,
+                                             words->port, *words->socket ? words->socket : NULL,
+                                             CLIENT_MULTI_STATEMENTS | CLIENT_FOUND_ROWS);
+    if (driver->waits)
+        mrt_my_watch(store);
+}
+
+void mrt_sql_driver_go_on(struct mrt_store *store, mrt_time now)
+{
+    struct mrt_sql_driver *driver = store->driver;
+    int ready = driver->waits ? mrt_my_ready(store) : 0;
+    if (driver->waits && !ready)
+        return;
+    store->mask = 0; /* the library may have another socket by now, of the same number */
+    if (driver->waits)
+        driver->waits = mysql_real_connect_cont(&driver->connected, driver->connection, ready);
+    connecting(store, now);
+}
+
+/* ------------------------------------------------------------------ what it is */
+
+void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request *request)
+{
+    store->driver->backend = (uint64_t)mrt_sql_number(request, SETUP_BACKEND);
+    if (request->failed)
+        mrt_sql_reject_setup(store, request);
+    else if (mrt_sql_number(request, SETUP_READ_ONLY))
+        mrt_sql_reject(store, store->was_ready ? MORTISE_EUNREACHABLE : MORTISE_ENOTSUPPORTED,
+                       "MariaDB: the server is read-only; locks need one that can be written to");
+    else
+        mrt_sql_connected(store);
+}
+
+bool mrt_sql_driver_same(const struct mrt_store *store, const struct mrt_sql_request *request)
+{
+    return (uint64_t)mrt_sql_number(request, RENEW_BACKEND) == store->driver->backend;
+}
+
+/* ------------------------------------------------------------------ its end */
+
+void mrt_sql_driver_disconnect(struct mrt_store *store)
+{
+    struct mrt_sql_driver *driver = store->driver;
+    if (driver->connection)
+        mysql_close(driver->connection);
+    driver->connection = NULL;
+    driver->doing = MRT_MY_NOTHING;
+    driver->waits = 0;
+    driver->rolls_back = false;
+    free(driver->text);
+    driver->text = NULL;
+}
+
+void mrt_sql_driver_free(struct mrt_store *store)
+{
+    if (!store->driver)
+        return;
+    mrt_sql_driver_disconnect(store);
+    explicit_bzero(store->driver, sizeof *store->driver);
+    free(store->driver);
+}
+
+/* The socket's number is made to lead nowhere, so that the library can free its memory without a
+   byte reaching the parent's server. */
+void mrt_sql_driver_abandon(struct mrt_store *store)
+{
+    struct mrt_sql_driver *driver = store->driver;
+    int socket = driver->connection ? (int)mysql_get_socket(driver->connection) : -1;
+    int nowhere = socket < 0 ? -1 : open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (socket >= 0 && (nowhere < 0 || dup2(nowhere, socket) < 0))
+        driver->connection = NULL; /* better lost than closed */
+    if (nowhere >= 0)
+        close(nowhere);
+}
+
+int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri)
+{
+    store->driver = calloc(1, sizeof *store->driver);
+    return store->driver ? mrt_my_uri_parse(uri, &store->address, &store->driver->words)
+                         : MORTISE_ENOMEM;
+}
+
+/* ------------------------------------------------------------------ the module */
+
+static const struct mrt_store_ops mariadb_store = {
+    .scheme = "mysql",
+    .any_thread = true,
+    .values = true,
+    .cells = true,
+    .capabilities = {.size = sizeof(mortise_capabilities),
+                     .fair = 1,
+                     .fence = 1,
+                     .notify = 0,
+                     .across_hosts = 1,
+                     .survives_failover = 0,
+                     .durable_fence = 1,
+                     .lease_ms = 10000},
+    .open = mrt_sql_open,
+    .init = mrt_my_init,
+    .submit = mrt_sql_submit,
+    .fd = mrt_sql_fd,
+    .next = mrt_sql_next,
+    .process = mrt_sql_process,
+    .list = mrt_sql_list,
+    .revoke = mrt_sql_revoke,
+    .break_ticket = mrt_sql_break,
+    .lease = mrt_sql_lease,
+    .address = mrt_sql_address,
+    .close = mrt_sql_close,
+    .abandon = mrt_sql_abandon,
+};
+
+__attribute__((visibility("default"))) mrt_module_entry mortise_store_module;
+
+const struct mrt_store_ops *mortise_store_module(const struct mrt_module_host *host)
+{
+    return mrt_module_greet(host) ? &mariadb_store : NULL;
+}

@@ -1,0 +1,154 @@
+/* The texts. What they return is read by sql_answer.c and sql_values.c, in this order. */
+#include "store/mariadb_statements.h"
+
+/* Texts laid out as SQL.
+   clang-format off */
+
+#define NOW "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)"
+#define SHARE_SESSION "SELECT 1 FROM session WHERE id = $s AND epoch = $e LOCK IN SHARE MODE"
+
+/* A connection on which nothing comes for a lease and more, or a transaction that is left open, is
+   the server's to end: then its row locks are gone too. */
+static const char setup[] =
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00',"
+    " autocommit = 1, innodb_lock_wait_timeout = $h, wait_timeout = 2 + 3 * $h"
+    " /*M! , idle_transaction_timeout = 2 + $h, max_statement_time = $i / 1000 */";
+static const char isolation[] = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
+static const char identify[] =
+    "SELECT CONNECTION_ID(), @@global.read_only + 0, number FROM version";
+
+static const char start[] =
+    "INSERT INTO session (id, epoch, expires, label) VALUES ($s, $e, " NOW " + $l, $a)"
+    " ON DUPLICATE KEY UPDATE epoch = $e, expires = " NOW " + $l";
+static const char old_sessions[] =
+    "SELECT EXISTS (SELECT 1 FROM session WHERE expires < " NOW " - 60000000)";
+
+static const char renew[] = "UPDATE session SET expires = " NOW " + $l WHERE id = $s";
+/* What stands for the requests differs whenever one of them is made. */
+static const char count_tickets[] =
+    "SELECT (SELECT COUNT(*) FROM ticket WHERE session = $s),"
+    " (SELECT MOD(COALESCE(SUM(CAST(asked AS DECIMAL(30)) * number), 0), 1000000000000000000)"
+    " FROM ticket WHERE session = $s), CONNECTION_ID() FROM session WHERE id = $s";
+
+static const char lock_queue[] = "UPDATE queue SET touched = " NOW " WHERE name = $q";
+/* Whether there was a row to lock. One that is made between two of the statements is not
+   locked, and nothing may be put in. */
+static const char note_queue[] = "SET @mortise_queue = ROW_COUNT()";
+
+static const char append[] =
+    "INSERT INTO ticket (session, id, queue, weight, kind, capacity, since, asked, value)"
+    " SELECT $s, $t, $q, $w, $k, $c, " NOW ", 0, $v FROM session me, queue, (SELECT"
+    " COALESCE(SUM(weight), 0) AS weight, COALESCE(SUM(upto > capacity), 0) AS waiting,"
+    " COALESCE(SUM(kind <> $k OR capacity <> $c), 0) AS others"
+    " FROM (SELECT t.weight, t.kind, t.capacity, SUM(t.weight) OVER (ORDER BY t.number) AS upto"
+    " FROM ticket t JOIN session s ON s.id = t.session WHERE t.queue = $q) line) ahead"
+    " WHERE me.id = $s AND me.epoch = $e AND queue.name = $q AND ahead.others = 0"
+    " AND @mortise_queue > 0"
+    " AND NOT EXISTS (SELECT 1 FROM ticket WHERE session = $s AND id = $t)"
+    " AND (ahead.weight + $w <= $c OR ($y = 0 AND ($m = 0 OR ahead.waiting < $m)))";
+/* ROW_COUNT is of the statement before. */
+static const char appended[] =
+    "SELECT IF(ROW_COUNT() > 0, mine.number, NULL), IF(ROW_COUNT() > 0, NULL, mine.number),"
+    " COALESCE(SUM(x.weight), 0), MIN(s.expires) - " NOW ","
+    " EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch = $e),"
+    " MIN(IF(x.kind <> $k OR x.capacity <> $c, x.capacity, NULL)),"
+    " MIN(IF(x.kind <> $k OR x.capacity <> $c, x.kind, NULL)), COUNT(s.id),"
+    " @mortise_queue > 0 FROM (SELECT (SELECT number FROM ticket WHERE session = $s AND id = $t) "
+    "AS number) mine"
+    " LEFT JOIN (ticket x JOIN session s ON s.id = x.session)"
+    " ON x.queue = $q AND (mine.number IS NULL OR x.number < mine.number) GROUP BY mine.number";
+
+static const char view[] =
+    "SELECT t.number, COALESCE(SUM(x.weight), 0), MIN(s.expires) - " NOW ","
+    " EXISTS (SELECT 1 FROM ticket b JOIN session bs ON bs.id = b.session"
+    " WHERE b.queue = t.queue AND b.number > t.number), t.asked, COUNT(s.id), " NOW " - t.since"
+    " FROM ticket t JOIN session me ON me.id = t.session"
+    " LEFT JOIN (ticket x JOIN session s ON s.id = x.session)"
+    " ON x.queue = t.queue AND x.number < t.number"
+    " WHERE t.session = $s AND t.id = $t GROUP BY t.number";
+
+static const char leave[] = "DELETE FROM ticket WHERE session = $s AND id = $t";
+static const char changed[] = "SELECT ROW_COUNT()";
+static const char lighten[] =
+    "UPDATE ticket SET weight = $w WHERE session = $s AND id = $t AND weight > $w";
+static const char set_value[] = "UPDATE ticket SET value = $v WHERE session = $s AND id = $t";
+
+static const char observe[] = "SELECT t.number, s.expires - " NOW ", HEX(t.value)"
+                              " FROM ticket t JOIN session s ON s.id = t.session WHERE t.queue = $q"
+                              " ORDER BY t.number LIMIT 1";
+
+static const char write_cell[] =
+    "UPDATE cell SET version = version + 1, fence = GREATEST(fence, $f), writer = $t, value = $v"
+    " WHERE name = $q AND (writer IS NULL OR writer <> $t)"
+    " AND IF(value IS NULL, 0, version) = $r AND ($f = 0 OR fence <= $f)"
+    " AND EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch = $e)";
+static const char cell[] =
+    "SELECT EXISTS (SELECT 1 FROM session WHERE id = $s), c.version, c.fence, c.writer = $t,"
+    " HEX(c.value) FROM (SELECT 1) one LEFT JOIN cell c ON c.name = $q";
+
+static const char reap[] = "DELETE s FROM session s JOIN ticket t ON t.session = s.id"
+                           " WHERE t.queue = $q AND s.expires <= " NOW;
+static const char clear[] = "DELETE t FROM ticket t LEFT JOIN session s ON s.id = t.session"
+                            " WHERE t.queue = $q AND s.id IS NULL";
+
+static const char sweep_sessions[] =
+    "DELETE FROM session WHERE expires < " NOW " - 60000000 LIMIT 1000";
+static const char sweep_tickets[] =
+    "DELETE t FROM ticket t LEFT JOIN session s ON s.id = t.session WHERE s.id IS NULL";
+static const char sweep_queues[] =
+    "DELETE FROM queue WHERE touched < " NOW " - 86400000000"
+    " AND NOT EXISTS (SELECT 1 FROM ticket t WHERE t.queue = queue.name) LIMIT 1000";
+
+static const char list[] =
+    "SELECT t.number, t.weight, t.capacity, t.since DIV 1000, t.queue, t.kind, s.label"
+    " FROM ticket t JOIN session s ON s.id = t.session"
+    " WHERE s.expires > " NOW " AND ($n IS NULL OR t.queue = $n)"
+    " AND LEFT(t.queue, LENGTH($p)) = $p ORDER BY t.queue, t.number";
+
+/* Of all that hold, or of the one of this number. */
+static const char revoke[] =
+    "UPDATE ticket t JOIN (SELECT number FROM (SELECT x.number, x.capacity,"
+    " SUM(x.weight) OVER (ORDER BY x.number) AS upto FROM ticket x"
+    " JOIN session s ON s.id = x.session WHERE x.queue = $q) line WHERE upto <= capacity"
+    " AND ($o = 0 OR number = $o)) holds ON holds.number = t.number SET t.asked = t.asked + 1";
+static const char break_ticket[] = "DELETE FROM ticket WHERE queue = $q AND number = $o";
+
+/* clang-format on */
+
+const struct mrt_my_plan *mrt_my_plan(enum mrt_sql_kind kind)
+{
+    static const struct mrt_my_plan plans[MRT_SQL_KINDS] = {
+        [MRT_SQL_DO_SETUP] = {false, 2, {setup, isolation, identify}},
+        [MRT_SQL_DO_START] = {false, 1, {start, old_sessions}},
+        [MRT_SQL_DO_RESUME] = {false,
+                               1,
+                               {"UPDATE session SET epoch = $e WHERE id = $s",
+                                "SELECT 1 FROM session WHERE id = $s"}},
+        [MRT_SQL_DO_STOP] = {true,
+                             -1,
+                             {"DELETE FROM ticket WHERE session = $s",
+                              "DELETE FROM session WHERE id = $s"}},
+        [MRT_SQL_DO_RENEW] = {false, 1, {renew, count_tickets}},
+        [MRT_SQL_DO_MAKE] = {false,
+                             -1,
+                             {"INSERT IGNORE INTO queue (name, touched) VALUES ($q, " NOW ")"}},
+        [MRT_SQL_DO_MAKE_CELL] =
+            {false, -1, {"INSERT IGNORE INTO cell (name, version, fence) VALUES ($q, 0, 0)"}},
+        [MRT_SQL_DO_APPEND] = {true, 4, {lock_queue, note_queue, SHARE_SESSION, append, appended}},
+        [MRT_SQL_DO_VIEW] = {false, 0, {view}},
+        [MRT_SQL_DO_REMOVE] = {false, 1, {leave, changed}},
+        [MRT_SQL_DO_REMOVE_QUIETLY] = {false, 1, {leave, changed}},
+        [MRT_SQL_DO_LIGHTEN] = {false, 1, {lighten, view}},
+        [MRT_SQL_DO_SET_VALUE] = {false, 1, {set_value, view}},
+        [MRT_SQL_DO_LISTEN] = {false, -1, {"DO 0"}}, /* never asked for */
+        [MRT_SQL_DO_OBSERVE] = {false, 0, {observe}},
+        [MRT_SQL_DO_CELL_GET] = {false, 0, {cell}},
+        [MRT_SQL_DO_CELL_SET] = {true, 2, {SHARE_SESSION, write_cell, cell}},
+        [MRT_SQL_DO_REAP] = {false, -1, {reap, clear}},
+        [MRT_SQL_DO_SWEEP] = {false, -1, {sweep_sessions, sweep_tickets, sweep_queues}},
+        [MRT_SQL_DO_LIST] = {false, 0, {list}},
+        [MRT_SQL_DO_REVOKE] = {true, 2, {lock_queue, revoke, changed}},
+        [MRT_SQL_DO_BREAK] = {false, 1, {break_ticket, changed}},
+    };
+    return &plans[kind];
+}

@@ -1,0 +1,142 @@
+#!/usr/bin/env bats
+# The command on a real MariaDB server.
+load helper
+
+SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
+
+setup_file() {
+    # The server runs as another user, to whom BATS_FILE_TMPDIR is closed.
+    export PLACE
+    PLACE=$(mktemp -d /tmp/mortise-cli-my-XXXXXX)
+    python3 "$SERVERS" start mariadb "$PLACE" >/dev/null 3>&-
+}
+
+teardown_file() {
+    python3 "$SERVERS" stop "$PLACE"
+}
+
+# "mysql://USER@HOST:PORT", without a database.
+server_url() {
+    python3 "$SERVERS" url "$PLACE" | sed 's|/mortise$||'
+}
+
+sql() {
+    mariadb --no-defaults -N -B -S "$PLACE/0/socket" -u root "$@"
+}
+
+# The store in a database of the test's own.
+on_schema() {
+    export MORTISE_URL
+    MORTISE_URL="$(server_url)/$1?lease=2s"
+}
+
+@test "J9 without the schema the error names mortise init" {
+    on_schema mortise_absent
+    fails_with 78 "$MORTISE" run a true
+    sql -e "CREATE DATABASE mortise_empty"
+    on_schema mortise_empty
+    fails_with 78 "$MORTISE" run a true
+    [[ "${lines[0]}" == *"mortise init creates the schema"* ]]
+    fails_with 78 "$MORTISE" ls
+}
+
+@test "init, and init again; run, ls, exit code; the lock is free at once" {
+    on_schema mortise_first
+    "$MORTISE" init
+    "$MORTISE" init
+    run -7 "$MORTISE" run a -- sh -c 'exit 7'
+    is_free a
+    start_holder b
+    "$MORTISE" ls b | grep holds
+    run -75 "$MORTISE" run -n b true
+    kill "$HOLDER"
+    finish "$HOLDER"
+    is_free b
+}
+
+@test "what is loaded is loaded for this store" {
+    on_schema mortise_maps
+    "$MORTISE" init
+    "$MORTISE" run a sh -c 'cat /proc/$PPID/maps >maps'
+    grep -q libmariadb maps
+    run -1 grep -E 'libpq' maps
+}
+
+@test "init --print-sql asks no server, and the client makes of it what init makes" {
+    MORTISE_URL="mysql://127.0.0.1:1/mortise_printed" "$MORTISE" init --print-sql >script
+    sql <script
+    on_schema mortise_printed
+    "$MORTISE" run a true
+}
+
+@test "SQ-18 twenty inits at once on an empty server" {
+    on_schema mortise_crowd
+    local i pids=()
+    for i in $(seq 20); do
+        "$MORTISE" init 3>&- &
+        pids+=($!)
+    done
+    for i in "${pids[@]}"; do wait "$i"; done
+    "$MORTISE" run a true
+    [ "$(sql -e "SELECT count(*) FROM mortise_crowd.version")" = 1 ]
+}
+
+@test "SE-04 names of databases are words, and lock names are data" {
+    local name
+    for name in 'a;b' 'a`b' 'A' '1a' "$(printf 'x%.0s' $(seq 49))" 'a b' "a'" 'a/b'; do
+        fails_with 78 "$MORTISE" init --url "$(server_url)/$name"
+    done
+    on_schema mortise_names
+    "$MORTISE" init
+    start_holder "'; DROP TABLE mortise_names.ticket; --\"%s\$s\\"
+    "$MORTISE" ls | grep 'DROP TABLE'
+    is_free "'; DROP TABLE mortise_names.ticket"
+}
+
+@test "SQ-09 a read-only server is refused, and says so" {
+    on_schema mortise_readonly
+    "$MORTISE" init
+    sql -e "SET GLOBAL read_only = 1"
+    run "$MORTISE" run a true
+    sql -e "SET GLOBAL read_only = 0"
+    [ "$status" -eq 78 ]
+    [[ "$output" == *"read-only"* ]]
+    "$MORTISE" run a true
+}
+
+@test "SE-02 a password is neither shown nor logged, and an option file will do" {
+    local bad secret=Tr0ub4dor
+    sql -e "CREATE USER keeper IDENTIFIED BY '$secret'; GRANT ALL ON \`mortise%\`.* TO keeper"
+    local host
+    host=$(server_url | sed 's|mysql://mortise@||')
+    MORTISE_URL="mysql://keeper:$secret@$host/mortise_secret" "$MORTISE" init
+    for bad in "mysql://keeper:$secret@$host/mortise_secret?nonsense=1" "mysql://keeper:x$secret@$host/mortise_secret" \
+        "mysql://keeper:$secret@$host/%zz" "mysql://keeper:$secret@[::1/x" "mysql:keeper:$secret@x/y" \
+        "mysql://keeper:$secret@127.0.0.1:1/x"; do
+        MORTISE_URL="$bad" run "$MORTISE" init
+        [ "$status" -ne 0 ]
+        echo "$output" >>out
+        MORTISE_URL="$bad" run "$MORTISE" run -w 1 a true
+        [ "$status" -ne 0 ]
+        echo "$output" >>out
+    done
+    MORTISE_URL="mysql://keeper:$secret@$host/mortise_secret" run -0 "$MORTISE" bench --seconds 10ms a
+    echo "$output" >>out
+    grep -q "store  *mysql://keeper@" out
+    run -1 grep "$secret" out
+    printf '[mortise]\nuser=keeper\npassword=%s\n' "$secret" >options
+    MORTISE_URL="mysql://$host/mortise_secret?option_file=$PWD/options" "$MORTISE" run a true
+}
+
+@test "least grants: what doc/mariadb.md gives is enough" {
+    on_schema mortise_granted
+    "$MORTISE" init
+    sed -n '/^GRANT/p' "$BATS_TEST_DIRNAME/../../doc/mariadb.md" | sed 's/mortise\./mortise_granted./' >grants
+    [ "$(wc -l <grants)" -ge 1 ]
+    sql -e "CREATE USER app; $(cat grants)"
+    export MORTISE_URL="${MORTISE_URL/mortise@/app@}"
+    start_holder a
+    run -75 "$MORTISE" run -n a true
+    "$MORTISE" ls | grep holds
+    "$MORTISE" revoke a
+}

@@ -1,0 +1,21 @@
+# The MariaDB store on a real server, where one is installed. Its suites mostly wait for disks and
+# leases, so they run beside others.
+find_program(MARIADB_SERVER mariadbd PATHS /usr/sbin)
+if(NOT MORTISE_MARIADB OR NOT MARIADB_SERVER)
+  message(STATUS "no MariaDB server installed, or no libmariadb: its live tests are left out")
+  return()
+endif()
+set(my_servers ${CMAKE_SOURCE_DIR}/tools/servers)
+function(mariadb_run name target lease)
+  add_test(NAME ${name} COMMAND ${my_servers} with mariadb $<TARGET_FILE:${target}>
+           "{}?lease=${lease}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT 240 LABELS "store;waits")
+endfunction()
+
+# Claims are tickets as all others here, so conform_claims would show nothing new.
+mariadb_run(conform_mariadb test_conform_memory 2s)
+mariadb_run(conform_values_mariadb test_conform_values_memory 2s)
+mariadb_run(conform_operator_mariadb test_conform_operator_memory 2s)
+foreach(part acquire async life contest shared multi operator election cell)
+  mariadb_run(api_${part}_mariadb test_api_${part} 3s)
+endforeach()
