@@ -243,6 +243,7 @@ typedef struct mortise_capabilities {
     int durable_fence;     /* fences rise across a power cut */
     int64_t lease_ms;      /* session lease; 0: the operating system tells of death */
     int detach;            /* mortise_detach and mortise_adopt are there */
+    int linger;            /* mortise_lock_options.linger_ms is there */
 } mortise_capabilities;
 MORTISE_API int mortise_get_capabilities(const mortise_client *client,
                                          mortise_capabilities *capabilities);
@@ -291,6 +292,11 @@ typedef struct mortise_lock_options {
        and has been given back. A tenth of the time before, the callback of mortise_on_revoke is
        called. 0: never. */
     int64_t max_hold_ms;
+    /* Of a mutex: the client keeps the lock for so long after the last release, or until another
+       client queues for it, which it is told of at once. Who acquires it here meanwhile has
+       it without a request. 0: the release gives it back. ENOTSUPPORTED where the store does not
+       tell (mortise_capabilities.linger). No effect with a budget_ms of -1. */
+    int64_t linger_ms;
 } mortise_lock_options;
 
 /*

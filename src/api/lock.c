@@ -35,6 +35,19 @@ static int take_options(const mortise_lock_options *given, mortise_lock_options 
     return MORTISE_OK;
 }
 
+static int check_linger(const mortise_client *client, const struct mrt_recipe *recipe,
+                        int64_t linger_ms)
+{
+    if (linger_ms < 0 || (linger_ms > 0 && recipe->shared))
+        return mrt_error(MORTISE_EINVALID,
+                         "mortise_lock_options.linger_ms is negative, or not of a "
+                         "lock that one holds at a time");
+    if (linger_ms > 0 && !client->driver.ops->capabilities.linger)
+        return mrt_error(MORTISE_ENOTSUPPORTED, "the store \"%s\" does not tell of who waits",
+                         client->driver.ops->scheme);
+    return MORTISE_OK;
+}
+
 int mrt_client_queue(mortise_client *client, const char *full, const struct mrt_recipe *recipe,
                      struct mrt_queue **queue)
 {
@@ -59,6 +72,8 @@ static int lock_new(mortise_client *client, const char *name, const struct mrt_r
         error = mrt_client_full_name(client, name, full);
     if (error == MORTISE_OK)
         error = take_options(given, &options);
+    if (error == MORTISE_OK)
+        error = check_linger(client, recipe, options.linger_ms);
     if (error != MORTISE_OK)
         return error;
     mortise_lock *lock = calloc(1, sizeof *lock);
@@ -73,6 +88,8 @@ static int lock_new(mortise_client *client, const char *name, const struct mrt_r
     TAILQ_INIT(&lock->waits);
     mrt_driver_enter(&client->driver);
     error = mrt_client_queue(client, full, recipe, &lock->queue);
+    if (error == MORTISE_OK && options.linger_ms > 0)
+        mrt_queue_linger(lock->queue, mrt_time_from_ms(options.linger_ms));
     if (error == MORTISE_OK)
         TAILQ_INSERT_TAIL(&client->locks, lock, link);
     mrt_driver_leave_quietly(&client->driver);

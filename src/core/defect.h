@@ -117,12 +117,13 @@
     X(QUORUM_LATE_CLAIM_LEFT, "who has not answered in time is not told to let go") \
     X(QUORUM_UNRENEWED_COUNTS, "a member that missed the newest renewal counts")
 
-/* Of durable holds, core/detach.c; test/model finds them. */
+/* Of durable holds and of lingering; test/model finds them. */
 #define MRT_DEFECT_DETACH_MAP(X)                                             \
     X(DETACH_ONCE, "a detach of unknown outcome is taken for done")          \
     X(DETACH_NOT_LOST, "a detach that nobody can tell of is told as a loss") \
     X(ADOPTED_REMOVED, "who gives up adopting a ticket takes it out")        \
-    X(ADOPTED_FENCE, "an adopted ticket begins again with its first fence")
+    X(ADOPTED_FENCE, "an adopted ticket begins again with its first fence")  \
+    X(LINGER_CONTENDED, "a ticket lingers though another waits")
 
 enum mrt_defect {
 #define MRT_DEFECT_NAME(name, text) MRT_DEFECT_##name,

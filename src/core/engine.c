@@ -305,6 +305,12 @@ static void woken(struct mrt_engine *engine, const struct mrt_event *event)
             mrt_ticket_look(ticket);
 }
 
+static void revoked(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
+{
+    mrt_ticket_revoked(ticket, event->revoked);
+    mrt_queue_serve(ticket->queue, now); /* it may linger */
+}
+
 static void unasked(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now)
 {
     if (!mrt_id_equal(event->session, engine->session.id))
@@ -315,7 +321,7 @@ static void unasked(struct mrt_engine *engine, const struct mrt_event *event, mr
     else if (event->type == MRT_VIEW && ticket)
         mrt_ticket_told(ticket, event, now);
     else if (event->type == MRT_REVOKED && ticket)
-        mrt_ticket_revoked(ticket, event->revoked);
+        revoked(ticket, event, now);
     else if (event->type == MRT_CHANGED)
         mrt_request_changed(engine, event->ticket);
     else
@@ -371,7 +377,7 @@ void mrt_engine_tick(struct mrt_engine *engine, mrt_time now)
             mrt_hold_timer(OWNER_OF(timer, mrt_hold), now);
             break;
         case MRT_TIMER_TICKET:
-            mrt_ticket_timer(OWNER_OF(timer, mrt_ticket));
+            mrt_ticket_timer(OWNER_OF(timer, mrt_ticket), now);
             break;
         case MRT_TIMER_REQUEST:
             mrt_request_timer(OWNER_OF(timer, mrt_request));

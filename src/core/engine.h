@@ -135,6 +135,9 @@ void *mrt_engine_host(const struct mrt_engine *engine);
 int mrt_engine_queue(struct mrt_engine *engine, const char *name, const struct mrt_recipe *recipe,
                      struct mrt_queue **queue);
 void mrt_queue_put(struct mrt_queue *queue);
+/* Of a queue that is not shared: a ticket that nobody here wants is kept for so long, or until
+   another client queues behind it. */
+void mrt_queue_linger(struct mrt_queue *queue, mrt_time longest);
 const char *mrt_queue_name(const struct mrt_queue *queue);
 const struct mrt_recipe *mrt_queue_recipe(const struct mrt_queue *queue);
 

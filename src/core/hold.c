@@ -103,6 +103,7 @@ void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, 
     hold->fence = ticket->fence ? ticket->fence + ticket->used : 0;
     ticket->used++;
     ticket->fresh = ticket->adopts = false;
+    ticket->lingers = 0;
     if (MRT_DEFECT(FENCE_REPEATS))
         hold->fence = ticket->fence;
     if (!ticket->queue->recipe.shared)

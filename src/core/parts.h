@@ -104,7 +104,9 @@ struct mrt_ticket {
     uint64_t revoked; /* the newest request to give it up that is known; 0: none */
     uint32_t attempts;
     mrt_time recheck;
-    struct mrt_timer timer; /* recheck, or the pause before a command is repeated */
+    mrt_time lingers;       /* GRANTED, nobody has it: kept until then; 0: it is not */
+    mrt_time due;           /* a look, or a command that is repeated */
+    struct mrt_timer timer; /* the earlier of the two */
     struct mrt_command command;
     void *value, *sent; /* its value, and the one that `command` has, mostly the same */
     size_t value_size;
@@ -150,6 +152,7 @@ struct mrt_queue {
     struct mrt_hold *active;        /* not shared: who has the ticket */
     struct mrt_ticket *ticket;      /* not shared: the only one */
     uint32_t unsent;                /* tickets that are to go and whose REMOVE has not been sent */
+    mrt_time linger; /* a ticket that nobody here wants is kept so long; 0: it is not */
     mrt_time turn_began;
     uint64_t turn_count;
     TAILQ_ENTRY(mrt_queue) link; /* of the queues, or of the unused ones */
@@ -225,7 +228,9 @@ void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, m
 void mrt_ticket_attend(struct mrt_ticket *ticket);
 /* There is a request to give it up, of this number or 0. */
 void mrt_ticket_revoked(struct mrt_ticket *ticket, uint64_t number);
-void mrt_ticket_timer(struct mrt_ticket *ticket);
+/* Keeps a granted ticket that nobody here has or wants. */
+void mrt_ticket_linger(struct mrt_ticket *ticket, mrt_time until);
+void mrt_ticket_timer(struct mrt_ticket *ticket, mrt_time now);
 void mrt_ticket_unsubmitted(struct mrt_ticket *ticket);
 /* The waiter is told of the answer to what it asks next, or has begun to ask. */
 void mrt_ticket_verify(struct mrt_ticket *ticket, struct mrt_waiter *waiter);

@@ -17,7 +17,11 @@
  * give the ticket up ends its turn with the hold under way. When it is over
  * the ticket is removed and the next one goes to the back.
  *
- * Invariant: a free, granted ticket has a waiter that was woken for it, or is
+ * Linger. If the program asks for it, a ticket that nobody here wants any more is kept for a
+ * while, and acquired again without a request, until somebody else queues: of that
+ * the store tells at once, so no budget has to be asked about.
+ *
+ * Invariant: a free, granted ticket has a waiter that was woken for it, or lingers, or is
  * being removed: a lock is never kept for nobody.
  */
 #include "base/assert.h"
@@ -92,10 +96,18 @@ int mrt_engine_queue(struct mrt_engine *engine, const char *name, const struct m
         if (queue->references > 0)
             return MORTISE_EMISMATCH;
         queue->recipe = *recipe;
+        queue->linger = 0;
     }
     mrt_queue_reference(queue);
     *result = queue;
     return MORTISE_OK;
+}
+
+void mrt_queue_linger(struct mrt_queue *queue, mrt_time longest)
+{
+    MRT_ASSERT(!queue->recipe.shared);
+    if (longest > queue->linger)
+        queue->linger = longest;
 }
 
 const struct mrt_recipe *mrt_queue_recipe(const struct mrt_queue *queue)
@@ -258,7 +270,7 @@ static bool turn_lasts(struct mrt_queue *queue, mrt_time now)
         return true;
     if (ticket->others_behind)
         return MRT_DEFECT(BUDGET_IGNORED);
-    if (spent && !ticket->asking) {
+    if (spent && !ticket->asking && queue->linger == 0) {
         ticket->asking = true;
         mrt_ticket_look(ticket);
     }
@@ -326,6 +338,21 @@ static void ask_for_ticket(struct mrt_queue *queue)
     }
 }
 
+/* Nobody here has or wants the ticket: whether it is kept all the same. */
+static bool lingers(struct mrt_queue *queue, mrt_time now)
+{
+    struct mrt_ticket *ticket = queue->ticket;
+    bool over = ticket->others_behind || ticket->revoked > 0 || ticket->used >= ticket->fence_span;
+    if (queue->linger == 0 || queue->engine->config.budget == 0 ||
+        ticket->state != MRT_TICKET_GRANTED || ticket->fresh ||
+        (over && !MRT_DEFECT(LINGER_CONTENDED)) || queue->engine->closing ||
+        (ticket->lingers > 0 && now >= ticket->lingers))
+        return false;
+    if (ticket->lingers == 0)
+        mrt_ticket_linger(ticket, mrt_time_add(now, queue->linger));
+    return true;
+}
+
 /* Brings the queue to where it should be; called after every change. */
 void mrt_queue_serve(struct mrt_queue *queue, mrt_time now)
 {
@@ -337,7 +364,8 @@ void mrt_queue_serve(struct mrt_queue *queue, mrt_time now)
     if (queue->active)
         return;
     if (queue->ticket &&
-        (!head || (queue->ticket->state == MRT_TICKET_GRANTED && !turn_lasts(queue, now))))
+        (head ? queue->ticket->state == MRT_TICKET_GRANTED && !turn_lasts(queue, now)
+              : !lingers(queue, now)))
         mrt_ticket_remove(queue->ticket);
     if (!head)
         return;
@@ -385,8 +413,8 @@ struct mrt_hold *mrt_engine_nest(struct mrt_queue *queue, uint64_t owner)
 static bool may_barge(const struct mrt_queue *queue, mrt_time now)
 {
     const struct mrt_waiter *head = TAILQ_FIRST(&queue->waiters);
-    MRT_ASSERT(head); /* the lock is free, so someone was woken for it */
-    return !must_be_handed(queue->engine, head, now);
+    MRT_ASSERT(head || queue->ticket->lingers > 0); /* or someone was woken for it */
+    return !head || !must_be_handed(queue->engine, head, now);
 }
 
 void mrt_engine_acquire(struct mrt_engine *engine, struct mrt_queue *queue,

@@ -75,6 +75,9 @@
  *      it was; FAILED with MORTISE_ENOTHELD if there is none, and MORTISE_EMISMATCH if kind,
  *      capacity or weight differ. Both are sent again when their outcome is unknown: a DETACH
  *      that finds its heir has been done. Only where the capabilities say `detach`.
+ *  (r) To a ticket that holds, and whose APPEND said `linger`, another that queues behind it is
+ * told by a WAKE, or by a VIEW that says so; or shows in a REFRESH after `recheck`. Only where the
+ *      capabilities say `linger`.
  */
 #ifndef MRT_CORE_STORE_H
 #define MRT_CORE_STORE_H
@@ -121,6 +124,7 @@ struct mrt_command {
     uint64_t queue_max;   /* APPEND: only if not so many are waiting already; 0: no limit */
     bool count;           /* APPEND and below: its VIEW is to say its place, if that can be had */
     bool attend;          /* APPEND, REFRESH, LIGHTEN: tell at once what others do to it */
+    bool linger;          /* APPEND: tell at once when another queues behind it */
     const void *value;    /* APPEND, NULL: none; SET_VALUE; CELL_SET, NULL: delete */
     size_t value_size;    /* at most MORTISE_VALUE_MAX */
     uint64_t version;     /* CELL_SET: what the cell is to have now; 0: not to be there */

@@ -64,6 +64,7 @@ static void send(struct mrt_ticket *ticket, enum mrt_command_type type)
     ticket->command.try_only = ticket->try_only && !MRT_DEFECT(TRY_LEAVES_TICKET);
     ticket->command.queue_max = engine->config.queue_max;
     ticket->command.attend = ticket->attend;
+    ticket->command.linger = ticket->queue->linger > 0;
     ticket->command.count = mrt_queue_counts(ticket);
     if (ticket->sent != ticket->value)
         free(ticket->sent);
@@ -305,18 +306,45 @@ void mrt_ticket_drop(struct mrt_ticket *ticket)
     put(ticket);
 }
 
+/* When a command is due, or lingering ends. */
+static void set_timer(struct mrt_ticket *ticket)
+{
+    mrt_time at = ticket->due;
+    if (ticket->lingers > 0)
+        at = mrt_time_min(at, ticket->lingers);
+    if (at != MRT_TIME_NEVER)
+        mrt_heap_set(&ticket->queue->engine->timers, &ticket->timer, at);
+}
+
+void mrt_ticket_linger(struct mrt_ticket *ticket, mrt_time until)
+{
+    MRT_ASSERT(ticket->state == MRT_TICKET_GRANTED && ticket->holds == 0);
+    ticket->lingers = until;
+    if (!under_way(ticket))
+        set_timer(ticket);
+}
+
 /* The removal, or what has to be repeated, after a pause. */
 static void again_later(struct mrt_ticket *ticket, mrt_time now)
 {
     struct mrt_engine *engine = ticket->queue->engine;
     mrt_time pause = mrt_engine_pause(engine, ticket->attempts++);
-    mrt_heap_set(&engine->timers, &ticket->timer, mrt_time_add(now, pause));
+    ticket->due = mrt_time_add(now, pause);
+    set_timer(ticket);
 }
 
-void mrt_ticket_timer(struct mrt_ticket *ticket)
+void mrt_ticket_timer(struct mrt_ticket *ticket, mrt_time now)
 {
+    if (ticket->lingers > 0 && now >= ticket->lingers) {
+        mrt_queue_serve(ticket->queue, now);
+        return;
+    }
     if (under_way(ticket))
         return;
+    if (now < ticket->due) {
+        set_timer(ticket); /* it was set for lingering, which has ended otherwise */
+        return;
+    }
     switch (ticket->state) {
     case MRT_TICKET_NEW:
         if (MRT_DEFECT(GHOST_APPEND))
@@ -385,8 +413,9 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
     ticket->fence_span = event->fence_span;
     ticket->others_behind = event->others_behind;
     ticket->recheck = event->recheck;
-    if (ticket->recheck > 0 && !MRT_DEFECT(NO_RECHECK))
-        mrt_heap_set(&engine->timers, &ticket->timer, mrt_time_add(now, ticket->recheck));
+    bool looks = ticket->recheck > 0 && !MRT_DEFECT(NO_RECHECK);
+    ticket->due = looks ? mrt_time_add(now, ticket->recheck) : MRT_TIME_NEVER;
+    set_timer(ticket);
     if (ticket->state == MRT_TICKET_WAITING && grants) {
         move(ticket, MRT_TICKET_GRANTED);
         ticket->granted_serial = engine->serial;
@@ -521,13 +550,21 @@ static void answered_leaving(struct mrt_ticket *ticket, const struct mrt_event *
     mrt_queue_serve(queue, now); /* a next ticket may have waited for this one's removal */
 }
 
+/* A view that was not asked for; it may end the ticket. */
+static void seen(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
+{
+    struct mrt_queue *queue = ticket->queue;
+    viewed(ticket, event, now);
+    mrt_queue_serve(queue, now); /* who lingers may be wanted elsewhere */
+}
+
 void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
 {
     if (MRT_DEFECT(PASS_RULE_8_CANCELLED) && ticket->queue->ticket)
         ticket = ticket->queue->ticket;
     if (ticket->state == MRT_TICKET_WAITING || ticket->state == MRT_TICKET_GRANTED ||
         MRT_DEFECT(PASS_RULE_8_CANCELLED))
-        viewed(ticket, event, now);
+        seen(ticket, event, now);
     else
         mrt_ticket_look(ticket); /* it has overtaken the answer that it is to follow */
 }

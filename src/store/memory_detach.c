@@ -27,6 +27,7 @@ static struct ticket *replace(struct mrt_memory_server *server, struct ticket *t
     *heir = *ticket;
     heir->id = id;
     heir->session = &server->nobody;
+    heir->linger = false;
     HASH_ADD(hh, server->tickets_by_id, id, sizeof heir->id, added);
     if (!added) {
         free(heir);

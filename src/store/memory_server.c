@@ -297,6 +297,7 @@ static struct ticket *add_ticket(struct mrt_memory_server *server, struct queue 
     ticket->session = session;
     ticket->queue = queue;
     ticket->weight = command->weight;
+    ticket->linger = command->linger;
     ticket->since = now;
     if (!command->value || mrt_memory_set_value(ticket, command))
         HASH_ADD(hh, server->tickets_by_id, id, sizeof ticket->id, added);
@@ -365,6 +366,22 @@ static void refuse_kind(const struct mrt_memory_sink *sink, void *peer,
     answer_failed(sink, peer, command, MORTISE_EMISMATCH, detail);
 }
 
+/* Tells those who hold, and asked to hear of it, that another waits. */
+static void tell_lingering(const struct queue *queue, const struct mrt_memory_sink *sink)
+{
+    const struct ticket *ticket;
+    uint64_t ahead = 0;
+    TAILQ_FOREACH (ticket, &queue->tickets, link) {
+        const struct mrt_event event = {
+            .type = MRT_WAKE, .session = ticket->session->id, .ticket = ticket->id};
+        if (!mrt_memory_grants_behind(ticket, ahead, 0))
+            return;
+        if (ticket->linger)
+            emit(sink, ticket->session->peer, &event);
+        ahead += ticket->weight;
+    }
+}
+
 static void append_new(struct mrt_memory_server *server, const struct mrt_command *command,
                        struct session *session, mrt_time now, const struct mrt_memory_sink *sink)
 {
@@ -397,6 +414,8 @@ static void append_new(struct mrt_memory_server *server, const struct mrt_comman
     }
     if (TAILQ_FIRST(&queue->tickets) == ticket)
         mrt_memory_tell_observers(server, queue->name, sink);
+    if (waits)
+        tell_lingering(queue, sink);
     answer_view(server, sink, session->peer, command, ticket);
 }
 

@@ -22,6 +22,7 @@ struct ticket {
     uint64_t fence;
     uint64_t weight;
     uint64_t revoked; /* how often its holder was asked to give it up */
+    bool linger;      /* who has it wants to hear of who queues behind */
     mrt_time since;
     void *value; /* NULL: none */
     size_t value_size;

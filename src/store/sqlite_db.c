@@ -30,16 +30,18 @@ static const char *const texts[MRT_SQL_STATEMENTS] = {
                         " WHERE queue = '' AND number = 0",
     /* Without RETURNING, which makes a temporary table each time: 30 us. */
     [MRT_SQL_COUNT] = "UPDATE mortise_ticket SET weight = ?1 WHERE queue = '' AND number = 0",
-    [MRT_SQL_AHEAD] = "SELECT number, weight, session, id, kind, capacity FROM mortise_ticket"
-                      " WHERE queue = ?1 AND number < ?2 ORDER BY number",
-    [MRT_SQL_BEFORE] = "SELECT number, weight, session, id, kind, capacity FROM mortise_ticket"
-                       " WHERE queue = ?1 AND number < ?2 ORDER BY number DESC LIMIT 1",
+    [MRT_SQL_AHEAD] =
+        "SELECT number, weight, session, id, kind, capacity, linger FROM mortise_ticket"
+        " WHERE queue = ?1 AND number < ?2 ORDER BY number",
+    [MRT_SQL_BEFORE] =
+        "SELECT number, weight, session, id, kind, capacity, linger FROM mortise_ticket"
+        " WHERE queue = ?1 AND number < ?2 ORDER BY number DESC LIMIT 1",
     [MRT_SQL_FROM] = "SELECT number, id, session, weight, revoked FROM mortise_ticket"
                      " WHERE queue = ?1 AND number >= ?2 ORDER BY number LIMIT 2",
     [MRT_SQL_PLACE] = "SELECT count(*) FROM mortise_ticket WHERE queue = ?1 AND number < ?2",
     [MRT_SQL_INSERT] = "INSERT INTO mortise_ticket"
-                       " (queue, number, id, session, kind, capacity, weight, label, since, value)"
-                       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                       " (queue, number, id, session, kind, capacity, weight, label, since, value,"
+                       " linger) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     [MRT_SQL_LIGHTEN] = "UPDATE mortise_ticket SET weight = ?4"
                         " WHERE queue = ?1 AND number = ?2 AND id = ?3 AND weight > ?4",
     [MRT_SQL_REVOKE] = "UPDATE mortise_ticket SET revoked = revoked + 1"
@@ -58,7 +60,7 @@ static const char *const texts[MRT_SQL_STATEMENTS] = {
                            " ORDER BY queue, number LIMIT 1",
     [MRT_SQL_DETACHED] = "SELECT number, kind, capacity, weight FROM mortise_ticket"
                          " WHERE queue = ?1 AND number > 0 AND session = ?2 AND id = ?3",
-    [MRT_SQL_MOVE] = "UPDATE mortise_ticket SET session = ?4, id = ?5"
+    [MRT_SQL_MOVE] = "UPDATE mortise_ticket SET session = ?4, id = ?5, linger = 0"
                      " WHERE queue = ?1 AND number = ?2 AND id = ?3 AND session = ?6",
     [MRT_SQL_LIST] = "SELECT queue, number, session, kind, capacity, weight, label, since"
                      " FROM mortise_ticket WHERE queue >= ?1 AND queue > ''"

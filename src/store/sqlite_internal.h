@@ -80,7 +80,7 @@ enum mrt_statement {
     MRT_SQL_ROLLBACK,
     MRT_SQL_COUNTER, /* -> counter, limit, boot id */
     MRT_SQL_COUNT,   /* the number given last */
-    MRT_SQL_AHEAD,   /* queue, number -> number, weight, session, id, kind, capacity */
+    MRT_SQL_AHEAD,   /* queue, number -> number, weight, session, id, kind, capacity, linger */
     MRT_SQL_BEFORE,  /* queue, number -> the same of the ticket just ahead */
     MRT_SQL_FROM,    /* queue, number -> number, id, session, weight, revoked: it and the next */
     MRT_SQL_PLACE,   /* queue, number -> how many are ahead */

@@ -100,6 +100,7 @@ struct place {
 struct look {
     uint64_t weight_ahead;
     bool granted, mismatch;
+    struct mrt_id linger_session, linger_ticket; /* of who wants to hear that another waits */
 };
 
 /* Whether this queue is another kind of lock than we take it for. */
@@ -113,6 +114,15 @@ static bool differs(sqlite3_stmt *row, const struct place *place)
               place->queue, kind ? kind : "?", (unsigned long long)capacity, place->kind,
               (unsigned long long)place->capacity);
     return true;
+}
+
+/* Who lingers is the only holder, so it is the first, and the first that waits tells it. */
+static void note_linger(sqlite3_stmt *row, struct look *look)
+{
+    if (sqlite3_column_int(row, 6) == 0)
+        return;
+    look->linger_session = mrt_sqlite_column_id(row, 2);
+    look->linger_ticket = mrt_sqlite_column_id(row, 3);
 }
 
 /* Looks at the ticket just ahead of a place, and counts it alone. */
@@ -129,6 +139,7 @@ static enum mrt_outcome look_just_ahead(struct mrt_store *store, const struct pl
     store->blockers.count = 0;
     if (mrt_sqlite_step(db, row) == SQLITE_ROW) {
         look->mismatch = differs(row, place);
+        note_linger(row, look);
         look->weight_ahead = (uint64_t)sqlite3_column_int64(row, 1);
         kept = mrt_sqlite_ids_add(&store->blockers, mrt_sqlite_column_id(row, 2));
     }
@@ -249,6 +260,7 @@ static enum mrt_outcome insert(struct mrt_store *store, const struct mrt_sqlite_
     sqlite3_bind_text(statement, 8, store->label, -1, SQLITE_STATIC);
     sqlite3_bind_int64(statement, 9, (sqlite3_int64)now.tv_sec * 1000 + now.tv_nsec / 1000000);
     sqlite3_bind_blob(statement, 10, command->value, (int)command->value_size, SQLITE_STATIC);
+    sqlite3_bind_int(statement, 11, command->linger);
     store->observed_change |= ticket->valued;
     mrt_sqlite_step(db, statement);
     sqlite3_reset(statement);
@@ -286,8 +298,9 @@ static enum mrt_outcome enter(struct mrt_store *store, struct mrt_sqlite_ticket 
     outcome = mrt_sqlite_next_number(&store->db, &ticket->number);
     if (outcome != MRT_DONE || ticket->number == MRT_SQLITE_LIMIT)
         return outcome;
-    if (!look->granted)
+    if (!look->granted || command->linger)
         mrt_sqlite_listen(store, ticket->session); /* before anybody can send to it */
+    mrt_sqlite_wake_later(store, look->linger_session, look->linger_ticket, MRT_SQLITE_LOOK);
     return insert(store, ticket, command);
 }
 

@@ -8,7 +8,8 @@
  *   ('', 0): weight = last number given, capacity = the limit, id = boot id,
  *            since = version of this format
  *
- * A second table holds the cells (sqlite_cell.c).
+ * A second table holds the cells (sqlite_cell.c). A file of an earlier format gets what it lacks
+ * when it is opened; programs of that time go on with it until they open it again.
  *
  * Fences. A commit is not synced to disk (synchronous=NORMAL), so a power cut may undo
  * the last ones and set the counter back. Numbers are therefore only given
@@ -31,7 +32,13 @@
 #define LONG_LIVED_FRAMES 1000
 #define SHORT_LIVED_FRAMES 64
 #define APPLICATION_ID "1836020340" /* the bytes "mort" as a number */
-#define FORMAT "2"
+#define FORMAT 3
+#define TEXT_OF(number) TEXT_OF_VALUE(number)
+#define TEXT_OF_VALUE(number) #number
+#define CREATE_CELLS                                                                     \
+    "CREATE TABLE IF NOT EXISTS mortise_cell ("                                          \
+    " name TEXT PRIMARY KEY NOT NULL, version INTEGER NOT NULL, fence INTEGER NOT NULL," \
+    " writer BLOB NOT NULL, value BLOB) WITHOUT ROWID;"
 #define NUMBER_MAX (INT64_C(1) << 46)
 
 /* ----------------------------------------------------------------- counter */
@@ -183,15 +190,49 @@ static enum mrt_outcome create_schema(struct mrt_sqlite_db *db, void *unused)
             " session BLOB NOT NULL, kind TEXT NOT NULL, capacity INTEGER NOT NULL,"
             " weight INTEGER NOT NULL, label TEXT NOT NULL, since INTEGER NOT NULL,"
             " revoked INTEGER NOT NULL DEFAULT 0, value BLOB,"
-            " PRIMARY KEY (queue, number)) WITHOUT ROWID;"
-            "CREATE TABLE IF NOT EXISTS mortise_cell ("
-            " name TEXT PRIMARY KEY NOT NULL, version INTEGER NOT NULL, fence INTEGER NOT NULL,"
-            " writer BLOB NOT NULL, value BLOB) WITHOUT ROWID;"
+            " linger INTEGER NOT NULL DEFAULT 0,"
+            " PRIMARY KEY (queue, number)) WITHOUT ROWID;" CREATE_CELLS
             "INSERT OR IGNORE INTO mortise_ticket"
             " (queue, number, id, session, kind, capacity, weight, label, since) VALUES"
-            " ('', 0, zeroblob(16), zeroblob(16), 'counter', 0, 0, '', " FORMAT ");"
-            "PRAGMA application_id = " APPLICATION_ID ";"
-            "PRAGMA user_version = " FORMAT ";");
+            " ('', 0, zeroblob(16), zeroblob(16), 'counter', 0, 0, '', " TEXT_OF(
+                FORMAT) ");"
+                        "PRAGMA application_id = " APPLICATION_ID ";"
+                        "PRAGMA user_version = " TEXT_OF(FORMAT) ";");
+}
+
+/* Columns that earlier formats had not: whether it is there, and making it. */
+#define COLUMN(name, definition)                                                            \
+    {                                                                                       \
+        "SELECT count(*) FROM pragma_table_info('mortise_ticket') WHERE name = '" name "'", \
+            "ALTER TABLE mortise_ticket ADD COLUMN " name " " definition                    \
+    }
+static const struct {
+    const char *look, *add;
+} newer[] = {
+    COLUMN("revoked", "INTEGER NOT NULL DEFAULT 0"),
+    COLUMN("value", "BLOB"),
+    COLUMN("linger", "INTEGER NOT NULL DEFAULT 0"),
+};
+
+static enum mrt_outcome add_column(struct mrt_sqlite_db *db, const char *look, const char *add)
+{
+    int64_t there = 0;
+    enum mrt_outcome outcome = query_number(db, look, &there);
+    return outcome == MRT_DONE && there == 0 ? mrt_sqlite_execute(db, add) : outcome;
+}
+
+/* Gives a file of an earlier format what it lacks; no effect if somebody else has done so. */
+static enum mrt_outcome upgrade(struct mrt_sqlite_db *db, void *unused)
+{
+    (void)unused;
+    enum mrt_outcome outcome = mrt_sqlite_execute(db, CREATE_CELLS);
+    for (size_t i = 0; i < sizeof newer / sizeof newer[0] && outcome == MRT_DONE; i++)
+        outcome = add_column(db, newer[i].look, newer[i].add);
+    if (outcome != MRT_DONE)
+        return outcome;
+    return mrt_sqlite_execute(db, "UPDATE mortise_ticket SET since = " TEXT_OF(
+                                      FORMAT) " WHERE queue = '' AND number = 0;"
+                                              "PRAGMA user_version = " TEXT_OF(FORMAT) ";");
 }
 
 /* Whether this is an empty database, to be made ours. */
@@ -298,8 +339,11 @@ static int prepare_to_work(struct mrt_sqlite_db *db, const struct mrt_sqlite_fil
     int error = find_or_create(db, file, patience, &counter);
     if (error)
         return error;
-    if (counter.format != FORMAT[0] - '0')
-        return mrt_error(MORTISE_EUNSAFE, "%s was made by another version of mortise", file->path);
+    if (counter.format > FORMAT)
+        return mrt_error(MORTISE_EUNSAFE, "%s was made by a newer version of mortise", file->path);
+    if (counter.format < FORMAT &&
+        mrt_sqlite_write_durably(db, patience, upgrade, NULL) != MRT_DONE)
+        return explain(db, file);
     if (!read_boot_id(&boot))
         return mrt_error(MORTISE_ENOTSUPPORTED, "cannot read /proc/sys/kernel/random/boot_id");
     if (use_log(db, &logging) != MRT_DONE)

@@ -204,6 +204,57 @@ static void test_se_08_another_programs_database_is_left_alone(void **state)
     expect_refusal(place->uri, MORTISE_EUNSAFE, place->path);
 }
 
+static uint64_t take_fence(const char *uri)
+{
+    struct port_client client;
+    port_open_session(&client, uri);
+    struct mrt_event view = port_append(&client, "q", port_id());
+    assert_int_equal(view.type, MRT_VIEW);
+    port_stop(&client);
+    port_close(&client);
+    return view.fence;
+}
+
+static void test_a_database_of_an_earlier_format_is_brought_forward(void **state)
+{
+    const struct place *place = *state;
+    const char *const backward[] = {
+        "ALTER TABLE mortise_ticket DROP COLUMN linger",
+        "UPDATE mortise_ticket SET since = 2 WHERE queue = ''",
+        "ALTER TABLE mortise_ticket DROP COLUMN value",
+        "ALTER TABLE mortise_ticket DROP COLUMN revoked",
+        "DROP TABLE mortise_cell",
+        "UPDATE mortise_ticket SET since = 1 WHERE queue = ''",
+    };
+    uint64_t last = take_fence(place->uri);
+    for (size_t i = 0; i < sizeof backward / sizeof *backward; i++) {
+        query(place->path, backward[i]);
+        if (!strstr(backward[i], "SET since"))
+            continue;
+        struct port_client client;
+        uint64_t fence = take_fence(place->uri);
+        assert_true(fence > last);
+        last = fence;
+        port_open_session(&client, place->uri);
+        assert_int_equal(port_cell_set(&client, "c", 0, 0, "one").type, MRT_CELL);
+        struct mrt_event held = port_append(&client, "q", port_id());
+        assert_int_equal(client.ops->revoke(client.store, "q", held.fence), MORTISE_OK);
+        assert_int_equal(query(place->path, "PRAGMA user_version"), 3);
+        port_stop(&client);
+        port_close(&client);
+        query(place->path, "DELETE FROM mortise_cell");
+    }
+    for (size_t i = 0; i + 1 < sizeof backward / sizeof *backward; i++)
+        query(place->path, backward[i]); /* all at once, by many at once */
+    query(place->path, "UPDATE mortise_ticket SET since = 1 WHERE queue = ''");
+    struct helper helpers[6];
+    for (size_t i = 0; i < 6; i++)
+        helper_start(&helpers[i], "open", place->uri, "");
+    for (size_t i = 0; i < 6; i++)
+        helper_finish(&helpers[i]);
+    check_integrity(place->path);
+}
+
 static void test_se_08_a_database_of_another_format_is_refused(void **state)
 {
     const struct place *place = *state;
@@ -482,8 +533,12 @@ static void test_sq_24_a_limit_on_the_size_of_files(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, place_make, place_remove)
 
-int main(void)
+int main(int count, char **arguments)
 {
+    if (count >= 4 && strcmp(arguments[1], "child") == 0) {
+        expect_success(arguments[3]);
+        return 0;
+    }
     const struct CMUnitTest tests[] = {
         TEST(test_se_08_modes_do_not_depend_on_the_umask),
         TEST(test_se_08_a_symbolic_link_is_refused),
@@ -495,6 +550,7 @@ int main(void)
         TEST(test_se_08_planted_companions_are_refused),
         TEST(test_se_08_another_programs_database_is_left_alone),
         TEST(test_se_08_a_database_of_another_format_is_refused),
+        TEST(test_a_database_of_an_earlier_format_is_brought_forward),
         TEST(test_uri_forms),
         TEST(test_uri_address_is_canonical),
         TEST(test_default_path_is_made),

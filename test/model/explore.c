@@ -36,6 +36,8 @@ static const struct instance instances[] = {
     {"semaphore mutex, any fault", OF(mrt_semaphore_mutex, 2, 1, 1), .nests = true, ANY_FAULT},
     {"semaphore, any fault", OF(semaphore, 2, 1, 1), ANY_FAULT},
     {"mutex, left to nobody, any fault", OF(mrt_mutex, 2, 1, 1), .adoptions = 2, ANY_FAULT},
+    {"mutex, lingering", OF(mrt_mutex, 2, 1, 2), .lingers = true, NO_FAULT},
+    {"mutex, lingering, any fault", OF(mrt_mutex, 2, 1, 1), .lingers = true, ANY_FAULT},
     {"read/write, left to nobody", OF(mrt_read_write, 2, 1, 1), .adoptions = 1, NO_FAULT},
     {"read/write", OF(mrt_read_write, 2, 1, 1), .nests = true, NO_FAULT},
     {"exclusive as a claim, any fault", OF(mrt_exclusive, 2, 1, 1), .claims = true, ANY_FAULT},
@@ -48,6 +50,8 @@ static const struct instance instances[] = {
      .full = true},
     {"full: read/write, left to nobody, any fault", OF(mrt_read_write, 2, 1, 1), .adoptions = 2,
      ANY_FAULT, .full = true},
+    {"full: mutex, lingering, each fault", OF(mrt_mutex, 2, 1, 1), .lingers = true, EACH_FAULT,
+     .full = true},
     {"full: mutex, leases", OF(mrt_mutex, 2, 1, 1), LEASES(3), NO_FAULT, .full = true},
     {"full: semaphore mutex, each fault", OF(mrt_semaphore_mutex, 2, 1, 1), .nests = true,
      EACH_FAULT, .full = true},
@@ -112,7 +116,8 @@ static const enum mrt_defect wanted[] = {
     MRT_DEFECT_NO_RECHECK,        MRT_DEFECT_NESTED_RELEASE,        MRT_DEFECT_FENCE_REPEATS,
     MRT_DEFECT_LOST_WAKE,         MRT_DEFECT_CLOSE_LEAVES_SESSION,  MRT_DEFECT_STRING_ORDER,
     MRT_DEFECT_UPGRADE_NESTS,     MRT_DEFECT_READER_WEIGHS_NOTHING, MRT_DEFECT_DETACH_ONCE,
-    MRT_DEFECT_ADOPTED_REMOVED,   MRT_DEFECT_ADOPTED_FENCE,         MRT_DEFECT_DETACH_NOT_LOST,
+    MRT_DEFECT_ADOPTED_REMOVED,   MRT_DEFECT_ADOPTED_FENCE,         MRT_DEFECT_LINGER_CONTENDED,
+    MRT_DEFECT_DETACH_NOT_LOST,
 };
 
 static bool is_wanted(enum mrt_defect defect)

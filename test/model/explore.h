@@ -57,6 +57,7 @@ struct instance {
     bool tries, nests;           /* threads also try; threads also acquire what they have */
     bool claims;                 /* the store keeps no queue for it */
     int adoptions;               /* threads also detach; so many adopt in one run */
+    bool lingers;                /* a client keeps the lock until another wants it */
     bool at_once;                /* commands reach the server at once, only answers are late */
     int losses, kills, cancels, crashes; /* how many of each fault in one run */
     int faults;                          /* and of all kinds together */

@@ -174,7 +174,8 @@ static void put_ticket(const struct view *view, const struct mrt_ticket *ticket)
     put(FENCE, ticket->fence);
     put(SERIAL + view->index, ticket->granted_serial);
     plain(ticket->used);
-    plain((uint64_t)ticket->fresh | (uint64_t)ticket->adopts << 1);
+    plain((uint64_t)ticket->fresh | (uint64_t)ticket->adopts << 1 |
+          (uint64_t)(ticket->lingers > 0) << 2);
     put(FENCE, ticket->adopts ? ticket->last_fence : 0);
     put_id(ticket->heir);
     plain(thread_number(view, ticket->waiter));

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define QUEUE "q"
+#define FOR_EVER (1000000 * MRT_SECOND)
 
 static bool leases(const struct world *world)
 {
@@ -390,6 +391,8 @@ static void open_client(const struct world *world, struct client *client)
         mrt_engine_queue(client->engine, QUEUE, world->instance->recipe, &client->queue) !=
             MORTISE_OK)
         abort();
+    if (world->instance->lingers)
+        mrt_queue_linger(client->queue, FOR_EVER);
     for (int t = 0; t < world_threads(world, client); t++)
         client->threads[t].turns = world->instance->turns;
 }

@@ -1,0 +1,117 @@
+/*
+ * Lingering: a lock that is kept for the next acquire, until somebody else wants it. On every store
+ * that tells of who waits.
+ */
+#include "api_fixture.h"
+
+static mortise_lock *lingering(mortise_client *client, const char *name, int64_t linger_ms)
+{
+    const mortise_lock_options options = {.size = sizeof options, .linger_ms = linger_ms};
+    mortise_lock *lock;
+    check(mortise_mutex_new(client, name, &options, &lock) == MORTISE_OK);
+    return lock;
+}
+
+/* So many, that a look at the store now and then among them does not count. */
+static void test_again_and_again_without_a_request(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0);
+    mortise_lock *lock = lingering(client, "linger/1", 60000);
+    api_release(api_acquire(lock));
+    uint64_t before = api_stats(client).commands, last = 0;
+    int64_t began = mortise_now_ns();
+    for (int i = 0; i < 10000; i++) {
+        mortise_hold hold = api_acquire(lock);
+        check(mortise_hold_fence(hold) > last);
+        last = mortise_hold_fence(hold);
+        api_release(hold);
+    }
+    uint64_t looks = 1 + (uint64_t)api_ms_since(began) / 500; /* rechecks, and signs of life */
+    assert_true(api_stats(client).commands - before <= looks);
+    assert_int_equal(api_tickets(client, "linger/1"), 1);
+    api_close(client);
+}
+
+static void test_who_waits_elsewhere_is_let_in(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0), *other = api_open(0);
+    mortise_lock *lock = lingering(client, "linger/2", 3600000),
+                 *others = api_lock(other, "linger/2");
+    for (int i = 0; i < 20; i++) {
+        mortise_hold hold = api_acquire(lock);
+        uint64_t fence = mortise_hold_fence(hold);
+        api_release(hold);
+        assert_int_equal(mortise_acquire_for(others, 10000, &hold), MORTISE_OK);
+        assert_true(mortise_hold_fence(hold) > fence);
+        api_release(hold);
+    }
+    api_close(client);
+    api_close(other);
+}
+
+static void *acquire_once(void *argument)
+{
+    api_release(api_acquire(argument));
+    return NULL;
+}
+
+static void test_who_holds_is_not_hurried(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0), *other = api_open(0);
+    mortise_lock *lock = lingering(client, "linger/3", 3600000),
+                 *others = api_lock(other, "linger/3");
+    api_release(api_acquire(lock));
+    mortise_hold hold = api_acquire(lock);
+    pthread_t thread = api_thread(acquire_once, others);
+    api_await_tickets(client, "linger/3", 2);
+    assert_int_equal(mortise_is_held(hold), 1);
+    assert_int_equal(mortise_verify(hold, 10000), MORTISE_OK);
+    api_release(hold);
+    api_join(thread);
+    api_close(client);
+    api_close(other);
+}
+
+static void test_it_ends_by_itself_and_with_its_client(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0), *other = api_open(0);
+    api_release(api_acquire(lingering(client, "linger/4", 1)));
+    api_await_tickets(other, "linger/4", 0);
+    api_release(api_acquire(lingering(client, "linger/5", 3600000)));
+    assert_int_equal(api_tickets(other, "linger/5"), 1);
+    api_close(client);
+    assert_int_equal(api_tickets(other, "linger/5"), 0);
+    api_close(other);
+}
+
+static void test_what_cannot_linger(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0);
+    mortise_lock_options options = {.size = sizeof options, .linger_ms = -1};
+    mortise_lock *lock, *write;
+    assert_int_equal(mortise_mutex_new(client, "linger/6", &options, &lock), MORTISE_EINVALID);
+    options.linger_ms = 1;
+    assert_int_equal(mortise_semaphore_new(client, "linger/6", 2, &options, &lock),
+                     MORTISE_EINVALID);
+    assert_int_equal(mortise_read_write_new(client, "linger/6", &options, &lock, &write),
+                     MORTISE_EINVALID);
+    api_close(client);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_again_and_again_without_a_request),
+        cmocka_unit_test(test_who_waits_elsewhere_is_let_in),
+        cmocka_unit_test(test_who_holds_is_not_hurried),
+        cmocka_unit_test(test_it_ends_by_itself_and_with_its_client),
+        cmocka_unit_test(test_what_cannot_linger),
+    };
+    int error = api_begin(argc, argv);
+    return error ? error : api_end(cmocka_run_group_tests(tests, NULL, NULL));
+}

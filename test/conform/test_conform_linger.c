@@ -1,0 +1,109 @@
+/*
+ * Who keeps a lock until another wants it hears of the other: the clause (r) of the port.
+ *
+ *   test_conform_linger memory: | sqlite: | URI
+ */
+#include "cmocka_all.h"
+#include "conform/port_client.h"
+
+#define LONG_ENOUGH (10 * MRT_SECOND)
+
+static const char *uri;
+static struct port_client first, second;
+
+static int open_two(void **state)
+{
+    (void)state;
+    port_open_session(&first, uri);
+    port_open_session(&second, uri);
+    return 0;
+}
+
+static int close_two(void **state)
+{
+    (void)state;
+    port_stop(&first);
+    port_stop(&second);
+    port_close(&first);
+    port_close(&second);
+    return 0;
+}
+
+static struct mrt_event append_lingering(struct port_client *client, const char *queue)
+{
+    struct mrt_command command = port_command(client, MRT_APPEND);
+    command.ticket = port_id();
+    command.queue = queue;
+    command.kind = port_kind;
+    command.capacity = command.weight = 1;
+    command.linger = true;
+    struct mrt_event view = port_send(client, &command);
+    assert_int_equal(view.type, MRT_VIEW);
+    return view;
+}
+
+static void test_r_who_holds_is_told_of_who_waits(void **state)
+{
+    (void)state;
+    struct mrt_event held = append_lingering(&first, "r/1");
+    assert_false(held.others_behind);
+    struct mrt_event waiting = port_append(&second, "r/1", port_id());
+    assert_true(waiting.weight_ahead > 0);
+    assert_true(port_wait_told(&first, held.ticket, LONG_ENOUGH));
+    held = port_refresh(&first, "r/1", &held);
+    assert_true(held.others_behind);
+    assert_int_equal(port_remove(&first, "r/1", held.ticket, held.fence).type, MRT_REMOVED);
+    port_wait_granted(&second, "r/1", waiting, 1, 1, LONG_ENOUGH);
+}
+
+static void test_r_it_is_told_each_time(void **state)
+{
+    (void)state;
+    struct mrt_event held = append_lingering(&first, "r/2");
+    for (int i = 0; i < 3; i++) {
+        struct mrt_event waiting = port_append(&second, "r/2", port_id());
+        assert_true(port_wait_told(&first, held.ticket, LONG_ENOUGH));
+        assert_true(port_refresh(&first, "r/2", &held).others_behind);
+        port_remove(&second, "r/2", waiting.ticket, 0); /* given up */
+        held = port_refresh(&first, "r/2", &held);
+        assert_false(held.others_behind);
+    }
+}
+
+static void test_r_who_came_to_hold_by_waiting_is_told_too(void **state)
+{
+    (void)state;
+    struct mrt_event before = port_append(&second, "r/3", port_id());
+    struct mrt_event held = append_lingering(&first, "r/3");
+    port_remove(&second, "r/3", before.ticket, before.fence);
+    port_wait_granted(&first, "r/3", held, 1, 1, LONG_ENOUGH);
+    port_append(&second, "r/3", port_id());
+    assert_true(port_wait_told(&first, held.ticket, LONG_ENOUGH));
+    assert_true(port_refresh(&first, "r/3", &held).others_behind);
+}
+
+static void test_r_a_try_tells_nobody(void **state)
+{
+    (void)state;
+    struct mrt_event held = append_lingering(&first, "r/4");
+    assert_int_equal(port_try(&second, "r/4", port_id()).type, MRT_BLOCKED);
+    assert_false(port_refresh(&first, "r/4", &held).others_behind);
+    assert_int_equal(port_tickets(&second, "r/4"), 1);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_r_who_holds_is_told_of_who_waits, open_two, close_two),
+        cmocka_unit_test_setup_teardown(test_r_it_is_told_each_time, open_two, close_two),
+        cmocka_unit_test_setup_teardown(test_r_who_came_to_hold_by_waiting_is_told_too, open_two,
+                                        close_two),
+        cmocka_unit_test_setup_teardown(test_r_a_try_tells_nobody, open_two, close_two),
+    };
+    uri = argc > 1 ? port_place_open(argv[1]) : NULL;
+    if (!uri)
+        return 2;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    port_place_close();
+    return failed;
+}

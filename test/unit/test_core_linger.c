@@ -1,0 +1,220 @@
+/* A ticket that is kept though nobody here wants it, until another does. */
+#include "core_shared_fixture.h"
+
+#define LINGER (MRT_SECOND)
+
+static void open_lingering(struct core *core)
+{
+    core_open(core, NULL);
+    mrt_queue_linger(core->queue, LINGER);
+}
+
+/* Acquired and released: it lingers. */
+static void leave_lingering(struct core *core, struct mrt_waiter *waiter)
+{
+    open_lingering(core);
+    core_grant(core, waiter);
+    core_release(core, waiter->hold, waiter->owner);
+    core_no_command(core);
+}
+
+static void expect_at_once(struct core *core, const struct mrt_waiter *waiter, int error)
+{
+    assert_int_equal(waiter->state, MRT_WAITER_DONE);
+    assert_int_equal(waiter->error, error);
+    core_none_settled(core);
+}
+
+/* The store says unasked that another is queued behind. */
+static void tell_others(struct core *core, struct mrt_id ticket)
+{
+    struct mrt_event view = core->shown;
+    view.type = MRT_VIEW;
+    view.serial = 0;
+    view.session = core->engine->session.id;
+    view.ticket = ticket;
+    view.others_behind = true;
+    core_event(core, &view);
+}
+
+static void test_it_is_acquired_again_without_a_request(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter first = core_waiter(1);
+    leave_lingering(&core, &first);
+    uint64_t last = 100;
+    for (uint64_t i = 0; i < 20; i++) { /* more than its budget */
+        struct mrt_waiter again = core_waiter(1 + i % 2);
+        again.try_only = i % 3 == 0;
+        core_pass(&core, 10 * MS);
+        core_acquire(&core, &again);
+        expect_at_once(&core, &again, MORTISE_OK);
+        assert_true(again.hold->fence > last);
+        last = again.hold->fence;
+        core_release(&core, again.hold, again.owner);
+        core_no_command(&core);
+    }
+    core_free(&core);
+}
+
+static void test_it_ends_when_its_time_is_over(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter first = core_waiter(1), again = core_waiter(1);
+    leave_lingering(&core, &first);
+    core_pass(&core, LINGER / 2);
+    core_acquire(&core, &again);
+    expect_at_once(&core, &again, MORTISE_OK);
+    core_release(&core, again.hold, 1);
+    core_pass(&core, LINGER - MS); /* counted from the last release */
+    core_no_command(&core);
+    core_pass(&core, 2 * MS);
+    core_answer(&core, core_fetch(&core, MRT_REMOVE), MRT_REMOVED);
+    core_no_command(&core);
+    core_free(&core);
+}
+
+static void test_it_ends_as_soon_as_another_queues(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter first = core_waiter(1);
+    leave_lingering(&core, &first);
+    assert_true(core.queue->ticket->command.linger); /* the store was asked to tell */
+    core_wake(&core, core.queue->ticket->id);
+    core.shown.others_behind = true;
+    core_view(&core, core_fetch(&core, MRT_REFRESH), 0);
+    core_fetch(&core, MRT_REMOVE);
+    core_free(&core);
+    leave_lingering(&core, &first);
+    tell_others(&core, core.queue->ticket->id);
+    core_fetch(&core, MRT_REMOVE);
+    core_free(&core);
+}
+
+static void test_who_holds_keeps_it_to_the_end(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter first = core_waiter(1);
+    open_lingering(&core);
+    core_grant(&core, &first);
+    tell_others(&core, core.queue->ticket->id);
+    core_no_command(&core);
+    core_release(&core, first.hold, 1);
+    core_fetch(&core, MRT_REMOVE); /* it does not linger then */
+    core_free(&core);
+}
+
+static void test_a_request_ends_it(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter first = core_waiter(1);
+    leave_lingering(&core, &first);
+    const struct mrt_event revoked = {.type = MRT_REVOKED,
+                                      .session = core.engine->session.id,
+                                      .ticket = core.queue->ticket->id,
+                                      .revoked = 1};
+    core_event(&core, &revoked);
+    core_fetch(&core, MRT_REMOVE);
+    core_free(&core);
+}
+
+static void test_it_goes_with_its_session(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter first = core_waiter(1), again = core_waiter(1);
+    leave_lingering(&core, &first);
+    core_session_lost(&core);
+    assert_null(core.queue->ticket);
+    assert_int_equal(mrt_engine_counters(core.engine)->losses, 0); /* nobody held it */
+    core_answer(&core, core_fetch(&core, MRT_STOP), MRT_STOPPED);
+    core_grant(&core, &again);
+    core_free(&core);
+}
+
+static void test_its_fences_come_to_an_end(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter first = core_waiter(1), again = core_waiter(1);
+    open_lingering(&core);
+    core.shown.fence_span = 2;
+    core_grant(&core, &first);
+    core_release(&core, first.hold, 1);
+    core_acquire(&core, &again);
+    expect_at_once(&core, &again, MORTISE_OK);
+    core_release(&core, again.hold, 1);
+    core_fetch(&core, MRT_REMOVE);
+    core_free(&core);
+}
+
+static void test_a_look_is_not_put_off(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter first = core_waiter(1);
+    open_lingering(&core);
+    core.shown.recheck = LINGER / 4;
+    core_grant(&core, &first);
+    core_release(&core, first.hold, 1);
+    core_pass(&core, LINGER / 4);
+    struct mrt_command *look = core_fetch(&core, MRT_REFRESH); /* in case no word came */
+    core_pass(&core, LINGER);
+    core_view(&core, look, 0);
+    core_pass(&core, 1);
+    core_fetch(&core, MRT_REMOVE);
+    core_free(&core);
+}
+
+static void test_without_a_budget_there_is_none(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_engine_config config = core_config();
+    config.budget = 0;
+    struct mrt_waiter first = core_waiter(1);
+    core_open(&core, &config);
+    mrt_queue_linger(core.queue, LINGER);
+    core_grant(&core, &first);
+    core_release(&core, first.hold, 1);
+    core_fetch(&core, MRT_REMOVE);
+    core_free(&core);
+}
+
+static void test_the_longest_of_all_handles_counts(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter first = core_waiter(1);
+    open_lingering(&core);
+    mrt_queue_linger(core.queue, LINGER / 2);
+    core_grant(&core, &first);
+    core_release(&core, first.hold, 1);
+    core_pass(&core, LINGER - MS);
+    core_no_command(&core);
+    mrt_engine_close(core.engine, core.now);
+    core_fetch(&core, MRT_STOP);
+    core_free(&core);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_it_is_acquired_again_without_a_request),
+        cmocka_unit_test(test_it_ends_when_its_time_is_over),
+        cmocka_unit_test(test_it_ends_as_soon_as_another_queues),
+        cmocka_unit_test(test_who_holds_keeps_it_to_the_end),
+        cmocka_unit_test(test_a_request_ends_it),
+        cmocka_unit_test(test_it_goes_with_its_session),
+        cmocka_unit_test(test_its_fences_come_to_an_end),
+        cmocka_unit_test(test_a_look_is_not_put_off),
+        cmocka_unit_test(test_without_a_budget_there_is_none),
+        cmocka_unit_test(test_the_longest_of_all_handles_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
