@@ -64,7 +64,8 @@ static int run_locked(struct mrt_run *run)
     int code;
     if (!mrt_run_wait(run, &code))
         return code;
-    code = *run->command ? run_command(run) : mrt_elect_lead(run);
+    if (mrt_run_is_due(run, &code))
+        code = *run->command ? run_command(run) : mrt_elect_lead(run);
     mrt_guard_dismiss(&run->guard);
     if (run->min_hold > 0)
         mrt_run_linger(run, mrt_time_add(run->acquired_at, run->min_hold));
@@ -135,6 +136,8 @@ int mrt_run_whole(struct mrt_run *run, int argc, char **argv)
     bool are_outer = !code && are_all_outer(run);
     if (!code && !are_outer)
         code = run_on_client(run);
+    else if (are_outer)
+        are_outer = mrt_run_is_due(run, &code);
     int error = mortise_close(run->client);
     mrt_guard_reap(&run->guard);
     free(run->address);

@@ -3,6 +3,7 @@
  *   run.c           the order of things, what is said
  *   run_options.c   options, locks and command
  *   run_wait.c      getting the locks while signals are watched
+ *   run_every.c     whether it is due
  *   run_status.c    events for who started us
  *   run_held.c      the command's environment, and locks that an outer run holds
  *   run_spawn.c     starting the command
@@ -78,6 +79,7 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
     mrt_time deadline; /* of the wait */
     mrt_time grace;    /* from TERM to KILL */
     bool grace_given;
+    mrt_time every;              /* once in each; 0: always */
     mrt_time min_hold, max_hold; /* from when the lock was acquired */
     int conflict_code;
     bool conflict_code_given, quiet_conflict;
@@ -138,6 +140,13 @@ __attribute__((format(printf, 4, 5))) void mrt_run_event(const struct mrt_run *r
 int mrt_run_whole(struct mrt_run *run, int argc, char **argv);
 /* Makes the handle, of the run's mode: an error of the library. */
 int mrt_run_make_lock(struct mrt_run *run, struct mrt_run_lock *lock);
+
+/* --------------------------------------------------------- run_every.c */
+
+/* What --every needs of the arguments: 0 or an exit code. */
+int mrt_run_check_every(const struct mrt_run *run);
+/* Whether this period has had no run; then it has had this one. False: *code, 0 if it had. */
+bool mrt_run_is_due(const struct mrt_run *run, int *code);
 
 /* ------------------------------------------------------------- elect.c */
 

@@ -24,17 +24,20 @@ enum {
     JSON,
     LABEL,
     INHERIT_FDS,
+    EVERY,
     VALUE,
     OBSERVE,
     ONCE
 };
 
 /* The first rows are of run alone, the last of elect. */
-enum { OF_RUN_ALONE = 5, OF_ELECT_ALONE = 3 };
+enum { OF_RUN_ALONE = 6, OF_ELECT_ALONE = 3 };
 
 static const struct mrt_flag flags[] = {
     MRT_RUN_MODE_FLAGS,
     {ALSO, "also", "NAME", "hold this lock too, all or none; may be\nrepeated", NULL,
+     MRT_FLAG_ONCE},
+    {EVERY, "every", "PERIOD", "only if nobody has in this period: of 1h, this\nhour, in UTC", NULL,
      MRT_FLAG_ONCE},
     {'n', "nonblock", NULL, "do not wait: end at once if the lock is\nheld", NULL, 0},
     {'w', "timeout", "DURATION", "wait so long at most (0: do not wait)", NULL, 0},
@@ -173,6 +176,14 @@ int mrt_run_add_name(struct mrt_run *run, const char *name)
     return 0;
 }
 
+static int take_every(struct mrt_run *run)
+{
+    int code = take_duration(run, &run->every);
+    if (!code && (run->every < MRT_SECOND || run->every % MRT_MILLISECOND != 0))
+        return mrt_cli_fail_value(run->cli, "a period of 1s or more");
+    return code;
+}
+
 static int take_text(struct mrt_run *run)
 {
     run->value = optarg;
@@ -227,6 +238,8 @@ static int take_value(struct mrt_run *run, int option, const char **string)
         return take_label(run);
     case VALUE:
         return take_text(run);
+    case EVERY:
+        return take_every(run);
     case MIN_HOLD:
         return take_duration(run, &run->min_hold);
     case MAX_HOLD:
@@ -322,7 +335,7 @@ int mrt_run_check_together(struct mrt_run *run)
         return mrt_cli_fail(MRT_EXIT_USAGE, "--weight is of a semaphore: --permits is missing");
     if (run->quiet_conflict && !run->conflict_code_given)
         run->conflict_code = MRT_EXIT_OK;
-    return 0;
+    return mrt_run_check_every(run);
 }
 
 /* Options as far as they go; false: *code says how it ended. */

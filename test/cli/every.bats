@@ -1,0 +1,78 @@
+#!/usr/bin/env bats
+# mortise run --every: once in each period, whoever comes first.
+load helper
+
+# 10,000 days from 1970 on: no such period ends before 2052.
+LONG=240000h
+
+@test "--every: the first one runs, the others end with 0 in silence" {
+    run -7 "$MORTISE" run --every "$LONG" a -- sh -c 'echo ran; exit 7'
+    [ "$output" = ran ]
+    run -0 "$MORTISE" run --every "$LONG" a -- echo ran
+    [ -z "$output" ]
+    run -0 "$MORTISE" run --every "$LONG" b -- echo ran
+    [ "$output" = ran ]
+    run -0 "$MORTISE" run a -- echo ran
+    [ "$output" = ran ]
+}
+
+@test "--every: who is not due says so when asked, and leaves the lock free" {
+    "$MORTISE" run --every "$LONG" a -- true
+    run -0 "$MORTISE" run -v --every "$LONG" a -- echo ran
+    [[ "$output" == *"a: has been run in this period"* ]]
+    run -0 "$MORTISE" run --json --every "$LONG" a -- echo ran
+    [[ "$output" == *'"event": "not-due"'* && "$output" == *'"event": "released"'* ]]
+    is_free a
+}
+
+@test "--every: one of many that come at once, also of those that share the lock" {
+    local mode pids pid
+    for mode in "" -s "--permits 9"; do
+        pids=()
+        for _ in 1 2 3 4 5 6; do
+            "$MORTISE" run $mode --every "$LONG" "job$mode" -- sh -c 'echo ran >>"$0"' "ran$mode" 3>&- &
+            pids+=($!)
+        done
+        for pid in "${pids[@]}"; do
+            finish "$pid"
+            [ "$code" -eq 0 ]
+        done
+        [ "$(wc -l <"ran$mode")" -eq 1 ]
+    done
+}
+
+@test "--every: once again in each new period" {
+    begin=$(date +%s)
+    loop() {
+        while [ ! -e enough ]; do "$MORTISE" run --every 1s a -- sh -c 'echo ran >>ran'; done
+    }
+    loop 3>&- &
+    loop 3>&- &
+    until_true sh -c '[ "$(wc -l <ran)" -ge 3 ]'
+    touch enough
+    wait
+    [ "$(wc -l <ran)" -le $(($(date +%s) - begin + 1)) ]
+}
+
+@test "--every inside a run of the same lock" {
+    run -0 "$MORTISE" run a -- "$MORTISE" run --every "$LONG" a echo ran
+    [ "$output" = ran ]
+    run -0 "$MORTISE" run a -- "$MORTISE" run --every "$LONG" a echo ran
+    [ -z "$output" ]
+}
+
+@test "--every: somebody holds the lock: -n is 75" {
+    start_holder a
+    fails_with 75 "$MORTISE" run -n --every "$LONG" a -- touch ran
+    run -0 "$MORTISE" run -n --quiet-conflict --every "$LONG" a -- touch ran
+    [ ! -e ran ]
+}
+
+@test "--every: bad arguments" {
+    for bad in 0 0.5 -1 x 1.0005; do
+        fails_with 64 "$MORTISE" run --every "$bad" a true
+    done
+    fails_with 64 "$MORTISE" run --every 1h "$(printf 'x%.0s' $(seq 250))" true
+    fails_with 64 "$MORTISE" elect --every 1h a true
+    [ ! -e state ]
+}
