@@ -2,13 +2,12 @@
  * A proxy that understands PostgreSQL's messages as far as to know where a flight, the
  * messages of one transaction, ends, and which prepared statements it executes. It can have one
  * done and swallow the answer, keep one from the server, deliver one late, or stop passing bytes,
- * so that a test needs no luck with time. It runs on a thread of its own.
+ * so that a test needs no luck with time.
  */
 #ifndef TEST_PG_PROXY_H
 #define TEST_PG_PROXY_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "live/proxy.h"
 
 /* What is to happen to the next flight with a statement of this name. */
 enum pg_fate {
@@ -18,21 +17,12 @@ enum pg_fate {
     PG_HOLD     /* it and all behind it wait for pg_proxy_go, even if the client has left */
 };
 
-struct pg_proxy;
+PROXY_CALLS(pg_proxy)
 
-/* In front of 127.0.0.1:port. */
-struct pg_proxy *pg_proxy_start(uint16_t port);
-uint16_t pg_proxy_port(const struct pg_proxy *proxy);
 void pg_proxy_order(struct pg_proxy *proxy, enum pg_fate fate, const char *statement);
 /* Whether the order has been carried out. */
 bool pg_proxy_done(struct pg_proxy *proxy);
-void pg_proxy_go(struct pg_proxy *proxy);
-/* Flights that have passed, and connections that have been made. */
+/* Flights that have passed. */
 unsigned pg_proxy_flights(struct pg_proxy *proxy);
-unsigned pg_proxy_connections(struct pg_proxy *proxy);
-void pg_proxy_cut(struct pg_proxy *proxy);
-/* Passes nothing on, either way, and refuses no connection, until told otherwise. */
-void pg_proxy_stall(struct pg_proxy *proxy, bool stalled);
-void pg_proxy_stop(struct pg_proxy *proxy);
 
 #endif

@@ -20,7 +20,7 @@ foreach(part acquire async life contest shared multi operator election cell)
   postgres_run(api_${part}_postgres test_api_${part} 3s)
 endforeach()
 
-set(postgres_place postgres_place.c zookeeper_place.c pg_proxy.c)
+set(postgres_place postgres_place.c zookeeper_place.c pg_proxy.c proxy.c)
 foreach(part rules faults)
   mortise_suite(NAME postgres_${part} SOURCES postgres_${part}.c ${postgres_place}
                 LIBRARIES mortise_static PkgConfig::LIBPQ LABELS store waits TIMEOUT 240)

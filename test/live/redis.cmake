@@ -26,7 +26,7 @@ foreach(part acquire async life contest shared multi election cell operator)
 endforeach()
 redis_test(api_stress_redis test_api_stress "store;threads" "{}/0?session=2s")
 
-set(redis_live zookeeper_place.c redis_proxy.c)
+set(redis_live zookeeper_place.c redis_proxy.c proxy.c)
 mortise_suite(NAME redis_faults SOURCES redis_faults.c ${redis_live} LABELS store waits TIMEOUT 240)
 mortise_suite(NAME redis_access SOURCES redis_access.c zookeeper_place.c LABELS store waits
               TIMEOUT 240)

@@ -1,8 +1,7 @@
 /*
  * A proxy that understands Redis's protocol: it keeps what is asked, and can lose a
  * reply, answer in the server's place, hold a request back until its client has long
- * gone, or stop passing bytes, so that a test needs no luck with time. It runs on a thread
- * of its own.
+ * gone, or stop passing bytes, so that a test needs no luck with time.
  *
  * An order is for the next request that contains `part`, and then no more; `part` is any
  * text of it: a key, a command's name, a script's digest.
@@ -10,10 +9,7 @@
 #ifndef TEST_REDIS_PROXY_H
 #define TEST_REDIS_PROXY_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-struct redis_proxy;
+#include "live/proxy.h"
 
 enum redis_order {
     REDIS_SWALLOW, /* it is done; its reply is lost, and the connection is cut */
@@ -22,24 +18,16 @@ enum redis_order {
                       the client has closed that connection */
 };
 
-/* In front of 127.0.0.1:port. */
-struct redis_proxy *redis_proxy_start(uint16_t port);
-void redis_proxy_stop(struct redis_proxy *proxy);
-uint16_t redis_proxy_port(const struct redis_proxy *proxy);
+PROXY_CALLS(redis_proxy)
+
 void redis_proxy_order(struct redis_proxy *proxy, enum redis_order order, const char *part,
                        const char *text);
 /* Whether the newest order has been carried out; a held request: has come. */
 bool redis_proxy_done(struct redis_proxy *proxy);
-/* Lets held requests go on. */
-void redis_proxy_go(struct redis_proxy *proxy);
 /* How many requests with this in them have come since the start or the last forget. */
 unsigned redis_proxy_seen(struct redis_proxy *proxy, const char *part);
 void redis_proxy_forget(struct redis_proxy *proxy);
 /* Drops what the server pushes, until told otherwise. */
 void redis_proxy_drop_pushes(struct redis_proxy *proxy, bool drop);
-/* Passes nothing on, either way, and refuses no connection, until told otherwise. */
-void redis_proxy_stall(struct redis_proxy *proxy, bool stalled);
-/* Cuts all connections. */
-void redis_proxy_cut(struct redis_proxy *proxy);
 
 #endif

@@ -1,38 +1,22 @@
 /*
- * One thread, one poll. Every connection is a pair of sockets with a buffer for each
- * way; whole frames are taken out of a buffer, looked at and passed on. The first frame
- * each way is the handshake; after it a request begins with its number and operation, a
- * reply with its number.
+ * The first frame each way is the handshake; after it a request begins with its number and
+ * operation, a reply with its number.
  */
 #include "live/zk_proxy.h"
 
 #include "cmocka_all.h"
 
-#include <arpa/inet.h>
-#include <poll.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define EVENT (-1) /* number of what is no answer */
-#define PAIRS_MAX 32
-#define BUFFER_SIZE (1 << 20)
 #define PENDING_MAX 65536
 #define TRACE_MAX 256
 #define OWNER_AT (16 + 44 + 7) /* last byte of ephemeralOwner in an answer to EXISTS */
 #define SESSION_AT 8           /* in the answer to a handshake */
 
-struct way {
-    int from, to;
-    bool greeted, held;
-    size_t length;
-    unsigned char *buffer;
-};
-
-struct pair {
-    struct way up, down;
+struct state { /* of a pair */
+    bool greeted_up, greeted_down;
     struct {
         int32_t number;
         int32_t opcode;
@@ -49,63 +33,20 @@ struct order {
 };
 
 struct zk_proxy {
-    int listener;
-    uint16_t port, upstream;
-    pthread_t thread;
-    pthread_mutex_t mutex; /* what follows */
-    bool stop, cut, stalled, stalled_up, swallowed, dropped, refused;
+    struct proxy proxy;
+    bool swallowed, dropped, refused;
     bool falsify_owner, falsify_session, muted;
     int swallow; /* operation; -1: none */
     struct order drop, hold, refuse, rewrite;
     enum zk_opcode trace[TRACE_MAX];
     size_t traced;
-    unsigned counts[ZK_OPCODES], events, connections;
-    struct pair *pairs[PAIRS_MAX];
+    unsigned counts[ZK_OPCODES], events;
 };
 
 static int32_t read_int(const unsigned char *bytes)
 {
     return (int32_t)((uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 |
                      bytes[3]);
-}
-
-static void close_pair(struct zk_proxy *proxy, int at)
-{
-    struct pair *pair = proxy->pairs[at];
-    close(pair->up.from);
-    close(pair->up.to);
-    free(pair->up.buffer);
-    free(pair->down.buffer);
-    free(pair);
-    proxy->pairs[at] = NULL;
-}
-
-static int dial(uint16_t port)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
-        return fd;
-    close(fd);
-    return -1;
-}
-
-static void take_connection(struct zk_proxy *proxy)
-{
-    int client = accept4(proxy->listener, NULL, NULL, SOCK_CLOEXEC), at = 0;
-    int server = client < 0 ? -1 : dial(proxy->upstream);
-    while (at < PAIRS_MAX && proxy->pairs[at])
-        at++;
-    if (server < 0 || at == PAIRS_MAX) {
-        close(client);
-        return;
-    }
-    struct pair *pair = calloc(1, sizeof *pair);
-    pair->up = (struct way){.from = client, .to = server, .buffer = malloc(BUFFER_SIZE)};
-    pair->down = (struct way){.from = server, .to = client, .buffer = malloc(BUFFER_SIZE)};
-    proxy->pairs[at] = pair;
-    proxy->connections++;
 }
 
 static void write_int(unsigned char *bytes, int32_t value)
@@ -125,7 +66,7 @@ static bool applies(struct order *order, const unsigned char *body, size_t size)
 
 /* Sends EXISTS of "/" under the number of a request that is to be refused, so that its
    answer comes in its turn. */
-static bool send_other(const struct way *way, int32_t number)
+static bool send_other(const struct proxy_way *way, int32_t number)
 {
     unsigned char frame[4 + 8 + 4 + 1 + 1] = {0};
     write_int(frame, sizeof frame - 4);
@@ -133,11 +74,11 @@ static bool send_other(const struct way *way, int32_t number)
     write_int(frame + 8, ZK_OP_EXISTS);
     write_int(frame + 12, 1);
     frame[16] = '/';
-    return send(way->to, frame, sizeof frame, MSG_NOSIGNAL) == sizeof frame;
+    return proxy_send(way->to, frame, sizeof frame);
 }
 
 /* True: the request is to be refused. */
-static bool note_request(struct zk_proxy *proxy, struct pair *pair, const unsigned char *body,
+static bool note_request(struct zk_proxy *proxy, struct state *state, const unsigned char *body,
                          size_t size)
 {
     int32_t opcode = read_int(body + 4);
@@ -148,12 +89,12 @@ static bool note_request(struct zk_proxy *proxy, struct pair *pair, const unsign
         proxy->trace[proxy->traced++] = (enum zk_opcode)opcode;
     bool refused = applies(&proxy->refuse, body, size);
     bool rewritten = !refused && applies(&proxy->rewrite, body, size);
-    assert_true(pair->pending_count < PENDING_MAX);
-    pair->pending[pair->pending_count].number = read_int(body);
-    pair->pending[pair->pending_count].code = refused     ? proxy->refuse.code
-                                              : rewritten ? proxy->rewrite.code
-                                                          : 0;
-    pair->pending[pair->pending_count++].opcode = opcode;
+    assert_true(state->pending_count < PENDING_MAX);
+    state->pending[state->pending_count].number = read_int(body);
+    state->pending[state->pending_count].code = refused     ? proxy->refuse.code
+                                                : rewritten ? proxy->rewrite.code
+                                                            : 0;
+    state->pending[state->pending_count++].opcode = opcode;
     proxy->refused |= refused;
     return refused;
 }
@@ -161,18 +102,18 @@ static bool note_request(struct zk_proxy *proxy, struct pair *pair, const unsign
 enum fate { PASS, DROP, CUT };
 
 /* What becomes of it. *code: it is to say this. */
-static enum fate note_reply(struct zk_proxy *proxy, struct pair *pair, unsigned char *frame,
+static enum fate note_reply(struct zk_proxy *proxy, struct state *state, unsigned char *frame,
                             int32_t *code)
 {
     unsigned char *body = frame + 4;
     int32_t number = read_int(body), opcode = -1;
-    for (size_t i = 0; i < pair->pending_count; i++)
-        if (pair->pending[i].number == number) {
-            opcode = pair->pending[i].opcode;
-            *code = pair->pending[i].code;
-            memmove(&pair->pending[i], &pair->pending[i + 1],
-                    (pair->pending_count - i - 1) * sizeof pair->pending[0]);
-            pair->pending_count--;
+    for (size_t i = 0; i < state->pending_count; i++)
+        if (state->pending[i].number == number) {
+            opcode = state->pending[i].opcode;
+            *code = state->pending[i].code;
+            memmove(&state->pending[i], &state->pending[i + 1],
+                    (state->pending_count - i - 1) * sizeof state->pending[0]);
+            state->pending_count--;
             break;
         }
     if (number == EVENT)
@@ -198,204 +139,140 @@ static void note_greeting(struct zk_proxy *proxy, unsigned char *frame)
 }
 
 /* Sends a reply's header with another code, and nothing behind it. */
-static bool send_code(struct way *way, int32_t code)
+static bool send_code(struct proxy_way *way, int32_t code)
 {
     write_int(way->buffer, 16);
     write_int(way->buffer + 16, code);
-    return send(way->to, way->buffer, 20, MSG_NOSIGNAL) == 20;
+    return proxy_send(way->to, way->buffer, 20);
 }
 
 /* A whole request; false: the pair is to be closed. */
-static bool pass_request(struct zk_proxy *proxy, struct pair *pair, size_t size)
+static bool pass_request(struct zk_proxy *proxy, struct proxy_pair *pair, size_t size)
 {
-    struct way *way = &pair->up;
+    const struct proxy_way *way = &pair->up;
     const unsigned char *body = way->buffer + 4;
     if (applies(&proxy->drop, body, size - 4)) {
         proxy->dropped = true;
         return false;
     }
-    if (note_request(proxy, pair, body, size - 4))
+    if (note_request(proxy, pair->state, body, size - 4))
         return send_other(way, read_int(body));
-    return send(way->to, way->buffer, size, MSG_NOSIGNAL) == (ssize_t)size;
+    return proxy_send(way->to, way->buffer, size);
 }
 
-/* One whole frame; false: the pair is to be closed. */
-static bool pass_frame(struct zk_proxy *proxy, struct pair *pair, struct way *way, size_t size)
+static bool pass_reply(struct zk_proxy *proxy, struct proxy_pair *pair, size_t size)
 {
-    enum fate fate = PASS;
+    struct proxy_way *way = &pair->down;
     int32_t code = 0;
-    if (way->greeted && way == &pair->up)
-        return pass_request(proxy, pair, size);
-    if (way->greeted)
-        fate = note_reply(proxy, pair, way->buffer, &code);
-    else if (way == &pair->down)
-        note_greeting(proxy, way->buffer);
-    way->greeted = true;
+    enum fate fate = note_reply(proxy, pair->state, way->buffer, &code);
     if (fate != PASS)
         return fate == DROP;
-    return code ? send_code(way, code)
-                : send(way->to, way->buffer, size, MSG_NOSIGNAL) == (ssize_t)size;
+    return code ? send_code(way, code) : proxy_send(way->to, way->buffer, size);
 }
 
-/* Passes what frames are whole; false: the pair is to be closed. */
-static bool pass_frames(struct zk_proxy *proxy, struct pair *pair, struct way *way)
+/* The size of the whole frame at a buffer's beginning; 0: more is to come. */
+static size_t frame_size(const struct proxy_way *way)
 {
-    while (way->length >= 4 && !way->held) {
-        size_t size = 4 + (size_t)read_int(way->buffer);
-        if (way->length < size)
-            break;
-        if (way->greeted && way == &pair->up && applies(&proxy->hold, way->buffer + 4, size - 4)) {
-            way->held = true;
-            break;
-        }
-        if (!pass_frame(proxy, pair, way, size))
+    size_t size = way->length < 4 ? 0 : 4 + (size_t)read_int(way->buffer);
+    return way->length < size ? 0 : size;
+}
+
+static bool pass_up(struct proxy *base, struct proxy_pair *pair)
+{
+    struct zk_proxy *proxy = (struct zk_proxy *)base;
+    struct state *state = pair->state;
+    size_t size;
+    while (!pair->held && (size = frame_size(&pair->up)) > 0) {
+        pair->held = state->greeted_up && applies(&proxy->hold, pair->up.buffer + 4, size - 4);
+        if (pair->held)
+            return true;
+        bool passed = state->greeted_up ? pass_request(proxy, pair, size)
+                                        : proxy_send(pair->up.to, pair->up.buffer, size);
+        if (!passed)
             return false;
-        way->length -= size;
-        memmove(way->buffer, way->buffer + size, way->length);
+        state->greeted_up = true;
+        proxy_consume(&pair->up, size);
     }
     return true;
 }
 
-static bool pass(struct zk_proxy *proxy, struct pair *pair, struct way *way)
+static bool pass_down(struct proxy *base, struct proxy_pair *pair)
 {
-    ssize_t got = read(way->from, way->buffer + way->length, BUFFER_SIZE - way->length);
-    if (got <= 0)
-        return false;
-    way->length += (size_t)got;
-    return pass_frames(proxy, pair, way);
+    struct zk_proxy *proxy = (struct zk_proxy *)base;
+    struct state *state = pair->state;
+    size_t size;
+    while ((size = frame_size(&pair->down)) > 0) {
+        if (!state->greeted_down)
+            note_greeting(proxy, pair->down.buffer);
+        bool passed = state->greeted_down ? pass_reply(proxy, pair, size)
+                                          : proxy_send(pair->down.to, pair->down.buffer, size);
+        if (!passed)
+            return false;
+        state->greeted_down = true;
+        proxy_consume(&pair->down, size);
+    }
+    return true;
 }
 
-static void turn(struct zk_proxy *proxy)
-{
-    struct pollfd polled[1 + 2 * PAIRS_MAX] = {{proxy->listener, POLLIN, 0}};
-    for (int i = 0; i < PAIRS_MAX; i++) {
-        struct pair *pair = proxy->pairs[i];
-        bool listens = pair && !proxy->stalled;
-        bool listens_up = listens && !proxy->stalled_up;
-        polled[1 + 2 * i] = (struct pollfd){listens_up ? pair->up.from : -1, POLLIN, 0};
-        polled[2 + 2 * i] = (struct pollfd){listens ? pair->down.from : -1, POLLIN, 0};
-    }
-    pthread_mutex_unlock(&proxy->mutex);
-    poll(polled, 1 + 2 * PAIRS_MAX, 5);
-    pthread_mutex_lock(&proxy->mutex);
-    for (int i = 0; i < PAIRS_MAX; i++) {
-        struct pair *pair = proxy->pairs[i];
-        if (!pair)
-            continue;
-        bool lives = !proxy->cut;
-        if (lives && polled[1 + 2 * i].revents && !proxy->stalled && !proxy->stalled_up)
-            lives = pass(proxy, pair, &pair->up);
-        else if (lives && !proxy->stalled && !proxy->stalled_up)
-            lives = pass_frames(proxy, pair, &pair->up); /* what was held */
-        if (lives && polled[2 + 2 * i].revents && !proxy->stalled)
-            lives = pass(proxy, pair, &pair->down);
-        if (!lives)
-            close_pair(proxy, i);
-    }
-    proxy->cut = false;
-    if (polled[0].revents)
-        take_connection(proxy);
-}
-
-static void *run(void *argument)
-{
-    struct zk_proxy *proxy = argument;
-    pthread_mutex_lock(&proxy->mutex);
-    while (!proxy->stop)
-        turn(proxy);
-    for (int i = 0; i < PAIRS_MAX; i++)
-        if (proxy->pairs[i])
-            close_pair(proxy, i);
-    pthread_mutex_unlock(&proxy->mutex);
-    return NULL;
-}
+/* ------------------------------------------------------------------ from outside */
 
 struct zk_proxy *zk_proxy_start(uint16_t port)
 {
+    static const struct proxy_protocol protocol = {
+        .state_size = sizeof(struct state), .pass_up = pass_up, .pass_down = pass_down};
     struct zk_proxy *proxy = calloc(1, sizeof *proxy);
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t size = sizeof address;
     assert_non_null(proxy);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    proxy->upstream = port;
     proxy->swallow = proxy->drop.opcode = proxy->hold.opcode = -1;
     proxy->refuse.opcode = proxy->rewrite.opcode = -1;
-    pthread_mutex_init(&proxy->mutex, NULL);
-    proxy->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(proxy->listener, (struct sockaddr *)&address, size), 0);
-    assert_int_equal(listen(proxy->listener, 16), 0);
-    assert_int_equal(getsockname(proxy->listener, (struct sockaddr *)&address, &size), 0);
-    proxy->port = ntohs(address.sin_port);
-    assert_int_equal(pthread_create(&proxy->thread, NULL, run, proxy), 0);
+    proxy_start(&proxy->proxy, &protocol, port);
     return proxy;
 }
 
-uint16_t zk_proxy_port(const struct zk_proxy *proxy)
+void zk_proxy_stop(struct zk_proxy *proxy)
 {
-    return proxy->port;
+    proxy_stop(&proxy->proxy);
+    free(proxy);
 }
 
 unsigned zk_proxy_count(struct zk_proxy *proxy, enum zk_opcode opcode)
 {
-    pthread_mutex_lock(&proxy->mutex);
-    unsigned count = proxy->counts[opcode];
-    pthread_mutex_unlock(&proxy->mutex);
-    return count;
+    return proxy_count(&proxy->proxy, &proxy->counts[opcode]);
 }
 
 unsigned zk_proxy_events(struct zk_proxy *proxy)
 {
-    pthread_mutex_lock(&proxy->mutex);
-    unsigned events = proxy->events;
-    pthread_mutex_unlock(&proxy->mutex);
-    return events;
-}
-
-unsigned zk_proxy_connections(struct zk_proxy *proxy)
-{
-    pthread_mutex_lock(&proxy->mutex);
-    unsigned connections = proxy->connections;
-    pthread_mutex_unlock(&proxy->mutex);
-    return connections;
+    return proxy_count(&proxy->proxy, &proxy->events);
 }
 
 void zk_proxy_reset_counts(struct zk_proxy *proxy)
 {
-    pthread_mutex_lock(&proxy->mutex);
+    pthread_mutex_lock(&proxy->proxy.mutex);
     memset(proxy->counts, 0, sizeof proxy->counts);
     proxy->events = 0;
     proxy->traced = 0;
-    pthread_mutex_unlock(&proxy->mutex);
+    pthread_mutex_unlock(&proxy->proxy.mutex);
 }
 
 void zk_proxy_swallow(struct zk_proxy *proxy, enum zk_opcode opcode)
 {
-    pthread_mutex_lock(&proxy->mutex);
+    pthread_mutex_lock(&proxy->proxy.mutex);
     proxy->swallow = (int)opcode;
     proxy->swallowed = false;
-    pthread_mutex_unlock(&proxy->mutex);
+    pthread_mutex_unlock(&proxy->proxy.mutex);
 }
 
 static void give_order(struct zk_proxy *proxy, struct order *order, struct order what, bool *done)
 {
-    pthread_mutex_lock(&proxy->mutex);
+    pthread_mutex_lock(&proxy->proxy.mutex);
     *order = what;
     if (done)
         *done = false;
-    pthread_mutex_unlock(&proxy->mutex);
-}
-
-static bool is_done(struct zk_proxy *proxy, const bool *done)
-{
-    pthread_mutex_lock(&proxy->mutex);
-    bool result = *done;
-    pthread_mutex_unlock(&proxy->mutex);
-    return result;
+    pthread_mutex_unlock(&proxy->proxy.mutex);
 }
 
 bool zk_proxy_swallowed(struct zk_proxy *proxy)
 {
-    return is_done(proxy, &proxy->swallowed);
+    return proxy_is(&proxy->proxy, &proxy->swallowed);
 }
 
 void zk_proxy_refuse(struct zk_proxy *proxy, enum zk_opcode opcode, int code)
@@ -406,7 +283,7 @@ void zk_proxy_refuse(struct zk_proxy *proxy, enum zk_opcode opcode, int code)
 
 bool zk_proxy_refused(struct zk_proxy *proxy)
 {
-    return is_done(proxy, &proxy->refused);
+    return proxy_is(&proxy->proxy, &proxy->refused);
 }
 
 void zk_proxy_drop(struct zk_proxy *proxy, enum zk_opcode opcode)
@@ -417,7 +294,7 @@ void zk_proxy_drop(struct zk_proxy *proxy, enum zk_opcode opcode)
 
 bool zk_proxy_dropped(struct zk_proxy *proxy)
 {
-    return is_done(proxy, &proxy->dropped);
+    return proxy_is(&proxy->proxy, &proxy->dropped);
 }
 
 void zk_proxy_hold(struct zk_proxy *proxy, enum zk_opcode opcode, const char *part)
@@ -429,20 +306,11 @@ void zk_proxy_hold(struct zk_proxy *proxy, enum zk_opcode opcode, const char *pa
 bool zk_proxy_holds(struct zk_proxy *proxy)
 {
     bool holds = false;
-    pthread_mutex_lock(&proxy->mutex);
-    for (int i = 0; i < PAIRS_MAX; i++)
-        holds |= proxy->pairs[i] && proxy->pairs[i]->up.held;
-    pthread_mutex_unlock(&proxy->mutex);
+    pthread_mutex_lock(&proxy->proxy.mutex);
+    for (int i = 0; i < PROXY_PAIRS_MAX; i++)
+        holds |= proxy->proxy.pairs[i] && proxy->proxy.pairs[i]->held;
+    pthread_mutex_unlock(&proxy->proxy.mutex);
     return holds;
-}
-
-void zk_proxy_go(struct zk_proxy *proxy)
-{
-    pthread_mutex_lock(&proxy->mutex);
-    for (int i = 0; i < PAIRS_MAX; i++)
-        if (proxy->pairs[i])
-            proxy->pairs[i]->up.held = false;
-    pthread_mutex_unlock(&proxy->mutex);
 }
 
 void zk_proxy_rewrite(struct zk_proxy *proxy, enum zk_opcode opcode, const char *part, int code)
@@ -454,74 +322,42 @@ void zk_proxy_rewrite(struct zk_proxy *proxy, enum zk_opcode opcode, const char 
 bool zk_proxy_is_idle(struct zk_proxy *proxy)
 {
     bool idle = true;
-    pthread_mutex_lock(&proxy->mutex);
-    for (int i = 0; i < PAIRS_MAX; i++)
-        for (size_t j = 0; proxy->pairs[i] && j < proxy->pairs[i]->pending_count; j++) {
-            int32_t opcode = proxy->pairs[i]->pending[j].opcode;
-            idle &= opcode == ZK_OP_SYNC || opcode == ZK_OP_PING;
-        }
-    pthread_mutex_unlock(&proxy->mutex);
+    pthread_mutex_lock(&proxy->proxy.mutex);
+    for (int i = 0; i < PROXY_PAIRS_MAX; i++) {
+        const struct state *state = proxy->proxy.pairs[i] ? proxy->proxy.pairs[i]->state : NULL;
+        for (size_t j = 0; state && j < state->pending_count; j++)
+            idle &=
+                state->pending[j].opcode == ZK_OP_SYNC || state->pending[j].opcode == ZK_OP_PING;
+    }
+    pthread_mutex_unlock(&proxy->proxy.mutex);
     return idle;
 }
 
 void zk_proxy_stall_up(struct zk_proxy *proxy, bool stalled)
 {
-    pthread_mutex_lock(&proxy->mutex);
-    proxy->stalled_up = stalled;
-    pthread_mutex_unlock(&proxy->mutex);
+    proxy_set(&proxy->proxy, &proxy->proxy.stalled_up, stalled);
 }
 
 void zk_proxy_falsify_owner(struct zk_proxy *proxy)
 {
-    pthread_mutex_lock(&proxy->mutex);
-    proxy->falsify_owner = true;
-    pthread_mutex_unlock(&proxy->mutex);
+    proxy_set(&proxy->proxy, &proxy->falsify_owner, true);
 }
 
 void zk_proxy_falsify_session(struct zk_proxy *proxy)
 {
-    pthread_mutex_lock(&proxy->mutex);
-    proxy->falsify_session = true;
-    pthread_mutex_unlock(&proxy->mutex);
+    proxy_set(&proxy->proxy, &proxy->falsify_session, true);
 }
 
 void zk_proxy_mute(struct zk_proxy *proxy, bool muted)
 {
-    pthread_mutex_lock(&proxy->mutex);
-    proxy->muted = muted;
-    pthread_mutex_unlock(&proxy->mutex);
+    proxy_set(&proxy->proxy, &proxy->muted, muted);
 }
 
 size_t zk_proxy_trace(struct zk_proxy *proxy, enum zk_opcode *operations, size_t most)
 {
-    pthread_mutex_lock(&proxy->mutex);
+    pthread_mutex_lock(&proxy->proxy.mutex);
     size_t count = proxy->traced < most ? proxy->traced : most;
     memcpy(operations, proxy->trace, count * sizeof *operations);
-    pthread_mutex_unlock(&proxy->mutex);
+    pthread_mutex_unlock(&proxy->proxy.mutex);
     return count;
-}
-
-void zk_proxy_cut(struct zk_proxy *proxy)
-{
-    pthread_mutex_lock(&proxy->mutex);
-    proxy->cut = true;
-    pthread_mutex_unlock(&proxy->mutex);
-}
-
-void zk_proxy_stall(struct zk_proxy *proxy, bool stalled)
-{
-    pthread_mutex_lock(&proxy->mutex);
-    proxy->stalled = stalled;
-    pthread_mutex_unlock(&proxy->mutex);
-}
-
-void zk_proxy_stop(struct zk_proxy *proxy)
-{
-    pthread_mutex_lock(&proxy->mutex);
-    proxy->stop = true;
-    pthread_mutex_unlock(&proxy->mutex);
-    pthread_join(proxy->thread, NULL);
-    close(proxy->listener);
-    pthread_mutex_destroy(&proxy->mutex);
-    free(proxy);
 }

@@ -1,15 +1,12 @@
 /*
  * A proxy that understands ZooKeeper's frames: it counts requests by their operation,
  * and can swallow a reply and cut the connection behind it, answer in the server's place,
- * falsify what it says, or stop passing bytes, so that a test needs no luck with time. It runs on a
- * thread of its own.
+ * falsify what it says, or stop passing bytes, so that a test needs no luck with time.
  */
 #ifndef TEST_ZK_PROXY_H
 #define TEST_ZK_PROXY_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "live/proxy.h"
 
 enum zk_opcode {
     ZK_OP_CREATE = 1,
@@ -28,17 +25,12 @@ enum zk_opcode {
     ZK_OPCODES = 128
 };
 
-struct zk_proxy;
+PROXY_CALLS(zk_proxy)
 
-/* In front of 127.0.0.1:port. */
-struct zk_proxy *zk_proxy_start(uint16_t port);
-uint16_t zk_proxy_port(const struct zk_proxy *proxy);
 /* Requests of this operation that have passed. */
 unsigned zk_proxy_count(struct zk_proxy *proxy, enum zk_opcode opcode);
 /* Events of watches that have passed. */
 unsigned zk_proxy_events(struct zk_proxy *proxy);
-/* Connections that have been made through it. */
-unsigned zk_proxy_connections(struct zk_proxy *proxy);
 void zk_proxy_reset_counts(struct zk_proxy *proxy);
 /* The next reply of this operation is not passed on, and the connection is cut. */
 void zk_proxy_swallow(struct zk_proxy *proxy, enum zk_opcode opcode);
@@ -65,17 +57,11 @@ bool zk_proxy_dropped(struct zk_proxy *proxy);
 void zk_proxy_hold(struct zk_proxy *proxy, enum zk_opcode opcode, const char *part);
 /* Whether one waits. */
 bool zk_proxy_holds(struct zk_proxy *proxy);
-void zk_proxy_go(struct zk_proxy *proxy);
 /* The next reply to such a request says `code` instead of what it said. */
 void zk_proxy_rewrite(struct zk_proxy *proxy, enum zk_opcode opcode, const char *part, int code);
 /* Whether all requests but syncs and pings that have passed are answered. */
 bool zk_proxy_is_idle(struct zk_proxy *proxy);
 /* Passes nothing on to the server until told otherwise. */
 void zk_proxy_stall_up(struct zk_proxy *proxy, bool stalled);
-/* Cuts all connections. */
-void zk_proxy_cut(struct zk_proxy *proxy);
-/* Passes nothing on, either way, and refuses no connection, until told otherwise. */
-void zk_proxy_stall(struct zk_proxy *proxy, bool stalled);
-void zk_proxy_stop(struct zk_proxy *proxy);
 
 #endif

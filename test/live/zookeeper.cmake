@@ -10,19 +10,19 @@ if(NOT JAVA OR NOT EXISTS /usr/share/java/zookeeper.jar)
   return()
 endif()
 set(zk_servers ${CMAKE_SOURCE_DIR}/tools/servers)
-mortise_suite(NAME zookeeper_faults SOURCES zookeeper_faults.c zookeeper_place.c zk_proxy.c
+mortise_suite(NAME zookeeper_faults SOURCES zookeeper_faults.c zookeeper_place.c zk_proxy.c proxy.c
               LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_faults PRIVATE ZK_SERVERS="${zk_servers}")
 mortise_suite(NAME zookeeper_ensemble SOURCES zookeeper_ensemble.c zookeeper_place.c
               LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_ensemble PRIVATE ZK_SERVERS="${zk_servers}")
-mortise_suite(NAME zookeeper_watches SOURCES zookeeper_watches.c zookeeper_place.c zk_proxy.c
+mortise_suite(NAME zookeeper_watches SOURCES zookeeper_watches.c zookeeper_place.c zk_proxy.c proxy.c
               LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_watches PRIVATE ZK_SERVERS="${zk_servers}")
-mortise_suite(NAME zookeeper_herd SOURCES zookeeper_herd.c zookeeper_place.c zk_proxy.c
+mortise_suite(NAME zookeeper_herd SOURCES zookeeper_herd.c zookeeper_place.c zk_proxy.c proxy.c
               LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_herd PRIVATE ZK_SERVERS="${zk_servers}")
-mortise_suite(NAME zookeeper_semaphore SOURCES zookeeper_semaphore.c zookeeper_place.c zk_proxy.c
+mortise_suite(NAME zookeeper_semaphore SOURCES zookeeper_semaphore.c zookeeper_place.c zk_proxy.c proxy.c
               zk_raw.c LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_semaphore PRIVATE ZK_SERVERS="${zk_servers}")
 target_link_libraries(test_zookeeper_semaphore PRIVATE mortise_needs)
@@ -33,7 +33,7 @@ target_link_libraries(test_zookeeper_detach PRIVATE mortise_needs)
 execute_process(COMMAND /usr/bin/python3 -c "import kazoo" RESULT_VARIABLE no_kazoo ERROR_QUIET)
 if(NOT no_kazoo)
   foreach(suite zookeeper_access zookeeper_entries)
-    mortise_suite(NAME ${suite} SOURCES ${suite}.c zookeeper_place.c zk_proxy.c
+    mortise_suite(NAME ${suite} SOURCES ${suite}.c zookeeper_place.c zk_proxy.c proxy.c
                   LABELS store waits SERIAL TIMEOUT 240)
     target_compile_definitions(test_${suite} PRIVATE ZK_SERVERS="${zk_servers}"
       ZK_RAW="/usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/zk_raw.py")
@@ -46,13 +46,13 @@ if(STUNNEL AND OPENSSL AND COMMAND mortise_bats_suite)
   mortise_bats_suite(zookeeper_tunnel ${CMAKE_CURRENT_SOURCE_DIR}/zookeeper_tunnel.bats waits)
 endif()
 
-mortise_suite(NAME zookeeper_claim SOURCES zookeeper_claim.c zookeeper_place.c zk_proxy.c zk_raw.c
+mortise_suite(NAME zookeeper_claim SOURCES zookeeper_claim.c zookeeper_place.c zk_proxy.c proxy.c zk_raw.c
               LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_claim PRIVATE ZK_SERVERS="${zk_servers}")
 target_link_libraries(test_zookeeper_claim PRIVATE mortise_needs)
 
 # The rules of passing on: as they are, and with each of them broken.
-set(zookeeper_pass zookeeper_pass.c zookeeper_place.c zk_proxy.c zk_raw.c)
+set(zookeeper_pass zookeeper_pass.c zookeeper_place.c zk_proxy.c proxy.c zk_raw.c)
 mortise_suite(NAME zookeeper_pass SOURCES ${zookeeper_pass} LABELS store waits SERIAL TIMEOUT 240)
 mortise_suite(NAME zookeeper_pass_defects SOURCES ${zookeeper_pass} ../defect_run.c
               LIBRARIES mortise_core_defects mortise_outer_defects
