@@ -38,10 +38,9 @@ static int take_options(const mortise_lock_options *given, mortise_lock_options 
 static int check_linger(const mortise_client *client, const struct mrt_recipe *recipe,
                         int64_t linger_ms)
 {
-    if (linger_ms < 0 || (linger_ms > 0 && recipe->shared))
+    if (linger_ms < 0 || (linger_ms > 0 && (recipe->shared || recipe->claim)))
         return mrt_error(MORTISE_EINVALID,
-                         "mortise_lock_options.linger_ms is negative, or not of a "
-                         "lock that one holds at a time");
+                         "mortise_lock_options.linger_ms is negative, or not of a mutex");
     if (linger_ms > 0 && !client->driver.ops->capabilities.linger)
         return mrt_error(MORTISE_ENOTSUPPORTED, "the store \"%s\" does not tell of who waits",
                          client->driver.ops->scheme);

@@ -428,6 +428,7 @@ const struct mrt_store_ops mrt_zookeeper_store = {
                      .survives_failover = 1,
                      .durable_fence = 1,
                      .detach = 1,
+                     .linger = 1,
                      .lease_ms = 10000},
     .open = zk_open,
     .submit = zk_submit,

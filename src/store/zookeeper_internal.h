@@ -109,6 +109,7 @@ struct mrt_zk_ticket {
     bool unpassed;             /* its own node cannot be watched, so nothing is passed to it */
     bool behind;               /* the newest view: another is queued behind */
     bool waited;               /* some view did not grant */
+    bool lingers;              /* who has it wants to hear of who queues behind */
     bool mark_due;             /* its node is to be marked, and is not known to be */
     bool own_known;            /* watched by `own_watch`, and no event of it is missing */
     uint64_t own_watch;        /* number of the watch on its own node; 0: none */

@@ -137,7 +137,7 @@ enum mrt_zk_request_kind mrt_zk_ticket_view(const struct mrt_zk_session *session
 {
     bool semaphore = ticket->place.family == MRT_ZK_SEMAPHORE && ticket->waited;
     bool watched = !ticket->held && (semaphore || mrt_zk_ticket_herds(session, ticket));
-    return watched ? MRT_ZK_WATCH_CHILDREN : MRT_ZK_VIEW;
+    return watched || ticket->lingers ? MRT_ZK_WATCH_CHILDREN : MRT_ZK_VIEW;
 }
 
 void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
@@ -195,6 +195,7 @@ static struct mrt_zk_ticket *new_ticket(struct mrt_zk_session *session,
         return NULL;
     ticket->id = command->ticket;
     ticket->place = mrt_zk_place_for(command->kind, command->capacity, command->weight);
+    ticket->lingers = command->linger;
     /* An answer to one of this identity that was freed is not for this one. */
     ticket->attempt = ++session->numbers << 32;
     TAILQ_INIT(&ticket->jobs);
@@ -283,6 +284,10 @@ static void take_view(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
         ticket->mark_due |= mrt_zk_mark_due(ticket, reply->stat);
         mrt_zk_mark(session, ticket);
         mrt_zk_unwait(ticket);
+        if (ticket->lingers && !view->behind && !mrt_zk_wait_children(session, ticket)) {
+            mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, false);
+            return;
+        }
     } else if (!wait(session, ticket, view, reply)) {
         mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, false);
         return;

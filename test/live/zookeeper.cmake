@@ -63,7 +63,7 @@ foreach(suite zookeeper_pass zookeeper_pass_defects)
   target_link_libraries(test_${suite} PRIVATE mortise_needs)
 endforeach()
 
-foreach(part shared multi operator election cell detach permits)
+foreach(part shared multi operator election cell detach permits linger)
   if(TARGET test_api_${part})
     add_test(NAME api_${part}_zk COMMAND ${zk_servers} with zk $<TARGET_FILE:test_api_${part}>
              "{}/api?session=4s")
@@ -78,7 +78,7 @@ if(TARGET test_conform_memory)
            $<TARGET_FILE:test_conform_memory> "{}/conform?session=4s" exclusive)
   set_tests_properties(conform_claims_zk PROPERTIES TIMEOUT 180 RUN_SERIAL ON LABELS "store;waits")
 endif()
-foreach(part conform conform_values conform_detach)
+foreach(part conform conform_values conform_detach conform_linger)
   foreach(kind zk zk3)
     if(TARGET test_${part}_memory)
       add_test(NAME ${part}_${kind} COMMAND ${zk_servers} with ${kind}
