@@ -56,7 +56,7 @@ stops:
 	@$(CONFIGURE)
 	@$(COMPILE) --target mortise
 	@MORTISE=$(abspath $(BUILD)/mortise) MORTISE_STOP_ROUNDS=$(or $(ROUNDS),20) \
-		bats --filter "at any moment" test/cli/stopped.bats test/cli/zookeeper.bats
+		bats --filter "at any moment" test/cli/stopped*.bats test/cli/zookeeper.bats
 
 bench:
 	@$(CONFIGURE)

@@ -41,3 +41,31 @@ end_round() {
     [ "$code" -eq 0 ]
     [ -e granted ]
 }
+
+# The scenes of a store with a server and leases of two seconds; `server pause` and `server
+# resume` stop it and let it go on.
+
+mortise_stands_still() {
+    for ((round = 0; round < ROUNDS; round++)); do
+        begin_round 300ms
+        kill -STOP "$HOLDER"
+        # The guard sees to it; and if mortise goes on just then, mortise too.
+        if ((RANDOM % 2)); then pause_for 1000 2500; else until_true test -e granted; fi
+        kill -CONT "$HOLDER"
+        end_round
+    done
+}
+
+server_stands_still() {
+    local may
+    for ((round = 0; round < ROUNDS; round++)); do
+        begin_round 300ms
+        # Without a holder the next one may have the lock already, and then loses it.
+        may=76
+        if [ -e holding ]; then may=0; fi
+        server pause
+        pause_for 500 3500
+        server resume
+        end_round "$may"
+    done
+}

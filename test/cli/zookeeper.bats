@@ -115,28 +115,12 @@ with socket.create_connection(re.search(r"//([^:]+):(\d+)", sys.argv[1]).groups(
 
 @test "GN-01 mortise is stopped at any moment: its command is dead before the lock goes on" {
     on_server 2s
-    for ((round = 0; round < ROUNDS; round++)); do
-        begin_round 300ms
-        kill -STOP "$HOLDER"
-        # The guard sees to it; and if mortise goes on just then, mortise too.
-        if ((RANDOM % 2)); then pause_for 1000 2500; else until_true test -e granted; fi
-        kill -CONT "$HOLDER"
-        end_round
-    done
+    mortise_stands_still
 }
 
 @test "GN-01 the server stands still at any moment, for any time: never two at once" {
     on_server 2s
-    for ((round = 0; round < ROUNDS; round++)); do
-        begin_round 300ms
-        # Without a holder the next one may have the lock already, and then loses it.
-        may=76
-        if [ -e holding ]; then may=0; fi
-        server pause
-        pause_for 500 3500
-        server resume
-        end_round "$may"
-    done
+    server_stands_still
 }
 
 @test "GN-01 mortise is stopped: the command gets TERM in time for the grace, then 76" {

@@ -1,0 +1,47 @@
+#!/usr/bin/env bats
+# GN-01: the command on a real Redis server; mortise stands still, and the server does.
+load helper
+load stopped
+
+SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
+
+setup_file() {
+    # BATS_FILE_TMPDIR is removed at the end, and the server's directory with it.
+    export PLACE="$BATS_FILE_TMPDIR/server"
+    python3 "$SERVERS" start redis "$PLACE" >/dev/null 3>&-
+}
+
+teardown_file() {
+    python3 "$SERVERS" stop "$PLACE"
+}
+
+server() {
+    python3 "$SERVERS" "$1" "$PLACE" 0
+}
+
+on_server() {
+    export MORTISE_URL
+    MORTISE_URL="$(python3 "$SERVERS" url "$PLACE")?session=2s"
+}
+
+@test "GN-01 mortise is stopped at any moment: its command is dead before the lock goes on" {
+    on_server
+    mortise_stands_still
+}
+
+@test "GN-01 the server stands still at any moment, for any time: never two at once" {
+    on_server
+    server_stands_still
+}
+
+@test "a command on Redis: its own exit code, once a period, a leader" {
+    on_server
+    run -7 "$MORTISE" run a -- sh -c 'exit 7'
+    is_free a
+    run -0 "$MORTISE" run --every 240000h a echo ran
+    [ "$output" = ran ]
+    run -0 "$MORTISE" run --every 240000h a echo ran
+    [ -z "$output" ]
+    run -0 "$MORTISE" elect e --value me -- "$MORTISE" elect e --once
+    [[ "$output" == *" me" ]]
+}
