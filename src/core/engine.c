@@ -308,7 +308,8 @@ static void woken(struct mrt_engine *engine, const struct mrt_event *event)
 static void revoked(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
 {
     mrt_ticket_revoked(ticket, event->revoked);
-    mrt_queue_serve(ticket->queue, now); /* it may linger */
+    if (ticket->queue->linger > 0)
+        mrt_queue_serve(ticket->queue, now);
 }
 
 static void unasked(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now)

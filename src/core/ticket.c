@@ -555,7 +555,8 @@ static void seen(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_t
 {
     struct mrt_queue *queue = ticket->queue;
     viewed(ticket, event, now);
-    mrt_queue_serve(queue, now); /* who lingers may be wanted elsewhere */
+    if (queue->linger > 0)
+        mrt_queue_serve(queue, now); /* it may be wanted elsewhere */
 }
 
 void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
