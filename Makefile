@@ -10,7 +10,7 @@
 #   make stops      ROUNDS=20: the command, its store and its server stand still at any moment
 #   make model      every order of what a few clients can do; the rules' models in Spin
 #   make tidy format asan tsan coverage clean
-#   make bench      STORE=sqlite|zk|zk3: figures beside the peers'
+#   make bench      STORE=sqlite|zk|zk3|redis: figures beside the peers'
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -63,6 +63,9 @@ bench:
 	@$(COMPILE) --target bench
 ifeq ($(filter-out sqlite,$(STORE)),)
 	@bench/run $(BUILD)
+else ifeq ($(STORE),redis)
+	@tools/install-deps test
+	@bench/redis/run $(BUILD)
 else
 	@tools/install-deps bench
 	@bench/zookeeper/run $(STORE) $(BUILD)
