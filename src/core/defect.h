@@ -125,13 +125,37 @@
     X(ADOPTED_FENCE, "an adopted ticket begins again with its first fence")  \
     X(LINGER_CONTENDED, "a ticket lingers though another waits")
 
+/* Of the Redis store, store/redis*.c; test/live/redis_faults.c and redis_claim.c find them, on
+   real servers. */
+#define MRT_DEFECT_REDIS_MAP(X)                                                    \
+    X(REDIS_EPOCH_STAYS, "a new connection has no higher number than the last")    \
+    X(REDIS_LOST_REPLY_FAILED, "what was sent when a connection broke has failed") \
+    X(REDIS_LEASE_TOO_LONG, "a lease lasts longer here than at the server")        \
+    X(REDIS_EVICTION_UNTOLD, "nobody is told of a server that may drop locks")     \
+    X(REDIS_ERROR_UNKNOWN, "what the server refused may have been done")
+#define MRT_DEFECT_REDIS_CLAIM_MAP(X)                                              \
+    X(REDIS_SCRIPT_SENT_ONCE, "a script that the server lost is not sent again")   \
+    X(REDIS_LOST_RENEWS, "a session that has ended is renewed")                    \
+    X(REDIS_CLAIM_ONE_TOKEN, "all claims have the same token")                     \
+    X(REDIS_CLAIM_FOR_EVER, "a claim has no lease")                                \
+    X(REDIS_CLAIM_BLIND_DELETE, "a release deletes whoever's key it is")           \
+    X(REDIS_CLAIM_BLIND_EXTEND, "an extension that was refused is taken for done") \
+    X(REDIS_CLAIM_NO_READ_BACK, "a claim of unknown outcome is not looked for")    \
+    X(REDIS_CLAIM_LATE_SET, "the connection before the last may still claim")      \
+    X(REDIS_CLAIM_NOT_EXTENDED, "a renewal does not extend the claims")            \
+    X(REDIS_CLAIM_UNPROVEN, "a renewal is proven whatever became of the claims")   \
+    X(REDIS_CLAIM_PHANTOM, "what is not sent again is waited for")                 \
+    X(REDIS_CLAIM_LOST_KEPT, "the claims of a session that was lost are left")     \
+    X(REDIS_SIGPIPE, "a write to a server that has gone ends the process")
+
 enum mrt_defect {
 #define MRT_DEFECT_NAME(name, text) MRT_DEFECT_##name,
     MRT_DEFECT_MAP(MRT_DEFECT_NAME) MRT_DEFECT_COUNT,
     MRT_DEFECT_PASS_MAP(MRT_DEFECT_NAME) MRT_DEFECT_QUORUM_MAP(MRT_DEFECT_NAME)
-        MRT_DEFECT_DETACH_MAP(MRT_DEFECT_NAME)
+        MRT_DEFECT_REDIS_MAP(MRT_DEFECT_NAME) MRT_DEFECT_REDIS_CLAIM_MAP(MRT_DEFECT_NAME)
+            MRT_DEFECT_DETACH_MAP(MRT_DEFECT_NAME)
 #undef MRT_DEFECT_NAME
-            MRT_DEFECT_END
+                MRT_DEFECT_END
 };
 extern enum mrt_defect mrt_defect_on;
 #define MRT_DEFECT(name) (mrt_defect_on == MRT_DEFECT_##name)

@@ -14,6 +14,7 @@
  * theirs, and proves them too, unless one of them failed. The end of the session deletes
  * them first.
  */
+#include "core/defect.h"
 #include "store/redis_internal.h"
 
 #include <stdio.h>
@@ -48,6 +49,8 @@ static bool choose_token(char token[MRT_REDIS_TOKEN_SIZE])
     unsigned char bytes[MRT_REDIS_TOKEN_SIZE / 2];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return false;
+    if (MRT_DEFECT(REDIS_CLAIM_ONE_TOKEN))
+        memset(bytes, 0, sizeof bytes);
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(token + 2 * i, 3, "%02x", bytes[i]);
     return true;
@@ -127,6 +130,11 @@ static void put_script(struct mrt_store *store, const struct mrt_redis_claim *cl
     char lease[24], channel[MRT_REDIS_CHANNEL_MAX];
     snprintf(lease, sizeof lease, "%lld", (long long)(store->address.session / MRT_MILLISECOND));
     mrt_redis_claim_channel(store, claim->key, channel);
+    if (MRT_DEFECT(REDIS_CLAIM_BLIND_DELETE) && name == MRT_REDIS_CLAIM_DELETE) {
+        const struct mrt_redis_text blind[] = {{"DEL", 3}, {claim->key, strlen(claim->key)}};
+        mrt_redis_wire_put(&store->wire, blind, 2);
+        return;
+    }
     const struct mrt_redis_text arguments[] = {
         mrt_redis_text_of(claim->token),
         mrt_redis_text_of(name == MRT_REDIS_CLAIM_EXTEND ? lease : channel)};
@@ -139,7 +147,8 @@ static unsigned put_attempt(struct mrt_store *store, const struct mrt_redis_clai
     char lease[24], counter[MRT_REDIS_BASE_MAX + 8];
     int length = snprintf(lease, sizeof lease, "%lld",
                           (long long)(store->address.session / MRT_MILLISECOND));
-    if (claim->maybe)
+    bool look = claim->maybe && !MRT_DEFECT(REDIS_CLAIM_NO_READ_BACK);
+    if (look)
         put_script(store, claim, MRT_REDIS_CLAIM_EXTEND, true);
     const struct mrt_redis_text set[] = {{"SET", 3},
                                          {claim->key, strlen(claim->key)},
@@ -147,11 +156,11 @@ static unsigned put_attempt(struct mrt_store *store, const struct mrt_redis_clai
                                          {"NX", 2},
                                          {"PX", 2},
                                          {lease, (size_t)length}};
-    mrt_redis_wire_put(&store->wire, set, 6);
+    mrt_redis_wire_put(&store->wire, set, MRT_DEFECT(REDIS_CLAIM_FOR_EVER) ? 4 : 6);
     length = snprintf(counter, sizeof counter, "%sfence", store->address.base);
     const struct mrt_redis_text increase[] = {{"INCR", 4}, {counter, (size_t)length}};
     mrt_redis_wire_put(&store->wire, increase, 2);
-    return claim->maybe ? 3 : 2;
+    return look ? 3 : 2;
 }
 
 static bool session_is_there(const struct mrt_store *store, const struct mrt_redis_job *job)
@@ -235,12 +244,16 @@ static bool put_all(struct mrt_store *store, struct mrt_id session, enum mrt_red
 void mrt_redis_claims_put(struct mrt_store *store, struct mrt_redis_job *job)
 {
     enum mrt_redis_work work = job->command.type == MRT_RENEW ? MRT_REDIS_EXTEND : MRT_REDIS_DELETE;
+    if (MRT_DEFECT(REDIS_CLAIM_NOT_EXTENDED) && work == MRT_REDIS_EXTEND)
+        return;
     store->unproven = !put_all(store, job->command.session, work, job);
 }
 
 void mrt_redis_claims_lose(struct mrt_store *store, struct mrt_id session)
 {
-    put_all(store, session, MRT_REDIS_DELETE, NULL); /* those that are not sent end by themselves */
+    if (!MRT_DEFECT(REDIS_CLAIM_LOST_KEPT))
+        put_all(store, session, MRT_REDIS_DELETE,
+                NULL); /* those that are not sent end by themselves */
     mrt_redis_claims_forget(store, session);
 }
 
@@ -335,7 +348,8 @@ static void extended(struct mrt_store *store, struct mrt_redis_claim *claim,
 {
     if (reply->type == REDIS_REPLY_ERROR)
         store->unproven = true;
-    if (reply->type != REDIS_REPLY_INTEGER || reply->integer == 1 || !claim || !claim->held)
+    if (reply->type != REDIS_REPLY_INTEGER || reply->integer == 1 || !claim || !claim->held ||
+        MRT_DEFECT(REDIS_CLAIM_BLIND_EXTEND))
         return;
     struct mrt_event *event = mrt_redis_tell(store, MRT_WAKE, claim->session);
     if (event)

@@ -11,6 +11,7 @@
  * NOSCRIPT: nothing was done, and the same command is sent at once as a whole script;
  * unless one for the same ticket is on its way behind it, which it must not overtake.
  */
+#include "core/defect.h"
 #include "store/redis_internal.h"
 
 #include <stdio.h>
@@ -35,7 +36,7 @@ static void end_jobs(struct mrt_store *store, struct mrt_redis_jobs *jobs, bool 
             free(job);
         else if (store->refusal && (!sent || job->command.type == MRT_START))
             mrt_redis_fail(store, job, store->refusal, "%s", store->refusal_text);
-        else if (sent)
+        else if (sent && !MRT_DEFECT(REDIS_LOST_REPLY_FAILED))
             mrt_redis_answer(store, job, MRT_UNKNOWN);
         else
             mrt_redis_fail(store, job, MORTISE_EUNREACHABLE, "%s", store->address.shown);
@@ -86,7 +87,7 @@ static bool end_earlier(struct mrt_store *store)
     int64_t earlier = store->server_id;
     store->server_id = 0;
     store->id_asked = false;
-    if (earlier == 0 || TAILQ_EMPTY(&store->claims))
+    if (earlier == 0 || TAILQ_EMPTY(&store->claims) || MRT_DEFECT(REDIS_CLAIM_LATE_SET))
         return true;
     snprintf(id, sizeof id, "%lld", (long long)earlier);
     put_client(store, "KILL", id);
@@ -106,7 +107,7 @@ static void connect_now(struct mrt_store *store, mrt_time now)
 {
     const struct mrt_redis_server *server =
         &store->servers[store->server_next++ % store->server_count];
-    store->epoch++;
+    store->epoch += !MRT_DEFECT(REDIS_EPOCH_STAYS) || store->epoch == 0;
     store->refusal = 0;
     store->deadline = mrt_time_add(now, store->address.connect);
     bool begun = mrt_redis_wire_open(&store->wire, server, store->epoll);
@@ -167,6 +168,8 @@ void mrt_redis_link_send(struct mrt_store *store, mrt_time now)
 static bool followed(const struct mrt_redis_job *job)
 {
     const struct mrt_redis_job *other = job;
+    if (mrt_id_none(job->command.ticket))
+        return false; /* of its session: an engine waits for its answer */
     while ((other = TAILQ_NEXT(other, link)))
         if (other->work == MRT_REDIS_COMMAND &&
             mrt_id_equal(other->command.ticket, job->command.ticket))
@@ -208,7 +211,7 @@ static void send_whole(struct mrt_store *store, struct mrt_redis_job *job)
         mrt_redis_claim_put(store, job);
     } else if (job->work == MRT_REDIS_COMMAND) {
         mrt_redis_command_put(store, job);
-    } else if (!mrt_redis_claim_work_put(store, job)) {
+    } else if (!mrt_redis_claim_work_put(store, job) && !MRT_DEFECT(REDIS_CLAIM_PHANTOM)) {
         TAILQ_REMOVE(&store->sent, job, link);
         free(job);
     }
@@ -236,7 +239,8 @@ static bool take_reply(struct mrt_store *store, const redisReply *reply, mrt_tim
         mrt_redis_copies_reply(store, job, reply);
         return true;
     }
-    if (!job->whole && lacks_script(reply) && !followed(job)) {
+    bool again = !job->whole && !MRT_DEFECT(REDIS_SCRIPT_SENT_ONCE);
+    if (again && lacks_script(reply) && !followed(job)) {
         send_whole(store, job);
         return true;
     }

@@ -32,6 +32,13 @@ mortise_suite(NAME redis_access SOURCES redis_access.c zookeeper_place.c LABELS 
               TIMEOUT 240)
 mortise_suite(NAME redis_claim SOURCES redis_claim.c ${redis_live} ../conform/port_client.c
               LABELS store waits TIMEOUT 240)
+# The same with each of the store's rules broken.
+mortise_suite(NAME redis_faults_defects SOURCES redis_faults.c ${redis_live} ../defect_run.c
+              LIBRARIES mortise_core_defects mortise_outer_defects
+              mortise_store_zookeeper_defects LABELS defects waits TIMEOUT 240)
+mortise_suite(NAME redis_claim_defects SOURCES redis_claim.c ${redis_live} ../defect_run.c
+              ../conform/port_client.c LIBRARIES mortise_core_defects mortise_outer_defects
+              mortise_store_zookeeper_defects LABELS defects waits TIMEOUT 240)
 mortise_suite(NAME redis_clock SOURCES redis_clock.c zookeeper_place.c LABELS store waits
               TIMEOUT 240)
 add_library(set_clock MODULE set_clock.c)
@@ -41,7 +48,8 @@ add_dependencies(test_redis_clock set_clock)
 target_compile_definitions(test_redis_clock PRIVATE SET_CLOCK="$<TARGET_FILE:set_clock>")
 mortise_suite(NAME redlock_servers SOURCES redlock_servers.c zookeeper_place.c
               ../conform/port_client.c LABELS store waits TIMEOUT 240)
-foreach(suite redis_faults redis_access redis_claim redlock_servers redis_clock)
+foreach(suite redis_faults redis_access redis_claim redlock_servers redis_clock
+              redis_faults_defects redis_claim_defects)
   target_compile_definitions(test_${suite} PRIVATE ZK_SERVERS="${redis_servers}")
   target_link_libraries(test_${suite} PRIVATE mortise_needs)
 endforeach()

@@ -4,6 +4,7 @@
  */
 #include "cmocka_all.h"
 #include "conform/port_client.h"
+#include "defect_run.h"
 #include "live/redis_proxy.h"
 #include "live/zookeeper_place.h"
 #include "store/redis_internal.h"
@@ -124,8 +125,8 @@ static void test_l5_rd_06_rd_11_rd_22_who_has_lost_it_neither_deletes_nor_extend
     (void)state;
     mortise_hold hold = zk_acquire(lock_of(client));
     ask("SET " KEY " theirs PX 60000");
-    int64_t end = zk_now_ms() + 10000;
-    while (mortise_hold_state(hold) != MORTISE_LOST) /* the next renewal finds it */
+    int64_t end = zk_now_ms() + 2 * LEASE_MS;
+    while (mortise_hold_state(hold) != MORTISE_LOST) /* the next renewal finds it, no look */
         assert_true(zk_now_ms() < end);
     assert_int_equal(mortise_release(hold), MORTISE_ELOST);
     assert_int_equal(mortise_try_acquire(lock_of(client), &hold), MORTISE_EBUSY);
@@ -151,6 +152,7 @@ static void test_rd_08_a_lost_reply_to_set_is_read_back(void **state)
     mortise_hold hold = zk_acquire(lock_of(client));
     assert_true(redis_proxy_done(proxy));
     assert_true(mortise_hold_fence(hold) > 0);
+    assert_in_range(redis_proxy_seen(proxy, "\r\n$3\r\nSET\r\n"), 1, 2); /* not until its end */
     mortise_release(hold);
     wait_for_key("");
 }
@@ -310,7 +312,7 @@ static void test_rd_14_a_renewal_of_what_is_released_is_not_sent_again(void **st
     removal.queue = "first";
     assert_true(port.ops->submit(port.store, &removal, MRT_TIME_NEVER));
     renewal = port_command(&port, MRT_RENEW);
-    port_send(&port, &renewal); /* proves nothing yet */
+    assert_int_equal(port_send(&port, &renewal).type, MRT_UNKNOWN); /* it proves nothing yet */
     renewal = port_command(&port, MRT_RENEW);
     assert_int_equal(port_send(&port, &renewal).type, MRT_RENEWED);
     assert_string_equal(ask("EXISTS first second"), "1");
@@ -335,29 +337,96 @@ static void test_claims_of_a_session_that_was_lost_are_given_back(void **state)
     port_close(&port);
 }
 
+/* Nobody reads that the server has gone, before the second command is written. */
+static void test_rd_19_a_write_to_a_server_that_has_gone_is_only_an_error(void **state)
+{
+    (void)state;
+    struct mrt_command commands[2];
+    signal(SIGPIPE, SIG_DFL);
+    open_port();
+    zk_place_server("kill", 0);
+    for (int i = 0; i < 2; i++) {
+        commands[i] = port_command(&port, MRT_RENEW);
+        assert_true(port.ops->submit(port.store, &commands[i], MRT_TIME_NEVER));
+        zk_rest_ms(50);
+    }
+    zk_place_server("restart", 0);
+    commands[0] = port_command(&port, MRT_RENEW);
+    assert_int_equal(port_send(&port, &commands[0]).error, MORTISE_ELOST);
+    port_close(&port);
+    signal(SIGPIPE, SIG_IGN);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+static const struct CMUnitTest tests[] = {
+    TEST(test_l1_l2_l4_rd_07_one_set_with_a_token_of_160_bits),
+    TEST(test_fences_rise_over_both_clients),
+    TEST(test_l5_rd_06_rd_11_rd_22_who_has_lost_it_neither_deletes_nor_extends),
+    TEST(test_rd_06_a_release_leaves_anothers_key),
+    TEST(test_rd_08_a_lost_reply_to_set_is_read_back),
+    TEST(test_rd_10_a_set_that_comes_late_is_not_done),
+    TEST(test_l3_rd_12_claims_are_extended_while_they_are_held_and_no_longer),
+    TEST(test_l3_rd_13_loss_is_told_before_the_key_ends),
+    TEST(test_l6_who_holds_it_by_another_program_is_waited_for_by_asking),
+    TEST(test_l6_who_waits_for_one_of_ours_is_told),
+    TEST(test_rd_14_a_renewal_of_what_is_released_is_not_sent_again),
+    TEST(test_claims_of_a_session_that_was_lost_are_given_back),
+    TEST(test_the_end_of_a_client_gives_its_claims_back),
+    TEST(test_rd_19_a_write_to_a_server_that_has_gone_is_only_an_error),
+};
+
+static int run_all(void)
+{
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#ifdef MRT_DEFECTS
+/* The tests that are to find it. */
+static void pattern_of(const char *defect, char pattern[40])
+{
+    static const char *const finders[][2] = {
+        {"REDIS_SCRIPT_SENT_ONCE", "test_rd_14_*"},
+        {"REDIS_LOST_RENEWS", "test_claims_of_*"},
+        {"REDIS_SIGPIPE", "test_rd_19_*"},
+        {"REDIS_CLAIM_ONE_TOKEN", "test_l1_*"},
+        {"REDIS_CLAIM_FOR_EVER", "test_l1_*"},
+        {"REDIS_CLAIM_BLIND_DELETE", "test_rd_06_*"},
+        {"REDIS_CLAIM_BLIND_EXTEND", "test_l5_*"},
+        {"REDIS_CLAIM_NO_READ_BACK", "test_rd_08_*"},
+        {"REDIS_CLAIM_LATE_SET", "test_rd_10_*"},
+        {"REDIS_CLAIM_NOT_EXTENDED", "test_l3_rd_12_*"},
+        {"REDIS_CLAIM_UNPROVEN", "test_rd_14_*"},
+        {"REDIS_CLAIM_PHANTOM", "test_rd_14_*"},
+        {"REDIS_CLAIM_LOST_KEPT", "test_claims_of_*"},
+    };
+    for (size_t i = 0; i < sizeof finders / sizeof finders[0]; i++)
+        if (strcmp(finders[i][0], defect) == 0)
+            snprintf(pattern, 40, "%s", finders[i][1]);
+}
+
+static int run(void)
+{
+    static const struct defect_row rows[] = {
+#define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text},
+        MRT_DEFECT_REDIS_CLAIM_MAP(DEFECT_ROW)
+#undef DEFECT_ROW
+    };
+    return defect_run(rows, sizeof rows / sizeof rows[0], pattern_of, run_all);
+}
+#else
+static int run(void)
+{
+    return run_all();
+}
+#endif
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(test_l1_l2_l4_rd_07_one_set_with_a_token_of_160_bits),
-        TEST(test_fences_rise_over_both_clients),
-        TEST(test_l5_rd_06_rd_11_rd_22_who_has_lost_it_neither_deletes_nor_extends),
-        TEST(test_rd_06_a_release_leaves_anothers_key),
-        TEST(test_rd_08_a_lost_reply_to_set_is_read_back),
-        TEST(test_rd_10_a_set_that_comes_late_is_not_done),
-        TEST(test_l3_rd_12_claims_are_extended_while_they_are_held_and_no_longer),
-        TEST(test_l3_rd_13_loss_is_told_before_the_key_ends),
-        TEST(test_l6_who_holds_it_by_another_program_is_waited_for_by_asking),
-        TEST(test_l6_who_waits_for_one_of_ours_is_told),
-        TEST(test_rd_14_a_renewal_of_what_is_released_is_not_sent_again),
-        TEST(test_claims_of_a_session_that_was_lost_are_given_back),
-        TEST(test_the_end_of_a_client_gives_its_claims_back),
-    };
     zk_place_settings("", "redis");
     if (zk_place_start(NULL) < 0)
         return 1;
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = run();
     zk_place_stop(NULL);
     return failed != 0;
 }
