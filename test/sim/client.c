@@ -11,10 +11,17 @@
 
 /* ------------------------------------------------------------- the clock */
 
+/* What its clock reads at that moment: never less than at an earlier one. */
+static mrt_time reading(const struct client *client, mrt_time at)
+{
+    const mrt_time million = 1000000;
+    return client->offset + at + at / million * client->rate_ppm +
+           at % million * client->rate_ppm / million;
+}
+
 mrt_time client_now(const struct client *client)
 {
-    mrt_time now = client->world->now;
-    return client->offset + now + now / 1000 * client->rate_ppm / 1000;
+    return reading(client, client->world->now);
 }
 
 mrt_time client_true(const struct client *client, mrt_time local)
@@ -24,8 +31,7 @@ mrt_time client_true(const struct client *client, mrt_time local)
         return low;
     while (low < high) {
         mrt_time middle = low + (high - low) / 2;
-        mrt_time reads = client->offset + middle + middle / 1000 * client->rate_ppm / 1000;
-        if (reads < local)
+        if (reading(client, middle) < local)
             low = middle + 1;
         else
             high = middle;
