@@ -82,6 +82,10 @@
     X(ZK_SEMAPHORE_WEIGHT, "how many permits a ticket takes is not counted")             \
     X(ZK_SEMAPHORE_NO_MARK, "who is granted permits does not say so")                    \
     X(ZK_SEMAPHORE_MARK_NOT_READ, "a mark that is there when watched is overlooked")     \
+    X(ZK_OBSERVER_DEAF, "the event of a watch on the first ticket tells no observer")    \
+    X(ZK_OBSERVER_STALE, "an observer believes an old list")                             \
+    X(ZK_CELL_BLIND_WRITE, "a cell is written whatever has been written since")          \
+    X(ZK_CELL_FENCE_FORGOTTEN, "a cell forgets the largest fence")                       \
     X(ZK_CLAIM_ONCE, "a claim that waits does not try again")                            \
     X(ZK_CLAIM_BLIND_DELETE, "a claim's release deletes whatever node is there")         \
     X(ZK_CLAIM_ANY_NODE, "a claim that holds takes whatever node is there for its own")  \

@@ -14,6 +14,7 @@
  * through. What is shown as version is the transaction of the newest write (mzxid),
  * which rises whatever happens to the node.
  */
+#include "core/defect.h"
 #include "store/zookeeper_internal.h"
 
 #include <inttypes.h>
@@ -95,7 +96,9 @@ static void write_or_refuse(struct mrt_zk_session *session, struct mrt_zk_look *
         return;
     }
     look->fence = command->fence > cell->fence ? command->fence : cell->fence;
-    look->version = stat ? stat->version : 0;
+    if (MRT_DEFECT(ZK_CELL_FENCE_FORGOTTEN))
+        look->fence = command->fence;
+    look->version = MRT_DEFECT(ZK_CELL_BLIND_WRITE) ? -1 : stat ? stat->version : 0;
     mrt_zk_look_send(session, look, stat ? MRT_ZK_CELL_WRITE : MRT_ZK_CELL_MAKE, look->path);
 }
 

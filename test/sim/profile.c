@@ -224,7 +224,7 @@ static void draw_lock(struct profile *p, uint64_t seed)
         p->lock = kind;
     if (zookeeper && kind == LOCK_SEMAPHORE && random_below(&random, 2))
         make_frequented(p, &random);
-    if (p->model != MODEL_LEASE && p->model != MODEL_KERNEL)
+    if (p->model != MODEL_LEASE && p->model != MODEL_KERNEL && p->model != MODEL_ZK_LIBRARY)
         return; /* the other models have neither values nor cells */
     if (kind == LOCK_ELECTION) {
         p->lock = kind;
@@ -255,6 +255,8 @@ static void draw_requests(struct profile *p, uint64_t seed)
     int64_t unit = has_lease(p) ? p->lease_us : 1000000;
     random_seed(&random, seed ^ UINT64_C(0x7265766f6b65));
     p->revoke_every_us = maybe_every(&random, 3, unit / 2);
+    if (is_zookeeper(p) && p->lock == LOCK_ELECTION)
+        p->revoke_every_us = 0; /* it would be written over the leader's value */
     p->listen = p->revoke_every_us > 0 ? random_between(&random, 1000, 10000) : 0;
     p->hold_max_us = random_below(&random, 4) ? 0 : draw_scale(&random, unit);
     bool changes = p->lock == LOCK_READ_WRITE || p->lock == LOCK_SEMAPHORE; /* its node */

@@ -25,8 +25,7 @@ static void ask_two(struct session *session, const struct mrt_command *command,
     node->ephemeral = true;
     memcpy(directory->path, zk_port_path(session, ticket, "", path), sizeof directory->path);
     memcpy(node->path, zk_port_path(session, ticket, ZK_CLAIM, path), sizeof node->path);
-    snprintf(node->data, sizeof node->data, "%016" PRIx64 "%016" PRIx64, ticket->id.high,
-             ticket->id.low);
+    node->data = zk_data_of(&ticket->id, sizeof ticket->id);
     ticket->maybe |= !release;
     zk_port_ask(session, command, ticket, request)->undo = release;
 }
@@ -55,10 +54,9 @@ void zk_port_claim(struct session *session, const struct mrt_command *command,
 static bool is_ours(const struct session *session, const struct ticket *ticket,
                     const struct zk_answer *answer)
 {
-    char token[ZK_DATA_SIZE];
-    snprintf(token, sizeof token, "%016" PRIx64 "%016" PRIx64, ticket->id.high, ticket->id.low);
     return answer->code == ZOK && answer->stat.ephemeralOwner == session->server_id &&
-           strcmp(answer->data, token) == 0;
+           answer->data.length == sizeof ticket->id &&
+           memcmp(answer->data.bytes, &ticket->id, sizeof ticket->id) == 0;
 }
 
 static void show(struct session *session, const struct work *work, uint64_t ahead)

@@ -535,6 +535,11 @@ static int port_left(struct world *world, void *server)
     return zk_left(((struct port *)server)->ensemble);
 }
 
+static uint64_t library_cell(void *server)
+{
+    return zk_cell(((struct port *)server)->ensemble);
+}
+
 struct zk_ensemble *zk_ensemble_of(struct world *world)
 {
     return ((struct port *)world->server->state)->ensemble;
@@ -568,4 +573,5 @@ const struct server_model zk_library_model = {.new = port_new,
                                               .break_ticket = port_break,
                                               .revoke = library_revoke,
                                               .truth = port_truth,
-                                              .left = port_left};
+                                              .left = port_left,
+                                              .cell = library_cell};

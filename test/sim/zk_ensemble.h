@@ -61,6 +61,8 @@ void zk_truth(struct zk_ensemble *ensemble, int queue, const struct peer *peer,
 bool zk_break(struct zk_ensemble *ensemble, int queue, uint64_t fence);
 /* Writes into its node as Curator's Revoker does; 0: whatever fence it has. */
 bool zk_revoke(struct zk_ensemble *ensemble, int queue, uint64_t fence);
+/* The value of the cell "cell". */
+uint64_t zk_cell(struct zk_ensemble *ensemble);
 int zk_left(struct zk_ensemble *ensemble);
 
 #endif

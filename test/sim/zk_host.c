@@ -182,8 +182,13 @@ static void deliver(void *context, const struct mrt_event *event)
         if (!host->events)
             abort();
     }
-    host->events[host->event_count] = *event;
-    host->events[host->event_count++].detail = NULL;
+    struct zk_told *told = &host->events[host->event_count++];
+    *told = (struct zk_told){.event = *event};
+    told->event.detail = NULL;
+    if (event->value && event->value_size == sizeof told->value)
+        memcpy(&told->value, event->value, sizeof told->value);
+    else
+        told->event.value_size = 0; /* somebody else's */
 }
 
 static void notify(void *context)
@@ -198,8 +203,10 @@ static void dispatch(struct world *world, struct zk_host *host)
         return;
     host->dispatching = true;
     while (host->store && host->event_next < host->event_count) {
-        struct mrt_event event = host->events[host->event_next++];
-        client_event(world, host->client, &event);
+        struct zk_told told = host->events[host->event_next++];
+        if (told.event.value)
+            told.event.value = &told.value;
+        client_event(world, host->client, &told.event);
     }
     host->event_next = host->event_count = 0;
     host->dispatching = false;

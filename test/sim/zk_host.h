@@ -18,7 +18,10 @@ struct zk_host {
     struct task turn; /* first */
     struct client *client;
     struct mrt_store *store;
-    struct mrt_event *events; /* delivered by the store, not yet told to the engine */
+    struct zk_told { /* by the store, and not yet to the engine */
+        struct mrt_event event;
+        uint64_t value;
+    } * events;
     int event_count, event_room, event_next;
     bool dispatching;
     bool dead; /* the process has died: nothing it does matters */

@@ -201,8 +201,8 @@ static void complete(struct call *call, int code, const struct zk_answer *answer
         call->completion.stat(code, stat, call->data);
         break;
     case SHAPE_DATA:
-        call->completion.data(code, code == ZOK ? answer->data : NULL,
-                              code == ZOK ? (int)strlen(answer->data) : -1, stat, call->data);
+        call->completion.data(code, code == ZOK ? answer->data.bytes : NULL,
+                              code == ZOK ? answer->data.length : -1, stat, call->data);
         break;
     case SHAPE_NAMES:
         complete_names(call, code, answer);
@@ -526,11 +526,6 @@ static void set_mode(struct zk_part *part, int mode)
     part->container = mode == ZOO_CONTAINER;
 }
 
-static void set_data(struct zk_part *part, const char *value, int length)
-{
-    snprintf(part->data, sizeof part->data, "%.*s", length, value);
-}
-
 int zoo_acreate(zhandle_t *handle, const char *path, const char *value, int length,
                 const struct ACL_vector *acl, int mode, string_completion_t completion,
                 const void *data)
@@ -538,7 +533,7 @@ int zoo_acreate(zhandle_t *handle, const char *path, const char *value, int leng
     (void)acl;
     struct zk_request *request = zk_request_new(ZK_CREATE, path);
     set_mode(&request->part, mode);
-    set_data(&request->part, value, length);
+    request->part.data = zk_data_of(value, length);
     return put(handle,
                &(struct call){.shape = SHAPE_STRING, .completion.string = completion, .data = data},
                request);
@@ -551,7 +546,7 @@ int zoo_acreate2(zhandle_t *handle, const char *path, const char *value, int len
     (void)acl;
     struct zk_request *request = zk_request_new(ZK_CREATE, path);
     set_mode(&request->part, mode);
-    set_data(&request->part, value, length);
+    request->part.data = zk_data_of(value, length);
     return put(handle,
                &(struct call){
                    .shape = SHAPE_STRING_STAT, .completion.string_stat = completion, .data = data},
@@ -573,7 +568,7 @@ int zoo_aset(zhandle_t *handle, const char *path, const char *value, int length,
 {
     struct zk_request *request = zk_request_new(ZK_SET, path);
     request->part.version = version;
-    set_data(&request->part, value, length);
+    request->part.data = zk_data_of(value, length);
     return put(handle,
                &(struct call){.shape = SHAPE_STAT, .completion.stat = completion, .data = data},
                request);
@@ -714,7 +709,7 @@ int zoo_amulti(zhandle_t *handle, int count, const zoo_op_t *operations, zoo_op_
                                                     : ZK_SET;
         if (operation->type == OP_CREATE) {
             set_mode(part, operation->create_op.flags);
-            set_data(part, operation->create_op.data, operation->create_op.datalen);
+            part->data = zk_data_of(operation->create_op.data, operation->create_op.datalen);
         } else if (operation->type == OP_DELETE) {
             part->version = operation->delete_op.version;
         } else if (operation->type == OP_SET) {

@@ -199,6 +199,8 @@ static void outsider(struct world *world, struct task *task)
         [LOCK_READ_WRITE] = {"_c_5e0a7b34-0000-4000-8000-00000000%04x-__READ__",
                              "_c_5e0a7b34-0000-4000-8000-00000000%04x-__WRIT__", "zz-%04x-leases-"},
         /* No other program takes part in these. */
+        [LOCK_ELECTION] = {"_c_5e0a7b34-0000-4000-8000-00000000%04x-lock-",
+                           "5e0a7b3400004000800000000000%04x__lock__", "zz-%04x-leases-"},
         [LOCK_SEMAPHORE] = {"_c_5e0a7b34-0000-4000-8000-00000000%04x-lease-", "%04x-permits-0of2-",
                             "zz-%04x-leases-"},
         [LOCK_EXCLUSIVE] = {ZK_CLAIM, ZK_CLAIM, ZK_CLAIM}};
@@ -296,6 +298,8 @@ void zk_truth(struct zk_ensemble *ensemble, int queue, const struct peer *peer, 
     truth->span = 1 << 12;
     for (int64_t last = 0; (node = next_of(parent, last)); last = node->origin) {
         ahead += node->weight;
+        if (!truth->peer && node->data.length == sizeof truth->value)
+            memcpy(&truth->value, node->data.bytes, sizeof truth->value);
         truth_add(truth, peer, zk_session_find(ensemble, node->owner)->peer,
                   (uint64_t)node->origin << 12, node->weight, ahead <= capacity);
     }
@@ -313,7 +317,7 @@ static bool operate(struct zk_ensemble *ensemble, int queue, uint64_t fence, enu
     snprintf(path, sizeof path, ZK_CHROOT "/%s/%s", ensemble->world->queues[queue].name,
              first->name);
     struct zk_request *request = zk_request_new(type, path);
-    snprintf(request->part.data, sizeof request->part.data, "%s", data);
+    request->part.data = zk_data_of(data, (int)strlen(data));
     zk_tree_write(&ensemble->tree, OUTSIDER, request, &answer);
     zk_request_free(request);
     zk_committed(ensemble);
@@ -328,6 +332,17 @@ bool zk_break(struct zk_ensemble *ensemble, int queue, uint64_t fence)
 bool zk_revoke(struct zk_ensemble *ensemble, int queue, uint64_t fence)
 {
     return operate(ensemble, queue, fence, ZK_SET, "__REVOKE__");
+}
+
+/* What stands behind its head: see store/zookeeper_cell.c. */
+uint64_t zk_cell(struct zk_ensemble *ensemble)
+{
+    uint64_t value = 0;
+    struct zk_tree *tree = &ensemble->tree;
+    const struct zk_node *node = zk_tree_find(tree, ZK_CHROOT "/cell/mortise-cell", tree->zxid);
+    if (node && node->data.length >= (int)sizeof value)
+        memcpy(&value, node->data.bytes + node->data.length - sizeof value, sizeof value);
+    return value;
 }
 
 int zk_left(struct zk_ensemble *ensemble)

@@ -152,7 +152,7 @@ static int create(struct zk_tree *tree, int64_t session, const struct zk_part *p
     node->owner = part->ephemeral ? session : 0;
     node->weight = zk_weight(node->name);
     node->container = part->container;
-    memcpy(node->data, part->data, sizeof node->data);
+    node->data = part->data;
     node->next = parent->children;
     parent->children = node;
     parent->counter++;
@@ -161,6 +161,14 @@ static int create(struct zk_tree *tree, int64_t session, const struct zk_part *p
     stat_of(node, tree->zxid, &answer->stat);
     note(tree, ZOO_CREATED_EVENT, answer->path, session);
     return ZOK;
+}
+
+struct zk_data zk_data_of(const void *bytes, int length)
+{
+    struct zk_data data = {.length = length < ZK_DATA_SIZE ? length : ZK_DATA_SIZE};
+    if (length > 0)
+        memcpy(data.bytes, bytes, (size_t)data.length);
+    return data;
 }
 
 static int delete_node(struct zk_tree *tree, int64_t session, const struct zk_part *part)
@@ -190,7 +198,7 @@ static int change(struct zk_tree *tree, int64_t session, const struct zk_part *p
         return ZOK;
     node->mzxid = tree->zxid;
     node->version++;
-    memcpy(node->data, part->data, sizeof node->data);
+    node->data = part->data;
     stat_of(node, tree->zxid, &answer->stat);
     note(tree, ZOO_CHANGED_EVENT, part->path, session);
     return ZOK;
@@ -285,7 +293,7 @@ void zk_tree_read(struct zk_tree *tree, const struct zk_request *request, int64_
     if (!node)
         return;
     stat_of(node, zxid, &answer->stat);
-    memcpy(answer->data, node->data, sizeof answer->data);
+    answer->data = node->data;
     if (request->part.type == ZK_LIST)
         list(node, zxid, answer);
 }

@@ -18,8 +18,13 @@
 
 #define ZK_PATH_SIZE 160
 #define ZK_NAME_SIZE 96
-#define ZK_DATA_SIZE 64 /* as text; what is longer is cut off */
+#define ZK_DATA_SIZE 64 /* what is longer is cut off */
 #define ZK_PARTS_MAX 8
+
+struct zk_data {
+    int length;
+    char bytes[ZK_DATA_SIZE];
+};
 
 enum zk_type {
     ZK_CREATE,
@@ -41,8 +46,8 @@ struct zk_part { /* of a multi, or the whole of any other request */
     enum zk_type type;
     char path[ZK_PATH_SIZE];
     bool ephemeral, sequential, container;
-    int32_t version;         /* -1: any */
-    char data[ZK_DATA_SIZE]; /* SET, CREATE */
+    int32_t version;     /* -1: any */
+    struct zk_data data; /* SET, CREATE */
 };
 
 struct zk_watch {
@@ -69,7 +74,7 @@ struct zk_answer {
     int code;
     int64_t zxid; /* the newest that the server has applied */
     char path[ZK_PATH_SIZE];
-    char data[ZK_DATA_SIZE];
+    struct zk_data data;
     struct Stat stat;
     char (*names)[ZK_NAME_SIZE];
     int name_count;
@@ -89,7 +94,7 @@ struct zk_node {
     bool container, had_children;
     int64_t found_empty; /* since that change */
     char name[ZK_NAME_SIZE];
-    char data[ZK_DATA_SIZE];
+    struct zk_data data;
 };
 
 /* A change, as servers apply it. */
@@ -123,6 +128,7 @@ void zk_tree_read(struct zk_tree *tree, const struct zk_request *request, int64_
 void zk_tree_end_session(struct zk_tree *tree, int64_t session);
 /* Deletes containers that are due; how many. */
 int zk_tree_reap(struct zk_tree *tree);
+struct zk_data zk_data_of(const void *bytes, int length);
 /* What a ticket's node weighs, as its name has it; 0: it is none. (zk_session.c) */
 uint64_t zk_weight(const char *name);
 
