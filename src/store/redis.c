@@ -79,28 +79,6 @@ void mrt_redis_wake_all(struct mrt_store *store)
         mrt_redis_tell(store, MRT_WAKE, session->id);
 }
 
-void mrt_redis_note(struct mrt_store *store, enum mrt_redis_note note, const char *format, ...)
-{
-    va_list arguments;
-    if (store->noted[note])
-        return;
-    store->noted[note] = true;
-    va_start(arguments, format);
-    int prefix = snprintf(store->notes[note], sizeof store->notes[note], "Redis: ");
-    vsnprintf(store->notes[note] + prefix, sizeof store->notes[note] - (size_t)prefix, format,
-              arguments);
-    va_end(arguments);
-}
-
-static void say_notes(struct mrt_store *store)
-{
-    for (size_t i = 0; i < MRT_REDIS_NOTES; i++) {
-        if (store->notes[i][0] && store->log)
-            store->log(store->log_argument, store->notes[i]);
-        store->notes[i][0] = '\0';
-    }
-}
-
 static void deliver_all(struct mrt_store *store)
 {
     struct mrt_redis_job *job;
@@ -110,7 +88,7 @@ static void deliver_all(struct mrt_store *store)
         store->sink.deliver(store->sink.context, &job->event);
         mrt_redis_job_free(job);
     }
-    say_notes(store);
+    mrt_notes_say(&store->notes);
 }
 
 /* ------------------------------------------------------------------- turns */
@@ -232,8 +210,7 @@ static int redis_open(const struct mrt_uri *uri, const struct mrt_store_options 
     TAILQ_INIT(&store->watches);
     store->sink = sink;
     store->wire.fd = store->push.fd = -1;
-    store->log = options->log;
-    store->log_argument = options->log_argument;
+    mrt_notes_init(&store->notes, "Redis", options);
     store->timeout = options->timeout > 0 ? options->timeout : 5 * MRT_SECOND;
     snprintf(store->label, sizeof store->label, "%s", options->label ? options->label : "");
     store->epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -70,7 +70,7 @@ bool mrt_redis_check_uptime_reply(struct mrt_store *store, const redisReply *rep
 void mrt_redis_check_memory(struct mrt_store *store, struct mrt_redis_job *job)
 {
     bool *asked = &store->memory_asked[job->command.claim];
-    if (*asked || store->noted[MRT_REDIS_NOTE_EVICTION] ||
+    if (*asked || store->notes.each[MRT_REDIS_NOTE_EVICTION].taken ||
         !mrt_redis_link_add(store, MRT_REDIS_MEMORY, job))
         return;
     *asked = true;
@@ -85,8 +85,8 @@ void mrt_redis_check_memory_reply(struct mrt_store *store, const redisReply *rep
     bool all = strncmp(policy, "allkeys", 7) == 0, some = strncmp(policy, "volatile", 8) == 0;
     if (!all && !(some && store->memory_asked[1]))
         return;
-    mrt_redis_note(store, MRT_REDIS_NOTE_EVICTION,
-                   "the server drops keys when its memory is short (maxmemory-policy %.*s): %s may "
-                   "be lost; noeviction keeps them",
-                   (int)strcspn(policy, "\r\n"), policy, all ? "locks" : "claims");
+    mrt_note(&store->notes, MRT_REDIS_NOTE_EVICTION,
+             "the server drops keys when its memory is short (maxmemory-policy %.*s): %s may "
+             "be lost; noeviction keeps them",
+             (int)strcspn(policy, "\r\n"), policy, all ? "locks" : "claims");
 }

@@ -44,10 +44,10 @@ void mrt_redis_copies_ask(struct mrt_store *store, struct mrt_redis_job *job)
 /* Too few have it: whatever is promoted may not know of it. */
 static void undo(struct mrt_store *store, struct mrt_redis_job *job)
 {
-    mrt_redis_note(store, MRT_REDIS_NOTE_COPIES,
-                   "%lld of %u replicas have what was written; until there are so many no lock is "
-                   "granted",
-                   job->copies, store->address.replicas);
+    mrt_note(&store->notes, MRT_REDIS_NOTE_COPIES,
+             "%lld of %u replicas have what was written; until there are so many no lock is "
+             "granted",
+             job->copies, store->address.replicas);
     if (job->event.type != MRT_VIEW ||
         (job->command.claim && !mrt_redis_claim_undo_put(store, job))) {
         mrt_redis_answer(store, job, MRT_UNKNOWN);
@@ -77,7 +77,7 @@ void mrt_redis_copies_reply(struct mrt_store *store, struct mrt_redis_job *job,
     } else if (job->stage == MRT_REDIS_UNDOING) {
         undone(store, job);
     } else if (reply->type == REDIS_REPLY_ERROR) {
-        mrt_redis_note(store, MRT_REDIS_NOTE_REPLY, "%.150s", reply->str);
+        mrt_note(&store->notes, MRT_REDIS_NOTE_REPLY, "%.150s", reply->str);
         undo(store, job);
     } else {
         job->copies = reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;

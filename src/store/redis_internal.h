@@ -25,6 +25,7 @@
 #include "base/error.h"
 #include "base/owner.h"
 #include "core/store.h"
+#include "store/notes.h"
 #include "store/redis_uri.h"
 #include "store/redis_wire.h"
 
@@ -133,8 +134,7 @@ enum mrt_redis_note {
     MRT_REDIS_NOTE_CLOCK,
     MRT_REDIS_NOTE_REPLY,
     MRT_REDIS_NOTE_EVICTION,
-    MRT_REDIS_NOTE_COPIES,
-    MRT_REDIS_NOTES
+    MRT_REDIS_NOTE_COPIES
 };
 
 struct mrt_store { // NOLINT(clang-analyzer-optin.performance.Padding): there are few
@@ -144,10 +144,7 @@ struct mrt_store { // NOLINT(clang-analyzer-optin.performance.Padding): there ar
     char label[MRT_OWNER_SIZE];
     char sessions_key[MRT_REDIS_BASE_MAX + 8];
     char channel[MRT_REDIS_BASE_MAX + 2 + MRT_ID_TEXT_SIZE];
-    mortise_log_callback log;
-    void *log_argument;
-    bool noted[MRT_REDIS_NOTES];
-    char notes[MRT_REDIS_NOTES][256]; /* "": none, or said */
+    struct mrt_notes notes;
     mrt_time timeout;
     int epoll;
     struct mrt_redis_server servers[MRT_REDIS_ADDRESSES_MAX];
@@ -193,8 +190,6 @@ struct mrt_event *mrt_redis_tell(struct mrt_store *store, enum mrt_event_type ty
                                  struct mrt_id session);
 /* All tickets are to be looked at. */
 void mrt_redis_wake_all(struct mrt_store *store);
-__attribute__((format(printf, 3, 4))) void
-mrt_redis_note(struct mrt_store *store, enum mrt_redis_note note, const char *format, ...);
 
 /* redis_link.c */
 /* How long an answer may take. */

@@ -194,7 +194,7 @@ static bool login_reply(struct mrt_store *store, const redisReply *reply)
     int error;
     enum mrt_redis_outcome outcome = mrt_redis_classify(reply->str, &error, &advice);
     snprintf(store->refusal_text, sizeof store->refusal_text, "%.150s%s", reply->str, advice);
-    mrt_redis_note(store, MRT_REDIS_NOTE_REPLY, "%s", store->refusal_text);
+    mrt_note(&store->notes, MRT_REDIS_NOTE_REPLY, "%s", store->refusal_text);
     if (outcome == MRT_REDIS_REFUSED)
         store->refusal = error;
     return false;

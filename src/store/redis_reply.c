@@ -76,7 +76,7 @@ static void reply_error(struct mrt_store *store, struct mrt_redis_job *job, cons
     int error;
     const char *advice;
     if (mrt_redis_classify(text, &error, &advice) == MRT_REDIS_UNKNOWN) {
-        mrt_redis_note(store, MRT_REDIS_NOTE_REPLY, "%.150s", text);
+        mrt_note(&store->notes, MRT_REDIS_NOTE_REPLY, "%.150s", text);
         mrt_redis_answer(store, job, MRT_UNKNOWN);
         return;
     }
@@ -210,10 +210,10 @@ static void compare_clocks(struct mrt_store *store, int64_t server_ms, mrt_time 
     int64_t apart = there - here;
     int64_t most = here / 20 > 500 ? here / 20 : 500;
     if (store->server_ms > 0 && (apart > most || apart < -most))
-        mrt_redis_note(store, MRT_REDIS_NOTE_CLOCK,
-                       "the server's clock moved by %lld ms while %lld ms passed: locks may be "
-                       "lost early, or kept too long",
-                       (long long)there, (long long)here);
+        mrt_note(&store->notes, MRT_REDIS_NOTE_CLOCK,
+                 "the server's clock moved by %lld ms while %lld ms passed: locks may be "
+                 "lost early, or kept too long",
+                 (long long)there, (long long)here);
     store->server_ms = server_ms;
     store->server_seen = now;
 }

@@ -22,7 +22,6 @@
 #include "store/stores.h"
 
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,29 +115,6 @@ static void tell_lost(struct mrt_store *store, struct mrt_id session, int error)
     store->sink.deliver(store->sink.context, &event);
 }
 
-void mrt_zk_note(struct mrt_store *store, enum mrt_zk_note note, const char *format, ...)
-{
-    va_list arguments;
-    if (store->notes[note].taken)
-        return;
-    store->notes[note].taken = true;
-    va_start(arguments, format);
-    int prefix = snprintf(store->notes[note].text, sizeof store->notes[note].text, "ZooKeeper: ");
-    vsnprintf(store->notes[note].text + prefix, sizeof store->notes[note].text - (size_t)prefix,
-              format, arguments);
-    va_end(arguments);
-}
-
-static void say_notes(struct mrt_store *store)
-{
-    for (size_t i = 0; i < MRT_ZK_NOTES; i++) {
-        char *text = store->notes[i].text;
-        if (*text && store->log)
-            store->log(store->log_argument, text);
-        *text = '\0';
-    }
-}
-
 static void deliver_all(struct mrt_store *store)
 {
     struct mrt_zk_job *job;
@@ -149,7 +125,7 @@ static void deliver_all(struct mrt_store *store)
         free(job->value);
         free(job);
     }
-    say_notes(store);
+    mrt_notes_say(&store->notes);
 }
 
 /* ------------------------------------------------------------------- turns */
@@ -363,8 +339,7 @@ static int zk_open(const struct mrt_uri *uri, const struct mrt_store_options *op
     TAILQ_INIT(&store->outbox);
     store->sink = sink;
     store->next = MRT_TIME_NEVER;
-    store->log = options->log;
-    store->log_argument = options->log_argument;
+    mrt_notes_init(&store->notes, "ZooKeeper", options);
     store->timeout = options->timeout > 0 ? options->timeout : 5 * MRT_SECOND;
     snprintf(store->label, sizeof store->label, "%s", options->label ? options->label : "");
     store->epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -36,6 +36,7 @@
 
 #include "base/owner.h"
 #include "core/store.h"
+#include "store/notes.h"
 #include "store/zookeeper_access.h"
 #include "store/zookeeper_uri.h"
 
@@ -245,8 +246,7 @@ enum mrt_zk_note {
     MRT_ZK_NOTE_FOREIGN,
     MRT_ZK_NOTE_MIXTURE,
     MRT_ZK_NOTE_OPEN,
-    MRT_ZK_NOTE_NO_DELETE,
-    MRT_ZK_NOTES
+    MRT_ZK_NOTE_NO_DELETE
 };
 
 struct mrt_store {
@@ -255,12 +255,7 @@ struct mrt_store {
     struct mrt_zk_access access;
     char servers[MRT_ZK_SERVERS_SIZE];
     char label[MRT_OWNER_SIZE];
-    mortise_log_callback log;
-    void *log_argument;
-    struct {
-        bool taken;     /* said, or to be said */
-        char text[256]; /* "": said */
-    } notes[MRT_ZK_NOTES];
+    struct mrt_notes notes;
     bool no_containers; /* the server is too old for them */
     bool no_unwatching; /* and for taking watches away */
     bool no_markers;    /* their directory may not be made, or the server has no multi */
@@ -281,9 +276,6 @@ void mrt_zk_answer(struct mrt_store *store, struct mrt_zk_job *job, enum mrt_eve
 /* FAILED or UNKNOWN, as the code of the library says. */
 void mrt_zk_answer_code(struct mrt_store *store, struct mrt_zk_job *job, int code);
 void mrt_zk_fail(struct mrt_store *store, struct mrt_zk_job *job, int error, const char *detail);
-/* Says this in the log, outside the mutex, unless it has been said. */
-__attribute__((format(printf, 3, 4))) void
-mrt_zk_note(struct mrt_store *store, enum mrt_zk_note note, const char *format, ...);
 /* WAKE; id none: all tickets of the session. */
 void mrt_zk_wake(struct mrt_store *store, struct mrt_id id);
 /* REVOKED. */

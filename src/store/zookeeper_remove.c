@@ -43,10 +43,10 @@ void mrt_zk_note_no_delete(struct mrt_zk_session *session, const struct mrt_zk_t
                            int code)
 {
     if (code == ZNOAUTH)
-        mrt_zk_note(session->store, MRT_ZK_NOTE_NO_DELETE,
-                    "the ACL of %.150s lets us create but not delete: what is acquired there stays "
-                    "taken until the client is closed",
-                    ticket->path);
+        mrt_note(&session->store->notes, MRT_ZK_NOTE_NO_DELETE,
+                 "the ACL of %.150s lets us create but not delete: what is acquired there stays "
+                 "taken until the client is closed",
+                 ticket->path);
 }
 
 /* A delete of REMOVE. It is REMOVED when all are proven. */

@@ -303,9 +303,9 @@ bool mrt_zk_session_start(struct mrt_store *store, struct mrt_zk_job *job, mrt_t
         return false;
     }
     if (store->access.open_by_default)
-        mrt_zk_note(store, MRT_ZK_NOTE_OPEN,
-                    "no credentials: anyone who reaches the server may break these locks "
-                    "(acl=open says that this is meant)");
+        mrt_note(&store->notes, MRT_ZK_NOTE_OPEN,
+                 "no credentials: anyone who reaches the server may break these locks "
+                 "(acl=open says that this is meant)");
     session->start = job;
     store->session = session;
     return true;

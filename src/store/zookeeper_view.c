@@ -19,14 +19,14 @@ static void note_families(struct mrt_store *store, const struct String_vector *n
                           unsigned families, int foreign)
 {
     if (foreign >= 0 && strstr(names->data[foreign], "lock") != NULL)
-        mrt_zk_note(store, MRT_ZK_NOTE_FOREIGN,
-                    "node \"%.100s\" in a lock's directory is not understood and not counted",
-                    names->data[foreign]);
+        mrt_note(&store->notes, MRT_ZK_NOTE_FOREIGN,
+                 "node \"%.100s\" in a lock's directory is not understood and not counted",
+                 names->data[foreign]);
     const unsigned both = 1u << MRT_ZK_CURATOR | 1u << MRT_ZK_KAZOO;
     if ((families & both) == both)
-        mrt_zk_note(store, MRT_ZK_NOTE_MIXTURE,
-                    "names of Curator (lock-) and of stock kazoo (__lock__) in one lock's "
-                    "directory: those two do not exclude each other");
+        mrt_note(&store->notes, MRT_ZK_NOTE_MIXTURE,
+                 "names of Curator (lock-) and of stock kazoo (__lock__) in one lock's "
+                 "directory: those two do not exclude each other");
 }
 
 int64_t mrt_zk_first_czxid(const struct mrt_zk_place *place, const struct Stat *stat)
