@@ -1,5 +1,5 @@
 /* Cells: values with versions, written by comparing, and guarded by fences. */
-#include "api_fixture.h"
+#include "api_two.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -8,24 +8,6 @@
 
 #define ADDERS 50
 #define ROUNDS 10
-
-static mortise_client *client, *other;
-
-static int open_clients(void **state)
-{
-    (void)state;
-    client = api_open(0);
-    other = api_open(0);
-    return 0;
-}
-
-static int close_clients(void **state)
-{
-    (void)state;
-    api_close(client);
-    api_close(other);
-    return 0;
-}
 
 static mortise_cell get(const char *name)
 {

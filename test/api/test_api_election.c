@@ -1,5 +1,5 @@
 /* Elections: who leads, what is told of it and in which order, and who observes. */
-#include "api_fixture.h"
+#include "api_two.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -27,24 +27,6 @@ struct sight {
     mortise_leader leader;
     int count;
 };
-
-static mortise_client *client, *other;
-
-static int open_clients(void **state)
-{
-    (void)state;
-    client = api_open(0);
-    other = api_open(0);
-    return 0;
-}
-
-static int close_clients(void **state)
-{
-    (void)state;
-    api_close(client);
-    api_close(other);
-    return 0;
-}
 
 static void note(struct record *record, char kind, uint64_t fence, int error)
 {

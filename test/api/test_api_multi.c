@@ -1,29 +1,11 @@
 /* Several locks as one: in one order, all or none, one deadline. */
-#include "api_fixture.h"
+#include "api_two.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
 /* Each round there takes as long as four durable commits. */
 #define ROUNDS (api_commits_to_disk() ? 400 : 10000)
-
-static mortise_client *client, *other;
-
-static int open_clients(void **state)
-{
-    (void)state;
-    client = api_open(0);
-    other = api_open(0);
-    return 0;
-}
-
-static int close_clients(void **state)
-{
-    (void)state;
-    api_close(client);
-    api_close(other);
-    return 0;
-}
 
 static int try(const char *name)
 {

@@ -4,32 +4,11 @@
  *   test_conform_detach memory: | sqlite: | URI
  */
 #include "cmocka_all.h"
-#include "conform/port_client.h"
+#include "conform/port_two.h"
 #include "core/recipe.h"
 #include "core/rule.h"
 
 #define LONG_ENOUGH (10 * MRT_SECOND)
-
-static const char *uri;
-static struct port_client first, second;
-
-static int open_two(void **state)
-{
-    (void)state;
-    port_open_session(&first, uri);
-    port_open_session(&second, uri);
-    return 0;
-}
-
-static int close_two(void **state)
-{
-    (void)state;
-    port_stop(&first);
-    port_stop(&second);
-    port_close(&first);
-    port_close(&second);
-    return 0;
-}
 
 static struct mrt_event detach_as(struct port_client *client, const char *queue,
                                   const struct mrt_event *view, struct mrt_id heir, uint64_t weight)
@@ -284,23 +263,18 @@ static void test_q_a_session_that_has_ended_detaches_nothing(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_q_c11_it_outlives_its_session, open_two, close_two),
-        cmocka_unit_test_setup_teardown(test_q_c11_a_client_that_dies_leaves_it, open_two,
-                                        close_two),
-        cmocka_unit_test_setup_teardown(test_q_both_are_repeated, open_two, close_two),
-        cmocka_unit_test_setup_teardown(test_q_only_one_adopts, open_two, close_two),
-        cmocka_unit_test_setup_teardown(test_q_it_is_the_sessions_again, open_two, close_two),
-        cmocka_unit_test_setup_teardown(test_q_who_waits_is_told_when_the_new_holder_dies, open_two,
-                                        close_two),
-        cmocka_unit_test_setup_teardown(test_q_what_was_given_up_is_nobodys_again, open_two,
-                                        close_two),
-        cmocka_unit_test_setup_teardown(test_q_the_old_name_means_nothing, open_two, close_two),
-        cmocka_unit_test_setup_teardown(test_q_another_kind_is_not_adopted, open_two, close_two),
-        cmocka_unit_test_setup_teardown(test_q_it_becomes_as_light_as_asked, open_two, close_two),
-        cmocka_unit_test_setup_teardown(test_q_c11_an_operator_sees_and_breaks_it, open_two,
-                                        close_two),
-        cmocka_unit_test_setup_teardown(test_q_a_session_that_has_ended_detaches_nothing, open_two,
-                                        close_two),
+        TEST(test_q_c11_it_outlives_its_session),
+        TEST(test_q_c11_a_client_that_dies_leaves_it),
+        TEST(test_q_both_are_repeated),
+        TEST(test_q_only_one_adopts),
+        TEST(test_q_it_is_the_sessions_again),
+        TEST(test_q_who_waits_is_told_when_the_new_holder_dies),
+        TEST(test_q_what_was_given_up_is_nobodys_again),
+        TEST(test_q_the_old_name_means_nothing),
+        TEST(test_q_another_kind_is_not_adopted),
+        TEST(test_q_it_becomes_as_light_as_asked),
+        TEST(test_q_c11_an_operator_sees_and_breaks_it),
+        TEST(test_q_a_session_that_has_ended_detaches_nothing),
     };
     uri = argc > 1 ? port_place_open(argv[1]) : NULL;
     if (!uri)

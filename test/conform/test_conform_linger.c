@@ -4,30 +4,9 @@
  *   test_conform_linger memory: | sqlite: | URI
  */
 #include "cmocka_all.h"
-#include "conform/port_client.h"
+#include "conform/port_two.h"
 
 #define LONG_ENOUGH (10 * MRT_SECOND)
-
-static const char *uri;
-static struct port_client first, second;
-
-static int open_two(void **state)
-{
-    (void)state;
-    port_open_session(&first, uri);
-    port_open_session(&second, uri);
-    return 0;
-}
-
-static int close_two(void **state)
-{
-    (void)state;
-    port_stop(&first);
-    port_stop(&second);
-    port_close(&first);
-    port_close(&second);
-    return 0;
-}
 
 static struct mrt_event append_lingering(struct port_client *client, const char *queue)
 {
@@ -94,11 +73,10 @@ static void test_r_a_try_tells_nobody(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_r_who_holds_is_told_of_who_waits, open_two, close_two),
-        cmocka_unit_test_setup_teardown(test_r_it_is_told_each_time, open_two, close_two),
-        cmocka_unit_test_setup_teardown(test_r_who_came_to_hold_by_waiting_is_told_too, open_two,
-                                        close_two),
-        cmocka_unit_test_setup_teardown(test_r_a_try_tells_nobody, open_two, close_two),
+        TEST(test_r_who_holds_is_told_of_who_waits),
+        TEST(test_r_it_is_told_each_time),
+        TEST(test_r_who_came_to_hold_by_waiting_is_told_too),
+        TEST(test_r_a_try_tells_nobody),
     };
     uri = argc > 1 ? port_place_open(argv[1]) : NULL;
     if (!uri)

@@ -5,31 +5,10 @@
  *   test_conform_operator memory: | sqlite: | URI
  */
 #include "cmocka_all.h"
-#include "conform/port_client.h"
+#include "conform/port_two.h"
 #include "core/rule.h"
 
 #define LONG_ENOUGH (10 * MRT_SECOND)
-
-static const char *uri;
-static struct port_client first, second;
-
-static int open_two(void **state)
-{
-    (void)state;
-    port_open_session(&first, uri);
-    port_open_session(&second, uri);
-    return 0;
-}
-
-static int close_two(void **state)
-{
-    (void)state;
-    port_stop(&first);
-    port_stop(&second);
-    port_close(&first);
-    port_close(&second);
-    return 0;
-}
 
 /* Looks at a ticket, and attends to it from now on. */
 static struct mrt_event attend(struct port_client *client, const char *queue,
@@ -227,8 +206,6 @@ static void test_n_a_ticket_of_ones_own_is_broken_too(void **state)
     assert_int_equal(break_ticket(&first, "n/4", held.fence), MORTISE_OK);
     assert_int_equal(port_refresh(&first, "n/4", &held).type, MRT_GONE);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_two, close_two)
 
 int main(int count, char **arguments)
 {
