@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 const struct mrt_subcommand *const mrt_subcommands[] = {
-    &mrt_run_subcommand,        &mrt_elect_subcommand,  &mrt_try_subcommand,
-    &mrt_check_subcommand,      &mrt_status_subcommand, &mrt_ls_subcommand,
-    &mrt_revoke_subcommand,     &mrt_break_subcommand,  &mrt_init_subcommand,
-    &mrt_demo_subcommand,       &mrt_bench_subcommand,  &mrt_doctor_subcommand,
-    &mrt_completion_subcommand,
+    &mrt_run_subcommand,    &mrt_elect_subcommand,      &mrt_try_subcommand,
+    &mrt_check_subcommand,  &mrt_status_subcommand,     &mrt_ls_subcommand,
+    &mrt_top_subcommand,    &mrt_revoke_subcommand,     &mrt_break_subcommand,
+    &mrt_init_subcommand,   &mrt_demo_subcommand,       &mrt_bench_subcommand,
+    &mrt_doctor_subcommand, &mrt_completion_subcommand,
 };
 const size_t mrt_subcommand_count = sizeof mrt_subcommands / sizeof mrt_subcommands[0];
 
@@ -29,14 +29,15 @@ static const struct mrt_flag flags[] = {
 static const struct mrt_subcommand global = {
     .about = "Usage: mortise [--url URL] [--config FILE] SUBCOMMAND [options] ...\n"
              "Distributed locks.\n",
-    .notes = "URL is sqlite:///absolute/path, sqlite:relative/path,\n"
-             "zk://host:port,host:port/chroot, redis://user@host:port/db,\n"
-             "postgresql://user@host/database, mysql://user@host/database, or memory:NAME. Default:\n"
-             "$MORTISE_URL, else the file locks.db in $XDG_STATE_HOME/mortise\n"
-             "(~/.local/state/mortise; for root /var/lib/mortise).\n"
-             "An option --some-name of a subcommand may also be given as MORTISE_SOME_NAME in\n"
-             "the environment, or as \"some-name = value\" in ~/.config/mortise/config or\n"
-             "/etc/xdg/mortise/config; what comes first in this order counts.\n",
+    .notes =
+        "URL is sqlite:///absolute/path, sqlite:relative/path,\n"
+        "zk://host:port,host:port/chroot, redis://user@host:port/db,\n"
+        "postgresql://user@host/database, mysql://user@host/database, or memory:NAME. Default:\n"
+        "$MORTISE_URL, else the file locks.db in $XDG_STATE_HOME/mortise\n"
+        "(~/.local/state/mortise; for root /var/lib/mortise).\n"
+        "An option --some-name of a subcommand may also be given as MORTISE_SOME_NAME in\n"
+        "the environment, or as \"some-name = value\" in ~/.config/mortise/config or\n"
+        "/etc/xdg/mortise/config; what comes first in this order counts.\n",
     .flags = flags,
     .count = 1,
 };

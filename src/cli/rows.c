@@ -56,12 +56,16 @@ static int add_row(void *argument, const mortise_entry *entry)
     return rows->failed;
 }
 
-int mrt_rows_list(mortise_client *client, const char *name, struct mrt_rows *rows)
+int mrt_rows_read(mortise_client *client, const char *name, struct mrt_rows *rows)
 {
     int error = mortise_list(client, name, add_row, rows);
-    if (error)
-        return mrt_cli_fail_error(name, error);
-    return rows->failed ? mrt_cli_fail(MRT_EXIT_INTERNAL, "out of memory") : 0;
+    return rows->failed ? MORTISE_ENOMEM : error;
+}
+
+int mrt_rows_list(mortise_client *client, const char *name, struct mrt_rows *rows)
+{
+    int error = mrt_rows_read(client, name, rows);
+    return error ? mrt_cli_fail_error(name, error) : 0;
 }
 
 int mrt_rows_collect(const struct mrt_cli *cli, const char *name, struct mrt_rows *rows)

@@ -22,7 +22,9 @@ struct mrt_rows {
 };
 
 /* Adds holders and waiters of the lock `name`, NULL: of all, as an open client lists them; 0, or
-   the exit code with the error line written. */
+   the library's error. */
+int mrt_rows_read(mortise_client *client, const char *name, struct mrt_rows *rows);
+/* The same; 0, or the exit code with the error line written. */
 int mrt_rows_list(mortise_client *client, const char *name, struct mrt_rows *rows);
 /* The same with a client of its own. */
 int mrt_rows_collect(const struct mrt_cli *cli, const char *name, struct mrt_rows *rows);

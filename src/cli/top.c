@@ -1,0 +1,332 @@
+/*
+ * mortise top: the locks of a store, live, and what an operator may do to them.
+ *
+ * The store is asked once an interval, and again after each key that may have changed
+ * something. Two views: all locks, a line each; and the queue of one. To revoke or to break
+ * names the fence that is on the screen when the key is pressed, so nobody is hit who has come
+ * since. A store that does not answer is said at the bottom; what was seen last stays.
+ */
+#include "cli/top.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ONCE = MRT_OPTION_OWN, INTERVAL, SORT, FILTER };
+
+static const struct mrt_flag flags[] = {
+    {ONCE, "once", NULL, "print the table once, as it is", NULL, MRT_FLAG_ONCE},
+    {INTERVAL, "interval", "D", "look so often, at least 100ms", "1s", 0},
+    {SORT, "sort", "ORDER", "waiters, time, name or changes", "waiters", 0},
+    {FILTER, "filter", "TEXT", "only locks with this in name or holder", NULL, 0},
+};
+
+const struct mrt_subcommand mrt_top_subcommand = {
+    .name = "top",
+    .summary = "watch the locks, live",
+    .operands = "",
+    .about = "Shows all locks: how many wait, how often the holder has been seen to change, how\n"
+             "long it has held, its fence and who it is.\n",
+    .notes = "Keys: w, t, n, c sort by waiters, time, name, changes; / filters; up and down\n"
+             "choose, Enter opens a lock's queue; r asks the holder to give it up, b takes it\n"
+             "away, both after a question; q goes back, and ends.\n",
+    .flags = flags,
+    .count = sizeof flags / sizeof flags[0],
+    .function = mrt_cli_top,
+};
+
+#define FILTER_MAX 64
+
+struct top {
+    mortise_client *client;
+    mrt_time interval, next_look;
+    struct mrt_top_table table;
+    size_t shown; /* how many locks pass the filter */
+    enum mrt_top_order order;
+    char filter[FILTER_MAX];
+    char opened[MORTISE_NAME_MAX + 1]; /* whose queue is open; "": none */
+    size_t chosen, count;              /* line of the view, and how many it has */
+    bool typing;                       /* the filter */
+    int question;                      /* 'r' or 'b' is to be confirmed; 0: nothing */
+    char name[MORTISE_NAME_MAX + 1];   /* whom that is about */
+    uint64_t fence;
+    char message[512];
+    bool done;
+};
+
+/* -------------------------------------------------------------- the store */
+
+static int look(struct top *top)
+{
+    struct mrt_rows rows = {.rows = NULL};
+    int error = mrt_rows_read(top->client, NULL, &rows);
+    if (!error && !mrt_top_update(&top->table, &rows, mrt_time_now()))
+        error = MORTISE_ENOMEM;
+    mrt_rows_free(&rows);
+    top->next_look = mrt_time_add(mrt_time_now(), top->interval);
+    return error;
+}
+
+static void say_error(struct top *top, int error)
+{
+    const char *detail = mortise_error_detail();
+    snprintf(top->message, sizeof top->message, "%s", *detail ? detail : mortise_error_text(error));
+}
+
+static void act(struct top *top)
+{
+    bool breaks = top->question == 'b';
+    int error = (breaks ? mortise_break : mortise_revoke)(top->client, top->name, top->fence);
+    top->question = 0;
+    top->next_look = 0;
+    if (error)
+        say_error(top, error);
+    else
+        snprintf(top->message, sizeof top->message, "%s", breaks ? "taken away" : "asked");
+}
+
+/* ----------------------------------------------------------------- views */
+
+/* The row that the chosen line stands for; NULL: none. */
+static const struct mrt_row *chosen_row(const struct top *top)
+{
+    if (!*top->opened)
+        return top->chosen < top->shown ? top->table.locks[top->chosen].first : NULL;
+    size_t line = 0;
+    for (size_t i = 0; i < top->table.rows.count; i++)
+        if (strcmp(top->table.rows.rows[i].name, top->opened) == 0 && line++ == top->chosen)
+            return &top->table.rows.rows[i];
+    return NULL;
+}
+
+/* Prints lines from `first` on, `room` at most; how many there are in all. */
+static size_t print_locks(const struct top *top, FILE *out, size_t first, size_t room)
+{
+    mrt_time now = mrt_time_now();
+    mrt_top_print_lock(out, NULL, now);
+    for (size_t i = first; i < top->shown && i < first + room; i++) {
+        putc('\n', out);
+        mrt_top_print_lock(out, &top->table.locks[i], now);
+    }
+    return top->shown;
+}
+
+static size_t print_queue(const struct top *top, FILE *out, size_t first, size_t room)
+{
+    size_t line = 0;
+    mrt_top_print_row(out, NULL);
+    for (size_t i = 0; i < top->table.rows.count; i++) {
+        const struct mrt_row *row = &top->table.rows.rows[i];
+        if (strcmp(row->name, top->opened) != 0)
+            continue;
+        if (line >= first && line < first + room) {
+            putc('\n', out);
+            mrt_top_print_row(out, row);
+        }
+        line++;
+    }
+    return line;
+}
+
+static void print_head(const struct top *top, FILE *out)
+{
+    char name[4 * MORTISE_NAME_MAX + 1], filter[4 * FILTER_MAX];
+    mrt_cli_escape(top->opened, name, sizeof name);
+    mrt_cli_escape(top->filter, filter, sizeof filter);
+    if (*name)
+        fprintf(out, "%s\n", name);
+    else
+        fprintf(out, "%zu locks at %s%s%s\n", top->table.count, mortise_url(top->client),
+                *filter || top->typing ? ", with " : "", filter);
+}
+
+static void print_foot(const struct top *top, FILE *out)
+{
+    char name[4 * MORTISE_NAME_MAX + 1], message[1024];
+    mrt_cli_escape(top->name, name, sizeof name);
+    mrt_cli_escape(top->message, message, sizeof message);
+    if (top->question)
+        fprintf(out, "\n%s %s, fence %" PRIu64 "? y/n",
+                top->question == 'b' ? "Break" : "Ask to give up", name, top->fence);
+    else if (top->typing)
+        fprintf(out, "\nFilter; Enter or Escape ends");
+    else if (*message)
+        fprintf(out, "\n%s", message);
+    else
+        fprintf(out, "\nw t n c sort  / filter  Enter queue  r revoke  b break  q %s",
+                *top->opened ? "back" : "quit");
+}
+
+static void draw(struct top *top)
+{
+    char *text = NULL;
+    size_t size = 0;
+    int lines, columns;
+    mrt_screen_size(&lines, &columns);
+    size_t room = lines > 4 ? (size_t)lines - 4 : 1; /* head, heading, foot */
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return;
+    top->shown = mrt_top_arrange(&top->table, top->order, top->filter, mrt_time_now());
+    size_t first = top->chosen >= room ? top->chosen - room + 1 : 0;
+    print_head(top, out);
+    top->count = (*top->opened ? print_queue : print_locks)(top, out, first, room);
+    print_foot(top, out);
+    if (fclose(out) == 0)
+        mrt_screen_show(text, top->chosen < top->count ? (int)(2 + top->chosen - first) : -1);
+    free(text);
+}
+
+/* ------------------------------------------------------------------ keys */
+
+static void ask(struct top *top, int key)
+{
+    const struct mrt_row *row = chosen_row(top);
+    if (!row)
+        return;
+    top->question = key;
+    top->fence = row->fence;
+    snprintf(top->name, sizeof top->name, "%s", row->name);
+}
+
+static void open_queue(struct top *top)
+{
+    const struct mrt_row *row = chosen_row(top);
+    if (*top->opened || !row)
+        return;
+    snprintf(top->opened, sizeof top->opened, "%s", row->name);
+    top->chosen = 0;
+}
+
+static void go_back(struct top *top)
+{
+    top->done = !*top->opened;
+    top->opened[0] = '\0';
+    top->chosen = 0;
+}
+
+static void type(struct top *top, int key)
+{
+    size_t length = strlen(top->filter);
+    if (key == '\n' || key == '\r' || key == MRT_KEY_ESCAPE)
+        top->typing = false;
+    else if ((key == 0x7f || key == 0x08) && length > 0)
+        top->filter[length - 1] = '\0';
+    else if (key >= ' ' && key < 0x100 && key != 0x7f && length + 1 < sizeof top->filter)
+        top->filter[length] = (char)key, top->filter[length + 1] = '\0';
+    top->chosen = 0;
+}
+
+static void command(struct top *top, int key)
+{
+    static const char orders[] = "wtnc";
+    const char *order = key < 0x80 ? strchr(orders, key) : NULL;
+    if (order)
+        top->order = (enum mrt_top_order)(order - orders);
+    else if (key == MRT_KEY_UP || key == 'k')
+        top->chosen -= top->chosen > 0;
+    else if (key == MRT_KEY_DOWN || key == 'j')
+        top->chosen += top->chosen + 1 < top->count;
+    else if (key == '\n' || key == '\r')
+        open_queue(top);
+    else if (key == 'q' || key == MRT_KEY_ESCAPE)
+        go_back(top);
+    else if (key == '/')
+        top->typing = !*top->opened;
+    else if (key == 'r' || key == 'b')
+        ask(top, key);
+}
+
+static void take_key(struct top *top, int key)
+{
+    if (key == MRT_KEY_NONE)
+        return;
+    top->message[0] = '\0';
+    if (top->question && key == 'y')
+        act(top);
+    else if (top->question)
+        top->question = 0;
+    else if (top->typing)
+        type(top, key);
+    else
+        command(top, key);
+}
+
+static int watch(struct top *top)
+{
+    while (!top->done && !mrt_screen_signal()) {
+        mortise_process(top->client);
+        if (mrt_time_now() >= top->next_look) {
+            int error = look(top);
+            if (error)
+                say_error(top, error);
+        }
+        draw(top);
+        take_key(top, mrt_screen_key(top->next_look));
+    }
+    mrt_screen_end();
+    return mrt_screen_signal() ? MRT_EXIT_SIGNAL + mrt_screen_signal() : MRT_EXIT_OK;
+}
+
+/* ------------------------------------------------------------------- top */
+
+static int print_once(struct top *top)
+{
+    top->shown = mrt_top_arrange(&top->table, top->order, top->filter, mrt_time_now());
+    print_locks(top, stdout, 0, top->shown);
+    putchar('\n');
+    return mrt_cli_end_output();
+}
+
+/* 0 or an exit code. */
+static int take_option(struct mrt_cli *cli, int option, struct top *top, bool *once)
+{
+    static const char *const orders[] = {"waiters", "time", "name", "changes"};
+    if (option == INTERVAL &&
+        (!mrt_cli_duration(optarg, &top->interval) || top->interval < 100 * MRT_MILLISECOND))
+        return mrt_cli_fail_value(cli, "a duration of 100ms or more");
+    if (option == FILTER)
+        snprintf(top->filter, sizeof top->filter, "%s", optarg);
+    *once |= option == ONCE;
+    if (option != SORT)
+        return 0;
+    for (size_t i = 0; i < 4; i++)
+        if (strcmp(optarg, orders[i]) == 0) {
+            top->order = (enum mrt_top_order)i;
+            return 0;
+        }
+    return mrt_cli_fail_value(cli, "waiters, time, name or changes");
+}
+
+int mrt_cli_top(struct mrt_cli *cli, int argc, char **argv)
+{
+    struct top top = {.interval = MRT_SECOND};
+    bool once = false;
+    int option, code = 0;
+    while (!code && (option = mrt_cli_option(cli, argc, argv)) != MRT_OPTION_END) {
+        if (option == MRT_OPTION_STOP)
+            return cli->exit_code;
+        code = take_option(cli, option, &top, &once);
+    }
+    if (code)
+        return code;
+    if (optind < argc)
+        return mrt_cli_fail(MRT_EXIT_USAGE, "top takes no names; \"%.64s\" is too much",
+                            argv[optind]);
+    code = mrt_cli_open(cli, MORTISE_FOREIGN_LOOP, &top.client);
+    if (code)
+        return code;
+    int error = look(&top);
+    if (error)
+        code = mrt_cli_fail_error(NULL, error);
+    else if (once)
+        code = print_once(&top);
+    else if (!mrt_screen_begin())
+        code = mrt_cli_fail(MRT_EXIT_USAGE, "top needs a terminal; --once prints the table");
+    else
+        code = watch(&top);
+    mrt_top_free(&top.table);
+    mortise_close(top.client); /* nothing was held */
+    return code;
+}

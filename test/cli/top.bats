@@ -1,0 +1,80 @@
+#!/usr/bin/env bats
+# mortise top: the table, and on a pseudo-terminal (top.py) the live view and its keys.
+load helper
+
+# Somebody holds zbusy, with an eye on events, and two wait; somebody holds calm.
+busy() {
+    start run --json zbusy -- sh -c 'touch busy; exec sleep 60' 2>events
+    BUSY=$PID
+    until_true test -e busy
+    start run zbusy -- sh -c 'touch "next-$$"; exec sleep 60'
+    until_true waiters zbusy 1
+    start run zbusy -- sh -c 'touch "next-$$"; exec sleep 60'
+    until_true waiters zbusy 2
+    start_holder calm
+}
+
+on_terminal() {
+    timeout 120 python3 "$BATS_TEST_DIRNAME/top.py" "$1"
+}
+
+@test "top --once: a line a lock, in order, and filtered" {
+    run -0 "$MORTISE" top --once
+    [ "${#lines[@]}" -eq 1 ]
+    busy
+    run -0 "$MORTISE" top --once
+    [ "${#lines[@]}" -eq 3 ]
+    [[ "${lines[0]}" == NAME* ]]
+    [[ "${lines[1]}" =~ ^zbusy\ +2\ .*\ [1-9][0-9]*\ .*host.*\ pid\ $BUSY$ ]]
+    [[ "${lines[2]}" =~ ^calm\ +0\  ]]
+    run -0 "$MORTISE" top --once --sort name
+    [[ "${lines[1]}" == calm* && "${lines[2]}" == zbusy* ]]
+    run -0 "$MORTISE" top --once --filter alm
+    [ "${#lines[@]}" -eq 2 ]
+    [[ "${lines[1]}" == calm* ]]
+}
+
+@test "top --once: the mode, and how many hold" {
+    start run --permits 3 --label $'\xc3\xa9t\xc3\xa9' s sh -c 'touch one; exec sleep 60'
+    until_true test -e one
+    start run --permits 3 s sh -c 'touch two; exec sleep 60'
+    until_true test -e two
+    run -0 "$MORTISE" top --once
+    [[ "${lines[1]}" =~ ^s\ +1/3\ +0\  ]]
+    [[ "${lines[1]}" == *"and 1 more" ]]
+}
+
+@test "top: sorted by keys" {
+    busy
+    on_terminal sorts
+}
+
+@test "top: filtered, and Ctrl-C gives the terminal back" {
+    busy
+    on_terminal filters
+}
+
+@test "top: the queue of a lock, and a waiter is put behind the other" {
+    busy
+    on_terminal queue
+    [ "$(ls next-* 2>/dev/null | wc -l)" -eq 0 ]
+    waiters zbusy 2
+}
+
+@test "top: revoke and break ask first, and hit the one that was shown" {
+    busy
+    on_terminal operates
+    until_true grep '"event": "revoke"' events
+    finish "$BUSY"
+    [ "$code" -eq 76 ]
+    until_true sh -c 'ls next-*'
+}
+
+@test "top: bad arguments, no terminal, no store" {
+    for words in "name" "--interval 50ms" "--interval x" "--sort size" "--no-such"; do
+        fails_with 64 "$MORTISE" top $words
+    done
+    [ ! -e state ]
+    fails_with 64 "$MORTISE" top
+    fails_with 69 "$MORTISE" top --once --url redis://127.0.0.1:1/
+}

@@ -1,0 +1,95 @@
+"""Tests of mortise top on a pseudo-terminal of 24 lines of 80 columns: top.py NAME runs one."""
+import fcntl
+import os
+import re
+import struct
+import sys
+import termios
+
+from terminal import MORTISE, Terminal
+
+
+class Top(Terminal):
+    def __init__(self, *options):
+        super().__init__("sh", "-c", 'read go; exec "$@"', "sh", MORTISE, "top",
+                         "--interval", "100ms", *options)
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.before = termios.tcgetattr(self.fd)
+        self.send("\n")
+
+    def frame(self, wanted, unwanted=None):
+        """Waits for a screen with the one and without the other: its lines."""
+        while True:
+            text = self.expect(r"(?s)\x1b\[H(.*?)\x1b\[J").group(1)
+            lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text).split("\r\n")
+            assert len(lines) <= 24 and max(map(len, lines)) <= 80, lines
+            text = "\n".join(lines)
+            if re.search(wanted, text) and not (unwanted and re.search(unwanted, text)):
+                return lines
+
+    def end(self, code):
+        self.expect(r"\x1b\[\?1049l")
+        assert termios.tcgetattr(self.fd) == self.before
+        assert self.wait() == code
+
+
+def sorts():
+    top = Top()
+    top.frame(r"(?s)zbusy +2 .*calm +0 ")
+    top.send("n")
+    top.frame(r"(?s)calm .*zbusy ")
+    top.send("w")
+    top.frame(r"(?s)zbusy .*calm ")
+    top.send("q")
+    top.end(0)
+
+
+def filters():
+    top = Top("--sort", "name")
+    top.frame("zbusy")
+    top.send("/cal")
+    top.frame("with cal", "zbusy")
+    top.send("\x7f\x7f\x7f\n")
+    top.frame("zbusy")
+    top.send("\x03")
+    top.end(130)
+
+
+def queue():
+    top = Top()
+    top.frame("zbusy")
+    top.send("\n")
+    lines = top.frame(r"(?s)holds .*\n1 .*\n2 ")
+    assert lines[0] == "zbusy" and not any("calm" in line for line in lines), lines
+    top.send("\x1b[B")
+    top.send("b")
+    top.frame(r"Break zbusy, fence [1-9][0-9]*\? y/n")
+    top.send("y")  # the first waiter's ticket: it queues again, behind the second
+    top.frame("taken away")
+    top.send("q")
+    top.frame("calm")
+    top.send("q")
+    top.end(0)
+
+
+def operates():
+    top = Top("--filter", "zbusy")
+    top.frame("zbusy")
+    top.send("r")
+    top.frame("Ask to give up zbusy, fence")
+    top.send("y")
+    top.frame("asked")
+    top.send("b")
+    top.frame("Break zbusy, fence")
+    top.send("n")
+    top.frame("w t n c sort")
+    top.send("b")
+    top.frame("Break zbusy, fence")
+    top.send("y")
+    top.frame("taken away")
+    os.kill(top.pid, 15)
+    top.end(143)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
