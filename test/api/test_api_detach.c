@@ -109,6 +109,63 @@ static void test_c11_a_token_is_used_up(void **state)
     api_close(other);
 }
 
+#define RACES 30
+
+struct racer {
+    pthread_barrier_t *start, *end;
+    const char *token;
+    int won;
+};
+
+static void *adopt_at_once(void *argument)
+{
+    struct racer *racer = argument;
+    mortise_client *client = api_open(0);
+    mortise_lock *lock = api_lock(client, "detach/race");
+    for (int i = 0; i < RACES; i++) {
+        mortise_hold hold;
+        pthread_barrier_wait(racer->start);
+        int error = mortise_adopt(lock, racer->token, &hold);
+        check(error == MORTISE_OK || error == MORTISE_ENOTHELD);
+        racer->won += error == MORTISE_OK;
+        pthread_barrier_wait(racer->end);
+        if (error == MORTISE_OK)
+            api_release(hold);
+    }
+    api_close(client);
+    return NULL;
+}
+
+static void test_c11_of_many_who_adopt_one_does(void **state)
+{
+    (void)state;
+    enum { RACERS = 3 };
+    char token[MORTISE_TOKEN_SIZE];
+    pthread_barrier_t start, end;
+    pthread_t threads[RACERS];
+    struct racer racers[RACERS];
+    mortise_client *client = api_open(0);
+    mortise_lock *lock = api_lock(client, "detach/race");
+    int won = 0;
+    pthread_barrier_init(&start, NULL, RACERS + 1);
+    pthread_barrier_init(&end, NULL, RACERS + 1);
+    for (int i = 0; i < RACERS; i++) {
+        racers[i] = (struct racer){.start = &start, .end = &end, .token = token};
+        threads[i] = api_thread(adopt_at_once, &racers[i]);
+    }
+    for (int i = 0; i < RACES; i++) {
+        check(mortise_detach(api_acquire(lock), token) == MORTISE_OK);
+        pthread_barrier_wait(&start);
+        pthread_barrier_wait(&end);
+    }
+    for (int i = 0; i < RACERS; i++) {
+        api_join(threads[i]);
+        won += racers[i].won;
+    }
+    assert_int_equal(won, RACES);
+    api_close(client);
+}
+
 static void test_c11_what_cannot_be(void **state)
 {
     (void)state;
@@ -288,6 +345,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_c11_it_outlives_its_client),
         cmocka_unit_test(test_c11_it_outlives_its_process),
         cmocka_unit_test(test_c11_a_token_is_used_up),
+        cmocka_unit_test(test_c11_of_many_who_adopt_one_does),
         cmocka_unit_test(test_c11_what_cannot_be),
         cmocka_unit_test(test_c11_by_a_handle_of_the_same_kind),
         cmocka_unit_test(test_c11_an_exclusive_lock_that_is_a_claim),
