@@ -110,7 +110,7 @@ label() {
 # A secret on every path that ends in an error, and nowhere in what is said or shown.
 @test "SE-02: no error shows a secret" {
     for url in redis://u:hidden@127.0.0.1:1/ 'nosuch://u:hidden@h' zk://u:hidden@127.0.0.1:1/a \
-        'redis://u:hidden@h:notaport/x?bogus=hidden' mysql://u:hidden@127.0.0.1:1/d \
+        'redis://u:hidden@h:notaport/x?bogus=hidden' 'mysql://u:hidden@h:notaport/d?bogus=hidden' \
         'sqlite:x?password=hidden' 'u:hidden@h//x:'; do
         for words in "run -v --json -n a -- true" "ls --json" "bench --seconds 10ms a"; do
             MORTISE_URL="$url" run -78 timeout 60 "$MORTISE" $words
@@ -126,7 +126,8 @@ label() {
 @test "SE-02: a server that is not reached shows no secret" {
     export MORTISE_ZK_AUTH=digest:u:hidden MORTISE_REDIS_AUTH=hidden
     config file "url = postgresql://u:hidden@127.0.0.1:1/d"
-    for url in redis://u@127.0.0.1:1/ zk://127.0.0.1:1/a postgresql://u:hidden@127.0.0.1:1/d; do
+    for url in redis://u@127.0.0.1:1/ zk://127.0.0.1:1/a postgresql://u:hidden@127.0.0.1:1/d \
+        mysql://u:hidden@127.0.0.1:1/d; do
         for words in "run -v --json -n a -- true" "ls --json" "bench --seconds 10ms a"; do
             MORTISE_URL="$url" timeout 60 "$MORTISE" $words >>said 2>&1 3>&- &
             pids+=($!)
