@@ -171,8 +171,10 @@ static void test_k3_an_update_goes_on_until_its_time_is_up(void **state)
     assert_int_equal(times, 4);
     mortise_cell cell = get("between");
     assert_int_equal(cell.value[0], 'u');
-    assert_int_equal(mortise_cell_update(client, "between", always_between, NULL, 0, 200),
-                     MORTISE_ETIMEOUT);
+    int error = MORTISE_EUNKNOWN; /* a slow store's time may be up in the middle of a write */
+    for (int i = 0; i < 20 && error == MORTISE_EUNKNOWN; i++)
+        error = mortise_cell_update(client, "between", always_between, NULL, 0, 200);
+    assert_int_equal(error, MORTISE_ETIMEOUT);
     cell = get("between");
     assert_int_equal(cell.value[0], 'x');
     assert_int_equal(mortise_cell_update(client, "between", stop, &code, 0, -1), 42);
