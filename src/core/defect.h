@@ -152,12 +152,19 @@
     X(REDIS_CLAIM_LOST_KEPT, "the claims of a session that was lost are left")     \
     X(REDIS_SIGPIPE, "a write to a server that has gone ends the process")
 
+/* Of elections, api/election.c; test/api/test_api_election.c finds them. */
+#define MRT_DEFECT_ELECTION_MAP(X)                                                              \
+    X(ELECTION_DEPOSED_UNTOLD, "who leads no more is not told")                                 \
+    X(ELECTION_ELECTED_UNTOLD, "who leads from now on is not told")                             \
+    X(ELECTION_RESIGNED_LEADS, "who has resigned keeps the lock, and is told that it does not " \
+                               "lead")
+
 enum mrt_defect {
 #define MRT_DEFECT_NAME(name, text) MRT_DEFECT_##name,
     MRT_DEFECT_MAP(MRT_DEFECT_NAME) MRT_DEFECT_COUNT,
     MRT_DEFECT_PASS_MAP(MRT_DEFECT_NAME) MRT_DEFECT_QUORUM_MAP(MRT_DEFECT_NAME)
-        MRT_DEFECT_REDIS_MAP(MRT_DEFECT_NAME) MRT_DEFECT_REDIS_CLAIM_MAP(MRT_DEFECT_NAME)
-            MRT_DEFECT_DETACH_MAP(MRT_DEFECT_NAME)
+        MRT_DEFECT_ELECTION_MAP(MRT_DEFECT_NAME) MRT_DEFECT_REDIS_MAP(MRT_DEFECT_NAME)
+            MRT_DEFECT_REDIS_CLAIM_MAP(MRT_DEFECT_NAME) MRT_DEFECT_DETACH_MAP(MRT_DEFECT_NAME)
 #undef MRT_DEFECT_NAME
                 MRT_DEFECT_END
 };

@@ -1,5 +1,8 @@
 /* Elections: who leads, what is told of it and in which order, and who observes. */
 #include "api_two.h"
+#ifdef MRT_DEFECTS
+#include "defect_run.h"
+#endif
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -9,7 +12,11 @@
 #include <unistd.h>
 
 #define EVENTS_MAX 4096
+#ifdef MRT_DEFECTS
+#define LONG_ENOUGH_MS 3000 /* what is waited for does not come */
+#else
 #define LONG_ENOUGH_MS 30000
+#endif
 
 /* What a candidate was told, in order. */
 struct record {
@@ -558,29 +565,57 @@ static void test_after_a_fork_the_child_leaves_it_alone(void **state)
     api_close(own);
 }
 
+static const struct CMUnitTest alone[] = {
+    cmocka_unit_test(test_g3_the_next_leads_when_the_leader_is_killed),
+    cmocka_unit_test(test_after_a_fork_the_child_leaves_it_alone),
+};
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_g1_g4_one_leads_and_the_next_follows),
+    cmocka_unit_test(test_g4_a_leader_proclaims),
+    cmocka_unit_test(test_campaigns_that_come_to_nothing),
+    cmocka_unit_test(test_g4_it_steps_down_and_runs_again),
+    cmocka_unit_test(test_g4_callbacks_may_resign_and_run_again),
+    cmocka_unit_test(test_an_observer_sees_every_leader),
+    cmocka_unit_test(test_a_leader_may_observe_itself),
+    cmocka_unit_test(test_g4_a_close_deposes),
+    cmocka_unit_test(test_on_a_foreign_loop),
+    cmocka_unit_test(test_the_hold_of_a_term),
+    cmocka_unit_test(test_what_is_refused),
+    cmocka_unit_test(test_g1_terms_do_not_overlap),
+};
+
+static int run_all(void)
+{
+    int failed = cmocka_run_group_tests(alone, NULL, NULL);
+    return failed + cmocka_run_group_tests(tests, open_clients, close_clients);
+}
+
+#ifdef MRT_DEFECTS
+
+static void pattern_of(const char *defect, char pattern[40])
+{
+    (void)defect;
+    snprintf(pattern, 40, "test_g*");
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest alone[] = {
-        cmocka_unit_test(test_g3_the_next_leads_when_the_leader_is_killed),
-        cmocka_unit_test(test_after_a_fork_the_child_leaves_it_alone),
-    };
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_g1_g4_one_leads_and_the_next_follows),
-        cmocka_unit_test(test_g4_a_leader_proclaims),
-        cmocka_unit_test(test_campaigns_that_come_to_nothing),
-        cmocka_unit_test(test_g4_it_steps_down_and_runs_again),
-        cmocka_unit_test(test_g4_callbacks_may_resign_and_run_again),
-        cmocka_unit_test(test_an_observer_sees_every_leader),
-        cmocka_unit_test(test_a_leader_may_observe_itself),
-        cmocka_unit_test(test_g4_a_close_deposes),
-        cmocka_unit_test(test_on_a_foreign_loop),
-        cmocka_unit_test(test_the_hold_of_a_term),
-        cmocka_unit_test(test_what_is_refused),
-        cmocka_unit_test(test_g1_terms_do_not_overlap),
+    static const struct defect_row rows[] = {
+#define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text},
+        MRT_DEFECT_ELECTION_MAP(DEFECT_ROW)
+#undef DEFECT_ROW
     };
     int error = api_begin(argc, argv);
-    if (error)
-        return error;
-    int failed = cmocka_run_group_tests(alone, NULL, NULL);
-    return api_end(failed + cmocka_run_group_tests(tests, open_clients, close_clients));
+    return error ? error
+                 : api_end(defect_run(rows, sizeof rows / sizeof rows[0], pattern_of, run_all));
 }
+
+#else
+
+int main(int argc, char **argv)
+{
+    int error = api_begin(argc, argv);
+    return error ? error : api_end(run_all());
+}
+
+#endif
