@@ -1,5 +1,6 @@
 # The Redis store, where hiredis is installed. Its scripts are files in src/store/redis; each
-# is compiled in behind what they have in common, with the digest that the server knows it by.
+# is compiled in behind what they have in common, and that behind NAME_alone.lua, if there is one,
+# with the digest that the server knows it by.
 # Sets MORTISE_REDIS and mortise_redis_needs.
 pkg_check_modules(HIREDIS QUIET IMPORTED_TARGET hiredis>=0.14)
 option(MORTISE_REDIS "Build the Redis store" ${HIREDIS_FOUND})
@@ -19,6 +20,10 @@ function(embed_redis_scripts directory)
     file(READ ${directory}/${name}.lua own)
     if(NOT name MATCHES "^claim_") # which share their keys with other programs
       string(PREPEND own "${common}\n")
+    endif()
+    if(EXISTS ${directory}/${name}_alone.lua)
+      file(READ ${directory}/${name}_alone.lua alone)
+      string(PREPEND own "${alone}\n")
     endif()
     string(REGEX REPLACE "\n *--[^\n]*" "" whole "\n${own}")
     file(WRITE ${CMAKE_BINARY_DIR}/redis/${name}.lua "${whole}")

@@ -312,7 +312,9 @@ static void test_rd_12_nothing_is_renewed_after_the_end(void **state)
     mortise_release(hold);
     mortise_close(client);
     assert_int_equal(ask("ZCARD {mortise/}sessions"), 0);
-    assert_int_equal(ask("KEYS {mortise/}*"), 1); /* the counter */
+    assert_int_equal(ask("KEYS {mortise/}*"), 2); /* the counters alone */
+    assert_int_equal(ask("EXISTS {mortise/}fence"), 1);
+    assert_int_equal(ask("HLEN {mortise/}queues"), 1);
     redis_proxy_forget(proxy);
     zk_rest_ms(LEASE_MS / 2);
     assert_int_equal(redis_proxy_seen(proxy, "renew"), 0);

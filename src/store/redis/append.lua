@@ -1,16 +1,15 @@
 -- APPEND. ARGV[3] ticket, 4 queue, 5 kind, 6 capacity, 7 weight, 8 "1" for a try,
 -- 9 how many may wait (0: any number), 10 its value, if it has one.
 -- {VIEW, ...}, {BLOCKED}, {FULL}, {OTHER, what the queue is}, {LOST}, {STALE}
-local no = refused(ARGV[1], tonumber(ARGV[2]))
+local no, own = refused(ARGV[1], tonumber(ARGV[2]), ARGV[3], '!' .. ARGV[3])
 if no then return no end
 local session, ticket, queue, kind = ARGV[1], ARGV[3], ARGV[4], ARGV[5]
 local capacity, weight = tonumber(ARGV[6]), tonumber(ARGV[7])
 local try, most = ARGV[8] == '1', tonumber(ARGV[9])
 
-local fields = redis.call('HMGET', session_key(session), ticket, '!' .. ticket)
-if fields[1] then
-  local known, number, entry = entry_at(fields[1])
-  if entry then return view(known, number, weight_in(entry), capacity, fields[2]) end
+if own[3] then
+  local known, number, entry = entry_at(own[3])
+  if entry then return view(known, number, weight_in(entry), capacity, own[4]) end
 end
 
 local function bury_all_dead()
@@ -34,10 +33,11 @@ local function waiting()
 end
 
 local described = text_of(capacity) .. ' ' .. kind
-local is = redis.call('HGET', queues, queue)
+local found = call('HMGET', queues, queue, '')
+local is = found[1]
 if is and is ~= described then
   bury_all_dead()
-  is = redis.call('HGET', queues, queue)
+  is = call('HGET', queues, queue)
   if is and is ~= described then return {'OTHER', is} end
 end
 
@@ -54,13 +54,13 @@ if ahead + weight > capacity then
 end
 settle()
 
-local number = number_after(1)
-redis.call('ZADD', queue_key(queue), number, entry_of(ticket, session, weight, text_of(now)))
-redis.call('HSET', session_key(session), ticket,
+local number = number_from(tonumber(found[2] or 0) + 1)
+call('ZADD', queue_key(queue), number, entry_of(ticket, session, weight, text_of(now)))
+call('HSET', session_key(session), ticket,
            text_of(number) .. (ARGV[10] and '=' or ':') .. queue)
-redis.call('HSET', queues, queue, described)
+call('HSET', queues, queue, described, '', text_of(number))
 if ARGV[10] then
-  redis.call('HSET', base .. 'values', ticket, ARGV[10])
+  call('HSET', base .. 'values', ticket, ARGV[10])
   if ahead == 0 then tell_change(queue) end
 end
 return {'VIEW', number, ahead, 0, soonest, 0, soonest > 0 and place_of(queue, number) or 0}

@@ -5,7 +5,7 @@
 local no = refused(ARGV[1], tonumber(ARGV[2]))
 if no then return no end
 local key = base .. 'k:' .. ARGV[3]
-local cell = redis.call('HMGET', key, 'version', 'fence', 'writer', 'value')
+local cell = call('HMGET', key, 'version', 'fence', 'writer', 'value')
 local version, fence, value = cell[1] or '0', cell[2] or '0', cell[4]
 if ARGV[4] and cell[3] ~= ARGV[6] then
   local smaller = #ARGV[5] < #fence or (#ARGV[5] == #fence and ARGV[5] < fence)
@@ -14,7 +14,7 @@ if ARGV[4] and cell[3] ~= ARGV[6] then
   if not smaller then fence = ARGV[5] end
   value = ARGV[7]
   version = text_of(tonumber(version) + 1)
-  redis.call('HSET', key, 'version', version, 'fence', fence, 'writer', ARGV[6])
-  if value then redis.call('HSET', key, 'value', value) else redis.call('HDEL', key, 'value') end
+  call('HSET', key, 'version', version, 'fence', fence, 'writer', ARGV[6])
+  if value then call('HSET', key, 'value', value) else call('HDEL', key, 'value') end
 end
 return {'CELL', value and version or '0', fence, value or ''}

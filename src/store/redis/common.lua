@@ -5,12 +5,13 @@
 --   s:SESSION    hash: @epoch, @lease, @channel, @label, and a field for each ticket,
 --                "NUMBER:QUEUE", or "NUMBER=QUEUE" if it has a value; and !TICKET: how
 --                often it has been asked for
---   queues       hash: queue to "CAPACITY KIND", while it has tickets
+--   queues       hash: queue to "CAPACITY KIND", while it has tickets; and "" to the newest
+--                number given out, which never expires
 --   q:QUEUE      sorted set: "TICKET SESSION WEIGHT:SINCE" (no spaces) by NUMBER
 --   values       hash: ticket to its value, if it has one
 --   k:NAME       hash: version, fence, writer and value of a cell; without the value it
 --                has been deleted, but is remembered
---   fence        the newest number given out; never expires
+--   fence        the newest number of a claim; never expires
 -- Times are this server's, in milliseconds. Nothing has a time to live: a session whose
 -- time is over is dead for every script, and whoever comes upon it buries it.
 --
@@ -22,10 +23,11 @@
 -- a lower one than it has seen.
 --
 -- KEYS[1] is the key of the sessions; ARGV[1] the session, ARGV[2] the epoch.
+local call = redis.call
 local sessions = KEYS[1]
 local base = string.sub(sessions, 1, -9)
 local queues = base .. 'queues'
-local clock = redis.call('TIME')
+local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 local function queue_key(queue) return base .. 'q:' .. queue end
@@ -44,7 +46,7 @@ local function since_in(entry) return string.match(entry, '%d+$') end
 local function each(queue, visit)
   local key, at, step = queue_key(queue), 0, 4
   while true do
-    local part = redis.call('ZRANGE', key, at, at + step - 1, 'WITHSCORES')
+    local part = call('ZRANGE', key, at, at + step - 1, 'WITHSCORES')
     for i = 1, #part, 2 do
       if visit(part[i], tonumber(part[i + 1])) then return end
     end
@@ -56,23 +58,20 @@ end
 -- How long a session's lease still lasts; 0 or less: it is dead. If the clock has been
 -- set back, a session ends after its lease all the same.
 local function left_of(session)
-  local ends = tonumber(redis.call('ZSCORE', sessions, session) or 0)
+  local ends = tonumber(call('ZSCORE', sessions, session) or 0)
   if ends <= now then return 0 end
-  local lease = tonumber(redis.call('HGET', session_key(session), '@lease') or 0)
+  local lease = tonumber(call('HGET', session_key(session), '@lease') or 0)
   if ends > now + lease then
     ends = now + lease
-    redis.call('ZADD', sessions, ends, session)
+    call('ZADD', sessions, ends, session)
   end
   return ends - now
 end
 
--- The newest number given out, `more` later. It is never behind the clock, so numbers rise
--- also if the counter is lost, unless the clock has been set back as well.
-local function number_after(more)
-  local number = math.max(tonumber(redis.call('GET', base .. 'fence') or 0) + more,
-                          (now - 1577836800000) * 128)
-  redis.call('SET', base .. 'fence', text_of(number))
-  return number
+-- A number that is not behind the newest, nor behind the clock: so numbers rise also if they are
+-- forgotten, unless the clock has been set back as well.
+local function number_from(newest)
+  return math.max(newest, (now - 1577836800000) * 128)
 end
 
 -- Departures: the lowest number and all the weight of what has left each queue.
@@ -92,17 +91,17 @@ end
 -- whether it has a value.
 local function entry_at(field)
   local number, mark, queue = string.match(field, '^(%d+)([:=])(.*)$')
-  local found = redis.call('ZRANGEBYSCORE', queue_key(queue), number, number)
+  local found = call('ZRANGEBYSCORE', queue_key(queue), number, number)
   return queue, tonumber(number), found[1], mark == '='
 end
 
 local function take_out(field)
   local queue, number, entry, valued = entry_at(field)
   if entry then
-    redis.call('ZREM', queue_key(queue), entry)
+    call('ZREM', queue_key(queue), entry)
     depart(queue, number, weight_in(entry))
     if valued then
-      redis.call('HDEL', base .. 'values', ticket_in(entry))
+      call('HDEL', base .. 'values', ticket_in(entry))
       departed[queue].valued = true
     end
   end
@@ -110,29 +109,29 @@ end
 
 -- Who observes the queue is told that another is first, or has another value.
 local function tell_change(queue)
-  redis.call('PUBLISH', base .. 'e:' .. queue, queue)
+  call('PUBLISH', base .. 'e:' .. queue, queue)
 end
 
 -- Ends a session and all its tickets.
 local function bury(session)
-  local fields = redis.call('HGETALL', session_key(session))
-  redis.call('ZREM', sessions, session)
-  redis.call('DEL', session_key(session))
+  local fields = call('HGETALL', session_key(session))
+  call('ZREM', sessions, session)
+  call('DEL', session_key(session))
   for i = 1, #fields, 2 do
     if not string.find(fields[i], '^[@!]') then take_out(fields[i + 1]) end
   end
 end
 
 local function capacity_of(queue)
-  return tonumber(string.match(redis.call('HGET', queues, queue) or '0', '^%d+'))
+  return tonumber(string.match(call('HGET', queues, queue) or '0', '^%d+'))
 end
 
 -- Tells a session something of its ticket.
 local function tell(entry, what)
   local session = session_in(entry)
-  local channel = redis.call('HGET', session_key(session), '@channel')
+  local channel = call('HGET', session_key(session), '@channel')
   if channel then
-    redis.call('PUBLISH', channel, session .. ' ' .. ticket_in(entry) .. ' ' .. what)
+    call('PUBLISH', channel, session .. ' ' .. ticket_in(entry) .. ' ' .. what)
   end
 end
 
@@ -143,8 +142,9 @@ end
 
 -- Tells those whom the departures from a queue have let in; buries the dead on the way.
 local function wake(queue, known)
-  local capacity, ahead, dead, fit, first = capacity_of(queue), 0, {}, {}, nil
+  local capacity, ahead, dead, fit, first = nil, 0, {}, {}, nil
   each(queue, function(entry, number)
+    capacity = capacity or capacity_of(queue)
     first = first or number
     if left_of(session_in(entry)) <= 0 then
       dead[#dead + 1] = session_in(entry)
@@ -159,7 +159,7 @@ local function wake(queue, known)
     ahead = ahead + weight
     return false
   end)
-  if not first then redis.call('HDEL', queues, queue) end
+  if not first then call('HDEL', queues, queue) end
   if known.valued and (first or math.huge) > known.number then tell_change(queue) end
   for _, session in ipairs(dead) do bury(session) end
   for _, one in ipairs(fit) do push(one.entry, one.number, one.ahead, one.behind) end
@@ -175,17 +175,21 @@ local function settle()
   end
 end
 
--- Whether commands of this session may be done: nil, or what to answer.
-local function refused(session, epoch)
-  if left_of(session) <= 0 then
+-- Whether commands of this session may be done: what to answer if not; or nil, and a list whose
+-- third element and on are these fields of its.
+local function refused(session, epoch, ...)
+  local own = call('HMGET', session_key(session), '@epoch', '@lease', ...)
+  local ends = tonumber(call('ZSCORE', sessions, session) or 0)
+  if ends > now + tonumber(own[2] or 0) then ends = now + left_of(session) end
+  if ends <= now then
     bury(session)
     settle()
     return {'LOST'}
   end
-  local seen = tonumber(redis.call('HGET', session_key(session), '@epoch') or 0)
+  local seen = tonumber(own[1] or 0)
   if epoch < seen then return {'STALE'} end
-  if epoch > seen then redis.call('HSET', session_key(session), '@epoch', epoch) end
-  return nil
+  if epoch > seen then call('HSET', session_key(session), '@epoch', epoch) end
+  return nil, own
 end
 
 -- The weight ahead of a place, until it is too much for anyone: that, and whose it is.
@@ -220,14 +224,14 @@ end
 
 -- How many tickets are before one that waits.
 local function place_of(queue, number)
-  return redis.call('ZCOUNT', queue_key(queue), '-inf', '(' .. text_of(number))
+  return call('ZCOUNT', queue_key(queue), '-inf', '(' .. text_of(number))
 end
 
 -- What a client is told of a ticket: number, weight ahead, others behind, soonest death, how
 -- often it has been asked for, and its place if it waits.
 local function view(queue, number, weight, capacity, asked)
   local ahead, soonest = look(queue, number, weight, capacity)
-  local behind = redis.call('ZCOUNT', queue_key(queue), '(' .. text_of(number), '+inf')
+  local behind = call('ZCOUNT', queue_key(queue), '(' .. text_of(number), '+inf')
   settle()
   return {'VIEW', number, ahead, behind > 0 and 1 or 0, soonest, tonumber(asked or 0),
           soonest > 0 and place_of(queue, number) or 0}

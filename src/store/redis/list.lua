@@ -6,26 +6,26 @@ local function show(queue, described)
   local row = {queue, described}
   each(queue, function(entry, number)
     local session = session_in(entry)
-    if tonumber(redis.call('ZSCORE', sessions, session) or 0) > now then
+    if tonumber(call('ZSCORE', sessions, session) or 0) > now then
       row[#row + 1] = text_of(number)
       row[#row + 1] = text_of(weight_in(entry))
       row[#row + 1] = since_in(entry)
-      row[#row + 1] = redis.call('HGET', session_key(session), '@label') or ''
+      row[#row + 1] = call('HGET', session_key(session), '@label') or ''
     end
     return false
   end)
   if #row > 2 then rows[#rows + 1] = row end
 end
 if ARGV[1] ~= '' then
-  local described = redis.call('HGET', queues, ARGV[1])
+  local described = call('HGET', queues, ARGV[1])
   if described then show(ARGV[1], described) end
-  if redis.call('TYPE', ARGV[1]).ok == 'string' then -- a claim, of whatever program
+  if call('TYPE', ARGV[1]).ok == 'string' then -- a claim, of whatever program
     rows[#rows + 1] = {ARGV[1], '1 exclusive', '0', '1', '0', ''}
   end
 else
-  local all = redis.call('HGETALL', queues)
+  local all = call('HGETALL', queues)
   for i = 1, #all, 2 do
-    if string.sub(all[i], 1, #ARGV[2]) == ARGV[2] then show(all[i], all[i + 1]) end
+    if all[i] ~= '' and string.sub(all[i], 1, #ARGV[2]) == ARGV[2] then show(all[i], all[i + 1]) end
   end
 end
 return rows

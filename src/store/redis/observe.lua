@@ -3,7 +3,7 @@
 local no = refused(ARGV[1], tonumber(ARGV[2]))
 if no then return no end
 while true do
-  local found = redis.call('ZRANGE', queue_key(ARGV[3]), 0, 0, 'WITHSCORES')
+  local found = call('ZRANGE', queue_key(ARGV[3]), 0, 0, 'WITHSCORES')
   if not found[1] then
     settle()
     return {'HOLDER', 0, 0, ''}
@@ -12,7 +12,7 @@ while true do
   if left > 0 then
     settle()
     return {'HOLDER', tonumber(found[2]), left,
-            redis.call('HGET', base .. 'values', ticket_in(found[1])) or ''}
+            call('HGET', base .. 'values', ticket_in(found[1])) or ''}
   end
   bury(session_in(found[1]))
 end

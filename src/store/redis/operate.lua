@@ -17,7 +17,7 @@ local function revoke()
     ahead = ahead + weight
     if wanted == 0 or wanted == number then
       done = true
-      tell(entry, 'revoked ' .. text_of(redis.call('HINCRBY', session_key(session_in(entry)),
+      tell(entry, 'revoked ' .. text_of(call('HINCRBY', session_key(session_in(entry)),
                                                    '!' .. ticket_in(entry), 1)))
     end
     return false
@@ -27,12 +27,12 @@ end
 if ARGV[1] == 'revoke' then
   revoke()
 else
-  local entry = redis.call('ZRANGEBYSCORE', queue_key(queue), wanted, wanted)[1]
+  local entry = call('ZRANGEBYSCORE', queue_key(queue), wanted, wanted)[1]
   if entry then
     local key, ticket = session_key(session_in(entry)), ticket_in(entry)
-    local field = redis.call('HGET', key, ticket)
+    local field = call('HGET', key, ticket)
     tell(entry, 'gone')
-    redis.call('HDEL', key, ticket, '!' .. ticket)
+    call('HDEL', key, ticket, '!' .. ticket)
     take_out(field)
     settle()
     done = true

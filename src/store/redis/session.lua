@@ -4,20 +4,21 @@
 -- Whoever proves its life also buries some of the dead, so that no queue waits for a dead
 -- session's tickets longer than a third of a lease, and none stays for ever.
 local session, lease = ARGV[1], tonumber(ARGV[4])
-for _, dead in ipairs(redis.call('ZRANGEBYSCORE', sessions, '-inf', now, 'LIMIT', 0, 16)) do
+for _, dead in ipairs(call('ZRANGEBYSCORE', sessions, '-inf', now, 'LIMIT', 0, 16)) do
   bury(dead)
 end
 settle()
 if ARGV[3] == 'start' and left_of(session) <= 0 then
   bury(session)
   settle()
-  redis.call('HSET', session_key(session), '@epoch', ARGV[2], '@lease', ARGV[4],
+  call('HSET', session_key(session), '@epoch', ARGV[2], '@lease', ARGV[4],
              '@channel', ARGV[5], '@label', ARGV[6])
-  redis.call('ZADD', sessions, now + lease, session)
-  number_after(0)
+  call('ZADD', sessions, now + lease, session)
+  local newest = tonumber(call('GET', base .. 'fence') or 0)
+  call('SET', base .. 'fence', text_of(number_from(newest)))
   return {'ALIVE', now}
 end
 local no = refused(session, tonumber(ARGV[2]))
 if no then return {no[1], now} end
-redis.call('ZADD', sessions, now + lease, session)
+call('ZADD', sessions, now + lease, session)
 return {'ALIVE', now}
