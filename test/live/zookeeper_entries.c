@@ -8,6 +8,7 @@
 #include "live/zk_proxy.h"
 #include "live/zookeeper_place.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -435,6 +436,34 @@ static void test_c2_the_order_of_grants_is_that_of_the_nodes(void **state)
         assert_int_equal(mortise_close(clients[i]), MORTISE_OK);
 }
 
+/* Each of these cells is written and deleted; how many nodes more there are. */
+static long write_and_delete(int count)
+{
+    char name[32];
+    uint64_t version;
+    long before = zk_place_figure("zk_znode_count");
+    for (int i = 0; i < count; i++) {
+        mortise_cell cell;
+        snprintf(name, sizeof name, "cells/%d", i);
+        assert_int_equal(mortise_cell_get(direct, name, &cell), MORTISE_OK);
+        assert_int_equal(mortise_cell_cas(direct, name, cell.version, "x", 1, 0, &version), 0);
+        assert_int_equal(mortise_cell_delete(direct, name, version, 0), MORTISE_OK);
+    }
+    return zk_place_figure("zk_znode_count") - before;
+}
+
+/* What keeps a deleted cell's version and fence is in the server alone. */
+static void test_k1_cells_that_are_deleted_pile_up_nothing_here(void **state)
+{
+    (void)state;
+    const int count = 100;
+    write_and_delete(1);
+    assert_int_equal(write_and_delete(count), 2 * (count - 1)); /* its directory and its node */
+    size_t memory = mallinfo2().uordblks;
+    assert_int_equal(write_and_delete(count), 0);
+    assert_true(mallinfo2().uordblks < memory + (size_t)count * 1000);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(int count, char **arguments)
@@ -442,6 +471,7 @@ int main(int count, char **arguments)
     const struct CMUnitTest tests[] = {
         TEST(test_zk_31_zk_36_what_is_refused_for_now_is_tried_again),
         TEST(test_zk_36_a_code_that_is_not_known),
+        TEST(test_k1_cells_that_are_deleted_pile_up_nothing_here),
         TEST(test_c7_the_one_ahead_is_gone_before_it_is_watched),
         TEST(test_zk_02_a_lookup_goes_behind_a_sync),
         TEST(test_zk_03_a_node_of_another_session_is_not_adopted),
