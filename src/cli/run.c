@@ -128,9 +128,13 @@ int mrt_run_whole(struct mrt_run *run, int argc, char **argv)
     run->status_fd = -1;
     if (!mrt_run_take_arguments(run, argc, argv, &code))
         return code;
-    code = mrt_cli_open(run->cli, MORTISE_FOREIGN_LOOP, &run->client);
-    if (code)
+    code = mrt_run_set_lease(run);
+    if (!code)
+        code = mrt_cli_open(run->cli, MORTISE_FOREIGN_LOOP, &run->client);
+    if (code) {
+        free(run->leased_url);
         return code;
+    }
     code = mrt_run_wipe_secrets(run) ? mrt_run_find_outer(run)
                                      : mrt_cli_fail(MRT_EXIT_INTERNAL, "out of memory");
     bool are_outer = !code && are_all_outer(run);
@@ -141,6 +145,7 @@ int mrt_run_whole(struct mrt_run *run, int argc, char **argv)
     int error = mortise_close(run->client);
     mrt_guard_reap(&run->guard);
     free(run->address);
+    free(run->leased_url);
     if (!are_outer && error)
         mrt_cli_fail_error("warning: at the end", error);
     if (!are_outer)

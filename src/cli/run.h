@@ -4,6 +4,7 @@
  *   run_options.c   options, locks and command
  *   run_wait.c      getting the locks while signals are watched
  *   run_every.c     whether it is due
+ *   run_lease.c     --lease
  *   run_status.c    events for who started us
  *   run_held.c      the command's environment, and locks that an outer run holds
  *   run_spawn.c     starting the command
@@ -80,6 +81,8 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
     mrt_time grace;    /* from TERM to KILL */
     bool grace_given;
     mrt_time every;              /* once in each; 0: always */
+    mrt_time lease;              /* 0: as the address says */
+    char *leased_url;            /* the address with it; NULL: none */
     mrt_time min_hold, max_hold; /* from when the lock was acquired */
     int conflict_code;
     bool conflict_code_given, quiet_conflict;
@@ -147,6 +150,11 @@ int mrt_run_make_lock(struct mrt_run *run, struct mrt_run_lock *lock);
 int mrt_run_check_every(const struct mrt_run *run);
 /* Whether this period has had no run; then it has had this one. False: *code, 0 if it had. */
 bool mrt_run_is_due(const struct mrt_run *run, int *code);
+
+/* --------------------------------------------------------- run_lease.c */
+
+/* Puts --lease into the store's address: 0 or an exit code. */
+int mrt_run_set_lease(struct mrt_run *run);
 
 /* ------------------------------------------------------------- elect.c */
 

@@ -25,6 +25,7 @@ enum {
     LABEL,
     INHERIT_FDS,
     EVERY,
+    LEASE,
     VALUE,
     OBSERVE,
     ONCE
@@ -55,6 +56,8 @@ static const struct mrt_flag flags[] = {
      "what happens to the command if the lock is\nlost: term, kill, "
      "ignore, or exec:COMMAND",
      "term", 0},
+    {LEASE, "lease", "DURATION",
+     "how long the lock outlives a mortise that is\nsilent; of stores with leases", NULL, 0},
     {GRACE, "grace", "DURATION", "the time from TERM to KILL", "5s", 0},
     {MIN_HOLD, "min-hold", "DURATION", "hold the lock at least so long", NULL, 0},
     {MAX_HOLD, "max-hold", "DURATION",
@@ -184,6 +187,14 @@ static int take_every(struct mrt_run *run)
     return code;
 }
 
+static int take_lease(struct mrt_run *run)
+{
+    int code = take_duration(run, &run->lease);
+    if (!code && run->lease < MRT_MILLISECOND)
+        return mrt_cli_fail_value(run->cli, "a lease of 1ms or more");
+    return code;
+}
+
 static int take_text(struct mrt_run *run)
 {
     run->value = optarg;
@@ -240,6 +251,8 @@ static int take_value(struct mrt_run *run, int option, const char **string)
         return take_text(run);
     case EVERY:
         return take_every(run);
+    case LEASE:
+        return take_lease(run);
     case MIN_HOLD:
         return take_duration(run, &run->min_hold);
     case MAX_HOLD:

@@ -217,3 +217,16 @@ assert l[1]["pid"] > 1 and l[2]["code"] == 4, l'
     run -0 bash -c '"$MORTISE" run --status-fd 1 a -- sh -c "sleep 0.2; touch ran" | true; exit ${PIPESTATUS[0]}'
     [ -e ran ]
 }
+
+@test "--lease: the store's lease where it has one, 64 where it has none" {
+    fails_with 64 "$MORTISE" run --lease 3s a touch ran
+    fails_with 64 "$MORTISE" run --lease 3s --url sqlite:x a touch ran
+    for bad in 0 x -1; do
+        fails_with 64 "$MORTISE" run --lease "$bad" --url memory:x a touch ran
+    done
+    fails_with 64 "$MORTISE" run --lease 3s --grace 2s --url memory:x a touch ran
+    [[ "$output" == *"half of the lease, 3.0s"* ]]
+    run -7 "$MORTISE" run --lease 3s --grace 1s --url 'memory:x?namespace=n' a -- sh -c 'exit 7'
+    [ ! -e ran ]
+    [ ! -e x ]
+}

@@ -177,6 +177,16 @@ with socket.create_connection(re.search(r"//([^:]+):(\d+)", sys.argv[1]).groups(
     grep '^[1-9][0-9]* two$' next
 }
 
+@test "C12 --lease: the session that is asked for, and the address may not say another" {
+    MORTISE_URL="$(python3 "$SERVERS" url "$BATS_FILE_TMPDIR/zk")"
+    export MORTISE_URL
+    fails_with 64 "$MORTISE" run --lease 3s --grace 2s a true
+    [[ "$output" == *"half of the lease, 3.0s"* ]]
+    MORTISE_LEASE=6s run -7 "$MORTISE" run --grace 2s a -- sh -c 'exit 7'
+    on_server 4s
+    fails_with 78 "$MORTISE" run --lease 3s a true
+}
+
 @test "F18: a server that does not answer is 69, not a lock that is held" {
     MORTISE_URL="zk://127.0.0.1:1/a?session=4s&connect=1s"
     export MORTISE_URL
