@@ -125,14 +125,14 @@ label() {
 
 @test "SE-02: a server that is not reached shows no secret" {
     export MORTISE_ZK_AUTH=digest:u:hidden MORTISE_REDIS_AUTH=hidden
-    config file "url = postgresql://u:hidden@127.0.0.1:1/d"
     for url in redis://u@127.0.0.1:1/ zk://127.0.0.1:1/a postgresql://u:hidden@127.0.0.1:1/d \
         mysql://u:hidden@127.0.0.1:1/d; do
+        config "file-${url%%:*}" "url = $url"
         for words in "run -v --json -n a -- true" "ls --json" "bench --seconds 10ms a"; do
             MORTISE_URL="$url" timeout 60 "$MORTISE" $words >>said 2>&1 3>&- &
             pids+=($!)
             if [[ "$url" != *hidden* ]]; then continue; fi
-            timeout 60 "$MORTISE" --config file $words >>said 2>&1 3>&- &
+            timeout 60 "$MORTISE" --config "file-${url%%:*}" $words >>said 2>&1 3>&- &
             pids+=($!)
         done
     done
