@@ -132,7 +132,9 @@ int mrt_cli_check_name(const char *name)
 void mrt_cli_describe_owner(const mortise_entry *entry, char text[MRT_OWNER_TEXT_SIZE])
 {
     int length = snprintf(text, MRT_OWNER_TEXT_SIZE, "%s", entry->label);
-    if (entry->pid == 0)
+    if (entry->detached)
+        snprintf(text, MRT_OWNER_TEXT_SIZE, "nobody: detached");
+    if (entry->detached || entry->pid == 0)
         return;
     const char *space = entry->label[0] ? " " : "";
     if (entry->host[0])

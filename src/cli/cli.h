@@ -90,7 +90,8 @@ void mrt_cli_escape(const char *text, char *buffer, size_t size);
 /* ---------------------------------------------------------------- client */
 
 #define MRT_OWNER_TEXT_SIZE (MORTISE_LABEL_MAX + 128)
-/* What an entry's client tells of itself, "label host web pid 12"; "" if nothing. */
+/* What an entry's client tells of itself, "label host web pid 12"; "" if nothing; or that no
+   client has it. */
 void mrt_cli_describe_owner(const mortise_entry *entry, char text[MRT_OWNER_TEXT_SIZE]);
 /* Opens the client of a command: it is short-lived and tells of its process. 0, or the exit
  * code with the error line written. */
@@ -101,6 +102,8 @@ int mrt_cli_open(const struct mrt_cli *cli, uint32_t flags, mortise_client **cli
 int mrt_cli_run(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_elect(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_try(struct mrt_cli *cli, int argc, char **argv);
+int mrt_cli_acquire(struct mrt_cli *cli, int argc, char **argv);
+int mrt_cli_release(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_check(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_status(struct mrt_cli *cli, int argc, char **argv);
 int mrt_cli_ls(struct mrt_cli *cli, int argc, char **argv);
@@ -116,6 +119,8 @@ int mrt_cli_completion(struct mrt_cli *cli, int argc, char **argv);
 extern const struct mrt_subcommand mrt_run_subcommand;
 extern const struct mrt_subcommand mrt_elect_subcommand;
 extern const struct mrt_subcommand mrt_try_subcommand;
+extern const struct mrt_subcommand mrt_acquire_subcommand;
+extern const struct mrt_subcommand mrt_release_subcommand;
 extern const struct mrt_subcommand mrt_check_subcommand;
 extern const struct mrt_subcommand mrt_status_subcommand;
 extern const struct mrt_subcommand mrt_ls_subcommand;

@@ -52,6 +52,7 @@ static int add_row(void *argument, const mortise_entry *entry)
     row->fence = entry->fence;
     row->place = entry->place;
     row->since_wall_ms = entry->since_wall_ms;
+    row->detached = entry->detached;
     rows->failed = !row->name || !row->kind || !row->label || !row->host;
     return rows->failed;
 }
@@ -97,6 +98,7 @@ void mrt_rows_print_members(const struct mrt_row *row)
     mrt_json_string(stdout, row->label);
     printf(", \"host\": ");
     mrt_json_string(stdout, row->host);
-    printf(", \"pid\": %" PRId64 ", \"weight\": %" PRIu64 ", \"capacity\": %" PRIu64, row->pid,
-           row->weight, row->capacity);
+    printf(", \"pid\": %" PRId64 ", \"weight\": %" PRIu64 ", \"capacity\": %" PRIu64
+           ", \"detached\": %s",
+           row->pid, row->weight, row->capacity, row->detached ? "true" : "false");
 }

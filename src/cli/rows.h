@@ -13,6 +13,7 @@ struct mrt_row {
     uint64_t fence, weight, capacity;
     uint32_t place;
     int64_t since_wall_ms, pid;
+    bool detached;
 };
 
 struct mrt_rows {

@@ -389,28 +389,6 @@ void mrt_engine_tick(struct mrt_engine *engine, mrt_time now)
     }
 }
 
-/* ------------------------------------------------------------------ verify */
-
-void mrt_engine_verify(struct mrt_engine *engine, struct mrt_hold *hold, struct mrt_waiter *waiter,
-                       mrt_time now)
-{
-    mrt_session_check(engine, now);
-    mrt_hold_check(hold, now);
-    waiter->state = MRT_WAITER_WAITING;
-    waiter->error = MORTISE_OK;
-    waiter->hold = NULL;
-    waiter->engine = engine;
-    waiter->queue = hold->queue;
-    waiter->after = engine->serial;
-    if (!hold->ticket) {
-        waiter->state = MRT_WAITER_DONE;
-        waiter->error = MORTISE_ELOST;
-        return;
-    }
-    mrt_ticket_verify(hold->ticket, waiter);
-    mrt_ticket_look(hold->ticket);
-}
-
 /* ------------------------------------------------------------------- close */
 
 static void end_holds(struct mrt_queue *queue, mrt_time now)

@@ -6,6 +6,7 @@
  *   shared.c   the same for what several may hold: each waiter has a ticket of its own
  *   hold.c     slots of holds, their states and what is told of them
  *   limit.c    holds that end by themselves
+ *   verify.c   asking the store whether a hold is there
  *   detach.c   tickets that outlive their session, and are adopted
  *   request.c  what is asked of the store beside tickets: cells, and who holds a queue
  *   engine.c   commands out, events in, timers, the life of the whole
@@ -232,9 +233,6 @@ void mrt_ticket_revoked(struct mrt_ticket *ticket, uint64_t number);
 void mrt_ticket_linger(struct mrt_ticket *ticket, mrt_time until);
 void mrt_ticket_timer(struct mrt_ticket *ticket, mrt_time now);
 void mrt_ticket_unsubmitted(struct mrt_ticket *ticket);
-/* The waiter is told of the answer to what it asks next, or has begun to ask. */
-void mrt_ticket_verify(struct mrt_ticket *ticket, struct mrt_waiter *waiter);
-void mrt_ticket_end_verifiers(struct mrt_ticket *ticket, int error);
 
 /* queue.c */
 void mrt_queue_reference(struct mrt_queue *queue);
@@ -297,6 +295,12 @@ void mrt_hold_lose(struct mrt_hold *hold);
 void mrt_hold_tell(struct mrt_hold *hold, mortise_state state);
 /* Somebody wants it back. */
 void mrt_hold_ask(struct mrt_hold *hold);
+/* verify.c */
+/* The waiter is told of the answer to what it asks next, or has begun to ask. */
+void mrt_ticket_verify(struct mrt_ticket *ticket, struct mrt_waiter *waiter);
+void mrt_ticket_end_verifiers(struct mrt_ticket *ticket, int error);
+/* The ticket was there, in answer to a look of this serial: those who asked before know. */
+void mrt_ticket_verified(struct mrt_ticket *ticket, uint64_t asked);
 /* detach.c */
 /* Makes the ticket ready to be granted to who adopts it. */
 void mrt_ticket_resume(struct mrt_ticket *ticket);

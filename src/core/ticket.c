@@ -162,24 +162,6 @@ static void loosen(struct mrt_ticket *ticket, enum mrt_ticket_state state)
     TAILQ_INSERT_TAIL(&ticket->queue->engine->loose_tickets, ticket, link);
 }
 
-void mrt_ticket_verify(struct mrt_ticket *ticket, struct mrt_waiter *waiter)
-{
-    waiter->verifies = ticket;
-    TAILQ_INSERT_TAIL(&ticket->verifiers, waiter, link);
-    waiter->timer.kind = MRT_TIMER_WAITER;
-    if (waiter->deadline != MRT_TIME_NEVER)
-        mrt_heap_set(&ticket->queue->engine->timers, &waiter->timer, waiter->deadline);
-}
-
-void mrt_ticket_end_verifiers(struct mrt_ticket *ticket, int error)
-{
-    struct mrt_waiter *waiter;
-    while ((waiter = TAILQ_FIRST(&ticket->verifiers))) {
-        TAILQ_REMOVE(&ticket->verifiers, waiter, link);
-        mrt_waiter_end(waiter, error);
-    }
-}
-
 struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, const struct mrt_waiter *waiter)
 {
     void *value = waiter->value ? copy_of(waiter->value, waiter->value_size) : NULL;
@@ -430,19 +412,6 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
     ticket->asking = false;
 }
 
-/* Waiters of mrt_engine_verify whose question is older than this answer. */
-static void verified(struct mrt_ticket *ticket, uint64_t asked)
-{
-    struct mrt_waiter *waiter, *next;
-    TAILQ_FOREACH_SAFE(waiter, &ticket->verifiers, link, next)
-    {
-        if (waiter->after >= asked)
-            continue;
-        TAILQ_REMOVE(&ticket->verifiers, waiter, link);
-        mrt_waiter_end(waiter, MORTISE_OK);
-    }
-}
-
 static void answered_view(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
 {
     uint64_t asked = ticket->command.serial;
@@ -452,7 +421,7 @@ static void answered_view(struct mrt_ticket *ticket, const struct mrt_event *eve
         ticket->revaluing = false;
     viewed(ticket, event, now);
     if (in_queue(ticket))
-        verified(ticket, asked);
+        mrt_ticket_verified(ticket, asked);
     if (in_queue(ticket) && (ticket->look_again || !TAILQ_EMPTY(&ticket->verifiers))) {
         ticket->look_again = false;
         mrt_ticket_look(ticket);

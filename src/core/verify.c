@@ -1,0 +1,55 @@
+/*
+ * Asking the store whether a hold is there. A question is answered by a look that was sent after
+ * it, whoever caused the look; so many questions cost one. Who detaches a ticket waits here too.
+ */
+#include "core/parts.h"
+
+void mrt_ticket_verify(struct mrt_ticket *ticket, struct mrt_waiter *waiter)
+{
+    waiter->verifies = ticket;
+    TAILQ_INSERT_TAIL(&ticket->verifiers, waiter, link);
+    waiter->timer.kind = MRT_TIMER_WAITER;
+    if (waiter->deadline != MRT_TIME_NEVER)
+        mrt_heap_set(&ticket->queue->engine->timers, &waiter->timer, waiter->deadline);
+}
+
+void mrt_ticket_end_verifiers(struct mrt_ticket *ticket, int error)
+{
+    struct mrt_waiter *waiter;
+    while ((waiter = TAILQ_FIRST(&ticket->verifiers))) {
+        TAILQ_REMOVE(&ticket->verifiers, waiter, link);
+        mrt_waiter_end(waiter, error);
+    }
+}
+
+void mrt_ticket_verified(struct mrt_ticket *ticket, uint64_t asked)
+{
+    struct mrt_waiter *waiter, *next;
+    TAILQ_FOREACH_SAFE(waiter, &ticket->verifiers, link, next)
+    {
+        if (waiter->after >= asked)
+            continue;
+        TAILQ_REMOVE(&ticket->verifiers, waiter, link);
+        mrt_waiter_end(waiter, MORTISE_OK);
+    }
+}
+
+void mrt_engine_verify(struct mrt_engine *engine, struct mrt_hold *hold, struct mrt_waiter *waiter,
+                       mrt_time now)
+{
+    mrt_session_check(engine, now);
+    mrt_hold_check(hold, now);
+    waiter->state = MRT_WAITER_WAITING;
+    waiter->error = MORTISE_OK;
+    waiter->hold = NULL;
+    waiter->engine = engine;
+    waiter->queue = hold->queue;
+    waiter->after = engine->serial;
+    if (!hold->ticket) {
+        waiter->state = MRT_WAITER_DONE;
+        waiter->error = MORTISE_ELOST;
+        return;
+    }
+    mrt_ticket_verify(hold->ticket, waiter);
+    mrt_ticket_look(hold->ticket);
+}
