@@ -59,7 +59,7 @@ static int read_base(const struct mrt_uri *uri, struct mrt_my_words *words)
 {
     if (strncmp(uri->rest, "//", 2) != 0 || strlen(uri->rest) >= sizeof words->text)
         return malformed();
-    strcpy(words->text, uri->rest + 2);
+    snprintf(words->text, sizeof words->text, "%s", uri->rest + 2);
     char *path = strchr(words->text, '/');
     if (path)
         *path++ = '\0';
@@ -87,7 +87,7 @@ static int copy(const struct mrt_uri *uri, const char *key, char *value, size_t 
     const char *text = mrt_uri_parameter(uri, key);
     if (text && strlen(text) >= size)
         return mrt_error(MORTISE_EURI, "%s= is too long", key);
-    strcpy(value, text ? text : "");
+    snprintf(value, size, "%s", text ? text : "");
     return MORTISE_OK;
 }
 

@@ -12,11 +12,19 @@
 
 /* ------------------------------------------------------------------ texts */
 
+static void write_text(FILE *out, const char *text)
+{
+    fwrite(text, 1, strlen(text), out);
+}
+
 static void write_hexadecimal(FILE *out, const unsigned char *bytes, size_t size)
 {
-    fputs("x'", out);
-    for (size_t i = 0; i < size; i++)
-        fprintf(out, "%02x", bytes[i]);
+    static const char digits[] = "0123456789abcdef";
+    write_text(out, "x'");
+    for (size_t i = 0; i < size; i++) {
+        fputc(digits[bytes[i] >> 4], out);
+        fputc(digits[bytes[i] & 15], out);
+    }
     fputc('\'', out);
 }
 
@@ -27,13 +35,15 @@ static void write_value(FILE *out, const struct mrt_store *store,
     mrt_sql_value(store, request, letter, &value);
     switch (value.type) {
     case MRT_SQL_NULL:
-        fputs("NULL", out);
+        write_text(out, "NULL");
         break;
     case MRT_SQL_NUMBER:
-        fputs(value.data, out);
+        write_text(out, value.data);
         break;
     case MRT_SQL_ID:
-        fprintf(out, "x'%s'", (const char *)value.data);
+        write_text(out, "x'");
+        write_text(out, value.data);
+        fputc('\'', out);
         break;
     case MRT_SQL_TEXT:
         write_hexadecimal(out, value.data, strlen(value.data));
@@ -64,11 +74,11 @@ static char *write_request(const struct mrt_store *store, const struct mrt_sql_r
     if (!out)
         return NULL;
     if (plan->transaction)
-        fputs("START TRANSACTION;", out);
+        write_text(out, "START TRANSACTION;");
     for (int i = 0; plan->statement[i]; i++)
         write_statement(out, store, request, plan->statement[i]);
     if (plan->transaction)
-        fputs("COMMIT;", out);
+        write_text(out, "COMMIT;");
     if (fclose(out) != 0) {
         free(text);
         text = NULL;

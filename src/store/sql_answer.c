@@ -20,8 +20,10 @@
 
 #define RECHECK_MIN (10 * MRT_MILLISECOND)
 #define POLL_MIN MRT_MILLISECOND
-#define POLL_MAX (100 * MRT_MILLISECOND)
 #define POLL_PART 8 /* of the time waited so far */
+#define POLL_SOON (25 * MRT_MILLISECOND)
+#define POLL_LATE_PART 400
+#define POLL_MAX (250 * MRT_MILLISECOND)
 #define ATTEMPTS_MAX 100
 
 /* Columns of the statements' rows. Times are in microseconds. */
@@ -167,7 +169,8 @@ static mrt_time recheck(const struct mrt_sql_request *request, int left, mrt_tim
     mrt_time until = mrt_sql_lease_left(request, left);
     if (mrt_sql_notifies || until == 0)
         return until;
-    mrt_time poll = mrt_time_min(age / POLL_PART, POLL_MAX);
+    mrt_time most = mrt_time_min(age / POLL_LATE_PART, POLL_MAX);
+    mrt_time poll = mrt_time_min(age / POLL_PART, most > POLL_SOON ? most : POLL_SOON);
     poll = (poll > POLL_MIN ? poll : POLL_MIN) * (mrt_time)(place > 1 ? place : 1);
     return mrt_time_min(poll, until);
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,7 +60,7 @@ static void show(void *rows, mortise_entry_callback callback, void *argument)
         const char *name = text_at(rows, i, QUEUE);
         if (strcmp(queue, name) != 0)
             upto = waiting = 0;
-        strncpy(queue, name, sizeof queue - 1);
+        snprintf(queue, sizeof queue, "%s", name);
         uint64_t weight = number_at(rows, i, WEIGHT), capacity = number_at(rows, i, CAPACITY);
         upto += weight;
         bool granted = upto <= capacity;

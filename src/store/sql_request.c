@@ -42,10 +42,27 @@ static void renew(struct mrt_sql_request *request)
     request->sent = 0;
 }
 
+/* Before all that has not left yet, but not before a proof of life: what waits for a row's lock
+   must not be what keeps a session from being renewed. */
+static void put_first(struct mrt_store *store, struct mrt_sql_request *request)
+{
+    struct mrt_sql_request *at;
+    TAILQ_FOREACH (at, &store->sent, link)
+        if (at->sent == 0 && at->kind != MRT_SQL_DO_RENEW)
+            break;
+    if (at)
+        TAILQ_INSERT_BEFORE(at, request, link);
+    else
+        TAILQ_INSERT_TAIL(&store->sent, request, link);
+}
+
 void mrt_sql_send(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     renew(request);
-    TAILQ_INSERT_TAIL(&store->sent, request, link);
+    if (request->kind == MRT_SQL_DO_RENEW)
+        put_first(store, request);
+    else
+        TAILQ_INSERT_TAIL(&store->sent, request, link);
     mrt_sql_driver_send(store, request, now);
 }
 
@@ -87,9 +104,9 @@ void mrt_sql_again(struct mrt_store *store, struct mrt_sql_request *request,
         before == request->kind ? NULL : new_own(before, &request->command, now);
     if (first && first->sent == 0 && !store->broken) {
         renew(request);
-        TAILQ_INSERT_HEAD(&store->sent, request, link);
+        put_first(store, request);
         if (own)
-            TAILQ_INSERT_HEAD(&store->sent, own, link);
+            TAILQ_INSERT_BEFORE(request, own, link);
         return;
     }
     if (own)

@@ -19,3 +19,10 @@ mariadb_run(conform_operator_mariadb test_conform_operator_memory 2s)
 foreach(part acquire async life contest shared multi operator election cell)
   mariadb_run(api_${part}_mariadb test_api_${part} 3s)
 endforeach()
+
+set(mariadb_place mariadb_place.c sql_place.c zookeeper_place.c sql_proxy.c proxy.c)
+foreach(part rules faults)
+  mortise_suite(NAME sql_${part}_mariadb SOURCES sql_${part}.c ${mariadb_place}
+                LIBRARIES mortise_static PkgConfig::LIBMARIADB LABELS store waits TIMEOUT 240)
+  target_compile_definitions(test_sql_${part}_mariadb PRIVATE ZK_SERVERS="${my_servers}")
+endforeach()

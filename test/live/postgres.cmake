@@ -20,9 +20,14 @@ foreach(part acquire async life contest shared multi operator election cell)
   postgres_run(api_${part}_postgres test_api_${part} 3s)
 endforeach()
 
-set(postgres_place postgres_place.c zookeeper_place.c pg_proxy.c proxy.c)
+set(postgres_place postgres_place.c sql_place.c zookeeper_place.c sql_proxy.c proxy.c)
 foreach(part rules faults)
   mortise_suite(NAME postgres_${part} SOURCES postgres_${part}.c ${postgres_place}
                 LIBRARIES mortise_static PkgConfig::LIBPQ LABELS store waits TIMEOUT 240)
   target_compile_definitions(test_postgres_${part} PRIVATE ZK_SERVERS="${pg_servers}")
+endforeach()
+foreach(part rules faults)
+  mortise_suite(NAME sql_${part}_postgres SOURCES sql_${part}.c ${postgres_place}
+                LIBRARIES mortise_static PkgConfig::LIBPQ LABELS store waits TIMEOUT 240)
+  target_compile_definitions(test_sql_${part}_postgres PRIVATE ZK_SERVERS="${pg_servers}")
 endforeach()

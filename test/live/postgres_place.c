@@ -82,3 +82,119 @@ void pg_await(const char *text, long number)
         zk_rest_ms(5);
     }
 }
+
+/* ------------------------------------------------------------------ sql_place.h */
+
+#define OURS "pg_stat_activity WHERE application_name = 'mortise'"
+
+const char *const sql_parts[SQL_PARTS] = {"SETUP", "START", "APPEND", "REMOVE", "LEAVE_ALL"};
+const char sql_lease_left[] =
+    "SELECT extract(epoch FROM min(expires) - clock_timestamp()) * 1000 FROM session";
+const bool sql_makes_rows_first = false;
+static PGconn *blocker;
+
+int sql_place_start(void **state)
+{
+    return pg_place_start(state);
+}
+
+mortise_client *sql_open(uint16_t port, const char *parameters)
+{
+    return pg_open(port, parameters);
+}
+
+struct sql_proxy *sql_proxy(void)
+{
+    return sql_proxy_start(zk_place_port());
+}
+
+const char *sql_run(const char *text)
+{
+    return pg_sql(text);
+}
+
+long sql_connections(void)
+{
+    return pg_number("SELECT count(*) FROM " OURS);
+}
+
+long sql_transactions(void)
+{
+    return pg_number("SELECT count(*) FROM " OURS " AND xact_start IS NOT NULL");
+}
+
+long sql_lock_waits(void)
+{
+    return pg_number("SELECT count(*) FROM pg_locks WHERE NOT granted");
+}
+
+void sql_end_connections(void)
+{
+    pg_sql("SELECT pg_terminate_backend(pid, 5000) FROM " OURS);
+}
+
+void sql_set_read_only(bool on)
+{
+    pg_sql(on ? "ALTER SYSTEM SET default_transaction_read_only = on"
+              : "SET default_transaction_read_only = off");
+    if (!on)
+        pg_sql("ALTER SYSTEM RESET default_transaction_read_only");
+    pg_sql("SELECT pg_reload_conf()");
+    PGconn *look = NULL;
+    bool is;
+    do {
+        PQfinish(look);
+        look = pg_connect();
+        is = strcmp(pg_sql_on(look, "SHOW default_transaction_read_only"), "on") == 0;
+    } while (is != on);
+    PQfinish(look);
+}
+
+void sql_set_serializable(bool on)
+{
+    pg_sql(on ? "ALTER DATABASE mortise SET default_transaction_isolation = serializable"
+              : "ALTER DATABASE mortise RESET default_transaction_isolation");
+}
+
+void pg_inject(const char *when, const char *sqlstate, int times)
+{
+    char text[1024];
+    snprintf(text, sizeof text,
+             "SET client_min_messages = warning; CREATE SEQUENCE IF NOT EXISTS public.raised;"
+             "SELECT setval('public.raised', 1, false);"
+             "GRANT ALL ON SEQUENCE public.raised TO mortise;"
+             "CREATE OR REPLACE FUNCTION public.raise() RETURNS trigger LANGUAGE plpgsql AS $$"
+             " BEGIN IF nextval('public.raised') <= %d THEN"
+             " RAISE EXCEPTION 'injected' USING ERRCODE = '%s'; END IF;"
+             " RETURN coalesce(NEW, OLD); END $$;"
+             "%s FOR EACH ROW EXECUTE FUNCTION public.raise()",
+             times, sqlstate, when);
+    pg_sql(text);
+}
+
+void sql_inject(const char *what, int times)
+{
+    char text[64];
+    snprintf(text, sizeof text, "CREATE TRIGGER t BEFORE %s", what);
+    pg_inject(text, "40P01", times);
+}
+
+long sql_heal(void)
+{
+    pg_sql("DROP FUNCTION public.raise CASCADE");
+    return pg_number("SELECT last_value FROM public.raised");
+}
+
+void sql_block(const char *rows)
+{
+    char text[128];
+    blocker = pg_connect();
+    snprintf(text, sizeof text, "BEGIN; SELECT * FROM %s FOR UPDATE", rows);
+    pg_sql_on(blocker, text);
+}
+
+void sql_unblock(void)
+{
+    pg_sql_on(blocker, "COMMIT");
+    PQfinish(blocker);
+}

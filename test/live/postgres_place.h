@@ -5,7 +5,7 @@
 #ifndef TEST_POSTGRES_PLACE_H
 #define TEST_POSTGRES_PLACE_H
 
-#include "live/zookeeper_place.h"
+#include "live/sql_place.h"
 
 #include <libpq-fe.h>
 
@@ -25,5 +25,7 @@ const char *pg_sql(const char *text);
 long pg_number(const char *text);
 /* Waits, at most 20 s, until the query's value is `number`. */
 void pg_await(const char *text, long number);
+/* The next `times` changes of the table of this sort end with the SQLSTATE, until sql_heal. */
+void pg_inject(const char *when, const char *sqlstate, int times);
 
 #endif

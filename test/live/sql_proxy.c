@@ -2,8 +2,12 @@
  * The client's first message has no type and is passed as it comes; after it every message is a
  * letter and a length. A flight ends with Sync, and the answer to it with
  * ReadyForQuery; a first ReadyForQuery greets.
+ *
+ * MySQL's packets are a length of three bytes, a number and the content. A flight is one COM_QUERY.
+ * Its answer is, for each statement, OK, or an error, or a count of columns, these, an EOF,
+ * rows, and an EOF; what OK and EOF say of the server's state tells whether more follows.
  */
-#include "live/pg_proxy.h"
+#include "live/sql_proxy.h"
 
 #include "cmocka_all.h"
 
@@ -17,12 +21,13 @@ struct state {                /* of a pair */
     size_t whole_up;          /* of the whole messages at the buffer's beginning */
     bool marked[FLIGHTS_MAX]; /* whose answer is to be swallowed */
     size_t flights;
+    int stage; /* of an answer of MySQL's: 0 its beginning, 1 columns, 2 rows */
 };
 
-struct pg_proxy {
+struct sql_proxy {
     struct proxy proxy;
-    bool done;
-    enum pg_fate fate;
+    bool mysql, done;
+    enum sql_fate fate;
     char part[64]; /* a statement's name as Bind has it */
     size_t part_length;
     unsigned flights;
@@ -56,18 +61,66 @@ static int next_message(const struct proxy_way *way, bool typed, size_t *whole)
     return type;
 }
 
-/* A whole flight, which may be held; false: the pair is to be closed. */
-static bool note_flight(struct pg_proxy *proxy, struct proxy_pair *pair)
+/* Of a packet of the server's, whether it is the last one of its flight's answer. */
+static bool ends_answer(struct state *state, const unsigned char *content, size_t size)
+{
+    unsigned server = 0;
+    if (content[0] == 0xff)
+        return true;
+    if (state->stage == 0 && content[0] != 0) {
+        state->stage = 1;
+        return false;
+    }
+    if (state->stage == 0) { /* OK: two numbers, each short or with its size before it */
+        const unsigned char *at = content + 1;
+        for (int i = 0; i < 2; i++)
+            at += *at < 0xfb ? 1 : *at == 0xfc ? 3 : *at == 0xfd ? 4 : 9;
+        server = at[0];
+    } else if (content[0] == 0xfe && size < 9) {
+        server = content[3];
+        state->stage = (state->stage + 1) % 3;
+    } else {
+        return false;
+    }
+    return state->stage == 0 && !(server & 8);
+}
+
+/* As PostgreSQL's message would be called that means the same. */
+static int next_packet(struct state *state, const struct proxy_way *way, bool up, size_t *whole)
+{
+    const unsigned char *head = way->buffer + *whole;
+    size_t left = way->length - *whole;
+    size_t size = left < 4 ? 0 : (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16;
+    if (left < 4 || left < size + 4)
+        return 0;
+    *whole += size + 4;
+    if (up)
+        return head[3] == 0 && head[4] == 3 ? 'S' : 'X';
+    if (state->flights > 0)
+        return ends_answer(state, head + 4, size) ? 'Z' : 'D';
+    state->stage = 0; /* no answer: the greeting */
+    return 'D';
+}
+
+static int next_up(const struct sql_proxy *proxy, struct proxy_pair *pair)
 {
     struct state *state = pair->state;
-    bool ordered = proxy->fate != PG_PASS && !proxy->done &&
+    return proxy->mysql ? next_packet(state, &pair->up, true, &state->whole_up)
+                        : next_message(&pair->up, state->started, &state->whole_up);
+}
+
+/* A whole flight, which may be held; false: the pair is to be closed. */
+static bool note_flight(struct sql_proxy *proxy, struct proxy_pair *pair)
+{
+    struct state *state = pair->state;
+    bool ordered = proxy->fate != SQL_PASS && !proxy->done &&
                    memmem(pair->up.buffer, state->whole_up, proxy->part, proxy->part_length);
     proxy->done |= ordered;
     assert_true(state->flights < FLIGHTS_MAX);
-    state->marked[state->flights++] = ordered && proxy->fate == PG_SWALLOW;
+    state->marked[state->flights++] = ordered && proxy->fate == SQL_SWALLOW;
     proxy->flights++;
-    pair->held = ordered && proxy->fate == PG_HOLD;
-    return !ordered || proxy->fate != PG_DROP;
+    pair->held = ordered && proxy->fate == SQL_HOLD;
+    return !ordered || proxy->fate != SQL_DROP;
 }
 
 static bool send_up(struct proxy_pair *pair)
@@ -84,9 +137,9 @@ static bool pass_up(struct proxy *base, struct proxy_pair *pair)
     int type;
     if (!pair->held && state->whole_up > 0 && !send_up(pair))
         return false; /* what was held */
-    while (!pair->held && (type = next_message(&pair->up, state->started, &state->whole_up)) != 0) {
+    while (!pair->held && (type = next_up((struct sql_proxy *)base, pair)) != 0) {
         state->started = true;
-        if (type == 'S' && !note_flight((struct pg_proxy *)base, pair))
+        if (type == 'S' && !note_flight((struct sql_proxy *)base, pair))
             return false;
         bool whole = type == 'S' || type == 1 || type == 'X' || type == 'p';
         if (whole && !pair->held && !send_up(pair))
@@ -98,10 +151,11 @@ static bool pass_up(struct proxy *base, struct proxy_pair *pair)
 static bool pass_down(struct proxy *base, struct proxy_pair *pair)
 {
     struct state *state = pair->state;
+    bool mysql = ((struct sql_proxy *)base)->mysql;
     size_t whole = 0;
     int type;
-    (void)base;
-    while ((type = next_message(&pair->down, true, &whole)) != 0) {
+    while ((type = mysql ? next_packet(state, &pair->down, false, &whole)
+                         : next_message(&pair->down, true, &whole)) != 0) {
         bool swallows = state->flights > 0 && state->marked[0];
         bool ends = type == 'Z' && state->flights > 0;
         if (!pass_whole(&pair->down, whole, !swallows) || (ends && swallows))
@@ -122,43 +176,55 @@ static bool outlives(const struct proxy_pair *pair)
 
 /* ------------------------------------------------------------------ from outside */
 
-struct pg_proxy *pg_proxy_start(uint16_t port)
+static struct sql_proxy *start(uint16_t port, bool mysql)
 {
     static const struct proxy_protocol protocol = {.state_size = sizeof(struct state),
                                                    .pass_up = pass_up,
                                                    .pass_down = pass_down,
                                                    .outlives = outlives};
-    struct pg_proxy *proxy = calloc(1, sizeof *proxy);
+    struct sql_proxy *proxy = calloc(1, sizeof *proxy);
     assert_non_null(proxy);
+    proxy->mysql = mysql;
     proxy_start(&proxy->proxy, &protocol, port);
     return proxy;
 }
 
-void pg_proxy_stop(struct pg_proxy *proxy)
+struct sql_proxy *sql_proxy_start(uint16_t port)
+{
+    return start(port, false);
+}
+
+struct sql_proxy *sql_proxy_start_mysql(uint16_t port)
+{
+    return start(port, true);
+}
+
+void sql_proxy_stop(struct sql_proxy *proxy)
 {
     proxy_stop(&proxy->proxy);
     free(proxy);
 }
 
-void pg_proxy_order(struct pg_proxy *proxy, enum pg_fate fate, const char *statement)
+void sql_proxy_order(struct sql_proxy *proxy, enum sql_fate fate, const char *statement)
 {
     size_t length = strlen(statement);
     pthread_mutex_lock(&proxy->proxy.mutex);
     assert_true(length + 2 <= sizeof proxy->part);
-    memcpy(proxy->part + 1, statement, length + 1); /* Bind has it between two zeros */
-    proxy->part[0] = '\0';
-    proxy->part_length = length + 2;
+    memcpy(proxy->part + !proxy->mysql, statement, length + 1);
+    if (!proxy->mysql)
+        proxy->part[0] = '\0'; /* Bind has it between two zeros */
+    proxy->part_length = proxy->mysql ? length : length + 2;
     proxy->fate = fate;
     proxy->done = false;
     pthread_mutex_unlock(&proxy->proxy.mutex);
 }
 
-bool pg_proxy_done(struct pg_proxy *proxy)
+bool sql_proxy_done(struct sql_proxy *proxy)
 {
     return proxy_is(&proxy->proxy, &proxy->done);
 }
 
-unsigned pg_proxy_flights(struct pg_proxy *proxy)
+unsigned sql_proxy_flights(struct sql_proxy *proxy)
 {
     return proxy_count(&proxy->proxy, &proxy->flights);
 }

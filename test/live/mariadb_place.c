@@ -1,0 +1,157 @@
+/* The test's own connections are the administrator's. One is kept, and made again when the server
+   was away. */
+#include "live/sql_place.h"
+
+#include "cmocka_all.h"
+
+#include <mysql.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static MYSQL *own, *blocker;
+
+const char *const sql_parts[SQL_PARTS] = {"CONNECTION_ID(), @@global", "INSERT INTO session",
+                                          "INSERT INTO ticket", "';SELECT ROW_COUNT();",
+                                          "DELETE FROM session WHERE id"};
+
+const bool sql_makes_rows_first = true;
+const char sql_lease_left[] =
+    "SELECT MIN(expires) DIV 1000 - UNIX_TIMESTAMP(SYSDATE(3)) * 1000 FROM session";
+
+mortise_client *sql_open(uint16_t port, const char *parameters)
+{
+    char uri[256];
+    snprintf(uri, sizeof uri, "mysql://mortise@127.0.0.1:%u/mortise?%s", (unsigned)port,
+             parameters);
+    return zk_open(uri);
+}
+
+struct sql_proxy *sql_proxy(void)
+{
+    return sql_proxy_start_mysql(zk_place_port());
+}
+
+int sql_place_start(void **state)
+{
+    char uri[128];
+    zk_place_settings("", "mariadb");
+    if (zk_place_start(state) != 0)
+        return -1;
+    snprintf(uri, sizeof uri, "mysql://mortise@127.0.0.1:%u/mortise", (unsigned)zk_place_port());
+    assert_int_equal(mortise_init(uri, NULL, NULL), 0);
+    return 0;
+}
+
+/* ------------------------------------------------------------------ statements */
+
+static MYSQL *connect_to(void)
+{
+    MYSQL *connection = mysql_init(NULL);
+    if (mysql_real_connect(connection, "127.0.0.1", "root", NULL, "mortise", zk_place_port(), NULL,
+                           CLIENT_MULTI_STATEMENTS))
+        return connection;
+    fail_msg("%s", mysql_error(connection));
+    return NULL;
+}
+
+static const char *run_on(MYSQL *connection, const char *text)
+{
+    static char value[256];
+    int more = mysql_real_query(connection, text, strlen(text));
+    value[0] = '\0';
+    while (more == 0) {
+        MYSQL_RES *rows = mysql_store_result(connection);
+        MYSQL_ROW row = rows ? mysql_fetch_row(rows) : NULL;
+        snprintf(value, sizeof value, "%s", row && row[0] ? row[0] : "");
+        mysql_free_result(rows);
+        more = mysql_next_result(connection);
+    }
+    if (more > 0)
+        fail_msg("%s: %s", text, mysql_error(connection));
+    return value;
+}
+
+const char *sql_run(const char *text)
+{
+    if (own && mysql_ping(own) != 0) {
+        mysql_close(own);
+        own = NULL;
+    }
+    if (!own)
+        own = connect_to();
+    return run_on(own, text);
+}
+
+/* ------------------------------------------------------------------ the server */
+
+#define OURS "information_schema.processlist WHERE user = 'mortise'"
+
+long sql_connections(void)
+{
+    return sql_number("SELECT count(*) FROM " OURS);
+}
+
+long sql_transactions(void)
+{
+    return sql_number("SELECT count(*) FROM information_schema.innodb_trx WHERE"
+                      " trx_mysql_thread_id IN (SELECT id FROM " OURS ")");
+}
+
+long sql_lock_waits(void)
+{
+    return sql_number("SELECT count(*) FROM information_schema.innodb_trx"
+                      " WHERE trx_state = 'LOCK WAIT'");
+}
+
+void sql_end_connections(void)
+{
+    sql_run("KILL USER mortise");
+}
+
+void sql_set_read_only(bool on)
+{
+    sql_run(on ? "SET GLOBAL read_only = 1" : "SET GLOBAL read_only = 0");
+}
+
+void sql_set_serializable(bool on)
+{
+    sql_run(on ? "SET GLOBAL tx_isolation = 'SERIALIZABLE'"
+               : "SET GLOBAL tx_isolation = 'REPEATABLE-READ'");
+}
+
+void sql_inject(const char *what, int times)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "CREATE TABLE IF NOT EXISTS raised (number INT) ENGINE = MyISAM;"
+             "DELETE FROM raised;"
+             "CREATE TRIGGER raising BEFORE %s FOR EACH ROW BEGIN"
+             " INSERT INTO raised VALUES (1);"
+             " IF (SELECT count(*) FROM raised) <= %d THEN"
+             " SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'injected';"
+             " END IF; END",
+             what, times);
+    sql_run(text);
+}
+
+long sql_heal(void)
+{
+    sql_run("DROP TRIGGER raising");
+    return sql_number("SELECT count(*) FROM raised");
+}
+
+void sql_block(const char *rows)
+{
+    char text[128];
+    blocker = connect_to();
+    run_on(blocker, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"); /* rows, not gaps */
+    snprintf(text, sizeof text, "BEGIN; SELECT * FROM %s FOR UPDATE", rows);
+    run_on(blocker, text);
+}
+
+void sql_unblock(void)
+{
+    run_on(blocker, "COMMIT");
+    mysql_close(blocker);
+}

@@ -1,0 +1,207 @@
+/*
+ * Stores on SQL servers under faults of the server and of the way to it: lost answers, late
+ * statements, half-open connections, servers that are killed, frozen or turned read-only. One
+ * program for each server. The letters in a test's name are the entry it covers.
+ */
+#include "cmocka_all.h"
+#include "live/sql_place.h"
+
+#include <string.h>
+
+static mortise_client *open_client(const char *parameters)
+{
+    return sql_open(zk_place_port(), parameters);
+}
+
+static void await_connections(long number)
+{
+    int64_t limit = zk_now_ms() + 20000;
+    while (sql_connections() != number) {
+        assert_true(zk_now_ms() < limit);
+        zk_rest_ms(5);
+    }
+}
+
+/* One life of a client, in which this statement's flight meets its fate. */
+static void live_through(enum sql_fate fate, const char *statement)
+{
+    struct sql_proxy *proxy = sql_proxy();
+    mortise_client *client = sql_open(sql_proxy_port(proxy), "lease=5s");
+    sql_proxy_order(proxy, fate, statement);
+    mortise_hold hold = zk_acquire(zk_mutex(client, "unknown"));
+    assert_int_equal(sql_number(SQL_TICKETS("unknown")), 1);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    sql_await(SQL_TICKETS("unknown"), 0);
+    zk_acquire(zk_mutex(client, "last"));
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+    sql_await("SELECT count(*) FROM ticket", 0);
+    sql_await("SELECT count(*) FROM session", 0);
+    assert_true(sql_proxy_done(proxy));
+    sql_proxy_stop(proxy);
+}
+
+static void test_sq_07_f10_an_answer_is_lost_after_the_commit(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SQL_PARTS; i++)
+        live_through(SQL_SWALLOW, sql_parts[i]);
+}
+
+static void test_sq_07_a_request_is_lost_before_the_server(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SQL_PARTS; i++)
+        live_through(SQL_DROP, sql_parts[i]);
+}
+
+/* The old connection's APPEND comes when the ticket has been acquired and released on another. */
+static void test_sq_07_what_an_old_connection_left_does_nothing(void **state)
+{
+    (void)state;
+    struct sql_proxy *proxy = sql_proxy();
+    mortise_client *client = sql_open(sql_proxy_port(proxy), "lease=4s");
+    mortise_hold other = zk_acquire(zk_mutex(client, "kept"));
+    sql_proxy_order(proxy, SQL_HOLD, sql_parts[SQL_APPEND]);
+    mortise_hold hold = zk_acquire(zk_mutex(client, "late")); /* on a second connection */
+    assert_true(sql_proxy_done(proxy));
+    assert_int_equal(sql_proxy_connections(proxy), 2);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    sql_await(SQL_TICKETS("late"), 0);
+    sql_proxy_go(proxy);
+    await_connections(1); /* the old one has ended */
+    assert_int_equal(sql_number(SQL_TICKETS("late")), 0);
+    assert_true(mortise_is_held(other));
+    assert_int_equal(sql_losses(client), 0);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+    sql_proxy_stop(proxy);
+}
+
+static void test_sq_13_c12_a_half_open_connection(void **state)
+{
+    (void)state;
+    struct sql_proxy *proxy = sql_proxy();
+    mortise_client *client = sql_open(sql_proxy_port(proxy), "lease=2s"),
+                   *other = open_client("lease=2s");
+    mortise_hold hold = zk_acquire(zk_mutex(client, "half"));
+    sql_proxy_stall(proxy, true);
+    mortise_hold next = zk_acquire(zk_mutex(other, "half"));
+    assert_int_equal(mortise_hold_state(hold), MORTISE_LOST);
+    assert_true(mortise_hold_fence(next) > mortise_hold_fence(hold));
+    sql_proxy_stall(proxy, false);
+    assert_int_equal(mortise_close(other), MORTISE_OK);
+    zk_acquire(zk_mutex(client, "half-again"));
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+    sql_proxy_stop(proxy);
+}
+
+static void test_a_short_break_is_slept_through(void **state)
+{
+    (void)state;
+    struct sql_proxy *proxy = sql_proxy();
+    mortise_client *client = sql_open(sql_proxy_port(proxy), "lease=6s"),
+                   *other = open_client("lease=6s");
+    mortise_hold hold = zk_acquire(zk_mutex(other, "break"));
+    struct sql_attempt attempt;
+    sql_begin(&attempt, zk_mutex(client, "break"));
+    sql_await(SQL_TICKETS("break"), 2);
+    for (int i = 0; i < 5; i++) {
+        unsigned before = sql_proxy_connections(proxy);
+        sql_proxy_cut(proxy);
+        int64_t limit = zk_now_ms() + 10000;
+        while (sql_proxy_connections(proxy) == before && zk_now_ms() < limit)
+            zk_rest_ms(5);
+    }
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    sql_succeed(&attempt);
+    assert_int_equal(sql_losses(client), 0);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+    assert_int_equal(mortise_close(other), MORTISE_OK);
+    sql_proxy_stop(proxy);
+}
+
+static void test_terminated_backends_lose_nobody_a_lock(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client("lease=5s");
+    mortise_hold hold = zk_acquire(zk_mutex(client, "kept"));
+    for (int i = 0; i < 3; i++) {
+        sql_end_connections();
+        await_connections(1);
+        assert_int_equal(mortise_verify(hold, 10000), MORTISE_OK);
+    }
+    assert_int_equal(sql_losses(client), 0);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+}
+
+static void test_a_server_that_is_frozen(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client("lease=2s");
+    mortise_hold hold = zk_acquire(zk_mutex(client, "frozen"));
+    zk_place_server("pause", 0);
+    sql_await_state(hold, MORTISE_LOST);
+    zk_place_server("resume", 0);
+    uint64_t fence = mortise_hold_fence(hold);
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    hold = zk_acquire(zk_mutex(client, "frozen"));
+    assert_true(mortise_hold_fence(hold) > fence);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+}
+
+static void test_sq_04_a_server_that_is_killed_and_comes_back(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client("lease=120s"), *other = open_client("lease=120s");
+    mortise_hold hold = zk_acquire(zk_mutex(client, "killed"));
+    struct sql_attempt attempt;
+    sql_begin(&attempt, zk_mutex(other, "killed"));
+    sql_await(SQL_TICKETS("killed"), 2);
+    zk_place_server("kill", 0);
+    zk_place_server("restart", 0);
+    assert_int_equal(mortise_verify(hold, 60000), MORTISE_OK);
+    assert_int_equal(sql_number(SQL_TICKETS("killed")), 2);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    sql_succeed(&attempt);
+    assert_int_equal(sql_losses(client) + sql_losses(other), 0);
+    uint64_t fence = mortise_hold_fence(attempt.hold);
+    assert_int_equal(mortise_close(other), MORTISE_OK);
+    hold = zk_acquire(zk_mutex(client, "killed"));
+    assert_true(mortise_hold_fence(hold) > fence);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+}
+
+static void test_sq_09_j2_a_server_that_turns_read_only(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client("lease=3s"), *late = open_client("lease=3s");
+    mortise_hold hold = zk_acquire(zk_mutex(client, "role")), none;
+    sql_set_read_only(true);
+    sql_await_state(hold, MORTISE_LOST); /* at the end of the lease: renewals fail */
+    assert_int_equal(mortise_acquire_for(zk_mutex(late, "role"), 20000, &none),
+                     MORTISE_ENOTSUPPORTED);
+    assert_non_null(strstr(mortise_error_detail(), "read-only"));
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    sql_set_read_only(false);
+    zk_acquire(zk_mutex(client, "role"));
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+    assert_int_equal(mortise_close(late), MORTISE_OK);
+}
+
+/* An argument chooses tests by their names. */
+int main(int count, char **arguments)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sq_07_f10_an_answer_is_lost_after_the_commit),
+        cmocka_unit_test(test_sq_07_a_request_is_lost_before_the_server),
+        cmocka_unit_test(test_sq_07_what_an_old_connection_left_does_nothing),
+        cmocka_unit_test(test_sq_13_c12_a_half_open_connection),
+        cmocka_unit_test(test_a_short_break_is_slept_through),
+        cmocka_unit_test(test_terminated_backends_lose_nobody_a_lock),
+        cmocka_unit_test(test_a_server_that_is_frozen),
+        cmocka_unit_test(test_sq_04_a_server_that_is_killed_and_comes_back),
+        cmocka_unit_test(test_sq_09_j2_a_server_that_turns_read_only),
+    };
+    if (count > 1)
+        cmocka_set_test_filter(arguments[1]);
+    return cmocka_run_group_tests(tests, sql_place_start, zk_place_stop);
+}

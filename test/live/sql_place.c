@@ -1,0 +1,57 @@
+/* What needs no server to be told of. */
+#include "live/sql_place.h"
+
+#include "cmocka_all.h"
+
+#include <stdlib.h>
+
+long sql_number(const char *text)
+{
+    return strtol(sql_run(text), NULL, 10);
+}
+
+void sql_await(const char *text, long number)
+{
+    int64_t end = zk_now_ms() + 20000;
+    while (sql_number(text) != number) {
+        if (zk_now_ms() > end)
+            fail_msg("%s did not become %ld", text, number);
+        zk_rest_ms(5);
+    }
+}
+
+static void *try_for_long(void *argument)
+{
+    struct sql_attempt *attempt = argument;
+    attempt->error = mortise_acquire_for(attempt->lock, 60000, &attempt->hold);
+    attempt->done = true;
+    return NULL;
+}
+
+void sql_begin(struct sql_attempt *attempt, mortise_lock *lock)
+{
+    *attempt = (struct sql_attempt){.lock = lock};
+    assert_int_equal(pthread_create(&attempt->thread, NULL, try_for_long, attempt), 0);
+}
+
+void sql_succeed(struct sql_attempt *attempt)
+{
+    pthread_join(attempt->thread, NULL);
+    assert_int_equal(attempt->error, MORTISE_OK);
+}
+
+void sql_await_state(mortise_hold hold, mortise_state wanted)
+{
+    int64_t limit = zk_now_ms() + 20000;
+    while (mortise_hold_state(hold) != wanted) {
+        assert_true(zk_now_ms() < limit);
+        zk_rest_ms(5);
+    }
+}
+
+uint64_t sql_losses(mortise_client *client)
+{
+    mortise_stats stats = {.size = sizeof stats};
+    assert_int_equal(mortise_get_stats(client, &stats), MORTISE_OK);
+    return stats.losses;
+}

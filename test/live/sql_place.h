@@ -1,0 +1,69 @@
+/*
+ * A real SQL server for a test program that is one for all of them, with the schema in it. What
+ * differs from server to server is postgres_place.c's and mariadb_place.c's. Starting,
+ * stopping and freezing it, and what is done with locks, are zookeeper_place.h's, which knows no
+ * store.
+ */
+#ifndef TEST_SQL_PLACE_H
+#define TEST_SQL_PLACE_H
+
+#include "live/sql_proxy.h"
+#include "live/zookeeper_place.h"
+
+#include <pthread.h>
+
+/* cmocka's group set-up: starts the server and makes the schema. */
+int sql_place_start(void **state);
+/* A client at this port, with parameters such as "lease=2s". */
+mortise_client *sql_open(uint16_t port, const char *parameters);
+/* A proxy before the server. */
+struct sql_proxy *sql_proxy(void);
+
+/* What a request of this sort can be known by on the wire. */
+enum sql_part { SQL_SETUP, SQL_START, SQL_APPEND, SQL_REMOVE, SQL_STOP, SQL_PARTS };
+extern const char *const sql_parts[SQL_PARTS];
+
+/* Runs statements, which are both servers', on a connection of the test's own; the first value of
+   the last one's first row, or "", until the next call. */
+const char *sql_run(const char *text);
+long sql_number(const char *text);
+/* Waits, at most 20 s, until the query's value is `number`. */
+void sql_await(const char *text, long number);
+#define SQL_TICKETS(name) "SELECT count(*) FROM ticket WHERE queue = 'mortise/" name "'"
+
+/* The query of the shortest time that a session's lease has left, in ms. */
+extern const char sql_lease_left[];
+
+/* Connections of the store's clients, and how many of them are in a transaction. */
+long sql_connections(void);
+long sql_transactions(void);
+/* Transactions, of anybody, that wait for a lock. */
+long sql_lock_waits(void);
+/* A queue's row is made in a transaction before that which uses it. */
+extern const bool sql_makes_rows_first;
+void sql_end_connections(void);
+void sql_set_read_only(bool on);
+/* What transactions are like by default. */
+void sql_set_serializable(bool on);
+/* The next `times` inserts or deletes ("INSERT ON ticket", ...) fail as a deadlock does. */
+void sql_inject(const char *what, int times);
+/* How many of them have come; ends it. */
+long sql_heal(void);
+/* Locks the rows of a SELECT, in a connection of its own, until sql_unblock. */
+void sql_block(const char *rows);
+void sql_unblock(void);
+
+/* An acquire in a thread of its own. */
+struct sql_attempt {
+    mortise_lock *lock;
+    mortise_hold hold;
+    int error;
+    _Atomic bool done;
+    pthread_t thread;
+};
+void sql_begin(struct sql_attempt *attempt, mortise_lock *lock);
+void sql_succeed(struct sql_attempt *attempt);
+void sql_await_state(mortise_hold hold, mortise_state wanted);
+uint64_t sql_losses(mortise_client *client);
+
+#endif

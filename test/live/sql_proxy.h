@@ -1,0 +1,29 @@
+/*
+ * A proxy that understands PostgreSQL's and MySQL's messages as far as to know where a flight, the
+ * messages of one transaction, ends, and which prepared statements or text it executes. It can have
+ * one done and swallow the answer, keep one from the server, deliver one late, or stop passing
+ * bytes, so that a test needs no luck with time.
+ */
+#ifndef TEST_SQL_PROXY_H
+#define TEST_SQL_PROXY_H
+
+#include "live/proxy.h"
+
+/* What is to happen to the next flight with a statement of this name. */
+enum sql_fate {
+    SQL_PASS,
+    SQL_SWALLOW, /* it is done; its answer is not passed on, and the connection is cut */
+    SQL_DROP,    /* it is not passed on, and the connection is cut */
+    SQL_HOLD     /* it and all behind it wait for sql_proxy_go, even if the client has left */
+};
+
+PROXY_CALLS(sql_proxy)
+struct sql_proxy *sql_proxy_start_mysql(uint16_t port);
+
+void sql_proxy_order(struct sql_proxy *proxy, enum sql_fate fate, const char *statement);
+/* Whether the order has been carried out. */
+bool sql_proxy_done(struct sql_proxy *proxy);
+/* Flights that have passed. */
+unsigned sql_proxy_flights(struct sql_proxy *proxy);
+
+#endif

@@ -1,0 +1,354 @@
+/*
+ * The rules of stores on SQL servers, on a real server: what they may cost, what rows and names
+ * are, and what is done about errors. One program for each server. Errors are the server's own,
+ * raised by a trigger as often as a test asks for.
+ */
+#include "cmocka_all.h"
+#include "live/sql_place.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+static void end(mortise_client *client)
+{
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+}
+
+static mortise_client *open_client(const char *parameters)
+{
+    return sql_open(zk_place_port(), parameters);
+}
+
+static void test_a9_k4_one_connection_and_no_open_transaction(void **state)
+{
+    (void)state;
+    mortise_client *holder = open_client("lease=3s"), *waiter = open_client("lease=3s");
+    struct sql_attempt attempts[3];
+    mortise_hold holds[3];
+    char name[16];
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "a9/%d", i);
+        holds[i] = zk_acquire(zk_mutex(holder, name));
+        sql_begin(&attempts[i], zk_mutex(waiter, name));
+    }
+    sql_await("SELECT count(*) FROM ticket WHERE queue LIKE 'mortise/a9/%'", 6);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(sql_connections(), 2);
+        int64_t limit = zk_now_ms() + 20000;
+        while (sql_transactions() > 0) /* a renewal's is over at once */
+            assert_true(zk_now_ms() < limit);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(mortise_release(holds[i]), MORTISE_OK);
+        sql_succeed(&attempts[i]);
+    }
+    end(holder);
+    end(waiter);
+}
+
+static void test_sq_04_z10_fences_rise_whatever_is_deleted(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client("lease=2s");
+    mortise_lock *lock = zk_mutex(client, "fence");
+    uint64_t last = 0;
+    for (int i = 0; i < 30; i++) {
+        mortise_hold hold = zk_acquire(lock);
+        assert_true(mortise_hold_fence(hold) > last);
+        last = mortise_hold_fence(hold);
+        assert_int_equal(mortise_release(hold), MORTISE_OK);
+        if (i % 10 == 9) {
+            sql_await("SELECT count(*) FROM ticket WHERE queue = 'mortise/fence'", 0);
+            sql_run("DELETE FROM queue");
+        }
+    }
+    end(client);
+}
+
+static void test_sq_17_names_that_look_alike_are_different(void **state)
+{
+    static const char *const names[] = {
+        "name", "Name", "name ", " name", "näme", "na\xcc\x88me", "name\xc2\xa0", "%",
+        "_",    "\\",   "'",     "\"",    "$1"};
+    enum { COUNT = sizeof names / sizeof names[0] };
+    (void)state;
+    char longest[MORTISE_NAME_MAX + 2];
+    mortise_client *client = open_client("lease=5s"), *other = open_client("lease=5s");
+    mortise_hold hold;
+    mortise_lock *lock = NULL;
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(mortise_try_acquire(zk_mutex(client, names[i]), &hold), MORTISE_OK);
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(mortise_try_acquire(zk_mutex(other, names[i]), &hold), MORTISE_EBUSY);
+    memset(longest, 'x', sizeof longest);
+    longest[MORTISE_NAME_MAX + 1] = '\0';
+    assert_int_equal(mortise_mutex_new(client, longest, NULL, &lock), MORTISE_ENAME);
+    longest[MORTISE_NAME_MAX] = '\0';
+    zk_acquire(zk_mutex(client, longest));
+    assert_int_equal(mortise_try_acquire(zk_mutex(other, longest), &hold), MORTISE_EBUSY);
+    longest[MORTISE_NAME_MAX - 1] = '\0';
+    zk_acquire(zk_mutex(other, longest));
+    end(client);
+    end(other);
+}
+
+/* Each takes a name that nobody has used before, as soon as the round begins. */
+struct comer {
+    mortise_client *client;
+    pthread_barrier_t *barrier;
+    _Atomic int *inside;
+    pthread_t thread;
+    bool failed;
+};
+#define ROUNDS 100
+
+static void *come_first(void *argument)
+{
+    struct comer *self = argument;
+    char name[24];
+    for (int i = 0; i < ROUNDS; i++) {
+        mortise_hold hold;
+        snprintf(name, sizeof name, "first/%d", i);
+        mortise_lock *lock = zk_mutex(self->client, name);
+        pthread_barrier_wait(self->barrier);
+        self->failed |= mortise_acquire_for(lock, 60000, &hold) != MORTISE_OK;
+        self->failed |= atomic_fetch_add(self->inside, 1) != 0;
+        atomic_fetch_sub(self->inside, 1);
+        self->failed |= mortise_release(hold) != MORTISE_OK;
+        pthread_barrier_wait(self->barrier);
+        mortise_lock_free(lock);
+    }
+    return NULL;
+}
+
+static void test_sq_06_many_come_first_to_a_new_name(void **state)
+{
+    enum { COMERS = 6 };
+    (void)state;
+    struct comer comers[COMERS];
+    pthread_barrier_t barrier;
+    _Atomic int inside = 0;
+    pthread_barrier_init(&barrier, NULL, COMERS);
+    for (int i = 0; i < COMERS; i++) {
+        comers[i] = (struct comer){
+            .client = open_client("lease=20s"), .barrier = &barrier, .inside = &inside};
+        pthread_create(&comers[i].thread, NULL, come_first, &comers[i]);
+    }
+    for (int i = 0; i < COMERS; i++) {
+        pthread_join(comers[i].thread, NULL);
+        assert_false(comers[i].failed);
+        end(comers[i].client);
+    }
+    pthread_barrier_destroy(&barrier);
+}
+
+/* Each has found no row to lock, and then there is one that none of them has locked. */
+static void test_sq_06_a_row_that_appears_is_not_a_row_that_is_locked(void **state)
+{
+    enum { COMERS = 5 };
+    (void)state;
+    mortise_client *clients[COMERS], *other;
+    struct sql_attempt attempts[COMERS];
+    char name[16];
+    if (!sql_makes_rows_first)
+        skip();
+    for (int i = 0; i < COMERS; i++) {
+        clients[i] = open_client("lease=60s");
+        snprintf(name, sizeof name, "begun/%d", i);
+        zk_acquire(zk_mutex(clients[i], name));
+    }
+    sql_block("session");
+    for (int i = 0; i < COMERS; i++) {
+        mortise_lock_options options = {.size = sizeof options, .owner = 1}; /* not the thread */
+        mortise_lock *lock = NULL;
+        assert_int_equal(mortise_mutex_new(clients[i], "fresh", &options, &lock), MORTISE_OK);
+        sql_begin(&attempts[i], lock);
+    }
+    while (sql_lock_waits() < COMERS)
+        zk_rest_ms(5);
+    other = open_client("lease=60s");
+    assert_int_equal(mortise_release(zk_acquire(zk_mutex(other, "fresh"))), MORTISE_OK);
+    sql_await(SQL_TICKETS("fresh"), 0);
+    sql_unblock();
+    sql_await(SQL_TICKETS("fresh"), COMERS);
+    zk_rest_ms(200); /* for all answers */
+    for (int served = 0; served < COMERS;) {
+        int holding = 0, one = 0;
+        for (int i = 0; i < COMERS; i++)
+            if (attempts[i].done && attempts[i].lock) {
+                holding++;
+                one = i;
+            }
+        assert_true(holding <= 1);
+        if (holding == 0)
+            continue;
+        sql_succeed(&attempts[one]);
+        assert_int_equal(mortise_release(attempts[one].hold), MORTISE_OK);
+        attempts[one].lock = NULL;
+        served++;
+    }
+    for (int i = 0; i < COMERS; i++)
+        end(clients[i]);
+    end(other);
+}
+
+static void cycle_under(const char *what, int times)
+{
+    mortise_client *client = open_client("lease=5s");
+    sql_inject(what, times);
+    mortise_hold hold = zk_acquire(zk_mutex(client, "injected"));
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    sql_await(SQL_TICKETS("injected"), 0);
+    assert_true(sql_heal() > times);
+    end(client);
+}
+
+static void test_sq_05_j8_deadlocks_do_not_reach_the_caller(void **state)
+{
+    (void)state;
+    cycle_under("INSERT ON ticket", 3);
+    cycle_under("DELETE ON ticket", 3);
+    cycle_under("INSERT ON session", 3);
+}
+
+struct contender {
+    mortise_client *client;
+    int *counter;
+    pthread_t thread;
+    bool failed;
+};
+
+static void *contend(void *argument)
+{
+    struct contender *self = argument;
+    mortise_lock *lock = zk_mutex(self->client, "serial");
+    mortise_hold hold;
+    for (int i = 0; i < 10 && !self->failed; i++) {
+        self->failed = mortise_acquire_for(lock, 60000, &hold) != MORTISE_OK;
+        ++*self->counter;
+        self->failed |= mortise_release(hold) != MORTISE_OK;
+    }
+    return NULL;
+}
+
+static void test_sq_05_the_servers_default_isolation_does_not_matter(void **state)
+{
+    (void)state;
+    struct contender contenders[32];
+    int counter = 0;
+    sql_set_serializable(true);
+    for (int i = 0; i < 32; i++) {
+        contenders[i] = (struct contender){.client = open_client("lease=20s"), .counter = &counter};
+        pthread_create(&contenders[i].thread, NULL, contend, &contenders[i]);
+    }
+    for (int i = 0; i < 32; i++) {
+        pthread_join(contenders[i].thread, NULL);
+        assert_false(contenders[i].failed);
+        end(contenders[i].client);
+    }
+    assert_int_equal(counter, 320);
+    sql_set_serializable(false);
+}
+
+static void test_sq_02_the_lease_is_whole_after_a_long_wait(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client("lease=2s");
+    zk_acquire(zk_mutex(client, "other"));
+    mortise_hold hold = zk_acquire(zk_mutex(client, "blocked"));
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    sql_await("SELECT count(*) FROM ticket WHERE queue = 'mortise/blocked'", 0);
+    sql_block("queue WHERE name = 'mortise/blocked'");
+    struct sql_attempt attempt;
+    sql_begin(&attempt, zk_mutex(client, "blocked"));
+    zk_rest_ms(4000);
+    sql_unblock();
+    sql_succeed(&attempt);
+    assert_true(sql_number(sql_lease_left) > 700);
+    assert_int_equal(sql_losses(client), 0); /* nor was the session lost by the wait */
+    end(client);
+}
+
+static void test_sq_19_a_row_deleted_by_hand_while_waiting(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client("lease=10s"), *other = open_client("lease=2s");
+    mortise_hold hold = zk_acquire(zk_mutex(client, "row"));
+    struct sql_attempt attempt;
+    sql_begin(&attempt, zk_mutex(other, "row"));
+    sql_await("SELECT count(*) FROM ticket WHERE queue = 'mortise/row'", 2);
+    sql_run("DELETE FROM ticket WHERE number = (SELECT max(number) FROM ticket)");
+    sql_await("SELECT count(*) FROM ticket WHERE queue = 'mortise/row'", 2); /* it queues again */
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    sql_succeed(&attempt);
+    end(client);
+    end(other);
+}
+
+static void test_sq_19_a_row_deleted_by_hand_while_holding(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client("lease=1500ms");
+    mortise_hold hold = zk_acquire(zk_mutex(client, "row"));
+    mortise_hold kept = zk_acquire(zk_mutex(client, "kept"));
+    zk_rest_ms(1000); /* a renewal has counted them */
+    sql_run("DELETE FROM ticket WHERE queue = 'mortise/row'");
+    sql_await_state(hold, MORTISE_LOST);
+    assert_true(mortise_is_held(kept));
+    sql_run("DELETE FROM session");
+    sql_await_state(kept, MORTISE_LOST);
+    end(client);
+}
+
+static void test_sq_19_a_row_deleted_before_anything_was_renewed(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client("lease=1500ms");
+    mortise_hold hold = zk_acquire(zk_mutex(client, "row"));
+    sql_run("DELETE FROM ticket WHERE queue = 'mortise/row'");
+    sql_await_state(hold, MORTISE_LOST);
+    end(client);
+}
+
+static void test_j3_a_late_renewal_and_a_takeover_exclude_each_other(void **state)
+{
+    (void)state;
+    struct sql_proxy *proxy = sql_proxy();
+    mortise_client *client = sql_open(sql_proxy_port(proxy), "lease=1s"),
+                   *other = open_client("lease=5s");
+    mortise_hold hold = zk_acquire(zk_mutex(client, "late"));
+    sql_proxy_stall(proxy, true);
+    mortise_hold next = zk_acquire(zk_mutex(other, "late"));
+    assert_false(mortise_is_held(hold)); /* it knew before */
+    assert_true(mortise_hold_fence(next) > mortise_hold_fence(hold));
+    sql_proxy_stall(proxy, false);
+    hold = (mortise_hold){0};
+    zk_acquire(zk_mutex(client, "again")); /* a new session of the same client */
+    assert_true(mortise_is_held(next));
+    end(client);
+    end(other);
+    sql_proxy_stop(proxy);
+}
+
+/* An argument chooses tests by their names, "*sq_14*". */
+int main(int count, char **arguments)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a9_k4_one_connection_and_no_open_transaction),
+        cmocka_unit_test(test_sq_04_z10_fences_rise_whatever_is_deleted),
+        cmocka_unit_test(test_sq_17_names_that_look_alike_are_different),
+        cmocka_unit_test(test_sq_06_many_come_first_to_a_new_name),
+        cmocka_unit_test(test_sq_06_a_row_that_appears_is_not_a_row_that_is_locked),
+        cmocka_unit_test(test_sq_05_j8_deadlocks_do_not_reach_the_caller),
+        cmocka_unit_test(test_sq_05_the_servers_default_isolation_does_not_matter),
+        cmocka_unit_test(test_sq_02_the_lease_is_whole_after_a_long_wait),
+        cmocka_unit_test(test_sq_19_a_row_deleted_by_hand_while_waiting),
+        cmocka_unit_test(test_sq_19_a_row_deleted_by_hand_while_holding),
+        cmocka_unit_test(test_sq_19_a_row_deleted_before_anything_was_renewed),
+        cmocka_unit_test(test_j3_a_late_renewal_and_a_takeover_exclude_each_other),
+    };
+    if (count > 1)
+        cmocka_set_test_filter(arguments[1]);
+    return cmocka_run_group_tests(tests, sql_place_start, zk_place_stop);
+}
