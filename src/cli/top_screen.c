@@ -67,8 +67,8 @@ bool mrt_screen_begin(void)
 void mrt_screen_end(void)
 {
     static const char end[] = ESCAPE "[?25h" ESCAPE "[?1049l";
-    write_all(end, sizeof end - 1);
     tcsetattr(STDIN_FILENO, TCSADRAIN, &original);
+    write_all(end, sizeof end - 1); /* who sees it finds the keys as they were */
 }
 
 int mrt_screen_signal(void)
