@@ -151,9 +151,9 @@ struct mrt_sql_code {
 /* A parameter's value. */
 enum mrt_sql_type { MRT_SQL_NULL, MRT_SQL_NUMBER, MRT_SQL_ID, MRT_SQL_TEXT, MRT_SQL_BYTES };
 struct mrt_sql_value {
-    enum mrt_sql_type type;
     const void *data; /* BYTES; else a text: decimal, hexadecimal, or as it is */
     size_t size;      /* BYTES */
+    enum mrt_sql_type type;
     char text[MRT_ID_TEXT_SIZE];
 };
 
