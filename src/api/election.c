@@ -333,7 +333,9 @@ uint64_t mortise_election_fence(mortise_election *election)
 
 int mortise_election_hold(mortise_election *election, mortise_hold *hold)
 {
-    int error = hold ? enter(election) : mrt_error(MORTISE_EINVALID, "no place for the hold");
+    if (!hold)
+        return mrt_error(MORTISE_EINVALID, "there is no place for the hold");
+    int error = enter(election);
     if (error != MORTISE_OK)
         return error;
     const struct term *term = current(election);

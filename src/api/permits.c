@@ -204,9 +204,9 @@ static int begin(mortise_lock *semaphore, struct change *change)
 int mortise_semaphore_get_permits(mortise_lock *semaphore, uint32_t *permits)
 {
     struct change change;
+    if (!permits)
+        return mrt_error(MORTISE_EINVALID, "there is no place for the number");
     int error = begin(semaphore, &change);
-    if (error == MORTISE_OK && !permits)
-        error = mrt_error(MORTISE_EINVALID, "there is no place for the number");
     if (error == MORTISE_OK)
         error = look(&change);
     if (error == MORTISE_OK)
@@ -239,6 +239,7 @@ int mortise_semaphore_set_permits(mortise_lock *semaphore, uint32_t permits, int
         error = mortise_mutex_new(change.client, change.cell_name, NULL, &mutex);
     if (error != MORTISE_OK)
         return error;
+    MRT_ASSERT(change.client);
     /* Others who change it are waited for as the store is, at least. */
     mrt_time least = change.client->timeout / MRT_MILLISECOND;
     error = mortise_acquire_for(mutex, timeout_ms >= 0 && timeout_ms < least ? least : timeout_ms,

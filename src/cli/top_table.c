@@ -6,15 +6,20 @@
  */
 #include "cli/top.h"
 
+#include "base/assert.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 static struct mrt_top_lock *find(const struct mrt_top_table *table, const char *name)
 {
-    for (size_t i = table->count; i > 0; i--)
-        if (strcmp(table->locks[i - 1].first->name, name) == 0)
-            return &table->locks[i - 1];
+    for (size_t i = table->count; i > 0; i--) {
+        struct mrt_top_lock *lock = &table->locks[i - 1];
+        MRT_ASSERT(lock->first); /* each begins with a row */
+        if (strcmp(lock->first->name, name) == 0)
+            return lock;
+    }
     return NULL;
 }
 
