@@ -33,7 +33,7 @@ target_link_libraries(test_zookeeper_detach PRIVATE mortise_needs)
 execute_process(COMMAND /usr/bin/python3 -c "import kazoo" RESULT_VARIABLE no_kazoo ERROR_QUIET)
 if(NOT no_kazoo)
   foreach(suite zookeeper_access zookeeper_entries)
-    mortise_suite(NAME ${suite} SOURCES ${suite}.c zookeeper_place.c zk_proxy.c proxy.c
+    mortise_suite(NAME ${suite} SOURCES ${suite}.c zookeeper_place.c zk_proxy.c proxy.c zk_raw.c
                   LABELS store waits SERIAL TIMEOUT 240)
     target_compile_definitions(test_${suite} PRIVATE ZK_SERVERS="${zk_servers}"
       ZK_RAW="/usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/zk_raw.py")
