@@ -482,10 +482,10 @@ static bool answered_detach(struct mrt_ticket *ticket, const struct mrt_event *e
 {
     bool refused = event->type == MRT_FAILED && !ticket->maybe && !ticket->adopts &&
                    mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY;
-    bool taken_for_done = MRT_DEFECT(DETACH_ONCE) && event->type == MRT_UNKNOWN;
-    if (event->type == MRT_VIEW || taken_for_done)
+    bool done = event->type == MRT_VIEW || (MRT_DEFECT(DETACH_ONCE) && event->type == MRT_UNKNOWN);
+    if (done)
         mrt_ticket_end_verifiers(ticket, MORTISE_OK);
-    if (event->type == MRT_VIEW || event->type == MRT_GONE || taken_for_done)
+    if (done || event->type == MRT_GONE)
         return true;
     ticket->maybe |= event->type == MRT_UNKNOWN;
     if (refused) {

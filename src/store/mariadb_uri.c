@@ -72,7 +72,7 @@ static int read_base(const struct mrt_uri *uri, struct mrt_my_words *words)
 /* What may be shown. */
 static void write_shown(const struct mrt_my_words *words, char shown[512])
 {
-    char host[300];
+    char host[280]; /* so that all of it fits */
     bool literal = words->host && strchr(words->host, ':');
     if (words->host)
         snprintf(host, sizeof host, literal ? "[%.250s]:%u" : "%.250s:%u", words->host,

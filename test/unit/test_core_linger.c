@@ -108,6 +108,65 @@ static void test_who_holds_keeps_it_to_the_end(void **state)
     core_free(&core);
 }
 
+static void test_it_lingers_on_when_nobody_else_is_there(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter first = core_waiter(1);
+    leave_lingering(&core, &first);
+    core_pass(&core, LINGER / 2);
+    core.shown.others_behind = false;
+    struct mrt_event view = core.shown;
+    view.type = MRT_VIEW;
+    view.session = core.engine->session.id;
+    view.ticket = core.queue->ticket->id;
+    core_event(&core, &view);
+    core_no_command(&core);
+    core_pass(&core, LINGER / 2 + 1); /* not from then on */
+    core_fetch(&core, MRT_REMOVE);
+    core_free(&core);
+}
+
+static void test_what_nobody_has_had_does_not_linger(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter waiter = core_waiter(1);
+    open_lingering(&core);
+    core_queue_behind(&core, &waiter);
+    mrt_engine_cancel(core.engine, &waiter, MORTISE_ECANCELLED, core.now); /* while it waits */
+    core_done(&core, &waiter, MORTISE_ECANCELLED);
+    core_answer(&core, core_fetch(&core, MRT_REMOVE), MRT_REMOVED);
+    waiter = core_waiter(1);
+    waiter.competes = true;
+    core_acquire(&core, &waiter);
+    core_view(&core, core_fetch(&core, MRT_APPEND), 0);
+    core_settled(&core, &waiter);
+    assert_int_equal(waiter.state, MRT_WAITER_WOKEN);
+    mrt_engine_cancel(core.engine, &waiter, MORTISE_ECANCELLED, core.now); /* before it came */
+    core_done(&core, &waiter, MORTISE_ECANCELLED);
+    core_fetch(&core, MRT_REMOVE);
+    core_free(&core);
+}
+
+static void test_it_is_released_while_the_store_is_looked_at(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter first = core_waiter(1);
+    open_lingering(&core);
+    core_grant(&core, &first);
+    mrt_engine_attend(first.hold);
+    struct mrt_command *look = core_fetch(&core, MRT_REFRESH);
+    core_release(&core, first.hold, 1);
+    core_view(&core, look, 0);
+    core_pass(&core, LINGER - MS);
+    core_no_command(&core);
+    core_pass(&core, 2 * MS);
+    core_fetch(&core, MRT_REMOVE);
+    core_free(&core);
+}
+
 static void test_a_request_ends_it(void **state)
 {
     (void)state;
@@ -209,6 +268,9 @@ int main(void)
         cmocka_unit_test(test_it_ends_when_its_time_is_over),
         cmocka_unit_test(test_it_ends_as_soon_as_another_queues),
         cmocka_unit_test(test_who_holds_keeps_it_to_the_end),
+        cmocka_unit_test(test_it_lingers_on_when_nobody_else_is_there),
+        cmocka_unit_test(test_what_nobody_has_had_does_not_linger),
+        cmocka_unit_test(test_it_is_released_while_the_store_is_looked_at),
         cmocka_unit_test(test_a_request_ends_it),
         cmocka_unit_test(test_it_goes_with_its_session),
         cmocka_unit_test(test_its_fences_come_to_an_end),
