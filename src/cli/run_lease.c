@@ -12,8 +12,9 @@
 static const struct {
     const char *scheme, *parameter;
 } words[] = {
-    {"zk:", "session"},  {"redis:", "session"}, {"postgresql:", "lease"},
-    {"mysql:", "lease"}, {"memory:", "lease"},
+    {"zk:", "session"},       {"redis:", "session"},  {"redis+unix:", "session"},
+    {"postgresql:", "lease"}, {"postgres:", "lease"}, {"mysql:", "lease"},
+    {"mariadb:", "lease"},    {"memory:", "lease"},
 };
 
 /* The word of the store at `url`; NULL: it has no leases, or none of its own. */

@@ -221,6 +221,18 @@ assert l[1]["pid"] > 1 and l[2]["code"] == 4, l'
 @test "--lease: the store's lease where it has one, 64 where it has none" {
     fails_with 64 "$MORTISE" run --lease 3s a touch ran
     fails_with 64 "$MORTISE" run --lease 3s --url sqlite:x a touch ran
+    # By each name that a store has; that nobody answers there comes later than 64 would.
+    pids=()
+    for url in zk://127.0.0.1:1/a redis://127.0.0.1:1/ redis+unix:///nothing/here \
+        postgresql://127.0.0.1:1/d postgres://127.0.0.1:1/d mysql://u@127.0.0.1:1/d \
+        mariadb://u@127.0.0.1:1/d; do
+        timeout 60 "$MORTISE" run -n --lease 3s --url "$url" a touch ran 3>&- &
+        pids+=($!)
+    done
+    for pid in "${pids[@]}"; do
+        finish "$pid"
+        [ "$code" -eq 69 ]
+    done
     for bad in 0 x -1; do
         fails_with 64 "$MORTISE" run --lease "$bad" --url memory:x a touch ran
     done
