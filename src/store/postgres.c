@@ -10,11 +10,9 @@
 #include "base/error.h"
 #include "store/module_glue.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 const char mrt_sql_product[] = "PostgreSQL";
 const bool mrt_sql_notifies = true;
@@ -138,17 +136,11 @@ void mrt_sql_driver_free(struct mrt_store *store)
     free(store->driver);
 }
 
-/* The socket's number is made to lead nowhere, so that libpq can free its memory without a byte
-   reaching the parent's server. */
 void mrt_sql_driver_abandon(struct mrt_store *store)
 {
     struct mrt_sql_driver *driver = store->driver;
-    int socket = driver->connection ? PQsocket(driver->connection) : -1;
-    int nowhere = socket < 0 ? -1 : open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (socket >= 0 && (nowhere < 0 || dup2(nowhere, socket) < 0))
+    if (driver->connection && !mrt_sql_lead_nowhere(PQsocket(driver->connection)))
         driver->connection = NULL; /* better lost than closed */
-    if (nowhere >= 0)
-        close(nowhere);
 }
 
 int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri)
@@ -162,9 +154,6 @@ int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri)
 
 static const struct mrt_store_ops postgres_store = {
     .scheme = "postgresql",
-    .any_thread = true,
-    .values = true,
-    .cells = true,
     .capabilities = {.size = sizeof(mortise_capabilities),
                      .fair = 1,
                      .fence = 1,
@@ -173,19 +162,8 @@ static const struct mrt_store_ops postgres_store = {
                      .survives_failover = 0,
                      .durable_fence = 1,
                      .lease_ms = 10000},
-    .open = mrt_sql_open,
     .init = mrt_pg_init,
-    .submit = mrt_sql_submit,
-    .fd = mrt_sql_fd,
-    .next = mrt_sql_next,
-    .process = mrt_sql_process,
-    .list = mrt_sql_list,
-    .revoke = mrt_sql_revoke,
-    .break_ticket = mrt_sql_break,
-    .lease = mrt_sql_lease,
-    .address = mrt_sql_address,
-    .close = mrt_sql_close,
-    .abandon = mrt_sql_abandon,
+    MRT_SQL_CALLS,
 };
 
 __attribute__((visibility("default"))) mrt_module_entry mortise_store_module;

@@ -408,16 +408,17 @@ bool mrt_redis_claim_undo_put(struct mrt_store *store, const struct mrt_redis_jo
     return true;
 }
 
-void mrt_redis_claim_undone(struct mrt_store *store, struct mrt_redis_job *job)
+bool mrt_redis_claim_undone(struct mrt_store *store, struct mrt_redis_job *job)
 {
     struct mrt_redis_claim *claim = find(store, job->command.ticket);
     if (!claim)
-        return;
+        return false;
     claim->maybe = false;
     if (job->command.type == MRT_APPEND)
         forget(store, claim);
     else
         view_waiting(store, job, claim);
+    return true;
 }
 
 void mrt_redis_claim_unknown(struct mrt_store *store, const struct mrt_redis_job *job)

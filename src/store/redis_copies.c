@@ -62,9 +62,9 @@ static void undo(struct mrt_store *store, struct mrt_redis_job *job)
 
 static void undone(struct mrt_store *store, struct mrt_redis_job *job)
 {
-    if (job->command.claim)
-        mrt_redis_claim_undone(store, job);
-    if (job->command.type == MRT_APPEND)
+    if (job->command.claim && !mrt_redis_claim_undone(store, job))
+        mrt_redis_answer(store, job, MRT_GONE);
+    else if (job->command.type == MRT_APPEND)
         mrt_redis_fail(store, job, MORTISE_ESTORE, "%lld of %u replicas have the lock", job->copies,
                        store->address.replicas);
 }

@@ -241,10 +241,10 @@ bool mrt_redis_claim_work_put(struct mrt_store *store, const struct mrt_redis_jo
 bool mrt_redis_claim_reply(struct mrt_store *store, struct mrt_redis_job *job,
                            const redisReply *reply);
 void mrt_redis_claim_unknown(struct mrt_store *store, const struct mrt_redis_job *job);
-/* Gives back what an attempt took, without an answer; false: the claim has ended. And that has been
-   done: who waits is to try again. */
+/* Gives back what an attempt took, without an answer. And that has been done: who waits is to try
+   again, and an APPEND is to be answered. Both false: the claim has ended meanwhile. */
 bool mrt_redis_claim_undo_put(struct mrt_store *store, const struct mrt_redis_job *job);
-void mrt_redis_claim_undone(struct mrt_store *store, struct mrt_redis_job *job);
+bool mrt_redis_claim_undone(struct mrt_store *store, struct mrt_redis_job *job);
 /* Ends those of a session. */
 void mrt_redis_claims_forget(struct mrt_store *store, struct mrt_id session);
 /* A key was given back. */

@@ -178,7 +178,18 @@ void mrt_sql_tell(struct mrt_store *store, const struct mrt_event *event);
 struct mrt_sql_session *mrt_sql_find_session(struct mrt_store *store, struct mrt_id id);
 void mrt_sql_forget_session(struct mrt_store *store, struct mrt_sql_session *session);
 
+/* What the calls of every store of this kind are; a dialect adds what it is. */
+#define MRT_SQL_CALLS                                                                             \
+    .any_thread = true, .values = true, .cells = true, .open = mrt_sql_open,                      \
+    .submit = mrt_sql_submit, .fd = mrt_sql_fd, .next = mrt_sql_next, .process = mrt_sql_process, \
+    .list = mrt_sql_list, .revoke = mrt_sql_revoke, .break_ticket = mrt_sql_break,                \
+    .lease = mrt_sql_lease, .address = mrt_sql_address, .close = mrt_sql_close,                   \
+    .abandon = mrt_sql_abandon
+
 /* sql_link.c */
+/* Makes the socket's number lead nowhere, so that a library can free its memory without a byte
+   reaching the parent's server; false: it cannot. -1 leads nowhere already. */
+bool mrt_sql_lead_nowhere(int socket);
 /* Everything that is due: connects, reads, sends. */
 void mrt_sql_turn(struct mrt_store *store, mrt_time now);
 mrt_time mrt_sql_link_next(const struct mrt_store *store);
