@@ -75,9 +75,9 @@
  *      it was; FAILED with MORTISE_ENOTHELD if there is none, and MORTISE_EMISMATCH if kind,
  *      capacity or weight differ. Both are sent again when their outcome is unknown: a DETACH
  *      that finds its heir has been done. Only where the capabilities say `detach`.
- *  (r) To a ticket that holds, and whose APPEND said `linger`, another that queues behind it is
- * told by a WAKE, or by a VIEW that says so; or shows in a REFRESH after `recheck`. Only where the
- *      capabilities say `linger`.
+ *  (r) To a ticket that holds, and whose APPEND said `linger`, another that queues behind it
+ *      is told by a WAKE, or by a VIEW that says so; or shows in a REFRESH after `recheck`.
+ *      Only where the capabilities say `linger`.
  */
 #ifndef MRT_CORE_STORE_H
 #define MRT_CORE_STORE_H

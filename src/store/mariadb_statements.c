@@ -1,8 +1,8 @@
 /* The texts. What they return is read by sql_answer.c and sql_values.c, in this order. */
 #include "store/mariadb_statements.h"
 
-/* Texts laid out as SQL.
-   clang-format off */
+/* Texts laid out as SQL. */
+/* clang-format off */
 
 #define NOW "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)"
 #define SHARE_SESSION "SELECT 1 FROM session WHERE id = $s AND epoch = $e LOCK IN SHARE MODE"

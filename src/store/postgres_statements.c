@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 
-/* Texts laid out as SQL.
-   clang-format off */
+/* Texts laid out as SQL. */
+/* clang-format off */
 
 /* How long from now on, in microseconds; as a number, so that no two clocks' formats meet. */
 #define LEFT(time) "(extract(epoch FROM " time " - clock_timestamp()) * 1000000)::bigint"
@@ -62,11 +62,9 @@ static const char mrt_pg_sql_leave_all[] =
     " FROM ticket t JOIN session s ON s.id = t.session"
     " WHERE t.queue IN (SELECT queue FROM ticket WHERE session = $1)"
     " WINDOW w AS (PARTITION BY t.queue ORDER BY t.number))"
-    " SELECT (SELECT count(" SHOW(
-        "queue") ") FROM gone WHERE value IS NOT NULL),"
-                 " count(" TELL_PLACE("remains - weight") ") FROM line"
-                                                          " WHERE session <> $1 AND remains <= "
-                                                          "capacity AND upto > capacity";
+    " SELECT (SELECT count(" SHOW("queue") ") FROM gone WHERE value IS NOT NULL),"
+    " count(" TELL_PLACE("remains - weight") ") FROM line"
+    " WHERE session <> $1 AND remains <= capacity AND upto > capacity";
 
 /* $1 queue: locks its row, makes it if need be, and gives it a number above all before. */
 static const char mrt_pg_sql_bump[] =
@@ -94,24 +92,21 @@ static const char mrt_pg_sql_append[] =
     " AND NOT EXISTS (SELECT FROM old)"
     " AND (a.weight + $4 <= $6 OR ($7::int = 0 AND ($8 = 0 OR a.waiting < $8)))"
     " FOR SHARE OF s RETURNING number, value)"
-    " SELECT (SELECT number FROM mine), (SELECT number FROM old), a.weight, " LEFT(
-        "a.expires") ","
-                     " EXISTS (SELECT FROM session WHERE id = $3 AND epoch = $9)::int, a.capacity, "
-                     "a.kind, a.place,"
-                     " 1, (SELECT " SHOW("$1") " FROM mine WHERE value IS NOT NULL)"
-                                               " FROM ahead a";
+    " SELECT (SELECT number FROM mine), (SELECT number FROM old), a.weight, " LEFT("a.expires") ","
+    " EXISTS (SELECT FROM session WHERE id = $3 AND epoch = $9)::int, a.capacity, a.kind, a.place,"
+    " 1, (SELECT " SHOW("$1") " FROM mine WHERE value IS NOT NULL) FROM ahead a";
 
 /* $1 session, $2 ticket */
-static const char mrt_pg_sql_view[] = "SELECT t.number, coalesce(a.weight, 0)::bigint, " LEFT(
-    "a.expires") ","
-                 " EXISTS (SELECT FROM ticket b JOIN session s ON s.id = b.session"
-                 " WHERE b.queue = t.queue AND b.number > t.number)::int, t.asked, a.place, 0"
-                 " FROM ticket t JOIN session me ON me.id = t.session"
-                 " CROSS JOIN LATERAL"
-                 " (SELECT sum(x.weight) AS weight, min(s.expires) AS expires, count(*) AS place"
-                 " FROM ticket x JOIN session s ON s.id = x.session"
-                 " WHERE x.queue = t.queue AND x.number < t.number) a"
-                 " WHERE t.session = $1 AND t.id = $2";
+static const char mrt_pg_sql_view[] =
+    "SELECT t.number, coalesce(a.weight, 0)::bigint, " LEFT("a.expires") ","
+    " EXISTS (SELECT FROM ticket b JOIN session s ON s.id = b.session"
+    " WHERE b.queue = t.queue AND b.number > t.number)::int, t.asked, a.place, 0"
+    " FROM ticket t JOIN session me ON me.id = t.session"
+    " CROSS JOIN LATERAL"
+    " (SELECT sum(x.weight) AS weight, min(s.expires) AS expires, count(*) AS place"
+    " FROM ticket x JOIN session s ON s.id = x.session"
+    " WHERE x.queue = t.queue AND x.number < t.number) a"
+    " WHERE t.session = $1 AND t.id = $2";
 
 /* The front of the queue as it was before this statement, as long as anybody in it could fit. */
 #define FRONT(queue, ticket)                                                                       \
@@ -125,23 +120,15 @@ static const char mrt_pg_sql_view[] = "SELECT t.number, coalesce(a.weight, 0)::b
    run. Returns how many are gone, 0 or 1. */
 #define LEAVE(queue, ticket)                                                                       \
     "WITH gone AS (DELETE FROM ticket WHERE " ticket                                               \
-    " RETURNING session, id, number AS left_number, weight AS left_weight, value)," FRONT(         \
-        queue,                                                                                     \
-        ticket) ","                                                                                \
-                " told AS (SELECT " TELL_PLACE(                                                    \
-                    "f.upto - f.weight - left_weight") " FROM"                                     \
-                                                       " front f, (SELECT left_number, "           \
-                                                       "left_weight FROM gone) g"                  \
-                                                       " WHERE f.number > left_number AND f.upto " \
-                                                       "- left_weight <= f.capacity"               \
-                                                       " AND f.upto > f.capacity),"                \
-                                                       " shown AS (SELECT " SHOW(                  \
-                                                           queue) " FROM gone WHERE value IS NOT " \
-                                                                  "NULL)"                          \
-                                                                  " SELECT (SELECT count(*) FROM " \
-                                                                  "gone), (SELECT count(*) FROM "  \
-                                                                  "told),"                         \
-                                                                  " (SELECT count(*) FROM shown)"
+    " RETURNING session, id, number AS left_number, weight AS left_weight, value),"                \
+    FRONT(queue, ticket) ","                                                                       \
+    " told AS (SELECT " TELL_PLACE("f.upto - f.weight - left_weight")                              \
+    " FROM front f, (SELECT left_number, left_weight FROM gone) g"                                 \
+    " WHERE f.number > left_number AND f.upto - left_weight <= f.capacity"                         \
+    " AND f.upto > f.capacity),"                                                                   \
+    " shown AS (SELECT " SHOW(queue) " FROM gone WHERE value IS NOT NULL)"                         \
+    " SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM told),"                            \
+    " (SELECT count(*) FROM shown)"
 
 /* $1 session, $2 ticket, $3 queue */
 static const char mrt_pg_sql_remove[] = LEAVE("$3", "session = $1 AND id = $2");
@@ -154,16 +141,11 @@ static const char mrt_pg_sql_break[] =
 static const char mrt_pg_sql_lighten[] =
     "WITH was AS (SELECT number AS was_number, weight - least(weight, $4) AS less FROM ticket"
     " WHERE session = $1 AND id = $2),"
-    " now_is AS (UPDATE ticket SET weight = $4 WHERE session = $1 AND id = $2 AND weight > "
-    "$4)," FRONT(
-        "$3", "session = $1 AND id = $2") ","
-                                          " told AS (SELECT " TELL_PLACE(
-                                              "upto - weight - less") " FROM front, was"
-                                                                      " WHERE number > was_number "
-                                                                      "AND upto - less <= capacity "
-                                                                      "AND upto > capacity)"
-                                                                      " SELECT (SELECT count(*) "
-                                                                      "FROM told)";
+    " now_is AS (UPDATE ticket SET weight = $4 WHERE session = $1 AND id = $2 AND weight > $4),"
+    FRONT("$3", "session = $1 AND id = $2") ","
+    " told AS (SELECT " TELL_PLACE("upto - weight - less") " FROM front, was"
+    " WHERE number > was_number AND upto - less <= capacity AND upto > capacity)"
+    " SELECT (SELECT count(*) FROM told)";
 
 /* $1 session, $2 ticket, $3 value */
 static const char mrt_pg_sql_set_value[] =
@@ -171,10 +153,10 @@ static const char mrt_pg_sql_set_value[] =
     " SELECT " SHOW("queue") " FROM done";
 
 /* $1 queue */
-static const char mrt_pg_sql_observe[] = "SELECT t.number, " LEFT(
-    "s.expires") ", encode(t.value, 'hex')"
-                 " FROM ticket t JOIN session s ON s.id = t.session WHERE t.queue = $1"
-                 " ORDER BY t.number LIMIT 1";
+static const char mrt_pg_sql_observe[] =
+    "SELECT t.number, " LEFT("s.expires") ", encode(t.value, 'hex')"
+    " FROM ticket t JOIN session s ON s.id = t.session WHERE t.queue = $1"
+    " ORDER BY t.number LIMIT 1";
 
 /* $1 queue, whose row is locked, $2 number, 0: all that hold. Returns how many there are. */
 static const char mrt_pg_sql_revoke[] =
@@ -205,10 +187,11 @@ static const char mrt_pg_sql_cell[] =
 
 /* $1 queue: ends the sessions with tickets in it whose lease has run out, unless somebody is
    about to do the same, or to renew it. */
-static const char mrt_pg_sql_reap[] = "DELETE FROM session WHERE id IN (SELECT s.id FROM session s"
-                                      " WHERE s.expires <= clock_timestamp() AND s.id IN (SELECT "
-                                      "session FROM ticket WHERE queue = $1)"
-                                      " ORDER BY s.id FOR UPDATE SKIP LOCKED)";
+static const char mrt_pg_sql_reap[] =
+    "DELETE FROM session WHERE id IN (SELECT s.id FROM session s"
+    " WHERE s.expires <= clock_timestamp()"
+    " AND s.id IN (SELECT session FROM ticket WHERE queue = $1)"
+    " ORDER BY s.id FOR UPDATE SKIP LOCKED)";
 /* $1 queue: tickets that count no more */
 static const char mrt_pg_sql_clear[] =
     "WITH gone AS (DELETE FROM ticket t WHERE t.queue = $1"
