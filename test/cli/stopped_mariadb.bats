@@ -1,0 +1,37 @@
+#!/usr/bin/env bats
+# GN-01: the command on a real MariaDB server; mortise stands still, and the server does.
+load helper
+load stopped
+
+SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
+
+setup_file() {
+    # The server runs as another user, to whom BATS_FILE_TMPDIR is closed.
+    export PLACE
+    PLACE=$(mktemp -d /tmp/mortise-cli-my-XXXXXX)
+    python3 "$SERVERS" start mariadb "$PLACE" >/dev/null 3>&-
+}
+
+teardown_file() {
+    python3 "$SERVERS" stop "$PLACE"
+}
+
+server() {
+    python3 "$SERVERS" "$1" "$PLACE" 0
+}
+
+on_server() {
+    export MORTISE_URL
+    MORTISE_URL="$(python3 "$SERVERS" url "$PLACE")?lease=2s"
+    "$MORTISE" init
+}
+
+@test "GN-01 mortise is stopped at any moment: its command is dead before the lock goes on" {
+    on_server
+    mortise_stands_still
+}
+
+@test "GN-01 the server stands still at any moment, for any time: never two at once" {
+    on_server
+    server_stands_still
+}
