@@ -71,6 +71,7 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
     size_t count;
     enum mrt_run_mode mode; /* of all of them */
     uint32_t permits, weight;
+    const char *string;   /* of -c; NULL: none */
     char *const *command; /* ended by NULL; of an election it may be empty */
     const char *value;    /* of an election: what the leader says of itself */
     bool observe, once;   /* an election is looked at: as long as it goes on, or once */
@@ -109,8 +110,18 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
 /* Reads the command line; false and the exit code in *code (0 after --help). */
 bool mrt_run_take_arguments(struct mrt_run *run, int argc, char **argv, int *code);
 
-/* Rows of the options that say what kind of lock it is, and what takes them. */
-enum { MRT_RUN_OPTION_PERMITS = MRT_OPTION_OWN, MRT_RUN_OPTION_WEIGHT, MRT_RUN_OPTION_OWN };
+/* Options that other subcommands have too, rows of those that say what kind of lock it is, and
+   what takes them. */
+enum {
+    MRT_RUN_OPTION_PERMITS = MRT_OPTION_OWN,
+    MRT_RUN_OPTION_WEIGHT,
+    MRT_RUN_OPTION_LABEL,
+    MRT_RUN_OPTION_ON_LOST,
+    MRT_RUN_OPTION_LEASE,
+    MRT_RUN_OPTION_GRACE,
+    MRT_RUN_OPTION_MAX_HOLD,
+    MRT_RUN_OPTION_OWN
+};
 #define MRT_RUN_MODE_FLAGS                                                                  \
     {'s',  "shared",                                                                        \
      NULL, "hold it together with others that say -s:\nthe read side of a read/write lock", \
@@ -123,6 +134,8 @@ enum { MRT_RUN_OPTION_PERMITS = MRT_OPTION_OWN, MRT_RUN_OPTION_WEIGHT, MRT_RUN_O
         MRT_RUN_OPTION_WEIGHT, "weight", "W", "take W permits of them", "1", 0              \
     }
 int mrt_run_take_mode(struct mrt_run *run, int option);
+/* Takes any option of run. 0 or an exit code. */
+int mrt_run_take_option(struct mrt_run *run, int option);
 /* Adds a lock to run->locks. 0 or an exit code. */
 int mrt_run_add_name(struct mrt_run *run, const char *name);
 /* Checks what only all options together tell, and puts the locks in order. 0 or an exit code. */

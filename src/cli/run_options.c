@@ -15,17 +15,12 @@
 
 enum {
     ALSO = MRT_RUN_OPTION_OWN,
-    GRACE,
-    ON_LOST,
     MIN_HOLD,
-    MAX_HOLD,
     QUIET_CONFLICT,
     STATUS_FD,
     JSON,
-    LABEL,
     INHERIT_FDS,
     EVERY,
-    LEASE,
     VALUE,
     OBSERVE,
     ONCE
@@ -51,16 +46,16 @@ static const struct mrt_flag flags[] = {
     {STATUS_FD, "status-fd", "N", "write what happens to descriptor N, each\nevent a line of JSON",
      NULL, MRT_FLAG_ONCE},
     {JSON, "json", NULL, "the same, to standard error", NULL, 0},
-    {LABEL, "label", "TEXT", "what lists show beside the lock", NULL, 0},
-    {ON_LOST, "on-lost", "WHAT",
+    {MRT_RUN_OPTION_LABEL, "label", "TEXT", "what lists show beside the lock", NULL, 0},
+    {MRT_RUN_OPTION_ON_LOST, "on-lost", "WHAT",
      "what happens to the command if the lock is\nlost: term, kill, "
      "ignore, or exec:COMMAND",
      "term", 0},
-    {LEASE, "lease", "DURATION",
+    {MRT_RUN_OPTION_LEASE, "lease", "DURATION",
      "how long the lock outlives a mortise that is\nsilent; of stores with leases", NULL, 0},
-    {GRACE, "grace", "DURATION", "the time from TERM to KILL", "5s", 0},
+    {MRT_RUN_OPTION_GRACE, "grace", "DURATION", "the time from TERM to KILL", "5s", 0},
     {MIN_HOLD, "min-hold", "DURATION", "hold the lock at least so long", NULL, 0},
-    {MAX_HOLD, "max-hold", "DURATION",
+    {MRT_RUN_OPTION_MAX_HOLD, "max-hold", "DURATION",
      "end the command after so long: TERM, and\nKILL after the "
      "grace; exit code 124",
      NULL, 0},
@@ -229,7 +224,7 @@ int mrt_run_take_mode(struct mrt_run *run, int option)
 }
 
 /* The options that take a value. */
-static int take_value(struct mrt_run *run, int option, const char **string)
+static int take_value(struct mrt_run *run, int option)
 {
     switch (option) {
     case ALSO:
@@ -239,23 +234,23 @@ static int take_value(struct mrt_run *run, int option, const char **string)
     case 'E':
         return take_exit_code(run);
     case 'c':
-        *string = optarg;
+        run->string = optarg;
         return 0;
-    case ON_LOST:
+    case MRT_RUN_OPTION_ON_LOST:
         return take_on_lost(run);
     case STATUS_FD:
         return take_status_fd(run);
-    case LABEL:
+    case MRT_RUN_OPTION_LABEL:
         return take_label(run);
     case VALUE:
         return take_text(run);
     case EVERY:
         return take_every(run);
-    case LEASE:
+    case MRT_RUN_OPTION_LEASE:
         return take_lease(run);
     case MIN_HOLD:
         return take_duration(run, &run->min_hold);
-    case MAX_HOLD:
+    case MRT_RUN_OPTION_MAX_HOLD:
         return take_duration(run, &run->max_hold);
     default:
         run->grace_given = true;
@@ -263,7 +258,7 @@ static int take_value(struct mrt_run *run, int option, const char **string)
     }
 }
 
-static int take_option(struct mrt_run *run, int option, const char **string)
+int mrt_run_take_option(struct mrt_run *run, int option)
 {
     switch (option) {
     case 's':
@@ -294,13 +289,14 @@ static int take_option(struct mrt_run *run, int option, const char **string)
         run->once |= option == ONCE;
         return 0;
     default:
-        return take_value(run, option, string);
+        return take_value(run, option);
     }
 }
 
 /* The command: the rest of the arguments, or STRING given to a shell. */
-static int take_command(struct mrt_run *run, char **rest, const char *string)
+static int take_command(struct mrt_run *run, char **rest)
 {
+    const char *string = run->string;
     static const char *shell_command[4];
     bool dashes = *rest && strcmp(*rest, "--") == 0;
     bool letter = *rest && (strcmp(*rest, "-c") == 0 || strcmp(*rest, "--command") == 0);
@@ -352,11 +348,11 @@ int mrt_run_check_together(struct mrt_run *run)
 }
 
 /* Options as far as they go; false: *code says how it ended. */
-static bool take_options(struct mrt_run *run, int argc, char **argv, const char **string, int *code)
+static bool take_options(struct mrt_run *run, int argc, char **argv, int *code)
 {
     int option;
     while ((option = mrt_cli_option(run->cli, argc, argv)) != MRT_OPTION_END) {
-        *code = option == MRT_OPTION_STOP ? run->cli->exit_code : take_option(run, option, string);
+        *code = option == MRT_OPTION_STOP ? run->cli->exit_code : mrt_run_take_option(run, option);
         if (option == MRT_OPTION_STOP || *code != 0)
             return false;
     }
@@ -365,9 +361,8 @@ static bool take_options(struct mrt_run *run, int argc, char **argv, const char 
 
 bool mrt_run_take_arguments(struct mrt_run *run, int argc, char **argv, int *code)
 {
-    const char *string = NULL;
     *code = 0;
-    if (!take_options(run, argc, argv, &string, code))
+    if (!take_options(run, argc, argv, code))
         return false;
     run->name = argv[optind];
     if (!run->name)
@@ -377,9 +372,9 @@ bool mrt_run_take_arguments(struct mrt_run *run, int argc, char **argv, int *cod
     if (*code != 0)
         return false;
     optind++;
-    if (run->mode == MRT_RUN_LEADER && !take_options(run, argc, argv, &string, code))
+    if (run->mode == MRT_RUN_LEADER && !take_options(run, argc, argv, code))
         return false;
-    *code = take_command(run, argv + optind, string);
+    *code = take_command(run, argv + optind);
     if (*code == 0)
         *code = mrt_run_check_together(run);
     return *code == 0;
