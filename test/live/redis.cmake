@@ -28,8 +28,8 @@ redis_test(api_stress_redis test_api_stress "store;threads" "{}/0?session=2s")
 
 set(redis_live zookeeper_place.c redis_proxy.c proxy.c)
 mortise_suite(NAME redis_faults SOURCES redis_faults.c ${redis_live} LABELS store waits TIMEOUT 240)
-mortise_suite(NAME redis_access SOURCES redis_access.c zookeeper_place.c LABELS store waits
-              TIMEOUT 240)
+mortise_suite(NAME redis_access SOURCES redis_access.c zookeeper_place.c ../conform/port_client.c
+              LABELS store waits TIMEOUT 240)
 mortise_suite(NAME redis_claim SOURCES redis_claim.c ${redis_live} ../conform/port_client.c
               LABELS store waits TIMEOUT 240)
 # The same with each of the store's rules broken.

@@ -1,5 +1,6 @@
 /* Users, passwords, databases and sockets of a real Redis server; and what a failover loses. */
 #include "cmocka_all.h"
+#include "conform/port_client.h"
 #include "live/zookeeper_place.h"
 
 #include <hiredis/hiredis.h>
@@ -231,6 +232,72 @@ static void test_rd_02_what_too_few_replicas_have_is_given_back(void **state)
     mortise_close(client);
 }
 
+/* ------------------------------------------------------------------ at the port */
+
+static struct port_client low;
+
+/* Whose WAIT the server has, as the server calls it; 0: nobody's. */
+static long who_waits(void)
+{
+    char *rest = NULL;
+    redisReply *reply = redisCommand(raw, "CLIENT LIST");
+    assert_non_null(reply);
+    char *line = strtok_r(reply->str, "\n", &rest);
+    while (line && (!strstr(line, " flags=b ") || !strstr(line, " cmd=wait ")))
+        line = strtok_r(NULL, "\n", &rest);
+    long id = line ? strtol(line + strlen("id="), NULL, 10) : 0;
+    freeReplyObject(reply);
+    return id;
+}
+
+/* Lets the store work until the command of this serial is answered. */
+static struct mrt_event wait_for_answer(uint64_t serial)
+{
+    int64_t end = zk_now_ms() + 20000;
+    for (;;) {
+        for (size_t i = 0; i < low.count; i++)
+            if (low.events[i].serial == serial)
+                return low.events[i];
+        assert_true(zk_now_ms() < end);
+        port_wait(&low, MRT_CHANGED, port_id(), MRT_MILLISECOND, NULL); /* which never comes */
+    }
+}
+
+/* A look finds the key free and takes it, and the replicas are asked. Behind that a renewal finds
+   that the session has ended, before it is known that the key has been given back. */
+static void test_rd_02_a_look_whose_session_ends_while_it_is_undone_is_answered(void **state)
+{
+    (void)state;
+    char unblock[48];
+    long waits = 0;
+    port_kind = "exclusive";
+    port_open_session(&low, uri("", "?session=60s&replicas=1"));
+    ask("SET undone theirs");
+    struct mrt_event view = port_append(&low, "undone", port_id());
+    assert_true(view.weight_ahead > 0);
+    zk_place_server("pause", 1);
+    ask("DEL undone {mortise/}sessions");
+    struct mrt_command look = port_command(&low, MRT_REFRESH);
+    look.ticket = view.ticket;
+    look.queue = "undone";
+    assert_true(low.ops->submit(low.store, &look, MRT_TIME_NEVER));
+    for (int64_t end = zk_now_ms() + 20000; waits == 0; waits = who_waits()) {
+        assert_true(zk_now_ms() < end);
+        low.ops->process(low.store, mrt_time_now());
+    }
+    struct mrt_command renewal = port_command(&low, MRT_RENEW);
+    assert_true(low.ops->submit(low.store, &renewal, MRT_TIME_NEVER));
+    snprintf(unblock, sizeof unblock, "CLIENT UNBLOCK %ld", waits);
+    ask(unblock);
+    zk_place_server("resume", 1);
+    assert_int_equal(wait_for_answer(renewal.serial).error, MORTISE_ELOST);
+    assert_int_equal(wait_for_answer(look.serial).type, MRT_GONE);
+    assert_false(key_is_there("undone"));
+    port_close(&low);
+}
+
+/* ------------------------------------------------------------------ a failover */
+
 /* The violation that the capabilities name: it must be seen here, or the witness is blind. */
 static void test_rd_01_l8_a_failover_to_a_replica_that_lags_gives_the_lock_twice(void **state)
 {
@@ -270,6 +337,7 @@ int main(void)
         TEST(test_databases_and_namespaces_are_apart),
         TEST(test_a_socket_of_this_machine),
         TEST(test_rd_02_what_too_few_replicas_have_is_given_back),
+        TEST(test_rd_02_a_look_whose_session_ends_while_it_is_undone_is_answered),
         TEST(test_rd_01_l8_a_failover_to_a_replica_that_lags_gives_the_lock_twice),
     };
     zk_place_settings("", "redis-replica");
