@@ -155,6 +155,7 @@ static const struct mrt_store_ops mariadb_store = {
                      .across_hosts = 1,
                      .survives_failover = 0,
                      .durable_fence = 1,
+                     .detach = 1,
                      .lease_ms = 10000},
     .init = mrt_my_init,
     MRT_SQL_CALLS,

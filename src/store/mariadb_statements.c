@@ -5,6 +5,7 @@
 /* clang-format off */
 
 #define NOW "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)"
+#define NOBODY "x'00000000000000000000000000000000'"
 #define SHARE_SESSION "SELECT 1 FROM session WHERE id = $s AND epoch = $e LOCK IN SHARE MODE"
 
 /* A connection on which nothing comes for a lease and more, or a transaction that is left open, is
@@ -71,6 +72,26 @@ static const char leave[] = "DELETE FROM ticket WHERE session = $s AND id = $t";
 static const char changed[] = "SELECT ROW_COUNT()";
 static const char lighten[] =
     "UPDATE ticket SET weight = $w WHERE session = $s AND id = $t AND weight > $w";
+/* Until the year 9999. */
+static const char nobody[] = "INSERT IGNORE INTO session (id, epoch, expires, label)"
+                             " VALUES (" NOBODY ", 0, 253370764800000000, '')";
+static const char detach[] =
+    "UPDATE ticket SET session = " NOBODY ", id = $b, weight = LEAST(weight, $w)"
+    " WHERE session = $s AND id = $t AND queue = $q"
+    " AND EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch = $e)";
+/* ROW_COUNT is of the statement before. */
+static const char detached[] =
+    "SELECT (SELECT number FROM ticket WHERE session = " NOBODY " AND id = $b AND queue = $q),"
+    " ROW_COUNT(), EXISTS (SELECT 1 FROM session WHERE id = $s)";
+static const char adopt[] =
+    "UPDATE ticket SET session = $s WHERE session = " NOBODY " AND id = $t AND queue = $q"
+    " AND kind = $k AND capacity = $c AND weight = $w"
+    " AND EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch = $e)";
+static const char adopted[] =
+    "SELECT (SELECT number FROM ticket WHERE session = $s AND id = $t AND queue = $q),"
+    " ROW_COUNT(), EXISTS (SELECT 1 FROM session WHERE id = $s),"
+    " EXISTS (SELECT 1 FROM ticket WHERE session = " NOBODY " AND id = $t AND queue = $q)";
+
 static const char set_value[] = "UPDATE ticket SET value = $v WHERE session = $s AND id = $t";
 
 static const char observe[] = "SELECT t.number, s.expires - " NOW ", HEX(t.value)"
@@ -100,7 +121,7 @@ static const char sweep_queues[] =
     " AND NOT EXISTS (SELECT 1 FROM ticket t WHERE t.queue = queue.name) LIMIT 1000";
 
 static const char list[] =
-    "SELECT t.number, t.weight, t.capacity, t.since DIV 1000, t.queue, t.kind, s.label"
+    "SELECT t.number, t.weight, t.capacity, t.since DIV 1000, t.queue, t.kind, s.label, s.id = " NOBODY
     " FROM ticket t JOIN session s ON s.id = t.session"
     " WHERE s.expires > " NOW " AND ($n IS NULL OR t.queue = $n)"
     " AND LEFT(t.queue, LENGTH($p)) = $p ORDER BY t.queue, t.number";
@@ -135,6 +156,8 @@ const struct mrt_my_plan *mrt_my_plan(enum mrt_sql_kind kind)
         [MRT_SQL_DO_MAKE_CELL] =
             {false, -1, {"INSERT IGNORE INTO cell (name, version, fence) VALUES ($q, 0, 0)"}},
         [MRT_SQL_DO_APPEND] = {true, 4, {lock_queue, note_queue, SHARE_SESSION, append, appended}},
+        [MRT_SQL_DO_ADOPT] = {true, 2, {SHARE_SESSION, adopt, adopted}},
+        [MRT_SQL_DO_DETACH] = {true, 3, {nobody, SHARE_SESSION, detach, detached}},
         [MRT_SQL_DO_VIEW] = {false, 0, {view}},
         [MRT_SQL_DO_REMOVE] = {false, 1, {leave, changed}},
         [MRT_SQL_DO_REMOVE_QUIETLY] = {false, 1, {leave, changed}},

@@ -13,6 +13,8 @@
     "pg_notify('" MRT_PG_TOLD "' || replace(session::text, '-', '')," \
     " replace(id::text, '-', '') || " what ")"
 #define TELL_PLACE(ahead) TELL("' place ' || number || ' ' || " ahead " || ' ' || behind::int")
+/* The session of tickets that are nobody's. */
+#define NOBODY "'00000000-0000-0000-0000-000000000000'"
 /* All who observe in this schema are told of a queue. */
 #define SHOW(queue) "pg_notify('" MRT_PG_SEEN "' || current_schema(), " queue ")"
 
@@ -147,6 +149,34 @@ static const char mrt_pg_sql_lighten[] =
     " WHERE number > was_number AND upto - less <= capacity AND upto > capacity)"
     " SELECT (SELECT count(*) FROM told)";
 
+static const char mrt_pg_sql_nobody[] =
+    "INSERT INTO session (id, epoch, expires, label)"
+    " VALUES (" NOBODY ", 0, '9999-01-01 00:00:00+00', '') ON CONFLICT (id) DO NOTHING";
+
+/* Whether the session may change anything: a reconnection waits for it, or it sees that. */
+#define MAY(session, epoch) \
+    "EXISTS (SELECT FROM session WHERE id = " session " AND epoch = " epoch " FOR SHARE)"
+
+/* $1 session, $2 ticket, $3 queue, whose row is locked, $4 heir, $5 epoch */
+static const char mrt_pg_sql_detach[] =
+    "WITH moved AS (UPDATE ticket SET session = " NOBODY ", id = $4"
+    " WHERE session = $1 AND id = $2 AND queue = $3 AND " MAY("$1", "$5") " RETURNING number)"
+    " SELECT coalesce((SELECT number FROM moved), (SELECT number FROM ticket"
+    " WHERE session = " NOBODY " AND id = $4 AND queue = $3)),"
+    " (SELECT count(*) FROM moved), EXISTS (SELECT FROM session WHERE id = $1)::int";
+
+/* $1 session, $2 ticket, $3 queue, whose row is locked, $4 epoch, $5 kind, $6 capacity, $7 weight */
+static const char mrt_pg_sql_adopt[] =
+    "WITH found AS (SELECT kind = $5 AND capacity = $6 AND weight = $7 AS fits FROM ticket"
+    " WHERE session = " NOBODY " AND id = $2 AND queue = $3),"
+    " moved AS (UPDATE ticket SET session = $1 WHERE session = " NOBODY
+    " AND id = $2 AND queue = $3 AND (SELECT fits FROM found) AND " MAY("$1", "$4")
+    " RETURNING number)"
+    " SELECT coalesce((SELECT number FROM moved), (SELECT number FROM ticket"
+    " WHERE session = $1 AND id = $2 AND queue = $3)), (SELECT count(*) FROM moved),"
+    " EXISTS (SELECT FROM session WHERE id = $1)::int,"
+    " (SELECT count(*) FROM found WHERE NOT fits)";
+
 /* $1 session, $2 ticket, $3 value */
 static const char mrt_pg_sql_set_value[] =
     "WITH done AS (UPDATE ticket SET value = $3 WHERE session = $1 AND id = $2 RETURNING queue)"
@@ -178,7 +208,7 @@ static const char mrt_pg_sql_cell_write[] =
     " WHERE name = $1 AND writer IS DISTINCT FROM $5"
     " AND CASE WHEN value IS NULL THEN 0 ELSE version END = $2::numeric"
     " AND ($6::numeric = 0 OR fence <= $6)"
-    " AND EXISTS (SELECT FROM session WHERE id = $3 AND epoch = $4 FOR SHARE)";
+    " AND " MAY("$3", "$4");
 /* $1 cell, $2 session, $3 write */
 static const char mrt_pg_sql_cell[] =
     "SELECT EXISTS (SELECT FROM session WHERE id = $2)::int, c.version, c.fence,"
@@ -214,7 +244,7 @@ static const char mrt_pg_sql_sweep_queues[] =
 /* $1 name or NULL, $2 prefix */
 static const char mrt_pg_sql_list[] =
     "SELECT t.number, t.weight, t.capacity, (extract(epoch FROM t.since) * 1000)::bigint,"
-    " t.queue, t.kind, s.label FROM ticket t JOIN session s ON s.id = t.session"
+    " t.queue, t.kind, s.label, (s.id = " NOBODY ")::int FROM ticket t JOIN session s ON s.id = t.session"
     " WHERE s.expires > clock_timestamp() AND (t.queue = $1 OR $1 IS NULL)"
     " AND starts_with(t.queue, $2) ORDER BY t.queue, t.number";
 

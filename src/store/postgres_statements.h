@@ -29,6 +29,9 @@
     X(END_SESSION, "s", "DELETE FROM session WHERE id = $1")                     \
     X(BUMP, "q", mrt_pg_sql_bump)                                                \
     X(APPEND, "qtswkcymev", mrt_pg_sql_append)                                   \
+    X(NOBODY, "", mrt_pg_sql_nobody)                                             \
+    X(DETACH, "stqbe", mrt_pg_sql_detach)                                        \
+    X(ADOPT, "stqekcw", mrt_pg_sql_adopt)                                        \
     X(VIEW, "st", mrt_pg_sql_view)                                               \
     X(LOCK_QUEUE, "q", "SELECT FROM queue WHERE name = $1 FOR NO KEY UPDATE")    \
     X(REMOVE, "stq", mrt_pg_sql_remove)                                          \

@@ -41,15 +41,14 @@ enum {
 };
 enum { VIEW_NUMBER, VIEW_AHEAD, VIEW_LEFT, VIEW_BEHIND, VIEW_ASKED, VIEW_PLACE, VIEW_AGE };
 
-static void count_tickets(struct mrt_store *store, struct mrt_id id, int change)
+void mrt_sql_count_tickets(struct mrt_store *store, struct mrt_id id, int change)
 {
     struct mrt_sql_session *session = mrt_sql_find_session(store, id);
     if (session && session->tickets >= 0)
         session->tickets += change;
 }
 
-/* Something was done of which nobody knows when: the next renewal has all looked at. */
-static void lose_count(struct mrt_store *store, struct mrt_id id)
+void mrt_sql_lose_count(struct mrt_store *store, struct mrt_id id)
 {
     struct mrt_sql_session *session = mrt_sql_find_session(store, id);
     if (session)
@@ -65,7 +64,7 @@ static void finish_resume(struct mrt_store *store, const struct mrt_sql_request 
     if (!session)
         return;
     event.type = mrt_sql_has_row(request) ? MRT_WAKE : MRT_SESSION_LOST;
-    lose_count(store, session->id);
+    mrt_sql_lose_count(store, session->id);
     if (!mrt_sql_has_row(request))
         mrt_sql_forget_session(store, session);
     mrt_sql_tell(store,
@@ -75,7 +74,7 @@ static void finish_resume(struct mrt_store *store, const struct mrt_sql_request 
 static void finish_start(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_sql_session *session = mrt_sql_find_session(store, request->command.session);
-    lose_count(store, request->command.session);
+    mrt_sql_lose_count(store, request->command.session);
     if (!session) {
         session = calloc(1, sizeof *session);
         if (!session) {
@@ -153,20 +152,26 @@ void mrt_sql_make(struct mrt_store *store, struct mrt_sql_request *request, enum
 
 /* ------------------------------------------------------------------ tickets */
 
-mrt_time mrt_sql_lease_left(const struct mrt_sql_request *request, int column)
+/* What is nobody's has no end of a lease; but whoever adopts it may die a lease later. */
+mrt_time mrt_sql_lease_left(const struct mrt_store *store, const struct mrt_sql_request *request,
+                            int column)
 {
-    mrt_time left = mrt_sql_number(request, column) * MRT_MICROSECOND + MRT_MILLISECOND;
+    mrt_time most = mrt_time_min(store->address.lease, MRT_SQL_RECHECK_MAX);
+    int64_t left = mrt_sql_number(request, column); /* in microseconds, and perhaps of centuries */
     if (mrt_sql_is_null(request, column))
         return 0;
-    return left < RECHECK_MIN ? RECHECK_MIN : mrt_time_min(left, MRT_SQL_RECHECK_MAX);
+    if (left >= most / MRT_MICROSECOND)
+        return most;
+    left = left * MRT_MICROSECOND + MRT_MILLISECOND;
+    return left > RECHECK_MIN ? left : RECHECK_MIN;
 }
 
 /* When a view is to be looked at again: when the first lease of those ahead ends, if it is
    not renewed; or before, if nobody tells. */
-static mrt_time recheck(const struct mrt_sql_request *request, int left, mrt_time age,
-                        uint64_t place)
+static mrt_time recheck(const struct mrt_store *store, const struct mrt_sql_request *request,
+                        int left, mrt_time age, uint64_t place)
 {
-    mrt_time until = mrt_sql_lease_left(request, left);
+    mrt_time until = mrt_sql_lease_left(store, request, left);
     if (mrt_sql_notifies || until == 0)
         return until;
     mrt_time most = mrt_time_min(age / POLL_LATE_PART, POLL_MAX);
@@ -227,14 +232,14 @@ static void finish_append(struct mrt_store *store, struct mrt_sql_request *reque
     uint64_t place = (uint64_t)mrt_sql_number(request, APPEND_PLACE);
     bool fits = mrt_rule_grants((uint64_t)ahead, command->weight, command->capacity);
     if (!mrt_sql_is_null(request, APPEND_OLD)) { /* it was there already */
-        lose_count(store, command->session);
+        mrt_sql_lose_count(store, command->session);
         request->kind = MRT_SQL_DO_VIEW;
         mrt_sql_again(store, request, request->kind, now);
     } else if (!mrt_sql_is_null(request, APPEND_NUMBER)) {
-        count_tickets(store, command->session, 1);
+        mrt_sql_count_tickets(store, command->session, 1);
         if (fits || !mrt_sql_reaps(store, request, APPEND_LEFT, MRT_SQL_DO_VIEW, now))
             view(store, request, mrt_sql_number(request, APPEND_NUMBER), ahead,
-                 recheck(request, APPEND_LEFT, 0, place), place);
+                 recheck(store, request, APPEND_LEFT, 0, place), place);
     } else {
         finish_refused(store, request, now);
     }
@@ -250,14 +255,15 @@ static void finish_view(struct mrt_store *store, struct mrt_sql_request *request
         request->event.others_behind = mrt_sql_number(request, VIEW_BEHIND);
         request->event.revoked = (uint64_t)mrt_sql_number(request, VIEW_ASKED);
         view(store, request, mrt_sql_number(request, VIEW_NUMBER),
-             mrt_sql_number(request, VIEW_AHEAD), recheck(request, VIEW_LEFT, age, place), place);
+             mrt_sql_number(request, VIEW_AHEAD), recheck(store, request, VIEW_LEFT, age, place),
+             place);
     }
 }
 
 static void finish_remove(struct mrt_store *store, struct mrt_sql_request *request)
 {
     if (mrt_sql_number(request, 0))
-        count_tickets(store, request->command.session, -1);
+        mrt_sql_count_tickets(store, request->command.session, -1);
     mrt_sql_answer(store, request, MRT_REMOVED);
 }
 
@@ -306,6 +312,12 @@ static void finish_done(struct mrt_store *store, struct mrt_sql_request *request
         break;
     case MRT_SQL_DO_APPEND:
         finish_append(store, request, now);
+        break;
+    case MRT_SQL_DO_ADOPT:
+        mrt_sql_finish_adopt(store, request, now);
+        break;
+    case MRT_SQL_DO_DETACH:
+        mrt_sql_finish_detach(store, request);
         break;
     case MRT_SQL_DO_REMOVE:
     case MRT_SQL_DO_REMOVE_QUIETLY:

@@ -3,7 +3,8 @@
  *   sql_store.c     the port: commands in, events out, one descriptor
  *   sql_link.c      the one connection: how it comes, is checked, and goes
  *   sql_request.c   requests and the values of their parameters
- *   sql_answer.c    what a request's outcome means; sql_values.c for values, observers and cells
+ *   sql_answer.c    what a request's outcome means; sql_values.c for values, observers and cells,
+ *                   sql_detach.c for tickets that are nobody's
  *   sql_told.c      what the server tells by itself
  *   sql_list.c      what is waited for here: mortise_list, mortise_revoke, mortise_break
  *   sql_text.c      parameters of URIs
@@ -37,6 +38,8 @@ enum mrt_sql_kind {
     MRT_SQL_DO_MAKE, /* the row of a queue */
     MRT_SQL_DO_MAKE_CELL,
     MRT_SQL_DO_APPEND,
+    MRT_SQL_DO_ADOPT,
+    MRT_SQL_DO_DETACH,
     MRT_SQL_DO_VIEW,
     MRT_SQL_DO_REMOVE,
     MRT_SQL_DO_REMOVE_QUIETLY,
@@ -250,7 +253,16 @@ void mrt_sql_session_ended(struct mrt_store *store, struct mrt_sql_request *requ
 void mrt_sql_make(struct mrt_store *store, struct mrt_sql_request *request, enum mrt_sql_kind kind,
                   mrt_time now);
 /* How long such a lease lasts, within reason; 0: there is none. */
-mrt_time mrt_sql_lease_left(const struct mrt_sql_request *request, int column);
+mrt_time mrt_sql_lease_left(const struct mrt_store *store, const struct mrt_sql_request *request,
+                            int column);
+/* How many tickets the server should count for the session has changed; is not known any more, so
+   the next renewal has all looked at. */
+void mrt_sql_count_tickets(struct mrt_store *store, struct mrt_id session, int change);
+void mrt_sql_lose_count(struct mrt_store *store, struct mrt_id session);
+
+/* sql_detach.c */
+void mrt_sql_finish_detach(struct mrt_store *store, struct mrt_sql_request *request);
+void mrt_sql_finish_adopt(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now);
 
 /* sql_told.c */
 void mrt_sql_told(struct mrt_store *store, struct mrt_id session, const char *text);

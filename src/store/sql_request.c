@@ -1,7 +1,7 @@
 /*
  * Requests, and the values of their parameters. A statement names its parameters by letters:
  *
- *   s session   t ticket, or a write's or observer's own   q queue or cell   k kind
+ *   s session   t ticket, or a write's or observer's own   b its heir   q queue or cell   k kind
  *   w weight    c capacity   y try only   m most that may wait   v value   e epoch   l lease (us)
  *   o number, of MRT_SQL_DO_REVOKE and _BREAK    n name or NULL, p prefix, of MRT_SQL_DO_LIST
  *   r version, f fence, of cells    a label    d schema    i limit of a statement (ms)
@@ -168,14 +168,21 @@ static const char *text_of(const struct mrt_store *store, const struct mrt_sql_r
     }
 }
 
+static struct mrt_id id_of(const struct mrt_command *command, char letter)
+{
+    if (letter == 's')
+        return command->session;
+    return letter == 't' ? command->ticket : command->heir;
+}
+
 void mrt_sql_value(const struct mrt_store *store, const struct mrt_sql_request *request,
                    char letter, struct mrt_sql_value *value)
 {
     const struct mrt_command *command = &request->command;
     value->data = value->text;
-    if (letter == 's' || letter == 't') {
+    if (strchr("stb", letter)) {
         value->type = MRT_SQL_ID;
-        mrt_id_format(letter == 's' ? command->session : command->ticket, value->text);
+        mrt_id_format(id_of(command, letter), value->text);
     } else if (letter == 'v') {
         value->type = MRT_SQL_BYTES;
         value->data = command->value;

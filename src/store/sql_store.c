@@ -100,10 +100,12 @@ bool mrt_sql_submit(struct mrt_store *store, const struct mrt_command *command, 
         [MRT_REFRESH] = MRT_SQL_DO_VIEW,      [MRT_LIGHTEN] = MRT_SQL_DO_LIGHTEN,
         [MRT_REMOVE] = MRT_SQL_DO_REMOVE,     [MRT_SET_VALUE] = MRT_SQL_DO_SET_VALUE,
         [MRT_OBSERVE] = MRT_SQL_DO_OBSERVE,   [MRT_CELL_GET] = MRT_SQL_DO_CELL_GET,
-        [MRT_CELL_SET] = MRT_SQL_DO_CELL_SET,
+        [MRT_CELL_SET] = MRT_SQL_DO_CELL_SET, [MRT_DETACH] = MRT_SQL_DO_DETACH,
     };
     (void)patience; /* nothing here waits */
-    struct mrt_sql_request *request = mrt_sql_request_new(kinds[command->type]);
+    bool adopts = command->type == MRT_APPEND && command->adopt;
+    struct mrt_sql_request *request =
+        mrt_sql_request_new(adopts ? MRT_SQL_DO_ADOPT : kinds[command->type]);
     if (!request)
         return false;
     mrt_time now = mrt_time_now();

@@ -126,7 +126,7 @@ mrt_time mrt_sql_observers_next(const struct mrt_store *store)
 void mrt_sql_finish_observe(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_sql_observer *observer = find(store, request->command.ticket);
-    mrt_time left = mrt_sql_lease_left(request, HOLDER_LEFT);
+    mrt_time left = mrt_sql_lease_left(store, request, HOLDER_LEFT);
     if (mrt_sql_reaps(store, request, HOLDER_LEFT, MRT_SQL_DO_OBSERVE, now))
         return;
     if (mrt_sql_has_row(request) && !mrt_sql_take_value(request, HOLDER_VALUE)) {

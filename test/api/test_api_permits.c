@@ -58,7 +58,7 @@ static void test_permits_are_lowered_and_raised(void **state)
         assert_int_equal(in_use(lock), steps[i]);
         assert_int_equal(to_be_had(lock), steps[i]);
     }
-    assert_int_equal(api_tickets(client, "permits/1"), 0);
+    await_tickets(client, "permits/1", 0);
     assert_int_equal(set(lock, 2), MORTISE_OK);
     api_close(client); /* it is so for all, and stays so */
     lock = semaphore(keeper, "permits/1", 1);

@@ -128,6 +128,17 @@ on_schema() {
     MORTISE_URL="mysql://$host/mortise_secret?option_file=$PWD/options" "$MORTISE" run a true
 }
 
+@test "C11 acquire in one process, release by its token in another" {
+    on_schema mortise_kept
+    "$MORTISE" init
+    token=$("$MORTISE" acquire deploy)
+    run -75 "$MORTISE" run -n deploy true
+    "$MORTISE" ls deploy | grep 'nobody: detached'
+    MORTISE_TOKEN=$token "$MORTISE" release deploy
+    is_free deploy
+    MORTISE_TOKEN=$token run -1 "$MORTISE" release deploy
+}
+
 @test "least grants: what doc/mariadb.md gives is enough" {
     on_schema mortise_granted
     "$MORTISE" init
@@ -138,5 +149,7 @@ on_schema() {
     start_holder a
     run -75 "$MORTISE" run -n a true
     "$MORTISE" ls | grep holds
+    token=$("$MORTISE" acquire b)
+    MORTISE_TOKEN=$token "$MORTISE" release b
     "$MORTISE" revoke a
 }

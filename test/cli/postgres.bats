@@ -119,6 +119,17 @@ on_schema() {
     run -1 grep -r "$secret" "$PLACE/0/log"
 }
 
+@test "C11 acquire in one process, release by its token in another" {
+    on_schema kept
+    "$MORTISE" init
+    token=$("$MORTISE" acquire deploy)
+    run -75 "$MORTISE" run -n deploy true
+    "$MORTISE" ls deploy | grep 'nobody: detached'
+    MORTISE_TOKEN=$token "$MORTISE" release deploy
+    is_free deploy
+    MORTISE_TOKEN=$token run -1 "$MORTISE" release deploy
+}
+
 @test "least grants: what doc/postgresql.md gives is enough" {
     on_schema granted
     "$MORTISE" init
@@ -133,4 +144,6 @@ SQL
     start_holder a
     run -75 "$MORTISE" run -n a true
     "$MORTISE" ls | grep holds
+    token=$("$MORTISE" acquire b)
+    MORTISE_TOKEN=$token "$MORTISE" release b
 }

@@ -11,8 +11,12 @@
 
 static MYSQL *own, *blocker;
 
-const char *const sql_parts[SQL_PARTS] = {"CONNECTION_ID(), @@global", "INSERT INTO session",
-                                          "INSERT INTO ticket", "';SELECT ROW_COUNT();",
+const char *const sql_parts[SQL_PARTS] = {"CONNECTION_ID(), @@global",
+                                          "INSERT INTO session",
+                                          "INSERT INTO ticket",
+                                          "LEAST(weight",
+                                          "' AND kind = x'",
+                                          "';SELECT ROW_COUNT();",
                                           "DELETE FROM session WHERE id"};
 
 const bool sql_makes_rows_first = true;

@@ -87,7 +87,8 @@ void pg_await(const char *text, long number)
 
 #define OURS "pg_stat_activity WHERE application_name = 'mortise'"
 
-const char *const sql_parts[SQL_PARTS] = {"SETUP", "START", "APPEND", "REMOVE", "LEAVE_ALL"};
+const char *const sql_parts[SQL_PARTS] = {"SETUP", "START",  "APPEND",   "DETACH",
+                                          "ADOPT", "REMOVE", "LEAVE_ALL"};
 const char sql_lease_left[] =
     "SELECT extract(epoch FROM min(expires) - clock_timestamp()) * 1000 FROM session";
 const bool sql_makes_rows_first = false;

@@ -20,7 +20,16 @@ mortise_client *sql_open(uint16_t port, const char *parameters);
 struct sql_proxy *sql_proxy(void);
 
 /* What a request of this sort can be known by on the wire. */
-enum sql_part { SQL_SETUP, SQL_START, SQL_APPEND, SQL_REMOVE, SQL_STOP, SQL_PARTS };
+enum sql_part {
+    SQL_SETUP,
+    SQL_START,
+    SQL_APPEND,
+    SQL_DETACH,
+    SQL_ADOPT,
+    SQL_REMOVE,
+    SQL_STOP,
+    SQL_PARTS
+};
 extern const char *const sql_parts[SQL_PARTS];
 
 /* Runs statements, which are both servers', on a connection of the test's own; the first value of
@@ -30,6 +39,10 @@ long sql_number(const char *text);
 /* Waits, at most 20 s, until the query's value is `number`. */
 void sql_await(const char *text, long number);
 #define SQL_TICKETS(name) "SELECT count(*) FROM ticket WHERE queue = 'mortise/" name "'"
+
+/* Those that are nobody's: the one session that no connection has. */
+#define SQL_NOBODYS(name) \
+    SQL_TICKETS(name) " AND session IN (SELECT id FROM session WHERE epoch = 0)"
 
 /* The query of the shortest time that a session's lease has left, in ms. */
 extern const char sql_lease_left[];
