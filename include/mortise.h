@@ -55,6 +55,8 @@ extern "C" {
 #define MORTISE_LABEL_MAX 127
 /* Longest value of a leader or of a cell, in bytes. */
 #define MORTISE_VALUE_MAX 4096
+/* Longest delay after a crash: a day. */
+#define MORTISE_LOCK_DELAY_MAX_MS 86400000
 
 /* ---------------------------------------------------------------- errors */
 
@@ -244,6 +246,7 @@ typedef struct mortise_capabilities {
     int64_t lease_ms;      /* session lease; 0: the operating system tells of death */
     int detach;            /* mortise_detach and mortise_adopt are there */
     int linger;            /* mortise_lock_options.linger_ms is there */
+    int lock_delay;        /* mortise_lock_options.lock_delay_ms is there */
 } mortise_capabilities;
 MORTISE_API int mortise_get_capabilities(const mortise_client *client,
                                          mortise_capabilities *capabilities);
@@ -297,6 +300,16 @@ typedef struct mortise_lock_options {
        it without a request. 0: the release gives it back. ENOTSUPPORTED where the store does not
        tell (mortise_capabilities.linger). No effect with a budget_ms of -1. */
     int64_t linger_ms;
+    /* If the client's session dies while it holds the lock, nobody is granted it (or that part of
+       it) for so long after: what the dead holder had sent, to a disk or another server, can
+       arrive before the next one begins. Counted from the end of the lease, or of the process
+       where the system tells of that; this client waits too. Not after a release, mortise_close,
+       max_hold_ms or mortise_break, which also ends such a delay: mortise_list shows it. The
+       longest of all handles of this client and name counts, and a turn under way ends if
+       it was begun without. At most MORTISE_LOCK_DELAY_MAX_MS; 0: none. It only makes what
+       fences prevent less likely. ENOTSUPPORTED: mortise_capabilities.lock_delay.
+       Source: the lock-delay of Chubby. */
+    int64_t lock_delay_ms;
 } mortise_lock_options;
 
 /*
@@ -741,6 +754,8 @@ typedef struct mortise_entry {
        0 of 0: the store does not say. */
     uint64_t weight, capacity;
     int detached; /* nobody's, by mortise_detach: no process, and no session, has it */
+    /* Not 0: nobody's too, for so long yet, as its holder has died (lock_delay_ms). */
+    int64_t delay_ms;
 } mortise_entry;
 
 /* Return non-zero to stop. */

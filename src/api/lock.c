@@ -32,6 +32,9 @@ static int take_options(const mortise_lock_options *given, mortise_lock_options 
         return mrt_error(MORTISE_EINVALID, "mortise_lock_options.flags has unknown bits");
     if (options->max_hold_ms < 0)
         return mrt_error(MORTISE_EINVALID, "mortise_lock_options.max_hold_ms is negative");
+    if (options->lock_delay_ms < 0 || options->lock_delay_ms > MORTISE_LOCK_DELAY_MAX_MS)
+        return mrt_error(MORTISE_EINVALID,
+                         "mortise_lock_options.lock_delay_ms is negative, or more than a day");
     return MORTISE_OK;
 }
 
@@ -44,6 +47,16 @@ static int check_linger(const mortise_client *client, const struct mrt_recipe *r
     if (linger_ms > 0 && !client->driver.ops->capabilities.linger)
         return mrt_error(MORTISE_ENOTSUPPORTED, "the store \"%s\" does not tell of who waits",
                          client->driver.ops->scheme);
+    return MORTISE_OK;
+}
+
+static int check_delay(const mortise_client *client, const struct mrt_recipe *recipe,
+                       int64_t delay_ms)
+{
+    const struct mrt_store_ops *ops = client->driver.ops;
+    if (delay_ms > 0 && (!ops->capabilities.lock_delay || (recipe->claim && ops->claims_end)))
+        return mrt_error(MORTISE_ENOTSUPPORTED, "the store \"%s\" has no delay after a crash%s",
+                         ops->scheme, recipe->claim ? " for exclusive locks" : "");
     return MORTISE_OK;
 }
 
@@ -73,6 +86,8 @@ static int lock_new(mortise_client *client, const char *name, const struct mrt_r
         error = take_options(given, &options);
     if (error == MORTISE_OK)
         error = check_linger(client, recipe, options.linger_ms);
+    if (error == MORTISE_OK)
+        error = check_delay(client, recipe, options.lock_delay_ms);
     if (error != MORTISE_OK)
         return error;
     mortise_lock *lock = calloc(1, sizeof *lock);
@@ -91,12 +106,15 @@ static int lock_new(mortise_client *client, const char *name, const struct mrt_r
         mrt_queue_linger(lock->queue, mrt_time_from_ms(options.linger_ms));
     if (error == MORTISE_OK)
         TAILQ_INSERT_TAIL(&client->locks, lock, link);
-    mrt_driver_leave_quietly(&client->driver);
-    if (error != MORTISE_OK)
+    if (error != MORTISE_OK) {
+        mrt_driver_leave_quietly(&client->driver);
         free(lock);
-    else
-        *result = lock;
-    return error;
+        return error;
+    }
+    mrt_queue_delay(lock->queue, mrt_time_from_ms(options.lock_delay_ms), mrt_time_now());
+    mrt_driver_leave(&client->driver, MRT_TIME_NEVER);
+    *result = lock;
+    return MORTISE_OK;
 }
 
 int mortise_mutex_new(mortise_client *client, const char *name, const mortise_lock_options *options,

@@ -36,6 +36,12 @@ static inline mrt_time mrt_time_min(mrt_time a, mrt_time b)
     return a < b ? a : b;
 }
 
+/* Whole milliseconds from `now` on, rounded up; 0: `until` is over. */
+static inline int64_t mrt_time_left_ms(mrt_time until, mrt_time now)
+{
+    return until <= now ? 0 : (until - now - 1) / MRT_MILLISECOND + 1;
+}
+
 /* Reads the clock; for the layers outside the core. */
 mrt_time mrt_time_now(void);
 

@@ -121,13 +121,19 @@
     X(QUORUM_LATE_CLAIM_LEFT, "who has not answered in time is not told to let go") \
     X(QUORUM_UNRENEWED_COUNTS, "a member that missed the newest renewal counts")
 
-/* Of durable holds and of lingering; test/model finds them. */
+/* Of durable holds, of lingering and of the delay after a crash; test/model finds them. */
 #define MRT_DEFECT_DETACH_MAP(X)                                             \
     X(DETACH_ONCE, "a detach of unknown outcome is taken for done")          \
     X(DETACH_NOT_LOST, "a detach that nobody can tell of is told as a loss") \
     X(ADOPTED_REMOVED, "who gives up adopting a ticket takes it out")        \
     X(ADOPTED_FENCE, "an adopted ticket begins again with its first fence")  \
-    X(LINGER_CONTENDED, "a ticket lingers though another waits")
+    X(LINGER_CONTENDED, "a ticket lingers though another waits")             \
+    X(DELAY_NOT_ASKED, "a ticket without a delay serves who wants one")      \
+    X(DELAY_FORGOTTEN, "a dead session's ticket goes at once")               \
+    X(DELAY_FROM_START, "a delay begins with the ticket")                    \
+    X(DELAY_FOR_EVER, "what a dead session left never goes")                 \
+    X(DELAY_FOR_WAITERS, "a dead session's waiting tickets stay too")        \
+    X(LOSS_NOT_A_DEATH, "a lost session is stopped as if it had ended well")
 
 /* Of the Redis store, store/redis*.c; test/live/redis_faults.c and redis_claim.c find them, on
    real servers. */

@@ -138,6 +138,8 @@ void mrt_queue_put(struct mrt_queue *queue);
 /* Of a queue that is not shared: a ticket that nobody here wants is kept for so long, or until
    another client queues behind it. */
 void mrt_queue_linger(struct mrt_queue *queue, mrt_time longest);
+/* Its tickets stay in the store for so long, at least, if the session dies while they hold. */
+void mrt_queue_delay(struct mrt_queue *queue, mrt_time delay, mrt_time now);
 const char *mrt_queue_name(const struct mrt_queue *queue);
 const struct mrt_recipe *mrt_queue_recipe(const struct mrt_queue *queue);
 

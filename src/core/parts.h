@@ -89,6 +89,7 @@ struct mrt_ticket {
     uint64_t granted_serial; /* the newest command when it was granted */
     uint64_t used;           /* fences handed out */
     bool fresh;              /* GRANTED: nobody has had it yet */
+    mrt_time delay;          /* how long it stays in the store if the session dies */
     bool adopts;             /* it was nobody's, and has not become a hold yet */
     uint64_t last_fence;     /* adopts: of its last hold */
     struct mrt_id heir;      /* LEAVING: what it is called when it is nobody's; none: it goes */
@@ -154,6 +155,7 @@ struct mrt_queue {
     struct mrt_ticket *ticket;      /* not shared: the only one */
     uint32_t unsent;                /* tickets that are to go and whose REMOVE has not been sent */
     mrt_time linger; /* a ticket that nobody here wants is kept so long; 0: it is not */
+    mrt_time delay;  /* of its tickets */
     mrt_time turn_began;
     uint64_t turn_count;
     TAILQ_ENTRY(mrt_queue) link; /* of the queues, or of the unused ones */

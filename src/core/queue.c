@@ -21,6 +21,9 @@
  * while, and acquired again without a request, until somebody else queues: of that
  * the store tells at once, so no budget has to be asked about.
  *
+ * Delay. A ticket is granted to those who want a delay after a crash only if it was queued with
+ * one: one that was not has no more turns, once somebody here asks for it.
+ *
  * Invariant: a free, granted ticket has a waiter that was woken for it, or lingers, or is
  * being removed: a lock is never kept for nobody.
  */
@@ -96,7 +99,7 @@ int mrt_engine_queue(struct mrt_engine *engine, const char *name, const struct m
         if (queue->references > 0)
             return MORTISE_EMISMATCH;
         queue->recipe = *recipe;
-        queue->linger = 0;
+        queue->linger = queue->delay = 0;
     }
     mrt_queue_reference(queue);
     *result = queue;
@@ -108,6 +111,14 @@ void mrt_queue_linger(struct mrt_queue *queue, mrt_time longest)
     MRT_ASSERT(!queue->recipe.shared);
     if (longest > queue->linger)
         queue->linger = longest;
+}
+
+void mrt_queue_delay(struct mrt_queue *queue, mrt_time delay, mrt_time now)
+{
+    if (delay <= queue->delay)
+        return;
+    queue->delay = delay;
+    mrt_queue_serve(queue, now); /* a ticket without it lingers no more */
 }
 
 const struct mrt_recipe *mrt_queue_recipe(const struct mrt_queue *queue)
@@ -260,6 +271,8 @@ static bool turn_lasts(struct mrt_queue *queue, mrt_time now)
 {
     const struct mrt_engine_config *config = &queue->engine->config;
     struct mrt_ticket *ticket = queue->ticket;
+    if (ticket->delay < queue->delay && !MRT_DEFECT(DELAY_NOT_ASKED))
+        return false;
     if (ticket->fresh)
         return true;
     if (config->budget == 0 || (ticket->revoked > 0 && !MRT_DEFECT(REVOKED_TURN_LASTS)) ||
@@ -342,7 +355,8 @@ static void ask_for_ticket(struct mrt_queue *queue)
 static bool lingers(struct mrt_queue *queue, mrt_time now)
 {
     struct mrt_ticket *ticket = queue->ticket;
-    bool over = ticket->others_behind || ticket->revoked > 0 || ticket->used >= ticket->fence_span;
+    bool over = ticket->others_behind || ticket->revoked > 0 ||
+                ticket->used >= ticket->fence_span || ticket->delay < queue->delay;
     if (queue->linger == 0 || queue->engine->config.budget == 0 ||
         ticket->state != MRT_TICKET_GRANTED || ticket->fresh ||
         (over && !MRT_DEFECT(LINGER_CONTENDED)) || queue->engine->closing ||

@@ -125,6 +125,7 @@ static void stop(struct mrt_engine *engine)
     session->attempts = 0;
     mrt_engine_unsend(engine, &session->renew);
     mrt_requests_recall(engine);
+    session->command.died = !engine->closing && !MRT_DEFECT(LOSS_NOT_A_DEATH);
     if (!MRT_DEFECT(CLOSE_LEAVES_SESSION) || !engine->closing)
         mrt_engine_send(engine, &session->command, MRT_STOP);
     else

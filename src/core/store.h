@@ -78,6 +78,15 @@
  *  (r) To a ticket that holds, and whose APPEND said `linger`, another that queues behind it
  *      is told by a WAKE, or by a VIEW that says so; or shows in a REFRESH after `recheck`.
  *      Only where the capabilities say `linger`.
+ *  (s) A ticket whose APPEND had a `delay` and that holds when its session ends, in any way but a
+ *      STOP without `died`, is not taken out. It is nobody's from then on, in its place, with its
+ *      fence and weight, until so long after that end: that of the lease, if it has run out. Then
+ *      it goes as by REMOVE. Neither its old identity nor an `adopt` finds it; a break_ticket
+ *      takes it out. The VIEW of who waits behind has a `recheck` that is over no later than it
+ *      is, and who waited already when it began is woken to look. All other tickets of the
+ *      session go at once. A DETACH takes the delay off, an `adopt` brings its own. It may hold
+ *      up others for longer than it should, and never for less. Only where the capabilities say
+ *      `lock_delay`.
  */
 #ifndef MRT_CORE_STORE_H
 #define MRT_CORE_STORE_H
@@ -125,6 +134,8 @@ struct mrt_command {
     bool count;           /* APPEND and below: its VIEW is to say its place, if that can be had */
     bool attend;          /* APPEND, REFRESH, LIGHTEN: tell at once what others do to it */
     bool linger;          /* APPEND: tell at once when another queues behind it */
+    mrt_time delay;       /* APPEND: how long it stays if its session dies while it holds; 0: not */
+    bool died;            /* STOP: the session was lost, and its holds with it */
     const void *value;    /* APPEND, NULL: none; SET_VALUE; CELL_SET, NULL: delete */
     size_t value_size;    /* at most MORTISE_VALUE_MAX */
     uint64_t version;     /* CELL_SET: what the cell is to have now; 0: not to be there */
@@ -206,7 +217,7 @@ struct mrt_store_ops {
     bool any_thread;
     bool values;     /* tickets may have values, and OBSERVE is known */
     bool cells;      /* CELL_GET and CELL_SET are known */
-    bool claims_end; /* with their session in any case: a claim is not detached */
+    bool claims_end; /* with their session in any case: not detached, and without a delay */
     mortise_capabilities capabilities;
 
     /* Opens; connects or creates what is needed, but no session. 0 and *store, or a

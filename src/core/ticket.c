@@ -65,6 +65,7 @@ static void send(struct mrt_ticket *ticket, enum mrt_command_type type)
     ticket->command.queue_max = engine->config.queue_max;
     ticket->command.attend = ticket->attend;
     ticket->command.linger = ticket->queue->linger > 0;
+    ticket->command.delay = ticket->delay;
     ticket->command.count = mrt_queue_counts(ticket);
     if (ticket->sent != ticket->value)
         free(ticket->sent);
@@ -179,6 +180,7 @@ struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, const struct mrt_w
     TAILQ_INSERT_TAIL(&queue->tickets, ticket, link);
     ticket->weight = waiter->weight;
     ticket->try_only = waiter->try_only;
+    ticket->delay = queue->delay;
     ticket->adopts = !mrt_id_none(waiter->adopts);
     ticket->last_fence = waiter->last_fence;
     send(ticket, MRT_APPEND);

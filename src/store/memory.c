@@ -364,7 +364,7 @@ static void memory_close(struct mrt_store *store)
     struct server *server = store->server;
     const struct mrt_memory_sink sink = sink_for(store);
     pthread_mutex_lock(&server->mutex);
-    mrt_memory_server_drop(server->core, store, &sink);
+    mrt_memory_server_drop(server->core, store, mrt_time_now(), &sink);
     TAILQ_REMOVE(&server->stores, store, link);
     pthread_mutex_unlock(&server->mutex);
     put_server(server);
@@ -397,6 +397,7 @@ struct row {
 };
 struct snapshot {
     const char *prefix;
+    mrt_time now;
     int64_t now_ms; /* wall clock minus the server's clock */
     bool failed;
     struct row *rows;
@@ -455,6 +456,7 @@ static int add_row(void *context, const struct mrt_memory_entry *entry)
                         .weight = entry->weight,
                         .capacity = entry->capacity,
                         .detached = entry->detached,
+                        .delay_ms = mrt_time_left_ms(entry->until, snapshot->now),
                         .since_wall_ms = snapshot->now_ms + entry->since / MRT_MILLISECOND};
     return snapshot->failed;
 }
@@ -477,11 +479,13 @@ static int memory_list(struct mrt_store *store, const char *name, const char *pr
 {
     struct timespec wall;
     clock_gettime(CLOCK_REALTIME, &wall);
-    struct snapshot snapshot = {.prefix = name ? NULL : prefix};
+    struct snapshot snapshot = {.prefix = name ? NULL : prefix, .now = mrt_time_now()};
     snapshot.now_ms =
-        (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000 - mrt_time_now() / MRT_MILLISECOND;
+        (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000 - snapshot.now / MRT_MILLISECOND;
+    const struct mrt_memory_sink sink = {.emit = receive};
     struct server *server = store->server;
     pthread_mutex_lock(&server->mutex);
+    mrt_memory_server_expire(server->core, snapshot.now, &sink);
     if (name)
         mrt_memory_server_list_queue(server->core, name, add_row, &snapshot);
     else
@@ -504,7 +508,8 @@ const struct mrt_store_ops mrt_memory_store = {
                      .fence = 1,
                      .notify = 1,
                      .detach = 1,
-                     .linger = 1},
+                     .linger = 1,
+                     .lock_delay = 1},
     .open = memory_open,
     .submit = memory_submit,
     .fd = memory_fd,

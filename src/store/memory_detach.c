@@ -1,6 +1,6 @@
 /*
- * Tickets that are nobody's. They stand in their queues as all others; their session is one
- * that never started and never ends.
+ * Tickets that are nobody's, by DETACH. They stand in their queues as all others; their session is
+ * one that never started and never ends.
  *
  * Invariant: a ticket is nobody's under another identity than it had when it was somebody's, so
  * whoever had it before finds it no more.
@@ -14,7 +14,8 @@ static struct ticket *find(const struct mrt_memory_server *server, struct mrt_id
                            struct mrt_id id, const char *queue)
 {
     const struct mrt_command wanted = {.session = session, .ticket = id, .queue = queue};
-    return mrt_memory_find_ticket(server, &wanted);
+    struct ticket *found = mrt_memory_find_ticket(server, &wanted);
+    return found && found->until == 0 ? found : NULL;
 }
 
 /* Puts a copy, called `id` and nobody's, into the ticket's place. NULL: no memory. */
@@ -28,6 +29,7 @@ static struct ticket *replace(struct mrt_memory_server *server, struct ticket *t
     heir->id = id;
     heir->session = &server->nobody;
     heir->linger = false;
+    heir->delay = 0;
     HASH_ADD(hh, server->tickets_by_id, id, sizeof heir->id, added);
     if (!added) {
         free(heir);
@@ -55,6 +57,7 @@ int mrt_memory_detach(struct mrt_memory_server *server, const struct mrt_command
         TAILQ_REMOVE(&had->session->tickets, had, session_link);
         TAILQ_INSERT_TAIL(&server->nobody.tickets, had, session_link);
         had->session = &server->nobody;
+        had->delay = 0;
         *ticket = had;
     } else {
         *ticket = replace(server, had, command->heir);
@@ -75,6 +78,7 @@ int mrt_memory_adopt(struct mrt_memory_server *server, const struct mrt_command 
     TAILQ_REMOVE(&server->nobody.tickets, found, session_link);
     TAILQ_INSERT_TAIL(&session->tickets, found, session_link);
     found->session = session;
+    found->delay = command->delay;
     *ticket = found;
     return MORTISE_OK;
 }

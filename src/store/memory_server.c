@@ -96,8 +96,7 @@ static void drop_queue_if_empty(struct mrt_memory_server *server, struct queue *
     free_queue(queue);
 }
 
-/* The weight ahead of a ticket, or the first sum on the way to it that exceeds the capacity. */
-static uint64_t weight_ahead(const struct ticket *ticket)
+uint64_t mrt_memory_weight_ahead(const struct ticket *ticket)
 {
     uint64_t sum = 0;
     const struct ticket *ahead;
@@ -150,14 +149,15 @@ static void answer_failed(const struct mrt_memory_sink *sink, void *peer,
 }
 
 static void answer_view(const struct mrt_memory_server *server, const struct mrt_memory_sink *sink,
-                        void *peer, const struct mrt_command *command, const struct ticket *ticket)
+                        void *peer, const struct mrt_command *command, const struct ticket *ticket,
+                        mrt_time now)
 {
     struct mrt_event event = answer_to(command, MRT_VIEW);
     event.fence = ticket->fence;
     event.fence_span = server->config.fence_span;
-    event.weight_ahead = weight_ahead(ticket);
+    event.weight_ahead = mrt_memory_weight_ahead(ticket);
     event.others_behind = TAILQ_NEXT(ticket, link) != NULL;
-    event.recheck = server->config.recheck;
+    event.recheck = mrt_memory_recheck(server, ticket, now);
     event.revoked = ticket->revoked;
     event.place = command->count ? tickets_ahead(ticket) : 0;
     emit(sink, peer, &event);
@@ -231,11 +231,14 @@ static void lighten_ticket(struct ticket *ticket, uint64_t weight,
     wake_followers(ticket->queue, ticket->fence, less, sink);
 }
 
-static void end_session(struct mrt_memory_server *server, struct session *session,
+/* `died`: when; MRT_TIME_NEVER: it was stopped. */
+static void end_session(struct mrt_memory_server *server, struct session *session, mrt_time died,
                         const struct mrt_memory_sink *sink)
 {
     struct ticket *ticket;
     mrt_memory_forget_observers(server, session);
+    if (died != MRT_TIME_NEVER)
+        mrt_memory_leave_behind(server, session, died, sink);
     while ((ticket = TAILQ_FIRST(&session->tickets)))
         mrt_memory_remove_ticket(server, ticket, sink);
     MRT_ASSERT(server->sessions_by_id);
@@ -298,6 +301,7 @@ static struct ticket *add_ticket(struct mrt_memory_server *server, struct queue 
     ticket->queue = queue;
     ticket->weight = command->weight;
     ticket->linger = command->linger;
+    ticket->delay = command->delay;
     ticket->since = now;
     if (!command->value || mrt_memory_set_value(ticket, command))
         HASH_ADD(hh, server->tickets_by_id, id, sizeof ticket->id, added);
@@ -400,7 +404,7 @@ static void append_new(struct mrt_memory_server *server, const struct mrt_comman
         answer_failed(sink, session->peer, command, MORTISE_ENOMEM, NULL);
         return;
     }
-    bool waits = !mrt_rule_grants(weight_ahead(ticket), ticket->weight, queue->capacity);
+    bool waits = !mrt_rule_grants(mrt_memory_weight_ahead(ticket), ticket->weight, queue->capacity);
     bool full = waits && command->queue_max > 0 && crowded(queue, ticket, command->queue_max);
     if (waits && (command->try_only || full)) {
         unlink_ticket(server, ticket); /* it was the last, so nobody needs to be woken */
@@ -416,11 +420,11 @@ static void append_new(struct mrt_memory_server *server, const struct mrt_comman
         mrt_memory_tell_observers(server, queue->name, sink);
     if (waits)
         tell_lingering(queue, sink);
-    answer_view(server, sink, session->peer, command, ticket);
+    answer_view(server, sink, session->peer, command, ticket, now);
 }
 
 static void change_value(struct mrt_memory_server *server, const struct mrt_command *command,
-                         struct ticket *ticket, const struct mrt_memory_sink *sink)
+                         struct ticket *ticket, mrt_time now, const struct mrt_memory_sink *sink)
 {
     if (!mrt_memory_set_value(ticket, command)) {
         answer_failed(sink, ticket->session->peer, command, MORTISE_ENOMEM, NULL);
@@ -428,12 +432,12 @@ static void change_value(struct mrt_memory_server *server, const struct mrt_comm
     }
     if (TAILQ_FIRST(&ticket->queue->tickets) == ticket)
         mrt_memory_tell_observers(server, ticket->queue->name, sink);
-    answer_view(server, sink, ticket->session->peer, command, ticket);
+    answer_view(server, sink, ticket->session->peer, command, ticket, now);
 }
 
 /* A ticket changes hands: DETACH, or APPEND with `adopt`. */
 static void change_hands(struct mrt_memory_server *server, const struct mrt_command *command,
-                         struct session *session, const struct mrt_memory_sink *sink)
+                         struct session *session, mrt_time now, const struct mrt_memory_sink *sink)
 {
     struct ticket *ticket = NULL;
     bool detach = command->type == MRT_DETACH;
@@ -447,7 +451,7 @@ static void change_hands(struct mrt_memory_server *server, const struct mrt_comm
     } else {
         if (detach)
             lighten_ticket(ticket, command->weight, sink);
-        answer_view(server, sink, session->peer, command, ticket);
+        answer_view(server, sink, session->peer, command, ticket, now);
     }
 }
 
@@ -488,13 +492,13 @@ static void apply_within(struct mrt_memory_server *server, const struct mrt_comm
             mrt_memory_remove_ticket(server, ticket, sink);
         answer(sink, session->peer, command, MRT_REMOVED);
     } else if (command->type == MRT_DETACH || (command->adopt && !ticket)) {
-        change_hands(server, command, session, sink);
+        change_hands(server, command, session, now, sink);
     } else if (ticket && command->type == MRT_SET_VALUE) {
-        change_value(server, command, ticket, sink);
+        change_value(server, command, ticket, now, sink);
     } else if (ticket) {
         if (command->type == MRT_LIGHTEN)
             lighten_ticket(ticket, command->weight, sink);
-        answer_view(server, sink, session->peer, command, ticket);
+        answer_view(server, sink, session->peer, command, ticket, now);
     } else if (command->type == MRT_APPEND) {
         append_new(server, command, session, now, sink);
     } else {
@@ -510,7 +514,7 @@ void mrt_memory_server_apply(struct mrt_memory_server *server, const struct mrt_
         start(server, command, peer, now, sink);
     } else if (command->type == MRT_STOP) {
         if (session)
-            end_session(server, session, sink);
+            end_session(server, session, command->died ? now : MRT_TIME_NEVER, sink);
         answer(sink, peer, command, MRT_STOPPED);
     } else if (session) {
         apply_within(server, command, session, now, sink);
@@ -525,7 +529,7 @@ void mrt_memory_server_apply(struct mrt_memory_server *server, const struct mrt_
 
 mrt_time mrt_memory_server_next(const struct mrt_memory_server *server)
 {
-    mrt_time next = MRT_TIME_NEVER;
+    mrt_time next = mrt_memory_next_delay(server);
     const struct session *session;
     TAILQ_FOREACH (session, &server->sessions, link)
         next = mrt_time_min(next, session->expires);
@@ -541,18 +545,19 @@ void mrt_memory_server_expire(struct mrt_memory_server *server, mrt_time now,
         if (session->expires > now)
             continue;
         tell_session_lost(sink, session->peer, session->id);
-        end_session(server, session, sink);
+        end_session(server, session, session->expires, sink);
     }
+    mrt_memory_end_delays(server, now, sink);
 }
 
-void mrt_memory_server_drop(struct mrt_memory_server *server, const void *peer,
+void mrt_memory_server_drop(struct mrt_memory_server *server, const void *peer, mrt_time now,
                             const struct mrt_memory_sink *sink)
 {
     struct session *session, *next;
     for (session = TAILQ_FIRST(&server->sessions); session; session = next) {
         next = TAILQ_NEXT(session, link);
         if (session->peer == peer)
-            end_session(server, session, sink);
+            end_session(server, session, now, sink);
     }
 }
 
@@ -569,7 +574,7 @@ void mrt_memory_server_free(struct mrt_memory_server *server)
     struct session *session;
     struct ticket *ticket;
     while ((session = TAILQ_FIRST(&server->sessions)))
-        end_session(server, session, &nobody);
+        end_session(server, session, MRT_TIME_NEVER, &nobody);
     while ((ticket = TAILQ_FIRST(&server->nobody.tickets)))
         mrt_memory_remove_ticket(server, ticket, &nobody);
     mrt_memory_cells_free(&server->cells);

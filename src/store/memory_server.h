@@ -7,7 +7,8 @@
  * no random number, and nothing that depends on where an object lies.
  *
  * Invariant: a queue's tickets stand in the order of their fences, every ticket
- * belongs to a session that is open, or was detached, and the fence counter never falls.
+ * belongs to a session that is open, or was detached, or left behind by one that has died, and the
+ * fence counter never falls.
  */
 #ifndef MRT_STORE_MEMORY_SERVER_H
 #define MRT_STORE_MEMORY_SERVER_H
@@ -37,13 +38,14 @@ void mrt_memory_server_free(struct mrt_memory_server *server);
 /* Applies a command. Its answer is emitted last, after what it causes for others. */
 void mrt_memory_server_apply(struct mrt_memory_server *server, const struct mrt_command *command,
                              void *peer, mrt_time now, const struct mrt_memory_sink *sink);
-/* When the earliest lease runs out; MRT_TIME_NEVER: none does. */
+/* When the earliest lease runs out, or delay ends; MRT_TIME_NEVER: none does. */
 mrt_time mrt_memory_server_next(const struct mrt_memory_server *server);
-/* Ends the sessions whose lease has run out at `now`: their peers get SESSION_LOST. */
+/* Ends the sessions whose lease has run out at `now`: their peers get SESSION_LOST. And ends
+   delays. */
 void mrt_memory_server_expire(struct mrt_memory_server *server, mrt_time now,
                               const struct mrt_memory_sink *sink);
 /* Ends all sessions of a peer that has died; it is told nothing. */
-void mrt_memory_server_drop(struct mrt_memory_server *server, const void *peer,
+void mrt_memory_server_drop(struct mrt_memory_server *server, const void *peer, mrt_time now,
                             const struct mrt_memory_sink *sink);
 
 /* mortise_revoke and mortise_break. 0 or MORTISE_ENOTHELD. */
@@ -67,7 +69,8 @@ struct mrt_memory_entry {
     mrt_time since;
     const void *value; /* NULL: none */
     size_t value_size;
-    bool detached; /* nobody's: of no session and no peer */
+    bool detached;  /* nobody's: of no session and no peer */
+    mrt_time until; /* left behind by a session that has died, and goes then; 0: not so */
 };
 /* Visits every ticket, queue by queue in the order they were made; stops when `visit`
    does not return 0, and returns that. */

@@ -17,7 +17,8 @@ static int list_queue(const struct mrt_memory_server *server, const struct queue
             !mrt_rule_grants(entry.weight_ahead, ticket->weight, queue->capacity))
             entry.place++;
         entry.session = ticket->session->id;
-        entry.detached = ticket->session == &server->nobody;
+        entry.detached = ticket->session == &server->nobody && ticket->until == 0;
+        entry.until = ticket->until;
         entry.ticket = ticket->id;
         entry.peer = ticket->session->peer;
         entry.fence = ticket->fence;

@@ -24,7 +24,9 @@ struct ticket {
     uint64_t revoked; /* how often its holder was asked to give it up */
     bool linger;      /* who has it wants to hear of who queues behind */
     mrt_time since;
-    void *value; /* NULL: none */
+    mrt_time delay; /* how long it stays if its session dies while it holds */
+    mrt_time until; /* it is nobody's, and goes then; 0: it has not been left behind so */
+    void *value;    /* NULL: none */
     size_t value_size;
     TAILQ_ENTRY(ticket) link;         /* of the queue */
     TAILQ_ENTRY(ticket) session_link; /* of the session */
@@ -54,7 +56,8 @@ struct mrt_memory_server {
     struct mrt_memory_config config;
     uint64_t next_fence;
     struct session_list sessions;
-    struct session nobody; /* has the tickets that were detached, never ends, and hears nothing */
+    /* Has the tickets that were detached or left behind, never ends, and hears nothing. */
+    struct session nobody;
     struct queue_list queues;
     struct session *sessions_by_id;
     struct ticket *tickets_by_id;
@@ -70,6 +73,8 @@ struct queue *mrt_memory_find_queue(const struct mrt_memory_server *server, cons
 struct ticket *mrt_memory_find_ticket(const struct mrt_memory_server *server,
                                       const struct mrt_command *command);
 
+/* The weight ahead of a ticket, or the first sum on the way to it that exceeds the capacity. */
+uint64_t mrt_memory_weight_ahead(const struct ticket *ticket);
 /* Whether a ticket would be granted behind two weights; too much for a sum is too much. */
 bool mrt_memory_grants_behind(const struct ticket *ticket, uint64_t ahead, uint64_t more);
 /* Takes it out, frees it, and wakes who is granted by that. */
@@ -83,6 +88,19 @@ int mrt_memory_detach(struct mrt_memory_server *server, const struct mrt_command
 /* APPEND with `adopt`. The same, or MORTISE_EMISMATCH. */
 int mrt_memory_adopt(struct mrt_memory_server *server, const struct mrt_command *command,
                      struct session *session, struct ticket **ticket);
+
+/* memory_delay.c: tickets that a dead session leaves behind for a while. */
+/* Before a session's tickets are taken out, which died then: what holds and has a delay stays. */
+void mrt_memory_leave_behind(struct mrt_memory_server *server, struct session *session,
+                             mrt_time died, const struct mrt_memory_sink *sink);
+/* Takes out what has stayed long enough. */
+void mrt_memory_end_delays(struct mrt_memory_server *server, mrt_time now,
+                           const struct mrt_memory_sink *sink);
+/* When the first of them goes. */
+mrt_time mrt_memory_next_delay(const struct mrt_memory_server *server);
+/* After how long a ticket is to look again: at the latest when one of them ahead of it goes. */
+mrt_time mrt_memory_recheck(const struct mrt_memory_server *server, const struct ticket *ticket,
+                            mrt_time now);
 
 /* memory_observe.c: who is first in a queue. */
 /* Gives a ticket the command's value; false: no memory. */

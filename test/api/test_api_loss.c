@@ -157,6 +157,33 @@ static void test_a6_z10_the_next_holder_comes_after_the_loss(void **state)
     api_close(other);
 }
 
+static void test_gn06_the_next_holder_comes_after_the_delay(void **state)
+{
+    (void)state;
+    const mortise_lock_options options = {.size = sizeof options, .lock_delay_ms = 300};
+    mortise_client *client = open_client(0), *other = open_client(0);
+    mortise_lock *lock;
+    check(mortise_mutex_new(client, "delay", &options, &lock) == MORTISE_OK);
+    mortise_hold hold = api_acquire(lock);
+    struct record record = {0};
+    assert_int_equal(mortise_on_lost(hold, note, &record), MORTISE_OK);
+    struct heir heir = {.lock = api_lock(other, "delay"), .old = hold};
+    pthread_t thread = api_thread(inherit, &heir);
+    api_await_tickets(client, "delay", 2);
+    int64_t valid_until = mortise_now_ns();
+    valid_until += (mortise_hold_remaining_ms(hold) - 1) * MS_IN_NS; /* renewed since, or not */
+    mrt_memory_freeze(SERVER, true);
+    await(&record, 2);
+    mrt_memory_freeze(SERVER, false);
+    api_join(thread);
+    assert_int_equal(record.states[1], MORTISE_LOST);
+    assert_true(heir.held_at >= valid_until + 300 * MS_IN_NS);
+    assert_true(heir.fence > mortise_hold_fence(hold));
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    api_close(client);
+    api_close(other);
+}
+
 static void test_h3_every_count_of_a_lost_hold_is_released(void **state)
 {
     (void)state;
@@ -302,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_g4_suspended_then_lost),
         cmocka_unit_test(test_g4_suspended_then_resumed),
         cmocka_unit_test(test_a6_z10_the_next_holder_comes_after_the_loss),
+        cmocka_unit_test(test_gn06_the_next_holder_comes_after_the_delay),
         cmocka_unit_test(test_h3_every_count_of_a_lost_hold_is_released),
         cmocka_unit_test(test_f3_deadlines_hold_while_the_store_is_silent),
         cmocka_unit_test(test_f17_close_does_not_wait_for_ever_for_a_silent_store),

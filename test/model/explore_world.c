@@ -340,7 +340,7 @@ void world_notice(struct world *world, struct client *client)
     client->noticed = true;
     client->down_count = 0;
     memset(client->down, 0, sizeof client->down);
-    mrt_memory_server_drop(world->server, client, &world->sink);
+    mrt_memory_server_drop(world->server, client, world->now, &world->sink);
     changed(world, was_free);
 }
 

@@ -211,7 +211,7 @@ static void buried(struct world *world, struct task *task)
     struct death *death = (struct death *)task;
     struct memory *memory = death->memory;
     world->server_changed = true;
-    mrt_memory_server_drop(memory->core, death->peer, &memory->sink);
+    mrt_memory_server_drop(memory->core, death->peer, world->now, &memory->sink);
     push_views(world, memory);
     free(death);
 }

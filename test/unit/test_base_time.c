@@ -37,6 +37,16 @@ static void test_cl_minimum(void **state)
     assert_int_equal(mrt_time_min(MRT_TIME_NEVER, 7), 7);
 }
 
+static void test_cl_what_is_left_is_rounded_up(void **state)
+{
+    (void)state;
+    assert_int_equal(mrt_time_left_ms(5, 5), 0);
+    assert_int_equal(mrt_time_left_ms(5, 6), 0);
+    assert_int_equal(mrt_time_left_ms(6, 5), 1);
+    assert_int_equal(mrt_time_left_ms(2 * MRT_MILLISECOND, 0), 2);
+    assert_int_equal(mrt_time_left_ms(2 * MRT_MILLISECOND + 1, 0), 3);
+}
+
 static void test_cl_clock_goes_forward(void **state)
 {
     (void)state;
@@ -55,6 +65,7 @@ int main(void)
         cmocka_unit_test(test_cl_addition_saturates),
         cmocka_unit_test(test_cl_milliseconds_saturate),
         cmocka_unit_test(test_cl_minimum),
+        cmocka_unit_test(test_cl_what_is_left_is_rounded_up),
         cmocka_unit_test(test_cl_clock_goes_forward),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
