@@ -13,9 +13,10 @@
 
 const char mrt_sql_product[] = "MariaDB";
 const bool mrt_sql_notifies = false;
+const int mrt_sql_schema_version = 1;
 
 /* Columns of the statements' rows. */
-enum { SETUP_BACKEND, SETUP_READ_ONLY };
+enum { SETUP_BACKEND, SETUP_READ_ONLY, SETUP_VERSION };
 enum { RENEW_BACKEND = 2 };
 
 /* ------------------------------------------------------------------ its beginning */
@@ -97,7 +98,7 @@ void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request 
     else if (mrt_sql_number(request, SETUP_READ_ONLY))
         mrt_sql_reject(store, store->was_ready ? MORTISE_EUNREACHABLE : MORTISE_ENOTSUPPORTED,
                        "MariaDB: the server is read-only; locks need one that can be written to");
-    else
+    else if (mrt_sql_accept_schema(store, mrt_sql_number(request, SETUP_VERSION)))
         mrt_sql_connected(store);
 }
 

@@ -20,8 +20,6 @@
 
 #include <mysql.h>
 
-#define MRT_MY_SCHEMA_VERSION 1
-
 enum mrt_my_doing {
     MRT_MY_NOTHING,
     MRT_MY_CONNECTING,

@@ -88,7 +88,7 @@ int mrt_my_init(const struct mrt_uri *uri, mortise_text_callback print, void *ar
     struct mrt_my_words words;
     char text[sizeof script + 16 * MRT_SQL_SCHEMA_MAX];
     int error = mrt_my_uri_parse(uri, &address, &words);
-    snprintf(text, sizeof text, script, words.database, MRT_MY_SCHEMA_VERSION);
+    snprintf(text, sizeof text, script, words.database, mrt_sql_schema_version);
     if (error == MORTISE_OK && print)
         print(argument, text);
     else if (error == MORTISE_OK)

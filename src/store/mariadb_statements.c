@@ -16,7 +16,7 @@ static const char setup[] =
     " /*M! , idle_transaction_timeout = 2 + $h, max_statement_time = $i / 1000 */";
 static const char isolation[] = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 static const char identify[] =
-    "SELECT CONNECTION_ID(), @@global.read_only + 0, number FROM version";
+    "SELECT CONNECTION_ID(), @@global.read_only + 0, MAX(number) FROM version";
 
 static const char start[] =
     "INSERT INTO session (id, epoch, expires, label) VALUES ($s, $e, " NOW " + $l, $a)"

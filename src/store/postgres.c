@@ -16,9 +16,10 @@
 
 const char mrt_sql_product[] = "PostgreSQL";
 const bool mrt_sql_notifies = true;
+const int mrt_sql_schema_version = 2;
 
 /* Columns of the statements' rows. */
-enum { SETUP_BACKEND, SETUP_RECOVERY, SETUP_READ_ONLY };
+enum { SETUP_VERSION, SETUP_BACKEND, SETUP_RECOVERY, SETUP_READ_ONLY };
 enum { RENEW_BACKEND = 2 };
 
 /* ------------------------------------------------------------------ its beginning */
@@ -106,6 +107,8 @@ void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request 
         mrt_sql_reject(store, store->was_ready ? MORTISE_EUNREACHABLE : MORTISE_ENOTSUPPORTED,
                        "PostgreSQL: the server is %s; locks need one that can be written to",
                        standby ? "a standby" : "read-only");
+    else if (!mrt_sql_accept_schema(store, mrt_sql_number(request, SETUP_VERSION)))
+        return;
     else if (told != driver->backend && !driver->words.pooled)
         mrt_sql_reject(store, MORTISE_ENOTSUPPORTED,
                        "PostgreSQL: there is a connection pooler before the server; connect to the "
@@ -162,6 +165,7 @@ static const struct mrt_store_ops postgres_store = {
                      .survives_failover = 0,
                      .durable_fence = 1,
                      .detach = 1,
+                     .linger = 1,
                      .lease_ms = 10000},
     .init = mrt_pg_init,
     MRT_SQL_CALLS,

@@ -19,8 +19,6 @@
 
 #include <libpq-fe.h>
 
-#define MRT_PG_SCHEMA_VERSION 1
-
 struct mrt_sql_driver {
     struct mrt_pg_words words;
     PGconn *connection;

@@ -1,7 +1,9 @@
 /*
  * mortise init: the schema, as a script that may be run any number of times, by several at
- * once, and by hand. The tables are small and hot: rows leave room in their pages for new
- * versions of themselves, no index has a column that changes, and vacuum comes early.
+ * once, and by hand; it brings a schema of an older version forward, while it is in use too: what
+ * is added has a default, and no client of an older version asks for it. The tables are small and
+ * hot: rows leave room in their pages for new versions of themselves, no index has a column that
+ * changes often, and vacuum comes early.
  */
 #include "store/postgres_internal.h"
 
@@ -42,6 +44,7 @@ static const char script[] =
     "    since timestamptz NOT NULL,\n"
     "    asked bigint NOT NULL,\n"
     "    value bytea,\n"
+    "    linger boolean NOT NULL DEFAULT false,\n"
     "    PRIMARY KEY (session, id),\n"
     "    UNIQUE (queue, number)\n"
     ") " HOT ";\n"
@@ -55,6 +58,8 @@ static const char script[] =
     "CREATE SEQUENCE IF NOT EXISTS %1$s.fence MAXVALUE 140737488355327;\n"
     "CREATE TABLE IF NOT EXISTS %1$s.version (number integer NOT NULL);\n"
     "INSERT INTO %1$s.version SELECT %2$d WHERE NOT EXISTS (SELECT FROM %1$s.version);\n"
+    "ALTER TABLE %1$s.ticket ADD COLUMN IF NOT EXISTS linger boolean NOT NULL DEFAULT false;\n"
+    "UPDATE %1$s.version SET number = %2$d WHERE number < %2$d;\n"
     "COMMIT;\n";
 
 static int execute(const struct mrt_pg_words *words, const char *text)
@@ -84,7 +89,7 @@ int mrt_pg_init(const struct mrt_uri *uri, mortise_text_callback print, void *ar
     struct mrt_pg_words words;
     char text[sizeof script + 16 * MRT_SQL_SCHEMA_MAX];
     int error = mrt_pg_uri_parse(uri, &address, &words);
-    snprintf(text, sizeof text, script, address.schema, MRT_PG_SCHEMA_VERSION);
+    snprintf(text, sizeof text, script, address.schema, mrt_sql_schema_version);
     if (error == MORTISE_OK && print)
         print(argument, text);
     else if (error == MORTISE_OK)

@@ -20,9 +20,7 @@
 
 /* Plans are by index whatever the tables' size was when they were made. */
 static const char mrt_pg_sql_setup[] =
-    "SELECT pg_backend_pid(), pg_is_in_recovery()::int,"
-    " (current_setting('transaction_read_only') = 'on')::int,"
-    " set_config('search_path', $1 || ', pg_temp', false),"
+    "SELECT set_config('search_path', $1 || ', pg_temp', false),"
     " set_config('statement_timeout', $2, false), set_config('lock_timeout', '0', false),"
     " set_config('idle_in_transaction_session_timeout', $2, false),"
     " set_config('tcp_keepalives_idle', $3, false),"
@@ -34,6 +32,11 @@ static const char mrt_pg_sql_setup[] =
     " set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false),"
     " set_config('enable_bitmapscan', 'off', false), set_config('enable_hashjoin', 'off', false),"
     " set_config('enable_mergejoin', 'off', false)";
+
+/* What the server is, and the schema. */
+static const char mrt_pg_sql_identify[] =
+    "SELECT number, pg_backend_pid(), pg_is_in_recovery()::int,"
+    " (current_setting('transaction_read_only') = 'on')::int FROM version";
 
 /* $1 session, $2 epoch, $3 lease, $4 label */
 static const char mrt_pg_sql_start[] =
@@ -74,11 +77,12 @@ static const char mrt_pg_sql_bump[] =
     " ON CONFLICT (name) DO UPDATE SET number = nextval('fence'), touched = clock_timestamp()";
 
 /* $1 queue, $2 ticket, $3 session, $4 weight, $5 kind, $6 capacity, $7 try only, $8 most that may
-   wait or 0, $9 epoch, $10 value. The session's row is shared until the end, so that a
-   reconnection that raises the epoch waits for this, or this sees it. */
+   wait or 0, $9 epoch, $10 value, $11 linger. The session's row is shared until the end, so that a
+   reconnection that raises the epoch waits for this, or this sees it. Who has asked to hear of
+   others is told of one that queues. */
 static const char mrt_pg_sql_append[] =
     "WITH old AS (SELECT number FROM ticket WHERE session = $3 AND id = $2),"
-    " line AS (SELECT t.weight, t.kind, t.capacity, s.expires,"
+    " line AS (SELECT t.session, t.id, t.number, t.weight, t.kind, t.capacity, t.linger, s.expires,"
     " sum(t.weight) OVER (ORDER BY t.number) AS upto"
     " FROM ticket t JOIN session s ON s.id = t.session WHERE t.queue = $1),"
     " ahead AS (SELECT coalesce(sum(weight), 0)::bigint AS weight,"
@@ -87,8 +91,8 @@ static const char mrt_pg_sql_append[] =
     " min(capacity) FILTER (WHERE kind <> $5 OR capacity <> $6) AS capacity,"
     " min(expires) AS expires FROM line),"
     " mine AS (INSERT INTO ticket"
-    " (session, id, queue, number, weight, kind, capacity, since, asked, value)"
-    " SELECT s.id, $2, q.name, q.number, $4, $5, $6, clock_timestamp(), 0, $10"
+    " (session, id, queue, number, weight, kind, capacity, since, asked, value, linger)"
+    " SELECT s.id, $2, q.name, q.number, $4, $5, $6, clock_timestamp(), 0, $10, $11::int = 1"
     " FROM session s, queue q, ahead a"
     " WHERE s.id = $3 AND s.epoch = $9 AND q.name = $1 AND a.kind IS NULL"
     " AND NOT EXISTS (SELECT FROM old)"
@@ -96,7 +100,9 @@ static const char mrt_pg_sql_append[] =
     " FOR SHARE OF s RETURNING number, value)"
     " SELECT (SELECT number FROM mine), (SELECT number FROM old), a.weight, " LEFT("a.expires") ","
     " EXISTS (SELECT FROM session WHERE id = $3 AND epoch = $9)::int, a.capacity, a.kind, a.place,"
-    " 1, (SELECT " SHOW("$1") " FROM mine WHERE value IS NOT NULL) FROM ahead a";
+    " 1, (SELECT " SHOW("$1") " FROM mine WHERE value IS NOT NULL),"
+    " (SELECT count(" TELL("' place ' || number || ' 0 1'") ") FROM line"
+    " WHERE linger AND upto <= capacity AND EXISTS (SELECT FROM mine)) FROM ahead a";
 
 /* $1 session, $2 ticket */
 static const char mrt_pg_sql_view[] =
@@ -159,17 +165,18 @@ static const char mrt_pg_sql_nobody[] =
 
 /* $1 session, $2 ticket, $3 queue, whose row is locked, $4 heir, $5 epoch */
 static const char mrt_pg_sql_detach[] =
-    "WITH moved AS (UPDATE ticket SET session = " NOBODY ", id = $4"
+    "WITH moved AS (UPDATE ticket SET session = " NOBODY ", id = $4, linger = false"
     " WHERE session = $1 AND id = $2 AND queue = $3 AND " MAY("$1", "$5") " RETURNING number)"
     " SELECT coalesce((SELECT number FROM moved), (SELECT number FROM ticket"
     " WHERE session = " NOBODY " AND id = $4 AND queue = $3)),"
     " (SELECT count(*) FROM moved), EXISTS (SELECT FROM session WHERE id = $1)::int";
 
-/* $1 session, $2 ticket, $3 queue, whose row is locked, $4 epoch, $5 kind, $6 capacity, $7 weight */
+/* $1 session, $2 ticket, $3 queue, whose row is locked, $4 epoch, $5 kind, $6 capacity, $7 weight,
+   $8 linger */
 static const char mrt_pg_sql_adopt[] =
     "WITH found AS (SELECT kind = $5 AND capacity = $6 AND weight = $7 AS fits FROM ticket"
     " WHERE session = " NOBODY " AND id = $2 AND queue = $3),"
-    " moved AS (UPDATE ticket SET session = $1 WHERE session = " NOBODY
+    " moved AS (UPDATE ticket SET session = $1, linger = $8::int = 1 WHERE session = " NOBODY
     " AND id = $2 AND queue = $3 AND (SELECT fits FROM found) AND " MAY("$1", "$4")
     " RETURNING number)"
     " SELECT coalesce((SELECT number FROM moved), (SELECT number FROM ticket"

@@ -19,7 +19,7 @@
 /* X(name, parameters, text) */
 #define MRT_PG_STATEMENTS(X)                                                     \
     X(SETUP, "dihu", mrt_pg_sql_setup)                                           \
-    X(VERSION, "", "SELECT number FROM version")                                 \
+    X(IDENTIFY, "", mrt_pg_sql_identify)                                         \
     X(START, "sela", mrt_pg_sql_start)                                           \
     X(RESUME, "se", "UPDATE session SET epoch = $2 WHERE id = $1 RETURNING 1")   \
     X(LOCK_SESSION, "s", "SELECT FROM session WHERE id = $1 FOR NO KEY UPDATE")  \
@@ -28,10 +28,10 @@
     X(LEAVE_ALL, "s", mrt_pg_sql_leave_all)                                      \
     X(END_SESSION, "s", "DELETE FROM session WHERE id = $1")                     \
     X(BUMP, "q", mrt_pg_sql_bump)                                                \
-    X(APPEND, "qtswkcymev", mrt_pg_sql_append)                                   \
+    X(APPEND, "qtswkcymevg", mrt_pg_sql_append)                                  \
     X(NOBODY, "", mrt_pg_sql_nobody)                                             \
     X(DETACH, "stqbe", mrt_pg_sql_detach)                                        \
-    X(ADOPT, "stqekcw", mrt_pg_sql_adopt)                                        \
+    X(ADOPT, "stqekcwg", mrt_pg_sql_adopt)                                       \
     X(VIEW, "st", mrt_pg_sql_view)                                               \
     X(LOCK_QUEUE, "q", "SELECT FROM queue WHERE name = $1 FOR NO KEY UPDATE")    \
     X(REMOVE, "stq", mrt_pg_sql_remove)                                          \
@@ -58,7 +58,7 @@ enum mrt_pg_statement {
         MRT_PG_STATEMENT_COUNT
 };
 
-#define MRT_PG_PARAMETERS_MAX 10
+#define MRT_PG_PARAMETERS_MAX 11
 
 /* Channels of notifications: with a session's identity, what is told to it; with the name of
    a schema, the queues in it that observers may want to look at. */

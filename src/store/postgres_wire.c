@@ -21,7 +21,7 @@ static const struct {
     int answer;
     int statement[PLAN_MAX + 1];
 } plans[MRT_SQL_KINDS] = {
-    [MRT_SQL_DO_SETUP] = {MRT_PG_SETUP, {MRT_PG_SETUP, MRT_PG_VERSION, END}},
+    [MRT_SQL_DO_SETUP] = {MRT_PG_IDENTIFY, {MRT_PG_SETUP, MRT_PG_IDENTIFY, END}},
     [MRT_SQL_DO_START] = {MRT_PG_START, {MRT_PG_START, LISTEN, END}},
     [MRT_SQL_DO_RESUME] = {MRT_PG_RESUME, {MRT_PG_RESUME, LISTEN, END}},
     [MRT_SQL_DO_STOP] = {END,

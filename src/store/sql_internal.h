@@ -205,6 +205,9 @@ void mrt_sql_connected(struct mrt_store *store);
 /* It is no good, for this reason; it is dropped soon. */
 __attribute__((format(printf, 3, 4))) void mrt_sql_reject(struct mrt_store *store, int error,
                                                           const char *format, ...);
+/* The schema's version is this: false if it is another, and then that is why the connection is no
+   good. 0: it does not say. */
+bool mrt_sql_accept_schema(struct mrt_store *store, int64_t version);
 /* SETUP has failed with an error of the server's. */
 void mrt_sql_reject_setup(struct mrt_store *store, const struct mrt_sql_request *request);
 /* Which events of the connection's socket are waited for; which have come. */
@@ -291,6 +294,8 @@ int mrt_sql_break(struct mrt_store *store, const char *name, uint64_t fence);
 /* What the product is called, and whether its server tells waiters and observers. */
 extern const char mrt_sql_product[];
 extern const bool mrt_sql_notifies;
+/* Of the schema: mortise init makes it so, of any older one too. */
+extern const int mrt_sql_schema_version;
 
 /* Makes the store's driver and fills its address; 0, or a code with particulars. */
 int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri);

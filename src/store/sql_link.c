@@ -74,6 +74,17 @@ void mrt_sql_reject_setup(struct mrt_store *store, const struct mrt_sql_request 
                    request->detail, code->advice ? "; " : "", code->advice ? code->advice : "");
 }
 
+bool mrt_sql_accept_schema(struct mrt_store *store, int64_t version)
+{
+    if (version == mrt_sql_schema_version)
+        return true;
+    mrt_sql_reject(store, MORTISE_ESETUP, "%s: the schema \"%s\" is of version %d, not %d; %s",
+                   mrt_sql_product, store->address.schema, (int)version, mrt_sql_schema_version,
+                   version < mrt_sql_schema_version ? "mortise init brings it forward"
+                                                    : "it was made by a newer mortise");
+    return false;
+}
+
 /* Who waits for a first session is told what is wrong, if waiting will not mend it; and who waits
    in a call of this store. */
 static void fail_starts(struct mrt_store *store)

@@ -69,6 +69,19 @@ on_schema() {
     "$MORTISE" run a true
 }
 
+@test "a schema of another version is refused" {
+    on_schema mortise_newer
+    "$MORTISE" init
+    sql -e "INSERT INTO mortise_newer.version VALUES (1000)"
+    fails_with 78 "$MORTISE" run a true
+    [[ "$output" == *"newer mortise"* ]]
+    sql -e "DELETE FROM mortise_newer.version"
+    fails_with 78 "$MORTISE" run a true
+    [[ "$output" == *"mortise init brings it forward"* ]]
+    "$MORTISE" init
+    "$MORTISE" run a true
+}
+
 @test "SQ-18 twenty inits at once on an empty server" {
     on_schema mortise_crowd
     local i pids=()

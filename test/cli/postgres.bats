@@ -64,6 +64,21 @@ on_schema() {
     "$MORTISE" run a true
 }
 
+@test "an older schema is refused and brought forward by init, a newer one is refused" {
+    on_schema older
+    "$MORTISE" init
+    token=$("$MORTISE" acquire kept)
+    sql "ALTER TABLE older.ticket DROP COLUMN linger; UPDATE older.version SET number = 1"
+    fails_with 78 "$MORTISE" run a true
+    [[ "$output" == *"mortise init brings it forward"* ]]
+    "$MORTISE" init
+    run -75 "$MORTISE" run -n kept true
+    MORTISE_TOKEN=$token "$MORTISE" release kept
+    sql "UPDATE older.version SET number = 1000"
+    fails_with 78 "$MORTISE" run a true
+    [[ "$output" == *"newer mortise"* ]]
+}
+
 @test "SQ-18 twenty inits at once on an empty database" {
     on_schema crowd
     local i pids=()

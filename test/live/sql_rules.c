@@ -47,6 +47,23 @@ static void test_a9_k4_one_connection_and_no_open_transaction(void **state)
     end(waiter);
 }
 
+/* It would keep a lock from others for as long as it may, if nobody told it of them. */
+static void test_lingering_is_refused_where_the_server_does_not_tell(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client("lease=2s");
+    mortise_capabilities can = {.size = sizeof can};
+    mortise_lock_options options = {.size = sizeof options, .linger_ms = 1000};
+    mortise_lock *lock = NULL;
+    assert_int_equal(mortise_get_capabilities(client, &can), MORTISE_OK);
+    assert_int_equal(can.linger, can.notify);
+    int error = mortise_mutex_new(client, "linger", &options, &lock);
+    assert_int_equal(error, can.notify ? MORTISE_OK : MORTISE_ENOTSUPPORTED);
+    if (error)
+        assert_non_null(strstr(mortise_error_detail(), "does not tell"));
+    end(client);
+}
+
 static void test_sq_04_z10_fences_rise_whatever_is_deleted(void **state)
 {
     (void)state;
@@ -336,6 +353,7 @@ int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a9_k4_one_connection_and_no_open_transaction),
+        cmocka_unit_test(test_lingering_is_refused_where_the_server_does_not_tell),
         cmocka_unit_test(test_sq_04_z10_fences_rise_whatever_is_deleted),
         cmocka_unit_test(test_sq_17_names_that_look_alike_are_different),
         cmocka_unit_test(test_sq_06_many_come_first_to_a_new_name),
