@@ -15,8 +15,8 @@ function(embed_redis_scripts directory)
   set(text "/* Made of src/store/redis by cmake/redis.cmake. */\n")
   string(APPEND text "#include \"store/redis_internal.h\"\n\n")
   set(rows "")
-  foreach(name session stop append refresh remove observe cell list operate claim_extend
-          claim_delete)
+  foreach(name session stop append adopt refresh remove detach observe cell list operate
+          claim_extend claim_delete)
     file(READ ${directory}/${name}.lua own)
     if(NOT name MATCHES "^claim_") # which share their keys with other programs
       string(PREPEND own "${common}\n")

@@ -73,6 +73,7 @@ static void add_ticket(struct call *call, const struct mrt_command *command, con
     add_number(call, command->weight);
     add(call, command->try_only ? "1" : "0");
     add_number(call, command->queue_max);
+    add(call, command->linger ? "+" : ":");
     add_value(call, command);
 }
 
@@ -84,9 +85,18 @@ static void add_write(struct call *call, const struct mrt_command *command, cons
     add_value(call, command);
 }
 
+static void add_heir(struct call *call, const struct mrt_command *command, const char *ticket,
+                     const char *heir)
+{
+    add(call, ticket);
+    add(call, command->queue);
+    add_number(call, command->weight);
+    add(call, heir);
+}
+
 /* What stands behind the session and the epoch. */
 static void add_rest(const struct mrt_store *store, struct call *call,
-                     const struct mrt_command *command, const char *ticket)
+                     const struct mrt_command *command, const char *ticket, const char *heir)
 {
     switch (command->type) {
     case MRT_START:
@@ -107,6 +117,9 @@ static void add_rest(const struct mrt_store *store, struct call *call,
         if (command->type == MRT_SET_VALUE)
             add_value(call, command);
         break;
+    case MRT_DETACH:
+        add_heir(call, command, ticket, heir);
+        break;
     case MRT_OBSERVE:
     case MRT_CELL_GET:
     case MRT_CELL_SET:
@@ -119,29 +132,31 @@ static void add_rest(const struct mrt_store *store, struct call *call,
     }
 }
 
-static enum mrt_redis_script_name script_of(enum mrt_command_type type)
+static enum mrt_redis_script_name script_of(const struct mrt_command *command)
 {
     static const enum mrt_redis_script_name scripts[] = {
         [MRT_START] = MRT_REDIS_SESSION,     [MRT_STOP] = MRT_REDIS_STOP,
         [MRT_RENEW] = MRT_REDIS_SESSION,     [MRT_APPEND] = MRT_REDIS_APPEND,
         [MRT_REFRESH] = MRT_REDIS_REFRESH,   [MRT_LIGHTEN] = MRT_REDIS_REFRESH,
         [MRT_SET_VALUE] = MRT_REDIS_REFRESH, [MRT_REMOVE] = MRT_REDIS_REMOVE,
-        [MRT_OBSERVE] = MRT_REDIS_OBSERVE,   [MRT_CELL_GET] = MRT_REDIS_CELL,
-        [MRT_CELL_SET] = MRT_REDIS_CELL,
+        [MRT_DETACH] = MRT_REDIS_DETACH,     [MRT_OBSERVE] = MRT_REDIS_OBSERVE,
+        [MRT_CELL_GET] = MRT_REDIS_CELL,     [MRT_CELL_SET] = MRT_REDIS_CELL,
     };
-    return scripts[type];
+    bool adopts = command->type == MRT_APPEND && command->adopt;
+    return adopts ? MRT_REDIS_ADOPT : scripts[command->type];
 }
 
 static void put(struct mrt_store *store, const struct mrt_command *command, bool whole)
 {
-    char session[MRT_ID_TEXT_SIZE], ticket[MRT_ID_TEXT_SIZE];
+    char session[MRT_ID_TEXT_SIZE], ticket[MRT_ID_TEXT_SIZE], heir[MRT_ID_TEXT_SIZE];
     struct call call = {.count = 0};
     mrt_id_format(command->session, session);
     mrt_id_format(command->ticket, ticket);
+    mrt_id_format(command->heir, heir);
     add(&call, session);
     add_number(&call, store->epoch);
-    add_rest(store, &call, command, ticket);
-    mrt_redis_script_put(&store->wire, script_of(command->type), whole, store->sessions_key,
+    add_rest(store, &call, command, ticket, heir);
+    mrt_redis_script_put(&store->wire, script_of(command), whole, store->sessions_key,
                          call.arguments, call.count);
 }
 

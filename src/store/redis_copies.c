@@ -1,7 +1,8 @@
 /*
  * replicas=N: what is told as done has been copied to so many replicas (WAIT). A grant that fewer
- * have is given back, and fails; a renewal proves nothing then. WAIT also covers whatever this
- * client wrote before, so nothing else needs it.
+ * have is given back, and fails; a renewal proves nothing then, and a durable hold has not changed
+ * hands yet for all that is known. WAIT also covers whatever this client wrote before, so nothing
+ * else needs it.
  *
  * It does not make a failover safe: which replica is promoted does not depend on it. It
  * makes the loss of a grant by one rarer.
@@ -19,7 +20,8 @@ bool mrt_redis_copies_needed(const struct mrt_store *store, const struct mrt_red
         return false;
     return job->event.type == MRT_RENEWED ||
            (job->event.type == MRT_VIEW &&
-            (job->command.type == MRT_APPEND || (job->attempt > 0 && job->event.fence > 0)));
+            (job->command.type == MRT_APPEND || job->command.type == MRT_DETACH ||
+             (job->attempt > 0 && job->event.fence > 0)));
 }
 
 void mrt_redis_copies_ask(struct mrt_store *store, struct mrt_redis_job *job)
@@ -48,7 +50,8 @@ static void undo(struct mrt_store *store, struct mrt_redis_job *job)
              "%lld of %u replicas have what was written; until there are so many no lock is "
              "granted",
              job->copies, store->address.replicas);
-    if (job->event.type != MRT_VIEW ||
+    bool durable = job->command.type == MRT_DETACH || job->command.adopt;
+    if (job->event.type != MRT_VIEW || durable ||
         (job->command.claim && !mrt_redis_claim_undo_put(store, job))) {
         mrt_redis_answer(store, job, MRT_UNKNOWN);
         return;

@@ -134,7 +134,9 @@ static void reply_view(struct mrt_store *store, struct mrt_redis_job *job, const
     }
     job->event.revoked = integer(reply, 5) > 0 ? (uint64_t)integer(reply, 5) : 0;
     job->event.place = integer(reply, 6) > 0 ? (uint64_t)integer(reply, 6) : 0;
-    bool listens = soonest > 0 || job->command.attend;
+    bool listens = soonest > 0 || job->command.attend || job->command.linger;
+    if (listens && !store->push_subscribed) /* it hears nothing yet */
+        job->event.recheck = mrt_time_min(job->event.recheck, MRT_REDIS_RECHECK_MAX);
     if (!listens || !mrt_redis_push_hold(store, job, now))
         mrt_redis_answer(store, job, MRT_VIEW);
 }
@@ -305,6 +307,11 @@ void mrt_redis_reply(struct mrt_store *store, struct mrt_redis_job *job, const r
                        job->command.queue);
     else if (strcmp(said, "OTHER") == 0)
         reply_other(store, job, reply);
+    else if (strcmp(said, "NONE") == 0)
+        mrt_redis_fail(store, job, MORTISE_ENOTHELD, "nobody has left %.100s so",
+                       job->command.queue);
+    else if (strcmp(said, "MISMATCH") == 0)
+        mrt_redis_fail(store, job, MORTISE_EMISMATCH, MRT_ADOPT_MISMATCH);
     else
         mrt_redis_answer(store, job, MRT_UNKNOWN); /* STALE, and what is not ours */
 }

@@ -21,7 +21,9 @@ redis_test(conform_redis test_conform_memory "store;waits" "{}?session=2s")
 redis_test(conform_claims_redis test_conform_memory "store;waits" "{}?session=2s" exclusive)
 redis_test(conform_values_redis test_conform_values_memory "store;waits" "{}?session=2s")
 redis_test(conform_operator_redis test_conform_operator_memory "store;waits" "{}?session=2s")
-foreach(part acquire async life contest shared multi election cell operator)
+redis_test(conform_detach_redis test_conform_detach_memory "store;waits" "{}?session=2s")
+redis_test(conform_linger_redis test_conform_linger_memory "store;waits" "{}?session=2s")
+foreach(part acquire async life contest shared multi election cell operator detach permits linger)
   redis_test(api_${part}_redis test_api_${part} "store;waits" "{}/0?session=2s")
 endforeach()
 redis_test(api_stress_redis test_api_stress "store;threads" "{}/0?session=2s")
@@ -29,6 +31,8 @@ redis_test(api_stress_redis test_api_stress "store;threads" "{}/0?session=2s")
 set(redis_live zookeeper_place.c redis_proxy.c proxy.c)
 mortise_suite(NAME redis_faults SOURCES redis_faults.c ${redis_live} LABELS store waits TIMEOUT 240)
 mortise_suite(NAME redis_access SOURCES redis_access.c zookeeper_place.c ../conform/port_client.c
+              LABELS store waits TIMEOUT 240)
+mortise_suite(NAME redis_detach SOURCES redis_detach.c ${redis_live} ../conform/port_client.c
               LABELS store waits TIMEOUT 240)
 mortise_suite(NAME redis_claim SOURCES redis_claim.c ${redis_live} ../conform/port_client.c
               LABELS store waits TIMEOUT 240)
@@ -48,7 +52,7 @@ add_dependencies(test_redis_clock set_clock)
 target_compile_definitions(test_redis_clock PRIVATE SET_CLOCK="$<TARGET_FILE:set_clock>")
 mortise_suite(NAME redlock_servers SOURCES redlock_servers.c zookeeper_place.c
               ../conform/port_client.c LABELS store waits TIMEOUT 240)
-foreach(suite redis_faults redis_access redis_claim redlock_servers redis_clock
+foreach(suite redis_faults redis_access redis_claim redis_detach redlock_servers redis_clock
               redis_faults_defects redis_claim_defects)
   target_compile_definitions(test_${suite} PRIVATE ZK_SERVERS="${redis_servers}")
   target_link_libraries(test_${suite} PRIVATE mortise_needs)

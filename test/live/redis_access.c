@@ -296,6 +296,35 @@ static void test_rd_02_a_look_whose_session_ends_while_it_is_undone_is_answered(
     port_close(&low);
 }
 
+/* What too few replicas have may have been done, and is asked for until it is known. */
+static void test_rd_02_c11_a_change_of_hands_is_not_known_until_replicas_have_it(void **state)
+{
+    (void)state;
+    port_kind = "mutex";
+    port_open_session(&low, uri("", "?session=8s&replicas=1"));
+    struct mrt_event held = port_append(&low, "durable", port_id());
+    struct mrt_command leave = port_command(&low, MRT_DETACH), take = leave;
+    leave.ticket = held.ticket;
+    leave.queue = take.queue = "durable";
+    leave.weight = take.weight = take.capacity = 1;
+    leave.heir = take.ticket = port_id();
+    take.type = MRT_APPEND;
+    take.kind = port_kind;
+    take.adopt = true;
+    take.serial = ++low.serial;
+    zk_place_server("pause", 1);
+    assert_int_equal(port_send(&low, &leave).type, MRT_UNKNOWN);
+    assert_int_equal(port_send(&low, &take).type, MRT_UNKNOWN);
+    zk_place_server("resume", 1);
+    take.serial = ++low.serial;
+    struct mrt_event view = port_send(&low, &take);
+    assert_int_equal(view.type, MRT_VIEW);
+    assert_int_equal(view.fence, held.fence);
+    assert_int_equal(port_tickets(&low, "durable"), 1);
+    port_stop(&low);
+    port_close(&low);
+}
+
 /* ------------------------------------------------------------------ a failover */
 
 /* The violation that the capabilities name: it must be seen here, or the witness is blind. */
@@ -338,6 +367,7 @@ int main(void)
         TEST(test_a_socket_of_this_machine),
         TEST(test_rd_02_what_too_few_replicas_have_is_given_back),
         TEST(test_rd_02_a_look_whose_session_ends_while_it_is_undone_is_answered),
+        TEST(test_rd_02_c11_a_change_of_hands_is_not_known_until_replicas_have_it),
         TEST(test_rd_01_l8_a_failover_to_a_replica_that_lags_gives_the_lock_twice),
     };
     zk_place_settings("", "redis-replica");

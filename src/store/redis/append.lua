@@ -1,5 +1,5 @@
 -- APPEND. ARGV[3] ticket, 4 queue, 5 kind, 6 capacity, 7 weight, 8 "1" for a try,
--- 9 how many may wait (0: any number), 10 its value, if it has one.
+-- 9 how many may wait (0: any number), 10 ":", or "+" if it lingers, 11 its value, if it has one.
 -- {VIEW, ...}, {BLOCKED}, {FULL}, {OTHER, what the queue is}, {LOST}, {STALE}
 local no, own = refused(ARGV[1], tonumber(ARGV[2]), ARGV[3], '!' .. ARGV[3])
 if no then return no end
@@ -55,12 +55,15 @@ end
 settle()
 
 local number = number_from(tonumber(found[2] or 0) + 1)
-call('ZADD', queue_key(queue), number, entry_of(ticket, session, weight, text_of(now)))
+call('ZADD', queue_key(queue), number, entry_of(ticket, session, weight, ARGV[10], text_of(now)))
 call('HSET', session_key(session), ticket,
-           text_of(number) .. (ARGV[10] and '=' or ':') .. queue)
+           text_of(number) .. (ARGV[11] and '=' or ':') .. queue)
 call('HSET', queues, queue, described, '', text_of(number))
-if ARGV[10] then
-  call('HSET', base .. 'values', ticket, ARGV[10])
+if ARGV[11] then
+  call('HSET', base .. 'values', ticket, ARGV[11])
   if ahead == 0 then tell_change(queue) end
 end
-return {'VIEW', number, ahead, 0, soonest, 0, soonest > 0 and place_of(queue, number) or 0}
+if soonest == 0 then return {'VIEW', number, ahead, 0, 0} end
+local first = call('ZRANGE', queue_key(queue), 0, 0, 'WITHSCORES')
+if mark_in(first[1]) == '+' then push(first[1], tonumber(first[2]), 0, true) end
+return {'VIEW', number, ahead, 0, soonest, 0, place_of(queue, number)}

@@ -7,13 +7,15 @@
 --                often it has been asked for
 --   queues       hash: queue to "CAPACITY KIND", while it has tickets; and "" to the newest
 --                number given out, which never expires
---   q:QUEUE      sorted set: "TICKET SESSION WEIGHT:SINCE" (no spaces) by NUMBER
+--   q:QUEUE      sorted set: "TICKET SESSION WEIGHT:SINCE" (no spaces) by NUMBER; a "+" for the ":"
+--                if who has it wants to hear of who queues behind
 --   values       hash: ticket to its value, if it has one
 --   k:NAME       hash: version, fence, writer and value of a cell; without the value it
 --                has been deleted, but is remembered
 --   fence        the newest number of a claim; never expires
 -- Times are this server's, in milliseconds. Nothing has a time to live: a session whose
--- time is over is dead for every script, and whoever comes upon it buries it.
+-- time is over is dead for every script, and whoever comes upon it buries it. A ticket that was
+-- detached is of the session `nobody`, which is not among the sessions and does not die.
 --
 -- Weights are only added up here. Who holds is decided by the client, from the weight
 -- ahead; what is compared with the capacity here refuses, or wakes.
@@ -27,6 +29,7 @@ local call = redis.call
 local sessions = KEYS[1]
 local base = string.sub(sessions, 1, -9)
 local queues = base .. 'queues'
+local nobody = '00000000000000000000000000000000'
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
@@ -34,13 +37,14 @@ local function queue_key(queue) return base .. 'q:' .. queue end
 local function session_key(session) return base .. 's:' .. session end
 local function text_of(number) return string.format('%.0f', number) end
 
-local function entry_of(ticket, session, weight, since)
-  return ticket .. session .. text_of(weight) .. ':' .. since
+local function entry_of(ticket, session, weight, mark, since)
+  return ticket .. session .. text_of(weight) .. mark .. since
 end
 local function ticket_in(entry) return string.sub(entry, 1, 32) end
 local function session_in(entry) return string.sub(entry, 33, 64) end
 local function weight_in(entry) return tonumber(string.match(entry, '^%d+', 65)) end
 local function since_in(entry) return string.match(entry, '%d+$') end
+local function mark_in(entry) return string.match(entry, '[:+]', 65) end
 
 -- Shows a queue's entries and their numbers in order, until `visit` returns true.
 local function each(queue, visit)
@@ -58,6 +62,7 @@ end
 -- How long a session's lease still lasts; 0 or less: it is dead. If the clock has been
 -- set back, a session ends after its lease all the same.
 local function left_of(session)
+  if session == nobody then return 3600000 end
   local ends = tonumber(call('ZSCORE', sessions, session) or 0)
   if ends <= now then return 0 end
   local lease = tonumber(call('HGET', session_key(session), '@lease') or 0)

@@ -1,16 +1,18 @@
 -- mortise_list. ARGV[1] a queue's whole name or "", ARGV[2] else how names are to begin.
--- One row a queue: name, "CAPACITY KIND", then number, weight, since and label of each
--- ticket whose session is alive.
+-- One row a queue: name, "CAPACITY KIND", then number, weight, since, label and "1" or "0", whether
+-- it was detached, of each ticket whose session is alive.
 local rows = {}
 local function show(queue, described)
   local row = {queue, described}
   each(queue, function(entry, number)
     local session = session_in(entry)
-    if tonumber(call('ZSCORE', sessions, session) or 0) > now then
+    local detached = session == nobody
+    if detached or tonumber(call('ZSCORE', sessions, session) or 0) > now then
       row[#row + 1] = text_of(number)
       row[#row + 1] = text_of(weight_in(entry))
       row[#row + 1] = since_in(entry)
       row[#row + 1] = call('HGET', session_key(session), '@label') or ''
+      row[#row + 1] = detached and '1' or '0'
     end
     return false
   end)
@@ -20,7 +22,7 @@ if ARGV[1] ~= '' then
   local described = call('HGET', queues, ARGV[1])
   if described then show(ARGV[1], described) end
   if call('TYPE', ARGV[1]).ok == 'string' then -- a claim, of whatever program
-    rows[#rows + 1] = {ARGV[1], '1 exclusive', '0', '1', '0', ''}
+    rows[#rows + 1] = {ARGV[1], '1 exclusive', '0', '1', '0', '', '0'}
   end
 else
   local all = call('HGETALL', queues)

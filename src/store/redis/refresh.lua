@@ -10,7 +10,7 @@ local weight, lower = weight_in(entry), tonumber(ARGV[5])
 if lower > 0 and lower < weight then
   call('ZREM', queue_key(queue), entry)
   call('ZADD', queue_key(queue), number,
-             entry_of(ARGV[3], ARGV[1], lower, since_in(entry)))
+             entry_of(ARGV[3], ARGV[1], lower, mark_in(entry), since_in(entry)))
   depart(queue, number, weight - lower)
   weight = lower
 end

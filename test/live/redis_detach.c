@@ -1,0 +1,187 @@
+/*
+ * Durable holds and locks that linger, on a real Redis server: replies that are lost, a connection
+ * that breaks, and what goes along when a ticket changes hands. What the port and the interface
+ * promise is tested on every store by conform_detach, conform_linger and their api_ suites.
+ */
+#include "cmocka_all.h"
+#include "conform/port_client.h"
+#include "live/redis_proxy.h"
+#include "live/zookeeper_place.h"
+#include "store/redis_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define DIGEST(name) mrt_redis_scripts[MRT_REDIS_##name].digest
+
+static struct redis_proxy *proxy;
+static mortise_client *direct, *through; /* to the server; by way of the proxy */
+static struct port_client first, second;
+static char token[MORTISE_TOKEN_SIZE];
+
+static const char *uri_at(uint16_t port)
+{
+    static char uri[64];
+    snprintf(uri, sizeof uri, "redis://127.0.0.1:%u?session=10s", (unsigned)port);
+    return uri;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    proxy = redis_proxy_start(zk_place_port());
+    direct = zk_open(uri_at(zk_place_port()));
+    through = zk_open(uri_at(redis_proxy_port(proxy)));
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    mortise_close(direct);
+    mortise_close(through);
+    redis_proxy_stop(proxy);
+    return 0;
+}
+
+static int begin_at_port(void **state)
+{
+    (void)state;
+    port_open_session(&first, uri_at(zk_place_port()));
+    port_open_session(&second, uri_at(zk_place_port()));
+    return 0;
+}
+
+static int end_at_port(void **state)
+{
+    (void)state;
+    port_stop(&first);
+    port_stop(&second);
+    port_close(&first);
+    port_close(&second);
+    return 0;
+}
+
+/* Once there and back; `lost`: each reply is lost once. */
+static void change_hands(mortise_lock *lock, bool lost)
+{
+    mortise_hold hold = zk_acquire(lock);
+    uint64_t fence = mortise_hold_fence(hold);
+    if (lost)
+        redis_proxy_order(proxy, REDIS_SWALLOW, DIGEST(DETACH), NULL);
+    assert_int_equal(mortise_detach(hold, token), MORTISE_OK);
+    assert_true(!lost || redis_proxy_done(proxy));
+    assert_int_equal(zk_tickets(direct, "hands"), 1);
+    if (lost)
+        redis_proxy_order(proxy, REDIS_SWALLOW, DIGEST(ADOPT), NULL);
+    assert_int_equal(mortise_adopt(lock, token, &hold), MORTISE_OK);
+    assert_true(!lost || redis_proxy_done(proxy));
+    assert_true(mortise_hold_fence(hold) > fence);
+    assert_int_equal(mortise_verify(hold, 10000), MORTISE_OK);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    assert_true(zk_wait_tickets(direct, "hands", 0, 20000));
+}
+
+static void test_c11_rd_08_lost_replies_to_a_change_of_hands(void **state)
+{
+    (void)state;
+    mortise_lock *lock = zk_mutex(through, "hands");
+    change_hands(lock, false); /* from here on the server knows the scripts */
+    change_hands(lock, true);
+}
+
+static void wait_for_requests(const char *part, unsigned count)
+{
+    int64_t until = zk_now_ms() + 20000;
+    while (redis_proxy_seen(proxy, part) < count) {
+        assert_true(zk_now_ms() < until);
+        zk_rest_ms(2);
+    }
+}
+
+/* What was told while nobody listened is seen by a look, which listens anew. */
+static void test_rd_20_a_lock_that_lingers_listens_again(void **state)
+{
+    (void)state;
+    mortise_lock *lock;
+    mortise_hold hold;
+    const mortise_lock_options options = {.size = sizeof options, .linger_ms = 3600000};
+    assert_int_equal(mortise_mutex_new(through, "lingers", &options, &lock), MORTISE_OK);
+    mortise_release(zk_acquire(lock));
+    wait_for_requests("SUBSCRIBE", 1);
+    redis_proxy_cut(proxy);
+    wait_for_requests("SUBSCRIBE", 2);
+    assert_int_equal(mortise_acquire_for(zk_mutex(direct, "lingers"), 20000, &hold), MORTISE_OK);
+    mortise_release(hold);
+}
+
+/* ------------------------------------------------------------------ at the port */
+
+static struct mrt_event detach(const char *queue, const struct mrt_event *view, struct mrt_id heir)
+{
+    struct mrt_command command = port_command(&first, MRT_DETACH);
+    command.ticket = view->ticket;
+    command.fence = view->fence;
+    command.queue = queue;
+    command.weight = 1;
+    command.heir = heir;
+    return port_send(&first, &command);
+}
+
+static struct mrt_event adopt(const char *queue, struct mrt_id heir, const char *kind)
+{
+    struct mrt_command command = port_command(&second, MRT_APPEND);
+    command.ticket = heir;
+    command.queue = queue;
+    command.kind = kind;
+    command.capacity = command.weight = 1;
+    command.adopt = true;
+    return port_send(&second, &command);
+}
+
+static void test_q_a_value_goes_along(void **state)
+{
+    (void)state;
+    struct mrt_id heir = port_id();
+    struct mrt_event held = port_append_value(&first, "value", "kept");
+    assert_int_equal(detach("value", &held, heir).type, MRT_VIEW);
+    assert_true(port_observe(&first, "value", (struct mrt_id){0, 0}).fence == held.fence);
+    assert_string_equal(first.value, "kept");
+    struct mrt_event view = adopt("value", heir, "election");
+    assert_int_equal(view.type, MRT_VIEW);
+    port_observe(&first, "value", (struct mrt_id){0, 0});
+    assert_string_equal(first.value, "kept");
+    assert_int_equal(port_set_value(&second, "value", &view, "new").type, MRT_VIEW);
+    port_observe(&first, "value", (struct mrt_id){0, 0});
+    assert_string_equal(first.value, "new");
+}
+
+static void test_q_m_a_request_goes_along(void **state)
+{
+    (void)state;
+    struct mrt_id heir = port_id();
+    struct mrt_event held = port_append(&first, "asked", port_id());
+    assert_int_equal(second.ops->revoke(second.store, "asked", 0), MORTISE_OK);
+    assert_int_equal(detach("asked", &held, heir).type, MRT_VIEW);
+    assert_int_equal(second.ops->revoke(second.store, "asked", held.fence), MORTISE_OK);
+    assert_int_equal(adopt("asked", heir, port_kind).revoked, 2);
+}
+
+#define AT_PORT(name) cmocka_unit_test_setup_teardown(name, begin_at_port, end_at_port)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_c11_rd_08_lost_replies_to_a_change_of_hands, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(test_rd_20_a_lock_that_lingers_listens_again, begin, end),
+        AT_PORT(test_q_a_value_goes_along),
+        AT_PORT(test_q_m_a_request_goes_along),
+    };
+    zk_place_settings("", "redis");
+    if (zk_place_start(NULL) < 0)
+        return 1;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    zk_place_stop(NULL);
+    return failed != 0;
+}
