@@ -306,9 +306,9 @@ typedef struct mortise_lock_options {
        where the system tells of that; this client waits too. Not after a release, mortise_close,
        max_hold_ms or mortise_break, which also ends such a delay: mortise_list shows it. The
        longest of all handles of this client and name counts, and a turn under way ends if
-       it was begun without. At most MORTISE_LOCK_DELAY_MAX_MS; 0: none. It only makes what
-       fences prevent less likely. ENOTSUPPORTED: mortise_capabilities.lock_delay.
-       Source: the lock-delay of Chubby. */
+       it was begun without. On SQLite an acquire with it waits for the disk. At most
+       MORTISE_LOCK_DELAY_MAX_MS; 0: none. It only makes what fences prevent less likely.
+       ENOTSUPPORTED: mortise_capabilities.lock_delay. Source: the lock-delay of Chubby. */
     int64_t lock_delay_ms;
 } mortise_lock_options;
 

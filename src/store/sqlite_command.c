@@ -173,9 +173,12 @@ static bool stop(struct mrt_store *store, const struct mrt_command *command, mrt
     if (!session)
         return answer(store, command, MRT_STOPPED);
     /* If the tickets cannot be taken out, who comes upon them will find the session dead. */
-    if (!session->lost && mrt_sqlite_remove_all(store, session, patience) == MRT_BUSY)
+    bool buries = command->died && !session->lost;
+    if (!session->lost && !buries && mrt_sqlite_remove_all(store, session, patience) == MRT_BUSY)
         return false;
     mrt_sqlite_session_end(store, session);
+    if (buries)
+        mrt_sqlite_bury(store, command->session, patience);
     return answer(store, command, MRT_STOPPED);
 }
 

@@ -31,17 +31,18 @@ static const char *const texts[MRT_SQL_STATEMENTS] = {
     /* Without RETURNING, which makes a temporary table each time: 30 us. */
     [MRT_SQL_COUNT] = "UPDATE mortise_ticket SET weight = ?1 WHERE queue = '' AND number = 0",
     [MRT_SQL_AHEAD] =
-        "SELECT number, weight, session, id, kind, capacity, linger FROM mortise_ticket"
+        "SELECT number, weight, session, id, kind, capacity, linger, until FROM mortise_ticket"
         " WHERE queue = ?1 AND number < ?2 ORDER BY number",
     [MRT_SQL_BEFORE] =
-        "SELECT number, weight, session, id, kind, capacity, linger FROM mortise_ticket"
+        "SELECT number, weight, session, id, kind, capacity, linger, until FROM mortise_ticket"
         " WHERE queue = ?1 AND number < ?2 ORDER BY number DESC LIMIT 1",
     [MRT_SQL_FROM] = "SELECT number, id, session, weight, revoked FROM mortise_ticket"
                      " WHERE queue = ?1 AND number >= ?2 ORDER BY number LIMIT 2",
     [MRT_SQL_PLACE] = "SELECT count(*) FROM mortise_ticket WHERE queue = ?1 AND number < ?2",
     [MRT_SQL_INSERT] = "INSERT INTO mortise_ticket"
                        " (queue, number, id, session, kind, capacity, weight, label, since, value,"
-                       " linger) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                       " linger, delay)"
+                       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     [MRT_SQL_LIGHTEN] = "UPDATE mortise_ticket SET weight = ?4"
                         " WHERE queue = ?1 AND number = ?2 AND id = ?3 AND weight > ?4",
     [MRT_SQL_REVOKE] = "UPDATE mortise_ticket SET revoked = revoked + 1"
@@ -56,13 +57,21 @@ static const char *const texts[MRT_SQL_STATEMENTS] = {
                            " (name, version, fence, writer, value) VALUES (?1, ?2, ?3, ?4, ?5)",
     [MRT_SQL_OF_SESSION] = "SELECT queue, number, id, weight, value IS NOT NULL"
                            " FROM mortise_ticket"
-                           " WHERE session = ?1 AND (queue, number) > (?2, ?3)"
+                           " WHERE session = ?1 AND (queue, number) > (?2, ?3) AND delay >= ?4"
                            " ORDER BY queue, number LIMIT 1",
     [MRT_SQL_DETACHED] = "SELECT number, kind, capacity, weight FROM mortise_ticket"
-                         " WHERE queue = ?1 AND number > 0 AND session = ?2 AND id = ?3",
-    [MRT_SQL_MOVE] = "UPDATE mortise_ticket SET session = ?4, id = ?5, linger = 0"
+                         " WHERE queue = ?1 AND number > 0 AND session = ?2 AND id = ?3"
+                         " AND until = 0",
+    [MRT_SQL_MOVE] = "UPDATE mortise_ticket SET session = ?4, id = ?5, linger = 0, delay = ?7"
                      " WHERE queue = ?1 AND number = ?2 AND id = ?3 AND session = ?6",
-    [MRT_SQL_LIST] = "SELECT queue, number, session, kind, capacity, weight, label, since"
+    [MRT_SQL_LEAVE] = "UPDATE mortise_ticket"
+                      " SET session = zeroblob(16), linger = 0, until = ?4 + delay"
+                      " WHERE queue = ?1 AND number = ?2 AND id = ?3 AND capacity >="
+                      " (SELECT sum(weight) FROM mortise_ticket"
+                      " WHERE queue = ?1 AND number <= ?2)",
+    [MRT_SQL_OVER] = "SELECT number, id, weight, value IS NOT NULL FROM mortise_ticket"
+                     " WHERE queue = ?1 AND number > 0 AND until BETWEEN 1 AND ?2 LIMIT 1",
+    [MRT_SQL_LIST] = "SELECT queue, number, session, kind, capacity, weight, label, since, until"
                      " FROM mortise_ticket WHERE queue >= ?1 AND queue > ''"
                      " ORDER BY queue, number",
 };
@@ -193,13 +202,18 @@ enum mrt_outcome mrt_sqlite_commit(struct mrt_sqlite_db *db)
     return outcome == MRT_DONE ? MRT_DONE : mrt_sqlite_rollback(db, outcome);
 }
 
+enum mrt_outcome mrt_sqlite_sync(struct mrt_sqlite_db *db, bool on)
+{
+    return mrt_sqlite_execute(db, on ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
+}
+
 /* A write transaction that is on disk when it is done. */
 enum mrt_outcome mrt_sqlite_write_durably(struct mrt_sqlite_db *db, mrt_time patience,
                                           enum mrt_outcome (*write)(struct mrt_sqlite_db *db,
                                                                     void *argument),
                                           void *argument)
 {
-    enum mrt_outcome outcome = mrt_sqlite_execute(db, "PRAGMA synchronous = FULL");
+    enum mrt_outcome outcome = mrt_sqlite_sync(db, true);
     if (outcome == MRT_DONE)
         outcome = mrt_sqlite_begin(db, patience);
     if (outcome == MRT_DONE) {
@@ -207,7 +221,7 @@ enum mrt_outcome mrt_sqlite_write_durably(struct mrt_sqlite_db *db, mrt_time pat
         outcome = outcome == MRT_DONE ? mrt_sqlite_commit(db) : mrt_sqlite_rollback(db, outcome);
     }
     int error = db->last_error;
-    enum mrt_outcome back = mrt_sqlite_execute(db, "PRAGMA synchronous = NORMAL");
+    enum mrt_outcome back = mrt_sqlite_sync(db, false);
     if (outcome == MRT_DONE)
         return back;
     db->last_error = error;

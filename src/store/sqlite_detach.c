@@ -24,7 +24,8 @@ struct change {
     uint64_t number, weight, capacity;
     struct mrt_id id, session; /* before */
     struct mrt_id new_id, new_session;
-    bool there; /* the row was found */
+    mrt_time delay; /* from then on */
+    bool there;     /* the row was found */
 };
 
 /* Finds the queue's ticket that is nobody's and called so; fills in the rest but for the kind. */
@@ -61,6 +62,7 @@ static enum mrt_outcome move(struct mrt_sqlite_db *db, void *argument)
     mrt_sqlite_bind_id(statement, 4, &change->new_session);
     mrt_sqlite_bind_id(statement, 5, &change->new_id);
     mrt_sqlite_bind_id(statement, 6, &change->session);
+    sqlite3_bind_int64(statement, 7, change->delay);
     mrt_sqlite_step(db, statement);
     change->there = sqlite3_changes(db->handle) == 1;
     sqlite3_reset(statement);
@@ -92,8 +94,7 @@ enum mrt_outcome mrt_sqlite_detach(struct mrt_store *store, const struct mrt_com
     return outcome;
 }
 
-/* Notes the first that waits in the queue for waking. */
-static enum mrt_outcome note_first_waiting(struct mrt_store *store, const char *queue)
+enum mrt_outcome mrt_sqlite_note_first_waiting(struct mrt_store *store, const char *queue)
 {
     struct mrt_sqlite_db *db = &store->db;
     uint64_t ahead = 0;
@@ -122,7 +123,8 @@ enum mrt_outcome mrt_sqlite_adopt(struct mrt_store *store, struct mrt_sqlite_ses
                             .queue = command->queue,
                             .id = command->ticket,
                             .new_id = command->ticket,
-                            .new_session = session->id};
+                            .new_session = session->id,
+                            .delay = command->delay};
     bool same_kind = false;
     store->db.patience = patience;
     enum mrt_outcome outcome = find(&change, command->kind, &same_kind);
@@ -143,6 +145,7 @@ enum mrt_outcome mrt_sqlite_adopt(struct mrt_store *store, struct mrt_sqlite_ses
         return outcome;
     }
     mrt_sqlite_ticket_enter(store, ticket);
-    note_first_waiting(store, ticket->queue); /* who is not told looks by itself before long */
+    mrt_sqlite_note_first_waiting(store,
+                                  ticket->queue); /* who is not told looks by itself before long */
     return MRT_DONE;
 }

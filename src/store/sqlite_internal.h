@@ -6,6 +6,7 @@
  *   sqlite_queue.c    tickets: the transactions of APPEND and REFRESH
  *   sqlite_leave.c    tickets: the transactions of REMOVE, STOP, and of a death
  *   sqlite_detach.c   tickets that are nobody's: DETACH, and APPEND that adopts
+ *   sqlite_delay.c    tickets that a dead session leaves behind for a while
  *   sqlite_list.c     what mortise_list shows
  *   sqlite_operator.c requests to give up, and tickets taken away
  *   sqlite_observe.c  who is first in a queue, and telling that it is another
@@ -80,10 +81,10 @@ enum mrt_statement {
     MRT_SQL_ROLLBACK,
     MRT_SQL_COUNTER, /* -> counter, limit, boot id */
     MRT_SQL_COUNT,   /* the number given last */
-    MRT_SQL_AHEAD,   /* queue, number -> number, weight, session, id, kind, capacity, linger */
-    MRT_SQL_BEFORE,  /* queue, number -> the same of the ticket just ahead */
-    MRT_SQL_FROM,    /* queue, number -> number, id, session, weight, revoked: it and the next */
-    MRT_SQL_PLACE,   /* queue, number -> how many are ahead */
+    MRT_SQL_AHEAD, /* queue, number -> number, weight, session, id, kind, capacity, linger, until */
+    MRT_SQL_BEFORE, /* queue, number -> the same of the ticket just ahead */
+    MRT_SQL_FROM,   /* queue, number -> number, id, session, weight, revoked: it and the next */
+    MRT_SQL_PLACE,  /* queue, number -> how many are ahead */
     MRT_SQL_INSERT,
     MRT_SQL_LIGHTEN,
     MRT_SQL_REVOKE,     /* queue, number, number: these and all between */
@@ -92,9 +93,12 @@ enum mrt_statement {
     MRT_SQL_FIRST,      /* queue -> number, session, value */
     MRT_SQL_CELL,       /* name -> version, fence, writer, value */
     MRT_SQL_CELL_WRITE, /* the same, and name first */
-    MRT_SQL_OF_SESSION, /* session, queue, number -> queue, number, id, weight, valued: the next */
+    MRT_SQL_OF_SESSION, /* session, queue, number, least delay -> queue, number, id, weight,
+                           valued: the next */
     MRT_SQL_DETACHED,   /* queue, no session, id -> number, kind, capacity, weight */
-    MRT_SQL_MOVE,       /* queue, number, id; session and id from now on; session so far */
+    MRT_SQL_MOVE,       /* queue, number, id; session and id from now on; session so far; delay */
+    MRT_SQL_LEAVE,      /* queue, number, id, now: it is nobody's from now on, if it holds */
+    MRT_SQL_OVER,       /* queue, now -> number, id, weight, valued: one that has stayed enough */
     MRT_SQL_LIST,       /* queue -> all from there on, in order */
     MRT_SQL_STATEMENTS
 };
@@ -137,6 +141,9 @@ enum mrt_outcome mrt_sqlite_write_durably(struct mrt_sqlite_db *db, mrt_time pat
                                           enum mrt_outcome (*write)(struct mrt_sqlite_db *db,
                                                                     void *argument),
                                           void *argument);
+
+/* Whether a commit is on disk when it is done. */
+enum mrt_outcome mrt_sqlite_sync(struct mrt_sqlite_db *db, bool on);
 
 /* A write transaction: begin, then commit or roll back. */
 enum mrt_outcome mrt_sqlite_begin(struct mrt_sqlite_db *db, mrt_time patience);
@@ -388,11 +395,32 @@ enum mrt_outcome mrt_sqlite_remove_all(struct mrt_store *store, struct mrt_sqlit
 /* Takes out the ticket of this number, whoever has it. *found: it was there. */
 enum mrt_outcome mrt_sqlite_break_number(struct mrt_store *store, const char *queue,
                                          uint64_t number, mrt_time patience, bool *found);
-/* In a transaction: takes out all tickets of a session; *count: how many. */
+/* In a transaction: takes out the tickets of a session that has died, but for those that it leaves
+   behind; *count: how many they were. */
 enum mrt_outcome mrt_sqlite_delete_session(struct mrt_store *store, struct mrt_id session,
                                            size_t *count);
+/* Ends a transaction; if it does not come about, what has been noted since is forgotten. */
+enum mrt_outcome mrt_sqlite_end(struct mrt_store *store, enum mrt_outcome outcome,
+                                size_t noted_before);
+/* In a transaction: takes a row out and notes who can be granted by that. */
+enum mrt_outcome mrt_sqlite_delete_row(struct mrt_store *store, const char *queue, uint64_t number,
+                                       struct mrt_id id, uint64_t weight);
+/* The session's first row after (queue, number), copied, of those with at least such a delay; no
+   row: *number is 0. */
+enum mrt_outcome mrt_sqlite_next_of_session(struct mrt_store *store, struct mrt_id session,
+                                            mrt_time delay, char queue[MRT_SQLITE_QUEUE_MAX],
+                                            uint64_t *number, struct mrt_id *id, uint64_t *weight);
+/* In a transaction: notes the first that waits in the queue for waking. */
+enum mrt_outcome mrt_sqlite_note_first_waiting(struct mrt_store *store, const char *queue);
 /* Takes out the tickets of a dead session and its files; sets store->fault if it must. */
 enum mrt_outcome mrt_sqlite_bury(struct mrt_store *store, struct mrt_id session, mrt_time patience);
+/* In a transaction: what holds of a dead session and has a delay is left behind. */
+enum mrt_outcome mrt_sqlite_leave_behind(struct mrt_store *store, struct mrt_id session,
+                                         size_t *count);
+/* Takes out of a queue what has stayed long enough; in a transaction, or in one of its own. */
+enum mrt_outcome mrt_sqlite_delete_over(struct mrt_store *store, const char *queue, bool *any);
+enum mrt_outcome mrt_sqlite_end_delays(struct mrt_store *store, const char *queue,
+                                       mrt_time patience);
 /* What kept an operator's call from being done, as a code with its particulars. */
 int mrt_sqlite_operator_error(const struct mrt_store *store);
 int mrt_sqlite_revoke(struct mrt_store *store, const char *name, uint64_t fence);

@@ -100,8 +100,8 @@ static enum mrt_outcome note_successors(struct mrt_store *store, const struct de
     return mrt_sqlite_outcome(db);
 }
 
-static enum mrt_outcome delete_row(struct mrt_store *store, const char *queue, uint64_t number,
-                                   struct mrt_id id, uint64_t weight)
+enum mrt_outcome mrt_sqlite_delete_row(struct mrt_store *store, const char *queue, uint64_t number,
+                                       struct mrt_id id, uint64_t weight)
 {
     struct mrt_sqlite_db *db = &store->db;
     sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQL_DELETE);
@@ -118,7 +118,8 @@ static enum mrt_outcome delete_row(struct mrt_store *store, const char *queue, u
 }
 
 /* Ends a transaction. What did not come about must not be told: it would be a grant. */
-static enum mrt_outcome end(struct mrt_store *store, enum mrt_outcome outcome, size_t noted_before)
+enum mrt_outcome mrt_sqlite_end(struct mrt_store *store, enum mrt_outcome outcome,
+                                size_t noted_before)
 {
     outcome = outcome == MRT_DONE ? mrt_sqlite_commit(&store->db)
                                   : mrt_sqlite_rollback(&store->db, outcome);
@@ -134,9 +135,10 @@ enum mrt_outcome mrt_sqlite_remove(struct mrt_store *store, struct mrt_sqlite_ti
     enum mrt_outcome outcome = mrt_sqlite_begin(&store->db, patience);
     if (outcome != MRT_DONE)
         return outcome;
-    outcome = delete_row(store, ticket->queue, ticket->number, ticket->id, ticket->weight);
+    outcome =
+        mrt_sqlite_delete_row(store, ticket->queue, ticket->number, ticket->id, ticket->weight);
     store->observed_change |= ticket->valued;
-    outcome = end(store, outcome, before);
+    outcome = mrt_sqlite_end(store, outcome, before);
     if (outcome == MRT_DONE)
         mrt_sqlite_ticket_free(store, ticket);
     return outcome;
@@ -165,7 +167,7 @@ static enum mrt_outcome break_row(struct mrt_store *store, const char *queue, ui
     if (outcome != MRT_DONE || !*found)
         return outcome;
     mrt_sqlite_wake_later(store, session, id, MRT_SQLITE_LOOK);
-    return delete_row(store, queue, number, id, weight);
+    return mrt_sqlite_delete_row(store, queue, number, id, weight);
 }
 
 enum mrt_outcome mrt_sqlite_break_number(struct mrt_store *store, const char *queue,
@@ -175,8 +177,9 @@ enum mrt_outcome mrt_sqlite_break_number(struct mrt_store *store, const char *qu
     *found = false;
     store->observed_change = true; /* it may have a value */
     enum mrt_outcome outcome = mrt_sqlite_begin(&store->db, patience);
-    return outcome == MRT_DONE ? end(store, break_row(store, queue, number, found), before)
-                               : outcome;
+    return outcome == MRT_DONE
+               ? mrt_sqlite_end(store, break_row(store, queue, number, found), before)
+               : outcome;
 }
 
 /* In a transaction. */
@@ -208,7 +211,7 @@ enum mrt_outcome mrt_sqlite_lighten(struct mrt_store *store, struct mrt_sqlite_t
     enum mrt_outcome outcome = mrt_sqlite_begin(&store->db, patience);
     if (outcome != MRT_DONE)
         return outcome;
-    outcome = end(store, lighten_row(store, ticket, weight), before);
+    outcome = mrt_sqlite_end(store, lighten_row(store, ticket, weight), before);
     if (outcome == MRT_DONE)
         ticket->weight = weight;
     return outcome;
@@ -225,18 +228,18 @@ enum mrt_outcome mrt_sqlite_remove_all(struct mrt_store *store, struct mrt_sqlit
     if (outcome != MRT_DONE)
         return outcome;
     TAILQ_FOREACH (ticket, &session->tickets, link) {
-        outcome = delete_row(store, ticket->queue, ticket->number, ticket->id, ticket->weight);
+        outcome =
+            mrt_sqlite_delete_row(store, ticket->queue, ticket->number, ticket->id, ticket->weight);
         store->observed_change |= ticket->valued;
         if (outcome != MRT_DONE)
             break;
     }
-    return end(store, outcome, before);
+    return mrt_sqlite_end(store, outcome, before);
 }
 
-/* The session's first row after (queue, number), copied; no row: *number is 0. */
-static enum mrt_outcome next_of_session(struct mrt_store *store, struct mrt_id session,
-                                        char queue[MRT_SQLITE_QUEUE_MAX], uint64_t *number,
-                                        struct mrt_id *id, uint64_t *weight)
+enum mrt_outcome mrt_sqlite_next_of_session(struct mrt_store *store, struct mrt_id session,
+                                            mrt_time delay, char queue[MRT_SQLITE_QUEUE_MAX],
+                                            uint64_t *number, struct mrt_id *id, uint64_t *weight)
 {
     struct mrt_sqlite_db *db = &store->db;
     sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_OF_SESSION);
@@ -245,6 +248,7 @@ static enum mrt_outcome next_of_session(struct mrt_store *store, struct mrt_id s
     mrt_sqlite_bind_id(row, 1, &session);
     sqlite3_bind_text(row, 2, queue, -1, SQLITE_TRANSIENT);
     sqlite3_bind_int64(row, 3, (sqlite3_int64)*number);
+    sqlite3_bind_int64(row, 4, delay);
     *number = 0;
     if (mrt_sqlite_step(db, row) == SQLITE_ROW) {
         const char *name = (const char *)sqlite3_column_text(row, 0);
@@ -263,21 +267,21 @@ static enum mrt_outcome next_of_session(struct mrt_store *store, struct mrt_id s
     return mrt_sqlite_outcome(db);
 }
 
-/* In a transaction: takes out all tickets of a session; *count: how many. */
 enum mrt_outcome mrt_sqlite_delete_session(struct mrt_store *store, struct mrt_id session,
                                            size_t *count)
 {
     char queue[MRT_SQLITE_QUEUE_MAX] = "";
     uint64_t number = 0, weight = 0;
     struct mrt_id id = {0, 0};
-    for (*count = 0;; ++*count) {
-        enum mrt_outcome outcome = next_of_session(store, session, queue, &number, &id, &weight);
+    enum mrt_outcome outcome = mrt_sqlite_leave_behind(store, session, count);
+    while (outcome == MRT_DONE) {
+        outcome = mrt_sqlite_next_of_session(store, session, 0, queue, &number, &id, &weight);
         if (outcome != MRT_DONE || number == 0)
             return outcome;
-        outcome = delete_row(store, queue, number, id, weight);
-        if (outcome != MRT_DONE)
-            return outcome;
+        outcome = mrt_sqlite_delete_row(store, queue, number, id, weight);
+        ++*count;
     }
+    return outcome;
 }
 
 /* Whether the session has any ticket; a look without the writer's lock. */
@@ -286,7 +290,8 @@ static enum mrt_outcome has_tickets(struct mrt_store *store, struct mrt_id sessi
     char queue[MRT_SQLITE_QUEUE_MAX] = "";
     uint64_t number = 0, weight;
     struct mrt_id id;
-    enum mrt_outcome outcome = next_of_session(store, session, queue, &number, &id, &weight);
+    enum mrt_outcome outcome =
+        mrt_sqlite_next_of_session(store, session, 0, queue, &number, &id, &weight);
     *any = number != 0;
     return outcome;
 }
@@ -301,7 +306,7 @@ enum mrt_outcome mrt_sqlite_bury(struct mrt_store *store, struct mrt_id session,
         outcome = mrt_sqlite_begin(&store->db, patience);
         if (outcome == MRT_DONE) {
             outcome = mrt_sqlite_delete_session(store, session, &count);
-            outcome = end(store, outcome, before);
+            outcome = mrt_sqlite_end(store, outcome, before);
         }
     }
     if (outcome == MRT_DONE)

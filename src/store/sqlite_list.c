@@ -1,7 +1,7 @@
 /*
- * What mortise_list shows: the rows as of one moment, without those of dead sessions, each
- * with its place by the grant rule. All rows are copied before the first is shown, since a
- * callback may take its time and a reader holds the log back.
+ * What mortise_list shows: the rows as of one moment, without those of dead sessions and those that
+ * have stayed long enough, each with its place by the grant rule. All rows are copied before the
+ * first is shown, since a callback may take its time and a reader holds the log back.
  */
 #include "base/error.h"
 #include "core/rule.h"
@@ -15,6 +15,7 @@ struct row {
     struct mrt_id session;
     uint64_t number, weight, capacity;
     int64_t since;
+    mrt_time until;                   /* it goes then; 0: not so */
     const char *queue, *kind, *label; /* in texts */
     char texts[];
 };
@@ -59,6 +60,7 @@ static struct row *copy_row(sqlite3_stmt *statement)
     row->capacity = (uint64_t)sqlite3_column_int64(statement, 4);
     row->weight = (uint64_t)sqlite3_column_int64(statement, 5);
     row->since = sqlite3_column_int64(statement, 7);
+    row->until = sqlite3_column_int64(statement, 8);
     return row;
 }
 
@@ -111,6 +113,7 @@ static void show(struct mrt_store *store, struct row_list *rows, mortise_entry_c
                  void *argument)
 {
     struct asked_list asked = TAILQ_HEAD_INITIALIZER(asked);
+    mrt_time now = mrt_time_now();
     const char *queue = "";
     uint64_t ahead = 0;
     uint32_t waiting = 0;
@@ -121,7 +124,7 @@ static void show(struct mrt_store *store, struct row_list *rows, mortise_entry_c
             ahead = 0;
             waiting = 0;
         }
-        if (is_dead(store, &asked, row->session))
+        if (is_dead(store, &asked, row->session) || (row->until > 0 && row->until <= now))
             continue;
         bool granted = mrt_rule_grants(ahead, row->weight, row->capacity);
         ahead = mrt_sqlite_add_weight(ahead, row->weight);
@@ -134,7 +137,8 @@ static void show(struct mrt_store *store, struct row_list *rows, mortise_entry_c
                                      .since_wall_ms = row->since,
                                      .weight = row->weight,
                                      .capacity = row->capacity,
-                                     .detached = mrt_id_none(row->session)};
+                                     .detached = mrt_id_none(row->session) && row->until == 0,
+                                     .delay_ms = mrt_time_left_ms(row->until, now)};
         if (callback(argument, &entry) != 0)
             break;
     }

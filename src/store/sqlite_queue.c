@@ -100,6 +100,7 @@ struct place {
 struct look {
     uint64_t weight_ahead;
     bool granted, mismatch;
+    mrt_time until; /* when the first of those goes that were left behind; 0: there is none */
     struct mrt_id linger_session, linger_ticket; /* of who wants to hear that another waits */
 };
 
@@ -125,6 +126,28 @@ static void note_linger(sqlite3_stmt *row, struct look *look)
     look->linger_ticket = mrt_sqlite_column_id(row, 3);
 }
 
+static void note_until(sqlite3_stmt *row, struct look *look)
+{
+    mrt_time until = sqlite3_column_int64(row, 7);
+    if (until > 0 && (look->until == 0 || until < look->until))
+        look->until = until;
+}
+
+static bool is_over(const struct look *look)
+{
+    return look->until > 0 && look->until <= mrt_time_now();
+}
+
+/* How long who waits may go without a look. */
+static mrt_time recheck(const struct mrt_store *store, const struct look *look)
+{
+    mrt_time longest = mrt_sqlite_recheck(store);
+    if (look->until == 0)
+        return longest;
+    mrt_time left = look->until - mrt_time_now();
+    return left < 1 ? 1 : mrt_time_min(longest, left);
+}
+
 /* Looks at the ticket just ahead of a place, and counts it alone. */
 static enum mrt_outcome look_just_ahead(struct mrt_store *store, const struct place *place,
                                         struct look *look)
@@ -140,6 +163,7 @@ static enum mrt_outcome look_just_ahead(struct mrt_store *store, const struct pl
     if (mrt_sqlite_step(db, row) == SQLITE_ROW) {
         look->mismatch = differs(row, place);
         note_linger(row, look);
+        note_until(row, look);
         look->weight_ahead = (uint64_t)sqlite3_column_int64(row, 1);
         kept = mrt_sqlite_ids_add(&store->blockers, mrt_sqlite_column_id(row, 2));
     }
@@ -162,6 +186,7 @@ static enum mrt_outcome look_at_all_ahead(struct mrt_store *store, const struct 
     mrt_sqlite_bind_place(row, place->queue, place->number);
     while (!waiters && !look->mismatch && kept && mrt_sqlite_step(db, row) == SQLITE_ROW) {
         look->mismatch = differs(row, place);
+        note_until(row, look);
         look->weight_ahead =
             mrt_sqlite_add_weight(look->weight_ahead, (uint64_t)sqlite3_column_int64(row, 1));
         waiters = look->weight_ahead > place->capacity;
@@ -261,6 +286,7 @@ static enum mrt_outcome insert(struct mrt_store *store, const struct mrt_sqlite_
     sqlite3_bind_int64(statement, 9, (sqlite3_int64)now.tv_sec * 1000 + now.tv_nsec / 1000000);
     sqlite3_bind_blob(statement, 10, command->value, (int)command->value_size, SQLITE_STATIC);
     sqlite3_bind_int(statement, 11, command->linger);
+    sqlite3_bind_int64(statement, 12, command->delay);
     store->observed_change |= ticket->valued;
     mrt_sqlite_step(db, statement);
     sqlite3_reset(statement);
@@ -281,6 +307,8 @@ static enum mrt_outcome enter(struct mrt_store *store, struct mrt_sqlite_ticket 
             cleared = false;
         else
             outcome = clear_the_way(store, look->mismatch || command->try_only, &cleared);
+        if (outcome == MRT_DONE && !look->granted && is_over(look))
+            outcome = mrt_sqlite_delete_over(store, command->queue, &cleared);
         if (outcome != MRT_DONE)
             return outcome;
     }
@@ -342,23 +370,27 @@ enum mrt_outcome mrt_sqlite_append(struct mrt_store *store, struct mrt_sqlite_se
     if (!ticket)
         return MRT_FULL;
     *verdict = MRT_ABSENT;
-    for (;;) {
+    outcome = command->delay > 0 ? mrt_sqlite_sync(&store->db, true) : MRT_DONE;
+    while (outcome == MRT_DONE) {
         outcome = append_once(store, ticket, command, patience, verdict, &look);
         if (outcome != MRT_DONE || ticket->number != MRT_SQLITE_LIMIT)
             break;
         outcome = mrt_sqlite_extend(&store->db, patience);
-        if (outcome != MRT_DONE)
-            break;
+        if (outcome == MRT_DONE && command->delay > 0)
+            outcome = mrt_sqlite_sync(&store->db, true); /* extend has ended it */
     }
+    int error = store->db.last_error;
+    if (command->delay > 0 && mrt_sqlite_sync(&store->db, false) != MRT_DONE)
+        store->fault = true;
+    store->db.last_error = error;
     if (outcome != MRT_DONE || *verdict != MRT_IN_QUEUE) {
         free(ticket);
         return outcome;
     }
     mrt_sqlite_ticket_enter(store, ticket);
-    *view =
-        (struct mrt_sqlite_view){.fence = ticket->number << MRT_SQLITE_FENCE_BITS,
-                                 .weight_ahead = look.weight_ahead,
-                                 .recheck = look.granted ? MRT_SECOND : mrt_sqlite_recheck(store)};
+    *view = (struct mrt_sqlite_view){.fence = ticket->number << MRT_SQLITE_FENCE_BITS,
+                                     .weight_ahead = look.weight_ahead,
+                                     .recheck = look.granted ? MRT_SECOND : recheck(store, &look)};
     return MRT_DONE;
 }
 
@@ -428,6 +460,12 @@ enum mrt_outcome mrt_sqlite_refresh(struct mrt_store *store, struct mrt_sqlite_t
         if (outcome == MRT_DONE && present && !look.granted) {
             mrt_sqlite_listen(store, ticket->session);
             outcome = bury_blockers(store, patience, &again, &busy);
+            if (outcome == MRT_DONE && is_over(&look)) {
+                enum mrt_outcome ended = mrt_sqlite_end_delays(store, ticket->queue, patience);
+                again |= ended == MRT_DONE;
+                busy |= ended == MRT_BUSY || ended == MRT_FULL;
+                outcome = ended == MRT_BROKEN ? ended : outcome;
+            }
         }
         if (outcome != MRT_DONE)
             return outcome;
@@ -437,9 +475,7 @@ enum mrt_outcome mrt_sqlite_refresh(struct mrt_store *store, struct mrt_sqlite_t
         return MRT_DONE;
     view->fence = ticket->number << MRT_SQLITE_FENCE_BITS;
     view->weight_ahead = look.weight_ahead;
-    view->recheck = look.granted ? MRT_SECOND
-                    : busy       ? BURIAL_BUSY_RECHECK
-                                 : mrt_sqlite_recheck(store);
+    view->recheck = look.granted ? MRT_SECOND : busy ? BURIAL_BUSY_RECHECK : recheck(store, &look);
     return MRT_DONE;
 }
 

@@ -16,7 +16,8 @@
  * below a limit, and the limit is raised by a block at a time in a transaction that is
  * synced (FULL). When the database is opened under another boot id than it was
  * last used under, every session in it is dead, and the counter goes on from the
- * limit. Tickets that are nobody's (sqlite_detach.c) stay. No clock has a say in it.
+ * limit. Tickets that are nobody's (sqlite_detach.c, sqlite_delay.c) stay. No clock has a say in
+ * it.
  *
  * Many processes may open a new file at once. Each first tries to read the counter; whoever
  * cannot looks whether the file is empty, makes the table, and tries again. A file
@@ -32,7 +33,7 @@
 #define LONG_LIVED_FRAMES 1000
 #define SHORT_LIVED_FRAMES 64
 #define APPLICATION_ID "1836020340" /* the bytes "mort" as a number */
-#define FORMAT 3
+#define FORMAT 4
 #define TEXT_OF(number) TEXT_OF_VALUE(number)
 #define TEXT_OF_VALUE(number) #number
 #define CREATE_CELLS                                                                     \
@@ -140,6 +141,24 @@ static bool read_boot_id(struct mrt_id *id)
     return count == sizeof digits - 1 && mrt_id_parse(digits, id);
 }
 
+/* What has a delay stays for so long from now on, whether or not it held: the end of what was ahead
+   of it may have been undone, and what was left behind before has the clock of that boot. */
+static enum mrt_outcome leave_behind(struct mrt_sqlite_db *db)
+{
+    sqlite3_stmt *statement = NULL;
+    db->last_error = sqlite3_prepare_v2(db->handle,
+                                        "UPDATE mortise_ticket SET session = zeroblob(16),"
+                                        " linger = 0, until = ?1 + delay"
+                                        " WHERE queue > '' AND delay > 0",
+                                        -1, &statement, NULL);
+    if (db->last_error == SQLITE_OK) {
+        sqlite3_bind_int64(statement, 1, mrt_time_now());
+        mrt_sqlite_step(db, statement);
+    }
+    sqlite3_finalize(statement);
+    return mrt_sqlite_outcome(db);
+}
+
 /* Everybody in the database died with an earlier boot; what is nobody's stays. */
 static enum mrt_outcome begin_boot(struct mrt_sqlite_db *db, void *unused)
 {
@@ -149,6 +168,9 @@ static enum mrt_outcome begin_boot(struct mrt_sqlite_db *db, void *unused)
     enum mrt_outcome outcome = read_counter(db, &counter);
     if (outcome != MRT_DONE || !read_boot_id(&boot) || mrt_id_equal(counter.boot, boot))
         return outcome; /* somebody else has done it */
+    outcome = leave_behind(db);
+    if (outcome != MRT_DONE)
+        return outcome;
     outcome = mrt_sqlite_execute(
         db, "DELETE FROM mortise_ticket WHERE queue > '' AND session <> zeroblob(16)");
     if (outcome != MRT_DONE)
@@ -190,7 +212,8 @@ static enum mrt_outcome create_schema(struct mrt_sqlite_db *db, void *unused)
             " session BLOB NOT NULL, kind TEXT NOT NULL, capacity INTEGER NOT NULL,"
             " weight INTEGER NOT NULL, label TEXT NOT NULL, since INTEGER NOT NULL,"
             " revoked INTEGER NOT NULL DEFAULT 0, value BLOB,"
-            " linger INTEGER NOT NULL DEFAULT 0,"
+            " linger INTEGER NOT NULL DEFAULT 0, delay INTEGER NOT NULL DEFAULT 0,"
+            " until INTEGER NOT NULL DEFAULT 0,"
             " PRIMARY KEY (queue, number)) WITHOUT ROWID;" CREATE_CELLS
             "INSERT OR IGNORE INTO mortise_ticket"
             " (queue, number, id, session, kind, capacity, weight, label, since) VALUES"
@@ -209,9 +232,9 @@ static enum mrt_outcome create_schema(struct mrt_sqlite_db *db, void *unused)
 static const struct {
     const char *look, *add;
 } newer[] = {
-    COLUMN("revoked", "INTEGER NOT NULL DEFAULT 0"),
-    COLUMN("value", "BLOB"),
-    COLUMN("linger", "INTEGER NOT NULL DEFAULT 0"),
+    COLUMN("revoked", "INTEGER NOT NULL DEFAULT 0"), COLUMN("value", "BLOB"),
+    COLUMN("linger", "INTEGER NOT NULL DEFAULT 0"),  COLUMN("delay", "INTEGER NOT NULL DEFAULT 0"),
+    COLUMN("until", "INTEGER NOT NULL DEFAULT 0"),
 };
 
 static enum mrt_outcome add_column(struct mrt_sqlite_db *db, const char *look, const char *add)

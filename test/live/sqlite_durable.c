@@ -235,6 +235,60 @@ static void test_c11_a_reboot_leaves_what_is_nobodys(void **state)
     port_close(&next);
 }
 
+static struct mrt_event append_with_delay(struct port_client *client, const char *queue,
+                                          mrt_time delay)
+{
+    struct mrt_command command = port_command(client, MRT_APPEND);
+    command.queue = queue;
+    command.ticket = port_id();
+    command.kind = port_kind;
+    command.capacity = command.weight = 1;
+    command.delay = delay;
+    struct mrt_event view = port_send(client, &command);
+    assert_int_equal(view.type, MRT_VIEW);
+    return view;
+}
+
+/* The dead may have sent something to another machine, which has not lost its power. */
+static void test_gn06_a_delay_outlives_a_power_cut(void **state)
+{
+    const struct place *place = *state;
+    const mrt_time delay = 300 * MRT_MILLISECOND;
+    struct place after;
+    struct port_client client, next;
+    mrt_sqlite_set_boot_id(boot(1));
+    port_open_session(&client, place->uri);
+    use_up_block(place);
+    struct mrt_event before = port_append(&client, "q", port_id());
+    append_with_delay(&client, "q", 3600 * MRT_SECOND);
+    for (int i = 0; i < 8; i++)
+        port_append(&client, "many", port_id());
+    append_with_delay(&client, "r", delay);                 /* it needs the next block, too */
+    port_remove(&client, "q", before.ticket, before.fence); /* which is undone */
+    port_append(&client, "none", port_id());
+    cut_power(place, &after);
+    for (uint64_t number = 2; number < 4; number++) {
+        mrt_sqlite_set_boot_id(boot(number));
+        mrt_time came_up = mrt_time_now();
+        port_open_session(&next, after.uri);
+        assert_int_equal(port_try(&next, "none", port_id()).type, MRT_VIEW);
+        assert_int_equal(port_try(&next, "q", port_id()).type, MRT_BLOCKED);
+        struct mrt_event waits = port_append(&next, "r", port_id());
+        if (number == 2) {
+            assert_true(waits.weight_ahead > 0);
+            port_wait_granted(&next, "r", waits, 1, 1, 30 * MRT_SECOND);
+            assert_true(mrt_time_now() - came_up >= delay);
+        }
+        port_stop(&next);
+        port_close(&next);
+    }
+    check_integrity(after.path);
+    remove_tree(after.directory);
+    mrt_sqlite_set_boot_id((struct mrt_id){0, 0});
+    port_stop(&client);
+    port_close(&client);
+}
+
 static void test_sq_25_clock_steps_change_nothing(void **state)
 {
     const struct place *place = *state;
@@ -366,6 +420,7 @@ int main(int count, char **arguments)
         TEST(test_c_an_acquire_needs_no_sync),
         TEST(test_sq_25_a_reboot_ends_all_sessions),
         TEST(test_c11_a_reboot_leaves_what_is_nobodys),
+        TEST(test_gn06_a_delay_outlives_a_power_cut),
         TEST(test_sq_25_clock_steps_change_nothing),
         TEST(test_sq_23_no_one_commits_during_a_checkpoint),
         TEST(test_sq_23_a_stuck_reader_costs_no_sync_storm),

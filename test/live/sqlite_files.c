@@ -219,6 +219,9 @@ static void test_a_database_of_an_earlier_format_is_brought_forward(void **state
 {
     const struct place *place = *state;
     const char *const backward[] = {
+        "ALTER TABLE mortise_ticket DROP COLUMN delay",
+        "ALTER TABLE mortise_ticket DROP COLUMN until",
+        "UPDATE mortise_ticket SET since = 3 WHERE queue = ''",
         "ALTER TABLE mortise_ticket DROP COLUMN linger",
         "UPDATE mortise_ticket SET since = 2 WHERE queue = ''",
         "ALTER TABLE mortise_ticket DROP COLUMN value",
@@ -239,7 +242,7 @@ static void test_a_database_of_an_earlier_format_is_brought_forward(void **state
         assert_int_equal(port_cell_set(&client, "c", 0, 0, "one").type, MRT_CELL);
         struct mrt_event held = port_append(&client, "q", port_id());
         assert_int_equal(client.ops->revoke(client.store, "q", held.fence), MORTISE_OK);
-        assert_int_equal(query(place->path, "PRAGMA user_version"), 3);
+        assert_int_equal(query(place->path, "PRAGMA user_version"), 4);
         port_stop(&client);
         port_close(&client);
         query(place->path, "DELETE FROM mortise_cell");
