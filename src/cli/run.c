@@ -17,8 +17,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* A grace that fits into the store's lease; 0 or an exit code. */
-static int fit_grace(struct mrt_run *run)
+int mrt_run_fit_grace(struct mrt_run *run)
 {
     char grace[32], lease[32];
     mortise_capabilities capabilities = {.size = sizeof(capabilities)};
@@ -98,7 +97,7 @@ int mrt_run_make_lock(struct mrt_run *run, struct mrt_run_lock *lock)
 
 static int run_on_client(struct mrt_run *run)
 {
-    int code = fit_grace(run);
+    int code = mrt_run_fit_grace(run);
     if (!code)
         code = mrt_run_block_signals(run);
     for (size_t i = 0; i < run->count && !code; i++) {
@@ -118,14 +117,19 @@ static bool are_all_outer(const struct mrt_run *run)
     return true;
 }
 
-int mrt_run_whole(struct mrt_run *run, int argc, char **argv)
+void mrt_run_set_standards(struct mrt_run *run)
 {
-    int code;
     run->deadline = INT64_MAX;
     run->weight = 1;
     run->grace = 5 * MRT_SECOND;
     run->conflict_code = MRT_EXIT_BUSY;
     run->status_fd = -1;
+}
+
+int mrt_run_whole(struct mrt_run *run, int argc, char **argv)
+{
+    int code;
+    mrt_run_set_standards(run);
     if (!mrt_run_take_arguments(run, argc, argv, &code))
         return code;
     code = mrt_run_set_lease(run);

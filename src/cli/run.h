@@ -8,8 +8,10 @@
  *   run_status.c    events for who started us
  *   run_held.c      the command's environment, and locks that an outer run holds
  *   run_spawn.c     starting the command
+ *   run_ending.c    the command's end when a lock is lost
  *   run_child.c     looking after it until its process group is empty
  *   run_terminal.c  the terminal's foreground
+ *   run_target.c    whom the lock is held for
  *   run_guard.c     the process that outlives this one
  * and what `mortise elect` does without a command: elect.c.
  * One thread; the client has none of its own.
@@ -19,6 +21,7 @@
 
 #include "cli/cli.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
@@ -26,6 +29,12 @@
 #define MRT_RUN_LOCKS_MAX 32
 /* The group is to be dead so long before a lease ends. */
 #define MRT_RUN_LEASE_MARGIN (200 * MRT_MILLISECOND)
+
+/* Whom the lock is held for: run_target.c. A process group, or a process alone. */
+struct mrt_target {
+    pid_t group; /* 0: it is the process alone */
+    int pidfd;   /* of the process, or of the group's leader if it is no child; 0: none */
+};
 
 /* The guard: run_guard.c. */
 struct mrt_guard {
@@ -99,6 +108,8 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
 
     sigset_t inherited_mask; /* what the command gets */
     int signal_fd;
+    int cancel_fd;  /* when it becomes readable, that is as if TERM came; 0: none */
+    bool cancelled; /* so it did */
 
     struct mrt_guard guard;
     struct mrt_terminal terminal;
@@ -152,8 +163,12 @@ __attribute__((format(printf, 4, 5))) void mrt_run_event(const struct mrt_run *r
 
 /* --------------------------------------------------------------- run.c */
 
+/* What counts where nobody says anything. */
+void mrt_run_set_standards(struct mrt_run *run);
 /* What run and elect have in common, from the arguments on: the exit code. */
 int mrt_run_whole(struct mrt_run *run, int argc, char **argv);
+/* Makes the grace fit into the store's lease; 0 or an exit code. */
+int mrt_run_fit_grace(struct mrt_run *run);
 /* Makes the handle, of the run's mode: an error of the library. */
 int mrt_run_make_lock(struct mrt_run *run, struct mrt_run_lock *lock);
 
@@ -185,6 +200,8 @@ int mrt_run_next_signal(struct mrt_run *run);
 bool mrt_run_is_terminating(int signal);
 /* Sleeps until the client, a signal or `until` calls, and runs the client. */
 void mrt_run_poll(struct mrt_run *run, mrt_time until);
+/* The same for more descriptors; the first two of `fds` are filled in here. */
+void mrt_run_poll_all(struct mrt_run *run, mrt_time until, struct pollfd *fds, nfds_t count);
 /* Acquires all that no outer run holds: true; or false and the exit code, with nothing
    held or queued. */
 bool mrt_run_wait(struct mrt_run *run, int *code);
@@ -215,17 +232,41 @@ int mrt_run_replace(const struct mrt_run *run);
 pid_t mrt_run_spawn(struct mrt_run *run);
 /* Says why a command could not be run: 126 or 127. */
 int mrt_run_fail_exec(const struct mrt_run *run, int error);
-/* Starts the command of --on-lost for `group`; false: it cannot be. */
-bool mrt_run_spawn_on_lost(const struct mrt_run *run, pid_t group);
+/* Starts the command of --on-lost for the target; false: it cannot be. */
+bool mrt_run_spawn_on_lost(const struct mrt_run *run, const struct mrt_target *target);
 /* Marks all descriptors above 2, but `kept` (-1: none), to be closed by exec. */
 void mrt_run_shed_descriptors(int kept);
 
-/* --------------------------------------------------------- run_child.c */
+/* ------------------------------------------------------- run_ending.c */
 
+struct mrt_ending {
+    struct mrt_run *run;
+    struct mrt_target target;
+    bool stopping;  /* TERM was sent by us */
+    bool lock_gone; /* it is lost, or about to be, and what --on-lost says is under way */
+    mrt_time kill_at;
+    mrt_time attend_at; /* MRT_TIME_NEVER: done */
+};
+
+/* The target runs under the locks from now on. */
+void mrt_ending_begin(struct mrt_ending *ending, struct mrt_run *run, struct mrt_target target);
+/* When to call mrt_ending_step next, if the client has nothing to say. */
+mrt_time mrt_ending_next_time(const struct mrt_ending *ending);
+/* Looks at the locks, and does what is due. */
+void mrt_ending_step(struct mrt_ending *ending, mrt_time now);
+/* Only that which must not wait: whether they are lost. */
+void mrt_ending_check_lock(struct mrt_ending *ending, mrt_time now);
+/* As if they were lost, with the whole grace. */
+void mrt_ending_give_up(struct mrt_ending *ending);
+/* TERM, once, and KILL at `kill_at`. */
+void mrt_ending_term(struct mrt_ending *ending, mrt_time kill_at);
 /* When the command has to be told to end if the store is never heard of again. */
 mrt_time mrt_run_term_time(const struct mrt_run *run);
 /* Tells the guard when the locks end if nothing more is heard of the store. */
 void mrt_run_tell_guard(struct mrt_run *run);
+
+/* -------------------------------------------------------- run_child.c */
+
 /* Looks after the group of `child` until it is empty: the exit code. */
 int mrt_run_supervise(struct mrt_run *run, pid_t child);
 
@@ -248,12 +289,24 @@ void mrt_terminal_stop(pid_t whom);
 bool mrt_guard_start(struct mrt_guard *guard, bool timed);
 /* When it is to send TERM and KILL if it hears nothing more. MRT_TIME_NEVER: not at all. */
 void mrt_guard_set_times(struct mrt_guard *guard, mrt_time term_at, mrt_time kill_at);
-/* In the command's process: from now on the guard minds `group`. False and errno. */
-bool mrt_guard_mind(const struct mrt_guard *guard, pid_t group);
+/* From now on the guard minds the target; also in the command's process. False and errno. */
+bool mrt_guard_mind(const struct mrt_guard *guard, const struct mrt_target *target);
 /* The group is empty: the guard may go. */
 void mrt_guard_dismiss(struct mrt_guard *guard);
 /* Waits for its end. */
 void mrt_guard_reap(struct mrt_guard *guard);
+
+/* -------------------------------------------------------- run_target.c */
+
+bool mrt_target_is_set(const struct mrt_target *target);
+/* Whether the process has ended, or the group's leader; false without a pidfd. */
+bool mrt_target_has_ended(const struct mrt_target *target);
+/* Whether anybody of it lives that is more than a zombie. */
+bool mrt_target_is_alive(const struct mrt_target *target);
+/* False and errno. */
+bool mrt_target_signal(const struct mrt_target *target, int signal);
+/* Kills it; returns when nobody of it runs any more. */
+void mrt_target_kill(const struct mrt_target *target);
 /* Whether a process of `group` lives that is more than a zombie. */
 bool mrt_group_is_alive(pid_t group);
 

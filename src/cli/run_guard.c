@@ -28,21 +28,16 @@
  */
 #include "cli/run.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define QUICK_LOOKS 100 /* a millisecond apart; afterwards 50 */
 #define STACK_SIZE 65536
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -55,70 +50,13 @@
 
 /* A message on the pipe, written in one piece. */
 struct message {
-    enum { MIND_GROUP, SET_TIMES, DISMISS } what;
-    pid_t group;
+    enum { MIND, SET_TIMES, DISMISS } what;
+    struct mrt_target target;
     mrt_time term_at, kill_at;
 };
 
 static int pipe_ends[2];
 static int timer = -1; /* -1: no lease ends */
-
-/* Whether /proc/`pid` is of `group`, and more than a zombie. */
-static bool is_alive_in(const char *pid, pid_t group)
-{
-    char path[64], text[512];
-    snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t got = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    if (got <= 0)
-        return false;
-    text[got] = '\0';
-    /* "pid (name) state parent group ..."; the name may hold anything. */
-    const char *end = strrchr(text, ')');
-    if (!end || strlen(end) < 4 || end[2] == 'Z' || end[2] == 'X')
-        return false;
-    char *after_parent;
-    strtol(end + 3, &after_parent, 10);
-    return strtol(after_parent, NULL, 10) == group;
-}
-
-bool mrt_group_is_alive(pid_t group)
-{
-    _Alignas(struct dirent64) char buffer[4096];
-    if (kill(-group, 0) < 0 && errno == ESRCH)
-        return false;
-    int directory = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0)
-        return true;
-    bool alive = false;
-    ssize_t got = 0;
-    while (!alive && (got = getdents64(directory, buffer, sizeof(buffer))) > 0) {
-        const struct dirent64 *entry;
-        for (ssize_t at = 0; at < got && !alive; at += entry->d_reclen) {
-            entry = (const struct dirent64 *)(const void *)(buffer + at);
-            alive = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-                    is_alive_in(entry->d_name, group);
-        }
-    }
-    close(directory);
-    return alive || got < 0;
-}
-
-/* Returns when no process of the group runs any more. A zombie that nobody reaps
-   does not run: after a while the process table is read to tell. */
-static void kill_group(pid_t group)
-{
-    for (int looks = 0; kill(-group, SIGKILL) == 0 || errno != ESRCH; looks++) {
-        bool quick = looks < QUICK_LOOKS;
-        if (!quick && !mrt_group_is_alive(group))
-            return;
-        struct timespec pause = {.tv_nsec = (quick ? 1 : 50) * MRT_MILLISECOND};
-        nanosleep(&pause, NULL);
-    }
-}
 
 static void set_timer(mrt_time instant)
 {
@@ -154,24 +92,34 @@ static bool wait_until(mrt_time instant)
     return false;
 }
 
-/* Returns when the group has to be killed, or nothing is left to do (0). */
-static pid_t watch(void)
+/* One that ended by itself before anybody told it to is nobody's to kill. */
+static bool has_to_die(const struct mrt_target *target, bool is_told)
+{
+    return mrt_target_is_set(target) && (is_told || !mrt_target_has_ended(target));
+}
+
+/* Returns when the target has to be killed (true), or nothing is left to do. */
+static bool watch(struct mrt_target *target)
 {
     struct message told = {.term_at = MRT_TIME_NEVER, .kill_at = MRT_TIME_NEVER}, message;
-    for (;;) {
+    for (bool is_told = false;;) {
         mrt_time next = mrt_time_min(told.term_at, told.kill_at);
-        if (!wait_until(told.group > 1 ? next : MRT_TIME_NEVER)) {
+        *target = told.target;
+        if (!wait_until(mrt_target_is_set(target) ? next : MRT_TIME_NEVER)) {
             if (has_come(told.kill_at))
-                return told.group;
+                return has_to_die(target, is_told);
             told.term_at = MRT_TIME_NEVER;
-            kill(-told.group, SIGTERM);
-            kill(-told.group, SIGCONT);
+            is_told = has_to_die(target, is_told);
+            if (is_told) {
+                mrt_target_signal(target, SIGTERM);
+                mrt_target_signal(target, SIGCONT);
+            }
         } else if (read(pipe_ends[0], &message, sizeof(message)) != (ssize_t)sizeof(message)) {
-            return told.group; /* mortise is gone */
+            return has_to_die(target, is_told); /* mortise is gone */
         } else if (message.what == DISMISS) {
-            return 0;
-        } else if (message.what == MIND_GROUP) {
-            told.group = message.group;
+            return false;
+        } else if (message.what == MIND) {
+            told.target = message.target;
         } else {
             told.term_at = message.term_at;
             told.kill_at = message.kill_at;
@@ -182,6 +130,7 @@ static pid_t watch(void)
 static int guard(void *unused)
 {
     sigset_t all;
+    struct mrt_target target;
     (void)unused;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
@@ -190,9 +139,8 @@ static int guard(void *unused)
     close(pipe_ends[1]);
     for (int standard = 0; standard <= 2; standard++)
         close(standard);
-    pid_t group = chdir("/") == 0 ? watch() : 0;
-    if (group > 1)
-        kill_group(group);
+    if (chdir("/") == 0 && watch(&target))
+        mrt_target_kill(&target);
     _exit(0);
 }
 
@@ -248,9 +196,9 @@ static bool tell(const struct mrt_guard *self, const struct message *message)
     return write(self->fd, message, sizeof(*message)) == (ssize_t)sizeof(*message);
 }
 
-bool mrt_guard_mind(const struct mrt_guard *self, pid_t group)
+bool mrt_guard_mind(const struct mrt_guard *self, const struct mrt_target *target)
 {
-    struct message message = {.what = MIND_GROUP, .group = group};
+    struct message message = {.what = MIND, .target = *target};
     return tell(self, &message);
 }
 

@@ -31,12 +31,13 @@ void mrt_run_shed_descriptors(int kept)
 static bool prepare(struct mrt_run *run, pid_t parent)
 {
     pid_t self = getpid();
+    struct mrt_target target = {.group = self};
     if (setpgid(0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         return false;
     /* The parent may have died before the line above. */
     if (getppid() != parent)
         _exit(MRT_EXIT_INTERNAL);
-    if (!mrt_guard_mind(&run->guard, self))
+    if (!mrt_guard_mind(&run->guard, &target))
         return false;
     /* We may have been stopped for long since the lock was acquired. From here on the guard
        ends us in time. */
@@ -79,15 +80,16 @@ pid_t mrt_run_spawn(struct mrt_run *run)
     return child;
 }
 
-bool mrt_run_spawn_on_lost(const struct mrt_run *run, pid_t group)
+bool mrt_run_spawn_on_lost(const struct mrt_run *run, const struct mrt_target *target)
 {
     char text[24];
     char *const command[] = {(char[]){"/bin/sh"}, (char[]){"-c"},
                              (char *)(uintptr_t)run->on_lost_command, NULL};
     posix_spawnattr_t attributes;
     pid_t pid;
-    snprintf(text, sizeof text, "%d", (int)group);
-    if (setenv("MORTISE_GROUP", text, 1) < 0 || posix_spawnattr_init(&attributes) != 0)
+    snprintf(text, sizeof text, "%d", (int)target->group);
+    if ((target->group > 1 ? setenv("MORTISE_GROUP", text, 1) : unsetenv("MORTISE_GROUP")) < 0 ||
+        posix_spawnattr_init(&attributes) != 0)
         return false;
     posix_spawnattr_setsigmask(&attributes, &run->inherited_mask);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);

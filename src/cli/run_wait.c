@@ -65,6 +65,10 @@ int mrt_run_block_signals(struct mrt_run *run)
 int mrt_run_next_signal(struct mrt_run *run)
 {
     struct signalfd_siginfo info;
+    if (run->cancelled) {
+        run->cancelled = false;
+        return SIGTERM;
+    }
     ssize_t got = read(run->signal_fd, &info, sizeof(info));
     return got == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
 }
@@ -81,16 +85,30 @@ static int milliseconds_to(mrt_time until)
     return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
-void mrt_run_poll(struct mrt_run *run, mrt_time until)
+void mrt_run_poll_all(struct mrt_run *run, mrt_time until, struct pollfd *fds, nfds_t count)
 {
-    struct pollfd fds[] = {{.fd = mortise_fd(run->client), .events = POLLIN},
-                           {.fd = run->signal_fd, .events = POLLIN}};
+    fds[0] = (struct pollfd){.fd = mortise_fd(run->client), .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = run->signal_fd, .events = POLLIN};
     int timeout = milliseconds_to(until);
     int next = mortise_next_timeout_ms(run->client);
     if (next >= 0 && (timeout < 0 || next < timeout))
         timeout = next;
-    if (poll(fds, 2, timeout) == 0 || fds[0].revents != 0)
+    int ready = poll(fds, count, timeout);
+    if (ready < 0)
+        for (nfds_t i = 0; i < count; i++)
+            fds[i].revents = 0;
+    if (ready == 0 || fds[0].revents != 0)
         mortise_process(run->client);
+}
+
+void mrt_run_poll(struct mrt_run *run, mrt_time until)
+{
+    struct pollfd fds[3] = {[2] = {.fd = run->cancel_fd, .events = POLLIN}};
+    mrt_run_poll_all(run, until, fds, run->cancel_fd > 0 ? 3 : 2);
+    if (run->cancel_fd <= 0 || fds[2].revents == 0)
+        return;
+    run->cancelled = true;
+    run->cancel_fd = 0;
 }
 
 /* --------------------------------------------------------------- waiting */
