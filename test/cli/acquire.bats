@@ -3,7 +3,7 @@
 load helper
 
 @test "C11: acquire, and release by the token" {
-    token=$("$MORTISE" acquire deploy)
+    token=$("$MORTISE" acquire --durable deploy)
     [[ "$token" =~ ^[0-9a-f]{32}-[0-9]+$ ]]
     run -75 "$MORTISE" run -n deploy -- true
     run -75 "$MORTISE" acquire -n deploy
@@ -20,7 +20,7 @@ load helper
 }
 
 @test "C11: the token on standard input, and whoever waits is next" {
-    "$MORTISE" acquire deploy >token
+    "$MORTISE" acquire --durable deploy >token
     start run deploy -- touch ran
     until_true waiters deploy 1
     "$MORTISE" release deploy <token
@@ -30,7 +30,7 @@ load helper
 }
 
 @test "C11: an operator breaks it" {
-    "$MORTISE" acquire deploy >token
+    "$MORTISE" acquire --durable deploy >token
     fence=$("$MORTISE" ls --json deploy | python3 -c 'import json,sys; print(json.load(sys.stdin)[0]["fence"])')
     run -0 "$MORTISE" break deploy --fence "$fence"
     run -0 "$MORTISE" run -n deploy -- true
@@ -38,20 +38,20 @@ load helper
 }
 
 @test "acquire: modes" {
-    "$MORTISE" acquire -s data >reader
+    "$MORTISE" acquire --durable -s data >reader
     run -0 "$MORTISE" run -n -s data -- true
     run -75 "$MORTISE" run -n -x data -- true
     run -64 "$MORTISE" release -x data <reader
     run -0 "$MORTISE" release -s data <reader
     run -0 "$MORTISE" run -n -x data -- true
-    "$MORTISE" acquire --permits 3 --weight 2 builders >two
+    "$MORTISE" acquire --durable --permits 3 --weight 2 builders >two
     run -75 "$MORTISE" run -n --permits 3 --weight 2 builders -- true
     run -0 "$MORTISE" run -n --permits 3 builders -- true
     run -0 "$MORTISE" release --permits 3 --weight 2 builders <two
 }
 
 @test "release: what is no token" {
-    "$MORTISE" acquire deploy >token
+    "$MORTISE" acquire --durable deploy >token
     for wrong in nonsense 0123456789abcdef0123456789abcdef- \
         0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef-1; do
         MORTISE_TOKEN=$wrong run -64 "$MORTISE" release deploy
@@ -66,6 +66,6 @@ load helper
 }
 
 @test "C11: a token that cannot be told keeps no lock" {
-    run -1 sh -c '"$MORTISE" acquire deploy >/dev/full'
+    run -1 sh -c '"$MORTISE" acquire --durable deploy >/dev/full'
     run -0 "$MORTISE" run -n deploy -- true
 }

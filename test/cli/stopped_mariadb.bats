@@ -2,6 +2,7 @@
 # GN-01: the command on a real MariaDB server; mortise stands still, and the server does.
 load helper
 load stopped
+load keeper
 
 SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
 
@@ -34,4 +35,24 @@ on_server() {
 @test "GN-01 the server stands still at any moment, for any time: never two at once" {
     on_server
     server_stands_still
+}
+
+@test "acquire: a keeper holds the lock until it is given back" {
+    on_server
+    keeper_keeps
+}
+
+@test "GN-03 acquire: the lock ends with the script, however that ends" {
+    on_server
+    keeper_ends_with_the_script
+}
+
+@test "GN-01 GN-03 acquire: the keeper is killed, and the script with it" {
+    on_server
+    keeper_is_killed
+}
+
+@test "GN-01 acquire: the keeper stands still: its script is dead before the lock goes on" {
+    on_server
+    keeper_stands_still
 }

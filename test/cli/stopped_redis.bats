@@ -2,6 +2,7 @@
 # GN-01: the command on a real Redis server; mortise stands still, and the server does.
 load helper
 load stopped
+load keeper
 
 SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
 
@@ -44,4 +45,24 @@ on_server() {
     [ -z "$output" ]
     run -0 "$MORTISE" elect e --value me -- "$MORTISE" elect e --once
     [[ "$output" == *" me" ]]
+}
+
+@test "acquire: a keeper holds the lock until it is given back" {
+    on_server
+    keeper_keeps
+}
+
+@test "GN-03 acquire: the lock ends with the script, however that ends" {
+    on_server
+    keeper_ends_with_the_script
+}
+
+@test "GN-01 GN-03 acquire: the keeper is killed, and the script with it" {
+    on_server
+    keeper_is_killed
+}
+
+@test "GN-01 acquire: the keeper stands still: its script is dead before the lock goes on" {
+    on_server
+    keeper_stands_still
 }

@@ -2,6 +2,7 @@
 # GN-01: the command on a real ZooKeeper server; server, mortise or both stand still.
 load helper
 load stopped
+load keeper
 
 SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
 
@@ -202,4 +203,24 @@ with socket.create_connection(re.search(r"//([^:]+):(\d+)", sys.argv[1]).groups(
     cat said
     [ "$(wc -l <said)" -eq 4 ]
     run -1 grep "held by" said
+}
+
+@test "acquire: a keeper holds the lock until it is given back" {
+    on_server 2s
+    keeper_keeps
+}
+
+@test "GN-03 acquire: the lock ends with the script, however that ends" {
+    on_server 2s
+    keeper_ends_with_the_script
+}
+
+@test "GN-01 GN-03 acquire: the keeper is killed, and the script with it" {
+    on_server 2s
+    keeper_is_killed
+}
+
+@test "GN-01 acquire: the keeper stands still: its script is dead before the lock goes on" {
+    on_server 2s
+    keeper_stands_still
 }

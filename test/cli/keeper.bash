@@ -1,0 +1,131 @@
+# Locks that a script takes in its midst, with mortise acquire: what every store has to show.
+
+# has_ended PID: it runs no more; its number may still be known, of a zombie that is nobody's.
+has_ended() {
+    [ ! -e "/proc/$1/status" ] || grep -q '^State:.[ZX]' "/proc/$1/status"
+}
+
+# holder NAME: the number of the process that holds it.
+holder() {
+    "$MORTISE" ls "$1" --json | sed -n 's/.*"holder": true.*"pid": \([0-9]*\).*/\1/p'
+}
+
+# fence_of NAME: of its holder.
+fence_of() {
+    "$MORTISE" ls "$1" --json | sed -n 's/.*"holder": true.*"fence": \([0-9]*\).*/\1/p'
+}
+
+# A script that leads a process group, takes the lock NAME, and holds the witness $W.NAME from then
+# on, a file's lock that the system gives back when the last of the group is dead. The next one in
+# the queue looks at w.NAME.
+start_script() { # NAME OPTION...
+    setsid bash -c 'exec 9>"${W:-w}.$0" >"out.$0" 2>&1
+        "$MORTISE" acquire --token-file "token.$0" "$@" "$0" || exit
+        flock -n 9 || echo overlap >>bad
+        if [[ "$*" == *--on-lost* ]]; then (trap "" TERM; exec sleep 60) & fi
+        touch "holding.$0"
+        exec 3>&-
+        while [ ! -e "end.$0" ]; do sleep 0.02 9>&-; done' "$@" 3>&- &
+    SCRIPT=$!
+    until_true test -e "holding.$1"
+    KEEPER=$(holder "$1")
+    [ "$(cat "/proc/$KEEPER/comm")" = lock-keeper ]
+}
+
+# start_next NAME: the next one in its queue finds the witness free.
+start_next() {
+    start run "$1" -- bash -c 'exec 9>"w.$0"; flock -n 9 || echo overlap >>bad; touch "granted.$0"' "$1"
+}
+
+# wait_for_next NAME PID
+wait_for_next() {
+    finish "$2"
+    [ "$code" -eq 0 ]
+    [ -e "granted.$1" ]
+    [ ! -e bad ]
+}
+
+keeper_keeps() {
+    start_script k
+    run -75 "$MORTISE" run -n k true
+    "$MORTISE" renew --token-file token.k k >fence
+    [ "$(cat fence)" = "$(fence_of k)" ]
+    run -0 "$MORTISE" release k <token.k
+    [ -z "$output" ]
+    run -0 "$MORTISE" run -n k true
+    until_true has_ended "$KEEPER"
+    run -76 "$MORTISE" release k <token.k
+    run -76 "$MORTISE" renew k <token.k
+    [ -z "$(cat out.k)" ]
+    touch end.k
+    finish "$SCRIPT"
+}
+
+keeper_ends_with_the_script() {
+    local scripts=() keepers=() next=() name
+    for name in e1 e2; do
+        start_script $name
+        scripts+=("$SCRIPT")
+        keepers+=("$KEEPER")
+        start_next $name
+        next+=("$PID")
+        until_true waiters $name 1
+    done
+    touch end.e1
+    kill -KILL "${scripts[1]}"
+    wait_for_next e1 "${next[0]}"
+    wait_for_next e2 "${next[1]}"
+    until_true has_ended "${keepers[0]}"
+    until_true has_ended "${keepers[1]}"
+}
+
+# Of a script that is to be ended, nobody runs any more when the next one has the lock; of one that
+# is not, nothing is done to it, and it is told.
+keeper_is_killed() {
+    local names=(d1 d2 d3) scripts=() keepers=() next=() name
+    start_script d1 --on-lost term --grace 300ms
+    scripts+=("$SCRIPT") keepers+=("$KEEPER")
+    W=own start_script d2
+    scripts+=("$SCRIPT") keepers+=("$KEEPER")
+    W=own start_script d3
+    scripts+=("$SCRIPT") keepers+=("$KEEPER")
+    for name in "${names[@]}"; do
+        start_next "$name"
+        next+=("$PID")
+        until_true waiters "$name" 1
+    done
+    kill -KILL "${keepers[@]}" "${scripts[2]}"
+    run -76 "$MORTISE" renew d2 <token.d2
+    touch end.d2
+    finish "${scripts[1]}"
+    [ "$code" -eq 0 ]
+    for name in 0 1 2; do wait_for_next "${names[$name]}" "${next[$name]}"; done
+    finish "${scripts[0]}"
+    [ "$code" -ge 128 ]
+}
+
+# On stores with leases.
+keeper_stands_still() {
+    local scripts=() keepers=() next=() name
+    start_script s1 --on-lost term --grace 300ms
+    scripts+=("$SCRIPT") keepers+=("$KEEPER")
+    W=own start_script s2
+    scripts+=("$SCRIPT") keepers+=("$KEEPER")
+    for name in s1 s2; do
+        start_next "$name"
+        next+=("$PID")
+        until_true waiters "$name" 1
+    done
+    kill -STOP "${keepers[@]}"
+    until_true test -e granted.s2
+    kill -0 "${scripts[1]}"
+    touch end.s2
+    finish "${scripts[1]}"
+    wait_for_next s1 "${next[0]}"
+    wait_for_next s2 "${next[1]}"
+    finish "${scripts[0]}"
+    [ "$code" -ge 128 ]
+    kill -CONT "${keepers[@]}"
+    until_true has_ended "${keepers[0]}"
+    until_true has_ended "${keepers[1]}"
+}

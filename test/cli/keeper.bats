@@ -1,0 +1,209 @@
+#!/usr/bin/env bats
+# mortise acquire, renew and release: a lock that a script takes in its midst, kept by a keeper.
+load helper
+load keeper
+
+@test "acquire: a keeper holds the lock until it is given back" {
+    keeper_keeps
+}
+
+@test "GN-03 acquire: the lock ends with the script, however that ends" {
+    keeper_ends_with_the_script
+}
+
+@test "GN-01 GN-03 acquire: the keeper is killed, and the script with it" {
+    keeper_is_killed
+}
+
+@test "acquire: a keeper that stands still keeps the lock on this machine" {
+    start_script a --on-lost term
+    kill -STOP "$KEEPER"
+    run -75 "$MORTISE" run -w 300ms a true
+    kill -CONT "$KEEPER"
+    run -0 "$MORTISE" renew a <token.a
+    kill -KILL "$KEEPER"
+    finish "$SCRIPT"
+    [ "$code" -ge 128 ]
+}
+
+@test "acquire: in a command substitution the lock is the script's, in each shell" {
+    for shell in bash dash zsh; do
+        command -v "$shell" || continue
+        "$shell" -c 'token=$("$MORTISE" acquire a || echo failed; :)
+            ("$MORTISE" run -n a true) && exit 1
+            MORTISE_TOKEN=$token "$MORTISE" release a'
+        # And ends with it.
+        "$shell" -c 'token=$("$MORTISE" acquire a && echo; :); [ -n "$token" ]'
+        start run a -- true
+        finish "$PID"
+        [ "$code" -eq 0 ]
+    done
+}
+
+@test "acquire --pid: as long as that process lives" {
+    sleep 60 3>&- &
+    local owner=$!
+    "$MORTISE" acquire --pid $owner a >token
+    run -75 "$MORTISE" run -n a true
+    kill -KILL $owner
+    start run a -- true
+    finish "$PID"
+    [ "$code" -eq 0 ]
+    run -76 "$MORTISE" renew a <token
+}
+
+@test "acquire --pid: what is no process, or is younger than mortise, is refused" {
+    fails_with 64 "$MORTISE" acquire --pid 0 a
+    fails_with 64 "$MORTISE" acquire --pid x a
+    fails_with 64 "$MORTISE" acquire --pid 2147483647 a
+    fails_with 64 "$MORTISE" acquire --pid $$ --durable a
+    # The number may be another's by now: who has it has started after us.
+    mkfifo number
+    sh -c 'read -r pid <number; exec "$MORTISE" acquire --pid "$pid" a 2>err' 3>&- &
+    local waiting=$!
+    sleep 0.1
+    sleep 60 3>&- &
+    echo $! >number
+    finish $waiting
+    [ "$code" -eq 64 ]
+    grep 'younger' err
+    run -0 "$MORTISE" run -n a true
+}
+
+@test "GN-02 acquire: who is interrupted while it waits leaves nothing behind" {
+    start_holder a
+    for signal in INT TERM KILL; do
+        start acquire a
+        until_true waiters a 1
+        kill -$signal "$PID"
+        finish "$PID"
+        [ "$code" -gt 128 ]
+        until_true waiters a 0
+    done
+    run -75 "$MORTISE" acquire -n a
+    [[ "$output" == "mortise: a: held by host "* ]]
+    run -75 "$MORTISE" acquire -w 10ms a
+}
+
+@test "acquire: the script ends while it waits" {
+    start_holder a
+    sleep 60 3>&- &
+    local owner=$!
+    start acquire --pid $owner a 2>err
+    until_true waiters a 1
+    kill -KILL $owner
+    finish "$PID"
+    [ "$code" -eq 1 ]
+    grep 'has ended' err
+    run -0 waiters a 0
+}
+
+@test "acquire: a token that cannot be told keeps no lock" {
+    run -1 sh -c '"$MORTISE" acquire a >/dev/full'
+    run -0 "$MORTISE" run -n a -- true
+    run -1 "$MORTISE" acquire --token-file nowhere/token a
+    run -0 "$MORTISE" run -n a -- true
+}
+
+@test "SE-02 the token: in a file or a descriptor, for its owner alone, and nowhere else" {
+    echo old >token
+    chmod 666 token
+    ln token other
+    "$MORTISE" acquire --token-file token a
+    [ "$(stat -c %a token)" = 600 ]
+    [ "$(cat other)" = old ]
+    local token secret pid
+    token=$(cat token)
+    secret=${token##*-}
+    [[ "$token" =~ ^keeper-[0-9a-f]{16}-[0-9a-f]{32}$ ]]
+    pid=$(holder a)
+    MORTISE_TOKEN_FILE=token run -0 "$MORTISE" renew a
+    cat /proc/[0-9]*/cmdline "/proc/$pid/environ" /proc/net/unix >seen 2>/dev/null || true
+    grep -a "@mortise-keeper-${token:7:16}" seen
+    run -1 grep -a "$secret" seen
+    run -1 grep -a -r "$secret" state
+    run -0 "$MORTISE" ls --json
+    [[ "$output" != *"$secret"* ]]
+    MORTISE_TOKEN=$token run -64 "$MORTISE" release b
+    [[ "$output" != *"$secret"* ]]
+    MORTISE_TOKEN="${token%-*}-0123456789abcdef0123456789abcdef" run -76 "$MORTISE" release a
+    MORTISE_TOKEN=${token%?} run -64 "$MORTISE" release a
+    [[ "$output" != *"${secret%?}"* ]]
+    MORTISE_TOKEN_FILE=token run -0 "$MORTISE" release a
+    "$MORTISE" acquire --token-fd 5 a 5>five
+    run -0 "$MORTISE" release a <five
+    fails_with 64 "$MORTISE" acquire --token-fd 99 a
+    run -64 "$MORTISE" release --token-file nowhere a
+    run -64 "$MORTISE" release a </dev/null
+}
+
+@test "SE-02 acquire: the keeper has none of the caller's descriptors, nor its secrets" {
+    exec 7<"$MORTISE"
+    MORTISE_ZK_AUTH=digest:u:hidden "$MORTISE" acquire a >token
+    exec 7<&-
+    pid=$(holder a)
+    run -1 grep -a hidden "/proc/$pid/environ"
+    for fd in 0 1 2; do [ "$(readlink "/proc/$pid/fd/$fd")" = /dev/null ]; done
+    ls -l "/proc/$pid/fd" >fds
+    run -1 grep -F "$MORTISE" fds
+    run -1 grep pipe: fds
+    [ "$(ps -o sid= -p "$pid")" -ne "$(ps -o sid= -p $$)" ]
+    # Who reads what a script says is not kept waiting by its keeper.
+    timeout 60 sh -c '("$MORTISE" acquire b 2>&1; exit 0) | cat' >other
+    run -0 "$MORTISE" release a <token
+}
+
+@test "acquire: the lock is broken: the script is told, or ended" {
+    start_script a
+    start_script b --on-lost term --grace 200ms
+    start_script c --on-lost 'exec:echo "$MORTISE_NAME $MORTISE_GROUP" >told' --grace 200ms
+    for name in a b c; do
+        run -0 "$MORTISE" break $name --fence "$(fence_of $name)"
+    done
+    until_true test -s told
+    [ "$(cat told)" = "c $SCRIPT" ]
+    finish "$SCRIPT"
+    [ "$code" -eq 137 ]
+    run -76 "$MORTISE" renew a <token.a
+    run -76 "$MORTISE" release a <token.a
+    touch end.a
+    until_true flock -n w.b true
+    until_true flock -n w.c true
+}
+
+@test "acquire --max-hold: over unless renewed, and renew says for how long" {
+    start_script a --max-hold 1h
+    run -0 "$MORTISE" renew --max-hold 10ms a <token.a
+    until_true has_ended "$KEEPER"
+    run -76 "$MORTISE" renew a <token.a
+    run -0 "$MORTISE" run -n a true
+    touch end.a
+    start_script b --max-hold 300ms --on-lost term --grace 100ms
+    start_next b
+    wait_for_next b "$PID"
+    fails_with 64 "$MORTISE" acquire --max-hold soon a
+}
+
+@test "acquire: a keeper that is told to end gives the lock back" {
+    start_script a
+    kill -TERM "$KEEPER"
+    until_true has_ended "$KEEPER"
+    run -0 "$MORTISE" run -n a true
+    touch end.a
+}
+
+@test "acquire: modes, and an option that is none" {
+    "$MORTISE" acquire -s a >reader
+    run -0 "$MORTISE" run -n -s a -- true
+    run -75 "$MORTISE" run -n -x a -- true
+    run -0 "$MORTISE" release a <reader
+    run -0 "$MORTISE" run -n -x a -- true
+    "$MORTISE" acquire --permits 3 --weight 2 b >two
+    run -75 "$MORTISE" run -n --permits 3 --weight 2 b -- true
+    run -0 "$MORTISE" release b <two
+    fails_with 64 "$MORTISE" acquire
+    fails_with 64 "$MORTISE" acquire a b
+    fails_with 64 "$MORTISE" acquire -w soon a
+    fails_with 64 "$MORTISE" renew
+    fails_with 64 "$MORTISE" acquire --on-lost nothing a
+}
