@@ -16,7 +16,7 @@ function(embed_redis_scripts directory)
   string(APPEND text "#include \"store/redis_internal.h\"\n\n")
   set(rows "")
   foreach(name session stop append adopt refresh remove detach observe cell list operate
-          claim_extend claim_delete)
+          claim_extend claim_show claim_delete)
     file(READ ${directory}/${name}.lua own)
     if(NOT name MATCHES "^claim_") # which share their keys with other programs
       string(PREPEND own "${common}\n")

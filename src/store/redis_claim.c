@@ -13,6 +13,10 @@
  * Each renewal of the session extends its claims first: the session's reply comes behind
  * theirs, and proves them too, unless one of them failed. The end of the session deletes
  * them first.
+ *
+ * A key does not say whose it is. So behind each extension of one that is held, and with each look
+ * at it, that is written beside it, for operators, and their requests are read there. A
+ * release leaves that to expire: without the token in the key it says nothing.
  */
 #include "core/defect.h"
 #include "store/redis_internal.h"
@@ -141,6 +145,22 @@ static void put_script(struct mrt_store *store, const struct mrt_redis_claim *cl
     mrt_redis_script_put(&store->wire, name, whole, claim->key, arguments, 2);
 }
 
+static void put_show(struct mrt_store *store, const struct mrt_redis_claim *claim, bool whole)
+{
+    char key[MRT_REDIS_CHANNEL_MAX], number[24], session[MRT_ID_TEXT_SIZE];
+    char ticket[MRT_ID_TEXT_SIZE], time[24];
+    snprintf(key, sizeof key, "%sn:%s", store->address.base, claim->key);
+    snprintf(number, sizeof number, "%llu",
+             (unsigned long long)(claim->fence >> MRT_REDIS_FENCE_BITS));
+    mrt_id_format(claim->session, session);
+    mrt_id_format(claim->ticket, ticket);
+    snprintf(time, sizeof time, "%lld", 2 * (long long)(store->address.session / MRT_MILLISECOND));
+    const struct mrt_redis_text arguments[] = {
+        mrt_redis_text_of(claim->token), mrt_redis_text_of(number), mrt_redis_text_of(session),
+        mrt_redis_text_of(ticket),       mrt_redis_text_of(time),   mrt_redis_text_of(claim->key)};
+    mrt_redis_script_put(&store->wire, MRT_REDIS_CLAIM_SHOW, whole, key, arguments, 6);
+}
+
 /* How many replies there will be. */
 static unsigned put_attempt(struct mrt_store *store, const struct mrt_redis_claim *claim)
 {
@@ -187,6 +207,19 @@ static bool answer_without(struct mrt_store *store, struct mrt_redis_job *job)
     return false;
 }
 
+/* Does this to a claim, before `next` or last; false: no memory. */
+static bool put_work(struct mrt_store *store, const struct mrt_redis_claim *claim,
+                     enum mrt_redis_work work, struct mrt_redis_job *next)
+{
+    struct mrt_redis_job *job = mrt_redis_link_add(store, work, next);
+    if (!job)
+        return false;
+    job->command.ticket = claim->ticket;
+    job->whole = !next;
+    mrt_redis_claim_work_put(store, job);
+    return true;
+}
+
 bool mrt_redis_claim_put(struct mrt_store *store, struct mrt_redis_job *job)
 {
     struct mrt_redis_claim *claim = find(store, job->command.ticket);
@@ -202,6 +235,8 @@ bool mrt_redis_claim_put(struct mrt_store *store, struct mrt_redis_job *job)
     }
     job->attempt = job->replies = 0;
     job->taken = false;
+    if (job->command.type == MRT_REFRESH && claim->held)
+        put_work(store, claim, MRT_REDIS_SHOW, job);
     if (job->command.type == MRT_REMOVE)
         put_script(store, claim, MRT_REDIS_CLAIM_DELETE, job->whole);
     else if (claim->held)
@@ -216,7 +251,9 @@ bool mrt_redis_claim_work_put(struct mrt_store *store, const struct mrt_redis_jo
 {
     const struct mrt_redis_claim *claim = find(store, job->command.ticket);
     bool extend = job->work == MRT_REDIS_EXTEND;
-    if (claim)
+    if (claim && job->work == MRT_REDIS_SHOW)
+        put_show(store, claim, job->whole);
+    else if (claim)
         put_script(store, claim, extend ? MRT_REDIS_CLAIM_EXTEND : MRT_REDIS_CLAIM_DELETE,
                    job->whole);
     return claim != NULL;
@@ -231,12 +268,10 @@ static bool put_all(struct mrt_store *store, struct mrt_id session, enum mrt_red
         if (!mrt_id_equal(claim->session, session) ||
             (!claim->held && !claim->maybe && !claim->trying))
             continue;
-        struct mrt_redis_job *job = mrt_redis_link_add(store, work, next);
-        if (!job)
+        if (!put_work(store, claim, work, next))
             return false;
-        job->command.ticket = claim->ticket;
-        job->whole = !next;
-        mrt_redis_claim_work_put(store, job);
+        if (work == MRT_REDIS_EXTEND && claim->held)
+            put_work(store, claim, MRT_REDIS_SHOW, next);
     }
     return true;
 }
@@ -267,7 +302,10 @@ static void view_held(struct mrt_store *store, struct mrt_redis_job *job,
     job->event.weight_ahead = 0;
     job->event.others_behind = true; /* nobody knows */
     job->event.recheck = MRT_REDIS_RECHECK_HELD;
-    mrt_redis_answer(store, job, MRT_VIEW);
+    job->event.revoked = claim->revoked;
+    bool listens = job->command.attend && job->attempt == 0;
+    if (!listens || !mrt_redis_push_hold(store, job, job->since))
+        mrt_redis_answer(store, job, MRT_VIEW);
 }
 
 static void view_waiting(struct mrt_store *store, struct mrt_redis_job *job,
@@ -358,6 +396,18 @@ static void extended(struct mrt_store *store, struct mrt_redis_claim *claim,
         store->unproven = true;
 }
 
+static void shown(struct mrt_store *store, struct mrt_redis_claim *claim, const redisReply *reply)
+{
+    if (!claim || reply->type != REDIS_REPLY_INTEGER || (uint64_t)reply->integer <= claim->revoked)
+        return;
+    claim->revoked = (uint64_t)reply->integer;
+    struct mrt_event *event = mrt_redis_tell(store, MRT_REVOKED, claim->session);
+    if (event) {
+        event->ticket = claim->ticket;
+        event->revoked = claim->revoked;
+    }
+}
+
 static void verified(struct mrt_store *store, struct mrt_redis_job *job,
                      struct mrt_redis_claim *claim, const redisReply *reply)
 {
@@ -378,6 +428,8 @@ bool mrt_redis_claim_reply(struct mrt_store *store, struct mrt_redis_job *job,
     bool removes = job->command.type == MRT_REMOVE;
     if (job->work == MRT_REDIS_EXTEND)
         extended(store, claim, reply);
+    if (job->work == MRT_REDIS_SHOW)
+        shown(store, claim, reply);
     if (job->work != MRT_REDIS_COMMAND)
         return true;
     if (removes && reply->type == REDIS_REPLY_INTEGER) {

@@ -49,6 +49,7 @@ enum mrt_redis_script_name {
     MRT_REDIS_LIST,
     MRT_REDIS_OPERATE,
     MRT_REDIS_CLAIM_EXTEND,
+    MRT_REDIS_CLAIM_SHOW,
     MRT_REDIS_CLAIM_DELETE
 };
 
@@ -67,6 +68,7 @@ enum mrt_redis_work {
     MRT_REDIS_UPTIME, /* asks how long the server has been up, before anything else */
     MRT_REDIS_MEMORY, /* asks whether it may drop keys */
     MRT_REDIS_EXTEND, /* of a claim, before the renewal of its session */
+    MRT_REDIS_SHOW,   /* whose it is, to operators; and asks what they want */
     MRT_REDIS_DELETE  /* of a claim, before the end of its session */
 };
 
@@ -87,6 +89,7 @@ struct mrt_redis_claim {
     bool trying; /* an attempt is under way */
     bool waits;
     uint64_t fence, capacity;
+    uint64_t revoked; /* how often it has been asked for */
     char token[MRT_REDIS_TOKEN_SIZE];
     char key[]; /* the lock's full name */
 };

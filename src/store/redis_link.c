@@ -168,8 +168,8 @@ void mrt_redis_link_send(struct mrt_store *store, mrt_time now)
 static bool followed(const struct mrt_redis_job *job)
 {
     const struct mrt_redis_job *other = job;
-    if (mrt_id_none(job->command.ticket))
-        return false; /* of its session: an engine waits for its answer */
+    if (mrt_id_none(job->command.ticket) || job->work == MRT_REDIS_SHOW)
+        return false; /* of its session: an engine waits for its answer; or of no order */
     while ((other = TAILQ_NEXT(other, link)))
         if (other->work == MRT_REDIS_COMMAND &&
             mrt_id_equal(other->command.ticket, job->command.ticket))

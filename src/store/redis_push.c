@@ -78,7 +78,10 @@ bool mrt_redis_push_want(struct mrt_store *store, mrt_time now)
 
 bool mrt_redis_push_hold(struct mrt_store *store, struct mrt_redis_job *job, mrt_time now)
 {
-    if (store->push_subscribed || !mrt_redis_push_want(store, now))
+    if (store->push_subscribed)
+        return false;
+    job->event.recheck = mrt_time_min(job->event.recheck, MRT_REDIS_RECHECK_MAX); /* deaf yet */
+    if (!mrt_redis_push_want(store, now))
         return false;
     job->since = now;
     TAILQ_INSERT_TAIL(&store->held, job, link);

@@ -135,8 +135,6 @@ static void reply_view(struct mrt_store *store, struct mrt_redis_job *job, const
     job->event.revoked = integer(reply, 5) > 0 ? (uint64_t)integer(reply, 5) : 0;
     job->event.place = integer(reply, 6) > 0 ? (uint64_t)integer(reply, 6) : 0;
     bool listens = soonest > 0 || job->command.attend || job->command.linger;
-    if (listens && !store->push_subscribed) /* it hears nothing yet */
-        job->event.recheck = mrt_time_min(job->event.recheck, MRT_REDIS_RECHECK_MAX);
     if (!listens || !mrt_redis_push_hold(store, job, now))
         mrt_redis_answer(store, job, MRT_VIEW);
 }

@@ -115,6 +115,7 @@ static void test_a_user_with_what_the_manual_names_can_do_all(void **state)
     assert_int_equal(mortise_exclusive_new(other, "x", NULL, &claims[1]), MORTISE_OK);
     hold = zk_acquire(claims[0]);
     assert_int_equal(mortise_verify(hold, 5000), MORTISE_OK);
+    assert_int_equal(mortise_revoke(other, "x", 0), MORTISE_OK); /* it is shown whose it is */
     assert_int_equal(mortise_acquire_for(claims[1], 100, &hold), MORTISE_ETIMEOUT);
     assert_int_equal(zk_tickets(other, "x"), 1);
     assert_int_equal(mortise_close(client), MORTISE_OK);

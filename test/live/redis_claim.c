@@ -262,6 +262,98 @@ static void test_the_end_of_a_client_gives_its_claims_back(void **state)
     assert_string_equal(ask("EXISTS " KEY), "0");
 }
 
+/* ------------------------------------------------------------------ operators */
+
+static int find_fence(void *argument, const mortise_entry *entry)
+{
+    *(uint64_t *)argument = entry->fence;
+    return 0;
+}
+
+/* What an operator sees of the key; 0: a stranger's, or nobody's. */
+static uint64_t shown_fence(void)
+{
+    uint64_t fence = 0;
+    assert_int_equal(mortise_list(other, KEY, find_fence, &fence), MORTISE_OK);
+    return fence;
+}
+
+static void wait_until_shown(mortise_hold hold)
+{
+    int64_t end = zk_now_ms() + 20000;
+    while (shown_fence() != mortise_hold_fence(hold))
+        assert_true(zk_now_ms() < end);
+}
+
+static void count_request(void *argument, mortise_hold hold)
+{
+    (void)hold;
+    ++*(atomic_int *)argument;
+}
+
+static void wait_for_count(atomic_int *count, int least)
+{
+    int64_t end = zk_now_ms() + 20000;
+    while (*count < least) {
+        assert_true(zk_now_ms() < end);
+        zk_rest_ms(1);
+    }
+}
+
+static void test_f22_who_holds_a_claim_is_asked_for_it(void **state)
+{
+    (void)state;
+    atomic_int asked = 0;
+    mortise_hold hold = zk_acquire(lock_of(client));
+    assert_int_equal(mortise_on_revoke(hold, count_request, &asked), MORTISE_OK);
+    wait_until_shown(hold);
+    assert_int_equal(mortise_revoke(other, KEY, mortise_hold_fence(hold) + 1), MORTISE_ENOTHELD);
+    assert_int_equal(mortise_revoke(other, KEY, mortise_hold_fence(hold)), MORTISE_OK);
+    wait_for_count(&asked, 1);
+    redis_proxy_drop_pushes(proxy, true); /* the next renewal tells it then */
+    assert_int_equal(mortise_revoke(other, KEY, 0), MORTISE_OK);
+    wait_for_count(&asked, 2);
+    redis_proxy_drop_pushes(proxy, false);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    wait_for_key("");
+    hold = zk_acquire(lock_of(client));
+    wait_until_shown(hold); /* which nobody has asked for */
+    atomic_int none = 0;
+    assert_int_equal(mortise_on_revoke(hold, count_request, &none), MORTISE_OK);
+    assert_int_equal(mortise_verify(hold, 20000), MORTISE_OK);
+    assert_int_equal(none, 0);
+}
+
+static void test_n_a_claim_is_broken_by_what_was_seen(void **state)
+{
+    (void)state;
+    mortise_hold hold = zk_acquire(lock_of(client)), again;
+    wait_until_shown(hold); /* at the first renewal */
+    uint64_t fence = mortise_hold_fence(hold);
+    assert_int_equal(mortise_break(other, KEY, fence + 1), MORTISE_ENOTHELD);
+    assert_int_equal(mortise_break(other, KEY, fence), MORTISE_OK);
+    assert_int_equal(mortise_try_acquire(lock_of(other), &again), MORTISE_OK);
+    assert_int_equal(mortise_verify(hold, 20000), MORTISE_ELOST);
+    assert_int_equal(mortise_break(client, KEY, fence), MORTISE_ENOTHELD);
+    assert_int_equal(mortise_verify(again, 20000), MORTISE_OK);
+    mortise_release(again);
+}
+
+static void test_n_rd_06_an_operator_does_not_reach_who_holds_by_another_program(void **state)
+{
+    (void)state;
+    mortise_hold hold = zk_acquire(lock_of(client));
+    wait_until_shown(hold);
+    uint64_t fence = mortise_hold_fence(hold);
+    ask("SET " KEY " theirs PX 60000");
+    assert_int_equal(shown_fence(), 0);
+    assert_int_equal(mortise_break(other, KEY, fence), MORTISE_ENOTHELD);
+    assert_int_equal(mortise_revoke(other, KEY, fence), MORTISE_ENOTHELD);
+    assert_int_equal(mortise_revoke(other, KEY, 0), MORTISE_ENOTHELD);
+    assert_string_equal(ask("GET " KEY), "theirs");
+    assert_int_equal(zk_tickets(other, KEY), 1);
+}
+
 /* ------------------------------------------------------------------ at the port */
 
 static struct port_client port;
@@ -370,6 +462,9 @@ static const struct CMUnitTest tests[] = {
     TEST(test_l3_rd_13_loss_is_told_before_the_key_ends),
     TEST(test_l6_who_holds_it_by_another_program_is_waited_for_by_asking),
     TEST(test_l6_who_waits_for_one_of_ours_is_told),
+    TEST(test_f22_who_holds_a_claim_is_asked_for_it),
+    TEST(test_n_a_claim_is_broken_by_what_was_seen),
+    TEST(test_n_rd_06_an_operator_does_not_reach_who_holds_by_another_program),
     TEST(test_rd_14_a_renewal_of_what_is_released_is_not_sent_again),
     TEST(test_claims_of_a_session_that_was_lost_are_given_back),
     TEST(test_the_end_of_a_client_gives_its_claims_back),

@@ -13,7 +13,9 @@
 --   k:NAME       hash: version, fence, writer and value of a cell; without the value it
 --                has been deleted, but is remembered
 --   fence        the newest number of a claim; never expires
--- Times are this server's, in milliseconds. Nothing has a time to live: a session whose
+--   n:NAME       hash: token, number, session and ticket of who holds a claim, and how often it
+--                has been asked for; expires
+-- Times are this server's, in milliseconds. Nothing else has a time to live: a session whose
 -- time is over is dead for every script, and whoever comes upon it buries it. A ticket that was
 -- detached is of the session `nobody`, which is not among the sessions and does not die.
 --

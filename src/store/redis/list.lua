@@ -22,7 +22,10 @@ if ARGV[1] ~= '' then
   local described = call('HGET', queues, ARGV[1])
   if described then show(ARGV[1], described) end
   if call('TYPE', ARGV[1]).ok == 'string' then -- a claim, of whatever program
-    rows[#rows + 1] = {ARGV[1], '1 exclusive', '0', '1', '0', '', '0'}
+    local is = call('HMGET', base .. 'n:' .. ARGV[1], 'token', 'number', 'session')
+    local ours = is[1] and is[1] == call('GET', ARGV[1])
+    rows[#rows + 1] = {ARGV[1], '1 exclusive', ours and is[2] or '0', '1', '0',
+                       ours and call('HGET', session_key(is[3]), '@label') or '', '0'}
   end
 else
   local all = call('HGETALL', queues)

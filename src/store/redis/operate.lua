@@ -1,5 +1,7 @@
 -- mortise_revoke and mortise_break. ARGV[1] "revoke" or "break", 2 queue, 3 the ticket's number
 -- ("0": all who hold). {DONE}, {NONE}
+-- A claim of the same name is its holder's whom claim_show.lua shows, as long as the key has that
+-- one's token; who has it by another program is shown nowhere, and left alone.
 local queue, wanted, done = ARGV[2], tonumber(ARGV[3]), false
 local dead = {}
 each(queue, function(entry)
@@ -24,6 +26,25 @@ local function revoke()
   end)
 end
 
+local function operate_claim()
+  local shown = base .. 'n:' .. queue
+  local is = call('HMGET', shown, 'token', 'number', 'session', 'ticket')
+  if not is[1] or (wanted ~= 0 and wanted ~= tonumber(is[2])) or
+     call('TYPE', queue).ok ~= 'string' or call('GET', queue) ~= is[1] then
+    return
+  end
+  local what = 'gone'
+  if ARGV[1] == 'revoke' then
+    what = 'revoked ' .. text_of(call('HINCRBY', shown, 'asked', 1))
+  else
+    call('DEL', queue, shown)
+    call('PUBLISH', base .. 'w:' .. queue, queue)
+  end
+  tell(is[4] .. is[3], what)
+  done = true
+end
+
+operate_claim()
 if ARGV[1] == 'revoke' then
   revoke()
 else
