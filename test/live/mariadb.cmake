@@ -27,3 +27,7 @@ foreach(part rules faults)
                 LIBRARIES mortise_static PkgConfig::LIBMARIADB LABELS store waits TIMEOUT 240)
   target_compile_definitions(test_sql_${part}_mariadb PRIVATE ZK_SERVERS="${my_servers}")
 endforeach()
+mortise_suite(NAME sql_promotion_mariadb SOURCES sql_promotion.c mariadb_replica.c ../chaos/history.c
+                      ${mariadb_place}
+              LIBRARIES mortise_static PkgConfig::LIBMARIADB LABELS store waits TIMEOUT 240)
+target_compile_definitions(test_sql_promotion_mariadb PRIVATE ZK_SERVERS="${my_servers}")

@@ -33,3 +33,7 @@ foreach(part rules faults)
                 LIBRARIES mortise_static PkgConfig::LIBPQ LABELS store waits TIMEOUT 240)
   target_compile_definitions(test_sql_${part}_postgres PRIVATE ZK_SERVERS="${pg_servers}")
 endforeach()
+mortise_suite(NAME sql_promotion_postgres SOURCES sql_promotion.c postgres_replica.c ../chaos/history.c
+                      ${postgres_place}
+              LIBRARIES mortise_static PkgConfig::LIBPQ LABELS store waits TIMEOUT 240)
+target_compile_definitions(test_sql_promotion_postgres PRIVATE ZK_SERVERS="${pg_servers}")

@@ -1,0 +1,144 @@
+/*
+ * The promotion of a replica that lags (SQ-08): what is lost then is shown by the checker of
+ * histories, which has to find what must never be found elsewhere. And what helps: commits that
+ * wait for the replica. One program for each server.
+ */
+#include "chaos/history.h"
+#include "cmocka_all.h"
+#include "live/sql_replica.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* More than the numbers that a server may have reserved ahead on its replica too. */
+#define LOST 40
+
+static FILE *history;
+
+static void note(int64_t at, const char *kind, unsigned process, uint64_t number, int64_t until)
+{
+    fprintf(history, "%" PRId64 " %s %u %" PRIu64 " %" PRId64 "\n", at, kind, process, number,
+            until);
+}
+
+static mortise_hold acquire(mortise_lock *lock, unsigned process)
+{
+    note(mortise_now_ns(), "ask", process, 0, 0);
+    mortise_hold hold = zk_acquire(lock);
+    int64_t at = mortise_now_ns();
+    assert_true(mortise_is_held(hold));
+    note(at, "got", process, mortise_hold_fence(hold),
+         at + mortise_hold_remaining_ms(hold) * 1000000);
+    return hold;
+}
+
+static void release(mortise_hold hold, unsigned process)
+{
+    note(mortise_now_ns(), "release", process, mortise_hold_fence(hold), 0);
+    mortise_release(hold);
+}
+
+static struct chaos_verdict judge(void)
+{
+    static struct chaos_verdict verdict;
+    rewind(history);
+    assert_int_equal(chaos_history_check(history, &verdict), 0);
+    fclose(history);
+    return verdict;
+}
+
+uint16_t replica_find_port(void)
+{
+    const char *second = strchr(zk_place_servers("urls"), ',');
+    unsigned port = 0;
+    assert_non_null(second);
+    assert_int_equal(sscanf(strstr(second, "127.0.0.1:"), "127.0.0.1:%u", &port), 1);
+    return (uint16_t)port;
+}
+
+/* A client whose end does not wait for a server that is no more. */
+static mortise_client *open_briefly(const char *parameters)
+{
+    char uri[256];
+    const mortise_client_options options = {.size = sizeof options, .timeout_ms = 100};
+    mortise_client *client = NULL;
+    const char *url = zk_place_servers("url");
+    snprintf(uri, sizeof uri, "%.*s?%s", (int)strcspn(url, "\n"), url, parameters);
+    assert_int_equal(mortise_open(uri, &options, &client), MORTISE_OK);
+    return client;
+}
+
+static void test_sq_08_with_a_synchronous_replica_nobody_has_what_could_be_lost(void **state)
+{
+    (void)state;
+    mortise_client *client = sql_open(zk_place_port(), "lease=120s");
+    struct sql_attempt attempt;
+    char name[32];
+    zk_acquire(zk_mutex(client, "synchronous")); /* its session is there */
+    replica_catch_up();
+    replica_cut();
+    replica_set_synchronous(true);
+    for (int i = 0;; i++) { /* until it has taken effect */
+        snprintf(name, sizeof name, "synchronous/%d", i);
+        sql_begin(&attempt, zk_mutex(client, name));
+        while (!attempt.done && replica_waits() == 0)
+            zk_rest_ms(2);
+        if (!attempt.done)
+            break;
+        sql_succeed(&attempt);
+    }
+    assert_int_equal(replica_waits(), 1);
+    assert_false(attempt.done);
+    replica_join();
+    sql_succeed(&attempt);
+    replica_set_synchronous(false);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+}
+
+static void test_sq_08_a_replica_that_lags_lets_two_in_and_fences_go_back(void **state)
+{
+    (void)state;
+    mortise_client *client = open_briefly("lease=120s"), *other;
+    mortise_lock *lock = zk_mutex(client, "lagging");
+    mortise_hold kept = zk_acquire(zk_mutex(client, "kept")), none;
+    history = tmpfile();
+    assert_non_null(history);
+    release(acquire(lock, 1), 1);
+    sql_await(SQL_TICKETS("lagging"), 0);
+    replica_catch_up();
+    replica_cut();
+    for (int i = 0; i < LOST; i++)
+        release(acquire(lock, 1), 1);
+    mortise_hold hold = acquire(lock, 1);
+    zk_place_server("kill", 0);
+    replica_promote();
+    other = sql_open(replica_port(), "lease=10s");
+    mortise_hold second = acquire(zk_mutex(other, "lagging"), 2);
+    assert_true(mortise_is_held(hold)); /* and so believes the first */
+    release(second, 2);
+    release(hold, 1);
+    /* What the replica had is not lost. */
+    assert_int_equal(mortise_try_acquire(zk_mutex(other, "kept"), &none), MORTISE_EBUSY);
+    assert_true(mortise_is_held(kept));
+    note(mortise_now_ns(), "left", 1, 0, 0);
+    note(mortise_now_ns(), "left", 2, 0, 0);
+    struct chaos_verdict verdict = judge();
+    print_message("expected: %s\n", verdict.first);
+    assert_int_equal(verdict.holds, LOST + 3);
+    assert_int_equal(verdict.overlaps, 1);
+    assert_int_equal(verdict.fences, 1);
+    assert_int_equal(chaos_faults(&verdict), 2);
+    mortise_close(client);
+    assert_int_equal(mortise_close(other), MORTISE_OK);
+}
+
+/* In this order: the second ends the primary. */
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sq_08_with_a_synchronous_replica_nobody_has_what_could_be_lost),
+        cmocka_unit_test(test_sq_08_a_replica_that_lags_lets_two_in_and_fences_go_back),
+    };
+    return cmocka_run_group_tests(tests, replica_place_start, zk_place_stop);
+}
