@@ -70,6 +70,7 @@ struct mrt_memory_entry {
     const void *value; /* NULL: none */
     size_t value_size;
     bool detached;  /* nobody's: of no session and no peer */
+    mrt_time delay; /* how long it stays if its session dies while it holds */
     mrt_time until; /* left behind by a session that has died, and goes then; 0: not so */
 };
 /* Visits every ticket, queue by queue in the order they were made; stops when `visit`

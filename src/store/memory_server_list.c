@@ -18,6 +18,7 @@ static int list_queue(const struct mrt_memory_server *server, const struct queue
             entry.place++;
         entry.session = ticket->session->id;
         entry.detached = ticket->session == &server->nobody && ticket->until == 0;
+        entry.delay = ticket->delay;
         entry.until = ticket->until;
         entry.ticket = ticket->id;
         entry.peer = ticket->session->peer;

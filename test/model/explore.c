@@ -40,6 +40,11 @@ static const struct instance instances[] = {
     {"mutex, left to nobody, any fault", OF(mrt_mutex, 2, 1, 1), .adoptions = 2, ANY_FAULT},
     {"mutex, lingering", OF(mrt_mutex, 2, 1, 2), .lingers = true, NO_FAULT},
     {"mutex, lingering, any fault", OF(mrt_mutex, 2, 1, 1), .lingers = true, ANY_FAULT},
+    {"mutex, delay, any fault", OF(mrt_mutex, 2, 1, 1), .delays = true, ANY_FAULT},
+    {"mutex, delay for one of two threads, a loss", OF(mrt_mutex, 2, 2, 1), .delays = true,
+     .at_once = true, .faults = 1, .kills = 1},
+    {"mutex, delay, leases, a loss", OF(mrt_mutex, 2, 1, 1), .delays = true, LEASES(1), .faults = 1,
+     .kills = 1},
     {"read/write, left to nobody", OF(mrt_read_write, 2, 1, 1), .adoptions = 1, NO_FAULT},
 
     {"full: mutex, each fault", OF(mrt_mutex, 2, 1, 1), .nests = true, EACH_FAULT, .full = true},
@@ -52,6 +57,12 @@ static const struct instance instances[] = {
      ANY_FAULT, .full = true},
     {"full: mutex, lingering, each fault", OF(mrt_mutex, 2, 1, 1), .lingers = true, EACH_FAULT,
      .full = true},
+    {"full: mutex, delay, each fault", OF(mrt_mutex, 2, 1, 1), .delays = true, EACH_FAULT,
+     .full = true},
+    {"full: read/write, delay, any fault", OF(mrt_read_write, 2, 1, 1), .delays = true, ANY_FAULT,
+     .full = true},
+    {"full: mutex, delay, leases, a loss or a crash", OF(mrt_mutex, 2, 1, 1), .delays = true,
+     LEASES(2), .faults = 1, .kills = 1, .crashes = 1, .full = true},
     {"full: mutex, leases", OF(mrt_mutex, 2, 1, 1), LEASES(3), NO_FAULT, .full = true},
     {"full: semaphore mutex, each fault", OF(mrt_semaphore_mutex, 2, 1, 1), .nests = true,
      EACH_FAULT, .full = true},
@@ -136,6 +147,12 @@ static const struct {
     {MRT_DEFECT_ADOPTED_FENCE, "nobody"},
     {MRT_DEFECT_LINGER_CONTENDED, "lingering"},
     {MRT_DEFECT_DETACH_NOT_LOST, "nobody"},
+    {MRT_DEFECT_DELAY_NOT_ASKED, "delay"},
+    {MRT_DEFECT_DELAY_FORGOTTEN, "delay"},
+    {MRT_DEFECT_DELAY_FROM_START, "delay"},
+    {MRT_DEFECT_DELAY_FOR_EVER, "delay"},
+    {MRT_DEFECT_DELAY_FOR_WAITERS, "delay"},
+    {MRT_DEFECT_LOSS_NOT_A_DEATH, "delay"},
 };
 
 /* NULL: it is not one of them. */

@@ -8,6 +8,7 @@
  *   explore_world.c    clients with real engines, their threads, the link
  *   explore_action.c   what can happen next in a state, and doing it
  *   explore_detach.c   locks that are left to nobody, and adopted
+ *   explore_delay.c    locks that stay for a while when their holder has died
  *   explore_check.c    what must be true in every state
  *   explore_settle.c   what must be true of how it can end, from every state
  *   explore_state.c    the hash that tells whether a state was seen
@@ -26,8 +27,9 @@
  * Time. Without leases no two clocks are compared, so each client has its own, and it
  * goes on only as far as its own next timer, whenever that is chosen. With leases there is one
  * clock; it goes from one instant that matters to the next, `instants` times in all: where a sign
- * of life is due, where a lease is over for its client, where for the server. Whoever has
- * something to do then may do it late.
+ * of life is due, where a lease is over for its client, where for the server, where a delay after
+ * a crash is. Whoever has something to do then may do it late. Without leases a delay ends whenever
+ * that is chosen.
  *
  * Threads: none.
  */
@@ -58,6 +60,7 @@ struct instance {
     bool claims;                 /* the store keeps no queue for it */
     int adoptions;               /* threads also detach; so many adopt in one run */
     bool lingers;                /* a client keeps the lock until another wants it */
+    bool delays;                 /* the last thread of each asks for a delay after a crash */
     bool at_once;                /* commands reach the server at once, only answers are late */
     int losses, kills, cancels, crashes; /* how many of each fault in one run */
     int faults;                          /* and of all kinds together */
@@ -70,6 +73,7 @@ struct grip {
     struct mrt_hold *hold; /* NULL: none */
     uint64_t generation;
     bool seen_lost, told_lost;
+    mrt_time valid_until; /* as last seen, if there are delays */
 };
 
 enum thread_state { THREAD_IDLE, THREAD_WAITING, THREAD_WOKEN, THREAD_HELD };
@@ -124,6 +128,13 @@ struct left {
     uint64_t weight, fence;
 };
 
+/* Somebody has died who held so much. */
+struct grave {
+    mrt_time until; /* nobody is to have it before */
+    uint64_t weight;
+};
+#define GRAVES_MAX 4
+
 struct world {
     const struct instance *instance;
     struct mrt_memory_server *server;
@@ -135,6 +146,7 @@ struct world {
     uint64_t last_fence, last_alone;
     struct left left;
     int adoptions; /* left */
+    struct grave graves[GRAVES_MAX];
     struct client clients[CLIENTS_MAX];
     struct claim claims[CLAIMS_MAX];
 };
@@ -197,6 +209,7 @@ enum action_kind {
     ACTION_TICK,
     ACTION_INSTANT,
     ACTION_EXPIRE,
+    ACTION_OVER,
     ACTION_LOSE, /* variant: the command, the reply, or given up early */
     ACTION_KILL,
     ACTION_CRASH,
@@ -236,6 +249,22 @@ struct mrt_id left_id(const struct world *world);
 uint64_t left_weight(const struct world *world);
 /* Nothing is on its way: an operator breaks what is nobody's. Whether there was anything. */
 bool left_break(struct world *world);
+
+/* ---- explore_delay.c */
+
+/* Before a thread acquires. */
+void delay_ask(const struct world *world, struct client *client, const struct thread *thread);
+/* After each step: who has lost what he held is dead to the others. */
+void delay_note(struct world *world, const struct client *client, const struct thread *thread,
+                struct grip *grip);
+void delay_crashed(struct world *world, const struct client *client, const struct thread *thread);
+/* What of the capacity nobody is to have now. */
+uint64_t delay_weight(const struct world *world);
+/* Without leases: the first delay at the server ends; whether there was one. */
+bool delay_may_end(const struct world *world);
+bool delay_end(struct world *world);
+/* Who only waited leaves nothing behind. */
+void delay_check(const struct world *world);
 
 /* ---- explore_check.c */
 

@@ -70,6 +70,7 @@ static void acquire(struct world *world, struct client *client, struct thread *t
         .try_only = variant & 2,
         .competes = true,
     };
+    delay_ask(world, client, thread);
     mrt_engine_acquire(client->engine, client->queue, &thread->waiter, world_now(world, client));
     thread_follow(world, client, thread);
 }
@@ -285,6 +286,8 @@ int action_list(struct world *world, struct action actions[ACTIONS_MAX])
         add(&list, ACTION_INSTANT, 0, 0, 0);
     if (world->instance->instants > 0 && mrt_memory_server_next(world->server) <= world->now)
         add(&list, ACTION_EXPIRE, 0, 0, 0);
+    if (delay_may_end(world))
+        add(&list, ACTION_OVER, 0, 0, 0);
     if (list.count == ACTIONS_MAX)
         check_fail(world, "too much can happen at once");
     return list.count;
@@ -355,6 +358,9 @@ void action_do(struct world *world, struct action action)
     case ACTION_EXPIRE:
         world_expire(world);
         break;
+    case ACTION_OVER:
+        delay_end(world);
+        break;
     case ACTION_LOSE:
         lose(world, client, action.variant);
         break;
@@ -392,6 +398,7 @@ void action_print(const struct world *world, struct action action, FILE *file)
                                         "has a timer fire",
                                         "time goes on",
                                         "sessions run out",
+                                        "a delay is over",
                                         "loses",
                                         "loses its session",
                                         "crashes",

@@ -10,6 +10,7 @@
  *  - Fences rise: one who is alone is given a higher one than anybody before, and nobody a
  *    lower one than the last who was alone.
  *  - What is lost stays lost, and is told.
+ *  - What somebody held who has died is nobody's for the delay, if he asked for one.
  *  - What was surely left to nobody is there as long as nobody adopts it, and takes its part.
  */
 #include "explore.h"
@@ -72,11 +73,13 @@ static void check_truth(const struct world *world, const struct client *client,
 }
 
 /* What the valid holds of a thread weigh: two of them have one ticket. */
-static uint64_t weigh(const struct world *world, const struct client *client, struct thread *thread)
+static uint64_t weigh(struct world *world, const struct client *client, struct thread *thread)
 {
     uint64_t heaviest = 0;
     for (int g = 0; g < GRIPS_MAX; g++) {
         struct grip *grip = &thread->grips[g];
+        if (grip->hold)
+            delay_note(world, client, thread, grip);
         if (!grip->hold || !is_valid(world, client, grip))
             continue;
         check_truth(world, client, grip->hold);
@@ -93,7 +96,8 @@ void check_world(struct world *world)
         for (int t = 0; client->engine && !client->closing && t < THREADS_MAX; t++)
             sum += weigh(world, client, &client->threads[t]);
     }
-    if (sum + left_weight(world) > world->instance->recipe->capacity)
+    delay_check(world);
+    if (sum + left_weight(world) + delay_weight(world) > world->instance->recipe->capacity)
         check_fail(world, "valid holds beyond the capacity");
 }
 

@@ -75,6 +75,8 @@ static void pass(struct world *world)
 {
     if (world->instance->instants > 0) {
         mrt_time next = world_next(world);
+        if (mrt_memory_server_next(world->server) <= world->now)
+            next = world->now; /* it has come already */
         if (next == MRT_TIME_NEVER)
             check_fail(world, "nothing will ever happen again");
         world->now = next;
@@ -87,6 +89,7 @@ static void pass(struct world *world)
         if (client->engine && mrt_engine_next_time(client->engine) != MRT_TIME_NEVER)
             world_tick(world, client);
     }
+    delay_end(world);
 }
 
 static void run(struct world *world, bool (*done)(const struct world *), const char *complaint)
@@ -124,5 +127,8 @@ void settle(struct world *world)
         world_pump(world, client);
     }
     run(world, all_closed, "a session or a ticket is left in the end");
+    while (delay_end(world))
+        ;
+    check_world(world);
     left_break(world);
 }

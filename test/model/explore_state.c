@@ -129,6 +129,7 @@ static void put_command(const struct view *view, const struct mrt_command *comma
     put_id(command->session);
     plain(command->weight);
     put_id(command->heir);
+    plain((uint64_t)command->delay | (uint64_t)command->died << 63);
 }
 
 static void put_session(const struct view *view)
@@ -166,6 +167,7 @@ static void put_ticket(const struct view *view, const struct mrt_ticket *ticket)
     put_id(ticket->id);
     plain(ticket->weight);
     plain(ticket->holds);
+    plain((uint64_t)ticket->delay);
     plain(ticket->attempts);
     plain((uint64_t)ticket->try_only | (uint64_t)ticket->others_behind << 1 |
           (uint64_t)ticket->maybe << 2 | (uint64_t)ticket->look_again << 3 |
@@ -201,6 +203,7 @@ static void put_queue(const struct view *view, const struct mrt_queue *queue)
     const struct mrt_ticket *ticket;
     const struct mrt_hold *hold;
     plain(queue->unsent);
+    plain((uint64_t)queue->delay);
     put_id(queue->ticket ? queue->ticket->id : (struct mrt_id){0, 0});
     plain(queue->turn_count);
     put_since(view, queue->turn_began, config->budget);
@@ -247,6 +250,7 @@ static void put_thread(const struct view *view, const struct thread *thread)
         const struct grip *grip = &thread->grips[g];
         plain(hold_number(view->client->queue, grip->hold) | (uint64_t)grip->seen_lost << 8 |
               (uint64_t)grip->told_lost << 9);
+        put_time(view, view->world->instance->instants > 0 ? grip->valid_until : 0);
     }
 }
 
@@ -259,6 +263,7 @@ static void put_sent(const struct view *view, const struct mrt_command *command)
     put_id(command->ticket);
     plain((uint64_t)command->adopt);
     put_id(command->type == MRT_DETACH ? command->heir : (struct mrt_id){0, 0});
+    plain((uint64_t)command->delay | (uint64_t)command->died << 63);
     plain(command->weight);
 }
 
@@ -271,6 +276,7 @@ static void put_event(const struct view *view, const struct mrt_event *event)
     put(FENCE, event->fence);
     plain(event->weight_ahead);
     plain((uint64_t)event->error);
+    plain((uint64_t)event->recheck);
 }
 
 static void put_channels(const struct view *view)
@@ -310,14 +316,25 @@ static void put_client(const struct world *world, int index)
 
 static int put_entry(void *context, const struct mrt_memory_entry *entry)
 {
-    (void)context;
+    const struct world *world = context;
     plain(1);
     put_id(entry->session);
     put_id(entry->ticket);
     put(FENCE, entry->fence);
     plain(entry->weight);
     plain(entry->detached);
+    plain((uint64_t)entry->delay);
+    plain((uint64_t)(entry->until > 0 ? entry->until - world->now : 0));
     return 0;
+}
+
+static void put_graves(const struct world *world)
+{
+    for (int g = 0; g < GRAVES_MAX; g++) {
+        const struct grave *grave = &world->graves[g];
+        plain(grave->until > world->now ? (uint64_t)(grave->until - world->now) : 0);
+        plain(grave->until > world->now ? grave->weight : 0);
+    }
 }
 
 static void put_claims(const struct world *world)
@@ -346,13 +363,14 @@ struct state_hash state_hash(const struct world *world)
           (uint64_t)world->faults << 24);
     put(FENCE, world->last_fence);
     put(FENCE, world->last_alone);
-    mrt_memory_server_list(world->server, put_entry, NULL);
+    mrt_memory_server_list(world->server, put_entry, (void *)(uintptr_t)world);
     plain(0);
     put_claims(world);
     plain((uint64_t)world->left.state | (uint64_t)world->adoptions << 8);
     put_id(left_id(world));
     plain(world->left.weight);
     put(FENCE, world->left.fence);
+    put_graves(world);
     for (int c = 0; c < world->instance->clients; c++)
         put_client(world, c);
     struct state_hash hash = {UINT64_C(0x243f6a8885a308d3), UINT64_C(0x13198a2e03707344)};

@@ -206,7 +206,7 @@ static void changed(struct world *world, bool was_free)
 
 static mrt_time server_now(const struct world *world)
 {
-    return leases(world) ? world->now : 0;
+    return leases(world) || world->instance->delays ? world->now : 0;
 }
 
 static void serve(struct world *world, struct client *client, const struct mrt_command *command)
@@ -311,7 +311,8 @@ void world_kill(struct world *world, struct client *client)
     struct mrt_id id = world_session(world, client);
     const struct mrt_event event = {
         .type = MRT_SESSION_LOST, .session = id, .error = MORTISE_ELOST};
-    const struct mrt_command stop = {.type = MRT_STOP, .serial = SILENT, .session = id};
+    const struct mrt_command stop = {
+        .type = MRT_STOP, .serial = SILENT, .session = id, .died = true};
     world_event(world, client, &event);
     serve(world, client, &stop);
 }
@@ -319,8 +320,10 @@ void world_kill(struct world *world, struct client *client)
 /* What it sent may still arrive. */
 void world_crash(struct world *world, struct client *client)
 {
-    for (int t = 0; t < THREADS_MAX; t++)
+    for (int t = 0; t < THREADS_MAX; t++) {
         left_crashed(world, &client->threads[t]);
+        delay_crashed(world, client, &client->threads[t]);
+    }
     mrt_engine_free(client->engine);
     client->engine = NULL;
     client->queue = NULL;
