@@ -33,7 +33,7 @@ void mrt_redis_script_put(struct mrt_redis_wire *wire, enum mrt_redis_script_nam
 struct call {
     struct mrt_redis_text arguments[ARGUMENTS_MAX];
     size_t count;
-    char numbers[4][NUMBER_SIZE];
+    char numbers[5][NUMBER_SIZE];
     size_t number_count;
 };
 
@@ -64,6 +64,14 @@ static void add_session(const struct mrt_store *store, struct call *call, bool s
     add(call, store->label);
 }
 
+static void add_delay(struct call *call, const struct mrt_command *command)
+{
+    char *text = call->numbers[call->number_count++];
+    if (command->delay > 0)
+        snprintf(text, NUMBER_SIZE, "~%lld", (long long)mrt_time_left_ms(command->delay, 0));
+    add(call, text);
+}
+
 static void add_ticket(struct call *call, const struct mrt_command *command, const char *ticket)
 {
     add(call, ticket);
@@ -74,6 +82,7 @@ static void add_ticket(struct call *call, const struct mrt_command *command, con
     add(call, command->try_only ? "1" : "0");
     add_number(call, command->queue_max);
     add(call, command->linger ? "+" : ":");
+    add_delay(call, command);
     add_value(call, command);
 }
 
@@ -104,6 +113,7 @@ static void add_rest(const struct mrt_store *store, struct call *call,
         add_session(store, call, command->type == MRT_START);
         break;
     case MRT_STOP:
+        add(call, command->died ? "1" : "0");
         break;
     case MRT_APPEND:
         add_ticket(call, command, ticket);

@@ -139,7 +139,7 @@ static bool show(const redisReply *row, mortise_entry_callback callback, void *a
     const char *described = text_at(row, 1), *kind = strchr(described, ' ');
     uint64_t capacity = strtoull(described, NULL, 10), ahead = 0;
     uint32_t waiting = 0;
-    for (size_t i = 2; i + 4 < row->elements; i += 5) {
+    for (size_t i = 2; i + 5 < row->elements; i += 6) {
         uint64_t weight = number_at(row, i + 1);
         bool granted = waiting == 0 && mrt_rule_grants(ahead, weight, capacity);
         const mortise_entry entry = {.size = sizeof entry,
@@ -151,7 +151,8 @@ static bool show(const redisReply *row, mortise_entry_callback callback, void *a
                                      .since_wall_ms = (int64_t)number_at(row, i + 2),
                                      .weight = weight,
                                      .capacity = capacity,
-                                     .detached = strcmp(text_at(row, i + 4), "1") == 0};
+                                     .detached = strcmp(text_at(row, i + 4), "1") == 0,
+                                     .delay_ms = (int64_t)number_at(row, i + 5)};
         ahead += weight;
         if (callback(argument, &entry) != 0)
             return false;

@@ -1,7 +1,8 @@
 /*
- * Durable holds and locks that linger, on a real Redis server: replies that are lost, a connection
- * that breaks, and what goes along when a ticket changes hands. What the port and the interface
- * promise is tested on every store by conform_detach, conform_linger and their api_ suites.
+ * Durable holds, locks that linger, and what the dead leave behind for a while, on a real Redis
+ * server: replies that are lost, a connection that breaks, what goes along when a ticket changes
+ * hands, and dead whom nobody has come upon. What the port and the interface promise is tested on
+ * every store by conform_detach, conform_linger, conform_delay and their api_ suites.
  */
 #include "cmocka_all.h"
 #include "conform/port_client.h"
@@ -167,6 +168,67 @@ static void test_q_m_a_request_goes_along(void **state)
     assert_int_equal(adopt("asked", heir, port_kind).revoked, 2);
 }
 
+static struct mrt_event append(struct port_client *client, const char *queue, uint64_t capacity,
+                               uint64_t weight, mrt_time delay)
+{
+    struct mrt_command command = port_command(client, MRT_APPEND);
+    command.ticket = port_id();
+    command.queue = queue;
+    command.kind = "semaphore";
+    command.capacity = capacity;
+    command.weight = weight;
+    command.delay = delay;
+    return port_send(client, &command);
+}
+
+/* The first one's lease has run out by the server's clock, and no script has seen it yet. */
+static void end_lease(void)
+{
+    char session[MRT_ID_TEXT_SIZE];
+    redisContext *raw = redisConnect("127.0.0.1", zk_place_port());
+    mrt_id_format(first.session, session);
+    redisReply *reply = redisCommand(raw, "EVAL %s 1 {mortise/}sessions %s",
+                                     "return redis.call('ZADD', KEYS[1], 'CH', "
+                                     "redis.call('TIME')[1] * 1000 - 1, ARGV[1])",
+                                     session);
+    assert_int_equal(reply->integer, 1);
+    freeReplyObject(reply);
+    redisFree(raw);
+}
+
+static int note_delay(void *argument, const mortise_entry *entry)
+{
+    *(int64_t *)argument = entry->delay_ms;
+    return 0;
+}
+
+static void test_s_the_dead_whom_nobody_has_come_upon(void **state)
+{
+    (void)state;
+    int64_t delay_ms = 0;
+    append(&first, "unseen", 1, 1, 3600 * MRT_SECOND);
+    end_lease();
+    assert_int_equal(second.ops->list(second.store, "unseen", NULL, note_delay, &delay_ms), 0);
+    assert_in_range(delay_ms, 3500000, 3600000);
+    assert_int_equal(append(&second, "unseen", 1, 1, 0).weight_ahead, 1); /* comes upon him */
+    assert_int_equal(append(&second, "unseen", 1, 1, 0).weight_ahead, 2);
+}
+
+/* Who releases tells those behind what is ahead of them: what the dead leave is. */
+static void test_s_what_the_dead_leave_is_counted_by_who_releases(void **state)
+{
+    (void)state;
+    struct mrt_event one = append(&second, "counted", 2, 1, 0);
+    append(&first, "counted", 2, 1, 3600 * MRT_SECOND);
+    struct mrt_event both = append(&second, "counted", 2, 2, 0), told;
+    assert_int_equal(both.weight_ahead, 2);
+    end_lease();
+    assert_int_equal(port_remove(&second, "counted", one.ticket, one.fence).type, MRT_REMOVED);
+    while (port_wait(&second, MRT_VIEW, both.ticket, 50 * MRT_MILLISECOND, &told))
+        assert_int_equal(told.weight_ahead, 1);
+    assert_int_equal(port_refresh(&second, "counted", &both).weight_ahead, 1);
+}
+
 #define AT_PORT(name) cmocka_unit_test_setup_teardown(name, begin_at_port, end_at_port)
 
 int main(void)
@@ -177,6 +239,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_rd_20_a_lock_that_lingers_listens_again, begin, end),
         AT_PORT(test_q_a_value_goes_along),
         AT_PORT(test_q_m_a_request_goes_along),
+        AT_PORT(test_s_the_dead_whom_nobody_has_come_upon),
+        AT_PORT(test_s_what_the_dead_leave_is_counted_by_who_releases),
     };
     zk_place_settings("", "redis");
     if (zk_place_start(NULL) < 0)

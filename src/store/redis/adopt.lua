@@ -9,7 +9,7 @@ if not ours then
   own[3], own[4] = left[1], left[2]
 end
 if not own[3] then return {'NONE'} end
-local queue, number, entry = entry_at(own[3])
+local queue, number, entry, valued = entry_at(own[3])
 if not entry or queue ~= ARGV[4] then return {'NONE'} end
 local weight = weight_in(entry)
 if call('HGET', queues, queue) ~= text_of(capacity) .. ' ' .. ARGV[5] or
@@ -21,7 +21,7 @@ if not ours then
   call('ZADD', queue_key(queue), number,
        entry_of(ticket, session, weight, ARGV[10], since_in(entry)))
   call('HDEL', session_key(nobody), ticket, '!' .. ticket)
-  call('HSET', session_key(session), ticket, own[3])
+  call('HSET', session_key(session), ticket, field_of(number, ARGV[11], valued, queue))
   if own[4] then call('HSET', session_key(session), '!' .. ticket, own[4]) end
 end
 return view(queue, number, weight, capacity, own[4])

@@ -1,5 +1,6 @@
 -- APPEND. ARGV[3] ticket, 4 queue, 5 kind, 6 capacity, 7 weight, 8 "1" for a try,
--- 9 how many may wait (0: any number), 10 ":", or "+" if it lingers, 11 its value, if it has one.
+-- 9 how many may wait (0: any number), 10 ":", or "+" if it lingers, 11 "", or "~" and how
+-- long it stays after a crash, 12 its value, if it has one.
 -- {VIEW, ...}, {BLOCKED}, {FULL}, {OTHER, what the queue is}, {LOST}, {STALE}
 local no, own = refused(ARGV[1], tonumber(ARGV[2]), ARGV[3], '!' .. ARGV[3])
 if no then return no end
@@ -57,10 +58,10 @@ settle()
 local number = number_from(tonumber(found[2] or 0) + 1)
 call('ZADD', queue_key(queue), number, entry_of(ticket, session, weight, ARGV[10], text_of(now)))
 call('HSET', session_key(session), ticket,
-           text_of(number) .. (ARGV[11] and '=' or ':') .. queue)
+           field_of(number, ARGV[11], ARGV[12], queue))
 call('HSET', queues, queue, described, '', text_of(number))
-if ARGV[11] then
-  call('HSET', base .. 'values', ticket, ARGV[11])
+if ARGV[12] then
+  call('HSET', base .. 'values', ticket, ARGV[12])
   if ahead == 0 then tell_change(queue) end
 end
 if soonest == 0 then return {'VIEW', number, ahead, 0, 0} end

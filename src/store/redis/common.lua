@@ -3,8 +3,9 @@
 -- Keys, all of one hash slot, `base` being {NAMESPACE/}:
 --   sessions     sorted set: session by the time when its lease ends
 --   s:SESSION    hash: @epoch, @lease, @channel, @label, and a field for each ticket,
---                "NUMBER:QUEUE", or "NUMBER=QUEUE" if it has a value; and !TICKET: how
---                often it has been asked for
+--                "NUMBER:QUEUE", or "NUMBER=QUEUE" if it has a value, with "~DELAY" behind the
+--                number if it is to stay so long after a crash; and !TICKET: how often it has
+--                been asked for
 --   queues       hash: queue to "CAPACITY KIND", while it has tickets; and "" to the newest
 --                number given out, which never expires
 --   q:QUEUE      sorted set: "TICKET SESSION WEIGHT:SINCE" (no spaces) by NUMBER; a "+" for the ":"
@@ -17,7 +18,9 @@
 --                has been asked for; expires
 -- Times are this server's, in milliseconds. Nothing else has a time to live: a session whose
 -- time is over is dead for every script, and whoever comes upon it buries it. A ticket that was
--- detached is of the session `nobody`, which is not among the sessions and does not die.
+-- detached is of the session `nobody`, which is not among the sessions and does not die. One that
+-- its dead holder has left behind for a while is of a session of its own, "~NUMBER", whose lease
+-- is that while.
 --
 -- Weights are only added up here. Who holds is decided by the client, from the weight
 -- ahead; what is compared with the capacity here refuses, or wakes.
@@ -47,6 +50,7 @@ local function session_in(entry) return string.sub(entry, 33, 64) end
 local function weight_in(entry) return tonumber(string.match(entry, '^%d+', 65)) end
 local function since_in(entry) return string.match(entry, '%d+$') end
 local function mark_in(entry) return string.match(entry, '[:+]', 65) end
+local function left_behind(session) return string.byte(session) == 126 end
 
 -- Shows a queue's entries and their numbers in order, until `visit` returns true.
 local function each(queue, visit)
@@ -94,12 +98,15 @@ local function depart(queue, number, weight)
   end
 end
 
--- A ticket's entry by the field of its session's hash: queue, number, entry or nil, and
--- whether it has a value.
+-- A ticket's entry by the field of its session's hash: queue, number, entry or nil, whether it
+-- has a value, and its delay.
 local function entry_at(field)
-  local number, mark, queue = string.match(field, '^(%d+)([:=])(.*)$')
+  local number, delay, mark, queue = string.match(field, '^(%d+)(~?%d*)([:=])(.*)$')
   local found = call('ZRANGEBYSCORE', queue_key(queue), number, number)
-  return queue, tonumber(number), found[1], mark == '='
+  return queue, tonumber(number), found[1], mark == '=', delay
+end
+local function field_of(number, delay, valued, queue)
+  return text_of(number) .. delay .. (valued and '=' or ':') .. queue
 end
 
 local function take_out(field)
@@ -119,18 +126,20 @@ local function tell_change(queue)
   call('PUBLISH', base .. 'e:' .. queue, queue)
 end
 
--- Ends a session and all its tickets.
-local function bury(session)
-  local fields = call('HGETALL', session_key(session))
-  call('ZREM', sessions, session)
-  call('DEL', session_key(session))
-  for i = 1, #fields, 2 do
-    if not string.find(fields[i], '^[@!]') then take_out(fields[i + 1]) end
-  end
-end
-
 local function capacity_of(queue)
   return tonumber(string.match(call('HGET', queues, queue) or '0', '^%d+'))
+end
+
+-- The weight ahead of a place, until it is too much for anyone: that, and whose it is.
+local function count(queue, number, capacity)
+  local ahead, whose = 0, {}
+  each(queue, function(entry, other)
+    if other >= number then return true end
+    ahead = ahead + weight_in(entry)
+    whose[#whose + 1] = session_in(entry)
+    return ahead > capacity
+  end)
+  return ahead, whose
 end
 
 -- Tells a session something of its ticket.
@@ -145,6 +154,52 @@ end
 -- Tells it that it may run now.
 local function push(entry, number, ahead, behind)
   tell(entry, text_of(number) .. ' ' .. text_of(ahead) .. (behind and ' 1' or ' 0'))
+end
+
+-- Gives a ticket to a session of its own, which ends then; who waits behind it is to look.
+local function leave_behind(field, ends, label)
+  local queue, number, entry, valued, delay = entry_at(field)
+  local session = string.format('~%031.0f', number)
+  call('ZREM', queue_key(queue), entry)
+  call('ZADD', queue_key(queue), number,
+       entry_of(ticket_in(entry), session, weight_in(entry), ':', since_in(entry)))
+  call('HSET', session_key(session), '@lease', text_of(tonumber(string.sub(delay, 2)) + 1),
+       '@label', label or '', ticket_in(entry), field_of(number, '', valued, queue))
+  call('ZADD', sessions, ends, session)
+  each(queue, function(other, place)
+    if place > number then tell(other, 'look') end
+    return false
+  end)
+end
+
+-- When what a session that died has of this field may go; 0: at once.
+local function stays_until(field, died)
+  if not string.find(field, '^%d+~') then return 0 end
+  local queue, number, entry, _, delay = entry_at(field)
+  local capacity = capacity_of(queue)
+  if not entry or count(queue, number, capacity) + weight_in(entry) > capacity then return 0 end
+  return died + tonumber(string.sub(delay, 2)) + 1 -- times are rounded down
+end
+
+-- Ends a session and all its tickets; but for those that stay, unless it ends well.
+local function bury(session, well)
+  local fields = call('HGETALL', session_key(session))
+  local died, label, ends = tonumber(call('ZSCORE', sessions, session) or now), nil, {}
+  for i = 1, #fields, 2 do
+    if fields[i] == '@label' then label = fields[i + 1] end
+    if not well and not string.find(fields[i], '^[@!]') then
+      ends[i] = stays_until(fields[i + 1], math.min(died, now))
+    end
+  end
+  call('ZREM', sessions, session)
+  call('DEL', session_key(session))
+  for i = 1, #fields, 2 do
+    if (ends[i] or 0) > now then
+      leave_behind(fields[i + 1], ends[i], label)
+    elseif not string.find(fields[i], '^[@!]') then
+      take_out(fields[i + 1])
+    end
+  end
 end
 
 -- Tells those whom the departures from a queue have let in; buries the dead on the way.
@@ -166,9 +221,14 @@ local function wake(queue, known)
     ahead = ahead + weight
     return false
   end)
+  if #dead > 0 then -- and what they leave behind is in the way
+    for _, session in ipairs(dead) do bury(session) end
+    depart(queue, known.number, known.weight)
+    departed[queue].valued = departed[queue].valued or known.valued
+    return
+  end
   if not first then call('HDEL', queues, queue) end
   if known.valued and (first or math.huge) > known.number then tell_change(queue) end
-  for _, session in ipairs(dead) do bury(session) end
   for _, one in ipairs(fit) do push(one.entry, one.number, one.ahead, one.behind) end
 end
 
@@ -199,19 +259,7 @@ local function refused(session, epoch, ...)
   return nil, own
 end
 
--- The weight ahead of a place, until it is too much for anyone: that, and whose it is.
-local function count(queue, number, capacity)
-  local ahead, whose = 0, {}
-  each(queue, function(entry, other)
-    if other >= number then return true end
-    ahead = ahead + weight_in(entry)
-    whose[#whose + 1] = session_in(entry)
-    return ahead > capacity
-  end)
-  return ahead, whose
-end
-
--- The same without the dead; and how soon one of those in the way may be dead.
+-- The weight ahead of a place without the dead; and how soon one of those in the way may be dead.
 local function look(queue, number, weight, capacity)
   while true do
     local ahead, whose = count(queue, number, capacity)
@@ -222,6 +270,8 @@ local function look(queue, number, weight, capacity)
       if left <= 0 then
         bury(session)
         dead = true
+      elseif left_behind(session) then
+        left = math.max(left - 2, 1) -- a look before its end is to be had, not one behind it
       end
       soonest = math.min(soonest, left)
     end

@@ -14,7 +14,7 @@ if not done then
   call('ZREM', queue_key(queue), entry)
   call('ZADD', queue_key(queue), number, entry_of(heir, nobody, lower, ':', since_in(entry)))
   call('HDEL', session_key(ARGV[1]), ticket, '!' .. ticket)
-  call('HSET', session_key(nobody), heir, own[3])
+  call('HSET', session_key(nobody), heir, field_of(number, '', valued, queue))
   if own[4] then call('HSET', session_key(nobody), '!' .. heir, own[4]) end
   if valued then
     local value = call('HGET', base .. 'values', ticket)

@@ -1,18 +1,29 @@
 -- mortise_list. ARGV[1] a queue's whole name or "", ARGV[2] else how names are to begin.
--- One row a queue: name, "CAPACITY KIND", then number, weight, since, label and "1" or "0", whether
--- it was detached, of each ticket whose session is alive.
+-- One row a queue: name, "CAPACITY KIND", then number, weight, since, label, "1" or "0", whether it
+-- was detached, and for how long it has been left behind, of each ticket but those of the dead that
+-- leave nothing.
 local rows = {}
 local function show(queue, described)
   local row = {queue, described}
   each(queue, function(entry, number)
     local session = session_in(entry)
     local detached = session == nobody
-    if detached or tonumber(call('ZSCORE', sessions, session) or 0) > now then
+    local left = tonumber(call('ZSCORE', sessions, session) or 0) - now
+    local stays = left_behind(session)
+    if stays then left = math.max(left - 1, 1) end -- to which one was added
+    if left <= 0 and not detached then -- nobody has come upon it yet
+      local field = call('HGET', session_key(session), ticket_in(entry))
+      local delay = string.match(field or '', '^%d+~(%d+)')
+      stays = delay ~= nil
+      left = left + tonumber(delay or 0)
+    end
+    if detached or left > 0 then
       row[#row + 1] = text_of(number)
       row[#row + 1] = text_of(weight_in(entry))
       row[#row + 1] = since_in(entry)
       row[#row + 1] = call('HGET', session_key(session), '@label') or ''
       row[#row + 1] = detached and '1' or '0'
+      row[#row + 1] = text_of(stays and left or 0)
     end
     return false
   end)
@@ -25,7 +36,7 @@ if ARGV[1] ~= '' then
     local is = call('HMGET', base .. 'n:' .. ARGV[1], 'token', 'number', 'session')
     local ours = is[1] and is[1] == call('GET', ARGV[1])
     rows[#rows + 1] = {ARGV[1], '1 exclusive', ours and is[2] or '0', '1', '0',
-                       ours and call('HGET', session_key(is[3]), '@label') or '', '0'}
+                       ours and call('HGET', session_key(is[3]), '@label') or '', '0', '0'}
   end
 else
   local all = call('HGETALL', queues)

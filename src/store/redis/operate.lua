@@ -55,6 +55,7 @@ else
     tell(entry, 'gone')
     call('HDEL', key, ticket, '!' .. ticket)
     take_out(field)
+    if left_behind(session_in(entry)) then bury(session_in(entry)) end
     settle()
     done = true
   end

@@ -4,7 +4,7 @@
 local no, own = refused(ARGV[1], tonumber(ARGV[2]), ARGV[3], '!' .. ARGV[3])
 if no then return no end
 if not own[3] then return {'GONE'} end
-local queue, number, entry = entry_at(own[3])
+local queue, number, entry, _, delay = entry_at(own[3])
 if not entry or queue ~= ARGV[4] then return {'GONE'} end
 local weight, lower = weight_in(entry), tonumber(ARGV[5])
 if lower > 0 and lower < weight then
@@ -15,7 +15,7 @@ if lower > 0 and lower < weight then
   weight = lower
 end
 if ARGV[6] then
-  call('HSET', session_key(ARGV[1]), ARGV[3], text_of(number) .. '=' .. queue)
+  call('HSET', session_key(ARGV[1]), ARGV[3], field_of(number, delay, true, queue))
   call('HSET', base .. 'values', ARGV[3], ARGV[6])
   if call('ZRANK', queue_key(queue), entry) == 0 then tell_change(queue) end
 end

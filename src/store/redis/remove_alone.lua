@@ -7,7 +7,7 @@ do
   local own = call('HMGET', key, '@epoch', '@lease', ARGV[3])
   local left = tonumber(call('ZSCORE', KEYS[1], ARGV[1]) or 0) - now
   if own[1] == ARGV[2] and left > 0 and left <= tonumber(own[2]) and own[3] then
-    local number, queue = string.match(own[3], '^(%d+):(.*)$')
+    local number, queue = string.match(own[3], '^(%d+)~?%d*:(.*)$')
     local tickets = base .. 'q:' .. (queue or '')
     if queue and call('ZCARD', tickets) == 1 and
        call('ZREMRANGEBYSCORE', tickets, number, number) == 1 then
