@@ -314,9 +314,12 @@ static void queue_up(mortise_client *client, struct turn *turn)
     assert_int_equal(mortise_acquire_async(lock, INT64_MAX, take_turn, turn, NULL), MORTISE_OK);
 }
 
-/* Its own node and the one ahead are watched. */
-static void expect_watching(struct zk_proxy *proxy)
+/* Waits, and has set its watches: its own node's and that of the one ahead. Who is granted the
+   lock by its first look, as the one ahead has gone, has not waited, and passes nothing on. */
+static void queue_behind(mortise_client *client, struct zk_proxy *proxy, struct turn *turn)
 {
+    zk_proxy_reset_counts(proxy);
+    queue_up(client, turn);
     for (int i = 0;
          i < 4000 && (zk_proxy_count(proxy, ZK_OP_GET_DATA) < 2 || !zk_proxy_is_idle(proxy)); i++)
         zk_rest_ms(1);
@@ -330,45 +333,44 @@ static void expect_turn(struct turn *turn)
     assert_int_equal(turn->come, 1);
 }
 
-/* What is handed on is a marker that the next must be able to read. */
+/* What is handed on is a marker that the next must be able to read. The markers' directory is of
+   whoever passes first, so that nobody else may be here: other tests have it made for others. */
 static void test_se_01_pass_rule_3_between_clients_of_one_credential(void **state)
 {
     (void)state;
-    struct zk_proxy *proxy = zk_proxy_start(zk_place_port());
-    char more[256];
-    snprintf(more, sizeof more, "&credentials=%s", alice_file);
-    mortise_client *one = open_heard(uri_of(alice_file, ""));
-    mortise_client *two = open_heard(uri_at(zk_proxy_port(proxy), "4s", more));
+    char uri[256];
+    struct zk_proxy *proxies[2];
+    mortise_client *clients[2];
     struct turn turns[2];
-    mortise_hold hold = zk_acquire(zk_mutex(one, "handed"));
-    queue_up(two, &turns[0]);
-    expect_watching(proxy);
-    assert_int_equal(mortise_release(hold), MORTISE_OK);
-    expect_turn(&turns[0]);
+    for (int i = 0; i < 2; i++) {
+        proxies[i] = zk_proxy_start(zk_place_port());
+        snprintf(uri, sizeof uri, "zk://127.0.0.1:%u/handed?session=4s&connect=10s&credentials=%s",
+                 (unsigned)zk_proxy_port(proxies[i]), alice_file);
+        clients[i] = open_heard(uri);
+    }
+    turns[1].hold = zk_acquire(zk_mutex(clients[1], "handed"));
     int judged = 0;
-    for (int round = 0; round < 5; round++) { /* the first makes the markers' directory */
-        queue_up(one, &turns[1]);
-        assert_true(zk_wait_tickets(one, "handed", 2, 5000));
-        assert_int_equal(mortise_release(turns[0].hold), MORTISE_OK);
-        expect_turn(&turns[1]);
-        zk_proxy_reset_counts(proxy);
+    for (int round = 0; round < 10; round++) {
+        int next = round % 2;
         int64_t begun = zk_now_ms();
-        queue_up(two, &turns[0]);
-        expect_watching(proxy);
-        assert_int_equal(mortise_release(turns[1].hold), MORTISE_OK);
-        expect_turn(&turns[0]);
-        unsigned lists = zk_proxy_count(proxy, ZK_OP_GET_CHILDREN);
-        /* Who waits looks again after 5 s by another list, also if nothing was missed; so a
-           round on a machine that stood still proves nothing, and any other has to be exact. */
-        if (zk_now_ms() - begun < 5000) {
+        queue_behind(clients[next], proxies[next], &turns[next]);
+        assert_int_equal(mortise_release(turns[!next].hold), MORTISE_OK);
+        expect_turn(&turns[next]);
+        unsigned lists = zk_proxy_count(proxies[next], ZK_OP_GET_CHILDREN);
+        /* The first release is of a lock that nobody was seen to want, and deletes; the second
+           makes the markers' directory. Who waits looks again after 5 s by another list, also if
+           nothing was missed; so a round on a machine that stood still proves nothing, and any
+           other has to be exact. */
+        if (round >= 2 && zk_now_ms() - begun < 5000) {
             assert_int_equal(lists, 1);
             judged++;
         }
     }
     assert_true(judged >= 1);
-    assert_int_equal(mortise_close(one), MORTISE_OK);
-    assert_int_equal(mortise_close(two), MORTISE_OK);
-    zk_proxy_stop(proxy);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(mortise_close(clients[i]), MORTISE_OK);
+        zk_proxy_stop(proxies[i]);
+    }
 }
 
 static void test_se_01_open_by_default_is_said_once(void **state)
@@ -406,8 +408,11 @@ static void test_zk_38_h6_refused_credentials_are_told_and_not_tried_again(void 
     print_message("%s\n", mortise_error_detail());
     assert_in_range(zk_now_ms() - before, 0, 5000);
     assert_nothing_told(client);
+    /* The server closes behind its refusal. If that is overtaken by the end of the connection, it
+       takes another one to hear of it; whoever has heard makes none. */
+    unsigned connections = zk_proxy_connections(proxy);
     zk_rest_ms(1000);
-    assert_in_range(zk_proxy_connections(proxy), 1, 2);
+    assert_int_equal(zk_proxy_connections(proxy), connections);
     before = zk_now_ms();
     assert_int_equal(mortise_list(client, "x", ignore, NULL), MORTISE_EPERMISSION);
     assert_in_range(zk_now_ms() - before, 0, 3000);
