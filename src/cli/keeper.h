@@ -16,8 +16,14 @@
 
 /* What the keeper tells who started it. */
 struct mrt_keeper_word {
-    int code; /* 0: it holds the lock; else the exit code, and the error has been said */
+    int code; /* 0: it holds the locks; else the exit code, and the error has been said */
     char token[MORTISE_TOKEN_SIZE];
+    /* Of run -F. */
+    bool is_due;    /* false: nothing is to be run, and no keeper is left */
+    bool are_outer; /* outer runs hold all locks, and no keeper is left */
+    bool outer[MRT_RUN_LOCKS_MAX];
+    uint64_t fences[MRT_RUN_LOCKS_MAX];
+    char address[1024];
 };
 
 /* Starts a keeper of run's locks for the target; `link` is the way to it. 0 or an exit code. */
@@ -65,7 +71,7 @@ struct mrt_keeper_socket {
     char id[MRT_KEEPER_ID_SIZE], secret[33];
 };
 
-/* Listens under an address and a secret of its own. False and errno. */
+/* Listens under an address and a secret of its own; there are no calls yet. False and errno. */
 bool mrt_keeper_listen(struct mrt_keeper_socket *socket);
 void mrt_keeper_make_token(const struct mrt_keeper_socket *socket, char token[MORTISE_TOKEN_SIZE]);
 /* Lets the next one in who calls. */

@@ -50,8 +50,6 @@ bool mrt_keeper_listen(struct mrt_keeper_socket *self)
 {
     struct mrt_id id, secret;
     struct sockaddr_un address;
-    for (size_t i = 0; i < MRT_KEEPER_CALLS; i++)
-        self->calls[i] = -1;
     if (!mrt_id_random(&id) || !mrt_id_random(&secret))
         return false;
     snprintf(self->id, sizeof self->id, "%016" PRIx64, id.high);

@@ -109,14 +109,6 @@ static int run_on_client(struct mrt_run *run)
     return run->observe ? mrt_elect_observe(run) : run_locked(run);
 }
 
-static bool are_all_outer(const struct mrt_run *run)
-{
-    for (size_t i = 0; i < run->count; i++)
-        if (!run->locks[i].is_outer)
-            return false;
-    return true;
-}
-
 void mrt_run_set_standards(struct mrt_run *run)
 {
     run->deadline = INT64_MAX;
@@ -132,6 +124,8 @@ int mrt_run_whole(struct mrt_run *run, int argc, char **argv)
     mrt_run_set_standards(run);
     if (!mrt_run_take_arguments(run, argc, argv, &code))
         return code;
+    if (run->no_fork)
+        return mrt_run_in_place(run);
     code = mrt_run_set_lease(run);
     if (!code)
         code = mrt_cli_open(run->cli, MORTISE_FOREIGN_LOOP, &run->client);
@@ -141,7 +135,7 @@ int mrt_run_whole(struct mrt_run *run, int argc, char **argv)
     }
     code = mrt_run_wipe_secrets(run) ? mrt_run_find_outer(run)
                                      : mrt_cli_fail(MRT_EXIT_INTERNAL, "out of memory");
-    bool are_outer = !code && are_all_outer(run);
+    bool are_outer = !code && mrt_run_are_all_outer(run);
     if (!code && !are_outer)
         code = run_on_client(run);
     else if (are_outer)

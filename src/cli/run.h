@@ -11,6 +11,7 @@
  *   run_ending.c    the command's end when a lock is lost
  *   run_child.c     looking after it until its process group is empty
  *   run_terminal.c  the terminal's foreground
+ *   run_place.c     -F: the command in place of mortise, under a keeper (keeper.h)
  *   run_target.c    whom the lock is held for
  *   run_guard.c     the process that outlives this one
  * and what `mortise elect` does without a command: elect.c.
@@ -86,6 +87,7 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
     bool observe, once;   /* an election is looked at: as long as it goes on, or once */
     bool verbose;
     bool keep_descriptors;
+    bool no_fork; /* -F */
     bool no_wait;
     mrt_time deadline; /* of the wait */
     mrt_time grace;    /* from TERM to KILL */
@@ -215,13 +217,15 @@ void mrt_run_linger(struct mrt_run *run, mrt_time until);
 /* Marks the locks that outer runs hold now. 0; or an exit code, with the error said: an outer
    run holds one in a way that this one would wait for, for ever. */
 int mrt_run_find_outer(struct mrt_run *run);
-/* Notes the store's address, and takes what was shown to the server out of our environment;
-   false: no memory. */
+/* Notes the store's address, if it is not known yet, and takes what was shown to the server out of
+   our environment; false: no memory. */
 bool mrt_run_wipe_secrets(struct mrt_run *run);
 /* The fence of the lock that was named first. */
 uint64_t mrt_run_fence(const struct mrt_run *run);
 /* Sets MORTISE_NAME, MORTISE_FENCE, MORTISE_LOCK_FD, MORTISE_HELD; false: no memory. */
 bool mrt_run_set_environment(const struct mrt_run *run);
+/* Whether outer runs hold all locks. */
+bool mrt_run_are_all_outer(const struct mrt_run *run);
 /* Becomes the command, under locks that outer runs hold. Returns only an exit code. */
 int mrt_run_replace(const struct mrt_run *run);
 
@@ -269,6 +273,11 @@ void mrt_run_tell_guard(struct mrt_run *run);
 
 /* Looks after the group of `child` until it is empty: the exit code. */
 int mrt_run_supervise(struct mrt_run *run, pid_t child);
+
+/* --------------------------------------------------------- run_place.c */
+
+/* Becomes the command, under locks that a keeper holds. Returns only an exit code. */
+int mrt_run_in_place(struct mrt_run *run);
 
 /* ------------------------------------------------------ run_terminal.c */
 

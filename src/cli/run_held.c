@@ -186,7 +186,8 @@ static void wipe(const char *variable)
 
 bool mrt_run_wipe_secrets(struct mrt_run *run)
 {
-    run->address = make_address(run); /* of the URL, which may be wiped */
+    if (!run->address)
+        run->address = make_address(run); /* of the URL, which may be wiped */
     wipe("MORTISE_ZK_AUTH");
     wipe("MORTISE_REDIS_AUTH");
     const char *url = getenv("MORTISE_URL");
@@ -217,6 +218,14 @@ bool mrt_run_set_environment(const struct mrt_run *run)
 {
     return set_name_and_fence(run) && set_number("MORTISE_LOCK_FD", (uint64_t)run->lost_pipe[0]) &&
            add_all_held(run);
+}
+
+bool mrt_run_are_all_outer(const struct mrt_run *run)
+{
+    for (size_t i = 0; i < run->count; i++)
+        if (!run->locks[i].is_outer)
+            return false;
+    return true;
 }
 
 int mrt_run_replace(const struct mrt_run *run)

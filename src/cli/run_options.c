@@ -27,10 +27,11 @@ enum {
 };
 
 /* The first rows are of run alone, the last of elect. */
-enum { OF_RUN_ALONE = 6, OF_ELECT_ALONE = 3 };
+enum { OF_RUN_ALONE = 7, OF_ELECT_ALONE = 3 };
 
 static const struct mrt_flag flags[] = {
     MRT_RUN_MODE_FLAGS,
+    {'F', "no-fork", NULL, "run the command in place of mortise", NULL, 0},
     {ALSO, "also", "NAME", "hold this lock too, all or none; may be\nrepeated", NULL,
      MRT_FLAG_ONCE},
     {EVERY, "every", "PERIOD", "only if nobody has in this period: of 1h, this\nhour, in UTC", NULL,
@@ -273,6 +274,9 @@ int mrt_run_take_option(struct mrt_run *run, int option)
         run->verbose = true;
         return 0;
     case 'o':
+        return 0;
+    case 'F':
+        run->no_fork = true;
         return 0;
     case QUIET_CONFLICT:
         run->quiet_conflict = true;

@@ -32,6 +32,18 @@ start_script() { # NAME OPTION...
     [ "$(cat "/proc/$KEEPER/comm")" = lock-keeper ]
 }
 
+# start_in_place NAME OPTION...: the same with run -F, which ends of itself as soon as end.NAME is there,
+# and leaves others of its group behind.
+start_in_place() {
+    start run -F "${@:2}" "$1" -- bash -c 'exec 9>"w.$0"
+        flock -n 9 || echo overlap >>bad
+        (trap "" TERM; touch "holding.$0"; exec sleep 60) &
+        while [ ! -e "end.$0" ]; do sleep 0.02 9>&-; done' "$1"
+    until_true test -e "holding.$1"
+    KEEPER=$(holder "$1")
+    [ "$(cat "/proc/$KEEPER/comm")" = lock-keeper ]
+}
+
 # start_next NAME: the next one in its queue finds the witness free.
 start_next() {
     start run "$1" -- bash -c 'exec 9>"w.$0"; flock -n 9 || echo overlap >>bad; touch "granted.$0"' "$1"
@@ -82,13 +94,20 @@ keeper_ends_with_the_script() {
 # Of a script that is to be ended, nobody runs any more when the next one has the lock; of one that
 # is not, nothing is done to it, and it is told.
 keeper_is_killed() {
-    local names=(d1 d2 d3) scripts=() keepers=() next=() name
+    local names=(d1 d2 d3 d4 d5) scripts=() keepers=() next=() name
     start_script d1 --on-lost term --grace 300ms
     scripts+=("$SCRIPT") keepers+=("$KEEPER")
     W=own start_script d2
     scripts+=("$SCRIPT") keepers+=("$KEEPER")
     W=own start_script d3
     scripts+=("$SCRIPT") keepers+=("$KEEPER")
+    start_in_place d4
+    scripts+=("$PID") keepers+=("$KEEPER")
+    start_in_place d5
+    scripts+=("$PID") keepers+=("$KEEPER")
+    touch end.d5
+    finish "$PID"
+    [ "$code" -eq 0 ]
     for name in "${names[@]}"; do
         start_next "$name"
         next+=("$PID")
@@ -99,9 +118,11 @@ keeper_is_killed() {
     touch end.d2
     finish "${scripts[1]}"
     [ "$code" -eq 0 ]
-    for name in 0 1 2; do wait_for_next "${names[$name]}" "${next[$name]}"; done
+    for name in 0 1 2 3 4; do wait_for_next "${names[$name]}" "${next[$name]}"; done
     finish "${scripts[0]}"
     [ "$code" -ge 128 ]
+    finish "${scripts[3]}"
+    [ "$code" -eq 137 ]
 }
 
 # On stores with leases.
@@ -111,7 +132,9 @@ keeper_stands_still() {
     scripts+=("$SCRIPT") keepers+=("$KEEPER")
     W=own start_script s2
     scripts+=("$SCRIPT") keepers+=("$KEEPER")
-    for name in s1 s2; do
+    start_in_place s3 --grace 300ms
+    scripts+=("$PID") keepers+=("$KEEPER")
+    for name in s1 s2 s3; do
         start_next "$name"
         next+=("$PID")
         until_true waiters "$name" 1
@@ -123,7 +146,10 @@ keeper_stands_still() {
     finish "${scripts[1]}"
     wait_for_next s1 "${next[0]}"
     wait_for_next s2 "${next[1]}"
+    wait_for_next s3 "${next[2]}"
     finish "${scripts[0]}"
+    [ "$code" -ge 128 ]
+    finish "${scripts[2]}"
     [ "$code" -ge 128 ]
     kill -CONT "${keepers[@]}"
     until_true has_ended "${keepers[0]}"
