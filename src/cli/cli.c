@@ -131,10 +131,14 @@ int mrt_cli_check_name(const char *name)
 
 void mrt_cli_describe_owner(const mortise_entry *entry, char text[MRT_OWNER_TEXT_SIZE])
 {
+    char left[32];
     int length = snprintf(text, MRT_OWNER_TEXT_SIZE, "%s", entry->label);
+    mrt_cli_format_duration(mrt_time_from_ms(entry->delay_ms), left, sizeof left);
     if (entry->detached)
         snprintf(text, MRT_OWNER_TEXT_SIZE, "nobody: detached");
-    if (entry->detached || entry->pid == 0)
+    if (entry->delay_ms > 0)
+        snprintf(text, MRT_OWNER_TEXT_SIZE, "nobody: delay, %s left", left);
+    if (entry->detached || entry->delay_ms > 0 || entry->pid == 0)
         return;
     const char *space = entry->label[0] ? " " : "";
     if (entry->host[0])

@@ -23,7 +23,7 @@ enum { JSON = MRT_OPTION_OWN };
 static const struct mrt_flag flags[] = {
     {JSON, "json", NULL,
      "print a JSON array of objects with name,\nkind, place, holder, fence, "
-     "since, label, host, pid, weight,\ncapacity, detached",
+     "since, label, host, pid, weight,\ncapacity, detached, delay_ms",
      NULL, 0},
 };
 

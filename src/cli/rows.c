@@ -53,6 +53,7 @@ static int add_row(void *argument, const mortise_entry *entry)
     row->place = entry->place;
     row->since_wall_ms = entry->since_wall_ms;
     row->detached = entry->detached;
+    row->delay_ms = entry->delay_ms;
     rows->failed = !row->name || !row->kind || !row->label || !row->host;
     return rows->failed;
 }
@@ -99,6 +100,6 @@ void mrt_rows_print_members(const struct mrt_row *row)
     printf(", \"host\": ");
     mrt_json_string(stdout, row->host);
     printf(", \"pid\": %" PRId64 ", \"weight\": %" PRIu64 ", \"capacity\": %" PRIu64
-           ", \"detached\": %s",
-           row->pid, row->weight, row->capacity, row->detached ? "true" : "false");
+           ", \"detached\": %s, \"delay_ms\": %" PRId64,
+           row->pid, row->weight, row->capacity, row->detached ? "true" : "false", row->delay_ms);
 }

@@ -14,6 +14,7 @@ struct mrt_row {
     uint32_t place;
     int64_t since_wall_ms, pid;
     bool detached;
+    int64_t delay_ms; /* its holder has died, and nobody has it for so long yet */
 };
 
 struct mrt_rows {

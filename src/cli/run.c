@@ -77,21 +77,23 @@ static int run_locked(struct mrt_run *run)
 int mrt_run_make_lock(struct mrt_run *run, struct mrt_run_lock *lock)
 {
     mortise_lock *other;
-    mortise_lock_options options = {.size = sizeof options, .permits = run->weight};
+    mortise_lock_options options = {.size = sizeof options,
+                                    .permits = run->weight,
+                                    .lock_delay_ms = mrt_time_left_ms(run->lock_delay, 0)};
     mortise_election_options candidate = {.size = sizeof candidate,
                                           .value = run->value,
                                           .value_size = run->value ? strlen(run->value) : 0};
     switch (run->mode) {
     case MRT_RUN_SHARED:
-        return mortise_read_write_new(run->client, lock->name, NULL, &lock->lock, &other);
+        return mortise_read_write_new(run->client, lock->name, &options, &lock->lock, &other);
     case MRT_RUN_EXCLUSIVE:
-        return mortise_read_write_new(run->client, lock->name, NULL, &other, &lock->lock);
+        return mortise_read_write_new(run->client, lock->name, &options, &other, &lock->lock);
     case MRT_RUN_LEADER:
         return mortise_election_new(run->client, lock->name, &candidate, &lock->election);
     case MRT_RUN_PERMITS:
         return mortise_semaphore_new(run->client, lock->name, run->permits, &options, &lock->lock);
     default:
-        return mortise_mutex_new(run->client, lock->name, NULL, &lock->lock);
+        return mortise_mutex_new(run->client, lock->name, &options, &lock->lock);
     }
 }
 

@@ -95,6 +95,7 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
     mrt_time every;              /* once in each; 0: always */
     mrt_time lease;              /* 0: as the address says */
     char *leased_url;            /* the address with it; NULL: none */
+    mrt_time lock_delay;         /* after we have died */
     mrt_time min_hold, max_hold; /* from when the lock was acquired */
     int conflict_code;
     bool conflict_code_given, quiet_conflict;

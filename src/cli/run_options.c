@@ -21,6 +21,7 @@ enum {
     JSON,
     INHERIT_FDS,
     EVERY,
+    LOCK_DELAY,
     VALUE,
     OBSERVE,
     ONCE
@@ -36,6 +37,8 @@ static const struct mrt_flag flags[] = {
      MRT_FLAG_ONCE},
     {EVERY, "every", "PERIOD", "only if nobody has in this period: of 1h, this\nhour, in UTC", NULL,
      MRT_FLAG_ONCE},
+    {LOCK_DELAY, "lock-delay", "DURATION",
+     "if mortise dies while it holds the lock,\nnobody has it for so long after", NULL, 0},
     {'n', "nonblock", NULL, "do not wait: end at once if the lock is\nheld", NULL, 0},
     {'w', "timeout", "DURATION", "wait so long at most (0: do not wait)", NULL, 0},
     {'E', "conflict-exit-code", "CODE", "exit code if not acquired", "75", 0},
@@ -191,6 +194,14 @@ static int take_lease(struct mrt_run *run)
     return code;
 }
 
+static int take_lock_delay(struct mrt_run *run)
+{
+    int code = take_duration(run, &run->lock_delay);
+    if (!code && run->lock_delay > mrt_time_from_ms(MORTISE_LOCK_DELAY_MAX_MS))
+        return mrt_cli_fail_value(run->cli, "a delay of 24h at most");
+    return code;
+}
+
 static int take_text(struct mrt_run *run)
 {
     run->value = optarg;
@@ -249,6 +260,8 @@ static int take_value(struct mrt_run *run, int option)
         return take_every(run);
     case MRT_RUN_OPTION_LEASE:
         return take_lease(run);
+    case LOCK_DELAY:
+        return take_lock_delay(run);
     case MIN_HOLD:
         return take_duration(run, &run->min_hold);
     case MRT_RUN_OPTION_MAX_HOLD:

@@ -28,6 +28,50 @@ sleep 60'
     done
 }
 
+# Hundredths of a second since the machine came up.
+uptime_now() {
+    local up
+    read -r up _ </proc/uptime
+    echo "${up/./}"
+}
+export -f uptime_now
+
+@test "GN-06: --lock-delay: after kill -9 nobody has the lock for so long" {
+    start run --lock-delay 1500ms a -- sh -c 'touch holding; exec sleep 60'
+    victim=$PID
+    until_true test -e holding
+    start run a -- bash -c 'uptime_now >got'
+    waiter=$PID
+    until_true waiters a 1
+    before=$(uptime_now)
+    kill -KILL "$victim"
+    finish "$waiter"
+    [ "$code" -eq 0 ]
+    (($(cat got) - before >= 149))
+}
+
+@test "GN-06: --lock-delay: ls shows it, break ends it, and a release has none" {
+    run -0 "$MORTISE" run --lock-delay 1h a true
+    run -0 "$MORTISE" run -n --lock-delay 1h -s a true
+    MORTISE_LOCK_DELAY=1h start run --permits 2 a -- sh -c 'touch holding; exec sleep 60'
+    until_true test -e holding
+    kill -KILL "$PID"
+    until_true eval '"$MORTISE" run -n --permits 2 --weight 2 a true; [ $? -eq 75 ] &&
+        "$MORTISE" ls a | grep -E "nobody: delay, [0-9hms]+ left"'
+    run -0 "$MORTISE" run -n --permits 2 a true # the other permit
+    fence=$("$MORTISE" ls --json a | python3 -c '
+import json, sys
+(row,) = json.load(sys.stdin)
+assert row["holder"] and not row["detached"] and 0 < row["delay_ms"] <= 3600000, row
+print(row["fence"])')
+    run -0 "$MORTISE" break a --fence "$fence"
+    run -0 "$MORTISE" run -n --permits 2 --weight 2 a true
+    fails_with 64 "$MORTISE" run --lock-delay 25h a true
+    fails_with 64 "$MORTISE" run --lock-delay soon a true
+    fails_with 64 "$MORTISE" elect --lock-delay 1s a true
+    fails_with 78 "$MORTISE" --url redlock:memory:x,memory:y,memory:z run --lock-delay 1s a true
+}
+
 @test "GN-03: kill -9 right at the start leaves nothing behind" {
     for i in $(seq 20); do
         start run a -- sh -c 'exec 9>w; flock -n 9 || echo overlap >> bad; sleep 60 & sleep 60'
