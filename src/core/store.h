@@ -83,10 +83,10 @@
  *      fence and weight, until so long after that end: that of the lease, if it has run out. Then
  *      it goes as by REMOVE. Neither its old identity nor an `adopt` finds it; a break_ticket
  *      takes it out. The VIEW of who waits behind has a `recheck` that is over no later than it
- *      is, and who waited already when it began is woken to look. All other tickets of the
- *      session go at once. A DETACH takes the delay off, an `adopt` brings its own. It may hold
- *      up others for longer than it should, and never for less. Only where the capabilities say
- *      `lock_delay`.
+ *      is, and who waited already when it began is woken to look, if the store tells of anything
+ *      (`notify`). All other tickets of the session go at once. A DETACH takes the delay off, an
+ *      `adopt` brings its own. It may hold up others for longer than it should, and never for less.
+ *      Only where the capabilities say `lock_delay`.
  */
 #ifndef MRT_CORE_STORE_H
 #define MRT_CORE_STORE_H

@@ -13,7 +13,7 @@
 
 const char mrt_sql_product[] = "MariaDB";
 const bool mrt_sql_notifies = false;
-const int mrt_sql_schema_version = 1;
+const int mrt_sql_schema_version = 2;
 
 /* Columns of the statements' rows. */
 enum { SETUP_BACKEND, SETUP_READ_ONLY, SETUP_VERSION };
@@ -157,6 +157,7 @@ static const struct mrt_store_ops mariadb_store = {
                      .survives_failover = 0,
                      .durable_fence = 1,
                      .detach = 1,
+                     .lock_delay = 1,
                      .lease_ms = 10000},
     .init = mrt_my_init,
     MRT_SQL_CALLS,

@@ -1,6 +1,7 @@
 /*
  * mortise init: the schema, which is a database here, as a script that may be run any number of
- * times, by several at once, and by hand. Names are bytes, compared as bytes.
+ * times, by several at once, and by hand; it brings a schema of an older version forward. The version
+ * is the largest number in its table. Names are bytes, compared as bytes.
  */
 #include "store/mariadb_internal.h"
 
@@ -35,6 +36,7 @@ static const char script[] =
     "    since BIGINT NOT NULL,\n"
     "    asked BIGINT NOT NULL,\n"
     "    value VARBINARY(4096),\n"
+    "    delay BIGINT NOT NULL DEFAULT 0,\n"
     "    KEY by_session (session, id),\n"
     "    KEY by_queue (queue, number)\n"
     ") " TABLE ";\n"
@@ -46,6 +48,7 @@ static const char script[] =
     "    value VARBINARY(4096)\n"
     ") " TABLE ";\n"
     "CREATE TABLE IF NOT EXISTS %1$s.version (number INT NOT NULL PRIMARY KEY) " TABLE ";\n"
+    "/*M! ALTER TABLE %1$s.ticket ADD COLUMN IF NOT EXISTS delay BIGINT NOT NULL DEFAULT 0 */;\n"
     "INSERT IGNORE INTO %1$s.version VALUES (%2$d);\n";
 
 /* Reads the results of all statements; the first error's number, or 0. */

@@ -24,12 +24,12 @@ static const char start[] =
 static const char old_sessions[] =
     "SELECT EXISTS (SELECT 1 FROM session WHERE expires < " NOW " - 60000000)";
 
-static const char renew[] = "UPDATE session SET expires = " NOW " + $l WHERE id = $s";
+static const char renew[] = "UPDATE session SET expires = " NOW " + $l WHERE id = $s AND epoch > 0";
 /* What stands for the requests differs whenever one of them is made. */
 static const char count_tickets[] =
     "SELECT (SELECT COUNT(*) FROM ticket WHERE session = $s),"
     " (SELECT MOD(COALESCE(SUM(CAST(asked AS DECIMAL(30)) * number), 0), 1000000000000000000)"
-    " FROM ticket WHERE session = $s), CONNECTION_ID() FROM session WHERE id = $s";
+    " FROM ticket WHERE session = $s), CONNECTION_ID() FROM session WHERE id = $s AND epoch > 0";
 
 static const char lock_queue[] = "UPDATE queue SET touched = " NOW " WHERE name = $q";
 /* Whether there was a row to lock. One that is made between two of the statements is not
@@ -37,8 +37,8 @@ static const char lock_queue[] = "UPDATE queue SET touched = " NOW " WHERE name 
 static const char note_queue[] = "SET @mortise_queue = ROW_COUNT()";
 
 static const char append[] =
-    "INSERT INTO ticket (session, id, queue, weight, kind, capacity, since, asked, value)"
-    " SELECT $s, $t, $q, $w, $k, $c, " NOW ", 0, $v FROM session me, queue, (SELECT"
+    "INSERT INTO ticket (session, id, queue, weight, kind, capacity, since, asked, value, delay)"
+    " SELECT $s, $t, $q, $w, $k, $c, " NOW ", 0, $v, $z FROM session me, queue, (SELECT"
     " COALESCE(SUM(weight), 0) AS weight, COALESCE(SUM(upto > capacity), 0) AS waiting,"
     " COALESCE(SUM(kind <> $k OR capacity <> $c), 0) AS others"
     " FROM (SELECT t.weight, t.kind, t.capacity, SUM(t.weight) OVER (ORDER BY t.number) AS upto"
@@ -76,20 +76,20 @@ static const char lighten[] =
 static const char nobody[] = "INSERT IGNORE INTO session (id, epoch, expires, label)"
                              " VALUES (" NOBODY ", 0, 253370764800000000, '')";
 static const char detach[] =
-    "UPDATE ticket SET session = " NOBODY ", id = $b, weight = LEAST(weight, $w)"
+    "UPDATE ticket SET session = " NOBODY ", id = $b, weight = LEAST(weight, $w), delay = 0"
     " WHERE session = $s AND id = $t AND queue = $q"
     " AND EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch = $e)";
 /* ROW_COUNT is of the statement before. */
 static const char detached[] =
     "SELECT (SELECT number FROM ticket WHERE session = " NOBODY " AND id = $b AND queue = $q),"
-    " ROW_COUNT(), EXISTS (SELECT 1 FROM session WHERE id = $s)";
+    " ROW_COUNT(), EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch > 0)";
 static const char adopt[] =
-    "UPDATE ticket SET session = $s WHERE session = " NOBODY " AND id = $t AND queue = $q"
+    "UPDATE ticket SET session = $s, delay = $z WHERE session = " NOBODY " AND id = $t AND queue = $q"
     " AND kind = $k AND capacity = $c AND weight = $w"
     " AND EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch = $e)";
 static const char adopted[] =
     "SELECT (SELECT number FROM ticket WHERE session = $s AND id = $t AND queue = $q),"
-    " ROW_COUNT(), EXISTS (SELECT 1 FROM session WHERE id = $s),"
+    " ROW_COUNT(), EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch > 0),"
     " EXISTS (SELECT 1 FROM ticket WHERE session = " NOBODY " AND id = $t AND queue = $q)";
 
 static const char set_value[] = "UPDATE ticket SET value = $v WHERE session = $s AND id = $t";
@@ -104,16 +104,38 @@ static const char write_cell[] =
     " AND IF(value IS NULL, 0, version) = $r AND ($f = 0 OR fence <= $f)"
     " AND EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch = $e)";
 static const char cell[] =
-    "SELECT EXISTS (SELECT 1 FROM session WHERE id = $s), c.version, c.fence, c.writer = $t,"
+    "SELECT EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch > 0), c.version, c.fence, c.writer = $t,"
     " HEX(c.value) FROM (SELECT 1) one LEFT JOIN cell c ON c.name = $q";
 
+/* A dead session cannot be renewed, whether its row is still there or not. */
+static const char mark_dead[] = "UPDATE session s JOIN ticket t ON t.session = s.id SET s.epoch = 0"
+                                " WHERE t.queue = $q AND s.expires <= " NOW;
+static const char die[] =
+    "UPDATE session SET epoch = 0, expires = LEAST(expires, " NOW ") WHERE id = $s";
+/* What holds with a delay is left behind by dead sessions: a session for each ticket. */
+#define LEAVE_BEHIND(these)                                                                       \
+    "INSERT IGNORE INTO session (id, epoch, expires, label)"                                       \
+    " SELECT l.id, 0, d.expires + l.delay, d.label FROM"                                          \
+    " (SELECT t.session, t.id, t.delay, t.capacity,"                                              \
+    " SUM(t.weight) OVER (PARTITION BY t.queue ORDER BY t.number) AS upto"                        \
+    " FROM ticket t JOIN session s ON s.id = t.session WHERE t.queue IN"                          \
+    " (SELECT x.queue FROM ticket x WHERE x.delay > 0 AND x.session IN (" these "))) l"           \
+    " JOIN session d ON d.id = l.session WHERE l.session IN (" these ")"                          \
+    " AND l.delay > 0 AND l.upto <= l.capacity AND d.epoch = 0"
+#define MOVE_BEHIND(these)                                                                        \
+    "UPDATE ticket t JOIN (" these ") these ON these.session = t.session"                         \
+    " JOIN session l ON l.id = t.id SET t.session = t.id, t.delay = 0"
+#define HERE "SELECT DISTINCT session FROM ticket WHERE queue = $q"
+#define THIS "SELECT $s AS session"
 static const char reap[] = "DELETE s FROM session s JOIN ticket t ON t.session = s.id"
-                           " WHERE t.queue = $q AND s.expires <= " NOW;
+                           " WHERE t.queue = $q AND s.epoch = 0 AND s.expires <= " NOW;
 static const char clear[] = "DELETE t FROM ticket t LEFT JOIN session s ON s.id = t.session"
                             " WHERE t.queue = $q AND s.id IS NULL";
 
 static const char sweep_sessions[] =
-    "DELETE FROM session WHERE expires < " NOW " - 60000000 LIMIT 1000";
+    "DELETE FROM session WHERE expires < " NOW " - 60000000 AND NOT EXISTS (SELECT 1 FROM ticket t"
+    " WHERE t.session = session.id AND t.delay > 0 AND session.expires + t.delay > " NOW ")"
+    " LIMIT 1000";
 static const char sweep_tickets[] =
     "DELETE t FROM ticket t LEFT JOIN session s ON s.id = t.session WHERE s.id IS NULL";
 static const char sweep_queues[] =
@@ -121,9 +143,11 @@ static const char sweep_queues[] =
     " AND NOT EXISTS (SELECT 1 FROM ticket t WHERE t.queue = queue.name) LIMIT 1000";
 
 static const char list[] =
-    "SELECT t.number, t.weight, t.capacity, t.since DIV 1000, t.queue, t.kind, s.label, s.id = " NOBODY
+    "SELECT t.number, t.weight, t.capacity, t.since DIV 1000, t.queue, t.kind, s.label,"
+    " s.id = " NOBODY ", IF(s.id = t.id OR s.expires <= " NOW ","
+    " GREATEST(1 + (s.expires + t.delay - " NOW ") DIV 1000, 1), 0)"
     " FROM ticket t JOIN session s ON s.id = t.session"
-    " WHERE s.expires > " NOW " AND ($n IS NULL OR t.queue = $n)"
+    " WHERE s.expires + t.delay > " NOW " AND ($n IS NULL OR t.queue = $n)"
     " AND LEFT(t.queue, LENGTH($p)) = $p ORDER BY t.queue, t.number";
 
 /* Of all that hold, or of the one of this number. */
@@ -143,12 +167,17 @@ const struct mrt_my_plan *mrt_my_plan(enum mrt_sql_kind kind)
         [MRT_SQL_DO_START] = {false, 1, {start, old_sessions}},
         [MRT_SQL_DO_RESUME] = {false,
                                1,
-                               {"UPDATE session SET epoch = $e WHERE id = $s",
-                                "SELECT 1 FROM session WHERE id = $s"}},
+                               {"UPDATE session SET epoch = $e WHERE id = $s AND epoch > 0",
+                                "SELECT 1 FROM session WHERE id = $s AND epoch > 0"}},
         [MRT_SQL_DO_STOP] = {true,
                              -1,
                              {"DELETE FROM ticket WHERE session = $s",
                               "DELETE FROM session WHERE id = $s"}},
+        [MRT_SQL_DO_DIE] = {true,
+                            -1,
+                            {die, LEAVE_BEHIND(THIS), MOVE_BEHIND(THIS),
+                             "DELETE FROM ticket WHERE session = $s",
+                             "DELETE FROM session WHERE id = $s"}},
         [MRT_SQL_DO_RENEW] = {false, 1, {renew, count_tickets}},
         [MRT_SQL_DO_MAKE] = {false,
                              -1,
@@ -167,7 +196,7 @@ const struct mrt_my_plan *mrt_my_plan(enum mrt_sql_kind kind)
         [MRT_SQL_DO_OBSERVE] = {false, 0, {observe}},
         [MRT_SQL_DO_CELL_GET] = {false, 0, {cell}},
         [MRT_SQL_DO_CELL_SET] = {true, 2, {SHARE_SESSION, write_cell, cell}},
-        [MRT_SQL_DO_REAP] = {false, -1, {reap, clear}},
+        [MRT_SQL_DO_REAP] = {true, -1, {mark_dead, LEAVE_BEHIND(HERE), MOVE_BEHIND(HERE), reap, clear}},
         [MRT_SQL_DO_SWEEP] = {false, -1, {sweep_sessions, sweep_tickets, sweep_queues}},
         [MRT_SQL_DO_LIST] = {false, 0, {list}},
         [MRT_SQL_DO_REVOKE] = {true, 2, {lock_queue, revoke, changed}},

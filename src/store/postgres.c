@@ -16,7 +16,7 @@
 
 const char mrt_sql_product[] = "PostgreSQL";
 const bool mrt_sql_notifies = true;
-const int mrt_sql_schema_version = 2;
+const int mrt_sql_schema_version = 3;
 
 /* Columns of the statements' rows. */
 enum { SETUP_VERSION, SETUP_BACKEND, SETUP_RECOVERY, SETUP_READ_ONLY };
@@ -166,6 +166,7 @@ static const struct mrt_store_ops postgres_store = {
                      .durable_fence = 1,
                      .detach = 1,
                      .linger = 1,
+                     .lock_delay = 1,
                      .lease_ms = 10000},
     .init = mrt_pg_init,
     MRT_SQL_CALLS,

@@ -45,6 +45,7 @@ static const char script[] =
     "    asked bigint NOT NULL,\n"
     "    value bytea,\n"
     "    linger boolean NOT NULL DEFAULT false,\n"
+    "    delay bigint NOT NULL DEFAULT 0,\n"
     "    PRIMARY KEY (session, id),\n"
     "    UNIQUE (queue, number)\n"
     ") " HOT ";\n"
@@ -58,7 +59,8 @@ static const char script[] =
     "CREATE SEQUENCE IF NOT EXISTS %1$s.fence MAXVALUE 140737488355327;\n"
     "CREATE TABLE IF NOT EXISTS %1$s.version (number integer NOT NULL);\n"
     "INSERT INTO %1$s.version SELECT %2$d WHERE NOT EXISTS (SELECT FROM %1$s.version);\n"
-    "ALTER TABLE %1$s.ticket ADD COLUMN IF NOT EXISTS linger boolean NOT NULL DEFAULT false;\n"
+    "ALTER TABLE %1$s.ticket ADD COLUMN IF NOT EXISTS linger boolean NOT NULL DEFAULT false,\n"
+    "    ADD COLUMN IF NOT EXISTS delay bigint NOT NULL DEFAULT 0;\n"
     "UPDATE %1$s.version SET number = %2$d WHERE number < %2$d;\n"
     "COMMIT;\n";
 

@@ -55,6 +55,26 @@ static const char mrt_pg_sql_renew[] =
     " (SELECT coalesce(mod(sum(asked::numeric * number), 1000000000000000000), 0)::bigint"
     " FROM ticket WHERE session = $1), pg_backend_pid()";
 
+/* What holds with a delay is left behind by the sessions of `dead`: a session for each ticket. */
+#define LEAVE_BEHIND                                                                               \
+    " line AS (SELECT t.session, t.id, t.queue, t.number, t.delay, t.capacity,"                    \
+    " sum(t.weight) OVER (PARTITION BY t.queue ORDER BY t.number) AS upto"                         \
+    " FROM ticket t JOIN session s ON s.id = t.session WHERE t.queue IN (SELECT x.queue"           \
+    " FROM ticket x WHERE x.delay > 0 AND x.session IN (SELECT id FROM dead))),"                   \
+    " left_behind AS (INSERT INTO session (id, epoch, expires, label) SELECT l.id, 0,"             \
+    " least(d.expires, clock_timestamp()) + l.delay * interval '1 microsecond', d.label"           \
+    " FROM line l JOIN dead d ON d.id = l.session WHERE l.delay > 0 AND l.upto <= l.capacity"      \
+    " ON CONFLICT (id) DO NOTHING RETURNING id),"                                                  \
+    " moved AS (UPDATE ticket t SET session = t.id, delay = 0, linger = false FROM left_behind l"  \
+    " WHERE t.session IN (SELECT id FROM dead) AND t.id = l.id RETURNING t.queue, t.number)"
+
+/* $1 session, which has died; who waits is told that it will be longer */
+static const char mrt_pg_sql_leave_behind[] =
+    "WITH dead AS (SELECT id, expires, label FROM session WHERE id = $1 FOR UPDATE),"
+    LEAVE_BEHIND
+    " SELECT count(" TELL("' look'") ") FROM line l WHERE session <> $1"
+    " AND EXISTS (SELECT FROM moved m WHERE m.queue = l.queue AND m.number < l.number)";
+
 /* $1 session: the end of all its tickets */
 static const char mrt_pg_sql_lock_all[] =
     "SELECT FROM queue WHERE name IN (SELECT queue FROM ticket WHERE session = $1)"
@@ -77,7 +97,7 @@ static const char mrt_pg_sql_bump[] =
     " ON CONFLICT (name) DO UPDATE SET number = nextval('fence'), touched = clock_timestamp()";
 
 /* $1 queue, $2 ticket, $3 session, $4 weight, $5 kind, $6 capacity, $7 try only, $8 most that may
-   wait or 0, $9 epoch, $10 value, $11 linger. The session's row is shared until the end, so that a
+   wait or 0, $9 epoch, $10 value, $11 linger, $12 delay. The session's row is shared until the end, so that a
    reconnection that raises the epoch waits for this, or this sees it. Who has asked to hear of
    others is told of one that queues. */
 static const char mrt_pg_sql_append[] =
@@ -91,8 +111,8 @@ static const char mrt_pg_sql_append[] =
     " min(capacity) FILTER (WHERE kind <> $5 OR capacity <> $6) AS capacity,"
     " min(expires) AS expires FROM line),"
     " mine AS (INSERT INTO ticket"
-    " (session, id, queue, number, weight, kind, capacity, since, asked, value, linger)"
-    " SELECT s.id, $2, q.name, q.number, $4, $5, $6, clock_timestamp(), 0, $10, $11::int = 1"
+    " (session, id, queue, number, weight, kind, capacity, since, asked, value, linger, delay)"
+    " SELECT s.id, $2, q.name, q.number, $4, $5, $6, clock_timestamp(), 0, $10, $11::int = 1, $12"
     " FROM session s, queue q, ahead a"
     " WHERE s.id = $3 AND s.epoch = $9 AND q.name = $1 AND a.kind IS NULL"
     " AND NOT EXISTS (SELECT FROM old)"
@@ -143,7 +163,7 @@ static const char mrt_pg_sql_remove[] = LEAVE("$3", "session = $1 AND id = $2");
 
 /* $1 queue, $2 number: by somebody else, so its session is told too. */
 static const char mrt_pg_sql_break[] =
-    LEAVE("$1", "queue = $1 AND number = $2") ", (SELECT " TELL("' gone'") " FROM gone)";
+    LEAVE("$1", "queue = $1 AND number = $2") ", (SELECT " TELL("' look'") " FROM gone)";
 
 /* $1 session, $2 ticket, $3 queue, whose row is locked, $4 weight */
 static const char mrt_pg_sql_lighten[] =
@@ -165,18 +185,18 @@ static const char mrt_pg_sql_nobody[] =
 
 /* $1 session, $2 ticket, $3 queue, whose row is locked, $4 heir, $5 epoch */
 static const char mrt_pg_sql_detach[] =
-    "WITH moved AS (UPDATE ticket SET session = " NOBODY ", id = $4, linger = false"
+    "WITH moved AS (UPDATE ticket SET session = " NOBODY ", id = $4, linger = false, delay = 0"
     " WHERE session = $1 AND id = $2 AND queue = $3 AND " MAY("$1", "$5") " RETURNING number)"
     " SELECT coalesce((SELECT number FROM moved), (SELECT number FROM ticket"
     " WHERE session = " NOBODY " AND id = $4 AND queue = $3)),"
     " (SELECT count(*) FROM moved), EXISTS (SELECT FROM session WHERE id = $1)::int";
 
 /* $1 session, $2 ticket, $3 queue, whose row is locked, $4 epoch, $5 kind, $6 capacity, $7 weight,
-   $8 linger */
+   $8 linger, $9 delay */
 static const char mrt_pg_sql_adopt[] =
     "WITH found AS (SELECT kind = $5 AND capacity = $6 AND weight = $7 AS fits FROM ticket"
     " WHERE session = " NOBODY " AND id = $2 AND queue = $3),"
-    " moved AS (UPDATE ticket SET session = $1, linger = $8::int = 1 WHERE session = " NOBODY
+    " moved AS (UPDATE ticket SET session = $1, linger = $8::int = 1, delay = $9 WHERE session = " NOBODY
     " AND id = $2 AND queue = $3 AND (SELECT fits FROM found) AND " MAY("$1", "$4")
     " RETURNING number)"
     " SELECT coalesce((SELECT number FROM moved), (SELECT number FROM ticket"
@@ -225,10 +245,12 @@ static const char mrt_pg_sql_cell[] =
 /* $1 queue: ends the sessions with tickets in it whose lease has run out, unless somebody is
    about to do the same, or to renew it. */
 static const char mrt_pg_sql_reap[] =
-    "DELETE FROM session WHERE id IN (SELECT s.id FROM session s"
+    "WITH dead AS (SELECT s.id, s.expires, s.label FROM session s"
     " WHERE s.expires <= clock_timestamp()"
     " AND s.id IN (SELECT session FROM ticket WHERE queue = $1)"
-    " ORDER BY s.id FOR UPDATE SKIP LOCKED)";
+    " ORDER BY s.id FOR UPDATE SKIP LOCKED),"
+    LEAVE_BEHIND
+    " DELETE FROM session WHERE id IN (SELECT id FROM dead)";
 /* $1 queue: tickets that count no more */
 static const char mrt_pg_sql_clear[] =
     "WITH gone AS (DELETE FROM ticket t WHERE t.queue = $1"
@@ -238,6 +260,8 @@ static const char mrt_pg_sql_clear[] =
 static const char mrt_pg_sql_sweep_sessions[] =
     "DELETE FROM session WHERE id IN (SELECT s.id FROM session s"
     " WHERE s.expires < clock_timestamp() - interval '1 minute'"
+    " AND NOT EXISTS (SELECT FROM ticket t WHERE t.session = s.id AND t.delay > 0"
+    " AND s.expires + t.delay * interval '1 microsecond' > clock_timestamp())"
     " ORDER BY s.id LIMIT 1000 FOR UPDATE SKIP LOCKED)";
 static const char mrt_pg_sql_sweep_tickets[] =
     "DELETE FROM ticket t WHERE NOT EXISTS (SELECT FROM session s WHERE s.id = t.session)";
@@ -250,10 +274,13 @@ static const char mrt_pg_sql_sweep_queues[] =
 
 /* $1 name or NULL, $2 prefix */
 static const char mrt_pg_sql_list[] =
-    "SELECT t.number, t.weight, t.capacity, (extract(epoch FROM t.since) * 1000)::bigint,"
-    " t.queue, t.kind, s.label, (s.id = " NOBODY ")::int FROM ticket t JOIN session s ON s.id = t.session"
-    " WHERE s.expires > clock_timestamp() AND (t.queue = $1 OR $1 IS NULL)"
-    " AND starts_with(t.queue, $2) ORDER BY t.queue, t.number";
+    "SELECT number, weight, capacity, (extract(epoch FROM since) * 1000)::bigint, queue, kind,"
+    " label, (session = " NOBODY ")::int, CASE WHEN session = id OR expires <= clock_timestamp()"
+    " THEN ceil(" LEFT("until") " / 1000.0)::bigint ELSE 0 END FROM (SELECT t.*, s.label,"
+    " s.expires, s.expires + t.delay * interval '1 microsecond' AS until"
+    " FROM ticket t JOIN session s ON s.id = t.session"
+    " WHERE (t.queue = $1 OR $1 IS NULL) AND starts_with(t.queue, $2)) row"
+    " WHERE until > clock_timestamp() ORDER BY queue, number";
 
 /* clang-format on */
 

@@ -25,13 +25,14 @@
     X(LOCK_SESSION, "s", "SELECT FROM session WHERE id = $1 FOR NO KEY UPDATE")  \
     X(RENEW, "sl", mrt_pg_sql_renew)                                             \
     X(LOCK_ALL, "s", mrt_pg_sql_lock_all)                                        \
+    X(LEAVE_BEHIND, "s", mrt_pg_sql_leave_behind)                                \
     X(LEAVE_ALL, "s", mrt_pg_sql_leave_all)                                      \
     X(END_SESSION, "s", "DELETE FROM session WHERE id = $1")                     \
     X(BUMP, "q", mrt_pg_sql_bump)                                                \
-    X(APPEND, "qtswkcymevg", mrt_pg_sql_append)                                  \
+    X(APPEND, "qtswkcymevgz", mrt_pg_sql_append)                                 \
     X(NOBODY, "", mrt_pg_sql_nobody)                                             \
     X(DETACH, "stqbe", mrt_pg_sql_detach)                                        \
-    X(ADOPT, "stqekcwg", mrt_pg_sql_adopt)                                       \
+    X(ADOPT, "stqekcwgz", mrt_pg_sql_adopt)                                      \
     X(VIEW, "st", mrt_pg_sql_view)                                               \
     X(LOCK_QUEUE, "q", "SELECT FROM queue WHERE name = $1 FOR NO KEY UPDATE")    \
     X(REMOVE, "stq", mrt_pg_sql_remove)                                          \
@@ -58,7 +59,7 @@ enum mrt_pg_statement {
         MRT_PG_STATEMENT_COUNT
 };
 
-#define MRT_PG_PARAMETERS_MAX 11
+#define MRT_PG_PARAMETERS_MAX 12
 
 /* Channels of notifications: with a session's identity, what is told to it; with the name of
    a schema, the queues in it that observers may want to look at. */

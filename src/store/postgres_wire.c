@@ -14,7 +14,7 @@
 #define LISTEN MRT_PG_STATEMENT_COUNT
 #define UNLISTEN (MRT_PG_STATEMENT_COUNT + 1)
 #define LISTEN_SEEN (MRT_PG_STATEMENT_COUNT + 2)
-#define PLAN_MAX 4
+#define PLAN_MAX 5
 
 /* The statements of each kind, and the one whose rows are the answer. */
 static const struct {
@@ -26,6 +26,9 @@ static const struct {
     [MRT_SQL_DO_RESUME] = {MRT_PG_RESUME, {MRT_PG_RESUME, LISTEN, END}},
     [MRT_SQL_DO_STOP] = {END,
                          {MRT_PG_LOCK_ALL, MRT_PG_LEAVE_ALL, MRT_PG_END_SESSION, UNLISTEN, END}},
+    [MRT_SQL_DO_DIE] = {END,
+                        {MRT_PG_LOCK_ALL, MRT_PG_LEAVE_BEHIND, MRT_PG_LEAVE_ALL, MRT_PG_END_SESSION,
+                         UNLISTEN, END}},
     [MRT_SQL_DO_RENEW] = {MRT_PG_RENEW, {MRT_PG_LOCK_SESSION, MRT_PG_RENEW, END}},
     [MRT_SQL_DO_MAKE] = {END, {END}}, /* a row is made where it is needed */
     [MRT_SQL_DO_MAKE_CELL] = {END, {END}},

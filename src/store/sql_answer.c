@@ -162,7 +162,7 @@ mrt_time mrt_sql_lease_left(const struct mrt_store *store, const struct mrt_sql_
         return 0;
     if (left >= most / MRT_MICROSECOND)
         return most;
-    left = left * MRT_MICROSECOND + MRT_MILLISECOND;
+    left = (left + 1) * MRT_MICROSECOND;
     return left > RECHECK_MIN ? left : RECHECK_MIN;
 }
 
@@ -305,6 +305,7 @@ static void finish_done(struct mrt_store *store, struct mrt_sql_request *request
         finish_start(store, request, now);
         break;
     case MRT_SQL_DO_STOP:
+    case MRT_SQL_DO_DIE:
         mrt_sql_answer(store, request, MRT_STOPPED);
         break;
     case MRT_SQL_DO_RENEW:

@@ -1,11 +1,16 @@
 /*
- * Tickets that are nobody's. They are rows as all others; their session has the identity of 16
- * zero bytes, a lease of millennia, and a row that is made when first something is detached and
- * never taken out. So whatever counts tickets, tells who waits, or takes one away knows no
- * difference.
+ * Tickets that are nobody's. They are rows as all others, so whatever counts tickets, tells who
+ * waits, or takes one away knows no difference.
  *
- * Both changes of hands are one UPDATE, under the epoch of the session that gives or takes: what an
- * old connection has left on the server does not move a ticket a second time.
+ * A detached one's session has the identity of 16 zero bytes, a lease of millennia, and a row that
+ * is made when first something is detached and never taken out. Both changes of hands are one
+ * UPDATE, under the epoch of the session that gives or takes: what an old connection has left on
+ * the server does not move a ticket a second time.
+ *
+ * What a dead session leaves behind for a while, as its tickets have a delay, gets a session for
+ * each ticket, of that ticket's own identity, whose lease is the delay: it began when the dead
+ * one's ended. It goes as every dead session does. A dead session that nobody has found yet
+ * stays until all its delays are over. Of this there is nothing here but in the statements.
  */
 #include "store/sql_internal.h"
 

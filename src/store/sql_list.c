@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBER, WEIGHT, CAPACITY, SINCE, QUEUE, KIND, LABEL, DETACHED };
+enum { NUMBER, WEIGHT, CAPACITY, SINCE, QUEUE, KIND, LABEL, DETACHED, DELAY };
 
 /* Works until the request is done, which it is by the limits of the connection at the latest;
    then it is the caller's. A code with its particulars. */
@@ -69,6 +69,7 @@ static void show(void *rows, mortise_entry_callback callback, void *argument)
                                      .kind = text_at(rows, i, KIND),
                                      .label = text_at(rows, i, LABEL),
                                      .detached = number_at(rows, i, DETACHED) != 0,
+                                     .delay_ms = granted ? (int64_t)number_at(rows, i, DELAY) : 0,
                                      .fence = number_at(rows, i, NUMBER) << MRT_SQL_FENCE_BITS,
                                      .place = granted ? 0 : ++waiting,
                                      .weight = weight,

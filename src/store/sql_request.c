@@ -5,7 +5,7 @@
  *   w weight    c capacity   y try only   m most that may wait   v value   e epoch   l lease (us)
  *   o number, of MRT_SQL_DO_REVOKE and _BREAK    n name or NULL, p prefix, of MRT_SQL_DO_LIST
  *   r version, f fence, of cells    a label    d schema    i limit of a statement (ms)
- *   h keepalive (s)    u a second    g it lingers
+ *   h keepalive (s)    u a second    g it lingers    z its delay (us)
  */
 #include "store/sql_internal.h"
 
@@ -132,6 +132,8 @@ static uint64_t number_of(const struct mrt_store *store, const struct mrt_sql_re
         return command->queue_max;
     case 'g':
         return command->linger;
+    case 'z':
+        return (uint64_t)((command->delay + MRT_MICROSECOND - 1) / MRT_MICROSECOND);
     case 'e':
         return store->epoch;
     case 'l':

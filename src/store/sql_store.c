@@ -92,7 +92,7 @@ void mrt_sql_forget_session(struct mrt_store *store, struct mrt_sql_session *ses
 
 /* ------------------------------------------------------------------ the port */
 
-bool mrt_sql_submit(struct mrt_store *store, const struct mrt_command *command, mrt_time patience)
+static enum mrt_sql_kind kind_of(const struct mrt_command *command)
 {
     static const enum mrt_sql_kind kinds[] = {
         [MRT_START] = MRT_SQL_DO_START,       [MRT_STOP] = MRT_SQL_DO_STOP,
@@ -102,10 +102,17 @@ bool mrt_sql_submit(struct mrt_store *store, const struct mrt_command *command, 
         [MRT_OBSERVE] = MRT_SQL_DO_OBSERVE,   [MRT_CELL_GET] = MRT_SQL_DO_CELL_GET,
         [MRT_CELL_SET] = MRT_SQL_DO_CELL_SET, [MRT_DETACH] = MRT_SQL_DO_DETACH,
     };
+    if (command->type == MRT_APPEND && command->adopt)
+        return MRT_SQL_DO_ADOPT;
+    if (command->type == MRT_STOP && command->died)
+        return MRT_SQL_DO_DIE;
+    return kinds[command->type];
+}
+
+bool mrt_sql_submit(struct mrt_store *store, const struct mrt_command *command, mrt_time patience)
+{
     (void)patience; /* nothing here waits */
-    bool adopts = command->type == MRT_APPEND && command->adopt;
-    struct mrt_sql_request *request =
-        mrt_sql_request_new(adopts ? MRT_SQL_DO_ADOPT : kinds[command->type]);
+    struct mrt_sql_request *request = mrt_sql_request_new(kind_of(command));
     if (!request)
         return false;
     mrt_time now = mrt_time_now();

@@ -3,7 +3,7 @@
  *
  *   TICKET place NUMBER AHEAD BEHIND   its turn has come, or nearly
  *   TICKET asked REQUEST               it is to be given up
- *   TICKET gone                        it was taken away
+ *   TICKET look                        it was taken away, or when its turn may come has changed
  *
  * A place that is told is believed: it comes by a way that is the session's own, 128 random bits
  * that nobody can read who may not change the tables themselves.
@@ -53,7 +53,7 @@ void mrt_sql_told(struct mrt_store *store, struct mrt_id session, const char *te
     memcpy(id, text, length);
     text += length;
     if (mrt_id_parse(id, &event.ticket) &&
-        (strcmp(text, " gone") == 0 ||
+        (strcmp(text, " look") == 0 ||
          (*text == ' ' && (read_place(text + 1, &event) || read_request(text + 1, &event)))))
         mrt_sql_tell(store, &event);
 }

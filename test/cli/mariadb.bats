@@ -69,13 +69,14 @@ on_schema() {
     "$MORTISE" run a true
 }
 
-@test "a schema of another version is refused" {
+@test "an older schema is refused and brought forward by init, a newer one is refused" {
     on_schema mortise_newer
     "$MORTISE" init
     sql -e "INSERT INTO mortise_newer.version VALUES (1000)"
     fails_with 78 "$MORTISE" run a true
     [[ "$output" == *"newer mortise"* ]]
-    sql -e "DELETE FROM mortise_newer.version"
+    sql -e "DELETE FROM mortise_newer.version; INSERT INTO mortise_newer.version VALUES (1);
+            ALTER TABLE mortise_newer.ticket DROP COLUMN delay"
     fails_with 78 "$MORTISE" run a true
     [[ "$output" == *"mortise init brings it forward"* ]]
     "$MORTISE" init

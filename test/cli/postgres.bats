@@ -68,7 +68,7 @@ on_schema() {
     on_schema older
     "$MORTISE" init
     token=$("$MORTISE" acquire kept)
-    sql "ALTER TABLE older.ticket DROP COLUMN linger; UPDATE older.version SET number = 1"
+    sql "ALTER TABLE older.ticket DROP COLUMN linger, DROP COLUMN delay; UPDATE older.version SET number = 1"
     fails_with 78 "$MORTISE" run a true
     [[ "$output" == *"mortise init brings it forward"* ]]
     "$MORTISE" init

@@ -216,7 +216,8 @@ static void test_s_who_waited_before_it_began_is_told(void **state)
     append(&first, "s/11", SHORT);
     struct mrt_event waiting = port_append(&second, "s/11", port_id());
     die(&first);
-    assert_true(port_wait_told(&second, waiting.ticket, LONG_ENOUGH));
+    if (second.ops->capabilities.notify) /* else it asks again and again anyhow */
+        assert_true(port_wait_told(&second, waiting.ticket, LONG_ENOUGH));
     waiting = port_refresh(&second, "s/11", &waiting);
     assert_in_range(waiting.recheck, 1, SHORT);
 }

@@ -91,6 +91,8 @@ const char *const sql_parts[SQL_PARTS] = {"SETUP", "START",  "APPEND",   "DETACH
                                           "ADOPT", "REMOVE", "LEAVE_ALL"};
 const char sql_lease_left[] =
     "SELECT extract(epoch FROM min(expires) - clock_timestamp()) * 1000 FROM session";
+const char sql_end_leases[] =
+    "UPDATE session SET expires = clock_timestamp() - interval '2 minutes' WHERE epoch > 0";
 const bool sql_makes_rows_first = false;
 static PGconn *blocker;
 

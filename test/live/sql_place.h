@@ -47,6 +47,9 @@ void sql_await(const char *text, long number);
 /* The query of the shortest time that a session's lease has left, in ms. */
 extern const char sql_lease_left[];
 
+/* The statement that makes the leases of all clients end two minutes ago. */
+extern const char sql_end_leases[];
+
 /* Connections of the store's clients, and how many of them are in a transaction. */
 long sql_connections(void);
 long sql_transactions(void);

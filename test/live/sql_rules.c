@@ -328,6 +328,45 @@ static void test_sq_19_a_row_deleted_before_anything_was_renewed(void **state)
     end(client);
 }
 
+static int note_delay(void *argument, const mortise_entry *entry)
+{
+    *(mortise_entry *)argument = *entry;
+    return 0;
+}
+
+/* A dead session that nobody has found yet, and one without a delay, which goes. */
+static void test_gn06_a_starting_client_sweeps_no_delay_away(void **state)
+{
+    (void)state;
+    struct sql_proxy *proxy = sql_proxy();
+    mortise_client *client = sql_open(sql_proxy_port(proxy), "lease=60s"),
+                   *without = sql_open(sql_proxy_port(proxy), "lease=60s"),
+                   *other = open_client("lease=60s");
+    mortise_lock_options options = {.size = sizeof options, .lock_delay_ms = 3600000};
+    mortise_lock *lock = NULL;
+    mortise_hold hold;
+    mortise_entry entry = {0};
+    assert_int_equal(mortise_mutex_new(client, "swept", &options, &lock), MORTISE_OK);
+    zk_acquire(lock);
+    zk_acquire(zk_mutex(without, "without"));
+    sql_proxy_stall(proxy, true);
+    sql_run(sql_end_leases);
+    zk_acquire(zk_mutex(other, "starts"));
+    sql_await("SELECT count(*) FROM session WHERE epoch > 0", 2);
+    for (int i = 0; i < 2; i++) { /* found by nobody, and by a try */
+        assert_int_equal(mortise_list(other, "swept", note_delay, &entry), MORTISE_OK);
+        assert_in_range(entry.delay_ms, 1, 3600000);
+        assert_int_equal(mortise_try_acquire(zk_mutex(other, "swept"), &hold), MORTISE_EBUSY);
+    }
+    assert_int_equal(mortise_break(other, "swept", entry.fence), MORTISE_OK);
+    assert_int_equal(mortise_try_acquire(zk_mutex(other, "swept"), &hold), MORTISE_OK);
+    sql_proxy_stall(proxy, false);
+    end(client);
+    end(without);
+    end(other);
+    sql_proxy_stop(proxy);
+}
+
 static void test_j3_a_late_renewal_and_a_takeover_exclude_each_other(void **state)
 {
     (void)state;
@@ -364,6 +403,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_sq_19_a_row_deleted_by_hand_while_waiting),
         cmocka_unit_test(test_sq_19_a_row_deleted_by_hand_while_holding),
         cmocka_unit_test(test_sq_19_a_row_deleted_before_anything_was_renewed),
+        cmocka_unit_test(test_gn06_a_starting_client_sweeps_no_delay_away),
         cmocka_unit_test(test_j3_a_late_renewal_and_a_takeover_exclude_each_other),
     };
     if (count > 1)
