@@ -145,7 +145,7 @@ on_schema() {
 @test "C11 acquire in one process, release by its token in another" {
     on_schema mortise_kept
     "$MORTISE" init
-    token=$("$MORTISE" acquire deploy)
+    token=$("$MORTISE" acquire --durable deploy)
     run -75 "$MORTISE" run -n deploy true
     "$MORTISE" ls deploy | grep 'nobody: detached'
     MORTISE_TOKEN=$token "$MORTISE" release deploy
@@ -163,7 +163,7 @@ on_schema() {
     start_holder a
     run -75 "$MORTISE" run -n a true
     "$MORTISE" ls | grep holds
-    token=$("$MORTISE" acquire b)
+    token=$("$MORTISE" acquire --durable b)
     MORTISE_TOKEN=$token "$MORTISE" release b
     "$MORTISE" revoke a
 }

@@ -67,7 +67,7 @@ on_schema() {
 @test "an older schema is refused and brought forward by init, a newer one is refused" {
     on_schema older
     "$MORTISE" init
-    token=$("$MORTISE" acquire kept)
+    token=$("$MORTISE" acquire --durable kept)
     sql "ALTER TABLE older.ticket DROP COLUMN linger, DROP COLUMN delay; UPDATE older.version SET number = 1"
     fails_with 78 "$MORTISE" run a true
     [[ "$output" == *"mortise init brings it forward"* ]]
@@ -137,7 +137,7 @@ on_schema() {
 @test "C11 acquire in one process, release by its token in another" {
     on_schema kept
     "$MORTISE" init
-    token=$("$MORTISE" acquire deploy)
+    token=$("$MORTISE" acquire --durable deploy)
     run -75 "$MORTISE" run -n deploy true
     "$MORTISE" ls deploy | grep 'nobody: detached'
     MORTISE_TOKEN=$token "$MORTISE" release deploy
@@ -159,6 +159,6 @@ SQL
     start_holder a
     run -75 "$MORTISE" run -n a true
     "$MORTISE" ls | grep holds
-    token=$("$MORTISE" acquire b)
+    token=$("$MORTISE" acquire --durable b)
     MORTISE_TOKEN=$token "$MORTISE" release b
 }
