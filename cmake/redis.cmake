@@ -1,6 +1,6 @@
 # The Redis store, where hiredis is installed. Its scripts are files in src/store/redis; each
-# is compiled in behind what they have in common, and that behind NAME_alone.lua, if there is one,
-# with the digest that the server knows it by.
+# is compiled in behind what they have in common, and all behind head.lua and NAME_alone.lua, if there is
+# one, with the digest that the server knows it by.
 # Sets MORTISE_REDIS and mortise_redis_needs.
 pkg_check_modules(HIREDIS QUIET IMPORTED_TARGET hiredis>=0.14)
 option(MORTISE_REDIS "Build the Redis store" ${HIREDIS_FOUND})
@@ -11,6 +11,7 @@ add_library(mortise_redis_needs INTERFACE)
 
 function(embed_redis_scripts directory)
   set(output ${CMAKE_BINARY_DIR}/redis_scripts.c)
+  file(READ ${directory}/head.lua head)
   file(READ ${directory}/common.lua common)
   set(text "/* Made of src/store/redis by cmake/redis.cmake. */\n")
   string(APPEND text "#include \"store/redis_internal.h\"\n\n")
@@ -18,12 +19,12 @@ function(embed_redis_scripts directory)
   foreach(name session stop append adopt refresh remove detach observe cell list operate
           claim_extend claim_show claim_delete)
     file(READ ${directory}/${name}.lua own)
-    if(NOT name MATCHES "^claim_") # which share their keys with other programs
-      string(PREPEND own "${common}\n")
-    endif()
+    set(alone "")
     if(EXISTS ${directory}/${name}_alone.lua)
       file(READ ${directory}/${name}_alone.lua alone)
-      string(PREPEND own "${alone}\n")
+    endif()
+    if(NOT name MATCHES "^claim_") # which share their keys with other programs
+      string(PREPEND own "${head}\n${alone}\n${common}\n")
     endif()
     string(REGEX REPLACE "\n *--[^\n]*" "" whole "\n${own}")
     file(WRITE ${CMAKE_BINARY_DIR}/redis/${name}.lua "${whole}")

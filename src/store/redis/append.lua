@@ -34,7 +34,6 @@ local function waiting()
 end
 
 local described = text_of(capacity) .. ' ' .. kind
-local found = call('HMGET', queues, queue, '')
 local is = found[1]
 if is and is ~= described then
   bury_all_dead()
@@ -42,11 +41,11 @@ if is and is ~= described then
   if is and is ~= described then return {'OTHER', is} end
 end
 
-local ahead, soonest = look(queue, math.huge, weight, capacity)
+local ahead, soonest, first, at = look(queue, math.huge, weight, capacity)
 if ahead + weight > capacity then
   if most > 0 and not try and waiting() >= most then
     bury_all_dead()
-    ahead, soonest = look(queue, math.huge, weight, capacity)
+    ahead, soonest, first, at = look(queue, math.huge, weight, capacity)
   end
   if ahead + weight > capacity and (try or (most > 0 and waiting() >= most)) then
     settle()
@@ -65,6 +64,5 @@ if ARGV[12] then
   if ahead == 0 then tell_change(queue) end
 end
 if soonest == 0 then return {'VIEW', number, ahead, 0, 0} end
-local first = call('ZRANGE', queue_key(queue), 0, 0, 'WITHSCORES')
-if mark_in(first[1]) == '+' then push(first[1], tonumber(first[2]), 0, true) end
+if mark_in(first) == '+' then push(first, at, 0, true) end
 return {'VIEW', number, ahead, 0, soonest, 0, place_of(queue, number)}

@@ -1,21 +1,19 @@
 -- APPEND to a queue that nobody is in, as append.lua does it. It stands before what all scripts
 -- have in common: to make those functions takes longer than all of this.
 do
-  local call, base = redis.call, string.sub(KEYS[1], 1, -9)
-  local clock, key = call('TIME'), base .. 's:' .. ARGV[1]
-  local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-  local own = call('HMGET', key, '@epoch', '@lease', ARGV[3])
-  local left = tonumber(call('ZSCORE', KEYS[1], ARGV[1]) or 0) - now
-  if own[1] == ARGV[2] and left > 0 and left <= tonumber(own[2]) and not own[3] and not ARGV[12] then
-    local found = call('HMGET', base .. 'queues', ARGV[4], '')
-    if not found[1] and tonumber(ARGV[7]) <= tonumber(ARGV[6]) then
-      local number = math.max(tonumber(found[2] or 0) + 1, (now - 1577836800000) * 128)
-      local text = string.format('%.0f', number)
-      call('ZADD', base .. 'q:' .. ARGV[4], text,
-           ARGV[3] .. ARGV[1] .. ARGV[7] .. ARGV[10] .. string.format('%.0f', now))
-      call('HSET', key, ARGV[3], text .. ARGV[11] .. ':' .. ARGV[4])
-      call('HSET', base .. 'queues', ARGV[4], ARGV[6] .. ' ' .. ARGV[5], '', text)
-      return {'VIEW', number, 0, 0, 0}
-    end
+  local key, left = base .. 's:' .. ARGV[1], nil
+  own = call('HMGET', key, '@epoch', '@lease', ARGV[3], '!' .. ARGV[3])
+  own_ends = tonumber(call('ZSCORE', sessions, ARGV[1]) or 0)
+  found = call('HMGET', queues, ARGV[4], '')
+  left = own_ends - now
+  if own[1] == ARGV[2] and left > 0 and left <= tonumber(own[2]) and not own[3] and
+     not ARGV[12] and not found[1] and tonumber(ARGV[7]) <= tonumber(ARGV[6]) then
+    local number = math.max(tonumber(found[2] or 0) + 1, (now - 1577836800000) * 128)
+    local text = string.format('%.0f', number)
+    call('ZADD', base .. 'q:' .. ARGV[4], text,
+         ARGV[3] .. ARGV[1] .. ARGV[7] .. ARGV[10] .. string.format('%.0f', now))
+    call('HSET', key, ARGV[3], text .. ARGV[11] .. ':' .. ARGV[4])
+    call('HSET', queues, ARGV[4], ARGV[6] .. ' ' .. ARGV[5], '', text)
+    return {'VIEW', number, 0, 0, 0}
   end
 end

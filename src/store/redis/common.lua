@@ -1,4 +1,4 @@
--- What all scripts of the redis: store have in common; each is this text and its own.
+-- What all scripts of the redis: store have in common: each is head.lua, this text and its own.
 --
 -- Keys, all of one hash slot, `base` being {NAMESPACE/}:
 --   sessions     sorted set: session by the time when its lease ends
@@ -28,15 +28,7 @@
 -- A client that lost its connection may have commands on it that the server has not read
 -- yet. Each connection of a client has a higher epoch, and a session takes no command of
 -- a lower one than it has seen.
---
--- KEYS[1] is the key of the sessions; ARGV[1] the session, ARGV[2] the epoch.
-local call = redis.call
-local sessions = KEYS[1]
-local base = string.sub(sessions, 1, -9)
-local queues = base .. 'queues'
 local nobody = '00000000000000000000000000000000'
-local clock = call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 local function queue_key(queue) return base .. 'q:' .. queue end
 local function session_key(session) return base .. 's:' .. session end
@@ -130,16 +122,18 @@ local function capacity_of(queue)
   return tonumber(string.match(call('HGET', queues, queue) or '0', '^%d+'))
 end
 
--- The weight ahead of a place, until it is too much for anyone: that, and whose it is.
+-- The weight ahead of a place, until it is too much for anyone: that, whose it is, and the first
+-- ticket and its number.
 local function count(queue, number, capacity)
-  local ahead, whose = 0, {}
+  local ahead, whose, first, at = 0, {}, nil, nil
   each(queue, function(entry, other)
+    if not first then first, at = entry, other end
     if other >= number then return true end
     ahead = ahead + weight_in(entry)
     whose[#whose + 1] = session_in(entry)
     return ahead > capacity
   end)
-  return ahead, whose
+  return ahead, whose, first, at
 end
 
 -- Tells a session something of its ticket.
@@ -208,6 +202,10 @@ local function wake(queue, known)
   each(queue, function(entry, number)
     capacity = capacity or capacity_of(queue)
     first = first or number
+    if ahead >= capacity then -- nobody else can be let in
+      if #fit > 0 then fit[#fit].behind = true end
+      return true
+    end
     if left_of(session_in(entry)) <= 0 then
       dead[#dead + 1] = session_in(entry)
       return false
@@ -245,8 +243,8 @@ end
 -- Whether commands of this session may be done: what to answer if not; or nil, and a list whose
 -- third element and on are these fields of its.
 local function refused(session, epoch, ...)
-  local own = call('HMGET', session_key(session), '@epoch', '@lease', ...)
-  local ends = tonumber(call('ZSCORE', sessions, session) or 0)
+  own = own or call('HMGET', session_key(session), '@epoch', '@lease', ...)
+  local ends = own_ends or tonumber(call('ZSCORE', sessions, session) or 0)
   if ends > now + tonumber(own[2] or 0) then ends = now + left_of(session) end
   if ends <= now then
     bury(session)
@@ -259,10 +257,11 @@ local function refused(session, epoch, ...)
   return nil, own
 end
 
--- The weight ahead of a place without the dead; and how soon one of those in the way may be dead.
+-- The weight ahead of a place without the dead; and if it is too much, how soon one of those in the
+-- way may be dead, the first ticket and its number.
 local function look(queue, number, weight, capacity)
   while true do
-    local ahead, whose = count(queue, number, capacity)
+    local ahead, whose, first, at = count(queue, number, capacity)
     if ahead + weight <= capacity then return ahead, 0 end
     local soonest, dead = 3600000, false
     for _, session in ipairs(whose) do
@@ -275,7 +274,7 @@ local function look(queue, number, weight, capacity)
       end
       soonest = math.min(soonest, left)
     end
-    if not dead then return ahead, soonest end
+    if not dead then return ahead, soonest, first, at end
   end
 end
 

@@ -1,0 +1,13 @@
+-- How all scripts of the redis: store begin, but for those of claims: the names of keys, the time, and
+-- what a short way (*_alone.lua) has read, which is not read again. What they have else in
+-- common is in common.lua, and what the keys are.
+--
+-- KEYS[1] is the key of the sessions; ARGV[1] the session, ARGV[2] the epoch.
+local call = redis.call
+local sessions = KEYS[1]
+local base = string.sub(sessions, 1, -9)
+local queues = base .. 'queues'
+local clock = call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local own, own_ends -- fields of the session, and when its lease ends
+local found         -- of `queues`: what the queue is, and the newest number
