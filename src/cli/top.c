@@ -41,9 +41,9 @@ const struct mrt_subcommand mrt_top_subcommand = {
 struct top {
     mortise_client *client;
     mrt_time interval, next_look;
-    struct mrt_top_table table;
+    struct mrt_table table;
     size_t shown; /* how many locks pass the filter */
-    enum mrt_top_order order;
+    enum mrt_table_order order;
     char filter[FILTER_MAX];
     char opened[MORTISE_NAME_MAX + 1]; /* whose queue is open; "": none */
     size_t chosen, count;              /* line of the view, and how many it has */
@@ -61,7 +61,7 @@ static int look(struct top *top)
 {
     struct mrt_rows rows = {.rows = NULL};
     int error = mrt_rows_read(top->client, NULL, &rows);
-    if (!error && !mrt_top_update(&top->table, &rows, mrt_time_now()))
+    if (!error && !mrt_table_update(&top->table, &rows, mrt_time_now()))
         error = MORTISE_ENOMEM;
     mrt_rows_free(&rows);
     top->next_look = mrt_time_add(mrt_time_now(), top->interval);
@@ -168,7 +168,7 @@ static void draw(struct top *top)
     FILE *out = open_memstream(&text, &size);
     if (!out)
         return;
-    top->shown = mrt_top_arrange(&top->table, top->order, top->filter, mrt_time_now());
+    top->shown = mrt_table_arrange(&top->table, top->order, top->filter, mrt_time_now());
     size_t first = top->chosen >= room ? top->chosen - room + 1 : 0;
     print_head(top, out);
     top->count = (*top->opened ? print_queue : print_locks)(top, out, first, room);
@@ -223,7 +223,7 @@ static void command(struct top *top, int key)
     static const char orders[] = "wtnc";
     const char *order = key < 0x80 ? strchr(orders, key) : NULL;
     if (order)
-        top->order = (enum mrt_top_order)(order - orders);
+        top->order = (enum mrt_table_order)(order - orders);
     else if (key == MRT_KEY_UP || key == 'k')
         top->chosen -= top->chosen > 0;
     else if (key == MRT_KEY_DOWN || key == 'j')
@@ -273,7 +273,7 @@ static int watch(struct top *top)
 
 static int print_once(struct top *top)
 {
-    top->shown = mrt_top_arrange(&top->table, top->order, top->filter, mrt_time_now());
+    top->shown = mrt_table_arrange(&top->table, top->order, top->filter, mrt_time_now());
     print_locks(top, stdout, 0, top->shown);
     putchar('\n');
     return mrt_cli_end_output();
@@ -282,7 +282,6 @@ static int print_once(struct top *top)
 /* 0 or an exit code. */
 static int take_option(struct mrt_cli *cli, int option, struct top *top, bool *once)
 {
-    static const char *const orders[] = {"waiters", "time", "name", "changes"};
     if (option == INTERVAL &&
         (!mrt_cli_duration(optarg, &top->interval) || top->interval < 100 * MRT_MILLISECOND))
         return mrt_cli_fail_value(cli, "a duration of 100ms or more");
@@ -292,8 +291,8 @@ static int take_option(struct mrt_cli *cli, int option, struct top *top, bool *o
     if (option != SORT)
         return 0;
     for (size_t i = 0; i < 4; i++)
-        if (strcmp(optarg, orders[i]) == 0) {
-            top->order = (enum mrt_top_order)i;
+        if (strcmp(optarg, mrt_table_orders[i]) == 0) {
+            top->order = (enum mrt_table_order)i;
             return 0;
         }
     return mrt_cli_fail_value(cli, "waiters, time, name or changes");
@@ -304,6 +303,7 @@ int mrt_cli_top(struct mrt_cli *cli, int argc, char **argv)
     struct top top = {.interval = MRT_SECOND};
     bool once = false;
     int option, code = 0;
+    mrt_table_init(&top.table, 0);
     while (!code && (option = mrt_cli_option(cli, argc, argv)) != MRT_OPTION_END) {
         if (option == MRT_OPTION_STOP)
             return cli->exit_code;
@@ -326,7 +326,7 @@ int mrt_cli_top(struct mrt_cli *cli, int argc, char **argv)
         code = mrt_cli_fail(MRT_EXIT_USAGE, "top needs a terminal; --once prints the table");
     else
         code = watch(&top);
-    mrt_top_free(&top.table);
+    mrt_table_fini(&top.table);
     mortise_close(top.client); /* nothing was held */
     return code;
 }

@@ -102,36 +102,52 @@ static bool find(const char *file, char path[PATH_MAX])
 
 /* ------------------------------------------------------------------ loading */
 
-static int open_module(const char *path, const char *store, const struct mrt_store_ops **ops)
+static int open_module(const char *path, const char *what, const char *entry, void **symbol)
 {
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!module)
-        return mrt_error(MORTISE_ENOTSUPPORTED,
-                         "this installation's %s store cannot be loaded: %.300s", store, dlerror());
-    union {
-        void *symbol;
-        mrt_module_entry *call;
-    } entry = {dlsym(module, MRT_MODULE_ENTRY)};
-    *ops = entry.symbol ? entry.call(&host) : NULL;
-    if (*ops)
+        return mrt_error(MORTISE_ENOTSUPPORTED, "this installation's %s cannot be loaded: %.300s",
+                         what, dlerror());
+    *symbol = dlsym(module, entry);
+    if (*symbol)
         return MORTISE_OK;
     dlclose(module);
-    return mrt_error(MORTISE_ENOTSUPPORTED, "%.300s was not built for this version of mortise, %s",
-                     path, MORTISE_VERSION);
+    return mrt_module_other_version(path);
 }
 
-static int find_and_open(const char *file, const char *store, const struct mrt_store_ops **ops)
+int mrt_module_other_version(const char *file)
+{
+    return mrt_error(MORTISE_ENOTSUPPORTED, "%.300s was not built for this version of mortise, %s",
+                     file, MORTISE_VERSION);
+}
+
+int mrt_module_open(const char *file, const char *what, const char *entry, void **symbol)
 {
     char path[PATH_MAX];
     if (!find(file, path))
-        return mrt_error(MORTISE_ENOTSUPPORTED,
-                         "this installation has no %s store: %.300s is missing", store, path);
+        return mrt_error(MORTISE_ENOTSUPPORTED, "this installation has no %s: %.300s is missing",
+                         what, path);
     if (!trusted(path))
         return mrt_error(MORTISE_EUNSAFE,
                          "%.300s is not loaded: others than root and this user can write to it or "
                          "its directory",
                          path);
-    return open_module(path, store, ops);
+    return open_module(path, what, entry, symbol);
+}
+
+static int open_store(const char *file, const char *store, const struct mrt_store_ops **ops)
+{
+    char what[64];
+    union {
+        void *symbol;
+        mrt_module_entry *call;
+    } entry;
+    snprintf(what, sizeof what, "%s store", store);
+    int error = mrt_module_open(file, what, MRT_MODULE_ENTRY, &entry.symbol);
+    if (error)
+        return error;
+    *ops = entry.call(&host);
+    return *ops ? MORTISE_OK : mrt_module_other_version(file);
 }
 
 int mrt_module_load(const char *file, const char *store, const struct mrt_store_ops **ops)
@@ -143,7 +159,7 @@ int mrt_module_load(const char *file, const char *store, const struct mrt_store_
         if (strcmp(loaded[i].file, file) == 0)
             *ops = loaded[i].ops;
     if (!*ops)
-        error = find_and_open(file, store, ops);
+        error = open_store(file, store, ops);
     if (error == MORTISE_OK && *ops && loaded_count < MODULES_MAX) {
         loaded[loaded_count].file = file;
         loaded[loaded_count++].ops = *ops;

@@ -39,5 +39,10 @@ typedef const struct mrt_store_ops *mrt_module_entry(const struct mrt_module_hos
  * 0; MORTISE_ENOTSUPPORTED saying what is missing of `store`; MORTISE_EUNSAFE.
  */
 int mrt_module_load(const char *file, const char *store, const struct mrt_store_ops **ops);
+/* The same for a module of another kind, `what` in messages, each time it is called: its symbol
+   `entry`. */
+int mrt_module_open(const char *file, const char *what, const char *entry, void **symbol);
+/* MORTISE_ENOTSUPPORTED, saying that. */
+int mrt_module_other_version(const char *file);
 
 #endif

@@ -1,0 +1,38 @@
+/*
+ * The newest look at a store as a table: a line a lock, summed up from the tickets of its
+ * queue, beside what earlier looks have told of it.
+ */
+#ifndef MRT_CLI_TABLE_H
+#define MRT_CLI_TABLE_H
+
+#include "cli/watch.h"
+
+enum mrt_table_order { MRT_TABLE_WAITERS, MRT_TABLE_TIME, MRT_TABLE_NAME, MRT_TABLE_CHANGES };
+
+/* Names of the orders, as options have them. */
+extern const char *const mrt_table_orders[4];
+
+struct mrt_table_lock {
+    const struct mrt_row *first; /* of its queue, mostly who holds it */
+    const struct mrt_watch_lock *watched;
+};
+
+struct mrt_table {
+    struct mrt_rows rows;
+    struct mrt_table_lock *locks;
+    size_t count;
+    struct mrt_watch watch;
+};
+
+/* `own_max`: of mrt_watch_init. */
+void mrt_table_init(struct mrt_table *table, size_t own_max);
+void mrt_table_fini(struct mrt_table *table);
+/* Takes the rows of a look over. False: no memory, and the table is not complete. */
+bool mrt_table_update(struct mrt_table *table, struct mrt_rows *rows, mrt_time now);
+/* In order, those first whose names or first owners contain `filter`; their number. */
+size_t mrt_table_arrange(struct mrt_table *table, enum mrt_table_order order, const char *filter,
+                         mrt_time now);
+/* How often a second another ticket was first, since it has been watched. */
+double mrt_table_rate(const struct mrt_table_lock *lock, mrt_time now);
+
+#endif

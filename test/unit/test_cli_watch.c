@@ -1,0 +1,210 @@
+/*
+ * Looks taken together: what is counted of waits, holds and changes, and what cannot be; what is
+ * remembered, and for how long.
+ */
+#include "cli/watch.h"
+#include "cmocka_all.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A ticket of a look: lock, fence, place. */
+struct seen {
+    const char *name;
+    uint64_t fence;
+    uint32_t place;
+};
+
+struct world {
+    struct mrt_watch watch;
+    mrt_time now;
+};
+
+static int set_up(void **state)
+{
+    struct world *world = calloc(1, sizeof *world);
+    mrt_watch_init(&world->watch, 2);
+    *state = world;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *world = *state;
+    mrt_watch_fini(&world->watch);
+    free(world);
+    return 0;
+}
+
+/* A look `ms` after the last one. */
+static void look_at(struct world *world, int64_t ms, const struct seen *seen, size_t count)
+{
+    struct mrt_rows rows = {.rows = calloc(count + 1, sizeof *rows.rows), .count = count};
+    for (size_t i = 0; i < count; i++) {
+        rows.rows[i].name = strdup(seen[i].name);
+        rows.rows[i].fence = seen[i].fence;
+        rows.rows[i].place = seen[i].place;
+    }
+    world->now += mrt_time_from_ms(ms);
+    assert_true(mrt_watch_look(&world->watch, &rows, world->now));
+    for (size_t i = 0; i < count; i++)
+        free(rows.rows[i].name); /* nothing of the rows is kept */
+    free(rows.rows);
+}
+
+#define LOOK(world, ms, ...)                                             \
+    look_at(world, ms, (const struct seen[]){__VA_ARGS__, {NULL, 0, 0}}, \
+            sizeof((const struct seen[]){__VA_ARGS__}) / sizeof(struct seen))
+#define LOOK_EMPTY(world, ms) look_at(world, ms, NULL, 0)
+
+static void test_wait_and_hold_are_timed_from_look_to_look(void **state)
+{
+    struct world *world = *state;
+    const struct mrt_watch_counts *totals = &world->watch.totals;
+    LOOK(world, 0, {"x", 1, 0});
+    LOOK(world, 1000, {"x", 1, 0}, {"x", 2, 1});
+    LOOK(world, 2000, {"x", 1, 0}, {"x", 2, 1});
+    LOOK(world, 200, {"x", 2, 0});
+    assert_int_equal(totals->waits.total, 1);
+    assert_int_equal(totals->waits.sum, 2200 * MRT_MILLISECOND);
+    assert_int_equal(totals->waits.buckets[4], 1); /* 1 s to 2.5 s */
+    assert_int_equal(totals->grants, 1);
+    assert_int_equal(totals->changes, 1);
+    assert_int_equal(totals->holds.total, 0); /* the first one's beginning is not known */
+    LOOK_EMPTY(world, 500);
+    assert_int_equal(totals->holds.total, 1);
+    assert_int_equal(totals->holds.sum, 500 * MRT_MILLISECOND);
+    assert_int_equal(totals->holds.buckets[2], 1); /* a bound is in its bucket */
+    assert_int_equal(totals->gone, 0);
+    const struct mrt_watch_lock *lock = mrt_watch_find(&world->watch, "x");
+    assert_memory_equal(&lock->counts, totals, sizeof *totals);
+}
+
+static void test_what_began_before_the_first_look_is_not_timed(void **state)
+{
+    struct world *world = *state;
+    const struct mrt_watch_counts *totals = &world->watch.totals;
+    LOOK(world, 0, {"x", 1, 0}, {"x", 2, 1});
+    assert_int_equal(totals->grants, 0);
+    LOOK(world, 1000, {"x", 2, 0});
+    assert_int_equal(totals->waits.total, 0);
+    assert_int_equal(totals->holds.total, 0);
+    assert_int_equal(totals->grants, 1);
+    LOOK_EMPTY(world, 3000); /* but its hold has begun before our eyes */
+    assert_int_equal(totals->holds.total, 1);
+    assert_int_equal(totals->holds.sum, 3 * MRT_SECOND);
+}
+
+static void test_a_waiter_that_is_gone_was_not_granted(void **state)
+{
+    struct world *world = *state;
+    LOOK(world, 0, {"x", 1, 0});
+    LOOK(world, 1000, {"x", 1, 0}, {"x", 2, 1});
+    LOOK(world, 1000, {"x", 1, 0});
+    assert_int_equal(world->watch.totals.gone, 1);
+    assert_int_equal(world->watch.totals.waits.total, 0);
+    assert_int_equal(world->watch.totals.grants, 0);
+    assert_int_equal(world->watch.totals.changes, 0);
+}
+
+static void test_fences_of_different_locks_are_different_tickets(void **state)
+{
+    struct world *world = *state;
+    LOOK(world, 0, {"x", 7, 0});
+    LOOK(world, 1000, {"y", 7, 0});
+    assert_int_equal(world->watch.totals.grants, 1);
+    assert_int_equal(world->watch.totals.changes, 0);
+    assert_int_equal(mrt_watch_find(&world->watch, "y")->counts.grants, 1);
+    assert_int_equal(mrt_watch_find(&world->watch, "x")->counts.grants, 0);
+}
+
+static void test_a_change_is_seen_across_a_moment_of_freedom(void **state)
+{
+    struct world *world = *state;
+    LOOK(world, 0, {"x", 1, 0});
+    LOOK_EMPTY(world, 1000);
+    LOOK(world, 1000, {"x", 2, 0});
+    LOOK(world, 1000, {"x", 2, 0});
+    assert_int_equal(mrt_watch_find(&world->watch, "x")->counts.changes, 1);
+}
+
+static void test_holders_and_waiters_are_counted(void **state)
+{
+    struct world *world = *state;
+    LOOK(world, 0, {"s", 1, 0}, {"s", 2, 0}, {"s", 3, 1}, {"x", 4, 0}, {"y", 5, 1});
+    assert_int_equal(world->watch.held, 2);
+    assert_int_equal(world->watch.holders, 3);
+    assert_int_equal(world->watch.waiters, 2);
+    const struct mrt_watch_lock *lock = mrt_watch_find(&world->watch, "s");
+    assert_int_equal(lock->holders, 2);
+    assert_int_equal(lock->waiters, 1);
+    LOOK_EMPTY(world, 1000);
+    assert_int_equal(world->watch.held + world->watch.holders + world->watch.waiters, 0);
+    assert_int_equal(lock->holders + lock->waiters, 0);
+}
+
+static void test_tickets_without_a_fence_are_not_followed(void **state)
+{
+    struct world *world = *state;
+    LOOK_EMPTY(world, 0);
+    LOOK(world, 1000, {"x", 0, 0}, {"x", 0, 1});
+    LOOK_EMPTY(world, 1000);
+    assert_int_equal(world->watch.totals.grants, 0);
+    assert_int_equal(world->watch.totals.holds.total, 0);
+    assert_int_equal(world->watch.totals.gone, 0);
+}
+
+static void test_what_is_long_over_is_forgotten(void **state)
+{
+    struct world *world = *state;
+    LOOK(world, 0, {"first", 1, 0}, {"second", 2, 0}, {"third", 3, 0});
+    LOOK_EMPTY(world, 1000);
+    assert_non_null(mrt_watch_find(&world->watch, "third"));
+    assert_int_equal(world->watch.idle_count, 1); /* two have series of their own */
+    LOOK(world, 1000, {"third", 4, 0});           /* it comes back as it was */
+    assert_int_equal(world->watch.idle_count, 0);
+    assert_int_equal(mrt_watch_find(&world->watch, "third")->counts.grants, 1);
+    LOOK_EMPTY(world, 1000);
+    LOOK_EMPTY(world, MRT_WATCH_IDLE / MRT_MILLISECOND);
+    assert_non_null(mrt_watch_find(&world->watch, "third"));
+    LOOK_EMPTY(world, 1);
+    assert_null(mrt_watch_find(&world->watch, "third"));
+    assert_non_null(mrt_watch_find(&world->watch, "first"));
+    assert_non_null(mrt_watch_find(&world->watch, "second"));
+}
+
+static void test_memory_is_bounded_however_many_names_there_are(void **state)
+{
+    struct world *world = *state;
+    enum { MANY = 3 * MRT_WATCH_IDLE_MAX };
+    char name[32];
+    for (uint64_t i = 1; i <= MANY; i++) {
+        snprintf(name, sizeof name, "job-%" PRIu64, i);
+        LOOK(world, 100, {name, i, 0});
+    }
+    assert_int_equal(HASH_COUNT(world->watch.locks), MRT_WATCH_IDLE_MAX + 3);
+    assert_int_equal(world->watch.own_count, 2);
+    assert_non_null(mrt_watch_find(&world->watch, "job-1"));
+    assert_null(mrt_watch_find(&world->watch, "job-3"));
+    assert_non_null(mrt_watch_find(&world->watch, name));
+    assert_int_equal(world->watch.totals.holds.total, MANY - 2);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_wait_and_hold_are_timed_from_look_to_look),
+        TEST(test_what_began_before_the_first_look_is_not_timed),
+        TEST(test_a_waiter_that_is_gone_was_not_granted),
+        TEST(test_fences_of_different_locks_are_different_tickets),
+        TEST(test_a_change_is_seen_across_a_moment_of_freedom),
+        TEST(test_holders_and_waiters_are_counted),
+        TEST(test_tickets_without_a_fence_are_not_followed),
+        TEST(test_what_is_long_over_is_forgotten),
+        TEST(test_memory_is_bounded_however_many_names_there_are),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
