@@ -102,7 +102,8 @@ static void show_file(const char *path)
 
 static void show_settings(const struct mrt_cli *cli)
 {
-    static const char *const secrets[] = {"MORTISE_ZK_AUTH", "MORTISE_REDIS_AUTH"};
+    static const char *const secrets[] = {"MORTISE_ZK_AUTH", "MORTISE_REDIS_AUTH",
+                                          "MORTISE_SERVE_TOKEN"};
     printf("settings\n");
     show_url(cli);
     for (size_t i = 0; i < mrt_subcommand_count; i++)

@@ -98,7 +98,7 @@ static void print_object(const struct mrt_row *row)
     printf(", \"kind\": ");
     mrt_json_string(stdout, row->kind);
     printf(", ");
-    mrt_rows_print_members(row);
+    mrt_rows_print_members(stdout, row);
     putchar('}');
 }
 

@@ -90,16 +90,17 @@ void mrt_rows_describe_mode(const struct mrt_row *row, char mode[48])
         snprintf(mode, 48, "%" PRIu64 "/%" PRIu64, row->weight, row->capacity);
 }
 
-void mrt_rows_print_members(const struct mrt_row *row)
+void mrt_rows_print_members(FILE *out, const struct mrt_row *row)
 {
-    printf("\"place\": %" PRIu32 ", \"holder\": %s, \"fence\": %" PRIu64 ", \"since\": ",
-           row->place, row->place == 0 ? "true" : "false", row->fence);
-    mrt_json_time(stdout, row->since_wall_ms);
-    printf(", \"label\": ");
-    mrt_json_string(stdout, row->label);
-    printf(", \"host\": ");
-    mrt_json_string(stdout, row->host);
-    printf(", \"pid\": %" PRId64 ", \"weight\": %" PRIu64 ", \"capacity\": %" PRIu64
-           ", \"detached\": %s, \"delay_ms\": %" PRId64,
-           row->pid, row->weight, row->capacity, row->detached ? "true" : "false", row->delay_ms);
+    fprintf(out, "\"place\": %" PRIu32 ", \"holder\": %s, \"fence\": %" PRIu64 ", \"since\": ",
+            row->place, row->place == 0 ? "true" : "false", row->fence);
+    mrt_json_time(out, row->since_wall_ms);
+    fprintf(out, ", \"label\": ");
+    mrt_json_string(out, row->label);
+    fprintf(out, ", \"host\": ");
+    mrt_json_string(out, row->host);
+    fprintf(out,
+            ", \"pid\": %" PRId64 ", \"weight\": %" PRIu64 ", \"capacity\": %" PRIu64
+            ", \"detached\": %s, \"delay_ms\": %" PRId64,
+            row->pid, row->weight, row->capacity, row->detached ? "true" : "false", row->delay_ms);
 }

@@ -7,6 +7,8 @@
 
 #include "cli/cli.h"
 
+#include <stdio.h>
+
 struct mrt_row {
     char *name, *kind, *label, *host;
     char owner[MRT_OWNER_TEXT_SIZE]; /* label and process */
@@ -33,7 +35,7 @@ int mrt_rows_collect(const struct mrt_cli *cli, const char *name, struct mrt_row
 void mrt_rows_free(struct mrt_rows *rows);
 /* How it holds: reading, writing, so many permits of so many; "" for what one has alone. */
 void mrt_rows_describe_mode(const struct mrt_row *row, char mode[48]);
-/* The members of a JSON object that every list has, without braces, on standard output. */
-void mrt_rows_print_members(const struct mrt_row *row);
+/* The members of a JSON object that every list has, without braces. */
+void mrt_rows_print_members(FILE *out, const struct mrt_row *row);
 
 #endif

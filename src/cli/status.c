@@ -64,7 +64,7 @@ static void print_list(const char *title, const struct mrt_rows *rows, bool hold
         if ((rows->rows[i].place == 0) != holders)
             continue;
         printf("%s{", separator);
-        mrt_rows_print_members(&rows->rows[i]);
+        mrt_rows_print_members(stdout, &rows->rows[i]);
         putchar('}');
         separator = ", ";
     }

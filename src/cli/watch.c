@@ -5,7 +5,7 @@
 #include <string.h>
 
 const uint32_t mrt_watch_bounds_ms[MRT_WATCH_BOUNDS] = {
-    100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000, 300000, 900000, 3600000, 21600000};
+    150, 350, 750, 1500, 3500, 7500, 15000, 30000, 60000, 300000, 900000, 3600000, 21600000};
 
 void mrt_watch_init(struct mrt_watch *watch, size_t own_max)
 {
@@ -120,6 +120,7 @@ static bool see_ticket(struct mrt_watch *watch, struct mrt_watch_lock *lock,
         if (!is_new)
             end_phase(both[i], ticket, holds, now);
         both[i]->grants += holds && !first_look;
+        both[i]->contended += holds && !is_new;
     }
     ticket->holds = holds;
     ticket->since = now;

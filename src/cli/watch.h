@@ -32,7 +32,8 @@
 #define MRT_WATCH_IDLE_MAX 1000
 #define MRT_WATCH_BOUNDS 13
 
-/* Upper bounds of the buckets, in milliseconds; what is longer is in one more. */
+/* Upper bounds of the buckets, in milliseconds; what is longer is in one more. The short ones lie
+   between what looks a second apart, or a tenth or half of one, can tell. */
 extern const uint32_t mrt_watch_bounds_ms[MRT_WATCH_BOUNDS];
 
 struct mrt_watch_histogram {
@@ -42,8 +43,9 @@ struct mrt_watch_histogram {
 };
 
 struct mrt_watch_counts {
-    uint64_t grants;  /* tickets that held and had not at the look before */
-    uint64_t changes; /* another ticket was first of the queue than when that was last seen */
+    uint64_t grants;    /* tickets that held and had not at the look before */
+    uint64_t contended; /* those of them that had been seen to wait */
+    uint64_t changes;   /* another ticket was first of the queue than when that was last seen */
     uint64_t gone; /* waiters that were gone at the next look, without having been seen to hold */
     struct mrt_watch_histogram waits, holds;
 };

@@ -36,7 +36,7 @@ print([fd for fd in range(1024) if is_open(fd) and fd != held], is_open(held))'
     [[ "$output" == *MORTISE_FENCE* && "$output" != *secret* ]]
     run "$MORTISE" run a -- sh -c 'MORTISE_ZK_AUTH=digest:me:secret "$MORTISE" run a -- env'
     [[ "$output" == *MORTISE_FENCE* && "$output" != *secret* ]]
-    MORTISE_REDIS_AUTH=secret run "$MORTISE" run a -- env
+    MORTISE_REDIS_AUTH=secret MORTISE_SERVE_TOKEN=secret run "$MORTISE" run a -- env
     [[ "$output" == *MORTISE_FENCE* && "$output" != *secret* ]]
 }
 

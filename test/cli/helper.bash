@@ -13,6 +13,10 @@ setup() {
 }
 
 teardown() {
+    clean_up
+}
+
+clean_up() {
     local job
     for job in $(jobs -p); do kill -KILL "$job" 2>/dev/null || true; done
     wait 2>/dev/null || true

@@ -107,7 +107,7 @@ nothing_created() {
 
 @test "--help and --version: standard output, 0" {
     for words in --help 'run --help' 'try --help' 'check --help' 'status --help' 'ls --help' 'revoke --help' 'break --help' \
-        'demo --help' 'elect --help' 'top --help' 'bench --help' 'doctor --help' 'completion --help'; do
+        'demo --help' 'elect --help' 'top --help' 'serve --help' 'bench --help' 'doctor --help' 'completion --help'; do
         run --separate-stderr "$MORTISE" $words
         [ "$status" -eq 0 ]
         [ -z "$stderr" ]

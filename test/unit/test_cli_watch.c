@@ -69,13 +69,14 @@ static void test_wait_and_hold_are_timed_from_look_to_look(void **state)
     LOOK(world, 200, {"x", 2, 0});
     assert_int_equal(totals->waits.total, 1);
     assert_int_equal(totals->waits.sum, 2200 * MRT_MILLISECOND);
-    assert_int_equal(totals->waits.buckets[4], 1); /* 1 s to 2.5 s */
+    assert_int_equal(totals->waits.buckets[4], 1); /* 1.5 s to 3.5 s */
     assert_int_equal(totals->grants, 1);
+    assert_int_equal(totals->contended, 1);
     assert_int_equal(totals->changes, 1);
     assert_int_equal(totals->holds.total, 0); /* the first one's beginning is not known */
-    LOOK_EMPTY(world, 500);
+    LOOK_EMPTY(world, 750);
     assert_int_equal(totals->holds.total, 1);
-    assert_int_equal(totals->holds.sum, 500 * MRT_MILLISECOND);
+    assert_int_equal(totals->holds.sum, 750 * MRT_MILLISECOND);
     assert_int_equal(totals->holds.buckets[2], 1); /* a bound is in its bucket */
     assert_int_equal(totals->gone, 0);
     const struct mrt_watch_lock *lock = mrt_watch_find(&world->watch, "x");
@@ -128,6 +129,8 @@ static void test_a_change_is_seen_across_a_moment_of_freedom(void **state)
     LOOK(world, 1000, {"x", 2, 0});
     LOOK(world, 1000, {"x", 2, 0});
     assert_int_equal(mrt_watch_find(&world->watch, "x")->counts.changes, 1);
+    assert_int_equal(world->watch.totals.grants, 1);
+    assert_int_equal(world->watch.totals.contended, 0);
 }
 
 static void test_holders_and_waiters_are_counted(void **state)

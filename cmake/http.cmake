@@ -1,0 +1,27 @@
+# The web server of `mortise serve`, a module of its own (src/http/http.h), built where
+# libmicrohttpd is found; and what it shows, put into the command byte for byte.
+pkg_check_modules(MICROHTTPD IMPORTED_TARGET libmicrohttpd>=0.9.73)
+option(MORTISE_HTTP "Build the web server of mortise serve" ${MICROHTTPD_FOUND})
+if(MORTISE_HTTP)
+  if(NOT MICROHTTPD_FOUND)
+    message(FATAL_ERROR "the web server needs libmicrohttpd 0.9.73 or newer (libmicrohttpd-dev)")
+  endif()
+  add_library(mortise_module_http MODULE ${CMAKE_SOURCE_DIR}/src/http/http.c)
+  set_target_properties(mortise_module_http PROPERTIES PREFIX "" OUTPUT_NAME mortise-http)
+  target_link_libraries(mortise_module_http PRIVATE PkgConfig::MICROHTTPD Threads::Threads)
+  if(NOT MORTISE_SANITIZE)
+    target_link_options(mortise_module_http PRIVATE -Wl,-z,defs)
+  endif()
+  add_dependencies(mortise_modules mortise_module_http)
+  install(TARGETS mortise_module_http DESTINATION ${CMAKE_INSTALL_LIBDIR}/mortise)
+endif()
+
+file(GLOB page_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/page/*)
+set(page_source ${CMAKE_BINARY_DIR}/page_files.c)
+add_custom_command(
+  OUTPUT ${page_source}
+  COMMAND ${CMAKE_COMMAND} -D "FILES=${page_files}" -D OUTPUT=${page_source}
+          -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+  DEPENDS ${page_files} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+  VERBATIM)
+list(APPEND cli_sources ${page_source})

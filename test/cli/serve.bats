@@ -1,0 +1,365 @@
+#!/usr/bin/env bats
+# mortise serve, asked by curl: who is answered and who is refused, what is said, how it ends.
+load helper
+
+SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
+TOKEN=0123456789abcdef-token
+
+teardown() {
+    if [ -e "$BATS_TEST_TMPDIR/redis" ]; then python3 "$SERVERS" stop "$BATS_TEST_TMPDIR/redis"; fi
+    clean_up
+}
+
+# serve [OPTION...]: in the background; its address in $AT.
+serve() {
+    start serve --listen 127.0.0.1:0 --interval 100ms "$@" >address
+    SERVE=$PID
+    until_true is_told_or_gone
+    AT=$(cat address)
+    [[ "$AT" =~ ^http://127.0.0.1:[0-9]+/$ ]]
+    until_true has_looked # so that all that follows is seen to begin
+}
+
+has_looked() {
+    curl -sS -m 60 -H "Authorization: Bearer $TOKEN" "${AT}api/overview" | grep '"seen": "'
+}
+
+is_told_or_gone() {
+    [ -s address ] || is_gone "$SERVE"
+}
+
+with_token() {
+    (umask 077 && echo "$TOKEN" >token)
+    serve --token-file token "$@"
+}
+
+# ask PATH [CURL'S OPTION...]: the status in $asked, the body in the file body, headers in head.
+ask() {
+    asked=$(curl -sS -m 60 --path-as-is -o body -D head -w '%{http_code}' "$AT$1" "${@:2}")
+}
+
+bearer() {
+    ask "$1" -H "Authorization: Bearer $TOKEN" "${@:2}"
+}
+
+# is PATH EXPRESSION: of the JSON there, Python thinks it true; "it" is the answer.
+is() {
+    curl -sS -m 60 -H "Authorization: Bearer $TOKEN" "$AT$1" | python3 -c '
+import json, sys
+it = json.load(sys.stdin)
+sys.exit(not eval(sys.argv[1]))' "$2"
+}
+
+# metric NAME-AND-LABELS VALUE: a metric has this value.
+metric() {
+    curl -sS -m 60 "${AT}metrics" | grep -Fxq "$1 $2"
+}
+
+fence_of() {
+    "$MORTISE" ls "$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["fence"])'
+}
+
+@test "serve: locks, a queue in order and what was counted, as JSON" {
+    serve
+    is api/overview 'it["locks"] == 0 and it["error"] is None and not it["changes"]'
+    start_holder 'a/b c'
+    holder=$HOLDER
+    start run --label second 'a/b c' -- sh -c 'touch second; exec sleep 60'
+    until_true waiters 'a/b c' 1
+    until_true is 'api/lock?name=a/b%20c' 'len(it["waiters"]) == 1'
+    is 'api/lock?name=a/b%20c' "it['state'] == 'held' and it['holders'][0]['pid'] == $holder and it['kind'] == 'mutex'"
+    is 'api/lock?name=a/b%20c' 'it["waiters"][0]["label"] == "second" and it["waiters"][0]["place"] == 1'
+    is 'api/lock?name=a/b%20c' 'it["waiters"][0]["fence_text"] == str(it["waiters"][0]["fence"])'
+    is api/locks 'it["found"] == 1 and it["locks"][0]["name"] == "a/b c" and it["locks"][0]["waiters"] == 1'
+    kill -TERM "$holder"
+    until_true is api/overview 'it["counts"]["waits"]["count"] == 1 and it["counts"]["contended"] == 1'
+    is api/overview 'it["counts"]["handovers"] == 1 and it["counts"]["holds"]["count"] == 1'
+    is api/overview 'sum(s[5] for s in it["samples"]) == 1 and len(it["samples"]) > 2'
+    is 'api/overview?from=1' 'len(it["samples"]) == it["next"] - 1'
+    is 'api/lock?name=nobody' 'it["state"] == "free" and it["kind"] is None and it["holders"] == []'
+}
+
+@test "serve: sorted, filtered and limited" {
+    serve
+    for name in zeta alpha; do
+        start run --label "of-$name" "$name" -- sh -c 'touch "$MORTISE_NAME"; exec sleep 60'
+        until_true test -e "$name"
+    done
+    start run zeta true
+    until_true is api/locks 'it["all"] == 2 and sum(l["waiters"] for l in it["locks"]) == 1'
+    is api/locks '[l["name"] for l in it["locks"]] == ["zeta", "alpha"]'
+    is 'api/locks?sort=name' '[l["name"] for l in it["locks"]] == ["alpha", "zeta"]'
+    is 'api/locks?filter=of-alp' '[l["name"] for l in it["locks"]] == ["alpha"] and it["found"] == 1'
+    is 'api/locks?limit=1&sort=name' 'len(it["locks"]) == 1 and it["found"] == 2'
+}
+
+@test "serve: hostile names and labels are data, in JSON and in metrics" {
+    local name='<script>"\'$'\xe2\x80\xae''</script>'
+    start run --label '</td><img src=x>' "$name" -- sh -c 'touch holding; exec sleep 60'
+    until_true test -e holding
+    serve
+    until_true is api/locks 'it["all"] == 1'
+    NAME="$name" is api/locks '__import__("os").environ["NAME"] == it["locks"][0]["name"]'
+    is api/locks 'it["locks"][0]["first"]["label"] == "</td><img src=x>"'
+    metric 'mortise_lock_holders{lock="<script>\"\\'$'\xe2\x80\xae''</script>"}' 1
+    ask 'api/lock?name=a%00b'
+    [ "$asked" = 400 ]
+    ask 'api/lock?name=a%0ab'
+    [ "$asked" = 400 ]
+    ask "api/lock?name=%3Cb%3E"
+    [ "$asked" = 200 ]
+    grep -i '^content-type: application/json' head
+    grep -i '^x-content-type-options: nosniff' head
+}
+
+@test "serve: metrics are as Prometheus reads them, and sums are right" {
+    serve --metric-locks 1
+    start_holder first
+    until_true metric 'mortise_lock_holders{lock="first"}' 1
+    start run second -- sh -c 'touch second; exec sleep 60'
+    start run --permits 2 third -- sh -c 'touch third; exec sleep 60'
+    until_true metric mortise_holders 3
+    ask metrics
+    grep -i '^content-type: text/plain; version=0.0.4' head
+    /usr/bin/python3 "$BATS_TEST_DIRNAME/metrics.py" body
+    grep -Fx 'mortise_lock_holders{lock="first"} 1' body
+    grep -Fx 'mortise_lock_holders{lock=""} 2' body
+    grep -Fx 'mortise_lock_grants_seen_total{lock=""} 2' body
+    grep -Fx 'mortise_grants_seen_total 3' body
+    grep -Fx 'mortise_store_up 1' body
+    run ! grep 'lock="second"' body
+}
+
+@test "serve: a store that fails is said, counted, and found again" {
+    command -v redis-server || skip "no Redis server"
+    MORTISE_URL=$(python3 "$SERVERS" start redis "$BATS_TEST_TMPDIR/redis" 3>&- | cut -d ' ' -f 2)
+    export MORTISE_URL
+    start_holder a
+    serve
+    until_true is api/locks 'it["all"] == 1'
+    python3 "$SERVERS" kill "$BATS_TEST_TMPDIR/redis" 0
+    until_true is api/overview 'it["error"]'
+    metric mortise_store_up 0
+    is api/locks 'it["all"] == 1' # what was seen last
+    run ! metric 'mortise_errors_total{kind="retry"}' 0
+    python3 "$SERVERS" restart "$BATS_TEST_TMPDIR/redis" 0 3>&-
+    until_true metric mortise_store_up 1
+    python3 "$SERVERS" pause "$BATS_TEST_TMPDIR/redis" 0
+    kill -TERM "$SERVE" # it does not wait for the store
+    finish "$SERVE"
+    [ "$code" -eq 0 ]
+}
+
+@test "serve: the page's files, with a policy that lets nothing else in" {
+    serve
+    for file in '' page.css page.js icon.svg; do
+        ask "$file"
+        [ "$asked" = 200 ]
+        grep -i "^content-security-policy: default-src 'none'; script-src 'self'; " head
+        grep -i '^x-frame-options: DENY' head
+        run ! grep -Ei 'https?://' <(grep -v 'http://www.w3.org/' body)
+    done
+    run ! grep -E 'innerHTML|outerHTML|insertAdjacentHTML|eval\(|style=' body
+    ask page.js
+    cmp body "$BATS_TEST_DIRNAME/../../src/cli/page/page.js"
+    run ! grep -E 'innerHTML|outerHTML|insertAdjacentHTML|eval\(' body
+    for path in nothing page.html/ ../page.js %2e%2e/page.js api api/ api/lock/; do
+        ask "$path"
+        [ "$asked" = 404 ]
+    done
+    ask metrics -I
+    [ "$asked" = 200 ]
+}
+
+@test "serve: methods, bodies and headers that are too long" {
+    serve
+    ask api/locks -X DELETE
+    [ "$asked" = 405 ]
+    grep -i '^allow: GET' head
+    ask '' -X POST
+    [ "$asked" = 405 ]
+    ask 'api/break?name=a&fence=1'
+    [ "$asked" = 405 ]
+    ask 'api/break?name=a&fence=1' -d 'x=y'
+    [ "$asked" = 413 ]
+    head -c 20000 /dev/zero | tr '\0' a >long
+    ask api/locks -H "X-Long: $(cat long)"
+    [[ "$asked" =~ ^4(13|31)$ ]]
+    ask ''
+    [ "$asked" = 200 ]
+}
+
+@test "serve: other names of this host are refused, as are other sites' pages" {
+    serve --host Locks.example
+    for host in localhost 127.0.0.1 '[::1]:80' 10.1.2.3:8080 locks.example locks.example:443; do
+        ask api/locks -H "Host: $host"
+        [ "$asked" = 200 ]
+    done
+    for host in evil.example locks.example.evil.example 127.0.0.1.evil.example localhost:x '[evil]' '[::1' ''; do
+        ask api/locks -H "Host: $host"
+        [[ "$asked" =~ ^4(21|00)$ ]]
+        ask '' -H "Host: $host"
+        [[ "$asked" =~ ^4(21|00)$ ]]
+    done
+    ask api/locks -H 'Sec-Fetch-Site: cross-site'
+    [ "$asked" = 403 ]
+    ask '' -H 'Sec-Fetch-Site: cross-site'
+    [ "$asked" = 200 ]
+}
+
+@test "serve: read-only unless it was told otherwise" {
+    start_holder a
+    fence=$(fence_of a)
+    with_token
+    for what in break revoke; do
+        bearer "api/$what?name=a&fence=$fence" -X POST
+        [ "$asked" = 403 ]
+        grep -F -- --allow-changes body
+    done
+    kill -0 "$HOLDER"
+    [ "$(fence_of a)" = "$fence" ]
+}
+
+@test "serve: with a token all but the page needs it" {
+    with_token --allow-changes
+    for path in '' page.js page.css icon.svg; do
+        ask "$path"
+        [ "$asked" = 200 ]
+    done
+    for path in api/overview api/locks 'api/lock?name=a' metrics; do
+        ask "$path"
+        [ "$asked" = 401 ]
+        grep -i '^www-authenticate: Bearer' head
+        bearer "$path"
+        [ "$asked" = 200 ]
+    done
+    for wrong in "Bearer ${TOKEN}x" "Bearer ${TOKEN%?}" "Bearer x${TOKEN#?}" 'Bearer ' 'Bearer' "Basic $TOKEN" "$TOKEN"; do
+        ask api/locks -H "Authorization: $wrong"
+        [ "$asked" = 401 ]
+    done
+    ask "api/locks?token=$TOKEN"
+    [ "$asked" = 401 ]
+    ask 'api/revoke?name=a&fence=1' -X POST
+    [ "$asked" = 401 ]
+    run ! grep -r "$TOKEN" /proc/$SERVE/cmdline address
+}
+
+@test "serve: revoke and break hit the fence that was seen, and no other" {
+    start run --json a -- sh -c 'touch holding; exec sleep 60' 2>events
+    holder=$PID
+    until_true test -e holding
+    fence=$(fence_of a)
+    with_token --allow-changes
+    bearer "api/revoke?name=a&fence=$fence" -X POST
+    [ "$asked" = 200 ]
+    until_true grep '"event": "revoke"' events
+    bearer "api/break?name=a&fence=$((fence + 1))" -X POST
+    [ "$asked" = 409 ]
+    for bad in '' 0 -1 x 1x 99999999999999999999; do
+        bearer "api/break?name=a&fence=$bad" -X POST
+        [ "$asked" = 400 ]
+    done
+    for from in 'Origin: http://evil.example' 'Origin: null' 'Sec-Fetch-Site: cross-site' 'Sec-Fetch-Site: same-site'; do
+        bearer "api/break?name=a&fence=$fence" -X POST -H "$from"
+        [ "$asked" = 403 ]
+    done
+    kill -0 "$holder"
+    until_true is api/locks 'it["all"] == 1'
+    bearer "api/break?name=a&fence=$fence" -X POST -H "Origin: ${AT%/}" -H 'Sec-Fetch-Site: same-origin'
+    [ "$asked" = 200 ]
+    finish "$holder"
+    [ "$code" -eq 76 ]
+    bearer metrics
+    grep -Fx 'mortise_known_losses_total 1' body
+    grep -Fx 'mortise_operator_requests_total{request="break",result="refused"} 1' body
+    grep -Fx 'mortise_operator_requests_total{request="break",result="done"} 1' body
+    grep -Fx 'mortise_errors_total{kind="usage"} 1' body
+}
+
+@test "serve: what cannot be right is refused at once, and nothing is made" {
+    for words in name '--listen 80' '--listen :80' '--listen 127.0.0.1' '--listen 127.0.0.1:x' '--listen ::1:80' \
+        '--listen 127.0.0.1:65536' '--listen example.org:80' '--interval 50ms' '--metric-locks 1001' '--no-such'; do
+        fails_with 64 "$MORTISE" serve $words
+    done
+    fails_with 78 "$MORTISE" serve --listen 0.0.0.0:0
+    fails_with 78 "$MORTISE" serve --listen '[::]:0'
+    fails_with 78 "$MORTISE" serve --allow-changes
+    fails_with 78 "$MORTISE" serve --token-file none
+    echo "$TOKEN" >token
+    chmod 640 token
+    fails_with 78 "$MORTISE" serve --token-file token
+    chmod 600 token
+    echo short >token
+    fails_with 78 "$MORTISE" serve --token-file token
+    MORTISE_SERVE_TOKEN='with a space in it' fails_with 78 "$MORTISE" serve
+    fails_with 78 "$MORTISE" serve --token-file .
+    MORTISE_SERVE_TOKEN=$TOKEN fails_with 1 "$MORTISE" serve --listen 192.0.2.1:0
+    [ ! -e state ]
+    MORTISE_ALLOW_CHANGES=1 MORTISE_SERVE_TOKEN=$TOKEN serve
+    bearer 'api/break?name=a&fence=1' -X POST
+    [ "$asked" = 403 ]
+    local port=${AT##*:}
+    fails_with 1 "$MORTISE" serve --listen "127.0.0.1:${port%/}"
+    [[ "$output" == *"in use"* ]]
+    fails_with 69 "$MORTISE" serve --listen 127.0.0.1:0 --url redis://127.0.0.1:1/
+}
+
+@test "serve: with a token it may be reached from elsewhere" {
+    MORTISE_SERVE_TOKEN=$TOKEN start serve --listen 0.0.0.0:0 >address
+    SERVE=$PID
+    until_true is_told_or_gone
+    AT=$(sed 's/0\.0\.0\.0/127.0.0.1/' address)
+    ask api/locks
+    [ "$asked" = 401 ]
+    bearer api/locks
+    [ "$asked" = 200 ]
+}
+
+@test "serve: without the web server's module it says what is missing" {
+    mkdir empty
+    MORTISE_MODULES="$T/empty" fails_with 78 "$MORTISE" serve --listen 127.0.0.1:0
+    [[ "$output" == *"no web server"*"mortise-http.so is missing"* ]]
+}
+
+@test "serve: slow clients and many of them keep nobody waiting, and a signal ends it at once" {
+    serve
+    python3 - "$AT" <<'PY' &
+import socket, sys, time, urllib.parse
+at = urllib.parse.urlsplit(sys.argv[1])
+idle = [socket.create_connection((at.hostname, at.port)) for _ in range(40)]
+for s in idle[:20]:
+    s.sendall(b"GET /api/locks HTTP/1.1\r\nHost: localh")  # and never the rest
+deaf = socket.create_connection((at.hostname, at.port))
+deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+for _ in range(200):  # answers that nobody reads
+    try:
+        deaf.settimeout(0.2)
+        deaf.sendall(b"GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * 10)
+    except OSError:
+        break
+open("slow", "w").close()
+time.sleep(600)
+PY
+    until_true test -e slow
+    for _ in 1 2 3 4 5; do
+        ask metrics
+        [ "$asked" = 200 ]
+    done
+    kill -TERM "$SERVE"
+    finish "$SERVE"
+    [ "$code" -eq 0 ]
+    run ! curl -s -m 5 "$AT"
+}
+
+@test "serve: SIGINT and SIGHUP end it with 0, and its session is gone" {
+    for signal in INT HUP; do
+        serve
+        ask api/locks
+        kill -"$signal" "$SERVE"
+        finish "$SERVE"
+        [ "$code" -eq 0 ]
+        : >address
+    done
+    run -0 "$MORTISE" ls
+    [ "${#lines[@]}" -eq 1 ]
+}

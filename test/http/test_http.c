@@ -1,0 +1,239 @@
+/*
+ * The web server by itself: limits of time that no client can stretch, answers that come later
+ * and from elsewhere, and an end that waits for nobody. The path of the module is the argument.
+ */
+#include "http/http.h"
+
+#include "cmocka_all.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define REQUEST "GET /now HTTP/1.1\r\nHost: here\r\n\r\n"
+#define LATER "GET /later HTTP/1.1\r\nHost: here\r\n\r\n"
+
+static const struct mrt_http_ops *ops;
+
+struct world {
+    struct mrt_http *http;
+    struct sockaddr_in address;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    struct mrt_http_exchange *kept; /* of /later */
+};
+
+static bool handle(void *argument, const struct mrt_http_request *request,
+                   struct mrt_http_answer *answer)
+{
+    struct world *world = argument;
+    if (strcmp(request->path, "/later") != 0) {
+        *answer = (struct mrt_http_answer){.status = 200, .text = "now", .size = 3};
+        return true;
+    }
+    pthread_mutex_lock(&world->mutex);
+    world->kept = request->exchange;
+    pthread_cond_signal(&world->changed);
+    pthread_mutex_unlock(&world->mutex);
+    return false;
+}
+
+static int set_up(void **state)
+{
+    static const char *const headers[][2] = {{"X-Ours", "yes"}, {NULL, NULL}};
+    struct world *world = calloc(1, sizeof *world);
+    socklen_t size = sizeof world->address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    world->address =
+        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    assert_int_equal(bind(listener, (struct sockaddr *)&world->address, size), 0);
+    assert_int_equal(listen(listener, 16), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&world->address, &size), 0);
+    pthread_mutex_init(&world->mutex, NULL);
+    pthread_cond_init(&world->changed, NULL);
+    struct mrt_http_options options = {.listener = listener,
+                                       .connections_max = 8,
+                                       .request_seconds = 1,
+                                       .idle_seconds = 60,
+                                       .headers = headers,
+                                       .handler = handle,
+                                       .argument = world};
+    world->http = ops->start(&options);
+    *state = world;
+    return world->http ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    struct world *world = *state;
+    ops->stop(world->http);
+    pthread_cond_destroy(&world->changed);
+    pthread_mutex_destroy(&world->mutex);
+    free(world);
+    return 0;
+}
+
+static int enter(const struct world *world)
+{
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&world->address, sizeof world->address),
+                     0);
+    return fd;
+}
+
+static void say(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+/* Whether an answer that ends with `end` comes. */
+static bool hears(int fd, const char *end)
+{
+    char text[4096] = "";
+    size_t size = 0, length = strlen(end);
+    while (size < sizeof text - 1) {
+        ssize_t got = recv(fd, text + size, sizeof text - 1 - size, 0);
+        if (got <= 0)
+            return false;
+        size += (size_t)got;
+        if (size >= length && strcmp(text + size - length, end) == 0 && strstr(text, "X-Ours: yes"))
+            return true;
+    }
+    return false;
+}
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+}
+
+static struct mrt_http_exchange *wait_for_kept(struct world *world)
+{
+    pthread_mutex_lock(&world->mutex);
+    while (!world->kept)
+        pthread_cond_wait(&world->changed, &world->mutex);
+    struct mrt_http_exchange *kept = world->kept;
+    world->kept = NULL;
+    pthread_mutex_unlock(&world->mutex);
+    return kept;
+}
+
+static void answer_later(struct mrt_http_exchange *exchange)
+{
+    struct mrt_http_answer answer = {.status = 200, .body = strdup("then"), .size = 4};
+    ops->answer(exchange, &answer);
+}
+
+static void test_an_answer_may_come_later_while_others_are_served(void **state)
+{
+    struct world *world = *state;
+    int patient = enter(world), other = enter(world);
+    for (int i = 0; i < 3; i++) {
+        say(patient, LATER);
+        struct mrt_http_exchange *exchange = wait_for_kept(world);
+        say(other, REQUEST);
+        assert_true(hears(other, "now"));
+        answer_later(exchange);
+        assert_true(hears(patient, "then"));
+    }
+    close(patient);
+    close(other);
+}
+
+/* Nothing that it was given is lost, which the sanitizer sees. */
+static void test_an_answer_for_somebody_who_has_gone(void **state)
+{
+    struct world *world = *state;
+    int fd = enter(world);
+    say(fd, LATER);
+    struct mrt_http_exchange *exchange = wait_for_kept(world);
+    struct linger reset = {.l_onoff = 1};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    close(fd);
+    nap();
+    answer_later(exchange);
+    fd = enter(world);
+    say(fd, REQUEST);
+    assert_true(hears(fd, "now"));
+    close(fd);
+}
+
+/* A byte now and then does not stretch the time, and nobody else is cut. */
+static void test_who_trickles_is_cut_off(void **state)
+{
+    struct world *world = *state;
+    int slow = enter(world), other = enter(world);
+    bool cut = false;
+    say(slow, "GET /now HTTP/1.1\r\nX: ");
+    while (!cut) {
+        say(other, REQUEST);
+        assert_true(hears(other, "now"));
+        nap();
+        ops->cut_slow(world->http);
+        cut = send(slow, "x", 1, MSG_NOSIGNAL) < 0;
+    }
+    say(other, REQUEST);
+    assert_true(hears(other, "now"));
+    close(slow);
+    close(other);
+}
+
+static void test_a_connection_too_many_waits_until_there_is_room(void **state)
+{
+    struct world *world = *state;
+    int fds[8];
+    for (size_t i = 0; i < 8; i++) {
+        fds[i] = enter(world);
+        say(fds[i], REQUEST);
+        assert_true(hears(fds[i], "now"));
+    }
+    int more = enter(world);
+    say(more, REQUEST);
+    struct pollfd answered = {.fd = more, .events = POLLIN};
+    assert_int_equal(poll(&answered, 1, 200), 0);
+    close(fds[0]);
+    assert_true(hears(more, "now"));
+    close(more);
+    for (size_t i = 1; i < 8; i++)
+        close(fds[i]);
+}
+
+/* tear_down ends the server under connections that are idle, half way and answered late. */
+static void test_the_end_waits_for_nobody(void **state)
+{
+    struct world *world = *state;
+    enter(world);
+    say(enter(world), "GET /now HTTP/1.1\r\nHo");
+    int fd = enter(world);
+    say(fd, LATER);
+    answer_later(wait_for_kept(world));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        TEST(test_an_answer_may_come_later_while_others_are_served),
+        TEST(test_an_answer_for_somebody_who_has_gone),
+        TEST(test_who_trickles_is_cut_off),
+        TEST(test_a_connection_too_many_waits_until_there_is_room),
+        TEST(test_the_end_waits_for_nobody),
+    };
+    void *module = argc == 2 ? dlopen(argv[1], RTLD_NOW) : NULL;
+    union {
+        void *symbol;
+        mrt_http_entry *call;
+    } entry = {module ? dlsym(module, MRT_HTTP_ENTRY) : NULL};
+    if (!entry.symbol) {
+        print_error("%s\n", dlerror());
+        return 1;
+    }
+    ops = entry.call();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
