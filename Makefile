@@ -10,7 +10,7 @@
 #   make stops      ROUNDS=20: the command, its store and its server stand still at any moment
 #   make model      every order of what a few clients can do; the rules' models in Spin
 #   make tidy format asan tsan coverage clean
-#   make bench      STORE=sqlite|zk|zk3|redis: figures beside the peers'
+#   make bench      STORE=sqlite|zk|zk3|redis|postgres|mariadb: figures beside the peers'
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -66,6 +66,9 @@ ifeq ($(filter-out sqlite,$(STORE)),)
 else ifeq ($(STORE),redis)
 	@tools/install-deps test
 	@bench/redis/run $(BUILD)
+else ifneq ($(filter postgres mariadb,$(STORE)),)
+	@tools/install-deps test
+	@bench/sql/run $(STORE) $(BUILD)
 else
 	@tools/install-deps bench
 	@bench/zookeeper/run $(STORE) $(BUILD)

@@ -1,0 +1,18 @@
+/* What a product's file gives to floor.c: statements on one connection. Any failure ends the
+   program. */
+#ifndef BENCH_SQL_FLOOR_H
+#define BENCH_SQL_FLOOR_H
+
+/* What is done instead of acquiring and releasing a lock; the first is at [0]. */
+struct floor_mode {
+    const char *name;
+    const char *setup; /* NULL: none is needed */
+    const char *step[2];
+};
+
+/* Ends with one without a name. */
+extern const struct floor_mode floor_modes[];
+void floor_open(const char *url, const struct floor_mode *mode);
+void floor_step(int which);
+
+#endif
