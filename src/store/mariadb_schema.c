@@ -1,7 +1,7 @@
 /*
  * mortise init: the schema, which is a database here, as a script that may be run any number of
- * times, by several at once, and by hand; it brings a schema of an older version forward. The version
- * is the largest number in its table. Names are bytes, compared as bytes.
+ * times, by several at once, and by hand; it brings a schema of an older version forward. The
+ * version is the largest number in its table. Names are bytes, compared as bytes.
  */
 #include "store/mariadb_internal.h"
 

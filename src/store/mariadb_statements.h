@@ -11,8 +11,8 @@
  *  - A row that is to be locked is there: it is made once, in a transaction of its own, and has no
  *    unique key besides the one it is found by. So nobody waits for a gap between rows.
  *  - A ticket counts while its session's row is there. It is the row's deletion that ends a
- *    session, or that its epoch becomes 0, not the passing of its lease, so that a renewal and a death
- *    exclude each other.
+ *    session, or its epoch's becoming 0, not the passing of its lease, so that a renewal and a
+ *    death exclude each other.
  *  - Tickets are numbered by the table's counter, which the server keeps across restarts,
  *    while the queue's row is locked: so numbers of one queue rise in the order of its tickets.
  */
