@@ -194,6 +194,33 @@ static void test_a_socket_of_this_machine(void **state)
     mortise_close(remote);
 }
 
+/* Which an eviction policy may do too. */
+static void delete_sessions(void)
+{
+    redisReply *reply = redisCommand(
+        raw, "EVAL %s 0", "return redis.call('DEL', unpack(redis.call('KEYS', '{mortise/}s:*')))");
+    assert_int_equal(reply->type, REDIS_REPLY_INTEGER);
+    assert_true(reply->integer > 0);
+    freeReplyObject(reply);
+}
+
+/* Its tickets stand in their queues, and no session says so. */
+static void test_rd_15_rd_22_a_session_that_was_deleted_has_no_ticket(void **state)
+{
+    (void)state;
+    mortise_client *client = zk_open(uri("", "")), *other = zk_open(uri("", ""));
+    mortise_hold hold = zk_acquire(zk_mutex(client, "forgotten")), next;
+    delete_sessions();
+    assert_int_equal(mortise_acquire_for(zk_mutex(other, "forgotten"), 20000, &next), MORTISE_OK);
+    assert_int_equal(zk_tickets(other, "forgotten"), 1);
+    assert_true(mortise_hold_fence(next) > mortise_hold_fence(hold));
+    delete_sessions(); /* who operates comes upon the ticket first */
+    assert_int_equal(mortise_break(client, "forgotten", mortise_hold_fence(next)),
+                     MORTISE_ENOTHELD);
+    mortise_close(client);
+    mortise_close(other);
+}
+
 static bool key_is_there(const char *key)
 {
     redisReply *reply = redisCommand(raw, "EXISTS %s", key);
@@ -366,6 +393,7 @@ int main(void)
         TEST(test_a_server_with_a_password_for_all),
         TEST(test_databases_and_namespaces_are_apart),
         TEST(test_a_socket_of_this_machine),
+        TEST(test_rd_15_rd_22_a_session_that_was_deleted_has_no_ticket),
         TEST(test_rd_02_what_too_few_replicas_have_is_given_back),
         TEST(test_rd_02_a_look_whose_session_ends_while_it_is_undone_is_answered),
         TEST(test_rd_02_c11_a_change_of_hands_is_not_known_until_replicas_have_it),

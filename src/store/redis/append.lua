@@ -13,16 +13,6 @@ if own[3] then
   if entry then return view(known, number, weight_in(entry), capacity, own[4]) end
 end
 
-local function bury_all_dead()
-  local dead = {}
-  each(queue, function(entry)
-    if left_of(session_in(entry)) <= 0 then dead[#dead + 1] = session_in(entry) end
-    return false
-  end)
-  for _, one in ipairs(dead) do bury(one) end
-  settle()
-end
-
 local function waiting()
   local ahead, all = 0, 0
   each(queue, function(entry)
@@ -36,16 +26,16 @@ end
 local described = text_of(capacity) .. ' ' .. kind
 local is = found[1]
 if is and is ~= described then
-  bury_all_dead()
+  bury_dead_in(queue)
   is = call('HGET', queues, queue)
   if is and is ~= described then return {'OTHER', is} end
 end
 
-local ahead, soonest, first, at = look(queue, math.huge, weight, capacity)
+local ahead, soonest, first = look(queue, math.huge, weight, capacity)
 if ahead + weight > capacity then
   if most > 0 and not try and waiting() >= most then
-    bury_all_dead()
-    ahead, soonest, first, at = look(queue, math.huge, weight, capacity)
+    bury_dead_in(queue)
+    ahead, soonest, first = look(queue, math.huge, weight, capacity)
   end
   if ahead + weight > capacity and (try or (most > 0 and waiting() >= most)) then
     settle()
@@ -64,5 +54,5 @@ if ARGV[12] then
   if ahead == 0 then tell_change(queue) end
 end
 if soonest == 0 then return {'VIEW', number, ahead, 0, 0} end
-if mark_in(first) == '+' then push(first, at, 0, true) end
+if mark_in(first[2]) == '+' then push(first[2], first[1], 0, true) end
 return {'VIEW', number, ahead, 0, soonest, 0, place_of(queue, number)}

@@ -101,16 +101,17 @@ local function field_of(number, delay, valued, queue)
   return text_of(number) .. delay .. (valued and '=' or ':') .. queue
 end
 
-local function take_out(field)
-  local queue, number, entry, valued = entry_at(field)
-  if entry then
-    call('ZREM', queue_key(queue), entry)
-    depart(queue, number, weight_in(entry))
-    if valued then
-      call('HDEL', base .. 'values', ticket_in(entry))
-      departed[queue].valued = true
-    end
+-- `valued`: it has a value, or may have one.
+local function take_out(queue, number, entry, valued)
+  if call('ZREM', queue_key(queue), entry) == 0 then return end
+  depart(queue, number, weight_in(entry))
+  if valued and call('HDEL', base .. 'values', ticket_in(entry)) == 1 then
+    departed[queue].valued = true
   end
+end
+local function take_out_field(field)
+  local queue, number, entry, valued = entry_at(field)
+  if entry then take_out(queue, number, entry, valued) end
 end
 
 -- Who observes the queue is told that another is first, or has another value.
@@ -122,18 +123,17 @@ local function capacity_of(queue)
   return tonumber(string.match(call('HGET', queues, queue) or '0', '^%d+'))
 end
 
--- The weight ahead of a place, until it is too much for anyone: that, whose it is, and the first
--- ticket and its number.
+-- The weight ahead of a place, until it is too much for anyone: that, and of whom, as {number,
+-- entry}.
 local function count(queue, number, capacity)
-  local ahead, whose, first, at = 0, {}, nil, nil
+  local ahead, whose = 0, {}
   each(queue, function(entry, other)
-    if not first then first, at = entry, other end
     if other >= number then return true end
     ahead = ahead + weight_in(entry)
-    whose[#whose + 1] = session_in(entry)
+    whose[#whose + 1] = {other, entry}
     return ahead > capacity
   end)
-  return ahead, whose, first, at
+  return ahead, whose
 end
 
 -- Tells a session something of its ticket.
@@ -191,8 +191,17 @@ local function bury(session, well)
     if (ends[i] or 0) > now then
       leave_behind(fields[i + 1], ends[i], label)
     elseif not string.find(fields[i], '^[@!]') then
-      take_out(fields[i + 1])
+      take_out_field(fields[i + 1])
     end
+  end
+end
+
+-- Ends the sessions of these tickets, {number, entry}. A ticket that its session has forgotten, since
+-- somebody deleted that or the server dropped it, goes too.
+local function bury_all(queue, dead)
+  for _, one in ipairs(dead) do
+    bury(session_in(one[2]))
+    take_out(queue, one[1], one[2], true)
   end
 end
 
@@ -207,7 +216,7 @@ local function wake(queue, known)
       return true
     end
     if left_of(session_in(entry)) <= 0 then
-      dead[#dead + 1] = session_in(entry)
+      dead[#dead + 1] = {number, entry}
       return false
     end
     if #fit > 0 then fit[#fit].behind = true end
@@ -220,7 +229,7 @@ local function wake(queue, known)
     return false
   end)
   if #dead > 0 then -- and what they leave behind is in the way
-    for _, session in ipairs(dead) do bury(session) end
+    bury_all(queue, dead)
     depart(queue, known.number, known.weight)
     departed[queue].valued = departed[queue].valued or known.valued
     return
@@ -238,6 +247,16 @@ local function settle()
     wake(queue, known)
     queue, known = next(departed)
   end
+end
+
+local function bury_dead_in(queue)
+  local dead = {}
+  each(queue, function(entry, number)
+    if left_of(session_in(entry)) <= 0 then dead[#dead + 1] = {number, entry} end
+    return false
+  end)
+  bury_all(queue, dead)
+  settle()
 end
 
 -- Whether commands of this session may be done: what to answer if not; or nil, and a list whose
@@ -258,23 +277,24 @@ local function refused(session, epoch, ...)
 end
 
 -- The weight ahead of a place without the dead; and if it is too much, how soon one of those in the
--- way may be dead, the first ticket and its number.
+-- way may be dead, and the first ticket, as {number, entry}.
 local function look(queue, number, weight, capacity)
   while true do
-    local ahead, whose, first, at = count(queue, number, capacity)
+    local ahead, whose = count(queue, number, capacity)
     if ahead + weight <= capacity then return ahead, 0 end
-    local soonest, dead = 3600000, false
-    for _, session in ipairs(whose) do
+    local soonest, dead = 3600000, {}
+    for _, one in ipairs(whose) do
+      local session = session_in(one[2])
       local left = left_of(session)
       if left <= 0 then
-        bury(session)
-        dead = true
+        dead[#dead + 1] = one
       elseif left_behind(session) then
         left = math.max(left - 2, 1) -- a look before its end is to be had, not one behind it
       end
       soonest = math.min(soonest, left)
     end
-    if not dead then return ahead, soonest, first, at end
+    if #dead == 0 then return ahead, soonest, whose[1] end
+    bury_all(queue, dead)
   end
 end
 

@@ -14,5 +14,5 @@ while true do
     return {'HOLDER', tonumber(found[2]), left,
             call('HGET', base .. 'values', ticket_in(found[1])) or ''}
   end
-  bury(session_in(found[1]))
+  bury_all(ARGV[3], {{tonumber(found[2]), found[1]}})
 end

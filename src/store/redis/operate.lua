@@ -3,13 +3,7 @@
 -- A claim of the same name is its holder's whom claim_show.lua shows, as long as the key has that
 -- one's token; who has it by another program is shown nowhere, and left alone.
 local queue, wanted, done = ARGV[2], tonumber(ARGV[3]), false
-local dead = {}
-each(queue, function(entry)
-  if left_of(session_in(entry)) <= 0 then dead[#dead + 1] = session_in(entry) end
-  return false
-end)
-for _, session in ipairs(dead) do bury(session) end
-settle()
+bury_dead_in(queue)
 
 local function revoke()
   local capacity, ahead = capacity_of(queue), 0
@@ -51,10 +45,9 @@ else
   local entry = call('ZRANGEBYSCORE', queue_key(queue), wanted, wanted)[1]
   if entry then
     local key, ticket = session_key(session_in(entry)), ticket_in(entry)
-    local field = call('HGET', key, ticket)
     tell(entry, 'gone')
     call('HDEL', key, ticket, '!' .. ticket)
-    take_out(field)
+    take_out(queue, wanted, entry, true)
     if left_behind(session_in(entry)) then bury(session_in(entry)) end
     settle()
     done = true
