@@ -133,7 +133,7 @@ static int open_store(mortise_client *client, const struct mrt_uri *uri,
                       const mortise_client_options *options)
 {
     const struct mrt_store_ops *ops;
-    int error = mrt_store_find(uri->scheme, &ops);
+    int error = mrt_store_find(uri, &ops);
     if (error == MORTISE_OK)
         error = set_prefix(client, uri);
     if (error != MORTISE_OK)
@@ -176,7 +176,7 @@ int mortise_init(const char *uri, mortise_text_callback print, void *argument)
         return MORTISE_ENOMEM;
     int error = mrt_uri_parse(choose_uri(uri), parsed);
     if (error == MORTISE_OK)
-        error = mrt_store_find(parsed->scheme, &ops);
+        error = mrt_store_find(parsed, &ops);
     if (error == MORTISE_OK && ops->init)
         error = ops->init(parsed, print, argument);
     free(parsed);

@@ -48,7 +48,8 @@
  *      when the lock is free has it. A store may take it as any other, in order. Or the
  *      VIEW of one that waits has a weight ahead that does not grant, and the fence 0; each
  *      departure WAKEs it, and the REFRESH that follows asks for the lock again. There
- *      `queue_max` does not count, and a VIEW that grants says that others may be behind.
+ *      `queue_max` does not count, and a VIEW that grants says that others may be behind. A store
+ *      that is not `fair` by its capabilities may take every ticket so.
  *  (m) A request to give a ticket up (`revoke`) changes nothing. It is told by REVOKED, or by a
  *      WAKE and the VIEW that follows, if the ticket's newest command said `attend`; and shows
  *      in a VIEW after at most `recheck`. Requests are numbered, and the numbers of a ticket rise:
@@ -220,6 +221,9 @@ struct mrt_store_ops {
     bool claims_end; /* with their session in any case: not detached, and without a delay */
     mortise_capabilities capabilities;
 
+    /* What this URI means, if a store of this scheme has other forms: 0 and their ops, or
+       MORTISE_EURI; NULL: it has none. */
+    int (*choose)(const struct mrt_uri *uri, const struct mrt_store_ops **ops);
     /* Opens; connects or creates what is needed, but no session. 0 and *store, or a
        code with its particulars. */
     int (*open)(const struct mrt_uri *uri, const struct mrt_store_options *options,

@@ -247,7 +247,7 @@ static int open_member(struct mrt_store *store, const struct mrt_uri *uri,
     *member = (struct mrt_quorum_member){.quorum = store, .index = store->count};
     if (strcmp(uri->scheme, "redlock") == 0)
         return mrt_error(MORTISE_ESCHEME, "a quorum of \"%s\" cannot be had", uri->scheme);
-    int error = mrt_store_find(uri->scheme, &member->ops);
+    int error = mrt_store_find(uri, &member->ops);
     if (error == MORTISE_OK)
         error = member->ops->open(uri, options, sink, &member->store);
     if (error != MORTISE_OK)

@@ -2,6 +2,7 @@
 #include "store/stores.h"
 
 #include "base/error.h"
+#include "base/uri.h"
 #include "store/memory.h"
 #include "store/module.h"
 
@@ -56,7 +57,7 @@ static int no_redis(const struct mrt_uri *uri, const struct mrt_store_options *o
 const struct mrt_store_ops mrt_redis_store = {.scheme = "redis", .open = no_redis};
 #endif
 
-int mrt_store_find(const char *scheme, const struct mrt_store_ops **ops)
+static int find(const char *scheme, const struct mrt_store_ops **ops)
 {
     static const struct mrt_store_ops *const built_in[] = {&mrt_sqlite_store, &mrt_memory_store,
                                                            &mrt_zookeeper_store, &mrt_redis_store,
@@ -83,4 +84,10 @@ int mrt_store_find(const char *scheme, const struct mrt_store_ops **ops)
         if (strcmp(modules[i].scheme, scheme) == 0)
             return mrt_module_load(modules[i].file, modules[i].name, ops);
     return mrt_error(MORTISE_ESCHEME, "no store is known by the scheme \"%s\"", scheme);
+}
+
+int mrt_store_find(const struct mrt_uri *uri, const struct mrt_store_ops **ops)
+{
+    int error = find(uri->scheme, ops);
+    return error == MORTISE_OK && (*ops)->choose ? (*ops)->choose(uri, ops) : error;
 }

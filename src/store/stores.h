@@ -6,11 +6,11 @@
 
 #include <stddef.h>
 
-/* The ops for a scheme; loads the store's module if it has one (store/module.h). 0, or
-   MORTISE_ESCHEME, MORTISE_ENOTSUPPORTED, MORTISE_EUNSAFE with particulars. A store that this
-   build leaves out is known all the same: it answers MORTISE_ENOTSUPPORTED, here or when it is
-   opened. */
-int mrt_store_find(const char *scheme, const struct mrt_store_ops **ops);
+/* The ops for a URI; loads the store's module if it has one (store/module.h). 0, or
+   MORTISE_ESCHEME, MORTISE_EURI, MORTISE_ENOTSUPPORTED, MORTISE_EUNSAFE with particulars. A store
+   that this build leaves out is known all the same: it answers MORTISE_ENOTSUPPORTED, here or when
+   it is opened. */
+int mrt_store_find(const struct mrt_uri *uri, const struct mrt_store_ops **ops);
 
 extern const struct mrt_store_ops mrt_sqlite_store;
 extern const struct mrt_store_ops mrt_zookeeper_store;

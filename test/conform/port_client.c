@@ -99,7 +99,7 @@ int port_try_open(struct port_client *client, const char *uri, const char *label
         return error;
     const struct mrt_store_options options = {.label = label, .timeout = 10 * MRT_SECOND};
     const struct mrt_sink sink = {deliver, ignore_notify, client};
-    error = mrt_store_find(parsed.scheme, &client->ops);
+    error = mrt_store_find(&parsed, &client->ops);
     if (error)
         return error;
     return client->ops->open(&parsed, &options, sink, &client->store);

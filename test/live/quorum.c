@@ -97,13 +97,13 @@ static bool way_submit(struct mrt_store *store, const struct mrt_command *comman
     return mrt_memory_store.submit(store, command, patience);
 }
 
-int __real_mrt_store_find(const char *scheme, const struct mrt_store_ops **ops);
-int __wrap_mrt_store_find(const char *scheme, const struct mrt_store_ops **ops);
+int __real_mrt_store_find(const struct mrt_uri *of, const struct mrt_store_ops **ops);
+int __wrap_mrt_store_find(const struct mrt_uri *of, const struct mrt_store_ops **ops);
 
-int __wrap_mrt_store_find(const char *scheme, const struct mrt_store_ops **ops)
+int __wrap_mrt_store_find(const struct mrt_uri *of, const struct mrt_store_ops **ops)
 {
     static struct mrt_store_ops altered;
-    int error = __real_mrt_store_find(scheme, ops);
+    int error = __real_mrt_store_find(of, ops);
     if (error != MORTISE_OK || *ops != &mrt_memory_store)
         return error;
     altered = mrt_memory_store;
