@@ -747,7 +747,7 @@ typedef struct mortise_entry {
     const char *label;     /* what the client chose to tell, or "" */
     uint64_t fence;        /* of this ticket; a holder's first grant */
     uint32_t place;        /* 0: holds; 1: next; ... */
-    int64_t since_wall_ms; /* when it queued or was granted, milliseconds since 1970 */
+    int64_t since_wall_ms; /* when it queued or was granted, in ms since 1970; 0: not known */
     const char *host;      /* of a client that tells of its process, at most 64 bytes; or "" */
     int64_t pid;           /* of the same; or 0 */
     /* How much it takes of what there is: 1 of 1; permits; a reader 1, a writer all.

@@ -68,7 +68,7 @@ bool mrt_cli_number(const char *text, int64_t least, int64_t most, int64_t *numb
 int mrt_cli_check_name(const char *name);
 /* A duration for people: "3.2s", "5m10s", "2h05m", "4d3h". */
 void mrt_cli_format_duration(mrt_time duration, char *text, size_t size);
-/* The same for the time since an instant, milliseconds since 1970. */
+/* The same for the time since an instant, milliseconds since 1970; "?" if that is 0, not known. */
 void mrt_cli_format_age(int64_t since_wall_ms, char *text, size_t size);
 
 /* ---------------------------------------------------------------- errors */

@@ -124,6 +124,10 @@ void mrt_cli_format_duration(mrt_time duration, char *text, size_t size)
 void mrt_cli_format_age(int64_t since_wall_ms, char *text, size_t size)
 {
     struct timespec now;
+    if (since_wall_ms == 0) {
+        snprintf(text, size, "?");
+        return;
+    }
     clock_gettime(CLOCK_REALTIME, &now);
     int64_t now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / MRT_MILLISECOND;
     mrt_cli_format_duration(mrt_time_from_ms(now_ms - since_wall_ms), text, size);

@@ -35,6 +35,10 @@ void mrt_json_time(FILE *out, int64_t wall_ms)
     char text[32];
     struct tm utc;
     time_t seconds = (time_t)(wall_ms / 1000);
+    if (wall_ms == 0) {
+        fprintf(out, "null");
+        return;
+    }
     if (!gmtime_r(&seconds, &utc) || strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc) == 0)
         text[0] = '\0';
     fprintf(out, "\"%s.%03dZ\"", text, (int)(wall_ms % 1000));

@@ -14,6 +14,7 @@
 const char mrt_sql_product[] = "MariaDB";
 const bool mrt_sql_notifies = false;
 const int mrt_sql_schema_version = 2;
+const bool mrt_sql_named_shares = false;
 
 /* Columns of the statements' rows. */
 enum { SETUP_BACKEND, SETUP_READ_ONLY, SETUP_VERSION };
@@ -68,9 +69,11 @@ void mrt_sql_driver_connect(struct mrt_store *store)
         return;
     }
     driver->doing = MRT_MY_CONNECTING;
+    /* A lock by name is the server's. */
+    const char *database = store->steps == MRT_SQL_DO_NAMED ? NULL : words->database;
     driver->waits = mysql_real_connect_start(&driver->connected, driver->connection, words->host,
-                                             words->user, words->password, words->database,
-                                             words->port, *words->socket ? words->socket : NULL,
+                                             words->user, words->password, database, words->port,
+                                             *words->socket ? words->socket : NULL,
                                              CLIENT_MULTI_STATEMENTS | CLIENT_FOUND_ROWS);
     if (driver->waits)
         mrt_my_watch(store);
@@ -105,6 +108,11 @@ void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request 
 bool mrt_sql_driver_same(const struct mrt_store *store, const struct mrt_sql_request *request)
 {
     return (uint64_t)mrt_sql_number(request, RENEW_BACKEND) == store->driver->backend;
+}
+
+uint64_t mrt_sql_driver_to_kill(const struct mrt_store *store)
+{
+    return store->state == MRT_SQL_READY ? store->driver->backend : 0;
 }
 
 /* ------------------------------------------------------------------ its end */
@@ -147,8 +155,32 @@ int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri)
 
 /* ------------------------------------------------------------------ the module */
 
+static const struct mrt_store_ops get_lock_store = {
+    .scheme = "mysql",
+    MRT_FORM_CALLS(named),
+};
+
+static const struct mrt_store_ops row_store = {
+    .scheme = "mysql",
+    .init = mrt_my_init_rows,
+    MRT_FORM_CALLS(row),
+};
+
+static int choose(const struct mrt_uri *uri, const struct mrt_store_ops **ops)
+{
+    const char *form = mrt_uri_parameter(uri, "form");
+    if (!form)
+        return MORTISE_OK;
+    *ops = strcmp(form, "get_lock") == 0 ? &get_lock_store : &row_store;
+    return strcmp(form, "get_lock") == 0 || strcmp(form, "row") == 0
+               ? MORTISE_OK
+               : mrt_error(MORTISE_EURI,
+                           "form=%.32s is not a form of MariaDB's locks: get_lock or row", form);
+}
+
 static const struct mrt_store_ops mariadb_store = {
     .scheme = "mysql",
+    .choose = choose,
     .capabilities = {.size = sizeof(mortise_capabilities),
                      .fair = 1,
                      .fence = 1,

@@ -53,5 +53,7 @@ void mrt_my_watch(struct mrt_store *store);
 
 /* mariadb_schema.c */
 int mrt_my_init(const struct mrt_uri *uri, mortise_text_callback print, void *argument);
+/* The same for form=row, which has one table. */
+int mrt_my_init_rows(const struct mrt_uri *uri, mortise_text_callback print, void *argument);
 
 #endif

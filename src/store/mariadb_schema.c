@@ -51,6 +51,11 @@ static const char script[] =
     "/*M! ALTER TABLE %1$s.ticket ADD COLUMN IF NOT EXISTS delay BIGINT NOT NULL DEFAULT 0 */;\n"
     "INSERT IGNORE INTO %1$s.version VALUES (%2$d);\n";
 
+static const char row_script[] =
+    "CREATE DATABASE IF NOT EXISTS %1$s;\n"
+    "CREATE TABLE IF NOT EXISTS %1$s.row_lock (name VARBINARY(760) NOT NULL PRIMARY KEY) " TABLE
+    ";\n";
+
 /* Reads the results of all statements; the first error's number, or 0. */
 static unsigned run(MYSQL *connection, const char *text)
 {
@@ -85,17 +90,29 @@ static int execute(const struct mrt_my_words *words, const char *text)
     return error;
 }
 
-int mrt_my_init(const struct mrt_uri *uri, mortise_text_callback print, void *argument)
+/* The script with the database's name and the version in it. */
+__attribute__((format(printf, 4, 0))) static int
+make(const struct mrt_uri *uri, mortise_text_callback print, void *argument, const char *format)
 {
     struct mrt_sql_address address;
     struct mrt_my_words words;
     char text[sizeof script + 16 * MRT_SQL_SCHEMA_MAX];
     int error = mrt_my_uri_parse(uri, &address, &words);
-    snprintf(text, sizeof text, script, words.database, mrt_sql_schema_version);
+    snprintf(text, sizeof text, format, words.database, mrt_sql_schema_version);
     if (error == MORTISE_OK && print)
         print(argument, text);
     else if (error == MORTISE_OK)
         error = execute(&words, text);
     explicit_bzero(&words, sizeof words);
     return error;
+}
+
+int mrt_my_init(const struct mrt_uri *uri, mortise_text_callback print, void *argument)
+{
+    return make(uri, print, argument, script);
+}
+
+int mrt_my_init_rows(const struct mrt_uri *uri, mortise_text_callback print, void *argument)
+{
+    return make(uri, print, argument, row_script);
 }

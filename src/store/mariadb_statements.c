@@ -158,7 +158,58 @@ static const char revoke[] =
     " AND ($o = 0 OR number = $o)) holds ON holds.number = t.number SET t.asked = t.asked + 1";
 static const char break_ticket[] = "DELETE FROM ticket WHERE queue = $q AND number = $o";
 
+/* ------------------------------------------------------------------ forms */
+
+/* A connection of a form: what is held on it lasts as long as it does, and no longer than something
+   comes on it. */
+static const char form_setup[] =
+    "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00',"
+    " autocommit = 1, innodb_lock_wait_timeout = $Z, wait_timeout = $J"
+    " /*M! , idle_transaction_timeout = $J, max_statement_time = 0 */";
+static const char form_identify[] = "SELECT CONNECTION_ID(), @@global.read_only + 0, 0";
+
+/* What a lock is called. doc/mariadb.md tells it to other programs. */
+#define CALLED " FROM (SELECT IF(CHAR_LENGTH(full) > 64, SHA2(full, 256), full) AS name" \
+               " FROM (SELECT CONVERT($q USING utf8mb4) AS full) given) called"
+static const char name_try[] = "SELECT GET_LOCK(name, 0), 1" CALLED;
+static const char name_wait[] = "SELECT GET_LOCK(name, $Z), 1" CALLED;
+static const char name_leave[] = "SELECT RELEASE_LOCK(name)" CALLED;
+static const char name_prove[] =
+    "SELECT IS_USED_LOCK(name) = CONNECTION_ID(), 0, CONNECTION_ID()" CALLED;
+/* Who waits is not to be seen. */
+static const char name_list[] =
+    "SELECT 0, 1, 1, 0, $n, 'get_lock', CONCAT(IF(p.user IS NULL, '', p.user),"
+    " ' (connection ', holder, ')') FROM (SELECT IS_USED_LOCK(name) AS holder FROM (SELECT"
+    " IF(CHAR_LENGTH(full) > 64, SHA2(full, 256), full) AS name"
+    " FROM (SELECT CONVERT($n USING utf8mb4) AS full) given) called) held"
+    " LEFT JOIN information_schema.processlist p ON p.id = holder WHERE holder IS NOT NULL";
+
+/* Whether the row is ours now, and whether it is there. */
+static const char row_try[] =
+    "SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM row_lock WHERE name = $q"
+    " FOR UPDATE SKIP LOCKED) had), (SELECT COUNT(*) FROM row_lock WHERE name = $q)";
+/* Another that is making it, or has it already, is not waited for. */
+static const char row_make[] = "/*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */"
+                               " INSERT IGNORE INTO row_lock (name) VALUES ($q)";
+static const char row_wait[] = "SELECT 1 FROM row_lock WHERE name = $q FOR UPDATE";
+/* Somebody has it whose lock is skipped; who, is not to be seen. */
+static const char row_list[] =
+    "SELECT 0, 1, 1, 0, $n, 'row', '' FROM (SELECT COUNT(*) AS count FROM row_lock WHERE name = $n) rows_there"
+    " WHERE count > 0 AND NOT EXISTS (SELECT 1 FROM (SELECT 1 FROM row_lock WHERE name = $n"
+    " LOCK IN SHARE MODE SKIP LOCKED) had)";
+static const char row_prove[] = "SELECT @@in_transaction, 0, CONNECTION_ID()";
+
 /* clang-format on */
+
+#define NAME(step) ((int)MRT_SQL_DO_NAMED + (int)MRT_FORM_##step)
+#define ROW(step) ((int)MRT_SQL_DO_ROW + (int)MRT_FORM_##step)
+#define NEVER      \
+    {              \
+        false, -1, \
+        {          \
+            "DO 0" \
+        }          \
+    } /* it is not asked for */
 
 const struct mrt_my_plan *mrt_my_plan(enum mrt_sql_kind kind)
 {
@@ -192,7 +243,7 @@ const struct mrt_my_plan *mrt_my_plan(enum mrt_sql_kind kind)
         [MRT_SQL_DO_REMOVE_QUIETLY] = {false, 1, {leave, changed}},
         [MRT_SQL_DO_LIGHTEN] = {false, 1, {lighten, view}},
         [MRT_SQL_DO_SET_VALUE] = {false, 1, {set_value, view}},
-        [MRT_SQL_DO_LISTEN] = {false, -1, {"DO 0"}}, /* never asked for */
+        [MRT_SQL_DO_LISTEN] = NEVER,
         [MRT_SQL_DO_OBSERVE] = {false, 0, {observe}},
         [MRT_SQL_DO_CELL_GET] = {false, 0, {cell}},
         [MRT_SQL_DO_CELL_SET] = {true, 2, {SHARE_SESSION, write_cell, cell}},
@@ -203,6 +254,26 @@ const struct mrt_my_plan *mrt_my_plan(enum mrt_sql_kind kind)
         [MRT_SQL_DO_LIST] = {false, 0, {list}},
         [MRT_SQL_DO_REVOKE] = {true, 2, {lock_queue, revoke, changed}},
         [MRT_SQL_DO_BREAK] = {false, 1, {break_ticket, changed}},
+        [NAME(SETUP)] = {false, 2, {form_setup, isolation, form_identify}},
+        [NAME(TRY)] = {false, 0, {name_try}},
+        [NAME(WAIT)] = {false, 0, {name_wait}},
+        [NAME(LEAVE)] = {false, 0, {name_leave}},
+        [NAME(PROVE)] = {false, 0, {name_prove}},
+        [NAME(LOOK)] = {false, 0, {name_prove}},
+        [NAME(LIGHTEN)] = NEVER,
+        [NAME(MAKE)] = NEVER,
+        [NAME(LIST)] = {false, 0, {name_list}},
+        [NAME(KILL)] = {false, -1, {"KILL $o"}},
+        [ROW(SETUP)] = {false, 2, {form_setup, isolation, form_identify}},
+        [ROW(TRY)] = {false, 1, {"START TRANSACTION", row_try}},
+        [ROW(WAIT)] = {false, 0, {row_wait}},
+        [ROW(LEAVE)] = {false, -1, {"COMMIT"}},
+        [ROW(PROVE)] = {false, 0, {row_prove}},
+        [ROW(LOOK)] = {false, 0, {row_prove}},
+        [ROW(LIGHTEN)] = NEVER,
+        [ROW(MAKE)] = {false, 3, {row_make, "COMMIT", "START TRANSACTION", row_try}},
+        [ROW(LIST)] = {false, 0, {row_list}},
+        [ROW(KILL)] = {false, -1, {"KILL $o"}},
     };
     return &plans[kind];
 }

@@ -17,6 +17,7 @@
 const char mrt_sql_product[] = "PostgreSQL";
 const bool mrt_sql_notifies = true;
 const int mrt_sql_schema_version = 3;
+const bool mrt_sql_named_shares = true;
 
 /* Columns of the statements' rows. */
 enum { SETUP_VERSION, SETUP_BACKEND, SETUP_RECOVERY, SETUP_READ_ONLY };
@@ -122,6 +123,13 @@ bool mrt_sql_driver_same(const struct mrt_store *store, const struct mrt_sql_req
     return mrt_sql_number(request, RENEW_BACKEND) == store->driver->backend;
 }
 
+/* Within a second (client_connection_check_interval). */
+uint64_t mrt_sql_driver_to_kill(const struct mrt_store *store)
+{
+    (void)store;
+    return 0;
+}
+
 /* ------------------------------------------------------------------ its end */
 
 void mrt_sql_driver_disconnect(struct mrt_store *store)
@@ -155,8 +163,32 @@ int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri)
 
 /* ------------------------------------------------------------------ the module */
 
+static const struct mrt_store_ops advisory_store = {
+    .scheme = "postgresql",
+    MRT_FORM_CALLS(named),
+};
+
+static const struct mrt_store_ops row_store = {
+    .scheme = "postgresql",
+    .init = mrt_pg_init_rows,
+    MRT_FORM_CALLS(row),
+};
+
+static int choose(const struct mrt_uri *uri, const struct mrt_store_ops **ops)
+{
+    const char *form = mrt_uri_parameter(uri, "form");
+    if (!form)
+        return MORTISE_OK;
+    *ops = strcmp(form, "advisory") == 0 ? &advisory_store : &row_store;
+    return strcmp(form, "advisory") == 0 || strcmp(form, "row") == 0
+               ? MORTISE_OK
+               : mrt_error(MORTISE_EURI,
+                           "form=%.32s is not a form of PostgreSQL's locks: advisory or row", form);
+}
+
 static const struct mrt_store_ops postgres_store = {
     .scheme = "postgresql",
+    .choose = choose,
     .capabilities = {.size = sizeof(mortise_capabilities),
                      .fair = 1,
                      .fence = 1,

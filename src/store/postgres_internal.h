@@ -36,5 +36,7 @@ void mrt_pg_code_in(const char *message, char sqlstate[6]);
 
 /* postgres_schema.c */
 int mrt_pg_init(const struct mrt_uri *uri, mortise_text_callback print, void *argument);
+/* The same for form=row, which has one table. */
+int mrt_pg_init_rows(const struct mrt_uri *uri, mortise_text_callback print, void *argument);
 
 #endif

@@ -64,6 +64,15 @@ static const char script[] =
     "UPDATE %1$s.version SET number = %2$d WHERE number < %2$d;\n"
     "COMMIT;\n";
 
+/* Who waits for such a row waits for its number of transaction, so each lock makes a new version
+   of it. */
+static const char row_script[] =
+    "BEGIN;\n"
+    "SELECT pg_advisory_xact_lock(7309475598860448101);\n"
+    "CREATE SCHEMA IF NOT EXISTS %1$s;\n"
+    "CREATE TABLE IF NOT EXISTS %1$s.row_lock (name text COLLATE \"C\" PRIMARY KEY);\n"
+    "COMMIT;\n";
+
 static int execute(const struct mrt_pg_words *words, const char *text)
 {
     PGconn *connection = PQconnectdbParams(words->words, (const char *const *)words->values, 1);
@@ -85,17 +94,29 @@ static int execute(const struct mrt_pg_words *words, const char *text)
     return error;
 }
 
-int mrt_pg_init(const struct mrt_uri *uri, mortise_text_callback print, void *argument)
+/* The script with the schema's name and the version in it. */
+__attribute__((format(printf, 4, 0))) static int
+run(const struct mrt_uri *uri, mortise_text_callback print, void *argument, const char *format)
 {
     struct mrt_sql_address address;
     struct mrt_pg_words words;
     char text[sizeof script + 16 * MRT_SQL_SCHEMA_MAX];
     int error = mrt_pg_uri_parse(uri, &address, &words);
-    snprintf(text, sizeof text, script, address.schema, mrt_sql_schema_version);
+    snprintf(text, sizeof text, format, address.schema, mrt_sql_schema_version);
     if (error == MORTISE_OK && print)
         print(argument, text);
     else if (error == MORTISE_OK)
         error = execute(&words, text);
     mrt_pg_words_free(&words);
     return error;
+}
+
+int mrt_pg_init(const struct mrt_uri *uri, mortise_text_callback print, void *argument)
+{
+    return run(uri, print, argument, script);
+}
+
+int mrt_pg_init_rows(const struct mrt_uri *uri, mortise_text_callback print, void *argument)
+{
+    return run(uri, print, argument, row_script);
 }

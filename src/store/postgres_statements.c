@@ -282,6 +282,74 @@ static const char mrt_pg_sql_list[] =
     " WHERE (t.queue = $1 OR $1 IS NULL) AND starts_with(t.queue, $2)) row"
     " WHERE until > clock_timestamp() ORDER BY queue, number";
 
+/* ------------------------------------------------------------------ forms */
+
+/* A connection of a form: what is held on it lasts as long as it does, and no longer than something
+   comes on it. Nothing that is written must be durable. */
+static const char mrt_pg_sql_form_setup[] =
+    "SELECT 0, pg_backend_pid(), pg_is_in_recovery()::int,"
+    " (current_setting('transaction_read_only') = 'on')::int,"
+    " set_config('search_path', $1 || ', pg_temp', false),"
+    " set_config('statement_timeout', '0', false), set_config('idle_session_timeout', $2 || 's', false),"
+    " set_config('idle_in_transaction_session_timeout', $2 || 's', false),"
+    " set_config('lock_timeout', $3 || 's', false),"
+    " set_config('tcp_keepalives_idle', $4, false),"
+    " set_config('tcp_keepalives_interval', '1', false),"
+    " set_config('tcp_keepalives_count', $2, false),"
+    " set_config('client_connection_check_interval',"
+    " CASE WHEN version() LIKE '%linux%' THEN '1s' ELSE '0' END, false),"
+    " set_config('default_transaction_isolation', 'read committed', false),"
+    " set_config('synchronous_commit', 'off', false), set_config('jit', 'off', false)";
+
+/* $1 name, $2 the number that it is, or NULL. doc/postgresql.md tells it to other programs. */
+#define KEY                                                                            \
+    "coalesce($2::bigint, ('x' || left(encode(sha256(convert_to($1, 'UTF8')), 'hex')," \
+    " 16))::bit(64)::bigint)"
+/* $3: whether it is exclusive. */
+#define EITHER(before, after)                                                       \
+    "CASE WHEN $3::int = 1 THEN " before after "(" KEY ") ELSE " before after "_shared(" \
+    KEY ") END"
+
+static const char mrt_pg_sql_key_try[] =
+    "SELECT (" EITHER("pg_try_advisory_", "lock") ")::int, 1";
+static const char mrt_pg_sql_key_wait[] = "SELECT 1, " EITHER("pg_advisory_", "lock");
+static const char mrt_pg_sql_key_leave[] =
+    "SELECT (" EITHER("pg_advisory_", "unlock") ")::int, 0, pg_backend_pid()";
+/* Who has a lock already has the shared one at once, whoever waits. */
+static const char mrt_pg_sql_key_lighten[] =
+    "SELECT pg_advisory_unlock(" KEY ")::int, 0, pg_backend_pid()"
+    " FROM (SELECT pg_advisory_lock_shared(" KEY ") OFFSET 0) had";
+#define OF_KEY                                                                           \
+    "l.locktype = 'advisory' AND l.objsubid = 1"                                         \
+    " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())" \
+    " AND l.classid::bigint = (" KEY " >> 32) & 4294967295"                              \
+    " AND l.objid::bigint = " KEY " & 4294967295"
+static const char mrt_pg_sql_key_look[] =
+    "SELECT count(*), 0, pg_backend_pid() FROM pg_locks l WHERE l.pid = pg_backend_pid()"
+    " AND l.granted AND l.mode = CASE WHEN $3::int = 1 THEN 'ExclusiveLock' ELSE 'ShareLock' END"
+    " AND " OF_KEY;
+/* Of a holder nobody knows since when; who it is, as far as it says. */
+static const char mrt_pg_sql_key_list[] =
+    "SELECT 0, CASE WHEN l.mode = 'ShareLock' THEN 1 ELSE 2147483648 END, 2147483648,"
+    " coalesce((extract(epoch FROM l.waitstart) * 1000)::bigint, 0), $1, 'advisory',"
+    " coalesce(a.application_name, '') || ' (process ' || l.pid || ')'"
+    " FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE " OF_KEY
+    " ORDER BY l.granted DESC, l.waitstart";
+
+/* $1 name. Whether the row is ours now, and whether it is there. */
+static const char mrt_pg_sql_row_try[] =
+    "SELECT (SELECT count(*) FROM (SELECT FROM row_lock WHERE name = $1"
+    " FOR UPDATE SKIP LOCKED) had), (SELECT count(*) FROM row_lock WHERE name = $1)";
+static const char mrt_pg_sql_row_make[] =
+    "INSERT INTO row_lock (name) VALUES ($1) ON CONFLICT DO NOTHING";
+/* A transaction that has locked a row has a number. */
+static const char mrt_pg_sql_row_prove[] =
+    "SELECT (pg_current_xact_id_if_assigned() IS NOT NULL)::int, 0, pg_backend_pid()";
+static const char mrt_pg_sql_row_list[] =
+    "SELECT 0, 1, 1, coalesce((extract(epoch FROM a.xact_start) * 1000)::bigint, 0), r.name, 'row',"
+    " coalesce(a.application_name, '') || ' (process ' || a.pid || ')'"
+    " FROM row_lock r JOIN pg_stat_activity a ON a.backend_xid = r.xmax WHERE r.name = $1";
+
 /* clang-format on */
 
 const struct mrt_pg_statement_text *mrt_pg_statement(enum mrt_pg_statement statement)

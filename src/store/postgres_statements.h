@@ -50,7 +50,22 @@
     X(SWEEP_QUEUES, "", mrt_pg_sql_sweep_queues)                                 \
     X(LIST, "np", mrt_pg_sql_list)                                               \
     X(REVOKE, "qo", mrt_pg_sql_revoke)                                           \
-    X(BREAK, "qo", mrt_pg_sql_break)
+    X(BREAK, "qo", mrt_pg_sql_break)                                             \
+    X(FORM_SETUP, "dJZh", mrt_pg_sql_form_setup)                                 \
+    X(KEY_TRY, "qNX", mrt_pg_sql_key_try)                                        \
+    X(KEY_WAIT, "qNX", mrt_pg_sql_key_wait)                                      \
+    X(KEY_LEAVE, "qNX", mrt_pg_sql_key_leave)                                    \
+    X(KEY_LIGHTEN, "qN", mrt_pg_sql_key_lighten)                                 \
+    X(KEY_PROVE, "", "SELECT 1, 0, pg_backend_pid()")                            \
+    X(KEY_LOOK, "qNX", mrt_pg_sql_key_look)                                      \
+    X(KEY_LIST, "nN", mrt_pg_sql_key_list)                                       \
+    X(ROW_TRY, "q", mrt_pg_sql_row_try)                                          \
+    X(ROW_WAIT, "q", "SELECT 1 FROM row_lock WHERE name = $1 FOR UPDATE")        \
+    X(ROW_MAKE, "q", mrt_pg_sql_row_make)                                        \
+    X(ROW_PROVE, "", mrt_pg_sql_row_prove)                                       \
+    X(ROW_LIST, "n", mrt_pg_sql_row_list)                                        \
+    X(BEGIN, "", "BEGIN")                                                        \
+    X(COMMIT, "", "COMMIT")
 
 enum mrt_pg_statement {
 #define MRT_PG_STATEMENT_ID(name, parameters, text) MRT_PG_##name,

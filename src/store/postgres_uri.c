@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const char *const ours[] = {"lease",     "connect",   "schema", "pooler",
-                                   "namespace", "queue_max", NULL};
+                                   "namespace", "queue_max", "form",   NULL};
 /* What the store sets itself, or could not work with. */
 static const char *const refused[] = {"client_encoding", "target_session_attrs", "replication",
                                       NULL};

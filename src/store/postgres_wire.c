@@ -15,6 +15,8 @@
 #define UNLISTEN (MRT_PG_STATEMENT_COUNT + 1)
 #define LISTEN_SEEN (MRT_PG_STATEMENT_COUNT + 2)
 #define PLAN_MAX 5
+#define KEY(step) ((int)MRT_SQL_DO_NAMED + (int)MRT_FORM_##step)
+#define ROW(step) ((int)MRT_SQL_DO_ROW + (int)MRT_FORM_##step)
 
 /* The statements of each kind, and the one whose rows are the answer. */
 static const struct {
@@ -51,6 +53,27 @@ static const struct {
     [MRT_SQL_DO_LIST] = {MRT_PG_LIST, {MRT_PG_LIST, END}},
     [MRT_SQL_DO_REVOKE] = {MRT_PG_REVOKE, {MRT_PG_LOCK_QUEUE, MRT_PG_REVOKE, END}},
     [MRT_SQL_DO_BREAK] = {MRT_PG_BREAK, {MRT_PG_LOCK_QUEUE, MRT_PG_BREAK, END}},
+    [KEY(SETUP)] = {MRT_PG_FORM_SETUP, {MRT_PG_FORM_SETUP, END}},
+    [KEY(TRY)] = {MRT_PG_KEY_TRY, {MRT_PG_KEY_TRY, END}},
+    [KEY(WAIT)] = {MRT_PG_KEY_WAIT, {MRT_PG_KEY_WAIT, END}},
+    [KEY(LEAVE)] = {MRT_PG_KEY_LEAVE, {MRT_PG_KEY_LEAVE, END}},
+    [KEY(PROVE)] = {MRT_PG_KEY_PROVE, {MRT_PG_KEY_PROVE, END}},
+    [KEY(LOOK)] = {MRT_PG_KEY_LOOK, {MRT_PG_KEY_LOOK, END}},
+    [KEY(LIGHTEN)] = {MRT_PG_KEY_LIGHTEN, {MRT_PG_KEY_LIGHTEN, END}},
+    [KEY(MAKE)] = {END, {END}}, /* never asked for */
+    [KEY(LIST)] = {MRT_PG_KEY_LIST, {MRT_PG_KEY_LIST, END}},
+    [KEY(KILL)] = {END, {END}}, /* never asked for */
+    [ROW(SETUP)] = {MRT_PG_FORM_SETUP, {MRT_PG_FORM_SETUP, END}},
+    [ROW(TRY)] = {MRT_PG_ROW_TRY, {MRT_PG_BEGIN, MRT_PG_ROW_TRY, END}},
+    [ROW(WAIT)] = {MRT_PG_ROW_WAIT, {MRT_PG_ROW_WAIT, END}},
+    [ROW(LEAVE)] = {END, {MRT_PG_COMMIT, END}},
+    [ROW(PROVE)] = {MRT_PG_ROW_PROVE, {MRT_PG_ROW_PROVE, END}},
+    [ROW(LOOK)] = {MRT_PG_ROW_PROVE, {MRT_PG_ROW_PROVE, END}},
+    [ROW(LIGHTEN)] = {END, {END}}, /* never asked for */
+    [ROW(MAKE)] = {MRT_PG_ROW_TRY,
+                   {MRT_PG_ROW_MAKE, MRT_PG_COMMIT, MRT_PG_BEGIN, MRT_PG_ROW_TRY, END}},
+    [ROW(LIST)] = {MRT_PG_ROW_LIST, {MRT_PG_ROW_LIST, END}},
+    [ROW(KILL)] = {END, {END}}, /* never asked for */
 };
 
 /* ------------------------------------------------------------------ sending */

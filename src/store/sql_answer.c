@@ -343,6 +343,10 @@ static void finish_done(struct mrt_store *store, struct mrt_sql_request *request
 
 void mrt_sql_finish(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
+    if (store->steps) {
+        mrt_form_finish(store, request);
+        return;
+    }
     switch (request->kind) {
     case MRT_SQL_DO_SETUP:
         mrt_sql_driver_check(store, request);
@@ -373,7 +377,9 @@ void mrt_sql_finish(struct mrt_store *store, struct mrt_sql_request *request, mr
 void mrt_sql_finish_lost(struct mrt_store *store, struct mrt_sql_request *request)
 {
     request->lost = true;
-    if (request->kind >= MRT_SQL_DO_LIST)
+    if (store->steps)
+        mrt_form_finish_lost(store, request);
+    else if (request->kind >= MRT_SQL_DO_LIST)
         TAILQ_INSERT_HEAD(&store->waiting, request, link); /* asking again does no harm */
     else if (request->command.serial == 0)
         mrt_sql_request_free(request);

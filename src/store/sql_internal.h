@@ -8,6 +8,7 @@
  *   sql_told.c      what the server tells by itself
  *   sql_list.c      what is waited for here: mortise_list, mortise_revoke, mortise_break
  *   sql_text.c      parameters of URIs
+ *   sql_form.h      locks of the server's own, where a connection is the lease (?form=)
  * Each dialect is a module, made of these and of its own files, which provide what is declared
  * last here: how to connect, to send and to read, which statements a request is made of, and what
  * an error means.
@@ -28,6 +29,21 @@
 #include "base/owner.h"
 #include "core/store.h"
 #include "store/sql_text.h"
+
+/* What is done to a lock of the server's own: sql_form.h. */
+enum mrt_form_step {
+    MRT_FORM_SETUP,
+    MRT_FORM_TRY,
+    MRT_FORM_WAIT,
+    MRT_FORM_LEAVE,
+    MRT_FORM_PROVE, /* that the connection is there, and the same */
+    MRT_FORM_LOOK,  /* the lock, too */
+    MRT_FORM_LIGHTEN,
+    MRT_FORM_MAKE, /* the row, and try again */
+    MRT_FORM_LIST,
+    MRT_FORM_KILL, /* another connection, which waits */
+    MRT_FORM_STEPS
+};
 
 enum mrt_sql_kind {
     MRT_SQL_DO_SETUP,
@@ -55,8 +71,16 @@ enum mrt_sql_kind {
     MRT_SQL_DO_LIST,
     MRT_SQL_DO_REVOKE,
     MRT_SQL_DO_BREAK,
-    MRT_SQL_KINDS
+    MRT_SQL_DO_NAMED, /* and the steps of a form */
+    MRT_SQL_DO_ROW = MRT_SQL_DO_NAMED + (int)MRT_FORM_STEPS,
+    MRT_SQL_KINDS = MRT_SQL_DO_ROW + (int)MRT_FORM_STEPS
 };
+
+/* A step of the form whose first one is `first`. */
+static inline enum mrt_sql_kind mrt_form_kind(enum mrt_sql_kind first, enum mrt_form_step step)
+{
+    return (enum mrt_sql_kind)((int)first + (int)step);
+}
 
 #define MRT_SQL_STEPS_MAX 16
 #define MRT_SQL_RECHECK_MAX (5 * MRT_SECOND)
@@ -109,6 +133,7 @@ struct mrt_sql_observer {
 enum mrt_sql_state { MRT_SQL_IDLE, MRT_SQL_CONNECTING, MRT_SQL_CHECKING, MRT_SQL_READY };
 
 struct mrt_sql_driver;
+struct mrt_form;
 
 struct mrt_store {
     struct mrt_sink sink;
@@ -135,6 +160,9 @@ struct mrt_store {
     int error; /* why there is no connection */
     char fault[256];
     bool broken; /* the connection is to be dropped when nothing is being read of it */
+    /* Of a form: the store's; a connection of it has the kind of its steps alone. */
+    struct mrt_form *form;
+    enum mrt_sql_kind steps; /* 0: of no form */
 };
 
 /* What is to be done about an error of the server's. */
@@ -162,6 +190,11 @@ struct mrt_sql_value {
 };
 
 /* sql_store.c */
+/* All of a store but its own memory; mrt_sql_fini also after a failure. */
+int mrt_sql_init(struct mrt_store *store, const struct mrt_uri *uri,
+                 const struct mrt_store_options *options, struct mrt_sink sink);
+void mrt_sql_fini(struct mrt_store *store);
+void mrt_sql_deliver(struct mrt_store *store);
 int mrt_sql_open(const struct mrt_uri *uri, const struct mrt_store_options *options,
                  struct mrt_sink sink, struct mrt_store **store);
 bool mrt_sql_submit(struct mrt_store *store, const struct mrt_command *command, mrt_time patience);
@@ -189,6 +222,36 @@ void mrt_sql_forget_session(struct mrt_store *store, struct mrt_sql_session *ses
     .list = mrt_sql_list, .revoke = mrt_sql_revoke, .break_ticket = mrt_sql_break,                \
     .lease = mrt_sql_lease, .address = mrt_sql_address, .close = mrt_sql_close,                   \
     .abandon = mrt_sql_abandon
+
+/* sql_form.c, sql_form_link.c */
+int mrt_form_open_named(const struct mrt_uri *uri, const struct mrt_store_options *options,
+                        struct mrt_sink sink, struct mrt_store **store);
+int mrt_form_open_row(const struct mrt_uri *uri, const struct mrt_store_options *options,
+                      struct mrt_sink sink, struct mrt_store **store);
+bool mrt_form_submit(struct mrt_store *store, const struct mrt_command *command, mrt_time patience);
+mrt_time mrt_form_next(struct mrt_store *store);
+void mrt_form_process(struct mrt_store *store, mrt_time now);
+int mrt_form_list(struct mrt_store *store, const char *name, const char *prefix,
+                  mortise_entry_callback callback, void *argument);
+void mrt_form_close(struct mrt_store *store);
+void mrt_form_abandon(struct mrt_store *store);
+/* A request on a form's connection has its results, or will have none. */
+void mrt_form_finish(struct mrt_store *store, struct mrt_sql_request *request);
+void mrt_form_finish_lost(struct mrt_store *store, struct mrt_sql_request *request);
+/* After how long the server is to end a wait, which then begins anew; and how long it may let this
+   request wait. */
+mrt_time mrt_form_wait_limit(const struct mrt_store *store);
+mrt_time mrt_form_wait(const struct mrt_store *store, const struct mrt_sql_request *request);
+
+/* What the calls of every form are; `named` or `row`. No session outlives its connections, so a
+   claim cannot be detached. */
+#define MRT_FORM_CALLS(which)                                                         \
+    .any_thread = true, .claims_end = true, .open = mrt_form_open_##which,            \
+    .submit = mrt_form_submit, .fd = mrt_sql_fd, .next = mrt_form_next,               \
+    .process = mrt_form_process, .list = mrt_form_list, .lease = mrt_sql_lease,       \
+    .address = mrt_sql_address, .close = mrt_form_close, .abandon = mrt_form_abandon, \
+    .capabilities = {                                                                 \
+        .size = sizeof(mortise_capabilities), .notify = 1, .across_hosts = 1, .lease_ms = 10000}
 
 /* sql_link.c */
 /* Makes the socket's number lead nowhere, so that a library can free its memory without a byte
@@ -297,6 +360,8 @@ extern const char mrt_sql_product[];
 extern const bool mrt_sql_notifies;
 /* Of the schema: mortise init makes it so, of any older one too. */
 extern const int mrt_sql_schema_version;
+/* Whether its locks by name can be shared. */
+extern const bool mrt_sql_named_shares;
 
 /* Makes the store's driver and fills its address; 0, or a code with particulars. */
 int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri);
@@ -316,6 +381,9 @@ void mrt_sql_driver_turn(struct mrt_store *store, mrt_time now);
 void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request *request);
 /* Whether a RENEW comes from where SETUP did. */
 bool mrt_sql_driver_same(const struct mrt_store *store, const struct mrt_sql_request *request);
+/* The server's number of the connection, if it goes on with a wait whose client has left until it
+   is told; 0: it finds out. */
+uint64_t mrt_sql_driver_to_kill(const struct mrt_store *store);
 const struct mrt_sql_code *mrt_sql_code(const char *state);
 /* Rows, first is 0; a NULL is NULL. */
 int mrt_sql_rows_count(void *rows);

@@ -76,7 +76,7 @@ void mrt_sql_reject_setup(struct mrt_store *store, const struct mrt_sql_request 
 
 bool mrt_sql_accept_schema(struct mrt_store *store, int64_t version)
 {
-    if (version == mrt_sql_schema_version)
+    if (store->steps || version == mrt_sql_schema_version) /* a form has none */
         return true;
     mrt_sql_reject(store, MORTISE_ESETUP, "%s: the schema \"%s\" is of version %d, not %d; %s",
                    mrt_sql_product, store->address.schema, (int)version, mrt_sql_schema_version,
@@ -99,12 +99,17 @@ static void fail_starts(struct mrt_store *store)
     }
 }
 
+static enum mrt_sql_kind setup_of(const struct mrt_store *store)
+{
+    return store->steps ? mrt_form_kind(store->steps, MRT_FORM_SETUP) : MRT_SQL_DO_SETUP;
+}
+
 /* What has not left is sent on the next connection, before what came later. */
 static void keep_unsent(struct mrt_store *store)
 {
     struct mrt_sql_request *request;
     while ((request = TAILQ_LAST(&store->sent, mrt_sql_requests)) && request->sent == 0 &&
-           request->kind != MRT_SQL_DO_SETUP && request->kind != MRT_SQL_DO_RESUME) {
+           request->kind != setup_of(store) && request->kind != MRT_SQL_DO_RESUME) {
         TAILQ_REMOVE(&store->sent, request, link);
         TAILQ_INSERT_HEAD(&store->waiting, request, link);
     }
@@ -149,7 +154,7 @@ static void connect_now(struct mrt_store *store, mrt_time now)
 
 void mrt_sql_check(struct mrt_store *store, mrt_time now)
 {
-    struct mrt_sql_request *request = mrt_sql_request_new(MRT_SQL_DO_SETUP);
+    struct mrt_sql_request *request = mrt_sql_request_new(setup_of(store));
     if (!request) {
         mrt_sql_reject(store, MORTISE_ENOMEM, "no memory for a connection");
         return;
@@ -184,8 +189,9 @@ static mrt_time limit(const struct mrt_store *store)
     const struct mrt_sql_request *oldest = TAILQ_FIRST(&store->sent);
     if (store->state == MRT_SQL_CONNECTING || store->state == MRT_SQL_CHECKING)
         return store->until;
-    return oldest && oldest->sent ? mrt_time_add(oldest->sent, answer_limit(store))
-                                  : MRT_TIME_NEVER;
+    return oldest && oldest->sent
+               ? mrt_time_add(oldest->sent, answer_limit(store) + mrt_form_wait(store, oldest))
+               : MRT_TIME_NEVER;
 }
 
 static void resume_sessions(struct mrt_store *store, mrt_time now)

@@ -83,7 +83,8 @@ static void show(void *rows, mortise_entry_callback callback, void *argument)
 int mrt_sql_list(struct mrt_store *store, const char *name, const char *prefix,
                  mortise_entry_callback callback, void *argument)
 {
-    struct mrt_sql_request *request = mrt_sql_request_new(MRT_SQL_DO_LIST);
+    struct mrt_sql_request *request = mrt_sql_request_new(
+        store->steps ? mrt_form_kind(store->steps, MRT_FORM_LIST) : MRT_SQL_DO_LIST);
     if (!request)
         return MORTISE_ENOMEM;
     request->name = name;

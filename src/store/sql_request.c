@@ -6,6 +6,8 @@
  *   o number, of MRT_SQL_DO_REVOKE and _BREAK    n name or NULL, p prefix, of MRT_SQL_DO_LIST
  *   r version, f fence, of cells    a label    d schema    i limit of a statement (ms)
  *   h keepalive (s)    u a second    g it lingers    z its delay (us)
+ *   of forms: X whether it is exclusive, N the number that a queue's name is, or NULL, J how long
+ *   the server keeps a silent connection (s), Z how long a wait lasts at most (s)
  */
 #include "store/sql_internal.h"
 
@@ -146,6 +148,12 @@ static uint64_t number_of(const struct mrt_store *store, const struct mrt_sql_re
         return command->fence;
     case 'i':
         return (uint64_t)(lease / (4 * MRT_MILLISECOND));
+    case 'X':
+        return command->weight == command->capacity;
+    case 'J':
+        return (uint64_t)((lease + MRT_SECOND - 1) / MRT_SECOND + 1);
+    case 'Z':
+        return (uint64_t)(mrt_form_wait_limit(store) / MRT_SECOND);
     case 'h':
         return (uint64_t)(third > 0 ? third : 1);
     default:
@@ -179,6 +187,16 @@ static struct mrt_id id_of(const struct mrt_command *command, char letter)
     return letter == 't' ? command->ticket : command->heir;
 }
 
+/* Whether the name is an integer of 64 bits, in its one canonical form. */
+static bool is_number(const char *name)
+{
+    char text[24];
+    if (!name)
+        return false;
+    snprintf(text, sizeof text, "%lld", strtoll(name, NULL, 10));
+    return strcmp(text, name) == 0;
+}
+
 void mrt_sql_value(const struct mrt_store *store, const struct mrt_sql_request *request,
                    char letter, struct mrt_sql_value *value)
 {
@@ -191,6 +209,10 @@ void mrt_sql_value(const struct mrt_store *store, const struct mrt_sql_request *
         value->type = MRT_SQL_BYTES;
         value->data = command->value;
         value->size = command->value_size;
+    } else if (letter == 'N') {
+        const char *name = command->queue ? command->queue : request->name;
+        value->type = MRT_SQL_NUMBER;
+        value->data = is_number(name) ? name : NULL;
     } else if (strchr("qknpad", letter)) {
         value->type = MRT_SQL_TEXT;
         value->data = text_of(store, request, letter);

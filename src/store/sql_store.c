@@ -60,7 +60,7 @@ static bool is_told(const struct mrt_sql_request *request)
     return request->event.serial != 0 || !request->done;
 }
 
-static void deliver_all(struct mrt_store *store)
+void mrt_sql_deliver(struct mrt_store *store)
 {
     struct mrt_sql_request *request;
     while ((request = TAILQ_FIRST(&store->outbox))) {
@@ -131,7 +131,7 @@ void mrt_sql_process(struct mrt_store *store, mrt_time now)
 {
     mrt_sql_turn(store, now);
     mrt_sql_observers_due(store, now);
-    deliver_all(store);
+    mrt_sql_deliver(store);
 }
 
 int mrt_sql_fd(struct mrt_store *store)
@@ -165,7 +165,7 @@ static void free_requests(struct mrt_sql_requests *requests)
     }
 }
 
-void mrt_sql_close(struct mrt_store *store)
+void mrt_sql_fini(struct mrt_store *store)
 {
     struct mrt_sql_session *session;
     mrt_sql_driver_free(store);
@@ -176,6 +176,11 @@ void mrt_sql_close(struct mrt_store *store)
         mrt_sql_forget_session(store, session);
     if (store->epoll >= 0)
         close(store->epoll);
+}
+
+void mrt_sql_close(struct mrt_store *store)
+{
+    mrt_sql_fini(store);
     free(store);
 }
 
@@ -185,12 +190,9 @@ void mrt_sql_abandon(struct mrt_store *store)
     mrt_sql_close(store);
 }
 
-int mrt_sql_open(const struct mrt_uri *uri, const struct mrt_store_options *options,
-                 struct mrt_sink sink, struct mrt_store **opened)
+int mrt_sql_init(struct mrt_store *store, const struct mrt_uri *uri,
+                 const struct mrt_store_options *options, struct mrt_sink sink)
 {
-    struct mrt_store *store = calloc(1, sizeof *store);
-    if (!store)
-        return MORTISE_ENOMEM;
     TAILQ_INIT(&store->sessions);
     TAILQ_INIT(&store->observers);
     TAILQ_INIT(&store->waiting);
@@ -205,6 +207,16 @@ int mrt_sql_open(const struct mrt_uri *uri, const struct mrt_store_options *opti
     store->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (error == MORTISE_OK && store->epoll < 0)
         error = mrt_error(MORTISE_ENOMEM, "no descriptor left for %s", mrt_sql_product);
+    return error;
+}
+
+int mrt_sql_open(const struct mrt_uri *uri, const struct mrt_store_options *options,
+                 struct mrt_sink sink, struct mrt_store **opened)
+{
+    struct mrt_store *store = calloc(1, sizeof *store);
+    if (!store)
+        return MORTISE_ENOMEM;
+    int error = mrt_sql_init(store, uri, options, sink);
     if (error != MORTISE_OK) {
         mrt_sql_close(store);
         return error;
