@@ -167,3 +167,25 @@ on_schema() {
     MORTISE_TOKEN=$token "$MORTISE" release b
     "$MORTISE" revoke a
 }
+
+@test "form=get_lock and form=row: from init to the exit code; a form that there is not is named" {
+    on_schema mortise_forms
+    local plain="$MORTISE_URL" form
+    MORTISE_URL="$plain&form=row" run -78 "$MORTISE" run a true
+    for form in get_lock row; do # the first needs no database
+        export MORTISE_URL="$plain&form=$form"
+        "$MORTISE" init
+        run -7 "$MORTISE" run a -- sh -c 'exit 7'
+        start_holder a
+        run -75 "$MORTISE" run -n a true
+        "$MORTISE" ls a | grep holds
+        kill "$HOLDER"
+        finish "$HOLDER"
+        is_free a
+    done
+    for form in advisory ''; do
+        MORTISE_URL="$plain&form=$form" run "$MORTISE" run a true
+        [ "$status" -ne 0 ]
+        [[ "$output" == *"form=$form is not a form of MariaDB's locks: get_lock or row"* ]]
+    done
+}

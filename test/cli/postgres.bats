@@ -162,3 +162,49 @@ SQL
     token=$("$MORTISE" acquire --durable b)
     MORTISE_TOKEN=$token "$MORTISE" release b
 }
+
+@test "form=advisory: psql's lock of a number keeps the command out, and the command psql's" {
+    export MORTISE_URL
+    MORTISE_URL="$(server_url)?form=advisory&namespace=&lease=5s"
+    "$MORTISE" init
+    run -0 "$MORTISE" run 42 -- psql -X -q -t -A "$(server_url)" -c "SELECT pg_try_advisory_lock(42)"
+    [ "$output" = f ]
+    run psql -X -q -t -A "$(server_url)" -c "SELECT pg_advisory_lock(42)" \
+        -c "\\! '$MORTISE' run -n 42 true; echo code \$?" -c "\\! '$MORTISE' ls 42"
+    [[ "$output" == *"code 75"* ]]
+    [[ "$output" == *"psql (process "* ]]
+    run "$MORTISE" ls
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"can list one name"* ]]
+}
+
+@test "form=row: its table is made by init, and three grants are enough" {
+    on_schema forms
+    MORTISE_URL="$MORTISE_URL&form=row"
+    fails_with 78 "$MORTISE" run a true
+    [[ "${lines[0]}" == *"mortise init creates the schema"* ]]
+    "$MORTISE" init
+    "$MORTISE" init
+    psql -X -q -v ON_ERROR_STOP=1 -U postgres "$(server_url | sed 's/mortise@//')" <<'SQL'
+CREATE ROLE former LOGIN;
+GRANT USAGE ON SCHEMA forms TO former;
+GRANT SELECT, INSERT, UPDATE ON forms.row_lock TO former;
+SQL
+    export MORTISE_URL="${MORTISE_URL/mortise@/former@}"
+    start_holder a
+    run -75 "$MORTISE" run -n a true
+    kill "$HOLDER"
+    finish "$HOLDER"
+    is_free a
+}
+
+@test "a form that there is not is named" {
+    for form in adviser get_lock ''; do
+        MORTISE_URL="$(server_url)?form=$form" run "$MORTISE" run a true
+        [ "$status" -ne 0 ]
+        [[ "$output" == *"form=$form is not a form of PostgreSQL's locks: advisory or row"* ]]
+    done
+    MORTISE_URL="$(server_url)?form=row&queue_max=3" run "$MORTISE" run a true
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"queue_max="* ]]
+}

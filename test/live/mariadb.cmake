@@ -8,10 +8,13 @@ endif()
 set(my_servers ${CMAKE_SOURCE_DIR}/tools/servers)
 function(mariadb_run name target lease)
   add_test(NAME ${name} COMMAND ${my_servers} with mariadb $<TARGET_FILE:${target}>
-           "{}?lease=${lease}")
+           "{}?lease=${lease}" ${ARGN})
   set_tests_properties(${name} PROPERTIES TIMEOUT 240 LABELS "store;waits")
 endfunction()
 
+foreach(form get_lock row)
+  mariadb_run(conform_claims_${form}_mariadb test_conform_memory "2s&form=${form}" exclusive)
+endforeach()
 # Claims are tickets as all others here, so conform_claims would show nothing new.
 mariadb_run(conform_mariadb test_conform_memory 2s)
 mariadb_run(conform_values_mariadb test_conform_values_memory 2s)
@@ -23,7 +26,7 @@ foreach(part acquire async life contest shared multi operator election cell dela
 endforeach()
 
 set(mariadb_place mariadb_place.c sql_place.c zookeeper_place.c sql_proxy.c proxy.c)
-foreach(part rules faults)
+foreach(part rules faults forms)
   mortise_suite(NAME sql_${part}_mariadb SOURCES sql_${part}.c ${mariadb_place}
                 LIBRARIES mortise_static PkgConfig::LIBMARIADB LABELS store waits TIMEOUT 240)
   target_compile_definitions(test_sql_${part}_mariadb PRIVATE ZK_SERVERS="${my_servers}")

@@ -54,6 +54,7 @@ int sql_place_start(void **state)
 static MYSQL *connect_to(void)
 {
     MYSQL *connection = mysql_init(NULL);
+    mysql_options(connection, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     if (mysql_real_connect(connection, "127.0.0.1", "root", NULL, "mortise", zk_place_port(), NULL,
                            CLIENT_MULTI_STATEMENTS))
         return connection;
@@ -160,4 +161,81 @@ void sql_unblock(void)
 {
     run_on(blocker, "COMMIT");
     mysql_close(blocker);
+}
+
+/* ------------------------------------------------------------------ forms */
+
+const char *const sql_forms[SQL_FORMS] = {"get_lock", "row"};
+
+struct sql_peer {
+    MYSQL *connection;
+    int form;
+};
+
+struct sql_peer *sql_peer_start(int form)
+{
+    struct sql_peer *peer = calloc(1, sizeof *peer);
+    assert_non_null(peer);
+    *peer = (struct sql_peer){connect_to(), form};
+    run_on(peer->connection, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    return peer;
+}
+
+/* A long name is called as doc/mariadb.md tells other programs to call it. */
+static const char *call(struct sql_peer *peer, const char *before, const char *name,
+                        const char *after)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "SELECT %s(IF(CHAR_LENGTH('%s') > 64, SHA2('%s', 256), '%s')%s)",
+             before, name, name, name, after);
+    return run_on(peer->connection, text);
+}
+
+void sql_peer_take(struct sql_peer *peer, const char *name)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "BEGIN; SELECT 1 FROM row_lock WHERE name = '%s' FOR UPDATE", name);
+    assert_string_equal(peer->form == SQL_NAMED ? call(peer, "GET_LOCK", name, ", 60")
+                                                : run_on(peer->connection, text),
+                        "1");
+}
+
+bool sql_peer_try(struct sql_peer *peer, const char *name)
+{
+    char text[1024];
+    if (peer->form == SQL_NAMED)
+        return *call(peer, "GET_LOCK", name, ", 0") == '1';
+    snprintf(text, sizeof text,
+             "BEGIN; SELECT 1 FROM row_lock WHERE name = '%s' FOR UPDATE SKIP LOCKED", name);
+    if (*run_on(peer->connection, text) == '1')
+        return true;
+    run_on(peer->connection, "COMMIT");
+    return false;
+}
+
+void sql_peer_give(struct sql_peer *peer, const char *name)
+{
+    if (peer->form == SQL_NAMED)
+        assert_string_equal(call(peer, "RELEASE_LOCK", name, ""), "1");
+    else
+        run_on(peer->connection, "COMMIT");
+}
+
+void sql_peer_end(struct sql_peer *peer)
+{
+    mysql_close(peer->connection);
+    free(peer);
+}
+
+/* Not from innodb_trx, which the server does not renew while it is read again and again. */
+#define WAITING OURS " AND (state = 'User lock' OR info LIKE 'SELECT 1 FROM row_lock%FOR UPDATE%')"
+
+long sql_form_waits(void)
+{
+    return sql_number("SELECT count(*) FROM " WAITING);
+}
+
+long sql_form_wait_age(void)
+{
+    return sql_number("SELECT CAST(MAX(time_ms) AS INTEGER) FROM " WAITING);
 }

@@ -8,10 +8,13 @@ endif()
 set(pg_servers ${CMAKE_SOURCE_DIR}/tools/servers)
 function(postgres_run name target lease)
   add_test(NAME ${name} COMMAND ${pg_servers} with postgres $<TARGET_FILE:${target}>
-           "{}?lease=${lease}")
+           "{}?lease=${lease}" ${ARGN})
   set_tests_properties(${name} PROPERTIES TIMEOUT 240 LABELS "store;waits")
 endfunction()
 
+foreach(form advisory row)
+  postgres_run(conform_claims_${form}_postgres test_conform_memory "2s&form=${form}" exclusive)
+endforeach()
 # Claims are tickets as all others here, so conform_claims would show nothing new.
 postgres_run(conform_postgres test_conform_memory 2s)
 postgres_run(conform_values_postgres test_conform_values_memory 2s)
@@ -29,7 +32,7 @@ foreach(part rules faults)
                 LIBRARIES mortise_static PkgConfig::LIBPQ LABELS store waits TIMEOUT 240)
   target_compile_definitions(test_postgres_${part} PRIVATE ZK_SERVERS="${pg_servers}")
 endforeach()
-foreach(part rules faults)
+foreach(part rules faults forms)
   mortise_suite(NAME sql_${part}_postgres SOURCES sql_${part}.c ${postgres_place}
                 LIBRARIES mortise_static PkgConfig::LIBPQ LABELS store waits TIMEOUT 240)
   target_compile_definitions(test_sql_${part}_postgres PRIVATE ZK_SERVERS="${pg_servers}")

@@ -201,3 +201,81 @@ void sql_unblock(void)
     pg_sql_on(blocker, "COMMIT");
     PQfinish(blocker);
 }
+
+/* ------------------------------------------------------------------ forms */
+
+const char *const sql_forms[SQL_FORMS] = {"advisory", "row"};
+
+struct sql_peer {
+    PGconn *connection;
+    int form;
+};
+
+struct sql_peer *sql_peer_start(int form)
+{
+    struct sql_peer *peer = calloc(1, sizeof *peer);
+    assert_non_null(peer);
+    *peer = (struct sql_peer){pg_connect(), form};
+    return peer;
+}
+
+/* The key as doc/postgresql.md tells other programs to make it. */
+#define KEY "('x' || left(encode(sha256(convert_to('%s', 'UTF8')), 'hex'), 16))::bit(64)::bigint"
+
+/* A number is its own key. */
+static const char *advise(struct sql_peer *peer, const char *call, const char *name)
+{
+    char text[1024], key[900];
+    bool number = name[strspn(name, "-0123456789")] == '\0';
+    snprintf(key, sizeof key, number ? "%s" : KEY, name);
+    snprintf(text, sizeof text, "SELECT %s(%s)", call, key);
+    return pg_sql_on(peer->connection, text);
+}
+
+void sql_peer_take(struct sql_peer *peer, const char *name)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "BEGIN; SELECT 1 FROM row_lock WHERE name = '%s' FOR UPDATE", name);
+    if (peer->form == SQL_NAMED)
+        advise(peer, "pg_advisory_lock", name);
+    else
+        assert_string_equal(pg_sql_on(peer->connection, text), "1");
+}
+
+bool sql_peer_try(struct sql_peer *peer, const char *name)
+{
+    char text[1024];
+    if (peer->form == SQL_NAMED)
+        return *advise(peer, "pg_try_advisory_lock", name) == 't';
+    snprintf(text, sizeof text,
+             "BEGIN; SELECT 1 FROM row_lock WHERE name = '%s' FOR UPDATE SKIP LOCKED", name);
+    if (*pg_sql_on(peer->connection, text) == '1')
+        return true;
+    pg_sql_on(peer->connection, "COMMIT");
+    return false;
+}
+
+void sql_peer_give(struct sql_peer *peer, const char *name)
+{
+    if (peer->form == SQL_NAMED)
+        assert_string_equal(advise(peer, "pg_advisory_unlock", name), "t");
+    else
+        pg_sql_on(peer->connection, "COMMIT");
+}
+
+void sql_peer_end(struct sql_peer *peer)
+{
+    PQfinish(peer->connection);
+    free(peer);
+}
+
+long sql_form_waits(void)
+{
+    return pg_number("SELECT count(*) FROM " OURS " AND wait_event_type = 'Lock'");
+}
+
+long sql_form_wait_age(void)
+{
+    return pg_number("SELECT max(extract(epoch FROM clock_timestamp() - query_start) * 1000)::int"
+                     " FROM " OURS " AND wait_event_type = 'Lock'");
+}

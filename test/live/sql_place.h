@@ -69,6 +69,22 @@ long sql_heal(void);
 void sql_block(const char *rows);
 void sql_unblock(void);
 
+/* The forms of its locks (?form=): by name, and by row. */
+enum { SQL_NAMED, SQL_ROW, SQL_FORMS };
+extern const char *const sql_forms[SQL_FORMS];
+/* Another program that uses the same locks by the server's own calls, on a connection of its
+   own: takes the lock, tries to, gives it back. `name` is the whole name, as the store has it. */
+struct sql_peer;
+struct sql_peer *sql_peer_start(int form);
+void sql_peer_take(struct sql_peer *peer, const char *name);
+bool sql_peer_try(struct sql_peer *peer, const char *name);
+void sql_peer_give(struct sql_peer *peer, const char *name);
+void sql_peer_end(struct sql_peer *peer);
+/* How many of the store's connections wait for a lock of any form. */
+long sql_form_waits(void);
+/* For how long the longest of them has been under way, in ms. */
+long sql_form_wait_age(void);
+
 /* An acquire in a thread of its own. */
 struct sql_attempt {
     mortise_lock *lock;
