@@ -38,7 +38,7 @@ static void await(const char *text, const char *wanted)
 
 int replica_place_start(void **state)
 {
-    zk_place_settings("--setting fsync=off", "postgres-replica"); /* no power is cut here */
+    zk_place_settings("", "postgres-replica");
     if (zk_place_start(state) != 0)
         return -1;
     assert_int_equal(mortise_init(pg_uri(zk_place_port(), "lease=2s"), NULL, NULL), 0);
