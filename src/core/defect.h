@@ -52,6 +52,8 @@
     X(CELL_UNKNOWN_REFUSED, "a write that may have been done is told as refused")        \
     X(CELL_IGNORES_VERSION, "a cell is written whatever its version")                    \
     X(CELL_IGNORES_FENCE, "a cell is written whatever the fence")                        \
+    X(DELAY_FORGOTTEN, "a dead session's ticket goes at once")                           \
+    X(DELAY_FOR_EVER, "what a dead session left never goes")                             \
     X(ZK_NO_SYNC_BEFORE_ADOPT, "what a lost create made is sought without a sync")       \
     X(ZK_NO_SYNC_BEFORE_PURGE, "what is to be deleted is sought without a sync")         \
     X(ZK_ADOPT_FOREIGN_OWNER, "a node of another session is adopted")                    \
@@ -129,9 +131,7 @@
     X(ADOPTED_FENCE, "an adopted ticket begins again with its first fence")  \
     X(LINGER_CONTENDED, "a ticket lingers though another waits")             \
     X(DELAY_NOT_ASKED, "a ticket without a delay serves who wants one")      \
-    X(DELAY_FORGOTTEN, "a dead session's ticket goes at once")               \
     X(DELAY_FROM_START, "a delay begins with the ticket")                    \
-    X(DELAY_FOR_EVER, "what a dead session left never goes")                 \
     X(DELAY_FOR_WAITERS, "a dead session's waiting tickets stay too")        \
     X(LOSS_NOT_A_DEATH, "a lost session is stopped as if it had ended well")
 

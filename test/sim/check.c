@@ -80,6 +80,7 @@ void check_broken(struct world *world, int queue, uint64_t fence)
 {
     struct queue_state *state = &world->queues[queue];
     state->broken[state->broken_count++ % BROKEN_MAX] = fence;
+    delay_broken(world, queue, fence);
     for (int c = 0; c < world->drawn.clients; c++)
         for (int a = 0; a < world->drawn.actors; a++)
             for (int g = 0; g < GRIPS_MAX; g++) {
@@ -91,7 +92,7 @@ void check_broken(struct world *world, int queue, uint64_t fence)
             }
 }
 
-static bool is_broken(const struct world *world, const struct grip *grip)
+bool check_was_broken(const struct world *world, const struct grip *grip)
 {
     const struct queue_state *state = &world->queues[grip->queue];
     for (int i = 0; i < BROKEN_MAX; i++)
@@ -157,8 +158,7 @@ static void check_request_told(struct world *world, const struct client *client,
         check_fail(world, client->index, grip->queue, "a request to give up is not told");
 }
 
-/* Whether a heavier hold in the same ticket stands for this one too. */
-static bool is_covered(const struct actor *actor, const struct grip *grip)
+bool check_covered(const struct actor *actor, const struct grip *grip)
 {
     for (int g = 0; g < GRIPS_MAX; g++) {
         const struct grip *other = &actor->grips[g];
@@ -177,8 +177,10 @@ static uint64_t count_valid(struct world *world, struct client *client, int queu
     for (int a = 0; a < world->drawn.actors; a++)
         for (int g = 0; g < GRIPS_MAX; g++) {
             struct grip *grip = &client->actors[a].grips[g];
+            if (grip->hold && grip->queue == queue)
+                delay_note(world, client, &client->actors[a], grip);
             if (grip->hold && grip->queue == queue && is_valid(world, client, grip)) {
-                if (!grip->broken && !is_covered(&client->actors[a], grip))
+                if (!grip->broken && !check_covered(&client->actors[a], grip))
                     count += grip->weight;
                 if (grip->broken)
                     check_broken_told(world, client, grip);
@@ -205,7 +207,7 @@ static void follow_turn(struct world *world, int queue)
 
 static void check_queue(struct world *world, int queue)
 {
-    uint64_t sum = 0;
+    uint64_t sum = delay_weight(world, queue);
     for (int c = 0; c < world->drawn.clients; c++) {
         struct client *client = &world->clients[c];
         uint64_t count = client->engine && !client->closing ? count_valid(world, client, queue) : 0;
@@ -361,7 +363,7 @@ void check_granted(struct world *world, struct actor *actor, struct grip *grip)
             if (other != grip && other->hold == grip->hold && other->generation == grip->generation)
                 check_fail(world, client->index, grip->queue, "one hold granted to two");
         }
-    if (is_broken(world, grip)) {
+    if (check_was_broken(world, grip)) {
         grip->broken = true;
         grip->broken_at = world->now;
         return;

@@ -183,6 +183,7 @@ struct mrt_queue *client_queue(struct world *world, struct client *client, int q
     if (mrt_engine_queue(client->engine, world->queues[queue].name, &world->queues[queue].recipe,
                          &found) != MORTISE_OK)
         check_fail(world, client->index, queue, "no queue");
+    mrt_queue_delay(found, world->drawn.lock_delay_us * MRT_MICROSECOND, client_now(client));
     return found;
 }
 
@@ -277,6 +278,7 @@ void client_die(struct world *world, struct client *client)
 {
     trace_note(world, TRACE_CLIENT, client->index, NO_QUEUE, "dies", 0, 0, 0);
     struct peer *peer = client->peer;
+    delay_died(world, client);
     vanish(world, client, true);
     server_died(world, peer);
     plan_restart(world, client);

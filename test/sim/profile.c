@@ -264,6 +264,18 @@ static void draw_requests(struct profile *p, uint64_t seed)
         make_importuned(p);
 }
 
+/* And so. Of locks on the stores that the reference stands for; seldom, since a delay hides from a
+   holder who goes on that another has begun, and never where that takes a rare chance. */
+static void draw_delay(struct profile *p, uint64_t seed)
+{
+    struct random random;
+    random_seed(&random, seed ^ UINT64_C(0x64656c6179));
+    bool can = (p->model == MODEL_LEASE || p->model == MODEL_KERNEL) && p->lock != LOCK_ELECTION &&
+               p->proof_lag_us == 0;
+    if (can && random_below(&random, 8) == 0)
+        p->lock_delay_us = draw_scale(&random, has_lease(p) ? p->lease_us : 1000000);
+}
+
 static void zero(int64_t *const *fields, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -426,6 +438,7 @@ void profile_draw(struct profile *profile, uint64_t seed, int model)
     draw_lock(profile, seed);
     if (profile->model != MODEL_ZOOKEEPER) /* whose fake of the port knows no requests */
         draw_requests(profile, seed);
+    draw_delay(profile, seed);
 }
 
 void profile_heal(struct profile *p)

@@ -77,6 +77,7 @@ enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE, LOCK_ELECTION, LOCK_EXCLUSIV
     X(break_every_us, EXTRA, "an operator removes the first ticket of a lock about each")         \
     X(revoke_every_us, EXTRA, "an operator asks a holder to give up about each")                  \
     X(hold_max_us, EXTRA, "a hold ends by itself after at most; in half of all acquires")         \
+    X(lock_delay_us, EXTRA, "nobody has a lock for so long after its holder has died")            \
     X(listen, EXTRA, "chance that a holder listens to that")                                      \
     X(reboot_every_us, EXTRA, "the machine loses power about each")                               \
     X(busy, EXTRA, "chance that a command is not taken")                                          \

@@ -213,6 +213,7 @@ static void buried(struct world *world, struct task *task)
     world->server_changed = true;
     mrt_memory_server_drop(memory->core, death->peer, world->now, &memory->sink);
     push_views(world, memory);
+    plan_expiry(world, memory);
     free(death);
 }
 
@@ -261,10 +262,11 @@ static void memory_kill(struct world *world, void *server, struct peer *peer)
     }
     for (int i = 0; i < kill.count; i++) {
         const struct mrt_command stop = {
-            .type = MRT_STOP, .serial = SILENT, .session = kill.sessions[i]};
+            .type = MRT_STOP, .serial = SILENT, .session = kill.sessions[i], .died = true};
         mrt_memory_server_apply(memory->core, &stop, peer, world->now, &memory->sink);
     }
     push_views(world, memory);
+    plan_expiry(world, memory);
 }
 
 struct look {
@@ -276,6 +278,8 @@ static int see(void *context, const struct mrt_memory_entry *entry)
 {
     struct look *look = context;
     look->truth->span = entry->fence_span;
+    if (entry->until > 0)
+        return 0; /* nobody's */
     if (!look->truth->peer && entry->value)
         memcpy(&look->truth->value, entry->value, sizeof look->truth->value);
     truth_add(look->truth, look->peer, entry->peer, entry->fence, entry->weight,
@@ -307,11 +311,19 @@ static bool memory_revoke(struct world *world, void *server, int queue, uint64_t
                                     &memory->sink) == MORTISE_OK;
 }
 
+static int count_left_behind(void *context, const struct mrt_memory_entry *entry)
+{
+    *(int *)context += entry->until > 0;
+    return 0;
+}
+
 static int memory_left(struct world *world, void *server)
 {
     (void)world;
     struct memory *memory = server;
-    return (int)mrt_memory_server_sessions(memory->core);
+    int count = (int)mrt_memory_server_sessions(memory->core);
+    mrt_memory_server_list(memory->core, count_left_behind, &count);
+    return count;
 }
 
 static uint64_t memory_cell(void *server)

@@ -82,7 +82,7 @@ static void revocation(struct world *world, struct task *task)
     server_truth(world, queue, NULL, &truth);
     bool alone = world->queues[queue].recipe.capacity == 1;
     bool anybody = alone && random_below(&world->random, 2);
-    if (!truth.peer)
+    if (!truth.peer || truth.grant_count == 0) /* who waits for what a dead one has left */
         return;
     trace_note(world, TRACE_PHASE, truth.peer->index, queue, "revoked", (int64_t)truth.fence, 0, 0);
     check_revoked(world, queue, truth.fence);
@@ -273,7 +273,10 @@ static void live(struct world *world)
     close_all(world);
     if (!run_until(world, world->now + patience, all_closed))
         check_fail(world, -1, NO_QUEUE, "a close does not end");
-    run_until(world, world->now + 3 * unit + (p->reap_us + p->delay_us) * MRT_MICROSECOND, never);
+    run_until(world,
+              world->now + 3 * unit +
+                  (p->reap_us + p->delay_us + p->lock_delay_us) * MRT_MICROSECOND,
+              never);
     cell_check_end(world);
     int left = server_left(world);
     if (left > 0)

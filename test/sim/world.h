@@ -11,7 +11,7 @@
  *              those stores
  *   zk_host.c  the real ZooKeeper store in a client, on zk_library.c, a fake of its client
  *              library, zk_wire.c, connections, and zk_ensemble.c, the servers
- *   check.c    the invariants
+ *   check.c    the invariants; delay.c: of what a dead holder leaves behind
  *   trace.c    what happened, as a hash and as text
  *   world.c    the phases of a run; runner.c, defects.c, main.c: running many
  *
@@ -76,6 +76,7 @@ struct grip {
     bool listens;   /* to requests to give up */
     uint64_t value; /* of a leader, what it proclaimed last, and when */
     mrt_time proclaimed_at;
+    mrt_time valid_until;   /* as last seen, on its client's clock */
     int revokes, asked;     /* requests that an operator made, and that it was told of */
     mrt_time unheard_since; /* a request, and somebody who listens; 0: not */
 };
@@ -158,6 +159,14 @@ struct client {
 };
 
 #define GRANTS_MAX 64 /* that are looked at */
+#define GRAVES_MAX 64
+
+/* Somebody has died who held so much: nobody has it until then. */
+struct grave {
+    int queue;
+    mrt_time until;
+    uint64_t weight, fence;
+};
 
 struct queue_state {
     char name[16];
@@ -196,6 +205,7 @@ struct world {
     struct mrt_heap agenda;
     struct client clients[CLIENTS_MAX];
     struct queue_state queues[QUEUES_MAX];
+    struct grave graves[GRAVES_MAX];
     struct peer peers[PEERS_MAX];
     int peer_count;
     struct server *server;
@@ -311,7 +321,22 @@ int server_left(struct world *world);
 /* How often the cell has been written. */
 uint64_t server_cell(struct world *world);
 
+/* delay.c */
+/* Notes until when a hold is valid, or that it has just been lost. */
+void delay_note(struct world *world, const struct client *client, const struct actor *actor,
+                struct grip *grip);
+/* A client is about to die. */
+void delay_died(struct world *world, struct client *client);
+/* An operator removes the ticket of this fence. */
+void delay_broken(struct world *world, int queue, uint64_t fence);
+/* What nobody may have of a lock now. */
+uint64_t delay_weight(const struct world *world, int queue);
+
 /* check.c */
+/* Whether a heavier hold in the same ticket stands for this one too. */
+bool check_covered(const struct actor *actor, const struct grip *grip);
+/* Whether an operator removed its ticket. */
+bool check_was_broken(const struct world *world, const struct grip *grip);
 __attribute__((format(printf, 4, 5))) _Noreturn void check_fail(struct world *world, int client,
                                                                 int queue, const char *format, ...);
 void check_step(struct world *world);
