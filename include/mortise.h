@@ -234,6 +234,13 @@ MORTISE_API int mortise_close(mortise_client *client);
 /* The store's address without secrets, "sqlite:/var/lib/mortise/locks.db"; owned by the client. */
 MORTISE_API const char *mortise_url(const mortise_client *client);
 
+/*
+ * What the store's server is, as "ZooKeeper 3.8.0, leader", for people; on sqlite: the library.
+ * Asks it, past all locks. `text` is cut at its end. 0; ENOTSUPPORTED: it has none, or that does
+ * not say; EINVALID; else as mortise_list, EDEADLOCK inside a callback.
+ */
+MORTISE_API int mortise_server(mortise_client *client, char *text, size_t size);
+
 /* What a store can and cannot promise. */
 typedef struct mortise_capabilities {
     size_t size; /* set by the caller: sizeof(mortise_capabilities) */

@@ -12,6 +12,25 @@
 
 #include <string.h>
 
+int mortise_server(mortise_client *client, char *text, size_t size)
+{
+    struct mrt_driver *driver = &client->driver;
+    int error = mrt_driver_check(driver, true);
+    if (error != MORTISE_OK)
+        return error;
+    if (!text || size == 0)
+        return mrt_error(MORTISE_EINVALID, "mortise_server needs a place for the text");
+    *text = '\0';
+    if (!driver->ops->server)
+        return mrt_error(MORTISE_ENOTSUPPORTED, "there is no server");
+    mrt_driver_enter(driver);
+    mrt_driver_borrow_store(driver);
+    error = driver->ops->server(driver->store, text, size);
+    mrt_driver_give_back_store(driver);
+    mrt_driver_leave(driver, MRT_TIME_NEVER);
+    return error;
+}
+
 /* -------------------------------------------------------------------- list */
 
 struct listing {

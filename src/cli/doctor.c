@@ -145,6 +145,17 @@ static void compare_clocks(struct doctor *doctor, const char *name, int64_t aske
              off / 1000);
 }
 
+static void show_server(struct doctor *doctor)
+{
+    char server[256], shown[512];
+    int error = mortise_server(doctor->client, server, sizeof server);
+    const char *text = !error                    ? server
+                       : *mortise_error_detail() ? mortise_error_detail()
+                                                 : mortise_error_text(error);
+    mrt_cli_escape(text, shown, sizeof shown);
+    printf("  %-20s %s%s\n", "server", error ? "not known: " : "", shown);
+}
+
 /* Acquires and gives back: 0 or an exit code. */
 static int use_lock(struct doctor *doctor, mortise_lock *lock)
 {
@@ -156,6 +167,7 @@ static int use_lock(struct doctor *doctor, mortise_lock *lock)
         return mrt_cli_fail_error("the store does not give a lock", error);
     mrt_time took = mrt_time_now() - begin;
     printf("  %-20s yes, a lock in %.1f ms\n", "answers", (double)took / 1e6);
+    show_server(doctor);
     compare_clocks(doctor, mortise_lock_name(lock), asked_ms);
     error = mortise_release(hold);
     return error ? mrt_cli_fail_error("the store does not take a lock back", error) : 0;
@@ -206,6 +218,8 @@ static void show_promises(struct doctor *doctor)
     print_promise("survives failover", can.survives_failover,
                   can.across_hosts ? "no: two may hold a lock after a server is replaced"
                                    : "no: there is one machine");
+    print_promise("durable holds", can.detach, "no: every lock ends with its holder");
+    print_promise("lock delay", can.lock_delay, "no: a dead holder's lock is free at once");
     print_promise("durable fences", can.durable_fence, "no: a power cut may set them back");
 }
 

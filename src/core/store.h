@@ -246,6 +246,8 @@ struct mrt_store_ops {
        MORTISE_ENOTHELD, or a code with its particulars. */
     int (*revoke)(struct mrt_store *store, const char *name, uint64_t fence);
     int (*break_ticket)(struct mrt_store *store, const char *name, uint64_t fence);
+    /* mortise_server; NULL: there is none. */
+    int (*server)(struct mrt_store *store, char *text, size_t size);
     /* The lease its sessions will have; NULL: as `capabilities` says. */
     mrt_time (*lease)(const struct mrt_store *store);
     /* Address without secrets; the store's. */

@@ -5,6 +5,8 @@
  */
 #include "store/mariadb_internal.h"
 
+#include "base/error.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -262,4 +264,23 @@ const char *mrt_sql_rows_text(void *rows, int row, int column)
 void mrt_sql_rows_free(void *rows)
 {
     mysql_free_result(rows);
+}
+
+static int show_nothing(void *argument, const mortise_entry *entry)
+{
+    (void)argument, (void)entry;
+    return 1;
+}
+
+int mrt_sql_server(struct mrt_store *store, char *text, size_t size)
+{
+    int error = mrt_sql_list(store, "-", NULL, show_nothing, NULL); /* of a queue that is empty */
+    MYSQL *connection = store->driver->connection;
+    const char *version =
+        error == MORTISE_OK && connection ? mysql_get_server_info(connection) : NULL;
+    if (version)
+        snprintf(text, size, "%s %s", mrt_sql_product, version);
+    else if (error == MORTISE_OK)
+        error = mrt_error(MORTISE_EUNREACHABLE, "%s: the connection was lost", mrt_sql_product);
+    return error;
 }

@@ -128,6 +128,28 @@ static mrt_time quorum_next(struct mrt_store *store)
 }
 
 /* As the first member has it that answers. */
+/* The servers in the members' order. */
+static int quorum_server(struct mrt_store *store, char *text, size_t size)
+{
+    size_t length = 0;
+    int error = MORTISE_ENOTSUPPORTED;
+    for (unsigned i = 0; i < store->count && length + 2 < size; i++) {
+        const struct mrt_quorum_member *member = &store->members[i];
+        const char *comma = length > 0 ? "; " : "";
+        size_t gap = strlen(comma);
+        int result = member->ops->server ? member->ops->server(member->store, text + length + gap,
+                                                               size - length - gap)
+                                         : MORTISE_ENOTSUPPORTED;
+        if (result == MORTISE_OK) {
+            memcpy(text + length, comma, gap);
+            length += gap + strlen(text + length + gap);
+        }
+        error = length > 0 ? MORTISE_OK : result;
+    }
+    text[length] = '\0';
+    return error;
+}
+
 static int quorum_list(struct mrt_store *store, const char *name, const char *prefix,
                        mortise_entry_callback callback, void *argument)
 {
@@ -323,6 +345,7 @@ const struct mrt_store_ops mrt_quorum_store = {
     .next = quorum_next,
     .process = quorum_process,
     .list = quorum_list,
+    .server = quorum_server,
     .lease = quorum_lease,
     .address = quorum_address,
     .close = quorum_close,

@@ -256,6 +256,7 @@ const struct mrt_store_ops mrt_redis_store = {
     .next = redis_next,
     .process = redis_process,
     .list = mrt_redis_list,
+    .server = mrt_redis_server,
     .revoke = mrt_redis_revoke,
     .break_ticket = mrt_redis_break,
     .lease = redis_lease,

@@ -1,7 +1,7 @@
 /*
- * mortise_list, mortise_revoke and mortise_break: one script each, so all rows are of one
- * instant. They have a connection of their own and wait in a poll of their own, within the
- * client's time-out; what holds locks is not touched.
+ * mortise_list, mortise_revoke, mortise_break and mortise_server: a script or a command each, so
+ * all rows are of one instant. They have a connection of their own and wait in a poll of their own,
+ * within the client's time-out; what holds locks is not touched.
  */
 #include "store/redis_internal.h"
 
@@ -88,8 +88,8 @@ static int ask(struct lister *lister, enum mrt_redis_script_name script,
     return error;
 }
 
-static int connect_and_ask(struct lister *lister, enum mrt_redis_script_name script,
-                           const struct mrt_redis_text *arguments, size_t count, redisReply **reply)
+/* Connects and logs in. */
+static int open_wire(struct lister *lister)
 {
     struct mrt_store *store = lister->store;
     size_t index = store->server_next % store->server_count;
@@ -98,23 +98,41 @@ static int connect_and_ask(struct lister *lister, enum mrt_redis_script_name scr
     unsigned logins = mrt_redis_wire_login(&lister->wire, &store->address, store->secret);
     if (!mrt_redis_wire_flush(&lister->wire))
         return unreachable(lister);
-    int error = expect_logins(lister, logins);
+    return expect_logins(lister, logins);
+}
+
+static int connect_and_ask(struct lister *lister, enum mrt_redis_script_name script,
+                           const struct mrt_redis_text *arguments, size_t count, redisReply **reply)
+{
+    int error = open_wire(lister);
     return error == MORTISE_OK ? ask(lister, script, arguments, count, reply) : error;
+}
+
+static int begin(struct lister *lister, struct mrt_store *store)
+{
+    *lister = (struct lister){.store = store, .wire = {.fd = -1}};
+    lister->deadline = mrt_time_add(mrt_time_now(), store->timeout);
+    lister->epoll = epoll_create1(EPOLL_CLOEXEC);
+    return lister->epoll < 0 ? MORTISE_ENOMEM : MORTISE_OK;
+}
+
+static void end(struct lister *lister)
+{
+    mrt_redis_wire_close(&lister->wire);
+    if (lister->epoll >= 0)
+        close(lister->epoll);
 }
 
 /* The reply is a list, to be freed. */
 static int call(struct mrt_store *store, enum mrt_redis_script_name script,
                 const struct mrt_redis_text *arguments, size_t count, redisReply **reply)
 {
-    struct lister lister = {.store = store, .wire = {.fd = -1}};
+    struct lister lister;
     *reply = NULL;
-    lister.deadline = mrt_time_add(mrt_time_now(), store->timeout);
-    lister.epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (lister.epoll < 0)
-        return MORTISE_ENOMEM;
-    int error = connect_and_ask(&lister, script, arguments, count, reply);
-    mrt_redis_wire_close(&lister.wire);
-    close(lister.epoll);
+    int error = begin(&lister, store);
+    if (error == MORTISE_OK)
+        error = connect_and_ask(&lister, script, arguments, count, reply);
+    end(&lister);
     return error;
 }
 
@@ -200,4 +218,40 @@ int mrt_redis_revoke(struct mrt_store *store, const char *name, uint64_t fence)
 int mrt_redis_break(struct mrt_store *store, const char *name, uint64_t fence)
 {
     return fence > 0 ? operate(store, "break", name, fence) : MORTISE_ENOTHELD;
+}
+
+/* ------------------------------------------------------------------ server */
+
+static int ask_version(struct lister *lister, char *text, size_t size)
+{
+    static const char name[] = "redis_version:";
+    const struct mrt_redis_text words[] = {mrt_redis_text_of("INFO"), mrt_redis_text_of("server")};
+    redisReply *reply;
+    mrt_redis_wire_put(&lister->wire, words, 2);
+    int error = mrt_redis_wire_flush(&lister->wire) ? receive(lister, &reply) : unreachable(lister);
+    if (error != MORTISE_OK)
+        return error;
+    const char *found = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, name) : NULL;
+    if (found) {
+        found += sizeof name - 1;
+        snprintf(text, size, "Redis %.*s", (int)strcspn(found, "\r\n"), found);
+    } else {
+        error = reply->type == REDIS_REPLY_ERROR
+                    ? error_of(reply->str)
+                    : mrt_error(MORTISE_ENOTSUPPORTED, "the server does not tell its version");
+    }
+    freeReplyObject(reply);
+    return error;
+}
+
+int mrt_redis_server(struct mrt_store *store, char *text, size_t size)
+{
+    struct lister lister;
+    int error = begin(&lister, store);
+    if (error == MORTISE_OK)
+        error = open_wire(&lister);
+    if (error == MORTISE_OK)
+        error = ask_version(&lister, text, size);
+    end(&lister);
+    return error;
 }

@@ -220,8 +220,8 @@ void mrt_sql_forget_session(struct mrt_store *store, struct mrt_sql_session *ses
     .any_thread = true, .values = true, .cells = true, .open = mrt_sql_open,                      \
     .submit = mrt_sql_submit, .fd = mrt_sql_fd, .next = mrt_sql_next, .process = mrt_sql_process, \
     .list = mrt_sql_list, .revoke = mrt_sql_revoke, .break_ticket = mrt_sql_break,                \
-    .lease = mrt_sql_lease, .address = mrt_sql_address, .close = mrt_sql_close,                   \
-    .abandon = mrt_sql_abandon
+    .server = mrt_sql_server, .lease = mrt_sql_lease, .address = mrt_sql_address,                 \
+    .close = mrt_sql_close, .abandon = mrt_sql_abandon
 
 /* sql_form.c, sql_form_link.c */
 int mrt_form_open_named(const struct mrt_uri *uri, const struct mrt_store_options *options,
@@ -348,6 +348,8 @@ void mrt_sql_finish_observe(struct mrt_store *store, struct mrt_sql_request *req
 void mrt_sql_finish_cell(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now);
 
 /* sql_list.c */
+/* In the wire of each dialect; once a list has been asked for the connection is there. */
+int mrt_sql_server(struct mrt_store *store, char *text, size_t size);
 int mrt_sql_list(struct mrt_store *store, const char *name, const char *prefix,
                  mortise_entry_callback callback, void *argument);
 int mrt_sql_revoke(struct mrt_store *store, const char *name, uint64_t fence);

@@ -232,6 +232,13 @@ static int sqlite_list(struct mrt_store *store, const char *name, const char *pr
     return mrt_sqlite_list(store, name, prefix, callback, argument);
 }
 
+static int sqlite_server(struct mrt_store *store, char *text, size_t size)
+{
+    (void)store;
+    snprintf(text, size, "SQLite %s, the library", sqlite3_libversion());
+    return MORTISE_OK;
+}
+
 static int operate(struct mrt_store *store, const char *name, uint64_t fence,
                    int (*operation)(struct mrt_store *, const char *, uint64_t))
 {
@@ -289,6 +296,7 @@ const struct mrt_store_ops mrt_sqlite_store = {
     .next = sqlite_next,
     .process = sqlite_process,
     .list = sqlite_list,
+    .server = sqlite_server,
     .revoke = sqlite_revoke,
     .break_ticket = sqlite_break,
     .address = sqlite_address,

@@ -411,6 +411,7 @@ const struct mrt_store_ops mrt_zookeeper_store = {
     .next = zk_next,
     .process = zk_process,
     .list = mrt_zk_list,
+    .server = mrt_zk_server,
     .revoke = mrt_zk_revoke,
     .break_ticket = mrt_zk_break,
     .lease = zk_lease,

@@ -502,6 +502,8 @@ int mrt_zk_revoke(struct mrt_store *store, const char *name, uint64_t fence);
 int mrt_zk_break(struct mrt_store *store, const char *name, uint64_t fence);
 
 /* zookeeper_list.c */
+/* zookeeper_server.c */
+int mrt_zk_server(struct mrt_store *store, char *text, size_t size);
 int mrt_zk_list(struct mrt_store *store, const char *name, const char *prefix,
                 mortise_entry_callback callback, void *argument);
 

@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -429,6 +430,26 @@ static void test_who_queues_hears_of_its_place(void **state)
         api_close(clients[i]);
 }
 
+static void test_the_server_tells_what_it_is(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0);
+    char whole[128], cut[8];
+    int error = mortise_server(client, whole, sizeof whole);
+    assert_int_equal(mortise_server(client, cut, sizeof cut), error);
+    assert_int_equal(error, strncmp(mortise_url(client), "memory:", 7) == 0 ? MORTISE_ENOTSUPPORTED
+                                                                            : MORTISE_OK);
+    if (error)
+        assert_string_equal(whole, "");
+    else
+        assert_non_null(strpbrk(whole, "0123456789"));
+    assert_int_equal(strlen(cut), strlen(whole) < 7 ? strlen(whole) : 7);
+    assert_memory_equal(cut, whole, strlen(cut));
+    assert_int_equal(mortise_server(client, NULL, 8), MORTISE_EINVALID);
+    assert_int_equal(mortise_server(client, cut, 0), MORTISE_EINVALID);
+    api_close(client);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -445,6 +466,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_foreign_loop_is_asked_too),
         cmocka_unit_test(test_a_hold_ends_after_its_longest_time),
         cmocka_unit_test(test_who_queues_hears_of_its_place),
+        cmocka_unit_test(test_the_server_tells_what_it_is),
     };
     int result = api_begin(argc, argv);
     return result ? result : api_end(cmocka_run_group_tests(tests, NULL, NULL));

@@ -12,6 +12,8 @@ row() {
     [[ "$(row url)" == *default ]]
     [[ "$(row address)" == "sqlite:$T/state/mortise/locks.db" ]]
     [[ "$(row answers)" == "yes, "* ]]
+    [[ "$(row server)" =~ ^SQLite\ 3\.[0-9.]+,\ the\ library$ ]]
+    [[ "$("$MORTISE" doctor --url memory:x)" == *"server               not known: there is no server"* ]]
     [[ "$(row fences)" == yes ]]
     [[ "$(row 'across hosts')" == no* ]]
     mkdir -p config/mortise

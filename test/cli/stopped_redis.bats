@@ -66,3 +66,11 @@ on_server() {
     on_server
     keeper_stands_still
 }
+
+@test "doctor: the server, and the session that it grants" {
+    on_server
+    run -0 "$MORTISE" doctor
+    [[ "$output" =~ server\ +Redis\ [0-9]+\.[0-9.]+ ]]
+    [[ "$output" =~ session\ granted\ +2.0s ]]
+    [[ "$output" =~ across\ hosts\ +yes ]]
+}

@@ -145,6 +145,7 @@ with socket.create_connection(re.search(r"//([^:]+):(\d+)", sys.argv[1]).groups(
     run -1 "$MORTISE" doctor
     [[ "$output" =~ session\ granted\ +3.0s ]]
     [[ "$output" =~ across\ hosts\ +yes ]]
+    [[ "$output" =~ server\ +ZooKeeper\ 3\.[0-9.]+,\ standalone ]]
     [[ "$output" == *"warning: ZooKeeper: no credentials"* ]]
     MORTISE_URL="$MORTISE_URL&acl=open" run -0 "$MORTISE" doctor
     MORTISE_URL="$MORTISE_URL&acl=open" MORTISE_GRACE=2s run -1 "$MORTISE" doctor

@@ -36,6 +36,12 @@ is_nowhere() {
     [ "$(having "$1")" -eq 0 ]
 }
 
+@test "doctor: what each of the servers is" {
+    on_five
+    run "$MORTISE" doctor
+    [[ "$output" =~ server\ +Redis\ [0-9.]+(\;\ Redis\ [0-9.]+){4}$'\n' ]]
+}
+
 @test "M1 one at a time, on five servers, and nothing is left" {
     on_five
     start run a -- sh -c 'touch holding; sleep 2; exit 5'

@@ -244,11 +244,17 @@ void zk_host_submit(struct world *world, struct client *client, const struct mrt
     dispatch(world, host);
 }
 
-/* The list waits for its answers in a poll of its own; it is tested on real servers. */
+/* These wait for their answers in polls of their own; they are tested on real servers. */
 int mrt_zk_list(struct mrt_store *store, const char *name, const char *prefix,
                 mortise_entry_callback callback, void *argument)
 {
     (void)store, (void)name, (void)prefix, (void)callback, (void)argument;
+    return MORTISE_ENOTSUPPORTED;
+}
+
+int mrt_zk_server(struct mrt_store *store, char *text, size_t size)
+{
+    (void)store, (void)text, (void)size;
     return MORTISE_ENOTSUPPORTED;
 }
 
