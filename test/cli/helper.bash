@@ -25,9 +25,9 @@ clean_up() {
 
 # Runs mortise in the background, apart from the test runner's own descriptors.
 # Job control is off in tests, and with it INT and QUIT are ignored by what is put
-# into the background; so that they arrive, they are set back first.
+# into the background, as HUP is under nohup; so that they arrive, they are set back first.
 start() {
-    env --default-signal=INT,QUIT "$MORTISE" "$@" 3>&- &
+    env --default-signal=HUP,INT,QUIT "$MORTISE" "$@" 3>&- &
     PID=$!
     # With -F it is the command before long.
     [ "$2" = -F ] || until_true is_mortise_or_gone "$PID"

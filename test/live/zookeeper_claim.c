@@ -528,6 +528,7 @@ static void test_c6_no_watch_and_no_node_is_left(void **state)
     (void)state;
     struct crowd crowd = {0};
     mortise_lock *mine = exclusive(direct, "left"), *other = exclusive(through, "left");
+    release(zk_acquire(other)); /* it has a session from here on */
     mortise_hold none, hold = zk_acquire(mine);
     for (int i = 0; i < 10; i++)
         assert_int_equal(mortise_acquire_for(other, 5, &none), MORTISE_ETIMEOUT);

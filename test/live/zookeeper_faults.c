@@ -412,7 +412,9 @@ static void test_zk_15_c6_no_watch_and_no_node_is_left(void **state)
 {
     (void)state;
     pthread_t threads[2];
-    mortise_hold none, held = zk_acquire(zk_mutex(direct, "watches"));
+    mortise_hold none, held = zk_acquire(zk_mutex(through, "watches"));
+    assert_int_equal(mortise_release(held), MORTISE_OK); /* it has a session from here on */
+    held = zk_acquire(zk_mutex(direct, "watches"));
     for (int i = 0; i < 20; i++)
         assert_int_equal(mortise_acquire_for(zk_mutex(through, "watches"), 5, &none),
                          MORTISE_ETIMEOUT);
