@@ -168,20 +168,14 @@ static const char form_setup[] =
     " /*M! , idle_transaction_timeout = $J, max_statement_time = 0 */";
 static const char form_identify[] = "SELECT CONNECTION_ID(), @@global.read_only + 0, 0";
 
-/* What a lock is called. doc/mariadb.md tells it to other programs. */
-#define CALLED " FROM (SELECT IF(CHAR_LENGTH(full) > 64, SHA2(full, 256), full) AS name" \
-               " FROM (SELECT CONVERT($q USING utf8mb4) AS full) given) called"
-static const char name_try[] = "SELECT GET_LOCK(name, 0), 1" CALLED;
-static const char name_wait[] = "SELECT GET_LOCK(name, $Z), 1" CALLED;
-static const char name_leave[] = "SELECT RELEASE_LOCK(name)" CALLED;
-static const char name_prove[] =
-    "SELECT IS_USED_LOCK(name) = CONNECTION_ID(), 0, CONNECTION_ID()" CALLED;
+static const char name_try[] = "SELECT GET_LOCK($C, 0), 1";
+static const char name_wait[] = "SELECT GET_LOCK($C, $Z), 1";
+static const char name_leave[] = "SELECT RELEASE_LOCK($C)";
+static const char name_prove[] = "SELECT IS_USED_LOCK($C) = CONNECTION_ID(), 0, CONNECTION_ID()";
 /* Who waits is not to be seen. */
 static const char name_list[] =
     "SELECT 0, 1, 1, 0, $n, 'get_lock', CONCAT(IF(p.user IS NULL, '', p.user),"
-    " ' (connection ', holder, ')') FROM (SELECT IS_USED_LOCK(name) AS holder FROM (SELECT"
-    " IF(CHAR_LENGTH(full) > 64, SHA2(full, 256), full) AS name"
-    " FROM (SELECT CONVERT($n USING utf8mb4) AS full) given) called) held"
+    " ' (connection ', holder, ')'), 0, 0 FROM (SELECT IS_USED_LOCK($C) AS holder) held"
     " LEFT JOIN information_schema.processlist p ON p.id = holder WHERE holder IS NOT NULL";
 
 /* Whether the row is ours now, and whether it is there. */
@@ -194,7 +188,7 @@ static const char row_make[] = "/*M! SET STATEMENT innodb_lock_wait_timeout = 0 
 static const char row_wait[] = "SELECT 1 FROM row_lock WHERE name = $q FOR UPDATE";
 /* Somebody has it whose lock is skipped; who, is not to be seen. */
 static const char row_list[] =
-    "SELECT 0, 1, 1, 0, $n, 'row', '' FROM (SELECT COUNT(*) AS count FROM row_lock WHERE name = $n) rows_there"
+    "SELECT 0, 1, 1, 0, $n, 'row', '', 0, 0 FROM (SELECT COUNT(*) AS count FROM row_lock WHERE name = $n) rows_there"
     " WHERE count > 0 AND NOT EXISTS (SELECT 1 FROM (SELECT 1 FROM row_lock WHERE name = $n"
     " LOCK IN SHARE MODE SKIP LOCKED) had)";
 static const char row_prove[] = "SELECT @@in_transaction, 0, CONNECTION_ID()";

@@ -1,7 +1,8 @@
 /*
  * The SQL of the MariaDB store. A statement's parameters stand in it as $ and a letter
  * (sql_request.c) and go to the server as literals: numbers in digits, all else in hexadecimal
- * ones, x'...', in which nothing can end a literal or begin a statement.
+ * ones, x'...', in which nothing can end a literal or begin a statement. $C is what the lock of a
+ * name is called (doc/forms.md).
  *
  * The rules they keep:
  *  - Only the server tells the time, in microseconds, and by SYSDATE: NOW stands still in a

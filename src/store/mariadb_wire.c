@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#define CALLED_MAX 64 /* MySQL's */
+
 /* ------------------------------------------------------------------ texts */
 
 static void write_text(FILE *out, const char *text)
@@ -30,10 +32,29 @@ static void write_hexadecimal(FILE *out, const unsigned char *bytes, size_t size
     fputc('\'', out);
 }
 
+/* A name of more characters than every server takes is called by its hash. */
+static void write_called(FILE *out, const char *name)
+{
+    size_t characters = 0;
+    for (const char *at = name; at && *at; at++)
+        characters += ((unsigned char)*at & 0xc0) != 0x80;
+    if (!name) {
+        write_text(out, "NULL");
+        return;
+    }
+    write_text(out, characters > CALLED_MAX ? "SHA2(" : "");
+    write_hexadecimal(out, (const unsigned char *)name, strlen(name));
+    write_text(out, characters > CALLED_MAX ? ", 256)" : "");
+}
+
 static void write_value(FILE *out, const struct mrt_store *store,
                         const struct mrt_sql_request *request, char letter)
 {
     struct mrt_sql_value value;
+    if (letter == 'C') {
+        write_called(out, request->name ? request->name : request->command.queue);
+        return;
+    }
     mrt_sql_value(store, request, letter, &value);
     switch (value.type) {
     case MRT_SQL_NULL:

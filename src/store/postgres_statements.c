@@ -301,7 +301,7 @@ static const char mrt_pg_sql_form_setup[] =
     " set_config('default_transaction_isolation', 'read committed', false),"
     " set_config('synchronous_commit', 'off', false), set_config('jit', 'off', false)";
 
-/* $1 name, $2 the number that it is, or NULL. doc/postgresql.md tells it to other programs. */
+/* $1 name, $2 the number that it is, or NULL. doc/forms.md tells it to other programs. */
 #define KEY                                                                            \
     "coalesce($2::bigint, ('x' || left(encode(sha256(convert_to($1, 'UTF8')), 'hex')," \
     " 16))::bit(64)::bigint)"
@@ -332,7 +332,7 @@ static const char mrt_pg_sql_key_look[] =
 static const char mrt_pg_sql_key_list[] =
     "SELECT 0, CASE WHEN l.mode = 'ShareLock' THEN 1 ELSE 2147483648 END, 2147483648,"
     " coalesce((extract(epoch FROM l.waitstart) * 1000)::bigint, 0), $1, 'advisory',"
-    " coalesce(a.application_name, '') || ' (process ' || l.pid || ')'"
+    " coalesce(a.application_name, '') || ' (process ' || l.pid || ')', 0, 0"
     " FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE " OF_KEY
     " ORDER BY l.granted DESC, l.waitstart";
 
@@ -347,7 +347,7 @@ static const char mrt_pg_sql_row_prove[] =
     "SELECT (pg_current_xact_id_if_assigned() IS NOT NULL)::int, 0, pg_backend_pid()";
 static const char mrt_pg_sql_row_list[] =
     "SELECT 0, 1, 1, coalesce((extract(epoch FROM a.xact_start) * 1000)::bigint, 0), r.name, 'row',"
-    " coalesce(a.application_name, '') || ' (process ' || a.pid || ')'"
+    " coalesce(a.application_name, '') || ' (process ' || a.pid || ')', 0, 0"
     " FROM row_lock r JOIN pg_stat_activity a ON a.backend_xid = r.xmax WHERE r.name = $1";
 
 /* clang-format on */

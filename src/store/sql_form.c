@@ -248,6 +248,24 @@ static void carry_out(struct mrt_store *store, struct mrt_sql_request *request, 
     refuse(store, request);
 }
 
+static bool is_due(const struct mrt_form_link *link, mrt_time now)
+{
+    return link->fresh || link->store.broken || !TAILQ_EMPTY(&link->store.outbox) ||
+           (link->connected && link->store.state != MRT_SQL_READY) ||
+           mrt_sql_link_next(&link->store) <= now;
+}
+
+/* All that needs nothing to have arrived. */
+static void serve(struct mrt_store *store, mrt_time now)
+{
+    struct mrt_form_link *link;
+    TAILQ_FOREACH (link, &store->form->links, link)
+        if (is_due(link, now))
+            mrt_form_link_turn(store, link, now);
+    answer_all(store);
+    mrt_sql_deliver(store);
+}
+
 bool mrt_form_submit(struct mrt_store *store, const struct mrt_command *command, mrt_time patience)
 {
     (void)patience; /* nothing here waits */
@@ -257,31 +275,19 @@ bool mrt_form_submit(struct mrt_store *store, const struct mrt_command *command,
     mrt_time now = mrt_time_now();
     request->command = *command;
     carry_out(store, request, now);
-    mrt_form_process(store, now);
+    serve(store, now);
     return true;
 }
 
 /* ------------------------------------------------------------------ the port */
 
-static bool is_due(const struct mrt_form_link *link, mrt_time now)
-{
-    return link->fresh || link->store.broken || !TAILQ_EMPTY(&link->store.outbox) ||
-           (link->connected && link->store.state != MRT_SQL_READY) ||
-           mrt_sql_link_next(&link->store) <= now;
-}
-
 void mrt_form_process(struct mrt_store *store, mrt_time now)
 {
     struct epoll_event ready[READY_MAX];
-    struct mrt_form_link *link;
     int count = epoll_wait(store->epoll, ready, READY_MAX, 0);
     for (int i = 0; i < count; i++)
         mrt_form_link_turn(store, ready[i].data.ptr, now);
-    TAILQ_FOREACH (link, &store->form->links, link)
-        if (is_due(link, now))
-            mrt_form_link_turn(store, link, now);
-    answer_all(store);
-    mrt_sql_deliver(store);
+    serve(store, now);
 }
 
 mrt_time mrt_form_next(struct mrt_store *store)

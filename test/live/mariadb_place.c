@@ -181,7 +181,7 @@ struct sql_peer *sql_peer_start(int form)
     return peer;
 }
 
-/* A long name is called as doc/mariadb.md tells other programs to call it. */
+/* A long name is called as doc/forms.md tells other programs to call it. */
 static const char *call(struct sql_peer *peer, const char *before, const char *name,
                         const char *after)
 {

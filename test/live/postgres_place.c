@@ -219,7 +219,7 @@ struct sql_peer *sql_peer_start(int form)
     return peer;
 }
 
-/* The key as doc/postgresql.md tells other programs to make it. */
+/* The key as doc/forms.md tells other programs to make it. */
 #define KEY "('x' || left(encode(sha256(convert_to('%s', 'UTF8')), 'hex'), 16))::bit(64)::bigint"
 
 /* A number is its own key. */
