@@ -28,7 +28,7 @@ enum {
 };
 
 /* The first rows are of run alone, the last of elect. */
-enum { OF_RUN_ALONE = 7, OF_ELECT_ALONE = 3 };
+enum { OF_RUN_ALONE = 8, OF_ELECT_ALONE = 3 };
 
 static const struct mrt_flag flags[] = {
     MRT_RUN_MODE_FLAGS,

@@ -3,16 +3,14 @@
 # it, and nobody gets the lock before that.
 load helper
 
-# Everything below inherits flock's descriptor, so the witness is free only when
-# all of them are dead.
+# A tree of four levels, each of which stays and hears nothing but KILL. All inherit flock's
+# descriptor, so the witness is free only when all of them are dead.
 HARD_TO_KILL='exec 9>w; flock -n 9 || echo overlap >> bad
 trap "" TERM INT HUP QUIT
-(trap "" TERM INT HUP; sleep 60) &
-sh -c "sleep 60 & sleep 60" &
-touch holding
+sh -c "sh -c \"sleep 60 & echo \\\$! >deepest; touch holding; wait; :\" & wait; :" &
 sleep 60'
 
-@test "GN-01 GN-03: kill -9 ends the whole group before the next one starts" {
+@test "GN-01 GN-03: kill -9 ends the whole tree before the next one starts" {
     for i in $(seq 10); do
         rm -f holding
         start run a -- bash -c "$HARD_TO_KILL"
@@ -21,6 +19,12 @@ sleep 60'
         start run a -- bash -c 'exec 9>w; flock -n 9 || echo overlap >> bad'
         waiter=$PID
         until_true waiters a 1
+        if ((i == 1)); then
+            # The deepest, its shell, that one's, bash, mortise.
+            pid=$(cat deepest)
+            for level in 1 2 3 4; do pid=$(ps -o ppid= -p "$pid"); done
+            [ "$pid" -eq "$victim" ]
+        fi
         kill -KILL "$victim"
         finish "$waiter"
         [ "$code" -eq 0 ]
