@@ -26,10 +26,11 @@ static const struct {
     int statement[PLAN_MAX + 1];
 } plans[MRT_SQL_KINDS] = {
     [MRT_SQL_DO_SETUP] = {MRT_PG_IDENTIFY, {MRT_PG_SETUP, MRT_PG_IDENTIFY, END}},
-    [MRT_SQL_DO_START] = {MRT_PG_START, {MRT_PG_START, LISTEN, END}},
+    [MRT_SQL_DO_START] = {MRT_PG_START, {MRT_PG_HURRY, MRT_PG_START, LISTEN, END}},
     [MRT_SQL_DO_RESUME] = {MRT_PG_RESUME, {MRT_PG_RESUME, LISTEN, END}},
     [MRT_SQL_DO_STOP] = {END,
-                         {MRT_PG_LOCK_ALL, MRT_PG_LEAVE_ALL, MRT_PG_END_SESSION, UNLISTEN, END}},
+                         {MRT_PG_HURRY, MRT_PG_LOCK_ALL, MRT_PG_LEAVE_ALL, MRT_PG_END_SESSION,
+                          UNLISTEN, END}},
     [MRT_SQL_DO_DIE] = {END,
                         {MRT_PG_LOCK_ALL, MRT_PG_LEAVE_BEHIND, MRT_PG_LEAVE_ALL, MRT_PG_END_SESSION,
                          UNLISTEN, END}},

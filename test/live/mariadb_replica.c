@@ -6,6 +6,8 @@
 #include <mysql.h>
 #include <stdio.h>
 
+const bool replica_not_for_ends = false;
+
 /* On the replica; the first value of the first row, or "". */
 static const char *run(const char *text)
 {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+const bool replica_not_for_ends = true;
 static char primary[512]; /* where the replica finds it */
 
 static PGconn *connect_replica(void)

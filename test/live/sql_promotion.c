@@ -72,9 +72,12 @@ static mortise_client *open_briefly(const char *parameters)
 static void test_sq_08_with_a_synchronous_replica_nobody_has_what_could_be_lost(void **state)
 {
     (void)state;
-    mortise_client *client = sql_open(zk_place_port(), "lease=120s");
+    mortise_client *client = sql_open(zk_place_port(), "lease=120s"),
+                   *other = sql_open(zk_place_port(), "lease=120s");
     struct sql_attempt attempt;
     char name[32];
+    assert_int_equal(mortise_release(zk_acquire(zk_mutex(other, "other"))), MORTISE_OK);
+    sql_await(SQL_TICKETS("other"), 0);
     zk_acquire(zk_mutex(client, "synchronous")); /* its session is there */
     replica_catch_up();
     replica_cut();
@@ -88,11 +91,15 @@ static void test_sq_08_with_a_synchronous_replica_nobody_has_what_could_be_lost(
             break;
         sql_succeed(&attempt);
     }
+    if (replica_not_for_ends)
+        assert_int_equal(mortise_close(other), MORTISE_OK);
     assert_int_equal(replica_waits(), 1);
     assert_false(attempt.done);
     replica_join();
     sql_succeed(&attempt);
     replica_set_synchronous(false);
+    if (!replica_not_for_ends)
+        assert_int_equal(mortise_close(other), MORTISE_OK);
     assert_int_equal(mortise_close(client), MORTISE_OK);
 }
 

@@ -20,6 +20,8 @@ void replica_catch_up(void);
 void replica_set_synchronous(bool on);
 /* How many commits of the store's clients wait for the replica. */
 long replica_waits(void);
+/* Whether a session ends without waiting for the replica. */
+extern const bool replica_not_for_ends;
 /* The replica becomes a server that can be written to. */
 void replica_promote(void);
 
