@@ -95,6 +95,7 @@ keeper_ends_with_the_script() {
 # is not, nothing is done to it, and it is told.
 keeper_is_killed() {
     local names=(d1 d2 d3 d4 d5) scripts=() keepers=() next=() name
+    MORTISE_URL=${MORTISE_URL/%=2s/=4s} # five keepers, of which none may be lost before
     start_script d1 --on-lost term --grace 300ms
     scripts+=("$SCRIPT") keepers+=("$KEEPER")
     W=own start_script d2
