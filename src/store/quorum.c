@@ -182,7 +182,7 @@ static const char *quorum_address(const struct mrt_store *store)
 
 static void free_store(struct mrt_store *store)
 {
-    mrt_quorum_forget_asks(store, NULL);
+    mrt_quorum_free_asks(store);
     mrt_quorum_tickets_drop(store);
     if (store->epoll >= 0)
         close(store->epoll);

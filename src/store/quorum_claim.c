@@ -233,7 +233,7 @@ static void ask_all(struct mrt_store *store, struct mrt_quorum_ticket *ticket,
                                         .weight = 1,
                                         .claim = true,
                                         .try_only = type == MRT_APPEND};
-    ticket->round++;
+    ticket->round = MRT_DEFECT(QUORUM_ROUND_AGAIN) ? ticket->round + 1 : ++store->rounds;
     ticket->decide_at = now + store->limit;
     for (unsigned i = 0; i < store->count; i++) {
         if (ticket->claims[i] < of || store->members[i].phase != MRT_QUORUM_UP)

@@ -38,9 +38,10 @@ struct mrt_quorum_ask {
     struct mrt_quorum_member *member;
     struct mrt_command command;
     struct mrt_id ticket; /* the engine's; none: a claim that has been let go */
-    uint64_t round;       /* of the ticket, or of the RENEWs */
+    uint64_t round;       /* of the claims, or of the RENEWs */
     mrt_time again;       /* unproven: when to ask once more; NEVER: it is under way */
     bool is_answered;
+    bool is_forgotten; /* nobody wants the answer; until it comes the member has our texts */
     struct mrt_event answer;
     char detail[160];
     char queue[];
@@ -85,6 +86,7 @@ struct mrt_store {
     struct mrt_id session; /* the engine's; none: not open */
     bool wanted;           /* members that are down are to be started */
     bool started;          /* STARTED was answered */
+    uint64_t rounds; /* of claims, of all tickets: one that comes again begins no number again */
     uint64_t identities, serial;
     struct mrt_id seed;
     TAILQ_HEAD(, mrt_quorum_ticket) tickets;
@@ -128,8 +130,10 @@ bool mrt_quorum_hear_all(struct mrt_store *store, mrt_time now);
 /* Starts that are due, and what is to be asked once more. */
 void mrt_quorum_members_due(struct mrt_store *store, mrt_time now);
 mrt_time mrt_quorum_members_next(const struct mrt_store *store);
-/* Forgets what was asked, of all members if NULL. */
+/* Forgets what a member was asked. */
 void mrt_quorum_forget_asks(struct mrt_store *store, const struct mrt_quorum_member *member);
+/* Frees all; the members are closed. */
+void mrt_quorum_free_asks(struct mrt_store *store);
 
 /* quorum_claim.c */
 void mrt_quorum_ticket_submit(struct mrt_store *store, const struct mrt_command *command,

@@ -24,10 +24,10 @@ static const struct mrt_id nobody;
 
 static bool is_parting(const struct mrt_quorum_ask *ask)
 {
-    return ask->command.type == MRT_REMOVE && mrt_id_none(ask->ticket);
+    return ask->command.type == MRT_REMOVE && mrt_id_none(ask->ticket) && !ask->is_forgotten;
 }
 
-static void forget(struct mrt_store *store, struct mrt_quorum_ask *ask)
+static void drop(struct mrt_store *store, struct mrt_quorum_ask *ask)
 {
     TAILQ_REMOVE(&store->asks, ask, link);
     free(ask);
@@ -70,7 +70,7 @@ bool mrt_quorum_ask(struct mrt_quorum_ask *ask, const struct mrt_command *comman
     put(ask, command);
     if (send(ask))
         return true;
-    forget(ask->member->quorum, ask);
+    drop(ask->member->quorum, ask);
     return false;
 }
 
@@ -78,8 +78,16 @@ void mrt_quorum_forget_asks(struct mrt_store *store, const struct mrt_quorum_mem
 {
     struct mrt_quorum_ask *ask, *next;
     TAILQ_FOREACH_SAFE(ask, &store->asks, link, next)
-    if (!member || ask->member == member)
-        forget(store, ask);
+    if (ask->member == member && ask->again == MRT_TIME_NEVER && !ask->is_answered)
+        ask->is_forgotten = true;
+    else if (ask->member == member)
+        drop(store, ask);
+}
+
+void mrt_quorum_free_asks(struct mrt_store *store)
+{
+    while (!TAILQ_EMPTY(&store->asks))
+        drop(store, TAILQ_FIRST(&store->asks));
 }
 
 /* ------------------------------------------------------------------ letting go */
@@ -190,6 +198,10 @@ static void answered(struct mrt_store *store, struct mrt_quorum_ask *ask, mrt_ti
 {
     struct mrt_quorum_member *member = ask->member;
     const struct mrt_event *event = &ask->answer;
+    if (ask->is_forgotten) {
+        drop(store, ask);
+        return;
+    }
     if (event->type == MRT_FAILED && event->error == MORTISE_ELOST) {
         down(member, now); /* with all that it was asked */
         return;

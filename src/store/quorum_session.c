@@ -6,6 +6,9 @@
  * majorities that overlap in one member are not enough. For the same reason a member counts
  * for a new claim only if it has the newest renewal that the engine was told (quorum_claim.c).
  * Where that cannot be had the answer is UNKNOWN, and the lease runs out by itself.
+ *
+ * A START is dated as a RENEW is. When it is asked for once more, members that the one before has
+ * started are renewed, and count when that is answered.
  */
 #include "core/defect.h"
 #include "store/quorum_internal.h"
@@ -21,14 +24,20 @@ static unsigned in_phase(const struct mrt_store *store, enum mrt_quorum_phase ph
     return count;
 }
 
-/* Those that may be up soon. */
-static unsigned pending(const struct mrt_store *store, mrt_time now)
+/* How many have the newest renewal, and the ticket's claim if there is one. */
+static unsigned renewed(const struct mrt_store *store, const struct mrt_quorum_ticket *ticket)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < store->count; i++)
-        count += store->members[i].phase != MRT_QUORUM_UP &&
-                 (store->members[i].phase != MRT_QUORUM_DOWN || store->members[i].start_at <= now);
+        count += store->members[i].phase == MRT_QUORUM_UP &&
+                 store->members[i].proof == store->renewals &&
+                 (!ticket || ticket->claims[i] == MRT_CLAIM_HAS);
     return count;
+}
+
+static bool is_renewed(const struct mrt_store *store, const struct mrt_quorum_ticket *ticket)
+{
+    return renewed(store, ticket) >= store->majority;
 }
 
 static void answer(struct mrt_store *store, struct mrt_event event)
@@ -46,7 +55,33 @@ void mrt_quorum_session_refused(struct mrt_store *store, const struct mrt_event 
              event->detail ? event->detail : "");
 }
 
+/* Of all that are up. */
+static void renew(struct mrt_store *store)
+{
+    store->renewals++;
+    for (unsigned i = 0; i < store->count; i++) {
+        if (store->members[i].phase != MRT_QUORUM_UP)
+            continue;
+        struct mrt_quorum_ask *ask = mrt_quorum_new_ask(&store->members[i], NULL);
+        if (ask)
+            mrt_quorum_ask(ask, &(struct mrt_command){.type = MRT_RENEW}, (struct mrt_id){0, 0},
+                           store->renewals);
+    }
+}
+
 /* ------------------------------------------------------------------ START */
+
+/* Those that may soon have the newest renewal, or a session that was begun after it. */
+static unsigned pending(const struct mrt_store *store, mrt_time now)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < store->count; i++) {
+        const struct mrt_quorum_member *member = &store->members[i];
+        bool fresh = member->phase == MRT_QUORUM_UP && member->proof == store->renewals;
+        count += !fresh && (member->phase != MRT_QUORUM_DOWN || member->start_at <= now);
+    }
+    return count;
+}
 
 static void started(struct mrt_store *store)
 {
@@ -65,13 +100,13 @@ static void started(struct mrt_store *store)
         store->lease = 0;
     event.lease = store->lease;
     store->started = true;
-    store->proven = 0;
+    store->proven = store->renewals;
     answer(store, event);
 }
 
 static void decide_start(struct mrt_store *store, mrt_time now)
 {
-    unsigned up = in_phase(store, MRT_QUORUM_UP);
+    unsigned up = renewed(store, NULL);
     if (up >= store->majority) {
         started(store);
         return;
@@ -89,17 +124,6 @@ static void decide_start(struct mrt_store *store, mrt_time now)
 }
 
 /* ------------------------------------------------------------------ RENEW */
-
-/* Whether a majority have the newest renewal, and the ticket's claim if there is one. */
-static bool is_renewed(const struct mrt_store *store, const struct mrt_quorum_ticket *ticket)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < store->count; i++)
-        count += store->members[i].phase == MRT_QUORUM_UP &&
-                 store->members[i].proof == store->renewals &&
-                 (!ticket || ticket->claims[i] == MRT_CLAIM_HAS);
-    return count >= store->majority;
-}
 
 static bool is_held(const struct mrt_quorum_ticket *ticket)
 {
@@ -126,19 +150,6 @@ static void wake_unrenewed(struct mrt_store *store)
             mrt_quorum_tell(store, (struct mrt_event){.type = MRT_WAKE,
                                                       .session = store->session,
                                                       .ticket = ticket->command.ticket});
-}
-
-static void renew(struct mrt_store *store)
-{
-    store->renewals++;
-    for (unsigned i = 0; i < store->count; i++) {
-        if (store->members[i].phase != MRT_QUORUM_UP)
-            continue;
-        struct mrt_quorum_ask *ask = mrt_quorum_new_ask(&store->members[i], NULL);
-        if (ask)
-            mrt_quorum_ask(ask, &(struct mrt_command){.type = MRT_RENEW}, (struct mrt_id){0, 0},
-                           store->renewals);
-    }
 }
 
 static void decide_renewal(struct mrt_store *store, mrt_time now)
@@ -188,6 +199,8 @@ static void begin(struct mrt_store *store, mrt_time now)
     switch (store->session_command.type) {
     case MRT_START:
         store->wanted = true;
+        if (!MRT_DEFECT(QUORUM_OLD_START_COUNTS))
+            renew(store); /* a session that an earlier START began is as old as that */
         mrt_quorum_members_due(store, now);
         break;
     case MRT_RENEW:
