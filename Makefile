@@ -4,7 +4,7 @@
 #   make run        install what building needs, build, run the demonstration
 #   make test       install what testing needs, build, run everything
 #   make install    PREFIX=/usr/local DESTDIR=
-#   make sim        SEEDS=n runs, or the one SEED=x; STORE=zookeeper, zookeeper-port, ...
+#   make sim        SEEDS=n runs, or the one SEED=x; STORE=zookeeper, redis, redlock, ...
 #   make interop    with Curator and kazoo on one path, longer than make test does
 #   make chaos      MINUTES=10: faults of a ZooKeeper ensemble under competing clients
 #   make stops      ROUNDS=20: the command, its store and its server stand still at any moment

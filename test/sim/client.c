@@ -4,8 +4,7 @@
  * engine asks for it (late, if the loop is busy), and after every call fetches
  * commands, settled waiters and told holds.
  */
-#include "world.h"
-#include "zk_host.h"
+#include "host.h"
 
 #include <string.h>
 
@@ -112,7 +111,7 @@ static bool submit(struct world *world, struct client *client, struct mrt_comman
             copy.kind = world->queues[i].recipe.kind;
         }
     if (client->host)
-        zk_host_submit(world, client, &copy);
+        host_submit(world, client, &copy);
     else
         link_submit(world, client, &copy);
     return true;
@@ -216,8 +215,8 @@ void client_boot(struct world *world, struct client *client, bool new_clock)
         check_fail(world, client->index, NO_QUEUE, "no engine");
     for (int i = 0; i < p->queues && !p->brief_handles; i++)
         client_queue(world, client, i);
-    if (p->model == MODEL_ZK_LIBRARY)
-        zk_host_open(world, client);
+    if (host_kind_of(p->model))
+        host_open(world, client, host_kind_of(p->model));
     trace_note(world, TRACE_CLIENT, client->index, NO_QUEUE, "boots", client->rate_ppm, 0, 0);
     client->booted_at = world->now;
     election_boot(world, client);
@@ -243,19 +242,21 @@ static void vanish(struct world *world, struct client *client, bool died)
     mrt_engine_free(client->engine);
     client->engine = NULL;
     client->paused_until = 0;
-    zk_host_close(client, died);
+    host_close(client, died);
 }
 
 void client_forget(struct client *client)
 {
     mrt_engine_free(client->engine);
-    zk_host_close(client, true);
+    host_close(client, true);
 }
 
 void client_fini(struct client *client)
 {
-    zk_wires_free(client);
-    zk_hosts_free(client);
+    const struct host_kind *kind = client->world ? host_kind_of(client->world->drawn.model) : NULL;
+    if (kind)
+        kind->free(client);
+    hosts_free(client);
 }
 
 static void restart(struct world *world, struct task *task)
@@ -357,7 +358,7 @@ static void cut_client(struct world *world, struct task *task)
     trace_note(world, TRACE_CLIENT, client->index, NO_QUEUE, "cut for us",
                (client->cut_until - world->now) / 1000, 0, 0);
     if (client->host)
-        zk_wires_cut(world, client);
+        client->host->kind->cut(world, client);
 }
 
 static void kill_session(struct world *world, struct task *task)

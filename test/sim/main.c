@@ -5,10 +5,12 @@
  *                                          smaller and printed, with its trace
  *   sim --seeds N --hash                   prints the hash of each
  *   sim --seed X [--trace] [--set F=V]...  runs one; --trace: prints all of it
+ *   sim --seeds N --expect TEXT            one of them has to fail so: what no store stands
  *   sim --defects [--seconds T]            how long each seeded defect lives (only
  *                                          in the build that has them)
  *
  *   --store NAME           zookeeper: the real store on a fake of its client library;
+ *                          redis, redlock: the real stores on fake servers, one or five;
  *                          zookeeper-port, sqlite, lease, memory: models behind the port;
  *                          any: one of the last three, as the seed has it
  *
@@ -24,6 +26,7 @@
 static void usage(void)
 {
     fprintf(stderr, "usage: sim --seeds N [--start S] [--jobs J] [--hash] [--store NAME]\n"
+                    "           [--expect TEXT] [--set field=value]...\n"
                     "       sim --seed X [--trace] [--hash] [--store NAME] [--set field=value]...\n"
                     "       sim --defects [--seconds T] [--jobs J]\n");
     exit(64);
@@ -41,13 +44,19 @@ static uint64_t number(const char *text)
 
 int main(int count, char **arguments)
 {
-    static const struct option options[] = {
-        {"seeds", required_argument, NULL, 'n'},  {"start", required_argument, NULL, 's'},
-        {"jobs", required_argument, NULL, 'j'},   {"hash", no_argument, NULL, 'h'},
-        {"seed", required_argument, NULL, 'x'},   {"store", required_argument, NULL, 'S'},
-        {"trace", no_argument, NULL, 't'},        {"set", required_argument, NULL, 'f'},
-        {"defects", no_argument, NULL, 'd'},      {"seconds", required_argument, NULL, 'T'},
-        {"defect", required_argument, NULL, 'D'}, {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"seeds", required_argument, NULL, 'n'},
+                                            {"start", required_argument, NULL, 's'},
+                                            {"jobs", required_argument, NULL, 'j'},
+                                            {"hash", no_argument, NULL, 'h'},
+                                            {"seed", required_argument, NULL, 'x'},
+                                            {"store", required_argument, NULL, 'S'},
+                                            {"trace", no_argument, NULL, 't'},
+                                            {"set", required_argument, NULL, 'f'},
+                                            {"defects", no_argument, NULL, 'd'},
+                                            {"seconds", required_argument, NULL, 'T'},
+                                            {"defect", required_argument, NULL, 'D'},
+                                            {"expect", required_argument, NULL, 'E'},
+                                            {NULL, 0, NULL, 0}};
     struct request request = {.start = 1, .jobs = 2, .seconds = 60, .model = MODEL_ANY};
     int option;
     while ((option = getopt_long(count, arguments, "", options, NULL)) != -1) {
@@ -81,6 +90,9 @@ int main(int count, char **arguments)
             break;
         case 'D':
             request.defect = optarg;
+            break;
+        case 'E':
+            request.expect = optarg;
             break;
         case 'S':
             if (!store_by_name(optarg, &request.model))

@@ -1,7 +1,5 @@
 /* Drawing a run's configuration, and showing it. */
-#include "profile.h"
-
-#include "random.h"
+#include "profile_draw.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,8 +18,7 @@ int64_t *profile_value(struct profile *profile, int field)
     return (int64_t *)(void *)profile + field;
 }
 
-/* A value between 1 and limit whose magnitude is even: small ones as likely as large ones. */
-static int64_t draw_scale(struct random *random, int64_t limit)
+int64_t profile_scale(struct random *random, int64_t limit)
 {
     int64_t top = 1;
     int steps = 0;
@@ -34,14 +31,12 @@ static int64_t draw_scale(struct random *random, int64_t limit)
     return 1 + random_below(random, limit > 0 ? limit : 1);
 }
 
-/* Off in half of all runs. */
-static int64_t maybe(struct random *random, int64_t limit)
+int64_t profile_maybe(struct random *random, int64_t limit)
 {
-    return random_below(random, 2) ? draw_scale(random, limit) : 0;
+    return random_below(random, 2) ? profile_scale(random, limit) : 0;
 }
 
-/* About how often something befalls a client, or 0; `one_in` runs have it. */
-static int64_t maybe_every(struct random *random, int one_in, int64_t unit)
+int64_t profile_maybe_every(struct random *random, int one_in, int64_t unit)
 {
     if (random_below(random, one_in) > 0)
         return 0;
@@ -51,6 +46,11 @@ static int64_t maybe_every(struct random *random, int one_in, int64_t unit)
 static bool is_zookeeper(const struct profile *p)
 {
     return p->model == MODEL_ZOOKEEPER || p->model == MODEL_ZK_LIBRARY;
+}
+
+static bool is_redis(const struct profile *p)
+{
+    return p->model == MODEL_REDIS || p->model == MODEL_REDLOCK;
 }
 
 static bool has_lease(const struct profile *p)
@@ -72,26 +72,26 @@ static void draw_sizes(struct profile *p, struct random *random, int model)
     p->capacity = random_below(random, 8) ? 1 : 2;
     p->fence_span = random_below(random, 3) ? 1 << 20 : random_between(random, 1, 8);
     p->strict = random_below(random, 2);
-    p->fair_us = random_below(random, 4) ? 1000 : draw_scale(random, 100000);
+    p->fair_us = random_below(random, 4) ? 1000 : profile_scale(random, 100000);
     p->budget_us = random_below(random, 4) ? 2000 : random_below(random, 20000);
     p->budget_count = random_below(random, 2) ? 16 : random_between(random, 1, 8);
-    p->drift_ppm = random_below(random, 2) ? 100000 : maybe(random, 20000);
+    p->drift_ppm = random_below(random, 2) ? 100000 : profile_maybe(random, 20000);
 }
 
 static void draw_actors(struct profile *p, struct random *random)
 {
     int64_t unit = has_lease(p) ? p->lease_us : 1000000;
-    p->think_us = draw_scale(random, unit / 4);
-    p->hold_us = draw_scale(random, unit / 4);
-    p->reaction_us = maybe(random, 5000);
-    p->nest = maybe(random, 5000);
-    p->try = maybe(random, 6000);
-    p->timed = maybe(random, 6000);
-    p->async = maybe(random, 8000);
-    p->cancel = maybe(random, 5000);
-    p->wait_us = draw_scale(random, unit * 2);
-    p->misuse = maybe(random, 2000);
-    p->verify = maybe(random, 2000);
+    p->think_us = profile_scale(random, unit / 4);
+    p->hold_us = profile_scale(random, unit / 4);
+    p->reaction_us = profile_maybe(random, 5000);
+    p->nest = profile_maybe(random, 5000);
+    p->try = profile_maybe(random, 6000);
+    p->timed = profile_maybe(random, 6000);
+    p->async = profile_maybe(random, 8000);
+    p->cancel = profile_maybe(random, 5000);
+    p->wait_us = profile_scale(random, unit * 2);
+    p->misuse = profile_maybe(random, 2000);
+    p->verify = profile_maybe(random, 2000);
     p->brief_handles = random_below(random, 2);
 }
 
@@ -100,45 +100,45 @@ static void draw_link(struct profile *p, struct random *random)
     int64_t unit = has_lease(p) ? p->lease_us : 1000000;
     p->synchronous = p->model != MODEL_LEASE && random_below(random, 2);
     p->delay_us =
-        p->model == MODEL_SQLITE ? draw_scale(random, 2000) : draw_scale(random, unit / 2);
-    p->timer_late_us = maybe(random, unit / 20);
-    p->reorder = maybe(random, 3000);
-    p->lose_command = maybe(random, 3000);
-    p->lose_reply = maybe(random, 3000);
-    p->early_unknown = maybe(random, 2000);
-    p->late_answer = maybe(random, 10000);
-    p->refuse = maybe(random, 2000);
-    p->refuse_for_good = random_below(random, 4) ? 0 : maybe(random, 1000);
-    p->unknown_us = draw_scale(random, unit * 2);
-    p->wake_lost = maybe(random, 10000);
-    p->wake_double = maybe(random, 5000);
-    p->wake_late_us = maybe(random, unit);
-    p->stray_wake = maybe(random, 2000);
+        p->model == MODEL_SQLITE ? profile_scale(random, 2000) : profile_scale(random, unit / 2);
+    p->timer_late_us = profile_maybe(random, unit / 20);
+    p->reorder = profile_maybe(random, 3000);
+    p->lose_command = profile_maybe(random, 3000);
+    p->lose_reply = profile_maybe(random, 3000);
+    p->early_unknown = profile_maybe(random, 2000);
+    p->late_answer = profile_maybe(random, 10000);
+    p->refuse = profile_maybe(random, 2000);
+    p->refuse_for_good = random_below(random, 4) ? 0 : profile_maybe(random, 1000);
+    p->unknown_us = profile_scale(random, unit * 2);
+    p->wake_lost = profile_maybe(random, 10000);
+    p->wake_double = profile_maybe(random, 5000);
+    p->wake_late_us = profile_maybe(random, unit);
+    p->stray_wake = profile_maybe(random, 2000);
 }
 
 static void draw_disasters(struct profile *p, struct random *random)
 {
     int64_t unit = has_lease(p) ? p->lease_us : 1000000;
-    p->cut_every_us = has_lease(p) ? maybe_every(random, 3, unit * 2) : 0;
-    p->cut_us = draw_scale(random, unit * 3);
-    p->crash_every_us = maybe_every(random, 3, unit * 2);
-    p->restart_us = draw_scale(random, unit * 2);
-    p->pause_every_us = maybe_every(random, 3, unit * 2);
-    p->pause_us = draw_scale(random, unit * 3);
-    p->close_every_us = maybe_every(random, 4, unit * 3);
-    p->kill_every_us = p->model != MODEL_LEASE ? maybe_every(random, 4, unit * 2) : 0;
-    p->break_every_us = maybe_every(random, 8, unit * 2);
-    p->reboot_every_us = p->model == MODEL_SQLITE ? maybe_every(random, 4, unit * 6) : 0;
-    p->busy = p->model == MODEL_SQLITE ? maybe(random, 3000) : 0;
-    p->notices_refused = p->model == MODEL_SQLITE ? maybe(random, 10000) : 0;
-    p->push = maybe(random, 10000);
+    p->cut_every_us = has_lease(p) ? profile_maybe_every(random, 3, unit * 2) : 0;
+    p->cut_us = profile_scale(random, unit * 3);
+    p->crash_every_us = profile_maybe_every(random, 3, unit * 2);
+    p->restart_us = profile_scale(random, unit * 2);
+    p->pause_every_us = profile_maybe_every(random, 3, unit * 2);
+    p->pause_us = profile_scale(random, unit * 3);
+    p->close_every_us = profile_maybe_every(random, 4, unit * 3);
+    p->kill_every_us = p->model != MODEL_LEASE ? profile_maybe_every(random, 4, unit * 2) : 0;
+    p->break_every_us = profile_maybe_every(random, 8, unit * 2);
+    p->reboot_every_us = p->model == MODEL_SQLITE ? profile_maybe_every(random, 4, unit * 6) : 0;
+    p->busy = p->model == MODEL_SQLITE ? profile_maybe(random, 3000) : 0;
+    p->notices_refused = p->model == MODEL_SQLITE ? profile_maybe(random, 10000) : 0;
+    p->push = profile_maybe(random, 10000);
     if (p->push > 0)
         p->reorder = 0; /* views of one ticket come in the order they were made */
     p->proof_lag_us = p->model == MODEL_LEASE && random_below(random, 4) == 0
                           ? random_between(random, unit / 20, unit * 2 / 5)
                           : 0;
     p->follower_every_us = p->proof_lag_us > 0 ? random_between(random, unit / 4, unit * 2) : 0;
-    p->reap_us = p->model == MODEL_LEASE ? maybe(random, unit / 2) : 0;
+    p->reap_us = p->model == MODEL_LEASE ? profile_maybe(random, unit / 2) : 0;
 }
 
 /* A slow link, followers that die and clients that are then cut off: what a proof of
@@ -170,16 +170,14 @@ static void make_quiet(struct profile *p, struct random *random)
                                &p->wake_lost,      &p->wake_late_us};
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
         *faults[i] = 0;
-    p->delay_us = draw_scale(random, 5000);
+    p->delay_us = profile_scale(random, 5000);
     p->clients = random_between(random, 2, 4);
 }
-
-static void make_calm(struct profile *p);
 
 /* Permits that many come for at the same time, and a lost wake-up shows. */
 static void make_frequented(struct profile *p, struct random *random)
 {
-    make_calm(p);
+    profile_make_calm(p);
     p->clients = 4;
     p->actors = random_between(random, 1, 3);
     p->queues = 1;
@@ -211,7 +209,7 @@ static void draw_lock(struct profile *p, uint64_t seed)
     int64_t kind = random_below(&random, 6);
     bool zookeeper = is_zookeeper(p);
     p->zk_wake_all = zookeeper && random_below(&random, 8) == 0;
-    p->zk_gap_us = zookeeper ? maybe(&random, 2000) : 0;
+    p->zk_gap_us = zookeeper ? profile_maybe(&random, 2000) : 0;
     if (zookeeper && kind == LOCK_EXCLUSIVE && random_below(&random, 2))
         make_contested(p, &random);
     if (p->model == MODEL_ZOOKEEPER) { /* whose fake of the port keeps no others */
@@ -224,7 +222,8 @@ static void draw_lock(struct profile *p, uint64_t seed)
         p->lock = kind;
     if (zookeeper && kind == LOCK_SEMAPHORE && random_below(&random, 2))
         make_frequented(p, &random);
-    if (p->model != MODEL_LEASE && p->model != MODEL_KERNEL && p->model != MODEL_ZK_LIBRARY)
+    if (p->model != MODEL_LEASE && p->model != MODEL_KERNEL && p->model != MODEL_ZK_LIBRARY &&
+        p->model != MODEL_REDIS)
         return; /* the other models have neither values nor cells */
     if (kind == LOCK_ELECTION) {
         p->lock = kind;
@@ -238,7 +237,7 @@ static void draw_lock(struct profile *p, uint64_t seed)
    what was lost. */
 static void make_importuned(struct profile *p)
 {
-    make_calm(p);
+    profile_make_calm(p);
     p->clients = 2;
     p->actors = p->queues = 1;
     p->hold_us = p->recheck_us * 4;
@@ -254,14 +253,16 @@ static void draw_requests(struct profile *p, uint64_t seed)
     struct random random;
     int64_t unit = has_lease(p) ? p->lease_us : 1000000;
     random_seed(&random, seed ^ UINT64_C(0x7265766f6b65));
-    p->revoke_every_us = maybe_every(&random, 3, unit / 2);
+    p->revoke_every_us = profile_maybe_every(&random, 3, unit / 2);
     if (is_zookeeper(p) && p->lock == LOCK_ELECTION)
         p->revoke_every_us = 0; /* it would be written over the leader's value */
     p->listen = p->revoke_every_us > 0 ? random_between(&random, 1000, 10000) : 0;
-    p->hold_max_us = random_below(&random, 4) ? 0 : draw_scale(&random, unit);
+    p->hold_max_us = random_below(&random, 4) ? 0 : profile_scale(&random, unit);
     bool changes = p->lock == LOCK_READ_WRITE || p->lock == LOCK_SEMAPHORE; /* its node */
     if (is_zookeeper(p) && changes && random_below(&random, 4) == 0)
         make_importuned(p);
+    if (is_redis(p))
+        profile_draw_redis_lock(p, &random);
 }
 
 /* And so. Of locks on the stores that the reference stands for; seldom, since a delay hides from a
@@ -273,7 +274,7 @@ static void draw_delay(struct profile *p, uint64_t seed)
     bool can = (p->model == MODEL_LEASE || p->model == MODEL_KERNEL) && p->lock != LOCK_ELECTION &&
                p->proof_lag_us == 0;
     if (can && random_below(&random, 8) == 0)
-        p->lock_delay_us = draw_scale(&random, has_lease(p) ? p->lease_us : 1000000);
+        p->lock_delay_us = profile_scale(&random, has_lease(p) ? p->lease_us : 1000000);
 }
 
 static void zero(int64_t *const *fields, size_t count)
@@ -300,19 +301,18 @@ static void draw_ensemble(struct profile *p, struct random *random)
 {
     p->zk_servers = random_below(random, 4) ? 3 : 1;
     p->zk_tick_us = p->lease_us / random_between(random, p->drift_ppm ? 3 : 2, 20);
-    p->zk_lag_us = maybe(random, p->lease_us / 8);
-    p->zk_behind_us = maybe(random, p->lease_us / 2);
+    p->zk_lag_us = profile_maybe(random, p->lease_us / 8);
+    p->zk_behind_us = profile_maybe(random, p->lease_us / 2);
     p->zk_sequence = any_sequence(random);
-    p->zk_trouble_every_us = maybe_every(random, 2, p->lease_us * 2);
-    p->zk_trouble_us = draw_scale(random, p->lease_us * 2);
-    p->zk_outsider_every_us = maybe_every(random, 4, p->lease_us);
-    p->zk_visit_us = draw_scale(random, p->lease_us);
-    p->zk_impostor = random_below(random, 4) ? 0 : maybe(random, 3000);
+    p->zk_trouble_every_us = profile_maybe_every(random, 2, p->lease_us * 2);
+    p->zk_trouble_us = profile_scale(random, p->lease_us * 2);
+    p->zk_outsider_every_us = profile_maybe_every(random, 4, p->lease_us);
+    p->zk_visit_us = profile_scale(random, p->lease_us);
+    p->zk_impostor = random_below(random, 4) ? 0 : profile_maybe(random, 3000);
     p->zk_reap_us = random_between(random, p->lease_us / 50, p->lease_us * 2);
 }
 
-/* What the port may do is replaced by what ZooKeeper does. */
-static void draw_zookeeper(struct profile *p, struct random *random)
+void profile_no_port_faults(struct profile *p)
 {
     int64_t *const others[] = {
         &p->synchronous,   &p->reorder,           &p->lose_command, &p->lose_reply,
@@ -321,11 +321,16 @@ static void draw_zookeeper(struct profile *p, struct random *random)
         &p->kill_every_us, &p->reboot_every_us,   &p->busy,         &p->push,
         &p->proof_lag_us,  &p->follower_every_us, &p->reap_us,      &p->notices_refused};
     zero(others, sizeof others / sizeof others[0]);
+}
+
+static void draw_zookeeper(struct profile *p, struct random *random)
+{
+    profile_no_port_faults(p);
     p->capacity = 1;
     p->fence_span = 1 << 12;
     p->recheck_us = 5000000;
     p->lease_us = p->lease_us / 1000 * 1000;
-    p->delay_us = draw_scale(random, p->lease_us / (random_below(random, 4) ? 50 : 4));
+    p->delay_us = profile_scale(random, p->lease_us / (random_below(random, 4) ? 50 : 4));
     p->unknown_us = p->lease_us;
     draw_ensemble(p, random);
 }
@@ -381,8 +386,7 @@ static void make_usurped(struct profile *p)
     p->break_every_us = p->lease_us * 3;
 }
 
-/* Nothing happens but that locks are taken. */
-static void make_calm(struct profile *p)
+void profile_make_calm(struct profile *p)
 {
     int64_t *const faults[] = {
         &p->zk_trouble_every_us, &p->zk_outsider_every_us, &p->zk_impostor,    &p->break_every_us,
@@ -399,10 +403,10 @@ static void shape_zookeeper(struct profile *p, struct random *random)
     switch (random_below(random, 12)) {
     case 0:
     case 1:
-        make_calm(p);
+        profile_make_calm(p);
         break;
     case 2:
-        make_calm(p);
+        profile_make_calm(p);
         make_usurped(p);
         break;
     case 3:
@@ -430,6 +434,8 @@ void profile_draw(struct profile *profile, uint64_t seed, int model)
     if (is_zookeeper(profile)) {
         draw_zookeeper(profile, &random);
         shape_zookeeper(profile, &random);
+    } else if (is_redis(profile)) {
+        profile_draw_redis(profile, &random);
     } else if (profile->model == MODEL_LEASE && random_below(&random, 12) == 0) {
         make_forgetful(profile, &random);
     } else if (random_below(&random, 6) == 0) {

@@ -39,12 +39,17 @@ void request_profile(const struct request *request, uint64_t seed, struct profil
         }
 }
 
-static const char *const store_names[MODEL_COUNT] = {[MODEL_LEASE] = "lease",
-                                                     [MODEL_KERNEL] = "memory",
-                                                     [MODEL_SQLITE] = "sqlite",
+static const char *const store_names[MODEL_COUNT] = {
+    [MODEL_LEASE] = "lease",
+    [MODEL_KERNEL] = "memory",
+    [MODEL_SQLITE] = "sqlite",
 #ifdef MORTISE_ZOOKEEPER
-                                                     [MODEL_ZOOKEEPER] = "zookeeper-port",
-                                                     [MODEL_ZK_LIBRARY] = "zookeeper"
+    [MODEL_ZOOKEEPER] = "zookeeper-port",
+    [MODEL_ZK_LIBRARY] = "zookeeper",
+#endif
+#ifdef SIM_REDIS
+    [MODEL_REDIS] = "redis",
+    [MODEL_REDLOCK] = "redlock",
 #endif
 };
 
@@ -310,6 +315,11 @@ int run_seeds(const struct request *request)
     printf("%llu seeds in %.1f s: %llu operations, %.0f a second and core; %llu steps\n",
            (unsigned long long)runs, seconds, (unsigned long long)operations,
            (double)operations / seconds / jobs, (unsigned long long)steps);
+    if (request->expect) {
+        const char *how = failed < 0 ? "nothing fails" : boards[failed].failure;
+        printf("seed %llu: %s\n", failed < 0 ? 0 : (unsigned long long)boards[failed].seed, how);
+        return strstr(how, request->expect) ? 0 : 1;
+    }
     if (failed < 0)
         return 0;
     print_failure(request, boards[failed].seed, boards[failed].failure);

@@ -15,6 +15,7 @@ struct request {
     const char *sets[SETS_MAX];
     int set_count;
     const char *defect;
+    const char *expect; /* how a seed has to fail; NULL: none may */
 };
 
 /* All return an exit status. */

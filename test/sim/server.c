@@ -29,6 +29,11 @@ static const struct server_model *model_of(int64_t model)
     case MODEL_ZK_LIBRARY:
         return &zk_library_model;
 #endif
+#ifdef SIM_REDIS
+    case MODEL_REDIS:
+    case MODEL_REDLOCK:
+        return &redis_model;
+#endif
     default:
         return &memory_model;
     }

@@ -20,7 +20,8 @@ struct server_model {
     uint64_t (*cell)(void *server);
 };
 
-extern const struct server_model memory_model, sqlite_model, zookeeper_model, zk_library_model;
+extern const struct server_model memory_model, sqlite_model, zookeeper_model, zk_library_model,
+    redis_model;
 
 struct server {
     const struct server_model *model;

@@ -13,8 +13,8 @@
  * A connection that ends answers UNKNOWN to everything under way, and is opened again at
  * another server. Waiting is a data watch on the node just ahead.
  */
-#include "zk_host.h"
 #include "zk_port.h"
+#include "zk_wire.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -9,8 +9,9 @@
  *   link.c     messages between clients and server, and what befalls them
  *   server.c   the models: server_memory.c; server_sqlite.c and server_zookeeper.c, fakes of
  *              those stores
- *   zk_host.c  the real ZooKeeper store in a client, on zk_library.c, a fake of its client
- *              library, zk_wire.c, connections, and zk_ensemble.c, the servers
+ *   host.c     a real store in a client; ZooKeeper's on zk_library.c, a fake of its client
+ *              library, zk_wire.c, connections, and zk_ensemble.c, the servers; Redis's, and a
+ *              quorum of five, on stream.c, streams of bytes, and redis_server.c, the servers
  *   check.c    the invariants; delay.c: of what a dead holder leaves behind
  *   trace.c    what happened, as a hash and as text
  *   world.c    the phases of a run; runner.c, defects.c, main.c: running many
@@ -42,8 +43,9 @@
 #define SILENT UINT64_MAX /* serial of a command whose answer nobody waits for */
 
 struct world;
-struct zk_host;
+struct host;
 struct zk_wire;
+struct stream;
 
 /* Something to be done at a time; embedded, as the first member, in what it is for. */
 struct task {
@@ -151,8 +153,9 @@ struct client {
     struct sight sights[QUEUES_MAX];
     struct writer writer;
     mrt_time booted_at;
-    struct zk_host *host, *dead_hosts; /* if it runs the real store */
+    struct host *host, *dead_hosts; /* if it runs the real store */
     struct zk_wire *wires;
+    struct stream *streams;
     mrt_time reset_until; /* connections are refused */
     /* What it should count. */
     uint64_t acquisitions, nested, losses, commands;
@@ -311,6 +314,7 @@ struct truth {
         uint64_t fence;
     } grants[GRANTS_MAX];
     uint64_t value; /* of the first ticket */
+    bool lawless; /* the server has forgotten, and grants nobody anything until that is harmless */
 };
 /* For the models: the next ticket of the queue, in order. */
 void truth_add(struct truth *truth, const struct peer *asker, struct peer *peer, uint64_t fence,

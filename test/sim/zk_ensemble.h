@@ -41,6 +41,8 @@ struct zk_listener {
 
 struct zk_ensemble *zk_new(struct world *world);
 void zk_free(struct zk_ensemble *ensemble);
+/* A world's. */
+struct zk_ensemble *zk_ensemble_of(struct world *world);
 int zk_servers(const struct zk_ensemble *ensemble);
 /* Opens session `id`, 0 for a new one, of which the client has seen changes up to `seen`. */
 struct zk_connection *zk_open(struct zk_ensemble *ensemble, int server, int64_t id, int timeout_ms,

@@ -16,7 +16,7 @@
  *    connection gets no answer, for it begins in the middle of what was half sent.
  *  - Closing completes what is under way with ZCLOSING.
  */
-#include "zk_host.h"
+#include "host.h"
 #include "zk_wire.h"
 
 #include <stdlib.h>
@@ -73,7 +73,7 @@ struct call {
 };
 
 struct _zhandle {
-    struct zk_host *host;
+    struct host *host;
     watcher_fn watcher;
     void *context;
     int timeout_ms, state, server, servers, tried;
@@ -238,7 +238,7 @@ static void fail_calls(zhandle_t *handle, int code)
 static void close_socket(zhandle_t *handle)
 {
     if (handle->wire)
-        zk_host_close_socket(handle->host, handle->socket);
+        host_socket_close(handle->host, handle->socket);
     handle->wire = NULL;
     handle->socket = -1;
 }
@@ -357,7 +357,7 @@ static void begin_connecting(zhandle_t *handle)
     handle->server = (handle->server + 1) % handle->servers;
     handle->wire = zk_wire_open(client->world, client, handle->server);
     handle->wire->deaf = handle->half_sent;
-    handle->socket = zk_host_socket(handle->host, handle->wire);
+    handle->socket = host_socket_new(handle->host, &handle->wire->socket);
     handle->state = ZOO_CONNECTING_STATE;
 }
 
@@ -423,7 +423,7 @@ zhandle_t *zookeeper_init2(const char *hosts, watcher_fn watcher, int timeout_ms
     zhandle_t *handle = calloc(1, sizeof *handle);
     if (!handle)
         abort();
-    handle->host = zk_host_current;
+    handle->host = host_current;
     handle->watcher = watcher;
     handle->context = context;
     handle->timeout_ms = timeout_ms;

@@ -1,8 +1,6 @@
 /* See zk_wire.h. */
 #include "zk_wire.h"
 
-#include "zk_host.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,7 +80,7 @@ static void at_client(struct world *world, struct zk_packet *packet)
     }
     *wire->last = packet;
     wire->last = &packet->next;
-    zk_host_ready(wire->client);
+    host_ready(wire->client);
 }
 
 static void end_at_client(struct world *world, struct zk_packet *packet)
@@ -92,7 +90,7 @@ static void end_at_client(struct world *world, struct zk_packet *packet)
     zk_packet_free(packet);
     wire->ended = true;
     if (!wire->closed)
-        zk_host_ready(wire->client);
+        host_ready(wire->client);
 }
 
 static void opened(void *context, int code, int64_t session, int timeout_ms)
@@ -185,18 +183,28 @@ static void (*const upward[3])(struct world *, struct zk_packet *) = {
 
 /* ------------------------------------------------------------------ the client's side */
 
+static uint32_t state_of(const struct host_socket *socket)
+{
+    const struct zk_wire *wire = (const struct zk_wire *)socket;
+    return EPOLLOUT | (wire->refused || wire->broken ? EPOLLERR | EPOLLHUP : 0) |
+           (zk_wire_readable(wire) ? EPOLLIN : 0);
+}
+
+static void close_wire(struct host_socket *socket);
+
 struct zk_wire *zk_wire_open(struct world *world, struct client *client, int server)
 {
     struct zk_wire *wire = calloc(1, sizeof *wire);
     if (!wire)
         abort();
+    wire->socket = (struct host_socket){.state = state_of, .close = close_wire};
     wire->client = client;
     wire->server = server;
     wire->last = &wire->first;
     wire->next = client->wires;
     client->wires = wire;
     wire->refused = world->now < client->reset_until;
-    wire->open_at = wire->refused ? world->now + 2 * MRT_MICROSECOND : later(wire, 0);
+    wire->socket.open_at = wire->refused ? world->now + 2 * MRT_MICROSECOND : later(wire, 0);
     return wire;
 }
 
@@ -229,13 +237,9 @@ bool zk_wire_readable(const struct zk_wire *wire)
     return wire->first || wire->ended || wire->broken;
 }
 
-bool zk_wire_connecting(const struct zk_wire *wire)
+static void close_wire(struct host_socket *socket)
 {
-    return wire->client->world->now < wire->open_at;
-}
-
-void zk_wire_close(struct zk_wire *wire)
-{
+    struct zk_wire *wire = (struct zk_wire *)socket;
     struct zk_packet *packet;
     wire->closed = true;
     while ((packet = zk_wire_read(wire)))
@@ -263,7 +267,7 @@ void zk_wires_cut(struct world *world, struct client *client)
     for (struct zk_wire *wire = client->wires; wire; wire = wire->next)
         if (!wire->closed && !wire->broken)
             reset(world, wire);
-    zk_host_ready(client);
+    host_ready(client);
 }
 
 void zk_wires_free(struct client *client)

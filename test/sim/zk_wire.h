@@ -7,6 +7,7 @@
 #ifndef SIM_ZK_WIRE_H
 #define SIM_ZK_WIRE_H
 
+#include "host.h"
 #include "zk_ensemble.h"
 
 enum zk_packet_kind { ZK_PACKET_OPENED, ZK_PACKET_ANSWER, ZK_PACKET_EVENT };
@@ -25,12 +26,12 @@ struct zk_packet {
 };
 
 struct zk_wire {
-    struct zk_wire *next; /* of the client's */
+    struct host_socket socket; /* first */
+    struct zk_wire *next;      /* of the client's */
     struct client *client;
     struct zk_connection *connection;
     int server;
     mrt_time up, down;                   /* nothing may arrive before */
-    mrt_time open_at;                    /* when the connecting ends, well or badly */
     bool deaf;                           /* the server cannot make sense of what it gets */
     bool refused, broken, ended, closed; /* ended: by the server, behind what it has sent */
     struct zk_packet *travelling;
@@ -44,8 +45,9 @@ void zk_wire_send(struct zk_wire *wire, struct zk_request *request);
 struct zk_packet *zk_wire_read(struct zk_wire *wire);
 void zk_packet_free(struct zk_packet *packet);
 bool zk_wire_readable(const struct zk_wire *wire);
-bool zk_wire_connecting(const struct zk_wire *wire);
-/* By the client; the wire is gone for it. */
-void zk_wire_close(struct zk_wire *wire);
+
+/* The client's net goes down; and at the end of a run. */
+void zk_wires_cut(struct world *world, struct client *client);
+void zk_wires_free(struct client *client);
 
 #endif

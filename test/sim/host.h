@@ -1,0 +1,76 @@
+/*
+ * The host of a real store in a client: the object code that ships, on virtual time. What it
+ * asks of the system (its clock, entropy, epoll descriptors, sockets, a thread to close on)
+ * is answered here, by functions that the linker puts in the place of the system's. What is
+ * on the other side of a socket is the store's own matter: zk_library.c, stream.c.
+ */
+#ifndef SIM_HOST_H
+#define SIM_HOST_H
+
+#include "world.h"
+
+#include <sys/epoll.h>
+
+/* A connection, as its descriptor shows it; embedded, as the first member, in what it is. */
+struct host_socket {
+    mrt_time open_at; /* when the connecting ends, well or badly */
+    uint32_t (*state)(const struct host_socket *socket); /* EPOLL bits, once it has */
+    void (*close)(struct host_socket *socket);
+};
+
+/* A kind of real store. */
+struct host_kind {
+    const struct mrt_store_ops *ops;
+    void (*write_uri)(const struct world *world, char *text, size_t size);
+    /* The client's net goes down. */
+    void (*cut)(struct world *world, struct client *client);
+    /* At the end of a run: its connections. */
+    void (*free)(struct client *client);
+};
+
+#define HOST_SOCKETS_MAX 16
+
+struct host {
+    struct task turn; /* first */
+    struct client *client;
+    const struct host_kind *kind;
+    struct mrt_store *store;
+    struct host_told { /* by the store, and not yet to the engine */
+        struct mrt_event event;
+        uint64_t value;
+    } * events;
+    int event_count, event_room, event_next;
+    bool dispatching;
+    bool dead;  /* the process has died: nothing it does matters */
+    int epolls; /* descriptors given out */
+    struct host_slot {
+        struct host_socket *socket; /* NULL: free */
+        int epoll;                  /* that it is polled by; -1: none */
+        uint32_t mask;
+        epoll_data_t data;
+    } slots[HOST_SOCKETS_MAX];
+    struct host *next_dead;
+};
+
+/* Whose code runs; NULL: the simulator's own. */
+extern struct host *host_current;
+
+/* NULL: a client of this model has no real store. */
+const struct host_kind *host_kind_of(int64_t model);
+extern const struct host_kind zk_host_kind, redis_host_kind, redlock_host_kind;
+
+void host_open(struct world *world, struct client *client, const struct host_kind *kind);
+void host_submit(struct world *world, struct client *client, const struct mrt_command *command);
+/* Something may be read. */
+void host_ready(struct client *client);
+/* `died`: without a word to anybody. */
+void host_close(struct client *client, bool died);
+/* Those that are closed: kept until the end, for one may be closed by what it tells. */
+void hosts_free(struct client *client);
+
+/* A descriptor, the lowest that is free; what it is; and none any more. */
+int host_socket_new(struct host *host, struct host_socket *socket);
+struct host_socket *host_socket_of(const struct host *host, int descriptor);
+void host_socket_close(struct host *host, int descriptor);
+
+#endif

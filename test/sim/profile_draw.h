@@ -1,0 +1,23 @@
+/* What the files that draw profiles have in common. */
+#ifndef SIM_PROFILE_DRAW_H
+#define SIM_PROFILE_DRAW_H
+
+#include "profile.h"
+#include "random.h"
+
+/* A value between 1 and limit whose magnitude is even: small ones as likely as large ones. */
+int64_t profile_scale(struct random *random, int64_t limit);
+/* Off in half of all runs. */
+int64_t profile_maybe(struct random *random, int64_t limit);
+/* About how often something befalls a client, or 0; `one_in` runs have it. */
+int64_t profile_maybe_every(struct random *random, int one_in, int64_t unit);
+/* What the port may do, which a real store on fake servers does by itself. */
+void profile_no_port_faults(struct profile *profile);
+/* Nothing happens but that locks are taken. */
+void profile_make_calm(struct profile *profile);
+
+/* Of a Redis server, or a quorum of five. */
+void profile_draw_redis(struct profile *profile, struct random *random);
+void profile_draw_redis_lock(struct profile *profile, struct random *random);
+
+#endif

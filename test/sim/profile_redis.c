@@ -1,0 +1,117 @@
+/*
+ * What Redis servers, and the stores on them, are made to stand. In what is drawn here every
+ * promise holds: a clock that is set ahead (redis_step_us), and a restart that forgets what
+ * was kept (redis_amnesia) without `uptime`, are breaches that only the command line asks for.
+ */
+#include "profile_draw.h"
+
+static void draw_troubles(struct profile *p, struct random *random)
+{
+    p->redis_trouble_every_us = profile_maybe_every(random, 2, p->lease_us * 2);
+    p->redis_trouble_us = profile_scale(random, p->lease_us * 2);
+    p->redis_back_us = profile_maybe(random, p->lease_us * 2);
+    p->redis_split = profile_maybe(random, 3000);
+    p->redis_replicas = random_below(random, 8) == 0;
+    p->redis_copyless = p->redis_replicas ? profile_maybe(random, 3000) : 0;
+    if (random_below(random, 4) == 0) {
+        p->redis_amnesia = random_between(random, 2000, 10000);
+        p->redis_uptime_us = p->lease_us;
+        p->redis_back_us = 0; /* both together take the newest fence away */
+    }
+}
+
+/* Connections break and are held up all the time, and commands of the last arrive late. */
+static void make_lossy(struct profile *p, struct random *random)
+{
+    p->delay_us = p->lease_us / 100;
+    p->cut_every_us = random_between(random, p->lease_us / 10, p->lease_us);
+    p->cut_us = p->lease_us / random_between(random, 4, 100);
+    p->redis_trouble_every_us = random_between(random, p->lease_us / 20, p->lease_us / 2);
+    p->redis_trouble_us = p->lease_us;
+    p->redis_trouble_kind = random_below(random, 2) ? TROUBLE_ANY : TROUBLE_STREAM;
+    p->redis_amnesia = p->redis_uptime_us = 0;
+    p->think_us = p->hold_us = p->lease_us / 20;
+    p->clients = random_between(random, 2, 4);
+    p->queues = 1;
+    p->cancel = random_below(random, 2) ? 0 : random_between(random, 1000, 8000);
+    p->wait_us = p->lease_us / random_between(random, 4, 40);
+}
+
+/* Locks are held for longer than a lease, and clients are cut off from their server. */
+static void make_possessive(struct profile *p, struct random *random)
+{
+    p->hold_us = p->lease_us * 3;
+    p->think_us = p->lease_us / 50;
+    p->delay_us = p->lease_us / 100;
+    p->clients = random_between(random, 2, 4);
+    p->queues = 1;
+    p->cut_every_us = p->lease_us * random_between(random, 1, 8);
+    p->cut_us = p->lease_us * 3;
+    p->crash_every_us = p->try = p->timed = p->cancel = 0;
+}
+
+/* Servers lose their scripts all the time, and clients are cut off then. */
+static void make_scriptless(struct profile *p)
+{
+    p->hold_us = p->lease_us * 3;
+    p->think_us = p->lease_us / 50;
+    p->delay_us = p->lease_us / 20;
+    p->clients = p->clients < 2 ? 2 : p->clients;
+    p->queues = 1;
+    p->cut_every_us = p->lease_us;
+    p->cut_us = p->lease_us * 3 / 2;
+    p->redis_trouble_every_us = p->lease_us / 10;
+    p->redis_trouble_kind = TROUBLE_SCRIPTS;
+    p->redis_amnesia = p->redis_uptime_us = p->redis_replicas = p->redis_copyless = 0;
+    p->crash_every_us = p->pause_every_us = p->close_every_us = 0;
+    p->try = p->timed = p->cancel = p->nest = 0;
+}
+
+void profile_draw_redis(struct profile *p, struct random *random)
+{
+    int64_t every = p->kill_every_us;
+    profile_no_port_faults(p);
+    p->kill_every_us = every; /* connections, by an operator */
+    p->capacity = 1;
+    p->fence_span = 1 << 15;
+    p->recheck_us = 5000000;
+    p->lease_us = p->lease_us / 1000 * 1000;
+    p->unknown_us = p->lease_us;
+    p->delay_us = profile_scale(random, p->lease_us / (random_below(random, 4) ? 50 : 4));
+    draw_troubles(p, random);
+    switch (random_below(random, 8)) {
+    case 0:
+    case 1:
+        profile_make_calm(p);
+        p->redis_trouble_every_us = p->kill_every_us = p->redis_copyless = 0;
+        break;
+    case 2:
+    case 3:
+        make_lossy(p, random);
+        break;
+    case 4:
+    case 5:
+        make_possessive(p, random);
+        break;
+    default:
+        break;
+    }
+}
+
+void profile_draw_redis_lock(struct profile *p, struct random *random)
+{
+    if (p->model == MODEL_REDLOCK) { /* which keeps nothing else */
+        p->lock = random_below(random, 4) ? LOCK_EXCLUSIVE : LOCK_MUTEX;
+        p->capacity = 1;
+        p->cells = p->revoke_every_us = p->listen = p->break_every_us = 0;
+        if (p->think_us <
+            p->lease_us / 20) /* each ticket that is given up waits for five answers */
+            p->think_us = p->lease_us / 20;
+    }
+    if (p->lock == LOCK_EXCLUSIVE)
+        p->revoke_every_us = p->listen = 0; /* a key does not say whose it is */
+    if (p->lock == LOCK_EXCLUSIVE && p->redis_trouble_every_us > 0 && random_below(random, 3) == 0)
+        make_scriptless(p);
+    if (p->redis_amnesia > 0)
+        p->cells = p->break_every_us = p->revoke_every_us = 0;
+}

@@ -1,0 +1,301 @@
+/*
+ * Scripts in a fake Redis server: the texts that ship, run by the Lua that Redis has. One
+ * interpreter serves all servers and all runs of the process, since no script keeps anything
+ * between two calls; that is so as Redis forbids it, and is checked here.
+ *
+ * What a script calls is done by redis_do, and its reply turned into Lua's values as Redis does it;
+ * so is what the script returns, the other way round.
+ */
+#include "redis_server.h"
+
+#include "core/defect.h"
+#include "store/redis_internal.h"
+
+#include <lauxlib.h>
+#include <lualib.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WORDS_MAX 32
+
+#define SCRIPT_COUNT (MRT_REDIS_CLAIM_DELETE + 1)
+_Static_assert(SCRIPT_COUNT <= REDIS_SCRIPTS, "a server knows so many scripts");
+
+static lua_State *lua;
+static int functions[SCRIPT_COUNT];
+static struct redis_server *running;
+
+/* ------------------------------------------------------------------ replies as values */
+
+/* Pushes what the bytes say; where the next reply begins. */
+static const char *push(lua_State *state, const char *at)
+{
+    const char *end = strchr(at, '\r');
+    long long number = strtoll(at + 1, NULL, 10);
+    switch (*at) {
+    case ':':
+        lua_pushnumber(state, (lua_Number)number);
+        return end + 2;
+    case '$':
+        if (number < 0) {
+            lua_pushboolean(state, 0);
+            return end + 2;
+        }
+        lua_pushlstring(state, end + 2, (size_t)number);
+        return end + 2 + number + 2;
+    case '*':
+        lua_createtable(state, (int)number, 0);
+        at = end + 2;
+        for (int i = 1; i <= number; i++) {
+            at = push(state, at);
+            lua_rawseti(state, -2, i);
+        }
+        return at;
+    default: /* a line */
+        lua_createtable(state, 0, 1);
+        lua_pushlstring(state, at + 1, (size_t)(end - at) - 1);
+        lua_setfield(state, -2, *at == '-' ? "err" : "ok");
+        return end + 2;
+    }
+}
+
+/* redis.call */
+static int call_redis(lua_State *state)
+{
+    static struct reply reply;
+    struct slice words[WORDS_MAX];
+    char numbers[WORDS_MAX][32];
+    int count = lua_gettop(state);
+    if (count > WORDS_MAX)
+        return luaL_error(state, "too many arguments");
+    for (int i = 0; i < count; i++)
+        if (lua_type(state, i + 1) == LUA_TNUMBER) {
+            snprintf(numbers[i], sizeof numbers[i], "%.17g", lua_tonumber(state, i + 1));
+            words[i] = slice_of(numbers[i]);
+        } else if (lua_type(state, i + 1) == LUA_TSTRING) {
+            words[i].bytes = lua_tolstring(state, i + 1, &words[i].size);
+        } else {
+            return luaL_error(state, "an argument is neither text nor number");
+        }
+    reply.used = 0;
+    redis_do(&(struct redis_call){
+        .server = running, .words = words, .count = (size_t)count, .reply = &reply});
+    reply_bytes(&reply, "", 1);
+    push(state, reply.bytes);
+    return 1;
+}
+
+/* ------------------------------------------------------------------ values as replies */
+
+static void say_value(lua_State *state, struct reply *reply);
+
+static bool say_line(lua_State *state, struct reply *reply, const char *field, char mark)
+{
+    lua_getfield(state, -1, field);
+    bool is = lua_type(state, -1) == LUA_TSTRING;
+    if (is)
+        reply_line(reply, mark, lua_tostring(state, -1));
+    lua_pop(state, 1);
+    return is;
+}
+
+/* Up to the first that is missing. */
+static void say_table(lua_State *state, struct reply *reply)
+{
+    struct reply elements = {0};
+    int count = 0;
+    if (say_line(state, reply, "ok", '+') || say_line(state, reply, "err", '-'))
+        return;
+    for (;; count++) {
+        lua_rawgeti(state, -1, count + 1);
+        if (lua_isnil(state, -1))
+            break;
+        say_value(state, &elements);
+    }
+    lua_pop(state, 1);
+    reply_mark(reply, '*', count);
+    reply_bytes(reply, elements.bytes, elements.used);
+    free(elements.bytes);
+}
+
+/* Takes the uppermost value. */
+static void say_value(lua_State *state, struct reply *reply)
+{
+    struct slice text;
+    switch (lua_type(state, -1)) {
+    case LUA_TNUMBER: /* whatever stands behind the point is lost */
+        reply_mark(reply, ':', (int64_t)lua_tonumber(state, -1));
+        break;
+    case LUA_TSTRING:
+        text.bytes = lua_tolstring(state, -1, &text.size);
+        reply_text(reply, text);
+        break;
+    case LUA_TTABLE:
+        say_table(state, reply);
+        break;
+    case LUA_TBOOLEAN:
+        if (lua_toboolean(state, -1)) {
+            reply_mark(reply, ':', 1);
+            break;
+        } /* fallthrough */
+    default:
+        reply_nothing(reply);
+    }
+    lua_pop(state, 1);
+}
+
+/* ------------------------------------------------------------------ running */
+
+#ifdef MRT_DEFECTS
+/* Seeded defects of scripts: what stands there, and what in its place. */
+static const struct {
+    enum mrt_defect defect;
+    const char *right, *wrong;
+} mistakes[] = {
+    {MRT_DEFECT_REDIS_LUA_OLD_EPOCH, "if epoch < seen then return {'STALE'} end", ""},
+    {MRT_DEFECT_REDIS_LUA_NO_PUSH, "for _, one in ipairs(fit) do", "for _, one in ipairs({}) do"},
+    {MRT_DEFECT_REDIS_LUA_DEAD_STAY, "'-inf', now, 'LIMIT', 0, 16", "'-inf', 0, 'LIMIT', 0, 16"},
+    {MRT_DEFECT_REDIS_LUA_NUMBER_FORGOTTEN, "return math.max(newest, (now - 1577836800000) * 128)",
+     "return newest"},
+    {MRT_DEFECT_REDIS_LUA_APPEND_TWICE, "if own[3] then\n  local known",
+     "if false then\n  local known"},
+    {MRT_DEFECT_REDIS_LUA_VALUE_KEPT, "call('HDEL', base .. 'values', ticket_in(entry))", ""},
+    {MRT_DEFECT_REDIS_LUA_CHANGE_UNTOLD, "call('PUBLISH', base .. 'e:' .. queue, queue)", ""},
+};
+
+static bool mistaken;
+
+static bool mistake(char *text)
+{
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+        char *at = mistakes[i].defect == mrt_defect_on ? strstr(text, mistakes[i].right) : NULL;
+        if (!at)
+            continue;
+        size_t right = strlen(mistakes[i].right), wrong = strlen(mistakes[i].wrong);
+        memset(at, ' ', right);
+        if (wrong > right)
+            abort();
+        memcpy(at, mistakes[i].wrong, wrong);
+        mistaken = true;
+        return true;
+    }
+    return false;
+}
+#endif
+
+/* A copy, in the build that has them with the seeded defect. */
+static int load(const struct mrt_redis_script *script)
+{
+    char *text = strndup(script->text, script->length);
+    if (!text)
+        abort();
+#ifdef MRT_DEFECTS
+    while (mistake(text))
+        ;
+#endif
+    int failed = luaL_loadbuffer(lua, text, script->length, "script");
+    free(text);
+    return failed;
+}
+
+static int refuse_global(lua_State *state)
+{
+    return luaL_error(state, "a script makes the global %s", lua_tostring(state, 2));
+}
+
+static void begin(void)
+{
+    lua = luaL_newstate();
+    if (!lua)
+        abort();
+    luaL_openlibs(lua);
+    lua_createtable(lua, 0, 1);
+    lua_pushcfunction(lua, call_redis);
+    lua_setfield(lua, -2, "call");
+    lua_setglobal(lua, "redis");
+    for (int i = 0; i < SCRIPT_COUNT; i++) {
+        if (load(&mrt_redis_scripts[i]))
+            abort();
+        functions[i] = luaL_ref(lua, LUA_REGISTRYINDEX);
+    }
+#ifdef MRT_DEFECTS
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
+        if (mistakes[i].defect == mrt_defect_on && !mistaken)
+            _exit(0); /* no script says that any more: nothing is found */
+#endif
+    lua_pushboolean(lua, 0);
+    lua_setglobal(lua, "KEYS");
+    lua_pushboolean(lua, 0);
+    lua_setglobal(lua, "ARGV");
+    lua_createtable(lua, 0, 1);
+    lua_pushcfunction(lua, refuse_global);
+    lua_setfield(lua, -2, "__newindex");
+    lua_setmetatable(lua, LUA_GLOBALSINDEX);
+}
+
+static void set_list(const char *name, const struct slice *words, size_t count)
+{
+    lua_createtable(lua, (int)count, 0);
+    for (size_t i = 0; i < count; i++) {
+        lua_pushlstring(lua, words[i].bytes, words[i].size);
+        lua_rawseti(lua, -2, (int)i + 1);
+    }
+    lua_setglobal(lua, name);
+}
+
+static void run(struct redis_server *server, int script, const struct slice *keys, size_t key_count,
+                const struct slice *arguments, size_t argument_count, struct reply *reply)
+{
+    if (!lua)
+        begin();
+    set_list("KEYS", keys, key_count);
+    set_list("ARGV", arguments, argument_count);
+    running = server;
+    lua_rawgeti(lua, LUA_REGISTRYINDEX, functions[script]);
+    int failed = lua_pcall(lua, 0, 1, 0);
+    running = NULL;
+    if (failed)
+        check_fail(server->redis->world, -1, NO_QUEUE, "script %d fails: %s", script,
+                   lua_tostring(lua, -1));
+    say_value(lua, reply);
+}
+
+void redis_run(struct redis_server *server, int script, const char *key,
+               const char *const *arguments, size_t count, struct reply *reply)
+{
+    struct slice words[WORDS_MAX], keys[] = {slice_of(key)};
+    for (size_t i = 0; i < count; i++)
+        words[i] = slice_of(arguments[i]);
+    run(server, script, keys, 1, words, count, reply);
+}
+
+/* EVAL and EVALSHA; -1: it is not known here. */
+static int script_of(const struct redis_call *call)
+{
+    bool whole = call->words[0].size == 4;
+    for (int i = 0; i < SCRIPT_COUNT; i++) {
+        const struct mrt_redis_script *script = &mrt_redis_scripts[i];
+        if (whole && slice_equal(call->words[1], (struct slice){script->text, script->length}))
+            call->server->knows[i] = true;
+        else if (whole || !slice_is(call->words[1], script->digest) || !call->server->knows[i])
+            continue;
+        return i;
+    }
+    return -1;
+}
+
+void redis_eval(const struct redis_call *call)
+{
+    int script = script_of(call);
+    size_t keys = (size_t)slice_number(call->words[2]);
+    const struct slice *arguments = call->words + 3 + keys;
+    size_t count = call->count - 3 - keys;
+    if (script < 0) {
+        reply_line(call->reply, '-', "NOSCRIPT No matching script. Please use EVAL.");
+        return;
+    }
+    if (script == MRT_REDIS_SESSION && slice_is(arguments[2], "start"))
+        redis_note_session(call->server, arguments[0], call->connection->peer);
+    run(call->server, script, call->words + 3, keys, arguments, count, call->reply);
+}

@@ -1,0 +1,54 @@
+/*
+ * Streams of bytes between a store in a client and fake servers: what the store's socket calls
+ * meet. Bytes come in order and late, in pieces, or not at all: a cut either resets a stream
+ * (what is on its way to the client is lost, what is on its way to the server arrives or
+ * not), or holds it up, so that only silence tells. What a client sent before it closed a
+ * stream still arrives, perhaps long after what it sent on the next one.
+ *
+ * Threads: none, as everywhere here.
+ */
+#ifndef SIM_STREAM_H
+#define SIM_STREAM_H
+
+#include "host.h"
+
+/* So long after its server has gone without a word a connection breaks. */
+#define STREAM_KEEP_ALIVE (10 * MRT_SECOND)
+
+struct parcel;
+
+struct stream {
+    struct host_socket socket; /* first */
+    struct stream *next;       /* of the client's */
+    struct client *client;
+    int server;             /* its number; -1: not connected to any */
+    mrt_time up, down;      /* nothing may arrive before */
+    mrt_time held_up_until; /* in the net */
+    bool refused, broken, ended, closed;
+    bool deaf;        /* the server knows it no more */
+    void *connection; /* the server's side; NULL: not accepted, or over */
+    struct parcel *travelling;
+    char *inbox; /* arrived at the client, not read */
+    size_t used, room;
+};
+
+/* The server's side: what it says, and that it hangs up, orderly or not. */
+void stream_say(struct stream *stream, const char *bytes, size_t size);
+void stream_end(struct stream *stream);
+void stream_break(struct stream *stream);
+/* The server has gone: nothing that travels arrives. The client is told, or finds out by asking:
+   at the latest when the system's keep-alive gives up. */
+void stream_forget(struct stream *stream, bool silently);
+
+/* The client's net goes down; one stream of it is held up. */
+void streams_cut(struct world *world, struct client *client);
+void streams_hold_up(struct world *world, struct client *client, mrt_time until);
+void streams_free(struct client *client);
+
+/* What a server provides. */
+bool redis_is_down(struct world *world, int server);
+void *redis_accept(struct world *world, struct stream *stream);
+void redis_receive(void *connection, const char *bytes, size_t size);
+void redis_hang_up(void *connection);
+
+#endif
