@@ -92,6 +92,28 @@ label() {
     [ ! -e ran ]
 }
 
+@test "every option is a variable too, but for those that the manual excepts" {
+    local root="$BATS_TEST_DIRNAME/../.." subcommand option name names=""
+    sed -n '/^Options that take nothing/,/^are read from the command line only/p' "$root/man/mortise.1" |
+        tr -d '\\' >excepted
+    for subcommand in $("$MORTISE" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+        for option in $("$MORTISE" "$subcommand" --help | grep -o '^  ....--[a-z-]*' | grep -o -- '--.*'); do
+            if [ "$option" = --config ] || grep -q -- "$option\b[^-]" excepted; then continue; fi
+            name=MORTISE_$(tr 'a-z-' 'A-Z_' <<<"${option#--}")
+            if [ "$name" != MORTISE_URL ]; then export "$name=1"; fi
+            names+=" $name"
+        done
+    done
+    MORTISE_URL=sqlite:x.db run "$MORTISE" doctor
+    [ "$(wc -w <<<"$names")" -ge 40 ]
+    local missing=""
+    for name in $names; do
+        if ! grep -q " $name\$" <<<"$output"; then missing+=" $name"; fi
+    done
+    echo "$missing"
+    [ -z "$missing" ]
+}
+
 @test "SE-02: a password does not belong on the command line, nor into a file others read" {
     for url in redis://:hidden@h/ redis://u:hidden@h:1/0 'postgresql://h/d?password=hidden'; do
         fails_with 64 "$MORTISE" run --url "$url" a -- true
@@ -112,7 +134,8 @@ label() {
     for url in redis://u:hidden@127.0.0.1:1/ 'nosuch://u:hidden@h' zk://u:hidden@127.0.0.1:1/a \
         'redis://u:hidden@h:notaport/x?bogus=hidden' 'mysql://u:hidden@h:notaport/d?bogus=hidden' \
         'sqlite:x?password=hidden' 'u:hidden@h//x:'; do
-        for words in "run -v --json -n a -- true" "ls --json" "bench --seconds 10ms a"; do
+        for words in "run -v --json -n a -- true" "ls --json" "bench --seconds 10ms a" "acquire -n a" \
+            "run -F --json -n a true"; do
             MORTISE_URL="$url" run -78 timeout 60 "$MORTISE" $words
             [[ "$output" != *hidden* ]]
             config config/mortise/config "url = $url"
