@@ -88,8 +88,8 @@ struct mrt_ticket {
     uint64_t fence, fence_span;
     uint64_t granted_serial; /* the newest command when it was granted */
     uint64_t used;           /* fences handed out */
-    bool fresh;              /* GRANTED: nobody has had it yet */
     mrt_time delay;          /* how long it stays in the store if the session dies */
+    bool fresh;              /* GRANTED: nobody has had it yet */
     bool adopts;             /* it was nobody's, and has not become a hold yet */
     uint64_t last_fence;     /* adopts: of its last hold */
     struct mrt_id heir;      /* LEAVING: what it is called when it is nobody's; none: it goes */
