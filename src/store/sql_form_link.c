@@ -298,6 +298,8 @@ static void asked(struct mrt_store *store, struct mrt_form_link *link,
     enum { GOT, THERE };
     bool waits = step_of(store, request) == MRT_FORM_WAIT;
     bool there = waits ? mrt_sql_has_row(request) : mrt_sql_number(request, THERE);
+    if (mrt_sql_has_row(request) && mrt_sql_is_null(request, GOT))
+        request->event.type = MRT_UNKNOWN; /* GET_LOCK says no more than that it went wrong */
     if (request->event.type != MRT_VIEW) {
         if (may_be_mended(request))
             again(store, link, request, now);
@@ -307,8 +309,6 @@ static void asked(struct mrt_store *store, struct mrt_form_link *link,
         granted(store, link, request, now);
     } else if (is_row(store) && !there && request->attempts++ < ATTEMPTS_MAX) {
         mrt_form_link_send(store, link, request, MRT_FORM_MAKE, now);
-    } else if (waits) {
-        again(store, link, request, now);
     } else {
         refused(store, link, request, now);
     }
