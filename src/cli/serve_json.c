@@ -34,8 +34,8 @@ static void print_counts(FILE *out, const struct mrt_watch_counts *counts)
 {
     fprintf(out,
             "{\"grants\": %" PRIu64 ", \"contended\": %" PRIu64 ", \"handovers\": %" PRIu64
-            ", \"gone\": %" PRIu64 ", ",
-            counts->grants, counts->contended, counts->changes, counts->gone);
+            ", \"deaths\": %" PRIu64 ", \"gone\": %" PRIu64 ", ",
+            counts->grants, counts->contended, counts->changes, counts->deaths, counts->gone);
     print_histogram(out, "waits", &counts->waits);
     fprintf(out, ", ");
     print_histogram(out, "holds", &counts->holds);

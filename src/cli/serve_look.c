@@ -112,7 +112,7 @@ static bool held(const struct mrt_serve *serve, const struct mrt_serve_job *job)
     struct mrt_watch_ticket *ticket = NULL;
     if (lock)
         HASH_FIND(hh, lock->tickets, &job->fence, sizeof job->fence, ticket);
-    return ticket && ticket->holds;
+    return ticket && ticket->phase == MRT_WATCH_HOLDS;
 }
 
 static void do_job(struct mrt_serve *serve, struct mrt_serve_job *job)

@@ -88,23 +88,24 @@ static void print_changes(const struct mrt_serve *serve, FILE *out)
             fprintf(out,
                     "mortise_operator_requests_total{request=\"%s\",result=\"%s\"} %" PRIu64 "\n",
                     names[i], results[j], serve->changes[i][j]);
-    counter(out, "mortise_known_losses_total", serve->losses,
-            "Holders that lost a lock for certain: those broken through this process. One who "
-            "no longer holds has given the lock back or has lost it, which is the same from "
-            "outside; holders themselves know (mortise_get_stats, mortise run --json).");
+    counter(out, "mortise_known_losses_total", serve->losses + serve->table.watch.totals.deaths,
+            "Holders that lost a lock for certain: those broken through this process, and those "
+            "seen to have died, which only locks with a delay show. Any other who no longer holds "
+            "has given the lock back or has lost it, which is the same from outside; holders "
+            "themselves know (mortise_get_stats, mortise run --json).");
 }
 
 /* ----------------------------------------------------------------- what is seen */
 
 /* Of those who now hold, or wait: the longest that one has been seen so. */
-static mrt_time longest(const struct mrt_serve *serve, bool holds)
+static mrt_time longest(const struct mrt_serve *serve, enum mrt_watch_phase phase)
 {
     mrt_time found = 0;
     const struct mrt_watch_lock *lock;
     const struct mrt_watch_ticket *ticket;
     for (lock = serve->table.watch.locks; lock; lock = lock->hh.next)
         for (ticket = lock->tickets; ticket; ticket = ticket->hh.next)
-            if (ticket->holds == holds && serve->seen_at - ticket->since > found)
+            if (ticket->phase == phase && serve->seen_at - ticket->since > found)
                 found = serve->seen_at - ticket->since;
     return found;
 }
@@ -118,7 +119,7 @@ static double renewed_holders(const struct mrt_serve *serve)
         const struct mrt_row *row = &serve->table.rows.rows[i];
         const struct mrt_watch_lock *lock = mrt_watch_find(&serve->table.watch, row->name);
         struct mrt_watch_ticket *ticket = NULL;
-        if (lock && row->place == 0 && !row->detached)
+        if (lock && row->place == 0 && !row->detached && row->delay_ms == 0)
             HASH_FIND(hh, lock->tickets, &row->fence, sizeof row->fence, ticket);
         count += ticket && serve->seen_at - ticket->since > lease;
     }
@@ -131,11 +132,12 @@ static void print_now(const struct mrt_serve *serve, FILE *out)
     gauge(out, "mortise_locks", (double)serve->table.count,
           "Locks that somebody holds or waits for.");
     gauge(out, "mortise_locks_held", watch->held, "Locks that somebody holds.");
-    gauge(out, "mortise_holders", watch->holders, "Who holds, in all locks.");
+    gauge(out, "mortise_holders", watch->holders,
+          "Who holds, in all locks; a dead holder's lock counts while it is kept for its delay.");
     gauge(out, "mortise_waiters", watch->waiters, "Who waits, in all locks.");
-    gauge(out, "mortise_longest_hold_seconds", seconds(longest(serve, true)),
+    gauge(out, "mortise_longest_hold_seconds", seconds(longest(serve, MRT_WATCH_HOLDS)),
           "Of those who hold now, the longest that one has been seen to; at least so long.");
-    gauge(out, "mortise_longest_wait_seconds", seconds(longest(serve, false)),
+    gauge(out, "mortise_longest_wait_seconds", seconds(longest(serve, MRT_WATCH_WAITS)),
           "Of those who wait now, the longest that one has been seen to; at least so long.");
     if (serve->can.lease_ms <= 0)
         return;

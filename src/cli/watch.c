@@ -95,17 +95,26 @@ static void add_time(struct mrt_watch_histogram *histogram, mrt_time time)
 static void end_phase(struct mrt_watch_counts *counts, const struct mrt_watch_ticket *ticket,
                       bool served, mrt_time now)
 {
-    if (!ticket->holds && !served)
+    if (ticket->phase == MRT_WATCH_WAITS && !served)
         counts->gone++;
-    else if (ticket->since_known)
-        add_time(ticket->holds ? &counts->holds : &counts->waits, now - ticket->since);
+    else if (ticket->phase != MRT_WATCH_DEAD && ticket->since_known)
+        add_time(ticket->phase == MRT_WATCH_HOLDS ? &counts->holds : &counts->waits,
+                 now - ticket->since);
+}
+
+static enum mrt_watch_phase phase_of(const struct mrt_row *row)
+{
+    if (row->place != 0)
+        return MRT_WATCH_WAITS;
+    return row->delay_ms > 0 ? MRT_WATCH_DEAD : MRT_WATCH_HOLDS;
 }
 
 static bool see_ticket(struct mrt_watch *watch, struct mrt_watch_lock *lock,
                        const struct mrt_row *row, mrt_time now)
 {
     struct mrt_watch_ticket *ticket;
-    bool holds = row->place == 0, first_look = watch->look == 1;
+    enum mrt_watch_phase phase = phase_of(row);
+    bool holds = phase == MRT_WATCH_HOLDS, first_look = watch->look == 1;
     HASH_FIND(hh, lock->tickets, &row->fence, sizeof row->fence, ticket);
     bool is_new = !ticket;
     if (is_new)
@@ -113,16 +122,17 @@ static bool see_ticket(struct mrt_watch *watch, struct mrt_watch_lock *lock,
     if (!ticket)
         return false;
     ticket->look = watch->look;
-    if (!is_new && ticket->holds == holds)
+    if (!is_new && ticket->phase == phase)
         return true;
     struct mrt_watch_counts *both[] = {&watch->totals, &lock->counts};
     for (size_t i = 0; i < 2; i++) {
         if (!is_new)
-            end_phase(both[i], ticket, holds, now);
+            end_phase(both[i], ticket, row->place == 0, now);
         both[i]->grants += holds && !first_look;
         both[i]->contended += holds && !is_new;
+        both[i]->deaths += phase == MRT_WATCH_DEAD && !first_look;
     }
-    ticket->holds = holds;
+    ticket->phase = phase;
     ticket->since = now;
     ticket->since_known = !first_look;
     return true;

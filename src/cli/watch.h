@@ -8,7 +8,8 @@
  * within the time between two looks of the truth. What began before the first look has no known
  * beginning and is in no histogram; what comes and goes between two looks is not
  * seen at all, so every count is the least. Tickets of stores that give no fence are not followed.
- * Who no longer holds has given the lock back or has lost it: from outside that is the same.
+ * Who no longer holds has given the lock back or has lost it: from outside that is the same, but
+ * for one who is seen dead while the lock is kept for its delay.
  *
  * Memory: as much as there are locks and tickets. A lock that is free is remembered for
  * MRT_WATCH_IDLE, the latest MRT_WATCH_IDLE_MAX of them; but the first `own_max` locks for ever,
@@ -46,14 +47,18 @@ struct mrt_watch_counts {
     uint64_t grants;    /* tickets that held and had not at the look before */
     uint64_t contended; /* those of them that had been seen to wait */
     uint64_t changes;   /* another ticket was first of the queue than when that was last seen */
+    uint64_t deaths;    /* holders that had died while they held, of locks with a delay */
     uint64_t gone; /* waiters that were gone at the next look, without having been seen to hold */
     struct mrt_watch_histogram waits, holds;
 };
 
+/* DEAD: its holder has died, and the lock is kept for its delay. */
+enum mrt_watch_phase { MRT_WATCH_WAITS, MRT_WATCH_HOLDS, MRT_WATCH_DEAD };
+
 struct mrt_watch_ticket {
     uint64_t fence;
-    mrt_time since;   /* when it was first seen as it is now */
-    bool holds;       /* else it waits */
+    mrt_time since; /* when it was first seen as it is now */
+    enum mrt_watch_phase phase;
     bool since_known; /* false: it was so at the first look */
     bool lost;        /* no memory to find it again */
     uint64_t look;    /* the last that saw it */

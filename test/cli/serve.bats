@@ -276,32 +276,44 @@ fence_of() {
     grep -Fx 'mortise_errors_total{kind="usage"} 1' body
 }
 
+@test "serve: a holder that died with its lock is a loss for certain" {
+    serve
+    start run --lock-delay 1h a -- sh -c 'touch holding; exec sleep 60'
+    holder=$PID
+    until_true test -e holding
+    until_true metric mortise_holders 1
+    kill -KILL "$holder"
+    until_true metric mortise_known_losses_total 1
+    is 'api/lock?name=a' 'it["holders"][0]["delay_ms"] > 0 and it["counts"]["deaths"] == 1'
+    is api/overview 'it["counts"]["holds"]["count"] == 1'
+}
+
 @test "serve: what cannot be right is refused at once, and nothing is made" {
     for words in name '--listen 80' '--listen :80' '--listen 127.0.0.1' '--listen 127.0.0.1:x' '--listen ::1:80' \
         '--listen 127.0.0.1:65536' '--listen example.org:80' '--interval 50ms' '--metric-locks 1001' '--no-such'; do
-        fails_with 64 "$MORTISE" serve $words
+        fails_with 64 timeout 60 "$MORTISE" serve $words
     done
-    fails_with 78 "$MORTISE" serve --listen 0.0.0.0:0
-    fails_with 78 "$MORTISE" serve --listen '[::]:0'
-    fails_with 78 "$MORTISE" serve --allow-changes
-    fails_with 78 "$MORTISE" serve --token-file none
+    fails_with 78 timeout 60 "$MORTISE" serve --listen 0.0.0.0:0
+    fails_with 78 timeout 60 "$MORTISE" serve --listen '[::]:0'
+    fails_with 78 timeout 60 "$MORTISE" serve --allow-changes
+    fails_with 78 timeout 60 "$MORTISE" serve --token-file none
     echo "$TOKEN" >token
     chmod 640 token
-    fails_with 78 "$MORTISE" serve --token-file token
+    fails_with 78 timeout 60 "$MORTISE" serve --token-file token
     chmod 600 token
     echo short >token
-    fails_with 78 "$MORTISE" serve --token-file token
-    MORTISE_SERVE_TOKEN='with a space in it' fails_with 78 "$MORTISE" serve
-    fails_with 78 "$MORTISE" serve --token-file .
-    MORTISE_SERVE_TOKEN=$TOKEN fails_with 1 "$MORTISE" serve --listen 192.0.2.1:0
+    fails_with 78 timeout 60 "$MORTISE" serve --token-file token
+    MORTISE_SERVE_TOKEN='with a space in it' fails_with 78 timeout 60 "$MORTISE" serve
+    fails_with 78 timeout 60 "$MORTISE" serve --token-file .
+    MORTISE_SERVE_TOKEN=$TOKEN fails_with 1 timeout 60 "$MORTISE" serve --listen 192.0.2.1:0
     [ ! -e state ]
     MORTISE_ALLOW_CHANGES=1 MORTISE_SERVE_TOKEN=$TOKEN serve
     bearer 'api/break?name=a&fence=1' -X POST
     [ "$asked" = 403 ]
     local port=${AT##*:}
-    fails_with 1 "$MORTISE" serve --listen "127.0.0.1:${port%/}"
+    fails_with 1 timeout 60 "$MORTISE" serve --listen "127.0.0.1:${port%/}"
     [[ "$output" == *"in use"* ]]
-    fails_with 69 "$MORTISE" serve --listen 127.0.0.1:0 --url redis://127.0.0.1:1/
+    fails_with 69 timeout 60 "$MORTISE" serve --listen 127.0.0.1:0 --url redis://127.0.0.1:1/
 }
 
 @test "serve: with a token it may be reached from elsewhere" {

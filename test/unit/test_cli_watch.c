@@ -10,11 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A ticket of a look: lock, fence, place. */
+/* A ticket of a look: lock, fence, place, and whether its holder has died. */
 struct seen {
     const char *name;
     uint64_t fence;
     uint32_t place;
+    bool dead;
 };
 
 struct world {
@@ -46,6 +47,7 @@ static void look_at(struct world *world, int64_t ms, const struct seen *seen, si
         rows.rows[i].name = strdup(seen[i].name);
         rows.rows[i].fence = seen[i].fence;
         rows.rows[i].place = seen[i].place;
+        rows.rows[i].delay_ms = seen[i].dead ? 5000 : 0;
     }
     world->now += mrt_time_from_ms(ms);
     assert_true(mrt_watch_look(&world->watch, &rows, world->now));
@@ -54,8 +56,8 @@ static void look_at(struct world *world, int64_t ms, const struct seen *seen, si
     free(rows.rows);
 }
 
-#define LOOK(world, ms, ...)                                             \
-    look_at(world, ms, (const struct seen[]){__VA_ARGS__, {NULL, 0, 0}}, \
+#define LOOK(world, ms, ...)                                                    \
+    look_at(world, ms, (const struct seen[]){__VA_ARGS__, {NULL, 0, 0, false}}, \
             sizeof((const struct seen[]){__VA_ARGS__}) / sizeof(struct seen))
 #define LOOK_EMPTY(world, ms) look_at(world, ms, NULL, 0)
 
@@ -63,10 +65,10 @@ static void test_wait_and_hold_are_timed_from_look_to_look(void **state)
 {
     struct world *world = *state;
     const struct mrt_watch_counts *totals = &world->watch.totals;
-    LOOK(world, 0, {"x", 1, 0});
-    LOOK(world, 1000, {"x", 1, 0}, {"x", 2, 1});
-    LOOK(world, 2000, {"x", 1, 0}, {"x", 2, 1});
-    LOOK(world, 200, {"x", 2, 0});
+    LOOK(world, 0, {"x", 1, 0, false});
+    LOOK(world, 1000, {"x", 1, 0, false}, {"x", 2, 1, false});
+    LOOK(world, 2000, {"x", 1, 0, false}, {"x", 2, 1, false});
+    LOOK(world, 200, {"x", 2, 0, false});
     assert_int_equal(totals->waits.total, 1);
     assert_int_equal(totals->waits.sum, 2200 * MRT_MILLISECOND);
     assert_int_equal(totals->waits.buckets[4], 1); /* 1.5 s to 3.5 s */
@@ -87,9 +89,9 @@ static void test_what_began_before_the_first_look_is_not_timed(void **state)
 {
     struct world *world = *state;
     const struct mrt_watch_counts *totals = &world->watch.totals;
-    LOOK(world, 0, {"x", 1, 0}, {"x", 2, 1});
+    LOOK(world, 0, {"x", 1, 0, false}, {"x", 2, 1, false});
     assert_int_equal(totals->grants, 0);
-    LOOK(world, 1000, {"x", 2, 0});
+    LOOK(world, 1000, {"x", 2, 0, false});
     assert_int_equal(totals->waits.total, 0);
     assert_int_equal(totals->holds.total, 0);
     assert_int_equal(totals->grants, 1);
@@ -101,20 +103,39 @@ static void test_what_began_before_the_first_look_is_not_timed(void **state)
 static void test_a_waiter_that_is_gone_was_not_granted(void **state)
 {
     struct world *world = *state;
-    LOOK(world, 0, {"x", 1, 0});
-    LOOK(world, 1000, {"x", 1, 0}, {"x", 2, 1});
-    LOOK(world, 1000, {"x", 1, 0});
+    LOOK(world, 0, {"x", 1, 0, false});
+    LOOK(world, 1000, {"x", 1, 0, false}, {"x", 2, 1, false});
+    LOOK(world, 1000, {"x", 1, 0, false});
     assert_int_equal(world->watch.totals.gone, 1);
     assert_int_equal(world->watch.totals.waits.total, 0);
     assert_int_equal(world->watch.totals.grants, 0);
     assert_int_equal(world->watch.totals.changes, 0);
 }
 
+static void test_a_holder_that_died_is_counted_and_its_delay_is_no_hold(void **state)
+{
+    struct world *world = *state;
+    const struct mrt_watch_counts *totals = &world->watch.totals;
+    LOOK(world, 0, {"old", 9, 0, true}); /* that was before we came */
+    LOOK(world, 1000, {"x", 1, 0, false}, {"x", 2, 1, false});
+    LOOK(world, 1000, {"x", 1, 0, true}, {"x", 2, 1, false});
+    LOOK(world, 1000, {"x", 1, 0, true}, {"x", 2, 1, false});
+    assert_int_equal(totals->deaths, 1);
+    assert_int_equal(totals->holds.total, 1);
+    assert_int_equal(totals->holds.sum, MRT_SECOND);
+    LOOK(world, 1000, {"x", 2, 0, false});
+    assert_int_equal(totals->deaths, 1);
+    assert_int_equal(totals->holds.total, 1);
+    assert_int_equal(totals->gone, 0);
+    assert_int_equal(totals->grants, 2);
+    assert_int_equal(totals->waits.sum, 3 * MRT_SECOND);
+}
+
 static void test_fences_of_different_locks_are_different_tickets(void **state)
 {
     struct world *world = *state;
-    LOOK(world, 0, {"x", 7, 0});
-    LOOK(world, 1000, {"y", 7, 0});
+    LOOK(world, 0, {"x", 7, 0, false});
+    LOOK(world, 1000, {"y", 7, 0, false});
     assert_int_equal(world->watch.totals.grants, 1);
     assert_int_equal(world->watch.totals.changes, 0);
     assert_int_equal(mrt_watch_find(&world->watch, "y")->counts.grants, 1);
@@ -124,10 +145,10 @@ static void test_fences_of_different_locks_are_different_tickets(void **state)
 static void test_a_change_is_seen_across_a_moment_of_freedom(void **state)
 {
     struct world *world = *state;
-    LOOK(world, 0, {"x", 1, 0});
+    LOOK(world, 0, {"x", 1, 0, false});
     LOOK_EMPTY(world, 1000);
-    LOOK(world, 1000, {"x", 2, 0});
-    LOOK(world, 1000, {"x", 2, 0});
+    LOOK(world, 1000, {"x", 2, 0, false});
+    LOOK(world, 1000, {"x", 2, 0, false});
     assert_int_equal(mrt_watch_find(&world->watch, "x")->counts.changes, 1);
     assert_int_equal(world->watch.totals.grants, 1);
     assert_int_equal(world->watch.totals.contended, 0);
@@ -136,7 +157,8 @@ static void test_a_change_is_seen_across_a_moment_of_freedom(void **state)
 static void test_holders_and_waiters_are_counted(void **state)
 {
     struct world *world = *state;
-    LOOK(world, 0, {"s", 1, 0}, {"s", 2, 0}, {"s", 3, 1}, {"x", 4, 0}, {"y", 5, 1});
+    LOOK(world, 0, {"s", 1, 0, false}, {"s", 2, 0, false}, {"s", 3, 1, false}, {"x", 4, 0, false},
+         {"y", 5, 1, false});
     assert_int_equal(world->watch.held, 2);
     assert_int_equal(world->watch.holders, 3);
     assert_int_equal(world->watch.waiters, 2);
@@ -152,7 +174,7 @@ static void test_tickets_without_a_fence_are_not_followed(void **state)
 {
     struct world *world = *state;
     LOOK_EMPTY(world, 0);
-    LOOK(world, 1000, {"x", 0, 0}, {"x", 0, 1});
+    LOOK(world, 1000, {"x", 0, 0, false}, {"x", 0, 1, false});
     LOOK_EMPTY(world, 1000);
     assert_int_equal(world->watch.totals.grants, 0);
     assert_int_equal(world->watch.totals.holds.total, 0);
@@ -162,11 +184,11 @@ static void test_tickets_without_a_fence_are_not_followed(void **state)
 static void test_what_is_long_over_is_forgotten(void **state)
 {
     struct world *world = *state;
-    LOOK(world, 0, {"first", 1, 0}, {"second", 2, 0}, {"third", 3, 0});
+    LOOK(world, 0, {"first", 1, 0, false}, {"second", 2, 0, false}, {"third", 3, 0, false});
     LOOK_EMPTY(world, 1000);
     assert_non_null(mrt_watch_find(&world->watch, "third"));
     assert_int_equal(world->watch.idle_count, 1); /* two have series of their own */
-    LOOK(world, 1000, {"third", 4, 0});           /* it comes back as it was */
+    LOOK(world, 1000, {"third", 4, 0, false});    /* it comes back as it was */
     assert_int_equal(world->watch.idle_count, 0);
     assert_int_equal(mrt_watch_find(&world->watch, "third")->counts.grants, 1);
     LOOK_EMPTY(world, 1000);
@@ -185,7 +207,7 @@ static void test_memory_is_bounded_however_many_names_there_are(void **state)
     char name[32];
     for (uint64_t i = 1; i <= MANY; i++) {
         snprintf(name, sizeof name, "job-%" PRIu64, i);
-        LOOK(world, 100, {name, i, 0});
+        LOOK(world, 100, {name, i, 0, false});
     }
     assert_int_equal(HASH_COUNT(world->watch.locks), MRT_WATCH_IDLE_MAX + 3);
     assert_int_equal(world->watch.own_count, 2);
@@ -202,6 +224,7 @@ int main(void)
         TEST(test_wait_and_hold_are_timed_from_look_to_look),
         TEST(test_what_began_before_the_first_look_is_not_timed),
         TEST(test_a_waiter_that_is_gone_was_not_granted),
+        TEST(test_a_holder_that_died_is_counted_and_its_delay_is_no_hold),
         TEST(test_fences_of_different_locks_are_different_tickets),
         TEST(test_a_change_is_seen_across_a_moment_of_freedom),
         TEST(test_holders_and_waiters_are_counted),

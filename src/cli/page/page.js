@@ -101,6 +101,8 @@ function age(seen, since) {
 function who(ticket) {
   if (ticket.detached)
     return "nobody: detached";
+  if (ticket.delay_ms)
+    return `nobody: its holder has died, kept for ${duration(ticket.delay_ms)} yet`;
   const place = ticket.pid ? (ticket.host ? ticket.host + " " : "") + "pid " + ticket.pid : "";
   return [ticket.label, place].filter(Boolean).join(" · ");
 }
@@ -334,9 +336,10 @@ function showLock(lock) {
   setText($("one-state"), lock.state);
   $("one-state").className = "pill " + (lock.state === "held" ? "good" : "");
   setText($("one-kind"), lock.kind || "");
-  const {grants, contended, handovers, gone} = lock.counts;
+  const {grants, contended, handovers, deaths, gone} = lock.counts;
   setText($("one-counts"), `Seen so far: grants ${grants} · of them after a wait ${contended} · ` +
-    `hand-overs ${handovers} · waits that ended in no grant ${gone}`);
+    `hand-overs ${handovers} · waits that ended in no grant ${gone}` +
+    (deaths ? ` · holders that died ${deaths}` : ""));
   const tickets = lock.holders.concat(lock.waiters);
   const rows = arrangeRows($("queue").tBodies[0], tickets.map((t) => t.fence_text), makeTicketRow);
   rows.forEach((row, i) => {
