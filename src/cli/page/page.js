@@ -371,7 +371,6 @@ function confirmChange(what, name, ticket) {
     change(what, name, ticket.fence_text);
   };
   dialog.showModal();
-  $("ask-no").focus();
 }
 
 async function change(what, name, fence) {
