@@ -22,7 +22,7 @@ sleep 60'
         if ((i == 1)); then
             # The deepest, its shell, that one's, bash, mortise.
             pid=$(cat deepest)
-            for level in 1 2 3 4; do pid=$(ps -o ppid= -p "$pid"); done
+            for level in 1 2 3 4; do pid=$(sed -n 's/^PPid:\t//p' "/proc/$pid/status"); done
             [ "$pid" -eq "$victim" ]
         fi
         kill -KILL "$victim"
