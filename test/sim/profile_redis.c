@@ -104,9 +104,6 @@ void profile_draw_redis_lock(struct profile *p, struct random *random)
         p->lock = random_below(random, 4) ? LOCK_EXCLUSIVE : LOCK_MUTEX;
         p->capacity = 1;
         p->cells = p->revoke_every_us = p->listen = p->break_every_us = 0;
-        if (p->think_us <
-            p->lease_us / 20) /* each ticket that is given up waits for five answers */
-            p->think_us = p->lease_us / 20;
     }
     if (p->lock == LOCK_EXCLUSIVE)
         p->revoke_every_us = p->listen = 0; /* a key does not say whose it is */

@@ -160,7 +160,8 @@ static const struct {
      "return newest"},
     {MRT_DEFECT_REDIS_LUA_APPEND_TWICE, "if own[3] then\n  local known",
      "if false then\n  local known"},
-    {MRT_DEFECT_REDIS_LUA_VALUE_KEPT, "call('HDEL', base .. 'values', ticket_in(entry))", ""},
+    {MRT_DEFECT_REDIS_LUA_VALUE_KEPT,
+     "if valued and call('HDEL', base .. 'values', ticket_in(entry)) == 1 then", "if valued then"},
     {MRT_DEFECT_REDIS_LUA_CHANGE_UNTOLD, "call('PUBLISH', base .. 'e:' .. queue, queue)", ""},
 };
 

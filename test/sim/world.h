@@ -36,7 +36,7 @@
 #define GRIPS_MAX 4
 #define PEERS_MAX 256
 #define CHANNELS_MAX 4
-#define OUTSTANDING_MAX 64
+#define OUTSTANDING_MAX 256
 #define BROKEN_MAX 8
 #define REVOKED_MAX 64
 #define NO_QUEUE (-1)
