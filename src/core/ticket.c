@@ -377,9 +377,11 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
             gone(ticket, now);
         return;
     }
-    mrt_ticket_revoked(ticket, event->revoked);
-    if (ticket->state == MRT_TICKET_NEW)
+    if (ticket->state == MRT_TICKET_NEW) {
+        ticket->revoked = 0; /* what came before may be of one that was broken unseen */
         move(ticket, MRT_TICKET_WAITING);
+    }
+    mrt_ticket_revoked(ticket, event->revoked);
     if (ticket->try_only && !grants) { /* not to be, by (i) of the port; it must not stay */
         mrt_queue_blocked(ticket);
         if (MRT_DEFECT(TRY_LEAVES_TICKET))

@@ -111,6 +111,25 @@ static void test_a_request_to_a_waiter_waits_for_its_hold(void **state)
     core_free(&core);
 }
 
+/* Its ticket was asked for and then broken, before it was known to be there at all. */
+static void test_a_request_to_a_ticket_that_was_never_seen_is_not_for_the_next(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter waiter = core_waiter(7);
+    core_acquire(&core, &waiter);
+    core_start(&core);
+    core_answer(&core, core_fetch(&core, MRT_APPEND), MRT_UNKNOWN);
+    revoked(&core, core.queue->ticket->id, 1);
+    core_pass(&core, 2 * MRT_SECOND);
+    core_view(&core, core_fetch(&core, MRT_APPEND), 0);
+    core_done(&core, &waiter, MORTISE_OK);
+    mrt_engine_listen(waiter.hold, true);
+    none_asked(&core);
+    core_free(&core);
+}
+
 static void test_a_request_ends_the_turn(void **state)
 {
     (void)state;
@@ -222,6 +241,7 @@ int main(void)
         cmocka_unit_test(test_f22_a_request_waits_for_a_listener),
         cmocka_unit_test(test_a_look_shows_a_request_too),
         cmocka_unit_test(test_a_request_to_a_waiter_waits_for_its_hold),
+        cmocka_unit_test(test_a_request_to_a_ticket_that_was_never_seen_is_not_for_the_next),
         cmocka_unit_test(test_a_request_ends_the_turn),
         cmocka_unit_test(test_nothing_is_asked_of_a_hold_that_is_gone),
         cmocka_unit_test(test_only_the_ticket_that_was_asked_for),
