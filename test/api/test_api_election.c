@@ -234,6 +234,7 @@ static void test_campaigns_that_come_to_nothing(void **state)
     await(&record, 1);
     expect(&record, "c"); /* and never elected */
     assert_int_equal(record.events[0].error, MORTISE_ETIMEOUT);
+    api_await_tickets(other, "nothing", 1); /* so that it is the thread's that is seen next */
     thread = api_thread(campaign, election);
     api_await_tickets(other, "nothing", 2);
     assert_int_equal(mortise_election_free(election), MORTISE_OK);

@@ -222,6 +222,7 @@ static void test_who_gives_up_waiting_leaves_nothing(void **state)
         use_once(client, "given-up");
         sql_peer_take(peer, "mortise/given-up");
         assert_int_equal(mortise_acquire_for(lock, 20, &hold), MORTISE_ETIMEOUT);
+        await(sql_form_waits, 0);
         sql_begin(&attempt, lock);
         await(sql_form_waits, 1);
         assert_int_equal(mortise_cancel_waiters(lock), MORTISE_OK);
