@@ -125,6 +125,15 @@ static bool has_sent(struct actor *actor, enum zk_opcode opcode, unsigned number
     return count(actor, opcode) >= number && zk_proxy_is_idle(actor->proxy);
 }
 
+/* Whether events of watches reach its client, beyond so many. */
+static bool has_heard(struct actor *actor, unsigned before)
+{
+    for (int64_t end = zk_now_ms() + SOON; zk_now_ms() < end; zk_rest_ms(1))
+        if (zk_proxy_events(actor->proxy) > before)
+            return true;
+    return false;
+}
+
 static bool is_holding_back(struct actor *actor)
 {
     int64_t end = zk_now_ms() + SOON;
@@ -540,8 +549,10 @@ static void test_pass_rule_8_zk_21_a_pass_for_an_acquire_that_was_given_up(void 
     assert_int_equal(B->error, MORTISE_ETIMEOUT);
     want(B); /* the same client anew, and none of this reaches the server */
     assert_true(is_holding_back(B));
+    unsigned heard = zk_proxy_events(B->proxy);
     let_go(A);
     assert_true(has_sent(A, ZK_OP_MULTI, 1));
+    assert_true(has_heard(B, heard));
     zk_rest_ms(200);
     assert_int_equal(B->state, WANTS);
     assert_int_equal(C->state, WANTS);
