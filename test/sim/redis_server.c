@@ -166,7 +166,9 @@ static const char *read_mark(const char *at, const char *end, char mark, int64_t
         return NULL;
     if (*at != mark)
         abort(); /* no client of ours may say that */
-    *number = strtoll(at + 1, NULL, 10);
+    *number = 0;
+    while (++at < line && *at >= '0' && *at <= '9')
+        *number = *number * 10 + (*at - '0');
     return line + 1;
 }
 

@@ -132,8 +132,8 @@ void lane_wait(int process, struct board *board)
 {
     int status;
     waitpid(process, &status, 0);
-    if (WIFSIGNALED(status) && !board->failed) {
-        int number = WTERMSIG(status);
+    if (status != 0 && !board->failed) { /* a sanitizer's complaint is an exit, not a signal */
+        int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         snprintf(board->failure, sizeof board->failure, "%s",
                  number == SIGVTALRM ? "an endless loop"
                  : number == SIGABRT ? "an assertion of the engine failed"
