@@ -5,6 +5,7 @@
  */
 #include "store/redis_internal.h"
 
+#include "base/assert.h"
 #include "core/rule.h"
 
 #include <poll.h>
@@ -226,11 +227,12 @@ static int ask_version(struct lister *lister, char *text, size_t size)
 {
     static const char name[] = "redis_version:";
     const struct mrt_redis_text words[] = {mrt_redis_text_of("INFO"), mrt_redis_text_of("server")};
-    redisReply *reply;
+    redisReply *reply = NULL;
     mrt_redis_wire_put(&lister->wire, words, 2);
     int error = mrt_redis_wire_flush(&lister->wire) ? receive(lister, &reply) : unreachable(lister);
     if (error != MORTISE_OK)
         return error;
+    MRT_ASSERT(reply);
     const char *found = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, name) : NULL;
     if (found) {
         found += sizeof name - 1;
