@@ -2,6 +2,9 @@
  * What mortise_list shows: the rows as of one moment, without those of dead sessions and those that
  * have stayed long enough, each with its place by the grant rule. All rows are copied before the
  * first is shown, since a callback may take its time and a reader holds the log back.
+ *
+ * A look buries nobody. So what a dead session holds with a delay is shown as what it will be
+ * when somebody wants it and finds it dead: nobody's, for the whole of the delay yet.
  */
 #include "base/error.h"
 #include "core/rule.h"
@@ -16,6 +19,7 @@ struct row {
     uint64_t number, weight, capacity;
     int64_t since;
     mrt_time until;                   /* it goes then; 0: not so */
+    mrt_time delay;                   /* it stays for so long when its session has died */
     const char *queue, *kind, *label; /* in texts */
     char texts[];
 };
@@ -61,6 +65,7 @@ static struct row *copy_row(sqlite3_stmt *statement)
     row->weight = (uint64_t)sqlite3_column_int64(statement, 5);
     row->since = sqlite3_column_int64(statement, 7);
     row->until = sqlite3_column_int64(statement, 8);
+    row->delay = sqlite3_column_int64(statement, 9);
     return row;
 }
 
@@ -124,9 +129,13 @@ static void show(struct mrt_store *store, struct row_list *rows, mortise_entry_c
             ahead = 0;
             waiting = 0;
         }
-        if (is_dead(store, &asked, row->session) || (row->until > 0 && row->until <= now))
-            continue;
         bool granted = mrt_rule_grants(ahead, row->weight, row->capacity);
+        if (granted && row->delay > 0 && is_dead(store, &asked, row->session))
+            row->until = mrt_time_add(now, row->delay);
+        else if (is_dead(store, &asked, row->session))
+            continue;
+        if (row->until > 0 && row->until <= now)
+            continue;
         ahead = mrt_sqlite_add_weight(ahead, row->weight);
         const mortise_entry entry = {.size = sizeof entry,
                                      .name = row->queue,

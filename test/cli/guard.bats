@@ -60,6 +60,7 @@ export -f uptime_now
     MORTISE_LOCK_DELAY=1h start run --permits 2 a -- sh -c 'touch holding; exec sleep 60'
     until_true test -e holding
     kill -KILL "$PID"
+    until_true eval '"$MORTISE" ls a | grep "nobody: delay, 1h00m left"' # nobody has come for it yet
     until_true eval '"$MORTISE" run -n --permits 2 --weight 2 a true; [ $? -eq 75 ] &&
         "$MORTISE" ls a | grep -E "nobody: delay, [0-9hms]+ left"'
     run -0 "$MORTISE" run -n --permits 2 a true # the other permit
