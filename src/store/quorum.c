@@ -127,7 +127,6 @@ static mrt_time quorum_next(struct mrt_store *store)
     return next;
 }
 
-/* As the first member has it that answers. */
 /* The servers in the members' order. */
 static int quorum_server(struct mrt_store *store, char *text, size_t size)
 {
@@ -150,6 +149,7 @@ static int quorum_server(struct mrt_store *store, char *text, size_t size)
     return error;
 }
 
+/* As the first member has it that answers. */
 static int quorum_list(struct mrt_store *store, const char *name, const char *prefix,
                        mortise_entry_callback callback, void *argument)
 {
