@@ -16,6 +16,7 @@
  */
 #include "world.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ struct message {
     struct mrt_command command;
     struct mrt_event event;
     uint64_t value; /* of the command or the event */
+    char name[32];  /* of the command's queue */
     bool discard_reply;
 };
 
@@ -174,8 +176,12 @@ static void reach(struct world *world, struct task *task)
     struct peer *peer = message->peer;
     struct mrt_command command = message->command;
     uint64_t value = message->value;
+    char name[sizeof message->name];
+    memcpy(name, message->name, sizeof name);
     if (command.value)
         command.value = &value;
+    if (command.queue)
+        command.queue = name;
     bool discard = message->discard_reply;
     put(world, message);
     /* A reply that is to be lost: the client has been, or will be, told UNKNOWN. */
@@ -189,6 +195,8 @@ static void send_down(struct world *world, struct client *client, const struct m
 {
     struct message *message = take(world, client->peer);
     message->command = *command;
+    if (command->queue) /* the client's own text may be gone before this arrives */
+        snprintf(message->name, sizeof message->name, "%s", command->queue);
     if (command->value)
         memcpy(&message->value, command->value, sizeof message->value);
     message->discard_reply = discard_reply;

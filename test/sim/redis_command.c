@@ -50,8 +50,7 @@ static void remember_set(const struct redis_call *call)
     if (!connection)
         return;
     free((void *)(uintptr_t)connection->last_set.bytes);
-    connection->last_set =
-        (struct slice){strndup(call->words[1].bytes, call->words[1].size), call->words[1].size};
+    connection->last_set = (struct slice){slice_copy(call->words[1]), call->words[1].size};
 }
 
 /* SET key value [NX] [PX ms] */

@@ -10,6 +10,16 @@ struct slice slice_of(const char *text)
     return (struct slice){text, strlen(text)};
 }
 
+char *slice_copy(struct slice slice)
+{
+    char *copy = malloc(slice.size + 1);
+    if (!copy)
+        abort();
+    memcpy(copy, slice.bytes, slice.size);
+    copy[slice.size] = '\0';
+    return copy;
+}
+
 bool slice_equal(struct slice a, struct slice b)
 {
     return a.size == b.size && (a.size == 0 || memcmp(a.bytes, b.bytes, a.size) == 0);

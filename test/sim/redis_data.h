@@ -20,6 +20,8 @@ struct slice {
 struct slice slice_of(const char *text);
 bool slice_is(struct slice slice, const char *text);
 bool slice_equal(struct slice a, struct slice b);
+/* A copy with a null byte behind it. */
+char *slice_copy(struct slice slice);
 /* Of what is no number it is 0. */
 double slice_number(struct slice slice);
 

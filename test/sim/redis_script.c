@@ -188,9 +188,7 @@ static bool mistake(char *text)
 /* A copy, in the build that has them with the seeded defect. */
 static int load(const struct mrt_redis_script *script)
 {
-    char *text = strndup(script->text, script->length);
-    if (!text)
-        abort();
+    char *text = slice_copy((struct slice){script->text, script->length});
 #ifdef MRT_DEFECTS
     while (mistake(text))
         ;

@@ -20,10 +20,9 @@ static struct redis_channel *find_channel(const struct redis_connection *connect
 static void add_channel(struct redis_connection *connection, struct slice name)
 {
     struct redis_channel *channel = calloc(1, sizeof *channel);
-    char *copy = strndup(name.bytes, name.size);
-    if (!channel || !copy)
+    if (!channel)
         abort();
-    channel->name = (struct slice){copy, name.size};
+    channel->name = (struct slice){slice_copy(name), name.size};
     channel->next = connection->channels;
     connection->channels = channel;
     connection->channel_count++;
