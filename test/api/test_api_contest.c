@@ -6,6 +6,7 @@
  */
 #include "api_fixture.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -188,85 +189,175 @@ static void test_a5_clients_are_served_in_queue_order(void **state)
 
 /* Both sides of i3, in memory that children share. */
 struct share {
+    bool verify; /* each busy one asks the store while it holds */
+    _Atomic bool over;
     _Atomic int inside;
-    _Atomic uint64_t busy, single;
-    _Atomic int64_t longest_ns; /* wait of the single one */
-    int64_t until;
+    _Atomic uint64_t grants, tickets; /* of the busy ones; changed by who holds the lock */
+    uint64_t last_fence;
 };
+
+static void be_busy_once(struct share *share, mortise_lock *lock)
+{
+    mortise_hold hold = api_acquire(lock);
+    uint64_t fence = mortise_hold_fence(hold);
+    check(atomic_fetch_add(&share->inside, 1) == 0);
+    atomic_fetch_add(&share->grants, 1);
+    if (fence != share->last_fence + 1) /* else it was handed over */
+        atomic_fetch_add(&share->tickets, 1);
+    share->last_fence = fence;
+    if (share->verify)
+        check(mortise_verify(hold, 60000) == MORTISE_OK);
+    check(atomic_fetch_sub(&share->inside, 1) == 1);
+    api_release(hold);
+}
 
 struct worker {
     struct share *share;
     mortise_lock *lock;
-    bool single;
 };
 
 static void *work(void *argument)
 {
     struct worker *worker = argument;
-    struct share *share = worker->share;
-    while (mortise_now_ns() < share->until) {
-        int64_t begin = mortise_now_ns();
-        mortise_hold hold = api_acquire(worker->lock);
-        int64_t waited = mortise_now_ns() - begin;
-        check(atomic_fetch_add(&share->inside, 1) == 0);
-        atomic_fetch_add(worker->single ? &share->single : &share->busy, 1);
-        if (worker->single && waited > share->longest_ns)
-            share->longest_ns = waited;
-        check(atomic_fetch_sub(&share->inside, 1) == 1);
-        api_release(hold);
-    }
-    return NULL;
-}
-
-static void *work_together(struct share *share, bool single)
-{
-    mortise_client *client = api_open(0);
-    struct worker worker = {share, api_lock(client, "i3"), single};
-    pthread_t threads[50];
-    size_t count = single ? 1 : 50;
-    for (size_t i = 0; i < count; i++)
-        threads[i] = api_thread(work, &worker);
-    for (size_t i = 0; i < count; i++)
-        api_join(threads[i]);
-    api_close(client);
+    while (!atomic_load(&worker->share->over))
+        be_busy_once(worker->share, worker->lock);
     return NULL;
 }
 
 static void *work_busily(void *argument)
 {
-    return work_together(argument, false);
+    mortise_client *client = api_open(0);
+    struct worker worker = {argument, api_lock(client, "i3")};
+    pthread_t threads[50];
+    for (size_t i = 0; i < 50; i++)
+        threads[i] = api_thread(work, &worker);
+    for (size_t i = 0; i < 50; i++)
+        api_join(threads[i]);
+    api_close(client);
+    return NULL;
 }
 
-static void test_i3_a_busy_process_does_not_starve_a_single_one(void **state)
+/* A wait of the single one: what the busy ones had done when it stood in the queue. */
+struct wait {
+    const struct share *share;
+    _Atomic bool queued;
+    _Atomic uint64_t grants, tickets;
+};
+
+static void note_queued(void *argument, uint64_t ahead)
 {
-    (void)state;
+    struct wait *wait = argument;
+    check(ahead > 0);
+    if (atomic_load(&wait->queued))
+        return; /* its place has changed */
+    atomic_store(&wait->grants, atomic_load(&wait->share->grants));
+    atomic_store(&wait->tickets, atomic_load(&wait->share->tickets));
+    atomic_store(&wait->queued, true);
+}
+
+struct turns {
+    uint64_t sum, longest; /* grants of the busy ones in a wait of the single one's */
+};
+
+/* Whether it had to wait: the handle is of this wait alone, so no call of another is taken for it. */
+static bool wait_once(mortise_client *client, struct wait *wait, struct turns *turns)
+{
+    const mortise_lock_options options = {
+        .size = sizeof options, .queued = note_queued, .queued_argument = wait};
+    mortise_lock *lock = NULL;
+    check(mortise_mutex_new(client, "i3", &options, &lock) == MORTISE_OK);
+    mortise_hold hold;
+    check(mortise_acquire_for(lock, 60000, &hold) == MORTISE_OK);
+    check(atomic_load(&wait->share->inside) == 0);
+    bool waited = atomic_load(&wait->queued);
+    uint64_t grants = waited ? wait->share->grants - wait->grants : 0;
+    if (waited) /* the ticket ahead, which may not have been used before; no later one */
+        check(wait->share->tickets - wait->tickets <= 1);
+    turns->sum += grants;
+    turns->longest = grants > turns->longest ? grants : turns->longest;
+    api_release(hold);
+    return waited;
+}
+
+#define WAITS 30
+
+/* Who finds the lock free tries again when it is in use again. */
+static void await_grant(const struct share *share)
+{
+    uint64_t before = atomic_load(&share->grants);
+    int64_t begin = mortise_now_ns();
+    while (atomic_load(&share->grants) == before) {
+        check(api_ms_since(begin) < 60000);
+        sched_yield();
+    }
+}
+
+static struct turns wait_among_busy_ones(const struct share *share)
+{
+    static struct wait waits[100 * WAITS];
+    struct turns turns = {0};
+    mortise_client *client = api_open(0);
+    memset(waits, 0, sizeof waits);
+    await_grant(share);
+    for (size_t i = 0, waited = 0; waited < WAITS; i++) {
+        check(i < sizeof waits / sizeof waits[0]);
+        waits[i].share = share;
+        if (wait_once(client, &waits[i], &turns))
+            waited++;
+        else
+            await_grant(share);
+    }
+    api_close(client); /* which frees the handles: no call comes any more */
+    return turns;
+}
+
+/* The busy ones do not stop before the single one has had its turns. */
+static struct turns play_single_and_busy(bool verify)
+{
     struct share *share =
         mmap(NULL, sizeof *share, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(share != MAP_FAILED);
-    share->until = mortise_now_ns() + 1500 * MS_IN_NS;
-    if (api_spans_processes()) {
-        pid_t child = fork();
-        check(child >= 0);
-        if (child == 0) {
-            work_busily(share);
-            _exit(0);
-        }
-        work_together(share, true);
-        expect_success(child);
-    } else {
-        pthread_t thread = api_thread(work_busily, share);
-        work_together(share, true);
-        api_join(thread);
+    share->verify = verify;
+    pthread_t thread = 0;
+    pid_t child = api_spans_processes() ? fork() : 1;
+    check(child >= 0);
+    if (child == 0) {
+        work_busily(share);
+        _exit(0);
     }
-    print_message("# busy %llu, single %llu, longest wait %lld us\n",
-                  (unsigned long long)share->busy, (unsigned long long)share->single,
-                  (long long)share->longest_ns / 1000);
-    assert_true(share->busy > 0);
-    /* While others wait a turn lasts about 2 ms, however many grants that are: so the single one
-       has hundreds of turns. A starved one would have a few. */
-    assert_true(share->single >= 30);
-    assert_true(share->longest_ns < 1000 * MS_IN_NS);
+    if (!api_spans_processes())
+        thread = api_thread(work_busily, share);
+    struct turns turns = wait_among_busy_ones(share);
+    atomic_store(&share->over, true);
+    if (api_spans_processes())
+        expect_success(child);
+    else
+        api_join(thread);
+    print_message("# in %d waits %llu grants of others, in one at most %llu\n", WAITS,
+                  (unsigned long long)turns.sum, (unsigned long long)turns.longest);
     munmap(share, sizeof *share);
+    return turns;
+}
+
+/* A turn lasts about 2 ms while others wait, however many grants that are: some ten thousand. A
+   turn as long as 50 ms, at five million grants a second, is far too long, be it only on average. */
+static void test_i3_a_busy_process_does_not_starve_a_single_one(void **state)
+{
+    (void)state;
+    struct turns turns = play_single_and_busy(false);
+    assert_true(turns.sum > 0);
+    assert_true(turns.sum < WAITS * UINT64_C(250000));
+    assert_true(turns.longest < UINT64_C(5000000));
+}
+
+/* Who has seen that others wait hands the lock on inside its process 16 times at most. Each holder
+   sees it, but for one that had been granted the lock before and had not yet counted. */
+static void test_i3_a_turn_ends_after_16_grants(void **state)
+{
+    (void)state;
+    struct turns turns = play_single_and_busy(true);
+    assert_true(turns.sum > 0);
+    assert_true(turns.longest <= 1 + 16);
 }
 
 /* ---------------------------------------------------------------------- death */
@@ -340,6 +431,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a8_processes_times_threads),
         cmocka_unit_test(test_a5_clients_are_served_in_queue_order),
         cmocka_unit_test(test_i3_a_busy_process_does_not_starve_a_single_one),
+        cmocka_unit_test(test_i3_a_turn_ends_after_16_grants),
         cmocka_unit_test(test_a6_a_killed_holders_lock_goes_to_the_next),
     };
     int failed = api_begin(argc, argv);
