@@ -127,6 +127,14 @@ mortise_lock *api_lock_of(mortise_client *client, const char *name, uint64_t own
     return lock;
 }
 
+mortise_lock *api_delaying_lock(mortise_client *client, const char *name, int64_t delay_ms)
+{
+    const mortise_lock_options options = {.size = sizeof options, .lock_delay_ms = delay_ms};
+    mortise_lock *lock = NULL;
+    check(mortise_mutex_new(client, name, &options, &lock) == MORTISE_OK);
+    return lock;
+}
+
 mortise_hold api_acquire(mortise_lock *lock)
 {
     mortise_hold hold = {NULL, 0};
@@ -192,6 +200,25 @@ pthread_t api_thread(void *(*body)(void *), void *argument)
 void api_join(pthread_t thread)
 {
     check(pthread_join(thread, NULL) == 0);
+}
+
+pid_t api_holder_to_be_killed(const char *name, int64_t delay_ms)
+{
+    int ready[2];
+    char byte = 0;
+    check(pipe(ready) == 0);
+    pid_t child = fork();
+    check(child >= 0);
+    if (child == 0) {
+        api_acquire(api_delaying_lock(api_open(0), name, delay_ms));
+        check(write(ready[1], &byte, 1) == 1);
+        for (;;)
+            pause();
+    }
+    close(ready[1]);
+    check(read(ready[0], &byte, 1) == 1);
+    close(ready[0]);
+    return child;
 }
 
 /* ------------------------------------------------------------------ history */

@@ -48,6 +48,8 @@ mortise_client *api_open_with(const mortise_client_options *options);
 void api_close(mortise_client *client);
 mortise_lock *api_lock(mortise_client *client, const char *name);
 mortise_lock *api_lock_of(mortise_client *client, const char *name, uint64_t owner);
+/* Kept for so long after a crash of its holder (lock_delay_ms). */
+mortise_lock *api_delaying_lock(mortise_client *client, const char *name, int64_t delay_ms);
 mortise_hold api_acquire(mortise_lock *lock);
 void api_release(mortise_hold hold);
 mortise_stats api_stats(mortise_client *client);
@@ -60,6 +62,9 @@ void api_sleep_ms(int64_t ms);
 int64_t api_ms_since(int64_t begin_ns);
 pthread_t api_thread(void *(*body)(void *), void *argument);
 void api_join(pthread_t thread);
+
+/* Before this process opens the store: a child that holds such a lock until it is killed. */
+pid_t api_holder_to_be_killed(const char *name, int64_t delay_ms);
 
 /* Periods in which contenders held a lock; memory that forked children share. */
 struct api_period {

@@ -362,26 +362,6 @@ static void test_i3_a_turn_ends_after_16_grants(void **state)
 
 /* ---------------------------------------------------------------------- death */
 
-/* Acquires, says so, and waits for its death. */
-static pid_t holder_to_be_killed(void)
-{
-    int ready[2];
-    char byte = 0;
-    check(pipe(ready) == 0);
-    pid_t child = fork();
-    check(child >= 0);
-    if (child == 0) {
-        api_acquire(api_lock(api_open(0), "a6"));
-        check(write(ready[1], &byte, 1) == 1);
-        for (;;)
-            pause();
-    }
-    close(ready[1]);
-    check(read(ready[0], &byte, 1) == 1);
-    close(ready[0]);
-    return child;
-}
-
 struct heir {
     mortise_lock *lock;
     int64_t held_at;
@@ -407,7 +387,7 @@ static void test_a6_a_killed_holders_lock_goes_to_the_next(void **state)
         skip();
     int64_t lease_ms = api_lease_ms();
     for (int i = 0; i < (lease_ms ? 2 : 5); i++) {
-        pid_t child = holder_to_be_killed();
+        pid_t child = api_holder_to_be_killed("a6", 0);
         mortise_client *client = api_open(0);
         struct heir heir = {.lock = api_lock(client, "a6")};
         pthread_t thread = api_thread(inherit, &heir);

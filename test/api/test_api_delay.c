@@ -11,34 +11,6 @@
 #define DELAY_MS 300
 #define ENDLESS_MS 3600000
 
-static mortise_lock *delaying(mortise_client *client, const char *name, int64_t delay_ms)
-{
-    const mortise_lock_options options = {.size = sizeof options, .lock_delay_ms = delay_ms};
-    mortise_lock *lock;
-    check(mortise_mutex_new(client, name, &options, &lock) == MORTISE_OK);
-    return lock;
-}
-
-/* Before this process opens the store: a child that holds the lock, until it is killed. */
-static pid_t holder_to_be_killed(const char *name, int64_t delay_ms)
-{
-    int ready[2];
-    char byte = 0;
-    check(pipe(ready) == 0);
-    pid_t child = fork();
-    check(child >= 0);
-    if (child == 0) {
-        api_acquire(delaying(api_open(0), name, delay_ms));
-        check(write(ready[1], &byte, 1) == 1);
-        for (;;)
-            pause();
-    }
-    close(ready[1]);
-    check(read(ready[0], &byte, 1) == 1);
-    close(ready[0]);
-    return child;
-}
-
 static void kill_holder(pid_t child)
 {
     check(kill(child, SIGKILL) == 0);
@@ -64,7 +36,7 @@ static void test_gn06_killed_while_another_waits(void **state)
     (void)state;
     if (!api_spans_processes())
         skip(); /* test_api_loss.c */
-    pid_t child = holder_to_be_killed("delay/1", DELAY_MS);
+    pid_t child = api_holder_to_be_killed("delay/1", DELAY_MS);
     mortise_client *client = api_open(0);
     struct heir heir = {.lock = api_lock(client, "delay/1")};
     pthread_t thread = api_thread(inherit, &heir);
@@ -95,9 +67,9 @@ static void test_gn06_an_operator_ends_it(void **state)
     (void)state;
     if (!api_spans_processes())
         skip();
-    pid_t child = holder_to_be_killed("delay/2", ENDLESS_MS);
+    pid_t child = api_holder_to_be_killed("delay/2", ENDLESS_MS);
     mortise_client *client = api_open(0);
-    mortise_lock *lock = delaying(client, "delay/2", 0);
+    mortise_lock *lock = api_delaying_lock(client, "delay/2", 0);
     mortise_hold hold;
     kill_holder(child);
     assert_int_equal(mortise_try_acquire(lock, &hold), MORTISE_EBUSY);
@@ -122,7 +94,7 @@ static void test_what_ends_well_is_free_at_once(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0), *other = api_open(0);
-    mortise_lock *lock = delaying(client, "delay/3", ENDLESS_MS);
+    mortise_lock *lock = api_delaying_lock(client, "delay/3", ENDLESS_MS);
     mortise_lock *others = api_lock(other, "delay/3");
     mortise_hold hold;
     api_release(api_acquire(lock));
@@ -142,7 +114,7 @@ static void test_a_handle_that_wants_it_ends_a_turn_without(void **state)
     mortise_lock *plain = api_lock(client, "delay/4");
     mortise_hold hold = api_acquire(plain);
     uint64_t fence = mortise_hold_fence(hold);
-    mortise_lock *lock = delaying(client, "delay/4", ENDLESS_MS);
+    mortise_lock *lock = api_delaying_lock(client, "delay/4", ENDLESS_MS);
     api_release(hold);
     hold = api_acquire(lock);
     assert_true(mortise_hold_fence(hold) > fence);

@@ -26,17 +26,14 @@ LONG=240000h
 }
 
 @test "--every: one of many that come at once, also of those that share the lock" {
-    local mode pids pid
+    local mode pids
     for mode in "" -s "--permits 9"; do
         pids=()
         for _ in 1 2 3 4 5 6; do
             "$MORTISE" run $mode --every "$LONG" "job$mode" -- sh -c 'echo ran >>"$0"' "ran$mode" 3>&- &
             pids+=($!)
         done
-        for pid in "${pids[@]}"; do
-            finish "$pid"
-            [ "$code" -eq 0 ]
-        done
+        all_end_with 0 "${pids[@]}"
         [ "$(wc -l <"ran$mode")" -eq 1 ]
     done
 }

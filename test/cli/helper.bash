@@ -55,6 +55,15 @@ finish() {
     wait "$1" || code=$?
 }
 
+# all_end_with CODE PID...: waits for each, which has this exit code.
+all_end_with() {
+    local expected="$1" pid
+    for pid in "${@:2}"; do
+        finish "$pid"
+        [ "$code" -eq "$expected" ]
+    done
+}
+
 # A holder of NAME that stays until it is ended, and has begun.
 start_holder() {
     start run "$1" -- sh -c 'touch "$T/holding"; exec sleep 60'

@@ -229,10 +229,7 @@ assert l[1]["pid"] > 1 and l[2]["code"] == 4, l'
         timeout 60 "$MORTISE" run -n --lease 3s --url "$url" a touch ran 3>&- &
         pids+=($!)
     done
-    for pid in "${pids[@]}"; do
-        finish "$pid"
-        [ "$code" -eq 69 ]
-    done
+    all_end_with 69 "${pids[@]}"
     for bad in 0 x -1; do
         fails_with 64 "$MORTISE" run --lease "$bad" --url memory:x a touch ran
     done

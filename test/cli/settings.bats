@@ -159,10 +159,7 @@ label() {
             pids+=($!)
         done
     done
-    for pid in "${pids[@]}"; do
-        finish "$pid"
-        [ "$code" -eq 69 ]
-    done
+    all_end_with 69 "${pids[@]}"
     cat said
     [ "$(wc -l <said)" -ge "${#pids[@]}" ]
     run -1 grep hidden said

@@ -197,10 +197,7 @@ with socket.create_connection(re.search(r"//([^:]+):(\d+)", sys.argv[1]).groups(
         "$MORTISE" $words 2>>said 3>&- &
         pids+=($!)
     done
-    for pid in "${pids[@]}"; do
-        finish "$pid"
-        [ "$code" -eq 69 ]
-    done
+    all_end_with 69 "${pids[@]}"
     cat said
     [ "$(wc -l <said)" -eq 4 ]
     run -1 grep "held by" said

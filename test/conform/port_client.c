@@ -236,13 +236,20 @@ struct mrt_event port_append(struct port_client *client, const char *queue, stru
     return port_append_weight(client, queue, ticket, port_kind, 1, 1);
 }
 
-struct mrt_event port_try(struct port_client *client, const char *queue, struct mrt_id ticket)
+struct mrt_command port_append_command(struct port_client *client, const char *queue)
 {
     struct mrt_command command = port_command(client, MRT_APPEND);
-    command.ticket = ticket;
+    command.ticket = port_id();
     command.queue = queue;
     command.kind = port_kind;
     command.capacity = command.weight = 1;
+    return command;
+}
+
+struct mrt_event port_try(struct port_client *client, const char *queue, struct mrt_id ticket)
+{
+    struct mrt_command command = port_append_command(client, queue);
+    command.ticket = ticket;
     command.try_only = true;
     return port_send(client, &command);
 }

@@ -48,6 +48,8 @@ struct mrt_command port_command(struct port_client *client, enum mrt_command_typ
 struct mrt_event port_send(struct port_client *client, const struct mrt_command *command);
 struct mrt_event port_start(struct port_client *client);
 struct mrt_event port_stop(struct port_client *client);
+/* An APPEND of a new ticket of port_kind that takes all there is, to which more may be added. */
+struct mrt_command port_append_command(struct port_client *client, const char *queue);
 /* A ticket of port_kind. */
 struct mrt_event port_append(struct port_client *client, const char *queue, struct mrt_id ticket);
 struct mrt_event port_try(struct port_client *client, const char *queue, struct mrt_id ticket);

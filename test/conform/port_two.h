@@ -30,4 +30,16 @@ static int close_two(void **state)
     return 0;
 }
 
+/* Runs the tests on the place that the first argument names: the exit code. */
+static int run_on_place(int argc, char **argv, const struct CMUnitTest *tests, size_t count)
+{
+    uri = argc > 1 ? port_place_open(argv[1]) : NULL;
+    if (!uri)
+        return 2;
+    int failed = _cmocka_run_group_tests(uri, tests, count, NULL, NULL);
+    port_place_close();
+    return failed;
+}
+
 #endif
+

@@ -408,14 +408,9 @@ static void test_e_commands_take_effect_in_order(void **state)
 {
     (void)state;
     for (int i = 0; i < 50; i++) {
-        struct mrt_id id = port_id();
-        struct mrt_command append = port_command(&first, MRT_APPEND);
-        append.ticket = id;
-        append.queue = "e/1";
-        append.kind = port_kind;
-        append.capacity = append.weight = 1;
+        struct mrt_command append = port_append_command(&first, "e/1");
         struct mrt_command removal = port_command(&first, MRT_REMOVE);
-        removal.ticket = id;
+        removal.ticket = append.ticket;
         removal.queue = "e/1";
         mrt_time patience = mrt_time_now() + LONG_ENOUGH;
         assert_true(first.ops->submit(first.store, &append, patience));
@@ -572,11 +567,7 @@ static void test_i_try_is_not_blocked_by_the_dead(void **state)
 
 static struct mrt_event append_at_most(struct port_client *client, uint64_t most, bool try_only)
 {
-    struct mrt_command command = port_command(client, MRT_APPEND);
-    command.ticket = port_id();
-    command.queue = "i/4";
-    command.kind = port_kind;
-    command.capacity = command.weight = 1;
+    struct mrt_command command = port_append_command(client, "i/4");
     command.queue_max = most;
     command.try_only = try_only;
     return port_send(client, &command);

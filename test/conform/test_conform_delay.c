@@ -16,9 +16,7 @@
 static struct mrt_event append_as(struct port_client *client, const char *queue, mrt_time delay,
                                   const char *kind, uint64_t capacity, uint64_t weight)
 {
-    struct mrt_command command = port_command(client, MRT_APPEND);
-    command.ticket = port_id();
-    command.queue = queue;
+    struct mrt_command command = port_append_command(client, queue);
     command.kind = kind;
     command.capacity = capacity;
     command.weight = weight;
@@ -237,11 +235,8 @@ static void test_s_what_was_detached_has_no_delay(void **state)
     command.heir = port_id();
     assert_int_equal(port_send(&first, &command).type, MRT_VIEW);
     die(&first);
-    struct mrt_command adopt = port_command(&second, MRT_APPEND);
+    struct mrt_command adopt = port_append_command(&second, "s/12");
     adopt.ticket = command.heir;
-    adopt.queue = "s/12";
-    adopt.kind = port_kind;
-    adopt.capacity = adopt.weight = 1;
     adopt.adopt = true;
     adopt.delay = ENDLESS; /* of its own */
     view = port_send(&second, &adopt);
@@ -274,10 +269,5 @@ int main(int argc, char **argv)
         TEST(test_s_who_waited_before_it_began_is_told),
         TEST(test_s_what_was_detached_has_no_delay),
     };
-    uri = argc > 1 ? port_place_open(argv[1]) : NULL;
-    if (!uri)
-        return 2;
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    port_place_close();
-    return failed;
+    return run_on_place(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

@@ -276,10 +276,5 @@ int main(int argc, char **argv)
         TEST(test_q_c11_an_operator_sees_and_breaks_it),
         TEST(test_q_a_session_that_has_ended_detaches_nothing),
     };
-    uri = argc > 1 ? port_place_open(argv[1]) : NULL;
-    if (!uri)
-        return 2;
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    port_place_close();
-    return failed;
+    return run_on_place(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

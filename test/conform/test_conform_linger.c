@@ -10,11 +10,7 @@
 
 static struct mrt_event append_lingering(struct port_client *client, const char *queue)
 {
-    struct mrt_command command = port_command(client, MRT_APPEND);
-    command.ticket = port_id();
-    command.queue = queue;
-    command.kind = port_kind;
-    command.capacity = command.weight = 1;
+    struct mrt_command command = port_append_command(client, queue);
     command.linger = true;
     struct mrt_event view = port_send(client, &command);
     assert_int_equal(view.type, MRT_VIEW);
@@ -78,10 +74,5 @@ int main(int argc, char **argv)
         TEST(test_r_who_came_to_hold_by_waiting_is_told_too),
         TEST(test_r_a_try_tells_nobody),
     };
-    uri = argc > 1 ? port_place_open(argv[1]) : NULL;
-    if (!uri)
-        return 2;
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    port_place_close();
-    return failed;
+    return run_on_place(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

@@ -207,7 +207,7 @@ static void test_n_a_ticket_of_ones_own_is_broken_too(void **state)
     assert_int_equal(port_refresh(&first, "n/4", &held).type, MRT_GONE);
 }
 
-int main(int count, char **arguments)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_m_f22_who_attends_is_told_of_a_request),
@@ -222,8 +222,5 @@ int main(int count, char **arguments)
         TEST(test_n_no_other_ticket_is_broken),
         TEST(test_n_a_ticket_of_ones_own_is_broken_too),
     };
-    uri = port_place_open(count > 1 ? arguments[1] : "memory:");
-    int failed = uri ? cmocka_run_group_tests_name(uri, tests, NULL, NULL) : 1;
-    port_place_close();
-    return failed != 0;
+    return run_on_place(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

@@ -217,12 +217,9 @@ static void test_c11_a_reboot_leaves_what_is_nobodys(void **state)
     mrt_sqlite_set_boot_id(boot(2));
     port_open_session(&next, place->uri);
     assert_int_equal(port_try(&next, "q", port_id()).type, MRT_BLOCKED);
-    command = port_command(&next, MRT_APPEND);
-    command.queue = "q";
+    command = port_append_command(&next, "q");
     command.ticket = heir;
     command.adopt = true;
-    command.kind = port_kind;
-    command.capacity = command.weight = 1;
     before = syncs;
     struct mrt_event adopted = port_send(&next, &command);
     assert_int_equal(adopted.type, MRT_VIEW);
@@ -238,11 +235,7 @@ static void test_c11_a_reboot_leaves_what_is_nobodys(void **state)
 static struct mrt_event append_with_delay(struct port_client *client, const char *queue,
                                           mrt_time delay)
 {
-    struct mrt_command command = port_command(client, MRT_APPEND);
-    command.queue = queue;
-    command.ticket = port_id();
-    command.kind = port_kind;
-    command.capacity = command.weight = 1;
+    struct mrt_command command = port_append_command(client, queue);
     command.delay = delay;
     struct mrt_event view = port_send(client, &command);
     assert_int_equal(view.type, MRT_VIEW);
