@@ -104,17 +104,15 @@ static int lock_new(mortise_client *client, const char *name, const struct mrt_r
     error = mrt_client_queue(client, full, recipe, &lock->queue);
     if (error == MORTISE_OK && options.linger_ms > 0)
         mrt_queue_linger(lock->queue, mrt_time_from_ms(options.linger_ms));
-    if (error == MORTISE_OK)
+    if (error == MORTISE_OK) {
+        mrt_queue_delay(lock->queue, mrt_time_from_ms(options.lock_delay_ms), mrt_time_now());
         TAILQ_INSERT_TAIL(&client->locks, lock, link);
-    if (error != MORTISE_OK) {
-        mrt_driver_leave_quietly(&client->driver);
+        *result = lock;
+    } else {
         free(lock);
-        return error;
     }
-    mrt_queue_delay(lock->queue, mrt_time_from_ms(options.lock_delay_ms), mrt_time_now());
     mrt_driver_leave(&client->driver, MRT_TIME_NEVER);
-    *result = lock;
-    return MORTISE_OK;
+    return error;
 }
 
 int mortise_mutex_new(mortise_client *client, const char *name, const mortise_lock_options *options,

@@ -130,11 +130,10 @@ static void show(struct mrt_store *store, struct row_list *rows, mortise_entry_c
             waiting = 0;
         }
         bool granted = mrt_rule_grants(ahead, row->weight, row->capacity);
-        if (granted && row->delay > 0 && is_dead(store, &asked, row->session))
+        bool dead = is_dead(store, &asked, row->session);
+        if (dead && granted && row->delay > 0)
             row->until = mrt_time_add(now, row->delay);
-        else if (is_dead(store, &asked, row->session))
-            continue;
-        if (row->until > 0 && row->until <= now)
+        else if (dead || (row->until > 0 && row->until <= now))
             continue;
         ahead = mrt_sqlite_add_weight(ahead, row->weight);
         const mortise_entry entry = {.size = sizeof entry,

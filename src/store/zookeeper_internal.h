@@ -501,9 +501,9 @@ void mrt_zk_note_no_delete(struct mrt_zk_session *session, const struct mrt_zk_t
 int mrt_zk_revoke(struct mrt_store *store, const char *name, uint64_t fence);
 int mrt_zk_break(struct mrt_store *store, const char *name, uint64_t fence);
 
-/* zookeeper_list.c */
 /* zookeeper_server.c */
 int mrt_zk_server(struct mrt_store *store, char *text, size_t size);
+/* zookeeper_list.c */
 int mrt_zk_list(struct mrt_store *store, const char *name, const char *prefix,
                 mortise_entry_callback callback, void *argument);
 
