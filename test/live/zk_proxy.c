@@ -170,11 +170,12 @@ static bool pass_reply(struct zk_proxy *proxy, struct proxy_pair *pair, size_t s
     return code ? send_code(way, code) : proxy_send(way->to, way->buffer, size);
 }
 
-/* The size of the whole frame at a buffer's beginning; 0: more is to come. */
-static size_t frame_size(const struct proxy_way *way)
+/* The size of the whole frame `at` bytes behind a buffer's beginning; 0: more is to come. */
+static size_t frame_size(const struct proxy_way *way, size_t at)
 {
-    size_t size = way->length < 4 ? 0 : 4 + (size_t)read_int(way->buffer);
-    return way->length < size ? 0 : size;
+    size_t left = way->length - at;
+    size_t size = left < 4 ? 0 : 4 + (size_t)read_int(way->buffer + at);
+    return left < size ? 0 : size;
 }
 
 static bool pass_up(struct proxy *base, struct proxy_pair *pair)
@@ -182,7 +183,7 @@ static bool pass_up(struct proxy *base, struct proxy_pair *pair)
     struct zk_proxy *proxy = (struct zk_proxy *)base;
     struct state *state = pair->state;
     size_t size;
-    while (!pair->held && (size = frame_size(&pair->up)) > 0) {
+    while (!pair->held && (size = frame_size(&pair->up, 0)) > 0) {
         pair->held = state->greeted_up && applies(&proxy->hold, pair->up.buffer + 4, size - 4);
         if (pair->held)
             return true;
@@ -201,7 +202,7 @@ static bool pass_down(struct proxy *base, struct proxy_pair *pair)
     struct zk_proxy *proxy = (struct zk_proxy *)base;
     struct state *state = pair->state;
     size_t size;
-    while ((size = frame_size(&pair->down)) > 0) {
+    while ((size = frame_size(&pair->down, 0)) > 0) {
         if (!state->greeted_down)
             note_greeting(proxy, pair->down.buffer);
         bool passed = state->greeted_down ? pass_reply(proxy, pair, size)
@@ -311,6 +312,26 @@ bool zk_proxy_holds(struct zk_proxy *proxy)
         holds |= proxy->proxy.pairs[i] && proxy->proxy.pairs[i]->held;
     pthread_mutex_unlock(&proxy->proxy.mutex);
     return holds;
+}
+
+/* Whether an operation is among what is held. */
+static bool keeps(const struct proxy_pair *pair, enum zk_opcode opcode)
+{
+    size_t size;
+    for (size_t at = 0; pair->held && (size = frame_size(&pair->up, at)) > 0; at += size)
+        if (read_int(pair->up.buffer + at + 8) == (int32_t)opcode)
+            return true;
+    return false;
+}
+
+bool zk_proxy_keeps(struct zk_proxy *proxy, enum zk_opcode opcode)
+{
+    bool kept = false;
+    pthread_mutex_lock(&proxy->proxy.mutex);
+    for (int i = 0; i < PROXY_PAIRS_MAX; i++)
+        kept |= proxy->proxy.pairs[i] && keeps(proxy->proxy.pairs[i], opcode);
+    pthread_mutex_unlock(&proxy->proxy.mutex);
+    return kept;
 }
 
 void zk_proxy_rewrite(struct zk_proxy *proxy, enum zk_opcode opcode, const char *part, int code)

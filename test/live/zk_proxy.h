@@ -57,6 +57,8 @@ bool zk_proxy_dropped(struct zk_proxy *proxy);
 void zk_proxy_hold(struct zk_proxy *proxy, enum zk_opcode opcode, const char *part);
 /* Whether one waits. */
 bool zk_proxy_holds(struct zk_proxy *proxy);
+/* Whether a request of this operation is that one, or waits behind it. */
+bool zk_proxy_keeps(struct zk_proxy *proxy, enum zk_opcode opcode);
 /* The next reply to such a request says `code` instead of what it said. */
 void zk_proxy_rewrite(struct zk_proxy *proxy, enum zk_opcode opcode, const char *part, int code);
 /* Whether all requests but syncs and pings that have passed are answered. */
