@@ -8,7 +8,9 @@ SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
 
 setup_file() {
     # BATS_FILE_TMPDIR is removed at the end, and the server's directory with it.
-    python3 "$SERVERS" start zk "$BATS_FILE_TMPDIR/zk" >/dev/null 3>&-
+    # Nor does it remove the nodes of a lock between two commands, which would cost the next one requests.
+    python3 "$SERVERS" start zk "$BATS_FILE_TMPDIR/zk" --property znode.container.checkIntervalMs=3600000 \
+        >/dev/null 3>&-
 }
 
 teardown_file() {
@@ -25,43 +27,35 @@ on_server() {
     export MORTISE_URL
 }
 
-# What runs under the lock: notes the time again and again, and what it is told.
-witness() {
-    cat >witness.py <<'PY'
-import os, signal, sys, time
-def told(number, frame):
-    open("told", "w").write(str(time.clock_gettime(time.CLOCK_BOOTTIME)))
-    if sys.argv[1] == "obeys": sys.exit(0)
-signal.signal(signal.SIGTERM, told)
+# freeze: the server stands still, from $began on (hundredths of a second since the machine came up);
+# by a program of ours it would be some time later.
+freeze() {
+    SERVER=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["pids"][0])' \
+        "$BATS_FILE_TMPDIR/zk/servers.json")
+    kill -STOP "$SERVER"
+    read -r began _ </proc/uptime
+    began=${began/./}
+}
+
+# Runs under the lock and takes a quarter of its grace, 1.2s, for an orderly end: none if TERM comes late.
+ORDERLY='import signal, time
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+open("holding", "w")
+signal.sigwait([signal.SIGTERM])
+time.sleep(0.3)
+open("done", "w")'
+
+# Runs under the lock, hears nothing, and notes the time again and again; but not when the machine
+# has not let it run for long: then it may not have let those run who are to end it.
+STUBBORN='import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+last = now = time.clock_gettime(time.CLOCK_BOOTTIME)
 while True:
-    with open("new", "w") as f: f.write(str(time.clock_gettime(time.CLOCK_BOOTTIME)))
-    os.replace("new", "alive") # it is killed at any moment, and the file stays whole
+    if now - last < 0.1:
+        with open("new", "w") as f: f.write(str(int(now * 100)))
+        os.replace("new", "alive") # it is killed at any moment, and the file stays whole
     time.sleep(0.01)
-PY
-}
-
-now() {
-    python3 -c 'import time; print(time.clock_gettime(time.CLOCK_BOOTTIME))'
-}
-
-# within FILE BEGIN SECONDS: the time in the file is so close to the beginning.
-within() {
-    python3 -c 'import sys; a, b, c = open(sys.argv[1]).read(), *sys.argv[2:]
-print(float(a) - float(b)); sys.exit(float(a) - float(b) > float(c))' "$@"
-}
-
-# stall_under GRACE WHAT: the server stalls, from $began on, until the witness's run has ended.
-stall_under() {
-    on_server
-    witness
-    start run --grace "$1" a -- python3 witness.py "$2" 2>err
-    until_true test -s alive
-    began="$(now)"
-    server pause
-    finish "$PID"
-    server resume
-    [ "$code" -eq 76 ]
-}
+    last, now = now, time.clock_gettime(time.CLOCK_BOOTTIME)'
 
 @test "a command on ZooKeeper: its own exit code, and the lock is free at once" {
     on_server
@@ -77,39 +71,67 @@ with socket.create_connection(re.search(r"//([^:]+):(\d+)", sys.argv[1]).groups(
     print(re.search(r"zk_packets_received\t(\d+)", s.makefile().read())[1])' "$MORTISE_URL"
 }
 
+# How long the command of the run in the file events lived, in milliseconds.
+lived() {
+    python3 -c 'import datetime, json
+at = {e["event"]: datetime.datetime.fromisoformat(e["time"][:-1]) for e in map(json.loads, open("events"))}
+print(int((at["child-exit"] - at["started"]).total_seconds() * 1000))'
+}
+
 @test "A2 a short command costs the server five requests: session, create, list, release, end" {
-    on_server
+    on_server 10s # no sign of life is due meanwhile
     "$MORTISE" run a -- true
-    least=99
+    least=99 least_short=5
     for ((round = 0; round < 10; round++)); do
         before=$(requests)
-        "$MORTISE" run a -- true
+        run -127 "$MORTISE" run a -- nosuchcommand
         cost=$(($(requests) - before - 1))
         least=$((cost < least ? cost : least))
+        # On a machine that is slow to run it no command is short.
+        before=$(requests)
+        "$MORTISE" run --status-fd 4 a -- true 4>events
+        cost=$(($(requests) - before - 1))
+        if (($(lived) >= 40)); then continue; fi
+        if ((cost == 5)); then least_short=5 && break; fi
+        least_short=$cost
     done
+    echo "least $least, $least_short"
     [ "$least" -eq 5 ]
+    [ "$least_short" -eq 5 ]
 }
 
 @test "GN-01 the server stalls: TERM in time for the grace, and 76" {
-    stall_under 1s obeys
-    within told "$began" 3
+    on_server
+    start run --grace 1200ms a -- python3 -c "$ORDERLY" 2>err
+    until_true test -e holding
+    freeze
+    finish "$PID"
+    kill -CONT "$SERVER"
+    [ "$code" -eq 76 ]
+    [ -e done ]
     grep 'mortise: a: .*lost' err
 }
 
 @test "GN-01 the server stalls: who ignores TERM is dead before the session can end" {
-    stall_under 1s ignores
-    within alive "$began" 4
+    on_server
+    start run --grace 1s a -- python3 -c "$STUBBORN" 2>err
+    until_true test -s alive
+    freeze
+    finish "$PID"
+    kill -CONT "$SERVER"
+    [ "$code" -eq 76 ]
+    echo "frozen at $began, alive at $(cat alive)"
+    (($(cat alive) - began <= 400))
     until_true is_free a
 }
 
 @test "a short stall is slept through" {
     on_server
-    witness
     start run --grace 500ms a -- sh -c 'touch holding; sleep 2; exit 5'
     until_true test -e holding
-    server pause
+    freeze
     sleep 0.7
-    server resume
+    kill -CONT "$SERVER"
     finish "$PID"
     [ "$code" -eq 5 ]
 }
@@ -126,13 +148,10 @@ with socket.create_connection(re.search(r"//([^:]+):(\d+)", sys.argv[1]).groups(
 
 @test "GN-01 mortise is stopped: the command gets TERM in time for the grace, then 76" {
     on_server 4s
-    witness
-    start run --grace 1s a -- python3 witness.py obeys 2>err
-    until_true test -s alive
-    began="$(now)"
+    start run --grace 1200ms a -- python3 -c "$ORDERLY" 2>err
+    until_true test -e holding
     kill -STOP "$PID"
-    until_true test -s told
-    within told "$began" 4
+    until_true test -e done
     until_true is_free a
     kill -CONT "$PID"
     finish "$PID"
@@ -167,7 +186,7 @@ with socket.create_connection(re.search(r"//([^:]+):(\d+)", sys.argv[1]).groups(
 
 @test "G3 the leader and its mortise are killed: the next one leads within the session" {
     on_server 2s
-    start elect e --value one -- sh -c 'touch leads; exec sleep 60'
+    start elect e --value one -- sh -c 'touch leads; exec sleep 600'
     first=$PID
     until_true test -e leads
     start elect e --value two -c '"$MORTISE" elect e --once >next'
