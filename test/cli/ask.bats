@@ -16,11 +16,11 @@ load helper
 }
 
 @test "try: shared, permits" {
-    start run -s a -- sh -c 'touch holding; exec sleep 60'
+    start run -s a -- sh -c 'touch holding; exec sleep 600'
     until_true test -e holding
     run -0 "$MORTISE" try -s a
     run -75 "$MORTISE" try -x a
-    start run --permits 2 p -- sh -c 'touch more; exec sleep 60'
+    start run --permits 2 p -- sh -c 'touch more; exec sleep 600'
     until_true test -e more
     run -0 "$MORTISE" try --permits 2 p
     run -75 "$MORTISE" try --permits 2 --weight 2 p
@@ -123,7 +123,7 @@ assert h["pid"] == int(sys.argv[2]) and h["since"].endswith("Z"), s' "$output" "
 }
 
 @test "revoke: the run tells of it, and goes on; nobody holds it: 1" {
-    start run --status-fd 1 a -- sh -c 'touch holding; exec sleep 60' >events
+    start run --status-fd 1 a -- sh -c 'touch holding; exec sleep 600' >events
     until_true test -e holding
     run -0 "$MORTISE" revoke a
     [ -z "$output" ]

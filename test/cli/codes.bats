@@ -30,7 +30,7 @@ rows() {
 126 "$MORTISE" run a /etc/passwd
 127 "$MORTISE" run a ./nosuch
 127 "$MORTISE" run -F a ./nosuch
-124 "$MORTISE" run --max-hold 50ms --grace 50ms a sleep 60
+124 "$MORTISE" run --max-hold 50ms --grace 50ms a sleep 600
 3   "$MORTISE" elect e -- sh -c 'exit 3'
 END
 }

@@ -4,7 +4,7 @@ load helper
 
 # Candidate $1 leads the election e until it is ended.
 start_leader() {
-    start elect e --value "$1" -- sh -c "touch leads-$1; exec sleep 60"
+    start elect e --value "$1" -- sh -c "touch leads-$1; exec sleep 600"
     LEADER=$PID
     until_true test -e "leads-$1"
 }

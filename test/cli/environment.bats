@@ -71,7 +71,7 @@ print(select.select([int(os.environ["MORTISE_LOCK_FD"])], [], [], 0.1)[0])'
 import os
 open(\"ready\", \"w\")
 data = os.read(int(os.environ[\"MORTISE_LOCK_FD\"]), 1)
-open(\"got\", \"w\").write(repr(data))" & sleep 60'
+open(\"got\", \"w\").write(repr(data))" & sleep 600'
     until_true test -e ready
     kill -KILL "$PID"
     until_true test -s got
@@ -95,14 +95,14 @@ open(\"got\", \"w\").write(repr(data))" & sleep 60'
 }
 
 @test "nested: another store's lock of the same name is another lock" {
-    start run --url sqlite:two.db a -- sh -c 'touch holding; sleep 60'
+    start run --url sqlite:two.db a -- sh -c 'touch holding; sleep 600'
     until_true test -e holding
     run "$MORTISE" run a -- "$MORTISE" run -n --url sqlite:two.db a -- true
     [ "$status" -eq 75 ]
 }
 
 @test "nested: another namespace's lock of the same name is another lock" {
-    start run --url 'sqlite:s.db?namespace=two' a -- sh -c 'touch holding; sleep 60'
+    start run --url 'sqlite:s.db?namespace=two' a -- sh -c 'touch holding; sleep 600'
     until_true test -e holding
     run "$MORTISE" run --url 'sqlite:s.db?namespace=one' a -- \
         "$MORTISE" run -n --url 'sqlite:s.db?namespace=two' a -- true

@@ -7,8 +7,8 @@ load helper
 # descriptor, so the witness is free only when all of them are dead.
 HARD_TO_KILL='exec 9>w; flock -n 9 || echo overlap >> bad
 trap "" TERM INT HUP QUIT
-sh -c "sh -c \"sleep 60 & echo \\\$! >deepest; touch holding; wait; :\" & wait; :" &
-sleep 60'
+sh -c "sh -c \"sleep 600 & echo \\\$! >deepest; touch holding; wait; :\" & wait; :" &
+sleep 600'
 
 @test "GN-01 GN-03: kill -9 ends the whole tree before the next one starts" {
     for i in $(seq 10); do
@@ -41,7 +41,7 @@ uptime_now() {
 export -f uptime_now
 
 @test "GN-06: --lock-delay: after kill -9 nobody has the lock for so long" {
-    start run --lock-delay 1500ms a -- sh -c 'touch holding; exec sleep 60'
+    start run --lock-delay 1500ms a -- sh -c 'touch holding; exec sleep 600'
     victim=$PID
     until_true test -e holding
     start run a -- bash -c 'uptime_now >got'
@@ -57,7 +57,7 @@ export -f uptime_now
 @test "GN-06: --lock-delay: ls shows it, break ends it, and a release has none" {
     run -0 "$MORTISE" run --lock-delay 1h a true
     run -0 "$MORTISE" run -n --lock-delay 1h -s a true
-    MORTISE_LOCK_DELAY=1h start run --permits 2 a -- sh -c 'touch holding; exec sleep 60'
+    MORTISE_LOCK_DELAY=1h start run --permits 2 a -- sh -c 'touch holding; exec sleep 600'
     until_true test -e holding
     kill -KILL "$PID"
     until_true eval '"$MORTISE" ls a | grep "nobody: delay, 1h00m left"' # nobody has come for it yet
@@ -79,7 +79,7 @@ print(row["fence"])')
 
 @test "GN-03: kill -9 right at the start leaves nothing behind" {
     for i in $(seq 20); do
-        start run a -- sh -c 'exec 9>w; flock -n 9 || echo overlap >> bad; sleep 60 & sleep 60'
+        start run a -- sh -c 'exec 9>w; flock -n 9 || echo overlap >> bad; sleep 600 & sleep 600'
         victim=$PID
         sleep "0.0$((i % 10))$((i / 10))"
         kill -KILL "$victim"
@@ -89,14 +89,19 @@ print(row["fence"])')
     [ ! -e bad ]
 }
 
+# find_guard PID: its guard is in $guard, and has done all that it does before it watches.
+find_guard() {
+    for guard in $(pgrep -P "$1" -x lock-guard); do
+        if [ "$(readlink "/proc/$guard/cwd")" = / ]; then return 0; fi
+    done
+    return 1
+}
+
 @test "GN-03: the guard holds none of the caller's pipes, and goes with its run" {
-    start run a -- sh -c 'touch holding; sleep 60 >/dev/null 2>&1'
+    start run a -- sh -c 'touch holding; sleep 600 >/dev/null 2>&1'
     until_true test -e holding
-    guard=$(pgrep -P "$PID" -f . | while read -r pid; do
-        if [ "$(cat "/proc/$pid/comm")" = lock-guard ]; then echo "$pid"; fi; done)
-    [ -n "$guard" ]
+    until_true find_guard "$PID"
     for fd in 0 1 2; do [ ! -e "/proc/$guard/fd/$fd" ]; done
-    [ "$(readlink "/proc/$guard/cwd")" = / ]
     kill -TERM "$guard" "$PID"
     finish "$PID"
     [ "$code" -eq 143 ]
@@ -105,9 +110,11 @@ print(row["fence"])')
 
 @test "GN-03: output of a killed run ends with the command" {
     # The pipe's reader sees the end of file only when nobody holds it any more.
-    timeout 60 sh -c '("$MORTISE" run a -- sh -c "touch holding; sleep 60" 3>&- & echo $! > pid; wait) | cat' &
+    timeout 60 sh -c '("$MORTISE" run a -- sh -c "touch holding; sleep 600" 3>&- & echo $! > pid; wait) | cat' &
+    local reader=$!
     until_true test -e holding
+    until_true test -s pid
     kill -KILL "$(cat pid)"
-    finish $!
+    finish $reader
     [ "$code" -eq 0 ]
 }

@@ -66,7 +66,8 @@ all_end_with() {
 
 # A holder of NAME that stays until it is ended, and has begun.
 start_holder() {
-    start run "$1" -- sh -c 'touch "$T/holding"; exec sleep 60'
+    rm -f "$T/holding"
+    start run "$1" -- sh -c 'touch "$T/holding"; exec sleep 600'
     HOLDER=$PID
     until_true test -e "$T/holding"
 }

@@ -22,7 +22,7 @@ start_script() { # NAME OPTION...
     setsid bash -c 'exec 9>"${W:-w}.$0" >"out.$0" 2>&1
         "$MORTISE" acquire --token-file "token.$0" "$@" "$0" || exit
         flock -n 9 || echo overlap >>bad
-        if [[ "$*" == *--on-lost* ]]; then (trap "" TERM; exec sleep 60) & fi
+        if [[ "$*" == *--on-lost* ]]; then (trap "" TERM; exec sleep 600) & fi
         touch "holding.$0"
         exec 3>&-
         while [ ! -e "end.$0" ]; do sleep 0.02 9>&-; done' "$@" 3>&- &
@@ -37,7 +37,7 @@ start_script() { # NAME OPTION...
 start_in_place() {
     start run -F "${@:2}" "$1" -- bash -c 'exec 9>"w.$0"
         flock -n 9 || echo overlap >>bad
-        (trap "" TERM; touch "holding.$0"; exec sleep 60) &
+        (trap "" TERM; touch "holding.$0"; exec sleep 600) &
         while [ ! -e "end.$0" ]; do sleep 0.02 9>&-; done' "$1"
     until_true test -e "holding.$1"
     KEEPER=$(holder "$1")

@@ -41,7 +41,7 @@ load keeper
 }
 
 @test "acquire --pid: as long as that process lives" {
-    sleep 60 3>&- &
+    sleep 600 3>&- &
     local owner=$!
     "$MORTISE" acquire --pid $owner a >token
     run -75 "$MORTISE" run -n a true
@@ -62,7 +62,7 @@ load keeper
     sh -c 'read -r pid <number; exec "$MORTISE" acquire --pid "$pid" a 2>err' 3>&- &
     local waiting=$!
     sleep 0.1
-    sleep 60 3>&- &
+    sleep 600 3>&- &
     echo $! >number
     finish $waiting
     [ "$code" -eq 64 ]
@@ -87,7 +87,7 @@ load keeper
 
 @test "acquire: the script ends while it waits" {
     start_holder a
-    sleep 60 3>&- &
+    sleep 600 3>&- &
     local owner=$!
     start acquire --pid $owner a 2>err
     until_true waiters a 1
@@ -143,7 +143,9 @@ load keeper
     exec 7<&-
     pid=$(holder a)
     run -1 grep -a hidden "/proc/$pid/environ"
-    for fd in 0 1 2; do [ "$(readlink "/proc/$pid/fd/$fd")" = /dev/null ]; done
+    # It lets go of them when it has heard that the token has arrived.
+    until_true test "/proc/$pid/fd/2" -ef /dev/null
+    for fd in 0 1; do [ "$(readlink "/proc/$pid/fd/$fd")" = /dev/null ]; done
     ls -l "/proc/$pid/fd" >fds
     run -1 grep -F "$MORTISE" fds
     run -1 grep pipe: fds
@@ -178,9 +180,16 @@ load keeper
     run -76 "$MORTISE" renew a <token.a
     run -0 "$MORTISE" run -n a true
     touch end.a
-    start_script b --max-hold 300ms --on-lost term --grace 100ms
+    start_script b --max-hold 1h --on-lost term --grace 100ms
     start_next b
+    until_true waiters b 1
+    run -0 "$MORTISE" renew --max-hold 10ms b <token.b
     wait_for_next b "$PID"
+    "$MORTISE" acquire --max-hold 10ms --pid $$ c >token || [ $? -eq 76 ] # over already
+    start run c true
+    finish "$PID"
+    [ "$code" -eq 0 ]
+    run -76 "$MORTISE" renew c <token
     fails_with 64 "$MORTISE" acquire --max-hold soon a
 }
 

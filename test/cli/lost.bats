@@ -21,7 +21,7 @@ lose() {
 
 @test "GN-01 lost: who ignores TERM gets KILL after the grace, the whole group" {
     start run --grace 200ms a -- bash -c 'exec 9>w; flock 9; trap "" TERM
-        (trap "" TERM; sleep 60) & touch holding; while :; do sleep 0.1; done'
+        (trap "" TERM; sleep 600) & touch holding; while :; do sleep 0.1; done'
     until_true test -e holding
     lose
     finish "$PID"
@@ -30,7 +30,7 @@ lose() {
 }
 
 @test "GN-01 lost: MORTISE_LOCK_FD tells" {
-    start run a -- python3 -c '
+    start run --grace 60s a -- python3 -c '
 import os, select, signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 open("holding", "w")
@@ -44,10 +44,10 @@ open("got", "w").write(repr(bool(select.select([fd], [], [], 20)[0])) + str(len(
 }
 
 @test "GN-01 lost: a stopped command is continued, and gets TERM" {
-    start run a -- bash -c 'exec 2>/dev/null; trap "touch told; exit" TERM; touch holding; kill -STOP $$
+    start run --grace 60s a -- bash -c 'exec 2>/dev/null; trap "touch told; exit" TERM; echo $$ >holding; kill -STOP $$
         while :; do sleep 0.02; done'
-    until_true test -e holding
-    sleep 0.2
+    until_true test -s holding
+    until_true grep '^State:.T' "/proc/$(cat holding)/status"
     lose
     finish "$PID"
     [ "$code" -eq 76 ]
@@ -71,6 +71,7 @@ open("got", "w").write(repr(bool(select.select([fd], [], [], 20)[0])) + str(len(
     lose
     finish "$PID"
     [ "$code" -eq 76 ]
+    until_true test -s got # nobody waits for its end
     [ "$(cat got)" = "a $(cat holding)" ]
     [ ! -e told ]
 }

@@ -5,7 +5,7 @@ load helper
 # start_held OPTION... NAME: a holder in some mode, that touches $NAME.
 start_held() {
     local mark="${!#}"
-    start run "$@" -- sh -c "touch '$T/$mark.held'; exec sleep 60"
+    start run "$@" -- sh -c "touch '$T/$mark.held'; exec sleep 600"
     HELD=$PID
     until_true test -e "$T/$mark.held"
     rm "$T/$mark.held"
@@ -144,12 +144,15 @@ X'
 }
 
 @test "--max-hold: TERM, then KILL after the grace, and 124" {
-    run -124 timeout 60 "$MORTISE" run --max-hold 200ms a -- \
-        bash -c 'trap "touch told; exit 0" TERM; while :; do sleep 0.02; done'
+    # TERM waits until the command is ready for it.
+    run -124 timeout 60 env --block-signal=TERM "$MORTISE" run --max-hold 100ms --grace 60s a -- python3 -c '
+import signal
+signal.sigwait([signal.SIGTERM])
+open("told", "w")'
     [ -e told ]
     [[ "$output" == *"mortise: a: --max-hold is over"* ]]
     run -124 timeout 60 "$MORTISE" run --max-hold 100ms --grace 100ms a -- \
-        bash -c 'exec 9>w; flock 9; trap "" TERM; sleep 60 & while :; do sleep 0.1; done'
+        bash -c 'exec 9>w; flock 9; trap "" TERM; sleep 600 & while :; do sleep 0.1; done'
     flock -n w true
     is_free a
     run -5 "$MORTISE" run --max-hold 60s a -- sh -c 'exit 5'
@@ -196,8 +199,15 @@ PY
 assert l[0]["name"] == "a\"b" and l[0]["fence"] == l[3]["fence"] > 0 and l[0]["waited_ms"] >= 0, l
 assert l[1]["pid"] > 1 and l[2]["code"] == 4, l'
     start_held a
+    start run --status-fd 4 a -- true 4>got
+    until_true grep '"queued"' got
+    kill -TERM "$PID"
+    finish "$PID"
+    [ "$code" -eq 143 ]
+    events got queued interrupted
     run -75 sh -c '"$MORTISE" run -w 50ms --status-fd 3 a -- true 3>got'
-    events got queued not-acquired
+    sed -i '/"queued"/d' got # but who is slow to start has no time to queue
+    events got not-acquired
     run -75 sh -c '"$MORTISE" run -n --json a -- true 2>got'
     grep -v ^mortise: got > lines
     events lines not-acquired

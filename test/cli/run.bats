@@ -112,9 +112,11 @@ load helper
     [[ "${lines[0]}" == "mortise: a: acquired after "*", fence "* ]]
     [ "${lines[1]}" = "mortise: a: released" ]
     start_holder a
-    run "$MORTISE" run -v -w 0.1 a -- true
-    [ "$status" -eq 75 ]
-    [[ "${lines[0]}" == "mortise: a: waiting, held by host "* ]]
+    start run -v a -- true 2>said
+    until_true grep '^mortise: a: waiting, held by host ' said
+    kill -TERM "$PID"
+    finish "$PID"
+    [ "$(wc -l <said)" -eq 1 ]
 }
 
 @test "durations: all forms are understood" {

@@ -167,7 +167,7 @@ label() {
 
 @test "SE-02: secrets are in no environment below mortise, its own and the guard's included" {
     export MORTISE_ZK_AUTH=digest:u:hidden MORTISE_URL="sqlite://$T/x.db"
-    start run a -- sh -c 'touch holding; exec sleep 60'
+    start run a -- sh -c 'touch holding; exec sleep 600'
     until_true test -e holding
     checked=0
     for pid in "$PID" $(pgrep -P "$PID"); do

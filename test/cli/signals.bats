@@ -109,17 +109,18 @@ time.sleep(60)' state/mortise/locks.db 3>&- &
 }
 
 @test "GN-02 running: a command that ignores TERM keeps the lock" {
-    start run a -- bash -c "trap '' TERM; touch ready; sleep 0.5; exit 3"
+    start run a -- bash -c "trap '' TERM; touch ready; while [ ! -e end ]; do sleep 0.02; done; exit 3"
     until_true test -e ready
     kill -TERM "$PID"
-    fails_with 75 "$MORTISE" run -n a true
+    fails_with 75 "$MORTISE" run -w 100ms a true
+    touch end
     finish "$PID"
     [ "$code" -eq 3 ]
 }
 
 @test "GN-02 nohup: an ignored signal stays ignored, waiting and running" {
     start_holder a
-    (trap '' HUP; exec "$MORTISE" run a -- sh -c 'touch ready; sleep 0.3; exit 4') 3>&- &
+    (trap '' HUP; exec "$MORTISE" run a -- sh -c 'touch ready; while [ ! -e end ]; do sleep 0.02; done; exit 4') 3>&- &
     pid=$!
     until_true waiters a 1
     kill -HUP "$pid"
@@ -128,6 +129,7 @@ time.sleep(60)' state/mortise/locks.db 3>&- &
     kill -TERM "$HOLDER"
     until_true test -e ready
     kill -HUP "$pid"
+    touch end
     finish "$pid"
     [ "$code" -eq 4 ]
 }
@@ -154,9 +156,8 @@ PY
 }
 
 @test "survivors of the group hold the lock until they end" {
-    start run a -- sh -c '(touch ready; while [ ! -e end ]; do sleep 0.02; done) & exit 3'
-    until_true test -e ready
-    sleep 0.1
+    start run -v a -- sh -c '(while [ ! -e end ]; do sleep 0.02; done) & exit 3' 2>said
+    until_true grep 'others of its process group live on' said
     fails_with 75 "$MORTISE" run -n a true
     kill -0 "$PID"
     touch end
@@ -166,9 +167,9 @@ PY
 }
 
 @test "survivors of the group are ended, TERM and then KILL, if mortise is told to end" {
-    start run --grace 0.2 a -- sh -c '(trap "" TERM INT; touch ready; while :; do sleep 1; done) & exit 3'
+    start run -v --grace 0.2 a -- sh -c '(trap "" TERM INT; touch ready; while :; do sleep 1; done) & exit 3' 2>said
     until_true test -e ready
-    sleep 0.1
+    until_true grep 'others of its process group live on' said
     kill -INT "$PID"
     finish "$PID"
     [ "$code" -eq 3 ]

@@ -6,9 +6,9 @@ ROUNDS="${MORTISE_STOP_ROUNDS:-2}"
 
 WITNESS='exec 9>w; flock -n 9 || echo overlap >>bad
 trap "" TERM
-(trap "" TERM; sleep 60) &
+(trap "" TERM; sleep 600) &
 touch holding
-sleep 60'
+sleep 600'
 NEXT='exec 9>w; flock -n 9 || echo overlap >>bad; touch granted'
 
 # pause_for LEAST MOST: sleeps some milliseconds between the two.

@@ -77,6 +77,17 @@ def until(condition):
         time.sleep(0.02)
 
 
+def status(pid):
+    """State, parent and group of a process."""
+    state, parent, group = open("/proc/%d/stat" % pid).read().rsplit(")", 1)[1].split()[:3]
+    return state, int(parent), int(group)
+
+
+def until_reading(terminal, pid):
+    """Until the process waits for input and the terminal's keys are its own."""
+    until(lambda: status(pid)[0] == "S" and os.tcgetpgrp(terminal.fd) == status(pid)[2])
+
+
 def foreground():
     terminal = Terminal(MORTISE, "run", "a", "--", "sh", "-c",
                         "ps -o pgid=,tpgid= -p $$; read line; echo got $line; exit 9")
@@ -120,10 +131,10 @@ def interrupt_waiting():
 
 def suspend():
     terminal = shell()
-    terminal.send(MORTISE + " run a -- sh -c 'echo be''gun; read line; echo got $line; exit 7'\n")
-    terminal.expect("begun")
+    terminal.send(MORTISE + " run a -- sh -c 'echo be''gun $$.; read line; echo got $line; exit 7'\n")
+    pid = int(terminal.expect(r"begun (\d+)\.")[1])
     for _ in range(3):
-        time.sleep(0.1)
+        until_reading(terminal, pid)
         terminal.send("\x1a")
         terminal.expect("Stopped")
         terminal.expect("ready> ")
@@ -133,7 +144,7 @@ def suspend():
         terminal.expect("ready> ")
         terminal.send("fg\n")
         terminal.expect("run a")
-    time.sleep(0.1)
+    until_reading(terminal, pid)
     terminal.send("words\n")
     terminal.expect("got words")
     terminal.expect("ready> ")
@@ -156,15 +167,15 @@ def suspend_orphan():
 
 def background():
     terminal = shell()
-    terminal.send(MORTISE + " run a -- sh -c 'echo be''gun; read line; echo got $line; exit 7' &\n")
-    terminal.expect("begun")
-    time.sleep(0.3)
+    terminal.send(MORTISE + " run a -- sh -c 'echo be''gun $$.; read line; echo got $line; exit 7' &\n")
+    pid = int(terminal.expect(r"begun (\d+)\.")[1])
+    until(lambda: status(status(pid)[1])[0] == "T")
     terminal.send("jobs\n")
     terminal.expect("Stopped")  # it asked for the terminal
     terminal.expect("ready> ")
     terminal.send("fg\n")
     terminal.expect("run a")
-    time.sleep(0.2)
+    until_reading(terminal, pid)
     terminal.send("words\n")
     terminal.expect("got words")
     terminal.expect("ready> ")
