@@ -243,7 +243,7 @@ static void test_rd_02_what_too_few_replicas_have_is_given_back(void **state)
     (void)state;
     mortise_hold hold, again;
     mortise_lock *claim;
-    mortise_client *client = zk_open(uri("", "?session=1s&replicas=1"));
+    mortise_client *client = zk_open(uri("", "?session=6s&replicas=1"));
     assert_int_equal(mortise_exclusive_new(client, "c", NULL, &claim), MORTISE_OK);
     hold = zk_acquire(zk_mutex(client, "copied"));
     mortise_release(zk_acquire(claim));
