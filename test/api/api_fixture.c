@@ -190,6 +190,11 @@ int64_t api_ms_since(int64_t begin_ns)
     return (mortise_now_ns() - begin_ns) / MS_IN_NS;
 }
 
+uint64_t api_commands_since(int64_t begin_ns)
+{
+    return 1 + (uint64_t)api_ms_since(begin_ns) / 200;
+}
+
 pthread_t api_thread(void *(*body)(void *), void *argument)
 {
     pthread_t thread;

@@ -60,6 +60,8 @@ void api_await_tickets(mortise_client *client, const char *name, int count);
 
 void api_sleep_ms(int64_t ms);
 int64_t api_ms_since(int64_t begin_ns);
+/* How many commands the clock alone may have brought since then: rechecks, signs of life. */
+uint64_t api_commands_since(int64_t begin_ns);
 pthread_t api_thread(void *(*body)(void *), void *argument);
 void api_join(pthread_t thread);
 
