@@ -366,26 +366,63 @@ static void test_a_hold_ends_after_its_longest_time(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0), *other = api_open(0);
-    const mortise_lock_options options = {.size = sizeof options, .max_hold_ms = 1000};
+    const mortise_lock_options options = {.size = sizeof options, .max_hold_ms = 300};
     mortise_lock *lock = lock_with(client, "limited", &options);
     mortise_hold hold = api_acquire(lock);
-    _Atomic int requests = 0;
     struct fate fate = {0};
     int64_t left = mortise_hold_remaining_ms(hold);
-    assert_in_range(left, 0, 1000);
-    assert_int_equal(mortise_on_revoke(hold, count_request, &requests), MORTISE_OK);
-    assert_int_equal(mortise_on_lost(hold, note_state, &fate), MORTISE_OK);
+    assert_in_range(left, 0, 300);
+    int error = mortise_on_lost(hold, note_state, &fate);
+    assert_true(error == MORTISE_OK || error == MORTISE_ELOST); /* on a slow machine */
     api_release(api_acquire(api_lock(other, "limited"))); /* given back by the library */
-    await(&fate.lost, 1);
-    await(&requests, 1);
+    if (error == MORTISE_OK)
+        await(&fate.lost, 1);
     assert_int_equal(mortise_is_held(hold), 0);
     assert_int_equal(mortise_release(hold), MORTISE_ELOST);
-    hold = api_acquire(lock);
-    api_release(hold); /* in time */
+    error = mortise_release(api_acquire(lock)); /* it begins anew */
+    assert_true(error == MORTISE_OK || error == MORTISE_ELOST);
     const mortise_lock_options wrong = {.size = sizeof wrong, .max_hold_ms = -1};
     assert_int_equal(mortise_mutex_new(client, "limited", &wrong, &lock), MORTISE_EINVALID);
     api_close(client);
     api_close(other);
+}
+
+static void note_request(void *argument, mortise_hold hold)
+{
+    (void)hold;
+    atomic_fetch_add((_Atomic int *)argument, 1);
+}
+
+/* Looks at the client once in the last tenth of a hold, and says what it was told then; -1: it was
+   late. */
+static int requests_in_last_tenth(mortise_client *client, mortise_lock *lock, int64_t tenth_ms)
+{
+    _Atomic int requests = 0;
+    mortise_hold hold = api_acquire(lock);
+    int listening = mortise_on_revoke(hold, note_request, &requests);
+    int64_t now = mortise_now_ns(), left = mortise_hold_remaining_ms(hold);
+    int64_t earliest_end = now + left * MS_IN_NS;
+    api_sleep_ms(left < tenth_ms ? 0 : left + 1 - tenth_ms);
+    check(requests == 0);
+    check(mortise_process(client) == MORTISE_OK);
+    bool in_time = listening == MORTISE_OK && mortise_now_ns() < earliest_end;
+    int error = mortise_release(hold);
+    check(error == MORTISE_OK || (error == MORTISE_ELOST && !in_time));
+    return in_time ? requests : -1;
+}
+
+static void test_f22_who_has_to_end_soon_is_asked(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(MORTISE_FOREIGN_LOOP);
+    const mortise_lock_options options = {.size = sizeof options, .max_hold_ms = 400};
+    mortise_lock *lock = lock_with(client, "tenth", &options);
+    int64_t begin = mortise_now_ns();
+    int requests;
+    while ((requests = requests_in_last_tenth(client, lock, 40)) < 0)
+        assert_true(api_ms_since(begin) < 60000);
+    assert_int_equal(requests, 1);
+    api_close(client);
 }
 
 struct places {
@@ -465,6 +502,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_operators_do_not_work_in_callbacks),
         cmocka_unit_test(test_a_foreign_loop_is_asked_too),
         cmocka_unit_test(test_a_hold_ends_after_its_longest_time),
+        cmocka_unit_test(test_f22_who_has_to_end_soon_is_asked),
         cmocka_unit_test(test_who_queues_hears_of_its_place),
         cmocka_unit_test(test_the_server_tells_what_it_is),
     };
