@@ -80,18 +80,21 @@ static void stop(struct mrt_store *store, struct mrt_sql_request *request, mrt_t
         mrt_form_link_end(store, link, now);
 }
 
-/* RENEW and STOP are answered when all connections have answered for them. */
+/* RENEW and STOP are answered when all connections have answered for them. Nothing is renewed
+   while there is a loss to be told. */
 static void answer_all(struct mrt_store *store)
 {
     struct mrt_form *form = store->form;
+    const struct mrt_event all = {.type = MRT_WAKE, .session = form->session};
     const struct mrt_form_link *link;
     bool proves = false, leaves = false;
     TAILQ_FOREACH (link, &form->links, link) {
         proves |= link->proves;
         leaves |= link->state == MRT_FORM_LEAVING || link->kills > 0;
     }
+    form->untold = form->untold && !mrt_sql_tell(store, &all);
     if (form->renewal && !proves) {
-        mrt_sql_answer(store, form->renewal, MRT_RENEWED);
+        mrt_sql_answer(store, form->renewal, form->untold ? MRT_UNKNOWN : MRT_RENEWED);
         form->renewal = NULL;
     }
     if (form->stop && !leaves) {

@@ -60,6 +60,7 @@ struct mrt_form {
     struct mrt_id session;
     bool started;
     mrt_time renewed; /* when the newest RENEW came */
+    bool untold;      /* a lock was lost, and there was no memory to say so */
     struct mrt_sql_request *renewal, *stop;
 };
 

@@ -150,7 +150,7 @@ static void answer(struct mrt_store *store, struct mrt_sql_request *request,
         mrt_sql_request_free(request);
 }
 
-static void tell(struct mrt_store *store, const struct mrt_form_link *link,
+static bool tell(struct mrt_store *store, const struct mrt_form_link *link,
                  enum mrt_event_type type)
 {
     const struct mrt_event event = {.type = type,
@@ -158,7 +158,7 @@ static void tell(struct mrt_store *store, const struct mrt_form_link *link,
                                     .ticket = link->ticket,
                                     .fence_span = UINT32_MAX,
                                     .others_behind = true};
-    mrt_sql_tell(store, &event);
+    return mrt_sql_tell(store, &event);
 }
 
 void mrt_form_link_view(struct mrt_store *store, const struct mrt_form_link *link,
@@ -191,7 +191,8 @@ static void sever(struct mrt_form_link *link)
 
 static void lose(struct mrt_store *store, struct mrt_form_link *link)
 {
-    tell(store, link, MRT_WAKE); /* the look that follows finds it gone */
+    if (!tell(store, link, MRT_WAKE)) /* the look that follows finds it gone */
+        store->form->untold = true;
     forget_ticket(store, link);
     sever(link);
 }
@@ -227,7 +228,7 @@ static void believe(struct mrt_store *store, struct mrt_form_link *link,
 static void granted(struct mrt_store *store, struct mrt_form_link *link,
                     struct mrt_sql_request *request, mrt_time now)
 {
-    if (request->sent > store->form->renewed) {
+    if (request->sent >= store->form->renewed) {
         believe(store, link, request, now);
         return;
     }
@@ -354,17 +355,18 @@ static void proved(struct mrt_store *store, struct mrt_form_link *link,
     bool sure = shows(link, request, type != MRT_START && link->state != MRT_FORM_FREE);
     if (type == MRT_START) {
         started(store, link, request);
-    } else if (type != MRT_RENEW) {
-        if (sure)
-            believe(store, link, request, now);
-        else
-            failed(store, link, request);
-    } else {
-        bool held = link->proves;
-        link->proves = false;
+    } else if (type == MRT_RENEW) {
+        if (request->begun >= store->form->renewed) /* not that of one there was no memory for */
+            link->proves = false;
         mrt_sql_request_free(request);
-        if (held && !sure && link->state == MRT_FORM_HELD)
+        if (!sure && link->state == MRT_FORM_HELD)
             lose(store, link);
+    } else if (sure) {
+        granted(store, link, request, now);
+    } else {
+        if (request->event.type == MRT_VIEW) /* an answer, but no grant */
+            request->event.type = MRT_UNKNOWN;
+        failed(store, link, request);
     }
 }
 

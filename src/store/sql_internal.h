@@ -210,8 +210,8 @@ void mrt_sql_answer(struct mrt_store *store, struct mrt_sql_request *request,
 __attribute__((format(printf, 4, 5))) void mrt_sql_fail(struct mrt_store *store,
                                                         struct mrt_sql_request *request, int error,
                                                         const char *format, ...);
-/* An event that nobody has asked for; lost if there is no memory. */
-void mrt_sql_tell(struct mrt_store *store, const struct mrt_event *event);
+/* An event that nobody has asked for; false: there was no memory, and it is lost. */
+bool mrt_sql_tell(struct mrt_store *store, const struct mrt_event *event);
 struct mrt_sql_session *mrt_sql_find_session(struct mrt_store *store, struct mrt_id id);
 void mrt_sql_forget_session(struct mrt_store *store, struct mrt_sql_session *session);
 

@@ -45,13 +45,14 @@ void mrt_sql_fail(struct mrt_store *store, struct mrt_sql_request *request, int 
     mrt_sql_answer(store, request, MRT_FAILED);
 }
 
-void mrt_sql_tell(struct mrt_store *store, const struct mrt_event *event)
+bool mrt_sql_tell(struct mrt_store *store, const struct mrt_event *event)
 {
     struct mrt_sql_request *request = mrt_sql_request_new(MRT_SQL_DO_VIEW);
     if (!request)
-        return; /* a wake may be lost: the ticket is looked at again after `recheck` */
+        return false; /* a wake may be lost: who waits looks again after `recheck` */
     request->event = *event;
     TAILQ_INSERT_TAIL(&store->outbox, request, link);
+    return true;
 }
 
 /* One of the store's own has no serial, and says nothing. */
