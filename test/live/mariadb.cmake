@@ -25,13 +25,14 @@ foreach(part acquire async life contest shared multi operator election cell dela
   mariadb_run(api_${part}_mariadb test_api_${part} 3s)
 endforeach()
 
-set(mariadb_place mariadb_place.c sql_place.c zookeeper_place.c sql_proxy.c proxy.c)
+set(mariadb_place mariadb_place.c sql_place.c zookeeper_place.c sql_proxy.c proxy.c
+    ../conform/port_client.c)
 foreach(part rules faults forms)
   mortise_suite(NAME sql_${part}_mariadb SOURCES sql_${part}.c ${mariadb_place}
-                LIBRARIES mortise_static PkgConfig::LIBMARIADB LABELS store waits TIMEOUT 240)
+                LIBRARIES mortise_static mortise_needs PkgConfig::LIBMARIADB LABELS store waits TIMEOUT 240)
   target_compile_definitions(test_sql_${part}_mariadb PRIVATE ZK_SERVERS="${my_servers}")
 endforeach()
 mortise_suite(NAME sql_promotion_mariadb SOURCES sql_promotion.c mariadb_replica.c ../chaos/history.c
                       ${mariadb_place}
-              LIBRARIES mortise_static PkgConfig::LIBMARIADB LABELS store waits TIMEOUT 240)
+              LIBRARIES mortise_static mortise_needs PkgConfig::LIBMARIADB LABELS store waits TIMEOUT 240)
 target_compile_definitions(test_sql_promotion_mariadb PRIVATE ZK_SERVERS="${my_servers}")

@@ -25,12 +25,14 @@ const bool sql_makes_rows_first = true;
 const char sql_lease_left[] =
     "SELECT MIN(expires) DIV 1000 - UNIX_TIMESTAMP(SYSDATE(3)) * 1000 FROM session";
 
-mortise_client *sql_open(uint16_t port, const char *parameters)
+const char *sql_uri(uint16_t port, const char *parameters)
 {
-    char uri[256];
-    snprintf(uri, sizeof uri, "mysql://mortise@127.0.0.1:%u/mortise?%s", (unsigned)port,
+    static char uris[8][256];
+    static int next;
+    char *uri = uris[next++ % 8];
+    snprintf(uri, sizeof uris[0], "mysql://mortise@127.0.0.1:%u/mortise?%s", (unsigned)port,
              parameters);
-    return zk_open(uri);
+    return uri;
 }
 
 struct sql_proxy *sql_proxy(void)
@@ -40,12 +42,10 @@ struct sql_proxy *sql_proxy(void)
 
 int sql_place_start(void **state)
 {
-    char uri[128];
     zk_place_settings("", "mariadb");
     if (zk_place_start(state) != 0)
         return -1;
-    snprintf(uri, sizeof uri, "mysql://mortise@127.0.0.1:%u/mortise", (unsigned)zk_place_port());
-    assert_int_equal(mortise_init(uri, NULL, NULL), 0);
+    assert_int_equal(mortise_init(sql_uri(zk_place_port(), "lease=2s"), NULL, NULL), 0);
     return 0;
 }
 

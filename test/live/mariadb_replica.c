@@ -28,12 +28,10 @@ static const char *run(const char *text)
 
 int replica_place_start(void **state)
 {
-    char uri[128];
     zk_place_settings("", "mariadb-replica");
     if (zk_place_start(state) != 0)
         return -1;
-    snprintf(uri, sizeof uri, "mysql://mortise@127.0.0.1:%u/mortise", (unsigned)zk_place_port());
-    assert_int_equal(mortise_init(uri, NULL, NULL), 0);
+    assert_int_equal(mortise_init(sql_uri(zk_place_port(), "lease=2s"), NULL, NULL), 0);
     return 0;
 }
 

@@ -26,18 +26,19 @@ foreach(part acquire async life contest shared multi operator election cell dela
   postgres_run(api_${part}_postgres test_api_${part} 3s)
 endforeach()
 
-set(postgres_place postgres_place.c sql_place.c zookeeper_place.c sql_proxy.c proxy.c)
+set(postgres_place postgres_place.c sql_place.c zookeeper_place.c sql_proxy.c proxy.c
+    ../conform/port_client.c)
 foreach(part rules faults)
   mortise_suite(NAME postgres_${part} SOURCES postgres_${part}.c ${postgres_place}
-                LIBRARIES mortise_static PkgConfig::LIBPQ LABELS store waits TIMEOUT 240)
+                LIBRARIES mortise_static mortise_needs PkgConfig::LIBPQ LABELS store waits TIMEOUT 240)
   target_compile_definitions(test_postgres_${part} PRIVATE ZK_SERVERS="${pg_servers}")
 endforeach()
 foreach(part rules faults forms)
   mortise_suite(NAME sql_${part}_postgres SOURCES sql_${part}.c ${postgres_place}
-                LIBRARIES mortise_static PkgConfig::LIBPQ LABELS store waits TIMEOUT 240)
+                LIBRARIES mortise_static mortise_needs PkgConfig::LIBPQ LABELS store waits TIMEOUT 240)
   target_compile_definitions(test_sql_${part}_postgres PRIVATE ZK_SERVERS="${pg_servers}")
 endforeach()
 mortise_suite(NAME sql_promotion_postgres SOURCES sql_promotion.c postgres_replica.c ../chaos/history.c
                       ${postgres_place}
-              LIBRARIES mortise_static PkgConfig::LIBPQ LABELS store waits TIMEOUT 240)
+              LIBRARIES mortise_static mortise_needs PkgConfig::LIBPQ LABELS store waits TIMEOUT 240)
 target_compile_definitions(test_sql_promotion_postgres PRIVATE ZK_SERVERS="${pg_servers}")

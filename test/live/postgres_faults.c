@@ -20,7 +20,7 @@
 
 static mortise_client *open_client(const char *parameters)
 {
-    return pg_open(zk_place_port(), parameters);
+    return sql_open(zk_place_port(), parameters);
 }
 
 /* ------------------------------------------------------------------ the way to it */
@@ -38,13 +38,13 @@ static void test_sq_15_the_listener_is_terminated_between_release_and_wake(void 
         mortise_lock *lock = NULL;
         assert_int_equal(mortise_mutex_new(waiting, "listen", &options, &lock), MORTISE_OK);
         sql_begin(&attempt, lock);
-        pg_await(SQL_TICKETS("listen"), 2);
-        pg_sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE " OURS
-               " ORDER BY backend_start DESC LIMIT 1");
+        sql_await(SQL_TICKETS("listen"), 2);
+        sql_run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE " OURS
+                " ORDER BY backend_start DESC LIMIT 1");
         assert_int_equal(mortise_release(hold), MORTISE_OK);
         sql_succeed(&attempt);
         assert_int_equal(mortise_release(attempt.hold), MORTISE_OK);
-        pg_await(SQL_TICKETS("listen"), 0);
+        sql_await(SQL_TICKETS("listen"), 0);
     }
     assert_int_equal(mortise_close(client), MORTISE_OK);
     assert_int_equal(mortise_close(waiting), MORTISE_OK);
@@ -98,7 +98,7 @@ static void stop_pooler(struct pooler *pooler)
 
 static void is_refused_with(uint16_t port, const char *parameters)
 {
-    mortise_client *client = pg_open(port, parameters);
+    mortise_client *client = sql_open(port, parameters);
     mortise_hold hold;
     assert_int_equal(mortise_acquire_for(zk_mutex(client, "pooled"), 20000, &hold),
                      MORTISE_ENOTSUPPORTED);
@@ -119,12 +119,12 @@ static void test_sq_10_a_pooler_in_session_mode(void **state)
     struct pooler pooler;
     start_pooler(&pooler, "session");
     is_refused(pooler.port); /* it cannot be told from the other kind */
-    mortise_client *client = pg_open(pooler.port, "lease=3s&pooler=session");
+    mortise_client *client = sql_open(pooler.port, "lease=3s&pooler=session");
     mortise_client *other = open_client("lease=3s");
     mortise_hold hold = zk_acquire(zk_mutex(other, "session"));
     struct sql_attempt attempt;
     sql_begin(&attempt, zk_mutex(client, "session"));
-    pg_await(SQL_TICKETS("session"), 2);
+    sql_await(SQL_TICKETS("session"), 2);
     assert_int_equal(mortise_release(hold), MORTISE_OK);
     sql_succeed(&attempt);
     assert_int_equal(mortise_close(client), MORTISE_OK);
@@ -139,7 +139,7 @@ static void test_sq_10_a_pooler_in_transaction_mode(void **state)
     start_pooler(&pooler, "transaction");
     is_refused(pooler.port);
     /* Said to be in session mode, it gives itself away by what others have left behind. */
-    mortise_client *client = pg_open(pooler.port, "lease=3s&pooler=session");
+    mortise_client *client = sql_open(pooler.port, "lease=3s&pooler=session");
     mortise_hold none;
     assert_int_equal(mortise_acquire_for(zk_mutex(client, "lies"), 20000, &none),
                      MORTISE_ENOTSUPPORTED);
@@ -157,5 +157,5 @@ int main(int count, char **arguments)
     };
     if (count > 1)
         cmocka_set_test_filter(arguments[1]);
-    return cmocka_run_group_tests(tests, pg_place_start, zk_place_stop);
+    return cmocka_run_group_tests(tests, sql_place_start, zk_place_stop);
 }

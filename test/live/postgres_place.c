@@ -9,7 +9,7 @@
 
 static PGconn *own;
 
-const char *pg_uri(uint16_t port, const char *parameters)
+const char *sql_uri(uint16_t port, const char *parameters)
 {
     static char uris[8][256];
     static int next;
@@ -19,17 +19,12 @@ const char *pg_uri(uint16_t port, const char *parameters)
     return uri;
 }
 
-mortise_client *pg_open(uint16_t port, const char *parameters)
-{
-    return zk_open(pg_uri(port, parameters));
-}
-
-int pg_place_start(void **state)
+int sql_place_start(void **state)
 {
     zk_place_settings("", "postgres");
     if (zk_place_start(state) != 0)
         return -1;
-    assert_int_equal(mortise_init(pg_uri(zk_place_port(), "lease=2s"), NULL, NULL), 0);
+    assert_int_equal(mortise_init(sql_uri(zk_place_port(), "lease=2s"), NULL, NULL), 0);
     return 0;
 }
 
@@ -55,7 +50,7 @@ const char *pg_sql_on(PGconn *connection, const char *text)
     return value;
 }
 
-const char *pg_sql(const char *text)
+const char *sql_run(const char *text)
 {
     if (own && PQstatus(own) == CONNECTION_OK)
         PQclear(PQexec(own, "SELECT 1")); /* finds out whether the server has been away */
@@ -66,21 +61,6 @@ const char *pg_sql(const char *text)
     if (!own)
         own = pg_connect();
     return pg_sql_on(own, text);
-}
-
-long pg_number(const char *text)
-{
-    return strtol(pg_sql(text), NULL, 10);
-}
-
-void pg_await(const char *text, long number)
-{
-    int64_t end = zk_now_ms() + 20000;
-    while (pg_number(text) != number) {
-        if (zk_now_ms() > end)
-            fail_msg("%s did not become %ld", text, number);
-        zk_rest_ms(5);
-    }
 }
 
 /* ------------------------------------------------------------------ sql_place.h */
@@ -96,53 +76,38 @@ const char sql_end_leases[] =
 const bool sql_makes_rows_first = false;
 static PGconn *blocker;
 
-int sql_place_start(void **state)
-{
-    return pg_place_start(state);
-}
-
-mortise_client *sql_open(uint16_t port, const char *parameters)
-{
-    return pg_open(port, parameters);
-}
-
 struct sql_proxy *sql_proxy(void)
 {
     return sql_proxy_start(zk_place_port());
 }
 
-const char *sql_run(const char *text)
-{
-    return pg_sql(text);
-}
-
 long sql_connections(void)
 {
-    return pg_number("SELECT count(*) FROM " OURS);
+    return sql_number("SELECT count(*) FROM " OURS);
 }
 
 long sql_transactions(void)
 {
-    return pg_number("SELECT count(*) FROM " OURS " AND xact_start IS NOT NULL");
+    return sql_number("SELECT count(*) FROM " OURS " AND xact_start IS NOT NULL");
 }
 
 long sql_lock_waits(void)
 {
-    return pg_number("SELECT count(*) FROM pg_locks WHERE NOT granted");
+    return sql_number("SELECT count(*) FROM pg_locks WHERE NOT granted");
 }
 
 void sql_end_connections(void)
 {
-    pg_sql("SELECT pg_terminate_backend(pid, 5000) FROM " OURS);
+    sql_run("SELECT pg_terminate_backend(pid, 5000) FROM " OURS);
 }
 
 void sql_set_read_only(bool on)
 {
-    pg_sql(on ? "ALTER SYSTEM SET default_transaction_read_only = on"
-              : "SET default_transaction_read_only = off");
+    sql_run(on ? "ALTER SYSTEM SET default_transaction_read_only = on"
+               : "SET default_transaction_read_only = off");
     if (!on)
-        pg_sql("ALTER SYSTEM RESET default_transaction_read_only");
-    pg_sql("SELECT pg_reload_conf()");
+        sql_run("ALTER SYSTEM RESET default_transaction_read_only");
+    sql_run("SELECT pg_reload_conf()");
     PGconn *look = NULL;
     bool is;
     do {
@@ -155,8 +120,8 @@ void sql_set_read_only(bool on)
 
 void sql_set_serializable(bool on)
 {
-    pg_sql(on ? "ALTER DATABASE mortise SET default_transaction_isolation = serializable"
-              : "ALTER DATABASE mortise RESET default_transaction_isolation");
+    sql_run(on ? "ALTER DATABASE mortise SET default_transaction_isolation = serializable"
+               : "ALTER DATABASE mortise RESET default_transaction_isolation");
 }
 
 void pg_inject(const char *when, const char *sqlstate, int times)
@@ -172,7 +137,7 @@ void pg_inject(const char *when, const char *sqlstate, int times)
              " RETURN coalesce(NEW, OLD); END $$;"
              "%s FOR EACH ROW EXECUTE FUNCTION public.raise()",
              times, sqlstate, when);
-    pg_sql(text);
+    sql_run(text);
 }
 
 void sql_inject(const char *what, int times)
@@ -184,8 +149,8 @@ void sql_inject(const char *what, int times)
 
 long sql_heal(void)
 {
-    pg_sql("DROP FUNCTION public.raise CASCADE");
-    return pg_number("SELECT last_value FROM public.raised");
+    sql_run("DROP FUNCTION public.raise CASCADE");
+    return sql_number("SELECT last_value FROM public.raised");
 }
 
 void sql_block(const char *rows)
@@ -271,11 +236,11 @@ void sql_peer_end(struct sql_peer *peer)
 
 long sql_form_waits(void)
 {
-    return pg_number("SELECT count(*) FROM " OURS " AND wait_event_type = 'Lock'");
+    return sql_number("SELECT count(*) FROM " OURS " AND wait_event_type = 'Lock'");
 }
 
 long sql_form_wait_age(void)
 {
-    return pg_number("SELECT max(extract(epoch FROM clock_timestamp() - query_start) * 1000)::int"
-                     " FROM " OURS " AND wait_event_type = 'Lock'");
+    return sql_number("SELECT max(extract(epoch FROM clock_timestamp() - query_start) * 1000)::int"
+                      " FROM " OURS " AND wait_event_type = 'Lock'");
 }

@@ -42,7 +42,7 @@ int replica_place_start(void **state)
     zk_place_settings("", "postgres-replica");
     if (zk_place_start(state) != 0)
         return -1;
-    assert_int_equal(mortise_init(pg_uri(zk_place_port(), "lease=2s"), NULL, NULL), 0);
+    assert_int_equal(mortise_init(sql_uri(zk_place_port(), "lease=2s"), NULL, NULL), 0);
     return 0;
 }
 
@@ -76,21 +76,21 @@ void replica_catch_up(void)
 {
     char text[128];
     snprintf(text, sizeof text, "SELECT pg_last_wal_replay_lsn() >= '%s'",
-             pg_sql("SELECT pg_current_wal_lsn()"));
+             sql_run("SELECT pg_current_wal_lsn()"));
     await(text, "t");
 }
 
 void replica_set_synchronous(bool on)
 {
-    pg_sql(on ? "ALTER SYSTEM SET synchronous_standby_names = '*'"
-              : "ALTER SYSTEM RESET synchronous_standby_names");
-    pg_sql("SELECT pg_reload_conf()");
+    sql_run(on ? "ALTER SYSTEM SET synchronous_standby_names = '*'"
+               : "ALTER SYSTEM RESET synchronous_standby_names");
+    sql_run("SELECT pg_reload_conf()");
 }
 
 long replica_waits(void)
 {
-    return pg_number("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'mortise'"
-                     " AND wait_event = 'SyncRep'");
+    return sql_number("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'mortise'"
+                      " AND wait_event = 'SyncRep'");
 }
 
 void replica_promote(void)

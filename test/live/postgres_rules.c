@@ -18,7 +18,7 @@ static void end(mortise_client *client)
 
 static mortise_client *open_client(const char *parameters)
 {
-    return pg_open(zk_place_port(), parameters);
+    return sql_open(zk_place_port(), parameters);
 }
 
 /* ------------------------------------------------------------------ what it costs */
@@ -27,7 +27,7 @@ static void test_one_round_trip_to_acquire_and_none_to_wait(void **state)
 {
     (void)state;
     struct sql_proxy *proxy = sql_proxy_start(zk_place_port());
-    mortise_client *client = pg_open(sql_proxy_port(proxy), "lease=60s");
+    mortise_client *client = sql_open(sql_proxy_port(proxy), "lease=60s");
     mortise_client *other = open_client("lease=60s");
     mortise_lock *lock = zk_mutex(client, "trips");
     zk_acquire(zk_mutex(client, "first")); /* connects */
@@ -59,12 +59,12 @@ static void test_j7_only_the_next_is_told(void **state)
     unsigned before[4];
     for (int i = 0; i < 4; i++) {
         proxies[i] = sql_proxy_start(zk_place_port());
-        clients[i] = pg_open(sql_proxy_port(proxies[i]), "lease=60s");
+        clients[i] = sql_open(sql_proxy_port(proxies[i]), "lease=60s");
         mortise_lock_options options = {.size = sizeof options, .owner = 1}; /* not the thread */
         mortise_lock *lock = NULL;
         assert_int_equal(mortise_mutex_new(clients[i], "next", &options, &lock), MORTISE_OK);
         sql_begin(&attempts[i], lock);
-        pg_await("SELECT count(*) FROM ticket WHERE queue = 'mortise/next'", i + 1);
+        sql_await("SELECT count(*) FROM ticket WHERE queue = 'mortise/next'", i + 1);
     }
     sql_succeed(&attempts[0]);
     for (int i = 0; i < 4; i++)
@@ -89,12 +89,12 @@ static void test_sq_16_renewals_leave_no_bloat(void **state)
     (void)state;
     mortise_client *client = open_client("lease=60s");
     zk_acquire(zk_mutex(client, "bloat"));
-    pg_sql("SET synchronous_commit = off");
-    pg_sql("DO $$ BEGIN FOR i IN 1..30000 LOOP UPDATE session SET expires = clock_timestamp()"
-           " + interval '1 minute'; UPDATE queue SET number = nextval('fence'); COMMIT;"
-           " END LOOP; END $$");
-    assert_true(pg_number("SELECT pg_total_relation_size('session')") < 300000);
-    assert_true(pg_number("SELECT pg_total_relation_size('queue')") < 300000);
+    sql_run("SET synchronous_commit = off");
+    sql_run("DO $$ BEGIN FOR i IN 1..30000 LOOP UPDATE session SET expires = clock_timestamp()"
+            " + interval '1 minute'; UPDATE queue SET number = nextval('fence'); COMMIT;"
+            " END LOOP; END $$");
+    assert_true(sql_number("SELECT pg_total_relation_size('session')") < 300000);
+    assert_true(sql_number("SELECT pg_total_relation_size('queue')") < 300000);
     end(client);
 }
 
@@ -120,15 +120,15 @@ static const char *const two_statements[] = {
 static long second_sees(bool in_one)
 {
     PGconn *first = pg_connect(), *second = pg_connect();
-    pg_sql("DELETE FROM ticket; DELETE FROM session;"
-           "INSERT INTO session VALUES (gen_random_uuid(), 1, now() + interval '1 hour', 'one')");
+    sql_run("DELETE FROM ticket; DELETE FROM session;"
+            "INSERT INTO session VALUES (gen_random_uuid(), 1, now() + interval '1 hour', 'one')");
     pg_sql_on(first, "BEGIN");
     if (!in_one)
         pg_sql_on(first, two_statements[0]);
     assert_string_equal(pg_sql_on(first, in_one ? one_statement : two_statements[1]), "0");
     pg_sql_on(second, "BEGIN");
     assert_int_equal(PQsendQuery(second, in_one ? one_statement : two_statements[0]), 1);
-    pg_await("SELECT count(*) FROM pg_locks WHERE NOT granted", 1);
+    sql_await("SELECT count(*) FROM pg_locks WHERE NOT granted", 1);
     pg_sql_on(first, "COMMIT");
     PGresult *result, *last = NULL;
     while ((result = PQgetResult(second))) {
@@ -141,14 +141,14 @@ static long second_sees(bool in_one)
     pg_sql_on(second, "COMMIT");
     PQfinish(first);
     PQfinish(second);
-    pg_sql("DELETE FROM ticket; DELETE FROM session");
+    sql_run("DELETE FROM ticket; DELETE FROM session");
     return seen;
 }
 
 static void test_one_statement_lets_two_in_and_two_do_not(void **state)
 {
     (void)state;
-    pg_sql("INSERT INTO queue VALUES ('one', 1, now()) ON CONFLICT DO NOTHING");
+    sql_run("INSERT INTO queue VALUES ('one', 1, now()) ON CONFLICT DO NOTHING");
     assert_int_equal(second_sees(true), 0);  /* it holds beside the first */
     assert_int_equal(second_sees(false), 1); /* as the store does it */
 }
@@ -161,8 +161,8 @@ static void cycle_under(const char *when, const char *sqlstate, int times)
     pg_inject(when, sqlstate, times);
     mortise_hold hold = zk_acquire(zk_mutex(client, "injected"));
     assert_int_equal(mortise_release(hold), MORTISE_OK);
-    pg_await("SELECT count(*) FROM ticket WHERE queue = 'mortise/injected'", 0);
-    assert_true(pg_number("SELECT last_value FROM public.raised") >= times);
+    sql_await("SELECT count(*) FROM ticket WHERE queue = 'mortise/injected'", 0);
+    assert_true(sql_number("SELECT last_value FROM public.raised") >= times);
     sql_heal();
     end(client);
 }
@@ -194,7 +194,7 @@ static void test_sq_15_a_notification_that_fails_does_not_fail_the_release(void 
     mortise_hold hold = zk_acquire(zk_mutex(client, "quiet"));
     struct sql_attempt attempt;
     sql_begin(&attempt, zk_mutex(other, "quiet"));
-    pg_await("SELECT count(*) FROM ticket WHERE queue = 'mortise/quiet'", 2);
+    sql_await("SELECT count(*) FROM ticket WHERE queue = 'mortise/quiet'", 2);
     /* The server says so at the commit; here, where the ticket goes. */
     pg_inject("CREATE TRIGGER t BEFORE DELETE ON ticket", "54000", 1);
     assert_int_equal(mortise_release(hold), MORTISE_OK);
@@ -235,5 +235,5 @@ int main(int count, char **arguments)
     };
     if (count > 1)
         cmocka_set_test_filter(arguments[1]);
-    return cmocka_run_group_tests(tests, pg_place_start, zk_place_stop);
+    return cmocka_run_group_tests(tests, sql_place_start, zk_place_stop);
 }

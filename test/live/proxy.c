@@ -50,7 +50,7 @@ static void take_connection(struct proxy *proxy)
     proxy->connections++;
 }
 
-static void client_left(struct proxy_pair *pair)
+void proxy_leave(struct proxy_pair *pair)
 {
     if (pair->up.from >= 0)
         close(pair->up.from);
@@ -60,7 +60,7 @@ static void client_left(struct proxy_pair *pair)
 static void close_pair(struct proxy *proxy, int at)
 {
     struct proxy_pair *pair = proxy->pairs[at];
-    client_left(pair);
+    proxy_leave(pair);
     close(pair->up.to);
     free(pair->up.buffer);
     free(pair->down.buffer);
@@ -104,7 +104,7 @@ static bool turn_pair(struct proxy *proxy, struct proxy_pair *pair, bool up, boo
     if (up && !fill(&pair->up)) {
         if (!pair->held || !protocol->outlives)
             return false;
-        client_left(pair);
+        proxy_leave(pair);
     }
     if (!proxy->stalled_up && !protocol->pass_up(proxy, pair)) /* what was held, too */
         return false;

@@ -70,6 +70,8 @@ unsigned proxy_count(struct proxy *proxy, const unsigned *count);
 
 /* For protocols: sends all, to nobody if that side has left; false: it could not. */
 bool proxy_send(int fd, const void *bytes, size_t size);
+/* Closes the client's side. */
+void proxy_leave(struct proxy_pair *pair);
 /* Takes so much off a buffer's beginning. */
 void proxy_consume(struct proxy_way *way, size_t size);
 

@@ -4,6 +4,7 @@
  * program for each server. The letters in a test's name are the entry it covers.
  */
 #include "cmocka_all.h"
+#include "conform/port_client.h"
 #include "live/sql_place.h"
 
 #include <string.h>
@@ -89,6 +90,60 @@ static void test_sq_07_what_an_old_connection_left_does_nothing(void **state)
     assert_true(mortise_is_held(other));
     assert_int_equal(sql_losses(client), 0);
     assert_int_equal(mortise_close(client), MORTISE_OK);
+    sql_proxy_stop(proxy);
+}
+
+/* What is nobody's, and what is this session's, by the identity that it keeps as both. */
+static struct mrt_event leave(struct port_client *client, struct mrt_id ticket, struct mrt_id heir)
+{
+    struct mrt_command command = port_command(client, MRT_DETACH);
+    command.ticket = ticket;
+    command.heir = heir;
+    command.queue = "mortise/left";
+    command.weight = 1;
+    return port_send(client, &command);
+}
+
+static struct mrt_event adopt(struct port_client *client, struct mrt_id ticket)
+{
+    struct mrt_command command = port_command(client, MRT_APPEND);
+    command.ticket = ticket;
+    command.queue = "mortise/left";
+    command.kind = port_kind;
+    command.capacity = command.weight = 1;
+    command.adopt = true;
+    return port_send(client, &command);
+}
+
+/* Who gives up adopting leaves the ticket as it was; then the one is undone by the other, and
+   may be done again. */
+static void test_sq_07_c11_a_late_change_of_hands_does_nothing(void **state)
+{
+    (void)state;
+    struct sql_proxy *proxy = sql_proxy();
+    struct port_client client;
+    struct mrt_id ticket = port_id(), heir = port_id();
+    port_open_session(&client, sql_uri(sql_proxy_port(proxy), "lease=60s"));
+    assert_int_equal(port_append(&client, "mortise/left", ticket).type, MRT_VIEW);
+    assert_int_equal(leave(&client, ticket, heir).type, MRT_VIEW);
+    sql_proxy_order(proxy, SQL_LATE, sql_parts[SQL_ADOPT]);
+    assert_int_equal(adopt(&client, heir).type, MRT_UNKNOWN);
+    assert_int_equal(adopt(&client, heir).type, MRT_VIEW);
+    assert_int_equal(leave(&client, heir, heir).type, MRT_VIEW);
+    sql_proxy_go(proxy);
+    await_connections(1); /* the old one has ended, and what it had is done */
+    assert_int_equal(sql_number(SQL_NOBODYS("left")), 1);
+    assert_int_equal(adopt(&client, heir).type, MRT_VIEW);
+    sql_proxy_order(proxy, SQL_LATE, sql_parts[SQL_DETACH]);
+    assert_int_equal(leave(&client, heir, heir).type, MRT_UNKNOWN);
+    assert_int_equal(leave(&client, heir, heir).type, MRT_VIEW);
+    assert_int_equal(adopt(&client, heir).type, MRT_VIEW);
+    sql_proxy_go(proxy);
+    await_connections(1);
+    assert_int_equal(sql_number(SQL_TICKETS("left")), 1);
+    assert_int_equal(sql_number(SQL_NOBODYS("left")), 0);
+    assert_int_equal(port_stop(&client).type, MRT_STOPPED);
+    port_close(&client);
     sql_proxy_stop(proxy);
 }
 
@@ -216,6 +271,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_sq_07_f10_an_answer_is_lost_after_the_commit),
         cmocka_unit_test(test_sq_07_a_request_is_lost_before_the_server),
         cmocka_unit_test(test_sq_07_what_an_old_connection_left_does_nothing),
+        cmocka_unit_test(test_sq_07_c11_a_late_change_of_hands_does_nothing),
         cmocka_unit_test(test_sq_13_c12_a_half_open_connection),
         cmocka_unit_test(test_a_short_break_is_slept_through),
         cmocka_unit_test(test_terminated_backends_lose_nobody_a_lock),

@@ -1,9 +1,14 @@
-/* What needs no server to be told of. */
+/* What is the same for all servers. */
 #include "live/sql_place.h"
 
 #include "cmocka_all.h"
 
 #include <stdlib.h>
+
+mortise_client *sql_open(uint16_t port, const char *parameters)
+{
+    return zk_open(sql_uri(port, parameters));
+}
 
 long sql_number(const char *text)
 {

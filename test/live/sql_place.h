@@ -16,6 +16,8 @@
 int sql_place_start(void **state);
 /* A client at this port, with parameters such as "lease=2s". */
 mortise_client *sql_open(uint16_t port, const char *parameters);
+/* The same as a URI, until some calls later. */
+const char *sql_uri(uint16_t port, const char *parameters);
 /* A proxy before the server. */
 struct sql_proxy *sql_proxy(void);
 

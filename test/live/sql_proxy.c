@@ -119,7 +119,9 @@ static bool note_flight(struct sql_proxy *proxy, struct proxy_pair *pair)
     assert_true(state->flights < FLIGHTS_MAX);
     state->marked[state->flights++] = ordered && proxy->fate == SQL_SWALLOW;
     proxy->flights++;
-    pair->held = ordered && proxy->fate == SQL_HOLD;
+    pair->held = ordered && (proxy->fate == SQL_HOLD || proxy->fate == SQL_LATE);
+    if (ordered && proxy->fate == SQL_LATE)
+        proxy_leave(pair);
     return !ordered || proxy->fate != SQL_DROP;
 }
 

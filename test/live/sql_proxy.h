@@ -14,7 +14,8 @@ enum sql_fate {
     SQL_PASS,
     SQL_SWALLOW, /* it is done; its answer is not passed on, and the connection is cut */
     SQL_DROP,    /* it is not passed on, and the connection is cut */
-    SQL_HOLD     /* it and all behind it wait for sql_proxy_go, even if the client has left */
+    SQL_HOLD,    /* it and all behind it wait for sql_proxy_go, even if the client has left */
+    SQL_LATE     /* the same, and the client's connection is cut */
 };
 
 PROXY_CALLS(sql_proxy)
