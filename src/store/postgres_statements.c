@@ -38,10 +38,14 @@ static const char mrt_pg_sql_identify[] =
     "SELECT number, pg_backend_pid(), pg_is_in_recovery()::int,"
     " (current_setting('transaction_read_only') = 'on')::int FROM version";
 
-/* This transaction's commit does not wait for the disk, nor for a replica. So a session begins and
-   ends: if the server loses that, it loses all that came after too, and a session that was not
-   there has no tickets, while one that is there again ends with its lease. */
-static const char mrt_pg_sql_hurry[] = "SELECT set_config('synchronous_commit', 'off', true)";
+/* This transaction's commit does not wait for the disk, nor for a replica. So a session begins:
+   if the server loses that, it loses all that came after too, tickets among it. And so ends one
+   that has none left: if it is there again, it ends with its lease. But no ticket goes so, for
+   whoever is granted the lock then would lose it, if it were there again. */
+#define HURRY "SELECT set_config('synchronous_commit', 'off', true)"
+static const char mrt_pg_sql_hurry[] = HURRY;
+static const char mrt_pg_sql_hurry_empty[] =
+    HURRY " WHERE NOT EXISTS (SELECT FROM ticket WHERE session = $1)";
 
 /* $1 session, $2 epoch, $3 lease, $4 label */
 static const char mrt_pg_sql_start[] =

@@ -21,6 +21,7 @@
     X(SETUP, "dihu", mrt_pg_sql_setup)                                           \
     X(IDENTIFY, "", mrt_pg_sql_identify)                                         \
     X(HURRY, "", mrt_pg_sql_hurry)                                               \
+    X(HURRY_EMPTY, "s", mrt_pg_sql_hurry_empty)                                  \
     X(START, "sela", mrt_pg_sql_start)                                           \
     X(RESUME, "se", "UPDATE session SET epoch = $2 WHERE id = $1 RETURNING 1")   \
     X(LOCK_SESSION, "s", "SELECT FROM session WHERE id = $1 FOR NO KEY UPDATE")  \

@@ -23,9 +23,69 @@ static mortise_client *open_client(const char *parameters)
     return sql_open(zk_place_port(), parameters);
 }
 
-/* ------------------------------------------------------------------ the way to it */
-
 /* ------------------------------------------------------------------ the server */
+
+/* Those who write to disk what others have not waited for. */
+static void signal_writers(int signal)
+{
+    static pid_t writers[4];
+    static int count;
+    for (; signal == SIGSTOP && count < 4; count++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "SELECT pid FROM pg_stat_activity WHERE backend_type IN ('walwriter',"
+                 " 'checkpointer', 'background writer', 'autovacuum launcher')"
+                 " ORDER BY pid OFFSET %d LIMIT 1",
+                 count);
+        writers[count] = (pid_t)sql_number(text);
+        assert_true(writers[count] > 1);
+    }
+    for (int i = 0; i < count; i++)
+        assert_int_equal(kill(writers[i], signal), 0);
+}
+
+/* The server ends all of its processes and begins anew, with what is on disk. */
+static void crash(void)
+{
+    PGconn *old = pg_connect(), *new = NULL;
+    int64_t limit = zk_now_ms() + 60000;
+    signal_writers(SIGKILL);
+    while (PQstatus(old) == CONNECTION_OK)
+        PQclear(PQexec(old, "SELECT pg_sleep(0.01)"));
+    do { /* it takes none before it has read what is there */
+        assert_true(zk_now_ms() < limit);
+        PQfinish(new);
+        new = pg_connect();
+    } while (PQstatus(new) != CONNECTION_OK);
+    PQfinish(new);
+    PQfinish(old);
+}
+
+/* What ends with nobody's lock does not wait for the disk, and is undone when the server loses what
+   is not there. Nobody has been granted anything for it. */
+static void test_sq_08_a_server_that_forgets_what_is_not_on_disk(void **state)
+{
+    (void)state;
+    mortise_client *first = open_client("lease=3600s"), *second = open_client("lease=3600s"),
+                   *idle = open_client("lease=3600s");
+    struct sql_attempt attempt;
+    assert_int_equal(mortise_release(zk_acquire(zk_mutex(idle, "idle"))), MORTISE_OK);
+    zk_acquire(zk_mutex(first, "inherited"));
+    sql_begin(&attempt, zk_mutex(second, "inherited"));
+    sql_await(SQL_TICKETS("inherited"), 2);
+    sql_await(SQL_TICKETS("idle"), 0);
+    signal_writers(SIGSTOP);
+    assert_int_equal(mortise_close(first), MORTISE_OK); /* with its lock */
+    sql_succeed(&attempt);
+    assert_int_equal(mortise_close(idle), MORTISE_OK);
+    assert_int_equal(sql_number("SELECT count(*) FROM session"), 1);
+    crash();
+    assert_int_equal(mortise_verify(attempt.hold, 60000), MORTISE_OK);
+    assert_int_equal(sql_number("SELECT count(*) FROM session"), 2);
+    assert_int_equal(sql_number(SQL_TICKETS("inherited")), 1);
+    assert_int_equal(sql_losses(second), 0);
+    assert_int_equal(mortise_close(second), MORTISE_OK);
+}
 
 static void test_sq_15_the_listener_is_terminated_between_release_and_wake(void **state)
 {
@@ -152,6 +212,7 @@ int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sq_15_the_listener_is_terminated_between_release_and_wake),
+        cmocka_unit_test(test_sq_08_a_server_that_forgets_what_is_not_on_disk),
         cmocka_unit_test(test_sq_10_a_pooler_in_session_mode),
         cmocka_unit_test(test_sq_10_a_pooler_in_transaction_mode),
     };
