@@ -304,10 +304,11 @@ static uint64_t submit(enum mrt_command_type type, size_t ticket, bool try_only)
 /* Until nothing is due within a second: pauses before another attempt are shorter. */
 static void work(void)
 {
-    for (int i = 0; i < 40; i++) {
+    for (int idle = 0; idle < 3;) {
         mrt_time next = mrt_form_next(store);
         clock_now += MRT_MILLISECOND;
-        if (next > clock_now && next <= clock_now + MRT_SECOND)
+        idle = next > clock_now + MRT_SECOND ? idle + 1 : 0;
+        if (next > clock_now && idle == 0)
             clock_now = next;
         mrt_form_process(store, clock_now);
     }
