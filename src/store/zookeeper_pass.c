@@ -66,8 +66,6 @@ static void take_over(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
     mrt_zk_tell(session->store, ticket, ahead);
     if (ticket->lingers)
         mrt_zk_wake(session->store, ticket->id); /* to list, and watch that */
-    if (ahead > 0)
-        mrt_zk_wake(session->store, ticket->id);
 }
 
 /* The marker was created. The node's own event follows, and finds nobody. */

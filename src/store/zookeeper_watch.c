@@ -167,12 +167,15 @@ static struct mrt_zk_watch *set_watch(struct mrt_zk_session *session, const char
     return watch;
 }
 
-/* Whether `node` may go by a pass that the ticket can take. */
+/* Whether `node` may go by a pass that the ticket can take. Readers hold with others, and pass
+   nothing on. */
 static bool passes(const struct mrt_store *store, const struct mrt_zk_ticket *ticket,
                    const char *node)
 {
-    return ticket->place.family != MRT_ZK_SEMAPHORE && !ticket->unpassed && !store->no_unwatching &&
-           !store->no_containers && (mrt_zk_is_ours(node) || MRT_DEFECT(PASS_RULE_10_FOREIGN));
+    enum mrt_zk_family family = mrt_zk_place_of(node).family;
+    return family != MRT_ZK_SEMAPHORE && family != MRT_ZK_READER && !ticket->unpassed &&
+           !store->no_unwatching && !store->no_containers &&
+           (mrt_zk_is_ours(node) || MRT_DEFECT(PASS_RULE_10_FOREIGN));
 }
 
 static void join(struct mrt_zk_ticket *ticket, struct mrt_zk_watch *watch)

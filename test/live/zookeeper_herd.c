@@ -1,6 +1,7 @@
 /*
- * C4, D4: what a release costs the whole queue, with wake=all and without, counted by a proxy
- * that all waiters share; and that clients of both sorts take turns.
+ * C4, D4, D5: what a release costs the whole queue, with wake=all and without, of a mutex and of
+ * readers and writers, counted by a proxy that all waiters share; and that clients of both
+ * sorts take turns.
  */
 #include "cmocka_all.h"
 
@@ -31,13 +32,15 @@ static void granted(void *argument, int error, mortise_hold hold)
     waiter->granted = true;
 }
 
-static mortise_lock *lock_of(mortise_client *client, const char *name, bool read_write)
+enum side { MUTEX, READ, WRITE };
+
+static mortise_lock *lock_of(mortise_client *client, const char *name, enum side side)
 {
     mortise_lock *read, *write;
-    if (!read_write)
+    if (side == MUTEX)
         return zk_mutex(client, name);
     assert_int_equal(mortise_read_write_new(client, name, NULL, &read, &write), MORTISE_OK);
-    return write;
+    return side == READ ? read : write;
 }
 
 static const char *uri_of(uint16_t port, bool all)
@@ -61,25 +64,62 @@ static void await_quiet(void)
             quiet = 0;
 }
 
-/* They queue up in order; the first one holds. */
-static void queue_up(const char *name, bool read_write, bool (*all)(int))
+static void want(int i, const char *name, enum side side, bool all)
 {
-    for (int i = 0; i < WAITERS; i++) {
-        waiters[i] = (struct waiter){.client = zk_open(uri_of(zk_proxy_port(proxy), all(i)))};
-        mortise_lock *lock = lock_of(waiters[i].client, name, read_write);
-        assert_int_equal(mortise_acquire_async(lock, INT64_MAX, granted, &waiters[i], NULL), 0);
-        assert_true(zk_wait_tickets(waiters[0].client, name, i + 1, SOON));
-    }
+    waiters[i] = (struct waiter){.client = zk_open(uri_of(zk_proxy_port(proxy), all))};
+    mortise_lock *lock = lock_of(waiters[i].client, name, side);
+    assert_int_equal(mortise_acquire_async(lock, INT64_MAX, granted, &waiters[i], NULL), 0);
+}
+
+/* Its ticket is at the end of the queue. */
+static void queue_one(int i, const char *name, enum side side, bool all)
+{
+    want(i, name, side, all);
+    assert_true(zk_wait_tickets(waiters[0].client, name, i + 1, SOON));
+}
+
+/* They queue up in order; the first one holds. */
+static void queue_up(const char *name, enum side side, bool (*all)(int))
+{
+    for (int i = 0; i < WAITERS; i++)
+        queue_one(i, name, side, all(i));
     await_granted(&waiters[0]);
     await_quiet();
 }
 
-/* The turn goes on from one to the next; one of the grants is counted. */
-static void run_through(unsigned *lists, unsigned *events)
+static void let_go(int i)
+{
+    await_granted(&waiters[i]);
+    assert_int_equal(mortise_release(waiters[i].hold), MORTISE_OK);
+}
+
+static void close_all(int count)
+{
+    for (int i = 0; i < count; i++)
+        assert_int_equal(mortise_close(waiters[i].client), MORTISE_OK);
+}
+
+static void await_count(enum zk_opcode opcode, unsigned count)
+{
+    for (int64_t last = zk_now_ms() + SOON; zk_proxy_count(proxy, opcode) < count; zk_rest_ms(1))
+        assert_true(zk_now_ms() < last);
+    await_quiet();
+}
+
+/* So many requests of a kind have passed, and no more. */
+static void await_requests(enum zk_opcode opcode, unsigned count)
+{
+    await_count(opcode, count);
+    assert_int_equal(zk_proxy_count(proxy, opcode), count);
+}
+
+/* The turn goes on from one to the next; one of the grants is counted. `herd`: each time all
+   who wait list. */
+static void run_through(bool herd, unsigned *lists, unsigned *events)
 {
     for (int i = 0; i < WAITERS; i++) {
         await_granted(&waiters[i]);
-        await_quiet();
+        await_count(ZK_OP_GET_CHILDREN, herd && i > 0 ? (unsigned)(WAITERS - i) : 0);
         for (int later = i + 1; later < WAITERS; later++)
             assert_false(waiters[later].granted);
         if (i == COUNTED) {
@@ -89,8 +129,7 @@ static void run_through(unsigned *lists, unsigned *events)
         zk_proxy_reset_counts(proxy);
         assert_int_equal(mortise_release(waiters[i].hold), MORTISE_OK);
     }
-    for (int i = 0; i < WAITERS; i++)
-        assert_int_equal(mortise_close(waiters[i].client), MORTISE_OK);
+    close_all(WAITERS);
 }
 
 static bool everyone(int i)
@@ -128,8 +167,8 @@ static void test_c4_a_release_wakes_the_whole_herd(void **state)
 {
     (void)state;
     unsigned lists, events;
-    queue_up("herd/mutex", false, everyone);
-    run_through(&lists, &events);
+    queue_up("herd/mutex", MUTEX, everyone);
+    run_through(true, &lists, &events);
     assert_in_range(lists, WAITERS - COUNTED, WAITERS - COUNTED + 1); /* of all who waited */
     assert_in_range(events, WAITERS - COUNTED, WAITERS - COUNTED + 1);
 }
@@ -138,8 +177,8 @@ static void test_d4_writers_too(void **state)
 {
     (void)state;
     unsigned lists, events;
-    queue_up("herd/write", true, everyone);
-    run_through(&lists, &events);
+    queue_up("herd/write", WRITE, everyone);
+    run_through(true, &lists, &events);
     assert_in_range(lists, WAITERS - COUNTED, WAITERS - COUNTED + 1);
     assert_in_range(events, WAITERS - COUNTED, WAITERS - COUNTED + 1);
 }
@@ -148,8 +187,8 @@ static void test_c7_ours_wakes_one_and_lists_nothing(void **state)
 {
     (void)state;
     unsigned lists, events;
-    queue_up("herd/none", false, nobody);
-    run_through(&lists, &events);
+    queue_up("herd/none", MUTEX, nobody);
+    run_through(false, &lists, &events);
     assert_int_equal(lists, 0);
     assert_in_range(events, 1, 3); /* the marker, the node, and the marker's end */
 }
@@ -158,9 +197,60 @@ static void test_c4_both_sorts_take_turns(void **state)
 {
     (void)state;
     unsigned lists, events;
-    queue_up("herd/both", false, every_other);
-    run_through(&lists, &events);
+    queue_up("herd/both", MUTEX, every_other);
+    run_through(false, &lists, &events);
     assert_in_range(events, 1, 2 * WAITERS);
+}
+
+/* A session's requests keep their order, so what was sent before the release has passed. */
+static void test_d5_zk_26_a_write_ends_and_its_readers_ask_for_nothing(void **state)
+{
+    (void)state;
+    const int writers = 3; /* the first two releases make the markers' directory */
+    for (int i = 0; i < WAITERS; i++)
+        queue_one(i, "herd/readers", i < writers ? WRITE : READ, false);
+    let_go(0);
+    let_go(1);
+    await_granted(&waiters[2]);
+    await_quiet();
+    zk_proxy_reset_counts(proxy);
+    let_go(2);
+    for (int i = writers; i < WAITERS; i++)
+        await_granted(&waiters[i]);
+    for (int i = writers; i < WAITERS; i++)
+        let_go(i);
+    await_requests(ZK_OP_DELETE, WAITERS - writers);
+    assert_int_equal(zk_proxy_count(proxy, ZK_OP_MULTI), 1);
+    assert_int_equal(zk_proxy_count(proxy, ZK_OP_GET_CHILDREN), 0);
+    assert_int_equal(zk_proxy_count(proxy, ZK_OP_GET_DATA), 0);
+    close_all(WAITERS);
+}
+
+/* Readers pass nothing on, so a list and one watch are all it takes to wait for one. */
+static void test_d5_zk_26_a_writer_watches_one_reader_at_a_time(void **state)
+{
+    (void)state;
+    const int readers = 3;
+    for (int i = 0; i < readers; i++)
+        queue_one(i, "herd/writer", READ, false);
+    for (int i = 0; i < readers; i++)
+        await_granted(&waiters[i]);
+    await_quiet();
+    zk_proxy_reset_counts(proxy);
+    want(readers, "herd/writer", WRITE, false);
+    await_requests(ZK_OP_GET_DATA, 1);
+    let_go(2);
+    await_requests(ZK_OP_GET_DATA, 2);
+    let_go(0); /* nobody waits for that one */
+    await_requests(ZK_OP_DELETE, 2);
+    assert_false(waiters[readers].granted);
+    let_go(1);
+    let_go(readers);
+    await_requests(ZK_OP_GET_DATA, 2);
+    assert_int_equal(zk_proxy_count(proxy, ZK_OP_GET_CHILDREN), 3);
+    assert_int_equal(zk_proxy_count(proxy, ZK_OP_EXISTS), 0);
+    assert_int_equal(zk_proxy_count(proxy, ZK_OP_REMOVE_WATCHES), 0);
+    close_all(readers + 1);
 }
 
 int main(void)
@@ -170,6 +260,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_d4_writers_too, begin, end),
         cmocka_unit_test_setup_teardown(test_c7_ours_wakes_one_and_lists_nothing, begin, end),
         cmocka_unit_test_setup_teardown(test_c4_both_sorts_take_turns, begin, end),
+        cmocka_unit_test_setup_teardown(test_d5_zk_26_a_write_ends_and_its_readers_ask_for_nothing,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(test_d5_zk_26_a_writer_watches_one_reader_at_a_time, begin,
+                                        end),
     };
     return cmocka_run_group_tests(tests, zk_place_start, zk_place_stop);
 }
