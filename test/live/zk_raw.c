@@ -1,18 +1,22 @@
 /* The library counts its requests in one variable of the process, so the store's mutex is
-   taken for all calls into it. */
+   taken for all calls into it. A thread keeps the session alive, however long the test is busy
+   with something else. */
 #include "live/zk_raw.h"
 
 #include "cmocka_all.h"
 #include "store/zookeeper_internal.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct zk_raw {
     zhandle_t *handle;
-    bool answered;
+    pthread_t thread;
+    pthread_cond_t done; /* under the store's mutex, as all the rest */
+    bool stop, answered;
     int code;
     int64_t owner;
     char (*names)[128];
@@ -29,6 +33,7 @@ static void note(const void *context, int code)
     struct zk_raw *raw = (struct zk_raw *)context;
     raw->code = code;
     raw->answered = true;
+    pthread_cond_signal(&raw->done);
 }
 
 static void on_void(int code, const void *context)
@@ -77,19 +82,34 @@ static void turn(struct zk_raw *raw)
     pthread_mutex_unlock(&mrt_zk_library);
 }
 
+static bool stopped(struct zk_raw *raw)
+{
+    pthread_mutex_lock(&mrt_zk_library);
+    bool stop = raw->stop;
+    pthread_mutex_unlock(&mrt_zk_library);
+    return stop;
+}
+
+static void *keep_alive(void *raw)
+{
+    while (!stopped(raw))
+        turn(raw);
+    return NULL;
+}
+
 static int finish(struct zk_raw *raw, int sent)
 {
+    while (sent == ZOK && !raw->answered)
+        pthread_cond_wait(&raw->done, &mrt_zk_library);
     pthread_mutex_unlock(&mrt_zk_library);
     assert_int_equal(sent, ZOK);
-    while (!raw->answered)
-        turn(raw);
     return raw->code;
 }
 
 static void begin(struct zk_raw *raw)
 {
-    raw->answered = false;
     pthread_mutex_lock(&mrt_zk_library);
+    raw->answered = false;
 }
 
 struct zk_raw *zk_raw_open(uint16_t port)
@@ -106,12 +126,19 @@ struct zk_raw *zk_raw_open(uint16_t port)
     assert_non_null(raw->handle);
     while (zoo_state(raw->handle) != ZOO_CONNECTED_STATE)
         turn(raw);
+    pthread_cond_init(&raw->done, NULL);
+    assert_int_equal(pthread_create(&raw->thread, NULL, keep_alive, raw), 0);
     return raw;
 }
 
 void zk_raw_close(struct zk_raw *raw)
 {
+    pthread_mutex_lock(&mrt_zk_library);
+    raw->stop = true;
+    pthread_mutex_unlock(&mrt_zk_library);
+    pthread_join(raw->thread, NULL);
     zookeeper_close(raw->handle);
+    pthread_cond_destroy(&raw->done);
     free(raw->names);
     free(raw);
 }

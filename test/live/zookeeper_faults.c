@@ -107,7 +107,7 @@ static void test_zk_21_a_create_of_unknown_outcome_that_is_given_up(void **state
     mortise_hold held = zk_acquire(other);
     zk_proxy_swallow(proxy, ZK_OP_CREATE2);
     mortise_hold none;
-    assert_int_equal(mortise_acquire_for(lock, 700, &none), MORTISE_ETIMEOUT);
+    assert_int_equal(mortise_acquire_for(lock, 3000, &none), MORTISE_ETIMEOUT); /* connected again */
     assert_true(zk_proxy_swallowed(proxy));
     assert_true(zk_wait_tickets(direct, "given-up", 1, 5000));
     assert_int_equal(mortise_release(held), MORTISE_OK);
@@ -215,7 +215,7 @@ static void test_f18_a_connection_that_is_lost_while_acquiring(void **state)
     assert_int_equal(mortise_release(zk_acquire(lock)), MORTISE_OK);
     zk_proxy_hold(proxy, ZK_OP_CREATE2, "cut-off");
     struct waiter waiter;
-    start_waiting(&waiter, lock, 1500);
+    start_waiting(&waiter, lock, 3000);
     while (!zk_proxy_holds(proxy))
         zk_rest_ms(5);
     zk_proxy_stall(proxy, true); /* the next connection gets no answer */
