@@ -3,6 +3,13 @@
  *
  *   CELL_GET   sync + get
  *   CELL_SET   sync + get; compare; set with the node's version, or create
+ *              of what the session has read or written last: the set alone
+ *
+ * Who reads and then writes is not to pay for a second read, and the shorter the time in between,
+ * the fewer conflicts. So a session keeps what it has seen last of one cell. It
+ * serves for one write: a write that is sent again, because its answer was lost, has to look
+ * whether it was done. A refused one that came with a fence looks too, for the cell may have a
+ * larger one by now.
  *
  * The node holds a line, and the value after it:
  *
@@ -31,14 +38,58 @@ struct cell {
     int length;
 };
 
-void mrt_zk_cell_begin(struct mrt_zk_session *session, struct mrt_zk_look *look)
+static void keep_seen(struct mrt_zk_session *session, const struct mrt_zk_look *look,
+                      uint64_t version, uint64_t fence, const struct Stat *stat)
 {
-    size_t length = strlen(look->path);
-    snprintf(look->path + length, sizeof look->path - length, "/" MRT_ZK_CELL_NAME);
+    struct mrt_zk_seen *seen = &session->seen;
+    seen->known = true;
+    seen->version = version;
+    seen->fence = fence;
+    seen->node_version = stat->version;
+    snprintf(seen->path, sizeof seen->path, "%s", look->path);
+}
+
+/* Writes the cell, whose largest fence was this, over what its node had at this version. */
+static void write_over(struct mrt_zk_session *session, struct mrt_zk_look *look, uint64_t fence,
+                       int32_t version)
+{
+    const struct mrt_command *command = &look->job->command;
+    look->fence =
+        command->fence > fence || MRT_DEFECT(ZK_CELL_FENCE_FORGOTTEN) ? command->fence : fence;
+    look->version = MRT_DEFECT(ZK_CELL_BLIND_WRITE) ? -1 : version;
+    mrt_zk_look_send(session, look, MRT_ZK_CELL_WRITE, look->path);
+}
+
+/* Whether the command can be done by what is known of its cell. */
+static bool begin_unread(struct mrt_zk_session *session, struct mrt_zk_look *look)
+{
+    const struct mrt_command *command = &look->job->command;
+    struct mrt_zk_seen *seen = &session->seen;
+    look->unread = command->type == MRT_CELL_SET && seen->known &&
+                   command->version == seen->version && strcmp(look->path, seen->path) == 0 &&
+                   (command->fence == 0 || command->fence >= seen->fence);
+    if (!look->unread)
+        return false;
+    seen->known = false;
+    write_over(session, look, seen->fence, seen->node_version);
+    return true;
+}
+
+static void read_first(struct mrt_zk_session *session, struct mrt_zk_look *look)
+{
+    look->unread = false;
     if (mrt_zk_send_watch(session, MRT_ZK_LOOK_SYNC, look->number, look->path))
         mrt_zk_look_send(session, look, MRT_ZK_CELL_READ, look->path);
     else
         mrt_zk_look_answer(session, look, MRT_UNKNOWN);
+}
+
+void mrt_zk_cell_begin(struct mrt_zk_session *session, struct mrt_zk_look *look)
+{
+    size_t length = strlen(look->path);
+    snprintf(look->path + length, sizeof look->path - length, "/" MRT_ZK_CELL_NAME);
+    if (!begin_unread(session, look))
+        read_first(session, look);
 }
 
 int mrt_zk_cell_data(const struct mrt_zk_look *look, char data[MRT_ZK_CELL_MAX])
@@ -95,11 +146,12 @@ static void write_or_refuse(struct mrt_zk_session *session, struct mrt_zk_look *
         mrt_zk_look_refuse(session, look, MORTISE_ECONFLICT);
         return;
     }
-    look->fence = command->fence > cell->fence ? command->fence : cell->fence;
-    if (MRT_DEFECT(ZK_CELL_FENCE_FORGOTTEN))
-        look->fence = command->fence;
-    look->version = MRT_DEFECT(ZK_CELL_BLIND_WRITE) ? -1 : stat ? stat->version : 0;
-    mrt_zk_look_send(session, look, stat ? MRT_ZK_CELL_WRITE : MRT_ZK_CELL_MAKE, look->path);
+    if (stat) {
+        write_over(session, look, cell->fence, stat->version);
+        return;
+    }
+    look->fence = command->fence;
+    mrt_zk_look_send(session, look, MRT_ZK_CELL_MAKE, look->path);
 }
 
 static void cell_read(struct mrt_zk_session *session, struct mrt_zk_look *look,
@@ -119,6 +171,8 @@ static void cell_read(struct mrt_zk_session *session, struct mrt_zk_look *look,
         write_or_refuse(session, look, &cell, outcome == MRT_ZK_DONE ? reply->stat : NULL);
         return;
     }
+    if (outcome == MRT_ZK_DONE)
+        keep_seen(session, look, cell.version, cell.fence, reply->stat);
     if (!mrt_zk_look_keep(session, look, cell.value, cell.version ? cell.length : 0))
         return;
     look->job->event.fence = cell.fence;
@@ -142,15 +196,21 @@ static void make_again(struct mrt_zk_session *session, struct mrt_zk_look *look,
 static void written(struct mrt_zk_session *session, struct mrt_zk_look *look,
                     enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
 {
+    const struct mrt_command *command = &look->job->command;
     bool conflict = reply->code == ZBADVERSION || reply->code == ZNODEEXISTS;
-    if (reply->code == ZOK)
-        answer(session, look, look->job->command.value ? (uint64_t)reply->stat->mzxid : 0);
-    else if (reply->code == ZNONODE && kind == MRT_ZK_CELL_MAKE)
+    if (reply->code == ZOK) {
+        uint64_t version = command->value ? (uint64_t)reply->stat->mzxid : 0;
+        keep_seen(session, look, version, look->fence, reply->stat);
+        answer(session, look, version);
+    } else if (conflict && look->unread && command->fence > 0) {
+        read_first(session, look);
+    } else if (reply->code == ZNONODE && kind == MRT_ZK_CELL_MAKE) {
         make_again(session, look, reply->code);
-    else if (conflict || reply->code == ZNONODE)
+    } else if (conflict || reply->code == ZNONODE) {
         mrt_zk_look_refuse(session, look, MORTISE_ECONFLICT);
-    else
+    } else {
         mrt_zk_look_answer_code(session, look, reply->code);
+    }
 }
 
 void mrt_zk_cell_reply(struct mrt_zk_session *session, struct mrt_zk_look *look,

@@ -192,6 +192,7 @@ struct mrt_zk_look {
     unsigned tries;
     uint64_t fence;  /* CELL_SET: the largest, to be written */
     int32_t version; /* CELL_SET: of the node as it was read */
+    bool unread;     /* CELL_SET: and that was before the command came */
     UT_hash_handle hh;
     char path[MRT_ZK_PATH_MAX + 32];  /* of the queue's directory, or of the cell */
     char node[MRT_ZK_PATH_MAX + 300]; /* OBSERVE: the one that is watched */
@@ -212,6 +213,14 @@ struct mrt_zk_reply {
     int length;
     const struct Stat *stat;
     const struct String_vector *names;
+};
+
+/* What a session has read or written of a cell last: a write of that needs no look before it. */
+struct mrt_zk_seen {
+    bool known;
+    uint64_t version, fence; /* the cell's */
+    int32_t node_version;
+    char path[MRT_ZK_PATH_MAX + 32];
 };
 
 struct mrt_zk_session {
@@ -239,6 +248,7 @@ struct mrt_zk_session {
     struct mrt_zk_ticket *tickets_by_own;
     struct mrt_zk_watch *watches, *watches_by_id;
     struct mrt_zk_look *looks;
+    struct mrt_zk_seen seen;
 };
 
 /* What is said in the log, once each for a store. */

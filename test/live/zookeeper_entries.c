@@ -463,6 +463,79 @@ static void expect_nodes(struct zk_raw *raw, int count)
     }
 }
 
+static int write_cell(mortise_client *client, uint64_t *version, uint64_t fence)
+{
+    return mortise_cell_cas(client, "seen", *version, "x", 1, fence, version);
+}
+
+static void expect_cell_requests(unsigned reads, unsigned writes)
+{
+    assert_int_equal(zk_proxy_count(proxy, ZK_OP_GET_DATA), reads);
+    assert_int_equal(zk_proxy_count(proxy, ZK_OP_SET_DATA), writes);
+    zk_proxy_reset_counts(proxy);
+}
+
+/* What a client has read or written last it writes without another read. */
+static void test_k3_a_cell_that_was_seen_is_written_at_once(void **state)
+{
+    (void)state;
+    uint64_t version = 0, old;
+    assert_int_equal(write_cell(direct, &version, 7), MORTISE_OK);
+    old = version;
+    zk_proxy_reset_counts(proxy);
+    assert_int_equal(write_cell(through, &version, 0), MORTISE_OK);
+    expect_cell_requests(1, 1);
+    assert_int_equal(write_cell(through, &version, 7), MORTISE_OK);
+    expect_cell_requests(0, 1);
+    assert_int_equal(write_cell(through, &version, 6), MORTISE_ESTALE); /* than another's */
+    expect_cell_requests(1, 0);
+    assert_int_equal(write_cell(through, &old, 0), MORTISE_ECONFLICT);
+    expect_cell_requests(1, 0);
+    assert_int_equal(mortise_cell_delete(through, "seen", version, 7), MORTISE_OK);
+    expect_cell_requests(0, 1);
+    version = 0;
+    assert_int_equal(write_cell(through, &version, 7), MORTISE_OK);
+    expect_cell_requests(0, 1);
+}
+
+static void test_k3_a_cell_that_others_have_written_since(void **state)
+{
+    (void)state;
+    mortise_cell cell;
+    uint64_t version = 0, changed;
+    assert_int_equal(mortise_cell_cas(direct, "since", 0, "x", 1, 0, &version), MORTISE_OK);
+    assert_int_equal(mortise_cell_get(through, "since", &cell), MORTISE_OK);
+    assert_int_equal(mortise_cell_cas(direct, "since", version, "y", 1, 8, &changed), MORTISE_OK);
+    zk_proxy_reset_counts(proxy);
+    assert_int_equal(mortise_cell_cas(through, "since", version, "z", 1, 0, NULL),
+                     MORTISE_ECONFLICT);
+    expect_cell_requests(0, 1);
+    assert_int_equal(mortise_cell_get(through, "since", &cell), MORTISE_OK);
+    assert_int_equal(cell.version, changed);
+    assert_int_equal(mortise_cell_cas(direct, "since", changed, "y", 1, 9, &version), MORTISE_OK);
+    assert_int_equal(mortise_cell_cas(through, "since", changed, "z", 1, 8, NULL), MORTISE_ESTALE);
+    expect_cell_requests(2, 1); /* the newer fence is read */
+}
+
+static void test_k3_a_write_of_what_was_seen_is_lost(void **state)
+{
+    (void)state;
+    mortise_cell cell;
+    uint64_t version = 0;
+    assert_int_equal(mortise_cell_cas(through, "lost", 0, "x", 1, 0, &version), MORTISE_OK);
+    zk_proxy_swallow(proxy, ZK_OP_SET_DATA);
+    assert_int_equal(mortise_cell_cas(through, "lost", version, "y", 1, 0, &version), MORTISE_OK);
+    assert_true(zk_proxy_swallowed(proxy));
+    assert_int_equal(mortise_cell_get(direct, "lost", &cell), MORTISE_OK);
+    assert_int_equal(cell.version, version);
+    zk_proxy_reset_counts(proxy);
+    zk_proxy_drop(proxy, ZK_OP_SET_DATA);
+    assert_int_equal(mortise_cell_cas(through, "lost", version, "z", 1, 0, &version), MORTISE_OK);
+    assert_true(zk_proxy_dropped(proxy));
+    assert_int_equal(mortise_cell_get(direct, "lost", &cell), MORTISE_OK);
+    assert_memory_equal(cell.value, "z", 1);
+}
+
 /* What keeps a deleted cell's version and fence is in the server alone. */
 static void test_k1_cells_that_are_deleted_pile_up_nothing_here(void **state)
 {
@@ -487,6 +560,9 @@ int main(int count, char **arguments)
         TEST(test_zk_31_zk_36_what_is_refused_for_now_is_tried_again),
         TEST(test_zk_36_a_code_that_is_not_known),
         TEST(test_k1_cells_that_are_deleted_pile_up_nothing_here),
+        TEST(test_k3_a_cell_that_was_seen_is_written_at_once),
+        TEST(test_k3_a_cell_that_others_have_written_since),
+        TEST(test_k3_a_write_of_what_was_seen_is_lost),
         TEST(test_c7_the_one_ahead_is_gone_before_it_is_watched),
         TEST(test_zk_02_a_lookup_goes_behind_a_sync),
         TEST(test_zk_03_a_node_of_another_session_is_not_adopted),
