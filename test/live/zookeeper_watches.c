@@ -24,8 +24,8 @@ static int begin(void **state)
 {
     (void)state;
     proxy = zk_proxy_start(zk_place_port());
-    holder = zk_open(zk_place_uri(zk_place_port(), "10s"));
-    waiter = zk_open(zk_place_uri(zk_proxy_port(proxy), "10s"));
+    holder = zk_open(zk_place_uri(zk_place_port(), "40s"));
+    waiter = zk_open(zk_place_uri(zk_proxy_port(proxy), "40s"));
     return 0;
 }
 
@@ -128,6 +128,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_zk_35_more_watches_than_one_message_takes, begin, end),
     };
-    zk_place_settings("--property jute.maxbuffer=65536", "zk");
+    /* Sessions may be long, so that a busy machine breaks no connection. */
+    zk_place_settings("--tick 2000 --property jute.maxbuffer=65536", "zk");
     return cmocka_run_group_tests(tests, zk_place_start, zk_place_stop);
 }
