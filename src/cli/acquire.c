@@ -24,6 +24,8 @@ static const struct mrt_flag flags[] = {
     {MRT_RUN_OPTION_GRACE, "grace", "DURATION", "the time from TERM to KILL", "5s", 0},
     {MRT_RUN_OPTION_LEASE, "lease", "DURATION",
      "how long the lock outlives a keeper that is\nsilent; of stores with leases", NULL, 0},
+    {MRT_RUN_OPTION_LOCK_DELAY, "lock-delay", "DURATION",
+     "if the keeper dies while it holds the lock,\nnobody has it for so long after", NULL, 0},
     {MRT_RUN_OPTION_LABEL, "label", "TEXT", "what lists show beside the lock", NULL, 0},
     {DURABLE, "durable", NULL, "nobody keeps it: it stays taken, whatever\ndies, until released",
      NULL, MRT_FLAG_ONCE},

@@ -134,6 +134,7 @@ enum {
     MRT_RUN_OPTION_LEASE,
     MRT_RUN_OPTION_GRACE,
     MRT_RUN_OPTION_MAX_HOLD,
+    MRT_RUN_OPTION_LOCK_DELAY,
     MRT_RUN_OPTION_OWN
 };
 #define MRT_RUN_MODE_FLAGS                                                                  \

@@ -21,7 +21,6 @@ enum {
     JSON,
     INHERIT_FDS,
     EVERY,
-    LOCK_DELAY,
     VALUE,
     OBSERVE,
     ONCE
@@ -37,7 +36,7 @@ static const struct mrt_flag flags[] = {
      MRT_FLAG_ONCE},
     {EVERY, "every", "PERIOD", "only if nobody has in this period: of 1h, this\nhour, in UTC", NULL,
      MRT_FLAG_ONCE},
-    {LOCK_DELAY, "lock-delay", "DURATION",
+    {MRT_RUN_OPTION_LOCK_DELAY, "lock-delay", "DURATION",
      "if mortise dies while it holds the lock,\nnobody has it for so long after", NULL, 0},
     {'n', "nonblock", NULL, "do not wait: end at once if the lock is\nheld", NULL, 0},
     {'w', "timeout", "DURATION", "wait so long at most (0: do not wait)", NULL, 0},
@@ -260,7 +259,7 @@ static int take_value(struct mrt_run *run, int option)
         return take_every(run);
     case MRT_RUN_OPTION_LEASE:
         return take_lease(run);
-    case LOCK_DELAY:
+    case MRT_RUN_OPTION_LOCK_DELAY:
         return take_lock_delay(run);
     case MIN_HOLD:
         return take_duration(run, &run->min_hold);

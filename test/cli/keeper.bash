@@ -126,6 +126,22 @@ keeper_is_killed() {
     [ "$code" -eq 137 ]
 }
 
+# GN-06: who dies is the keeper; not the script, which lets it give the lock back.
+keeper_leaves_a_delay() {
+    start_script l1 --lock-delay 1h
+    touch end.l1
+    start run l1 true
+    finish "$PID"
+    [ "$code" -eq 0 ]
+    W=own start_script l2 --lock-delay 1h
+    kill -KILL "$KEEPER"
+    start_next l2
+    until_true eval '"$MORTISE" ls l2 | grep -E "holds .* nobody: delay, [0-9hms]+ left"'
+    run -0 "$MORTISE" break l2 --fence "$(fence_of l2)"
+    wait_for_next l2 "$PID"
+    touch end.l2
+}
+
 # On stores with leases.
 keeper_stands_still() {
     local scripts=() keepers=() next=() name

@@ -15,6 +15,11 @@ load keeper
     keeper_is_killed
 }
 
+@test "GN-06 acquire --lock-delay: the keeper dies, and nobody has the lock for so long" {
+    keeper_leaves_a_delay
+    fails_with 64 "$MORTISE" acquire --lock-delay 25h a
+}
+
 @test "acquire: a keeper that stands still keeps the lock on this machine" {
     start_script a --on-lost term
     kill -STOP "$KEEPER"

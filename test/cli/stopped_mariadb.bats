@@ -52,6 +52,11 @@ on_server() {
     keeper_is_killed
 }
 
+@test "GN-06 acquire --lock-delay: the keeper dies, and nobody has the lock for so long" {
+    on_server
+    keeper_leaves_a_delay
+}
+
 @test "GN-01 acquire: the keeper stands still: its script is dead before the lock goes on" {
     on_server
     keeper_stands_still

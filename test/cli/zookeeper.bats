@@ -206,6 +206,9 @@ print(int((at["child-exit"] - at["started"]).total_seconds() * 1000))'
     MORTISE_LEASE=6s run -7 "$MORTISE" run --grace 2s a -- sh -c 'exit 7'
     on_server 4s
     fails_with 78 "$MORTISE" run --lease 3s a true
+    # And what this store cannot do.
+    fails_with 78 "$MORTISE" run --lock-delay 1s a true
+    fails_with 78 "$MORTISE" acquire --lock-delay 1s a
 }
 
 @test "F18: a server that does not answer is 69, not a lock that is held" {
