@@ -75,6 +75,14 @@ static void renew(struct keeper *keeper, const struct mrt_keeper_request *reques
     set_max_hold(keeper, request->max_hold > 0 ? request->max_hold : run->max_hold);
 }
 
+static void tell(const struct keeper *keeper, struct mrt_keeper_reply *reply)
+{
+    const struct mrt_run_lock *lock = &keeper->run->locks[0];
+    if (!keeper->ending.lock_gone &&
+        mrt_run_write_held(lock, reply->text, sizeof reply->text) >= (int)sizeof reply->text)
+        reply->text[0] = '\0';
+}
+
 static void serve(struct keeper *keeper, size_t call)
 {
     struct mrt_keeper_request request;
@@ -89,7 +97,9 @@ static void serve(struct keeper *keeper, size_t call)
         keeper->socket.calls[call] = -1;
         return;
     }
-    if (is_other) {
+    if (request.demand == MRT_KEEPER_TELL) {
+        tell(keeper, &reply);
+    } else if (is_other) {
         reply.code = MRT_EXIT_USAGE;
         snprintf(reply.text, sizeof reply.text, "%s: the token is of another lock", request.name);
     } else {

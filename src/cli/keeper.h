@@ -41,13 +41,15 @@ int mrt_keeper_dismiss(int link, int code);
 
 /* The process that the lock is for: `pid`, or (0) the one that started us. 0 or an exit code. */
 int mrt_keeper_find_owner(pid_t pid, struct mrt_target *owner);
+/* Whether `ancestor` is `pid`, or has started it, or who has started it. */
+bool mrt_keeper_is_above(pid_t ancestor, pid_t pid);
 
 /* ------------------------------------------------------- keeper_socket.c */
 
 #define MRT_KEEPER_ID_SIZE 17
 #define MRT_KEEPER_CALLS 4
 
-enum mrt_keeper_demand { MRT_KEEPER_RELEASE, MRT_KEEPER_RENEW };
+enum mrt_keeper_demand { MRT_KEEPER_RELEASE, MRT_KEEPER_RENEW, MRT_KEEPER_TELL };
 
 /* Between two processes of one program; both begin with their size, in case it is not one. */
 struct mrt_keeper_request {
@@ -60,9 +62,9 @@ struct mrt_keeper_request {
 
 struct mrt_keeper_reply {
     uint32_t size;
-    int code;       /* an exit code */
-    uint64_t fence; /* of renew */
-    char text[512]; /* what is wrong; "" */
+    int code;                     /* an exit code */
+    uint64_t fence;               /* of renew */
+    char text[MRT_RUN_HELD_SIZE]; /* what is wrong; of tell the line of MORTISE_HELD; "" */
 };
 
 struct mrt_keeper_socket {
@@ -88,6 +90,11 @@ bool mrt_keeper_is_token(const char *token);
    or an exit code with the error said. */
 int mrt_keeper_ask(const char *token, struct mrt_keeper_request *request,
                    struct mrt_keeper_reply *reply);
+/* Has the keeper with this ID tell what it holds, if it keeps it for an ancestor of `pid`, which
+   needs no secret: true and *reply. */
+bool mrt_keeper_hear(const char *id, pid_t pid, struct mrt_keeper_reply *reply);
+/* Calls `visit` with the ID of each keeper that listens, until it returns true: that. */
+bool mrt_keeper_each(bool (*visit)(void *argument, const char *id), void *argument);
 
 /* ---------------------------------------------------------------- token.c */
 

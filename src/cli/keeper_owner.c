@@ -96,6 +96,14 @@ static bool find_starter(struct process *starter)
     return true;
 }
 
+bool mrt_keeper_is_above(pid_t ancestor, pid_t pid)
+{
+    struct process process;
+    while (pid > 1 && pid != ancestor)
+        pid = look_at(pid, &process) ? process.parent : 0;
+    return pid > 1;
+}
+
 int mrt_keeper_find_owner(pid_t pid, struct mrt_target *owner)
 {
     struct process process, same, self;

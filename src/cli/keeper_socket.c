@@ -6,6 +6,10 @@
  * secret, which is on no disk, in no list and in no argument. Both sides look at who the other
  * one is, for anybody may listen under an address that has become free: the same user, or root.
  *
+ * Without the secret a keeper tells what it holds, as any list of the store does. An ID begins with
+ * the keeper's process number, so that who wants to know that of one keeper need not ask others,
+ * which may be stopped.
+ *
  * A packet is a request, another the reply. Who calls and says nothing keeps nobody
  * waiting: connections are read when something has come, and the oldest makes room.
  */
@@ -13,8 +17,10 @@
 
 #include "base/id.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,15 +29,18 @@
 #include <unistd.h>
 
 #define PREFIX "keeper-"
+#define ADDRESS_PREFIX "mortise-keeper-"
+#define LISTENING " 00010000 " /* the flags of a socket that does, in /proc/net/unix */
 #define ID_DIGITS (MRT_KEEPER_ID_SIZE - 1)
 #define CALLS_WAITING 16
-#define PATIENCE 15 /* seconds: a close takes at most a third of it */
+#define PATIENCE_MS 15000 /* a close takes at most a third of it */
+#define CURIOSITY_MS 500  /* of who holds other locks meanwhile */
 
 static socklen_t make_address(const char *id, struct sockaddr_un *address)
 {
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
     int length =
-        snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "mortise-keeper-%s", id);
+        snprintf(address->sun_path + 1, sizeof address->sun_path - 1, ADDRESS_PREFIX "%s", id);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 }
 
@@ -52,7 +61,8 @@ bool mrt_keeper_listen(struct mrt_keeper_socket *self)
     struct sockaddr_un address;
     if (!mrt_id_random(&id) || !mrt_id_random(&secret))
         return false;
-    snprintf(self->id, sizeof self->id, "%016" PRIx64, id.high);
+    snprintf(self->id, sizeof self->id, "%08" PRIx32 "%08" PRIx32, (uint32_t)getpid(),
+             (uint32_t)id.high);
     mrt_id_format(secret, self->secret);
     socklen_t size = make_address(self->id, &address);
     self->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -97,7 +107,8 @@ bool mrt_keeper_read(struct mrt_keeper_socket *self, size_t call,
         return false;
     bool is_whole = got == (ssize_t)sizeof *request && request->size == sizeof *request &&
                     memchr(request->name, '\0', sizeof request->name);
-    if (is_whole && is_same_secret(request->secret, self->secret))
+    if (is_whole &&
+        (request->demand == MRT_KEEPER_TELL || is_same_secret(request->secret, self->secret)))
         return true;
     close(self->calls[call]);
     self->calls[call] = -1;
@@ -123,10 +134,10 @@ bool mrt_keeper_is_token(const char *token)
 }
 
 /* A connection to the keeper; -1: there is none. */
-static int call_keeper(const char *id)
+static int call_keeper(const char *id, int patience_ms)
 {
     struct sockaddr_un address;
-    struct timeval patience = {.tv_sec = PATIENCE};
+    struct timeval patience = {patience_ms / 1000, patience_ms % 1000 * 1000L};
     socklen_t size = make_address(id, &address);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -156,7 +167,7 @@ int mrt_keeper_ask(const char *token, struct mrt_keeper_request *request,
     memcpy(id, token + sizeof PREFIX - 1, ID_DIGITS);
     memcpy(request->secret, token + sizeof PREFIX + ID_DIGITS, sizeof request->secret);
     request->size = sizeof *request;
-    int fd = call_keeper(id);
+    int fd = call_keeper(id, PATIENCE_MS);
     if (fd < 0)
         return fail_call(request, 0);
     ssize_t got = send(fd, request, sizeof *request, MSG_NOSIGNAL);
@@ -170,4 +181,72 @@ int mrt_keeper_ask(const char *token, struct mrt_keeper_request *request,
             continue; /* until it has ended */
     close(fd);
     return code;
+}
+
+/* ------------------------------------------------------- what anybody may know */
+
+/* The number behind "Pid:" in what /proc tells of a descriptor; 0: there is none. */
+static pid_t read_minded(FILE *file)
+{
+    char line[128];
+    int pid = 0;
+    while (file && pid == 0 && fgets(line, sizeof line, file))
+        if (sscanf(line, "Pid:%d", &pid) != 1)
+            pid = 0;
+    return pid;
+}
+
+/* Whether the keeper has a descriptor of a process that is above `pid`. */
+static bool minds_above(pid_t keeper, pid_t pid)
+{
+    char path[64 + NAME_MAX];
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%d/fdinfo", (int)keeper);
+    DIR *directory = opendir(path);
+    for (struct dirent *entry; directory && !found && (entry = readdir(directory)) != NULL;) {
+        snprintf(path, sizeof path, "/proc/%d/fdinfo/%s", (int)keeper, entry->d_name);
+        FILE *file = entry->d_name[0] == '.' ? NULL : fopen(path, "re");
+        pid_t minded = read_minded(file);
+        if (file)
+            fclose(file);
+        found = minded > 0 && mrt_keeper_is_above(minded, pid);
+    }
+    if (directory)
+        closedir(directory);
+    return found;
+}
+
+bool mrt_keeper_hear(const char *id, pid_t pid, struct mrt_keeper_reply *reply)
+{
+    static const struct mrt_keeper_request request = {.size = sizeof request,
+                                                      .demand = MRT_KEEPER_TELL};
+    unsigned keeper = 0;
+    if (sscanf(id, "%8x", &keeper) != 1 || !minds_above((pid_t)keeper, pid))
+        return false;
+    int fd = call_keeper(id, CURIOSITY_MS);
+    if (fd < 0)
+        return false;
+    bool told = send(fd, &request, sizeof request, MSG_NOSIGNAL) == (ssize_t)sizeof request &&
+                recv(fd, reply, sizeof *reply, 0) == (ssize_t)sizeof *reply &&
+                reply->size == sizeof *reply && memchr(reply->text, '\0', sizeof reply->text);
+    close(fd);
+    return told;
+}
+
+bool mrt_keeper_each(bool (*visit)(void *argument, const char *id), void *argument)
+{
+    char line[512];
+    bool done = false;
+    FILE *sockets = fopen("/proc/net/unix", "re");
+    while (sockets && !done && fgets(line, sizeof line, sockets)) {
+        char *id = strstr(line, "@" ADDRESS_PREFIX);
+        if (!id || !strstr(line, LISTENING))
+            continue;
+        id += sizeof "@" ADDRESS_PREFIX - 1;
+        id[strcspn(id, "\n")] = '\0';
+        done = strlen(id) == ID_DIGITS && visit(argument, id);
+    }
+    if (sockets)
+        fclose(sockets);
+    return done;
 }

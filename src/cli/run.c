@@ -113,6 +113,7 @@ static int run_on_client(struct mrt_run *run)
 
 void mrt_run_set_standards(struct mrt_run *run)
 {
+    run->asker = getpid();
     run->deadline = INT64_MAX;
     run->weight = 1;
     run->grace = 5 * MRT_SECOND;

@@ -7,6 +7,7 @@
  *   run_lease.c     --lease
  *   run_status.c    events for who started us
  *   run_held.c      the command's environment, and locks that an outer run holds
+ *   run_above.c     a wait for what who waits for us holds
  *   run_spawn.c     starting the command
  *   run_ending.c    the command's end when a lock is lost
  *   run_child.c     looking after it until its process group is empty
@@ -89,6 +90,7 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
     bool keep_descriptors;
     bool no_fork; /* -F */
     bool no_wait;
+    pid_t asker;       /* the process that was started with the arguments */
     mrt_time deadline; /* of the wait */
     mrt_time grace;    /* from TERM to KILL */
     bool grace_given;
@@ -216,6 +218,18 @@ void mrt_run_linger(struct mrt_run *run, mrt_time until);
 
 /* ---------------------------------------------------------- run_held.c */
 
+#define MRT_RUN_HELD_SIZE 1536 /* a line of MORTISE_HELD, with its 0 */
+
+enum mrt_cover {
+    MRT_COVER_NONE,    /* it is not held, or nothing to us */
+    MRT_COVER_WHOLE,   /* it is held as the run asks for it */
+    MRT_COVER_CIRCULAR /* it is held in a way that the run would wait for */
+};
+/* What the lines of a list like MORTISE_HELD that the store confirms are for the lock, whose fence
+   is noted then. */
+enum mrt_cover mrt_run_find_cover(struct mrt_run *run, struct mrt_run_lock *lock, const char *list);
+/* Writes the line of a lock that is held; snprintf's result. */
+int mrt_run_write_held(const struct mrt_run_lock *lock, char *text, size_t size);
 /* Marks the locks that outer runs hold now. 0; or an exit code, with the error said: an outer
    run holds one in a way that this one would wait for, for ever. */
 int mrt_run_find_outer(struct mrt_run *run);
@@ -230,6 +244,12 @@ bool mrt_run_set_environment(const struct mrt_run *run);
 bool mrt_run_are_all_outer(const struct mrt_run *run);
 /* Becomes the command, under locks that outer runs hold. Returns only an exit code. */
 int mrt_run_replace(const struct mrt_run *run);
+
+/* --------------------------------------------------------- run_above.c */
+
+/* Whether a run or a script that we are part of holds the lock, so that our wait may have no end.
+ */
+bool mrt_run_is_held_above(struct mrt_run *run, struct mrt_run_lock *lock);
 
 /* --------------------------------------------------------- run_spawn.c */
 

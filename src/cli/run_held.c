@@ -64,26 +64,25 @@ static void write_mode(const struct mrt_run *run, char *text, size_t size)
                                                : "exclusive");
 }
 
-enum cover { COVERED, OTHER, CIRCULAR };
-
 /* Whether who holds the lock in the mode at `text` has what the run asks for. */
-static enum cover compare_mode(const struct mrt_run *run, const char *text, size_t length)
+static enum mrt_cover compare_mode(const struct mrt_run *run, const char *text, size_t length)
 {
     bool shared = length == 6 && strncmp(text, "shared", length) == 0;
     bool exclusive = length == 9 && strncmp(text, "exclusive", length) == 0;
     if (run->mode == MRT_RUN_PERMITS || run->mode == MRT_RUN_LEADER) {
         char own[32];
         write_mode(run, own, sizeof own);
-        return strlen(own) == length && strncmp(text, own, length) == 0 ? COVERED : OTHER;
+        return strlen(own) == length && strncmp(text, own, length) == 0 ? MRT_COVER_WHOLE
+                                                                        : MRT_COVER_NONE;
     }
     if (exclusive || (shared && run->mode == MRT_RUN_SHARED))
-        return COVERED;
-    return shared ? CIRCULAR : OTHER;
+        return MRT_COVER_WHOLE;
+    return shared ? MRT_COVER_CIRCULAR : MRT_COVER_NONE;
 }
 
 /* Takes a line apart if it is of this store and name. */
 static bool match_line(const struct mrt_run *run, const char *line, const char *store_and_name,
-                       uint64_t *fence, enum cover *cover)
+                       uint64_t *fence, enum mrt_cover *cover)
 {
     char *end;
     size_t length = strlen(store_and_name);
@@ -101,17 +100,16 @@ static bool match_line(const struct mrt_run *run, const char *line, const char *
     return rest[length] == '\n' || rest[length] == '\0';
 }
 
-/* The cover that outer runs give for one lock; OTHER if they do not hold it. */
-static enum cover look_for(struct mrt_run *run, struct mrt_run_lock *lock, const char *address)
+enum mrt_cover mrt_run_find_cover(struct mrt_run *run, struct mrt_run_lock *lock, const char *list)
 {
     char *store_and_name;
-    enum cover found = OTHER;
-    if (asprintf(&store_and_name, "%s\t%s", address, lock->name) < 0)
-        return OTHER;
-    for (const char *line = getenv("MORTISE_HELD"); line && found != COVERED;) {
+    enum mrt_cover found = MRT_COVER_NONE;
+    if (asprintf(&store_and_name, "%s\t%s", run->address, lock->name) < 0)
+        return MRT_COVER_NONE;
+    for (const char *line = list; line && found != MRT_COVER_WHOLE;) {
         struct claim claim = {.confirmed = false};
-        enum cover cover = OTHER;
-        if (match_line(run, line, store_and_name, &claim.fence, &cover) && cover != OTHER)
+        enum mrt_cover cover = MRT_COVER_NONE;
+        if (match_line(run, line, store_and_name, &claim.fence, &cover) && cover != MRT_COVER_NONE)
             mortise_list(run->client, lock->name, confirm, &claim);
         if (claim.confirmed) {
             found = cover;
@@ -130,9 +128,9 @@ int mrt_run_find_outer(struct mrt_run *run)
     if (!list || !*list || !*run->command)
         return 0;
     for (size_t i = 0; i < run->count; i++) {
-        enum cover cover = look_for(run, &run->locks[i], run->address);
-        run->locks[i].is_outer = cover == COVERED;
-        if (cover == CIRCULAR)
+        enum mrt_cover cover = mrt_run_find_cover(run, &run->locks[i], list);
+        run->locks[i].is_outer = cover == MRT_COVER_WHOLE;
+        if (cover == MRT_COVER_CIRCULAR)
             return mrt_cli_fail(MRT_EXIT_USAGE,
                                 "%s: an outer run holds it shared, and would be waited for",
                                 run->locks[i].name);
@@ -140,15 +138,23 @@ int mrt_run_find_outer(struct mrt_run *run)
     return 0;
 }
 
+int mrt_run_write_held(const struct mrt_run_lock *lock, char *text, size_t size)
+{
+    char mode[32];
+    write_mode(lock->run, mode, sizeof mode);
+    return snprintf(text, size, "%" PRIu64 "\t%s\t%s\t%s", lock->fence, mode, lock->run->address,
+                    lock->name);
+}
+
 /* Puts a lock into MORTISE_HELD. */
 static bool add_held(const struct mrt_run_lock *lock)
 {
-    char *list, mode[32];
+    char *list, line[MRT_RUN_HELD_SIZE];
     const char *outer = getenv("MORTISE_HELD");
     bool more = outer && *outer;
-    write_mode(lock->run, mode, sizeof mode);
-    int length = asprintf(&list, "%" PRIu64 "\t%s\t%s\t%s%s%s", lock->fence, mode,
-                          lock->run->address, lock->name, more ? "\n" : "", more ? outer : "");
+    if (mrt_run_write_held(lock, line, sizeof line) >= (int)sizeof line)
+        return true; /* as with an address that is no text */
+    int length = asprintf(&list, "%s%s%s", line, more ? "\n" : "", more ? outer : "");
     bool done = length >= 0 && setenv("MORTISE_HELD", list, 1) == 0;
     if (length >= 0)
         free(list);

@@ -120,6 +120,8 @@ struct waiting {
     bool done;
     int error;
     int interrupted; /* the signal */
+    bool has_looked; /* whether anybody above us holds it: */
+    bool is_endless;
 };
 
 static void on_acquired(void *argument, int error, mortise_hold hold)
@@ -164,6 +166,14 @@ static const char *describe_holder(const struct waiting *waiting, int error, str
     return holder->found ? holder->text : mortise_error_text(error);
 }
 
+static void cancel(struct waiting *waiting)
+{
+    if (waiting->lock->election)
+        mortise_election_resign(waiting->lock->election);
+    else
+        mortise_cancel(waiting->operation);
+}
+
 static void handle_signal(struct waiting *waiting, int signal)
 {
     if (signal == SIGTSTP)
@@ -171,10 +181,7 @@ static void handle_signal(struct waiting *waiting, int signal)
     if (!mrt_run_is_terminating(signal) || waiting->interrupted)
         return;
     waiting->interrupted = signal;
-    if (waiting->lock->election)
-        mortise_election_resign(waiting->lock->election);
-    else
-        mortise_cancel(waiting->operation);
+    cancel(waiting);
 }
 
 static void tell_waiting(const struct waiting *waiting)
@@ -187,16 +194,30 @@ static void tell_waiting(const struct waiting *waiting)
                     describe_holder(waiting, MORTISE_EBUSY, &holder));
 }
 
+/* Who waits for us would be waited for, for ever; but not by who says how long. */
+static void look_above(struct waiting *waiting)
+{
+    waiting->has_looked = true;
+    if (waiting->run->deadline != INT64_MAX || waiting->interrupted ||
+        !mrt_run_is_held_above(waiting->run, waiting->lock) || waiting->done)
+        return;
+    waiting->is_endless = true;
+    cancel(waiting);
+}
+
 /* Until the callback has come: a cancelled acquire may still end with the lock. */
 static void wait_for_answer(struct waiting *waiting)
 {
     struct mrt_run *run = waiting->run;
+    mrt_time look_at = mrt_time_add(mrt_time_now(), LOOK_EVERY);
     mortise_process(run->client);
     if (!waiting->done)
         tell_waiting(waiting);
     while (!waiting->done) {
         int signal;
-        mrt_run_poll(run, MRT_TIME_NEVER);
+        mrt_run_poll(run, waiting->has_looked ? MRT_TIME_NEVER : look_at);
+        if (!waiting->done && !waiting->has_looked && mrt_time_now() >= look_at)
+            look_above(waiting);
         while (!waiting->done && (signal = mrt_run_next_signal(run)) != 0)
             handle_signal(waiting, signal);
     }
@@ -223,7 +244,7 @@ static int acquire(struct waiting *waiting)
 {
     struct mrt_run *run = waiting->run;
     struct mrt_run_lock *lock = waiting->lock;
-    waiting->done = false;
+    waiting->done = waiting->has_looked = waiting->is_endless = false;
     if (lock->election)
         return campaign(waiting);
     if (run->no_wait)
@@ -246,6 +267,11 @@ static int say_not_acquired(const struct waiting *waiting, int error)
     }
     mrt_run_event(run, "not-acquired", waiting->lock, ", \"error\": \"%s\"",
                   mortise_error_name(error));
+    if (waiting->is_endless)
+        return mrt_cli_fail(MRT_EXIT_USAGE,
+                            "%s: held by a run or a script that this is part of, and that may wait "
+                            "for it; with -w it is waited for all the same",
+                            waiting->lock->name);
     if (error != MORTISE_EBUSY && error != MORTISE_ETIMEOUT)
         return mrt_cli_fail_error(waiting->lock->name, error);
     if (run->quiet_conflict)

@@ -126,6 +126,37 @@ keeper_is_killed() {
     [ "$code" -eq 137 ]
 }
 
+# A script that holds a lock waits for what it calls, which would wait for the script.
+keeper_is_not_waited_for_in_vain() {
+    run -0 timeout 60 bash -c '"$MORTISE" acquire v >token
+        "$MORTISE" acquire x >other
+        "$MORTISE" acquire -s y >reader
+        expect() { local code=0; "${@:2}" 2>>said || code=$?; [ $code -eq $1 ] || { echo "$code: ${*:2}"; exit 1; }; }
+        expect 64 "$MORTISE" run v touch ran
+        expect 64 sh -c "sh -c \"\$MORTISE run --also u v touch ran; exit \\\$?\"; exit \$?"
+        expect 64 "$MORTISE" run -F v touch ran
+        expect 64 "$MORTISE" acquire v
+        expect 64 "$MORTISE" run -x y touch ran
+        expect 0 "$MORTISE" run -s y true
+        expect 75 "$MORTISE" run -w 300ms v touch ran
+        expect 75 "$MORTISE" run -n v touch ran
+        expect 0 "$MORTISE" run -n u true
+        expect 0 "$MORTISE" release v <token
+        expect 0 "$MORTISE" run v true'
+    [ ! -e ran ]
+    [ "$(grep -c 'held by a run or a script that this is part of' said)" -eq 5 ]
+    run -64 timeout 60 "$MORTISE" run v "$MORTISE" acquire v
+    # Somebody else waits.
+    start_script z
+    start run z touch ran
+    until_true waiters z 1
+    run -75 "$MORTISE" run -w 300ms z true
+    run -0 "$MORTISE" release z <token.z
+    finish "$PID"
+    [ "$code" -eq 0 ]
+    touch end.z
+}
+
 # GN-06: who dies is the keeper; not the script, which lets it give the lock back.
 keeper_leaves_a_delay() {
     start_script l1 --lock-delay 1h

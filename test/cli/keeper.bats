@@ -15,6 +15,10 @@ load keeper
     keeper_is_killed
 }
 
+@test "acquire: what a script holds is not waited for in vain by what it calls" {
+    keeper_is_not_waited_for_in_vain
+}
+
 @test "GN-06 acquire --lock-delay: the keeper dies, and nobody has the lock for so long" {
     keeper_leaves_a_delay
     fails_with 64 "$MORTISE" acquire --lock-delay 25h a

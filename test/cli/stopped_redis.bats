@@ -67,6 +67,11 @@ on_server() {
     keeper_leaves_a_delay
 }
 
+@test "acquire: what a script holds is not waited for in vain by what it calls" {
+    on_server
+    keeper_is_not_waited_for_in_vain
+}
+
 @test "GN-01 acquire: the keeper stands still: its script is dead before the lock goes on" {
     on_server
     keeper_stands_still

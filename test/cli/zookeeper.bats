@@ -240,6 +240,11 @@ print(int((at["child-exit"] - at["started"]).total_seconds() * 1000))'
     keeper_is_killed
 }
 
+@test "acquire: what a script holds is not waited for in vain by what it calls" {
+    on_server
+    keeper_is_not_waited_for_in_vain
+}
+
 @test "GN-01 acquire: the keeper stands still: its script is dead before the lock goes on" {
     on_server 2s
     keeper_stands_still
