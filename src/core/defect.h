@@ -121,19 +121,19 @@
     X(QUORUM_MINORITY, "one less than a majority will do")                          \
     X(QUORUM_RENEWED_BY_OTHERS, "a lock is renewed by members that do not have it") \
     X(QUORUM_LATE_CLAIM_LEFT, "who has not answered in time is not told to let go") \
-    X(QUORUM_UNRENEWED_COUNTS, "a member that missed the newest renewal counts")
+    X(QUORUM_UNRENEWED_COUNTS, "a member that missed the newest renewal counts")    \
+    X(QUORUM_OLD_START_COUNTS, "a member that an earlier START has started counts") \
+    X(QUORUM_ROUND_AGAIN, "rounds of a ticket that comes again have old numbers")
 
 /* Of stores that the simulator runs as they ship, and of the scripts of Redis; it finds them, and
    those of the quorum and of Redis that others find too. */
-#define MRT_DEFECT_SIMULATED_MAP(X)                                                 \
-    X(QUORUM_OLD_START_COUNTS, "a member that an earlier START has started counts") \
-    X(QUORUM_ROUND_AGAIN, "rounds of a ticket that comes again have old numbers")   \
-    X(REDIS_LUA_OLD_EPOCH, "commands of a connection that was given up are done")   \
-    X(REDIS_LUA_NO_PUSH, "who may run now is not told")                             \
-    X(REDIS_LUA_DEAD_STAY, "a renewal buries nobody")                               \
-    X(REDIS_LUA_NUMBER_FORGOTTEN, "numbers begin again when a server forgets")      \
-    X(REDIS_LUA_APPEND_TWICE, "a ticket that is there already is appended again")   \
-    X(REDIS_LUA_VALUE_KEPT, "the value of a ticket that is gone is kept")           \
+#define MRT_DEFECT_SIMULATED_MAP(X)                                               \
+    X(REDIS_LUA_OLD_EPOCH, "commands of a connection that was given up are done") \
+    X(REDIS_LUA_NO_PUSH, "who may run now is not told")                           \
+    X(REDIS_LUA_DEAD_STAY, "a renewal buries nobody")                             \
+    X(REDIS_LUA_NUMBER_FORGOTTEN, "numbers begin again when a server forgets")    \
+    X(REDIS_LUA_APPEND_TWICE, "a ticket that is there already is appended again") \
+    X(REDIS_LUA_VALUE_KEPT, "the value of a ticket that is gone is kept")         \
     X(REDIS_LUA_CHANGE_UNTOLD, "who observes is not told of another leader")
 
 /* Of durable holds, of lingering and of the delay after a crash; test/model finds them. */
