@@ -2,6 +2,7 @@
 #include "cmocka_all.h"
 #include "conform/port_client.h"
 #include "live/zookeeper_place.h"
+#include "store/redis_internal.h"
 
 #include <hiredis/hiredis.h>
 #include <pthread.h>
@@ -221,6 +222,47 @@ static void test_rd_15_rd_22_a_session_that_was_deleted_has_no_ticket(void **sta
     mortise_close(other);
 }
 
+static void write_script(enum mrt_redis_script_name name, const char *words)
+{
+    char format[128];
+    snprintf(format, sizeof format, "EVAL %%b 1 {mortise/}sessions rd22 1 %s", words);
+    redisAppendCommand(raw, format, mrt_redis_scripts[name].text, mrt_redis_scripts[name].length);
+}
+
+/* The number of a ticket in a server that knows nothing of another. */
+static long long read_number(void)
+{
+    long long number = 0;
+    for (int i = 0; i < 3; i++) {
+        redisReply *reply;
+        assert_int_equal(redisGetReply(raw, (void **)&reply), REDIS_OK);
+        if (i == 2) {
+            assert_int_equal(reply->elements, 5);
+            number = reply->element[1]->integer;
+        }
+        freeReplyObject(reply);
+    }
+    return number;
+}
+
+/* All is in one write, so most are in one millisecond. */
+static void test_rd_22_fences_rise_though_the_last_was_forgotten_a_moment_ago(void **state)
+{
+    enum { TIMES = 50 };
+    (void)state;
+    for (int i = 0; i < TIMES; i++) {
+        redisAppendCommand(raw, "FLUSHALL");
+        write_script(MRT_REDIS_SESSION, "start 10000 channel label");
+        write_script(MRT_REDIS_APPEND, "00000000000000000000000000000001 q mutex 1 1 0 0 : ~5");
+    }
+    long long last = 0;
+    for (int i = 0; i < TIMES; i++) {
+        long long number = read_number();
+        assert_true(number > last);
+        last = number;
+    }
+}
+
 static bool key_is_there(const char *key)
 {
     redisReply *reply = redisCommand(raw, "EXISTS %s", key);
@@ -394,6 +436,7 @@ int main(void)
         TEST(test_databases_and_namespaces_are_apart),
         TEST(test_a_socket_of_this_machine),
         TEST(test_rd_15_rd_22_a_session_that_was_deleted_has_no_ticket),
+        TEST(test_rd_22_fences_rise_though_the_last_was_forgotten_a_moment_ago),
         TEST(test_rd_02_what_too_few_replicas_have_is_given_back),
         TEST(test_rd_02_a_look_whose_session_ends_while_it_is_undone_is_answered),
         TEST(test_rd_02_c11_a_change_of_hands_is_not_known_until_replicas_have_it),

@@ -8,7 +8,7 @@ do
   left = own_ends - now
   if own[1] == ARGV[2] and left > 0 and left <= tonumber(own[2]) and not own[3] and
      not ARGV[12] and not found[1] and tonumber(ARGV[7]) <= tonumber(ARGV[6]) then
-    local number = math.max(tonumber(found[2] or 0) + 1, (now - 1577836800000) * 128)
+    local number = math.max(tonumber(found[2] or 0) + 1, least)
     local text = string.format('%.0f', number)
     call('ZADD', base .. 'q:' .. ARGV[4], text,
          ARGV[3] .. ARGV[1] .. ARGV[7] .. ARGV[10] .. string.format('%.0f', now))

@@ -72,9 +72,10 @@ local function left_of(session)
 end
 
 -- A number that is not behind the newest, nor behind the clock: so numbers rise also if they are
--- forgotten, unless the clock has been set back as well.
+-- forgotten, unless the clock has been set back as well. The clock counts 1/128 ms, which is less than
+-- a script takes, so no number that was forgotten was ahead of it.
 local function number_from(newest)
-  return math.max(newest, (now - 1577836800000) * 128)
+  return math.max(newest, least)
 end
 
 -- Departures: the lowest number and all the weight of what has left each queue.

@@ -9,5 +9,6 @@ local base = string.sub(sessions, 1, -9)
 local queues = base .. 'queues'
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local least = math.floor((clock[1] - 1577836800) * 128000 + clock[2] * 0.128) -- of new numbers
 local own, own_ends -- fields of the session, and when its lease ends
 local found         -- of `queues`: what the queue is, and the newest number
