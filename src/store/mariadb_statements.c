@@ -165,7 +165,8 @@ static const char break_ticket[] = "DELETE FROM ticket WHERE queue = $q AND numb
 static const char form_setup[] =
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00',"
     " autocommit = 1, innodb_lock_wait_timeout = $Z, wait_timeout = $J"
-    " /*M! , idle_transaction_timeout = $J, max_statement_time = 0 */";
+    " /*M! , idle_transaction_timeout = $J, idle_readonly_transaction_timeout = $J,"
+    " idle_write_transaction_timeout = $J, max_statement_time = 0 */";
 static const char form_identify[] = "SELECT CONNECTION_ID(), @@global.read_only + 0, 0";
 
 static const char name_try[] = "SELECT GET_LOCK($C, 0), 1";

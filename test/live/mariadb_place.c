@@ -121,6 +121,19 @@ void sql_set_read_only(bool on)
     sql_run(on ? "SET GLOBAL read_only = 1" : "SET GLOBAL read_only = 0");
 }
 
+void sql_set_idle_limit(bool on)
+{
+    sql_run(on ? "SET GLOBAL wait_timeout = 1, GLOBAL idle_transaction_timeout = 1,"
+                 " GLOBAL idle_readonly_transaction_timeout = 1"
+               : "SET GLOBAL wait_timeout = 28800, GLOBAL idle_transaction_timeout = 0,"
+                 " GLOBAL idle_readonly_transaction_timeout = 0");
+}
+
+long sql_idle_ms(void)
+{
+    return sql_number("SELECT CAST(MIN(IF(command = 'Sleep', time_ms, 0)) AS INTEGER) FROM " OURS);
+}
+
 void sql_set_serializable(bool on)
 {
     sql_run(on ? "SET GLOBAL tx_isolation = 'SERIALIZABLE'"

@@ -101,21 +101,44 @@ void sql_end_connections(void)
     sql_run("SELECT pg_terminate_backend(pid, 5000) FROM " OURS);
 }
 
+/* Until a new connection has the setting, by this text. */
+static void reload(const char *name, const char *value)
+{
+    char text[64];
+    PGconn *look = NULL;
+    bool is;
+    snprintf(text, sizeof text, "SHOW %s", name);
+    sql_run("SELECT pg_reload_conf()");
+    do {
+        PQfinish(look);
+        look = pg_connect();
+        is = strcmp(pg_sql_on(look, text), value) == 0;
+    } while (!is);
+    PQfinish(look);
+}
+
 void sql_set_read_only(bool on)
 {
     sql_run(on ? "ALTER SYSTEM SET default_transaction_read_only = on"
                : "SET default_transaction_read_only = off");
     if (!on)
         sql_run("ALTER SYSTEM RESET default_transaction_read_only");
-    sql_run("SELECT pg_reload_conf()");
-    PGconn *look = NULL;
-    bool is;
-    do {
-        PQfinish(look);
-        look = pg_connect();
-        is = strcmp(pg_sql_on(look, "SHOW default_transaction_read_only"), "on") == 0;
-    } while (is != on);
-    PQfinish(look);
+    reload("default_transaction_read_only", on ? "on" : "off");
+}
+
+void sql_set_idle_limit(bool on)
+{
+    sql_run(on ? "ALTER SYSTEM SET idle_in_transaction_session_timeout = '1s'"
+               : "ALTER SYSTEM RESET idle_in_transaction_session_timeout");
+    sql_run(on ? "ALTER SYSTEM SET idle_session_timeout = '1s'"
+               : "ALTER SYSTEM RESET idle_session_timeout");
+    reload("idle_session_timeout", on ? "1s" : "0");
+}
+
+long sql_idle_ms(void)
+{
+    return sql_number("SELECT min(CASE WHEN state LIKE 'idle%' THEN extract(epoch FROM"
+                      " clock_timestamp() - state_change) * 1000 ELSE 0 END)::int FROM " OURS);
 }
 
 void sql_set_serializable(bool on)

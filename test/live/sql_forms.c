@@ -430,6 +430,45 @@ static void test_a_connection_that_is_ended_is_a_loss(void **state)
     }
 }
 
+static void note_loss(void *argument, mortise_hold hold, mortise_state state)
+{
+    (void)hold;
+    if (state == MORTISE_LOST)
+        atomic_fetch_add((_Atomic int *)argument, 1);
+}
+
+/* A connection that holds a lock is silent between two signs of life, which is longer than an
+   administrator may want any to be. Who ends it all the same, ends the lock, and it is told. */
+static void test_sq_12_silent_connections_are_kept_and_their_end_is_told(void **state)
+{
+    (void)state;
+    mortise_client *clients[SQL_FORMS];
+    mortise_hold holds[SQL_FORMS];
+    _Atomic int losses = 0;
+    sql_set_idle_limit(true);
+    for (int form = 0; form < SQL_FORMS; form++) {
+        clients[form] = open_form(form, "lease=12s");
+        holds[form] = zk_acquire(zk_mutex(clients[form], "silent"));
+        assert_int_equal(mortise_on_lost(holds[form], note_loss, &losses), MORTISE_OK);
+    }
+    int64_t limit = zk_now_ms() + 40000;
+    while (sql_idle_ms() < 2200)
+        assert_true(zk_now_ms() < limit);
+    sql_set_idle_limit(false);
+    for (int form = 0; form < SQL_FORMS; form++) {
+        assert_true(mortise_is_held(holds[form]));
+        assert_int_equal(mortise_verify(holds[form], 20000), MORTISE_OK);
+    }
+    sql_end_connections();
+    limit = zk_now_ms() + 20000;
+    while (losses < SQL_FORMS)
+        assert_true(zk_now_ms() < limit);
+    for (int form = 0; form < SQL_FORMS; form++) {
+        assert_int_equal(mortise_hold_state(holds[form]), MORTISE_LOST);
+        end(clients[form]);
+    }
+}
+
 /* Of each form one, all at the same time, for they mostly wait. */
 struct scene {
     struct sql_proxy *proxy;
@@ -593,6 +632,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_d6_readers_share_where_the_server_has_it),
         cmocka_unit_test(test_what_a_form_cannot_do_is_refused),
         cmocka_unit_test(test_a_connection_that_is_ended_is_a_loss),
+        cmocka_unit_test(test_sq_12_silent_connections_are_kept_and_their_end_is_told),
         cmocka_unit_test(test_sq_13_c12_a_half_open_connection),
         cmocka_unit_test(test_a_grant_that_comes_too_late_is_none),
         cmocka_unit_test(test_a_server_that_is_frozen),

@@ -61,6 +61,10 @@ long sql_lock_waits(void);
 extern const bool sql_makes_rows_first;
 void sql_end_connections(void);
 void sql_set_read_only(bool on);
+/* Whether the administrator has connections ended on which nothing came for a second, inside
+   transactions and outside; how long nothing has come on any of the store's, in ms. */
+void sql_set_idle_limit(bool on);
+long sql_idle_ms(void);
 /* What transactions are like by default. */
 void sql_set_serializable(bool on);
 /* The next `times` inserts or deletes ("INSERT ON ticket", ...) fail as a deadlock does. */
