@@ -1,5 +1,7 @@
-/* The texts. What they return is read by sql_answer.c and sql_values.c, in this order. */
+/* The texts. What they return: sql_columns.h. */
 #include "store/mariadb_statements.h"
+
+#include "store/sql_columns.h"
 
 /* Texts laid out as SQL. */
 /* clang-format off */
@@ -49,20 +51,21 @@ static const char append[] =
     " AND (ahead.weight + $w <= $c OR ($y = 0 AND ($m = 0 OR ahead.waiting < $m)))";
 /* ROW_COUNT is of the statement before. */
 static const char appended[] =
-    "SELECT IF(ROW_COUNT() > 0, mine.number, NULL), IF(ROW_COUNT() > 0, NULL, mine.number),"
-    " COALESCE(SUM(x.weight), 0), MIN(s.expires) - " NOW ","
-    " EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch = $e),"
-    " MIN(IF(x.kind <> $k OR x.capacity <> $c, x.capacity, NULL)),"
-    " MIN(IF(x.kind <> $k OR x.capacity <> $c, x.kind, NULL)), COUNT(s.id),"
-    " @mortise_queue > 0 FROM (SELECT (SELECT number FROM ticket WHERE session = $s AND id = $t) "
-    "AS number) mine"
+    "SELECT " MRT_APPEND_ROW("IF(ROW_COUNT() > 0, mine.number, NULL)",
+    "IF(ROW_COUNT() > 0, NULL, mine.number)", "COALESCE(SUM(x.weight), 0)",
+    "MIN(s.expires) - " NOW, "EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch = $e)",
+    "MIN(IF(x.kind <> $k OR x.capacity <> $c, x.capacity, NULL))",
+    "MIN(IF(x.kind <> $k OR x.capacity <> $c, x.kind, NULL))", "COUNT(s.id)",
+    "@mortise_queue > 0")
+    " FROM (SELECT (SELECT number FROM ticket WHERE session = $s AND id = $t) AS number) mine"
     " LEFT JOIN (ticket x JOIN session s ON s.id = x.session)"
     " ON x.queue = $q AND (mine.number IS NULL OR x.number < mine.number) GROUP BY mine.number";
 
 static const char view[] =
-    "SELECT t.number, COALESCE(SUM(x.weight), 0), MIN(s.expires) - " NOW ","
-    " EXISTS (SELECT 1 FROM ticket b JOIN session bs ON bs.id = b.session"
-    " WHERE b.queue = t.queue AND b.number > t.number), t.asked, COUNT(s.id), " NOW " - t.since"
+    "SELECT " MRT_VIEW_ROW("t.number", "COALESCE(SUM(x.weight), 0)", "MIN(s.expires) - " NOW,
+    "EXISTS (SELECT 1 FROM ticket b JOIN session bs ON bs.id = b.session"
+    " WHERE b.queue = t.queue AND b.number > t.number)", "t.asked", "COUNT(s.id)",
+    NOW " - t.since")
     " FROM ticket t JOIN session me ON me.id = t.session"
     " LEFT JOIN (ticket x JOIN session s ON s.id = x.session)"
     " ON x.queue = t.queue AND x.number < t.number"
@@ -81,20 +84,21 @@ static const char detach[] =
     " AND EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch = $e)";
 /* ROW_COUNT is of the statement before. */
 static const char detached[] =
-    "SELECT (SELECT number FROM ticket WHERE session = " NOBODY " AND id = $b AND queue = $q),"
-    " ROW_COUNT(), EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch > 0)";
+    "SELECT " MRT_MOVED_ROW("(SELECT number FROM ticket WHERE session = " NOBODY
+    " AND id = $b AND queue = $q)", "ROW_COUNT()",
+    "EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch > 0)", "0");
 static const char adopt[] =
     "UPDATE ticket SET session = $s, delay = $z WHERE session = " NOBODY " AND id = $t AND queue = $q"
     " AND kind = $k AND capacity = $c AND weight = $w"
     " AND EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch = $e)";
 static const char adopted[] =
-    "SELECT (SELECT number FROM ticket WHERE session = $s AND id = $t AND queue = $q),"
-    " ROW_COUNT(), EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch > 0),"
-    " EXISTS (SELECT 1 FROM ticket WHERE session = " NOBODY " AND id = $t AND queue = $q)";
+    "SELECT " MRT_MOVED_ROW("(SELECT number FROM ticket WHERE session = $s AND id = $t"
+    " AND queue = $q)", "ROW_COUNT()", "EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch > 0)",
+    "EXISTS (SELECT 1 FROM ticket WHERE session = " NOBODY " AND id = $t AND queue = $q)");
 
 static const char set_value[] = "UPDATE ticket SET value = $v WHERE session = $s AND id = $t";
 
-static const char observe[] = "SELECT t.number, s.expires - " NOW ", HEX(t.value)"
+static const char observe[] = "SELECT " MRT_HOLDER_ROW("t.number", "s.expires - " NOW, "HEX(t.value)")
                               " FROM ticket t JOIN session s ON s.id = t.session WHERE t.queue = $q"
                               " ORDER BY t.number LIMIT 1";
 
@@ -104,8 +108,8 @@ static const char write_cell[] =
     " AND IF(value IS NULL, 0, version) = $r AND ($f = 0 OR fence <= $f)"
     " AND EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch = $e)";
 static const char cell[] =
-    "SELECT EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch > 0), c.version, c.fence, c.writer = $t,"
-    " HEX(c.value) FROM (SELECT 1) one LEFT JOIN cell c ON c.name = $q";
+    "SELECT " MRT_CELL_ROW("EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch > 0)",
+    "c.version", "c.fence", "c.writer = $t", "HEX(c.value)") " FROM (SELECT 1) one LEFT JOIN cell c ON c.name = $q";
 
 /* A dead session cannot be renewed, whether its row is still there or not. */
 static const char mark_dead[] = "UPDATE session s JOIN ticket t ON t.session = s.id SET s.epoch = 0"
@@ -143,9 +147,9 @@ static const char sweep_queues[] =
     " AND NOT EXISTS (SELECT 1 FROM ticket t WHERE t.queue = queue.name) LIMIT 1000";
 
 static const char list[] =
-    "SELECT t.number, t.weight, t.capacity, t.since DIV 1000, t.queue, t.kind, s.label,"
-    " s.id = " NOBODY ", IF(s.id = t.id OR s.expires <= " NOW ","
-    " GREATEST(1 + (s.expires + t.delay - " NOW ") DIV 1000, 1), 0)"
+    "SELECT " MRT_LIST_ROW("t.number", "t.weight", "t.capacity", "t.since DIV 1000", "t.queue",
+    "t.kind", "s.label", "s.id = " NOBODY, "IF(s.id = t.id OR s.expires <= " NOW ","
+    " GREATEST(1 + (s.expires + t.delay - " NOW ") DIV 1000, 1), 0)")
     " FROM ticket t JOIN session s ON s.id = t.session"
     " WHERE s.expires + t.delay > " NOW " AND ($n IS NULL OR t.queue = $n)"
     " AND LEFT(t.queue, LENGTH($p)) = $p ORDER BY t.queue, t.number";
@@ -175,8 +179,9 @@ static const char name_leave[] = "SELECT RELEASE_LOCK($C)";
 static const char name_prove[] = "SELECT IS_USED_LOCK($C) = CONNECTION_ID(), 0, CONNECTION_ID()";
 /* Who waits is not to be seen. */
 static const char name_list[] =
-    "SELECT 0, 1, 1, 0, $n, 'get_lock', CONCAT(IF(p.user IS NULL, '', p.user),"
-    " ' (connection ', holder, ')'), 0, 0 FROM (SELECT IS_USED_LOCK($C) AS holder) held"
+    "SELECT " MRT_LIST_ROW("0", "1", "1", "0", "$n", "'get_lock'",
+    "CONCAT(IF(p.user IS NULL, '', p.user), ' (connection ', holder, ')')", "0", "0")
+    " FROM (SELECT IS_USED_LOCK($C) AS holder) held"
     " LEFT JOIN information_schema.processlist p ON p.id = holder WHERE holder IS NOT NULL";
 
 /* Whether the row is ours now, and whether it is there. */
@@ -189,7 +194,8 @@ static const char row_make[] = "/*M! SET STATEMENT innodb_lock_wait_timeout = 0 
 static const char row_wait[] = "SELECT 1 FROM row_lock WHERE name = $q FOR UPDATE";
 /* Somebody has it whose lock is skipped; who, is not to be seen. */
 static const char row_list[] =
-    "SELECT 0, 1, 1, 0, $n, 'row', '', 0, 0 FROM (SELECT COUNT(*) AS count FROM row_lock WHERE name = $n) rows_there"
+    "SELECT " MRT_LIST_ROW("0", "1", "1", "0", "$n", "'row'", "''", "0", "0")
+    " FROM (SELECT COUNT(*) AS count FROM row_lock WHERE name = $n) rows_there"
     " WHERE count > 0 AND NOT EXISTS (SELECT 1 FROM (SELECT 1 FROM row_lock WHERE name = $n"
     " LOCK IN SHARE MODE SKIP LOCKED) had)";
 static const char row_prove[] = "SELECT @@in_transaction, 0, CONNECTION_ID()";

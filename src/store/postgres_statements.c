@@ -1,5 +1,7 @@
-/* The texts. What they return is read by sql_answer.c and sql_values.c, in this order. */
+/* The texts. What they return: sql_columns.h. */
 #include "store/postgres_statements.h"
+
+#include "store/sql_columns.h"
 
 #include <stddef.h>
 
@@ -8,7 +10,7 @@
 
 /* How long from now on, in microseconds; as a number, so that no two clocks' formats meet. */
 #define LEFT(time) "(extract(epoch FROM " time " - clock_timestamp()) * 1000000)::bigint"
-/* What is told to the session of a row's ticket: sql_answer.c reads it. */
+/* What is told to the session of a row's ticket: sql_told.c reads it. */
 #define TELL(what)                                                    \
     "pg_notify('" MRT_PG_TOLD "' || replace(session::text, '-', '')," \
     " replace(id::text, '-', '') || " what ")"
@@ -127,17 +129,18 @@ static const char mrt_pg_sql_append[] =
     " AND NOT EXISTS (SELECT FROM old)"
     " AND (a.weight + $4 <= $6 OR ($7::int = 0 AND ($8 = 0 OR a.waiting < $8)))"
     " FOR SHARE OF s RETURNING number, value)"
-    " SELECT (SELECT number FROM mine), (SELECT number FROM old), a.weight, " LEFT("a.expires") ","
-    " EXISTS (SELECT FROM session WHERE id = $3 AND epoch = $9)::int, a.capacity, a.kind, a.place,"
-    " 1, (SELECT " SHOW("$1") " FROM mine WHERE value IS NOT NULL),"
+    " SELECT " MRT_APPEND_ROW("(SELECT number FROM mine)", "(SELECT number FROM old)", "a.weight",
+    LEFT("a.expires"), "EXISTS (SELECT FROM session WHERE id = $3 AND epoch = $9)::int",
+    "a.capacity", "a.kind", "a.place", "1")
+    ", (SELECT " SHOW("$1") " FROM mine WHERE value IS NOT NULL),"
     " (SELECT count(" TELL("' place ' || number || ' 0 1'") ") FROM line"
     " WHERE linger AND upto <= capacity AND EXISTS (SELECT FROM mine)) FROM ahead a";
 
 /* $1 session, $2 ticket */
 static const char mrt_pg_sql_view[] =
-    "SELECT t.number, coalesce(a.weight, 0)::bigint, " LEFT("a.expires") ","
-    " EXISTS (SELECT FROM ticket b JOIN session s ON s.id = b.session"
-    " WHERE b.queue = t.queue AND b.number > t.number)::int, t.asked, a.place, 0"
+    "SELECT " MRT_VIEW_ROW("t.number", "coalesce(a.weight, 0)::bigint", LEFT("a.expires"),
+    "EXISTS (SELECT FROM ticket b JOIN session s ON s.id = b.session"
+    " WHERE b.queue = t.queue AND b.number > t.number)::int", "t.asked", "a.place", "0")
     " FROM ticket t JOIN session me ON me.id = t.session"
     " CROSS JOIN LATERAL"
     " (SELECT sum(x.weight) AS weight, min(s.expires) AS expires, count(*) AS place"
@@ -196,9 +199,9 @@ static const char mrt_pg_sql_nobody[] =
 static const char mrt_pg_sql_detach[] =
     "WITH moved AS (UPDATE ticket SET session = " NOBODY ", id = $4, linger = false, delay = 0"
     " WHERE session = $1 AND id = $2 AND queue = $3 AND " MAY("$1", "$5") " RETURNING number)"
-    " SELECT coalesce((SELECT number FROM moved), (SELECT number FROM ticket"
-    " WHERE session = " NOBODY " AND id = $4 AND queue = $3)),"
-    " (SELECT count(*) FROM moved), EXISTS (SELECT FROM session WHERE id = $1)::int";
+    " SELECT " MRT_MOVED_ROW("coalesce((SELECT number FROM moved), (SELECT number FROM ticket"
+    " WHERE session = " NOBODY " AND id = $4 AND queue = $3))", "(SELECT count(*) FROM moved)",
+    "EXISTS (SELECT FROM session WHERE id = $1)::int", "0");
 
 /* $1 session, $2 ticket, $3 queue, whose row is locked, $4 epoch, $5 kind, $6 capacity, $7 weight,
    $8 linger, $9 delay */
@@ -208,10 +211,10 @@ static const char mrt_pg_sql_adopt[] =
     " moved AS (UPDATE ticket SET session = $1, linger = $8::int = 1, delay = $9 WHERE session = " NOBODY
     " AND id = $2 AND queue = $3 AND (SELECT fits FROM found) AND " MAY("$1", "$4")
     " RETURNING number)"
-    " SELECT coalesce((SELECT number FROM moved), (SELECT number FROM ticket"
-    " WHERE session = $1 AND id = $2 AND queue = $3)), (SELECT count(*) FROM moved),"
-    " EXISTS (SELECT FROM session WHERE id = $1)::int,"
-    " (SELECT count(*) FROM found WHERE NOT fits)";
+    " SELECT " MRT_MOVED_ROW("coalesce((SELECT number FROM moved), (SELECT number FROM ticket"
+    " WHERE session = $1 AND id = $2 AND queue = $3))", "(SELECT count(*) FROM moved)",
+    "EXISTS (SELECT FROM session WHERE id = $1)::int",
+    "(SELECT count(*) FROM found WHERE NOT fits)");
 
 /* $1 session, $2 ticket, $3 value */
 static const char mrt_pg_sql_set_value[] =
@@ -220,7 +223,7 @@ static const char mrt_pg_sql_set_value[] =
 
 /* $1 queue */
 static const char mrt_pg_sql_observe[] =
-    "SELECT t.number, " LEFT("s.expires") ", encode(t.value, 'hex')"
+    "SELECT " MRT_HOLDER_ROW("t.number", LEFT("s.expires"), "encode(t.value, 'hex')")
     " FROM ticket t JOIN session s ON s.id = t.session WHERE t.queue = $1"
     " ORDER BY t.number LIMIT 1";
 
@@ -247,8 +250,8 @@ static const char mrt_pg_sql_cell_write[] =
     " AND " MAY("$3", "$4");
 /* $1 cell, $2 session, $3 write */
 static const char mrt_pg_sql_cell[] =
-    "SELECT EXISTS (SELECT FROM session WHERE id = $2)::int, c.version, c.fence,"
-    " (c.writer = $3)::int, encode(c.value, 'hex')"
+    "SELECT " MRT_CELL_ROW("EXISTS (SELECT FROM session WHERE id = $2)::int", "c.version",
+    "c.fence", "(c.writer = $3)::int", "encode(c.value, 'hex')")
     " FROM (SELECT) one LEFT JOIN cell c ON c.name = $1";
 
 /* $1 queue: ends the sessions with tickets in it whose lease has run out, unless somebody is
@@ -283,9 +286,10 @@ static const char mrt_pg_sql_sweep_queues[] =
 
 /* $1 name or NULL, $2 prefix */
 static const char mrt_pg_sql_list[] =
-    "SELECT number, weight, capacity, (extract(epoch FROM since) * 1000)::bigint, queue, kind,"
-    " label, (session = " NOBODY ")::int, CASE WHEN session = id OR expires <= clock_timestamp()"
-    " THEN ceil(" LEFT("until") " / 1000.0)::bigint ELSE 0 END FROM (SELECT t.*, s.label,"
+    "SELECT " MRT_LIST_ROW("number", "weight", "capacity",
+    "(extract(epoch FROM since) * 1000)::bigint", "queue", "kind", "label",
+    "(session = " NOBODY ")::int", "CASE WHEN session = id OR expires <= clock_timestamp()"
+    " THEN ceil(" LEFT("until") " / 1000.0)::bigint ELSE 0 END") " FROM (SELECT t.*, s.label,"
     " s.expires, s.expires + t.delay * interval '1 microsecond' AS until"
     " FROM ticket t JOIN session s ON s.id = t.session"
     " WHERE (t.queue = $1 OR $1 IS NULL) AND starts_with(t.queue, $2)) row"
@@ -339,9 +343,9 @@ static const char mrt_pg_sql_key_look[] =
     " AND " OF_KEY;
 /* Of a holder nobody knows since when; who it is, as far as it says. */
 static const char mrt_pg_sql_key_list[] =
-    "SELECT 0, CASE WHEN l.mode = 'ShareLock' THEN 1 ELSE 2147483648 END, 2147483648,"
-    " coalesce((extract(epoch FROM l.waitstart) * 1000)::bigint, 0), $1, 'advisory',"
-    " coalesce(a.application_name, '') || ' (process ' || l.pid || ')', 0, 0"
+    "SELECT " MRT_LIST_ROW("0", "CASE WHEN l.mode = 'ShareLock' THEN 1 ELSE 2147483648 END",
+    "2147483648", "coalesce((extract(epoch FROM l.waitstart) * 1000)::bigint, 0)", "$1",
+    "'advisory'", "coalesce(a.application_name, '') || ' (process ' || l.pid || ')'", "0", "0")
     " FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE " OF_KEY
     " ORDER BY l.granted DESC, l.waitstart";
 
@@ -355,8 +359,9 @@ static const char mrt_pg_sql_row_make[] =
 static const char mrt_pg_sql_row_prove[] =
     "SELECT (pg_current_xact_id_if_assigned() IS NOT NULL)::int, 0, pg_backend_pid()";
 static const char mrt_pg_sql_row_list[] =
-    "SELECT 0, 1, 1, coalesce((extract(epoch FROM a.xact_start) * 1000)::bigint, 0), r.name, 'row',"
-    " coalesce(a.application_name, '') || ' (process ' || a.pid || ')', 0, 0"
+    "SELECT " MRT_LIST_ROW("0", "1", "1",
+    "coalesce((extract(epoch FROM a.xact_start) * 1000)::bigint, 0)", "r.name", "'row'",
+    "coalesce(a.application_name, '') || ' (process ' || a.pid || ')'", "0", "0")
     " FROM row_lock r JOIN pg_stat_activity a ON a.backend_xid = r.xmax WHERE r.name = $1";
 
 /* clang-format on */

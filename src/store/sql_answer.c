@@ -26,20 +26,8 @@
 #define POLL_MAX (250 * MRT_MILLISECOND)
 #define ATTEMPTS_MAX 100
 
-/* Columns of the statements' rows. Times are in microseconds. */
+/* Columns of a RENEW's row; a third one is the driver's. */
 enum { RENEW_TICKETS, RENEW_ASKED };
-enum {
-    APPEND_NUMBER, /* put in by this request */
-    APPEND_OLD,    /* put in by an earlier one */
-    APPEND_AHEAD,
-    APPEND_LEFT,
-    APPEND_SESSION,  /* the session is there, of this epoch */
-    APPEND_CAPACITY, /* that differs, and the kind that it is of */
-    APPEND_KIND,
-    APPEND_PLACE,
-    APPEND_QUEUE /* 0: its row is to be made first */
-};
-enum { VIEW_NUMBER, VIEW_AHEAD, VIEW_LEFT, VIEW_BEHIND, VIEW_ASKED, VIEW_PLACE, VIEW_AGE };
 
 void mrt_sql_count_tickets(struct mrt_store *store, struct mrt_id id, int change)
 {
@@ -206,17 +194,18 @@ bool mrt_sql_reaps(struct mrt_store *store, struct mrt_sql_request *request, int
 static void finish_refused(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     const struct mrt_command *command = &request->command;
-    if (!mrt_sql_number(request, APPEND_SESSION)) {
+    if (!mrt_sql_number(request, MRT_APPEND_SESSION)) {
         mrt_sql_session_ended(store, request);
-    } else if (!mrt_sql_number(request, APPEND_QUEUE)) {
+    } else if (!mrt_sql_number(request, MRT_APPEND_QUEUE)) {
         mrt_sql_make(store, request, MRT_SQL_DO_MAKE, now);
-    } else if (mrt_sql_reaps(store, request, APPEND_LEFT, MRT_SQL_DO_APPEND, now)) {
+    } else if (mrt_sql_reaps(store, request, MRT_APPEND_LEFT, MRT_SQL_DO_APPEND, now)) {
         return;
-    } else if (!mrt_sql_is_null(request, APPEND_CAPACITY)) {
+    } else if (!mrt_sql_is_null(request, MRT_APPEND_CAPACITY)) {
         mrt_sql_fail(store, request, MORTISE_EMISMATCH,
                      "%.100s is in use as a %.32s of capacity %" PRId64 ", not a %s of %" PRIu64,
-                     command->queue, mrt_sql_text(request, APPEND_KIND),
-                     mrt_sql_number(request, APPEND_CAPACITY), command->kind, command->capacity);
+                     command->queue, mrt_sql_text(request, MRT_APPEND_KIND),
+                     mrt_sql_number(request, MRT_APPEND_CAPACITY), command->kind,
+                     command->capacity);
     } else if (command->try_only) {
         mrt_sql_answer(store, request, MRT_BLOCKED);
     } else {
@@ -228,18 +217,18 @@ static void finish_refused(struct mrt_store *store, struct mrt_sql_request *requ
 static void finish_append(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     const struct mrt_command *command = &request->command;
-    int64_t ahead = mrt_sql_number(request, APPEND_AHEAD);
-    uint64_t place = (uint64_t)mrt_sql_number(request, APPEND_PLACE);
+    int64_t ahead = mrt_sql_number(request, MRT_APPEND_AHEAD);
+    uint64_t place = (uint64_t)mrt_sql_number(request, MRT_APPEND_PLACE);
     bool fits = mrt_rule_grants((uint64_t)ahead, command->weight, command->capacity);
-    if (!mrt_sql_is_null(request, APPEND_OLD)) { /* it was there already */
+    if (!mrt_sql_is_null(request, MRT_APPEND_OLD)) { /* it was there already */
         mrt_sql_lose_count(store, command->session);
         request->kind = MRT_SQL_DO_VIEW;
         mrt_sql_again(store, request, request->kind, now);
-    } else if (!mrt_sql_is_null(request, APPEND_NUMBER)) {
+    } else if (!mrt_sql_is_null(request, MRT_APPEND_NUMBER)) {
         mrt_sql_count_tickets(store, command->session, 1);
-        if (fits || !mrt_sql_reaps(store, request, APPEND_LEFT, MRT_SQL_DO_VIEW, now))
-            view(store, request, mrt_sql_number(request, APPEND_NUMBER), ahead,
-                 recheck(store, request, APPEND_LEFT, 0, place), place);
+        if (fits || !mrt_sql_reaps(store, request, MRT_APPEND_LEFT, MRT_SQL_DO_VIEW, now))
+            view(store, request, mrt_sql_number(request, MRT_APPEND_NUMBER), ahead,
+                 recheck(store, request, MRT_APPEND_LEFT, 0, place), place);
     } else {
         finish_refused(store, request, now);
     }
@@ -247,16 +236,16 @@ static void finish_append(struct mrt_store *store, struct mrt_sql_request *reque
 
 static void finish_view(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
-    uint64_t place = (uint64_t)mrt_sql_number(request, VIEW_PLACE);
-    mrt_time age = mrt_sql_number(request, VIEW_AGE) * MRT_MICROSECOND;
+    uint64_t place = (uint64_t)mrt_sql_number(request, MRT_VIEW_PLACE);
+    mrt_time age = mrt_sql_number(request, MRT_VIEW_AGE) * MRT_MICROSECOND;
     if (!mrt_sql_has_row(request)) {
         mrt_sql_answer(store, request, MRT_GONE);
-    } else if (!mrt_sql_reaps(store, request, VIEW_LEFT, MRT_SQL_DO_VIEW, now)) {
-        request->event.others_behind = mrt_sql_number(request, VIEW_BEHIND);
-        request->event.revoked = (uint64_t)mrt_sql_number(request, VIEW_ASKED);
-        view(store, request, mrt_sql_number(request, VIEW_NUMBER),
-             mrt_sql_number(request, VIEW_AHEAD), recheck(store, request, VIEW_LEFT, age, place),
-             place);
+    } else if (!mrt_sql_reaps(store, request, MRT_VIEW_LEFT, MRT_SQL_DO_VIEW, now)) {
+        request->event.others_behind = mrt_sql_number(request, MRT_VIEW_BEHIND);
+        request->event.revoked = (uint64_t)mrt_sql_number(request, MRT_VIEW_ASKED);
+        view(store, request, mrt_sql_number(request, MRT_VIEW_NUMBER),
+             mrt_sql_number(request, MRT_VIEW_AHEAD),
+             recheck(store, request, MRT_VIEW_LEFT, age, place), place);
     }
 }
 

@@ -16,23 +16,16 @@
 
 #include "base/error.h"
 
-/* Columns of the statements' rows. */
-enum {
-    NUMBER,  /* of the ticket, if it is where it was to go */
-    MOVED,   /* by this request */
-    SESSION, /* the session is there */
-    OTHER    /* ADOPT: there is one of this name, but of another kind, capacity or weight */
-};
-
 void mrt_sql_finish_detach(struct mrt_store *store, struct mrt_sql_request *request)
 {
-    request->event.fence = (uint64_t)mrt_sql_number(request, NUMBER) << MRT_SQL_FENCE_BITS;
+    request->event.fence = (uint64_t)mrt_sql_number(request, MRT_MOVED_NUMBER)
+                           << MRT_SQL_FENCE_BITS;
     request->event.fence_span = UINT64_C(1) << MRT_SQL_FENCE_BITS;
-    if (mrt_sql_number(request, MOVED))
+    if (mrt_sql_number(request, MRT_MOVED_BY_THIS))
         mrt_sql_count_tickets(store, request->command.session, -1);
-    if (!mrt_sql_is_null(request, NUMBER))
+    if (!mrt_sql_is_null(request, MRT_MOVED_NUMBER))
         mrt_sql_answer(store, request, MRT_VIEW);
-    else if (mrt_sql_number(request, SESSION))
+    else if (mrt_sql_number(request, MRT_MOVED_SESSION))
         mrt_sql_answer(store, request, MRT_GONE);
     else
         mrt_sql_session_ended(store, request);
@@ -40,14 +33,14 @@ void mrt_sql_finish_detach(struct mrt_store *store, struct mrt_sql_request *requ
 
 void mrt_sql_finish_adopt(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
-    if (mrt_sql_number(request, MOVED))
+    if (mrt_sql_number(request, MRT_MOVED_BY_THIS))
         mrt_sql_count_tickets(store, request->command.session, 1);
-    if (!mrt_sql_is_null(request, NUMBER)) { /* it is as any other now */
+    if (!mrt_sql_is_null(request, MRT_MOVED_NUMBER)) { /* it is as any other now */
         request->kind = MRT_SQL_DO_VIEW;
         mrt_sql_again(store, request, request->kind, now);
-    } else if (!mrt_sql_number(request, SESSION)) {
+    } else if (!mrt_sql_number(request, MRT_MOVED_SESSION)) {
         mrt_sql_session_ended(store, request);
-    } else if (mrt_sql_number(request, OTHER)) {
+    } else if (mrt_sql_number(request, MRT_MOVED_OTHER)) {
         mrt_sql_fail(store, request, MORTISE_EMISMATCH, "%s", MRT_ADOPT_MISMATCH);
     } else {
         mrt_sql_fail(store, request, MORTISE_ENOTHELD, "%.100s has no such ticket",

@@ -28,6 +28,7 @@
 
 #include "base/owner.h"
 #include "core/store.h"
+#include "store/sql_columns.h"
 #include "store/sql_text.h"
 
 /* What is done to a lock of the server's own: sql_form.h. */

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBER, WEIGHT, CAPACITY, SINCE, QUEUE, KIND, LABEL, DETACHED, DELAY };
-
 /* Works until the request is done, which it is by the limits of the connection at the latest;
    then it is the caller's. A code with its particulars. */
 static int wait_for(struct mrt_store *store, struct mrt_sql_request *request)
@@ -57,24 +55,26 @@ static void show(void *rows, mortise_entry_callback callback, void *argument)
     uint64_t upto = 0;
     uint32_t waiting = 0;
     for (int i = 0; i < mrt_sql_rows_count(rows); i++) {
-        const char *name = text_at(rows, i, QUEUE);
+        const char *name = text_at(rows, i, MRT_LIST_QUEUE);
         if (strcmp(queue, name) != 0)
             upto = waiting = 0;
         snprintf(queue, sizeof queue, "%s", name);
-        uint64_t weight = number_at(rows, i, WEIGHT), capacity = number_at(rows, i, CAPACITY);
+        uint64_t weight = number_at(rows, i, MRT_LIST_WEIGHT),
+                 capacity = number_at(rows, i, MRT_LIST_CAPACITY);
         upto += weight;
         bool granted = upto <= capacity;
-        const mortise_entry entry = {.size = sizeof entry,
-                                     .name = name,
-                                     .kind = text_at(rows, i, KIND),
-                                     .label = text_at(rows, i, LABEL),
-                                     .detached = number_at(rows, i, DETACHED) != 0,
-                                     .delay_ms = granted ? (int64_t)number_at(rows, i, DELAY) : 0,
-                                     .fence = number_at(rows, i, NUMBER) << MRT_SQL_FENCE_BITS,
-                                     .place = granted ? 0 : ++waiting,
-                                     .weight = weight,
-                                     .capacity = capacity,
-                                     .since_wall_ms = (int64_t)number_at(rows, i, SINCE)};
+        const mortise_entry entry = {
+            .size = sizeof entry,
+            .name = name,
+            .kind = text_at(rows, i, MRT_LIST_KIND),
+            .label = text_at(rows, i, MRT_LIST_LABEL),
+            .detached = number_at(rows, i, MRT_LIST_DETACHED) != 0,
+            .delay_ms = granted ? (int64_t)number_at(rows, i, MRT_LIST_DELAY) : 0,
+            .fence = number_at(rows, i, MRT_LIST_NUMBER) << MRT_SQL_FENCE_BITS,
+            .place = granted ? 0 : ++waiting,
+            .weight = weight,
+            .capacity = capacity,
+            .since_wall_ms = (int64_t)number_at(rows, i, MRT_LIST_SINCE)};
         if (callback(argument, &entry) != 0)
             return;
     }

@@ -1,13 +1,6 @@
 /*
  * Requests, and the values of their parameters. A statement names its parameters by letters:
- *
- *   s session   t ticket, or a write's or observer's own   b its heir   q queue or cell   k kind
- *   w weight    c capacity   y try only   m most that may wait   v value   e epoch   l lease (us)
- *   o number, of MRT_SQL_DO_REVOKE and _BREAK    n name or NULL, p prefix, of MRT_SQL_DO_LIST
- *   r version, f fence, of cells    a label    d schema    i limit of a statement (ms)
- *   h keepalive (s)    u a second    g it lingers    z its delay (us)
- *   of forms: X whether it is exclusive, N the number that a queue's name is, or NULL, J how long
- *   the server keeps a silent connection (s), Z how long a wait lasts at most (s)
+ * LETTERS.
  */
 #include "store/sql_internal.h"
 
@@ -118,75 +111,6 @@ void mrt_sql_again(struct mrt_store *store, struct mrt_sql_request *request,
 
 /* ------------------------------------------------------------------ values */
 
-static uint64_t number_of(const struct mrt_store *store, const struct mrt_sql_request *request,
-                          char letter)
-{
-    const struct mrt_command *command = &request->command;
-    mrt_time lease = store->address.lease, third = lease / (3 * MRT_SECOND);
-    switch (letter) {
-    case 'w':
-        return command->weight;
-    case 'c':
-        return command->capacity;
-    case 'y':
-        return command->try_only;
-    case 'm':
-        return command->queue_max;
-    case 'g':
-        return command->linger;
-    case 'z':
-        return (uint64_t)((command->delay + MRT_MICROSECOND - 1) / MRT_MICROSECOND);
-    case 'e':
-        return store->epoch;
-    case 'l':
-        return (uint64_t)(lease / MRT_MICROSECOND);
-    case 'o':
-        return request->number;
-    case 'r':
-        return command->version;
-    case 'f':
-        return command->fence;
-    case 'i':
-        return (uint64_t)(lease / (4 * MRT_MILLISECOND));
-    case 'X':
-        return command->weight == command->capacity;
-    case 'J':
-        return (uint64_t)((lease + MRT_SECOND - 1) / MRT_SECOND + 1);
-    case 'Z':
-        return (uint64_t)(mrt_form_wait_limit(store) / MRT_SECOND);
-    case 'h':
-        return (uint64_t)(third > 0 ? third : 1);
-    default:
-        return 1;
-    }
-}
-
-static const char *text_of(const struct mrt_store *store, const struct mrt_sql_request *request,
-                           char letter)
-{
-    switch (letter) {
-    case 'q':
-        return request->command.queue;
-    case 'k':
-        return request->command.kind;
-    case 'n':
-        return request->name;
-    case 'p':
-        return request->prefix;
-    case 'a':
-        return store->label;
-    default:
-        return store->address.schema;
-    }
-}
-
-static struct mrt_id id_of(const struct mrt_command *command, char letter)
-{
-    if (letter == 's')
-        return command->session;
-    return letter == 't' ? command->ticket : command->heir;
-}
-
 /* Whether the name is an integer of 64 bits, in its one canonical form. */
 static bool is_number(const char *name)
 {
@@ -197,28 +121,96 @@ static bool is_number(const char *name)
     return strcmp(text, name) == 0;
 }
 
+static const char *number_named(const struct mrt_sql_request *request)
+{
+    const char *name = request->command.queue ? request->command.queue : request->name;
+    return is_number(name) ? name : NULL;
+}
+
+static uint64_t at_least_one(mrt_time time)
+{
+    return time > 0 ? (uint64_t)time : 1;
+}
+
+/* X(letter, type, value); one that stands here twice is not compiled. */
+#define LETTERS(X)                                                                             \
+    X('s', id, &command->session)                                                              \
+    X('t', id, &command->ticket) /* or a write's or observer's own */                          \
+    X('b', id, &command->heir)                                                                 \
+    X('q', text, command->queue) /* or cell */                                                 \
+    X('k', text, command->kind)                                                                \
+    X('n', text, request->name) /* or NULL; it and the next of MRT_SQL_DO_LIST */              \
+    X('p', text, request->prefix)                                                              \
+    X('a', text, store->label)                                                                 \
+    X('d', text, store->address.schema)                                                        \
+    X('v', bytes, command)                                                                     \
+    X('w', number, command->weight)                                                            \
+    X('c', number, command->capacity)                                                          \
+    X('y', number, command->try_only)                                                          \
+    X('m', number, command->queue_max)                                                         \
+    X('g', number, command->linger)                                                            \
+    X('z', number, (uint64_t)((command->delay + MRT_MICROSECOND - 1) / MRT_MICROSECOND))       \
+    X('e', number, store->epoch)                                                               \
+    X('l', number, (uint64_t)(lease / MRT_MICROSECOND))                                        \
+    X('o', number, request->number) /* of MRT_SQL_DO_REVOKE and _BREAK */                      \
+    X('r', number, command->version)                                                           \
+    X('f', number, command->fence)                                                             \
+    X('i', number, (uint64_t)(lease / (4 * MRT_MILLISECOND))) /* limit of a statement, ms */   \
+    X('h', number, at_least_one(lease / (3 * MRT_SECOND)))    /* keepalive, s */               \
+    X('u', number, 1)                                         /* a second */                   \
+    /* Of forms: whether it is exclusive; the number that a queue's name is, or NULL; how long \
+       the server keeps a silent connection, and how long a wait lasts at most, s. */          \
+    X('X', number, command->weight == command->capacity)                                       \
+    X('N', numeral, number_named(request))                                                     \
+    X('J', number, (uint64_t)((lease + MRT_SECOND - 1) / MRT_SECOND + 1))                      \
+    X('Z', number, (uint64_t)(mrt_form_wait_limit(store) / MRT_SECOND))
+
+static void put_id(struct mrt_sql_value *value, const struct mrt_id *id)
+{
+    value->type = MRT_SQL_ID;
+    mrt_id_format(*id, value->text);
+}
+
+static void put_text(struct mrt_sql_value *value, const char *text)
+{
+    value->type = MRT_SQL_TEXT;
+    value->data = text;
+}
+
+static void put_bytes(struct mrt_sql_value *value, const struct mrt_command *command)
+{
+    value->type = MRT_SQL_BYTES;
+    value->data = command->value;
+    value->size = command->value_size;
+}
+
+static void put_number(struct mrt_sql_value *value, uint64_t number)
+{
+    value->type = MRT_SQL_NUMBER;
+    snprintf(value->text, sizeof value->text, "%" PRIu64, number);
+}
+
+static void put_numeral(struct mrt_sql_value *value, const char *numeral)
+{
+    value->type = MRT_SQL_NUMBER;
+    value->data = numeral;
+}
+
 void mrt_sql_value(const struct mrt_store *store, const struct mrt_sql_request *request,
                    char letter, struct mrt_sql_value *value)
 {
     const struct mrt_command *command = &request->command;
+    mrt_time lease = store->address.lease;
     value->data = value->text;
-    if (strchr("stb", letter)) {
-        value->type = MRT_SQL_ID;
-        mrt_id_format(id_of(command, letter), value->text);
-    } else if (letter == 'v') {
-        value->type = MRT_SQL_BYTES;
-        value->data = command->value;
-        value->size = command->value_size;
-    } else if (letter == 'N') {
-        const char *name = command->queue ? command->queue : request->name;
-        value->type = MRT_SQL_NUMBER;
-        value->data = is_number(name) ? name : NULL;
-    } else if (strchr("qknpad", letter)) {
-        value->type = MRT_SQL_TEXT;
-        value->data = text_of(store, request, letter);
-    } else {
-        value->type = MRT_SQL_NUMBER;
-        snprintf(value->text, sizeof value->text, "%" PRIu64, number_of(store, request, letter));
+    switch (letter) {
+#define LETTER(letter, type, is) \
+    case letter:                 \
+        put_##type(value, is);   \
+        break;
+        LETTERS(LETTER)
+#undef LETTER
+    default:
+        value->data = NULL; /* no statement has it */
     }
     if (!value->data)
         value->type = MRT_SQL_NULL;

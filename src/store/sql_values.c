@@ -20,10 +20,6 @@
 
 #define POLL (200 * MRT_MILLISECOND) /* where nobody notifies */
 
-/* Columns of the statements' rows. */
-enum { HOLDER_NUMBER, HOLDER_LEFT, HOLDER_VALUE };
-enum { CELL_SESSION, CELL_VERSION, CELL_FENCE, CELL_OWN, CELL_VALUE };
-
 /* ------------------------------------------------------------------ observers */
 
 static struct mrt_sql_observer *find(struct mrt_store *store, struct mrt_id id)
@@ -126,14 +122,15 @@ mrt_time mrt_sql_observers_next(const struct mrt_store *store)
 void mrt_sql_finish_observe(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_sql_observer *observer = find(store, request->command.ticket);
-    mrt_time left = mrt_sql_lease_left(store, request, HOLDER_LEFT);
-    if (mrt_sql_reaps(store, request, HOLDER_LEFT, MRT_SQL_DO_OBSERVE, now))
+    mrt_time left = mrt_sql_lease_left(store, request, MRT_HOLDER_LEFT);
+    if (mrt_sql_reaps(store, request, MRT_HOLDER_LEFT, MRT_SQL_DO_OBSERVE, now))
         return;
-    if (mrt_sql_has_row(request) && !mrt_sql_take_value(request, HOLDER_VALUE)) {
+    if (mrt_sql_has_row(request) && !mrt_sql_take_value(request, MRT_HOLDER_VALUE)) {
         mrt_sql_answer(store, request, MRT_UNKNOWN);
         return;
     }
-    request->event.fence = (uint64_t)mrt_sql_number(request, HOLDER_NUMBER) << MRT_SQL_FENCE_BITS;
+    request->event.fence = (uint64_t)mrt_sql_number(request, MRT_HOLDER_NUMBER)
+                           << MRT_SQL_FENCE_BITS;
     request->event.recheck = left > 0 ? left : MRT_SQL_RECHECK_MAX;
     mrt_time wait =
         mrt_sql_notifies ? request->event.recheck : mrt_time_min(POLL, request->event.recheck);
@@ -149,23 +146,23 @@ void mrt_sql_finish_observe(struct mrt_store *store, struct mrt_sql_request *req
 void mrt_sql_finish_cell(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     const struct mrt_command *command = &request->command;
-    uint64_t version = (uint64_t)mrt_sql_number(request, CELL_VERSION);
-    uint64_t fence = (uint64_t)mrt_sql_number(request, CELL_FENCE);
-    bool set = command->type == MRT_CELL_SET, own = mrt_sql_number(request, CELL_OWN);
-    if (!mrt_sql_number(request, CELL_SESSION)) {
+    uint64_t version = (uint64_t)mrt_sql_number(request, MRT_CELL_VERSION);
+    uint64_t fence = (uint64_t)mrt_sql_number(request, MRT_CELL_FENCE);
+    bool set = command->type == MRT_CELL_SET, own = mrt_sql_number(request, MRT_CELL_OWN);
+    if (!mrt_sql_number(request, MRT_CELL_SESSION)) {
         mrt_sql_session_ended(store, request);
-    } else if (set && mrt_sql_is_null(request, CELL_VERSION) && command->version == 0) {
+    } else if (set && mrt_sql_is_null(request, MRT_CELL_VERSION) && command->version == 0) {
         mrt_sql_make(store, request, MRT_SQL_DO_MAKE_CELL, now);
     } else if (set && !own) {
         mrt_sql_fail(store, request,
                      command->fence > 0 && command->fence < fence ? MORTISE_ESTALE
                                                                   : MORTISE_ECONFLICT,
                      "%.100s has been written to by another", command->queue);
-    } else if (!set && !mrt_sql_is_null(request, CELL_VALUE) &&
-               !mrt_sql_take_value(request, CELL_VALUE)) {
+    } else if (!set && !mrt_sql_is_null(request, MRT_CELL_VALUE) &&
+               !mrt_sql_take_value(request, MRT_CELL_VALUE)) {
         mrt_sql_answer(store, request, MRT_UNKNOWN);
     } else {
-        request->event.version = mrt_sql_is_null(request, CELL_VALUE) ? 0 : version;
+        request->event.version = mrt_sql_is_null(request, MRT_CELL_VALUE) ? 0 : version;
         request->event.fence = fence;
         mrt_sql_answer(store, request, MRT_CELL);
     }
