@@ -34,32 +34,34 @@ static const char count_tickets[] =
     " FROM ticket WHERE session = $s), CONNECTION_ID() FROM session WHERE id = $s AND epoch > 0";
 
 static const char lock_queue[] = "UPDATE queue SET touched = " NOW " WHERE name = $q";
-/* Whether there was a row to lock. One that is made between two of the statements is not
-   locked, and nothing may be put in. */
-static const char note_queue[] = "SET @mortise_queue = ROW_COUNT()";
-
+/* What is ahead, as it is from now on; what leaves meanwhile makes it less. Whether there was a row to
+   lock: one that is made between two of the statements is not locked, and nothing may be put
+   in. ROW_COUNT is of the statement before. Aggregates alone, for anything derived is a table made. */
+static const char look_ahead[] =
+    "SELECT ROW_COUNT() > 0, (SELECT number FROM ticket WHERE session = $s AND id = $t),"
+    " COALESCE(SUM(x.weight), 0), MIN(s.expires) - " NOW ","
+    " MIN(IF(x.kind <> $k OR x.capacity <> $c, x.capacity, NULL)),"
+    " MIN(IF(x.kind <> $k OR x.capacity <> $c, x.kind, NULL)), COUNT(s.id)"
+    " INTO @mortise_queue, @mortise_old, @mortise_ahead, @mortise_left, @mortise_capacity,"
+    " @mortise_kind, @mortise_place FROM ticket x JOIN session s ON s.id = x.session"
+    " WHERE x.queue = $q";
+/* Where there is a limit. */
+static const char count_waiting[] =
+    "SELECT COALESCE(SUM(upto > capacity), 0) INTO @mortise_waiting FROM (SELECT t.capacity,"
+    " SUM(t.weight) OVER (ORDER BY t.number) AS upto"
+    " FROM ticket t JOIN session s ON s.id = t.session WHERE t.queue = $q) line";
+/* The session's row is shared until the end: a reconnection waits for this, or this sees it. */
 static const char append[] =
     "INSERT INTO ticket (session, id, queue, weight, kind, capacity, since, asked, value, delay)"
-    " SELECT $s, $t, $q, $w, $k, $c, " NOW ", 0, $v, $z FROM session me, queue, (SELECT"
-    " COALESCE(SUM(weight), 0) AS weight, COALESCE(SUM(upto > capacity), 0) AS waiting,"
-    " COALESCE(SUM(kind <> $k OR capacity <> $c), 0) AS others"
-    " FROM (SELECT t.weight, t.kind, t.capacity, SUM(t.weight) OVER (ORDER BY t.number) AS upto"
-    " FROM ticket t JOIN session s ON s.id = t.session WHERE t.queue = $q) line) ahead"
-    " WHERE me.id = $s AND me.epoch = $e AND queue.name = $q AND ahead.others = 0"
-    " AND @mortise_queue > 0"
-    " AND NOT EXISTS (SELECT 1 FROM ticket WHERE session = $s AND id = $t)"
-    " AND (ahead.weight + $w <= $c OR ($y = 0 AND ($m = 0 OR ahead.waiting < $m)))";
-/* ROW_COUNT is of the statement before. */
+    " SELECT id, $t, $q, $w, $k, $c, " NOW ", 0, $v, $z FROM session WHERE id = $s AND epoch = $e"
+    " AND @mortise_queue > 0 AND @mortise_old IS NULL AND @mortise_capacity IS NULL"
+    " AND (@mortise_ahead + $w <= $c OR ($y = 0 AND ($m = 0 OR @mortise_waiting < $m)))"
+    " LOCK IN SHARE MODE";
 static const char appended[] =
-    "SELECT " MRT_APPEND_ROW("IF(ROW_COUNT() > 0, mine.number, NULL)",
-    "IF(ROW_COUNT() > 0, NULL, mine.number)", "COALESCE(SUM(x.weight), 0)",
-    "MIN(s.expires) - " NOW, "EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch = $e)",
-    "MIN(IF(x.kind <> $k OR x.capacity <> $c, x.capacity, NULL))",
-    "MIN(IF(x.kind <> $k OR x.capacity <> $c, x.kind, NULL))", "COUNT(s.id)",
-    "@mortise_queue > 0")
-    " FROM (SELECT (SELECT number FROM ticket WHERE session = $s AND id = $t) AS number) mine"
-    " LEFT JOIN (ticket x JOIN session s ON s.id = x.session)"
-    " ON x.queue = $q AND (mine.number IS NULL OR x.number < mine.number) GROUP BY mine.number";
+    "SELECT " MRT_APPEND_ROW("IF(ROW_COUNT() > 0, LAST_INSERT_ID(), NULL)", "@mortise_old",
+    "@mortise_ahead", "@mortise_left",
+    "EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch = $e)", "@mortise_capacity",
+    "@mortise_kind", "@mortise_place", "@mortise_queue");
 
 static const char view[] =
     "SELECT " MRT_VIEW_ROW("t.number", "COALESCE(SUM(x.weight), 0)", "MIN(s.expires) - " NOW,
@@ -72,7 +74,6 @@ static const char view[] =
     " WHERE t.session = $s AND t.id = $t GROUP BY t.number";
 
 static const char leave[] = "DELETE FROM ticket WHERE session = $s AND id = $t";
-static const char changed[] = "SELECT ROW_COUNT()";
 static const char lighten[] =
     "UPDATE ticket SET weight = $w WHERE session = $s AND id = $t AND weight > $w";
 /* Until the year 9999. */
@@ -212,8 +213,10 @@ static const char row_prove[] = "SELECT @@in_transaction, 0, CONNECTION_ID()";
         }          \
     } /* it is not asked for */
 
-const struct mrt_my_plan *mrt_my_plan(enum mrt_sql_kind kind)
+const struct mrt_my_plan *mrt_my_plan(const struct mrt_sql_request *request)
 {
+    static const struct mrt_my_plan limited = {
+        true, 4, {lock_queue, look_ahead, count_waiting, append, appended}};
     static const struct mrt_my_plan plans[MRT_SQL_KINDS] = {
         [MRT_SQL_DO_SETUP] = {false, 2, {setup, isolation, identify}},
         [MRT_SQL_DO_START] = {false, 1, {start, old_sessions}},
@@ -236,12 +239,12 @@ const struct mrt_my_plan *mrt_my_plan(enum mrt_sql_kind kind)
                              {"INSERT IGNORE INTO queue (name, touched) VALUES ($q, " NOW ")"}},
         [MRT_SQL_DO_MAKE_CELL] =
             {false, -1, {"INSERT IGNORE INTO cell (name, version, fence) VALUES ($q, 0, 0)"}},
-        [MRT_SQL_DO_APPEND] = {true, 4, {lock_queue, note_queue, SHARE_SESSION, append, appended}},
+        [MRT_SQL_DO_APPEND] = {true, 3, {lock_queue, look_ahead, append, appended}},
         [MRT_SQL_DO_ADOPT] = {true, 2, {SHARE_SESSION, adopt, adopted}},
         [MRT_SQL_DO_DETACH] = {true, 3, {nobody, SHARE_SESSION, detach, detached}},
         [MRT_SQL_DO_VIEW] = {false, 0, {view}},
-        [MRT_SQL_DO_REMOVE] = {false, 1, {leave, changed}},
-        [MRT_SQL_DO_REMOVE_QUIETLY] = {false, 1, {leave, changed}},
+        [MRT_SQL_DO_REMOVE] = {false, 0, {leave}},
+        [MRT_SQL_DO_REMOVE_QUIETLY] = {false, 0, {leave}},
         [MRT_SQL_DO_LIGHTEN] = {false, 1, {lighten, view}},
         [MRT_SQL_DO_SET_VALUE] = {false, 1, {set_value, view}},
         [MRT_SQL_DO_LISTEN] = NEVER,
@@ -253,8 +256,8 @@ const struct mrt_my_plan *mrt_my_plan(enum mrt_sql_kind kind)
                              {mark_dead, LEAVE_BEHIND(HERE), MOVE_BEHIND(HERE), reap, clear}},
         [MRT_SQL_DO_SWEEP] = {false, -1, {sweep_sessions, sweep_tickets, sweep_queues}},
         [MRT_SQL_DO_LIST] = {false, 0, {list}},
-        [MRT_SQL_DO_REVOKE] = {true, 2, {lock_queue, revoke, changed}},
-        [MRT_SQL_DO_BREAK] = {false, 1, {break_ticket, changed}},
+        [MRT_SQL_DO_REVOKE] = {true, 1, {lock_queue, revoke}},
+        [MRT_SQL_DO_BREAK] = {false, 0, {break_ticket}},
         [NAME(SETUP)] = {false, 2, {form_setup, isolation, form_identify}},
         [NAME(TRY)] = {false, 0, {name_try}},
         [NAME(WAIT)] = {false, 0, {name_wait}},
@@ -276,5 +279,7 @@ const struct mrt_my_plan *mrt_my_plan(enum mrt_sql_kind kind)
         [ROW(LIST)] = {false, 0, {row_list}},
         [ROW(KILL)] = {false, -1, {"KILL $o"}},
     };
-    return &plans[kind];
+    return request->kind == MRT_SQL_DO_APPEND && request->command.queue_max > 0
+               ? &limited
+               : &plans[request->kind];
 }

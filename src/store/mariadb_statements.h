@@ -26,10 +26,10 @@
 
 struct mrt_my_plan {
     bool transaction; /* or each statement is one of its own */
-    int answer;       /* the statement whose rows are the answer; -1: none */
+    int answer;       /* the statement whose rows, or number of rows, are it; -1: none */
     const char *statement[MRT_MY_STATEMENTS_MAX + 1];
 };
 
-const struct mrt_my_plan *mrt_my_plan(enum mrt_sql_kind kind);
+const struct mrt_my_plan *mrt_my_plan(const struct mrt_sql_request *request);
 
 #endif

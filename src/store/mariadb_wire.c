@@ -90,7 +90,7 @@ static void write_statement(FILE *out, const struct mrt_store *store,
 /* The whole request as one text; NULL: no memory. */
 static char *write_request(const struct mrt_store *store, const struct mrt_sql_request *request)
 {
-    const struct mrt_my_plan *plan = mrt_my_plan(request->kind);
+    const struct mrt_my_plan *plan = mrt_my_plan(request);
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
@@ -160,7 +160,7 @@ static void refuse(struct mrt_store *store, struct mrt_sql_request *request, mrt
         mrt_sql_first_line(mysql_error(driver->connection), request->detail,
                            sizeof request->detail);
     }
-    if (driver->rolls_back || !mrt_my_plan(request->kind)->transaction) {
+    if (driver->rolls_back || !mrt_my_plan(request)->transaction) {
         finish(store, request, now);
         return;
     }
@@ -182,11 +182,12 @@ static void store_result(struct mrt_sql_driver *driver)
 /* The rows of one statement are here, or it has none. */
 static void take_result(struct mrt_sql_driver *driver, struct mrt_sql_request *request)
 {
-    const struct mrt_my_plan *plan = mrt_my_plan(request->kind);
+    const struct mrt_my_plan *plan = mrt_my_plan(request);
     if (!driver->rolls_back && plan->answer >= 0 &&
         request->at == plan->answer + plan->transaction) {
         mrt_sql_rows_free(request->rows);
         request->rows = driver->stored;
+        request->affected = (int64_t)mysql_affected_rows(driver->connection);
     } else {
         mysql_free_result(driver->stored);
     }

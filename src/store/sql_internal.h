@@ -105,6 +105,7 @@ struct mrt_sql_request {
     char state[6];    /* SQLSTATE, or the server's own number of an error */
     char detail[256]; /* of a failure, and then of the event */
     void *rows;       /* of the statement that matters */
+    int64_t affected; /* by it, if it has none; where that is the answer */
     struct mrt_event event;
     unsigned char *value; /* the event's */
     /* LIST; REVOKE, BREAK: the number, 0 for all */
@@ -296,7 +297,7 @@ void mrt_sql_again(struct mrt_store *store, struct mrt_sql_request *request,
 /* The value that this letter stands for in a statement's parameters. */
 void mrt_sql_value(const struct mrt_store *store, const struct mrt_sql_request *request,
                    char letter, struct mrt_sql_value *value);
-/* Columns of the answer's first row. */
+/* Columns of the answer's first row; or the first is the number of rows that it changed. */
 bool mrt_sql_has_row(const struct mrt_sql_request *request);
 bool mrt_sql_is_null(const struct mrt_sql_request *request, int column);
 int64_t mrt_sql_number(const struct mrt_sql_request *request, int column);

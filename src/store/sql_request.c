@@ -32,6 +32,7 @@ static void renew(struct mrt_sql_request *request)
 {
     mrt_sql_rows_free(request->rows);
     request->rows = NULL;
+    request->affected = 0;
     request->steps = request->at = 0;
     request->failed = false;
     request->sent = 0;
@@ -237,7 +238,7 @@ int64_t mrt_sql_number(const struct mrt_sql_request *request, int column)
 {
     const char *text = mrt_sql_text(request, column);
     if (!text)
-        return 0;
+        return !request->rows && column == 0 ? request->affected : 0;
     return *text == '-' ? strtoll(text, NULL, 10) : (int64_t)strtoull(text, NULL, 10);
 }
 

@@ -16,7 +16,7 @@ const char *const sql_parts[SQL_PARTS] = {"CONNECTION_ID(), @@global",
                                           "INSERT INTO ticket",
                                           "LEAST(weight",
                                           "' AND kind = x'",
-                                          "';SELECT ROW_COUNT();",
+                                          "DELETE FROM ticket WHERE session",
                                           "DELETE FROM session WHERE id"};
 
 const char sql_end_leases[] = "UPDATE session SET expires = (UNIX_TIMESTAMP() - 120) * 1000000"
