@@ -22,7 +22,11 @@ mariadb_run(conform_operator_mariadb test_conform_operator_memory 2s)
 mariadb_run(conform_delay_mariadb test_conform_delay_memory 2s)
 mariadb_run(conform_detach_mariadb test_conform_detach_memory 2s)
 foreach(part acquire async life contest shared multi operator election cell delay detach permits)
-  mariadb_run(api_${part}_mariadb test_api_${part} 3s)
+  set(lease 3s)
+  if(part STREQUAL cell) # fifty processes: who loses a session may not know what it has written
+    set(lease 60s)
+  endif()
+  mariadb_run(api_${part}_mariadb test_api_${part} ${lease})
 endforeach()
 
 set(mariadb_place mariadb_place.c sql_place.c zookeeper_place.c sql_proxy.c proxy.c

@@ -23,7 +23,11 @@ postgres_run(conform_linger_postgres test_conform_linger_memory 2s)
 postgres_run(conform_delay_postgres test_conform_delay_memory 2s)
 postgres_run(conform_detach_postgres test_conform_detach_memory 2s)
 foreach(part acquire async life contest shared multi operator election cell delay detach permits linger)
-  postgres_run(api_${part}_postgres test_api_${part} 3s)
+  set(lease 3s)
+  if(part STREQUAL cell) # fifty processes: who loses a session may not know what it has written
+    set(lease 60s)
+  endif()
+  postgres_run(api_${part}_postgres test_api_${part} ${lease})
 endforeach()
 
 set(postgres_place postgres_place.c sql_place.c zookeeper_place.c sql_proxy.c proxy.c
