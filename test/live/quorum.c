@@ -240,7 +240,7 @@ static void test_m4_a_majority_will_do(void **state)
         assert_int_equal(port_tickets(&rivals[i], "q"), 1);
 }
 
-static void test_m4_rd_10_less_than_a_majority_will_not_and_leaves_nothing(void **state)
+static void test_m4_m8_rd_10_less_than_a_majority_will_not_and_leaves_nothing(void **state)
 {
     (void)state;
     occupy(0);
@@ -249,7 +249,7 @@ static void test_m4_rd_10_less_than_a_majority_will_not_and_leaves_nothing(void 
     struct mrt_event view = acquire();
     assert_int_equal(view.type, MRT_VIEW);
     assert_false(holds(&view));
-    assert_true(empties(2) && empties(3)); /* m8: at once, for others may want them */
+    assert_true(empties(2) && empties(3)); /* at once, for others may want them */
     assert_int_equal(port_try(&quorum, "q", port_id()).type, MRT_BLOCKED);
     assert_true(empties(2) && empties(3));
     vacate(1);
@@ -351,7 +351,7 @@ static void test_m7_what_a_member_was_asked_outlives_the_session(void **state)
 
 /* ------------------------------------------------------------------ how long */
 
-static void test_m9_rd_11_a_renewal_needs_a_majority(void **state)
+static void test_m9_m11_rd_11_a_renewal_needs_two_of_three(void **state)
 {
     (void)state;
     assert_int_equal(renew(), MRT_RENEWED);
@@ -555,6 +555,38 @@ static void test_m12_rd_18_three_clients_and_five_members(void **state)
     assert_int_equal(counter, 3 * ROUNDS);
 }
 
+static void freeze_all(bool frozen)
+{
+    mrt_memory_freeze("m10-a", frozen);
+    mrt_memory_freeze("m10-b", frozen);
+    mrt_memory_freeze("m10-c", frozen);
+}
+
+/* By the clock of the caller, whom nobody answers. */
+static void test_m2_m5_m10_a_hold_is_valid_for_what_is_left_of_the_lease(void **state)
+{
+    (void)state;
+    mortise_client *client;
+    mortise_lock *lock;
+    mortise_hold hold;
+    const char *where = "redlock:memory:m10-a,memory:m10-b,memory:m10-c?answer=100ms&lease=1s";
+    assert_int_equal(mortise_open(where, NULL, &client), MORTISE_OK);
+    assert_int_equal(mortise_mutex_new(client, "x", NULL, &lock), MORTISE_OK);
+    assert_int_equal(mortise_acquire_for(lock, 20000, &hold), MORTISE_OK);
+    freeze_all(true);
+    int64_t now = mortise_now_ns(), end = now + 1000000000; /* nothing sent since is answered */
+    assert_true(mortise_hold_remaining_ms(hold) < 1000);    /* less what is taken off for clocks */
+    while (mortise_is_held(hold)) {
+        assert_true(now < end);
+        now = mortise_now_ns();
+    }
+    assert_int_equal(mortise_hold_remaining_ms(hold), 0);
+    freeze_all(false);
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    assert_int_equal(mortise_acquire_for(lock, 20000, &hold), MORTISE_OK);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+}
+
 static void test_what_is_promised_and_what_is_not(void **state)
 {
     (void)state;
@@ -601,7 +633,7 @@ static void test_addresses_that_make_no_quorum(void **state)
 
 static const struct CMUnitTest tests[] = {
     FIVE(test_m4_a_majority_will_do),
-    FIVE(test_m4_rd_10_less_than_a_majority_will_not_and_leaves_nothing),
+    FIVE(test_m4_m8_rd_10_less_than_a_majority_will_not_and_leaves_nothing),
     FIVE(test_m3_rd_17_silent_members_cost_no_more_than_their_limit),
     THREE(test_m6_m7_rd_10_a_claim_whose_answer_is_late_is_let_go),
     THREE(test_m7_a_late_removal_does_not_touch_the_next_claim),
@@ -609,7 +641,7 @@ static const struct CMUnitTest tests[] = {
     THREE(test_m7_a_release_that_no_majority_answers_is_not_proven),
     THREE(test_m7_an_answer_to_an_attempt_that_failed_counts_for_no_other),
     THREE(test_m7_what_a_member_was_asked_outlives_the_session),
-    THREE(test_m9_rd_11_a_renewal_needs_a_majority),
+    THREE(test_m9_m11_rd_11_a_renewal_needs_two_of_three),
     THREE(test_m9_rd_11_a_lock_is_renewed_by_those_who_have_it),
     THREE(test_m9_a_lock_that_members_forgot_is_lost),
     THREE(test_m9_rd_09_a_member_without_the_newest_renewal_does_not_count),
@@ -620,6 +652,7 @@ static const struct CMUnitTest tests[] = {
     THREE(test_m7_the_end_of_a_session_is_asked_for_until_it_is_proven),
     THREE(test_a_session_needs_a_majority),
     FIVE(test_m12_rd_18_three_clients_and_five_members),
+    cmocka_unit_test(test_m2_m5_m10_a_hold_is_valid_for_what_is_left_of_the_lease),
     THREE(test_what_is_promised_and_what_is_not),
     cmocka_unit_test(test_addresses_that_make_no_quorum),
 };
