@@ -63,10 +63,11 @@ int main(int argc, char **argv)
     for (int i = 0; i < processes; i++)
         if (fork() == 0)
             _exit(contend(shared, i + 1, argv[3], (int64_t)(seconds * 1e9)));
-    while (atomic_load(&shared->ready) < processes)
+    int status, failed;
+    while (atomic_load(&shared->ready) < processes && waitpid(-1, &status, WNOHANG) == 0)
         usleep(1000);
+    failed = atomic_load(&shared->ready) < processes; /* one ended, or there is none */
     atomic_store(&shared->start, now_ns());
-    int status, failed = 0;
     while (wait(&status) > 0)
         failed |= status != 0;
     int64_t total = 0, changes = 0, least = INT64_MAX, most = 0;

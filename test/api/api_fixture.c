@@ -2,9 +2,11 @@
 #include "api_fixture.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -224,6 +226,14 @@ pid_t api_holder_to_be_killed(const char *name, int64_t delay_ms)
     check(read(ready[0], &byte, 1) == 1);
     close(ready[0]);
     return child;
+}
+
+void api_kill(pid_t child)
+{
+    int status;
+    check(kill(child, SIGKILL) == 0);
+    check(waitpid(child, &status, 0) == child);
+    check(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
 /* ------------------------------------------------------------------ history */

@@ -67,6 +67,8 @@ void api_join(pthread_t thread);
 
 /* Before this process opens the store: a child that holds such a lock until it is killed. */
 pid_t api_holder_to_be_killed(const char *name, int64_t delay_ms);
+/* Kills a child, which has lived until then. */
+void api_kill(pid_t child);
 
 /* Periods in which contenders held a lock; memory that forked children share. */
 struct api_period {

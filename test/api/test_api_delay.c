@@ -4,18 +4,10 @@
  */
 #include "api_fixture.h"
 
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define DELAY_MS 300
 #define ENDLESS_MS 3600000
-
-static void kill_holder(pid_t child)
-{
-    check(kill(child, SIGKILL) == 0);
-    check(waitpid(child, NULL, 0) == child);
-}
 
 struct heir {
     mortise_lock *lock;
@@ -42,7 +34,7 @@ static void test_gn06_killed_while_another_waits(void **state)
     pthread_t thread = api_thread(inherit, &heir);
     api_await_tickets(client, "delay/1", 2);
     int64_t killed = mortise_now_ns();
-    kill_holder(child);
+    api_kill(child);
     api_join(thread);
     assert_true(heir.held_at - killed >= DELAY_MS * MS_IN_NS);
     api_await_tickets(client, "delay/1", 0); /* a release need not wait for the store */
@@ -71,7 +63,7 @@ static void test_gn06_an_operator_ends_it(void **state)
     mortise_client *client = api_open(0);
     mortise_lock *lock = api_delaying_lock(client, "delay/2", 0);
     mortise_hold hold;
-    kill_holder(child);
+    api_kill(child);
     assert_int_equal(mortise_try_acquire(lock, &hold), MORTISE_EBUSY);
     mortise_entry entry = entry_of(client, "delay/2");
     while (entry.delay_ms == 0) { /* its lease is not over yet */

@@ -4,7 +4,6 @@
 #include "defect_run.h"
 #endif
 
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -527,8 +526,7 @@ static void test_g3_the_next_leads_when_the_leader_is_killed(void **state)
         await_sight(&sight, "child", leader.fence);
         if (with_next)
             assert_int_equal(mortise_election_campaign_async(next, INT64_MAX, NULL, NULL), 0);
-        kill(child, SIGKILL);
-        waitpid(child, NULL, 0);
+        api_kill(child);
         int64_t begin = mortise_now_ns();
         while (with_next && !mortise_election_is_leader(next))
             check(api_ms_since(begin) < LONG_ENOUGH_MS);

@@ -188,6 +188,15 @@ static pid_t start_contender(const char *name, const char *session, int descript
     return pid;
 }
 
+/* It has contended until then. */
+static void end_contender(pid_t pid)
+{
+    int status;
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
 static void test_b2_fifty_processes_race_and_one_succeeds_each_time(void **state)
 {
     enum { CONTENDERS = 50, ROUNDS = 20 };
@@ -220,10 +229,8 @@ static void test_b2_fifty_processes_race_and_one_succeeds_each_time(void **state
             assert_int_not_equal(next, owner);
         arena->allowed = round;
     }
-    for (int i = 0; i < CONTENDERS; i++) {
-        kill(pids[i], SIGTERM);
-        waitpid(pids[i], NULL, 0);
-    }
+    for (int i = 0; i < CONTENDERS; i++)
+        end_contender(pids[i]);
     assert_int_equal(arena->overlaps, 0);
     close(descriptor);
 }
@@ -240,8 +247,7 @@ static void test_b4_a_killed_holder_is_followed_by_another(void **state)
     while (arena->entered == 0)
         zk_rest_ms(5);
     assert_int_equal(mortise_try_acquire(exclusive(direct, "killed"), &hold), MORTISE_EBUSY);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
+    end_contender(pid);
     hold = zk_acquire(exclusive(direct, "killed"));
     release(hold);
     close(descriptor);

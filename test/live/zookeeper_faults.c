@@ -510,7 +510,7 @@ static void test_cc_25_a_forked_childs_close_leaves_the_hold_alone(void **state)
         _exit(0);
     }
     int status;
-    waitpid(pid, &status, 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     assert_int_equal(mortise_verify(held, 5000), MORTISE_OK);
     assert_int_equal(mortise_release(held), MORTISE_OK);

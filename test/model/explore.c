@@ -102,9 +102,9 @@ static struct result search_apart(const struct instance *instance, FILE *trace)
     }
     int status = 0;
     waitpid(child, &status, 0);
-    if (!shared->failed && !shared->ended) {
+    if (!shared->failed && (!shared->ended || status != 0)) {
         shared->failed = true;
-        snprintf(shared->failure, sizeof shared->failure, "it ends by signal %d", WTERMSIG(status));
+        snprintf(shared->failure, sizeof shared->failure, "it ends with status %#x", status);
     }
     struct result result = *shared;
     munmap(shared, sizeof *shared);
