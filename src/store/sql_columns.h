@@ -19,7 +19,7 @@ enum {
 };
 #define MRT_APPEND_ROW(number, old, ahead, left, session, capacity, kind, place, queue)      \
     number ", " old ", " ahead ", " left ", " session ", " capacity ", " kind ", " place "," \
-                                                                                         " " queue
+           " " queue
 
 enum {
     MRT_VIEW_NUMBER,

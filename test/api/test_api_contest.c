@@ -259,7 +259,8 @@ struct turns {
     uint64_t sum, longest; /* grants of the busy ones in a wait of the single one's */
 };
 
-/* Whether it had to wait: the handle is of this wait alone, so no call of another is taken for it. */
+/* Whether it had to wait: the handle is of this wait alone, so no call of another is taken for it.
+ */
 static bool wait_once(mortise_client *client, struct wait *wait, struct turns *turns)
 {
     const mortise_lock_options options = {
@@ -340,7 +341,8 @@ static struct turns play_single_and_busy(bool verify)
 }
 
 /* A turn lasts about 2 ms while others wait, however many grants that are: some ten thousand. A
-   turn as long as 50 ms, at five million grants a second, is far too long, be it only on average. */
+   turn as long as 50 ms, at five million grants a second, is far too long, be it only on average.
+ */
 static void test_i3_a_busy_process_does_not_starve_a_single_one(void **state)
 {
     (void)state;

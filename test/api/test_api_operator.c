@@ -374,7 +374,7 @@ static void test_a_hold_ends_after_its_longest_time(void **state)
     assert_in_range(left, 0, 300);
     int error = mortise_on_lost(hold, note_state, &fate);
     assert_true(error == MORTISE_OK || error == MORTISE_ELOST); /* on a slow machine */
-    api_release(api_acquire(api_lock(other, "limited"))); /* given back by the library */
+    api_release(api_acquire(api_lock(other, "limited")));       /* given back by the library */
     if (error == MORTISE_OK)
         await(&fate.lost, 1);
     assert_int_equal(mortise_is_held(hold), 0);

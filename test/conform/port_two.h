@@ -42,4 +42,3 @@ static int run_on_place(int argc, char **argv, const struct CMUnitTest *tests, s
 }
 
 #endif
-
