@@ -222,11 +222,15 @@ static void test_rd_15_rd_22_a_session_that_was_deleted_has_no_ticket(void **sta
     mortise_close(other);
 }
 
-static void write_script(enum mrt_redis_script_name name, const char *words)
+#define SESSION "0000000000000000000000000000000a"
+#define TICKET "0000000000000000000000000000000b"
+
+static void write_script(enum mrt_redis_script_name name, const char *words, const char *last)
 {
-    char format[128];
-    snprintf(format, sizeof format, "EVAL %%b 1 {mortise/}sessions rd22 1 %s", words);
-    redisAppendCommand(raw, format, mrt_redis_scripts[name].text, mrt_redis_scripts[name].length);
+    char format[160];
+    snprintf(format, sizeof format, "EVAL %%b 1 {mortise/}sessions " SESSION " 1 %s %%s", words);
+    redisAppendCommand(raw, format, mrt_redis_scripts[name].text, mrt_redis_scripts[name].length,
+                       last);
 }
 
 /* The number of a ticket in a server that knows nothing of another. */
@@ -252,8 +256,8 @@ static void test_rd_22_fences_rise_though_the_last_was_forgotten_a_moment_ago(vo
     (void)state;
     for (int i = 0; i < TIMES; i++) {
         redisAppendCommand(raw, "FLUSHALL");
-        write_script(MRT_REDIS_SESSION, "start 10000 channel label");
-        write_script(MRT_REDIS_APPEND, "00000000000000000000000000000001 q mutex 1 1 0 0 : ~5");
+        write_script(MRT_REDIS_SESSION, "start 10000 channel", "label");
+        write_script(MRT_REDIS_APPEND, TICKET " q mutex 1 1 0 0 :", "");
     }
     long long last = 0;
     for (int i = 0; i < TIMES; i++) {
@@ -261,6 +265,7 @@ static void test_rd_22_fences_rise_though_the_last_was_forgotten_a_moment_ago(vo
         assert_true(number > last);
         last = number;
     }
+    ask("FLUSHALL");
 }
 
 static bool key_is_there(const char *key)
