@@ -1,0 +1,137 @@
+#!/usr/bin/env bats
+# TLS to SQL servers whose certificate is by a CA of the test's own.
+load ../cli/helper
+
+SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
+
+# make_ca NAME
+make_ca() {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
+        -subj "/CN=$1" -keyout "$PLACE/$1.key" -out "$PLACE/$1.pem" 2>/dev/null
+}
+
+# The server is another user than the test, if that is root.
+setup_file() {
+    export PLACE
+    PLACE=$(mktemp -d /tmp/mortise-tls-XXXXXX)
+    chmod 755 "$PLACE"
+    make_ca ours
+    make_ca others
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=server \
+        -keyout "$PLACE/server.key" -out "$PLACE/server.csr" 2>/dev/null
+    openssl x509 -req -in "$PLACE/server.csr" -CA "$PLACE/ours.pem" -CAkey "$PLACE/ours.key" -days 2 \
+        -CAcreateserial -extfile <(echo subjectAltName=IP:127.0.0.1) -out "$PLACE/server.pem" \
+        2>/dev/null
+    for user in postgres mysql; do
+        cp "$PLACE/server.key" "$PLACE/$user.key"
+        chmod 600 "$PLACE/$user.key"
+        if [ "$(id -u)" -eq 0 ]; then chown "$user" "$PLACE/$user.key"; fi
+    done
+    python3 "$SERVERS" --setting "ssl = on" --setting "ssl_cert_file = '$PLACE/server.pem'" \
+        --setting "ssl_key_file = '$PLACE/postgres.key'" \
+        start postgres "$PLACE/postgres" >/dev/null 3>&- &
+    python3 "$SERVERS" --setting "ssl_cert = $PLACE/server.pem" --setting "ssl_key = $PLACE/mysql.key" \
+        --setting "ssl_ca = $PLACE/ours.pem" start mariadb "$PLACE/mariadb" >/dev/null 3>&-
+    wait $!
+}
+
+teardown_file() {
+    python3 "$SERVERS" stop "$PLACE/postgres"
+    python3 "$SERVERS" stop "$PLACE/mariadb"
+    rm -rf "$PLACE"
+}
+
+# try_at OUT URL: writes what it is told, and the exit code. It has another try until its time is up.
+try_at() {
+    local code=0
+    "$MORTISE" run -w 6s --url "$2" a true >"$1" 2>&1 3>&- || code=$?
+    echo "code $code" >>"$1"
+}
+
+# is_refused OUT TEXT
+is_refused() {
+    cat "$1"
+    grep -q "$2" "$1"
+    grep -q "code 69" "$1"
+}
+
+# on_postgres PARAMETERS
+on_postgres() {
+    export MORTISE_URL
+    MORTISE_URL="$(python3 "$SERVERS" url "$PLACE/postgres")?lease=2s&$1"
+}
+
+# on_mariadb CA
+on_mariadb() {
+    export MORTISE_URL
+    printf '[client]\nssl-verify-server-cert\nssl-ca=%s\n' "$PLACE/$1.pem" >"options-$1"
+    MORTISE_URL="$(python3 "$SERVERS" url "$PLACE/mariadb")?lease=2s&option_file=$PWD/options-$1"
+}
+
+# The lock is kept over several renewals, waited for and handed over.
+takes_turns() {
+    "$MORTISE" init
+    start run "$1" -- sh -c 'touch holding; until test -e enough; do sleep 0.05; done'
+    until_true test -e holding
+    run -75 "$MORTISE" run -n "$1" true
+    start run "$1" -- touch had
+    until_true waits "$1"
+    touch enough
+    finish "$PID"
+    [ "$code" -eq 0 ]
+    [ -e had ]
+}
+
+waits() {
+    "$MORTISE" ls "$1" | grep -q " 1 "
+}
+
+@test "PostgreSQL: verify-full, on a connection that is encrypted" {
+    on_postgres "sslmode=verify-full&sslrootcert=$PLACE/ours.pem"
+    takes_turns a
+    run -0 "$MORTISE" run a -- psql -X -q -t -A "${MORTISE_URL%%\?*}" -c \
+        "SELECT bool_and(s.ssl) FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid) WHERE a.application_name = 'mortise'"
+    [ "$output" = t ]
+}
+
+@test "PostgreSQL: form=advisory and form=row over TLS" {
+    local form
+    for form in advisory row; do
+        on_postgres "sslmode=verify-full&sslrootcert=$PLACE/ours.pem&form=$form"
+        "$MORTISE" init
+        run -7 "$MORTISE" run a sh -c 'exit 7'
+    done
+}
+
+@test "MariaDB: a user that must encrypt, and a server that is verified" {
+    local admin=(mariadb --no-defaults -N -B -S "$PLACE/mariadb/0/socket" -u root -e)
+    on_mariadb ours
+    "${admin[@]}" "ALTER USER mortise REQUIRE SSL"
+    takes_turns a
+    MORTISE_URL="${MORTISE_URL%&option_file*}" run "$MORTISE" run a true
+    [ "$status" -ne 0 ]
+    "${admin[@]}" "ALTER USER mortise REQUIRE NONE"
+}
+
+@test "MariaDB: form=get_lock and form=row over TLS" {
+    local form
+    on_mariadb ours
+    for form in get_lock row; do
+        "$MORTISE" init --url "$MORTISE_URL&form=$form"
+        run -7 "$MORTISE" run --url "$MORTISE_URL&form=$form" a sh -c 'exit 7'
+    done
+}
+
+# localhost is where the server is, and not its name.
+@test "a server whose certificate is by another CA, or of another name, is refused" {
+    on_postgres "sslmode=verify-full&sslrootcert=$PLACE/others.pem"
+    try_at postgres-ca "$MORTISE_URL" &
+    on_postgres "sslmode=verify-full&sslrootcert=$PLACE/ours.pem"
+    try_at postgres-name "${MORTISE_URL/127.0.0.1/localhost}" &
+    on_mariadb others
+    try_at mariadb-ca "$MORTISE_URL" &
+    wait
+    is_refused postgres-ca "certificate verify failed"
+    is_refused postgres-name "does not match"
+    is_refused mariadb-ca "TLS/SSL error.*certificate"
+}
