@@ -236,8 +236,10 @@ MORTISE_API const char *mortise_url(const mortise_client *client);
 
 /*
  * What the store's server is, as "ZooKeeper 3.8.0, leader", for people; on sqlite: the library.
- * Asks it, past all locks. `text` is cut at its end. 0; ENOTSUPPORTED: it has none, or that does
- * not say; EINVALID; else as mortise_list, EDEADLOCK inside a callback.
+ * Asks it, past all locks; on Redis, PostgreSQL and MariaDB also who may do what: the log callback
+ * hears if that is more than locks need, or if others get in without a password. `text` is cut at
+ * its end. 0; ENOTSUPPORTED: it has none, or that does not say; EINVALID; else as mortise_list,
+ * EDEADLOCK inside a callback.
  */
 MORTISE_API int mortise_server(mortise_client *client, char *text, size_t size);
 

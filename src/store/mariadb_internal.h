@@ -51,6 +51,10 @@ MYSQL *mrt_my_new(const struct mrt_my_words *words);
 int mrt_my_ready(const struct mrt_store *store);
 void mrt_my_watch(struct mrt_store *store);
 
+/* mariadb_access.c */
+/* Tells the log what is wrong with who may use the store. On a connection of its own; blocks. */
+void mrt_my_check_access(const struct mrt_store *store);
+
 /* mariadb_schema.c */
 int mrt_my_init(const struct mrt_uri *uri, mortise_text_callback print, void *argument);
 /* The same for form=row, which has one table. */

@@ -30,6 +30,10 @@ struct mrt_sql_driver {
 /* A library does not print, and libpq would. */
 void mrt_pg_ignore_notice(void *context, const PGresult *result);
 
+/* postgres_access.c */
+/* Tells the log what is wrong with who may use the store. On a connection of its own; blocks. */
+void mrt_pg_check_access(const struct mrt_store *store);
+
 /* postgres_code.c */
 /* The SQLSTATE in a connection's error message of verbosity VERBOSE, or "". */
 void mrt_pg_code_in(const char *message, char sqlstate[6]);

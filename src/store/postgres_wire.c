@@ -273,5 +273,7 @@ int mrt_sql_server(struct mrt_store *store, char *text, size_t size)
         snprintf(text, size, "%s %s", mrt_sql_product, version);
     else if (error == MORTISE_OK)
         error = mrt_error(MORTISE_EUNREACHABLE, "%s: the connection was lost", mrt_sql_product);
+    if (version)
+        mrt_pg_check_access(store);
     return error;
 }

@@ -139,7 +139,8 @@ enum mrt_redis_note {
     MRT_REDIS_NOTE_CLOCK,
     MRT_REDIS_NOTE_REPLY,
     MRT_REDIS_NOTE_EVICTION,
-    MRT_REDIS_NOTE_COPIES
+    MRT_REDIS_NOTE_COPIES,
+    MRT_REDIS_NOTE_ACCESS
 };
 
 struct mrt_store { // NOLINT(clang-analyzer-optin.performance.Padding): there are few

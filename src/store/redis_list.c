@@ -223,6 +223,69 @@ int mrt_redis_break(struct mrt_store *store, const char *name, uint64_t fence)
 
 /* ------------------------------------------------------------------ server */
 
+/* What the server says to a command; NULL: nothing in time. To be freed. */
+static redisReply *say(struct lister *lister, const char *const *texts, size_t count)
+{
+    struct mrt_redis_text words[3];
+    redisReply *reply = NULL;
+    for (size_t i = 0; i < count; i++)
+        words[i] = mrt_redis_text_of(texts[i]);
+    mrt_redis_wire_put(&lister->wire, words, count);
+    if (mrt_redis_wire_flush(&lister->wire))
+        receive(lister, &reply);
+    return reply;
+}
+
+/* Whether a setting of the server's is known and has `value`, or, without, an address that is not
+   of the loopback interface. */
+static bool is_set(struct lister *lister, const char *setting, const char *value)
+{
+    redisReply *reply = say(lister, (const char *const[]){"CONFIG", "GET", setting}, 3);
+    bool found = false;
+    const char *text =
+        reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 ? text_at(reply, 1) : "";
+    if (value)
+        found = strcmp(text, value) == 0;
+    while (!value && *text && !found) {
+        size_t length = strcspn(text, " ");
+        const char *address = *text == '-' ? text + 1 : text;
+        found = length > 0 && strncmp(address, "127.", 4) != 0 && strncmp(address, "::1", 3) != 0;
+        text += length + (text[length] == ' ');
+    }
+    freeReplyObject(reply);
+    return found;
+}
+
+/* Whether a command that changes nothing is let through. */
+static bool is_allowed(struct lister *lister, const char *const *texts, size_t count)
+{
+    redisReply *reply = say(lister, texts, count);
+    bool allowed = reply && reply->type != REDIS_REPLY_ERROR;
+    freeReplyObject(reply);
+    return allowed;
+}
+
+/* Who may more than take locks can take everything from everybody. */
+static void check_access(struct lister *lister)
+{
+    struct mrt_store *store = lister->store;
+    static const char *const configure[] = {"CONFIG", "GET", "maxmemory"};
+    static const char *const foreign[] = {"TYPE", "a key of somebody else's"};
+    if (!*store->secret) {
+        if (is_set(lister, "protected-mode", "no") && is_set(lister, "bind", NULL))
+            mrt_note(&store->notes, MRT_REDIS_NOTE_ACCESS,
+                     "no password: anyone who reaches the server may break these locks");
+    } else if (is_allowed(lister, configure, 3)) {
+        mrt_note(&store->notes, MRT_REDIS_NOTE_ACCESS,
+                 "this user may configure the server, which locks do not need; doc/redis.md has "
+                 "the ACL that is enough");
+    } else if (*store->address.base == '{' && is_allowed(lister, foreign, 2)) {
+        mrt_note(&store->notes, MRT_REDIS_NOTE_ACCESS,
+                 "this user may use keys that are not of these locks; doc/redis.md has the ACL "
+                 "that is enough");
+    }
+}
+
 static int ask_version(struct lister *lister, char *text, size_t size)
 {
     static const char name[] = "redis_version:";
@@ -254,6 +317,9 @@ int mrt_redis_server(struct mrt_store *store, char *text, size_t size)
         error = open_wire(&lister);
     if (error == MORTISE_OK)
         error = ask_version(&lister, text, size);
+    if (lister.wire.fd >= 0)
+        check_access(&lister); /* also where the user may not ask for the version */
     end(&lister);
+    mrt_notes_say(&store->notes);
     return error;
 }

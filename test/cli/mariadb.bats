@@ -8,7 +8,8 @@ setup_file() {
     # The server runs as another user, to whom BATS_FILE_TMPDIR is closed.
     export PLACE
     PLACE=$(mktemp -d /tmp/mortise-cli-my-XXXXXX)
-    python3 "$SERVERS" start mariadb "$PLACE" >/dev/null 3>&-
+    # It listens for others too, and asks not everybody for a password: doctor has to say so.
+    python3 "$SERVERS" start mariadb "$PLACE" --setting "bind-address = 0.0.0.0" >/dev/null 3>&-
 }
 
 teardown_file() {
@@ -166,6 +167,16 @@ on_schema() {
     token=$("$MORTISE" acquire --durable b)
     MORTISE_TOKEN=$token "$MORTISE" release b
     "$MORTISE" revoke a
+    run -1 "$MORTISE" doctor
+    [[ "$output" == *"warning: MariaDB: the server listens for other machines, and asked for no password"* ]]
+    [[ "$output" != *"this user"* ]]
+    sql -e "SET PASSWORD FOR app = PASSWORD('hidden')"
+    export MORTISE_URL="${MORTISE_URL/app@/app:hidden@}"
+    run -0 "$MORTISE" doctor
+    sql -e "GRANT CREATE ON mortise_granted.* TO app"
+    run -1 "$MORTISE" doctor
+    [[ "$output" == *"warning: MariaDB: this user has rights that locks do not need"* ]]
+    [[ "$output" != *hidden* ]]
 }
 
 @test "form=get_lock and form=row: from init to the exit code; a form that there is not is named" {

@@ -8,7 +8,8 @@ setup_file() {
     # The server runs as another user, to whom BATS_FILE_TMPDIR is closed.
     export PLACE
     PLACE=$(mktemp -d /tmp/mortise-cli-pg-XXXXXX)
-    python3 "$SERVERS" start postgres "$PLACE" >/dev/null 3>&-
+    # It listens for others too, and asks nobody for a password: doctor has to say so.
+    python3 "$SERVERS" start postgres "$PLACE" --setting "listen_addresses = '*'" >/dev/null 3>&-
 }
 
 teardown_file() {
@@ -161,6 +162,20 @@ SQL
     "$MORTISE" ls | grep holds
     token=$("$MORTISE" acquire --durable b)
     MORTISE_TOKEN=$token "$MORTISE" release b
+    run -1 "$MORTISE" doctor
+    [[ "$output" == *"warning: PostgreSQL: the server listens for other machines, and asked for no password"* ]]
+    [[ "$output" != *"this user"* ]]
+    psql -X -q -U postgres "$(server_url | sed 's/mortise@//')" -c "ALTER ROLE app CREATEDB"
+    run -1 "$MORTISE" doctor
+    [[ "$output" == *"warning: PostgreSQL: this user may make roles or databases"* ]]
+    MORTISE_URL="${MORTISE_URL/app@/postgres@}" run -1 "$MORTISE" doctor
+    [[ "$output" == *"warning: PostgreSQL: this user is a superuser"* ]]
+    # Over the socket of this machine nobody need be asked.
+    psql -X -q -U postgres "$(server_url | sed 's/mortise@//')" -c "ALTER ROLE app NOCREATEDB"
+    socket=$(psql -X -q -t -A -U postgres "$(server_url | sed 's/mortise@//')" -c "SHOW unix_socket_directories")
+    [ -n "$socket" ]
+    MORTISE_URL=$(sed "s|@[^/]*|@${socket//\//%2F}:$(sql 'SHOW port')|" <<<"$MORTISE_URL")
+    run -0 "$MORTISE" doctor
 }
 
 @test "form=advisory: psql's lock of a number keeps the command out, and the command psql's" {

@@ -84,3 +84,33 @@ on_server() {
     [[ "$output" =~ session\ granted\ +2.0s ]]
     [[ "$output" =~ across\ hosts\ +yes ]]
 }
+
+redis_cli() {
+    redis-cli -s "$PLACE/0/socket" "$@" >said
+    if grep -i err said; then return 1; fi
+}
+
+@test "doctor: a server that is open to others, and a user who may do more than the ACL of doc/redis.md" {
+    local acl address
+    on_server
+    address=${MORTISE_URL#redis://}
+    redis_cli CONFIG SET protected-mode no
+    run -0 "$MORTISE" doctor
+    redis_cli CONFIG SET bind 0.0.0.0
+    run -1 "$MORTISE" doctor
+    redis_cli CONFIG SET bind 127.0.0.1
+    redis_cli CONFIG SET protected-mode yes
+    [[ "$output" == *"warning: Redis: no password: anyone who reaches the server"* ]]
+    acl=$(sed -n '/ACL SETUSER/,/+client/p' "$BATS_TEST_DIRNAME/../../doc/redis.md" | sed 's/>PASSWORD/>hidden/')
+    [[ "$acl" == *" ~{mortise/}* "*" +wait"* ]]
+    export MORTISE_REDIS_AUTH=hidden
+    redis_cli $acl
+    MORTISE_URL="redis://alice@$address" run -0 "$MORTISE" doctor
+    redis_cli ${acl/alice/bob} '~*'
+    MORTISE_URL="redis://bob@$address" run -1 "$MORTISE" doctor
+    [[ "$output" == *"warning: Redis: this user may use keys that are not of these locks"* ]]
+    redis_cli ACL SETUSER carol on ">hidden" "~*" "&*" +@all
+    MORTISE_URL="redis://carol@$address" run -1 "$MORTISE" doctor
+    [[ "$output" == *"warning: Redis: this user may configure the server"* ]]
+    [[ "$output" != *hidden* ]]
+}

@@ -1,0 +1,68 @@
+/*
+ * Who may use the store: whether this user may do more than locks need, and whether the server lets
+ * others in without a password. mortise_server tells it in the log.
+ *
+ * Each row of the query is a sentence; it is asked on a connection of its own, for the store's own
+ * has its statements under way.
+ */
+#include "store/postgres_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ENOUGH "doc/postgresql.md has the grants that are enough"
+
+/* Of a right that implies another only the larger one is told. to_regclass: a form has no such
+   table, or none at all. */
+static const char query[] =
+    "SELECT CASE WHEN r.rolsuper THEN 'is a superuser'"
+    " WHEN r.rolcreaterole OR r.rolcreatedb OR r.rolreplication OR r.rolbypassrls"
+    " THEN 'may make roles or databases, or replicate'"
+    " WHEN has_table_privilege(t.oid, 'TRUNCATE') THEN 'may empty or drop the tables of the locks'"
+    " ELSE '' END,"
+    " current_setting('listen_addresses')"
+    " FROM pg_roles r, (SELECT to_regclass('%s.ticket') AS oid) t WHERE r.rolname = current_user";
+
+static void say(const struct mrt_store *store, const char *text)
+{
+    char line[256];
+    snprintf(line, sizeof line, "%s: %s", mrt_sql_product, text);
+    if (store->log)
+        store->log(store->log_argument, line);
+}
+
+/* Whether one of the addresses that a server listens on can be reached from elsewhere. */
+static bool is_open(const char *list)
+{
+    bool found = false;
+    for (const char *text = list; *text && !found;) {
+        text += strspn(text, ", ");
+        size_t length = strcspn(text, ", ");
+        found = length > 0 && strncmp(text, "127.", 4) != 0 && strncmp(text, "::1", 3) != 0 &&
+                strncmp(text, "localhost", 9) != 0;
+        text += length;
+    }
+    return found;
+}
+
+void mrt_pg_check_access(const struct mrt_store *store)
+{
+    const struct mrt_pg_words *words = &store->driver->words;
+    char text[sizeof query + MRT_SQL_SCHEMA_MAX], line[192];
+    PGconn *connection = PQconnectdbParams(words->words, (const char *const *)words->values, 1);
+    PQsetNoticeReceiver(connection, mrt_pg_ignore_notice, NULL);
+    snprintf(text, sizeof text, query, store->address.schema);
+    PGresult *result = PQstatus(connection) == CONNECTION_OK ? PQexec(connection, text) : NULL;
+    if (PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1) {
+        const char *more = PQgetvalue(result, 0, 0), *host = PQhost(connection);
+        snprintf(line, sizeof line, "this user %s; " ENOUGH, more);
+        if (*more)
+            say(store, line);
+        if (!PQconnectionUsedPassword(connection) && host && *host != '/' &&
+            is_open(PQgetvalue(result, 0, 1)))
+            say(store, "the server listens for other machines, and asked for no password: see its "
+                       "pg_hba.conf");
+    }
+    PQclear(result);
+    PQfinish(connection);
+}
