@@ -18,6 +18,7 @@ const char mrt_sql_product[] = "PostgreSQL";
 const bool mrt_sql_notifies = true;
 const int mrt_sql_schema_version = 3;
 const bool mrt_sql_named_shares = true;
+const bool mrt_sql_shows_rows = true;
 
 /* Columns of the statements' rows. */
 enum { SETUP_VERSION, SETUP_BACKEND, SETUP_RECOVERY, SETUP_READ_ONLY };

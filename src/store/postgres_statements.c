@@ -362,7 +362,8 @@ static const char mrt_pg_sql_row_list[] =
     "SELECT " MRT_LIST_ROW("0", "1", "1",
     "coalesce((extract(epoch FROM a.xact_start) * 1000)::bigint, 0)", "r.name", "'row'",
     "coalesce(a.application_name, '') || ' (process ' || a.pid || ')'", "0", "0")
-    " FROM row_lock r JOIN pg_stat_activity a ON a.backend_xid = r.xmax WHERE r.name = $1";
+    " FROM row_lock r JOIN pg_stat_activity a ON a.backend_xid = r.xmax"
+    " WHERE (r.name = $1 OR $1 IS NULL) AND starts_with(r.name, $2) ORDER BY r.name";
 
 /* clang-format on */
 

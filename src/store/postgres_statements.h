@@ -65,7 +65,7 @@
     X(ROW_WAIT, "q", "SELECT 1 FROM row_lock WHERE name = $1 FOR UPDATE")        \
     X(ROW_MAKE, "q", mrt_pg_sql_row_make)                                        \
     X(ROW_PROVE, "", mrt_pg_sql_row_prove)                                       \
-    X(ROW_LIST, "n", mrt_pg_sql_row_list)                                        \
+    X(ROW_LIST, "np", mrt_pg_sql_row_list)                                       \
     X(BEGIN, "", "BEGIN")                                                        \
     X(COMMIT, "", "COMMIT")
 

@@ -305,12 +305,13 @@ mrt_time mrt_form_next(struct mrt_store *store)
 int mrt_form_list(struct mrt_store *store, const char *name, const char *prefix,
                   mortise_entry_callback callback, void *argument)
 {
-    struct mrt_form_link *link = name ? mrt_form_link_take(store, NULL) : NULL;
-    if (!name)
+    bool lists_all = store->form->first == MRT_SQL_DO_ROW && mrt_sql_shows_rows;
+    if (!name && !lists_all)
         return mrt_error(MORTISE_ENOTSUPPORTED,
-                         "this form of the %s store can list one name, and not all: the server has "
-                         "no names of its locks",
+                         "this form of the %s store can list one name, and not all: the server "
+                         "does not show which names are locked",
                          mrt_sql_product);
+    struct mrt_form_link *link = mrt_form_link_take(store, NULL);
     return link ? mrt_sql_list(&link->store, name, prefix, callback, argument) : MORTISE_ENOMEM;
 }
 

@@ -366,6 +366,8 @@ extern const bool mrt_sql_notifies;
 extern const int mrt_sql_schema_version;
 /* Whether its locks by name can be shared. */
 extern const bool mrt_sql_named_shares;
+/* Whether it can be seen of all rows, without touching one, which are locked. */
+extern const bool mrt_sql_shows_rows;
 
 /* Makes the store's driver and fills its address; 0, or a code with particulars. */
 int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri);

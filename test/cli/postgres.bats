@@ -208,6 +208,7 @@ SQL
     export MORTISE_URL="${MORTISE_URL/mortise@/former@}"
     start_holder a
     run -75 "$MORTISE" run -n a true
+    [[ "$("$MORTISE" ls)" == *$'\n'a\ *holds* ]]
     kill "$HOLDER"
     finish "$HOLDER"
     is_free a

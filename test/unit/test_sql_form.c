@@ -63,6 +63,7 @@ const char mrt_sql_product[] = "Fake";
 const bool mrt_sql_notifies = false;
 const int mrt_sql_schema_version = 1;
 const bool mrt_sql_named_shares = false;
+const bool mrt_sql_shows_rows = false;
 
 int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri)
 {
