@@ -41,40 +41,68 @@ static void leave_attending(mortise_hold hold)
     mrt_driver_leave(&client_of(hold)->driver, MRT_TIME_NEVER);
 }
 
-/* Enters the client of what may be a hold, for a call that changes it, and gives its driver;
-   `caller` is whom the engine is to compare with its owner, 0: nobody. Else NULL and *error. */
-static struct mrt_driver *enter_to_change(mortise_hold hold, uint64_t *caller, int *error)
+/* Whom the engine is to compare with the hold's owner; 0: nobody. */
+static uint64_t caller_of(const struct mrt_hold *slot)
+{
+    return slot->owner & MRT_OWNER_IS_THREAD ? mrt_thread_owner() : 0;
+}
+
+/* Enters the client of what may be a hold, for a call that changes it, and gives its driver; else
+   NULL and *error. */
+static struct mrt_driver *enter_to_change(mortise_hold hold, int *error)
 {
     mortise_client *client = client_of(hold);
     *error = client ? mrt_driver_check(&client->driver, false)
                     : mrt_error(MORTISE_ENOTHELD, "an empty hold");
     if (!client || *error != MORTISE_OK)
         return NULL;
-    const struct mrt_hold *slot = hold.slot;
     mrt_driver_enter(&client->driver);
-    *caller = slot->owner & MRT_OWNER_IS_THREAD ? mrt_thread_owner() : 0;
     return &client->driver;
+}
+
+/* Between enter and leave. */
+static int release(struct mrt_driver *driver, mortise_hold hold)
+{
+    struct mrt_hold *slot = hold.slot;
+    bool nested = mrt_hold_nested(slot, hold.generation);
+    mrt_time now = nested ? 0 : mrt_time_now();
+    int error = mrt_engine_release(driver->engine, slot, hold.generation, caller_of(slot), now);
+    if (error == MORTISE_ENOTHELD || mrt_hold_live(slot, hold.generation) || slot->lost_fd < 0)
+        return error;
+    close(slot->lost_fd); /* nobody has the slot again yet: the mutex is held */
+    slot->lost_fd = -1;
+    return error;
 }
 
 int mortise_release(mortise_hold hold)
 {
     int error;
-    uint64_t caller;
-    struct mrt_driver *driver = enter_to_change(hold, &caller, &error);
+    struct mrt_driver *driver = enter_to_change(hold, &error);
     if (!driver)
         return error;
-    struct mrt_hold *slot = hold.slot;
-    bool nested = mrt_hold_nested(slot, hold.generation);
-    mrt_time now = nested ? 0 : mrt_time_now();
-    error = mrt_engine_release(driver->engine, slot, hold.generation, caller, now);
-    int lost_fd = -1;
-    if (error != MORTISE_ENOTHELD && !mrt_hold_live(slot, hold.generation)) {
-        lost_fd = slot->lost_fd; /* nobody has the slot again yet: the mutex is held */
-        slot->lost_fd = -1;
-    }
+    error = release(driver, hold);
     mrt_driver_leave(driver, MRT_TIME_NEVER);
-    if (lost_fd >= 0)
-        close(lost_fd);
+    return error;
+}
+
+/* What neighbours of one client send goes to the store together. */
+int mortise_release_all(const mortise_hold *holds, size_t count)
+{
+    int error = MORTISE_OK, result;
+    if (!holds && count > 0)
+        return mrt_error(MORTISE_EINVALID, "release_all needs holds");
+    for (size_t i = 0; i < count; i++) {
+        struct mrt_driver *driver = enter_to_change(holds[i], &result);
+        if (driver)
+            result = release(driver, holds[i]);
+        while (driver && i + 1 < count && client_of(holds[i + 1]) == client_of(holds[i])) {
+            int next = release(driver, holds[++i]);
+            result = result ? result : next;
+        }
+        if (driver)
+            mrt_driver_leave(driver, MRT_TIME_NEVER);
+        error = error ? error : result;
+    }
     return error;
 }
 
@@ -82,8 +110,7 @@ int mortise_release(mortise_hold hold)
 static int lighten(mortise_hold hold, const char *kind, uint64_t weight)
 {
     int error;
-    uint64_t caller;
-    struct mrt_driver *driver = enter_to_change(hold, &caller, &error);
+    struct mrt_driver *driver = enter_to_change(hold, &error);
     if (!driver)
         return error;
     struct mrt_hold *slot = hold.slot;
@@ -92,7 +119,7 @@ static int lighten(mortise_hold hold, const char *kind, uint64_t weight)
     else if (kind && strcmp(mrt_queue_recipe(slot->queue)->kind, kind) != 0)
         error = mrt_error(MORTISE_EINVALID, "not a hold of a %s lock", kind);
     else
-        error = mrt_engine_lighten(driver->engine, slot, hold.generation, caller, weight,
+        error = mrt_engine_lighten(driver->engine, slot, hold.generation, caller_of(slot), weight,
                                    mrt_time_now());
     mrt_driver_leave(driver, MRT_TIME_NEVER);
     return error;

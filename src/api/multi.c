@@ -121,16 +121,3 @@ int mortise_acquire_all(mortise_lock *const *locks, size_t count, int64_t timeou
     free(parts);
     return error;
 }
-
-int mortise_release_all(const mortise_hold *holds, size_t count)
-{
-    int error = MORTISE_OK;
-    if (!holds && count > 0)
-        return mrt_error(MORTISE_EINVALID, "release_all needs holds");
-    for (size_t i = 0; i < count; i++) {
-        int result = mortise_release(holds[i]);
-        if (error == MORTISE_OK)
-            error = result;
-    }
-    return error;
-}

@@ -159,6 +159,7 @@ struct mrt_command *mrt_engine_next_command(struct mrt_engine *engine, mrt_time 
     TAILQ_REMOVE(&engine->outbox, command, link);
     command->queued = false;
     command->outstanding = true;
+    command->more = !TAILQ_EMPTY(&engine->outbox);
     TAILQ_INSERT_TAIL(&engine->outstanding, command, link);
     engine->counters.commands++;
     if (command->type == MRT_START || command->type == MRT_RENEW)

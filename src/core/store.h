@@ -141,6 +141,7 @@ struct mrt_command {
     size_t value_size;    /* at most MORTISE_VALUE_MAX */
     uint64_t version;     /* CELL_SET: what the cell is to have now; 0: not to be there */
     bool once;            /* OBSERVE: no CHANGED is wanted */
+    bool more;            /* another command or a call of `process` follows at once */
     /* The engine's own. */
     bool queued;      /* in the outbox, not fetched yet */
     bool outstanding; /* fetched, not answered yet */

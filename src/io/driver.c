@@ -86,6 +86,7 @@ static bool carry_one(struct mrt_driver *driver, mrt_time patience)
 {
     struct mrt_command *command = mrt_engine_next_command(driver->engine, mrt_time_now());
     if (command) {
+        driver->promised = command->more;
         pthread_mutex_unlock(&driver->mutex);
         bool taken = driver->ops->submit(driver->store, command, patience);
         pthread_mutex_lock(&driver->mutex);
@@ -95,9 +96,9 @@ static bool carry_one(struct mrt_driver *driver, mrt_time patience)
         }
         return taken;
     }
-    if (!driver->want_process)
+    if (!driver->want_process && !driver->promised)
         return false;
-    driver->want_process = false;
+    driver->want_process = driver->promised = false;
     pthread_mutex_unlock(&driver->mutex);
     driver->ops->process(driver->store, mrt_time_now());
     pthread_mutex_lock(&driver->mutex);

@@ -11,7 +11,8 @@
  *
  * One session at a time, for that is what the engine has. Every entry (submit, process)
  * takes the library's mutex, does its part, lets the library say what it waits for, lets
- * the mutex go and delivers what has gathered in the outbox.
+ * the mutex go and delivers what has gathered in the outbox. Of several commands that come
+ * together only the last one lets the library have its turn: what they send goes in one piece.
  *
  * A fence is the transaction that created the node, shifted to give each ticket 4096
  * numbers; never its sequence number, which starts again when the directory does.
@@ -273,11 +274,10 @@ static bool zk_submit(struct mrt_store *store, const struct mrt_command *command
     mrt_time now = mrt_time_now();
     pthread_mutex_lock(&mrt_zk_library);
     mrt_zk_entered = store->session;
-    if (store->session)
-        mrt_zk_session_gather(store->session);
     dispatch(store, job, now);
     mrt_zk_entered = NULL;
-    turn(store, now);
+    if (!command->more || !store->session || !store->session->gathering)
+        turn(store, now);
     pthread_mutex_unlock(&mrt_zk_library);
     settle(store);
     deliver_all(store);

@@ -410,6 +410,7 @@ static int post_or_forget(struct mrt_zk_session *session, struct mrt_zk_request 
 {
     bool watched = request->kind != MRT_ZK_WATCH_CHILDREN ||
                    mrt_zk_watch_children(session, path, &request->watch);
+    mrt_zk_session_gather(session);
     int code = watched ? post(session, request, ticket, path) : ZSYSTEMERROR;
     if (code == ZOK)
         return code;

@@ -181,7 +181,7 @@ static void notice_silent_close(struct mrt_zk_session *session)
 void mrt_zk_session_gather(struct mrt_zk_session *session)
 {
     static const int on = 1;
-    if (session->connected && session->socket >= 0)
+    if (!session->gathering && session->connected && session->socket >= 0)
         session->gathering =
             setsockopt(session->socket, IPPROTO_TCP, TCP_CORK, &on, sizeof on) == 0;
 }
@@ -252,7 +252,6 @@ static void process(struct mrt_zk_session *session)
 void mrt_zk_session_turn(struct mrt_zk_session *session, mrt_time now)
 {
     mrt_zk_entered = session;
-    mrt_zk_session_gather(session);
     process(session);
     arm(session);
     mrt_zk_entered = NULL;

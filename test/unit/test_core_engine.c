@@ -56,6 +56,23 @@ static void test_answers_come_in_any_order(void **state)
 }
 
 /* A store that answers "your session is no more" says so of every ticket's command. */
+static void test_commands_that_wait_together_say_so(void **state)
+{
+    (void)state;
+    struct mrt_engine_config config = core_config();
+    config.budget = 0;
+    struct core core;
+    core_open(&core, &config);
+    struct mrt_waiter one = core_waiter(1), other = core_waiter(2);
+    core_grant(&core, &one);
+    core_acquire(&core, &other);
+    assert_int_equal(core_release(&core, one.hold, 1), MORTISE_OK);
+    assert_true(core_fetch(&core, MRT_REMOVE)->more);
+    assert_false(core_fetch(&core, MRT_APPEND)->more);
+    core_no_command(&core);
+    core_free(&core);
+}
+
 static void test_a_refused_session_is_a_lost_one(void **state)
 {
     (void)state;
@@ -245,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_a_new_engine_wants_nothing),
         cmocka_unit_test(test_an_event_that_answers_nothing_is_dropped),
         cmocka_unit_test(test_answers_come_in_any_order),
+        cmocka_unit_test(test_commands_that_wait_together_say_so),
         cmocka_unit_test(test_a_refused_session_is_a_lost_one),
         cmocka_unit_test(test_the_refusal_of_an_earlier_session_is_not_ours),
         cmocka_unit_test(test_settling_is_done_once),
