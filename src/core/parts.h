@@ -114,7 +114,7 @@ struct mrt_ticket {
     size_t value_size;
     struct mrt_waiter_list verifiers;
     TAILQ_ENTRY(mrt_ticket) link; /* of its queue, the free tickets, or the loose ones */
-    UT_hash_handle hh;            /* by id */
+    UT_hash_handle hh;            /* by id, unless it is an ORPHAN */
 };
 
 enum mrt_request_state {

@@ -9,7 +9,8 @@
  *    kept as state (LEAVING, look_again) and sent when the answer comes.
  *  - A ticket that may be in the store is not freed before its removal is proven
  *    or its session is dead. So an acquire that was given up leaves nothing.
- *  - The memory of a fetched command stays until it is answered (ORPHAN).
+ *  - The memory of a fetched command stays until it is answered (ORPHAN). Its identity does not:
+ *    what was to be adopted may be asked for again in the next session.
  *  - GRANTED is for good: an answer that says otherwise means that the ticket in the store is
  *    not ours any more, and the hold is lost.
  */
@@ -147,10 +148,11 @@ static void put(struct mrt_ticket *ticket)
     struct mrt_engine *engine = queue->engine;
     MRT_ASSERT(!under_way(ticket) && ticket->holds == 0 && !ticket->waiter);
     unlist(ticket);
+    if (ticket->state != MRT_TICKET_ORPHAN)
+        HASH_DEL(engine->tickets_by_id, ticket);
     move(ticket, MRT_TICKET_FREE);
     mrt_heap_clear(&engine->timers, &ticket->timer);
     forget_value(ticket);
-    HASH_DEL(engine->tickets_by_id, ticket);
     TAILQ_INSERT_HEAD(&engine->free_tickets, ticket, link);
     mrt_queue_put(queue);
 }
@@ -159,6 +161,8 @@ static void put(struct mrt_ticket *ticket)
 static void loosen(struct mrt_ticket *ticket, enum mrt_ticket_state state)
 {
     unlist(ticket);
+    if (state == MRT_TICKET_ORPHAN)
+        HASH_DEL(ticket->queue->engine->tickets_by_id, ticket);
     move(ticket, state);
     TAILQ_INSERT_TAIL(&ticket->queue->engine->loose_tickets, ticket, link);
 }

@@ -400,6 +400,28 @@ static void test_c11_the_session_ends_while_adopting(void **state)
     core_free(&core);
 }
 
+static void test_c11_adopting_again_needs_no_answer_of_a_lost_session(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter waiter = adopting(1, 100);
+    adopt(&core, &waiter);
+    core_start(&core);
+    fetch_adoption(&core); /* and it stays without an answer */
+    core_session_lost(&core);
+    cancel(&core, &waiter);
+    core_answer(&core, core_fetch(&core, MRT_STOP), MRT_STOPPED);
+    waiter = adopting(1, 100);
+    adopt(&core, &waiter);
+    core_start(&core);
+    core_view(&core, fetch_adoption(&core), 0);
+    core_done(&core, &waiter, MORTISE_OK);
+    mrt_engine_attend(waiter.hold);
+    core_fetch(&core, MRT_REFRESH);
+    core_free(&core);
+}
+
 static void test_c11_two_who_adopt_here(void **state)
 {
     (void)state;
@@ -492,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_c11_given_up_it_is_left_as_it_was),
         cmocka_unit_test(test_c11_given_up_when_it_is_not_known_whether_it_was_done),
         cmocka_unit_test(test_c11_the_session_ends_while_adopting),
+        cmocka_unit_test(test_c11_adopting_again_needs_no_answer_of_a_lost_session),
         cmocka_unit_test(test_c11_two_who_adopt_here),
         cmocka_unit_test(test_c11_readers_adopt_side_by_side),
         cmocka_unit_test(test_c11_no_memory_and_no_client),
