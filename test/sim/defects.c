@@ -131,7 +131,7 @@ int run_defects(const struct request *request)
         fflush(stdout);
     }
     printf("1..%d\n# %d of %d seeded defects found\n", total + 1, total - missed, total);
-    return missed ? 1 : 0;
+    return missed > 0 || total == 0;
 }
 
 #else

@@ -131,7 +131,8 @@ int lane_spawn(const struct lane *lane, struct board *board, const struct board 
 void lane_wait(int process, struct board *board)
 {
     int status;
-    waitpid(process, &status, 0);
+    if (waitpid(process, &status, 0) != process)
+        abort();
     if (status != 0 && !board->failed) { /* a sanitizer's complaint is an exit, not a signal */
         int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         snprintf(board->failure, sizeof board->failure, "%s",
@@ -187,14 +188,17 @@ int run_single(const struct request *request)
 
 int run_hashes(const struct request *request)
 {
+    bool failed = false;
     for (uint64_t seed = request->start; seed < request->start + request->seeds; seed++) {
         struct profile profile;
         struct outcome outcome;
         request_profile(request, seed, &profile);
         world_run(seed, &profile, NULL, false, &outcome);
-        printf("%llu %016llx\n", (unsigned long long)seed, (unsigned long long)outcome.hash);
+        printf("%llu %016llx %s\n", (unsigned long long)seed, (unsigned long long)outcome.hash,
+               outcome.failure);
+        failed |= outcome.failure[0] != '\0';
     }
-    return 0;
+    return failed;
 }
 
 /* ------------------------------------------------------------- making it smaller */
@@ -320,8 +324,12 @@ int run_seeds(const struct request *request)
         printf("seed %llu: %s\n", failed < 0 ? 0 : (unsigned long long)boards[failed].seed, how);
         return strstr(how, request->expect) ? 0 : 1;
     }
-    if (failed < 0)
+    if (failed < 0 && runs == request->seeds)
         return 0;
+    if (failed < 0) {
+        printf("%llu seeds were not run\n", (unsigned long long)(request->seeds - runs));
+        return 1;
+    }
     print_failure(request, boards[failed].seed, boards[failed].failure);
     return 1;
 }
