@@ -136,16 +136,21 @@
     X(REDIS_LUA_VALUE_KEPT, "the value of a ticket that is gone is kept")         \
     X(REDIS_LUA_CHANGE_UNTOLD, "who observes is not told of another leader")
 
-/* Of durable holds, of lingering and of the delay after a crash; test/model finds them. */
+/* Of durable holds; test/model finds them, and the simulator. */
 #define MRT_DEFECT_DETACH_MAP(X)                                             \
     X(DETACH_ONCE, "a detach of unknown outcome is taken for done")          \
     X(DETACH_NOT_LOST, "a detach that nobody can tell of is told as a loss") \
+    X(DETACHED_DIES, "what was detached ends with the session that had it")  \
+    X(ADOPTED_TWICE, "what one has adopted can be adopted by another")       \
     X(ADOPTED_REMOVED, "who gives up adopting a ticket takes it out")        \
-    X(ADOPTED_FENCE, "an adopted ticket begins again with its first fence")  \
-    X(LINGER_CONTENDED, "a ticket lingers though another waits")             \
-    X(DELAY_NOT_ASKED, "a ticket without a delay serves who wants one")      \
-    X(DELAY_FROM_START, "a delay begins with the ticket")                    \
-    X(DELAY_FOR_WAITERS, "a dead session's waiting tickets stay too")        \
+    X(ADOPTED_FENCE, "an adopted ticket begins again with its first fence")
+
+/* Of lingering and of the delay after a crash; test/model finds them. */
+#define MRT_DEFECT_LINGER_MAP(X)                                        \
+    X(LINGER_CONTENDED, "a ticket lingers though another waits")        \
+    X(DELAY_NOT_ASKED, "a ticket without a delay serves who wants one") \
+    X(DELAY_FROM_START, "a delay begins with the ticket")               \
+    X(DELAY_FOR_WAITERS, "a dead session's waiting tickets stay too")   \
     X(LOSS_NOT_A_DEATH, "a lost session is stopped as if it had ended well")
 
 /* Of the Redis store, store/redis*.c; test/live/redis_faults.c and redis_claim.c find them, on
@@ -184,7 +189,7 @@ enum mrt_defect {
     MRT_DEFECT_PASS_MAP(MRT_DEFECT_NAME) MRT_DEFECT_QUORUM_MAP(MRT_DEFECT_NAME)
         MRT_DEFECT_ELECTION_MAP(MRT_DEFECT_NAME) MRT_DEFECT_REDIS_MAP(MRT_DEFECT_NAME)
             MRT_DEFECT_REDIS_CLAIM_MAP(MRT_DEFECT_NAME) MRT_DEFECT_DETACH_MAP(MRT_DEFECT_NAME)
-                MRT_DEFECT_SIMULATED_MAP(MRT_DEFECT_NAME)
+                MRT_DEFECT_LINGER_MAP(MRT_DEFECT_NAME) MRT_DEFECT_SIMULATED_MAP(MRT_DEFECT_NAME)
 #undef MRT_DEFECT_NAME
                     MRT_DEFECT_END
 };

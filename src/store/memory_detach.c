@@ -5,6 +5,7 @@
  * Invariant: a ticket is nobody's under another identity than it had when it was somebody's, so
  * whoever had it before finds it no more.
  */
+#include "core/defect.h"
 #include "store/memory_server_parts.h"
 
 #include <stdlib.h>
@@ -27,7 +28,8 @@ static struct ticket *replace(struct mrt_memory_server *server, struct ticket *t
         return NULL;
     *heir = *ticket;
     heir->id = id;
-    heir->session = &server->nobody;
+    if (!MRT_DEFECT(DETACHED_DIES))
+        heir->session = &server->nobody;
     heir->linger = false;
     heir->delay = 0;
     HASH_ADD(hh, server->tickets_by_id, id, sizeof heir->id, added);
@@ -36,7 +38,7 @@ static struct ticket *replace(struct mrt_memory_server *server, struct ticket *t
         return NULL;
     }
     TAILQ_INSERT_BEFORE(ticket, heir, link);
-    TAILQ_INSERT_TAIL(&server->nobody.tickets, heir, session_link);
+    TAILQ_INSERT_TAIL(&heir->session->tickets, heir, session_link);
     TAILQ_REMOVE(&ticket->queue->tickets, ticket, link);
     TAILQ_REMOVE(&ticket->session->tickets, ticket, session_link);
     HASH_DEL(server->tickets_by_id, ticket);
@@ -69,13 +71,15 @@ int mrt_memory_adopt(struct mrt_memory_server *server, const struct mrt_command 
                      struct session *session, struct ticket **ticket)
 {
     struct ticket *found = find(server, server->nobody.id, command->ticket, command->queue);
+    if (!found && MRT_DEFECT(ADOPTED_TWICE))
+        HASH_FIND(hh, server->tickets_by_id, &command->ticket, sizeof command->ticket, found);
     if (!found)
         return MORTISE_ENOTHELD;
     const struct queue *queue = found->queue;
     if (strcmp(queue->kind, command->kind) != 0 || queue->capacity != command->capacity ||
         found->weight != command->weight)
         return MORTISE_EMISMATCH;
-    TAILQ_REMOVE(&server->nobody.tickets, found, session_link);
+    TAILQ_REMOVE(&found->session->tickets, found, session_link);
     TAILQ_INSERT_TAIL(&session->tickets, found, session_link);
     found->session = session;
     found->delay = command->delay;

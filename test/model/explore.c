@@ -120,7 +120,8 @@ static struct result search_apart(const struct instance *instance, FILE *trace)
 static const struct {
     enum mrt_defect defect;
     const char *name, *text;
-} all_defects[] = {MRT_DEFECT_MAP(DEFECT_ROW) MRT_DEFECT_DETACH_MAP(DEFECT_ROW)};
+} all_defects[] = {MRT_DEFECT_MAP(DEFECT_ROW) MRT_DEFECT_DETACH_MAP(DEFECT_ROW)
+                       MRT_DEFECT_LINGER_MAP(DEFECT_ROW)};
 
 /* Those that a run without local threads, drifting clocks and a busy store can show, and a word of
    the instances that can. */
@@ -146,6 +147,8 @@ static const struct {
     {MRT_DEFECT_UPGRADE_NESTS, ""},
     {MRT_DEFECT_READER_WEIGHS_NOTHING, ""},
     {MRT_DEFECT_DETACH_ONCE, "nobody"},
+    {MRT_DEFECT_DETACHED_DIES, "nobody"},
+    {MRT_DEFECT_ADOPTED_TWICE, "nobody"},
     {MRT_DEFECT_ADOPTED_REMOVED, "nobody"},
     {MRT_DEFECT_ADOPTED_FENCE, "nobody"},
     {MRT_DEFECT_LINGER_CONTENDED, "lingering"},

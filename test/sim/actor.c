@@ -39,6 +39,7 @@ void actor_forget(struct world *world, struct actor *actor)
     world_cancel(world, &actor->giveup);
     memset(actor->grips, 0, sizeof actor->grips);
     memset(&actor->stale, 0, sizeof actor->stale);
+    detach_forget(actor);
     actor->verifying = false;
     actor->state = ACTOR_DONE;
 }
@@ -164,6 +165,7 @@ static void granted(struct world *world, struct actor *actor)
         grip->broken_at = first->broken_at;
         grip->told = hold->told;
         grip->revokes = first->revokes;
+        grip->undue = first->undue;
         grip->ends = first->ends;
         client->nested++;
         return;
@@ -179,7 +181,7 @@ static void check_error(struct world *world, const struct actor *actor, int erro
     if (error == MORTISE_OK)
         return;
     if (error == MORTISE_EBUSY)
-        allowed = actor->waiter.try_only;
+        allowed = actor->waiter.try_only || (actor->detached && actor->inherits);
     else if (error == MORTISE_ETIMEOUT || (error == MORTISE_EDISCONNECTED && !actor->verifying))
         allowed = (actor->giving_up && actor->giveup_error == MORTISE_ETIMEOUT) ||
                   actor->deadline <= client_now(client);
@@ -192,7 +194,9 @@ static void check_error(struct world *world, const struct actor *actor, int erro
     else if (error == MORTISE_EDEADLOCK)
         allowed = actor->nested && actor->upgrades;
     else if (error == MORTISE_ENOTHELD)
-        allowed = actor->verifying;
+        allowed = actor->verifying || actor->detached;
+    else if (error == MORTISE_EUNKNOWN)
+        allowed = actor->verifying && actor->detached;
     else if (error == MORTISE_EPERMISSION)
         allowed = world->profile.refuse_for_good > 0 || world->phase != PHASE_CHAOS;
     else if (error == MORTISE_EUNREACHABLE)
@@ -214,6 +218,8 @@ static void ended(struct world *world, struct actor *actor)
     actor->state = ACTOR_IDLE;
     if (error == MORTISE_OK && !actor->verifying)
         granted(world, actor);
+    if (actor->detached)
+        detach_settled(world, actor, error);
     actor->verifying = false;
     step_in(world, actor, error == MORTISE_OK ? world->profile.hold_us : world->profile.think_us);
 }
@@ -288,6 +294,30 @@ static void acquire(struct world *world, struct actor *actor, int queue)
     client_pump(world, client);
 }
 
+/* Takes over a lock that is nobody's; false: there is none. */
+static bool adopt(struct world *world, struct actor *actor)
+{
+    struct client *client = actor->client;
+    actor->waiter = (struct mrt_waiter){.deadline = MRT_TIME_NEVER};
+    actor->nested = actor->upgrades = false;
+    if (!detach_adopt(world, actor))
+        return false;
+    if (world->drawn.lock != LOCK_SEMAPHORE && random_below(&world->random, 2))
+        actor->waiter.owner = OWNER(actor);
+    actor->state = ACTOR_WAITING;
+    plan_giving_up(world, actor, random_chance(&world->random, world->profile.timed),
+                   random_chance(&world->random, world->profile.cancel));
+    world->operations++;
+    note(world, actor, TRACE_ACQUIRE, "adopts", (int64_t)actor->waiter.last_fence, 0);
+    struct mrt_queue *handle = client_queue(world, client, actor->queue);
+    mrt_engine_adopt(client->engine, handle, &actor->waiter, client_now(client));
+    mrt_queue_put(handle);
+    if (actor->waiter.state == MRT_WAITER_DONE && !actor->waiter.settled)
+        ended(world, actor);
+    client_pump(world, client);
+    return true;
+}
+
 static void retry(struct world *world, struct actor *actor)
 {
     struct client *client = actor->client;
@@ -350,7 +380,7 @@ static void begin_listening(struct world *world, struct actor *actor, struct gri
     actor->queue = grip->queue;
     note(world, actor, TRACE_VERIFY, "listens", (int64_t)grip->fence, 0);
     grip->listens = true;
-    if (grip->revokes > 0)
+    if (grip->revokes > grip->undue)
         grip->unheard_since = world->now;
     mrt_engine_listen(grip->hold, true);
     client_pump(world, client);
@@ -433,6 +463,27 @@ static void verify(struct world *world, struct actor *actor, struct grip *grip)
     client_pump(world, client);
 }
 
+/* Leaves a lock to nobody; false: it stays. */
+static bool detach(struct world *world, struct actor *actor, struct grip *grip)
+{
+    struct client *client = actor->client;
+    uint64_t fence = grip->fence;
+    actor->waiter = (struct mrt_waiter){.deadline = MRT_TIME_NEVER};
+    actor->queue = grip->queue;
+    plan_giving_up(world, actor, random_below(&world->random, 4) == 0, false);
+    if (!detach_begin(world, actor, grip)) {
+        world_cancel(world, &actor->giveup);
+        return false;
+    }
+    world->operations++;
+    actor->verifying = true;
+    actor->nested = false;
+    actor->state = ACTOR_WAITING;
+    note(world, actor, TRACE_RELEASE, "detaches", (int64_t)fence, 0);
+    client_pump(world, client);
+    return true;
+}
+
 /* A writer goes on as a reader. */
 static void downgrade(struct world *world, struct actor *actor, struct grip *grip)
 {
@@ -472,6 +523,8 @@ static void step_holding(struct world *world, struct actor *actor, int held)
     } else if (random_chance(random, p->nest) && next < p->queues &&
                find_grip(actor, NULL, 0) >= 0) {
         acquire(world, actor, next);
+    } else if (random_chance(random, p->detach) && detach(world, actor, grip)) {
+        return;
     } else if (random_chance(random, p->verify)) {
         verify(world, actor, grip);
     } else if (!grip->listens && random_chance(random, p->listen)) {
@@ -497,6 +550,8 @@ static void step_idle(struct world *world, struct actor *actor)
         step_holding(world, actor, held);
     } else if (actor->operations > 0) {
         actor->operations--;
+        if (random_chance(&world->random, world->drawn.detach) && adopt(world, actor))
+            return;
         acquire(world, actor, (int)random_below(&world->random, p->queues));
     } else {
         actor->state = ACTOR_DONE;

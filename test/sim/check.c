@@ -50,18 +50,23 @@ static bool is_quiet(const struct world *world)
            0;
 }
 
+static bool keeps_sessions(const struct world *world)
+{
+    const struct profile *p = &world->drawn;
+    bool soon =
+        (world->profile.delay_us + world->profile.zk_lag_us + world->profile.zk_behind_us) * 20 <=
+            p->lease_us ||
+        p->lease_us == 0;
+    return is_quiet(world) && soon &&
+           p->crash_every_us + p->kill_every_us + p->reboot_every_us + p->proof_lag_us == 0;
+}
+
 /* Nothing is wrong at all: a lock that is free goes to the next at once. */
 static bool is_calm(const struct world *world)
 {
     const struct profile *p = &world->drawn;
-    bool keeps_sessions =
-        (world->profile.delay_us + world->profile.zk_lag_us + world->profile.zk_behind_us) * 20 <=
-            p->lease_us ||
-        p->lease_us == 0;
-    return is_quiet(world) && keeps_sessions &&
-           p->wake_lost + p->wake_late_us + p->crash_every_us + p->kill_every_us +
-                   p->reboot_every_us + p->break_every_us + p->refuse_for_good + p->proof_lag_us ==
-               0;
+    return keeps_sessions(world) &&
+           p->wake_lost + p->wake_late_us + p->break_every_us + p->refuse_for_good + p->detach == 0;
 }
 
 static mrt_time round_trip(const struct world *world)
@@ -70,6 +75,12 @@ static mrt_time round_trip(const struct world *world)
             8 * (world->profile.zk_lag_us + world->profile.zk_behind_us) +
             2 * world->profile.zk_gap_us + 100) *
            MRT_MICROSECOND;
+}
+
+bool check_keeps_sessions(const struct world *world, mrt_time begun)
+{
+    return keeps_sessions(world) && world->drawn.close_every_us == 0 &&
+           world->phase != PHASE_CLOSE && world->now - begun > 4 * round_trip(world);
 }
 
 /* Whether a fence is of the ticket that begins with another. */
@@ -83,6 +94,7 @@ void check_broken(struct world *world, int queue, uint64_t fence)
     struct queue_state *state = &world->queues[queue];
     state->broken[state->broken_count++ % BROKEN_MAX] = fence;
     delay_broken(world, queue, fence);
+    detach_broken(world, queue, fence);
     for (int c = 0; c < world->drawn.clients; c++)
         for (int a = 0; a < world->drawn.actors; a++)
             for (int g = 0; g < GRIPS_MAX; g++) {
@@ -116,6 +128,7 @@ static void check_broken_told(struct world *world, const struct client *client,
 void check_revoked(struct world *world, int queue, uint64_t fence)
 {
     struct queue_state *state = &world->queues[queue];
+    state->undue[state->revoked_count % REVOKED_MAX] = false;
     state->revoked[state->revoked_count++ % REVOKED_MAX] = fence;
     for (int c = 0; c < world->drawn.clients; c++)
         for (int a = 0; a < world->drawn.actors; a++)
@@ -146,8 +159,19 @@ void check_asked(struct world *world, const struct client *client, struct grip *
 static void note_revoked(const struct world *world, struct grip *grip)
 {
     const struct queue_state *state = &world->queues[grip->queue];
+    for (int i = 0; i < REVOKED_MAX; i++) {
+        bool asked = state->revoked[i] > 0 && is_of(world, grip->fence, state->revoked[i]);
+        grip->revokes += asked;
+        grip->undue += asked && state->undue[i];
+    }
+}
+
+/* It was written into a node that is no more. */
+static void forget_revoked(struct world *world, const struct grip *grip)
+{
+    struct queue_state *state = &world->queues[grip->queue];
     for (int i = 0; i < REVOKED_MAX; i++)
-        grip->revokes += state->revoked[i] > 0 && is_of(world, grip->fence, state->revoked[i]);
+        state->undue[i] |= state->revoked[i] > 0 && is_of(world, grip->fence, state->revoked[i]);
 }
 
 /* As a broken one's, a listener's next look shows it at the latest. */
@@ -200,6 +224,7 @@ static void follow_turn(struct world *world, int queue)
     struct truth truth;
     server_truth(world, queue, NULL, &truth);
     uint64_t fence = truth.peer ? truth.fence : 0;
+    detach_check(world, queue, &truth);
     if (fence != state->turn_fence || !truth.others)
         state->contended_since = state->overdue_since = MRT_TIME_NEVER;
     if (truth.others && state->contended_since == MRT_TIME_NEVER)
@@ -209,7 +234,7 @@ static void follow_turn(struct world *world, int queue)
 
 static void check_queue(struct world *world, int queue)
 {
-    uint64_t sum = delay_weight(world, queue);
+    uint64_t sum = delay_weight(world, queue) + detach_weight(world, queue);
     for (int c = 0; c < world->drawn.clients; c++) {
         struct client *client = &world->clients[c];
         uint64_t count = client->engine && !client->closing ? count_valid(world, client, queue) : 0;
@@ -293,6 +318,14 @@ void check_step(struct world *world)
 
 /* ------------------------------------------------------------- grants */
 
+static void note_fence(struct queue_state *state, const struct grip *grip)
+{
+    if (grip->fence > state->last_fence)
+        state->last_fence = grip->fence;
+    if (grip->weight == state->recipe.capacity)
+        state->last_alone = grip->fence;
+}
+
 static void check_fence(struct world *world, const struct client *client, const struct grip *grip)
 {
     struct queue_state *state = &world->queues[grip->queue];
@@ -304,10 +337,7 @@ static void check_fence(struct world *world, const struct client *client, const 
     if (grip->fence <= floor)
         check_fail(world, client->index, grip->queue, "fence %llu after %llu",
                    (unsigned long long)grip->fence, (unsigned long long)floor);
-    if (grip->fence > state->last_fence)
-        state->last_fence = grip->fence;
-    if (alone)
-        state->last_alone = grip->fence;
+    note_fence(state, grip);
     if (state->recipe.capacity > 1)
         return;
     server_truth(world, grip->queue, client->peer, &truth);
@@ -333,7 +363,8 @@ static void check_order(struct world *world, const struct actor *actor)
     for (int i = 0; i < world->drawn.actors; i++) {
         const struct actor *other = &client->actors[i];
         bool waits = (other->state == ACTOR_WAITING || other->state == ACTOR_WOKEN) &&
-                     other->waiter.state != MRT_WAITER_DONE && !other->verifying;
+                     other->waiter.state != MRT_WAITER_DONE && !other->verifying &&
+                     !other->detached;
         if (waits && other->queue == actor->queue && other->order < actor->order &&
             other->deadline > now && now - other->waiter.since >= fair)
             check_fail(world, client->index, actor->queue, "thread %d overtook thread %d",
@@ -358,6 +389,19 @@ static void check_budget(struct world *world, const struct client *client, int q
                    (long long)(world->now - state->contended_since) / 1000);
 }
 
+/* A turn goes on where it was, in other hands. */
+static void check_adopted(struct world *world, struct actor *actor, struct grip *grip)
+{
+    struct queue_state *queue = &world->queues[grip->queue];
+    detach_adopted(world, actor, grip);
+    if (world->drawn.model == MODEL_ZK_LIBRARY)
+        forget_revoked(world, grip);
+    note_revoked(world, grip);
+    note_fence(queue, grip);
+    queue->contended_since = queue->overdue_since = MRT_TIME_NEVER;
+    follow_turn(world, grip->queue);
+}
+
 void check_granted(struct world *world, struct actor *actor, struct grip *grip)
 {
     struct client *client = actor->client;
@@ -372,6 +416,10 @@ void check_granted(struct world *world, struct actor *actor, struct grip *grip)
     if (check_was_broken(world, grip)) {
         grip->broken = true;
         grip->broken_at = world->now;
+        return;
+    }
+    if (actor->detached) {
+        check_adopted(world, actor, grip);
         return;
     }
     note_revoked(world, grip);
@@ -396,8 +444,8 @@ static bool conflict(const struct mrt_command *a, const struct mrt_command *b)
 {
     if (a->serial == b->serial)
         return true;
-    if (!mrt_id_none(a->ticket) && a->queue && b->queue)
-        return mrt_id_equal(a->ticket, b->ticket);
+    if (!mrt_id_none(a->ticket) && a->queue && b->queue) /* what is adopted may come again */
+        return mrt_id_equal(a->ticket, b->ticket) && mrt_id_equal(a->session, b->session);
     return a->type == b->type && mrt_id_equal(a->session, b->session) && !a->queue && !b->queue;
 }
 

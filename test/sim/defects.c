@@ -20,6 +20,7 @@ static const struct {
 #define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text},
     MRT_DEFECT_MAP(DEFECT_ROW) MRT_DEFECT_QUORUM_MAP(DEFECT_ROW) MRT_DEFECT_REDIS_MAP(DEFECT_ROW)
         MRT_DEFECT_REDIS_CLAIM_MAP(DEFECT_ROW) MRT_DEFECT_SIMULATED_MAP(DEFECT_ROW)
+            MRT_DEFECT_DETACH_MAP(DEFECT_ROW)
 #undef DEFECT_ROW
 };
 #define DEFECT_COUNT ((int)(sizeof defects / sizeof defects[0]))

@@ -160,6 +160,12 @@ static void make_forgetful(struct profile *p, struct random *random)
     p->try = p->timed = p->cancel = 0;
 }
 
+static void zero(int64_t *const *fields, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        *fields[i] = 0;
+}
+
 /* A link and machines without faults, so that times can be held to their bounds. */
 static void make_quiet(struct profile *p, struct random *random)
 {
@@ -168,8 +174,7 @@ static void make_quiet(struct profile *p, struct random *random)
                                &p->break_every_us, &p->late_answer, &p->cut_every_us,
                                &p->pause_every_us, &p->busy,        &p->timer_late_us,
                                &p->wake_lost,      &p->wake_late_us};
-    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
-        *faults[i] = 0;
+    zero(faults, sizeof faults / sizeof faults[0]);
     p->delay_us = profile_scale(random, 5000);
     p->clients = random_between(random, 2, 4);
 }
@@ -277,10 +282,35 @@ static void draw_delay(struct profile *p, uint64_t seed)
         p->lock_delay_us = profile_scale(&random, has_lease(p) ? p->lease_us : 1000000);
 }
 
-static void zero(int64_t *const *fields, size_t count)
+/* No session ends, so who gives up adopting leaves it as it was. */
+static void make_inherited(struct profile *p, struct random *random)
 {
-    for (size_t i = 0; i < count; i++)
-        *fields[i] = 0;
+    int64_t *const ends[] = {&p->crash_every_us, &p->close_every_us, &p->kill_every_us,
+                             &p->proof_lag_us, &p->follower_every_us};
+    make_quiet(p, random);
+    zero(ends, sizeof ends / sizeof ends[0]);
+    profile_make_calm(p);
+    p->redis_trouble_every_us = p->redis_copyless = 0;
+    p->cancel = random_between(random, 2000, 8000);
+    p->wait_us = p->delay_us * 2;
+}
+
+/* And so. Of the stores, and the locks, that can be detached wherever they are. */
+static void draw_detach(struct profile *p, uint64_t seed)
+{
+    struct random random;
+    random_seed(&random, seed ^ UINT64_C(0x646574616368));
+    int64_t unit = has_lease(p) ? p->lease_us : 1000000;
+    bool can = p->model == MODEL_LEASE || p->model == MODEL_KERNEL ||
+               p->model == MODEL_ZK_LIBRARY || p->model == MODEL_REDIS;
+    can = can && (p->lock != LOCK_MUTEX || p->capacity == 1); /* two of those there are not */
+    if (!can || p->lock == LOCK_ELECTION || p->lock == LOCK_EXCLUSIVE || p->redis_amnesia > 0 ||
+        random_below(&random, 6) > 0)
+        return;
+    p->detach = random_between(&random, 500, 5000);
+    p->detach_us = random_between(&random, unit / 4, unit * 2);
+    if (random_below(&random, 3) == 0)
+        make_inherited(p, &random);
 }
 
 static int64_t any_sequence(struct random *random)
@@ -445,6 +475,7 @@ void profile_draw(struct profile *profile, uint64_t seed, int model)
     if (profile->model != MODEL_ZOOKEEPER) /* whose fake of the port knows no requests */
         draw_requests(profile, seed);
     draw_delay(profile, seed);
+    draw_detach(profile, seed);
 }
 
 void profile_heal(struct profile *p)
@@ -455,9 +486,9 @@ void profile_heal(struct profile *p)
                                &p->stray_wake,      &p->cut_every_us,   &p->crash_every_us,
                                &p->pause_every_us,  &p->close_every_us, &p->kill_every_us,
                                &p->reboot_every_us, &p->busy,           &p->misuse,
-                               &p->cancel,          &p->timed,          &p->try};
-    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
-        *faults[i] = 0;
+                               &p->cancel,          &p->timed,          &p->try,
+                               &p->detach};
+    zero(faults, sizeof faults / sizeof faults[0]);
     /* A lease can be kept only if a round trip takes less than a third of it. */
     if (p->lease_us > 0 && p->delay_us > p->lease_us / 20)
         p->delay_us = p->lease_us / 20;

@@ -89,6 +89,8 @@ enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE, LOCK_ELECTION, LOCK_EXCLUSIV
     X(hold_max_us, EXTRA, "a hold ends by itself after at most; in half of all acquires")          \
     X(lock_delay_us, EXTRA, "nobody has a lock for so long after its holder has died")             \
     X(listen, EXTRA, "chance that a holder listens to that")                                       \
+    X(detach, EXTRA, "chance that a hold is detached, and that what is detached is adopted")       \
+    X(detach_us, FIXED, "an operator breaks what has been nobody's for so long")                   \
     X(reboot_every_us, EXTRA, "the machine loses power about each")                                \
     X(busy, EXTRA, "chance that a command is not taken")                                           \
     X(notices_refused, EXTRA, "chance that a death is not noticed by an event")                    \

@@ -5,10 +5,10 @@
 #include <string.h>
 
 static const char *const command_names[] = {
-    [MRT_START] = "START",         [MRT_STOP] = "STOP",        [MRT_RENEW] = "RENEW",
-    [MRT_APPEND] = "APPEND",       [MRT_REFRESH] = "REFRESH",  [MRT_LIGHTEN] = "LIGHTEN",
-    [MRT_SET_VALUE] = "SET_VALUE", [MRT_REMOVE] = "REMOVE",    [MRT_OBSERVE] = "OBSERVE",
-    [MRT_CELL_GET] = "CELL_GET",   [MRT_CELL_SET] = "CELL_SET"};
+    [MRT_START] = "START",         [MRT_STOP] = "STOP",         [MRT_RENEW] = "RENEW",
+    [MRT_APPEND] = "APPEND",       [MRT_REFRESH] = "REFRESH",   [MRT_LIGHTEN] = "LIGHTEN",
+    [MRT_SET_VALUE] = "SET_VALUE", [MRT_REMOVE] = "REMOVE",     [MRT_DETACH] = "DETACH",
+    [MRT_OBSERVE] = "OBSERVE",     [MRT_CELL_GET] = "CELL_GET", [MRT_CELL_SET] = "CELL_SET"};
 
 int server_queue_index(const struct world *world, const char *name)
 {
@@ -108,6 +108,13 @@ void truth_add(struct truth *truth, const struct peer *asker, struct peer *peer,
         truth->granted += weight;
     if (granted && truth->grant_count < GRANTS_MAX)
         truth->grants[truth->grant_count++] = (struct grant){peer, fence};
+}
+
+void truth_add_nobodys(struct truth *truth, uint64_t fence)
+{
+    if (truth->nobodys_count == DETACHED_MAX)
+        abort(); /* there are not so many at a time */
+    truth->nobodys[truth->nobodys_count++] = fence;
 }
 
 void server_truth(struct world *world, int queue, const struct peer *peer, struct truth *truth)

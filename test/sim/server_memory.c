@@ -278,7 +278,9 @@ static int see(void *context, const struct mrt_memory_entry *entry)
 {
     struct look *look = context;
     look->truth->span = entry->fence_span;
-    if (entry->until > 0)
+    if (entry->detached)
+        truth_add_nobodys(look->truth, entry->fence);
+    if (entry->detached || entry->until > 0)
         return 0; /* nobody's */
     if (!look->truth->peer && entry->value)
         memcpy(&look->truth->value, entry->value, sizeof look->truth->value);
@@ -313,7 +315,7 @@ static bool memory_revoke(struct world *world, void *server, int queue, uint64_t
 
 static int count_left_behind(void *context, const struct mrt_memory_entry *entry)
 {
-    *(int *)context += entry->until > 0;
+    *(int *)context += entry->until > 0 || entry->detached;
     return 0;
 }
 

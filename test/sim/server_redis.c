@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define OUTSIDER "ffffffffffffffffffffffffffffffff"
+#define NOBODY "00000000000000000000000000000000" /* whose what was detached is */
 
 struct redis_world *redis_of(struct world *world)
 {
@@ -181,9 +182,14 @@ static void see_queue(struct redis_server *server, int queue, const struct peer 
     truth->span = UINT64_C(1) << MRT_REDIS_FENCE_BITS;
     for (int i = 0; set && i < set->count; i++) {
         struct slice entry = set->fields[i].name;
+        uint64_t weight = strtoull(entry.bytes + 64, NULL, 10);
+        if (memcmp(entry.bytes + 32, NOBODY, 32) == 0) {
+            ahead += weight;
+            truth_add_nobodys(truth, (uint64_t)set->fields[i].score << MRT_REDIS_FENCE_BITS);
+            continue;
+        }
         if (!is_alive(server, (struct slice){entry.bytes + 32, 32}))
             continue;
-        uint64_t weight = strtoull(entry.bytes + 64, NULL, 10);
         if (!truth->peer)
             see_value(server, entry, truth);
         ahead += weight;

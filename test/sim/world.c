@@ -62,7 +62,7 @@ static void breakage(struct world *world, struct task *task)
     if (!truth.peer)
         return;
     if (random_below(&world->random, 4) == 0) { /* what he saw is gone */
-        if (server_break(world, queue, truth.fence - 1))
+        if (truth.nobodys_count == 0 && server_break(world, queue, truth.fence - 1))
             check_fail(world, truth.peer->index, queue, "another's ticket was broken");
         return;
     }
@@ -142,6 +142,7 @@ static void populate(struct world *world)
         world_at(world, &world->breakage, world_about(world, p->break_every_us), breakage);
     if (p->revoke_every_us > 0)
         world_at(world, &world->revocation, world_about(world, p->revoke_every_us), revocation);
+    detach_populate(world);
 }
 
 static void fini(struct world *world)
@@ -261,9 +262,10 @@ static void live(struct world *world)
     populate(world);
     run_until(world, 40 * unit, all_idle);
     heal(world);
-    mrt_time patience =
-        100 * unit + 20 * p->recheck_us * MRT_MICROSECOND + work +
-        (p->pause_us + p->restart_us + p->unknown_us + p->zk_trouble_us) * MRT_MICROSECOND;
+    mrt_time patience = 100 * unit + 20 * p->recheck_us * MRT_MICROSECOND + work +
+                        (p->pause_us + p->restart_us + p->unknown_us + p->zk_trouble_us +
+                         DETACHED_MAX * p->detach_us) *
+                            MRT_MICROSECOND;
     if (!run_until(world, world->now + patience, all_idle))
         complain_of_waiters(world);
     if (p->lock == LOCK_ELECTION) {
@@ -273,6 +275,7 @@ static void live(struct world *world)
     close_all(world);
     if (!run_until(world, world->now + patience, all_closed))
         check_fail(world, -1, NO_QUEUE, "a close does not end");
+    detach_end(world);
     run_until(world,
               world->now + 3 * unit +
                   (p->reap_us + p->delay_us + p->lock_delay_us) * MRT_MICROSECOND,

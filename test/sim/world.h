@@ -12,7 +12,8 @@
  *   host.c     a real store in a client; ZooKeeper's on zk_library.c, a fake of its client
  *              library, zk_wire.c, connections, and zk_ensemble.c, the servers; Redis's, and a
  *              quorum of five, on stream.c, streams of bytes, and redis_server.c, the servers
- *   check.c    the invariants; delay.c: of what a dead holder leaves behind
+ *   check.c    the invariants; delay.c: of what a dead holder leaves behind; detach.c: of what
+ *              is left to whoever adopts it
  *   trace.c    what happened, as a hash and as text
  *   world.c    the phases of a run; runner.c, defects.c, main.c: running many
  *
@@ -37,7 +38,7 @@
 #define PEERS_MAX 256
 #define CHANNELS_MAX 4
 #define OUTSTANDING_MAX 256
-#define BROKEN_MAX 8
+#define BROKEN_MAX 32
 #define REVOKED_MAX 64
 #define NO_QUEUE (-1)
 #define SILENT UINT64_MAX /* serial of a command whose answer nobody waits for */
@@ -80,6 +81,7 @@ struct grip {
     mrt_time proclaimed_at;
     mrt_time valid_until;   /* as last seen, on its client's clock */
     int revokes, asked;     /* requests that an operator made, and that it was told of */
+    int undue;              /* of them: those that it need not hear of */
     mrt_time unheard_since; /* a request, and somebody who listens; 0: not */
 };
 
@@ -101,6 +103,8 @@ struct actor {
     uint64_t order; /* when it queued, to compare */
     uint64_t value; /* of a candidate */
     bool verifying, giving_up;
+    struct detached *detached; /* that it detaches or, if it inherits, adopts; NULL: none */
+    bool inherits;
     bool nested, upgrades; /* it owns a hold of the lock; a lighter one */
     int giveup_error;
     mrt_time deadline; /* of the waiter */
@@ -171,6 +175,28 @@ struct grave {
     uint64_t weight, fence;
 };
 
+#define DETACHED_MAX 8
+
+enum detached_state {
+    DETACHED_NONE,
+    DETACHED_ASKED,    /* the store has not confirmed */
+    DETACHED_SURE,     /* nobody's, until somebody adopts it */
+    DETACHED_GIVEN_UP, /* or his who gave adopting it up, who leaves it again */
+    DETACHED_UNSURE,   /* or not there any more */
+    DETACHED_OVER      /* adopted or broken, and others are still at it */
+};
+
+/* A ticket that is nobody's. */
+struct detached {
+    enum detached_state state;
+    uint64_t number; /* of its identity */
+    int queue;
+    uint64_t weight, fence; /* of its last hold */
+    mrt_time since;
+    int wanted; /* by so many threads */
+    bool broken;
+};
+
 struct queue_state {
     char name[16];
     struct mrt_recipe recipe;
@@ -188,6 +214,7 @@ struct queue_state {
     uint64_t broken[BROKEN_MAX]; /* tickets that an operator removed */
     int broken_count;
     uint64_t revoked[REVOKED_MAX]; /* tickets whose holder an operator asked to give up */
+    bool undue[REVOKED_MAX];       /* and whose next ones need not hear of it */
     int revoked_count;
     uint64_t asked_back;    /* of them, the newest whose holder knows */
     mrt_time overdue_since; /* the first grant beyond the budget: it makes the engine ask */
@@ -209,6 +236,8 @@ struct world {
     struct client clients[CLIENTS_MAX];
     struct queue_state queues[QUEUES_MAX];
     struct grave graves[GRAVES_MAX];
+    struct detached detached[DETACHED_MAX];
+    uint64_t detached_number;
     struct peer peers[PEERS_MAX];
     int peer_count;
     struct server *server;
@@ -216,7 +245,7 @@ struct world {
     struct message *free_messages, *all_messages;
     struct trace *trace;
     uint64_t operations, steps;
-    struct task reboot, breakage, revocation;
+    struct task reboot, breakage, revocation, going_about;
     mrt_time healed_at;
     uint64_t cell_done, cell_unknown; /* writes of the cell */
     uint64_t cell_fences, cell_floor; /* given out; the largest that a write was done with */
@@ -314,11 +343,14 @@ struct truth {
         uint64_t fence;
     } grants[GRANTS_MAX];
     uint64_t value; /* of the first ticket */
+    int nobodys_count;
+    uint64_t nobodys[DETACHED_MAX]; /* fences of tickets that were detached; of no peer */
     bool lawless; /* the server has forgotten, and grants nobody anything until that is harmless */
 };
-/* For the models: the next ticket of the queue, in order. */
+/* For the models: the next ticket of the queue, in order; and one that was detached. */
 void truth_add(struct truth *truth, const struct peer *asker, struct peer *peer, uint64_t fence,
                uint64_t weight, bool granted);
+void truth_add_nobodys(struct truth *truth, uint64_t fence);
 void server_truth(struct world *world, int queue, const struct peer *peer, struct truth *truth);
 /* How many tickets and sessions are left that no death explains. */
 int server_left(struct world *world);
@@ -336,7 +368,27 @@ void delay_broken(struct world *world, int queue, uint64_t fence);
 /* What nobody may have of a lock now. */
 uint64_t delay_weight(const struct world *world, int queue);
 
+/* detach.c */
+/* The actor's waiter is ready; whether it waits now. */
+bool detach_begin(struct world *world, struct actor *actor, struct grip *grip);
+/* What is to be asked for; whether there is anything to adopt. */
+bool detach_adopt(struct world *world, struct actor *actor);
+/* It has been granted what it adopts; what it waited for has ended; it is no more. */
+void detach_adopted(struct world *world, struct actor *actor, const struct grip *grip);
+void detach_settled(struct world *world, struct actor *actor, int error);
+void detach_forget(struct actor *actor);
+/* An operator removes the ticket of this fence. */
+void detach_broken(struct world *world, int queue, uint64_t ticket);
+/* What is nobody's of a lock now, and must be. */
+uint64_t detach_weight(struct world *world, int queue);
+void detach_check(struct world *world, int queue, const struct truth *truth);
+void detach_populate(struct world *world);
+/* The operator takes out what nobody will adopt any more. */
+void detach_end(struct world *world);
+
 /* check.c */
+/* No session ends but by its client's will, and what was begun at that time is done. */
+bool check_keeps_sessions(const struct world *world, mrt_time begun);
 /* Whether a heavier hold in the same ticket stands for this one too. */
 bool check_covered(const struct actor *actor, const struct grip *grip);
 /* Whether an operator removed its ticket. */

@@ -298,6 +298,10 @@ void zk_truth(struct zk_ensemble *ensemble, int queue, const struct peer *peer, 
     truth->span = 1 << 12;
     for (int64_t last = 0; (node = next_of(parent, last)); last = node->origin) {
         ahead += node->weight;
+        if (node->owner == 0) {
+            truth_add_nobodys(truth, (uint64_t)node->origin << 12);
+            continue;
+        }
         if (!truth->peer && node->data.length == sizeof truth->value)
             memcpy(&truth->value, node->data.bytes, sizeof truth->value);
         truth_add(truth, peer, zk_session_find(ensemble, node->owner)->peer,
@@ -305,17 +309,19 @@ void zk_truth(struct zk_ensemble *ensemble, int queue, const struct peer *peer, 
     }
 }
 
-/* Writes to the first ticket's node as an operator does, if it has this fence or 0 is given. */
+/* Writes to the node of the ticket of this fence, 0: of the first, as an operator does. */
 static bool operate(struct zk_ensemble *ensemble, int queue, uint64_t fence, enum zk_type type,
                     const char *data)
 {
     struct zk_answer answer = {0};
     char path[ZK_PATH_SIZE];
-    const struct zk_node *first = next_of(directory(ensemble, queue), 0);
-    if (!first || (fence != 0 && (uint64_t)first->origin << 12 != fence))
+    const struct zk_node *node = next_of(directory(ensemble, queue), 0);
+    while (node && fence != 0 && (uint64_t)node->origin << 12 != fence)
+        node = next_of(node->parent, node->origin);
+    if (!node)
         return false;
     snprintf(path, sizeof path, ZK_CHROOT "/%s/%s", ensemble->world->queues[queue].name,
-             first->name);
+             node->name);
     struct zk_request *request = zk_request_new(type, path);
     request->part.data = zk_data_of(data, (int)strlen(data));
     zk_tree_write(&ensemble->tree, OUTSIDER, request, &answer);

@@ -116,10 +116,13 @@ static struct zk_node *parent_of(struct zk_tree *tree, const char *path)
     return zk_tree_find(tree, parent, tree->zxid);
 }
 
-/* Of a node that takes the place of another: it has the same UUID in front. */
+/* Of a node that takes the place of another: it has the same UUID in front, or, if it has changed
+   hands, "d-" or "a-" and the number of the first one behind its own. */
 static int64_t origin_of(const struct zk_tree *tree, const struct zk_node *parent, const char *name)
 {
     const size_t front = strlen("_c_01234567-0123-0123-0123-0123456789ab-");
+    if (strlen(name) > front + 2 && strchr("da", name[front]) && name[front + 1] == '-')
+        return strtoll(name + front + 2, NULL, 16);
     for (const struct zk_node *node = parent->children; node; node = node->next)
         if (node->dzxid == 0 && strncmp(node->name, name, front) == 0)
             return node->origin;
