@@ -206,6 +206,13 @@ void core_queue_behind(struct core *core, struct mrt_waiter *waiter)
     assert_int_equal(waiter->state, MRT_WAITER_WAITING);
 }
 
+void core_lose_append(struct core *core, struct mrt_waiter *waiter)
+{
+    core_acquire(core, waiter);
+    core_start(core);
+    core_answer(core, core_fetch(core, MRT_APPEND), MRT_UNKNOWN);
+}
+
 int core_release(struct core *core, struct mrt_hold *hold, uint64_t owner)
 {
     return mrt_engine_release(core->engine, hold, hold->generation, owner, core->now);

@@ -64,6 +64,8 @@ void core_start(struct core *core);
 void core_grant(struct core *core, struct mrt_waiter *waiter);
 /* The waiter is queued in the store with a ticket ahead. */
 void core_queue_behind(struct core *core, struct mrt_waiter *waiter);
+/* Answers START; the waiter's ticket may be in the store, or not. */
+void core_lose_append(struct core *core, struct mrt_waiter *waiter);
 int core_release(struct core *core, struct mrt_hold *hold, uint64_t owner);
 /* Everything under way is answered as a store in order would, until there is no more. */
 void core_settle_all(struct core *core);

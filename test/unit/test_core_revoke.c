@@ -118,9 +118,7 @@ static void test_a_request_to_a_ticket_that_was_never_seen_is_not_for_the_next(v
     struct core core;
     core_open(&core, NULL);
     struct mrt_waiter waiter = core_waiter(7);
-    core_acquire(&core, &waiter);
-    core_start(&core);
-    core_answer(&core, core_fetch(&core, MRT_APPEND), MRT_UNKNOWN);
+    core_lose_append(&core, &waiter);
     revoked(&core, core.queue->ticket->id, 1);
     core_pass(&core, 2 * MRT_SECOND);
     core_view(&core, core_fetch(&core, MRT_APPEND), 0);

@@ -877,17 +877,13 @@ static void test_f18_lost_while_acquiring_is_told_from_too_late(void **state)
     struct core core;
     core_open(&core, NULL);
     struct mrt_waiter waiter = core_waiter(1);
-    core_acquire(&core, &waiter);
-    core_start(&core);
-    core_answer(&core, core_fetch(&core, MRT_APPEND), MRT_UNKNOWN);
+    core_lose_append(&core, &waiter);
     assert_int_equal(time_out(&core, &waiter), MORTISE_EDISCONNECTED);
     core_free(&core);
 
     core_open(&core, NULL);
     waiter = core_waiter(1);
-    core_acquire(&core, &waiter);
-    core_start(&core);
-    core_answer(&core, core_fetch(&core, MRT_APPEND), MRT_UNKNOWN);
+    core_lose_append(&core, &waiter);
     core_pass(&core, 100 * MS);
     core_view(&core, core_fetch(&core, MRT_APPEND), 1); /* there again: someone else holds it */
     assert_int_equal(time_out(&core, &waiter), MORTISE_ETIMEOUT);
@@ -916,9 +912,7 @@ static void test_f18_a_cancel_is_a_cancel(void **state)
     struct core core;
     core_open(&core, NULL);
     struct mrt_waiter waiter = core_waiter(1);
-    core_acquire(&core, &waiter);
-    core_start(&core);
-    core_answer(&core, core_fetch(&core, MRT_APPEND), MRT_UNKNOWN);
+    core_lose_append(&core, &waiter);
     mrt_engine_cancel(core.engine, &waiter, MORTISE_ECANCELLED, core.now);
     assert_int_equal(waiter.error, MORTISE_ECANCELLED);
     core_free(&core);
