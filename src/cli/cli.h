@@ -70,6 +70,8 @@ int mrt_cli_check_name(const char *name);
 void mrt_cli_format_duration(mrt_time duration, char *text, size_t size);
 /* The same for the time since an instant, milliseconds since 1970; "?" if that is 0, not known. */
 void mrt_cli_format_age(int64_t since_wall_ms, char *text, size_t size);
+/* Milliseconds since 1970. */
+int64_t mrt_cli_wall_ms(void);
 
 /* ---------------------------------------------------------------- errors */
 

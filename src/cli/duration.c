@@ -121,14 +121,18 @@ void mrt_cli_format_duration(mrt_time duration, char *text, size_t size)
         snprintf(text, size, "%lldd%02lldh", seconds / 86400, seconds / 3600 % 24);
 }
 
-void mrt_cli_format_age(int64_t since_wall_ms, char *text, size_t size)
+int64_t mrt_cli_wall_ms(void)
 {
     struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / MRT_MILLISECOND;
+}
+
+void mrt_cli_format_age(int64_t since_wall_ms, char *text, size_t size)
+{
     if (since_wall_ms == 0) {
         snprintf(text, size, "?");
         return;
     }
-    clock_gettime(CLOCK_REALTIME, &now);
-    int64_t now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / MRT_MILLISECOND;
-    mrt_cli_format_duration(mrt_time_from_ms(now_ms - since_wall_ms), text, size);
+    mrt_cli_format_duration(mrt_time_from_ms(mrt_cli_wall_ms() - since_wall_ms), text, size);
 }

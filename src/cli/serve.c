@@ -171,7 +171,7 @@ static void init(struct mrt_serve *serve)
     pthread_mutex_init(&serve->mutex, NULL);
     TAILQ_INIT(&serve->jobs);
     mrt_table_init(&serve->table, serve->own_series);
-    serve->started_wall_ms = mrt_serve_wall_ms();
+    serve->started_wall_ms = mrt_cli_wall_ms();
     serve->can.size = sizeof serve->can;
     mortise_get_capabilities(serve->client, &serve->can);
 }

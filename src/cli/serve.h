@@ -78,9 +78,8 @@ struct mrt_serve {
     uint64_t errors[MRT_SERVE_KINDS]; /* of looks and of what operators asked for */
     uint64_t changes[2][2];           /* revoke, break; refused, done */
     uint64_t losses;                  /* holders that were broken here */
-    mrt_time look_took, seen_at;      /* of the newest look; the newest that succeeded */
-    int64_t seen_wall_ms;
-    char error[512]; /* of the newest look; "": it succeeded */
+    mrt_time look_took;               /* of the newest look */
+    char error[512];                  /* of the newest look; "": it succeeded */
     struct mrt_serve_job_list jobs;
     struct mrt_serve_job *running;
     bool ending;
@@ -110,8 +109,6 @@ bool mrt_serve_is_our_page(const struct mrt_http_request *request);
 
 /* ------------------------------------------------------------ serve_look.c */
 
-/* Milliseconds since 1970. */
-int64_t mrt_serve_wall_ms(void);
 /* Body of the looking thread; `argument` is the mrt_serve. */
 void *mrt_serve_look(void *argument);
 /* To be done by that thread; takes it over. Under the mutex. */

@@ -45,8 +45,8 @@ static void print_counts(FILE *out, const struct mrt_watch_counts *counts)
 static void print_seen(const struct mrt_serve *serve, FILE *out)
 {
     fprintf(out, "\"seen\": ");
-    if (serve->seen_wall_ms)
-        mrt_json_time(out, serve->seen_wall_ms);
+    if (serve->table.seen_wall_ms)
+        mrt_json_time(out, serve->table.seen_wall_ms);
     else
         fprintf(out, "null");
     fprintf(out, ", \"error\": ");
@@ -109,13 +109,18 @@ void mrt_serve_print_overview(const struct mrt_serve *serve, FILE *out, uint64_t
 
 /* -------------------------------------------------------------------- locks */
 
-static void print_row(FILE *out, const struct mrt_row *row)
+static void print_row(const struct mrt_serve *serve, FILE *out, const struct mrt_row *row)
 {
     char mode[48];
+    mrt_time since = mrt_table_since(&serve->table, row);
     mrt_rows_describe_mode(row, mode);
     mrt_rows_print_members(out, row);
     fprintf(out, ", \"fence_text\": \"%" PRIu64 "\", \"mode\": ", row->fence);
     mrt_json_string(out, mode);
+    if (since == MRT_TIME_NEVER)
+        fprintf(out, ", \"age_ms\": null");
+    else
+        fprintf(out, ", \"age_ms\": %" PRId64, (serve->table.seen_at - since) / MRT_MILLISECOND);
 }
 
 void mrt_serve_print_locks(struct mrt_serve *serve, FILE *out, enum mrt_table_order order,
@@ -136,7 +141,7 @@ void mrt_serve_print_locks(struct mrt_serve *serve, FILE *out, enum mrt_table_or
         fprintf(out, ", \"holders\": %u, \"waiters\": %u, \"handovers_per_second\": %.3f, ",
                 lock->watched->holders, lock->watched->waiters, mrt_table_rate(lock, now));
         fprintf(out, "\"first\": {");
-        print_row(out, lock->first);
+        print_row(serve, out, lock->first);
         fprintf(out, "}}");
     }
     fprintf(out, "]}\n");
@@ -152,7 +157,7 @@ static void print_tickets(const struct mrt_serve *serve, FILE *out, const char *
         if ((row->place == 0) != holders || strcmp(row->name, name) != 0)
             continue;
         fprintf(out, "%s{", separator);
-        print_row(out, row);
+        print_row(serve, out, row);
         fprintf(out, "}");
         separator = ",\n";
     }

@@ -11,13 +11,6 @@
 #include <string.h>
 #include <time.h>
 
-int64_t mrt_serve_wall_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / MRT_MILLISECOND;
-}
-
 static const char *describe(int error)
 {
     const char *detail = mortise_error_detail();
@@ -35,7 +28,7 @@ static void add_sample(struct mrt_serve *serve, bool failed, const struct mrt_wa
 {
     const struct mrt_watch *watch = &serve->table.watch;
     serve->samples[serve->sample_count++ % MRT_SERVE_SAMPLES] =
-        (struct mrt_serve_sample){.wall_ms = mrt_serve_wall_ms(),
+        (struct mrt_serve_sample){.wall_ms = mrt_cli_wall_ms(),
                                   .held = watch->held,
                                   .holders = watch->holders,
                                   .waiters = watch->waiters,
@@ -56,9 +49,6 @@ static void take_in(struct mrt_serve *serve, struct mrt_rows *rows, int error, m
     if (error) {
         serve->failed_looks++;
         count_error(serve, error);
-    } else {
-        serve->seen_at = now;
-        serve->seen_wall_ms = mrt_serve_wall_ms();
     }
     add_sample(serve, error != 0, &before);
 }
@@ -109,9 +99,7 @@ static void answer_job(struct mrt_serve *serve, struct mrt_serve_job *job, unsig
 static bool held(const struct mrt_serve *serve, const struct mrt_serve_job *job)
 {
     const struct mrt_watch_lock *lock = mrt_watch_find(&serve->table.watch, job->name);
-    struct mrt_watch_ticket *ticket = NULL;
-    if (lock)
-        HASH_FIND(hh, lock->tickets, &job->fence, sizeof job->fence, ticket);
+    const struct mrt_watch_ticket *ticket = mrt_watch_ticket(lock, job->fence);
     return ticket && ticket->phase == MRT_WATCH_HOLDS;
 }
 

@@ -60,7 +60,7 @@ static void print_store(const struct mrt_serve *serve, FILE *out)
     gauge(out, "mortise_store_up", serve->looks > 0 && !serve->error[0],
           "1 if the newest look at the store succeeded. If not, all about locks is what was seen "
           "last.");
-    gauge(out, "mortise_last_look_timestamp_seconds", (double)serve->seen_wall_ms / 1000,
+    gauge(out, "mortise_last_look_timestamp_seconds", (double)serve->table.seen_wall_ms / 1000,
           "When the newest look that succeeded ended, by this host's clock.");
     gauge(out, "mortise_look_duration_seconds", seconds(serve->look_took),
           "How long the newest look took.");
@@ -105,8 +105,8 @@ static mrt_time longest(const struct mrt_serve *serve, enum mrt_watch_phase phas
     const struct mrt_watch_ticket *ticket;
     for (lock = serve->table.watch.locks; lock; lock = lock->hh.next)
         for (ticket = lock->tickets; ticket; ticket = ticket->hh.next)
-            if (ticket->phase == phase && serve->seen_at - ticket->since > found)
-                found = serve->seen_at - ticket->since;
+            if (ticket->phase == phase && serve->table.seen_at - ticket->since > found)
+                found = serve->table.seen_at - ticket->since;
     return found;
 }
 
@@ -118,10 +118,9 @@ static double renewed_holders(const struct mrt_serve *serve)
     for (size_t i = 0; i < serve->table.rows.count; i++) {
         const struct mrt_row *row = &serve->table.rows.rows[i];
         const struct mrt_watch_lock *lock = mrt_watch_find(&serve->table.watch, row->name);
-        struct mrt_watch_ticket *ticket = NULL;
-        if (lock && row->place == 0 && !row->detached && row->delay_ms == 0)
-            HASH_FIND(hh, lock->tickets, &row->fence, sizeof row->fence, ticket);
-        count += ticket && serve->seen_at - ticket->since > lease;
+        bool alive = row->place == 0 && !row->detached && row->delay_ms == 0;
+        const struct mrt_watch_ticket *ticket = alive ? mrt_watch_ticket(lock, row->fence) : NULL;
+        count += ticket && serve->table.seen_at - ticket->since > lease;
     }
     return (double)count;
 }

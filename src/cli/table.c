@@ -30,6 +30,8 @@ bool mrt_table_update(struct mrt_table *table, struct mrt_rows *rows, mrt_time n
 {
     bool complete = mrt_watch_look(&table->watch, rows, now);
     forget_rows(table);
+    table->seen_at = now;
+    table->seen_wall_ms = mrt_cli_wall_ms();
     table->rows = *rows;
     *rows = (struct mrt_rows){.rows = NULL};
     table->locks = calloc(table->rows.count + 1, sizeof *table->locks);
@@ -39,9 +41,22 @@ bool mrt_table_update(struct mrt_table *table, struct mrt_rows *rows, mrt_time n
         const struct mrt_row *row = &table->rows.rows[i];
         struct mrt_watch_lock *watched = mrt_watch_find(&table->watch, row->name);
         if (watched && watched->first == i)
-            table->locks[table->count++] = (struct mrt_table_lock){row, watched};
+            table->locks[table->count++] =
+                (struct mrt_table_lock){row, watched, mrt_table_since(table, row)};
     }
     return complete;
+}
+
+mrt_time mrt_table_since(const struct mrt_table *table, const struct mrt_row *row)
+{
+    const struct mrt_watch_lock *lock = mrt_watch_find(&table->watch, row->name);
+    const struct mrt_watch_ticket *ticket = mrt_watch_ticket(lock, row->fence);
+    if (ticket && ticket->phase == MRT_WATCH_HOLDS && ticket->since_known)
+        return ticket->since;
+    if (row->since_wall_ms == 0)
+        return MRT_TIME_NEVER;
+    int64_t age_ms = table->seen_wall_ms - row->since_wall_ms;
+    return table->seen_at - mrt_time_from_ms(age_ms > 0 ? age_ms : 0); /* clocks of hosts differ */
 }
 
 double mrt_table_rate(const struct mrt_table_lock *lock, mrt_time now)
@@ -72,8 +87,7 @@ static int compare(const void *a, const void *b, void *argument)
         difference = (q->watched->waiters > p->watched->waiters) -
                      (q->watched->waiters < p->watched->waiters);
     if (!difference && order->order == MRT_TABLE_TIME)
-        difference = (p->first->since_wall_ms > q->first->since_wall_ms) -
-                     (p->first->since_wall_ms < q->first->since_wall_ms);
+        difference = (p->since > q->since) - (p->since < q->since);
     if (!difference && order->order == MRT_TABLE_CHANGES)
         difference = (mrt_table_rate(q, order->now) > mrt_table_rate(p, order->now)) -
                      (mrt_table_rate(q, order->now) < mrt_table_rate(p, order->now));

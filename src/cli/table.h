@@ -15,6 +15,7 @@ extern const char *const mrt_table_orders[4];
 struct mrt_table_lock {
     const struct mrt_row *first; /* of its queue, mostly who holds it */
     const struct mrt_watch_lock *watched;
+    mrt_time since; /* mrt_table_since of `first` */
 };
 
 struct mrt_table {
@@ -22,6 +23,8 @@ struct mrt_table {
     struct mrt_table_lock *locks;
     size_t count;
     struct mrt_watch watch;
+    mrt_time seen_at; /* of the newest look */
+    int64_t seen_wall_ms;
 };
 
 /* `own_max`: of mrt_watch_init. */
@@ -32,6 +35,10 @@ bool mrt_table_update(struct mrt_table *table, struct mrt_rows *rows, mrt_time n
 /* In order, those first whose names or first owners contain `filter`; their number. */
 size_t mrt_table_arrange(struct mrt_table *table, enum mrt_table_order order, const char *filter,
                          mrt_time now);
+/* Since when the ticket of a row holds, or waits, by our clock: since the first look that saw it
+   hold; else what the store says, which of a holder may be when it queued. MRT_TIME_NEVER: not
+   known. */
+mrt_time mrt_table_since(const struct mrt_table *table, const struct mrt_row *row);
 /* How often a second another ticket was first, since it has been watched. */
 double mrt_table_rate(const struct mrt_table_lock *lock, mrt_time now);
 

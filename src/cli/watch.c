@@ -47,6 +47,14 @@ struct mrt_watch_lock *mrt_watch_find(const struct mrt_watch *watch, const char 
     return lock;
 }
 
+struct mrt_watch_ticket *mrt_watch_ticket(const struct mrt_watch_lock *lock, uint64_t fence)
+{
+    struct mrt_watch_ticket *ticket = NULL;
+    if (lock)
+        HASH_FIND(hh, lock->tickets, &fence, sizeof fence, ticket);
+    return ticket;
+}
+
 static struct mrt_watch_lock *add_lock(struct mrt_watch *watch, const char *name, mrt_time now)
 {
     struct mrt_watch_lock *lock = calloc(1, sizeof *lock);
@@ -112,11 +120,9 @@ static enum mrt_watch_phase phase_of(const struct mrt_row *row)
 static bool see_ticket(struct mrt_watch *watch, struct mrt_watch_lock *lock,
                        const struct mrt_row *row, mrt_time now)
 {
-    struct mrt_watch_ticket *ticket;
+    struct mrt_watch_ticket *ticket = mrt_watch_ticket(lock, row->fence);
     enum mrt_watch_phase phase = phase_of(row);
-    bool holds = phase == MRT_WATCH_HOLDS, first_look = watch->look == 1;
-    HASH_FIND(hh, lock->tickets, &row->fence, sizeof row->fence, ticket);
-    bool is_new = !ticket;
+    bool holds = phase == MRT_WATCH_HOLDS, first_look = watch->look == 1, is_new = !ticket;
     if (is_new)
         ticket = add_ticket(lock, row->fence);
     if (!ticket)

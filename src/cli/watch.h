@@ -97,5 +97,7 @@ void mrt_watch_fini(struct mrt_watch *watch);
 bool mrt_watch_look(struct mrt_watch *watch, const struct mrt_rows *rows, mrt_time now);
 /* NULL: nothing is known of it. */
 struct mrt_watch_lock *mrt_watch_find(const struct mrt_watch *watch, const char *name);
+/* The same; `lock` may be NULL. */
+struct mrt_watch_ticket *mrt_watch_ticket(const struct mrt_watch_lock *lock, uint64_t fence);
 
 #endif

@@ -2,8 +2,8 @@
 
     page.py CHROMIUM ADDRESS TOKEN PICTURES PREFIX
 
-Somebody holds "deploy" and two wait; one more lock has a name that would be a script if it were
-not text. Ends with deploy taken from its holder. Prints OK.
+Somebody holds "deploy" and two wait; one more lock has a name and a holder that would be scripts if
+they were not text. Ends with deploy taken from its holder. Prints OK.
 """
 
 import os
@@ -12,6 +12,7 @@ import sys
 from browser import Browser
 
 NAME = "<script>document.title='owned'</script><img src=x>"
+LABEL = '"><img src=y onerror=document.title=1>'
 ROWS = "document.querySelectorAll('#locks tbody tr').length"
 NAMES = "[...document.querySelectorAll('#locks tbody a')].map(a => a.textContent).join('|')"
 PLACES = "[...document.querySelectorAll('#queue tbody tr')].map(r => r.cells[0].textContent).join()"
@@ -52,7 +53,8 @@ def read_table(browser):
     browser.until("document.querySelector('#state').textContent === 'live'")
     same(browser.evaluate(NAMES), "deploy|" + NAME)
     same(browser.evaluate("document.querySelectorAll('main script, main table img').length"), 0)
-    assert "owned" not in browser.evaluate("document.title")
+    same(browser.evaluate("document.title"), "(2) mortise")
+    assert browser.text("#locks tbody tr:last-child td:last-child").startswith(LABEL + " · ")
     same(browser.text("#tile-waiters"), "2")
     same(browser.text("#locks tbody tr td:nth-child(3)"), "2")
     assert "first" in browser.text("#locks tbody tr td:last-child")

@@ -64,7 +64,7 @@ fence_of() {
     is api/overview 'it["locks"] == 0 and it["error"] is None and not it["changes"]'
     start_holder 'a/b c'
     holder=$HOLDER
-    start run --label second 'a/b c' -- sh -c 'touch second; exec sleep 60'
+    start run --label second 'a/b c' -- sh -c 'touch second; exec sleep 600'
     until_true waiters 'a/b c' 1
     until_true is 'api/lock?name=a/b%20c' 'len(it["waiters"]) == 1'
     is 'api/lock?name=a/b%20c' "it['state'] == 'held' and it['holders'][0]['pid'] == $holder and it['kind'] == 'mutex'"
@@ -79,10 +79,33 @@ fence_of() {
     is 'api/lock?name=nobody' 'it["state"] == "free" and it["kind"] is None and it["holders"] == []'
 }
 
+@test "serve: how long a lock is held is not how long its holder has waited" {
+    serve
+    start_holder a
+    start run a -- sh -c 'touch second; exec sleep 600'
+    until_true is 'api/lock?name=a' 'len(it["waiters"]) == 1 and it["waiters"][0]["age_ms"] >= 0'
+    given_back=$(date +%s%3N)
+    kill -TERM "$HOLDER"
+    until_true test -e second
+    until_true is 'api/lock?name=a' 'len(it["holders"]) == 1 and it["waiters"] == []'
+    cat >age.py <<'PY'
+import datetime, sys, json
+it, given_back = json.load(open(sys.argv[1])), int(sys.argv[2]) / 1000
+of = lambda text: datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+ticket = (it["holders"] if "holders" in it else [lock["first"] for lock in it["locks"]])[0]
+assert of(ticket["since"]) < given_back, "it queued before"
+assert 0 <= ticket["age_ms"] / 1000 <= of(it["seen"]) - given_back + 0.001, ticket
+PY
+    ask 'api/lock?name=a'
+    python3 age.py body "$given_back"
+    ask api/locks
+    python3 age.py body "$given_back"
+}
+
 @test "serve: sorted, filtered and limited" {
     serve
     for name in zeta alpha; do
-        start run --label "of-$name" "$name" -- sh -c 'touch "$MORTISE_NAME"; exec sleep 60'
+        start run --label "of-$name" "$name" -- sh -c 'touch "$MORTISE_NAME"; exec sleep 600'
         until_true test -e "$name"
     done
     start run zeta true
@@ -95,7 +118,7 @@ fence_of() {
 
 @test "serve: hostile names and labels are data, in JSON and in metrics" {
     local name='<script>"\'$'\xe2\x80\xae''</script>'
-    start run --label '</td><img src=x>' "$name" -- sh -c 'touch holding; exec sleep 60'
+    start run --label '</td><img src=x>' "$name" -- sh -c 'touch holding; exec sleep 600'
     until_true test -e holding
     serve
     until_true is api/locks 'it["all"] == 1'
@@ -116,8 +139,8 @@ fence_of() {
     serve --metric-locks 1
     start_holder first
     until_true metric 'mortise_lock_holders{lock="first"}' 1
-    start run second -- sh -c 'touch second; exec sleep 60'
-    start run --permits 2 third -- sh -c 'touch third; exec sleep 60'
+    start run second -- sh -c 'touch second; exec sleep 600'
+    start run --permits 2 third -- sh -c 'touch third; exec sleep 600'
     until_true metric mortise_holders 3
     ask metrics
     grep -i '^content-type: text/plain; version=0.0.4' head
@@ -171,6 +194,19 @@ fence_of() {
     [ "$asked" = 200 ]
 }
 
+@test "serve: every answer says what a browser may do with it" {
+    serve
+    for path in '' api/locks 'api/lock?name=%00' metrics nothing; do
+        ask "$path"
+        for header in "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'" \
+            'X-Content-Type-Options: nosniff' 'X-Frame-Options: DENY' 'Referrer-Policy: no-referrer' \
+            'Cross-Origin-Resource-Policy: same-origin' 'Cross-Origin-Opener-Policy: same-origin' 'Cache-Control: no-store'; do
+            tr -d '\r' <head | grep -Fxi "$header"
+        done
+        run ! grep -i '^access-control-' head
+    done
+}
+
 @test "serve: methods, bodies and headers that are too long" {
     serve
     ask api/locks -X DELETE
@@ -181,6 +217,8 @@ fence_of() {
     ask 'api/break?name=a&fence=1'
     [ "$asked" = 405 ]
     ask 'api/break?name=a&fence=1' -d 'x=y'
+    [ "$asked" = 413 ]
+    ask 'api/break?name=a&fence=1' -d 'x=y' -H 'Transfer-Encoding: chunked'
     [ "$asked" = 413 ]
     head -c 20000 /dev/zero | tr '\0' a >long
     ask api/locks -H "X-Long: $(cat long)"
@@ -245,7 +283,7 @@ fence_of() {
 }
 
 @test "serve: revoke and break hit the fence that was seen, and no other" {
-    start run --json a -- sh -c 'touch holding; exec sleep 60' 2>events
+    start run --json a -- sh -c 'touch holding; exec sleep 600' 2>events
     holder=$PID
     until_true test -e holding
     fence=$(fence_of a)
@@ -278,7 +316,7 @@ fence_of() {
 
 @test "serve: a holder that died with its lock is a loss for certain" {
     serve
-    start run --lock-delay 1h a -- sh -c 'touch holding; exec sleep 60'
+    start run --lock-delay 1h a -- sh -c 'touch holding; exec sleep 600'
     holder=$PID
     until_true test -e holding
     until_true metric mortise_holders 1
@@ -301,6 +339,11 @@ fence_of() {
     chmod 640 token
     fails_with 78 timeout 60 "$MORTISE" serve --token-file token
     chmod 600 token
+    if [ "$(id -u)" -eq 0 ]; then # who owns it may change it, and so let himself in
+        chown 65534 token
+        fails_with 78 timeout 60 "$MORTISE" serve --token-file token
+        chown 0 token
+    fi
     echo short >token
     fails_with 78 timeout 60 "$MORTISE" serve --token-file token
     MORTISE_SERVE_TOKEN='with a space in it' fails_with 78 timeout 60 "$MORTISE" serve

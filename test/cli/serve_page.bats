@@ -15,13 +15,14 @@ teardown_file() {
     python3 "$SERVERS" stop "$BATS_FILE_TMPDIR/zk"
 }
 
+# hold NAME LABEL FILE: which is there when it is held.
 hold() {
-    start run --label "$2" "$1" -- sh -c 'touch "$T/'"$2"'"; exec sleep 60'
-    until_true test -e "$2"
+    start run --label "$2" "$1" -- sh -c 'touch "$0"; exec sleep 600' "$T/$3"
+    until_true test -e "$3"
 }
 
 wait_behind() {
-    start run --label "$2" "$1" -- sleep 60
+    start run --label "$2" "$1" -- sleep 600
     until_true waiters "$1" "$3"
 }
 
@@ -34,11 +35,11 @@ use_the_page() {
     MORTISE_SERVE_TOKEN=$TOKEN start serve --listen 127.0.0.1:0 --allow-changes --interval 200ms >address
     SERVE=$PID
     until_true has_looked # so that all that follows has been seen to begin
-    hold deploy first
+    hold deploy first first
     holder=$PID
     wait_behind deploy second 1
     wait_behind deploy third 2
-    hold "<script>document.title='owned'</script><img src=x>" other
+    hold "<script>document.title='owned'</script><img src=x>" '"><img src=y onerror=document.title=1>' other
     run timeout 200 python3 "$BATS_TEST_DIRNAME/page.py" "${CHROMIUM:-chromium}" "$(cat address)" \
         "$TOKEN" "${MORTISE_PICTURES:-$(dirname "$MORTISE")/pictures}" "$1" 3>&-
     echo "$output"

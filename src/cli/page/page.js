@@ -94,8 +94,8 @@ function bound(ms) {
   return ms + " ms";
 }
 
-function age(seen, since) {
-  return duration(Date.parse(seen) - Date.parse(since));
+function age(ticket) {
+  return ticket.age_ms === null ? "?" : duration(ticket.age_ms);
 }
 
 function who(ticket) {
@@ -273,7 +273,7 @@ function makeLockRow() {
   return row;
 }
 
-function showLockRow(row, lock, seen) {
+function showLockRow(row, lock) {
   const [name, mode, waiting, changes, held, fence, holder] = row.children, first = lock.first;
   const link = name.firstChild;
   link.href = "#lock=" + encodeURIComponent(lock.name);
@@ -282,7 +282,7 @@ function showLockRow(row, lock, seen) {
   setText(waiting, String(lock.waiters));
   waiting.classList.toggle("busy", lock.waiters > 0);
   setText(changes, rate(lock.handovers_per_second));
-  setText(held, lock.holders ? age(seen, first.since) : "–");
+  setText(held, lock.holders ? age(first) : "–");
   setText(fence, first.fence_text);
   const more = lock.holders > 1 ? ` and ${lock.holders - 1} more` : "";
   setText(holder, lock.holders ? who(first) + more : "nobody yet");
@@ -290,7 +290,7 @@ function showLockRow(row, lock, seen) {
 
 function showLocks(list) {
   const rows = arrangeRows($("locks").tBodies[0], list.locks.map((lock) => lock.name), makeLockRow);
-  rows.forEach((row, i) => showLockRow(row, list.locks[i], list.seen));
+  rows.forEach((row, i) => showLockRow(row, list.locks[i]));
   const shown = list.locks.length;
   const found = list.found < list.all ? `${list.found} found, ${list.all} in all` : String(list.all);
   setText($("count"), shown < list.found ? `${shown} of ${found}` : found);
@@ -347,7 +347,7 @@ function showLock(lock) {
     row.className = ticket.holder ? "holds" : "";
     setText(place, ticket.holder ? "holds" : String(ticket.place));
     setText(mode, ticket.mode);
-    setText(since, age(lock.seen, ticket.since));
+    setText(since, age(ticket));
     setText(fence, ticket.fence_text);
     setText(owner, who(ticket));
     showChanges(changes, lock, ticket);
