@@ -2,9 +2,11 @@
  * mortise top: the locks of a store, live, and what an operator may do to them.
  *
  * The store is asked once an interval, and again after each key that may have changed
- * something. Two views: all locks, a line each; and the queue of one. To revoke or to break
- * names the fence that is on the screen when the key is pressed, so nobody is hit who has come
- * since. A store that does not answer is said at the bottom; what was seen last stays.
+ * something. Two views: all locks, a line each; and the queue of one. Who has moved the mark finds
+ * it on the same lock, or ticket, wherever that stands now. To revoke or to break names the fence
+ * that is on the screen when the key is pressed, so nobody is hit who has come since. A store that
+ * does not answer is said at the bottom; what was seen last stays. A signal ends it also while the
+ * store is being asked.
  */
 #include "cli/top.h"
 
@@ -28,9 +30,10 @@ const struct mrt_subcommand mrt_top_subcommand = {
     .operands = "",
     .about = "Shows all locks: how many wait, how often the holder has been seen to change, how\n"
              "long it has held, its fence and who it is.\n",
-    .notes = "Keys: w, t, n, c sort by waiters, time, name, changes; / filters; up and down\n"
-             "choose, Enter opens a lock's queue; r asks the holder to give it up, b takes it\n"
-             "away, both after a question; q goes back, and ends.\n",
+    .notes =
+        "Keys: w, t, n, c sort by waiters, time, name, changes; / filters; up and down\n"
+        "choose, also Page Up and Down, Home and End; Enter opens a lock's queue; r asks the\n"
+        "holder to give it up, b takes it away, both after a question; q goes back, and ends.\n",
     .flags = flags,
     .count = sizeof flags / sizeof flags[0],
     .function = mrt_cli_top,
@@ -47,9 +50,13 @@ struct top {
     char filter[FILTER_MAX];
     char opened[MORTISE_NAME_MAX + 1]; /* whose queue is open; "": none */
     size_t chosen, count;              /* line of the view, and how many it has */
-    bool typing;                       /* the filter */
-    int question;                      /* 'r' or 'b' is to be confirmed; 0: nothing */
-    char name[MORTISE_NAME_MAX + 1];   /* whom that is about */
+    size_t room;                       /* how many lines of it are on the screen */
+    bool marked;                       /* by hand: the line of `mark` and `mark_fence` */
+    char mark[MORTISE_NAME_MAX + 1];
+    uint64_t mark_fence;
+    bool typing;                     /* the filter */
+    int question;                    /* 'r' or 'b' is to be confirmed; 0: nothing */
+    char name[MORTISE_NAME_MAX + 1]; /* whom that is about */
     uint64_t fence;
     char message[512];
     bool done;
@@ -60,7 +67,9 @@ struct top {
 static int look(struct top *top)
 {
     struct mrt_rows rows = {.rows = NULL};
+    mrt_screen_busy(true);
     int error = mrt_rows_read(top->client, NULL, &rows);
+    mrt_screen_busy(false);
     if (!error && !mrt_table_update(&top->table, &rows, mrt_time_now()))
         error = MORTISE_ENOMEM;
     mrt_rows_free(&rows);
@@ -77,7 +86,9 @@ static void say_error(struct top *top, int error)
 static void act(struct top *top)
 {
     bool breaks = top->question == 'b';
+    mrt_screen_busy(true);
     int error = (breaks ? mortise_break : mortise_revoke)(top->client, top->name, top->fence);
+    mrt_screen_busy(false);
     top->question = 0;
     top->next_look = 0;
     if (error)
@@ -88,20 +99,37 @@ static void act(struct top *top)
 
 /* ----------------------------------------------------------------- views */
 
-/* The row that the chosen line stands for; NULL: none. */
-static const struct mrt_row *chosen_row(const struct top *top)
+/* The row that a line of the view stands for; NULL: none. */
+static const struct mrt_row *row_of(const struct top *top, size_t wanted)
 {
     if (!*top->opened)
-        return top->chosen < top->shown ? top->table.locks[top->chosen].first : NULL;
+        return wanted < top->shown ? top->table.locks[wanted].first : NULL;
     size_t line = 0;
     for (size_t i = 0; i < top->table.rows.count; i++)
-        if (strcmp(top->table.rows.rows[i].name, top->opened) == 0 && line++ == top->chosen)
+        if (strcmp(top->table.rows.rows[i].name, top->opened) == 0 && line++ == wanted)
             return &top->table.rows.rows[i];
     return NULL;
 }
 
-/* Prints lines from `first` on, `room` at most; how many there are in all. */
-static size_t print_locks(const struct top *top, FILE *out, size_t first, size_t room)
+/* Finds the mark where it is now; what is no longer there gives its line to the next. */
+static void follow_mark(struct top *top)
+{
+    const struct mrt_row *row;
+    bool found = false;
+    for (top->count = 0; (row = row_of(top, top->count)) != NULL; top->count++) {
+        bool same =
+            *top->opened ? row->fence == top->mark_fence : strcmp(row->name, top->mark) == 0;
+        if (!top->marked || found || !same)
+            continue;
+        top->chosen = top->count;
+        found = true;
+    }
+    if (top->chosen >= top->count)
+        top->chosen = top->count > 0 ? top->count - 1 : 0;
+}
+
+/* Prints lines from `first` on, `room` at most. */
+static void print_locks(const struct top *top, FILE *out, size_t first, size_t room)
 {
     mrt_time now = mrt_time_now();
     mrt_top_print_lock(out, NULL, now);
@@ -109,24 +137,23 @@ static size_t print_locks(const struct top *top, FILE *out, size_t first, size_t
         putc('\n', out);
         mrt_top_print_lock(out, &top->table.locks[i], now);
     }
-    return top->shown;
 }
 
-static size_t print_queue(const struct top *top, FILE *out, size_t first, size_t room)
+static void print_queue(const struct top *top, FILE *out, size_t first, size_t room)
 {
     size_t line = 0;
-    mrt_top_print_row(out, NULL);
+    mrt_time now = mrt_time_now();
+    mrt_top_print_row(out, NULL, now, now);
     for (size_t i = 0; i < top->table.rows.count; i++) {
         const struct mrt_row *row = &top->table.rows.rows[i];
         if (strcmp(row->name, top->opened) != 0)
             continue;
         if (line >= first && line < first + room) {
             putc('\n', out);
-            mrt_top_print_row(out, row);
+            mrt_top_print_row(out, row, mrt_table_since(&top->table, row), now);
         }
         line++;
     }
-    return line;
 }
 
 static void print_head(const struct top *top, FILE *out)
@@ -137,8 +164,10 @@ static void print_head(const struct top *top, FILE *out)
     if (*name)
         fprintf(out, "%s\n", name);
     else
-        fprintf(out, "%zu locks at %s%s%s\n", top->table.count, mortise_url(top->client),
-                *filter || top->typing ? ", with " : "", filter);
+        fprintf(out, "%s%s%s%zu locks, %" PRIu32 " held, %" PRIu32 " waiting at %s\n",
+                *filter || top->typing ? "with " : "", filter, *filter || top->typing ? "; " : "",
+                top->table.count, top->table.watch.held, top->table.watch.waiters,
+                mortise_url(top->client));
 }
 
 static void print_foot(const struct top *top, FILE *out)
@@ -165,13 +194,15 @@ static void draw(struct top *top)
     int lines, columns;
     mrt_screen_size(&lines, &columns);
     size_t room = lines > 4 ? (size_t)lines - 4 : 1; /* head, heading, foot */
+    top->room = room;
     FILE *out = open_memstream(&text, &size);
     if (!out)
         return;
     top->shown = mrt_table_arrange(&top->table, top->order, top->filter, mrt_time_now());
+    follow_mark(top);
     size_t first = top->chosen >= room ? top->chosen - room + 1 : 0;
     print_head(top, out);
-    top->count = (*top->opened ? print_queue : print_locks)(top, out, first, room);
+    (*top->opened ? print_queue : print_locks)(top, out, first, room);
     print_foot(top, out);
     if (fclose(out) == 0)
         mrt_screen_show(text, top->chosen < top->count ? (int)(2 + top->chosen - first) : -1);
@@ -182,7 +213,7 @@ static void draw(struct top *top)
 
 static void ask(struct top *top, int key)
 {
-    const struct mrt_row *row = chosen_row(top);
+    const struct mrt_row *row = row_of(top, top->chosen);
     if (!row)
         return;
     top->question = key;
@@ -190,20 +221,56 @@ static void ask(struct top *top, int key)
     snprintf(top->name, sizeof top->name, "%s", row->name);
 }
 
+/* Moves the mark there, if there is such a line. */
+static void choose(struct top *top, size_t line)
+{
+    const struct mrt_row *row = row_of(top, line);
+    if (!row)
+        return;
+    top->chosen = line;
+    top->marked = true;
+    snprintf(top->mark, sizeof top->mark, "%s", row->name);
+    top->mark_fence = row->fence;
+}
+
 static void open_queue(struct top *top)
 {
-    const struct mrt_row *row = chosen_row(top);
+    const struct mrt_row *row = row_of(top, top->chosen);
     if (*top->opened || !row)
         return;
     snprintf(top->opened, sizeof top->opened, "%s", row->name);
-    top->chosen = 0;
+    choose(top, 0);
+    top->marked = false;
 }
 
+/* To the lock whose queue was open. */
 static void go_back(struct top *top)
 {
     top->done = !*top->opened;
+    snprintf(top->mark, sizeof top->mark, "%s", top->opened);
+    top->marked = true;
     top->opened[0] = '\0';
-    top->chosen = 0;
+}
+
+/* False: it is no such key. */
+static bool move(struct top *top, int key)
+{
+    size_t page = top->room > 1 ? top->room - 1 : 1, last = top->count > 0 ? top->count - 1 : 0;
+    if (key == MRT_KEY_UP || key == 'k')
+        choose(top, top->chosen - (top->chosen > 0));
+    else if (key == MRT_KEY_DOWN || key == 'j')
+        choose(top, top->chosen + 1);
+    else if (key == MRT_KEY_PAGE_UP)
+        choose(top, top->chosen > page ? top->chosen - page : 0);
+    else if (key == MRT_KEY_PAGE_DOWN)
+        choose(top, top->chosen + page < last ? top->chosen + page : last);
+    else if (key == MRT_KEY_HOME || key == 'g')
+        choose(top, 0);
+    else if (key == MRT_KEY_END || key == 'G')
+        choose(top, last);
+    else
+        return false;
+    return true;
 }
 
 static void type(struct top *top, int key)
@@ -216,6 +283,7 @@ static void type(struct top *top, int key)
     else if (key >= ' ' && key < 0x100 && key != 0x7f && length + 1 < sizeof top->filter)
         top->filter[length] = (char)key, top->filter[length + 1] = '\0';
     top->chosen = 0;
+    top->marked = false;
 }
 
 static void command(struct top *top, int key)
@@ -224,10 +292,8 @@ static void command(struct top *top, int key)
     const char *order = key < 0x80 ? strchr(orders, key) : NULL;
     if (order)
         top->order = (enum mrt_table_order)(order - orders);
-    else if (key == MRT_KEY_UP || key == 'k')
-        top->chosen -= top->chosen > 0;
-    else if (key == MRT_KEY_DOWN || key == 'j')
-        top->chosen += top->chosen + 1 < top->count;
+    else if (move(top, key))
+        return;
     else if (key == '\n' || key == '\r')
         open_queue(top);
     else if (key == 'q' || key == MRT_KEY_ESCAPE)

@@ -16,6 +16,14 @@ static void print_field(FILE *out, const char *text, int columns)
     fprintf(out, "%*s ", columns > 0 ? columns : 0, "");
 }
 
+static void format_age(mrt_time since, mrt_time now, char age[32])
+{
+    if (since == MRT_TIME_NEVER)
+        snprintf(age, 32, "?");
+    else
+        mrt_cli_format_duration(now - since, age, 32);
+}
+
 void mrt_top_print_lock(FILE *out, const struct mrt_table_lock *lock, mrt_time now)
 {
     char mode[48], age[32], owner[4 * MRT_OWNER_TEXT_SIZE];
@@ -27,7 +35,7 @@ void mrt_top_print_lock(FILE *out, const struct mrt_table_lock *lock, mrt_time n
     }
     const struct mrt_row *first = lock->first;
     mrt_rows_describe_mode(first, mode);
-    mrt_cli_format_age(first->since_wall_ms, age, sizeof age);
+    format_age(lock->since, now, age);
     mrt_cli_escape(lock->watched->holders ? first->owner : "", owner, sizeof owner);
     print_field(out, first->name, 20);
     print_field(out, mode, 5);
@@ -37,7 +45,7 @@ void mrt_top_print_lock(FILE *out, const struct mrt_table_lock *lock, mrt_time n
         fprintf(out, " and %" PRIu32 " more", lock->watched->holders - 1);
 }
 
-void mrt_top_print_row(FILE *out, const struct mrt_row *row)
+void mrt_top_print_row(FILE *out, const struct mrt_row *row, mrt_time since, mrt_time now)
 {
     char place[16], mode[48], age[32], owner[4 * MRT_OWNER_TEXT_SIZE];
     if (!row) {
@@ -46,7 +54,7 @@ void mrt_top_print_row(FILE *out, const struct mrt_row *row)
     }
     snprintf(place, sizeof place, "%" PRIu32, row->place);
     mrt_rows_describe_mode(row, mode);
-    mrt_cli_format_age(row->since_wall_ms, age, sizeof age);
+    format_age(since, now, age);
     mrt_cli_escape(row->owner, owner, sizeof owner);
     fprintf(out, "%-6s %-9s %7s %10" PRIu64 "  %s", row->place == 0 ? "holds" : place, mode, age,
             row->fence, owner);

@@ -20,15 +20,7 @@
 #define ESCAPE "\x1b"
 
 static struct termios original;
-static volatile sig_atomic_t ended, suspended;
-
-static void on_signal(int signal)
-{
-    if (signal == SIGTSTP)
-        suspended = 1;
-    else if (signal != SIGWINCH)
-        ended = signal;
-}
+static volatile sig_atomic_t ended, suspended, busy, begun;
 
 static void write_all(const char *text, size_t size)
 {
@@ -39,6 +31,29 @@ static void write_all(const char *text, size_t size)
         text += written > 0 ? written : 0;
         size -= written > 0 ? (size_t)written : 0;
     }
+}
+
+static void leave(void)
+{
+    mrt_screen_end();
+    _exit(MRT_EXIT_SIGNAL + ended);
+}
+
+static void on_signal(int signal)
+{
+    if (signal == SIGTSTP)
+        suspended = 1;
+    else if (signal != SIGWINCH)
+        ended = signal;
+    if (ended && busy)
+        leave();
+}
+
+void mrt_screen_busy(bool is_busy)
+{
+    busy = is_busy && begun;
+    if (ended && busy)
+        leave();
 }
 
 static void enter(void)
@@ -61,6 +76,7 @@ bool mrt_screen_begin(void)
     for (size_t i = 0; i < sizeof watched / sizeof watched[0]; i++)
         sigaction(watched[i], &action, NULL);
     enter();
+    begun = 1;
     return true;
 }
 
@@ -128,16 +144,37 @@ static void suspend(void)
 
 static int decode(const char *bytes, ssize_t count)
 {
-    if (count >= 3 && memcmp(bytes, ESCAPE "[A", 3) == 0)
-        return MRT_KEY_UP;
-    if (count >= 3 && memcmp(bytes, ESCAPE "[B", 3) == 0)
-        return MRT_KEY_DOWN;
-    return bytes[0] == '\x1b' ? MRT_KEY_ESCAPE : (unsigned char)bytes[0];
+    static const struct {
+        const char *rest;
+        int key;
+    } keys[] = {{"A", MRT_KEY_UP},        {"B", MRT_KEY_DOWN},  {"H", MRT_KEY_HOME},
+                {"F", MRT_KEY_END},       {"1~", MRT_KEY_HOME}, {"4~", MRT_KEY_END},
+                {"7~", MRT_KEY_HOME},     {"8~", MRT_KEY_END},  {"5~", MRT_KEY_PAGE_UP},
+                {"6~", MRT_KEY_PAGE_DOWN}};
+    if (bytes[0] != '\x1b')
+        return (unsigned char)bytes[0];
+    for (size_t i = 0; count > 2 && i < sizeof keys / sizeof keys[0]; i++)
+        if (strcmp(bytes + 2, keys[i].rest) == 0)
+            return keys[i].key;
+    return count > 1 ? MRT_KEY_OTHER : MRT_KEY_ESCAPE;
+}
+
+/* The rest of what a key sends after ESC: "[" or "O", numbers, and one more. */
+static ssize_t read_sequence(char *bytes, ssize_t room)
+{
+    ssize_t count = 1;
+    struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
+    while (count < room && poll(&fd, 1, 0) > 0 && read(STDIN_FILENO, bytes + count, 1) == 1) {
+        char byte = bytes[count++];
+        if (count > 2 ? byte >= '@' : byte != '[' && byte != 'O')
+            break;
+    }
+    return count;
 }
 
 int mrt_screen_key(mrt_time until)
 {
-    char bytes[8];
+    char bytes[16] = "";
     struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
     mrt_time left = until - mrt_time_now();
     int count = poll(&fd, 1, left > 0 ? (int)(left / MRT_MILLISECOND) + 1 : 0);
@@ -147,8 +184,8 @@ int mrt_screen_key(mrt_time until)
         return MRT_KEY_NONE;
     /* Of what is typed one key at a time; a sequence of bytes comes in one piece. */
     ssize_t got = read(STDIN_FILENO, bytes, 1);
-    if (got == 1 && bytes[0] == '\x1b' && poll(&fd, 1, 0) > 0)
-        got += read(STDIN_FILENO, bytes + 1, 2);
+    if (got == 1 && bytes[0] == '\x1b')
+        got = read_sequence(bytes, sizeof bytes - 1);
     if (got <= 0)
         ended = SIGHUP; /* the terminal is gone */
     return got > 0 ? decode(bytes, got) : MRT_KEY_NONE;

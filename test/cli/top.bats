@@ -2,14 +2,21 @@
 # mortise top: the table, and on a pseudo-terminal (top.py) the live view and its keys.
 load helper
 
+SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
+
+teardown() {
+    if [ -e "$BATS_TEST_TMPDIR/redis" ]; then python3 "$SERVERS" stop "$BATS_TEST_TMPDIR/redis"; fi
+    clean_up
+}
+
 # Somebody holds zbusy, with an eye on events, and two wait; somebody holds calm.
 busy() {
-    start run --json zbusy -- sh -c 'touch busy; exec sleep 60' 2>events
+    start run --json zbusy -- sh -c 'touch busy; exec sleep 600' 2>events
     BUSY=$PID
     until_true test -e busy
-    start run zbusy -- sh -c 'touch "next-$$"; exec sleep 60'
+    start run zbusy -- sh -c 'touch "next-$$"; exec sleep 600'
     until_true waiters zbusy 1
-    start run zbusy -- sh -c 'touch "next-$$"; exec sleep 60'
+    start run zbusy -- sh -c 'touch "next-$$"; exec sleep 600'
     until_true waiters zbusy 2
     start_holder calm
 }
@@ -35,9 +42,9 @@ on_terminal() {
 }
 
 @test "top --once: the mode, and how many hold" {
-    start run --permits 3 --label $'\xc3\xa9t\xc3\xa9' s sh -c 'touch one; exec sleep 60'
+    start run --permits 3 --label $'\xc3\xa9t\xc3\xa9' s sh -c 'touch one; exec sleep 600'
     until_true test -e one
-    start run --permits 3 s sh -c 'touch two; exec sleep 60'
+    start run --permits 3 s sh -c 'touch two; exec sleep 600'
     until_true test -e two
     run -0 "$MORTISE" top --once
     [[ "${lines[1]}" =~ ^s\ +1/3\ +0\  ]]
@@ -47,6 +54,23 @@ on_terminal() {
 @test "top: sorted by keys" {
     busy
     on_terminal sorts
+}
+
+@test "top: the mark is moved, and stays with its lock" {
+    busy
+    on_terminal moves
+}
+
+@test "top: how long a lock is held is not how long its holder has waited" {
+    busy
+    BUSY=$BUSY on_terminal ages
+}
+
+@test "top: Ctrl-C ends it while the store does not answer" {
+    command -v redis-server || skip "no Redis server"
+    MORTISE_URL=$(python3 "$SERVERS" start redis "$BATS_TEST_TMPDIR/redis" 3>&- | cut -d ' ' -f 2)
+    export MORTISE_URL
+    PAUSE="python3 $SERVERS pause $BATS_TEST_TMPDIR/redis 0" on_terminal hangs
 }
 
 @test "top: filtered, and Ctrl-C gives the terminal back" {

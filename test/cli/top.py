@@ -3,6 +3,7 @@ import fcntl
 import os
 import re
 import struct
+import subprocess
 import sys
 import termios
 
@@ -17,10 +18,12 @@ class Top(Terminal):
         self.before = termios.tcgetattr(self.fd)
         self.send("\n")
 
-    def frame(self, wanted, unwanted=None):
-        """Waits for a screen with the one and without the other: its lines."""
+    def frame(self, wanted, unwanted=None, marked=None):
+        """Waits for a screen with the one and without the other, and the mark there: its lines."""
         while True:
             text = self.expect(r"(?s)\x1b\[H(.*?)\x1b\[J").group(1)
+            if marked and not re.search(r"\x1b\[7m" + marked, text):
+                continue
             lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text).split("\r\n")
             assert len(lines) <= 24 and max(map(len, lines)) <= 80, lines
             text = "\n".join(lines)
@@ -47,6 +50,46 @@ def sorts():
     top.frame(r"(?s)zbusy .*calm ")
     top.send("q")
     top.end(0)
+
+
+def moves():
+    top = Top("--sort", "name")
+    top.frame("zbusy", marked="calm")
+    for key, lock in (("\x1b[B", "zbusy"), ("\x1b[B", "zbusy"), ("\x1b[A", "calm"), ("\x1b[F", "zbusy"),
+                      ("\x1b[H", "calm"), ("\x1b[6~", "zbusy"), ("\x1b[5~", "calm"), ("\x1bOB", "zbusy"),
+                      ("\x1b[1;5C", "zbusy"), ("g", "calm"), ("G", "zbusy")):
+        top.send(key)
+        top.frame("zbusy", marked=lock)
+    top.send("w")  # it goes up, and the mark with it
+    top.frame(r"(?s)zbusy .*calm ", marked="zbusy")
+    top.send("\n")
+    top.frame("PLACE", marked="holds")
+    top.send("q")
+    top.frame("calm", marked="zbusy")
+    top.send("\x1b")
+    top.end(0)
+
+
+def ages():
+    top = Top("--sort", "time")
+    top.frame(r"(?s)zbusy .*calm ")
+    os.kill(int(os.environ["BUSY"]), 15)
+    top.frame(r"(?s)calm .*zbusy +1 ")  # who follows has waited for longer, but not held
+    top.send("q")
+    top.end(0)
+
+
+def hangs():
+    top = Top()
+    top.frame("locks")
+    subprocess.run([*os.environ["PAUSE"].split()], check=True, stdout=subprocess.DEVNULL)
+    while top.read(1):
+        pass
+    top.seen = ""
+    top.send("\x03")
+    drawn = top.expect(r"(?s)(.*?)\x1b\[\?1049l").group(1)
+    assert "\x1b[H" not in drawn  # as it is when it has heard that the store does not answer
+    assert top.wait() == 130
 
 
 def filters():
