@@ -34,15 +34,17 @@ static const char count_tickets[] =
     " FROM ticket WHERE session = $s), CONNECTION_ID() FROM session WHERE id = $s AND epoch > 0";
 
 static const char lock_queue[] = "UPDATE queue SET touched = " NOW " WHERE name = $q";
-/* What is ahead, as it is from now on; what leaves meanwhile makes it less. Whether there was a row to
-   lock: one that is made between two of the statements is not locked, and nothing may be put
-   in. ROW_COUNT is of the statement before. Aggregates alone, for anything derived is a table made. */
+/* Whether there was a row to lock. One that is made between two of the statements is not
+   locked, and nothing may be put in. */
+static const char note_queue[] = "SET @mortise_queue = ROW_COUNT()";
+/* What is ahead, as it is from now on; what leaves meanwhile makes it less. Aggregates alone, for
+   anything derived is a table made. */
 static const char look_ahead[] =
-    "SELECT ROW_COUNT() > 0, (SELECT number FROM ticket WHERE session = $s AND id = $t),"
+    "SELECT (SELECT number FROM ticket WHERE session = $s AND id = $t),"
     " COALESCE(SUM(x.weight), 0), MIN(s.expires) - " NOW ","
     " MIN(IF(x.kind <> $k OR x.capacity <> $c, x.capacity, NULL)),"
     " MIN(IF(x.kind <> $k OR x.capacity <> $c, x.kind, NULL)), COUNT(s.id)"
-    " INTO @mortise_queue, @mortise_old, @mortise_ahead, @mortise_left, @mortise_capacity,"
+    " INTO @mortise_old, @mortise_ahead, @mortise_left, @mortise_capacity,"
     " @mortise_kind, @mortise_place FROM ticket x JOIN session s ON s.id = x.session"
     " WHERE x.queue = $q";
 /* Where there is a limit. */
@@ -50,13 +52,11 @@ static const char count_waiting[] =
     "SELECT COALESCE(SUM(upto > capacity), 0) INTO @mortise_waiting FROM (SELECT t.capacity,"
     " SUM(t.weight) OVER (ORDER BY t.number) AS upto"
     " FROM ticket t JOIN session s ON s.id = t.session WHERE t.queue = $q) line";
-/* The session's row is shared until the end: a reconnection waits for this, or this sees it. */
 static const char append[] =
     "INSERT INTO ticket (session, id, queue, weight, kind, capacity, since, asked, value, delay)"
     " SELECT id, $t, $q, $w, $k, $c, " NOW ", 0, $v, $z FROM session WHERE id = $s AND epoch = $e"
     " AND @mortise_queue > 0 AND @mortise_old IS NULL AND @mortise_capacity IS NULL"
-    " AND (@mortise_ahead + $w <= $c OR ($y = 0 AND ($m = 0 OR @mortise_waiting < $m)))"
-    " LOCK IN SHARE MODE";
+    " AND (@mortise_ahead + $w <= $c OR ($y = 0 AND ($m = 0 OR @mortise_waiting < $m)))";
 static const char appended[] =
     "SELECT " MRT_APPEND_ROW("IF(ROW_COUNT() > 0, LAST_INSERT_ID(), NULL)", "@mortise_old",
     "@mortise_ahead", "@mortise_left",
@@ -216,7 +216,9 @@ static const char row_prove[] = "SELECT @@in_transaction, 0, CONNECTION_ID()";
 const struct mrt_my_plan *mrt_my_plan(const struct mrt_sql_request *request)
 {
     static const struct mrt_my_plan limited = {
-        true, 4, {lock_queue, look_ahead, count_waiting, append, appended}};
+        true,
+        6,
+        {lock_queue, note_queue, SHARE_SESSION, look_ahead, count_waiting, append, appended}};
     static const struct mrt_my_plan plans[MRT_SQL_KINDS] = {
         [MRT_SQL_DO_SETUP] = {false, 2, {setup, isolation, identify}},
         [MRT_SQL_DO_START] = {false, 1, {start, old_sessions}},
@@ -239,7 +241,8 @@ const struct mrt_my_plan *mrt_my_plan(const struct mrt_sql_request *request)
                              {"INSERT IGNORE INTO queue (name, touched) VALUES ($q, " NOW ")"}},
         [MRT_SQL_DO_MAKE_CELL] =
             {false, -1, {"INSERT IGNORE INTO cell (name, version, fence) VALUES ($q, 0, 0)"}},
-        [MRT_SQL_DO_APPEND] = {true, 3, {lock_queue, look_ahead, append, appended}},
+        [MRT_SQL_DO_APPEND] =
+            {true, 5, {lock_queue, note_queue, SHARE_SESSION, look_ahead, append, appended}},
         [MRT_SQL_DO_ADOPT] = {true, 2, {SHARE_SESSION, adopt, adopted}},
         [MRT_SQL_DO_DETACH] = {true, 3, {nobody, SHARE_SESSION, detach, detached}},
         [MRT_SQL_DO_VIEW] = {false, 0, {view}},
