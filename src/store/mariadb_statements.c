@@ -22,7 +22,7 @@ static const char identify[] =
 
 static const char start[] =
     "INSERT INTO session (id, epoch, expires, label) VALUES ($s, $e, " NOW " + $l, $a)"
-    " ON DUPLICATE KEY UPDATE epoch = $e, expires = " NOW " + $l";
+    " ON DUPLICATE KEY UPDATE epoch = GREATEST(epoch, $e), expires = " NOW " + $l";
 static const char old_sessions[] =
     "SELECT EXISTS (SELECT 1 FROM session WHERE expires < " NOW " - 60000000)";
 
@@ -224,7 +224,8 @@ const struct mrt_my_plan *mrt_my_plan(const struct mrt_sql_request *request)
         [MRT_SQL_DO_START] = {false, 1, {start, old_sessions}},
         [MRT_SQL_DO_RESUME] = {false,
                                1,
-                               {"UPDATE session SET epoch = $e WHERE id = $s AND epoch > 0",
+                               {"UPDATE session SET epoch = $e WHERE id = $s AND epoch > 0"
+                                " AND epoch < $e",
                                 "SELECT 1 FROM session WHERE id = $s AND epoch > 0"}},
         [MRT_SQL_DO_STOP] = {true,
                              -1,

@@ -53,10 +53,15 @@ static const char mrt_pg_sql_hurry_empty[] =
 static const char mrt_pg_sql_start[] =
     "INSERT INTO session (id, epoch, expires, label)"
     " VALUES ($1, $2, clock_timestamp() + $3 * interval '1 microsecond', $4)"
-    " ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch,"
+    " ON CONFLICT (id) DO UPDATE SET epoch = greatest(session.epoch, excluded.epoch),"
     " expires = clock_timestamp() + $3 * interval '1 microsecond'"
     " RETURNING EXISTS (SELECT FROM session s"
     " WHERE s.expires < clock_timestamp() - interval '1 minute')::int";
+
+/* $1 session, $2 epoch. An older connection's, come late, must not lower it: what stands behind it
+   there would be done. */
+static const char mrt_pg_sql_resume[] =
+    "UPDATE session SET epoch = $2 WHERE id = $1 AND epoch < $2 RETURNING 1";
 
 /* $1 session, $2 lease. The row is locked before, so that the time is that after any wait. What
    stands for the requests differs whenever one of them is made. */

@@ -23,7 +23,7 @@
     X(HURRY, "", mrt_pg_sql_hurry)                                               \
     X(HURRY_EMPTY, "s", mrt_pg_sql_hurry_empty)                                  \
     X(START, "sela", mrt_pg_sql_start)                                           \
-    X(RESUME, "se", "UPDATE session SET epoch = $2 WHERE id = $1 RETURNING 1")   \
+    X(RESUME, "se", mrt_pg_sql_resume)                                           \
     X(LOCK_SESSION, "s", "SELECT FROM session WHERE id = $1 FOR NO KEY UPDATE")  \
     X(RENEW, "sl", mrt_pg_sql_renew)                                             \
     X(LOCK_ALL, "s", mrt_pg_sql_lock_all)                                        \

@@ -19,9 +19,9 @@
  * commit may fail.
  *
  * The epoch is a count of connections. Each session's row has it, raised first thing on a new
- * connection, and a ticket is only put in under the row's epoch: so what an old connection
- * has left on the server cannot take effect any more, and what is in the tables is all that there
- * is.
+ * connection and never lowered, and a ticket is only put in under the row's epoch: so what an old
+ * connection has left on the server cannot take effect any more, and what is in the tables is all
+ * that there is.
  */
 #ifndef MRT_STORE_SQL_INTERNAL_H
 #define MRT_STORE_SQL_INTERNAL_H

@@ -11,13 +11,14 @@
 
 static MYSQL *own, *blocker;
 
-const char *const sql_parts[SQL_PARTS] = {"CONNECTION_ID(), @@global",
-                                          "INSERT INTO session",
-                                          "INSERT INTO ticket",
-                                          "LEAST(weight",
-                                          "' AND kind = x'",
-                                          "DELETE FROM ticket WHERE session",
-                                          "DELETE FROM session WHERE id"};
+const char *const sql_parts[SQL_ALL_PARTS] = {"CONNECTION_ID(), @@global",
+                                              "INSERT INTO session",
+                                              "INSERT INTO ticket",
+                                              "LEAST(weight",
+                                              "' AND kind = x'",
+                                              "DELETE FROM ticket WHERE session",
+                                              "DELETE FROM session WHERE id",
+                                              "UPDATE session SET epoch"};
 
 const char sql_end_leases[] = "UPDATE session SET expires = (UNIX_TIMESTAMP() - 120) * 1000000"
                               " WHERE epoch > 0";

@@ -147,6 +147,35 @@ static void test_sq_07_c11_a_late_change_of_hands_does_nothing(void **state)
     sql_proxy_stop(proxy);
 }
 
+/* A connection says first thing that it is the newest. When an older one's word comes after that,
+   what is asked on the newest is done all the same. */
+static void older_word_comes_late(enum sql_part part)
+{
+    struct sql_proxy *proxy = sql_proxy();
+    mortise_client *client = sql_open(sql_proxy_port(proxy), "lease=60s");
+    if (part == SQL_RESUME)
+        zk_acquire(zk_mutex(client, "older"));
+    sql_proxy_order(proxy, SQL_LATE, sql_parts[part]);
+    if (part == SQL_RESUME)
+        sql_end_connections();
+    mortise_hold hold = zk_acquire(zk_mutex(client, "newest"));
+    assert_true(sql_proxy_done(proxy));
+    sql_proxy_go(proxy);
+    await_connections(1); /* the old one has ended, and what it had is done */
+    zk_acquire(zk_mutex(client, "after"));
+    assert_true(mortise_is_held(hold));
+    assert_int_equal(sql_losses(client), 0);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+    sql_proxy_stop(proxy);
+}
+
+static void test_sq_07_an_old_connection_is_not_taken_for_the_newest(void **state)
+{
+    (void)state;
+    older_word_comes_late(SQL_START);
+    older_word_comes_late(SQL_RESUME);
+}
+
 static void test_sq_13_c12_a_half_open_connection(void **state)
 {
     (void)state;
@@ -272,6 +301,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_sq_07_a_request_is_lost_before_the_server),
         cmocka_unit_test(test_sq_07_what_an_old_connection_left_does_nothing),
         cmocka_unit_test(test_sq_07_c11_a_late_change_of_hands_does_nothing),
+        cmocka_unit_test(test_sq_07_an_old_connection_is_not_taken_for_the_newest),
         cmocka_unit_test(test_sq_13_c12_a_half_open_connection),
         cmocka_unit_test(test_a_short_break_is_slept_through),
         cmocka_unit_test(test_terminated_backends_lose_nobody_a_lock),

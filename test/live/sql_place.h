@@ -30,9 +30,11 @@ enum sql_part {
     SQL_ADOPT,
     SQL_REMOVE,
     SQL_STOP,
-    SQL_PARTS
+    SQL_PARTS, /* that every client's life has */
+    SQL_RESUME = SQL_PARTS,
+    SQL_ALL_PARTS
 };
-extern const char *const sql_parts[SQL_PARTS];
+extern const char *const sql_parts[SQL_ALL_PARTS];
 
 /* Runs statements, which are both servers', on a connection of the test's own; the first value of
    the last one's first row, or "", until the next call. */
