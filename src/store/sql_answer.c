@@ -190,6 +190,16 @@ bool mrt_sql_reaps(struct mrt_store *store, struct mrt_sql_request *request, int
     return true;
 }
 
+/* Nothing that was seen kept the ticket out: its session ended while its row was waited for, or
+   somebody left in between. */
+static bool is_unexplained(const struct mrt_sql_request *request)
+{
+    const struct mrt_command *command = &request->command;
+    uint64_t ahead = (uint64_t)mrt_sql_number(request, MRT_APPEND_AHEAD);
+    return mrt_rule_grants(ahead, command->weight, command->capacity) ||
+           (!command->try_only && command->queue_max == 0);
+}
+
 /* It was not put in. */
 static void finish_refused(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
@@ -206,6 +216,9 @@ static void finish_refused(struct mrt_store *store, struct mrt_sql_request *requ
                      command->queue, mrt_sql_text(request, MRT_APPEND_KIND),
                      mrt_sql_number(request, MRT_APPEND_CAPACITY), command->kind,
                      command->capacity);
+    } else if (is_unexplained(request) && goes_on(store, request, now)) {
+        request->attempts++;
+        mrt_sql_again(store, request, request->kind, now);
     } else if (command->try_only) {
         mrt_sql_answer(store, request, MRT_BLOCKED);
     } else {

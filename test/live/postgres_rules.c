@@ -204,6 +204,26 @@ static void test_sq_15_a_notification_that_fails_does_not_fail_the_release(void 
     end(other);
 }
 
+/* The statement has seen the session, and then waits for the row of one that is being ended. */
+static void test_c5_a_session_that_ends_while_an_acquire_waits_for_it(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client("lease=60s");
+    zk_acquire(zk_mutex(client, "before"));
+    PGconn *reaper = pg_connect();
+    pg_sql_on(reaper, "BEGIN");
+    pg_sql_on(reaper, "SELECT 1 FROM session FOR UPDATE");
+    struct sql_attempt attempt;
+    sql_begin(&attempt, zk_mutex(client, "after"));
+    sql_await("SELECT count(*) FROM pg_locks WHERE NOT granted", 1);
+    pg_sql_on(reaper, "DELETE FROM session");
+    pg_sql_on(reaper, "COMMIT");
+    sql_succeed(&attempt); /* in a new session */
+    assert_int_equal(sql_losses(client), 1);
+    PQfinish(reaper);
+    end(client);
+}
+
 static void test_other_errors_are_told_with_their_state(void **state)
 {
     (void)state;
@@ -231,6 +251,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_sq_05_retryable_errors_do_not_reach_the_caller),
         cmocka_unit_test(test_sq_14_a_commit_that_fails_is_no_grant),
         cmocka_unit_test(test_sq_15_a_notification_that_fails_does_not_fail_the_release),
+        cmocka_unit_test(test_c5_a_session_that_ends_while_an_acquire_waits_for_it),
         cmocka_unit_test(test_other_errors_are_told_with_their_state),
     };
     if (count > 1)
