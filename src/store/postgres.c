@@ -33,7 +33,8 @@ static void reject_as_libpq_says(struct mrt_store *store)
     mrt_pg_code_in(message, sqlstate);
     mrt_sql_first_line(message, line, sizeof line);
     int error = sqlstate[0] ? mrt_sql_code(sqlstate)->error : MORTISE_EUNREACHABLE;
-    if (strstr(message, "read-only") && !store->was_ready && !sqlstate[0])
+    if (strstr(message, "read-only") && !store->was_ready && !store->driver->words.several &&
+        !sqlstate[0])
         error = MORTISE_ENOTSUPPORTED; /* from libpq, of target_session_attrs=read-write */
     if (error == MORTISE_ESTORE)
         error = MORTISE_EUNREACHABLE;
@@ -105,10 +106,11 @@ void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request 
                        "need a pooler in session mode");
     else if (request->failed)
         mrt_sql_reject_setup(store, request);
-    else if (standby || mrt_sql_number(request, SETUP_READ_ONLY))
-        mrt_sql_reject(store, store->was_ready ? MORTISE_EUNREACHABLE : MORTISE_ENOTSUPPORTED,
-                       "PostgreSQL: the server is %s; locks need one that can be written to",
-                       standby ? "a standby" : "read-only");
+    else if (standby || mrt_sql_number(request, SETUP_READ_ONLY)) /* libpq has seen it otherwise */
+        mrt_sql_reject(
+            store, MORTISE_EUNREACHABLE,
+            "PostgreSQL: the server has become %s; locks need one that can be written to",
+            standby ? "a standby" : "read-only");
     else if (!mrt_sql_accept_schema(store, mrt_sql_number(request, SETUP_VERSION)))
         return;
     else if (told != driver->backend && !driver->words.pooled)

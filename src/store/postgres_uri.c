@@ -53,16 +53,19 @@ static const char *value_of(const PQconninfoOption *options, const char *word)
     return "";
 }
 
+static const char *host_of(const struct mrt_uri *uri, const PQconninfoOption *options)
+{
+    const char *host = value_of(options, "host"), *given = mrt_uri_parameter(uri, "host");
+    return *host || !given ? host : given;
+}
+
 /* What may be shown of what libpq read. */
 static void write_shown(const struct mrt_uri *uri, const PQconninfoOption *options,
                         struct mrt_sql_address *address)
 {
     const char *user = value_of(options, "user"), *port = value_of(options, "port");
-    const char *host = value_of(options, "host"), *given = mrt_uri_parameter(uri, "host");
+    const char *host = host_of(uri, options), *given = mrt_uri_parameter(uri, "port");
     const char *database = value_of(options, "dbname");
-    if (!*host && given)
-        host = given;
-    given = mrt_uri_parameter(uri, "port");
     if (!*port && given)
         port = given;
     bool local = *host == '/';
@@ -84,6 +87,7 @@ static int read_base(const struct mrt_uri *uri, struct mrt_sql_address *address,
     int error = MORTISE_OK;
     if (options) {
         write_shown(uri, options, address);
+        words->several = strchr(host_of(uri, options), ',');
         error = put(words, "dbname", text) ? MORTISE_OK : MORTISE_ENOMEM;
     } else {
         error =

@@ -15,7 +15,8 @@
 #define MRT_PG_WORDS_MAX (MRT_URI_PARAMETERS_MAX + 16)
 
 struct mrt_pg_words {
-    bool pooled; /* pooler=session: there may be one in between */
+    bool pooled;  /* pooler=session: there may be one in between */
+    bool several; /* hosts, and one of them may be about to become the primary */
     /* For PQconnectStartParams, NULL-ended; the values are ours. */
     const char *words[MRT_PG_WORDS_MAX + 1];
     char *values[MRT_PG_WORDS_MAX + 1];

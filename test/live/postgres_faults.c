@@ -110,6 +110,31 @@ static void test_sq_15_the_listener_is_terminated_between_release_and_wake(void 
     assert_int_equal(mortise_close(waiting), MORTISE_OK);
 }
 
+/* While none of several hosts can be written to, one may be about to become the primary. */
+static void test_sq_09_one_of_several_hosts_is_promoted_later(void **state)
+{
+    (void)state;
+    struct sql_proxy *proxy = sql_proxy();
+    unsigned port = sql_proxy_port(proxy);
+    char uri[160];
+    snprintf(uri, sizeof uri,
+             "postgresql://mortise@127.0.0.1:%u,127.0.0.1:%u/mortise?sslmode=disable&connect=60s",
+             port, port);
+    mortise_client *client = zk_open(uri);
+    struct sql_attempt attempt;
+    sql_set_read_only(true);
+    sql_begin(&attempt, zk_mutex(client, "several"));
+    int64_t limit = zk_now_ms() + 20000;
+    while (sql_proxy_connections(proxy) < 3) { /* both, and one of them again */
+        assert_true(zk_now_ms() < limit);
+        zk_rest_ms(5);
+    }
+    sql_set_read_only(false);
+    sql_succeed(&attempt);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+    sql_proxy_stop(proxy);
+}
+
 /* ------------------------------------------------------------------ poolers */
 
 struct pooler {
@@ -213,6 +238,7 @@ int main(int count, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sq_15_the_listener_is_terminated_between_release_and_wake),
         cmocka_unit_test(test_sq_08_a_server_that_forgets_what_is_not_on_disk),
+        cmocka_unit_test(test_sq_09_one_of_several_hosts_is_promoted_later),
         cmocka_unit_test(test_sq_10_a_pooler_in_session_mode),
         cmocka_unit_test(test_sq_10_a_pooler_in_transaction_mode),
     };
