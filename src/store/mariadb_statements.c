@@ -26,6 +26,11 @@ static const char start[] =
 static const char old_sessions[] =
     "SELECT EXISTS (SELECT 1 FROM session WHERE expires < " NOW " - 60000000)";
 
+/* An older connection's, come late, must not lower the epoch. */
+static const char resume[] =
+    "UPDATE session SET epoch = $e WHERE id = $s AND epoch > 0 AND epoch < $e";
+static const char resumed[] = "SELECT 1 FROM session WHERE id = $s AND epoch > 0";
+
 static const char renew[] = "UPDATE session SET expires = " NOW " + $l WHERE id = $s AND epoch > 0";
 /* What stands for the requests differs whenever one of them is made. */
 static const char count_tickets[] =
@@ -222,11 +227,7 @@ const struct mrt_my_plan *mrt_my_plan(const struct mrt_sql_request *request)
     static const struct mrt_my_plan plans[MRT_SQL_KINDS] = {
         [MRT_SQL_DO_SETUP] = {false, 2, {setup, isolation, identify}},
         [MRT_SQL_DO_START] = {false, 1, {start, old_sessions}},
-        [MRT_SQL_DO_RESUME] = {false,
-                               1,
-                               {"UPDATE session SET epoch = $e WHERE id = $s AND epoch > 0"
-                                " AND epoch < $e",
-                                "SELECT 1 FROM session WHERE id = $s AND epoch > 0"}},
+        [MRT_SQL_DO_RESUME] = {false, 1, {resume, resumed}},
         [MRT_SQL_DO_STOP] = {true,
                              -1,
                              {"DELETE FROM ticket WHERE session = $s",
