@@ -40,10 +40,10 @@ static bool is_quiet(const struct world *world)
     const struct profile *p = &world->drawn;
     if (world->phase != PHASE_CHAOS)
         return world->now > world->healed_at + MRT_SECOND +
-                                (p->redis_trouble_every_us > 0 ? STREAM_KEEP_ALIVE : 0) +
+                                (p->trouble_every_us > 0 ? STREAM_KEEP_ALIVE : 0) +
                                 (p->unknown_us + p->pause_us + p->recheck_us + 3 * p->zk_visit_us) *
                                     MRT_MICROSECOND;
-    return p->zk_trouble_every_us + p->redis_trouble_every_us + p->redis_copyless +
+    return p->zk_trouble_every_us + p->trouble_every_us + p->redis_copyless +
                p->zk_outsider_every_us + p->zk_impostor + p->lose_command + p->lose_reply +
                p->early_unknown + p->refuse + p->cut_every_us + p->pause_every_us + p->busy +
                p->timer_late_us ==

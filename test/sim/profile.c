@@ -290,7 +290,7 @@ static void make_inherited(struct profile *p, struct random *random)
     make_quiet(p, random);
     zero(ends, sizeof ends / sizeof ends[0]);
     profile_make_calm(p);
-    p->redis_trouble_every_us = p->redis_copyless = 0;
+    p->trouble_every_us = p->redis_copyless = 0;
     p->cancel = random_between(random, 2000, 8000);
     p->wait_us = p->delay_us * 2;
 }

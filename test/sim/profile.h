@@ -32,94 +32,94 @@ enum { TROUBLE_ANY, TROUBLE_STILL, TROUBLE_DOWN, TROUBLE_SCRIPTS, TROUBLE_CLOCK,
 enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE, LOCK_ELECTION, LOCK_EXCLUSIVE };
 
 /* X(name, kind, meaning) */
-#define PROFILE_MAP(X)                                                                             \
-    X(model, FIXED, "see --store")                                                                 \
-    X(clients, SIZE, "engines")                                                                    \
-    X(actors, SIZE, "threads of each")                                                             \
-    X(queues, SIZE, "locks")                                                                       \
-    X(operations, SIZE, "acquires of each thread in the chaos phase")                              \
-    X(lease_us, FIXED, "of a session")                                                             \
-    X(recheck_us, FIXED, "told in every view")                                                     \
-    X(lock, FIXED, "0 mutexes, 1 semaphores, 2 read/write, 3 elections, 4 exclusive locks")        \
-    X(capacity, FIXED, "of mutexes and semaphores")                                                \
-    X(fence_span, FIXED, "fences of a ticket")                                                     \
-    X(strict, FIXED, "local order is strict")                                                      \
-    X(fair_us, FIXED, "handed over directly after waiting so long")                                \
-    X(budget_us, FIXED, "of a turn")                                                               \
-    X(budget_count, FIXED, "of a turn")                                                            \
-    X(drift_ppm, EXTRA, "clocks run faster or slower by up to")                                    \
-    X(think_us, FIXED, "between acquires, at most")                                                \
-    X(hold_us, FIXED, "holding, at most")                                                          \
-    X(reaction_us, EXTRA, "until a woken thread runs, at most")                                    \
-    X(nest, EXTRA, "chance to acquire while holding")                                              \
-    X(try, EXTRA, "chance of a try")                                                               \
-    X(timed, EXTRA, "chance of a deadline")                                                        \
-    X(async, EXTRA, "chance of an asynchronous acquire")                                           \
-    X(cancel, EXTRA, "chance of a cancel")                                                         \
-    X(wait_us, FIXED, "deadline or cancel come after, at most")                                    \
-    X(misuse, EXTRA, "chance of a double, stale or foreign release")                               \
-    X(cells, EXTRA, "writes of a cell by each client")                                             \
-    X(verify, EXTRA, "chance to ask the store about a hold")                                       \
-    X(brief_handles, EXTRA, "a lock's handle lives no longer than the call")                       \
-    X(synchronous, FIXED, "the store answers inside submit")                                       \
-    X(delay_us, EXTRA, "of a message, at most")                                                    \
-    X(timer_late_us, EXTRA, "timers act late by at most")                                          \
-    X(reorder, EXTRA, "chance that an answer overtakes others")                                    \
-    X(lose_command, EXTRA, "chance that a command is lost")                                        \
-    X(lose_reply, EXTRA, "chance that an answer is lost")                                          \
-    X(early_unknown, EXTRA, "chance to give an outcome up before the command arrives")             \
-    X(late_answer, EXTRA, "chance that the answer comes after all, when it was given up")          \
-    X(refuse, EXTRA, "chance that a command fails, not done")                                      \
-    X(refuse_for_good, EXTRA, "chance that an append fails for good, not done")                    \
-    X(unknown_us, FIXED, "until an outcome is given up, at most")                                  \
-    X(wake_lost, EXTRA, "chance")                                                                  \
-    X(wake_double, EXTRA, "chance")                                                                \
-    X(wake_late_us, EXTRA, "at most")                                                              \
-    X(stray_wake, EXTRA, "chance, with every answer")                                              \
-    X(cut_every_us, EXTRA, "connection cut about each")                                            \
-    X(cut_us, FIXED, "for at most")                                                                \
-    X(crash_every_us, EXTRA, "a client dies about each")                                           \
-    X(restart_us, FIXED, "and is back after at most")                                              \
-    X(pause_every_us, EXTRA, "a client stands still about each")                                   \
-    X(pause_us, FIXED, "for at most")                                                              \
-    X(close_every_us, EXTRA, "a client is closed about each")                                      \
-    X(kill_every_us, EXTRA, "a store gives a session up about each")                               \
-    X(break_every_us, EXTRA, "an operator removes the first ticket of a lock about each")          \
-    X(revoke_every_us, EXTRA, "an operator asks a holder to give up about each")                   \
-    X(hold_max_us, EXTRA, "a hold ends by itself after at most; in half of all acquires")          \
-    X(lock_delay_us, EXTRA, "nobody has a lock for so long after its holder has died")             \
-    X(listen, EXTRA, "chance that a holder listens to that")                                       \
-    X(detach, EXTRA, "chance that a hold is detached, and that what is detached is adopted")       \
-    X(detach_us, FIXED, "an operator breaks what has been nobody's for so long")                   \
-    X(reboot_every_us, EXTRA, "the machine loses power about each")                                \
-    X(busy, EXTRA, "chance that a command is not taken")                                           \
-    X(notices_refused, EXTRA, "chance that a death is not noticed by an event")                    \
-    X(push, EXTRA, "chance that a wake comes as a view, in order")                                 \
-    X(proof_lag_us, EXTRA, "until the server's leader knows of a renewal, at most")                \
-    X(follower_every_us, EXTRA, "a follower dies with what the leader does not know, about each")  \
-    X(reap_us, EXTRA, "the server ends sessions late by at most")                                  \
-    X(zk_servers, SIZE, "ZooKeeper servers")                                                       \
-    X(zk_tick_us, FIXED, "of the ensemble")                                                        \
-    X(zk_lag_us, EXTRA, "between leader and follower, at most")                                    \
-    X(zk_behind_us, EXTRA, "a follower applies what it knows late by at most")                     \
-    X(zk_sequence, FIXED, "first number of a directory")                                           \
-    X(zk_trouble_every_us, EXTRA, "a server breaks down, stands still or is cut off about each")   \
-    X(zk_trouble_us, FIXED, "for at most")                                                         \
-    X(zk_outsider_every_us, EXTRA, "another program queues about each")                            \
-    X(zk_visit_us, FIXED, "for at most")                                                           \
-    X(zk_impostor, EXTRA, "chance of a node with the same identity in another session")            \
-    X(zk_gap_us, EXTRA, "a read is done later than what was sent before it by at most")            \
-    X(zk_wake_all, EXTRA, "who waits watches the whole list")                                      \
-    X(zk_reap_us, FIXED, "empty containers are deleted about each")                                \
-    X(redis_trouble_every_us, EXTRA, "a Redis server has one of its troubles about each")          \
-    X(redis_trouble_us, FIXED, "for at most")                                                      \
-    X(redis_trouble_kind, FIXED, "0 any, 1 still, 2 down, 3 no scripts, 4 clock, 5 a stream late") \
-    X(redis_amnesia, EXTRA, "chance that a restart forgets everything")                            \
-    X(redis_uptime_us, FIXED, "a server that has been up for less is not used")                    \
-    X(redis_back_us, EXTRA, "a server's clock is set back by at most")                             \
-    X(redis_step_us, EXTRA, "or ahead by at most, which no lease stands")                          \
-    X(redis_split, EXTRA, "chance that bytes come in two pieces")                                  \
-    X(redis_replicas, EXTRA, "replicas that are to have what was written")                         \
+#define PROFILE_MAP(X)                                                                            \
+    X(model, FIXED, "see --store")                                                                \
+    X(clients, SIZE, "engines")                                                                   \
+    X(actors, SIZE, "threads of each")                                                            \
+    X(queues, SIZE, "locks")                                                                      \
+    X(operations, SIZE, "acquires of each thread in the chaos phase")                             \
+    X(lease_us, FIXED, "of a session")                                                            \
+    X(recheck_us, FIXED, "told in every view")                                                    \
+    X(lock, FIXED, "0 mutexes, 1 semaphores, 2 read/write, 3 elections, 4 exclusive locks")       \
+    X(capacity, FIXED, "of mutexes and semaphores")                                               \
+    X(fence_span, FIXED, "fences of a ticket")                                                    \
+    X(strict, FIXED, "local order is strict")                                                     \
+    X(fair_us, FIXED, "handed over directly after waiting so long")                               \
+    X(budget_us, FIXED, "of a turn")                                                              \
+    X(budget_count, FIXED, "of a turn")                                                           \
+    X(drift_ppm, EXTRA, "clocks run faster or slower by up to")                                   \
+    X(think_us, FIXED, "between acquires, at most")                                               \
+    X(hold_us, FIXED, "holding, at most")                                                         \
+    X(reaction_us, EXTRA, "until a woken thread runs, at most")                                   \
+    X(nest, EXTRA, "chance to acquire while holding")                                             \
+    X(try, EXTRA, "chance of a try")                                                              \
+    X(timed, EXTRA, "chance of a deadline")                                                       \
+    X(async, EXTRA, "chance of an asynchronous acquire")                                          \
+    X(cancel, EXTRA, "chance of a cancel")                                                        \
+    X(wait_us, FIXED, "deadline or cancel come after, at most")                                   \
+    X(misuse, EXTRA, "chance of a double, stale or foreign release")                              \
+    X(cells, EXTRA, "writes of a cell by each client")                                            \
+    X(verify, EXTRA, "chance to ask the store about a hold")                                      \
+    X(brief_handles, EXTRA, "a lock's handle lives no longer than the call")                      \
+    X(synchronous, FIXED, "the store answers inside submit")                                      \
+    X(delay_us, EXTRA, "of a message, at most")                                                   \
+    X(timer_late_us, EXTRA, "timers act late by at most")                                         \
+    X(reorder, EXTRA, "chance that an answer overtakes others")                                   \
+    X(lose_command, EXTRA, "chance that a command is lost")                                       \
+    X(lose_reply, EXTRA, "chance that an answer is lost")                                         \
+    X(early_unknown, EXTRA, "chance to give an outcome up before the command arrives")            \
+    X(late_answer, EXTRA, "chance that the answer comes after all, when it was given up")         \
+    X(refuse, EXTRA, "chance that a command fails, not done")                                     \
+    X(refuse_for_good, EXTRA, "chance that an append fails for good, not done")                   \
+    X(unknown_us, FIXED, "until an outcome is given up, at most")                                 \
+    X(wake_lost, EXTRA, "chance")                                                                 \
+    X(wake_double, EXTRA, "chance")                                                               \
+    X(wake_late_us, EXTRA, "at most")                                                             \
+    X(stray_wake, EXTRA, "chance, with every answer")                                             \
+    X(cut_every_us, EXTRA, "connection cut about each")                                           \
+    X(cut_us, FIXED, "for at most")                                                               \
+    X(crash_every_us, EXTRA, "a client dies about each")                                          \
+    X(restart_us, FIXED, "and is back after at most")                                             \
+    X(pause_every_us, EXTRA, "a client stands still about each")                                  \
+    X(pause_us, FIXED, "for at most")                                                             \
+    X(close_every_us, EXTRA, "a client is closed about each")                                     \
+    X(kill_every_us, EXTRA, "a store gives a session up about each")                              \
+    X(break_every_us, EXTRA, "an operator removes the first ticket of a lock about each")         \
+    X(revoke_every_us, EXTRA, "an operator asks a holder to give up about each")                  \
+    X(hold_max_us, EXTRA, "a hold ends by itself after at most; in half of all acquires")         \
+    X(lock_delay_us, EXTRA, "nobody has a lock for so long after its holder has died")            \
+    X(listen, EXTRA, "chance that a holder listens to that")                                      \
+    X(detach, EXTRA, "chance that a hold is detached, and that what is detached is adopted")      \
+    X(detach_us, FIXED, "an operator breaks what has been nobody's for so long")                  \
+    X(reboot_every_us, EXTRA, "the machine loses power about each")                               \
+    X(busy, EXTRA, "chance that a command is not taken")                                          \
+    X(notices_refused, EXTRA, "chance that a death is not noticed by an event")                   \
+    X(push, EXTRA, "chance that a wake comes as a view, in order")                                \
+    X(proof_lag_us, EXTRA, "until the server's leader knows of a renewal, at most")               \
+    X(follower_every_us, EXTRA, "a follower dies with what the leader does not know, about each") \
+    X(reap_us, EXTRA, "the server ends sessions late by at most")                                 \
+    X(zk_servers, SIZE, "ZooKeeper servers")                                                      \
+    X(zk_tick_us, FIXED, "of the ensemble")                                                       \
+    X(zk_lag_us, EXTRA, "between leader and follower, at most")                                   \
+    X(zk_behind_us, EXTRA, "a follower applies what it knows late by at most")                    \
+    X(zk_sequence, FIXED, "first number of a directory")                                          \
+    X(zk_trouble_every_us, EXTRA, "a server breaks down, stands still or is cut off about each")  \
+    X(zk_trouble_us, FIXED, "for at most")                                                        \
+    X(zk_outsider_every_us, EXTRA, "another program queues about each")                           \
+    X(zk_visit_us, FIXED, "for at most")                                                          \
+    X(zk_impostor, EXTRA, "chance of a node with the same identity in another session")           \
+    X(zk_gap_us, EXTRA, "a read is done later than what was sent before it by at most")           \
+    X(zk_wake_all, EXTRA, "who waits watches the whole list")                                     \
+    X(zk_reap_us, FIXED, "empty containers are deleted about each")                               \
+    X(trouble_every_us, EXTRA, "a server has one of its troubles about each")                     \
+    X(trouble_us, FIXED, "for at most")                                                           \
+    X(trouble_kind, FIXED, "0 any, 1 still, 2 down, 3 no scripts, 4 clock, 5 a stream late")      \
+    X(redis_amnesia, EXTRA, "chance that a restart forgets everything")                           \
+    X(redis_uptime_us, FIXED, "a server that has been up for less is not used")                   \
+    X(clock_back_us, EXTRA, "a server's clock is set back by at most")                            \
+    X(clock_step_us, EXTRA, "or ahead by at most, which no lease stands")                         \
+    X(split, EXTRA, "chance that bytes come in two pieces")                                       \
+    X(redis_replicas, EXTRA, "replicas that are to have what was written")                        \
     X(redis_copyless, EXTRA, "chance that they do not")
 
 struct profile {

@@ -1,22 +1,22 @@
 /*
  * What Redis servers, and the stores on them, are made to stand. In what is drawn here every
- * promise holds: a clock that is set ahead (redis_step_us), and a restart that forgets what
+ * promise holds: a clock that is set ahead (clock_step_us), and a restart that forgets what
  * was kept (redis_amnesia) without `uptime`, are breaches that only the command line asks for.
  */
 #include "profile_draw.h"
 
 static void draw_troubles(struct profile *p, struct random *random)
 {
-    p->redis_trouble_every_us = profile_maybe_every(random, 2, p->lease_us * 2);
-    p->redis_trouble_us = profile_scale(random, p->lease_us * 2);
-    p->redis_back_us = profile_maybe(random, p->lease_us * 2);
-    p->redis_split = profile_maybe(random, 3000);
+    p->trouble_every_us = profile_maybe_every(random, 2, p->lease_us * 2);
+    p->trouble_us = profile_scale(random, p->lease_us * 2);
+    p->clock_back_us = profile_maybe(random, p->lease_us * 2);
+    p->split = profile_maybe(random, 3000);
     p->redis_replicas = random_below(random, 8) == 0;
     p->redis_copyless = p->redis_replicas ? profile_maybe(random, 3000) : 0;
     if (random_below(random, 4) == 0) {
         p->redis_amnesia = random_between(random, 2000, 10000);
         p->redis_uptime_us = p->lease_us;
-        p->redis_back_us = 0; /* both together take the newest fence away */
+        p->clock_back_us = 0; /* both together take the newest fence away */
     }
 }
 
@@ -26,9 +26,9 @@ static void make_lossy(struct profile *p, struct random *random)
     p->delay_us = p->lease_us / 100;
     p->cut_every_us = random_between(random, p->lease_us / 10, p->lease_us);
     p->cut_us = p->lease_us / random_between(random, 4, 100);
-    p->redis_trouble_every_us = random_between(random, p->lease_us / 20, p->lease_us / 2);
-    p->redis_trouble_us = p->lease_us;
-    p->redis_trouble_kind = random_below(random, 2) ? TROUBLE_ANY : TROUBLE_STREAM;
+    p->trouble_every_us = random_between(random, p->lease_us / 20, p->lease_us / 2);
+    p->trouble_us = p->lease_us;
+    p->trouble_kind = random_below(random, 2) ? TROUBLE_ANY : TROUBLE_STREAM;
     p->redis_amnesia = p->redis_uptime_us = 0;
     p->think_us = p->hold_us = p->lease_us / 20;
     p->clients = random_between(random, 2, 4);
@@ -60,8 +60,8 @@ static void make_scriptless(struct profile *p)
     p->queues = 1;
     p->cut_every_us = p->lease_us;
     p->cut_us = p->lease_us * 3 / 2;
-    p->redis_trouble_every_us = p->lease_us / 10;
-    p->redis_trouble_kind = TROUBLE_SCRIPTS;
+    p->trouble_every_us = p->lease_us / 10;
+    p->trouble_kind = TROUBLE_SCRIPTS;
     p->redis_amnesia = p->redis_uptime_us = p->redis_replicas = p->redis_copyless = 0;
     p->crash_every_us = p->pause_every_us = p->close_every_us = 0;
     p->try = p->timed = p->cancel = p->nest = 0;
@@ -83,7 +83,7 @@ void profile_draw_redis(struct profile *p, struct random *random)
     case 0:
     case 1:
         profile_make_calm(p);
-        p->redis_trouble_every_us = p->kill_every_us = p->redis_copyless = 0;
+        p->trouble_every_us = p->kill_every_us = p->redis_copyless = 0;
         break;
     case 2:
     case 3:
@@ -107,7 +107,7 @@ void profile_draw_redis_lock(struct profile *p, struct random *random)
     }
     if (p->lock == LOCK_EXCLUSIVE)
         p->revoke_every_us = p->listen = 0; /* a key does not say whose it is */
-    if (p->lock == LOCK_EXCLUSIVE && p->redis_trouble_every_us > 0 && random_below(random, 3) == 0)
+    if (p->lock == LOCK_EXCLUSIVE && p->trouble_every_us > 0 && random_below(random, 3) == 0)
         make_scriptless(p);
     if (p->redis_amnesia > 0)
         p->cells = p->break_every_us = p->revoke_every_us = 0;

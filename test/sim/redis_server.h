@@ -91,6 +91,9 @@ void redis_run(struct redis_server *server, int script, const char *key,
                const char *const *arguments, size_t count, struct reply *reply);
 
 /* redis_server.c */
+void *redis_accept(struct world *world, struct stream *stream);
+void redis_receive(void *connection, const char *bytes, size_t size);
+void redis_hang_up(void *connection);
 void redis_publish(struct redis_server *server, struct slice channel, struct slice message,
                    struct reply *reply);
 void redis_subscribe(const struct redis_call *call, bool on);

@@ -2,9 +2,10 @@
 #ifndef SIM_SERVER_H
 #define SIM_SERVER_H
 
-#include "world.h"
+#include "stream.h"
 
 struct server_model {
+    const struct stream_server *streams; /* of a model that is talked to by streams */
     void *(*new)(struct world *world);
     void (*free)(void *server);
     void (*apply)(struct world *world, void *server, struct peer *peer,

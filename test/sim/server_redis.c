@@ -22,11 +22,6 @@ struct redis_world *redis_of(struct world *world)
     return world->server->state;
 }
 
-bool redis_is_down(struct world *world, int server)
-{
-    return redis_of(world)->servers[server].down_until > world->now;
-}
-
 void redis_note_session(struct redis_server *server, struct slice name, struct peer *peer)
 {
     struct redis_world *redis = server->redis;
@@ -89,8 +84,8 @@ static void restart(struct world *world, struct redis_server *server, mrt_time u
 static void set_clock(struct world *world, struct redis_server *server)
 {
     const struct profile *p = &world->profile;
-    mrt_time back = world_some(world, p->redis_back_us);
-    mrt_time ahead = world_some(world, p->redis_step_us);
+    mrt_time back = world_some(world, p->clock_back_us);
+    mrt_time ahead = world_some(world, p->clock_step_us);
     server->step_ms += (ahead - back) / MRT_MILLISECOND;
 }
 
@@ -112,12 +107,12 @@ static void trouble(struct world *world, struct task *task)
     const struct profile *p = &world->profile;
     if (world->phase != PHASE_CHAOS)
         return;
-    world_at(world, task, world->now + world_about(world, p->redis_trouble_every_us), trouble);
+    world_at(world, task, world->now + world_about(world, p->trouble_every_us), trouble);
     struct redis_server *server = &redis->servers[random_below(&world->random, redis->count)];
     int kind = (int)random_between(&world->random, TROUBLE_STILL, TROUBLE_STREAM);
-    if (p->redis_trouble_kind != TROUBLE_ANY)
-        kind = (int)p->redis_trouble_kind;
-    mrt_time until = world->now + world_some(world, p->redis_trouble_us);
+    if (p->trouble_kind != TROUBLE_ANY)
+        kind = (int)p->trouble_kind;
+    mrt_time until = world->now + world_some(world, p->trouble_us);
     trace_note(world, TRACE_LINK, -1, NO_QUEUE, names[kind], server->number,
                (until - world->now) / 1000, 0);
     world->server_changed = true;
@@ -145,7 +140,7 @@ static bool is_guarded(const struct redis_server *server)
 /* What happens to the servers breaks the promise that the lock is had by nobody else. */
 static bool is_breached(const struct profile *p)
 {
-    return p->redis_step_us > 0 || (p->redis_amnesia > 0 && p->redis_uptime_us == 0);
+    return p->clock_step_us > 0 || (p->redis_amnesia > 0 && p->redis_uptime_us == 0);
 }
 
 static double score_of(struct redis_server *server, const char *key, struct slice member)
@@ -367,8 +362,8 @@ static void *redis_new(struct world *world)
         redis->servers[i].redis = redis;
         redis->servers[i].number = i;
     }
-    if (world->drawn.redis_trouble_every_us > 0)
-        world_at(world, &redis->trouble, world_about(world, world->drawn.redis_trouble_every_us),
+    if (world->drawn.trouble_every_us > 0)
+        world_at(world, &redis->trouble, world_about(world, world->drawn.trouble_every_us),
                  trouble);
     return redis;
 }
@@ -400,7 +395,18 @@ static void redis_died(struct world *world, void *state, struct peer *peer)
     (void)world, (void)state, (void)peer; /* its sockets are closed with it */
 }
 
-const struct server_model redis_model = {.new = redis_new,
+static bool redis_is_down(struct world *world, int server)
+{
+    return redis_of(world)->servers[server].down_until > world->now;
+}
+
+static const struct stream_server redis_streams = {.is_down = redis_is_down,
+                                                   .accept = redis_accept,
+                                                   .receive = redis_receive,
+                                                   .hang_up = redis_hang_up};
+
+const struct server_model redis_model = {.streams = &redis_streams,
+                                         .new = redis_new,
                                          .free = redis_free,
                                          .apply = redis_apply,
                                          .died = redis_died,

@@ -1,7 +1,7 @@
 /* See stream.h. */
 #include "stream.h"
 
-#include "core/defect.h"
+#include "server.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -28,6 +28,16 @@ struct parcel {
 static bool goes_up(const struct parcel *parcel)
 {
     return parcel->way == UP_BYTES || parcel->way == UP_END;
+}
+
+static const struct stream_server *servers_of(const struct stream *stream)
+{
+    return stream->client->world->server->model->streams;
+}
+
+static bool is_down(const struct stream *stream)
+{
+    return servers_of(stream)->is_down(stream->client->world, stream->server);
 }
 
 static mrt_time later(const struct stream *stream, mrt_time not_before)
@@ -65,18 +75,18 @@ static void at_client(struct stream *stream, const struct parcel *parcel)
 
 static void at_server(struct world *world, struct stream *stream, const struct parcel *parcel)
 {
-    if (redis_is_down(world, stream->server))
+    if (is_down(stream))
         stream->deaf = true; /* what comes later would begin in the middle */
     if (!stream->connection && !stream->deaf)
-        stream->connection = redis_accept(world, stream);
+        stream->connection = servers_of(stream)->accept(world, stream);
     if (parcel->way == UP_END) {
         stream->deaf = true;
         if (stream->connection)
-            redis_hang_up(stream->connection);
+            servers_of(stream)->hang_up(stream->connection);
         stream->connection = NULL;
     } else if (stream->connection) {
-        redis_receive(stream->connection, parcel->bytes, parcel->size);
-    } else if (!redis_is_down(world, stream->server)) {
+        servers_of(stream)->receive(stream->connection, parcel->bytes, parcel->size);
+    } else if (!is_down(stream)) {
         stream_break(stream); /* nobody knows what these bytes belong to */
     }
 }
@@ -117,7 +127,7 @@ static void post_bytes(struct stream *stream, enum way way, const char *bytes, s
 {
     struct world *world = stream->client->world;
     size_t first = size;
-    if (size > 1 && random_chance(&world->random, world->profile.redis_split))
+    if (size > 1 && random_chance(&world->random, world->profile.split))
         first = 1 + (size_t)random_below(&world->random, (int64_t)size - 1);
     post(stream, way, bytes, first);
     if (first < size)
@@ -284,8 +294,7 @@ int __wrap_connect(int fd, const struct sockaddr *address, socklen_t length)
     memcpy(&internet, address, sizeof internet);
     struct world *world = stream->client->world;
     stream->server = ntohs(internet.sin_port) - FIRST_PORT;
-    stream->refused =
-        world->now < stream->client->reset_until || redis_is_down(world, stream->server);
+    stream->refused = world->now < stream->client->reset_until || is_down(stream);
     stream->socket.open_at = stream->refused ? world->now + 2 * MRT_MICROSECOND : later(stream, 0);
     return fail(EINPROGRESS);
 }
@@ -319,7 +328,7 @@ ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags)
     if (stream->broken)
         return fail(EPIPE);
     struct world *world = stream->client->world;
-    if (size > 1 && random_chance(&world->random, world->profile.redis_split))
+    if (size > 1 && random_chance(&world->random, world->profile.split))
         size = 1 + (size_t)random_below(&world->random, (int64_t)size);
     post_bytes(stream, UP_BYTES, bytes, size);
     return (ssize_t)size;

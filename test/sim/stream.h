@@ -45,10 +45,12 @@ void streams_cut(struct world *world, struct client *client);
 void streams_hold_up(struct world *world, struct client *client, mrt_time until);
 void streams_free(struct client *client);
 
-/* What a server provides. */
-bool redis_is_down(struct world *world, int server);
-void *redis_accept(struct world *world, struct stream *stream);
-void redis_receive(void *connection, const char *bytes, size_t size);
-void redis_hang_up(void *connection);
+/* What the servers of a model provide. */
+struct stream_server {
+    bool (*is_down)(struct world *world, int server);
+    void *(*accept)(struct world *world, struct stream *stream);
+    void (*receive)(void *connection, const char *bytes, size_t size);
+    void (*hang_up)(void *connection);
+};
 
 #endif
