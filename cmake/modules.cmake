@@ -13,16 +13,27 @@ set(module_sources ${store_sources})
 list(FILTER module_sources INCLUDE REGEX "/(module_glue|sql_[^/]*|postgres[^/]*|mariadb[^/]*)\\.c$")
 list(REMOVE_ITEM store_sources ${module_sources} "")
 
-set(module_common ${module_sources})
-list(FILTER module_common INCLUDE REGEX "/(module_glue|sql_[^/]*)\\.c$")
-add_library(mortise_module_common OBJECT EXCLUDE_FROM_ALL ${module_common} ${module_base}
-            ${CMAKE_SOURCE_DIR}/src/core/rule.c)
+# The simulator links the stores' objects too, and a copy with seeded defects.
+set(module_stores ${module_sources})
+list(FILTER module_stores INCLUDE REGEX "/sql_[^/]*\\.c$")
+foreach(variant "" _defects)
+  add_library(mortise_store_sql${variant} OBJECT EXCLUDE_FROM_ALL ${module_stores})
+endforeach()
+target_compile_definitions(mortise_store_sql_defects PRIVATE MRT_DEFECTS)
+add_library(mortise_module_common OBJECT EXCLUDE_FROM_ALL ${module_base}
+            ${CMAKE_SOURCE_DIR}/src/store/module_glue.c ${CMAKE_SOURCE_DIR}/src/core/rule.c)
 
 add_custom_target(mortise_modules)
 function(mortise_module name library)
   set(sources ${module_sources})
   list(FILTER sources INCLUDE REGEX "/${name}[^/]*\\.c$")
-  add_library(mortise_module_${name} MODULE ${sources} $<TARGET_OBJECTS:mortise_module_common>)
+  foreach(variant "" _defects)
+    add_library(mortise_store_${name}${variant} OBJECT EXCLUDE_FROM_ALL ${sources})
+    target_link_libraries(mortise_store_${name}${variant} PRIVATE ${library})
+  endforeach()
+  target_compile_definitions(mortise_store_${name}_defects PRIVATE MRT_DEFECTS)
+  add_library(mortise_module_${name} MODULE $<TARGET_OBJECTS:mortise_store_${name}>
+              $<TARGET_OBJECTS:mortise_store_sql> $<TARGET_OBJECTS:mortise_module_common>)
   set_target_properties(mortise_module_${name} PROPERTIES PREFIX "" OUTPUT_NAME mortise-${name}
                         LINK_DEPENDS ${CMAKE_SOURCE_DIR}/src/module.map)
   target_link_libraries(mortise_module_${name} PRIVATE ${library} Threads::Threads)

@@ -201,8 +201,9 @@ static void check_error(struct world *world, const struct actor *actor, int erro
         allowed = world->profile.refuse_for_good > 0 || world->phase != PHASE_CHAOS;
     else if (error == MORTISE_EUNREACHABLE)
         allowed = client->closing || actor->waiter.try_only;
-    else if (error == MORTISE_ESTORE) /* too few replicas have it */
-        allowed = world->drawn.redis_copyless > 0 && (client->closing || actor->waiter.try_only);
+    else if (error == MORTISE_ESTORE) /* too few replicas have it; nobody can be told */
+        allowed = world->drawn.pg_full > 0 ||
+                  (world->drawn.redis_copyless > 0 && (client->closing || actor->waiter.try_only));
     if (!allowed)
         check_fail(world, client->index, actor->queue, "an acquire or a verify ended with %s",
                    mortise_error_name(error));

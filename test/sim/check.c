@@ -43,10 +43,10 @@ static bool is_quiet(const struct world *world)
                                 (p->trouble_every_us > 0 ? STREAM_KEEP_ALIVE : 0) +
                                 (p->unknown_us + p->pause_us + p->recheck_us + 3 * p->zk_visit_us) *
                                     MRT_MICROSECOND;
-    return p->zk_trouble_every_us + p->trouble_every_us + p->redis_copyless +
-               p->zk_outsider_every_us + p->zk_impostor + p->lose_command + p->lose_reply +
-               p->early_unknown + p->refuse + p->cut_every_us + p->pause_every_us + p->busy +
-               p->timer_late_us ==
+    return p->zk_trouble_every_us + p->trouble_every_us + p->redis_copyless + p->pg_conflict +
+               p->pg_full + p->pg_notify_late_us + p->zk_outsider_every_us + p->zk_impostor +
+               p->lose_command + p->lose_reply + p->early_unknown + p->refuse + p->cut_every_us +
+               p->pause_every_us + p->busy + p->timer_late_us ==
            0;
 }
 
@@ -73,7 +73,7 @@ static mrt_time round_trip(const struct world *world)
 {
     return (6 * world->profile.delay_us +
             8 * (world->profile.zk_lag_us + world->profile.zk_behind_us) +
-            2 * world->profile.zk_gap_us + 100) *
+            2 * world->profile.zk_gap_us + 16 * world->profile.pg_work_us + 100) *
            MRT_MICROSECOND;
 }
 

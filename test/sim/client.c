@@ -299,6 +299,7 @@ void client_close(struct world *world, struct client *client)
     trace_note(world, TRACE_CLIENT, client->index, NO_QUEUE, "closed", 0, 0, 0);
     check_counters(world, client);
     client->peer->closed = true;
+    client->peer->closed_at = world->now;
     vanish(world, client, false);
     plan_restart(world, client);
 }

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define EPOLL (1 << 20) /* no descriptor of the system's is that high */
+#define EPOLL HOST_DESCRIPTORS
 #define EPOLLS_MAX 16
 #define SOCKET (EPOLL + EPOLLS_MAX)
 
@@ -31,6 +31,10 @@ const struct host_kind *host_kind_of(int64_t model)
         return &redis_host_kind;
     case MODEL_REDLOCK:
         return &redlock_host_kind;
+#endif
+#ifdef SIM_POSTGRES
+    case MODEL_POSTGRES:
+        return pg_host_kind();
 #endif
     default:
         return NULL;

@@ -29,6 +29,7 @@ struct host_kind {
 };
 
 #define HOST_SOCKETS_MAX 16
+#define HOST_DESCRIPTORS (1 << 20) /* no descriptor of the system's is that high */
 
 struct host {
     struct task turn; /* first */
@@ -58,6 +59,7 @@ extern struct host *host_current;
 /* NULL: a client of this model has no real store. */
 const struct host_kind *host_kind_of(int64_t model);
 extern const struct host_kind zk_host_kind, redis_host_kind, redlock_host_kind;
+const struct host_kind *pg_host_kind(void);
 
 void host_open(struct world *world, struct client *client, const struct host_kind *kind);
 void host_submit(struct world *world, struct client *client, const struct mrt_command *command);

@@ -228,7 +228,7 @@ static void draw_lock(struct profile *p, uint64_t seed)
     if (zookeeper && kind == LOCK_SEMAPHORE && random_below(&random, 2))
         make_frequented(p, &random);
     if (p->model != MODEL_LEASE && p->model != MODEL_KERNEL && p->model != MODEL_ZK_LIBRARY &&
-        p->model != MODEL_REDIS)
+        p->model != MODEL_REDIS && p->model != MODEL_POSTGRES)
         return; /* the other models have neither values nor cells */
     if (kind == LOCK_ELECTION) {
         p->lock = kind;
@@ -466,6 +466,8 @@ void profile_draw(struct profile *profile, uint64_t seed, int model)
         shape_zookeeper(profile, &random);
     } else if (is_redis(profile)) {
         profile_draw_redis(profile, &random);
+    } else if (profile->model == MODEL_POSTGRES) {
+        profile_draw_postgres(profile, &random);
     } else if (profile->model == MODEL_LEASE && random_below(&random, 12) == 0) {
         make_forgetful(profile, &random);
     } else if (random_below(&random, 6) == 0) {
@@ -480,14 +482,15 @@ void profile_draw(struct profile *profile, uint64_t seed, int model)
 
 void profile_heal(struct profile *p)
 {
-    int64_t *const faults[] = {&p->reorder,         &p->lose_command,   &p->lose_reply,
-                               &p->early_unknown,   &p->refuse,         &p->refuse_for_good,
-                               &p->wake_lost,       &p->wake_double,    &p->wake_late_us,
-                               &p->stray_wake,      &p->cut_every_us,   &p->crash_every_us,
-                               &p->pause_every_us,  &p->close_every_us, &p->kill_every_us,
-                               &p->reboot_every_us, &p->busy,           &p->misuse,
-                               &p->cancel,          &p->timed,          &p->try,
-                               &p->detach};
+    int64_t *const faults[] = {&p->reorder,          &p->lose_command,   &p->lose_reply,
+                               &p->early_unknown,    &p->refuse,         &p->refuse_for_good,
+                               &p->wake_lost,        &p->wake_double,    &p->wake_late_us,
+                               &p->stray_wake,       &p->cut_every_us,   &p->crash_every_us,
+                               &p->pause_every_us,   &p->close_every_us, &p->kill_every_us,
+                               &p->reboot_every_us,  &p->busy,           &p->misuse,
+                               &p->cancel,           &p->timed,          &p->try,
+                               &p->detach,           &p->pg_conflict,    &p->pg_full,
+                               &p->pg_notify_late_us};
     zero(faults, sizeof faults / sizeof faults[0]);
     /* A lease can be kept only if a round trip takes less than a third of it. */
     if (p->lease_us > 0 && p->delay_us > p->lease_us / 20)

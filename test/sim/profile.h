@@ -25,9 +25,18 @@ enum {
     MODEL_ZK_LIBRARY,
     MODEL_REDIS,
     MODEL_REDLOCK,
+    MODEL_POSTGRES,
     MODEL_COUNT
 };
-enum { TROUBLE_ANY, TROUBLE_STILL, TROUBLE_DOWN, TROUBLE_SCRIPTS, TROUBLE_CLOCK, TROUBLE_STREAM };
+enum {
+    TROUBLE_ANY,
+    TROUBLE_STILL,
+    TROUBLE_DOWN,
+    TROUBLE_SCRIPTS,
+    TROUBLE_CLOCK,
+    TROUBLE_STREAM,
+    TROUBLE_PROMOTION
+};
 #define MODEL_ANY (-1) /* one of those that need no library */
 enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE, LOCK_ELECTION, LOCK_EXCLUSIVE };
 
@@ -113,14 +122,20 @@ enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE, LOCK_ELECTION, LOCK_EXCLUSIV
     X(zk_reap_us, FIXED, "empty containers are deleted about each")                               \
     X(trouble_every_us, EXTRA, "a server has one of its troubles about each")                     \
     X(trouble_us, FIXED, "for at most")                                                           \
-    X(trouble_kind, FIXED, "0 any, 1 still, 2 down, 3 no scripts, 4 clock, 5 a stream late")      \
+    X(trouble_kind, FIXED,                                                                        \
+      "0 any, 1 still, 2 down, 3 no scripts, 4 clock, 5 a stream late, 6 promotion")              \
     X(redis_amnesia, EXTRA, "chance that a restart forgets everything")                           \
     X(redis_uptime_us, FIXED, "a server that has been up for less is not used")                   \
     X(clock_back_us, EXTRA, "a server's clock is set back by at most")                            \
     X(clock_step_us, EXTRA, "or ahead by at most, which no lease stands")                         \
     X(split, EXTRA, "chance that bytes come in two pieces")                                       \
     X(redis_replicas, EXTRA, "replicas that are to have what was written")                        \
-    X(redis_copyless, EXTRA, "chance that they do not")
+    X(redis_copyless, EXTRA, "chance that they do not")                                           \
+    X(pg_work_us, FIXED, "a statement, or a commit, of PostgreSQL takes at most")                 \
+    X(pg_conflict, EXTRA, "chance that it fails, and may be done again")                          \
+    X(pg_full, EXTRA, "chance that there is no room for notifications")                           \
+    X(pg_notify_late_us, EXTRA, "notifications are late by at most")                              \
+    X(pg_lag_us, EXTRA, "the standby is behind by at most, which no lock stands")
 
 struct profile {
 #define PROFILE_FIELD(name, kind, text) int64_t name;

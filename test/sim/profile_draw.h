@@ -19,5 +19,7 @@ void profile_make_calm(struct profile *profile);
 /* Of a Redis server, or a quorum of five. */
 void profile_draw_redis(struct profile *profile, struct random *random);
 void profile_draw_redis_lock(struct profile *profile, struct random *random);
+/* Of PostgreSQL. */
+void profile_draw_postgres(struct profile *profile, struct random *random);
 
 #endif

@@ -51,6 +51,9 @@ static const char *const store_names[MODEL_COUNT] = {
     [MODEL_REDIS] = "redis",
     [MODEL_REDLOCK] = "redlock",
 #endif
+#ifdef SIM_POSTGRES
+    [MODEL_POSTGRES] = "postgres",
+#endif
 };
 
 const char *store_name(int model)

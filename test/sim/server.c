@@ -34,6 +34,10 @@ static const struct server_model *model_of(int64_t model)
     case MODEL_REDLOCK:
         return &redis_model;
 #endif
+#ifdef SIM_POSTGRES
+    case MODEL_POSTGRES:
+        return &postgres_model;
+#endif
     default:
         return &memory_model;
     }

@@ -89,13 +89,6 @@ static void set_clock(struct world *world, struct redis_server *server)
     server->step_ms += (ahead - back) / MRT_MILLISECOND;
 }
 
-static void hold_up(struct world *world, mrt_time until)
-{
-    struct client *client = &world->clients[random_below(&world->random, world->drawn.clients)];
-    if (client->engine)
-        streams_hold_up(world, client, until);
-}
-
 static void trouble(struct world *world, struct task *task)
 {
     static const char *const names[] = {
@@ -125,7 +118,7 @@ static void trouble(struct world *world, struct task *task)
     else if (kind == TROUBLE_CLOCK)
         set_clock(world, server);
     else if (kind == TROUBLE_STREAM)
-        hold_up(world, until);
+        streams_hold_up(world, until);
 }
 
 /* ------------------------------------------------------------------ the truth */

@@ -220,9 +220,13 @@ void streams_cut(struct world *world, struct client *client)
     host_ready(client);
 }
 
-void streams_hold_up(struct world *world, struct client *client, mrt_time until)
+void streams_hold_up(struct world *world, mrt_time until)
 {
+    const struct client *client =
+        &world->clients[random_below(&world->random, world->drawn.clients)];
     int64_t count = 0;
+    if (!client->engine)
+        return;
     for (struct stream *stream = client->streams; stream; stream = stream->next)
         count += !stream->closed;
     int64_t chosen = random_below(&world->random, count);

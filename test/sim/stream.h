@@ -40,9 +40,9 @@ void stream_break(struct stream *stream);
    at the latest when the system's keep-alive gives up. */
 void stream_forget(struct stream *stream, bool silently);
 
-/* The client's net goes down; one stream of it is held up. */
+/* The client's net goes down; one stream of any client is held up. */
 void streams_cut(struct world *world, struct client *client);
-void streams_hold_up(struct world *world, struct client *client, mrt_time until);
+void streams_hold_up(struct world *world, mrt_time until);
 void streams_free(struct client *client);
 
 /* What the servers of a model provide. */

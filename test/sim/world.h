@@ -60,7 +60,8 @@ struct peer {
     struct client *client; /* NULL: that life has ended */
     int index;             /* of the client */
     int follower;          /* the server it is connected to, if followers die */
-    bool closed;           /* ended in order: nothing of it may be left */
+    bool closed;           /* ended in order, at that time: nothing of it may be left */
+    mrt_time closed_at;
 };
 
 /* A hold that an actor has. */

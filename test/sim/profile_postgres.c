@@ -1,0 +1,99 @@
+/*
+ * What PostgreSQL servers, and the store on them, are made to stand. In what is drawn here every
+ * promise holds: a clock that is set ahead (clock_step_us), and a standby that lags and is promoted
+ * (pg_lag_us), are breaches that only the command line asks for.
+ */
+#include "profile_draw.h"
+
+#define LEASE_MIN_US 500000
+
+static void draw_troubles(struct profile *p, struct random *random)
+{
+    p->trouble_every_us = profile_maybe_every(random, 2, p->lease_us * 2);
+    p->trouble_us = profile_scale(random, p->lease_us * 2);
+    p->clock_back_us = profile_maybe(random, p->lease_us * 2);
+    p->split = profile_maybe(random, 3000);
+    p->pg_work_us = profile_scale(random, p->lease_us / 200);
+    p->pg_conflict = profile_maybe(random, 2000);
+    p->pg_full = random_below(random, 4) ? 0 : profile_maybe(random, 2000);
+    p->pg_notify_late_us = profile_maybe(random, p->lease_us / 2);
+}
+
+/* Connections break and are held up all the time, and flights of the last arrive late. */
+static void make_lossy(struct profile *p, struct random *random)
+{
+    p->delay_us = p->lease_us / 100;
+    p->cut_every_us = random_between(random, p->lease_us / 10, p->lease_us);
+    p->cut_us = p->lease_us / random_between(random, 4, 100);
+    p->trouble_every_us = random_between(random, p->lease_us / 20, p->lease_us / 2);
+    p->trouble_us = p->lease_us;
+    p->trouble_kind = random_below(random, 2) ? TROUBLE_ANY : TROUBLE_STREAM;
+    p->think_us = p->hold_us = p->lease_us / 20;
+    p->clients = random_between(random, 2, 4);
+    p->queues = 1;
+    p->cancel = random_below(random, 2) ? 0 : random_between(random, 1000, 8000);
+    p->wait_us = p->lease_us / random_between(random, 4, 40);
+}
+
+/* Locks are held for longer than a lease, and clients are cut off from their server. */
+static void make_possessive(struct profile *p, struct random *random)
+{
+    p->hold_us = p->lease_us * 3;
+    p->think_us = p->lease_us / 50;
+    p->delay_us = p->lease_us / 100;
+    p->clients = random_between(random, 2, 4);
+    p->queues = 1;
+    p->cut_every_us = p->lease_us * random_between(random, 1, 8);
+    p->cut_us = p->lease_us * 3;
+    p->crash_every_us = p->try = p->timed = p->cancel = 0;
+}
+
+/* Nothing is wrong but that many come and go at the same time, in transactions that take long. */
+static void make_crowded(struct profile *p, struct random *random)
+{
+    profile_make_calm(p);
+    p->trouble_every_us = p->kill_every_us = p->pg_conflict = p->pg_full = 0;
+    p->pg_notify_late_us = 0;
+    p->clients = random_between(random, 3, 4);
+    p->queues = 1;
+    p->delay_us = random_between(random, 1, 200);
+    p->pg_work_us = random_between(random, 200, 2000);
+    p->think_us = p->hold_us = random_between(random, 1, 8) * p->pg_work_us;
+    p->reaction_us = 0;
+    p->wait_us = p->hold_us * 2;
+}
+
+void profile_draw_postgres(struct profile *p, struct random *random)
+{
+    int64_t every = p->kill_every_us;
+    profile_no_port_faults(p);
+    p->kill_every_us = every; /* connections, by an operator */
+    p->capacity = 1;
+    p->fence_span = 1 << 16;
+    p->recheck_us = 5000000;
+    p->lease_us = p->lease_us / 1000 * 1000;
+    if (p->lease_us < LEASE_MIN_US)
+        p->lease_us += LEASE_MIN_US;
+    p->unknown_us = p->lease_us;
+    p->delay_us = profile_scale(random, p->lease_us / (random_below(random, 4) ? 50 : 4));
+    draw_troubles(p, random);
+    switch (random_below(random, 8)) {
+    case 0:
+        profile_make_calm(p);
+        p->trouble_every_us = p->kill_every_us = p->pg_conflict = p->pg_full = 0;
+        break;
+    case 1:
+    case 2:
+        make_crowded(p, random);
+        break;
+    case 3:
+    case 4:
+        make_lossy(p, random);
+        break;
+    case 5:
+        make_possessive(p, random);
+        break;
+    default:
+        break;
+    }
+}
