@@ -136,6 +136,24 @@
     X(REDIS_LUA_VALUE_KEPT, "the value of a ticket that is gone is kept")         \
     X(REDIS_LUA_CHANGE_UNTOLD, "who observes is not told of another leader")
 
+/* Of the stores on SQL servers, store/sql_*.c and postgres_wire.c, and of their statements; the
+   simulator finds them. */
+#define MRT_DEFECT_SQL_MAP(X)                                                        \
+    X(SQL_LOST_REPLY_FAILED, "what was sent when a connection broke has failed")     \
+    X(SQL_BEFORE_COMMIT, "what a statement answered is believed before its commit")  \
+    X(SQL_CONFLICT_DONE, "a removal that conflicts with another is taken for done")  \
+    X(SQL_DEMOTED_KEPT, "a connection to a server that is read-only now is kept")    \
+    X(SQL_PG_NO_LISTEN, "a new connection does not listen")                          \
+    X(SQL_PG_HURRIED, "a ticket is told before it is on disk")                       \
+    X(SQL_PG_NO_NOTIFY, "who may run now is not told")                               \
+    X(SQL_PG_CHANGE_UNTOLD, "who observes is not told of a leader's end")            \
+    X(SQL_PG_UNLOCKED, "who leaves does not lock the queue")                         \
+    X(SQL_PG_ONE_STATEMENT, "who comes does not lock the queue before he looks")     \
+    X(SQL_PG_FROZEN_NOW, "a lease begins with the transaction, not after its waits") \
+    X(SQL_PG_OLD_EPOCH, "tickets of a connection that was given up are put in")      \
+    X(SQL_PG_REAP_ALL, "with the dead the living are ended")                         \
+    X(SQL_PG_CELL_BLIND, "a cell is written whatever its version")
+
 /* Of durable holds; test/model finds them, and the simulator. */
 #define MRT_DEFECT_DETACH_MAP(X)                                             \
     X(DETACH_ONCE, "a detach of unknown outcome is taken for done")          \
@@ -190,8 +208,9 @@ enum mrt_defect {
         MRT_DEFECT_ELECTION_MAP(MRT_DEFECT_NAME) MRT_DEFECT_REDIS_MAP(MRT_DEFECT_NAME)
             MRT_DEFECT_REDIS_CLAIM_MAP(MRT_DEFECT_NAME) MRT_DEFECT_DETACH_MAP(MRT_DEFECT_NAME)
                 MRT_DEFECT_LINGER_MAP(MRT_DEFECT_NAME) MRT_DEFECT_SIMULATED_MAP(MRT_DEFECT_NAME)
+                    MRT_DEFECT_SQL_MAP(MRT_DEFECT_NAME)
 #undef MRT_DEFECT_NAME
-                    MRT_DEFECT_END
+                        MRT_DEFECT_END
 };
 extern enum mrt_defect mrt_defect_on;
 #define MRT_DEFECT(name) (mrt_defect_on == MRT_DEFECT_##name)

@@ -5,6 +5,7 @@
 #include "store/postgres_internal.h"
 
 #include "base/error.h"
+#include "core/defect.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,6 +123,8 @@ static bool send_prepared(struct mrt_store *store, struct mrt_sql_request *reque
 static bool send_listen(struct mrt_store *store, struct mrt_sql_request *request, int statement)
 {
     char text[96], id[MRT_ID_TEXT_SIZE];
+    if (MRT_DEFECT(SQL_PG_NO_LISTEN) && request->kind == MRT_SQL_DO_RESUME)
+        return true;
     mrt_id_format(request->command.session, id);
     if (statement == LISTEN_SEEN)
         snprintf(text, sizeof text, "LISTEN " MRT_PG_SEEN "%s", store->address.schema);
@@ -135,7 +138,8 @@ static bool send_listen(struct mrt_store *store, struct mrt_sql_request *request
 void mrt_sql_driver_send(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     const int *statement = plans[request->kind].statement;
-    bool taken = true;
+    bool taken = !MRT_DEFECT(SQL_PG_HURRIED) || request->kind != MRT_SQL_DO_APPEND ||
+                 send_prepared(store, request, MRT_PG_HURRY);
     for (; *statement != END && taken; statement++)
         taken = *statement < MRT_PG_STATEMENT_COUNT ? send_prepared(store, request, *statement)
                                                     : send_listen(store, request, *statement);

@@ -13,6 +13,7 @@
 #include "store/sql_internal.h"
 
 #include "base/error.h"
+#include "core/defect.h"
 #include "core/rule.h"
 
 #include <inttypes.h>
@@ -287,7 +288,10 @@ static void finish_failed(struct mrt_store *store, struct mrt_sql_request *reque
         request->kind = MRT_SQL_DO_REMOVE_QUIETLY;
     else if (outcome == MRT_SQL_QUIETLY)
         outcome = MRT_SQL_FAILED;
-    if (outcome == MRT_SQL_ELSEWHERE) {
+    if (outcome == MRT_SQL_AGAIN && request->kind == MRT_SQL_DO_REMOVE &&
+        MRT_DEFECT(SQL_CONFLICT_DONE)) {
+        mrt_sql_answer(store, request, MRT_REMOVED);
+    } else if (outcome == MRT_SQL_ELSEWHERE && !MRT_DEFECT(SQL_DEMOTED_KEPT)) {
         mrt_sql_reject(store, code->error, "%s: %s", mrt_sql_product, code->advice);
         TAILQ_INSERT_HEAD(&store->waiting, request, link);
     } else if (outcome == MRT_SQL_PERHAPS) {
@@ -369,7 +373,7 @@ void mrt_sql_finish(struct mrt_store *store, struct mrt_sql_request *request, mr
         mrt_sql_request_free(request);
         break;
     default:
-        if (request->failed)
+        if (request->failed && !(MRT_DEFECT(SQL_BEFORE_COMMIT) && mrt_sql_has_row(request)))
             finish_failed(store, request, now);
         else
             finish_done(store, request, now);
@@ -385,6 +389,8 @@ void mrt_sql_finish_lost(struct mrt_store *store, struct mrt_sql_request *reques
         TAILQ_INSERT_HEAD(&store->waiting, request, link); /* asking again does no harm */
     else if (request->command.serial == 0)
         mrt_sql_request_free(request);
+    else if (MRT_DEFECT(SQL_LOST_REPLY_FAILED))
+        mrt_sql_fail(store, request, MORTISE_EUNREACHABLE, "%s", "");
     else
         mrt_sql_answer(store, request, MRT_UNKNOWN);
 }

@@ -20,7 +20,7 @@ static const struct {
 #define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text},
     MRT_DEFECT_MAP(DEFECT_ROW) MRT_DEFECT_QUORUM_MAP(DEFECT_ROW) MRT_DEFECT_REDIS_MAP(DEFECT_ROW)
         MRT_DEFECT_REDIS_CLAIM_MAP(DEFECT_ROW) MRT_DEFECT_SIMULATED_MAP(DEFECT_ROW)
-            MRT_DEFECT_DETACH_MAP(DEFECT_ROW)
+            MRT_DEFECT_DETACH_MAP(DEFECT_ROW) MRT_DEFECT_SQL_MAP(DEFECT_ROW)
 #undef DEFECT_ROW
 };
 #define DEFECT_COUNT ((int)(sizeof defects / sizeof defects[0]))
@@ -72,6 +72,7 @@ static int store_of(const struct request *request, const char *name)
     return begins(name, "ZK_")       ? MODEL_ZK_LIBRARY
            : begins(name, "REDIS_")  ? MODEL_REDIS
            : begins(name, "QUORUM_") ? MODEL_REDLOCK
+           : begins(name, "SQL_")    ? MODEL_POSTGRES
                                      : MODEL_ANY;
 }
 

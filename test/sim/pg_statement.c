@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ------------------------------------------------------------------ parameters and answers */
 
@@ -69,14 +70,23 @@ static const struct {
     enum mrt_defect defect;
     enum mrt_pg_statement statement;
     const char *right, *wrong;
-} mistakes[] = {{MRT_DEFECT_NONE, MRT_PG_SETUP, "", ""}};
+} mistakes[] = {
+    {MRT_DEFECT_SQL_PG_NO_NOTIFY, MRT_PG_REMOVE, "' place '", "' plaice '"},
+    {MRT_DEFECT_SQL_PG_CHANGE_UNTOLD, MRT_PG_REMOVE, MRT_PG_SEEN, "mortise_unseen_"},
+    {MRT_DEFECT_SQL_PG_UNLOCKED, MRT_PG_LOCK_QUEUE, " FOR NO KEY UPDATE", ""},
+    {MRT_DEFECT_SQL_PG_ONE_STATEMENT, MRT_PG_BUMP, "DO UPDATE", "DO NOTHING --"},
+    {MRT_DEFECT_SQL_PG_ONE_STATEMENT, MRT_PG_APPEND, "q.number", "nextval('fence')"},
+    {MRT_DEFECT_SQL_PG_FROZEN_NOW, MRT_PG_RENEW, "clock_timestamp()", "now()"},
+    {MRT_DEFECT_SQL_PG_OLD_EPOCH, MRT_PG_APPEND, "s.epoch = $9", "true"},
+    {MRT_DEFECT_SQL_PG_REAP_ALL, MRT_PG_REAP, "s.expires <= clock_timestamp()", "true"},
+    {MRT_DEFECT_SQL_PG_CELL_BLIND, MRT_PG_CELL_WRITE, "END = $2::numeric", "END >= 0"},
+};
 
 static const char *mistaken(int statement, const char *text)
 {
     static char copy[4096];
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
-        if (mistakes[i].defect != mrt_defect_on || (int)mistakes[i].statement != statement ||
-            mrt_defect_on == MRT_DEFECT_NONE)
+        if (mistakes[i].defect != mrt_defect_on || (int)mistakes[i].statement != statement)
             continue;
         const char *at = strstr(text, mistakes[i].right);
         if (!at)
@@ -208,7 +218,7 @@ static enum pg_end do_renew(struct pg_backend *backend)
 {
     const char *session = pg_text(backend, 1);
     int64_t count = 0;
-    unsigned __int128 asked = 0; /* numeric: it overflows nowhere */
+    int64_t asked = 0;
     if (!pg_lock(backend, PG_SESSION, session, true))
         return PG_WAITS;
     const struct pg_row *there = pg_find(&backend->view, PG_SESSION, session);
@@ -224,11 +234,11 @@ static enum pg_end do_renew(struct pg_backend *backend)
         if (ticket->table != PG_TICKET || strncmp(ticket->key, session, 32) != 0)
             continue;
         count++;
-        asked += (unsigned __int128)ticket->asked * (uint64_t)ticket->number;
+        asked = (asked + ticket->asked * ticket->number) % 1000000000000000000;
     }
     pg_write(backend, &row);
     pg_column(backend, count);
-    pg_column(backend, (int64_t)(asked % 1000000000000000000));
+    pg_column(backend, asked);
     pg_column(backend, backend->id);
     return PG_DONE;
 }
@@ -266,7 +276,8 @@ static enum pg_end bury(struct pg_backend *backend, const char *queue, int64_t s
 
 static enum pg_end do_reap(struct pg_backend *backend)
 {
-    return bury(backend, pg_text(backend, 1), pg_now(backend));
+    bool dead = pg_says(backend, "s.expires <= clock_timestamp()");
+    return bury(backend, pg_text(backend, 1), dead ? pg_clock(backend->server) : INT64_MAX);
 }
 
 static enum pg_end do_sweep_sessions(struct pg_backend *backend)

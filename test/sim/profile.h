@@ -131,6 +131,7 @@ enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE, LOCK_ELECTION, LOCK_EXCLUSIV
     X(split, EXTRA, "chance that bytes come in two pieces")                                       \
     X(redis_replicas, EXTRA, "replicas that are to have what was written")                        \
     X(redis_copyless, EXTRA, "chance that they do not")                                           \
+    X(late, EXTRA, "chance that what a broken connection has left comes up to a lease late")      \
     X(pg_work_us, FIXED, "a statement, or a commit, of PostgreSQL takes at most")                 \
     X(pg_conflict, EXTRA, "chance that it fails, and may be done again")                          \
     X(pg_full, EXTRA, "chance that there is no room for notifications")                           \

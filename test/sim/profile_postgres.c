@@ -13,6 +13,7 @@ static void draw_troubles(struct profile *p, struct random *random)
     p->trouble_us = profile_scale(random, p->lease_us * 2);
     p->clock_back_us = profile_maybe(random, p->lease_us * 2);
     p->split = profile_maybe(random, 3000);
+    p->late = profile_maybe(random, 10000);
     p->pg_work_us = profile_scale(random, p->lease_us / 200);
     p->pg_conflict = profile_maybe(random, 2000);
     p->pg_full = random_below(random, 4) ? 0 : profile_maybe(random, 2000);
@@ -28,6 +29,7 @@ static void make_lossy(struct profile *p, struct random *random)
     p->trouble_every_us = random_between(random, p->lease_us / 20, p->lease_us / 2);
     p->trouble_us = p->lease_us;
     p->trouble_kind = random_below(random, 2) ? TROUBLE_ANY : TROUBLE_STREAM;
+    p->late = random_between(random, 1000, 10000);
     p->think_us = p->hold_us = p->lease_us / 20;
     p->clients = random_between(random, 2, 4);
     p->queues = 1;

@@ -199,9 +199,20 @@ static void close_stream(struct host_socket *socket)
         post(stream, UP_END, NULL, 0);
 }
 
+/* All that goes up comes so much later. */
+static void put_off(struct stream *stream, mrt_time delay)
+{
+    for (struct parcel *parcel = stream->travelling; parcel; parcel = parcel->next)
+        if (goes_up(parcel))
+            world_at(stream->client->world, &parcel->task, parcel->task.timer.at + delay, arrive);
+    stream->up += delay;
+}
+
 static void reset(struct world *world, struct stream *stream)
 {
     lose(stream, random_below(&world->random, 2), true);
+    if (world->profile.late > 0 && random_chance(&world->random, world->profile.late))
+        put_off(stream, world_some(world, world->drawn.lease_us));
     if (stream->server >= 0)
         post(stream, UP_END, NULL, 0);
     stream->broken = true;

@@ -11,7 +11,8 @@
  *              those stores
  *   host.c     a real store in a client; ZooKeeper's on zk_library.c, a fake of its client
  *              library, zk_wire.c, connections, and zk_ensemble.c, the servers; Redis's, and a
- *              quorum of five, on stream.c, streams of bytes, and redis_server.c, the servers
+ *              quorum of five, on stream.c, streams of bytes, and redis_server.c, the servers;
+ *              PostgreSQL's, with libpq, on stream.c and pg_wire.c (pg_server.h)
  *   check.c    the invariants; delay.c: of what a dead holder leaves behind; detach.c: of what
  *              is left to whoever adopts it
  *   trace.c    what happened, as a hash and as text
