@@ -55,7 +55,6 @@ static void test_answers_come_in_any_order(void **state)
     core_free(&core);
 }
 
-/* A store that answers "your session is no more" says so of every ticket's command. */
 static void test_commands_that_wait_together_say_so(void **state)
 {
     (void)state;
@@ -73,6 +72,7 @@ static void test_commands_that_wait_together_say_so(void **state)
     core_free(&core);
 }
 
+/* A store that answers "your session is no more" says so of every ticket's command. */
 static void test_a_refused_session_is_a_lost_one(void **state)
 {
     (void)state;
