@@ -102,6 +102,8 @@ void mrt_requests_recall(struct mrt_engine *engine)
     TAILQ_FOREACH (request, &engine->requests, link)
         if (mrt_engine_unsend(engine, &request->command) || request->state == MRT_REQUEST_IDLE)
             request->state = MRT_REQUEST_WANTED; /* who waited for CHANGED hears of none any more */
+        else
+            request->again = request->state == MRT_REQUEST_SENT; /* nor after an answer to come */
 }
 
 static void want(struct mrt_request *request)

@@ -459,6 +459,23 @@ static void test_an_observer_looks_again_in_the_next_session(void **state)
     core_free(&core);
 }
 
+static void test_an_answer_of_the_last_session_is_not_rested_on(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_command *command;
+    struct mrt_request *observer = observing(&core, &command);
+    lose_session(&core);
+    core_no_command(&core); /* one at a time */
+    answer_value(&core, command, 5, "a");
+    expect_news(&core, observer, 5, "a");
+    core_start(&core);
+    answer_value(&core, core_fetch(&core, MRT_OBSERVE), 6, "b");
+    expect_news(&core, observer, 6, "b");
+    core_no_command(&core);
+    core_free(&core);
+}
+
 static void test_the_end_of_an_observer(void **state)
 {
     (void)state;
@@ -667,6 +684,7 @@ int main(void)
         cmocka_unit_test(test_a_change_that_overtakes_the_answer_is_not_forgotten),
         cmocka_unit_test(test_an_observer_never_gives_up),
         cmocka_unit_test(test_an_observer_looks_again_in_the_next_session),
+        cmocka_unit_test(test_an_answer_of_the_last_session_is_not_rested_on),
         cmocka_unit_test(test_the_end_of_an_observer),
         cmocka_unit_test(test_g4_each_candidate_has_a_ticket_with_its_value),
         cmocka_unit_test(test_g4_a_leader_proclaims),
