@@ -306,8 +306,9 @@ static bool adopt(struct world *world, struct actor *actor)
     if (world->drawn.lock != LOCK_SEMAPHORE && random_below(&world->random, 2))
         actor->waiter.owner = OWNER(actor);
     actor->state = ACTOR_WAITING;
-    plan_giving_up(world, actor, random_chance(&world->random, world->profile.timed),
-                   random_chance(&world->random, world->profile.cancel));
+    bool timed = random_chance(&world->random, world->profile.timed);
+    bool cancelled = random_chance(&world->random, world->profile.cancel);
+    plan_giving_up(world, actor, timed, cancelled);
     world->operations++;
     note(world, actor, TRACE_ACQUIRE, "adopts", (int64_t)actor->waiter.last_fence, 0);
     struct mrt_queue *handle = client_queue(world, client, actor->queue);
