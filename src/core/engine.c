@@ -195,11 +195,10 @@ void mrt_engine_settle(struct mrt_engine *engine, struct mrt_waiter *waiter)
     TAILQ_INSERT_TAIL(&engine->settled, waiter, settled_link);
 }
 
-/* Takes it out of those whose place is to be told. */
-static void unplace(struct mrt_engine *engine, struct mrt_waiter *waiter)
+void mrt_waiter_unplace(struct mrt_waiter *waiter)
 {
     if (waiter->placing)
-        TAILQ_REMOVE(&engine->placed, waiter, placed_link);
+        TAILQ_REMOVE(&waiter->engine->placed, waiter, placed_link);
     waiter->placing = false;
 }
 
@@ -217,7 +216,7 @@ struct mrt_waiter *mrt_engine_next_placed(struct mrt_engine *engine)
 {
     struct mrt_waiter *waiter = TAILQ_FIRST(&engine->placed);
     if (waiter)
-        unplace(engine, waiter);
+        mrt_waiter_unplace(waiter);
     return waiter;
 }
 
@@ -226,7 +225,7 @@ void mrt_waiter_end(struct mrt_waiter *waiter, int error)
     MRT_ASSERT(waiter->state != MRT_WAITER_DONE);
     waiter->state = MRT_WAITER_DONE;
     waiter->error = error;
-    unplace(waiter->engine, waiter);
+    mrt_waiter_unplace(waiter);
     mrt_heap_clear(&waiter->engine->timers, &waiter->timer);
     mrt_engine_settle(waiter->engine, waiter);
 }

@@ -195,6 +195,8 @@ bool mrt_engine_unsend(struct mrt_engine *engine, struct mrt_command *command);
 mrt_time mrt_engine_pause(struct mrt_engine *engine, uint32_t attempts);
 /* Its place in the store's queue is this; told if it cares and that is news. */
 void mrt_waiter_place(struct mrt_waiter *waiter, uint64_t place);
+/* What has not been told of it is not told any more. */
+void mrt_waiter_unplace(struct mrt_waiter *waiter);
 /* Begins one that waits for a lock. */
 void mrt_waiter_begin(struct mrt_waiter *waiter, struct mrt_engine *engine, struct mrt_queue *queue,
                       mrt_time now);

@@ -479,6 +479,7 @@ void mrt_engine_retry(struct mrt_engine *engine, struct mrt_waiter *waiter, mrt_
         return;
     }
     mrt_queue_unlink_waiter(waiter);
+    mrt_waiter_unplace(waiter); /* its memory is its caller's from now on */
     grant(queue, waiter, now);
     waiter->state = MRT_WAITER_DONE;
 }

@@ -205,6 +205,28 @@ static void test_places_are_told_as_they_change(void **state)
     core_free(&core);
 }
 
+/* Its memory is its caller's again, as soon as it has the lock. */
+static void test_who_has_got_the_lock_hears_of_no_place(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter waiter = core_waiter(1);
+    waiter.counts = waiter.competes = true;
+    core_acquire(&core, &waiter);
+    core_start(&core);
+    core.shown.place = 1;
+    core_view(&core, core_fetch(&core, MRT_APPEND), 1);
+    assert_true(mrt_engine_has_told(core.engine));
+    core_wake(&core, core.queue->ticket->id);
+    core_view(&core, core_fetch(&core, MRT_REFRESH), 0);
+    assert_int_equal(waiter.state, MRT_WAITER_WOKEN);
+    mrt_engine_retry(core.engine, &waiter, core.now);
+    assert_int_equal(waiter.state, MRT_WAITER_DONE);
+    assert_null(mrt_engine_next_placed(core.engine));
+    core_free(&core);
+}
+
 static void test_each_ticket_of_what_is_shared_has_its_place(void **state)
 {
     (void)state;
@@ -243,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_a_verify_under_way_ends_with_the_hold),
         cmocka_unit_test(test_both_sides_of_a_writer_end_together),
         cmocka_unit_test(test_places_are_told_as_they_change),
+        cmocka_unit_test(test_who_has_got_the_lock_hears_of_no_place),
         cmocka_unit_test(test_each_ticket_of_what_is_shared_has_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
