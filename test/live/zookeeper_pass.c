@@ -765,9 +765,11 @@ static void test_pass_rule_10_nodes_of_others_have_no_markers(void **state)
     (void)state;
     static const char *const others[] = {"_c_6f1ed002-ab5a-4000-8000-000000000001-lock-0000000000",
                                          "0123456789abcdef0123456789abcdef-lock-0000000000"};
-    char path[256];
-    want(A); /* makes the directory */
+    char path[256], keeper[256];
+    want(A); /* makes the directory, which the server would take away when it is empty */
     assert_true(comes_to(A, HOLDS));
+    snprintf(keeper, sizeof keeper, ROOT "/mortise/%s/keeper", name);
+    assert_int_equal(zk_raw_create(raw, keeper, false), ZOK);
     let_go(A);
     for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof path, ROOT "/mortise/%s/%s", name, others[i]);
@@ -782,6 +784,7 @@ static void test_pass_rule_10_nodes_of_others_have_no_markers(void **state)
         assert_int_equal(count(B, ZK_OP_GET_CHILDREN), 2);
         let_go(B);
     }
+    assert_int_equal(zk_raw_delete(raw, keeper), ZOK);
 }
 
 /* ------------------------------------------------------------ rule 11 */
