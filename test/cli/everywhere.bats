@@ -1,0 +1,130 @@
+#!/usr/bin/env bats
+# Every subcommand on every store, once each, in the ways that the store's user meets them; what
+# they do in all their ways is in the suites of their names.
+load helper
+
+SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
+
+teardown() {
+    # The server runs as another user, to whom the test's own directory is closed.
+    if [ "${PLACE:-}" ]; then python3 "$SERVERS" stop "$PLACE"; fi
+    clean_up
+}
+
+# on KIND [PARAMETERS]: the store is a new server's.
+on() {
+    PLACE=$(mktemp -d /tmp/mortise-cli-XXXXXX)
+    python3 "$SERVERS" start "$1" "$PLACE" >/dev/null 3>&-
+    export MORTISE_URL
+    MORTISE_URL="$(python3 "$SERVERS" url "$PLACE")$2"
+}
+
+shows() {
+    "$MORTISE" "${@:2}" | grep -qF -- "$1"
+}
+
+fence_of() {
+    "$MORTISE" status --json "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)["holders"][0]["fence"])'
+}
+
+take_and_look() {
+    run -7 "$MORTISE" run a -- sh -c 'exit 7'
+    run -0 "$MORTISE" try a
+    start_holder a
+    run -75 "$MORTISE" try a
+    start run a -- touch ran
+    WAITER=$PID
+    until_true waiters a 1
+    shows "a: held, mutex" status a
+    shows holds ls a
+    shows a top --once
+}
+
+ask_and_break() {
+    run -0 "$MORTISE" revoke a
+    run -0 "$MORTISE" break a --fence "$(fence_of a)"
+    finish "$WAITER"
+    [ "$code" -eq 0 ]
+    [ -e ran ]
+    finish "$HOLDER"
+    [ "$code" -eq 76 ]
+}
+
+hold_for_a_script() {
+    "$MORTISE" acquire k >token
+    run -75 "$MORTISE" try k
+    "$MORTISE" renew k <token | grep -x '[1-9][0-9]*'
+    "$MORTISE" release k <token
+    until_true is_free k
+}
+
+lead_and_check() {
+    run -0 "$MORTISE" elect e --value me -- "$MORTISE" elect e --once
+    [[ "$output" == *" me" ]]
+    run -0 "$MORTISE" run a -- "$MORTISE" check --fence-file f -- echo in
+    [ "$output" = in ]
+    run -76 "$MORTISE" check --fence 1 --fence-file f -- touch stale
+    [ ! -e stale ]
+}
+
+# Its address is in the file address.
+is_served() {
+    curl -sS -m 60 "$(cat address)metrics" | grep -q '^mortise_'
+}
+
+measure_and_serve() {
+    "$MORTISE" bench --json --seconds 0.2 b | grep '"acquisitions_per_s"'
+    "$MORTISE" demo | grep 'with lock: 0 of 4000 lost$'
+    "$MORTISE" serve --help >help || return 0 # built without
+    start serve --listen 127.0.0.1:0 --interval 100ms >address
+    until_true is_served
+    kill "$PID"
+    finish "$PID"
+}
+
+# Its exit code is 1 where it warns of what the test's own server lets its user do.
+doctor_answers() {
+    run "$MORTISE" doctor
+    [ "$status" -le 1 ]
+    [[ "$output" =~ server\ +"$1" ]]
+    [[ "$output" =~ across\ hosts\ +"$2" ]]
+}
+
+every_subcommand() {
+    "$MORTISE" init
+    take_and_look
+    ask_and_break
+    hold_for_a_script
+    lead_and_check
+    measure_and_serve
+    "$MORTISE" completion bash | bash -n
+}
+
+@test "every subcommand on SQLite" {
+    every_subcommand
+    doctor_answers SQLite no
+}
+
+@test "every subcommand on ZooKeeper" {
+    on zk "?session=6s"
+    every_subcommand
+    doctor_answers ZooKeeper yes
+}
+
+@test "every subcommand on Redis" {
+    on redis "?session=6s"
+    every_subcommand
+    doctor_answers Redis yes
+}
+
+@test "every subcommand on PostgreSQL" {
+    on postgres "?lease=6s"
+    every_subcommand
+    doctor_answers PostgreSQL yes
+}
+
+@test "every subcommand on MariaDB" {
+    on mariadb "?lease=6s"
+    every_subcommand
+    doctor_answers MariaDB yes
+}
