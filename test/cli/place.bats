@@ -117,5 +117,5 @@ sys.exit(9 if got else 1)'
     run -64 script -qec 'sh -c "\"$MORTISE\" run -F a touch ran; exit \$?"' /dev/null
     [[ "$output" == *"begin with exec"* ]]
     [ ! -e ran ]
-    run -3 script -qec 'sh -c "exec \"$MORTISE\" run -F a sh -c \"exit 3\""' /dev/null
+    run -3 script -qec 'exec sh -c "exec \"$MORTISE\" run -F a sh -c \"exit 3\""' /dev/null
 }
