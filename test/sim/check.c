@@ -83,23 +83,28 @@ bool check_keeps_sessions(const struct world *world, mrt_time begun)
            world->phase != PHASE_CLOSE && world->now - begun > 4 * round_trip(world);
 }
 
+static bool is_in(uint64_t fence, struct span span)
+{
+    return fence >= span.fence && fence - span.fence < span.length;
+}
+
 /* Whether a fence is of the ticket that begins with another. */
 static bool is_of(const struct world *world, uint64_t fence, uint64_t ticket)
 {
-    return fence >= ticket && fence - ticket < (uint64_t)world->drawn.fence_span;
+    return is_in(fence, (struct span){ticket, (uint64_t)world->drawn.fence_span});
 }
 
-void check_broken(struct world *world, int queue, uint64_t fence)
+void check_broken(struct world *world, int queue, struct span span)
 {
     struct queue_state *state = &world->queues[queue];
-    state->broken[state->broken_count++ % BROKEN_MAX] = fence;
-    delay_broken(world, queue, fence);
-    detach_broken(world, queue, fence);
+    state->broken[state->broken_count++ % BROKEN_MAX] = span;
+    delay_broken(world, queue, span.fence);
+    detach_broken(world, queue, span.fence);
     for (int c = 0; c < world->drawn.clients; c++)
         for (int a = 0; a < world->drawn.actors; a++)
             for (int g = 0; g < GRIPS_MAX; g++) {
                 struct grip *grip = &world->clients[c].actors[a].grips[g];
-                if (grip->hold && grip->queue == queue && is_of(world, grip->fence, fence)) {
+                if (grip->hold && grip->queue == queue && is_in(grip->fence, span)) {
                     grip->broken = true;
                     grip->broken_at = world->now;
                 }
@@ -110,7 +115,7 @@ bool check_was_broken(const struct world *world, const struct grip *grip)
 {
     const struct queue_state *state = &world->queues[grip->queue];
     for (int i = 0; i < BROKEN_MAX; i++)
-        if (state->broken[i] > 0 && is_of(world, grip->fence, state->broken[i]))
+        if (is_in(grip->fence, state->broken[i]))
             return true;
     return false;
 }

@@ -259,7 +259,7 @@ void detach_broken(struct world *world, int queue, uint64_t ticket)
 static void break_it(struct world *world, int queue, uint64_t ticket)
 {
     trace_note(world, TRACE_PHASE, -1, queue, "nobody's, and broken", (int64_t)ticket, 0, 0);
-    check_broken(world, queue, ticket);
+    check_broken(world, queue, (struct span){ticket, (uint64_t)world->drawn.fence_span});
     if (!server_break(world, queue, ticket))
         check_fail(world, -1, queue, "nobody's ticket was not broken");
 }

@@ -67,7 +67,7 @@ static void breakage(struct world *world, struct task *task)
         return;
     }
     trace_note(world, TRACE_PHASE, truth.peer->index, queue, "broken", (int64_t)truth.fence, 0, 0);
-    check_broken(world, queue, truth.fence);
+    check_broken(world, queue, (struct span){truth.fence, truth.span});
     if (!server_break(world, queue, truth.fence))
         check_fail(world, truth.peer->index, queue, "a ticket that is there was not broken");
 }

@@ -199,6 +199,11 @@ struct detached {
     bool broken;
 };
 
+/* The fences of a ticket. */
+struct span {
+    uint64_t fence, length;
+};
+
 struct queue_state {
     char name[16];
     struct mrt_recipe recipe;
@@ -213,7 +218,7 @@ struct queue_state {
     } idle[GRANTS_MAX];
     uint64_t first_fence, first_value; /* of an election, and since when */
     mrt_time first_since;
-    uint64_t broken[BROKEN_MAX]; /* tickets that an operator removed */
+    struct span broken[BROKEN_MAX]; /* of tickets that an operator removed */
     int broken_count;
     uint64_t revoked[REVOKED_MAX]; /* tickets whose holder an operator asked to give up */
     bool undue[REVOKED_MAX];       /* and whose next ones need not hear of it */
@@ -403,7 +408,7 @@ void check_answered(struct world *world, struct client *client, const struct mrt
 void check_granted(struct world *world, struct actor *actor, struct grip *grip);
 /* What a close finds lost, and does not tell any more. */
 void check_closing(struct client *client);
-void check_broken(struct world *world, int queue, uint64_t fence);
+void check_broken(struct world *world, int queue, struct span span);
 /* A hold was told of a request. */
 void check_asked(struct world *world, const struct client *client, struct grip *grip);
 void check_revoked(struct world *world, int queue, uint64_t fence);
