@@ -16,6 +16,12 @@ void profile_no_port_faults(struct profile *profile);
 /* Nothing happens but that locks are taken. */
 void profile_make_calm(struct profile *profile);
 
+/* Behind streams: connections break and are held up all the time, and what the last had sent
+   arrives late. */
+void profile_make_lossy(struct profile *profile, struct random *random);
+/* Locks are held for longer than a lease, and clients are cut off from their server. */
+void profile_make_possessive(struct profile *profile, struct random *random);
+
 /* Of a Redis server, or a quorum of five. */
 void profile_draw_redis(struct profile *profile, struct random *random);
 void profile_draw_redis_lock(struct profile *profile, struct random *random);

@@ -20,36 +20,6 @@ static void draw_troubles(struct profile *p, struct random *random)
     p->pg_notify_late_us = profile_maybe(random, p->lease_us / 2);
 }
 
-/* Connections break and are held up all the time, and flights of the last arrive late. */
-static void make_lossy(struct profile *p, struct random *random)
-{
-    p->delay_us = p->lease_us / 100;
-    p->cut_every_us = random_between(random, p->lease_us / 10, p->lease_us);
-    p->cut_us = p->lease_us / random_between(random, 4, 100);
-    p->trouble_every_us = random_between(random, p->lease_us / 20, p->lease_us / 2);
-    p->trouble_us = p->lease_us;
-    p->trouble_kind = random_below(random, 2) ? TROUBLE_ANY : TROUBLE_STREAM;
-    p->late = random_between(random, 1000, 10000);
-    p->think_us = p->hold_us = p->lease_us / 20;
-    p->clients = random_between(random, 2, 4);
-    p->queues = 1;
-    p->cancel = random_below(random, 2) ? 0 : random_between(random, 1000, 8000);
-    p->wait_us = p->lease_us / random_between(random, 4, 40);
-}
-
-/* Locks are held for longer than a lease, and clients are cut off from their server. */
-static void make_possessive(struct profile *p, struct random *random)
-{
-    p->hold_us = p->lease_us * 3;
-    p->think_us = p->lease_us / 50;
-    p->delay_us = p->lease_us / 100;
-    p->clients = random_between(random, 2, 4);
-    p->queues = 1;
-    p->cut_every_us = p->lease_us * random_between(random, 1, 8);
-    p->cut_us = p->lease_us * 3;
-    p->crash_every_us = p->try = p->timed = p->cancel = 0;
-}
-
 /* Nothing is wrong but that many come and go at the same time, in transactions that take long. */
 static void make_crowded(struct profile *p, struct random *random)
 {
@@ -90,10 +60,11 @@ void profile_draw_postgres(struct profile *p, struct random *random)
         break;
     case 3:
     case 4:
-        make_lossy(p, random);
+        profile_make_lossy(p, random);
+        p->late = random_between(random, 1000, 10000);
         break;
     case 5:
-        make_possessive(p, random);
+        profile_make_possessive(p, random);
         break;
     default:
         break;

@@ -20,36 +20,6 @@ static void draw_troubles(struct profile *p, struct random *random)
     }
 }
 
-/* Connections break and are held up all the time, and commands of the last arrive late. */
-static void make_lossy(struct profile *p, struct random *random)
-{
-    p->delay_us = p->lease_us / 100;
-    p->cut_every_us = random_between(random, p->lease_us / 10, p->lease_us);
-    p->cut_us = p->lease_us / random_between(random, 4, 100);
-    p->trouble_every_us = random_between(random, p->lease_us / 20, p->lease_us / 2);
-    p->trouble_us = p->lease_us;
-    p->trouble_kind = random_below(random, 2) ? TROUBLE_ANY : TROUBLE_STREAM;
-    p->redis_amnesia = p->redis_uptime_us = 0;
-    p->think_us = p->hold_us = p->lease_us / 20;
-    p->clients = random_between(random, 2, 4);
-    p->queues = 1;
-    p->cancel = random_below(random, 2) ? 0 : random_between(random, 1000, 8000);
-    p->wait_us = p->lease_us / random_between(random, 4, 40);
-}
-
-/* Locks are held for longer than a lease, and clients are cut off from their server. */
-static void make_possessive(struct profile *p, struct random *random)
-{
-    p->hold_us = p->lease_us * 3;
-    p->think_us = p->lease_us / 50;
-    p->delay_us = p->lease_us / 100;
-    p->clients = random_between(random, 2, 4);
-    p->queues = 1;
-    p->cut_every_us = p->lease_us * random_between(random, 1, 8);
-    p->cut_us = p->lease_us * 3;
-    p->crash_every_us = p->try = p->timed = p->cancel = 0;
-}
-
 /* Servers lose their scripts all the time, and clients are cut off then. */
 static void make_scriptless(struct profile *p)
 {
@@ -87,11 +57,12 @@ void profile_draw_redis(struct profile *p, struct random *random)
         break;
     case 2:
     case 3:
-        make_lossy(p, random);
+        profile_make_lossy(p, random);
+        p->redis_amnesia = p->redis_uptime_us = 0;
         break;
     case 4:
     case 5:
-        make_possessive(p, random);
+        profile_make_possessive(p, random);
         break;
     default:
         break;
