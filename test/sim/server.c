@@ -72,13 +72,15 @@ void server_apply(struct world *world, struct peer *peer, const struct mrt_comma
 void server_died(struct world *world, struct peer *peer)
 {
     world->server_changed = true;
-    world->server->model->died(world, world->server->state, peer);
+    if (world->server->model->died)
+        world->server->model->died(world, world->server->state, peer);
 }
 
 void server_kill(struct world *world, struct peer *peer)
 {
     world->server_changed = true;
-    world->server->model->kill(world, world->server->state, peer);
+    if (world->server->model->kill)
+        world->server->model->kill(world, world->server->state, peer);
 }
 
 void server_reboot(struct world *world)

@@ -268,18 +268,6 @@ static void pg_free(void *state)
     free(cluster);
 }
 
-static void pg_apply(struct world *world, void *state, struct peer *peer,
-                     const struct mrt_command *command)
-{
-    (void)world, (void)state, (void)peer, (void)command;
-    abort(); /* the store in the client has it */
-}
-
-static void pg_died(struct world *world, void *state, struct peer *peer)
-{
-    (void)world, (void)state, (void)peer; /* its sockets are closed with it */
-}
-
 static bool pg_is_down(struct world *world, int server)
 {
     return pg_of(world)->servers[server].down_until > world->now;
@@ -291,8 +279,6 @@ static const struct stream_server pg_streams = {
 const struct server_model postgres_model = {.streams = &pg_streams,
                                             .new = pg_new,
                                             .free = pg_free,
-                                            .apply = pg_apply,
-                                            .died = pg_died,
                                             .kill = pg_kill,
                                             .break_ticket = pg_break,
                                             .revoke = pg_ask_back,

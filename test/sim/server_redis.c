@@ -376,18 +376,6 @@ static void redis_free(void *state)
     free(redis);
 }
 
-static void redis_apply(struct world *world, void *state, struct peer *peer,
-                        const struct mrt_command *command)
-{
-    (void)world, (void)state, (void)peer, (void)command;
-    abort(); /* the store in the client has it */
-}
-
-static void redis_died(struct world *world, void *state, struct peer *peer)
-{
-    (void)world, (void)state, (void)peer; /* its sockets are closed with it */
-}
-
 static bool redis_is_down(struct world *world, int server)
 {
     return redis_of(world)->servers[server].down_until > world->now;
@@ -401,8 +389,6 @@ static const struct stream_server redis_streams = {.is_down = redis_is_down,
 const struct server_model redis_model = {.streams = &redis_streams,
                                          .new = redis_new,
                                          .free = redis_free,
-                                         .apply = redis_apply,
-                                         .died = redis_died,
                                          .kill = redis_kill_peer,
                                          .break_ticket = redis_break,
                                          .revoke = redis_revoke,

@@ -545,31 +545,15 @@ struct zk_ensemble *zk_ensemble_of(struct world *world)
     return ((struct port *)world->server->state)->ensemble;
 }
 
-static void library_apply(struct world *world, void *server, struct peer *peer,
-                          const struct mrt_command *command)
-{
-    (void)world, (void)server, (void)peer, (void)command;
-    abort(); /* the store in the client has it */
-}
-
-static void library_died(struct world *world, void *server, struct peer *peer)
-{
-    (void)world, (void)server, (void)peer; /* its sockets are closed with it */
-}
-
 const struct server_model zookeeper_model = {.new = port_new,
                                              .free = port_free,
                                              .apply = port_apply,
                                              .died = port_died,
-                                             .kill = library_died,
                                              .break_ticket = port_break,
                                              .truth = port_truth,
                                              .left = port_left};
 const struct server_model zk_library_model = {.new = port_new,
                                               .free = port_free,
-                                              .apply = library_apply,
-                                              .died = library_died,
-                                              .kill = library_died,
                                               .break_ticket = port_break,
                                               .revoke = library_revoke,
                                               .truth = port_truth,
