@@ -6,24 +6,18 @@
  */
 #include "store/mariadb_internal.h"
 
-#include <stdio.h>
+#include "base/listen.h"
+
 #include <string.h>
 
-/* A user who may not sees only its own rows there; who sees more has more. */
+/* A user who may not sees only its own rows there; who sees more has more. A server that was given
+   no address listens on all. */
 static const char query[] =
     "SELECT (SELECT COUNT(*) FROM information_schema.USER_PRIVILEGES"
     "        WHERE PRIVILEGE_TYPE <> 'USAGE')"
     "     + (SELECT COUNT(*) FROM information_schema.SCHEMA_PRIVILEGES"
     "        WHERE PRIVILEGE_TYPE NOT IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE')),"
-    " COALESCE(@@bind_address, '*')";
-
-static void say(const struct mrt_store *store, const char *text)
-{
-    char line[256];
-    snprintf(line, sizeof line, "%s: %s", mrt_sql_product, text);
-    if (store->log)
-        store->log(store->log_argument, line);
-}
+    " COALESCE(NULLIF(@@bind_address, ''), '*')";
 
 /* Who reads an option file may have a password from there. */
 static bool has_no_password(const struct mrt_my_words *words)
@@ -38,11 +32,10 @@ static void judge(const struct mrt_store *store, MYSQL_RES *rows)
     if (!row || !row[0] || !row[1])
         return;
     if (strcmp(row[0], "0") != 0)
-        say(store, "this user has rights that locks do not need; doc/mariadb.md has the grants "
-                   "that are enough");
-    if (has_no_password(&store->driver->words) && strncmp(row[1], "127.", 4) != 0 &&
-        strcmp(row[1], "::1") != 0 && strcmp(row[1], "localhost") != 0)
-        say(store, "the server listens for other machines, and asked for no password");
+        mrt_sql_say(store, "this user has rights that locks do not need; doc/mariadb.md has the "
+                           "grants that are enough");
+    if (has_no_password(&store->driver->words) && mrt_listens_for_others(row[1]))
+        mrt_sql_say(store, "the server listens for other machines, and asked for no password");
 }
 
 void mrt_my_check_access(const struct mrt_store *store)

@@ -7,6 +7,8 @@
  */
 #include "store/postgres_internal.h"
 
+#include "base/listen.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -23,28 +25,6 @@ static const char query[] =
     " current_setting('listen_addresses')"
     " FROM pg_roles r, (SELECT to_regclass('%s.ticket') AS oid) t WHERE r.rolname = current_user";
 
-static void say(const struct mrt_store *store, const char *text)
-{
-    char line[256];
-    snprintf(line, sizeof line, "%s: %s", mrt_sql_product, text);
-    if (store->log)
-        store->log(store->log_argument, line);
-}
-
-/* Whether one of the addresses that a server listens on can be reached from elsewhere. */
-static bool is_open(const char *list)
-{
-    bool found = false;
-    for (const char *text = list; *text && !found;) {
-        text += strspn(text, ", ");
-        size_t length = strcspn(text, ", ");
-        found = length > 0 && strncmp(text, "127.", 4) != 0 && strncmp(text, "::1", 3) != 0 &&
-                strncmp(text, "localhost", 9) != 0;
-        text += length;
-    }
-    return found;
-}
-
 void mrt_pg_check_access(const struct mrt_store *store)
 {
     const struct mrt_pg_words *words = &store->driver->words;
@@ -57,11 +37,11 @@ void mrt_pg_check_access(const struct mrt_store *store)
         const char *more = PQgetvalue(result, 0, 0), *host = PQhost(connection);
         snprintf(line, sizeof line, "this user %s; " ENOUGH, more);
         if (*more)
-            say(store, line);
+            mrt_sql_say(store, line);
         if (!PQconnectionUsedPassword(connection) && host && *host != '/' &&
-            is_open(PQgetvalue(result, 0, 1)))
-            say(store, "the server listens for other machines, and asked for no password: see its "
-                       "pg_hba.conf");
+            mrt_listens_for_others(PQgetvalue(result, 0, 1)))
+            mrt_sql_say(store, "the server listens for other machines, and asked for no password: "
+                               "see its pg_hba.conf");
     }
     PQclear(result);
     PQfinish(connection);

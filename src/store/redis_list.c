@@ -6,6 +6,7 @@
 #include "store/redis_internal.h"
 
 #include "base/assert.h"
+#include "base/listen.h"
 #include "core/rule.h"
 
 #include <poll.h>
@@ -236,24 +237,21 @@ static redisReply *say(struct lister *lister, const char *const *texts, size_t c
     return reply;
 }
 
-/* Whether a setting of the server's is known and has `value`, or, without, an address that is not
-   of the loopback interface. */
-static bool is_set(struct lister *lister, const char *setting, const char *value)
+/* A setting of the server's; "": it is not told. */
+static void read_setting(struct lister *lister, const char *setting, char *text, size_t size)
 {
     redisReply *reply = say(lister, (const char *const[]){"CONFIG", "GET", setting}, 3);
-    bool found = false;
-    const char *text =
-        reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 ? text_at(reply, 1) : "";
-    if (value)
-        found = strcmp(text, value) == 0;
-    while (!value && *text && !found) {
-        size_t length = strcspn(text, " ");
-        const char *address = *text == '-' ? text + 1 : text;
-        found = length > 0 && strncmp(address, "127.", 4) != 0 && strncmp(address, "::1", 3) != 0;
-        text += length + (text[length] == ' ');
-    }
+    bool told = reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
+    snprintf(text, size, "%s", told ? text_at(reply, 1) : "");
     freeReplyObject(reply);
-    return found;
+}
+
+static bool is_open(struct lister *lister)
+{
+    char mode[8], addresses[1024];
+    read_setting(lister, "protected-mode", mode, sizeof mode);
+    read_setting(lister, "bind", addresses, sizeof addresses);
+    return strcmp(mode, "no") == 0 && mrt_listens_for_others(addresses);
 }
 
 /* Whether a command that changes nothing is let through. */
@@ -272,7 +270,7 @@ static void check_access(struct lister *lister)
     static const char *const configure[] = {"CONFIG", "GET", "maxmemory"};
     static const char *const foreign[] = {"TYPE", "a key of somebody else's"};
     if (!*store->secret) {
-        if (is_set(lister, "protected-mode", "no") && is_set(lister, "bind", NULL))
+        if (is_open(lister))
             mrt_note(&store->notes, MRT_REDIS_NOTE_ACCESS,
                      "no password: anyone who reaches the server may break these locks");
     } else if (is_allowed(lister, configure, 3)) {

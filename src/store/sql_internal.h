@@ -214,6 +214,8 @@ __attribute__((format(printf, 4, 5))) void mrt_sql_fail(struct mrt_store *store,
                                                         const char *format, ...);
 /* An event that nobody has asked for; false: there was no memory, and it is lost. */
 bool mrt_sql_tell(struct mrt_store *store, const struct mrt_event *event);
+/* In the program's log. */
+void mrt_sql_say(const struct mrt_store *store, const char *text);
 struct mrt_sql_session *mrt_sql_find_session(struct mrt_store *store, struct mrt_id id);
 void mrt_sql_forget_session(struct mrt_store *store, struct mrt_sql_session *session);
 

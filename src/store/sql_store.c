@@ -73,6 +73,14 @@ void mrt_sql_deliver(struct mrt_store *store)
     }
 }
 
+void mrt_sql_say(const struct mrt_store *store, const char *text)
+{
+    char line[256];
+    snprintf(line, sizeof line, "%s: %s", mrt_sql_product, text);
+    if (store->log)
+        store->log(store->log_argument, line);
+}
+
 /* ------------------------------------------------------------------ sessions */
 
 struct mrt_sql_session *mrt_sql_find_session(struct mrt_store *store, struct mrt_id id)

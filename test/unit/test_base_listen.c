@@ -1,0 +1,58 @@
+/* What servers say they listen on: which of it other machines can reach. */
+#include "base/listen.h"
+#include "cmocka_all.h"
+
+static const char *const closed[] = {
+    "",
+    " ",
+    ", ",
+    "127.0.0.1",
+    "127.0.0.1 -::1",
+    "127.0.0.1,::1",
+    " ::1 , 127.1.2.3 ,",
+    "localhost",
+    "-127.0.0.1 localhost",
+};
+
+static const char *const open[] = {
+    "*",
+    "-*",
+    "* -::*",
+    "0.0.0.0",
+    "::",
+    "127.0.0.1,10.0.0.1",
+    "127.0.0.1 -::*",
+    "::1, fe80::1",
+    "::1:2",
+    "::12",
+    "127.",
+    "1127.0.0.1",
+    "localhost.example",
+    "local",
+    "db.example, localhost",
+};
+
+static void test_loopback_alone_is_closed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof closed / sizeof closed[0]; i++)
+        if (mrt_listens_for_others(closed[i]))
+            fail_msg("\"%s\" is closed", closed[i]);
+}
+
+static void test_anything_else_is_open(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof open / sizeof open[0]; i++)
+        if (!mrt_listens_for_others(open[i]))
+            fail_msg("\"%s\" is open", open[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loopback_alone_is_closed),
+        cmocka_unit_test(test_anything_else_is_open),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
