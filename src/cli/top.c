@@ -99,24 +99,36 @@ static void act(struct top *top)
 
 /* ----------------------------------------------------------------- views */
 
-/* The row that a line of the view stands for; NULL: none. */
-static const struct mrt_row *row_of(const struct top *top, size_t wanted)
+/* Goes over the rows that the lines of the view stand for, from `at` 0 on; NULL: no more. */
+static const struct mrt_row *next_row(const struct top *top, size_t *at)
 {
     if (!*top->opened)
-        return wanted < top->shown ? top->table.locks[wanted].first : NULL;
-    size_t line = 0;
-    for (size_t i = 0; i < top->table.rows.count; i++)
-        if (strcmp(top->table.rows.rows[i].name, top->opened) == 0 && line++ == wanted)
-            return &top->table.rows.rows[i];
+        return *at < top->shown ? top->table.locks[(*at)++].first : NULL;
+    while (*at < top->table.rows.count) {
+        const struct mrt_row *row = &top->table.rows.rows[(*at)++];
+        if (strcmp(row->name, top->opened) == 0)
+            return row;
+    }
     return NULL;
+}
+
+/* The row of that line; NULL: there is no such line. */
+static const struct mrt_row *row_of(const struct top *top, size_t wanted)
+{
+    size_t at = 0;
+    const struct mrt_row *row = next_row(top, &at);
+    for (size_t line = 0; row && line < wanted; line++)
+        row = next_row(top, &at);
+    return row;
 }
 
 /* Finds the mark where it is now; what is no longer there gives its line to the next. */
 static void follow_mark(struct top *top)
 {
     const struct mrt_row *row;
+    size_t at = 0;
     bool found = false;
-    for (top->count = 0; (row = row_of(top, top->count)) != NULL; top->count++) {
+    for (top->count = 0; (row = next_row(top, &at)); top->count++) {
         bool same =
             *top->opened ? row->fence == top->mark_fence : strcmp(row->name, top->mark) == 0;
         if (!top->marked || found || !same)
@@ -141,18 +153,15 @@ static void print_locks(const struct top *top, FILE *out, size_t first, size_t r
 
 static void print_queue(const struct top *top, FILE *out, size_t first, size_t room)
 {
-    size_t line = 0;
+    const struct mrt_row *row;
+    size_t at = 0;
     mrt_time now = mrt_time_now();
     mrt_top_print_row(out, NULL, now, now);
-    for (size_t i = 0; i < top->table.rows.count; i++) {
-        const struct mrt_row *row = &top->table.rows.rows[i];
-        if (strcmp(row->name, top->opened) != 0)
+    for (size_t line = 0; line < first + room && (row = next_row(top, &at)); line++) {
+        if (line < first)
             continue;
-        if (line >= first && line < first + room) {
-            putc('\n', out);
-            mrt_top_print_row(out, row, mrt_table_since(&top->table, row), now);
-        }
-        line++;
+        putc('\n', out);
+        mrt_top_print_row(out, row, mrt_table_since(&top->table, row), now);
     }
 }
 
