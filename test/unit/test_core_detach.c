@@ -25,6 +25,33 @@ static void adopt(struct core *core, struct mrt_waiter *waiter)
     mrt_engine_adopt(core->engine, core->queue, waiter, core->now);
 }
 
+/* The next command, which takes the detached ticket. */
+static struct mrt_command *fetch_adoption(struct core *core)
+{
+    struct mrt_command *append = core_fetch(core, MRT_APPEND);
+    assert_true(append->adopt);
+    assert_true(mrt_id_equal(append->ticket, heir));
+    return append;
+}
+
+/* A client of nothing else adopts the ticket: its command. */
+static struct mrt_command *begin_adopting(struct core *core, struct mrt_waiter *waiter,
+                                          uint64_t last_fence)
+{
+    *waiter = adopting(1, last_fence);
+    adopt(core, waiter);
+    core_start(core);
+    return fetch_adoption(core);
+}
+
+/* A client detaches what it holds. */
+static void begin_detaching(struct core *core, struct mrt_waiter *had, struct mrt_waiter *waiter)
+{
+    *had = core_waiter(1);
+    core_grant(core, had);
+    detach(core, had, waiter);
+}
+
 static void cancel(struct core *core, struct mrt_waiter *waiter)
 {
     mrt_engine_cancel(core->engine, waiter, MORTISE_ECANCELLED, core->now);
@@ -37,15 +64,6 @@ static void expect_at_once(struct core *core, const struct mrt_waiter *waiter, i
     assert_int_equal(waiter->state, MRT_WAITER_DONE);
     assert_int_equal(waiter->error, error);
     core_none_settled(core);
-}
-
-/* The next command, which takes the detached ticket. */
-static struct mrt_command *fetch_adoption(struct core *core)
-{
-    struct mrt_command *append = core_fetch(core, MRT_APPEND);
-    assert_true(append->adopt);
-    assert_true(mrt_id_equal(append->ticket, heir));
-    return append;
 }
 
 /* --------------------------------------------------------------- detaching */
@@ -112,9 +130,8 @@ static void test_c11_detaching_is_repeated_until_it_is_known(void **state)
     (void)state;
     struct core core;
     core_open(&core, NULL);
-    struct mrt_waiter had = core_waiter(1), next = core_waiter(2), waiter;
-    core_grant(&core, &had);
-    detach(&core, &had, &waiter);
+    struct mrt_waiter had, next = core_waiter(2), waiter;
+    begin_detaching(&core, &had, &waiter);
     core_answer(&core, core_fetch(&core, MRT_DETACH), MRT_UNKNOWN);
     core_none_settled(&core);
     core_pass(&core, LONG_PAUSE);
@@ -149,9 +166,8 @@ static void test_c11_a_ticket_that_was_broken_is_not_detached(void **state)
     (void)state;
     struct core core;
     core_open(&core, NULL);
-    struct mrt_waiter had = core_waiter(1), waiter;
-    core_grant(&core, &had);
-    detach(&core, &had, &waiter);
+    struct mrt_waiter had, waiter;
+    begin_detaching(&core, &had, &waiter);
     core_answer(&core, core_fetch(&core, MRT_DETACH), MRT_GONE);
     core_done(&core, &waiter, MORTISE_ELOST);
     core_grant(&core, &had);
@@ -169,9 +185,8 @@ static void test_c11_a_store_that_refuses_has_the_lock_back(void **state)
     (void)state;
     struct core core;
     core_open(&core, NULL);
-    struct mrt_waiter had = core_waiter(1), waiter;
-    core_grant(&core, &had);
-    detach(&core, &had, &waiter);
+    struct mrt_waiter had, waiter;
+    begin_detaching(&core, &had, &waiter);
     core_fail(&core, core_fetch(&core, MRT_DETACH), MORTISE_EUNREACHABLE);
     core_none_settled(&core);
     core_pass(&core, LONG_PAUSE);
@@ -187,21 +202,18 @@ static void test_c11_the_session_ends_while_detaching(void **state)
     (void)state;
     struct core core;
     core_open(&core, NULL);
-    struct mrt_waiter had = core_waiter(1), waiter;
-    core_grant(&core, &had);
-    detach(&core, &had, &waiter);
+    struct mrt_waiter had, waiter;
+    begin_detaching(&core, &had, &waiter);
     core_session_lost(&core); /* it was not sent */
     core_done(&core, &waiter, MORTISE_ELOST);
     core_settle_all(&core);
-    core_grant(&core, &had);
-    detach(&core, &had, &waiter);
+    begin_detaching(&core, &had, &waiter);
     struct mrt_command *sent = core_fetch(&core, MRT_DETACH);
     core_session_lost(&core);
     core_done(&core, &waiter, MORTISE_EUNKNOWN);
     core_answer(&core, sent, MRT_UNKNOWN);
     core_settle_all(&core);
-    core_grant(&core, &had);
-    detach(&core, &had, &waiter);
+    begin_detaching(&core, &had, &waiter);
     core_answer(&core, core_fetch(&core, MRT_DETACH), MRT_UNKNOWN);
     core_session_lost(&core); /* between two attempts */
     core_done(&core, &waiter, MORTISE_EUNKNOWN);
@@ -231,9 +243,8 @@ static void test_c11_who_waits_to_detach_may_give_up_waiting(void **state)
     (void)state;
     struct core core;
     core_open(&core, NULL);
-    struct mrt_waiter had = core_waiter(1), waiter;
-    core_grant(&core, &had);
-    detach(&core, &had, &waiter);
+    struct mrt_waiter had, waiter;
+    begin_detaching(&core, &had, &waiter);
     cancel(&core, &waiter);
     core_view(&core, core_fetch(&core, MRT_DETACH), 0); /* it is done all the same */
     core_none_settled(&core);
@@ -248,10 +259,8 @@ static void test_c11_a_ticket_is_adopted(void **state)
     (void)state;
     struct core core;
     core_open(&core, NULL);
-    struct mrt_waiter waiter = adopting(1, 104);
-    adopt(&core, &waiter);
-    core_start(&core);
-    core_view(&core, fetch_adoption(&core), 0);
+    struct mrt_waiter waiter;
+    core_view(&core, begin_adopting(&core, &waiter, 104), 0);
     core_done(&core, &waiter, MORTISE_OK);
     assert_int_equal(waiter.hold->fence, 105); /* more than that of its last hold */
     assert_int_equal(mrt_engine_counters(core.engine)->handovers, 0);
@@ -270,10 +279,8 @@ static void test_c11_the_fence_never_falls(void **state)
         struct core core;
         core_open(&core, NULL);
         core.shown.fence_span = cases[i].span;
-        struct mrt_waiter waiter = adopting(1, cases[i].last);
-        adopt(&core, &waiter);
-        core_start(&core);
-        core_view(&core, fetch_adoption(&core), 0);
+        struct mrt_waiter waiter;
+        core_view(&core, begin_adopting(&core, &waiter, cases[i].last), 0);
         core_done(&core, &waiter, MORTISE_OK);
         assert_int_equal(waiter.hold->fence, cases[i].expected);
         core_free(&core);
@@ -285,11 +292,10 @@ static void test_c11_one_is_adopted_though_its_holder_was_asked_to_give_up(void 
     (void)state;
     struct core core;
     core_open(&core, NULL);
-    struct mrt_waiter waiter = adopting(1, 100);
-    adopt(&core, &waiter);
-    core_start(&core);
+    struct mrt_waiter waiter;
+    struct mrt_command *append = begin_adopting(&core, &waiter, 100);
     core.shown.revoked = 3;
-    core_view(&core, fetch_adoption(&core), 0);
+    core_view(&core, append, 0);
     core_done(&core, &waiter, MORTISE_OK);
     assert_true(waiter.hold->wanted);
     core_free(&core);
@@ -363,10 +369,8 @@ static void test_c11_given_up_when_it_is_not_known_whether_it_was_done(void **st
     (void)state;
     struct core core;
     core_open(&core, NULL);
-    struct mrt_waiter waiter = adopting(1, 100);
-    adopt(&core, &waiter);
-    core_start(&core);
-    core_answer(&core, fetch_adoption(&core), MRT_UNKNOWN);
+    struct mrt_waiter waiter;
+    core_answer(&core, begin_adopting(&core, &waiter, 100), MRT_UNKNOWN);
     cancel(&core, &waiter);
     core_answer(&core, core_fetch(&core, MRT_DETACH), MRT_GONE);
     core_no_command(&core);
@@ -387,10 +391,8 @@ static void test_c11_the_session_ends_while_adopting(void **state)
     (void)state;
     struct core core;
     core_open(&core, NULL);
-    struct mrt_waiter waiter = adopting(1, 100);
-    adopt(&core, &waiter);
-    core_start(&core);
-    struct mrt_command *append = fetch_adoption(&core);
+    struct mrt_waiter waiter;
+    struct mrt_command *append = begin_adopting(&core, &waiter, 100);
     core_session_lost(&core);
     core_answer(&core, append, MRT_UNKNOWN);
     core_answer(&core, core_fetch(&core, MRT_STOP), MRT_STOPPED);
@@ -405,17 +407,12 @@ static void test_c11_adopting_again_needs_no_answer_of_a_lost_session(void **sta
     (void)state;
     struct core core;
     core_open(&core, NULL);
-    struct mrt_waiter waiter = adopting(1, 100);
-    adopt(&core, &waiter);
-    core_start(&core);
-    fetch_adoption(&core); /* and it stays without an answer */
+    struct mrt_waiter waiter;
+    begin_adopting(&core, &waiter, 100); /* and it stays without an answer */
     core_session_lost(&core);
     cancel(&core, &waiter);
     core_answer(&core, core_fetch(&core, MRT_STOP), MRT_STOPPED);
-    waiter = adopting(1, 100);
-    adopt(&core, &waiter);
-    core_start(&core);
-    core_view(&core, fetch_adoption(&core), 0);
+    core_view(&core, begin_adopting(&core, &waiter, 100), 0);
     core_done(&core, &waiter, MORTISE_OK);
     mrt_engine_attend(waiter.hold);
     core_fetch(&core, MRT_REFRESH);
