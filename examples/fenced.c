@@ -10,13 +10,11 @@
  * refuse a smaller one, and write. Where that is not one step, two writers may pass the
  * comparison and then write in the wrong order.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <mortise.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 

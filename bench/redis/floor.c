@@ -8,7 +8,6 @@
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define SERVERS_MAX 15
 #define TIMES_MAX 4000000

@@ -10,7 +10,6 @@
 #include "core/recipe.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 uint64_t mrt_thread_owner(void)
 {

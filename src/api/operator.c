@@ -10,8 +10,6 @@
 #include "base/name.h"
 #include "base/owner.h"
 
-#include <string.h>
-
 int mortise_server(mortise_client *client, char *text, size_t size)
 {
     struct mrt_driver *driver = &client->driver;

@@ -7,6 +7,8 @@
 
 #include "base/assert.h"
 
+#include <stddef.h>
+
 static bool before(const struct mrt_timer *a, const struct mrt_timer *b)
 {
     return a->at != b->at ? a->at < b->at : a->order < b->order;

@@ -8,7 +8,6 @@
 #include "base/time.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 
 struct mrt_timer {
     mrt_time at;

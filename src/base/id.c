@@ -2,8 +2,6 @@
 #include "base/id.h"
 
 #include <errno.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <sys/random.h>
 
 void mrt_id_format(struct mrt_id id, char text[MRT_ID_TEXT_SIZE])

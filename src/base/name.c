@@ -9,7 +9,6 @@
 #include "mortise.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 #define QUOTED_BYTES 48 /* how much of a refused name is shown */

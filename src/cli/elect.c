@@ -8,7 +8,6 @@
 #include "cli/json.h"
 #include "cli/run.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

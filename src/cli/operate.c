@@ -7,7 +7,6 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 
 enum { FENCE = MRT_OPTION_OWN };

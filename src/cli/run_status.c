@@ -6,7 +6,6 @@
 #include "cli/json.h"
 #include "cli/run.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

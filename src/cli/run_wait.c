@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LOOK_EVERY (100 * MRT_MILLISECOND)

@@ -8,7 +8,6 @@
 #include "cli/json.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 static const char *describe(int error)

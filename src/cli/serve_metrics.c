@@ -9,7 +9,6 @@
 #include "cli/serve.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 static double seconds(mrt_time time)
 {

@@ -11,8 +11,6 @@
 
 #include "store/sql_text.h"
 
-#include <stdbool.h>
-
 struct mrt_my_words {
     char text[MRT_URI_MAX];             /* the parts point into it; it is wiped at the end */
     const char *user, *password, *host; /* NULL: not given */

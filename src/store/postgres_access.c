@@ -10,7 +10,6 @@
 #include "base/listen.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define ENOUGH "doc/postgresql.md has the grants that are enough"
 

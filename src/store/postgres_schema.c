@@ -10,7 +10,6 @@
 #include "base/error.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define HOT                                                                                     \
     "WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = " \

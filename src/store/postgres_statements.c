@@ -3,8 +3,6 @@
 
 #include "store/sql_columns.h"
 
-#include <stddef.h>
-
 /* Texts laid out as SQL. */
 /* clang-format off */
 

@@ -8,7 +8,6 @@
 #include "core/defect.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 

@@ -14,7 +14,6 @@
 #include "store/quorum_internal.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static unsigned in_phase(const struct mrt_store *store, enum mrt_quorum_phase phase)
 {

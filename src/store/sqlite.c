@@ -15,7 +15,6 @@
 #include "store/sqlite_internal.h"
 #include "store/stores.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -29,7 +29,6 @@
 #include "store/sqlite_internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

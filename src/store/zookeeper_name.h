@@ -9,7 +9,6 @@
 #include "base/id.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define MRT_ZK_PATH_MAX 2048 /* longest path, with its NUL */

@@ -14,8 +14,6 @@
 #include "base/error.h"
 #include "core/rule.h"
 
-#include <string.h>
-
 /* What is wanted of a queue, and what has come of it. */
 struct operation {
     struct mrt_zk_asker asker;

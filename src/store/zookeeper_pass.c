@@ -42,7 +42,6 @@
 #include "core/defect.h"
 #include "store/zookeeper_internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 void mrt_zk_marker_path(const struct mrt_store *store, const char *path, char *marker, size_t size)

@@ -9,7 +9,6 @@
 #include <netdb.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_PORT 2181
