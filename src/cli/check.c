@@ -41,6 +41,7 @@ const struct mrt_subcommand mrt_check_subcommand = {
     .flags = flags,
     .count = sizeof flags / sizeof flags[0],
     .function = mrt_cli_check,
+    .traits = MRT_FLAG_COMMAND,
 };
 
 static bool read_fence(const char *text, uint64_t *fence)

@@ -17,8 +17,8 @@ const struct mrt_subcommand mrt_init_subcommand = {
     .name = "init",
     .summary = "make what a store needs before its first use",
     .operands = "",
-    .about = "Makes what the store needs before its first use: on PostgreSQL the schema. What\n"
-             "is there already stays. Other stores need nothing.\n",
+    .about = "Makes what the store needs before its first use: on PostgreSQL the schema, on\n"
+             "MariaDB the database. What is there already stays. Other stores need nothing.\n",
     .flags = flags,
     .count = sizeof flags / sizeof flags[0],
     .function = mrt_cli_init,

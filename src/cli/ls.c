@@ -34,7 +34,6 @@ const struct mrt_subcommand mrt_ls_subcommand = {
     .flags = flags,
     .count = sizeof flags / sizeof flags[0],
     .function = mrt_cli_ls,
-    .traits = MRT_FLAG_MIXED,
 };
 
 /* ------------------------------------------------------------------ text */

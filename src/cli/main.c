@@ -30,17 +30,18 @@ static const struct mrt_flag flags[] = {
 static const struct mrt_subcommand global = {
     .about = "Usage: mortise [--url URL] [--config FILE] SUBCOMMAND [options] ...\n"
              "Distributed locks.\n",
-    .notes =
-        "URL is sqlite:///absolute/path, sqlite:relative/path,\n"
-        "zk://host:port,host:port/chroot, redis://user@host:port/db,\n"
-        "postgresql://user@host/database, mysql://user@host/database, or memory:NAME. Default:\n"
-        "$MORTISE_URL, else the file locks.db in $XDG_STATE_HOME/mortise\n"
-        "(~/.local/state/mortise; for root /var/lib/mortise).\n"
-        "An option --some-name of a subcommand may also be given as MORTISE_SOME_NAME in\n"
-        "the environment, or as \"some-name = value\" in ~/.config/mortise/config or\n"
-        "/etc/xdg/mortise/config; what comes first in this order counts.\n",
+    .notes = "URL is sqlite:///absolute/path, sqlite:relative/path,\n"
+             "zk://host:port,host:port/chroot, redis://user@host:port/db,\n"
+             "redlock:redis://a,redis://b,redis://c, postgresql://user@host/database,\n"
+             "mysql://user@host/database, or memory:NAME, of one process. Default:\n"
+             "$MORTISE_URL, else the file locks.db in $XDG_STATE_HOME/mortise\n"
+             "(~/.local/state/mortise; for root /var/lib/mortise).\n"
+             "An option --some-name of a subcommand may also be given as MORTISE_SOME_NAME in\n"
+             "the environment, or as \"some-name = value\" in ~/.config/mortise/config or\n"
+             "/etc/xdg/mortise/config; what comes first in this order counts.\n",
     .flags = flags,
     .count = 1,
+    .traits = MRT_FLAG_COMMAND,
 };
 
 static const struct mrt_flag *find_flag_in(const struct mrt_flag *rows, size_t count,

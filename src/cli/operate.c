@@ -24,7 +24,6 @@ const struct mrt_subcommand mrt_revoke_subcommand = {
     .flags = revoke_flags,
     .count = 1,
     .function = mrt_cli_revoke,
-    .traits = MRT_FLAG_MIXED,
 };
 
 static const struct mrt_flag break_flags[] = {
@@ -42,7 +41,6 @@ const struct mrt_subcommand mrt_break_subcommand = {
     .flags = break_flags,
     .count = 1,
     .function = mrt_cli_break,
-    .traits = MRT_FLAG_MIXED,
 };
 
 static bool read_fence(const char *text, uint64_t *fence)

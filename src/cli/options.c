@@ -118,7 +118,7 @@ static void make_tables(const struct mrt_subcommand *subcommand, struct tables *
 {
     const struct mrt_flag *flag;
     char *letter = tables->letters;
-    if (!(subcommand->traits & MRT_FLAG_MIXED))
+    if (subcommand->traits & MRT_FLAG_COMMAND)
         *letter++ = '+';
     *letter++ = ':';
     for (size_t i = 0; i < MRT_FLAGS_MAX && (flag = flag_at(subcommand, i)) != NULL; i++) {

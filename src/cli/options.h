@@ -20,8 +20,8 @@
 struct mrt_cli;
 
 enum {
-    MRT_FLAG_ONCE = 1 << 0,  /* neither environment nor files */
-    MRT_FLAG_MIXED = 1 << 1, /* of a subcommand: options may follow its operands */
+    MRT_FLAG_ONCE = 1 << 0,    /* neither environment nor files */
+    MRT_FLAG_COMMAND = 1 << 1, /* of a subcommand: a command with options of its own follows */
 };
 
 struct mrt_flag {         // NOLINT(clang-analyzer-optin.performance.Padding): rows are written so

@@ -24,7 +24,7 @@ const struct mrt_subcommand mrt_release_subcommand = {
     .name = "release",
     .summary = "give back by its token what mortise acquire took",
     .operands = "NAME",
-    .about = "Gives back the lock NAME, and returns when it is free. " WHERE
+    .about = "Gives back the lock NAME, and returns when it is free.\n" WHERE
              "\nEnds with 76 if the lock was lost.\n",
     .notes = "A durable token wants the mode that mortise acquire had; 1 if no lock has it.\n",
     .flags = release_flags,
@@ -44,8 +44,7 @@ const struct mrt_subcommand mrt_renew_subcommand = {
     .operands = "NAME",
     .about =
         "Asks the store whether the lock NAME is held, begins its --max-hold anew, and prints\n"
-        "its fence. " WHERE "\nEnds with 76 if the lock was lost; with 69 if nobody can "
-        "tell.\n",
+        "its fence.\n" WHERE "\nEnds with 76 if the lock was lost; with 69 if nobody can tell.\n",
     .flags = renew_flags,
     .count = sizeof renew_flags / sizeof renew_flags[0],
     .function = mrt_cli_renew,

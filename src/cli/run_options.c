@@ -86,6 +86,7 @@ const struct mrt_subcommand mrt_run_subcommand = {
     .flags = flags,
     .count = FLAG_COUNT - OF_ELECT_ALONE,
     .function = mrt_cli_run,
+    .traits = MRT_FLAG_COMMAND,
 };
 
 const struct mrt_subcommand mrt_elect_subcommand = {
@@ -101,6 +102,7 @@ const struct mrt_subcommand mrt_elect_subcommand = {
     .flags = flags + OF_RUN_ALONE,
     .count = FLAG_COUNT - OF_RUN_ALONE,
     .function = mrt_cli_elect,
+    .traits = MRT_FLAG_COMMAND,
 };
 
 #define NO_DURATION "a duration, as 10, 0.5, 500ms, 1m30s"

@@ -24,7 +24,6 @@ const struct mrt_subcommand mrt_status_subcommand = {
     .flags = flags,
     .count = sizeof flags / sizeof flags[0],
     .function = mrt_cli_status,
-    .traits = MRT_FLAG_MIXED,
 };
 
 static bool is_held(const struct mrt_rows *rows)

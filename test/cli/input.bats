@@ -59,6 +59,18 @@ nothing_created() {
     nothing_created
 }
 
+@test "options may follow the name, but where a command does, whose they are" {
+    run -0 "$MORTISE" try a -s
+    "$MORTISE" acquire a -n --token-file token 3>&-
+    run -0 "$MORTISE" renew a --token-file token
+    run -0 "$MORTISE" release a --token-file token
+    run -0 "$MORTISE" bench a --seconds 0.01
+    run -0 "$MORTISE" run a echo -n said
+    [ "$output" = said ]
+    run -0 "$MORTISE" run a "$MORTISE" check --fence-file fence echo -n said
+    [ "$output" = said ]
+}
+
 @test "too much: 64" {
     fails_with 64 "$MORTISE" run -c 'true' a -- true
     fails_with 64 "$MORTISE" run a -c true more
