@@ -8,6 +8,7 @@ setup() {
     T="$(mktemp -d "${TMPDIR:-/tmp}/mortise-cli-XXXXXX")"
     export T MORTISE
     export XDG_STATE_HOME="$T/state" XDG_CONFIG_HOME="$T/config" XDG_CONFIG_DIRS="$T/etc"
+    umask 022 # files of settings that others may write are refused
     unset MORTISE_URL MORTISE_HELD MORTISE_NAME MORTISE_FENCE MORTISE_LOCK_FD
     cd "$T"
 }
