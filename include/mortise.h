@@ -475,6 +475,9 @@ MORTISE_API int mortise_downgrade(mortise_hold hold);
  * the library's own, by mortise_url and then by name, so two calls for the same locks cannot
  * wait for each other, whatever their lists' order. That holds among programs that spell the
  * stores' addresses alike: one store under two spellings is two to this call.
+ * What is free is asked for in one go, so all of it takes a round trip or two. Where one is in
+ * use, those behind it may be taken and given back for a moment; while it is waited for, none
+ * of them is held.
  * 0; or what mortise_acquire says of the one that failed; EINVALID for no locks; EDEADLOCK,
  * and nothing is acquired, if a lock is there twice and the second would not nest: by another
  * client or another owner, or not of a reentrant kind.

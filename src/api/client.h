@@ -33,6 +33,7 @@ struct mortise_lock {
     mortise_queued_callback queued;
     void *queued_argument;
     struct mrt_wait_list waits;
+    unsigned alone; /* so many more calls for several locks ask for none before this one is had */
     TAILQ_ENTRY(mortise_lock) link;
 };
 
@@ -43,7 +44,10 @@ uint64_t mrt_thread_owner(void);
 uint64_t mrt_lock_owner(const mortise_lock *lock);
 /* What all acquires through a handle have in common. */
 void mrt_lock_fill_wait(const mortise_lock *lock, struct mrt_wait *wait);
-/* Waits for an acquire that has begun, at most until then. The mutex is held. */
+/* Begins an acquire whose thread will wait, and has it among the lock's. The mutex is held. */
+void mrt_lock_begin(mortise_lock *lock, struct mrt_wait *wait, uint64_t owner, bool try_only);
+/* Waits for one that is among the lock's, at most until then, and takes it out. The mutex is
+   held. */
 int mrt_lock_wait(mortise_lock *lock, struct mrt_wait *wait, mrt_time deadline, mortise_hold *hold);
 
 /* detach.c: a token for this hold, and detaching under it. */

@@ -133,6 +133,7 @@ int mortise_adopt(mortise_lock *lock, const char *token, mortise_hold *hold)
     waiter->deadline = MRT_TIME_NEVER;
     mrt_driver_enter(driver);
     mrt_time now = mrt_time_now(), deadline = mrt_time_add(now, client->timeout);
+    TAILQ_INSERT_TAIL(&lock->waits, &wait, handle_link);
     mrt_engine_adopt(driver->engine, lock->queue, waiter, now);
     error = mrt_lock_wait(lock, &wait, deadline, hold);
     mrt_driver_leave(driver, deadline);

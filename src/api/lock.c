@@ -210,15 +210,26 @@ void mrt_lock_fill_wait(const mortise_lock *lock, struct mrt_wait *wait)
 
 /* --------------------------------------------------------------- blocking */
 
+void mrt_lock_begin(mortise_lock *lock, struct mrt_wait *wait, uint64_t owner, bool try_only)
+{
+    struct mrt_waiter *waiter = &wait->waiter;
+    *wait = (struct mrt_wait){.kind = MRT_WAIT_BLOCKING};
+    waiter->owner = owner;
+    mrt_lock_fill_wait(lock, wait);
+    waiter->deadline = MRT_TIME_NEVER;
+    waiter->try_only = try_only;
+    waiter->competes = true;
+    TAILQ_INSERT_TAIL(&lock->waits, wait, handle_link);
+    mrt_engine_acquire(lock->client->driver.engine, lock->queue, waiter, mrt_time_now());
+}
+
 int mrt_lock_wait(mortise_lock *lock, struct mrt_wait *wait, mrt_time deadline, mortise_hold *hold)
 {
     struct mrt_driver *driver = &lock->client->driver;
     struct mrt_waiter *waiter = &wait->waiter;
-    if (waiter->state != MRT_WAITER_DONE) {
-        TAILQ_INSERT_TAIL(&lock->waits, wait, handle_link);
+    if (waiter->state != MRT_WAITER_DONE)
         mrt_driver_wait(driver, wait, deadline, MORTISE_ETIMEOUT);
-        TAILQ_REMOVE(&lock->waits, wait, handle_link);
-    }
+    TAILQ_REMOVE(&lock->waits, wait, handle_link);
     int error = mrt_driver_error(driver, waiter->error);
     if (error == MORTISE_OK)
         *hold = (mortise_hold){waiter->hold, waiter->hold->generation};
@@ -229,8 +240,7 @@ static int acquire(mortise_lock *lock, mrt_time deadline, bool try_only, mortise
 {
     if (!lock || !hold)
         return mrt_error(MORTISE_EINVALID, "acquire needs a lock and a place for the hold");
-    mortise_client *client = lock->client;
-    struct mrt_driver *driver = &client->driver;
+    struct mrt_driver *driver = &lock->client->driver;
     int error = mrt_driver_check(driver, true);
     if (error != MORTISE_OK)
         return error;
@@ -242,14 +252,8 @@ static int acquire(mortise_lock *lock, mrt_time deadline, bool try_only, mortise
         mrt_driver_leave_quietly(driver);
         return MORTISE_OK;
     }
-    struct mrt_wait wait = {.kind = MRT_WAIT_BLOCKING};
-    struct mrt_waiter *waiter = &wait.waiter;
-    waiter->owner = owner;
-    mrt_lock_fill_wait(lock, &wait);
-    waiter->deadline = MRT_TIME_NEVER;
-    waiter->try_only = try_only;
-    waiter->competes = true;
-    mrt_engine_acquire(driver->engine, lock->queue, waiter, mrt_time_now());
+    struct mrt_wait wait;
+    mrt_lock_begin(lock, &wait, owner, try_only);
     error = mrt_lock_wait(lock, &wait, deadline, hold);
     mrt_driver_leave(driver, deadline);
     return error;

@@ -7,21 +7,42 @@
  * can close, if all spell the addresses alike. Of the two sides of a read/write lock the
  * heavier comes first, for its owner may then read as well.
  *
+ * Who waits for a lock holds those before it, and nothing else. But what is free can be had at
+ * once: the first is acquired and those behind it are tried in one go, which takes one round
+ * trip for all of them. If one cannot be had so, what came behind it is given back, and it is
+ * waited for. A lock that had to be waited for is likely to be in use again: for some calls it
+ * is asked for before those behind it are.
+ *
  * A lock that is there twice would wait for itself, unless its owner's second acquire
  * nests: that is refused before anything is acquired.
  *
- * Threads: any; there is no state between calls.
+ * Threads: any. Between calls a lock remembers that it was in use, under its client's mutex.
  */
 #include "api/client.h"
 #include "base/error.h"
+#include "core/defect.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* So many calls do not try what is behind a lock that was in use: wasted tries are few then. */
+#define ALONE_CALLS 8
 
 /* A lock, and its place in the caller's list. */
 struct part {
     mortise_lock *lock;
     size_t place;
+    struct mrt_wait wait;
+    mortise_hold hold;
+    int error;
+};
+
+/* A call: its locks in order, and how far it has got. */
+struct call {
+    struct part *parts;
+    size_t count, taken; /* all before it are held */
+    mrt_time deadline;
+    bool try_only;
 };
 
 static int order(const void *a, const void *b)
@@ -67,8 +88,9 @@ static int put_in_order(mortise_lock *const *locks, size_t count, struct part **
     if (!parts)
         return MORTISE_ENOMEM;
     for (size_t i = 0; i < count; i++)
-        parts[i] = (struct part){locks[i], i};
-    qsort(parts, count, sizeof *parts, order);
+        parts[i] = (struct part){.lock = locks[i], .place = i};
+    if (!MRT_DEFECT(MULTI_LIST_ORDER))
+        qsort(parts, count, sizeof *parts, order);
     int error = check_repeated(parts, count);
     if (error == MORTISE_OK)
         *result = parts;
@@ -77,12 +99,112 @@ static int put_in_order(mortise_lock *const *locks, size_t count, struct part **
     return error;
 }
 
-static int acquire_one(mortise_lock *lock, int64_t timeout_ms, int64_t deadline_ns,
-                       mortise_hold *hold)
+/* ------------------------------------------------------------------- rounds */
+
+/* Where the locks end that are asked for in one go: behind one that was in use, and before one
+   that nests, which can only be had after the hold that it nests in. */
+static size_t round_end(const struct call *call)
 {
-    if (timeout_ms == 0)
-        return mortise_try_acquire(lock, hold);
-    return mortise_acquire_until(lock, deadline_ns, hold);
+    const struct part *parts = call->parts;
+    size_t end = call->taken + 1;
+    while (end < call->count && parts[end - 1].lock->alone == 0 &&
+           !is_same_lock(parts[end].lock, parts[end - 1].lock))
+        end++;
+    return end;
+}
+
+/* Asks for those of one client together, and says where the others begin. Each counts as a call
+   inside the client until it is over. */
+static size_t begin_some(const struct call *call, size_t from, size_t end)
+{
+    mortise_client *client = call->parts[from].lock->client;
+    mrt_driver_enter(&client->driver);
+    for (; from < end && call->parts[from].lock->client == client; from++) {
+        struct part *part = &call->parts[from];
+        if (part->lock->alone > 0)
+            part->lock->alone--;
+        mrt_lock_begin(part->lock, &part->wait, mrt_lock_owner(part->lock),
+                       call->try_only || from > call->taken);
+        client->driver.inside++;
+    }
+    mrt_driver_leave(&client->driver, call->deadline);
+    return from;
+}
+
+static void end_one(struct part *part, mrt_time deadline)
+{
+    struct mrt_driver *driver = &part->lock->client->driver;
+    mrt_driver_enter(driver);
+    part->error = mrt_lock_wait(part->lock, &part->wait, deadline, &part->hold);
+    driver->inside--;
+    mrt_driver_leave(driver, deadline);
+}
+
+static void give_back(const struct part *parts, size_t from, size_t end)
+{
+    for (size_t i = end; i > from; i--)
+        if (parts[i - 1].error == MORTISE_OK)
+            mortise_release(parts[i - 1].hold);
+}
+
+/* It was in use: for some calls, nothing behind it is tried before it is had. */
+static void note_use(mortise_lock *lock)
+{
+    pthread_mutex_lock(&lock->client->driver.mutex);
+    lock->alone = ALONE_CALLS;
+    pthread_mutex_unlock(&lock->client->driver.mutex);
+}
+
+static bool is_over(const struct part *part)
+{
+    pthread_mutex_lock(&part->lock->client->driver.mutex);
+    bool over = part->wait.waiter.state == MRT_WAITER_DONE;
+    pthread_mutex_unlock(&part->lock->client->driver.mutex);
+    return over;
+}
+
+/* The error once more, with its particulars for this thread. */
+static int tell(const struct part *part)
+{
+    struct mrt_driver *driver = &part->lock->client->driver;
+    mrt_error_clear();
+    mrt_driver_enter(driver);
+    int error = mrt_driver_error(driver, part->error);
+    mrt_driver_leave_quietly(driver);
+    return error;
+}
+
+/* When a try is given up. */
+static mrt_time try_limit(const struct call *call, const struct part *part)
+{
+    return mrt_time_min(call->deadline, mrt_time_add(mrt_time_now(), part->lock->client->timeout));
+}
+
+/* Takes one lock more, or several. Nothing behind a lock is held while that one is waited for. */
+static int take_some(struct call *call)
+{
+    struct part *parts = call->parts;
+    size_t first = call->taken, end = round_end(call);
+    for (size_t i = first; i < end;)
+        i = begin_some(call, i, end);
+    for (size_t i = first + 1; i < end; i++)
+        end_one(&parts[i], try_limit(call, &parts[i]));
+    if (!call->try_only && !is_over(&parts[first])) {
+        note_use(parts[first].lock);
+        if (!MRT_DEFECT(MULTI_WAITS_WITH_MORE))
+            give_back(parts, first + 1, end);
+        end = first + 1;
+    }
+    end_one(&parts[first], call->try_only ? try_limit(call, &parts[first]) : call->deadline);
+    while (call->taken < end && parts[call->taken].error == MORTISE_OK)
+        call->taken++;
+    if (call->taken == end)
+        return MORTISE_OK;
+    struct part *failed = &parts[call->taken];
+    if (!MRT_DEFECT(MULTI_LEAKS_TRIED))
+        give_back(parts, call->taken + 1, end);
+    note_use(failed->lock);
+    return call->try_only || call->taken == first ? tell(failed) : MORTISE_OK;
 }
 
 static bool complete(mortise_lock *const *locks, size_t count)
@@ -93,31 +215,38 @@ static bool complete(mortise_lock *const *locks, size_t count)
     return count > 0;
 }
 
+static int check_clients(const struct call *call)
+{
+    int error = MORTISE_OK;
+    for (size_t i = 0; i < call->count && error == MORTISE_OK; i++)
+        error = mrt_driver_check(&call->parts[i].lock->client->driver, true);
+    return error;
+}
+
 int mortise_acquire_all(mortise_lock *const *locks, size_t count, int64_t timeout_ms,
                         mortise_hold *holds)
 {
-    struct part *parts = NULL;
+    struct call call = {.count = count, .deadline = MRT_TIME_NEVER, .try_only = timeout_ms == 0};
     if (!locks || !holds || !complete(locks, count))
         return mrt_error(MORTISE_EINVALID, "acquire_all needs locks, and a place for each hold");
-    int error = put_in_order(locks, count, &parts);
+    int error = put_in_order(locks, count, &call.parts);
     if (error != MORTISE_OK)
         return error;
-    mrt_time deadline = MRT_TIME_NEVER;
-    if (timeout_ms >= 0)
-        deadline = mrt_time_add(mrt_time_now(), mrt_time_from_ms(timeout_ms));
-    size_t taken = 0;
-    while (taken < count && error == MORTISE_OK) {
-        const struct part *part = &parts[taken];
-        error = acquire_one(part->lock, timeout_ms, deadline, &holds[part->place]);
-        taken += error == MORTISE_OK;
-    }
-    if (error != MORTISE_OK) {
+    if (timeout_ms > 0)
+        call.deadline = mrt_time_add(mrt_time_now(), mrt_time_from_ms(timeout_ms));
+    error = check_clients(&call);
+    while (call.taken < count && error == MORTISE_OK)
+        error = take_some(&call);
+    if (error == MORTISE_OK) {
+        for (size_t i = 0; i < count; i++)
+            holds[call.parts[i].place] = call.parts[i].hold;
+    } else {
         char detail[MRT_ERROR_DETAIL_MAX];
         mrt_error_copy_detail(detail);
-        while (taken > 0)
-            mortise_release(holds[parts[--taken].place]);
+        if (!MRT_DEFECT(MULTI_LEAKS))
+            give_back(call.parts, 0, call.taken);
         mrt_error(error, "%s", detail);
     }
-    free(parts);
+    free(call.parts);
     return error;
 }

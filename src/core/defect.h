@@ -201,6 +201,13 @@
     X(ELECTION_RESIGNED_LEADS, "who has resigned keeps the lock, and is told that it does not " \
                                "lead")
 
+/* Of several locks at once, api/multi.c; test/api/test_api_multi.c finds them. */
+#define MRT_DEFECT_MULTI_MAP(X)                                                            \
+    X(MULTI_LEAKS, "what was acquired before one that fails is kept")                      \
+    X(MULTI_LEAKS_TRIED, "what was tried behind one that fails is kept")                   \
+    X(MULTI_WAITS_WITH_MORE, "what was tried behind one is held while that is waited for") \
+    X(MULTI_LIST_ORDER, "locks are acquired in the order in which they are given")
+
 enum mrt_defect {
 #define MRT_DEFECT_NAME(name, text) MRT_DEFECT_##name,
     MRT_DEFECT_MAP(MRT_DEFECT_NAME) MRT_DEFECT_COUNT,
@@ -208,7 +215,7 @@ enum mrt_defect {
         MRT_DEFECT_ELECTION_MAP(MRT_DEFECT_NAME) MRT_DEFECT_REDIS_MAP(MRT_DEFECT_NAME)
             MRT_DEFECT_REDIS_CLAIM_MAP(MRT_DEFECT_NAME) MRT_DEFECT_DETACH_MAP(MRT_DEFECT_NAME)
                 MRT_DEFECT_LINGER_MAP(MRT_DEFECT_NAME) MRT_DEFECT_SIMULATED_MAP(MRT_DEFECT_NAME)
-                    MRT_DEFECT_SQL_MAP(MRT_DEFECT_NAME)
+                    MRT_DEFECT_SQL_MAP(MRT_DEFECT_NAME) MRT_DEFECT_MULTI_MAP(MRT_DEFECT_NAME)
 #undef MRT_DEFECT_NAME
                         MRT_DEFECT_END
 };

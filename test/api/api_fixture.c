@@ -171,11 +171,13 @@ int api_tickets(mortise_client *client, const char *name)
     return count;
 }
 
+int64_t api_await_ms = 20000;
+
 void api_await_tickets(mortise_client *client, const char *name, int count)
 {
     int64_t begin = mortise_now_ns();
     while (api_tickets(client, name) != count) {
-        check(api_ms_since(begin) < 20000);
+        check(api_ms_since(begin) < api_await_ms);
         api_sleep_ms(2);
     }
 }

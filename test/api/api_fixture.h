@@ -55,7 +55,8 @@ void api_release(mortise_hold hold);
 mortise_stats api_stats(mortise_client *client);
 /* Holders and waiters in the store. */
 int api_tickets(mortise_client *client, const char *name);
-/* Waits, at most 20 s, until the store has so many. */
+/* Waits, at most api_await_ms, until the store has so many. */
+extern int64_t api_await_ms;
 void api_await_tickets(mortise_client *client, const char *name, int count);
 
 void api_sleep_ms(int64_t ms);

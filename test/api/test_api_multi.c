@@ -1,7 +1,12 @@
 /* Several locks as one: in one order, all or none, one deadline. */
 #include "api_two.h"
 
+#ifdef MRT_DEFECTS
+#include "defect_run.h"
+#endif
+
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Each round there takes as long as four durable commits. */
@@ -72,6 +77,37 @@ static void test_e7_a_release_that_fails_does_not_stop_the_others(void **state)
     assert_int_equal(mortise_release_all(holds, 3), MORTISE_ENOTHELD);
     assert_given_back("r1");
     assert_given_back("r3");
+}
+
+static void *take_three(void *argument)
+{
+    mortise_lock *const *locks = argument;
+    mortise_hold holds[3];
+    check(mortise_acquire_all(locks, 3, -1, holds) == MORTISE_OK);
+    check(mortise_release_all(holds, 3) == MORTISE_OK);
+    return NULL;
+}
+
+/* They come in the order of their names, not of the list: who waits for one has those before it,
+   and no other. */
+static void test_e6_nothing_behind_the_one_waited_for_is_held(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"w1", "w2", "w3"};
+    for (int k = 0; k < 3; k++) {
+        mortise_lock *locks[3];
+        mortise_hold taken = api_acquire(api_lock(other, names[k]));
+        for (int i = 0; i < 3; i++)
+            locks[2 - i] = api_lock(client, names[i]);
+        pthread_t thread = api_thread(take_three, locks);
+        api_await_tickets(other, names[k], 2);
+        for (int i = 0; i < 3; i++)
+            api_await_tickets(other, names[i], i == k ? 2 : i < k);
+        api_release(taken);
+        api_join(thread);
+        for (int i = 0; i < 3; i++)
+            api_await_tickets(other, names[i], 0);
+    }
 }
 
 struct side {
@@ -182,19 +218,49 @@ static void test_the_same_lock_twice_if_it_would_not_nest(void **state)
     refused_together(semaphore(3, &one), semaphore(3, &one));
 }
 
-int main(int argc, char **argv)
+static int run_all(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_e6_all_are_held_and_all_given_back),
         cmocka_unit_test(test_e6_one_that_fails_leaves_none),
         cmocka_unit_test(test_e7_a_release_that_fails_does_not_stop_the_others),
+        cmocka_unit_test(test_e6_nothing_behind_the_one_waited_for_is_held),
         cmocka_unit_test(test_e6_ab_against_ba_many_times),
         cmocka_unit_test(test_the_sides_of_one_lock_and_the_same_lock_twice),
         cmocka_unit_test(test_what_would_wait_for_itself_is_refused),
         cmocka_unit_test(test_the_same_lock_twice_if_it_would_not_nest),
     };
-    int error = api_begin(argc, argv);
-    if (error)
-        return error;
-    return api_end(cmocka_run_group_tests(tests, open_clients, close_clients));
+    return cmocka_run_group_tests(tests, open_clients, close_clients);
 }
+
+#ifdef MRT_DEFECTS
+
+static void pattern_of(const char *defect, char pattern[40])
+{
+    bool by_wait =
+        strcmp(defect, "MULTI_WAITS_WITH_MORE") == 0 || strcmp(defect, "MULTI_LIST_ORDER") == 0;
+    snprintf(pattern, 40, by_wait ? "test_e6_nothing*" : "test_e6_one*");
+}
+
+int main(int argc, char **argv)
+{
+    static const struct defect_row rows[] = {
+#define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text},
+        MRT_DEFECT_MULTI_MAP(DEFECT_ROW)
+#undef DEFECT_ROW
+    };
+    int error = api_begin(argc, argv);
+    api_await_ms = 4000; /* in vain, as is expected there */
+    return error ? error
+                 : api_end(defect_run(rows, sizeof rows / sizeof rows[0], pattern_of, run_all));
+}
+
+#else
+
+int main(int argc, char **argv)
+{
+    int error = api_begin(argc, argv);
+    return error ? error : api_end(run_all());
+}
+
+#endif

@@ -350,6 +350,44 @@ static void test_one_renewal_for_any_number_of_locks(void **state)
     mortise_close(client);
 }
 
+/* Several locks, and whether they have been asked for, whatever the server answers. */
+#define SEVERAL 3
+struct several {
+    mortise_lock *locks[SEVERAL];
+    int error;
+};
+
+static void *acquire_several(void *argument)
+{
+    struct several *several = argument;
+    mortise_hold holds[SEVERAL];
+    several->error = mortise_acquire_all(several->locks, SEVERAL, -1, holds);
+    return NULL;
+}
+
+static void test_e6_free_locks_are_asked_for_in_one_go(void **state)
+{
+    (void)state;
+    static const char *const names[SEVERAL] = {"first", "second", "third"};
+    struct several several = {.error = -1};
+    pthread_t thread;
+    mortise_client *client = zk_open(uri_with_lease(redis_proxy_port(proxy), 60000));
+    mortise_release(zk_acquire(zk_mutex(client, "m"))); /* the server knows the scripts */
+    for (int i = 0; i < SEVERAL; i++)
+        several.locks[i] = zk_mutex(client, names[i]);
+    stop_server(true);
+    assert_int_equal(pthread_create(&thread, NULL, acquire_several, &several), 0);
+    int64_t limit = zk_now_ms() + 10000;
+    int asked = 0;
+    while (asked < SEVERAL && zk_now_ms() < limit)
+        asked += redis_proxy_seen(proxy, names[asked]) > 0;
+    stop_server(false); /* which has answered nothing */
+    pthread_join(thread, NULL);
+    assert_int_equal(several.error, MORTISE_OK);
+    assert_int_equal(asked, SEVERAL);
+    mortise_close(client);
+}
+
 /* ------------------------------------------------------------ servers that forget */
 
 static void expect_loss_and_a_higher_fence(const char *command)
@@ -539,6 +577,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_rd_17_a_stopped_server_delays_nobody_past_his_deadline),
     TEST(test_rd_12_nothing_is_renewed_after_the_end),
     TEST(test_one_renewal_for_any_number_of_locks),
+    TEST(test_e6_free_locks_are_asked_for_in_one_go),
     TEST(test_rd_22_flushall_is_a_loss_and_fences_still_rise),
     TEST(test_rd_22_a_key_of_another_type_is_said),
     TEST(test_rd_03_rd_04_the_servers_clock_is_set),
