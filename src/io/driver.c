@@ -81,24 +81,28 @@ static void notify(void *context)
     }
 }
 
-/* One call of the store. The mutex is held, and let go meanwhile. False: nothing to do. */
-static bool carry_one(struct mrt_driver *driver, mrt_time patience)
+/* One call of the store. The mutex is held, and let go meanwhile. False: nothing to do.
+   `promised`: the store was told that more follows, and keeps back what it has to send. */
+static bool carry_one(struct mrt_driver *driver, mrt_time patience, bool *promised)
 {
     struct mrt_command *command = mrt_engine_next_command(driver->engine, mrt_time_now());
     if (command) {
-        driver->promised = command->more;
+        bool more = command->more;
         pthread_mutex_unlock(&driver->mutex);
         bool taken = driver->ops->submit(driver->store, command, patience);
         pthread_mutex_lock(&driver->mutex);
-        if (!taken) {
+        if (taken) {
+            *promised = more;
+        } else {
             mrt_engine_unsubmit(driver->engine, command);
             driver->stalled = true;
+            driver->want_process |= *promised; /* it may be given up before it is taken */
         }
         return taken;
     }
-    if (!driver->want_process && !driver->promised)
+    if (!driver->want_process && !*promised)
         return false;
-    driver->want_process = driver->promised = false;
+    driver->want_process = *promised = false;
     pthread_mutex_unlock(&driver->mutex);
     driver->ops->process(driver->store, mrt_time_now());
     pthread_mutex_lock(&driver->mutex);
@@ -118,9 +122,10 @@ static void pump(struct mrt_driver *driver, mrt_time patience)
 {
     if (driver->driving)
         return;
+    bool promised = false;
     driver->driving = true;
     driver->stalled = false;
-    while (carry_one(driver, patience))
+    while (carry_one(driver, patience, &promised))
         ;
     driver->store_next = driver->ops->next(driver->store);
     stop_driving(driver);

@@ -60,9 +60,8 @@ struct mrt_driver {
     bool foreign;
     bool driving;      /* a thread is calling the store */
     bool want_process; /* process is due; whoever drives next makes the call */
-    bool promised;   /* the store was told that more follows, and it may have been given up since */
-    bool looks_away; /* the loop leaves the store's descriptor out until process was called */
-    bool stalled;    /* the store did not take a command; try again soon */
+    bool looks_away;   /* the loop leaves the store's descriptor out until process was called */
+    bool stalled;      /* the store did not take a command; try again soon */
     bool kicked;
     bool stop;
     bool draining;  /* mrt_driver_close waits for calls to leave */
