@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -38,8 +39,8 @@ const struct mrt_subcommand mrt_demo_subcommand = {
 
 struct demo {
     const struct mrt_cli *cli;
-    char directory[64];
-    char file[80];
+    char directory[PATH_MAX];
+    char file[PATH_MAX + 8];
     char name[64];
     bool on_terminal;
     sigset_t signals; /* that end the demo; blocked in the parent */
@@ -247,9 +248,10 @@ static int try_store(const struct mrt_cli *cli)
 static int run_in_directory(struct demo *demo)
 {
     const char *temporary = getenv("TMPDIR");
-    snprintf(demo->directory, sizeof(demo->directory), "%.40s/mortise-demo-XXXXXX",
-             temporary && *temporary && strlen(temporary) <= 40 ? temporary : "/tmp");
-    if (!mkdtemp(demo->directory))
+    int length = snprintf(demo->directory, sizeof(demo->directory), "%s/mortise-demo-XXXXXX",
+                          temporary && *temporary ? temporary : "/tmp");
+    errno = ENAMETOOLONG;
+    if (length >= (int)sizeof(demo->directory) || !mkdtemp(demo->directory))
         return mrt_cli_fail(MRT_EXIT_FAILED, "%s: %s", demo->directory, strerror(errno));
     snprintf(demo->file, sizeof(demo->file), "%s/number", demo->directory);
     /* mkdtemp has just made the last part unique on this machine. */
