@@ -23,7 +23,7 @@ PATIENCE = 60  # seconds
 
 class Browser:
     def __init__(self, program):
-        self.place = tempfile.mkdtemp(prefix="mortise-browser-")
+        self.place = tempfile.mkdtemp(prefix="mortise-browser-", dir="/tmp")  # for its sockets
         to_read, self.out = os.pipe()
         self.into, to_write = os.pipe()
 
@@ -34,6 +34,7 @@ class Browser:
         # What the browser leaves open of these it must not, so that it ends with us.
         self.process = subprocess.Popen(
             [program, *FLAGS, f"--user-data-dir={self.place}", "about:blank"],
+            env={**os.environ, "TMPDIR": self.place},
             preexec_fn=arrange, pass_fds=(3, 4), stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         os.close(to_read)

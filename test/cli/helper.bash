@@ -2,6 +2,7 @@
 # store in it, and ends every process it started.
 
 bats_require_minimum_version 1.5.0
+unset "${!PG@}" "${!MYSQL_@}" REDISCLI_AUTH # of other servers
 
 setup() {
     MORTISE="${MORTISE:-${MORTISE_BIN:?set MORTISE to the path of the command}}"
@@ -10,6 +11,7 @@ setup() {
     export XDG_STATE_HOME="$T/state" XDG_CONFIG_HOME="$T/config" XDG_CONFIG_DIRS="$T/etc"
     umask 022 # files of settings that others may write are refused
     unset MORTISE_URL MORTISE_HELD MORTISE_NAME MORTISE_FENCE MORTISE_LOCK_FD
+    unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY # of who asks serve
     cd "$T"
 }
 

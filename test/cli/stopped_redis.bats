@@ -86,7 +86,7 @@ on_server() {
 }
 
 redis_cli() {
-    redis-cli -s "$PLACE/0/socket" "$@" >said
+    (cd "$PLACE/0" && redis-cli -s socket "$@") >said
     if grep -i err said; then return 1; fi
 }
 

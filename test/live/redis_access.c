@@ -183,8 +183,8 @@ static void test_a_socket_of_this_machine(void **state)
     (void)state;
     char text[160];
     mortise_hold hold;
-    redisReply *reply = redisCommand(raw, "CONFIG GET unixsocket");
-    snprintf(text, sizeof text, "redis+unix://%s", reply->element[1]->str);
+    redisReply *reply = redisCommand(raw, "CONFIG GET dir");
+    snprintf(text, sizeof text, "redis+unix://%s/socket", reply->element[1]->str);
     freeReplyObject(reply);
     mortise_client *local = zk_open(text), *remote = zk_open(uri("", ""));
     mortise_hold held = zk_acquire(zk_mutex(local, "socket"));
