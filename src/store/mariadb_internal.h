@@ -33,6 +33,7 @@ struct mrt_sql_driver {
     MYSQL *connection;
     enum mrt_my_doing doing;
     int waits;        /* MYSQL_WAIT_ bits; 0: the operation is done */
+    bool crowded;     /* the last acquire found somebody in its queue */
     bool rolls_back;  /* the query under way is only that, after a failure */
     uint64_t backend; /* the server's number of the connection */
     char *text;       /* the query's, while it is under way */

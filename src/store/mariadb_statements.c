@@ -38,14 +38,16 @@ static const char count_tickets[] =
     " (SELECT MOD(COALESCE(SUM(CAST(asked AS DECIMAL(30)) * number), 0), 1000000000000000000)"
     " FROM ticket WHERE session = $s), CONNECTION_ID() FROM session WHERE id = $s AND epoch > 0";
 
-static const char lock_queue[] = "UPDATE queue SET touched = " NOW " WHERE name = $q";
 /* Whether there was a row to lock. One that is made between two of the statements is not
    locked, and nothing may be put in. */
-static const char note_queue[] = "SET @mortise_queue = ROW_COUNT()";
+static const char lock_queue[] =
+    "SELECT COUNT(*) INTO @mortise_queue FROM queue WHERE name = $q FOR UPDATE";
+static const char share_session[] = "SELECT COUNT(*) INTO @mortise_session FROM session"
+                                    " WHERE id = $s AND epoch = $e LOCK IN SHARE MODE";
 /* What is ahead, as it is from now on; what leaves meanwhile makes it less. Aggregates alone, for
    anything derived is a table made. */
 static const char look_ahead[] =
-    "SELECT (SELECT number FROM ticket WHERE session = $s AND id = $t),"
+    "SELECT MIN(IF(x.session = $s AND x.id = $t, x.number, NULL)),"
     " COALESCE(SUM(x.weight), 0), MIN(s.expires) - " NOW ","
     " MIN(IF(x.kind <> $k OR x.capacity <> $c, x.capacity, NULL)),"
     " MIN(IF(x.kind <> $k OR x.capacity <> $c, x.kind, NULL)), COUNT(s.id)"
@@ -57,16 +59,21 @@ static const char count_waiting[] =
     "SELECT COALESCE(SUM(upto > capacity), 0) INTO @mortise_waiting FROM (SELECT t.capacity,"
     " SUM(t.weight) OVER (ORDER BY t.number) AS upto"
     " FROM ticket t JOIN session s ON s.id = t.session WHERE t.queue = $q) line";
+#define PUT_IN                                                                                    \
+    "INSERT INTO ticket (session, id, queue, weight, kind, capacity, since, asked, value, delay)" \
+    " SELECT $s, $t, $q, $w, $k, $c, " NOW ", 0, $v, $z FROM "
 static const char append[] =
-    "INSERT INTO ticket (session, id, queue, weight, kind, capacity, since, asked, value, delay)"
-    " SELECT id, $t, $q, $w, $k, $c, " NOW ", 0, $v, $z FROM session WHERE id = $s AND epoch = $e"
-    " AND @mortise_queue > 0 AND @mortise_old IS NULL AND @mortise_capacity IS NULL"
-    " AND (@mortise_ahead + $w <= $c OR ($y = 0 AND ($m = 0 OR @mortise_waiting < $m)))";
+    PUT_IN "DUAL WHERE @mortise_queue > 0 AND @mortise_session > 0"
+           " AND @mortise_old IS NULL AND @mortise_capacity IS NULL"
+           " AND (@mortise_ahead + $w <= $c OR ($y = 0 AND ($m = 0 OR @mortise_waiting < $m)))";
 static const char appended[] =
     "SELECT " MRT_APPEND_ROW("IF(ROW_COUNT() > 0, LAST_INSERT_ID(), NULL)", "@mortise_old",
-    "@mortise_ahead", "@mortise_left",
-    "EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch = $e)", "@mortise_capacity",
-    "@mortise_kind", "@mortise_place", "@mortise_queue");
+    "@mortise_ahead", "@mortise_left", "@mortise_session", "@mortise_capacity", "@mortise_kind",
+    "@mortise_place", "@mortise_queue");
+/* Where nobody is ahead, which is all that it looks for; else nothing is done, and written. */
+static const char append_alone[] =
+    PUT_IN "session WHERE id = $s AND epoch = $e AND @mortise_queue > 0"
+           " AND NOT EXISTS (SELECT 1 FROM ticket WHERE queue = $q) LOCK IN SHARE MODE";
 
 static const char view[] =
     "SELECT " MRT_VIEW_ROW("t.number", "COALESCE(SUM(x.weight), 0)", "MIN(s.expires) - " NOW,
@@ -220,10 +227,9 @@ static const char row_prove[] = "SELECT @@in_transaction, 0, CONNECTION_ID()";
 
 const struct mrt_my_plan *mrt_my_plan(const struct mrt_sql_request *request)
 {
+    static const struct mrt_my_plan alone = {true, 1, {lock_queue, append_alone}};
     static const struct mrt_my_plan limited = {
-        true,
-        6,
-        {lock_queue, note_queue, SHARE_SESSION, look_ahead, count_waiting, append, appended}};
+        true, 5, {lock_queue, share_session, look_ahead, count_waiting, append, appended}};
     static const struct mrt_my_plan plans[MRT_SQL_KINDS] = {
         [MRT_SQL_DO_SETUP] = {false, 2, {setup, isolation, identify}},
         [MRT_SQL_DO_START] = {false, 1, {start, old_sessions}},
@@ -244,7 +250,7 @@ const struct mrt_my_plan *mrt_my_plan(const struct mrt_sql_request *request)
         [MRT_SQL_DO_MAKE_CELL] =
             {false, -1, {"INSERT IGNORE INTO cell (name, version, fence) VALUES ($q, 0, 0)"}},
         [MRT_SQL_DO_APPEND] =
-            {true, 5, {lock_queue, note_queue, SHARE_SESSION, look_ahead, append, appended}},
+            {true, 4, {lock_queue, share_session, look_ahead, append, appended}},
         [MRT_SQL_DO_ADOPT] = {true, 2, {SHARE_SESSION, adopt, adopted}},
         [MRT_SQL_DO_DETACH] = {true, 3, {nobody, SHARE_SESSION, detach, detached}},
         [MRT_SQL_DO_VIEW] = {false, 0, {view}},
@@ -284,7 +290,9 @@ const struct mrt_my_plan *mrt_my_plan(const struct mrt_sql_request *request)
         [ROW(LIST)] = {false, 0, {row_list}},
         [ROW(KILL)] = {false, -1, {"KILL $o"}},
     };
-    return request->kind == MRT_SQL_DO_APPEND && request->command.queue_max > 0
-               ? &limited
-               : &plans[request->kind];
+    if (request->kind != MRT_SQL_DO_APPEND)
+        return &plans[request->kind];
+    if (!request->whole)
+        return &alone;
+    return request->command.queue_max > 0 ? &limited : &plans[MRT_SQL_DO_APPEND];
 }

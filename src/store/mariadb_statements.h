@@ -22,7 +22,7 @@
 
 #include "store/sql_internal.h"
 
-#define MRT_MY_STATEMENTS_MAX 7
+#define MRT_MY_STATEMENTS_MAX 6
 
 struct mrt_my_plan {
     bool transaction; /* or each statement is one of its own */

@@ -6,6 +6,7 @@
 #include "store/mariadb_internal.h"
 
 #include "base/error.h"
+#include "store/sql_columns.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,6 +122,7 @@ static void query(struct mrt_sql_driver *driver)
 static void begin(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_sql_driver *driver = store->driver;
+    request->whole |= driver->crowded;
     driver->text = write_request(store, request);
     request->sent = now;
     request->at = 0;
@@ -138,9 +140,26 @@ static void end(struct mrt_sql_driver *driver)
     driver->text = NULL;
 }
 
+/* Nobody was to be in the queue, and somebody is, or there is no queue's row, or no session: now
+   all is looked at. And the next acquire does so at once. */
+static bool goes_on_whole(struct mrt_sql_driver *driver, struct mrt_sql_request *request)
+{
+    if (request->kind != MRT_SQL_DO_APPEND || request->failed)
+        return false;
+    bool was_whole = request->whole;
+    driver->crowded =
+        was_whole ? mrt_sql_number(request, MRT_APPEND_PLACE) > 0 : request->affected == 0;
+    request->whole |= driver->crowded;
+    return request->whole != was_whole;
+}
+
 static void finish(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     end(store->driver);
+    if (goes_on_whole(store->driver, request)) {
+        begin(store, request, now);
+        return;
+    }
     TAILQ_REMOVE(&store->sent, request, link);
     mrt_sql_finish(store, request, now);
 }
@@ -188,6 +207,8 @@ static void take_result(struct mrt_sql_driver *driver, struct mrt_sql_request *r
         mrt_sql_rows_free(request->rows);
         request->rows = driver->stored;
         request->affected = (int64_t)mysql_affected_rows(driver->connection);
+        if (request->kind == MRT_SQL_DO_APPEND && request->affected > 0)
+            request->affected = (int64_t)mysql_insert_id(driver->connection);
     } else {
         mysql_free_result(driver->stored);
     }

@@ -238,7 +238,7 @@ static void finish_append(struct mrt_store *store, struct mrt_sql_request *reque
         mrt_sql_lose_count(store, command->session);
         request->kind = MRT_SQL_DO_VIEW;
         mrt_sql_again(store, request, request->kind, now);
-    } else if (!mrt_sql_is_null(request, MRT_APPEND_NUMBER)) {
+    } else if (mrt_sql_number(request, MRT_APPEND_NUMBER) > 0) {
         mrt_sql_count_tickets(store, command->session, 1);
         if (fits || !mrt_sql_reaps(store, request, MRT_APPEND_LEFT, MRT_SQL_DO_VIEW, now))
             view(store, request, mrt_sql_number(request, MRT_APPEND_NUMBER), ahead,

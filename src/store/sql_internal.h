@@ -101,11 +101,12 @@ struct mrt_sql_request {
         bool prepares;
     } step[MRT_SQL_STEPS_MAX];
     int steps, at;
+    bool whole; /* APPEND: not the short way, which is for a queue that nobody is in */
     bool failed;
     char state[6];    /* SQLSTATE, or the server's own number of an error */
     char detail[256]; /* of a failure, and then of the event */
     void *rows;       /* of the statement that matters */
-    int64_t affected; /* by it, if it has none; where that is the answer */
+    int64_t affected; /* by it, if it has none; of APPEND, the number that was given */
     struct mrt_event event;
     unsigned char *value; /* the event's */
     /* LIST; REVOKE, BREAK: the number, 0 for all */

@@ -37,7 +37,7 @@ static void await(long (*figure)(void), long wanted)
     int64_t limit = zk_now_ms() + 20000;
     while (figure() != wanted) {
         assert_true(zk_now_ms() < limit);
-        zk_rest_ms(figure == sql_transactions ? 150 : 2); /* MariaDB keeps it for 100 ms */
+        zk_rest_ms(2);
     }
 }
 

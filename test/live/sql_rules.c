@@ -160,39 +160,31 @@ static void test_sq_06_many_come_first_to_a_new_name(void **state)
     pthread_barrier_destroy(&barrier);
 }
 
-/* Each has found no row to lock, and then there is one that none of them has locked. */
-static void test_sq_06_a_row_that_appears_is_not_a_row_that_is_locked(void **state)
+enum { WAITERS = 5 };
+
+/* An acquire by each of the clients, none of them by this thread. */
+static void all_begin(struct sql_attempt attempts[WAITERS], mortise_client *clients[WAITERS],
+                      const char *name)
 {
-    enum { COMERS = 5 };
-    (void)state;
-    mortise_client *clients[COMERS], *other;
-    struct sql_attempt attempts[COMERS];
-    char name[16];
-    if (!sql_makes_rows_first)
-        skip();
-    for (int i = 0; i < COMERS; i++) {
-        clients[i] = open_client("lease=60s");
-        snprintf(name, sizeof name, "begun/%d", i);
-        zk_acquire(zk_mutex(clients[i], name));
-    }
-    sql_block("session");
-    for (int i = 0; i < COMERS; i++) {
-        mortise_lock_options options = {.size = sizeof options, .owner = 1}; /* not the thread */
+    mortise_lock_options options = {.size = sizeof options, .owner = 1};
+    for (int i = 0; i < WAITERS; i++) {
         mortise_lock *lock = NULL;
-        assert_int_equal(mortise_mutex_new(clients[i], "fresh", &options, &lock), MORTISE_OK);
+        assert_int_equal(mortise_mutex_new(clients[i], name, &options, &lock), MORTISE_OK);
         sql_begin(&attempts[i], lock);
     }
-    while (sql_lock_waits() < COMERS)
+    int64_t limit = zk_now_ms() + 20000;
+    while (sql_lock_waits() < WAITERS) {
+        assert_true(zk_now_ms() < limit);
         zk_rest_ms(5);
-    other = open_client("lease=60s");
-    assert_int_equal(mortise_release(zk_acquire(zk_mutex(other, "fresh"))), MORTISE_OK);
-    sql_await(SQL_TICKETS("fresh"), 0);
-    sql_unblock();
-    sql_await(SQL_TICKETS("fresh"), COMERS);
-    zk_rest_ms(200); /* for all answers */
-    for (int served = 0; served < COMERS;) {
+    }
+}
+
+/* Each gets the lock, and never two. */
+static void all_get_their_turn(struct sql_attempt attempts[WAITERS])
+{
+    for (int served = 0; served < WAITERS;) {
         int holding = 0, one = 0;
-        for (int i = 0; i < COMERS; i++)
+        for (int i = 0; i < WAITERS; i++)
             if (attempts[i].done && attempts[i].lock) {
                 holding++;
                 one = i;
@@ -205,9 +197,58 @@ static void test_sq_06_a_row_that_appears_is_not_a_row_that_is_locked(void **sta
         attempts[one].lock = NULL;
         served++;
     }
-    for (int i = 0; i < COMERS; i++)
+}
+
+static void all_open(mortise_client *clients[WAITERS], const char *lock)
+{
+    char name[32];
+    for (int i = 0; i < WAITERS; i++) {
+        clients[i] = open_client("lease=60s");
+        snprintf(name, sizeof name, "%s/%d", lock, i);
+        zk_acquire(zk_mutex(clients[i], name));
+    }
+}
+
+/* Each has found no row to lock, and then there is one that none of them has locked. */
+static void test_sq_06_a_row_that_appears_is_not_a_row_that_is_locked(void **state)
+{
+    (void)state;
+    mortise_client *clients[WAITERS], *other;
+    struct sql_attempt attempts[WAITERS];
+    if (!sql_makes_rows_first)
+        skip();
+    all_open(clients, "begun");
+    sql_block("session");
+    all_begin(attempts, clients, "fresh");
+    other = open_client("lease=60s");
+    assert_int_equal(mortise_release(zk_acquire(zk_mutex(other, "fresh"))), MORTISE_OK);
+    sql_await(SQL_TICKETS("fresh"), 0);
+    sql_unblock();
+    sql_await(SQL_TICKETS("fresh"), WAITERS);
+    zk_rest_ms(200); /* for all answers */
+    all_get_their_turn(attempts);
+    for (int i = 0; i < WAITERS; i++)
         end(clients[i]);
     end(other);
+}
+
+/* Nobody was in the queue when each of them began to wait for its row. */
+static void test_sq_06_what_came_while_the_row_was_waited_for_is_seen(void **state)
+{
+    (void)state;
+    mortise_client *clients[WAITERS];
+    struct sql_attempt attempts[WAITERS];
+    all_open(clients, "early");
+    assert_int_equal(mortise_release(zk_acquire(zk_mutex(clients[0], "seen"))), MORTISE_OK);
+    sql_await(SQL_TICKETS("seen"), 0);
+    sql_block("queue");
+    all_begin(attempts, clients, "seen");
+    sql_unblock();
+    sql_await(SQL_TICKETS("seen"), WAITERS);
+    zk_rest_ms(200); /* for all answers */
+    all_get_their_turn(attempts);
+    for (int i = 0; i < WAITERS; i++)
+        end(clients[i]);
 }
 
 static void cycle_under(const char *what, int times)
@@ -397,6 +438,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_sq_17_names_that_look_alike_are_different),
         cmocka_unit_test(test_sq_06_many_come_first_to_a_new_name),
         cmocka_unit_test(test_sq_06_a_row_that_appears_is_not_a_row_that_is_locked),
+        cmocka_unit_test(test_sq_06_what_came_while_the_row_was_waited_for_is_seen),
         cmocka_unit_test(test_sq_05_j8_deadlocks_do_not_reach_the_caller),
         cmocka_unit_test(test_sq_05_the_servers_default_isolation_does_not_matter),
         cmocka_unit_test(test_sq_02_the_lease_is_whole_after_a_long_wait),
