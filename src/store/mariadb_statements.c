@@ -249,8 +249,7 @@ const struct mrt_my_plan *mrt_my_plan(const struct mrt_sql_request *request)
                              {"INSERT IGNORE INTO queue (name, touched) VALUES ($q, " NOW ")"}},
         [MRT_SQL_DO_MAKE_CELL] =
             {false, -1, {"INSERT IGNORE INTO cell (name, version, fence) VALUES ($q, 0, 0)"}},
-        [MRT_SQL_DO_APPEND] =
-            {true, 4, {lock_queue, share_session, look_ahead, append, appended}},
+        [MRT_SQL_DO_APPEND] = {true, 4, {lock_queue, share_session, look_ahead, append, appended}},
         [MRT_SQL_DO_ADOPT] = {true, 2, {SHARE_SESSION, adopt, adopted}},
         [MRT_SQL_DO_DETACH] = {true, 3, {nobody, SHARE_SESSION, detach, detached}},
         [MRT_SQL_DO_VIEW] = {false, 0, {view}},

@@ -10,6 +10,14 @@ make_ca() {
         -subj "/CN=$1" -keyout "$PLACE/$1.key" -out "$PLACE/$1.pem" 2>/dev/null
 }
 
+# certify NAME OF SERIAL: by our CA.
+certify() {
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "/CN=$1" \
+        -keyout "$PLACE/$1.key" -out "$PLACE/$1.csr" 2>/dev/null
+    openssl x509 -req -in "$PLACE/$1.csr" -CA "$PLACE/ours.pem" -CAkey "$PLACE/ours.key" -days 2 \
+        -set_serial "$3" -extfile <(echo "subjectAltName=$2") -out "$PLACE/$1.pem" 2>/dev/null
+}
+
 # The server is another user than the test, if that is root.
 setup_file() {
     export PLACE
@@ -17,18 +25,15 @@ setup_file() {
     chmod 755 "$PLACE"
     make_ca ours
     make_ca others
-    openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=server \
-        -keyout "$PLACE/server.key" -out "$PLACE/server.csr" 2>/dev/null
-    openssl x509 -req -in "$PLACE/server.csr" -CA "$PLACE/ours.pem" -CAkey "$PLACE/ours.key" -days 2 \
-        -CAcreateserial -extfile <(echo subjectAltName=IP:127.0.0.1) -out "$PLACE/server.pem" \
-        2>/dev/null
+    certify server IP:127.0.0.1 1
+    certify client DNS:client 2
     for user in postgres mysql; do
         cp "$PLACE/server.key" "$PLACE/$user.key"
         chmod 600 "$PLACE/$user.key"
         if [ "$(id -u)" -eq 0 ]; then chown "$user" "$PLACE/$user.key"; fi
     done
     python3 "$SERVERS" --setting "ssl = on" --setting "ssl_cert_file = '$PLACE/server.pem'" \
-        --setting "ssl_key_file = '$PLACE/postgres.key'" \
+        --setting "ssl_key_file = '$PLACE/postgres.key'" --setting "ssl_ca_file = '$PLACE/ours.pem'" \
         start postgres "$PLACE/postgres" >/dev/null 3>&- &
     python3 "$SERVERS" --setting "ssl_cert = $PLACE/server.pem" --setting "ssl_key = $PLACE/mysql.key" \
         --setting "ssl_ca = $PLACE/ours.pem" start mariadb "$PLACE/mariadb" >/dev/null 3>&-
@@ -61,10 +66,10 @@ on_postgres() {
     MORTISE_URL="$(python3 "$SERVERS" url "$PLACE/postgres")?lease=2s&$1"
 }
 
-# on_mariadb CA
+# on_mariadb CA [LINE...]: more lines of the option file.
 on_mariadb() {
     export MORTISE_URL
-    printf '[client]\nssl-verify-server-cert\nssl-ca=%s\n' "$PLACE/$1.pem" >"options-$1"
+    printf '%s\n' '[client]' ssl-verify-server-cert=1 "ssl-ca=$PLACE/$1.pem" "${@:2}" >"options-$1"
     MORTISE_URL="$(python3 "$SERVERS" url "$PLACE/mariadb")?lease=2s&option_file=$PWD/options-$1"
 }
 
@@ -113,6 +118,32 @@ waits() {
     "${admin[@]}" "ALTER USER mortise REQUIRE NONE"
 }
 
+@test "PostgreSQL: a user that must show a certificate" {
+    local admin=(psql -X -q -U postgres "$(python3 "$SERVERS" url "$PLACE/postgres" | sed 's/mortise@//')" -c)
+    "${admin[@]}" "CREATE ROLE certified LOGIN; GRANT ALL ON DATABASE mortise TO certified"
+    sed -i '1i hostssl all certified 127.0.0.1/32 trust clientcert=verify-ca' "$PLACE/postgres/0/data/pg_hba.conf"
+    "${admin[@]}" "SELECT pg_reload_conf()" >/dev/null
+    on_postgres "sslmode=verify-full&sslrootcert=$PLACE/ours.pem&schema=certified"
+    MORTISE_URL="${MORTISE_URL/mortise@/certified@}"
+    MORTISE_URL="$MORTISE_URL&sslcert=$PLACE/client.pem&sslkey=$PLACE/client.key" run -0 "$MORTISE" init
+    MORTISE_URL="$MORTISE_URL&sslcert=$PLACE/client.pem&sslkey=$PLACE/client.key" run -7 "$MORTISE" run a sh -c 'exit 7'
+    run -77 "$MORTISE" run a true
+    [[ "$output" == *"certificate"* ]]
+}
+
+@test "MariaDB: a user that must show a certificate" {
+    local admin=(mariadb --no-defaults -N -B -S "$PLACE/mariadb/0/socket" -u root -e)
+    "${admin[@]}" "CREATE USER certified REQUIRE X509; GRANT ALL ON mortise.* TO certified"
+    on_mariadb ours "ssl-cert=$PLACE/client.pem" "ssl-key=$PLACE/client.key"
+    MORTISE_URL="${MORTISE_URL/mortise@/certified@}"
+    "$MORTISE" init
+    run -7 "$MORTISE" run a sh -c 'exit 7'
+    on_mariadb ours
+    MORTISE_URL="${MORTISE_URL/mortise@/certified@}"
+    run -77 "$MORTISE" run a true
+    [[ "$output" == *"Access denied"* ]]
+}
+
 @test "MariaDB: form=get_lock and form=row over TLS" {
     local form
     on_mariadb ours
@@ -130,8 +161,11 @@ waits() {
     try_at postgres-name "${MORTISE_URL/127.0.0.1/localhost}" &
     on_mariadb others
     try_at mariadb-ca "$MORTISE_URL" &
+    on_mariadb ours protocol=1 # TCP; else localhost is the socket
+    try_at mariadb-name "${MORTISE_URL/127.0.0.1/localhost}" &
     wait
     is_refused postgres-ca "certificate verify failed"
     is_refused postgres-name "does not match"
     is_refused mariadb-ca "TLS/SSL error.*certificate"
+    is_refused mariadb-name "TLS/SSL error.*certificate"
 }
