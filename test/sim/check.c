@@ -315,6 +315,8 @@ void check_step(struct world *world)
         check_queue(world, queue);
         if (calm)
             check_idle(world, queue);
+        else
+            world->queues[queue].idle_count = 0; /* what it does meanwhile is not looked at */
         if (world->server_changed)
             follow_turn(world, queue);
     }
