@@ -8,7 +8,8 @@
  * and the next follows after `recheck`.
  *
  * An observer is told once. Its next OBSERVE, if one comes, makes it anew; if none has come by the
- * next change, the channel is left.
+ * next change, the channel is left. What was told before that may still come when the channel has
+ * been asked for again: it is of no account, since who waits for the channel is yet to look.
  */
 #include "store/redis_internal.h"
 
@@ -174,7 +175,7 @@ bool mrt_redis_observe_told(struct mrt_store *store, const char *channel, bool m
     if (watch && !message) {
         watch->stands = true;
         release(store, watch->queue);
-    } else if (watch && tell(store, watch->queue) == 0) {
+    } else if (watch && watch->stands && tell(store, watch->queue) == 0) {
         put_watch(store, "UNSUBSCRIBE", watch);
         free_watch(store, watch);
     }
