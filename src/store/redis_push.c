@@ -108,11 +108,19 @@ void mrt_redis_push_ignore(struct mrt_store *store, const char *key)
     mrt_redis_wire_flush(&store->push); /* if it has broken, that shows when it is read */
 }
 
-/* What is sent again is a look at a ticket that is there. */
+/* What is sent again is a look at a ticket that is there. Who observes waits for a channel of his
+   own, which may have been asked for later. */
 static void subscribed(struct mrt_store *store)
 {
+    struct mrt_redis_job *job, *next;
     store->push_subscribed = true;
-    TAILQ_CONCAT(&store->waiting, &store->held, link);
+    TAILQ_FOREACH_SAFE(job, &store->held, link, next)
+    {
+        if (job->command.type == MRT_OBSERVE)
+            continue;
+        TAILQ_REMOVE(&store->held, job, link);
+        TAILQ_INSERT_TAIL(&store->waiting, job, link);
+    }
 }
 
 /* "SESSION TICKET" and then "NUMBER AHEAD BEHIND", "revoked COUNT" or "gone", as the scripts have
