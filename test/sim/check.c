@@ -295,7 +295,8 @@ static void check_idle(struct world *world, int queue)
     for (int i = 0; i < truth.grant_count; i++) {
         uint64_t fence = truth.grants[i].fence;
         const struct client *client = truth.grants[i].peer->client;
-        if (!client || client->closing || is_had(world, client, queue, fence, truth.span))
+        if (!client || client->closing || truth.grants[i].orphaned ||
+            is_had(world, client, queue, fence, truth.span))
             continue;
         mrt_time since = idle_since(&before, fence, world->now);
         state->idle[state->idle_count].fence = fence;

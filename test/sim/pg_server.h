@@ -58,6 +58,7 @@ struct pg_row {
     char key[PG_KEY_SIZE];  /* of a ticket its session and its identity */
     struct peer *peer;      /* SESSION: whose it is, which no server knows */
     int64_t epoch, expires; /* SESSION */
+    mrt_time lives_until;   /* SESSION: in true time, whatever is done to the clock */
     char queue[24], kind[24];
     int64_t number; /* QUEUE, TICKET; CELL: its version */
     int64_t weight, capacity, asked, delay;

@@ -159,6 +159,12 @@ static enum pg_end do_hurry(struct pg_backend *backend)
 
 /* ------------------------------------------------------------------ sessions */
 
+static void prolong(const struct pg_backend *backend, struct pg_row *session, int64_t lease_us)
+{
+    session->expires = pg_now(backend) + lease_us;
+    session->lives_until = backend->server->cluster->world->now + lease_us * MRT_MICROSECOND;
+}
+
 static enum pg_end do_start(struct pg_backend *backend)
 {
     struct pg_row row = {.table = PG_SESSION};
@@ -173,7 +179,7 @@ static enum pg_end do_start(struct pg_backend *backend)
     row.peer = backend->peer;
     if (pg_number(backend, 2) > row.epoch || !pg_says(backend, "greatest(session.epoch"))
         row.epoch = pg_number(backend, 2);
-    row.expires = pg_now(backend) + pg_number(backend, 3);
+    prolong(backend, &row, pg_number(backend, 3));
     for (int i = 0; i < backend->view.count; i++)
         old |= backend->view.at[i].table == PG_SESSION &&
                backend->view.at[i].expires < pg_now(backend) - 60000000;
@@ -225,7 +231,7 @@ static enum pg_end do_renew(struct pg_backend *backend)
     if (!there)
         return PG_DONE;
     struct pg_row row = *there;
-    row.expires = pg_now(backend) + pg_number(backend, 2);
+    prolong(backend, &row, pg_number(backend, 2));
     if (row.expires < pg_clock(backend->server) + pg_number(backend, 2))
         check_fail(backend->server->cluster->world, backend->peer->index, NO_QUEUE,
                    "a session that waited to be renewed has less than a lease");

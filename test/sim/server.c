@@ -113,7 +113,7 @@ void truth_add(struct truth *truth, const struct peer *asker, struct peer *peer,
     if (granted && peer == asker)
         truth->granted += weight;
     if (granted && truth->grant_count < GRANTS_MAX)
-        truth->grants[truth->grant_count++] = (struct grant){peer, fence};
+        truth->grants[truth->grant_count++] = (struct grant){.peer = peer, .fence = fence};
 }
 
 void truth_add_nobodys(struct truth *truth, uint64_t fence)

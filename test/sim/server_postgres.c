@@ -148,6 +148,30 @@ static uint64_t value_in(const char *hexadecimal)
     return value;
 }
 
+/* How long after the end of a lease somebody who waits looks for it at the latest: his clock may be
+   slow since his last look, which was a lease ago at most, and he looks no oftener than
+   RECHECK_MIN. */
+static int64_t look_limit_us(const struct profile *p)
+{
+    return 10000 + p->timer_late_us + p->lease_us * p->drift_ppm / (1000000 - p->drift_ppm);
+}
+
+/* Nobody has renewed its session for a lease, so whose it is has nothing of it any more. It goes
+   when the server's clock, which may have been set back, says so, and somebody is there who wants
+   it. */
+static bool is_orphaned(struct world *world, const struct pg_server *server,
+                        const struct pg_line *line, int at)
+{
+    const struct pg_row *session = line->sessions[at];
+    if (session->lives_until > world->now)
+        return false;
+    bool wanted = false;
+    for (int i = at + 1; i < line->count; i++)
+        wanted |= line->upto[i] > line->tickets[i]->capacity &&
+                  line->sessions[i]->lives_until > world->now;
+    return !wanted || session->expires + look_limit_us(&world->drawn) > pg_clock(server);
+}
+
 static void pg_truth(struct world *world, void *state, int queue, const struct peer *asker,
                      struct truth *truth)
 {
@@ -158,11 +182,15 @@ static void pg_truth(struct world *world, void *state, int queue, const struct p
     truth->lawless = world->drawn.pg_lag_us + world->drawn.clock_step_us > 0;
     if (line.count > 0)
         truth->value = value_in(line.tickets[0]->value);
-    for (int i = 0; i < line.count; i++)
+    for (int i = 0; i < line.count; i++) {
+        int before = truth->grant_count;
         truth_add(truth, asker, line.sessions[i]->peer,
                   (uint64_t)line.tickets[i]->number << MRT_SQL_FENCE_BITS,
                   (uint64_t)line.tickets[i]->weight,
                   (uint64_t)line.upto[i] <= known->recipe.capacity);
+        if (truth->grant_count > before)
+            truth->grants[before].orphaned = is_orphaned(world, primary_of(state), &line, i);
+    }
 }
 
 /* Whether its lease was over at that time, however late the clock was. */

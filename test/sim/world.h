@@ -348,6 +348,7 @@ struct truth {
     struct grant {
         const struct peer *peer;
         uint64_t fence;
+        bool orphaned; /* its session is dead, and nobody needs to know it yet */
     } grants[GRANTS_MAX];
     uint64_t value; /* of the first ticket */
     int nobodys_count;
