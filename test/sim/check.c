@@ -276,12 +276,24 @@ static mrt_time idle_since(const struct queue_state *state, uint64_t fence, mrt_
     return now;
 }
 
+/* What a client gives back to PostgreSQL comes after all it has sent: a command for each thread,
+   one each for a cell, an observer and the session, and this one. Each is a transaction of three
+   steps, and may wait for one of every other client to be done with the row of its queue. */
+static mrt_time way_back(const struct world *world)
+{
+    const struct profile *p = &world->profile;
+    if (p->model != MODEL_POSTGRES)
+        return 2 * round_trip(world);
+    int64_t steps = (p->actors + 4) * 3 * p->clients;
+    return (12 * p->delay_us + steps * (p->pg_work_us + 2) + 200) * MRT_MICROSECOND;
+}
+
 /* Where one is told by another, a departure may let in as many, one after the other. */
 static mrt_time idle_limit(const struct world *world)
 {
     const struct profile *p = &world->drawn;
     int64_t chain = p->lock == LOCK_SEMAPHORE ? 1 + p->capacity : 1;
-    return 2 * chain * round_trip(world) +
+    return chain * way_back(world) +
            (p->actors * (p->reaction_us + 1) + p->fair_us) * MRT_MICROSECOND;
 }
 

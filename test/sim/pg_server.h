@@ -19,8 +19,10 @@
  *    come in between; so does the commit, and only what is committed is seen by others.
  *  - A statement sees the rows as they were when it began, and what its transaction has done. If it
  *    waits for a row's lock, it sees that one row as it is then, and no other.
- *  - A lock lasts until the transaction's end. Who would close a circle of waits is ended by 40P01,
- *    who waits too long by 57014, and any statement or commit may fail by chance.
+ *  - A lock lasts until the transaction's end. Those who wait for one get it in the order in which
+ *    they came: a real one has a queue of them (its README.tuplock), so that nobody waits for ever.
+ *    Who would close a circle of waits is ended by 40P01, who waits too long by 57014, and any
+ *    statement or commit may fail by chance.
  *  - What was sent before a connection closed is done, perhaps much later.
  *  - A notification is sent by the commit, and told when its listener is in no transaction. With a
  *    connection goes all that it listened to.
@@ -28,9 +30,8 @@
  *    that does not wait either; the sequence goes on up to 32 numbers later.
  *  - A standby that is promoted has all commits, or, if it lags, some of them.
  *
- * What it does not promise: plans, types, permissions, what an index would refuse; the order
- * in which those who wait for one lock get it; anything of statements that the store does not have.
- * Of those it leaves out forms, lists and durable holds.
+ * What it does not promise: plans, types, permissions, what an index would refuse; anything of
+ * statements that the store does not have. Of those it leaves out forms, lists and durable holds.
  */
 #ifndef SIM_PG_SERVER_H
 #define SIM_PG_SERVER_H
@@ -131,6 +132,7 @@ struct pg_backend {
     bool has_view, waits;
     struct pg_lock wish; /* that it waits for */
     mrt_time since;      /* it waits, or nothing has come in a transaction */
+    int64_t arrival;     /* among those who wait */
     char error[6];
     struct {
         bool null;
@@ -167,7 +169,7 @@ struct pg_cluster {
     struct pg_server servers[PG_SERVERS];
     int primary;
     int64_t clock_us, set_back_us; /* it is set so far from the world's; so far back in all */
-    int64_t next_id;
+    int64_t next_id, arrivals;
 };
 
 struct pg_cluster *pg_of(struct world *world);
@@ -231,7 +233,7 @@ enum pg_end pg_set_value(struct pg_backend *backend);
 void *pg_accept(struct world *world, struct stream *stream);
 void pg_receive(void *backend, const char *bytes, size_t size);
 void pg_hang_up(void *backend);
-/* Those who wait for locks look again. */
+/* Those who wait for locks look again, who came first as the first. */
 void pg_wake(struct pg_server *server);
 /* A notification has come for it. */
 void pg_tell(struct pg_backend *backend, const struct pg_notice *notice);

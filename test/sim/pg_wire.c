@@ -242,7 +242,10 @@ static void execute(struct pg_backend *backend)
     else if (!waited && fails_by_chance(backend))
         ;
     else if (pg_execute(backend) == PG_WAITS && !backend->error[0]) {
-        backend->since = waited ? backend->since : world_of(backend)->now;
+        if (!waited) {
+            backend->since = world_of(backend)->now;
+            backend->arrival = ++backend->server->cluster->arrivals;
+        }
         return;
     }
     backend->due = PG_NOTHING;
@@ -515,12 +518,20 @@ static void step_soon(struct pg_backend *backend)
     world_at(world_of(backend), &backend->step, world_of(backend)->now, step);
 }
 
+static struct pg_backend *next_waiter(const struct pg_server *server, int64_t after)
+{
+    struct pg_backend *next = NULL;
+    for (struct pg_backend *b = server->backends; b; b = b->next)
+        if (b->waits && b->arrival > after && (!next || b->arrival < next->arrival))
+            next = b;
+    return next;
+}
+
 void pg_wake(struct pg_server *server)
 {
-    for (struct pg_backend *b = server->backends; b; b = b->next)
-        if (b->waits)
-            world_at(server->cluster->world, &b->step, server->cluster->world->now + WORK_MIN,
-                     step);
+    struct world *world = server->cluster->world;
+    for (struct pg_backend *b = next_waiter(server, 0); b; b = next_waiter(server, b->arrival))
+        world_at(world, &b->step, world->now + WORK_MIN, step);
 }
 
 void pg_receive(void *context, const char *bytes, size_t size)
