@@ -8,6 +8,7 @@
 #include <string.h>
 
 static const char *const init = "mortise init creates the schema";
+static const char *const grants = "doc/mariadb.md has the grants that are needed";
 
 static const struct mrt_sql_code table[] = {
     {"1213", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* deadlock; in a cluster, a commit that lost */
@@ -22,10 +23,10 @@ static const struct mrt_sql_code table[] = {
     {"1290", MRT_SQL_ELSEWHERE, MORTISE_EUNREACHABLE, "the server is read-only"},
     {"1792", MRT_SQL_ELSEWHERE, MORTISE_EUNREACHABLE, "the server is read-only"},
     {"1836", MRT_SQL_ELSEWHERE, MORTISE_EUNREACHABLE, "the server is read-only"},
-    {"1044", MRT_SQL_FAILED, MORTISE_EPERMISSION, NULL},
+    {"1044", MRT_SQL_FAILED, MORTISE_EPERMISSION, grants},
     {"1045", MRT_SQL_FAILED, MORTISE_EPERMISSION, NULL},
-    {"1142", MRT_SQL_FAILED, MORTISE_EPERMISSION, NULL},
-    {"1143", MRT_SQL_FAILED, MORTISE_EPERMISSION, NULL},
+    {"1142", MRT_SQL_FAILED, MORTISE_EPERMISSION, grants},
+    {"1143", MRT_SQL_FAILED, MORTISE_EPERMISSION, grants},
     {"1227", MRT_SQL_FAILED, MORTISE_EPERMISSION, NULL},
     {"1698", MRT_SQL_FAILED, MORTISE_EPERMISSION, NULL},
     {"1049", MRT_SQL_FAILED, MORTISE_ESETUP, init},

@@ -23,6 +23,9 @@ static const char identify[] =
 static const char start[] =
     "INSERT INTO session (id, epoch, expires, label) VALUES ($s, $e, " NOW " + $l, $a)"
     " ON DUPLICATE KEY UPDATE epoch = GREATEST(epoch, $e), expires = " NOW " + $l";
+/* Who may not give a lock back is to get none. */
+static const char may_end[] =
+    "DELETE t, s FROM ticket t JOIN session s ON s.id = t.session WHERE t.number = 0";
 static const char old_sessions[] =
     "SELECT EXISTS (SELECT 1 FROM session WHERE expires < " NOW " - 60000000)";
 
@@ -232,7 +235,7 @@ const struct mrt_my_plan *mrt_my_plan(const struct mrt_sql_request *request)
         true, 5, {lock_queue, share_session, look_ahead, count_waiting, append, appended}};
     static const struct mrt_my_plan plans[MRT_SQL_KINDS] = {
         [MRT_SQL_DO_SETUP] = {false, 2, {setup, isolation, identify}},
-        [MRT_SQL_DO_START] = {false, 1, {start, old_sessions}},
+        [MRT_SQL_DO_START] = {false, 2, {may_end, start, old_sessions}},
         [MRT_SQL_DO_RESUME] = {false, 1, {resume, resumed}},
         [MRT_SQL_DO_STOP] = {true,
                              -1,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 static const char *const init = "mortise init creates the schema";
+static const char *const grants = "doc/postgresql.md has the grants that are needed";
 
 static const struct mrt_sql_code table[] = {
     {"40003", MRT_SQL_PERHAPS, MORTISE_EUNKNOWN, NULL},
@@ -19,7 +20,7 @@ static const struct mrt_sql_code table[] = {
     {"23505", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* our own ticket, come in late */
     {"54000", MRT_SQL_QUIETLY, MORTISE_ESTORE, NULL}, /* the queue of notifications is full */
     {"25006", MRT_SQL_ELSEWHERE, MORTISE_EUNREACHABLE, "the server is read-only"},
-    {"42501", MRT_SQL_FAILED, MORTISE_EPERMISSION, NULL},
+    {"42501", MRT_SQL_FAILED, MORTISE_EPERMISSION, grants},
     {"28", MRT_SQL_FAILED, MORTISE_EPERMISSION, NULL},
     {"42P01", MRT_SQL_FAILED, MORTISE_ESETUP, init},
     {"42703", MRT_SQL_FAILED, MORTISE_ESETUP, init},

@@ -47,9 +47,12 @@ static const char mrt_pg_sql_hurry[] = HURRY;
 static const char mrt_pg_sql_hurry_empty[] =
     HURRY " WHERE NOT EXISTS (SELECT FROM ticket WHERE session = $1)";
 
-/* $1 session, $2 epoch, $3 lease, $4 label */
+/* $1 session, $2 epoch, $3 lease, $4 label. Who may not give a lock back is to get none. */
 static const char mrt_pg_sql_start[] =
-    "INSERT INTO session (id, epoch, expires, label)"
+    "WITH may_lock AS (UPDATE queue SET number = number WHERE false),"
+    " may_leave AS (DELETE FROM ticket WHERE false AND number = 0),"
+    " may_end AS (DELETE FROM session WHERE false)"
+    " INSERT INTO session (id, epoch, expires, label)"
     " VALUES ($1, $2, clock_timestamp() + $3 * interval '1 microsecond', $4)"
     " ON CONFLICT (id) DO UPDATE SET epoch = greatest(session.epoch, excluded.epoch),"
     " expires = clock_timestamp() + $3 * interval '1 microsecond'"

@@ -179,6 +179,24 @@ on_schema() {
     [[ "$output" != *hidden* ]]
 }
 
+@test "a user who lacks a grant is told of it before it has a lock" {
+    on_schema mortise_lacking
+    "$MORTISE" init
+    sql -e "CREATE USER lacking"
+    local grant plain="$MORTISE_URL"
+    MORTISE_URL="${MORTISE_URL/mortise@/lacking@}"
+    fails_with 77 "$MORTISE" run a touch had
+    [[ "$output" == *"doc/mariadb.md has the grants that are needed"* ]]
+    for grant in SELECT INSERT UPDATE DELETE; do
+        sql -e "GRANT SELECT, INSERT, UPDATE, DELETE ON mortise_lacking.* TO lacking;
+                REVOKE $grant ON mortise_lacking.* FROM lacking"
+        fails_with 77 "$MORTISE" run a touch had
+        [[ "$output" == *"$grant command denied"*"doc/mariadb.md has the grants that are needed"* ]]
+    done
+    [ ! -e had ]
+    MORTISE_URL="$plain" is_free a
+}
+
 @test "form=get_lock and form=row: from init to the exit code; a form that there is not is named" {
     on_schema mortise_forms
     local plain="$MORTISE_URL" form

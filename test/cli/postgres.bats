@@ -178,6 +178,26 @@ SQL
     run -0 "$MORTISE" doctor
 }
 
+@test "a user who lacks a grant is told of it before it has a lock" {
+    on_schema lacking
+    "$MORTISE" init
+    psql -X -q -U postgres "$(server_url | sed 's/mortise@//')" -c "CREATE ROLE lacking LOGIN"
+    local grant tables=lacking.session,lacking.queue,lacking.ticket,lacking.cell plain="$MORTISE_URL"
+    MORTISE_URL="${MORTISE_URL/mortise@/lacking@}"
+    for grant in "SELECT ON lacking.session" "INSERT ON lacking.session" "UPDATE ON lacking.session" \
+        "DELETE ON lacking.session" "SELECT ON lacking.queue" "INSERT ON lacking.queue" "UPDATE ON lacking.queue" \
+        "SELECT ON lacking.ticket" "INSERT ON lacking.ticket" "DELETE ON lacking.ticket" \
+        "SELECT ON lacking.version" "USAGE ON SEQUENCE lacking.fence"; do
+        sql "GRANT USAGE ON SCHEMA lacking TO lacking; GRANT SELECT, INSERT, UPDATE, DELETE ON $tables TO lacking;
+             GRANT SELECT ON lacking.version TO lacking; GRANT USAGE ON SEQUENCE lacking.fence TO lacking;
+             REVOKE $grant FROM lacking"
+        fails_with 77 "$MORTISE" run a touch had
+        [[ "$output" == *"permission denied for "*" ${grant##*.}"*"doc/postgresql.md has the grants that are needed"* ]]
+    done
+    [ ! -e had ]
+    MORTISE_URL="$plain" is_free a
+}
+
 @test "form=advisory: psql's lock of a number keeps the command out, and the command psql's" {
     export MORTISE_URL
     MORTISE_URL="$(server_url)?form=advisory&namespace=&lease=5s"
