@@ -8,90 +8,91 @@
 
 #ifdef MRT_DEFECTS
 /* X(name, what is broken) */
-#define MRT_DEFECT_MAP(X)                                                                \
-    X(NONE, "nothing")                                                                   \
-    X(GRANT_OFF_BY_ONE, "the grant rule lets one too many in")                           \
-    X(LEASE_FROM_ANSWER, "a lease is dated from the answer, not from the sending")       \
-    X(HELD_REMEMBERED, "held is remembered, not computed from the clock")                \
-    X(LOSS_NOT_TOLD, "a lost session's holds are not told")                              \
-    X(LOSS_KEEPS_TICKET, "a lost session's ticket goes on being granted")                \
-    X(CANCEL_LEAVES_TICKET, "a cancelled acquire leaves its ticket queued")              \
-    X(TRY_LEAVES_TICKET, "a failed try leaves its ticket queued")                        \
-    X(GHOST_APPEND, "an append of unknown outcome is repeated under a new identity")     \
-    X(REMOVE_ONCE, "a removal of unknown outcome is not repeated")                       \
-    X(NO_RECHECK, "a waiting ticket is never looked at again without a wake")            \
-    X(STALE_ANSWER, "an answer is taken for that of any command of its ticket")          \
-    X(STALE_RELEASE, "a stale hold releases the newer one in its slot")                  \
-    X(NESTED_RELEASE, "an inner release gives the lock back")                            \
-    X(FENCE_REPEATS, "the fence does not rise on a hand-over inside the process")        \
-    X(SPAN_OVERRUN, "a ticket hands out more fences than it owns")                       \
-    X(LOST_WAKE, "a woken waiter that finds the lock taken is never woken again")        \
-    X(LOCAL_KEPT, "the local lock stays taken when the store refuses the ticket")        \
-    X(BARGE_IN_STRICT, "a newcomer overtakes local waiters in strict mode")              \
-    X(STARVE, "a local waiter is never handed the lock directly")                        \
-    X(BUDGET_IGNORED, "a turn does not end while others wait")                           \
-    X(CLOSE_LEAVES_SESSION, "closing does not stop the session")                         \
-    X(GONE_IGNORED, "a holder whose ticket was removed is not told")                     \
-    X(STRING_ORDER, "the store sorts tickets by their numbers as text")                  \
-    X(EARLY_WAKE_LOST, "a wake that overtakes the answer of an append is forgotten")     \
-    X(BUSY_FORGOTTEN, "a command that the store did not take is not sent again")         \
-    X(TOLD_TWICE, "a state is told again though it has not changed")                     \
-    X(UNKNOWN_PROVES, "a renewal of unknown outcome counts as a proof of life")          \
-    X(LAG_FROM_SENDING, "the lag of a store's proofs is counted from the sending")       \
-    X(NO_MARGIN, "the lease has no margin for clocks that run slow")                     \
-    X(UPGRADE_NESTS, "a reader that asks to write nests in its own reading")             \
-    X(READER_WEIGHS_NOTHING, "who stops writing and goes on reading keeps nobody out")   \
-    X(REVOKE_FORGOTTEN, "a request to give up that comes before anyone listens is lost") \
-    X(REVOKED_TURN_LASTS, "a request to give up does not end the turn")                  \
-    X(MAX_HOLD_KEPT, "a hold goes on beyond its time")                                   \
-    X(BREAK_ANY, "break takes the first ticket out, whatever its fence")                 \
-    X(OBSERVER_DEAF, "a change that overtakes the answer of a look is forgotten")        \
-    X(OBSERVER_BY_VALUE, "a new leader with the value of the last is not told")          \
-    X(OBSERVER_LOST, "after the loss of a session nobody looks any more")                \
-    X(VALUE_FORGOTTEN, "a value that changes while a command is under way is not told")  \
-    X(CELL_UNKNOWN_REFUSED, "a write that may have been done is told as refused")        \
-    X(CELL_IGNORES_VERSION, "a cell is written whatever its version")                    \
-    X(CELL_IGNORES_FENCE, "a cell is written whatever the fence")                        \
-    X(DELAY_FORGOTTEN, "a dead session's ticket goes at once")                           \
-    X(DELAY_FOR_EVER, "what a dead session left never goes")                             \
-    X(ZK_NO_SYNC_BEFORE_ADOPT, "what a lost create made is sought without a sync")       \
-    X(ZK_NO_SYNC_BEFORE_PURGE, "what is to be deleted is sought without a sync")         \
-    X(ZK_ADOPT_FOREIGN_OWNER, "a node of another session is adopted")                    \
-    X(ZK_STRING_SORT, "sequence numbers are compared as text")                           \
-    X(ZK_SIGNED_SEQUENCE, "sequence numbers do not wrap when compared")                  \
-    X(ZK_UNSIGNED_SEQUENCE, "sequence numbers are compared without a sign")              \
-    X(ZK_LEASE_FROM_READ, "a read renews the lease, not a sync")                         \
-    X(ZK_NO_PROOF_LAG, "a follower's word is taken for the leader's")                    \
-    X(ZK_ERROR_RENEWS, "a renewal that failed counts as a proof of life")                \
-    X(ZK_STALE_ANSWER, "the answer to an earlier attempt is believed")                   \
-    X(ZK_WATCH_SWALLOWED, "the event of a watch wakes nobody")                           \
-    X(ZK_PREDECESSOR_GONE_IGNORED, "a node gone before it is watched wakes nobody")      \
-    X(ZK_OWN_NODE_GONE_IGNORED, "a holder whose node is gone still holds")               \
-    X(ZK_STRANGERS_IGNORED, "the nodes of other programs are not counted")               \
-    X(ZK_DELETE_ONCE, "a delete of unknown outcome is taken for done")                   \
-    X(ZK_UNDO_ONCE, "the undoing of a try is taken for done")                            \
-    X(ZK_TRY_LEAVES_NODE, "a try that finds the lock taken after all leaves its node")   \
-    X(ZK_GHOST_LEFT, "a create of unknown outcome is forgotten")                         \
-    X(ZK_NO_PARENT, "a missing directory is not made")                                   \
-    X(ZK_FENCE_FROM_SEQUENCE, "the fence is the sequence number")                        \
-    X(ZK_RESET_ON_RECONNECT, "tickets are forgotten when the connection is back")        \
-    X(ZK_REQUEST_UNREAD, "what was written into the own node is not read")               \
-    X(ZK_REQUEST_OVERWRITTEN, "what others wrote into the own node is written over")     \
-    X(ZK_DEAF_SOCKET, "a new socket with an old number is not polled")                   \
-    X(ZK_LIGHTER_NAME_LATE, "a lighter node's name is believed only when listed")        \
-    X(ZK_SEMAPHORE_N_AHEAD, "who waits for permits watches the one N places ahead")      \
-    X(ZK_SEMAPHORE_NEAREST, "who waits for permits watches the one just ahead")          \
-    X(ZK_SEMAPHORE_WEIGHT, "how many permits a ticket takes is not counted")             \
-    X(ZK_SEMAPHORE_NO_MARK, "who is granted permits does not say so")                    \
-    X(ZK_SEMAPHORE_MARK_NOT_READ, "a mark that is there when watched is overlooked")     \
-    X(ZK_OBSERVER_DEAF, "the event of a watch on the first ticket tells no observer")    \
-    X(ZK_OBSERVER_STALE, "an observer believes an old list")                             \
-    X(ZK_CELL_BLIND_WRITE, "a cell is written whatever has been written since")          \
-    X(ZK_CELL_FENCE_FORGOTTEN, "a cell forgets the largest fence")                       \
-    X(ZK_CLAIM_ONCE, "a claim that waits does not try again")                            \
-    X(ZK_CLAIM_BLIND_DELETE, "a claim's release deletes whatever node is there")         \
-    X(ZK_CLAIM_ANY_NODE, "a claim that holds takes whatever node is there for its own")  \
-    X(ZK_CLAIM_NO_TOKEN, "a claim takes any node of its session for its own")            \
+#define MRT_DEFECT_MAP(X)                                                                 \
+    X(NONE, "nothing")                                                                    \
+    X(GRANT_OFF_BY_ONE, "the grant rule lets one too many in")                            \
+    X(LEASE_FROM_ANSWER, "a lease is dated from the answer, not from the sending")        \
+    X(HELD_REMEMBERED, "held is remembered, not computed from the clock")                 \
+    X(LOSS_NOT_TOLD, "a lost session's holds are not told")                               \
+    X(LOSS_KEEPS_TICKET, "a lost session's ticket goes on being granted")                 \
+    X(CANCEL_LEAVES_TICKET, "a cancelled acquire leaves its ticket queued")               \
+    X(TRY_LEAVES_TICKET, "a failed try leaves its ticket queued")                         \
+    X(GHOST_APPEND, "an append of unknown outcome is repeated under a new identity")      \
+    X(REMOVE_ONCE, "a removal of unknown outcome is not repeated")                        \
+    X(NO_RECHECK, "a waiting ticket is never looked at again without a wake")             \
+    X(STALE_ANSWER, "an answer is taken for that of any command of its ticket")           \
+    X(STALE_RELEASE, "a stale hold releases the newer one in its slot")                   \
+    X(NESTED_RELEASE, "an inner release gives the lock back")                             \
+    X(FENCE_REPEATS, "the fence does not rise on a hand-over inside the process")         \
+    X(SPAN_OVERRUN, "a ticket hands out more fences than it owns")                        \
+    X(LOST_WAKE, "a woken waiter that finds the lock taken is never woken again")         \
+    X(LOCAL_KEPT, "the local lock stays taken when the store refuses the ticket")         \
+    X(BARGE_IN_STRICT, "a newcomer overtakes local waiters in strict mode")               \
+    X(STARVE, "a local waiter is never handed the lock directly")                         \
+    X(BUDGET_IGNORED, "a turn does not end while others wait")                            \
+    X(CLOSE_LEAVES_SESSION, "closing does not stop the session")                          \
+    X(GONE_IGNORED, "a holder whose ticket was removed is not told")                      \
+    X(STRING_ORDER, "the store sorts tickets by their numbers as text")                   \
+    X(EARLY_WAKE_LOST, "a wake that overtakes the answer of an append is forgotten")      \
+    X(BUSY_FORGOTTEN, "a command that the store did not take is not sent again")          \
+    X(TOLD_TWICE, "a state is told again though it has not changed")                      \
+    X(UNKNOWN_PROVES, "a renewal of unknown outcome counts as a proof of life")           \
+    X(LAG_FROM_SENDING, "the lag of a store's proofs is counted from the sending")        \
+    X(NO_MARGIN, "the lease has no margin for clocks that run slow")                      \
+    X(UPGRADE_NESTS, "a reader that asks to write nests in its own reading")              \
+    X(READER_WEIGHS_NOTHING, "who stops writing and goes on reading keeps nobody out")    \
+    X(REVOKE_FORGOTTEN, "a request to give up that comes before anyone listens is lost")  \
+    X(REVOKED_TURN_LASTS, "a request to give up does not end the turn")                   \
+    X(MAX_HOLD_KEPT, "a hold goes on beyond its time")                                    \
+    X(BREAK_ANY, "break takes the first ticket out, whatever its fence")                  \
+    X(OBSERVER_DEAF, "a change that overtakes the answer of a look is forgotten")         \
+    X(OBSERVER_BY_VALUE, "a new leader with the value of the last is not told")           \
+    X(OBSERVER_LOST, "after the loss of a session nobody looks any more")                 \
+    X(VALUE_FORGOTTEN, "a value that changes while a command is under way is not told")   \
+    X(CELL_UNKNOWN_REFUSED, "a write that may have been done is told as refused")         \
+    X(CELL_IGNORES_VERSION, "a cell is written whatever its version")                     \
+    X(CELL_IGNORES_FENCE, "a cell is written whatever the fence")                         \
+    X(DELAY_FORGOTTEN, "a dead session's ticket goes at once")                            \
+    X(DELAY_FOR_EVER, "what a dead session left never goes")                              \
+    X(ZK_NO_SYNC_BEFORE_ADOPT, "what a lost create made is sought without a sync")        \
+    X(ZK_NO_SYNC_BEFORE_PURGE, "what is to be deleted is sought without a sync")          \
+    X(ZK_ADOPT_FOREIGN_OWNER, "a node of another session is adopted")                     \
+    X(ZK_STRING_SORT, "sequence numbers are compared as text")                            \
+    X(ZK_SIGNED_SEQUENCE, "sequence numbers do not wrap when compared")                   \
+    X(ZK_UNSIGNED_SEQUENCE, "sequence numbers are compared without a sign")               \
+    X(ZK_LEASE_FROM_READ, "a read renews the lease, not a sync")                          \
+    X(ZK_NO_PROOF_LAG, "a follower's word is taken for the leader's")                     \
+    X(ZK_ERROR_RENEWS, "a renewal that failed counts as a proof of life")                 \
+    X(ZK_STALE_ANSWER, "the answer to an earlier attempt is believed")                    \
+    X(ZK_WATCH_SWALLOWED, "the event of a watch wakes nobody")                            \
+    X(ZK_PREDECESSOR_GONE_IGNORED, "a node gone before it is watched wakes nobody")       \
+    X(ZK_OWN_NODE_GONE_IGNORED, "a holder whose node is gone still holds")                \
+    X(ZK_STRANGERS_IGNORED, "the nodes of other programs are not counted")                \
+    X(ZK_DELETE_ONCE, "a delete of unknown outcome is taken for done")                    \
+    X(ZK_UNDO_ONCE, "the undoing of a try is taken for done")                             \
+    X(ZK_TRY_LEAVES_NODE, "a try that finds the lock taken after all leaves its node")    \
+    X(ZK_GHOST_LEFT, "a create of unknown outcome is forgotten")                          \
+    X(ZK_NO_PARENT, "a missing directory is not made")                                    \
+    X(ZK_FENCE_FROM_SEQUENCE, "the fence is the sequence number")                         \
+    X(ZK_RESET_ON_RECONNECT, "tickets are forgotten when the connection is back")         \
+    X(ZK_REQUEST_UNREAD, "what was written into the own node is not read")                \
+    X(ZK_REQUEST_OVERWRITTEN, "what others wrote into the own node is written over")      \
+    X(ZK_DEAF_SOCKET, "a new socket with an old number is not polled")                    \
+    X(ZK_LIGHTER_NAME_LATE, "a lighter node's name is believed only when listed")         \
+    X(ZK_SEMAPHORE_N_AHEAD, "who waits for permits watches the one N places ahead")       \
+    X(ZK_SEMAPHORE_NEAREST, "who waits for permits watches the one just ahead")           \
+    X(ZK_SEMAPHORE_WEIGHT, "how many permits a ticket takes is not counted")              \
+    X(ZK_SEMAPHORE_NO_MARK, "who is granted permits does not say so")                     \
+    X(ZK_SEMAPHORE_UNMARKED, "who waits for permits waits for a mark that none will set") \
+    X(ZK_SEMAPHORE_MARK_NOT_READ, "a mark that is there when watched is overlooked")      \
+    X(ZK_OBSERVER_DEAF, "the event of a watch on the first ticket tells no observer")     \
+    X(ZK_OBSERVER_STALE, "an observer believes an old list")                              \
+    X(ZK_CELL_BLIND_WRITE, "a cell is written whatever has been written since")           \
+    X(ZK_CELL_FENCE_FORGOTTEN, "a cell forgets the largest fence")                        \
+    X(ZK_CLAIM_ONCE, "a claim that waits does not try again")                             \
+    X(ZK_CLAIM_BLIND_DELETE, "a claim's release deletes whatever node is there")          \
+    X(ZK_CLAIM_ANY_NODE, "a claim that holds takes whatever node is there for its own")   \
+    X(ZK_CLAIM_NO_TOKEN, "a claim takes any node of its session for its own")             \
     X(ZK_CLAIM_COUNT_FENCE, "a claim's fence is the number of claims in the directory")
 
 /* Of the ZooKeeper store, after the rules of store/zookeeper_pass.c; the simulator of the

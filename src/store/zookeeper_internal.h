@@ -380,6 +380,8 @@ void mrt_zk_watches_forget(struct mrt_zk_session *session);
 void mrt_zk_watches_free(struct mrt_zk_session *session);
 
 /* zookeeper_semaphore.c */
+/* Whether a ticket at this place marks its node when it is granted. */
+bool mrt_zk_marks(const struct mrt_zk_place *place);
 /* Whether others may wait for the ticket's mark, now that it is granted. */
 bool mrt_zk_mark_due(const struct mrt_zk_ticket *ticket, const struct Stat *directory);
 /* Marks its node if that is due. */

@@ -3,11 +3,12 @@
  * it. A ticket waits until the weights ahead and its own fit, so any of the holders may be
  * the one to let it in, and who watches the ticket N places ahead misses the others.
  *
- *  - The first waiter, all of whose predecessors fit, watches the list of children.
- *  - Every other waiter watches the node of the nearest ticket ahead that does not fit,
- *    which is the last one ahead. It is told of its end, and of its mark.
- *  - A ticket that is granted marks its node: it sets its data to what they were. So the next
- *    waiter learns that it may be first now.
+ *  - Each fourth ticket marks its node when it is granted: it sets its data to what they were.
+ *  - A waiter watches the node of the nearest of these that is ahead and does not fit. It cannot
+ *    be granted before that one is, or is gone, and is told of both.
+ *  - Where there is none, it watches the list of children, as the first waiters do then: four of
+ *    them, if all tickets stay. Were each granted ticket to mark, one would watch; but a
+ *    mark is a write, as dear as the ticket's own, and a list costs a tenth of it.
  *  - A ticket that fits at its first list may not have fitted when it was created: another that
  *    listed in between waits for its mark. So it marks too, unless no child has come or gone
  *    since its creation (the directory's pzxid, in the list's reply, is the own czxid).
@@ -21,9 +22,18 @@
 #include "core/defect.h"
 #include "store/zookeeper_internal.h"
 
+/* Which tickets mark, by their sequence numbers. */
+#define MARK_EVERY 4
+#define MARK_FIRST 2
+
+bool mrt_zk_marks(const struct mrt_zk_place *place)
+{
+    return (uint32_t)place->sequence % MARK_EVERY == MARK_FIRST;
+}
+
 bool mrt_zk_mark_due(const struct mrt_zk_ticket *ticket, const struct Stat *directory)
 {
-    if (ticket->place.family != MRT_ZK_SEMAPHORE || ticket->held ||
+    if (ticket->place.family != MRT_ZK_SEMAPHORE || ticket->held || !mrt_zk_marks(&ticket->place) ||
         MRT_DEFECT(ZK_SEMAPHORE_NO_MARK))
         return false;
     return ticket->waited || directory->pzxid != ticket->czxid;

@@ -4,8 +4,8 @@
  *
  * Mutexes and writers wait for the last one ahead. A reader waits for the last writer
  * ahead, so that all the readers behind one wake together; readers may stand in between.
- * In a semaphore's queue the last one ahead is waited for if it waits itself; else any
- * child may be the one (zookeeper_semaphore.c).
+ * In a semaphore's queue the last one ahead that marks its node is waited for if it waits itself;
+ * else any child may be the one (zookeeper_semaphore.c).
  */
 #include "core/defect.h"
 #include "core/rule.h"
@@ -34,10 +34,13 @@ int64_t mrt_zk_first_czxid(const struct mrt_zk_place *place, const struct Stat *
     return place->czxid != 0 ? place->czxid : stat->czxid;
 }
 
-/* Whether the ticket waits for tickets of this family: a reader only for writers. */
-static bool blocks(const struct mrt_zk_ticket *ticket, enum mrt_zk_family family)
+/* Whether the ticket may wait for one at this place: a reader only for writers, who wants permits
+   only for who will mark its node. */
+static bool blocks(const struct mrt_zk_ticket *ticket, const struct mrt_zk_place *place)
 {
-    return ticket->place.family != MRT_ZK_READER || family != MRT_ZK_READER;
+    if (ticket->place.family == MRT_ZK_SEMAPHORE)
+        return mrt_zk_marks(place) || MRT_DEFECT(ZK_SEMAPHORE_UNMARKED);
+    return ticket->place.family != MRT_ZK_READER || place->family != MRT_ZK_READER;
 }
 
 /* A ticket's node may have been made a reader's meanwhile, under the same sequence. */
@@ -54,11 +57,13 @@ static bool is_ahead(const struct mrt_zk_ticket *ticket, const struct mrt_zk_pla
 }
 
 /* What is ahead on both sides of the one that is waited for. That is the last one ahead, but
-   for readers, who may have other readers in between. */
+   for readers, who may have other readers in between, and in semaphores. */
 static void split(struct mrt_zk_view *view, const struct mrt_zk_ticket *ticket,
                   const struct mrt_zk_place *blocker, const struct String_vector *names)
 {
-    for (int i = 0; ticket->place.family == MRT_ZK_READER && i < names->count; i++) {
+    enum mrt_zk_family family = ticket->place.family;
+    bool between = family == MRT_ZK_READER || family == MRT_ZK_SEMAPHORE;
+    for (int i = 0; between && i < names->count; i++) {
         const struct mrt_zk_place place = mrt_zk_place_of(names->data[i]);
         if (i != view->own && is_ahead(ticket, &place) &&
             mrt_zk_before(blocker->sequence, place.sequence))
@@ -97,17 +102,17 @@ struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_tick
             if (!mrt_zk_same_lock(&place, &ticket->place))
                 view.other = place;
             bool nearer = mrt_zk_before(blocker.sequence, place.sequence);
-            if (blocks(ticket, place.family) && (view.blocker < 0 || nearer != oldest)) {
+            if (blocks(ticket, &place) && (view.blocker < 0 || nearer != oldest)) {
                 view.blocker = i;
                 blocker = place;
             }
         }
     }
-    if (semaphore && view.ahead <= ticket->place.capacity && !oldest &&
-        !MRT_DEFECT(ZK_SEMAPHORE_NEAREST))
-        view.blocker = -1; /* all of them fit: the departure of any may let it in */
     if (view.blocker >= 0)
         split(&view, ticket, &blocker, names);
+    if (semaphore && view.ahead - view.after <= ticket->place.capacity && !oldest &&
+        !MRT_DEFECT(ZK_SEMAPHORE_NEAREST))
+        view.blocker = -1; /* it fits: the departure of any may let this one in */
     note_families(store, names, families, foreign);
     return view;
 }

@@ -91,7 +91,7 @@ static void hold(struct user *user, uint32_t permits)
     assert_true(comes_to_hold(user));
 }
 
-/* Waits behind another waiter, whose node it watches. */
+/* Waits behind another waiter that will mark its node, and watches that. */
 static void queue_up(struct user *user, uint32_t permits)
 {
     want(user, permits);
@@ -225,19 +225,39 @@ static void test_f13_a_change_that_is_no_mark_grants_nothing(void **state)
 {
     (void)state;
     struct zk_raw *raw = zk_raw_open(zk_place_port());
-    hold(A, 2);
+    hold(A, 1);
+    hold(B, 1);
     want(C, 1);
     assert_true(sends(C, ZK_OP_GET_CHILDREN, 2));
     queue_up(D, 1);
-    assert_int_equal(zk_raw_set(raw, path_of(1)), 0);
+    assert_int_equal(zk_raw_set(raw, path_of(2)), 0);
     assert_true(sends(D, ZK_OP_GET_CHILDREN, 2));
     zk_rest_ms(100);
     assert_false(C->done || D->done);
     assert_in_range(zk_proxy_count(D->proxy, ZK_OP_GET_CHILDREN), 2, 4);
     zk_raw_close(raw);
     release(A);
+    release(B);
     assert_true(comes_to_hold(C));
     assert_true(comes_to_hold(D));
+    release(C);
+    release(D);
+}
+
+/* C will not mark its node, so D, behind it, watches the list as C does. */
+static void test_f13_who_does_not_mark_is_not_waited_for(void **state)
+{
+    (void)state;
+    hold(A, 2);
+    want(C, 1);
+    assert_true(sends(C, ZK_OP_GET_CHILDREN, 2));
+    want(D, 1);
+    assert_true(sends(D, ZK_OP_GET_CHILDREN, 2));
+    assert_int_equal(zk_proxy_count(D->proxy, ZK_OP_GET_DATA), 0);
+    release(A);
+    assert_true(comes_to_hold(C));
+    assert_true(comes_to_hold(D));
+    assert_int_equal(zk_proxy_count(C->proxy, ZK_OP_SET_DATA), 0);
     release(C);
     release(D);
 }
@@ -254,6 +274,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_f13_a_mark_that_is_lost_is_written_again, begin, end),
         cmocka_unit_test_setup_teardown(test_f13_a_change_that_is_no_mark_grants_nothing, begin,
                                         end),
+        cmocka_unit_test_setup_teardown(test_f13_who_does_not_mark_is_not_waited_for, begin, end),
     };
     return cmocka_run_group_tests(tests, zk_place_start, zk_place_stop);
 }

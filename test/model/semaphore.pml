@@ -3,10 +3,9 @@
  * few are told of it.
  *
  * Tickets are nodes in order, each with a weight; a ticket fits if the weights ahead and its
- * own are within PERMITS. A waiter all of whose predecessors fit is the first one, and watches
- * the list of children. Every other waiter watches the data of the nearest ticket ahead that
- * does not fit. A waiter that becomes a holder writes a mark on its node, so that the next one
- * becomes first.
+ * own are within PERMITS. Each MARK_EVERYth ticket marks its node when it becomes a holder. A
+ * waiter watches the data of the nearest of these that is ahead and does not fit; where there is
+ * none, it watches the list of children.
  *
  * To list and to watch a node are separate steps of the server, with anything in between; to
  * list and to watch the list is one. A ticket is created by one step and listed by the next.
@@ -20,7 +19,8 @@
  *
  * BREAK_*: NO_MARK, MARK_ONLY_AFTER_WAITING (the rule without the addition), MARK_NOT_READ (a
  * mark that is there when the watch is set is overlooked), ABSENT_NOT_READ, FIRST_WATCHES_AHEAD
- * (the data of the nearest ticket in place of the list), NO_CHILD_WATCH_AGAIN.
+ * (the data of the nearest ticket in place of the list), NO_CHILD_WATCH_AGAIN, ANY_WAITED_FOR (a
+ * ticket that will not mark is waited for).
  */
 #ifndef TICKETS
 #define TICKETS 4
@@ -28,6 +28,13 @@
 #ifndef PERMITS
 #define PERMITS 2
 #endif
+#ifndef MARK_EVERY
+#define MARK_EVERY 2
+#endif
+#ifndef MARK_FIRST /* the first place whose ticket marks */
+#define MARK_FIRST 1
+#endif
+#define MARKS(t) ((t + MARK_EVERY - MARK_FIRST) % MARK_EVERY == 0)
 #define NONE 15
 
 #define ABSENT 0
@@ -38,7 +45,7 @@
 #define NEW 0
 #define LISTING 1  /* the first list, without a watch */
 #define CHOSEN 2   /* has found whom to watch, and has not yet */
-#define FIRST 3    /* is first, and has not yet listed with a watch */
+#define FIRST 3    /* is to watch the list, and has not yet listed with a watch */
 #define WAITING 4
 #define MARKING 5  /* may run, and has not yet written its mark */
 #define HOLDING 6
@@ -113,7 +120,7 @@ inline leave()
     state[me] = ENDED
 }
 
-/* The nearest ticket ahead that does not fit, or NONE */
+/* The nearest ticket ahead that does not fit and will mark, or NONE */
 inline choose_ahead()
 {
     sum = 0;
@@ -123,7 +130,11 @@ inline choose_ahead()
     :: i < me ->
         sum = sum + (node[i] != ABSENT -> weight[i] : 0);
         if
+#ifdef BREAK_ANY_WAITED_FOR
         :: node[i] != ABSENT && sum > PERMITS -> ahead[me] = i
+#else
+        :: node[i] != ABSENT && sum > PERMITS && MARKS(i) -> ahead[me] = i
+#endif
         :: else
         fi;
         i++
@@ -208,7 +219,7 @@ proctype Client(byte me)
     :: atomic { state[me] == MARKING ->
 #ifndef BREAK_NO_MARK
         if
-        :: may_be_waited_for -> node[me] = MARKED; data_changed(me)
+        :: may_be_waited_for && MARKS(me) -> node[me] = MARKED; data_changed(me)
         :: else
         fi;
 #endif
