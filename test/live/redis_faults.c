@@ -459,6 +459,27 @@ static void test_rd_03_rd_04_the_servers_clock_is_set(void **state)
     mortise_close(client);
 }
 
+/* Nobody wants what it had: whoever proves its life sees that the dead one's lease ends too late.
+ */
+static void test_rd_03_what_died_before_the_clock_was_set_back_goes(void **state)
+{
+    (void)state;
+    mortise_client *client = zk_open(by_proxy()),
+                   *other = zk_open(uri_with_lease(zk_place_port(), LEASE_MS / 3));
+    zk_acquire(zk_mutex(client, "m"));
+    redis_proxy_stall(proxy, true);
+    set_leases("ZINCRBY", "3600000");
+    mortise_release(zk_acquire(zk_mutex(other, "o")));
+    int64_t limit = zk_now_ms() + 20000;
+    while (ask("EXISTS {mortise/}q:mortise/m") > 0) {
+        assert_true(zk_now_ms() < limit);
+        zk_rest_ms(5);
+    }
+    redis_proxy_stall(proxy, false);
+    mortise_close(client);
+    mortise_close(other);
+}
+
 /* ------------------------------------------------------------------ refused writes */
 
 static void test_rd_15_rd_16_errors_of_the_server(void **state)
@@ -581,6 +602,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_rd_22_flushall_is_a_loss_and_fences_still_rise),
     TEST(test_rd_22_a_key_of_another_type_is_said),
     TEST(test_rd_03_rd_04_the_servers_clock_is_set),
+    TEST(test_rd_03_what_died_before_the_clock_was_set_back_goes),
     TEST(test_rd_15_rd_16_errors_of_the_server),
     TEST(test_rd_15_a_server_that_may_drop_locks_is_told_of),
     TEST(test_rd_02_too_few_replicas_is_an_error_that_leaves_nothing),

@@ -294,7 +294,7 @@ static void say_fields(const struct redis_call *call, const struct redis_key *ke
     }
 }
 
-/* ZRANGE key first last [WITHSCORES], neither counted from the end but for -1 */
+/* ZRANGE key first last [WITHSCORES]; what is below 0 is counted from the end */
 static void do_zrange(const struct redis_call *call)
 {
     const struct redis_key *key = find(call);
@@ -302,6 +302,8 @@ static void do_zrange(const struct redis_call *call)
     int first = (int)slice_number(call->words[2]), last = (int)slice_number(call->words[3]);
     if (last < 0)
         last += total;
+    if (first < 0)
+        first = first + total > 0 ? first + total : 0;
     for (int i = first; i <= last && i < total; i++)
         found[count++] = i;
     say_fields(call, key, found, count, call->count > 4);

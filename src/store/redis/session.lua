@@ -2,12 +2,17 @@
 -- 6 the label.
 -- {ALIVE, the server's time}, {LOST, the server's time}, {STALE, the server's time}
 -- Whoever proves its life also buries some of the dead, so that no queue waits for a dead
--- session's tickets longer than a third of a lease, and none stays for ever.
+-- session's tickets longer than a third of a lease, and none stays for ever; and corrects what would
+-- end too late since the clock was set back, the last of all first.
 local session, lease = ARGV[1], tonumber(ARGV[4])
 for _, dead in ipairs(call('ZRANGEBYSCORE', sessions, '-inf', now, 'LIMIT', 0, 16)) do
   bury(dead)
 end
 settle()
+local late = call('ZRANGE', sessions, -4, -1, 'WITHSCORES')
+for i = 1, #late, 2 do
+  if tonumber(late[i + 1]) > now + lease then left_of(late[i]) end
+end
 if ARGV[3] == 'start' and left_of(session) <= 0 then
   bury(session)
   settle()
