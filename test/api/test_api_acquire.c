@@ -64,7 +64,7 @@ static int try_as_another(const char *name)
 
 /* ------------------------------------------------------------------- nesting */
 
-static void test_a3_h1_reentrant_needs_as_many_releases(void **state)
+static void test_a3_j5_h1_reentrant_needs_as_many_releases(void **state)
 {
     (void)state;
     mortise_lock *lock = api_lock(client, "a3");
@@ -487,7 +487,7 @@ static void test_i2_i8_handing_over_can_be_turned_off(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a3_h1_reentrant_needs_as_many_releases),
+        cmocka_unit_test(test_a3_j5_h1_reentrant_needs_as_many_releases),
         cmocka_unit_test(test_f1_nested_acquires_make_no_request),
         cmocka_unit_test(test_same_owner_nests_through_two_handles),
         cmocka_unit_test(test_e1_explicit_owners),

@@ -159,7 +159,7 @@ static void take_turn(void *argument, int error, mortise_hold hold)
     atomic_store(&turn->done, 1);
 }
 
-static void test_a5_clients_are_served_in_queue_order(void **state)
+static void test_a5_j6_clients_are_served_in_queue_order(void **state)
 {
     (void)state;
     enum { CLIENTS = 20 };
@@ -410,7 +410,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_h11_50_contenders_with_their_own_objects),
         cmocka_unit_test(test_i4_50_threads_share_one_object),
         cmocka_unit_test(test_a8_processes_times_threads),
-        cmocka_unit_test(test_a5_clients_are_served_in_queue_order),
+        cmocka_unit_test(test_a5_j6_clients_are_served_in_queue_order),
         cmocka_unit_test(test_i3_a_busy_process_does_not_starve_a_single_one),
         cmocka_unit_test(test_i3_a_turn_ends_after_16_grants),
         cmocka_unit_test(test_a6_a_killed_holders_lock_goes_to_the_next),

@@ -47,6 +47,37 @@ static void test_a9_k4_one_connection_and_no_open_transaction(void **state)
     end(waiter);
 }
 
+static uint64_t commands(mortise_client *client)
+{
+    mortise_stats stats = {.size = sizeof stats};
+    assert_int_equal(mortise_get_stats(client, &stats), MORTISE_OK);
+    return stats.commands;
+}
+
+/* Where the server tells who may run, little is asked; where it does not, forty times a second. */
+static void test_j7_who_waits_asks_so_often_at_most(void **state)
+{
+    (void)state;
+    mortise_client *holder = open_client("lease=3s"), *waiter = open_client("lease=3s");
+    mortise_capabilities can = {.size = sizeof can};
+    struct sql_attempt attempt;
+    assert_int_equal(mortise_get_capabilities(waiter, &can), MORTISE_OK);
+    mortise_hold hold = zk_acquire(zk_mutex(holder, "j7"));
+    sql_begin(&attempt, zk_mutex(waiter, "j7"));
+    sql_await("SELECT count(*) FROM ticket WHERE queue = 'mortise/j7'", 2);
+    zk_rest_ms(200);
+    int64_t begin = zk_now_ms();
+    uint64_t before = commands(waiter);
+    zk_rest_ms(2000);
+    uint64_t asked = commands(waiter) - before;
+    int64_t most_a_second = (can.notify ? 6 : 40) + 4; /* and signs of life */
+    assert_in_range(asked, 1, (zk_now_ms() - begin) * most_a_second / 1000 + 2);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    sql_succeed(&attempt);
+    end(holder);
+    end(waiter);
+}
+
 /* It would keep a lock from others for as long as it may, if nobody told it of them. */
 static void test_lingering_is_refused_where_the_server_does_not_tell(void **state)
 {
@@ -139,7 +170,7 @@ static void *come_first(void *argument)
     return NULL;
 }
 
-static void test_sq_06_many_come_first_to_a_new_name(void **state)
+static void test_j1_sq_06_many_come_first_to_a_new_name(void **state)
 {
     enum { COMERS = 6 };
     (void)state;
@@ -433,10 +464,11 @@ int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a9_k4_one_connection_and_no_open_transaction),
+        cmocka_unit_test(test_j7_who_waits_asks_so_often_at_most),
         cmocka_unit_test(test_lingering_is_refused_where_the_server_does_not_tell),
         cmocka_unit_test(test_sq_04_z10_fences_rise_whatever_is_deleted),
         cmocka_unit_test(test_sq_17_names_that_look_alike_are_different),
-        cmocka_unit_test(test_sq_06_many_come_first_to_a_new_name),
+        cmocka_unit_test(test_j1_sq_06_many_come_first_to_a_new_name),
         cmocka_unit_test(test_sq_06_a_row_that_appears_is_not_a_row_that_is_locked),
         cmocka_unit_test(test_sq_06_what_came_while_the_row_was_waited_for_is_seen),
         cmocka_unit_test(test_sq_05_j8_deadlocks_do_not_reach_the_caller),
