@@ -8,7 +8,8 @@
  *   START   open       RENEW   sync       STOP   close
  *   APPEND  create + list, and for a try that is blocked a delete
  *   REFRESH sync + list                   REMOVE delete
- *   a ticket whose create may have been done: sync + list first, to find it
+ *   a ticket whose create may have been done: sync + list first, to find it, and exists of
+ *   each node of its name, for it may be another session's
  *
  * A connection that ends answers UNKNOWN to everything under way, and is opened again at
  * another server. Waiting is a data watch on the node just ahead.
@@ -76,7 +77,9 @@ static void ask_list(struct session *session, const struct mrt_command *command,
     zk_port_path(session, ticket, "", path);
     if (find || command->type == MRT_REFRESH)
         zk_port_ask(session, command, ticket, zk_request_new(ZK_SYNC, path));
-    zk_port_ask(session, command, ticket, zk_request_new(ZK_LIST, path))->find = find;
+    struct work *list = zk_port_ask(session, command, ticket, zk_request_new(ZK_LIST, path));
+    if (find) /* else it may have been answered, and be gone */
+        list->find = true;
 }
 
 static void ask_create(struct session *session, const struct mrt_command *command,
@@ -183,17 +186,39 @@ static bool before(const char *a, const char *b)
     return (int32_t)(left - right) < 0;
 }
 
+/* A node with its identity in the name may be another session's: so each is looked at, and the
+   last answer settles it. Its number comes with that. */
 static void found(struct session *session, const struct work *work, const struct zk_answer *answer)
 {
-    for (int i = 0; i < answer->name_count; i++)
-        if (is_own(work->ticket, answer->names[i]))
-            keep(session, work->ticket, answer->names[i]);
+    char path[ZK_PATH_SIZE];
+    struct work *asked = NULL;
+    for (int i = 0; i < answer->name_count; i++) {
+        if (!is_own(work->ticket, answer->names[i]))
+            continue;
+        zk_port_path(session, work->ticket, answer->names[i], path);
+        if (asked)
+            asked->aside = true;
+        asked = zk_port_ask(session, &work->command, work->ticket, zk_request_new(ZK_EXISTS, path));
+        memcpy(asked->name, answer->names[i], sizeof asked->name);
+    }
+    if (asked)
+        return;
     work->ticket->maybe = false;
-    if (work->ticket->created) /* its number is read again with its czxid */
-        zk_port_ask(session, &work->command, work->ticket,
-                    zk_request_new(ZK_EXISTS, work->ticket->path));
-    else
-        do_command(session, &work->command, work->ticket);
+    do_command(session, &work->command, work->ticket);
+}
+
+static void identified(struct session *session, const struct work *work,
+                       const struct zk_answer *answer)
+{
+    struct ticket *ticket = work->ticket;
+    if (answer->code == ZOK && answer->stat.ephemeralOwner == session->server_id) {
+        keep(session, ticket, work->name);
+        ticket->czxid = answer->stat.czxid;
+    }
+    if (work->aside)
+        return;
+    ticket->maybe = false;
+    do_command(session, &work->command, ticket);
 }
 
 void zk_port_watch(struct session *session, const struct work *work, const char *name)
@@ -285,9 +310,7 @@ static void handle(struct session *session, const struct work *work, const struc
     } else if (work->type == ZK_DELETE) {
         removed(session, work);
     } else if (work->type == ZK_EXISTS) {
-        work->ticket->created = answer->code == ZOK;
-        work->ticket->czxid = answer->stat.czxid;
-        do_command(session, &work->command, work->ticket);
+        identified(session, work, answer);
     }
 }
 

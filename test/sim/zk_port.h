@@ -42,6 +42,7 @@ struct work {
     bool find; /* a list to find a node that may be there */
     bool undo, watch, parent;
     bool aside; /* no answer to it ends the command */
+    char name[ZK_NAME_SIZE]; /* of the node that EXISTS asks about */
 };
 
 struct port {
