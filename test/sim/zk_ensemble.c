@@ -338,6 +338,8 @@ static bool may_go_on(struct zk_ensemble *ensemble, struct zk_connection *connec
 
 static void go_on(struct zk_ensemble *ensemble, struct zk_connection *connection)
 {
+    if (connection->stage == ZK_OPENING || connection->stage == ZK_FORWARDING)
+        zk_tell_overdue(ensemble, connection->server);
     if (connection->stage == ZK_OPENING) {
         opened(ensemble, connection);
     } else if (connection->stage == ZK_FORWARDING) {

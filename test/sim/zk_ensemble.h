@@ -12,7 +12,8 @@
  *  - A session belongs to the connection it was last opened on; what an older one still
  *    asks of the leader is refused. It ends when the leader has heard nothing of it for its
  *    time-out, at the next tick. A follower tells the leader each half tick whom it has heard;
- *    what it has not told yet dies with it.
+ *    what it has not told yet dies with it. The leader asks for that on the one connection that
+ *    answers to writes and syncs come by: what was due while they were cut off comes before these.
  *  - A request on its way when its connection ends may be done or not.
  *
  * Besides clients there are outsiders: other programs' nodes in the locks' directories.

@@ -41,6 +41,7 @@ struct zk_connection {
 struct zk_server {
     struct task catch_up; /* first */
     struct task report;   /* to the leader: who has been heard */
+    bool overdue;         /* it could not be told when it was due */
     struct zk_ensemble *ensemble;
     int64_t applied;
     int change_count;
@@ -78,6 +79,8 @@ struct zk_session *zk_session_find(struct zk_ensemble *ensemble, int64_t id);
 int zk_session_open(struct zk_ensemble *ensemble, struct zk_connection *connection);
 void zk_session_end(struct zk_ensemble *ensemble, struct zk_session *session);
 void zk_touch(struct zk_ensemble *ensemble, int server, int64_t session);
+/* What goes between a server and the leader comes behind what was due before. */
+void zk_tell_overdue(struct zk_ensemble *ensemble, int server);
 void zk_forget_touches(struct zk_ensemble *ensemble, int server);
 /* Perhaps a node of the same name, of another session. */
 void zk_impostor(struct zk_ensemble *ensemble, const struct zk_part *part);

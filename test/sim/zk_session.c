@@ -48,6 +48,23 @@ void zk_forget_touches(struct zk_ensemble *ensemble, int server)
 {
     for (struct zk_session *session = ensemble->sessions; session; session = session->next)
         session->touched[server] = false;
+    ensemble->servers[server].overdue = false;
+}
+
+static void tell_leader(struct zk_ensemble *ensemble, int server)
+{
+    for (struct zk_session *session = ensemble->sessions; session; session = session->next) {
+        if (session->touched[server])
+            extend(ensemble, session, ensemble->world->now);
+        session->touched[server] = false;
+    }
+    ensemble->servers[server].overdue = false;
+}
+
+void zk_tell_overdue(struct zk_ensemble *ensemble, int server)
+{
+    if (ensemble->servers[server].overdue)
+        tell_leader(ensemble, server);
 }
 
 /* A follower tells the leader, each half tick, whom it has heard. */
@@ -59,12 +76,9 @@ static void report(struct world *world, struct task *task)
     int number = (int)(server - ensemble->servers);
     world_at(world, task, world->now + tick_of(ensemble) / 2, report);
     if (zk_stands_still(ensemble, number) || zk_cut_off(ensemble, number))
-        return;
-    for (struct zk_session *session = ensemble->sessions; session; session = session->next) {
-        if (session->touched[number])
-            extend(ensemble, session, world->now);
-        session->touched[number] = false;
-    }
+        server->overdue = true;
+    else
+        tell_leader(ensemble, number);
 }
 
 /* ------------------------------------------------------------------ beginning and end */
