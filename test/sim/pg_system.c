@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -86,13 +87,16 @@ SHOWN int fcntl(int fd, int command, ...)
     return is_ours(fd) ? 0 : (int)syscall(SYS_fcntl, fd, command, argument);
 }
 
-/* Whether there is more, or an end; libpq asks only for that, of one descriptor. */
+/* What libpq asks of one descriptor: whether there is more, or an end; and, when only a part of a
+   startup was taken, whether it may send the rest. */
 SHOWN int poll_one(struct pollfd *descriptors, nfds_t count, int timeout) __asm__("poll");
 int poll_one(struct pollfd *descriptors, nfds_t count, int timeout)
 {
     if (count != 1 || !is_ours(descriptors[0].fd))
         return (int)syscall(SYS_poll, descriptors, count, timeout);
     const struct host_socket *stream = host_socket_of(host_current, descriptors[0].fd);
-    descriptors[0].revents = POLLIN;
-    return !stream || (stream->state(stream) & EPOLLIN);
+    uint32_t state = stream ? stream->state(stream) : EPOLLERR | EPOLLIN;
+    uint32_t asked = (uint32_t)descriptors[0].events | EPOLLERR | EPOLLHUP;
+    descriptors[0].revents = (short)(state & asked);
+    return descriptors[0].revents != 0;
 }
