@@ -33,7 +33,7 @@ struct mortise_lock {
     mortise_queued_callback queued;
     void *queued_argument;
     struct mrt_wait_list waits;
-    unsigned alone; /* so many more calls for several locks ask for none before this one is had */
+    _Atomic unsigned alone; /* so many calls for several locks ask for none before it is had */
     TAILQ_ENTRY(mortise_lock) link;
 };
 

@@ -16,7 +16,7 @@
  * A lock that is there twice would wait for itself, unless its owner's second acquire
  * nests: that is refused before anything is acquired.
  *
- * Threads: any. Between calls a lock remembers that it was in use, under its client's mutex.
+ * Threads: any. Between calls a lock remembers that it was in use, as a hint.
  */
 #include "api/client.h"
 #include "base/error.h"
@@ -147,14 +147,6 @@ static void give_back(const struct part *parts, size_t from, size_t end)
             mortise_release(parts[i - 1].hold);
 }
 
-/* It was in use: for some calls, nothing behind it is tried before it is had. */
-static void note_use(mortise_lock *lock)
-{
-    pthread_mutex_lock(&lock->client->driver.mutex);
-    lock->alone = ALONE_CALLS;
-    pthread_mutex_unlock(&lock->client->driver.mutex);
-}
-
 static bool is_over(const struct part *part)
 {
     pthread_mutex_lock(&part->lock->client->driver.mutex);
@@ -190,7 +182,7 @@ static int take_some(struct call *call)
     for (size_t i = first + 1; i < end; i++)
         end_one(&parts[i], try_limit(call, &parts[i]));
     if (!call->try_only && !is_over(&parts[first])) {
-        note_use(parts[first].lock);
+        parts[first].lock->alone = ALONE_CALLS;
         if (!MRT_DEFECT(MULTI_WAITS_WITH_MORE))
             give_back(parts, first + 1, end);
         end = first + 1;
@@ -203,7 +195,7 @@ static int take_some(struct call *call)
     struct part *failed = &parts[call->taken];
     if (!MRT_DEFECT(MULTI_LEAKS_TRIED))
         give_back(parts, call->taken + 1, end);
-    note_use(failed->lock);
+    failed->lock->alone = ALONE_CALLS;
     return call->try_only || call->taken == first ? tell(failed) : MORTISE_OK;
 }
 
