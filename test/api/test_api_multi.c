@@ -140,6 +140,17 @@ static void test_e6_ab_against_ba_many_times(void **state)
     assert_int_equal(counter, 2 * rounds);
 }
 
+static void test_e6_threads_by_the_same_handles(void **state)
+{
+    (void)state;
+    int counter = 0;
+    struct side side = {{api_lock(client, "h1"), api_lock(client, "h2")}, &counter, 100};
+    pthread_t one = api_thread(take_both, &side), two = api_thread(take_both, &side);
+    api_join(one);
+    api_join(two);
+    assert_int_equal(counter, 200);
+}
+
 static void test_the_sides_of_one_lock_and_the_same_lock_twice(void **state)
 {
     (void)state;
@@ -226,6 +237,7 @@ static int run_all(void)
         cmocka_unit_test(test_e7_a_release_that_fails_does_not_stop_the_others),
         cmocka_unit_test(test_e6_nothing_behind_the_one_waited_for_is_held),
         cmocka_unit_test(test_e6_ab_against_ba_many_times),
+        cmocka_unit_test(test_e6_threads_by_the_same_handles),
         cmocka_unit_test(test_the_sides_of_one_lock_and_the_same_lock_twice),
         cmocka_unit_test(test_what_would_wait_for_itself_is_refused),
         cmocka_unit_test(test_the_same_lock_twice_if_it_would_not_nest),
