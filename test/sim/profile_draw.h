@@ -16,7 +16,10 @@ void profile_no_port_faults(struct profile *profile);
 /* Nothing happens but that locks are taken. */
 void profile_make_calm(struct profile *profile);
 
-/* Behind streams: connections break and are held up all the time, and what the last had sent
+/* Behind streams: what such a store and its server are like. A lease is of whole milliseconds. */
+void profile_put_behind_streams(struct profile *profile, struct random *random,
+                                int64_t lease_min_us);
+/* Connections break and are held up all the time, and what the last had sent
    arrives late. */
 void profile_make_lossy(struct profile *profile, struct random *random);
 /* Locks are held for longer than a lease, and clients are cut off from their server. */

@@ -37,17 +37,8 @@ static void make_crowded(struct profile *p, struct random *random)
 
 void profile_draw_postgres(struct profile *p, struct random *random)
 {
-    int64_t every = p->kill_every_us;
-    profile_no_port_faults(p);
-    p->kill_every_us = every; /* connections, by an operator */
-    p->capacity = 1;
+    profile_put_behind_streams(p, random, LEASE_MIN_US);
     p->fence_span = 1 << 16;
-    p->recheck_us = 5000000;
-    p->lease_us = p->lease_us / 1000 * 1000;
-    if (p->lease_us < LEASE_MIN_US)
-        p->lease_us += LEASE_MIN_US;
-    p->unknown_us = p->lease_us;
-    p->delay_us = profile_scale(random, p->lease_us / (random_below(random, 4) ? 50 : 4));
     draw_troubles(p, random);
     switch (random_below(random, 8)) {
     case 0:

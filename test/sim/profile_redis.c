@@ -39,15 +39,8 @@ static void make_scriptless(struct profile *p)
 
 void profile_draw_redis(struct profile *p, struct random *random)
 {
-    int64_t every = p->kill_every_us;
-    profile_no_port_faults(p);
-    p->kill_every_us = every; /* connections, by an operator */
-    p->capacity = 1;
+    profile_put_behind_streams(p, random, 0);
     p->fence_span = 1 << 15;
-    p->recheck_us = 5000000;
-    p->lease_us = p->lease_us / 1000 * 1000;
-    p->unknown_us = p->lease_us;
-    p->delay_us = profile_scale(random, p->lease_us / (random_below(random, 4) ? 50 : 4));
     draw_troubles(p, random);
     switch (random_below(random, 8)) {
     case 0:

@@ -3,6 +3,20 @@
  */
 #include "profile_draw.h"
 
+void profile_put_behind_streams(struct profile *p, struct random *random, int64_t lease_min_us)
+{
+    int64_t every = p->kill_every_us;
+    profile_no_port_faults(p);
+    p->kill_every_us = every; /* connections, by an operator */
+    p->capacity = 1;
+    p->recheck_us = 5000000;
+    p->lease_us = p->lease_us / 1000 * 1000;
+    if (p->lease_us < lease_min_us)
+        p->lease_us += lease_min_us;
+    p->unknown_us = p->lease_us;
+    p->delay_us = profile_scale(random, p->lease_us / (random_below(random, 4) ? 50 : 4));
+}
+
 void profile_make_lossy(struct profile *p, struct random *random)
 {
     p->delay_us = p->lease_us / 100;
