@@ -8,7 +8,7 @@
  *    be granted before that one is, or is gone, and is told of both.
  *  - Where there is none, it watches the list of children, as the first waiters do then: four of
  *    them, if all tickets stay. Were each granted ticket to mark, one would watch; but a
- *    mark is a write, as dear as the ticket's own, and a list costs a tenth of it.
+ *    mark is a write, which the servers agree on and put on disk, and a list is not.
  *  - A ticket that fits at its first list may not have fitted when it was created: another that
  *    listed in between waits for its mark. So it marks too, unless no child has come or gone
  *    since its creation (the directory's pzxid, in the list's reply, is the own czxid).
