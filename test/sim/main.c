@@ -6,8 +6,10 @@
  *   sim --seeds N --hash                   prints the hash of each
  *   sim --seed X [--trace] [--set F=V]...  runs one; --trace: prints all of it
  *   sim --seeds N --expect TEXT            one of them has to fail so: what no store stands
- *   sim --defects [--seconds T]            how long each seeded defect lives (only
- *                                          in the build that has them)
+ *   sim --seeds N --defect NAME            all of them with a seeded defect; so --seed too
+ *   sim --defects [--seconds T]            how long each seeded defect lives, or (--defect)
+ *                                          those whose names begin so
+ *                                          (only sim_defects has any defects)
  *
  *   --store NAME           zookeeper: the real store on a fake of its client library;
  *                          redis, redlock: the real stores on fake servers, one or five;
@@ -27,9 +29,10 @@
 static void usage(void)
 {
     fprintf(stderr, "usage: sim --seeds N [--start S] [--jobs J] [--hash] [--store NAME]\n"
-                    "           [--expect TEXT] [--set field=value]...\n"
-                    "       sim --seed X [--trace] [--hash] [--store NAME] [--set field=value]...\n"
-                    "       sim --defects [--seconds T] [--jobs J]\n");
+                    "           [--expect TEXT] [--defect NAME] [--set field=value]...\n"
+                    "       sim --seed X [--trace] [--hash] [--store NAME] [--defect NAME]\n"
+                    "           [--set field=value]...\n"
+                    "       sim --defects [--defect BEGIN] [--seconds T] [--jobs J]\n");
     exit(64);
 }
 
@@ -111,6 +114,10 @@ int main(int count, char **arguments)
         usage();
     if (request.defects)
         return run_defects(&request);
+    if (request.defect && !defect_switch_by_name(request.defect)) {
+        fprintf(stderr, "sim: this build has no defect %s\n", request.defect);
+        return 64;
+    }
     if (request.single)
         return run_single(&request);
     return request.hash ? run_hashes(&request) : run_seeds(&request);

@@ -173,10 +173,6 @@ int run_single(const struct request *request)
 {
     struct profile profile;
     struct outcome outcome;
-    if (request->defect && !defect_switch_by_name(request->defect)) {
-        fprintf(stderr, "sim: no such defect: %s\n", request->defect);
-        return 64;
-    }
     request_profile(request, request->start, &profile);
     if (!request->hash) {
         printf("seed %llu\n", (unsigned long long)request->start);
@@ -285,7 +281,8 @@ static void print_failure(const struct request *request, uint64_t seed, const ch
     shrink(seed, &profile, board);
     printf("made smaller:\n");
     profile_print(&profile, stdout);
-    printf("again: sim%s%s --seed %llu", request->model == MODEL_ANY ? "" : " --store ",
+    printf("again: sim%s%s%s%s --seed %llu", request->defect ? "_defects --defect " : "",
+           request->defect ? request->defect : "", request->model == MODEL_ANY ? "" : " --store ",
            store_name(request->model), (unsigned long long)seed);
     for (int field = 0; field < profile_field_count; field++)
         if (*profile_value(&profile, field) != *profile_value(&drawn, field))
