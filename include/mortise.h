@@ -226,8 +226,8 @@ MORTISE_API int mortise_init(const char *uri, mortise_text_callback print, void 
  * everything, also the client's locks. No other call on the client may be running
  * or follow, but for acquires already waiting, which this call ends. Not to be
  * called from a callback (MORTISE_EDEADLOCK). NULL is allowed.
- * 0; or EUNKNOWN: the time was up, and the store ends the session by itself;
- * all is freed all the same.
+ * 0; or EUNKNOWN: the time was up, and the store ends the session by itself (if it refused
+ * to release, mortise_error_detail says why); all is freed all the same.
  */
 MORTISE_API int mortise_close(mortise_client *client);
 

@@ -272,10 +272,12 @@ static struct mrt_keeper_reply give_back(struct keeper *keeper)
         error = MORTISE_ELOST;
     int closing = run->client ? mortise_close(run->client) : MORTISE_OK;
     mrt_guard_reap(&run->guard);
+    const char *detail = error ? "" : mortise_error_detail();
     error = error ? error : closing;
     reply.code = mrt_cli_exit_code(error);
     if (error)
-        snprintf(reply.text, sizeof reply.text, "%s: %s", run->name, mortise_error_text(error));
+        snprintf(reply.text, sizeof reply.text, "%s: %s", run->name,
+                 detail[0] ? detail : mortise_error_text(error));
     return reply;
 }
 

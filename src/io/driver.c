@@ -352,7 +352,9 @@ static void drain(struct mrt_driver *driver, mrt_time until)
 
 int mrt_driver_close(struct mrt_driver *driver, mrt_time until)
 {
+    char why[sizeof driver->store_detail]; /* of a failure since we began */
     mrt_driver_enter(driver);
+    driver->store_detail[0] = '\0';
     mrt_engine_close(driver->engine, mrt_time_now());
     mrt_driver_leave(driver, until);
     pthread_mutex_lock(&driver->mutex);
@@ -361,8 +363,11 @@ int mrt_driver_close(struct mrt_driver *driver, mrt_time until)
     bool closed = mrt_engine_closed(driver->engine);
     pthread_mutex_unlock(&driver->mutex);
     mrt_loop_stop(driver);
+    memcpy(why, driver->store_detail, sizeof why);
     driver->ops->close(driver->store);
     free_parts(driver);
+    if (!closed && why[0])
+        return mrt_error(MORTISE_EUNKNOWN, "%s: %s", mortise_error_text(MORTISE_EUNKNOWN), why);
     return closed ? MORTISE_OK : MORTISE_EUNKNOWN;
 }
 

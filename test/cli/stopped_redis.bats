@@ -114,3 +114,19 @@ redis_cli() {
     [[ "$output" == *"warning: Redis: this user may configure the server"* ]]
     [[ "$output" != *hidden* ]]
 }
+
+@test "H6 a release that the server denies at the end: run and release say why" {
+    on_server
+    redis_cli ACL SETUSER dora on ">hidden" "~*" "&*" +@all
+    export MORTISE_REDIS_AUTH=hidden MORTISE_URL="redis://dora@${MORTISE_URL#redis://}"
+    "$MORTISE" acquire --token-file kept b
+    start run a -- sh -c 'touch holding; while [ ! -e end ]; do sleep 0.02; done' 2>ran
+    until_true test -e holding
+    redis_cli ACL SETUSER dora -@all
+    touch end
+    MORTISE_TOKEN=$(cat kept) run -69 "$MORTISE" release b
+    [[ "$output" == *"b: the outcome is not known: Redis: NOPERM "* ]]
+    finish "$PID"
+    [ "$code" -eq 0 ]
+    [[ "$(cat ran)" == *"warning: at the end: the outcome is not known: Redis: NOPERM "* ]]
+}

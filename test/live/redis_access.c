@@ -141,6 +141,29 @@ static void test_h6_a_wrong_password_is_said_at_once(void **state)
     mortise_close(client);
 }
 
+static void test_h6_close_says_what_denied_the_release_and_nothing_older(void **state)
+{
+    (void)state;
+    mortise_hold refused;
+    mortise_client *client;
+    const mortise_client_options options = {.size = sizeof options, .timeout_ms = 300};
+    setenv("MORTISE_REDIS_AUTH", PASSWORD, 1);
+    for (int denied = 1; denied >= 0; denied--) {
+        make_alice();
+        assert_int_equal(mortise_open(uri("alice@", "?session=2s"), &options, &client), 0);
+        zk_acquire(zk_mutex(client, denied ? "denied" : "unheard"));
+        ask("ACL SETUSER alice -eval -evalsha");
+        if (!denied) {
+            assert_int_equal(try(client, "older", &refused), MORTISE_EPERMISSION);
+            ask("ACL SETUSER alice +eval +evalsha");
+            zk_place_server("pause", 0);
+        }
+        assert_int_equal(mortise_close(client), MORTISE_EUNKNOWN);
+        assert_int_equal(strstr(mortise_error_detail(), "NOPERM") != NULL, denied);
+        zk_place_server("resume", 0);
+    }
+}
+
 static void test_a_server_with_a_password_for_all(void **state)
 {
     (void)state;
@@ -437,6 +460,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_user_with_what_the_manual_names_can_do_all),
         TEST(test_h6_a_wrong_password_is_said_at_once),
+        TEST(test_h6_close_says_what_denied_the_release_and_nothing_older),
         TEST(test_a_server_with_a_password_for_all),
         TEST(test_databases_and_namespaces_are_apart),
         TEST(test_a_socket_of_this_machine),
