@@ -45,7 +45,8 @@ uint64_t mrt_lock_owner(const mortise_lock *lock);
 /* What all acquires through a handle have in common. */
 void mrt_lock_fill_wait(const mortise_lock *lock, struct mrt_wait *wait);
 /* Begins an acquire whose thread will wait, and has it among the lock's. The mutex is held. */
-void mrt_lock_begin(mortise_lock *lock, struct mrt_wait *wait, uint64_t owner, bool try_only);
+void mrt_lock_begin(mortise_lock *lock, struct mrt_wait *wait, uint64_t owner, bool try_only,
+                    bool hopeful);
 /* Waits for one that is among the lock's, at most until then, and takes it out. The mutex is
    held. */
 int mrt_lock_wait(mortise_lock *lock, struct mrt_wait *wait, mrt_time deadline, mortise_hold *hold);

@@ -210,7 +210,8 @@ void mrt_lock_fill_wait(const mortise_lock *lock, struct mrt_wait *wait)
 
 /* --------------------------------------------------------------- blocking */
 
-void mrt_lock_begin(mortise_lock *lock, struct mrt_wait *wait, uint64_t owner, bool try_only)
+void mrt_lock_begin(mortise_lock *lock, struct mrt_wait *wait, uint64_t owner, bool try_only,
+                    bool hopeful)
 {
     struct mrt_waiter *waiter = &wait->waiter;
     *wait = (struct mrt_wait){.kind = MRT_WAIT_BLOCKING};
@@ -218,6 +219,7 @@ void mrt_lock_begin(mortise_lock *lock, struct mrt_wait *wait, uint64_t owner, b
     mrt_lock_fill_wait(lock, wait);
     waiter->deadline = MRT_TIME_NEVER;
     waiter->try_only = try_only;
+    waiter->hopeful = hopeful;
     waiter->competes = true;
     TAILQ_INSERT_TAIL(&lock->waits, wait, handle_link);
     mrt_engine_acquire(lock->client->driver.engine, lock->queue, waiter, mrt_time_now());
@@ -253,7 +255,7 @@ static int acquire(mortise_lock *lock, mrt_time deadline, bool try_only, mortise
         return MORTISE_OK;
     }
     struct mrt_wait wait;
-    mrt_lock_begin(lock, &wait, owner, try_only);
+    mrt_lock_begin(lock, &wait, owner, try_only, false);
     error = mrt_lock_wait(lock, &wait, deadline, hold);
     mrt_driver_leave(driver, deadline);
     return error;

@@ -8,9 +8,9 @@
  * heavier comes first, for its owner may then read as well.
  *
  * Who waits for a lock holds those before it, and nothing else. But what is free can be had at
- * once: the first is acquired and those behind it are tried in one go, which takes one round
- * trip for all of them. If one cannot be had so, what came behind it is given back, and it is
- * waited for. A lock that had to be waited for is likely to be in use again: for some calls it
+ * once: the first is acquired and those behind it are tried in one go, in the hope that they are
+ * free, which takes one round trip for all of them. If one cannot be had so, what came behind it
+ * is given back, and it is waited for. A lock that had to be waited for is likely to be in use again: for some calls it
  * is asked for before those behind it are.
  *
  * A lock that is there twice would wait for itself, unless its owner's second acquire
@@ -121,10 +121,10 @@ static size_t begin_some(const struct call *call, size_t from, size_t end)
     mrt_driver_enter(&client->driver);
     for (; from < end && call->parts[from].lock->client == client; from++) {
         struct part *part = &call->parts[from];
-        if (part->lock->alone > 0)
+        bool try_only = call->try_only || from > call->taken, hopeful = part->lock->alone == 0;
+        if (!hopeful)
             part->lock->alone--;
-        mrt_lock_begin(part->lock, &part->wait, mrt_lock_owner(part->lock),
-                       call->try_only || from > call->taken);
+        mrt_lock_begin(part->lock, &part->wait, mrt_lock_owner(part->lock), try_only, hopeful);
         client->driver.inside++;
     }
     mrt_driver_leave(&client->driver, call->deadline);
@@ -147,11 +147,14 @@ static void give_back(const struct part *parts, size_t from, size_t end)
             mortise_release(parts[i - 1].hold);
 }
 
-static bool is_over(const struct part *part)
+/* Whether it need not be waited for. It may have been told to come for the lock: then it does. */
+static bool is_over(struct part *part, mrt_time deadline)
 {
-    pthread_mutex_lock(&part->lock->client->driver.mutex);
+    struct mrt_driver *driver = &part->lock->client->driver;
+    mrt_driver_enter(driver);
+    mrt_engine_retry(driver->engine, &part->wait.waiter, mrt_time_now());
     bool over = part->wait.waiter.state == MRT_WAITER_DONE;
-    pthread_mutex_unlock(&part->lock->client->driver.mutex);
+    mrt_driver_leave(driver, deadline);
     return over;
 }
 
@@ -181,7 +184,7 @@ static int take_some(struct call *call)
         i = begin_some(call, i, end);
     for (size_t i = first + 1; i < end; i++)
         end_one(&parts[i], try_limit(call, &parts[i]));
-    if (!call->try_only && !is_over(&parts[first])) {
+    if (!call->try_only && !is_over(&parts[first], call->deadline)) {
         parts[first].lock->alone = ALONE_CALLS;
         if (!MRT_DEFECT(MULTI_WAITS_WITH_MORE))
             give_back(parts, first + 1, end);

@@ -65,6 +65,7 @@ struct mrt_waiter {
     uint64_t weight;   /* how much of the capacity it asks for; 0: 1 */
     mrt_time deadline; /* MRT_TIME_NEVER: the caller keeps time, by mrt_engine_cancel */
     bool try_only;
+    bool hopeful;      /* try_only: it is likely to be granted at once */
     bool competes;     /* may be WOKEN; else it is handed the lock directly */
     mrt_time hold_max; /* how long the hold lasts at most; 0: for ever */
     bool counts;       /* wants to hear of its place: mrt_engine_next_placed */

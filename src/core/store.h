@@ -38,7 +38,8 @@
  *      a session that is there, and STOP of one that is not, succeed.
  *  (h) APPEND of a ticket that is already there is a REFRESH: an APPEND whose
  *      outcome is unknown is simply sent again.
- *  (i) An APPEND with try_only that would have to wait leaves nothing behind.
+ *  (i) An APPEND with try_only that would have to wait leaves nothing behind. With `hopeful` too
+ *      others may have seen its ticket for a moment, where that saves a round trip.
  *      Nor does one that finds `queue_max` tickets waiting: FAILED with MORTISE_EFULL.
  *  (j) FAILED means that nothing was done; if it may have been, it is UNKNOWN. FAILED
  *      with MORTISE_ELOST means that the session is no more.
@@ -129,6 +130,7 @@ struct mrt_command {
     uint64_t capacity;    /* APPEND */
     uint64_t weight;      /* APPEND; LIGHTEN, DETACH: the lower one */
     bool try_only;        /* APPEND: only if it is granted at once */
+    bool hopeful;         /* with try_only: which is likely */
     bool adopt;           /* APPEND: it is there, and nobody's */
     bool claim;           /* APPEND and below: it needs no place in an order; weight = capacity */
     uint64_t queue_max;   /* APPEND: only if not so many are waiting already; 0: no limit */

@@ -184,6 +184,7 @@ struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, const struct mrt_w
     TAILQ_INSERT_TAIL(&queue->tickets, ticket, link);
     ticket->weight = waiter->weight;
     ticket->try_only = waiter->try_only;
+    ticket->command.hopeful = waiter->hopeful;
     ticket->delay = queue->delay;
     ticket->adopts = !mrt_id_none(waiter->adopts);
     ticket->last_fence = waiter->last_fence;

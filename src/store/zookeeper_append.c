@@ -4,6 +4,7 @@
  *   create + list                                  one round trip
  *   no directory: parents + create + list          bounded, then FAILED
  *   try: sync + list; if free create + list; if it was not free after all delete
+ *   hopeful try: create + list; if it was not free delete
  *   again after an unknown outcome: sync + list; adopt what we made, or create
  *
  * A node is ours if its name has the ticket's UUID and its owner is this session. A
@@ -56,12 +57,13 @@ static void create(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 
 void mrt_zk_append_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
+    const struct mrt_command *command = &TAILQ_FIRST(&ticket->jobs)->command;
     ticket->adopting = ticket->maybe && !ticket->created;
     if (ticket->created)
         mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
     else if (ticket->adopting)
         mrt_zk_ticket_list(session, ticket, MRT_ZK_ADOPT, !MRT_DEFECT(ZK_NO_SYNC_BEFORE_ADOPT));
-    else if (TAILQ_FIRST(&ticket->jobs)->command.try_only)
+    else if (command->try_only && !command->hopeful)
         mrt_zk_ticket_list(session, ticket, MRT_ZK_PROBE, true);
     else
         create(session, ticket);

@@ -552,6 +552,25 @@ static void test_i_try_leaves_nothing_behind(void **state)
     assert_true(granted(port_try(&second, "i/2", port_id())));
 }
 
+static struct mrt_event try_hopefully(struct port_client *client)
+{
+    struct mrt_command command = port_append_command(client, "i/5");
+    command.try_only = command.hopeful = true;
+    return port_send(client, &command);
+}
+
+static void test_i_a_hopeful_try_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    struct mrt_event held = try_hopefully(&first);
+    assert_true(granted(held));
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(try_hopefully(&second).type, MRT_BLOCKED);
+    assert_int_equal(port_tickets(&first, "i/5"), 1);
+    port_remove(&first, "i/5", held.ticket, held.fence);
+    assert_true(granted(try_hopefully(&second)));
+}
+
 static void test_i_try_is_not_blocked_by_the_dead(void **state)
 {
     (void)state;
@@ -929,6 +948,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_h_start_again_is_no_second_session),
     TEST(test_i_try_takes_what_is_free),
     TEST(test_i_try_leaves_nothing_behind),
+    TEST(test_i_a_hopeful_try_leaves_nothing_behind),
     TEST(test_i_try_is_not_blocked_by_the_dead),
     TEST(test_i_zk_34_a_full_queue_takes_no_more),
     TEST(test_j_another_kind_or_capacity_is_refused),

@@ -400,6 +400,70 @@ static void test_zk_24_a_try_that_is_blocked_creates_nothing(void **state)
     assert_int_equal(mortise_release(child), MORTISE_OK);
 }
 
+/* Several locks whose directories stay while nobody has them. */
+#define SEVERAL 3
+struct several {
+    mortise_lock *locks[SEVERAL];
+    mortise_hold children[SEVERAL];
+};
+
+static struct several several_locks(const char *prefix)
+{
+    struct several several;
+    char name[64];
+    for (size_t i = 0; i < SEVERAL; i++) {
+        snprintf(name, sizeof name, "%s-%zu", prefix, i);
+        several.locks[i] = zk_mutex(through, name);
+        snprintf(name, sizeof name, "%s-%zu/child", prefix, i);
+        several.children[i] = zk_acquire(zk_mutex(direct, name));
+    }
+    zk_proxy_reset_counts(proxy);
+    return several;
+}
+
+static void check_requests(unsigned creates, unsigned lists, unsigned deletes)
+{
+    assert_int_equal(zk_proxy_count(proxy, ZK_OP_CREATE2), creates);
+    assert_int_equal(zk_proxy_count(proxy, ZK_OP_GET_CHILDREN), lists);
+    assert_int_equal(zk_proxy_count(proxy, ZK_OP_DELETE), deletes);
+}
+
+static void test_e6_several_free_locks_are_not_looked_at_first(void **state)
+{
+    (void)state;
+    mortise_hold holds[SEVERAL];
+    struct several several = several_locks("several");
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(mortise_acquire_all(several.locks, SEVERAL, 20000, holds), MORTISE_OK);
+        check_requests(SEVERAL, SEVERAL, 0);
+        assert_int_equal(mortise_release_all(holds, SEVERAL), MORTISE_OK);
+        for (int k = 0; k < SEVERAL; k++)
+            assert_true(zk_wait_tickets(direct, mortise_lock_name(several.locks[k]), 0, 5000));
+        check_requests(SEVERAL, SEVERAL, SEVERAL);
+        zk_proxy_reset_counts(proxy);
+    }
+    assert_int_equal(mortise_release_all(several.children, SEVERAL), MORTISE_OK);
+}
+
+/* Hoped for at first, and looked at before once it is known to be in use. */
+static void test_e6_zk_24_one_that_is_held_after_all_leaves_nothing(void **state)
+{
+    (void)state;
+    mortise_hold holds[SEVERAL];
+    struct several several = several_locks("several-held");
+    mortise_hold held = zk_acquire(zk_mutex(direct, "several-held-1"));
+    assert_int_equal(mortise_acquire_all(several.locks, SEVERAL, 0, holds), MORTISE_EBUSY);
+    assert_int_equal(zk_tickets(direct, "several-held-1"), 1);
+    assert_true(zk_wait_tickets(direct, "several-held-0", 0, 5000));
+    assert_true(zk_wait_tickets(direct, "several-held-2", 0, 5000));
+    check_requests(3, 3, 3);
+    assert_int_equal(mortise_acquire_all(several.locks, SEVERAL, 0, holds), MORTISE_EBUSY);
+    assert_true(zk_wait_tickets(direct, "several-held-0", 0, 5000));
+    check_requests(4, 5, 4); /* of the first alone */
+    assert_int_equal(mortise_release(held), MORTISE_OK);
+    assert_int_equal(mortise_release_all(several.children, SEVERAL), MORTISE_OK);
+}
+
 static void *cycle(void *argument)
 {
     mortise_lock *lock = argument;
@@ -593,6 +657,8 @@ int main(int count, char **arguments)
         TEST(test_a_polite_close_frees_at_once),
         TEST(test_one_round_trip_and_three_requests_a_cycle),
         TEST(test_zk_24_a_try_that_is_blocked_creates_nothing),
+        TEST(test_e6_several_free_locks_are_not_looked_at_first),
+        TEST(test_e6_zk_24_one_that_is_held_after_all_leaves_nothing),
         TEST(test_zk_15_c6_no_watch_and_no_node_is_left),
         TEST(test_zk_10_zk_12_f11_the_directory_is_reaped_between),
         TEST(test_zk_26_zk_14_c3_c16_a_waiter_that_leaves_wakes_nobody_into_a_grant),

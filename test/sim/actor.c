@@ -262,6 +262,7 @@ static void acquire(struct world *world, struct actor *actor, int queue)
                                         .weight = draw_weight(world),
                                         .deadline = MRT_TIME_NEVER,
                                         .try_only = try_only,
+                                        .hopeful = nobody,
                                         .competes = !async};
     uint64_t weight = actor->waiter.weight;
     if (p->hold_max_us > 0 && world->drawn.lock != LOCK_ELECTION && random_below(random, 2))
