@@ -1,5 +1,5 @@
 # The Redis store, where hiredis is installed. Its scripts are files in src/store/redis; each
-# is compiled in behind what they have in common, and all behind head.lua and NAME_alone.lua, if there is
+# is compiled in behind what they have in common, and all behind head.lua and NAME_short.lua, if there is
 # one, with the digest that the server knows it by.
 # Sets MORTISE_REDIS and mortise_redis_needs.
 pkg_check_modules(HIREDIS QUIET IMPORTED_TARGET hiredis>=0.14)
@@ -19,12 +19,12 @@ function(embed_redis_scripts directory)
   foreach(name session stop append adopt refresh remove detach observe cell list operate
           claim_extend claim_show claim_delete)
     file(READ ${directory}/${name}.lua own)
-    set(alone "")
-    if(EXISTS ${directory}/${name}_alone.lua)
-      file(READ ${directory}/${name}_alone.lua alone)
+    set(short "")
+    if(EXISTS ${directory}/${name}_short.lua)
+      file(READ ${directory}/${name}_short.lua short)
     endif()
     if(NOT name MATCHES "^claim_") # which share their keys with other programs
-      string(PREPEND own "${head}\n${alone}\n${common}\n")
+      string(PREPEND own "${head}\n${short}\n${common}\n")
     endif()
     string(REGEX REPLACE "\n *--[^\n]*" "" whole "\n${own}")
     file(WRITE ${CMAKE_BINARY_DIR}/redis/${name}.lua "${whole}")

@@ -135,7 +135,9 @@
     X(REDIS_LUA_NUMBER_FORGOTTEN, "numbers begin again when a server forgets")    \
     X(REDIS_LUA_APPEND_TWICE, "a ticket that is there already is appended again") \
     X(REDIS_LUA_VALUE_KEPT, "the value of a ticket that is gone is kept")         \
-    X(REDIS_LUA_CHANGE_UNTOLD, "who observes is not told of another leader")
+    X(REDIS_LUA_CHANGE_UNTOLD, "who observes is not told of another leader")      \
+    X(REDIS_LUA_FIRST_LEAVES, "whoever gives up, the first in the queue goes")    \
+    X(REDIS_LUA_ALL_MUTEXES, "what waits for any lock is taken for a mutex's")
 
 /* Of the stores on SQL servers, store/sql_*.c and postgres_wire.c, and of their statements; the
    simulator finds them. */

@@ -155,13 +155,20 @@ static const struct {
 } mistakes[] = {
     {MRT_DEFECT_REDIS_LUA_OLD_EPOCH, "if epoch < seen then return {'STALE'} end", ""},
     {MRT_DEFECT_REDIS_LUA_NO_PUSH, "for _, one in ipairs(fit) do", "for _, one in ipairs({}) do"},
+    {MRT_DEFECT_REDIS_LUA_NO_PUSH,
+     "its = call('HMGET', base .. 's:' .. heir, '@lease', '@channel')", ""},
     {MRT_DEFECT_REDIS_LUA_DEAD_STAY, "'-inf', now, 'LIMIT', 0, 16", "'-inf', 0, 'LIMIT', 0, 16"},
     {MRT_DEFECT_REDIS_LUA_NUMBER_FORGOTTEN, "return math.max(newest, least)", "return newest"},
+    {MRT_DEFECT_REDIS_LUA_NUMBER_FORGOTTEN, "math.max(tonumber(found[2] or 0) + 1, least)",
+     "tonumber(found[2] or 0) + 1"},
     {MRT_DEFECT_REDIS_LUA_APPEND_TWICE, "if own[3] then\n  local known",
      "if false then\n  local known"},
     {MRT_DEFECT_REDIS_LUA_VALUE_KEPT,
      "if valued and call('HDEL', base .. 'values', ticket_in(entry)) == 1 then", "if valued then"},
     {MRT_DEFECT_REDIS_LUA_CHANGE_UNTOLD, "call('PUBLISH', base .. 'e:' .. queue, queue)", ""},
+    {MRT_DEFECT_REDIS_LUA_FIRST_LEAVES, "string.sub(front[1] or '', 1, 32) ~= ARGV[3]",
+     "not front[1]"},
+    {MRT_DEFECT_REDIS_LUA_ALL_MUTEXES, "and ARGV[6] == '1' and ARGV[8]", "and ARGV[8]"},
 };
 
 static bool mistaken;

@@ -1,5 +1,5 @@
 -- How all scripts of the redis: store begin, but for those of claims: the names of keys, the time, and
--- what a short way (*_alone.lua) has read, which is not read again. What they have else in
+-- what a short way (*_short.lua) has read, which is not read again. What they have else in
 -- common is in common.lua, and what the keys are.
 --
 -- KEYS[1] is the key of the sessions; ARGV[1] the session, ARGV[2] the epoch.

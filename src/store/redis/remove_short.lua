@@ -1,0 +1,34 @@
+-- REMOVE as remove.lua does it, of a ticket without a value that is the only one in its queue, or
+-- holds a mutex that somebody alive is the next for. It stands before what all scripts have in common,
+-- as in append_short.lua.
+do
+  local key, left = base .. 's:' .. ARGV[1], nil
+  own = call('HMGET', key, '@epoch', '@lease', ARGV[3])
+  own_ends = tonumber(call('ZSCORE', sessions, ARGV[1]) or 0)
+  left = own_ends - now
+  if own[1] == ARGV[2] and left > 0 and left <= tonumber(own[2]) and own[3] then
+    local number, queue = string.match(own[3], '^(%d+)~?%d*:(.*)$')
+    local line = base .. 'q:' .. (queue or '')
+    local front = queue and call('ZRANGE', line, 0, 2)
+    if not queue or string.sub(front[1] or '', 1, 32) ~= ARGV[3] then
+      queue = nil
+    elseif not front[2] then
+      call('ZREM', line, front[1])
+      call('HDEL', key, ARGV[3], '!' .. ARGV[3])
+      call('HDEL', queues, queue)
+      return {'REMOVED'}
+    elseif string.sub(call('HGET', queues, queue) or '', 1, 2) == '1 ' then
+      local ticket, heir = string.sub(front[2], 1, 32), string.sub(front[2], 33, 64)
+      local its = call('HMGET', base .. 's:' .. heir, '@lease', '@channel', ticket)
+      left = tonumber(call('ZSCORE', sessions, heir) or 0) - now
+      number = string.match(its[3] or '', '^%d+')
+      if number and its[2] and left > 0 and left <= tonumber(its[1] or 0) then
+        call('ZREM', line, front[1])
+        call('HDEL', key, ARGV[3], '!' .. ARGV[3])
+        call('PUBLISH', its[2],
+             heir .. ' ' .. ticket .. ' ' .. number .. (front[3] and ' 0 1' or ' 0 0'))
+        return {'REMOVED'}
+      end
+    end
+  end
+end
