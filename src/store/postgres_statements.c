@@ -40,12 +40,15 @@ static const char mrt_pg_sql_identify[] =
 
 /* This transaction's commit does not wait for the disk, nor for a replica. So a session begins:
    if the server loses that, it loses all that came after too, tickets among it. And so ends one
-   that has none left: if it is there again, it ends with its lease. But no ticket goes so, for
-   whoever is granted the lock then would lose it, if it were there again. */
-#define HURRY "SELECT set_config('synchronous_commit', 'off', true)"
-static const char mrt_pg_sql_hurry[] = HURRY;
+   that has none left: if it is there again, it ends with its lease. And so goes a ticket, if it is
+   the only one in its queue: sql_hurry.c. But none goes so that others stand behind, for whoever is
+   granted the lock then would lose it, if it were there again. */
+#define NO_WAIT "set_config('synchronous_commit', 'off', true)"
+static const char mrt_pg_sql_hurry[] = "SELECT " NO_WAIT;
+/* $1 session, $2 how many tickets have gone so: then it waits for the disk, for them */
 static const char mrt_pg_sql_hurry_empty[] =
-    HURRY " WHERE NOT EXISTS (SELECT FROM ticket WHERE session = $1)";
+    "SELECT set_config('synchronous_commit', CASE WHEN $2::int = 0 THEN 'off' ELSE 'local' END, true)"
+    " WHERE NOT EXISTS (SELECT FROM ticket WHERE session = $1)";
 
 /* $1 session, $2 epoch, $3 lease, $4 label. Who may not give a lock back is to get none. */
 static const char mrt_pg_sql_start[] =
@@ -164,24 +167,27 @@ static const char mrt_pg_sql_view[] =
 
 /* Takes a ticket out of a queue whose row is locked, and tells those who have become able to
    run. Returns how many are gone, 0 or 1. */
-#define LEAVE(queue, ticket)                                                                       \
+#define LEAVE(queue, ticket, last)                                                                 \
     "WITH gone AS (DELETE FROM ticket WHERE " ticket                                               \
-    " RETURNING session, id, number AS left_number, weight AS left_weight, value),"                \
+    " RETURNING session, id, number AS left_number, weight AS left_weight, value, delay),"         \
     FRONT(queue, ticket) ","                                                                       \
     " told AS (SELECT " TELL_PLACE("f.upto - f.weight - left_weight")                              \
     " FROM front f, (SELECT left_number, left_weight FROM gone) g"                                 \
     " WHERE f.number > left_number AND f.upto - left_weight <= f.capacity"                         \
     " AND f.upto > f.capacity),"                                                                   \
     " shown AS (SELECT " SHOW(queue) " FROM gone WHERE value IS NOT NULL)"                         \
-    " SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM told),"                            \
-    " (SELECT count(*) FROM shown)"
+    " SELECT " MRT_REMOVE_ROW("(SELECT count(*) FROM gone)", "(SELECT count(*) FROM told)",        \
+    "(SELECT count(*) FROM shown)", last)
 
-/* $1 session, $2 ticket, $3 queue */
-static const char mrt_pg_sql_remove[] = LEAVE("$3", "session = $1 AND id = $2");
+/* $1 session, $2 ticket, $3 queue, $4 whether it need not be on disk at once. What dies with a
+   delay, or is observed, is. */
+static const char mrt_pg_sql_remove[] = LEAVE("$3", "session = $1 AND id = $2",
+    "(SELECT count(" NO_WAIT ") FROM gone WHERE $4::int = 1 AND value IS NULL AND delay = 0"
+    " AND NOT EXISTS (SELECT FROM front WHERE number <> left_number))");
 
 /* $1 queue, $2 number: by somebody else, so its session is told too. */
 static const char mrt_pg_sql_break[] =
-    LEAVE("$1", "queue = $1 AND number = $2") ", (SELECT " TELL("' look'") " FROM gone)";
+    LEAVE("$1", "queue = $1 AND number = $2", "(SELECT " TELL("' look'") " FROM gone)");
 
 /* $1 session, $2 ticket, $3 queue, whose row is locked, $4 weight */
 static const char mrt_pg_sql_lighten[] =

@@ -21,7 +21,7 @@
     X(SETUP, "dihu", mrt_pg_sql_setup)                                           \
     X(IDENTIFY, "", mrt_pg_sql_identify)                                         \
     X(HURRY, "", mrt_pg_sql_hurry)                                               \
-    X(HURRY_EMPTY, "s", mrt_pg_sql_hurry_empty)                                  \
+    X(HURRY_EMPTY, "sD", mrt_pg_sql_hurry_empty)                                 \
     X(START, "sela", mrt_pg_sql_start)                                           \
     X(RESUME, "se", mrt_pg_sql_resume)                                           \
     X(LOCK_SESSION, "s", "SELECT FROM session WHERE id = $1 FOR NO KEY UPDATE")  \
@@ -37,7 +37,7 @@
     X(ADOPT, "stqekcwgz", mrt_pg_sql_adopt)                                      \
     X(VIEW, "st", mrt_pg_sql_view)                                               \
     X(LOCK_QUEUE, "q", "SELECT FROM queue WHERE name = $1 FOR NO KEY UPDATE")    \
-    X(REMOVE, "stq", mrt_pg_sql_remove)                                          \
+    X(REMOVE, "stqH", mrt_pg_sql_remove)                                         \
     X(REMOVE_QUIETLY, "st", "DELETE FROM ticket WHERE session = $1 AND id = $2") \
     X(LIGHTEN, "stqw", mrt_pg_sql_lighten)                                       \
     X(SET_VALUE, "stv", mrt_pg_sql_set_value)                                    \

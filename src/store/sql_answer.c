@@ -102,7 +102,7 @@ void mrt_sql_session_ended(struct mrt_store *store, struct mrt_sql_request *requ
     mrt_sql_fail(store, request, MORTISE_ELOST, "the session has ended");
 }
 
-static void finish_renew(struct mrt_store *store, struct mrt_sql_request *request)
+static void finish_renew(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     if (!mrt_sql_has_row(request)) {
         mrt_sql_session_ended(store, request);
@@ -114,6 +114,8 @@ static void finish_renew(struct mrt_store *store, struct mrt_sql_request *reques
                        "need a pooler in session mode",
                        mrt_sql_product);
     compare_tickets(store, request);
+    mrt_sql_on_disk(store);
+    mrt_sql_remove_again(store, now);
     mrt_sql_answer(store, request, MRT_RENEWED);
 }
 
@@ -234,6 +236,7 @@ static void finish_append(struct mrt_store *store, struct mrt_sql_request *reque
     int64_t ahead = mrt_sql_number(request, MRT_APPEND_AHEAD);
     uint64_t place = (uint64_t)mrt_sql_number(request, MRT_APPEND_PLACE);
     bool fits = mrt_rule_grants((uint64_t)ahead, command->weight, command->capacity);
+    mrt_sql_on_disk(store); /* at least the queue's number has been written */
     if (!mrt_sql_is_null(request, MRT_APPEND_OLD)) { /* it was there already */
         mrt_sql_lose_count(store, command->session);
         request->kind = MRT_SQL_DO_VIEW;
@@ -265,7 +268,7 @@ static void finish_view(struct mrt_store *store, struct mrt_sql_request *request
 
 static void finish_remove(struct mrt_store *store, struct mrt_sql_request *request)
 {
-    if (mrt_sql_number(request, 0))
+    if (mrt_sql_number(request, MRT_REMOVE_GONE))
         mrt_sql_count_tickets(store, request->command.session, -1);
     mrt_sql_answer(store, request, MRT_REMOVED);
 }
@@ -315,7 +318,7 @@ static void finish_done(struct mrt_store *store, struct mrt_sql_request *request
         mrt_sql_answer(store, request, MRT_STOPPED);
         break;
     case MRT_SQL_DO_RENEW:
-        finish_renew(store, request);
+        finish_renew(store, request, now);
         break;
     case MRT_SQL_DO_APPEND:
         finish_append(store, request, now);
@@ -380,6 +383,12 @@ void mrt_sql_finish(struct mrt_store *store, struct mrt_sql_request *request, mr
     }
 }
 
+static void free_own(struct mrt_store *store, struct mrt_sql_request *request)
+{
+    mrt_sql_hurried(store, request, MRT_UNKNOWN);
+    mrt_sql_request_free(request);
+}
+
 void mrt_sql_finish_lost(struct mrt_store *store, struct mrt_sql_request *request)
 {
     request->lost = true;
@@ -388,7 +397,7 @@ void mrt_sql_finish_lost(struct mrt_store *store, struct mrt_sql_request *reques
     else if (request->kind >= MRT_SQL_DO_LIST)
         TAILQ_INSERT_HEAD(&store->waiting, request, link); /* asking again does no harm */
     else if (request->command.serial == 0)
-        mrt_sql_request_free(request);
+        free_own(store, request);
     else if (MRT_DEFECT(SQL_LOST_REPLY_FAILED))
         mrt_sql_fail(store, request, MORTISE_EUNREACHABLE, "%s", "");
     else

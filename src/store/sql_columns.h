@@ -33,6 +33,15 @@ enum {
 #define MRT_VIEW_ROW(number, ahead, left, behind, asked, place, age) \
     number ", " ahead ", " left ", " behind ", " asked ", " place ", " age
 
+/* Only where REMOVE has a row. */
+enum {
+    MRT_REMOVE_GONE,
+    MRT_REMOVE_TOLD,
+    MRT_REMOVE_SHOWN,
+    MRT_REMOVE_HURRIED /* its commit does not wait for the disk */
+};
+#define MRT_REMOVE_ROW(gone, told, shown, hurried) gone ", " told ", " shown ", " hurried
+
 enum { MRT_HOLDER_NUMBER, MRT_HOLDER_LEFT, MRT_HOLDER_VALUE };
 #define MRT_HOLDER_ROW(number, left, value) number ", " left ", " value
 

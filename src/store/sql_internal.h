@@ -5,6 +5,7 @@
  *   sql_request.c   requests and the values of their parameters
  *   sql_answer.c    what a request's outcome means; sql_values.c for values, observers and cells,
  *                   sql_detach.c for tickets that are nobody's
+ *   sql_hurry.c     removals that may not be on disk yet
  *   sql_told.c      what the server tells by itself
  *   sql_list.c      what is waited for here: mortise_list, mortise_revoke, mortise_break
  *   sql_text.c      parameters of URIs
@@ -102,6 +103,7 @@ struct mrt_sql_request {
     } step[MRT_SQL_STEPS_MAX];
     int steps, at;
     bool whole; /* APPEND: not the short way, which is for a queue that nobody is in */
+    struct mrt_sql_removal *removal; /* REMOVE: it need not wait for the disk */
     bool failed;
     char state[6];    /* SQLSTATE, or the server's own number of an error */
     char detail[256]; /* of a failure, and then of the event */
@@ -136,6 +138,7 @@ struct mrt_sql_observer {
 enum mrt_sql_state { MRT_SQL_IDLE, MRT_SQL_CONNECTING, MRT_SQL_CHECKING, MRT_SQL_READY };
 
 struct mrt_sql_driver;
+struct mrt_sql_removal;
 struct mrt_form;
 
 struct mrt_store {
@@ -148,7 +151,9 @@ struct mrt_store {
     int epoll;
     TAILQ_HEAD(, mrt_sql_session) sessions;
     TAILQ_HEAD(, mrt_sql_observer) observers;
-    struct mrt_sql_requests waiting; /* for a connection */
+    TAILQ_HEAD(, mrt_sql_removal) removals; /* answered, and perhaps not on disk */
+    int removal_count;                      /* with those of requests */
+    struct mrt_sql_requests waiting;        /* for a connection */
     struct mrt_sql_requests sent;
     struct mrt_sql_requests outbox; /* answered, and not delivered yet */
     /* The connection. */
@@ -336,6 +341,19 @@ void mrt_sql_lose_count(struct mrt_store *store, struct mrt_id session);
 void mrt_sql_finish_detach(struct mrt_store *store, struct mrt_sql_request *request);
 void mrt_sql_finish_adopt(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now);
 
+/* sql_hurry.c */
+/* A new REMOVE need not wait for the disk, if it can be remembered. */
+void mrt_sql_hurry(struct mrt_store *store, struct mrt_sql_request *request);
+/* Any request is answered so, or its outcome is not known (MRT_UNKNOWN). */
+void mrt_sql_hurried(struct mrt_store *store, struct mrt_sql_request *request,
+                     enum mrt_event_type type);
+/* A commit that waited for the disk has been answered. */
+void mrt_sql_on_disk(struct mrt_store *store);
+void mrt_sql_connection_lost(struct mrt_store *store);
+/* Sends again what is due. */
+void mrt_sql_remove_again(struct mrt_store *store, mrt_time now);
+void mrt_sql_removals_free(struct mrt_store *store);
+
 /* sql_told.c */
 void mrt_sql_told(struct mrt_store *store, struct mrt_id session, const char *text);
 
@@ -365,6 +383,8 @@ int mrt_sql_break(struct mrt_store *store, const char *name, uint64_t fence);
 /* What the product is called, and whether its server tells waiters and observers. */
 extern const char mrt_sql_product[];
 extern const bool mrt_sql_notifies;
+/* Whether a REMOVE can leave it to the server when it is on disk. */
+extern const bool mrt_sql_hurries;
 /* Of the schema: mortise init makes it so, of any older one too. */
 extern const int mrt_sql_schema_version;
 /* Whether its locks by name can be shared. */

@@ -129,6 +129,7 @@ void mrt_sql_drop(struct mrt_store *store, mrt_time now)
         PAUSE_MIN << (store->failures < PAUSE_DOUBLINGS ? store->failures : PAUSE_DOUBLINGS);
     store->until = now + (store->failures > 0 ? pause : 0);
     store->failures++;
+    mrt_sql_connection_lost(store);
     keep_unsent(store);
     while ((request = TAILQ_FIRST(&store->sent))) {
         TAILQ_REMOVE(&store->sent, request, link);
@@ -236,6 +237,7 @@ static void use(struct mrt_store *store, mrt_time now)
     if (store->state != MRT_SQL_READY || !was_checking || store->broken)
         return;
     resume_sessions(store, now);
+    mrt_sql_remove_again(store, now);
     mrt_sql_listen(store, now);
     send_waiting(store, now);
     if (!store->broken)

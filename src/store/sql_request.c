@@ -22,6 +22,7 @@ void mrt_sql_request_free(struct mrt_sql_request *request)
     if (request) {
         mrt_sql_rows_free(request->rows);
         free(request->value);
+        free(request->removal);
     }
     free(request);
 }
@@ -150,6 +151,8 @@ static uint64_t at_least_one(mrt_time time)
     X('y', number, command->try_only)                                                          \
     X('m', number, command->queue_max)                                                         \
     X('g', number, command->linger)                                                            \
+    X('H', number, request->removal != NULL)                                                   \
+    X('D', number, (uint64_t)store->removal_count)                                             \
     X('z', number, (uint64_t)((command->delay + MRT_MICROSECOND - 1) / MRT_MICROSECOND))       \
     X('e', number, store->epoch)                                                               \
     X('l', number, (uint64_t)(lease / MRT_MICROSECOND))                                        \

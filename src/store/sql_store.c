@@ -27,6 +27,7 @@ void mrt_sql_answer(struct mrt_store *store, struct mrt_sql_request *request,
     request->event.session = request->command.session;
     request->event.ticket = request->command.ticket;
     request->done = true;
+    mrt_sql_hurried(store, request, type);
     if (request->kind == MRT_SQL_DO_OBSERVE && type != MRT_HOLDER)
         mrt_sql_unobserve(store, request->command.ticket);
     TAILQ_INSERT_TAIL(&store->outbox, request, link);
@@ -129,6 +130,8 @@ bool mrt_sql_submit(struct mrt_store *store, const struct mrt_command *command, 
     struct mrt_sql_session *session = mrt_sql_find_session(store, command->session);
     if (command->type == MRT_STOP && session)
         mrt_sql_forget_session(store, session); /* not to be taken up on another connection */
+    if (command->type == MRT_REMOVE)
+        mrt_sql_hurry(store, request);
     if (command->type == MRT_OBSERVE && session && !command->once)
         mrt_sql_observe(store, command, now);
     mrt_sql_begin(store, request, now);
@@ -181,6 +184,7 @@ void mrt_sql_fini(struct mrt_store *store)
     free_requests(&store->waiting);
     free_requests(&store->sent);
     free_requests(&store->outbox);
+    mrt_sql_removals_free(store);
     while ((session = TAILQ_FIRST(&store->sessions)))
         mrt_sql_forget_session(store, session);
     if (store->epoll >= 0)
@@ -204,6 +208,7 @@ int mrt_sql_init(struct mrt_store *store, const struct mrt_uri *uri,
 {
     TAILQ_INIT(&store->sessions);
     TAILQ_INIT(&store->observers);
+    TAILQ_INIT(&store->removals);
     TAILQ_INIT(&store->waiting);
     TAILQ_INIT(&store->sent);
     TAILQ_INIT(&store->outbox);

@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define MANY 70
+#define MANY_TICKETS "SELECT count(*) FROM ticket WHERE queue LIKE 'mortise/many%'"
 #define OURS "application_name = 'mortise'"
 
 static mortise_client *open_client(const char *parameters)
@@ -42,6 +44,8 @@ static void signal_writers(int signal)
     }
     for (int i = 0; i < count; i++)
         assert_int_equal(kill(writers[i], signal), 0);
+    if (signal == SIGKILL)
+        count = 0; /* there will be others */
 }
 
 /* The server ends all of its processes and begins anew, with what is on disk. */
@@ -61,6 +65,100 @@ static void crash(void)
     PQfinish(old);
 }
 
+/* A client whose next session after a crash waits, so that what was lost can be seen. */
+struct late {
+    struct sql_proxy *proxy;
+    mortise_client *client;
+    mortise_hold kept;
+};
+
+static void open_late(struct late *late, const char *kept)
+{
+    late->proxy = sql_proxy();
+    late->client = sql_open(sql_proxy_port(late->proxy), "lease=3600s");
+    late->kept = zk_acquire(zk_mutex(late->client, kept));
+    sql_proxy_order(late->proxy, SQL_HOLD, sql_parts[SQL_RESUME]);
+}
+
+static void await_late(const struct late *late)
+{
+    int64_t limit = zk_now_ms() + 60000;
+    while (!sql_proxy_done(late->proxy)) {
+        assert_true(zk_now_ms() < limit);
+        zk_rest_ms(5);
+    }
+}
+
+static void close_late(struct late *late)
+{
+    assert_int_equal(mortise_verify(late->kept, 60000), MORTISE_OK);
+    assert_int_equal(sql_losses(late->client), 0);
+    assert_int_equal(mortise_close(late->client), MORTISE_OK);
+    sql_proxy_stop(late->proxy);
+}
+
+/* More than are remembered. */
+static void acquire_many(mortise_client *client, mortise_hold *holds)
+{
+    char name[16];
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "many%d", i);
+        holds[i] = zk_acquire(zk_mutex(client, name));
+    }
+}
+
+static void release_many(const mortise_hold *holds)
+{
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(mortise_release(holds[i]), MORTISE_OK);
+    sql_await(MANY_TICKETS, 0);
+}
+
+/* A release is told of before it is on disk, where nobody waits for it. The server loses it, and it
+   is made again; but not what came before the end of a session. */
+static void test_sq_08_a_release_that_a_server_forgets_is_made_again(void **state)
+{
+    (void)state;
+    long others = sql_number("SELECT count(*) FROM session"); /* that an earlier crash has left */
+    struct late first, second;
+    mortise_hold many[MANY];
+    mortise_client *closed = open_client("lease=3600s");
+    open_late(&first, "first");
+    open_late(&second, "second");
+    acquire_many(first.client, many);
+    mortise_hold forgotten = zk_acquire(zk_mutex(second.client, "forgotten")),
+                 ended = zk_acquire(zk_mutex(closed, "ended"));
+    signal_writers(SIGSTOP);
+    assert_int_equal(mortise_release(ended), MORTISE_OK);
+    sql_await(SQL_TICKETS("ended"), 0);
+    assert_int_equal(mortise_close(closed), MORTISE_OK);
+    release_many(many);
+    assert_int_equal(mortise_release(forgotten), MORTISE_OK);
+    sql_await(SQL_TICKETS("forgotten"), 0);
+    crash();
+    await_late(&first);
+    await_late(&second);
+    assert_int_equal(sql_number(SQL_TICKETS("forgotten")), 1);
+    assert_int_equal(sql_number(SQL_TICKETS("ended")), 0);
+    assert_true(sql_number(MANY_TICKETS) < 64);
+    assert_int_equal(sql_number("SELECT count(*) FROM session"), others + 2);
+    sql_proxy_go(first.proxy);
+    sql_proxy_go(second.proxy);
+    sql_await(SQL_TICKETS("forgotten"), 0);
+    sql_await(MANY_TICKETS, 0);
+    close_late(&first);
+    close_late(&second);
+}
+
+/* Whose release had to be on disk at once, and has nothing of which it is not known. */
+static void acquire_and_release_for_good(mortise_client *client, const char *name)
+{
+    mortise_lock_options options = {.size = sizeof options, .lock_delay_ms = 1};
+    mortise_lock *lock = NULL;
+    assert_int_equal(mortise_mutex_new(client, name, &options, &lock), MORTISE_OK);
+    assert_int_equal(mortise_release(zk_acquire(lock)), MORTISE_OK);
+}
+
 /* What ends with nobody's lock does not wait for the disk, and is undone when the server loses what
    is not there. Nobody has been granted anything for it. */
 static void test_sq_08_a_server_that_forgets_what_is_not_on_disk(void **state)
@@ -69,7 +167,7 @@ static void test_sq_08_a_server_that_forgets_what_is_not_on_disk(void **state)
     mortise_client *first = open_client("lease=3600s"), *second = open_client("lease=3600s"),
                    *idle = open_client("lease=3600s");
     struct sql_attempt attempt;
-    assert_int_equal(mortise_release(zk_acquire(zk_mutex(idle, "idle"))), MORTISE_OK);
+    acquire_and_release_for_good(idle, "idle");
     zk_acquire(zk_mutex(first, "inherited"));
     sql_begin(&attempt, zk_mutex(second, "inherited"));
     sql_await(SQL_TICKETS("inherited"), 2);
@@ -238,6 +336,7 @@ int main(int count, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sq_15_the_listener_is_terminated_between_release_and_wake),
         cmocka_unit_test(test_sq_08_a_server_that_forgets_what_is_not_on_disk),
+        cmocka_unit_test(test_sq_08_a_release_that_a_server_forgets_is_made_again),
         cmocka_unit_test(test_sq_09_one_of_several_hosts_is_promoted_later),
         cmocka_unit_test(test_sq_10_a_pooler_in_session_mode),
         cmocka_unit_test(test_sq_10_a_pooler_in_transaction_mode),

@@ -4,6 +4,7 @@
 #include "cmocka_all.h"
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,13 @@ static int dial(uint16_t port)
     return -1;
 }
 
+/* What comes in parts goes so, and none waits until the one before has been acknowledged. */
+static void send_at_once(int fd)
+{
+    int on = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
 static void take_connection(struct proxy *proxy)
 {
     int client = accept4(proxy->listener, NULL, NULL, SOCK_CLOEXEC), at = 0;
@@ -42,6 +50,8 @@ static void take_connection(struct proxy *proxy)
         close(server);
         return;
     }
+    send_at_once(client);
+    send_at_once(server);
     struct proxy_pair *pair = calloc(1, sizeof *pair);
     pair->up = (struct proxy_way){.from = client, .to = server, .buffer = malloc(BUFFER_SIZE)};
     pair->down = (struct proxy_way){.from = server, .to = client, .buffer = malloc(BUFFER_SIZE)};

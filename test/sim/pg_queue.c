@@ -287,6 +287,19 @@ static const char *key_by_number(const struct pg_backend *backend, const char *q
     return "";
 }
 
+/* Whether the commit of what takes this ticket out is not to wait for the disk. */
+static bool is_hurried(const struct pg_backend *backend, const struct pg_row *ticket)
+{
+    struct pg_line line;
+    pg_line_up(&backend->view, ticket->queue, &line);
+    bool others = line.count > 1 || (line.count == 1 && line.tickets[0]->number != ticket->number);
+    return pg_says(backend, "set_config('synchronous_commit', 'off', true)") &&
+           pg_number(backend, 4) == 1 &&
+           (!ticket->value[0] || !pg_says(backend, "value IS NULL")) &&
+           (ticket->delay == 0 || !pg_says(backend, "delay = 0")) &&
+           (!others || !pg_says(backend, "NOT EXISTS (SELECT FROM front"));
+}
+
 /* REMOVE and BREAK. */
 enum pg_end pg_leave(struct pg_backend *backend)
 {
@@ -301,6 +314,11 @@ enum pg_end pg_leave(struct pg_backend *backend)
     if (take(backend, key, &row) == PG_WAITS)
         return PG_WAITS;
     pg_column(backend, row.key[0] != '\0');
+    pg_column(backend, 0); /* how many are told is of no use */
+    pg_column(backend, 0);
+    bool hurried = row.key[0] && !breaks && is_hurried(backend, &row);
+    backend->hurries |= hurried;
+    pg_column(backend, hurried);
     if (!row.key[0])
         return PG_DONE;
     tell_front(backend, &row, row.weight);

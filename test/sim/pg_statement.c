@@ -72,6 +72,8 @@ static const struct {
     const char *right, *wrong;
 } mistakes[] = {
     {MRT_DEFECT_SQL_PG_NO_NOTIFY, MRT_PG_REMOVE, "' place '", "' plaice '"},
+    {MRT_DEFECT_SQL_PG_HURRIED_PAST, MRT_PG_REMOVE,
+     " AND NOT EXISTS (SELECT FROM front WHERE number <> left_number)", ""},
     {MRT_DEFECT_SQL_PG_CHANGE_UNTOLD, MRT_PG_REMOVE, MRT_PG_SEEN, "mortise_unseen_"},
     {MRT_DEFECT_SQL_PG_UNLOCKED, MRT_PG_LOCK_QUEUE, " FOR NO KEY UPDATE", ""},
     {MRT_DEFECT_SQL_PG_ONE_STATEMENT, MRT_PG_BUMP, "DO UPDATE", "DO NOTHING --"},
@@ -152,8 +154,9 @@ static enum pg_end do_identify(struct pg_backend *backend)
 
 static enum pg_end do_hurry(struct pg_backend *backend)
 {
-    backend->hurries = !pg_says(backend, "NOT EXISTS (SELECT FROM ticket") ||
-                       !has_tickets(&backend->view, pg_text(backend, 1), NULL);
+    backend->hurries =
+        !pg_says(backend, "NOT EXISTS (SELECT FROM ticket") ||
+        (pg_number(backend, 2) == 0 && !has_tickets(&backend->view, pg_text(backend, 1), NULL));
     return PG_DONE;
 }
 

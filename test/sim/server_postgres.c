@@ -67,7 +67,9 @@ static void copy(struct world *world, struct task *task)
     struct pg_cluster *cluster =
         (struct pg_cluster *)(void *)((char *)task - offsetof(struct pg_cluster, copy));
     struct pg_server *from = primary_of(cluster), *to = &cluster->servers[1 - cluster->primary];
-    pg_copy(&to->rows, &from->rows);
+    bool is_behind =
+        from->hurried && random_below(&world->random, 2); /* nobody has waited for it */
+    pg_copy(&to->rows, is_behind ? &from->durable : &from->rows);
     to->sequence = next_logged(from->sequence);
     if (world->phase == PHASE_CHAOS && world->drawn.pg_lag_us > 0)
         world_at(world, task, world->now + world_some(world, world->drawn.pg_lag_us), copy);
