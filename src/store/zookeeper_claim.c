@@ -150,14 +150,17 @@ static void await(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
     show(session, ticket, 1);
 }
 
-/* Whether no other ticket of this session can have a node there. */
-static bool is_only_one(const struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket)
+/* Whether no other ticket of this session can have made the node of this transaction. */
+static bool is_only_one(const struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
+                        int64_t czxid)
 {
     const struct mrt_zk_ticket *other, *next;
     HASH_ITER(hh, session->tickets, other, next)
-    if (other != ticket && (other->created || other->maybe) &&
-        strcmp(other->path, ticket->path) == 0)
-        return false;
+    {
+        bool made_it = other->created ? other->czxid == 0 || other->czxid == czxid : other->maybe;
+        if (other != ticket && made_it && strcmp(other->path, ticket->path) == 0)
+            return false;
+    }
     return true;
 }
 
@@ -175,7 +178,7 @@ static bool is_ours(const struct mrt_zk_session *session, const struct mrt_zk_ti
     if (ticket->created)
         return ticket->czxid == 0 || reply->stat->czxid == ticket->czxid;
     if ((size_t)reply->length < kind + uuid || memcmp(reply->text, MRT_ZK_CLAIM_DATA, kind) != 0)
-        return ticket->maybe && is_only_one(session, ticket);
+        return ticket->maybe && is_only_one(session, ticket, reply->stat->czxid);
     return memcmp(reply->text + kind, ticket->uuid, uuid) == 0 || MRT_DEFECT(ZK_CLAIM_NO_TOKEN);
 }
 
