@@ -124,7 +124,7 @@ static bool pump_once(struct world *world, struct client *client)
     struct mrt_hold *hold;
     struct mrt_command *command;
     while ((waiter = mrt_engine_next_settled(client->engine))) {
-        if (!cell_settled(world, client, waiter))
+        if (!cell_settled(world, client, waiter) && !election_settled(world, client, waiter))
             actor_settled(world, client, waiter);
         any = true;
     }

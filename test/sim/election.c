@@ -3,7 +3,8 @@
  *
  * What an observer was told is compared with the server: where nothing goes wrong, soon
  * after each change; in any world, at the end. Values are few, so that two leaders often
- * have the same.
+ * have the same. Who asks once, as some do that have been told of a leader, is not answered
+ * with one who led before another whom the server knew by then.
  */
 #include "world.h"
 
@@ -14,6 +15,7 @@
 void election_boot(struct world *world, struct client *client)
 {
     memset(client->sights, 0, sizeof client->sights);
+    client->inquiry.asks = false;
     for (int i = 0; i < world->drawn.queues && world->drawn.lock == LOCK_ELECTION; i++) {
         struct sight *sight = &client->sights[i];
         sight->observer = mrt_engine_observe(client->engine, world->queues[i].name, sight);
@@ -47,6 +49,39 @@ void election_proclaim(struct world *world, struct actor *actor, struct grip *gr
     client_pump(world, client);
 }
 
+static void inquire(struct world *world, struct client *client, int queue)
+{
+    struct inquiry *inquiry = &client->inquiry;
+    struct truth truth;
+    if (inquiry->asks || !random_chance(&world->random, world->drawn.inquire))
+        return;
+    server_truth(world, queue, NULL, &truth);
+    const struct mrt_command who = {
+        .type = MRT_OBSERVE, .once = true, .queue = world->queues[queue].name};
+    *inquiry = (struct inquiry){.queue = queue,
+                                .floor = truth.peer ? truth.fence : 0,
+                                .waiter = {.deadline = MRT_TIME_NEVER}};
+    world->operations++;
+    mrt_engine_request(client->engine, &who, &inquiry->answer, &inquiry->waiter,
+                       client_now(client));
+    inquiry->asks = inquiry->waiter.state != MRT_WAITER_DONE || inquiry->waiter.settled;
+}
+
+bool election_settled(struct world *world, struct client *client, const struct mrt_waiter *waiter)
+{
+    struct inquiry *inquiry = &client->inquiry;
+    const uint64_t fence = inquiry->answer.fence;
+    if (waiter != &inquiry->waiter)
+        return false;
+    trace_note(world, TRACE_DONE, client->index, inquiry->queue, "who leads", waiter->error,
+               (int64_t)fence, (int64_t)inquiry->floor);
+    inquiry->asks = false;
+    if (waiter->error == MORTISE_OK && fence > 0 && fence < inquiry->floor)
+        check_fail(world, client->index, inquiry->queue, "told that %llu leads, after %llu",
+                   (unsigned long long)fence, (unsigned long long)inquiry->floor);
+    return true;
+}
+
 bool election_observe(struct world *world, struct client *client)
 {
     bool any = false;
@@ -68,6 +103,7 @@ bool election_observe(struct world *world, struct client *client)
         sight->fence = holder->fence;
         sight->value = value;
         sight->last_fence = holder->fence ? holder->fence : sight->last_fence;
+        inquire(world, client, queue);
         any = true;
     }
     return any;

@@ -313,6 +313,16 @@ static void draw_detach(struct profile *p, uint64_t seed)
         make_inherited(p, &random);
 }
 
+/* And so. */
+static void draw_inquiries(struct profile *p, uint64_t seed)
+{
+    struct random random;
+    random_seed(&random, seed ^ UINT64_C(0x77686f));
+    bool forgets = p->redis_amnesia + p->pg_lag_us > 0;
+    if (p->lock == LOCK_ELECTION && !forgets && random_below(&random, 3) == 0)
+        p->inquire = profile_scale(&random, 10000);
+}
+
 static int64_t any_sequence(struct random *random)
 {
     switch (random_below(random, 4)) {
@@ -478,6 +488,7 @@ void profile_draw(struct profile *profile, uint64_t seed, int model)
         draw_requests(profile, seed);
     draw_delay(profile, seed);
     draw_detach(profile, seed);
+    draw_inquiries(profile, seed);
 }
 
 void profile_heal(struct profile *p)

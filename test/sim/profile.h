@@ -68,6 +68,7 @@ enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE, LOCK_ELECTION, LOCK_EXCLUSIV
     X(wait_us, FIXED, "deadline or cancel come after, at most")                                   \
     X(misuse, EXTRA, "chance of a double, stale or foreign release")                              \
     X(cells, EXTRA, "writes of a cell by each client")                                            \
+    X(inquire, EXTRA, "chance that who is told of a leader asks who it is")                       \
     X(verify, EXTRA, "chance to ask the store about a hold")                                      \
     X(brief_handles, EXTRA, "a lock's handle lives no longer than the call")                      \
     X(synchronous, FIXED, "the store answers inside submit")                                      \

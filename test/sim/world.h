@@ -123,6 +123,15 @@ struct sight {
     uint64_t fence, value, last_fence;
 };
 
+/* A client asks once who leads. */
+struct inquiry {
+    struct mrt_waiter waiter;
+    struct mrt_answer answer;
+    bool asks;
+    int queue;
+    uint64_t floor; /* who led when it asked */
+};
+
 /* Who writes a cell for a client, one write after the other. */
 struct writer {
     struct task step;
@@ -157,6 +166,7 @@ struct client {
     uint64_t last_serial;
     uint64_t waiter_order;
     struct sight sights[QUEUES_MAX];
+    struct inquiry inquiry;
     struct writer writer;
     mrt_time booted_at;
     struct host *host, *dead_hosts; /* if it runs the real store */
@@ -309,6 +319,8 @@ void election_candidate(struct world *world, struct actor *actor);
 void election_proclaim(struct world *world, struct actor *actor, struct grip *grip);
 /* Fetches what the engine's observers see; whether there was anything. */
 bool election_observe(struct world *world, struct client *client);
+/* Whether the waiter is that of who asks once. */
+bool election_settled(struct world *world, struct client *client, const struct mrt_waiter *waiter);
 void election_check(struct world *world, bool calm, mrt_time limit);
 mrt_time election_patience(const struct world *world);
 void election_check_end(struct world *world);
