@@ -156,6 +156,7 @@ static void granted(struct world *world, struct actor *actor)
                           .told = MORTISE_HELD,
                           .value = actor->value,
                           .proclaimed_at = world->now};
+    rounds_begin(world, &grip->proclaimed);
     if (actor->waiter.hold_max > 0) /* of the step that has just granted it */
         grip->ends = client_now(client) + actor->waiter.hold_max;
     if (joined) {

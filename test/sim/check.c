@@ -268,12 +268,15 @@ static bool is_had(const struct world *world, const struct client *client, int q
     return false;
 }
 
-static mrt_time idle_since(const struct queue_state *state, uint64_t fence, mrt_time now)
+static struct idle idle_of(const struct world *world, const struct queue_state *state,
+                           uint64_t fence)
 {
+    struct idle idle = {.fence = fence, .since = world->now};
     for (int i = 0; i < state->idle_count; i++)
         if (state->idle[i].fence == fence)
-            return state->idle[i].since;
-    return now;
+            return state->idle[i];
+    rounds_begin(world, &idle.rounds);
+    return idle;
 }
 
 /* What a client gives back to PostgreSQL comes after all it has sent: a command for each thread,
@@ -310,12 +313,12 @@ static void check_idle(struct world *world, int queue)
         if (!client || client->closing || truth.grants[i].orphaned ||
             is_had(world, client, queue, fence, truth.span))
             continue;
-        mrt_time since = idle_since(&before, fence, world->now);
-        state->idle[state->idle_count].fence = fence;
-        state->idle[state->idle_count++].since = since;
-        if (world->now - since > idle_limit(world))
+        struct idle *idle = &state->idle[state->idle_count++];
+        *idle = idle_of(world, &before, fence);
+        bool over = rounds_over(world, client, &idle->rounds);
+        if (over && world->now - idle->since > idle_limit(world))
             check_fail(world, client->index, queue, "ticket %llu lies idle for %lld us",
-                       (unsigned long long)fence, (long long)(world->now - since) / 1000);
+                       (unsigned long long)fence, (long long)(world->now - idle->since) / 1000);
     }
 }
 

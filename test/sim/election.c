@@ -18,6 +18,7 @@ void election_boot(struct world *world, struct client *client)
     client->inquiry.asks = false;
     for (int i = 0; i < world->drawn.queues && world->drawn.lock == LOCK_ELECTION; i++) {
         struct sight *sight = &client->sights[i];
+        rounds_begin(world, &sight->rounds);
         sight->observer = mrt_engine_observe(client->engine, world->queues[i].name, sight);
         if (!sight->observer)
             check_fail(world, client->index, i, "no observer");
@@ -46,6 +47,7 @@ void election_proclaim(struct world *world, struct actor *actor, struct grip *gr
                    mortise_error_name(result));
     grip->value = value;
     grip->proclaimed_at = world->now;
+    rounds_begin(world, &grip->proclaimed);
     client_pump(world, client);
 }
 
@@ -117,13 +119,17 @@ static bool is_right(const struct sight *sight, const struct truth *truth)
 
 static void check_sights(struct world *world, int queue, const struct truth *truth, mrt_time limit)
 {
+    mrt_time since = world->queues[queue].first_since;
     for (int c = 0; c < world->drawn.clients; c++) {
-        const struct client *client = &world->clients[c];
-        bool there = client->engine && !client->closing && !client_paused(client) &&
-                     world->now - client->booted_at >= limit;
-        if (there && !is_right(&client->sights[queue], truth))
+        struct client *client = &world->clients[c];
+        struct sight *sight = &client->sights[queue];
+        bool there = client->engine && !client->closing && !client_paused(client);
+        bool late =
+            limit == 0 || (rounds_over(world, client, &sight->rounds) &&
+                           world->now - since > limit && world->now - client->booted_at >= limit);
+        if (there && late && !is_right(sight, truth))
             check_fail(world, c, queue, "an observer sees %llu where %llu leads",
-                       (unsigned long long)client->sights[queue].fence,
+                       (unsigned long long)sight->fence,
                        (unsigned long long)(truth->peer ? truth->fence : 0));
     }
 }
@@ -131,11 +137,12 @@ static void check_sights(struct world *world, int queue, const struct truth *tru
 /* What the leader proclaimed has come to the server. */
 static void check_value(struct world *world, int queue, const struct truth *truth, mrt_time limit)
 {
-    const struct client *client = truth->peer ? truth->peer->client : NULL;
+    struct client *client = truth->peer ? truth->peer->client : NULL;
     for (int a = 0; client && !client->closing && a < world->drawn.actors; a++)
         for (int g = 0; g < GRIPS_MAX; g++) {
-            const struct grip *grip = &client->actors[a].grips[g];
-            if (grip->hold && grip->queue == queue && grip->fence == truth->fence &&
+            struct grip *grip = &client->actors[a].grips[g];
+            bool over = rounds_over(world, client, &grip->proclaimed);
+            if (grip->hold && grip->queue == queue && grip->fence == truth->fence && over &&
                 grip->value != truth->value && world->now - grip->proclaimed_at > limit)
                 check_fail(world, client->index, queue, "a value is not proclaimed");
         }
@@ -148,14 +155,17 @@ void election_check(struct world *world, bool calm, mrt_time limit)
         struct truth truth;
         server_truth(world, i, NULL, &truth);
         uint64_t fence = truth.peer ? truth.fence : 0;
-        if (fence != state->first_fence || truth.value != state->first_value)
+        if (fence != state->first_fence || truth.value != state->first_value) {
             state->first_since = world->now;
+            for (int c = 0; c < world->drawn.clients; c++)
+                rounds_begin(world, &world->clients[c].sights[i].rounds);
+        }
         state->first_fence = fence;
         state->first_value = truth.value;
-        if (calm && world->now - state->first_since > limit)
-            check_sights(world, i, &truth, limit);
-        if (calm)
-            check_value(world, i, &truth, limit);
+        if (!calm)
+            continue;
+        check_sights(world, i, &truth, limit);
+        check_value(world, i, &truth, limit);
     }
 }
 

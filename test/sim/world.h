@@ -65,6 +65,14 @@ struct peer {
     mrt_time closed_at;
 };
 
+/* What has been answered since something was to be done, see rounds.c. */
+struct rounds {
+    int count;
+    bool waits;     /* for answers, after the round has begun */
+    uint64_t asked; /* by the client, when it began */
+    mrt_time begins;
+};
+
 /* A hold that an actor has. */
 struct grip {
     struct mrt_hold *hold; /* NULL: none */
@@ -81,6 +89,7 @@ struct grip {
     bool listens;   /* to requests to give up */
     uint64_t value; /* of a leader, what it proclaimed last, and when */
     mrt_time proclaimed_at;
+    struct rounds proclaimed;
     mrt_time valid_until;   /* as last seen, on its client's clock */
     int revokes, asked;     /* requests that an operator made, and that it was told of */
     int undue;              /* of them: those that it need not hear of */
@@ -121,6 +130,7 @@ struct sight {
     struct mrt_request *observer;
     bool seen;
     uint64_t fence, value, last_fence;
+    struct rounds rounds; /* since the server knows something else, or the client runs */
 };
 
 /* A client asks once who leads. */
@@ -172,7 +182,8 @@ struct client {
     struct host *host, *dead_hosts; /* if it runs the real store */
     struct zk_wire *wires;
     struct stream *streams;
-    mrt_time reset_until; /* connections are refused */
+    mrt_time reset_until;     /* connections are refused */
+    uint64_t asked, answered; /* requests to ZooKeeper */
     /* What it should count. */
     uint64_t acquisitions, nested, losses, commands;
 };
@@ -222,9 +233,10 @@ struct queue_state {
     uint64_t turn_fence;
     mrt_time contended_since;
     int idle_count; /* tickets that are granted, and nobody has them */
-    struct {
+    struct idle {
         uint64_t fence;
         mrt_time since;
+        struct rounds rounds;
     } idle[GRANTS_MAX];
     uint64_t first_fence, first_value; /* of an election, and since when */
     mrt_time first_since;
@@ -376,6 +388,11 @@ void server_truth(struct world *world, int queue, const struct peer *peer, struc
 int server_left(struct world *world);
 /* How often the cell has been written. */
 uint64_t server_cell(struct world *world);
+
+/* rounds.c */
+void rounds_begin(const struct world *world, struct rounds *rounds);
+/* To be asked after each step; whether the client has had the answers to do what it has to. */
+bool rounds_over(const struct world *world, const struct client *client, struct rounds *rounds);
 
 /* delay.c */
 /* Notes until when a hold is valid, or that it has just been lost. */

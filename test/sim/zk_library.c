@@ -182,10 +182,12 @@ static void fill_results(const struct call *call, int code, const struct zk_answ
         call->results[i].err = answer ? answer->part_codes[i] : code;
 }
 
-static void complete(struct call *call, int code, const struct zk_answer *answer)
+static void complete(const zhandle_t *handle, struct call *call, int code,
+                     const struct zk_answer *answer)
 {
     const char *path = code == ZOK ? answer->path : NULL;
     const struct Stat *stat = code == ZOK ? &answer->stat : NULL;
+    handle->host->client->answered++;
     fill_results(call, code, answer);
     switch (call->shape) {
     case SHAPE_VOID:
@@ -229,7 +231,7 @@ static void fail_calls(zhandle_t *handle, int code)
     while (calls) {
         struct call *call = calls;
         calls = call->next;
-        complete(call, code, NULL);
+        complete(handle, call, code, NULL);
     }
 }
 
@@ -315,7 +317,7 @@ static int answered(zhandle_t *handle, const struct zk_answer *answer)
     activate(handle, call, answer->code);
     if (call->type == ZK_DROP_WATCHES && answer->code == ZOK)
         deactivate(handle, call);
-    complete(call, answer->code, answer);
+    complete(handle, call, answer->code, answer);
     return ZOK;
 }
 
@@ -500,6 +502,7 @@ static int put(zhandle_t *handle, const struct call *wanted, struct zk_request *
         abort();
     *call = *wanted;
     call->tag = request->tag = ++handle->tags;
+    handle->host->client->asked++;
     call->type = request->part.type;
     call->request = request;
     request->watch = call->watcher != NULL;
