@@ -429,6 +429,7 @@ int mortise_election_new(mortise_client *client, const char *name,
     error = mrt_client_queue(client, full, &mrt_election, &election->queue);
     if (error == MORTISE_OK)
         TAILQ_INSERT_TAIL(&client->elections, election, link);
+    mrt_lead_never(&client->driver);
     mrt_driver_leave_quietly(&client->driver);
     if (error != MORTISE_OK)
         free(election);

@@ -38,6 +38,7 @@ static void leave(mortise_hold hold)
 /* After a call that has a command for the store, which is not waited for. */
 static void leave_attending(mortise_hold hold)
 {
+    mrt_lead_recall(&client_of(hold)->driver); /* it is to be told at once */
     mrt_driver_leave(&client_of(hold)->driver, MRT_TIME_NEVER);
 }
 

@@ -101,8 +101,10 @@ static int lock_new(mortise_client *client, const char *name, const struct mrt_r
     TAILQ_INIT(&lock->waits);
     mrt_driver_enter(&client->driver);
     error = mrt_client_queue(client, full, recipe, &lock->queue);
-    if (error == MORTISE_OK && options.linger_ms > 0)
+    if (error == MORTISE_OK && options.linger_ms > 0) {
         mrt_queue_linger(lock->queue, mrt_time_from_ms(options.linger_ms));
+        mrt_lead_never(&client->driver); /* others are waiting for it to be told */
+    }
     if (error == MORTISE_OK) {
         mrt_queue_delay(lock->queue, mrt_time_from_ms(options.lock_delay_ms), mrt_time_now());
         TAILQ_INSERT_TAIL(&client->locks, lock, link);
@@ -338,6 +340,7 @@ int mortise_acquire_async(mortise_lock *lock, int64_t deadline_ns,
     mrt_lock_fill_wait(lock, wait);
     wait->waiter.deadline = deadline_ns;
     mrt_driver_enter(driver);
+    mrt_lead_never(driver);
     mrt_engine_acquire(driver->engine, lock->queue, &wait->waiter, mrt_time_now());
     TAILQ_INSERT_TAIL(&lock->waits, wait, handle_link);
     if (wait->waiter.state == MRT_WAITER_DONE)

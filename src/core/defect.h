@@ -213,6 +213,14 @@
     X(MULTI_WAITS_WITH_MORE, "what was tried behind one is held while that is waited for") \
     X(MULTI_LIST_ORDER, "locks are acquired in the order in which they are given")
 
+/* Of leading, io/lead.c; test/api/test_io_lead.c finds them. */
+#define MRT_DEFECT_LEAD_MAP(X)                                                     \
+    X(LEADER_SLEEPS_ON, "who leads is not woken by other threads")                 \
+    X(LEADER_GOES_UNTOLD, "the loop is not told when a leader goes")               \
+    X(LEAD_OTHERS_LEFT, "others are blocked when a leader goes, and nobody reads") \
+    X(LEAD_ANSWERS_LEFT, "an answer that must be read is left unread")             \
+    X(LEADER_CALLS_BACK, "callbacks run on the thread of who leads")
+
 enum mrt_defect {
 #define MRT_DEFECT_NAME(name, text) MRT_DEFECT_##name,
     MRT_DEFECT_MAP(MRT_DEFECT_NAME) MRT_DEFECT_COUNT,
@@ -221,8 +229,9 @@ enum mrt_defect {
             MRT_DEFECT_REDIS_CLAIM_MAP(MRT_DEFECT_NAME) MRT_DEFECT_DETACH_MAP(MRT_DEFECT_NAME)
                 MRT_DEFECT_LINGER_MAP(MRT_DEFECT_NAME) MRT_DEFECT_SIMULATED_MAP(MRT_DEFECT_NAME)
                     MRT_DEFECT_SQL_MAP(MRT_DEFECT_NAME) MRT_DEFECT_MULTI_MAP(MRT_DEFECT_NAME)
+                        MRT_DEFECT_LEAD_MAP(MRT_DEFECT_NAME)
 #undef MRT_DEFECT_NAME
-                        MRT_DEFECT_END
+                            MRT_DEFECT_END
 };
 extern enum mrt_defect mrt_defect_on;
 #define MRT_DEFECT(name) (mrt_defect_on == MRT_DEFECT_##name)

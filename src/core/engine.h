@@ -153,6 +153,8 @@ struct mrt_hold *mrt_engine_nest(struct mrt_queue *queue, uint64_t owner);
 /* Whether mrt_engine_release would only take one count of several off such a hold: then
    it does not look at `now`. */
 bool mrt_hold_nested(const struct mrt_hold *hold, uint64_t generation);
+/* Whether it waits for the store, and not for who has the lock in this process. */
+bool mrt_waiter_asks(const struct mrt_waiter *waiter);
 /* A WOKEN waiter competes: DONE with the lock, or WAITING again at its place. */
 void mrt_engine_retry(struct mrt_engine *engine, struct mrt_waiter *waiter, mrt_time now);
 /* Ends an acquire with `error`; no effect on one that is DONE. It is DONE on return.

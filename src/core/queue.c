@@ -484,6 +484,11 @@ void mrt_engine_retry(struct mrt_engine *engine, struct mrt_waiter *waiter, mrt_
     waiter->state = MRT_WAITER_DONE;
 }
 
+bool mrt_waiter_asks(const struct mrt_waiter *waiter)
+{
+    return waiter->verifies || waiter->request || !waiter->queue->active;
+}
+
 /* Whether an acquire has come to nothing because the store does not answer: a try waits for
    nothing else. */
 static bool is_adrift(const struct mrt_waiter *waiter)

@@ -45,7 +45,9 @@ static void settle(struct mrt_driver *driver)
         struct mrt_wait *wait = (struct mrt_wait *)waiter;
         if (wait->upcall)
             mrt_driver_post(driver, wait->upcall);
-        if (wait->kind == MRT_WAIT_BLOCKING)
+        if (wait == driver->lead.leader)
+            mrt_lead_wake(driver);
+        else if (wait->kind == MRT_WAIT_BLOCKING)
             mrt_park_wake(&wait->park);
         if (wait->kind != MRT_WAIT_ASYNC)
             continue;
@@ -108,6 +110,8 @@ static bool carry_one(struct mrt_driver *driver, mrt_time patience, bool *promis
     pthread_mutex_lock(&driver->mutex);
     if (driver->looks_away)
         mrt_loop_kick(driver);
+    if (driver->lead.looks_away)
+        mrt_lead_wake(driver);
     return true;
 }
 
@@ -128,6 +132,7 @@ static void pump(struct mrt_driver *driver, mrt_time patience)
     while (carry_one(driver, patience, &promised))
         ;
     driver->store_next = driver->ops->next(driver->store);
+    mrt_lead_called(driver);
     stop_driving(driver);
 }
 
@@ -177,6 +182,7 @@ void mrt_driver_wait(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time 
 {
     struct mrt_waiter *waiter = &wait->waiter;
     driver->inside++;
+    driver->lead.blocked++;
     while (waiter->state != MRT_WAITER_DONE) {
         mrt_time now = mrt_time_now();
         if (waiter->state == MRT_WAITER_WOKEN) {
@@ -188,6 +194,8 @@ void mrt_driver_wait(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time 
             if (waiter->state == MRT_WAITER_WAITING)
                 mrt_loop_sleep(driver, deadline);
             continue;
+        } else if (mrt_lead(driver, wait, deadline)) {
+            continue;
         } else {
             mrt_driver_leave(driver, deadline);
             mrt_park_wait(&wait->park, deadline);
@@ -196,6 +204,7 @@ void mrt_driver_wait(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time 
         }
         settle(driver);
     }
+    driver->lead.blocked--;
     driver->inside--;
 }
 
@@ -277,6 +286,8 @@ static void free_parts(struct mrt_driver *driver)
         close(driver->kick_fd);
     if (driver->epoll_fd >= 0)
         close(driver->epoll_fd);
+    if (driver->lead.fd >= 0)
+        close(driver->lead.fd);
 }
 
 static void init_locks(struct mrt_driver *driver)
@@ -301,7 +312,7 @@ int mrt_driver_open(struct mrt_driver *driver, const struct mrt_engine_config *c
     driver->ops = ops;
     driver->foreign = foreign;
     driver->armed = driver->store_next = MRT_TIME_NEVER;
-    driver->epoll_fd = -1;
+    driver->epoll_fd = driver->lead.fd = -1;
     mrt_fork_watch();
     driver->fork_generation = mrt_fork_generation();
     driver->sink = (struct mrt_sink){deliver, notify, driver};
@@ -359,6 +370,7 @@ int mrt_driver_close(struct mrt_driver *driver, mrt_time until)
     mrt_driver_leave(driver, until);
     pthread_mutex_lock(&driver->mutex);
     driver->draining = true;
+    mrt_lead_recall(driver);
     drain(driver, until);
     bool closed = mrt_engine_closed(driver->engine);
     pthread_mutex_unlock(&driver->mutex);

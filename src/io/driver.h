@@ -11,7 +11,9 @@
  *
  * The loop is a thread of the client (or the caller, MORTISE_FOREIGN_LOOP): it
  * waits for the store's descriptor, for timers and for kicks, and runs the
- * callbacks of the user, without the mutex.
+ * callbacks of the user, without the mutex. A caller that waits, and is the only one,
+ * reads the store's descriptor in its place (lead.c): an answer then costs one switch
+ * of thread, not two. Which one it is makes no difference to what is done.
  */
 #ifndef MRT_IO_DRIVER_H
 #define MRT_IO_DRIVER_H
@@ -50,6 +52,21 @@ struct mrt_wait {
 };
 TAILQ_HEAD(mrt_wait_list, mrt_wait);
 
+/* Which of the threads that wait reads the store's answers itself: lead.c. */
+struct mrt_lead {
+    struct mrt_wait *leader; /* NULL: none */
+    mrt_time since;          /* when it began */
+    mrt_time grace;          /* until then the loop leaves the store to the next leader */
+    mrt_time away;           /* until then the loop sleeps, and not for the store; 0: for it too */
+    mrt_time pause;          /* nobody leads until then */
+    int blocked;             /* threads in mrt_driver_wait */
+    bool never;              /* mrt_lead_never */
+    bool may_wait;           /* answers_may_wait, when the store was last called */
+    bool sleeps;             /* the leader does */
+    bool looks_away;         /* as the loop's */
+    int fd;                  /* wakes the leader; -1: none has led */
+};
+
 struct mrt_driver {
     pthread_mutex_t mutex;
     pthread_cond_t idle; /* driving has become false, or a blocking call has left */
@@ -73,6 +90,7 @@ struct mrt_driver {
     int kick_fd;
     int epoll_fd; /* of mortise_fd; -1 until asked for */
     _Atomic bool notified;
+    struct mrt_lead lead;
     uint64_t fork_generation;
     struct mrt_wait_list completed;
     struct mrt_upcall_list upcalls;
@@ -123,6 +141,23 @@ void mrt_driver_rest(struct mrt_driver *driver, mrt_time until);
 void mrt_driver_borrow_store(struct mrt_driver *driver);
 void mrt_driver_give_back_store(struct mrt_driver *driver);
 
+/* lead.c. Between enter and leave: waits for `wait` as the loop would, if its caller may lead;
+   false: it may not. It may return early. */
+bool mrt_lead(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time deadline);
+/* The mutex is held in all of these. Nobody leads for a while, and the loop is back at once. */
+void mrt_lead_recall(struct mrt_driver *driver);
+/* From now on the loop reads all that the store tells: somebody may wait for it who does not
+   block here. */
+void mrt_lead_never(struct mrt_driver *driver);
+/* Whether a thread leads, and the loop need not read. */
+bool mrt_lead_suffices(const struct mrt_driver *driver);
+/* Until when the loop leaves the store's descriptor to others; 0: it does not. */
+mrt_time mrt_lead_until(const struct mrt_driver *driver, mrt_time now);
+/* Wakes the leader, if it sleeps. */
+void mrt_lead_wake(struct mrt_driver *driver);
+/* The store has been called. */
+void mrt_lead_called(struct mrt_driver *driver);
+
 /* loop.c: the loop's side. */
 int mrt_loop_start(struct mrt_driver *driver);
 void mrt_loop_stop(struct mrt_driver *driver);
@@ -130,6 +165,9 @@ void mrt_loop_stop(struct mrt_driver *driver);
 void mrt_loop_kick(struct mrt_driver *driver);
 /* One turn without sleeping: timers, the store, callbacks. The mutex is held. */
 void mrt_loop_turn(struct mrt_driver *driver, mrt_time patience);
+/* Waits at most `left` for `kick`, and for the store's descriptor if `store`: true if that has
+   something. The mutex is held, and let go meanwhile. */
+bool mrt_loop_poll(struct mrt_driver *driver, int kick, bool store, mrt_time left);
 /* Sleeps until something is to do, or `until`. The mutex is held, and let go meanwhile. */
 void mrt_loop_sleep(struct mrt_driver *driver, mrt_time until);
 /* Notes what the descriptors have, without sleeping. The mutex is held. */

@@ -171,25 +171,32 @@ mrt_time mrt_loop_left(const struct mrt_driver *driver)
     return left > 0 ? left : 0;
 }
 
-/* Waits at most `left` for the two descriptors. The mutex is held, and let go meanwhile. */
-static void wait_for(struct mrt_driver *driver, mrt_time left)
+bool mrt_loop_poll(struct mrt_driver *driver, int kick, bool store, mrt_time left)
 {
-    driver->looks_away = driver->want_process;
     struct pollfd descriptors[] = {
-        {driver->kick_fd, POLLIN, 0},
-        {driver->looks_away ? -1 : driver->store_fd, POLLIN, 0},
+        {kick, POLLIN, 0},
+        {store ? driver->store_fd : -1, POLLIN, 0},
     };
     struct timespec timeout = {left / MRT_SECOND, left % MRT_SECOND};
     uint64_t count;
     pthread_mutex_unlock(&driver->mutex);
     int ready = ppoll(descriptors, 2, left == MRT_TIME_NEVER ? NULL : &timeout, NULL);
-    if (ready > 0 && descriptors[0].revents && read(driver->kick_fd, &count, sizeof count) < 0) {
+    if (ready > 0 && descriptors[0].revents && read(kick, &count, sizeof count) < 0) {
         /* Another thread's read was first. */
     }
     pthread_mutex_lock(&driver->mutex);
+    return ready > 0 && descriptors[1].revents;
+}
+
+/* For the loop. What comes while another thread leads is for that one to read. */
+static void wait_for(struct mrt_driver *driver, mrt_time left)
+{
+    driver->looks_away = driver->want_process;
+    bool store = !driver->looks_away && driver->lead.away == 0;
+    bool came = mrt_loop_poll(driver, driver->kick_fd, store, left);
     driver->looks_away = false;
-    if (ready > 0 && descriptors[1].revents)
-        driver->want_process = true;
+    driver->lead.away = 0;
+    driver->want_process |= came && !mrt_lead_suffices(driver);
 }
 
 void mrt_loop_look(struct mrt_driver *driver)
@@ -207,6 +214,9 @@ void mrt_loop_sleep(struct mrt_driver *driver, mrt_time until)
     driver->armed = mrt_time_min(next, kept);
     driver->kicked = false;
     mrt_time wake = mrt_time_min(driver->armed, until);
+    driver->lead.away = mrt_lead_until(driver, now);
+    if (driver->lead.away > 0)
+        wake = mrt_time_min(wake, driver->lead.away);
     wait_for(driver, wake == MRT_TIME_NEVER ? wake : wake > now ? wake - now : 0);
 }
 

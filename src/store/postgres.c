@@ -167,6 +167,22 @@ int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri)
 
 /* ------------------------------------------------------------------ the module */
 
+/* What has left goes through unread, and a removal is one such piece; what else is under way may
+   have to go on when it is answered. */
+static bool answers_may_wait(const struct mrt_store *store)
+{
+    const struct mrt_sql_request *request;
+    if (store->broken || !TAILQ_EMPTY(&store->waiting) || store->mask & EPOLLOUT ||
+        (store->state != MRT_SQL_READY && store->state != MRT_SQL_IDLE))
+        return false;
+    TAILQ_FOREACH (request, &store->sent, link)
+        if (request->sent == 0 ||
+            (request->kind != MRT_SQL_DO_REMOVE && request->kind != MRT_SQL_DO_REMOVE_QUIETLY &&
+             request->kind != MRT_SQL_DO_RENEW))
+            return false;
+    return true;
+}
+
 static const struct mrt_store_ops advisory_store = {
     .scheme = "postgresql",
     MRT_FORM_CALLS(named),
@@ -205,6 +221,7 @@ static const struct mrt_store_ops postgres_store = {
                      .lock_delay = 1,
                      .lease_ms = 10000},
     .init = mrt_pg_init,
+    .answers_may_wait = answers_may_wait,
     MRT_SQL_CALLS,
 };
 

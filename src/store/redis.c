@@ -133,6 +133,14 @@ static mrt_time redis_next(struct mrt_store *store)
     return mrt_time_min(mrt_redis_link_next(store), mrt_redis_push_next(store));
 }
 
+/* Commands are sent at once, each is one script, and the server does them unread. */
+static bool redis_answers_may_wait(const struct mrt_store *store)
+{
+    bool under_way = store->wire.state != MRT_REDIS_CLOSED || !TAILQ_EMPTY(&store->waiting);
+    return !under_way || (store->wire.state == MRT_REDIS_OPEN && store->wire.used == 0 &&
+                          TAILQ_EMPTY(&store->waiting));
+}
+
 static const char *redis_address(const struct mrt_store *store)
 {
     return store->address.shown;
@@ -255,6 +263,7 @@ const struct mrt_store_ops mrt_redis_store = {
     .fd = redis_fd,
     .next = redis_next,
     .process = redis_process,
+    .answers_may_wait = redis_answers_may_wait,
     .list = mrt_redis_list,
     .server = mrt_redis_server,
     .revoke = mrt_redis_revoke,

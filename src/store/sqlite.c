@@ -223,6 +223,12 @@ static mrt_time sqlite_next(struct mrt_store *store)
     return store->broken ? MRT_TIME_NEVER : mrt_sqlite_next_look(store);
 }
 
+/* Everything is done when it is submitted. */
+static bool sqlite_answers_may_wait(const struct mrt_store *store)
+{
+    return !store->broken;
+}
+
 static int sqlite_list(struct mrt_store *store, const char *name, const char *prefix,
                        mortise_entry_callback callback, void *argument)
 {
@@ -294,6 +300,7 @@ const struct mrt_store_ops mrt_sqlite_store = {
     .fd = sqlite_fd,
     .next = sqlite_next,
     .process = sqlite_process,
+    .answers_may_wait = sqlite_answers_may_wait,
     .list = sqlite_list,
     .server = sqlite_server,
     .revoke = sqlite_revoke,

@@ -302,6 +302,22 @@ static mrt_time zk_next(struct mrt_store *store)
     return store->next;
 }
 
+/* A removal is one request; what else is under way may have to go on when it is answered. */
+static bool zk_answers_may_wait(const struct mrt_store *store)
+{
+    const struct mrt_zk_session *session = store->session;
+    const struct mrt_zk_request *request;
+    if (!session)
+        return true;
+    if (!session->connected || session->stopping || session->mask & ZOOKEEPER_WRITE)
+        return false;
+    TAILQ_FOREACH (request, &session->requests, link)
+        if (request->kind != MRT_ZK_DELETE && request->kind != MRT_ZK_PASS &&
+            request->kind != MRT_ZK_RENEW)
+            return false;
+    return true;
+}
+
 static const char *zk_address(const struct mrt_store *store)
 {
     return store->address.shown;
@@ -409,6 +425,7 @@ const struct mrt_store_ops mrt_zookeeper_store = {
     .fd = zk_fd,
     .next = zk_next,
     .process = zk_process,
+    .answers_may_wait = zk_answers_may_wait,
     .list = mrt_zk_list,
     .server = mrt_zk_server,
     .revoke = mrt_zk_revoke,

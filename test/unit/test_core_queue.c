@@ -64,6 +64,30 @@ static void test_i1_many_waiters_need_one_ticket(void **state)
     core_free(&core);
 }
 
+static void test_what_is_waited_for_is_the_store_or_a_thread_here(void **state)
+{
+    (void)state;
+    const struct mrt_command cell = {.type = MRT_CELL_GET, .queue = "c"};
+    struct mrt_answer answer;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter first = core_waiter(1), second = core_waiter(2), verify, reads;
+    core_queue_behind(&core, &first);
+    assert_true(mrt_waiter_asks(&first));
+    core_wake(&core, core.queue->ticket->id);
+    core_view(&core, core_fetch(&core, MRT_REFRESH), 0);
+    core_done(&core, &first, MORTISE_OK);
+    core_acquire(&core, &second);
+    assert_false(mrt_waiter_asks(&second));
+    verify = core_waiter(0);
+    mrt_engine_verify(core.engine, first.hold, &verify, core.now);
+    assert_true(mrt_waiter_asks(&verify));
+    reads = core_waiter(0);
+    mrt_engine_request(core.engine, &cell, &answer, &reads, core.now);
+    assert_true(mrt_waiter_asks(&reads));
+    core_free(&core);
+}
+
 static void test_a_lock_is_never_kept_for_nobody(void **state)
 {
     (void)state;
@@ -612,6 +636,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_i1_many_waiters_need_one_ticket),
+        cmocka_unit_test(test_what_is_waited_for_is_the_store_or_a_thread_here),
         cmocka_unit_test(test_a_lock_is_never_kept_for_nobody),
         cmocka_unit_test(test_i2_with_budget_0_the_store_is_told_before_the_next_thread),
         cmocka_unit_test(test_a5_a_running_thread_may_retake_the_lock),

@@ -1,0 +1,476 @@
+/*
+ * Who waits reads the store's answers itself (io/lead.c), on a real store. Which thread does what
+ * is not to be seen from outside, so these look into the driver, under its mutex; what the store
+ * is called for goes through functions of this file.
+ *
+ * `client` is the one that is looked at; `other` holds the locks that it waits for.
+ */
+#include "api/client.h"
+#include "api_two.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#ifdef MRT_DEFECTS
+#include "defect_run.h"
+#endif
+
+#define ROUNDS 20 /* where what is looked for may be missed once, on a busy machine */
+
+/* ------------------------------------------------------------------ the store */
+
+static const struct mrt_store_ops *real;
+static struct mrt_store_ops watched;
+static _Atomic pthread_t reader; /* who called process last */
+static _Atomic bool answers_may_wait;
+
+static void process(struct mrt_store *store, mrt_time now)
+{
+    atomic_store(&reader, pthread_self());
+    real->process(store, now);
+}
+
+static bool may_wait(const struct mrt_store *store)
+{
+    return real->answers_may_wait(store) && atomic_load(&answers_may_wait);
+}
+
+static int open_watched(void **state)
+{
+    open_clients(state);
+    struct mrt_driver *driver = &client->driver;
+    pthread_mutex_lock(&driver->mutex); /* nobody has called the store */
+    real = driver->ops;
+    watched = *real;
+    watched.process = process;
+    watched.answers_may_wait = may_wait;
+    driver->ops = &watched;
+    pthread_mutex_unlock(&driver->mutex);
+    atomic_store(&answers_may_wait, true);
+    return 0;
+}
+
+/* ------------------------------------------------------------------ looking */
+
+static bool look(bool (*is)(const struct mrt_driver *driver))
+{
+    struct mrt_driver *driver = &client->driver;
+    pthread_mutex_lock(&driver->mutex);
+    bool found = is(driver);
+    pthread_mutex_unlock(&driver->mutex);
+    return found;
+}
+
+static void await(bool (*is)(const struct mrt_driver *driver))
+{
+    int64_t begin = mortise_now_ns();
+    while (!look(is)) {
+        check(api_ms_since(begin) < api_await_ms);
+        api_sleep_ms(1);
+    }
+}
+
+static bool may_be_led(const struct mrt_driver *driver)
+{
+    return mrt_time_now() >= driver->lead.pause && driver->lead.blocked == 0;
+}
+
+static bool is_led(const struct mrt_driver *driver)
+{
+    return driver->lead.leader && driver->lead.sleeps;
+}
+
+static bool looks_away(const struct mrt_driver *driver)
+{
+    return driver->lead.looks_away;
+}
+
+static bool two_are_blocked(const struct mrt_driver *driver)
+{
+    return driver->lead.blocked == 2;
+}
+
+static bool loop_sleeps_long(const struct mrt_driver *driver)
+{
+    return driver->lead.away == MRT_TIME_NEVER;
+}
+
+/* The invariant of lead.c; one that has been kicked is on its way. */
+static bool somebody_reads(const struct mrt_driver *driver)
+{
+    return driver->lead.leader || driver->kicked ||
+           driver->lead.away <= mrt_time_now() + 20 * MRT_MILLISECOND;
+}
+
+static bool loop_is_called_back(const struct mrt_driver *driver)
+{
+    return driver->lead.grace == 0;
+}
+
+/* ------------------------------------------------------------------ waiting */
+
+struct call {
+    mortise_lock *lock;
+    int64_t timeout_ms;
+    pthread_t thread;
+    _Atomic bool over;
+    int error;
+    mortise_hold hold;
+};
+
+static void *body(void *argument)
+{
+    struct call *call = argument;
+    call->error = mortise_acquire_for(call->lock, call->timeout_ms, &call->hold);
+    atomic_store(&call->over, true);
+    return NULL;
+}
+
+static void start(struct call *call, mortise_lock *lock, int64_t timeout_ms)
+{
+    *call = (struct call){.lock = lock, .timeout_ms = timeout_ms};
+    call->thread = api_thread(body, call);
+}
+
+static void start_leading(struct call *call, mortise_lock *lock, int64_t timeout_ms)
+{
+    await(may_be_led);
+    start(call, lock, timeout_ms);
+    await(is_led);
+}
+
+static void finish(struct call *call, int error)
+{
+    int64_t begin = mortise_now_ns();
+    while (!atomic_load(&call->over)) {
+        check(api_ms_since(begin) < api_await_ms);
+        api_sleep_ms(1);
+    }
+    api_join(call->thread);
+    check(call->error == error);
+}
+
+/* A lock of the client's that the other one holds; the handles are freed with the clients. */
+static mortise_lock *taken(const char *name, mortise_hold *theirs)
+{
+    *theirs = api_acquire(api_lock(other, name));
+    return api_lock_of(client, name, 7);
+}
+
+/* ------------------------------------------------------------------ tests */
+
+static void test_who_waits_reads_the_answer(void **state)
+{
+    (void)state;
+    bool itself = false;
+    for (int i = 0; i < ROUNDS && !itself; i++) {
+        mortise_hold theirs;
+        struct call call;
+        start_leading(&call, taken("reads", &theirs), -1);
+        api_release(theirs);
+        finish(&call, MORTISE_OK);
+        itself = pthread_equal(atomic_load(&reader), call.thread);
+        api_release(call.hold);
+    }
+    assert_true(itself);
+}
+
+static pthread_t told_by;
+static _Atomic int told;
+
+static void tell_place(void *argument, uint64_t place)
+{
+    (void)argument, (void)place;
+    told_by = pthread_self();
+    atomic_fetch_add(&told, 1);
+}
+
+static void test_callbacks_run_on_the_loops_thread(void **state)
+{
+    (void)state;
+    mortise_hold theirs = api_acquire(api_lock(other, "called"));
+    mortise_lock_options options = {.size = sizeof options, .owner = 7, .queued = tell_place};
+    mortise_lock *lock;
+    assert_int_equal(mortise_mutex_new(client, "called", &options, &lock), MORTISE_OK);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct call call;
+        int before = atomic_load(&told);
+        start_leading(&call, lock, -1);
+        int64_t begin = mortise_now_ns();
+        while (atomic_load(&told) == before) {
+            check(api_ms_since(begin) < api_await_ms);
+            api_sleep_ms(1);
+        }
+        assert_true(pthread_equal(told_by, client->driver.thread));
+        assert_int_equal(mortise_cancel_waiters(lock), MORTISE_OK);
+        finish(&call, MORTISE_ECANCELLED);
+    }
+    api_release(theirs);
+}
+
+static void test_f3_deadline_of_who_leads_and_of_who_does_not(void **state)
+{
+    (void)state;
+    mortise_hold first, second;
+    struct call leads, waits;
+    mortise_lock *one = taken("deadline-1", &first), *two = taken("deadline-2", &second);
+    int64_t begin, timeout_ms = 50;
+    bool seen;
+    do { /* until it is seen to lead */
+        timeout_ms *= 2;
+        await(may_be_led);
+        begin = mortise_now_ns();
+        start(&leads, one, timeout_ms);
+        while (!(seen = look(is_led)) && !atomic_load(&leads.over))
+            api_sleep_ms(1);
+        start(&waits, two, timeout_ms / 2);
+        finish(&waits, MORTISE_ETIMEOUT);
+        finish(&leads, MORTISE_ETIMEOUT);
+        assert_true(api_ms_since(begin) >= timeout_ms);
+    } while (!seen);
+    api_release(first);
+    api_release(second);
+}
+
+static _Atomic bool lost;
+
+static void tell_lost(void *argument, mortise_hold hold, mortise_state now)
+{
+    (void)argument, (void)hold;
+    if (now == MORTISE_LOST)
+        atomic_store(&lost, true);
+}
+
+static void test_timers_go_on_while_somebody_leads(void **state)
+{
+    (void)state;
+    const mortise_lock_options options = {.size = sizeof options, .max_hold_ms = 200};
+    mortise_lock *limited;
+    mortise_hold theirs;
+    struct call call;
+    mortise_lock *lock = taken("timers", &theirs);
+    assert_int_equal(mortise_mutex_new(client, "limited", &options, &limited), MORTISE_OK);
+    assert_int_equal(mortise_on_lost(api_acquire(limited), tell_lost, NULL), MORTISE_OK);
+    start_leading(&call, lock, -1);
+    int64_t begin = mortise_now_ns();
+    while (!atomic_load(&lost)) {
+        check(api_ms_since(begin) < api_await_ms);
+        api_sleep_ms(1);
+    }
+    assert_false(atomic_load(&call.over));
+    api_release(theirs);
+    finish(&call, MORTISE_OK);
+    api_release(call.hold);
+}
+
+static void test_f6_cancelled_by_another_thread(void **state)
+{
+    (void)state;
+    mortise_hold theirs;
+    struct call call;
+    mortise_lock *lock = taken("cancelled", &theirs);
+    start_leading(&call, lock, -1);
+    assert_int_equal(mortise_cancel_waiters(lock), MORTISE_OK);
+    finish(&call, MORTISE_ECANCELLED);
+    api_release(theirs);
+}
+
+static void test_who_waits_for_a_thread_here_does_not_lead(void **state)
+{
+    (void)state;
+    mortise_lock *lock = api_lock_of(client, "local", 7), *again = api_lock_of(client, "local", 8);
+    struct call call;
+    await(may_be_led);
+    mortise_hold hold = api_acquire(lock);
+    await(may_be_led);
+    start(&call, again, 50);
+    while (!atomic_load(&call.over))
+        assert_false(look(is_led));
+    finish(&call, MORTISE_ETIMEOUT);
+    api_release(hold);
+}
+
+static void test_the_loop_is_back_after_a_long_wait(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        mortise_hold theirs;
+        struct call call;
+        start_leading(&call, taken("long", &theirs), -1);
+        pthread_mutex_lock(&client->driver.mutex);
+        mrt_loop_kick(&client->driver); /* it looks who reads, and sleeps on */
+        pthread_mutex_unlock(&client->driver.mutex);
+        await(loop_sleeps_long);
+        api_release(theirs);
+        finish(&call, MORTISE_OK);
+        assert_true(look(somebody_reads));
+        api_release(call.hold);
+    }
+}
+
+static _Atomic bool asked;
+
+static void tell_asked(void *argument, mortise_hold hold)
+{
+    (void)argument, (void)hold;
+    atomic_store(&asked, true);
+}
+
+/* An event in the time in which the loop leaves the store to the next one who leads. */
+static void test_f22_what_comes_when_nobody_leads_is_read(void **state)
+{
+    (void)state;
+    mortise_hold theirs, mine = api_acquire(api_lock_of(client, "asked", 7));
+    assert_int_equal(mortise_on_revoke(mine, tell_asked, NULL), MORTISE_OK);
+    struct call call;
+    start_leading(&call, taken("before", &theirs), -1);
+    api_release(theirs);
+    finish(&call, MORTISE_OK);
+    assert_int_equal(mortise_revoke(other, "asked", 0), MORTISE_OK);
+    int64_t begin = mortise_now_ns();
+    while (!atomic_load(&asked)) {
+        check(api_ms_since(begin) < api_await_ms);
+        api_sleep_ms(1);
+    }
+    api_release(mine);
+    api_release(call.hold);
+}
+
+static void test_two_wait_and_who_leads_is_done_first(void **state)
+{
+    (void)state;
+    mortise_hold first, second;
+    struct call leads, waits;
+    mortise_lock *one = taken("first", &first), *two = taken("second", &second);
+    start_leading(&leads, one, -1);
+    start(&waits, two, -1);
+    await(two_are_blocked);
+    api_release(first);
+    finish(&leads, MORTISE_OK);
+    assert_true(look(loop_is_called_back));
+    api_release(second);
+    finish(&waits, MORTISE_OK);
+    api_release(leads.hold);
+    api_release(waits.hold);
+}
+
+static void test_an_answer_that_must_be_read(void **state)
+{
+    (void)state;
+    mortise_hold theirs;
+    struct call call;
+    start_leading(&call, taken("must", &theirs), -1);
+    api_release(theirs);
+    finish(&call, MORTISE_OK);
+    assert_false(look(loop_is_called_back));
+    atomic_store(&answers_may_wait, false);
+    api_release(call.hold);
+    await(loop_is_called_back);
+    atomic_store(&answers_may_wait, true);
+}
+
+static void test_another_thread_has_the_store(void **state)
+{
+    (void)state;
+    mortise_hold theirs;
+    struct call call;
+    start_leading(&call, taken("borrowed", &theirs), -1);
+    mrt_driver_enter(&client->driver);
+    mrt_driver_borrow_store(&client->driver);
+    api_release(theirs);
+    await(looks_away); /* and does not turn and turn */
+    mrt_driver_give_back_store(&client->driver);
+    mrt_driver_leave(&client->driver, MRT_TIME_NEVER);
+    finish(&call, MORTISE_OK);
+    api_release(call.hold);
+}
+
+static void test_nobody_leads_where_others_wait_for_news(void **state)
+{
+    (void)state;
+    mortise_lock_options options = {.size = sizeof options, .linger_ms = 1};
+    mortise_lock *lingering;
+    mortise_hold theirs;
+    struct call call;
+    await(may_be_led);
+    assert_int_equal(mortise_mutex_new(client, "lingers", &options, &lingering), MORTISE_OK);
+    await(may_be_led);
+    start(&call, taken("news", &theirs), 50);
+    while (!atomic_load(&call.over))
+        assert_false(look(is_led));
+    finish(&call, MORTISE_ETIMEOUT);
+    api_release(theirs);
+    pthread_mutex_lock(&client->driver.mutex);
+    client->driver.lead.never = false; /* nobody else is here */
+    pthread_mutex_unlock(&client->driver.mutex);
+}
+
+/* The last one: it takes the client away. */
+static void test_c_closed_by_another_thread(void **state)
+{
+    (void)state;
+    mortise_hold theirs;
+    struct call call;
+    start_leading(&call, taken("closed", &theirs), -1);
+    api_close(client);
+    finish(&call, MORTISE_ECLOSED);
+    api_release(theirs);
+    client = api_open(0);
+}
+
+static int run_all(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_waits_reads_the_answer),
+        cmocka_unit_test(test_callbacks_run_on_the_loops_thread),
+        cmocka_unit_test(test_f3_deadline_of_who_leads_and_of_who_does_not),
+        cmocka_unit_test(test_timers_go_on_while_somebody_leads),
+        cmocka_unit_test(test_f6_cancelled_by_another_thread),
+        cmocka_unit_test(test_who_waits_for_a_thread_here_does_not_lead),
+        cmocka_unit_test(test_the_loop_is_back_after_a_long_wait),
+        cmocka_unit_test(test_f22_what_comes_when_nobody_leads_is_read),
+        cmocka_unit_test(test_two_wait_and_who_leads_is_done_first),
+        cmocka_unit_test(test_an_answer_that_must_be_read),
+        cmocka_unit_test(test_another_thread_has_the_store),
+        cmocka_unit_test(test_nobody_leads_where_others_wait_for_news),
+        cmocka_unit_test(test_c_closed_by_another_thread),
+    };
+    return cmocka_run_group_tests(tests, open_watched, close_clients);
+}
+
+#ifdef MRT_DEFECTS
+
+static void pattern_of(const char *defect, char pattern[40])
+{
+    static const char *const patterns[][2] = {
+        {"LEADER_SLEEPS_ON", "test_f6*"},         {"LEADER_GOES_UNTOLD", "test_the_loop*"},
+        {"LEAD_OTHERS_LEFT", "test_two*"},        {"LEAD_ANSWERS_LEFT", "test_an_answer*"},
+        {"LEADER_CALLS_BACK", "test_callbacks*"},
+    };
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
+        if (strcmp(defect, patterns[i][0]) == 0)
+            snprintf(pattern, 40, "%s", patterns[i][1]);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct defect_row rows[] = {
+#define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text},
+        MRT_DEFECT_LEAD_MAP(DEFECT_ROW)
+#undef DEFECT_ROW
+    };
+    int error = api_begin(argc, argv);
+    api_await_ms = 4000; /* in vain, as is expected there */
+    return error ? error
+                 : api_end(defect_run(rows, sizeof rows / sizeof rows[0], pattern_of, run_all));
+}
+
+#else
+
+int main(int argc, char **argv)
+{
+    int error = api_begin(argc, argv);
+    return error ? error : api_end(run_all());
+}
+
+#endif
