@@ -127,7 +127,7 @@ void mrt_sql_driver_disconnect(struct mrt_store *store)
     driver->connection = NULL;
     driver->doing = MRT_MY_NOTHING;
     driver->waits = 0;
-    driver->rolls_back = false;
+    driver->rolls_back = driver->prepared = false;
     free(driver->text);
     driver->text = NULL;
 }

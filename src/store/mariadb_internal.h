@@ -33,6 +33,8 @@ struct mrt_sql_driver {
     MYSQL *connection;
     enum mrt_my_doing doing;
     int waits;        /* MYSQL_WAIT_ bits; 0: the operation is done */
+    bool prepares;    /* the query under way begins with that of its statement */
+    bool prepared;    /* the one statement that is prepared is, on this connection */
     bool crowded;     /* the last acquire found somebody in its queue */
     bool rolls_back;  /* the query under way is only that, after a failure */
     uint64_t backend; /* the server's number of the connection */

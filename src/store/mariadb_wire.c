@@ -2,6 +2,9 @@
  * Requests on the wire: the statements of one go in one piece, with the transaction's beginning and
  * end, and the server stops at the first that fails. Then ROLLBACK follows, and only
  * when that is answered has the request failed.
+ *
+ * The statement of an acquire that finds nobody is prepared in front of the first that is sent on a
+ * connection. It is done by its name then, with its values as literals, as all else is.
  */
 #include "store/mariadb_internal.h"
 
@@ -88,21 +91,63 @@ static void write_statement(FILE *out, const struct mrt_store *store,
     fputc(';', out);
 }
 
-/* The whole request as one text; NULL: no memory. */
-static char *write_request(const struct mrt_store *store, const struct mrt_sql_request *request)
+/* The acquire of a lock that nobody has. */
+static bool is_alone(const struct mrt_sql_request *request)
+{
+    return request->kind == MRT_SQL_DO_APPEND && !request->whole;
+}
+
+/* No such statement has a double quote in it. */
+static void write_preparation(FILE *out, const char *text)
+{
+    write_text(out, "PREPARE mortise FROM \"");
+    for (; *text; text++) {
+        fputc(*text == '$' ? '?' : *text, out);
+        text += *text == '$';
+    }
+    write_text(out, "\";");
+}
+
+/* Its values, in the order of its parameters. */
+static void write_execution(FILE *out, const struct mrt_store *store,
+                            const struct mrt_sql_request *request, const char *text)
+{
+    const char *between = "EXECUTE mortise USING ";
+    while ((text = strchr(text, '$'))) {
+        write_text(out, between);
+        write_value(out, store, request, *++text);
+        between = ", ";
+    }
+    fputc(';', out);
+}
+
+static void write_plan(FILE *out, const struct mrt_store *store,
+                       const struct mrt_sql_request *request)
 {
     const struct mrt_my_plan *plan = mrt_my_plan(request);
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        return NULL;
+    if (store->driver->prepares)
+        write_preparation(out, plan->statement[0]);
+    if (is_alone(request)) {
+        write_execution(out, store, request, plan->statement[0]);
+        return;
+    }
     if (plan->transaction)
         write_text(out, "START TRANSACTION;");
     for (int i = 0; plan->statement[i]; i++)
         write_statement(out, store, request, plan->statement[i]);
     if (plan->transaction)
         write_text(out, "COMMIT;");
+}
+
+/* The whole request as one text; NULL: no memory. */
+static char *write_request(const struct mrt_store *store, const struct mrt_sql_request *request)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return NULL;
+    write_plan(out, store, request);
     if (fclose(out) != 0) {
         free(text);
         text = NULL;
@@ -122,7 +167,8 @@ static void query(struct mrt_sql_driver *driver)
 static void begin(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_sql_driver *driver = store->driver;
-    request->whole |= driver->crowded;
+    request->whole |= driver->crowded || !mariadb_connection(driver->connection);
+    driver->prepares = is_alone(request) && !driver->prepared;
     driver->text = write_request(store, request);
     request->sent = now;
     request->at = 0;
@@ -140,16 +186,30 @@ static void end(struct mrt_sql_driver *driver)
     driver->text = NULL;
 }
 
+/* The server does not take the prepared statement, as if there were no room for one more, or a
+   pooler had another connection by now. */
+static void give_up_alone(struct mrt_sql_driver *driver, struct mrt_sql_request *request)
+{
+    driver->prepared = false;
+    request->failed = false;
+    request->whole = true;
+}
+
 /* Nobody was to be in the queue, and somebody is, or there is no queue's row, or no session: now
    all is looked at. And the next acquire does so at once. */
 static bool goes_on_whole(struct mrt_sql_driver *driver, struct mrt_sql_request *request)
 {
-    if (request->kind != MRT_SQL_DO_APPEND || request->failed)
-        return false;
     bool was_whole = request->whole;
-    driver->crowded =
-        was_whole ? mrt_sql_number(request, MRT_APPEND_PLACE) > 0 : request->affected == 0;
-    request->whole |= driver->crowded;
+    if (request->kind != MRT_SQL_DO_APPEND)
+        return false;
+    if (!request->failed) {
+        driver->prepared |= !was_whole;
+        driver->crowded =
+            was_whole ? mrt_sql_number(request, MRT_APPEND_PLACE) > 0 : request->affected == 0;
+        request->whole |= driver->crowded;
+    } else if (!was_whole && mrt_sql_code(request->state)->outcome == MRT_SQL_FAILED) {
+        give_up_alone(driver, request);
+    }
     return request->whole != was_whole;
 }
 
@@ -203,7 +263,7 @@ static void take_result(struct mrt_sql_driver *driver, struct mrt_sql_request *r
 {
     const struct mrt_my_plan *plan = mrt_my_plan(request);
     if (!driver->rolls_back && plan->answer >= 0 &&
-        request->at == plan->answer + plan->transaction) {
+        request->at == plan->answer + plan->transaction + driver->prepares) {
         mrt_sql_rows_free(request->rows);
         request->rows = driver->stored;
         request->affected = (int64_t)mysql_affected_rows(driver->connection);

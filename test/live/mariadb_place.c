@@ -18,7 +18,8 @@ const char *const sql_parts[SQL_ALL_PARTS] = {"CONNECTION_ID(), @@global",
                                               "' AND kind = x'",
                                               "DELETE FROM ticket WHERE session",
                                               "DELETE FROM session WHERE id",
-                                              "UPDATE session SET epoch"};
+                                              "UPDATE session SET epoch",
+                                              "EXECUTE mortise USING"};
 
 const char sql_end_leases[] = "UPDATE session SET expires = (UNIX_TIMESTAMP() - 120) * 1000000"
                               " WHERE epoch > 0";
@@ -143,6 +144,12 @@ void sql_set_serializable(bool on)
 {
     sql_run(on ? "SET GLOBAL tx_isolation = 'SERIALIZABLE'"
                : "SET GLOBAL tx_isolation = 'REPEATABLE-READ'");
+}
+
+void sql_set_room(bool on)
+{
+    sql_run(on ? "SET GLOBAL max_prepared_stmt_count = 16382"
+               : "SET GLOBAL max_prepared_stmt_count = 0");
 }
 
 void sql_inject(const char *what, int times)

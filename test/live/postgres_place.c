@@ -68,7 +68,8 @@ const char *sql_run(const char *text)
 #define OURS "pg_stat_activity WHERE application_name = 'mortise'"
 
 const char *const sql_parts[SQL_ALL_PARTS] = {"SETUP", "START",  "APPEND",    "DETACH",
-                                              "ADOPT", "REMOVE", "LEAVE_ALL", "RESUME"};
+                                              "ADOPT", "REMOVE", "LEAVE_ALL", "RESUME",
+                                              "APPEND"};
 const char sql_lease_left[] =
     "SELECT extract(epoch FROM min(expires) - clock_timestamp()) * 1000 FROM session";
 const char sql_end_leases[] =
@@ -161,6 +162,11 @@ void pg_inject(const char *when, const char *sqlstate, int times)
              "%s FOR EACH ROW EXECUTE FUNCTION public.raise()",
              times, sqlstate, when);
     sql_run(text);
+}
+
+void sql_set_room(bool on)
+{
+    (void)on;
 }
 
 void sql_inject(const char *what, int times)

@@ -72,13 +72,12 @@ static void test_sq_07_a_request_is_lost_before_the_server(void **state)
 }
 
 /* The old connection's APPEND comes when the ticket has been acquired and released on another. */
-static void test_sq_07_what_an_old_connection_left_does_nothing(void **state)
+static void come_late(enum sql_part part)
 {
-    (void)state;
     struct sql_proxy *proxy = sql_proxy();
     mortise_client *client = sql_open(sql_proxy_port(proxy), "lease=4s");
     mortise_hold other = zk_acquire(zk_mutex(client, "kept"));
-    sql_proxy_order(proxy, SQL_HOLD, sql_parts[SQL_APPEND]);
+    sql_proxy_order(proxy, SQL_HOLD, sql_parts[part]);
     mortise_hold hold = zk_acquire(zk_mutex(client, "late")); /* on a second connection */
     assert_true(sql_proxy_done(proxy));
     assert_int_equal(sql_proxy_connections(proxy), 2);
@@ -91,6 +90,13 @@ static void test_sq_07_what_an_old_connection_left_does_nothing(void **state)
     assert_int_equal(sql_losses(client), 0);
     assert_int_equal(mortise_close(client), MORTISE_OK);
     sql_proxy_stop(proxy);
+}
+
+static void test_sq_07_what_an_old_connection_left_does_nothing(void **state)
+{
+    (void)state;
+    come_late(SQL_APPEND);
+    come_late(SQL_ALONE); /* to a queue whose row is there now */
 }
 
 /* What is nobody's, and what is this session's, by the identity that it keeps as both. */

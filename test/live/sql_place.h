@@ -32,6 +32,7 @@ enum sql_part {
     SQL_STOP,
     SQL_PARTS, /* that every client's life has */
     SQL_RESUME = SQL_PARTS,
+    SQL_ALONE, /* an acquire of a lock that nobody had last time */
     SQL_ALL_PARTS
 };
 extern const char *const sql_parts[SQL_ALL_PARTS];
@@ -69,6 +70,8 @@ void sql_set_idle_limit(bool on);
 long sql_idle_ms(void);
 /* What transactions are like by default. */
 void sql_set_serializable(bool on);
+/* Whether there is room on the server for prepared statements, if it has a limit of them. */
+void sql_set_room(bool on);
 /* The next `times` inserts or deletes ("INSERT ON ticket", ...) fail as a deadlock does. */
 void sql_inject(const char *what, int times);
 /* How many of them have come; ends it. */

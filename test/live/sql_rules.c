@@ -340,6 +340,22 @@ static void test_sq_05_the_servers_default_isolation_does_not_matter(void **stat
     sql_set_serializable(false);
 }
 
+static void test_a_server_without_room_for_prepared_statements_serves(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client("lease=20s");
+    for (int room = 1; room >= 0; room--) {
+        sql_set_room(room);
+        mortise_lock *lock = zk_mutex(client, room ? "room" : "no room");
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(mortise_release(zk_acquire(lock)), MORTISE_OK);
+        sql_end_connections(); /* the next is to prepare anew */
+    }
+    sql_set_room(true);
+    assert_int_equal(mortise_release(zk_acquire(zk_mutex(client, "room"))), MORTISE_OK);
+    end(client);
+}
+
 static void test_sq_02_the_lease_is_whole_after_a_long_wait(void **state)
 {
     (void)state;
@@ -473,6 +489,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_sq_06_what_came_while_the_row_was_waited_for_is_seen),
         cmocka_unit_test(test_sq_05_j8_deadlocks_do_not_reach_the_caller),
         cmocka_unit_test(test_sq_05_the_servers_default_isolation_does_not_matter),
+        cmocka_unit_test(test_a_server_without_room_for_prepared_statements_serves),
         cmocka_unit_test(test_sq_02_the_lease_is_whole_after_a_long_wait),
         cmocka_unit_test(test_sq_19_a_row_deleted_by_hand_while_waiting),
         cmocka_unit_test(test_sq_19_a_row_deleted_by_hand_while_holding),
