@@ -119,31 +119,30 @@ static const char mrt_pg_sql_bump[] =
 /* $1 queue, $2 ticket, $3 session, $4 weight, $5 kind, $6 capacity, $7 try only, $8 most that may
    wait or 0, $9 epoch, $10 value, $11 linger, $12 delay. The session's row is shared until the end, so that a
    reconnection that raises the epoch waits for this, or this sees it. Who has asked to hear of
-   others is told of one that queues. */
+   others is told of one that queues. Each table is looked at once and no more: what is started
+   takes longer than what is done. */
 static const char mrt_pg_sql_append[] =
-    "WITH old AS (SELECT number FROM ticket WHERE session = $3 AND id = $2),"
-    " line AS (SELECT t.session, t.id, t.number, t.weight, t.kind, t.capacity, t.linger, s.expires,"
-    " sum(t.weight) OVER (ORDER BY t.number) AS upto"
+    "WITH line AS (SELECT t.session, t.id, t.number, t.weight, t.kind, t.capacity, t.linger,"
+    " s.expires, sum(t.weight) OVER (ORDER BY t.number) AS upto"
     " FROM ticket t JOIN session s ON s.id = t.session WHERE t.queue = $1),"
     " ahead AS (SELECT coalesce(sum(weight), 0)::bigint AS weight,"
     " count(*) FILTER (WHERE upto > capacity) AS waiting, count(*) AS place,"
     " min(kind) FILTER (WHERE kind <> $5 OR capacity <> $6) AS kind,"
     " min(capacity) FILTER (WHERE kind <> $5 OR capacity <> $6) AS capacity,"
-    " min(expires) AS expires FROM line),"
+    " min(expires) AS expires, min(number) FILTER (WHERE session = $3 AND id = $2) AS old FROM line),"
+    " me AS (SELECT id FROM session WHERE id = $3 AND epoch = $9 FOR SHARE),"
     " mine AS (INSERT INTO ticket"
     " (session, id, queue, number, weight, kind, capacity, since, asked, value, linger, delay)"
-    " SELECT s.id, $2, q.name, q.number, $4, $5, $6, clock_timestamp(), 0, $10, $11::int = 1, $12"
-    " FROM session s, queue q, ahead a"
-    " WHERE s.id = $3 AND s.epoch = $9 AND q.name = $1 AND a.kind IS NULL"
-    " AND NOT EXISTS (SELECT FROM old)"
+    " SELECT me.id, $2, q.name, q.number, $4, $5, $6, clock_timestamp(), 0, $10, $11::int = 1, $12"
+    " FROM me, queue q, ahead a WHERE q.name = $1 AND a.kind IS NULL AND a.old IS NULL"
     " AND (a.weight + $4 <= $6 OR ($7::int = 0 AND ($8 = 0 OR a.waiting < $8)))"
-    " FOR SHARE OF s RETURNING number, value)"
-    " SELECT " MRT_APPEND_ROW("(SELECT number FROM mine)", "(SELECT number FROM old)", "a.weight",
-    LEFT("a.expires"), "EXISTS (SELECT FROM session WHERE id = $3 AND epoch = $9)::int",
-    "a.capacity", "a.kind", "a.place", "1")
-    ", (SELECT " SHOW("$1") " FROM mine WHERE value IS NOT NULL),"
+    " RETURNING number, value)"
+    " SELECT " MRT_APPEND_ROW("m.number", "a.old", "a.weight", LEFT("a.expires"),
+    "EXISTS (SELECT FROM me)::int", "a.capacity", "a.kind", "a.place", "1")
+    ", CASE WHEN m.value IS NOT NULL THEN " SHOW("$1") " END,"
     " (SELECT count(" TELL("' place ' || number || ' 0 1'") ") FROM line"
-    " WHERE linger AND upto <= capacity AND EXISTS (SELECT FROM mine)) FROM ahead a";
+    " WHERE linger AND upto <= capacity AND m.number IS NOT NULL)"
+    " FROM ahead a LEFT JOIN mine m ON true";
 
 /* $1 session, $2 ticket */
 static const char mrt_pg_sql_view[] =
@@ -158,43 +157,40 @@ static const char mrt_pg_sql_view[] =
     " WHERE t.session = $1 AND t.id = $2";
 
 /* The front of the queue as it was before this statement, as long as anybody in it could fit. */
-#define FRONT(queue, ticket)                                                                       \
+#define FRONT(queue, capacity)                                                                     \
     " front AS (SELECT f.*, lead(f.number) OVER w IS NOT NULL AS behind,"                          \
     " sum(f.weight) OVER w AS upto FROM (SELECT t.session, t.id, t.number, t.weight, t.capacity"   \
     " FROM ticket t JOIN session s ON s.id = t.session WHERE t.queue = " queue                     \
-    " ORDER BY t.number LIMIT 2 + least((SELECT capacity FROM ticket WHERE " ticket "), 1000000))" \
-    " f WINDOW w AS (ORDER BY f.number))"
+    " ORDER BY t.number LIMIT 2 + least((" capacity "), 1000000)) f WINDOW w AS (ORDER BY f.number))"
 
 /* Takes a ticket out of a queue whose row is locked, and tells those who have become able to
-   run. Returns how many are gone, 0 or 1. */
+   run. There is a row if it was there. */
 #define LEAVE(queue, ticket, last)                                                                 \
-    "WITH gone AS (DELETE FROM ticket WHERE " ticket                                               \
-    " RETURNING session, id, number AS left_number, weight AS left_weight, value, delay),"         \
-    FRONT(queue, ticket) ","                                                                       \
-    " told AS (SELECT " TELL_PLACE("f.upto - f.weight - left_weight")                              \
-    " FROM front f, (SELECT left_number, left_weight FROM gone) g"                                 \
-    " WHERE f.number > left_number AND f.upto - left_weight <= f.capacity"                         \
-    " AND f.upto > f.capacity),"                                                                   \
-    " shown AS (SELECT " SHOW(queue) " FROM gone WHERE value IS NOT NULL)"                         \
-    " SELECT " MRT_REMOVE_ROW("(SELECT count(*) FROM gone)", "(SELECT count(*) FROM told)",        \
-    "(SELECT count(*) FROM shown)", last)
+    "WITH gone AS (DELETE FROM ticket WHERE " ticket " RETURNING session, id,"                     \
+    " number AS left_number, weight AS left_weight, capacity, value, delay),"                      \
+    FRONT(queue, "SELECT capacity FROM gone")                                                      \
+    " SELECT " MRT_REMOVE_ROW("1", "(SELECT count(" TELL_PLACE("upto - weight - left_weight")      \
+    ") FROM front WHERE number > left_number AND upto - left_weight <= capacity"                   \
+    " AND upto > capacity)", "CASE WHEN value IS NOT NULL THEN " SHOW(queue) " END", last)         \
+    " FROM gone"
 
 /* $1 session, $2 ticket, $3 queue, $4 whether it need not be on disk at once. What dies with a
    delay, or is observed, is. */
 static const char mrt_pg_sql_remove[] = LEAVE("$3", "session = $1 AND id = $2",
-    "(SELECT count(" NO_WAIT ") FROM gone WHERE $4::int = 1 AND value IS NULL AND delay = 0"
-    " AND NOT EXISTS (SELECT FROM front WHERE number <> left_number))");
+    "CASE WHEN $4::int = 1 AND value IS NULL AND delay = 0"
+    " AND NOT EXISTS (SELECT FROM front WHERE number <> left_number)"
+    " THEN (" NO_WAIT " = 'off')::int ELSE 0 END");
 
 /* $1 queue, $2 number: by somebody else, so its session is told too. */
 static const char mrt_pg_sql_break[] =
-    LEAVE("$1", "queue = $1 AND number = $2", "(SELECT " TELL("' look'") " FROM gone)");
+    LEAVE("$1", "queue = $1 AND number = $2", TELL("' look'"));
 
 /* $1 session, $2 ticket, $3 queue, whose row is locked, $4 weight */
 static const char mrt_pg_sql_lighten[] =
     "WITH was AS (SELECT number AS was_number, weight - least(weight, $4) AS less FROM ticket"
     " WHERE session = $1 AND id = $2),"
     " now_is AS (UPDATE ticket SET weight = $4 WHERE session = $1 AND id = $2 AND weight > $4),"
-    FRONT("$3", "session = $1 AND id = $2") ","
+    FRONT("$3", "SELECT capacity FROM ticket WHERE session = $1 AND id = $2") ","
     " told AS (SELECT " TELL_PLACE("upto - weight - less") " FROM front, was"
     " WHERE number > was_number AND upto - less <= capacity AND upto > capacity)"
     " SELECT (SELECT count(*) FROM told)";

@@ -71,13 +71,14 @@ static void look_around(const struct pg_backend *backend, struct newcomer *newco
     char key[PG_KEY_SIZE];
     key_of(backend, 3, 2, key);
     pg_line_up(&backend->view, pg_text(backend, 1), line);
-    newcomer->old = pg_find(&backend->view, PG_TICKET, key);
     newcomer->queue = pg_find(&backend->view, PG_QUEUE, pg_text(backend, 1));
     newcomer->waiting = 0;
-    newcomer->other = NULL;
+    newcomer->other = newcomer->old = NULL;
     for (int i = 0; i < line->count; i++) {
         const struct pg_row *ticket = line->tickets[i];
         newcomer->waiting += line->upto[i] > ticket->capacity;
+        if (strcmp(ticket->key, key) == 0)
+            newcomer->old = ticket;
         if (strcmp(ticket->kind, pg_text(backend, 5)) != 0 ||
             ticket->capacity != pg_number(backend, 6))
             newcomer->other = ticket;
@@ -95,14 +96,13 @@ static bool is_let_in(const struct pg_backend *backend, const struct newcomer *n
     bool fits = weight_of(&newcomer->line) + pg_number(backend, 4) <= pg_number(backend, 6);
     bool waits = pg_number(backend, 7) == 0 && (most == 0 || newcomer->waiting < most);
     return newcomer->queue && !newcomer->other && (fits || waits) &&
-           (!newcomer->old || !pg_says(backend, "NOT EXISTS (SELECT FROM old)"));
+           (!newcomer->old || !pg_says(backend, "a.old IS NULL"));
 }
 
 static bool has_session(const struct pg_backend *backend)
 {
     const struct pg_row *session = pg_find(&backend->view, PG_SESSION, pg_text(backend, 3));
-    return session &&
-           (session->epoch == pg_number(backend, 9) || !pg_says(backend, "s.epoch = $9"));
+    return session && (session->epoch == pg_number(backend, 9) || !pg_says(backend, "epoch = $9"));
 }
 
 static struct pg_row ticket_of(const struct pg_backend *backend, const struct newcomer *newcomer)
@@ -164,15 +164,15 @@ enum pg_end pg_append(struct pg_backend *backend)
     struct newcomer newcomer;
     struct pg_row row;
     bool there = has_session(backend);
+    if (there && pg_says(backend, " FOR SHARE") &&
+        !pg_lock(backend, PG_SESSION, pg_text(backend, 3), false))
+        return PG_WAITS;
+    there = there && has_session(backend);
     look_around(backend, &newcomer);
     if (!there || !is_let_in(backend, &newcomer)) {
         answer(backend, &newcomer, NULL, there);
         return PG_DONE;
     }
-    if (pg_says(backend, "FOR SHARE OF s") &&
-        !pg_lock(backend, PG_SESSION, pg_text(backend, 3), false))
-        return PG_WAITS;
-    look_around(backend, &newcomer);
     row = ticket_of(backend, &newcomer);
     if (!pg_lock(backend, PG_TICKET, row.key, true))
         return PG_WAITS;
@@ -181,10 +181,8 @@ enum pg_end pg_append(struct pg_backend *backend)
         return PG_DONE;
     }
     look_around(backend, &newcomer);
-    bool may = has_session(backend);
-    answer(backend, &newcomer, may ? &row : NULL, there);
-    if (may)
-        put_in(backend, &newcomer, &row);
+    answer(backend, &newcomer, &row, there);
+    put_in(backend, &newcomer, &row);
     return PG_DONE;
 }
 
@@ -313,14 +311,14 @@ enum pg_end pg_leave(struct pg_backend *backend)
         key_of(backend, 1, 2, key);
     if (take(backend, key, &row) == PG_WAITS)
         return PG_WAITS;
-    pg_column(backend, row.key[0] != '\0');
-    pg_column(backend, 0); /* how many are told is of no use */
-    pg_column(backend, 0);
-    bool hurried = row.key[0] && !breaks && is_hurried(backend, &row);
-    backend->hurries |= hurried;
-    pg_column(backend, hurried);
     if (!row.key[0])
         return PG_DONE;
+    bool hurried = !breaks && is_hurried(backend, &row);
+    backend->hurries |= hurried;
+    pg_column(backend, 1);
+    pg_column(backend, 0); /* how many are told is of no use */
+    pg_column(backend, 0);
+    pg_column(backend, hurried);
     tell_front(backend, &row, row.weight);
     if (row.value[0])
         pg_show(backend, row.queue);
