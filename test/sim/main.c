@@ -46,6 +46,19 @@ static uint64_t number(const char *text)
     return value;
 }
 
+static int run(struct request *request)
+{
+    if (request->defects)
+        return run_defects(request);
+    if (request->defect && !defect_switch_by_name(request->defect)) {
+        fprintf(stderr, "sim: this build has no defect %s\n", request->defect);
+        return 64;
+    }
+    if (request->single)
+        return run_single(request);
+    return request->hash ? run_hashes(request) : run_seeds(request);
+}
+
 int main(int count, char **arguments)
 {
     static const struct option options[] = {{"seeds", required_argument, NULL, 'n'},
@@ -112,13 +125,5 @@ int main(int count, char **arguments)
     if (optind < count || request.jobs < 1 || request.jobs > JOBS_MAX ||
         (!request.single && !request.defects && request.seeds == 0))
         usage();
-    if (request.defects)
-        return run_defects(&request);
-    if (request.defect && !defect_switch_by_name(request.defect)) {
-        fprintf(stderr, "sim: this build has no defect %s\n", request.defect);
-        return 64;
-    }
-    if (request.single)
-        return run_single(&request);
-    return request.hash ? run_hashes(&request) : run_seeds(&request);
+    return run(&request);
 }
