@@ -2,7 +2,6 @@
 #include "api_fixture.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static mortise_client *client;
 

@@ -1,9 +1,7 @@
 /* Clients: what they are opened with, what can be asked of them, fork, and their end. */
 #include "api_fixture.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>

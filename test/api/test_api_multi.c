@@ -5,7 +5,6 @@
 #include "defect_run.h"
 #endif
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 

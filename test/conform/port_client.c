@@ -4,7 +4,6 @@
  */
 #include "conform/port_client.h"
 
-#include "base/error.h"
 #include "base/uri.h"
 #include "cmocka_all.h"
 #include "core/rule.h"

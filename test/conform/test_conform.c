@@ -7,7 +7,6 @@
  * See port_place for the argument. With "exclusive" the tests of mutexes are run with claims.
  * Continued in test_conform_values.c.
  */
-#include "base/error.h"
 #include "cmocka_all.h"
 #include "conform/port_client.h"
 #include "core/rule.h"

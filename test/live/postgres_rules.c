@@ -6,8 +6,6 @@
 #include "cmocka_all.h"
 #include "live/postgres_place.h"
 
-#include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

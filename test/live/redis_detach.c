@@ -11,7 +11,6 @@
 #include "store/redis_internal.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define DIGEST(name) mrt_redis_scripts[MRT_REDIS_##name].digest
 

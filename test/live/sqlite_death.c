@@ -4,7 +4,6 @@
  * neither drops nor keeps its parent's locks. And a release is told where no descriptor
  * is left for another socket.
  */
-#include "base/error.h"
 #include "cmocka_all.h"
 #include "live/sqlite_place.h"
 
@@ -16,7 +15,6 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

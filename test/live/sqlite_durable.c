@@ -3,7 +3,6 @@
  * a reboot by another boot id: this program's own fdatasync notes how long the log
  * was whenever it was synced. Clock steps are played by its own clock_gettime.
  */
-#include "base/error.h"
 #include "cmocka_all.h"
 #include "live/sqlite_place.h"
 #include "store/sqlite_internal.h"

@@ -1,5 +1,4 @@
 /* Where the embedded store agrees to work, and what it does when its files are tampered with. */
-#include "base/error.h"
 #include "cmocka_all.h"
 #include "live/sqlite_place.h"
 #include "store/sqlite_internal.h"

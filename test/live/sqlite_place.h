@@ -8,7 +8,6 @@
 
 #include "conform/port_client.h"
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 struct place {

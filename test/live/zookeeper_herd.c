@@ -10,7 +10,6 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 
 #define WAITERS 8
 #define COUNTED 4 /* whose grant is counted: the first ones make the markers' directory */

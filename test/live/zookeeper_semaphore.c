@@ -12,7 +12,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define SOON 4000 /* before the look that is behind every wait, each 5 s */
 #define CLIENTS 4

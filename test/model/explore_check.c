@@ -16,7 +16,6 @@
 #include "explore.h"
 
 #include <stdarg.h>
-#include <string.h>
 
 _Noreturn void check_fail(const struct world *world, const char *format, ...)
 {

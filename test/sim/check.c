@@ -6,7 +6,6 @@
 #include "stream.h"
 
 #include <stdarg.h>
-#include <string.h>
 
 _Noreturn void check_fail(struct world *world, int client, int queue, const char *format, ...)
 {

@@ -1,7 +1,6 @@
 /* The commands of a fake Redis server: those that the store and its scripts use. */
 #include "redis_server.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -15,7 +15,6 @@
  * another server. Waiting is a data watch on the node just ahead.
  */
 #include "zk_port.h"
-#include "zk_wire.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include "store/zookeeper_internal.h"
 #include "zk_wire.h"
 
-#include <string.h>
 #include <sys/socket.h>
 
 int __real_shutdown(int fd, int how);

@@ -12,7 +12,6 @@
 #define SIM_ZK_TREE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <zookeeper/zookeeper.h>
 

@@ -8,7 +8,6 @@
  */
 #include "cmocka_all.h"
 
-#include "base/error.h"
 #include "store/sql_form.h"
 
 #include <stdio.h>
