@@ -564,9 +564,10 @@ MORTISE_API int mortise_detach(mortise_hold hold, char token[MORTISE_TOKEN_SIZE]
  * it is a hold as any other, lost with its session; its fence is larger than the one before,
  * or the same where a ticket has but one. The token is used up: detached again it has another.
  * 0 and *hold; ENOTHELD: no such ticket, or adopted already; EMISMATCH: of another kind, capacity,
- * side or number of permits; EBUSY: this client is adopting it; EINVALID: no token;
- * ENOTSUPPORTED; else as mortise_acquire. Given up in time it is left as it was. If the session
- * ends while the outcome is unknown, the lock may be released: then ENOTHELD follows.
+ * side or number of permits; EBUSY: this client is adopting it, or another ticket of a lock that
+ * has but one at a time: ask again; EINVALID: no token; ENOTSUPPORTED; else as mortise_acquire.
+ * Given up in time it is left as it was. If the session ends while the outcome is unknown, the
+ * lock may be released: then ENOTHELD follows.
  */
 MORTISE_API int mortise_adopt(mortise_lock *lock, const char *token, mortise_hold *hold);
 

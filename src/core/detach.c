@@ -45,11 +45,11 @@ static int look_here(struct mrt_queue *queue, const struct mrt_waiter *waiter)
 {
     const struct mrt_ticket *known = mrt_engine_ticket(queue->engine, waiter->adopts);
     const struct mrt_waiter *other;
-    TAILQ_FOREACH (other, &queue->waiters, link)
-        if (mrt_id_equal(other->adopts, waiter->adopts))
-            return MORTISE_EBUSY;
-        else if (!mrt_id_none(other->adopts) && !queue->recipe.shared)
-            return MORTISE_ENOTHELD; /* one of the two at least is wrong */
+    TAILQ_FOREACH (other, &queue->waiters, link) {
+        bool same = mrt_id_equal(other->adopts, waiter->adopts);
+        if (same || (!mrt_id_none(other->adopts) && !queue->recipe.shared))
+            return MORTISE_EBUSY; /* of two tickets one is not there, and it is not known which */
+    }
     if (known) /* adopted, and perhaps on its way out by now, or about to be */
         return known->adopts ? MORTISE_EBUSY : MORTISE_ENOTHELD;
     bool held_here =
