@@ -97,25 +97,29 @@
 
 /* Of the ZooKeeper store, after the rules of store/zookeeper_pass.c; the simulator of the
    port cannot find them, a real server's tests do. */
-#define MRT_DEFECT_PASS_MAP(X)                                                          \
-    X(PASS_RULE_1_ONE, "a pass is taken to say that one ticket is gone")                \
-    X(PASS_RULE_2_CANCEL, "a waiter that gives up passes the lock on")                  \
-    X(PASS_RULE_3_SEQUENCE, "a marker is called after the sequence number alone")       \
-    X(PASS_RULE_3_CONTAINER, "the markers' directory is a container")                   \
-    X(PASS_RULE_4_ORDER, "what is waited for is watched before its marker")             \
-    X(PASS_RULE_5_OWN, "the end of the own node is not heeded")                         \
-    X(PASS_RULE_5_REARM, "a watch on the own node that was used up is taken for set")   \
-    X(PASS_RULE_5_EARLY, "such a watch is taken for set before it is known to be")      \
-    X(PASS_RULE_5_REPLY, "a watch on the own node that was refused is taken for set")   \
-    X(PASS_RULE_6_ABSENT, "what is gone before it is watched is taken for a pass")      \
-    X(PASS_RULE_7_LEASE, "a pass is taken for a proof of life")                         \
-    X(PASS_RULE_8_CANCELLED, "a pass for a ticket that is to go is taken for the next") \
-    X(PASS_RULE_9_REFUSED, "a pass that was refused is taken for done")                 \
-    X(PASS_RULE_9_NO_NODE, "\"no node\" is always taken for a ticket that is gone")     \
-    X(PASS_RULE_9_UNKNOWN, "a pass of unknown outcome is taken for done")               \
-    X(PASS_RULE_10_LEAK, "the watch on a marker stays when a node goes without a pass") \
-    X(PASS_RULE_10_FOREIGN, "markers of other programs' nodes are watched")             \
-    X(PASS_RULE_11_EXISTS, "a marker that is there when it is watched is taken for a pass")
+#define MRT_DEFECT_PASS_MAP(X)                                                              \
+    X(PASS_RULE_1_ONE, "a pass is taken to say that one ticket is gone")                    \
+    X(PASS_RULE_2_CANCEL, "a waiter that gives up passes the lock on")                      \
+    X(PASS_RULE_3_SEQUENCE, "a marker is called after the sequence number alone")           \
+    X(PASS_RULE_3_CONTAINER, "the markers' directory is a container")                       \
+    X(PASS_RULE_4_ORDER, "what is waited for is watched before its marker")                 \
+    X(PASS_RULE_5_OWN, "the end of the own node is not heeded")                             \
+    X(PASS_RULE_5_REARM, "a watch on the own node that was used up is taken for set")       \
+    X(PASS_RULE_5_EARLY, "such a watch is taken for set before it is known to be")          \
+    X(PASS_RULE_5_REPLY, "a watch on the own node that was refused is taken for set")       \
+    X(PASS_RULE_6_ABSENT, "what is gone before it is watched is taken for a pass")          \
+    X(PASS_RULE_7_LEASE, "a pass is taken for a proof of life")                             \
+    X(PASS_RULE_8_CANCELLED, "a pass for a ticket that is to go is taken for the next")     \
+    X(PASS_RULE_9_REFUSED, "a pass that was refused is taken for done")                     \
+    X(PASS_RULE_9_NO_NODE, "\"no node\" is always taken for a ticket that is gone")         \
+    X(PASS_RULE_9_UNKNOWN, "a pass of unknown outcome is taken for done")                   \
+    X(PASS_RULE_10_LEAK, "the watch on a marker stays when a node goes without a pass")     \
+    X(PASS_RULE_10_FOREIGN, "markers of other programs' nodes are watched")                 \
+    X(PASS_RULE_11_EXISTS, "a marker that is there when it is watched is taken for a pass") \
+    X(PASS_RULE_12_TWO, "a bare deletion lets in whoever waited for it")                    \
+    X(PASS_RULE_12_OWN, "and that while the own node is not known to stand")                \
+    X(PASS_RULE_12_CHANGED, "what was changed is taken for gone")                           \
+    X(PASS_RULE_12_RENAME, "a node that is called otherwise is merely deleted")
 
 /* Of the quorum, store/quorum*.c; test/live/quorum.c finds them. */
 #define MRT_DEFECT_QUORUM_MAP(X)                                                    \

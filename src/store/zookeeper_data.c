@@ -7,8 +7,8 @@
  * read, which notes the request, and the write is sent again. No request is lost that came
  * before anybody attended, at the cost of nothing as long as there is none.
  *
- *   LIGHTEN    check the version, make a lighter node, delete the old one, in one
- *              transaction; sync + list
+ *   LIGHTEN    set the data (rule 12 of zookeeper_pass.c), make a lighter node, delete the old
+ *              one, in one transaction; sync + list
  *   SET_VALUE  set; sync + list
  *   the mark of a semaphore's ticket    zookeeper_semaphore.c
  */

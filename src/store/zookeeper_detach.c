@@ -5,9 +5,9 @@
  *   _c_HEIR-d-CZXID-lock-N      nobody's: persistent, under the identity that is its token
  *   _c_HEIR-a-CZXID-lock-N      adopted: ephemeral again
  *
- *   DETACH             create the one, delete the other, in one transaction
- *   APPEND, `adopt`    sync + list to find it; check that nothing unread is in it, create the
- *                      one, delete the other, in one transaction; list
+ *   DETACH             set the one's data (rule 12 of zookeeper_pass.c), create the other, delete
+ *                      the one, in one transaction
+ *   APPEND, `adopt`    sync + list to find it; the same, if nothing unread is in it; list
  *   either again, or of unknown outcome    sync + list, and what is left to do
  *
  * A deletion and a creation in one transaction are one step to everybody, so nobody sees the lock

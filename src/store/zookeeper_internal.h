@@ -412,6 +412,8 @@ void mrt_zk_watch_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind
                         uint64_t number, const struct mrt_zk_reply *reply);
 void mrt_zk_watch_event(struct mrt_zk_session *session, uint64_t number, int type,
                         const char *path);
+/* Whether nothing else is in its way than what it waits for, by its newest view. */
+bool mrt_zk_waits_for_last(const struct mrt_zk_ticket *ticket);
 /* The path of the marker of the node at `path`. */
 void mrt_zk_marker_path(const struct mrt_store *store, const char *path, char *marker, size_t size);
 

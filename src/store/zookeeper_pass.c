@@ -1,10 +1,10 @@
 /*
  * Passing the lock on, and what else the events of watches say.
  *
- * A waiter watches the node just ahead. That it is deleted says little: its owner may have
- * held the lock, or have given up waiting for it. So a deletion is followed by a list, a
- * reply that grows with the queue. A holder of ours therefore says more. It releases by one
- * transaction that creates a marker called as its node, deletes the marker and deletes the
+ * A waiter watches the node just ahead. Where others are ahead of that, its deletion says little:
+ * its owner may have held the lock, or have given up waiting for it. So a deletion is followed by
+ * a list, a reply that grows with the queue. A holder of ours therefore says more. It releases by
+ * one transaction that creates a marker called as its node, deletes the marker and deletes the
  * node; who watches the marker gets "created", before the "deleted" of the node. Only one
  * who held does that, so the event is the grant: nothing is listed, however long the queue.
  * A marker never outlives its transaction. To others it all is a deletion like any other.
@@ -38,6 +38,12 @@
  *    too. It is taken away there, when the watch of the node ends, which is one for all who
  *    wait. Nodes of other programs have no markers, and none is watched.
  * 11 A marker that is there when it is to be watched is none of ours and no grant.
+ * 12 Where nothing but the node ahead is in the way, by the newest list, its deletion is the grant,
+ *    whoever deleted it: what is ahead never grows. Then its marker is not watched. A node that
+ *    goes on under another name is no less ahead: so the transaction that calls it otherwise first
+ *    sets its data. That uses up its watches, and who watched it is told of a change, looks, and
+ *    finds it gone by rule 6. Rule 5 holds here too. A watch that outlived its connection
+ *    would be told of a deletion in any case; none does.
  */
 #include "core/defect.h"
 #include "store/zookeeper_internal.h"
@@ -54,12 +60,9 @@ void mrt_zk_marker_path(const struct mrt_store *store, const char *path, char *m
 
 /* ---------------------------------------------------------------- grants */
 
-/* What it waited for, and all ahead of that, is gone. */
-static void take_over(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+/* So much is left ahead of it. */
+static void take_over(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, uint64_t ahead)
 {
-    uint64_t ahead = ticket->after;
-    if (MRT_DEFECT(PASS_RULE_1_ONE))
-        ahead += ticket->before;
     ticket->ahead = 0;
     mrt_zk_unwait(ticket);
     mrt_zk_tell(session->store, ticket, ahead);
@@ -67,14 +70,35 @@ static void take_over(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
         mrt_zk_wake(session->store, ticket->id); /* to list, and watch that */
 }
 
-/* The marker was created. The node's own event follows, and finds nobody. */
+/* The marker was created: what was waited for, and all ahead of that, is gone. The node's own event
+   follows, and finds nobody. */
 static void passed(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
 {
     struct mrt_zk_ticket *ticket, *next;
     TAILQ_FOREACH_SAFE(ticket, &watch->tickets, watch_link, next)
     if (ticket->own_known)
-        take_over(session, ticket);
+        take_over(session, ticket,
+                  ticket->after + (MRT_DEFECT(PASS_RULE_1_ONE) ? ticket->before : 0));
     watch->marker = false;
+    mrt_zk_watch_drop(session, watch);
+}
+
+bool mrt_zk_waits_for_last(const struct mrt_zk_ticket *ticket)
+{
+    enum mrt_zk_family family = ticket->place.family;
+    return family != MRT_ZK_SEMAPHORE && family != MRT_ZK_CLAIMS &&
+           mrt_zk_ticket_fits(ticket, ticket->before + ticket->after);
+}
+
+/* It was deleted: those who have nothing else ahead need not look. */
+static void ended(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
+{
+    struct mrt_zk_ticket *ticket, *next;
+    TAILQ_FOREACH_SAFE(ticket, &watch->tickets, watch_link, next)
+    if (MRT_DEFECT(PASS_RULE_12_TWO))
+        take_over(session, ticket, 0);
+    else if (mrt_zk_waits_for_last(ticket) && (ticket->own_known || MRT_DEFECT(PASS_RULE_12_OWN)))
+        take_over(session, ticket, ticket->before + ticket->after);
     mrt_zk_watch_drop(session, watch);
 }
 
@@ -84,7 +108,7 @@ static void absent(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
     struct mrt_zk_ticket *ticket, *next;
     TAILQ_FOREACH_SAFE(ticket, &watch->tickets, watch_link, next)
     if (ticket->own_known && ticket->before == 0 && MRT_DEFECT(PASS_RULE_6_ABSENT))
-        take_over(session, ticket);
+        take_over(session, ticket, 0);
     mrt_zk_watch_drop(session, watch);
 }
 
@@ -190,6 +214,11 @@ static void marker_event(struct mrt_zk_session *session, struct mrt_zk_watch *wa
 
 static void node_event(struct mrt_zk_session *session, struct mrt_zk_watch *watch, int type)
 {
+    bool deleted = type == ZOO_DELETED_EVENT || MRT_DEFECT(PASS_RULE_12_CHANGED);
+    if (deleted && watch->kind == MRT_ZK_WATCHES_NODE && !MRT_DEFECT(ZK_WATCH_SWALLOWED)) {
+        ended(session, watch);
+        return;
+    }
     if (type != ZOO_CHANGED_EVENT || watch->kind == MRT_ZK_WATCHES_MARK ||
         !mrt_zk_send_watch(session, MRT_ZK_WATCH, watch->id, watch->path)) {
         if (MRT_DEFECT(ZK_WATCH_SWALLOWED))

@@ -212,6 +212,16 @@ static int send_mark(struct mrt_zk_session *session, const struct mrt_zk_ticket 
                     context);
 }
 
+/* Who waits for a node that is to be called otherwise is told of a change, and not that it has
+   gone (rule 12 of zookeeper_pass.c). It is refused if the data's version is not this. */
+static void use_watches_up(zoo_op_t *operation, const char *path, int version)
+{
+    if (MRT_DEFECT(PASS_RULE_12_RENAME))
+        zoo_check_op_init(operation, path, version);
+    else
+        zoo_set_op_init(operation, path, "", 0, version, NULL);
+}
+
 /* A node of the same sequence takes the place of the one at `path`. */
 static int send_lighten(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
                         const char *path, const void *context)
@@ -223,7 +233,7 @@ static int send_lighten(struct mrt_zk_session *session, const struct mrt_zk_tick
         return ZBADARGUMENTS;
     snprintf(lighter, sizeof lighter, "%s/%s", ticket->path, node);
     int length = describe(session, ticket, data);
-    zoo_check_op_init(&operations[0], path, mrt_zk_data_version(ticket));
+    use_watches_up(&operations[0], path, mrt_zk_data_version(ticket));
     zoo_create_op_init(&operations[1], lighter, data, length,
                        mrt_zk_access_nodes(&session->store->access), ZOO_EPHEMERAL, NULL, 0);
     zoo_delete_op_init(&operations[2], path, -1);
@@ -243,7 +253,7 @@ static int send_change_of_hands(struct mrt_zk_session *session, const struct mrt
     mrt_zk_heir_node(ticket, node);
     snprintf(other, sizeof other, "%s/%s", ticket->path, node);
     int length = describe(session, ticket, data);
-    zoo_check_op_init(&operations[0], path, adopts ? mrt_zk_data_version(ticket) : -1);
+    use_watches_up(&operations[0], path, adopts ? mrt_zk_data_version(ticket) : -1);
     zoo_create_op_init(&operations[1], other, data, length,
                        mrt_zk_access_nodes(&session->store->access),
                        adopts ? ZOO_EPHEMERAL : ZOO_PERSISTENT, NULL, 0);

@@ -195,11 +195,12 @@ void mrt_zk_wait(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, c
     struct mrt_zk_watch *watch;
     if (ticket->unwatched)
         return;
-    bool passed = passes(session->store, ticket, node);
+    bool last = mrt_zk_waits_for_last(ticket);
+    bool passed = !last && passes(session->store, ticket, node);
     bool semaphore = ticket->place.family == MRT_ZK_SEMAPHORE;
     snprintf(path, sizeof path, "%s/%s", ticket->path, node);
     HASH_FIND_STR(session->watches, path, watch);
-    if (passed)
+    if (passed || last)
         mrt_zk_attend(session, ticket);
     if (!watch)
         watch =

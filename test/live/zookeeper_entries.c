@@ -369,11 +369,14 @@ static void test_c5_f24_create_list_watch_in_this_order(void **state)
     mortise_hold held = zk_acquire(zk_mutex(direct, "order"));
     assert_int_equal(mortise_release(zk_acquire(zk_mutex(through, "order/warm"))), MORTISE_OK);
     assert_true(zk_wait_tickets(direct, "order/warm", 0, 5000));
+    mortise_client *client = zk_open(zk_place_uri(zk_place_port(), "4s"));
+    struct told first, told;
+    start(zk_mutex(client, "order"), &first);
+    assert_true(zk_wait_tickets(direct, "order", 2, 5000));
     zk_rest_ms(50);
     zk_proxy_reset_counts(proxy);
-    struct told told;
     start(zk_mutex(through, "order"), &told);
-    assert_true(zk_wait_tickets(direct, "order", 2, 5000));
+    assert_true(zk_wait_tickets(direct, "order", 3, 5000));
     zk_rest_ms(50);
     /* The own node is watched, the marker of the one ahead, and that one. */
     enum zk_opcode trace[16], expected[] = {ZK_OP_CREATE2, ZK_OP_GET_CHILDREN, ZK_OP_GET_DATA,
@@ -384,6 +387,8 @@ static void test_c5_f24_create_list_watch_in_this_order(void **state)
             assert_true(at < 5 && trace[i] == expected[at++]);
     assert_int_equal(at, 5);
     assert_int_equal(mortise_release(held), MORTISE_OK);
+    assert_int_equal(mortise_release(await(&first)), MORTISE_OK);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
     assert_int_equal(mortise_release(await(&told)), MORTISE_OK);
 }
 

@@ -52,7 +52,8 @@ static bool stranded; /* nothing more can be tested */
 static void look_for_others(const struct actor *self)
 {
     for (size_t i = 0; i < sizeof actors / sizeof actors[0]; i++)
-        if (&actors[i] != self && actors[i].lock == self->lock && actors[i].state == HOLDS &&
+        if (&actors[i] != self && actors[i].state == HOLDS &&
+            strcmp(mortise_lock_name(actors[i].lock), mortise_lock_name(self->lock)) == 0 &&
             mortise_is_held(actors[i].hold))
             overlaps++;
 }
@@ -73,13 +74,18 @@ static void *act(void *argument)
     return NULL;
 }
 
-static void want_for(struct actor *actor, const char *lock, int64_t timeout_ms)
+static void want_this(struct actor *actor, mortise_lock *lock, int64_t timeout_ms)
 {
-    actor->lock = zk_mutex(actor->client, lock);
+    actor->lock = lock;
     actor->timeout_ms = timeout_ms;
     actor->token = NULL;
     actor->state = WANTS;
     assert_int_equal(pthread_create(&actor->thread, NULL, act, actor), 0);
+}
+
+static void want_for(struct actor *actor, const char *lock, int64_t timeout_ms)
+{
+    want_this(actor, zk_mutex(actor->client, lock), timeout_ms);
 }
 
 static void want(struct actor *actor)
@@ -204,6 +210,16 @@ static const char *marker(int place)
     return path;
 }
 
+/* Its ticket waits for A's, which it has not watched yet. */
+static void want_and_keep_from_watching(struct actor *actor)
+{
+    zk_proxy_reset_counts(actor->proxy);
+    zk_proxy_hold(actor->proxy, ZK_OP_GET_DATA, strrchr(node(0), '/'));
+    want(actor);
+    assert_true(is_holding_back(actor));
+    assert_int_equal(count(actor, ZK_OP_GET_DATA), 1); /* of its own */
+}
+
 /* What a test that failed has left. */
 static void clean_up(void)
 {
@@ -295,11 +311,13 @@ static void test_pass_rule_2_zk_26_who_gives_up_passes_nothing_on(void **state)
 static void test_pass_rule_3_a_pass_of_another_lock_is_not_taken(void **state)
 {
     (void)state;
-    hold_in_contest(A, B, name); /* the ticket of number 1 */
-    queue_up(C);
     char other[sizeof name + 8];
     snprintf(other, sizeof other, "%s-other", name);
-    hold_in_contest(D, B, other); /* here too */
+    hold_in_contest(D, B, other); /* the ticket of number 1 */
+    want(A);
+    assert_true(comes_to(A, HOLDS));
+    queue_up(B); /* here too */
+    queue_up(C);
     unsigned heard = zk_proxy_events(C->proxy);
     let_go(D);
     assert_true(has_sent(D, ZK_OP_MULTI, 1));
@@ -307,6 +325,8 @@ static void test_pass_rule_3_a_pass_of_another_lock_is_not_taken(void **state)
     assert_int_equal(zk_proxy_events(C->proxy), heard);
     assert_int_equal(C->state, WANTS);
     let_go(A);
+    assert_true(comes_to(B, HOLDS));
+    let_go(B);
     assert_true(comes_to(C, HOLDS));
     let_go(C);
 }
@@ -418,11 +438,11 @@ static void test_pass_rule_5_the_own_node_cannot_be_watched(void **state)
 }
 
 /* B's node is changed, which uses up its watch, and deleted before that is set again. */
-static void change_and_delete_own(void)
+static void change_and_delete_own(int place)
 {
     char path[256];
     unsigned heard = zk_proxy_events(B->proxy);
-    snprintf(path, sizeof path, "%s", node(1));
+    snprintf(path, sizeof path, "%s", node(place));
     assert_int_equal(zk_raw_set(raw, path), ZOK);
     assert_true(has_heard(B, heard));
     assert_int_equal(zk_raw_delete(raw, path), ZOK);
@@ -446,14 +466,17 @@ static void test_pass_rule_5_a_pass_before_the_own_watch_is_set_again(void **sta
 {
     (void)state;
     hold_in_contest(A, B, name);
+    queue_up(D);
     queue_up(B);
     queue_up(C);
-    zk_proxy_hold(B->proxy, ZK_OP_GET_DATA, strrchr(node(1), '/'));
-    change_and_delete_own();
+    zk_proxy_hold(B->proxy, ZK_OP_GET_DATA, strrchr(node(2), '/'));
+    change_and_delete_own(2);
     assert_true(is_holding_back(B));
     assert_true(has_sent(C, ZK_OP_GET_DATA, 4));
-    unsigned heard = zk_proxy_events(B->proxy);
     let_go(A);
+    assert_true(comes_to(D, HOLDS));
+    unsigned heard = zk_proxy_events(B->proxy);
+    let_go(D);
     assert_true(comes_to(C, HOLDS));
     assert_true(has_heard(B, heard)); /* of the marker */
     check_that_b_looks();
@@ -463,12 +486,9 @@ static void test_pass_rule_5_absence_before_the_own_watch_is_set_again(void **st
 {
     (void)state;
     hold_in_contest(A, B, name);
-    zk_proxy_reset_counts(B->proxy);
-    zk_proxy_hold(B->proxy, ZK_OP_EXISTS, "");
-    want(B);
-    assert_true(is_holding_back(B));
+    want_and_keep_from_watching(B);
     queue_up(C);
-    change_and_delete_own();
+    change_and_delete_own(1);
     assert_true(has_sent(C, ZK_OP_GET_DATA, 4));
     let_go(A);
     assert_true(comes_to(C, HOLDS));
@@ -495,10 +515,7 @@ static void test_pass_rule_6_c7_the_only_one_ahead_has_gone_meanwhile(void **sta
 {
     (void)state;
     hold_in_contest(A, B, name);
-    zk_proxy_reset_counts(B->proxy);
-    zk_proxy_hold(B->proxy, ZK_OP_EXISTS, "");
-    want(B);
-    assert_true(is_holding_back(B));
+    want_and_keep_from_watching(B);
     let_go(A);
     assert_true(has_sent(A, ZK_OP_MULTI, 1));
     zk_proxy_go(B->proxy);
@@ -514,10 +531,7 @@ static void test_pass_rule_6_c11_the_only_one_ahead_has_been_detached(void **sta
     char token[MORTISE_TOKEN_SIZE];
     mortise_hold hold;
     hold_in_contest(A, B, name);
-    zk_proxy_reset_counts(B->proxy);
-    zk_proxy_hold(B->proxy, ZK_OP_EXISTS, "");
-    want(B);
-    assert_true(is_holding_back(B));
+    want_and_keep_from_watching(B);
     A->token = token;
     let_go(A);
     assert_int_equal(A->error, MORTISE_OK);
@@ -530,7 +544,7 @@ static void test_pass_rule_6_c11_the_only_one_ahead_has_been_detached(void **sta
     assert_int_equal(mortise_release(hold), MORTISE_OK); /* not passed on */
     assert_true(comes_to(B, HOLDS));
     assert_int_equal(count(A, ZK_OP_MULTI), 2);
-    assert_int_equal(count(B, ZK_OP_GET_CHILDREN), 4);
+    assert_int_equal(count(B, ZK_OP_GET_CHILDREN), 3);
     let_go(B);
 }
 
@@ -641,16 +655,19 @@ static void test_pass_rule_9_the_pass_is_refused(void **state)
     (void)state;
     hold_in_contest(A, B, name);
     char path[256];
-    snprintf(path, sizeof path, "%s", marker(0));
-    assert_int_equal(zk_raw_create(raw, path, false), ZOK);
     queue_up(B);
+    snprintf(path, sizeof path, "%s", marker(1));
+    assert_int_equal(zk_raw_create(raw, path, false), ZOK);
+    queue_up(C);
     let_go(A);
     assert_true(comes_to(B, HOLDS));
-    assert_int_equal(count(A, ZK_OP_MULTI), 1);
-    assert_int_equal(count(A, ZK_OP_DELETE), 1);
-    assert_int_equal(count(B, ZK_OP_GET_CHILDREN), 2);
-    assert_int_equal(zk_raw_delete(raw, path), ZOK);
     let_go(B);
+    assert_true(comes_to(C, HOLDS));
+    assert_int_equal(count(B, ZK_OP_MULTI), 1);
+    assert_int_equal(count(B, ZK_OP_DELETE), 1);
+    assert_int_equal(count(C, ZK_OP_GET_CHILDREN), 2);
+    assert_int_equal(zk_raw_delete(raw, path), ZOK);
+    let_go(C);
 }
 
 static void test_pass_rule_9_no_permission(void **state)
@@ -688,100 +705,107 @@ static void test_pass_rule_9_no_directory_of_markers(void **state)
 
 /* ------------------------------------------------------------ rule 10 */
 
+/* All release, and no watch is left on the server. */
+static void check_that_no_watch_is_left(struct actor *const *order)
+{
+    for (; *order; order++) {
+        assert_true(comes_to(*order, HOLDS));
+        let_go(*order);
+        assert_true(has_sent(*order, ZK_OP_MULTI, 1));
+    }
+    assert_int_equal(zk_place_figure("zk_watch_count"), 0);
+}
+
 static void test_pass_rule_10_zk_15_no_watch_is_left_by_a_bare_deletion(void **state)
 {
     (void)state;
     hold_in_contest(A, B, name);
     queue_up(B);
-    queue_up_for(C, name, 1500);
-    finish(C);
-    assert_int_equal(zk_raw_delete(raw, node(0)), ZOK); /* A's */
-    assert_true(comes_to(B, HOLDS));
-    assert_int_equal(count(B, ZK_OP_GET_CHILDREN), 2);
-    assert_true(has_sent(B, ZK_OP_REMOVE_WATCHES, 1));
-    let_go(A);
-    let_go(B);
-    assert_true(has_sent(B, ZK_OP_MULTI, 1));
-    assert_int_equal(zk_place_figure("zk_watch_count"), 0);
-}
-
-/* A's node goes without a pass, and B takes the watch on its marker away. */
-static void check_that_no_watch_is_left(void)
-{
-    assert_int_equal(zk_raw_delete(raw, node(0)), ZOK);
-    assert_true(has_sent(B, ZK_OP_REMOVE_WATCHES, 1));
-    let_go(A);
+    queue_up(C); /* watches the marker of B's */
+    assert_int_equal(zk_raw_delete(raw, node(1)), ZOK);
+    assert_true(has_sent(C, ZK_OP_REMOVE_WATCHES, 1));
+    assert_true(has_sent(B, ZK_OP_GET_DATA, 4)); /* it has queued up again */
+    check_that_no_watch_is_left((struct actor *const[]){A, C, B, NULL});
 }
 
 static void test_pass_rule_10_no_watch_is_left_by_who_gave_up(void **state)
 {
     (void)state;
     hold_in_contest(A, B, name);
-    queue_up_for(B, name, 1500);
-    finish(B);
-    assert_int_equal(B->error, MORTISE_ETIMEOUT);
-    check_that_no_watch_is_left();
-    assert_int_equal(zk_place_figure("zk_watch_count"), 0);
+    queue_up(B);
+    queue_up_for(C, name, 1500);
+    finish(C);
+    assert_int_equal(C->error, MORTISE_ETIMEOUT);
+    assert_int_equal(zk_raw_delete(raw, node(1)), ZOK);
+    assert_true(has_sent(C, ZK_OP_REMOVE_WATCHES, 1));
+    assert_true(has_sent(B, ZK_OP_GET_DATA, 3));
+    check_that_no_watch_is_left((struct actor *const[]){A, B, NULL});
 }
 
 static void test_pass_rule_10_no_watch_is_left_by_who_queued_again(void **state)
 {
     (void)state;
     hold_in_contest(A, B, name);
-    queue_up(B);
+    queue_up(D);
+    queue_up(B); /* watches the marker of D's */
     queue_up(C);
-    assert_int_equal(zk_raw_delete(raw, node(1)), ZOK);
+    assert_int_equal(zk_raw_delete(raw, node(2)), ZOK);
     assert_true(has_sent(B, ZK_OP_GET_DATA, 4)); /* it waits for C now */
     assert_true(has_sent(C, ZK_OP_GET_DATA, 3));
-    check_that_no_watch_is_left();
-    assert_true(comes_to(C, HOLDS));
-    let_go(C);
-    assert_true(comes_to(B, HOLDS));
-    let_go(B);
-    assert_true(has_sent(B, ZK_OP_MULTI, 1));
-    assert_int_equal(zk_place_figure("zk_watch_count"), 0);
+    assert_int_equal(zk_raw_delete(raw, node(1)), ZOK);
+    assert_true(has_sent(B, ZK_OP_REMOVE_WATCHES, 1));
+    assert_true(has_sent(D, ZK_OP_GET_DATA, 4));
+    check_that_no_watch_is_left((struct actor *const[]){A, C, B, D, NULL});
 }
 
 static void test_pass_rule_10_no_watch_is_left_where_a_node_is_absent(void **state)
 {
     (void)state;
     hold_in_contest(A, B, name);
-    zk_proxy_reset_counts(B->proxy);
-    zk_proxy_hold(B->proxy, ZK_OP_EXISTS, "");
-    want(B);
-    assert_true(is_holding_back(B));
+    queue_up(B);
+    zk_proxy_reset_counts(C->proxy);
+    zk_proxy_hold(C->proxy, ZK_OP_EXISTS, "");
+    want(C);
+    assert_true(is_holding_back(C));
     let_go(A);
-    assert_true(has_sent(A, ZK_OP_MULTI, 1));
-    zk_proxy_go(B->proxy);
     assert_true(comes_to(B, HOLDS));
-    assert_true(has_sent(B, ZK_OP_REMOVE_WATCHES, 1));
     let_go(B);
     assert_true(has_sent(B, ZK_OP_MULTI, 1));
-    assert_int_equal(zk_place_figure("zk_watch_count"), 0);
+    zk_proxy_go(C->proxy);
+    assert_true(comes_to(C, HOLDS));
+    assert_true(has_sent(C, ZK_OP_REMOVE_WATCHES, 1));
+    check_that_no_watch_is_left((struct actor *const[]){C, NULL});
 }
 
+/* They are waited for by deletion alone; of the last one that is the grant. */
 static void test_pass_rule_10_nodes_of_others_have_no_markers(void **state)
 {
     (void)state;
-    static const char *const others[] = {"_c_6f1ed002-ab5a-4000-8000-000000000001-lock-0000000000",
-                                         "0123456789abcdef0123456789abcdef-lock-0000000000"};
-    char path[256], keeper[256];
+    static const char *const others[] = {"_c_6f1ed002-ab5a-4000-8000-000000000001-lock-0000000001",
+                                         "0123456789abcdef0123456789abcdef-lock-0000000001"};
+    char path[256], first[256], keeper[256];
     want(A); /* makes the directory, which the server would take away when it is empty */
     assert_true(comes_to(A, HOLDS));
     snprintf(keeper, sizeof keeper, ROOT "/mortise/%s/keeper", name);
+    snprintf(first, sizeof first, ROOT "/mortise/%s/lock-0000000000", name);
     assert_int_equal(zk_raw_create(raw, keeper, false), ZOK);
     let_go(A);
     for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof path, ROOT "/mortise/%s/%s", name, others[i]);
+        assert_int_equal(zk_raw_create(raw, first, true), ZOK);
         assert_int_equal(zk_raw_create(raw, path, true), ZOK);
         zk_proxy_reset_counts(B->proxy);
         want(B);
         assert_true(has_sent(B, ZK_OP_GET_DATA, 1));
         assert_int_equal(count(B, ZK_OP_GET_DATA), 1);
-        assert_int_equal(count(B, ZK_OP_EXISTS), 0);
         assert_int_equal(zk_raw_delete(raw, path), ZOK);
+        assert_true(has_sent(B, ZK_OP_GET_DATA, 3)); /* of the first one and of its own */
+        assert_int_equal(count(B, ZK_OP_GET_CHILDREN), 2);
+        assert_int_equal(B->state, WANTS);
+        assert_int_equal(zk_raw_delete(raw, first), ZOK);
         assert_true(comes_to(B, HOLDS));
         assert_int_equal(count(B, ZK_OP_GET_CHILDREN), 2);
+        assert_int_equal(count(B, ZK_OP_EXISTS), 0);
         let_go(B);
     }
     assert_int_equal(zk_raw_delete(raw, keeper), ZOK);
@@ -794,20 +818,115 @@ static void test_pass_rule_11_a_marker_that_is_there_grants_nothing(void **state
     (void)state;
     hold_in_contest(A, B, name);
     char path[256];
-    snprintf(path, sizeof path, "%s", marker(0));
-    assert_int_equal(zk_raw_create(raw, path, false), ZOK);
     queue_up(B);
+    snprintf(path, sizeof path, "%s", marker(1));
+    assert_int_equal(zk_raw_create(raw, path, false), ZOK);
+    queue_up(C);
     zk_rest_ms(100);
-    assert_int_equal(B->state, WANTS);
-    unsigned heard = zk_proxy_events(B->proxy);
+    assert_int_equal(C->state, WANTS);
+    unsigned heard = zk_proxy_events(C->proxy);
     assert_int_equal(zk_raw_set(raw, path), ZOK);
-    assert_true(has_heard(B, heard));
+    assert_true(has_heard(C, heard));
     zk_rest_ms(100);
-    assert_int_equal(B->state, WANTS);
+    assert_int_equal(C->state, WANTS);
     let_go(A);
     assert_true(comes_to(B, HOLDS));
-    assert_int_equal(count(A, ZK_OP_DELETE), 1);
+    let_go(B);
+    assert_true(comes_to(C, HOLDS));
+    assert_int_equal(count(B, ZK_OP_DELETE), 1);
     assert_int_equal(zk_raw_delete(raw, path), ZOK);
+    let_go(C);
+}
+
+/* ------------------------------------------------------------ rule 12 */
+
+static void test_pass_rule_12_the_end_of_the_only_one_ahead_is_the_grant(void **state)
+{
+    (void)state;
+    want(A);
+    assert_true(comes_to(A, HOLDS));
+    queue_up(B);
+    zk_proxy_reset_counts(A->proxy);
+    let_go(A);
+    assert_true(comes_to(B, HOLDS));
+    assert_int_equal(count(A, ZK_OP_MULTI), 0); /* it was not passed on */
+    queue_up(C);
+    let_go(B); /* and this C is not told of */
+    assert_true(comes_to(C, HOLDS));
+    assert_true(has_sent(B, ZK_OP_MULTI, 1));
+    assert_int_equal(count(B, ZK_OP_GET_CHILDREN), 1);
+    assert_int_equal(count(C, ZK_OP_GET_CHILDREN), 1);
+    assert_int_equal(count(C, ZK_OP_GET_DATA), 2);
+    assert_int_equal(count(C, ZK_OP_EXISTS), 0);
+    let_go(C);
+}
+
+static void test_pass_rule_12_zk_26_the_end_of_one_of_two_is_not(void **state)
+{
+    (void)state;
+    hold_in_contest(A, B, name);
+    queue_up(B);
+    queue_up(C);
+    assert_int_equal(zk_raw_delete(raw, node(1)), ZOK);
+    check_that_c_is_next(3);
+}
+
+static void test_pass_rule_12_the_end_before_the_own_watch_is_set_again(void **state)
+{
+    (void)state;
+    hold_in_contest(A, B, name);
+    queue_up(B);
+    queue_up(C);
+    zk_proxy_hold(B->proxy, ZK_OP_GET_DATA, strrchr(node(1), '/'));
+    change_and_delete_own(1);
+    assert_true(is_holding_back(B));
+    assert_true(has_sent(C, ZK_OP_GET_DATA, 4));
+    unsigned heard = zk_proxy_events(B->proxy);
+    let_go(A);
+    assert_true(comes_to(C, HOLDS));
+    assert_true(has_heard(B, heard)); /* of the deletion */
+    check_that_b_looks();
+}
+
+static void test_pass_rule_12_c11_the_only_one_ahead_is_detached_and_adopted(void **state)
+{
+    (void)state;
+    char token[MORTISE_TOKEN_SIZE];
+    mortise_hold hold;
+    hold_in_contest(A, B, name);
+    queue_up(B);
+    unsigned heard = zk_proxy_events(B->proxy);
+    A->token = token;
+    let_go(A);
+    assert_int_equal(A->error, MORTISE_OK);
+    assert_true(has_sent(B, ZK_OP_GET_CHILDREN, 2));
+    assert_int_equal(zk_proxy_events(B->proxy), heard + 1); /* of a change, and of nothing else */
+    assert_int_equal(B->state, WANTS);
+    assert_int_equal(mortise_adopt(A->lock, token, &hold), MORTISE_OK);
+    assert_true(has_sent(B, ZK_OP_GET_CHILDREN, 3));
+    assert_int_equal(B->state, WANTS);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    assert_true(comes_to(B, HOLDS));
+    assert_int_equal(count(B, ZK_OP_GET_CHILDREN), 3);
+    let_go(B);
+}
+
+static void test_pass_rule_12_e5_the_only_one_ahead_is_downgraded(void **state)
+{
+    (void)state;
+    mortise_lock *read, *write;
+    assert_int_equal(mortise_read_write_new(A->client, name, NULL, &read, &write), MORTISE_OK);
+    mortise_hold hold = zk_acquire(write);
+    assert_int_equal(mortise_read_write_new(B->client, name, NULL, &read, &write), MORTISE_OK);
+    zk_proxy_reset_counts(B->proxy);
+    want_this(B, write, LONG);
+    assert_true(has_sent(B, ZK_OP_GET_DATA, 2));
+    assert_int_equal(mortise_downgrade(hold), MORTISE_OK);
+    assert_true(has_sent(B, ZK_OP_GET_CHILDREN, 2));
+    assert_int_equal(B->state, WANTS);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    assert_true(comes_to(B, HOLDS));
+    assert_int_equal(count(B, ZK_OP_GET_CHILDREN), 2);
     let_go(B);
 }
 
@@ -856,7 +975,7 @@ static void test_pass_takes_six_requests_and_no_list_after_a_wake(void **state)
     assert_int_equal(count(D, ZK_OP_CREATE2), all);
     assert_int_equal(count(D, ZK_OP_GET_CHILDREN), all);
     assert_int_equal(count(D, ZK_OP_GET_DATA), 2 * all);
-    assert_int_equal(count(D, ZK_OP_EXISTS), all);
+    assert_int_equal(count(D, ZK_OP_EXISTS), all - 1); /* the first has A alone ahead */
     assert_int_equal(count(D, ZK_OP_MULTI), all);
     assert_int_equal(count(D, ZK_OP_DELETE), 0);
     assert_int_equal(count(D, ZK_OP_REMOVE_WATCHES), 0);
@@ -922,6 +1041,11 @@ static const struct CMUnitTest tests[] = {
     TEST(test_pass_rule_10_no_watch_is_left_where_a_node_is_absent),
     TEST(test_pass_rule_10_nodes_of_others_have_no_markers),
     TEST(test_pass_rule_11_a_marker_that_is_there_grants_nothing),
+    TEST(test_pass_rule_12_the_end_of_the_only_one_ahead_is_the_grant),
+    TEST(test_pass_rule_12_zk_26_the_end_of_one_of_two_is_not),
+    TEST(test_pass_rule_12_the_end_before_the_own_watch_is_set_again),
+    TEST(test_pass_rule_12_c11_the_only_one_ahead_is_detached_and_adopted),
+    TEST(test_pass_rule_12_e5_the_only_one_ahead_is_downgraded),
     TEST(test_pass_takes_six_requests_and_no_list_after_a_wake),
     TEST(test_markers_are_no_locks),
 };

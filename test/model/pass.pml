@@ -12,7 +12,8 @@
  *   - no watch on a marker is left when a client ends.
  *
  * What is modelled. A ticket is a node that is named by its place in the queue; one that was
- * downgraded lives on under a second name with the same place. A session's requests wait in
+ * downgraded lives on under a second name with the same place; in that transaction the first name's
+ * data are set before it is deleted, which uses up its watches. A session's requests wait in
  * `req` and are carried out one at a time, in order, with anything of other sessions in
  * between; replies and events reach the client in one order, by `in`. A cut connection loses
  * both, and the server's watches; at the next connection the library sets again those that
@@ -92,6 +93,8 @@
 #define blocking(mask, t) ((mask) & below(t) & ((writers & bit(t)) -> 4095 : writers))
 #define own_node (own[c] + second[c] * TICKETS)
 #define has(mask, p) (((mask) & bit(p)) != 0)
+/* By the last list nothing else is in the way: then its end is waited for, and no marker (rule 12) */
+#define is_last_ahead (blocking(view[c] & ~bit(ahead[c]), own[c]) == 0)
 
 #ifdef BREAK_3_MARKER_NAMED_AFTER_PROCESS
 byte owner[TICKETS]; /* clients 0 and 1 are threads of one process */
@@ -106,7 +109,7 @@ short passed = 0;  /* tickets that were released by pass */
 byte next = 0;     /* the next ticket */
 byte left = TICKETS;
 byte faults = FAULTS;
-bool directory, stray; /* the markers' directory is there; ticket 0's marker is too */
+bool directory, stray; /* the markers' directory is there; ticket 1's marker is too */
 
 bool session[N] = true, connected[N] = true, lease[N] = true;
 short data_watch[N], marker_watch[N]; /* at the server */
@@ -222,7 +225,7 @@ inline forget_marker()
 {
     if
 #ifndef KEEP_MARKER_WATCHES
-    :: state[c] == WAITING ->
+    :: state[c] == WAITING && !is_last_ahead ->
         knows_marker[c] = knows_marker[c] & ~bit(marker(ahead[c]));
         send(FORGET, marker(ahead[c]))
 #endif
@@ -304,20 +307,28 @@ inline choose_ahead(blockers)
     d = 0
 }
 
+inline send_marker()
+{
+    if
+    :: is_last_ahead
+    :: else -> send(MARKER, ahead[c])
+    fi
+}
+
 inline wait()
 {
     state[c] = WAITING;
     choose_ahead(blocking(view[c], own[c]));
     was_cut[c] = false;
-    awaited[c] = bit(OWN) | bit(MARKER) | bit(AHEAD);
+    awaited[c] = bit(OWN) | bit(AHEAD) | (is_last_ahead -> 0 : bit(MARKER));
 #ifndef BREAK_4_OWN_NODE_LAST
     send(OWN, own[c]);
 #endif
 #ifdef BREAK_4_AHEAD_BEFORE_MARKER
     send(AHEAD, ahead[c]);
-    send(MARKER, ahead[c])
+    send_marker()
 #else
-    send(MARKER, ahead[c]);
+    send_marker();
     send(AHEAD, ahead[c])
 #endif
 #ifdef BREAK_4_OWN_NODE_LAST
@@ -362,6 +373,17 @@ inline handle_passed()
 #define is_absence_trusted false
 #endif
 
+/* Rule 12: the end of the only one in the way, if the connection is that of the watch */
+#if defined(BREAK_12_WITHOUT_OWN_WATCH)
+#define is_end_trusted (is_last_ahead && !was_cut[c])
+#elif defined(BREAK_12_AFTER_CUT)
+#define is_end_trusted (is_last_ahead && is_own_node_watched)
+#elif defined(BREAK_12_TWO_AHEAD)
+#define is_end_trusted (is_own_node_watched && !was_cut[c])
+#else
+#define is_end_trusted (is_last_ahead && is_own_node_watched && !was_cut[c])
+#endif
+
 /* Rule 6: absent, which says nothing: it may have its second name */
 inline handle_absent()
 {
@@ -383,8 +405,11 @@ inline handle_event_on_node(p)
 #else
         skip
 #endif
-    :: what == DELETED && state[c] == WAITING && p == ahead[c] && !has(awaited[c], AHEAD) ->
-        assert(was_cut[c] || !has(passed, place(p)) || p >= TICKETS);
+    :: what == DELETED && state[c] == WAITING && p == ahead[c] && !has(awaited[c], AHEAD) &&
+       is_end_trusted -> grant()
+    :: what == DELETED && state[c] == WAITING && p == ahead[c] && !has(awaited[c], AHEAD) &&
+       !is_end_trusted ->
+        assert(was_cut[c] || is_last_ahead || !has(passed, place(p)) || p >= TICKETS);
 #ifdef BREAK_0_BARE_DELETION_GRANTS
         forget_marker();
         grant()
@@ -519,7 +544,7 @@ inline carry_out_pass()
 {
     if
     :: !has(nodes, x) -> in[c]!PASS,16 * ABSENT
-    :: has(nodes, x) && (!directory || (stray && x == 0)) -> in[c]!PASS,16 * FAILED
+    :: has(nodes, x) && (!directory || (stray && x == 1)) -> in[c]!PASS,16 * FAILED
     :: else ->
         passed = passed | bit(place(x));
         fire_marker(marker(x), CREATED);
@@ -553,6 +578,10 @@ inline carry_out_downgrade()
 {
     if
     :: has(nodes, own[c]) ->
+#ifndef BREAK_12_RENAMED_WITHOUT_SET
+        data_watch[c] = data_watch[c] & ~bit(own[c]);
+        fire_data(own[c], CHANGED);
+#endif
         nodes = nodes | bit(own[c] + TICKETS);
 #ifdef BREAK_2_DOWNGRADE_PASSES
         fire_marker(marker(own[c]), CREATED);
@@ -570,10 +599,10 @@ inline carry_out()
     :: what == CREATE -> carry_out_create()
     :: what == LIST -> in[c]!LIST,nodes
     :: what == OWN || what == AHEAD -> carry_out_get()
-    :: what == MARKER && (!stray || place(x) != 0) ->
+    :: what == MARKER && (!stray || place(x) != 1) ->
         marker_watch[c] = marker_watch[c] | bit(marker(x));
         in[c]!MARKER,x + 16 * OK
-    :: what == MARKER && stray && place(x) == 0 -> in[c]!MARKER,x + 16 * FAILED
+    :: what == MARKER && stray && place(x) == 1 -> in[c]!MARKER,x + 16 * FAILED
     :: what == PASS -> carry_out_pass()
     :: what == DELETE ->
         if

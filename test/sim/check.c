@@ -176,6 +176,8 @@ static void forget_revoked(struct world *world, const struct grip *grip)
     struct queue_state *state = &world->queues[grip->queue];
     for (int i = 0; i < REVOKED_MAX; i++)
         state->undue[i] |= state->revoked[i] > 0 && is_of(world, grip->fence, state->revoked[i]);
+    if (is_of(world, grip->fence, state->asked_back))
+        state->asked_back = 0; /* its new holder is not asked */
 }
 
 /* As a broken one's, a listener's next look shows it at the latest. */
