@@ -220,7 +220,7 @@
 /* Of leading, io/lead.c; test/api/test_io_lead.c finds them. */
 #define MRT_DEFECT_LEAD_MAP(X)                                                     \
     X(LEADER_SLEEPS_ON, "who leads is not woken by other threads")                 \
-    X(LEADER_GOES_UNTOLD, "the loop is not told when a leader goes")               \
+    X(LEAD_LOOP_STAYS_AWAY, "the loop does not come back to the store by itself")  \
     X(LEAD_OTHERS_LEFT, "others are blocked when a leader goes, and nobody reads") \
     X(LEAD_ANSWERS_LEFT, "an answer that must be read is left unread")             \
     X(LEADER_CALLS_BACK, "callbacks run on the thread of who leads")

@@ -59,6 +59,7 @@ struct mrt_lead {
     mrt_time grace;          /* until then the loop leaves the store to the next leader */
     mrt_time away;           /* until then the loop sleeps, and not for the store; 0: for it too */
     mrt_time pause;          /* nobody leads until then */
+    bool often;              /* the one before had gone within the grace */
     int blocked;             /* threads in mrt_driver_wait */
     bool never;              /* mrt_lead_never */
     bool may_wait;           /* answers_may_wait, when the store was last called */
@@ -149,8 +150,6 @@ void mrt_lead_recall(struct mrt_driver *driver);
 /* From now on the loop reads all that the store tells: somebody may wait for it who does not
    block here. */
 void mrt_lead_never(struct mrt_driver *driver);
-/* Whether a thread leads, and the loop need not read. */
-bool mrt_lead_suffices(const struct mrt_driver *driver);
 /* Until when the loop leaves the store's descriptor to others; 0: it does not. */
 mrt_time mrt_lead_until(const struct mrt_driver *driver, mrt_time now);
 /* Wakes the leader, if it sleeps. */

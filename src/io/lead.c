@@ -6,19 +6,18 @@
  * sleeps on the store's descriptor, and on one of its own by which others wake it. Callbacks, and
  * timers, stay the loop's.
  *
- * The loop leaves the store's descriptor alone while somebody leads, and for GRACE afterwards, or
- * the next wait would wake both again. So it looks at the clock instead: it is back by itself when
- * nobody has led for so long. Only from a long wait has it to be told, since it sleeps through
- * that. An event that comes while nobody leads may thus be read late by GRACE. Where that is too
- * long the loop is called back at once, and nobody leads for a while:
+ * Once one has led soon after another, the loop leaves the store's descriptor alone while somebody
+ * leads, and for GRACE afterwards, or each answer would wake both. It looks at the clock instead,
+ * and is back by itself in a wait that lasts longer, or when nobody has led for so long. So an
+ * event that comes while nobody leads may be read late by GRACE. Where that is too long the loop is
+ * called back at once, and nobody leads for a while:
  *  - others are blocked, or what is told may be urgent (mrt_lead_never);
  *  - the store has something under way that must be read to go on (answers_may_wait);
  *  - the program has just asked to be told of something, or is closing.
  * Nothing of safety hangs on it: how long a hold is valid is computed from the clock.
  *
- * Invariant: while the loop does not look at the store's descriptor (`away`), a leader does, or
- * the loop wakes within GRACE. What is there is not lost meanwhile: descriptors tell of it for
- * as long as it has not been read.
+ * Invariant: the loop never leaves the store's descriptor (`away`) for longer than GRACE. What is
+ * there is not lost meanwhile: descriptors tell of it for as long as it has not been read.
  */
 #include "core/defect.h"
 #include "io/driver.h"
@@ -45,20 +44,20 @@ void mrt_lead_never(struct mrt_driver *driver)
     driver->lead.never = true;
 }
 
-bool mrt_lead_suffices(const struct mrt_driver *driver)
+/* Whether nobody but who leads waits for what the store tells. */
+static bool suffices(const struct mrt_driver *driver)
 {
     const struct mrt_lead *lead = &driver->lead;
-    return lead->leader && lead->blocked == 1 && !lead->never && !driver->draining;
+    return lead->blocked == 1 && !lead->never && !driver->draining;
 }
 
 mrt_time mrt_lead_until(const struct mrt_driver *driver, mrt_time now)
 {
     const struct mrt_lead *lead = &driver->lead;
-    if (!lead->leader)
-        return now < lead->grace ? lead->grace : 0;
-    if (!mrt_lead_suffices(driver))
+    mrt_time until = lead->leader ? lead->since + GRACE : lead->grace;
+    if (!lead->often || now >= until || (lead->leader && !suffices(driver)))
         return 0;
-    return now < lead->since + GRACE ? now + GRACE : MRT_TIME_NEVER;
+    return MRT_DEFECT(LEAD_LOOP_STAYS_AWAY) ? MRT_TIME_NEVER : until;
 }
 
 void mrt_lead_wake(struct mrt_driver *driver)
@@ -101,13 +100,10 @@ static void sleep_until(struct mrt_driver *driver, mrt_time deadline, mrt_time n
 static void stop_leading(struct mrt_driver *driver)
 {
     struct mrt_lead *lead = &driver->lead;
-    bool suffices = mrt_lead_suffices(driver) || MRT_DEFECT(LEAD_OTHERS_LEFT);
     lead->leader = NULL;
     lead->grace = mrt_time_now() + GRACE;
-    if (!suffices || !lead->may_wait)
+    if (!lead->may_wait || (!suffices(driver) && !MRT_DEFECT(LEAD_OTHERS_LEFT)))
         mrt_lead_recall(driver);
-    else if (lead->away > lead->grace && !MRT_DEFECT(LEADER_GOES_UNTOLD))
-        mrt_loop_kick(driver);
 }
 
 bool mrt_lead(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time deadline)
@@ -121,6 +117,7 @@ bool mrt_lead(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time deadlin
     }
     lead->leader = wait;
     lead->since = now;
+    lead->often = now < lead->grace;
     for (;;) {
         if (MRT_DEFECT(LEADER_CALLS_BACK))
             mrt_loop_turn(driver, mrt_driver_patience(deadline));

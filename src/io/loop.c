@@ -188,15 +188,13 @@ bool mrt_loop_poll(struct mrt_driver *driver, int kick, bool store, mrt_time lef
     return ready > 0 && descriptors[1].revents;
 }
 
-/* For the loop. What comes while another thread leads is for that one to read. */
 static void wait_for(struct mrt_driver *driver, mrt_time left)
 {
     driver->looks_away = driver->want_process;
     bool store = !driver->looks_away && driver->lead.away == 0;
-    bool came = mrt_loop_poll(driver, driver->kick_fd, store, left);
+    driver->want_process |= mrt_loop_poll(driver, driver->kick_fd, store, left);
     driver->looks_away = false;
     driver->lead.away = 0;
-    driver->want_process |= came && !mrt_lead_suffices(driver);
 }
 
 void mrt_loop_look(struct mrt_driver *driver)
