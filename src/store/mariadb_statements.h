@@ -7,8 +7,8 @@
  * The rules they keep:
  *  - Only the server tells the time, in microseconds, and by SYSDATE: NOW stands still in a
  *    statement, and one that has waited for a lock would judge by a time long past.
- *  - Who puts a ticket in locks the queue's row first. In READ COMMITTED the next statement, or in
- * the same one a look that begins after that, then sees all that those before it have committed.
+ *  - Who puts a ticket in locks the queue's row first. In READ COMMITTED the next statement, or a
+ *    look in the same one that begins after that, then sees all that those before it committed.
  *  - A row that is to be locked is there: it is made once, in a transaction of its own, and has no
  *    unique key besides the one it is found by. So nobody waits for a gap between rows.
  *  - A ticket counts while its session's row is there. It is the row's deletion that ends a
