@@ -84,10 +84,10 @@ on_schema() {
     "$MORTISE" run a true
 }
 
-@test "SQ-18 twenty inits at once on an empty server" {
+@test "SQ-18 fifty inits at once on an empty server" {
     on_schema mortise_crowd
     local i pids=()
-    for i in $(seq 20); do
+    for i in $(seq 50); do
         "$MORTISE" init 3>&- &
         pids+=($!)
     done

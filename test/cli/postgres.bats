@@ -80,10 +80,10 @@ on_schema() {
     [[ "$output" == *"newer mortise"* ]]
 }
 
-@test "SQ-18 twenty inits at once on an empty database" {
+@test "SQ-18 fifty inits at once on an empty database" {
     on_schema crowd
     local i pids=()
-    for i in $(seq 20); do
+    for i in $(seq 50); do
         "$MORTISE" init 3>&- &
         pids+=($!)
     done
