@@ -10,8 +10,8 @@
  * Who waits for a lock holds those before it, and nothing else. But what is free can be had at
  * once: the first is acquired and those behind it are tried in one go, in the hope that they are
  * free, which takes one round trip for all of them. If one cannot be had so, what came behind it
- * is given back, and it is waited for. A lock that had to be waited for is likely to be in use again: for some calls it
- * is asked for before those behind it are.
+ * is given back, and it is waited for. A lock that had to be waited for is likely to be in use
+ * again: for some calls it is asked for before those behind it are.
  *
  * A lock that is there twice would wait for itself, unless its owner's second acquire
  * nests: that is refused before anything is acquired.

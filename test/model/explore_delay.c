@@ -10,7 +10,6 @@
  */
 #include "explore.h"
 
-
 /* With leases, as long as what is between their instants; else longer than a recheck, or each look
    would be a state of its own. */
 static mrt_time delay_of(const struct world *world)
