@@ -223,6 +223,7 @@
     X(LEAD_LOOP_STAYS_AWAY, "the loop does not come back to the store by itself")  \
     X(LEAD_OTHERS_LEFT, "others are blocked when a leader goes, and nobody reads") \
     X(LEAD_ANSWERS_LEFT, "an answer that must be read is left unread")             \
+    X(LEAD_RECALL_UNDONE, "the loop goes away again before what it is to tell")    \
     X(LEADER_CALLS_BACK, "callbacks run on the thread of who leads")
 
 enum mrt_defect {

@@ -5,10 +5,10 @@
 #include "io/driver.h"
 
 #include "base/error.h"
+#include "core/defect.h"
 #include "io/fork.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -60,6 +60,8 @@ static void settle(struct mrt_driver *driver)
         mrt_driver_post(driver, mrt_observer_host(observer));
     if (!TAILQ_EMPTY(&driver->completed) || mrt_engine_has_told(driver->engine))
         mrt_loop_kick(driver);
+    if (MRT_DEFECT(LEADER_CALLS_BACK) && mrt_engine_has_told(driver->engine))
+        mrt_lead_wake(driver);
 }
 
 static void deliver(void *context, const struct mrt_event *event)
@@ -115,8 +117,11 @@ static bool carry_one(struct mrt_driver *driver, mrt_time patience, bool *promis
     return true;
 }
 
+/* The store has been called, and can be called by others now. */
 static void stop_driving(struct mrt_driver *driver)
 {
+    driver->store_next = driver->ops->next(driver->store);
+    mrt_lead_called(driver);
     driver->driving = false;
     if (driver->borrowers > 0 || driver->draining)
         pthread_cond_broadcast(&driver->idle);
@@ -131,8 +136,6 @@ static void pump(struct mrt_driver *driver, mrt_time patience)
     driver->stalled = false;
     while (carry_one(driver, patience, &promised))
         ;
-    driver->store_next = driver->ops->next(driver->store);
-    mrt_lead_called(driver);
     stop_driving(driver);
 }
 

@@ -58,7 +58,7 @@ struct mrt_lead {
     mrt_time since;          /* when it began */
     mrt_time grace;          /* until then the loop leaves the store to the next leader */
     mrt_time away;           /* until then the loop sleeps, and not for the store; 0: for it too */
-    mrt_time pause;          /* nobody leads until then */
+    mrt_time pause;          /* nobody begins to lead until then, and the loop is there */
     bool often;              /* the one before had gone within the grace */
     int blocked;             /* threads in mrt_driver_wait */
     bool never;              /* mrt_lead_never */

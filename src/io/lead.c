@@ -9,8 +9,9 @@
  * Once one has led soon after another, the loop leaves the store's descriptor alone while somebody
  * leads, and for GRACE afterwards, or each answer would wake both. It looks at the clock instead,
  * and is back by itself in a wait that lasts longer, or when nobody has led for so long. So an
- * event that comes while nobody leads may be read late by GRACE. Where that is too long the loop is
- * called back at once, and nobody leads for a while:
+ * event that comes while nobody leads may be read late by GRACE, and what a server refuses, to be
+ * asked once more, be asked so late. Where that is too long the loop is called back at once, and
+ * stays for a while (`pause`) in which nobody begins to lead:
  *  - others are blocked, or what is told may be urgent (mrt_lead_never);
  *  - the store has something under way that must be read to go on (answers_may_wait);
  *  - the program has just asked to be told of something, or is closing.
@@ -23,7 +24,6 @@
 #include "io/driver.h"
 
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #define GRACE (20 * MRT_MILLISECOND)
 #define PAUSE (20 * MRT_MILLISECOND)
@@ -32,7 +32,7 @@ void mrt_lead_recall(struct mrt_driver *driver)
 {
     struct mrt_lead *lead = &driver->lead;
     lead->grace = 0;
-    lead->pause = mrt_time_now() + PAUSE;
+    lead->pause = mrt_time_now() + PAUSE; /* somebody may be leading, and go on */
     if (lead->away > 0)
         mrt_loop_kick(driver);
 }
@@ -55,7 +55,8 @@ mrt_time mrt_lead_until(const struct mrt_driver *driver, mrt_time now)
 {
     const struct mrt_lead *lead = &driver->lead;
     mrt_time until = lead->leader ? lead->since + GRACE : lead->grace;
-    if (!lead->often || now >= until || (lead->leader && !suffices(driver)))
+    bool called_back = now < lead->pause && !MRT_DEFECT(LEAD_RECALL_UNDONE);
+    if (!lead->often || called_back || now >= until || (lead->leader && !suffices(driver)))
         return 0;
     return MRT_DEFECT(LEAD_LOOP_STAYS_AWAY) ? MRT_TIME_NEVER : until;
 }
@@ -100,8 +101,10 @@ static void sleep_until(struct mrt_driver *driver, mrt_time deadline, mrt_time n
 static void stop_leading(struct mrt_driver *driver)
 {
     struct mrt_lead *lead = &driver->lead;
+    mrt_time now = mrt_time_now();
     lead->leader = NULL;
-    lead->grace = mrt_time_now() + GRACE;
+    if (now >= lead->pause || MRT_DEFECT(LEAD_RECALL_UNDONE))
+        lead->grace = now + GRACE;
     if (!lead->may_wait || (!suffices(driver) && !MRT_DEFECT(LEAD_OTHERS_LEFT)))
         mrt_lead_recall(driver);
 }

@@ -11,6 +11,7 @@
 #include "io/driver.h"
 
 #include "base/error.h"
+#include "core/defect.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -142,6 +143,13 @@ static void call_back(struct mrt_driver *driver)
 
 /* ------------------------------------------------------------------- turns */
 
+static bool may_call_back(const struct mrt_driver *driver)
+{
+    bool left_to_leader = MRT_DEFECT(LEADER_CALLS_BACK) && driver->lead.leader &&
+                          pthread_equal(driver->thread, pthread_self());
+    return callbacks_deep == 0 && !left_to_leader;
+}
+
 void mrt_loop_turn(struct mrt_driver *driver, mrt_time patience)
 {
     mrt_time now = mrt_time_now();
@@ -149,7 +157,7 @@ void mrt_loop_turn(struct mrt_driver *driver, mrt_time patience)
     if (atomic_exchange(&driver->notified, false) || now >= driver->store_next)
         driver->want_process = true;
     mrt_driver_flush(driver, patience);
-    if (callbacks_deep == 0)
+    if (may_call_back(driver))
         call_back(driver);
 }
 
