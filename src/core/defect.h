@@ -128,7 +128,8 @@
     X(QUORUM_LATE_CLAIM_LEFT, "who has not answered in time is not told to let go") \
     X(QUORUM_UNRENEWED_COUNTS, "a member that missed the newest renewal counts")    \
     X(QUORUM_OLD_START_COUNTS, "a member that an earlier START has started counts") \
-    X(QUORUM_ROUND_AGAIN, "rounds of a ticket that comes again have old numbers")
+    X(QUORUM_ROUND_AGAIN, "rounds of a ticket that comes again have old numbers")   \
+    X(QUORUM_DEAF, "what a member says of a claim unasked is not heeded")
 
 /* Of stores that the simulator runs as they ship, and of the scripts of Redis; it finds them, and
    those of the quorum and of Redis that others find too. */

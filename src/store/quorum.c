@@ -50,7 +50,8 @@ static void hear(void *context, const struct mrt_event *event)
 
 static void notify(void *context)
 {
-    const struct mrt_quorum_member *member = context;
+    struct mrt_quorum_member *member = context;
+    atomic_store(&member->notified, true);
     member->quorum->sink.notify(member->quorum->sink.context);
 }
 
@@ -105,11 +106,39 @@ static bool quorum_submit(struct mrt_store *store, const struct mrt_command *com
     return true;
 }
 
+/* Calls those members that have something to read, that have asked for it, and whose time has
+   come. */
 static void quorum_process(struct mrt_store *store, mrt_time now)
 {
-    for (unsigned i = 0; i < store->count; i++)
-        store->members[i].ops->process(store->members[i].store, now);
+    struct epoll_event events[MRT_QUORUM_MEMBERS_MAX];
+    bool ready[MRT_QUORUM_MEMBERS_MAX] = {false};
+    int count = epoll_wait(store->epoll, events, MRT_QUORUM_MEMBERS_MAX, 0);
+    for (int i = 0; i < count; i++)
+        ready[events[i].data.u32] = true;
+    for (unsigned i = 0; i < store->count; i++) {
+        struct mrt_quorum_member *member = &store->members[i];
+        bool notified = atomic_exchange(&member->notified, false);
+        if (ready[i] || notified || member->ops->next(member->store) <= now)
+            member->ops->process(member->store, now);
+    }
     work(store, now);
+}
+
+/* A release is all that goes on by itself, once all members have been asked. */
+static bool quorum_answers_may_wait(const struct mrt_store *store)
+{
+    const struct mrt_quorum_ticket *ticket;
+    if (store->session_command.serial != 0)
+        return false;
+    TAILQ_FOREACH (ticket, &store->tickets, link)
+        if (ticket->busy && ticket->step != MRT_QUORUM_LEAVING)
+            return false;
+    for (unsigned i = 0; i < store->count; i++) {
+        const struct mrt_quorum_member *member = &store->members[i];
+        if (!member->ops->answers_may_wait || !member->ops->answers_may_wait(member->store))
+            return false;
+    }
+    return true;
 }
 
 static int quorum_fd(struct mrt_store *store)
@@ -276,7 +305,7 @@ static int open_member(struct mrt_store *store, const struct mrt_uri *uri,
         return error;
     store->count++;
     int fd = member->ops->fd(member->store);
-    struct epoll_event event = {.events = EPOLLIN};
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = member->index};
     if (fd >= 0 && epoll_ctl(store->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
         return mrt_error(MORTISE_EINTERNAL, "a member's descriptor cannot be waited for");
     size_t length = strlen(store->address);
@@ -344,6 +373,7 @@ const struct mrt_store_ops mrt_quorum_store = {
     .fd = quorum_fd,
     .next = quorum_next,
     .process = quorum_process,
+    .answers_may_wait = quorum_answers_may_wait,
     .list = quorum_list,
     .server = quorum_server,
     .lease = quorum_lease,

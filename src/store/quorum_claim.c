@@ -15,6 +15,9 @@
  * Only a member that has the newest renewal counts (quorum_session.c). An answer that comes when
  * a ticket is held already counts too; what comes after the round has been given up does not.
  *
+ * Members that prove claims with their session (redis_claim.c) tell of one that is gone. It counts
+ * no more, and the ticket is looked at. At others a holder looks as often as he renews.
+ *
  * Source: the Redlock algorithm, redis.io/docs: "Distributed Locks with Redis".
  */
 #include "core/defect.h"
@@ -26,7 +29,7 @@
 #include <string.h>
 
 #define PAUSE (50 * MRT_MILLISECOND) /* doubled up to four times as much */
-#define LOOK_AGAIN (5 * MRT_SECOND)
+#define LOOK_AGAIN (5 * MRT_SECOND)  /* at most: a third of the lease */
 
 /* ------------------------------------------------------------------ parts */
 
@@ -99,7 +102,7 @@ static void show(struct mrt_store *store, struct mrt_quorum_ticket *ticket, bool
     struct mrt_event event = {.type = MRT_VIEW, .fence_span = UINT32_MAX};
     event.weight_ahead = granted ? 0 : 1;
     event.others_behind = granted; /* who waits leaves no trace */
-    event.recheck = LOOK_AGAIN;
+    event.recheck = store->lease > 0 ? mrt_time_min(LOOK_AGAIN, store->lease / 3) : LOOK_AGAIN;
     if (!granted) {
         mrt_time pause = PAUSE << (ticket->failures < 2 ? ticket->failures : 2);
         struct mrt_id chance;
@@ -335,16 +338,46 @@ mrt_time mrt_quorum_tickets_next(const struct mrt_store *store)
     return next;
 }
 
+void mrt_quorum_ticket_wake(struct mrt_store *store, const struct mrt_quorum_ticket *ticket)
+{
+    if (ticket->step == MRT_QUORUM_HELD)
+        mrt_quorum_tell(store, (struct mrt_event){.type = MRT_WAKE,
+                                                  .session = store->session,
+                                                  .ticket = ticket->command.ticket});
+}
+
+void mrt_quorum_ticket_told(const struct mrt_quorum_member *member, struct mrt_id token)
+{
+    struct mrt_quorum_ticket *ticket;
+    TAILQ_FOREACH (ticket, &member->quorum->tickets, link)
+        if (mrt_id_equal(ticket->token, token) && !MRT_DEFECT(QUORUM_DEAF))
+            ticket->doubted |= 1U << member->index;
+}
+
+bool mrt_quorum_tickets_doubt(struct mrt_store *store)
+{
+    struct mrt_quorum_ticket *ticket;
+    bool any = false;
+    TAILQ_FOREACH (ticket, &store->tickets, link) {
+        for (unsigned i = 0; i < store->count; i++)
+            if (ticket->doubted >> i & 1 && ticket->claims[i] == MRT_CLAIM_HAS)
+                ticket->claims[i] = MRT_CLAIM_PERHAPS;
+        if (ticket->doubted)
+            mrt_quorum_ticket_wake(store, ticket);
+        any |= ticket->doubted != 0;
+        ticket->doubted = 0;
+    }
+    return any;
+}
+
 void mrt_quorum_tickets_lose(struct mrt_store *store, const struct mrt_quorum_member *member)
 {
     struct mrt_quorum_ticket *ticket;
     TAILQ_FOREACH (ticket, &store->tickets, link) {
         bool had = ticket->claims[member->index] != MRT_CLAIM_NONE;
         ticket->claims[member->index] = MRT_CLAIM_NONE;
-        if (had && ticket->step == MRT_QUORUM_HELD)
-            mrt_quorum_tell(store, (struct mrt_event){.type = MRT_WAKE,
-                                                      .session = store->session,
-                                                      .ticket = ticket->command.ticket});
+        if (had)
+            mrt_quorum_ticket_wake(store, ticket);
     }
 }
 

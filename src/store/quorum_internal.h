@@ -14,6 +14,8 @@
 
 #include "core/store.h"
 
+#include <stdatomic.h>
+
 #define MRT_QUORUM_MEMBERS_MAX 15
 
 enum mrt_quorum_phase { MRT_QUORUM_DOWN, MRT_QUORUM_STARTING, MRT_QUORUM_UP, MRT_QUORUM_STOPPING };
@@ -26,6 +28,7 @@ struct mrt_quorum_member {
     enum mrt_quorum_phase phase;
     struct mrt_id session; /* of its own; another one after each loss */
     bool lost;             /* it has said so, and that has not been acted upon */
+    _Atomic bool notified; /* its process is asked for */
     mrt_time start_at;     /* DOWN: when to try again */
     mrt_time lease, proof_lag;
     uint64_t starting; /* RENEWs that had been sent when its START was */
@@ -68,6 +71,7 @@ struct mrt_quorum_ticket {
     mrt_time decide_at;  /* who has not answered by then does not count */
     unsigned blocked;    /* members where another has it, in this round */
     unsigned failures;   /* rounds in a row */
+    unsigned doubted;    /* bits: members that have told of its claim, not acted upon */
     int error;           /* of a member that refused */
     char detail[160];
     enum mrt_quorum_claim claims[MRT_QUORUM_MEMBERS_MAX];
@@ -142,6 +146,12 @@ void mrt_quorum_ticket_answer(struct mrt_store *store, const struct mrt_quorum_a
 /* Decides what is ready to be decided; also after a member has gone. */
 void mrt_quorum_tickets_due(struct mrt_store *store, mrt_time now);
 mrt_time mrt_quorum_tickets_next(const struct mrt_store *store);
+/* Who holds it is to look at it. */
+void mrt_quorum_ticket_wake(struct mrt_store *store, const struct mrt_quorum_ticket *ticket);
+/* Keeps that a member has told of a claim unasked; none: of all, which are looked at in time. */
+void mrt_quorum_ticket_told(const struct mrt_quorum_member *member, struct mrt_id token);
+/* Acts upon that; whether there was anything. */
+bool mrt_quorum_tickets_doubt(struct mrt_store *store);
 /* A member's session has ended, and its claims with it. */
 void mrt_quorum_tickets_lose(struct mrt_store *store, const struct mrt_quorum_member *member);
 /* Ends all; a command under way has an unknown outcome. */

@@ -172,8 +172,10 @@ void mrt_quorum_hear(struct mrt_quorum_member *member, const struct mrt_event *e
     struct mrt_quorum_ask *ask;
     if (event->type == MRT_SESSION_LOST && mrt_id_equal(event->session, member->session))
         member->lost = true;
+    if (event->type == MRT_WAKE)
+        mrt_quorum_ticket_told(member, event->ticket);
     if (event->serial == 0)
-        return; /* a wake: whoever waits looks by himself */
+        return;
     TAILQ_FOREACH (ask, &member->quorum->asks, link)
         if (ask->command.serial == event->serial)
             break;
@@ -247,7 +249,7 @@ bool mrt_quorum_hear_all(struct mrt_store *store, mrt_time now)
         answered(store, ask, now);
         any = true;
     }
-    return any;
+    return mrt_quorum_tickets_doubt(store) || any; /* it may be newer than the answers */
 }
 
 void mrt_quorum_members_due(struct mrt_store *store, mrt_time now)

@@ -145,10 +145,23 @@ static void wake_unrenewed(struct mrt_store *store)
 {
     const struct mrt_quorum_ticket *ticket;
     TAILQ_FOREACH (ticket, &store->tickets, link)
-        if (ticket->step == MRT_QUORUM_HELD && !is_renewed(store, ticket))
-            mrt_quorum_tell(store, (struct mrt_event){.type = MRT_WAKE,
-                                                      .session = store->session,
-                                                      .ticket = ticket->command.ticket});
+        if (!is_renewed(store, ticket))
+            mrt_quorum_ticket_wake(store, ticket);
+}
+
+/* Whether what has been asked may still prove it; or too few have been asked, and more may be soon.
+ */
+static bool is_open(const struct mrt_store *store)
+{
+    const struct mrt_quorum_ask *ask;
+    const struct mrt_quorum_ticket *ticket;
+    TAILQ_FOREACH (ask, &store->asks, link)
+        if (ask->command.type == MRT_RENEW && ask->round == store->renewals && !ask->is_forgotten)
+            return true;
+    TAILQ_FOREACH (ticket, &store->tickets, link)
+        if (ticket->step == MRT_QUORUM_LOOKING)
+            return true;
+    return in_phase(store, MRT_QUORUM_UP) < store->majority;
 }
 
 static void decide_renewal(struct mrt_store *store, mrt_time now)
@@ -156,7 +169,7 @@ static void decide_renewal(struct mrt_store *store, mrt_time now)
     if (all_renewed(store)) {
         store->proven = store->renewals;
         answer(store, (struct mrt_event){.type = MRT_RENEWED});
-    } else if (now >= store->session_command.decide_at) {
+    } else if (now >= store->session_command.decide_at || !is_open(store)) {
         wake_unrenewed(store);
         answer(store, (struct mrt_event){.type = MRT_UNKNOWN});
     }

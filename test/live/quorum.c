@@ -2,7 +2,8 @@
  * The quorum (store/quorum*.c) on members whose answers can be held back: memory servers. A
  * member that is in use by another, or silent, is made so by the test; nothing depends on luck.
  * The way to each member is ours (the linker wraps mrt_store_find): commands that it does not
- * take, answers of which nothing is known.
+ * take, answers of which nothing is known; and a descriptor on which nothing ever comes, since a
+ * member that has one may ask for process as well.
  *
  * Built with seeded defects it is the measure of itself (defect_run.h).
  */
@@ -15,8 +16,9 @@
 
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #define MEMBERS_MAX 5
 #define LEASE 3000 /* ms */
@@ -33,6 +35,7 @@ static struct mrt_id rival_tickets[MEMBERS_MAX];
 
 struct way {
     struct mrt_store *store;
+    int fd;
     struct mrt_sink sink;
     struct mrt_id session; /* of the newest START */
     enum mrt_command_type type;
@@ -41,6 +44,8 @@ struct way {
     unsigned taken_next; /* of these: taken after one refusal */
     unsigned unknown;    /* types whose answers become UNKNOWN */
     bool deaf;           /* what is told unasked is lost */
+    bool misses; /* a renewal finds that the newest claim is not there, and tells it first */
+    struct mrt_id claim; /* of the newest APPEND */
     bool late;           /* an APPEND is answered when the next one is */
     struct mrt_event kept;
     bool slow; /* an APPEND is taken, and on its way until the next command comes */
@@ -65,6 +70,10 @@ static void way_deliver(void *context, const struct mrt_event *event)
     }
     if (event->serial == 0 && way->deaf)
         return;
+    const struct mrt_event missed = {
+        .type = MRT_WAKE, .session = way->session, .ticket = way->claim};
+    if (event->type == MRT_RENEWED && way->misses)
+        way->sink.deliver(way->sink.context, &missed);
     if (event->serial != 0 && event->serial == way->serial && way->unknown & BIT(way->type))
         altered.type = MRT_UNKNOWN;
     way->sink.deliver(way->sink.context, &altered);
@@ -82,11 +91,19 @@ static int way_open(const struct mrt_uri *address, const struct mrt_store_option
     if (!opening || ways_open == MEMBERS_MAX)
         return mrt_memory_store.open(address, options, sink, store);
     struct way *way = &ways[ways_open++];
-    *way = (struct way){.sink = sink};
+    *way = (struct way){.sink = sink, .fd = eventfd(0, EFD_CLOEXEC)};
     const struct mrt_sink ours = {way_deliver, way_notify, way};
     int error = mrt_memory_store.open(address, options, ours, store);
     way->store = *store;
     return error;
+}
+
+static int way_fd(struct mrt_store *store)
+{
+    for (unsigned i = 0; i < ways_open; i++)
+        if (ways[i].store == store)
+            return ways[i].fd;
+    return mrt_memory_store.fd(store);
 }
 
 static bool way_submit(struct mrt_store *store, const struct mrt_command *command,
@@ -104,6 +121,8 @@ static bool way_submit(struct mrt_store *store, const struct mrt_command *comman
         way->type = command->type;
         if (command->type == MRT_START)
             way->session = command->session;
+        if (command->type == MRT_APPEND)
+            way->claim = command->ticket;
         if (way->on_its_way.serial != 0)
             mrt_memory_store.submit(store, &way->on_its_way, patience);
         way->on_its_way = way->slow && command->type == MRT_APPEND ? *command : nothing;
@@ -125,6 +144,7 @@ int __wrap_mrt_store_find(const struct mrt_uri *of, const struct mrt_store_ops *
     altered = mrt_memory_store;
     altered.open = way_open;
     altered.submit = way_submit;
+    altered.fd = way_fd;
     *ops = &altered;
     return error;
 }
@@ -171,7 +191,7 @@ static int close_place(void **state)
     for (unsigned i = 0; i < members; i++) {
         mrt_memory_freeze(names[i], false);
         ways[i].not_taken = ways[i].unknown = 0;
-        ways[i].deaf = ways[i].late = ways[i].slow = false;
+        ways[i].deaf = ways[i].late = ways[i].slow = ways[i].misses = false;
     }
     if (quorum.store) {
         port_stop(&quorum);
@@ -179,6 +199,8 @@ static int close_place(void **state)
     }
     for (unsigned i = 0; i < members; i++)
         port_close(&rivals[i]);
+    while (ways_open > 0)
+        close(ways[--ways_open].fd);
     return 0;
 }
 
@@ -398,9 +420,45 @@ static void test_m9_a_lock_that_members_forgot_is_lost(void **state)
     forget(0);
     view = port_refresh(&quorum, "q", &view);
     assert_true(holds(&view));
+    assert_true(view.recheck <= LEASE * MRT_MILLISECOND / 3); /* if no member tells */
     forget(2);
     assert_int_equal(port_refresh(&quorum, "q", &view).type, MRT_GONE);
     assert_true(empties(1));
+    assert_int_equal(renew(), MRT_RENEWED);
+}
+
+static void test_m9_rd_11_rd_22_a_renewal_proves_no_lock_that_members_miss(void **state)
+{
+    (void)state;
+    struct mrt_event view = acquire();
+    forget(0);
+    ways[0].misses = true;
+    assert_int_equal(renew(), MRT_RENEWED); /* by the others, who have it */
+    assert_true(port_wait(&quorum, MRT_WAKE, view.ticket, SOON, NULL));
+    view = port_refresh(&quorum, "q", &view);
+    assert_true(holds(&view));
+    ways[0].misses = false;
+    forget(2);
+    ways[2].misses = true;
+    assert_int_equal(renew(), MRT_UNKNOWN);
+    assert_true(port_wait(&quorum, MRT_WAKE, view.ticket, SOON, NULL));
+    assert_int_equal(port_refresh(&quorum, "q", &view).type, MRT_GONE);
+    assert_int_equal(renew(), MRT_RENEWED);
+}
+
+/* A look finds it there after all. */
+static void test_m9_a_member_that_is_wrong_about_a_lock_is_looked_at(void **state)
+{
+    (void)state;
+    struct mrt_event view = acquire();
+    for (unsigned i = 0; i < members; i++)
+        ways[i].misses = true;
+    assert_int_equal(renew(), MRT_UNKNOWN);
+    for (unsigned i = 0; i < members; i++)
+        ways[i].misses = false;
+    assert_int_equal(renew(), MRT_UNKNOWN); /* none is counted that has not been looked at */
+    view = port_refresh(&quorum, "q", &view);
+    assert_true(holds(&view));
     assert_int_equal(renew(), MRT_RENEWED);
 }
 
@@ -644,6 +702,8 @@ static const struct CMUnitTest tests[] = {
     THREE(test_m9_m11_rd_11_a_renewal_needs_two_of_three),
     THREE(test_m9_rd_11_a_lock_is_renewed_by_those_who_have_it),
     THREE(test_m9_a_lock_that_members_forgot_is_lost),
+    THREE(test_m9_rd_11_rd_22_a_renewal_proves_no_lock_that_members_miss),
+    THREE(test_m9_a_member_that_is_wrong_about_a_lock_is_looked_at),
     THREE(test_m9_rd_09_a_member_without_the_newest_renewal_does_not_count),
     THREE(test_m9_rd_09_a_start_is_not_proven_by_what_an_earlier_one_began),
     THREE(test_m9_what_members_do_not_know_is_no_loss),
@@ -667,9 +727,10 @@ static int run_all(void)
 static void pattern_of(const char *defect, char pattern[40])
 {
     static const char *const finders[][2] = {
-        {"QUORUM_MINORITY", "test_m4_*"},        {"QUORUM_RENEWED_BY_OTHERS", "test_m9_rd_11_*"},
-        {"QUORUM_LATE_CLAIM_LEFT", "test_m6_*"}, {"QUORUM_UNRENEWED_COUNTS", "test_m9_rd_09_*"},
-        {"QUORUM_ROUND_AGAIN", "test_m7_an_*"},  {"QUORUM_OLD_START_COUNTS", "test_m9_rd_09_*"},
+        {"QUORUM_MINORITY", "test_m4_*"},         {"QUORUM_RENEWED_BY_OTHERS", "test_m9_rd_11_*"},
+        {"QUORUM_LATE_CLAIM_LEFT", "test_m6_*"},  {"QUORUM_UNRENEWED_COUNTS", "test_m9_rd_09_*"},
+        {"QUORUM_ROUND_AGAIN", "test_m7_an_*"},   {"QUORUM_OLD_START_COUNTS", "test_m9_rd_09_*"},
+        {"QUORUM_DEAF", "test_m9_rd_11_rd_22_*"},
     };
     for (size_t i = 0; i < sizeof finders / sizeof finders[0]; i++)
         if (strcmp(finders[i][0], defect) == 0)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# M1, M4, M6: a quorum of five real Redis servers, some of which are killed or stopped.
+# M1, M4, M6, M12: a quorum of five real Redis servers, some of which are killed or stopped, or which
+# many processes ask at once.
 load ../cli/helper
 
 SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
@@ -34,6 +35,10 @@ having() {
     echo "$count"
 }
 
+is_held_at() {
+    "$MORTISE" ls --url "$1" "$2" | grep -q "^$2 *holds"
+}
+
 is_nowhere() {
     [ "$(having "$1")" -eq 0 ]
 }
@@ -55,6 +60,34 @@ is_nowhere() {
     [ "$code" -eq 5 ]
     run -0 "$MORTISE" run -w 60s a -- true
     until_true is_nowhere a
+}
+
+# Each does all of its turns, or fails; within each it is witness that nobody else is in.
+@test "M12 RD-18 twenty processes on five servers: each has its three turns, and they count exactly" {
+    local i contenders=()
+    on_five 120s 10s
+    echo 0 >counter
+    for i in {1..20}; do
+        "$CLAIMER" "$MORTISE_URL" contest counter 3 120 3>&- &
+        contenders+=($!)
+    done
+    all_end_with 0 "${contenders[@]}"
+    [ "$(cat counter)" -eq 60 ]
+    until_true is_nowhere contest
+}
+
+@test "M1 M4 one at a time on members of two kinds, both of which are needed" {
+    local redis
+    redis="$(python3 "$SERVERS" urls "$BATS_FILE_TMPDIR/redis5" | cut -d , -f 1,2)"
+    export MORTISE_URL="redlock:$redis,sqlite:$T/file?answer=10s"
+    server kill 1
+    start_holder mixed
+    is_held_at "${redis%,*}" mixed
+    is_held_at "sqlite:$T/file" mixed
+    run -75 "$MORTISE" run -n mixed -- true
+    kill "$HOLDER"
+    run -0 "$MORTISE" run -w 60s mixed -- true
+    server restart 1
 }
 
 @test "M4 a minority may be away: one killed, one stopped" {

@@ -1,6 +1,6 @@
 /*
- * A quorum of five real Redis servers, step by step at the port: what a member that forgets does,
- * and what keeps it from doing so.
+ * A quorum of five real Redis servers, mostly step by step at the port: what a member that forgets
+ * does, and what keeps it from doing so.
  */
 #include "cmocka_all.h"
 #include "conform/port_client.h"
@@ -172,11 +172,92 @@ static void test_rd_05_m11_one_that_has_just_come_up_is_not_counted(void **state
     assert_false(a_second_one_gets_in("&uptime=" UPTIME, all_have_answered));
 }
 
+/* ------------------------------------------------------------------ keys that are deleted */
+
+static bool has_key(redisContext *raw, const char *key)
+{
+    redisReply *reply = redisCommand(raw, "EXISTS %s", key);
+    bool there = reply->integer == 1;
+    freeReplyObject(reply);
+    return there;
+}
+
+static bool all_have(const char *key)
+{
+    int count = 0;
+    for (int i = 0; i < SERVERS; i++) {
+        redisContext *raw = connect_to(i);
+        count += has_key(raw, key);
+        redisFree(raw);
+    }
+    return count == SERVERS;
+}
+
+/* None of them is still to be given it. */
+static struct mrt_event acquire_at_all(struct port_client *client)
+{
+    mrt_time until = mrt_time_now() + SETTLES;
+    struct mrt_event view = acquire(client);
+    while (!all_have("q")) {
+        assert_true(mrt_time_now() < until);
+        port_remove(client, "q", view.ticket, 0);
+        view = acquire(client);
+    }
+    return view;
+}
+
+static enum mrt_event_type renew(struct port_client *client)
+{
+    const struct mrt_command renewal = port_command(client, MRT_RENEW);
+    return port_send(client, &renewal).type;
+}
+
+static void test_m9_rd_11_rd_22_a_renewal_proves_no_lock_whose_keys_are_gone(void **state)
+{
+    (void)state;
+    open_session(&first, "");
+    struct mrt_event view = acquire_at_all(&first);
+    while (renew(&first) != MRT_RENEWED) /* all know the scripts then */
+        continue;
+    for (int i = 0; i < 3; i++)
+        tell(i, "DEL q"); /* their sessions stay */
+    assert_int_equal(renew(&first), MRT_UNKNOWN);
+    assert_true(port_wait(&first, MRT_WAKE, view.ticket, SETTLES, NULL));
+    assert_int_equal(port_refresh(&first, "q", &view).type, MRT_GONE);
+    assert_int_equal(renew(&first), MRT_RENEWED);
+}
+
+/* What somebody else takes for as long as our lease is, after our newest proof, outlasts our hold.
+ */
+static void test_m9_rd_15_rd_22_a_lock_is_lost_before_who_took_it_may_lose_it(void **state)
+{
+    (void)state;
+    char uri[512];
+    mortise_hold hold;
+    snprintf(uri, sizeof uri, "redlock:%s?answer=500ms&session=2s&namespace=", servers);
+    mortise_client *client = zk_open(uri);
+    hold = zk_acquire(zk_mutex(client, "taken"));
+    for (int i = 0; i < 3; i++)
+        tell(i, "SET taken theirs PX 2000");
+    redisContext *raw = connect_to(2);
+    for (;;) {
+        bool theirs = has_key(raw, "taken");
+        if (!mortise_is_held(hold))
+            break;
+        assert_true(theirs);
+    }
+    redisFree(raw);
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    mortise_close(client);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, age_all, close_both)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(test_m9_rd_11_rd_22_a_renewal_proves_no_lock_whose_keys_are_gone),
+        TEST(test_m9_rd_15_rd_22_a_lock_is_lost_before_who_took_it_may_lose_it),
         TEST(test_rd_05_m11_a_member_that_forgets_lets_a_second_one_in),
         TEST(test_rd_05_m11_one_that_has_just_come_up_is_not_counted),
     };

@@ -13,8 +13,7 @@
 #include <unistd.h>
 
 #define EPOLL HOST_DESCRIPTORS
-#define EPOLLS_MAX 16
-#define SOCKET (EPOLL + EPOLLS_MAX)
+#define SOCKET (EPOLL + HOST_EPOLLS_MAX)
 
 struct host *host_current;
 
@@ -78,7 +77,7 @@ int __wrap_epoll_create1(int flags)
 {
     if (!host_current)
         return __real_epoll_create1(flags);
-    if (host_current->epolls == EPOLLS_MAX)
+    if (host_current->epolls == HOST_EPOLLS_MAX)
         abort();
     return EPOLL + host_current->epolls++;
 }
@@ -94,8 +93,11 @@ static struct host_slot *slot_of(struct host *host, int descriptor)
 int __wrap_epoll_ctl(int epoll, int operation, int socket, struct epoll_event *event)
 {
     struct host_slot *slot = slot_of(host_current, socket);
-    if (host_current && socket >= EPOLL && socket < SOCKET)
-        return 0; /* one in another: all sockets are looked at anyway */
+    if (host_current && socket >= EPOLL && socket < SOCKET) {
+        host_current->inner[socket - EPOLL].outer = operation != EPOLL_CTL_DEL ? epoll : 0;
+        host_current->inner[socket - EPOLL].data = event->data;
+        return 0;
+    }
     if (!slot) {
         errno = EBADF;
         return -1;
@@ -124,10 +126,22 @@ static uint32_t ready(const struct host *host, const struct host_slot *slot)
     return slot->socket->state(slot->socket) & (slot->mask | EPOLLERR | EPOLLHUP);
 }
 
+static bool any_ready(const struct host *host, int epoll)
+{
+    for (int i = 0; i < HOST_SOCKETS_MAX; i++)
+        if (host->slots[i].epoll == epoll && ready(host, &host->slots[i]))
+            return true;
+    return false;
+}
+
 int __wrap_epoll_wait(int epoll, struct epoll_event *events, int limit, int timeout)
 {
     int count = 0;
     (void)timeout;
+    for (int i = 0; i < host_current->epolls && count < limit; i++)
+        if (host_current->inner[i].outer == epoll && any_ready(host_current, EPOLL + i))
+            events[count++] =
+                (struct epoll_event){.events = EPOLLIN, .data = host_current->inner[i].data};
     for (int i = 0; i < HOST_SOCKETS_MAX && count < limit; i++) {
         const struct host_slot *slot = &host_current->slots[i];
         uint32_t is = ready(host_current, slot);

@@ -29,6 +29,7 @@ struct host_kind {
 };
 
 #define HOST_SOCKETS_MAX 16
+#define HOST_EPOLLS_MAX 16
 #define HOST_DESCRIPTORS (1 << 20) /* no descriptor of the system's is that high */
 
 struct host {
@@ -44,6 +45,10 @@ struct host {
     bool dispatching;
     bool dead;  /* the process has died: nothing it does matters */
     int epolls; /* descriptors given out */
+    struct {
+        int outer; /* that it is polled by; 0: none */
+        epoll_data_t data;
+    } inner[HOST_EPOLLS_MAX];
     struct host_slot {
         struct host_socket *socket; /* NULL: free */
         int epoll;                  /* that it is polled by; -1: none */
