@@ -1,6 +1,6 @@
 # The Redis store, where hiredis is installed. Its scripts are files in src/store/redis; each
-# is compiled in behind what they have in common, and all behind head.lua and NAME_short.lua, if there is
-# one, with the digest that the server knows it by.
+# is compiled in behind what they have in common, and all behind head.lua, with the digest that
+# the server knows it by. If there is a NAME_short.lua, it stands behind head.lua, and short.lua.
 # Sets MORTISE_REDIS and mortise_redis_needs.
 pkg_check_modules(HIREDIS QUIET IMPORTED_TARGET hiredis>=0.14)
 option(MORTISE_REDIS "Build the Redis store" ${HIREDIS_FOUND})
@@ -21,7 +21,9 @@ function(embed_redis_scripts directory)
     file(READ ${directory}/${name}.lua own)
     set(short "")
     if(EXISTS ${directory}/${name}_short.lua)
+      file(READ ${directory}/short.lua begin)
       file(READ ${directory}/${name}_short.lua short)
+      string(PREPEND short "${begin}\n")
     endif()
     if(NOT name MATCHES "^claim_") # which share their keys with other programs
       string(PREPEND own "${head}\n${short}\n${common}\n")

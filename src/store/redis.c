@@ -133,7 +133,8 @@ static mrt_time redis_next(struct mrt_store *store)
     return mrt_time_min(mrt_redis_link_next(store), mrt_redis_push_next(store));
 }
 
-/* Commands are sent at once, each is one script, and the server does them unread. */
+/* Commands are sent at once, each is one script, and the server does them unread, but for the first
+   time that it is sent one: NOSCRIPT. */
 static bool redis_answers_may_wait(const struct mrt_store *store)
 {
     bool under_way = store->wire.state != MRT_REDIS_CLOSED || !TAILQ_EMPTY(&store->waiting);

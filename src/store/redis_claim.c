@@ -5,14 +5,15 @@
  *
  * An attempt is SET and, in the same write, INCR of the counter of fences. If an earlier
  * attempt's outcome is unknown, a compare and extend goes before: the key may be ours.
- * The token is 160 bits of the system's entropy, one for each acquire.
+ * The token is 160 bits of the system's entropy, one for each acquire. Who finds the key there
+ * looks once what it is: SET does not say that it can be nobody's lock.
  *
  * Who waits asks again after a random time of 50 to 150 ms, for other programs tell nobody;
  * and at once when one of ours has given the key back, for ours publish it.
  *
  * Each renewal of the session extends its claims first: the session's reply comes behind
- * theirs, and proves them too, unless one of them failed. The end of the session deletes
- * them first.
+ * theirs, and proves them too, unless one of them failed or was ours no more. The end of the
+ * session deletes them first.
  *
  * A key does not say whose it is. So behind each extension of one that is held, and with each look
  * at it, that is written beside it, for operators, and their requests are read there. A
@@ -234,7 +235,7 @@ bool mrt_redis_claim_put(struct mrt_store *store, struct mrt_redis_job *job)
         return answer_without(store, job);
     }
     job->attempt = job->replies = 0;
-    job->taken = false;
+    job->taken = job->looks = false;
     if (job->command.type == MRT_REFRESH && claim->held)
         put_work(store, claim, MRT_REDIS_SHOW, job);
     if (job->command.type == MRT_REMOVE)
@@ -323,6 +324,43 @@ static void view_waiting(struct mrt_store *store, struct mrt_redis_job *job,
     mrt_redis_answer(store, job, MRT_VIEW);
 }
 
+static void blocked(struct mrt_store *store, struct mrt_redis_job *job,
+                    struct mrt_redis_claim *claim)
+{
+    if (job->command.try_only) {
+        forget(store, claim);
+        mrt_redis_answer(store, job, MRT_BLOCKED);
+    } else {
+        view_waiting(store, job, claim);
+    }
+}
+
+/* Before it is answered that somebody has it. */
+static void look(struct mrt_store *store, struct mrt_redis_job *job,
+                 const struct mrt_redis_claim *claim)
+{
+    const struct mrt_redis_text get[] = {{"GET", 3}, {claim->key, strlen(claim->key)}};
+    job->looks = true;
+    job->since = mrt_time_now();
+    TAILQ_INSERT_TAIL(&store->sent, job, link);
+    mrt_redis_wire_put(&store->wire, get, 2);
+}
+
+static void looked(struct mrt_store *store, struct mrt_redis_job *job,
+                   struct mrt_redis_claim *claim, const redisReply *reply)
+{
+    int error = 0;
+    const char *advice;
+    if (reply->type == REDIS_REPLY_ERROR)
+        mrt_redis_classify(reply->str, &error, &advice);
+    if (error != MORTISE_EMISMATCH) {
+        blocked(store, job, claim);
+        return;
+    }
+    forget(store, claim);
+    mrt_redis_fail(store, job, error, "%.120s%s", reply->str, advice);
+}
+
 /* All replies to an attempt have come. */
 static void attempted(struct mrt_store *store, struct mrt_redis_job *job,
                       struct mrt_redis_claim *claim)
@@ -336,9 +374,8 @@ static void attempted(struct mrt_store *store, struct mrt_redis_job *job,
     } else if (job->taken) {
         claim->maybe = true; /* without a fence it is asked for again */
         mrt_redis_answer(store, job, MRT_UNKNOWN);
-    } else if (job->command.type == MRT_APPEND && job->command.try_only) {
-        forget(store, claim);
-        mrt_redis_answer(store, job, MRT_BLOCKED);
+    } else if (job->command.type == MRT_APPEND) {
+        look(store, job, claim);
     } else {
         view_waiting(store, job, claim);
     }
@@ -389,11 +426,10 @@ static void extended(struct mrt_store *store, struct mrt_redis_claim *claim,
     if (reply->type != REDIS_REPLY_INTEGER || reply->integer == 1 || !claim || !claim->held ||
         MRT_DEFECT(REDIS_CLAIM_BLIND_EXTEND))
         return;
+    store->unproven = true;
     struct mrt_event *event = mrt_redis_tell(store, MRT_WAKE, claim->session);
     if (event)
         event->ticket = claim->ticket; /* which then finds it gone */
-    else
-        store->unproven = true;
 }
 
 static void shown(struct mrt_store *store, struct mrt_redis_claim *claim, const redisReply *reply)
@@ -441,6 +477,8 @@ bool mrt_redis_claim_reply(struct mrt_store *store, struct mrt_redis_job *job,
         return false;
     } else if (removes || !claim) {
         mrt_redis_answer(store, job, MRT_UNKNOWN);
+    } else if (job->looks) {
+        looked(store, job, claim, reply);
     } else if (job->attempt > 0) {
         return attempt_reply(store, job, claim, reply);
     } else {

@@ -106,6 +106,7 @@ struct mrt_redis_job {
     unsigned attempt; /* at a claim: how many replies it will have; 0: it is none */
     unsigned replies; /* of these: how many have come */
     bool taken;       /* one of them said that it is ours */
+    bool looks;       /* none did, and the key is looked at */
     int64_t number;   /* and this is the fence's */
     bool whole;       /* the script itself was sent, not its digest */
     bool deaf;        /* an OBSERVE that nothing can be told of */

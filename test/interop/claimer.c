@@ -1,6 +1,7 @@
 /*
- * One of ours that counts under a claim: claimer URL NAME COUNTER ROUNDS. The file
- * COUNTER.busy, which can be made only where it is not, is the witness that nobody else is in.
+ * One of ours that counts under a claim: claimer URL NAME COUNTER ROUNDS LEASE, which the URL has
+ * here. The file COUNTER.busy, which can be made only where it is not, is the witness that nobody
+ * else is in.
  */
 #include "mortise.h"
 
@@ -37,9 +38,9 @@ int main(int argc, char **argv)
     mortise_lock *lock = NULL;
     mortise_hold hold;
     char busy[256];
-    if (argc != 5 || mortise_open(argv[1], NULL, &client) != MORTISE_OK ||
+    if (argc != 6 || mortise_open(argv[1], NULL, &client) != MORTISE_OK ||
         mortise_exclusive_new(client, argv[2], NULL, &lock) != MORTISE_OK)
-        fail("claimer URL NAME COUNTER ROUNDS");
+        fail("claimer URL NAME COUNTER ROUNDS LEASE");
     snprintf(busy, sizeof busy, "%s.busy", argv[3]);
     for (long i = strtol(argv[4], NULL, 10); i > 0; i--) {
         if (mortise_acquire_for(lock, 60000, &hold) != MORTISE_OK)

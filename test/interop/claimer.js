@@ -1,15 +1,15 @@
-// The same with npm's redlock: node claimer.js URL NAME COUNTER ROUNDS.
+// The same with npm's redlock: node claimer.js URL NAME COUNTER ROUNDS LEASE.
 const fs = require('fs');
 const Redis = require('ioredis');
 const Redlock = require('redlock');
 
-const [url, name, counter, rounds] = process.argv.slice(2);
+const [url, name, counter, rounds, lease] = process.argv.slice(2);
 const client = new Redis(url);
 const locks = new Redlock([client], {retryCount: -1, retryDelay: 5, retryJitter: 10});
 
 async function main() {
   for (let i = 0; i < Number(rounds); i++) {
-    const lock = await locks.lock(name, 5000);
+    const lock = await locks.lock(name, 1000 * Number(lease));
     fs.closeSync(fs.openSync(counter + '.busy', 'wx'));
     const value = Number(fs.readFileSync(counter, 'utf8'));
     fs.writeFileSync(counter, `${value + 1}\n`);

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""The same with redis-py's Lock: claimer.py URL NAME COUNTER ROUNDS."""
+"""The same with redis-py's Lock: claimer.py URL NAME COUNTER ROUNDS LEASE."""
 
 import os
 import sys
 
 import redis
 
-url, name, counter, rounds = sys.argv[1:]
+url, name, counter, rounds, lease = sys.argv[1:]
 client = redis.Redis.from_url(url)
-lock = client.lock(name, timeout=5, sleep=0.005)
+lock = client.lock(name, timeout=int(lease), sleep=0.005)
 for _ in range(int(rounds)):
     with lock:
         os.close(os.open(counter + ".busy", os.O_CREAT | os.O_EXCL | os.O_WRONLY))

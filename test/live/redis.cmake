@@ -25,14 +25,18 @@ redis_test(conform_operator_redis test_conform_operator_memory "store;waits" "{}
 redis_test(conform_detach_redis test_conform_detach_memory "store;waits" "{}?session=2s")
 redis_test(conform_delay_redis test_conform_delay_memory "store;waits" "{}?session=2s")
 redis_test(conform_linger_redis test_conform_linger_memory "store;waits" "{}?session=2s")
-foreach(part acquire async life contest shared multi election cell operator detach permits linger delay)
+foreach(part acquire owner async life contest shared multi election cell operator detach permits linger delay)
   redis_test(api_${part}_redis test_api_${part} "store;waits" "{}/0?session=2s")
 endforeach()
 redis_test(api_stress_redis test_api_stress "store;threads" "{}/0?session=20s")
+if(TARGET test_io_lead)
+  redis_test(io_lead_redis test_io_lead "store;waits" "{}/0?session=20s")
+endif()
 
 set(redis_live zookeeper_place.c redis_proxy.c proxy.c)
 mortise_suite(NAME redis_faults SOURCES redis_faults.c ${redis_live} LABELS store waits TIMEOUT 240)
-mortise_suite(NAME redis_access SOURCES redis_access.c zookeeper_place.c ../conform/port_client.c
+mortise_suite(NAME redis_access SOURCES redis_access.c noted.c zookeeper_place.c ../conform/port_client.c
+                      ../chaos/history.c
               LABELS store waits TIMEOUT 240)
 mortise_suite(NAME redis_detach SOURCES redis_detach.c ${redis_live} ../conform/port_client.c
               LABELS store waits TIMEOUT 240)
@@ -64,4 +68,9 @@ endforeach()
 
 if(COMMAND mortise_bats_suite)
   mortise_bats_suite(redlock ${CMAKE_CURRENT_SOURCE_DIR}/redlock.bats waits)
+  mortise_bats_suite(redis_cluster ${CMAKE_CURRENT_SOURCE_DIR}/redis_cluster.bats waits)
+  if(BATS AND TARGET mortise)
+    set_property(TEST redlock redis_cluster APPEND PROPERTY
+                 ENVIRONMENT CLAIMER=$<TARGET_FILE:interop_claimer>)
+  endif()
 endif()

@@ -17,7 +17,8 @@
 
 #define LEASE_MS 1500
 #define KEY "jobs:nightly"
-#define RENEWAL mrt_redis_scripts[MRT_REDIS_SESSION].digest
+#define DIGEST(script) mrt_redis_scripts[MRT_REDIS_##script].digest
+#define RENEWAL DIGEST(SESSION)
 #define PORT_LEASE_MS 60000 /* no renewal comes by itself */
 
 static struct redis_proxy *proxy;
@@ -38,12 +39,24 @@ static const char *ask(const char *command)
     return answer;
 }
 
-static mortise_client *open_at(uint16_t port)
+static mortise_client *open_for(uint16_t port, int lease_ms)
 {
     char uri[128];
     snprintf(uri, sizeof uri, "redis://127.0.0.1:%u?session=%dms&namespace=", (unsigned)port,
-             LEASE_MS);
+             lease_ms);
     return zk_open(uri);
+}
+
+static mortise_client *open_at(uint16_t port)
+{
+    return open_for(port, LEASE_MS);
+}
+
+/* For the client no moment is too slow then. */
+static void be_patient(void)
+{
+    mortise_close(client);
+    client = open_for(redis_proxy_port(proxy), PORT_LEASE_MS);
 }
 
 static int set_up(void **state)
@@ -52,6 +65,7 @@ static int set_up(void **state)
     raw = redisConnect("127.0.0.1", zk_place_port());
     assert_int_equal(raw->err, 0);
     ask("FLUSHALL");
+    ask("CONFIG SET min-replicas-to-write 0");
     proxy = redis_proxy_start(zk_place_port());
     client = open_at(redis_proxy_port(proxy));
     other = open_at(zk_place_port());
@@ -240,6 +254,24 @@ static void test_l6_who_holds_it_by_another_program_is_waited_for_by_asking(void
     assert_string_equal(ask("GET " KEY), "theirs");
 }
 
+/* A lock of nobody, so nobody gives it back. */
+static void test_rd_22_a_key_of_another_type_is_said(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"HSET " KEY " a b", "RPUSH " KEY " a"};
+    mortise_hold hold;
+    be_patient();
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        ask(others[i]);
+        assert_int_equal(mortise_acquire(lock_of(client), &hold), MORTISE_EMISMATCH);
+        assert_non_null(strstr(mortise_error_detail(), "WRONGTYPE"));
+        assert_int_equal(mortise_try_acquire(lock_of(client), &hold), MORTISE_EMISMATCH);
+        assert_string_equal(ask("EXISTS " KEY), "1");
+        ask("DEL " KEY);
+    }
+    mortise_release(zk_acquire(lock_of(client)));
+}
+
 static void test_the_end_of_a_client_gives_its_claims_back(void **state)
 {
     (void)state;
@@ -354,18 +386,17 @@ static struct mrt_id claim_at_port(const char *key)
     return ticket;
 }
 
-static void open_at_port(struct port_client *of)
+static void open_at_port(struct port_client *of, uint16_t at)
 {
     static char uri[128];
-    snprintf(uri, sizeof uri, "redis://127.0.0.1:%u?session=%dms", (unsigned)zk_place_port(),
-             PORT_LEASE_MS);
+    snprintf(uri, sizeof uri, "redis://127.0.0.1:%u?session=%dms", (unsigned)at, PORT_LEASE_MS);
     port_kind = "exclusive";
     port_open_session(of, uri);
 }
 
 static void open_port(void)
 {
-    open_at_port(&port);
+    open_at_port(&port, zk_place_port());
 }
 
 /* How many listen for that key. */
@@ -384,7 +415,7 @@ static void test_l6_who_waits_for_one_of_ours_is_told(void **state)
     (void)state;
     struct port_client waiter;
     open_port();
-    open_at_port(&waiter);
+    open_at_port(&waiter, zk_place_port());
     struct mrt_id held = claim_at_port("told");
     struct mrt_event view = port_append(&waiter, "told", port_id());
     assert_int_equal(view.weight_ahead, 1);
@@ -412,6 +443,12 @@ static long connections(void)
     return count;
 }
 
+static enum mrt_event_type renewal_at_port(void)
+{
+    struct mrt_command renewal = port_command(&port, MRT_RENEW);
+    return port_send(&port, &renewal).type;
+}
+
 /* Behind the removal of a claim comes a renewal, which finds the claim there still; and it has to
    be sent again, when the claim is not there any more. */
 static void test_rd_14_a_renewal_of_what_is_released_is_not_sent_again(void **state)
@@ -419,8 +456,7 @@ static void test_rd_14_a_renewal_of_what_is_released_is_not_sent_again(void **st
     (void)state;
     open_port();
     struct mrt_id first = claim_at_port("first"), second = claim_at_port("second");
-    struct mrt_command renewal = port_command(&port, MRT_RENEW);
-    assert_int_equal(port_send(&port, &renewal).type, MRT_RENEWED);
+    assert_int_equal(renewal_at_port(), MRT_RENEWED);
     long before = connections();
     ask("SCRIPT FLUSH");
     freeReplyObject(redisCommand(raw, "SCRIPT LOAD %b",
@@ -430,16 +466,105 @@ static void test_rd_14_a_renewal_of_what_is_released_is_not_sent_again(void **st
     removal.ticket = first;
     removal.queue = "first";
     assert_true(port.ops->submit(port.store, &removal, MRT_TIME_NEVER));
-    renewal = port_command(&port, MRT_RENEW);
-    assert_int_equal(port_send(&port, &renewal).type, MRT_UNKNOWN); /* it proves nothing yet */
-    renewal = port_command(&port, MRT_RENEW);
-    assert_int_equal(port_send(&port, &renewal).type, MRT_RENEWED);
+    assert_int_equal(renewal_at_port(), MRT_UNKNOWN); /* it proves nothing yet */
+    assert_int_equal(renewal_at_port(), MRT_RENEWED);
     assert_string_equal(ask("EXISTS first second"), "1");
     assert_int_equal(port_remove(&port, "second", second, 0).type, MRT_REMOVED);
     assert_string_equal(ask("EXISTS first second"), "0");
     assert_int_equal(connections(), before);
     port_stop(&port);
     port_close(&port);
+}
+
+/* Nor anything else of the session, until the loss has been seen. */
+static void test_rd_11_rd_22_a_renewal_proves_no_claim_whose_key_is_gone(void **state)
+{
+    (void)state;
+    open_port();
+    struct mrt_event view = {.ticket = claim_at_port("first")};
+    struct mrt_id second = claim_at_port("second");
+    while (renewal_at_port() != MRT_RENEWED) /* the scripts are known then */
+        continue;
+    ask("DEL first");
+    assert_int_equal(renewal_at_port(), MRT_UNKNOWN);
+    assert_true(port_wait(&port, MRT_WAKE, view.ticket, 20 * MRT_SECOND, NULL));
+    assert_int_equal(port_refresh(&port, "first", &view).type, MRT_GONE);
+    assert_int_equal(renewal_at_port(), MRT_RENEWED);
+    assert_int_equal(port_remove(&port, "second", second, 0).type, MRT_REMOVED);
+    port_stop(&port);
+    port_close(&port);
+}
+
+/* ------------------------------------------------------------------ refused commands */
+
+static const struct {
+    const char *text;
+    int error; /* if nothing was done */
+} refusals[] = {
+    {"-LOADING x", MORTISE_ESTORE},     {"-MISCONF x", MORTISE_ESTORE},
+    {"-OOM x", MORTISE_ESTORE},         {"-READONLY x", MORTISE_ESTORE},
+    {"-NOREPLICAS x", MORTISE_ESTORE},  {"-BUSY x", MORTISE_ESTORE},
+    {"-MASTERDOWN x", MORTISE_ESTORE},  {"-MOVED 1 h:1", MORTISE_ENOTSUPPORTED},
+    {"-NOPERM x", MORTISE_EPERMISSION},
+};
+#define REFUSALS (sizeof refusals / sizeof refusals[0])
+
+static void test_rd_15_rd_16_an_acquire_or_release_that_is_refused(void **state)
+{
+    (void)state;
+    mortise_hold hold;
+    be_patient();
+    mortise_release(zk_acquire(lock_of(client))); /* the scripts are known then */
+    wait_for_key("");
+    for (size_t i = 0; i < REFUSALS; i++) {
+        redis_proxy_order(proxy, REDIS_ANSWER, "\r\n$3\r\nSET\r\n", refusals[i].text);
+        assert_int_equal(mortise_try_acquire(lock_of(client), &hold), refusals[i].error);
+        assert_string_equal(ask("EXISTS " KEY), "0");
+        redis_proxy_order(proxy, REDIS_ANSWER, "INCR", refusals[i].text);
+        assert_int_equal(mortise_try_acquire(lock_of(client), &hold), MORTISE_OK);
+        assert_true(redis_proxy_done(proxy)); /* the key was ours, without a fence */
+        assert_true(mortise_hold_fence(hold) > 0);
+        redis_proxy_order(proxy, REDIS_ANSWER, DIGEST(CLAIM_DELETE), refusals[i].text);
+        mortise_release(hold);
+        wait_for_key("");
+        assert_true(redis_proxy_done(proxy));
+    }
+}
+
+static void test_rd_11_rd_15_an_extension_that_is_refused_proves_nothing(void **state)
+{
+    (void)state;
+    open_at_port(&port, redis_proxy_port(proxy));
+    claim_at_port("first");
+    while (renewal_at_port() != MRT_RENEWED) /* the scripts are known then */
+        continue;
+    for (size_t i = 0; i < REFUSALS; i++) {
+        redis_proxy_order(proxy, REDIS_ANSWER, DIGEST(CLAIM_EXTEND), refusals[i].text);
+        assert_int_equal(renewal_at_port(), MRT_UNKNOWN);
+        assert_true(redis_proxy_done(proxy));
+        assert_int_equal(renewal_at_port(), MRT_RENEWED);
+    }
+    assert_string_equal(ask("EXISTS first"), "1");
+    port_stop(&port);
+    port_close(&port);
+}
+
+/* As long as it refuses them. */
+static void
+test_rd_11_rd_15_a_server_that_takes_no_writes_loses_the_lock_before_its_key(void **state)
+{
+    (void)state;
+    mortise_hold hold = zk_acquire(lock_of(client));
+    ask("CONFIG SET min-replicas-to-write 1");
+    for (;;) {
+        bool is_there = strcmp(ask("GET " KEY), "") != 0;
+        if (mortise_hold_state(hold) == MORTISE_LOST)
+            break;
+        assert_true(is_there); /* for it is held still */
+    }
+    ask("CONFIG SET min-replicas-to-write 0");
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    mortise_release(zk_acquire(lock_of(client)));
 }
 
 static void test_claims_of_a_session_that_was_lost_are_given_back(void **state)
@@ -488,11 +613,16 @@ static const struct CMUnitTest tests[] = {
     TEST(test_l3_rd_12_claims_are_extended_while_they_are_held_and_no_longer),
     TEST(test_l3_rd_13_loss_is_told_before_the_key_ends),
     TEST(test_l6_who_holds_it_by_another_program_is_waited_for_by_asking),
+    TEST(test_rd_22_a_key_of_another_type_is_said),
     TEST(test_f22_who_holds_a_claim_is_asked_for_it),
     TEST(test_n_a_claim_is_broken_by_what_was_seen),
     TEST(test_n_rd_06_an_operator_does_not_reach_who_holds_by_another_program),
     TEST(test_l6_who_waits_for_one_of_ours_is_told),
     TEST(test_rd_14_a_renewal_of_what_is_released_is_not_sent_again),
+    TEST(test_rd_11_rd_22_a_renewal_proves_no_claim_whose_key_is_gone),
+    TEST(test_rd_15_rd_16_an_acquire_or_release_that_is_refused),
+    TEST(test_rd_11_rd_15_an_extension_that_is_refused_proves_nothing),
+    TEST(test_rd_11_rd_15_a_server_that_takes_no_writes_loses_the_lock_before_its_key),
     TEST(test_claims_of_a_session_that_was_lost_are_given_back),
     TEST(test_the_end_of_a_client_gives_its_claims_back),
     TEST(test_rd_19_a_write_to_a_server_that_has_gone_is_only_an_error),

@@ -155,8 +155,7 @@ static const struct {
 } mistakes[] = {
     {MRT_DEFECT_REDIS_LUA_OLD_EPOCH, "if epoch < seen then return {'STALE'} end", ""},
     {MRT_DEFECT_REDIS_LUA_NO_PUSH, "for _, one in ipairs(fit) do", "for _, one in ipairs({}) do"},
-    {MRT_DEFECT_REDIS_LUA_NO_PUSH,
-     "its = call('HMGET', base .. 's:' .. heir, '@lease', '@channel')", ""},
+    {MRT_DEFECT_REDIS_LUA_NO_PUSH, "call('PUBLISH', its[2],", "tostring("},
     {MRT_DEFECT_REDIS_LUA_DEAD_STAY, "'-inf', now, 'LIMIT', 0, 16", "'-inf', 0, 'LIMIT', 0, 16"},
     {MRT_DEFECT_REDIS_LUA_NUMBER_FORGOTTEN, "return math.max(newest, least)", "return newest"},
     {MRT_DEFECT_REDIS_LUA_NUMBER_FORGOTTEN, "math.max(tonumber(found[2] or 0) + 1, least)",
@@ -171,7 +170,7 @@ static const struct {
     {MRT_DEFECT_REDIS_LUA_ALL_MUTEXES, "and ARGV[6] == '1' and ARGV[8]", "and ARGV[8]"},
 };
 
-static bool mistaken;
+static bool mistaken[sizeof mistakes / sizeof mistakes[0]]; /* by it: a script said that */
 
 static bool mistake(char *text)
 {
@@ -184,7 +183,7 @@ static bool mistake(char *text)
         if (wrong > right)
             abort();
         memcpy(at, mistakes[i].wrong, wrong);
-        mistaken = true;
+        mistaken[i] = true;
         return true;
     }
     return false;
@@ -226,7 +225,7 @@ static void begin(void)
     }
 #ifdef MRT_DEFECTS
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
-        if (mistakes[i].defect == mrt_defect_on && !mistaken)
+        if (mistakes[i].defect == mrt_defect_on && !mistaken[i])
             _exit(0); /* no script says that any more: nothing is found */
 #endif
     lua_pushboolean(lua, 0);

@@ -238,7 +238,7 @@ static void redis_truth(struct world *world, void *state, int queue, const struc
         return;
     }
     truth->lawless = is_guarded(server) || is_breached(&world->drawn);
-    if (world->drawn.lock == LOCK_EXCLUSIVE)
+    if (world->queues[queue].lock == LOCK_EXCLUSIVE)
         see_claim(server, queue, peer, truth);
     else
         see_queue(server, queue, peer, truth);
@@ -328,7 +328,7 @@ static bool operate(struct redis_server *server, const char *what, int queue, ui
 static bool redis_break(struct world *world, void *state, int queue, uint64_t fence)
 {
     struct redis_server *server = &((struct redis_world *)state)->servers[0];
-    if (world->drawn.lock != LOCK_EXCLUSIVE)
+    if (world->queues[queue].lock != LOCK_EXCLUSIVE)
         return operate(server, "break", queue, fence);
     struct redis_key *key = claim_of(server, queue);
     if (!key || key->first << MRT_REDIS_FENCE_BITS != fence)

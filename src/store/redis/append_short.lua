@@ -2,13 +2,9 @@
 -- first. It stands before what all scripts have in common: to make those functions takes a tenth of
 -- the longer way, and calls of this server most of the rest.
 do
-  local key, left, ahead, soonest, place = base .. 's:' .. ARGV[1], nil, nil, nil, nil
-  own = call('HMGET', key, '@epoch', '@lease', ARGV[3], '!' .. ARGV[3])
-  own_ends = tonumber(call('ZSCORE', sessions, ARGV[1]) or 0)
+  local ahead, soonest, place
   found = call('HMGET', queues, ARGV[4], '')
-  left = own_ends - now
-  if own[1] == ARGV[2] and left > 0 and left <= tonumber(own[2]) and not own[3] and
-     not ARGV[12] and tonumber(ARGV[7]) <= tonumber(ARGV[6]) then
+  if alive and not own[3] and not ARGV[12] and tonumber(ARGV[7]) <= tonumber(ARGV[6]) then
     local described = ARGV[6] .. ' ' .. ARGV[5]
     if not found[1] then
       ahead = 0

@@ -72,8 +72,8 @@ local function left_of(session)
 end
 
 -- A number that is not behind the newest, nor behind the clock: so numbers rise also if they are
--- forgotten, unless the clock has been set back as well. The clock counts 1/128 ms, which is less than
--- a script takes, so no number that was forgotten was ahead of it.
+-- forgotten, unless the clock has been set back as well. The clock counts 1/128 ms, which is less
+-- than a script takes, so no number that was forgotten was ahead of it.
 local function number_from(newest)
   return math.max(newest, least)
 end
@@ -197,8 +197,8 @@ local function bury(session, well)
   end
 end
 
--- Ends the sessions of these tickets, {number, entry}. A ticket that its session has forgotten, since
--- somebody deleted that or the server dropped it, goes too.
+-- Ends the sessions of these tickets, {number, entry}. A ticket that its session has forgotten,
+-- since somebody deleted that or the server dropped it, goes too.
 local function bury_all(queue, dead)
   for _, one in ipairs(dead) do
     bury(session_in(one[2]))

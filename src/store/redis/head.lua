@@ -1,6 +1,6 @@
--- How all scripts of the redis: store begin, but for those of claims: the names of keys, the time, and
--- what a short way (*_short.lua) has read, which is not read again. What they have else in
--- common is in common.lua, and what the keys are.
+-- How all scripts of the redis: store begin, but for those of claims: the names of keys, the time,
+-- and what a short way (short.lua, *_short.lua) has read, which is not read again. What they have
+-- else in common is in common.lua, and what the keys are.
 --
 -- KEYS[1] is the key of the sessions; ARGV[1] the session, ARGV[2] the epoch.
 local call = redis.call

@@ -32,7 +32,9 @@ end
 if ARGV[1] ~= '' then
   local described = call('HGET', queues, ARGV[1])
   if described then show(ARGV[1], described) end
-  if call('TYPE', ARGV[1]).ok == 'string' then -- a claim, of whatever program
+  -- A claim, of whatever program; its key may be in a slot of a cluster that is not kept here.
+  local here, key = pcall(call, 'TYPE', ARGV[1])
+  if here and key.ok == 'string' then
     local is = call('HMGET', base .. 'n:' .. ARGV[1], 'token', 'number', 'session')
     local ours = is[1] and is[1] == call('GET', ARGV[1])
     rows[#rows + 1] = {ARGV[1], '1 exclusive', ours and is[2] or '0', '1', '0',

@@ -23,10 +23,9 @@ end
 local function operate_claim()
   local shown = base .. 'n:' .. queue
   local is = call('HMGET', shown, 'token', 'number', 'session', 'ticket')
-  if not is[1] or (wanted ~= 0 and wanted ~= tonumber(is[2])) or
-     call('TYPE', queue).ok ~= 'string' or call('GET', queue) ~= is[1] then
-    return
-  end
+  if not is[1] or (wanted ~= 0 and wanted ~= tonumber(is[2])) then return end
+  local here, key = pcall(call, 'TYPE', queue) -- a cluster may keep it elsewhere
+  if not here or key.ok ~= 'string' or call('GET', queue) ~= is[1] then return end
   local what = 'gone'
   if ARGV[1] == 'revoke' then
     what = 'revoked ' .. text_of(call('HINCRBY', shown, 'asked', 1))

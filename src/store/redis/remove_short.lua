@@ -1,12 +1,8 @@
 -- REMOVE as remove.lua does it, of a ticket without a value that is the only one in its queue, or
--- holds a mutex that somebody alive is the next for. It stands before what all scripts have in common,
--- as in append_short.lua.
+-- holds a mutex that somebody alive is the next for. It stands before what all scripts have in
+-- common, as in append_short.lua.
 do
-  local key, left = base .. 's:' .. ARGV[1], nil
-  own = call('HMGET', key, '@epoch', '@lease', ARGV[3])
-  own_ends = tonumber(call('ZSCORE', sessions, ARGV[1]) or 0)
-  left = own_ends - now
-  if own[1] == ARGV[2] and left > 0 and left <= tonumber(own[2]) and own[3] then
+  if alive and own[3] then
     local number, queue = string.match(own[3], '^(%d+)~?%d*:(.*)$')
     local line = base .. 'q:' .. (queue or '')
     local front = queue and call('ZRANGE', line, 0, 2)

@@ -2,8 +2,8 @@
 -- 6 the label.
 -- {ALIVE, the server's time}, {LOST, the server's time}, {STALE, the server's time}
 -- Whoever proves its life also buries some of the dead, so that no queue waits for a dead
--- session's tickets longer than a third of a lease, and none stays for ever; and corrects what would
--- end too late since the clock was set back, the last of all first.
+-- session's tickets longer than a third of a lease, and none stays for ever; and corrects what
+-- would end too late since the clock was set back, the last of all first.
 local session, lease = ARGV[1], tonumber(ARGV[4])
 for _, dead in ipairs(call('ZRANGEBYSCORE', sessions, '-inf', now, 'LIMIT', 0, 16)) do
   bury(dead)
