@@ -162,7 +162,8 @@
     X(SQL_PG_FROZEN_NOW, "a lease begins with the transaction, not after its waits")     \
     X(SQL_PG_OLD_EPOCH, "tickets of a connection that was given up are put in")          \
     X(SQL_PG_REAP_ALL, "with the dead the living are ended")                             \
-    X(SQL_PG_CELL_BLIND, "a cell is written whatever its version")
+    X(SQL_PG_CELL_BLIND, "a cell is written whatever its version")                       \
+    X(SQL_PG_GONE_COUNTS, "a ticket whose session was ended makes room as it goes")
 
 /* Of durable holds; test/model finds them, and the simulator. */
 #define MRT_DEFECT_DETACH_MAP(X)                                             \

@@ -127,7 +127,7 @@ void mrt_sql_driver_disconnect(struct mrt_store *store)
     driver->connection = NULL;
     driver->doing = MRT_MY_NOTHING;
     driver->waits = 0;
-    driver->rolls_back = driver->prepared = false;
+    driver->rolls_back = driver->prepared = driver->unprepared = false;
     free(driver->text);
     driver->text = NULL;
 }
@@ -185,6 +185,7 @@ static const struct mrt_store_ops mariadb_store = {
     .choose = choose,
     .capabilities = {.size = sizeof(mortise_capabilities),
                      .fair = 1,
+                     .exclusive_fair = 1,
                      .fence = 1,
                      .notify = 0,
                      .across_hosts = 1,

@@ -2,14 +2,13 @@
  * The MariaDB dialect of the stores on SQL servers (sql_internal.h), through libmariadb's calls
  * that do not block:
  *   mariadb.c             the module, and the one connection
- *   mariadb_wire.c        requests sent and read
+ *   mariadb_wire.c        requests sent and read; mariadb_text.c for what is sent
  *   mariadb_code.c        what an error's number means
  *   mariadb_schema.c      mortise init
  *   mariadb_statements.c, mariadb_uri.c  texts
  *
  * The library has one operation under way at a time, which it begins with a _start and goes on
- * with in a _cont when the socket is ready. So requests leave one after the other, each when
- * the one before it has been answered.
+ * with in a _cont when the socket is ready.
  */
 #ifndef MRT_STORE_MARIADB_INTERNAL_H
 #define MRT_STORE_MARIADB_INTERNAL_H
@@ -23,8 +22,10 @@
 enum mrt_my_doing {
     MRT_MY_NOTHING,
     MRT_MY_CONNECTING,
-    MRT_MY_QUERYING,
-    MRT_MY_STORING, /* one statement's result */
+    MRT_MY_SENDING,
+    MRT_MY_SENT,    /* and nothing of the answer has been looked for: one more may be sent */
+    MRT_MY_READING, /* whether a statement was refused */
+    MRT_MY_STORING, /* its result */
     MRT_MY_GOING_ON /* to the next one's */
 };
 
@@ -33,21 +34,28 @@ struct mrt_sql_driver {
     MYSQL *connection;
     enum mrt_my_doing doing;
     int waits;        /* MYSQL_WAIT_ bits; 0: the operation is done */
-    bool prepares;    /* the query under way begins with that of its statement */
     bool prepared;    /* the one statement that is prepared is, on this connection */
+    bool unprepared;  /* it was refused there, as if there were no room for one more */
     bool crowded;     /* the last acquire found somebody in its queue */
-    bool rolls_back;  /* the query under way is only that, after a failure */
+    bool rolls_back;  /* what is under way is only that, after a failure */
     uint64_t backend; /* the server's number of the connection */
-    char *text;       /* the query's, while it is under way */
+    char *text;       /* while it is being sent */
     /* Results of the calls. */
     MYSQL *connected;
     MYSQL_RES *stored;
+    my_bool refused;
     int result;
 };
 
 /* mariadb.c */
 /* A connection's object with all its options; NULL: no memory. */
 MYSQL *mrt_my_new(const struct mrt_my_words *words);
+
+/* mariadb_text.c */
+/* The acquire of a lock that nobody has. */
+bool mrt_my_is_alone(const struct mrt_sql_request *request);
+/* The whole request as one text; NULL: no memory. */
+char *mrt_my_text(const struct mrt_store *store, const struct mrt_sql_request *request);
 
 /* mariadb_wire.c */
 /* What of the connection's socket is waited for and ready, as MYSQL_WAIT_ bits; waits for it. */

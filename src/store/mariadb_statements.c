@@ -62,11 +62,11 @@ static const char count_waiting[] =
     "SELECT COALESCE(SUM(upto > capacity), 0) INTO @mortise_waiting FROM (SELECT t.capacity,"
     " SUM(t.weight) OVER (ORDER BY t.number) AS upto"
     " FROM ticket t JOIN session s ON s.id = t.session WHERE t.queue = $q) line";
-#define PUT_IN                                                                                    \
+#define PUT_IN(session, queue)                                                                    \
     "INSERT INTO ticket (session, id, queue, weight, kind, capacity, since, asked, value, delay)" \
-    " SELECT $s, $t, $q, $w, $k, $c, " NOW ", 0, $v, $z FROM "
+    " SELECT " session ", $t, " queue ", $w, $k, $c, " NOW ", 0, $v, $z FROM "
 static const char append[] =
-    PUT_IN "DUAL WHERE @mortise_queue > 0 AND @mortise_session > 0"
+    PUT_IN("$s", "$q") "DUAL WHERE @mortise_queue > 0 AND @mortise_session > 0"
            " AND @mortise_old IS NULL AND @mortise_capacity IS NULL"
            " AND (@mortise_ahead + $w <= $c OR ($y = 0 AND ($m = 0 OR @mortise_waiting < $m)))";
 static const char appended[] =
@@ -78,7 +78,8 @@ static const char appended[] =
    in this statement that locks nothing, which is what sees all that has been committed until then.
    A smallest number is one look into the index; EXISTS would be planned as a query. */
 static const char append_alone[] =
-    PUT_IN "queue q STRAIGHT_JOIN session s WHERE q.name = $q AND s.id = $s AND s.epoch = $e"
+    PUT_IN("s.id", "q.name") "queue q STRAIGHT_JOIN session s"
+           " WHERE q.name = $q AND s.id = $s AND s.epoch = $e"
            " AND (SELECT MIN(t.number) FROM ticket t WHERE t.queue = q.name) IS NULL FOR UPDATE";
 
 static const char view[] =
@@ -107,7 +108,8 @@ static const char detached[] =
     " AND id = $b AND queue = $q)", "ROW_COUNT()",
     "EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch > 0)", "0");
 static const char adopt[] =
-    "UPDATE ticket SET session = $s, delay = $z WHERE session = " NOBODY " AND id = $t AND queue = $q"
+    "UPDATE ticket SET session = $s, delay = $z"
+    " WHERE session = " NOBODY " AND id = $t AND queue = $q"
     " AND kind = $k AND capacity = $c AND weight = $w"
     " AND EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch = $e)";
 static const char adopted[] =
@@ -117,9 +119,10 @@ static const char adopted[] =
 
 static const char set_value[] = "UPDATE ticket SET value = $v WHERE session = $s AND id = $t";
 
-static const char observe[] = "SELECT " MRT_HOLDER_ROW("t.number", "s.expires - " NOW, "HEX(t.value)")
-                              " FROM ticket t JOIN session s ON s.id = t.session WHERE t.queue = $q"
-                              " ORDER BY t.number LIMIT 1";
+static const char observe[] =
+    "SELECT " MRT_HOLDER_ROW("t.number", "s.expires - " NOW, "HEX(t.value)")
+    " FROM ticket t JOIN session s ON s.id = t.session WHERE t.queue = $q"
+    " ORDER BY t.number LIMIT 1";
 
 static const char write_cell[] =
     "UPDATE cell SET version = version + 1, fence = GREATEST(fence, $f), writer = $t, value = $v"
@@ -128,7 +131,8 @@ static const char write_cell[] =
     " AND EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch = $e)";
 static const char cell[] =
     "SELECT " MRT_CELL_ROW("EXISTS (SELECT 1 FROM session WHERE id = $s AND epoch > 0)",
-    "c.version", "c.fence", "c.writer = $t", "HEX(c.value)") " FROM (SELECT 1) one LEFT JOIN cell c ON c.name = $q";
+    "c.version", "c.fence", "c.writer = $t", "HEX(c.value)")
+    " FROM (SELECT 1) one LEFT JOIN cell c ON c.name = $q";
 
 /* A dead session cannot be renewed, whether its row is still there or not. */
 static const char mark_dead[] = "UPDATE session s JOIN ticket t ON t.session = s.id SET s.epoch = 0"

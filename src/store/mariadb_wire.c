@@ -1,10 +1,14 @@
 /*
- * Requests on the wire: the statements of one go in one piece, with the transaction's beginning and
- * end, and the server stops at the first that fails. Then ROLLBACK follows, and only
- * when that is answered has the request failed.
+ * Requests on the wire: the server stops at the first statement of one that fails. If they are a
+ * transaction then ROLLBACK follows, and only when that is answered has the request failed.
  *
- * The statement of an acquire that finds nobody is prepared in front of the first that is sent on a
- * connection. It is done by its name then, with its values as literals, as all else is.
+ * Behind a removal or a renewal one more request leaves before it is answered: neither is a
+ * transaction, in which the other would be if it failed, and that need not wait for one of them to
+ * be made again. Not more than one: what waits for a row's lock must not keep renewals waiting for
+ * longer than itself. Answers come in the order of requests.
+ *
+ * The library can do nothing else while it waits for a part of an answer. So where one alone is
+ * awaited, it is not let to begin before some of it has come.
  */
 #include "store/mariadb_internal.h"
 
@@ -16,183 +20,63 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define CALLED_MAX 64 /* MySQL's */
+/* ------------------------------------------------------------------ sending */
 
-/* ------------------------------------------------------------------ texts */
-
-static void write_text(FILE *out, const char *text)
+/* The request that may be sent now: the first, or the one behind it. */
+static struct mrt_sql_request *next_to_send(const struct mrt_store *store)
 {
-    fwrite(text, 1, strlen(text), out);
+    enum mrt_my_doing doing = store->driver->doing;
+    struct mrt_sql_request *request = TAILQ_FIRST(&store->sent);
+    if (request && request->sent && mrt_sql_goes_through(request))
+        request = TAILQ_NEXT(request, link);
+    bool can = doing == MRT_MY_NOTHING || doing == MRT_MY_SENT;
+    return can && request && request->sent == 0 ? request : NULL;
 }
 
-static void write_hexadecimal(FILE *out, const unsigned char *bytes, size_t size)
+static void send_text(struct mrt_store *store, char *text)
 {
-    static const char digits[] = "0123456789abcdef";
-    write_text(out, "x'");
-    for (size_t i = 0; i < size; i++) {
-        fputc(digits[bytes[i] >> 4], out);
-        fputc(digits[bytes[i] & 15], out);
-    }
-    fputc('\'', out);
-}
-
-/* A name of more characters than every server takes is called by its hash. */
-static void write_called(FILE *out, const char *name)
-{
-    size_t characters = 0;
-    for (const char *at = name; at && *at; at++)
-        characters += ((unsigned char)*at & 0xc0) != 0x80;
-    if (!name) {
-        write_text(out, "NULL");
+    struct mrt_sql_driver *driver = store->driver;
+    if (!text) {
+        mrt_sql_reject(store, MORTISE_ENOMEM, "no memory for a request");
         return;
     }
-    write_text(out, characters > CALLED_MAX ? "SHA2(" : "");
-    write_hexadecimal(out, (const unsigned char *)name, strlen(name));
-    write_text(out, characters > CALLED_MAX ? ", 256)" : "");
-}
-
-static void write_value(FILE *out, const struct mrt_store *store,
-                        const struct mrt_sql_request *request, char letter)
-{
-    struct mrt_sql_value value;
-    if (letter == 'C') {
-        write_called(out, request->name ? request->name : request->command.queue);
-        return;
-    }
-    mrt_sql_value(store, request, letter, &value);
-    switch (value.type) {
-    case MRT_SQL_NULL:
-        write_text(out, "NULL");
-        break;
-    case MRT_SQL_NUMBER:
-        write_text(out, value.data);
-        break;
-    case MRT_SQL_ID:
-        write_text(out, "x'");
-        write_text(out, value.data);
-        fputc('\'', out);
-        break;
-    case MRT_SQL_TEXT:
-        write_hexadecimal(out, value.data, strlen(value.data));
-        break;
-    case MRT_SQL_BYTES:
-        write_hexadecimal(out, value.data, value.size);
-    }
-}
-
-static void write_statement(FILE *out, const struct mrt_store *store,
-                            const struct mrt_sql_request *request, const char *text)
-{
-    for (; *text; text++)
-        if (*text == '$')
-            write_value(out, store, request, *++text);
-        else
-            fputc(*text, out);
-    fputc(';', out);
-}
-
-/* The acquire of a lock that nobody has. */
-static bool is_alone(const struct mrt_sql_request *request)
-{
-    return request->kind == MRT_SQL_DO_APPEND && !request->whole;
-}
-
-/* No such statement has a double quote in it. */
-static void write_preparation(FILE *out, const char *text)
-{
-    write_text(out, "PREPARE mortise FROM \"");
-    for (; *text; text++) {
-        fputc(*text == '$' ? '?' : *text, out);
-        text += *text == '$';
-    }
-    write_text(out, "\";");
-}
-
-/* Its values, in the order of its parameters. */
-static void write_execution(FILE *out, const struct mrt_store *store,
-                            const struct mrt_sql_request *request, const char *text)
-{
-    const char *between = "EXECUTE mortise USING ";
-    while ((text = strchr(text, '$'))) {
-        write_text(out, between);
-        write_value(out, store, request, *++text);
-        between = ", ";
-    }
-    fputc(';', out);
-}
-
-static void write_plan(FILE *out, const struct mrt_store *store,
-                       const struct mrt_sql_request *request)
-{
-    const struct mrt_my_plan *plan = mrt_my_plan(request);
-    if (store->driver->prepares)
-        write_preparation(out, plan->statement[0]);
-    if (is_alone(request)) {
-        write_execution(out, store, request, plan->statement[0]);
-        return;
-    }
-    if (plan->transaction)
-        write_text(out, "START TRANSACTION;");
-    for (int i = 0; plan->statement[i]; i++)
-        write_statement(out, store, request, plan->statement[i]);
-    if (plan->transaction)
-        write_text(out, "COMMIT;");
-}
-
-/* The whole request as one text; NULL: no memory. */
-static char *write_request(const struct mrt_store *store, const struct mrt_sql_request *request)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        return NULL;
-    write_plan(out, store, request);
-    if (fclose(out) != 0) {
-        free(text);
-        text = NULL;
-    }
-    return text;
-}
-
-/* ------------------------------------------------------------------ operations */
-
-static void query(struct mrt_sql_driver *driver)
-{
-    driver->doing = MRT_MY_QUERYING;
-    driver->waits = mysql_real_query_start(&driver->result, driver->connection, driver->text,
-                                           strlen(driver->text));
+    driver->text = text;
+    driver->doing = MRT_MY_SENDING;
+    driver->waits = mysql_send_query_start(&driver->result, driver->connection, text, strlen(text));
 }
 
 static void begin(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_sql_driver *driver = store->driver;
-    request->whole |= driver->crowded || !mariadb_connection(driver->connection);
-    driver->prepares = is_alone(request) && !driver->prepared;
-    driver->text = write_request(store, request);
+    request->whole |=
+        driver->crowded || driver->unprepared || !mariadb_connection(driver->connection);
+    request->step[0].prepares = mrt_my_is_alone(request) && !driver->prepared;
     request->sent = now;
     request->at = 0;
-    if (driver->text)
-        query(driver);
-    else
-        mrt_sql_reject(store, MORTISE_ENOMEM, "no memory for a request");
+    send_text(store, mrt_my_text(store, request));
 }
 
-static void end(struct mrt_sql_driver *driver)
+static void sent(struct mrt_store *store)
 {
-    driver->doing = MRT_MY_NOTHING;
-    driver->rolls_back = false;
+    struct mrt_sql_driver *driver = store->driver;
     free(driver->text);
     driver->text = NULL;
+    driver->doing = MRT_MY_SENT;
+    store->broken |= driver->result != 0;
 }
 
-/* The server does not take the prepared statement, as if there were no room for one more, or a
-   pooler had another connection by now. */
-static void give_up_alone(struct mrt_sql_driver *driver, struct mrt_sql_request *request)
+/* ------------------------------------------------------------------ answers */
+
+static void read_answer(struct mrt_sql_driver *driver)
 {
-    driver->prepared = false;
-    request->failed = false;
-    request->whole = true;
+    driver->doing = MRT_MY_READING;
+    driver->waits = mysql_read_query_result_start(&driver->refused, driver->connection);
+}
+
+static void store_result(struct mrt_sql_driver *driver)
+{
+    driver->doing = MRT_MY_STORING;
+    driver->waits = mysql_store_result_start(&driver->stored, driver->connection);
 }
 
 /* Nobody was to be in the queue, and somebody is, or there is no queue's row, or no session: now
@@ -208,20 +92,29 @@ static bool goes_on_whole(struct mrt_sql_driver *driver, struct mrt_sql_request 
             was_whole ? mrt_sql_number(request, MRT_APPEND_PLACE) > 0 : request->affected == 0;
         request->whole |= driver->crowded;
     } else if (!was_whole && mrt_sql_code(request->state)->outcome == MRT_SQL_FAILED) {
-        give_up_alone(driver, request);
+        driver->unprepared = request->whole = true;
     }
     return request->whole != was_whole;
 }
 
+/* The server has turned to the next one that was sent. Of its answer a part may have been read
+   with this one, so it is not waited for. */
 static void finish(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
-    end(store->driver);
-    if (goes_on_whole(store->driver, request)) {
-        begin(store, request, now);
-        return;
-    }
+    struct mrt_sql_driver *driver = store->driver;
+    struct mrt_sql_request *next = TAILQ_NEXT(request, link);
+    bool again = goes_on_whole(driver, request);
+    driver->rolls_back = false;
+    driver->doing = MRT_MY_NOTHING;
     TAILQ_REMOVE(&store->sent, request, link);
-    mrt_sql_finish(store, request, now);
+    if (next && next->sent) {
+        next->sent = now;
+        read_answer(driver);
+    }
+    if (again)
+        mrt_sql_again(store, request, request->kind, now);
+    else
+        mrt_sql_finish(store, request, now);
 }
 
 /* The server has refused one of the statements; the library's own errors end the connection. */
@@ -243,19 +136,8 @@ static void refuse(struct mrt_store *store, struct mrt_sql_request *request, mrt
         finish(store, request, now);
         return;
     }
-    end(driver);
-    driver->text = strdup("ROLLBACK");
     driver->rolls_back = true;
-    if (driver->text)
-        query(driver);
-    else
-        store->broken = true;
-}
-
-static void store_result(struct mrt_sql_driver *driver)
-{
-    driver->doing = MRT_MY_STORING;
-    driver->waits = mysql_store_result_start(&driver->stored, driver->connection);
+    send_text(store, strdup("ROLLBACK"));
 }
 
 /* The rows of one statement are here, or it has none. */
@@ -263,7 +145,7 @@ static void take_result(struct mrt_sql_driver *driver, struct mrt_sql_request *r
 {
     const struct mrt_my_plan *plan = mrt_my_plan(request);
     if (!driver->rolls_back && plan->answer >= 0 &&
-        request->at == plan->answer + plan->transaction + driver->prepares) {
+        request->at == plan->answer + plan->transaction + request->step[0].prepares) {
         mrt_sql_rows_free(request->rows);
         request->rows = driver->stored;
         request->affected = (int64_t)mysql_affected_rows(driver->connection);
@@ -281,12 +163,15 @@ static void take_result(struct mrt_sql_driver *driver, struct mrt_sql_request *r
 static void step(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_sql_driver *driver = store->driver;
-    bool stored = driver->doing == MRT_MY_STORING;
-    if (stored ? !driver->stored && mysql_errno(driver->connection) : driver->result > 0)
-        refuse(store, request, now);
-    else if (stored)
+    enum mrt_my_doing doing = driver->doing;
+    if (doing == MRT_MY_SENDING)
+        sent(store);
+    else if (doing == MRT_MY_STORING && (driver->stored || !mysql_errno(driver->connection)))
         take_result(driver, request);
-    else if (driver->result == 0)
+    else if (doing == MRT_MY_STORING || (doing == MRT_MY_READING && driver->refused) ||
+             (doing == MRT_MY_GOING_ON && driver->result > 0))
+        refuse(store, request, now);
+    else if (doing == MRT_MY_READING || driver->result == 0)
         store_result(driver);
     else
         finish(store, request, now);
@@ -296,12 +181,20 @@ static void step(struct mrt_store *store, struct mrt_sql_request *request, mrt_t
 
 static void go_on(struct mrt_sql_driver *driver, int ready)
 {
-    if (driver->doing == MRT_MY_STORING)
-        driver->waits = mysql_store_result_cont(&driver->stored, driver->connection, ready);
-    else if (driver->doing == MRT_MY_GOING_ON)
-        driver->waits = mysql_next_result_cont(&driver->result, driver->connection, ready);
-    else
-        driver->waits = mysql_real_query_cont(&driver->result, driver->connection, ready);
+    MYSQL *connection = driver->connection;
+    switch (driver->doing) {
+    case MRT_MY_SENDING:
+        driver->waits = mysql_send_query_cont(&driver->result, connection, ready);
+        break;
+    case MRT_MY_READING:
+        driver->waits = mysql_read_query_result_cont(&driver->refused, connection, ready);
+        break;
+    case MRT_MY_STORING:
+        driver->waits = mysql_store_result_cont(&driver->stored, connection, ready);
+        break;
+    default:
+        driver->waits = mysql_next_result_cont(&driver->result, connection, ready);
+    }
 }
 
 int mrt_my_ready(const struct mrt_store *store)
@@ -324,25 +217,40 @@ void mrt_my_watch(struct mrt_store *store)
 
 void mrt_sql_driver_send(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
-    if (store->driver->doing == MRT_MY_NOTHING && !store->broken &&
-        TAILQ_FIRST(&store->sent) == request)
+    if (!store->broken && next_to_send(store) == request)
         begin(store, request, now);
+}
+
+/* What has come. */
+static void take_ready(struct mrt_store *store)
+{
+    struct mrt_sql_driver *driver = store->driver;
+    int ready = mrt_my_ready(store);
+    if (!ready)
+        return;
+    if (driver->doing == MRT_MY_NOTHING)
+        store->broken = true; /* nothing was asked: it is the end of the connection */
+    else if (driver->doing == MRT_MY_SENT)
+        read_answer(driver);
+    else if (driver->waits)
+        go_on(driver, ready);
+}
+
+static bool is_done(const struct mrt_sql_driver *driver)
+{
+    return driver->waits == 0 && driver->doing != MRT_MY_NOTHING && driver->doing != MRT_MY_SENT;
 }
 
 void mrt_sql_driver_turn(struct mrt_store *store, mrt_time now)
 {
     struct mrt_sql_driver *driver = store->driver;
-    struct mrt_sql_request *request;
-    int ready = mrt_my_ready(store);
-    if (driver->doing == MRT_MY_NOTHING && ready)
-        store->broken = true; /* nothing was asked: it is the end of the connection */
-    else if (driver->doing != MRT_MY_NOTHING && driver->waits && ready)
-        go_on(driver, ready);
-    while (!store->broken && (request = TAILQ_FIRST(&store->sent))) {
-        if (driver->doing == MRT_MY_NOTHING)
-            begin(store, request, now);
-        else if (driver->waits == 0)
-            step(store, request, now);
+    struct mrt_sql_request *next;
+    take_ready(store);
+    while (!store->broken) {
+        if ((next = next_to_send(store)))
+            begin(store, next, now);
+        else if (is_done(driver))
+            step(store, TAILQ_FIRST(&store->sent), now);
         else
             break;
     }

@@ -34,12 +34,16 @@ static void reject_as_libpq_says(struct mrt_store *store)
     mrt_pg_code_in(message, sqlstate);
     mrt_sql_first_line(message, line, sizeof line);
     int error = sqlstate[0] ? mrt_sql_code(sqlstate)->error : MORTISE_EUNREACHABLE;
-    if (strstr(message, "read-only") && !store->was_ready && !store->driver->words.several &&
-        !sqlstate[0])
-        error = MORTISE_ENOTSUPPORTED; /* from libpq, of target_session_attrs=read-write */
+    /* From libpq, of target_session_attrs=read-write: a standby is, too. */
+    bool read_only = !sqlstate[0] && strstr(message, "read-only");
+    if (read_only && !store->was_ready && !store->driver->words.several)
+        error = MORTISE_ENOTSUPPORTED;
     if (error == MORTISE_ESTORE)
         error = MORTISE_EUNREACHABLE;
-    mrt_sql_reject(store, error, "PostgreSQL: %.220s", line);
+    mrt_sql_reject(store, error, "PostgreSQL: %.170s%s", line,
+                   read_only && strstr(line, "read-only")
+                       ? "; locks need a server that can be written to"
+                       : "");
 }
 
 void mrt_pg_ignore_notice(void *context, const PGresult *result)
@@ -167,22 +171,6 @@ int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri)
 
 /* ------------------------------------------------------------------ the module */
 
-/* What has left goes through unread, and a removal is one such piece; what else is under way may
-   have to go on when it is answered. */
-static bool answers_may_wait(const struct mrt_store *store)
-{
-    const struct mrt_sql_request *request;
-    if (store->broken || !TAILQ_EMPTY(&store->waiting) || store->mask & EPOLLOUT ||
-        (store->state != MRT_SQL_READY && store->state != MRT_SQL_IDLE))
-        return false;
-    TAILQ_FOREACH (request, &store->sent, link)
-        if (request->sent == 0 ||
-            (request->kind != MRT_SQL_DO_REMOVE && request->kind != MRT_SQL_DO_REMOVE_QUIETLY &&
-             request->kind != MRT_SQL_DO_RENEW))
-            return false;
-    return true;
-}
-
 static const struct mrt_store_ops advisory_store = {
     .scheme = "postgresql",
     MRT_FORM_CALLS(named),
@@ -211,6 +199,7 @@ static const struct mrt_store_ops postgres_store = {
     .choose = choose,
     .capabilities = {.size = sizeof(mortise_capabilities),
                      .fair = 1,
+                     .exclusive_fair = 1,
                      .fence = 1,
                      .notify = 1,
                      .across_hosts = 1,
@@ -221,7 +210,6 @@ static const struct mrt_store_ops postgres_store = {
                      .lock_delay = 1,
                      .lease_ms = 10000},
     .init = mrt_pg_init,
-    .answers_may_wait = answers_may_wait,
     MRT_SQL_CALLS,
 };
 

@@ -47,7 +47,8 @@ static const char mrt_pg_sql_identify[] =
 static const char mrt_pg_sql_hurry[] = "SELECT " NO_WAIT;
 /* $1 session, $2 how many tickets have gone so: then it waits for the disk, for them */
 static const char mrt_pg_sql_hurry_empty[] =
-    "SELECT set_config('synchronous_commit', CASE WHEN $2::int = 0 THEN 'off' ELSE 'local' END, true)"
+    "SELECT set_config('synchronous_commit',"
+    " CASE WHEN $2::int = 0 THEN 'off' ELSE 'local' END, true)"
     " WHERE NOT EXISTS (SELECT FROM ticket WHERE session = $1)";
 
 /* $1 session, $2 epoch, $3 lease, $4 label. Who may not give a lock back is to get none. */
@@ -117,10 +118,10 @@ static const char mrt_pg_sql_bump[] =
     " ON CONFLICT (name) DO UPDATE SET number = nextval('fence'), touched = clock_timestamp()";
 
 /* $1 queue, $2 ticket, $3 session, $4 weight, $5 kind, $6 capacity, $7 try only, $8 most that may
-   wait or 0, $9 epoch, $10 value, $11 linger, $12 delay. The session's row is shared until the end, so that a
-   reconnection that raises the epoch waits for this, or this sees it. Who has asked to hear of
-   others is told of one that queues. Each table is looked at once and no more: what is started
-   takes longer than what is done. */
+   wait or 0, $9 epoch, $10 value, $11 linger, $12 delay. The session's row is shared until the
+   end, so that a reconnection that raises the epoch waits for this, or this sees it. Who has asked
+   to hear of others is told of one that queues. Each table is looked at once and no more: what is
+   started takes longer than what is done. */
 static const char mrt_pg_sql_append[] =
     "WITH line AS (SELECT t.session, t.id, t.number, t.weight, t.kind, t.capacity, t.linger,"
     " s.expires, sum(t.weight) OVER (ORDER BY t.number) AS upto"
@@ -129,7 +130,8 @@ static const char mrt_pg_sql_append[] =
     " count(*) FILTER (WHERE upto > capacity) AS waiting, count(*) AS place,"
     " min(kind) FILTER (WHERE kind <> $5 OR capacity <> $6) AS kind,"
     " min(capacity) FILTER (WHERE kind <> $5 OR capacity <> $6) AS capacity,"
-    " min(expires) AS expires, min(number) FILTER (WHERE session = $3 AND id = $2) AS old FROM line),"
+    " min(expires) AS expires,"
+    " min(number) FILTER (WHERE session = $3 AND id = $2) AS old FROM line),"
     " me AS (SELECT id FROM session WHERE id = $3 AND epoch = $9 FOR SHARE),"
     " mine AS (INSERT INTO ticket"
     " (session, id, queue, number, weight, kind, capacity, since, asked, value, linger, delay)"
@@ -156,22 +158,27 @@ static const char mrt_pg_sql_view[] =
     " WHERE x.queue = t.queue AND x.number < t.number) a"
     " WHERE t.session = $1 AND t.id = $2";
 
-/* The front of the queue as it was before this statement, as long as anybody in it could fit. */
-#define FRONT(queue, capacity)                                                                     \
+/* The front of the queue as it was before this statement, as long as anybody in it could fit; and
+   what remains of it when `leaver` weighs no more than that. A ticket whose session was ended
+   counted nothing, so nobody comes to fit as it goes. */
+#define FRONT(queue, capacity, leaver, weighs)                                                     \
     " front AS (SELECT f.*, lead(f.number) OVER w IS NOT NULL AS behind,"                          \
-    " sum(f.weight) OVER w AS upto FROM (SELECT t.session, t.id, t.number, t.weight, t.capacity"   \
+    " sum(f.weight) OVER w AS upto,"                                                               \
+    " sum(CASE WHEN " leaver " THEN " weighs " ELSE f.weight END) OVER w AS remains"               \
+    " FROM (SELECT t.session, t.id, t.queue, t.number, t.weight, t.capacity"                       \
     " FROM ticket t JOIN session s ON s.id = t.session WHERE t.queue = " queue                     \
-    " ORDER BY t.number LIMIT 2 + least((" capacity "), 1000000)) f WINDOW w AS (ORDER BY f.number))"
+    " ORDER BY t.number LIMIT 2 + least((" capacity "), 1000000)) f"                               \
+    " WINDOW w AS (ORDER BY f.number))"
 
 /* Takes a ticket out of a queue whose row is locked, and tells those who have become able to
    run. There is a row if it was there. */
 #define LEAVE(queue, ticket, last)                                                                 \
     "WITH gone AS (DELETE FROM ticket WHERE " ticket " RETURNING session, id,"                     \
-    " number AS left_number, weight AS left_weight, capacity, value, delay),"                      \
-    FRONT(queue, "SELECT capacity FROM gone")                                                      \
-    " SELECT " MRT_REMOVE_ROW("1", "(SELECT count(" TELL_PLACE("upto - weight - left_weight")      \
-    ") FROM front WHERE number > left_number AND upto - left_weight <= capacity"                   \
-    " AND upto > capacity)", "CASE WHEN value IS NOT NULL THEN " SHOW(queue) " END", last)         \
+    " number AS left_number, capacity, value, delay),"                                             \
+    FRONT(queue, "SELECT capacity FROM gone", ticket, "0")                                         \
+    " SELECT " MRT_REMOVE_ROW("1", "(SELECT count(" TELL_PLACE("remains - weight")                 \
+    ") FROM front WHERE number > left_number AND remains <= capacity AND upto > capacity)",        \
+    "CASE WHEN value IS NOT NULL THEN " SHOW(queue) " END", last)                                  \
     " FROM gone"
 
 /* $1 session, $2 ticket, $3 queue, $4 whether it need not be on disk at once. What dies with a
@@ -187,12 +194,12 @@ static const char mrt_pg_sql_break[] =
 
 /* $1 session, $2 ticket, $3 queue, whose row is locked, $4 weight */
 static const char mrt_pg_sql_lighten[] =
-    "WITH was AS (SELECT number AS was_number, weight - least(weight, $4) AS less FROM ticket"
-    " WHERE session = $1 AND id = $2),"
+    "WITH was AS (SELECT number AS was_number FROM ticket WHERE session = $1 AND id = $2),"
     " now_is AS (UPDATE ticket SET weight = $4 WHERE session = $1 AND id = $2 AND weight > $4),"
-    FRONT("$3", "SELECT capacity FROM ticket WHERE session = $1 AND id = $2") ","
-    " told AS (SELECT " TELL_PLACE("upto - weight - less") " FROM front, was"
-    " WHERE number > was_number AND upto - less <= capacity AND upto > capacity)"
+    FRONT("$3", "SELECT capacity FROM ticket WHERE session = $1 AND id = $2",
+    "session = $1 AND id = $2", "least(f.weight, $4)") ","
+    " told AS (SELECT " TELL_PLACE("remains - weight") " FROM front, was"
+    " WHERE number > was_number AND remains <= capacity AND upto > capacity)"
     " SELECT (SELECT count(*) FROM told)";
 
 static const char mrt_pg_sql_nobody[] =
@@ -216,9 +223,9 @@ static const char mrt_pg_sql_detach[] =
 static const char mrt_pg_sql_adopt[] =
     "WITH found AS (SELECT kind = $5 AND capacity = $6 AND weight = $7 AS fits FROM ticket"
     " WHERE session = " NOBODY " AND id = $2 AND queue = $3),"
-    " moved AS (UPDATE ticket SET session = $1, linger = $8::int = 1, delay = $9 WHERE session = " NOBODY
-    " AND id = $2 AND queue = $3 AND (SELECT fits FROM found) AND " MAY("$1", "$4")
-    " RETURNING number)"
+    " moved AS (UPDATE ticket SET session = $1, linger = $8::int = 1, delay = $9"
+    " WHERE session = " NOBODY " AND id = $2 AND queue = $3 AND (SELECT fits FROM found)"
+    " AND " MAY("$1", "$4") " RETURNING number)"
     " SELECT " MRT_MOVED_ROW("coalesce((SELECT number FROM moved), (SELECT number FROM ticket"
     " WHERE session = $1 AND id = $2 AND queue = $3))", "(SELECT count(*) FROM moved)",
     "EXISTS (SELECT FROM session WHERE id = $1)::int",
@@ -311,14 +318,15 @@ static const char mrt_pg_sql_form_setup[] =
     "SELECT 0, pg_backend_pid(), pg_is_in_recovery()::int,"
     " (current_setting('transaction_read_only') = 'on')::int,"
     " set_config('search_path', $1 || ', pg_temp', false),"
-    " set_config('statement_timeout', '0', false), set_config('idle_session_timeout', $2 || 's', false),"
+    " set_config('statement_timeout', '0', false),"
+    " set_config('idle_session_timeout', $2 || 's', false),"
     " set_config('idle_in_transaction_session_timeout', $2 || 's', false),"
     " set_config('lock_timeout', $3 || 's', false),"
     " set_config('tcp_keepalives_idle', $4, false),"
     " set_config('tcp_keepalives_interval', '1', false),"
     " set_config('tcp_keepalives_count', $2, false),"
     " set_config('client_connection_check_interval',"
-    " CASE WHEN version() LIKE '%linux%' THEN '1s' ELSE '0' END, false),"
+    " CASE WHEN strpos(version(), 'linux') > 0 THEN '1s' ELSE '0' END, false),"
     " set_config('default_transaction_isolation', 'read committed', false),"
     " set_config('synchronous_commit', 'off', false), set_config('jit', 'off', false)";
 

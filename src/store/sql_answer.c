@@ -1,10 +1,7 @@
 /*
  * What the outcome of a request means for the one who asked, and what else follows.
  *
- * A failure that a second attempt may mend is not shown: the request is sent again,
- * until its time is up. Where requests leave before others are answered, that may put it behind a
- * later one of its session, but never behind another of its ticket, for the engine has one at a
- * time under way.
+ * A failure that a second attempt may mend is not shown: sql_again.c.
  *
  * Where the server does not tell who waits, the ticket is looked at again after a while that
  * grows with the time it has waited and with the number of those before it: a hand-over is found
@@ -12,7 +9,6 @@
  */
 #include "store/sql_internal.h"
 
-#include "base/error.h"
 #include "core/defect.h"
 #include "core/rule.h"
 
@@ -25,7 +21,6 @@
 #define POLL_SOON (25 * MRT_MILLISECOND)
 #define POLL_LATE_PART 400
 #define POLL_MAX (250 * MRT_MILLISECOND)
-#define ATTEMPTS_MAX 100
 
 /* Columns of a RENEW's row; a third one is the driver's. */
 enum { RENEW_TICKETS, RENEW_ASKED };
@@ -119,28 +114,6 @@ static void finish_renew(struct mrt_store *store, struct mrt_sql_request *reques
     mrt_sql_answer(store, request, MRT_RENEWED);
 }
 
-/* ------------------------------------------------------------------ once more */
-
-static bool goes_on(const struct mrt_store *store, const struct mrt_sql_request *request,
-                    mrt_time now)
-{
-    mrt_time patience = store->address.lease > store->address.connect ? store->address.lease
-                                                                      : store->address.connect;
-    return request->attempts < ATTEMPTS_MAX && now < mrt_time_add(request->begun, patience);
-}
-
-void mrt_sql_make(struct mrt_store *store, struct mrt_sql_request *request, enum mrt_sql_kind kind,
-                  mrt_time now)
-{
-    if (!goes_on(store, request, now)) {
-        mrt_sql_fail(store, request, MORTISE_ESTORE, "%s: the row of %.100s cannot be made",
-                     mrt_sql_product, request->command.queue);
-        return;
-    }
-    request->attempts++;
-    mrt_sql_again(store, request, kind, now);
-}
-
 /* ------------------------------------------------------------------ tickets */
 
 /* What is nobody's has no end of a lease; but whoever adopts it may die a lease later. */
@@ -219,9 +192,8 @@ static void finish_refused(struct mrt_store *store, struct mrt_sql_request *requ
                      command->queue, mrt_sql_text(request, MRT_APPEND_KIND),
                      mrt_sql_number(request, MRT_APPEND_CAPACITY), command->kind,
                      command->capacity);
-    } else if (is_unexplained(request) && goes_on(store, request, now)) {
-        request->attempts++;
-        mrt_sql_again(store, request, request->kind, now);
+    } else if (is_unexplained(request) && mrt_sql_may_retry(store, request, now)) {
+        mrt_sql_retry(store, request, now);
     } else if (command->try_only) {
         mrt_sql_answer(store, request, MRT_BLOCKED);
     } else {
@@ -299,9 +271,8 @@ static void finish_failed(struct mrt_store *store, struct mrt_sql_request *reque
         TAILQ_INSERT_HEAD(&store->waiting, request, link);
     } else if (outcome == MRT_SQL_PERHAPS) {
         mrt_sql_answer(store, request, MRT_UNKNOWN);
-    } else if (outcome != MRT_SQL_FAILED && goes_on(store, request, now)) {
-        request->attempts++;
-        mrt_sql_again(store, request, request->kind, now);
+    } else if (outcome != MRT_SQL_FAILED && mrt_sql_may_retry(store, request, now)) {
+        mrt_sql_retry(store, request, now);
     } else {
         fail_with_advice(store, request, code);
     }

@@ -14,8 +14,6 @@
  */
 #include "store/sql_internal.h"
 
-#include "base/error.h"
-
 void mrt_sql_finish_detach(struct mrt_store *store, struct mrt_sql_request *request)
 {
     request->event.fence = (uint64_t)mrt_sql_number(request, MRT_MOVED_NUMBER)

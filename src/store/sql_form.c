@@ -39,7 +39,7 @@ static void close_unused(struct mrt_store *store)
     bool one = false;
     TAILQ_FOREACH_SAFE(link, &store->form->links, link, next)
     if (link->state == MRT_FORM_FREE && TAILQ_EMPTY(&link->store.sent) &&
-        TAILQ_EMPTY(&link->store.waiting)) {
+        TAILQ_EMPTY(&link->store.waiting) && TAILQ_EMPTY(&link->store.resting)) {
         if (one && !link->used)
             mrt_form_link_free(store, link);
         else
@@ -158,7 +158,9 @@ static void append(struct mrt_store *store, struct mrt_sql_request *request, mrt
 
 static bool is_tried(const struct mrt_form_link *link)
 {
-    const struct mrt_sql_request *request = TAILQ_LAST(&link->store.sent, mrt_sql_requests);
+    const struct mrt_sql_request *request = TAILQ_FIRST(&link->store.resting);
+    if (!request)
+        request = TAILQ_LAST(&link->store.sent, mrt_sql_requests);
     if (!request)
         request = TAILQ_FIRST(&link->store.waiting);
     return request && request->command.serial;

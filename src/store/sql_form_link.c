@@ -16,13 +16,10 @@
  */
 #include "store/sql_form.h"
 
-#include "base/error.h"
-
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-
-#define ATTEMPTS_MAX 10
 
 static enum mrt_form_step step_of(const struct mrt_store *store,
                                   const struct mrt_sql_request *request)
@@ -105,14 +102,32 @@ void mrt_form_link_free(struct mrt_store *store, struct mrt_form_link *link)
 
 /* ------------------------------------------------------------------ sending */
 
-void mrt_form_link_send(struct mrt_store *store, struct mrt_form_link *link,
-                        struct mrt_sql_request *request, enum mrt_form_step step, mrt_time now)
+static void prepare(struct mrt_store *store, struct mrt_form_link *link,
+                    struct mrt_sql_request *request, enum mrt_form_step step)
 {
     request->kind = mrt_form_kind(store->form->first, step);
     request->command.queue = link->queue;
-    request->done = false;
+    request->done = request->failed = false; /* nothing has come of it yet */
     link->fresh = true;
+}
+
+void mrt_form_link_send(struct mrt_store *store, struct mrt_form_link *link,
+                        struct mrt_sql_request *request, enum mrt_form_step step, mrt_time now)
+{
+    prepare(store, link, request, step);
     mrt_sql_begin(&link->store, request, now);
+}
+
+/* At once the first time, then after pauses, but not as mrt_sql_retry, which may go before what
+   ends the transaction. */
+static void send_again(struct mrt_store *store, struct mrt_form_link *link,
+                       struct mrt_sql_request *request, enum mrt_form_step step, mrt_time now)
+{
+    prepare(store, link, request, step);
+    if (request->attempts++ == 0)
+        mrt_sql_begin(&link->store, request, now);
+    else
+        mrt_sql_rest(&link->store, request, now);
 }
 
 bool mrt_form_link_send_own(struct mrt_store *store, struct mrt_form_link *link,
@@ -276,20 +291,34 @@ static bool may_be_mended(const struct mrt_sql_request *request)
     return request->failed && mrt_sql_code(request->state)->outcome == MRT_SQL_AGAIN;
 }
 
-/* The wait's time was up, or the row was being made by another: what the transaction has come
-   to is ended, and it is tried again. */
+/* The wait's time was up, or it was refused, or the row was being made by another: what the
+   transaction has come to is ended, and it is tried again. */
 static void again(struct mrt_store *store, struct mrt_form_link *link,
                   struct mrt_sql_request *request, mrt_time now)
 {
-    bool waits = step_of(store, request) == MRT_FORM_WAIT;
-    if (!waits && request->attempts++ >= ATTEMPTS_MAX) {
+    if (step_of(store, request) == MRT_FORM_WAIT)
+        request->begun = now;
+    if (link->removal || !mrt_sql_may_retry(&link->store, request, now)) {
         failed(store, link, request);
         return;
     }
     request->event = (struct mrt_event){0};
     if (is_row(store) && !mrt_form_link_send_own(store, link, MRT_STOP, MRT_FORM_LEAVE, now))
         sever(link);
-    mrt_form_link_send(store, link, request, MRT_FORM_TRY, now);
+    send_again(store, link, request, MRT_FORM_TRY, now);
+}
+
+static void make_row(struct mrt_store *store, struct mrt_form_link *link,
+                     struct mrt_sql_request *request, mrt_time now)
+{
+    if (mrt_sql_may_retry(&link->store, request, now)) {
+        send_again(store, link, request, MRT_FORM_MAKE, now);
+        return;
+    }
+    request->event = (struct mrt_event){.type = MRT_FAILED, .error = MORTISE_ESTORE};
+    snprintf(request->detail, sizeof request->detail, "%s: the row of %.100s cannot be made",
+             mrt_sql_product, link->queue);
+    failed(store, link, request);
 }
 
 /* The answer to TRY, MAKE or WAIT. */
@@ -308,8 +337,8 @@ static void asked(struct mrt_store *store, struct mrt_form_link *link,
             failed(store, link, request);
     } else if (mrt_sql_number(request, GOT)) {
         granted(store, link, request, now);
-    } else if (is_row(store) && !there && request->attempts++ < ATTEMPTS_MAX) {
-        mrt_form_link_send(store, link, request, MRT_FORM_MAKE, now);
+    } else if (is_row(store) && !there) {
+        make_row(store, link, request, now);
     } else {
         refused(store, link, request, now);
     }

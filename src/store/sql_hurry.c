@@ -5,11 +5,11 @@
  * lock next puts a ticket in, in a transaction that does wait, and what is written is written in
  * order; so nobody is granted anything by a removal that can be lost. But a server that dies at
  * once comes back with the ticket, in a session that goes on being renewed. So each such removal is
- * remembered from when it is sent, and made again on every new connection, before all else, until
- * something is known to have reached the disk after it: an answer, on the connection on which
- * the removal was answered too, to a request whose commit waits. One that finds no ticket is
- * remembered as well, for an earlier one may have taken it out. A session's end waits for
- * the disk while anything is remembered.
+ * remembered from when it is sent, and made again on every new connection, behind nothing but the
+ * RESUMEs of the sessions, until something is known to have reached the disk after it: an answer,
+ * on the connection on which the removal was answered too, to a request whose commit waits. One
+ * that finds no ticket is remembered as well, for an earlier one may have taken it out. A session's
+ * end waits for the disk while anything is remembered.
  *
  * In the list stand those that have been answered on the connection that there is, and those that
  * are due to be sent again; with a request in flight goes its own. Both are counted, and when there

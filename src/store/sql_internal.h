@@ -5,6 +5,7 @@
  *   sql_request.c   requests and the values of their parameters
  *   sql_answer.c    what a request's outcome means; sql_values.c for values, observers and cells,
  *                   sql_detach.c for tickets that are nobody's
+ *   sql_again.c     what was refused, and is made again
  *   sql_hurry.c     removals that may not be on disk yet
  *   sql_told.c      what the server tells by itself
  *   sql_list.c      what is waited for here: mortise_list, mortise_revoke, mortise_break
@@ -92,10 +93,11 @@ struct mrt_sql_request {
     enum mrt_sql_kind kind;
     struct mrt_command command; /* serial 0: the store's own, nobody waits for it */
     mrt_time begun;
-    mrt_time sent; /* 0: it has not left yet */
-    uint32_t attempts;
-    bool reaped; /* the dead have been taken out for it */
-    bool lost;   /* it was sent before, and its connection went */
+    mrt_time sent;     /* 0: it has not left yet */
+    uint32_t attempts; /* that were refused */
+    mrt_time due;      /* of one that rests: when it is made again */
+    bool reaped;       /* the dead have been taken out for it */
+    bool lost;         /* it was sent before, and its connection went */
     /* The dialect's: what was sent, and how far its results have come. */
     struct {
         int statement;
@@ -138,7 +140,6 @@ struct mrt_sql_observer {
 enum mrt_sql_state { MRT_SQL_IDLE, MRT_SQL_CONNECTING, MRT_SQL_CHECKING, MRT_SQL_READY };
 
 struct mrt_sql_driver;
-struct mrt_sql_removal;
 struct mrt_form;
 
 struct mrt_store {
@@ -154,6 +155,7 @@ struct mrt_store {
     TAILQ_HEAD(, mrt_sql_removal) removals; /* answered, and perhaps not on disk */
     int removal_count;                      /* with those of requests */
     struct mrt_sql_requests waiting;        /* for a connection */
+    struct mrt_sql_requests resting;        /* until they are made again */
     struct mrt_sql_requests sent;
     struct mrt_sql_requests outbox; /* answered, and not delivered yet */
     /* The connection. */
@@ -209,6 +211,9 @@ bool mrt_sql_submit(struct mrt_store *store, const struct mrt_command *command, 
 int mrt_sql_fd(struct mrt_store *store);
 mrt_time mrt_sql_next(struct mrt_store *store);
 void mrt_sql_process(struct mrt_store *store, mrt_time now);
+/* Whether it is done as soon as it has been sent, as far as what comes after it is concerned. */
+bool mrt_sql_goes_through(const struct mrt_sql_request *request);
+bool mrt_sql_answers_may_wait(const struct mrt_store *store);
 const char *mrt_sql_address(const struct mrt_store *store);
 mrt_time mrt_sql_lease(const struct mrt_store *store);
 void mrt_sql_close(struct mrt_store *store);
@@ -231,7 +236,8 @@ void mrt_sql_forget_session(struct mrt_store *store, struct mrt_sql_session *ses
     .submit = mrt_sql_submit, .fd = mrt_sql_fd, .next = mrt_sql_next, .process = mrt_sql_process, \
     .list = mrt_sql_list, .revoke = mrt_sql_revoke, .break_ticket = mrt_sql_break,                \
     .server = mrt_sql_server, .lease = mrt_sql_lease, .address = mrt_sql_address,                 \
-    .close = mrt_sql_close, .abandon = mrt_sql_abandon
+    .answers_may_wait = mrt_sql_answers_may_wait, .close = mrt_sql_close,                         \
+    .abandon = mrt_sql_abandon
 
 /* sql_form.c, sql_form_link.c */
 int mrt_form_open_named(const struct mrt_uri *uri, const struct mrt_store_options *options,
@@ -326,9 +332,6 @@ void mrt_sql_finish_lost(struct mrt_store *store, struct mrt_sql_request *reques
 bool mrt_sql_reaps(struct mrt_store *store, struct mrt_sql_request *request, int column,
                    enum mrt_sql_kind again, mrt_time now);
 void mrt_sql_session_ended(struct mrt_store *store, struct mrt_sql_request *request);
-/* The row that it needs is made first, as `kind`, and the request made again. */
-void mrt_sql_make(struct mrt_store *store, struct mrt_sql_request *request, enum mrt_sql_kind kind,
-                  mrt_time now);
 /* How long such a lease lasts, within reason; 0: there is none. */
 mrt_time mrt_sql_lease_left(const struct mrt_store *store, const struct mrt_sql_request *request,
                             int column);
@@ -336,6 +339,22 @@ mrt_time mrt_sql_lease_left(const struct mrt_store *store, const struct mrt_sql_
    the next renewal has all looked at. */
 void mrt_sql_count_tickets(struct mrt_store *store, struct mrt_id session, int change);
 void mrt_sql_lose_count(struct mrt_store *store, struct mrt_id session);
+
+/* sql_again.c */
+/* Whether a request that was refused has time left. */
+bool mrt_sql_may_retry(const struct mrt_store *store, const struct mrt_sql_request *request,
+                       mrt_time now);
+/* It is made again, which is counted: at once, or after a pause if it is not the first time; after
+   a pause as long as the count says. */
+void mrt_sql_retry(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now);
+void mrt_sql_rest(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now);
+/* The row that it needs is made first, as `kind`, and the request made again. */
+void mrt_sql_make(struct mrt_store *store, struct mrt_sql_request *request, enum mrt_sql_kind kind,
+                  mrt_time now);
+/* Makes those whose pause is over; when the next one's is; all wait for a connection instead. */
+void mrt_sql_rested(struct mrt_store *store, mrt_time now);
+mrt_time mrt_sql_rest_next(const struct mrt_store *store);
+void mrt_sql_rest_no_more(struct mrt_store *store);
 
 /* sql_detach.c */
 void mrt_sql_finish_detach(struct mrt_store *store, struct mrt_sql_request *request);
@@ -402,7 +421,7 @@ void mrt_sql_driver_abandon(struct mrt_store *store);
 void mrt_sql_driver_connect(struct mrt_store *store);
 void mrt_sql_driver_go_on(struct mrt_store *store, mrt_time now);
 void mrt_sql_driver_disconnect(struct mrt_store *store);
-/* The request, which is the last of store->sent, is to leave. */
+/* The request is to leave. It is the last of store->sent; a RENEW is before what has not left. */
 void mrt_sql_driver_send(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now);
 /* Takes what has arrived, sends what is left, and sees to it that there will be an event. */
 void mrt_sql_driver_turn(struct mrt_store *store, mrt_time now);

@@ -130,6 +130,7 @@ void mrt_sql_drop(struct mrt_store *store, mrt_time now)
     store->until = now + (store->failures > 0 ? pause : 0);
     store->failures++;
     mrt_sql_connection_lost(store);
+    mrt_sql_rest_no_more(store);
     keep_unsent(store);
     while ((request = TAILQ_FIRST(&store->sent))) {
         TAILQ_REMOVE(&store->sent, request, link);
@@ -248,6 +249,7 @@ void mrt_sql_turn(struct mrt_store *store, mrt_time now)
 {
     if (store->state == MRT_SQL_IDLE && is_wanted(store) && now >= store->until)
         connect_now(store, now);
+    mrt_sql_rested(store, now);
     if (store->state == MRT_SQL_CONNECTING && !store->broken)
         mrt_sql_driver_go_on(store, now);
     if (store->state >= MRT_SQL_CHECKING && !store->broken)
@@ -264,6 +266,7 @@ mrt_time mrt_sql_link_next(const struct mrt_store *store)
 {
     const struct mrt_sql_request *oldest = TAILQ_FIRST(&store->waiting);
     mrt_time next = oldest ? mrt_time_add(oldest->begun, store->address.connect) : MRT_TIME_NEVER;
+    next = mrt_time_min(next, mrt_sql_rest_next(store));
     if (store->state == MRT_SQL_IDLE)
         return is_wanted(store) ? mrt_time_min(next, store->until) : next;
     return mrt_time_min(next, limit(store));

@@ -96,10 +96,10 @@ void mrt_sql_begin_own(struct mrt_store *store, enum mrt_sql_kind kind,
 void mrt_sql_again(struct mrt_store *store, struct mrt_sql_request *request,
                    enum mrt_sql_kind before, mrt_time now)
 {
-    struct mrt_sql_request *first = TAILQ_FIRST(&store->sent);
+    const struct mrt_sql_request *last = TAILQ_LAST(&store->sent, mrt_sql_requests);
     struct mrt_sql_request *own =
         before == request->kind ? NULL : new_own(before, &request->command, now);
-    if (first && first->sent == 0 && !store->broken) {
+    if (last && last->sent == 0 && !store->broken) {
         renew(request);
         put_first(store, request);
         if (own)

@@ -139,6 +139,24 @@ bool mrt_sql_submit(struct mrt_store *store, const struct mrt_command *command, 
     return true;
 }
 
+bool mrt_sql_goes_through(const struct mrt_sql_request *request)
+{
+    return request->kind == MRT_SQL_DO_REMOVE || request->kind == MRT_SQL_DO_REMOVE_QUIETLY ||
+           request->kind == MRT_SQL_DO_RENEW;
+}
+
+bool mrt_sql_answers_may_wait(const struct mrt_store *store)
+{
+    const struct mrt_sql_request *request;
+    if (store->broken || !TAILQ_EMPTY(&store->waiting) || !TAILQ_EMPTY(&store->resting) ||
+        store->mask & EPOLLOUT || (store->state != MRT_SQL_READY && store->state != MRT_SQL_IDLE))
+        return false;
+    TAILQ_FOREACH (request, &store->sent, link)
+        if (request->sent == 0 || !mrt_sql_goes_through(request))
+            return false;
+    return true;
+}
+
 void mrt_sql_process(struct mrt_store *store, mrt_time now)
 {
     mrt_sql_turn(store, now);
@@ -182,6 +200,7 @@ void mrt_sql_fini(struct mrt_store *store)
     struct mrt_sql_session *session;
     mrt_sql_driver_free(store);
     free_requests(&store->waiting);
+    free_requests(&store->resting);
     free_requests(&store->sent);
     free_requests(&store->outbox);
     mrt_sql_removals_free(store);
@@ -210,6 +229,7 @@ int mrt_sql_init(struct mrt_store *store, const struct mrt_uri *uri,
     TAILQ_INIT(&store->observers);
     TAILQ_INIT(&store->removals);
     TAILQ_INIT(&store->waiting);
+    TAILQ_INIT(&store->resting);
     TAILQ_INIT(&store->sent);
     TAILQ_INIT(&store->outbox);
     store->sink = sink;

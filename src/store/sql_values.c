@@ -13,8 +13,6 @@
  */
 #include "store/sql_internal.h"
 
-#include "base/error.h"
-
 #include <stdlib.h>
 #include <string.h>
 

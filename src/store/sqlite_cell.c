@@ -3,7 +3,6 @@
  * and the largest fence it has seen never fall. A write is one transaction. As with
  * tickets, a commit is not synced: a power cut may take the newest ones back, in order.
  */
-#include "base/error.h"
 #include "store/sqlite_internal.h"
 
 #include <string.h>

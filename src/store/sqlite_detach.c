@@ -8,7 +8,6 @@
  * Who waits behind a ticket watches the session that has it, so after an adoption the first that
  * waits is told to look whom to watch.
  */
-#include "base/error.h"
 #include "core/rule.h"
 #include "store/sqlite_internal.h"
 

@@ -6,7 +6,6 @@
  * A look buries nobody. So what a dead session holds with a delay is shown as what it will be
  * when somebody wants it and finds it dead: nobody's, for the whole of the delay yet.
  */
-#include "base/error.h"
 #include "core/rule.h"
 #include "store/sqlite_internal.h"
 

@@ -25,7 +25,6 @@
  * Names of more than 107 bytes do not fit a socket's address: all go through
  * /proc/self/fd.
  */
-#include "base/error.h"
 #include "store/sqlite_internal.h"
 
 #include <errno.h>

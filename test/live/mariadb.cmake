@@ -21,13 +21,18 @@ mariadb_run(conform_values_mariadb test_conform_values_memory 2s)
 mariadb_run(conform_operator_mariadb test_conform_operator_memory 2s)
 mariadb_run(conform_delay_mariadb test_conform_delay_memory 2s)
 mariadb_run(conform_detach_mariadb test_conform_detach_memory 2s)
-foreach(part acquire async life contest shared multi operator election cell delay detach permits)
+foreach(part acquire owner async life contest shared multi operator election cell delay detach permits)
   set(lease 3s)
   if(part STREQUAL cell) # fifty processes: who loses a session may not know what it has written
     set(lease 60s)
   endif()
   mariadb_run(api_${part}_mariadb test_api_${part} ${lease})
 endforeach()
+# Nobody dies there, and a slow moment must not be taken for a death.
+mariadb_run(api_stress_mariadb test_api_stress 20s)
+if(TARGET test_io_lead)
+  mariadb_run(io_lead_mariadb test_io_lead 9s)
+endif()
 
 set(mariadb_place mariadb_place.c sql_place.c zookeeper_place.c sql_proxy.c proxy.c
     ../conform/port_client.c)
@@ -36,7 +41,7 @@ foreach(part rules faults forms)
                 LIBRARIES mortise_static mortise_needs PkgConfig::LIBMARIADB LABELS store waits TIMEOUT 240)
   target_compile_definitions(test_sql_${part}_mariadb PRIVATE ZK_SERVERS="${my_servers}")
 endforeach()
-mortise_suite(NAME sql_promotion_mariadb SOURCES sql_promotion.c mariadb_replica.c ../chaos/history.c
+mortise_suite(NAME sql_promotion_mariadb SOURCES sql_promotion.c noted.c mariadb_replica.c ../chaos/history.c
                       ${mariadb_place}
               LIBRARIES mortise_static mortise_needs PkgConfig::LIBMARIADB LABELS store waits TIMEOUT 240)
 target_compile_definitions(test_sql_promotion_mariadb PRIVATE ZK_SERVERS="${my_servers}")

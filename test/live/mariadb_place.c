@@ -152,7 +152,9 @@ void sql_set_room(bool on)
                : "SET GLOBAL max_prepared_stmt_count = 0");
 }
 
-void sql_inject(const char *what, int times)
+const char *const sql_refusals[SQL_REFUSALS] = {"1213", "1205"};
+
+void sql_inject(const char *what, enum sql_refusal refusal, int times)
 {
     char text[512];
     snprintf(text, sizeof text,
@@ -161,9 +163,9 @@ void sql_inject(const char *what, int times)
              "CREATE TRIGGER raising BEFORE %s FOR EACH ROW BEGIN"
              " INSERT INTO raised VALUES (1);"
              " IF (SELECT count(*) FROM raised) <= %d THEN"
-             " SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'injected';"
+             " SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = %s, MESSAGE_TEXT = 'injected';"
              " END IF; END",
-             what, times);
+             what, times, sql_refusals[refusal]);
     sql_run(text);
 }
 

@@ -22,13 +22,18 @@ postgres_run(conform_operator_postgres test_conform_operator_memory 2s)
 postgres_run(conform_linger_postgres test_conform_linger_memory 2s)
 postgres_run(conform_delay_postgres test_conform_delay_memory 2s)
 postgres_run(conform_detach_postgres test_conform_detach_memory 2s)
-foreach(part acquire async life contest shared multi operator election cell delay detach permits linger)
+foreach(part acquire owner async life contest shared multi operator election cell delay detach permits linger)
   set(lease 3s)
   if(part STREQUAL cell) # fifty processes: who loses a session may not know what it has written
     set(lease 60s)
   endif()
   postgres_run(api_${part}_postgres test_api_${part} ${lease})
 endforeach()
+# Nobody dies there, and a slow moment must not be taken for a death.
+postgres_run(api_stress_postgres test_api_stress 20s)
+if(TARGET test_io_lead)
+  postgres_run(io_lead_postgres test_io_lead 20s)
+endif()
 
 set(postgres_place postgres_place.c sql_place.c zookeeper_place.c sql_proxy.c proxy.c
     ../conform/port_client.c)
@@ -42,7 +47,7 @@ foreach(part rules faults forms)
                 LIBRARIES mortise_static mortise_needs PkgConfig::LIBPQ LABELS store waits TIMEOUT 240)
   target_compile_definitions(test_sql_${part}_postgres PRIVATE ZK_SERVERS="${pg_servers}")
 endforeach()
-mortise_suite(NAME sql_promotion_postgres SOURCES sql_promotion.c postgres_replica.c ../chaos/history.c
+mortise_suite(NAME sql_promotion_postgres SOURCES sql_promotion.c noted.c postgres_replica.c ../chaos/history.c
                       ${postgres_place}
               LIBRARIES mortise_static mortise_needs PkgConfig::LIBPQ LABELS store waits TIMEOUT 240)
 target_compile_definitions(test_sql_promotion_postgres PRIVATE ZK_SERVERS="${pg_servers}")

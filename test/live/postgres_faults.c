@@ -7,7 +7,6 @@
 #include "live/postgres_place.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,6 +207,47 @@ static void test_sq_15_the_listener_is_terminated_between_release_and_wake(void 
     assert_int_equal(mortise_close(waiting), MORTISE_OK);
 }
 
+/* Has the lock passed on to a waiter on a new connection; whether that asked for nothing after it
+   had looked, so the notification alone has told it. */
+static bool is_told_anew(mortise_client *client, mortise_client *waiting, struct sql_proxy *proxy,
+                         int connection)
+{
+    mortise_lock_options options = {.size = sizeof options, .owner = 1};
+    mortise_hold hold = zk_acquire(zk_mutex(client, "anew"));
+    mortise_lock *lock = NULL;
+    struct sql_attempt attempt;
+    assert_int_equal(mortise_mutex_new(waiting, "anew", &options, &lock), MORTISE_OK);
+    sql_begin(&attempt, lock);
+    sql_await(SQL_TICKETS("anew"), 2);
+    sql_proxy_cut(proxy);
+    sql_await("SELECT max(epoch) FROM session", connection);
+    sql_await("SELECT count(*) FROM pg_stat_activity WHERE " OURS
+              " AND state = 'idle' AND query LIKE '%FROM ticket t JOIN session me ON%'",
+              1);
+    unsigned flights = sql_proxy_flights(proxy);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    sql_succeed(&attempt);
+    bool told = sql_proxy_flights(proxy) == flights;
+    assert_int_equal(mortise_release(attempt.hold), MORTISE_OK);
+    sql_await(SQL_TICKETS("anew"), 0);
+    return told;
+}
+
+/* On a slow machine it may have looked again by itself, so there is more than one chance. */
+static void test_sq_15_a_new_connection_listens(void **state)
+{
+    (void)state;
+    struct sql_proxy *proxy = sql_proxy();
+    mortise_client *client = open_client("lease=600s"),
+                   *waiting = sql_open(sql_proxy_port(proxy), "lease=600s");
+    int connection = 2;
+    while (!is_told_anew(client, waiting, proxy, connection))
+        assert_true(++connection < 12);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+    assert_int_equal(mortise_close(waiting), MORTISE_OK);
+    sql_proxy_stop(proxy);
+}
+
 /* While none of several hosts can be written to, one may be about to become the primary. */
 static void test_sq_09_one_of_several_hosts_is_promoted_later(void **state)
 {
@@ -337,6 +377,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_sq_15_the_listener_is_terminated_between_release_and_wake),
         cmocka_unit_test(test_sq_08_a_server_that_forgets_what_is_not_on_disk),
         cmocka_unit_test(test_sq_08_a_release_that_a_server_forgets_is_made_again),
+        cmocka_unit_test(test_sq_15_a_new_connection_listens),
         cmocka_unit_test(test_sq_09_one_of_several_hosts_is_promoted_later),
         cmocka_unit_test(test_sq_10_a_pooler_in_session_mode),
         cmocka_unit_test(test_sq_10_a_pooler_in_transaction_mode),

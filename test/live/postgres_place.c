@@ -168,11 +168,13 @@ void sql_set_room(bool on)
     (void)on;
 }
 
-void sql_inject(const char *what, int times)
+const char *const sql_refusals[SQL_REFUSALS] = {"40P01", "40001"};
+
+void sql_inject(const char *what, enum sql_refusal refusal, int times)
 {
     char text[64];
     snprintf(text, sizeof text, "CREATE TRIGGER t BEFORE %s", what);
-    pg_inject(text, "40P01", times);
+    pg_inject(text, sql_refusals[refusal], times);
 }
 
 long sql_heal(void)

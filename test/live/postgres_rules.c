@@ -6,6 +6,7 @@
 #include "cmocka_all.h"
 #include "live/postgres_place.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +49,46 @@ static void test_one_round_trip_to_acquire_and_none_to_wait(void **state)
     sql_proxy_stop(proxy);
 }
 
+/* One that hears all that any session is told. */
+static PGconn *listen_to_all(void)
+{
+    char text[256];
+    PGconn *connection = pg_connect();
+    pg_sql_on(connection, "LISTEN marker");
+    long sessions = sql_number("SELECT count(*) FROM session");
+    for (long i = 0; i < sessions; i++) {
+        snprintf(text, sizeof text,
+                 "SELECT 'LISTEN mortise_' || replace(id::text, '-', '') FROM session"
+                 " ORDER BY id OFFSET %ld LIMIT 1",
+                 i);
+        snprintf(text, sizeof text, "%s", sql_run(text));
+        pg_sql_on(connection, text);
+    }
+    return connection;
+}
+
+/* How many were told anything since the last time. They come in the order of their commits. */
+static int told(PGconn *connection)
+{
+    int count = 0;
+    bool marked = false;
+    sql_run("NOTIFY marker");
+    while (!marked) {
+        PGnotify *notification;
+        struct pollfd descriptor = {.fd = PQsocket(connection), .events = POLLIN};
+        assert_int_equal(poll(&descriptor, 1, 60000), 1);
+        assert_true(PQconsumeInput(connection));
+        while ((notification = PQnotifies(connection))) {
+            if (strcmp(notification->relname, "marker") == 0)
+                marked = true;
+            else
+                count++;
+            PQfreemem(notification);
+        }
+    }
+    return count;
+}
+
 static void test_j7_only_the_next_is_told(void **state)
 {
     (void)state;
@@ -65,17 +106,22 @@ static void test_j7_only_the_next_is_told(void **state)
         sql_await("SELECT count(*) FROM ticket WHERE queue = 'mortise/next'", i + 1);
     }
     sql_succeed(&attempts[0]);
+    PGconn *listener = listen_to_all();
     for (int i = 0; i < 4; i++)
         before[i] = sql_proxy_flights(proxies[i]);
     assert_int_equal(mortise_release(attempts[0].hold), MORTISE_OK);
     sql_succeed(&attempts[1]);
     for (int i = 1; i < 4; i++)
         assert_int_equal(sql_proxy_flights(proxies[i]), before[i]);
+    assert_int_equal(told(listener), 1);
     for (int i = 1; i < 4; i++) {
         assert_int_equal(mortise_release(attempts[i].hold), MORTISE_OK);
-        if (i < 3)
+        if (i < 3) {
             sql_succeed(&attempts[i + 1]);
+            assert_int_equal(told(listener), 1);
+        }
     }
+    PQfinish(listener);
     for (int i = 0; i < 4; i++) {
         end(clients[i]);
         sql_proxy_stop(proxies[i]);

@@ -182,6 +182,84 @@ static void test_sq_07_an_old_connection_is_not_taken_for_the_newest(void **stat
     older_word_comes_late(SQL_RESUME);
 }
 
+static void await_flights(struct sql_proxy *proxy, unsigned number)
+{
+    int64_t limit = zk_now_ms() + 20000;
+    while (sql_proxy_flights(proxy) < number) {
+        assert_true(zk_now_ms() < limit);
+        zk_rest_ms(5);
+    }
+}
+
+/* With a lease so long that nothing else is sent meanwhile: no renewal, and no release again, whose
+   statement the server ends after a quarter of it. */
+static void test_what_follows_a_release_leaves_before_it_is_answered(void **state)
+{
+    (void)state;
+    struct sql_proxy *proxy = sql_proxy();
+    mortise_client *client = sql_open(sql_proxy_port(proxy), "lease=600s");
+    struct sql_attempt next;
+    assert_int_equal(mortise_release(zk_acquire(zk_mutex(client, "next"))), MORTISE_OK);
+    mortise_hold hold = zk_acquire(zk_mutex(client, "stuck"));
+    unsigned flights = sql_proxy_flights(proxy);
+    sql_block("ticket WHERE queue = 'mortise/stuck'");
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    sql_begin(&next, zk_mutex(client, "next"));
+    await_flights(proxy, flights + 2);
+    assert_false(next.done);
+    sql_unblock();
+    sql_succeed(&next);
+    sql_await(SQL_TICKETS("stuck"), 0);
+    assert_int_equal(sql_number(SQL_TICKETS("next")), 1);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+    sql_proxy_stop(proxy);
+}
+
+/* What was refused once is not tried again on that connection. */
+static void test_without_room_for_prepared_statements_a_cycle_is_two_requests(void **state)
+{
+    (void)state;
+    struct sql_proxy *proxy = sql_proxy();
+    sql_set_room(false);
+    mortise_client *client = sql_open(sql_proxy_port(proxy), "lease=60s");
+    mortise_lock *lock = zk_mutex(client, "no room");
+    int error = mortise_release(zk_acquire(lock));
+    sql_await(SQL_TICKETS("no room"), 0);
+    unsigned flights = sql_proxy_flights(proxy);
+    for (int i = 0; i < 5 && error == MORTISE_OK; i++)
+        error = mortise_release(zk_acquire(lock));
+    sql_await(SQL_TICKETS("no room"), 0);
+    flights = sql_proxy_flights(proxy) - flights;
+    sql_set_room(true);
+    assert_int_equal(error, MORTISE_OK);
+    assert_int_equal(flights, 10);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+    sql_proxy_stop(proxy);
+}
+
+/* Releases, which the server refuses, and acquires behind it. */
+static void refuse_the_release_before(const char *next)
+{
+    mortise_client *client = open_client("lease=60s");
+    mortise_lock *lock = zk_mutex(client, next);
+    assert_int_equal(mortise_release(zk_acquire(lock)), MORTISE_OK);
+    mortise_hold hold = zk_acquire(zk_mutex(client, "refused"));
+    sql_inject("DELETE ON ticket", SQL_DEADLOCK, 3);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    hold = zk_acquire(lock);
+    sql_await("SELECT count(*) FROM ticket", 1);
+    assert_true(sql_heal() > 3);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+}
+
+static void test_sq_05_a_release_that_is_refused_with_an_acquire_behind_it(void **state)
+{
+    (void)state;
+    refuse_the_release_before("next");
+    refuse_the_release_before("refused");
+}
+
 static void test_sq_13_c12_a_half_open_connection(void **state)
 {
     (void)state;
@@ -308,6 +386,9 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_sq_07_what_an_old_connection_left_does_nothing),
         cmocka_unit_test(test_sq_07_c11_a_late_change_of_hands_does_nothing),
         cmocka_unit_test(test_sq_07_an_old_connection_is_not_taken_for_the_newest),
+        cmocka_unit_test(test_what_follows_a_release_leaves_before_it_is_answered),
+        cmocka_unit_test(test_without_room_for_prepared_statements_a_cycle_is_two_requests),
+        cmocka_unit_test(test_sq_05_a_release_that_is_refused_with_an_acquire_behind_it),
         cmocka_unit_test(test_sq_13_c12_a_half_open_connection),
         cmocka_unit_test(test_a_short_break_is_slept_through),
         cmocka_unit_test(test_terminated_backends_lose_nobody_a_lock),

@@ -405,6 +405,39 @@ static void test_what_a_form_cannot_do_is_refused(void **state)
 
 /* ------------------------------------------------------------------ ends of connections */
 
+/* Its row is not to be had for longer than ten attempts take that follow each other at once. */
+static void test_sq_05_j4_what_is_refused_for_long_is_outlasted(void **state)
+{
+    (void)state;
+    mortise_client *client = sql_open_patient("form=row&lease=60s");
+    struct sql_attempt attempt;
+    use_once(client, "before");
+    int64_t begin = zk_now_ms();
+    sql_inject("INSERT ON row_lock", SQL_DEADLOCK, SQL_ALWAYS);
+    sql_begin_try(&attempt, zk_mutex(client, "refused"));
+    zk_rest_ms(600);
+    long refused = sql_heal();
+    assert_in_range(refused, 1, 10 + (zk_now_ms() - begin) / 64);
+    sql_succeed(&attempt);
+    end(client);
+}
+
+/* It is not taken, so it must not be said to be. */
+static void test_sq_05_j4_what_is_refused_for_good_ends_when_its_time_is_up(void **state)
+{
+    (void)state;
+    mortise_client *client = sql_open_patient("form=row&lease=2s&connect=1s");
+    mortise_hold hold;
+    use_once(client, "well");
+    sql_inject("INSERT ON row_lock", SQL_CONFLICT, SQL_ALWAYS);
+    int64_t begin = zk_now_ms();
+    assert_int_equal(mortise_try_acquire(zk_mutex(client, "never"), &hold), MORTISE_ESTORE);
+    assert_true(zk_now_ms() - begin >= 2000);
+    sql_heal();
+    use_once(client, "never");
+    end(client);
+}
+
 static void test_a_connection_that_is_ended_is_a_loss(void **state)
 {
     (void)state;
@@ -631,6 +664,8 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_a9_k4_a_connection_for_each_lock),
         cmocka_unit_test(test_d6_readers_share_where_the_server_has_it),
         cmocka_unit_test(test_what_a_form_cannot_do_is_refused),
+        cmocka_unit_test(test_sq_05_j4_what_is_refused_for_long_is_outlasted),
+        cmocka_unit_test(test_sq_05_j4_what_is_refused_for_good_ends_when_its_time_is_up),
         cmocka_unit_test(test_a_connection_that_is_ended_is_a_loss),
         cmocka_unit_test(test_sq_12_silent_connections_are_kept_and_their_end_is_told),
         cmocka_unit_test(test_sq_13_c12_a_half_open_connection),

@@ -10,6 +10,15 @@ mortise_client *sql_open(uint16_t port, const char *parameters)
     return zk_open(sql_uri(port, parameters));
 }
 
+mortise_client *sql_open_patient(const char *parameters)
+{
+    const mortise_client_options options = {.size = sizeof options, .timeout_ms = 120000};
+    mortise_client *client = NULL;
+    const char *uri = sql_uri(zk_place_port(), parameters);
+    assert_int_equal(mortise_open(uri, &options, &client), MORTISE_OK);
+    return client;
+}
+
 long sql_number(const char *text)
 {
     return strtol(sql_run(text), NULL, 10);
@@ -33,10 +42,28 @@ static void *try_for_long(void *argument)
     return NULL;
 }
 
-void sql_begin(struct sql_attempt *attempt, mortise_lock *lock)
+static void *try_once(void *argument)
+{
+    struct sql_attempt *attempt = argument;
+    attempt->error = mortise_try_acquire(attempt->lock, &attempt->hold);
+    attempt->done = true;
+    return NULL;
+}
+
+static void begin(struct sql_attempt *attempt, mortise_lock *lock, void *(*how)(void *))
 {
     *attempt = (struct sql_attempt){.lock = lock};
-    assert_int_equal(pthread_create(&attempt->thread, NULL, try_for_long, attempt), 0);
+    assert_int_equal(pthread_create(&attempt->thread, NULL, how, attempt), 0);
+}
+
+void sql_begin(struct sql_attempt *attempt, mortise_lock *lock)
+{
+    begin(attempt, lock, try_for_long);
+}
+
+void sql_begin_try(struct sql_attempt *attempt, mortise_lock *lock)
+{
+    begin(attempt, lock, try_once);
 }
 
 void sql_succeed(struct sql_attempt *attempt)

@@ -16,6 +16,8 @@
 int sql_place_start(void **state);
 /* A client at this port, with parameters such as "lease=2s". */
 mortise_client *sql_open(uint16_t port, const char *parameters);
+/* One whose tries may take two minutes. */
+mortise_client *sql_open_patient(const char *parameters);
 /* The same as a URI, until some calls later. */
 const char *sql_uri(uint16_t port, const char *parameters);
 /* A proxy before the server. */
@@ -72,8 +74,12 @@ long sql_idle_ms(void);
 void sql_set_serializable(bool on);
 /* Whether there is room on the server for prepared statements, if it has a limit of them. */
 void sql_set_room(bool on);
-/* The next `times` inserts or deletes ("INSERT ON ticket", ...) fail as a deadlock does. */
-void sql_inject(const char *what, int times);
+/* The next `times` inserts or deletes ("INSERT ON ticket", ...) are refused as this; how the server
+   calls it. */
+#define SQL_ALWAYS 1000000000
+enum sql_refusal { SQL_DEADLOCK, SQL_CONFLICT, SQL_REFUSALS };
+extern const char *const sql_refusals[SQL_REFUSALS];
+void sql_inject(const char *what, enum sql_refusal refusal, int times);
 /* How many of them have come; ends it. */
 long sql_heal(void);
 /* Locks the rows of a SELECT, in a connection of its own, until sql_unblock. */
@@ -96,7 +102,7 @@ long sql_form_waits(void);
 /* For how long the longest of them has been under way, in ms. */
 long sql_form_wait_age(void);
 
-/* An acquire in a thread of its own. */
+/* An acquire, or a try, in a thread of its own. */
 struct sql_attempt {
     mortise_lock *lock;
     mortise_hold hold;
@@ -105,6 +111,7 @@ struct sql_attempt {
     pthread_t thread;
 };
 void sql_begin(struct sql_attempt *attempt, mortise_lock *lock);
+void sql_begin_try(struct sql_attempt *attempt, mortise_lock *lock);
 void sql_succeed(struct sql_attempt *attempt);
 void sql_await_state(mortise_hold hold, mortise_state wanted);
 uint64_t sql_losses(mortise_client *client);

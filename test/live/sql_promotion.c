@@ -3,50 +3,15 @@
  * histories, which has to find what must never be found elsewhere. And what helps: commits that
  * wait for the replica. One program for each server.
  */
-#include "chaos/history.h"
 #include "cmocka_all.h"
+#include "live/noted.h"
 #include "live/sql_replica.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 /* More than the numbers that a server may have reserved ahead on its replica too. */
 #define LOST 40
-
-static FILE *history;
-
-static void note(int64_t at, const char *kind, unsigned process, uint64_t number, int64_t until)
-{
-    fprintf(history, "%" PRId64 " %s %u %" PRIu64 " %" PRId64 "\n", at, kind, process, number,
-            until);
-}
-
-static mortise_hold acquire(mortise_lock *lock, unsigned process)
-{
-    note(mortise_now_ns(), "ask", process, 0, 0);
-    mortise_hold hold = zk_acquire(lock);
-    int64_t at = mortise_now_ns();
-    assert_true(mortise_is_held(hold));
-    note(at, "got", process, mortise_hold_fence(hold),
-         at + mortise_hold_remaining_ms(hold) * 1000000);
-    return hold;
-}
-
-static void release(mortise_hold hold, unsigned process)
-{
-    note(mortise_now_ns(), "release", process, mortise_hold_fence(hold), 0);
-    mortise_release(hold);
-}
-
-static struct chaos_verdict judge(void)
-{
-    static struct chaos_verdict verdict;
-    rewind(history);
-    assert_int_equal(chaos_history_check(history, &verdict), 0);
-    fclose(history);
-    return verdict;
-}
 
 uint16_t replica_find_port(void)
 {
@@ -67,6 +32,18 @@ static mortise_client *open_briefly(const char *parameters)
     snprintf(uri, sizeof uri, "%.*s?%s", (int)strcspn(url, "\n"), url, parameters);
     assert_int_equal(mortise_open(uri, &options, &client), MORTISE_OK);
     return client;
+}
+
+static void test_sq_09_j2_a_replica_is_refused(void **state)
+{
+    (void)state;
+    replica_catch_up(); /* so that it has the schema */
+    mortise_client *client = sql_open(replica_port(), "lease=10s");
+    mortise_hold hold;
+    assert_int_equal(mortise_acquire_for(zk_mutex(client, "replica"), 60000, &hold),
+                     MORTISE_ENOTSUPPORTED);
+    assert_non_null(strstr(mortise_error_detail(), "read-only; locks need"));
+    assert_int_equal(mortise_close(client), MORTISE_OK);
 }
 
 static void test_sq_08_with_a_synchronous_replica_nobody_has_what_could_be_lost(void **state)
@@ -109,41 +86,40 @@ static void test_sq_08_a_replica_that_lags_lets_two_in_and_fences_go_back(void *
     mortise_client *client = open_briefly("lease=120s"), *other;
     mortise_lock *lock = zk_mutex(client, "lagging");
     mortise_hold kept = zk_acquire(zk_mutex(client, "kept")), none;
-    history = tmpfile();
-    assert_non_null(history);
-    release(acquire(lock, 1), 1);
+    noted_begin();
+    noted_release(noted_acquire(lock, 1), 1);
     sql_await(SQL_TICKETS("lagging"), 0);
     replica_catch_up();
     replica_cut();
     for (int i = 0; i < LOST; i++)
-        release(acquire(lock, 1), 1);
-    mortise_hold hold = acquire(lock, 1);
+        noted_release(noted_acquire(lock, 1), 1);
+    mortise_hold hold = noted_acquire(lock, 1);
     zk_place_server("kill", 0);
     replica_promote();
     other = sql_open(replica_port(), "lease=10s");
-    mortise_hold second = acquire(zk_mutex(other, "lagging"), 2);
+    mortise_hold second = noted_acquire(zk_mutex(other, "lagging"), 2);
     assert_true(mortise_is_held(hold)); /* and so believes the first */
-    release(second, 2);
-    release(hold, 1);
+    noted_release(second, 2);
+    noted_release(hold, 1);
     /* What the replica had is not lost. */
     assert_int_equal(mortise_try_acquire(zk_mutex(other, "kept"), &none), MORTISE_EBUSY);
     assert_true(mortise_is_held(kept));
-    note(mortise_now_ns(), "left", 1, 0, 0);
-    note(mortise_now_ns(), "left", 2, 0, 0);
-    struct chaos_verdict verdict = judge();
-    print_message("expected: %s\n", verdict.first);
-    assert_int_equal(verdict.holds, LOST + 3);
-    assert_int_equal(verdict.overlaps, 1);
-    assert_int_equal(verdict.fences, 1);
-    assert_int_equal(chaos_faults(&verdict), 2);
+    noted_leave(1);
+    noted_leave(2);
+    const struct chaos_verdict *verdict = noted_judge();
+    assert_int_equal(verdict->holds, LOST + 3);
+    assert_int_equal(verdict->overlaps, 1);
+    assert_int_equal(verdict->fences, 1);
+    assert_int_equal(chaos_faults(verdict), 2);
     mortise_close(client);
     assert_int_equal(mortise_close(other), MORTISE_OK);
 }
 
-/* In this order: the second ends the primary. */
+/* In this order: the last ends the primary. */
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sq_09_j2_a_replica_is_refused),
         cmocka_unit_test(test_sq_08_with_a_synchronous_replica_nobody_has_what_could_be_lost),
         cmocka_unit_test(test_sq_08_a_replica_that_lags_lets_two_in_and_fences_go_back),
     };

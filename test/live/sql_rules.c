@@ -282,10 +282,10 @@ static void test_sq_06_what_came_while_the_row_was_waited_for_is_seen(void **sta
         end(clients[i]);
 }
 
-static void cycle_under(const char *what, int times)
+static void cycle_under(const char *what, enum sql_refusal refusal, int times)
 {
     mortise_client *client = open_client("lease=5s");
-    sql_inject(what, times);
+    sql_inject(what, refusal, times);
     mortise_hold hold = zk_acquire(zk_mutex(client, "injected"));
     assert_int_equal(mortise_release(hold), MORTISE_OK);
     sql_await(SQL_TICKETS("injected"), 0);
@@ -296,9 +296,64 @@ static void cycle_under(const char *what, int times)
 static void test_sq_05_j8_deadlocks_do_not_reach_the_caller(void **state)
 {
     (void)state;
-    cycle_under("INSERT ON ticket", 3);
-    cycle_under("DELETE ON ticket", 3);
-    cycle_under("INSERT ON session", 3);
+    for (enum sql_refusal refusal = 0; refusal < SQL_REFUSALS; refusal++) {
+        cycle_under("INSERT ON ticket", refusal, 3);
+        cycle_under("DELETE ON ticket", refusal, 3);
+        cycle_under("INSERT ON session", refusal, 3);
+    }
+}
+
+/* For longer than a hundred attempts take that follow each other at once. The pauses between
+   those that there are say how many can be made in a time. */
+static void outlast(int requests, int64_t begin)
+{
+    zk_rest_ms(1200);
+    long refused = sql_heal();
+    assert_in_range(refused, 1, requests * (10 + (zk_now_ms() - begin) / 64));
+}
+
+static void test_sq_05_j8_what_is_refused_for_long_is_outlasted(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client("lease=60s"), *other = sql_open_patient("lease=60s");
+    struct sql_attempt acquires, tries;
+    mortise_hold hold = zk_acquire(zk_mutex(client, "released"));
+    zk_acquire(zk_mutex(other, "other"));
+    int64_t begin = zk_now_ms();
+    sql_inject("INSERT ON ticket", SQL_DEADLOCK, SQL_ALWAYS);
+    sql_begin(&acquires, zk_mutex(client, "acquired"));
+    sql_begin_try(&tries, zk_mutex(other, "tried"));
+    outlast(2, begin);
+    sql_succeed(&acquires);
+    sql_succeed(&tries);
+    begin = zk_now_ms();
+    sql_inject("DELETE ON ticket", SQL_CONFLICT, SQL_ALWAYS);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    outlast(1, begin);
+    sql_await(SQL_TICKETS("released"), 0);
+    end(client);
+    end(other);
+}
+
+static void test_sq_05_j8_what_is_refused_for_good_ends_when_its_time_is_up(void **state)
+{
+    (void)state;
+    char state_told[16];
+    mortise_client *client = sql_open_patient("lease=2s&connect=1s");
+    mortise_lock *lock = zk_mutex(client, "refused");
+    mortise_hold hold;
+    zk_acquire(zk_mutex(client, "before"));
+    sql_inject("INSERT ON ticket", SQL_CONFLICT, SQL_ALWAYS);
+    int64_t begin = zk_now_ms();
+    assert_int_equal(mortise_try_acquire(lock, &hold), MORTISE_ESTORE);
+    assert_true(zk_now_ms() - begin >= 2000);
+    snprintf(state_told, sizeof state_told, "(%s)", sql_refusals[SQL_CONFLICT]);
+    assert_non_null(strstr(mortise_error_detail(), "injected"));
+    assert_non_null(strstr(mortise_error_detail(), state_told));
+    assert_int_equal(mortise_acquire_for(lock, 100, &hold), MORTISE_ETIMEOUT);
+    sql_heal();
+    assert_int_equal(mortise_release(zk_acquire(lock)), MORTISE_OK);
+    end(client);
 }
 
 struct contender {
@@ -416,6 +471,30 @@ static void test_sq_19_a_row_deleted_before_anything_was_renewed(void **state)
     end(client);
 }
 
+/* Its session was ended for the sake of another queue, so it counted no more in this one, when its
+   holder, who does not know yet, gives it back: that lets nobody in. */
+static void test_a1_c5_the_release_of_a_session_that_was_ended(void **state)
+{
+    (void)state;
+    mortise_client *paused = open_client("lease=60s"), *holder = open_client("lease=60s");
+    mortise_client *waiter = open_client("lease=60s");
+    struct sql_attempt attempt;
+    mortise_hold ended = zk_acquire(zk_mutex(paused, "row"));
+    sql_run("DELETE FROM session");
+    mortise_hold hold = zk_acquire(zk_mutex(holder, "row"));
+    sql_begin(&attempt, zk_mutex(waiter, "row"));
+    sql_await(SQL_TICKETS("row") " AND session IN (SELECT id FROM session)", 2);
+    mortise_release(ended);
+    sql_await(SQL_TICKETS("row") " AND session NOT IN (SELECT id FROM session)", 0);
+    zk_acquire(zk_mutex(waiter, "other")); /* what it has been told by then it knows */
+    assert_false(attempt.done);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    sql_succeed(&attempt);
+    end(paused);
+    end(holder);
+    end(waiter);
+}
+
 static int note_delay(void *argument, const mortise_entry *entry)
 {
     *(mortise_entry *)argument = *entry;
@@ -488,12 +567,15 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_sq_06_a_row_that_appears_is_not_a_row_that_is_locked),
         cmocka_unit_test(test_sq_06_what_came_while_the_row_was_waited_for_is_seen),
         cmocka_unit_test(test_sq_05_j8_deadlocks_do_not_reach_the_caller),
+        cmocka_unit_test(test_sq_05_j8_what_is_refused_for_long_is_outlasted),
+        cmocka_unit_test(test_sq_05_j8_what_is_refused_for_good_ends_when_its_time_is_up),
         cmocka_unit_test(test_sq_05_the_servers_default_isolation_does_not_matter),
         cmocka_unit_test(test_a_server_without_room_for_prepared_statements_serves),
         cmocka_unit_test(test_sq_02_the_lease_is_whole_after_a_long_wait),
         cmocka_unit_test(test_sq_19_a_row_deleted_by_hand_while_waiting),
         cmocka_unit_test(test_sq_19_a_row_deleted_by_hand_while_holding),
         cmocka_unit_test(test_sq_19_a_row_deleted_before_anything_was_renewed),
+        cmocka_unit_test(test_a1_c5_the_release_of_a_session_that_was_ended),
         cmocka_unit_test(test_gn06_a_starting_client_sweeps_no_delay_away),
         cmocka_unit_test(test_j3_a_late_renewal_and_a_takeover_exclude_each_other),
     };

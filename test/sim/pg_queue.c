@@ -244,11 +244,23 @@ enum pg_end pg_set_value(struct pg_backend *backend)
 
 /* ------------------------------------------------------------------ leaving */
 
-/* Those behind, within the front of the queue, who have become able to run as so much goes. */
+static bool is_in(const struct pg_line *line, const struct pg_row *ticket)
+{
+    for (int i = 0; i < line->count; i++)
+        if (line->tickets[i]->number == ticket->number)
+            return true;
+    return false;
+}
+
+/* Those behind, within the front of the queue, who have become able to run as so much goes; of what
+   did not count, as its session is no more, nothing does. */
 static void tell_front(struct pg_backend *backend, const struct pg_row *leaver, int64_t less)
 {
+    static const char leaver_rule[] = "ELSE f.weight END) OVER w AS remains";
     struct pg_line line;
     pg_line_up(&backend->view, leaver->queue, &line);
+    if (!is_in(&line, leaver) && pg_says(backend, leaver_rule))
+        less = 0;
     int64_t most = 2 + leaver->capacity;
     int count = line.count < most ? line.count : (int)most;
     for (int i = 0; i < count; i++) {

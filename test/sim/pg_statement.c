@@ -74,6 +74,7 @@ static const struct {
     {MRT_DEFECT_SQL_PG_NO_NOTIFY, MRT_PG_REMOVE, "' place '", "' plaice '"},
     {MRT_DEFECT_SQL_PG_HURRIED_PAST, MRT_PG_REMOVE,
      " AND NOT EXISTS (SELECT FROM front WHERE number <> left_number)", ""},
+    {MRT_DEFECT_SQL_PG_GONE_COUNTS, MRT_PG_REMOVE, " AS remains", " AS remainz"},
     {MRT_DEFECT_SQL_PG_CHANGE_UNTOLD, MRT_PG_REMOVE, MRT_PG_SEEN, "mortise_unseen_"},
     {MRT_DEFECT_SQL_PG_UNLOCKED, MRT_PG_LOCK_QUEUE, " FOR NO KEY UPDATE", ""},
     {MRT_DEFECT_SQL_PG_ONE_STATEMENT, MRT_PG_BUMP, "DO UPDATE", "DO NOTHING --"},
