@@ -40,6 +40,7 @@
     X(LAG_FROM_SENDING, "the lag of a store's proofs is counted from the sending")        \
     X(NO_MARGIN, "the lease has no margin for clocks that run slow")                      \
     X(UPGRADE_NESTS, "a reader that asks to write nests in its own reading")              \
+    X(SEMAPHORE_MUTEX_NESTS, "who has a mutex that does not nest acquires it again")      \
     X(READER_WEIGHS_NOTHING, "who stops writing and goes on reading keeps nobody out")    \
     X(REVOKE_FORGOTTEN, "a request to give up that comes before anyone listens is lost")  \
     X(REVOKED_TURN_LASTS, "a request to give up does not end the turn")                   \

@@ -398,7 +398,8 @@ static void nest(struct mrt_engine *engine, struct mrt_waiter *waiter, struct mr
     waiter->state = MRT_WAITER_DONE;
     if (!hold->ticket) {
         waiter->error = MORTISE_ELOST;
-    } else if (!waiter->queue->recipe.reentrant || heavier) {
+    } else if ((!waiter->queue->recipe.reentrant && !MRT_DEFECT(SEMAPHORE_MUTEX_NESTS)) ||
+               heavier) {
         waiter->error = MORTISE_EDEADLOCK;
     } else if (waiter->weight == hold->weight) {
         hold->count++;

@@ -93,7 +93,7 @@
 #define blocking(mask, t) ((mask) & below(t) & ((writers & bit(t)) -> 4095 : writers))
 #define own_node (own[c] + second[c] * TICKETS)
 #define has(mask, p) (((mask) & bit(p)) != 0)
-/* By the last list nothing else is in the way: then its end is waited for, and no marker (rule 12) */
+/* By the last list nothing else is in the way: its end is waited for, and no marker (rule 12) */
 #define is_last_ahead (blocking(view[c] & ~bit(ahead[c]), own[c]) == 0)
 
 #ifdef BREAK_3_MARKER_NAMED_AFTER_PROCESS

@@ -132,6 +132,8 @@ static void granted(struct world *world, struct actor *actor)
     if (!hold || !mrt_hold_live(hold, hold->generation) ||
         strcmp(mrt_queue_name(hold->queue), world->queues[actor->queue].name) != 0)
         check_fail(world, client->index, actor->queue, "granted a hold that is not one");
+    if (actor->nested && actor->refused)
+        check_fail(world, client->index, actor->queue, "who may not acquire it again has");
     int old = find_grip(actor, hold, hold->generation);
     bool joined = actor->nested && old < 0;
     if (joined) {
@@ -193,7 +195,7 @@ static void check_error(struct world *world, const struct actor *actor, int erro
     else if (error == MORTISE_ELOST)
         allowed = actor->nested || actor->verifying;
     else if (error == MORTISE_EDEADLOCK)
-        allowed = actor->nested && actor->upgrades;
+        allowed = actor->nested && actor->refused;
     else if (error == MORTISE_ENOTHELD)
         allowed = actor->verifying || actor->detached;
     else if (error == MORTISE_EUNKNOWN)
@@ -242,13 +244,24 @@ void actor_settled(struct world *world, struct client *client, struct mrt_waiter
     step_in(world, actor, world->profile.reaction_us);
 }
 
-static uint64_t draw_weight(struct world *world)
+static uint64_t draw_weight(struct world *world, int64_t lock)
 {
-    if (world->drawn.lock == LOCK_MUTEX || world->drawn.lock >= LOCK_ELECTION)
-        return 1;
-    if (world->drawn.lock == LOCK_READ_WRITE)
+    if (lock == LOCK_READ_WRITE)
         return random_below(&world->random, 2) ? MRT_READER : MRT_WRITER;
-    return (uint64_t)random_between(&world->random, 1, world->drawn.capacity);
+    if (lock == LOCK_SEMAPHORE)
+        return (uint64_t)random_between(&world->random, 1, world->drawn.capacity);
+    return 1;
+}
+
+/* Who has a semaphore mutex, and acquires it again, may ask to wait like anyone; in vain. */
+static bool waits_for_itself(struct world *world, struct actor *actor)
+{
+    if (world->queues[actor->queue].lock != LOCK_SEMAPHORE_MUTEX ||
+        find_owned(actor, actor->queue, OWNER(actor), 1) < 0 || world->phase != PHASE_CHAOS ||
+        random_below(&world->random, 2))
+        return false;
+    actor->waiter.owner = 0;
+    return true;
 }
 
 static void acquire(struct world *world, struct actor *actor, int queue)
@@ -258,29 +271,33 @@ static void acquire(struct world *world, struct actor *actor, int queue)
     struct client *client = actor->client;
     bool async = random_chance(random, p->async), nobody = random_below(random, 2);
     bool try_only = random_chance(random, p->try);
+    int64_t lock = world->queues[queue].lock;
     actor->queue = queue;
     actor->waiter = (struct mrt_waiter){.owner = async && nobody ? 0 : OWNER(actor),
-                                        .weight = draw_weight(world),
+                                        .weight = draw_weight(world, lock),
                                         .deadline = MRT_TIME_NEVER,
                                         .try_only = try_only,
                                         .hopeful = nobody,
                                         .competes = !async};
     uint64_t weight = actor->waiter.weight;
-    if (p->hold_max_us > 0 && world->drawn.lock != LOCK_ELECTION && random_below(random, 2))
+    if (p->hold_max_us > 0 && lock != LOCK_ELECTION && random_below(random, 2))
         actor->waiter.hold_max = 1 + world_some(world, p->hold_max_us);
     actor->waiter.counts = random_below(random, 2);
     if (find_owned(actor, queue, 0, 0) >= 0 || find_owned(actor, queue, OWNER(actor), 0) >= 0)
         actor->waiter.owner = OWNER(actor);
-    if (world->drawn.lock == LOCK_SEMAPHORE || world->drawn.lock == LOCK_ELECTION)
+    if (lock == LOCK_SEMAPHORE || lock == LOCK_ELECTION)
         actor->waiter.owner = 0;
-    if (world->drawn.lock == LOCK_ELECTION)
+    if (lock == LOCK_ELECTION)
         election_candidate(world, actor);
-    int own = find_owned(actor, queue, OWNER(actor), weight);
+    bool for_itself = waits_for_itself(world, actor);
+    int own = for_itself ? -1 : find_owned(actor, queue, OWNER(actor), weight);
     actor->nested = own >= 0;
-    actor->upgrades = own >= 0 && actor->grips[own].weight < weight;
+    actor->refused =
+        own >= 0 && (actor->grips[own].weight < weight || !world->queues[queue].recipe.reentrant);
     actor->order = ++client->waiter_order;
     actor->state = ACTOR_WAITING;
     bool timed = random_chance(random, p->timed), cancelled = random_chance(random, p->cancel);
+    timed |= for_itself;
     plan_giving_up(world, actor, timed, cancelled);
     world->operations++;
     note(world, actor, TRACE_ACQUIRE, actor->waiter.try_only ? "try" : "",
@@ -302,10 +319,10 @@ static bool adopt(struct world *world, struct actor *actor)
 {
     struct client *client = actor->client;
     actor->waiter = (struct mrt_waiter){.deadline = MRT_TIME_NEVER};
-    actor->nested = actor->upgrades = false;
+    actor->nested = actor->refused = false;
     if (!detach_adopt(world, actor))
         return false;
-    if (world->drawn.lock != LOCK_SEMAPHORE && random_below(&world->random, 2))
+    if (world->queues[actor->queue].lock != LOCK_SEMAPHORE && random_below(&world->random, 2))
         actor->waiter.owner = OWNER(actor);
     actor->state = ACTOR_WAITING;
     bool timed = random_chance(&world->random, world->profile.timed);
@@ -515,7 +532,7 @@ static void step_holding(struct world *world, struct actor *actor, int held)
     struct random *random = &world->random;
     struct grip *grip = &actor->grips[held];
     int next = highest_queue(actor) + 1 + (int)random_below(random, 2);
-    if (world->drawn.lock == LOCK_ELECTION && random_below(random, 3) == 0) {
+    if (world->queues[grip->queue].lock == LOCK_ELECTION && random_below(random, 3) == 0) {
         election_proclaim(world, actor, grip);
         step_in(world, actor, p->hold_us);
     } else if (grip->weight == MRT_WRITER && random_below(random, 4) == 0) {

@@ -293,10 +293,10 @@ static mrt_time way_back(const struct world *world)
 }
 
 /* Where one is told by another, a departure may let in as many, one after the other. */
-static mrt_time idle_limit(const struct world *world)
+static mrt_time idle_limit(const struct world *world, int queue)
 {
     const struct profile *p = &world->drawn;
-    int64_t chain = p->lock == LOCK_SEMAPHORE ? 1 + p->capacity : 1;
+    int64_t chain = world->queues[queue].lock == LOCK_SEMAPHORE ? 1 + p->capacity : 1;
     return chain * way_back(world) +
            (p->actors * (p->reaction_us + 1) + p->fair_us) * MRT_MICROSECOND;
 }
@@ -317,7 +317,7 @@ static void check_idle(struct world *world, int queue)
         struct idle *idle = &state->idle[state->idle_count++];
         *idle = idle_of(world, &before, fence);
         bool over = rounds_over(world, client, &idle->rounds);
-        if (over && world->now - idle->since > idle_limit(world))
+        if (over && world->now - idle->since > idle_limit(world, queue))
             check_fail(world, client->index, queue, "ticket %llu lies idle for %lld us",
                        (unsigned long long)fence, (long long)(world->now - idle->since) / 1000);
     }
@@ -326,7 +326,7 @@ static void check_idle(struct world *world, int queue)
 void check_step(struct world *world)
 {
     bool calm = is_calm(world);
-    if (world->drawn.lock == LOCK_ELECTION)
+    if (world_has(world, LOCK_ELECTION))
         election_check(world, calm, 3 * round_trip(world));
     for (int queue = 0; queue < world->drawn.queues; queue++) {
         check_queue(world, queue);

@@ -182,7 +182,7 @@ struct mrt_queue *client_queue(struct world *world, struct client *client, int q
     if (mrt_engine_queue(client->engine, world->queues[queue].name, &world->queues[queue].recipe,
                          &found) != MORTISE_OK)
         check_fail(world, client->index, queue, "no queue");
-    mrt_queue_delay(found, world->drawn.lock_delay_us * MRT_MICROSECOND, client_now(client));
+    mrt_queue_delay(found, delay_of(world, queue), client_now(client));
     return found;
 }
 
@@ -221,7 +221,7 @@ void client_boot(struct world *world, struct client *client, bool new_clock)
     client->booted_at = world->now;
     election_boot(world, client);
     cell_boot(world, client);
-    if (p->lock == LOCK_ELECTION)
+    if (world_has(world, LOCK_ELECTION))
         client_pump(world, client); /* it begins to observe */
     client_arm_disasters(world, client);
 }

@@ -7,6 +7,14 @@
  */
 #include "world.h"
 
+/* An election has none. */
+mrt_time delay_of(const struct world *world, int queue)
+{
+    if (world->queues[queue].lock == LOCK_ELECTION)
+        return 0;
+    return world->drawn.lock_delay_us * MRT_MICROSECOND;
+}
+
 static void bury(struct world *world, const struct grip *grip, mrt_time died)
 {
     int g = 0;
@@ -14,7 +22,7 @@ static void bury(struct world *world, const struct grip *grip, mrt_time died)
         g++;
     if (g == GRAVES_MAX)
         check_fail(world, -1, grip->queue, "too many have died");
-    mrt_time until = died + world->drawn.lock_delay_us * MRT_MICROSECOND;
+    mrt_time until = died + delay_of(world, grip->queue);
     world->graves[g] = (struct grave){grip->queue, until, grip->weight, grip->fence};
 }
 
@@ -22,7 +30,7 @@ void delay_note(struct world *world, const struct client *client, const struct a
                 struct grip *grip)
 {
     mrt_time now = client_now(client), died = world->now;
-    if (world->drawn.lock_delay_us == 0)
+    if (delay_of(world, grip->queue) == 0)
         return;
     if (mrt_hold_state(grip->hold, now) != MORTISE_LOST) {
         grip->valid_until = mrt_hold_valid_until(grip->hold);
@@ -44,7 +52,7 @@ void delay_died(struct world *world, struct client *client)
         for (int g = 0; g < GRIPS_MAX; g++) {
             const struct actor *actor = &client->actors[a];
             struct grip *grip = &client->actors[a].grips[g];
-            if (!grip->hold)
+            if (!grip->hold || delay_of(world, grip->queue) == 0)
                 continue;
             delay_note(world, client, actor, grip);
             bool held = mrt_hold_state(grip->hold, client_now(client)) != MORTISE_LOST;

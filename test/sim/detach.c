@@ -52,6 +52,13 @@ static struct detached *free_place(struct world *world)
     return NULL;
 }
 
+/* Claims and candidacies cannot be detached. */
+static bool can_be_detached(const struct world *world, int queue)
+{
+    int64_t lock = world->queues[queue].lock;
+    return lock != LOCK_ELECTION && lock != LOCK_EXCLUSIVE;
+}
+
 /* A ticket with two holds in it stays. */
 static bool is_only_hold(const struct actor *actor, const struct grip *grip)
 {
@@ -65,7 +72,8 @@ bool detach_begin(struct world *world, struct actor *actor, struct grip *grip)
 {
     struct client *client = actor->client;
     struct detached *detached = free_place(world);
-    if (!detached || !is_only_hold(actor, grip) || grip->told == MORTISE_LOST)
+    if (!detached || !can_be_detached(world, grip->queue) || !is_only_hold(actor, grip) ||
+        grip->told == MORTISE_LOST)
         return false;
     *detached = (struct detached){.state = DETACHED_ASKED,
                                   .number = ++world->detached_number,

@@ -16,8 +16,10 @@ void election_boot(struct world *world, struct client *client)
 {
     memset(client->sights, 0, sizeof client->sights);
     client->inquiry.asks = false;
-    for (int i = 0; i < world->drawn.queues && world->drawn.lock == LOCK_ELECTION; i++) {
+    for (int i = 0; i < world->drawn.queues; i++) {
         struct sight *sight = &client->sights[i];
+        if (world->queues[i].lock != LOCK_ELECTION)
+            continue;
         rounds_begin(world, &sight->rounds);
         sight->observer = mrt_engine_observe(client->engine, world->queues[i].name, sight);
         if (!sight->observer)
@@ -153,6 +155,8 @@ void election_check(struct world *world, bool calm, mrt_time limit)
     for (int i = 0; i < world->drawn.queues; i++) {
         struct queue_state *state = &world->queues[i];
         struct truth truth;
+        if (state->lock != LOCK_ELECTION)
+            continue;
         server_truth(world, i, NULL, &truth);
         uint64_t fence = truth.peer ? truth.fence : 0;
         if (fence != state->first_fence || truth.value != state->first_value) {
@@ -181,6 +185,8 @@ void election_check_end(struct world *world)
 {
     for (int i = 0; i < world->drawn.queues; i++) {
         struct truth truth;
+        if (world->queues[i].lock != LOCK_ELECTION)
+            continue;
         server_truth(world, i, NULL, &truth);
         check_sights(world, i, &truth, 0);
     }

@@ -319,7 +319,8 @@ static void draw_inquiries(struct profile *p, uint64_t seed)
     struct random random;
     random_seed(&random, seed ^ UINT64_C(0x77686f));
     bool forgets = p->redis_amnesia + p->pg_lag_us > 0;
-    if (p->lock == LOCK_ELECTION && !forgets && random_below(&random, 3) == 0)
+    if ((p->lock == LOCK_ELECTION || p->lock == LOCK_MIXED) && !forgets &&
+        random_below(&random, 3) == 0)
         p->inquire = profile_scale(&random, 10000);
 }
 
@@ -462,7 +463,7 @@ static void shape_zookeeper(struct profile *p, struct random *random)
     }
 }
 
-void profile_draw(struct profile *profile, uint64_t seed, int model)
+void profile_draw(struct profile *profile, uint64_t seed, int model, bool mixed)
 {
     struct random random;
     random_seed(&random, seed ^ UINT64_C(0x70726f66696c65));
@@ -483,7 +484,10 @@ void profile_draw(struct profile *profile, uint64_t seed, int model)
     } else if (random_below(&random, 6) == 0) {
         make_quiet(profile, &random);
     }
-    draw_lock(profile, seed);
+    if (mixed)
+        profile_draw_mixed(profile, seed);
+    else
+        draw_lock(profile, seed);
     if (profile->model != MODEL_ZOOKEEPER) /* whose fake of the port knows no requests */
         draw_requests(profile, seed);
     draw_delay(profile, seed);

@@ -38,7 +38,15 @@ enum {
     TROUBLE_PROMOTION
 };
 #define MODEL_ANY (-1) /* one of those that need no library */
-enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE, LOCK_ELECTION, LOCK_EXCLUSIVE };
+enum {
+    LOCK_MUTEX,
+    LOCK_SEMAPHORE,
+    LOCK_READ_WRITE,
+    LOCK_ELECTION,
+    LOCK_EXCLUSIVE,
+    LOCK_SEMAPHORE_MUTEX,
+    LOCK_MIXED /* not a kind: each lock has one of its own, see profile_lock */
+};
 
 /* X(name, kind, meaning) */
 #define PROFILE_MAP(X)                                                                            \
@@ -49,7 +57,9 @@ enum { LOCK_MUTEX, LOCK_SEMAPHORE, LOCK_READ_WRITE, LOCK_ELECTION, LOCK_EXCLUSIV
     X(operations, SIZE, "acquires of each thread in the chaos phase")                             \
     X(lease_us, FIXED, "of a session")                                                            \
     X(recheck_us, FIXED, "told in every view")                                                    \
-    X(lock, FIXED, "0 mutexes, 1 semaphores, 2 read/write, 3 elections, 4 exclusive locks")       \
+    X(lock, FIXED,                                                                                \
+      "0 mutexes, 1 semaphores, 2 read/write, 3 elections, 4 exclusive, 5 semaphore mutexes, "    \
+      "6 mixed")                                                                                  \
     X(capacity, FIXED, "of mutexes and semaphores")                                               \
     X(fence_span, FIXED, "fences of a ticket")                                                    \
     X(strict, FIXED, "local order is strict")                                                     \
@@ -154,7 +164,10 @@ extern const struct profile_field profile_fields[];
 extern const int profile_field_count;
 
 int64_t *profile_value(struct profile *profile, int field);
-void profile_draw(struct profile *profile, uint64_t seed, int model);
+/* `mixed`: with locks of several kinds, or semaphore mutexes, see profile_mixed.c. */
+void profile_draw(struct profile *profile, uint64_t seed, int model, bool mixed);
+/* Of which kind a lock is. */
+int64_t profile_lock(const struct profile *profile, uint64_t seed, int queue);
 /* The same without its faults: the heal phase. */
 void profile_heal(struct profile *profile);
 /* "name=value"; false if there is no such field. */

@@ -25,6 +25,9 @@ void profile_make_lossy(struct profile *profile, struct random *random);
 /* Locks are held for longer than a lease, and clients are cut off from their server. */
 void profile_make_possessive(struct profile *profile, struct random *random);
 
+/* In the place of locks of one kind. */
+void profile_draw_mixed(struct profile *profile, uint64_t seed);
+
 /* Of a Redis server, or a quorum of five. */
 void profile_draw_redis(struct profile *profile, struct random *random);
 void profile_draw_redis_lock(struct profile *profile, struct random *random);

@@ -64,8 +64,10 @@ void profile_draw_redis(struct profile *p, struct random *random)
 
 void profile_draw_redis_lock(struct profile *p, struct random *random)
 {
-    if (p->model == MODEL_REDLOCK) { /* which keeps nothing else */
+    bool one_kind = p->lock < LOCK_SEMAPHORE_MUTEX;
+    if (p->model == MODEL_REDLOCK && one_kind) /* which keeps nothing else */
         p->lock = random_below(random, 4) ? LOCK_EXCLUSIVE : LOCK_MUTEX;
+    if (p->model == MODEL_REDLOCK) {
         p->capacity = 1;
         p->cells = p->revoke_every_us = p->listen = p->break_every_us = 0;
     }

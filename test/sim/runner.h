@@ -10,7 +10,7 @@
 struct request {
     uint64_t start, seeds;
     int jobs, seconds;
-    bool single, hash, trace, defects;
+    bool single, hash, trace, defects, mixed;
     int model; /* MODEL_ANY, or the one store */
     const char *sets[SETS_MAX];
     int set_count;

@@ -72,6 +72,14 @@ static void breakage(struct world *world, struct task *task)
         check_fail(world, truth.peer->index, queue, "a ticket that is there was not broken");
 }
 
+/* A request would be written over a leader's value; a key does not say whose it is. */
+static bool may_be_asked(const struct world *world, int queue)
+{
+    int64_t lock = world->queues[queue].lock;
+    return !(world->drawn.model == MODEL_ZK_LIBRARY && lock == LOCK_ELECTION) &&
+           !(world->drawn.model == MODEL_REDIS && lock == LOCK_EXCLUSIVE);
+}
+
 /* An operator asks the first holder of a lock to give it up. */
 static void revocation(struct world *world, struct task *task)
 {
@@ -84,23 +92,42 @@ static void revocation(struct world *world, struct task *task)
     bool anybody = alone && random_below(&world->random, 2);
     if (!truth.peer || truth.grant_count == 0) /* who waits for what a dead one has left */
         return;
+    if (!may_be_asked(world, queue))
+        return;
     trace_note(world, TRACE_PHASE, truth.peer->index, queue, "revoked", (int64_t)truth.fence, 0, 0);
     check_revoked(world, queue, truth.fence);
     if (!server_revoke(world, queue, anybody ? 0 : truth.fence))
         check_fail(world, truth.peer->index, queue, "a holder that is there was not asked");
 }
 
-static struct mrt_recipe recipe_of(const struct profile *profile)
+/* Mutexes of two are the engine's alone, and so not mixed with others. */
+static struct mrt_recipe recipe_of(const struct profile *profile, int64_t lock)
 {
-    if (profile->lock == LOCK_ELECTION)
-        return mrt_election;
-    if (profile->lock == LOCK_SEMAPHORE)
-        return mrt_semaphore((uint64_t)profile->capacity);
-    if (profile->lock == LOCK_EXCLUSIVE)
-        return mrt_exclusive;
     struct mrt_recipe mutex = mrt_mutex;
-    mutex.capacity = (uint64_t)profile->capacity;
-    return profile->lock == LOCK_READ_WRITE ? mrt_read_write : mutex;
+    switch (lock) {
+    case LOCK_ELECTION:
+        return mrt_election;
+    case LOCK_SEMAPHORE:
+        return mrt_semaphore((uint64_t)profile->capacity);
+    case LOCK_EXCLUSIVE:
+        return mrt_exclusive;
+    case LOCK_READ_WRITE:
+        return mrt_read_write;
+    case LOCK_SEMAPHORE_MUTEX:
+        return mrt_semaphore_mutex;
+    default:
+        if (profile->lock != LOCK_MIXED)
+            mutex.capacity = (uint64_t)profile->capacity;
+        return mutex;
+    }
+}
+
+bool world_has(const struct world *world, int64_t lock)
+{
+    for (int i = 0; i < world->drawn.queues; i++)
+        if (world->queues[i].lock == lock)
+            return true;
+    return false;
 }
 
 static void init(struct world *world, uint64_t seed, const struct profile *profile, bool keep)
@@ -114,7 +141,8 @@ static void init(struct world *world, uint64_t seed, const struct profile *profi
     world->failed_queue = NO_QUEUE;
     for (int i = 0; i < profile->queues; i++) {
         snprintf(world->queues[i].name, sizeof world->queues[i].name, "lock%d", i);
-        world->queues[i].recipe = recipe_of(profile);
+        world->queues[i].lock = profile_lock(profile, seed, i);
+        world->queues[i].recipe = recipe_of(profile, world->queues[i].lock);
         world->queues[i].contended_since = MRT_TIME_NEVER;
         world->queues[i].overdue_since = MRT_TIME_NEVER;
     }
@@ -268,7 +296,7 @@ static void live(struct world *world)
                             MRT_MICROSECOND;
     if (!run_until(world, world->now + patience, all_idle))
         complain_of_waiters(world);
-    if (p->lock == LOCK_ELECTION) {
+    if (world_has(world, LOCK_ELECTION)) {
         run_until(world, world->now + election_patience(world), never);
         election_check_end(world);
     }

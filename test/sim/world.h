@@ -116,7 +116,7 @@ struct actor {
     bool verifying, giving_up;
     struct detached *detached; /* that it detaches or, if it inherits, adopts; NULL: none */
     bool inherits;
-    bool nested, upgrades; /* it owns a hold of the lock; a lighter one */
+    bool nested, refused; /* it owns a hold of the lock; one that it may not acquire so again */
     int giveup_error;
     mrt_time deadline; /* of the waiter */
     struct grip grips[GRIPS_MAX];
@@ -227,6 +227,7 @@ struct span {
 
 struct queue_state {
     char name[16];
+    int64_t lock; /* its kind */
     struct mrt_recipe recipe;
     uint64_t last_fence, last_alone; /* granted: to anybody; with the whole capacity */
     /* The turn under way: its ticket, and since when others wait; MRT_TIME_NEVER: not. */
@@ -297,6 +298,8 @@ void world_at(struct world *world, struct task *task, mrt_time at,
 void world_cancel(struct world *world, struct task *task);
 /* 0 .. limit microseconds. */
 mrt_time world_some(struct world *world, int64_t limit_us);
+/* Whether there is a lock of this kind. */
+bool world_has(const struct world *world, int64_t lock);
 /* A length about `every_us`. */
 mrt_time world_about(struct world *world, int64_t every_us);
 
@@ -396,6 +399,7 @@ bool rounds_over(const struct world *world, const struct client *client, struct 
 
 /* delay.c */
 /* Notes until when a hold is valid, or that it has just been lost. */
+mrt_time delay_of(const struct world *world, int queue);
 void delay_note(struct world *world, const struct client *client, const struct actor *actor,
                 struct grip *grip);
 /* A client is about to die. */

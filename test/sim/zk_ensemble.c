@@ -478,7 +478,7 @@ struct zk_ensemble *zk_new(struct world *world)
     ensemble->world = world;
     ensemble->server_count = (int)p->zk_servers;
     zk_tree_init(&ensemble->tree, (uint32_t)p->zk_sequence);
-    ensemble->tree.reaps_late = p->lock == LOCK_EXCLUSIVE;
+    ensemble->tree.reaps_late = world_has(world, LOCK_EXCLUSIVE);
     for (int i = 0; i < ensemble->server_count; i++) {
         ensemble->servers[i].ensemble = ensemble;
         ensemble->servers[i].applied = ensemble->tree.zxid;

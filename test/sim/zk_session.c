@@ -144,7 +144,7 @@ static void tick(struct world *world, struct task *task)
 static mrt_time until_reaping(struct world *world)
 {
     const struct profile *p = &world->drawn;
-    bool late = p->lock == LOCK_EXCLUSIVE && p->zk_reap_us < 4 * p->lease_us;
+    bool late = world_has(world, LOCK_EXCLUSIVE) && p->zk_reap_us < 4 * p->lease_us;
     return world_about(world, late ? 4 * p->lease_us : p->zk_reap_us);
 }
 
@@ -183,13 +183,13 @@ static void leave(struct world *world, struct task *task)
 }
 
 /* Another program's node, for a while. */
-static void visit_with(struct zk_ensemble *ensemble, const char *prefix)
+static void visit_with(struct zk_ensemble *ensemble, const char *prefix, bool sequential)
 {
     struct world *world = ensemble->world;
     struct zk_answer answer = {0};
     struct zk_request *request = zk_request_new(ZK_CREATE, prefix);
     request->part.ephemeral = true;
-    request->part.sequential = world->drawn.lock != LOCK_EXCLUSIVE;
+    request->part.sequential = sequential;
     zk_tree_write(&ensemble->tree, OUTSIDER, request, &answer);
     zk_request_free(request);
     if (answer.code != ZOK)
@@ -217,7 +217,9 @@ static void outsider(struct world *world, struct task *task)
                            "5e0a7b3400004000800000000000%04x__lock__", "zz-%04x-leases-"},
         [LOCK_SEMAPHORE] = {"_c_5e0a7b34-0000-4000-8000-00000000%04x-lease-", "%04x-permits-0of2-",
                             "zz-%04x-leases-"},
-        [LOCK_EXCLUSIVE] = {ZK_CLAIM, ZK_CLAIM, ZK_CLAIM}};
+        [LOCK_EXCLUSIVE] = {ZK_CLAIM, ZK_CLAIM, ZK_CLAIM},
+        [LOCK_SEMAPHORE_MUTEX] = {"_c_5e0a7b34-0000-4000-8000-00000000%04x-lock-",
+                                  "5e0a7b3400004000800000000000%04x__lock__", "zz-%04x-leases-"}};
     struct zk_ensemble *ensemble =
         (struct zk_ensemble *)(void *)((char *)task - offsetof(struct zk_ensemble, outsider));
     char name[ZK_NAME_SIZE], path[ZK_PATH_SIZE];
@@ -228,12 +230,13 @@ static void outsider(struct world *world, struct task *task)
     unsigned number = (unsigned)random_below(&world->random, 65536);
     int64_t kind = random_below(&world->random, 3);
     int64_t queue = random_below(&world->random, world->drawn.queues);
+    int64_t lock = world->queues[queue].lock;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    snprintf(name, sizeof name, names[world->drawn.lock][kind], number);
+    snprintf(name, sizeof name, names[lock][kind], number);
 #pragma GCC diagnostic pop
     snprintf(path, sizeof path, ZK_CHROOT "/%s/%s", world->queues[queue].name, name);
-    visit_with(ensemble, path);
+    visit_with(ensemble, path, lock != LOCK_EXCLUSIVE);
 }
 
 void zk_impostor(struct zk_ensemble *ensemble, const struct zk_part *part)
@@ -241,7 +244,7 @@ void zk_impostor(struct zk_ensemble *ensemble, const struct zk_part *part)
     struct world *world = ensemble->world;
     if (part->type == ZK_CREATE && part->sequential && world->phase == PHASE_CHAOS &&
         random_chance(&world->random, world->profile.zk_impostor))
-        visit_with(ensemble, part->path);
+        visit_with(ensemble, part->path, true);
 }
 
 void zk_sessions_begin(struct zk_ensemble *ensemble)
