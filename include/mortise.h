@@ -191,7 +191,8 @@ typedef struct mortise_client_options {
  *   redis://user@host:port/db?session=10s            a Redis server
  *   postgresql://user@host:port/database?lease=10s   a schema of a PostgreSQL database
  *   mysql://user@host:port/database?lease=10s        a database of a MariaDB server
- *   redlock:URI,URI,URI?answer=50ms                  a majority of stores; no fence, no order
+ *   redlock:URI,URI,URI?answer=50ms                  a majority of such stores, of any kinds; no
+ *                                                    fence, no order
  *   memory:NAME                                      this process alone
  * NULL or "": $MORTISE_URL, else the embedded file locks.db in
  * $XDG_STATE_HOME/mortise (by default ~/.local/state/mortise, for root
@@ -246,7 +247,7 @@ MORTISE_API int mortise_server(mortise_client *client, char *text, size_t size);
 /* What a store can and cannot promise. */
 typedef struct mortise_capabilities {
     size_t size; /* set by the caller: sizeof(mortise_capabilities) */
-    int fair;    /* waiters of all processes are served in order, but for mortise_exclusive_new */
+    int fair;    /* waiters of all processes are served in order; see exclusive_fair */
     int fence;   /* every grant carries a fence */
     int notify;  /* waiters are told; they need not poll */
     int across_hosts;
@@ -256,6 +257,7 @@ typedef struct mortise_capabilities {
     int detach;            /* mortise_detach and mortise_adopt are there */
     int linger;            /* mortise_lock_options.linger_ms is there */
     int lock_delay;        /* mortise_lock_options.lock_delay_ms is there */
+    int exclusive_fair;    /* those who wait for a mortise_exclusive_new are, too */
 } mortise_capabilities;
 MORTISE_API int mortise_get_capabilities(const mortise_client *client,
                                          mortise_capabilities *capabilities);
@@ -273,7 +275,12 @@ MORTISE_API int mortise_get_stats(mortise_client *client, mortise_stats *stats);
 
 /* ----------------------------------------------------------------- locks */
 
-/* owner of mortise_lock_options: each thread is an owner of its own. */
+/*
+ * owner of mortise_lock_options: each thread is an owner of its own, and no later one is the same.
+ * A thread that exits while it holds gives nothing back, for what it was at may be half done. The
+ * lock stays held, and nobody can release it any more: it ends with mortise_close, max_hold_ms,
+ * mortise_break or a loss. If others are to release what a thread leaves, give an owner id.
+ */
 #define MORTISE_OWNER_THREAD 0
 
 enum {
@@ -326,7 +333,8 @@ typedef struct mortise_lock_options {
  * processes and machines. The owner may acquire it again, and must release as
  * often. Makes no request; the store hears of the name at the first acquire.
  * `name`: 1 to MORTISE_NAME_MAX bytes of UTF-8 without control characters; "/"
- * makes a hierarchy for mortise_list.
+ * makes a hierarchy for mortise_list. What a store alone refuses (doc/zookeeper.md) is
+ * ENAME at the first acquire.
  * `options` may be NULL.
  * 0 and *lock; or ENAME, EINVALID, EFORKED, ENOMEM.
  */
@@ -346,7 +354,8 @@ MORTISE_API int mortise_semaphore_mutex_new(mortise_client *client, const char *
  * is not there and wait until it is gone. On ZooKeeper and Redis who asks first after a release
  * is next, so one may wait for ever while others come and go; each release wakes all who wait (a
  * herd: N of them cost N attempts), mortise_list shows the holder alone, and queue_max does
- * not count. On sqlite and memory it is as fair as a mutex. No other kind of lock
+ * not count. On sqlite, memory, postgresql and mysql it waits in the queue as a mutex does, and is
+ * as fair (with form=, in the server's order). No other kind of lock
  * may have the name meanwhile: MORTISE_EMISMATCH; but on Redis it is the one key that other
  * programs keep (doc/redis.md), and apart from all else. Errors as mortise_mutex_new.
  */
@@ -425,7 +434,7 @@ typedef enum mortise_state {
  * 0 and *hold; a nested acquisition gives the same hold again, one count deeper.
  * ECANCELLED (mortise_cancel_waiters), ECLOSED, EFORKED, EDEADLOCK (inside a
  * callback), ELOST (nested in a hold that was lost: release it first),
- * EMISMATCH, ENOMEM, and what the store finds wrong: EUNSAFE, EPERMISSION, and,
+ * EMISMATCH, ENOMEM, and what the store finds wrong: ENAME, EUNSAFE, EPERMISSION, and,
  * if it still refuses a ticket after some seconds of trying again, ESTORE,
  * EUNREACHABLE, EFULL; to open a session is tried until the deadline, unless the store
  * is of no use as it is: ESETUP, ENOTSUPPORTED. In all of
@@ -456,7 +465,8 @@ MORTISE_API int mortise_cancel_waiters(mortise_lock *lock);
  * Gives one count back; with the last, the lock. It is not waited for the
  * store's answer: the release is retried until proven or the session is dead.
  * 0; ELOST: the hold had been lost, and is now forgotten; ENOTHELD: stale;
- * ENOTOWNER: another thread's, nothing changed; EFORKED.
+ * ENOTOWNER: another thread's, also if that has exited (MORTISE_OWNER_THREAD), nothing
+ * changed; EFORKED.
  */
 MORTISE_API int mortise_release(mortise_hold hold);
 

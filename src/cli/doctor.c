@@ -211,7 +211,9 @@ static void show_promises(struct doctor *doctor)
            can.lease_ms ? lease : "none: the operating system tells of death");
     check_grace(doctor, mrt_time_from_ms(can.lease_ms));
     printf("promises\n");
-    print_promise("in order", can.fair, "no: waiters of other processes may be overtaken");
+    print_promise("in order", can.fair && can.exclusive_fair,
+                  can.fair ? "yes, but for exclusive locks"
+                           : "no: waiters of other processes may be overtaken");
     print_promise("fences", can.fence, "no: check nothing by them");
     print_promise("waiters are told", can.notify, "no: they ask now and then");
     print_promise("across hosts", can.across_hosts, "no: this machine alone");

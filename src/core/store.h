@@ -242,7 +242,8 @@ struct mrt_store_ops {
     mrt_time (*next)(struct mrt_store *store);
     void (*process)(struct mrt_store *store, mrt_time now);
     /* Whether nothing that was submitted is held up, or would be done later, if process is not
-       called for some milliseconds; NULL: it may be. Called as the others are. */
+       called for some milliseconds; NULL: it may be. What the server may refuse now and then, and
+       would be asked for once more, does not count. Called as the others are. */
     bool (*answers_may_wait)(const struct mrt_store *store);
     /* mortise_list, with full names; NULL: all that begin with `prefix`. Labels as they were
        given, whatever others may have written there. */

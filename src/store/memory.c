@@ -505,6 +505,7 @@ const struct mrt_store_ops mrt_memory_store = {
     .cells = true,
     .capabilities = {.size = sizeof(mortise_capabilities),
                      .fair = 1,
+                     .exclusive_fair = 1,
                      .fence = 1,
                      .notify = 1,
                      .detach = 1,

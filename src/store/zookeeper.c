@@ -302,7 +302,8 @@ static mrt_time zk_next(struct mrt_store *store)
     return store->next;
 }
 
-/* A removal is one request; what else is under way may have to go on when it is answered. */
+/* A removal is one request, but for a PASS that is refused, as the first in a namespace is; what
+   else is under way may have to go on when it is answered. */
 static bool zk_answers_may_wait(const struct mrt_store *store)
 {
     const struct mrt_zk_session *session = store->session;

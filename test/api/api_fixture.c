@@ -211,7 +211,7 @@ void api_join(pthread_t thread)
     check(pthread_join(thread, NULL) == 0);
 }
 
-pid_t api_holder_to_be_killed(const char *name, int64_t delay_ms)
+pid_t api_child_to_be_killed(void (*hold)(const void *), const void *argument)
 {
     int ready[2];
     char byte = 0;
@@ -219,7 +219,7 @@ pid_t api_holder_to_be_killed(const char *name, int64_t delay_ms)
     pid_t child = fork();
     check(child >= 0);
     if (child == 0) {
-        api_acquire(api_delaying_lock(api_open(0), name, delay_ms));
+        hold(argument);
         check(write(ready[1], &byte, 1) == 1);
         for (;;)
             pause();
@@ -228,6 +228,23 @@ pid_t api_holder_to_be_killed(const char *name, int64_t delay_ms)
     check(read(ready[0], &byte, 1) == 1);
     close(ready[0]);
     return child;
+}
+
+struct delaying {
+    const char *name;
+    int64_t delay_ms;
+};
+
+static void hold_delaying(const void *argument)
+{
+    const struct delaying *delaying = argument;
+    api_acquire(api_delaying_lock(api_open(0), delaying->name, delaying->delay_ms));
+}
+
+pid_t api_holder_to_be_killed(const char *name, int64_t delay_ms)
+{
+    const struct delaying delaying = {name, delay_ms};
+    return api_child_to_be_killed(hold_delaying, &delaying);
 }
 
 void api_kill(pid_t child)

@@ -66,7 +66,9 @@ uint64_t api_commands_since(int64_t begin_ns);
 pthread_t api_thread(void *(*body)(void *), void *argument);
 void api_join(pthread_t thread);
 
-/* Before this process opens the store: a child that holds such a lock until it is killed. */
+/* Before this process opens the store: a child that calls this, and then lives until it is
+   killed; and one that holds such a lock. */
+pid_t api_child_to_be_killed(void (*hold)(const void *), const void *argument);
 pid_t api_holder_to_be_killed(const char *name, int64_t delay_ms);
 /* Kills a child, which has lived until then. */
 void api_kill(pid_t child);

@@ -1,4 +1,4 @@
-/* Acquiring and releasing: blocking, with a deadline, trying, nested, by whom. */
+/* Acquiring and releasing: blocking, with a deadline, trying, nested. */
 #include "api_fixture.h"
 
 #include <stdio.h>
@@ -114,28 +114,6 @@ static void test_same_owner_nests_through_two_handles(void **state)
     api_release(first);
     mortise_lock_free(a);
     mortise_lock_free(b);
-}
-
-static void test_e1_explicit_owners(void **state)
-{
-    (void)state;
-    mortise_lock *five = api_lock_of(client, "owners", 5);
-    mortise_lock *five_too = api_lock_of(client, "owners", 5);
-    mortise_lock *six = api_lock_of(client, "owners", 6);
-    mortise_hold hold = api_acquire(five), other;
-    assert_int_equal(mortise_hold_owner(hold), 5);
-    assert_int_equal(mortise_try_acquire(six, &other), MORTISE_EBUSY); /* the same thread */
-    struct attempt attempt = {.lock = five_too};
-    api_join(api_thread(attempt_body, &attempt));
-    assert_int_equal(attempt.error, MORTISE_OK); /* another thread, the same owner */
-    assert_int_equal(attempt.owner, 5);
-    assert_int_equal(mortise_hold_count(hold), 2);
-    api_release(hold);
-    api_release(attempt.hold);
-    assert_int_equal(mortise_release(hold), MORTISE_ENOTHELD);
-    mortise_lock_free(five);
-    mortise_lock_free(five_too);
-    mortise_lock_free(six);
 }
 
 /* ---------------------------------------------------------------- exclusion */
@@ -369,27 +347,6 @@ static void test_f6_h1_cancelled_from_another_thread(void **state)
 
 /* ----------------------------------------------------------------- releasing */
 
-static void *release_body(void *argument)
-{
-    struct attempt *attempt = argument;
-    attempt->error = mortise_release(attempt->hold);
-    return NULL;
-}
-
-static void test_f19_only_the_owner_releases(void **state)
-{
-    (void)state;
-    mortise_lock *lock = api_lock(client, "f19");
-    struct attempt attempt = {.hold = api_acquire(lock)};
-    api_join(api_thread(release_body, &attempt));
-    assert_int_equal(attempt.error, MORTISE_ENOTOWNER);
-    assert_true(mortise_is_held(attempt.hold));
-    assert_int_equal(mortise_hold_count(attempt.hold), 1);
-    assert_int_equal(try_as_another("f19"), MORTISE_EBUSY);
-    api_release(attempt.hold);
-    mortise_lock_free(lock);
-}
-
 static void test_f20_z5_what_is_not_held_is_not_released(void **state)
 {
     (void)state;
@@ -489,7 +446,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a3_j5_h1_reentrant_needs_as_many_releases),
         cmocka_unit_test(test_f1_nested_acquires_make_no_request),
         cmocka_unit_test(test_same_owner_nests_through_two_handles),
-        cmocka_unit_test(test_e1_explicit_owners),
         cmocka_unit_test(test_f2_i7_threads_on_one_object_exclude_each_other),
         cmocka_unit_test(test_h9_two_clients_exclude_each_other),
         cmocka_unit_test(test_names_do_not_touch_each_other),
@@ -501,7 +457,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_h2_c18_z1_a_failed_try_leaves_nothing),
         cmocka_unit_test(test_i5_z2_a_failed_try_frees_the_local_tier),
         cmocka_unit_test(test_f6_h1_cancelled_from_another_thread),
-        cmocka_unit_test(test_f19_only_the_owner_releases),
         cmocka_unit_test(test_f20_z5_what_is_not_held_is_not_released),
         cmocka_unit_test(test_h8_queries),
         cmocka_unit_test(test_f20_z7_queries_of_a_stale_hold),

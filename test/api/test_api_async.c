@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <unistd.h>
 
 static mortise_client *client;
@@ -417,6 +418,116 @@ static void test_f17_close_of_a_foreign_client(void **state)
     mortise_lock_free(held);
 }
 
+/* ------------------------------------------- every recipe in a foreign loop */
+
+enum { SEMAPHORE_MUTEX, EXCLUSIVE, WEIGHTED, READ, WRITE, RECIPES };
+
+/* A handle of a recipe, and one of the same lock that it excludes; perhaps the same. */
+struct pair {
+    mortise_lock *lock, *against;
+};
+
+static struct pair make(mortise_client *of, int recipe)
+{
+    const mortise_lock_options two = {.size = sizeof two, .permits = 2};
+    struct pair pair = {NULL, NULL};
+    char name[32];
+    snprintf(name, sizeof name, "foreign/recipe/%d", recipe);
+    if (recipe == READ)
+        check(mortise_read_write_new(of, name, NULL, &pair.lock, &pair.against) == MORTISE_OK);
+    else if (recipe == WRITE)
+        check(mortise_read_write_new(of, name, NULL, &pair.against, &pair.lock) == MORTISE_OK);
+    else if (recipe == WEIGHTED)
+        check(mortise_semaphore_new(of, name, 3, &two, &pair.lock) == MORTISE_OK);
+    else if (recipe == EXCLUSIVE)
+        check(mortise_exclusive_new(of, name, NULL, &pair.lock) == MORTISE_OK);
+    else
+        check(mortise_semaphore_mutex_new(of, name, NULL, &pair.lock) == MORTISE_OK);
+    if (!pair.against)
+        pair.against = pair.lock;
+    return pair;
+}
+
+/* Starts it, and runs both clients until it has ended. */
+static mortise_hold run(mortise_client *const clients[2], mortise_lock *lock, int64_t deadline_ns,
+                        int expected)
+{
+    struct told told = {0};
+    start(lock, deadline_ns, &told);
+    run_until(clients, &told);
+    assert_int_equal(told.error, expected);
+    assert_true(pthread_equal(told.thread, pthread_self()));
+    return told.hold;
+}
+
+static void test_g6_every_recipe_in_a_foreign_loop(void **state)
+{
+    (void)state;
+    mortise_client *clients[2] = {api_open(MORTISE_FOREIGN_LOOP), api_open(MORTISE_FOREIGN_LOOP)};
+    for (int recipe = 0; recipe < RECIPES; recipe++) {
+        struct pair mine = make(clients[0], recipe), theirs = make(clients[1], recipe);
+        struct told told = {0};
+        api_release(run(clients, mine.lock, INT64_MAX, MORTISE_OK)); /* by now it has a session */
+        mortise_hold hold = run(clients, theirs.against, INT64_MAX, MORTISE_OK);
+        run(clients, mine.lock, mortise_now_ns() + 30 * MS_IN_NS, MORTISE_ETIMEOUT);
+        start(mine.lock, INT64_MAX, &told);
+        for (int i = 0; i < 6; i++)
+            check(mortise_process(clients[i % 2]) == MORTISE_OK);
+        assert_int_equal(told.calls, 0);
+        api_release(hold);
+        run_until(clients, &told);
+        assert_int_equal(told.error, MORTISE_OK);
+        run(clients, theirs.against, mortise_now_ns() + 30 * MS_IN_NS, MORTISE_ETIMEOUT);
+        api_release(told.hold);
+        api_release(run(clients, theirs.against, INT64_MAX, MORTISE_OK));
+    }
+    api_close(clients[0]);
+    api_close(clients[1]);
+}
+
+static int try(mortise_lock *lock)
+{
+    mortise_hold hold;
+    return mortise_try_acquire(lock, &hold);
+}
+
+/* Of the two, the second is in use at first. */
+static void take_all(mortise_lock *const mine[2], mortise_lock *const theirs[2])
+{
+    mortise_hold hold = api_acquire(theirs[1]), holds[2];
+    assert_int_equal(mortise_acquire_all(mine, 2, 0, holds), MORTISE_EBUSY);
+    api_release(hold);
+    assert_int_equal(mortise_acquire_all(mine, 2, -1, holds), MORTISE_OK);
+    assert_int_equal(try(theirs[0]), MORTISE_EBUSY);
+    assert_int_equal(try(theirs[1]), MORTISE_EBUSY);
+    assert_int_equal(mortise_release_all(holds, 2), MORTISE_OK);
+    for (int i = 0; i < 2; i++)
+        api_release(api_acquire(theirs[i]));
+}
+
+static void test_every_recipe_blocks_in_a_foreign_client(void **state)
+{
+    (void)state;
+    mortise_client *foreign = api_open(MORTISE_FOREIGN_LOOP), *other = api_open(0);
+    struct pair mine[RECIPES], theirs[RECIPES];
+    for (int i = 0; i < RECIPES; i++) {
+        mine[i] = make(foreign, i);
+        theirs[i] = make(other, i);
+        mortise_hold hold = api_acquire(theirs[i].against);
+        assert_int_equal(try(mine[i].lock), MORTISE_EBUSY);
+        api_release(hold);
+        hold = api_acquire(mine[i].lock);
+        assert_int_equal(try(theirs[i].against), MORTISE_EBUSY);
+        api_release(hold);
+        api_release(api_acquire(theirs[i].against));
+    }
+    mortise_lock *all[] = {mine[READ].lock, mine[WEIGHTED].lock};
+    mortise_lock *against[] = {theirs[READ].against, theirs[WEIGHTED].against};
+    take_all(all, against);
+    api_close(foreign);
+    api_close(other);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -435,6 +546,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_blocked_foreign_client_is_woken),
         cmocka_unit_test(test_f3_deadline_of_a_foreign_operation),
         cmocka_unit_test(test_f17_close_of_a_foreign_client),
+        cmocka_unit_test(test_g6_every_recipe_in_a_foreign_loop),
+        cmocka_unit_test(test_every_recipe_blocks_in_a_foreign_client),
     };
     int failed = api_begin(argc, argv);
     return failed ? failed : api_end(cmocka_run_group_tests(tests, open_client, close_client));

@@ -403,6 +403,62 @@ static void test_a6_a_killed_holders_lock_goes_to_the_next(void **state)
     }
 }
 
+/* What somebody holds, and what another can have after him alone. */
+enum { READ_HELD, WRITE_HELD, PERMITS_HELD, EXCLUSIVE_HELD, SHARES };
+static const char *const shares[SHARES] = {"d7/read", "d7/write", "d7/permits", "l2"};
+
+static mortise_lock *share_of(mortise_client *client, int share, bool first)
+{
+    const mortise_lock_options two = {.size = sizeof two, .permits = 2};
+    mortise_lock *lock, *read, *write;
+    if (share == PERMITS_HELD) {
+        check(mortise_semaphore_new(client, shares[share], 3, &two, &lock) == MORTISE_OK);
+        return lock;
+    }
+    if (share == EXCLUSIVE_HELD) {
+        check(mortise_exclusive_new(client, shares[share], NULL, &lock) == MORTISE_OK);
+        return lock;
+    }
+    check(mortise_read_write_new(client, shares[share], NULL, &read, &write) == MORTISE_OK);
+    return (share == READ_HELD) == first ? read : write;
+}
+
+static void hold_shares(const void *argument)
+{
+    (void)argument;
+    mortise_client *client = api_open(0);
+    for (int i = 0; i < SHARES; i++)
+        api_acquire(share_of(client, i, true));
+}
+
+static void test_d7_l2_f13_what_a_killed_process_held_goes_to_the_next(void **state)
+{
+    (void)state;
+    if (!api_spans_processes())
+        skip();
+    pid_t child = api_child_to_be_killed(hold_shares, NULL);
+    mortise_client *client = api_open(0);
+    _Atomic int order = 0;
+    struct turn turns[SHARES];
+    mortise_capabilities can = {.size = sizeof can};
+    check(mortise_get_capabilities(client, &can) == MORTISE_OK);
+    for (int i = 0; i < SHARES; i++) {
+        turns[i] = (struct turn){.order = &order};
+        check(mortise_acquire_async(share_of(client, i, false), INT64_MAX, take_turn, &turns[i],
+                                    NULL) == MORTISE_OK);
+        api_await_tickets(client, shares[i], i == EXCLUSIVE_HELD && !can.exclusive_fair ? 1 : 2);
+    }
+    assert_int_equal(order, 0);
+    api_kill(child);
+    int64_t begin = mortise_now_ns();
+    for (int i = 0; i < SHARES; i++)
+        while (!atomic_load(&turns[i].done)) {
+            assert_true(api_ms_since(begin) < 60000);
+            api_sleep_ms(1);
+        }
+    api_close(client);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -413,6 +469,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_i3_a_busy_process_does_not_starve_a_single_one),
         cmocka_unit_test(test_i3_a_turn_ends_after_16_grants),
         cmocka_unit_test(test_a6_a_killed_holders_lock_goes_to_the_next),
+        cmocka_unit_test(test_d7_l2_f13_what_a_killed_process_held_goes_to_the_next),
     };
     int failed = api_begin(argc, argv);
     return failed ? failed : api_end(cmocka_run_group_tests(tests, NULL, NULL));

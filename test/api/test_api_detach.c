@@ -4,7 +4,6 @@
  */
 #include "api_fixture.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

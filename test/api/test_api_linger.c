@@ -49,6 +49,30 @@ static void test_who_waits_elsewhere_is_let_in(void **state)
     api_close(other);
 }
 
+/* Who is told of another looks once at most, and gives the lock back. */
+static void test_who_waits_elsewhere_costs_an_event_and_a_look(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 20 };
+    mortise_client *client = api_open(0), *other = api_open(0);
+    mortise_lock *lock = lingering(client, "linger/7", 3600000),
+                 *others = api_lock(other, "linger/7");
+    uint64_t spent = 0;
+    int64_t began = mortise_now_ns();
+    for (int i = 0; i < ROUNDS; i++) {
+        mortise_hold hold = api_acquire(lock); /* which is free: nothing follows the grant */
+        api_release(hold);
+        uint64_t before = api_stats(client).commands;
+        assert_int_equal(mortise_acquire_for(others, 10000, &hold), MORTISE_OK);
+        spent += api_stats(client).commands - before;
+        api_release(hold);
+        api_await_tickets(other, "linger/7", 0);
+    }
+    assert_in_range(spent, ROUNDS, 2 * ROUNDS + api_commands_since(began));
+    api_close(client);
+    api_close(other);
+}
+
 static void *acquire_once(void *argument)
 {
     api_release(api_acquire(argument));
@@ -107,6 +131,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_again_and_again_without_a_request),
         cmocka_unit_test(test_who_waits_elsewhere_is_let_in),
+        cmocka_unit_test(test_who_waits_elsewhere_costs_an_event_and_a_look),
         cmocka_unit_test(test_who_holds_is_not_hurried),
         cmocka_unit_test(test_it_ends_by_itself_and_with_its_client),
         cmocka_unit_test(test_what_cannot_linger),

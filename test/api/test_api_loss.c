@@ -9,6 +9,7 @@
 
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 #define SERVER "loss"
 #define URL "memory:" SERVER "?lease=2s"
@@ -242,6 +243,46 @@ static void test_f17_close_does_not_wait_for_ever_for_a_silent_store(void **stat
 /* ------------------------------------------------------------------ elections */
 
 /* How often elected, minus how often deposed, and the fences. */
+/* ---------------------------------------------------------- one store of two */
+
+/* A store is silent, before it has given a session or from then on; the other's lock, which is
+   acquired before its or tried with it, is given back. */
+static void all_or_nothing_beside(const char *server, bool met)
+{
+    char url[64];
+    const mortise_client_options options = {.size = sizeof options, .timeout_ms = 100};
+    mortise_client *client = open_client(0), *other = open_client(0), *silent = NULL;
+    snprintf(url, sizeof url, "memory:%s", server);
+    check(mortise_open(url, &options, &silent) == MORTISE_OK);
+    mortise_lock *locks[] = {api_lock(silent, "e6"), api_lock(client, "e6")};
+    mortise_hold holds[2];
+    if (met)
+        api_release(api_acquire(locks[0]));
+    mrt_memory_freeze(server, true);
+    for (int64_t wait = 0; wait <= 60; wait += 60) {
+        assert_int_equal(mortise_acquire_all(locks, 2, wait, holds),
+                         wait && met ? MORTISE_ETIMEOUT : MORTISE_EDISCONNECTED);
+        assert_true(wait > 0 || api_stats(client).acquisitions == 1);
+        api_await_tickets(other, "e6", 0);
+    }
+    mrt_memory_freeze(server, false);
+    assert_int_equal(mortise_acquire_all(locks, 2, 20000, holds), MORTISE_OK);
+    assert_int_equal(mortise_release_all(holds, 2), MORTISE_OK);
+    api_close(silent);
+    api_close(client);
+    api_close(other);
+}
+
+/* Before this store in the order in which they are acquired, and behind it. */
+static void test_e6_a_silent_store_leaves_nothing_in_another(void **state)
+{
+    (void)state;
+    for (int met = 0; met < 2; met++) {
+        all_or_nothing_beside("before", met);
+        all_or_nothing_beside("other", met);
+    }
+}
+
 struct term {
     _Atomic int depth, terms;
     uint64_t fence;
@@ -333,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_h3_every_count_of_a_lost_hold_is_released),
         cmocka_unit_test(test_f3_deadlines_hold_while_the_store_is_silent),
         cmocka_unit_test(test_f17_close_does_not_wait_for_ever_for_a_silent_store),
+        cmocka_unit_test(test_e6_a_silent_store_leaves_nothing_in_another),
         cmocka_unit_test(test_g5_a_leader_without_its_store_leads_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

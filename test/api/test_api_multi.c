@@ -53,7 +53,7 @@ static void test_e6_what_is_free_is_had_at_once(void **state)
                              api_lock(client, "f3")};
     mortise_hold holds[3];
     if (strncmp(api_url, "zk:", 3) != 0 && strncmp(api_url, "memory:", 7) != 0)
-        return;
+        skip();
     mortise_hold children[] = {api_acquire(api_lock(other, "f1/child")),
                                api_acquire(api_lock(other, "f2/child")),
                                api_acquire(api_lock(other, "f3/child"))};
@@ -244,10 +244,101 @@ static void test_the_same_lock_twice_if_it_would_not_nest(void **state)
                      MORTISE_OK);
     refused_together(read, other_read); /* a writer might come in between */
     refused_together(write, other_read);
-    if (strncmp(api_url, "zk:", 3) == 0)
-        return; /* it has no semaphores */
     refused_together(semaphore(3, NULL), semaphore(3, NULL));
     refused_together(semaphore(3, &one), semaphore(3, &one));
+}
+
+/* ---------------------------------------------------------------- two stores */
+
+/* Two clients of each, and in each a lock; the second store's has the name that sorts first. */
+struct stores {
+    mortise_client *clients[2][2]; /* by store; those of the first are the suite's */
+    mortise_lock *locks[2][2];     /* by client, then by store */
+};
+
+static struct stores with_store(const char *url)
+{
+    static const char *const names[] = {"stores/b", "stores/a"};
+    struct stores stores = {.clients = {{client, other}}};
+    for (int i = 0; i < 2; i++) {
+        check(mortise_open(url, NULL, &stores.clients[1][i]) == MORTISE_OK);
+        for (int k = 0; k < 2; k++)
+            stores.locks[i][k] = api_lock(stores.clients[k][i], names[k]);
+    }
+    return stores;
+}
+
+static void close_store(const struct stores *stores)
+{
+    for (int i = 0; i < 2; i++) {
+        mortise_lock_free(stores->locks[i][0]);
+        api_close(stores->clients[1][i]);
+    }
+}
+
+static void await_in(const struct stores *stores, int k, int count)
+{
+    api_await_tickets(stores->clients[k][1], mortise_lock_name(stores->locks[1][k]), count);
+}
+
+/* The k-th store's lock cannot be had, in vain and then in time; in both orders of the list. */
+static void all_or_nothing_of(const struct stores *stores, int k, bool turned)
+{
+    mortise_lock *locks[] = {stores->locks[0][turned], stores->locks[0][!turned]};
+    mortise_hold holds[2], taken = api_acquire(stores->locks[1][k]);
+    for (int64_t wait = 0; wait <= 60; wait += 60) {
+        assert_int_equal(mortise_acquire_all(locks, 2, wait, holds),
+                         wait ? MORTISE_ETIMEOUT : MORTISE_EBUSY);
+        await_in(stores, k, 1);
+        await_in(stores, !k, 0);
+    }
+    api_release(taken);
+    await_in(stores, k, 0);
+    assert_int_equal(mortise_acquire_all(locks, 2, -1, holds), MORTISE_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(mortise_hold_name(holds[i]), mortise_lock_name(locks[i]));
+        assert_int_equal(mortise_try_acquire(stores->locks[1][i], &taken), MORTISE_EBUSY);
+    }
+    assert_int_equal(mortise_release_all(holds, 2), MORTISE_OK);
+    await_in(stores, 0, 0);
+    await_in(stores, 1, 0);
+}
+
+static void ab_against_ba_of(const struct stores *stores)
+{
+    mortise_lock *const(*locks)[2] = stores->locks;
+    int counter = 0, rounds = api_lease_ms() ? ROUNDS / 40 : ROUNDS / 4;
+    struct side sides[] = {{{locks[0][0], locks[0][1]}, &counter, rounds},
+                           {{locks[1][1], locks[1][0]}, &counter, rounds}};
+    pthread_t threads[] = {api_thread(take_both, &sides[0]), api_thread(take_both, &sides[1])};
+    api_join(threads[0]);
+    api_join(threads[1]);
+    assert_int_equal(counter, 2 * rounds);
+}
+
+static void play_two_stores(const char *url)
+{
+    struct stores stores = with_store(url);
+    for (int i = 0; i < 4; i++)
+        all_or_nothing_of(&stores, i / 2, i % 2);
+    ab_against_ba_of(&stores);
+    close_store(&stores);
+}
+
+static void test_e6_locks_of_this_store_and_of_memory(void **state)
+{
+    (void)state;
+    play_two_stores("memory:elsewhere");
+}
+
+static void test_e6_locks_of_two_files(void **state)
+{
+    (void)state;
+    char url[256];
+    if (strncmp(api_url, "sqlite:", 7) != 0)
+        skip();
+    snprintf(url, sizeof url, "%s.other", api_url);
+    play_two_stores(url);
 }
 
 static int run_all(void)
@@ -263,6 +354,8 @@ static int run_all(void)
         cmocka_unit_test(test_the_sides_of_one_lock_and_the_same_lock_twice),
         cmocka_unit_test(test_what_would_wait_for_itself_is_refused),
         cmocka_unit_test(test_the_same_lock_twice_if_it_would_not_nest),
+        cmocka_unit_test(test_e6_locks_of_this_store_and_of_memory),
+        cmocka_unit_test(test_e6_locks_of_two_files),
     };
     return cmocka_run_group_tests(tests, open_clients, close_clients);
 }

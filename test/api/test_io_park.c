@@ -8,7 +8,6 @@
 #include "cmocka_all.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 #define ROUNDS 1000000
 

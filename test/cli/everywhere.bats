@@ -88,6 +88,7 @@ doctor_answers() {
     [ "$status" -le 1 ]
     [[ "$output" =~ server\ +"$1" ]]
     [[ "$output" =~ across\ hosts\ +"$2" ]]
+    [[ "$output" =~ in\ order\ +"$3"$'\n' ]]
 }
 
 every_subcommand() {
@@ -102,29 +103,29 @@ every_subcommand() {
 
 @test "every subcommand on SQLite" {
     every_subcommand
-    doctor_answers SQLite no
+    doctor_answers SQLite no yes
 }
 
 @test "every subcommand on ZooKeeper" {
     on zk "?session=6s"
     every_subcommand
-    doctor_answers ZooKeeper yes
+    doctor_answers ZooKeeper yes "yes, but for exclusive locks"
 }
 
 @test "every subcommand on Redis" {
     on redis "?session=6s"
     every_subcommand
-    doctor_answers Redis yes
+    doctor_answers Redis yes "yes, but for exclusive locks"
 }
 
 @test "every subcommand on PostgreSQL" {
     on postgres "?lease=6s"
     every_subcommand
-    doctor_answers PostgreSQL yes
+    doctor_answers PostgreSQL yes yes
 }
 
 @test "every subcommand on MariaDB" {
     on mariadb "?lease=6s"
     every_subcommand
-    doctor_answers MariaDB yes
+    doctor_answers MariaDB yes yes
 }
