@@ -70,7 +70,8 @@ int main(int argc, char **argv)
                 mortise_error_detail());
         return 1;
     }
-    printf("{\"nested_ns\": %.1f, \"lingering_ns\": %.1f, \"lingering_commands\": %.6f}\n", ns,
-           lingering_ns, commands);
+    printf("{\"times\": %d, \"nested_ns\": %.1f, \"lingering_ns\": %.1f, "
+           "\"lingering_commands\": %.6f}\n",
+           TIMES, ns, lingering_ns, commands);
     return 0;
 }

@@ -32,8 +32,13 @@ static redisReply *answer_of(redisContext *server)
     return found;
 }
 
+/* What has been appended leaves for all of them, before the first answer is waited for. */
 static void take_all(void)
 {
+    for (int i = 0; i < count; i++)
+        for (int done = 0; !done;)
+            if (redisBufferWrite(servers[i], &done) != REDIS_OK)
+                exit(1);
     for (int i = 0; i < count; i++)
         freeReplyObject(answer_of(servers[i]));
 }

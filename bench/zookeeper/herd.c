@@ -1,15 +1,16 @@
 /*
  * What a release costs a queue: WAITERS clients, each with a session of its own, queue up for one
- * mutex; after a line of input it is released RELEASES times, each time as soon as nothing
- * stirs any more. Who watches the wire counts.
+ * mutex, or to write and to read by turns; after a line of input it is released RELEASES times,
+ * each time as soon as nothing stirs any more. Who watches the wire counts.
  *
- *   bench_zookeeper_herd URI NAME WAITERS RELEASES
+ *   bench_zookeeper_herd URI mutex|read-write NAME WAITERS RELEASES
  */
 #include "mortise.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define CLIENTS_MAX 256
@@ -66,21 +67,33 @@ static void await_tickets(mortise_client *client, const char *name, int wanted)
     }
 }
 
+/* Neighbours in the queue never hold together, so each release grants one. */
+static mortise_lock *lock_of(mortise_client *client, const char *kind, const char *name, int place)
+{
+    mortise_lock *mutex, *read, *write;
+    if (strcmp(kind, "mutex") == 0) {
+        check(mortise_mutex_new(client, name, NULL, &mutex));
+        return mutex;
+    }
+    check(mortise_read_write_new(client, name, NULL, &read, &write));
+    return place % 2 ? read : write;
+}
+
 int main(int count, char **arguments)
 {
     mortise_client *clients[CLIENTS_MAX];
-    int waiters = count == 5 ? (int)strtol(arguments[3], NULL, 10) : 0;
-    int releases = count == 5 ? (int)strtol(arguments[4], NULL, 10) : 0;
+    const char *name = count == 6 ? arguments[3] : "";
+    int waiters = count == 6 ? (int)strtol(arguments[4], NULL, 10) : 0;
+    int releases = count == 6 ? (int)strtol(arguments[5], NULL, 10) : 0;
     int all = waiters + FIRST + releases;
     if (waiters < 1 || all > CLIENTS_MAX || releases < 1)
         return 64;
     for (int i = 0; i < all; i++) {
-        mortise_lock *lock;
         check(mortise_open(arguments[1], NULL, &clients[i]));
-        check(mortise_mutex_new(clients[i], arguments[2], NULL, &lock));
+        mortise_lock *lock = lock_of(clients[i], arguments[2], name, i);
         check(mortise_acquire_async(lock, INT64_MAX, take, NULL, NULL));
     }
-    await_tickets(clients[0], arguments[2], all);
+    await_tickets(clients[0], name, all);
     for (int i = 0; i < FIRST; i++)
         release(i);
     puts("ready");
