@@ -5,7 +5,8 @@
 #   make test       install what testing needs, build, run everything
 #   make install    PREFIX=/usr/local DESTDIR=
 #   make sim        SEEDS=n runs, or the one SEED=x; STORE=zookeeper, redis, redlock, ...
-#   make interop    with Curator and kazoo on one path, longer than make test does
+#   make interop    with Curator and kazoo on one path, and with redis-py and redlock on one key,
+#                   longer than make test does
 #   make chaos      MINUTES=10: faults of a ZooKeeper ensemble under competing clients
 #   make stops      ROUNDS=20: the command, its store and its server stand still at any moment
 #   make model      every order of what a few clients can do; the rules' models in Spin
@@ -84,7 +85,8 @@ model:
 interop:
 	@tools/install-deps test
 	@$(CONFIGURE)
-	@$(COMPILE) --target interop_holder
+	@$(COMPILE) --target interop_holder interop_claimer
+	@MORTISE_CLAIM_ROUNDS=$(or $(TURNS),20000) test/interop/run-redis $(BUILD)/interop_claimer
 	@MORTISE_INTEROP_TURNS=$(or $(TURNS),20000) MORTISE_INTEROP_KILLS=10 \
 		test/interop/run $(BUILD)/interop_holder
 

@@ -3,19 +3,31 @@
 load helper
 
 URL=postgresql://127.0.0.1:1/none # nobody listens
+MY_URL=mysql://127.0.0.1:1/none
 
+# module [FILE [STORE]]
 module() {
     local file
-    file="$(dirname "$(readlink -f "$MORTISE")")/mortise-postgres.so"
-    [ -e "$file" ] || skip "built without the PostgreSQL store"
+    file="$(dirname "$(readlink -f "$MORTISE")")/${1:-mortise-postgres.so}"
+    [ -e "$file" ] || skip "built without the ${2:-PostgreSQL} store"
     echo "$file"
 }
 
-@test "an installation without the module says what is missing" {
+# is_missed STORE FILE URL OTHER_URL
+is_missed() {
     mkdir empty
-    MORTISE_MODULES="$T/empty" fails_with 78 "$MORTISE" run --url "$URL" a true
-    [[ "${lines[0]}" == *"this installation has no PostgreSQL store: $T/empty/mortise-postgres.so is missing" ]]
-    MORTISE_MODULES="$T/empty" fails_with 78 "$MORTISE" init --url postgres://x/y
+    MORTISE_MODULES="$T/empty" fails_with 78 "$MORTISE" run --url "$3" a true
+    [[ "${lines[0]}" == *"this installation has no $1 store: $T/empty/$2 is missing" ]]
+    MORTISE_MODULES="$T/empty" fails_with 78 "$MORTISE" init --url "$4"
+    [[ "${lines[0]}" == *"$2 is missing" ]]
+}
+
+@test "an installation without the module says what is missing" {
+    is_missed PostgreSQL mortise-postgres.so "$URL" postgres://x/y
+}
+
+@test "an installation without MariaDB's module says what is missing" {
+    is_missed MariaDB mortise-mariadb.so "$MY_URL" mariadb://x/y
 }
 
 @test "and works with its other stores" {
@@ -26,20 +38,30 @@ module() {
 @test "a command on another store loads nothing of it" {
     "$MORTISE" run a sh -c 'cat /proc/$PPID/maps >maps'
     grep -q libc.so maps
-    run -1 grep -E 'libpq|mortise-postgres' maps
+    run -1 grep -E 'libpq|libmariadb|libmysql|mortise-postgres|mortise-mariadb' maps
+}
+
+# is_no_module STORE FILE URL LIBRARY
+is_no_module() {
+    mkdir mine
+    echo text >"mine/$2"
+    MORTISE_MODULES="$T/mine" fails_with 78 "$MORTISE" run --url "$3" a true
+    [[ "${lines[0]}" == *"$1 store cannot be loaded"* ]]
+    local other
+    other=$(ldd "$(module "$2")" | sed -n "s/.*$4.so.* => \\(.*\\) (.*/\\1/p")
+    cp "$other" "mine/$2"
+    MORTISE_MODULES="$T/mine" fails_with 78 "$MORTISE" run --url "$3" a true
+    [[ "${lines[0]}" == *"was not built for this version"* ]]
 }
 
 @test "a module that is none is not taken for one" {
     module
-    mkdir mine
-    echo text >mine/mortise-postgres.so
-    MORTISE_MODULES="$T/mine" fails_with 78 "$MORTISE" run --url "$URL" a true
-    [[ "${lines[0]}" == *"PostgreSQL store cannot be loaded"* ]]
-    local other
-    other=$(ldd "$(module)" | sed -n 's/.*libpq.so.* => \(.*\) (.*/\1/p')
-    cp "$other" mine/mortise-postgres.so
-    MORTISE_MODULES="$T/mine" fails_with 78 "$MORTISE" run --url "$URL" a true
-    [[ "${lines[0]}" == *"was not built for this version"* ]]
+    is_no_module PostgreSQL mortise-postgres.so "$URL" libpq
+}
+
+@test "nor is one for MariaDB" {
+    module mortise-mariadb.so MariaDB
+    is_no_module MariaDB mortise-mariadb.so "$MY_URL" libmariadb
 }
 
 @test "one that others can write to is not loaded" {
