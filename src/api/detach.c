@@ -7,7 +7,6 @@
 #include "api/client.h"
 #include "base/assert.h"
 #include "base/error.h"
-#include "core/recipe.h"
 
 #include <errno.h>
 #include <inttypes.h>

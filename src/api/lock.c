@@ -6,7 +6,6 @@
  */
 #include "api/client.h"
 #include "base/error.h"
-#include "base/name.h"
 #include "core/recipe.h"
 
 #include <stdlib.h>

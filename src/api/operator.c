@@ -7,7 +7,6 @@
 #include "api/client.h"
 
 #include "base/error.h"
-#include "base/name.h"
 #include "base/owner.h"
 
 int mortise_server(mortise_client *client, char *text, size_t size)

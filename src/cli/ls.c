@@ -9,9 +9,6 @@
 #include "cli/json.h"
 #include "cli/rows.h"
 
-#include "base/name.h"
-#include "base/uri.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -5,7 +5,6 @@
 #include "store/zookeeper_ask.h"
 
 #include "base/error.h"
-#include "core/recipe.h"
 #include "core/rule.h"
 
 #include <string.h>

@@ -9,7 +9,6 @@
 #include "core/rule.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define LONG_ENOUGH (10 * MRT_SECOND)

@@ -5,7 +5,6 @@
 #include "cmocka_all.h"
 #include "live/zookeeper_place.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 #include "store/zookeeper_uri.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <zookeeper/zookeeper.h>
 

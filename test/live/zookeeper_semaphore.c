@@ -11,7 +11,6 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define SOON 4000 /* before the look that is behind every wait, each 5 s */
 #define CLIENTS 4

@@ -10,7 +10,6 @@
 
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define WAITERS 2500
 /* So that all the paths are far more than the server takes in one message. */
