@@ -58,6 +58,7 @@ static void notify(void *context)
 /* Acts upon what was heard, until there is nothing more to do now. */
 static void work(struct mrt_store *store, mrt_time now)
 {
+    store->worked_at = now;
     mrt_quorum_hear_all(store, now);
     do {
         mrt_quorum_members_due(store, now);
@@ -149,11 +150,11 @@ static int quorum_fd(struct mrt_store *store)
 static mrt_time quorum_next(struct mrt_store *store)
 {
     mrt_time next = mrt_time_min(mrt_quorum_members_next(store), mrt_quorum_tickets_next(store));
-    if (store->session_command.serial != 0)
-        next = mrt_time_min(next, mrt_time_now() < store->session_command.enough_at
-                                      ? store->session_command.enough_at
-                                      : store->session_command.decide_at);
-    return next;
+    if (store->session_command.serial == 0)
+        return next;
+    if (store->worked_at < store->session_command.enough_at)
+        next = mrt_time_min(next, store->session_command.enough_at);
+    return mrt_time_min(next, store->session_command.decide_at);
 }
 
 /* The servers in the members' order. */

@@ -87,6 +87,7 @@ struct mrt_store {
     mrt_time limit;   /* for a member's answer */
     mrt_time timeout; /* for START and STOP */
     int epoll;
+    mrt_time worked_at;    /* when it last looked at what is due */
     struct mrt_id session; /* the engine's; none: not open */
     bool wanted;           /* members that are down are to be started */
     bool started;          /* STARTED was answered */

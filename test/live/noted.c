@@ -1,3 +1,4 @@
+/* See noted.h. */
 #include "live/noted.h"
 
 #include "cmocka_all.h"

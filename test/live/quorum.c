@@ -151,7 +151,7 @@ int __wrap_mrt_store_find(const struct mrt_uri *of, const struct mrt_store_ops *
 
 /* ------------------------------------------------------------------ the place */
 
-static int open_place(void **state, unsigned count)
+static int open_place(void **state, unsigned count, const char *answer)
 {
     static int place;
     char member[256];
@@ -167,7 +167,7 @@ static int open_place(void **state, unsigned count)
         snprintf(uri + length, sizeof uri - length, "%smemory:%s", i ? "," : "", names[i]);
     }
     size_t length = strlen(uri);
-    snprintf(uri + length, sizeof uri - length, "?answer=100ms&lease=%dms", LEASE);
+    snprintf(uri + length, sizeof uri - length, "?answer=%s&lease=%dms", answer, LEASE);
     ways_open = 0;
     opening = true;
     port_open_session(&quorum, uri);
@@ -177,12 +177,17 @@ static int open_place(void **state, unsigned count)
 
 static int open_three(void **state)
 {
-    return open_place(state, 3);
+    return open_place(state, 3, "100ms");
+}
+
+static int open_patient(void **state)
+{
+    return open_place(state, 3, "10s");
 }
 
 static int open_five(void **state)
 {
-    return open_place(state, 5);
+    return open_place(state, 5, "100ms");
 }
 
 static int close_place(void **state)
@@ -521,6 +526,17 @@ static void test_m9_members_that_were_silent_are_asked_again(void **state)
     assert_int_equal(renew(), MRT_RENEWED);
 }
 
+/* However long a member may take for its answer. */
+static void test_m9_a_renewal_is_given_up_in_time_for_another(void **state)
+{
+    (void)state;
+    silence(0, true);
+    silence(1, true);
+    mrt_time begin = mrt_time_now();
+    assert_int_equal(renew(), MRT_UNKNOWN);
+    assert_true(mrt_time_now() - begin < LEASE * MRT_MILLISECOND);
+}
+
 static void test_m9_a_member_whose_session_has_ended_gets_another(void **state)
 {
     (void)state;
@@ -708,6 +724,8 @@ static const struct CMUnitTest tests[] = {
     THREE(test_m9_rd_09_a_start_is_not_proven_by_what_an_earlier_one_began),
     THREE(test_m9_what_members_do_not_know_is_no_loss),
     THREE(test_m9_members_that_were_silent_are_asked_again),
+    cmocka_unit_test_setup_teardown(test_m9_a_renewal_is_given_up_in_time_for_another, open_patient,
+                                    close_place),
     THREE(test_m9_a_member_whose_session_has_ended_gets_another),
     THREE(test_m7_the_end_of_a_session_is_asked_for_until_it_is_proven),
     THREE(test_a_session_needs_a_majority),
