@@ -164,7 +164,10 @@
     X(SQL_PG_OLD_EPOCH, "tickets of a connection that was given up are put in")          \
     X(SQL_PG_REAP_ALL, "with the dead the living are ended")                             \
     X(SQL_PG_CELL_BLIND, "a cell is written whatever its version")                       \
-    X(SQL_PG_GONE_COUNTS, "a ticket whose session was ended makes room as it goes")
+    X(SQL_PG_GONE_COUNTS, "a ticket whose session was ended makes room as it goes")      \
+    X(SQL_PG_LAST_UNLOCKED, "who comes while the last one goes is not told of it")       \
+    X(SQL_PG_LAST_UNCHECKED, "a ticket goes as the last one, though others are behind")  \
+    X(SQL_PG_LAST_KEPT, "a ticket that was not the last one, as was thought, does not go")
 
 /* Of durable holds; test/model finds them, and the simulator. */
 #define MRT_DEFECT_DETACH_MAP(X)                                             \

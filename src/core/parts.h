@@ -94,6 +94,7 @@ struct mrt_ticket {
     uint64_t last_fence;     /* adopts: of its last hold */
     struct mrt_id heir;      /* LEAVING: what it is called when it is nobody's; none: it goes */
     bool try_only;
+    bool waited; /* others were ahead */
     bool others_behind;
     bool maybe;       /* an APPEND of unknown outcome: it may be in the store */
     bool look_again;  /* REFRESH once the outstanding command is answered */

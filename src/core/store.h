@@ -131,6 +131,7 @@ struct mrt_command {
     uint64_t weight;      /* APPEND; LIGHTEN, DETACH: the lower one */
     bool try_only;        /* APPEND: only if it is granted at once */
     bool hopeful;         /* with try_only: which is likely */
+    bool likely_last;     /* REMOVE: nobody is known to be behind, and it has not waited */
     bool adopt;           /* APPEND: it is there, and nobody's */
     bool claim;           /* APPEND and below: it needs no place in an order; weight = capacity */
     uint64_t queue_max;   /* APPEND: only if not so many are waiting already; 0: no limit */

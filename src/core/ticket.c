@@ -68,6 +68,7 @@ static void send(struct mrt_ticket *ticket, enum mrt_command_type type)
     ticket->command.linger = ticket->queue->linger > 0;
     ticket->command.delay = ticket->delay;
     ticket->command.count = mrt_queue_counts(ticket);
+    ticket->command.likely_last = !ticket->waited && !ticket->others_behind;
     if (ticket->sent != ticket->value)
         free(ticket->sent);
     ticket->sent = ticket->value;
@@ -397,8 +398,10 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
         return;
     }
     ticket->adrift = false;
-    if (!grants)
+    if (!grants) {
+        ticket->waited = true;
         mrt_queue_placed(ticket, event->place);
+    }
     ticket->attempts = 0;
     ticket->fence = event->fence;
     ticket->fence_span = event->fence_span;

@@ -14,6 +14,7 @@
 const char mrt_sql_product[] = "MariaDB";
 const bool mrt_sql_notifies = false;
 const bool mrt_sql_hurries = false;
+const bool mrt_sql_removes_last = false;
 const int mrt_sql_schema_version = 2;
 const bool mrt_sql_named_shares = false;
 const bool mrt_sql_shows_rows = false; /* a look locks it */

@@ -17,6 +17,7 @@
 const char mrt_sql_product[] = "PostgreSQL";
 const bool mrt_sql_notifies = true;
 const bool mrt_sql_hurries = true;
+const bool mrt_sql_removes_last = true;
 const int mrt_sql_schema_version = 3;
 const bool mrt_sql_named_shares = true;
 const bool mrt_sql_shows_rows = true;

@@ -188,6 +188,19 @@ static const char mrt_pg_sql_remove[] = LEAVE("$3", "session = $1 AND id = $2",
     " AND NOT EXISTS (SELECT FROM front WHERE number <> left_number)"
     " THEN (" NO_WAIT " = 'off')::int ELSE 0 END");
 
+/* $1 session, $2 ticket, $3 queue, $4 as above, $5 number: the same in one statement, for a ticket
+   that nobody is behind. It is the last one as long as the queue's row has its number, which cannot
+   change while the row is locked; else there is no row. A number that changes while the lock is
+   waited for is seen, since the row is looked at again. */
+static const char mrt_pg_sql_remove_last[] =
+    "WITH gone AS (DELETE FROM ticket WHERE session = $1 AND id = $2"
+    " AND EXISTS (SELECT FROM queue WHERE name = $3 AND number = $5 FOR NO KEY UPDATE)"
+    " RETURNING value, delay)"
+    " SELECT " MRT_REMOVE_ROW("1", "0", "CASE WHEN value IS NOT NULL THEN " SHOW("$3") " END",
+    "CASE WHEN $4::int = 1 AND value IS NULL AND delay = 0"
+    " AND NOT EXISTS (SELECT FROM ticket WHERE queue = $3 AND number <> $5)"
+    " THEN (" NO_WAIT " = 'off')::int ELSE 0 END") " FROM gone";
+
 /* $1 queue, $2 number: by somebody else, so its session is told too. */
 static const char mrt_pg_sql_break[] =
     LEAVE("$1", "queue = $1 AND number = $2", TELL("' look'"));

@@ -38,6 +38,7 @@
     X(VIEW, "st", mrt_pg_sql_view)                                               \
     X(LOCK_QUEUE, "q", "SELECT FROM queue WHERE name = $1 FOR NO KEY UPDATE")    \
     X(REMOVE, "stqH", mrt_pg_sql_remove)                                         \
+    X(REMOVE_LAST, "stqHF", mrt_pg_sql_remove_last)                              \
     X(REMOVE_QUIETLY, "st", "DELETE FROM ticket WHERE session = $1 AND id = $2") \
     X(LIGHTEN, "stqw", mrt_pg_sql_lighten)                                       \
     X(SET_VALUE, "stv", mrt_pg_sql_set_value)                                    \

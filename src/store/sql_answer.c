@@ -14,6 +14,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define RECHECK_MIN (10 * MRT_MILLISECOND)
 #define POLL_MIN MRT_MILLISECOND
@@ -176,6 +177,26 @@ static bool is_unexplained(const struct mrt_sql_request *request)
            (!command->try_only && command->queue_max == 0);
 }
 
+static bool has_earlier_removal(const struct mrt_sql_requests *requests,
+                                const struct mrt_sql_request *of)
+{
+    const struct mrt_sql_request *request;
+    TAILQ_FOREACH (request, requests, link)
+        if (mrt_sql_removes(request) && request->begun <= of->begun &&
+            strcmp(request->command.queue, of->command.queue) == 0)
+            return true;
+    return false;
+}
+
+/* Whether a ticket of this client was to leave the queue before the request, and is still there:
+   the removal is being made once more, and what was sent behind its first attempt has seen it. */
+static bool is_leaving(const struct mrt_store *store, const struct mrt_sql_request *request)
+{
+    return has_earlier_removal(&store->sent, request) ||
+           has_earlier_removal(&store->waiting, request) ||
+           has_earlier_removal(&store->resting, request);
+}
+
 /* It was not put in. */
 static void finish_refused(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
@@ -186,6 +207,8 @@ static void finish_refused(struct mrt_store *store, struct mrt_sql_request *requ
         mrt_sql_make(store, request, MRT_SQL_DO_MAKE, now);
     } else if (mrt_sql_reaps(store, request, MRT_APPEND_LEFT, MRT_SQL_DO_APPEND, now)) {
         return;
+    } else if (is_leaving(store, request) && mrt_sql_may_retry(store, request, now)) {
+        mrt_sql_retry(store, request, now);
     } else if (!mrt_sql_is_null(request, MRT_APPEND_CAPACITY)) {
         mrt_sql_fail(store, request, MORTISE_EMISMATCH,
                      "%.100s is in use as a %.32s of capacity %" PRId64 ", not a %s of %" PRIu64,
@@ -238,9 +261,16 @@ static void finish_view(struct mrt_store *store, struct mrt_sql_request *request
     }
 }
 
-static void finish_remove(struct mrt_store *store, struct mrt_sql_request *request)
+static void finish_remove(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
-    if (mrt_sql_number(request, MRT_REMOVE_GONE))
+    bool gone = mrt_sql_number(request, MRT_REMOVE_GONE) > 0;
+    if (!gone && request->kind == MRT_SQL_DO_REMOVE_LAST &&
+        !MRT_DEFECT(SQL_PG_LAST_KEPT)) { /* somebody is, or was, behind it */
+        request->kind = MRT_SQL_DO_REMOVE;
+        mrt_sql_again(store, request, request->kind, now);
+        return;
+    }
+    if (gone)
         mrt_sql_count_tickets(store, request->command.session, -1);
     mrt_sql_answer(store, request, MRT_REMOVED);
 }
@@ -259,12 +289,11 @@ static void finish_failed(struct mrt_store *store, struct mrt_sql_request *reque
 {
     const struct mrt_sql_code *code = mrt_sql_code(request->state);
     enum mrt_sql_outcome outcome = code->outcome;
-    if (outcome == MRT_SQL_QUIETLY && request->kind == MRT_SQL_DO_REMOVE)
+    if (outcome == MRT_SQL_QUIETLY && mrt_sql_removes(request))
         request->kind = MRT_SQL_DO_REMOVE_QUIETLY;
     else if (outcome == MRT_SQL_QUIETLY)
         outcome = MRT_SQL_FAILED;
-    if (outcome == MRT_SQL_AGAIN && request->kind == MRT_SQL_DO_REMOVE &&
-        MRT_DEFECT(SQL_CONFLICT_DONE)) {
+    if (outcome == MRT_SQL_AGAIN && mrt_sql_removes(request) && MRT_DEFECT(SQL_CONFLICT_DONE)) {
         mrt_sql_answer(store, request, MRT_REMOVED);
     } else if (outcome == MRT_SQL_ELSEWHERE && !MRT_DEFECT(SQL_DEMOTED_KEPT)) {
         mrt_sql_reject(store, code->error, "%s: %s", mrt_sql_product, code->advice);
@@ -301,8 +330,9 @@ static void finish_done(struct mrt_store *store, struct mrt_sql_request *request
         mrt_sql_finish_detach(store, request);
         break;
     case MRT_SQL_DO_REMOVE:
+    case MRT_SQL_DO_REMOVE_LAST:
     case MRT_SQL_DO_REMOVE_QUIETLY:
-        finish_remove(store, request);
+        finish_remove(store, request, now);
         break;
     case MRT_SQL_DO_OBSERVE:
         mrt_sql_finish_observe(store, request, now);

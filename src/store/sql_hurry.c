@@ -55,7 +55,8 @@ static void forget(struct mrt_store *store, struct mrt_sql_removal *removal)
 /* Whether the ticket has gone, by this request, and is on disk so. */
 static bool is_on_disk(const struct mrt_sql_request *request)
 {
-    return request->kind == MRT_SQL_DO_REMOVE && mrt_sql_number(request, MRT_REMOVE_GONE) &&
+    bool says = request->kind == MRT_SQL_DO_REMOVE || request->kind == MRT_SQL_DO_REMOVE_LAST;
+    return says && mrt_sql_number(request, MRT_REMOVE_GONE) &&
            !mrt_sql_number(request, MRT_REMOVE_HURRIED);
 }
 

@@ -62,6 +62,7 @@ enum mrt_sql_kind {
     MRT_SQL_DO_DETACH,
     MRT_SQL_DO_VIEW,
     MRT_SQL_DO_REMOVE,
+    MRT_SQL_DO_REMOVE_LAST, /* if nobody is behind; else there is no row, and nothing is done */
     MRT_SQL_DO_REMOVE_QUIETLY,
     MRT_SQL_DO_LIGHTEN,
     MRT_SQL_DO_SET_VALUE,
@@ -212,6 +213,7 @@ int mrt_sql_fd(struct mrt_store *store);
 mrt_time mrt_sql_next(struct mrt_store *store);
 void mrt_sql_process(struct mrt_store *store, mrt_time now);
 /* Whether it is done as soon as it has been sent, as far as what comes after it is concerned. */
+bool mrt_sql_removes(const struct mrt_sql_request *request);
 bool mrt_sql_goes_through(const struct mrt_sql_request *request);
 bool mrt_sql_answers_may_wait(const struct mrt_store *store);
 const char *mrt_sql_address(const struct mrt_store *store);
@@ -404,6 +406,8 @@ extern const char mrt_sql_product[];
 extern const bool mrt_sql_notifies;
 /* Whether a REMOVE can leave it to the server when it is on disk. */
 extern const bool mrt_sql_hurries;
+/* Whether there is a MRT_SQL_DO_REMOVE_LAST. */
+extern const bool mrt_sql_removes_last;
 /* Of the schema: mortise init makes it so, of any older one too. */
 extern const int mrt_sql_schema_version;
 /* Whether its locks by name can be shared. */

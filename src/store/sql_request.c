@@ -154,6 +154,7 @@ static uint64_t at_least_one(mrt_time time)
     X('H', number, request->removal != NULL)                                                   \
     X('D', number, (uint64_t)store->removal_count)                                             \
     X('z', number, (uint64_t)((command->delay + MRT_MICROSECOND - 1) / MRT_MICROSECOND))       \
+    X('F', number, command->fence >> MRT_SQL_FENCE_BITS)                                       \
     X('e', number, store->epoch)                                                               \
     X('l', number, (uint64_t)(lease / MRT_MICROSECOND))                                        \
     X('o', number, request->number) /* of MRT_SQL_DO_REVOKE and _BREAK */                      \

@@ -116,6 +116,8 @@ static enum mrt_sql_kind kind_of(const struct mrt_command *command)
         return MRT_SQL_DO_ADOPT;
     if (command->type == MRT_STOP && command->died)
         return MRT_SQL_DO_DIE;
+    if (command->type == MRT_REMOVE && command->likely_last && mrt_sql_removes_last)
+        return MRT_SQL_DO_REMOVE_LAST;
     return kinds[command->type];
 }
 
@@ -139,10 +141,15 @@ bool mrt_sql_submit(struct mrt_store *store, const struct mrt_command *command, 
     return true;
 }
 
+bool mrt_sql_removes(const struct mrt_sql_request *request)
+{
+    return request->kind == MRT_SQL_DO_REMOVE || request->kind == MRT_SQL_DO_REMOVE_LAST ||
+           request->kind == MRT_SQL_DO_REMOVE_QUIETLY;
+}
+
 bool mrt_sql_goes_through(const struct mrt_sql_request *request)
 {
-    return request->kind == MRT_SQL_DO_REMOVE || request->kind == MRT_SQL_DO_REMOVE_QUIETLY ||
-           request->kind == MRT_SQL_DO_RENEW;
+    return mrt_sql_removes(request) || request->kind == MRT_SQL_DO_RENEW;
 }
 
 bool mrt_sql_answers_may_wait(const struct mrt_store *store)

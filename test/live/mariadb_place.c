@@ -17,6 +17,7 @@ const char *const sql_parts[SQL_ALL_PARTS] = {"CONNECTION_ID(), @@global",
                                               "LEAST(weight",
                                               "' AND kind = x'",
                                               "DELETE FROM ticket WHERE session",
+                                              "DELETE FROM ticket WHERE session",
                                               "DELETE FROM session WHERE id",
                                               "UPDATE session SET epoch",
                                               "EXECUTE mortise USING"};

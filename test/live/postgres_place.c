@@ -67,8 +67,9 @@ const char *sql_run(const char *text)
 
 #define OURS "pg_stat_activity WHERE application_name = 'mortise'"
 
-const char *const sql_parts[SQL_ALL_PARTS] = {"SETUP",  "START",     "APPEND", "DETACH", "ADOPT",
-                                              "REMOVE", "LEAVE_ALL", "RESUME", "APPEND"};
+const char *const sql_parts[SQL_ALL_PARTS] = {"SETUP",  "START",  "APPEND",      "DETACH",
+                                              "ADOPT",  "REMOVE", "REMOVE_LAST", "LEAVE_ALL",
+                                              "RESUME", "APPEND"};
 const char sql_lease_left[] =
     "SELECT extract(epoch FROM min(expires) - clock_timestamp()) * 1000 FROM session";
 const char sql_end_leases[] =

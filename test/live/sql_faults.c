@@ -38,6 +38,15 @@ static mortise_hold detach_and_adopt(mortise_client *client, mortise_lock *lock,
     return adopted;
 }
 
+/* Somebody comes for it, in vain, and goes. */
+static void come_behind(const char *name)
+{
+    mortise_client *other = sql_open(zk_place_port(), "lease=60s");
+    mortise_hold none;
+    assert_int_equal(mortise_try_acquire(zk_mutex(other, name), &none), MORTISE_EBUSY);
+    assert_int_equal(mortise_close(other), MORTISE_OK);
+}
+
 /* One life of a client, in which this statement's flight meets its fate. */
 static void live_through(enum sql_fate fate, const char *statement)
 {
@@ -47,6 +56,7 @@ static void live_through(enum sql_fate fate, const char *statement)
     mortise_lock *lock = zk_mutex(client, "unknown");
     mortise_hold hold = detach_and_adopt(client, lock, zk_acquire(lock));
     assert_int_equal(sql_number(SQL_TICKETS("unknown")), 1);
+    come_behind("unknown");
     assert_int_equal(mortise_release(hold), MORTISE_OK);
     sql_await(SQL_TICKETS("unknown"), 0);
     zk_acquire(zk_mutex(client, "last"));

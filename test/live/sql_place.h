@@ -30,7 +30,8 @@ enum sql_part {
     SQL_APPEND,
     SQL_DETACH,
     SQL_ADOPT,
-    SQL_REMOVE,
+    SQL_REMOVE, /* of a ticket that others have come behind */
+    SQL_REMOVE_LAST,
     SQL_STOP,
     SQL_PARTS, /* that every client's life has */
     SQL_RESUME = SQL_PARTS,

@@ -335,6 +335,45 @@ static void test_sq_05_j8_what_is_refused_for_long_is_outlasted(void **state)
     end(other);
 }
 
+/* A release that the server refuses at first comes before the acquire behind it all the same. */
+static void test_sq_05_f4_a_try_behind_a_release_that_is_refused(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client("lease=60s");
+    mortise_lock *lock = zk_mutex(client, "behind");
+    mortise_hold hold = zk_acquire(lock);
+    for (int i = 0; i < 3; i++) {
+        sql_inject("DELETE ON ticket", SQL_DEADLOCK, 3);
+        assert_int_equal(mortise_release(hold), MORTISE_OK);
+        assert_int_equal(mortise_try_acquire(lock, &hold), MORTISE_OK);
+        assert_true(sql_heal() > 3);
+    }
+    end(client);
+}
+
+/* Somebody asked for the lock meanwhile, and has gone, or waits. */
+static void test_f4_a_try_behind_a_release_after_others_have_come(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client("lease=60s"), *other = open_client("lease=60s");
+    mortise_lock *lock = zk_mutex(client, "asked for"), *theirs = zk_mutex(other, "asked for");
+    mortise_hold hold, none;
+    struct sql_attempt waits;
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(mortise_try_acquire(lock, &hold), MORTISE_OK);
+        assert_int_equal(mortise_try_acquire(theirs, &none), MORTISE_EBUSY);
+        assert_int_equal(mortise_release(hold), MORTISE_OK);
+    }
+    hold = zk_acquire(lock);
+    sql_begin(&waits, theirs);
+    sql_await(SQL_TICKETS("asked for"), 2);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    assert_int_equal(mortise_try_acquire(lock, &none), MORTISE_EBUSY);
+    sql_succeed(&waits);
+    end(client);
+    end(other);
+}
+
 static void test_sq_05_j8_what_is_refused_for_good_ends_when_its_time_is_up(void **state)
 {
     (void)state;
@@ -569,6 +608,8 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_sq_05_j8_deadlocks_do_not_reach_the_caller),
         cmocka_unit_test(test_sq_05_j8_what_is_refused_for_long_is_outlasted),
         cmocka_unit_test(test_sq_05_j8_what_is_refused_for_good_ends_when_its_time_is_up),
+        cmocka_unit_test(test_sq_05_f4_a_try_behind_a_release_that_is_refused),
+        cmocka_unit_test(test_f4_a_try_behind_a_release_after_others_have_come),
         cmocka_unit_test(test_sq_05_the_servers_default_isolation_does_not_matter),
         cmocka_unit_test(test_a_server_without_room_for_prepared_statements_serves),
         cmocka_unit_test(test_sq_02_the_lease_is_whole_after_a_long_wait),

@@ -307,10 +307,10 @@ static bool is_hurried(const struct pg_backend *backend, const struct pg_row *ti
            pg_number(backend, 4) == 1 &&
            (!ticket->value[0] || !pg_says(backend, "value IS NULL")) &&
            (ticket->delay == 0 || !pg_says(backend, "delay = 0")) &&
-           (!others || !pg_says(backend, "NOT EXISTS (SELECT FROM front"));
+           (!others || !pg_says(backend, "AND NOT EXISTS (SELECT FROM "));
 }
 
-/* REMOVE and BREAK. */
+/* REMOVE, REMOVE_LAST and BREAK. */
 enum pg_end pg_leave(struct pg_backend *backend)
 {
     struct pg_row row;
@@ -338,6 +338,23 @@ enum pg_end pg_leave(struct pg_backend *backend)
         tell(backend, &row, "look");
     pg_delete(backend, PG_TICKET, row.key);
     return PG_DONE;
+}
+
+static bool is_last(const struct pg_backend *backend)
+{
+    const struct pg_row *queue = pg_find(&backend->view, PG_QUEUE, pg_text(backend, 3));
+    return queue && (queue->number == pg_number(backend, 5) || !pg_says(backend, "number = $5"));
+}
+
+/* REMOVE_LAST: only a row that has the number is locked, and looked at again after a wait. */
+enum pg_end pg_leave_last(struct pg_backend *backend)
+{
+    if (!is_last(backend))
+        return PG_DONE;
+    if (pg_says(backend, "FOR NO KEY UPDATE") &&
+        !pg_lock(backend, PG_QUEUE, pg_text(backend, 3), true))
+        return PG_WAITS;
+    return is_last(backend) ? pg_leave(backend) : PG_DONE;
 }
 
 enum pg_end pg_leave_quietly(struct pg_backend *backend)

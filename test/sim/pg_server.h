@@ -221,6 +221,7 @@ enum pg_end pg_bump(struct pg_backend *backend);
 enum pg_end pg_append(struct pg_backend *backend);
 enum pg_end pg_view(struct pg_backend *backend);
 enum pg_end pg_leave(struct pg_backend *backend);
+enum pg_end pg_leave_last(struct pg_backend *backend);
 enum pg_end pg_leave_quietly(struct pg_backend *backend);
 enum pg_end pg_lighten(struct pg_backend *backend);
 enum pg_end pg_lock_all(struct pg_backend *backend);

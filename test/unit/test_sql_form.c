@@ -61,6 +61,7 @@ static bool elsewhere;        /* answers come from another process than the conn
 const char mrt_sql_product[] = "Fake";
 const bool mrt_sql_notifies = false;
 const bool mrt_sql_hurries = false;
+const bool mrt_sql_removes_last = false;
 const int mrt_sql_schema_version = 1;
 const bool mrt_sql_named_shares = false;
 const bool mrt_sql_shows_rows = false;
