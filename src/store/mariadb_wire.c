@@ -4,7 +4,8 @@
  *
  * Behind a removal or a renewal one more request leaves before it is answered: neither is a
  * transaction, in which the other would be if it failed, and that need not wait for one of them to
- * be made again. Not more than one: what waits for a row's lock must not keep renewals waiting for
+ * be made again. Nor is what gives back a form's lock; if that fails, the connection ends, and the
+ * other with it. Not more than one: what waits for a row's lock must not keep renewals waiting for
  * longer than itself. Answers come in the order of requests.
  *
  * The library can do nothing else while it waits for a part of an answer. So where one alone is

@@ -212,8 +212,8 @@ bool mrt_sql_submit(struct mrt_store *store, const struct mrt_command *command, 
 int mrt_sql_fd(struct mrt_store *store);
 mrt_time mrt_sql_next(struct mrt_store *store);
 void mrt_sql_process(struct mrt_store *store, mrt_time now);
-/* Whether it is done as soon as it has been sent, as far as what comes after it is concerned. */
 bool mrt_sql_removes(const struct mrt_sql_request *request);
+/* Whether it is done as soon as it has been sent, as far as what comes after it is concerned. */
 bool mrt_sql_goes_through(const struct mrt_sql_request *request);
 bool mrt_sql_answers_may_wait(const struct mrt_store *store);
 const char *mrt_sql_address(const struct mrt_store *store);

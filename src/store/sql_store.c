@@ -149,7 +149,9 @@ bool mrt_sql_removes(const struct mrt_sql_request *request)
 
 bool mrt_sql_goes_through(const struct mrt_sql_request *request)
 {
-    return mrt_sql_removes(request) || request->kind == MRT_SQL_DO_RENEW;
+    return mrt_sql_removes(request) || request->kind == MRT_SQL_DO_RENEW ||
+           request->kind == mrt_form_kind(MRT_SQL_DO_NAMED, MRT_FORM_LEAVE) ||
+           request->kind == mrt_form_kind(MRT_SQL_DO_ROW, MRT_FORM_LEAVE);
 }
 
 bool mrt_sql_answers_may_wait(const struct mrt_store *store)

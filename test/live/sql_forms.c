@@ -615,6 +615,33 @@ static void test_a_server_that_is_frozen(void **state)
     }
 }
 
+/* On the connection of the last one of its name, which takes them in order. */
+static void test_an_acquire_behind_a_release_leaves_before_that_is_answered(void **state)
+{
+    (void)state;
+    for (int form = 0; form < SQL_FORMS; form++) {
+        struct sql_proxy *proxy = sql_proxy();
+        mortise_client *client = open_at(sql_proxy_port(proxy), form, "lease=60s");
+        mortise_lock *lock = zk_mutex(client, "behind");
+        struct sql_attempt next;
+        use_once(client, "behind");
+        mortise_hold hold = zk_acquire(lock);
+        unsigned flights = sql_proxy_flights(proxy);
+        zk_place_server("pause", 0);
+        assert_int_equal(mortise_release(hold), MORTISE_OK);
+        sql_begin(&next, lock);
+        int64_t limit = zk_now_ms() + 20000;
+        while (sql_proxy_flights(proxy) < flights + 2 && zk_now_ms() < limit)
+            zk_rest_ms(5);
+        flights = sql_proxy_flights(proxy) - flights;
+        zk_place_server("resume", 0);
+        sql_succeed(&next);
+        assert_int_equal(flights, 2);
+        end(client);
+        sql_proxy_stop(proxy);
+    }
+}
+
 static void test_a_server_that_is_killed_and_comes_back(void **state)
 {
     (void)state;
@@ -671,6 +698,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_sq_13_c12_a_half_open_connection),
         cmocka_unit_test(test_a_grant_that_comes_too_late_is_none),
         cmocka_unit_test(test_a_server_that_is_frozen),
+        cmocka_unit_test(test_an_acquire_behind_a_release_leaves_before_that_is_answered),
         cmocka_unit_test(test_a_server_that_is_killed_and_comes_back),
     };
     if (count > 1)
