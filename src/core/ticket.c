@@ -253,6 +253,7 @@ void mrt_ticket_remove(struct mrt_ticket *ticket)
     if (ticket->adopts && !MRT_DEFECT(ADOPTED_REMOVED))
         ticket->heir = ticket->id; /* nobody has had it yet: it is to be as it was */
     struct mrt_engine *engine = ticket->queue->engine;
+    ticket->lingers = 0; /* its timer is that of the removal now */
     mrt_ticket_end_verifiers(ticket, MORTISE_ENOTHELD);
     bool never_sent = ticket->state == MRT_TICKET_NEW && !ticket->maybe;
     if (mrt_engine_unsend(engine, &ticket->command) || !under_way(ticket)) {

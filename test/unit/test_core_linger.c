@@ -261,6 +261,33 @@ static void test_the_longest_of_all_handles_counts(void **state)
     core_free(&core);
 }
 
+/* Whatever has become of it, by then or because another came, it has to go. */
+static void removal_is_repeated(mrt_time lingered)
+{
+    struct core core;
+    struct mrt_waiter first = core_waiter(1);
+    leave_lingering(&core, &first);
+    core_pass(&core, lingered);
+    if (lingered < LINGER)
+        tell_others(&core, core.queue->ticket->id);
+    for (int i = 0; i < 3; i++) {
+        core_fail(&core, core_fetch(&core, MRT_REMOVE), MORTISE_EUNREACHABLE);
+        core_pass(&core, MRT_SECOND);
+    }
+    core_answer(&core, core_fetch(&core, MRT_REMOVE), MRT_REMOVED);
+    core_pass(&core, 2 * LINGER);
+    core_no_command(&core);
+    core_free(&core);
+}
+
+static void test_its_removal_is_repeated(void **state)
+{
+    (void)state;
+    removal_is_repeated(LINGER);
+    removal_is_repeated(LINGER - 1);
+    removal_is_repeated(LINGER / 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +304,7 @@ int main(void)
         cmocka_unit_test(test_a_look_is_not_put_off),
         cmocka_unit_test(test_without_a_budget_there_is_none),
         cmocka_unit_test(test_the_longest_of_all_handles_counts),
+        cmocka_unit_test(test_its_removal_is_repeated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
