@@ -314,7 +314,8 @@ typedef struct mortise_lock_options {
     /* Of a mutex: the client keeps the lock for so long after the last release, or until another
        client queues for it, which it is told of at once. Who acquires it here meanwhile has
        it without a request. 0: the release gives it back. ENOTSUPPORTED where the store does not
-       tell (mortise_capabilities.linger). No effect with a budget_ms of -1. */
+       tell (mortise_capabilities.linger). No effect with a budget_ms of -1, nor on what the client
+       has, or waits for, before a handle asks for it. */
     int64_t linger_ms;
     /* If the client's session dies while it holds the lock, nobody is granted it (or that part of
        it) for so long after: what the dead holder had sent, to a disk or another server, can

@@ -137,7 +137,7 @@ int mrt_engine_queue(struct mrt_engine *engine, const char *name, const struct m
                      struct mrt_queue **queue);
 void mrt_queue_put(struct mrt_queue *queue);
 /* Of a queue that is not shared: a ticket that nobody here wants is kept for so long, or until
-   another client queues behind it. */
+   another client queues behind it. Counts for tickets that are queued from then on. */
 void mrt_queue_linger(struct mrt_queue *queue, mrt_time longest);
 /* Its tickets stay in the store for so long, at least, if the session dies while they hold. */
 void mrt_queue_delay(struct mrt_queue *queue, mrt_time delay, mrt_time now);

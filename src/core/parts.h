@@ -96,6 +96,7 @@ struct mrt_ticket {
     bool try_only;
     bool waited; /* others were ahead */
     bool others_behind;
+    bool may_linger;  /* the store was asked to tell of who queues behind it */
     bool maybe;       /* an APPEND of unknown outcome: it may be in the store */
     bool look_again;  /* REFRESH once the outstanding command is answered */
     bool unsent;      /* LEAVING: its REMOVE waits for the answer to an earlier command */

@@ -19,7 +19,8 @@
  *
  * Linger. If the program asks for it, a ticket that nobody here wants any more is kept for a
  * while, and acquired again without a request, until somebody else queues: of that
- * the store tells at once, so no budget has to be asked about.
+ * the store tells at once, so no budget has to be asked about. It tells of what was queued with
+ * that wish: a ticket from before somebody here asked for lingering has turns as any other.
  *
  * Delay. A ticket is granted to those who want a delay after a crash only if it was queued with
  * one: one that was not has no more turns, once somebody here asks for it.
@@ -283,7 +284,7 @@ static bool turn_lasts(struct mrt_queue *queue, mrt_time now)
         return true;
     if (ticket->others_behind)
         return MRT_DEFECT(BUDGET_IGNORED);
-    if (spent && !ticket->asking && queue->linger == 0) {
+    if (spent && !ticket->asking && !ticket->may_linger) {
         ticket->asking = true;
         mrt_ticket_look(ticket);
     }
@@ -357,7 +358,7 @@ static bool lingers(struct mrt_queue *queue, mrt_time now)
     struct mrt_ticket *ticket = queue->ticket;
     bool over = ticket->others_behind || ticket->revoked > 0 ||
                 ticket->used >= ticket->fence_span || ticket->delay < queue->delay;
-    if (queue->linger == 0 || queue->engine->config.budget == 0 ||
+    if (!ticket->may_linger || queue->engine->config.budget == 0 ||
         ticket->state != MRT_TICKET_GRANTED || ticket->fresh ||
         (over && !MRT_DEFECT(LINGER_CONTENDED)) || queue->engine->closing ||
         (ticket->lingers > 0 && now >= ticket->lingers))

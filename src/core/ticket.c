@@ -65,7 +65,7 @@ static void send(struct mrt_ticket *ticket, enum mrt_command_type type)
     ticket->command.try_only = ticket->try_only && !MRT_DEFECT(TRY_LEAVES_TICKET);
     ticket->command.queue_max = engine->config.queue_max;
     ticket->command.attend = ticket->attend;
-    ticket->command.linger = ticket->queue->linger > 0;
+    ticket->command.linger = ticket->may_linger;
     ticket->command.delay = ticket->delay;
     ticket->command.count = mrt_queue_counts(ticket);
     ticket->command.likely_last = !ticket->waited && !ticket->others_behind;
@@ -187,6 +187,7 @@ struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, const struct mrt_w
     ticket->try_only = waiter->try_only;
     ticket->command.hopeful = waiter->hopeful;
     ticket->delay = queue->delay;
+    ticket->may_linger = queue->linger > 0;
     ticket->adopts = !mrt_id_none(waiter->adopts);
     ticket->last_fence = waiter->last_fence;
     send(ticket, MRT_APPEND);

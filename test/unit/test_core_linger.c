@@ -288,6 +288,28 @@ static void test_its_removal_is_repeated(void **state)
     removal_is_repeated(LINGER / 2);
 }
 
+/* Its store was not asked to tell of others: they would wait for its next look. */
+static void test_what_was_queued_without_does_not_linger(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter first = core_waiter(1), second = core_waiter(2);
+    core_open(&core, NULL);
+    core_grant(&core, &first);
+    assert_false(core.queue->ticket->command.linger);
+    mrt_queue_linger(core.queue, LINGER);
+    core_acquire(&core, &second);
+    core_pass(&core, LINGER);
+    core_release(&core, first.hold, 1);
+    struct mrt_command *look = core_fetch(&core, MRT_REFRESH); /* the budget is asked about */
+    assert_false(look->linger);
+    assert_int_equal(second.state, MRT_WAITER_DONE);
+    core_view(&core, look, 0);
+    core_release(&core, second.hold, 2);
+    core_fetch(&core, MRT_REMOVE);
+    core_free(&core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +327,7 @@ int main(void)
         cmocka_unit_test(test_without_a_budget_there_is_none),
         cmocka_unit_test(test_the_longest_of_all_handles_counts),
         cmocka_unit_test(test_its_removal_is_repeated),
+        cmocka_unit_test(test_what_was_queued_without_does_not_linger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
