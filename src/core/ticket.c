@@ -373,6 +373,19 @@ void mrt_ticket_revoked(struct mrt_ticket *ticket, uint64_t number)
             mrt_hold_ask(hold);
 }
 
+/* Whether others wait behind it, by what is newest. What was not asked for may be older than what
+   is known, or newer than the answer that is under way. Who lingers keeps the lock if it is not
+   told, so then an unasked word that there is nobody is not believed, and one of others asked
+   about. */
+static bool has_others(struct mrt_ticket *ticket, const struct mrt_event *event)
+{
+    if (event->serial > 0 || !ticket->may_linger)
+        return event->others_behind;
+    if (event->others_behind && ticket->command.outstanding)
+        mrt_ticket_look(ticket);
+    return event->others_behind || ticket->others_behind;
+}
+
 static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
 {
     struct mrt_queue *queue = ticket->queue;
@@ -407,7 +420,7 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
     ticket->attempts = 0;
     ticket->fence = event->fence;
     ticket->fence_span = event->fence_span;
-    ticket->others_behind = event->others_behind;
+    ticket->others_behind = has_others(ticket, event);
     ticket->recheck = event->recheck;
     bool looks = ticket->recheck > 0 && !MRT_DEFECT(NO_RECHECK);
     ticket->due = looks ? mrt_time_add(now, ticket->recheck) : MRT_TIME_NEVER;

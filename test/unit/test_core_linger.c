@@ -288,6 +288,51 @@ static void test_its_removal_is_repeated(void **state)
     removal_is_repeated(LINGER / 2);
 }
 
+/* The store says unasked that nobody is, as it was before. */
+static void tell_nobody(struct core *core, struct mrt_id ticket)
+{
+    struct mrt_event view = core->shown;
+    view.type = MRT_VIEW;
+    view.session = core->engine->session.id;
+    view.ticket = ticket;
+    core_event(core, &view);
+}
+
+static void test_a_late_word_that_nobody_waits_is_not_believed(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter first = core_waiter(1);
+    open_lingering(&core);
+    core_grant(&core, &first);
+    tell_nobody(&core, core.queue->ticket->id);
+    tell_others(&core, core.queue->ticket->id);
+    tell_nobody(&core, core.queue->ticket->id);
+    core_release(&core, first.hold, 1);
+    core_fetch(&core, MRT_REMOVE);
+    core_free(&core);
+}
+
+static void test_a_word_of_others_is_newer_than_the_answer_under_way(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter first = core_waiter(1);
+    open_lingering(&core);
+    core_grant(&core, &first);
+    core_wake(&core, core.queue->ticket->id);
+    struct mrt_command *look = core_fetch(&core, MRT_REFRESH);
+    tell_others(&core, core.queue->ticket->id);
+    core_view(&core, look, 0); /* that there was nobody */
+    look = core_fetch(&core, MRT_REFRESH);
+    core_release(&core, first.hold, 1);
+    core_no_command(&core);
+    core.shown.others_behind = true;
+    core_view(&core, look, 0);
+    core_fetch(&core, MRT_REMOVE);
+    core_free(&core);
+}
+
 /* Its store was not asked to tell of others: they would wait for its next look. */
 static void test_what_was_queued_without_does_not_linger(void **state)
 {
@@ -327,6 +372,8 @@ int main(void)
         cmocka_unit_test(test_without_a_budget_there_is_none),
         cmocka_unit_test(test_the_longest_of_all_handles_counts),
         cmocka_unit_test(test_its_removal_is_repeated),
+        cmocka_unit_test(test_a_late_word_that_nobody_waits_is_not_believed),
+        cmocka_unit_test(test_a_word_of_others_is_newer_than_the_answer_under_way),
         cmocka_unit_test(test_what_was_queued_without_does_not_linger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
