@@ -59,6 +59,7 @@ int mrt_memory_detach(struct mrt_memory_server *server, const struct mrt_command
         TAILQ_REMOVE(&had->session->tickets, had, session_link);
         TAILQ_INSERT_TAIL(&server->nobody.tickets, had, session_link);
         had->session = &server->nobody;
+        had->linger = false;
         had->delay = 0;
         *ticket = had;
     } else {
@@ -82,6 +83,7 @@ int mrt_memory_adopt(struct mrt_memory_server *server, const struct mrt_command 
     TAILQ_REMOVE(&found->session->tickets, found, session_link);
     TAILQ_INSERT_TAIL(&session->tickets, found, session_link);
     found->session = session;
+    found->linger = command->linger;
     found->delay = command->delay;
     *ticket = found;
     return MORTISE_OK;

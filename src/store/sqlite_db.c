@@ -62,7 +62,7 @@ static const char *const texts[MRT_SQL_STATEMENTS] = {
     [MRT_SQL_DETACHED] = "SELECT number, kind, capacity, weight FROM mortise_ticket"
                          " WHERE queue = ?1 AND number > 0 AND session = ?2 AND id = ?3"
                          " AND until = 0",
-    [MRT_SQL_MOVE] = "UPDATE mortise_ticket SET session = ?4, id = ?5, linger = 0, delay = ?7"
+    [MRT_SQL_MOVE] = "UPDATE mortise_ticket SET session = ?4, id = ?5, linger = ?8, delay = ?7"
                      " WHERE queue = ?1 AND number = ?2 AND id = ?3 AND session = ?6",
     [MRT_SQL_LEAVE] = "UPDATE mortise_ticket"
                       " SET session = zeroblob(16), linger = 0, until = ?4 + delay"

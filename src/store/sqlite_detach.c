@@ -24,6 +24,7 @@ struct change {
     struct mrt_id id, session; /* before */
     struct mrt_id new_id, new_session;
     mrt_time delay; /* from then on */
+    bool linger;    /* and so */
     bool there;     /* the row was found */
 };
 
@@ -62,6 +63,7 @@ static enum mrt_outcome move(struct mrt_sqlite_db *db, void *argument)
     mrt_sqlite_bind_id(statement, 5, &change->new_id);
     mrt_sqlite_bind_id(statement, 6, &change->session);
     sqlite3_bind_int64(statement, 7, change->delay);
+    sqlite3_bind_int(statement, 8, change->linger);
     mrt_sqlite_step(db, statement);
     change->there = sqlite3_changes(db->handle) == 1;
     sqlite3_reset(statement);
@@ -123,7 +125,8 @@ enum mrt_outcome mrt_sqlite_adopt(struct mrt_store *store, struct mrt_sqlite_ses
                             .id = command->ticket,
                             .new_id = command->ticket,
                             .new_session = session->id,
-                            .delay = command->delay};
+                            .delay = command->delay,
+                            .linger = command->linger};
     bool same_kind = false;
     store->db.patience = patience;
     enum mrt_outcome outcome = find(&change, command->kind, &same_kind);
@@ -137,6 +140,8 @@ enum mrt_outcome mrt_sqlite_adopt(struct mrt_store *store, struct mrt_sqlite_ses
     if (!ticket)
         return MRT_FULL;
     ticket->number = change.number;
+    if (command->linger)
+        mrt_sqlite_listen(store, session); /* before anybody can send to it */
     outcome = mrt_sqlite_write_durably(&store->db, patience, move, &change);
     *verdict = change.there ? MRT_IN_QUEUE : MRT_ABSENT;
     if (outcome != MRT_DONE || !change.there) {

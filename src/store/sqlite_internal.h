@@ -96,7 +96,8 @@ enum mrt_statement {
     MRT_SQL_OF_SESSION, /* session, queue, number, least delay -> queue, number, id, weight,
                            valued: the next */
     MRT_SQL_DETACHED,   /* queue, no session, id -> number, kind, capacity, weight */
-    MRT_SQL_MOVE,       /* queue, number, id; session and id from now on; session so far; delay */
+    MRT_SQL_MOVE,       /* queue, number, id; session and id from now on; session so far; delay,
+                           linger from now on */
     MRT_SQL_LEAVE,      /* queue, number, id, now: it is nobody's from now on, if it holds */
     MRT_SQL_OVER,       /* queue, now -> number, id, weight, valued: one that has stayed enough */
     MRT_SQL_LIST,       /* queue -> all from there on, in order */

@@ -66,6 +66,30 @@ static void test_r_a_try_tells_nobody(void **state)
     assert_int_equal(port_tickets(&second, "r/4"), 1);
 }
 
+/* What was nobody's lingers as whoever adopts it wants. */
+static void test_r_who_adopts_is_told_too(void **state)
+{
+    (void)state;
+    struct mrt_event held = append_lingering(&first, "r/5");
+    struct mrt_command detach = port_command(&first, MRT_DETACH);
+    struct mrt_command adopt = port_append_command(&first, "r/5");
+    detach.ticket = held.ticket;
+    detach.fence = held.fence;
+    detach.queue = "r/5";
+    detach.kind = port_kind;
+    detach.weight = 1;
+    detach.heir = port_id();
+    assert_int_equal(port_send(&first, &detach).type, MRT_VIEW);
+    adopt.ticket = detach.heir;
+    adopt.adopt = adopt.linger = true;
+    held = port_send(&first, &adopt);
+    assert_int_equal(held.type, MRT_VIEW);
+    assert_int_equal(held.weight_ahead, 0);
+    port_append(&second, "r/5", port_id());
+    assert_true(port_wait_told(&first, held.ticket, LONG_ENOUGH));
+    assert_true(port_refresh(&first, "r/5", &held).others_behind);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -73,6 +97,7 @@ int main(int argc, char **argv)
         TEST(test_r_it_is_told_each_time),
         TEST(test_r_who_came_to_hold_by_waiting_is_told_too),
         TEST(test_r_a_try_tells_nobody),
+        TEST(test_r_who_adopts_is_told_too),
     };
     return run_on_place(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }
