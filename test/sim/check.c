@@ -272,12 +272,25 @@ static bool is_had(const struct world *world, const struct client *client, int q
 static struct idle idle_of(const struct world *world, const struct queue_state *state,
                            uint64_t fence)
 {
-    struct idle idle = {.fence = fence, .since = world->now};
     for (int i = 0; i < state->idle_count; i++)
         if (state->idle[i].fence == fence)
             return state->idle[i];
-    rounds_begin(world, &idle.rounds);
-    return idle;
+    return (struct idle){.fence = fence, .since = world->now, .wanted = MRT_TIME_NEVER};
+}
+
+/* When its client begins to give it back: at once, or, if it lingers, when another waits for it,
+   or when it has lingered for long enough by any clock. */
+static mrt_time idle_until(const struct world *world, int queue, struct idle *idle, bool others)
+{
+    mrt_time linger = world_linger(world, queue);
+    if (linger == 0)
+        return idle->since;
+    if (!others)
+        idle->wanted = MRT_TIME_NEVER;
+    else if (idle->wanted == MRT_TIME_NEVER)
+        idle->wanted = world->now;
+    mrt_time longest = linger * 5 / 4 + world->drawn.timer_late_us * MRT_MICROSECOND;
+    return mrt_time_min(idle->since + longest, idle->wanted);
 }
 
 /* What a client gives back to PostgreSQL comes after all it has sent: a command for each thread,
@@ -301,7 +314,8 @@ static mrt_time idle_limit(const struct world *world, int queue)
            (p->actors * (p->reaction_us + 1) + p->fair_us) * MRT_MICROSECOND;
 }
 
-/* A lock that has been given to a client is had by a thread of it, or given back. */
+/* A lock that has been given to a client is had by a thread of it, or given back; if it lingers,
+   when another wants it. */
 static void check_idle(struct world *world, int queue)
 {
     struct queue_state *state = &world->queues[queue], before = *state;
@@ -316,10 +330,16 @@ static void check_idle(struct world *world, int queue)
             continue;
         struct idle *idle = &state->idle[state->idle_count++];
         *idle = idle_of(world, &before, fence);
+        mrt_time until = idle_until(world, queue, idle, truth.others);
+        if (!idle->due)
+            rounds_begin(world, &idle->rounds);
+        idle->due = world->now >= until;
+        if (!idle->due)
+            continue;
         bool over = rounds_over(world, client, &idle->rounds);
-        if (over && world->now - idle->since > idle_limit(world, queue))
+        if (over && world->now - until > idle_limit(world, queue))
             check_fail(world, client->index, queue, "ticket %llu lies idle for %lld us",
-                       (unsigned long long)fence, (long long)(world->now - idle->since) / 1000);
+                       (unsigned long long)fence, (long long)(world->now - until) / 1000);
     }
 }
 
@@ -396,6 +416,15 @@ static void check_order(struct world *world, const struct actor *actor)
     }
 }
 
+/* Who lingers does not ask whether others wait: the store tells, and if that may be lost or late,
+   the next look shows it. */
+static mrt_time untold_for(const struct world *world, int queue)
+{
+    if (world_linger(world, queue) == 0 || is_calm(world))
+        return 0;
+    return world->drawn.recheck_us * 5 / 4 * MRT_MICROSECOND;
+}
+
 /* While others wait, a turn ends within the budget and the time it takes to learn of
    them: beyond the budget the engine asks, while one more thread may have the lock. */
 static void check_budget(struct world *world, const struct client *client, int queue)
@@ -403,6 +432,7 @@ static void check_budget(struct world *world, const struct client *client, int q
     const struct profile *p = &world->profile;
     struct queue_state *state = &world->queues[queue];
     mrt_time budget = p->budget_us * 5 / 4 * MRT_MICROSECOND + round_trip(world);
+    budget += untold_for(world, queue);
     if (!is_quiet(world) || state->contended_since == MRT_TIME_NEVER ||
         world->now - state->contended_since < budget)
         return;

@@ -183,6 +183,9 @@ struct mrt_queue *client_queue(struct world *world, struct client *client, int q
                          &found) != MORTISE_OK)
         check_fail(world, client->index, queue, "no queue");
     mrt_queue_delay(found, delay_of(world, queue), client_now(client));
+    mrt_time linger = world_linger(world, queue);
+    if (linger > 0 && random_below(&world->random, 4) > 0) /* not every handle asks for it */
+        mrt_queue_linger(found, linger);
     return found;
 }
 

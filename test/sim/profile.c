@@ -282,8 +282,7 @@ static void draw_delay(struct profile *p, uint64_t seed)
         p->lock_delay_us = profile_scale(&random, has_lease(p) ? p->lease_us : 1000000);
 }
 
-/* No session ends, so who gives up adopting leaves it as it was. */
-static void make_inherited(struct profile *p, struct random *random)
+void profile_make_untroubled(struct profile *p, struct random *random)
 {
     int64_t *const ends[] = {&p->crash_every_us, &p->close_every_us, &p->kill_every_us,
                              &p->proof_lag_us, &p->follower_every_us};
@@ -291,6 +290,12 @@ static void make_inherited(struct profile *p, struct random *random)
     zero(ends, sizeof ends / sizeof ends[0]);
     profile_make_calm(p);
     p->trouble_every_us = p->redis_copyless = 0;
+}
+
+/* No session ends, so who gives up adopting leaves it as it was. */
+static void make_inherited(struct profile *p, struct random *random)
+{
+    profile_make_untroubled(p, random);
     p->cancel = random_between(random, 2000, 8000);
     p->wait_us = p->delay_us * 2;
 }
@@ -493,6 +498,8 @@ void profile_draw(struct profile *profile, uint64_t seed, int model, bool mixed)
     draw_delay(profile, seed);
     draw_detach(profile, seed);
     draw_inquiries(profile, seed);
+    if (mixed)
+        profile_draw_linger(profile, seed);
 }
 
 void profile_heal(struct profile *p)

@@ -108,6 +108,7 @@ enum {
     X(revoke_every_us, EXTRA, "an operator asks a holder to give up about each")                  \
     X(hold_max_us, EXTRA, "a hold ends by itself after at most; in half of all acquires")         \
     X(lock_delay_us, EXTRA, "nobody has a lock for so long after its holder has died")            \
+    X(linger_us, EXTRA, "a lock that nobody in a client wants is kept for at most")               \
     X(listen, EXTRA, "chance that a holder listens to that")                                      \
     X(detach, EXTRA, "chance that a hold is detached, and that what is detached is adopted")      \
     X(detach_us, FIXED, "an operator breaks what has been nobody's for so long")                  \

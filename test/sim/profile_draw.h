@@ -25,8 +25,13 @@ void profile_make_lossy(struct profile *profile, struct random *random);
 /* Locks are held for longer than a lease, and clients are cut off from their server. */
 void profile_make_possessive(struct profile *profile, struct random *random);
 
+/* Nothing fails, and no session ends but by its client's will. */
+void profile_make_untroubled(struct profile *profile, struct random *random);
+
 /* In the place of locks of one kind. */
 void profile_draw_mixed(struct profile *profile, uint64_t seed);
+/* And whether they linger, after all else. */
+void profile_draw_linger(struct profile *profile, uint64_t seed);
 
 /* Of a Redis server, or a quorum of five. */
 void profile_draw_redis(struct profile *profile, struct random *random);

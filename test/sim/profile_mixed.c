@@ -2,7 +2,8 @@
  * Runs in which the locks are of several kinds, as the simulator's other runs never are: each
  * client's one engine, and its one session, serve them all at once. No two locks that follow each
  * other are of one kind, and every pair of kinds that the store keeps is had. Some runs have
- * semaphore mutexes alone instead.
+ * semaphore mutexes alone instead. In most of all these, mutexes are kept for a while by clients
+ * that do not want them any more.
  */
 #include "profile_draw.h"
 
@@ -46,4 +47,28 @@ void profile_draw_mixed(struct profile *p, uint64_t seed)
     p->queues = random_between(&random, 2, 4);
     if (kinds_of(p->model) > KINDS_OF_ONE) /* semaphores are among them */
         p->capacity = random_between(&random, 2, 4);
+}
+
+/* Locks that come to be wanted again before long, or elsewhere, where neither faults nor what is
+   nobody's hide how soon a lock has to be given up. */
+static void make_undisturbed(struct profile *p, struct random *random)
+{
+    profile_make_untroubled(p, random);
+    p->reboot_every_us = p->detach = p->pg_conflict = p->pg_full = p->pg_notify_late_us = 0;
+    p->clients = random_between(random, 2, 3);
+    p->actors = random_between(random, 1, 3);
+    p->operations = random_between(random, 20, 40);
+}
+
+void profile_draw_linger(struct profile *p, uint64_t seed)
+{
+    struct random random;
+    int64_t unit = p->lease_us > 0 ? p->lease_us : 1000000;
+    random_seed(&random, seed ^ UINT64_C(0x6c696e676572));
+    if (random_below(&random, 4) == 0)
+        return;
+    bool scaled = random_below(&random, 2);
+    p->linger_us = profile_scale(&random, scaled ? unit : 4 * p->think_us);
+    if (random_below(&random, 3) == 0)
+        make_undisturbed(p, &random);
 }

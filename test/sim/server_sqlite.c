@@ -4,6 +4,7 @@
  *  - A table of tickets in the order of their numbers. Every process changes it
  *    itself, so answers come in submit order; what travels between processes is only a hint
  *    (a datagram that may be lost, doubled or late).
+ *  - Who wants to hear of others is sent such a hint by whoever queues right behind.
  *  - No lease. A session is alive while the kernel holds its file's lock. Nobody is
  *    told of a death but the process right behind, by a file event that may be
  *    refused; otherwise the dead are found when someone blocked looks again.
@@ -33,6 +34,7 @@ struct row {
     int session;
     struct mrt_id ticket;
     uint64_t fence, weight, revoked;
+    bool linger;
 };
 
 struct sqlite {
@@ -139,6 +141,24 @@ static void push_view(struct world *world, struct sqlite *db, int row)
     answer_view(world, db, session->peer, &look, row);
 }
 
+static void wake_owner(struct world *world, const struct sqlite *db, const struct row *row)
+{
+    const struct session *session = &db->sessions[row->session];
+    const struct mrt_event look = {.type = MRT_WAKE, .session = session->id, .ticket = row->ticket};
+    if (session->alive)
+        link_deliver(world, session->peer, &look);
+}
+
+/* Who lingers is told by the one right behind: whoever comes later finds that one ahead. */
+static void tell_lingering(struct world *world, const struct sqlite *db, int row)
+{
+    int ahead = row - 1;
+    while (ahead >= 0 && db->rows[ahead].queue != db->rows[row].queue)
+        ahead--;
+    if (ahead >= 0 && db->rows[ahead].linger)
+        wake_owner(world, db, &db->rows[ahead]);
+}
+
 /* A hint to the first of a queue that may now run. */
 static void wake_next(struct world *world, struct sqlite *db, int queue)
 {
@@ -229,8 +249,11 @@ static void append(struct world *world, struct sqlite *db, struct peer *peer,
         return;
     }
     int row = db->row_count++;
-    db->rows[row] = (struct row){
-        .queue = queue, .session = session, .ticket = command->ticket, .weight = command->weight};
+    db->rows[row] = (struct row){.queue = queue,
+                                 .session = session,
+                                 .ticket = command->ticket,
+                                 .weight = command->weight,
+                                 .linger = command->linger};
     row = reap_ahead(db, row);
     if (command->try_only && !granted(db, row)) {
         delete_row(db, row);
@@ -238,6 +261,7 @@ static void append(struct world *world, struct sqlite *db, struct peer *peer,
         return;
     }
     db->rows[row].fence = next_fence(world, db);
+    tell_lingering(world, db, row);
     answer_view(world, db, peer, command, row);
 }
 
@@ -373,14 +397,6 @@ static void sqlite_kill(struct world *world, void *server, struct peer *peer)
             client_event(world, peer->client, &event);
         bury(world, db, i);
     }
-}
-
-static void wake_owner(struct world *world, const struct sqlite *db, const struct row *row)
-{
-    const struct session *session = &db->sessions[row->session];
-    const struct mrt_event look = {.type = MRT_WAKE, .session = session->id, .ticket = row->ticket};
-    if (session->alive)
-        link_deliver(world, session->peer, &look);
 }
 
 static bool sqlite_break(struct world *world, void *server, int queue, uint64_t fence)

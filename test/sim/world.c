@@ -2,7 +2,7 @@
  * A run: chaos, in which only safety is asked for; then heal, in which nothing fails any more
  * and everyone must be served; then everybody closes and nothing may be left.
  */
-#include "world.h"
+#include "host.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -128,6 +128,22 @@ bool world_has(const struct world *world, int64_t lock)
         if (world->queues[i].lock == lock)
             return true;
     return false;
+}
+
+/* ZooKeeper's fake of the port does not tell of who waits. */
+static bool can_linger(const struct world *world)
+{
+    const struct host_kind *kind = host_kind_of(world->drawn.model);
+    return kind ? kind->ops->capabilities.linger : world->drawn.model != MODEL_ZOOKEEPER;
+}
+
+/* Of such locks as api/lock.c allows it for. Who has one is its only holder. */
+mrt_time world_linger(const struct world *world, int queue)
+{
+    const struct mrt_recipe *recipe = &world->queues[queue].recipe;
+    if (recipe->shared || recipe->claim || recipe->capacity > 1 || !can_linger(world))
+        return 0;
+    return world->drawn.linger_us * MRT_MICROSECOND;
 }
 
 static void init(struct world *world, uint64_t seed, const struct profile *profile, bool keep)

@@ -236,8 +236,9 @@ struct queue_state {
     int idle_count; /* tickets that are granted, and nobody has them */
     struct idle {
         uint64_t fence;
-        mrt_time since;
-        struct rounds rounds;
+        mrt_time since, wanted; /* nobody has it; others wait, or MRT_TIME_NEVER */
+        bool due;               /* it is to be given back */
+        struct rounds rounds;   /* from then on */
     } idle[GRANTS_MAX];
     uint64_t first_fence, first_value; /* of an election, and since when */
     mrt_time first_since;
@@ -300,6 +301,8 @@ void world_cancel(struct world *world, struct task *task);
 mrt_time world_some(struct world *world, int64_t limit_us);
 /* Whether there is a lock of this kind. */
 bool world_has(const struct world *world, int64_t lock);
+/* For how long a client keeps this lock when nobody in it wants it; 0: it does not. */
+mrt_time world_linger(const struct world *world, int queue);
 /* A length about `every_us`. */
 mrt_time world_about(struct world *world, int64_t every_us);
 
