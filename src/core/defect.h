@@ -178,9 +178,20 @@
     X(ADOPTED_REMOVED, "who gives up adopting a ticket takes it out")        \
     X(ADOPTED_FENCE, "an adopted ticket begins again with its first fence")
 
-/* Of lingering and of the delay after a crash; test/model finds them. */
-#define MRT_DEFECT_LINGER_MAP(X)                                        \
-    X(LINGER_CONTENDED, "a ticket lingers though another waits")        \
+/* Of lingering; the simulator finds them, and test/model the first. */
+#define MRT_DEFECT_LINGER_MAP(X)                                                     \
+    X(LINGER_CONTENDED, "a ticket lingers though another waits")                     \
+    X(LINGER_FOR_EVER, "a ticket lingers beyond its time")                           \
+    X(LINGER_REMOVED_ONCE, "what has lingered is not removed again when that fails") \
+    X(LINGER_BY_HEARSAY, "what is told unasked goes before what was answered")       \
+    X(LINGER_UNASKED, "a ticket lingers whose store was not asked to tell")          \
+    X(LINGER_UNTOLD, "the store does not tell who lingers of who queues")            \
+    X(LINGER_OUTLIVES_SESSION, "what lingers is kept when its session is lost")      \
+    X(ZK_LINGER_UNWATCHED, "who lingers does not watch who comes")                   \
+    X(REDIS_LUA_LINGER_UNTOLD, "who queues does not tell who lingers")
+
+/* Of the delay after a crash; test/model finds them. */
+#define MRT_DEFECT_DELAY_MAP(X)                                         \
     X(DELAY_NOT_ASKED, "a ticket without a delay serves who wants one") \
     X(DELAY_FROM_START, "a delay begins with the ticket")               \
     X(DELAY_FOR_WAITERS, "a dead session's waiting tickets stay too")   \
@@ -238,9 +249,9 @@ enum mrt_defect {
     MRT_DEFECT_PASS_MAP(MRT_DEFECT_NAME) MRT_DEFECT_QUORUM_MAP(MRT_DEFECT_NAME)
         MRT_DEFECT_ELECTION_MAP(MRT_DEFECT_NAME) MRT_DEFECT_REDIS_MAP(MRT_DEFECT_NAME)
             MRT_DEFECT_REDIS_CLAIM_MAP(MRT_DEFECT_NAME) MRT_DEFECT_DETACH_MAP(MRT_DEFECT_NAME)
-                MRT_DEFECT_LINGER_MAP(MRT_DEFECT_NAME) MRT_DEFECT_SIMULATED_MAP(MRT_DEFECT_NAME)
-                    MRT_DEFECT_SQL_MAP(MRT_DEFECT_NAME) MRT_DEFECT_MULTI_MAP(MRT_DEFECT_NAME)
-                        MRT_DEFECT_LEAD_MAP(MRT_DEFECT_NAME)
+                MRT_DEFECT_LINGER_MAP(MRT_DEFECT_NAME) MRT_DEFECT_DELAY_MAP(MRT_DEFECT_NAME)
+                    MRT_DEFECT_SIMULATED_MAP(MRT_DEFECT_NAME) MRT_DEFECT_SQL_MAP(MRT_DEFECT_NAME)
+                        MRT_DEFECT_MULTI_MAP(MRT_DEFECT_NAME) MRT_DEFECT_LEAD_MAP(MRT_DEFECT_NAME)
 #undef MRT_DEFECT_NAME
                             MRT_DEFECT_END
 };

@@ -358,10 +358,10 @@ static bool lingers(struct mrt_queue *queue, mrt_time now)
     struct mrt_ticket *ticket = queue->ticket;
     bool over = ticket->others_behind || ticket->revoked > 0 ||
                 ticket->used >= ticket->fence_span || ticket->delay < queue->delay;
-    if (!ticket->may_linger || queue->engine->config.budget == 0 ||
-        ticket->state != MRT_TICKET_GRANTED || ticket->fresh ||
-        (over && !MRT_DEFECT(LINGER_CONTENDED)) || queue->engine->closing ||
-        (ticket->lingers > 0 && now >= ticket->lingers))
+    bool may = ticket->may_linger || (MRT_DEFECT(LINGER_UNASKED) && queue->linger > 0);
+    if (!may || queue->engine->config.budget == 0 || ticket->state != MRT_TICKET_GRANTED ||
+        ticket->fresh || (over && !MRT_DEFECT(LINGER_CONTENDED)) || queue->engine->closing ||
+        (ticket->lingers > 0 && now >= ticket->lingers && !MRT_DEFECT(LINGER_FOR_EVER)))
         return false;
     if (ticket->lingers == 0)
         mrt_ticket_linger(ticket, mrt_time_add(now, queue->linger));

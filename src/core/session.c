@@ -139,7 +139,8 @@ static void drop_tickets(struct mrt_engine *engine)
     struct mrt_ticket *ticket, *next;
     TAILQ_FOREACH_SAFE(queue, &engine->queues, link, next_queue)
     TAILQ_FOREACH_SAFE(ticket, &queue->tickets, link, next)
-    mrt_queue_ticket_gone(ticket);
+    if (ticket->lingers == 0 || engine->closing || !MRT_DEFECT(LINGER_OUTLIVES_SESSION))
+        mrt_queue_ticket_gone(ticket);
     TAILQ_FOREACH_SAFE(ticket, &engine->loose_tickets, link, next)
     if (ticket->state == MRT_TICKET_LEAVING)
         mrt_ticket_drop(ticket);

@@ -254,7 +254,8 @@ void mrt_ticket_remove(struct mrt_ticket *ticket)
     if (ticket->adopts && !MRT_DEFECT(ADOPTED_REMOVED))
         ticket->heir = ticket->id; /* nobody has had it yet: it is to be as it was */
     struct mrt_engine *engine = ticket->queue->engine;
-    ticket->lingers = 0; /* its timer is that of the removal now */
+    if (!MRT_DEFECT(LINGER_REMOVED_ONCE))
+        ticket->lingers = 0; /* its timer is that of the removal now */
     mrt_ticket_end_verifiers(ticket, MORTISE_ENOTHELD);
     bool never_sent = ticket->state == MRT_TICKET_NEW && !ticket->maybe;
     if (mrt_engine_unsend(engine, &ticket->command) || !under_way(ticket)) {
@@ -379,7 +380,7 @@ void mrt_ticket_revoked(struct mrt_ticket *ticket, uint64_t number)
    about. */
 static bool has_others(struct mrt_ticket *ticket, const struct mrt_event *event)
 {
-    if (event->serial > 0 || !ticket->may_linger)
+    if (event->serial > 0 || !ticket->may_linger || MRT_DEFECT(LINGER_BY_HEARSAY))
         return event->others_behind;
     if (event->others_behind && ticket->command.outstanding)
         mrt_ticket_look(ticket);

@@ -380,7 +380,7 @@ static void tell_lingering(const struct queue *queue, const struct mrt_memory_si
             .type = MRT_WAKE, .session = ticket->session->id, .ticket = ticket->id};
         if (!mrt_memory_grants_behind(ticket, ahead, 0))
             return;
-        if (ticket->linger)
+        if (ticket->linger && !MRT_DEFECT(LINGER_UNTOLD))
             emit(sink, ticket->session->peer, &event);
         ahead += ticket->weight;
     }

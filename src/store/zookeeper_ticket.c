@@ -195,7 +195,7 @@ static struct mrt_zk_ticket *new_ticket(struct mrt_zk_session *session,
         return NULL;
     ticket->id = command->ticket;
     ticket->place = mrt_zk_place_for(command->kind, command->capacity, command->weight);
-    ticket->lingers = command->linger;
+    ticket->lingers = command->linger && !MRT_DEFECT(ZK_LINGER_UNWATCHED);
     /* An answer to one of this identity that was freed is not for this one. */
     ticket->attempt = ++session->numbers << 32;
     TAILQ_INIT(&ticket->jobs);

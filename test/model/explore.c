@@ -124,7 +124,7 @@ static const struct {
     enum mrt_defect defect;
     const char *name, *text;
 } all_defects[] = {MRT_DEFECT_MAP(DEFECT_ROW) MRT_DEFECT_DETACH_MAP(DEFECT_ROW)
-                       MRT_DEFECT_LINGER_MAP(DEFECT_ROW)};
+                       MRT_DEFECT_LINGER_MAP(DEFECT_ROW) MRT_DEFECT_DELAY_MAP(DEFECT_ROW)};
 
 /* Those that a run without local threads, drifting clocks and a busy store can show, and a word of
    the instances that can. */

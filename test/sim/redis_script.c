@@ -167,6 +167,7 @@ static const struct {
     {MRT_DEFECT_REDIS_LUA_CHANGE_UNTOLD, "call('PUBLISH', base .. 'e:' .. queue, queue)", ""},
     {MRT_DEFECT_REDIS_LUA_FIRST_LEAVES, "string.sub(front[1] or '', 1, 32) ~= ARGV[3]",
      "not front[1]"},
+    {MRT_DEFECT_REDIS_LUA_LINGER_UNTOLD, "if mark_in(first[2]) == '+' then", "if false then"},
     {MRT_DEFECT_REDIS_LUA_ALL_MUTEXES, "and ARGV[6] == '1' and ARGV[8]", "and ARGV[8]"},
 };
 
