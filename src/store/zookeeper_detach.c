@@ -159,11 +159,13 @@ static void listed_to_detach(struct mrt_zk_session *session, struct mrt_zk_ticke
     if (hands == MRT_ZK_DETACHED) {
         ticket->czxid = mrt_zk_place_of(heir).czxid;
         detached(session, ticket);
+    } else if (own && hands == MRT_ZK_ADOPTED && ticket->maybe) {
+        /* Adopting it was given up: it may not have been adopted, or be detached already, and
+           another's now under the same name. */
+        ask_owner(session, ticket, own);
     } else if (own && ticket->created && mrt_zk_ticket_keep(ticket, own)) {
         ticket->maybe = false;
         mrt_zk_ticket_send_node(session, ticket, MRT_ZK_DETACH, ticket->node);
-    } else if (own && hands == MRT_ZK_ADOPTED && ticket->maybe) {
-        ask_owner(session, ticket, own); /* adopting it was given up before the answer came */
     } else {
         mrt_zk_ticket_gone(session, ticket);
     }
