@@ -147,27 +147,28 @@
 
 /* Of the stores on SQL servers, store/sql_*.c and postgres_wire.c, and of their statements; the
    simulator finds them. */
-#define MRT_DEFECT_SQL_MAP(X)                                                            \
-    X(SQL_LOST_REPLY_FAILED, "what was sent when a connection broke has failed")         \
-    X(SQL_BEFORE_COMMIT, "what a statement answered is believed before its commit")      \
-    X(SQL_CONFLICT_DONE, "a removal that conflicts with another is taken for done")      \
-    X(SQL_DEMOTED_KEPT, "a connection to a server that is read-only now is kept")        \
-    X(SQL_PG_NO_LISTEN, "a new connection does not listen")                              \
-    X(SQL_PG_HURRIED, "a ticket is told before it is on disk")                           \
-    X(SQL_PG_HURRIED_PAST, "a ticket that others wait behind goes before it is on disk") \
-    X(SQL_PG_FORGOTTEN, "what a server has lost is not taken out again")                 \
-    X(SQL_PG_NO_NOTIFY, "who may run now is not told")                                   \
-    X(SQL_PG_CHANGE_UNTOLD, "who observes is not told of a leader's end")                \
-    X(SQL_PG_UNLOCKED, "who leaves does not lock the queue")                             \
-    X(SQL_PG_ONE_STATEMENT, "who comes does not lock the queue before he looks")         \
-    X(SQL_PG_FROZEN_NOW, "a lease begins with the transaction, not after its waits")     \
-    X(SQL_PG_OLD_EPOCH, "tickets of a connection that was given up are put in")          \
-    X(SQL_PG_REAP_ALL, "with the dead the living are ended")                             \
-    X(SQL_PG_CELL_BLIND, "a cell is written whatever its version")                       \
-    X(SQL_PG_GONE_COUNTS, "a ticket whose session was ended makes room as it goes")      \
-    X(SQL_PG_LAST_UNLOCKED, "who comes while the last one goes is not told of it")       \
-    X(SQL_PG_LAST_UNCHECKED, "a ticket goes as the last one, though others are behind")  \
-    X(SQL_PG_LAST_KEPT, "a ticket that was not the last one, as was thought, does not go")
+#define MRT_DEFECT_SQL_MAP(X)                                                              \
+    X(SQL_LOST_REPLY_FAILED, "what was sent when a connection broke has failed")           \
+    X(SQL_BEFORE_COMMIT, "what a statement answered is believed before its commit")        \
+    X(SQL_CONFLICT_DONE, "a removal that conflicts with another is taken for done")        \
+    X(SQL_DEMOTED_KEPT, "a connection to a server that is read-only now is kept")          \
+    X(SQL_PG_NO_LISTEN, "a new connection does not listen")                                \
+    X(SQL_PG_HURRIED, "a ticket is told before it is on disk")                             \
+    X(SQL_PG_HURRIED_PAST, "a ticket that others wait behind goes before it is on disk")   \
+    X(SQL_PG_FORGOTTEN, "what a server has lost is not taken out again")                   \
+    X(SQL_PG_NO_NOTIFY, "who may run now is not told")                                     \
+    X(SQL_PG_CHANGE_UNTOLD, "who observes is not told of a leader's end")                  \
+    X(SQL_PG_UNLOCKED, "who leaves does not lock the queue")                               \
+    X(SQL_PG_ONE_STATEMENT, "who comes does not lock the queue before he looks")           \
+    X(SQL_PG_FROZEN_NOW, "a lease begins with the transaction, not after its waits")       \
+    X(SQL_PG_OLD_EPOCH, "tickets of a connection that was given up are put in")            \
+    X(SQL_PG_REAP_ALL, "with the dead the living are ended")                               \
+    X(SQL_PG_CELL_BLIND, "a cell is written whatever its version")                         \
+    X(SQL_PG_GONE_COUNTS, "a ticket whose session was ended makes room as it goes")        \
+    X(SQL_PG_LAST_UNLOCKED, "who comes while the last one goes is not told of it")         \
+    X(SQL_PG_LAST_UNCHECKED, "a ticket goes as the last one, though others are behind")    \
+    X(SQL_PG_LAST_KEPT, "a ticket that was not the last one, as was thought, does not go") \
+    X(SQL_PG_LINGER_UNTOLD, "who lingers is not told of who queues")
 
 /* Of durable holds; test/model finds them, and the simulator. */
 #define MRT_DEFECT_DETACH_MAP(X)                                             \

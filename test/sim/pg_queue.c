@@ -125,7 +125,8 @@ static struct pg_row ticket_of(const struct pg_backend *backend, const struct ne
 static void put_in(struct pg_backend *backend, struct newcomer *newcomer, const struct pg_row *row)
 {
     const struct pg_line *line = &newcomer->line;
-    for (int i = 0; i < line->count; i++)
+    bool tells = pg_says(backend, "WHERE linger AND upto <= capacity");
+    for (int i = 0; i < line->count && tells; i++)
         if (line->tickets[i]->linger && line->upto[i] <= line->tickets[i]->capacity)
             tell(backend, line->tickets[i], "place %" PRId64 " 0 1", line->tickets[i]->number);
     if (row->value[0])

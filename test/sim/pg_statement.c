@@ -81,6 +81,7 @@ static const struct {
     {MRT_DEFECT_SQL_PG_UNLOCKED, MRT_PG_LOCK_QUEUE, " FOR NO KEY UPDATE", ""},
     {MRT_DEFECT_SQL_PG_ONE_STATEMENT, MRT_PG_BUMP, "DO UPDATE", "DO NOTHING --"},
     {MRT_DEFECT_SQL_PG_ONE_STATEMENT, MRT_PG_APPEND, "q.number", "nextval('fence')"},
+    {MRT_DEFECT_SQL_PG_LINGER_UNTOLD, MRT_PG_APPEND, "WHERE linger", "WHERE false"},
     {MRT_DEFECT_SQL_PG_FROZEN_NOW, MRT_PG_RENEW, "clock_timestamp()", "now()"},
     {MRT_DEFECT_SQL_PG_OLD_EPOCH, MRT_PG_APPEND, "epoch = $9", "true"},
     {MRT_DEFECT_SQL_PG_REAP_ALL, MRT_PG_REAP, "s.expires <= clock_timestamp()", "true"},
