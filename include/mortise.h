@@ -807,8 +807,8 @@ MORTISE_API int mortise_revoke(mortise_client *client, const char *name, uint64_
  * Takes the ticket with this fence in mortise_list out of the queue of `name`, a holder's or a
  * waiter's, and no other: so nobody is hit who has come since. The next in the queue is
  * granted at once, although the holder may not know yet: its client finds the hold LOST when
- * it is told or looks, and what it does until then only fences keep apart. A waiter queues
- * again at the back.
+ * it is told or looks, and what it does until then only fences keep apart; a lock that lingers
+ * there (linger_ms) may even be acquired again until then. A waiter queues again at the back.
  * 0; ENOTHELD: no such ticket; else as mortise_revoke.
  */
 MORTISE_API int mortise_break(mortise_client *client, const char *name, uint64_t fence);
