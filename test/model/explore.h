@@ -91,6 +91,7 @@ struct thread {
 struct session_record {
     struct mrt_id id; /* none: free */
     mrt_time expires;
+    uint64_t number; /* of all, in their order */
 };
 
 struct client {
@@ -144,6 +145,7 @@ struct world {
     int losses, kills, cancels, crashes, faults, instants; /* left */
     bool settling;                                         /* no faults, no new turns, no wakes */
     uint64_t last_fence, last_alone;
+    uint64_t sessions; /* begun */
     struct left left;
     int adoptions; /* left */
     struct grave graves[GRAVES_MAX];

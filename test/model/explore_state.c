@@ -16,11 +16,6 @@
  *    waited) are cut off at the bound.
  *  - Fields that the state they belong to does not use: they are set before they are read.
  *    And what no instance uses at all: values, requests beside tickets, requests to give up.
- *
- * Where it is not exact: the pause before another attempt is spread by the serial of the
- * command, which is left out. Two states that differ in serials alone may so have timers of
- * one engine that fire in another order later. A run with one lost reply has one such pause,
- * and all that it can change places with is a recheck of the same client.
  */
 #include "explore.h"
 
@@ -30,6 +25,7 @@
 enum kind {
     PLAIN,
     FENCE,
+    SESSION,
     IDENTITY,
     SERIAL,
     ORDER = SERIAL + CLIENTS_MAX,
@@ -116,7 +112,7 @@ static void put_timer(const struct view *view, const struct mrt_timer *timer)
     if (!timer->armed)
         return;
     put_time(view, timer->at);
-    put(ORDER + view->index, timer->order);
+    put(ORDER + view->index, timer->order + 1);
 }
 
 static void put_command(const struct view *view, const struct mrt_command *command)
@@ -129,7 +125,7 @@ static void put_command(const struct view *view, const struct mrt_command *comma
     put_id(command->session);
     plain(command->weight);
     put_id(command->heir);
-    plain((uint64_t)command->delay | (uint64_t)command->died << 63);
+    plain((uint64_t)command->delay | (uint64_t)(command->type == MRT_STOP && command->died) << 63);
 }
 
 static void put_session(const struct view *view)
@@ -263,7 +259,7 @@ static void put_sent(const struct view *view, const struct mrt_command *command)
     put_id(command->ticket);
     plain((uint64_t)command->adopt);
     put_id(command->type == MRT_DETACH ? command->heir : (struct mrt_id){0, 0});
-    plain((uint64_t)command->delay | (uint64_t)command->died << 63);
+    plain((uint64_t)command->delay | (uint64_t)(command->type == MRT_STOP && command->died) << 63);
     plain(command->weight);
 }
 
@@ -302,6 +298,7 @@ static void put_client(const struct world *world, int index)
         if (!mrt_id_none(client->sessions[i].id)) {
             put_id(client->sessions[i].id);
             plain((uint64_t)(client->sessions[i].expires - world->now));
+            put(SESSION, world->instance->instants > 0 ? client->sessions[i].number : 0);
         }
     plain(0);
     if (!client->engine)

@@ -17,6 +17,22 @@
 #define QUEUE "q"
 #define FOR_EVER (1000000 * MRT_SECOND)
 
+mrt_time __real_mrt_engine_pause(struct mrt_engine *engine, uint32_t attempts);
+mrt_time __wrap_mrt_engine_pause(struct mrt_engine *engine, uint32_t attempts);
+
+/* Pauses are spread by the newest serial, which no state has in it: only its place among others.
+   Here they are not spread, or states that are one would go on with timers that differ. Nothing is
+   lost with that: pauses are of milliseconds, and all they could change places with, rechecks, of
+   seconds. */
+mrt_time __wrap_mrt_engine_pause(struct mrt_engine *engine, uint32_t attempts)
+{
+    uint64_t serial = engine->serial;
+    engine->serial = 0;
+    mrt_time pause = __real_mrt_engine_pause(engine, attempts);
+    engine->serial = serial;
+    return pause;
+}
+
 static bool leases(const struct world *world)
 {
     return world->instance->instants > 0;
@@ -228,7 +244,9 @@ static void note_session(struct world *world, struct client *client, struct mrt_
     }
     if (!free_record)
         check_fail(world, "too many sessions");
-    *free_record = (struct session_record){id, mrt_time_add(world->now, LEASE)};
+    if (!mrt_id_equal(free_record->id, id))
+        *free_record = (struct session_record){.id = id, .number = ++world->sessions};
+    free_record->expires = mrt_time_add(world->now, LEASE);
 }
 
 static struct claim *find_claim(struct world *world, struct mrt_id ticket)
