@@ -1,10 +1,15 @@
 /*
  * The instances that are searched, and the seeded defects that measure the search. TAP.
  *
- *   explore             small instances; explore --full: the large ones too
- *   explore WORD        only instances whose name contains WORD, of any size
- *   explore_defects     each seeded defect: which instance catches it, and how
- *   explore_defects -v  the same with the way there
+ *   explore                 small instances; explore --full: the large ones too
+ *   explore WORD            only instances whose name contains WORD, of any size
+ *   explore --compare       goes through all states as they are as well: whether the search, which
+ *                           takes those that are alike for one, misses anything; of some small
+ *                           instances, and with a WORD of any
+ *   explore_defects         each seeded defect: which instance catches it, and how
+ *   explore_defects -v      the same with the way there
+ *   explore_defects --all   the same by searches that take no states for one
+ *   explore_defects OPTION DEFECT
  *
  * Each search is a process of its own, so that a failed assertion is a result as well.
  */
@@ -30,23 +35,27 @@ static struct mrt_recipe semaphore; /* of two permits */
 
 static const struct instance instances[] = {
     {"mutex, tries, two turns", OF(mrt_mutex, 2, 1, 2), .tries = true, .nests = true, NO_FAULT},
-    {"mutex, any fault", OF(mrt_mutex, 2, 1, 1), ANY_FAULT},
-    {"mutex, one client of two threads", OF(mrt_mutex, 2, 2, 1), NO_FAULT},
-    {"mutex, leases", OF(mrt_mutex, 2, 1, 1), LEASES(2), NO_FAULT},
+    {"mutex, any fault", OF(mrt_mutex, 2, 1, 1), ANY_FAULT, .compared = true},
+    {"mutex, one client of two threads", OF(mrt_mutex, 2, 2, 1), NO_FAULT, .compared = true},
+    {"mutex, leases", OF(mrt_mutex, 2, 1, 1), LEASES(2), NO_FAULT, .compared = true},
     {"semaphore mutex, any fault", OF(mrt_semaphore_mutex, 2, 1, 1), .nests = true, ANY_FAULT},
-    {"semaphore, any fault", OF(semaphore, 2, 1, 1), ANY_FAULT},
+    {"semaphore, any fault", OF(semaphore, 2, 1, 1), ANY_FAULT, .compared = true},
     {"election of candidates, any fault", OF(mrt_election, 2, 1, 1), ANY_FAULT},
-    {"read/write", OF(mrt_read_write, 2, 1, 1), .nests = true, NO_FAULT},
-    {"exclusive as a claim, any fault", OF(mrt_exclusive, 2, 1, 1), .claims = true, ANY_FAULT},
+    {"read/write", OF(mrt_read_write, 2, 1, 1), .nests = true, NO_FAULT, .compared = true},
+    {"exclusive as a claim, any fault", OF(mrt_exclusive, 2, 1, 1), .claims = true, ANY_FAULT,
+     .compared = true},
     {"mutex, left to nobody, any fault", OF(mrt_mutex, 2, 1, 1), .adoptions = 2, ANY_FAULT},
     {"mutex, lingering", OF(mrt_mutex, 2, 1, 2), .lingers = true, NO_FAULT},
-    {"mutex, lingering, any fault", OF(mrt_mutex, 2, 1, 1), .lingers = true, ANY_FAULT},
-    {"mutex, delay, any fault", OF(mrt_mutex, 2, 1, 1), .delays = true, ANY_FAULT},
+    {"mutex, lingering, any fault", OF(mrt_mutex, 2, 1, 1), .lingers = true, ANY_FAULT,
+     .compared = true},
+    {"mutex, delay, any fault", OF(mrt_mutex, 2, 1, 1), .delays = true, ANY_FAULT,
+     .compared = true},
     {"mutex, delay for one of two threads, a loss", OF(mrt_mutex, 2, 2, 1), .delays = true,
      .at_once = true, .faults = 1, .kills = 1},
     {"mutex, delay, leases, a loss", OF(mrt_mutex, 2, 1, 1), .delays = true, LEASES(1), .faults = 1,
      .kills = 1},
-    {"read/write, left to nobody", OF(mrt_read_write, 2, 1, 1), .adoptions = 1, NO_FAULT},
+    {"read/write, left to nobody", OF(mrt_read_write, 2, 1, 1), .adoptions = 1, NO_FAULT,
+     .compared = true},
 
     {"full: mutex, each fault", OF(mrt_mutex, 2, 1, 1), .nests = true, EACH_FAULT, .full = true},
     {"full: mutex, two turns, any fault", OF(mrt_mutex, 2, 1, 2), ANY_FAULT, .full = true},
@@ -76,7 +85,8 @@ static const struct instance instances[] = {
     {"full: exclusive as a claim, each fault", OF(mrt_exclusive, 2, 1, 1), .claims = true,
      EACH_FAULT, .full = true},
     {"full: mutex, 3 clients, any fault", OF(mrt_mutex, 3, 1, 1), ANY_FAULT, .full = true},
-    {"full: read/write, 3 clients, any fault", OF(mrt_read_write, 3, 1, 1), ANY_FAULT,
+    {"full: mutex, 3 clients, each fault", OF(mrt_mutex, 3, 1, 1), EACH_FAULT, .full = true},
+    {"full: read/write, 3 clients, each fault", OF(mrt_read_write, 3, 1, 1), EACH_FAULT,
      .full = true},
 };
 #define INSTANCES ((int)(sizeof instances / sizeof instances[0]))
@@ -89,7 +99,7 @@ static double seconds_now(void)
 }
 
 /* Searches in a process of its own. */
-static struct result search_apart(const struct instance *instance, FILE *trace)
+static struct result search_apart(const struct instance *instance, enum search_how how, FILE *trace)
 {
     struct result *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -101,7 +111,7 @@ static struct result search_apart(const struct instance *instance, FILE *trace)
     if (child < 0)
         abort();
     if (child == 0) {
-        search(instance, shared, trace);
+        search(instance, how, shared, trace);
         fflush(NULL);
         _exit(0);
     }
@@ -174,7 +184,7 @@ static const char *where_wanted(enum mrt_defect defect)
 }
 
 /* The first small instance that catches a defect. */
-static bool catch_defect(int number, int test, bool verbose)
+static bool catch_defect(int number, int test, enum search_how how, bool verbose)
 {
     const char *where = where_wanted(all_defects[number].defect);
     mrt_defect_on = all_defects[number].defect;
@@ -182,7 +192,7 @@ static bool catch_defect(int number, int test, bool verbose)
         if (instances[i].full || (where && !strstr(instances[i].name, where)))
             continue;
         double begin = seconds_now();
-        struct result result = search_apart(&instances[i], verbose ? stdout : NULL);
+        struct result result = search_apart(&instances[i], how, verbose ? stdout : NULL);
         if (!result.failed)
             continue;
         printf("ok %d - %s: %s: %s in \"%s\", %llu states, %.2f s\n", test,
@@ -198,7 +208,8 @@ static bool catch_defect(int number, int test, bool verbose)
 int main(int count, char **arguments)
 {
     bool verbose = count > 1 && strcmp(arguments[1], "-v") == 0;
-    const char *word = count > 1 + verbose ? arguments[1 + verbose] : NULL;
+    bool all = count > 1 && strcmp(arguments[1], "--all") == 0;
+    const char *word = count > 1 + (verbose || all) ? arguments[1 + (verbose || all)] : NULL;
     int tests = 0, missed = 0;
     semaphore = mrt_semaphore(2);
     if (!freopen("/dev/null", "w", stderr)) /* assertions that fail speak there */
@@ -206,31 +217,54 @@ int main(int count, char **arguments)
     for (int i = 0; i < (int)(sizeof all_defects / sizeof all_defects[0]); i++)
         if (word ? strcmp(word, all_defects[i].name) == 0
                  : where_wanted(all_defects[i].defect) != NULL)
-            missed += !catch_defect(i, ++tests, verbose);
+            missed += !catch_defect(i, ++tests, all ? SEARCH_STATES : SEARCH_ALIKE, verbose);
     printf("1..%d\n# %d of %d seeded defects caught\n", tests, tests - missed, tests);
     return missed > 0 || tests == 0;
 }
 
 #else
 
+static struct result explore(const struct instance *instance, int test)
+{
+    double begin = seconds_now();
+    struct result result = search_apart(instance, SEARCH_ALIKE, stdout);
+    printf("%s %d - %s: %llu states, %llu visits, %llu steps, runs of up to %llu, %.1f s%s%s\n",
+           result.failed ? "not ok" : "ok", test, instance->name, (unsigned long long)result.states,
+           (unsigned long long)result.visits, (unsigned long long)result.steps,
+           (unsigned long long)result.depth, seconds_now() - begin, result.failed ? ": " : "",
+           result.failure);
+    return result;
+}
+
+/* Whether the search has been to all that there is. */
+static bool compare(const struct instance *instance, int test)
+{
+    double begin = seconds_now();
+    struct result found = search_apart(instance, SEARCH_ALIKE, stdout);
+    struct result all = search_apart(instance, SEARCH_COMPARING, stdout);
+    bool same = !found.failed && !all.failed && found.states == all.states;
+    printf(
+        "%s %d - %s: %llu states that are not alike found, %llu there are, of %llu, %.1f s%s%s\n",
+        same ? "ok" : "not ok", test, instance->name, (unsigned long long)found.states,
+        (unsigned long long)all.states, (unsigned long long)all.visits, seconds_now() - begin,
+        all.failed ? ": " : "", all.failure);
+    return same;
+}
+
 int main(int count, char **arguments)
 {
     bool full = count > 1 && strcmp(arguments[1], "--full") == 0;
-    const char *word = count > 1 && !full ? arguments[1] : NULL;
+    bool compares = count > 1 && strcmp(arguments[1], "--compare") == 0;
+    const char *word = count > 1 + (full || compares) ? arguments[1 + (full || compares)] : NULL;
     int tests = 0, failures = 0;
     semaphore = mrt_semaphore(2);
     for (int i = 0; i < INSTANCES; i++) {
         const struct instance *instance = &instances[i];
-        if (word ? !strstr(instance->name, word) : instance->full && !full)
+        bool chosen = compares ? instance->compared : full || !instance->full;
+        if (word ? !strstr(instance->name, word) : !chosen)
             continue;
-        double begin = seconds_now();
-        struct result result = search_apart(instance, stdout);
-        failures += result.failed;
-        printf("%s %d - %s: %llu states, %llu steps, runs of up to %llu steps, %.1f s%s%s\n",
-               result.failed ? "not ok" : "ok", ++tests, instance->name,
-               (unsigned long long)result.states, (unsigned long long)result.transitions,
-               (unsigned long long)result.depth, seconds_now() - begin, result.failed ? ": " : "",
-               result.failure);
+        tests++;
+        failures += compares ? !compare(instance, tests) : explore(instance, tests).failed;
         fflush(stdout);
     }
     printf("1..%d\n", tests);

@@ -11,7 +11,10 @@
  *   explore_delay.c    locks that stay for a while when their holder has died
  *   explore_check.c    what must be true in every state
  *   explore_settle.c   what must be true of how it can end, from every state
- *   explore_state.c    the hash that tells whether a state was seen
+ *   explore_state.c    the hash that tells whether a state, or one alike, was seen
+ *   explore_hash.c     what that is made of
+ *   explore_seen.c     sets of states
+ *   explore_compare.c  whether states that are taken for one are alike
  *
  * All that a world is made of, engines and server too, is allocated in one arena. So a state
  * is its bytes: they are put back to try another way on, and the engines need no notion of it.
@@ -66,6 +69,7 @@ struct instance {
     int faults;                          /* and of all kinds together */
     int instants;                        /* with leases; 0: without */
     bool full;                           /* only in make model */
+    bool compared;                       /* by `explore --compare` without a word */
 };
 
 /* A hold that a thread has. */
@@ -170,6 +174,8 @@ void *memory_outside(size_t size);
 struct world *world_new(const struct instance *instance);
 mrt_time world_now(const struct world *world, const struct client *client);
 int world_index(const struct world *world, const struct client *client);
+/* The faults that a run may still have, as a set; none is left if their sum is 0. */
+unsigned world_faults(const struct world *world);
 int world_threads(const struct world *world, const struct client *client);
 /* The weights that an acquire may ask for: `choice` from 0; 0: there is no such. */
 uint64_t world_weight(const struct world *world, int choice);
@@ -288,17 +294,48 @@ void settle(struct world *world);
 struct state_hash {
     uint64_t low, high;
 };
-struct state_hash state_hash(const struct world *world);
+enum precision {
+    PRECISION_WHOLE, /* all that may matter, client by client */
+    PRECISION_ALIKE, /* states from which the same follows are one; faults left are left out */
+    PRECISION_END    /* and what does not matter for how it ends */
+};
+struct state_hash state_hash(const struct world *world, enum precision wanted);
+
+/* ---- explore_seen.c */
+
+#define FAULT_SETS 16
+struct seen *seen_new(int bits); /* with room for nearly 2 to the power of `bits` */
+/* Whether it is new with this set of faults left; then it is not any more. */
+bool seen_add(struct seen *seen, struct state_hash hash, unsigned faults);
+uint64_t seen_count(const struct seen *seen);
+/* Whether it was added by this before, and not been forgotten; it is added. */
+bool seen_lately(struct seen *seen, struct state_hash hash);
+
+/* ---- explore_compare.c */
+
+void compare_open(void);
+/* What the search takes for one with this state has the same. */
+uint64_t compare_class(const struct world *world);
+/* From a state of this class those are reached; in any order, and put in order. */
+void compare_note(uint64_t name, uint64_t *next, uint32_t count);
 
 /* ---- explore_search.c */
 
+enum search_how {
+    SEARCH_ALIKE,    /* states that are alike are one */
+    SEARCH_STATES,   /* each as it is, and from each how it ends */
+    SEARCH_COMPARING /* the same, and whether those that are alike go on alike */
+};
 struct result {
-    uint64_t states, transitions, depth;
+    uint64_t states; /* that are not alike */
+    uint64_t visits; /* of states with faults left, or of each as it is */
+    uint64_t steps, depth;
     bool failed, ended;
     char failure[200];
 };
-/* Goes through all states of an instance. `trace`: where to print the way to a failure. */
-void search(const struct instance *instance, struct result *result, FILE *trace);
+/* Goes through the states of an instance. `trace`: where to print the way to a failure. */
+void search(const struct instance *instance, enum search_how how, struct result *result,
+            FILE *trace);
 _Noreturn void search_fail(const char *failure);
 
 #endif

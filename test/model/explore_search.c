@@ -3,8 +3,10 @@
  * copy of it, block by block; what changed goes on a pile of old blocks, and going back is
  * taking them off again. A world costs what changes in it.
  *
- * From each new state the search first looks how it would end (settle), then goes on in every
- * way there is.
+ * From each new state the search first looks how it would end (settle), unless it has just done so
+ * from one that ends alike; then it goes on in every way there is. States that are alike are one
+ * (explore_state.c), but for a search of all states as they are, which is there to prove that the
+ * other one misses nothing (explore_compare.c).
  */
 #include "explore.h"
 
@@ -13,8 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define SEEN_FIRST (UINT64_C(1) << 16) /* slots; as many again when half are used */
-#define UNDO_MAX (UINT64_C(1) << 28)   /* blocks */
+#define UNDO_MAX (UINT64_C(1) << 28) /* blocks */
 #define FRAMES_MAX (UINT64_C(1) << 24)
 
 struct undo {
@@ -28,6 +29,7 @@ struct frame {
     struct action *actions; /* of all frames, one after the other */
     uint32_t next, count;
     struct action taken; /* that led here */
+    uint64_t class;      /* to compare */
 };
 
 static struct {
@@ -37,9 +39,10 @@ static struct {
     struct frame *frames;
     uint64_t depth;
     struct action *actions;
+    uint64_t *reached; /* the class that each of them led to */
     uint64_t action_count;
-    struct state_hash *seen;
-    uint64_t seen_slots;
+    struct seen *seen, *alike, *ends;
+    enum search_how how;
     struct world *world;
     struct action last;
     struct result *result;
@@ -86,50 +89,17 @@ static void undo_to(uint64_t count)
     }
 }
 
-/* Where a state is in the set, or has its place. */
-static struct state_hash *find(struct state_hash hash)
-{
-    uint64_t slot = hash.high & (at.seen_slots - 1);
-    while (at.seen[slot].low != 0 &&
-           (at.seen[slot].low != hash.low || at.seen[slot].high != hash.high))
-        slot = (slot + 1) & (at.seen_slots - 1);
-    return &at.seen[slot];
-}
-
-static void enlarge(void)
-{
-    struct state_hash *old = at.seen;
-    uint64_t count = at.seen_slots;
-    at.seen_slots *= 2;
-    at.seen = memory_outside(at.seen_slots * sizeof *old);
-    for (uint64_t i = 0; i < count; i++)
-        if (old[i].low != 0)
-            *find(old[i]) = old[i];
-    munmap(old, count * sizeof *old);
-}
-
-/* Whether it is new; then it is seen now. */
-static bool is_new(struct state_hash hash)
-{
-    hash.low |= 1; /* a place that is empty has 0 */
-    struct state_hash *place = find(hash);
-    if (place->low != 0)
-        return false;
-    *place = hash;
-    if (++at.result->states > at.seen_slots / 2)
-        enlarge();
-    return true;
-}
-
 /* ------------------------------------------------------------- the search */
 
-static void push(struct action taken, uint64_t undo_begin)
+static void push(struct action taken, uint64_t undo_begin, uint64_t class)
 {
     struct frame *frame = &at.frames[at.depth++];
     if (at.depth == FRAMES_MAX)
         abort();
-    *frame = (struct frame){
-        .undo_begin = undo_begin, .actions = at.actions + at.action_count, .taken = taken};
+    *frame = (struct frame){.undo_begin = undo_begin,
+                            .actions = at.actions + at.action_count,
+                            .taken = taken,
+                            .class = class};
     frame->count = (uint32_t)action_list(at.world, frame->actions);
     at.action_count += frame->count;
     if (at.depth > at.result->depth)
@@ -140,35 +110,61 @@ static void pop(void)
 {
     const struct frame *frame = &at.frames[--at.depth];
     at.action_count -= frame->count;
+    if (at.how == SEARCH_COMPARING)
+        compare_note(frame->class, at.reached + at.action_count, frame->count);
     undo_to(frame->undo_begin);
 }
 
-static void step(struct action action)
+/* Whether it is to be gone on from. */
+static bool is_new(void)
 {
-    uint64_t undo_begin = at.undo_count;
-    at.last = action;
-    at.result->transitions++;
-    action_do(at.world, action);
+    if (at.how == SEARCH_ALIKE)
+        return seen_add(at.seen, state_hash(at.world, PRECISION_ALIKE), world_faults(at.world));
+    bool new = seen_add(at.seen, state_hash(at.world, PRECISION_WHOLE), 0);
+    if (new)
+        seen_add(at.alike, state_hash(at.world, PRECISION_ALIKE), world_faults(at.world));
+    return new;
+}
+
+static void look_at_the_end(void)
+{
+    if (at.how == SEARCH_ALIKE && seen_lately(at.ends, state_hash(at.world, PRECISION_END)))
+        return;
+    settle(at.world);
+    revert();
+}
+
+static void step(struct frame *frame)
+{
+    uint64_t undo_begin = at.undo_count, class = 0;
+    at.last = frame->actions[frame->next++];
+    at.result->steps++;
+    action_do(at.world, at.last);
     check_world(at.world);
-    if (!is_new(state_hash(at.world))) {
+    if (at.how == SEARCH_COMPARING) {
+        class = compare_class(at.world);
+        at.reached[frame->actions + frame->next - 1 - at.actions] = class;
+    }
+    if (!is_new()) {
         revert();
         return;
     }
+    at.result->visits++;
     commit();
-    settle(at.world);
-    revert();
-    push(action, undo_begin);
+    look_at_the_end();
+    push(at.last, undo_begin, class);
 }
 
 static void explore(void)
 {
-    push((struct action){0}, 0);
+    at.result->visits = is_new();
+    push((struct action){0}, 0, compare_class(at.world));
     while (at.depth > 0) {
         struct frame *frame = &at.frames[at.depth - 1];
         if (frame->next == frame->count)
             pop();
         else
-            step(frame->actions[frame->next++]);
+            step(frame);
     }
     at.result->ended = true;
 }
@@ -189,15 +185,21 @@ static void print_way(FILE *trace)
     fprintf(trace, "    %s\n", at.result->failure);
 }
 
-void search(const struct instance *instance, struct result *result, FILE *trace)
+void search(const struct instance *instance, enum search_how how, struct result *result,
+            FILE *trace)
 {
+    int bits = instance->full ? 25 : 18;
     at.result = result;
-    at.seen_slots = SEEN_FIRST;
+    at.how = how;
     at.shadow = memory_outside(1u << 20);
     at.undo = memory_outside(UNDO_MAX * sizeof(struct undo));
     at.frames = memory_outside(FRAMES_MAX * sizeof(struct frame));
     at.actions = memory_outside(FRAMES_MAX * ACTIONS_MAX * sizeof(struct action));
-    at.seen = memory_outside(at.seen_slots * sizeof *at.seen);
+    at.reached = memory_outside(FRAMES_MAX * ACTIONS_MAX * sizeof(uint64_t));
+    at.seen = seen_new(how == SEARCH_ALIKE ? bits : bits + 2);
+    at.alike = how == SEARCH_ALIKE ? at.seen : seen_new(bits);
+    at.ends = seen_new(bits - 2);
+    compare_open();
     memory_open();
     at.world = world_new(instance);
     memcpy(at.shadow, memory_bytes(), memory_size());
@@ -205,4 +207,5 @@ void search(const struct instance *instance, struct result *result, FILE *trace)
         explore();
     else if (trace)
         print_way(trace);
+    result->states = seen_count(at.alike);
 }

@@ -1,8 +1,7 @@
 /*
  * The hash of a state: two states with the same hash are taken for one. It covers all that
- * decides what can follow: every field of the engines, threads, channels, server and budgets
- * that is not named here. 128 bits, so that two states that differ meet by chance with a
- * probability of about 1e-24 in a search of ten million.
+ * decides what can follow: every field of the engines, threads, channels and server that is not
+ * named here. 128 bits; what is kept of them, explore_seen.c says.
  *
  * Left out, and why that loses nothing:
  *  - Addresses, free slots and the order in hash tables: no decision depends on them.
@@ -16,72 +15,30 @@
  *    waited) are cut off at the bound.
  *  - Fields that the state they belong to does not use: they are set before they are read.
  *    And what no instance uses at all: values, requests beside tickets, requests to give up.
+ *
+ * That is a state as it is. Of states that are alike the search goes on from one only, so its hash
+ * leaves out more:
+ *  - Which client is which. What is a client's is hashed by itself, with its places in the queue,
+ *    and the sum of these hashes knows no order. No client knows another's identities.
+ *  - The highest fences granted, but for which of those that are still about they exceed.
+ *  - What only a later turn of a ticket asks for, where a ticket has one: of a client with one
+ *    thread that does not linger, who wants the lock no more when it has been released.
+ *  - Other fields that are not asked in the state they are in: how often a START was sent once
+ *    the session lives, whether an APPEND was in doubt once its ticket has been seen, fences of
+ *    tickets that are not granted and of holds that are lost, identities in an answer, which is
+ *    told by its serial.
+ *  - The order of wakes on their way: any may be heard first.
+ *  - The faults that are left (explore_seen.c).
+ * `explore --compare` tests that (explore_compare.c). How it would end from a state depends on
+ * less: nothing fails any more, nobody begins a turn, and no wake is heard.
  */
-#include "explore.h"
+#include "explore_hash.h"
 
-#include <stdlib.h>
-#include <string.h>
+static enum precision precision;
 
-enum kind {
-    PLAIN,
-    FENCE,
-    SESSION,
-    IDENTITY,
-    SERIAL,
-    ORDER = SERIAL + CLIENTS_MAX,
-    KINDS = ORDER + CLIENTS_MAX
-};
-
-#define TOKENS_MAX 2048
-#define VALUES_MAX 256
-
-struct token {
-    uint8_t kind;
-    uint64_t value;
-};
-
-static struct token tokens[TOKENS_MAX];
-static int token_count;
-static uint64_t values[KINDS][VALUES_MAX];
-static int value_count[KINDS];
-
-static void put(int kind, uint64_t value)
+static bool whole(void)
 {
-    if (token_count == TOKENS_MAX)
-        abort();
-    tokens[token_count++] = (struct token){(uint8_t)kind, value};
-    if (kind == PLAIN || value == 0)
-        return;
-    int place = value_count[kind];
-    while (place > 0 && values[kind][place - 1] > value)
-        place--;
-    if (place > 0 && values[kind][place - 1] == value)
-        return;
-    if (value_count[kind] == VALUES_MAX)
-        abort();
-    memmove(&values[kind][place + 1], &values[kind][place],
-            (size_t)(value_count[kind]++ - place) * sizeof value);
-    values[kind][place] = value;
-}
-
-static void plain(uint64_t value)
-{
-    put(PLAIN, value);
-}
-
-static void put_id(struct mrt_id id)
-{
-    put(IDENTITY, id.high << 32 | id.low);
-}
-
-static uint64_t rank(int kind, uint64_t value)
-{
-    uint64_t number = 1;
-    if (kind == PLAIN || value == 0)
-        return value;
-    while (values[kind][number - 1] != value)
-        number++;
-    return number;
+    return precision == PRECISION_WHOLE;
 }
 
 /* ------------------------------------------------------------- the engine */
@@ -128,12 +85,21 @@ static void put_command(const struct view *view, const struct mrt_command *comma
     plain((uint64_t)command->delay | (uint64_t)(command->type == MRT_STOP && command->died) << 63);
 }
 
+/* Whether only one thread of a client can want the lock: its ticket serves nobody a second time. */
+static bool serves_once(const struct view *view)
+{
+    return !whole() && world_threads(view->world, view->client) == 1 &&
+           !view->world->instance->lingers;
+}
+
 static void put_session(const struct view *view)
 {
     const struct mrt_engine *engine = view->client->engine;
     const struct mrt_session *session = &engine->session;
     plain((uint64_t)session->state | (uint64_t)engine->closing << 8 |
-          (uint64_t)session->suspended << 9 | (uint64_t)session->attempts << 10);
+          (uint64_t)session->suspended << 9);
+    if (whole() || session->state == MRT_SESSION_STARTING || session->state == MRT_SESSION_STOPPING)
+        plain(session->attempts);
     put_command(view, &session->command);
     put_command(view, &session->renew);
     put_timer(view, &session->timer);
@@ -157,21 +123,44 @@ static uint64_t thread_number(const struct view *view, const struct mrt_waiter *
     return 0;
 }
 
+/* Whether it may be asked yet if an APPEND that came to nothing has put it into the store. */
+static bool doubts(const struct mrt_ticket *ticket)
+{
+    return whole() || ticket->adopts || ticket->state == MRT_TICKET_NEW ||
+           (ticket->state == MRT_TICKET_LEAVING &&
+            (ticket->command.type == MRT_APPEND || ticket->command.type == MRT_DETACH));
+}
+
+/* Whether an answer that is on its way was asked for before it was granted. */
+static void put_granted_serial(const struct view *view, const struct mrt_ticket *ticket)
+{
+    if (whole())
+        put(SERIAL + view->index, ticket->granted_serial);
+    else
+        plain(ticket->state == MRT_TICKET_GRANTED && ticket->command.outstanding &&
+              ticket->command.serial <= ticket->granted_serial);
+}
+
 static void put_ticket(const struct view *view, const struct mrt_ticket *ticket)
 {
+    bool granted = ticket->state == MRT_TICKET_GRANTED;
+    bool in_queue =
+        granted || ticket->state == MRT_TICKET_NEW || ticket->state == MRT_TICKET_WAITING;
+    bool once = serves_once(view);
     plain((uint64_t)ticket->state + 1);
     put_id(ticket->id);
     plain(ticket->weight);
     plain(ticket->holds);
     plain((uint64_t)ticket->delay);
     plain(ticket->attempts);
-    plain((uint64_t)ticket->try_only | (uint64_t)ticket->others_behind << 1 |
-          (uint64_t)ticket->maybe << 2 | (uint64_t)ticket->look_again << 3 |
+    plain((uint64_t)ticket->try_only | (uint64_t)(ticket->others_behind && !once) << 1 |
+          (uint64_t)(ticket->maybe && doubts(ticket)) << 2 |
+          (uint64_t)(ticket->look_again && (in_queue || whole())) << 3 |
           (uint64_t)ticket->unsent << 4 | (uint64_t)ticket->lightening << 5 |
-          (uint64_t)ticket->asking << 6);
-    put(FENCE, ticket->fence);
-    put(SERIAL + view->index, ticket->granted_serial);
-    plain(ticket->used);
+          (uint64_t)(ticket->asking && !once) << 6);
+    put(FENCE, granted || whole() ? ticket->fence : 0);
+    put_granted_serial(view, ticket);
+    plain(once ? ticket->used > 0 : ticket->used);
     plain((uint64_t)ticket->fresh | (uint64_t)ticket->adopts << 1 |
           (uint64_t)(ticket->lingers > 0) << 2);
     put(FENCE, ticket->adopts ? ticket->last_fence : 0);
@@ -189,7 +178,7 @@ static void put_hold(const struct mrt_hold *hold)
     plain(hold->weight);
     plain(hold->count);
     plain((uint64_t)hold->told);
-    put(FENCE, hold->fence);
+    put(FENCE, hold->ticket || whole() ? hold->fence : 0);
 }
 
 static void put_queue(const struct view *view, const struct mrt_queue *queue)
@@ -201,8 +190,10 @@ static void put_queue(const struct view *view, const struct mrt_queue *queue)
     plain(queue->unsent);
     plain((uint64_t)queue->delay);
     put_id(queue->ticket ? queue->ticket->id : (struct mrt_id){0, 0});
-    plain(queue->turn_count);
-    put_since(view, queue->turn_began, config->budget);
+    if (!serves_once(view)) {
+        plain(queue->turn_count);
+        put_since(view, queue->turn_began, config->budget);
+    }
     TAILQ_FOREACH (waiter, &queue->waiters, link)
         plain(thread_number(view, waiter));
     plain(0);
@@ -233,8 +224,9 @@ static uint64_t hold_number(const struct mrt_queue *queue, const struct mrt_hold
 static void put_thread(const struct view *view, const struct thread *thread)
 {
     const struct mrt_engine_config *config = &view->client->engine->config;
-    plain((uint64_t)thread->state | (uint64_t)thread->turns << 8 |
-          (uint64_t)thread->cancelled << 16 | (uint64_t)thread->nested << 17 |
+    bool ends = precision == PRECISION_END;
+    plain((uint64_t)thread->state | (uint64_t)(ends ? 0 : thread->turns) << 8 |
+          (uint64_t)thread->cancelled << 16 | (uint64_t)(thread->nested && !ends) << 17 |
           (uint64_t)thread->detaching << 18 | (uint64_t)thread->adopting << 19);
     if (thread->state == THREAD_WAITING || thread->state == THREAD_WOKEN) {
         plain(thread->waiter.weight);
@@ -265,25 +257,54 @@ static void put_sent(const struct view *view, const struct mrt_command *command)
 
 static void put_event(const struct view *view, const struct mrt_event *event)
 {
-    plain((uint64_t)event->type | (uint64_t)event->others_behind << 8);
+    bool by_serial = event->serial != 0 && !whole(); /* then its command has the identities */
+    bool others = event->others_behind && !serves_once(view);
+    plain((uint64_t)event->type | (uint64_t)others << 8);
     put(SERIAL + view->index, event->serial);
-    put_id(event->session);
-    put_id(event->ticket);
+    put_id(by_serial ? (struct mrt_id){0, 0} : event->session);
+    put_id(by_serial ? (struct mrt_id){0, 0} : event->ticket);
     put(FENCE, event->fence);
     plain(event->weight_ahead);
     plain((uint64_t)event->error);
     plain((uint64_t)event->recheck);
 }
 
+static bool before(struct mrt_id a, struct mrt_id b)
+{
+    return a.high != b.high ? a.high < b.high : a.low < b.low;
+}
+
+/* They may be heard in any order; each has a ticket of its own. */
+static void put_hints(const struct client *client)
+{
+    const struct mrt_event *sorted[CHANNEL_MAX];
+    for (int i = 0; i < client->hint_count; i++) {
+        const struct mrt_event *hint = &client->hints[i];
+        int place = i;
+        for (; place > 0 && before(hint->ticket, sorted[place - 1]->ticket); place--)
+            sorted[place] = sorted[place - 1];
+        sorted[place] = hint;
+    }
+    plain((uint64_t)client->hint_count);
+    for (int i = 0; i < client->hint_count; i++) {
+        put_id(sorted[i]->session);
+        put_id(sorted[i]->ticket);
+    }
+}
+
 static void put_channels(const struct view *view)
 {
     const struct client *client = view->client;
-    plain((uint64_t)client->down_count | (uint64_t)client->up_count << 8 |
-          (uint64_t)client->hint_count << 16);
+    plain((uint64_t)client->down_count | (uint64_t)client->up_count << 8);
     for (int i = 0; i < client->down_count; i++)
         put_sent(view, &client->down[i]);
     for (int i = 0; i < client->up_count; i++)
         put_event(view, &client->up[i]);
+    if (precision == PRECISION_ALIKE)
+        put_hints(client);
+    if (!whole())
+        return;
+    plain((uint64_t)client->hint_count);
     for (int i = 0; i < client->hint_count; i++)
         put_event(view, &client->hints[i]);
 }
@@ -292,7 +313,9 @@ static void put_client(const struct world *world, int index)
 {
     const struct client *client = &world->clients[index];
     const struct view view = {world, client, index, world_now(world, client)};
-    plain((uint64_t)client->crashed | (uint64_t)client->noticed << 1);
+    hash_part(index);
+    plain((uint64_t)world_threads(world, client) | (uint64_t)client->crashed << 8 |
+          (uint64_t)client->noticed << 9 | (uint64_t)(whole() ? index : 0) << 10);
     put_channels(&view);
     for (int i = 0; i < SESSIONS_MAX; i++)
         if (!mrt_id_none(client->sessions[i].id)) {
@@ -307,21 +330,34 @@ static void put_client(const struct world *world, int index)
     put_queue(&view, client->queue);
     for (int t = 0; t < world_threads(world, client); t++)
         put_thread(&view, &client->threads[t]);
+    plain(0);
 }
 
 /* ------------------------------------------------------------- the whole */
 
+/* The queue is its entries with their places, each in the part of the client that made it; what is
+   nobody's is in that of all. */
+struct place {
+    const struct world *world;
+    uint64_t number;
+};
+
 static int put_entry(void *context, const struct mrt_memory_entry *entry)
 {
-    const struct world *world = context;
-    plain(1);
+    struct place *place = context;
+    const struct world *world = place->world;
+    bool left_behind = entry->until > 0; /* nobody finds it by its name any more */
+    struct mrt_id ticket = left_behind ? (struct mrt_id){0, 0} : entry->ticket;
+    uint64_t maker = entry->session.high ? entry->session.high : ticket.high;
+    hash_part(maker > 0 && maker <= CLIENTS_MAX ? (int)maker - 1 : COMMON);
+    plain(++place->number);
     put_id(entry->session);
-    put_id(entry->ticket);
+    put_id(ticket);
     put(FENCE, entry->fence);
     plain(entry->weight);
     plain(entry->detached);
     plain((uint64_t)entry->delay);
-    plain((uint64_t)(entry->until > 0 ? entry->until - world->now : 0));
+    plain((uint64_t)(left_behind ? entry->until - world->now : 0));
     return 0;
 }
 
@@ -340,43 +376,38 @@ static void put_claims(const struct world *world)
         const struct claim *claim = &world->claims[i];
         if (mrt_id_none(claim->command.ticket))
             continue;
-        plain((uint64_t)world_index(world, claim->client) + 1);
+        hash_part(world_index(world, claim->client));
         put_id(claim->command.ticket);
     }
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value, uint64_t factor)
+static void put_common(const struct world *world)
 {
-    hash = (hash ^ value) * factor;
-    return hash ^ hash >> 29;
-}
-
-struct state_hash state_hash(const struct world *world)
-{
-    token_count = 0;
-    memset(value_count, 0, sizeof value_count);
-    plain((uint64_t)world->losses | (uint64_t)world->kills << 4 | (uint64_t)world->cancels << 8 |
-          (uint64_t)world->crashes << 12 | (uint64_t)world->instants << 16 |
-          (uint64_t)world->faults << 24);
-    put(FENCE, world->last_fence);
-    put(FENCE, world->last_alone);
-    mrt_memory_server_list(world->server, put_entry, (void *)(uintptr_t)world);
-    plain(0);
-    put_claims(world);
+    int kind = whole() ? FENCE : BOUND;
+    hash_part(COMMON);
+    if (whole() || (precision == PRECISION_END && world->instance->adoptions > 0))
+        plain((uint64_t)world->losses | (uint64_t)world->kills << 4 |
+              (uint64_t)world->cancels << 8 | (uint64_t)world->crashes << 12 |
+              (uint64_t)world->faults << 24);
+    plain((uint64_t)world->instants);
+    put(kind, world->last_fence);
+    put(kind, world->last_alone);
     plain((uint64_t)world->left.state | (uint64_t)world->adoptions << 8);
     put_id(left_id(world));
     plain(world->left.weight);
     put(FENCE, world->left.fence);
     put_graves(world);
+}
+
+struct state_hash state_hash(const struct world *world, enum precision wanted)
+{
+    struct place place = {world, 0};
+    precision = wanted;
+    hash_begin();
+    put_common(world);
     for (int c = 0; c < world->instance->clients; c++)
         put_client(world, c);
-    struct state_hash hash = {UINT64_C(0x243f6a8885a308d3), UINT64_C(0x13198a2e03707344)};
-    for (int i = 0; i < token_count; i++) {
-        uint64_t value = rank(tokens[i].kind, tokens[i].value);
-        hash.low = mix(hash.low, value, UINT64_C(0x9e3779b97f4a7c15));
-        hash.high = mix(hash.high, value + 1, UINT64_C(0xbf58476d1ce4e5b9));
-    }
-    hash.low = mix(hash.low, hash.high >> 32, UINT64_C(0x94d049bb133111eb));
-    hash.high = mix(hash.high, hash.low >> 32, UINT64_C(0x94d049bb133111eb));
-    return hash;
+    mrt_memory_server_list(world->server, put_entry, &place);
+    put_claims(world);
+    return hash_end();
 }

@@ -53,6 +53,13 @@ int world_threads(const struct world *world, const struct client *client)
     return world_index(world, client) == 0 ? world->instance->threads : 1;
 }
 
+unsigned world_faults(const struct world *world)
+{
+    if (world->faults == 0)
+        return 0;
+    return (unsigned)(world->losses + 2 * world->kills + 4 * world->cancels + 8 * world->crashes);
+}
+
 uint64_t world_weight(const struct world *world, int choice)
 {
     uint64_t capacity = world->instance->recipe->capacity;
