@@ -80,6 +80,9 @@ model:
 	@$(CONFIGURE)
 	@$(COMPILE) --target explore
 	@$(BUILD)/explore --full
+	@$(BUILD)/explore --compare "mutex, each fault"
+	@$(BUILD)/explore --compare "read/write, each fault"
+	@$(BUILD)/explore --compare "mutex, 3 clients, any fault"
 	@test/model/run --full
 
 interop:
