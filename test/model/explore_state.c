@@ -162,7 +162,7 @@ static void put_ticket(const struct view *view, const struct mrt_ticket *ticket)
     put_granted_serial(view, ticket);
     plain(once ? ticket->used > 0 : ticket->used);
     plain((uint64_t)ticket->fresh | (uint64_t)ticket->adopts << 1 |
-          (uint64_t)(ticket->lingers > 0) << 2);
+          (uint64_t)(ticket->lingers > 0) << 2 | (uint64_t)ticket->may_linger << 3);
     put(FENCE, ticket->adopts ? ticket->last_fence : 0);
     put_id(ticket->heir);
     plain(thread_number(view, ticket->waiter));
