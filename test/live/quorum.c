@@ -530,11 +530,13 @@ static void test_m9_members_that_were_silent_are_asked_again(void **state)
 static void test_m9_a_renewal_is_given_up_in_time_for_another(void **state)
 {
     (void)state;
+    struct mrt_command command = port_command(&quorum, MRT_RENEW);
     silence(0, true);
     silence(1, true);
-    mrt_time begin = mrt_time_now();
+    assert_true(quorum.ops->submit(quorum.store, &command, mrt_time_now() + SOON));
+    mrt_time end = mrt_time_now() + LEASE * MRT_MILLISECOND / 6;
+    assert_true(quorum.ops->next(quorum.store) <= end); /* who calls it sleeps until then */
     assert_int_equal(renew(), MRT_UNKNOWN);
-    assert_true(mrt_time_now() - begin < LEASE * MRT_MILLISECOND);
 }
 
 static void test_m9_a_member_whose_session_has_ended_gets_another(void **state)
