@@ -39,7 +39,7 @@ static mrt_time pause_before(const struct mrt_store *store, const struct mrt_sql
     return pause + (mrt_time)((chance >> 32) % (uint64_t)(pause / 2 + 1));
 }
 
-void mrt_sql_rest(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+static void rest(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     request->due = mrt_time_add(now, pause_before(store, request));
     TAILQ_INSERT_TAIL(&store->resting, request, link);
@@ -48,9 +48,17 @@ void mrt_sql_rest(struct mrt_store *store, struct mrt_sql_request *request, mrt_
 void mrt_sql_retry(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     if (request->attempts++ > 0)
-        mrt_sql_rest(store, request, now);
+        rest(store, request, now);
     else
         mrt_sql_again(store, request, request->kind, now);
+}
+
+void mrt_sql_retry_behind(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+{
+    if (request->attempts++ > 0)
+        rest(store, request, now);
+    else
+        mrt_sql_begin(store, request, now);
 }
 
 void mrt_sql_make(struct mrt_store *store, struct mrt_sql_request *request, enum mrt_sql_kind kind,
@@ -61,7 +69,7 @@ void mrt_sql_make(struct mrt_store *store, struct mrt_sql_request *request, enum
                      mrt_sql_product, request->command.queue);
     } else if (request->attempts++ > 0) {
         mrt_sql_begin_own(store, kind, &request->command, now);
-        mrt_sql_rest(store, request, now);
+        rest(store, request, now);
     } else {
         mrt_sql_again(store, request, kind, now);
     }

@@ -208,7 +208,7 @@ static void finish_refused(struct mrt_store *store, struct mrt_sql_request *requ
     } else if (mrt_sql_reaps(store, request, MRT_APPEND_LEFT, MRT_SQL_DO_APPEND, now)) {
         return;
     } else if (is_leaving(store, request) && mrt_sql_may_retry(store, request, now)) {
-        mrt_sql_retry(store, request, now);
+        mrt_sql_retry_behind(store, request, now);
     } else if (!mrt_sql_is_null(request, MRT_APPEND_CAPACITY)) {
         mrt_sql_fail(store, request, MORTISE_EMISMATCH,
                      "%.100s is in use as a %.32s of capacity %" PRId64 ", not a %s of %" PRIu64,
@@ -289,7 +289,8 @@ static void finish_failed(struct mrt_store *store, struct mrt_sql_request *reque
 {
     const struct mrt_sql_code *code = mrt_sql_code(request->state);
     enum mrt_sql_outcome outcome = code->outcome;
-    if (outcome == MRT_SQL_QUIETLY && mrt_sql_removes(request))
+    if (outcome == MRT_SQL_QUIETLY && mrt_sql_removes(request) &&
+        request->kind != MRT_SQL_DO_REMOVE_QUIETLY)
         request->kind = MRT_SQL_DO_REMOVE_QUIETLY;
     else if (outcome == MRT_SQL_QUIETLY)
         outcome = MRT_SQL_FAILED;

@@ -118,16 +118,12 @@ void mrt_form_link_send(struct mrt_store *store, struct mrt_form_link *link,
     mrt_sql_begin(&link->store, request, now);
 }
 
-/* At once the first time, then after pauses, but not as mrt_sql_retry, which may go before what
-   ends the transaction. */
+/* Behind what ends the transaction. */
 static void send_again(struct mrt_store *store, struct mrt_form_link *link,
                        struct mrt_sql_request *request, enum mrt_form_step step, mrt_time now)
 {
     prepare(store, link, request, step);
-    if (request->attempts++ == 0)
-        mrt_sql_begin(&link->store, request, now);
-    else
-        mrt_sql_rest(&link->store, request, now);
+    mrt_sql_retry_behind(&link->store, request, now);
 }
 
 bool mrt_form_link_send_own(struct mrt_store *store, struct mrt_form_link *link,

@@ -346,10 +346,10 @@ void mrt_sql_lose_count(struct mrt_store *store, struct mrt_id session);
 /* Whether a request that was refused has time left. */
 bool mrt_sql_may_retry(const struct mrt_store *store, const struct mrt_sql_request *request,
                        mrt_time now);
-/* It is made again, which is counted: at once, or after a pause if it is not the first time; after
-   a pause as long as the count says. */
+/* It is made again, which is counted: at once, or after a pause if it is not the first time, as
+   long as the count says. The other one stays behind all that is under way. */
 void mrt_sql_retry(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now);
-void mrt_sql_rest(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now);
+void mrt_sql_retry_behind(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now);
 /* The row that it needs is made first, as `kind`, and the request made again. */
 void mrt_sql_make(struct mrt_store *store, struct mrt_sql_request *request, enum mrt_sql_kind kind,
                   mrt_time now);
