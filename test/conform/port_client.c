@@ -382,6 +382,21 @@ bool port_wait_told(struct port_client *client, struct mrt_id ticket, mrt_time t
     }
 }
 
+struct mrt_event port_wait_ahead(struct port_client *client, const char *queue,
+                                 struct mrt_event view, uint64_t weight_ahead, mrt_time timeout)
+{
+    for (mrt_time until = mrt_time_now() + timeout;;) {
+        view = port_refresh(client, queue, &view);
+        assert_int_equal(view.type, MRT_VIEW);
+        if (view.weight_ahead == weight_ahead)
+            return view;
+        if (mrt_time_now() >= until)
+            fail_msg("%s: %llu ahead, not %llu", queue, (unsigned long long)view.weight_ahead,
+                     (unsigned long long)weight_ahead);
+        work(client, mrt_time_now() + MRT_MILLISECOND);
+    }
+}
+
 mrt_time port_wait_granted(struct port_client *client, const char *queue, struct mrt_event view,
                            uint64_t weight, uint64_t capacity, mrt_time timeout)
 {

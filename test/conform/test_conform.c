@@ -321,8 +321,7 @@ static void test_d_a_refresh_shows_it_without_a_wake(void **state)
     struct mrt_event held = port_append(&first, "d/2", port_id());
     struct mrt_event view = port_append(&second, "d/2", port_id());
     port_remove(&first, "d/2", held.ticket, held.fence);
-    rest(20 * MRT_MILLISECOND);
-    assert_true(granted(port_refresh(&second, "d/2", &view)));
+    port_wait_ahead(&second, "d/2", view, 0, LONG_ENOUGH);
 }
 
 static void test_d_all_readers_behind_a_writer_are_woken(void **state)
@@ -654,8 +653,7 @@ static void test_k_lighten_changes_neither_place_nor_fence(void **state)
     assert_int_equal(lighter.fence, held.fence);
     assert_int_equal(lighter.fence_span, held.fence_span);
     assert_true(lighter.others_behind);
-    writer = port_refresh(&second, "k/1", &writer);
-    assert_int_equal(writer.weight_ahead, 1);
+    writer = port_wait_ahead(&second, "k/1", writer, 1, LONG_ENOUGH);
     assert_false(fits(writer, READERS, READERS)); /* it keeps its place in front */
     struct mrt_event again = port_refresh(&first, "k/1", &held);
     assert_int_equal(again.weight_ahead, 0);
@@ -685,7 +683,7 @@ static void test_k_some_permits_given_back(void **state)
     (void)state;
     struct mrt_event held = permits(&first, "k/3", 3), two = permits(&second, "k/3", 2);
     assert_int_equal(port_lighten(&first, "k/3", &held, 2).type, MRT_VIEW);
-    assert_int_equal(port_refresh(&second, "k/3", &two).weight_ahead, 2);
+    port_wait_ahead(&second, "k/3", two, 2, LONG_ENOUGH);
     assert_int_equal(port_lighten(&first, "k/3", &held, 1).type, MRT_VIEW);
     port_wait_granted(&second, "k/3", two, 2, PERMITS, LONG_ENOUGH);
 }
@@ -700,7 +698,7 @@ static void test_k_lighten_again_is_a_refresh(void **state)
         assert_int_equal(view.fence, held.fence);
     }
     assert_true(fits(port_lighten(&first, "k/4", &held, 3), 2, PERMITS)); /* never heavier */
-    assert_int_equal(port_refresh(&second, "k/4", &one).weight_ahead, 2);
+    port_wait_ahead(&second, "k/4", one, 2, LONG_ENOUGH);
     assert_int_equal(port_tickets(&first, "k/4"), 2);
 }
 
