@@ -17,6 +17,7 @@
     X(LOSS_KEEPS_TICKET, "a lost session's ticket goes on being granted")                 \
     X(CANCEL_LEAVES_TICKET, "a cancelled acquire leaves its ticket queued")               \
     X(TRY_LEAVES_TICKET, "a failed try leaves its ticket queued")                         \
+    X(TRY_WAITS_HERE, "a try waits for who took the lock here before it came")            \
     X(GHOST_APPEND, "an append of unknown outcome is repeated under a new identity")      \
     X(REMOVE_ONCE, "a removal of unknown outcome is not repeated")                        \
     X(NO_RECHECK, "a waiting ticket is never looked at again without a wake")             \
@@ -228,12 +229,13 @@
     X(ELECTION_RESIGNED_LEADS, "who has resigned keeps the lock, and is told that it does not " \
                                "lead")
 
-/* Of several locks at once, api/multi.c; test/api/test_api_multi.c finds them. */
+/* Of several locks at once, api/multi.c; test/api/test_api_multi.c and test/sim find them. */
 #define MRT_DEFECT_MULTI_MAP(X)                                                            \
     X(MULTI_LEAKS, "what was acquired before one that fails is kept")                      \
     X(MULTI_LEAKS_TRIED, "what was tried behind one that fails is kept")                   \
     X(MULTI_WAITS_WITH_MORE, "what was tried behind one is held while that is waited for") \
-    X(MULTI_LIST_ORDER, "locks are acquired in the order in which they are given")
+    X(MULTI_LIST_ORDER, "locks are acquired in the order in which they are given")         \
+    X(MULTI_OUTSIDE, "a client is freed under a call that gives its locks back")
 
 /* Of leading, io/lead.c; test/api/test_io_lead.c finds them. */
 #define MRT_DEFECT_LEAD_MAP(X)                                                     \

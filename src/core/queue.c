@@ -309,6 +309,10 @@ static void grant(struct mrt_queue *queue, struct mrt_waiter *waiter, mrt_time n
     queue->turn_count++;
     mrt_queue_part(queue->ticket);
     mrt_hold_begin(waiter, queue->ticket, now);
+    /* A try, which can only be the first, waits for the store and for nobody here. */
+    struct mrt_waiter *next = TAILQ_FIRST(&queue->waiters);
+    if (next && next->try_only && !MRT_DEFECT(TRY_WAITS_HERE))
+        mrt_queue_fail(next, MORTISE_EBUSY);
 }
 
 static bool must_be_handed(const struct mrt_engine *engine, const struct mrt_waiter *head,

@@ -337,6 +337,25 @@ static void test_c11_who_waits_here_is_behind_who_adopts(void **state)
     core_free(&core);
 }
 
+static void test_c11_who_only_tries_does_not_wait_for_who_adopts(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter try = core_waiter(2), waiter = adopting(1, 100);
+    try.try_only = true;
+    core_acquire(&core, &try);
+    adopt(&core, &waiter);
+    core_start(&core);
+    core_view(&core, fetch_adoption(&core), 0);
+    mrt_engine_next_settled(core.engine);
+    mrt_engine_next_settled(core.engine);
+    assert_int_equal(waiter.error, MORTISE_OK);
+    assert_int_equal(try.state, MRT_WAITER_DONE);
+    assert_int_equal(try.error, MORTISE_EBUSY);
+    core_free(&core);
+}
+
 static void test_c11_given_up_it_is_left_as_it_was(void **state)
 {
     (void)state;
@@ -508,6 +527,7 @@ int main(void)
         cmocka_unit_test(test_c11_one_is_adopted_though_its_holder_was_asked_to_give_up),
         cmocka_unit_test(test_c11_there_is_none_to_adopt),
         cmocka_unit_test(test_c11_who_waits_here_is_behind_who_adopts),
+        cmocka_unit_test(test_c11_who_only_tries_does_not_wait_for_who_adopts),
         cmocka_unit_test(test_c11_given_up_it_is_left_as_it_was),
         cmocka_unit_test(test_c11_given_up_when_it_is_not_known_whether_it_was_done),
         cmocka_unit_test(test_c11_the_session_ends_while_adopting),

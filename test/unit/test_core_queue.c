@@ -482,6 +482,27 @@ static void test_h2_a_try_behind_a_waiter_whose_session_starts(void **state)
     core_free(&core);
 }
 
+static void test_h2_a_try_does_not_wait_for_who_was_quicker(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter try = competing(1), other = competing(2);
+    try.try_only = true;
+    core_acquire(&core, &try);
+    core_start(&core);
+    core_view(&core, core_fetch(&core, MRT_APPEND), 0);
+    core_settled(&core, &try);
+    assert_int_equal(try.state, MRT_WAITER_WOKEN);
+    core_acquire(&core, &other); /* before the other thread has come */
+    expect_taken(&other);
+    core_done(&core, &try, MORTISE_EBUSY);
+    retry(&core, &try); /* it comes now, and knows already */
+    release(&core, &other);
+    core_fetch(&core, MRT_REMOVE); /* nobody else wants it */
+    core_free(&core);
+}
+
 static void test_h2_a_try_takes_a_lock_that_lies_free(void **state)
 {
     (void)state;
@@ -656,6 +677,7 @@ int main(void)
         cmocka_unit_test(test_i8_alone_the_budget_renews_without_waiting),
         cmocka_unit_test(test_z10_fences_never_leave_what_the_ticket_owns),
         cmocka_unit_test(test_h2_i5_a_try_needs_the_local_tier_first),
+        cmocka_unit_test(test_h2_a_try_does_not_wait_for_who_was_quicker),
         cmocka_unit_test(test_h2_a_try_behind_a_waiter_whose_session_starts),
         cmocka_unit_test(test_h2_a_try_takes_a_lock_that_lies_free),
         cmocka_unit_test(test_e2_a_recipe_that_does_not_nest),
