@@ -113,8 +113,7 @@ static size_t round_end(const struct call *call)
     return end;
 }
 
-/* Asks for those of one client together, and says where the others begin. Each counts as a call
-   inside the client until it is over. */
+/* Asks for those of one client together, and says where the others begin. */
 static size_t begin_some(const struct call *call, size_t from, size_t end)
 {
     mortise_client *client = call->parts[from].lock->client;
@@ -125,7 +124,6 @@ static size_t begin_some(const struct call *call, size_t from, size_t end)
         if (!hopeful)
             part->lock->alone--;
         mrt_lock_begin(part->lock, &part->wait, mrt_lock_owner(part->lock), try_only, hopeful);
-        client->driver.inside++;
     }
     mrt_driver_leave(&client->driver, call->deadline);
     return from;
@@ -136,7 +134,6 @@ static void end_one(struct part *part, mrt_time deadline)
     struct mrt_driver *driver = &part->lock->client->driver;
     mrt_driver_enter(driver);
     part->error = mrt_lock_wait(part->lock, &part->wait, deadline, &part->hold);
-    driver->inside--;
     mrt_driver_leave(driver, deadline);
 }
 
@@ -218,6 +215,32 @@ static int check_clients(const struct call *call)
     return error;
 }
 
+/* From its begin to its end a call is inside each of its clients: whoever closes one waits for
+   what it gives back. */
+static void be_inside(const struct call *call, int more)
+{
+    for (size_t i = 0; i < call->count; i++) {
+        struct mrt_driver *driver = &call->parts[i].lock->client->driver;
+        mrt_driver_enter(driver);
+        driver->inside += MRT_DEFECT(MULTI_OUTSIDE) ? 0 : more;
+        mrt_driver_leave_quietly(driver);
+    }
+}
+
+static int acquire_in_order(struct call *call)
+{
+    int error = MORTISE_OK;
+    char detail[MRT_ERROR_DETAIL_MAX];
+    while (call->taken < call->count && error == MORTISE_OK)
+        error = take_some(call);
+    if (error == MORTISE_OK)
+        return error;
+    mrt_error_copy_detail(detail);
+    if (!MRT_DEFECT(MULTI_LEAKS))
+        give_back(call->parts, 0, call->taken);
+    return mrt_error(error, "%s", detail);
+}
+
 int mortise_acquire_all(mortise_lock *const *locks, size_t count, int64_t timeout_ms,
                         mortise_hold *holds)
 {
@@ -230,18 +253,13 @@ int mortise_acquire_all(mortise_lock *const *locks, size_t count, int64_t timeou
     if (timeout_ms > 0)
         call.deadline = mrt_time_add(mrt_time_now(), mrt_time_from_ms(timeout_ms));
     error = check_clients(&call);
-    while (call.taken < count && error == MORTISE_OK)
-        error = take_some(&call);
     if (error == MORTISE_OK) {
-        for (size_t i = 0; i < count; i++)
-            holds[call.parts[i].place] = call.parts[i].hold;
-    } else {
-        char detail[MRT_ERROR_DETAIL_MAX];
-        mrt_error_copy_detail(detail);
-        if (!MRT_DEFECT(MULTI_LEAKS))
-            give_back(call.parts, 0, call.taken);
-        mrt_error(error, "%s", detail);
+        be_inside(&call, 1);
+        error = acquire_in_order(&call);
+        be_inside(&call, -1);
     }
+    for (size_t i = 0; error == MORTISE_OK && i < count; i++)
+        holds[call.parts[i].place] = call.parts[i].hold;
     free(call.parts);
     return error;
 }

@@ -325,6 +325,47 @@ static void play_two_stores(const char *url)
     close_store(&stores);
 }
 
+/* As if its thread did not run for a while, just before it gives back. */
+static _Atomic bool slow, giving_back;
+int __real_mortise_release(mortise_hold hold);
+int __wrap_mortise_release(mortise_hold hold);
+
+int __wrap_mortise_release(mortise_hold hold)
+{
+    if (!slow)
+        return __real_mortise_release(hold);
+    giving_back = true;
+    api_sleep_ms(300);
+    int error = __real_mortise_release(hold);
+    giving_back = false;
+    return error;
+}
+
+static void *take_two_closed(void *argument)
+{
+    mortise_hold holds[2];
+    check(mortise_acquire_all(argument, 2, -1, holds) == MORTISE_ECLOSED);
+    return NULL;
+}
+
+static void test_e6_a_close_waits_for_what_is_given_back(void **state)
+{
+    (void)state;
+    mortise_client *closing = api_open(0);
+    mortise_lock *locks[] = {api_lock(closing, "z1"), api_lock(closing, "z2")};
+    mortise_hold taken = api_acquire(api_lock(other, "z2"));
+    pthread_t thread = api_thread(take_two_closed, locks);
+    api_await_tickets(other, "z2", 2);
+    slow = true;
+    api_close(closing);
+    slow = false;
+    assert_false(giving_back);
+    api_join(thread);
+    api_release(taken);
+    assert_given_back("z1");
+    assert_given_back("z2");
+}
+
 static void test_e6_locks_of_this_store_and_of_memory(void **state)
 {
     (void)state;
@@ -354,6 +395,7 @@ static int run_all(void)
         cmocka_unit_test(test_the_sides_of_one_lock_and_the_same_lock_twice),
         cmocka_unit_test(test_what_would_wait_for_itself_is_refused),
         cmocka_unit_test(test_the_same_lock_twice_if_it_would_not_nest),
+        cmocka_unit_test(test_e6_a_close_waits_for_what_is_given_back),
         cmocka_unit_test(test_e6_locks_of_this_store_and_of_memory),
         cmocka_unit_test(test_e6_locks_of_two_files),
     };
@@ -366,7 +408,11 @@ static void pattern_of(const char *defect, char pattern[40])
 {
     bool by_wait =
         strcmp(defect, "MULTI_WAITS_WITH_MORE") == 0 || strcmp(defect, "MULTI_LIST_ORDER") == 0;
-    snprintf(pattern, 40, by_wait ? "test_e6_nothing*" : "test_e6_one*");
+    bool by_close = strcmp(defect, "MULTI_OUTSIDE") == 0;
+    snprintf(pattern, 40,
+             by_wait    ? "test_e6_nothing*"
+             : by_close ? "test_e6_a_close*"
+                        : "test_e6_one*");
 }
 
 int main(int argc, char **argv)
