@@ -13,9 +13,14 @@
 
 static void step(struct world *world, struct task *task);
 
-static void step_in(struct world *world, struct actor *actor, int64_t limit_us)
+void actor_step_at(struct world *world, struct actor *actor, mrt_time at)
 {
-    world_at(world, &actor->step, world->now + MRT_MICROSECOND + world_some(world, limit_us), step);
+    world_at(world, &actor->step, at, step);
+}
+
+void actor_step_in(struct world *world, struct actor *actor, int64_t limit_us)
+{
+    actor_step_at(world, actor, world->now + MRT_MICROSECOND + world_some(world, limit_us));
 }
 
 static void note(struct world *world, const struct actor *actor, int kind, const char *what,
@@ -29,7 +34,7 @@ void actor_begin(struct world *world, struct actor *actor, int64_t operations)
     actor->operations = operations;
     if (actor->state == ACTOR_DONE) {
         actor->state = ACTOR_IDLE;
-        step_in(world, actor, world->profile.think_us);
+        actor_step_in(world, actor, world->profile.think_us);
     }
 }
 
@@ -93,7 +98,8 @@ static void give_up(struct world *world, struct task *task)
         world_at(world, task, client->paused_until, give_up);
         return;
     }
-    if (actor->state != ACTOR_WAITING && actor->state != ACTOR_WOKEN)
+    if (multi_cancel(world, actor) ||
+        (actor->state != ACTOR_WAITING && actor->state != ACTOR_WOKEN))
         return;
     world->operations++;
     actor->giving_up = true;
@@ -104,6 +110,11 @@ static void give_up(struct world *world, struct task *task)
     client_pump(world, client);
     if (client->engine && actor->state == ACTOR_WAITING)
         check_fail(world, client->index, actor->queue, "a cancelled waiter was not settled");
+}
+
+void actor_plan_giving_up(struct world *world, struct actor *actor, mrt_time after)
+{
+    world_at(world, &actor->giveup, world->now + after, give_up);
 }
 
 /* A deadline kept by the engine, or by the caller; or a cancel. */
@@ -119,15 +130,15 @@ static void plan_giving_up(struct world *world, struct actor *actor, bool timed,
     if (!cancelled && (!timed || engine_keeps_time))
         return;
     actor->giveup_error = cancelled ? MORTISE_ECANCELLED : MORTISE_ETIMEOUT;
-    world_at(world, &actor->giveup, world->now + after, give_up);
+    actor_plan_giving_up(world, actor, after);
 }
 
 /* ------------------------------------------------------------- acquire */
 
-static void granted(struct world *world, struct actor *actor)
+void actor_granted(struct world *world, struct actor *actor, const struct mrt_waiter *waiter)
 {
     struct client *client = actor->client;
-    struct mrt_hold *hold = actor->waiter.hold;
+    struct mrt_hold *hold = waiter->hold;
     int empty = find_grip(actor, NULL, 0);
     if (!hold || !mrt_hold_live(hold, hold->generation) ||
         strcmp(mrt_queue_name(hold->queue), world->queues[actor->queue].name) != 0)
@@ -151,16 +162,16 @@ static void granted(struct world *world, struct actor *actor)
     *grip = (struct grip){.hold = hold,
                           .generation = hold->generation,
                           .queue = actor->queue,
-                          .owner = actor->waiter.owner,
-                          .weight = actor->waiter.weight,
+                          .owner = waiter->owner,
+                          .weight = waiter->weight,
                           .count = 1,
                           .fence = hold->fence,
                           .told = MORTISE_HELD,
                           .value = actor->value,
                           .proclaimed_at = world->now};
     rounds_begin(world, &grip->proclaimed);
-    if (actor->waiter.hold_max > 0) /* of the step that has just granted it */
-        grip->ends = client_now(client) + actor->waiter.hold_max;
+    if (waiter->hold_max > 0) /* of the step that has just granted it */
+        grip->ends = client_now(client) + waiter->hold_max;
     if (joined) {
         const struct grip *first =
             &actor->grips[find_owned(actor, actor->queue, OWNER(actor), MRT_WRITER)];
@@ -177,12 +188,26 @@ static void granted(struct world *world, struct actor *actor)
     check_granted(world, actor, grip);
 }
 
+bool actor_may_fail(const struct actor *actor, int error, bool try_only)
+{
+    const struct client *client = actor->client;
+    const struct world *world = client->world;
+    if (error == MORTISE_ECLOSED)
+        return client->closing;
+    if (error == MORTISE_EPERMISSION)
+        return world->profile.refuse_for_good > 0 || world->phase != PHASE_CHAOS;
+    if (error == MORTISE_EUNREACHABLE)
+        return client->closing || try_only;
+    if (error == MORTISE_ESTORE) /* too few replicas have it; nobody can be told */
+        return world->drawn.pg_full > 0 ||
+               (world->drawn.redis_copyless > 0 && (client->closing || try_only));
+    return false;
+}
+
 static void check_error(struct world *world, const struct actor *actor, int error)
 {
     const struct client *client = actor->client;
-    bool allowed = false;
-    if (error == MORTISE_OK)
-        return;
+    bool allowed = error == MORTISE_OK || actor_may_fail(actor, error, actor->waiter.try_only);
     if (error == MORTISE_EBUSY)
         allowed = actor->waiter.try_only || (actor->detached && actor->inherits);
     else if (error == MORTISE_ETIMEOUT || (error == MORTISE_EDISCONNECTED && !actor->verifying))
@@ -190,8 +215,6 @@ static void check_error(struct world *world, const struct actor *actor, int erro
                   actor->deadline <= client_now(client);
     else if (error == MORTISE_ECANCELLED)
         allowed = actor->giving_up && actor->giveup_error == MORTISE_ECANCELLED;
-    else if (error == MORTISE_ECLOSED)
-        allowed = client->closing;
     else if (error == MORTISE_ELOST)
         allowed = actor->nested || actor->verifying;
     else if (error == MORTISE_EDEADLOCK)
@@ -200,13 +223,6 @@ static void check_error(struct world *world, const struct actor *actor, int erro
         allowed = actor->verifying || actor->detached;
     else if (error == MORTISE_EUNKNOWN)
         allowed = actor->verifying && actor->detached;
-    else if (error == MORTISE_EPERMISSION)
-        allowed = world->profile.refuse_for_good > 0 || world->phase != PHASE_CHAOS;
-    else if (error == MORTISE_EUNREACHABLE)
-        allowed = client->closing || actor->waiter.try_only;
-    else if (error == MORTISE_ESTORE) /* too few replicas have it; nobody can be told */
-        allowed = world->drawn.pg_full > 0 ||
-                  (world->drawn.redis_copyless > 0 && (client->closing || actor->waiter.try_only));
     if (!allowed)
         check_fail(world, client->index, actor->queue, "an acquire or a verify ended with %s",
                    mortise_error_name(error));
@@ -221,11 +237,12 @@ static void ended(struct world *world, struct actor *actor)
     check_error(world, actor, error);
     actor->state = ACTOR_IDLE;
     if (error == MORTISE_OK && !actor->verifying)
-        granted(world, actor);
+        actor_granted(world, actor, &actor->waiter);
     if (actor->detached)
         detach_settled(world, actor, error);
     actor->verifying = false;
-    step_in(world, actor, error == MORTISE_OK ? world->profile.hold_us : world->profile.think_us);
+    actor_step_in(world, actor,
+                  error == MORTISE_OK ? world->profile.hold_us : world->profile.think_us);
 }
 
 void actor_settled(struct world *world, struct client *client, struct mrt_waiter *waiter)
@@ -241,15 +258,15 @@ void actor_settled(struct world *world, struct client *client, struct mrt_waiter
         check_fail(world, client->index, actor->queue, "a waiter was woken out of order");
     note(world, actor, TRACE_WOKEN, NULL, 0, 0);
     actor->state = ACTOR_WOKEN;
-    step_in(world, actor, world->profile.reaction_us);
+    actor_step_in(world, actor, world->profile.reaction_us);
 }
 
-static uint64_t draw_weight(struct world *world, int64_t lock)
+uint64_t actor_draw_weight(struct world *world, struct random *random, int64_t lock)
 {
     if (lock == LOCK_READ_WRITE)
-        return random_below(&world->random, 2) ? MRT_READER : MRT_WRITER;
+        return random_below(random, 2) ? MRT_READER : MRT_WRITER;
     if (lock == LOCK_SEMAPHORE)
-        return (uint64_t)random_between(&world->random, 1, world->drawn.capacity);
+        return (uint64_t)random_between(random, 1, world->drawn.capacity);
     return 1;
 }
 
@@ -274,7 +291,7 @@ static void acquire(struct world *world, struct actor *actor, int queue)
     int64_t lock = world->queues[queue].lock;
     actor->queue = queue;
     actor->waiter = (struct mrt_waiter){.owner = async && nobody ? 0 : OWNER(actor),
-                                        .weight = draw_weight(world, lock),
+                                        .weight = actor_draw_weight(world, random, lock),
                                         .deadline = MRT_TIME_NEVER,
                                         .try_only = try_only,
                                         .hopeful = nobody,
@@ -427,6 +444,7 @@ static void release(struct world *world, struct actor *actor, struct grip *grip)
     actor->queue = grip->queue;
     if (--grip->count == 0) {
         actor->stale = before;
+        check_released(world, before.queue, before.fence);
         memset(grip, 0, sizeof *grip);
     }
     note(world, actor, TRACE_RELEASE, before.count > 1 ? "inner" : "", (int64_t)before.fence, lost);
@@ -440,6 +458,24 @@ static void release(struct world *world, struct actor *actor, struct grip *grip)
     if (before.count == 1 && lost && !told)
         client->losses++;
     client_pump(world, client);
+}
+
+void actor_release(struct world *world, struct actor *actor, struct mrt_hold *hold,
+                   uint64_t generation)
+{
+    int found = find_grip(actor, hold, generation);
+    if (!actor->client->closing) {
+        if (found < 0)
+            check_fail(world, actor->client->index, NO_QUEUE, "what nobody has is released");
+        release(world, actor, &actor->grips[found]);
+        return;
+    }
+    if (found >= 0) /* the close has ended it */
+        memset(&actor->grips[found], 0, sizeof actor->grips[found]);
+    int error =
+        mrt_engine_release(actor->client->engine, hold, generation, 0, client_now(actor->client));
+    if (error != MORTISE_ENOTHELD && error != MORTISE_ELOST)
+        check_result(world, actor, MORTISE_ENOTHELD, error, "a release after a close");
 }
 
 static void misuse(struct world *world, struct actor *actor)
@@ -534,10 +570,10 @@ static void step_holding(struct world *world, struct actor *actor, int held)
     int next = highest_queue(actor) + 1 + (int)random_below(random, 2);
     if (world->queues[grip->queue].lock == LOCK_ELECTION && random_below(random, 3) == 0) {
         election_proclaim(world, actor, grip);
-        step_in(world, actor, p->hold_us);
+        actor_step_in(world, actor, p->hold_us);
     } else if (grip->weight == MRT_WRITER && random_below(random, 4) == 0) {
         downgrade(world, actor, grip);
-        step_in(world, actor, p->hold_us);
+        actor_step_in(world, actor, p->hold_us);
     } else if (random_chance(random, p->nest) && grip->owner == OWNER(actor) && grip->count < 4 &&
                find_grip(actor, NULL, 0) >= 0) {
         acquire(world, actor, grip->queue);
@@ -550,11 +586,11 @@ static void step_holding(struct world *world, struct actor *actor, int held)
         verify(world, actor, grip);
     } else if (!grip->listens && random_chance(random, p->listen)) {
         begin_listening(world, actor, grip);
-        step_in(world, actor, p->hold_us);
+        actor_step_in(world, actor, p->hold_us);
     } else {
         release(world, actor, grip);
         if (actor->state == ACTOR_IDLE)
-            step_in(world, actor, p->think_us);
+            actor_step_in(world, actor, p->think_us);
     }
 }
 
@@ -562,7 +598,7 @@ static void step_idle(struct world *world, struct actor *actor)
 {
     const struct profile *p = &world->profile;
     if (random_chance(&world->random, p->misuse)) {
-        step_in(world, actor, p->think_us);
+        actor_step_in(world, actor, p->think_us);
         misuse(world, actor);
         return;
     }
@@ -573,7 +609,8 @@ static void step_idle(struct world *world, struct actor *actor)
         actor->operations--;
         if (random_chance(&world->random, world->drawn.detach) && adopt(world, actor))
             return;
-        acquire(world, actor, (int)random_below(&world->random, p->queues));
+        if (!multi_begin(world, actor))
+            acquire(world, actor, (int)random_below(&world->random, p->queues));
     } else {
         actor->state = ACTOR_DONE;
     }
@@ -585,6 +622,8 @@ static void step(struct world *world, struct task *task)
     struct client *client = actor->client;
     if (client_paused(client))
         world_at(world, task, client->paused_until, step);
+    else if (multi_step(actor))
+        return;
     else if (client->closing)
         actor->state = ACTOR_DONE;
     else if (actor->state == ACTOR_WOKEN)

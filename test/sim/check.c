@@ -278,6 +278,15 @@ static struct idle idle_of(const struct world *world, const struct queue_state *
     return (struct idle){.fence = fence, .since = world->now, .wanted = MRT_TIME_NEVER};
 }
 
+/* A hold of that fence has ended: nobody had it until now, if that is seen. */
+void check_released(struct world *world, int queue, uint64_t fence)
+{
+    struct queue_state *state = &world->queues[queue];
+    for (int i = 0; i < state->idle_count; i++)
+        if (is_of(world, fence, state->idle[i].fence))
+            state->idle[i--] = state->idle[--state->idle_count];
+}
+
 /* When its client begins to give it back: at once, or, if it lingers, when another waits for it,
    or when it has lingered for long enough by any clock. */
 static mrt_time idle_until(const struct world *world, int queue, struct idle *idle, bool others)
@@ -310,8 +319,13 @@ static mrt_time idle_limit(const struct world *world, int queue)
 {
     const struct profile *p = &world->drawn;
     int64_t chain = world->queues[queue].lock == LOCK_SEMAPHORE ? 1 + p->capacity : 1;
+    int64_t reactions = p->actors;
+    if (p->several > 0) { /* it may come for others first, and not run in between */
+        chain++;
+        reactions += 2 * GRIPS_MAX + 2;
+    }
     return chain * way_back(world) +
-           (p->actors * (p->reaction_us + 1) + p->fair_us) * MRT_MICROSECOND;
+           (reactions * (p->reaction_us + 1) + p->fair_us) * MRT_MICROSECOND;
 }
 
 /* A lock that has been given to a client is had by a thread of it, or given back; if it lingers,
@@ -414,6 +428,9 @@ static void check_order(struct world *world, const struct actor *actor)
             check_fail(world, client->index, actor->queue, "thread %d overtook thread %d",
                        actor->index, other->index);
     }
+    if (multi_overtaken(client, actor->queue, actor->order, now - fair))
+        check_fail(world, client->index, actor->queue, "thread %d overtook one that wants several",
+                   actor->index);
 }
 
 /* Who lingers does not ask whether others wait: the store tells, and if that may be lost or late,
@@ -423,6 +440,23 @@ static mrt_time untold_for(const struct world *world, int queue)
     if (world_linger(world, queue) == 0 || is_calm(world))
         return 0;
     return world->drawn.recheck_us * 5 / 4 * MRT_MICROSECOND;
+}
+
+/* Who only tries does not wait for another thread. */
+static void check_tries(struct world *world, const struct actor *actor)
+{
+    const struct client *client = actor->client;
+    bool waits = multi_tries(client, actor->queue);
+    if (world->queues[actor->queue].recipe.shared)
+        return;
+    for (int i = 0; i < world->drawn.actors; i++) {
+        const struct actor *other = &client->actors[i];
+        waits |= other != actor && other->waiter.try_only && other->queue == actor->queue &&
+                 (other->state == ACTOR_WAITING || other->state == ACTOR_WOKEN) &&
+                 other->waiter.state != MRT_WAITER_DONE;
+    }
+    if (waits)
+        check_fail(world, client->index, actor->queue, "a try waits for thread %d", actor->index);
 }
 
 /* While others wait, a turn ends within the budget and the time it takes to learn of
@@ -479,6 +513,7 @@ void check_granted(struct world *world, struct actor *actor, struct grip *grip)
     note_revoked(world, grip);
     check_fence(world, client, grip);
     check_order(world, actor);
+    check_tries(world, actor);
     uint64_t asked_back = world->queues[grip->queue].asked_back;
     if (asked_back > 0 && !world->queues[grip->queue].recipe.shared &&
         is_of(world, grip->fence, asked_back))

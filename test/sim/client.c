@@ -124,7 +124,8 @@ static bool pump_once(struct world *world, struct client *client)
     struct mrt_hold *hold;
     struct mrt_command *command;
     while ((waiter = mrt_engine_next_settled(client->engine))) {
-        if (!cell_settled(world, client, waiter) && !election_settled(world, client, waiter))
+        if (!cell_settled(world, client, waiter) && !election_settled(world, client, waiter) &&
+            !multi_settled(world, client, waiter))
             actor_settled(world, client, waiter);
         any = true;
     }
@@ -161,7 +162,7 @@ void client_pump(struct world *world, struct client *client)
         ;
     client->pumping = false;
     plan_tick(world, client);
-    if (client->closing && mrt_engine_closed(client->engine))
+    if (client->closing && mrt_engine_closed(client->engine) && !multi_inside(client))
         client_close(world, client);
 }
 
@@ -234,6 +235,7 @@ static void vanish(struct world *world, struct client *client, bool died)
 {
     client->peer->client = NULL;
     cell_died(world, client);
+    multi_died(client);
     for (int i = 0; i < world->drawn.actors; i++)
         actor_forget(world, &client->actors[i]);
     struct task *const tasks[] = {&client->tick,           &client->kick,
@@ -250,6 +252,8 @@ static void vanish(struct world *world, struct client *client, bool died)
 
 void client_forget(struct client *client)
 {
+    if (client->engine)
+        multi_died(client);
     mrt_engine_free(client->engine);
     host_close(client, true);
 }
@@ -301,6 +305,7 @@ void client_close(struct world *world, struct client *client)
     }
     trace_note(world, TRACE_CLIENT, client->index, NO_QUEUE, "closed", 0, 0, 0);
     check_counters(world, client);
+    multi_check_closed(client);
     client->peer->closed = true;
     client->peer->closed_at = world->now;
     vanish(world, client, false);

@@ -21,7 +21,7 @@ static const struct {
     MRT_DEFECT_MAP(DEFECT_ROW) MRT_DEFECT_QUORUM_MAP(DEFECT_ROW) MRT_DEFECT_REDIS_MAP(DEFECT_ROW)
         MRT_DEFECT_REDIS_CLAIM_MAP(DEFECT_ROW) MRT_DEFECT_SIMULATED_MAP(DEFECT_ROW)
             MRT_DEFECT_DETACH_MAP(DEFECT_ROW) MRT_DEFECT_SQL_MAP(DEFECT_ROW)
-                MRT_DEFECT_LINGER_MAP(DEFECT_ROW)
+                MRT_DEFECT_LINGER_MAP(DEFECT_ROW) MRT_DEFECT_MULTI_MAP(DEFECT_ROW)
 #undef DEFECT_ROW
 };
 #define DEFECT_COUNT ((int)(sizeof defects / sizeof defects[0]))
@@ -89,7 +89,7 @@ static int store_of(const struct request *request, const char *name)
 static bool needs_mixed(const char *name)
 {
     return strcmp(name, "SQL_PG_GONE_COUNTS") == 0 || strcmp(name, "SEMAPHORE_MUTEX_NESTS") == 0 ||
-           strstr(name, "LINGER");
+           begins(name, "MULTI_") || strstr(name, "LINGER");
 }
 
 /* Where its seeds begin: one in 2,000 shows the first, but none of the first 3,900; and one in 300

@@ -60,9 +60,10 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
 /* A store that asked for the time while no client's is known would make runs differ. */
 mrt_time __wrap_mrt_time_now(void)
 {
-    if (!host_current)
+    const struct client *client = host_current ? host_current->client : multi_client();
+    if (!client)
         abort();
-    return client_now(host_current->client);
+    return client_now(client);
 }
 
 ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags)

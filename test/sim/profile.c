@@ -498,8 +498,10 @@ void profile_draw(struct profile *profile, uint64_t seed, int model, bool mixed)
     draw_delay(profile, seed);
     draw_detach(profile, seed);
     draw_inquiries(profile, seed);
-    if (mixed)
-        profile_draw_linger(profile, seed);
+    if (!mixed)
+        return;
+    profile_draw_linger(profile, seed);
+    profile_draw_several(profile, seed);
 }
 
 void profile_heal(struct profile *p)

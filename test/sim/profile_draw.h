@@ -32,6 +32,8 @@ void profile_make_untroubled(struct profile *profile, struct random *random);
 void profile_draw_mixed(struct profile *profile, uint64_t seed);
 /* And whether they linger, after all else. */
 void profile_draw_linger(struct profile *profile, uint64_t seed);
+/* And whether threads acquire several at once. */
+void profile_draw_several(struct profile *profile, uint64_t seed);
 
 /* Of a Redis server, or a quorum of five. */
 void profile_draw_redis(struct profile *profile, struct random *random);

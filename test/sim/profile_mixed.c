@@ -72,3 +72,11 @@ void profile_draw_linger(struct profile *p, uint64_t seed)
     if (random_below(&random, 3) == 0)
         make_undisturbed(p, &random);
 }
+
+void profile_draw_several(struct profile *p, uint64_t seed)
+{
+    struct random random;
+    random_seed(&random, seed ^ UINT64_C(0x7365766572616c));
+    if (p->lock == LOCK_MIXED && random_below(&random, 2))
+        p->several = profile_scale(&random, 6000);
+}

@@ -152,6 +152,7 @@ static void init(struct world *world, uint64_t seed, const struct profile *profi
     world->seed = seed;
     world->profile = world->drawn = *profile;
     random_seed(&world->random, seed);
+    random_seed(&world->several, seed ^ UINT64_C(0x7365766572616c));
     world->trace = trace_new(keep);
     world->failed_client = -1;
     world->failed_queue = NO_QUEUE;

@@ -5,6 +5,7 @@
  *   actor.c    threads of the clients: they acquire, nest, release, give up
  *   election.c candidates have values, and every client observes
  *   cell.c     and writes a cell
+ *   multi.c    threads that acquire several locks at once
  *   client.c   the host of an engine: its loop, its clock, its death
  *   link.c     messages between clients and server, and what befalls them
  *   server.c   the models: server_memory.c; server_sqlite.c and server_zookeeper.c, fakes of
@@ -258,9 +259,9 @@ struct server;
 
 struct world {
     uint64_t seed;
-    struct profile profile; /* as it is in this phase */
-    struct profile drawn;   /* as it was drawn */
-    struct random random;
+    struct profile profile;        /* as it is in this phase */
+    struct profile drawn;          /* as it was drawn */
+    struct random random, several; /* several: of who acquires several locks, see multi.c */
     enum phase phase;
     mrt_time now, phase_ends;
     struct mrt_heap agenda;
@@ -330,6 +331,38 @@ void actor_settled(struct world *world, struct client *client, struct mrt_waiter
 void actor_told(struct world *world, struct client *client, struct mrt_hold *hold);
 void actor_asked(struct world *world, struct client *client, struct mrt_hold *hold);
 void actor_forget(struct world *world, struct actor *actor);
+/* For multi.c. What its thread does next by itself, then or after at most so long. */
+void actor_step_at(struct world *world, struct actor *actor, mrt_time at);
+void actor_step_in(struct world *world, struct actor *actor, int64_t limit_us);
+/* It gives up after so long what it waits for. */
+void actor_plan_giving_up(struct world *world, struct actor *actor, mrt_time after);
+uint64_t actor_draw_weight(struct world *world, struct random *random, int64_t lock);
+/* Its waiter, or another of its own, has been granted actor->queue. */
+void actor_granted(struct world *world, struct actor *actor, const struct mrt_waiter *waiter);
+/* Whether any acquire may end so, by what befalls its client and the store. */
+bool actor_may_fail(const struct actor *actor, int error, bool try_only);
+void actor_release(struct world *world, struct actor *actor, struct mrt_hold *hold,
+                   uint64_t generation);
+
+/* multi.c */
+/* Begins to acquire several locks, if it is so drawn; goes on with that, or gives it up, if it
+   is at it. */
+bool multi_begin(struct world *world, struct actor *actor);
+bool multi_step(struct actor *actor);
+bool multi_cancel(struct world *world, struct actor *actor);
+/* Whether the waiter is that of such a call. */
+bool multi_settled(struct world *world, struct client *client, struct mrt_waiter *waiter);
+/* Whether one that came before `order` waits for the lock since then or longer. */
+bool multi_overtaken(const struct client *client, int queue, uint64_t order, mrt_time since);
+/* Whether one that only tries waits for it. */
+bool multi_tries(const struct client *client, int queue);
+/* Whether a close has to wait for one that is inside the client; then there may be none. */
+bool multi_inside(const struct client *client);
+void multi_check_closed(const struct client *client);
+/* Its engine is about to be gone. */
+void multi_died(struct client *client);
+/* The client whose call runs now, beside the world; NULL: none does. */
+const struct client *multi_client(void);
 
 /* election.c */
 void election_boot(struct world *world, struct client *client);
@@ -442,6 +475,7 @@ __attribute__((format(printf, 4, 5))) _Noreturn void check_fail(struct world *wo
 void check_step(struct world *world);
 void check_submitted(struct world *world, struct client *client, const struct mrt_command *command);
 void check_answered(struct world *world, struct client *client, const struct mrt_event *event);
+void check_released(struct world *world, int queue, uint64_t fence);
 void check_granted(struct world *world, struct actor *actor, struct grip *grip);
 /* What a close finds lost, and does not tell any more. */
 void check_closing(struct client *client);
