@@ -35,6 +35,7 @@
     X(GONE_IGNORED, "a holder whose ticket was removed is not told")                      \
     X(STRING_ORDER, "the store sorts tickets by their numbers as text")                   \
     X(EARLY_WAKE_LOST, "a wake that overtakes the answer of an append is forgotten")      \
+    X(OLD_VIEW_BELIEVED, "a late word of a ticket that was taken out is of the next one") \
     X(BUSY_FORGOTTEN, "a command that the store did not take is not sent again")          \
     X(TOLD_TWICE, "a state is told again though it has not changed")                      \
     X(UNKNOWN_PROVES, "a renewal of unknown outcome counts as a proof of life")           \

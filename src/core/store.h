@@ -32,7 +32,8 @@
  *  (d) A departure that makes a ticket grantable is told by WAKE or by a VIEW that was
  *      not asked for, or shows in a REFRESH after at most `recheck`. Both may be
  *      spurious, doubled, late or early. What a REFRESH shows of a ticket that waits may be
- *      what one of several servers still has, if that grants nothing.
+ *      what one of several servers still has, if that grants nothing. A VIEW that was not
+ *      asked for may be of an earlier ticket of the same identity, whose fence was another.
  *  (e) Commands of one queue and one session take effect in the order submitted.
  *  (f) REMOVE of what is not there succeeds, and never removes another's ticket.
  *  (g) Commands of a session that has ended do nothing, and are answered. START of

@@ -556,15 +556,23 @@ static void seen(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_t
         mrt_queue_serve(queue, now); /* it may be wanted elsewhere */
 }
 
+/* Whether a view is told late that was of an earlier one of this identity: which was taken out,
+   unseen or for want of copies, and appended again behind others. */
+static bool is_of_another(const struct mrt_ticket *ticket, const struct mrt_event *event)
+{
+    return ticket->fence > 0 && event->fence > 0 && event->fence != ticket->fence &&
+           !MRT_DEFECT(OLD_VIEW_BELIEVED);
+}
+
 void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
 {
     if (MRT_DEFECT(PASS_RULE_8_CANCELLED) && ticket->queue->ticket)
         ticket = ticket->queue->ticket;
-    if (ticket->state == MRT_TICKET_WAITING || ticket->state == MRT_TICKET_GRANTED ||
-        MRT_DEFECT(PASS_RULE_8_CANCELLED))
+    bool entered = ticket->state == MRT_TICKET_WAITING || ticket->state == MRT_TICKET_GRANTED;
+    if ((entered && !is_of_another(ticket, event)) || MRT_DEFECT(PASS_RULE_8_CANCELLED))
         seen(ticket, event, now);
     else
-        mrt_ticket_look(ticket); /* it has overtaken the answer that it is to follow */
+        mrt_ticket_look(ticket); /* or it has overtaken the answer that it is to follow */
 }
 
 void mrt_ticket_answer(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)

@@ -448,6 +448,27 @@ static void test_an_answer_older_than_the_grant_does_not_undo_it(void **state)
     core_free(&core);
 }
 
+/* A ticket that was taken out, unseen, and appended again: there are others before it now. */
+static void test_a_told_view_of_an_earlier_ticket_grants_nothing(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter waiter = core_waiter(7);
+    core.shown.fence = 100;
+    core_queue_behind(&core, &waiter);
+    struct mrt_event view = told(&core, 0);
+    view.fence = 50;
+    core_event(&core, &view);
+    core_none_settled(&core);
+    core_view(&core, core_fetch(&core, MRT_REFRESH), 1); /* it is asked about */
+    core_none_settled(&core);
+    view = told(&core, 0);
+    core_event(&core, &view);
+    core_done(&core, &waiter, MORTISE_OK);
+    core_free(&core);
+}
+
 static void test_h4_a_told_view_that_overtakes_the_answer_is_asked_after(void **state)
 {
     (void)state;
@@ -1042,6 +1063,7 @@ int main(void)
         cmocka_unit_test(test_a_wake_while_an_append_waits_for_its_next_attempt),
         cmocka_unit_test(test_a_told_view_grants_at_once),
         cmocka_unit_test(test_an_answer_older_than_the_grant_does_not_undo_it),
+        cmocka_unit_test(test_a_told_view_of_an_earlier_ticket_grants_nothing),
         cmocka_unit_test(test_h4_a_told_view_that_overtakes_the_answer_is_asked_after),
         cmocka_unit_test(test_h2_a_try_waits_for_the_removal_of_our_last_ticket_to_be_sent),
         cmocka_unit_test(test_f7_a_store_that_keeps_failing_is_told_after_some_seconds),
