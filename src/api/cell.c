@@ -97,6 +97,42 @@ static mrt_time pause_after(struct mrt_id *chance, unsigned conflicts)
     return pause / 2 + (mrt_time)((chance->low >> 33) % (uint64_t)pause);
 }
 
+struct change {
+    mortise_cell_change apply;
+    void *argument;
+    uint64_t fence;
+};
+
+/* Reads, changes and writes until nobody else wrote meanwhile. `chance`: of the pauses. */
+static int update(mortise_client *client, const char *full, const struct change *change,
+                  mrt_time deadline, struct mrt_id *chance)
+{
+    int error = MORTISE_OK;
+    for (unsigned conflicts = 0; error == MORTISE_OK; conflicts++) {
+        mortise_cell cell;
+        error = read_cell(client, full, deadline, &cell);
+        if (error == MORTISE_OK)
+            error = change->apply(change->argument, &cell);
+        if (error == MORTISE_OK && cell.size > MORTISE_VALUE_MAX)
+            error = mrt_error(MORTISE_EINVALID, "a value has at most %d bytes", MORTISE_VALUE_MAX);
+        if (error != MORTISE_OK)
+            break;
+        struct mrt_command wanted = {.queue = full,
+                                     .version = cell.version,
+                                     .fence = change->fence,
+                                     .value = cell.value,
+                                     .value_size = cell.size};
+        error = write_cell(client, &wanted, deadline, NULL);
+        if (error != MORTISE_ECONFLICT)
+            break;
+        mrt_time again = mrt_time_now() + pause_after(chance, conflicts);
+        error = again < deadline ? MORTISE_OK : MORTISE_ETIMEOUT;
+        if (error == MORTISE_OK)
+            mrt_driver_rest(&client->driver, again);
+    }
+    return error;
+}
+
 int mortise_cell_update(mortise_client *client, const char *name, mortise_cell_change change,
                         void *argument, uint64_t fence, int64_t timeout_ms)
 {
@@ -107,29 +143,13 @@ int mortise_cell_update(mortise_client *client, const char *name, mortise_cell_c
         error = mrt_error(MORTISE_EINVALID, "mortise_cell_update needs a function");
     if (error == MORTISE_OK && !mrt_id_random(&chance))
         error = mrt_error(MORTISE_EINTERNAL, "the system gives no entropy");
+    if (error != MORTISE_OK)
+        return error;
     mrt_time deadline = timeout_ms < 0 ? MRT_TIME_NEVER
                                        : mrt_time_add(mrt_time_now(), mrt_time_from_ms(timeout_ms));
-    for (unsigned conflicts = 0; error == MORTISE_OK; conflicts++) {
-        mortise_cell cell;
-        error = read_cell(client, full, deadline, &cell);
-        if (error == MORTISE_OK)
-            error = change(argument, &cell);
-        if (error == MORTISE_OK && cell.size > MORTISE_VALUE_MAX)
-            error = mrt_error(MORTISE_EINVALID, "a value has at most %d bytes", MORTISE_VALUE_MAX);
-        if (error != MORTISE_OK)
-            break;
-        struct mrt_command wanted = {.queue = full,
-                                     .version = cell.version,
-                                     .fence = fence,
-                                     .value = cell.value,
-                                     .value_size = cell.size};
-        error = write_cell(client, &wanted, deadline, NULL);
-        if (error != MORTISE_ECONFLICT)
-            break;
-        mrt_time again = mrt_time_now() + pause_after(&chance, conflicts);
-        error = again < deadline ? MORTISE_OK : MORTISE_ETIMEOUT;
-        if (error == MORTISE_OK)
-            mrt_driver_rest(&client->driver, again);
-    }
+    const struct change wanted = {change, argument, fence};
+    mrt_driver_stay(&client->driver);
+    error = update(client, full, &wanted, deadline, &chance);
+    mrt_driver_stay_no_more(&client->driver);
     return error;
 }

@@ -215,18 +215,6 @@ static int check_clients(const struct call *call)
     return error;
 }
 
-/* From its begin to its end a call is inside each of its clients: whoever closes one waits for
-   what it gives back. */
-static void be_inside(const struct call *call, int more)
-{
-    for (size_t i = 0; i < call->count; i++) {
-        struct mrt_driver *driver = &call->parts[i].lock->client->driver;
-        mrt_driver_enter(driver);
-        driver->inside += MRT_DEFECT(MULTI_OUTSIDE) ? 0 : more;
-        mrt_driver_leave_quietly(driver);
-    }
-}
-
 static int acquire_in_order(struct call *call)
 {
     int error = MORTISE_OK;
@@ -241,6 +229,17 @@ static int acquire_in_order(struct call *call)
     return mrt_error(error, "%s", detail);
 }
 
+/* It is inside each of its clients until it has given back what it gives back. */
+static int acquire_inside(struct call *call)
+{
+    for (size_t i = 0; i < call->count; i++)
+        mrt_driver_stay(&call->parts[i].lock->client->driver);
+    int error = acquire_in_order(call);
+    for (size_t i = 0; i < call->count; i++)
+        mrt_driver_stay_no_more(&call->parts[i].lock->client->driver);
+    return error;
+}
+
 int mortise_acquire_all(mortise_lock *const *locks, size_t count, int64_t timeout_ms,
                         mortise_hold *holds)
 {
@@ -253,11 +252,8 @@ int mortise_acquire_all(mortise_lock *const *locks, size_t count, int64_t timeou
     if (timeout_ms > 0)
         call.deadline = mrt_time_add(mrt_time_now(), mrt_time_from_ms(timeout_ms));
     error = check_clients(&call);
-    if (error == MORTISE_OK) {
-        be_inside(&call, 1);
-        error = acquire_in_order(&call);
-        be_inside(&call, -1);
-    }
+    if (error == MORTISE_OK)
+        error = acquire_inside(&call);
     for (size_t i = 0; error == MORTISE_OK && i < count; i++)
         holds[call.parts[i].place] = call.parts[i].hold;
     free(call.parts);

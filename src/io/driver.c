@@ -181,6 +181,20 @@ void mrt_driver_leave_quietly(struct mrt_driver *driver)
     pthread_mutex_unlock(&driver->mutex);
 }
 
+void mrt_driver_stay(struct mrt_driver *driver)
+{
+    pthread_mutex_lock(&driver->mutex);
+    driver->inside += !MRT_DEFECT(MULTI_OUTSIDE);
+    pthread_mutex_unlock(&driver->mutex);
+}
+
+void mrt_driver_stay_no_more(struct mrt_driver *driver)
+{
+    pthread_mutex_lock(&driver->mutex);
+    driver->inside += MRT_DEFECT(MULTI_OUTSIDE);
+    mrt_driver_leave_quietly(driver);
+}
+
 void mrt_driver_wait(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time deadline, int error)
 {
     struct mrt_waiter *waiter = &wait->waiter;

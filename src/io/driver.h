@@ -122,6 +122,9 @@ void mrt_driver_enter(struct mrt_driver *driver);
 void mrt_driver_leave(struct mrt_driver *driver, mrt_time deadline);
 /* After a call that changed nothing. */
 void mrt_driver_leave_quietly(struct mrt_driver *driver);
+/* Around a call that enters and leaves several times: mrt_driver_close waits for its end. */
+void mrt_driver_stay(struct mrt_driver *driver);
+void mrt_driver_stay_no_more(struct mrt_driver *driver);
 /* How long a call that need not wait for the store tries before it leaves it to the loop. */
 mrt_time mrt_driver_patience(mrt_time deadline);
 

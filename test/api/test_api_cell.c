@@ -195,6 +195,36 @@ static void in_a_callback(void *argument, int error, mortise_hold hold)
     api_release(hold);
 }
 
+static _Atomic bool changing, changed;
+
+static int change_slowly(void *argument, mortise_cell *cell)
+{
+    (void)argument, (void)cell;
+    changing = true;
+    api_sleep_ms(300);
+    changed = true;
+    return MORTISE_OK;
+}
+
+static void *update_closed(void *closing)
+{
+    check(mortise_cell_update(closing, "closed", change_slowly, NULL, 0, -1) == MORTISE_ECLOSED);
+    return NULL;
+}
+
+static void test_k3_a_close_waits_for_an_update(void **state)
+{
+    (void)state;
+    mortise_client *closing = api_open(0);
+    pthread_t thread = api_thread(update_closed, closing);
+    while (!changing)
+        api_sleep_ms(1);
+    api_close(closing);
+    assert_true(changed);
+    api_join(thread);
+    expect("closed", 0, "");
+}
+
 static void test_what_is_refused(void **state)
 {
     (void)state;
@@ -239,6 +269,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_k1_a_write_names_the_version_it_changes),
         cmocka_unit_test(test_k1_who_was_overtaken_writes_no_more),
         cmocka_unit_test(test_k3_an_update_goes_on_until_its_time_is_up),
+        cmocka_unit_test(test_k3_a_close_waits_for_an_update),
         cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_on_a_foreign_loop),
     };

@@ -94,6 +94,45 @@ static void test_nobody_loses_a_permit(void **state)
     api_close(other);
 }
 
+/* As if its thread did not run for a while, just before it is done. */
+static _Atomic bool slow, freeing;
+void __real_mortise_lock_free(mortise_lock *lock);
+void __wrap_mortise_lock_free(mortise_lock *lock);
+
+void __wrap_mortise_lock_free(mortise_lock *lock)
+{
+    freeing = slow;
+    if (freeing)
+        api_sleep_ms(200);
+    __real_mortise_lock_free(lock);
+    freeing = false;
+}
+
+static void *lower_closed(void *lock)
+{
+    check(mortise_semaphore_set_permits(lock, 2, -1) == MORTISE_ECLOSED);
+    return NULL;
+}
+
+static void test_a_close_waits_for_a_change(void **state)
+{
+    (void)state;
+    mortise_client *closing = api_open(0), *other = api_open(0);
+    mortise_lock *lock = semaphore(closing, "permits/closed", 1);
+    mortise_hold held = api_acquire(semaphore(other, "permits/closed", 3));
+    pthread_t thread = api_thread(lower_closed, lock);
+    await_tickets(other, "permits/closed", 2);
+    slow = true;
+    api_close(closing);
+    slow = false;
+    assert_false(freeing);
+    api_join(thread);
+    api_release(held);
+    await_tickets(other, "permits/closed", 0);
+    assert_int_equal(in_use(semaphore(other, "permits/closed", 1)), MOST);
+    api_close(other);
+}
+
 static void test_what_cannot_be_set(void **state)
 {
     (void)state;
@@ -203,6 +242,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_permits_are_lowered_and_raised),
         cmocka_unit_test(test_nobody_loses_a_permit),
+        cmocka_unit_test(test_a_close_waits_for_a_change),
         cmocka_unit_test(test_what_cannot_be_set),
         cmocka_unit_test(test_what_an_operator_breaks_is_in_use_again),
         cmocka_unit_test(test_a_line_without_a_ticket_is_dropped),

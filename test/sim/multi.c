@@ -16,6 +16,7 @@
 #include "world.h"
 
 #include "api/client.h"
+#include "core/defect.h"
 
 #include <string.h>
 #include <ucontext.h>
@@ -305,13 +306,24 @@ static void hesitate(void)
 void mrt_driver_enter(struct mrt_driver *driver)
 {
     hesitate();
-    running->inside = true;
     driver->inside++;
 }
 
 void mrt_driver_leave_quietly(struct mrt_driver *driver)
 {
     driver->inside--;
+}
+
+void mrt_driver_stay(struct mrt_driver *driver)
+{
+    running->inside = true;
+    driver->inside += !MRT_DEFECT(MULTI_OUTSIDE);
+}
+
+void mrt_driver_stay_no_more(struct mrt_driver *driver)
+{
+    hesitate();
+    driver->inside -= !MRT_DEFECT(MULTI_OUTSIDE);
 }
 
 static void pump(struct multi *multi, void *unused)
