@@ -228,17 +228,36 @@ void mrt_ticket_lighten(struct mrt_ticket *ticket, uint64_t weight);
 void mrt_ticket_remove(struct mrt_ticket *ticket);
 /* Its session is gone, and it with it. */
 void mrt_ticket_drop(struct mrt_ticket *ticket);
-void mrt_ticket_answer(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now);
-/* A view that was not asked for. */
-void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now);
 /* From now on the store is to tell at once of what others do to it. */
 void mrt_ticket_attend(struct mrt_ticket *ticket);
-/* There is a request to give it up, of this number or 0. */
-void mrt_ticket_revoked(struct mrt_ticket *ticket, uint64_t number);
 /* Keeps a granted ticket that nobody here has or wants. */
 void mrt_ticket_linger(struct mrt_ticket *ticket, mrt_time until);
 void mrt_ticket_timer(struct mrt_ticket *ticket, mrt_time now);
 void mrt_ticket_unsubmitted(struct mrt_ticket *ticket);
+/* For ticket_answer.c. */
+void mrt_ticket_move(struct mrt_ticket *ticket, enum mrt_ticket_state state);
+/* Whether it is NEW, WAITING or GRANTED. */
+bool mrt_ticket_in_queue(const struct mrt_ticket *ticket);
+/* Whether it has a command that was not answered, or not even fetched. */
+bool mrt_ticket_under_way(const struct mrt_ticket *ticket);
+void mrt_ticket_send(struct mrt_ticket *ticket, enum mrt_command_type type);
+/* How it leaves: for good, or to be nobody's. */
+enum mrt_command_type mrt_ticket_way_out(const struct mrt_ticket *ticket);
+/* What the next ticket of the queue had to wait for has been sent, or is not needed. */
+void mrt_ticket_is_sent(struct mrt_ticket *ticket);
+/* For when a command is due, or lingering ends. */
+void mrt_ticket_set_timer(struct mrt_ticket *ticket);
+/* The removal, or what has to be repeated, after a pause. */
+void mrt_ticket_again_later(struct mrt_ticket *ticket, mrt_time now);
+/* Back to the free ones. */
+void mrt_ticket_put(struct mrt_ticket *ticket);
+
+/* ticket_answer.c */
+void mrt_ticket_answer(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now);
+/* A view that was not asked for. */
+void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now);
+/* There is a request to give it up, of this number or 0. */
+void mrt_ticket_revoked(struct mrt_ticket *ticket, uint64_t number);
 
 /* queue.c */
 void mrt_queue_reference(struct mrt_queue *queue);

@@ -1,0 +1,252 @@
+/*
+ * What the store says of a ticket: answers to its commands, and what was not asked for.
+ *
+ * Invariants:
+ *  - Only a VIEW grants, and only by the rule. What was not asked for may be old, so it ends
+ *    nothing: it is asked about. An answer ends a grant, if it was asked for after that.
+ *  - One command of a ticket is under way at a time: what is left to be done is sent when the
+ *    answer to the one before has come.
+ */
+#include "base/assert.h"
+#include "core/defect.h"
+#include "core/parts.h"
+#include "core/rule.h"
+
+/* How often an APPEND that failed is repeated; with the pauses about four seconds. */
+#define ATTEMPTS_MAX 10
+
+static void gone(struct mrt_ticket *ticket, mrt_time now)
+{
+    struct mrt_queue *queue = ticket->queue;
+    if (MRT_DEFECT(GONE_IGNORED) && ticket->holds)
+        return;
+    mrt_queue_ticket_gone(ticket);
+    mrt_queue_serve(queue, now);
+}
+
+void mrt_ticket_revoked(struct mrt_ticket *ticket, uint64_t number)
+{
+    struct mrt_hold *hold;
+    if (number <= ticket->revoked)
+        return;
+    ticket->revoked = number;
+    TAILQ_FOREACH (hold, &ticket->queue->holds, link)
+        if (hold->ticket == ticket)
+            mrt_hold_ask(hold);
+}
+
+/* Whether others wait behind it, by what is newest. What was not asked for may be older than what
+   is known, or newer than the answer that is under way. Who lingers keeps the lock if it is not
+   told, so then an unasked word that there is nobody is not believed, and one of others asked
+   about. */
+static bool has_others(struct mrt_ticket *ticket, const struct mrt_event *event)
+{
+    if (event->serial > 0 || !ticket->may_linger || MRT_DEFECT(LINGER_BY_HEARSAY))
+        return event->others_behind;
+    if (event->others_behind && ticket->command.outstanding)
+        mrt_ticket_look(ticket);
+    return event->others_behind || ticket->others_behind;
+}
+
+static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
+{
+    struct mrt_queue *queue = ticket->queue;
+    struct mrt_engine *engine = queue->engine;
+    bool grants = mrt_rule_grants(event->weight_ahead, ticket->weight, queue->recipe.capacity);
+    if (ticket->state == MRT_TICKET_GRANTED && !grants) {
+        if (event->serial == 0 || event->serial <= ticket->granted_serial)
+            mrt_ticket_look(ticket); /* as old as that, it says nothing against the grant */
+        else
+            gone(ticket, now);
+        return;
+    }
+    if (ticket->state == MRT_TICKET_NEW) {
+        ticket->revoked = 0; /* what came before may be of one that was broken unseen */
+        mrt_ticket_move(ticket, MRT_TICKET_WAITING);
+    }
+    mrt_ticket_revoked(ticket, event->revoked);
+    if (ticket->try_only && !grants) { /* not to be, by (i) of the port; it must not stay */
+        mrt_queue_blocked(ticket);
+        if (MRT_DEFECT(TRY_LEAVES_TICKET))
+            mrt_ticket_drop(ticket);
+        else
+            mrt_ticket_remove(ticket);
+        mrt_queue_serve(queue, now);
+        return;
+    }
+    ticket->adrift = false;
+    if (!grants) {
+        ticket->waited = true;
+        mrt_queue_placed(ticket, event->place);
+    }
+    ticket->attempts = 0;
+    ticket->fence = event->fence;
+    ticket->fence_span = event->fence_span;
+    ticket->others_behind = has_others(ticket, event);
+    ticket->recheck = event->recheck;
+    bool looks = ticket->recheck > 0 && !MRT_DEFECT(NO_RECHECK);
+    ticket->due = looks ? mrt_time_add(now, ticket->recheck) : MRT_TIME_NEVER;
+    mrt_ticket_set_timer(ticket);
+    if (ticket->state == MRT_TICKET_WAITING && grants) {
+        mrt_ticket_move(ticket, MRT_TICKET_GRANTED);
+        ticket->granted_serial = engine->serial;
+        ticket->fresh = true;
+        if (ticket->adopts)
+            mrt_ticket_resume(ticket);
+        mrt_queue_granted(queue, now);
+    } else if (ticket->asking && !ticket->others_behind) {
+        queue->turn_began = now;
+        queue->turn_count = 0;
+    }
+    ticket->asking = false;
+}
+
+static void answered_view(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
+{
+    uint64_t asked = ticket->command.serial;
+    if (ticket->command.type == MRT_LIGHTEN && ticket->command.weight == ticket->weight)
+        ticket->lightening = false;
+    if (ticket->command.type == MRT_SET_VALUE && ticket->sent == ticket->value)
+        ticket->revaluing = false;
+    viewed(ticket, event, now);
+    if (mrt_ticket_in_queue(ticket))
+        mrt_ticket_verified(ticket, asked);
+    if (mrt_ticket_in_queue(ticket) && (ticket->look_again || !TAILQ_EMPTY(&ticket->verifiers))) {
+        ticket->look_again = false;
+        mrt_ticket_look(ticket);
+    }
+    if (mrt_ticket_in_queue(ticket) && ticket->lightening && !mrt_ticket_under_way(ticket))
+        mrt_ticket_send(ticket, MRT_LIGHTEN);
+    if (mrt_ticket_in_queue(ticket) && ticket->revaluing && !mrt_ticket_under_way(ticket))
+        mrt_ticket_send(ticket, MRT_SET_VALUE);
+}
+
+/* Whether a failed APPEND, and those before it, have put nothing into the store. */
+static bool was_not_done(const struct mrt_ticket *ticket, const struct mrt_event *event)
+{
+    return !ticket->maybe ||
+           (ticket->adopts && mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY);
+}
+
+static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event *event,
+                              mrt_time now)
+{
+    struct mrt_queue *queue = ticket->queue;
+    switch (event->type) {
+    case MRT_VIEW:
+        answered_view(ticket, event, now);
+        break;
+    case MRT_BLOCKED:
+        mrt_queue_blocked(ticket);
+        if (!MRT_DEFECT(LOCAL_KEPT))
+            mrt_queue_ticket_gone(ticket);
+        mrt_queue_serve(queue, now);
+        break;
+    case MRT_FAILED:
+        if (ticket->state == MRT_TICKET_NEW && was_not_done(ticket, event) &&
+            (ticket->try_only || ticket->attempts >= ATTEMPTS_MAX ||
+             event->error == MORTISE_EFULL ||
+             mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY)) {
+            mrt_queue_refused(ticket, event->error);
+            mrt_queue_serve(queue, now);
+            break;
+        }
+        ticket->adrift = event->error == MORTISE_EUNREACHABLE;
+        mrt_ticket_again_later(ticket, now);
+        break;
+    case MRT_UNKNOWN:
+        ticket->maybe = true;
+        ticket->adrift = true;
+        mrt_ticket_again_later(ticket, now);
+        break;
+    default:
+        gone(ticket, now);
+    }
+    if (mrt_ticket_in_queue(ticket))
+        mrt_queue_serve(queue, now);
+}
+
+/* The answer to a DETACH. True: the ticket is ours no more. */
+static bool answered_detach(struct mrt_ticket *ticket, const struct mrt_event *event)
+{
+    bool refused = event->type == MRT_FAILED && !ticket->maybe && !ticket->adopts &&
+                   mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY;
+    bool done = event->type == MRT_VIEW || (MRT_DEFECT(DETACH_ONCE) && event->type == MRT_UNKNOWN);
+    if (done)
+        mrt_ticket_end_verifiers(ticket, MORTISE_OK);
+    if (done || event->type == MRT_GONE)
+        return true;
+    ticket->maybe |= event->type == MRT_UNKNOWN;
+    if (refused) {
+        mrt_ticket_end_verifiers(ticket, event->error);
+        ticket->heir = (struct mrt_id){0, 0};
+    }
+    return false;
+}
+
+/* An answer to a ticket that is to go, or whose removal has been asked for. */
+static void answered_leaving(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
+{
+    struct mrt_queue *queue = ticket->queue;
+    enum mrt_command_type asked = ticket->command.type;
+    bool absent = event->type == MRT_REMOVED || event->type == MRT_GONE ||
+                  event->type == MRT_BLOCKED ||
+                  (asked == MRT_APPEND && event->type == MRT_FAILED && was_not_done(ticket, event));
+    mrt_ticket_is_sent(ticket);
+    if (asked == MRT_DETACH)
+        absent = answered_detach(ticket, event);
+    if (absent || (MRT_DEFECT(REMOVE_ONCE) && asked == MRT_REMOVE)) {
+        mrt_ticket_end_verifiers(ticket, MORTISE_ELOST);
+        mrt_ticket_put(ticket);
+    } else if (asked != mrt_ticket_way_out(ticket)) {
+        if (event->type == MRT_VIEW)
+            ticket->fence = event->fence;
+        mrt_ticket_send(ticket, mrt_ticket_way_out(ticket));
+    } else {
+        mrt_ticket_again_later(ticket, now);
+    }
+    mrt_queue_serve(queue, now); /* a next ticket may have waited for this one's removal */
+}
+
+/* A view that was not asked for; it may end the ticket. */
+static void seen(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
+{
+    struct mrt_queue *queue = ticket->queue;
+    viewed(ticket, event, now);
+    if (queue->linger > 0)
+        mrt_queue_serve(queue, now); /* it may be wanted elsewhere */
+}
+
+/* Whether a view is told late that was of an earlier one of this identity: which was taken out,
+   unseen or for want of copies, and appended again behind others. */
+static bool is_of_another(const struct mrt_ticket *ticket, const struct mrt_event *event)
+{
+    return ticket->fence > 0 && event->fence > 0 && event->fence != ticket->fence &&
+           !MRT_DEFECT(OLD_VIEW_BELIEVED);
+}
+
+void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
+{
+    if (MRT_DEFECT(PASS_RULE_8_CANCELLED) && ticket->queue->ticket)
+        ticket = ticket->queue->ticket;
+    bool entered = ticket->state == MRT_TICKET_WAITING || ticket->state == MRT_TICKET_GRANTED;
+    if ((entered && !is_of_another(ticket, event)) || MRT_DEFECT(PASS_RULE_8_CANCELLED))
+        seen(ticket, event, now);
+    else
+        mrt_ticket_look(ticket); /* or it has overtaken the answer that it is to follow */
+}
+
+void mrt_ticket_answer(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
+{
+    switch (ticket->state) {
+    case MRT_TICKET_ORPHAN:
+        mrt_ticket_put(ticket);
+        break;
+    case MRT_TICKET_LEAVING:
+        answered_leaving(ticket, event, now);
+        break;
+    default:
+        MRT_ASSERT(mrt_ticket_in_queue(ticket));
+        answered_in_queue(ticket, event, now);
+    }
+}
