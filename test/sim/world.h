@@ -5,7 +5,7 @@
  *   actor.c    threads of the clients: they acquire, nest, release, give up
  *   election.c candidates have values, and every client observes
  *   cell.c     and writes a cell
- *   multi.c    threads that acquire several locks at once
+ *   multi.c    threads that acquire several locks at once; multi_library.c, what they call
  *   client.c   the host of an engine: its loop, its clock, its death
  *   link.c     messages between clients and server, and what befalls them
  *   server.c   the models: server_memory.c; server_sqlite.c and server_zookeeper.c, fakes of
