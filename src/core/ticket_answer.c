@@ -221,8 +221,7 @@ static void seen(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_t
    unseen or for want of copies, and appended again behind others. */
 static bool is_of_another(const struct mrt_ticket *ticket, const struct mrt_event *event)
 {
-    return ticket->fence > 0 && event->fence > 0 && event->fence != ticket->fence &&
-           !MRT_DEFECT(OLD_VIEW_BELIEVED);
+    return event->fence != ticket->fence && !MRT_DEFECT(OLD_VIEW_BELIEVED);
 }
 
 void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
