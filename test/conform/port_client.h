@@ -82,8 +82,8 @@ bool port_wait(struct port_client *client, enum mrt_event_type type, struct mrt_
                mrt_time timeout, struct mrt_event *event);
 /* The same for either form in which a store tells a ticket that its place has changed. */
 bool port_wait_told(struct port_client *client, struct mrt_id ticket, mrt_time timeout);
-/* Looks again and again until exactly so much weight is ahead of it: what one of several servers
-   shows of a ticket that waits may be old for a moment (d). */
+/* Looks until exactly so much weight is ahead of it, once or for so long: what one of several
+   servers shows of a ticket that waits may be old for a moment (d). */
 struct mrt_event port_wait_ahead(struct port_client *client, const char *queue,
                                  struct mrt_event view, uint64_t weight_ahead, mrt_time timeout);
 /* Waits for a grant as the engine does: by wakes, and by looking again. The time it took. */

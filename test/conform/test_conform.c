@@ -48,6 +48,13 @@ static struct mrt_event side(struct port_client *client, const char *queue, uint
     return port_append_weight(client, queue, port_id(), "read-write", READERS, weight);
 }
 
+/* For how long what is shown of a ticket that waits may be old (d): where several servers show it.
+ */
+static mrt_time late(void)
+{
+    return strncmp(uri, "zk:", 3) == 0 && strchr(uri, ',') ? LONG_ENOUGH : 0;
+}
+
 static void rest(mrt_time time)
 {
     const struct timespec pause = {time / MRT_SECOND, time % MRT_SECOND};
@@ -321,7 +328,8 @@ static void test_d_a_refresh_shows_it_without_a_wake(void **state)
     struct mrt_event held = port_append(&first, "d/2", port_id());
     struct mrt_event view = port_append(&second, "d/2", port_id());
     port_remove(&first, "d/2", held.ticket, held.fence);
-    port_wait_ahead(&second, "d/2", view, 0, LONG_ENOUGH);
+    rest(20 * MRT_MILLISECOND);
+    port_wait_ahead(&second, "d/2", view, 0, late());
 }
 
 static void test_d_all_readers_behind_a_writer_are_woken(void **state)
@@ -653,7 +661,7 @@ static void test_k_lighten_changes_neither_place_nor_fence(void **state)
     assert_int_equal(lighter.fence, held.fence);
     assert_int_equal(lighter.fence_span, held.fence_span);
     assert_true(lighter.others_behind);
-    writer = port_wait_ahead(&second, "k/1", writer, 1, LONG_ENOUGH);
+    writer = port_wait_ahead(&second, "k/1", writer, 1, late());
     assert_false(fits(writer, READERS, READERS)); /* it keeps its place in front */
     struct mrt_event again = port_refresh(&first, "k/1", &held);
     assert_int_equal(again.weight_ahead, 0);
@@ -683,7 +691,7 @@ static void test_k_some_permits_given_back(void **state)
     (void)state;
     struct mrt_event held = permits(&first, "k/3", 3), two = permits(&second, "k/3", 2);
     assert_int_equal(port_lighten(&first, "k/3", &held, 2).type, MRT_VIEW);
-    port_wait_ahead(&second, "k/3", two, 2, LONG_ENOUGH);
+    port_wait_ahead(&second, "k/3", two, 2, late());
     assert_int_equal(port_lighten(&first, "k/3", &held, 1).type, MRT_VIEW);
     port_wait_granted(&second, "k/3", two, 2, PERMITS, LONG_ENOUGH);
 }
@@ -698,7 +706,7 @@ static void test_k_lighten_again_is_a_refresh(void **state)
         assert_int_equal(view.fence, held.fence);
     }
     assert_true(fits(port_lighten(&first, "k/4", &held, 3), 2, PERMITS)); /* never heavier */
-    port_wait_ahead(&second, "k/4", one, 2, LONG_ENOUGH);
+    port_wait_ahead(&second, "k/4", one, 2, late());
     assert_int_equal(port_tickets(&first, "k/4"), 2);
 }
 
