@@ -141,6 +141,7 @@ static void note_end(struct multi *multi, size_t number)
     actor->refused = false;
     multi_note(multi, TRACE_DONE, mortise_error_name(error), actor->queue, error,
                waiter->hold ? (int64_t)waiter->hold->fence : 0);
+    multi->errors |= UINT64_C(1) << -error;
     if (error == MORTISE_OK)
         actor_granted(actor->client->world, actor, waiter);
     else
@@ -198,6 +199,10 @@ static void check_result(const struct multi *multi)
         return;
     for (int g = 0; g < GRIPS_MAX; g++)
         had += actor->grips[g].hold ? actor->grips[g].count : 0;
+    if (!(multi->errors & UINT64_C(1) << -multi->result))
+        check_fail(world, actor->client->index, actor->queue,
+                   "an acquire of several ended with %s, and none of them did",
+                   mortise_error_name(multi->result));
     if (had != (got ? multi->count : 0))
         check_fail(world, actor->client->index, actor->queue,
                    "%u locks are held after an acquire of %zu ended with %s", had, multi->count,
@@ -304,6 +309,8 @@ bool multi_begin(struct world *world, struct actor *actor)
     for (int queue = 0; queue < world->drawn.queues && multi->count < GRIPS_MAX; queue++)
         if (world->queues[queue].lock != LOCK_ELECTION && random_below(&world->several, 4) > 0)
             add_lock(world, multi, queue);
+    if (multi->count == 0)
+        return false;
     shuffle(world, multi);
     world->operations++;
     actor->waiter = (struct mrt_waiter){.state = MRT_WAITER_DONE, .deadline = MRT_TIME_NEVER};

@@ -31,6 +31,7 @@ struct multi {
     int64_t timeout_ms;
     mrt_time deadline;
     mortise_hold holds[GRIPS_MAX];
+    uint64_t errors; /* with which acquires of one have ended, as a set */
     int result;
 };
 

@@ -2,7 +2,7 @@
  * What api/multi.c finds of the library in the simulator: as api/lock.c, api/hold.c and io/driver.c
  * have it, but the world goes on where they would sleep, and where their thread might not run.
  *
- * All of this is called on a call's own stack, and what reaches into the world is done there.
+ * All of this is called on a call's own stack; what reaches into the world is done on the world's.
  */
 #include "multi.h"
 
