@@ -110,6 +110,39 @@ static void test_it_ends_by_itself_and_with_its_client(void **state)
     api_close(other);
 }
 
+static int note_fence(void *argument, const mortise_entry *entry)
+{
+    *(uint64_t *)argument = entry->fence;
+    return 1;
+}
+
+/* Its client is told, and does not come upon it when it next looks by itself, after five seconds.
+ */
+static void test_what_is_broken_is_not_acquired_again(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0), *other = api_open(0);
+    mortise_lock *lock = lingering(client, "linger/8", 3600000),
+                 *others = api_lock(other, "linger/8");
+    for (int i = 0; i < 5; i++) {
+        uint64_t fence = 0;
+        mortise_hold hold, again;
+        api_release(api_acquire(lock));
+        assert_int_equal(mortise_list(other, "linger/8", note_fence, &fence), MORTISE_OK);
+        assert_int_equal(mortise_break(other, "linger/8", fence), MORTISE_OK);
+        hold = api_acquire(others);
+        int64_t began = mortise_now_ns();
+        while (mortise_try_acquire(lock, &again) == MORTISE_OK) {
+            check(api_ms_since(began) < 4000);
+            api_release(again);
+            api_sleep_ms(1);
+        }
+        api_release(hold);
+    }
+    api_close(client);
+    api_close(other);
+}
+
 static void test_what_cannot_linger(void **state)
 {
     (void)state;
@@ -134,6 +167,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_who_waits_elsewhere_costs_an_event_and_a_look),
         cmocka_unit_test(test_who_holds_is_not_hurried),
         cmocka_unit_test(test_it_ends_by_itself_and_with_its_client),
+        cmocka_unit_test(test_what_is_broken_is_not_acquired_again),
         cmocka_unit_test(test_what_cannot_linger),
     };
     int error = api_begin(argc, argv);
