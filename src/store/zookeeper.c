@@ -340,6 +340,7 @@ static void free_store(struct mrt_store *store)
         free(job->value);
         free(job);
     }
+    mrt_resolver_forget(&store->resolver);
     if (store->epoll >= 0)
         close(store->epoll);
     mrt_zk_access_wipe(&store->access);
@@ -368,6 +369,8 @@ static int zk_open(const struct mrt_uri *uri, const struct mrt_store_options *op
         error = mrt_zk_access_read(uri, &store->access);
     if (error == MORTISE_OK)
         error = mrt_zk_resolve(&store->address, store->servers);
+    mrt_resolver_init(&store->resolver, store->address.hosts, store->address.host_count,
+                      mrt_time_now());
     if (error != MORTISE_OK) {
         free_store(store);
         return error;

@@ -264,6 +264,7 @@ struct mrt_store {
     struct mrt_zk_address address;
     struct mrt_zk_access access;
     char servers[MRT_ZK_SERVERS_SIZE];
+    struct mrt_resolver resolver;
     char label[MRT_OWNER_SIZE];
     struct mrt_notes notes;
     bool no_containers; /* the server is too old for them */

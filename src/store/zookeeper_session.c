@@ -17,7 +17,10 @@
  * server has just answered (a sync asks it if need be), else on a thread that dies with
  * it. What could not be closed politely stays until the connection is back, and is closed
  * then.
+ *
+ * Without a connection the servers' names are looked up anew, beside the loop.
  */
+#include "base/thread.h"
 #include "core/defect.h"
 #include "store/zookeeper_internal.h"
 
@@ -25,8 +28,8 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -69,6 +72,7 @@ static void established(struct mrt_zk_session *session)
     session->connected = true;
     session->failures = 0;
     session->heard = mrt_time_now();
+    mrt_resolver_forget(&session->store->resolver); /* the servers are where they were, or one is */
     if (session->server_id == 0) {
         session->server_id = identity->client_id;
         session->timeout_ms = timeout_ms;
@@ -248,11 +252,41 @@ static void process(struct mrt_zk_session *session)
         forget_socket(session);
 }
 
+/* The session goes on with the servers that are where their names lead now. Its handle stays, for
+   another would be another session. */
+static void move(struct mrt_zk_session *session, struct mrt_addresses *found)
+{
+    struct mrt_store *store = session->store;
+    char servers[MRT_ZK_SERVERS_SIZE];
+    mrt_zk_write_servers(found, servers);
+    if (strcmp(servers, store->servers) == 0 || zoo_set_servers(session->handle, servers) != ZOK)
+        return;
+    memcpy(store->servers, servers, sizeof servers);
+    forget_socket(session);
+}
+
+/* Hosts may have moved while there is no connection. */
+static void follow_names(struct mrt_zk_session *session, mrt_time now)
+{
+    struct mrt_store *store = session->store;
+    if (session->connected || session->over)
+        return;
+    struct mrt_addresses *found = mrt_resolver_take(&store->resolver);
+    if (found)
+        move(session, found);
+    free(found);
+    mrt_resolver_begin(&store->resolver, store->address.hosts, store->address.host_count, now);
+}
+
 void mrt_zk_session_turn(struct mrt_zk_session *session, mrt_time now)
 {
     mrt_zk_entered = session;
     process(session);
+    follow_names(session, now);
     arm(session);
+    if (!session->connected && !session->over)
+        session->store->next =
+            mrt_time_min(session->store->next, mrt_resolver_next(&session->store->resolver, now));
     mrt_zk_entered = NULL;
     if (session->start && !session->over && now >= session->deadline) {
         struct mrt_zk_job *job = session->start;
@@ -378,23 +412,6 @@ static void *reap(void *handle)
     return NULL;
 }
 
-/* All signals are blocked, so that none of the program's lands there. */
-static bool reap_elsewhere(zhandle_t *handle)
-{
-    pthread_t thread;
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    sigfillset(&all);
-    if (pthread_attr_init(&attributes) != 0)
-        return false;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool begun = pthread_create(&thread, &attributes, reap, handle) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return begun;
-}
-
 /* Closing needs no mutex: the handle is nobody else's any more, and two sessions may
    number their requests alike. */
 void mrt_zk_session_end(struct mrt_zk_session *session, bool polite)
@@ -403,7 +420,7 @@ void mrt_zk_session_end(struct mrt_zk_session *session, bool polite)
     int socket = session->socket;
     if (socket >= 0)
         epoll_ctl(session->store->epoll, EPOLL_CTL_DEL, socket, NULL);
-    if (session->handle && (!silent || !reap_elsewhere(session->handle)))
+    if (session->handle && (!silent || !mrt_thread_begin(reap, session->handle)))
         zookeeper_close(session->handle);
     session->handle = NULL;
 }

@@ -9,6 +9,7 @@
 #include <netdb.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_PORT 2181
@@ -122,38 +123,43 @@ int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address)
 /* ---------------------------------------------------------------- resolving */
 
 /* Adds one literal address with its port; false: no room. */
-static bool add_server(const struct addrinfo *info, unsigned port,
-                       char servers[MRT_ZK_SERVERS_SIZE])
+static bool add_server(const struct mrt_address *address, char servers[MRT_ZK_SERVERS_SIZE])
 {
-    char literal[INET6_ADDRSTRLEN];
+    char literal[INET6_ADDRSTRLEN], port[8];
     size_t at = strlen(servers), left = MRT_ZK_SERVERS_SIZE - at;
-    if (getnameinfo(info->ai_addr, info->ai_addrlen, literal, sizeof literal, NULL, 0,
-                    NI_NUMERICHOST) != 0)
+    if (getnameinfo((const struct sockaddr *)&address->socket, address->length, literal,
+                    sizeof literal, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
         return true; /* a scoped address that is too long: leave it out */
-    int size = snprintf(servers + at, left, "%s%s:%u", at ? "," : "", literal, port);
+    int size = snprintf(servers + at, left, "%s%s:%s", at ? "," : "", literal, port);
     if (size > 0 && (size_t)size < left)
         return true;
     servers[at] = '\0';
     return false;
 }
 
+static int compare(const void *one, const void *other)
+{
+    const struct mrt_address *left = one, *right = other;
+    return memcmp(&left->socket, &right->socket, sizeof left->socket);
+}
+
+void mrt_zk_write_servers(struct mrt_addresses *found, char servers[MRT_ZK_SERVERS_SIZE])
+{
+    servers[0] = '\0';
+    qsort(found->at, found->count, sizeof found->at[0], compare);
+    for (size_t i = 0; i < found->count; i++)
+        if (!add_server(&found->at[i], servers))
+            break;
+}
+
 int mrt_zk_resolve(const struct mrt_zk_address *address, char servers[MRT_ZK_SERVERS_SIZE])
 {
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    const char *fault = "no address";
-    servers[0] = '\0';
-    for (size_t i = 0; i < address->host_count; i++) {
-        struct addrinfo *found = NULL;
-        int failed = getaddrinfo(address->hosts[i].name, NULL, &hints, &found);
-        if (failed) {
-            fault = gai_strerror(failed);
-            continue;
-        }
-        for (struct addrinfo *info = found; info; info = info->ai_next)
-            if (!add_server(info, address->hosts[i].port, servers))
-                break;
-        freeaddrinfo(found);
-    }
+    struct mrt_addresses *found = mrt_resolve(address->hosts, address->host_count);
+    if (!found)
+        return MORTISE_ENOMEM;
+    mrt_zk_write_servers(found, servers);
+    const char *fault = found->fault ? gai_strerror(found->fault) : "no address";
+    free(found);
     if (servers[0] == '\0')
         return mrt_error(MORTISE_EUNREACHABLE, "no host of %s is known: %s", address->shown, fault);
     return MORTISE_OK;

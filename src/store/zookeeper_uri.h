@@ -3,8 +3,8 @@
  * (credentials= and acl= are zookeeper_access.h's)
  *
  * Our own strict parser: the client library's takes ports it cannot use, and refuses
- * addresses it could. Host names are resolved here, once, so that the loop never
- * waits for a resolver; the library is given literal addresses only.
+ * addresses it could. It is given literal addresses only, for it would look names up on the
+ * loop's thread.
  */
 #ifndef MRT_STORE_ZOOKEEPER_URI_H
 #define MRT_STORE_ZOOKEEPER_URI_H
@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "base/uri.h"
 #include "store/address.h"
+#include "store/resolver.h"
 #include "store/zookeeper_name.h"
 
 #define MRT_ZK_HOSTS_MAX 16
@@ -33,5 +34,8 @@ int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address);
 
 /* Literal addresses as the client library takes them. 0 or MORTISE_EUNREACHABLE. Blocks. */
 int mrt_zk_resolve(const struct mrt_zk_address *address, char servers[MRT_ZK_SERVERS_SIZE]);
+/* The same of what has been found, in an order of their own, so that the same ones make the same
+   text. */
+void mrt_zk_write_servers(struct mrt_addresses *found, char servers[MRT_ZK_SERVERS_SIZE]);
 
 #endif

@@ -165,6 +165,7 @@ void proxy_start(struct proxy *proxy, const struct proxy_protocol *protocol, uin
 {
     struct sockaddr_in address = place(0);
     socklen_t size = sizeof address;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + proxy->above);
     proxy->protocol = protocol;
     proxy->upstream = port;
     pthread_mutex_init(&proxy->mutex, NULL);

@@ -41,6 +41,7 @@ struct proxy_protocol {
 struct proxy {
     const struct proxy_protocol *protocol;
     int listener;
+    uint8_t above; /* it listens at the address so far above 127.0.0.1; set before its start */
     uint16_t port, upstream;
     pthread_t thread;
     pthread_mutex_t mutex; /* what follows, and the protocol's own */

@@ -75,6 +75,8 @@ foreach(part acquire owner async life contest shared multi operator election cel
     set_tests_properties(api_${part}_zk PROPERTIES TIMEOUT 180 LABELS "store;waits")
   endif()
 endforeach()
+add_test(NAME names_zk COMMAND ${zk_servers} with zk $<TARGET_FILE:test_names> "{}/names")
+set_tests_properties(names_zk PROPERTIES TIMEOUT 180 LABELS "store;waits")
 if(TARGET test_conform_memory)
   add_test(NAME conform_operator_zk COMMAND ${zk_servers} with zk
            $<TARGET_FILE:test_conform_operator_memory> "{}/conform?session=4s&connect=30s")
