@@ -210,6 +210,7 @@ struct mrt_store_options {
     const char *label; /* of every ticket, as base/owner.h has it; "" for none */
     bool short_lived;  /* MORTISE_SHORT_LIVED */
     mrt_time timeout;  /* for opening */
+    bool unresolved;   /* where its hosts are need not be known yet, if it can do without */
     mortise_log_callback log;
     void *log_argument;
 };

@@ -302,6 +302,12 @@ static int open_member(struct mrt_store *store, const struct mrt_uri *uri,
     int error = mrt_store_find(uri, &member->ops);
     if (error == MORTISE_OK)
         error = member->ops->open(uri, options, sink, &member->store);
+    if (error == MORTISE_EUNREACHABLE) {
+        struct mrt_store_options later = *options;
+        later.unresolved = true;
+        error = member->ops->open(uri, &later, sink, &member->store);
+        store->unresolved++;
+    }
     if (error != MORTISE_OK)
         return error;
     store->count++;
@@ -337,6 +343,8 @@ static int open_members(struct mrt_store *store, const struct mrt_uri *uri,
     if (error == MORTISE_OK && store->count == 0)
         return mrt_error(MORTISE_EURI, "store URI redlock: names no store");
     store->majority = store->count / 2 + 1;
+    if (error == MORTISE_OK && store->count - store->unresolved < store->majority)
+        return MORTISE_EUNREACHABLE; /* in the words for the last of them */
     return error;
 }
 

@@ -84,8 +84,9 @@ struct mrt_store {
     struct mrt_sink sink;
     struct mrt_quorum_member members[MRT_QUORUM_MEMBERS_MAX];
     unsigned count, majority;
-    mrt_time limit;   /* for a member's answer */
-    mrt_time timeout; /* for START and STOP */
+    unsigned unresolved; /* members of which it was not known at opening where they are */
+    mrt_time limit;      /* for a member's answer */
+    mrt_time timeout;    /* for START and STOP */
     int epoll;
     mrt_time worked_at;    /* when it last looked at what is due */
     struct mrt_id session; /* the engine's; none: not open */

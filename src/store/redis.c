@@ -184,6 +184,7 @@ static void redis_close(struct mrt_store *store)
         free(claim);
     }
     mrt_redis_observers_free(store);
+    mrt_resolver_forget(&store->resolver);
     if (store->epoll >= 0)
         close(store->epoll);
     explicit_bzero(store->secret, sizeof store->secret);
@@ -201,6 +202,15 @@ static int choose_names(struct mrt_store *store)
     snprintf(store->sessions_key, sizeof store->sessions_key, "%ssessions", store->address.base);
     snprintf(store->channel, sizeof store->channel, "%sc:%s", store->address.base, text);
     return MORTISE_OK;
+}
+
+static int find_servers(struct mrt_store *store, bool later)
+{
+    const struct mrt_redis_address *address = &store->address;
+    mrt_resolver_init(&store->resolver, &address->host, address->path[0] ? 0 : 1,
+                      later ? 0 : mrt_time_now());
+    bool names = store->resolver.again != MRT_TIME_NEVER;
+    return later && names ? MORTISE_OK : mrt_redis_resolve(address, &store->servers);
 }
 
 static int redis_open(const struct mrt_uri *uri, const struct mrt_store_options *options,
@@ -233,7 +243,7 @@ static int redis_open(const struct mrt_uri *uri, const struct mrt_store_options 
     if (error == MORTISE_OK)
         error = choose_names(store);
     if (error == MORTISE_OK)
-        error = mrt_redis_resolve(&store->address, store->servers, &store->server_count);
+        error = find_servers(store, options->unresolved);
     if (error != MORTISE_OK) {
         redis_close(store);
         return error;

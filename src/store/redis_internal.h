@@ -154,8 +154,9 @@ struct mrt_store { // NOLINT(clang-analyzer-optin.performance.Padding): there ar
     struct mrt_notes notes;
     mrt_time timeout;
     int epoll;
-    struct mrt_redis_server servers[MRT_REDIS_ADDRESSES_MAX];
-    size_t server_count, server_next;
+    struct mrt_redis_servers servers;
+    size_t server_next;
+    struct mrt_resolver resolver;
     TAILQ_HEAD(, mrt_redis_claim) claims;
     TAILQ_HEAD(, mrt_redis_observer) observers;
     TAILQ_HEAD(, mrt_redis_watch) watches;

@@ -8,6 +8,9 @@
  * command may be repeated. What the server had not read yet it refuses, for the new
  * connection has a higher epoch.
  *
+ * When a connection has ended, the server's name is looked up anew, beside the loop: it may be
+ * somewhere else. Until that is known it is tried where it was.
+ *
  * NOSCRIPT: nothing was done, and the same command is sent at once as a whole script;
  * unless one for the same ticket is on its way behind it, which it must not overtake.
  */
@@ -46,6 +49,7 @@ static void end_jobs(struct mrt_store *store, struct mrt_redis_jobs *jobs, bool 
 void mrt_redis_link_break(struct mrt_store *store, mrt_time now)
 {
     mrt_redis_wire_close(&store->wire);
+    mrt_resolver_begin(&store->resolver, &store->address.host, 1, now);
     unsigned doublings = store->failures < PAUSE_DOUBLINGS ? store->failures : PAUSE_DOUBLINGS;
     store->failures++;
     store->again = mrt_time_add(now, PAUSE_MIN << doublings);
@@ -103,14 +107,27 @@ static void ask_id(struct mrt_store *store, struct mrt_redis_job *job)
     put_client(store, "ID", NULL);
 }
 
+/* Where to connect to now; NULL: that is not known. The server may be somewhere else than when
+   there was a connection. */
+static const struct mrt_address *next_server(struct mrt_store *store)
+{
+    struct mrt_redis_servers *servers = &store->servers;
+    struct mrt_addresses *found = mrt_resolver_take(&store->resolver);
+    if (found) {
+        mrt_redis_keep_servers(servers, found);
+        store->server_next = 0;
+    }
+    free(found);
+    return servers->count > 0 ? &servers->at[store->server_next++ % servers->count] : NULL;
+}
+
 static void connect_now(struct mrt_store *store, mrt_time now)
 {
-    const struct mrt_redis_server *server =
-        &store->servers[store->server_next++ % store->server_count];
+    const struct mrt_address *server = next_server(store);
     store->epoch += !MRT_DEFECT(REDIS_EPOCH_STAYS) || store->epoch == 0;
     store->refusal = 0;
     store->deadline = mrt_time_add(now, store->address.connect);
-    bool begun = mrt_redis_wire_open(&store->wire, server, store->epoll);
+    bool begun = server && mrt_redis_wire_open(&store->wire, server, store->epoll);
     unsigned logins =
         begun ? mrt_redis_wire_login(&store->wire, &store->address, store->secret) : 0;
     while (begun && logins > 0) {
@@ -234,6 +251,7 @@ static bool take_reply(struct mrt_store *store, const redisReply *reply, mrt_tim
         return mrt_redis_check_uptime_reply(store, reply);
     }
     store->failures = 0;
+    mrt_resolver_forget(&store->resolver); /* the server is here */
     if (job->stage != MRT_REDIS_ASKED) {
         TAILQ_REMOVE(&store->sent, job, link);
         mrt_redis_copies_reply(store, job, reply);

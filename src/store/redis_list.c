@@ -94,8 +94,10 @@ static int ask(struct lister *lister, enum mrt_redis_script_name script,
 static int open_wire(struct lister *lister)
 {
     struct mrt_store *store = lister->store;
-    size_t index = store->server_next % store->server_count;
-    if (!mrt_redis_wire_open(&lister->wire, &store->servers[index], lister->epoll))
+    const struct mrt_redis_servers *servers = &store->servers;
+    if (servers->count == 0 ||
+        !mrt_redis_wire_open(&lister->wire, &servers->at[store->server_next % servers->count],
+                             lister->epoll))
         return unreachable(lister);
     unsigned logins = mrt_redis_wire_login(&lister->wire, &store->address, store->secret);
     if (!mrt_redis_wire_flush(&lister->wire))

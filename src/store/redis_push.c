@@ -52,8 +52,10 @@ static void put_key(struct mrt_store *store, const char *command, const char *ke
 /* Begins to connect and subscribe. */
 static void begin(struct mrt_store *store, mrt_time now)
 {
-    size_t index = (store->server_next + store->server_count - 1) % store->server_count;
-    if (!mrt_redis_wire_open(&store->push, &store->servers[index], store->epoll)) {
+    const struct mrt_redis_servers *servers = &store->servers;
+    size_t last = store->server_next + servers->count - 1; /* where commands go */
+    if (servers->count == 0 ||
+        !mrt_redis_wire_open(&store->push, &servers->at[last % servers->count], store->epoll)) {
         end(store, now);
         return;
     }

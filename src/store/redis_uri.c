@@ -11,6 +11,7 @@
 #include <netdb.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 
@@ -172,35 +173,34 @@ int mrt_redis_secret_read(const struct mrt_uri *uri, const struct mrt_redis_addr
 
 /* ---------------------------------------------------------------- resolving */
 
-static int resolve_path(const struct mrt_redis_address *address, struct mrt_redis_server *server)
+static int resolve_path(const struct mrt_redis_address *address, struct mrt_address *server)
 {
     struct sockaddr_un local = {.sun_family = AF_UNIX};
     memcpy(local.sun_path, address->path, strlen(address->path) + 1);
-    memcpy(&server->address, &local, sizeof local);
+    memcpy(&server->socket, &local, sizeof local);
     server->length = sizeof local;
     return MORTISE_OK;
 }
 
-int mrt_redis_resolve(const struct mrt_redis_address *address,
-                      struct mrt_redis_server servers[MRT_REDIS_ADDRESSES_MAX], size_t *count)
+void mrt_redis_keep_servers(struct mrt_redis_servers *servers, const struct mrt_addresses *found)
 {
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found = NULL;
-    char port[8];
-    *count = 0;
-    if (address->path[0]) {
-        *count = 1;
-        return resolve_path(address, servers);
-    }
-    snprintf(port, sizeof port, "%u", (unsigned)address->host.port);
-    int failed = getaddrinfo(address->host.name, port, &hints, &found);
-    if (failed)
-        return mrt_error(MORTISE_EUNREACHABLE, "%s: %s", address->shown, gai_strerror(failed));
-    for (struct addrinfo *info = found; info && *count < MRT_REDIS_ADDRESSES_MAX;
-         info = info->ai_next) {
-        memcpy(&servers[*count].address, info->ai_addr, info->ai_addrlen);
-        servers[(*count)++].length = info->ai_addrlen;
-    }
-    freeaddrinfo(found);
+    servers->count =
+        found->count < MRT_REDIS_ADDRESSES_MAX ? found->count : MRT_REDIS_ADDRESSES_MAX;
+    memcpy(servers->at, found->at, servers->count * sizeof found->at[0]);
+}
+
+int mrt_redis_resolve(const struct mrt_redis_address *address, struct mrt_redis_servers *servers)
+{
+    servers->count = 1;
+    if (address->path[0])
+        return resolve_path(address, &servers->at[0]);
+    struct mrt_addresses *found = mrt_resolve(&address->host, 1);
+    if (!found)
+        return MORTISE_ENOMEM;
+    int fault = found->fault;
+    mrt_redis_keep_servers(servers, found);
+    free(found);
+    if (servers->count == 0)
+        return mrt_error(MORTISE_EUNREACHABLE, "%s: %s", address->shown, gai_strerror(fault));
     return MORTISE_OK;
 }

@@ -4,8 +4,7 @@
  * redis+unix://[user@]/path/of/socket?db=0&...
  *
  * The password is a line in the file of credentials= or in MORTISE_REDIS_AUTH; one in the
- * URI is refused, unseen. Host names are resolved here, once, so that the loop never waits
- * for a resolver.
+ * URI is refused, unseen.
  */
 #ifndef MRT_STORE_REDIS_URI_H
 #define MRT_STORE_REDIS_URI_H
@@ -13,6 +12,7 @@
 #include "base/time.h"
 #include "base/uri.h"
 #include "store/address.h"
+#include "store/resolver.h"
 
 #include <stddef.h>
 #include <sys/socket.h>
@@ -33,9 +33,10 @@ struct mrt_redis_address {
     char shown[768];               /* canonical, for people */
 };
 
-struct mrt_redis_server {
-    struct sockaddr_storage address;
-    socklen_t length;
+/* Where a server may be connected to; each address is tried in its turn. */
+struct mrt_redis_servers {
+    struct mrt_address at[MRT_REDIS_ADDRESSES_MAX];
+    size_t count; /* 0: it is not known where */
 };
 
 /* 0, or EURI, ENOTSUPPORTED with particulars. */
@@ -45,7 +46,8 @@ int mrt_redis_uri_parse(const struct mrt_uri *uri, struct mrt_redis_address *add
 int mrt_redis_secret_read(const struct mrt_uri *uri, const struct mrt_redis_address *address,
                           char secret[MRT_REDIS_SECRET_MAX]);
 /* Where to connect to. 0 or EUNREACHABLE. Blocks. */
-int mrt_redis_resolve(const struct mrt_redis_address *address,
-                      struct mrt_redis_server servers[MRT_REDIS_ADDRESSES_MAX], size_t *count);
+int mrt_redis_resolve(const struct mrt_redis_address *address, struct mrt_redis_servers *servers);
+/* As many of these as are kept. */
+void mrt_redis_keep_servers(struct mrt_redis_servers *servers, const struct mrt_addresses *found);
 
 #endif

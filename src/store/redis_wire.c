@@ -45,10 +45,9 @@ static void keep_alive(int fd)
         setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int));
 }
 
-bool mrt_redis_wire_open(struct mrt_redis_wire *wire, const struct mrt_redis_server *server,
-                         int epoll)
+bool mrt_redis_wire_open(struct mrt_redis_wire *wire, const struct mrt_address *server, int epoll)
 {
-    const struct sockaddr *address = (const struct sockaddr *)&server->address;
+    const struct sockaddr *address = (const struct sockaddr *)&server->socket;
     wire->epoll = epoll;
     wire->reader = redisReaderCreate();
     wire->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

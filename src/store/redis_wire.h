@@ -34,8 +34,7 @@ struct mrt_redis_text {
 };
 
 /* Begins to connect; false: not even begun. */
-bool mrt_redis_wire_open(struct mrt_redis_wire *wire, const struct mrt_redis_server *server,
-                         int epoll);
+bool mrt_redis_wire_open(struct mrt_redis_wire *wire, const struct mrt_address *server, int epoll);
 void mrt_redis_wire_close(struct mrt_redis_wire *wire);
 /* Notes a command to be sent by the next flush. */
 void mrt_redis_wire_put(struct mrt_redis_wire *wire, const struct mrt_redis_text *words,
