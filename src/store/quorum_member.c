@@ -15,6 +15,8 @@
 #include <string.h>
 
 #define START_PAUSE (500 * MRT_MILLISECOND)
+#define SHORT_PAUSE \
+    (30 * MRT_SECOND) /* it will be as short again, until there is another session */
 #define AGAIN_PAUSE (100 * MRT_MILLISECOND)
 #define PATIENCE (5 * MRT_MILLISECOND)
 
@@ -150,9 +152,20 @@ static void down(struct mrt_quorum_member *member, mrt_time now)
     mrt_quorum_tickets_lose(member->quorum, member);
 }
 
+/* Whether what the member grants could end before what the session was promised when it began. */
+static bool is_too_short(const struct mrt_store *store, mrt_time lease)
+{
+    return store->started && lease > 0 && (store->lease == 0 || lease < store->lease);
+}
+
 static void answered_start(struct mrt_quorum_member *member, const struct mrt_event *event,
                            mrt_time now)
 {
+    if (event->type == MRT_STARTED && is_too_short(member->quorum, event->lease)) {
+        mrt_quorum_stop_member(member);
+        member->start_at = mrt_time_add(now, SHORT_PAUSE);
+        return;
+    }
     if (event->type == MRT_STARTED) {
         member->phase = MRT_QUORUM_UP;
         member->lease = event->lease;

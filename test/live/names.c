@@ -252,6 +252,35 @@ static void test_rd_17_a_minority_may_be_unknown_and_is_found_later(void **state
     api_close(client);
 }
 
+/* What it would grant would end before the session that has been promised. */
+static void test_m2_who_comes_late_with_a_shorter_lease_does_not_count(void **state)
+{
+    (void)state;
+    static const char *const uris[] = {
+        "redis://host0.test?session=20s", "redis://host1.test?session=20s",
+        "redis://host2.test?session=20s", "redis://host3.test?session=20s",
+        "redis://host4.test?session=19s"};
+    mortise_client *client;
+    mortise_lock *lock;
+    for (int i = 0; i < NAMES; i++)
+        resolver.port[i] = i < 3 ? ports[i] : 0;
+    assert_int_equal(mortise_open_quorum(uris, NAMES, 1000, NULL, &client), MORTISE_OK);
+    check(mortise_exclusive_new(client, "names/5", NULL, &lock) == MORTISE_OK);
+    api_release(api_acquire(lock));
+    resolver.port[3] = ports[3];
+    resolver.port[4] = ports[4];
+    int64_t began = mortise_now_ns();
+    for (int after = 0; after < 20;) {
+        check(api_ms_since(began) < LONG_MS);
+        mortise_hold hold = api_acquire(lock);
+        after += after > 0 || tickets_at(3, "names/5") > 0;
+        assert_int_equal(tickets_at(4, "names/5"), 0);
+        api_release(hold);
+        api_sleep_ms(50);
+    }
+    api_close(client);
+}
+
 static void test_rd_17_an_unknown_majority_ends_the_opening(void **state)
 {
     (void)state;
@@ -365,6 +394,7 @@ int main(int argc, char **argv)
     };
     const struct CMUnitTest several[] = {
         TEST(test_rd_17_a_minority_may_be_unknown_and_is_found_later),
+        TEST(test_m2_who_comes_late_with_a_shorter_lease_does_not_count),
         TEST(test_rd_17_an_unknown_majority_ends_the_opening),
     };
     const struct CMUnitTest alone[] = {
