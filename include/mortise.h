@@ -210,6 +210,17 @@ typedef struct mortise_client_options {
 MORTISE_API int mortise_open(const char *uri, const mortise_client_options *options,
                              mortise_client **client);
 
+/*
+ * Opens a client on a majority of `count` stores (1 to 15) that know nothing of each other, as
+ * "redlock:" with their URIs does, but that each URI has parameters of its own, such as
+ * credentials= and session=. All must name the same namespace=, or none. A member is waited for
+ * no longer than `answer_ms` (1 to 10000; 0: 50) in a round. The strings are copied.
+ * 0 and *client; or EINVALID, EURI (one of these cannot be a member, or is named twice), and as
+ * mortise_open.
+ */
+MORTISE_API int mortise_open_quorum(const char *const *uris, size_t count, int32_t answer_ms,
+                                    const mortise_client_options *options, mortise_client **client);
+
 typedef void (*mortise_text_callback)(void *argument, const char *text);
 
 /*

@@ -129,8 +129,8 @@ static void describe_owner(const mortise_client_options *options, char text[MRT_
     mrt_owner_format(&owner, text);
 }
 
-static int open_store(mortise_client *client, const struct mrt_uri *uri,
-                      const mortise_client_options *options)
+static int open_store(mortise_client *client, const struct mrt_uri *uri, const char *const *members,
+                      size_t member_count, const mortise_client_options *options)
 {
     const struct mrt_store_ops *ops;
     int error = mrt_store_find(uri, &ops);
@@ -154,6 +154,8 @@ static int open_store(mortise_client *client, const struct mrt_uri *uri,
         .timeout = client->timeout,
         .log = options->log,
         .log_argument = options->log_argument,
+        .members = members,
+        .member_count = member_count,
     };
     return mrt_driver_open(&client->driver, &config, ops, uri, &store_options,
                            options->flags & MORTISE_FOREIGN_LOOP);
@@ -183,12 +185,10 @@ int mortise_init(const char *uri, mortise_text_callback print, void *argument)
     return error;
 }
 
-int mortise_open(const char *uri, const mortise_client_options *options, mortise_client **result)
+/* A client on the store of this URI, and of these members if it is a quorum. */
+static int open_client(const char *uri, const char *const *members, size_t count,
+                       const mortise_client_options *options, mortise_client **result)
 {
-    mrt_error_clear();
-    if (!result)
-        return mrt_error(MORTISE_EINVALID, "mortise_open needs a place for the client");
-    uri = choose_uri(uri);
     mortise_client_options chosen;
     int error = read_options(options, &chosen);
     if (error != MORTISE_OK)
@@ -202,7 +202,7 @@ int mortise_open(const char *uri, const mortise_client_options *options, mortise
         TAILQ_INIT(&client->elections);
         error = mrt_uri_parse(uri, parsed);
         if (error == MORTISE_OK)
-            error = open_store(client, parsed, &chosen);
+            error = open_store(client, parsed, members, count, &chosen);
     }
     free(parsed);
     if (error != MORTISE_OK)
@@ -210,6 +210,50 @@ int mortise_open(const char *uri, const mortise_client_options *options, mortise
     else
         *result = client;
     return error;
+}
+
+int mortise_open(const char *uri, const mortise_client_options *options, mortise_client **result)
+{
+    mrt_error_clear();
+    if (!result)
+        return mrt_error(MORTISE_EINVALID, "mortise_open needs a place for the client");
+    return open_client(choose_uri(uri), NULL, 0, options, result);
+}
+
+/* The members' namespace, as it stands in their URIs; NULL: they do not agree on one. */
+static const char *common_namespace(const char *const *uris, size_t count, char space[MRT_URI_MAX])
+{
+    static const char key[] = "namespace=";
+    for (size_t i = 0; i < count; i++) {
+        const char *at = strchr(uris[i], '?');
+        while (at && strncmp(at + 1, key, sizeof key - 1) != 0)
+            at = strchr(at + 1, '&');
+        at = at ? at + 1 : "";
+        size_t length = strcspn(at, "&");
+        if (i > 0 && (strlen(space) != length || strncmp(space, at, length) != 0))
+            return NULL;
+        snprintf(space, MRT_URI_MAX, "%.*s", (int)length, at);
+    }
+    return space;
+}
+
+int mortise_open_quorum(const char *const *uris, size_t count, int32_t answer_ms,
+                        const mortise_client_options *options, mortise_client **result)
+{
+    char space[MRT_URI_MAX], uri[MRT_URI_MAX + 64];
+    mrt_error_clear();
+    if (!result || !uris || count < 1 || answer_ms < 0)
+        return mrt_error(MORTISE_EINVALID,
+                         "mortise_open_quorum needs members, a time and a place for the client");
+    for (size_t i = 0; i < count; i++)
+        if (!uris[i] || strlen(uris[i]) >= MRT_URI_MAX)
+            return mrt_error(MORTISE_EURI, "member %zu of a quorum has no URI, or too long a one",
+                             i + 1);
+    if (!common_namespace(uris, count, space))
+        return mrt_error(MORTISE_EURI, "the members of a quorum need one namespace");
+    snprintf(uri, sizeof uri, "redlock:?answer=%dms%s%s", answer_ms ? answer_ms : 50,
+             *space ? "&" : "", space);
+    return open_client(uri, uris, count, options, result);
 }
 
 int mrt_client_full_name(const mortise_client *client, const char *name,

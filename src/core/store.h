@@ -211,6 +211,8 @@ struct mrt_store_options {
     bool short_lived;  /* MORTISE_SHORT_LIVED */
     mrt_time timeout;  /* for opening */
     bool unresolved;   /* where its hosts are need not be known yet, if it can do without */
+    const char *const *members; /* of a quorum: their URIs; NULL: they stand in its own */
+    size_t member_count;
     mortise_log_callback log;
     void *log_argument;
 };

@@ -296,6 +296,9 @@ static int open_member(struct mrt_store *store, const struct mrt_uri *uri,
 {
     struct mrt_quorum_member *member = &store->members[store->count];
     const struct mrt_sink sink = {hear, notify, member};
+    if (store->count == MRT_QUORUM_MEMBERS_MAX)
+        return mrt_error(MORTISE_EURI, "store URI redlock:...: more than %d members",
+                         MRT_QUORUM_MEMBERS_MAX);
     *member = (struct mrt_quorum_member){.quorum = store, .index = store->count};
     if (strcmp(uri->scheme, "redlock") == 0)
         return mrt_error(MORTISE_ESCHEME, "a quorum of \"%s\" cannot be had", uri->scheme);
@@ -325,21 +328,39 @@ static int open_member(struct mrt_store *store, const struct mrt_uri *uri,
     return MORTISE_OK;
 }
 
-static int open_members(struct mrt_store *store, const struct mrt_uri *uri,
-                        const struct mrt_store_options *options)
+/* Those that stand in the quorum's own URI. */
+static int open_named(struct mrt_store *store, const struct mrt_uri *uri,
+                      const struct mrt_store_options *options)
 {
     struct mrt_uri member;
     int error = MORTISE_OK;
     for (const char *at = uri->rest; error == MORTISE_OK && *at;) {
         size_t length = next_member(at);
-        if (store->count == MRT_QUORUM_MEMBERS_MAX)
-            return mrt_error(MORTISE_EURI, "store URI redlock:...: more than %d members",
-                             MRT_QUORUM_MEMBERS_MAX);
         error = member_uri(uri, at, length, &member);
         if (error == MORTISE_OK)
             error = open_member(store, &member, options);
         at += length + (at[length] == ',');
     }
+    return error;
+}
+
+/* Those that were given one by one. */
+static int open_given(struct mrt_store *store, const struct mrt_store_options *options)
+{
+    struct mrt_uri member;
+    int error = MORTISE_OK;
+    for (size_t i = 0; error == MORTISE_OK && i < options->member_count; i++) {
+        error = mrt_uri_parse(options->members[i], &member);
+        if (error == MORTISE_OK)
+            error = open_member(store, &member, options);
+    }
+    return error;
+}
+
+static int open_members(struct mrt_store *store, const struct mrt_uri *uri,
+                        const struct mrt_store_options *options)
+{
+    int error = options->members ? open_given(store, options) : open_named(store, uri, options);
     if (error == MORTISE_OK && store->count == 0)
         return mrt_error(MORTISE_EURI, "store URI redlock: names no store");
     store->majority = store->count / 2 + 1;
