@@ -21,7 +21,7 @@ const bool mrt_sql_shows_rows = false; /* a look locks it */
 
 /* Columns of the statements' rows. */
 enum { SETUP_BACKEND, SETUP_READ_ONLY, SETUP_VERSION };
-enum { RENEW_BACKEND = 2 };
+enum { RENEW_BACKEND = 2, RENEW_READ_ONLY };
 
 /* ------------------------------------------------------------------ its beginning */
 
@@ -111,6 +111,11 @@ void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request 
 bool mrt_sql_driver_same(const struct mrt_store *store, const struct mrt_sql_request *request)
 {
     return (uint64_t)mrt_sql_number(request, RENEW_BACKEND) == store->driver->backend;
+}
+
+bool mrt_sql_driver_writable(const struct mrt_sql_request *request)
+{
+    return !mrt_sql_number(request, RENEW_READ_ONLY);
 }
 
 uint64_t mrt_sql_driver_to_kill(const struct mrt_store *store)

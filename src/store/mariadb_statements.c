@@ -35,11 +35,13 @@ static const char resume[] =
 static const char resumed[] = "SELECT 1 FROM session WHERE id = $s AND epoch > 0";
 
 static const char renew[] = "UPDATE session SET expires = " NOW " + $l WHERE id = $s AND epoch > 0";
-/* What stands for the requests differs whenever one of them is made. */
+/* What stands for the requests differs whenever one of them is made. A server that has become
+   read-only says so here: it ends no connections, and refuses nothing to some users. */
 static const char count_tickets[] =
     "SELECT (SELECT COUNT(*) FROM ticket WHERE session = $s),"
     " (SELECT MOD(COALESCE(SUM(CAST(asked AS DECIMAL(30)) * number), 0), 1000000000000000000)"
-    " FROM ticket WHERE session = $s), CONNECTION_ID() FROM session WHERE id = $s AND epoch > 0";
+    " FROM ticket WHERE session = $s), CONNECTION_ID(), @@global.read_only + 0"
+    " FROM session WHERE id = $s AND epoch > 0";
 
 /* Whether there was a row to lock. One that is made between two of the statements is not
    locked, and nothing may be put in. */
@@ -199,7 +201,8 @@ static const char form_identify[] = "SELECT CONNECTION_ID(), @@global.read_only 
 static const char name_try[] = "SELECT GET_LOCK($C, 0), 1";
 static const char name_wait[] = "SELECT GET_LOCK($C, $Z), 1";
 static const char name_leave[] = "SELECT RELEASE_LOCK($C)";
-static const char name_prove[] = "SELECT IS_USED_LOCK($C) = CONNECTION_ID(), 0, CONNECTION_ID()";
+static const char name_prove[] =
+    "SELECT IS_USED_LOCK($C) = CONNECTION_ID(), 0, CONNECTION_ID(), @@global.read_only + 0";
 /* Who waits is not to be seen. */
 static const char name_list[] =
     "SELECT " MRT_LIST_ROW("0", "1", "1", "0", "$n", "'get_lock'",
@@ -221,7 +224,8 @@ static const char row_list[] =
     " FROM (SELECT COUNT(*) AS count FROM row_lock WHERE name = $n) rows_there"
     " WHERE count > 0 AND NOT EXISTS (SELECT 1 FROM (SELECT 1 FROM row_lock WHERE name = $n"
     " LOCK IN SHARE MODE SKIP LOCKED) had)";
-static const char row_prove[] = "SELECT @@in_transaction, 0, CONNECTION_ID()";
+static const char row_prove[] =
+    "SELECT @@in_transaction, 0, CONNECTION_ID(), @@global.read_only + 0";
 
 /* clang-format on */
 

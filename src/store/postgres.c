@@ -132,6 +132,13 @@ bool mrt_sql_driver_same(const struct mrt_store *store, const struct mrt_sql_req
     return mrt_sql_number(request, RENEW_BACKEND) == store->driver->backend;
 }
 
+/* A server becomes a standby only by a restart. */
+bool mrt_sql_driver_writable(const struct mrt_sql_request *request)
+{
+    (void)request;
+    return true;
+}
+
 /* Within a second (client_connection_check_interval). */
 uint64_t mrt_sql_driver_to_kill(const struct mrt_store *store)
 {

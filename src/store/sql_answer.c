@@ -23,7 +23,7 @@
 #define POLL_LATE_PART 400
 #define POLL_MAX (250 * MRT_MILLISECOND)
 
-/* Columns of a RENEW's row; a third one is the driver's. */
+/* Columns of a RENEW's row; the others are the driver's. */
 enum { RENEW_TICKETS, RENEW_ASKED };
 
 void mrt_sql_count_tickets(struct mrt_store *store, struct mrt_id id, int change)
@@ -98,10 +98,22 @@ void mrt_sql_session_ended(struct mrt_store *store, struct mrt_sql_request *requ
     mrt_sql_fail(store, request, MORTISE_ELOST, "the session has ended");
 }
 
+/* This is not the server to ask: the request waits for one that is. */
+static void ask_elsewhere(struct mrt_store *store, struct mrt_sql_request *request, int error,
+                          const char *why)
+{
+    mrt_sql_reject(store, error, "%s: %s", mrt_sql_product, why);
+    TAILQ_INSERT_HEAD(&store->waiting, request, link);
+}
+
 static void finish_renew(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     if (!mrt_sql_has_row(request)) {
         mrt_sql_session_ended(store, request);
+        return;
+    }
+    if (!mrt_sql_driver_writable(request)) {
+        ask_elsewhere(store, request, MORTISE_EUNREACHABLE, "the server is read-only");
         return;
     }
     if (!mrt_sql_driver_same(store, request))
@@ -297,8 +309,7 @@ static void finish_failed(struct mrt_store *store, struct mrt_sql_request *reque
     if (outcome == MRT_SQL_AGAIN && mrt_sql_removes(request) && MRT_DEFECT(SQL_CONFLICT_DONE)) {
         mrt_sql_answer(store, request, MRT_REMOVED);
     } else if (outcome == MRT_SQL_ELSEWHERE && !MRT_DEFECT(SQL_DEMOTED_KEPT)) {
-        mrt_sql_reject(store, code->error, "%s: %s", mrt_sql_product, code->advice);
-        TAILQ_INSERT_HEAD(&store->waiting, request, link);
+        ask_elsewhere(store, request, code->error, code->advice);
     } else if (outcome == MRT_SQL_PERHAPS) {
         mrt_sql_answer(store, request, MRT_UNKNOWN);
     } else if (outcome != MRT_SQL_FAILED && mrt_sql_may_retry(store, request, now)) {

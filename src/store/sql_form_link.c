@@ -343,10 +343,16 @@ static void asked(struct mrt_store *store, struct mrt_form_link *link,
 /* ------------------------------------------------------------------ the rest */
 
 /* Whether the round trip shows what it should. */
-static bool shows(struct mrt_form_link *link, const struct mrt_sql_request *request, bool lock)
+static bool shows(struct mrt_form_link *link, struct mrt_sql_request *request, bool lock)
 {
     if (request->event.type != MRT_VIEW)
         return false;
+    if (!mrt_sql_driver_writable(request)) {
+        request->event.type = MRT_UNKNOWN; /* another server may have it granted by now */
+        mrt_sql_reject(&link->store, MORTISE_EUNREACHABLE, "%s: the server is read-only",
+                       mrt_sql_product);
+        return false;
+    }
     if (!mrt_sql_driver_same(&link->store, request)) {
         mrt_sql_reject(&link->store, MORTISE_ENOTSUPPORTED,
                        "%s: a pooler has given the connection to another; locks need one of "

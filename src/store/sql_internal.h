@@ -433,6 +433,9 @@ void mrt_sql_driver_turn(struct mrt_store *store, mrt_time now);
 void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request *request);
 /* Whether a RENEW comes from where SETUP did. */
 bool mrt_sql_driver_same(const struct mrt_store *store, const struct mrt_sql_request *request);
+/* Whether a RENEW, or a form's proof, says that its server can still be written to; true where
+   no server ceases to be so without ending its connections. */
+bool mrt_sql_driver_writable(const struct mrt_sql_request *request);
 /* The server's number of the connection, if it goes on with a wait whose client has left until it
    is told; 0: it finds out. */
 uint64_t mrt_sql_driver_to_kill(const struct mrt_store *store);

@@ -128,6 +128,14 @@ void sql_set_read_only(bool on)
     sql_run(on ? "SET GLOBAL read_only = 1" : "SET GLOBAL read_only = 0");
 }
 
+const bool sql_demotes_in_place = true;
+
+void sql_set_privileged(bool on)
+{
+    sql_run(on ? "GRANT READ_ONLY ADMIN ON *.* TO mortise"
+               : "REVOKE READ_ONLY ADMIN ON *.* FROM mortise");
+}
+
 void sql_set_idle_limit(bool on)
 {
     sql_run(on ? "SET GLOBAL wait_timeout = 1, GLOBAL idle_transaction_timeout = 1,"

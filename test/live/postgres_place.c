@@ -127,6 +127,13 @@ void sql_set_read_only(bool on)
     reload("default_transaction_read_only", on ? "on" : "off");
 }
 
+const bool sql_demotes_in_place = false;
+
+void sql_set_privileged(bool on)
+{
+    (void)on; /* nobody may */
+}
+
 void sql_set_idle_limit(bool on)
 {
     sql_run(on ? "ALTER SYSTEM SET idle_in_transaction_session_timeout = '1s'"

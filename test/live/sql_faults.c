@@ -7,6 +7,7 @@
 #include "conform/port_client.h"
 #include "live/sql_place.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static mortise_client *open_client(const char *parameters)
@@ -370,13 +371,13 @@ static void test_sq_04_c11_a_server_that_is_killed_and_comes_back(void **state)
     assert_int_equal(mortise_close(client), MORTISE_OK);
 }
 
-static void test_sq_09_j2_a_server_that_turns_read_only(void **state)
+/* At the end of the lease it is lost: that it is renewed, or there, is not believed. */
+static void turn_read_only(const char *parameters)
 {
-    (void)state;
-    mortise_client *client = open_client("lease=3s"), *late = open_client("lease=3s");
+    mortise_client *client = open_client(parameters), *late = open_client(parameters);
     mortise_hold hold = zk_acquire(zk_mutex(client, "role")), none;
     sql_set_read_only(true);
-    sql_await_state(hold, MORTISE_LOST); /* at the end of the lease: renewals fail */
+    sql_await_state(hold, MORTISE_LOST);
     assert_int_equal(mortise_acquire_for(zk_mutex(late, "role"), 20000, &none),
                      MORTISE_ENOTSUPPORTED);
     assert_non_null(strstr(mortise_error_detail(), "read-only"));
@@ -385,6 +386,35 @@ static void test_sq_09_j2_a_server_that_turns_read_only(void **state)
     zk_acquire(zk_mutex(client, "role"));
     assert_int_equal(mortise_close(client), MORTISE_OK);
     assert_int_equal(mortise_close(late), MORTISE_OK);
+}
+
+static void test_sq_09_j2_a_server_that_turns_read_only(void **state)
+{
+    (void)state;
+    turn_read_only("lease=3s");
+}
+
+/* No statement of theirs is refused. */
+static void test_sq_09_users_who_may_write_to_a_read_only_server(void **state)
+{
+    (void)state;
+    sql_set_privileged(true);
+    turn_read_only("lease=3s");
+    sql_set_privileged(false);
+}
+
+/* Nothing is written, so nothing is refused. */
+static void test_sq_09_forms_on_a_server_that_turns_read_only(void **state)
+{
+    (void)state;
+    char parameters[32];
+    if (!sql_demotes_in_place)
+        skip();
+    assert_int_equal(mortise_init(sql_uri(zk_place_port(), "form=row"), NULL, NULL), MORTISE_OK);
+    for (int form = 0; form < SQL_FORMS; form++) {
+        snprintf(parameters, sizeof parameters, "form=%s&lease=3s", sql_forms[form]);
+        turn_read_only(parameters);
+    }
 }
 
 /* An argument chooses tests by their names. */
@@ -405,6 +435,8 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_a_server_that_is_frozen),
         cmocka_unit_test(test_sq_04_c11_a_server_that_is_killed_and_comes_back),
         cmocka_unit_test(test_sq_09_j2_a_server_that_turns_read_only),
+        cmocka_unit_test(test_sq_09_users_who_may_write_to_a_read_only_server),
+        cmocka_unit_test(test_sq_09_forms_on_a_server_that_turns_read_only),
     };
     if (count > 1)
         cmocka_set_test_filter(arguments[1]);

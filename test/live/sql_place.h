@@ -67,6 +67,10 @@ long sql_lock_waits(void);
 extern const bool sql_makes_rows_first;
 void sql_end_connections(void);
 void sql_set_read_only(bool on);
+/* Whether a server can become a replica, which is read-only, without ending its connections. */
+extern const bool sql_demotes_in_place;
+/* Whether who connects from now on may write to a read-only server, if there is such a right. */
+void sql_set_privileged(bool on);
 /* Whether the administrator has connections ended on which nothing came for a second, inside
    transactions and outside; how long nothing has come on any of the store's, in ms. */
 void sql_set_idle_limit(bool on);

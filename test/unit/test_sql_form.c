@@ -57,6 +57,7 @@ static int sends_left = -1; /* until one meets this fate */
 static enum fate fate_then;
 static int answers_left = -1; /* until there are no more; -1: there are always */
 static bool elsewhere;        /* answers come from another process than the connection's */
+static bool demoted;          /* the server has become read-only */
 
 const char mrt_sql_product[] = "Fake";
 const bool mrt_sql_notifies = false;
@@ -118,6 +119,12 @@ bool mrt_sql_driver_same(const struct mrt_store *store, const struct mrt_sql_req
 {
     (void)store, (void)request;
     return !elsewhere;
+}
+
+bool mrt_sql_driver_writable(const struct mrt_sql_request *request)
+{
+    (void)request;
+    return !demoted;
 }
 
 uint64_t mrt_sql_driver_to_kill(const struct mrt_store *store)
@@ -511,18 +518,30 @@ static void test_c12_a_renewals_proof_is_not_the_next_ones(void **state)
     end_proof();
 }
 
-static void test_sq_10_a_proof_from_elsewhere_is_no_grant(void **state)
+/* With this the answer to a proof says that it is worth nothing. */
+static void prove_in_vain(bool *reason)
 {
-    (void)state;
     uint64_t append = begin_proof();
-    elsewhere = true;
+    *reason = true;
     fates[MRT_FORM_PROVE] = PASS;
     work();
-    elsewhere = false;
+    *reason = false;
     assert_int_equal(answers[append], 1);
     assert_int_not_equal(newest[append].type, MRT_VIEW);
     assert_null(owner);
     end_proof();
+}
+
+static void test_sq_10_a_proof_from_elsewhere_is_no_grant(void **state)
+{
+    (void)state;
+    prove_in_vain(&elsewhere);
+}
+
+static void test_sq_09_a_proof_of_a_server_that_is_read_only_is_no_grant(void **state)
+{
+    (void)state;
+    prove_in_vain(&demoted);
 }
 
 int main(void)
@@ -535,6 +554,7 @@ int main(void)
         cmocka_unit_test(test_c12_a_proof_that_is_older_than_a_renewal_is_no_proof),
         cmocka_unit_test(test_c12_a_renewals_proof_is_not_the_next_ones),
         cmocka_unit_test(test_sq_10_a_proof_from_elsewhere_is_no_grant),
+        cmocka_unit_test(test_sq_09_a_proof_of_a_server_that_is_read_only_is_no_grant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
