@@ -23,6 +23,7 @@ static const struct mrt_sql_code table[] = {
     {"1290", MRT_SQL_ELSEWHERE, MORTISE_EUNREACHABLE, "the server is read-only"},
     {"1792", MRT_SQL_ELSEWHERE, MORTISE_EUNREACHABLE, "the server is read-only"},
     {"1836", MRT_SQL_ELSEWHERE, MORTISE_EUNREACHABLE, "the server is read-only"},
+    {"1047", MRT_SQL_ELSEWHERE, MORTISE_EUNREACHABLE, "the server has left its cluster"},
     {"1044", MRT_SQL_FAILED, MORTISE_EPERMISSION, grants},
     {"1045", MRT_SQL_FAILED, MORTISE_EPERMISSION, NULL},
     {"1142", MRT_SQL_FAILED, MORTISE_EPERMISSION, grants},

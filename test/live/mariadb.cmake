@@ -41,6 +41,9 @@ foreach(part rules faults forms)
                 LIBRARIES mortise_static mortise_needs PkgConfig::LIBMARIADB LABELS store waits TIMEOUT 240)
   target_compile_definitions(test_sql_${part}_mariadb PRIVATE ZK_SERVERS="${my_servers}")
 endforeach()
+mortise_suite(NAME mariadb_faults SOURCES mariadb_faults.c ${mariadb_place}
+              LIBRARIES mortise_static mortise_needs PkgConfig::LIBMARIADB LABELS store waits TIMEOUT 240)
+target_compile_definitions(test_mariadb_faults PRIVATE ZK_SERVERS="${my_servers}")
 mortise_suite(NAME sql_promotion_mariadb SOURCES sql_promotion.c noted.c mariadb_replica.c ../chaos/history.c
                       ${mariadb_place}
               LIBRARIES mortise_static mortise_needs PkgConfig::LIBMARIADB LABELS store waits TIMEOUT 240)

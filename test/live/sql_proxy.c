@@ -5,7 +5,8 @@
  *
  * MySQL's packets are a length of three bytes, a number and the content. A flight is one COM_QUERY.
  * Its answer is, for each statement, OK, or an error, or a count of columns, these, an EOF,
- * rows, and an EOF; what OK and EOF say of the server's state tells whether more follows.
+ * rows, and an EOF; what OK and EOF say of the server's state tells whether more follows. An error
+ * in place of the last of them is of the last statement.
  */
 #include "live/sql_proxy.h"
 
@@ -16,12 +17,14 @@
 
 #define FLIGHTS_MAX 1024
 
-struct state {                /* of a pair */
-    bool started;             /* past what has no type */
-    size_t whole_up;          /* of the whole messages at the buffer's beginning */
-    bool marked[FLIGHTS_MAX]; /* whose answer is to be swallowed */
+struct state {       /* of a pair */
+    bool started;    /* past what has no type */
+    size_t whole_up; /* of the whole messages at the buffer's beginning */
+    enum sql_fate fates[FLIGHTS_MAX];
     size_t flights;
-    int stage; /* of an answer of MySQL's: 0 its beginning, 1 columns, 2 rows */
+    int stage;                 /* of an answer of MySQL's: 0 its beginning, 1 columns, 2 rows */
+    unsigned char refusal[64]; /* that is kept */
+    size_t refusal_size;
 };
 
 struct sql_proxy {
@@ -31,6 +34,8 @@ struct sql_proxy {
     char part[64]; /* a statement's name as Bind has it */
     size_t part_length;
     unsigned flights;
+    unsigned refusal; /* the number of an error */
+    bool refuses_done;
 };
 
 static uint32_t read_length(const unsigned char *bytes)
@@ -109,20 +114,42 @@ static int next_up(const struct sql_proxy *proxy, struct proxy_pair *pair)
                         : next_message(&pair->up, state->started, &state->whole_up);
 }
 
+/* The flight, which is all that is whole, ends its transaction otherwise. */
+static void roll_back(struct proxy_way *way, size_t *whole)
+{
+    static const char commit[] = "COMMIT;", instead[] = "ROLLBACK;";
+    const size_t longer = sizeof instead - sizeof commit;
+    unsigned char *end = way->buffer + *whole, *at = end - (sizeof commit - 1);
+    assert_memory_equal(at, commit, sizeof commit - 1);
+    memmove(end + longer, end, way->length - *whole);
+    memcpy(at, instead, sizeof instead - 1);
+    way->length += longer;
+    *whole += longer;
+    for (int i = 0; i < 3; i++)
+        way->buffer[i] = (unsigned char)((*whole - 4) >> (8 * i));
+}
+
 /* A whole flight, which may be held; false: the pair is to be closed. */
 static bool note_flight(struct sql_proxy *proxy, struct proxy_pair *pair)
 {
     struct state *state = pair->state;
     bool ordered = proxy->fate != SQL_PASS && !proxy->done &&
                    memmem(pair->up.buffer, state->whole_up, proxy->part, proxy->part_length);
-    proxy->done |= ordered;
+    enum sql_fate fate = ordered ? proxy->fate : SQL_PASS;
     assert_true(state->flights < FLIGHTS_MAX);
-    state->marked[state->flights++] = ordered && proxy->fate == SQL_SWALLOW;
+    state->fates[state->flights++] = fate;
     proxy->flights++;
-    pair->held = ordered && (proxy->fate == SQL_HOLD || proxy->fate == SQL_LATE);
-    if (ordered && proxy->fate == SQL_LATE)
+    if (fate == SQL_REFUSE) {
+        proxy->fate = SQL_PASS; /* done when the end has come */
+        if (!proxy->refuses_done)
+            roll_back(&pair->up, &state->whole_up);
+        return true;
+    }
+    proxy->done |= ordered;
+    pair->held = fate == SQL_HOLD || fate == SQL_LATE;
+    if (fate == SQL_LATE)
         proxy_leave(pair);
-    return !ordered || proxy->fate != SQL_DROP;
+    return fate != SQL_DROP;
 }
 
 static bool send_up(struct proxy_pair *pair)
@@ -133,10 +160,41 @@ static bool send_up(struct proxy_pair *pair)
     return pass_whole(&pair->up, whole, true);
 }
 
+static bool pass_down(struct proxy *base, struct proxy_pair *pair);
+
+/* The end of an answer, which is not passed on, becomes an error. */
+static void keep_refusal(struct sql_proxy *proxy, struct proxy_pair *pair)
+{
+    static const char text[] = "#HY000refused";
+    struct state *state = pair->state;
+    unsigned char *packet = state->refusal;
+    packet[0] = 3 + sizeof text - 1;
+    packet[1] = packet[2] = 0;
+    packet[3] = pair->down.buffer[3];
+    packet[4] = 0xff;
+    packet[5] = (unsigned char)(proxy->refusal & 0xff);
+    packet[6] = (unsigned char)(proxy->refusal >> 8);
+    memcpy(packet + 7, text, sizeof text - 1);
+    state->refusal_size = 4 + packet[0];
+    state->stage = 0;
+    proxy->done = pair->held = true;
+}
+
+/* And what is behind it. */
+static bool send_refusal(struct proxy *base, struct proxy_pair *pair)
+{
+    struct state *state = pair->state;
+    size_t size = state->refusal_size;
+    state->refusal_size = 0;
+    return proxy_send(pair->down.to, state->refusal, size) && pass_down(base, pair);
+}
+
 static bool pass_up(struct proxy *base, struct proxy_pair *pair)
 {
     struct state *state = pair->state;
     int type;
+    if (!pair->held && state->refusal_size > 0 && !send_refusal(base, pair))
+        return false;
     if (!pair->held && state->whole_up > 0 && !send_up(pair))
         return false; /* what was held */
     while (!pair->held && (type = next_up((struct sql_proxy *)base, pair)) != 0) {
@@ -156,14 +214,19 @@ static bool pass_down(struct proxy *base, struct proxy_pair *pair)
     bool mysql = ((struct sql_proxy *)base)->mysql;
     size_t whole = 0;
     int type;
-    while ((type = mysql ? next_packet(state, &pair->down, false, &whole)
+    while (state->refusal_size == 0 &&
+           (type = mysql ? next_packet(state, &pair->down, false, &whole)
                          : next_message(&pair->down, true, &whole)) != 0) {
-        bool swallows = state->flights > 0 && state->marked[0];
+        enum sql_fate fate = state->flights > 0 ? state->fates[0] : SQL_PASS;
         bool ends = type == 'Z' && state->flights > 0;
-        if (!pass_whole(&pair->down, whole, !swallows) || (ends && swallows))
+        bool refuses = ends && fate == SQL_REFUSE;
+        if (refuses)
+            keep_refusal((struct sql_proxy *)base, pair);
+        if (!pass_whole(&pair->down, whole, fate != SQL_SWALLOW && !refuses) ||
+            (ends && fate == SQL_SWALLOW))
             return false;
         if (ends)
-            memmove(state->marked, state->marked + 1, --state->flights * sizeof state->marked[0]);
+            memmove(state->fates, state->fates + 1, --state->flights * sizeof state->fates[0]);
         whole = 0;
     }
     return true;
@@ -219,6 +282,16 @@ void sql_proxy_order(struct sql_proxy *proxy, enum sql_fate fate, const char *st
     proxy->fate = fate;
     proxy->done = false;
     pthread_mutex_unlock(&proxy->proxy.mutex);
+}
+
+void sql_proxy_refuse(struct sql_proxy *proxy, const char *statement, unsigned number, bool done)
+{
+    assert_true(proxy->mysql);
+    pthread_mutex_lock(&proxy->proxy.mutex);
+    proxy->refusal = number;
+    proxy->refuses_done = done;
+    pthread_mutex_unlock(&proxy->proxy.mutex);
+    sql_proxy_order(proxy, SQL_REFUSE, statement);
 }
 
 bool sql_proxy_done(struct sql_proxy *proxy)

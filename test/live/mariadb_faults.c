@@ -1,0 +1,123 @@
+/*
+ * The MariaDB store where a COMMIT is refused, as in a cluster where another node's came first. The
+ * letters in a test's name are the entry it covers.
+ */
+#include "cmocka_all.h"
+#include "live/sql_place.h"
+
+/* Errors that a COMMIT may be answered with. */
+enum { LOST_TO_ANOTHER = 1213, UNKNOWN = 1180, NOT_READY = 1047 };
+
+/* What only an acquire that looks at the whole queue has, and so a transaction. */
+static const char whole[] = "INTO @mortise_old";
+
+static void await_order(struct sql_proxy *proxy)
+{
+    int64_t limit = zk_now_ms() + 20000;
+    while (!sql_proxy_done(proxy)) {
+        assert_true(zk_now_ms() < limit);
+        zk_rest_ms(2);
+    }
+}
+
+/* What one thread acquires another may release. */
+static mortise_lock *shared_mutex(mortise_client *client, const char *name)
+{
+    const mortise_lock_options options = {.size = sizeof options, .owner = 1};
+    mortise_lock *lock = NULL;
+    assert_int_equal(mortise_mutex_new(client, name, &options, &lock), MORTISE_OK);
+    return lock;
+}
+
+/* ------------------------------------------------------------------ commits */
+
+/* Leaves the queue empty, but after this the client looks at all of it. */
+static void meet_in_queue(mortise_lock *lock, mortise_lock *others)
+{
+    mortise_hold hold = zk_acquire(others), none;
+    assert_int_equal(mortise_try_acquire(lock, &none), MORTISE_EBUSY);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    sql_await("SELECT count(*) FROM ticket", 0);
+}
+
+/* As long as its end is not answered, and when that is an error, it is not believed; and then there
+   is one ticket, and its client's. */
+static mortise_hold acquire_refused(struct sql_proxy *proxy, mortise_lock *lock, const char *part,
+                                    unsigned number, bool done)
+{
+    struct sql_attempt attempt;
+    unsigned connections = sql_proxy_connections(proxy);
+    sql_proxy_refuse(proxy, part, number, done);
+    sql_begin_try(&attempt, lock); /* to which no passing failure is shown either */
+    await_order(proxy);
+    long ticket = sql_number("SELECT number FROM ticket");
+    assert_int_equal(ticket != 0, done);
+    zk_rest_ms(50);
+    assert_false(attempt.done);
+    sql_proxy_go(proxy);
+    sql_succeed(&attempt);
+    assert_int_equal(sql_number(SQL_TICKETS("refused")), 1);
+    if (done)
+        assert_int_equal(sql_number("SELECT number FROM ticket"), ticket);
+    assert_int_equal(sql_proxy_connections(proxy), connections + (number == NOT_READY));
+    return attempt.hold;
+}
+
+static void refuse_commits(unsigned number, const char *part, bool done)
+{
+    struct sql_proxy *proxy = sql_proxy();
+    mortise_client *client = sql_open(sql_proxy_port(proxy), "lease=60s"),
+                   *other = sql_open(zk_place_port(), "lease=60s");
+    mortise_lock *lock = shared_mutex(client, "refused"), *others = zk_mutex(other, "refused");
+    mortise_hold none;
+    if (part == whole)
+        meet_in_queue(lock, others);
+    else
+        assert_int_equal(mortise_release(zk_acquire(lock)), MORTISE_OK);
+    sql_await("SELECT count(*) FROM ticket", 0);
+    mortise_hold hold = acquire_refused(proxy, lock, part, number, done);
+    assert_int_equal(mortise_try_acquire(others, &none), MORTISE_EBUSY);
+    assert_int_equal(mortise_verify(hold, 20000), MORTISE_OK);
+    sql_proxy_refuse(proxy, sql_parts[SQL_REMOVE], number, true); /* a statement of its own */
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    await_order(proxy);
+    sql_proxy_go(proxy);
+    sql_await(SQL_TICKETS("refused"), 0);
+    assert_int_equal(mortise_release(zk_acquire(others)), MORTISE_OK);
+    assert_int_equal(mortise_release(zk_acquire(lock)), MORTISE_OK);
+    assert_int_equal(sql_losses(client), 0);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+    assert_int_equal(mortise_close(other), MORTISE_OK);
+    sql_proxy_stop(proxy);
+}
+
+static void test_sq_14_a_commit_that_is_refused_was_not_made(void **state)
+{
+    (void)state;
+    refuse_commits(LOST_TO_ANOTHER, whole, false);
+    refuse_commits(NOT_READY, whole, false);
+    refuse_commits(UNKNOWN, whole, false);
+}
+
+/* Nor is it taken for undone: the ticket is found by its identity. */
+static void test_sq_14_sq_07_a_commit_that_is_refused_was_made(void **state)
+{
+    (void)state;
+    static const unsigned numbers[] = {LOST_TO_ANOTHER, NOT_READY, UNKNOWN};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        refuse_commits(numbers[i], whole, true);
+        refuse_commits(numbers[i], sql_parts[SQL_ALONE], true);
+    }
+}
+
+/* An argument chooses tests by their names. */
+int main(int count, char **arguments)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sq_14_a_commit_that_is_refused_was_not_made),
+        cmocka_unit_test(test_sq_14_sq_07_a_commit_that_is_refused_was_made),
+    };
+    if (count > 1)
+        cmocka_set_test_filter(arguments[1]);
+    return cmocka_run_group_tests(tests, sql_place_start, zk_place_stop);
+}
