@@ -1,6 +1,7 @@
 /*
- * The MariaDB store where a COMMIT is refused, as in a cluster where another node's came first. The
- * letters in a test's name are the entry it covers.
+ * The MariaDB store where a transaction does not end as it should: its COMMIT is refused, as in a
+ * cluster where another node's came first, or its client stops in the middle. The letters in a
+ * test's name are the entry it covers.
  */
 #include "cmocka_all.h"
 #include "live/sql_place.h"
@@ -110,12 +111,59 @@ static void test_sq_14_sq_07_a_commit_that_is_refused_was_made(void **state)
     }
 }
 
+/* ------------------------------------------------------------------ clients that stop */
+
+/* In ms: how long nothing has come on the most silent of the store's connections. */
+#define SILENT                                                                              \
+    "SELECT CAST(COALESCE(MAX(time_ms), 0) AS INTEGER) FROM information_schema.processlist" \
+    " WHERE user = 'mortise' AND command = 'Sleep'"
+
+/* Its queue's row stays locked until the server ends the transaction, after 2 s and a third of the
+   lease; it would end the connection after 2 s and the lease. */
+static void test_sq_13_a_client_stops_in_the_middle_of_a_transaction(void **state)
+{
+    (void)state;
+    struct sql_proxy *proxy = sql_proxy();
+    mortise_client *client = sql_open(sql_proxy_port(proxy), "lease=9s"),
+                   *other = sql_open(zk_place_port(), "lease=9s");
+    struct sql_attempt stopped, next;
+    long silent = 0, longest = 0;
+    sql_inject("INSERT ON ticket", SQL_CONFLICT, 1);
+    sql_proxy_order(proxy, SQL_HOLD, "ROLLBACK");
+    sql_begin(&stopped, shared_mutex(client, "stopped"));
+    await_order(proxy); /* it does not come to the server */
+    sql_proxy_stall(proxy, true);
+    assert_int_equal(sql_transactions(), 1);
+    sql_begin(&next, shared_mutex(other, "stopped"));
+    int64_t limit = zk_now_ms() + 20000;
+    while (sql_lock_waits() == 0)
+        assert_true(zk_now_ms() < limit);
+    while (!next.done) {
+        silent = sql_number(SILENT);
+        longest = silent > longest ? silent : longest;
+        zk_rest_ms(20);
+    }
+    sql_succeed(&next);
+    sql_heal();
+    assert_in_range(longest, 1000, 9000);
+    assert_false(stopped.done);
+    assert_int_equal(sql_number(SQL_TICKETS("stopped")), 1);
+    sql_proxy_stall(proxy, false);
+    assert_int_equal(mortise_release(next.hold), MORTISE_OK);
+    sql_succeed(&stopped);
+    assert_true(mortise_hold_fence(stopped.hold) > mortise_hold_fence(next.hold));
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+    assert_int_equal(mortise_close(other), MORTISE_OK);
+    sql_proxy_stop(proxy);
+}
+
 /* An argument chooses tests by their names. */
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sq_14_a_commit_that_is_refused_was_not_made),
         cmocka_unit_test(test_sq_14_sq_07_a_commit_that_is_refused_was_made),
+        cmocka_unit_test(test_sq_13_a_client_stops_in_the_middle_of_a_transaction),
     };
     if (count > 1)
         cmocka_set_test_filter(arguments[1]);
