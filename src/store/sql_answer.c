@@ -2,10 +2,6 @@
  * What the outcome of a request means for the one who asked, and what else follows.
  *
  * A failure that a second attempt may mend is not shown: sql_again.c.
- *
- * Where the server does not tell who waits, the ticket is looked at again after a while that
- * grows with the time it has waited and with the number of those before it: a hand-over is found
- * late by a small part of the wait, and a long queue asks no more often than a short one.
  */
 #include "store/sql_internal.h"
 
@@ -17,11 +13,6 @@
 #include <string.h>
 
 #define RECHECK_MIN (10 * MRT_MILLISECOND)
-#define POLL_MIN MRT_MILLISECOND
-#define POLL_PART 8 /* of the time waited so far */
-#define POLL_SOON (25 * MRT_MILLISECOND)
-#define POLL_LATE_PART 400
-#define POLL_MAX (250 * MRT_MILLISECOND)
 
 /* Columns of a RENEW's row; the others are the driver's. */
 enum { RENEW_TICKETS, RENEW_ASKED };
@@ -151,10 +142,8 @@ static mrt_time recheck(const struct mrt_store *store, const struct mrt_sql_requ
     mrt_time until = mrt_sql_lease_left(store, request, left);
     if (mrt_sql_notifies || until == 0)
         return until;
-    mrt_time most = mrt_time_min(age / POLL_LATE_PART, POLL_MAX);
-    mrt_time poll = mrt_time_min(age / POLL_PART, most > POLL_SOON ? most : POLL_SOON);
-    poll = (poll > POLL_MIN ? poll : POLL_MIN) * (mrt_time)(place > 1 ? place : 1);
-    return mrt_time_min(poll, until);
+    uint64_t chance = mrt_sql_poll_chance(&request->command, age);
+    return mrt_time_min(mrt_sql_poll(age, place, chance), until);
 }
 
 static void view(struct mrt_store *store, struct mrt_sql_request *request, int64_t number,

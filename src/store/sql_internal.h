@@ -5,7 +5,7 @@
  *   sql_request.c   requests and the values of their parameters
  *   sql_answer.c    what a request's outcome means; sql_values.c for values, observers and cells,
  *                   sql_detach.c for tickets that are nobody's
- *   sql_again.c     what was refused, and is made again
+ *   sql_again.c     what was refused, and is made again; sql_poll.c for waiters that nobody tells
  *   sql_hurry.c     removals that may not be on disk yet
  *   sql_told.c      what the server tells by itself
  *   sql_list.c      what is waited for here: mortise_list, mortise_revoke, mortise_break
@@ -357,6 +357,13 @@ void mrt_sql_make(struct mrt_store *store, struct mrt_sql_request *request, enum
 void mrt_sql_rested(struct mrt_store *store, mrt_time now);
 mrt_time mrt_sql_rest_next(const struct mrt_store *store);
 void mrt_sql_rest_no_more(struct mrt_store *store);
+
+/* sql_poll.c */
+/* How long after a look at a ticket of this age, which so many are before, the next one is due:
+   at most MRT_SQL_RECHECK_MAX. */
+mrt_time mrt_sql_poll(mrt_time age, uint64_t place, uint64_t chance);
+/* Such a chance, below 2^32. It differs from client to client and from look to look. */
+uint64_t mrt_sql_poll_chance(const struct mrt_command *command, mrt_time age);
 
 /* sql_detach.c */
 void mrt_sql_finish_detach(struct mrt_store *store, struct mrt_sql_request *request);
