@@ -48,7 +48,7 @@ static const char script[] =
     "    value VARBINARY(4096)\n"
     ") " TABLE ";\n"
     "CREATE TABLE IF NOT EXISTS %1$s.version (number INT NOT NULL PRIMARY KEY) " TABLE ";\n"
-    "/*M! ALTER TABLE %1$s.ticket ADD COLUMN IF NOT EXISTS delay BIGINT NOT NULL DEFAULT 0 */;\n"
+    "ALTER TABLE %1$s.ticket ADD COLUMN IF NOT EXISTS delay BIGINT NOT NULL DEFAULT 0;\n"
     "INSERT IGNORE INTO %1$s.version VALUES (%2$d);\n";
 
 static const char row_script[] =

@@ -15,7 +15,7 @@
 static const char setup[] =
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00',"
     " autocommit = 1, innodb_lock_wait_timeout = $h, wait_timeout = 2 + 3 * $h"
-    " /*M! , idle_transaction_timeout = 2 + $h, max_statement_time = $i / 1000 */";
+    ", idle_transaction_timeout = 2 + $h, max_statement_time = $i / 1000";
 static const char isolation[] = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 static const char identify[] =
     "SELECT CONNECTION_ID(), @@global.read_only + 0, MAX(number) FROM version";
@@ -194,8 +194,8 @@ static const char break_ticket[] = "DELETE FROM ticket WHERE queue = $q AND numb
 static const char form_setup[] =
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00',"
     " autocommit = 1, innodb_lock_wait_timeout = $Z, wait_timeout = $J"
-    " /*M! , idle_transaction_timeout = $J, idle_readonly_transaction_timeout = $J,"
-    " idle_write_transaction_timeout = $J, max_statement_time = 0 */";
+    ", idle_transaction_timeout = $J, idle_readonly_transaction_timeout = $J,"
+    " idle_write_transaction_timeout = $J, max_statement_time = 0";
 static const char form_identify[] = "SELECT CONNECTION_ID(), @@global.read_only + 0, 0";
 
 static const char name_try[] = "SELECT GET_LOCK($C, 0), 1";
@@ -215,7 +215,7 @@ static const char row_try[] =
     "SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM row_lock WHERE name = $q"
     " FOR UPDATE SKIP LOCKED) had), (SELECT COUNT(*) FROM row_lock WHERE name = $q)";
 /* Another that is making it, or has it already, is not waited for. */
-static const char row_make[] = "/*M! SET STATEMENT innodb_lock_wait_timeout = 0 FOR */"
+static const char row_make[] = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR"
                                " INSERT IGNORE INTO row_lock (name) VALUES ($q)";
 static const char row_wait[] = "SELECT 1 FROM row_lock WHERE name = $q FOR UPDATE";
 /* Somebody has it whose lock is skipped; who, is not to be seen. */

@@ -49,8 +49,7 @@ static void send_text(struct mrt_store *store, char *text)
 static void begin(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_sql_driver *driver = store->driver;
-    request->whole |=
-        driver->crowded || driver->unprepared || !mariadb_connection(driver->connection);
+    request->whole |= driver->crowded || driver->unprepared;
     request->step[0].prepares = mrt_my_is_alone(request) && !driver->prepared;
     request->sent = now;
     request->at = 0;

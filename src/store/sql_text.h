@@ -9,7 +9,7 @@
 #include "base/time.h"
 #include "base/uri.h"
 
-/* Longest name of a schema: PostgreSQL takes 63 bytes, MySQL 64 characters. */
+/* Longest name of a schema: PostgreSQL takes 63 bytes, MariaDB 64 characters. */
 #define MRT_SQL_SCHEMA_MAX 48
 /* Fences a ticket owns: its number shifted by so many bits, as on SQLite. */
 #define MRT_SQL_FENCE_BITS 16
