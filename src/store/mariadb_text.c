@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALLED_MAX 64 /* MySQL's */
+#define CALLED_MAX 64        /* characters */
+#define CALLED_BYTES_MAX 192 /* the server's own limit, whatever the characters */
 
 static void write_text(FILE *out, const char *text)
 {
@@ -29,7 +30,7 @@ static void write_hexadecimal(FILE *out, const unsigned char *bytes, size_t size
     fputc('\'', out);
 }
 
-/* A name of more characters than every server takes is called by its hash. */
+/* A name that is too long for a lock's is called by its hash. */
 static void write_called(FILE *out, const char *name)
 {
     size_t characters = 0;
@@ -39,9 +40,10 @@ static void write_called(FILE *out, const char *name)
         write_text(out, "NULL");
         return;
     }
-    write_text(out, characters > CALLED_MAX ? "SHA2(" : "");
+    bool hashed = characters > CALLED_MAX || strlen(name) > CALLED_BYTES_MAX;
+    write_text(out, hashed ? "SHA2(" : "");
     write_hexadecimal(out, (const unsigned char *)name, strlen(name));
-    write_text(out, characters > CALLED_MAX ? ", 256)" : "");
+    write_text(out, hashed ? ", 256)" : "");
 }
 
 static void write_value(FILE *out, const struct mrt_store *store,

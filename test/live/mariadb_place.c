@@ -221,9 +221,10 @@ struct sql_peer *sql_peer_start(int form)
 static const char *call(struct sql_peer *peer, const char *before, const char *name,
                         const char *after)
 {
-    char text[1024];
-    snprintf(text, sizeof text, "SELECT %s(IF(CHAR_LENGTH('%s') > 64, SHA2('%s', 256), '%s')%s)",
-             before, name, name, name, after);
+    char text[2048];
+    snprintf(text, sizeof text,
+             "SELECT %s(IF(CHAR_LENGTH('%s') > 64 OR LENGTH('%s') > 192, SHA2('%s', 256), '%s')%s)",
+             before, name, name, name, name, after);
     return run_on(peer->connection, text);
 }
 

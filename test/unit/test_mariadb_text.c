@@ -255,26 +255,41 @@ static void test_se_04_times(void **state)
     assert_literal('z', "9223372035854776");
 }
 
-/* Of a form: by its name, up to 64 characters of any length, or by the server's hash of it. */
+static void assert_hash_of(const char *name)
+{
+    char expected[2 * QUEUE_MAX + 16], *digits = hexadecimal(name, strlen(name));
+    snprintf(expected, sizeof expected, "SHA2(%s, 256)", digits);
+    assert_literal('C', expected);
+    free(digits);
+}
+
+/* Of a form: by its name, up to 64 characters and 192 bytes, or by the server's hash of it. */
 static void test_sq_11_what_a_lock_is_called(void **state)
 {
     (void)state;
-    char name[4 * 65 + 1] = "", expected[2 * sizeof name + 32], *digits;
-    for (int i = 0; i < 65; i++)
-        snprintf(name + 4 * i, 5, "\xf0\x9f\x94\x92");
+    char name[QUEUE_MAX + 1] = "";
     request.command.queue = name;
-    digits = hexadecimal(name, strlen(name));
-    snprintf(expected, sizeof expected, "SHA2(%s, 256)", digits);
-    assert_literal('C', expected);
-    free(digits);
-    name[4 * 64] = '\0';
-    assert_hexadecimal('C', name, 4 * 64);
-    memset(name, '\'', 65);
-    name[65] = '\0';
-    digits = hexadecimal(name, 65);
-    snprintf(expected, sizeof expected, "SHA2(%s, 256)", digits);
-    assert_literal('C', expected);
-    free(digits);
+    for (size_t length = 1; length <= QUEUE_MAX; length++) {
+        name[length - 1] = '\'';
+        if (length <= 64)
+            assert_hexadecimal('C', name, length);
+        else
+            assert_hash_of(name);
+    }
+    for (size_t i = 0; i < 70; i++) { /* of three bytes */
+        snprintf(name + 3 * i, 4, "\xe2\x82\xac");
+        if (i < 64)
+            assert_hexadecimal('C', name, 3 * i + 3);
+        else
+            assert_hash_of(name);
+    }
+    for (size_t i = 0; i < 70; i++) { /* and of four */
+        snprintf(name + 4 * i, 5, "\xf0\x9f\x94\x92");
+        if (i < 48)
+            assert_hexadecimal('C', name, 4 * i + 4);
+        else
+            assert_hash_of(name);
+    }
     request.name = "asked for"; /* before the one of a command */
     assert_hexadecimal('C', "asked for", 9);
 }
