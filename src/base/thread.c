@@ -1,3 +1,4 @@
+/* They are detached, and all signals are blocked on them. */
 #include "base/thread.h"
 
 #include <pthread.h>

@@ -1,3 +1,7 @@
+/*
+ * One look-up at a time is under way for a resolver, on a thread of its own. Who of the two needs
+ * it last frees it.
+ */
 #include "store/resolver.h"
 
 #include "base/thread.h"

@@ -28,15 +28,13 @@ bool mrt_sql_may_retry(const struct mrt_store *store, const struct mrt_sql_reque
 
 static mrt_time pause_before(const struct mrt_store *store, const struct mrt_sql_request *request)
 {
-    const struct mrt_command *command = &request->command;
     mrt_time most = mrt_time_min(PAUSE_MAX, store->address.lease / PAUSE_PART);
     mrt_time pause = PAUSE_MIN;
     for (uint32_t i = 2; i < request->attempts && pause < most; i++)
         pause *= 2;
-    uint64_t chance = (command->session.low ^ command->ticket.low) + request->attempts;
-    chance *= UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t chance = mrt_sql_chance(&request->command, request->attempts);
     pause = mrt_time_min(pause, most);
-    return pause + (mrt_time)((chance >> 32) % (uint64_t)(pause / 2 + 1));
+    return pause + (mrt_time)(chance % (uint64_t)(pause / 2 + 1));
 }
 
 static void rest(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)

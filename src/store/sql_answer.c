@@ -142,7 +142,7 @@ static mrt_time recheck(const struct mrt_store *store, const struct mrt_sql_requ
     mrt_time until = mrt_sql_lease_left(store, request, left);
     if (mrt_sql_notifies || until == 0)
         return until;
-    uint64_t chance = mrt_sql_poll_chance(&request->command, age);
+    uint64_t chance = mrt_sql_chance(&request->command, age);
     return mrt_time_min(mrt_sql_poll(age, place, chance), until);
 }
 

@@ -17,9 +17,9 @@
 
 /* All identities of a client are a random number and a small one, so it is their sum that differs
    from client to client: they have few bits between them. */
-uint64_t mrt_sql_poll_chance(const struct mrt_command *command, mrt_time age)
+uint64_t mrt_sql_chance(const struct mrt_command *command, int64_t which)
 {
-    uint64_t chance = command->session.low + command->ticket.low + (uint64_t)age;
+    uint64_t chance = command->session.low + command->ticket.low + (uint64_t)which;
     return (chance * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
 }
 

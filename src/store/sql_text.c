@@ -7,6 +7,7 @@
 
 #define DIGITS_MAX 9
 #define LEASE_MIN (500 * MRT_MILLISECOND)
+#define MOST (24 * 3600 * MRT_SECOND)
 
 static mrt_time unit_of(const char *text)
 {
@@ -24,10 +25,12 @@ int mrt_sql_duration(const struct mrt_uri *uri, const char *key, mrt_time least,
     mrt_time number = 0, unit = unit_of(text + digits);
     for (size_t i = 0; i < digits && i < DIGITS_MAX; i++)
         number = number * 10 + (text[i] - '0');
-    if (digits == 0 || digits > DIGITS_MAX || unit == 0 || number * unit < least)
-        return mrt_error(MORTISE_EURI,
-                         "%s=%.32s is not a duration such as 10s, or it is less than %d ms", key,
-                         text, (int)(least / MRT_MILLISECOND));
+    if (digits == 0 || digits > DIGITS_MAX || unit == 0 || number * unit < least ||
+        number * unit > MOST)
+        return mrt_error(
+            MORTISE_EURI,
+            "%s=%.32s is not a duration such as 10s, or it is less than %d ms or more than a day",
+            key, text, (int)(least / MRT_MILLISECOND));
     *duration = number * unit;
     return MORTISE_OK;
 }

@@ -22,8 +22,8 @@ struct mrt_sql_address {
     char shown[512];  /* without secrets */
 };
 
-/* A duration such as 10s or 500ms, at least `least`; *duration stays if it is not given.
-   0 or MORTISE_EURI with particulars. */
+/* A duration such as 10s or 500ms, at least `least` and at most a day; *duration stays if it is not
+   given. 0 or MORTISE_EURI with particulars. */
 int mrt_sql_duration(const struct mrt_uri *uri, const char *key, mrt_time least,
                      mrt_time *duration);
 

@@ -89,7 +89,7 @@ static void read_ports(void)
     const char *at = api_url;
     for (int i = 0; i < NAMES && (at = strstr(at, "127.0.0.1:")); i++) {
         at += strlen("127.0.0.1:");
-        ports[i] = (uint16_t)atoi(at);
+        ports[i] = (uint16_t)strtoul(at, NULL, 10);
     }
 }
 

@@ -99,7 +99,7 @@ static void read_ports(void)
     const char *at = api_url;
     for (int i = 0; i < MEMBERS && (at = strstr(at, "127.0.0.1:")); i++) {
         at += strlen("127.0.0.1:");
-        ports[i] = atoi(at);
+        ports[i] = (int)strtol(at, NULL, 10);
     }
 }
 

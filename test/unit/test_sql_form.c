@@ -544,9 +544,38 @@ static void test_sq_09_a_proof_of_a_server_that_is_read_only_is_no_grant(void **
     prove_in_vain(&demoted);
 }
 
+static int lease_of(const char *text, mrt_time *lease)
+{
+    char uri[64];
+    struct mrt_uri parsed;
+    struct mrt_sql_address address;
+    snprintf(uri, sizeof uri, "postgresql://h/d?lease=%s", text);
+    assert_int_equal(mrt_uri_parse(uri, &parsed), MORTISE_OK);
+    int error = mrt_sql_times(&parsed, &address);
+    *lease = address.lease;
+    return error;
+}
+
+/* Ten of them may be counted in a clock. */
+static void test_a_lease_is_of_half_a_second_to_a_day(void **state)
+{
+    (void)state;
+    static const char *const refused[] = {"",           "s",           "-1s",        "1",
+                                          "1m",         "499ms",       "86401s",     "86400001ms",
+                                          "999999999s", "1000000000s", "9999999999s"};
+    mrt_time lease;
+    assert_int_equal(lease_of("500ms", &lease), MORTISE_OK);
+    assert_int_equal(lease, 500 * MRT_MILLISECOND);
+    assert_int_equal(lease_of("86400s", &lease), MORTISE_OK);
+    assert_int_equal(lease, 86400 * MRT_SECOND);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        assert_int_equal(lease_of(refused[i], &lease), MORTISE_EURI);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_lease_is_of_half_a_second_to_a_day),
         cmocka_unit_test(test_sq_07_a_request_is_lost_at_every_place),
         cmocka_unit_test(test_sq_07_an_answer_is_lost_at_every_place),
         cmocka_unit_test(test_memory_is_missing_at_every_place),

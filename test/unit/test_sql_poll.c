@@ -129,7 +129,7 @@ static void test_j7_those_who_began_together_do_not_ask_together(void **state)
     int tenths[10] = {0};
     for (int i = 0; i < CLIENTS; i++) {
         struct mrt_command command = command_of(random_number(), 1);
-        uint64_t chance = mrt_sql_poll_chance(&command, MRT_SECOND);
+        uint64_t chance = mrt_sql_chance(&command, MRT_SECOND);
         assert_true(chance >> 32 == 0);
         tenths[tenth_of(mrt_sql_poll(MRT_SECOND, 1, chance))]++;
     }
@@ -143,7 +143,7 @@ static void test_j7_nor_do_the_threads_of_one_client(void **state)
     uint64_t client = random_number();
     for (uint64_t i = 0; i < CLIENTS; i++) {
         struct mrt_command command = command_of(client, 1 + i);
-        tenths[tenth_of(mrt_sql_poll(MRT_SECOND, 1, mrt_sql_poll_chance(&command, MRT_SECOND)))]++;
+        tenths[tenth_of(mrt_sql_poll(MRT_SECOND, 1, mrt_sql_chance(&command, MRT_SECOND)))]++;
     }
     assert_spread(tenths, CLIENTS);
 }
@@ -157,7 +157,7 @@ static void test_j7_the_chance_is_another_at_each_look(void **state)
     mrt_time poll;
     for (mrt_time age = MRT_SECOND; age < 10 * MRT_SECOND; age += poll, count++) {
         age -= age % MRT_MICROSECOND;
-        poll = mrt_sql_poll(age, 1, mrt_sql_poll_chance(&command, age));
+        poll = mrt_sql_poll(age, 1, mrt_sql_chance(&command, age));
         tenths[tenth_of(poll)]++;
     }
     assert_spread(tenths, count);
