@@ -5,6 +5,7 @@
  *   redis_push.c     the connection on which the server tells who may run
  *   redis_command.c  commands as calls of scripts
  *   redis_claim.c    locks that need no queue: one key, as other programs keep it
+ *   redis_claim_reply.c  what a reply says of one
  *   redis_reply.c    what a reply says of its command
  *   redis_copies.c   what is asked of replicas
  *   redis_check.c    what a server says of itself
@@ -234,6 +235,10 @@ void mrt_redis_copies_reply(struct mrt_store *store, struct mrt_redis_job *job,
                             const redisReply *reply);
 
 /* redis_claim.c */
+struct mrt_redis_claim *mrt_redis_claim_find(struct mrt_store *store, struct mrt_id ticket);
+void mrt_redis_claim_forget(struct mrt_store *store, struct mrt_redis_claim *claim);
+/* Listens for its key no more, unless another of this client does. */
+void mrt_redis_claim_wait_no_more(struct mrt_store *store, struct mrt_redis_claim *claim);
 /* Whether the job is about a claim; it is marked as such. */
 bool mrt_redis_claim_of(struct mrt_store *store, struct mrt_redis_job *job);
 /* Notes what an attempt at a claim, or another command for it, is to say. False: it needs
@@ -245,14 +250,8 @@ void mrt_redis_claims_put(struct mrt_store *store, struct mrt_redis_job *job);
 void mrt_redis_claims_lose(struct mrt_store *store, struct mrt_id session);
 /* Notes the compare and extend, or delete, of such a job; false: the claim is no more. */
 bool mrt_redis_claim_work_put(struct mrt_store *store, const struct mrt_redis_job *job);
-/* Takes a reply; false: more belong to the job. */
-bool mrt_redis_claim_reply(struct mrt_store *store, struct mrt_redis_job *job,
-                           const redisReply *reply);
-void mrt_redis_claim_unknown(struct mrt_store *store, const struct mrt_redis_job *job);
-/* Gives back what an attempt took, without an answer. And that has been done: who waits is to try
-   again, and an APPEND is to be answered. Both false: the claim has ended meanwhile. */
+/* Gives back what an attempt took, without an answer; false: the claim has ended meanwhile. */
 bool mrt_redis_claim_undo_put(struct mrt_store *store, const struct mrt_redis_job *job);
-bool mrt_redis_claim_undone(struct mrt_store *store, struct mrt_redis_job *job);
 /* Ends those of a session. */
 void mrt_redis_claims_forget(struct mrt_store *store, struct mrt_id session);
 /* A key was given back. */
@@ -260,6 +259,15 @@ void mrt_redis_claim_told(struct mrt_store *store, const char *key);
 /* The channel on which a key's waiters are told. */
 void mrt_redis_claim_channel(const struct mrt_store *store, const char *key,
                              char channel[MRT_REDIS_CHANNEL_MAX]);
+
+/* redis_claim_reply.c */
+/* Takes a reply; false: more belong to the job. */
+bool mrt_redis_claim_reply(struct mrt_store *store, struct mrt_redis_job *job,
+                           const redisReply *reply);
+void mrt_redis_claim_unknown(struct mrt_store *store, const struct mrt_redis_job *job);
+/* What mrt_redis_claim_undo_put asked for has been done: who waits is to try again, and an APPEND
+   is to be answered. False: the claim has ended meanwhile. */
+bool mrt_redis_claim_undone(struct mrt_store *store, struct mrt_redis_job *job);
 
 /* redis_observe.c */
 /* Takes an OBSERVE until what it is to be told can be told; false: it is to be sent now. */
