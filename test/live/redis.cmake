@@ -48,14 +48,14 @@ mortise_suite(NAME redis_access SOURCES redis_access.c noted.c zookeeper_place.c
               LABELS store waits TIMEOUT 240)
 mortise_suite(NAME redis_detach SOURCES redis_detach.c ${redis_live} ../conform/port_client.c
               LABELS store waits TIMEOUT 240)
-mortise_suite(NAME redis_claim SOURCES redis_claim.c ${redis_live} ../conform/port_client.c
-              LABELS store waits TIMEOUT 240)
+mortise_suite(NAME redis_claim SOURCES redis_claim.c redis_claim_port.c ${redis_live}
+              ../conform/port_client.c LABELS store waits TIMEOUT 240)
 # The same with each of the store's rules broken.
 mortise_suite(NAME redis_faults_defects SOURCES redis_faults.c ${redis_live} ../defect_run.c
               LIBRARIES mortise_core_defects mortise_outer_defects
               mortise_store_zookeeper_defects LABELS defects waits TIMEOUT 240)
-mortise_suite(NAME redis_claim_defects SOURCES redis_claim.c ${redis_live} ../defect_run.c
-              ../conform/port_client.c LIBRARIES mortise_core_defects mortise_outer_defects
+mortise_suite(NAME redis_claim_defects SOURCES redis_claim.c redis_claim_port.c ${redis_live}
+              ../defect_run.c ../conform/port_client.c LIBRARIES mortise_core_defects mortise_outer_defects
               mortise_store_zookeeper_defects LABELS defects waits TIMEOUT 240)
 mortise_suite(NAME redis_clock SOURCES redis_clock.c zookeeper_place.c LABELS store waits
               TIMEOUT 240)

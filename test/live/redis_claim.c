@@ -1,32 +1,23 @@
 /*
- * Claims on a real Redis server: what goes over the wire, and what becomes of the key. The
- * programs that keep their locks alike are in test/interop.
+ * Claims on a real Redis server: what goes over the wire, and what becomes of the key. What comes
+ * in one order only is in redis_claim_port.c; the programs that keep their locks alike are in
+ * test/interop.
  */
-#include "cmocka_all.h"
-#include "conform/port_client.h"
-#include "defect_run.h"
-#include "live/redis_proxy.h"
-#include "live/zookeeper_place.h"
-#include "store/redis_internal.h"
+#include "live/redis_claim.h"
 
-#include <signal.h>
+#include "defect_run.h"
+
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define LEASE_MS 1500
 #define KEY "jobs:nightly"
-#define DIGEST(script) mrt_redis_scripts[MRT_REDIS_##script].digest
 #define RENEWAL DIGEST(SESSION)
-#define PORT_LEASE_MS 60000 /* no renewal comes by itself */
 
-static struct redis_proxy *proxy;
-static redisContext *raw;
+struct redis_proxy *proxy;
+redisContext *raw;
 static mortise_client *client, *other;
 
-/* What a command answers, as text; "" for nil. */
-static const char *ask(const char *command)
+const char *ask(const char *command)
 {
     static char answer[256];
     redisReply *reply = redisCommand(raw, command);
@@ -59,7 +50,7 @@ static void be_patient(void)
     client = open_for(redis_proxy_port(proxy), PORT_LEASE_MS);
 }
 
-static int set_up(void **state)
+int set_up(void **state)
 {
     (void)state;
     raw = redisConnect("127.0.0.1", zk_place_port());
@@ -72,7 +63,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+int tear_down(void **state)
 {
     (void)state;
     redis_proxy_stall(proxy, false);
@@ -90,8 +81,7 @@ static mortise_lock *lock_of(mortise_client *of)
     return lock;
 }
 
-/* What the server has been sent before is done: in each turn it reads all that has come. */
-static void let_server_work(void)
+void let_server_work(void)
 {
     ask("PING");
     ask("PING");
@@ -374,140 +364,15 @@ static void test_n_rd_06_an_operator_does_not_reach_who_holds_by_another_program
     assert_int_equal(zk_tickets(other, KEY), 1);
 }
 
-/* ------------------------------------------------------------------ at the port */
-
-static struct port_client port;
-
-static struct mrt_id claim_at_port(const char *key)
-{
-    struct mrt_id ticket = port_id();
-    struct mrt_event view = port_append_weight(&port, key, ticket, "exclusive", 1, 1);
-    assert_int_equal(view.weight_ahead, 0);
-    return ticket;
-}
-
-static void open_at_port(struct port_client *of, uint16_t at)
-{
-    static char uri[128];
-    snprintf(uri, sizeof uri, "redis://127.0.0.1:%u?session=%dms", (unsigned)at, PORT_LEASE_MS);
-    port_kind = "exclusive";
-    port_open_session(of, uri);
-}
-
-static void open_port(void)
-{
-    open_at_port(&port, zk_place_port());
-}
-
-/* How many listen for that key. */
-static long long listeners(const char *key)
-{
-    redisReply *reply = redisCommand(raw, "PUBSUB NUMSUB {mortise/}w:%s", key);
-    assert_int_equal(reply->elements, 2);
-    long long count = reply->element[1]->integer;
-    freeReplyObject(reply);
-    return count;
-}
-
-/* The port asks for nothing by itself, so who is told was told by who gave it back. */
-static void test_l6_who_waits_for_one_of_ours_is_told(void **state)
-{
-    (void)state;
-    struct port_client waiter;
-    open_port();
-    open_at_port(&waiter, zk_place_port());
-    struct mrt_id held = claim_at_port("told");
-    struct mrt_event view = port_append(&waiter, "told", port_id());
-    assert_int_equal(view.weight_ahead, 1);
-    for (int64_t end = zk_now_ms() + 20000; listeners("told") == 0;) {
-        assert_true(zk_now_ms() < end);
-        assert_false(port_wait(&waiter, MRT_WAKE, view.ticket, MRT_MILLISECOND, NULL));
-    }
-    assert_int_equal(port_remove(&port, "told", held, 0).type, MRT_REMOVED);
-    assert_true(port_wait(&waiter, MRT_WAKE, view.ticket, 20 * MRT_SECOND, NULL));
-    view = port_refresh(&waiter, "told", &view);
-    assert_int_equal(view.weight_ahead, 0);
-    port_stop(&waiter);
-    port_close(&waiter);
-    port_stop(&port);
-    port_close(&port);
-}
-
-static long connections(void)
-{
-    redisReply *reply = redisCommand(raw, "INFO stats");
-    const char *found = strstr(reply->str, "total_connections_received:");
-    assert_non_null(found);
-    long count = strtol(strchr(found, ':') + 1, NULL, 10);
-    freeReplyObject(reply);
-    return count;
-}
-
-static enum mrt_event_type renewal_at_port(void)
-{
-    struct mrt_command renewal = port_command(&port, MRT_RENEW);
-    return port_send(&port, &renewal).type;
-}
-
-/* Behind the removal of a claim comes a renewal, which finds the claim there still; and it has to
-   be sent again, when the claim is not there any more. */
-static void test_rd_14_a_renewal_of_what_is_released_is_not_sent_again(void **state)
-{
-    (void)state;
-    open_port();
-    struct mrt_id first = claim_at_port("first"), second = claim_at_port("second");
-    assert_int_equal(renewal_at_port(), MRT_RENEWED);
-    long before = connections();
-    ask("SCRIPT FLUSH");
-    freeReplyObject(redisCommand(raw, "SCRIPT LOAD %b",
-                                 mrt_redis_scripts[MRT_REDIS_CLAIM_DELETE].text,
-                                 mrt_redis_scripts[MRT_REDIS_CLAIM_DELETE].length));
-    struct mrt_command removal = port_command(&port, MRT_REMOVE);
-    removal.ticket = first;
-    removal.queue = "first";
-    assert_true(port.ops->submit(port.store, &removal, MRT_TIME_NEVER));
-    assert_int_equal(renewal_at_port(), MRT_UNKNOWN); /* it proves nothing yet */
-    assert_int_equal(renewal_at_port(), MRT_RENEWED);
-    assert_string_equal(ask("EXISTS first second"), "1");
-    assert_int_equal(port_remove(&port, "second", second, 0).type, MRT_REMOVED);
-    assert_string_equal(ask("EXISTS first second"), "0");
-    assert_int_equal(connections(), before);
-    port_stop(&port);
-    port_close(&port);
-}
-
-/* Nor anything else of the session, until the loss has been seen. */
-static void test_rd_11_rd_22_a_renewal_proves_no_claim_whose_key_is_gone(void **state)
-{
-    (void)state;
-    open_port();
-    struct mrt_event view = {.ticket = claim_at_port("first")};
-    struct mrt_id second = claim_at_port("second");
-    while (renewal_at_port() != MRT_RENEWED) /* the scripts are known then */
-        continue;
-    ask("DEL first");
-    assert_int_equal(renewal_at_port(), MRT_UNKNOWN);
-    assert_true(port_wait(&port, MRT_WAKE, view.ticket, 20 * MRT_SECOND, NULL));
-    assert_int_equal(port_refresh(&port, "first", &view).type, MRT_GONE);
-    assert_int_equal(renewal_at_port(), MRT_RENEWED);
-    assert_int_equal(port_remove(&port, "second", second, 0).type, MRT_REMOVED);
-    port_stop(&port);
-    port_close(&port);
-}
-
 /* ------------------------------------------------------------------ refused commands */
 
-static const struct {
-    const char *text;
-    int error; /* if nothing was done */
-} refusals[] = {
+const struct refusal refusals[REFUSALS] = {
     {"-LOADING x", MORTISE_ESTORE},     {"-MISCONF x", MORTISE_ESTORE},
     {"-OOM x", MORTISE_ESTORE},         {"-READONLY x", MORTISE_ESTORE},
     {"-NOREPLICAS x", MORTISE_ESTORE},  {"-BUSY x", MORTISE_ESTORE},
     {"-MASTERDOWN x", MORTISE_ESTORE},  {"-MOVED 1 h:1", MORTISE_ENOTSUPPORTED},
     {"-NOPERM x", MORTISE_EPERMISSION},
 };
-#define REFUSALS (sizeof refusals / sizeof refusals[0])
 
 static void test_rd_15_rd_16_an_acquire_or_release_that_is_refused(void **state)
 {
@@ -531,24 +396,6 @@ static void test_rd_15_rd_16_an_acquire_or_release_that_is_refused(void **state)
     }
 }
 
-static void test_rd_11_rd_15_an_extension_that_is_refused_proves_nothing(void **state)
-{
-    (void)state;
-    open_at_port(&port, redis_proxy_port(proxy));
-    claim_at_port("first");
-    while (renewal_at_port() != MRT_RENEWED) /* the scripts are known then */
-        continue;
-    for (size_t i = 0; i < REFUSALS; i++) {
-        redis_proxy_order(proxy, REDIS_ANSWER, DIGEST(CLAIM_EXTEND), refusals[i].text);
-        assert_int_equal(renewal_at_port(), MRT_UNKNOWN);
-        assert_true(redis_proxy_done(proxy));
-        assert_int_equal(renewal_at_port(), MRT_RENEWED);
-    }
-    assert_string_equal(ask("EXISTS first"), "1");
-    port_stop(&port);
-    port_close(&port);
-}
-
 /* As long as it refuses them. */
 static void
 test_rd_11_rd_15_a_server_that_takes_no_writes_loses_the_lock_before_its_key(void **state)
@@ -567,42 +414,6 @@ test_rd_11_rd_15_a_server_that_takes_no_writes_loses_the_lock_before_its_key(voi
     mortise_release(zk_acquire(lock_of(client)));
 }
 
-static void test_claims_of_a_session_that_was_lost_are_given_back(void **state)
-{
-    (void)state;
-    open_port();
-    claim_at_port("first");
-    ask("DEL {mortise/}sessions");
-    struct mrt_command renewal = port_command(&port, MRT_RENEW);
-    assert_int_equal(port_send(&port, &renewal).error, MORTISE_ELOST);
-    assert_int_equal(port_start(&port).type, MRT_STARTED); /* which stands behind it */
-    assert_string_equal(ask("EXISTS first"), "0");
-    port_stop(&port);
-    port_close(&port);
-}
-
-/* Nobody reads that the server has gone, before the second command is written. */
-static void test_rd_19_a_write_to_a_server_that_has_gone_is_only_an_error(void **state)
-{
-    (void)state;
-    struct mrt_command commands[2];
-    signal(SIGPIPE, SIG_DFL);
-    open_port();
-    zk_place_server("kill", 0);
-    for (int i = 0; i < 2; i++) {
-        commands[i] = port_command(&port, MRT_RENEW);
-        assert_true(port.ops->submit(port.store, &commands[i], MRT_TIME_NEVER));
-        zk_rest_ms(50);
-    }
-    zk_place_server("restart", 0);
-    commands[0] = port_command(&port, MRT_RENEW);
-    assert_int_equal(port_send(&port, &commands[0]).error, MORTISE_ELOST);
-    port_close(&port);
-    signal(SIGPIPE, SIG_IGN);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 static const struct CMUnitTest tests[] = {
     TEST(test_l1_l2_l4_rd_07_one_set_with_a_token_of_160_bits),
     TEST(test_fences_rise_over_both_clients),
@@ -617,20 +428,14 @@ static const struct CMUnitTest tests[] = {
     TEST(test_f22_who_holds_a_claim_is_asked_for_it),
     TEST(test_n_a_claim_is_broken_by_what_was_seen),
     TEST(test_n_rd_06_an_operator_does_not_reach_who_holds_by_another_program),
-    TEST(test_l6_who_waits_for_one_of_ours_is_told),
-    TEST(test_rd_14_a_renewal_of_what_is_released_is_not_sent_again),
-    TEST(test_rd_11_rd_22_a_renewal_proves_no_claim_whose_key_is_gone),
     TEST(test_rd_15_rd_16_an_acquire_or_release_that_is_refused),
-    TEST(test_rd_11_rd_15_an_extension_that_is_refused_proves_nothing),
     TEST(test_rd_11_rd_15_a_server_that_takes_no_writes_loses_the_lock_before_its_key),
-    TEST(test_claims_of_a_session_that_was_lost_are_given_back),
     TEST(test_the_end_of_a_client_gives_its_claims_back),
-    TEST(test_rd_19_a_write_to_a_server_that_has_gone_is_only_an_error),
 };
 
 static int run_all(void)
 {
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL) + run_at_port();
 }
 
 #ifdef MRT_DEFECTS
