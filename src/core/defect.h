@@ -218,6 +218,7 @@
     X(REDIS_CLAIM_NO_READ_BACK, "a claim of unknown outcome is not looked for")    \
     X(REDIS_CLAIM_LATE_SET, "the connection before the last may still claim")      \
     X(REDIS_CLAIM_NOT_EXTENDED, "a renewal does not extend the claims")            \
+    X(REDIS_CLAIM_LEAVING_EXTENDED, "a renewal extends what is being released")    \
     X(REDIS_CLAIM_UNPROVEN, "a renewal is proven whatever became of the claims")   \
     X(REDIS_CLAIM_PHANTOM, "what is not sent again is waited for")                 \
     X(REDIS_CLAIM_LOST_KEPT, "the claims of a session that was lost are left")     \

@@ -13,7 +13,9 @@
  *
  * Each renewal of the session extends its claims first: the session's reply comes behind
  * theirs, and proves them too, unless one of them failed or was ours no more. The end of the
- * session deletes them first.
+ * session deletes them first. A claim whose release has been sent is not extended, nor does a
+ * renewal have to prove it, whatever the release is answered: renewing ends before releasing
+ * begins, or a release that is refused would give the key a new lease.
  *
  * A key does not say whose it is. So behind each extension of one that is held, and with each look
  * at it, that is written beside it, for operators, and their requests are read there. A
@@ -205,6 +207,11 @@ static bool answer_without(struct mrt_store *store, struct mrt_redis_job *job)
     return false;
 }
 
+static bool is_leaving(const struct mrt_redis_claim *claim)
+{
+    return claim->leaving && !MRT_DEFECT(REDIS_CLAIM_LEAVING_EXTENDED);
+}
+
 /* Does this to a claim, before `next` or last; false: no memory. */
 static bool put_work(struct mrt_store *store, const struct mrt_redis_claim *claim,
                      enum mrt_redis_work work, struct mrt_redis_job *next)
@@ -231,6 +238,7 @@ bool mrt_redis_claim_put(struct mrt_store *store, struct mrt_redis_job *job)
             mrt_redis_claim_forget(store, claim);
         return answer_without(store, job);
     }
+    claim->leaving = job->command.type == MRT_REMOVE;
     job->attempt = job->replies = 0;
     job->taken = job->looks = false;
     if (job->command.type == MRT_REFRESH && claim->held)
@@ -248,23 +256,27 @@ bool mrt_redis_claim_put(struct mrt_store *store, struct mrt_redis_job *job)
 bool mrt_redis_claim_work_put(struct mrt_store *store, const struct mrt_redis_job *job)
 {
     const struct mrt_redis_claim *claim = mrt_redis_claim_find(store, job->command.ticket);
+    if (!claim || (job->work != MRT_REDIS_DELETE && is_leaving(claim)))
+        return false;
     bool extend = job->work == MRT_REDIS_EXTEND;
-    if (claim && job->work == MRT_REDIS_SHOW)
+    if (job->work == MRT_REDIS_SHOW)
         put_show(store, claim, job->whole);
-    else if (claim)
+    else
         put_script(store, claim, extend ? MRT_REDIS_CLAIM_EXTEND : MRT_REDIS_CLAIM_DELETE,
                    job->whole);
-    return claim != NULL;
+    return true;
 }
 
-/* Does this to all claims of a session that may be ours, before `next` or last. */
+/* Does this to all claims of a session that may be ours, but that EXTEND to none that is leaving,
+   before `next` or last. */
 static bool put_all(struct mrt_store *store, struct mrt_id session, enum mrt_redis_work work,
                     struct mrt_redis_job *next)
 {
     const struct mrt_redis_claim *claim;
     TAILQ_FOREACH (claim, &store->claims, link) {
         if (!mrt_id_equal(claim->session, session) ||
-            (!claim->held && !claim->maybe && !claim->trying))
+            (!claim->held && !claim->maybe && !claim->trying) ||
+            (work == MRT_REDIS_EXTEND && is_leaving(claim)))
             continue;
         if (!put_work(store, claim, work, next))
             return false;
@@ -296,7 +308,7 @@ bool mrt_redis_claim_undo_put(struct mrt_store *store, const struct mrt_redis_jo
     if (!claim)
         return false;
     claim->held = false;
-    claim->maybe = true;
+    claim->maybe = claim->leaving = true;
     put_script(store, claim, MRT_REDIS_CLAIM_DELETE, true);
     return true;
 }

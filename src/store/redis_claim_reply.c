@@ -137,9 +137,11 @@ static bool attempt_reply(struct mrt_store *store, struct mrt_redis_job *job,
 static void extended(struct mrt_store *store, struct mrt_redis_claim *claim,
                      const redisReply *reply)
 {
+    if (!claim || claim->leaving)
+        return; /* there is nothing to be proven of it */
     if (reply->type == REDIS_REPLY_ERROR)
         store->unproven = true;
-    if (reply->type != REDIS_REPLY_INTEGER || reply->integer == 1 || !claim || !claim->held ||
+    if (reply->type != REDIS_REPLY_INTEGER || reply->integer == 1 || !claim->held ||
         MRT_DEFECT(REDIS_CLAIM_BLIND_EXTEND))
         return;
     store->unproven = true;
@@ -208,7 +210,7 @@ bool mrt_redis_claim_undone(struct mrt_store *store, struct mrt_redis_job *job)
     struct mrt_redis_claim *claim = mrt_redis_claim_find(store, job->command.ticket);
     if (!claim)
         return false;
-    claim->maybe = false;
+    claim->maybe = claim->leaving = false;
     if (job->command.type == MRT_APPEND)
         mrt_redis_claim_forget(store, claim);
     else

@@ -86,8 +86,9 @@ struct mrt_redis_claim {
     TAILQ_ENTRY(mrt_redis_claim) link;
     struct mrt_id session, ticket;
     bool held;
-    bool maybe;  /* an attempt of unknown outcome: the key may be ours */
-    bool trying; /* an attempt is under way */
+    bool maybe;   /* an attempt of unknown outcome: the key may be ours */
+    bool trying;  /* an attempt is under way */
+    bool leaving; /* it is being given back, and so not renewed any more */
     bool waits;
     uint64_t fence, capacity;
     uint64_t revoked; /* how often it has been asked for */
@@ -248,7 +249,7 @@ bool mrt_redis_claim_put(struct mrt_store *store, struct mrt_redis_job *job);
 void mrt_redis_claims_put(struct mrt_store *store, struct mrt_redis_job *job);
 /* The session is no more: its claims are given back. */
 void mrt_redis_claims_lose(struct mrt_store *store, struct mrt_id session);
-/* Notes the compare and extend, or delete, of such a job; false: the claim is no more. */
+/* Notes the compare and extend, or delete, of such a job; false: it is of no use any more. */
 bool mrt_redis_claim_work_put(struct mrt_store *store, const struct mrt_redis_job *job);
 /* Gives back what an attempt took, without an answer; false: the claim has ended meanwhile. */
 bool mrt_redis_claim_undo_put(struct mrt_store *store, const struct mrt_redis_job *job);

@@ -223,12 +223,13 @@ static void send_whole(struct mrt_store *store, struct mrt_redis_job *job)
     TAILQ_REMOVE(&store->sent, job, link);
     TAILQ_INSERT_TAIL(&store->sent, job, link);
     job->whole = true;
-    store->unproven |= job->work == MRT_REDIS_EXTEND;
     if (job->work == MRT_REDIS_COMMAND && job->command.claim) {
         mrt_redis_claim_put(store, job);
     } else if (job->work == MRT_REDIS_COMMAND) {
         mrt_redis_command_put(store, job);
-    } else if (!mrt_redis_claim_work_put(store, job) && !MRT_DEFECT(REDIS_CLAIM_PHANTOM)) {
+    } else if (mrt_redis_claim_work_put(store, job) || MRT_DEFECT(REDIS_CLAIM_PHANTOM)) {
+        store->unproven |= job->work == MRT_REDIS_EXTEND;
+    } else {
         TAILQ_REMOVE(&store->sent, job, link);
         free(job);
     }

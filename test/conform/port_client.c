@@ -189,11 +189,16 @@ static void work(struct port_client *client, mrt_time until)
 
 struct mrt_event port_send(struct port_client *client, const struct mrt_command *command)
 {
+    assert_true(client->ops->submit(client->store, command, mrt_time_now() + 20 * MRT_SECOND));
+    return port_answer(client, command->serial);
+}
+
+struct mrt_event port_answer(struct port_client *client, uint64_t serial)
+{
     mrt_time until = mrt_time_now() + 20 * MRT_SECOND;
-    assert_true(client->ops->submit(client->store, command, until));
     for (;;) {
         for (size_t i = 0; i < client->count; i++) {
-            if (client->events[i].serial != command->serial)
+            if (client->events[i].serial != serial)
                 continue;
             struct mrt_event event = client->events[i];
             take(client, i);

@@ -46,6 +46,8 @@ void port_close(struct port_client *client);
 struct mrt_command port_command(struct port_client *client, enum mrt_command_type type);
 /* Sends a command and returns its answer. */
 struct mrt_event port_send(struct port_client *client, const struct mrt_command *command);
+/* The answer to one that has been submitted. */
+struct mrt_event port_answer(struct port_client *client, uint64_t serial);
 struct mrt_event port_start(struct port_client *client);
 struct mrt_event port_stop(struct port_client *client);
 /* An APPEND of a new ticket of port_kind that takes all there is, to which more may be added. */

@@ -92,6 +92,14 @@ static unsigned sets(void)
     return redis_proxy_seen(proxy, "\r\n$3\r\nSET\r\n");
 }
 
+/* Of this key, by a script that the server has. */
+static unsigned extensions(void)
+{
+    char part[128];
+    snprintf(part, sizeof part, "%s\r\n$1\r\n1\r\n$12\r\n" KEY "\r\n", DIGEST(CLAIM_EXTEND));
+    return redis_proxy_seen(proxy, part);
+}
+
 /* In vain. In a slow moment it is the store that is told of. */
 static void try_for(mortise_lock *lock, int ms)
 {
@@ -214,6 +222,36 @@ static void test_l3_rd_12_claims_are_extended_while_they_are_held_and_no_longer(
     wait_for_key("");
     zk_rest_ms(LEASE_MS);
     assert_string_equal(ask("EXISTS " KEY), "0");
+}
+
+/* Renewals go on, for another lock. */
+static void await_renewals(unsigned count)
+{
+    int64_t end = zk_now_ms() + 20000;
+    redis_proxy_forget(proxy);
+    while (redis_proxy_seen(proxy, RENEWAL) < count) {
+        assert_true(zk_now_ms() < end);
+        zk_rest_ms(5);
+    }
+}
+
+static void test_rd_12_who_has_given_up_waiting_neither_asks_nor_extends(void **state)
+{
+    (void)state;
+    mortise_lock *elsewhere;
+    assert_int_equal(mortise_exclusive_new(client, "elsewhere", NULL, &elsewhere), MORTISE_OK);
+    mortise_hold hold = zk_acquire(elsewhere);
+    ask("SET " KEY " theirs PX 60000");
+    try_for(lock_of(client), 300);
+    await_renewals(1); /* what had been begun is over */
+    await_renewals(2);
+    assert_int_equal(sets() + extensions(), 0);
+    assert_string_equal(ask("GET " KEY), "theirs");
+    ask("DEL " KEY);
+    await_renewals(2);
+    assert_string_equal(ask("EXISTS " KEY), "0");
+    assert_int_equal(sets() + extensions(), 0);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
 }
 
 static void test_l3_rd_13_loss_is_told_before_the_key_ends(void **state)
@@ -422,6 +460,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_rd_08_a_lost_reply_to_set_is_read_back),
     TEST(test_rd_10_a_set_that_comes_late_is_not_done),
     TEST(test_l3_rd_12_claims_are_extended_while_they_are_held_and_no_longer),
+    TEST(test_rd_12_who_has_given_up_waiting_neither_asks_nor_extends),
     TEST(test_l3_rd_13_loss_is_told_before_the_key_ends),
     TEST(test_l6_who_holds_it_by_another_program_is_waited_for_by_asking),
     TEST(test_rd_22_a_key_of_another_type_is_said),
@@ -453,6 +492,7 @@ static void pattern_of(const char *defect, char pattern[40])
         {"REDIS_CLAIM_NO_READ_BACK", "test_rd_08_*"},
         {"REDIS_CLAIM_LATE_SET", "test_rd_10_*"},
         {"REDIS_CLAIM_NOT_EXTENDED", "test_l3_rd_12_*"},
+        {"REDIS_CLAIM_LEAVING_EXTENDED", "test_rd_12_*"},
         {"REDIS_CLAIM_UNPROVEN", "test_rd_14_*"},
         {"REDIS_CLAIM_PHANTOM", "test_rd_14_*"},
         {"REDIS_CLAIM_LOST_KEPT", "test_claims_of_*"},

@@ -81,8 +81,39 @@ static enum mrt_event_type renewal_at_port(void)
     return port_send(&port, &renewal).type;
 }
 
-/* Behind the removal of a claim comes a renewal, which finds the claim there still; and it has to
-   be sent again, when the claim is not there any more. */
+/* A script that the server has, as it had it after its first use. */
+static void load_script(enum mrt_redis_script_name name)
+{
+    const struct mrt_redis_script *script = &mrt_redis_scripts[name];
+    freeReplyObject(redisCommand(raw, "SCRIPT LOAD %b", script->text, script->length));
+}
+
+/* Sends a command of that ticket, and waits for nothing; its serial. */
+static uint64_t submit(enum mrt_command_type type, struct mrt_id ticket, const char *key)
+{
+    struct mrt_command command = port_command(&port, type);
+    command.ticket = ticket;
+    command.queue = key;
+    command.kind = port_kind;
+    command.capacity = command.weight = 1;
+    assert_true(port.ops->submit(port.store, &command, MRT_TIME_NEVER));
+    return command.serial;
+}
+
+static uint64_t submit_renewal(void)
+{
+    static const struct mrt_id none;
+    return submit(MRT_RENEW, none, NULL);
+}
+
+static void expect_answer(uint64_t serial, enum mrt_event_type type)
+{
+    assert_int_equal(port_answer(&port, serial).type, type);
+}
+
+/* A renewal with two claims, and behind it the removal of the first, while the server knows of
+   their scripts but the removal's: what concerns the first is not sent again, for it would come
+   behind the removal; the second is not proven until its has been. */
 static void test_rd_14_a_renewal_of_what_is_released_is_not_sent_again(void **state)
 {
     (void)state;
@@ -91,14 +122,10 @@ static void test_rd_14_a_renewal_of_what_is_released_is_not_sent_again(void **st
     assert_int_equal(renewal_at_port(), MRT_RENEWED);
     long before = connections();
     ask("SCRIPT FLUSH");
-    freeReplyObject(redisCommand(raw, "SCRIPT LOAD %b",
-                                 mrt_redis_scripts[MRT_REDIS_CLAIM_DELETE].text,
-                                 mrt_redis_scripts[MRT_REDIS_CLAIM_DELETE].length));
-    struct mrt_command removal = port_command(&port, MRT_REMOVE);
-    removal.ticket = first;
-    removal.queue = "first";
-    assert_true(port.ops->submit(port.store, &removal, MRT_TIME_NEVER));
-    assert_int_equal(renewal_at_port(), MRT_UNKNOWN); /* it proves nothing yet */
+    load_script(MRT_REDIS_CLAIM_DELETE);
+    uint64_t renewal = submit_renewal();
+    expect_answer(submit(MRT_REMOVE, first, "first"), MRT_REMOVED);
+    expect_answer(renewal, MRT_UNKNOWN);
     assert_int_equal(renewal_at_port(), MRT_RENEWED);
     assert_string_equal(ask("EXISTS first second"), "1");
     assert_int_equal(port_remove(&port, "second", second, 0).type, MRT_REMOVED);
@@ -106,6 +133,152 @@ static void test_rd_14_a_renewal_of_what_is_released_is_not_sent_again(void **st
     assert_int_equal(connections(), before);
     port_stop(&port);
     port_close(&port);
+}
+
+/* ------------------------------------------------------------------ released, so not renewed */
+
+#define LEFT_MS 20000 /* of a lease: a renewal would make it longer */
+
+static struct mrt_id released, kept; /* the tickets of "first" and "second" */
+
+static long left_of(const char *key)
+{
+    char command[64];
+    snprintf(command, sizeof command, "PTTL %s", key);
+    return strtol(ask(command), NULL, 10);
+}
+
+/* How often a script has been called for a key. */
+static unsigned calls(enum mrt_redis_script_name name, const char *key)
+{
+    char part[128];
+    snprintf(part, sizeof part, "%s\r\n$1\r\n1\r\n$%zu\r\n%s\r\n", mrt_redis_scripts[name].digest,
+             strlen(key), key);
+    return redis_proxy_seen(proxy, part);
+}
+
+static void shorten_leases(void)
+{
+    char command[64];
+    static const char *const keys[] = {"first", "second"};
+    for (int i = 0; i < 2; i++) {
+        snprintf(command, sizeof command, "PEXPIRE %s %d", keys[i], LEFT_MS);
+        ask(command);
+    }
+    redis_proxy_forget(proxy);
+}
+
+/* Two claims, which have been renewed. */
+static void open_two(void)
+{
+    open_at_port(&port, redis_proxy_port(proxy));
+    released = claim_at_port("first");
+    kept = claim_at_port("second");
+    load_script(MRT_REDIS_CLAIM_DELETE);
+    while (renewal_at_port() != MRT_RENEWED) /* the scripts are known then */
+        continue;
+    assert_true(left_of("first") > LEFT_MS);
+    shorten_leases();
+}
+
+/* A renewal has been done since: the second is proven by it, and the first not touched. */
+static void expect_second_alone_extended(void)
+{
+    assert_true(left_of("first") <= LEFT_MS); /* or -2: it is gone */
+    assert_true(left_of("second") > LEFT_MS);
+    assert_int_equal(calls(MRT_REDIS_CLAIM_EXTEND, "first"), 0);
+    assert_true(calls(MRT_REDIS_CLAIM_EXTEND, "second") > 0);
+}
+
+static void await_order(void)
+{
+    int64_t end = zk_now_ms() + 20000;
+    while (!redis_proxy_done(proxy))
+        assert_true(zk_now_ms() < end);
+}
+
+static void close_two(void)
+{
+    assert_int_equal(port_remove(&port, "first", released, 0).type, MRT_REMOVED);
+    assert_string_equal(ask("EXISTS first second"), "1");
+    assert_int_equal(renewal_at_port(), MRT_RENEWED);
+    assert_int_equal(port_remove(&port, "second", kept, 0).type, MRT_REMOVED);
+    port_stop(&port);
+    port_close(&port);
+    assert_string_equal(ask("EXISTS first second"), "0");
+}
+
+static void test_rd_12_a_release_that_is_refused_has_ended_renewing(void **state)
+{
+    (void)state;
+    open_two();
+    for (size_t i = 0; i < REFUSALS; i++) {
+        redis_proxy_order(proxy, REDIS_ANSWER, DIGEST(CLAIM_DELETE), refusals[i].text);
+        assert_int_equal(port_remove(&port, "first", released, 0).type, MRT_UNKNOWN);
+        assert_true(redis_proxy_done(proxy));
+        assert_int_equal(renewal_at_port(), MRT_RENEWED);
+        expect_second_alone_extended();
+        shorten_leases();
+    }
+    close_two();
+}
+
+static void test_rd_12_a_release_that_comes_late_has_ended_renewing(void **state)
+{
+    (void)state;
+    open_two();
+    redis_proxy_order(proxy, REDIS_HOLD, DIGEST(CLAIM_DELETE), NULL);
+    uint64_t removal = submit(MRT_REMOVE, released, "first");
+    uint64_t renewal = submit_renewal();
+    await_order();
+    redis_proxy_go(proxy);
+    expect_answer(removal, MRT_REMOVED);
+    expect_answer(renewal, MRT_RENEWED);
+    expect_second_alone_extended();
+    close_two();
+}
+
+/* Before the server has read the release, or before its answer has come. */
+static void test_rd_08_rd_12_a_release_that_is_cut_off_has_ended_renewing(void **state)
+{
+    (void)state;
+    for (int done = 0; done < 2; done++) {
+        open_two();
+        redis_proxy_order(proxy, done ? REDIS_SWALLOW : REDIS_HOLD, DIGEST(CLAIM_DELETE), NULL);
+        uint64_t removal = submit(MRT_REMOVE, released, "first");
+        await_order();
+        if (!done)
+            redis_proxy_cut(proxy);
+        expect_answer(removal, MRT_UNKNOWN);
+        assert_int_equal(renewal_at_port(), MRT_RENEWED); /* whichever it was */
+        expect_second_alone_extended();
+        assert_string_equal(ask("EXISTS first"), done ? "0" : "1");
+        close_two();
+    }
+}
+
+/* The SET has not been answered when the claim is given up, nor has what gives it back. */
+static void test_rd_12_what_is_given_up_during_its_set_is_not_renewed(void **state)
+{
+    (void)state;
+    open_two();
+    assert_int_equal(port_remove(&port, "first", released, 0).type, MRT_REMOVED);
+    redis_proxy_order(proxy, REDIS_HOLD, "\r\n$3\r\nSET\r\n", NULL);
+    uint64_t attempt = submit(MRT_APPEND, released, "first");
+    uint64_t removal = submit(MRT_REMOVE, released, "first");
+    uint64_t renewal = submit_renewal();
+    await_order();
+    redis_proxy_order(proxy, REDIS_ANSWER, DIGEST(CLAIM_DELETE), "-BUSY x");
+    redis_proxy_go(proxy);
+    expect_answer(attempt, MRT_VIEW);
+    expect_answer(removal, MRT_UNKNOWN);
+    expect_answer(renewal, MRT_RENEWED);
+    assert_true(redis_proxy_done(proxy));
+    assert_string_equal(ask("EXISTS first"), "1");
+    shorten_leases();
+    assert_int_equal(renewal_at_port(), MRT_RENEWED);
+    expect_second_alone_extended();
+    close_two();
 }
 
 /* Nor anything else of the session, until the loss has been seen. */
@@ -181,6 +354,10 @@ static void test_rd_19_a_write_to_a_server_that_has_gone_is_only_an_error(void *
 
 static const struct CMUnitTest tests[] = {
     TEST(test_l6_who_waits_for_one_of_ours_is_told),
+    TEST(test_rd_12_a_release_that_is_refused_has_ended_renewing),
+    TEST(test_rd_12_a_release_that_comes_late_has_ended_renewing),
+    TEST(test_rd_08_rd_12_a_release_that_is_cut_off_has_ended_renewing),
+    TEST(test_rd_12_what_is_given_up_during_its_set_is_not_renewed),
     TEST(test_rd_14_a_renewal_of_what_is_released_is_not_sent_again),
     TEST(test_rd_11_rd_22_a_renewal_proves_no_claim_whose_key_is_gone),
     TEST(test_rd_11_rd_15_an_extension_that_is_refused_proves_nothing),
