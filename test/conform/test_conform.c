@@ -227,7 +227,7 @@ static void test_b_tickets_of_a_dead_session_vanish(void **state)
     assert_int_equal(port_tickets(&second, "b/1"), 1);
 }
 
-static void test_b_a_chain_of_deaths_is_seen_through(void **state)
+static void test_b_l7_a_chain_of_deaths_is_seen_through(void **state)
 {
     (void)state;
     assert_true(granted(port_append(&first, "b/2", port_id())));
@@ -927,7 +927,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_a_f13_three_hold_and_the_fourth_does_not),
     TEST(test_a_d6_r_r_r_w_r_r_w_runs_as_four_groups),
     TEST(test_b_tickets_of_a_dead_session_vanish),
-    TEST(test_b_a_chain_of_deaths_is_seen_through),
+    TEST(test_b_l7_a_chain_of_deaths_is_seen_through),
     TEST(test_b_every_holder_ahead_is_watched),
     TEST(test_b_a_live_session_keeps_its_tickets),
     TEST(test_b_holders_that_came_in_later_are_watched_too),
