@@ -4,11 +4,11 @@
  *   redis://[user@]host[:port][/db]?session=10s&connect=5s&namespace=mortise
  *       &credentials=/path&replicas=N&uptime=DURATION
  *
- * A session is an entry with a lease, renewed once for the process however many locks it
- * has, by the server's clock alone. A queue is a sorted set of tickets by number; the
- * numbers come from one counter, which is never behind the server's clock, so that they
- * rise even if it is lost. Who releases tells, in the same script, the sessions that may
- * run now.
+ * A session is an entry with a lease, renewed once for the client, which a process may have
+ * several of, however many locks it has, by the server's clock alone. A queue is a sorted set of
+ * tickets by number; the numbers come from one counter, which is never behind the server's clock,
+ * so that they rise even if it is lost. Who releases tells, in the same script, the sessions that
+ * may run now.
  *
  * Any number of sessions at a time. Nothing here waits: every entry (submit, process) does
  * its part, and delivers what has gathered in the outbox.
