@@ -48,16 +48,17 @@ mortise_suite(NAME redis_access SOURCES redis_access.c noted.c zookeeper_place.c
               LABELS store waits TIMEOUT 240)
 mortise_suite(NAME redis_detach SOURCES redis_detach.c ${redis_live} ../conform/port_client.c
               LABELS store waits TIMEOUT 240)
-mortise_suite(NAME redis_claim SOURCES redis_claim.c redis_claim_port.c ${redis_live}
-              ../conform/port_client.c LABELS store waits TIMEOUT 240)
+set(redis_claim redis_claim.c redis_claim_port.c redis_claim_loss.c ${redis_live}
+    ../conform/port_client.c)
+mortise_suite(NAME redis_claim SOURCES ${redis_claim} LABELS store waits TIMEOUT 240)
 mortise_suite(NAME redis_waiters SOURCES redis_waiters.c zookeeper_place.c ../conform/port_client.c
               LABELS store waits TIMEOUT 240)
 # The same with each of the store's rules broken.
 mortise_suite(NAME redis_faults_defects SOURCES redis_faults.c ${redis_live} ../defect_run.c
               LIBRARIES mortise_core_defects mortise_outer_defects
               mortise_store_zookeeper_defects LABELS defects waits TIMEOUT 240)
-mortise_suite(NAME redis_claim_defects SOURCES redis_claim.c redis_claim_port.c ${redis_live}
-              ../defect_run.c ../conform/port_client.c LIBRARIES mortise_core_defects mortise_outer_defects
+mortise_suite(NAME redis_claim_defects SOURCES ${redis_claim} ../defect_run.c
+              LIBRARIES mortise_core_defects mortise_outer_defects
               mortise_store_zookeeper_defects LABELS defects waits TIMEOUT 240)
 mortise_suite(NAME redis_clock SOURCES redis_clock.c zookeeper_place.c LABELS store waits
               TIMEOUT 240)
@@ -70,8 +71,8 @@ foreach(suite redis_clock redlock_servers)
   add_dependencies(test_${suite} set_clock)
   target_compile_definitions(test_${suite} PRIVATE SET_CLOCK="$<TARGET_FILE:set_clock>")
 endforeach()
-foreach(suite redis_faults redis_access redis_claim redis_detach redis_waiters redlock_servers redis_clock
-              redis_faults_defects redis_claim_defects)
+foreach(suite redis_faults redis_access redis_claim redis_detach redis_waiters redlock_servers
+              redis_clock redis_faults_defects redis_claim_defects)
   target_compile_definitions(test_${suite} PRIVATE ZK_SERVERS="${redis_servers}")
   target_link_libraries(test_${suite} PRIVATE mortise_needs)
 endforeach()

@@ -65,6 +65,35 @@ static void test_l6_who_waits_for_one_of_ours_is_told(void **state)
     port_close(&port);
 }
 
+/* When it is asked for again, which is random: those who wait do not all ask at once. */
+static void test_l6_when_it_is_asked_for_again_is_spread(void **state)
+{
+    (void)state;
+    struct port_client waiter;
+    mrt_time least = MRT_SECOND, most = 0;
+    bool differ = false;
+    open_port();
+    open_at_port(&waiter, zk_place_port());
+    ask("SET spread theirs PX 60000");
+    struct mrt_event view = port_append(&port, "spread", port_id());
+    struct mrt_event beside = port_append(&waiter, "spread", port_id());
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(view.weight_ahead, 1);
+        assert_in_range(view.recheck, 50 * MRT_MILLISECOND, 150 * MRT_MILLISECOND);
+        least = mrt_time_min(least, view.recheck);
+        most = most > view.recheck ? most : view.recheck;
+        differ |= view.recheck != beside.recheck;
+        view = port_refresh(&port, "spread", &view);
+        beside = port_refresh(&waiter, "spread", &beside);
+    }
+    assert_true(most - least > 50 * MRT_MILLISECOND); /* chance: less than 10^-27 */
+    assert_true(differ);
+    port_stop(&waiter);
+    port_close(&waiter);
+    port_stop(&port);
+    port_close(&port);
+}
+
 static long connections(void)
 {
     redisReply *reply = redisCommand(raw, "INFO stats");
@@ -290,7 +319,9 @@ static void test_rd_11_rd_22_a_renewal_proves_no_claim_whose_key_is_gone(void **
     struct mrt_id second = claim_at_port("second");
     while (renewal_at_port() != MRT_RENEWED) /* the scripts are known then */
         continue;
-    ask("DEL first");
+    do {
+        ask("PEXPIRE first 1"); /* as its lease ends */
+    } while (strcmp(ask("EXISTS first"), "0") != 0);
     assert_int_equal(renewal_at_port(), MRT_UNKNOWN);
     assert_true(port_wait(&port, MRT_WAKE, view.ticket, 20 * MRT_SECOND, NULL));
     assert_int_equal(port_refresh(&port, "first", &view).type, MRT_GONE);
@@ -354,6 +385,7 @@ static void test_rd_19_a_write_to_a_server_that_has_gone_is_only_an_error(void *
 
 static const struct CMUnitTest tests[] = {
     TEST(test_l6_who_waits_for_one_of_ours_is_told),
+    TEST(test_l6_when_it_is_asked_for_again_is_spread),
     TEST(test_rd_12_a_release_that_is_refused_has_ended_renewing),
     TEST(test_rd_12_a_release_that_comes_late_has_ended_renewing),
     TEST(test_rd_08_rd_12_a_release_that_is_cut_off_has_ended_renewing),
