@@ -1,7 +1,10 @@
 /*
  * One of ours that counts under a claim: claimer URL NAME COUNTER ROUNDS LEASE, which the URL has
  * here. The file COUNTER.busy, which can be made only where it is not, is the witness that nobody
- * else is in.
+ * else is in; COUNTER.turns has a letter for each turn, of whose kind it was.
+ *
+ * It acquires once before that, says "ready", and begins with a line, or the end, of its input, so
+ * that several begin together.
  */
 #include "mortise.h"
 
@@ -32,22 +35,55 @@ static void count(const char *counter, const char *busy)
     unlink(busy);
 }
 
+static void note_turn(const char *turns)
+{
+    int file = open(turns, O_CREAT | O_APPEND | O_WRONLY | O_CLOEXEC, 0600);
+    if (file < 0 || write(file, "m", 1) != 1)
+        fail("no turns");
+    close(file);
+}
+
+static void acquire(mortise_lock *lock, mortise_hold *hold)
+{
+    if (mortise_acquire_for(lock, 60000, hold) != MORTISE_OK)
+        fail("not acquired");
+}
+
+static void release(mortise_hold hold)
+{
+    if (mortise_release(hold) != MORTISE_OK)
+        fail("not held to the end");
+}
+
+static void wait_for_start(void)
+{
+    int byte;
+    puts("ready");
+    fflush(stdout);
+    do
+        byte = getchar();
+    while (byte != EOF && byte != '\n');
+}
+
 int main(int argc, char **argv)
 {
     mortise_client *client = NULL;
     mortise_lock *lock = NULL;
     mortise_hold hold;
-    char busy[256];
+    char busy[256], turns[256];
     if (argc != 6 || mortise_open(argv[1], NULL, &client) != MORTISE_OK ||
         mortise_exclusive_new(client, argv[2], NULL, &lock) != MORTISE_OK)
         fail("claimer URL NAME COUNTER ROUNDS LEASE");
     snprintf(busy, sizeof busy, "%s.busy", argv[3]);
+    snprintf(turns, sizeof turns, "%s.turns", argv[3]);
+    acquire(lock, &hold);
+    release(hold);
+    wait_for_start();
     for (long i = strtol(argv[4], NULL, 10); i > 0; i--) {
-        if (mortise_acquire_for(lock, 60000, &hold) != MORTISE_OK)
-            fail("not acquired");
+        acquire(lock, &hold);
         count(argv[3], busy);
-        if (mortise_release(hold) != MORTISE_OK)
-            fail("not held to the end");
+        note_turn(turns);
+        release(hold);
     }
     return mortise_close(client) != MORTISE_OK;
 }

@@ -8,11 +8,16 @@ const client = new Redis(url);
 const locks = new Redlock([client], {retryCount: -1, retryDelay: 5, retryJitter: 10});
 
 async function main() {
+  await (await locks.lock(name, 1000 * Number(lease))).unlock();
+  console.log('ready');
+  await new Promise((resolve) => process.stdin.once('data', resolve));
+  process.stdin.destroy();
   for (let i = 0; i < Number(rounds); i++) {
     const lock = await locks.lock(name, 1000 * Number(lease));
     fs.closeSync(fs.openSync(counter + '.busy', 'wx'));
     const value = Number(fs.readFileSync(counter, 'utf8'));
     fs.writeFileSync(counter, `${value + 1}\n`);
+    fs.appendFileSync(counter + '.turns', 'n');
     fs.unlinkSync(counter + '.busy');
     await lock.unlock();
   }

@@ -9,6 +9,10 @@ import redis
 url, name, counter, rounds, lease = sys.argv[1:]
 client = redis.Redis.from_url(url)
 lock = client.lock(name, timeout=int(lease), sleep=0.005)
+with lock:
+    pass
+print("ready", flush=True)
+sys.stdin.readline()
 for _ in range(int(rounds)):
     with lock:
         os.close(os.open(counter + ".busy", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
@@ -16,4 +20,6 @@ for _ in range(int(rounds)):
             value = int(file.read())
             file.seek(0)
             file.write(f"{value + 1}\n")
+        with open(counter + ".turns", "a", encoding="ascii") as file:
+            file.write("p")
         os.unlink(counter + ".busy")

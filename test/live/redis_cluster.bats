@@ -89,7 +89,7 @@ one_waits() {
 
 @test "RD-16 a claim whose key is elsewhere is refused" {
     echo 0 >counter
-    run "$CLAIMER" "$(server 2)?session=60s" b counter 1 60
+    run "$CLAIMER" "$(server 2)?session=60s" b counter 1 60 </dev/null
     [ "$status" -ne 0 ]
     [[ "$output" == *"MOVED 6013 "* ]]
     [ "$(cat counter)" -eq 0 ]
