@@ -4,15 +4,12 @@
  * or turned read-only, and poolers. The letters in a test's name are the entry it covers.
  */
 #include "cmocka_all.h"
-#include "live/postgres_place.h"
+#include "live/postgres_pooler.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define MANY 70
@@ -275,50 +272,6 @@ static void test_sq_09_one_of_several_hosts_is_promoted_later(void **state)
 
 /* ------------------------------------------------------------------ poolers */
 
-struct pooler {
-    pid_t process;
-    uint16_t port;
-    char file[64];
-};
-
-static void start_pooler(struct pooler *pooler, const char *mode)
-{
-    struct sql_proxy *finder = sql_proxy_start(1); /* for a free port */
-    *pooler = (struct pooler){.port = sql_proxy_port(finder), .file = "/tmp/mortise-pooler-XXXXXX"};
-    sql_proxy_stop(finder);
-    FILE *file = fdopen(mkstemp(pooler->file), "w");
-    fprintf(file,
-            "[databases]\nmortise = host=127.0.0.1 port=%u user=mortise\n[pgbouncer]\n"
-            "listen_addr = 127.0.0.1\nlisten_port = %u\nunix_socket_dir =\nauth_type = any\n"
-            "pool_mode = %s\nlogfile =\nuser = postgres\nignore_startup_parameters = options\n",
-            (unsigned)zk_place_port(), (unsigned)pooler->port, mode);
-    fclose(file);
-    chmod(pooler->file, 0644);
-    pooler->process = fork();
-    if (pooler->process == 0) {
-        int nowhere = open("/dev/null", O_RDWR);
-        for (int fd = 0; fd <= 2; fd++)
-            dup2(nowhere, fd);
-        execlp("pgbouncer", "pgbouncer", "-q", pooler->file, (char *)NULL);
-        _exit(127);
-    }
-    char text[128];
-    snprintf(text, sizeof text, "host=127.0.0.1 port=%u user=mortise dbname=mortise",
-             (unsigned)pooler->port);
-    int64_t limit = zk_now_ms() + 20000;
-    while (PQping(text) != PQPING_OK) {
-        assert_true(zk_now_ms() < limit);
-        zk_rest_ms(20);
-    }
-}
-
-static void stop_pooler(struct pooler *pooler)
-{
-    kill(pooler->process, SIGKILL);
-    waitpid(pooler->process, NULL, 0);
-    unlink(pooler->file);
-}
-
 static void is_refused_with(uint16_t port, const char *parameters)
 {
     mortise_client *client = sql_open(port, parameters);
@@ -339,8 +292,8 @@ static void is_refused(uint16_t port)
 static void test_sq_10_a_pooler_in_session_mode(void **state)
 {
     (void)state;
-    struct pooler pooler;
-    start_pooler(&pooler, "session");
+    struct pg_pooler pooler;
+    pg_pooler_start(&pooler, "session");
     is_refused(pooler.port); /* it cannot be told from the other kind */
     mortise_client *client = sql_open(pooler.port, "lease=3s&pooler=session");
     mortise_client *other = open_client("lease=3s");
@@ -352,14 +305,14 @@ static void test_sq_10_a_pooler_in_session_mode(void **state)
     sql_succeed(&attempt);
     assert_int_equal(mortise_close(client), MORTISE_OK);
     assert_int_equal(mortise_close(other), MORTISE_OK);
-    stop_pooler(&pooler);
+    pg_pooler_stop(&pooler);
 }
 
 static void test_sq_10_a_pooler_in_transaction_mode(void **state)
 {
     (void)state;
-    struct pooler pooler;
-    start_pooler(&pooler, "transaction");
+    struct pg_pooler pooler;
+    pg_pooler_start(&pooler, "transaction");
     is_refused(pooler.port);
     /* Said to be in session mode, it gives itself away by what others have left behind. */
     mortise_client *client = sql_open(pooler.port, "lease=3s&pooler=session");
@@ -367,7 +320,7 @@ static void test_sq_10_a_pooler_in_transaction_mode(void **state)
     assert_int_equal(mortise_acquire_for(zk_mutex(client, "lies"), 20000, &none),
                      MORTISE_ENOTSUPPORTED);
     assert_int_equal(mortise_close(client), MORTISE_OK);
-    stop_pooler(&pooler);
+    pg_pooler_stop(&pooler);
 }
 
 /* An argument chooses tests by their names. */
