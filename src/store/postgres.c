@@ -14,6 +14,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#define WRITABLE "; locks need a server that can be written to"
+
 const char mrt_sql_product[] = "PostgreSQL";
 const bool mrt_sql_notifies = true;
 const bool mrt_sql_hurries = true;
@@ -23,10 +25,17 @@ const bool mrt_sql_named_shares = true;
 const bool mrt_sql_shows_rows = true;
 
 /* Columns of the statements' rows. */
-enum { SETUP_VERSION, SETUP_BACKEND, SETUP_RECOVERY, SETUP_READ_ONLY };
+enum { SETUP_VERSION, SETUP_BACKEND, SETUP_READ_ONLY };
 enum { RENEW_BACKEND = 2 };
 
 /* ------------------------------------------------------------------ its beginning */
+
+/* One that was written to, or another of several, may be about to be the primary. */
+static int error_of_read_only(const struct mrt_store *store)
+{
+    return store->was_ready || store->driver->words.several ? MORTISE_EUNREACHABLE
+                                                            : MORTISE_ENOTSUPPORTED;
+}
 
 static void reject_as_libpq_says(struct mrt_store *store)
 {
@@ -37,14 +46,12 @@ static void reject_as_libpq_says(struct mrt_store *store)
     int error = sqlstate[0] ? mrt_sql_code(sqlstate)->error : MORTISE_EUNREACHABLE;
     /* From libpq, of target_session_attrs=read-write: a standby is, too. */
     bool read_only = !sqlstate[0] && strstr(message, "read-only");
-    if (read_only && !store->was_ready && !store->driver->words.several)
-        error = MORTISE_ENOTSUPPORTED;
+    if (read_only)
+        error = error_of_read_only(store);
     if (error == MORTISE_ESTORE)
         error = MORTISE_EUNREACHABLE;
     mrt_sql_reject(store, error, "PostgreSQL: %.170s%s", line,
-                   read_only && strstr(line, "read-only")
-                       ? "; locks need a server that can be written to"
-                       : "");
+                   read_only && strstr(line, "read-only") ? WRITABLE : "");
 }
 
 void mrt_pg_ignore_notice(void *context, const PGresult *result)
@@ -104,7 +111,6 @@ void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request 
 {
     struct mrt_sql_driver *driver = store->driver;
     int64_t told = PQbackendPID(driver->connection);
-    bool standby = mrt_sql_number(request, SETUP_RECOVERY);
     driver->backend = mrt_sql_number(request, SETUP_BACKEND);
     if (request->failed && strcmp(request->state, "42P05") == 0) /* a new one has none */
         mrt_sql_reject(store, MORTISE_ENOTSUPPORTED,
@@ -112,11 +118,9 @@ void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request 
                        "need a pooler in session mode");
     else if (request->failed)
         mrt_sql_reject_setup(store, request);
-    else if (standby || mrt_sql_number(request, SETUP_READ_ONLY)) /* libpq has seen it otherwise */
-        mrt_sql_reject(
-            store, MORTISE_EUNREACHABLE,
-            "PostgreSQL: the server has become %s; locks need one that can be written to",
-            standby ? "a standby" : "read-only");
+    else if (mrt_sql_number(request, SETUP_READ_ONLY)) /* behind a pooler libpq does not see it */
+        mrt_sql_reject(store, error_of_read_only(store),
+                       "PostgreSQL: the server is read-only or a standby" WRITABLE);
     else if (!mrt_sql_accept_schema(store, mrt_sql_number(request, SETUP_VERSION)))
         return;
     else if (told != driver->backend && !driver->words.pooled)

@@ -33,9 +33,9 @@ static const char mrt_pg_sql_setup[] =
     " set_config('enable_bitmapscan', 'off', false), set_config('enable_hashjoin', 'off', false),"
     " set_config('enable_mergejoin', 'off', false)";
 
-/* What the server is, and the schema. */
+/* What the server is, and the schema. On a standby all transactions are read-only. */
 static const char mrt_pg_sql_identify[] =
-    "SELECT number, pg_backend_pid(), pg_is_in_recovery()::int,"
+    "SELECT number, pg_backend_pid(),"
     " (current_setting('transaction_read_only') = 'on')::int FROM version";
 
 /* This transaction's commit does not wait for the disk, nor for a replica. So a session begins:
@@ -328,8 +328,7 @@ static const char mrt_pg_sql_list[] =
 /* A connection of a form: what is held on it lasts as long as it does, and no longer than something
    comes on it. Nothing that is written must be durable. */
 static const char mrt_pg_sql_form_setup[] =
-    "SELECT 0, pg_backend_pid(), pg_is_in_recovery()::int,"
-    " (current_setting('transaction_read_only') = 'on')::int,"
+    "SELECT 0, pg_backend_pid(), (current_setting('transaction_read_only') = 'on')::int,"
     " set_config('search_path', $1 || ', pg_temp', false),"
     " set_config('statement_timeout', '0', false),"
     " set_config('idle_session_timeout', $2 || 's', false),"

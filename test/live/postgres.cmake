@@ -37,7 +37,7 @@ endif()
 
 set(postgres_place postgres_place.c sql_place.c zookeeper_place.c sql_proxy.c proxy.c
     ../conform/port_client.c)
-foreach(part rules faults)
+foreach(part rules faults demotion)
   mortise_suite(NAME postgres_${part} SOURCES postgres_${part}.c postgres_pooler.c ${postgres_place}
                 LIBRARIES mortise_static mortise_needs PkgConfig::LIBPQ LABELS store waits TIMEOUT 240)
   target_compile_definitions(test_postgres_${part} PRIVATE ZK_SERVERS="${pg_servers}")

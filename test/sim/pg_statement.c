@@ -152,7 +152,6 @@ static enum pg_end do_identify(struct pg_backend *backend)
     pg_column(backend, mrt_sql_schema_version);
     pg_column(backend, backend->id);
     pg_column(backend, !pg_is_primary(backend->server));
-    pg_column(backend, !pg_is_primary(backend->server));
     return PG_DONE;
 }
 
