@@ -31,6 +31,16 @@ on_schema() {
     MORTISE_URL="$(server_url)/$1?lease=2s"
 }
 
+# Fifty of them.
+inits_at_once() {
+    local i pids=()
+    for i in $(seq 50); do
+        "$MORTISE" init 3>&- &
+        pids+=($!)
+    done
+    for i in "${pids[@]}"; do wait "$i"; done
+}
+
 @test "J9 without the schema the error names mortise init" {
     on_schema mortise_absent
     fails_with 78 "$MORTISE" run a true
@@ -86,12 +96,7 @@ on_schema() {
 
 @test "SQ-18 fifty inits at once on an empty server" {
     on_schema mortise_crowd
-    local i pids=()
-    for i in $(seq 50); do
-        "$MORTISE" init 3>&- &
-        pids+=($!)
-    done
-    for i in "${pids[@]}"; do wait "$i"; done
+    inits_at_once
     "$MORTISE" run a true
     [ "$(sql -e "SELECT count(*) FROM mortise_crowd.version")" = 1 ]
 }
@@ -217,4 +222,48 @@ on_schema() {
         [ "$status" -ne 0 ]
         [[ "$output" == *"form=$form is not a form of MariaDB's locks: get_lock or row"* ]]
     done
+}
+
+@test "form=row: two grants on its table are enough, and each is needed" {
+    on_schema mortise_rows
+    export MORTISE_URL="$MORTISE_URL&form=row"
+    "$MORTISE" init
+    sql -e "CREATE USER former; GRANT SELECT, INSERT ON mortise_rows.row_lock TO former"
+    MORTISE_URL="${MORTISE_URL/mortise@/former@}"
+    start_holder a
+    run -75 "$MORTISE" run -n a true
+    "$MORTISE" ls a | grep holds
+    kill "$HOLDER"
+    finish "$HOLDER"
+    is_free a
+    local grant
+    for grant in SELECT INSERT; do
+        sql -e "GRANT SELECT, INSERT ON mortise_rows.row_lock TO former;
+                REVOKE $grant ON mortise_rows.row_lock FROM former"
+        fails_with 77 "$MORTISE" run "lacks $grant" touch had
+    done
+    [ ! -e had ]
+}
+
+@test "form=row: init --print-sql is what init makes, and many may run it at once" {
+    MORTISE_URL="mysql://127.0.0.1:1/mortise_printed_rows?form=row" "$MORTISE" init --print-sql >script
+    sql <script
+    on_schema mortise_printed_rows
+    MORTISE_URL="$MORTISE_URL&form=row" "$MORTISE" run a true
+    on_schema mortise_crowd_rows
+    MORTISE_URL="$MORTISE_URL&form=row"
+    inits_at_once
+    "$MORTISE" run a true
+}
+
+@test "form=get_lock: a user without any grant, and no database" {
+    sql -e "CREATE USER ungranted"
+    export MORTISE_URL
+    MORTISE_URL="$(server_url | sed 's/mortise@/ungranted@/')?form=get_lock&lease=5s"
+    start_holder a
+    run -75 "$MORTISE" run -n a true
+    "$MORTISE" ls a | grep holds
+    kill "$HOLDER"
+    finish "$HOLDER"
+    is_free a
 }

@@ -30,6 +30,16 @@ on_schema() {
     MORTISE_URL="$(server_url)?schema=$1&lease=2s"
 }
 
+# Fifty of them.
+inits_at_once() {
+    local i pids=()
+    for i in $(seq 50); do
+        "$MORTISE" init 3>&- &
+        pids+=($!)
+    done
+    for i in "${pids[@]}"; do wait "$i"; done
+}
+
 @test "J9 without the schema the error names mortise init" {
     on_schema absent
     fails_with 78 "$MORTISE" run a true
@@ -82,12 +92,7 @@ on_schema() {
 
 @test "SQ-18 fifty inits at once on an empty database" {
     on_schema crowd
-    local i pids=()
-    for i in $(seq 50); do
-        "$MORTISE" init 3>&- &
-        pids+=($!)
-    done
-    for i in "${pids[@]}"; do wait "$i"; done
+    inits_at_once
     "$MORTISE" run a true
     [ "$(sql "SELECT count(*) FROM crowd.version")" = 1 ]
 }
@@ -229,6 +234,35 @@ SQL
     start_holder a
     run -75 "$MORTISE" run -n a true
     [[ "$("$MORTISE" ls)" == *$'\n'a\ *holds* ]]
+    kill "$HOLDER"
+    finish "$HOLDER"
+    is_free a
+    local grant
+    for grant in SELECT INSERT UPDATE; do
+        sql "GRANT SELECT, INSERT, UPDATE ON forms.row_lock TO former; REVOKE $grant ON forms.row_lock FROM former"
+        fails_with 77 "$MORTISE" run "lacks $grant" touch had
+    done
+    [ ! -e had ]
+}
+
+@test "form=row: init --print-sql is what init makes, and many may run it at once" {
+    MORTISE_URL="postgresql://127.0.0.1:1/none?schema=printed_rows&form=row" "$MORTISE" init --print-sql >script
+    psql -X -q -v ON_ERROR_STOP=1 "$(server_url)" -f script >/dev/null
+    on_schema printed_rows
+    MORTISE_URL="$MORTISE_URL&form=row" "$MORTISE" run a true
+    on_schema crowd_rows
+    MORTISE_URL="$MORTISE_URL&form=row"
+    inits_at_once
+    "$MORTISE" run a true
+}
+
+@test "form=advisory: a user without any grant" {
+    psql -X -q -v ON_ERROR_STOP=1 -U postgres "$(server_url | sed 's/mortise@//')" -c "CREATE ROLE ungranted LOGIN"
+    export MORTISE_URL
+    MORTISE_URL="$(server_url | sed 's/mortise@/ungranted@/')?form=advisory&lease=5s"
+    start_holder a
+    run -75 "$MORTISE" run -n a true
+    "$MORTISE" ls a | grep holds
     kill "$HOLDER"
     finish "$HOLDER"
     is_free a
