@@ -158,20 +158,28 @@ static void take_turn(void *argument, int error, mortise_hold hold)
     atomic_store(&turn->done, 1);
 }
 
-static void test_a5_j6_clients_are_served_in_queue_order(void **state)
+static mortise_lock *queued_lock(mortise_client *client, const char *name, bool exclusive)
 {
-    (void)state;
+    mortise_lock *lock = NULL;
+    if (!exclusive)
+        return api_lock(client, name);
+    check(mortise_exclusive_new(client, name, NULL, &lock) == MORTISE_OK);
+    return lock;
+}
+
+static void serve_in_order(const char *name, bool exclusive)
+{
     enum { CLIENTS = 20 };
     mortise_client *holder = api_open(0), *clients[CLIENTS];
-    mortise_hold hold = api_acquire(api_lock(holder, "a5"));
+    mortise_hold hold = api_acquire(queued_lock(holder, name, exclusive));
     _Atomic int order = 0;
     struct turn turns[CLIENTS];
     for (int i = 0; i < CLIENTS; i++) {
         clients[i] = api_open(0);
         turns[i] = (struct turn){.order = &order};
-        check(mortise_acquire_async(api_lock(clients[i], "a5"), INT64_MAX, take_turn, &turns[i],
-                                    NULL) == MORTISE_OK);
-        api_await_tickets(holder, "a5", i + 2);
+        check(mortise_acquire_async(queued_lock(clients[i], name, exclusive), INT64_MAX, take_turn,
+                                    &turns[i], NULL) == MORTISE_OK);
+        api_await_tickets(holder, name, i + 2);
     }
     api_release(hold);
     int64_t begin = mortise_now_ns();
@@ -184,6 +192,24 @@ static void test_a5_j6_clients_are_served_in_queue_order(void **state)
         api_close(clients[i]);
     }
     api_close(holder);
+}
+
+static void test_a5_j6_clients_are_served_in_queue_order(void **state)
+{
+    (void)state;
+    serve_in_order("a5", false);
+}
+
+static void test_a5_j6_so_are_those_of_an_exclusive_lock_where_the_store_says_so(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0);
+    mortise_capabilities can = {.size = sizeof can};
+    check(mortise_get_capabilities(client, &can) == MORTISE_OK);
+    api_close(client);
+    if (!can.exclusive_fair)
+        skip();
+    serve_in_order("a5/exclusive", true);
 }
 
 /* Both sides of i3, in memory that children share. */
@@ -466,6 +492,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_i4_50_threads_share_one_object),
         cmocka_unit_test(test_a8_processes_times_threads),
         cmocka_unit_test(test_a5_j6_clients_are_served_in_queue_order),
+        cmocka_unit_test(test_a5_j6_so_are_those_of_an_exclusive_lock_where_the_store_says_so),
         cmocka_unit_test(test_i3_a_busy_process_does_not_starve_a_single_one),
         cmocka_unit_test(test_i3_a_turn_ends_after_16_grants),
         cmocka_unit_test(test_a6_a_killed_holders_lock_goes_to_the_next),
