@@ -51,7 +51,11 @@ static const char mrt_pg_sql_hurry_empty[] =
     " CASE WHEN $2::int = 0 THEN 'off' ELSE 'local' END, true)"
     " WHERE NOT EXISTS (SELECT FROM ticket WHERE session = $1)";
 
-/* $1 session, $2 epoch, $3 lease, $4 label. Who may not give a lock back is to get none. */
+/* The row of the queue table that is no lock's, for none has this name: when all queues were last
+   looked through. An index of their times would have to be changed with each acquire. */
+#define SWEPT "''"
+/* $1 session, $2 epoch, $3 lease, $4 label. Who may not give a lock back is to get none. The answer
+   is whether to sweep. */
 static const char mrt_pg_sql_start[] =
     "WITH may_lock AS (UPDATE queue SET number = number WHERE false),"
     " may_leave AS (DELETE FROM ticket WHERE false AND number = 0),"
@@ -60,8 +64,10 @@ static const char mrt_pg_sql_start[] =
     " VALUES ($1, $2, clock_timestamp() + $3 * interval '1 microsecond', $4)"
     " ON CONFLICT (id) DO UPDATE SET epoch = greatest(session.epoch, excluded.epoch),"
     " expires = clock_timestamp() + $3 * interval '1 microsecond'"
-    " RETURNING EXISTS (SELECT FROM session s"
-    " WHERE s.expires < clock_timestamp() - interval '1 minute')::int";
+    " RETURNING (EXISTS (SELECT FROM session s"
+    " WHERE s.expires < clock_timestamp() - interval '1 minute')"
+    " OR NOT EXISTS (SELECT FROM queue q WHERE q.name = " SWEPT
+    " AND q.touched > clock_timestamp() - interval '1 hour'))::int";
 
 /* $1 session, $2 epoch. An older connection's, come late, must not lower it: what stands behind it
    there would be done. */
@@ -305,12 +311,16 @@ static const char mrt_pg_sql_sweep_sessions[] =
     " ORDER BY s.id LIMIT 1000 FOR UPDATE SKIP LOCKED)";
 static const char mrt_pg_sql_sweep_tickets[] =
     "DELETE FROM ticket t WHERE NOT EXISTS (SELECT FROM session s WHERE s.id = t.session)";
-/* Numbers come from a sequence, so that a queue that is made again does not begin again. */
+/* Numbers come from a sequence, so that a queue that is made again does not begin again. If there are
+   more, the next one who starts goes on. */
 static const char mrt_pg_sql_sweep_queues[] =
-    "DELETE FROM queue WHERE name IN (SELECT q.name FROM queue q"
-    " WHERE q.touched < clock_timestamp() - interval '1 day'"
+    "WITH gone AS (DELETE FROM queue WHERE name IN (SELECT q.name FROM queue q"
+    " WHERE q.touched < clock_timestamp() - interval '1 day' AND q.name <> " SWEPT
     " AND NOT EXISTS (SELECT FROM ticket t WHERE t.queue = q.name)"
-    " ORDER BY q.name LIMIT 1000 FOR UPDATE SKIP LOCKED)";
+    " ORDER BY q.name LIMIT 1000 FOR UPDATE SKIP LOCKED) RETURNING name)"
+    " INSERT INTO queue (name, number, touched) SELECT " SWEPT ", 0, clock_timestamp()"
+    " FROM gone HAVING count(*) < 1000"
+    " ON CONFLICT (name) DO UPDATE SET touched = clock_timestamp()";
 
 /* $1 name or NULL, $2 prefix */
 static const char mrt_pg_sql_list[] =

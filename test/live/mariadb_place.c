@@ -24,6 +24,7 @@ const char *const sql_parts[SQL_ALL_PARTS] = {"CONNECTION_ID(), @@global",
 
 const char sql_end_leases[] = "UPDATE session SET expires = (UNIX_TIMESTAMP() - 120) * 1000000"
                               " WHERE epoch > 0";
+const char sql_days_ago[] = "(UNIX_TIMESTAMP() - 172800) * 1000000";
 const bool sql_makes_rows_first = true;
 const char sql_lease_left[] =
     "SELECT MIN(expires) DIV 1000 - UNIX_TIMESTAMP(SYSDATE(3)) * 1000 FROM session";

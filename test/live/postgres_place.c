@@ -74,6 +74,7 @@ const char sql_lease_left[] =
     "SELECT extract(epoch FROM min(expires) - clock_timestamp()) * 1000 FROM session";
 const char sql_end_leases[] =
     "UPDATE session SET expires = clock_timestamp() - interval '2 minutes' WHERE epoch > 0";
+const char sql_days_ago[] = "clock_timestamp() - interval '2 days'";
 const bool sql_makes_rows_first = false;
 static PGconn *blocker;
 

@@ -58,6 +58,9 @@ extern const char sql_lease_left[];
 /* The statement that makes the leases of all clients end two minutes ago. */
 extern const char sql_end_leases[];
 
+/* A time of the queues' rows, two days ago. */
+extern const char sql_days_ago[];
+
 /* Connections of the store's clients, and how many of them are in a transaction. */
 long sql_connections(void);
 long sql_transactions(void);

@@ -605,6 +605,63 @@ static void test_gn06_a_starting_client_sweeps_no_delay_away(void **state)
     sql_proxy_stop(proxy);
 }
 
+static uint64_t acquire_once(mortise_client *client, const char *name)
+{
+    mortise_hold hold = zk_acquire(zk_mutex(client, name));
+    uint64_t fence = mortise_hold_fence(hold);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    return fence;
+}
+
+#define QUEUES(name) "SELECT count(*) FROM queue WHERE name = 'mortise/" name "'"
+
+/* One that died two minutes ago, and that nobody has found since. */
+static void leave_dead(const char *name)
+{
+    char text[256];
+    struct sql_proxy *proxy = sql_proxy();
+    mortise_client *client = sql_open(sql_proxy_port(proxy), "lease=60s");
+    zk_acquire(zk_mutex(client, name));
+    sql_proxy_stall(proxy, true);
+    snprintf(text, sizeof text,
+             "%s AND id IN (SELECT session FROM ticket WHERE queue = 'mortise/%s')", sql_end_leases,
+             name);
+    sql_run(text);
+    mortise_client *other = open_client("lease=60s"); /* it sweeps for that one's sake */
+    zk_acquire(zk_mutex(other, "after"));
+    end(other);
+    sql_proxy_stall(proxy, false);
+    end(client);
+    sql_proxy_stop(proxy);
+}
+
+static void test_sq_16_sq_04_a_starting_client_sweeps_old_queues_away(void **state)
+{
+    (void)state;
+    char text[160];
+    mortise_client *client = open_client("lease=60s");
+    mortise_hold held = zk_acquire(zk_mutex(client, "old/held")), none;
+    uint64_t fence = acquire_once(client, "old/empty");
+    acquire_once(client, "recent");
+    sql_await(SQL_TICKETS("old/empty"), 0);
+    snprintf(text, sizeof text, "UPDATE queue SET touched = %s WHERE name LIKE 'mortise/old/%%'",
+             sql_days_ago);
+    sql_run(text);
+    leave_dead("dead");
+    sql_await(QUEUES("old/empty"), 0);
+    assert_int_equal(sql_number(QUEUES("recent")), 1);
+    assert_int_equal(sql_number(QUEUES("old/held")), 1);
+    mortise_client *other = open_client("lease=60s");
+    assert_int_equal(mortise_try_acquire(zk_mutex(other, "old/held"), &none), MORTISE_EBUSY);
+    assert_true(mortise_is_held(held));
+    assert_true(acquire_once(other, "old/empty") > fence); /* the row is a new one */
+    fence = mortise_hold_fence(held);
+    assert_int_equal(mortise_release(held), MORTISE_OK);
+    assert_true(acquire_once(other, "old/held") > fence);
+    end(client);
+    end(other);
+}
+
 static void test_j3_a_late_renewal_and_a_takeover_exclude_each_other(void **state)
 {
     (void)state;
@@ -651,6 +708,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_sq_19_a_row_deleted_before_anything_was_renewed),
         cmocka_unit_test(test_a1_c5_the_release_of_a_session_that_was_ended),
         cmocka_unit_test(test_gn06_a_starting_client_sweeps_no_delay_away),
+        cmocka_unit_test(test_sq_16_sq_04_a_starting_client_sweeps_old_queues_away),
         cmocka_unit_test(test_j3_a_late_renewal_and_a_takeover_exclude_each_other),
     };
     if (count > 1)
