@@ -19,7 +19,8 @@
  *   CELL_GET read a cell                           -> CELL
  *   CELL_SET write a cell, or delete it             -> CELL
  *   any of them                                    -> FAILED, UNKNOWN
- *   (unasked)                               WAKE, VIEW, REVOKED, CHANGED, SESSION_LOST
+ *   (unasked)                               WAKE, VIEW, REVOKED, CHANGED, SESSION_LOST;
+ *                                           FAILED, of no session: why nothing is answered
  *
  * The contract, each clause a test of the conformance suite:
  *  (a) A VIEW counts every live ticket that will ever be ahead, or at least so

@@ -85,13 +85,28 @@ bool mrt_sql_accept_schema(struct mrt_store *store, int64_t version)
     return false;
 }
 
+/* An answer to nothing: it says what is in the way to those whose time may be up before they are
+   answered. A form's connections answer to their store, and not to its client. */
+static void tell_fault(struct mrt_store *store)
+{
+    struct mrt_sql_request *request = store->steps ? NULL : mrt_sql_request_new(MRT_SQL_DO_VIEW);
+    if (!request)
+        return;
+    snprintf(request->detail, sizeof request->detail, "%s", store->fault);
+    request->event = (struct mrt_event){.type = MRT_FAILED, .error = store->error};
+    TAILQ_INSERT_TAIL(&store->outbox, request, link);
+}
+
 /* Who waits for a first session is told what is wrong, if waiting will not mend it; and who waits
    in a call of this store. */
 static void fail_starts(struct mrt_store *store)
 {
     struct mrt_sql_request *request, *next;
-    if (store->error == MORTISE_OK || mortise_error_kind_of(store->error) == MORTISE_KIND_RETRY)
-        return; /* it broke, or may be had later */
+    if (store->error == MORTISE_OK)
+        return; /* it broke */
+    tell_fault(store);
+    if (mortise_error_kind_of(store->error) == MORTISE_KIND_RETRY)
+        return; /* it may be had later */
     TAILQ_FOREACH_SAFE(request, &store->waiting, link, next)
     if (request->kind == MRT_SQL_DO_START || request->kind >= MRT_SQL_DO_LIST) {
         TAILQ_REMOVE(&store->waiting, request, link);

@@ -57,8 +57,8 @@ static bool is_explained(void)
     return strstr(detail, READ_ONLY) && strstr(detail, WRITABLE);
 }
 
-/* A client that the server has served: it goes on trying, and says what is in the way as soon as it
-   has found out. */
+/* A client that the server has served: it goes on trying for as long as its `connect` says, but who
+   waits for less is told what is in the way, too. */
 static void is_told_why(mortise_client *client)
 {
     mortise_lock *lock = zk_mutex(client, "refused");
@@ -87,8 +87,8 @@ static void is_refused(uint16_t port, const char *parameters)
 static void test_sq_09_j2_a_primary_that_becomes_a_standby(void **state)
 {
     (void)state;
-    mortise_client *holder = sql_open(zk_place_port(), "lease=3s&connect=1s"),
-                   *ready = sql_open(zk_place_port(), "lease=3s&connect=1s");
+    mortise_client *holder = sql_open(zk_place_port(), "lease=3s&connect=600s"),
+                   *ready = sql_open(zk_place_port(), "lease=3s&connect=600s");
     _Atomic mortise_state told = MORTISE_HELD;
     struct sql_attempt attempt;
     assert_int_equal(mortise_release(zk_acquire(zk_mutex(ready, "ready"))), MORTISE_OK);
@@ -122,11 +122,11 @@ static void test_sq_09_sq_10_a_pooler_that_has_not_noticed(void **state)
     struct pg_pooler pooler;
     struct sql_attempt attempt;
     pg_pooler_start(&pooler, "session");
-    mortise_client *client = sql_open(pooler.port, "lease=3s&connect=1s&pooler=session");
+    mortise_client *client = sql_open(pooler.port, "lease=3s&connect=600s&pooler=session");
     assert_int_equal(mortise_release(zk_acquire(zk_mutex(client, "pooled"))), MORTISE_OK);
     demote();
     is_told_why(client);
-    is_refused(pooler.port, "lease=3s&connect=60s&pooler=session");
+    is_refused(pooler.port, "lease=3s&connect=600s&pooler=session");
     sql_begin(&attempt, zk_mutex(client, "pooled"));
     promote();
     sql_succeed(&attempt);
