@@ -1,9 +1,10 @@
 /*
- * Tells, when a suite ends, which locks it made on which stores: for the matrix that
- * tools/run-tests makes of it. The functions that make a lock are wrapped by the linker in
- * every suite of the library; a child process of a test tells nothing.
+ * Tells, when a suite ends, which locks it acquired on which stores: for the matrix that
+ * tools/run-tests makes of it. The functions where a client and a hold begin are wrapped by the
+ * linker in every suite of the library; a child process of a test tells nothing.
  */
-#include "mortise.h"
+#include "api/client.h"
+#include "core/parts.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -11,54 +12,79 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SCHEMES_MAX 16
-
-enum { MUTEX, SEMAPHORE_MUTEX, EXCLUSIVE, SEMAPHORE, READ_WRITE, RECIPES };
-static const char *const names[RECIPES] = {"mutex", "semaphore-mutex", "exclusive", "semaphore",
-                                           "read-write"};
+/* As the kinds of the recipes are called. */
+static const char *const recipes[] = {"mutex", "semaphore-mutex", "exclusive", "semaphore",
+                                      "read-write"};
+#define RECIPES (sizeof recipes / sizeof recipes[0])
 /* As an address begins. */
 static const char *const schemes[] = {"memory",  "sqlite",     "zk",   "redis",
                                       "redlock", "postgresql", "mysql"};
 #define SCHEMES (sizeof schemes / sizeof schemes[0])
-static atomic_bool made[RECIPES][SCHEMES];
+
+/* Where each client's locks are. An engine may have the address of one that is no more, and then it
+   has its entry; none is taken out, so a look needs no lock. */
+struct place {
+    const struct mrt_engine *_Atomic engine;
+    _Atomic size_t scheme;
+};
+#define PLACES 65536
+static struct place places[PLACES];
+static atomic_bool acquired[RECIPES][SCHEMES];
 static pid_t process;
 
-static int note(int recipe, const mortise_client *client, int error)
+static size_t find_scheme(const char *url)
 {
-    const char *url = error == MORTISE_OK ? mortise_url(client) : "";
-    for (size_t i = 0; i < SCHEMES; i++) {
-        size_t length = strlen(schemes[i]);
-        if (strncmp(url, schemes[i], length) == 0 && url[length] == ':')
-            made[recipe][i] = true;
+    size_t i = 0;
+    while (i < SCHEMES &&
+           (strncmp(url, schemes[i], strlen(schemes[i])) != 0 || url[strlen(schemes[i])] != ':'))
+        i++;
+    return i;
+}
+
+/* The engine's own, or a free one, which is its own then if `take`. NULL: there is none. */
+static struct place *find_place(const struct mrt_engine *engine, bool take)
+{
+    size_t at = (uintptr_t)engine / 64 % PLACES;
+    for (size_t i = 0; i < PLACES; i++, at = (at + 1) % PLACES) {
+        const struct mrt_engine *there = atomic_load(&places[at].engine);
+        if (!there && !take)
+            return NULL;
+        if (there == engine ||
+            (!there && atomic_compare_exchange_strong(&places[at].engine, &there, engine)))
+            return &places[at];
     }
+    return NULL;
+}
+
+int __real_mortise_open(const char *uri, const mortise_client_options *options,
+                        mortise_client **client);
+int __wrap_mortise_open(const char *uri, const mortise_client_options *options,
+                        mortise_client **client);
+int __wrap_mortise_open(const char *uri, const mortise_client_options *options,
+                        mortise_client **client)
+{
+    int error = __real_mortise_open(uri, options, client);
+    struct place *place = error ? NULL : find_place((*client)->driver.engine, true);
+    if (place)
+        atomic_store(&place->scheme, find_scheme(mortise_url(*client)));
     return error;
 }
 
-#define WRAPPED(function, recipe, parameters, client, arguments)  \
-    int __real_##function parameters;                             \
-    int __wrap_##function parameters;                             \
-    int __wrap_##function parameters                              \
-    {                                                             \
-        return note(recipe, client, __real_##function arguments); \
-    }
-#define OPTIONS const mortise_lock_options *options
-
-WRAPPED(mortise_mutex_new, MUTEX,
-        (mortise_client * client, const char *name, OPTIONS, mortise_lock **lock), client,
-        (client, name, options, lock))
-WRAPPED(mortise_semaphore_mutex_new, SEMAPHORE_MUTEX,
-        (mortise_client * client, const char *name, OPTIONS, mortise_lock **lock), client,
-        (client, name, options, lock))
-WRAPPED(mortise_exclusive_new, EXCLUSIVE,
-        (mortise_client * client, const char *name, OPTIONS, mortise_lock **lock), client,
-        (client, name, options, lock))
-WRAPPED(mortise_semaphore_new, SEMAPHORE,
-        (mortise_client * client, const char *name, uint32_t permits, OPTIONS, mortise_lock **lock),
-        client, (client, name, permits, options, lock))
-WRAPPED(mortise_read_write_new, READ_WRITE,
-        (mortise_client * client, const char *name, OPTIONS, mortise_lock **read,
-         mortise_lock **write),
-        client, (client, name, options, read, write))
+void __real_mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket,
+                           mrt_time now);
+void __wrap_mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket,
+                           mrt_time now);
+void __wrap_mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, mrt_time now)
+{
+    const char *kind = mrt_queue_recipe(waiter->queue)->kind;
+    const struct place *place = find_place(waiter->engine, false);
+    size_t scheme = place ? atomic_load(&place->scheme) : SCHEMES, recipe = 0;
+    while (recipe < RECIPES && strcmp(kind, recipes[recipe]) != 0)
+        recipe++;
+    if (scheme < SCHEMES && recipe < RECIPES && !atomic_load(&acquired[recipe][scheme]))
+        atomic_store(&acquired[recipe][scheme], true);
+    __real_mrt_hold_begin(waiter, ticket, now);
+}
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -67,8 +93,8 @@ __attribute__((constructor)) static void begin(void)
 
 __attribute__((destructor)) static void tell(void)
 {
-    for (int recipe = 0; recipe < RECIPES && getpid() == process; recipe++)
+    for (size_t recipe = 0; recipe < RECIPES && getpid() == process; recipe++)
         for (size_t i = 0; i < SCHEMES; i++)
-            if (made[recipe][i])
-                printf("# made %s %s\n", names[recipe], schemes[i]);
+            if (acquired[recipe][i])
+                printf("# acquired %s %s\n", recipes[recipe], schemes[i]);
 }
