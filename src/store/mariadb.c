@@ -20,7 +20,7 @@ const bool mrt_sql_named_shares = false;
 const bool mrt_sql_shows_rows = false; /* a look locks it */
 
 /* Columns of the statements' rows. */
-enum { SETUP_BACKEND, SETUP_READ_ONLY, SETUP_VERSION };
+enum { SETUP_BACKEND, SETUP_READ_ONLY, SETUP_VERSION, SETUP_ALONE };
 enum { RENEW_BACKEND = 2, RENEW_READ_ONLY };
 
 /* ------------------------------------------------------------------ its beginning */
@@ -104,6 +104,10 @@ void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request 
     else if (mrt_sql_number(request, SETUP_READ_ONLY))
         mrt_sql_reject(store, store->was_ready ? MORTISE_EUNREACHABLE : MORTISE_ENOTSUPPORTED,
                        "MariaDB: the server is read-only; locks need one that can be written to");
+    else if (store->address.synchronous && mrt_sql_number(request, SETUP_ALONE))
+        mrt_sql_reject(store, store->was_ready ? MORTISE_EUNREACHABLE : MORTISE_ENOTSUPPORTED,
+                       "MariaDB: commits do not wait for a replica, which synchronous=required "
+                       "asks for");
     else if (mrt_sql_accept_schema(store, mrt_sql_number(request, SETUP_VERSION)))
         mrt_sql_connected(store);
 }

@@ -18,7 +18,9 @@ static const char setup[] =
     ", idle_transaction_timeout = 2 + $h, max_statement_time = $i / 1000";
 static const char isolation[] = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 static const char identify[] =
-    "SELECT CONNECTION_ID(), @@global.read_only + 0, MAX(number) FROM version";
+    "SELECT CONNECTION_ID(), @@global.read_only + 0, MAX(number),"
+    " NOT (@@global.rpl_semi_sync_master_enabled"
+    " AND @@global.rpl_semi_sync_master_wait_point = 'AFTER_SYNC') FROM version";
 
 static const char start[] =
     "INSERT INTO session (id, epoch, expires, label) VALUES ($s, $e, " NOW " + $l, $a)"

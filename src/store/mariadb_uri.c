@@ -95,9 +95,9 @@ static int copy(const struct mrt_uri *uri, const char *key, char *value, size_t 
 int mrt_my_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
                      struct mrt_my_words *words)
 {
-    static const char *const known[] = {"lease",       "connect",      "socket",
-                                        "option_file", "option_group", "namespace",
-                                        "queue_max",   "form",         NULL};
+    static const char *const known[] = {"lease",        "connect",   "socket",    "option_file",
+                                        "option_group", "namespace", "queue_max", "form",
+                                        "synchronous",  NULL};
     memset(address, 0, sizeof *address);
     memset(words, 0, sizeof *words);
     int error = mrt_uri_check_parameters(uri, known);
@@ -108,7 +108,7 @@ int mrt_my_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
     if (error == MORTISE_OK)
         error = copy(uri, "option_group", words->option_group, sizeof words->option_group);
     if (error == MORTISE_OK)
-        error = mrt_sql_times(uri, address);
+        error = mrt_sql_common(uri, address);
     if (error == MORTISE_OK)
         error = read_base(uri, words);
     words->connect = address->connect;

@@ -25,13 +25,13 @@ const bool mrt_sql_named_shares = true;
 const bool mrt_sql_shows_rows = true;
 
 /* Columns of the statements' rows. */
-enum { SETUP_VERSION, SETUP_BACKEND, SETUP_READ_ONLY };
+enum { SETUP_VERSION, SETUP_BACKEND, SETUP_READ_ONLY, SETUP_ALONE };
 enum { RENEW_BACKEND = 2 };
 
 /* ------------------------------------------------------------------ its beginning */
 
 /* One that was written to, or another of several, may be about to be the primary. */
-static int error_of_read_only(const struct mrt_store *store)
+static int error_of_a_server(const struct mrt_store *store)
 {
     return store->was_ready || store->driver->words.several ? MORTISE_EUNREACHABLE
                                                             : MORTISE_ENOTSUPPORTED;
@@ -47,7 +47,7 @@ static void reject_as_libpq_says(struct mrt_store *store)
     /* From libpq, of target_session_attrs=read-write: a standby is, too. */
     bool read_only = !sqlstate[0] && strstr(message, "read-only");
     if (read_only)
-        error = error_of_read_only(store);
+        error = error_of_a_server(store);
     if (error == MORTISE_ESTORE)
         error = MORTISE_EUNREACHABLE;
     mrt_sql_reject(store, error, "PostgreSQL: %.170s%s", line,
@@ -119,8 +119,12 @@ void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request 
     else if (request->failed)
         mrt_sql_reject_setup(store, request);
     else if (mrt_sql_number(request, SETUP_READ_ONLY)) /* behind a pooler libpq does not see it */
-        mrt_sql_reject(store, error_of_read_only(store),
+        mrt_sql_reject(store, error_of_a_server(store),
                        "PostgreSQL: the server is read-only or a standby" WRITABLE);
+    else if (store->address.synchronous && mrt_sql_number(request, SETUP_ALONE))
+        mrt_sql_reject(store, error_of_a_server(store),
+                       "PostgreSQL: commits do not wait for a standby, which synchronous=required "
+                       "asks for");
     else if (!mrt_sql_accept_schema(store, mrt_sql_number(request, SETUP_VERSION)))
         return;
     else if (told != driver->backend && !driver->words.pooled)

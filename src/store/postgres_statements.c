@@ -36,7 +36,9 @@ static const char mrt_pg_sql_setup[] =
 /* What the server is, and the schema. On a standby all transactions are read-only. */
 static const char mrt_pg_sql_identify[] =
     "SELECT number, pg_backend_pid(),"
-    " (current_setting('transaction_read_only') = 'on')::int FROM version";
+    " (current_setting('transaction_read_only') = 'on')::int,"
+    " (current_setting('synchronous_standby_names') = ''"
+    " OR current_setting('synchronous_commit') IN ('off', 'local'))::int FROM version";
 
 /* This transaction's commit does not wait for the disk, nor for a replica. So a session begins:
    if the server loses that, it loses all that came after too, tickets among it. And so ends one

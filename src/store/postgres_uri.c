@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const ours[] = {"lease",     "connect",   "schema", "pooler",
-                                   "namespace", "queue_max", "form",   NULL};
+static const char *const ours[] = {"lease",     "connect", "schema",      "pooler", "namespace",
+                                   "queue_max", "form",    "synchronous", NULL};
 /* What the store sets itself, or could not work with. */
 static const char *const refused[] = {"client_encoding", "target_session_attrs", "replication",
                                       NULL};
@@ -139,7 +139,7 @@ int mrt_pg_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
     words->pooled = pooler;
     int error = mrt_sql_schema(mrt_uri_parameter(uri, "schema"), address->schema);
     if (error == MORTISE_OK)
-        error = mrt_sql_times(uri, address);
+        error = mrt_sql_common(uri, address);
     if (error == MORTISE_OK && pooler && strcmp(pooler, "session") != 0)
         error = mrt_error(MORTISE_EURI,
                           "pooler=%.32s: only a pooler in session mode will do, "

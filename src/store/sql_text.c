@@ -35,12 +35,25 @@ int mrt_sql_duration(const struct mrt_uri *uri, const char *key, mrt_time least,
     return MORTISE_OK;
 }
 
-int mrt_sql_times(const struct mrt_uri *uri, struct mrt_sql_address *address)
+/* No replica has a lock of the server's own. */
+static int read_synchronous(const struct mrt_uri *uri, bool *synchronous)
+{
+    const char *text = mrt_uri_parameter(uri, "synchronous");
+    *synchronous = text;
+    if (!text || (strcmp(text, "required") == 0 && !mrt_uri_parameter(uri, "form")))
+        return MORTISE_OK;
+    return mrt_error(MORTISE_EURI,
+                     "synchronous=%.32s is not \"required\", or stands beside form=", text);
+}
+
+int mrt_sql_common(const struct mrt_uri *uri, struct mrt_sql_address *address)
 {
     address->lease = 10 * MRT_SECOND;
     address->connect = 5 * MRT_SECOND;
     int error = mrt_sql_duration(uri, "lease", LEASE_MIN, &address->lease);
-    return error ? error : mrt_sql_duration(uri, "connect", MRT_MILLISECOND, &address->connect);
+    if (error == MORTISE_OK)
+        error = mrt_sql_duration(uri, "connect", MRT_MILLISECOND, &address->connect);
+    return error ? error : read_synchronous(uri, &address->synchronous);
 }
 
 int mrt_sql_schema(const char *name, char schema[MRT_SQL_SCHEMA_MAX + 1])

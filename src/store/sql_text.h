@@ -9,6 +9,8 @@
 #include "base/time.h"
 #include "base/uri.h"
 
+#include <stdbool.h>
+
 /* Longest name of a schema: PostgreSQL takes 63 bytes, MariaDB 64 characters. */
 #define MRT_SQL_SCHEMA_MAX 48
 /* Fences a ticket owns: its number shifted by so many bits, as on SQLite. */
@@ -19,6 +21,7 @@ struct mrt_sql_address {
     char schema[MRT_SQL_SCHEMA_MAX + 1];
     mrt_time lease;
     mrt_time connect; /* how long a command waits for a connection */
+    bool synchronous; /* a server is refused whose commits do not wait for a replica */
     char shown[512];  /* without secrets */
 };
 
@@ -30,7 +33,7 @@ int mrt_sql_duration(const struct mrt_uri *uri, const char *key, mrt_time least,
 /* The name of a schema; NULL: "mortise". 0 or MORTISE_EURI. */
 int mrt_sql_schema(const char *name, char schema[MRT_SQL_SCHEMA_MAX + 1]);
 
-/* lease= and connect=, or what they are by default. 0 or MORTISE_EURI. */
-int mrt_sql_times(const struct mrt_uri *uri, struct mrt_sql_address *address);
+/* lease=, connect= and synchronous=, or what they are by default. 0 or MORTISE_EURI. */
+int mrt_sql_common(const struct mrt_uri *uri, struct mrt_sql_address *address);
 
 #endif

@@ -80,6 +80,27 @@ static void test_sq_08_with_a_synchronous_replica_nobody_has_what_could_be_lost(
     assert_int_equal(mortise_close(client), MORTISE_OK);
 }
 
+static void test_sq_08_commits_that_wait_for_a_replica_may_be_asked_for(void **state)
+{
+    (void)state;
+    mortise_client *client = sql_open(zk_place_port(), "synchronous=required");
+    mortise_hold hold;
+    assert_int_equal(mortise_acquire_for(zk_mutex(client, "asked"), 60000, &hold),
+                     MORTISE_ENOTSUPPORTED);
+    assert_non_null(strstr(mortise_error_detail(), "synchronous=required asks for"));
+    replica_set_synchronous(true);
+    int64_t end = zk_now_ms() + 60000;
+    while (mortise_acquire_for(zk_mutex(client, "asked"), 60000, &hold) != MORTISE_OK) {
+        assert_true(zk_now_ms() < end); /* it takes effect a little later */
+        zk_rest_ms(5);
+    }
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+    replica_set_synchronous(false);
+    assert_int_equal(mortise_open(sql_uri(zk_place_port(), "synchronous=yes"), NULL, &client),
+                     MORTISE_EURI);
+}
+
 static void test_sq_08_a_replica_that_lags_lets_two_in_and_fences_go_back(void **state)
 {
     (void)state;
@@ -121,6 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sq_09_j2_a_replica_is_refused),
         cmocka_unit_test(test_sq_08_with_a_synchronous_replica_nobody_has_what_could_be_lost),
+        cmocka_unit_test(test_sq_08_commits_that_wait_for_a_replica_may_be_asked_for),
         cmocka_unit_test(test_sq_08_a_replica_that_lags_lets_two_in_and_fences_go_back),
     };
     return cmocka_run_group_tests(tests, replica_place_start, zk_place_stop);

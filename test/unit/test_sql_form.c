@@ -73,7 +73,7 @@ int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri)
     if (!store->driver)
         return MORTISE_ENOMEM;
     store->driver->socket = -1;
-    return mrt_sql_times(uri, &store->address);
+    return mrt_sql_common(uri, &store->address);
 }
 
 void mrt_sql_driver_connect(struct mrt_store *store)
