@@ -28,8 +28,13 @@ static const char start[] =
 /* Who may not give a lock back is to get none. */
 static const char may_end[] =
     "DELETE t, s FROM ticket t JOIN session s ON s.id = t.session WHERE t.number = 0";
+/* The row of the queue table that is no lock's, for none has this name: when all queues were last
+   looked through. */
+#define SWEPT "''"
 static const char old_sessions[] =
-    "SELECT EXISTS (SELECT 1 FROM session WHERE expires < " NOW " - 60000000)";
+    "SELECT EXISTS (SELECT 1 FROM session WHERE expires < " NOW " - 60000000)"
+    " OR NOT EXISTS (SELECT 1 FROM queue WHERE name = " SWEPT " AND touched > " NOW
+    " - 3600000000)";
 
 /* An older connection's, come late, must not lower the epoch. */
 static const char resume[] =
@@ -171,7 +176,12 @@ static const char sweep_tickets[] =
     "DELETE t FROM ticket t LEFT JOIN session s ON s.id = t.session WHERE s.id IS NULL";
 static const char sweep_queues[] =
     "DELETE FROM queue WHERE touched < " NOW " - 86400000000"
+    " AND name <> " SWEPT
     " AND NOT EXISTS (SELECT 1 FROM ticket t WHERE t.queue = queue.name) LIMIT 1000";
+/* If there are more, the next one who starts goes on. */
+static const char swept[] = "INSERT INTO queue (name, touched) SELECT " SWEPT ", " NOW
+                            " FROM DUAL WHERE ROW_COUNT() < 1000"
+                            " ON DUPLICATE KEY UPDATE touched = " NOW;
 
 static const char list[] =
     "SELECT " MRT_LIST_ROW("t.number", "t.weight", "t.capacity", "t.since DIV 1000", "t.queue",
@@ -280,7 +290,7 @@ const struct mrt_my_plan *mrt_my_plan(const struct mrt_sql_request *request)
         [MRT_SQL_DO_REAP] = {true,
                              -1,
                              {mark_dead, LEAVE_BEHIND(HERE), MOVE_BEHIND(HERE), reap, clear}},
-        [MRT_SQL_DO_SWEEP] = {false, -1, {sweep_sessions, sweep_tickets, sweep_queues}},
+        [MRT_SQL_DO_SWEEP] = {false, -1, {sweep_sessions, sweep_tickets, sweep_queues, swept}},
         [MRT_SQL_DO_LIST] = {false, 0, {list}},
         [MRT_SQL_DO_REVOKE] = {true, 1, {lock_queue, revoke}},
         [MRT_SQL_DO_BREAK] = {false, 0, {break_ticket}},

@@ -25,6 +25,11 @@ const char *const sql_parts[SQL_ALL_PARTS] = {"CONNECTION_ID(), @@global",
 const char sql_end_leases[] = "UPDATE session SET expires = (UNIX_TIMESTAMP() - 120) * 1000000"
                               " WHERE epoch > 0";
 const char sql_days_ago[] = "(UNIX_TIMESTAMP() - 172800) * 1000000";
+const char sql_hour_ago[] = "(UNIX_TIMESTAMP() - 3660) * 1000000";
+const char sql_unused_queues[] =
+    "INSERT INTO queue WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < "
+    "%d)"
+    " SELECT CONCAT('mortise/unused/', i), (UNIX_TIMESTAMP() - 172800) * 1000000 FROM n";
 const bool sql_makes_rows_first = true;
 const char sql_lease_left[] =
     "SELECT MIN(expires) DIV 1000 - UNIX_TIMESTAMP(SYSDATE(3)) * 1000 FROM session";

@@ -75,6 +75,10 @@ const char sql_lease_left[] =
 const char sql_end_leases[] =
     "UPDATE session SET expires = clock_timestamp() - interval '2 minutes' WHERE epoch > 0";
 const char sql_days_ago[] = "clock_timestamp() - interval '2 days'";
+const char sql_hour_ago[] = "clock_timestamp() - interval '61 minutes'";
+const char sql_unused_queues[] =
+    "INSERT INTO queue SELECT 'mortise/unused/' || i, 1, clock_timestamp() - interval '2 days'"
+    " FROM generate_series(1, %d) i";
 const bool sql_makes_rows_first = false;
 static PGconn *blocker;
 

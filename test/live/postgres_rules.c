@@ -143,45 +143,6 @@ static void test_sq_16_renewals_leave_no_bloat(void **state)
     end(client);
 }
 
-#define UNUSED "SELECT count(*) FROM queue WHERE name LIKE 'mortise/unused/%'"
-
-static void leave_unused(int count)
-{
-    char text[256];
-    snprintf(text, sizeof text,
-             "INSERT INTO queue SELECT 'mortise/unused/' || i, 1, clock_timestamp() - interval"
-             " '2 days' FROM generate_series(1, %d) i",
-             count);
-    sql_run(text);
-}
-
-/* Its sweep, if it makes one, goes before its acquire. */
-static void start_one(void)
-{
-    mortise_client *client = open_client("lease=60s");
-    zk_acquire(zk_mutex(client, "starts"));
-    end(client);
-}
-
-/* A thousand at a time, and then none for an hour. */
-static void test_sq_16_old_queues_go_where_nobody_dies(void **state)
-{
-    (void)state;
-    sql_run("DELETE FROM session; UPDATE queue SET touched = clock_timestamp() - interval '61"
-            " minutes'");
-    leave_unused(1500);
-    start_one();
-    assert_int_equal(sql_number(UNUSED), 500);
-    start_one();
-    assert_int_equal(sql_number(UNUSED), 0);
-    leave_unused(5);
-    start_one();
-    assert_int_equal(sql_number(UNUSED), 5);
-    sql_run("UPDATE queue SET touched = clock_timestamp() - interval '2 days'"); /* all of them */
-    start_one();
-    assert_int_equal(sql_number("SELECT count(*) FROM queue WHERE name <> 'mortise/starts'"), 1);
-}
-
 /* ------------------------------------------------------------------ the statements */
 
 /* What design forbids: the lock and the look in one statement. */
@@ -331,7 +292,6 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_one_round_trip_to_acquire_and_none_to_wait),
         cmocka_unit_test(test_j7_only_the_next_is_told),
         cmocka_unit_test(test_sq_16_renewals_leave_no_bloat),
-        cmocka_unit_test(test_sq_16_old_queues_go_where_nobody_dies),
         cmocka_unit_test(test_one_statement_lets_two_in_and_two_do_not),
         cmocka_unit_test(test_sq_05_retryable_errors_do_not_reach_the_caller),
         cmocka_unit_test(test_sq_14_a_commit_that_fails_is_no_grant),

@@ -60,6 +60,10 @@ extern const char sql_end_leases[];
 
 /* A time of the queues' rows, two days ago. */
 extern const char sql_days_ago[];
+/* One more than an hour ago. */
+extern const char sql_hour_ago[];
+/* Makes %d queues "mortise/unused/..." that were last used two days ago. */
+extern const char sql_unused_queues[];
 
 /* Connections of the store's clients, and how many of them are in a transaction. */
 long sql_connections(void);

@@ -662,6 +662,49 @@ static void test_sq_16_sq_04_a_starting_client_sweeps_old_queues_away(void **sta
     end(other);
 }
 
+#define UNUSED "SELECT count(*) FROM queue WHERE name LIKE 'mortise/unused/%'"
+
+static void leave_unused(int count)
+{
+    char text[320];
+    snprintf(text, sizeof text, sql_unused_queues, count);
+    sql_run(text);
+}
+
+/* Its sweep, if it makes one, goes before its acquire. */
+static void start_one(void)
+{
+    mortise_client *client = open_client("lease=60s");
+    zk_acquire(zk_mutex(client, "starts"));
+    end(client);
+}
+
+static void touch_all(const char *when)
+{
+    char text[160];
+    snprintf(text, sizeof text, "UPDATE queue SET touched = %s", when);
+    sql_run(text);
+}
+
+/* A thousand at a time, and then none for an hour. */
+static void test_sq_16_old_queues_go_where_nobody_dies(void **state)
+{
+    (void)state;
+    sql_run("DELETE FROM session");
+    touch_all(sql_hour_ago);
+    leave_unused(1500);
+    start_one();
+    assert_int_equal(sql_number(UNUSED), 500);
+    start_one();
+    assert_int_equal(sql_number(UNUSED), 0);
+    leave_unused(5);
+    start_one();
+    assert_int_equal(sql_number(UNUSED), 5);
+    touch_all(sql_days_ago);
+    start_one();
+    assert_int_equal(sql_number("SELECT count(*) FROM queue WHERE name <> 'mortise/starts'"), 1);
+}
+
 static void test_j3_a_late_renewal_and_a_takeover_exclude_each_other(void **state)
 {
     (void)state;
@@ -709,6 +752,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_a1_c5_the_release_of_a_session_that_was_ended),
         cmocka_unit_test(test_gn06_a_starting_client_sweeps_no_delay_away),
         cmocka_unit_test(test_sq_16_sq_04_a_starting_client_sweeps_old_queues_away),
+        cmocka_unit_test(test_sq_16_old_queues_go_where_nobody_dies),
         cmocka_unit_test(test_j3_a_late_renewal_and_a_takeover_exclude_each_other),
     };
     if (count > 1)

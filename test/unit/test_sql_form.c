@@ -551,7 +551,7 @@ static int lease_of(const char *text, mrt_time *lease)
     struct mrt_sql_address address;
     snprintf(uri, sizeof uri, "postgresql://h/d?lease=%s", text);
     assert_int_equal(mrt_uri_parse(uri, &parsed), MORTISE_OK);
-    int error = mrt_sql_times(&parsed, &address);
+    int error = mrt_sql_common(&parsed, &address);
     *lease = address.lease;
     return error;
 }
