@@ -214,7 +214,8 @@ MORTISE_API int mortise_open(const char *uri, const mortise_client_options *opti
  * Opens a client on a majority of `count` stores (1 to 15) that know nothing of each other, as
  * "redlock:" with their URIs does, but that each URI has parameters of its own, such as
  * credentials= and session=. All must name the same namespace=, or none. A member is waited for
- * no longer than `answer_ms` (1 to 10000; 0: 50) in a round. The strings are copied.
+ * no longer than `answer_ms` (1 to 10000; 0: 50, or a 50th of the lease if that is less, but at
+ * least 5) in a round. The strings are copied.
  * 0 and *client; or EINVALID, EURI (one of these cannot be a member, or is named twice), and as
  * mortise_open.
  */

@@ -240,7 +240,7 @@ static const char *common_namespace(const char *const *uris, size_t count, char 
 int mortise_open_quorum(const char *const *uris, size_t count, int32_t answer_ms,
                         const mortise_client_options *options, mortise_client **result)
 {
-    char space[MRT_URI_MAX], uri[MRT_URI_MAX + 64];
+    char space[MRT_URI_MAX], answer[32] = "", uri[MRT_URI_MAX + 64];
     mrt_error_clear();
     if (!result || !uris || count < 1 || answer_ms < 0)
         return mrt_error(MORTISE_EINVALID,
@@ -251,8 +251,10 @@ int mortise_open_quorum(const char *const *uris, size_t count, int32_t answer_ms
                              i + 1);
     if (!common_namespace(uris, count, space))
         return mrt_error(MORTISE_EURI, "the members of a quorum need one namespace");
-    snprintf(uri, sizeof uri, "redlock:?answer=%dms%s%s", answer_ms ? answer_ms : 50,
-             *space ? "&" : "", space);
+    if (answer_ms > 0)
+        snprintf(answer, sizeof answer, "answer=%dms", answer_ms);
+    snprintf(uri, sizeof uri, "redlock:%s%s%s%s", *answer || *space ? "?" : "", answer,
+             *answer && *space ? "&" : "", space);
     return open_client(uri, uris, count, options, result);
 }
 

@@ -28,7 +28,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define ANSWER_DEFAULT (50 * MRT_MILLISECOND)
+#define ANSWER_DEFAULT (50 * MRT_MILLISECOND) /* at most a fiftieth of the lease */
+#define ANSWER_LEAST (5 * MRT_MILLISECOND)    /* but by default no less */
 #define ANSWER_MAX_MS 10000
 
 /* ------------------------------------------------------------------ events */
@@ -41,6 +42,18 @@ void mrt_quorum_tell(struct mrt_store *store, struct mrt_event event)
 struct mrt_id mrt_quorum_identity(struct mrt_store *store)
 {
     return (struct mrt_id){store->seed.high, store->seed.low + ++store->identities};
+}
+
+/* Waiting for members that do not answer eats into what a lock is valid for. The lease is not known
+   before a session is. */
+mrt_time mrt_quorum_limit(const struct mrt_store *store)
+{
+    if (store->limit > 0)
+        return store->limit;
+    mrt_time part = store->lease / 50;
+    if (part == 0 || part > ANSWER_DEFAULT)
+        return ANSWER_DEFAULT;
+    return part > ANSWER_LEAST ? part : ANSWER_LEAST;
 }
 
 static void hear(void *context, const struct mrt_event *event)
@@ -253,12 +266,12 @@ static size_t next_member(const char *list)
     return length;
 }
 
-/* "answer=50ms" or "1s". */
+/* "answer=50ms" or "1s"; 0: it is not there. */
 static int read_limit(const struct mrt_uri *uri, mrt_time *limit)
 {
     const char *text = mrt_uri_parameter(uri, "answer");
     char *end;
-    *limit = ANSWER_DEFAULT;
+    *limit = 0;
     if (!text)
         return MORTISE_OK;
     long number = strtol(text, &end, 10);

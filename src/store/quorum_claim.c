@@ -237,7 +237,7 @@ static void ask_all(struct mrt_store *store, struct mrt_quorum_ticket *ticket,
                                         .claim = true,
                                         .try_only = type == MRT_APPEND};
     ticket->round = MRT_DEFECT(QUORUM_ROUND_AGAIN) ? ticket->round + 1 : ++store->rounds;
-    ticket->decide_at = now + store->limit;
+    ticket->decide_at = now + mrt_quorum_limit(store);
     for (unsigned i = 0; i < store->count; i++) {
         if (ticket->claims[i] < of || store->members[i].phase != MRT_QUORUM_UP)
             continue;
@@ -250,7 +250,7 @@ static void begin(struct mrt_store *store, struct mrt_quorum_ticket *ticket, mrt
     bool held = ticket->step == MRT_QUORUM_HELD;
     if (ticket->command.type == MRT_REMOVE) {
         ticket->step = MRT_QUORUM_LEAVING;
-        ticket->decide_at = now + store->limit;
+        ticket->decide_at = now + mrt_quorum_limit(store);
         let_go(store, ticket);
     } else if (held) {
         ticket->step = MRT_QUORUM_LOOKING;

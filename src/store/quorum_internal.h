@@ -85,7 +85,7 @@ struct mrt_store {
     struct mrt_quorum_member members[MRT_QUORUM_MEMBERS_MAX];
     unsigned count, majority;
     unsigned unresolved; /* members of which it was not known at opening where they are */
-    mrt_time limit;      /* for a member's answer */
+    mrt_time limit;      /* for a member's answer; 0: see mrt_quorum_limit */
     mrt_time timeout;    /* for START and STOP */
     int epoll;
     mrt_time worked_at;    /* when it last looked at what is due */
@@ -115,6 +115,8 @@ struct mrt_store {
 /* Answers a command of the engine's. */
 void mrt_quorum_tell(struct mrt_store *store, struct mrt_event event);
 struct mrt_id mrt_quorum_identity(struct mrt_store *store);
+/* How long a member may take for an answer. */
+mrt_time mrt_quorum_limit(const struct mrt_store *store);
 
 /* quorum_member.c */
 /* What may be asked, now or later; NULL: no memory. To be freed if it is not. */

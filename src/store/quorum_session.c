@@ -222,7 +222,7 @@ static void begin(struct mrt_store *store, mrt_time now)
     default:
         stop(store);
     }
-    store->session_command.enough_at = now + store->limit;
+    store->session_command.enough_at = now + mrt_quorum_limit(store);
     store->session_command.decide_at = now + limit;
 }
 
