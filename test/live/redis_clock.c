@@ -171,7 +171,7 @@ static mortise_hold acquire_at_all(mortise_client *client)
     }
 }
 
-static void test_m11_rd_03_a_minority_of_clocks_takes_no_lock_away(void **state)
+static void test_m4_rd_03_a_minority_of_clocks_takes_no_lock_away(void **state)
 {
     (void)state;
     mortise_hold again;
@@ -185,7 +185,7 @@ static void test_m11_rd_03_a_minority_of_clocks_takes_no_lock_away(void **state)
     mortise_close(other);
 }
 
-static void test_m11_rd_03_a_majority_does_and_that_is_told(void **state)
+static void test_m4_rd_03_a_majority_does_and_that_is_told(void **state)
 {
     (void)state;
     mortise_client *client = zk_open(together()), *other = zk_open(together());
@@ -207,8 +207,8 @@ int main(void)
         TEST(test_rd_03_of_a_claim_too),
         TEST(test_rd_03_after_a_step_back_a_session_still_ends_with_its_lease),
         TEST(test_rd_04_a_clock_that_stands_still_is_told_of),
-        TEST(test_m11_rd_03_a_minority_of_clocks_takes_no_lock_away),
-        TEST(test_m11_rd_03_a_majority_does_and_that_is_told),
+        TEST(test_m4_rd_03_a_minority_of_clocks_takes_no_lock_away),
+        TEST(test_m4_rd_03_a_majority_does_and_that_is_told),
     };
     zk_place_settings("--clock " SET_CLOCK, "redis5");
     if (zk_place_start(NULL) < 0)

@@ -160,13 +160,13 @@ static bool a_second_one_gets_in(const char *more, bool (*is_over)(void))
 }
 
 /* The violation that the manual names: it must be seen here, or the witness is blind. */
-static void test_rd_05_m11_a_member_that_forgets_lets_a_second_one_in(void **state)
+static void test_rd_05_a_member_that_forgets_lets_a_second_one_in(void **state)
 {
     (void)state;
     assert_true(a_second_one_gets_in("", NULL));
 }
 
-static void test_rd_05_m11_one_that_has_just_come_up_is_not_counted(void **state)
+static void test_rd_05_one_that_has_just_come_up_is_not_counted(void **state)
 {
     (void)state;
     assert_false(a_second_one_gets_in("&uptime=" UPTIME, all_have_answered));
@@ -258,8 +258,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_m9_rd_11_rd_22_a_renewal_proves_no_lock_whose_keys_are_gone),
         TEST(test_m9_rd_15_rd_22_a_lock_is_lost_before_who_took_it_may_lose_it),
-        TEST(test_rd_05_m11_a_member_that_forgets_lets_a_second_one_in),
-        TEST(test_rd_05_m11_one_that_has_just_come_up_is_not_counted),
+        TEST(test_rd_05_a_member_that_forgets_lets_a_second_one_in),
+        TEST(test_rd_05_one_that_has_just_come_up_is_not_counted),
     };
     port_kind = "exclusive";
     zk_place_settings("--clock " SET_CLOCK, "redis5");
