@@ -1,0 +1,309 @@
+/*
+ * How long what takes at a quorum, and by which clock. Nothing is decided by how fast this machine
+ * is: members that are silent remain so, and where a limit is to be over, the store is told so.
+ */
+#include "cmocka_all.h"
+#include "live/quorum_place.h"
+#include "store/memory.h"
+#include "store/quorum_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LIMIT MRT_SECOND /* of open_slow */
+#define SHORT_LEASE (2000 * MRT_MILLISECOND)
+
+static _Atomic time_t clock_step;
+
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+    long result = syscall(SYS_clock_gettime, clock, time);
+    if (clock == CLOCK_REALTIME)
+        time->tv_sec += clock_step;
+    return (int)result;
+}
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* ------------------------------------------------------------------ members' limit */
+
+static int open_slow(void **state)
+{
+    (void)state;
+    return place_open(5, "1s", 60000);
+}
+
+static int open_default(void **state)
+{
+    (void)state;
+    return place_open(3, NULL, SHORT_LEASE / MRT_MILLISECOND);
+}
+
+/* Asks for a try; it is not waited for. */
+static void begin_try(const char *queue)
+{
+    struct mrt_command command = port_append_command(&quorum, queue);
+    command.try_only = true;
+    assert_int_equal(quorum.count, 0);
+    assert_true(quorum.ops->submit(quorum.store, &command, MRT_TIME_NEVER));
+}
+
+static void expect_told(enum mrt_event_type type)
+{
+    assert_int_equal(quorum.count, 1);
+    assert_int_equal(quorum.events[0].type, type);
+    quorum.count = 0;
+}
+
+static void test_m3_rd_17_all_are_asked_before_anybody_is_waited_for(void **state)
+{
+    (void)state;
+    silence(1, true);
+    silence(2, true);
+    begin_try("p");
+    expect_told(MRT_VIEW); /* by a majority, at once */
+    silence(0, true);
+    for (unsigned i = 0; i < place_members; i++)
+        ways[i].type = MRT_START;
+    begin_try("q");
+    mrt_time asked = mrt_time_now();
+    for (unsigned i = 0; i < place_members; i++)
+        assert_int_equal(ways[i].type, MRT_APPEND);
+    assert_int_equal(quorum.count, 0);
+    mrt_time next = quorum.ops->next(quorum.store); /* who calls it sleeps until then */
+    assert_true(next <= asked + LIMIT);
+    quorum.ops->process(quorum.store, asked + LIMIT);
+    expect_told(MRT_FAILED);
+    assert_non_null(strstr(quorum.detail, "in time"));
+}
+
+/* One after the other they would cost three of it. */
+static void test_m3_rd_17_silent_members_cost_no_more_than_their_limit(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++)
+        silence(i, true);
+    int64_t began = monotonic_ns();
+    assert_int_equal(port_try(&quorum, "p", port_id()).type, MRT_FAILED);
+    int64_t took = monotonic_ns() - began;
+    assert_true(took >= LIMIT && took < 5 * LIMIT / 2);
+}
+
+static void test_m3_rd_17_the_default_is_a_fiftieth_of_the_lease(void **state)
+{
+    static struct mrt_store any;
+    static const struct {
+        mrt_time given, lease, limit; /* ms */
+    } rows[] = {{0, 0, 50},  {0, 60000, 50}, {0, 2500, 50},   {0, 2000, 40},
+                {0, 250, 5}, {0, 100, 5},    {200, 100, 200}, {1, 60000, 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        any.limit = rows[i].given * MRT_MILLISECOND;
+        any.lease = rows[i].lease * MRT_MILLISECOND;
+        assert_int_equal(mrt_quorum_limit(&any), rows[i].limit * MRT_MILLISECOND);
+    }
+    silence(0, true);
+    silence(1, true);
+    begin_try("q");
+    quorum.ops->process(quorum.store, mrt_time_now() + SHORT_LEASE / 50);
+    expect_told(MRT_FAILED);
+}
+
+/* ------------------------------------------------------------------ rounds that fail */
+
+/* They had been told when the caller was, so others need not wait. */
+static void expect_let_go(unsigned member)
+{
+    assert_int_equal(ways[member].parted, 1);
+    assert_int_equal(port_tickets(&rivals[member], "q"), 0);
+}
+
+static void test_m8_rd_10_who_fails_has_let_go_before_he_knows(void **state)
+{
+    (void)state;
+    occupy(0);
+    occupy(1);
+    occupy(4);
+    struct mrt_event view = acquire();
+    assert_false(holds(&view));
+    expect_let_go(2);
+    expect_let_go(3);
+}
+
+static void test_m6_m8_rd_10_also_where_nobody_has_answered(void **state)
+{
+    (void)state;
+    occupy(0);
+    silence(1, true);
+    struct mrt_event view = acquire();
+    assert_false(holds(&view));
+    expect_let_go(1);
+    expect_let_go(2);
+}
+
+/* ------------------------------------------------------------------ what is left of the lease */
+
+static void freeze_all(bool frozen)
+{
+    mrt_memory_freeze("m10-a", frozen);
+    mrt_memory_freeze("m10-b", frozen);
+    mrt_memory_freeze("m10-c", frozen);
+}
+
+/* A step of the wall clock takes nothing away; any time that passes meanwhile is allowed for. */
+static void expect_no_loss_by_step(mortise_hold hold, time_t step)
+{
+    int64_t began = monotonic_ns();
+    int64_t before = mortise_hold_remaining_ms(hold);
+    clock_step += step;
+    int64_t after = mortise_hold_remaining_ms(hold);
+    int64_t passed_ms = (monotonic_ns() - began) / 1000000 + 1;
+    assert_true(after + passed_ms >= before);
+}
+
+/* By the clock of the caller, whom nobody answers, and which nobody can set. */
+static void test_m2_m5_m10_a_hold_is_valid_for_what_is_left_of_the_lease(void **state)
+{
+    (void)state;
+    mortise_client *client;
+    mortise_lock *lock;
+    mortise_hold hold;
+    const char *where = "redlock:memory:m10-a,memory:m10-b,memory:m10-c?answer=100ms&lease=1s";
+    assert_int_equal(mortise_open(where, NULL, &client), MORTISE_OK);
+    assert_int_equal(mortise_mutex_new(client, "x", NULL, &lock), MORTISE_OK);
+    assert_int_equal(mortise_acquire_for(lock, 20000, &hold), MORTISE_OK);
+    expect_no_loss_by_step(hold, 3600);
+    freeze_all(true);
+    int64_t now = monotonic_ns(), end = now + 1000000000; /* nothing sent since is answered */
+    expect_no_loss_by_step(hold, -7200);
+    assert_true(mortise_hold_remaining_ms(hold) < 1000); /* less what is taken off for clocks */
+    while (mortise_is_held(hold)) {
+        assert_true(now < end);
+        now = monotonic_ns();
+    }
+    assert_int_equal(mortise_hold_remaining_ms(hold), 0);
+    freeze_all(false);
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    assert_int_equal(mortise_acquire_for(lock, 20000, &hold), MORTISE_OK);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+}
+
+static int reset_clock(void **state)
+{
+    (void)state;
+    clock_step = 0;
+    return 0;
+}
+
+struct told {
+    unsigned calls;
+    int error;
+};
+
+static void tell(void *argument, int error, mortise_hold hold)
+{
+    struct told *told = argument;
+    (void)hold;
+    told->calls++;
+    told->error = error;
+}
+
+static int make_late(void **state)
+{
+    (void)state;
+    place_make(3, "10s", SHORT_LEASE / MRT_MILLISECOND);
+    return 0;
+}
+
+/* A client that does nothing but when it is told to, whose session is proven until now at most. */
+static mortise_client *open_own_loop(mortise_lock **lock)
+{
+    char uri[sizeof place_uri + 16];
+    mortise_client *client;
+    mortise_hold hold;
+    const mortise_client_options options = {.size = sizeof options, .flags = MORTISE_FOREIGN_LOOP};
+    snprintf(uri, sizeof uri, "%s&namespace=", place_uri);
+    place_take_ways(true);
+    assert_int_equal(mortise_open(uri, &options, &client), MORTISE_OK);
+    place_take_ways(false);
+    assert_int_equal(mortise_mutex_new(client, "q", NULL, lock), MORTISE_OK);
+    assert_int_equal(mortise_acquire_for(*lock, 20000, &hold), MORTISE_OK);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    return client;
+}
+
+static unsigned tickets_at_all(void)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < place_members; i++)
+        count += (unsigned)port_tickets(&rivals[i], "q");
+    return count;
+}
+
+static void run_until_tickets(mortise_client *client, unsigned count)
+{
+    mrt_time until = mrt_time_now() + SOON;
+    while (tickets_at_all() != count) {
+        assert_true(mrt_time_now() < until);
+        assert_int_equal(mortise_process(client), MORTISE_OK);
+    }
+}
+
+/* All say yes at 0.99 of the lease, and are heard before anything else. No other session is let
+   begin, so that nothing but the claim could be granted. */
+static void test_m10_rd_09_a_majority_at_the_end_of_the_lease_grants_nothing(void **state)
+{
+    (void)state;
+    mortise_lock *lock;
+    mortise_operation *operation;
+    struct told told = {0};
+    mortise_client *client = open_own_loop(&lock);
+    mrt_time late = mrt_time_now() + SHORT_LEASE * 99 / 100;
+    for (unsigned i = 0; i < place_members; i++) {
+        silence(i, true);
+        ways[i].not_taken = BIT(MRT_START);
+    }
+    assert_int_equal(mortise_acquire_async(lock, INT64_MAX, tell, &told, &operation), MORTISE_OK);
+    run_until_tickets(client, place_members); /* they have done it, and nobody has heard */
+    assert_int_equal(told.calls, 0);
+    while (mrt_time_now() < late)
+        usleep(1000);
+    for (unsigned i = 0; i < place_members; i++)
+        silence(i, false);
+    run_until_tickets(client, 0);
+    for (unsigned i = 0; i < place_members; i++)
+        assert_int_equal(ways[i].type, MRT_STOP); /* they are told, and do not merely run out */
+    assert_int_equal(told.calls, 0);
+    mortise_cancel(operation);
+    for (mrt_time until = mrt_time_now() + SOON; told.calls == 0 && mrt_time_now() < until;)
+        assert_int_equal(mortise_process(client), MORTISE_OK);
+    assert_int_equal(told.calls, 1);
+    assert_int_equal(told.error, MORTISE_ECANCELLED);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+    assert_int_equal(tickets_at_all(), 0);
+}
+
+#define WITH(name, open) cmocka_unit_test_setup_teardown(name, open, close_place)
+
+int quorum_time(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH(test_m3_rd_17_all_are_asked_before_anybody_is_waited_for, open_slow),
+        WITH(test_m3_rd_17_silent_members_cost_no_more_than_their_limit, open_slow),
+        WITH(test_m3_rd_17_the_default_is_a_fiftieth_of_the_lease, open_default),
+        WITH(test_m8_rd_10_who_fails_has_let_go_before_he_knows, open_five),
+        WITH(test_m6_m8_rd_10_also_where_nobody_has_answered, open_three),
+        cmocka_unit_test_teardown(test_m2_m5_m10_a_hold_is_valid_for_what_is_left_of_the_lease,
+                                  reset_clock),
+        WITH(test_m10_rd_09_a_majority_at_the_end_of_the_lease_grants_nothing, make_late),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
