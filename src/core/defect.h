@@ -132,6 +132,7 @@
     X(QUORUM_UNRENEWED_COUNTS, "a member that missed the newest renewal counts")    \
     X(QUORUM_OLD_START_COUNTS, "a member that an earlier START has started counts") \
     X(QUORUM_ROUND_AGAIN, "rounds of a ticket that comes again have old numbers")   \
+    X(QUORUM_EQUAL_PAUSES, "who has lost a round pauses as long as everybody else") \
     X(QUORUM_DEAF, "what a member says of a claim unasked is not heeded")
 
 /* Of stores that the simulator runs as they ship, and of the scripts of Redis; it finds them, and

@@ -3,8 +3,8 @@
  *
  *   APPEND    a round: all that are up are asked at once, each for a try. Held if a majority
  *             have it within the limit. Else all are told to let it go, those too that have not
- *             answered, and the next round is after a pause of random length: two that share
- *             the members between them must not go on doing so.
+ *             answered, and the next round is after a pause of random length, longer than the
+ *             round was: two that share the members between them must not go on doing so.
  *   REFRESH   of one that waits: the next round. Of one that is held: those who have it are
  *             asked whether they still do
  *   REMOVE    all are told to let it go
@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAUSE (50 * MRT_MILLISECOND) /* doubled up to four times as much */
+#define PAUSE (60 * MRT_MILLISECOND) /* at least: longer than a round by default may take */
 #define LOOK_AGAIN (5 * MRT_SECOND)  /* at most: a third of the lease */
 
 /* ------------------------------------------------------------------ parts */
@@ -97,18 +97,31 @@ static void let_go(struct mrt_store *store, struct mrt_quorum_ticket *ticket)
 
 /* ------------------------------------------------------------------ outcomes */
 
-static void show(struct mrt_store *store, struct mrt_quorum_ticket *ticket, bool granted)
+/* Before the next round. Who else shares the members must be able to end his within it: the members
+   that this round had to wait for are those that others wait for too. Then any time up to as much
+   again, of which it is two and four times as much after further failures. */
+static mrt_time pause_after(const struct mrt_quorum_ticket *ticket, mrt_time now)
+{
+    mrt_time took = mrt_time_min(now, ticket->decide_at) - ticket->asked_at;
+    mrt_time least = took + took / 5 > PAUSE ? took + took / 5 : PAUSE;
+    mrt_time spread = least << (ticket->failures < 2 ? ticket->failures : 2);
+    struct mrt_id chance;
+    if (!mrt_id_random(&chance))
+        chance = ticket->token;
+    if (MRT_DEFECT(QUORUM_EQUAL_PAUSES))
+        chance.low = 0;
+    return least + (mrt_time)(chance.low % (uint64_t)spread);
+}
+
+static void show(struct mrt_store *store, struct mrt_quorum_ticket *ticket, bool granted,
+                 mrt_time now)
 {
     struct mrt_event event = {.type = MRT_VIEW, .fence_span = UINT32_MAX};
     event.weight_ahead = granted ? 0 : 1;
     event.others_behind = granted; /* who waits leaves no trace */
     event.recheck = store->lease > 0 ? mrt_time_min(LOOK_AGAIN, store->lease / 3) : LOOK_AGAIN;
     if (!granted) {
-        mrt_time pause = PAUSE << (ticket->failures < 2 ? ticket->failures : 2);
-        struct mrt_id chance;
-        if (!mrt_id_random(&chance))
-            chance = ticket->token;
-        event.recheck = pause / 2 + (mrt_time)(chance.low % (uint64_t)pause);
+        event.recheck = pause_after(ticket, now);
         ticket->failures++;
     }
     ticket->step = granted ? MRT_QUORUM_HELD : MRT_QUORUM_IDLE;
@@ -128,7 +141,7 @@ static void refuse(struct mrt_store *store, struct mrt_quorum_ticket *ticket)
     free_ticket(store, ticket);
 }
 
-static void lost_round(struct mrt_store *store, struct mrt_quorum_ticket *ticket)
+static void lost_round(struct mrt_store *store, struct mrt_quorum_ticket *ticket, mrt_time now)
 {
     let_go(store, ticket);
     if (ticket->command.type == MRT_APPEND && ticket->blocked == 0) {
@@ -137,7 +150,7 @@ static void lost_round(struct mrt_store *store, struct mrt_quorum_ticket *ticket
         tell(store, ticket, (struct mrt_event){.type = MRT_BLOCKED});
         free_ticket(store, ticket);
     } else {
-        show(store, ticket, false);
+        show(store, ticket, false, now);
     }
 }
 
@@ -148,9 +161,9 @@ static void decide_round(struct mrt_store *store, struct mrt_quorum_ticket *tick
         open = 0;
     if (has >= store->majority - (MRT_DEFECT(QUORUM_MINORITY) ? 1u : 0u)) {
         ticket->failures = 0;
-        show(store, ticket, true);
+        show(store, ticket, true, now);
     } else if (has + open < store->majority) {
-        lost_round(store, ticket);
+        lost_round(store, ticket, now);
     }
 }
 
@@ -171,7 +184,7 @@ static void decide_look(struct mrt_store *store, struct mrt_quorum_ticket *ticke
         if (ticket->claims[i] == MRT_CLAIM_ASKED)
             ticket->claims[i] = MRT_CLAIM_PERHAPS;
     if (has >= store->majority) {
-        show(store, ticket, true);
+        show(store, ticket, true, now);
     } else {
         ticket->step = MRT_QUORUM_HELD;
         tell(store, ticket, (struct mrt_event){.type = MRT_UNKNOWN});
@@ -237,6 +250,7 @@ static void ask_all(struct mrt_store *store, struct mrt_quorum_ticket *ticket,
                                         .claim = true,
                                         .try_only = type == MRT_APPEND};
     ticket->round = MRT_DEFECT(QUORUM_ROUND_AGAIN) ? ticket->round + 1 : ++store->rounds;
+    ticket->asked_at = now;
     ticket->decide_at = now + mrt_quorum_limit(store);
     for (unsigned i = 0; i < store->count; i++) {
         if (ticket->claims[i] < of || store->members[i].phase != MRT_QUORUM_UP)

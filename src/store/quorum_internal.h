@@ -68,6 +68,7 @@ struct mrt_quorum_ticket {
     bool busy;
     uint64_t round;
     struct mrt_id token; /* of the round: the claim's identity at the members */
+    mrt_time asked_at;   /* when the round began */
     mrt_time decide_at;  /* who has not answered by then does not count */
     unsigned blocked;    /* members where another has it, in this round */
     unsigned failures;   /* rounds in a row */

@@ -13,7 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LIMIT MRT_SECOND /* of open_slow */
+#define LIMIT MRT_SECOND                /* of open_slow */
+#define SHORTEST (60 * MRT_MILLISECOND) /* pause */
+#define PAUSES 30                       /* that are drawn */
 #define SHORT_LEASE (2000 * MRT_MILLISECOND)
 
 static _Atomic time_t clock_step;
@@ -147,6 +149,40 @@ static void test_m6_m8_rd_10_also_where_nobody_has_answered(void **state)
     assert_false(holds(&view));
     expect_let_go(1);
     expect_let_go(2);
+}
+
+/* Of 30 that are drawn from four times the shortest, all lie within a quarter by chance in no run.
+ */
+static void test_m12_rd_18_pauses_are_of_random_length(void **state)
+{
+    mrt_time least = MRT_TIME_NEVER, most = 0;
+    (void)state;
+    for (unsigned i = 0; i < 3; i++)
+        occupy(i);
+    struct mrt_event view = acquire();
+    for (int i = 0; i < PAUSES + 2; i++) {
+        assert_false(holds(&view));
+        assert_true(view.recheck >= SHORTEST);
+        assert_true(view.recheck < SHORTEST + (SHORTEST << (i < 2 ? i : 2)));
+        if (i >= 2) {
+            least = mrt_time_min(least, view.recheck);
+            most = view.recheck > most ? view.recheck : most;
+        }
+        view = port_refresh(&quorum, "q", &view);
+    }
+    assert_true(most - least > SHORTEST);
+}
+
+static void test_m12_rd_18_pauses_are_longer_than_the_round(void **state)
+{
+    const mrt_time took = 100 * MRT_MILLISECOND; /* all of what two silent ones are given */
+    (void)state;
+    occupy(0);
+    silence(1, true);
+    silence(2, true);
+    struct mrt_event view = acquire();
+    assert_false(holds(&view));
+    assert_true(view.recheck > took && view.recheck < 3 * took);
 }
 
 /* ------------------------------------------------------------------ what is left of the lease */
@@ -301,6 +337,8 @@ int quorum_time(void)
         WITH(test_m3_rd_17_the_default_is_a_fiftieth_of_the_lease, open_default),
         WITH(test_m8_rd_10_who_fails_has_let_go_before_he_knows, open_five),
         WITH(test_m6_m8_rd_10_also_where_nobody_has_answered, open_three),
+        WITH(test_m12_rd_18_pauses_are_of_random_length, open_five),
+        WITH(test_m12_rd_18_pauses_are_longer_than_the_round, open_five),
         cmocka_unit_test_teardown(test_m2_m5_m10_a_hold_is_valid_for_what_is_left_of_the_lease,
                                   reset_clock),
         WITH(test_m10_rd_09_a_majority_at_the_end_of_the_lease_grants_nothing, make_late),

@@ -54,13 +54,12 @@ static bool begins(const char *name, const char *with)
    keeps a lock no longer than its lease. Tests on a real server do. */
 static bool can_show(const char *name)
 {
-    static const char *const others[] = {"REDIS_EVICTION_UNTOLD",    "REDIS_LOST_RENEWS",
-                                         "REDIS_CLAIM_BLIND_EXTEND", "REDIS_CLAIM_LOST_KEPT",
-                                         "REDIS_CLAIM_LATE_SET",     "REDIS_CLAIM_LEAVING_EXTENDED",
-                                         "REDIS_CLAIM_NO_READ_BACK", "REDIS_CLAIM_PHANTOM",
-                                         "REDIS_CLAIM_UNPROVEN",     "QUORUM_UNRENEWED_COUNTS",
-                                         "QUORUM_OLD_START_COUNTS",  "QUORUM_ROUND_AGAIN",
-                                         "QUORUM_RENEWED_BY_OTHERS", "QUORUM_DEAF"};
+    static const char *const others[] = {
+        "REDIS_EVICTION_UNTOLD",    "REDIS_LOST_RENEWS",       "REDIS_CLAIM_BLIND_EXTEND",
+        "REDIS_CLAIM_LOST_KEPT",    "REDIS_CLAIM_LATE_SET",    "REDIS_CLAIM_LEAVING_EXTENDED",
+        "REDIS_CLAIM_NO_READ_BACK", "REDIS_CLAIM_PHANTOM",     "REDIS_CLAIM_UNPROVEN",
+        "QUORUM_UNRENEWED_COUNTS",  "QUORUM_OLD_START_COUNTS", "QUORUM_ROUND_AGAIN",
+        "QUORUM_RENEWED_BY_OTHERS", "QUORUM_EQUAL_PAUSES",     "QUORUM_DEAF"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(name, others[i]) == 0)
             return false;
