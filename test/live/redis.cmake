@@ -65,7 +65,7 @@ mortise_suite(NAME redis_clock SOURCES redis_clock.c zookeeper_place.c LABELS st
 add_library(set_clock MODULE set_clock.c)
 target_compile_options(set_clock PRIVATE -fno-sanitize=all)
 target_link_options(set_clock PRIVATE -fno-sanitize=all)
-mortise_suite(NAME redlock_servers SOURCES redlock_servers.c zookeeper_place.c
+mortise_suite(NAME redlock_servers SOURCES redlock_servers.c ${redis_live}
               ../conform/port_client.c LABELS store waits TIMEOUT 240)
 foreach(suite redis_clock redlock_servers)
   add_dependencies(test_${suite} set_clock)

@@ -1,10 +1,11 @@
 /*
  * A quorum of five real Redis servers, mostly step by step at the port: what a member that forgets
- * does, and what keeps it from doing so.
+ * does, and what keeps it from doing so; and what becomes of claims whose answers are lost or late.
  */
 #include "cmocka_all.h"
 #include "conform/port_client.h"
 #include "core/rule.h"
+#include "live/redis_proxy.h"
 #include "live/zookeeper_place.h"
 
 #include <hiredis/hiredis.h>
@@ -17,14 +18,16 @@
 #define SETTLES (40 * MRT_SECOND)
 #define SERVERS 5
 
-static char servers[256]; /* their URIs, with commas between */
+static char servers[256];              /* their URIs, with commas between */
+static char members[256];              /* the same, or proxies in front of some */
+static struct redis_proxy *proxies[2]; /* of the last two */
 static struct port_client first, second;
 static long looks_of_ours; /* at the one that is restarted */
 
 static const char *uri_with(const char *more)
 {
     static char uri[512];
-    snprintf(uri, sizeof uri, "redlock:%s?answer=500ms&session=" SESSION "%s", servers, more);
+    snprintf(uri, sizeof uri, "redlock:%s?answer=500ms&session=" SESSION "%s", members, more);
     return uri;
 }
 
@@ -52,6 +55,10 @@ static int close_both(void **state)
             port_stop(both[i]);
             port_close(both[i]);
         }
+    for (int i = 0; i < 2 && proxies[i]; i++) {
+        redis_proxy_stop(proxies[i]);
+        proxies[i] = NULL;
+    }
     return 0;
 }
 
@@ -73,12 +80,17 @@ static struct mrt_event acquire(struct port_client *client)
     return view;
 }
 
-static redisContext *connect_to(int server)
+static uint16_t port_of(int server)
 {
     const char *at = servers;
     for (int i = 0; i <= server; i++)
         at = strstr(at, "127.0.0.1:") + strlen("127.0.0.1:");
-    redisContext *raw = redisConnect("127.0.0.1", (int)strtol(at, NULL, 10));
+    return (uint16_t)strtol(at, NULL, 10);
+}
+
+static redisContext *connect_to(int server)
+{
+    redisContext *raw = redisConnect("127.0.0.1", port_of(server));
     assert_int_equal(raw->err, 0);
     return raw;
 }
@@ -117,6 +129,7 @@ static int age_all(void **state)
     (void)state;
     hours++;
     looks_of_ours = 0;
+    snprintf(members, sizeof members, "%s", servers);
     for (int i = 0; i < SERVERS; i++) {
         char number_and_time[16];
         snprintf(number_and_time, sizeof number_and_time, "%d +%d", i, hours * 3600);
@@ -182,7 +195,7 @@ static bool has_key(redisContext *raw, const char *key)
     return there;
 }
 
-static bool all_have(const char *key)
+static int count_of(const char *key)
 {
     int count = 0;
     for (int i = 0; i < SERVERS; i++) {
@@ -190,7 +203,7 @@ static bool all_have(const char *key)
         count += has_key(raw, key);
         redisFree(raw);
     }
-    return count == SERVERS;
+    return count;
 }
 
 /* None of them is still to be given it. */
@@ -198,7 +211,7 @@ static struct mrt_event acquire_at_all(struct port_client *client)
 {
     mrt_time until = mrt_time_now() + SETTLES;
     struct mrt_event view = acquire(client);
-    while (!all_have("q")) {
+    while (count_of("q") < SERVERS) {
         assert_true(mrt_time_now() < until);
         port_remove(client, "q", view.ticket, 0);
         view = acquire(client);
@@ -251,13 +264,124 @@ static void test_m9_rd_15_rd_22_a_lock_is_lost_before_who_took_it_may_lose_it(vo
     mortise_close(client);
 }
 
+/* ------------------------------------------------------------------ answers that do not come */
+
+static int age_all_behind_proxies(void **state)
+{
+    age_all(state);
+    size_t length = 0;
+    for (int i = 0; i < SERVERS; i++) {
+        uint16_t port = port_of(i);
+        if (i >= 3) {
+            proxies[i - 3] = redis_proxy_start(port);
+            port = redis_proxy_port(proxies[i - 3]);
+        }
+        length += (size_t)snprintf(members + length, sizeof members - length,
+                                   "%sredis://127.0.0.1:%u", i ? "," : "", (unsigned)port);
+    }
+    return 0;
+}
+
+static void rest(void)
+{
+    port_wait(&first, MRT_STARTED, (struct mrt_id){1, 1}, 20 * MRT_MILLISECOND, NULL);
+}
+
+static void await_nowhere(void)
+{
+    mrt_time until =
+        mrt_time_now() + SETTLES; /* less than the lease, so that is not what ends it */
+    while (count_of("q") > 0) {
+        assert_true(mrt_time_now() < until);
+        rest();
+    }
+}
+
+/* The session is up at all, so all are asked from now on. */
+static void open_at_all(void)
+{
+    open_session(&first, "");
+    struct mrt_event view = acquire_at_all(&first);
+    port_remove(&first, "q", view.ticket, 0);
+    await_nowhere();
+    tell_last_two("CONFIG RESETSTAT");
+}
+
+/* One of the last two gets the next claim late, the other's answer to it is lost. */
+static void part_with_answers(void)
+{
+    static const char claim[] = "SET\r\n$1\r\nq\r\n";
+    redis_proxy_order(proxies[0], REDIS_HOLD, claim, NULL);
+    redis_proxy_order(proxies[1], REDIS_SWALLOW, claim, NULL);
+}
+
+/* Both servers have had the claim, one of them only now. */
+static void go_on(void)
+{
+    mrt_time until = mrt_time_now() + SETTLES;
+    while (!redis_proxy_done(proxies[0]) || !redis_proxy_done(proxies[1])) {
+        assert_true(mrt_time_now() < until);
+        rest();
+    }
+    redis_proxy_go(proxies[0]);
+    while (given(3, "set") == 0 || given(4, "set") == 0) {
+        assert_true(mrt_time_now() < until);
+        rest();
+    }
+}
+
+static void test_m6_rd_10_a_round_that_fails_leaves_nothing_where_nobody_has_answered(void **state)
+{
+    (void)state;
+    open_at_all();
+    part_with_answers();
+    for (int i = 0; i < 3; i++)
+        tell(i, "SET q else");
+    assert_int_equal(port_try(&first, "q", port_id()).type, MRT_BLOCKED);
+    for (int i = 0; i < 3; i++)
+        tell(i, "DEL q");
+    go_on();
+    await_nowhere();
+}
+
+static void test_m7_rd_10_nor_does_a_lock_that_is_released(void **state)
+{
+    (void)state;
+    open_at_all();
+    part_with_answers();
+    struct mrt_event view = acquire(&first);
+    port_remove(&first, "q", view.ticket, 0);
+    go_on();
+    await_nowhere();
+}
+
+static void test_m6_m7_nor_at_a_server_that_stood_still(void **state)
+{
+    (void)state;
+    open_at_all();
+    zk_place_server("pause", 4);
+    struct mrt_event view = acquire(&first);
+    port_remove(&first, "q", view.ticket, 0);
+    zk_place_server("resume", 4);
+    mrt_time until = mrt_time_now() + SETTLES;
+    while (given(4, "set") == 0) {
+        assert_true(mrt_time_now() < until);
+        rest();
+    }
+    await_nowhere();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, age_all, close_both)
+#define PROXIED(name) cmocka_unit_test_setup_teardown(name, age_all_behind_proxies, close_both)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_m9_rd_11_rd_22_a_renewal_proves_no_lock_whose_keys_are_gone),
         TEST(test_m9_rd_15_rd_22_a_lock_is_lost_before_who_took_it_may_lose_it),
+        PROXIED(test_m6_rd_10_a_round_that_fails_leaves_nothing_where_nobody_has_answered),
+        PROXIED(test_m7_rd_10_nor_does_a_lock_that_is_released),
+        TEST(test_m6_m7_nor_at_a_server_that_stood_still),
         TEST(test_rd_05_a_member_that_forgets_lets_a_second_one_in),
         TEST(test_rd_05_one_that_has_just_come_up_is_not_counted),
     };
