@@ -15,8 +15,7 @@
 #include <string.h>
 
 #define START_PAUSE (500 * MRT_MILLISECOND)
-#define SHORT_PAUSE \
-    (30 * MRT_SECOND) /* it will be as short again, until there is another session */
+#define SHORT_PAUSE (30 * MRT_SECOND) /* its lease will be as short again */
 #define AGAIN_PAUSE (100 * MRT_MILLISECOND)
 #define PATIENCE (5 * MRT_MILLISECOND)
 

@@ -362,8 +362,7 @@ void mrt_sql_rest_no_more(struct mrt_store *store);
 /* How long after a look at a ticket of this age, which so many are before, the next one is due:
    at most MRT_SQL_RECHECK_MAX. */
 mrt_time mrt_sql_poll(mrt_time age, uint64_t place, uint64_t chance);
-/* Such a chance, below 2^32. It differs from client to client, and for each `which` of a request.
- */
+/* Such a chance, below 2^32: another for each client, and for each `which` of a request. */
 uint64_t mrt_sql_chance(const struct mrt_command *command, int64_t which);
 
 /* sql_detach.c */
