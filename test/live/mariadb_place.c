@@ -27,9 +27,8 @@ const char sql_end_leases[] = "UPDATE session SET expires = (UNIX_TIMESTAMP() - 
 const char sql_days_ago[] = "(UNIX_TIMESTAMP() - 172800) * 1000000";
 const char sql_hour_ago[] = "(UNIX_TIMESTAMP() - 3660) * 1000000";
 const char sql_unused_queues[] =
-    "INSERT INTO queue WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < "
-    "%d)"
-    " SELECT CONCAT('mortise/unused/', i), (UNIX_TIMESTAMP() - 172800) * 1000000 FROM n";
+    "INSERT INTO queue SELECT CONCAT('mortise/unused/', seq), (UNIX_TIMESTAMP() - 172800) * 1000000"
+    " FROM seq_1_to_%d";
 const bool sql_makes_rows_first = true;
 const char sql_lease_left[] =
     "SELECT MIN(expires) DIV 1000 - UNIX_TIMESTAMP(SYSDATE(3)) * 1000 FROM session";
