@@ -56,6 +56,13 @@ static struct place *find_place(const struct mrt_engine *engine, bool take)
     return NULL;
 }
 
+static void note(const mortise_client *client)
+{
+    struct place *place = find_place(client->driver.engine, true);
+    if (place)
+        atomic_store(&place->scheme, find_scheme(mortise_url(client)));
+}
+
 int __real_mortise_open(const char *uri, const mortise_client_options *options,
                         mortise_client **client);
 int __wrap_mortise_open(const char *uri, const mortise_client_options *options,
@@ -64,9 +71,21 @@ int __wrap_mortise_open(const char *uri, const mortise_client_options *options,
                         mortise_client **client)
 {
     int error = __real_mortise_open(uri, options, client);
-    struct place *place = error ? NULL : find_place((*client)->driver.engine, true);
-    if (place)
-        atomic_store(&place->scheme, find_scheme(mortise_url(*client)));
+    if (!error)
+        note(*client);
+    return error;
+}
+
+int __real_mortise_open_quorum(const char *const *uris, size_t count, int32_t answer_ms,
+                               const mortise_client_options *options, mortise_client **client);
+int __wrap_mortise_open_quorum(const char *const *uris, size_t count, int32_t answer_ms,
+                               const mortise_client_options *options, mortise_client **client);
+int __wrap_mortise_open_quorum(const char *const *uris, size_t count, int32_t answer_ms,
+                               const mortise_client_options *options, mortise_client **client)
+{
+    int error = __real_mortise_open_quorum(uris, count, answer_ms, options, client);
+    if (!error)
+        note(*client);
     return error;
 }
 
