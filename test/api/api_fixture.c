@@ -85,6 +85,18 @@ bool api_commits_to_disk(void)
     return strncmp(api_url, "postgresql:", 11) == 0 || strncmp(api_url, "mysql:", 6) == 0;
 }
 
+int api_ports(uint16_t *ports, int most)
+{
+    static const char here[] = "127.0.0.1:";
+    const char *at = api_url;
+    int count = 0;
+    while (count < most && (at = strstr(at, here))) {
+        at += strlen(here);
+        ports[count++] = (uint16_t)strtoul(at, NULL, 10);
+    }
+    return count;
+}
+
 const char *api_url_with(const char *parameter)
 {
     static char longer[512];

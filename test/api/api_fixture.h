@@ -35,6 +35,8 @@ bool api_spans_processes(void);
 int64_t api_lease_ms(void);
 /* Whether each acquire there waits for a disk. */
 bool api_commits_to_disk(void);
+/* The ports at 127.0.0.1 that stand in it, as many as there are and asked for; how many. */
+int api_ports(uint16_t *ports, int most);
 /* The store's URI with one more parameter, "key=value"; until the next call. */
 const char *api_url_with(const char *parameter);
 /* A directory and all in it: files have names of the store's choosing. */

@@ -86,6 +86,26 @@ waiters() {
     [ "$(grep -o '"holder": false' <<<"$rows" | wc -l)" -eq "$2" ]
 }
 
+# takes_and_leaves NAME: who has it is shown, and keeps others out, until he ends.
+takes_and_leaves() {
+    start_holder "$1"
+    run -75 "$MORTISE" run -n "$1" true
+    "$MORTISE" ls "$1" | grep holds
+    kill "$HOLDER"
+    finish "$HOLDER"
+    is_free "$1"
+}
+
+# Fifty of them, of what $MORTISE_URL names.
+inits_at_once() {
+    local i pids=()
+    for i in $(seq 50); do
+        "$MORTISE" init 3>&- &
+        pids+=($!)
+    done
+    for i in "${pids[@]}"; do wait "$i"; done
+}
+
 is_free() {
     "$MORTISE" run -n "$1" true
 }

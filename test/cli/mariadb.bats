@@ -31,16 +31,6 @@ on_schema() {
     MORTISE_URL="$(server_url)/$1?lease=2s"
 }
 
-# Fifty of them.
-inits_at_once() {
-    local i pids=()
-    for i in $(seq 50); do
-        "$MORTISE" init 3>&- &
-        pids+=($!)
-    done
-    for i in "${pids[@]}"; do wait "$i"; done
-}
-
 @test "J9 without the schema the error names mortise init" {
     on_schema mortise_absent
     fails_with 78 "$MORTISE" run a true
@@ -210,12 +200,7 @@ inits_at_once() {
         export MORTISE_URL="$plain&form=$form"
         "$MORTISE" init
         run -7 "$MORTISE" run a -- sh -c 'exit 7'
-        start_holder a
-        run -75 "$MORTISE" run -n a true
-        "$MORTISE" ls a | grep holds
-        kill "$HOLDER"
-        finish "$HOLDER"
-        is_free a
+        takes_and_leaves a
     done
     for form in advisory ''; do
         MORTISE_URL="$plain&form=$form" run "$MORTISE" run a true
@@ -230,12 +215,7 @@ inits_at_once() {
     "$MORTISE" init
     sql -e "CREATE USER former; GRANT SELECT, INSERT ON mortise_rows.row_lock TO former"
     MORTISE_URL="${MORTISE_URL/mortise@/former@}"
-    start_holder a
-    run -75 "$MORTISE" run -n a true
-    "$MORTISE" ls a | grep holds
-    kill "$HOLDER"
-    finish "$HOLDER"
-    is_free a
+    takes_and_leaves a
     local grant
     for grant in SELECT INSERT; do
         sql -e "GRANT SELECT, INSERT ON mortise_rows.row_lock TO former;
@@ -260,10 +240,5 @@ inits_at_once() {
     sql -e "CREATE USER ungranted"
     export MORTISE_URL
     MORTISE_URL="$(server_url | sed 's/mortise@/ungranted@/')?form=get_lock&lease=5s"
-    start_holder a
-    run -75 "$MORTISE" run -n a true
-    "$MORTISE" ls a | grep holds
-    kill "$HOLDER"
-    finish "$HOLDER"
-    is_free a
+    takes_and_leaves a
 }

@@ -30,16 +30,6 @@ on_schema() {
     MORTISE_URL="$(server_url)?schema=$1&lease=2s"
 }
 
-# Fifty of them.
-inits_at_once() {
-    local i pids=()
-    for i in $(seq 50); do
-        "$MORTISE" init 3>&- &
-        pids+=($!)
-    done
-    for i in "${pids[@]}"; do wait "$i"; done
-}
-
 @test "J9 without the schema the error names mortise init" {
     on_schema absent
     fails_with 78 "$MORTISE" run a true
@@ -260,12 +250,7 @@ SQL
     psql -X -q -v ON_ERROR_STOP=1 -U postgres "$(server_url | sed 's/mortise@//')" -c "CREATE ROLE ungranted LOGIN"
     export MORTISE_URL
     MORTISE_URL="$(server_url | sed 's/mortise@/ungranted@/')?form=advisory&lease=5s"
-    start_holder a
-    run -75 "$MORTISE" run -n a true
-    "$MORTISE" ls a | grep holds
-    kill "$HOLDER"
-    finish "$HOLDER"
-    is_free a
+    takes_and_leaves a
 }
 
 @test "a form that there is not is named" {

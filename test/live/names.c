@@ -84,15 +84,6 @@ static const struct proxy_protocol plain = {
 
 static uint16_t ports[NAMES]; /* of the servers */
 
-static void read_ports(void)
-{
-    const char *at = api_url;
-    for (int i = 0; i < NAMES && (at = strstr(at, "127.0.0.1:")); i++) {
-        at += strlen("127.0.0.1:");
-        ports[i] = (uint16_t)strtoul(at, NULL, 10);
-    }
-}
-
 /* The server's URI by its name; the port in it leads nowhere. */
 static const char *by_name(void)
 {
@@ -407,9 +398,9 @@ int main(int argc, char **argv)
     int error = api_begin(argc, argv);
     if (error)
         return error;
-    read_ports();
-    if (ports[0] == 0)
+    int count = api_ports(ports, NAMES);
+    if (count == 0)
         return api_end(cmocka_run_group_tests(alone, NULL, NULL));
-    return api_end(ports[1] ? cmocka_run_group_tests(several, NULL, NULL)
-                            : cmocka_run_group_tests(one, NULL, NULL));
+    return api_end(count > 1 ? cmocka_run_group_tests(several, NULL, NULL)
+                             : cmocka_run_group_tests(one, NULL, NULL));
 }

@@ -76,12 +76,7 @@ static void is_told_why(mortise_client *client)
 /* A new client is refused at once. */
 static void is_refused(uint16_t port, const char *parameters)
 {
-    mortise_client *client = sql_open(port, parameters);
-    mortise_hold none;
-    assert_int_equal(mortise_acquire_for(zk_mutex(client, "refused"), 60000, &none),
-                     MORTISE_ENOTSUPPORTED);
-    assert_true(is_explained());
-    assert_int_equal(mortise_close(client), MORTISE_OK);
+    sql_is_refused(port, parameters, READ_ONLY, WRITABLE);
 }
 
 static void test_sq_09_j2_a_primary_that_becomes_a_standby(void **state)

@@ -272,21 +272,11 @@ static void test_sq_09_one_of_several_hosts_is_promoted_later(void **state)
 
 /* ------------------------------------------------------------------ poolers */
 
-static void is_refused_with(uint16_t port, const char *parameters)
-{
-    mortise_client *client = sql_open(port, parameters);
-    mortise_hold hold;
-    assert_int_equal(mortise_acquire_for(zk_mutex(client, "pooled"), 20000, &hold),
-                     MORTISE_ENOTSUPPORTED);
-    assert_non_null(strstr(mortise_error_detail(), "pooler"));
-    assert_int_equal(mortise_close(client), MORTISE_OK);
-}
-
 static void is_refused(uint16_t port)
 {
-    is_refused_with(port, "lease=3s");
-    is_refused_with(port, "lease=3s&form=advisory");
-    is_refused_with(port, "lease=3s&form=row");
+    sql_is_refused(port, "lease=3s", "pooler", "PostgreSQL: ");
+    sql_is_refused(port, "lease=3s&form=advisory", "pooler", "PostgreSQL: ");
+    sql_is_refused(port, "lease=3s&form=row", "pooler", "PostgreSQL: ");
 }
 
 static void test_sq_10_a_pooler_in_session_mode(void **state)

@@ -91,17 +91,8 @@ static void test_it_is_the_quorum_that_one_uri_makes(void **state)
 /* ------------------------------------------------------------------ with servers */
 
 static char directory[] = "/tmp/mortise-members-XXXXXX";
-static int ports[MEMBERS];
+static uint16_t ports[MEMBERS];
 static char uris[MEMBERS][256];
-
-static void read_ports(void)
-{
-    const char *at = api_url;
-    for (int i = 0; i < MEMBERS && (at = strstr(at, "127.0.0.1:")); i++) {
-        at += strlen("127.0.0.1:");
-        ports[i] = (int)strtol(at, NULL, 10);
-    }
-}
 
 static void write_secret(const char *path, const char *secret)
 {
@@ -198,7 +189,7 @@ int main(int argc, char **argv)
     int error = api_begin(argc, argv);
     if (error)
         return error;
-    read_ports();
-    return api_end(ports[0] ? cmocka_run_group_tests(servers, give_passwords, take_passwords)
-                            : cmocka_run_group_tests(alone, NULL, NULL));
+    int count = api_ports(ports, MEMBERS);
+    return api_end(count > 0 ? cmocka_run_group_tests(servers, give_passwords, take_passwords)
+                             : cmocka_run_group_tests(alone, NULL, NULL));
 }

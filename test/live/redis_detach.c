@@ -242,9 +242,5 @@ int main(void)
         AT_PORT(test_s_what_the_dead_leave_is_counted_by_who_releases),
     };
     zk_place_settings("", "redis");
-    if (zk_place_start(NULL) < 0)
-        return 1;
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    zk_place_stop(NULL);
-    return failed != 0;
+    return cmocka_run_group_tests(tests, zk_place_start, zk_place_stop);
 }

@@ -152,9 +152,5 @@ int main(void)
         TEST(test_l7_which_locks_are_fair_is_said),
     };
     zk_place_settings("", "redis");
-    if (zk_place_start(NULL) < 0)
-        return 1;
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    zk_place_stop(NULL);
-    return failed != 0;
+    return cmocka_run_group_tests(tests, zk_place_start, zk_place_stop);
 }

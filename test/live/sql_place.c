@@ -4,10 +4,22 @@
 #include "cmocka_all.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 mortise_client *sql_open(uint16_t port, const char *parameters)
 {
     return zk_open(sql_uri(port, parameters));
+}
+
+void sql_is_refused(uint16_t port, const char *parameters, const char *says, const char *and_says)
+{
+    mortise_client *client = sql_open(port, parameters);
+    mortise_hold none;
+    assert_int_equal(mortise_acquire_for(zk_mutex(client, "refused"), 60000, &none),
+                     MORTISE_ENOTSUPPORTED);
+    assert_non_null(strstr(mortise_error_detail(), says));
+    assert_non_null(strstr(mortise_error_detail(), and_says));
+    assert_int_equal(mortise_close(client), MORTISE_OK);
 }
 
 mortise_client *sql_open_patient(const char *parameters)

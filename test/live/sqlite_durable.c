@@ -5,6 +5,7 @@
  */
 #include "cmocka_all.h"
 #include "live/sqlite_place.h"
+#include "live/wall_clock.h"
 #include "store/sqlite_internal.h"
 
 #include <fcntl.h>
@@ -17,17 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static time_t clock_step;
 static off_t synced_log; /* length of the log when it was last synced */
 static unsigned int syncs;
-
-int clock_gettime(clockid_t clock, struct timespec *time)
-{
-    long result = syscall(SYS_clock_gettime, clock, time);
-    if (clock == CLOCK_REALTIME)
-        time->tv_sec += clock_step;
-    return (int)result;
-}
 
 int fdatasync(int fd)
 {
@@ -293,7 +285,7 @@ static void test_sq_25_clock_steps_change_nothing(void **state)
     struct mrt_event waits = port_append(&waiter, "q", port_id());
     for (int i = 0; i < 4; i++) {
         struct port_client other;
-        clock_step = steps[i];
+        wall_clock_step = steps[i];
         port_open_session(&other, place->uri); /* it may also sweep now */
         assert_int_equal(port_try(&other, "q", port_id()).type, MRT_BLOCKED);
         assert_false(port_wait_told(&waiter, waits.ticket, 20 * MRT_MILLISECOND));
