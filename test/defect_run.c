@@ -2,6 +2,7 @@
 #include "defect_run.h"
 
 #include "cmocka_all.h"
+#include "mutants.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -39,19 +40,38 @@ static bool is_caught(enum mrt_defect defect, const char *pattern, int (*run)(vo
     return pid > 0 && waitpid(pid, &status, 0) == pid && status != 0;
 }
 
-int defect_run(const struct defect_row *rows, int total,
+/* Tests fail under this defect, as they should; says so as TAP. */
+static bool is_found(int number, const struct defect_row *row, const char *pattern,
+                     int (*run)(void))
+{
+    bool caught = is_caught((enum mrt_defect)row->defect, pattern, run);
+    printf("%s %d - %s: %s\n", caught ? "ok" : "not ok", number, row->name, row->text);
+    fflush(stdout);
+    return caught;
+}
+
+static const struct mutant_row {
+    struct defect_row row;
+    const char *suite, *test;
+} mutants[] = {
+#define MUTANT_ROW(name, suite, test, text) {{MRT_MUTANT_##name, #name, text}, suite, test},
+    MRT_MUTANT_MAP(MUTANT_ROW)
+#undef MUTANT_ROW
+};
+
+int defect_run(const char *suite, const struct defect_row *rows, int total,
                void (*pattern)(const char *defect, char pattern[40]), int (*run)(void))
 {
-    int missed = 0;
+    int missed = 0, number = total;
     char tests[40];
     setvbuf(stdout, NULL, _IOLBF, 0);
-    printf("1..%d\n", total);
     for (int i = 0; i < total; i++) {
         pattern(rows[i].name, tests);
-        bool caught = is_caught((enum mrt_defect)rows[i].defect, tests, run);
-        missed += !caught;
-        printf("%s %d - %s: %s\n", caught ? "ok" : "not ok", i + 1, rows[i].name, rows[i].text);
-        fflush(stdout);
+        missed += !is_found(i + 1, &rows[i], tests, run);
     }
+    for (size_t i = 0; i < sizeof mutants / sizeof mutants[0]; i++)
+        if (strcmp(mutants[i].suite, suite) == 0)
+            missed += !is_found(++number, &mutants[i].row, mutants[i].test, run);
+    printf("1..%d\n", number);
     return missed;
 }

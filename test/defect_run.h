@@ -12,9 +12,9 @@ struct defect_row {
     const char *name, *text;
 };
 
-/* `pattern` makes a defect's name into a pattern of test names; `run` runs the tests. How many
-   defects were missed. */
-int defect_run(const struct defect_row *rows, int total,
+/* `pattern` makes a defect's name into a pattern of test names; `run` runs the tests. The mutants
+   of this suite follow (test/mutants/README.md). How many defects were missed. */
+int defect_run(const char *suite, const struct defect_row *rows, int total,
                void (*pattern)(const char *defect, char pattern[40]), int (*run)(void));
 
 #endif

@@ -606,7 +606,8 @@ int main(int argc, char **argv)
     };
     int error = api_begin(argc, argv);
     return error ? error
-                 : api_end(defect_run(rows, sizeof rows / sizeof rows[0], pattern_of, run_all));
+                 : api_end(defect_run("api_election", rows, sizeof rows / sizeof rows[0],
+                                      pattern_of, run_all));
 }
 
 #else

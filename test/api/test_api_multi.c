@@ -425,7 +425,8 @@ int main(int argc, char **argv)
     int error = api_begin(argc, argv);
     api_await_ms = 4000; /* in vain, as is expected there */
     return error ? error
-                 : api_end(defect_run(rows, sizeof rows / sizeof rows[0], pattern_of, run_all));
+                 : api_end(defect_run("api_multi", rows, sizeof rows / sizeof rows[0], pattern_of,
+                                      run_all));
 }
 
 #else

@@ -483,7 +483,7 @@ int main(void)
         MRT_DEFECT_QUORUM_MAP(DEFECT_ROW)
 #undef DEFECT_ROW
     };
-    return defect_run(rows, sizeof rows / sizeof rows[0], pattern_of, run_all) != 0;
+    return defect_run("quorum", rows, sizeof rows / sizeof rows[0], pattern_of, run_all) != 0;
 }
 #else
 int main(void)

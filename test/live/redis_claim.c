@@ -459,7 +459,7 @@ static int run(void)
         MRT_DEFECT_REDIS_CLAIM_MAP(DEFECT_ROW)
 #undef DEFECT_ROW
     };
-    return defect_run(rows, sizeof rows / sizeof rows[0], pattern_of, run_all);
+    return defect_run("redis_claim", rows, sizeof rows / sizeof rows[0], pattern_of, run_all);
 }
 #else
 static int run(void)

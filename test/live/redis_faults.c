@@ -653,7 +653,7 @@ static int run(void)
         MRT_DEFECT_REDIS_MAP(DEFECT_ROW)
 #undef DEFECT_ROW
     };
-    return defect_run(rows, sizeof rows / sizeof rows[0], pattern_of, run_all);
+    return defect_run("redis_faults", rows, sizeof rows / sizeof rows[0], pattern_of, run_all);
 }
 #else
 static int run(void)

@@ -1071,9 +1071,10 @@ int main(void)
         MRT_DEFECT_PASS_MAP(DEFECT_ROW)
 #undef DEFECT_ROW
     };
-    int missed = zk_place_start(NULL) == 0
-                     ? defect_run(rows, sizeof rows / sizeof rows[0], pattern_of, run_all)
-                     : -1;
+    int missed =
+        zk_place_start(NULL) == 0
+            ? defect_run("zookeeper_pass", rows, sizeof rows / sizeof rows[0], pattern_of, run_all)
+            : -1;
     zk_place_stop(NULL);
     return missed != 0;
 }

@@ -10,19 +10,24 @@
 #include <string.h>
 
 #ifdef MRT_DEFECTS
+#include "mutants.h"
 
 #define CLEAN_SEEDS 2000
 
-static const struct {
-    enum mrt_defect defect;
+static const struct defect {
+    int defect; /* enum mrt_defect, or a mutant's number behind those */
     const char *name, *text;
+    const char *suite; /* a mutant's; NULL: where a defect shows is known by its name */
 } defects[] = {
-#define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text},
+#define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text, NULL},
+#define MUTANT_ROW(name, suite, test, text) {MRT_MUTANT_##name, #name, text, suite},
     MRT_DEFECT_MAP(DEFECT_ROW) MRT_DEFECT_QUORUM_MAP(DEFECT_ROW) MRT_DEFECT_REDIS_MAP(DEFECT_ROW)
         MRT_DEFECT_REDIS_CLAIM_MAP(DEFECT_ROW) MRT_DEFECT_SIMULATED_MAP(DEFECT_ROW)
             MRT_DEFECT_DETACH_MAP(DEFECT_ROW) MRT_DEFECT_SQL_MAP(DEFECT_ROW)
                 MRT_DEFECT_LINGER_MAP(DEFECT_ROW) MRT_DEFECT_MULTI_MAP(DEFECT_ROW)
+                    MRT_MUTANT_MAP(MUTANT_ROW)
 #undef DEFECT_ROW
+#undef MUTANT_ROW
 };
 #define DEFECT_COUNT ((int)(sizeof defects / sizeof defects[0]))
 
@@ -32,7 +37,7 @@ bool defect_switch(int number, const char **name, const char **text)
         return false;
     *name = defects[number].name;
     *text = defects[number].text;
-    mrt_defect_on = defects[number].defect;
+    mrt_defect_on = (enum mrt_defect)defects[number].defect;
     return true;
 }
 
@@ -52,8 +57,10 @@ static bool begins(const char *name, const char *with)
 
 /* What no world shows, or too seldom: what is only told in the log, or told a little later, or
    keeps a lock no longer than its lease. Tests on a real server do. */
-static bool can_show(const char *name)
+static bool can_show(const struct defect *defect)
 {
+    if (defect->suite)
+        return begins(defect->suite, "sim");
     static const char *const others[] = {
         "REDIS_EVICTION_UNTOLD",    "REDIS_LOST_RENEWS",       "REDIS_CLAIM_BLIND_EXTEND",
         "REDIS_CLAIM_LOST_KEPT",    "REDIS_CLAIM_LATE_SET",    "REDIS_CLAIM_LEAVING_EXTENDED",
@@ -61,16 +68,28 @@ static bool can_show(const char *name)
         "QUORUM_UNRENEWED_COUNTS",  "QUORUM_OLD_START_COUNTS", "QUORUM_ROUND_AGAIN",
         "QUORUM_RENEWED_BY_OTHERS", "QUORUM_EQUAL_PAUSES",     "QUORUM_DEAF"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (strcmp(name, others[i]) == 0)
+        if (strcmp(defect->name, others[i]) == 0)
             return false;
     return true;
 }
 
-/* Where a defect can show: its own store, or the core under any. */
-static int store_of(const struct request *request, const char *name)
+/* The store that a mutant's "sim [STORE] [mixed]" names. */
+static int store_of_suite(const char *suite)
 {
+    char store[32] = "any";
+    int model;
+    sscanf(suite, "sim %31s", store);
+    return store_by_name(store, &model) ? model : MODEL_ANY;
+}
+
+/* Where a defect can show: its own store, or the core under any. */
+static int store_of(const struct request *request, const struct defect *defect)
+{
+    const char *name = defect->name;
     if (request->model != MODEL_ANY)
         return request->model;
+    if (defect->suite)
+        return store_of_suite(defect->suite);
     bool by_late_words = strcmp(name, "OLD_VIEW_BELIEVED") == 0;
     return begins(name, "ZK_")                       ? MODEL_ZK_LIBRARY
            : begins(name, "REDIS_") || by_late_words ? MODEL_REDIS
@@ -80,8 +99,11 @@ static int store_of(const struct request *request, const char *name)
 }
 
 /* What shows only where one session has locks in several queues, or where locks linger. */
-static bool needs_mixed(const char *name)
+static bool needs_mixed(const struct defect *defect)
 {
+    const char *name = defect->name;
+    if (defect->suite)
+        return strstr(defect->suite, "mixed");
     return strcmp(name, "SQL_PG_GONE_COUNTS") == 0 || strcmp(name, "SEMAPHORE_MUTEX_NESTS") == 0 ||
            strcmp(name, "OLD_VIEW_BELIEVED") == 0 || begins(name, "MULTI_") ||
            strstr(name, "LINGER");
@@ -102,13 +124,14 @@ static uint64_t first_seed(const struct request *request, const char *name)
 }
 
 /* Runs all lanes of one defect; the failure found, or NULL. */
-static const struct board *hunt(const struct request *wanted, const char *name, uint64_t seeds,
-                                struct board *boards)
+static const struct board *hunt(const struct request *wanted, const struct defect *defect,
+                                uint64_t seeds, struct board *boards)
 {
+    const char *name = defect->name;
     int processes[JOBS_MAX];
     struct request all = *wanted, *request = &all;
-    all.model = store_of(wanted, name);
-    all.mixed |= needs_mixed(name);
+    all.model = store_of(wanted, defect);
+    all.mixed |= needs_mixed(defect);
     const struct board *found = NULL;
     memset((void *)boards, 0, (size_t)request->jobs * sizeof *boards);
     for (int i = 0; i < request->jobs; i++) {
@@ -140,12 +163,12 @@ int run_defects(const struct request *request)
     for (int i = 0; defect_switch(i, &name, &text); i++) {
         bool wanted =
             !request->defect || strncmp(name, request->defect, strlen(request->defect)) == 0;
-        int store = store_of(request, name);
+        int store = store_of(request, &defects[i]);
         bool built = store == MODEL_ANY || store_name(store);
-        if (i != 0 && (!wanted || !built || !can_show(name)))
+        if (i != 0 && (!wanted || !built || !can_show(&defects[i])))
             continue;
         double begin = seconds_now();
-        const struct board *found = hunt(request, name, i == 0 ? CLEAN_SEEDS : 0, boards);
+        const struct board *found = hunt(request, &defects[i], i == 0 ? CLEAN_SEEDS : 0, boards);
         double seconds = seconds_now() - begin;
         uint64_t runs = 0;
         for (int j = 0; j < request->jobs; j++)
