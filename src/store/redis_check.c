@@ -1,6 +1,9 @@
 /*
  * What a server says of itself (INFO), and what follows.
  *
+ * Which run of which server a connection is to (run_id): a connection's number means nothing to any
+ * other, see redis_link.c.
+ *
  * uptime=DURATION: a server that was restarted has forgotten, without persistence, who holds
  * what. It is not used before it has been up so long; as long as the longest lease of anybody who
  * uses it, or longer. Where a majority of servers is asked, a member that restarts then cannot let
@@ -33,22 +36,34 @@ static const char *field(const redisReply *reply, const char *name)
     return found ? found + length : NULL;
 }
 
-/* ------------------------------------------------------------------ how long it has been up */
+/* ------------------------------------------------------------------ which it is */
 
-bool mrt_redis_check_uptime(struct mrt_store *store)
+bool mrt_redis_check_server(struct mrt_store *store, struct mrt_redis_job *next)
 {
-    store->uptime_asked = store->address.uptime > 0;
-    if (!store->uptime_asked)
-        return true;
+    if (!mrt_redis_link_add(store, MRT_REDIS_SERVER, next))
+        return false;
     put_info(store, "server");
-    return mrt_redis_link_add(store, MRT_REDIS_UPTIME, NULL) != NULL;
+    return true;
 }
 
-bool mrt_redis_check_uptime_reply(struct mrt_store *store, const redisReply *reply)
+static void keep_server(struct mrt_store *store, const redisReply *reply)
+{
+    const char *run = field(reply, "run_id");
+    char *server = store->connection.server;
+    snprintf(server, sizeof store->connection.server, "%.*s", run ? (int)strcspn(run, "\r\n") : 0,
+             run ? run : "");
+}
+
+/* ------------------------------------------------------------------ how long it has been up */
+
+bool mrt_redis_check_server_reply(struct mrt_store *store, const redisReply *reply)
 {
     const char *text = field(reply, "uptime_in_seconds");
     int64_t seconds = text ? strtoll(text, NULL, 10) : -1;
-    store->uptime_asked = false;
+    keep_server(store, reply);
+    store->server_awaited = false;
+    if (store->address.uptime == 0)
+        return true;
     if (seconds > (store->address.uptime + MRT_SECOND - 1) / MRT_SECOND) /* which are rounded */
         return true;
     if (seconds < 0) {

@@ -66,7 +66,7 @@ enum mrt_redis_work {
     MRT_REDIS_LOGIN,  /* said at the beginning of a connection */
     MRT_REDIS_ID,     /* asks what the server calls the connection */
     MRT_REDIS_KILL,   /* ends an earlier one there */
-    MRT_REDIS_UPTIME, /* asks how long the server has been up, before anything else */
+    MRT_REDIS_SERVER, /* asks which server it is, and how long it has been up */
     MRT_REDIS_MEMORY, /* asks whether it may drop keys */
     MRT_REDIS_EXTEND, /* of a claim, before the renewal of its session */
     MRT_REDIS_SHOW,   /* whose it is, to operators; and asks what they want */
@@ -118,6 +118,12 @@ struct mrt_redis_job {
 };
 TAILQ_HEAD(mrt_redis_jobs, mrt_redis_job);
 
+/* A connection as its server calls it, and the run of that server. */
+struct mrt_redis_connection {
+    int64_t id;      /* 0: not known */
+    char server[48]; /* "": not known */
+};
+
 /* Who is to be told of a change, once. */
 struct mrt_redis_observer {
     TAILQ_ENTRY(mrt_redis_observer) link;
@@ -165,9 +171,10 @@ struct mrt_store { // NOLINT(clang-analyzer-optin.performance.Padding): there ar
     bool unproven; /* a claim could not be extended: the renewal behind proves nothing */
     uint64_t jitter;
     bool id_asked;        /* on this connection */
-    bool uptime_asked;    /* on this connection, and not answered: nothing else is sent */
+    bool server_awaited;  /* which one it is, on this connection: nothing else is sent before */
     bool memory_asked[2]; /* by a session, by a claim */
-    int64_t server_id;    /* of the newest connection that had claims; 0: not known */
+    struct mrt_redis_connection connection;   /* since it had claims */
+    struct mrt_redis_connection earlier;      /* to be ended, if the server is the same */
     TAILQ_HEAD(, mrt_redis_session) sessions; /* STARTED and not known to have ended */
 
     struct mrt_redis_wire wire; /* for commands */
@@ -219,10 +226,12 @@ struct mrt_redis_job *mrt_redis_link_add(struct mrt_store *store, enum mrt_redis
                                          struct mrt_redis_job *next);
 
 /* redis_check.c */
-/* Asks how long the server has been up, if that matters; false: no memory. */
-bool mrt_redis_check_uptime(struct mrt_store *store);
-/* Whether it has been up long enough; if not, why the connection is refused is noted. */
-bool mrt_redis_check_uptime_reply(struct mrt_store *store, const redisReply *reply);
+/* Asks, before this job or behind all, which server it is and how long it has been up; false: no
+   memory. */
+bool mrt_redis_check_server(struct mrt_store *store, struct mrt_redis_job *next);
+/* Notes which it is. Whether it has been up long enough; if not, why the connection is refused is
+   noted. */
+bool mrt_redis_check_server_reply(struct mrt_store *store, const redisReply *reply);
 /* Asks, before the first job of its kind, whether keys may be dropped. */
 void mrt_redis_check_memory(struct mrt_store *store, struct mrt_redis_job *job);
 void mrt_redis_check_memory_reply(struct mrt_store *store, const redisReply *reply);

@@ -85,15 +85,23 @@ static void put_client(struct mrt_store *store, const char *what, const char *id
 
 /* A claim that is tried late, by what the server has not read yet of the last connection,
    would stand until its lease ends: scripts refuse it by the epoch, a SET cannot. */
+static bool has_earlier(const struct mrt_store *store)
+{
+    return store->earlier.id != 0 && !TAILQ_EMPTY(&store->claims) &&
+           !MRT_DEFECT(REDIS_CLAIM_LATE_SET);
+}
+
+/* Numbers of connections begin again in each server: on another one, or the same after a restart,
+   this number is somebody else's connection. */
 static bool end_earlier(struct mrt_store *store)
 {
     char id[24];
-    int64_t earlier = store->server_id;
-    store->server_id = 0;
-    store->id_asked = false;
-    if (earlier == 0 || TAILQ_EMPTY(&store->claims) || MRT_DEFECT(REDIS_CLAIM_LATE_SET))
+    struct mrt_redis_connection *earlier = &store->earlier;
+    bool same = *earlier->server && strcmp(earlier->server, store->connection.server) == 0;
+    snprintf(id, sizeof id, "%lld", (long long)earlier->id);
+    earlier->id = 0;
+    if (!same)
         return true;
-    snprintf(id, sizeof id, "%lld", (long long)earlier);
     put_client(store, "KILL", id);
     return mrt_redis_link_add(store, MRT_REDIS_KILL, NULL) != NULL;
 }
@@ -105,6 +113,19 @@ static void ask_id(struct mrt_store *store, struct mrt_redis_job *job)
         return;
     store->id_asked = true;
     put_client(store, "ID", NULL);
+    if (!*store->connection.server)
+        mrt_redis_check_server(store, job);
+}
+
+/* What the last connection was, and whether this server has to say first which one it is. */
+static bool begin_connection(struct mrt_store *store)
+{
+    if (store->connection.id != 0)
+        store->earlier = store->connection;
+    store->connection = (struct mrt_redis_connection){0};
+    store->id_asked = false;
+    store->server_awaited = store->address.uptime > 0 || has_earlier(store);
+    return !store->server_awaited || mrt_redis_check_server(store, NULL);
 }
 
 /* Where to connect to now; NULL: that is not known. The server may be somewhere else than when
@@ -134,7 +155,7 @@ static void connect_now(struct mrt_store *store, mrt_time now)
         begun = mrt_redis_link_add(store, MRT_REDIS_LOGIN, NULL);
         logins--;
     }
-    begun = begun && mrt_redis_check_uptime(store) && end_earlier(store);
+    begun = begun && begin_connection(store);
     if (!begun)
         mrt_redis_link_break(store, now);
 }
@@ -175,7 +196,7 @@ void mrt_redis_link_send(struct mrt_store *store, mrt_time now)
         return;
     if (store->wire.state == MRT_REDIS_CLOSED && now >= store->again)
         connect_now(store, now);
-    if (store->wire.state == MRT_REDIS_OPEN && !store->uptime_asked)
+    if (store->wire.state == MRT_REDIS_OPEN && !store->server_awaited)
         send_waiting(store, now);
 }
 
@@ -246,10 +267,11 @@ static bool take_reply(struct mrt_store *store, const redisReply *reply, mrt_tim
         free(job);
         return login_reply(store, reply);
     }
-    if (job->work == MRT_REDIS_UPTIME) {
+    if (job->work == MRT_REDIS_SERVER) {
         TAILQ_REMOVE(&store->sent, job, link);
         free(job);
-        return mrt_redis_check_uptime_reply(store, reply);
+        bool ends = store->server_awaited && has_earlier(store);
+        return mrt_redis_check_server_reply(store, reply) && (!ends || end_earlier(store));
     }
     store->failures = 0;
     mrt_resolver_forget(&store->resolver); /* the server is here */
@@ -266,7 +288,7 @@ static bool take_reply(struct mrt_store *store, const redisReply *reply, mrt_tim
     TAILQ_REMOVE(&store->sent, job, link);
     if (job->work != MRT_REDIS_COMMAND) {
         if (job->work == MRT_REDIS_ID && reply->type == REDIS_REPLY_INTEGER)
-            store->server_id = reply->integer;
+            store->connection.id = reply->integer;
         if (job->work == MRT_REDIS_MEMORY)
             mrt_redis_check_memory_reply(store, reply);
         mrt_redis_claim_reply(store, job, reply);

@@ -220,6 +220,14 @@ unsigned proxy_connections(struct proxy *proxy)
     return proxy_count(proxy, &proxy->connections);
 }
 
+void proxy_move(struct proxy *proxy, uint16_t port)
+{
+    pthread_mutex_lock(&proxy->mutex);
+    proxy->upstream = port;
+    proxy->cut = true;
+    pthread_mutex_unlock(&proxy->mutex);
+}
+
 void proxy_cut(struct proxy *proxy)
 {
     proxy_set(proxy, &proxy->cut, true);

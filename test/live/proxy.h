@@ -59,6 +59,8 @@ uint16_t proxy_port(const struct proxy *proxy);
 unsigned proxy_connections(struct proxy *proxy);
 /* Cuts all connections. */
 void proxy_cut(struct proxy *proxy);
+/* Cuts all connections; those to come go to 127.0.0.1:port. */
+void proxy_move(struct proxy *proxy, uint16_t port);
 /* Passes nothing on, either way, and refuses no connection, until told otherwise. */
 void proxy_stall(struct proxy *proxy, bool stalled);
 /* Lets go on what is held. */
@@ -92,6 +94,10 @@ void proxy_consume(struct proxy_way *way, size_t size);
     static inline void kind##_cut(struct kind *proxy)                          \
     {                                                                          \
         proxy_cut((struct proxy *)proxy);                                      \
+    }                                                                          \
+    static inline void kind##_move(struct kind *proxy, uint16_t upstream)      \
+    {                                                                          \
+        proxy_move((struct proxy *)proxy, upstream);                           \
     }                                                                          \
     static inline void kind##_stall(struct kind *proxy, bool stalled)          \
     {                                                                          \

@@ -371,6 +371,70 @@ static void test_m6_m7_nor_at_a_server_that_stood_still(void **state)
     await_nowhere();
 }
 
+/* ------------------------------------------------------------------ a server that is another */
+
+static int64_t id_of(redisContext *raw)
+{
+    redisReply *reply = redisCommand(raw, "CLIENT ID");
+    assert_non_null(reply);
+    int64_t id = reply->integer;
+    freeReplyObject(reply);
+    return id;
+}
+
+/* A connection to that server whose number there is at least this. */
+static redisContext *connect_beyond(int server, int64_t id)
+{
+    redisContext *raw = connect_to(server);
+    while (id_of(raw) < id) {
+        redisFree(raw);
+        raw = connect_to(server);
+    }
+    return raw;
+}
+
+static bool is_alive(redisContext *raw)
+{
+    redisReply *reply = redisCommand(raw, "PING");
+    bool alive = reply != NULL;
+    freeReplyObject(reply);
+    return alive;
+}
+
+/* The address leads to another server than before, where somebody else's connection has the number
+   that the client's last one had. */
+static void test_rd_10_a_connection_is_ended_only_at_the_server_that_numbered_it(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 20 };
+    char uri[128];
+    mortise_lock *lock;
+    redisContext *theirs[CLIENTS], *last = connect_to(4);
+    int64_t newest = id_of(last);
+    redisFree(last);
+    redisFree(connect_beyond(3, newest + 50));
+    redisContext *before = connect_to(3);
+    snprintf(uri, sizeof uri,
+             "redis://127.0.0.1:%u?session=2s&namespace=", (unsigned)redis_proxy_port(proxies[0]));
+    mortise_client *client = zk_open(uri);
+    assert_int_equal(mortise_exclusive_new(client, "moved", NULL, &lock), MORTISE_OK);
+    mortise_hold hold = zk_acquire(lock);
+    theirs[0] = connect_beyond(4, id_of(before));
+    for (int i = 1; i < CLIENTS; i++)
+        theirs[i] = connect_to(4);
+    redis_proxy_move(proxies[0], port_of(4));
+    mrt_time until = mrt_time_now() + SETTLES;
+    while (mortise_hold_state(hold) != MORTISE_LOST) /* the new server has answered */
+        assert_true(mrt_time_now() < until);
+    for (int i = 0; i < CLIENTS; i++) {
+        assert_true(is_alive(theirs[i]));
+        redisFree(theirs[i]);
+    }
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    redisFree(before);
+    mortise_close(client);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, age_all, close_both)
 #define PROXIED(name) cmocka_unit_test_setup_teardown(name, age_all_behind_proxies, close_both)
 
@@ -380,6 +444,7 @@ int main(void)
         TEST(test_m9_rd_11_rd_22_a_renewal_proves_no_lock_whose_keys_are_gone),
         TEST(test_m9_rd_15_rd_22_a_lock_is_lost_before_who_took_it_may_lose_it),
         PROXIED(test_m6_rd_10_a_round_that_fails_leaves_nothing_where_nobody_has_answered),
+        PROXIED(test_rd_10_a_connection_is_ended_only_at_the_server_that_numbered_it),
         PROXIED(test_m7_rd_10_nor_does_a_lock_that_is_released),
         TEST(test_m6_m7_nor_at_a_server_that_stood_still),
         TEST(test_rd_05_a_member_that_forgets_lets_a_second_one_in),

@@ -354,14 +354,15 @@ static void do_client(const struct redis_call *call)
         say_number(call, redis_kill(call->server, (int64_t)slice_number(call->words[3]), NULL));
 }
 
-/* It counts whole seconds. */
+/* Its time counts whole seconds; a run is known by when it began. */
 static void do_info(const struct redis_call *call)
 {
-    char text[128];
+    char text[192];
     int64_t up = redis_ms(call->server) / 1000 - call->server->started / 1000;
     snprintf(text, sizeof text,
-             "# Server\r\nuptime_in_seconds:%lld\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n",
-             (long long)up);
+             "# Server\r\nrun_id:%d-%lld\r\nuptime_in_seconds:%lld\r\nmaxmemory:0\r\n"
+             "maxmemory_policy:noeviction\r\n",
+             call->server->number, (long long)call->server->started, (long long)up);
     reply_text(call->reply, slice_of(text));
 }
 
