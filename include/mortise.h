@@ -234,12 +234,12 @@ typedef void (*mortise_text_callback)(void *argument, const char *text);
 MORTISE_API int mortise_init(const char *uri, mortise_text_callback print, void *argument);
 
 /*
- * Releases what is held, frees all waiters with MORTISE_ECLOSED, waits (at most
- * timeout_ms) until the store has acknowledged, stops the thread and frees
- * everything, also the client's locks. No other call on the client may be running
- * or follow, but for those that wait already, which this call ends; of those one for several
- * locks that waits for another client's is waited for. Not to be called from a callback
- * (MORTISE_EDEADLOCK). NULL is allowed.
+ * Releases what is held, frees all waiters with MORTISE_ECLOSED, waits until the store has
+ * acknowledged, stops the thread and frees everything, also the client's locks. It waits for
+ * timeout_ms at most; without an open session nothing is held or queued, and 0.1 s is the most.
+ * No other call on the client may be running or follow, but for those that wait already, which
+ * this call ends; of those one for several locks that waits for another client's is waited for.
+ * Not to be called from a callback (MORTISE_EDEADLOCK). NULL is allowed.
  * 0; or EUNKNOWN: the time was up, and the store ends the session by itself (if it refused
  * to release, mortise_error_detail says why); all is freed all the same.
  */

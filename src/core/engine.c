@@ -420,3 +420,8 @@ bool mrt_engine_closed(const struct mrt_engine *engine)
 {
     return engine->closing && engine->session.state == MRT_SESSION_NONE;
 }
+
+bool mrt_engine_owes(const struct mrt_engine *engine)
+{
+    return engine->session.owes;
+}

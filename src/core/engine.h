@@ -237,6 +237,9 @@ void mrt_engine_tick(struct mrt_engine *engine, mrt_time now);
    stops the session. mrt_engine_closed tells when the store has confirmed. */
 void mrt_engine_close(struct mrt_engine *engine, mrt_time now);
 bool mrt_engine_closed(const struct mrt_engine *engine);
+/* Of an engine that has been closed: whether others may wait for what it gives back. If not, all
+   that a store can still have is a session without tickets, which its lease ends. */
+bool mrt_engine_owes(const struct mrt_engine *engine);
 
 /* Effects; NULL when there is no more. `now` dates a proof of life, so fetch a command
    only when it is about to be submitted. */

@@ -63,6 +63,7 @@ struct mrt_session {
     uint32_t sign_count;
     bool suspended;
     bool adrift;                /* the newest sign of life came to nothing */
+    bool owes;                  /* it was live when the engine was closed */
     uint32_t attempts;          /* failures in a row, for the pause before the next */
     struct mrt_command command; /* START, STOP */
     struct mrt_command renew;

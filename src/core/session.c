@@ -167,6 +167,7 @@ void mrt_session_check(struct mrt_engine *engine, mrt_time now)
 void mrt_session_close(struct mrt_engine *engine)
 {
     struct mrt_session *session = &engine->session;
+    session->owes = session->state == MRT_SESSION_LIVE;
     if (session->state == MRT_SESSION_STARTING && !session->command.outstanding) {
         mrt_engine_unsend(engine, &session->command);
         mrt_heap_clear(&engine->timers, &session->timer);

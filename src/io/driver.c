@@ -15,6 +15,8 @@
 
 /* How long a caller's thread tries to reach a busy store before the loop takes over. */
 #define CALLER_PATIENCE (2 * MRT_MILLISECOND)
+/* How long closing waits for a store that has nothing of ours that others could wait for. */
+#define CLOSE_PATIENCE (100 * MRT_MILLISECOND)
 
 static mortise_hold value_of(struct mrt_hold *hold)
 {
@@ -388,8 +390,9 @@ int mrt_driver_close(struct mrt_driver *driver, mrt_time until)
     pthread_mutex_lock(&driver->mutex);
     driver->draining = true;
     mrt_lead_recall(driver);
-    drain(driver, until);
-    bool closed = mrt_engine_closed(driver->engine);
+    bool owes = mrt_engine_owes(driver->engine);
+    drain(driver, owes ? until : mrt_time_min(until, mrt_time_now() + CLOSE_PATIENCE));
+    bool closed = !owes || mrt_engine_closed(driver->engine);
     pthread_mutex_unlock(&driver->mutex);
     mrt_loop_stop(driver);
     memcpy(why, driver->store_detail, sizeof why);

@@ -605,6 +605,7 @@ static void close_while_starting(struct core *core, enum mrt_event_type answer)
     mrt_engine_close(core->engine, core->now);
     core_done(core, &waiter, MORTISE_ECLOSED);
     assert_false(mrt_engine_closed(core->engine));
+    assert_false(mrt_engine_owes(core->engine)); /* it has no ticket yet */
     if (answer == MRT_FAILED)
         core_fail(core, start, MORTISE_EUNREACHABLE);
     else
@@ -660,6 +661,7 @@ static void test_f17_close_of_a_live_session_ends_holds_and_waiters(void **state
     assert_int_equal(mrt_engine_release(core.engine, hold, generation, 7, core.now),
                      MORTISE_ENOTHELD);
     assert_false(mrt_engine_closed(core.engine));
+    assert_true(mrt_engine_owes(core.engine));
     core_answer(&core, core_fetch(&core, MRT_STOP), MRT_STOPPED);
     assert_true(mrt_engine_closed(core.engine));
     core_no_command(&core);
@@ -695,6 +697,7 @@ static void test_f17_close_while_stopping(void **state)
     mrt_engine_close(core.engine, core.now);
     core_done(&core, &next, MORTISE_ECLOSED);
     assert_false(mrt_engine_closed(core.engine));
+    assert_false(mrt_engine_owes(core.engine)); /* what it had was lost before */
     core_answer(&core, stop, MRT_STOPPED);
     assert_true(mrt_engine_closed(core.engine));
     core_no_command(&core);
