@@ -172,7 +172,7 @@ bool mrt_engine_has_command(const struct mrt_engine *engine)
     return !TAILQ_EMPTY(&engine->outbox) || !TAILQ_EMPTY(&engine->unused);
 }
 
-void mrt_engine_unsubmit(struct mrt_engine *engine, struct mrt_command *command)
+void mrt_engine_unsubmit(struct mrt_engine *engine, struct mrt_command *command, mrt_time now)
 {
     MRT_ASSERT(command->outstanding);
     TAILQ_REMOVE(&engine->outstanding, command, link);
@@ -184,7 +184,7 @@ void mrt_engine_unsubmit(struct mrt_engine *engine, struct mrt_command *command)
     if (of_request(command))
         mrt_request_unsubmitted(engine, command);
     else if (!of_session(command))
-        mrt_ticket_unsubmitted(ticket_of(command));
+        mrt_ticket_unsubmitted(ticket_of(command), now);
 }
 
 void mrt_engine_settle(struct mrt_engine *engine, struct mrt_waiter *waiter)

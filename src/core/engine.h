@@ -246,8 +246,9 @@ bool mrt_engine_owes(const struct mrt_engine *engine);
 struct mrt_command *mrt_engine_next_command(struct mrt_engine *engine, mrt_time now);
 /* Whether next_command has something to do. */
 bool mrt_engine_has_command(const struct mrt_engine *engine);
-/* A command that the store did not take: it is the next again. */
-void mrt_engine_unsubmit(struct mrt_engine *engine, struct mrt_command *command);
+/* A command that the store did not take: it is the next again, or is given up if nobody wants it
+   any more. */
+void mrt_engine_unsubmit(struct mrt_engine *engine, struct mrt_command *command, mrt_time now);
 /* Puts a waiter that was DONE at once into the settled list all the same. */
 void mrt_engine_settle(struct mrt_engine *engine, struct mrt_waiter *waiter);
 struct mrt_waiter *mrt_engine_next_settled(struct mrt_engine *engine);

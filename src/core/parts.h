@@ -234,7 +234,7 @@ void mrt_ticket_attend(struct mrt_ticket *ticket);
 /* Keeps a granted ticket that nobody here has or wants. */
 void mrt_ticket_linger(struct mrt_ticket *ticket, mrt_time until);
 void mrt_ticket_timer(struct mrt_ticket *ticket, mrt_time now);
-void mrt_ticket_unsubmitted(struct mrt_ticket *ticket);
+void mrt_ticket_unsubmitted(struct mrt_ticket *ticket, mrt_time now);
 /* For ticket_answer.c. */
 void mrt_ticket_move(struct mrt_ticket *ticket, enum mrt_ticket_state state);
 /* Whether it is NEW, WAITING or GRANTED. */

@@ -345,18 +345,20 @@ void mrt_ticket_timer(struct mrt_ticket *ticket, mrt_time now)
     }
 }
 
-void mrt_ticket_unsubmitted(struct mrt_ticket *ticket)
+void mrt_ticket_unsubmitted(struct mrt_ticket *ticket, mrt_time now)
 {
+    struct mrt_queue *queue = ticket->queue;
     if (ticket->state == MRT_TICKET_ORPHAN) {
-        mrt_engine_unsend(ticket->queue->engine, &ticket->command);
+        mrt_engine_unsend(queue->engine, &ticket->command);
         mrt_ticket_put(ticket);
     } else if (ticket->state == MRT_TICKET_LEAVING &&
                ticket->command.type != mrt_ticket_way_out(ticket)) {
-        mrt_engine_unsend(ticket->queue->engine, &ticket->command);
+        mrt_engine_unsend(queue->engine, &ticket->command);
         mrt_ticket_is_sent(ticket);
         if (ticket->command.type == MRT_APPEND && !ticket->maybe)
             mrt_ticket_put(ticket);
         else
             mrt_ticket_send(ticket, mrt_ticket_way_out(ticket));
+        mrt_queue_serve(queue, now); /* a next ticket may have waited for this one's removal */
     }
 }

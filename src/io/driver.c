@@ -100,7 +100,7 @@ static bool carry_one(struct mrt_driver *driver, mrt_time patience, bool *promis
         if (taken) {
             *promised = more;
         } else {
-            mrt_engine_unsubmit(driver->engine, command);
+            mrt_engine_unsubmit(driver->engine, command, mrt_time_now());
             driver->stalled = true;
             driver->want_process |= *promised; /* it may be given up before it is taken */
         }

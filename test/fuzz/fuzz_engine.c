@@ -292,7 +292,7 @@ static void unsubmit(struct game *game)
 {
     uint8_t what = next(game);
     if (game->fetched_count > 0)
-        mrt_engine_unsubmit(game->engine, take(game, what));
+        mrt_engine_unsubmit(game->engine, take(game, what), game->now);
 }
 
 static void tell(struct game *game)

@@ -134,11 +134,55 @@ static void test_f4_a_call_given_up_at_a_busy_database_leaves_the_loop_asleep(vo
     assert_int_equal(mortise_close(client), MORTISE_OK);
 }
 
+/* Keeps the writer lock of the database for a while. */
+static int keep_busy(const char *path)
+{
+    sqlite3 *handle;
+    assert_int_equal(sqlite3_open(path, &handle), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(handle, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    helper_say("busy");
+    rest(200 * MRT_MILLISECOND);
+    assert_int_equal(sqlite3_exec(handle, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(handle);
+    return 0;
+}
+
+/* The first call is given up while the busy store has its command in hand. The second one, of the
+   same client, comes before the store has given that back. */
+static void test_f4_who_follows_a_call_given_up_at_a_busy_database_is_served(void **state)
+{
+    const struct place *place = *state;
+    struct helper other;
+    mortise_client *client;
+    mortise_lock *lock;
+    mortise_hold hold;
+    assert_int_equal(mortise_open(place->uri, NULL, &client), MORTISE_OK);
+    assert_int_equal(mortise_mutex_new(client, "busy", NULL, &lock), MORTISE_OK);
+    assert_int_equal(mortise_acquire(lock, &hold), MORTISE_OK); /* there is a session from now on */
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    for (int i = 0; i < 3; i++) { /* a thread that runs late may miss the moment */
+        helper_start(&other, "busy", place->path, NULL);
+        helper_expect(&other, "busy");
+        assert_int_equal(mortise_acquire_for(lock, 5, &hold), MORTISE_ETIMEOUT);
+        assert_int_equal(mortise_acquire_for(lock, 8000, &hold), MORTISE_OK);
+        assert_int_equal(mortise_release(hold), MORTISE_OK);
+        helper_finish(&other);
+    }
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+}
+
+/* In a helper. */
+static int act(const char *role, const char *place, const char *more)
+{
+    if (strcmp(role, "busy") == 0)
+        return keep_busy(place);
+    return strcmp(role, "cycle") == 0 ? cycle(place, more) : open_once(place);
+}
+
 int main(int count, char **arguments)
 {
     if (count >= 4 && strcmp(arguments[1], "child") == 0)
-        return strcmp(arguments[2], "cycle") == 0 ? cycle(arguments[3], arguments[4])
-                                                  : open_once(arguments[3]);
+        return act(arguments[2], arguments[3], arguments[4]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_sq_20_fifty_processes_never_hear_busy, place_make,
                                         place_remove),
@@ -146,6 +190,9 @@ int main(int count, char **arguments)
                                         place_make, place_remove),
         cmocka_unit_test_setup_teardown(
             test_f4_a_call_given_up_at_a_busy_database_leaves_the_loop_asleep, place_make,
+            place_remove),
+        cmocka_unit_test_setup_teardown(
+            test_f4_who_follows_a_call_given_up_at_a_busy_database_is_served, place_make,
             place_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,12 +55,27 @@ static struct client *client_of_kick(struct task *task)
     return (struct client *)(void *)((char *)task - offsetof(struct client, kick));
 }
 
+static void take(struct world *world, struct client *client, struct mrt_command *command);
+
+/* The store has been busy for a while: it gives the command back, or takes it after all. Who it
+   was for may have given up meanwhile, and its session may be lost. */
 static void kick(struct world *world, struct task *task)
 {
     struct client *client = client_of_kick(task);
-    if (client_paused(client))
+    if (client_paused(client)) {
         world_at(world, task, client->paused_until, kick);
-    else
+        return;
+    }
+    struct mrt_command *command = client->in_hand;
+    client->in_hand = NULL;
+    if (random_below(&world->random, 2)) {
+        trace_note(world, TRACE_UNSUBMIT, client->index, NO_QUEUE, NULL, (int64_t)command->serial,
+                   0, 0);
+        mrt_engine_unsubmit(client->engine, command, client_now(client));
+    } else {
+        take(world, client, command);
+    }
+    if (client->engine) /* an answer given at once may have ended its closing */
         client_pump(world, client);
 }
 
@@ -92,16 +107,8 @@ static void plan_tick(struct world *world, struct client *client)
     world_at(world, &client->tick, at + world_some(world, world->profile.timer_late_us), tick);
 }
 
-/* False: the store is busy, and the command was not taken. */
-static bool submit(struct world *world, struct client *client, struct mrt_command *command)
+static void take(struct world *world, struct client *client, struct mrt_command *command)
 {
-    if (random_chance(&world->random, world->profile.busy)) {
-        trace_note(world, TRACE_UNSUBMIT, client->index, NO_QUEUE, NULL, (int64_t)command->serial,
-                   0, 0);
-        mrt_engine_unsubmit(client->engine, command);
-        world_at(world, &client->kick, world->now + world_about(world, 2000), kick);
-        return false;
-    }
     client->commands++;
     check_submitted(world, client, command);
     struct mrt_command copy = *command;
@@ -114,7 +121,19 @@ static bool submit(struct world *world, struct client *client, struct mrt_comman
         host_submit(world, client, &copy);
     else
         link_submit(world, client, &copy);
-    return true;
+}
+
+/* A store that is busy keeps what it was given for as long as its patience lasts; no other command
+   is fetched meanwhile. Whether it was taken at once. */
+static bool submit(struct world *world, struct client *client, struct mrt_command *command)
+{
+    if (!random_chance(&world->random, world->profile.busy)) {
+        take(world, client, command);
+        return true;
+    }
+    client->in_hand = command;
+    world_at(world, &client->kick, world->now + world_about(world, world->drawn.busy_us), kick);
+    return false;
 }
 
 static bool pump_once(struct world *world, struct client *client)
@@ -144,7 +163,7 @@ static bool pump_once(struct world *world, struct client *client)
         any = true;
     }
     bool has_command = mrt_engine_has_command(client->engine);
-    if (!client->kick.timer.armed &&
+    if (!client->in_hand &&
         (command = mrt_engine_next_command(client->engine, client_now(client)))) {
         if (!has_command)
             check_fail(world, client->index, NO_QUEUE, "a command that was not announced");
@@ -246,6 +265,7 @@ static void vanish(struct world *world, struct client *client, bool died)
         world_cancel(world, tasks[i]);
     mrt_engine_free(client->engine);
     client->engine = NULL;
+    client->in_hand = NULL;
     client->paused_until = 0;
     host_close(client, died);
 }

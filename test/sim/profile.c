@@ -130,6 +130,7 @@ static void draw_disasters(struct profile *p, struct random *random)
     p->break_every_us = profile_maybe_every(random, 8, unit * 2);
     p->reboot_every_us = p->model == MODEL_SQLITE ? profile_maybe_every(random, 4, unit * 6) : 0;
     p->busy = p->model == MODEL_SQLITE ? profile_maybe(random, 3000) : 0;
+    p->busy_us = p->busy > 0 ? profile_scale(random, 20000) : 0;
     p->notices_refused = p->model == MODEL_SQLITE ? profile_maybe(random, 10000) : 0;
     p->push = profile_maybe(random, 10000);
     if (p->push > 0)

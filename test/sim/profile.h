@@ -113,7 +113,8 @@ enum {
     X(detach, EXTRA, "chance that a hold is detached, and that what is detached is adopted")      \
     X(detach_us, FIXED, "an operator breaks what has been nobody's for so long")                  \
     X(reboot_every_us, EXTRA, "the machine loses power about each")                               \
-    X(busy, EXTRA, "chance that a command is not taken")                                          \
+    X(busy, EXTRA, "chance that a store has a command in hand before it takes or returns it")     \
+    X(busy_us, FIXED, "for about")                                                                \
     X(notices_refused, EXTRA, "chance that a death is not noticed by an event")                   \
     X(push, EXTRA, "chance that a wake comes as a view, in order")                                \
     X(proof_lag_us, EXTRA, "until the server's leader knows of a renewal, at most")               \

@@ -165,7 +165,8 @@ struct client {
     struct mrt_engine *engine; /* NULL: not running */
     mrt_time offset;
     int64_t rate_ppm;
-    struct task tick, kick; /* kick: submit again after BUSY */
+    struct task tick, kick;      /* kick: the store has been busy for long enough */
+    struct mrt_command *in_hand; /* that it is busy with; NULL: none */
     struct task disaster_crash, disaster_pause, disaster_close, disaster_cut, disaster_kill;
     struct task restart;
     mrt_time paused_until, cut_until;

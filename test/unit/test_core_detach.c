@@ -230,9 +230,9 @@ static void test_c11_a_busy_store_is_asked_to_detach_again(void **state)
     mrt_engine_attend(had.hold);
     struct mrt_command *look = core_fetch(&core, MRT_REFRESH);
     detach(&core, &had, &waiter);
-    mrt_engine_unsubmit(core.engine, look); /* the look is not needed any more */
+    mrt_engine_unsubmit(core.engine, look, core.now); /* the look is not needed any more */
     struct mrt_command *command = core_fetch(&core, MRT_DETACH);
-    mrt_engine_unsubmit(core.engine, command);
+    mrt_engine_unsubmit(core.engine, command, core.now);
     core_view(&core, core_fetch(&core, MRT_DETACH), 0);
     core_done(&core, &waiter, MORTISE_OK);
     core_free(&core);

@@ -389,10 +389,10 @@ static void test_lighten_that_the_store_did_not_take(void **state)
     struct core core;
     struct mrt_waiter read;
     struct mrt_command *command = downgrade(&core, &read);
-    mrt_engine_unsubmit(core.engine, command);
+    mrt_engine_unsubmit(core.engine, command, core.now);
     assert_ptr_equal(core_fetch(&core, MRT_LIGHTEN), command);
     release(&core, &read);
-    mrt_engine_unsubmit(core.engine, command); /* and now it is not wanted any more */
+    mrt_engine_unsubmit(core.engine, command, core.now); /* and now it is not wanted any more */
     core_answer(&core, core_fetch(&core, MRT_REMOVE), MRT_REMOVED);
     core_no_command(&core);
     core_free(&core);

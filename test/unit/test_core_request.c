@@ -254,15 +254,16 @@ static void test_a_command_that_was_not_taken_is_sent_again(void **state)
     struct mrt_answer answer = {0};
     struct mrt_waiter waiter = core_waiter(0);
     struct mrt_command *command = asked(&core, &get, &answer, &waiter);
-    mrt_engine_unsubmit(core.engine, command);
+    mrt_engine_unsubmit(core.engine, command, core.now);
     assert_ptr_equal(core_fetch(&core, MRT_CELL_GET), command);
     struct mrt_id before = lose_session(&core);
-    mrt_engine_unsubmit(core.engine, command); /* it is for a session that is no more */
+    mrt_engine_unsubmit(core.engine, command, core.now); /* it is for a session that is no more */
     core_start(&core);
     command = core_fetch(&core, MRT_CELL_GET);
     assert_false(mrt_id_equal(command->session, before));
     core_session_lost(&core);
-    mrt_engine_unsubmit(core.engine, command); /* of this session, which is being stopped */
+    mrt_engine_unsubmit(core.engine, command,
+                        core.now); /* of this session, which is being stopped */
     core_answer(&core, core_fetch(&core, MRT_STOP), MRT_STOPPED);
     core_start(&core);
     command = core_fetch(&core, MRT_CELL_GET);
@@ -270,13 +271,14 @@ static void test_a_command_that_was_not_taken_is_sent_again(void **state)
     struct mrt_waiter other = core_waiter(7);
     core_acquire(&core, &other);
     core_start(&core);
-    mrt_engine_unsubmit(core.engine, command); /* it was for the session before this one */
+    mrt_engine_unsubmit(core.engine, command,
+                        core.now); /* it was for the session before this one */
     core_fetch(&core, MRT_APPEND);
     command = core_fetch(&core, MRT_CELL_GET);
     assert_false(mrt_id_equal(command->session, before));
     mrt_engine_cancel(core.engine, &waiter, MORTISE_ECANCELLED, core.now);
     core_done(&core, &waiter, MORTISE_ECANCELLED);
-    mrt_engine_unsubmit(core.engine, command); /* and nobody wants it any more */
+    mrt_engine_unsubmit(core.engine, command, core.now); /* and nobody wants it any more */
     core_no_command(&core);
     core_free(&core);
 }

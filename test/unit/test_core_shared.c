@@ -355,6 +355,25 @@ static void test_f6_a_newcomer_waits_until_a_removal_can_be_sent(void **state)
     core_free(&core);
 }
 
+static void test_f6_a_newcomer_is_served_if_the_store_gives_an_unwanted_append_back(void **state)
+{
+    (void)state;
+    struct core core;
+    open_semaphore(&core, 3);
+    struct mrt_waiter leaving = core_asking(1, 1), newcomer = core_asking(2, 3);
+    core_acquire(&core, &leaving);
+    core_start(&core);
+    struct mrt_command *command = core_fetch(&core, MRT_APPEND);
+    mrt_engine_cancel(core.engine, &leaving, MORTISE_ECANCELLED, core.now);
+    core_done(&core, &leaving, MORTISE_ECANCELLED);
+    core_acquire(&core, &newcomer);
+    core_no_command(&core);
+    mrt_engine_unsubmit(core.engine, command, core.now);
+    core_view(&core, core_fetch(&core, MRT_APPEND), 0);
+    core_done(&core, &newcomer, MORTISE_OK);
+    core_free(&core);
+}
+
 static void test_h2_a_try_asks_the_store_whoever_else_waits(void **state)
 {
     (void)state;
@@ -496,6 +515,7 @@ int main(void)
         cmocka_unit_test(test_a_waiter_whose_session_cannot_start),
         cmocka_unit_test(test_f6_a_waiter_that_gives_up_takes_its_own_ticket_out),
         cmocka_unit_test(test_f6_a_newcomer_waits_until_a_removal_can_be_sent),
+        cmocka_unit_test(test_f6_a_newcomer_is_served_if_the_store_gives_an_unwanted_append_back),
         cmocka_unit_test(test_h2_a_try_asks_the_store_whoever_else_waits),
         cmocka_unit_test(test_z1_a_try_that_a_store_queued_all_the_same),
         cmocka_unit_test(test_f7_a_refusal_is_for_the_waiter_whose_ticket_it_was),

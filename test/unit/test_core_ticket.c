@@ -797,14 +797,14 @@ static void test_unsubmit_gives_the_same_command_again(void **state)
     struct mrt_waiter waiter = core_waiter(7);
     core_acquire(&core, &waiter);
     struct mrt_command *start = core_fetch(&core, MRT_START);
-    mrt_engine_unsubmit(core.engine, start);
+    mrt_engine_unsubmit(core.engine, start, core.now);
     assert_int_equal(mrt_engine_counters(core.engine)->commands, 0);
     core.now += MRT_SECOND;
     assert_ptr_equal(core_fetch(&core, MRT_START), start);
     assert_int_equal(core.engine->session.sent, core.now);
     core_answer(&core, start, MRT_STARTED);
     struct mrt_command *command = core_fetch(&core, MRT_APPEND);
-    mrt_engine_unsubmit(core.engine, command);
+    mrt_engine_unsubmit(core.engine, command, core.now);
     assert_ptr_equal(core_fetch(&core, MRT_APPEND), command);
     core_view(&core, command, 0);
     core_done(&core, &waiter, MORTISE_OK);
@@ -825,10 +825,33 @@ static void test_f6_unsubmit_of_what_is_not_wanted_any_more(void **state)
         core_open(&core, NULL);
         struct mrt_waiter waiter = core_waiter(7);
         struct mrt_command *command = set_scene(&core, scenes[i].scene, &waiter);
-        mrt_engine_unsubmit(core.engine, command);
+        mrt_engine_unsubmit(core.engine, command, core.now);
         if (scenes[i].removes)
             core_answer(&core, core_fetch(&core, MRT_REMOVE), MRT_REMOVED);
         expect_nothing_left(&core);
+        core_free(&core);
+    }
+}
+
+/* Who comes next waits until the store has said what became of the command in hand. */
+static void test_f6_unsubmit_of_what_is_not_wanted_serves_the_next_waiter(void **state)
+{
+    (void)state;
+    static const enum scene scenes[] = {LEFT_NEW, LEFT_MAYBE, LEFT_WAITING, LEFT_HELD};
+    for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
+        struct core core;
+        core_open(&core, NULL);
+        struct mrt_waiter waiter = core_waiter(7), next = core_waiter(8);
+        struct mrt_command *command = set_scene(&core, scenes[i], &waiter);
+        core_acquire(&core, &next);
+        core_no_command(&core);
+        while (mrt_engine_next_settled(core.engine))
+            ;
+        mrt_engine_unsubmit(core.engine, command, core.now);
+        if (scenes[i] != LEFT_NEW)
+            core_answer(&core, core_fetch(&core, MRT_REMOVE), MRT_REMOVED);
+        core_view(&core, core_fetch(&core, MRT_APPEND), 0);
+        core_done(&core, &next, MORTISE_OK);
         core_free(&core);
     }
 }
@@ -1085,6 +1108,7 @@ int main(void)
         cmocka_unit_test(test_z2_the_failure_of_a_cancelled_try_is_not_the_next_ones),
         cmocka_unit_test(test_unsubmit_gives_the_same_command_again),
         cmocka_unit_test(test_f6_unsubmit_of_what_is_not_wanted_any_more),
+        cmocka_unit_test(test_f6_unsubmit_of_what_is_not_wanted_serves_the_next_waiter),
         cmocka_unit_test(test_an_orphan_outlives_the_next_loss),
         cmocka_unit_test(test_a_loss_with_an_append_not_yet_fetched),
         cmocka_unit_test(test_a_loss_ends_a_removal_that_pauses),
