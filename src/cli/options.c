@@ -159,26 +159,6 @@ static int next_argument(struct mrt_cli *cli, int argc, char **argv)
 
 /* ------------------------------------------------------------- the common ones */
 
-bool mrt_cli_has_password(const char *url)
-{
-    const char *authority = url ? strstr(url, "//") : NULL;
-    if (url && strstr(url, "password="))
-        return true;
-    if (!authority)
-        return false;
-    size_t length = strcspn(authority + 2, "/?");
-    const char *at = memchr(authority + 2, '@', length);
-    return at && memchr(authority + 2, ':', (size_t)(at - authority - 2));
-}
-
-void mrt_cli_redact(const char *url, char *text, size_t size)
-{
-    if (mrt_cli_has_password(url))
-        snprintf(text, size, "%.*s:***", (int)strcspn(url, ":"), url);
-    else
-        snprintf(text, size, "%s", url);
-}
-
 /* A password among the arguments is there for all to see. */
 static int take_url(struct mrt_cli *cli)
 {

@@ -75,14 +75,17 @@ int mrt_cli_global_option(struct mrt_cli *cli, int argc, char **argv);
    returns the exit code. */
 int mrt_cli_fail_value(const struct mrt_cli *cli, const char *what);
 
-/* Whether a store's URL holds a password. */
-bool mrt_cli_has_password(const char *url);
-/* Copies a URL; of one with a password the scheme alone. */
-void mrt_cli_redact(const char *url, char *text, size_t size);
 /* The name of the environment's variable for an option. */
 void mrt_cli_variable(const char *option, char *text, size_t size);
 /* Prints the help of a subcommand: 0, or the exit code if it could not. */
 int mrt_cli_print_help(const struct mrt_subcommand *subcommand);
+
+/* --------------------------------------------------------------- secret.c */
+
+/* Whether a store's URL may hold a password; NULL does not. */
+bool mrt_cli_has_password(const char *url);
+/* Copies a URL; of one that may hold a password the scheme alone. */
+void mrt_cli_redact(const char *url, char *text, size_t size);
 
 /* ------------------------------------------------------------- settings.c */
 

@@ -75,6 +75,14 @@ static void write_shown(const struct mrt_uri *uri, const PQconninfoOption *optio
              local ? host : "");
 }
 
+/* Whether the address is cut where its author meant it. A password with an unescaped "/" or "?"
+   would be taken for a port and a database, and be shown as such. */
+static bool is_cut_well(const PQconninfoOption *options)
+{
+    const char *port = value_of(options, "port");
+    return port[strspn(port, "0123456789,")] == '\0' && !strchr(value_of(options, "dbname"), '@');
+}
+
 static int read_base(const struct mrt_uri *uri, struct mrt_sql_address *address,
                      struct mrt_pg_words *words)
 {
@@ -85,7 +93,12 @@ static int read_base(const struct mrt_uri *uri, struct mrt_sql_address *address,
         strncmp(uri->rest, "//", 2) == 0 ? PQconninfoParse(text, &fault) : NULL;
     PQfreemem(fault); /* it may quote the password */
     int error = MORTISE_OK;
-    if (options) {
+    if (options && !is_cut_well(options)) {
+        error =
+            mrt_error(MORTISE_EURI, "the store URI for PostgreSQL has a port that is no number, "
+                                    "or an @ behind its host; in a user or a password write "
+                                    "%%40 for @, %%2F for / and %%3F for ?");
+    } else if (options) {
         write_shown(uri, options, address);
         words->several = strchr(host_of(uri, options), ',');
         error = put(words, "dbname", text) ? MORTISE_OK : MORTISE_ENOMEM;

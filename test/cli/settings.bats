@@ -115,7 +115,9 @@ label() {
 }
 
 @test "SE-02: a password does not belong on the command line, nor into a file others read" {
-    for url in redis://:hidden@h/ redis://u:hidden@h:1/0 'postgresql://h/d?password=hidden'; do
+    for url in redis://:hidden@h/ redis://u:hidden@h:1/0 'postgresql://h/d?password=hidden' \
+        'mysql://admin@srv:hidden@127.0.0.1:1/d' 'postgresql://u:hidden/more@h/d' \
+        "redlock:sqlite://$T/1,sqlite://$T/2,mysql://u:hidden@127.0.0.1:1/d"; do
         fails_with 64 "$MORTISE" run --url "$url" a -- true
         [[ "$output" != *hidden* ]]
         fails_with 64 "$MORTISE" --url "$url" run a -- true
@@ -127,6 +129,18 @@ label() {
         rm config/mortise/config
     done
     run -0 "$MORTISE" run --url "sqlite://$T/a:b@c.db" a -- true
+}
+
+@test "SE-02: a command does not see a secret of any member or spelling" {
+    for url in "redlock:sqlite://$T/1,sqlite://$T/2,mysql://u:hidden@127.0.0.1:1/d" \
+        "redlock:sqlite://$T/1,sqlite://$T/2,mysql://u@srv:hidden@127.0.0.1:1/d"; do
+        MORTISE_URL=$url run -0 "$MORTISE" run a -- env
+        [[ "$output" == *MORTISE_URL=removed* && "$output" != *hidden* ]]
+        MORTISE_URL=$url run -0 "$MORTISE" doctor
+        [[ "$output" != *hidden* ]]
+    done
+    MORTISE_URL='postgresql://u:hidden/more@h/d' run -78 "$MORTISE" doctor
+    [[ "$output" != *hidden* && "$output" == *%2F* ]]
 }
 
 # A secret on every path that ends in an error, and nowhere in what is said or shown.
