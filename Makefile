@@ -3,6 +3,9 @@
 #   make            build/mortise, build/libmortise.so, build/libmortise.a
 #   make run        install what building needs, build, run the demonstration
 #   make test       install what testing needs, build, run everything
+#   make test-long  MINUTES=60: what takes too long for make test, within a budget (tools/run-long);
+#                   PARTS="chaos sim" SEED=x
+#   make compat     OLD=b2a6b31: clients of that commit and of this one at one store
 #   make install    PREFIX=/usr/local DESTDIR=
 #   make sim        SEEDS=n runs, or the one SEED=x; STORE=zookeeper, redis, redlock, ...
 #   make interop    with Curator and kazoo on one path, and with redis-py and redlock on one key,
@@ -23,7 +26,7 @@ JOBS := $(shell nproc)
 COMPILE = cmake --build $(BUILD) --parallel $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all run test install sim bench model interop chaos stops tidy format asan tsan coverage clean
+.PHONY: all run test test-long compat install sim bench model interop chaos stops tidy format asan tsan coverage clean
 
 all:
 	@$(CONFIGURE)
@@ -37,6 +40,14 @@ run:
 test:
 	@tools/install-deps build test
 	@tools/run-tests
+
+test-long:
+	@tools/install-deps build test
+	@tools/run-long --minutes $(or $(MINUTES),60) --old $(or $(OLD),b2a6b31) $(if $(SEED),--seed $(SEED)) $(PARTS)
+
+compat: all
+	@tools/install-deps test
+	@test/compat/run $(BUILD) $(or $(OLD),b2a6b31)
 
 install: all
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD)

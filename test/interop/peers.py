@@ -35,12 +35,12 @@ def require(truth, text):
 class Peer:
     """A process by commands; its log messages are kept apart from its answers."""
 
-    def __init__(self, command, who):
+    def __init__(self, command, who, environment=None):
         self.who = who
         self.logged = []
         self.lines = queue.Queue()
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, text=True)
+                                        stderr=subprocess.STDOUT, text=True, env=environment)
         threading.Thread(target=self.listen, daemon=True).start()
 
     def listen(self):
