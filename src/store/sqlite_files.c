@@ -3,11 +3,14 @@
  *
  * Whoever can write to the database can break every lock in it; whoever can write to
  * its directory, or to one above, can put another file in its place. So:
- *   - each directory above belongs to root or to us, and is not open to all unless
- *     it is sticky (as /tmp is);
+ *   - each directory above belongs to root or to us, and is not open to all, nor to a group but
+ *     root's and our own, unless it is sticky (as /tmp is);
  *   - the database's own directory belongs to root or to us and is open to nobody else;
- *   - the database and its companions are plain files of ours with one name, which
- *     others cannot write; no symbolic link is followed.
+ *   - the database and its companions are plain files of ours with one name, which others can
+ *     neither write nor read: a reader can take SQLite's locks, and so stop every writer.
+ * Symbolic links above are resolved first, and the directories that they lead to are what is
+ * checked; the files themselves are never links. Directories of the default place are made below
+ * ones that have been checked.
  * Once the directories are as they must be nobody else can change what they hold, so the
  * order of looking and opening does not matter.
  *
@@ -80,6 +83,14 @@ static bool trusted_owner(uid_t uid)
     return uid == 0 || uid == geteuid();
 }
 
+/* Whether others could put another directory in the place of one in it. */
+static bool open_to_others(const struct stat *status)
+{
+    bool group = status->st_gid != 0 && status->st_gid != getegid();
+    return !(status->st_mode & S_ISVTX) &&
+           (status->st_mode & S_IWOTH || (group && status->st_mode & S_IWGRP));
+}
+
 /* The directories above `directory`, which is canonical. */
 static int check_ancestors(const char *directory)
 {
@@ -95,8 +106,10 @@ static int check_ancestors(const char *directory)
             return system_error(path);
         if (!trusted_owner(status.st_uid))
             return refused(path, "the directory belongs to another user");
-        if ((status.st_mode & S_IWOTH) && !(status.st_mode & S_ISVTX))
-            return refused(path, "the directory is writable by all and not sticky");
+        if (open_to_others(&status))
+            return refused(path, status.st_mode & S_IWOTH
+                                     ? "the directory is writable by all and not sticky"
+                                     : "the directory is writable by a group and not sticky");
     }
     return 0;
 }
@@ -141,6 +154,9 @@ static int check_plain_file(const char *path, const struct stat *status)
         return refused(path, "the file has more than one name (hard links)");
     if (status->st_mode & (S_IWGRP | S_IWOTH))
         return refused(path, "the file is writable by others");
+    if (status->st_mode & (S_IRGRP | S_IROTH))
+        return refused(path, "the file can be read by others, who could stop all locks: "
+                             "make its mode 0600");
     return 0;
 }
 
@@ -290,24 +306,41 @@ bool mrt_sqlite_file_in_place(const struct mrt_sqlite_file *file)
 
 /* ----------------------------------------------------------- default path */
 
+/* Checks an existing directory and all above it, before one is made in it. */
+static int check_parent(const char *parent)
+{
+    char canonical[PATH_MAX], inside[PATH_MAX + 2];
+    if (!realpath(*parent ? parent : "/", canonical))
+        return system_error(parent);
+    snprintf(inside, sizeof inside, "%s/.", strcmp(canonical, "/") == 0 ? "" : canonical);
+    return check_ancestors(inside);
+}
+
 /* Makes the directories of `path` that are missing; `path` ends with a file's name. */
 static int make_directories(const char *path)
 {
-    char directory[PATH_MAX];
+    char directory[PATH_MAX], parent[PATH_MAX] = "";
+    struct stat status;
     for (size_t i = 1; path[i]; i++) {
         if (path[i] != '/')
             continue;
         memcpy(directory, path, i);
         directory[i] = '\0';
-        if (mkdir(directory, 0700) < 0 && errno != EEXIST && errno != EISDIR)
-            return system_error(directory);
+        if (stat(directory, &status) < 0) {
+            int error = check_parent(parent);
+            if (error)
+                return error;
+            if (mkdir(directory, 0700) < 0 && errno != EEXIST)
+                return system_error(directory);
+        }
+        memcpy(parent, directory, i + 1);
     }
     return 0;
 }
 
 static int home_directory(char *home, size_t size)
 {
-    const char *variable = getenv("HOME");
+    const char *variable = secure_getenv("HOME");
     char buffer[4096];
     struct passwd entry, *found = NULL;
     if (!variable || variable[0] != '/') {
@@ -322,7 +355,7 @@ static int home_directory(char *home, size_t size)
 
 int mrt_sqlite_default_path(char *path, size_t size)
 {
-    const char *state = getenv("XDG_STATE_HOME");
+    const char *state = secure_getenv("XDG_STATE_HOME");
     char home[PATH_MAX];
     int written;
     if (state && state[0] == '/') {

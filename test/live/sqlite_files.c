@@ -127,6 +127,24 @@ static void test_se_08_a_file_that_others_can_write_is_refused(void **state)
     expect_refusal(place->uri, MORTISE_EUNSAFE, place->path);
 }
 
+/* A reader can take the locks that SQLite takes, in the companions too. */
+static void test_se_08_a_file_that_others_can_read_is_refused(void **state)
+{
+    const struct place *place = *state;
+    struct port_client client;
+    port_open_session(&client, place->uri);
+    const char *const files[] = {"", "-wal", "-shm"};
+    const mode_t modes[] = {0640, 0604};
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(chmod(with(place, files[i / 2]), modes[i % 2]), 0);
+        expect_refusal(place->uri, MORTISE_EUNSAFE, with(place, files[i / 2]));
+        assert_int_equal(chmod(with(place, files[i / 2]), 0600), 0);
+    }
+    port_stop(&client);
+    port_close(&client);
+    expect_success(place->uri);
+}
+
 static void test_se_08_a_directory_that_others_can_write_is_refused(void **state)
 {
     const struct place *place = *state;
@@ -151,6 +169,44 @@ static void test_se_08_a_directory_above_that_all_can_write_is_refused(void **st
     expect_refusal(uri, MORTISE_EUNSAFE, place->directory);
     assert_int_equal(chmod(place->directory, 01777), 0); /* sticky, as /tmp */
     expect_success(uri);
+}
+
+static void test_se_08_a_directory_above_that_a_group_can_write_is_refused(void **state)
+{
+    const struct place *place = *state;
+    char inner[128], uri[160];
+    if (geteuid() != 0)
+        skip();
+    snprintf(inner, sizeof inner, "%s/inner", place->directory);
+    snprintf(uri, sizeof uri, "sqlite://%s/locks.db", inner);
+    assert_int_equal(mkdir(inner, 0700), 0);
+    assert_int_equal(chown(place->directory, 0, STRANGER), 0);
+    assert_int_equal(chmod(place->directory, 0775), 0);
+    expect_refusal(uri, MORTISE_EUNSAFE, place->directory);
+    assert_int_equal(chown(place->directory, 0, getegid()), 0);
+    expect_success(uri);
+}
+
+/* As for root with the environment of another user: nothing is made in that user's places. */
+static void test_se_08_nothing_is_made_in_a_foreign_state_directory(void **state)
+{
+    const struct place *place = *state;
+    char foreign[128], link[128], wanted[160];
+    if (geteuid() != 0)
+        skip();
+    snprintf(foreign, sizeof foreign, "%s/foreign", place->directory);
+    snprintf(link, sizeof link, "%s/link", place->directory);
+    snprintf(wanted, sizeof wanted, "%s/mortise", foreign);
+    assert_int_equal(mkdir(foreign, 0755), 0);
+    assert_int_equal(chown(foreign, STRANGER, STRANGER), 0);
+    assert_int_equal(symlink(foreign, link), 0);
+    const char *const states[] = {foreign, link};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(setenv("XDG_STATE_HOME", states[i], 1), 0);
+        expect_refusal("sqlite:", MORTISE_EUNSAFE, foreign);
+        assert_false(exists(wanted));
+    }
+    unsetenv("XDG_STATE_HOME");
 }
 
 static void test_se_08_what_belongs_to_another_user_is_refused(void **state)
@@ -547,7 +603,10 @@ int main(int count, char **arguments)
         TEST(test_se_08_a_hard_link_is_refused),
         TEST(test_se_08_a_file_that_others_can_write_is_refused),
         TEST(test_se_08_a_directory_that_others_can_write_is_refused),
+        TEST(test_se_08_a_file_that_others_can_read_is_refused),
         TEST(test_se_08_a_directory_above_that_all_can_write_is_refused),
+        TEST(test_se_08_a_directory_above_that_a_group_can_write_is_refused),
+        TEST(test_se_08_nothing_is_made_in_a_foreign_state_directory),
         TEST(test_se_08_what_belongs_to_another_user_is_refused),
         TEST(test_se_08_planted_companions_are_refused),
         TEST(test_se_08_another_programs_database_is_left_alone),
