@@ -47,10 +47,14 @@ static void print_row(const struct mrt_row *row)
 
 static void print_text(const char *name, const struct mrt_rows *rows)
 {
-    if (rows->count == 0)
+    char kind[256];
+    if (rows->count == 0) {
         printf("%s: free\n", name);
-    else
-        printf("%s: %s, %s\n", name, is_held(rows) ? "held" : "free", rows->rows[0].kind);
+    } else {
+        mrt_cli_escape(rows->rows[0].kind, kind,
+                       sizeof kind); /* another program may have written it */
+        printf("%s: %s, %s\n", name, is_held(rows) ? "held" : "free", kind);
+    }
     for (size_t i = 0; i < rows->count; i++)
         print_row(&rows->rows[i]);
 }

@@ -68,3 +68,17 @@ PY
     run "$MORTISE" ls
     [ "${#lines[@]}" -eq 3 ]
 }
+
+@test "SE-03 no escape of a terminal that another program wrote as a kind is printed" {
+    start_holder victim
+    python3 - "$XDG_STATE_HOME/mortise/locks.db" <<'END'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("UPDATE mortise_ticket SET kind = ?", ("mutex\x1b]0;OWNED\x07\x1b[2J\nvictim: free",))
+END
+    for words in "status victim" "status --json victim" "ls" "ls --json" "top --once"; do
+        run "$MORTISE" $words
+        [[ "$output" != *$'\x1b'* && "$output" != *$'\x07'* ]]
+        run -1 grep -x "victim: free" <<<"$output"
+    done
+}
