@@ -196,7 +196,8 @@ typedef struct mortise_client_options {
  *   memory:NAME                                      this process alone
  * NULL or "": $MORTISE_URL, else the embedded file locks.db in
  * $XDG_STATE_HOME/mortise (by default ~/.local/state/mortise, for root
- * /var/lib/mortise), which is created.
+ * /var/lib/mortise), which is created. A program with more rights than its user (set-user-ID)
+ * heeds no variable, and gets no store that is in a module.
  * Query parameters: namespace=TEXT (default "mortise"; empty for none) is put
  * before every name with a "/". queue_max=N: an acquire that would have to wait behind
  * N clients that wait already ends with EFULL; by default any number may. The

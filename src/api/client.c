@@ -165,7 +165,7 @@ static int open_store(mortise_client *client, const struct mrt_uri *uri, const c
 static const char *choose_uri(const char *uri)
 {
     if (!uri || !*uri)
-        uri = getenv("MORTISE_URL");
+        uri = secure_getenv("MORTISE_URL");
     return uri && *uri ? uri : "sqlite:"; /* the embedded store's default file */
 }
 

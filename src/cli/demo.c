@@ -247,7 +247,7 @@ static int try_store(const struct mrt_cli *cli)
 
 static int run_in_directory(struct demo *demo)
 {
-    const char *temporary = getenv("TMPDIR");
+    const char *temporary = secure_getenv("TMPDIR");
     int length = snprintf(demo->directory, sizeof(demo->directory), "%s/mortise-demo-XXXXXX",
                           temporary && *temporary ? temporary : "/tmp");
     errno = ENAMETOOLONG;

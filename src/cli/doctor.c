@@ -111,7 +111,7 @@ static void show_settings(const struct mrt_cli *cli)
             if (!was_shown(i, mrt_subcommands[i]->flags[j].name))
                 show_setting(&mrt_subcommands[i]->flags[j]);
     for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++)
-        if (getenv(secrets[i]))
+        if (secure_getenv(secrets[i]))
             print_setting("credentials", "(not shown)", secrets[i]);
     printf("files of settings\n");
     mrt_settings_files(show_file);

@@ -37,5 +37,6 @@ bool mrt_run_is_held_above(struct mrt_run *run, struct mrt_run_lock *lock)
     /* Permits may come from somebody else. */
     if (run->mode == MRT_RUN_PERMITS || run->mode == MRT_RUN_LEADER)
         return false;
-    return is_held_in(&search, getenv("MORTISE_HELD")) || mrt_keeper_each(ask_keeper, &search);
+    return is_held_in(&search, secure_getenv("MORTISE_HELD")) ||
+           mrt_keeper_each(ask_keeper, &search);
 }

@@ -124,7 +124,7 @@ enum mrt_cover mrt_run_find_cover(struct mrt_run *run, struct mrt_run_lock *lock
 
 int mrt_run_find_outer(struct mrt_run *run)
 {
-    const char *list = getenv("MORTISE_HELD");
+    const char *list = secure_getenv("MORTISE_HELD");
     if (!list || !*list || !*run->command)
         return 0;
     for (size_t i = 0; i < run->count; i++) {
@@ -150,7 +150,7 @@ int mrt_run_write_held(const struct mrt_run_lock *lock, char *text, size_t size)
 static bool add_held(const struct mrt_run_lock *lock)
 {
     char *list, line[MRT_RUN_HELD_SIZE];
-    const char *outer = getenv("MORTISE_HELD");
+    const char *outer = secure_getenv("MORTISE_HELD");
     bool more = outer && *outer;
     if (mrt_run_write_held(lock, line, sizeof line) >= (int)sizeof line)
         return true; /* as with an address that is no text */
@@ -238,7 +238,7 @@ bool mrt_run_are_all_outer(const struct mrt_run *run)
 int mrt_run_replace(const struct mrt_run *run)
 {
     int64_t kept = -1;
-    const char *text = getenv("MORTISE_LOCK_FD");
+    const char *text = secure_getenv("MORTISE_LOCK_FD");
     if (!set_name_and_fence(run))
         return mrt_cli_fail(MRT_EXIT_INTERNAL, "out of memory");
     if (text && !mrt_cli_number(text, 3, INT32_MAX, &kept))

@@ -335,7 +335,7 @@ static int take_command(struct mrt_run *run, char **rest)
                             run->name);
     if (!string)
         return 0;
-    const char *shell = getenv("SHELL");
+    const char *shell = secure_getenv("SHELL");
     shell_command[0] = shell && *shell ? shell : "/bin/sh";
     shell_command[1] = "-c";
     shell_command[2] = string;

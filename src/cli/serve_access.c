@@ -65,7 +65,7 @@ static int read_token_file(struct mrt_serve *serve, const char *path)
 
 int mrt_serve_read_token(struct mrt_serve *serve, const char *path)
 {
-    const char *variable = getenv("MORTISE_SERVE_TOKEN");
+    const char *variable = secure_getenv("MORTISE_SERVE_TOKEN");
     if (path)
         return read_token_file(serve, path);
     return variable ? take_token(serve, variable, "MORTISE_SERVE_TOKEN") : 0;

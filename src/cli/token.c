@@ -58,7 +58,7 @@ static size_t read_line(FILE *file, char line[MORTISE_TOKEN_SIZE + 1])
 int mrt_token_read(const char *path, char token[MORTISE_TOKEN_SIZE])
 {
     char line[MORTISE_TOKEN_SIZE + 1] = "";
-    const char *variable = path ? NULL : getenv(MRT_TOKEN_VARIABLE), *text = line;
+    const char *variable = path ? NULL : secure_getenv(MRT_TOKEN_VARIABLE), *text = line;
     FILE *file = path ? fopen(path, "re") : NULL;
     size_t length = variable ? strcspn(variable, "\n") : read_line(path ? file : stdin, line);
     if (file)

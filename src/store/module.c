@@ -1,7 +1,9 @@
 /*
  * Finding and loading a module. Nothing of a program's surroundings decides what code is
  * run in it, if it runs with more rights than its user: neither the environment nor the place it
- * was started from. Elsewhere the file and its directory must be root's or the user's own.
+ * was started from. The client libraries of the stores in modules do heed the environment (plugin
+ * directories, files of options and of passwords), so such a program gets no store from a module.
+ * Elsewhere the file and its directory must be root's or the user's own.
  *
  * Threads: any; the first to ask loads, under a mutex. A module stays loaded.
  */
@@ -142,6 +144,11 @@ static int open_store(const char *file, const char *store, const struct mrt_stor
         void *symbol;
         mrt_module_entry *call;
     } entry;
+    if (getauxval(AT_SECURE))
+        return mrt_error(MORTISE_ENOTSUPPORTED,
+                         "the %s store is refused to a program with more rights than its user: its "
+                         "client library heeds the user's environment",
+                         store);
     snprintf(what, sizeof what, "%s store", store);
     int error = mrt_module_open(file, what, MRT_MODULE_ENTRY, &entry.symbol);
     if (error)

@@ -89,5 +89,24 @@ is_no_module() {
     MORTISE_MODULES="$T/mine" fails_with 78 ./raised init --url "$URL"
     cp mine/mortise-postgres.so .
     fails_with 78 ./raised init --url "$URL"
-    [[ "${lines[0]}" != *"$T"* ]]
+    [[ "${lines[0]}" != *"$T"* && "${lines[0]}" == *"more rights than its user"* ]]
+}
+
+@test "the environment chooses no store and no file for a set-user-ID program" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    run nm "$MORTISE"
+    [[ "$output" != *__asan_init* ]] || skip "the sanitizer refuses to run with more rights"
+    chmod 755 "$T"
+    cp "$MORTISE" raised
+    mkdir home
+    chown nobody raised home
+    MORTISE_URL="sqlite://$T/home/locks.db" setpriv --reuid nobody --clear-groups ./raised run a true
+    [ -e home/locks.db ]
+    rm -r home/*
+    chmod 4755 raised
+    # The other user's own rights would do for all of these places.
+    for variable in MORTISE_URL="sqlite://$T/home/locks.db" XDG_STATE_HOME="$T/home" HOME="$T/home"; do
+        env "$variable" ./raised run a true || true
+        [ -z "$(ls -A home)" ]
+    done
 }
