@@ -43,6 +43,8 @@ void mrt_loop_kick(struct mrt_driver *driver)
 
 mrt_time mrt_loop_next(const struct mrt_driver *driver)
 {
+    if (driver->driving) /* who calls the store looks at its time afterwards */
+        return mrt_engine_next_time(driver->engine);
     /* What the store did not take may have been given up since. */
     if (driver->stalled && mrt_engine_has_command(driver->engine))
         return 0;
@@ -213,7 +215,7 @@ void mrt_loop_look(struct mrt_driver *driver)
 void mrt_loop_sleep(struct mrt_driver *driver, mrt_time until)
 {
     mrt_time now = mrt_time_now();
-    mrt_time next = has_callbacks(driver) && driver->foreign ? now : mrt_loop_next(driver);
+    mrt_time next = has_callbacks(driver) ? now : mrt_loop_next(driver);
     /* A time once set is kept, though its timer may be gone: else every short hold would
        move it away and the next one would have to wake the loop to move it back. */
     mrt_time kept = driver->armed > now ? driver->armed : MRT_TIME_NEVER;
