@@ -1,0 +1,177 @@
+/*
+ * What goes past the locks: an operator's listing, whose callback is slow, breaks what it sees or
+ * lists again; asking holders to give up; and elections.
+ */
+#include "check.h"
+
+#include <string.h>
+
+#define LIST_LIMIT (30 * MRT_SECOND) /* of a listing behind others whose callbacks are slow */
+
+/* ------------------------------------------------------------------ listing */
+
+enum deed { NOTHING, BREAKS, REVOKES, LISTS, DEEDS };
+
+struct listing {
+    struct actor *actor;
+    enum deed inside, after;
+    mrt_time slow; /* how long the callback takes, in all */
+    int lock;      /* of the entry that is chosen */
+    uint64_t fence;
+    int64_t left; /* so many entries come before it */
+};
+
+static int lock_of(const char *name)
+{
+    for (int i = 0; i < LOCKS_MAX; i++)
+        if (strcmp(world.locks[i].name, name) == 0)
+            return i;
+    sched_fail("a list shows the lock %s", name);
+}
+
+static int ignore(void *argument, const mortise_entry *entry)
+{
+    (void)argument;
+    (void)entry;
+    return 0;
+}
+
+static int operate(const struct listing *listing, enum deed deed)
+{
+    mortise_client *client = listing->actor->client->handle;
+    const char *name = world.locks[listing->lock].name;
+    if (deed == BREAKS && world.breaks) {
+        check_breaks(listing->lock, listing->fence);
+        return mortise_break(client, name, listing->fence);
+    }
+    if (deed == REVOKES)
+        return mortise_revoke(client, name, listing->fence);
+    return deed == LISTS ? mortise_list(client, name, ignore, NULL) : MORTISE_OK;
+}
+
+static int show(void *argument, const mortise_entry *entry)
+{
+    struct listing *listing = argument;
+    if (listing->slow > 0)
+        sched_sleep("a slow reader of a list", listing->slow);
+    listing->slow = 0;
+    if (listing->left-- != 0)
+        return 0;
+    listing->lock = lock_of(entry->name);
+    listing->fence = entry->fence;
+    int error = operate(listing, listing->inside);
+    if (error != MORTISE_OK && error != MORTISE_EDEADLOCK && error != MORTISE_ENOTHELD)
+        sched_fail("an operator's call in a listing ended with %s", mortise_error_name(error));
+    return 0;
+}
+
+void operate_list(struct actor *actor)
+{
+    struct random *random = &actor->random;
+    struct listing listing = {.actor = actor, .lock = -1};
+    listing.inside = random_below(random, 2) ? NOTHING : (enum deed)random_below(random, DEEDS);
+    listing.after = (enum deed)random_below(random, DEEDS);
+    listing.left = random_below(random, 4);
+    if (random_below(random, 4) == 0)
+        listing.slow = random_below(random, 2 * world.lease + 20 * MRT_MILLISECOND);
+    check_call(actor, "lists", sched_now() + LIST_LIMIT, true);
+    int error = mortise_list(actor->client->handle, NULL, show, &listing);
+    check_returned(actor);
+    if (error != MORTISE_OK)
+        sched_fail("a listing ended with %s", mortise_error_name(error));
+    if (listing.lock < 0)
+        return;
+    check_call(actor, "operates", sched_now() + LIST_LIMIT, true);
+    error = operate(&listing, listing.after);
+    check_returned(actor);
+    if (error != MORTISE_OK && error != MORTISE_ENOTHELD)
+        sched_fail("an operator's call ended with %s", mortise_error_name(error));
+}
+
+/* ------------------------------------------------------------------ elections */
+
+struct candidate {
+    bool leads; /* by what is told */
+    int terms;
+};
+
+static void elected(void *argument, uint64_t fence)
+{
+    struct candidate *candidate = argument;
+    (void)fence;
+    if (candidate->leads)
+        sched_fail("a leader is elected");
+    candidate->leads = true;
+    candidate->terms++;
+}
+
+static void deposed(void *argument, uint64_t fence)
+{
+    struct candidate *candidate = argument;
+    (void)fence;
+    if (!candidate->leads)
+        sched_fail("somebody is deposed who does not lead");
+    candidate->leads = false;
+}
+
+static void observed(void *argument, const mortise_leader *leader)
+{
+    (void)argument;
+    (void)leader;
+    sched_note("sees who leads");
+}
+
+static void lead(struct actor *actor, mortise_election *election, uint64_t floor)
+{
+    mortise_hold hold;
+    struct grip *grip = NULL;
+    if (mortise_election_hold(election, &hold) == MORTISE_OK)
+        grip = check_granted(LEADERSHIP, hold, 1, floor);
+    actor_rest(actor, actor_draw_time(actor, 5));
+    if (grip)
+        check_giving_back(grip);
+    check_call(actor, "resigns", sched_now(), false);
+    mortise_election_resign(election);
+    check_returned(actor);
+}
+
+static void campaign(struct actor *actor, mortise_election *election)
+{
+    int64_t most_ms = 1 + random_below(&actor->random, 20);
+    uint64_t floor = check_floor(LEADERSHIP);
+    mrt_time deadline = sched_now() + most_ms * MRT_MILLISECOND;
+    check_call(actor, "campaigns", deadline, false);
+    int error = mortise_election_campaign(election, most_ms);
+    check_returned(actor);
+    bool late =
+        sched_now() >= deadline && (error == MORTISE_ETIMEOUT || error == MORTISE_EDISCONNECTED);
+    if (error == MORTISE_OK)
+        lead(actor, election, floor);
+    else if (!late)
+        sched_fail("a campaign ended with %s", mortise_error_name(error));
+}
+
+void operate_election(struct actor *actor)
+{
+    struct candidate candidate = {.leads = false};
+    mortise_election_options options = {.size = sizeof options,
+                                        .value = actor->name,
+                                        .value_size = strlen(actor->name),
+                                        .elected = elected,
+                                        .deposed = deposed,
+                                        .argument = &candidate};
+    mortise_election *election;
+    int error = mortise_election_new(actor->client->handle, world.locks[LEADERSHIP].name, &options,
+                                     &election);
+    if (error != MORTISE_OK)
+        sched_fail("a candidate ended with %s", mortise_error_name(error));
+    if (random_below(&actor->random, 2) == 0)
+        mortise_election_observe(election, observed, NULL);
+    for (int64_t i = 1 + random_below(&actor->random, 2); i > 0; i--)
+        campaign(actor, election);
+    check_call(actor, "frees a candidate", sched_now() + MRT_SECOND, true);
+    mortise_election_free(election);
+    check_returned(actor);
+    if (candidate.leads)
+        sched_fail("a term ended, and nobody is deposed");
+}
