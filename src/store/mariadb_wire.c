@@ -265,8 +265,11 @@ int mrt_sql_rows_count(void *rows)
     return (int)mysql_num_rows(rows);
 }
 
+/* The server decides how many columns there are. */
 const char *mrt_sql_rows_text(void *rows, int row, int column)
 {
+    if ((unsigned)column >= mysql_num_fields(rows))
+        return NULL;
     mysql_data_seek(rows, (unsigned long long)row);
     MYSQL_ROW values = mysql_fetch_row(rows);
     return values ? values[column] : NULL;
