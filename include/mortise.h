@@ -182,6 +182,9 @@ typedef struct mortise_client_options {
     const char *label;
     mortise_log_callback log;
     void *log_argument;
+    /* An acquire, a campaign or an adoption that waits for the store ends with EDISCONNECTED when
+       no server has answered for so long; at most an hour. 0: it waits. */
+    int64_t give_up_ms;
 } mortise_client_options;
 
 /*
@@ -203,6 +206,13 @@ typedef struct mortise_client_options {
  * N clients that wait already ends with EFULL; by default any number may. The
  * threads of one client wait in one place, and count once. A client whose turn is over
  * queues again, and may find the queue full too.
+ *   recheck=200ms   A client that waits, holds or observes looks again after so long at the latest,
+ *                   told or not: 50ms to 5s. A store's own time, up to 5 s, counts if it is less.
+ *   retry=10ms..1s  The pause before a failure is repeated: doubled from the one to the other, and
+ *                   spread by a half. The first is 1ms to 1s, the second at most 60s.
+ *   attempts=10     How often a request that has failed is repeated: 1 to 1000. A session is asked
+ *                   for as long as somebody waits.
+ *   give_up=30s     As give_up_ms, and goes before it: 100ms to 1h.
  * Some stores are in modules of their own, loaded here; where one is not installed, and in a
  * build without a store, ENOTSUPPORTED says what is missing.
  * 0 and *client; or EURI, ESCHEME, EUNSAFE, EPERMISSION, EUNREACHABLE,

@@ -55,6 +55,9 @@ static int read_options(const mortise_client_options *options, mortise_client_op
                          chosen->flags & ~(uint32_t)KNOWN_FLAGS);
     if (chosen->budget_ms < -1 || chosen->budget_count < -1 || chosen->timeout_ms < 0)
         return mrt_error(MORTISE_EINVALID, "negative time or count in mortise_client_options");
+    if (chosen->give_up_ms < 0 || chosen->give_up_ms > MRT_GIVE_UP_MAX_MS)
+        return mrt_error(MORTISE_EINVALID,
+                         "mortise_client_options.give_up_ms is negative, or more than an hour");
     if (!chosen->label)
         chosen->label = "";
     return mrt_label_check(chosen->label);
@@ -73,6 +76,7 @@ static int make_config(const mortise_client_options *options, void *host,
         .budget_count =
             options->budget_count > 0 ? (uint32_t)options->budget_count : DEFAULT_BUDGET_COUNT,
         .margin_min = MARGIN_MIN,
+        .give_up = mrt_time_from_ms(options->give_up_ms),
         .host = host,
     };
     if (!mrt_id_random(&config->seed))
@@ -96,21 +100,6 @@ static int set_prefix(mortise_client *client, const struct mrt_uri *uri)
     memcpy(client->prefix, space, length);
     client->prefix[length] = '/';
     client->prefix_length = length + 1;
-    return MORTISE_OK;
-}
-
-/* "queue_max=N": 1 to 18 digits, not 0. */
-static int read_queue_max(const struct mrt_uri *uri, uint64_t *queue_max)
-{
-    const char *text = mrt_uri_parameter(uri, "queue_max");
-    *queue_max = 0;
-    if (!text)
-        return MORTISE_OK;
-    size_t digits = strspn(text, "0123456789");
-    for (size_t i = 0; i < digits && digits <= 18; i++)
-        *queue_max = *queue_max * 10 + (uint64_t)(text[i] - '0');
-    if (text[digits] != '\0' || *queue_max == 0)
-        return mrt_error(MORTISE_EURI, "queue_max=%.32s is not a number from 1 on", text);
     return MORTISE_OK;
 }
 
@@ -141,7 +130,7 @@ static int open_store(mortise_client *client, const struct mrt_uri *uri, const c
     struct mrt_engine_config config;
     error = make_config(options, client, &config);
     if (error == MORTISE_OK)
-        error = read_queue_max(uri, &config.queue_max);
+        error = mrt_policy_read(uri, &config);
     if (error != MORTISE_OK)
         return error;
     client->timeout =

@@ -66,6 +66,10 @@ int mrt_take_options(const void *given, void *taken, size_t size, const char *wh
 int mrt_client_full_name(const mortise_client *client, const char *name,
                          char full[MRT_FULL_NAME_SIZE]);
 
+/* policy.c: what the URI says of waiting, over what `config` has. 0 or MORTISE_EURI. */
+int mrt_policy_read(const struct mrt_uri *uri, struct mrt_engine_config *config);
+#define MRT_GIVE_UP_MAX_MS (3600 * 1000)
+
 /* Asks the store what concerns no ticket (mrt_engine_request), and waits at most until then. */
 int mrt_client_ask(mortise_client *client, const struct mrt_command *wanted, mrt_time deadline,
                    struct mrt_answer *answer);

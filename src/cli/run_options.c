@@ -13,6 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#define GIVE_UP_MIN (100 * MRT_MILLISECOND)
+#define GIVE_UP_MAX (3600 * MRT_SECOND)
+
 enum {
     ALSO = MRT_RUN_OPTION_OWN,
     MIN_HOLD,
@@ -21,6 +24,7 @@ enum {
     JSON,
     INHERIT_FDS,
     EVERY,
+    GIVE_UP,
     VALUE,
     OBSERVE,
     ONCE
@@ -40,6 +44,8 @@ static const struct mrt_flag flags[] = {
      "if mortise dies while it holds the lock,\nnobody has it for so long after", NULL, 0},
     {'n', "nonblock", NULL, "do not wait: end at once if the lock is\nheld", NULL, 0},
     {'w', "timeout", "DURATION", "wait so long at most (0: do not wait)", NULL, 0},
+    {GIVE_UP, "give-up", "DURATION",
+     "end with 69 when no server of the store has\nanswered for so long", NULL, 0},
     {'E', "conflict-exit-code", "CODE", "exit code if not acquired", "75", 0},
     {QUIET_CONFLICT, "quiet-conflict", NULL, "not acquired is no error: 0, and nothing\nsaid", NULL,
      0},
@@ -195,6 +201,14 @@ static int take_lease(struct mrt_run *run)
     return code;
 }
 
+static int take_give_up(struct mrt_run *run)
+{
+    int code = take_duration(run, &run->cli->give_up);
+    if (!code && (run->cli->give_up < GIVE_UP_MIN || run->cli->give_up > GIVE_UP_MAX))
+        return mrt_cli_fail_value(run->cli, "a time from 100ms to 1h");
+    return code;
+}
+
 static int take_lock_delay(struct mrt_run *run)
 {
     int code = take_duration(run, &run->lock_delay);
@@ -263,6 +277,8 @@ static int take_value(struct mrt_run *run, int option)
         return take_lease(run);
     case MRT_RUN_OPTION_LOCK_DELAY:
         return take_lock_delay(run);
+    case GIVE_UP:
+        return take_give_up(run);
     case MIN_HOLD:
         return take_duration(run, &run->min_hold);
     case MRT_RUN_OPTION_MAX_HOLD:

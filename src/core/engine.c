@@ -16,6 +16,17 @@
 
 #define PAUSE_MIN (10 * MRT_MILLISECOND)
 #define PAUSE_MAX MRT_SECOND
+#define ATTEMPTS_MAX 10 /* with the pauses about four seconds */
+
+static void set_defaults(struct mrt_engine_config *config)
+{
+    if (config->pause_min == 0)
+        config->pause_min = PAUSE_MIN;
+    if (config->pause_max == 0)
+        config->pause_max = PAUSE_MAX;
+    if (config->attempts_max == 0)
+        config->attempts_max = ATTEMPTS_MAX;
+}
 
 int mrt_engine_new(const struct mrt_engine_config *config, struct mrt_engine **result)
 {
@@ -23,7 +34,9 @@ int mrt_engine_new(const struct mrt_engine_config *config, struct mrt_engine **r
     if (!engine)
         return MORTISE_ENOMEM;
     engine->config = *config;
+    set_defaults(&engine->config);
     engine->session.timer.kind = MRT_TIMER_SESSION;
+    engine->contact.kind = MRT_TIMER_CONTACT;
     TAILQ_INIT(&engine->queues);
     TAILQ_INIT(&engine->unused);
     TAILQ_INIT(&engine->free_tickets);
@@ -101,9 +114,18 @@ static uint64_t mix(uint64_t x)
 
 mrt_time mrt_engine_pause(struct mrt_engine *engine, uint32_t attempts)
 {
-    mrt_time pause = attempts < 7 ? PAUSE_MIN << attempts : PAUSE_MAX;
+    mrt_time pause = engine->config.pause_min;
+    for (uint32_t i = 0; i < attempts && pause < engine->config.pause_max; i++)
+        pause *= 2;
+    pause = mrt_time_min(pause, engine->config.pause_max);
     uint64_t spread = mix(engine->config.seed.low ^ engine->serial);
     return pause / 2 + (mrt_time)(spread % (uint64_t)pause);
+}
+
+mrt_time mrt_engine_recheck(const struct mrt_engine *engine, mrt_time told)
+{
+    mrt_time own = engine->config.recheck;
+    return own > 0 ? mrt_time_min(own, told) : told;
 }
 
 void mrt_engine_send(struct mrt_engine *engine, struct mrt_command *command,
@@ -164,6 +186,7 @@ struct mrt_command *mrt_engine_next_command(struct mrt_engine *engine, mrt_time 
     engine->counters.commands++;
     if (command->type == MRT_START || command->type == MRT_RENEW)
         engine->session.sent = now;
+    mrt_contact_asked(engine, now);
     return command;
 }
 
@@ -350,6 +373,7 @@ void mrt_engine_event(struct mrt_engine *engine, const struct mrt_event *event, 
     struct mrt_command *command = answered(engine, event);
     if (!command)
         return;
+    mrt_contact_answered(engine, event, now);
     if (of_request(command) && tells_loss(engine, command, event))
         mrt_session_lose(engine, now);
     if (of_session(command))
@@ -382,6 +406,9 @@ void mrt_engine_tick(struct mrt_engine *engine, mrt_time now)
             break;
         case MRT_TIMER_REQUEST:
             mrt_request_timer(OWNER_OF(timer, mrt_request));
+            break;
+        case MRT_TIMER_CONTACT:
+            mrt_contact_timer(engine, now);
             break;
         default:
             mrt_session_timer(engine, now);

@@ -51,6 +51,11 @@ struct mrt_engine_config {
     uint64_t queue_max;    /* how many tickets may wait in a queue; 0: any number */
     void *host;            /* for mrt_engine_host */
     mrt_time margin_min;   /* a lease ends earlier by this, or by 2 %, whichever is more */
+    mrt_time recheck;      /* look again after so long, where a store says longer; 0: as it says */
+    /* The pause after a failure is doubled from the one to the other; 0: 10 ms, 1 s. */
+    mrt_time pause_min, pause_max;
+    uint32_t attempts_max; /* how often what was refused is repeated; 0: 10 */
+    mrt_time give_up;      /* an acquire waits so long for a store that is silent; 0: for ever */
 };
 
 enum mrt_waiter_state {

@@ -34,7 +34,8 @@ enum mrt_timer_kind {
     MRT_TIMER_TICKET,
     MRT_TIMER_HOLD,
     MRT_TIMER_REQUEST,
-    MRT_TIMER_SESSION
+    MRT_TIMER_SESSION,
+    MRT_TIMER_CONTACT
 };
 
 enum mrt_session_state {
@@ -183,6 +184,8 @@ struct mrt_engine {
     struct mrt_hold_list told, asked;
     struct mrt_request_list requests, observed;
     bool closing;
+    mrt_time silent_since; /* contact.c; 0: nothing is unanswered */
+    struct mrt_timer contact;
     struct mrt_engine_counters counters;
 };
 
@@ -194,8 +197,10 @@ void mrt_engine_send(struct mrt_engine *engine, struct mrt_command *command,
                      enum mrt_command_type type);
 /* Takes a command back that has not been fetched; false if it is not in the outbox. */
 bool mrt_engine_unsend(struct mrt_engine *engine, struct mrt_command *command);
-/* Pause before the next attempt: 10 ms doubled up to 1 s, spread by a half. */
+/* Pause before the next attempt: config.pause_min doubled up to pause_max, spread by a half. */
 mrt_time mrt_engine_pause(struct mrt_engine *engine, uint32_t attempts);
+/* After how long to look again, where the store says so; 0: not. */
+mrt_time mrt_engine_recheck(const struct mrt_engine *engine, mrt_time told);
 /* Its place in the store's queue is this; told if it cares and that is news. */
 void mrt_waiter_place(struct mrt_waiter *waiter, uint64_t place);
 /* What has not been told of it is not told any more. */
@@ -217,6 +222,13 @@ void mrt_session_lose(struct mrt_engine *engine, mrt_time now);
 bool mrt_session_adrift(const struct mrt_engine *engine);
 void mrt_session_timer(struct mrt_engine *engine, mrt_time now);
 void mrt_session_close(struct mrt_engine *engine);
+
+/* contact.c */
+/* A command has been fetched. */
+void mrt_contact_asked(struct mrt_engine *engine, mrt_time now);
+/* A command has been answered, and is not among the outstanding ones. */
+void mrt_contact_answered(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now);
+void mrt_contact_timer(struct mrt_engine *engine, mrt_time now);
 
 /* ticket.c */
 struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, const struct mrt_waiter *waiter);

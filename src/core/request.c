@@ -22,9 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often a request that failed is repeated; with the pauses about four seconds. */
-#define ATTEMPTS_MAX 10
-
 static struct mrt_request *request_of(struct mrt_command *command)
 {
     return (struct mrt_request *)((char *)command - offsetof(struct mrt_request, command));
@@ -211,7 +208,8 @@ static void observed(struct mrt_request *request, const struct mrt_event *event,
         request->telling = true;
     }
     request->state = MRT_REQUEST_IDLE;
-    mrt_heap_set(&engine->timers, &request->timer, mrt_time_add(now, event->recheck));
+    mrt_heap_set(&engine->timers, &request->timer,
+                 mrt_time_add(now, mrt_engine_recheck(engine, event->recheck)));
     bool again = request->again;
     request->again = false;
     if (again)
@@ -222,7 +220,7 @@ static bool is_final(const struct mrt_request *request, const struct mrt_event *
 {
     return !request->observer && event->type == MRT_FAILED && event->error != MORTISE_ELOST &&
            (mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY ||
-            request->attempts >= ATTEMPTS_MAX);
+            request->attempts >= request->engine->config.attempts_max);
 }
 
 void mrt_request_answer(struct mrt_engine *engine, struct mrt_command *command,

@@ -249,7 +249,8 @@ static void renew_answered(struct mrt_engine *engine, const struct mrt_event *ev
         mrt_session_lose(engine, now);
     } else {
         session->adrift = true;
-        session->sent = now - interval(session) + mrt_engine_pause(engine, 0);
+        mrt_time pause = mrt_time_min(mrt_engine_pause(engine, 0), interval(session) / 2);
+        session->sent = now - interval(session) + pause;
     }
     arm(engine);
 }

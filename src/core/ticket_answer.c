@@ -12,9 +12,6 @@
 #include "core/parts.h"
 #include "core/rule.h"
 
-/* How often an APPEND that failed is repeated; with the pauses about four seconds. */
-#define ATTEMPTS_MAX 10
-
 static void gone(struct mrt_ticket *ticket, mrt_time now)
 {
     struct mrt_queue *queue = ticket->queue;
@@ -83,7 +80,7 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
     ticket->fence = event->fence;
     ticket->fence_span = event->fence_span;
     ticket->others_behind = has_others(ticket, event);
-    ticket->recheck = event->recheck;
+    ticket->recheck = mrt_engine_recheck(engine, event->recheck);
     bool looks = ticket->recheck > 0 && !MRT_DEFECT(NO_RECHECK);
     ticket->due = looks ? mrt_time_add(now, ticket->recheck) : MRT_TIME_NEVER;
     mrt_ticket_set_timer(ticket);
@@ -144,7 +141,7 @@ static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event 
         break;
     case MRT_FAILED:
         if (ticket->state == MRT_TICKET_NEW && was_not_done(ticket, event) &&
-            (ticket->try_only || ticket->attempts >= ATTEMPTS_MAX ||
+            (ticket->try_only || ticket->attempts >= queue->engine->config.attempts_max ||
              event->error == MORTISE_EFULL ||
              mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY)) {
             mrt_queue_refused(ticket, event->error);

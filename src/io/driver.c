@@ -275,9 +275,11 @@ int mrt_driver_error(const struct mrt_driver *driver, int error)
     bool from_store = kind == MORTISE_KIND_RETRY || kind == MORTISE_KIND_DENIED ||
                       kind == MORTISE_KIND_CONFIG || error == MORTISE_EMISMATCH ||
                       error == MORTISE_ENAME;
-    if (from_store && driver->store_detail[0])
-        return mrt_error(error, "%s", driver->store_detail);
-    return error;
+    const char *detail = driver->store_detail;
+    if (error == MORTISE_EDISCONNECTED)
+        return mrt_error(error, "%s: %s", mortise_error_text(error),
+                         *detail ? detail : driver->ops->address(driver->store));
+    return from_store && *detail ? mrt_error(error, "%s", detail) : error;
 }
 
 int mrt_driver_check(const struct mrt_driver *driver, bool blocking)

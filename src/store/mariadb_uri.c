@@ -95,9 +95,9 @@ static int copy(const struct mrt_uri *uri, const char *key, char *value, size_t 
 int mrt_my_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
                      struct mrt_my_words *words)
 {
-    static const char *const known[] = {"lease",        "connect",   "socket",    "option_file",
-                                        "option_group", "namespace", "queue_max", "form",
-                                        "synchronous",  NULL};
+    static const char *const known[] = {MRT_URI_COMMON, "lease",       "connect",
+                                        "socket",       "option_file", "option_group",
+                                        "form",         "synchronous", NULL};
     memset(address, 0, sizeof *address);
     memset(words, 0, sizeof *words);
     int error = mrt_uri_check_parameters(uri, known);

@@ -215,7 +215,7 @@ static int64_t parse_lease_ms(const char *text)
 
 static int read_uri(const struct mrt_uri *uri, mrt_time *lease)
 {
-    static const char *const known[] = {"lease", "namespace", "queue_max", NULL};
+    static const char *const known[] = {MRT_URI_COMMON, "lease", NULL};
     int error = mrt_uri_check_parameters(uri, known);
     if (error)
         return error;

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const ours[] = {"lease",     "connect", "schema",      "pooler", "namespace",
-                                   "queue_max", "form",    "synchronous", NULL};
+static const char *const ours[] = {MRT_URI_COMMON, "lease", "connect",     "schema",
+                                   "pooler",       "form",  "synchronous", NULL};
 /* What the store sets itself, or could not work with. */
 static const char *const refused[] = {"client_encoding", "target_session_attrs", "replication",
                                       NULL};

@@ -130,9 +130,8 @@ static int take_rest(const struct mrt_uri *uri, struct mrt_redis_address *addres
 
 int mrt_redis_uri_parse(const struct mrt_uri *uri, struct mrt_redis_address *address)
 {
-    static const char *const known[] = {"session",   "connect",     "namespace",
-                                        "queue_max", "credentials", "db",
-                                        "replicas",  "uptime",      NULL};
+    static const char *const known[] = {MRT_URI_COMMON, "session",  "connect", "credentials",
+                                        "db",           "replicas", "uptime",  NULL};
     memset(address, 0, sizeof *address);
     address->session = 10 * MRT_SECOND;
     address->connect = 5 * MRT_SECOND;

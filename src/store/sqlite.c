@@ -82,7 +82,7 @@ static int take_path(struct mrt_store *store, const struct mrt_uri *uri)
 
 static int take_parameters(struct mrt_store *store, const struct mrt_uri *uri)
 {
-    static const char *const known[] = {"namespace", "queue_max", "unsafe_filesystem", NULL};
+    static const char *const known[] = {MRT_URI_COMMON, "unsafe_filesystem", NULL};
     int error = mrt_uri_check_parameters(uri, known);
     const char *unsafe = mrt_uri_parameter(uri, "unsafe_filesystem");
     if (error || !unsafe)

@@ -90,8 +90,8 @@ static int read_wake(const struct mrt_uri *uri, bool *all)
 
 int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address)
 {
-    static const char *const known[] = {"session",     "connect", "namespace", "queue_max", "wake",
-                                        "credentials", "acl",     "tls",       "sasl",      NULL};
+    static const char *const known[] = {MRT_URI_COMMON, "session", "connect", "wake", "credentials",
+                                        "acl",          "tls",     "sasl",    NULL};
     memset(address, 0, sizeof *address);
     address->session = 10 * MRT_SECOND;
     address->connect = 5 * MRT_SECOND;

@@ -242,6 +242,20 @@ static void test_zk_34_se_09_a_queue_with_a_limit(void **state)
     api_close(holder);
 }
 
+/* A waiter that is told nothing asks again, and as often as its URI says. */
+static void test_h5_a_waiter_looks_again_as_often_as_the_uri_says(void **state)
+{
+    (void)state;
+    mortise_client *waiting;
+    assert_int_equal(mortise_open(api_url_with("recheck=100ms"), NULL, &waiting), MORTISE_OK);
+    mortise_hold hold = api_acquire(api_lock(client, "h5")), none;
+    mortise_lock *lock = api_lock(waiting, "h5");
+    assert_int_equal(mortise_acquire_for(lock, 1500, &none), MORTISE_ETIMEOUT);
+    assert_true(api_stats(waiting).commands >= 8); /* by themselves stores look each 1 to 5 s */
+    api_release(hold);
+    api_close(waiting);
+}
+
 /* The first of some that does, for the machine may be busy. */
 static void test_f3_deadline_is_met_within_50_ms(void **state)
 {
@@ -452,6 +466,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_z10_fences_rise_through_release_and_reopening),
         cmocka_unit_test(test_a4_wait_try_and_deadline),
         cmocka_unit_test(test_zk_34_se_09_a_queue_with_a_limit),
+        cmocka_unit_test(test_h5_a_waiter_looks_again_as_often_as_the_uri_says),
         cmocka_unit_test(test_f3_deadline_is_met_within_50_ms),
         cmocka_unit_test(test_f4_timed_out_acquires_leave_nothing),
         cmocka_unit_test(test_h2_c18_z1_a_failed_try_leaves_nothing),

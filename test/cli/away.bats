@@ -71,3 +71,39 @@ timed() {
         [ $((($(date +%s%N) - before) / 1000000)) -lt 2500 ]
     done
 }
+
+@test "f9 give_up: an acquire ends when no server has answered for so long, and says where it asked" {
+    away 400 4000 69 --give-up 400ms x -- true
+    grep -L 'no answer from the store' "$T"/out.* | while read -r quiet; do
+        echo "does not say that nobody answered: $(cat "$quiet")"
+        false
+    done
+    MORTISE_GIVE_UP=300ms away 300 4000 69 x -- true
+    away 300 4000 69 --give-up 300ms -n x -- true
+}
+
+@test "f9 give_up: in the store's address, and bounded" {
+    fails_with 69 "$MORTISE" run --url "redis://127.0.0.1:1?give_up=200ms" x -- true
+    [[ "${lines[0]}" == *"redis://127.0.0.1:1"* ]]
+    fails_with 69 "$MORTISE" elect --give-up 200ms --url "zk://127.0.0.1:$HOLE" x -- true
+    for bad in 99ms 3601s 0s 1 -1s x ""; do
+        fails_with 78 "$MORTISE" run --url "redis://127.0.0.1:1?give_up=$bad" x -- true
+        [[ "${lines[0]}" == *"give_up=$bad is not a duration from 100ms to 3600s"* ]]
+    done
+    for bad in 0 0.05 2h x; do
+        fails_with 64 "$MORTISE" run --give-up "$bad" x -- true
+    done
+}
+
+@test "h5 f8 how to wait and to repeat is said in the address of every store, and bounded" {
+    local url bad mark
+    "$MORTISE" run --url "sqlite:$T/locks?recheck=5s&retry=1s..1s&attempts=1" x -- true
+    for url in $(urls) "sqlite:$T/locks" memory:x; do
+        mark="?"
+        [[ "$url" == *"?"* ]] && mark="&"
+        for bad in recheck=49ms retry=10ms attempts=0; do
+            fails_with 78 "$MORTISE" run --url "$url$mark$bad" x -- true
+            [[ "${lines[0]}" == *"$bad is not "* ]]
+        done
+    done
+}

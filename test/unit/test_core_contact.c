@@ -1,0 +1,298 @@
+/* What a program may set of waiting: how soon to look again, how a failure is repeated, and when
+   an acquire gives up a store that is silent. */
+#include "core_fixture.h"
+
+static void open_with(struct core *core, mrt_time recheck, mrt_time give_up)
+{
+    struct mrt_engine_config config = core_config();
+    config.recheck = recheck;
+    config.give_up = give_up;
+    core_open(core, &config);
+}
+
+/* --------------------------------------------------------------- looking again */
+
+static void test_h5_a_waiter_looks_again_as_soon_as_is_set(void **state)
+{
+    (void)state;
+    struct core core;
+    open_with(&core, 200 * MS, 0);
+    core.shown.recheck = 5 * MRT_SECOND;
+    struct mrt_waiter waiter = core_waiter(7);
+    core_queue_behind(&core, &waiter);
+    for (int i = 0; i < 3; i++) {
+        core_pass(&core, 199 * MS);
+        core_no_command(&core);
+        core_pass(&core, 1 * MS);
+        core_view(&core, core_fetch(&core, MRT_REFRESH), 1);
+    }
+    core_free(&core);
+}
+
+static void test_h5_a_store_that_says_sooner_is_heeded(void **state)
+{
+    (void)state;
+    struct core core;
+    open_with(&core, 200 * MS, 0);
+    core.shown.recheck = 100 * MS;
+    struct mrt_waiter waiter = core_waiter(7);
+    core_queue_behind(&core, &waiter);
+    core_pass(&core, 100 * MS);
+    core.shown.recheck = 0; /* nothing shows by a look */
+    core_view(&core, core_fetch(&core, MRT_REFRESH), 1);
+    core_pass(&core, 100 * MRT_SECOND);
+    core_no_command(&core);
+    core_free(&core);
+}
+
+static void test_h5_an_observer_looks_again_as_soon_as_is_set(void **state)
+{
+    (void)state;
+    struct core core;
+    open_with(&core, 200 * MS, 0);
+    core.shown = (struct mrt_event){.recheck = 5 * MRT_SECOND};
+    assert_non_null(mrt_engine_observe(core.engine, "e", NULL));
+    core_start(&core);
+    core_answer(&core, core_fetch(&core, MRT_OBSERVE), MRT_HOLDER);
+    core_pass(&core, 199 * MS);
+    core_no_command(&core);
+    core_pass(&core, 1 * MS);
+    core_fetch(&core, MRT_OBSERVE);
+    core_free(&core);
+}
+
+/* --------------------------------------------------------------- repeating */
+
+static void test_f8_pauses_are_as_set(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_engine_config config = core_config();
+    config.pause_min = 3 * MS;
+    config.pause_max = 20 * MS;
+    core_open(&core, &config);
+    const mrt_time expected[] = {3, 6, 12, 20, 20, 20};
+    for (uint32_t i = 0; i < 6; i++) {
+        mrt_time pause = mrt_engine_pause(core.engine, i);
+        assert_in_range(pause, expected[i] * MS / 2, expected[i] * MS * 3 / 2);
+    }
+    core_free(&core);
+}
+
+static void test_f8_attempts_are_as_many_as_set(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_engine_config config = core_config();
+    config.attempts_max = 2;
+    core_open(&core, &config);
+    struct mrt_waiter waiter = core_waiter(7);
+    core_acquire(&core, &waiter);
+    core_start(&core);
+    for (int i = 0; i < 2; i++) {
+        core_fail(&core, core_fetch(&core, MRT_APPEND), MORTISE_ESTORE);
+        core_none_settled(&core);
+        core_pass(&core, 2 * MRT_SECOND);
+    }
+    core_fail(&core, core_fetch(&core, MRT_APPEND), MORTISE_ESTORE);
+    core_done(&core, &waiter, MORTISE_ESTORE);
+    core_free(&core);
+}
+
+/* A renewal is repeated in time, however long the pauses are. */
+static void test_f8_long_pauses_do_not_keep_a_renewal_back(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_engine_config config = core_config();
+    config.pause_min = config.pause_max = 10 * MRT_SECOND;
+    core_open(&core, &config);
+    core.lease = 3 * MRT_SECOND;
+    struct mrt_waiter waiter = core_waiter(7);
+    core_grant(&core, &waiter);
+    core_pass(&core, MRT_SECOND);
+    core_fail(&core, core_fetch(&core, MRT_RENEW), MORTISE_EUNREACHABLE);
+    core_pass(&core, 500 * MS);
+    core_answer(&core, core_fetch(&core, MRT_RENEW), MRT_RENEWED);
+    assert_int_equal(mrt_hold_state(waiter.hold, core.now + MRT_SECOND), MORTISE_HELD);
+    core_free(&core);
+}
+
+/* --------------------------------------------------------------- giving up */
+
+static void test_f9_by_default_an_acquire_waits_for_a_silent_store(void **state)
+{
+    (void)state;
+    struct core core;
+    open_with(&core, 0, 0);
+    struct mrt_waiter waiter = core_waiter(7);
+    core_acquire(&core, &waiter);
+    core_fetch(&core, MRT_START);
+    core_pass(&core, 86400 * MRT_SECOND);
+    core_none_settled(&core);
+    core_free(&core);
+}
+
+static void test_f9_an_acquire_gives_up_a_silent_store(void **state)
+{
+    (void)state;
+    struct core core;
+    open_with(&core, 0, MRT_SECOND);
+    struct mrt_waiter waiter = core_waiter(7);
+    core_acquire(&core, &waiter);
+    core_fetch(&core, MRT_START);
+    core_pass(&core, MRT_SECOND - 1);
+    core_none_settled(&core);
+    core_pass(&core, 1);
+    core_done(&core, &waiter, MORTISE_EDISCONNECTED);
+    core_free(&core);
+}
+
+static void test_f9_what_a_store_says_without_its_server_is_silence(void **state)
+{
+    (void)state;
+    struct core core;
+    open_with(&core, 0, MRT_SECOND);
+    struct mrt_waiter waiter = core_waiter(7);
+    core_acquire(&core, &waiter);
+    core_fail(&core, core_fetch(&core, MRT_START), MORTISE_EUNREACHABLE);
+    core_pass(&core, 500 * MS);
+    core_answer(&core, core_fetch(&core, MRT_START), MRT_UNKNOWN);
+    core_pass(&core, 500 * MS - 1);
+    core_none_settled(&core);
+    core_pass(&core, 1);
+    core_done(&core, &waiter, MORTISE_EDISCONNECTED);
+    core_free(&core);
+}
+
+static void test_f9_an_answer_is_no_silence_though_it_is_a_refusal(void **state)
+{
+    (void)state;
+    struct core core;
+    open_with(&core, 0, MRT_SECOND);
+    struct mrt_waiter waiter = core_waiter(7);
+    core_acquire(&core, &waiter);
+    struct mrt_command *start = core_fetch(&core, MRT_START);
+    core_pass(&core, 900 * MS);
+    core_fail(&core, start, MORTISE_ESTORE);
+    core_pass(&core, 50 * MS); /* longer than the first pause */
+    core_fetch(&core, MRT_START);
+    core_pass(&core, MRT_SECOND - 1);
+    core_none_settled(&core);
+    core_pass(&core, 1);
+    core_done(&core, &waiter, MORTISE_EDISCONNECTED);
+    core_free(&core);
+}
+
+/* A lease of 4 s: a sign of life is due each 1.3 s, and giving up each 1 s would be too soon. */
+static void test_f9_a_server_that_is_asked_seldom_is_not_silent(void **state)
+{
+    (void)state;
+    struct core core;
+    open_with(&core, 0, MRT_SECOND);
+    core.lease = 4 * MRT_SECOND;
+    struct mrt_waiter waiter = core_waiter(7);
+    core_queue_behind(&core, &waiter);
+    for (int i = 0; i < 10; i++) {
+        core_pass(&core, 1334 * MS);
+        core_answer(&core, core_fetch(&core, MRT_RENEW), MRT_RENEWED);
+    }
+    core_none_settled(&core);
+    core_pass(&core, 1334 * MS);
+    core_fetch(&core, MRT_RENEW);
+    core_pass(&core, MRT_SECOND);
+    core_done(&core, &waiter, MORTISE_EDISCONNECTED);
+    core_fetch(&core, MRT_REMOVE); /* it gives its place back */
+    core_free(&core);
+}
+
+static void test_f9_one_answer_of_two_shows_that_the_server_is_there(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter waiter = core_waiter(7);
+    open_with(&core, 0, 2 * MRT_SECOND);
+    core.lease = 3 * MRT_SECOND;
+    core_acquire(&core, &waiter);
+    core_start(&core);
+    core_fetch(&core, MRT_APPEND);
+    core_pass(&core, MRT_SECOND);
+    core_answer(&core, core_fetch(&core, MRT_RENEW), MRT_RENEWED);
+    core_pass(&core, MRT_SECOND);
+    core_none_settled(&core);
+    core_fetch(&core, MRT_RENEW);
+    core_pass(&core, MRT_SECOND);
+    core_done(&core, &waiter, MORTISE_EDISCONNECTED);
+    core_free(&core);
+}
+
+static void test_f9_each_acquire_has_its_own_time(void **state)
+{
+    (void)state;
+    struct core core;
+    open_with(&core, 0, MRT_SECOND);
+    struct mrt_waiter first = core_waiter(7), second = core_waiter(8);
+    core_acquire(&core, &first);
+    core_fetch(&core, MRT_START);
+    core_pass(&core, 600 * MS);
+    core_acquire(&core, &second);
+    core_pass(&core, 400 * MS);
+    core_done(&core, &first, MORTISE_EDISCONNECTED);
+    core_pass(&core, 600 * MS - 1);
+    core_none_settled(&core);
+    core_pass(&core, 1);
+    core_done(&core, &second, MORTISE_EDISCONNECTED);
+    core_free(&core);
+}
+
+static void test_f9_one_that_waits_for_a_thread_here_goes_on(void **state)
+{
+    (void)state;
+    struct core core;
+    open_with(&core, 0, MRT_SECOND);
+    core.lease = 30 * MRT_SECOND;
+    struct mrt_waiter waiter = core_waiter(7), next = core_waiter(8);
+    core_grant(&core, &waiter);
+    core_acquire(&core, &next);
+    core_pass(&core, 10 * MRT_SECOND);
+    core_fetch(&core, MRT_RENEW);
+    core_pass(&core, 5 * MRT_SECOND);
+    core_none_settled(&core);
+    core_release(&core, waiter.hold, 7);
+    core_done(&core, &next, MORTISE_OK);
+    core_free(&core);
+}
+
+static void test_f9_when_all_is_answered_no_timer_is_left(void **state)
+{
+    (void)state;
+    struct core core;
+    open_with(&core, 0, MRT_SECOND);
+    struct mrt_waiter waiter = core_waiter(7);
+    core_grant(&core, &waiter);
+    core_pass(&core, MRT_SECOND);
+    assert_int_equal(mrt_engine_next_time(core.engine), MRT_TIME_NEVER);
+    core_free(&core);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_h5_a_waiter_looks_again_as_soon_as_is_set),
+        cmocka_unit_test(test_h5_a_store_that_says_sooner_is_heeded),
+        cmocka_unit_test(test_h5_an_observer_looks_again_as_soon_as_is_set),
+        cmocka_unit_test(test_f8_pauses_are_as_set),
+        cmocka_unit_test(test_f8_attempts_are_as_many_as_set),
+        cmocka_unit_test(test_f8_long_pauses_do_not_keep_a_renewal_back),
+        cmocka_unit_test(test_f9_by_default_an_acquire_waits_for_a_silent_store),
+        cmocka_unit_test(test_f9_an_acquire_gives_up_a_silent_store),
+        cmocka_unit_test(test_f9_what_a_store_says_without_its_server_is_silence),
+        cmocka_unit_test(test_f9_an_answer_is_no_silence_though_it_is_a_refusal),
+        cmocka_unit_test(test_f9_a_server_that_is_asked_seldom_is_not_silent),
+        cmocka_unit_test(test_f9_one_answer_of_two_shows_that_the_server_is_there),
+        cmocka_unit_test(test_f9_each_acquire_has_its_own_time),
+        cmocka_unit_test(test_f9_one_that_waits_for_a_thread_here_goes_on),
+        cmocka_unit_test(test_f9_when_all_is_answered_no_timer_is_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
