@@ -231,7 +231,7 @@ static int get_locks(struct mrt_run *run)
 }
 
 /* What run -F wants to know. */
-static void tell_locks(const struct mrt_run *run, struct mrt_keeper_word *word)
+static void tell_locks(struct mrt_run *run, struct mrt_keeper_word *word)
 {
     word->is_due = mrt_run_is_due(run, &word->code);
     word->are_outer = mrt_run_are_all_outer(run);

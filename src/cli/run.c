@@ -62,8 +62,11 @@ static int run_locked(struct mrt_run *run)
     int code;
     if (!mrt_run_wait(run, &code))
         return code;
-    if (mrt_run_is_due(run, &code))
+    if (mrt_run_is_due(run, &code)) {
         code = *run->command ? run_command(run) : mrt_elect_lead(run);
+        if (code == 0)
+            mrt_run_count_success(run);
+    }
     mrt_guard_dismiss(&run->guard);
     if (run->min_hold > 0)
         mrt_run_linger(run, mrt_time_add(run->acquired_at, run->min_hold));
@@ -138,6 +141,11 @@ int mrt_run_whole(struct mrt_run *run, int argc, char **argv)
     code = mrt_run_wipe_secrets(run) ? mrt_run_find_outer(run)
                                      : mrt_cli_fail(MRT_EXIT_INTERNAL, "out of memory");
     bool are_outer = !code && mrt_run_are_all_outer(run);
+    if (are_outer && run->every_success) {
+        are_outer = false;
+        code = mrt_cli_fail(MRT_EXIT_USAGE, "%s: --every-success inside a run of the same lock",
+                            run->name);
+    }
     if (!code && !are_outer)
         code = run_on_client(run);
     else if (are_outer)

@@ -95,6 +95,8 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
     mrt_time grace;    /* from TERM to KILL */
     bool grace_given;
     mrt_time every;              /* once in each; 0: always */
+    bool every_success;          /* and what failed does not count */
+    int64_t period;              /* that this run is of */
     mrt_time lease;              /* 0: as the address says */
     char *leased_url;            /* the address with it; NULL: none */
     mrt_time lock_delay;         /* after we have died */
@@ -182,8 +184,11 @@ int mrt_run_make_lock(struct mrt_run *run, struct mrt_run_lock *lock);
 
 /* What --every needs of the arguments: 0 or an exit code. */
 int mrt_run_check_every(const struct mrt_run *run);
-/* Whether this period has had no run; then it has had this one. False: *code, 0 if it had. */
-bool mrt_run_is_due(const struct mrt_run *run, int *code);
+/* Whether this period has had no run; then it has had this one, unless only a success counts.
+   False: *code, 0 if it had. */
+bool mrt_run_is_due(struct mrt_run *run, int *code);
+/* The command has ended well, and the locks are held yet: notes it, if that is what counts. */
+void mrt_run_count_success(const struct mrt_run *run);
 
 /* --------------------------------------------------------- run_lease.c */
 

@@ -7,6 +7,11 @@
  * had its run all the same, and none has two. Two who hold the lock together (-s, permits) are
  * kept apart by the cell's version.
  *
+ * With --every-success it is written when the command has ended with 0, with the fence of the hold:
+ * whoever comes next in the period runs what failed once more. A host that dies between the end and
+ * the note leaves a second run behind, never none. What keeps runs apart is the lock alone, so it
+ * is to be held alone, and mortise has to be there at the end.
+ *
  * Periods are told by the hosts' clocks. One that is a whole period ahead or more has been
  * wrong: its word does not keep the others from running.
  */
@@ -42,6 +47,14 @@ static int64_t read_period(const mortise_cell *cell)
 
 int mrt_run_check_every(const struct mrt_run *run)
 {
+    if (run->every_success && run->every == 0)
+        return mrt_cli_fail(MRT_EXIT_USAGE, "--every-success needs --every");
+    if (run->every_success && run->no_fork)
+        return mrt_cli_fail(MRT_EXIT_USAGE,
+                            "--every-success and -F do not go together: nobody sees the end");
+    if (run->every_success && (run->mode == MRT_RUN_SHARED || run->mode == MRT_RUN_PERMITS))
+        return mrt_cli_fail(MRT_EXIT_USAGE,
+                            "--every-success needs a lock that is held alone, not -s or --permits");
     if (run->every > 0 && strlen(run->name) + strlen(SUFFIX) > MORTISE_NAME_MAX)
         return mrt_cli_fail(MRT_EXIT_USAGE, "--every needs a name of %zu bytes at most",
                             MORTISE_NAME_MAX - strlen(SUFFIX));
@@ -57,31 +70,40 @@ static bool is_done(const struct mrt_run *run, const mortise_cell *cell, int64_t
     return done >= period && done <= period + ahead;
 }
 
-/* Notes that this period has its run. False: it has had it, or *code. */
-static bool note_period(const struct mrt_run *run, const char *name, int *code)
+static int note_period(const struct mrt_run *run, const char *name, uint64_t version)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%" PRId64, run->period);
+    uint64_t fence = run->every_success ? mrt_run_fence(run) : 0;
+    return mortise_cell_cas(run->client, name, version, text, strlen(text), fence, NULL);
+}
+
+static void name_cell(const struct mrt_run *run, char name[MORTISE_NAME_MAX + 1])
+{
+    snprintf(name, MORTISE_NAME_MAX + 1, "%s" SUFFIX, run->name);
+}
+
+/* Whether it is due, which is noted if any run counts. False: it has been run, or *code. */
+static bool take_period(struct mrt_run *run, int *code)
 {
     static mortise_cell cell;
-    char text[32];
-    int64_t period = find_period(run);
+    char name[MORTISE_NAME_MAX + 1];
+    name_cell(run, name);
+    run->period = find_period(run);
     int error = mortise_cell_get(run->client, name, &cell);
-    if (!error && is_done(run, &cell, period))
+    if (!error && is_done(run, &cell, run->period))
         return false;
-    snprintf(text, sizeof text, "%" PRId64, period);
-    if (!error)
-        error = mortise_cell_cas(run->client, name, cell.version, text, strlen(text), 0, NULL);
+    if (!error && !run->every_success)
+        error = note_period(run, name, cell.version);
     if (error && error != MORTISE_ECONFLICT)
         *code = mrt_cli_fail_error(run->name, error);
     return !error;
 }
 
-bool mrt_run_is_due(const struct mrt_run *run, int *code)
+bool mrt_run_is_due(struct mrt_run *run, int *code)
 {
-    char name[MORTISE_NAME_MAX + 1];
     *code = 0;
-    if (run->every == 0)
-        return true;
-    snprintf(name, sizeof name, "%s" SUFFIX, run->name);
-    if (note_period(run, name, code))
+    if (run->every == 0 || take_period(run, code))
         return true;
     if (*code)
         return false;
@@ -89,4 +111,18 @@ bool mrt_run_is_due(const struct mrt_run *run, int *code)
     if (run->verbose)
         mrt_cli_say("%s: has been run in this period", run->name);
     return false;
+}
+
+void mrt_run_count_success(const struct mrt_run *run)
+{
+    static mortise_cell cell;
+    char name[MORTISE_NAME_MAX + 1];
+    if (!run->every_success)
+        return;
+    name_cell(run, name);
+    int error = mortise_cell_get(run->client, name, &cell);
+    if (!error && !is_done(run, &cell, run->period))
+        error = note_period(run, name, cell.version);
+    if (error)
+        mrt_cli_fail_error("warning: the success was not noted, and may be repeated", error);
 }

@@ -24,6 +24,7 @@ enum {
     JSON,
     INHERIT_FDS,
     EVERY,
+    EVERY_SUCCESS,
     GIVE_UP,
     VALUE,
     OBSERVE,
@@ -31,7 +32,7 @@ enum {
 };
 
 /* The first rows are of run alone, the last of elect. */
-enum { OF_RUN_ALONE = 8, OF_ELECT_ALONE = 3 };
+enum { OF_RUN_ALONE = 9, OF_ELECT_ALONE = 3 };
 
 static const struct mrt_flag flags[] = {
     MRT_RUN_MODE_FLAGS,
@@ -40,6 +41,8 @@ static const struct mrt_flag flags[] = {
      MRT_FLAG_ONCE},
     {EVERY, "every", "PERIOD", "only if nobody has in this period: of 1h, this\nhour, in UTC", NULL,
      MRT_FLAG_ONCE},
+    {EVERY_SUCCESS, "every-success", NULL,
+     "with --every: a period counts only if the\ncommand ended with 0 in it", NULL, MRT_FLAG_ONCE},
     {MRT_RUN_OPTION_LOCK_DELAY, "lock-delay", "DURATION",
      "if mortise dies while it holds the lock,\nnobody has it for so long after", NULL, 0},
     {'n', "nonblock", NULL, "do not wait: end at once if the lock is\nheld", NULL, 0},
@@ -310,6 +313,9 @@ int mrt_run_take_option(struct mrt_run *run, int option)
         return 0;
     case QUIET_CONFLICT:
         run->quiet_conflict = true;
+        return 0;
+    case EVERY_SUCCESS:
+        run->every_success = true;
         return 0;
     case JSON:
         run->status_fd = STDERR_FILENO;

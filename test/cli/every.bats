@@ -73,3 +73,46 @@ LONG=240000h
     fails_with 64 "$MORTISE" elect --every 1h a true
     [ ! -e state ]
 }
+
+@test "--every-success: what failed is run again in the period, what succeeded is not" {
+    run -7 "$MORTISE" run --every "$LONG" --every-success a -- sh -c 'exit 7'
+    run -143 "$MORTISE" run --every "$LONG" --every-success a -- sh -c 'kill -TERM $$'
+    run -124 "$MORTISE" run --every "$LONG" --every-success --max-hold 0.2 a -- sleep 60
+    run -127 "$MORTISE" run --every "$LONG" --every-success a -- ./none
+    run -0 "$MORTISE" run --every "$LONG" --every-success a -- echo ran
+    [ "$output" = ran ]
+    run -0 "$MORTISE" run --every "$LONG" --every-success a -- echo ran
+    [ -z "$output" ]
+    run -0 "$MORTISE" run --every "$LONG" a -- echo ran
+    [ -z "$output" ]
+}
+
+@test "--every-success: a mortise that is killed leaves its period to the next" {
+    start run --every "$LONG" --every-success a -- sh -c 'touch began; exec sleep 600'
+    until_true test -e began
+    kill -KILL "$PID"
+    finish "$PID"
+    run -0 "$MORTISE" run --every "$LONG" --every-success a -- echo ran
+    [ "$output" = ran ]
+}
+
+@test "--every-success: many that come at once run it until it has succeeded, one at a time" {
+    pids=()
+    for _ in 1 2 3 4 5 6; do
+        "$MORTISE" run --every "$LONG" --every-success a -- \
+            sh -c 'mkdir alone && echo ran >>ran && rmdir alone && [ "$(wc -l <ran)" -ge 3 ]' 3>&- &
+        pids+=($!)
+    done
+    for pid in "${pids[@]}"; do wait "$pid" || true; done
+    [ "$(wc -l <ran)" -eq 3 ]
+}
+
+@test "--every-success: only with --every, by one that holds the lock alone and sees the end" {
+    fails_with 64 "$MORTISE" run --every-success a true
+    [[ "${lines[0]}" == *"--every-success needs --every" ]]
+    fails_with 64 "$MORTISE" run --every "$LONG" --every-success -F a true
+    fails_with 64 "$MORTISE" run --every "$LONG" --every-success -s a true
+    fails_with 64 "$MORTISE" run --every "$LONG" --every-success --permits 2 a true
+    [ ! -e state ]
+    run -64 "$MORTISE" run a -- "$MORTISE" run --every "$LONG" --every-success a true
+}
