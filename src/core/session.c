@@ -5,7 +5,8 @@
  * Invariant: valid_until = when the newest acknowledged proof of life was *sent*,
  * plus the lease, minus a margin. Some stores learn of a sign of life only some
  * time after it reached them (proof_lag): there an acknowledgement proves the
- * newest one that was acknowledged so long before this one was sent. Validity never depends on when
+ * newest one that was acknowledged so long before this one was sent, or the store says itself what
+ * is proven. Validity never depends on when
  * an answer or an error came, nor on hearing anything at all: past valid_until the session is lost
  * by the clock alone. The margin, 2 % of the lease or margin_min if that is more, is what this
  * machine's clock may run slower than the store's.
@@ -87,7 +88,7 @@ static void prove(struct mrt_engine *engine, mrt_time sent, mrt_time now)
     session->heard = sent;
     if (session->proof_lag == 0)
         session->proof = sent;
-    else
+    else if (!session->dates)
         prove_earlier(session, sent, now);
     mrt_time margin = session->lease / 50;
     if (margin < engine->config.margin_min && !MRT_DEFECT(NO_MARGIN))
@@ -200,6 +201,9 @@ static void start_answered(struct mrt_engine *engine, const struct mrt_event *ev
         session->state = MRT_SESSION_LIVE;
         session->lease = event->lease;
         session->proof_lag = event->proof_lag;
+        session->dates = event->dates;
+        if (event->proven > 0)
+            session->sent = event->proven;
         session->proof = session->sent;
         session->sign_count = 0;
         prove(engine, session->sent, now);
@@ -243,6 +247,8 @@ static void renew_answered(struct mrt_engine *engine, const struct mrt_event *ev
         return;
     }
     if (event->type == MRT_RENEWED || (MRT_DEFECT(UNKNOWN_PROVES) && event->type == MRT_UNKNOWN)) {
+        if (event->proven > session->proof)
+            session->proof = event->proven;
         prove(engine, session->sent, now);
         mrt_session_check(engine, now);
     } else if (for_good(event)) {

@@ -189,6 +189,10 @@ struct mrt_event {
     size_t value_size;
     mrt_time lease;     /* STARTED: how long a proof of life lasts; 0: needs none */
     mrt_time proof_lag; /* STARTED: RENEWED proves only a RENEW answered so long before its own */
+    mrt_time proven;    /* STARTED, RENEWED: when a sign of life was sent, in this session, that no
+                           part of the store lacks by now; 0: STARTED: when the START was sent;
+                           RENEWED: none beside the RENEW */
+    bool dates;         /* STARTED: a RENEWED proves `proven`, and nothing else */
     int error;          /* FAILED, SESSION_LOST */
     const char *detail; /* FAILED, SESSION_LOST: particulars or NULL; valid during deliver */
 };

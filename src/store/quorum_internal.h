@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 
 #define MRT_QUORUM_MEMBERS_MAX 15
+#define MRT_QUORUM_SIGNS 8 /* as the engine remembers */
 
 enum mrt_quorum_phase { MRT_QUORUM_DOWN, MRT_QUORUM_STARTING, MRT_QUORUM_UP, MRT_QUORUM_STOPPING };
 
@@ -31,8 +32,13 @@ struct mrt_quorum_member {
     _Atomic bool notified; /* its process is asked for */
     mrt_time start_at;     /* DOWN: when to try again */
     mrt_time lease, proof_lag;
-    uint64_t starting; /* RENEWs that had been sent when its START was */
-    uint64_t proof;    /* the newest RENEW that its session is proven by */
+    mrt_time starting; /* when its START was sent */
+    mrt_time heard;    /* when the newest sign of life was sent that it has answered */
+    mrt_time proof; /* the same for the newest that is proven: its own proof_lag is allowed for */
+    struct {
+        mrt_time sent, answered;
+    } signs[MRT_QUORUM_SIGNS];
+    unsigned sign_count;
 };
 
 /* What a member has been asked, and its answer until it is acted upon. */
@@ -42,8 +48,10 @@ struct mrt_quorum_ask {
     struct mrt_command command;
     struct mrt_id ticket; /* the engine's; none: a claim that has been let go */
     uint64_t round;       /* of the claims, or of the RENEWs */
+    mrt_time sent;        /* RENEW: when its round began */
     mrt_time again;       /* unproven: when to ask once more; NEVER: it is under way */
     bool is_answered;
+    mrt_time answered; /* when that was heard, or later */
     bool is_forgotten; /* nobody wants the answer; until it comes the member has our texts */
     struct mrt_event answer;
     char detail[160];
@@ -106,8 +114,9 @@ struct mrt_store {
         int error;
         char detail[160];
     } session_command;
-    uint64_t renewals; /* rounds of RENEW that have been sent */
-    uint64_t proven;   /* the newest of them that the engine has been told */
+    uint64_t renewals;   /* rounds of RENEW that have been sent */
+    mrt_time renewed_at; /* when the newest of them was; 0: none was */
+    mrt_time proven;     /* the newest date that the engine has been told */
     mrt_time lease;
     char address[MORTISE_NAME_MAX * 4];
 };
@@ -136,6 +145,8 @@ bool mrt_quorum_is_parting(const struct mrt_quorum_member *member, struct mrt_id
 void mrt_quorum_hear(struct mrt_quorum_member *member, const struct mrt_event *event);
 /* Acts upon what members have said since; whether there was anything. */
 bool mrt_quorum_hear_all(struct mrt_store *store, mrt_time now);
+/* Asks it for a sign of life, of the newest round. */
+void mrt_quorum_renew_member(struct mrt_quorum_member *member);
 /* Starts that are due, and what is to be asked once more. */
 void mrt_quorum_members_due(struct mrt_store *store, mrt_time now);
 mrt_time mrt_quorum_members_next(const struct mrt_store *store);

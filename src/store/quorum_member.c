@@ -119,7 +119,7 @@ void mrt_quorum_start_member(struct mrt_quorum_member *member, mrt_time now)
 {
     member->phase = MRT_QUORUM_STARTING;
     member->session = mrt_quorum_identity(member->quorum);
-    member->starting = member->quorum->renewals;
+    member->starting = now;
     member->start_at = MRT_TIME_NEVER;
     struct mrt_quorum_ask *ask = mrt_quorum_new_ask(member, NULL);
     if (!ask)
@@ -169,12 +169,43 @@ static void answered_start(struct mrt_quorum_member *member, const struct mrt_ev
         member->phase = MRT_QUORUM_UP;
         member->lease = event->lease;
         member->proof_lag = event->proof_lag;
-        member->proof = member->starting;
+        member->proof = event->proven > 0 ? event->proven : member->starting;
+        member->heard = member->proof;
+        member->sign_count = 0;
         return;
     }
     if (event->type == MRT_FAILED)
         mrt_quorum_session_refused(member->quorum, event);
     down(member, now);
+}
+
+/* ------------------------------------------------------------------ its signs of life */
+
+void mrt_quorum_renew_member(struct mrt_quorum_member *member)
+{
+    struct mrt_quorum_ask *ask = mrt_quorum_new_ask(member, NULL);
+    if (!ask)
+        return;
+    ask->sent = member->quorum->renewed_at;
+    mrt_quorum_ask(ask, &(struct mrt_command){.type = MRT_RENEW}, nobody, member->quorum->renewals);
+}
+
+static mrt_time later(mrt_time one, mrt_time other)
+{
+    return one > other ? one : other;
+}
+
+/* What this answer proves at this member, by the rule of core/session.c. */
+static void renewed(struct mrt_quorum_member *member, const struct mrt_quorum_ask *ask)
+{
+    mrt_time lag = member->proof_lag;
+    member->heard = later(member->heard, ask->sent);
+    member->proof = later(member->proof, lag > 0 ? ask->answer.proven : ask->sent);
+    for (unsigned i = 0; i < member->sign_count && i < MRT_QUORUM_SIGNS; i++)
+        if (ask->sent - member->signs[i].answered >= lag)
+            member->proof = later(member->proof, member->signs[i].sent);
+    member->signs[member->sign_count % MRT_QUORUM_SIGNS].sent = ask->sent;
+    member->signs[member->sign_count++ % MRT_QUORUM_SIGNS].answered = ask->answered;
 }
 
 /* ------------------------------------------------------------------ hearing */
@@ -194,6 +225,7 @@ void mrt_quorum_hear(struct mrt_quorum_member *member, const struct mrt_event *e
     if (!ask)
         return;
     ask->is_answered = true;
+    ask->answered = mrt_time_now();
     ask->answer = *event;
     snprintf(ask->detail, sizeof ask->detail, "%s", event->detail ? event->detail : "");
     ask->answer.detail = ask->detail;
@@ -228,9 +260,8 @@ static void answered(struct mrt_store *store, struct mrt_quorum_ask *ask, mrt_ti
     TAILQ_REMOVE(&store->asks, ask, link);
     if (ask->command.type == MRT_START)
         answered_start(member, event, now);
-    else if (ask->command.type == MRT_RENEW && event->type == MRT_RENEWED &&
-             ask->round > member->proof)
-        member->proof = ask->round;
+    else if (ask->command.type == MRT_RENEW && event->type == MRT_RENEWED)
+        renewed(member, ask);
     else if (ask->command.type == MRT_STOP)
         member->phase = MRT_QUORUM_DOWN;
     else if (!mrt_id_none(ask->ticket))

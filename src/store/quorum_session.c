@@ -1,11 +1,13 @@
 /*
  * The session of a quorum: START, RENEW and STOP, by majority.
  *
- * The engine dates its lease from the sending of the newest RENEW that was answered. So one may
- * be answered only if for every ticket held a majority have the claim *and* this renewal: two
- * majorities that overlap in one member are not enough. For the same reason a member counts
- * for a new claim only if it has the newest renewal that the engine was told (quorum_claim.c).
- * Where that cannot be had the answer is UNKNOWN, and the lease runs out by itself.
+ * A RENEW may be answered only if for every ticket held a majority have the claim *and* this
+ * renewal: two majorities that overlap in one member are not enough. The engine dates its lease
+ * from the newest sign of life that each member of such a majority proves by itself: where proofs
+ * lag, that is an earlier one, and not the newest that any one of them proves. For the same reason
+ * a member counts for a new claim only if it proves the date that the engine was told
+ * (quorum_claim.c). Where that cannot be had the answer is UNKNOWN, and the lease runs out by
+ * itself.
  *
  * A START is dated as a RENEW is. When it is asked for once more, members that the one before has
  * started are renewed, and count when that is answered.
@@ -23,15 +25,36 @@ static unsigned in_phase(const struct mrt_store *store, enum mrt_quorum_phase ph
     return count;
 }
 
-/* How many have the newest renewal, and the ticket's claim if there is one. */
+/* Whether the member is up, and has the ticket's claim if there is one. */
+static bool counts(const struct mrt_store *store, const struct mrt_quorum_ticket *ticket,
+                   unsigned member)
+{
+    return store->members[member].phase == MRT_QUORUM_UP &&
+           (!ticket || ticket->claims[member] == MRT_CLAIM_HAS);
+}
+
+/* How many of them have answered the newest renewal. */
 static unsigned renewed(const struct mrt_store *store, const struct mrt_quorum_ticket *ticket)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < store->count; i++)
-        count += store->members[i].phase == MRT_QUORUM_UP &&
-                 store->members[i].proof == store->renewals &&
-                 (!ticket || ticket->claims[i] == MRT_CLAIM_HAS);
+        count += counts(store, ticket, i) && store->members[i].heard >= store->renewed_at;
     return count;
+}
+
+/* When the newest sign of life was sent that is proven at a majority of them. */
+static mrt_time date_of(const struct mrt_store *store, const struct mrt_quorum_ticket *ticket)
+{
+    mrt_time newest = 0;
+    for (unsigned i = 0; i < store->count; i++) {
+        mrt_time proof = store->members[i].proof;
+        unsigned with = 0;
+        for (unsigned j = 0; j < store->count; j++)
+            with += counts(store, ticket, j) && store->members[j].proof >= proof;
+        if (with >= store->majority && proof > newest)
+            newest = proof;
+    }
+    return newest;
 }
 
 static bool is_renewed(const struct mrt_store *store, const struct mrt_quorum_ticket *ticket)
@@ -55,17 +78,31 @@ void mrt_quorum_session_refused(struct mrt_store *store, const struct mrt_event 
 }
 
 /* Of all that are up. */
-static void renew(struct mrt_store *store)
+static void renew(struct mrt_store *store, mrt_time now)
 {
     store->renewals++;
-    for (unsigned i = 0; i < store->count; i++) {
-        if (store->members[i].phase != MRT_QUORUM_UP)
-            continue;
-        struct mrt_quorum_ask *ask = mrt_quorum_new_ask(&store->members[i], NULL);
-        if (ask)
-            mrt_quorum_ask(ask, &(struct mrt_command){.type = MRT_RENEW}, (struct mrt_id){0, 0},
-                           store->renewals);
-    }
+    store->renewed_at = now;
+    for (unsigned i = 0; i < store->count; i++)
+        if (store->members[i].phase == MRT_QUORUM_UP)
+            mrt_quorum_renew_member(&store->members[i]);
+}
+
+static bool is_held(const struct mrt_quorum_ticket *ticket)
+{
+    return ticket->step == MRT_QUORUM_HELD || ticket->step == MRT_QUORUM_LOOKING;
+}
+
+/* What the engine may date its lease from: for every ticket held, what a majority proves. */
+static mrt_time date(struct mrt_store *store)
+{
+    const struct mrt_quorum_ticket *ticket;
+    mrt_time date = date_of(store, NULL);
+    TAILQ_FOREACH (ticket, &store->tickets, link)
+        if (is_held(ticket) && !MRT_DEFECT(QUORUM_RENEWED_BY_OTHERS))
+            date = mrt_time_min(date, date_of(store, ticket));
+    if (date > store->proven)
+        store->proven = date;
+    return date;
 }
 
 /* ------------------------------------------------------------------ START */
@@ -76,7 +113,7 @@ static unsigned pending(const struct mrt_store *store, mrt_time now)
     unsigned count = 0;
     for (unsigned i = 0; i < store->count; i++) {
         const struct mrt_quorum_member *member = &store->members[i];
-        bool fresh = member->phase == MRT_QUORUM_UP && member->proof == store->renewals;
+        bool fresh = member->phase == MRT_QUORUM_UP && member->heard >= store->renewed_at;
         count += !fresh && (member->phase != MRT_QUORUM_DOWN || member->start_at <= now);
     }
     return count;
@@ -98,8 +135,10 @@ static void started(struct mrt_store *store)
     if (store->lease == MRT_TIME_NEVER)
         store->lease = 0;
     event.lease = store->lease;
+    event.dates = true;
+    store->proven = 0; /* that was of the session before */
+    event.proven = date(store);
     store->started = true;
-    store->proven = store->renewals;
     answer(store, event);
 }
 
@@ -123,11 +162,6 @@ static void decide_start(struct mrt_store *store, mrt_time now)
 }
 
 /* ------------------------------------------------------------------ RENEW */
-
-static bool is_held(const struct mrt_quorum_ticket *ticket)
-{
-    return ticket->step == MRT_QUORUM_HELD || ticket->step == MRT_QUORUM_LOOKING;
-}
 
 static bool all_renewed(const struct mrt_store *store)
 {
@@ -167,8 +201,7 @@ static bool is_open(const struct mrt_store *store)
 static void decide_renewal(struct mrt_store *store, mrt_time now)
 {
     if (all_renewed(store)) {
-        store->proven = store->renewals;
-        answer(store, (struct mrt_event){.type = MRT_RENEWED});
+        answer(store, (struct mrt_event){.type = MRT_RENEWED, .proven = date(store)});
     } else if (now >= store->session_command.decide_at || !is_open(store)) {
         wake_unrenewed(store);
         answer(store, (struct mrt_event){.type = MRT_UNKNOWN});
@@ -212,12 +245,12 @@ static void begin(struct mrt_store *store, mrt_time now)
     case MRT_START:
         store->wanted = true;
         if (!MRT_DEFECT(QUORUM_OLD_START_COUNTS))
-            renew(store); /* a session that an earlier START began is as old as that */
+            renew(store, now); /* a session that an earlier START began is as old as that */
         mrt_quorum_members_due(store, now);
         break;
     case MRT_RENEW:
         limit = store->lease > 0 ? store->lease / 6 : limit;
-        renew(store);
+        renew(store, now);
         break;
     default:
         stop(store);

@@ -249,6 +249,66 @@ static void test_m9_rd_09_a_start_is_not_proven_by_what_an_earlier_one_began(voi
     assert_int_equal(port_start(&quorum).type, MRT_STARTED);
 }
 
+static int make_three(void **state)
+{
+    (void)state;
+    place_make(3, "100ms", PLACE_LEASE);
+    return 0;
+}
+
+static void let_work(mrt_time time)
+{
+    port_wait(&quorum, MRT_STARTED, (struct mrt_id){1, 1}, time, NULL);
+}
+
+/* The member's session is as old as its START, which was sent before the renewal that its STARTED
+   comes after: its lease may be over while the engine, which goes by that renewal, still holds. */
+static void test_m9_rd_09_a_member_started_late_has_not_the_newest_renewal(void **state)
+{
+    (void)state;
+    silence(2, true);
+    place_begin();
+    assert_int_equal(renew(), MRT_RENEWED);
+    silence(2, false);
+    let_work(50 * MRT_MILLISECOND); /* it is heard that 2 has started */
+    occupy(0);
+    struct mrt_event view = acquire(); /* at 1 and 2 */
+    assert_int_equal(view.type, MRT_VIEW);
+    assert_false(holds(&view));
+    assert_int_equal(renew(), MRT_RENEWED);
+    view = port_refresh(&quorum, "q", &view);
+    assert_true(holds(&view));
+}
+
+static mrt_time renew_to(void)
+{
+    struct mrt_command command = port_command(&quorum, MRT_RENEW);
+    struct mrt_event event = port_send(&quorum, &command);
+    assert_int_equal(event.type, MRT_RENEWED);
+    return event.proven;
+}
+
+/* An answer proves a renewal that the same member has answered so long before. Two renewals that
+   two majorities have answered are both answered by one member only. */
+static void test_m9_rd_09_where_proofs_lag_each_of_a_majority_proves_the_date(void **state)
+{
+    (void)state;
+    place_lag = 100 * MRT_MILLISECOND;
+    place_begin();
+    mrt_time began = mrt_time_now();
+    silence(2, true);
+    assert_true(renew_to() < began); /* by 0 and 1: so far the START is all that is proven */
+    silence(2, false);
+    let_work(place_lag);
+    silence(0, true);
+    mrt_time later = mrt_time_now();
+    assert_true(renew_to() < began); /* by 1, which proves the first, and 2, which does not */
+    silence(0, false);
+    let_work(place_lag);
+    mrt_time proven = renew_to();
+    assert_true(proven >= later); /* by 1 and 2 at least */
+}
+
 static void test_m9_what_members_do_not_know_is_no_loss(void **state)
 {
     (void)state;
@@ -440,6 +500,10 @@ static const struct CMUnitTest tests[] = {
     THREE(test_m9_a_member_that_is_wrong_about_a_lock_is_looked_at),
     THREE(test_m9_rd_09_a_member_without_the_newest_renewal_does_not_count),
     THREE(test_m9_rd_09_a_start_is_not_proven_by_what_an_earlier_one_began),
+    cmocka_unit_test_setup_teardown(test_m9_rd_09_a_member_started_late_has_not_the_newest_renewal,
+                                    make_three, close_place),
+    cmocka_unit_test_setup_teardown(
+        test_m9_rd_09_where_proofs_lag_each_of_a_majority_proves_the_date, make_three, close_place),
     THREE(test_m9_what_members_do_not_know_is_no_loss),
     THREE(test_m9_members_that_were_silent_are_asked_again),
     cmocka_unit_test_setup_teardown(test_m9_a_renewal_is_given_up_in_time_for_another, open_patient,

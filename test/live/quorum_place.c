@@ -13,6 +13,7 @@
 
 unsigned place_members;
 char place_uri[512];
+mrt_time place_lag;
 struct way ways[PLACE_MEMBERS_MAX];
 struct port_client quorum, rivals[PLACE_MEMBERS_MAX];
 static char names[PLACE_MEMBERS_MAX][32];
@@ -34,6 +35,8 @@ static void way_deliver(void *context, const struct mrt_event *event)
         if (altered.serial == 0)
             return;
     }
+    if (event->type == MRT_STARTED)
+        altered.proof_lag = place_lag;
     if (event->serial == 0 && way->deaf)
         return;
     const struct mrt_event missed = {
@@ -145,12 +148,17 @@ void place_make(unsigned count, const char *answer, int lease_ms)
              answer ? "&answer=" : "", answer ? answer : "");
 }
 
-int place_open(unsigned count, const char *answer, int lease_ms)
+void place_begin(void)
 {
-    place_make(count, answer, lease_ms);
     place_take_ways(true);
     port_open_session(&quorum, place_uri);
     place_take_ways(false);
+}
+
+int place_open(unsigned count, const char *answer, int lease_ms)
+{
+    place_make(count, answer, lease_ms);
+    place_begin();
     return 0;
 }
 
@@ -180,6 +188,7 @@ int close_place(void **state)
         ways[i].not_taken = ways[i].unknown = 0;
         ways[i].deaf = ways[i].late = ways[i].slow = ways[i].misses = false;
     }
+    place_lag = 0;
     if (quorum.store) {
         port_stop(&quorum);
         port_close(&quorum);

@@ -41,13 +41,16 @@ struct way {
 
 extern unsigned place_members;
 extern char place_uri[512];
+extern mrt_time place_lag; /* of the proofs of all members that are started from now on */
 extern struct way ways[PLACE_MEMBERS_MAX];
 extern struct port_client quorum;
 extern struct port_client rivals[PLACE_MEMBERS_MAX]; /* one at each member */
 
 /* `answer` NULL: the default. Without a user of the quorum. */
 void place_make(unsigned count, const char *answer, int lease_ms);
-/* The same, and opens `quorum` on it. */
+/* Opens `quorum` on it, with a session. */
+void place_begin(void);
+/* Both. */
 int place_open(unsigned count, const char *answer, int lease_ms);
 /* Set-ups and tear-down of tests. */
 int open_three(void **state);   /* who answer within 100 ms */

@@ -336,6 +336,33 @@ static void test_the_lag_counts_from_the_acknowledgement(void **state)
     core_free(&core);
 }
 
+/* A quorum knows better than by one lag what is proven at a majority of its members. */
+static void test_a_store_that_dates_its_proofs_is_believed_and_nothing_else(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    core.lease = LEASE;
+    core.shown.proof_lag = 250 * MS;
+    core.shown.dates = true;
+    core.shown.proven = core.now - MS;
+    struct mrt_waiter waiter = core_waiter(7);
+    core_grant(&core, &waiter);
+    mrt_time first = core.now;
+    assert_int_equal(mrt_hold_valid_until(waiter.hold), first - MS + LEASE - MARGIN);
+    for (int i = 0; i < 2; i++) {
+        core_pass(&core, THIRD);
+        core.shown.proven = first - 2 * MS; /* older than what is known */
+        core_answer(&core, core_fetch(&core, MRT_RENEW), MRT_RENEWED);
+        assert_int_equal(mrt_hold_valid_until(waiter.hold), first - MS + LEASE - MARGIN);
+    }
+    core_pass(&core, 200 * MS);
+    core.shown.proven = first + THIRD;
+    core_answer(&core, core_fetch(&core, MRT_RENEW), MRT_RENEWED);
+    assert_int_equal(mrt_hold_valid_until(waiter.hold), first + THIRD + LEASE - MARGIN);
+    core_free(&core);
+}
+
 static void test_suspended_at_once_if_the_start_was_slow(void **state)
 {
     (void)state;
@@ -736,6 +763,7 @@ int main(void)
         cmocka_unit_test(test_a_late_proof_leaves_it_suspended),
         cmocka_unit_test(test_a_lagging_proof_counts_from_the_one_before),
         cmocka_unit_test(test_the_lag_counts_from_the_acknowledgement),
+        cmocka_unit_test(test_a_store_that_dates_its_proofs_is_believed_and_nothing_else),
         cmocka_unit_test(test_suspended_at_once_if_the_start_was_slow),
         cmocka_unit_test(test_renewal_that_fails_for_now_is_repeated_soon),
         cmocka_unit_test(test_suspended_between_two_attempts_to_renew),
