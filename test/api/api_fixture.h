@@ -1,7 +1,8 @@
 /*
  * What the suites of the public interface share. They see mortise.h alone, and run on
  * the store that the first argument or $MORTISE_TEST_URL names: a URI, or "memory", or
- * "sqlite" for a file in a new directory that is removed in the end.
+ * "sqlite" for a file in a new directory that is removed in the end. A second argument is a
+ * pattern of the tests to be run.
  *
  * cmocka's assertions work in the main thread only: `check` works in all, and in
  * child processes, and ends the program.
@@ -33,6 +34,10 @@ extern const char *api_url;
 bool api_spans_processes(void);
 /* How long a dead client's locks stay: the store's lease, 0 if it needs none. */
 int64_t api_lease_ms(void);
+/* Whether grants carry fences there; and whether waiters are in the store at all, where lists show
+   them, and are served in order. */
+bool api_has_fences(void);
+bool api_queues(void);
 /* Whether each acquire there waits for a disk. */
 bool api_commits_to_disk(void);
 /* The ports at 127.0.0.1 that stand in it, as many as there are and asked for; how many. */
@@ -57,7 +62,8 @@ void api_release(mortise_hold hold);
 mortise_stats api_stats(mortise_client *client);
 /* Holders and waiters in the store. */
 int api_tickets(mortise_client *client, const char *name);
-/* Waits, at most api_await_ms, until the store has so many. */
+/* Waits, at most api_await_ms, until the store has so many; where no list shows
+   them for certain (not api_queues), for a moment, unless there are to be none. */
 extern int64_t api_await_ms;
 void api_await_tickets(mortise_client *client, const char *name, int count);
 
@@ -88,7 +94,7 @@ struct api_history {
 struct api_history *api_history_new(size_t limit);
 /* Holds for so long, and notes it. */
 void api_history_hold(struct api_history *history, mortise_hold hold, int64_t ms);
-/* No two periods overlap, and the fences rise in their order. Frees it. */
+/* No two periods overlap, and the fences, if there are any, rise in their order. Frees it. */
 void api_history_check(struct api_history *history, size_t expected);
 
 #endif

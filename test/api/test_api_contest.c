@@ -169,7 +169,7 @@ static mortise_lock *queued_lock(mortise_client *client, const char *name, bool 
 
 static void serve_in_order(const char *name, bool exclusive)
 {
-    enum { CLIENTS = 20 };
+    enum { CLIENTS = 50 };
     mortise_client *holder = api_open(0), *clients[CLIENTS];
     mortise_hold hold = api_acquire(queued_lock(holder, name, exclusive));
     _Atomic int order = 0;
@@ -194,9 +194,11 @@ static void serve_in_order(const char *name, bool exclusive)
     api_close(holder);
 }
 
-static void test_a5_j6_clients_are_served_in_queue_order(void **state)
+static void test_a5_c2_j6_50_clients_are_served_in_queue_order(void **state)
 {
     (void)state;
+    if (!api_queues())
+        skip();
     serve_in_order("a5", false);
 }
 
@@ -371,6 +373,8 @@ static struct turns play_single_and_busy(bool verify)
 static void test_i3_a_busy_process_does_not_starve_a_single_one(void **state)
 {
     (void)state;
+    if (!api_has_fences()) /* by which turns are counted */
+        skip();
     struct turns turns = play_single_and_busy(false);
     assert_true(turns.sum > 0);
     assert_true(turns.sum < WAITS * UINT64_C(250000));
@@ -382,6 +386,8 @@ static void test_i3_a_busy_process_does_not_starve_a_single_one(void **state)
 static void test_i3_a_turn_ends_after_16_grants(void **state)
 {
     (void)state;
+    if (!api_has_fences())
+        skip();
     struct turns turns = play_single_and_busy(true);
     assert_true(turns.sum > 0);
     assert_true(turns.longest <= 1 + 16);
@@ -423,7 +429,7 @@ static void test_a6_a_killed_holders_lock_goes_to_the_next(void **state)
         api_kill(child);
         api_join(thread);
         assert_true(heir.held_at - killed < (lease_ms + 1000) * MS_IN_NS);
-        assert_true(heir.fence > last);
+        assert_true(heir.fence > last || (heir.fence == 0 && !api_has_fences()));
         last = heir.fence;
         api_close(client);
     }
@@ -460,7 +466,7 @@ static void hold_shares(const void *argument)
 static void test_d7_l2_f13_what_a_killed_process_held_goes_to_the_next(void **state)
 {
     (void)state;
-    if (!api_spans_processes())
+    if (!api_spans_processes() || !api_queues())
         skip();
     pid_t child = api_child_to_be_killed(hold_shares, NULL);
     mortise_client *client = api_open(0);
@@ -491,7 +497,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_h11_50_contenders_with_their_own_objects),
         cmocka_unit_test(test_i4_50_threads_share_one_object),
         cmocka_unit_test(test_a8_processes_times_threads),
-        cmocka_unit_test(test_a5_j6_clients_are_served_in_queue_order),
+        cmocka_unit_test(test_a5_c2_j6_50_clients_are_served_in_queue_order),
         cmocka_unit_test(test_a5_j6_so_are_those_of_an_exclusive_lock_where_the_store_says_so),
         cmocka_unit_test(test_i3_a_busy_process_does_not_starve_a_single_one),
         cmocka_unit_test(test_i3_a_turn_ends_after_16_grants),

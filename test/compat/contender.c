@@ -14,8 +14,8 @@
  * is answered by "failed ERROR DETAIL".
  *
  * WITNESS is a file that all sides map. `inside` is how much of the capacity is taken by those who
- * hold, and `count` is raised without any atomic operation by those who hold all of it: where two of
- * them are inside at a time it falls behind the number of turns. A turn of a cell adds one to
+ * hold, and `count` is raised without any atomic operation by those who hold all of it: where two
+ * of them are inside at a time it falls behind the number of turns. A turn of a cell adds one to
  * its value, by comparing versions and nothing else.
  */
 #include "mortise.h"

@@ -30,6 +30,7 @@ foreach(part acquire owner async life contest shared multi operator election cel
 endforeach()
 # Nobody dies there, and a slow moment must not be taken for a death.
 mariadb_run(api_stress_mariadb test_api_stress 20s)
+mortise_long_contest(mariadb mariadb "{}?lease=20s")
 if(TARGET test_io_lead)
   mariadb_run(io_lead_mariadb test_io_lead 9s)
 endif()

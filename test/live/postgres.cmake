@@ -31,6 +31,7 @@ foreach(part acquire owner async life contest shared multi operator election cel
 endforeach()
 # Nobody dies there, and a slow moment must not be taken for a death.
 postgres_run(api_stress_postgres test_api_stress 20s)
+mortise_long_contest(postgres postgres "{}?lease=20s")
 if(TARGET test_io_lead)
   postgres_run(io_lead_postgres test_io_lead 20s)
 endif()

@@ -28,6 +28,17 @@ redis_test(conform_linger_redis test_conform_linger_memory "store;waits" "{}?ses
 foreach(part acquire owner async life contest shared multi election cell operator detach permits linger delay)
   redis_test(api_${part}_redis test_api_${part} "store;waits" "{}/0?session=2s")
 endforeach()
+# Five members; the lease is short, and each is given time to answer: the machine may be busy. What
+# has to do with fences, queues or lists is left out: it has none of these.
+function(redlock_test name program)
+  add_test(NAME ${name} COMMAND ${redis_servers} with redis5 $<TARGET_FILE:${program}>
+           "redlock:{}?session=3s&answer=300ms" ${ARGN})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 180 LABELS "store;waits")
+endfunction()
+redlock_test(api_contest_redlock test_api_contest)
+mortise_long_contest(redis redis "{}/0?session=20s")
+mortise_long_contest(redlock redis5 "redlock:{}?session=20s&answer=300ms")
+redlock_test(api_acquire_redlock test_api_acquire test_a4*)
 redis_test(names_redis test_names "store;waits" "{}/0")
 add_test(NAME names_redlock COMMAND ${redis_servers} with redis5 $<TARGET_FILE:test_names> "{}")
 set_tests_properties(names_redlock PROPERTIES TIMEOUT 180 LABELS "store;waits")

@@ -75,6 +75,7 @@ foreach(part acquire owner async life contest shared multi operator election cel
     set_tests_properties(api_${part}_zk PROPERTIES TIMEOUT 180 LABELS "store;waits")
   endif()
 endforeach()
+mortise_long_contest(zk zk "{}/api?session=20s&connect=30s")
 add_test(NAME names_zk COMMAND ${zk_servers} with zk $<TARGET_FILE:test_names> "{}/names")
 set_tests_properties(names_zk PROPERTIES TIMEOUT 180 LABELS "store;waits")
 if(TARGET test_conform_memory)
