@@ -285,8 +285,9 @@ void mrt_queue_placed(struct mrt_ticket *ticket, uint64_t place);
 void mrt_queue_ticket_gone(struct mrt_ticket *ticket);
 /* A try was in vain; the ticket is still there. */
 void mrt_queue_blocked(struct mrt_ticket *ticket);
-/* Fails the waiter for whom the ticket was asked, and drops it. */
-void mrt_queue_refused(struct mrt_ticket *ticket, int error);
+/* Fails the waiter for whom the ticket was asked, and drops it; takes it out, if it may be in the
+   store. */
+void mrt_queue_refused(struct mrt_ticket *ticket, int error, bool maybe);
 /* The ticket stands for this waiter alone. */
 void mrt_queue_join(struct mrt_ticket *ticket, struct mrt_waiter *waiter);
 /* The ticket stands for its waiter no more; NULL: it stood for nobody in particular. */

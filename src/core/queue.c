@@ -201,14 +201,17 @@ void mrt_queue_fail_all(struct mrt_queue *queue, int error)
         mrt_queue_fail(waiter, error);
 }
 
-void mrt_queue_refused(struct mrt_ticket *ticket, int error)
+void mrt_queue_refused(struct mrt_ticket *ticket, int error, bool maybe)
 {
     struct mrt_queue *queue = ticket->queue;
     struct mrt_waiter *own = mrt_queue_part(ticket);
     bool was_try = ticket->try_only;
     struct mrt_waiter *head = TAILQ_FIRST(&queue->waiters);
     MRT_ASSERT(head); /* a ticket nobody waits for is removed at once */
-    mrt_ticket_drop(ticket);
+    if (maybe)
+        mrt_ticket_remove(ticket);
+    else
+        mrt_ticket_drop(ticket);
     if (own)
         mrt_queue_fail(own, error);
     else if (head->try_only == was_try) /* else the one it was asked for has given up */

@@ -125,6 +125,17 @@ static bool was_not_done(const struct mrt_ticket *ticket, const struct mrt_event
            (ticket->adopts && mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY);
 }
 
+/* Whether a failed APPEND is the last one. A store that passes is tried again; what it will not
+   have is told at once, also where an earlier attempt may have been done. */
+static bool is_refused(const struct mrt_ticket *ticket, const struct mrt_event *event)
+{
+    bool for_good =
+        event->error == MORTISE_EFULL || mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY;
+    bool given_up =
+        ticket->try_only || ticket->attempts >= ticket->queue->engine->config.attempts_max;
+    return ticket->state == MRT_TICKET_NEW && (for_good || (given_up && !ticket->maybe));
+}
+
 static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event *event,
                               mrt_time now)
 {
@@ -140,11 +151,8 @@ static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event 
         mrt_queue_serve(queue, now);
         break;
     case MRT_FAILED:
-        if (ticket->state == MRT_TICKET_NEW && was_not_done(ticket, event) &&
-            (ticket->try_only || ticket->attempts >= queue->engine->config.attempts_max ||
-             event->error == MORTISE_EFULL ||
-             mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY)) {
-            mrt_queue_refused(ticket, event->error);
+        if (is_refused(ticket, event)) {
+            mrt_queue_refused(ticket, event->error, !was_not_done(ticket, event));
             mrt_queue_serve(queue, now);
             break;
         }

@@ -538,8 +538,24 @@ static bool conflict(const struct mrt_command *a, const struct mrt_command *b)
     return a->type == b->type && mrt_id_equal(a->session, b->session) && !a->queue && !b->queue;
 }
 
+void check_refused(struct client *client, const struct mrt_command *command)
+{
+    if (command->type == MRT_APPEND && !command->adopt) /* which another may ask for */
+        client->refused[client->refused_count++ % REFUSED_MAX] = command->ticket;
+}
+
+static bool was_refused(const struct client *client, const struct mrt_command *command)
+{
+    for (int i = 0; i < REFUSED_MAX && i < client->refused_count; i++)
+        if (mrt_id_equal(client->refused[i], command->ticket))
+            return command->type == MRT_APPEND;
+    return false;
+}
+
 void check_submitted(struct world *world, struct client *client, const struct mrt_command *command)
 {
+    if (was_refused(client, command))
+        check_fail(world, client->index, NO_QUEUE, "a ticket is asked for that was refused");
     struct mrt_command *free_slot = NULL;
     trace_note(world, TRACE_SUBMIT, client->index, NO_QUEUE, NULL, (int64_t)command->serial,
                command->type, (int64_t)command->ticket.low);

@@ -225,6 +225,7 @@ void client_boot(struct world *world, struct client *client, bool new_clock)
     client->closing = client->pumping = false;
     client->acquisitions = client->nested = client->losses = client->commands = 0;
     client->last_serial = 0;
+    client->refused_count = 0;
     memset(client->outstanding, 0, sizeof client->outstanding);
     mrt_time margin = p->lease_us * p->drift_ppm / 1000 + 2 * MRT_MICROSECOND;
     uint64_t entropy = random_next(&world->random);

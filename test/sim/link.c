@@ -217,6 +217,8 @@ static void refuse(struct world *world, struct client *client, const struct mrt_
                               .error = error};
     trace_note(world, TRACE_LINK, client->index, NO_QUEUE, "refused", (int64_t)command->serial,
                error, 0);
+    if (error == MORTISE_EPERMISSION)
+        check_refused(client, command);
     send_up(world, client->peer, &event, world->now + world_some(world, world->profile.delay_us));
 }
 

@@ -42,6 +42,7 @@
 #define OUTSTANDING_MAX 256
 #define BROKEN_MAX 32
 #define REVOKED_MAX 64
+#define REFUSED_MAX 16
 #define NO_QUEUE (-1)
 #define SILENT UINT64_MAX /* serial of a command whose answer nobody waits for */
 
@@ -176,6 +177,8 @@ struct client {
     int next_channel;
     struct mrt_command outstanding[OUTSTANDING_MAX]; /* copies; serial 0: free */
     uint64_t last_serial;
+    struct mrt_id refused[REFUSED_MAX]; /* tickets that were refused for good */
+    int refused_count;
     uint64_t waiter_order;
     struct sight sights[QUEUES_MAX];
     struct inquiry inquiry;
@@ -476,6 +479,8 @@ __attribute__((format(printf, 4, 5))) _Noreturn void check_fail(struct world *wo
 void check_step(struct world *world);
 void check_submitted(struct world *world, struct client *client, const struct mrt_command *command);
 void check_answered(struct world *world, struct client *client, const struct mrt_event *event);
+/* The command is refused for good: a ticket is not asked for again. */
+void check_refused(struct client *client, const struct mrt_command *command);
 void check_released(struct world *world, int queue, uint64_t fence);
 void check_granted(struct world *world, struct actor *actor, struct grip *grip);
 /* What a close finds lost, and does not tell any more. */

@@ -22,13 +22,14 @@ enum scene {
 };
 
 enum outcome {
-    FREED,        /* nothing is left of it */
-    STAYS,        /* as it was; nothing is sent */
-    GRANTED,      /* the waiter has the lock */
-    REFUSED,      /* the waiter has the error, nothing is left */
-    LOST,         /* the hold is lost, nothing is left */
-    NEW_ONE,      /* a new ticket is appended at once */
-    APPEND_LATER, /* the same again after a pause */
+    FREED,         /* nothing is left of it */
+    STAYS,         /* as it was; nothing is sent */
+    GRANTED,       /* the waiter has the lock */
+    REFUSED,       /* the waiter has the error, nothing is left */
+    REFUSED_MAYBE, /* the waiter has the error, and what may be there is removed */
+    LOST,          /* the hold is lost, nothing is left */
+    NEW_ONE,       /* a new ticket is appended at once */
+    APPEND_LATER,  /* the same again after a pause */
     REFRESH_LATER,
     REMOVE_NOW,
     REMOVE_LATER
@@ -48,7 +49,7 @@ enum answer {
 
 static const enum outcome table[SCENES][ANSWERS] = {
     [IS_NEW] = {GRANTED, STAYS, NEW_ONE, NEW_ONE, NEW_ONE, APPEND_LATER, REFUSED, APPEND_LATER},
-    [IS_MAYBE] = {GRANTED, STAYS, NEW_ONE, NEW_ONE, NEW_ONE, APPEND_LATER, APPEND_LATER,
+    [IS_MAYBE] = {GRANTED, STAYS, NEW_ONE, NEW_ONE, NEW_ONE, APPEND_LATER, REFUSED_MAYBE,
                   APPEND_LATER},
     [IS_WAITING] = {GRANTED, STAYS, NEW_ONE, NEW_ONE, NEW_ONE, REFRESH_LATER, REFRESH_LATER,
                     REFRESH_LATER},
@@ -207,6 +208,10 @@ static void expect(struct core *core, enum outcome outcome, struct mrt_id id,
     case REFUSED:
         core_done(core, waiter, MORTISE_EPERMISSION);
         expect_nothing_left(core);
+        break;
+    case REFUSED_MAYBE:
+        core_done(core, waiter, MORTISE_EPERMISSION);
+        expect_sent(core, MRT_REMOVE, id, false);
         break;
     case LOST:
         assert_int_equal(mrt_hold_state(waiter->hold, core->now), MORTISE_LOST);
@@ -769,6 +774,50 @@ static void test_zk_34_a_full_queue_is_told_at_once(void **state)
     core_free(&core);
 }
 
+/* An attempt of unknown outcome is followed by a refusal: what may be left of it is removed until
+   that is proven, and the next waiter goes on meanwhile. */
+static void test_f7_a_refusal_after_an_unknown_outcome_is_told_and_leaves_nothing(void **state)
+{
+    (void)state;
+    static const int errors[] = {MORTISE_EPERMISSION, MORTISE_ENAME, MORTISE_EFULL};
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        struct core core;
+        core_open(&core, NULL);
+        struct mrt_waiter waiter = core_waiter(7), behind = core_waiter(8);
+        struct mrt_command *command = append_again(&core, &waiter);
+        core_acquire(&core, &behind);
+        core_fail(&core, command, errors[i]);
+        core_done(&core, &waiter, errors[i]);
+        command = core_fetch(&core, MRT_REMOVE);
+        core_view(&core, core_fetch(&core, MRT_APPEND), 0);
+        core_done(&core, &behind, MORTISE_OK);
+        core_fail(&core, command, MORTISE_EPERMISSION);
+        core_pass(&core, 2 * LONG_PAUSE);
+        core_answer(&core, core_fetch(&core, MRT_REMOVE), MRT_REMOVED);
+        core_pass(&core, 10 * LONG_PAUSE);
+        core_no_command(&core);
+        core_free(&core);
+    }
+}
+
+/* A try is told of that as soon; of a passing fault it is not, for its ticket may be granted. */
+static void test_h2_a_try_of_unknown_outcome_is_refused_for_good_only(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter waiter = trying(7);
+    struct mrt_command *command = append_again(&core, &waiter);
+    core_fail(&core, command, MORTISE_EUNREACHABLE);
+    core_none_settled(&core);
+    core_pass(&core, 2 * LONG_PAUSE);
+    core_fail(&core, core_fetch(&core, MRT_APPEND), MORTISE_EPERMISSION);
+    core_done(&core, &waiter, MORTISE_EPERMISSION);
+    core_answer(&core, core_fetch(&core, MRT_REMOVE), MRT_REMOVED);
+    expect_nothing_left(&core);
+    core_free(&core);
+}
+
 /* The ticket of a try that was given up serves who waits behind it; its failure does not. */
 static void test_z2_the_failure_of_a_cancelled_try_is_not_the_next_ones(void **state)
 {
@@ -1105,6 +1154,8 @@ int main(void)
         cmocka_unit_test(test_z2_blocked_frees_the_local_tier),
         cmocka_unit_test(test_z2_a_refused_append_frees_the_local_tier),
         cmocka_unit_test(test_zk_34_a_full_queue_is_told_at_once),
+        cmocka_unit_test(test_f7_a_refusal_after_an_unknown_outcome_is_told_and_leaves_nothing),
+        cmocka_unit_test(test_h2_a_try_of_unknown_outcome_is_refused_for_good_only),
         cmocka_unit_test(test_z2_the_failure_of_a_cancelled_try_is_not_the_next_ones),
         cmocka_unit_test(test_unsubmit_gives_the_same_command_again),
         cmocka_unit_test(test_f6_unsubmit_of_what_is_not_wanted_any_more),
