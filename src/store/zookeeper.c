@@ -3,11 +3,12 @@
  * statically with its names hidden, for its two flavours export the same ones.
  *
  *   zk://host:port[,host:port...][/chroot]?session=10s&connect=5s&namespace=mortise
- *       &credentials=/path&acl=open|creator|digest:USER:HASH
+ *       &credentials=/path&acl=open|creator|digest:USER:HASH&layout=curator|kazoo|recipe
  *
  * A lock is a directory with an ephemeral sequential node for each ticket, named and
- * ordered as Curator's InterProcessMutex has it: programs on Curator, and on kazoo
- * with its `lock-` names, take turns with mortise on one path.
+ * ordered as Curator's InterProcessMutex has it, or stock kazoo, or ZooKeeper's own recipe
+ * (`layout=`): these programs take turns with mortise on one path. A directory is of one layout:
+ * what a ticket's first list shows of another refuses it, and ends its waiting later.
  *
  * One session at a time, for that is what the engine has. Every entry (submit, process)
  * takes the library's mutex, does its part, lets the library say what it waits for, lets
@@ -223,9 +224,12 @@ static void submit_named(struct mrt_store *store, struct mrt_zk_job *job)
         return;
     }
     if (command->type == MRT_APPEND && !command->adopt &&
-        mrt_zk_place_for(command->kind, command->capacity, command->weight).family ==
-            MRT_ZK_FOREIGN) {
-        mrt_zk_fail(store, job, MORTISE_ENOTSUPPORTED, "no lock of this kind is kept there");
+        mrt_zk_place_for(store->address.layout, command->kind, command->capacity, command->weight)
+                .family == MRT_ZK_FOREIGN) {
+        mrt_zk_fail(store, job, MORTISE_ENOTSUPPORTED,
+                    store->address.layout == MRT_ZK_RECIPE
+                        ? "layout=recipe has no names for locks of this kind"
+                        : "no lock of this kind is kept there");
         return;
     }
     if (command->claim && (command->type == MRT_DETACH || command->adopt)) {
@@ -408,34 +412,33 @@ static void zk_abandon(struct mrt_store *store)
     free_store(store);
 }
 
-const struct mrt_store_ops mrt_zookeeper_store = {
-    .scheme = "zk",
-    .any_thread = true,
-    .values = true,
-    .cells = true,
-    .claims_end = true,
-    .capabilities = {.size = sizeof(mortise_capabilities),
-                     .fair = 1,
-                     .fence = 1,
-                     .notify = 1,
-                     .across_hosts = 1,
-                     .survives_failover = 1,
-                     .durable_fence = 1,
-                     .detach = 1,
-                     .linger = 1,
-                     .lease_ms = 10000},
-    .open = zk_open,
-    .submit = zk_submit,
-    .fd = zk_fd,
-    .next = zk_next,
-    .process = zk_process,
-    .answers_may_wait = zk_answers_may_wait,
-    .list = mrt_zk_list,
-    .server = mrt_zk_server,
-    .revoke = mrt_zk_revoke,
-    .break_ticket = mrt_zk_break,
-    .lease = zk_lease,
-    .address = zk_address,
-    .close = zk_close,
-    .abandon = zk_abandon,
-};
+#define CALLS(can_detach)                                                                      \
+    .scheme = "zk", .any_thread = true, .values = true, .cells = true, .claims_end = true,     \
+    .capabilities = {.size = sizeof(mortise_capabilities),                                     \
+                     .fair = 1,                                                                \
+                     .fence = 1,                                                               \
+                     .notify = 1,                                                              \
+                     .across_hosts = 1,                                                        \
+                     .survives_failover = 1,                                                   \
+                     .durable_fence = 1,                                                       \
+                     .detach = (can_detach),                                                   \
+                     .linger = 1,                                                              \
+                     .lease_ms = 10000},                                                       \
+    .open = zk_open, .submit = zk_submit, .fd = zk_fd, .next = zk_next, .process = zk_process, \
+    .answers_may_wait = zk_answers_may_wait, .list = mrt_zk_list, .server = mrt_zk_server,     \
+    .revoke = mrt_zk_revoke, .break_ticket = mrt_zk_break, .lease = zk_lease,                  \
+    .address = zk_address, .close = zk_close, .abandon = zk_abandon
+
+/* The names of the recipe's nodes cannot say that one is nobody's. */
+static const struct mrt_store_ops recipe_store = {CALLS(0)};
+
+static int choose(const struct mrt_uri *uri, const struct mrt_store_ops **ops)
+{
+    enum mrt_zk_layout layout;
+    int error = mrt_zk_uri_layout(uri, &layout);
+    if (error == MORTISE_OK && layout == MRT_ZK_RECIPE)
+        *ops = &recipe_store;
+    return error;
+}
+
+const struct mrt_store_ops mrt_zookeeper_store = {CALLS(1), .choose = choose};

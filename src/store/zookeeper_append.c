@@ -7,11 +7,12 @@
  *   hopeful try: create + list; if it was not free delete
  *   again after an unknown outcome: sync + list; adopt what we made, or create
  *
- * A node is ours if its name has the ticket's UUID and its owner is this session. A
- * session's requests are answered in order, so the list sent right behind the create
- * includes the own node and everything that was ahead of it. What that list says is the
- * ticket's view (zookeeper_ticket.c); a ticket that may not stand after it is taken back. A
- * try is not to be told of a holder who is known elsewhere to have gone, hence its sync.
+ * A node is ours if its name has the ticket's UUID and its owner is this session; where names
+ * have none, zookeeper_seek.c says which is. A session's requests are answered in order, so the
+ * list sent right behind the create includes the own node and everything that was ahead of it. What
+ * that list says is the ticket's view (zookeeper_ticket.c); a ticket that may not stand after it is
+ * taken back. A try is not to be told of a holder who is known elsewhere to have gone, hence its
+ * sync.
  */
 #include "core/defect.h"
 #include "store/zookeeper_internal.h"
@@ -41,10 +42,9 @@ void mrt_zk_send_parents(struct mrt_zk_session *session, struct mrt_zk_ticket *t
 
 static void create(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
-    char path[MRT_ZK_PATH_MAX + 128], suffix[MRT_ZK_SUFFIX_SIZE];
-    mrt_zk_suffix(&ticket->place, suffix);
-    snprintf(path, sizeof path, "%s/" MRT_ZK_NODE_PREFIX "%s%s", ticket->path, ticket->uuid,
-             suffix);
+    char path[MRT_ZK_PATH_MAX + MRT_ZK_NODE_SIZE], head[MRT_ZK_NODE_SIZE];
+    mrt_zk_node_head(ticket->uuid, &ticket->place, head);
+    snprintf(path, sizeof path, "%s/%s", ticket->path, head);
     int code;
     ticket->unclaimed = false;
     if (!mrt_zk_ticket_send(session, ticket, MRT_ZK_CREATE, path))
@@ -74,7 +74,11 @@ void mrt_zk_append_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *t
 int mrt_zk_append_refusal(const struct mrt_zk_ticket *ticket, const struct mrt_command *command,
                           const struct mrt_zk_view *view, const struct String_vector *names)
 {
-    if (command->type != MRT_APPEND || command->adopt)
+    bool waits = command->type == MRT_REFRESH && !ticket->held;
+    bool appends = command->type == MRT_APPEND && !command->adopt;
+    if (view->misplaced >= 0 && (waits || appends))
+        return MRT_ZK_MISPLACED;
+    if (!appends)
         return ZOK;
     if (view->other.family != MRT_ZK_FOREIGN)
         return MRT_ZK_OTHER;
@@ -95,7 +99,9 @@ static void undone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
         return;
     }
     ticket->created = ticket->maybe = false;
-    if (ticket->refusal == MRT_ZK_BLOCKED)
+    if (TAILQ_FIRST(&ticket->jobs)->command.type != MRT_APPEND)
+        mrt_zk_ticket_gone(session, ticket); /* and its next APPEND is told why */
+    else if (ticket->refusal == MRT_ZK_BLOCKED)
         mrt_zk_ticket_answer(session, ticket, MRT_BLOCKED);
     else
         mrt_zk_ticket_fail(session, ticket, ticket->refusal);
@@ -156,13 +162,17 @@ static void probed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                    const struct mrt_zk_reply *reply)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
-    struct mrt_zk_view view = {.own = -1};
+    struct mrt_zk_view view = {.own = -1, .misplaced = -1};
     if (outcome == MRT_ZK_DONE)
         view = mrt_zk_look(session->store, ticket, reply->names);
     if (mrt_zk_claim_asked(session, ticket, &view, true))
         return;
     ticket->other = view.other;
-    if (view.other.family != MRT_ZK_FOREIGN)
+    if (view.misplaced >= 0) {
+        mrt_zk_keep_misplaced(session->store, TAILQ_FIRST(&ticket->jobs),
+                              reply->names->data[view.misplaced]);
+        mrt_zk_ticket_fail(session, ticket, MRT_ZK_MISPLACED);
+    } else if (view.other.family != MRT_ZK_FOREIGN)
         mrt_zk_ticket_fail(session, ticket, MRT_ZK_OTHER);
     else if (!mrt_zk_ticket_fits(ticket, view.ahead))
         mrt_zk_ticket_answer(session, ticket, MRT_BLOCKED);
@@ -198,11 +208,23 @@ static void sought(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
         return;
     }
+    if (outcome == MRT_ZK_DONE && !ticket->uuid[0]) {
+        mrt_zk_seek_begin(session, ticket, reply->names);
+        return;
+    }
     int own = outcome == MRT_ZK_DONE ? find_own(ticket, reply->names) : -1;
     if (own < 0 || !mrt_zk_ticket_keep(ticket, reply->names->data[own]))
         create(session, ticket);
     else
         mrt_zk_ticket_send_node(session, ticket, MRT_ZK_OWNER, ticket->node);
+}
+
+void mrt_zk_append_sought(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    if (ticket->created)
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, false);
+    else
+        create(session, ticket);
 }
 
 static void owner_read(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,

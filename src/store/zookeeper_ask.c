@@ -199,7 +199,7 @@ static int add_claim(struct mrt_zk_asker *asker, const char *path, const char *n
     code = mrt_zk_ask(asker, MRT_ZK_ASK_DATA, node);
     if (code == ZOK && mrt_zk_is_claim(&asker->stat))
         children->rows[children->row_count++] =
-            (struct mrt_zk_row){mrt_zk_place_for(mrt_exclusive.kind, 1, 1), name};
+            (struct mrt_zk_row){mrt_zk_place_for(MRT_ZK_CURATOR, mrt_exclusive.kind, 1, 1), name};
     return code == ZNONODE ? ZOK : code;
 }
 

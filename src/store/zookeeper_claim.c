@@ -315,7 +315,7 @@ static void answered(struct mrt_zk_session *session, struct mrt_zk_ticket *ticke
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
     bool claimed_by = outcome == MRT_ZK_DONE && mrt_zk_is_claim(reply->stat);
     if (claimed_by)
-        ticket->other = mrt_zk_place_for(mrt_exclusive.kind, 1, 1);
+        ticket->other = mrt_zk_place_for(MRT_ZK_CURATOR, mrt_exclusive.kind, 1, 1);
     if ((outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE) || ++ticket->tries > TRIES_MAX) {
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
     } else if (claimed_by && ticket->probing) {

@@ -44,8 +44,9 @@ void mrt_zk_data_known(struct mrt_zk_session *session, struct mrt_zk_ticket *tic
 struct mrt_zk_place mrt_zk_lighter_place(const struct mrt_zk_ticket *ticket)
 {
     struct mrt_zk_place place = ticket->place;
-    const struct mrt_zk_place lighter = mrt_zk_place_for(
-        mrt_zk_kind(place.family), place.capacity, TAILQ_FIRST(&ticket->jobs)->command.weight);
+    const struct mrt_zk_place lighter =
+        mrt_zk_place_for(place.layout, mrt_zk_kind(place.family), place.capacity,
+                         TAILQ_FIRST(&ticket->jobs)->command.weight);
     if (lighter.family != MRT_ZK_FOREIGN && lighter.weight < place.weight) {
         place.family = lighter.family;
         place.weight = lighter.weight;

@@ -41,7 +41,7 @@ void mrt_zk_heir_node(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_
     struct mrt_zk_place place = adopts ? ticket->place : mrt_zk_lighter_place(ticket);
     place.hands = adopts ? MRT_ZK_ADOPTED : MRT_ZK_DETACHED;
     place.czxid = ticket->czxid;
-    mrt_zk_uuid(adopts ? command->ticket : command->heir, uuid);
+    mrt_zk_uuid(adopts ? command->ticket : command->heir, &place, uuid);
     mrt_zk_node(uuid, &place, node);
 }
 
@@ -105,10 +105,11 @@ static void adopted(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
 /* ---------------------------------------------------------------- where it is */
 
 /* The ticket's node under the identity that it is sought by, NULL: there is none. */
-static const char *find(const struct mrt_zk_reply *reply, struct mrt_id id)
+static const char *find(const struct mrt_zk_ticket *ticket, const struct mrt_zk_reply *reply,
+                        struct mrt_id id)
 {
     char uuid[MRT_ZK_UUID_SIZE];
-    mrt_zk_uuid(id, uuid);
+    mrt_zk_uuid(id, &ticket->place, uuid);
     for (int i = 0; mrt_zk_code(reply->code)->outcome == MRT_ZK_DONE && i < reply->names->count;
          i++)
         if (strstr(reply->names->data[i], uuid) &&
@@ -119,7 +120,7 @@ static const char *find(const struct mrt_zk_reply *reply, struct mrt_id id)
 
 static void take(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, const char *node)
 {
-    const struct mrt_zk_place place = mrt_zk_place_of(node), *wanted = &ticket->place;
+    const struct mrt_zk_place *wanted = &ticket->place, place = mrt_zk_place_beside(node, wanted);
     if (!mrt_zk_same_lock(&place, wanted) || place.weight != wanted->weight) {
         refuse(session, ticket, MRT_ZK_OTHER_HEIR);
         return;
@@ -140,7 +141,7 @@ static void ask_owner(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
 static void listed_to_adopt(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                             const struct mrt_zk_reply *reply)
 {
-    const char *node = find(reply, ticket->id);
+    const char *node = find(ticket, reply, ticket->id);
     enum mrt_zk_hands hands = node ? mrt_zk_place_of(node).hands : MRT_ZK_NEVER_DETACHED;
     if (hands == MRT_ZK_DETACHED)
         take(session, ticket, node);
@@ -154,7 +155,8 @@ static void listed_to_detach(struct mrt_zk_session *session, struct mrt_zk_ticke
                              const struct mrt_zk_reply *reply)
 {
     const struct mrt_command *command = doing(ticket);
-    const char *heir = find(reply, command->heir), *own = find(reply, command->ticket);
+    const char *heir = find(ticket, reply, command->heir);
+    const char *own = find(ticket, reply, command->ticket);
     enum mrt_zk_hands hands = heir ? mrt_zk_place_of(heir).hands : MRT_ZK_NEVER_DETACHED;
     if (hands == MRT_ZK_DETACHED) {
         ticket->czxid = mrt_zk_place_of(heir).czxid;

@@ -5,6 +5,7 @@
  *   zookeeper_request.c  requests under way, found again by number
  *   zookeeper_ticket.c   one ticket's commands, step by step
  *   zookeeper_append.c   the first of them
+ *   zookeeper_seek.c     nodes whose names do not say whose they are
  *   zookeeper_remove.c   the last of them, which may pass the lock on
  *   zookeeper_data.c     what the own node holds, and what others write there
  *   zookeeper_detach.c   a ticket that changes hands
@@ -20,7 +21,7 @@
  *   zookeeper_list.c     mortise_list
  *   zookeeper_operator.c mortise_revoke, mortise_break
  *   zookeeper_access.c   credentials and ACLs
- *   zookeeper_name.c, zookeeper_uri.c  rules without state
+ *   zookeeper_name.c, zookeeper_code.c, zookeeper_uri.c  rules without state
  *
  * Threads: calls on one store come one at a time, from any thread. The client library
  * counts its requests in one unlocked variable of the process, so all calls into it are
@@ -92,6 +93,7 @@ struct mrt_zk_view {
     bool claim;                /* a child is called as a claim is */
     struct mrt_zk_place other; /* a ticket of another kind of lock; FOREIGN: there is none */
     int own;                   /* index of its own node; -1: it is not there */
+    int misplaced;             /* of a node of another layout; -1: there is none */
     int blocker;               /* of the one that is waited for; -1: any child may be it */
 };
 
@@ -132,7 +134,9 @@ struct mrt_zk_ticket {
     TAILQ_ENTRY(mrt_zk_ticket) watch_link;
     UT_hash_handle hh;     /* by id */
     UT_hash_handle by_own; /* by own_watch */
-    char uuid[MRT_ZK_UUID_SIZE];
+    int32_t *suspects;     /* sequences of nodes that may be its own, until they are known */
+    int suspect_count, suspect_at;
+    char uuid[MRT_ZK_UUID_SIZE]; /* "": the names of its nodes have none */
     char node[MRT_ZK_NODE_SIZE]; /* name within the directory */
     char path[MRT_ZK_PATH_MAX];
 };
@@ -156,6 +160,7 @@ enum mrt_zk_request_kind {
     MRT_ZK_PROBE,          /* lists before a try */
     MRT_ZK_ADOPT,          /* lists to find a node of an earlier create */
     MRT_ZK_OWNER,          /* reads whose it is */
+    MRT_ZK_SEEK,           /* the same of each that may be */
     MRT_ZK_PURGE,          /* lists to find what is to be deleted */
     MRT_ZK_DELETE,
     MRT_ZK_PASS,    /* deletes, and says that it was the holder's */
@@ -254,7 +259,7 @@ struct mrt_zk_session {
 /* What is said in the log, once each for a store. */
 enum mrt_zk_note {
     MRT_ZK_NOTE_FOREIGN,
-    MRT_ZK_NOTE_MIXTURE,
+    MRT_ZK_NOTE_MISPLACED,
     MRT_ZK_NOTE_OPEN,
     MRT_ZK_NOTE_NO_DELETE
 };
@@ -423,6 +428,8 @@ void mrt_zk_marker_path(const struct mrt_store *store, const char *path, char *m
 int64_t mrt_zk_first_czxid(const struct mrt_zk_place *place, const struct Stat *stat);
 struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_ticket *ticket,
                                const struct String_vector *names);
+/* The particulars of MRT_ZK_MISPLACED, for the command's answer. */
+void mrt_zk_keep_misplaced(const struct mrt_store *store, struct mrt_zk_job *job, const char *node);
 /* Whether so many or more wait ahead of the ticket. */
 bool mrt_zk_crowded(const struct mrt_zk_ticket *ticket, const struct mrt_zk_view *view,
                     const struct String_vector *names, uint64_t most);
@@ -480,9 +487,18 @@ int mrt_zk_append_refusal(const struct mrt_zk_ticket *ticket, const struct mrt_c
 /* Takes its node back, and answers with that code then. */
 void mrt_zk_append_undo(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int refusal);
 
+/* A node of an earlier create has been sought, and found if `created`. */
+void mrt_zk_append_sought(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
 /* Asks for the directory, which is not there; false: the command ends with `code`. */
 bool mrt_zk_append_directory(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                              int code);
+
+/* zookeeper_seek.c */
+/* Looks for nodes of earlier creates among these names, for an APPEND or a REMOVE. */
+void mrt_zk_seek_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                       const struct String_vector *names);
+void mrt_zk_seek_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                       const struct mrt_zk_reply *reply);
 
 /* zookeeper_claim.c */
 void mrt_zk_claim_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
@@ -508,6 +524,8 @@ void mrt_zk_heir_node(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_
 void mrt_zk_remove_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
 void mrt_zk_remove_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                          enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply);
+/* None of its nodes is left. */
+void mrt_zk_remove_done(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
 /* Who may create in a directory but not delete cannot release: only the session's end does. */
 void mrt_zk_note_no_delete(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
                            int code);

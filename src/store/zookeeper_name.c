@@ -1,8 +1,7 @@
 /*
- * Rules that are the same on every server, and the one table of codes. ZooKeeper's
- * own checks are not relied on: the client library lets names through that the
- * server refuses later, so what is refused here is what a server would refuse, and
- * what it would read otherwise than meant.
+ * Rules that are the same on every server. ZooKeeper's own checks are not relied on: the client
+ * library lets names through that the server refuses later, so what is refused here is what a
+ * server would refuse, and what it would read otherwise than meant.
  */
 #include "store/zookeeper_name.h"
 
@@ -16,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zookeeper/zookeeper.h>
 
 #define CZXID_SIZE 19 /* "-d-" and 16 digits */
 
@@ -99,41 +97,46 @@ int mrt_zk_queue_path(const char *chroot, const char *space, const char *name,
 
 /* ------------------------------------------------------------------- nodes */
 
-/* The one table of what is kept there. */
+/* What is kept there. */
 static const struct {
-    const char *kind, *mark;
+    const char *kind;
     uint64_t weight, capacity;
 } families[] = {
-    [MRT_ZK_FOREIGN] = {"", "", 0, 0},
-    [MRT_ZK_CURATOR] = {"mutex", "-lock-", 1, 1},
-    [MRT_ZK_KAZOO] = {"mutex", "__lock__", 1, 1},
-    [MRT_ZK_READER] = {"read-write", "-__READ__", MRT_READER, MRT_WRITER},
-    [MRT_ZK_WRITER] = {"read-write", "-__WRIT__", MRT_WRITER, MRT_WRITER},
-    [MRT_ZK_SEMAPHORE] = {"semaphore", "-permits-", 0, 0}, /* the name has them */
-    [MRT_ZK_CLAIMS] = {"exclusive", "", 1, 1},
+    [MRT_ZK_FOREIGN] = {"", 0, 0},
+    [MRT_ZK_MUTEX] = {"mutex", 1, 1},
+    [MRT_ZK_READER] = {"read-write", MRT_READER, MRT_WRITER},
+    [MRT_ZK_WRITER] = {"read-write", MRT_WRITER, MRT_WRITER},
+    [MRT_ZK_SEMAPHORE] = {"semaphore", 0, 0}, /* the name has them */
+    [MRT_ZK_CLAIMS] = {"exclusive", 1, 1},
 };
 
-void mrt_zk_uuid(struct mrt_id id, char text[MRT_ZK_UUID_SIZE])
-{
-    char digits[MRT_ID_TEXT_SIZE];
-    id.high = (id.high & ~UINT64_C(0xf000)) | UINT64_C(0x8000);
-    id.low = (id.low & ~(UINT64_C(3) << 62)) | UINT64_C(1) << 63;
-    mrt_id_format(id, digits);
-    snprintf(text, MRT_ZK_UUID_SIZE, "%.8s-%.4s-%.4s-%.4s-%.12s", digits, digits + 8, digits + 12,
-             digits + 16, digits + 20);
-}
+/* What precedes the sequence in the names that we give; NULL: no such lock is kept. */
+static const char *const marks[][MRT_ZK_WRITER + 1] = {
+    [MRT_ZK_CURATOR] = {NULL, "-lock-", "-__READ__", "-__WRIT__"},
+    [MRT_ZK_KAZOO] = {NULL, "__lock__", "__rlock__", "__lock__"},
+    [MRT_ZK_RECIPE] = {NULL, "lock-", NULL, NULL},
+};
 
-bool mrt_zk_is_ours(const char *node)
-{
-    char suffix[MRT_ZK_SUFFIX_SIZE];
-    size_t prefix = strlen(MRT_ZK_NODE_PREFIX), uuid = MRT_ZK_UUID_SIZE - 1;
-    const struct mrt_zk_place place = mrt_zk_place_of(node);
-    mrt_zk_suffix(&place, suffix);
-    return place.family != MRT_ZK_FOREIGN && place.family != MRT_ZK_KAZOO &&
-           strlen(node) > prefix + uuid + strlen(suffix) &&
-           memcmp(node, MRT_ZK_NODE_PREFIX, prefix) == 0 && node[prefix + 14] == '8' &&
-           memcmp(node + prefix + uuid, suffix, strlen(suffix)) == 0;
-}
+/* And in those that we find. */
+static const struct {
+    const char *mark;
+    bool whole; /* nothing precedes it */
+    enum mrt_zk_layout layout;
+    enum mrt_zk_family family;
+} known[] = {
+    {"-lock-", false, MRT_ZK_CURATOR, MRT_ZK_MUTEX},
+    {"__lock__", false, MRT_ZK_KAZOO, MRT_ZK_MUTEX},
+    {"__READ__", false, MRT_ZK_CURATOR, MRT_ZK_READER},
+    {"__WRIT__", false, MRT_ZK_CURATOR, MRT_ZK_WRITER},
+    {"__rlock__", false, MRT_ZK_KAZOO, MRT_ZK_READER},
+    {"lock-", true, MRT_ZK_RECIPE, MRT_ZK_MUTEX},
+    {"-R-", false, MRT_ZK_ARTICLE, MRT_ZK_READER},
+    {"-W-", false, MRT_ZK_ARTICLE, MRT_ZK_WRITER},
+    {"read_", true, MRT_ZK_ARTICLE, MRT_ZK_READER},
+    {"write_", true, MRT_ZK_ARTICLE, MRT_ZK_WRITER},
+};
+
+#define PERMITS "-permits-"
 
 /* The whole of `text` as the server writes a sequence, %010d; false: it is none. */
 static bool parse_sequence(const char *text, int32_t *sequence)
@@ -186,67 +189,113 @@ static bool parse_semaphore(const char *text, struct mrt_zk_place *place)
            *text == '-' && parse_sequence(text + 1, &place->sequence);
 }
 
-static struct mrt_zk_place fixed(enum mrt_zk_family family, int32_t sequence)
+static struct mrt_zk_place fixed(enum mrt_zk_layout layout, enum mrt_zk_family family,
+                                 int32_t sequence)
 {
     return (struct mrt_zk_place){.family = family,
+                                 .layout = layout,
                                  .sequence = sequence,
                                  .weight = families[family].weight,
                                  .capacity = families[family].capacity};
 }
 
+/* "x-SESSION-N": in hexadecimal digits from C, in decimal ones, also negative, from Java. */
+static bool parse_session(const char *node, int32_t *sequence)
+{
+    if (strncmp(node, "x-", 2) != 0)
+        return false;
+    const char *session = node + (node[2] == '-' ? 3 : 2);
+    size_t digits = strspn(session, "0123456789abcdef");
+    return digits > 0 && session[digits] == '-' && parse_sequence(session + digits + 1, sequence);
+}
+
+static struct mrt_zk_place place_in_queue(const char *node)
+{
+    struct mrt_zk_place place = {.family = MRT_ZK_SEMAPHORE};
+    int32_t sequence = 0;
+    const char *rest;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        size_t length = strlen(known[i].mark);
+        bool begins = known[i].whole && strncmp(node, known[i].mark, length) == 0;
+        rest = begins ? node + length : known[i].whole ? NULL : after_last(node, known[i].mark);
+        if (rest && parse_sequence(rest, &sequence))
+            return fixed(known[i].layout, known[i].family, sequence);
+    }
+    if (parse_session(node, &sequence))
+        return fixed(MRT_ZK_RECIPE, MRT_ZK_MUTEX, sequence);
+    rest = after_last(node, PERMITS);
+    return rest && parse_semaphore(rest, &place) ? place : fixed(MRT_ZK_CURATOR, MRT_ZK_FOREIGN, 0);
+}
+
+/* What precedes and what is the UUID in our names, of Curator's form and of kazoo's. */
+static size_t uuid_at(enum mrt_zk_layout layout)
+{
+    return layout == MRT_ZK_KAZOO ? 0 : strlen(MRT_ZK_NODE_PREFIX);
+}
+
+static size_t uuid_end(enum mrt_zk_layout layout)
+{
+    return layout == MRT_ZK_KAZOO ? 32 : strlen(MRT_ZK_NODE_PREFIX) + MRT_ZK_UUID_SIZE - 1;
+}
+
 /* Of our names alone: "_c_UUID-d-0123456789abcdef-..." */
 static void parse_hands(const char *node, struct mrt_zk_place *place)
 {
-    size_t head = strlen(MRT_ZK_NODE_PREFIX) + MRT_ZK_UUID_SIZE - 1;
+    size_t head = uuid_end(place->layout);
     if (strlen(node) <= head + CZXID_SIZE || node[head] != '-' || node[head + 2] != '-' ||
         strspn(node + head + 3, "0123456789abcdef") != CZXID_SIZE - 3 ||
-        node[head + CZXID_SIZE] != '-' || (node[head + 1] != 'd' && node[head + 1] != 'a'))
+        (node[head + CZXID_SIZE] != '-' && node[head + CZXID_SIZE] != '_') ||
+        (node[head + 1] != 'd' && node[head + 1] != 'a'))
         return;
     place->hands = node[head + 1] == 'd' ? MRT_ZK_DETACHED : MRT_ZK_ADOPTED;
     place->czxid = (int64_t)strtoull(node + head + 3, NULL, 16);
 }
 
-static struct mrt_zk_place place_in_queue(const char *node)
-{
-    static const enum mrt_zk_family others[] = {MRT_ZK_KAZOO, MRT_ZK_READER, MRT_ZK_WRITER};
-    struct mrt_zk_place place = {.family = MRT_ZK_SEMAPHORE};
-    int32_t sequence = 0;
-    const char *rest = after_last(node, "lock-");
-    if (rest && parse_sequence(rest, &sequence) && (rest - node == 5 || rest[-6] == '-'))
-        return fixed(MRT_ZK_CURATOR, sequence);
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        rest = after_last(node, strchr(families[others[i]].mark, '_'));
-        if (rest && parse_sequence(rest, &sequence))
-            return fixed(others[i], sequence);
-    }
-    rest = after_last(node, families[MRT_ZK_SEMAPHORE].mark);
-    return rest && parse_semaphore(rest, &place) ? place : fixed(MRT_ZK_FOREIGN, 0);
-}
-
 struct mrt_zk_place mrt_zk_place_of(const char *node)
 {
     struct mrt_zk_place place = place_in_queue(node);
-    if (place.family != MRT_ZK_FOREIGN && place.family != MRT_ZK_KAZOO)
+    if (place.family != MRT_ZK_FOREIGN && place.layout <= MRT_ZK_KAZOO)
         parse_hands(node, &place);
     return place;
 }
 
-struct mrt_zk_place mrt_zk_place_for(const char *kind, uint64_t capacity, uint64_t weight)
+struct mrt_zk_place mrt_zk_place_beside(const char *node, const struct mrt_zk_place *own)
 {
-    enum mrt_zk_family family = MRT_ZK_FOREIGN;
+    struct mrt_zk_place place = mrt_zk_place_of(node);
+    if (place.layout == MRT_ZK_KAZOO && place.family == MRT_ZK_MUTEX &&
+        (own->family == MRT_ZK_READER || own->family == MRT_ZK_WRITER)) {
+        place.family = MRT_ZK_WRITER;
+        place.weight = place.capacity = MRT_WRITER;
+    }
+    return place;
+}
+
+static enum mrt_zk_family family_of(const char *kind, uint64_t weight)
+{
+    if (strcmp(kind, mrt_mutex.kind) == 0 || strcmp(kind, mrt_semaphore_mutex.kind) == 0 ||
+        strcmp(kind, mrt_election.kind) == 0)
+        return MRT_ZK_MUTEX;
+    if (strcmp(kind, mrt_exclusive.kind) == 0)
+        return MRT_ZK_CLAIMS;
+    if (strcmp(kind, mrt_read_write.kind) == 0)
+        return weight == MRT_READER ? MRT_ZK_READER : MRT_ZK_WRITER;
+    return MRT_ZK_FOREIGN;
+}
+
+struct mrt_zk_place mrt_zk_place_for(enum mrt_zk_layout layout, const char *kind, uint64_t capacity,
+                                     uint64_t weight)
+{
     if (strcmp(kind, families[MRT_ZK_SEMAPHORE].kind) == 0 && weight > 0 && weight <= capacity &&
         capacity <= UINT32_MAX)
         return (struct mrt_zk_place){
             .family = MRT_ZK_SEMAPHORE, .weight = weight, .capacity = capacity};
-    if (strcmp(kind, mrt_mutex.kind) == 0 || strcmp(kind, mrt_semaphore_mutex.kind) == 0 ||
-        strcmp(kind, mrt_election.kind) == 0)
-        family = MRT_ZK_CURATOR;
-    else if (strcmp(kind, mrt_exclusive.kind) == 0)
-        family = MRT_ZK_CLAIMS;
-    else if (strcmp(kind, mrt_read_write.kind) == 0)
-        family = weight == MRT_READER ? MRT_ZK_READER : MRT_ZK_WRITER;
-    struct mrt_zk_place place = fixed(family, 0);
-    return place.capacity == capacity && place.weight == weight ? place : fixed(MRT_ZK_FOREIGN, 0);
+    enum mrt_zk_family family = family_of(kind, weight);
+    bool named = family <= MRT_ZK_WRITER;
+    struct mrt_zk_place place = fixed(named ? layout : MRT_ZK_CURATOR, family, 0);
+    bool kept = !named || marks[layout][family];
+    return kept && place.capacity == capacity && place.weight == weight
+               ? place
+               : fixed(MRT_ZK_CURATOR, MRT_ZK_FOREIGN, 0);
 }
 
 bool mrt_zk_same_lock(const struct mrt_zk_place *a, const struct mrt_zk_place *b)
@@ -255,30 +304,79 @@ bool mrt_zk_same_lock(const struct mrt_zk_place *a, const struct mrt_zk_place *b
            a->capacity == b->capacity;
 }
 
+bool mrt_zk_misplaced(const struct mrt_zk_place *place, enum mrt_zk_layout layout)
+{
+    bool named = place->family >= MRT_ZK_MUTEX && place->family <= MRT_ZK_WRITER;
+    return named && place->layout != layout;
+}
+
 const char *mrt_zk_kind(enum mrt_zk_family family)
 {
     return families[family].kind;
 }
 
-void mrt_zk_suffix(const struct mrt_zk_place *place, char suffix[MRT_ZK_SUFFIX_SIZE])
+const char *mrt_zk_layout_name(enum mrt_zk_layout layout)
 {
-    if (place->family == MRT_ZK_SEMAPHORE)
-        snprintf(suffix, MRT_ZK_SUFFIX_SIZE, "%s%" PRIu64 "of%" PRIu64 "-",
-                 families[place->family].mark, place->weight, place->capacity);
-    else
-        snprintf(suffix, MRT_ZK_SUFFIX_SIZE, "%s", families[place->family].mark);
+    static const char *const names[] = {"curator", "kazoo", "recipe", NULL};
+    return names[layout];
 }
 
-void mrt_zk_node(const char uuid[MRT_ZK_UUID_SIZE], const struct mrt_zk_place *place,
-                 char node[MRT_ZK_NODE_SIZE])
+/* ---------------------------------------------------------------- our names */
+
+void mrt_zk_uuid(struct mrt_id id, const struct mrt_zk_place *place, char text[MRT_ZK_UUID_SIZE])
 {
-    char hands[CZXID_SIZE + 1] = "", suffix[MRT_ZK_SUFFIX_SIZE];
+    char digits[MRT_ID_TEXT_SIZE];
+    id.high = (id.high & ~UINT64_C(0xf000)) | UINT64_C(0x8000);
+    id.low = (id.low & ~(UINT64_C(3) << 62)) | UINT64_C(1) << 63;
+    mrt_id_format(id, digits);
+    if (place->layout == MRT_ZK_RECIPE)
+        text[0] = '\0';
+    else if (place->layout == MRT_ZK_KAZOO)
+        snprintf(text, MRT_ZK_UUID_SIZE, "%.32s", digits);
+    else
+        snprintf(text, MRT_ZK_UUID_SIZE, "%.8s-%.4s-%.4s-%.4s-%.12s", digits, digits + 8,
+                 digits + 12, digits + 16, digits + 20);
+}
+
+static void write_suffix(const struct mrt_zk_place *place, char suffix[MRT_ZK_NODE_SIZE])
+{
+    if (place->family == MRT_ZK_SEMAPHORE)
+        snprintf(suffix, MRT_ZK_NODE_SIZE, PERMITS "%" PRIu64 "of%" PRIu64 "-", place->weight,
+                 place->capacity);
+    else
+        snprintf(suffix, MRT_ZK_NODE_SIZE, "%s", marks[place->layout][place->family]);
+}
+
+bool mrt_zk_is_ours(const char *node)
+{
+    char suffix[MRT_ZK_NODE_SIZE];
+    const struct mrt_zk_place place = mrt_zk_place_of(node);
+    if (place.family == MRT_ZK_FOREIGN || place.layout > MRT_ZK_KAZOO)
+        return false;
+    size_t begin = uuid_at(place.layout), end = uuid_end(place.layout);
+    size_t version = begin + (place.layout == MRT_ZK_KAZOO ? 12 : 14);
+    write_suffix(&place, suffix);
+    return strlen(node) > end + strlen(suffix) && memcmp(node, MRT_ZK_NODE_PREFIX, begin) == 0 &&
+           node[version] == '8' && memcmp(node + end, suffix, strlen(suffix)) == 0;
+}
+
+void mrt_zk_node_head(const char *uuid, const struct mrt_zk_place *place,
+                      char head[MRT_ZK_NODE_SIZE])
+{
+    char hands[CZXID_SIZE + 1] = "", suffix[MRT_ZK_NODE_SIZE];
     if (place->hands != MRT_ZK_NEVER_DETACHED)
         snprintf(hands, sizeof hands, "-%c-%016" PRIx64,
                  place->hands == MRT_ZK_DETACHED ? 'd' : 'a', (uint64_t)place->czxid);
-    mrt_zk_suffix(place, suffix);
-    snprintf(node, MRT_ZK_NODE_SIZE, MRT_ZK_NODE_PREFIX "%s%s%s%010" PRId32, uuid, hands, suffix,
-             place->sequence);
+    write_suffix(place, suffix);
+    snprintf(head, MRT_ZK_NODE_SIZE, "%s%s%s%.50s",
+             place->layout == MRT_ZK_CURATOR ? MRT_ZK_NODE_PREFIX : "", uuid, hands, suffix);
+}
+
+void mrt_zk_node(const char *uuid, const struct mrt_zk_place *place, char node[MRT_ZK_NODE_SIZE])
+{
+    mrt_zk_node_head(uuid, place, node);
+    size_t length = strlen(node);
+    snprintf(node + length, MRT_ZK_NODE_SIZE - length, "%010" PRId32, place->sequence);
 }
 
 bool mrt_zk_before(int32_t a, int32_t b)
@@ -294,59 +392,4 @@ bool mrt_zk_before(int32_t a, int32_t b)
     if (MRT_DEFECT(ZK_UNSIGNED_SEQUENCE))
         return (uint32_t)a < (uint32_t)b;
     return (int32_t)((uint32_t)a - (uint32_t)b) < 0;
-}
-
-/* ------------------------------------------------------------------- codes */
-
-static const struct mrt_zk_code codes[] = {
-    {ZOK, MRT_ZK_DONE, MORTISE_OK, "done"},
-    {MRT_ZK_FULL, MRT_ZK_NOT_DONE, MORTISE_EFULL, "too many are waiting already"},
-    {MRT_ZK_OTHER, MRT_ZK_NOT_DONE, MORTISE_EMISMATCH, "in use as another kind"},
-    {MRT_ZK_NO_HEIR, MRT_ZK_NOT_DONE, MORTISE_ENOTHELD, "nothing is detached under this token"},
-    {MRT_ZK_OTHER_HEIR, MRT_ZK_NOT_DONE, MORTISE_EMISMATCH, MRT_ADOPT_MISMATCH},
-    {ZSYSTEMERROR, MRT_ZK_PERHAPS, MORTISE_ESTORE, "error of the client library"},
-    {ZRUNTIMEINCONSISTENCY, MRT_ZK_PERHAPS, MORTISE_ESTORE, "answer out of order"},
-    {ZDATAINCONSISTENCY, MRT_ZK_PERHAPS, MORTISE_ESTORE, "inconsistent data"},
-    {ZCONNECTIONLOSS, MRT_ZK_PERHAPS, MORTISE_EUNREACHABLE, "connection lost"},
-    {ZMARSHALLINGERROR, MRT_ZK_PERHAPS, MORTISE_ESTORE, "unreadable answer"},
-    {ZUNIMPLEMENTED, MRT_ZK_NOT_DONE, MORTISE_ENOTSUPPORTED, "not known to the server"},
-    {ZOPERATIONTIMEOUT, MRT_ZK_PERHAPS, MORTISE_EUNREACHABLE, "no answer"},
-    {ZBADARGUMENTS, MRT_ZK_NOT_DONE, MORTISE_ENAME, "refused as malformed"},
-    {ZINVALIDSTATE, MRT_ZK_SESSION_OVER, MORTISE_ELOST, "the session has ended"},
-    {ZNEWCONFIGNOQUORUM, MRT_ZK_NOT_DONE, MORTISE_ESTORE, "no quorum"},
-    {ZRECONFIGINPROGRESS, MRT_ZK_NOT_DONE, MORTISE_ESTORE, "the ensemble is being changed"},
-    {ZSSLCONNECTIONERROR, MRT_ZK_PERHAPS, MORTISE_EUNREACHABLE, "TLS failed"},
-    {ZAPIERROR, MRT_ZK_NOT_DONE, MORTISE_ESTORE, "refused"},
-    {ZNONODE, MRT_ZK_NO_NODE, MORTISE_ESTORE, "no such node"},
-    {ZNOAUTH, MRT_ZK_NOT_DONE, MORTISE_EPERMISSION, "not permitted by the node's ACL"},
-    {ZBADVERSION, MRT_ZK_NOT_DONE, MORTISE_ESTORE, "changed meanwhile"},
-    {ZNOCHILDRENFOREPHEMERALS, MRT_ZK_NOT_DONE, MORTISE_ENAME,
-     "a part of the path is an ephemeral node"},
-    {ZNODEEXISTS, MRT_ZK_NOT_DONE, MORTISE_ESTORE, "the node exists"},
-    {ZNOTEMPTY, MRT_ZK_NOT_DONE, MORTISE_ESTORE, "the node has children"},
-    {ZSESSIONEXPIRED, MRT_ZK_SESSION_OVER, MORTISE_ELOST, "the session has expired"},
-    {ZINVALIDCALLBACK, MRT_ZK_NOT_DONE, MORTISE_EINTERNAL, "no callback"},
-    {ZINVALIDACL, MRT_ZK_NOT_DONE, MORTISE_EPERMISSION, "the ACL is refused"},
-    {ZAUTHFAILED, MRT_ZK_SESSION_OVER, MORTISE_EPERMISSION, "the credentials are refused"},
-    {ZCLOSING, MRT_ZK_PERHAPS, MORTISE_EUNREACHABLE, "the session is being closed"},
-    {ZNOTHING, MRT_ZK_PERHAPS, MORTISE_ESTORE, "nothing to do"},
-    {ZSESSIONMOVED, MRT_ZK_NOT_DONE, MORTISE_EUNREACHABLE, "the session is at another server"},
-    {ZNOTREADONLY, MRT_ZK_NOT_DONE, MORTISE_EUNREACHABLE, "the server has lost its quorum"},
-    {ZEPHEMERALONLOCALSESSION, MRT_ZK_NOT_DONE, MORTISE_ENOTSUPPORTED,
-     "the server gives only local sessions"},
-    {ZNOWATCHER, MRT_ZK_NOT_DONE, MORTISE_ESTORE, "no such watch"},
-    {ZRECONFIGDISABLED, MRT_ZK_NOT_DONE, MORTISE_ENOTSUPPORTED, "not allowed by the server"},
-    {ZSESSIONCLOSEDREQUIRESASLAUTH, MRT_ZK_SESSION_OVER, MORTISE_EPERMISSION,
-     "the server requires SASL"},
-    {ZTHROTTLEDOP, MRT_ZK_NOT_DONE, MORTISE_EUNREACHABLE, "the server is overloaded"},
-};
-
-const struct mrt_zk_code *mrt_zk_code(int code)
-{
-    static const struct mrt_zk_code other = {0, MRT_ZK_NOT_DONE, MORTISE_ESTORE,
-                                             "refused with an unknown code"};
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
-        if (codes[i].code == code)
-            return &codes[i];
-    return &other;
 }

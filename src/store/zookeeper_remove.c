@@ -4,7 +4,7 @@
  *   granted in a contest         pass: one transaction that wakes the next with the grant
  *                                itself (zookeeper_pass.c); delete if that is refused
  *   granted at once, or waiting  delete
- *   there may be a node that is not known    sync + list + deletes
+ *   there may be a node that is not known    sync + list + deletes (zookeeper_seek.c)
  */
 #include "core/defect.h"
 #include "store/zookeeper_internal.h"
@@ -16,7 +16,7 @@
 static bool may_pass(const struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket)
 {
     enum mrt_zk_family family = ticket->place.family;
-    bool alone = family == MRT_ZK_CURATOR || family == MRT_ZK_WRITER;
+    bool alone = family == MRT_ZK_MUTEX || family == MRT_ZK_WRITER;
     bool granted = (ticket->held && alone) || MRT_DEFECT(PASS_RULE_2_CANCEL);
     return granted && (ticket->waited || ticket->behind) && !session->store->no_markers &&
            !mrt_zk_ticket_herds(session, ticket) && mrt_zk_is_ours(ticket->node);
@@ -49,6 +49,12 @@ void mrt_zk_note_no_delete(struct mrt_zk_session *session, const struct mrt_zk_t
                  ticket->path);
 }
 
+void mrt_zk_remove_done(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    ticket->created = ticket->maybe = false;
+    mrt_zk_ticket_answer(session, ticket, MRT_REMOVED);
+}
+
 /* A delete of REMOVE. It is REMOVED when all are proven. */
 static void deleted(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
 {
@@ -62,8 +68,7 @@ static void deleted(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
         ticket->deletes--;
         return;
     }
-    ticket->created = ticket->maybe = false;
-    mrt_zk_ticket_answer(session, ticket, MRT_REMOVED);
+    mrt_zk_remove_done(session, ticket);
 }
 
 static void purge(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
@@ -72,6 +77,10 @@ static void purge(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
     if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE) {
         mrt_zk_ticket_answer_code(session, ticket, reply->code);
+        return;
+    }
+    if (outcome == MRT_ZK_DONE && !ticket->uuid[0]) {
+        mrt_zk_seek_begin(session, ticket, reply->names);
         return;
     }
     int count = outcome == MRT_ZK_DONE ? reply->names->count : 0;

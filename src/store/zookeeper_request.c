@@ -354,6 +354,7 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
     case MRT_ZK_CREATE:
         return send_create(session, ticket, path, context);
     case MRT_ZK_OWNER:
+    case MRT_ZK_SEEK:
     case MRT_ZK_HEIR_OWNER:
     case MRT_ZK_CLAIMANT:
         return zoo_aexists(handle, path, 0, on_stat, context);

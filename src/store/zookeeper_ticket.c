@@ -35,6 +35,7 @@ static void free_ticket(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
     mrt_zk_unwait(ticket);
     mrt_zk_disown(session, ticket);
     HASH_DEL(session->tickets, ticket);
+    free(ticket->suspects);
     free(ticket);
 }
 
@@ -79,7 +80,8 @@ void mrt_zk_ticket_fail(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
         snprintf(text, sizeof text, "in use as a %s of capacity %" PRIu64 ", not a %s of %" PRIu64,
                  mrt_zk_kind(other->family), other->capacity, mrt_zk_kind(own->family),
                  own->capacity);
-    mrt_zk_fail(session->store, end_job(ticket), why->error, text);
+    mrt_zk_fail(session->store, end_job(ticket), why->error,
+                code == MRT_ZK_MISPLACED ? NULL : text); /* it is kept already */
     next_job(session, ticket);
 }
 
@@ -194,12 +196,13 @@ static struct mrt_zk_ticket *new_ticket(struct mrt_zk_session *session,
     if (!ticket)
         return NULL;
     ticket->id = command->ticket;
-    ticket->place = mrt_zk_place_for(command->kind, command->capacity, command->weight);
+    ticket->place = mrt_zk_place_for(session->store->address.layout, command->kind,
+                                     command->capacity, command->weight);
     ticket->lingers = command->linger && !MRT_DEFECT(ZK_LINGER_UNWATCHED);
     /* An answer to one of this identity that was freed is not for this one. */
     ticket->attempt = ++session->numbers << 32;
     TAILQ_INIT(&ticket->jobs);
-    mrt_zk_uuid(command->ticket, ticket->uuid);
+    mrt_zk_uuid(command->ticket, &ticket->place, ticket->uuid);
     memcpy(ticket->path, path, strlen(path) + 1);
     HASH_ADD(hh, session->tickets, id, sizeof ticket->id, ticket);
     if (ticket->hh.tbl)
@@ -298,7 +301,7 @@ static void take_view(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
 bool mrt_zk_ticket_keep(struct mrt_zk_ticket *ticket, const char *node)
 {
     size_t length = strlen(node);
-    const struct mrt_zk_place place = mrt_zk_place_of(node);
+    const struct mrt_zk_place place = mrt_zk_place_beside(node, &ticket->place);
     if (length >= sizeof ticket->node || !mrt_zk_same_lock(&place, &ticket->place))
         return false;
     if (strcmp(node, ticket->node) != 0)
@@ -312,7 +315,7 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                    const struct mrt_zk_reply *reply)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
-    const struct mrt_zk_job *job = TAILQ_FIRST(&ticket->jobs);
+    struct mrt_zk_job *job = TAILQ_FIRST(&ticket->jobs);
     if (outcome == MRT_ZK_NOT_DONE && job->command.type == MRT_APPEND && !job->command.adopt) {
         mrt_zk_append_undo(session, ticket, reply->code);
         return;
@@ -321,7 +324,7 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
         mrt_zk_ticket_answer_code(session, ticket, reply->code);
         return;
     }
-    struct mrt_zk_view view = {.own = -1};
+    struct mrt_zk_view view = {.own = -1, .misplaced = -1};
     if (outcome == MRT_ZK_DONE)
         view = mrt_zk_look(session->store, ticket, reply->names);
     if (view.own >= 0 && mrt_zk_claim_asked(session, ticket, &view, false))
@@ -334,6 +337,8 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
         mrt_zk_ticket_show(session, ticket, view.ahead);
     } else if (refusal != ZOK) {
         ticket->other = view.other;
+        if (refusal == MRT_ZK_MISPLACED)
+            mrt_zk_keep_misplaced(session->store, job, reply->names->data[view.misplaced]);
         mrt_zk_append_undo(session, ticket, refusal);
     } else if (mrt_zk_ticket_keep(ticket, reply->names->data[view.own])) {
         take_view(session, ticket, &view, reply);
@@ -363,6 +368,9 @@ void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *t
     case MRT_ZK_OWNER:
     case MRT_ZK_UNDO:
         mrt_zk_append_reply(session, ticket, kind, reply);
+        break;
+    case MRT_ZK_SEEK:
+        mrt_zk_seek_reply(session, ticket, reply);
         break;
     case MRT_ZK_PURGE:
     case MRT_ZK_DELETE:

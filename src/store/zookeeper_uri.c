@@ -88,10 +88,21 @@ static int read_wake(const struct mrt_uri *uri, bool *all)
     return mrt_error(MORTISE_EURI, "wake=%.32s is neither \"one\" nor \"all\"", text);
 }
 
+int mrt_zk_uri_layout(const struct mrt_uri *uri, enum mrt_zk_layout *layout)
+{
+    const char *text = mrt_uri_parameter(uri, "layout");
+    for (*layout = MRT_ZK_CURATOR; text && mrt_zk_layout_name(*layout); ++*layout)
+        if (strcmp(text, mrt_zk_layout_name(*layout)) == 0)
+            return MORTISE_OK;
+    if (!text)
+        return MORTISE_OK;
+    return mrt_error(MORTISE_EURI, "layout=%.32s is none of curator, kazoo and recipe", text);
+}
+
 int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address)
 {
-    static const char *const known[] = {MRT_URI_COMMON, "session", "connect", "wake", "credentials",
-                                        "acl",          "tls",     "sasl",    NULL};
+    static const char *const known[] = {MRT_URI_COMMON, "session", "connect", "wake",   "credentials",
+                                        "acl",          "tls",     "sasl",    "layout", NULL};
     memset(address, 0, sizeof *address);
     address->session = 10 * MRT_SECOND;
     address->connect = 5 * MRT_SECOND;
@@ -102,6 +113,8 @@ int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address)
         error = mrt_address_duration(uri, "session", SESSION_MIN_MS, &address->session);
     if (error == MORTISE_OK)
         error = read_wake(uri, &address->wake_all);
+    if (error == MORTISE_OK)
+        error = mrt_zk_uri_layout(uri, &address->layout);
     if (error == MORTISE_OK)
         error = mrt_address_duration(uri, "connect", 1, &address->connect);
     if (error != MORTISE_OK)

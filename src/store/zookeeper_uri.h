@@ -25,12 +25,16 @@ struct mrt_zk_address {
     char space[MRT_ZK_PATH_MAX];  /* the namespace */
     mrt_time session;             /* asked for; the server has the last word */
     mrt_time connect;
+    enum mrt_zk_layout layout;
     bool wake_all; /* who waits for a mutex or a read/write lock watches the list of children */
     char shown[MRT_ZK_SERVERS_SIZE]; /* canonical, for people */
 };
 
 /* 0 or MORTISE_EURI with particulars. */
 int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address);
+
+/* Of `layout=`: 0 or MORTISE_EURI. */
+int mrt_zk_uri_layout(const struct mrt_uri *uri, enum mrt_zk_layout *layout);
 
 /* Literal addresses as the client library takes them. 0 or MORTISE_EUNREACHABLE. Blocks. */
 int mrt_zk_resolve(const struct mrt_zk_address *address, char servers[MRT_ZK_SERVERS_SIZE]);

@@ -14,19 +14,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is said of a directory's children, once each for a store. */
-static void note_families(struct mrt_store *store, const struct String_vector *names,
-                          unsigned families, int foreign)
+#define MISPLACED_SIZE 180
+
+static void say_misplaced(const struct mrt_store *store, const char *node,
+                          char text[MISPLACED_SIZE])
 {
+    const struct mrt_zk_place place = mrt_zk_place_of(node);
+    const char *layout = mrt_zk_layout_name(place.layout);
+    snprintf(text, MISPLACED_SIZE,
+             "node \"%.64s\" is of a program that does not see layout=%s; use %s%s", node,
+             mrt_zk_layout_name(store->address.layout), layout ? "layout=" : "another name",
+             layout ? layout : "");
+}
+
+/* What is said of a directory's children, once each for a store. */
+static void note_strangers(struct mrt_store *store, const struct mrt_zk_ticket *ticket,
+                           const struct mrt_zk_view *view, const struct String_vector *names,
+                           int foreign)
+{
+    char text[MISPLACED_SIZE];
     if (foreign >= 0 && strstr(names->data[foreign], "lock") != NULL)
         mrt_note(&store->notes, MRT_ZK_NOTE_FOREIGN,
                  "node \"%.100s\" in a lock's directory is not understood and not counted",
                  names->data[foreign]);
-    const unsigned both = 1u << MRT_ZK_CURATOR | 1u << MRT_ZK_KAZOO;
-    if ((families & both) == both)
-        mrt_note(&store->notes, MRT_ZK_NOTE_MIXTURE,
-                 "names of Curator (lock-) and of stock kazoo (__lock__) in one lock's "
-                 "directory: those two do not exclude each other");
+    if (view->misplaced >= 0 && ticket->held) {
+        say_misplaced(store, names->data[view->misplaced], text);
+        mrt_note(&store->notes, MRT_ZK_NOTE_MISPLACED, "held, and %s", text);
+    }
+}
+
+void mrt_zk_keep_misplaced(const struct mrt_store *store, struct mrt_zk_job *job, const char *node)
+{
+    char text[MISPLACED_SIZE];
+    say_misplaced(store, node, text);
+    snprintf(job->detail, sizeof job->detail, "ZooKeeper, lock \"%.50s\": %.175s",
+             job->command.queue, text);
 }
 
 int64_t mrt_zk_first_czxid(const struct mrt_zk_place *place, const struct Stat *stat)
@@ -46,7 +68,9 @@ static bool blocks(const struct mrt_zk_ticket *ticket, const struct mrt_zk_place
 /* A ticket's node may have been made a reader's meanwhile, under the same sequence. */
 static bool is_own(const struct mrt_zk_ticket *ticket, const char *node, int32_t sequence)
 {
-    return ticket->created && sequence == ticket->place.sequence && strstr(node, ticket->uuid);
+    bool named =
+        ticket->uuid[0] ? strstr(node, ticket->uuid) != NULL : strcmp(node, ticket->node) == 0;
+    return ticket->created && sequence == ticket->place.sequence && named;
 }
 
 /* Of a node that is not its own; before it has one, all are. */
@@ -64,7 +88,7 @@ static void split(struct mrt_zk_view *view, const struct mrt_zk_ticket *ticket,
     enum mrt_zk_family family = ticket->place.family;
     bool between = family == MRT_ZK_READER || family == MRT_ZK_SEMAPHORE;
     for (int i = 0; between && i < names->count; i++) {
-        const struct mrt_zk_place place = mrt_zk_place_of(names->data[i]);
+        const struct mrt_zk_place place = mrt_zk_place_beside(names->data[i], &ticket->place);
         if (i != view->own && is_ahead(ticket, &place) &&
             mrt_zk_before(blocker->sequence, place.sequence))
             view->after += place.weight;
@@ -75,19 +99,19 @@ static void split(struct mrt_zk_view *view, const struct mrt_zk_ticket *ticket,
 struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_ticket *ticket,
                                const struct String_vector *names)
 {
-    struct mrt_zk_view view = {.own = -1, .blocker = -1};
+    struct mrt_zk_view view = {.own = -1, .blocker = -1, .misplaced = -1};
     struct mrt_zk_place blocker = {0};
     bool semaphore = ticket->place.family == MRT_ZK_SEMAPHORE;
     bool oldest = semaphore && MRT_DEFECT(ZK_SEMAPHORE_N_AHEAD);
-    unsigned families = 0;
     int foreign = -1;
     for (int i = 0; i < names->count; i++) {
-        const struct mrt_zk_place place = mrt_zk_place_of(names->data[i]);
-        if (!mrt_zk_is_ours(names->data[i]) && place.hands == MRT_ZK_NEVER_DETACHED)
-            families |= 1u << place.family;
+        const struct mrt_zk_place place = mrt_zk_place_beside(names->data[i], &ticket->place);
         if (MRT_DEFECT(ZK_STRANGERS_IGNORED) &&
-            (place.family == MRT_ZK_KAZOO || strstr(names->data[i], "-4000-")))
+            (strstr(names->data[i], "-4000-") || strstr(names->data[i], "00004000800")))
             continue;
+        if (ticket->place.family <= MRT_ZK_WRITER &&
+            mrt_zk_misplaced(&place, store->address.layout))
+            view.misplaced = i;
         if (strcmp(names->data[i], MRT_ZK_CLAIM_NODE) == 0) {
             view.claim = true;
         } else if (place.family == MRT_ZK_FOREIGN) {
@@ -113,7 +137,7 @@ struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_tick
     if (semaphore && view.ahead - view.after <= ticket->place.capacity && !oldest &&
         !MRT_DEFECT(ZK_SEMAPHORE_NEAREST))
         view.blocker = -1; /* it fits: the departure of any may let this one in */
-    note_families(store, names, families, foreign);
+    note_strangers(store, ticket, &view, names, foreign);
     return view;
 }
 
@@ -132,7 +156,7 @@ bool mrt_zk_crowded(const struct mrt_zk_ticket *ticket, const struct mrt_zk_view
     if (!ahead)
         return false; /* the limit is a courtesy, and no reason to refuse */
     for (int i = 0; i < names->count; i++) {
-        ahead[count] = mrt_zk_place_of(names->data[i]);
+        ahead[count] = mrt_zk_place_beside(names->data[i], &ticket->place);
         count += i != view->own && is_ahead(ticket, &ahead[count]);
     }
     qsort(ahead, count, sizeof *ahead, in_order);

@@ -2,8 +2,8 @@
 
 Stock kazoo calls its nodes __lock__, which Curator does not order rightly; with
 _NODE_NAME and _EXCLUDE_NAMES set to Curator's, all three agree. (The second is needed:
-without it kazoo counts nobody, and overlaps.) "use NAME LOG stock" is kazoo with its own
-names that sees ours, for a path that Curator does not share. "lead" is acquire as an Election does it,
+without it kazoo counts nobody, and overlaps.) "use NAME LOG stock" is kazoo as it stands, also its
+read/write lock, for a path that Curator does not share. "lead" is acquire as an Election does it,
 without the witness, and gives back by itself when the next command comes."""
 
 import fcntl
@@ -13,7 +13,7 @@ import time
 
 from kazoo.client import KazooClient
 from kazoo.recipe.election import Election
-from kazoo.recipe.lock import Lock
+from kazoo.recipe.lock import Lock, ReadLock, WriteLock
 
 WAIT = 120
 
@@ -28,7 +28,7 @@ class Holder:
         self.who = who
         self.client = KazooClient(hosts=servers, timeout=float(session))
         self.client.start(timeout=20)
-        self.name = self.path = self.log = self.lock = None
+        self.name = self.path = self.log = self.lock = self.mutex = self.sides = None
 
     def say(self, text):
         print(text, flush=True)
@@ -38,28 +38,31 @@ class Holder:
             self.log.close()
         self.name, self.path = name, path
         self.log = open(path, "a+b", buffering=0)
-        self.lock = (Lock(self.client, name, extra_lock_patterns=["-lock-"]) if kind == "stock"
-                     else CuratorNamedLock(self.client, name))
+        self.mutex = self.lock = (Lock if kind == "stock" else CuratorNamedLock)(self.client, name)
+        self.sides = {"read": ReadLock(self.client, name + "-sides"),
+                      "write": WriteLock(self.client, name + "-sides")}
         self.say("using")
 
     def count(self, total):
+        reading = self.lock is self.sides["read"]
         """One line more under the witness, unless there are `total`; the count."""
         try:
             # POSIX locks, as Java's FileLock: they exclude each other
-            fcntl.lockf(self.log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(self.log, fcntl.LOCK_NB | (fcntl.LOCK_SH if reading else fcntl.LOCK_EX))
         except OSError:
             self.say("OVERLAP")
             sys.exit(1)
         self.log.seek(-min(512, self.log.seek(0, os.SEEK_END)), os.SEEK_END)
         lines = self.log.read().decode().splitlines()
-        value = int(lines[-1].split()[0]) + 1 if lines else 1
+        value = (int(lines[-1].split()[0]) if lines else 0) + (not reading)
         if value <= total:
-            self.log.write(f"{value} write {self.who} {self.czxid()} {self.lock.node} "
+            side = "read" if reading else "write"
+            self.log.write(f"{value} {side} {self.who} {self.czxid()} {self.lock.node} "
                            f"{time.monotonic_ns()}\n".encode())
         return value
 
     def czxid(self):
-        return self.client.exists(f"{self.name}/{self.lock.node}").czxid
+        return self.client.exists(f"{self.lock.path}/{self.lock.node}").czxid
 
     def release(self):
         fcntl.lockf(self.log, fcntl.LOCK_UN)
@@ -87,7 +90,8 @@ class Holder:
 
     def lead(self):
         election = Election(self.client, self.name)
-        election.lock = self.lock  # its own sees kazoo's names alone
+        if isinstance(self.lock, CuratorNamedLock):
+            election.lock = self.lock  # its own sees kazoo's names alone
         election.run(self.led)
         self.say("released")
 
@@ -100,10 +104,14 @@ class Holder:
             self.use(*rest)
         elif word == "acquire":
             self.acquire(timeout=WAIT)
+        elif word in self.sides:
+            self.lock = self.sides[word]
+            self.acquire(timeout=WAIT)
         elif word == "try":
             self.acquire(blocking=False)
         elif word == "release":
             self.release()
+            self.lock = self.mutex
             self.say("released")
         elif word == "lead":
             self.lead()

@@ -103,10 +103,11 @@ class Fleet:
             subprocess.run(["javac", "-nowarn", "-cp", CLASSPATH, "-d", place,
                             os.path.join(HERE, "CuratorHolder.java")], check=True)
 
-    def start(self, kind, session=10):
+    def start(self, kind, session=10, layout="curator"):
         who = f"{kind}-{len(self.peers)}"
         if kind == "mortise":
-            command = [self.holder, f"{self.uri}?namespace=&session={session}s", who]
+            command = [self.holder, f"{self.uri}?namespace=&session={session}s&layout={layout}",
+                       who]
         elif kind == "kazoo":
             command = [PYTHON, os.path.join(HERE, "kazoo_holder.py"), self.servers, who,
                        str(session)]

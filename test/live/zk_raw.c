@@ -16,7 +16,8 @@ struct zk_raw {
     zhandle_t *handle;
     pthread_t thread;
     pthread_cond_t done; /* under the store's mutex, as all the rest */
-    bool stop, answered;
+    bool stop, answered, watched;
+    char made[256]; /* path of the newest node */
     int code;
     int64_t owner;
     char (*names)[128];
@@ -43,8 +44,19 @@ static void on_void(int code, const void *context)
 
 static void on_string(int code, const char *text, const void *context)
 {
-    (void)text;
+    struct zk_raw *raw = (struct zk_raw *)context;
+    snprintf(raw->made, sizeof raw->made, "%s", text ? text : "");
     note(context, code);
+}
+
+static void on_change(zhandle_t *handle, int type, int state, const char *path, void *context)
+{
+    struct zk_raw *raw = context;
+    (void)handle, (void)state, (void)path;
+    if (type == ZOO_SESSION_EVENT)
+        return;
+    raw->watched = false;
+    pthread_cond_signal(&raw->done);
 }
 
 static void on_stat(int code, const struct Stat *stat, const void *context)
@@ -181,6 +193,11 @@ int zk_raw_children(struct zk_raw *raw, const char *path)
     return raw->count;
 }
 
+const char *zk_raw_name(const struct zk_raw *raw, int index)
+{
+    return raw->names[index];
+}
+
 int zk_raw_protect(struct zk_raw *raw, const char *path, bool protect)
 {
     struct ACL entry = {ZOO_PERM_ADMIN, ZOO_ANYONE_ID_UNSAFE};
@@ -188,6 +205,38 @@ int zk_raw_protect(struct zk_raw *raw, const char *path, bool protect)
     begin(raw);
     return finish(raw, zoo_aset_acl(raw->handle, path, -1,
                                     protect ? &protected : &ZOO_OPEN_ACL_UNSAFE, on_void, raw));
+}
+
+int zk_raw_queue(struct zk_raw *raw, const char *directory, const char *prefix, char node[128])
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", directory, prefix);
+    begin(raw);
+    int code = finish(raw, zoo_acreate(raw->handle, path, "", 0, &ZOO_OPEN_ACL_UNSAFE,
+                                       ZOO_EPHEMERAL_SEQUENTIAL, on_string, raw));
+    if (code == ZOK)
+        snprintf(node, 128, "%.127s", strrchr(raw->made, '/') + 1);
+    return code;
+}
+
+bool zk_raw_watch(struct zk_raw *raw, const char *path)
+{
+    begin(raw);
+    raw->watched = true;
+    return finish(raw, zoo_awexists(raw->handle, path, on_change, raw, on_stat, raw)) == ZOK;
+}
+
+void zk_raw_changed(struct zk_raw *raw)
+{
+    pthread_mutex_lock(&mrt_zk_library);
+    while (raw->watched)
+        pthread_cond_wait(&raw->done, &mrt_zk_library);
+    pthread_mutex_unlock(&mrt_zk_library);
+}
+
+int64_t zk_raw_session(struct zk_raw *raw)
+{
+    return zoo_client_id(raw->handle)->client_id;
 }
 
 static int compare(const void *a, const void *b)

@@ -26,6 +26,10 @@ mortise_suite(NAME zookeeper_semaphore SOURCES zookeeper_semaphore.c zookeeper_p
               zk_raw.c LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_semaphore PRIVATE ZK_SERVERS="${zk_servers}")
 target_link_libraries(test_zookeeper_semaphore PRIVATE mortise_needs)
+mortise_suite(NAME zookeeper_layouts SOURCES zookeeper_layouts.c zookeeper_place.c zk_proxy.c proxy.c
+              zk_raw.c LABELS store waits SERIAL TIMEOUT 240)
+target_compile_definitions(test_zookeeper_layouts PRIVATE ZK_SERVERS="${zk_servers}")
+target_link_libraries(test_zookeeper_layouts PRIVATE mortise_needs)
 mortise_suite(NAME zookeeper_detach SOURCES zookeeper_detach.c zookeeper_place.c zk_proxy.c proxy.c
               zk_raw.c LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_detach PRIVATE ZK_SERVERS="${zk_servers}")

@@ -787,7 +787,7 @@ static void test_pass_rule_10_nodes_of_others_have_no_markers(void **state)
     want(A); /* makes the directory, which the server would take away when it is empty */
     assert_true(comes_to(A, HOLDS));
     snprintf(keeper, sizeof keeper, ROOT "/mortise/%s/keeper", name);
-    snprintf(first, sizeof first, ROOT "/mortise/%s/lock-0000000000", name);
+    snprintf(first, sizeof first, ROOT "/mortise/%s/x-lock-0000000000", name);
     assert_int_equal(zk_raw_create(raw, keeper, false), ZOK);
     let_go(A);
     for (int i = 0; i < 2; i++) {

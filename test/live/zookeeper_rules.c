@@ -2,6 +2,7 @@
 #include "cmocka_all.h"
 
 #include "base/uri.h"
+#include "core/recipe.h"
 #include "mortise.h"
 #include "store/zookeeper_name.h"
 #include "store/zookeeper_uri.h"
@@ -17,58 +18,147 @@ static void test_zk_33_g2_only_strict_names_are_contenders(void **state)
         const char *node;
         enum mrt_zk_family family;
         int32_t sequence;
+        enum mrt_zk_layout layout;
     } rows[] = {
-        {"_c_6f1ed002-ab5a-8000-8000-000000000001-lock-0000000007", MRT_ZK_CURATOR, 7},
-        {"0123456789abcdef0123456789abcdef-lock-0000000012", MRT_ZK_CURATOR, 12},
-        {"lock-0000000003", MRT_ZK_CURATOR, 3},
-        {"x-lock--2147483648", MRT_ZK_CURATOR, INT32_MIN},
-        {"x-lock-2147483647", MRT_ZK_CURATOR, INT32_MAX},
-        {"x-lock--000000001", MRT_ZK_CURATOR, -1},
-        {"0123__lock__0000000004", MRT_ZK_KAZOO, 4},
-        {"x-lock-2147483648", MRT_ZK_FOREIGN, 0},
-        {"x-lock-000000007", MRT_ZK_FOREIGN, 0},
-        {"x-lock-00000000007", MRT_ZK_FOREIGN, 0},
-        {"x-lock-000000000a", MRT_ZK_FOREIGN, 0},
-        {"x-lock-", MRT_ZK_FOREIGN, 0},
-        {"clock-0000000001", MRT_ZK_FOREIGN, 0},
-        {"_c_x-__READ__0000000001", MRT_ZK_READER, 1},
-        {"_c_x-__WRIT__-000000002", MRT_ZK_WRITER, -2},
-        {"0123__rlock__0000000004", MRT_ZK_FOREIGN, 0},
-        {"_c_x-permits-3of5-0000000009", MRT_ZK_SEMAPHORE, 9},
-        {"_c_x-permits-1of4294967295--000000009", MRT_ZK_SEMAPHORE, -9},
-        {"_c_x-permits-6of5-0000000009", MRT_ZK_FOREIGN, 0},
-        {"_c_x-permits-0of5-0000000009", MRT_ZK_FOREIGN, 0},
-        {"_c_x-permits-1of05-0000000009", MRT_ZK_FOREIGN, 0},
-        {"_c_x-permits-1of4294967296-0000000009", MRT_ZK_FOREIGN, 0},
-        {"_c_x-permits-1of-0000000009", MRT_ZK_FOREIGN, 0},
-        {"_c_x-permits-1of5", MRT_ZK_FOREIGN, 0},
-        {"_c_x-lease-0000000009", MRT_ZK_FOREIGN, 0},
-        {"", MRT_ZK_FOREIGN, 0},
-        {"lock", MRT_ZK_FOREIGN, 0},
+        {"_c_6f1ed002-ab5a-8000-8000-000000000001-lock-0000000007", MRT_ZK_MUTEX, 7,
+         MRT_ZK_CURATOR},
+        {"0123456789abcdef0123456789abcdef-lock-0000000012", MRT_ZK_MUTEX, 12, MRT_ZK_CURATOR},
+        {"lock-0000000003", MRT_ZK_MUTEX, 3, MRT_ZK_RECIPE},
+        {"x-lock--2147483648", MRT_ZK_MUTEX, INT32_MIN, MRT_ZK_CURATOR},
+        {"x-lock-2147483647", MRT_ZK_MUTEX, INT32_MAX, MRT_ZK_CURATOR},
+        {"x-lock--000000001", MRT_ZK_MUTEX, -1, MRT_ZK_CURATOR},
+        {"0123__lock__0000000004", MRT_ZK_MUTEX, 4, MRT_ZK_KAZOO},
+        {"x-lock-2147483648", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"x-lock-000000007", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"x-lock-00000000007", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"x-lock-000000000a", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"x-lock-", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"clock-0000000001", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"_c_x-__READ__0000000001", MRT_ZK_READER, 1, MRT_ZK_CURATOR},
+        {"_c_x-__WRIT__-000000002", MRT_ZK_WRITER, -2, MRT_ZK_CURATOR},
+        {"0123__rlock__0000000004", MRT_ZK_READER, 4, MRT_ZK_KAZOO},
+        {"0123__rlock__4", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"lock--000000003", MRT_ZK_MUTEX, -3, MRT_ZK_RECIPE},
+        {"lock-00000000003", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"a lock-0000000003", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"x-0100000a1b2c3d4e-0000000005", MRT_ZK_MUTEX, 5, MRT_ZK_RECIPE},
+        {"x-72057594037927936-0000000006", MRT_ZK_MUTEX, 6, MRT_ZK_RECIPE},
+        {"x--9223372036854775807-0000000007", MRT_ZK_MUTEX, 7, MRT_ZK_RECIPE},
+        {"x-0100000a1b2c3d4e--000000005", MRT_ZK_MUTEX, -5, MRT_ZK_RECIPE},
+        {"x--0000000007", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"x-session-0000000007", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"host1-R-0000000008", MRT_ZK_READER, 8, MRT_ZK_ARTICLE},
+        {"host1-W-0000000009", MRT_ZK_WRITER, 9, MRT_ZK_ARTICLE},
+        {"read_0000000010", MRT_ZK_READER, 10, MRT_ZK_ARTICLE},
+        {"write_0000000011", MRT_ZK_WRITER, 11, MRT_ZK_ARTICLE},
+        {"rewrite_0000000011", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"read_11", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"_c_x-permits-3of5-0000000009", MRT_ZK_SEMAPHORE, 9, MRT_ZK_CURATOR},
+        {"_c_x-permits-1of4294967295--000000009", MRT_ZK_SEMAPHORE, -9, MRT_ZK_CURATOR},
+        {"_c_x-permits-6of5-0000000009", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"_c_x-permits-0of5-0000000009", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"_c_x-permits-1of05-0000000009", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"_c_x-permits-1of4294967296-0000000009", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"_c_x-permits-1of-0000000009", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"_c_x-permits-1of5", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"_c_x-lease-0000000009", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
+        {"lock", MRT_ZK_FOREIGN, 0, MRT_ZK_CURATOR},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         print_message("%s\n", rows[i].node);
         struct mrt_zk_place place = mrt_zk_place_of(rows[i].node);
         assert_int_equal(place.family, rows[i].family);
         assert_int_equal(place.sequence, rows[i].sequence);
+        assert_int_equal(place.layout, rows[i].layout);
     }
+}
+
+/* A directory is of one layout: programs of another do not see what is called otherwise. */
+static void test_g2_g6_which_nodes_are_of_another_layout(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *node;
+        bool curator, kazoo, recipe; /* misplaced among those of this layout */
+    } rows[] = {
+        {"_c_x-lock-0000000001", false, true, true},
+        {"0123__lock__0000000001", true, false, true},
+        {"0123__rlock__0000000001", true, false, true},
+        {"lock-0000000001", true, true, false},
+        {"x-1f-0000000001", true, true, false},
+        {"host-W-0000000001", true, true, true},
+        {"read_0000000001", true, true, true},
+        {"_c_x-permits-1of2-0000000001", false, false, false},
+        {"mortise-cell", false, false, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct mrt_zk_place place = mrt_zk_place_of(rows[i].node);
+        print_message("%s\n", rows[i].node);
+        assert_int_equal(mrt_zk_misplaced(&place, MRT_ZK_CURATOR), rows[i].curator);
+        assert_int_equal(mrt_zk_misplaced(&place, MRT_ZK_KAZOO), rows[i].kazoo);
+        assert_int_equal(mrt_zk_misplaced(&place, MRT_ZK_RECIPE), rows[i].recipe);
+    }
+}
+
+/* What we call our nodes in each layout, and that it is read back as the same. */
+static void test_g2_names_of_each_layout(void **state)
+{
+    (void)state;
+    static const struct {
+        enum mrt_zk_layout layout;
+        const char *kind, *node; /* NULL: not kept there */
+        uint64_t capacity, weight;
+    } rows[] = {
+        {MRT_ZK_CURATOR, "mutex", "_c_01234567-89ab-8def-bedc-ba9876543210-lock-0000000007", 1, 1},
+        {MRT_ZK_KAZOO, "mutex", "0123456789ab8defbedcba9876543210__lock__0000000007", 1, 1},
+        {MRT_ZK_KAZOO, "election", "0123456789ab8defbedcba9876543210__lock__0000000007", 1, 1},
+        {MRT_ZK_KAZOO, "read-write", "0123456789ab8defbedcba9876543210__rlock__0000000007",
+         MRT_WRITER, MRT_READER},
+        {MRT_ZK_KAZOO, "read-write", "0123456789ab8defbedcba9876543210__lock__0000000007",
+         MRT_WRITER, MRT_WRITER},
+        {MRT_ZK_KAZOO, "semaphore",
+         "_c_01234567-89ab-8def-bedc-ba9876543210-permits-2of3-0000000007", 3, 2},
+        {MRT_ZK_RECIPE, "mutex", "lock-0000000007", 1, 1},
+        {MRT_ZK_RECIPE, "read-write", NULL, MRT_WRITER, MRT_READER},
+        {MRT_ZK_RECIPE, "read-write", NULL, MRT_WRITER, MRT_WRITER},
+    };
+    const struct mrt_id id = {UINT64_C(0x0123456789abcdef), UINT64_C(0xfedcba9876543210)};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char uuid[MRT_ZK_UUID_SIZE], node[MRT_ZK_NODE_SIZE];
+        struct mrt_zk_place place =
+            mrt_zk_place_for(rows[i].layout, rows[i].kind, rows[i].capacity, rows[i].weight);
+        assert_int_equal(place.family == MRT_ZK_FOREIGN, rows[i].node == NULL);
+        if (!rows[i].node)
+            continue;
+        place.sequence = 7;
+        mrt_zk_uuid(id, &place, uuid);
+        mrt_zk_node(uuid, &place, node);
+        assert_string_equal(node, rows[i].node);
+        const struct mrt_zk_place again = mrt_zk_place_beside(node, &place);
+        assert_memory_equal(&again, &place, sizeof place);
+        assert_int_equal(mrt_zk_is_ours(node), rows[i].layout != MRT_ZK_RECIPE);
+    }
+    assert_false(
+        mrt_zk_is_ours("0123456789ab4defbedcba9876543210__lock__0000000007")); /* kazoo's */
 }
 
 static void test_f13_a_nodes_name_has_its_permits(void **state)
 {
     (void)state;
-    char suffix[MRT_ZK_SUFFIX_SIZE];
-    struct mrt_zk_place asked = mrt_zk_place_for("semaphore", 5, 3);
-    mrt_zk_suffix(&asked, suffix);
-    assert_string_equal(suffix, "-permits-3of5-");
+    char head[MRT_ZK_NODE_SIZE];
+    struct mrt_zk_place asked = mrt_zk_place_for(MRT_ZK_CURATOR, "semaphore", 5, 3);
+    mrt_zk_node_head("x", &asked, head);
+    assert_string_equal(head, "_c_x-permits-3of5-");
     struct mrt_zk_place place = mrt_zk_place_of("_c_x-permits-3of5-0000000001");
     assert_int_equal(place.weight, 3);
     assert_int_equal(place.capacity, 5);
     assert_true(mrt_zk_same_lock(&asked, &place));
     place = mrt_zk_place_of("_c_x-permits-3of6-0000000001");
     assert_false(mrt_zk_same_lock(&asked, &place));
-    assert_int_equal(mrt_zk_place_for("semaphore", 5, 6).family, MRT_ZK_FOREIGN);
-    assert_int_equal(mrt_zk_place_for("semaphore", UINT64_C(1) << 32, 1).family, MRT_ZK_FOREIGN);
+    assert_int_equal(mrt_zk_place_for(MRT_ZK_CURATOR, "semaphore", 5, 6).family, MRT_ZK_FOREIGN);
+    assert_int_equal(mrt_zk_place_for(MRT_ZK_CURATOR, "semaphore", UINT64_C(1) << 32, 1).family,
+                     MRT_ZK_FOREIGN);
 }
 
 static void test_zk_09_sequences_wrap(void **state)
@@ -86,10 +176,13 @@ static void test_zk_09_sequences_wrap(void **state)
 static void test_zk_11_c8_h10_the_uuid_is_the_tickets_own_and_of_version_8(void **state)
 {
     (void)state;
+    const struct mrt_zk_place place = {.layout = MRT_ZK_CURATOR};
     char text[MRT_ZK_UUID_SIZE], other[MRT_ZK_UUID_SIZE];
-    mrt_zk_uuid((struct mrt_id){UINT64_C(0x0123456789abcdef), UINT64_C(0xfedcba9876543210)}, text);
+    mrt_zk_uuid((struct mrt_id){UINT64_C(0x0123456789abcdef), UINT64_C(0xfedcba9876543210)}, &place,
+                text);
     assert_string_equal(text, "01234567-89ab-8def-bedc-ba9876543210");
-    mrt_zk_uuid((struct mrt_id){UINT64_C(0x0123456789abcdef), UINT64_C(0xfedcba9876543211)}, other);
+    mrt_zk_uuid((struct mrt_id){UINT64_C(0x0123456789abcdef), UINT64_C(0xfedcba9876543211)}, &place,
+                other);
     assert_string_not_equal(text, other);
 }
 
@@ -97,10 +190,12 @@ static void test_c11_a_name_says_that_a_ticket_has_changed_hands(void **state)
 {
     (void)state;
     const char *const uuid = "01234567-89ab-8def-bedc-ba9876543210";
+    const char *const plain = "0123456789ab8defbedcba9876543210";
     const char *const names[] = {
         "_c_01234567-89ab-8def-bedc-ba9876543210-d-00000000000004d2-lock-0000000007",
         "_c_01234567-89ab-8def-bedc-ba9876543210-a-00000000000004d2-__READ__-000000007",
-        "_c_01234567-89ab-8def-bedc-ba9876543210-d-00000000000004d2-permits-3of5-0000000007"};
+        "_c_01234567-89ab-8def-bedc-ba9876543210-d-00000000000004d2-permits-3of5-0000000007",
+        "0123456789ab8defbedcba9876543210-d-00000000000004d2__lock__0000000007"};
     const char *const none[] = {
         "_c_01234567-89ab-8def-bedc-ba9876543210-lock-0000000007",
         "_c_01234567-89ab-8def-bedc-ba9876543210-e-00000000000004d2-lock-0000000007",
@@ -115,7 +210,7 @@ static void test_c11_a_name_says_that_a_ticket_has_changed_hands(void **state)
         assert_int_equal(place.czxid, 1234);
         assert_int_equal(place.sequence, i == 1 ? -7 : 7);
         assert_false(mrt_zk_is_ours(names[i])); /* never passed on */
-        mrt_zk_node(uuid, &place, again);
+        mrt_zk_node(i == 3 ? plain : uuid, &place, again);
         assert_string_equal(again, names[i]);
     }
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
@@ -134,6 +229,8 @@ static void test_pass_rule_10_which_nodes_are_ours(void **state)
     assert_false(mrt_zk_is_ours("_c_01234567-89ab-4def-bedc-ba9876543210-lock-0000000001"));
     assert_false(mrt_zk_is_ours("_c_01234567-89ab-8def-bedc-ba9876543210__lock__0000000001"));
     assert_false(mrt_zk_is_ours("0123456789ab8defbedcba9876543210-lock-0000000001"));
+    assert_true(mrt_zk_is_ours("0123456789ab8defbedcba9876543210__lock__0000000001"));
+    assert_false(mrt_zk_is_ours("0123456789ab4defbedcba9876543210__lock__0000000001"));
     assert_false(mrt_zk_is_ours("lock-0000000001"));
     assert_true(mrt_zk_is_ours("_c_01234567-89ab-8def-bedc-ba9876543210-__WRIT__0000000001"));
     assert_true(mrt_zk_is_ours("_c_01234567-89ab-8def-bedc-ba9876543210-permits-2of3-0000000001"));
@@ -220,6 +317,12 @@ static void test_cc_18_uris(void **state)
         {"zk://a:2181?wake=one", "zk://a:2181"},
         {"zk://a:2181?wake=", NULL},
         {"zk://a:2181?wake=ALL", NULL},
+        {"zk://a:2181?layout=curator", "zk://a:2181"},
+        {"zk://a:2181?layout=kazoo", "zk://a:2181"},
+        {"zk://a:2181?layout=recipe", "zk://a:2181"},
+        {"zk://a:2181?layout=", NULL},
+        {"zk://a:2181?layout=Kazoo", NULL},
+        {"zk://a:2181?layout=article", NULL},
     };
     static struct mrt_zk_address address;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -319,6 +422,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_zk_33_g2_only_strict_names_are_contenders),
+        cmocka_unit_test(test_g2_g6_which_nodes_are_of_another_layout),
+        cmocka_unit_test(test_g2_names_of_each_layout),
         cmocka_unit_test(test_f13_a_nodes_name_has_its_permits),
         cmocka_unit_test(test_zk_09_sequences_wrap),
         cmocka_unit_test(test_zk_11_c8_h10_the_uuid_is_the_tickets_own_and_of_version_8),

@@ -319,6 +319,17 @@ static void draw_detach(struct profile *p, uint64_t seed)
         make_inherited(p, &random);
 }
 
+/* And so. The recipe's names tell neither readers from writers nor what is nobody's. */
+static void draw_layout(struct profile *p, uint64_t seed)
+{
+    struct random random;
+    random_seed(&random, seed ^ UINT64_C(0x6c61796f7574));
+    int64_t drawn = p->model == MODEL_ZK_LIBRARY ? random_below(&random, 8) : 0;
+    bool recipe = (p->lock == LOCK_MUTEX || p->lock == LOCK_ELECTION) && p->detach == 0;
+    if (drawn > 5)
+        p->zk_layout = drawn == 7 && recipe ? 2 : 1;
+}
+
 /* And so. */
 static void draw_inquiries(struct profile *p, uint64_t seed)
 {
@@ -498,6 +509,7 @@ void profile_draw(struct profile *profile, uint64_t seed, int model, bool mixed)
         draw_requests(profile, seed);
     draw_delay(profile, seed);
     draw_detach(profile, seed);
+    draw_layout(profile, seed);
     draw_inquiries(profile, seed);
     if (!mixed)
         return;

@@ -132,6 +132,7 @@ enum {
     X(zk_impostor, EXTRA, "chance of a node with the same identity in another session")           \
     X(zk_gap_us, EXTRA, "a read is done later than what was sent before it by at most")           \
     X(zk_wake_all, EXTRA, "who waits watches the whole list")                                     \
+    X(zk_layout, EXTRA, "names as 0 Curator, 1 kazoo, 2 ZooKeeper's recipe have them")            \
     X(zk_reap_us, FIXED, "empty containers are deleted about each")                               \
     X(trouble_every_us, EXTRA, "a server has one of its troubles about each")                     \
     X(trouble_us, FIXED, "for at most")                                                           \

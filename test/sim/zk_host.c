@@ -36,9 +36,11 @@ static void write_uri(const struct world *world, char *text, size_t size)
 {
     static const char *const hosts[] = {"127.0.0.1:2181", "127.0.0.1:2181,127.0.0.1:2182",
                                         "127.0.0.1:2181,127.0.0.1:2182,127.0.0.1:2183"};
-    snprintf(text, size, "zk://%s" ZK_CHROOT "?session=%lldms&connect=%lldms&wake=%s",
+    static const char *const layouts[] = {"curator", "kazoo", "recipe"};
+    snprintf(text, size, "zk://%s" ZK_CHROOT "?session=%lldms&connect=%lldms&wake=%s&layout=%s",
              hosts[world->drawn.zk_servers - 1], (long long)(world->drawn.lease_us / 1000),
-             (long long)(world->drawn.lease_us / 500), world->drawn.zk_wake_all ? "all" : "one");
+             (long long)(world->drawn.lease_us / 500), world->drawn.zk_wake_all ? "all" : "one",
+             layouts[world->drawn.zk_layout]);
 }
 
 const struct host_kind zk_host_kind = {.ops = &mrt_zookeeper_store,

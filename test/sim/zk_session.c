@@ -205,21 +205,30 @@ static void visit_with(struct zk_ensemble *ensemble, const char *prefix, bool se
     world_at(world, &visit->task, world->now + world_some(world, world->drawn.zk_visit_us), leave);
 }
 
+#define CURATOR "_c_5e0a7b34-0000-4000-8000-00000000%04x-"
+#define KAZOO "5e0a7b3400004000800000000000%04x"
+
+/* How another program's node is called: of the lock's kind, or of none. */
+static const char *outsider_name(const struct world *world, int64_t lock, int64_t kind)
+{
+    static const char *const mutexes[][2] = {{CURATOR "lock-", KAZOO "-lock-"},
+                                             {KAZOO "__lock__", KAZOO "__lock__"},
+                                             {"lock-", "x-%04x-"}};
+    static const char *const sides[][2] = {{CURATOR "__READ__", CURATOR "__WRIT__"},
+                                           {KAZOO "__rlock__", KAZOO "__lock__"},
+                                           {NULL, NULL}};
+    static const char *const permits[] = {CURATOR "lease-", "%04x-permits-0of2-"};
+    if (lock == LOCK_EXCLUSIVE)
+        return ZK_CLAIM;
+    if (kind == 2)
+        return "zz-%04x-leases-";
+    if (lock == LOCK_SEMAPHORE) /* no other program takes part in these */
+        return permits[kind];
+    return (lock == LOCK_READ_WRITE ? sides : mutexes)[world->drawn.zk_layout][kind];
+}
+
 static void outsider(struct world *world, struct task *task)
 {
-    static const char *const names[][3] = {
-        [LOCK_MUTEX] = {"_c_5e0a7b34-0000-4000-8000-00000000%04x-lock-",
-                        "5e0a7b3400004000800000000000%04x__lock__", "zz-%04x-leases-"},
-        [LOCK_READ_WRITE] = {"_c_5e0a7b34-0000-4000-8000-00000000%04x-__READ__",
-                             "_c_5e0a7b34-0000-4000-8000-00000000%04x-__WRIT__", "zz-%04x-leases-"},
-        /* No other program takes part in these. */
-        [LOCK_ELECTION] = {"_c_5e0a7b34-0000-4000-8000-00000000%04x-lock-",
-                           "5e0a7b3400004000800000000000%04x__lock__", "zz-%04x-leases-"},
-        [LOCK_SEMAPHORE] = {"_c_5e0a7b34-0000-4000-8000-00000000%04x-lease-", "%04x-permits-0of2-",
-                            "zz-%04x-leases-"},
-        [LOCK_EXCLUSIVE] = {ZK_CLAIM, ZK_CLAIM, ZK_CLAIM},
-        [LOCK_SEMAPHORE_MUTEX] = {"_c_5e0a7b34-0000-4000-8000-00000000%04x-lock-",
-                                  "5e0a7b3400004000800000000000%04x__lock__", "zz-%04x-leases-"}};
     struct zk_ensemble *ensemble =
         (struct zk_ensemble *)(void *)((char *)task - offsetof(struct zk_ensemble, outsider));
     char name[ZK_NAME_SIZE], path[ZK_PATH_SIZE];
@@ -233,7 +242,7 @@ static void outsider(struct world *world, struct task *task)
     int64_t lock = world->queues[queue].lock;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    snprintf(name, sizeof name, names[lock][kind], number);
+    snprintf(name, sizeof name, outsider_name(world, lock, kind), number);
 #pragma GCC diagnostic pop
     snprintf(path, sizeof path, ZK_CHROOT "/%s/%s", world->queues[queue].name, name);
     visit_with(ensemble, path, lock != LOCK_EXCLUSIVE);
@@ -286,7 +295,8 @@ uint64_t zk_weight(const char *name)
         return strtoull(permits + strlen("-permits-"), NULL, 10);
     if (strstr(name, "__WRIT__"))
         return MRT_WRITER;
-    return strstr(name, "-lock-") || strstr(name, "__lock__") || strstr(name, "__READ__") ||
+    return strstr(name, "-lock-") || strstr(name, "lock__") || strstr(name, "__READ__") ||
+           strncmp(name, "lock-", 5) == 0 || strncmp(name, "x-", 2) == 0 ||
            strcmp(name, ZK_CLAIM) == 0;
 }
 
@@ -308,13 +318,21 @@ static struct zk_node *next_of(const struct zk_node *parent, int64_t last)
     return next;
 }
 
+/* kazoo's __lock__ is a writer where there may be readers. */
+static uint64_t weight_in(const struct world *world, int queue, const struct zk_node *node)
+{
+    bool sides = world->queues[queue].lock == LOCK_READ_WRITE;
+    return sides && strstr(node->name, "__lock__") ? MRT_WRITER : node->weight;
+}
+
 void zk_truth(struct zk_ensemble *ensemble, int queue, const struct peer *peer, struct truth *truth)
 {
     const struct zk_node *parent = directory(ensemble, queue), *node;
     uint64_t ahead = 0, capacity = ensemble->world->queues[queue].recipe.capacity;
     truth->span = 1 << 12;
     for (int64_t last = 0; (node = next_of(parent, last)); last = node->origin) {
-        ahead += node->weight;
+        uint64_t weight = weight_in(ensemble->world, queue, node);
+        ahead += weight;
         if (node->owner == 0) {
             truth_add_nobodys(truth, (uint64_t)node->origin << 12);
             continue;
@@ -322,7 +340,7 @@ void zk_truth(struct zk_ensemble *ensemble, int queue, const struct peer *peer, 
         if (!truth->peer && node->data.length == sizeof truth->value)
             memcpy(&truth->value, node->data.bytes, sizeof truth->value);
         truth_add(truth, peer, zk_session_find(ensemble, node->owner)->peer,
-                  (uint64_t)node->origin << 12, node->weight, ahead <= capacity);
+                  (uint64_t)node->origin << 12, weight, ahead <= capacity);
     }
 }
 

@@ -120,7 +120,9 @@ static struct zk_node *parent_of(struct zk_tree *tree, const char *path)
    hands, "d-" or "a-" and the number of the first one behind its own. */
 static int64_t origin_of(const struct zk_tree *tree, const struct zk_node *parent, const char *name)
 {
-    const size_t front = strlen("_c_01234567-0123-0123-0123-0123456789ab-");
+    const bool plain = strncmp(name, "_c_", 3) != 0; /* kazoo's */
+    const size_t front = strlen(plain ? "01234567012301230123456789abcdef_"
+                                      : "_c_01234567-0123-0123-0123-0123456789ab-");
     if (strlen(name) > front + 2 && strchr("da", name[front]) && name[front + 1] == '-')
         return strtoll(name + front + 2, NULL, 16);
     for (const struct zk_node *node = parent->children; node; node = node->next)
