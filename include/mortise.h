@@ -190,7 +190,8 @@ typedef struct mortise_client_options {
 /*
  * Opens a client on the store that `uri` names:
  *   sqlite:///absolute/path, sqlite:relative/path   a file on this machine
- *   zk://host:port,host:port/chroot?session=10s      a ZooKeeper ensemble
+ *   zk://host:port,host:port/chroot?session=10s      a ZooKeeper ensemble (layout=curator, kazoo,
+ *                                                    recipe: the programs it shares locks with)
  *   redis://user@host:port/db?session=10s            a Redis server
  *   postgresql://user@host:port/database?lease=10s   a schema of a PostgreSQL database
  *   mysql://user@host:port/database?lease=10s        a database of a MariaDB server

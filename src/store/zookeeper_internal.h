@@ -161,6 +161,7 @@ enum mrt_zk_request_kind {
     MRT_ZK_ADOPT,          /* lists to find a node of an earlier create */
     MRT_ZK_OWNER,          /* reads whose it is */
     MRT_ZK_SEEK,           /* the same of each that may be */
+    MRT_ZK_STILL,          /* whether the own one is the one that was made */
     MRT_ZK_PURGE,          /* lists to find what is to be deleted */
     MRT_ZK_DELETE,
     MRT_ZK_PASS,    /* deletes, and says that it was the holder's */

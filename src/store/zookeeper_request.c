@@ -175,7 +175,10 @@ static int send_parent(struct mrt_zk_session *session, const char *path,
                        const struct ACL_vector *acl, const void *context)
 {
     const struct mrt_store *store = session->store;
-    bool container = !store->no_containers && strlen(path) > strlen(store->address.chroot);
+    /* The numbers of a directory that is made anew begin again, and the recipe's names are those.
+     */
+    bool named = store->address.layout != MRT_ZK_RECIPE;
+    bool container = named && !store->no_containers && strlen(path) > strlen(store->address.chroot);
     return zoo_acreate(session->handle, path, "", 0, acl,
                        container ? ZOO_CONTAINER : ZOO_PERSISTENT, on_string, context);
 }
@@ -355,6 +358,7 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
         return send_create(session, ticket, path, context);
     case MRT_ZK_OWNER:
     case MRT_ZK_SEEK:
+    case MRT_ZK_STILL:
     case MRT_ZK_HEIR_OWNER:
     case MRT_ZK_CLAIMANT:
         return zoo_aexists(handle, path, 0, on_stat, context);

@@ -148,8 +148,12 @@ void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
     ticket->attempt++;
     if (kind == MRT_ZK_VIEW)
         kind = mrt_zk_ticket_view(session, ticket);
-    if (!fresh || mrt_zk_ticket_send(session, ticket, MRT_ZK_SYNC, ticket->path))
-        mrt_zk_ticket_send(session, ticket, kind, ticket->path);
+    if (fresh && !mrt_zk_ticket_send(session, ticket, MRT_ZK_SYNC, ticket->path))
+        return;
+    if (ticket->created && !ticket->uuid[0] &&
+        !mrt_zk_ticket_send_node(session, ticket, MRT_ZK_STILL, ticket->node))
+        return; /* another's may be called so by now, if the directory was made anew */
+    mrt_zk_ticket_send(session, ticket, kind, ticket->path);
 }
 
 /* ------------------------------------------------------------------ beginning */
@@ -358,6 +362,10 @@ void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *t
             mrt_zk_ticket_answer(session, ticket,
                                  MRT_UNKNOWN); /* the list behind it proves nothing */
         break;
+    case MRT_ZK_STILL:
+        ticket->created =
+            reply->code != ZNONODE && (reply->code != ZOK || reply->stat->czxid == ticket->czxid);
+        break; /* what else it may be, the list behind it is too */
     case MRT_ZK_VIEW:
     case MRT_ZK_WATCH_CHILDREN:
         viewed(session, ticket, reply);

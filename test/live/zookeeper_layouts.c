@@ -554,6 +554,27 @@ static void test_f10_two_lost_creates_of_one_session(void **state)
     assert_int_equal(mortise_close(client), MORTISE_OK);
 }
 
+/* The directory is deleted under a holder and made anew: its numbers begin again, and another's
+   node is called as the holder's was. */
+static void test_zk_13_a_node_that_is_called_as_ours_was_is_not_ours(void **state)
+{
+    (void)state;
+    mortise_client *client = open_at(zk_place_port(), "recipe");
+    char ours[128], other[128];
+    make_directory();
+    mortise_hold hold = zk_acquire(zk_mutex(client, name));
+    assert_true(zk_raw_child(raw, directory, 0, ours));
+    assert_int_equal(zk_raw_delete(raw, at(ours)), 0);
+    assert_int_equal(zk_raw_delete(raw, directory), 0);
+    make_directory();
+    assert_int_equal(zk_raw_queue(raw, directory, "lock-", other), 0);
+    assert_string_equal(ours, other);
+    assert_int_equal(mortise_verify(hold, 5000), MORTISE_ELOST);
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    assert_int_equal(zk_raw_exists(raw, at(other)), 0);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -572,6 +593,8 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(test_f10_a_lost_create_is_found_by_its_owner, begin, end),
         cmocka_unit_test_setup_teardown(test_f10_a_lost_create_that_is_given_up_leaves_nothing,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(test_zk_13_a_node_that_is_called_as_ours_was_is_not_ours,
                                         begin, end),
         cmocka_unit_test_setup_teardown(test_f10_two_lost_creates_of_one_session, begin, end),
     };
