@@ -96,14 +96,26 @@ takes_and_leaves() {
     is_free "$1"
 }
 
-# Fifty of them, of what $MORTISE_URL names.
+# Fifty of them, of what $MORTISE_URL names, and ten that already use it: one that comes too early is
+# told so (78), and the others count one by one.
 inits_at_once() {
-    local i pids=()
+    local i inits=() users=() ran=0
+    echo 0 >counted
     for i in $(seq 50); do
         "$MORTISE" init 3>&- &
-        pids+=($!)
+        inits+=($!)
+        ((i % 5)) && continue
+        "$MORTISE" run crowd -- sh -c 'n=$(cat counted); sleep 0.01; echo $((n + 1)) >counted' 3>&- &
+        users+=($!)
     done
-    for i in "${pids[@]}"; do wait "$i"; done
+    for i in "${inits[@]}"; do wait "$i"; done
+    for i in "${users[@]}"; do
+        finish "$i"
+        [ "$code" -eq 0 ] || [ "$code" -eq 78 ]
+        ran=$((ran + !code))
+    done
+    [ "$(cat counted)" -eq "$ran" ]
+    echo "# $ran of 10 came late enough" >&3
 }
 
 is_free() {
