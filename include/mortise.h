@@ -759,7 +759,8 @@ typedef struct mortise_cell {
 MORTISE_API int mortise_cell_get(mortise_client *client, const char *name, mortise_cell *cell);
 /*
  * Writes a cell, if `version` is still its version; 0: makes it, if there is none. new_version
- * may be NULL. `fence`: of the hold that gives the right to write, or 0. A cell remembers the
+ * may be NULL. `fence`: of the hold that gives the right to write; 0: none, and none is compared,
+ * whatever lock is held (see mortise_cell_cas_held). A cell remembers the
  * largest it was given, also when it is deleted, and refuses a smaller one: so who was
  * overtaken cannot write any more, though he does not know it yet.
  * 0; ECONFLICT: it has another version; ESTALE: a larger fence has been seen; EUNKNOWN: it was
@@ -773,6 +774,16 @@ MORTISE_API int mortise_cell_cas(mortise_client *client, const char *name, uint6
 /* The same, and there is no cell afterwards. */
 MORTISE_API int mortise_cell_delete(mortise_client *client, const char *name, uint64_t version,
                                     uint64_t fence);
+/*
+ * The same two with the fence of a hold, of this client or another. A fence of 0 is not compared,
+ * so a hold that has none (of redlock) would guard nothing, and is refused. As those;
+ * ENOTSUPPORTED: the store of the hold gives no fences; ELOST, ENOTHELD: it is not held.
+ */
+MORTISE_API int mortise_cell_cas_held(mortise_client *client, const char *name, uint64_t version,
+                                      const void *value, size_t size, mortise_hold hold,
+                                      uint64_t *new_version);
+MORTISE_API int mortise_cell_delete_held(mortise_client *client, const char *name, uint64_t version,
+                                         mortise_hold hold);
 /* Changes *cell's size and value in place; not 0: stop, and that is the result. May be called
    several times, and may call anything. */
 typedef int (*mortise_cell_change)(void *argument, mortise_cell *cell);
@@ -785,6 +796,10 @@ typedef int (*mortise_cell_change)(void *argument, mortise_cell *cell);
 MORTISE_API int mortise_cell_update(mortise_client *client, const char *name,
                                     mortise_cell_change change, void *argument, uint64_t fence,
                                     int64_t timeout_ms);
+/* The same with the fence of a hold, as mortise_cell_cas_held. */
+MORTISE_API int mortise_cell_update_held(mortise_client *client, const char *name,
+                                         mortise_cell_change change, void *argument,
+                                         mortise_hold hold, int64_t timeout_ms);
 
 /* --------------------------------------------------------------- operator */
 

@@ -153,3 +153,41 @@ int mortise_cell_update(mortise_client *client, const char *name, mortise_cell_c
     mrt_driver_stay_no_more(&client->driver);
     return error;
 }
+
+/* ------------------------------------------------------------------ under a hold */
+
+static int fence_of(mortise_hold hold, uint64_t *fence)
+{
+    mortise_state state = mortise_hold_state(hold);
+    *fence = mortise_hold_fence(hold);
+    if (state == MORTISE_LOST || state == MORTISE_RELEASED)
+        return state == MORTISE_LOST ? MORTISE_ELOST : MORTISE_ENOTHELD;
+    return *fence > 0
+               ? MORTISE_OK
+               : mrt_error(MORTISE_ENOTSUPPORTED, "the store of this hold gives no fences, so "
+                                                  "nobody who was overtaken could be refused");
+}
+
+int mortise_cell_cas_held(mortise_client *client, const char *name, uint64_t version,
+                          const void *value, size_t size, mortise_hold hold, uint64_t *new_version)
+{
+    uint64_t fence;
+    int error = fence_of(hold, &fence);
+    return error ? error : mortise_cell_cas(client, name, version, value, size, fence, new_version);
+}
+
+int mortise_cell_delete_held(mortise_client *client, const char *name, uint64_t version,
+                             mortise_hold hold)
+{
+    uint64_t fence;
+    int error = fence_of(hold, &fence);
+    return error ? error : mortise_cell_delete(client, name, version, fence);
+}
+
+int mortise_cell_update_held(mortise_client *client, const char *name, mortise_cell_change change,
+                             void *argument, mortise_hold hold, int64_t timeout_ms)
+{
+    uint64_t fence;
+    int error = fence_of(hold, &fence);
+    return error ? error : mortise_cell_update(client, name, change, argument, fence, timeout_ms);
+}

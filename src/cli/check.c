@@ -140,6 +140,10 @@ int mrt_cli_check(struct mrt_cli *cli, int argc, char **argv)
             return cli->exit_code;
         if (option == FENCE_FILE)
             path = optarg;
+        else if (strcmp(optarg, "0") == 0)
+            return mrt_cli_fail(MRT_EXIT_CONFIG,
+                                "fence 0: the store of the lock gives no fences, so "
+                                "no command that comes late could be refused");
         else if (!read_fence(optarg, &fence))
             return mrt_cli_fail_value(cli, "a fence, a number from 1");
     }

@@ -248,6 +248,48 @@ static void test_what_is_refused(void **state)
     assert_int_equal(result, MORTISE_EDEADLOCK);
 }
 
+static int add_x(void *argument, mortise_cell *cell)
+{
+    (void)argument;
+    cell->value[cell->size++] = 'x';
+    return 0;
+}
+
+static void test_rd_21_a_hold_without_a_fence_guards_no_cell(void **state)
+{
+    (void)state;
+    mortise_client *quorum;
+    check(mortise_open("redlock:memory:cell-a,memory:cell-b,memory:cell-c", NULL, &quorum) == 0);
+    mortise_hold hold = api_acquire(api_lock(quorum, "unfenced"));
+    assert_int_equal(mortise_cell_cas_held(client, "unfenced", 0, "a", 1, hold, NULL),
+                     MORTISE_ENOTSUPPORTED);
+    assert_non_null(strstr(mortise_error_detail(), "no fences"));
+    assert_int_equal(mortise_cell_delete_held(client, "unfenced", 0, hold), MORTISE_ENOTSUPPORTED);
+    assert_int_equal(mortise_cell_update_held(client, "unfenced", add_x, NULL, hold, 1000),
+                     MORTISE_ENOTSUPPORTED);
+    expect("unfenced", 0, "");
+    api_release(hold);
+    api_close(quorum);
+}
+
+static void test_k1_a_hold_guards_a_cell_while_it_is_held(void **state)
+{
+    (void)state;
+    uint64_t version;
+    mortise_hold hold = api_acquire(api_lock(client, "held"));
+    assert_int_equal(mortise_cell_cas_held(client, "held", 0, "x", 1, hold, &version), 0);
+    assert_int_equal(get("held").fence, mortise_hold_fence(hold));
+    assert_int_equal(mortise_cell_update_held(client, "held", add_x, NULL, hold, 1000), 0);
+    version = get("held").version;
+    expect("held", version, "xx");
+    api_release(hold);
+    assert_int_equal(mortise_cell_delete_held(client, "held", version, hold), MORTISE_ENOTHELD);
+    hold = api_acquire(api_lock(other, "held"));
+    assert_int_equal(mortise_cell_delete_held(client, "held", version, hold), MORTISE_OK);
+    expect("held", 0, "");
+    api_release(hold);
+}
+
 static void test_on_a_foreign_loop(void **state)
 {
     (void)state;
@@ -270,6 +312,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_k1_who_was_overtaken_writes_no_more),
         cmocka_unit_test(test_k3_an_update_goes_on_until_its_time_is_up),
         cmocka_unit_test(test_k3_a_close_waits_for_an_update),
+        cmocka_unit_test(test_rd_21_a_hold_without_a_fence_guards_no_cell),
+        cmocka_unit_test(test_k1_a_hold_guards_a_cell_while_it_is_held),
         cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_on_a_foreign_loop),
     };

@@ -115,3 +115,11 @@ is_nowhere() {
     server restart 2
     run -0 "$MORTISE" run -w 60s d -- true
 }
+
+@test "RD-21 the fence 0 of a quorum's lock guards no command" {
+    on_five 20s
+    run "$MORTISE" run fence0 -- "$MORTISE" check --fence-file "$BATS_TEST_TMPDIR/f" -- touch "$BATS_TEST_TMPDIR/ran"
+    [ "$status" -eq 78 ]
+    [[ "$output" == *"fence 0: the store of the lock gives no fences"* ]]
+    [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+}
