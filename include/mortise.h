@@ -10,9 +10,12 @@
  *
  * Threads. Every function may be called from any thread unless it says
  * otherwise. A client runs one thread of its own, or none
- * (MORTISE_FOREIGN_LOOP). Callbacks run on that thread, or inside
- * mortise_process and the blocking calls where there is none. A callback must
- * not block: the blocking calls answer MORTISE_EDEADLOCK there.
+ * (MORTISE_FOREIGN_LOOP). With mortise_on_lost, mortise_lost_fd or a campaign, where
+ * a clock can end a hold, it runs a second one, so that no call of the store holds up
+ * the news of a loss. Callbacks run one at a time: on the client's thread, or on the
+ * second one from when there is one; or inside mortise_process and the blocking calls
+ * where there is none. A callback must not block: the blocking calls answer
+ * MORTISE_EDEADLOCK there.
  *
  * Ownership. The caller owns clients and locks and closes or frees them once.
  * A hold is a small value; copy it freely. A copy that has gone stale (released,
@@ -549,8 +552,10 @@ MORTISE_API int mortise_verify(mortise_hold hold, int64_t timeout_ms);
 /*
  * Tells of a hold's fate: called with SUSPENDED, HELD (resumed) and LOST as
  * they happen, in this order; nothing follows LOST, nor a release. One callback
- * a hold, the newest counts; NULL for none.
- * 0; ELOST if it is lost already (no call follows); ENOTHELD.
+ * a hold, the newest counts; NULL for none. The end of a lease is told when the clock is
+ * there, also while a call of the store stands still; but after a callback under way.
+ * With MORTISE_FOREIGN_LOOP mortise_process tells it: mortise_next_timeout_ms says when.
+ * 0; ELOST if it is lost already (no call follows); ENOTHELD; ENOMEM: no thread for it.
  */
 typedef void (*mortise_state_callback)(void *argument, mortise_hold hold, mortise_state state);
 MORTISE_API int mortise_on_lost(mortise_hold hold, mortise_state_callback callback, void *argument);

@@ -303,6 +303,13 @@ const char *mortise_url(const mortise_client *client)
     return client->driver.ops->address(client->driver.store);
 }
 
+mrt_time mrt_client_lease(const mortise_client *client)
+{
+    const struct mrt_store_ops *ops = client->driver.ops;
+    return ops->lease ? ops->lease(client->driver.store)
+                      : mrt_time_from_ms(ops->capabilities.lease_ms);
+}
+
 int mortise_get_capabilities(const mortise_client *client, mortise_capabilities *capabilities)
 {
     mrt_error_clear();
@@ -310,10 +317,8 @@ int mortise_get_capabilities(const mortise_client *client, mortise_capabilities 
         capabilities->size > sizeof *capabilities)
         return mrt_error(MORTISE_EINVALID, "mortise_capabilities.size is not set");
     size_t size = capabilities->size;
-    const struct mrt_store_ops *ops = client->driver.ops;
-    mortise_capabilities all = ops->capabilities;
-    if (ops->lease)
-        all.lease_ms = ops->lease(client->driver.store) / MRT_MILLISECOND;
+    mortise_capabilities all = client->driver.ops->capabilities;
+    all.lease_ms = mrt_client_lease(client) / MRT_MILLISECOND;
     all.size = size;
     memcpy(capabilities, &all, size);
     return MORTISE_OK;

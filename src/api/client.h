@@ -62,6 +62,9 @@ int mrt_hold_lighten(mortise_hold hold, uint64_t weight);
    MORTISE_EINVALID. */
 int mrt_take_options(const void *given, void *taken, size_t size, const char *what);
 
+/* How long a session lives without a sign of life; 0: the store needs none. */
+mrt_time mrt_client_lease(const mortise_client *client);
+
 /* With the namespace before it. 0 or MORTISE_ENAME. */
 int mrt_client_full_name(const mortise_client *client, const char *name,
                          char full[MRT_FULL_NAME_SIZE]);

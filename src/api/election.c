@@ -2,7 +2,7 @@
  * Elections: who holds a mutex leads, and tells its value.
  *
  * A handle's campaigns are terms, one after the other; only the newest may be under way. A
- * term is kept until all has been told of it, and the loop tells them in their order:
+ * term is kept until all has been told of it, and they are told in their order:
  *
  *   elected, the campaign's own callback, deposed      granted, and over some time
  *   the campaign's own callback                        it failed
@@ -11,7 +11,7 @@
  * campaigns again at once. A term's state is brought up to now by whoever looks; whether
  * it leads is computed from the clock.
  *
- * Threads: any; callbacks run on the loop, one at a time.
+ * Threads: any; callbacks run as all do (io/tell.c), one at a time.
  */
 #include "api/client.h"
 #include "base/error.h"
@@ -46,7 +46,7 @@ struct mortise_election {
     size_t value_size;
     TAILQ_HEAD(term_list, term) terms;
     struct mrt_upcall upcall, news;
-    bool calling; /* the loop is in a callback */
+    bool calling; /* one of its callbacks is running */
     struct mrt_request *observer;
     mortise_leader_callback observed;
     void *observed_argument;
@@ -73,7 +73,7 @@ static void take_outcome(struct term *term)
     mrt_engine_attend(waiter->hold);
 }
 
-/* Brings a term up to now. Whoever finds it lost first has the loop tell. */
+/* Brings a term up to now. Whoever finds it lost first has it told. */
 static void look(struct term *term)
 {
     struct mrt_driver *driver = &term->election->client->driver;
@@ -201,6 +201,9 @@ static struct term *begin(mortise_election *election, enum mrt_wait_kind kind, m
         *error = mrt_error(MORTISE_EDEADLOCK, "this candidate leads or campaigns already");
         return NULL;
     }
+    *error = mrt_client_lease(election->client) > 0 ? mrt_tell_in_time(driver) : MORTISE_OK;
+    if (*error != MORTISE_OK)
+        return NULL;
     struct term *term = calloc(1, sizeof *term);
     *error = term ? MORTISE_OK : MORTISE_ENOMEM;
     if (!term)

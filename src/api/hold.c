@@ -223,12 +223,22 @@ int mortise_verify(mortise_hold hold, int64_t timeout_ms)
     return wait.waiter.error;
 }
 
+/* Somebody is to hear of its loss. What no clock can end is told of by the store alone. */
+static int tell_in_time(const struct mrt_hold *slot)
+{
+    if (!slot->ticket || mrt_hold_valid_until(slot) == MRT_TIME_NEVER)
+        return MORTISE_OK;
+    return mrt_tell_in_time(&((mortise_client *)mrt_engine_host(slot->engine))->driver);
+}
+
 int mortise_on_lost(mortise_hold hold, mortise_state_callback callback, void *argument)
 {
     struct mrt_hold *slot = enter(hold);
     if (!slot)
         return MORTISE_ENOTHELD;
     int error = slot->ticket ? MORTISE_OK : MORTISE_ELOST;
+    if (error == MORTISE_OK && callback)
+        error = tell_in_time(slot);
     if (error == MORTISE_OK) {
         slot->callback = callback;
         slot->argument = argument;
@@ -256,10 +266,11 @@ int mortise_lost_fd(mortise_hold hold)
     struct mrt_hold *slot = enter(hold);
     if (!slot)
         return MORTISE_ENOTHELD;
-    if (slot->lost_fd < 0)
+    bool in_time = tell_in_time(slot) == MORTISE_OK;
+    if (in_time && slot->lost_fd < 0)
         slot->lost_fd = eventfd(slot->ticket ? 0 : 1, EFD_CLOEXEC | EFD_NONBLOCK);
     int fd = slot->lost_fd;
     mrt_engine_attend(slot);
     leave_attending(hold);
-    return fd >= 0 ? fd : MORTISE_ENOMEM;
+    return in_time && fd >= 0 ? fd : MORTISE_ENOMEM;
 }

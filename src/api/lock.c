@@ -305,16 +305,9 @@ int mortise_cancel_waiters(mortise_lock *lock)
 /* ------------------------------------------------------------ asynchronous */
 
 struct mortise_operation {
-    struct mrt_wait wait;
-    mortise_lock *lock;
+    struct mrt_wait wait; /* first */
+    mortise_client *client;
 };
-
-static void finished(struct mrt_wait *wait)
-{
-    mortise_operation *operation = (mortise_operation *)wait;
-    TAILQ_REMOVE(&operation->lock->waits, wait, handle_link);
-    free(operation);
-}
 
 int mortise_acquire_async(mortise_lock *lock, int64_t deadline_ns,
                           mortise_acquire_callback callback, void *argument,
@@ -329,12 +322,12 @@ int mortise_acquire_async(mortise_lock *lock, int64_t deadline_ns,
     mortise_operation *operation = calloc(1, sizeof *operation);
     if (!operation)
         return MORTISE_ENOMEM;
-    operation->lock = lock;
+    operation->client = lock->client;
     struct mrt_wait *wait = &operation->wait;
     wait->kind = MRT_WAIT_ASYNC;
     wait->callback = callback;
     wait->argument = argument;
-    wait->finished = finished;
+    wait->handle = &lock->waits;
     wait->waiter.owner = lock->unowned ? 0 : lock->owner;
     mrt_lock_fill_wait(lock, wait);
     wait->waiter.deadline = deadline_ns;
@@ -352,7 +345,7 @@ int mortise_acquire_async(mortise_lock *lock, int64_t deadline_ns,
 
 void mortise_cancel(mortise_operation *operation)
 {
-    struct mrt_driver *driver = &operation->lock->client->driver;
+    struct mrt_driver *driver = &operation->client->driver;
     if (mrt_driver_check(driver, false) != MORTISE_OK)
         return;
     mrt_driver_enter(driver);

@@ -2,12 +2,47 @@
  * What an operator does: list who holds and who waits, ask a holder to give up, take a
  * ticket away. It goes past the engine, straight to the store, and needs no session.
  *
- * Threads: any, but not in a callback: the store is waited for.
+ * A server may take its time to answer, and a program to look at a row. Neither may keep a hold
+ * from being renewed: so stores with a lease are asked beside all that they do for the client, and
+ * the rows of a list are shown when the store has been left again.
+ *
+ * Threads: any, but not in a callback of a client: the store is waited for. A list's own callback
+ * is none of those.
  */
 #include "api/client.h"
 
 #include "base/error.h"
 #include "base/owner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool asks_apart(const struct mrt_driver *driver)
+{
+    return driver->ops->asks_apart && driver->ops->asks_apart(driver->store);
+}
+
+/* The store, to be asked and left again. */
+static struct mrt_store *begin_to_ask(struct mrt_driver *driver)
+{
+    if (asks_apart(driver)) {
+        mrt_driver_stay(driver);
+    } else {
+        mrt_driver_enter(driver);
+        mrt_driver_borrow_store(driver);
+    }
+    return driver->store;
+}
+
+static void end_asking(struct mrt_driver *driver)
+{
+    if (asks_apart(driver)) {
+        mrt_driver_stay_no_more(driver);
+    } else {
+        mrt_driver_give_back_store(driver);
+        mrt_driver_leave(driver, MRT_TIME_NEVER);
+    }
+}
 
 int mortise_server(mortise_client *client, char *text, size_t size)
 {
@@ -20,34 +55,59 @@ int mortise_server(mortise_client *client, char *text, size_t size)
     *text = '\0';
     if (!driver->ops->server)
         return mrt_error(MORTISE_ENOTSUPPORTED, "there is no server");
-    mrt_driver_enter(driver);
-    mrt_driver_borrow_store(driver);
-    error = driver->ops->server(driver->store, text, size);
-    mrt_driver_give_back_store(driver);
-    mrt_driver_leave(driver, MRT_TIME_NEVER);
+    error = driver->ops->server(begin_to_ask(driver), text, size);
+    end_asking(driver);
     return error;
 }
 
 /* -------------------------------------------------------------------- list */
 
-struct listing {
-    const mortise_client *client;
-    mortise_entry_callback callback;
-    void *argument;
+struct row {
+    STAILQ_ENTRY(row) link;
+    mortise_entry entry;
+    struct mrt_owner owner;
+    char texts[];
 };
 
-/* Takes the namespace off the names, and apart what the owner tells of himself. */
-static int show(void *argument, const mortise_entry *entry)
+struct listing {
+    size_t prefix_length;
+    STAILQ_HEAD(, row) rows;
+    bool no_memory;
+};
+
+/* Copies a row, without the namespace before its name, and takes apart what the owner tells of
+   himself. */
+static int take_row(void *argument, const mortise_entry *entry)
 {
-    const struct listing *listing = argument;
-    struct mrt_owner owner;
-    mortise_entry shown = *entry;
-    mrt_owner_parse(entry->label, &owner);
-    shown.name += listing->client->prefix_length;
-    shown.label = owner.label;
-    shown.host = owner.host;
-    shown.pid = owner.pid;
-    return listing->callback(listing->argument, &shown);
+    struct listing *listing = argument;
+    const char *name = entry->name + listing->prefix_length;
+    size_t name_size = strlen(name) + 1, kind_size = strlen(entry->kind) + 1;
+    struct row *row = malloc(sizeof *row + name_size + kind_size);
+    listing->no_memory = !row;
+    if (!row)
+        return 1;
+    row->entry = *entry;
+    row->entry.name = memcpy(row->texts, name, name_size);
+    row->entry.kind = memcpy(row->texts + name_size, entry->kind, kind_size);
+    mrt_owner_parse(entry->label, &row->owner);
+    row->entry.label = row->owner.label;
+    row->entry.host = row->owner.host;
+    row->entry.pid = row->owner.pid;
+    STAILQ_INSERT_TAIL(&listing->rows, row, link);
+    return 0;
+}
+
+/* Shows the rows until the callback has had enough, or none if there is no callback, and frees
+   them. */
+static void show_rows(struct listing *listing, mortise_entry_callback callback, void *argument)
+{
+    struct row *row;
+    while ((row = STAILQ_FIRST(&listing->rows))) {
+        STAILQ_REMOVE_HEAD(&listing->rows, link);
+        if (callback && callback(argument, &row->entry) != 0)
+            callback = NULL;
+        free(row);
+    }
 }
 
 int mortise_list(mortise_client *client, const char *name, mortise_entry_callback callback,
@@ -62,12 +122,14 @@ int mortise_list(mortise_client *client, const char *name, mortise_entry_callbac
         return error;
     if (!callback)
         return mrt_error(MORTISE_EINVALID, "mortise_list needs a callback");
-    struct listing listing = {client, callback, argument};
-    mrt_driver_enter(driver);
-    mrt_driver_borrow_store(driver);
-    error = driver->ops->list(driver->store, name ? full : NULL, client->prefix, show, &listing);
-    mrt_driver_give_back_store(driver);
-    mrt_driver_leave(driver, MRT_TIME_NEVER);
+    struct listing listing = {.prefix_length = client->prefix_length};
+    STAILQ_INIT(&listing.rows);
+    error = driver->ops->list(begin_to_ask(driver), name ? full : NULL, client->prefix, take_row,
+                              &listing);
+    end_asking(driver);
+    if (listing.no_memory)
+        error = MORTISE_ENOMEM;
+    show_rows(&listing, error == MORTISE_OK ? callback : NULL, argument);
     return error;
 }
 
@@ -86,11 +148,8 @@ static int operate(mortise_client *client, const char *name, uint64_t fence,
     if (!operation)
         return mrt_error(MORTISE_ENOTSUPPORTED, "the store \"%s\" has no such operation",
                          driver->ops->scheme);
-    mrt_driver_enter(driver);
-    mrt_driver_borrow_store(driver);
-    error = operation(driver->store, full, fence);
-    mrt_driver_give_back_store(driver);
-    mrt_driver_leave(driver, MRT_TIME_NEVER);
+    error = operation(begin_to_ask(driver), full, fence);
+    end_asking(driver);
     return error;
 }
 

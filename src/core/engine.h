@@ -185,9 +185,8 @@ int mrt_engine_detach(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t
    mrt_engine_acquire; nobody is nested. */
 void mrt_engine_adopt(struct mrt_engine *engine, struct mrt_queue *queue, struct mrt_waiter *waiter,
                       mrt_time now);
-/* The slots of an engine that has been closed, one after the other; NULL for the first,
-   and at the end. */
-struct mrt_hold *mrt_engine_next_hold(struct mrt_engine *engine, struct mrt_hold *previous);
+/* Calls `visit` with each slot that somebody has had, in use or not. */
+void mrt_engine_each_hold(struct mrt_engine *engine, void (*visit)(struct mrt_hold *hold));
 /* Whether this is a hold that has not been released: then its fields may be read. */
 bool mrt_hold_live(const struct mrt_hold *hold, uint64_t generation);
 /* State at this instant. */

@@ -189,9 +189,15 @@ struct mrt_hold *mrt_hold_of(struct mrt_queue *queue, uint64_t owner, uint64_t w
     return found;
 }
 
-struct mrt_hold *mrt_engine_next_hold(struct mrt_engine *engine, struct mrt_hold *previous)
+void mrt_engine_each_hold(struct mrt_engine *engine, void (*visit)(struct mrt_hold *hold))
 {
-    return previous ? TAILQ_NEXT(previous, link) : TAILQ_FIRST(&engine->free_holds);
+    struct mrt_queue *queue;
+    struct mrt_hold *hold;
+    TAILQ_FOREACH (queue, &engine->queues, link)
+        TAILQ_FOREACH (hold, &queue->holds, link)
+            visit(hold);
+    TAILQ_FOREACH (hold, &engine->free_holds, link)
+        visit(hold);
 }
 
 bool mrt_hold_live(const struct mrt_hold *hold, uint64_t generation)

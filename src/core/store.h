@@ -223,9 +223,10 @@ struct mrt_store_options {
 };
 
 /*
- * One kind of store. Calls on one store are never made at the same time, and
- * never from inside deliver; deliver may be called inside submit, process, revoke and
- * break_ticket only. A store that is not `any_thread` is called on the loop thread alone.
+ * One kind of store. Calls on one store are never made at the same time, but for what
+ * `asks_apart` says, and never from inside deliver; deliver may be called inside submit, process,
+ * revoke and break_ticket only. A store that is not `any_thread` is called on the loop thread
+ * alone.
  */
 struct mrt_store_ops {
     const char *scheme;
@@ -256,8 +257,12 @@ struct mrt_store_ops {
        called for some milliseconds; NULL: it may be. What the server may refuse now and then, and
        would be asked for once more, does not count. Called as the others are. */
     bool (*answers_may_wait)(const struct mrt_store *store);
+    /* Whether the next four may be called while other calls are under way, these too, since they
+       have a connection of their own and read nothing that changes; NULL: not. Where a question
+       takes its time, nobody's renewal may wait for it. */
+    bool (*asks_apart)(const struct mrt_store *store);
     /* mortise_list, with full names; NULL: all that begin with `prefix`. Labels as they were
-       given, whatever others may have written there. */
+       given, whatever others may have written there. The callback takes a copy, and is quick. */
     int (*list)(struct mrt_store *store, const char *name, const char *prefix,
                 mortise_entry_callback callback, void *argument);
     /* mortise_revoke and mortise_break, of a full name; NULL: not to be had here. 0,

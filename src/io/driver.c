@@ -29,7 +29,7 @@ void mrt_driver_post(struct mrt_driver *driver, struct mrt_upcall *upcall)
         return;
     upcall->posted = true;
     TAILQ_INSERT_TAIL(&driver->upcalls, upcall, link);
-    mrt_loop_kick(driver);
+    mrt_tell_kick(driver);
 }
 
 void mrt_driver_unpost(struct mrt_driver *driver, struct mrt_upcall *upcall)
@@ -40,7 +40,7 @@ void mrt_driver_unpost(struct mrt_driver *driver, struct mrt_upcall *upcall)
 }
 
 /* Tells those whose waiters are DONE or WOKEN. */
-static void settle(struct mrt_driver *driver)
+void mrt_driver_settle(struct mrt_driver *driver)
 {
     struct mrt_waiter *waiter;
     while ((waiter = mrt_engine_next_settled(driver->engine))) {
@@ -61,7 +61,8 @@ static void settle(struct mrt_driver *driver)
     while ((observer = mrt_engine_next_observed(driver->engine)))
         mrt_driver_post(driver, mrt_observer_host(observer));
     if (!TAILQ_EMPTY(&driver->completed) || mrt_engine_has_told(driver->engine))
-        mrt_loop_kick(driver);
+        mrt_tell_kick(driver);
+    mrt_tell_timers(driver);
     if (MRT_DEFECT(LEADER_CALLS_BACK) && mrt_engine_has_told(driver->engine))
         mrt_lead_wake(driver);
 }
@@ -73,7 +74,7 @@ static void deliver(void *context, const struct mrt_event *event)
     if (event->detail)
         snprintf(driver->store_detail, sizeof driver->store_detail, "%s", event->detail);
     mrt_engine_event(driver->engine, event, mrt_time_now());
-    settle(driver);
+    mrt_driver_settle(driver);
     pthread_mutex_unlock(&driver->mutex);
 }
 
@@ -136,8 +137,10 @@ static void pump(struct mrt_driver *driver, mrt_time patience)
     bool promised = false;
     driver->driving = true;
     driver->stalled = false;
-    while (carry_one(driver, patience, &promised))
-        ;
+    while (carry_one(driver, patience, &promised) && !driver->stalled) {
+        driver->stalled = mrt_time_now() >= patience;
+        driver->want_process |= driver->stalled && promised;
+    }
     stop_driving(driver);
 }
 
@@ -152,15 +155,22 @@ void mrt_driver_enter(struct mrt_driver *driver)
     driver->inside++;
 }
 
+/* Whether this thread calls the store. A callback leaves that to the loop: those behind it are not
+   to be held up by the store. */
+static bool carries(const struct mrt_driver *driver)
+{
+    return driver->foreign || (driver->ops->any_thread && !mrt_tell_in_callback());
+}
+
 /* Fetches all effects. The mutex is held, and let go while the store is called. */
 void mrt_driver_flush(struct mrt_driver *driver, mrt_time patience)
 {
-    settle(driver);
+    mrt_driver_settle(driver);
     if (driver->want_process || mrt_engine_has_command(driver->engine)) {
-        if (driver->ops->any_thread || driver->foreign)
+        if (carries(driver))
             pump(driver, patience);
-        else
-            mrt_loop_kick(driver);
+        else if (!driver->driving)
+            driver->stalled = true;
     }
     mrt_time next = mrt_loop_next(driver);
     if (next < driver->armed) {
@@ -221,7 +231,7 @@ void mrt_driver_wait(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time 
             mrt_driver_enter(driver);
             continue;
         }
-        settle(driver);
+        mrt_driver_settle(driver);
     }
     driver->lead.blocked--;
     driver->inside--;
@@ -260,6 +270,7 @@ void mrt_driver_borrow_store(struct mrt_driver *driver)
         pthread_cond_wait(&driver->idle, &driver->mutex);
     driver->borrowers--;
     driver->driving = true;
+    driver->stalled = false;
     pthread_mutex_unlock(&driver->mutex);
 }
 
@@ -287,28 +298,36 @@ int mrt_driver_check(const struct mrt_driver *driver, bool blocking)
     mrt_error_clear();
     if (driver->fork_generation != mrt_fork_generation())
         return MORTISE_EFORKED;
-    if (blocking && mrt_loop_in_callback())
+    if (blocking && mrt_tell_in_callback())
         return mrt_error(MORTISE_EDEADLOCK, "a callback may not wait");
     return MORTISE_OK;
 }
 
 /* ------------------------------------------------------------ open, close */
 
+static void close_lost_fd(struct mrt_hold *hold)
+{
+    if (hold->lost_fd >= 0)
+        close(hold->lost_fd);
+}
+
+/* In a forked child too: the parent's stay open, and in its epoll descriptor. */
+static void free_engine(struct mrt_driver *driver)
+{
+    const int own[] = {driver->kick_fd, driver->epoll_fd, driver->lead.fd};
+    if (driver->engine)
+        mrt_engine_each_hold(driver->engine, close_lost_fd);
+    mrt_engine_free(driver->engine);
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (own[i] >= 0)
+            close(own[i]);
+}
+
 static void free_parts(struct mrt_driver *driver)
 {
-    struct mrt_hold *hold = NULL;
-    while (driver->engine && (hold = mrt_engine_next_hold(driver->engine, hold)))
-        if (hold->lost_fd >= 0)
-            close(hold->lost_fd);
-    mrt_engine_free(driver->engine);
+    free_engine(driver);
     pthread_cond_destroy(&driver->idle);
     pthread_mutex_destroy(&driver->mutex);
-    if (driver->kick_fd >= 0)
-        close(driver->kick_fd);
-    if (driver->epoll_fd >= 0)
-        close(driver->epoll_fd);
-    if (driver->lead.fd >= 0)
-        close(driver->lead.fd);
 }
 
 static void init_locks(struct mrt_driver *driver)
@@ -408,5 +427,5 @@ int mrt_driver_close(struct mrt_driver *driver, mrt_time until)
 void mrt_driver_abandon(struct mrt_driver *driver)
 {
     driver->ops->abandon(driver->store);
-    mrt_engine_free(driver->engine);
+    free_engine(driver);
 }

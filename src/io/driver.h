@@ -9,9 +9,12 @@
  * at once costs no switch of thread, and a store that is slow holds up nobody who
  * does not need it: after a short patience the loop takes over.
  *
+ * Nobody carries for longer than his patience: what is left then is the loop's.
+ *
  * The loop is a thread of the client (or the caller, MORTISE_FOREIGN_LOOP): it
  * waits for the store's descriptor, for timers and for kicks, and runs the
- * callbacks of the user, without the mutex. A caller that waits, and is the only one,
+ * callbacks of the user, without the mutex, unless a thread of their own does
+ * (tell.c). A caller that waits, and is the only one,
  * reads the store's descriptor in its place (lead.c): an answer then costs one switch
  * of thread, not two. Which one it is makes no difference to what is done.
  */
@@ -35,7 +38,8 @@ TAILQ_HEAD(mrt_upcall_list, mrt_upcall);
 
 enum mrt_wait_kind { MRT_WAIT_BLOCKING, MRT_WAIT_ASYNC, MRT_WAIT_UPCALL };
 
-/* An acquire or verify as the driver sees it; `waiter` is first. */
+/* An acquire or verify as the driver sees it; `waiter` is first. One that is ASYNC is on the heap,
+   and freed after its callback. */
 struct mrt_wait {
     struct mrt_waiter waiter;
     enum mrt_wait_kind kind;
@@ -45,10 +49,10 @@ struct mrt_wait {
     void *queued_argument;
     mortise_acquire_callback callback; /* ASYNC */
     void *argument;
-    mortise_hold hold;                       /* ASYNC: as it was granted */
-    void (*finished)(struct mrt_wait *wait); /* ASYNC: frees it, after the callback */
-    TAILQ_ENTRY(mrt_wait) link;              /* of the completed ones */
-    TAILQ_ENTRY(mrt_wait) handle_link;       /* the api's */
+    mortise_hold hold;                 /* ASYNC: as it was granted */
+    struct mrt_wait_list *handle;      /* ASYNC: where it is until its callback begins */
+    TAILQ_ENTRY(mrt_wait) link;        /* of the completed ones */
+    TAILQ_ENTRY(mrt_wait) handle_link; /* the api's */
 };
 TAILQ_HEAD(mrt_wait_list, mrt_wait);
 
@@ -68,6 +72,14 @@ struct mrt_lead {
     int fd;                  /* wakes the leader; -1: none has led */
 };
 
+/* Who calls back in the loop's place: tell.c. */
+struct mrt_teller {
+    pthread_t thread;
+    struct mrt_park park;
+    mrt_time armed; /* what it sleeps until */
+    bool begun, stop;
+};
+
 struct mrt_driver {
     pthread_mutex_t mutex;
     pthread_cond_t idle; /* driving has become false, or a blocking call has left */
@@ -79,7 +91,7 @@ struct mrt_driver {
     bool driving;      /* a thread is calling the store */
     bool want_process; /* process is due; whoever drives next makes the call */
     bool looks_away;   /* the loop leaves the store's descriptor out until process was called */
-    bool stalled;      /* the store did not take a command; try again soon */
+    bool stalled;      /* there is something for the loop to carry, soon */
     bool kicked;
     bool stop;
     bool draining;  /* mrt_driver_close waits for calls to leave */
@@ -92,6 +104,8 @@ struct mrt_driver {
     int epoll_fd; /* of mortise_fd; -1 until asked for */
     _Atomic bool notified;
     struct mrt_lead lead;
+    struct mrt_teller teller;
+    bool calling; /* a thread is calling back */
     uint64_t fork_generation;
     struct mrt_wait_list completed;
     struct mrt_upcall_list upcalls;
@@ -106,7 +120,7 @@ int mrt_driver_open(struct mrt_driver *driver, const struct mrt_engine_config *c
                     const struct mrt_store_options *options, bool foreign);
 /* 0 or MORTISE_EUNKNOWN if the store had not confirmed by `until`. */
 int mrt_driver_close(struct mrt_driver *driver, mrt_time until);
-/* Frees memory only; for a forked child. */
+/* Frees memory, and closes the child's copies of descriptors; for a forked child. */
 void mrt_driver_abandon(struct mrt_driver *driver);
 
 /* 0, MORTISE_EFORKED; `blocking`: also MORTISE_EDEADLOCK inside a callback. */
@@ -178,8 +192,28 @@ void mrt_loop_look(struct mrt_driver *driver);
 mrt_time mrt_loop_left(const struct mrt_driver *driver);
 mrt_time mrt_loop_next(const struct mrt_driver *driver);
 int mrt_loop_fd(struct mrt_driver *driver);
-bool mrt_loop_in_callback(void);
-/* driver.c, for loop.c: fetches all effects; the mutex is held. */
+/* A thread with all signals blocked; false: there is none. */
+bool mrt_loop_thread(pthread_t *thread, void *(*run)(void *argument), struct mrt_driver *driver);
+
+/* driver.c, for these: fetches all effects; only those that are for threads of this client. The
+   mutex is held. */
 void mrt_driver_flush(struct mrt_driver *driver, mrt_time patience);
+void mrt_driver_settle(struct mrt_driver *driver);
+
+/* tell.c. The mutex is held in all of these but the first and the last. */
+/* Whether this thread is in a callback. */
+bool mrt_tell_in_callback(void);
+/* Whether callbacks wait for somebody to run them. */
+bool mrt_tell_waits(const struct mrt_driver *driver);
+/* Runs them, if no other thread does. */
+void mrt_tell(struct mrt_driver *driver);
+/* Wakes who runs them. */
+void mrt_tell_kick(struct mrt_driver *driver);
+/* The engine's timers may have changed. */
+void mrt_tell_timers(struct mrt_driver *driver);
+/* From now on no call of the store holds up what is to be told. 0 or MORTISE_ENOMEM. */
+int mrt_tell_in_time(struct mrt_driver *driver);
+/* After the loop's end: tells the rest. */
+void mrt_tell_stop(struct mrt_driver *driver);
 
 #endif

@@ -1,12 +1,10 @@
 /*
- * The loop: what waits for the store, for timers and for kicks, and calls back.
+ * The loop: what waits for the store, for timers and for kicks, and calls back (tell.c).
  *
  * It has two descriptors and one time to wait for, which ppoll does alone. In a
  * client of its own thread it runs there, with all signals blocked so that none
  * of the program's lands on it. With MORTISE_FOREIGN_LOOP the caller runs it, in
  * mortise_process or while a blocking call waits.
- *
- * Callbacks run without the mutex; they may call anything that does not block.
  */
 #include "io/driver.h"
 
@@ -22,13 +20,6 @@
 
 /* How long the loop lets a busy store keep it from its timers. */
 #define LOOP_PATIENCE (20 * MRT_MILLISECOND)
-
-static _Thread_local int callbacks_deep;
-
-bool mrt_loop_in_callback(void)
-{
-    return callbacks_deep > 0;
-}
 
 void mrt_loop_kick(struct mrt_driver *driver)
 {
@@ -46,110 +37,18 @@ mrt_time mrt_loop_next(const struct mrt_driver *driver)
     if (driver->driving) /* who calls the store looks at its time afterwards */
         return mrt_engine_next_time(driver->engine);
     /* What the store did not take may have been given up since. */
-    if (driver->stalled && mrt_engine_has_command(driver->engine))
+    if (driver->stalled && (driver->want_process || mrt_engine_has_command(driver->engine)))
         return 0;
     return mrt_time_min(mrt_engine_next_time(driver->engine), driver->store_next);
 }
 
-/* -------------------------------------------------------------- callbacks */
-
-static void call_completed(struct mrt_driver *driver)
-{
-    struct mrt_wait *wait = TAILQ_FIRST(&driver->completed);
-    TAILQ_REMOVE(&driver->completed, wait, link);
-    mrt_error_clear();
-    mrt_driver_error(driver, wait->waiter.error);
-    pthread_mutex_unlock(&driver->mutex);
-    callbacks_deep++;
-    wait->callback(wait->argument, wait->waiter.error, wait->hold);
-    callbacks_deep--;
-    pthread_mutex_lock(&driver->mutex);
-    wait->finished(wait);
-}
-
-static void call_asked(struct mrt_driver *driver, struct mrt_hold *hold)
-{
-    mortise_hold value = {hold, hold->generation};
-    mortise_revoke_callback callback = hold->revoke_callback;
-    void *argument = hold->revoke_argument;
-    if (!callback)
-        return;
-    pthread_mutex_unlock(&driver->mutex);
-    callbacks_deep++;
-    callback(argument, value);
-    callbacks_deep--;
-    pthread_mutex_lock(&driver->mutex);
-}
-
-/* The waiter may be gone once the mutex is let go. */
-static void call_placed(struct mrt_driver *driver, const struct mrt_waiter *waiter)
-{
-    const struct mrt_wait *wait = (const struct mrt_wait *)waiter;
-    mortise_queued_callback callback = wait->queued;
-    void *argument = wait->queued_argument;
-    uint64_t place = waiter->place;
-    pthread_mutex_unlock(&driver->mutex);
-    callbacks_deep++;
-    callback(argument, place);
-    callbacks_deep--;
-    pthread_mutex_lock(&driver->mutex);
-}
-
-static void call_told(struct mrt_driver *driver, struct mrt_hold *hold)
-{
-    mortise_hold value = {hold, hold->generation};
-    mortise_state state = hold->told;
-    mortise_state_callback callback = hold->callback;
-    void *argument = hold->argument;
-    if (state == MORTISE_LOST && hold->lost_fd >= 0)
-        eventfd_write(hold->lost_fd, 1);
-    if (hold->upcall)
-        mrt_driver_post(driver, hold->upcall);
-    if (!callback)
-        return;
-    pthread_mutex_unlock(&driver->mutex);
-    callbacks_deep++;
-    callback(argument, value, state);
-    callbacks_deep--;
-    pthread_mutex_lock(&driver->mutex);
-}
-
-/* What is posted meanwhile waits for the next turn: timers have theirs in between. */
-static void call_upcalls(struct mrt_driver *driver)
-{
-    const struct mrt_upcall *last = TAILQ_LAST(&driver->upcalls, mrt_upcall_list);
-    struct mrt_upcall *upcall = NULL;
-    while (upcall != last && (upcall = TAILQ_FIRST(&driver->upcalls))) {
-        mrt_driver_unpost(driver, upcall);
-        callbacks_deep++;
-        upcall->run(upcall);
-        callbacks_deep--;
-        pthread_cond_broadcast(&driver->idle);
-    }
-}
-
-static void call_back(struct mrt_driver *driver)
-{
-    struct mrt_hold *hold;
-    const struct mrt_waiter *waiter;
-    while (!TAILQ_EMPTY(&driver->completed))
-        call_completed(driver);
-    while ((waiter = mrt_engine_next_placed(driver->engine)))
-        call_placed(driver, waiter);
-    while ((hold = mrt_engine_next_asked(driver->engine)))
-        call_asked(driver, hold);
-    while ((hold = mrt_engine_next_told(driver->engine)))
-        call_told(driver, hold);
-    call_upcalls(driver);
-}
-
 /* ------------------------------------------------------------------- turns */
 
-static bool may_call_back(const struct mrt_driver *driver)
+static bool calls_back(const struct mrt_driver *driver)
 {
     bool left_to_leader = MRT_DEFECT(LEADER_CALLS_BACK) && driver->lead.leader &&
                           pthread_equal(driver->thread, pthread_self());
-    return callbacks_deep == 0 && !left_to_leader;
+    return !driver->teller.begun && !left_to_leader;
 }
 
 void mrt_loop_turn(struct mrt_driver *driver, mrt_time patience)
@@ -159,21 +58,14 @@ void mrt_loop_turn(struct mrt_driver *driver, mrt_time patience)
     if (atomic_exchange(&driver->notified, false) || now >= driver->store_next)
         driver->want_process = true;
     mrt_driver_flush(driver, patience);
-    if (may_call_back(driver))
-        call_back(driver);
-}
-
-/* Whether callbacks wait for the caller to run them. */
-static bool has_callbacks(const struct mrt_driver *driver)
-{
-    return !TAILQ_EMPTY(&driver->completed) || !TAILQ_EMPTY(&driver->upcalls) ||
-           mrt_engine_has_told(driver->engine);
+    if (calls_back(driver))
+        mrt_tell(driver);
 }
 
 mrt_time mrt_loop_left(const struct mrt_driver *driver)
 {
     mrt_time next = mrt_loop_next(driver);
-    if (has_callbacks(driver))
+    if (mrt_tell_waits(driver))
         return 0;
     if (next == MRT_TIME_NEVER)
         return next;
@@ -215,7 +107,7 @@ void mrt_loop_look(struct mrt_driver *driver)
 void mrt_loop_sleep(struct mrt_driver *driver, mrt_time until)
 {
     mrt_time now = mrt_time_now();
-    mrt_time next = has_callbacks(driver) ? now : mrt_loop_next(driver);
+    mrt_time next = calls_back(driver) && mrt_tell_waits(driver) ? now : mrt_loop_next(driver);
     /* A time once set is kept, though its timer may be gone: else every short hold would
        move it away and the next one would have to wake the loop to move it back. */
     mrt_time kept = driver->armed > now ? driver->armed : MRT_TIME_NEVER;
@@ -237,24 +129,29 @@ static void *loop_thread(void *argument)
         if (!driver->stop)
             mrt_loop_sleep(driver, MRT_TIME_NEVER);
     }
-    while (has_callbacks(driver))
-        call_back(driver);
+    while (!driver->teller.begun && mrt_tell_waits(driver))
+        mrt_tell(driver);
     pthread_mutex_unlock(&driver->mutex);
     return NULL;
+}
+
+bool mrt_loop_thread(pthread_t *thread, void *(*run)(void *argument), struct mrt_driver *driver)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(thread, NULL, run, driver);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return !failed;
 }
 
 int mrt_loop_start(struct mrt_driver *driver)
 {
     if (driver->foreign)
         return MORTISE_OK;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&driver->thread, NULL, loop_thread, driver);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (failed)
+    driver->has_thread = mrt_loop_thread(&driver->thread, loop_thread, driver);
+    if (!driver->has_thread)
         return mrt_error(MORTISE_ENOMEM, "no thread to be had for the client's loop");
-    driver->has_thread = true;
     return MORTISE_OK;
 }
 
@@ -264,11 +161,12 @@ void mrt_loop_stop(struct mrt_driver *driver)
     driver->stop = true;
     driver->kicked = false;
     mrt_loop_kick(driver);
-    while (!driver->has_thread && has_callbacks(driver))
-        call_back(driver);
+    while (!driver->has_thread && mrt_tell_waits(driver))
+        mrt_tell(driver);
     pthread_mutex_unlock(&driver->mutex);
     if (driver->has_thread)
         pthread_join(driver->thread, NULL);
+    mrt_tell_stop(driver);
 }
 
 /* ---------------------------------------------------------- a foreign loop */

@@ -389,89 +389,32 @@ void mrt_memory_freeze(const char *name, bool frozen)
 
 /* ------------------------------------------------------------- list */
 
-/* What a list shows is copied under the mutex and told after it, for a callback may
-   use this library. Texts lie in one buffer, as offsets while it grows. */
-struct row {
-    mortise_entry entry;
-    size_t name, kind, label;
-};
-struct snapshot {
+struct listing {
     const char *prefix;
     mrt_time now;
     int64_t now_ms; /* wall clock minus the server's clock */
-    bool failed;
-    struct row *rows;
-    size_t count, rows_size;
-    char *text;
-    size_t length, text_size;
+    mortise_entry_callback callback;
+    void *argument;
 };
 
-static bool grow(void **memory, size_t *size, size_t needed)
+static int show(void *context, const struct mrt_memory_entry *entry)
 {
-    if (needed <= *size)
-        return true;
-    size_t larger = needed * 2;
-    void *moved = realloc(*memory, larger);
-    if (!moved)
-        return false;
-    *memory = moved;
-    *size = larger;
-    return true;
-}
-
-static size_t add_text(struct snapshot *snapshot, const char *text)
-{
-    size_t size = strlen(text) + 1, at = snapshot->length;
-    void *memory = snapshot->text;
-    if (!grow(&memory, &snapshot->text_size, at + size)) {
-        snapshot->failed = true;
-        return 0;
-    }
-    snapshot->text = memory;
-    memcpy(snapshot->text + at, text, size);
-    snapshot->length += size;
-    return at;
-}
-
-static int add_row(void *context, const struct mrt_memory_entry *entry)
-{
-    struct snapshot *snapshot = context;
+    const struct listing *listing = context;
     const struct mrt_store *owner = entry->peer;
-    if (snapshot->prefix && strncmp(entry->queue, snapshot->prefix, strlen(snapshot->prefix)) != 0)
+    if (listing->prefix && strncmp(entry->queue, listing->prefix, strlen(listing->prefix)) != 0)
         return 0;
-    void *memory = snapshot->rows;
-    if (!grow(&memory, &snapshot->rows_size, (snapshot->count + 1) * sizeof(struct row))) {
-        snapshot->failed = true;
-        return 1;
-    }
-    snapshot->rows = memory;
-    struct row *row = &snapshot->rows[snapshot->count++];
-    *row = (struct row){.name = add_text(snapshot, entry->queue),
-                        .kind = add_text(snapshot, entry->kind),
-                        .label = add_text(snapshot, owner ? owner->label : "")};
-    row->entry =
-        (mortise_entry){.size = sizeof row->entry,
-                        .fence = entry->fence,
-                        .place = entry->place,
-                        .weight = entry->weight,
-                        .capacity = entry->capacity,
-                        .detached = entry->detached,
-                        .delay_ms = mrt_time_left_ms(entry->until, snapshot->now),
-                        .since_wall_ms = snapshot->now_ms + entry->since / MRT_MILLISECOND};
-    return snapshot->failed;
-}
-
-static void tell_rows(const struct snapshot *snapshot, mortise_entry_callback callback,
-                      void *argument)
-{
-    for (size_t i = 0; i < snapshot->count; i++) {
-        struct row *row = &snapshot->rows[i];
-        row->entry.name = snapshot->text + row->name;
-        row->entry.kind = snapshot->text + row->kind;
-        row->entry.label = snapshot->text + row->label;
-        if (callback(argument, &row->entry))
-            return;
-    }
+    const mortise_entry shown = {.size = sizeof shown,
+                                 .name = entry->queue,
+                                 .kind = entry->kind,
+                                 .label = owner ? owner->label : "",
+                                 .fence = entry->fence,
+                                 .place = entry->place,
+                                 .weight = entry->weight,
+                                 .capacity = entry->capacity,
+                                 .detached = entry->detached,
+                                 .delay_ms = mrt_time_left_ms(entry->until, listing->now),
+                                 .since_wall_ms = listing->now_ms + entry->since / MRT_MILLISECOND};
+    return listing->callback(listing->argument, &shown);
 }
 
 static int memory_list(struct mrt_store *store, const char *name, const char *prefix,
@@ -479,23 +422,22 @@ static int memory_list(struct mrt_store *store, const char *name, const char *pr
 {
     struct timespec wall;
     clock_gettime(CLOCK_REALTIME, &wall);
-    struct snapshot snapshot = {.prefix = name ? NULL : prefix, .now = mrt_time_now()};
-    snapshot.now_ms =
-        (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000 - snapshot.now / MRT_MILLISECOND;
+    struct listing listing = {.prefix = name ? NULL : prefix,
+                              .now = mrt_time_now(),
+                              .callback = callback,
+                              .argument = argument};
+    listing.now_ms =
+        (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000 - listing.now / MRT_MILLISECOND;
     const struct mrt_memory_sink sink = {.emit = receive};
     struct server *server = store->server;
     pthread_mutex_lock(&server->mutex);
-    mrt_memory_server_expire(server->core, snapshot.now, &sink);
+    mrt_memory_server_expire(server->core, listing.now, &sink);
     if (name)
-        mrt_memory_server_list_queue(server->core, name, add_row, &snapshot);
+        mrt_memory_server_list_queue(server->core, name, show, &listing);
     else
-        mrt_memory_server_list(server->core, add_row, &snapshot);
+        mrt_memory_server_list(server->core, show, &listing);
     pthread_mutex_unlock(&server->mutex);
-    if (!snapshot.failed)
-        tell_rows(&snapshot, callback, argument);
-    free(snapshot.rows);
-    free(snapshot.text);
-    return snapshot.failed ? MORTISE_ENOMEM : MORTISE_OK;
+    return MORTISE_OK;
 }
 
 const struct mrt_store_ops mrt_memory_store = {

@@ -170,6 +170,16 @@ static mrt_time quorum_next(struct mrt_store *store)
     return mrt_time_min(next, store->session_command.decide_at);
 }
 
+static bool quorum_asks_apart(const struct mrt_store *store)
+{
+    bool apart = true;
+    for (unsigned i = 0; i < store->count; i++) {
+        const struct mrt_quorum_member *member = &store->members[i];
+        apart = apart && member->ops->asks_apart && member->ops->asks_apart(member->store);
+    }
+    return apart;
+}
+
 /* The servers in the members' order. */
 static int quorum_server(struct mrt_store *store, char *text, size_t size)
 {
@@ -417,6 +427,7 @@ const struct mrt_store_ops mrt_quorum_store = {
     .next = quorum_next,
     .process = quorum_process,
     .answers_may_wait = quorum_answers_may_wait,
+    .asks_apart = quorum_asks_apart,
     .list = quorum_list,
     .server = quorum_server,
     .lease = quorum_lease,

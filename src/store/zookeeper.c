@@ -323,6 +323,13 @@ static bool zk_answers_may_wait(const struct mrt_store *store)
     return true;
 }
 
+/* Each asker has a handle of its own, made under the library's mutex as all that changes is. */
+static bool zk_asks_apart(const struct mrt_store *store)
+{
+    (void)store;
+    return true;
+}
+
 static const char *zk_address(const struct mrt_store *store)
 {
     return store->address.shown;
@@ -425,9 +432,9 @@ static void zk_abandon(struct mrt_store *store)
                      .linger = 1,                                                              \
                      .lease_ms = 10000},                                                       \
     .open = zk_open, .submit = zk_submit, .fd = zk_fd, .next = zk_next, .process = zk_process, \
-    .answers_may_wait = zk_answers_may_wait, .list = mrt_zk_list, .server = mrt_zk_server,     \
-    .revoke = mrt_zk_revoke, .break_ticket = mrt_zk_break, .lease = zk_lease,                  \
-    .address = zk_address, .close = zk_close, .abandon = zk_abandon
+    .answers_may_wait = zk_answers_may_wait, .asks_apart = zk_asks_apart, .list = mrt_zk_list, \
+    .server = mrt_zk_server, .revoke = mrt_zk_revoke, .break_ticket = mrt_zk_break,            \
+    .lease = zk_lease, .address = zk_address, .close = zk_close, .abandon = zk_abandon
 
 /* The names of the recipe's nodes cannot say that one is nobody's. */
 static const struct mrt_store_ops recipe_store = {CALLS(0)};

@@ -1,9 +1,11 @@
 /*
  * Asks a server one thing at a time and waits for the answer, on a handle of its own: what
  * mortise_list, mortise_revoke and mortise_break do it by. All is done within the client's
- * time-out, and the session that holds locks is not touched.
+ * time-out, and beside the session that holds locks.
  *
- * Threads: one for each asker. The library is entered under its mutex; it waits without.
+ * Threads: one for each asker, at any time. Of the store it reads what stays as it was opened, and
+ * where the servers are under the library's mutex. The library is entered under that; it waits
+ * without.
  */
 #include "store/zookeeper_ask.h"
 
@@ -111,13 +113,12 @@ static bool drive(struct mrt_zk_asker *asker)
 
 static int post_unclaim(struct mrt_zk_asker *asker, const char *path)
 {
-    static zoo_op_result_t results[2];
     char directory[MRT_ZK_PATH_MAX + 256];
     zoo_op_t operations[2];
     snprintf(directory, sizeof directory, "%.*s", (int)(strrchr(path, '/') - path), path);
     zoo_check_op_init(&operations[0], directory, asker->claims);
     zoo_delete_op_init(&operations[1], path, -1);
-    return zoo_amulti(asker->handle, 2, operations, results, on_nothing, NULL);
+    return zoo_amulti(asker->handle, 2, operations, asker->results, on_nothing, NULL);
 }
 
 static int post(struct mrt_zk_asker *asker, enum mrt_zk_question question, const char *path)

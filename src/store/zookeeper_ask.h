@@ -22,7 +22,8 @@ struct mrt_zk_asker {
     struct Stat stat; /* of the newest DATA */
     char data[512];
     int32_t claims; /* of the newest directory with a claim: its version */
-    char **names;   /* of the newest NAMES, until they are taken */
+    zoo_op_result_t results[2];
+    char **names; /* of the newest NAMES, until they are taken */
     int count;
 };
 

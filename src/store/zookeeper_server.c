@@ -18,8 +18,12 @@
 static bool wait_for(int fd, short events, mrt_time deadline)
 {
     struct pollfd poller = {.fd = fd, .events = events};
-    mrt_time left = deadline - mrt_time_now();
-    return left > 0 && poll(&poller, 1, (int)(left / MRT_MILLISECOND) + 1) > 0;
+    for (;;) {
+        mrt_time left = deadline - mrt_time_now();
+        int ready = left > 0 ? poll(&poller, 1, (int)(left / MRT_MILLISECOND) + 1) : 0;
+        if (ready >= 0 || errno != EINTR)
+            return ready > 0;
+    }
 }
 
 /* All that it answers, cut at the end of the buffer; its length. */

@@ -214,6 +214,35 @@ static void test_f17_close_ends_operations(void **state)
     api_close(holder);
 }
 
+struct freeing {
+    mortise_lock *lock;
+    _Atomic int calls;
+};
+
+static void free_handle(void *argument, int error, mortise_hold hold)
+{
+    struct freeing *freeing = argument;
+    check(error == MORTISE_OK);
+    api_release(hold);
+    mortise_lock_free(freeing->lock);
+    atomic_fetch_add(&freeing->calls, 1);
+}
+
+/* Whoever waited on it has ended: the address sanitizer sees what is written to it after that. */
+static void test_zk_18_a_callback_may_free_the_handle_of_its_own_operation(void **state)
+{
+    (void)state;
+    struct freeing freeing = {.lock = api_lock(client, "free")};
+    int64_t begin = mortise_now_ns();
+    check(mortise_acquire_async(freeing.lock, INT64_MAX, free_handle, &freeing, NULL) ==
+          MORTISE_OK);
+    while (atomic_load(&freeing.calls) == 0) {
+        check(api_ms_since(begin) < 20000);
+        api_sleep_ms(1);
+    }
+    api_release(api_acquire(api_lock(client, "free")));
+}
+
 /* ------------------------------------------------------ blocking in a callback */
 
 struct inside {
@@ -539,6 +568,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_f6_cancel_waiters_ends_operations_too),
         cmocka_unit_test(test_f6_cancel_at_any_moment),
         cmocka_unit_test(test_f17_close_ends_operations),
+        cmocka_unit_test(test_zk_18_a_callback_may_free_the_handle_of_its_own_operation),
         cmocka_unit_test(test_blocking_in_a_callback_is_refused),
         cmocka_unit_test(test_wrong_calls),
         cmocka_unit_test(test_two_foreign_clients_in_one_thread),

@@ -1,6 +1,7 @@
 /* Clients: what they are opened with, what can be asked of them, fork, and their end. */
 #include "api_fixture.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -422,6 +423,61 @@ static void test_fork_leaves_the_parents_locks_alone(void **state)
     api_close(other);
 }
 
+/* Of eventfd, epoll and inotify: what a client waits by. What a store has open besides may have to
+   stay open in a child. */
+static int open_descriptors(void)
+{
+    int count = 0;
+    for (int fd = 0; fd < 256; fd++) {
+        char path[32], target[64];
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        count += readlink(path, target, sizeof target) > 5 && memcmp(target, "anon_", 5) == 0;
+    }
+    return count;
+}
+
+static int close_in_child(mortise_client *const clients[2], int before)
+{
+    for (int i = 0; i < 2; i++)
+        check(mortise_close(clients[i]) == MORTISE_OK);
+    check(open_descriptors() == before);
+    return 0;
+}
+
+static void count_call(void *argument, int error, mortise_hold hold)
+{
+    check(error == MORTISE_OK && mortise_is_held(hold));
+    ++*(int *)argument;
+}
+
+/* What the child closes stays open in the parent, and goes on to tell of what comes. */
+static void test_fork_leaves_no_descriptor_in_a_child_that_closes(void **state)
+{
+    (void)state;
+    int before = open_descriptors(), calls = 0;
+    mortise_client *clients[2] = {api_open(0), api_open(MORTISE_FOREIGN_LOOP)};
+    mortise_hold hold = api_acquire(api_lock(clients[0], "fork/fd"));
+    mortise_lock *lock = api_lock(clients[1], "fork/fd");
+    int lost = mortise_lost_fd(hold), fd = mortise_fd(clients[1]);
+    assert_true(lost >= 0 && fd >= 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(close_in_child(clients, before));
+    expect_success(child);
+    assert_int_equal(mortise_lost_fd(hold), lost);
+    check(mortise_acquire_async(lock, INT64_MAX, count_call, &calls, NULL) == MORTISE_OK);
+    api_release(hold);
+    for (int64_t begin = mortise_now_ns(); calls == 0;) {
+        struct pollfd poller = {.fd = fd, .events = POLLIN};
+        check(poll(&poller, 1, mortise_next_timeout_ms(clients[1])) >= 0);
+        check(mortise_process(clients[1]) == MORTISE_OK);
+        check(api_ms_since(begin) < 20000);
+    }
+    api_close(clients[1]);
+    api_close(clients[0]);
+}
+
 /* ------------------------------------------------------------------- signals */
 
 static void interrupted(int number)
@@ -469,6 +525,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_f17_close_with_20_waiting_threads),
         cmocka_unit_test(test_close_gives_everything_back),
         cmocka_unit_test(test_fork_leaves_the_parents_locks_alone),
+        cmocka_unit_test(test_fork_leaves_no_descriptor_in_a_child_that_closes),
         cmocka_unit_test(test_waiting_survives_signals),
     };
     int failed = api_begin(argc, argv);

@@ -487,6 +487,95 @@ static void test_the_server_tells_what_it_is(void **state)
     api_close(client);
 }
 
+/* ------------------------------------------------------------------ lists */
+
+struct operator
+{
+    mortise_client *client;
+    mortise_lock *other;
+    int rows, nested;
+};
+
+static int count_row(void *argument, const mortise_entry *entry)
+{
+    (void)entry;
+    ++*(int *)argument;
+    return 0;
+}
+
+static int operate(void *argument, const mortise_entry *entry)
+{
+    struct operator* operator= argument;
+    mortise_client *client = operator->client;
+    mortise_hold hold;
+    char server[128];
+    operator->rows++;
+    check(mortise_list(client, entry->name, count_row, &operator->nested) == MORTISE_OK);
+    check(mortise_revoke(client, entry->name, entry->fence) == MORTISE_OK);
+    check(mortise_server(client, server, sizeof server) != MORTISE_EDEADLOCK);
+    check(mortise_acquire_for(operator->other, 20000, &hold) == MORTISE_OK);
+    api_release(hold);
+    check(mortise_break(client, entry->name, entry->fence) == MORTISE_OK);
+    return 0;
+}
+
+/* What an operator's program does: look, and break what is dead. */
+static void test_everything_is_allowed_in_the_callback_of_a_list(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0), *other = api_open(0);
+    struct operator operator= {.client = other, .other = api_lock(other, "list/other")};
+    mortise_hold hold = api_acquire(api_lock(client, "list/broken"));
+    assert_int_equal(mortise_list(other, "list/broken", operate, &operator), MORTISE_OK);
+    assert_int_equal(operator.rows, 1);
+    assert_int_equal(operator.nested, 1);
+    assert_int_equal(mortise_verify(hold, 20000), MORTISE_ELOST);
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    api_close(client);
+    api_close(other);
+}
+
+static int look_long(void *argument, const mortise_entry *entry)
+{
+    int *rows = argument;
+    (void)entry;
+    if (++*rows == 1)
+        api_sleep_ms(api_lease_ms() * 5 / 4);
+    return 0;
+}
+
+static void count_state(void *argument, mortise_hold hold, mortise_state state)
+{
+    (void)hold;
+    (void)state;
+    atomic_fetch_add((_Atomic int *)argument, 1);
+}
+
+/* However many rows there are, and however long a program looks at them. */
+static void test_a_list_costs_nobody_a_hold(void **state)
+{
+    (void)state;
+    enum { ROWS = 300 };
+    static mortise_lock *locks[ROWS];
+    static mortise_hold holds[ROWS];
+    _Atomic int changes = 0;
+    int rows = 0;
+    mortise_client *client = api_open(0);
+    for (int i = 0; i < ROWS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "many/%d", i);
+        locks[i] = api_lock(client, name);
+    }
+    check(mortise_acquire_all(locks, ROWS, -1, holds) == MORTISE_OK);
+    check(mortise_on_lost(holds[0], count_state, (void *)&changes) == MORTISE_OK);
+    assert_int_equal(mortise_list(client, NULL, look_long, &rows), MORTISE_OK);
+    assert_int_equal(rows, ROWS);
+    assert_int_equal(mortise_hold_state(holds[0]), MORTISE_HELD);
+    assert_int_equal(changes, 0);
+    check(mortise_release_all(holds, ROWS) == MORTISE_OK);
+    api_close(client);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -505,6 +594,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_f22_who_has_to_end_soon_is_asked),
         cmocka_unit_test(test_who_queues_hears_of_its_place),
         cmocka_unit_test(test_the_server_tells_what_it_is),
+        cmocka_unit_test(test_everything_is_allowed_in_the_callback_of_a_list),
+        cmocka_unit_test(test_a_list_costs_nobody_a_hold),
     };
     int result = api_begin(argc, argv);
     return result ? result : api_end(cmocka_run_group_tests(tests, NULL, NULL));

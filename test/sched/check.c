@@ -1,6 +1,8 @@
 /* See check.h. */
 #include "check.h"
 
+#include "api/client.h"
+
 #include "core/engine.h"
 #include "system.h"
 
@@ -219,7 +221,8 @@ static mrt_time watch_loss(struct grip *grip, mrt_time now)
     }
     if (grip->lost_at == 0)
         grip->lost_at = grip->valid_until > 0 ? mrt_time_min(grip->valid_until, now) : now;
-    if (!grip->wants || is_told(grip))
+    if (!grip->wants || is_told(grip) ||
+        ((mortise_client *)mrt_engine_host(slot->engine))->driver.foreign)
         return MRT_TIME_NEVER;
     mrt_time limit = grip->lost_at + LOSS_BOUND + (sched_paused() - grip->paused);
     if (now >= limit)

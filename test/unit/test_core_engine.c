@@ -127,7 +127,15 @@ static void test_settling_is_done_once(void **state)
     core_free(&core);
 }
 
-static void test_slots_are_found_when_the_engine_is_closed(void **state)
+static size_t slots;
+
+static void count_slot(struct mrt_hold *hold)
+{
+    assert_non_null(hold);
+    slots++;
+}
+
+static void test_all_slots_are_found_in_use_and_when_the_engine_is_closed(void **state)
 {
     (void)state;
     struct core core;
@@ -135,11 +143,12 @@ static void test_slots_are_found_when_the_engine_is_closed(void **state)
     struct mrt_waiter a = core_waiter(1), b = core_waiter(2);
     core_grant(&core, &a);
     core_acquire(&core, &b);
+    slots = 0;
+    mrt_engine_each_hold(core.engine, count_slot);
+    assert_int_equal(slots, 1); /* nobody has had the second one yet */
     mrt_engine_close(core.engine, core.now);
-    size_t slots = 0;
-    struct mrt_hold *hold = NULL;
-    while ((hold = mrt_engine_next_hold(core.engine, hold)))
-        slots++;
+    slots = 0;
+    mrt_engine_each_hold(core.engine, count_slot);
     assert_int_equal(slots, 2);
     core_free(&core);
 }
@@ -266,7 +275,7 @@ int main(void)
         cmocka_unit_test(test_a_refused_session_is_a_lost_one),
         cmocka_unit_test(test_the_refusal_of_an_earlier_session_is_not_ours),
         cmocka_unit_test(test_settling_is_done_once),
-        cmocka_unit_test(test_slots_are_found_when_the_engine_is_closed),
+        cmocka_unit_test(test_all_slots_are_found_in_use_and_when_the_engine_is_closed),
         cmocka_unit_test(test_free_at_any_moment),
         cmocka_unit_test(test_no_memory_for_the_engine),
         cmocka_unit_test(test_no_memory_for_a_queue),

@@ -1,0 +1,199 @@
+/*
+ * Telling: the callbacks of the user, and the descriptors of lost holds.
+ *
+ * Callbacks run one at a time and without the mutex; they may call anything that does not block.
+ * Whichever thread begins to call back (`calling`) goes on until there is nothing to tell.
+ *
+ * The loop calls back in its turns. But it also calls the store, and a call that stands still
+ * would keep from the holder that its lease has run out. So once somebody is to be told in time,
+ * a thread of its own calls back in the loop's place: the teller. It keeps the engine's timers
+ * too, and never calls the store. Nor does a callback, on whichever thread: what it has for the
+ * store is carried by the loop. A foreign loop is the program's own thread, and has no teller.
+ */
+#include "io/driver.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <sys/eventfd.h>
+
+static _Thread_local int callbacks_deep;
+
+bool mrt_tell_in_callback(void)
+{
+    return callbacks_deep > 0;
+}
+
+bool mrt_tell_waits(const struct mrt_driver *driver)
+{
+    return !TAILQ_EMPTY(&driver->completed) || !TAILQ_EMPTY(&driver->upcalls) ||
+           mrt_engine_has_told(driver->engine);
+}
+
+/* The callback may free the handle; until it has begun the wait may be cancelled. */
+static void call_completed(struct mrt_driver *driver)
+{
+    struct mrt_wait *wait = TAILQ_FIRST(&driver->completed);
+    TAILQ_REMOVE(&driver->completed, wait, link);
+    TAILQ_REMOVE(wait->handle, wait, handle_link);
+    mrt_error_clear();
+    mrt_driver_error(driver, wait->waiter.error);
+    pthread_mutex_unlock(&driver->mutex);
+    callbacks_deep++;
+    wait->callback(wait->argument, wait->waiter.error, wait->hold);
+    callbacks_deep--;
+    free(wait);
+    pthread_mutex_lock(&driver->mutex);
+}
+
+static void call_asked(struct mrt_driver *driver, struct mrt_hold *hold)
+{
+    mortise_hold value = {hold, hold->generation};
+    mortise_revoke_callback callback = hold->revoke_callback;
+    void *argument = hold->revoke_argument;
+    if (!callback)
+        return;
+    pthread_mutex_unlock(&driver->mutex);
+    callbacks_deep++;
+    callback(argument, value);
+    callbacks_deep--;
+    pthread_mutex_lock(&driver->mutex);
+}
+
+/* The waiter may be gone once the mutex is let go. */
+static void call_placed(struct mrt_driver *driver, const struct mrt_waiter *waiter)
+{
+    const struct mrt_wait *wait = (const struct mrt_wait *)waiter;
+    mortise_queued_callback callback = wait->queued;
+    void *argument = wait->queued_argument;
+    uint64_t place = waiter->place;
+    pthread_mutex_unlock(&driver->mutex);
+    callbacks_deep++;
+    callback(argument, place);
+    callbacks_deep--;
+    pthread_mutex_lock(&driver->mutex);
+}
+
+static void call_told(struct mrt_driver *driver, struct mrt_hold *hold)
+{
+    mortise_hold value = {hold, hold->generation};
+    mortise_state state = hold->told;
+    mortise_state_callback callback = hold->callback;
+    void *argument = hold->argument;
+    if (state == MORTISE_LOST && hold->lost_fd >= 0)
+        eventfd_write(hold->lost_fd, 1);
+    if (hold->upcall)
+        mrt_driver_post(driver, hold->upcall);
+    if (!callback)
+        return;
+    pthread_mutex_unlock(&driver->mutex);
+    callbacks_deep++;
+    callback(argument, value, state);
+    callbacks_deep--;
+    pthread_mutex_lock(&driver->mutex);
+}
+
+/* What is posted meanwhile waits for the next turn: timers have theirs in between. */
+static void call_upcalls(struct mrt_driver *driver)
+{
+    const struct mrt_upcall *last = TAILQ_LAST(&driver->upcalls, mrt_upcall_list);
+    struct mrt_upcall *upcall = NULL;
+    while (upcall != last && (upcall = TAILQ_FIRST(&driver->upcalls))) {
+        mrt_driver_unpost(driver, upcall);
+        callbacks_deep++;
+        upcall->run(upcall);
+        callbacks_deep--;
+        pthread_cond_broadcast(&driver->idle);
+    }
+}
+
+static void call_back(struct mrt_driver *driver)
+{
+    struct mrt_hold *hold;
+    const struct mrt_waiter *waiter;
+    while (!TAILQ_EMPTY(&driver->completed))
+        call_completed(driver);
+    while ((waiter = mrt_engine_next_placed(driver->engine)))
+        call_placed(driver, waiter);
+    while ((hold = mrt_engine_next_asked(driver->engine)))
+        call_asked(driver, hold);
+    while ((hold = mrt_engine_next_told(driver->engine)))
+        call_told(driver, hold);
+    call_upcalls(driver);
+}
+
+void mrt_tell(struct mrt_driver *driver)
+{
+    if (driver->calling)
+        return;
+    driver->calling = true;
+    call_back(driver);
+    driver->calling = false;
+    if (driver->teller.begun)
+        mrt_park_wake(&driver->teller.park); /* it may have begun meanwhile */
+}
+
+/* ------------------------------------------------------------------ the teller */
+
+void mrt_tell_kick(struct mrt_driver *driver)
+{
+    if (!driver->teller.begun)
+        mrt_loop_kick(driver);
+    else if (!driver->calling) /* who calls back goes on until nothing is left, and wakes it then */
+        mrt_park_wake(&driver->teller.park);
+}
+
+void mrt_tell_timers(struct mrt_driver *driver)
+{
+    struct mrt_teller *teller = &driver->teller;
+    if (teller->begun && mrt_engine_next_time(driver->engine) < teller->armed)
+        mrt_park_wake(&teller->park);
+}
+
+static void *teller_thread(void *argument)
+{
+    struct mrt_driver *driver = argument;
+    struct mrt_teller *teller = &driver->teller;
+    pthread_mutex_lock(&driver->mutex);
+    while (!teller->stop) {
+        mrt_engine_tick(driver->engine, mrt_time_now());
+        mrt_driver_settle(driver);
+        if (mrt_engine_has_command(driver->engine))
+            mrt_loop_kick(driver);
+        if (mrt_tell_waits(driver) && !driver->calling) {
+            mrt_tell(driver);
+            continue;
+        }
+        teller->armed = mrt_engine_next_time(driver->engine);
+        pthread_mutex_unlock(&driver->mutex);
+        mrt_park_wait(&teller->park, teller->armed);
+        pthread_mutex_lock(&driver->mutex);
+    }
+    while (mrt_tell_waits(driver))
+        mrt_tell(driver);
+    pthread_mutex_unlock(&driver->mutex);
+    return NULL;
+}
+
+int mrt_tell_in_time(struct mrt_driver *driver)
+{
+    struct mrt_teller *teller = &driver->teller;
+    if (teller->begun || driver->foreign)
+        return MORTISE_OK;
+    teller->begun = mrt_loop_thread(&teller->thread, teller_thread, driver);
+    if (!teller->begun)
+        return mrt_error(MORTISE_ENOMEM, "no thread to be had that tells of losses");
+    return MORTISE_OK;
+}
+
+void mrt_tell_stop(struct mrt_driver *driver)
+{
+    struct mrt_teller *teller = &driver->teller;
+    if (!teller->begun)
+        return;
+    pthread_mutex_lock(&driver->mutex);
+    teller->stop = true;
+    mrt_park_wake(&teller->park);
+    pthread_mutex_unlock(&driver->mutex);
+    pthread_join(teller->thread, NULL);
+}

@@ -1,0 +1,309 @@
+/*
+ * A store that takes long, or does not return, and whom that may hold up: nobody whose time is
+ * over, and nobody who is to hear that a hold is lost (io/driver.h, io/tell.c). The store is a
+ * real one whose calls go through functions of this file, which let them stand still.
+ */
+#include "api/client.h"
+#include "api_fixture.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#define LEASE_URL "memory:slow?lease=1s"
+#define THREADS 12
+
+/* ------------------------------------------------------------------ the store */
+
+static const struct mrt_store_ops *real;
+static struct mrt_store_ops slowed;
+static _Atomic bool stands_still;
+static _Atomic int standing; /* calls that do */
+static _Atomic int submit_ms;
+
+static void stand(void)
+{
+    atomic_fetch_add(&standing, 1);
+    while (atomic_load(&stands_still))
+        api_sleep_ms(1);
+    atomic_fetch_sub(&standing, 1);
+}
+
+static bool submit(struct mrt_store *store, const struct mrt_command *command, mrt_time patience)
+{
+    stand();
+    api_sleep_ms(atomic_load(&submit_ms));
+    return real->submit(store, command, patience);
+}
+
+static void process(struct mrt_store *store, mrt_time now)
+{
+    stand();
+    real->process(store, now);
+}
+
+static mortise_client *open_slowed(const char *url)
+{
+    mortise_client *client = NULL;
+    check(mortise_open(url, NULL, &client) == MORTISE_OK);
+    struct mrt_driver *driver = &client->driver;
+    pthread_mutex_lock(&driver->mutex); /* nobody has called the store */
+    real = driver->ops;
+    slowed = *real;
+    slowed.submit = submit;
+    slowed.process = process;
+    driver->ops = &slowed;
+    pthread_mutex_unlock(&driver->mutex);
+    return client;
+}
+
+static bool has_teller(mortise_client *client)
+{
+    pthread_mutex_lock(&client->driver.mutex);
+    bool begun = client->driver.teller.begun;
+    pthread_mutex_unlock(&client->driver.mutex);
+    return begun;
+}
+
+/* ------------------------------------------------------------------ who carries for others */
+
+struct worker {
+    mortise_client *client;
+    _Atomic bool *stop;
+    int number, rounds;
+    int64_t longest_ms;
+};
+
+static void *work(void *argument)
+{
+    struct worker *worker = argument;
+    char name[32];
+    snprintf(name, sizeof name, "carry/%d", worker->number);
+    mortise_lock *lock = api_lock(worker->client, name);
+    for (; !atomic_load(worker->stop); worker->rounds++) {
+        mortise_hold hold;
+        int64_t begin = mortise_now_ns();
+        int error = mortise_acquire_for(lock, 200, &hold);
+        check(error == MORTISE_OK || error == MORTISE_ETIMEOUT);
+        if (api_ms_since(begin) > worker->longest_ms)
+            worker->longest_ms = api_ms_since(begin);
+        begin = mortise_now_ns();
+        if (error == MORTISE_OK)
+            api_release(hold);
+        if (api_ms_since(begin) > worker->longest_ms)
+            worker->longest_ms = api_ms_since(begin);
+    }
+    return NULL;
+}
+
+/* Each round of one thread brings commands for whoever carries: he would never be done. */
+static void test_f3_nobody_carries_for_others_when_his_time_is_over(void **state)
+{
+    (void)state;
+    _Atomic bool stop = false;
+    pthread_t threads[THREADS];
+    struct worker workers[THREADS];
+    mortise_client *client = open_slowed(api_url);
+    atomic_store(&submit_ms, 2);
+    for (int i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){client, &stop, i, 0, 0};
+        threads[i] = api_thread(work, &workers[i]);
+    }
+    api_sleep_ms(2500);
+    atomic_store(&stop, true);
+    for (int i = 0; i < THREADS; i++)
+        api_join(threads[i]);
+    atomic_store(&submit_ms, 0);
+    for (int i = 0; i < THREADS; i++) {
+        assert_true(workers[i].rounds > 0);
+        assert_in_range(workers[i].longest_ms, 0, 1000);
+    }
+    api_close(client);
+}
+
+/* ------------------------------------------------------------------ losses */
+
+struct record {
+    _Atomic int suspended, lost;
+    int64_t lost_at;
+};
+
+static void note(void *argument, mortise_hold hold, mortise_state state)
+{
+    struct record *record = argument;
+    check(state != MORTISE_LOST || !mortise_is_held(hold));
+    record->lost_at = mortise_now_ns();
+    atomic_fetch_add(state == MORTISE_LOST ? &record->lost : &record->suspended, 1);
+}
+
+static void await(const _Atomic int *count)
+{
+    int64_t begin = mortise_now_ns();
+    while (atomic_load(count) == 0) {
+        check(api_ms_since(begin) < 20000);
+        api_sleep_ms(1);
+    }
+}
+
+static bool is_readable(int fd, int timeout_ms)
+{
+    struct pollfd poller = {.fd = fd, .events = POLLIN};
+    check(poll(&poller, 1, timeout_ms) >= 0);
+    return poller.revents & POLLIN;
+}
+
+static void test_zk_07_loss_is_told_while_a_call_of_the_store_stands_still(void **state)
+{
+    (void)state;
+    mortise_client *client = open_slowed(LEASE_URL);
+    mortise_hold hold = api_acquire(api_lock(client, "loss"));
+    struct record record = {0};
+    assert_false(has_teller(client)); /* nobody listens */
+    assert_int_equal(mortise_on_lost(hold, note, &record), MORTISE_OK);
+    assert_true(has_teller(client));
+    int fd = mortise_lost_fd(hold);
+    atomic_store(&stands_still, true);
+    await(&standing); /* the loop is in it, with a renewal */
+    int64_t begin = mortise_now_ns(), left_ms = mortise_hold_remaining_ms(hold);
+    await(&record.lost);
+    assert_int_equal(record.suspended, 1); /* and in its order */
+    assert_int_equal(standing, 1);
+    assert_in_range((record.lost_at - begin) / MS_IN_NS, left_ms, left_ms + 500);
+    assert_true(is_readable(fd, 0));
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    assert_int_equal(standing, 1); /* nobody has called the store meanwhile */
+    atomic_store(&stands_still, false);
+    api_release(api_acquire(api_lock(client, "loss")));
+    api_close(client);
+}
+
+static void test_the_descriptor_alone_is_enough(void **state)
+{
+    (void)state;
+    mortise_client *client = open_slowed(LEASE_URL);
+    mortise_hold hold = api_acquire(api_lock(client, "loss/fd"));
+    int fd = mortise_lost_fd(hold);
+    assert_true(fd >= 0);
+    atomic_store(&stands_still, true);
+    assert_true(is_readable(fd, 20000));
+    assert_int_equal(mortise_is_held(hold), 0);
+    atomic_store(&stands_still, false);
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    api_close(client);
+}
+
+static void note_term(void *argument, uint64_t fence)
+{
+    check(fence > 0);
+    atomic_fetch_add((_Atomic int *)argument, 1);
+}
+
+static void test_a_leader_is_deposed_while_a_call_of_the_store_stands_still(void **state)
+{
+    (void)state;
+    _Atomic int deposed = 0;
+    mortise_client *client = open_slowed(LEASE_URL);
+    mortise_election *election;
+    const mortise_election_options options = {
+        .size = sizeof options, .deposed = note_term, .argument = (void *)&deposed};
+    check(mortise_election_new(client, "loss/term", &options, &election) == MORTISE_OK);
+    assert_int_equal(mortise_election_campaign(election, -1), MORTISE_OK);
+    assert_true(mortise_election_is_leader(election));
+    atomic_store(&stands_still, true);
+    await(&deposed);
+    assert_false(mortise_election_is_leader(election));
+    atomic_store(&stands_still, false);
+    assert_int_equal(mortise_election_free(election), MORTISE_OK);
+    api_close(client);
+}
+
+/* ------------------------------------------------------------------ callbacks */
+
+struct calls {
+    _Atomic int inside, ended;
+    pthread_t thread;
+    bool listens; /* in the first one: a thread of its own calls back from then on */
+    struct record record;
+};
+
+static void acquired(void *argument, int error, mortise_hold hold)
+{
+    struct calls *calls = argument;
+    check(error == MORTISE_OK);
+    check(atomic_fetch_add(&calls->inside, 1) == 0);
+    if (calls->listens)
+        check(mortise_on_lost(hold, note, &calls->record) == MORTISE_OK);
+    calls->listens = false;
+    api_sleep_ms(5);
+    api_release(hold);
+    calls->thread = pthread_self();
+    atomic_fetch_sub(&calls->inside, 1);
+    atomic_fetch_add(&calls->ended, 1);
+}
+
+static void acquire_async(mortise_client *client, struct calls *calls, int from, int count)
+{
+    for (int i = from; i < from + count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "calls/%d", i);
+        mortise_lock *lock = api_lock(client, name);
+        check(mortise_acquire_async(lock, INT64_MAX, acquired, calls, NULL) == MORTISE_OK);
+    }
+    int64_t begin = mortise_now_ns();
+    while (atomic_load(&calls->ended) < from + count) {
+        check(api_ms_since(begin) < 20000);
+        api_sleep_ms(1);
+    }
+}
+
+static void test_callbacks_run_one_at_a_time_also_when_their_thread_begins(void **state)
+{
+    (void)state;
+    struct calls calls = {.listens = true};
+    mortise_client *client = open_slowed(LEASE_URL);
+    acquire_async(client, &calls, 0, 40);
+    assert_true(has_teller(client));
+    acquire_async(client, &calls, 40, 1);
+    assert_true(pthread_equal(calls.thread, client->driver.teller.thread));
+    assert_int_equal(api_stats(client).losses, 0);
+    api_close(client);
+}
+
+static void stay(void *argument, int error, mortise_hold hold)
+{
+    check(error == MORTISE_OK && mortise_is_held(hold));
+    api_sleep_ms(3000);
+    atomic_fetch_add((_Atomic int *)argument, 1);
+}
+
+/* With a thread of their own they do not keep the loop from its renewals. */
+static void test_a_slow_callback_costs_no_lease_where_somebody_listens(void **state)
+{
+    (void)state;
+    _Atomic int ended = 0;
+    struct record record = {0};
+    mortise_client *client = open_slowed(LEASE_URL);
+    mortise_hold hold = api_acquire(api_lock(client, "slow"));
+    assert_int_equal(mortise_on_lost(hold, note, &record), MORTISE_OK);
+    check(mortise_acquire_async(api_lock(client, "slow/other"), INT64_MAX, stay, (void *)&ended,
+                                NULL) == MORTISE_OK);
+    await(&ended);
+    assert_int_equal(mortise_hold_state(hold), MORTISE_HELD);
+    api_release(hold);
+    assert_int_equal(record.lost, 0);
+    api_close(client);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_f3_nobody_carries_for_others_when_his_time_is_over),
+        cmocka_unit_test(test_zk_07_loss_is_told_while_a_call_of_the_store_stands_still),
+        cmocka_unit_test(test_the_descriptor_alone_is_enough),
+        cmocka_unit_test(test_a_leader_is_deposed_while_a_call_of_the_store_stands_still),
+        cmocka_unit_test(test_callbacks_run_one_at_a_time_also_when_their_thread_begins),
+        cmocka_unit_test(test_a_slow_callback_costs_no_lease_where_somebody_listens),
+    };
+    int failed = api_begin(argc, argv);
+    return failed ? failed : api_end(cmocka_run_group_tests(tests, NULL, NULL));
+}
