@@ -32,10 +32,18 @@
 /* The group is to be dead so long before a lease ends. */
 #define MRT_RUN_LEASE_MARGIN (200 * MRT_MILLISECOND)
 
-/* Whom the lock is held for: run_target.c. A process group, or a process alone. */
+/* What descends from the command, wherever it has gone. */
+struct mrt_strays {
+    pid_t root;           /* mortise; 0: they do not count */
+    pid_t guard, on_lost; /* children of mortise that do not either; 0: none */
+    uint64_t since;       /* when the command began, in clock ticks since boot */
+};
+
+/* Whom the lock is held for: run_target.c. A process group, or a process alone; and strays. */
 struct mrt_target {
     pid_t group; /* 0: it is the process alone */
     int pidfd;   /* of the process, or of the group's leader if it is no child; 0: none */
+    struct mrt_strays strays;
 };
 
 /* The guard: run_guard.c. */
@@ -59,6 +67,8 @@ enum mrt_run_mode {
     MRT_RUN_PERMITS,   /* of a semaphore */
     MRT_RUN_LEADER     /* of an election */
 };
+
+enum mrt_stragglers { MRT_STRAGGLERS_LEAVE, MRT_STRAGGLERS_WAIT, MRT_STRAGGLERS_END };
 
 enum mrt_on_lost { MRT_ON_LOST_TERM, MRT_ON_LOST_KILL, MRT_ON_LOST_IGNORE, MRT_ON_LOST_EXEC };
 
@@ -105,7 +115,9 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
     bool conflict_code_given, quiet_conflict;
     enum mrt_on_lost on_lost;
     const char *on_lost_command;
-    int status_fd; /* -1: nobody wants events */
+    enum mrt_stragglers stragglers;
+    struct mrt_strays strays; /* of the command, since it was started */
+    int status_fd;            /* -1: nobody wants events */
 
     mortise_client *client;
     char *address; /* the store's, for MORTISE_HELD */
@@ -263,8 +275,9 @@ bool mrt_run_is_held_above(struct mrt_run *run, struct mrt_run_lock *lock);
 pid_t mrt_run_spawn(struct mrt_run *run);
 /* Says why a command could not be run: 126 or 127. */
 int mrt_run_fail_exec(const struct mrt_run *run, int error);
-/* Starts the command of --on-lost for the target; false: it cannot be. */
-bool mrt_run_spawn_on_lost(const struct mrt_run *run, const struct mrt_target *target);
+/* Starts the command of --on-lost for the target, of whose strays it is none; false: it cannot
+   be. */
+bool mrt_run_spawn_on_lost(const struct mrt_run *run, struct mrt_target *target);
 /* Marks all descriptors above 2, but `kept` (-1: none), to be closed by exec. */
 void mrt_run_shed_descriptors(int kept);
 
@@ -343,6 +356,10 @@ bool mrt_target_is_alive(const struct mrt_target *target);
 bool mrt_target_signal(const struct mrt_target *target, int signal);
 /* Kills it; returns when nobody of it runs any more. */
 void mrt_target_kill(const struct mrt_target *target);
+/* In the command's process, before it is that: what descends from it counts from now on. */
+void mrt_strays_begin(struct mrt_strays *strays, pid_t root, pid_t guard);
+/* Whether any lives that is more than a zombie. */
+bool mrt_strays_are_alive(const struct mrt_strays *strays);
 /* Whether a process of `group` lives that is more than a zombie. */
 bool mrt_group_is_alive(pid_t group);
 

@@ -7,6 +7,9 @@
  * children (subreaper), so that their end is a signal; for the rest the group is
  * looked at now and then. Somebody who wants mortise to end at that point has
  * them ended: TERM, grace, KILL.
+ *
+ * What has left the group, as daemons do, is found as a descendant (run_target.c). It is left
+ * alone, or waited for as the group is, or ended when the group is empty, as --stragglers says.
  */
 #include "cli/run.h"
 
@@ -97,7 +100,10 @@ static void handle_signal(struct child *child, int signal)
     }
     if (signal == SIGCONT && child->running && child->run->terminal.eager)
         mrt_terminal_give(&child->run->terminal, child->group);
-    kill(-child->group, signal);
+    if (child->ending.target.group > 0)
+        kill(-child->group, signal);
+    else
+        mrt_target_signal(&child->ending.target, signal);
     if (mrt_run_is_terminating(signal) && signal != SIGUSR1 && signal != SIGUSR2) {
         child->asked_to_end = true;
         end_survivors(child);
@@ -106,18 +112,49 @@ static void handle_signal(struct child *child, int signal)
 
 /* ----------------------------------------------------------------- loop */
 
-/* Whether somebody of the group is left. Once it is empty its number may be another's. */
+/* Whether somebody of the group is left. */
+static bool is_group_alive(const struct child *child)
+{
+    pid_t group = child->ending.target.group;
+    if (group == 0 || (kill(-group, 0) < 0 && errno == ESRCH))
+        return false;
+    return child->look_every < GROUP_LOOK_LAST || mrt_group_is_alive(group);
+}
+
+/* The group is empty: its number may be another's from now on. */
+static void forget_group(struct child *child)
+{
+    struct mrt_run *run = child->run;
+    struct mrt_target *target = &child->ending.target;
+    if (target->group == 0)
+        return;
+    target->group = 0;
+    child->look_every = 0;
+    if (target->strays.root > 0)
+        mrt_guard_mind(&run->guard, target);
+    if (run->stragglers == MRT_STRAGGLERS_END)
+        mrt_ending_term(&child->ending, mrt_time_add(mrt_time_now(), run->grace));
+}
+
+static void tell_left(const struct child *child)
+{
+    const struct mrt_run *run = child->run;
+    const char *whose =
+        child->ending.target.group == 0 ? "that descend from it" : "of its process group";
+    if (child->look_every == 0 && run->verbose)
+        mrt_cli_say("%s: the command has ended, others %s live on", run->name, whose);
+}
+
 static bool is_alive(struct child *child)
 {
     if (child->running)
         return true;
-    if (kill(-child->group, 0) < 0 && errno == ESRCH)
-        return false;
-    if (child->look_every >= GROUP_LOOK_LAST)
-        return mrt_group_is_alive(child->group);
-    if (child->look_every == 0 && child->run->verbose)
-        mrt_cli_say("%s: the command has ended, others of its process group live on",
-                    child->run->name);
+    if (!is_group_alive(child)) {
+        forget_group(child);
+        if (!mrt_strays_are_alive(&child->ending.target.strays))
+            return false;
+    }
+    tell_left(child);
     child->look_every = child->look_every == 0
                             ? GROUP_LOOK_FIRST
                             : mrt_time_min(child->look_every * 2, GROUP_LOOK_LAST);
@@ -143,6 +180,18 @@ static void tell_end(const struct child *child)
         mrt_run_event(child->run, "child-exit", NULL, ", \"code\": %d", WEXITSTATUS(child->status));
 }
 
+/* That nobody waits for them, those who want to hear of everything are told. */
+static void tell_strays(const struct child *child)
+{
+    const struct mrt_run *run = child->run;
+    if ((!run->verbose && run->status_fd < 0) || !mrt_strays_are_alive(&run->strays))
+        return;
+    mrt_run_event(run, "stragglers", NULL, "%s", "");
+    if (run->verbose)
+        mrt_cli_say("%s: processes that left the command's group live on, without the lock",
+                    run->name);
+}
+
 static int find_exit_code(const struct child *child)
 {
     const struct mrt_run *run = child->run;
@@ -160,7 +209,10 @@ static int find_exit_code(const struct child *child)
 int mrt_run_supervise(struct mrt_run *run, pid_t pid)
 {
     struct child child = {.run = run, .group = pid, .running = true};
-    mrt_ending_begin(&child.ending, run, (struct mrt_target){.group = pid});
+    struct mrt_target target = {.group = pid};
+    if (run->stragglers != MRT_STRAGGLERS_LEAVE)
+        target.strays = run->strays;
+    mrt_ending_begin(&child.ending, run, target);
     mrt_run_event(run, "started", NULL, ", \"pid\": %d", (int)pid);
     while (is_alive(&child)) {
         int signal;
@@ -172,5 +224,6 @@ int mrt_run_supervise(struct mrt_run *run, pid_t pid)
         check_time(&child, now);
     }
     tell_end(&child);
+    tell_strays(&child);
     return find_exit_code(&child);
 }

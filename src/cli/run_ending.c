@@ -18,6 +18,7 @@
 /* Smaller changes of the guard's times are not worth a message. */
 #define GUARD_STEP (10 * MRT_MILLISECOND)
 #define ATTEND_AFTER (50 * MRT_MILLISECOND)
+#define KILL_AGAIN (50 * MRT_MILLISECOND)
 
 /* ------------------------------------------------------ the lock's state */
 
@@ -105,8 +106,10 @@ static void kill_if_due(struct mrt_ending *ending, mrt_time now)
 {
     if (now < ending->kill_at)
         return;
-    ending->kill_at = MRT_TIME_NEVER;
     mrt_target_signal(&ending->target, SIGKILL);
+    /* A stray that was being forked meanwhile is hit the next time. */
+    ending->kill_at =
+        ending->target.strays.root > 0 ? mrt_time_add(now, KILL_AGAIN) : MRT_TIME_NEVER;
 }
 
 /* What --on-lost says, with `left` until the group has to be dead. */

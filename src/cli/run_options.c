@@ -21,6 +21,7 @@ enum {
     MIN_HOLD,
     QUIET_CONFLICT,
     STATUS_FD,
+    STRAGGLERS,
     JSON,
     INHERIT_FDS,
     EVERY,
@@ -71,6 +72,9 @@ static const struct mrt_flag flags[] = {
      "end the command after so long: TERM, and\nKILL after the "
      "grace; exit code 124",
      NULL, 0},
+    {STRAGGLERS, "stragglers", "WHAT",
+     "what happens to processes that leave the\ncommand's group: leave, wait (for them), end",
+     "leave", 0},
     {INHERIT_FDS, "inherit-fds", NULL, "leave descriptors above 2 open in the\ncommand", NULL, 0},
     {VALUE, "value", "TEXT", "what the leader says of itself", NULL, 0},
     {OBSERVE, "observe", NULL, "be no candidate: tell who leads, and every\nchange", NULL,
@@ -164,6 +168,17 @@ static int take_on_lost(struct mrt_run *run)
     run->on_lost = MRT_ON_LOST_EXEC;
     run->on_lost_command = optarg + 5;
     return 0;
+}
+
+static int take_stragglers(struct mrt_run *run)
+{
+    static const char *const words[] = {"leave", "wait", "end"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(optarg, words[i]) == 0) {
+            run->stragglers = (enum mrt_stragglers)i;
+            return 0;
+        }
+    return mrt_cli_fail_value(run->cli, "leave, wait or end");
 }
 
 static int take_status_fd(struct mrt_run *run)
@@ -270,6 +285,8 @@ static int take_value(struct mrt_run *run, int option)
         return take_on_lost(run);
     case STATUS_FD:
         return take_status_fd(run);
+    case STRAGGLERS:
+        return take_stragglers(run);
     case MRT_RUN_OPTION_LABEL:
         return take_label(run);
     case VALUE:
@@ -384,6 +401,9 @@ int mrt_run_check_together(struct mrt_run *run)
         return mrt_cli_fail(MRT_EXIT_USAGE, "--weight is of a semaphore: --permits is missing");
     if (run->quiet_conflict && !run->conflict_code_given)
         run->conflict_code = MRT_EXIT_OK;
+    if (run->no_fork && run->stragglers != MRT_STRAGGLERS_LEAVE)
+        return mrt_cli_fail(MRT_EXIT_USAGE,
+                            "--stragglers and -F do not go together: they are not below mortise");
     return mrt_run_check_every(run);
 }
 

@@ -32,6 +32,10 @@ static bool prepare(struct mrt_run *run, pid_t parent)
 {
     pid_t self = getpid();
     struct mrt_target target = {.group = self};
+    if (run->stragglers != MRT_STRAGGLERS_LEAVE || run->verbose || run->status_fd >= 0)
+        mrt_strays_begin(&run->strays, parent, run->guard.pid);
+    if (run->stragglers != MRT_STRAGGLERS_LEAVE)
+        target.strays = run->strays;
     if (setpgid(0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         return false;
     /* The parent may have died before the line above. */
@@ -80,7 +84,7 @@ pid_t mrt_run_spawn(struct mrt_run *run)
     return child;
 }
 
-bool mrt_run_spawn_on_lost(const struct mrt_run *run, const struct mrt_target *target)
+bool mrt_run_spawn_on_lost(const struct mrt_run *run, struct mrt_target *target)
 {
     char text[24];
     char *const command[] = {(char[]){"/bin/sh"}, (char[]){"-c"},
@@ -95,7 +99,12 @@ bool mrt_run_spawn_on_lost(const struct mrt_run *run, const struct mrt_target *t
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
     int error = posix_spawn(&pid, command[0], NULL, &attributes, command, environ);
     posix_spawnattr_destroy(&attributes);
-    return error == 0;
+    if (error != 0)
+        return false;
+    target->strays.on_lost = pid;
+    if (target->strays.root > 0 && run->guard.pid != 0)
+        mrt_guard_mind(&run->guard, target);
+    return true;
 }
 
 int mrt_run_fail_exec(const struct mrt_run *run, int error)

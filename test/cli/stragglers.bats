@@ -1,0 +1,145 @@
+#!/usr/bin/env bats
+# mortise run --stragglers: processes that leave the command's process group, as daemons do.
+load helper
+
+teardown() {
+    [ ! -s "$T/pid" ] || kill -KILL "$(cat "$T/pid")" 2>/dev/null || true
+    clean_up
+}
+
+# A command that leaves a process behind, in a session of its own, which runs $1 (sh) and has its
+# number in the file pid.
+leaving() {
+    echo "setsid sh -c 'echo \$\$ >pid; ${1:-exec sleep 600}' >/dev/null 2>&1 & until [ -s pid ]; do sleep 0.01; done"
+}
+
+straggler_runs() {
+    is_running "$(cat pid)"
+}
+
+# More than a zombie.
+is_running() {
+    grep -q '^State:.[^ZX]' "/proc/$1/status" 2>/dev/null
+}
+
+straggler_is_gone() {
+    ! straggler_runs
+}
+
+@test "by default what left the group is left alone, the lock is free at once, and -v says so" {
+    run -0 "$MORTISE" run -v a -- sh -c "$(leaving)"
+    [[ "$output" == *"a: processes that left the command's group live on, without the lock"* ]]
+    straggler_runs
+    is_free a
+    kill "$(cat pid)"
+    rm pid
+    run -0 "$MORTISE" run --json a -- sh -c "$(leaving)"
+    [[ "$output" == *'"event": "stragglers"'* ]]
+    run -0 "$MORTISE" run -v a -- true
+    [[ "$output" != *"left the command's group"* ]]
+}
+
+@test "wait: the lock is not free while one lives" {
+    start run --stragglers wait a -- sh -c "$(leaving); exit 7"
+    until_true test -s pid
+    sleep 0.5
+    straggler_runs
+    run -75 "$MORTISE" run -n a true
+    kill "$(cat pid)"
+    finish "$PID"
+    [ "$code" -eq 7 ]
+    is_free a
+}
+
+@test "wait: also for one that was forked twice, and for one whose parent lives" {
+    start run --stragglers wait a -- \
+        sh -c "setsid sh -c 'setsid sh -c \"echo \\\$\\\$ >pid; exec sleep 600\" & exit' & wait"
+    until_true test -s pid
+    sleep 0.3
+    run -75 "$MORTISE" run -n a true
+    kill "$(cat pid)"
+    finish "$PID"
+    rm pid
+    start run --stragglers wait a -- \
+        sh -c "setsid sh -c 'setsid sh -c \"echo \\\$\\\$ >pid; exec sleep 600\" & wait' & true"
+    until_true test -s pid
+    sleep 0.3
+    run -75 "$MORTISE" run -n a true
+    kill "$(cat pid)"
+    finish "$PID"
+    [ "$code" -eq 0 ]
+}
+
+@test "wait: a signal for mortise ends them" {
+    start run --stragglers wait --grace 0.3 a -- sh -c "$(leaving "trap : TERM; while :; do sleep 1; done")"
+    until_true test -s pid
+    sleep 0.3
+    kill -TERM "$PID"
+    finish "$PID"
+    [ "$code" -eq 0 ] # the command had ended before
+    straggler_is_gone
+}
+
+@test "end: they are dead before the lock is free, also one that ignores TERM" {
+    run -7 "$MORTISE" run --stragglers end a -- sh -c "$(leaving); exit 7"
+    straggler_is_gone
+    rm pid
+    run -0 "$MORTISE" run --stragglers end --grace 0.3 a -- \
+        sh -c "$(leaving "trap : TERM; while :; do sleep 1; done")"
+    straggler_is_gone
+}
+
+@test "end: one that goes on forking is caught" {
+    run -0 "$MORTISE" run --stragglers end --grace 0.2 a -- sh -c "$(leaving \
+        "trap : TERM; while :; do setsid sleep 600.25 & sleep 0.02; done")"
+    straggler_is_gone
+    run -1 pgrep -f '^sleep 600.25'
+}
+
+@test "end: what was mortise's child before the command is not touched" {
+    sh -c 'setsid sleep 600 3>&- & echo $! >before; sleep 0.1
+           exec "$MORTISE" run --stragglers end a -- true'
+    is_running "$(cat before)"
+    kill "$(cat before)"
+}
+
+@test "end and wait: when the lock is lost they are ended, and the command of --on-lost is not" {
+    local what
+    for what in end wait; do
+        rm -f pid told
+        start run --stragglers "$what" --grace 0.3 \
+            --on-lost 'exec:kill -TERM -$MORTISE_GROUP; sleep 1; touch told' a -- \
+            sh -c "$(leaving); exec sleep 600"
+        until_true test -s pid
+        "$MORTISE" break a --fence "$("$MORTISE" ls a --json | sed -n 's/.*"fence": \([0-9]*\).*/\1/p')"
+        finish "$PID"
+        [ "$code" -eq 76 ]
+        straggler_is_gone
+        until_true test -e told
+    done
+}
+
+@test "end and wait: while mortise is stopped the guard kills them before the lease ends" {
+    local what begin
+    for what in end wait; do
+        rm -f pid
+        start run --url "memory:a?lease=3s" --stragglers "$what" a -- sh -c "$(leaving); exec sleep 600"
+        until_true test -s pid
+        begin=$(date +%s%N)
+        kill -STOP "$PID"
+        until_true straggler_is_gone
+        [ $((($(date +%s%N) - begin) / 1000000)) -lt 3000 ]
+        kill -CONT "$PID"
+        finish "$PID"
+        [ "$code" -eq 76 ]
+    done
+}
+
+@test "max-hold ends them too; bad arguments; not with -F" {
+    run -124 "$MORTISE" run --stragglers wait --max-hold 0.5 a -- sh -c "$(leaving); exec sleep 600"
+    straggler_is_gone
+    fails_with 64 "$MORTISE" run --stragglers kill a true
+    fails_with 64 "$MORTISE" run --stragglers end -F a true
+    [[ "${lines[0]}" == *"--stragglers and -F do not go together"* ]]
+    MORTISE_STRAGGLERS=none fails_with 78 "$MORTISE" run a true
+}
