@@ -8,6 +8,7 @@
 #   make compat     OLD=b2a6b31: clients of that commit and of this one at one store
 #   make install    PREFIX=/usr/local DESTDIR=
 #   make sim        SEEDS=n runs, or the one SEED=x; STORE=zookeeper, redis, redlock, ...
+#   make sched      SEEDS=n orders of threads' steps, or the one SEED=x
 #   make interop    with Curator and kazoo on one path, and with redis-py and redlock on one key,
 #                   longer than make test does
 #   make chaos      MINUTES=10: faults of a ZooKeeper ensemble under competing clients
@@ -26,7 +27,7 @@ JOBS := $(shell nproc)
 COMPILE = cmake --build $(BUILD) --parallel $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all run test test-long compat install sim bench model interop chaos stops tidy format asan tsan coverage clean
+.PHONY: all run test test-long compat install sim sched bench model interop chaos stops tidy format asan tsan coverage clean
 
 all:
 	@$(CONFIGURE)
@@ -56,6 +57,11 @@ sim:
 	@$(CONFIGURE)
 	@$(COMPILE) --target sim
 	@$(BUILD)/sim $(if $(STORE),--store $(STORE)) $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),20000))
+
+sched:
+	@$(CONFIGURE)
+	@$(COMPILE) --target sched
+	@$(BUILD)/sched $(if $(SEED),--seed $(SEED) --trace,--seeds $(or $(SEEDS),100000))
 
 chaos:
 	@tools/install-deps build test

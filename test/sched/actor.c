@@ -42,7 +42,7 @@ static void run_loop(struct actor *actor, const char *what, bool (*ready)(const 
         mrt_time wake = until;
         if (timeout_ms >= 0)
             wake = mrt_time_min(until, sched_now() + timeout_ms * MRT_MILLISECOND);
-        system_poll(what, mortise_fd(client), wake);
+        system_poll(what, mortise_fd(client), ready, subject, wake);
         mortise_process(client);
     }
 }
@@ -81,15 +81,17 @@ static void asked(void *argument, mortise_hold hold)
     sched_note("is asked to give up");
 }
 
+/* Where the program runs the client itself, nobody tells it while its thread is in the store. */
 static void want_loss(struct actor *actor, struct grip *grip, mortise_hold hold)
 {
+    bool in_time = !actor->client->foreign;
     check_call(actor, "wants to hear of a loss", sched_now(), false);
     if (random_below(&actor->random, 2) == 0) {
-        if (mortise_on_lost(hold, told, NULL) == MORTISE_OK)
+        if (mortise_on_lost(hold, told, NULL) == MORTISE_OK && in_time)
             check_wants_loss(grip, -1);
     } else {
         int descriptor = mortise_lost_fd(hold);
-        if (descriptor >= 0)
+        if (descriptor >= 0 && in_time)
             check_wants_loss(grip, descriptor);
     }
     check_returned(actor);
@@ -228,6 +230,15 @@ static void act_on_one(struct actor *actor, int lock)
     give_back(actor, grip, lock, hold);
 }
 
+/* In a call that does not wait, each lock is tried for as long as the client's time allows. */
+static mrt_time limit_of_all(const struct actor *actor, mrt_time begun, int64_t most_ms)
+{
+    int64_t timeout_ms = actor->client->timeout_ms;
+    if (most_ms < 0)
+        return MRT_TIME_NEVER;
+    return begun + (most_ms > 0 ? most_ms : timeout_ms * world.lock_count) * MRT_MILLISECOND;
+}
+
 static void act_on_all(struct actor *actor)
 {
     mortise_lock *handles[LOCKS_MAX];
@@ -235,19 +246,20 @@ static void act_on_all(struct actor *actor)
     struct grip *taken[LOCKS_MAX];
     uint64_t weights[LOCKS_MAX], floors[LOCKS_MAX];
     int64_t most_ms = random_below(&actor->random, 20) - 2;
-    mrt_time begun = sched_now(), deadline = MRT_TIME_NEVER;
+    mrt_time begun = sched_now();
     size_t count = (size_t)world.lock_count;
     for (size_t i = 0; i < count; i++) {
         handles[i] = actor_draw_handle(actor, (int)i, &weights[i]);
         floors[i] = check_floor((int)i);
     }
-    if (most_ms >= 0)
-        deadline = begun + (most_ms ? most_ms : actor->client->timeout_ms) * MRT_MILLISECOND;
-    check_call(actor, "acquires all", deadline, false);
+    world.gathering++;
+    check_call(actor, "acquires all", limit_of_all(actor, begun, most_ms), false);
     int error = mortise_acquire_all(handles, count, most_ms, holds);
+    world.gathering--;
     check_returned(actor);
     if (error != MORTISE_OK) {
-        check_error(actor, 0, error, deadline, begun, most_ms == 0);
+        int64_t shortest_ms = most_ms ? most_ms : actor->client->timeout_ms;
+        check_error(actor, 0, error, begun + shortest_ms * MRT_MILLISECOND, begun, most_ms == 0);
         return;
     }
     for (size_t i = 0; i < count; i++)
@@ -271,7 +283,7 @@ static void cancel_others(struct actor *actor, int lock)
 static void act(struct actor *actor)
 {
     int lock = (int)random_below(&actor->random, world.lock_count);
-    int64_t what = actor->in_a_rush || actor->last ? 10 : random_below(&actor->random, 20);
+    int64_t what = actor->in_a_rush || actor->last ? 11 : random_below(&actor->random, 20);
     if (actor->in_a_rush)
         lock = actor->index % world.lock_count;
     if (actor->last)
@@ -282,12 +294,24 @@ static void act(struct actor *actor)
         cancel_others(actor, lock);
     else if (what < 5)
         async_act(actor);
-    else if (what < 7)
+    else if (what < 7 && !actor->client->foreign) /* it would stand still meanwhile */
         operate_list(actor);
     else if (what < 9)
         operate_election(actor);
+    else if (what == 9)
+        operate_cell(actor);
     else
         act_on_one(actor, lock);
+}
+
+/* Whoever runs a client himself does so until nobody waits for what it may have left undone. */
+static bool all_others_are_done(const void *subject)
+{
+    const struct actor *actor = subject;
+    for (int i = 0; i < world.actor_count; i++)
+        if (!world.actors[i].done && !world.actors[i].client->foreign && &world.actors[i] != actor)
+            return false;
+    return true;
 }
 
 void *actor_run(void *argument)
@@ -298,5 +322,8 @@ void *actor_run(void *argument)
         if (!actor->in_a_rush)
             actor_rest(actor, actor_draw_time(actor, 2));
     }
+    actor->done = true;
+    if (actor->client->foreign)
+        actor_await(actor, "the others", all_others_are_done, actor);
     return NULL;
 }

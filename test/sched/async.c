@@ -95,19 +95,30 @@ static void granted(void *argument, int error, mortise_hold hold)
     asked->done = true;
 }
 
+static void queued(void *argument, uint64_t ahead)
+{
+    (void)argument;
+    sched_note("has %llu ahead", (unsigned long long)ahead);
+}
+
 /* A handle of its own, of the kind that the lock is; NULL: of one that has two sides, or owners. */
-static mortise_lock *own_handle(const struct actor *actor, int lock)
+static mortise_lock *own_handle(struct actor *actor, int lock)
 {
     mortise_client *client = actor->client->handle;
     const struct lock *of = &world.locks[lock];
+    mortise_lock_options options = {.size = sizeof options};
     mortise_lock *handle = NULL;
     int error = MORTISE_ENOTSUPPORTED;
+    if (random_below(&actor->random, 3) == 0)
+        options.queued = queued;
+    if (of->kind == MUTEX && random_below(&actor->random, 3) == 0)
+        options.linger_ms = 1 + random_below(&actor->random, 20);
     if (of->kind == MUTEX)
-        error = mortise_mutex_new(client, of->name, NULL, &handle);
+        error = mortise_mutex_new(client, of->name, &options, &handle);
     else if (of->kind == SEMAPHORE)
-        error = mortise_semaphore_new(client, of->name, (uint32_t)of->capacity, NULL, &handle);
+        error = mortise_semaphore_new(client, of->name, (uint32_t)of->capacity, &options, &handle);
     else if (of->kind == EXCLUSIVE)
-        error = mortise_exclusive_new(client, of->name, NULL, &handle);
+        error = mortise_exclusive_new(client, of->name, &options, &handle);
     if (error != MORTISE_OK && error != MORTISE_ENOTSUPPORTED)
         sched_fail("a handle ended with %s", mortise_error_name(error));
     return handle;

@@ -17,17 +17,15 @@
 #define LOSS_BOUND (30 * MRT_MILLISECOND)
 
 struct grip {
-    bool live;
     int lock;
+    int descriptor; /* of its loss; 0: none */
     mortise_hold hold;
     uint64_t weight, fence;
-    unsigned count;
-    bool broken;
     mrt_time since;
     mrt_time valid_until, lost_at; /* as last seen; 0: it is not lost */
     mrt_time paused;               /* when it was lost */
-    bool wants, told;
-    int descriptor; /* 0: none */
+    unsigned count;
+    bool live, broken, wants, told;
 };
 
 struct call {
@@ -123,7 +121,8 @@ struct grip *check_granted(int lock, mortise_hold hold, uint64_t weight, uint64_
         grip->fence = slot->fence;
     grip->broken = was_broken(lock, grip->fence);
     sched_note("has %s", world.locks[lock].name);
-    if (grip->fence != 0 && grip->fence <= floor)
+    if (!grip->broken && world.locks[lock].capacity == 1 && grip->fence != 0 &&
+        grip->fence <= floor)
         sched_fail("a fence of %s does not rise", world.locks[lock].name);
     check_capacity(lock);
     return grip;
@@ -287,7 +286,7 @@ static bool is_idle(int lock)
     for (int i = 0; i < GRIPS_MAX; i++)
         if (holds(&grips[i], lock))
             return false;
-    return waits[lock].count > 0;
+    return waits[lock].count > 0 && world.gathering == 0;
 }
 
 static void watch_lock(int lock, mrt_time now)

@@ -3,8 +3,8 @@
  *
  *  - No more is held of a lock than there is of it: whoever has been told that he holds, and whose
  *    hold says so by the clock, counts, unless an operator has broken it.
- *  - Fences rise: a grant's is larger than that of any hold that was given back before the
- *    acquire began.
+ *  - Fences rise where one holds at a time: a grant's is larger than that of any hold that was
+ * given back before the acquire began.
  *  - Each call returns by its deadline, or at once if it has none, and a bound; what its own thread
  *    spends in a call of the store that is stuck comes on top, and pauses.
  *  - Nobody waits for a lock that nobody holds, but for a bound after the newest trouble.

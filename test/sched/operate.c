@@ -1,6 +1,6 @@
 /*
  * What goes past the locks: an operator's listing, whose callback is slow, breaks what it sees or
- * lists again; asking holders to give up; and elections.
+ * lists again; asking holders to give up; elections; and a cell in which all count.
  */
 #include "check.h"
 
@@ -174,4 +174,49 @@ void operate_election(struct actor *actor)
     check_returned(actor);
     if (candidate.leads)
         sched_fail("a term ended, and nobody is deposed");
+}
+
+/* ------------------------------------------------------------------ a cell */
+
+#define CELL "count"
+
+static int add_one(void *argument, mortise_cell *cell)
+{
+    uint64_t count = 0;
+    (void)argument;
+    if (cell->version > 0)
+        memcpy(&count, cell->value, sizeof count);
+    count++;
+    memcpy(cell->value, &count, sizeof count);
+    cell->size = sizeof count;
+    return 0;
+}
+
+void operate_cell(struct actor *actor)
+{
+    int64_t most_ms = 1 + random_below(&actor->random, 20);
+    mrt_time deadline = sched_now() + most_ms * MRT_MILLISECOND;
+    check_call(actor, "counts", deadline, false);
+    int error = mortise_cell_update(actor->client->handle, CELL, add_one, NULL, 0, most_ms);
+    check_returned(actor);
+    bool others = error == MORTISE_ETIMEOUT || error == MORTISE_EDISCONNECTED;
+    if (error == MORTISE_OK)
+        world.counted++;
+    else if (error == MORTISE_EUNKNOWN)
+        world.perhaps_counted++;
+    else if (!others)
+        sched_fail("counting ended with %s", mortise_error_name(error));
+}
+
+void operate_check_cell(mortise_client *client)
+{
+    mortise_cell cell;
+    uint64_t count = 0;
+    if (mortise_cell_get(client, CELL, &cell) != MORTISE_OK)
+        sched_fail("the cell is not read");
+    if (cell.version > 0)
+        memcpy(&count, cell.value, sizeof count);
+    if (count < world.counted || count > world.counted + world.perhaps_counted)
+        sched_fail("%llu were counted, and the cell has %llu", (unsigned long long)world.counted,
+                   (unsigned long long)count);
 }

@@ -17,15 +17,9 @@
 #define LINE_SIZE 160
 #define NAME_SIZE 24
 
-#ifndef __has_feature /* gcc says it by a macro */
-#define __has_feature(feature) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#if SCHED_SANITIZED
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
-#define FIBERS 1
-#else
-#define FIBERS 0
 #endif
 
 enum state { ENDED, RUNS, WAITS };
@@ -188,7 +182,7 @@ static void mix(uint64_t value)
 /* The process's own stack is learnt when it is left for the first time. */
 static void arrived(void)
 {
-#if FIBERS
+#if SCHED_SANITIZED
     const void *left;
     size_t size;
     __sanitizer_finish_switch_fiber(threads[current].fake_stack, &left, &size);
@@ -206,7 +200,7 @@ static void switch_to(int next)
     copy_locals(from->locals, __start_sched_locals);
     copy_locals(__start_sched_locals, to->locals);
     current = next;
-#if FIBERS
+#if SCHED_SANITIZED
     __sanitizer_start_switch_fiber(from->state == ENDED ? NULL : &from->fake_stack, to->stack,
                                    to->stack_size);
 #endif
@@ -218,7 +212,7 @@ static void switch_to(int next)
 static void go_on(void)
 {
     if (++steps > STEPS_MAX)
-        sched_fail("a thread runs for ever, and no time passes");
+        sched_fail("the run does not end");
     int next = choose();
     mix((uint64_t)next ^ (uint64_t)now << 8);
     threads[next].state = RUNS;
@@ -298,7 +292,7 @@ static void *stack_of(int number)
             abort();
         stacks[number] = memory + 4096;
     }
-#if FIBERS
+#if SCHED_SANITIZED
     __asan_unpoison_memory_region(stacks[number], STACK_SIZE);
 #endif
     return stacks[number];

@@ -26,6 +26,15 @@
 
 #define THREADS_MAX 24
 
+#ifndef __has_feature /* gcc says it by a macro */
+#define __has_feature(feature) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define SCHED_SANITIZED 1
+#else
+#define SCHED_SANITIZED 0
+#endif
+
 /* What is shown of a run: nothing but a fault and what came before it; all; and each wait. */
 enum sched_trace { SCHED_QUIET, SCHED_NOTES, SCHED_WAITS };
 

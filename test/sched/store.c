@@ -241,31 +241,49 @@ static bool answers_may_wait(const struct mrt_store *store)
     return random_below(&chance, 8) > 0;
 }
 
+/* A store with a lease is a server, which answers beside all else, and may be slow to. */
+static bool asks_apart(const struct mrt_store *store)
+{
+    return mrt_memory_store.lease(store->inner) > 0;
+}
+
+static void begin_to_ask(struct mrt_store *store)
+{
+    if (!asks_apart(store))
+        begin_call(store);
+    else if (random_below(&chance, 8) == 0)
+        sched_sleep("an answer", random_below(&chance, 2 * mrt_memory_store.lease(store->inner)));
+    stand_still();
+}
+
+static void end_asking(struct mrt_store *store)
+{
+    if (!asks_apart(store))
+        end_call(store);
+}
+
 static int list(struct mrt_store *store, const char *name, const char *prefix,
                 mortise_entry_callback callback, void *argument)
 {
-    begin_call(store);
-    stand_still();
+    begin_to_ask(store);
     int error = mrt_memory_store.list(store->inner, name, prefix, callback, argument);
-    end_call(store);
+    end_asking(store);
     return error;
 }
 
 static int revoke(struct mrt_store *store, const char *name, uint64_t fence)
 {
-    begin_call(store);
-    stand_still();
+    begin_to_ask(store);
     int error = mrt_memory_store.revoke(store->inner, name, fence);
-    end_call(store);
+    end_asking(store);
     return error;
 }
 
 static int break_ticket(struct mrt_store *store, const char *name, uint64_t fence)
 {
-    begin_call(store);
-    stand_still();
+    begin_to_ask(store);
     int error = mrt_memory_store.break_ticket(store->inner, name, fence);
-    end_call(store);
+    end_asking(store);
     return error;
 }
 
@@ -305,7 +323,7 @@ static void close_store(struct mrt_store *store)
                      .lock_delay = 1},                                                        \
     .open = open_store, .submit = submit, .fd = descriptor, .next = next, .process = process, \
     .list = list, .revoke = revoke, .break_ticket = break_ticket, .lease = lease,             \
-    .address = address, .close = close_store, .abandon = close_store
+    .address = address, .asks_apart = asks_apart, .close = close_store, .abandon = close_store
 
 static const struct mrt_store_ops inside_store = {.scheme = "inside", COMMON};
 static const struct mrt_store_ops later_store = {

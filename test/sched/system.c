@@ -193,11 +193,23 @@ int __wrap_ppoll(struct pollfd *polled, nfds_t count, const struct timespec *tim
     return ready;
 }
 
-bool system_poll(const char *what, int number, mrt_time until)
+struct either {
+    int number;
+    bool (*ready)(const void *subject);
+    const void *subject;
+};
+
+static bool is_either(const void *subject)
 {
-    struct pollfd polled = {.fd = number};
-    struct polling polling = {&polled, 1};
-    return sched_wait(what, any_readable, &polling, until);
+    const struct either *either = subject;
+    return either->ready(either->subject) || system_readable(either->number);
+}
+
+void system_poll(const char *what, int number, bool (*ready)(const void *subject),
+                 const void *subject, mrt_time until)
+{
+    const struct either either = {number, ready, subject};
+    sched_wait(what, is_either, &either, until);
 }
 
 /* ------------------------------------------------------------------ clock, entropy */
@@ -242,4 +254,5 @@ void system_end(void)
         if (descriptors[i].kind != CLOSED)
             sched_fail("descriptor %d is open at the end", i);
     system_threads_end();
+    system_free_kept();
 }

@@ -15,6 +15,8 @@
 void system_begin(void);
 /* All descriptors are closed again, and no mutex is held. */
 void system_end(void);
+/* Frees what the run has, if nobody wrote there since (allocation.c). */
+void system_free_kept(void);
 /* The same of system_threads.c alone. */
 void system_threads_begin(void);
 void system_threads_end(void);
@@ -23,7 +25,8 @@ void system_threads_end(void);
 int system_descriptor(bool (*ready)(const void *subject), const void *subject);
 void system_close(int descriptor);
 bool system_readable(int descriptor);
-/* As poll for reading. */
-bool system_poll(const char *what, int descriptor, mrt_time until);
+/* As sched_wait, and until there is something to read. */
+void system_poll(const char *what, int descriptor, bool (*ready)(const void *subject),
+                 const void *subject, mrt_time until);
 
 #endif

@@ -157,6 +157,26 @@ static void close_client(struct client *client)
         sched_fail("closing ended with %s", mortise_error_name(error));
 }
 
+/* Starts all, or those only that are to wait for what the first client has. */
+static void start_actors(bool last)
+{
+    for (int i = 0; i < world.actor_count; i++) {
+        struct actor *actor = &world.actors[i];
+        if (last && actor->client->foreign)
+            continue;
+        actor->done = false;
+        actor->last = last;
+        actor->steps = last ? 1 : actor->steps;
+        actor->thread = sched_start(actor->name, actor_run, actor);
+    }
+}
+
+static void join_actors(void)
+{
+    for (int i = 0; i < world.actor_count; i++)
+        sched_join(world.actors[i].thread);
+}
+
 /* Some wait for what the first client's thread has, until it is closed. */
 static void close_while_others_wait(struct random *random)
 {
@@ -166,17 +186,18 @@ static void close_while_others_wait(struct random *random)
         return;
     if (mortise_acquire(client->handles[0][world.locks[0].kind == READ_WRITE], &hold) != 0)
         return;
-    for (int i = 0; i < world.actor_count; i++) {
-        struct actor *actor = &world.actors[i];
-        actor->last = true;
-        actor->steps = 1;
-        actor->thread = sched_start(actor->name, actor_run, actor);
-    }
+    start_actors(true);
     sched_wait("those who wait", stands_still, client, MRT_TIME_NEVER);
     world.closing = true;
     close_client(client);
-    for (int i = 0; i < world.actor_count; i++)
-        sched_join(world.actors[i].thread);
+    join_actors();
+}
+
+static void close_clients(bool foreign)
+{
+    for (int i = 0; i < world.client_count; i++)
+        if (world.clients[i].handle && world.clients[i].foreign == foreign)
+            close_client(&world.clients[i]);
 }
 
 static int nothing_is_left(void *argument, const mortise_entry *entry)
@@ -203,16 +224,6 @@ static void begin(struct random *random, uint64_t seed, enum sched_trace trace)
     world.breaks = random_below(random, 4) == 0;
 }
 
-static void act(void)
-{
-    for (int i = 0; i < world.actor_count; i++) {
-        struct actor *actor = &world.actors[i];
-        actor->thread = sched_start(actor->name, actor_run, actor);
-    }
-    for (int i = 0; i < world.actor_count; i++)
-        sched_join(world.actors[i].thread);
-}
-
 void world_run(uint64_t seed, enum sched_trace trace)
 {
     struct random random;
@@ -224,14 +235,15 @@ void world_run(uint64_t seed, enum sched_trace trace)
     for (int i = 0; i < world.client_count; i++)
         open_client(&random, &world.clients[i]);
     draw_habits(&random);
-    act();
+    start_actors(false);
+    join_actors();
+    close_clients(true); /* nobody runs them any more */
     close_while_others_wait(&random);
-    for (int i = 0; i < world.client_count; i++)
-        if (world.clients[i].handle)
-            close_client(&world.clients[i]);
+    close_clients(false);
     store_set_habits(&(struct habits){.latency = 0});
     if (world.lease > 0)
         sched_sleep("what is left to end", 3 * world.lease);
+    operate_check_cell(operator);
     int error = mortise_list(operator, NULL, nothing_is_left, NULL);
     if (error != MORTISE_OK || mortise_close(operator) != MORTISE_OK)
         sched_fail("the operator's client does not list, or not close");

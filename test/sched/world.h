@@ -5,7 +5,7 @@
  *   world.c   draws the run, opens the clients, starts the actors, and closes
  *   actor.c   what a thread does: acquires, holds and gives back, in all ways that block
  *   async.c   asynchronous acquires, with callbacks that free, cancel and acquire again
- *   operate.c listing, breaking, revoking; elections
+ *   operate.c listing, breaking, revoking; elections; a cell
  *   check.c   the invariants
  */
 #ifndef SCHED_WORLD_H
@@ -45,6 +45,7 @@ struct actor {
     struct random random;
     int steps;      /* how much it does */
     bool in_a_rush; /* no time between what it does, and none in it */
+    bool done;      /* it has done all of it */
     bool last;      /* waits for what only mortise_close ends */
 };
 
@@ -55,10 +56,12 @@ struct world {
     int client_count;
     struct actor actors[ACTORS_MAX];
     int actor_count;
-    mrt_time lease;   /* 0: none */
-    mrt_time latency; /* of a call of the store, at most */
-    bool closing;     /* clients are being closed: calls end with ECLOSED */
-    bool breaks;      /* tickets are broken */
+    mrt_time lease;                    /* 0: none */
+    mrt_time latency;                  /* of a call of the store, at most */
+    bool closing;                      /* clients are being closed: calls end with ECLOSED */
+    bool breaks;                       /* tickets are broken */
+    uint64_t counted, perhaps_counted; /* in the cell */
+    int gathering; /* so many calls for several locks have some already, or may */
 };
 extern struct world world;
 
@@ -77,5 +80,8 @@ void actor_await(struct actor *actor, const char *what, bool (*ready)(const void
 void async_act(struct actor *actor);
 void operate_list(struct actor *actor);
 void operate_election(struct actor *actor);
+void operate_cell(struct actor *actor);
+/* No count was lost, and none added. */
+void operate_check_cell(mortise_client *client);
 
 #endif
