@@ -31,7 +31,9 @@
  *
  * Times. Durations are milliseconds and say so in their names. Deadlines are
  * absolute nanoseconds of mortise_now_ns, a clock that counts suspended time and
- * that nobody can set.
+ * that nobody can set. Where the store gives a lease, a hold ends on this clock 3 % of the lease
+ * earlier, and at least 10 ms: so no two hold a lock while the client's clock and the server's
+ * each run at most 1.5 % too fast or too slow.
  *
  * C99 and C++.
  */

@@ -21,7 +21,6 @@
 #define DEFAULT_BUDGET_COUNT 16
 #define DEFAULT_TIMEOUT_MS 5000
 #define FAIR_AFTER MRT_MILLISECOND
-#define MARGIN_MIN (10 * MRT_MILLISECOND)
 #define KNOWN_FLAGS \
     (MORTISE_FOREIGN_LOOP | MORTISE_STRICT | MORTISE_SHORT_LIVED | MORTISE_TELL_PROCESS)
 
@@ -75,7 +74,7 @@ static int make_config(const mortise_client_options *options, void *host,
                   : mrt_time_from_ms(options->budget_ms ? options->budget_ms : DEFAULT_BUDGET_MS),
         .budget_count =
             options->budget_count > 0 ? (uint32_t)options->budget_count : DEFAULT_BUDGET_COUNT,
-        .margin_min = MARGIN_MIN,
+        .margin_min = MRT_MARGIN_MIN,
         .give_up = mrt_time_from_ms(options->give_up_ms),
         .host = host,
     };

@@ -42,6 +42,8 @@ struct mrt_recipe {
     bool claim;        /* no order is promised among clients: a store need not keep one */
 };
 
+#define MRT_MARGIN_MIN (10 * MRT_MILLISECOND) /* the library's margin_min */
+
 struct mrt_engine_config {
     struct mrt_id seed;    /* 128 bits of entropy; all identities derive from it */
     bool strict;           /* local order is strict FIFO */
@@ -50,7 +52,7 @@ struct mrt_engine_config {
     uint32_t budget_count; /* and how many grants it has */
     uint64_t queue_max;    /* how many tickets may wait in a queue; 0: any number */
     void *host;            /* for mrt_engine_host */
-    mrt_time margin_min;   /* a lease ends earlier by this, or by 2 %, whichever is more */
+    mrt_time margin_min;   /* a lease ends earlier by this, or by 3 %, whichever is more */
     mrt_time recheck;      /* look again after so long, where a store says longer; 0: as it says */
     /* The pause after a failure is doubled from the one to the other; 0: 10 ms, 1 s. */
     mrt_time pause_min, pause_max;

@@ -8,8 +8,9 @@
  * newest one that was acknowledged so long before this one was sent, or the store says itself what
  * is proven. Validity never depends on when
  * an answer or an error came, nor on hearing anything at all: past valid_until the session is lost
- * by the clock alone. The margin, 2 % of the lease or margin_min if that is more, is what this
- * machine's clock may run slower than the store's.
+ * by the clock alone. The margin, 3 % of the lease or margin_min if that is more, covers clocks
+ * that drift: this machine's may be 1.5 % slow and the store's 1.5 % fast (0.97 / 0.985 < 1
+ * / 1.015).
  *
  *   NONE -> STARTING -> LIVE -> STOPPING -> NONE
  *
@@ -90,9 +91,11 @@ static void prove(struct mrt_engine *engine, mrt_time sent, mrt_time now)
         session->proof = sent;
     else if (!session->dates)
         prove_earlier(session, sent, now);
-    mrt_time margin = session->lease / 50;
-    if (margin < engine->config.margin_min && !MRT_DEFECT(NO_MARGIN))
+    mrt_time margin = session->lease * 3 / 100;
+    if (margin < engine->config.margin_min)
         margin = engine->config.margin_min;
+    if (MRT_DEFECT(NO_MARGIN))
+        margin = 0;
     session->valid_until = mrt_time_add(session->proof, session->lease - margin);
     set_suspended(engine, now >= session->heard + session->lease / 2);
 }

@@ -10,7 +10,7 @@
  * behind the port, whose session is as good as that of a majority (quorum_session.c) and
  * whose tickets are claims (quorum_claim.c). With a lease of L a hold is valid for L from the
  * sending of the newest renewal that a majority proved, less what the engine takes off for the
- * clock, 2 % and at least 10 ms.
+ * clocks, 3 % and at least 10 ms.
  *
  * What it does not give: a fence, an order, and safety from a member that forgets (restarts
  * without what it kept) or whose clock jumps. All three are said in mortise.h and the manual.

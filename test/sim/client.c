@@ -209,6 +209,19 @@ struct mrt_queue *client_queue(struct world *world, struct client *client, int q
     return found;
 }
 
+/* The world's time is the servers', so a client's rate is what its clock and theirs are wrong by,
+   in opposite directions. In half of all cases both are as wrong as they may be. */
+static int64_t draw_rate(struct world *world)
+{
+    const int64_t million = 1000000, drift = world->drawn.drift_ppm;
+    if (drift == 0)
+        return 0;
+    int64_t slowest = (million - drift) * million / (million + drift) - million;
+    int64_t fastest = world_fastest(world),
+            rate = random_between(&world->random, -4 * drift, 4 * drift);
+    return rate < slowest ? slowest : rate > fastest ? fastest : rate;
+}
+
 void client_boot(struct world *world, struct client *client, bool new_clock)
 {
     const struct profile *p = &world->drawn;
@@ -216,8 +229,7 @@ void client_boot(struct world *world, struct client *client, bool new_clock)
         return;
     if (new_clock) {
         client->offset = random_below(&world->random, 1000 * MRT_SECOND);
-        client->rate_ppm =
-            p->drift_ppm ? random_between(&world->random, -p->drift_ppm, p->drift_ppm) : 0;
+        client->rate_ppm = draw_rate(world);
     }
     struct peer *peer = &world->peers[world->peer_count++];
     *peer = (struct peer){.client = client, .index = client->index};
@@ -227,14 +239,13 @@ void client_boot(struct world *world, struct client *client, bool new_clock)
     client->last_serial = 0;
     client->refused_count = 0;
     memset(client->outstanding, 0, sizeof client->outstanding);
-    mrt_time margin = p->lease_us * p->drift_ppm / 1000 + 2 * MRT_MICROSECOND;
     uint64_t entropy = random_next(&world->random);
     const struct mrt_engine_config config = {.seed = {entropy, random_next(&world->random) >> 1},
                                              .strict = p->strict != 0,
                                              .fair_after = p->fair_us * MRT_MICROSECOND,
                                              .budget = p->budget_us * MRT_MICROSECOND,
                                              .budget_count = (uint32_t)p->budget_count,
-                                             .margin_min = margin};
+                                             .margin_min = MRT_MARGIN_MIN};
     if (mrt_engine_new(&config, &client->engine) != MORTISE_OK)
         check_fail(world, client->index, NO_QUEUE, "no engine");
     for (int i = 0; i < p->queues && !p->brief_handles; i++)

@@ -75,7 +75,7 @@ static void draw_sizes(struct profile *p, struct random *random, int model)
     p->fair_us = random_below(random, 4) ? 1000 : profile_scale(random, 100000);
     p->budget_us = random_below(random, 4) ? 2000 : random_below(random, 20000);
     p->budget_count = random_below(random, 2) ? 16 : random_between(random, 1, 8);
-    p->drift_ppm = random_below(random, 2) ? 100000 : profile_maybe(random, 20000);
+    p->drift_ppm = random_below(random, 2) ? 15000 : profile_maybe(random, 15000);
 }
 
 static void draw_actors(struct profile *p, struct random *random)
@@ -158,6 +158,21 @@ static void make_forgetful(struct profile *p, struct random *random)
     p->think_us = unit / 100;
     p->drift_ppm = p->crash_every_us = p->wake_lost = p->break_every_us = p->reap_us = 0;
     p->lose_command = p->lose_reply = p->refuse = p->pause_every_us = p->close_every_us = 0;
+    p->try = p->timed = p->cancel = 0;
+}
+
+/* Holders are cut off while others wait, and their clocks are wrong: a lease's last hundredth. */
+static void make_drifting(struct profile *p, struct random *random)
+{
+    int64_t unit = p->lease_us;
+    p->clients = random_between(random, 2, 4);
+    p->drift_ppm = 15000;
+    p->cut_every_us = unit * random_between(random, 6, 40) / 10;
+    p->cut_us = unit * 3;
+    p->delay_us = unit / 200;
+    p->hold_us = unit * 3;
+    p->think_us = unit / 50;
+    p->crash_every_us = p->break_every_us = p->reap_us = p->proof_lag_us = p->follower_every_us = 0;
     p->try = p->timed = p->cancel = 0;
 }
 
@@ -480,6 +495,17 @@ static void shape_zookeeper(struct profile *p, struct random *random)
     }
 }
 
+static void shape_plain(struct profile *p, struct random *random)
+{
+    int64_t shape = p->model == MODEL_LEASE ? random_below(random, 12) : 2;
+    if (shape == 0)
+        make_forgetful(p, random);
+    else if (shape == 1)
+        make_drifting(p, random);
+    else if (random_below(random, 6) == 0)
+        make_quiet(p, random);
+}
+
 void profile_draw(struct profile *profile, uint64_t seed, int model, bool mixed)
 {
     struct random random;
@@ -496,10 +522,8 @@ void profile_draw(struct profile *profile, uint64_t seed, int model, bool mixed)
         profile_draw_redis(profile, &random);
     } else if (profile->model == MODEL_POSTGRES) {
         profile_draw_postgres(profile, &random);
-    } else if (profile->model == MODEL_LEASE && random_below(&random, 12) == 0) {
-        make_forgetful(profile, &random);
-    } else if (random_below(&random, 6) == 0) {
-        make_quiet(profile, &random);
+    } else {
+        shape_plain(profile, &random);
     }
     if (mixed)
         profile_draw_mixed(profile, seed);

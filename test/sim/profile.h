@@ -66,7 +66,7 @@ enum {
     X(fair_us, FIXED, "handed over directly after waiting so long")                               \
     X(budget_us, FIXED, "of a turn")                                                              \
     X(budget_count, FIXED, "of a turn")                                                           \
-    X(drift_ppm, EXTRA, "clocks run faster or slower by up to")                                   \
+    X(drift_ppm, EXTRA, "clocks of clients and servers run faster or slower by up to, each")      \
     X(think_us, FIXED, "between acquires, at most")                                               \
     X(hold_us, FIXED, "holding, at most")                                                         \
     X(reaction_us, EXTRA, "until a woken thread runs, at most")                                   \

@@ -46,7 +46,7 @@ static void emit(void *context, void *peer, const struct mrt_event *event)
     copy.detail = NULL;
     if (event->type == MRT_STARTED)
         copy.proof_lag = /* on a clock that may run fast */
-            world->drawn.proof_lag_us * (1000000 + world->drawn.drift_ppm) / 1000;
+            world->drawn.proof_lag_us * (1000000 + world_fastest(world)) / 1000;
     link_deliver(world, peer, &copy);
 }
 

@@ -155,7 +155,7 @@ static uint64_t value_in(const char *hexadecimal)
    RECHECK_MIN. */
 static int64_t look_limit_us(const struct profile *p)
 {
-    return 10000 + p->timer_late_us + p->lease_us * p->drift_ppm / (1000000 - p->drift_ppm);
+    return 10000 + p->timer_late_us + p->lease_us * 2 * p->drift_ppm / (1000000 - p->drift_ppm);
 }
 
 /* Nobody has renewed its session for a lease, so whose it is has nothing of it any more. It goes

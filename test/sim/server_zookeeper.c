@@ -34,7 +34,7 @@ void zk_port_tell(struct session *session, const struct mrt_command *command,
                               .error = error};
     if (type == MRT_STARTED) {
         event.lease = mrt_time_from_ms(session->timeout_ms);
-        event.proof_lag = p->zk_tick_us * (1000000 + p->drift_ppm) / 2000;
+        event.proof_lag = p->zk_tick_us * (1000000 + world_fastest(world)) / 2000;
     }
     link_deliver(session->port->world, session->peer, &event);
 }

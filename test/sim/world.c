@@ -23,6 +23,12 @@ void world_cancel(struct world *world, struct task *task)
     mrt_heap_clear(&world->agenda, &task->timer);
 }
 
+int64_t world_fastest(const struct world *world)
+{
+    const int64_t million = 1000000, drift = world->drawn.drift_ppm;
+    return (million + drift) * million / (million - drift) - million;
+}
+
 mrt_time world_some(struct world *world, int64_t limit_us)
 {
     return limit_us > 0 ? random_below(&world->random, limit_us * MRT_MICROSECOND) : 0;

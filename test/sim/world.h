@@ -302,6 +302,8 @@ void world_run(uint64_t seed, const struct profile *profile, FILE *text, bool al
 void world_at(struct world *world, struct task *task, mrt_time at,
               void (*run)(struct world *, struct task *));
 void world_cancel(struct world *world, struct task *task);
+/* By how much a client's clock is faster than a server's at most, in millionths. */
+int64_t world_fastest(const struct world *world);
 /* 0 .. limit microseconds. */
 mrt_time world_some(struct world *world, int64_t limit_us);
 /* Whether there is a lock of this kind. */
