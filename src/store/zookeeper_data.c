@@ -50,6 +50,8 @@ struct mrt_zk_place mrt_zk_lighter_place(const struct mrt_zk_ticket *ticket)
     if (lighter.family != MRT_ZK_FOREIGN && lighter.weight < place.weight) {
         place.family = lighter.family;
         place.weight = lighter.weight;
+        place.hands = MRT_ZK_ADOPTED; /* so its name says which fence it has kept */
+        place.czxid = ticket->czxid;
     }
     return place;
 }

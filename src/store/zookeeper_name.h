@@ -50,7 +50,7 @@ enum mrt_zk_family {
 enum mrt_zk_hands {
     MRT_ZK_NEVER_DETACHED, /* its session's */
     MRT_ZK_DETACHED,       /* nobody's: a persistent node */
-    MRT_ZK_ADOPTED         /* another session's than at first */
+    MRT_ZK_ADOPTED         /* another session's than at first, or lighter than it was */
 };
 
 /* What a ticket is, and what its node's name says of it. */
@@ -60,7 +60,7 @@ struct mrt_zk_place {
     int32_t sequence;          /* of a node */
     uint64_t weight, capacity;
     enum mrt_zk_hands hands;
-    int64_t czxid; /* of the ticket's first node, once it has changed hands; else 0 */
+    int64_t czxid; /* of the ticket's first node, once it has another node; else 0 */
 };
 
 /* A node's place in a lock; FOREIGN: it takes no part in one. */

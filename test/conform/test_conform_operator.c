@@ -6,6 +6,7 @@
  */
 #include "cmocka_all.h"
 #include "conform/port_two.h"
+#include "core/recipe.h"
 #include "core/rule.h"
 
 #define LONG_ENOUGH (10 * MRT_SECOND)
@@ -207,6 +208,38 @@ static void test_n_a_ticket_of_ones_own_is_broken_too(void **state)
     assert_int_equal(port_refresh(&first, "n/4", &held).type, MRT_GONE);
 }
 
+struct shown {
+    uint64_t fence;
+    int count;
+};
+
+static int note_fence(void *argument, const mortise_entry *entry)
+{
+    struct shown *shown = argument;
+    shown->fence = entry->fence;
+    shown->count++;
+    return 0;
+}
+
+static void test_n_k_a_lighter_ticket_is_shown_and_broken_by_the_fence_it_has_kept(void **state)
+{
+    (void)state;
+    struct mrt_event held = port_append_weight(&first, "n/5", port_id(), mrt_read_write.kind,
+                                               mrt_read_write.capacity, MRT_WRITER);
+    struct mrt_event lighter = port_lighten(&first, "n/5", &held, MRT_READER);
+    assert_int_equal(lighter.fence, held.fence);
+    for (int i = 0; i < 2; i++) { /* also after a request, which is written into its node */
+        struct shown shown = {0};
+        assert_int_equal(second.ops->list(second.store, "n/5", NULL, note_fence, &shown),
+                         MORTISE_OK);
+        assert_int_equal(shown.count, 1);
+        assert_int_equal(shown.fence, held.fence);
+        assert_int_equal(revoke(&second, "n/5", held.fence), MORTISE_OK);
+    }
+    assert_int_equal(break_ticket(&second, "n/5", held.fence), MORTISE_OK);
+    assert_int_equal(port_refresh(&first, "n/5", &held).type, MRT_GONE);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +254,7 @@ int main(int argc, char **argv)
         TEST(test_n_a_broken_waiter_is_gone),
         TEST(test_n_no_other_ticket_is_broken),
         TEST(test_n_a_ticket_of_ones_own_is_broken_too),
+        TEST(test_n_k_a_lighter_ticket_is_shown_and_broken_by_the_fence_it_has_kept),
     };
     return run_on_place(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }
