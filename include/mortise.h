@@ -546,6 +546,19 @@ MORTISE_API uint64_t mortise_hold_owner(mortise_hold hold);
 /* Name of the lock, valid until the hold is released; "" for a stale hold. */
 MORTISE_API const char *mortise_hold_name(mortise_hold hold);
 /*
+ * Writes what the hold is in its store, for programs that check or watch it there without mortise.
+ * On ZooKeeper the path of its node, whose last ten characters are its sequence; a downgrade and an
+ * adoption give it another node. Elsewhere the lock's full name and, behind a space, the number of
+ * its ticket: the columns queue and number of the tickets' table in SQL stores, the score in the
+ * queue's sorted set on Redis. An exclusive lock on Redis is the key of that name, without a
+ * number. Sends no request, but waits for one that is being sent. 0; ENOTHELD, ELOST, EFORKED;
+ * EINVALID: `size` is too small, which MORTISE_NODE_SIZE never is; ENOTSUPPORTED: the store keeps
+ * no tickets (mortise_capabilities.fence is 0); EDEADLOCK inside a callback. Source: getId of
+ * canal's DistributedLock; the lockPath of Curator's LockData.
+ */
+#define MORTISE_NODE_SIZE 2304
+MORTISE_API int mortise_hold_node(mortise_hold hold, char *text, size_t size);
+/*
  * Asks the store. 0: held there now; ELOST, ENOTHELD; ETIMEOUT if it did not
  * answer within timeout_ms, ECLOSED, EFORKED, EDEADLOCK inside a callback.
  */
@@ -827,6 +840,7 @@ typedef struct mortise_entry {
     int detached; /* nobody's, by mortise_detach: no process, and no session, has it */
     /* Not 0: nobody's too, for so long yet, as its holder has died (lock_delay_ms). */
     int64_t delay_ms;
+    const char *node; /* on ZooKeeper the path of its node, with its sequence at the end; or "" */
 } mortise_entry;
 
 /* Return non-zero to stop. */

@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "core/recipe.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -199,6 +201,51 @@ const char *mortise_hold_name(mortise_hold hold)
     const char *name = mrt_queue_name(slot->queue) + client_of(hold)->prefix_length;
     leave(hold);
     return name;
+}
+
+/* Of a hold that is not lost; leaves its client. */
+static int read_node(struct mrt_driver *driver, const struct mrt_hold *slot,
+                     char node[MORTISE_NODE_SIZE])
+{
+    uint64_t number = 0;
+    struct mrt_id ticket = mrt_hold_ticket(slot, &number);
+    int length = snprintf(node, MORTISE_NODE_SIZE, "%s", mrt_queue_name(slot->queue));
+    bool found = true;
+    if (driver->ops->node) {
+        mrt_driver_borrow_store(driver);
+        found = driver->ops->node(driver->store, ticket, node);
+        mrt_driver_give_back_store(driver);
+    } else if (number > 0) {
+        snprintf(node + length, MORTISE_NODE_SIZE - (size_t)length, " %" PRIu64, number);
+    }
+    mrt_driver_leave(driver, MRT_TIME_NEVER);
+    return found ? MORTISE_OK : MORTISE_ELOST;
+}
+
+int mortise_hold_node(mortise_hold hold, char *text, size_t size)
+{
+    char node[MORTISE_NODE_SIZE];
+    mortise_client *client = client_of(hold);
+    int error = client ? mrt_driver_check(&client->driver, true) : MORTISE_ENOTHELD;
+    if (error != MORTISE_OK)
+        return error;
+    if (!client->driver.ops->capabilities.fence)
+        return mrt_error(MORTISE_ENOTSUPPORTED, "the store \"%s\" keeps no tickets",
+                         client->driver.ops->scheme);
+    const struct mrt_hold *slot = enter(hold);
+    if (!slot)
+        return MORTISE_ENOTHELD;
+    if (!slot->ticket) {
+        leave(hold);
+        return MORTISE_ELOST;
+    }
+    error = read_node(&client->driver, slot, node);
+    size_t length = strlen(node);
+    if (error == MORTISE_OK && (!text || length >= size))
+        return mrt_error(MORTISE_EINVALID, "the node of a hold takes %zu bytes", length + 1);
+    if (error == MORTISE_OK)
+        memcpy(text, node, length + 1);
+    return error;
 }
 
 int mortise_verify(mortise_hold hold, int64_t timeout_ms)

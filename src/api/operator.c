@@ -80,15 +80,17 @@ struct listing {
 static int take_row(void *argument, const mortise_entry *entry)
 {
     struct listing *listing = argument;
-    const char *name = entry->name + listing->prefix_length;
+    const char *name = entry->name + listing->prefix_length, *node = entry->node ? entry->node : "";
     size_t name_size = strlen(name) + 1, kind_size = strlen(entry->kind) + 1;
-    struct row *row = malloc(sizeof *row + name_size + kind_size);
+    size_t node_size = strlen(node) + 1;
+    struct row *row = malloc(sizeof *row + name_size + kind_size + node_size);
     listing->no_memory = !row;
     if (!row)
         return 1;
     row->entry = *entry;
     row->entry.name = memcpy(row->texts, name, name_size);
     row->entry.kind = memcpy(row->texts + name_size, entry->kind, kind_size);
+    row->entry.node = memcpy(row->texts + name_size + kind_size, node, node_size);
     mrt_owner_parse(entry->label, &row->owner);
     row->entry.label = row->owner.label;
     row->entry.host = row->owner.host;

@@ -13,13 +13,16 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { JSON = MRT_OPTION_OWN };
+enum { JSON = MRT_OPTION_OWN, NODE };
 
 static const struct mrt_flag flags[] = {
     {JSON, "json", NULL,
      "print a JSON array of objects with name,\nkind, place, holder, fence, "
-     "since, label, host, pid, weight,\ncapacity, detached, delay_ms",
+     "since, label, host, pid, weight,\ncapacity, detached, delay_ms, node",
      NULL, 0},
+    {NODE, "node", NULL,
+     "in the place of the label show the node of each in\nZooKeeper, its sequence at the end", NULL,
+     0},
 };
 
 const struct mrt_subcommand mrt_ls_subcommand = {
@@ -61,26 +64,26 @@ static int find_name_width(const struct mrt_rows *table)
     return width;
 }
 
-static void print_row(const struct mrt_row *row, int width)
+static void print_row(const struct mrt_row *row, int width, bool nodes)
 {
-    char name[4 * MORTISE_NAME_MAX + 1], owner[4 * MRT_OWNER_TEXT_SIZE];
+    char name[4 * MORTISE_NAME_MAX + 1], last[4 * MORTISE_NODE_SIZE];
     char place[16], mode[48], age[32];
     escape_name(row->name, name);
-    mrt_cli_escape(row->owner, owner, sizeof(owner));
+    mrt_cli_escape(nodes ? row->node : row->owner, last, sizeof(last));
     mrt_rows_describe_mode(row, mode);
     snprintf(place, sizeof(place), "%" PRIu32, row->place);
     mrt_cli_format_age(row->since_wall_ms, age, sizeof(age));
     printf("%s%*s  %-5s  %-5s  %20" PRIu64 "  %8s  %s\n", name, width - count_columns(name), "",
-           row->place == 0 ? "holds" : place, mode, row->fence, age, owner);
+           row->place == 0 ? "holds" : place, mode, row->fence, age, last);
 }
 
-static void print_text(const struct mrt_rows *table)
+static void print_text(const struct mrt_rows *table, bool nodes)
 {
     int width = find_name_width(table);
     printf("%-*s  %-5s  %-5s  %20s  %8s  %s\n", width, "NAME", "PLACE", "MODE", "FENCE", "SINCE",
-           "LABEL");
+           nodes ? "NODE" : "LABEL");
     for (size_t i = 0; i < table->count; i++)
-        print_row(&table->rows[i], width);
+        print_row(&table->rows[i], width, nodes);
 }
 
 /* ------------------------------------------------------------------ JSON */
@@ -111,12 +114,13 @@ static void print_json(const struct mrt_rows *table)
 int mrt_cli_ls(struct mrt_cli *cli, int argc, char **argv)
 {
     struct mrt_rows table = {.rows = NULL};
-    bool json = false;
+    bool json = false, nodes = false;
     int option;
     while ((option = mrt_cli_option(cli, argc, argv)) != MRT_OPTION_END) {
         if (option == MRT_OPTION_STOP)
             return cli->exit_code;
-        json = true;
+        json |= option == JSON;
+        nodes |= option == NODE;
     }
     const char *name = argv[optind];
     if (name && argv[optind + 1])
@@ -125,8 +129,10 @@ int mrt_cli_ls(struct mrt_cli *cli, int argc, char **argv)
     int code = name ? mrt_cli_check_name(name) : 0;
     if (!code)
         code = mrt_rows_collect(cli, name, &table);
-    if (!code)
-        (json ? print_json : print_text)(&table);
+    if (!code && json)
+        print_json(&table);
+    else if (!code)
+        print_text(&table, nodes);
     mrt_rows_free(&table);
     return code ? code : mrt_cli_end_output();
 }

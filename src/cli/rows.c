@@ -15,6 +15,7 @@ void mrt_rows_free(struct mrt_rows *rows)
         free(rows->rows[i].kind);
         free(rows->rows[i].label);
         free(rows->rows[i].host);
+        free(rows->rows[i].node);
     }
     free(rows->rows);
     *rows = (struct mrt_rows){.rows = NULL};
@@ -45,6 +46,7 @@ static int add_row(void *argument, const mortise_entry *entry)
     row->kind = strdup(entry->kind);
     row->label = strdup(entry->label);
     row->host = strdup(entry->host);
+    row->node = strdup(entry->node);
     row->pid = entry->pid;
     row->weight = entry->weight;
     row->capacity = entry->capacity;
@@ -54,7 +56,7 @@ static int add_row(void *argument, const mortise_entry *entry)
     row->since_wall_ms = entry->since_wall_ms;
     row->detached = entry->detached;
     row->delay_ms = entry->delay_ms;
-    rows->failed = !row->name || !row->kind || !row->label || !row->host;
+    rows->failed = !row->name || !row->kind || !row->label || !row->host || !row->node;
     return rows->failed;
 }
 
@@ -101,6 +103,7 @@ void mrt_rows_print_members(FILE *out, const struct mrt_row *row)
     mrt_json_string(out, row->host);
     fprintf(out,
             ", \"pid\": %" PRId64 ", \"weight\": %" PRIu64 ", \"capacity\": %" PRIu64
-            ", \"detached\": %s, \"delay_ms\": %" PRId64,
+            ", \"detached\": %s, \"delay_ms\": %" PRId64 ", \"node\": ",
             row->pid, row->weight, row->capacity, row->detached ? "true" : "false", row->delay_ms);
+    mrt_json_string(out, row->node);
 }

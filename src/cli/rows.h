@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 struct mrt_row {
-    char *name, *kind, *label, *host;
+    char *name, *kind, *label, *host, *node;
     char owner[MRT_OWNER_TEXT_SIZE]; /* label and process */
     uint64_t fence, weight, capacity;
     uint32_t place;

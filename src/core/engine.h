@@ -191,6 +191,8 @@ void mrt_engine_adopt(struct mrt_engine *engine, struct mrt_queue *queue, struct
 void mrt_engine_each_hold(struct mrt_engine *engine, void (*visit)(struct mrt_hold *hold));
 /* Whether this is a hold that has not been released: then its fields may be read. */
 bool mrt_hold_live(const struct mrt_hold *hold, uint64_t generation);
+/* The ticket of a hold that is not lost, and its number in the store; 0: it has none. */
+struct mrt_id mrt_hold_ticket(const struct mrt_hold *hold, uint64_t *number);
 /* State at this instant. */
 mortise_state mrt_hold_state(const struct mrt_hold *hold, mrt_time now);
 /* Until when it is held without another sign of the store; 0: lost. */

@@ -285,3 +285,9 @@ int mrt_engine_lighten(struct mrt_engine *engine, struct mrt_hold *hold, uint64_
     mrt_shared_released(hold->ticket);
     return MORTISE_OK;
 }
+
+struct mrt_id mrt_hold_ticket(const struct mrt_hold *hold, uint64_t *number)
+{
+    *number = hold->ticket->fence / hold->ticket->fence_span;
+    return hold->ticket->id;
+}

@@ -269,6 +269,9 @@ struct mrt_store_ops {
        MORTISE_ENOTHELD, or a code with its particulars. */
     int (*revoke)(struct mrt_store *store, const char *name, uint64_t fence);
     int (*break_ticket)(struct mrt_store *store, const char *name, uint64_t fence);
+    /* mortise_hold_node of a ticket that is granted: false: it is not there; NULL: its queue and
+       number are all there is to know. */
+    bool (*node)(struct mrt_store *store, struct mrt_id ticket, char text[MORTISE_NODE_SIZE]);
     /* mortise_server; NULL: there is none. */
     int (*server)(struct mrt_store *store, char *text, size_t size);
     /* The lease its sessions will have; NULL: as `capabilities` says. */

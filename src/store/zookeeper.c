@@ -323,6 +323,16 @@ static bool zk_answers_may_wait(const struct mrt_store *store)
     return true;
 }
 
+static bool zk_node(struct mrt_store *store, struct mrt_id id, char text[MORTISE_NODE_SIZE])
+{
+    const struct mrt_zk_ticket *ticket =
+        store->session ? mrt_zk_ticket_find(store->session, id) : NULL;
+    if (!ticket || !ticket->created)
+        return false;
+    snprintf(text, MORTISE_NODE_SIZE, "%s/%s", ticket->path, ticket->node);
+    return true;
+}
+
 /* Each asker has a handle of its own, made under the library's mutex as all that changes is. */
 static bool zk_asks_apart(const struct mrt_store *store)
 {
@@ -432,9 +442,10 @@ static void zk_abandon(struct mrt_store *store)
                      .linger = 1,                                                              \
                      .lease_ms = 10000},                                                       \
     .open = zk_open, .submit = zk_submit, .fd = zk_fd, .next = zk_next, .process = zk_process, \
-    .answers_may_wait = zk_answers_may_wait, .asks_apart = zk_asks_apart, .list = mrt_zk_list, \
-    .server = mrt_zk_server, .revoke = mrt_zk_revoke, .break_ticket = mrt_zk_break,            \
-    .lease = zk_lease, .address = zk_address, .close = zk_close, .abandon = zk_abandon
+    .answers_may_wait = zk_answers_may_wait, .asks_apart = zk_asks_apart, .node = zk_node,     \
+    .list = mrt_zk_list, .server = mrt_zk_server, .revoke = mrt_zk_revoke,                     \
+    .break_ticket = mrt_zk_break, .lease = zk_lease, .address = zk_address, .close = zk_close, \
+    .abandon = zk_abandon
 
 /* The names of the recipe's nodes cannot say that one is nobody's. */
 static const struct mrt_store_ops recipe_store = {CALLS(0)};

@@ -19,8 +19,8 @@ struct lister {
     bool stop;
 };
 
-static void tell(struct lister *list, const char *name, const struct mrt_zk_place *own,
-                 uint32_t place)
+static void tell(struct lister *list, const char *name, const char *node,
+                 const struct mrt_zk_place *own, uint32_t place)
 {
     const char *kind = mrt_zk_kind(own->family);
     const char *label = list->asker.data, *line = strchr(label, '\n');
@@ -36,7 +36,8 @@ static void tell(struct lister *list, const char *name, const struct mrt_zk_plac
                            .since_wall_ms = list->asker.stat.ctime,
                            .weight = own->weight,
                            .capacity = own->capacity,
-                           .detached = own->hands == MRT_ZK_DETACHED};
+                           .detached = own->hands == MRT_ZK_DETACHED,
+                           .node = node};
     if (list->callback(list->argument, &entry))
         list->stop = true;
 }
@@ -57,7 +58,7 @@ static int tell_rows(struct lister *list, const char *path, const struct mrt_zk_
         if (code != ZOK)
             return code;
         place += place > 0 || !mrt_rule_grants(ahead, own->weight, own->capacity);
-        tell(list, name, own, place);
+        tell(list, name, node, own, place);
         ahead += own->weight;
     }
     return ZOK;

@@ -380,6 +380,40 @@ static void test_f20_z5_what_is_not_held_is_not_released(void **state)
     mortise_lock_free(lock);
 }
 
+static int keep_node(void *argument, const mortise_entry *entry)
+{
+    snprintf(argument, MORTISE_NODE_SIZE, "%s", entry->node);
+    return 0;
+}
+
+/* Stores with nodes of their own list them too. */
+static void test_f2_h8_what_a_hold_is_to_other_programs(void **state)
+{
+    (void)state;
+    mortise_lock *lock = api_lock(client, "h8-node");
+    mortise_hold hold = api_acquire(lock);
+    char node[MORTISE_NODE_SIZE], again[MORTISE_NODE_SIZE], listed[MORTISE_NODE_SIZE] = "";
+    int error = mortise_hold_node(hold, node, sizeof node);
+    if (api_has_fences()) {
+        assert_int_equal(error, MORTISE_OK);
+        assert_non_null(strstr(node, "h8-node"));
+        assert_in_range(node[strlen(node) - 1], '0', '9'); /* of a number */
+        assert_int_equal(mortise_hold_node(hold, again, strlen(node) + 1), MORTISE_OK);
+        assert_string_equal(again, node);
+        assert_int_equal(mortise_hold_node(hold, again, strlen(node)), MORTISE_EINVALID);
+        assert_int_equal(mortise_hold_node(hold, NULL, 0), MORTISE_EINVALID);
+        assert_int_equal(mortise_list(client, "h8-node", keep_node, listed), MORTISE_OK);
+        if (listed[0])
+            assert_string_equal(listed, node);
+    } else {
+        assert_int_equal(error, MORTISE_ENOTSUPPORTED);
+    }
+    api_release(hold);
+    if (api_has_fences())
+        assert_int_equal(mortise_hold_node(hold, node, sizeof node), MORTISE_ENOTHELD);
+    mortise_lock_free(lock);
+}
+
 static void test_h8_queries(void **state)
 {
     (void)state;
@@ -477,6 +511,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_i5_z2_a_failed_try_frees_the_local_tier),
         cmocka_unit_test(test_f6_h1_cancelled_from_another_thread),
         cmocka_unit_test(test_f20_z5_what_is_not_held_is_not_released),
+        cmocka_unit_test(test_f2_h8_what_a_hold_is_to_other_programs),
         cmocka_unit_test(test_h8_queries),
         cmocka_unit_test(test_f20_z7_queries_of_a_stale_hold),
         cmocka_unit_test(test_a_hold_outlives_its_handle),

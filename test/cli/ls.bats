@@ -44,7 +44,7 @@ assert [r["place"] for r in rows] == [0, 1], rows
 assert [r["holder"] for r in rows] == [True, False], rows
 for r in rows:
     assert set(r) == {"name", "kind", "place", "holder", "fence", "since", "label", "host", "pid",
-                      "weight", "capacity", "detached", "delay_ms"}, r
+                      "weight", "capacity", "detached", "delay_ms", "node"}, r
     assert r["detached"] is False and r["delay_ms"] == 0, r
     assert (r["weight"], r["capacity"]) == (1, 1), r
     assert r["host"] == os.uname().nodename and r["label"] == "", r

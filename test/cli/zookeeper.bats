@@ -249,3 +249,12 @@ print(int((at["child-exit"] - at["started"]).total_seconds() * 1000))'
     on_server 2s
     keeper_stands_still
 }
+
+@test "D1 H8 ls --node and --json: the path of each node, with its sequence" {
+    on_server
+    "$MORTISE" run node -- sh -c '"$0" ls --node node > seen; "$0" ls --json node > seen.json' "$MORTISE"
+    grep -Eq ' /mortise/node/_c_[0-9a-f-]{36}-lock-[0-9]{10}$' seen
+    grep -q NODE seen
+    python3 -c 'import json; r, = json.load(open("seen.json"))
+assert r["node"].startswith("/") and r["node"][-10:].isdigit(), r'
+}

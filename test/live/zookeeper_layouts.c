@@ -554,6 +554,44 @@ static void test_f10_two_lost_creates_of_one_session(void **state)
     assert_int_equal(mortise_close(client), MORTISE_OK);
 }
 
+/* A program without mortise finds the node that it is told of, and its sequence. */
+static void test_h8_the_node_of_a_hold_is_there(void **state)
+{
+    (void)state;
+    char node[MORTISE_NODE_SIZE], other[MORTISE_NODE_SIZE];
+    char sides[64];
+    mortise_hold hold;
+    snprintf(sides, sizeof sides, "%s-sides", name);
+    for (int i = 0; i < 3; i++) {
+        mortise_client *client = open_at(zk_place_port(), layouts[i]);
+        hold = zk_acquire(zk_mutex(client, name));
+        assert_int_equal(mortise_hold_node(hold, node, sizeof node), MORTISE_OK);
+        assert_memory_equal(node, directory, strlen(directory));
+        assert_true(zk_raw_owner(raw, node) > 0);
+        assert_true(zk_raw_child(raw, directory, 0, other));
+        assert_string_equal(strrchr(node, '/') + 1, other);
+        assert_int_equal(mortise_release(hold), MORTISE_OK);
+        await_children(0);
+        if (i < 2) { /* a writer that goes on as a reader has another node */
+            mortise_lock *read, *write;
+            assert_int_equal(mortise_read_write_new(client, sides, NULL, &read, &write),
+                             MORTISE_OK);
+            assert_int_equal(mortise_acquire_for(write, 5000, &hold), MORTISE_OK);
+            assert_int_equal(mortise_hold_node(hold, node, sizeof node), MORTISE_OK);
+            assert_int_equal(mortise_downgrade(hold), MORTISE_OK);
+            assert_int_equal(mortise_verify(hold, 5000), MORTISE_OK);
+            assert_int_equal(mortise_hold_node(hold, other, sizeof other), MORTISE_OK);
+            assert_string_not_equal(node, other);
+            assert_true(zk_raw_owner(raw, other) > 0);
+            assert_int_equal(mortise_release(hold), MORTISE_OK);
+            for (int64_t last = zk_now_ms() + SOON; zk_raw_exists(raw, other) == 0; zk_rest_ms(5))
+                assert_true(zk_now_ms() < last);
+            snprintf(sides, sizeof sides, "%s-sides-2", name); /* a directory is of one layout */
+        }
+        assert_int_equal(mortise_close(client), MORTISE_OK);
+    }
+}
+
 /* The directory is deleted under a holder and made anew: its numbers begin again, and another's
    node is called as the holder's was. */
 static void test_zk_13_a_node_that_is_called_as_ours_was_is_not_ours(void **state)
@@ -594,6 +632,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_f10_a_lost_create_is_found_by_its_owner, begin, end),
         cmocka_unit_test_setup_teardown(test_f10_a_lost_create_that_is_given_up_leaves_nothing,
                                         begin, end),
+        cmocka_unit_test_setup_teardown(test_h8_the_node_of_a_hold_is_there, begin, end),
         cmocka_unit_test_setup_teardown(test_zk_13_a_node_that_is_called_as_ours_was_is_not_ours,
                                         begin, end),
         cmocka_unit_test_setup_teardown(test_f10_two_lost_creates_of_one_session, begin, end),
