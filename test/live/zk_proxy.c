@@ -30,6 +30,7 @@ struct order {
     int opcode; /* -1: nothing */
     const char *part;
     int code;
+    bool always; /* not only to the next one */
 };
 
 struct zk_proxy {
@@ -60,7 +61,8 @@ static bool applies(struct order *order, const unsigned char *body, size_t size)
     if (read_int(body + 4) != order->opcode || order->opcode < 0 ||
         !memmem(body, size, order->part, strlen(order->part)))
         return false;
-    order->opcode = -1;
+    if (!order->always)
+        order->opcode = -1;
     return true;
 }
 
@@ -279,6 +281,12 @@ bool zk_proxy_swallowed(struct zk_proxy *proxy)
 void zk_proxy_refuse(struct zk_proxy *proxy, enum zk_opcode opcode, int code)
 {
     struct order order = {.opcode = (int)opcode, .part = "", .code = code};
+    give_order(proxy, &proxy->refuse, order, &proxy->refused);
+}
+
+void zk_proxy_refuse_all(struct zk_proxy *proxy, enum zk_opcode opcode, int code)
+{
+    struct order order = {.opcode = (int)opcode, .part = "", .code = code, .always = true};
     give_order(proxy, &proxy->refuse, order, &proxy->refused);
 }
 

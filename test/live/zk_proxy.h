@@ -38,6 +38,8 @@ void zk_proxy_swallow(struct zk_proxy *proxy, enum zk_opcode opcode);
 bool zk_proxy_swallowed(struct zk_proxy *proxy);
 /* The next request of this operation is not done, and answered with this error. */
 void zk_proxy_refuse(struct zk_proxy *proxy, enum zk_opcode opcode, int code);
+/* And so every one from now on. */
+void zk_proxy_refuse_all(struct zk_proxy *proxy, enum zk_opcode opcode, int code);
 /* Whether that has happened. */
 bool zk_proxy_refused(struct zk_proxy *proxy);
 /* The next answer to EXISTS names another session as the node's owner. */

@@ -282,6 +282,55 @@ static void test_zk_43_c12_the_servers_word_on_the_session(void **state)
     assert_int_equal(mortise_close(lasting), MORTISE_OK);
 }
 
+/* ---------------------------------------------------- directories */
+
+#define NO_NODE (-101)
+#define UNIMPLEMENTED (-6)
+
+static const char *const f11[] = {DIRECTORY "/f11", DIRECTORY "/f11/deep",
+                                  DIRECTORY "/f11/deep/er"};
+
+/* They are made on the way, stay while they are used, and are gone a while after. */
+static void test_f11_directories_that_nobody_uses_disappear(void **state)
+{
+    (void)state;
+    struct zk_raw *hand = zk_raw_open(zk_place_port());
+    mortise_lock *lock = zk_mutex(direct, "f11/deep/er");
+    assert_int_equal(zk_raw_exists(hand, f11[0]), NO_NODE);
+    for (int round = 0; round < 2; round++) {
+        mortise_hold hold = zk_acquire(lock);
+        zk_rest_ms(round == 0 ? 2500 : 0); /* empty ones are looked for each second */
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(zk_raw_exists(hand, f11[i]), 0);
+        assert_int_equal(mortise_release(hold), MORTISE_OK);
+        for (int64_t last = zk_now_ms() + 20000; zk_raw_exists(hand, f11[0]) != NO_NODE;
+             zk_rest_ms(20))
+            assert_true(zk_now_ms() < last);
+    }
+    zk_raw_close(hand);
+}
+
+/* A server before 3.5 knows no containers: plain nodes are made, which stay, and it is not asked
+   for one again. */
+static void test_f11_a_server_without_containers(void **state)
+{
+    (void)state;
+    struct zk_raw *hand = zk_raw_open(zk_place_port());
+    zk_proxy_refuse_all(proxy, ZK_OP_CREATE_CONTAINER, UNIMPLEMENTED);
+    mortise_hold hold = zk_acquire(zk_mutex(through, "plain/deep/er"));
+    assert_true(zk_proxy_refused(proxy));
+    unsigned asked = zk_proxy_count(proxy, ZK_OP_CREATE_CONTAINER);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    hold = zk_acquire(zk_mutex(through, "plain/next"));
+    assert_int_equal(zk_proxy_count(proxy, ZK_OP_CREATE_CONTAINER), asked);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    assert_true(zk_wait_tickets(direct, "plain/next", 0, 5000));
+    zk_rest_ms(2500);
+    assert_int_equal(zk_raw_exists(hand, DIRECTORY "/plain/deep/er"), 0);
+    assert_int_equal(zk_raw_exists(hand, DIRECTORY "/plain/next"), 0);
+    zk_raw_close(hand);
+}
+
 /* ---------------------------------------------------- nodes deleted, planted */
 
 static void test_zk_13_the_holders_node_is_deleted(void **state)
@@ -574,6 +623,8 @@ int main(int count, char **arguments)
         TEST(test_zk_04_a_session_silently_replaced_is_lost),
         TEST(test_zk_41_a_server_that_only_answers_pings),
         TEST(test_zk_43_c12_the_servers_word_on_the_session),
+        TEST(test_f11_directories_that_nobody_uses_disappear),
+        TEST(test_f11_a_server_without_containers),
         TEST(test_zk_13_the_holders_node_is_deleted),
         TEST(test_zk_13_c9_c10_all_nodes_are_deleted_under_a_waiter),
         TEST(test_zk_33_foreign_names_are_not_counted_and_said_once),
