@@ -92,23 +92,35 @@ void operate_list(struct actor *actor)
 
 struct candidate {
     bool leads; /* by what is told */
-    int terms;
+    bool freed; /* nothing is called any more */
+    int begun;  /* campaigns that call back */
+    int ended;  /* and have */
 };
+
+/* They outlive a call that comes too late. */
+static struct candidate candidates[ACTORS_MAX];
+
+static void check_is_called(const struct candidate *candidate)
+{
+    if (candidate->freed)
+        sched_fail("a candidate is called back after it was freed");
+}
 
 static void elected(void *argument, uint64_t fence)
 {
     struct candidate *candidate = argument;
     (void)fence;
+    check_is_called(candidate);
     if (candidate->leads)
         sched_fail("a leader is elected");
     candidate->leads = true;
-    candidate->terms++;
 }
 
 static void deposed(void *argument, uint64_t fence)
 {
     struct candidate *candidate = argument;
     (void)fence;
+    check_is_called(candidate);
     if (!candidate->leads)
         sched_fail("somebody is deposed who does not lead");
     candidate->leads = false;
@@ -151,29 +163,73 @@ static void campaign(struct actor *actor, mortise_election *election)
         sched_fail("a campaign ended with %s", mortise_error_name(error));
 }
 
-void operate_election(struct actor *actor)
+static void campaign_ended(void *argument, int error)
 {
-    struct candidate candidate = {.leads = false};
+    struct candidate *candidate = argument;
+    sched_note("has campaigned: %s", mortise_error_name(error));
+    check_is_called(candidate);
+    if (++candidate->ended > candidate->begun)
+        sched_fail("a campaign ended twice");
+    if (error == MORTISE_OK && !candidate->leads)
+        sched_fail("a campaign ended well, and nobody was elected");
+}
+
+/* It is given up at any moment, granted or not. */
+static void campaign_aside(struct actor *actor, mortise_election *election,
+                           struct candidate *candidate)
+{
+    mrt_time most = actor_draw_time(actor, 20);
+    mrt_time deadline = most > 0 ? sched_now() + most : MRT_TIME_NEVER;
+    candidate->begun++;
+    check_call(actor, "begins to campaign", sched_now(), false);
+    int error = mortise_election_campaign_async(election, deadline, campaign_ended, candidate);
+    check_returned(actor);
+    if (error != MORTISE_OK)
+        sched_fail("a campaign is not begun: %s", mortise_error_name(error));
+    actor_rest(actor, actor_draw_time(actor, 5));
+    mortise_election_proclaim(election, "more", 4);
+    mortise_election_is_leader(election);
+    actor_rest(actor, actor_draw_time(actor, 5));
+    check_call(actor, "resigns", sched_now(), false);
+    mortise_election_resign(election);
+    check_returned(actor);
+}
+
+static mortise_election *new_election(struct actor *actor, struct candidate *candidate)
+{
     mortise_election_options options = {.size = sizeof options,
                                         .value = actor->name,
                                         .value_size = strlen(actor->name),
                                         .elected = elected,
                                         .deposed = deposed,
-                                        .argument = &candidate};
+                                        .argument = candidate};
     mortise_election *election;
     int error = mortise_election_new(actor->client->handle, world.locks[LEADERSHIP].name, &options,
                                      &election);
     if (error != MORTISE_OK)
         sched_fail("a candidate ended with %s", mortise_error_name(error));
+    return election;
+}
+
+void operate_election(struct actor *actor)
+{
+    struct candidate *candidate = &candidates[actor->index];
+    *candidate = (struct candidate){.leads = false};
+    mortise_election *election = new_election(actor, candidate);
     if (random_below(&actor->random, 2) == 0)
         mortise_election_observe(election, observed, NULL);
     for (int64_t i = 1 + random_below(&actor->random, 2); i > 0; i--)
         campaign(actor, election);
+    if (random_below(&actor->random, 2) == 0)
+        campaign_aside(actor, election, candidate);
     check_call(actor, "frees a candidate", sched_now() + MRT_SECOND, true);
     mortise_election_free(election);
     check_returned(actor);
-    if (candidate.leads)
+    candidate->freed = true;
+    if (candidate->leads)
         sched_fail("a term ended, and nobody is deposed");
+    if (candidate->ended < candidate->begun)
+        sched_fail("a campaign ended, and nobody is told");
 }
 
 /* ------------------------------------------------------------------ a cell */

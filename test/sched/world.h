@@ -24,14 +24,14 @@
 enum lock_kind { MUTEX, SEMAPHORE, READ_WRITE, SEMAPHORE_MUTEX, EXCLUSIVE, LOCK_KINDS };
 
 struct lock {
-    char name[16];
+    char name[24];
     enum lock_kind kind;
     uint64_t capacity;
 };
 
 struct client {
     mortise_client *handle; /* NULL: closed */
-    char name[16];
+    char name[24];
     bool foreign; /* one thread alone calls it, and runs it */
     bool later;   /* its store answers later */
     int64_t timeout_ms;
@@ -40,7 +40,7 @@ struct client {
 
 struct actor {
     int index, thread;
-    char name[16];
+    char name[24];
     struct client *client;
     struct random random;
     int steps;      /* how much it does */
