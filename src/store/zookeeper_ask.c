@@ -204,6 +204,18 @@ static int add_claim(struct mrt_zk_asker *asker, const char *path, const char *n
     return code == ZNONODE ? ZOK : code;
 }
 
+/* What stands beside a reader is a writer, if its name leaves that open. */
+static void settle_sides(struct mrt_zk_children *children)
+{
+    const struct mrt_zk_place *reader = NULL;
+    for (int i = 0; i < children->row_count; i++)
+        if (children->rows[i].place.family == MRT_ZK_READER)
+            reader = &children->rows[i].place;
+    for (int i = 0; reader && i < children->row_count; i++)
+        if (children->rows[i].place.family == MRT_ZK_MUTEX)
+            children->rows[i].place = mrt_zk_place_beside(children->rows[i].node, reader);
+}
+
 int mrt_zk_ask_children(struct mrt_zk_asker *asker, const char *path,
                         struct mrt_zk_children *children)
 {
@@ -223,6 +235,7 @@ int mrt_zk_ask_children(struct mrt_zk_asker *asker, const char *path,
         children->row_count += row->place.family != MRT_ZK_FOREIGN;
     }
     qsort(children->rows, (size_t)children->row_count, sizeof *children->rows, compare);
+    settle_sides(children);
     for (int i = 0; code == ZOK && i < children->count; i++)
         if (strcmp(children->names[i], MRT_ZK_CLAIM_NODE) == 0)
             code = add_claim(asker, path, children->names[i], children);

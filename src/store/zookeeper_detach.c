@@ -104,15 +104,16 @@ static void adopted(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
 
 /* ---------------------------------------------------------------- where it is */
 
-/* The ticket's node under the identity that it is sought by, NULL: there is none. */
-static const char *find(const struct mrt_zk_ticket *ticket, const struct mrt_zk_reply *reply,
-                        struct mrt_id id)
+/* The ticket's node under the identity that it is sought by, in whichever layout, NULL: there is
+   none. */
+static const char *find(const struct mrt_zk_reply *reply, struct mrt_id id)
 {
-    char uuid[MRT_ZK_UUID_SIZE];
-    mrt_zk_uuid(id, &ticket->place, uuid);
+    char uuid[MRT_ZK_UUID_SIZE], plain[MRT_ZK_UUID_SIZE];
+    mrt_zk_uuid(id, &(struct mrt_zk_place){.layout = MRT_ZK_CURATOR}, uuid);
+    mrt_zk_uuid(id, &(struct mrt_zk_place){.layout = MRT_ZK_KAZOO}, plain);
     for (int i = 0; mrt_zk_code(reply->code)->outcome == MRT_ZK_DONE && i < reply->names->count;
          i++)
-        if (strstr(reply->names->data[i], uuid) &&
+        if ((strstr(reply->names->data[i], uuid) || strstr(reply->names->data[i], plain)) &&
             mrt_zk_place_of(reply->names->data[i]).family != MRT_ZK_FOREIGN)
             return reply->names->data[i];
     return NULL;
@@ -141,7 +142,7 @@ static void ask_owner(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
 static void listed_to_adopt(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                             const struct mrt_zk_reply *reply)
 {
-    const char *node = find(ticket, reply, ticket->id);
+    const char *node = find(reply, ticket->id);
     enum mrt_zk_hands hands = node ? mrt_zk_place_of(node).hands : MRT_ZK_NEVER_DETACHED;
     if (hands == MRT_ZK_DETACHED)
         take(session, ticket, node);
@@ -155,8 +156,8 @@ static void listed_to_detach(struct mrt_zk_session *session, struct mrt_zk_ticke
                              const struct mrt_zk_reply *reply)
 {
     const struct mrt_command *command = doing(ticket);
-    const char *heir = find(ticket, reply, command->heir);
-    const char *own = find(ticket, reply, command->ticket);
+    const char *heir = find(reply, command->heir);
+    const char *own = find(reply, command->ticket);
     enum mrt_zk_hands hands = heir ? mrt_zk_place_of(heir).hands : MRT_ZK_NEVER_DETACHED;
     if (hands == MRT_ZK_DETACHED) {
         ticket->czxid = mrt_zk_place_of(heir).czxid;

@@ -99,3 +99,22 @@ foreach(part conform conform_values conform_detach conform_linger)
     endif()
   endforeach()
 endforeach()
+
+# The same in the other layouts. The recipe has no read/write locks, and nothing is detached there.
+foreach(part conform conform_detach conform_operator)
+  if(TARGET test_${part}_memory)
+    add_test(NAME ${part}_zk_kazoo COMMAND ${zk_servers} with zk $<TARGET_FILE:test_${part}_memory>
+             "{}/conform?session=4s&connect=30s&layout=kazoo")
+    set_tests_properties(${part}_zk_kazoo PROPERTIES TIMEOUT 120 RUN_SERIAL ON LABELS "store;waits")
+  endif()
+endforeach()
+if(TARGET test_api_acquire)
+  add_test(NAME api_acquire_zk_recipe COMMAND ${zk_servers} with zk $<TARGET_FILE:test_api_acquire>
+           "{}/api?session=4s&connect=30s&layout=recipe")
+  set_tests_properties(api_acquire_zk_recipe PROPERTIES TIMEOUT 120 LABELS "store;waits")
+endif()
+if(TARGET test_api_election)
+  add_test(NAME api_election_zk_recipe COMMAND ${zk_servers} with zk $<TARGET_FILE:test_api_election>
+           "{}/api?session=4s&connect=30s&layout=recipe")
+  set_tests_properties(api_election_zk_recipe PROPERTIES TIMEOUT 180 LABELS "store;waits;long")
+endif()

@@ -554,6 +554,48 @@ static void test_f10_two_lost_creates_of_one_session(void **state)
     assert_int_equal(mortise_close(client), MORTISE_OK);
 }
 
+struct seen {
+    int count;
+    bool sides[4], labelled[4];
+};
+
+static int see(void *argument, const mortise_entry *entry)
+{
+    struct seen *seen = argument;
+    seen->sides[seen->count] = strcmp(entry->kind, "read-write") == 0;
+    seen->labelled[seen->count++] = entry->label[0] != '\0';
+    return 0;
+}
+
+/* kazoo calls writers as it calls a mutex. */
+static void test_e3_writers_among_kazoos_names_are_listed_as_such(void **state)
+{
+    (void)state;
+    mortise_client *client = open_at(zk_place_port(), "kazoo");
+    mortise_lock *read, *write;
+    mortise_hold hold;
+    struct seen seen = {.count = 0};
+    assert_int_equal(mortise_read_write_new(client, name, NULL, &read, &write), MORTISE_OK);
+    assert_int_equal(mortise_acquire_for(write, 5000, &hold), MORTISE_OK);
+    assert_int_equal(mortise_list(client, name, see, &seen), MORTISE_OK);
+    assert_int_equal(seen.count, 1);
+    assert_true(seen.sides[0]);
+    assert_false(seen.labelled[0]);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    await_children(0);
+    make_directory();
+    assert_int_equal(mortise_acquire_for(read, 5000, &hold), MORTISE_OK);
+    char theirs[128];
+    assert_int_equal(
+        zk_raw_queue(raw, directory, "0123456789ab4def0123456789abcdef__lock__", theirs), 0);
+    seen = (struct seen){.count = 0};
+    assert_int_equal(mortise_list(client, name, see, &seen), MORTISE_OK);
+    assert_int_equal(seen.count, 2);
+    assert_true(seen.sides[0] && seen.sides[1]);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+}
+
 /* A program without mortise finds the node that it is told of, and its sequence. */
 static void test_h8_the_node_of_a_hold_is_there(void **state)
 {
@@ -631,6 +673,8 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(test_f10_a_lost_create_is_found_by_its_owner, begin, end),
         cmocka_unit_test_setup_teardown(test_f10_a_lost_create_that_is_given_up_leaves_nothing,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(test_e3_writers_among_kazoos_names_are_listed_as_such,
                                         begin, end),
         cmocka_unit_test_setup_teardown(test_h8_the_node_of_a_hold_is_there, begin, end),
         cmocka_unit_test_setup_teardown(test_zk_13_a_node_that_is_called_as_ours_was_is_not_ours,
