@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#define CALLBACK_BOUND (30 * MRT_MILLISECOND) /* the loop has patience with a busy store */
+
 enum deed { RELEASES, RELEASES_AND_FREES, HANDS_OVER, AGAIN, BLOCKS, DEEDS };
 
 struct asked {
@@ -25,6 +27,7 @@ struct asked {
     mortise_operation *operation;
     struct asked *cancels; /* another one of the same client; NULL: none */
     mrt_time deadline;
+    mrt_time paused; /* when it began */
 };
 
 static void granted(void *argument, int error, mortise_hold hold);
@@ -34,6 +37,7 @@ static void start(struct asked *asked, mrt_time deadline)
     asked->deadline = deadline;
     asked->begun = asked->done = false;
     asked->operation = NULL;
+    asked->paused = sched_paused();
     asked->floor = check_floor(asked->lock);
     check_waits(asked->lock, 1);
     int error = mortise_acquire_async(asked->handle, deadline, granted, asked, &asked->operation);
@@ -41,8 +45,19 @@ static void start(struct asked *asked, mrt_time deadline)
         sched_fail("an asynchronous acquire ended with %s", mortise_error_name(error));
 }
 
+/* A call of the store that is stuck keeps the loop, which calls back. */
+static void check_in_time(const struct asked *asked)
+{
+    mrt_time limit = asked->deadline > store_trouble() ? asked->deadline : store_trouble();
+    limit = mrt_time_add(limit, CALLBACK_BOUND + 10 * world.latency);
+    limit = mrt_time_add(limit, sched_paused() - asked->paused);
+    if (sched_now() > limit)
+        sched_fail("a callback is late by %.3f ms", (double)(sched_now() - asked->deadline) / 1e6);
+}
+
 static void check_failure(const struct asked *asked, int error)
 {
+    check_in_time(asked);
     bool timed = (error == MORTISE_ETIMEOUT || error == MORTISE_EDISCONNECTED) &&
                  sched_now() >= asked->deadline;
     if (!timed && error != MORTISE_ECANCELLED)
