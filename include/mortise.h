@@ -300,6 +300,11 @@ typedef struct mortise_stats {
     uint64_t handovers;    /* grants passed on inside the process */
     uint64_t commands;     /* requests made of the store */
     uint64_t losses;       /* holds lost */
+    /* What the store has sent to its server for that: requests, each with an answer, and how often
+       it had to wait for one; requests that leave together share a round trip. On SQLite:
+       statements, and transactions. On "memory": none. */
+    uint64_t requests;
+    uint64_t round_trips;
 } mortise_stats;
 MORTISE_API int mortise_get_stats(mortise_client *client, mortise_stats *stats);
 

@@ -340,6 +340,11 @@ int mortise_get_stats(mortise_client *client, mortise_stats *stats)
         .commands = counters->commands,
         .losses = counters->losses,
     };
+    struct mrt_traffic traffic = {.under_way = 0};
+    if (client->driver.ops->traffic)
+        client->driver.ops->traffic(client->driver.store, &traffic);
+    all.requests = traffic.requests;
+    all.round_trips = traffic.round_trips;
     mrt_driver_leave_quietly(&client->driver);
     memcpy(stats, &all, all.size);
     return MORTISE_OK;

@@ -7,16 +7,21 @@
  * sleep until, the end one that each sees on the clock that it reads anyway
  * (twice an acquisition: that is the measurement's whole cost).
  *
+ * Requests are counted by the library: those of the whole run, and once before it those of an
+ * acquire and of a release on their own (bench_requests.c).
+ *
  * One word of the mapping for each lock, written only under it, is its own
  * check: it says who is inside, and it counts the changes of owner.
  *
  * Threads: the parent has one and opens no client while it has children.
  */
+#include "cli/bench.h"
 #include "cli/cli.h"
 #include "cli/histogram.h"
 #include "cli/json.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -52,8 +57,12 @@ const struct mrt_subcommand mrt_bench_subcommand = {
     .operands = "NAME",
     .about =
         "Measures how fast the mutex NAME is acquired and released, with nothing in between.\n",
-    .notes = "A thread's share is what it got over what it would have got if all threads of all\n"
-             "processes had got the same: 1 is fair, 0 is nothing.\n",
+    .notes =
+        "A thread's share is what it got over what it would have got if all threads of all\n"
+        "processes had got the same: 1 is fair, 0 is nothing.\n"
+        "Requests that leave together share a round trip; of SQLite they are statements and\n"
+        "transactions. Alone: on the free lock, before the run. Here: all of the run, waiting\n"
+        "and renewing included, for each acquisition.\n",
     .flags = flags,
     .count = sizeof flags / sizeof flags[0],
     .function = mrt_cli_bench,
@@ -65,6 +74,7 @@ struct request {
     mrt_time duration, pause;
     bool strict, json;
     char url[512];
+    struct mrt_bench_cost alone;
 };
 
 /* What one thread writes. */
@@ -73,6 +83,7 @@ struct slot {
     uint64_t handovers; /* the one before was another thread */
     uint64_t overlaps;  /* someone else was inside */
     int error;
+    uint64_t requests, round_trips; /* of the process's client, in the slot of its first thread */
 };
 
 struct shared {
@@ -175,10 +186,17 @@ static void *work(void *argument)
     return NULL;
 }
 
-static int open_client(const struct mrt_cli *cli, const struct request *request,
+/* What the client has sent by now. */
+static mortise_stats read_stats(mortise_client *client)
+{
+    mortise_stats stats = {.size = sizeof stats};
+    mortise_get_stats(client, &stats);
+    return stats;
+}
+
+static int open_client(const struct mrt_cli *cli, const struct request *request, bool drives,
                        mortise_client **client)
 {
-    bool drives = request->threads == 1 && request->processes > 1;
     mortise_client_options options = {
         .size = sizeof options,
         .flags = (request->strict ? MORTISE_STRICT : 0u) | (drives ? MORTISE_FOREIGN_LOOP : 0u),
@@ -194,7 +212,7 @@ static int be_process(const struct mrt_cli *cli, const struct request *request,
     static struct worker workers[LIMIT];
     mortise_client *client;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    int error = open_client(cli, request, &client);
+    int error = open_client(cli, request, request->threads == 1 && request->processes > 1, &client);
     if (error)
         return mrt_cli_fail_error(request->name, error);
     for (int i = 0; i < request->threads; i++) {
@@ -206,6 +224,9 @@ static int be_process(const struct mrt_cli *cli, const struct request *request,
     work(&workers[0]);
     for (int i = 1; i < request->threads; i++)
         pthread_join(workers[i].thread, NULL);
+    mortise_stats stats = read_stats(client);
+    shared->slots[number * (int)request->threads].requests = stats.requests;
+    shared->slots[number * (int)request->threads].round_trips = stats.round_trips;
     mortise_close(client);
     return MRT_EXIT_OK;
 }
@@ -268,6 +289,7 @@ static int measure(const struct mrt_cli *cli, const struct request *request, str
 struct summary {
     struct slot all;
     double per_second, handovers_per_second, share_min, share_max;
+    double requests, round_trips; /* an acquisition */
 };
 
 static void summarise(const struct request *request, const struct shared *shared,
@@ -283,6 +305,8 @@ static void summarise(const struct request *request, const struct shared *shared
         mrt_histogram_merge(&summary->all.cycle, &slot->cycle);
         summary->all.handovers += slot->handovers;
         summary->all.overlaps += slot->overlaps;
+        summary->all.requests += slot->requests;
+        summary->all.round_trips += slot->round_trips;
         if (!summary->all.error)
             summary->all.error = slot->error;
         least = slot->acquire.total < least ? slot->acquire.total : least;
@@ -291,6 +315,8 @@ static void summarise(const struct request *request, const struct shared *shared
     double total = (double)summary->all.acquire.total;
     summary->per_second = total / seconds;
     summary->handovers_per_second = (double)summary->all.handovers / seconds;
+    summary->requests = total > 0 ? (double)summary->all.requests / total : 0;
+    summary->round_trips = total > 0 ? (double)summary->all.round_trips / total : 0;
     summary->share_min = total > 0 ? (double)least * (double)threads / total : 0;
     summary->share_max = total > 0 ? (double)most * (double)threads / total : 0;
 }
@@ -325,6 +351,11 @@ static void print_json(const struct request *request, const struct summary *summ
            quantile_us(&all->release, 0.99));
     printf("\"cycle_us\": {\"p50\": %.3f, \"p99\": %.3f}, ", quantile_us(&all->cycle, 0.5),
            quantile_us(&all->cycle, 0.99));
+    printf("\"requests\": %.3f, \"round_trips\": %.3f, ", summary->requests, summary->round_trips);
+    printf("\"alone\": {\"acquire_requests\": %" PRIu64 ", \"acquire_round_trips\": %" PRIu64
+           ", \"release_requests\": %" PRIu64 ", \"release_round_trips\": %" PRIu64 "}, ",
+           request->alone.acquire_requests, request->alone.acquire_round_trips,
+           request->alone.release_requests, request->alone.release_round_trips);
     printf("\"share_min\": %.4f, \"share_max\": %.4f, \"max_wait_ms\": %.3f}\n", summary->share_min,
            summary->share_max, (double)all->acquire.largest / 1e6);
 }
@@ -340,6 +371,12 @@ static void print_table(const struct request *request, const struct summary *sum
            quantile_us(&all->acquire, 0.99));
     printf("%-18s p50 %.2f  p99 %.2f\n", "release, us", quantile_us(&all->release, 0.5),
            quantile_us(&all->release, 0.99));
+    printf("%-18s acquire %" PRIu64 " in %" PRIu64 " round trips, release %" PRIu64 " in %" PRIu64
+           "\n",
+           "requests, alone", request->alone.acquire_requests, request->alone.acquire_round_trips,
+           request->alone.release_requests, request->alone.release_round_trips);
+    printf("%-18s %.2f in %.2f round trips an acquisition\n", "requests, here", summary->requests,
+           summary->round_trips);
     printf("%-18s %.2f ms\n", "longest wait", (double)all->acquire.largest / 1e6);
     printf("%-18s %.3f to %.3f\n", "shares", summary->share_min, summary->share_max);
 }
@@ -368,11 +405,13 @@ static int ignore_entry(void *argument, const mortise_entry *entry)
 static int probe(const struct mrt_cli *cli, struct request *request)
 {
     mortise_client *client;
-    int error = open_client(cli, request, &client);
+    int error = open_client(cli, request, false, &client);
     if (error)
         return mrt_cli_fail_error(NULL, error);
     snprintf(request->url, sizeof request->url, "%s", mortise_url(client));
     error = mortise_list(client, request->name, ignore_entry, NULL);
+    if (!error)
+        error = mrt_bench_count_requests(client, request->name, &request->alone);
     if (error) {
         int exit_code = mrt_cli_fail_error(request->name, error);
         mortise_close(client);

@@ -52,6 +52,7 @@ static void begin(struct mrt_store *store, struct mrt_sql_request *request, mrt_
     request->whole |= driver->crowded || driver->unprepared;
     request->step[0].prepares = mrt_my_is_alone(request) && !driver->prepared;
     request->sent = now;
+    mrt_traffic_sent(store->traffic);
     request->at = 0;
     send_text(store, mrt_my_text(store, request));
 }
@@ -107,6 +108,7 @@ static void finish(struct mrt_store *store, struct mrt_sql_request *request, mrt
     driver->rolls_back = false;
     driver->doing = MRT_MY_NOTHING;
     TAILQ_REMOVE(&store->sent, request, link);
+    mrt_traffic_answered(store->traffic);
     if (next && next->sent) {
         next->sent = now;
         read_answer(driver);

@@ -144,6 +144,7 @@ void mrt_sql_driver_send(struct mrt_store *store, struct mrt_sql_request *reques
         taken = *statement < MRT_PG_STATEMENT_COUNT ? send_prepared(store, request, *statement)
                                                     : send_listen(store, request, *statement);
     request->sent = now;
+    mrt_traffic_sent(store->traffic);
     if (!taken || !PQpipelineSync(store->driver->connection))
         store->broken = true;
 }
@@ -223,6 +224,7 @@ static void take(struct mrt_store *store, mrt_time now)
         if (!read_result(store, request, result))
             continue;
         TAILQ_REMOVE(&store->sent, request, link);
+        mrt_traffic_answered(store->traffic);
         mrt_sql_finish(store, request, now);
     }
     if (PQstatus(connection) != CONNECTION_OK)

@@ -417,6 +417,21 @@ static int quorum_open(const struct mrt_uri *uri, const struct mrt_store_options
     return MORTISE_OK;
 }
 
+/* The members are waited for at the same time. */
+static void quorum_traffic(const struct mrt_store *store, struct mrt_traffic *sum)
+{
+    uint64_t most = 0;
+    for (unsigned i = 0; i < store->count; i++) {
+        const struct mrt_quorum_member *member = &store->members[i];
+        struct mrt_traffic one = {.under_way = 0};
+        if (member->ops->traffic)
+            member->ops->traffic(member->store, &one);
+        mrt_traffic_add(&sum->requests, one.requests);
+        most = one.round_trips > most ? one.round_trips : most;
+    }
+    mrt_traffic_add(&sum->round_trips, most);
+}
+
 const struct mrt_store_ops mrt_quorum_store = {
     .scheme = "redlock",
     .any_thread = true,
@@ -430,6 +445,7 @@ const struct mrt_store_ops mrt_quorum_store = {
     .asks_apart = quorum_asks_apart,
     .list = quorum_list,
     .server = quorum_server,
+    .traffic = quorum_traffic,
     .lease = quorum_lease,
     .address = quorum_address,
     .close = quorum_close,

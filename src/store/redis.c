@@ -229,6 +229,7 @@ static int redis_open(const struct mrt_uri *uri, const struct mrt_store_options 
     TAILQ_INIT(&store->watches);
     store->sink = sink;
     store->wire.fd = store->push.fd = -1;
+    store->wire.traffic = &store->traffic;
     mrt_notes_init(&store->notes, "Redis", options);
     store->timeout = options->timeout > 0 ? options->timeout : 5 * MRT_SECOND;
     snprintf(store->label, sizeof store->label, "%s", options->label ? options->label : "");
@@ -250,6 +251,11 @@ static int redis_open(const struct mrt_uri *uri, const struct mrt_store_options 
     }
     *opened = store;
     return MORTISE_OK;
+}
+
+static void redis_traffic(const struct mrt_store *store, struct mrt_traffic *sum)
+{
+    mrt_traffic_sum(sum, &store->traffic);
 }
 
 const struct mrt_store_ops mrt_redis_store = {
@@ -277,6 +283,7 @@ const struct mrt_store_ops mrt_redis_store = {
     .answers_may_wait = redis_answers_may_wait,
     .list = mrt_redis_list,
     .server = mrt_redis_server,
+    .traffic = redis_traffic,
     .revoke = mrt_redis_revoke,
     .break_ticket = mrt_redis_break,
     .lease = redis_lease,

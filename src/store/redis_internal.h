@@ -154,6 +154,7 @@ enum mrt_redis_note {
 
 struct mrt_store { // NOLINT(clang-analyzer-optin.performance.Padding): there are few
     struct mrt_sink sink;
+    struct mrt_traffic traffic;
     struct mrt_redis_address address;
     char secret[MRT_REDIS_SECRET_MAX];
     char label[MRT_OWNER_SIZE];

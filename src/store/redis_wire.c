@@ -80,7 +80,9 @@ void mrt_redis_wire_close(struct mrt_redis_wire *wire)
     if (wire->out)
         explicit_bzero(wire->out, wire->used); /* it began with a password */
     free(wire->out);
-    *wire = (struct mrt_redis_wire){.fd = -1};
+    if (wire->traffic)
+        wire->traffic->under_way = 0;
+    *wire = (struct mrt_redis_wire){.fd = -1, .traffic = wire->traffic};
 }
 
 /* ----------------------------------------------------------------- sending */
@@ -112,6 +114,8 @@ static void put_number(struct mrt_redis_wire *wire, char mark, size_t number)
 void mrt_redis_wire_put(struct mrt_redis_wire *wire, const struct mrt_redis_text *words,
                         size_t count)
 {
+    if (wire->traffic)
+        mrt_traffic_sent(wire->traffic);
     put_number(wire, '*', count);
     for (size_t i = 0; i < count; i++) {
         put_number(wire, '$', words[i].length);
@@ -207,5 +211,7 @@ bool mrt_redis_wire_next(struct mrt_redis_wire *wire, redisReply **reply)
     void *found = NULL;
     bool fine = redisReaderGetReply(wire->reader, &found) == REDIS_OK;
     *reply = found;
+    if (found && wire->traffic)
+        mrt_traffic_answered(wire->traffic);
     return fine;
 }

@@ -8,6 +8,7 @@
 #ifndef MRT_STORE_REDIS_WIRE_H
 #define MRT_STORE_REDIS_WIRE_H
 
+#include "base/traffic.h"
 #include "store/redis_uri.h"
 
 #include <hiredis/hiredis.h>
@@ -24,8 +25,9 @@ struct mrt_redis_wire {
     uint32_t events; /* as epoll knows them */
     redisReader *reader;
     char *out;
-    size_t sent, used, room; /* of out */
-    bool no_memory;          /* what was to be sent has not all been noted */
+    size_t sent, used, room;     /* of out */
+    bool no_memory;              /* what was to be sent has not all been noted */
+    struct mrt_traffic *traffic; /* its owner's, which stays when it is closed; NULL: none */
 };
 
 struct mrt_redis_text {

@@ -73,6 +73,7 @@ static struct mrt_form_link *make(struct mrt_store *store)
         free(link);
         return NULL;
     }
+    link->store.traffic = store->traffic;
     TAILQ_INSERT_HEAD(&store->form->links, link, link);
     return link;
 }

@@ -149,6 +149,8 @@ void mrt_sql_drop(struct mrt_store *store, mrt_time now)
     keep_unsent(store);
     while ((request = TAILQ_FIRST(&store->sent))) {
         TAILQ_REMOVE(&store->sent, request, link);
+        if (request->sent)
+            mrt_traffic_answered(store->traffic);
         mrt_sql_finish_lost(store, request);
     }
     fail_starts(store);

@@ -242,6 +242,7 @@ int mrt_sql_init(struct mrt_store *store, const struct mrt_uri *uri,
     TAILQ_INIT(&store->sent);
     TAILQ_INIT(&store->outbox);
     store->sink = sink;
+    store->traffic = &store->own_traffic;
     store->socket = -1;
     store->log = options->log;
     store->log_argument = options->log_argument;
@@ -266,4 +267,9 @@ int mrt_sql_open(const struct mrt_uri *uri, const struct mrt_store_options *opti
     }
     *opened = store;
     return MORTISE_OK;
+}
+
+void mrt_sql_traffic(const struct mrt_store *store, struct mrt_traffic *sum)
+{
+    mrt_traffic_sum(sum, store->traffic);
 }

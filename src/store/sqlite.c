@@ -279,6 +279,11 @@ static const char *sqlite_address(const struct mrt_store *store)
     return store->address;
 }
 
+static void sqlite_traffic(const struct mrt_store *store, struct mrt_traffic *sum)
+{
+    mrt_traffic_sum(sum, &store->db.traffic);
+}
+
 const struct mrt_store_ops mrt_sqlite_store = {
     .scheme = "sqlite",
     .any_thread = true,
@@ -304,6 +309,7 @@ const struct mrt_store_ops mrt_sqlite_store = {
     .answers_may_wait = sqlite_answers_may_wait,
     .list = sqlite_list,
     .server = sqlite_server,
+    .traffic = sqlite_traffic,
     .revoke = sqlite_revoke,
     .break_ticket = sqlite_break,
     .address = sqlite_address,

@@ -138,6 +138,10 @@ sqlite3_stmt *mrt_sqlite_statement(struct mrt_sqlite_db *db, enum mrt_statement 
 
 int mrt_sqlite_step(struct mrt_sqlite_db *db, sqlite3_stmt *statement)
 {
+    if (!sqlite3_stmt_busy(statement)) { /* it begins, and is no further row */
+        mrt_traffic_add(&db->traffic.requests, 1);
+        mrt_traffic_add(&db->traffic.round_trips, sqlite3_get_autocommit(db->handle) != 0);
+    }
     return db->last_error = sqlite3_step(statement);
 }
 

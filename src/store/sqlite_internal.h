@@ -113,6 +113,7 @@ struct mrt_sqlite_db {
     int checkpoint_at; /* do it when there are so many */
     int checkpoint_step;
     int last_error;
+    struct mrt_traffic traffic;            /* statements, and transactions for round trips */
     void (*checkpointing)(void *argument); /* for tests: called just before one */
     void *checkpointing_argument;
 };

@@ -267,6 +267,7 @@ enum mrt_zk_note {
 
 struct mrt_store {
     struct mrt_sink sink;
+    struct mrt_traffic traffic;
     struct mrt_zk_address address;
     struct mrt_zk_access access;
     char servers[MRT_ZK_SERVERS_SIZE];

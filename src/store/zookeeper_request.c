@@ -53,6 +53,7 @@ static void answered(const void *context, const struct mrt_zk_reply *reply)
     struct mrt_zk_request *request = session ? take(session, context) : NULL;
     if (!request)
         return;
+    mrt_traffic_answered(&session->store->traffic);
     if (mrt_zk_code(reply->code)->outcome != MRT_ZK_PERHAPS)
         session->heard = mrt_time_now();
     if (mrt_zk_code(reply->code)->outcome == MRT_ZK_SESSION_OVER)
@@ -427,8 +428,10 @@ static int post_or_forget(struct mrt_zk_session *session, struct mrt_zk_request 
                    mrt_zk_watch_children(session, path, &request->watch);
     mrt_zk_session_gather(session);
     int code = watched ? post(session, request, ticket, path) : ZSYSTEMERROR;
-    if (code == ZOK)
+    if (code == ZOK) {
+        mrt_traffic_sent(&session->store->traffic);
         return code;
+    }
     if (request->kind == MRT_ZK_WATCH_CHILDREN)
         mrt_zk_watch_reply(session, request->kind, request->watch,
                            &(struct mrt_zk_reply){.code = code});
@@ -467,6 +470,7 @@ void mrt_zk_requests_free(struct mrt_zk_session *session)
     struct mrt_zk_request *request;
     while ((request = TAILQ_FIRST(&session->requests))) {
         TAILQ_REMOVE(&session->requests, request, link);
+        mrt_traffic_answered(&session->store->traffic);
         free(request);
     }
 }

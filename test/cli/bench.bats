@@ -51,6 +51,19 @@ assert f["handovers_per_s"] * f["seconds"] <= 4.5, f' "$output"
 assert f["acquisitions_per_s"] * f["seconds"] <= 3.5, f' "$output"
 }
 
+@test "a2 bench: statements and transactions of an acquire, of a release and of a whole run" {
+    run -0 "$MORTISE" bench --seconds 0.2 --json job
+    costs "$output" 6 1 4 1
+    python3 -c 'import json, sys; f = json.loads(sys.argv[1])
+assert 8 <= f["requests"] <= 13 and 1.9 <= f["round_trips"] <= 2.6, f' "$output"
+    # Threads hand the lock on among themselves without the store.
+    run -0 "$MORTISE" bench --seconds 0.2 --threads 4 --json job
+    python3 -c 'import json, sys; f = json.loads(sys.argv[1])
+assert f["requests"] < 5 and f["round_trips"] < 1, f' "$output"
+    run -0 "$MORTISE" bench --url memory:x --seconds 50ms --json job
+    costs "$output" 0 0 0 0
+}
+
 @test "bench: leaves nothing behind" {
     run -0 "$MORTISE" bench --seconds 0.1 --processes 2 job
     [ "$("$MORTISE" ls --json)" = "[]" ]
@@ -61,6 +74,8 @@ assert f["acquisitions_per_s"] * f["seconds"] <= 3.5, f' "$output"
     run -0 "$MORTISE" bench --url memory:x --seconds 50ms job
     [[ "$output" == *"acquisitions/s"* ]]
     [[ "$output" == *"longest wait"* ]]
+    [[ "$output" == *"requests, alone    acquire 0 in 0 round trips, release 0 in 0"* ]]
+    [[ "$output" == *"requests, here     0.00 in 0.00 round trips an acquisition"* ]]
 }
 
 @test "bench: a quote in a name is still JSON" {

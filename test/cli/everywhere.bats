@@ -73,7 +73,8 @@ is_served() {
 }
 
 measure_and_serve() {
-    "$MORTISE" bench --json --seconds 0.2 b | grep '"acquisitions_per_s"'
+    run -0 "$MORTISE" bench --json --seconds 0.2 b
+    costs "$output" $COSTS
     "$MORTISE" demo | grep 'with lock: 0 of 4000 lost$'
     "$MORTISE" serve --help >help || return 0 # built without
     start serve --listen 127.0.0.1:0 --interval 100ms >address
@@ -102,29 +103,34 @@ every_subcommand() {
 }
 
 @test "every subcommand on SQLite" {
+    COSTS="6 1 4 1" # a2: requests and round trips of an acquire, and of a release
     every_subcommand
     doctor_answers SQLite no yes
 }
 
 @test "every subcommand on ZooKeeper" {
+    COSTS="2 1 1 1" # a2: requests and round trips of an acquire, and of a release
     on zk "?session=6s"
     every_subcommand
     doctor_answers ZooKeeper yes "yes, but for exclusive locks"
 }
 
 @test "every subcommand on Redis" {
+    COSTS="1 1 1 1" # a2: requests and round trips of an acquire, and of a release
     on redis "?session=6s"
     every_subcommand
     doctor_answers Redis yes "yes, but for exclusive locks"
 }
 
 @test "every subcommand on PostgreSQL" {
+    COSTS="1 1 1 1" # a2: requests and round trips of an acquire, and of a release
     on postgres "?lease=6s"
     every_subcommand
     doctor_answers PostgreSQL yes yes
 }
 
 @test "every subcommand on MariaDB" {
+    COSTS="1 1 1 1" # a2: requests and round trips of an acquire, and of a release
     on mariadb "?lease=6s"
     every_subcommand
     doctor_answers MariaDB yes yes

@@ -96,6 +96,15 @@ takes_and_leaves() {
     is_free "$1"
 }
 
+# costs JSON N N N N: the requests and round trips of an acquire alone, and of a release, as bench
+# has them.
+costs() {
+    python3 -c 'import json, sys
+f = json.loads(sys.argv[1])["alone"]
+found = [f[a + "_" + b] for a in ("acquire", "release") for b in ("requests", "round_trips")]
+assert found == [int(n) for n in sys.argv[2:]], found' "$@"
+}
+
 # Fifty of them, of what $MORTISE_URL names, and ten that already use it: one that comes too early is
 # told so (78), and the others count one by one.
 inits_at_once() {
