@@ -14,19 +14,32 @@
  *
  *   NONE -> STARTING -> LIVE -> STOPPING -> NONE
  *
- * A sign of life is sent each third of the lease, each sixth where proofs lag. If none that was
- * sent within the last half is acknowledged, SUSPENDED is told. At valid_until: LOST, and a new
- * session as soon as the old one is stopped, if anyone still waits. A store whose operating system
- * tells of death has a lease of 0: valid until it says otherwise.
+ * A sign of life is sent each third of the lease, oftener where proofs lag. If none that was
+ * sent within the last half is acknowledged, SUSPENDED is told; earlier, where less than all of the
+ * lease can be proven. At valid_until: LOST, and a new session as soon as the old one is stopped,
+ * if anyone still waits. A store whose operating system tells of death has a lease of 0: valid
+ * until it says otherwise.
  */
 #include "base/assert.h"
 #include "core/defect.h"
 #include "core/parts.h"
 
-/* How often a sign of life is sent. Where one proves only what is older, oftener. */
+/* How often a sign of life is sent. Where one proves only what is older by the lag, the newest that
+   it proves should be hardly older than that: so some whole number of intervals, each less than a
+   seventh of the lease, is the lag and as much as a round trip may take. */
 static mrt_time interval(const struct mrt_session *session)
 {
-    return session->lease / (session->proof_lag > 0 ? 6 : 3);
+    if (session->proof_lag == 0)
+        return session->lease / 3;
+    mrt_time age = session->proof_lag + session->lease / 32;
+    mrt_time each = age / (age * 7 / session->lease + 1);
+    return each > session->lease / 14 ? each : session->lease / 14;
+}
+
+/* For how long no sign of life may be acknowledged before SUSPENDED is told. */
+static mrt_time silence(const struct mrt_session *session)
+{
+    return mrt_time_min(session->lease / 2, (session->lease - session->proof_lag) / 3 * 2);
 }
 
 static void arm(struct mrt_engine *engine)
@@ -38,7 +51,7 @@ static void arm(struct mrt_engine *engine)
     }
     mrt_time at = session->valid_until;
     if (!session->suspended)
-        at = mrt_time_min(at, session->heard + session->lease / 2);
+        at = mrt_time_min(at, session->heard + silence(session));
     if (!session->renew.queued && !session->renew.outstanding)
         at = mrt_time_min(at, session->sent + interval(session));
     mrt_heap_set(&engine->timers, &session->timer, at);
@@ -97,7 +110,7 @@ static void prove(struct mrt_engine *engine, mrt_time sent, mrt_time now)
     if (MRT_DEFECT(NO_MARGIN))
         margin = 0;
     session->valid_until = mrt_time_add(session->proof, session->lease - margin);
-    set_suspended(engine, now >= session->heard + session->lease / 2);
+    set_suspended(engine, now >= session->heard + silence(session));
 }
 
 void mrt_session_need(struct mrt_engine *engine)
@@ -298,7 +311,7 @@ void mrt_session_timer(struct mrt_engine *engine, mrt_time now)
     mrt_session_check(engine, now);
     if (session->state != MRT_SESSION_LIVE)
         return;
-    if (now >= session->heard + session->lease / 2)
+    if (now >= session->heard + silence(session))
         set_suspended(engine, true);
     if (!session->renew.queued && !session->renew.outstanding &&
         now >= session->sent + interval(session))

@@ -29,6 +29,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#define CLOSE_PATIENCE (250 * MRT_MILLISECOND) /* of a server that has just answered */
+
 pthread_mutex_t mrt_zk_library = PTHREAD_MUTEX_INITIALIZER;
 
 /* ------------------------------------------------------------------- events */
@@ -143,12 +145,14 @@ static void settle(struct mrt_store *store)
     bool over = session->over;
     struct mrt_zk_job *stop = session->stop;
     mrt_zk_session_clear(session);
-    mrt_zk_session_end(session, true);
+    bool ended = mrt_zk_session_end(session, CLOSE_PATIENCE) || over;
     mrt_zk_session_free(session);
     store->session = NULL;
     store->next = MRT_TIME_NEVER;
+    if (!ended)
+        store->unproven = id;
     if (stop)
-        mrt_zk_answer(store, stop, MRT_STOPPED);
+        mrt_zk_answer(store, stop, ended ? MRT_STOPPED : MRT_UNKNOWN);
     if (over && was_started)
         tell_lost(store, id, error);
 }
@@ -163,7 +167,8 @@ static void abandon_session(struct mrt_store *store)
         mrt_zk_answer(store, session->stop, MRT_UNKNOWN);
     store->unproven = session->id;
     mrt_zk_session_clear(session);
-    mrt_zk_session_end(session, mrt_time_now() < session->heard + 50 * MRT_MILLISECOND);
+    bool speaks = mrt_time_now() < session->heard + 50 * MRT_MILLISECOND;
+    mrt_zk_session_end(session, speaks ? CLOSE_PATIENCE : 0);
     mrt_zk_session_free(session);
     store->session = NULL;
     store->next = MRT_TIME_NEVER;
@@ -422,7 +427,7 @@ static void zk_abandon(struct mrt_store *store)
         free(session->renew);
         session->start = session->stop = session->renew = NULL;
         if (cut)
-            zookeeper_close(session->handle);
+            mrt_zk_session_close(session);
         mrt_zk_session_clear(session);
         mrt_zk_session_free(session);
     }

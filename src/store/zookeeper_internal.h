@@ -2,6 +2,7 @@
  * The parts of the ZooKeeper store, shared by its files and by nobody else:
  *   zookeeper.c          the port: commands in, events out, one descriptor
  *   zookeeper_session.c  the client library's handle: its socket, its life and its end
+ *   zookeeper_lease.c    what proves that it lives, and how long a server may be silent
  *   zookeeper_request.c  requests under way, found again by number
  *   zookeeper_ticket.c   one ticket's commands, step by step
  *   zookeeper_append.c   the first of them
@@ -42,6 +43,7 @@
 #include "store/zookeeper_uri.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <zookeeper/zookeeper.h>
 
 #define HASH_NONFATAL_OOM 1
@@ -229,6 +231,16 @@ struct mrt_zk_seen {
     char path[MRT_ZK_PATH_MAX + 32];
 };
 
+#define MRT_ZK_PARTS_MAX 3 /* of a multi */
+
+/* What has to be there for as long as a handle is, which may outlive its session. */
+struct mrt_zk_closing {
+    zhandle_t *handle;
+    zoo_op_result_t results[MRT_ZK_PARTS_MAX]; /* written by the library, and not read */
+    int done;                                  /* an event's descriptor; -1: none */
+    atomic_int users;
+};
+
 struct mrt_zk_session {
     struct mrt_id id;
     struct mrt_store *store;
@@ -245,8 +257,13 @@ struct mrt_zk_session {
     int over_error;
     int socket, mask; /* as the epoll descriptor knows them; -1, 0: not at all */
     unsigned failures;
+    unsigned attempts; /* to connect, since a sync was answered */
     mrt_time heard;    /* newest answer */
     mrt_time deadline; /* of connecting */
+    mrt_time began;    /* the newest attempt to connect */
+    mrt_time attached; /* the one that the leader has said yes to last */
+    mrt_time since;    /* when it did */
+    mrt_time asked;    /* the newest sync of the session's own was sent */
     struct mrt_zk_job *start, *stop, *renew;
     uint64_t numbers;
     TAILQ_HEAD(, mrt_zk_request) requests;
@@ -255,6 +272,7 @@ struct mrt_zk_session {
     struct mrt_zk_watch *watches, *watches_by_id;
     struct mrt_zk_look *looks;
     struct mrt_zk_seen seen;
+    struct mrt_zk_closing *closing;
 };
 
 /* What is said in the log, once each for a store. */
@@ -318,10 +336,20 @@ void mrt_zk_session_gather(struct mrt_zk_session *session);
 void mrt_zk_session_turn(struct mrt_zk_session *session, mrt_time now);
 /* Its tickets, watches and commands come to an end, with an answer each. */
 void mrt_zk_session_clear(struct mrt_zk_session *session);
-/* Without the mutex: ends the handle, here if the server has just been heard of, else on
-   a thread of its own. */
-void mrt_zk_session_end(struct mrt_zk_session *session, bool polite);
+/* Without the mutex: ends the handle. False: not within this time, and that goes on. */
+bool mrt_zk_session_end(struct mrt_zk_session *session, mrt_time patience);
+/* The library's part of it, here. */
+void mrt_zk_session_close(struct mrt_zk_session *session);
 void mrt_zk_session_free(struct mrt_zk_session *session);
+
+/* zookeeper_lease.c */
+/* How old a sign of life must be to be proven by the next one; `tick` 0: not known. */
+mrt_time mrt_zk_proof_lag(mrt_time lease, mrt_time tick);
+/* What STARTED says of it; false: the session is too short, and `why`. */
+bool mrt_zk_lease_begin(struct mrt_zk_session *session, struct mrt_event *event, char *why,
+                        size_t size);
+/* When the connection is given up if nothing comes until then. */
+mrt_time mrt_zk_given_up_at(const struct mrt_zk_session *session);
 
 /* zookeeper_request.c. False: not sent; `code` says why. */
 bool mrt_zk_send(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,

@@ -196,7 +196,6 @@ static int send_markers(struct mrt_zk_session *session, const char *path, const 
 
 static int send_pass(struct mrt_zk_session *session, const char *path, const void *context)
 {
-    static zoo_op_result_t results[3];
     char marker[MRT_ZK_PATH_MAX + 256];
     zoo_op_t operations[3];
     mrt_zk_marker_path(session->store, path, marker, sizeof marker);
@@ -204,7 +203,7 @@ static int send_pass(struct mrt_zk_session *session, const char *path, const voi
                        ZOO_PERSISTENT, NULL, 0);
     zoo_delete_op_init(&operations[1], marker, -1);
     zoo_delete_op_init(&operations[2], path, -1);
-    return zoo_amulti(session->handle, 3, operations, results, on_void, context);
+    return zoo_amulti(session->handle, 3, operations, session->closing->results, on_void, context);
 }
 
 static int send_mark(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
@@ -230,7 +229,6 @@ static void use_watches_up(zoo_op_t *operation, const char *path, int version)
 static int send_lighten(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
                         const char *path, const void *context)
 {
-    static zoo_op_result_t results[3];
     char node[MRT_ZK_NODE_SIZE], lighter[MRT_ZK_PATH_MAX + 256], data[DATA_MAX];
     zoo_op_t operations[3];
     if (!mrt_zk_lighter(ticket, node))
@@ -241,7 +239,7 @@ static int send_lighten(struct mrt_zk_session *session, const struct mrt_zk_tick
     zoo_create_op_init(&operations[1], lighter, data, length,
                        mrt_zk_access_nodes(&session->store->access), ZOO_EPHEMERAL, NULL, 0);
     zoo_delete_op_init(&operations[2], path, -1);
-    return zoo_amulti(session->handle, 3, operations, results, on_void, context);
+    return zoo_amulti(session->handle, 3, operations, session->closing->results, on_void, context);
 }
 
 /* A node called otherwise takes the place of the one at `path`: nobody's, or this session's. What
@@ -249,7 +247,6 @@ static int send_lighten(struct mrt_zk_session *session, const struct mrt_zk_tick
 static int send_change_of_hands(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
                                 const char *path, const void *context)
 {
-    static zoo_op_result_t results[3];
     char node[MRT_ZK_NODE_SIZE], other[MRT_ZK_PATH_MAX + 256], data[DATA_MAX];
     zoo_op_t operations[3];
     MRT_ASSERT(ticket);
@@ -262,14 +259,13 @@ static int send_change_of_hands(struct mrt_zk_session *session, const struct mrt
                        mrt_zk_access_nodes(&session->store->access),
                        adopts ? ZOO_EPHEMERAL : ZOO_PERSISTENT, NULL, 0);
     zoo_delete_op_init(&operations[2], path, -1);
-    return zoo_amulti(session->handle, 3, operations, results, on_void, context);
+    return zoo_amulti(session->handle, 3, operations, session->closing->results, on_void, context);
 }
 
 /* Claims are counted by the version of their directory's data. */
 static int send_claim(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
                       const char *path, const void *context)
 {
-    static zoo_op_result_t results[2];
     char data[DATA_MAX];
     zoo_op_t operations[2];
     MRT_ASSERT(ticket);
@@ -278,19 +274,18 @@ static int send_claim(struct mrt_zk_session *session, const struct mrt_zk_ticket
     zoo_set_op_init(&operations[0], ticket->path, "", 0, -1, NULL);
     zoo_create_op_init(&operations[1], path, data, length,
                        mrt_zk_access_nodes(&session->store->access), ZOO_EPHEMERAL, NULL, 0);
-    return zoo_amulti(session->handle, 2, operations, results, on_void, context);
+    return zoo_amulti(session->handle, 2, operations, session->closing->results, on_void, context);
 }
 
 static int send_unclaim(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
                         const char *path, const void *context)
 {
-    static zoo_op_result_t results[2];
     zoo_op_t operations[2];
     MRT_ASSERT(ticket);
     zoo_check_op_init(&operations[0], ticket->path,
                       MRT_DEFECT(ZK_CLAIM_BLIND_DELETE) ? -1 : ticket->version);
     zoo_delete_op_init(&operations[1], path, -1);
-    return zoo_amulti(session->handle, 2, operations, results, on_void, context);
+    return zoo_amulti(session->handle, 2, operations, session->closing->results, on_void, context);
 }
 
 /* The library wants a pointer to a function here, and takes it for the function. */

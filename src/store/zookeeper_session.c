@@ -6,17 +6,13 @@
  * thing the loop polls, and is put in anew whenever the connection is not
  * established. After every entry into the library `arm` asks it what to wait for.
  *
- * The lease is the session's time-out as negotiated, proven by `sync` and by nothing
- * less: a server that is cut off from the leader still answers reads and pings.
- * A follower hands the signs of life it has seen to the leader each half tick only.
- * The tick is not known here, but a server grants no session shorter than two ticks
- * (minSessionTimeout), so half a tick is at most a quarter of the session: proof_lag.
+ * What proves the session is in zookeeper_lease.c.
  *
- * The end. STOP closes politely, which frees the nodes at once. The library's close
- * may block for seconds if the server is silent; so it is done here only when the
- * server has just answered (a sync asks it if need be), else on a thread that dies with
- * it. What could not be closed politely stays until the connection is back, and is closed
- * then.
+ * The end. STOP closes politely, which frees the nodes at once: when the server has just
+ * answered, for which a sync asks it if need be. The library's close waits for the server's answer,
+ * and for room in the socket, which is seconds if the server falls silent just then. So it
+ * runs on a thread that dies with it, and is waited for no longer than an answer takes. What could
+ * not be closed politely stays until the connection is back, and is closed then.
  *
  * Without a connection the servers' names are looked up anew, beside the loop.
  */
@@ -28,9 +24,11 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -51,10 +49,20 @@ void mrt_zk_session_over(struct mrt_zk_session *session, int code)
 
 static void answer_started(struct mrt_zk_session *session, struct mrt_zk_job *job)
 {
-    job->event.lease = mrt_time_from_ms(session->timeout_ms);
-    job->event.proof_lag = MRT_DEFECT(ZK_NO_PROOF_LAG) ? 0 : job->event.lease / 4;
-    session->told = true;
-    mrt_zk_answer(session->store, job, MRT_STARTED);
+    char why[200];
+    if (mrt_zk_lease_begin(session, &job->event, why, sizeof why)) {
+        session->told = true;
+        mrt_zk_answer(session->store, job, MRT_STARTED);
+    } else {
+        mrt_zk_fail(session->store, job, MORTISE_ENOTSUPPORTED, why);
+        session->over = true;
+    }
+}
+
+static void renewed(struct mrt_zk_session *session, struct mrt_zk_job *job)
+{
+    job->event.proven = session->attached;
+    mrt_zk_answer(session->store, job, MRT_RENEWED);
 }
 
 /* What ZK_RESET_ON_RECONNECT does, and nothing else. */
@@ -71,7 +79,8 @@ static void established(struct mrt_zk_session *session)
     int timeout_ms = zoo_recv_timeout(session->handle);
     session->connected = true;
     session->failures = 0;
-    session->heard = mrt_time_now();
+    session->heard = session->since = mrt_time_now();
+    session->attached = session->began;
     mrt_resolver_forget(&session->store->resolver); /* the servers are where they were, or one is */
     if (session->server_id == 0) {
         session->server_id = identity->client_id;
@@ -118,6 +127,8 @@ void mrt_zk_session_reply(struct mrt_zk_session *session, enum mrt_zk_request_ki
 {
     struct mrt_zk_job **slot = kind == MRT_ZK_RENEW ? &session->renew : &session->stop;
     struct mrt_zk_job *job = *slot;
+    if (code == ZOK)
+        session->attempts = 0;
     if (kind == MRT_ZK_CLOSE && code == ZOK) {
         session->close_now = true;
         return;
@@ -128,7 +139,7 @@ void mrt_zk_session_reply(struct mrt_zk_session *session, enum mrt_zk_request_ki
     if (code == ZOK && job->command.type == MRT_START)
         answer_started(session, job);
     else if (code == ZOK || (MRT_DEFECT(ZK_ERROR_RENEWS) && kind == MRT_ZK_RENEW))
-        mrt_zk_answer(session->store, job, MRT_RENEWED);
+        renewed(session, job);
     else if (kind == MRT_ZK_CLOSE)
         mrt_zk_answer(session->store, job, MRT_UNKNOWN);
     else
@@ -198,6 +209,26 @@ static void send_gathered(struct mrt_zk_session *session, int socket)
     session->gathering = false;
 }
 
+static bool is_connecting(const struct mrt_zk_session *session)
+{
+    int state = zoo_state(session->handle);
+    return state == ZOO_CONNECTING_STATE || state == ZOO_ASSOCIATING_STATE;
+}
+
+/* The library begins to connect in here, and nowhere else. */
+static int interest_of(struct mrt_zk_session *session, int *socket, int *interest,
+                       struct timeval *wait)
+{
+    mrt_time now = mrt_time_now();
+    bool was_connecting = is_connecting(session);
+    int code = zookeeper_interest(session->handle, socket, interest, wait);
+    if (!was_connecting && is_connecting(session)) {
+        session->began = now;
+        session->attempts++;
+    }
+    return code;
+}
+
 /* What the library wants to be called for next. */
 static void arm(struct mrt_zk_session *session)
 {
@@ -213,7 +244,7 @@ static void arm(struct mrt_zk_session *session)
         mrt_zk_watches_forget(session);
         mrt_zk_looks_forget(session);
     }
-    int code = zookeeper_interest(session->handle, &socket, &interest, &wait);
+    int code = interest_of(session, &socket, &interest, &wait);
     send_gathered(session, socket);
     if (session->tainted && code == ZOK && socket >= 0) {
         shutdown(socket, SHUT_RDWR);
@@ -230,14 +261,17 @@ static void arm(struct mrt_zk_session *session)
     }
     if (is_unrecoverable(session->handle))
         mrt_zk_session_over(session, is_unrecoverable(session->handle));
-    session->store->next = mrt_time_add(mrt_time_now(), pause);
+    session->store->next =
+        mrt_time_min(mrt_time_add(mrt_time_now(), pause), mrt_zk_given_up_at(session));
     if (session->start)
         session->store->next = mrt_time_min(session->store->next, session->deadline);
 }
 
-static void process(struct mrt_zk_session *session)
+/* What has come is read before the server is found silent. */
+static void process(struct mrt_zk_session *session, mrt_time now)
 {
     struct epoll_event ready[4];
+    notice_silent_close(session);
     int count = epoll_wait(session->store->epoll, ready, 4, 0), events = 0;
     for (int i = 0; i < count; i++)
         if (ready[i].data.fd == session->socket) {
@@ -248,7 +282,12 @@ static void process(struct mrt_zk_session *session)
     int code = ZOK;
     for (int turn = 0; events && code == ZOK && turn < TURNS_MAX && !session->over; turn++)
         code = zookeeper_process(session->handle, events);
-    if (code != ZOK && code != ZNOTHING)
+    bool silent = (!events || code == ZNOTHING) && now >= mrt_zk_given_up_at(session);
+    if (silent) { /* and that at once: the next request would find a socket that takes nothing */
+        shutdown(session->socket, SHUT_RDWR);
+        code = zookeeper_process(session->handle, ZOOKEEPER_READ | ZOOKEEPER_WRITE);
+    }
+    if (silent || (code != ZOK && code != ZNOTHING))
         forget_socket(session);
 }
 
@@ -281,7 +320,7 @@ static void follow_names(struct mrt_zk_session *session, mrt_time now)
 void mrt_zk_session_turn(struct mrt_zk_session *session, mrt_time now)
 {
     mrt_zk_entered = session;
-    process(session);
+    process(session, now);
     follow_names(session, now);
     arm(session);
     if (!session->connected && !session->over)
@@ -319,11 +358,28 @@ zhandle_t *mrt_zk_handle(const struct mrt_store *store, watcher_fn watcher)
     return NULL;
 }
 
+/* A handle whose end is waited for no more by the last of those two: who closes it, and who waits.
+ */
+static void let_go(struct mrt_zk_closing *closing)
+{
+    if (atomic_fetch_sub(&closing->users, 1) > 1)
+        return;
+    if (closing->done >= 0)
+        close(closing->done);
+    free(closing);
+}
+
 bool mrt_zk_session_start(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
 {
     struct mrt_zk_session *session = calloc(1, sizeof *session);
     if (!session)
         return false;
+    session->closing = calloc(1, sizeof *session->closing);
+    if (!session->closing) {
+        free(session);
+        return false;
+    }
+    *session->closing = (struct mrt_zk_closing){.done = -1, .users = 1};
     session->store = store;
     session->id = job->command.session;
     session->deadline = mrt_time_add(now, store->address.connect);
@@ -331,6 +387,7 @@ bool mrt_zk_session_start(struct mrt_store *store, struct mrt_zk_job *job, mrt_t
     forget_socket(session);
     session->handle = mrt_zk_handle(store, on_session);
     if (!session->handle) {
+        let_go(session->closing);
         free(session);
         return false;
     }
@@ -352,6 +409,7 @@ void mrt_zk_session_renew(struct mrt_zk_session *session, struct mrt_zk_job *job
         return;
     }
     session->renew = job;
+    session->asked = mrt_time_now();
     if (mrt_zk_send(session, MRT_ZK_RENEW, NULL, *path ? path : "/", &code))
         return;
     session->renew = NULL;
@@ -373,6 +431,7 @@ void mrt_zk_session_stop(struct mrt_zk_session *session, struct mrt_zk_job *job,
         mrt_zk_answer(session->store, job, MRT_UNKNOWN);
     } else {
         session->stop = job;
+        session->asked = now;
         if (now < session->heard + HEARD_RECENTLY)
             session->close_now = true;
         else if (!mrt_zk_send(session, MRT_ZK_CLOSE, NULL, "/", &code))
@@ -406,23 +465,43 @@ void mrt_zk_session_clear(struct mrt_zk_session *session)
     mrt_zk_requests_free(session);
 }
 
-static void *reap(void *handle)
+static void *close_handle(void *argument)
 {
-    zookeeper_close(handle);
+    struct mrt_zk_closing *closing = argument;
+    zookeeper_close(closing->handle);
+    eventfd_write(closing->done, 1);
+    let_go(closing);
     return NULL;
 }
 
-/* Closing needs no mutex: the handle is nobody else's any more, and two sessions may
-   number their requests alike. */
-void mrt_zk_session_end(struct mrt_zk_session *session, bool polite)
+void mrt_zk_session_close(struct mrt_zk_session *session)
 {
-    bool silent = session->connected && !polite;
-    int socket = session->socket;
-    if (socket >= 0)
-        epoll_ctl(session->store->epoll, EPOLL_CTL_DEL, socket, NULL);
-    if (session->handle && (!silent || !mrt_thread_begin(reap, session->handle)))
-        zookeeper_close(session->handle);
-    session->handle = NULL;
+    zookeeper_close(session->handle);
+    let_go(session->closing);
+    session->closing = NULL;
+}
+
+bool mrt_zk_session_end(struct mrt_zk_session *session, mrt_time patience)
+{
+    struct mrt_zk_closing *closing = session->closing;
+    if (session->socket >= 0)
+        epoll_ctl(session->store->epoll, EPOLL_CTL_DEL, session->socket, NULL);
+    if (zoo_state(session->handle) != ZOO_CONNECTED_STATE) {
+        mrt_zk_session_close(session); /* there is nobody to talk to */
+        return true;
+    }
+    closing->handle = session->handle;
+    closing->done = eventfd(0, EFD_CLOEXEC);
+    closing->users = 2;
+    if (closing->done < 0 || !mrt_thread_begin(close_handle, closing)) {
+        close_handle(closing);
+        let_go(closing);
+        return true;
+    }
+    struct pollfd poller = {.fd = closing->done, .events = POLLIN};
+    bool ended = patience > 0 && poll(&poller, 1, (int)(patience / MRT_MILLISECOND)) > 0;
+    let_go(closing);
+    return ended;
 }
 
 void mrt_zk_session_free(struct mrt_zk_session *session)

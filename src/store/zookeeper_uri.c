@@ -101,9 +101,9 @@ int mrt_zk_uri_layout(const struct mrt_uri *uri, enum mrt_zk_layout *layout)
 
 int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address)
 {
-    static const char *const known[] = {MRT_URI_COMMON, "session", "connect", "wake",
-                                        "credentials",  "acl",     "tls",     "sasl",
-                                        "layout",       NULL};
+    static const char *const known[] = {MRT_URI_COMMON, "session",     "connect", "tick",
+                                        "wake",         "credentials", "acl",     "tls",
+                                        "sasl",         "layout",      NULL};
     memset(address, 0, sizeof *address);
     address->session = 10 * MRT_SECOND;
     address->connect = 5 * MRT_SECOND;
@@ -118,6 +118,8 @@ int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address)
         error = mrt_zk_uri_layout(uri, &address->layout);
     if (error == MORTISE_OK)
         error = mrt_address_duration(uri, "connect", 1, &address->connect);
+    if (error == MORTISE_OK)
+        error = mrt_address_duration(uri, "tick", 1, &address->tick);
     if (error != MORTISE_OK)
         return error;
     const char *space = mrt_uri_parameter(uri, "namespace");

@@ -1,5 +1,5 @@
 /*
- * zk://host:port[,host:port...][/chroot]?session=10s&connect=5s&namespace=...
+ * zk://host:port[,host:port...][/chroot]?session=10s&connect=5s&tick=2s&namespace=...
  * (credentials= and acl= are zookeeper_access.h's)
  *
  * Our own strict parser: the client library's takes ports it cannot use, and refuses
@@ -26,6 +26,7 @@ struct mrt_zk_address {
     mrt_time session;             /* asked for; the server has the last word */
     mrt_time connect;
     enum mrt_zk_layout layout;
+    mrt_time tick; /* the ensemble's; 0: not known */
     bool wake_all; /* who waits for a mutex or a read/write lock watches the list of children */
     char shown[MRT_ZK_SERVERS_SIZE]; /* canonical, for people */
 };

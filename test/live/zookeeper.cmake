@@ -16,6 +16,9 @@ target_compile_definitions(test_zookeeper_faults PRIVATE ZK_SERVERS="${zk_server
 mortise_suite(NAME zookeeper_ensemble SOURCES zookeeper_ensemble.c zookeeper_place.c
               LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_ensemble PRIVATE ZK_SERVERS="${zk_servers}")
+mortise_suite(NAME zookeeper_still SOURCES zookeeper_still.c zookeeper_place.c
+              LABELS store waits SERIAL TIMEOUT 240)
+target_compile_definitions(test_zookeeper_still PRIVATE ZK_SERVERS="${zk_servers}")
 mortise_suite(NAME zookeeper_watches SOURCES zookeeper_watches.c zookeeper_place.c zk_proxy.c proxy.c
               LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_watches PRIVATE ZK_SERVERS="${zk_servers}")

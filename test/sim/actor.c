@@ -386,8 +386,10 @@ void actor_told(struct world *world, struct client *client, struct mrt_hold *hol
             check_fail(world, client->index, grip->queue, "a hold was told state %d after %d",
                        (int)hold->told, (int)grip->told);
         grip->told = hold->told;
-        if (hold->told == MORTISE_LOST)
+        if (hold->told == MORTISE_LOST) {
             client->losses++;
+            check_lost(world, client, grip);
+        }
         return;
     }
     check_fail(world, client->index, NO_QUEUE, "a hold was told of that nobody has");

@@ -34,19 +34,41 @@ static bool is_valid(struct world *world, const struct client *client, struct gr
     return !lost;
 }
 
-static bool is_quiet(const struct world *world)
+/* Nothing is wrong with any connection, but that one server of several may stand still. */
+static bool is_quiet_or_still(const struct world *world)
 {
     const struct profile *p = &world->drawn;
     if (world->phase != PHASE_CHAOS)
-        return world->now > world->healed_at + MRT_SECOND +
-                                (p->trouble_every_us > 0 ? STREAM_KEEP_ALIVE : 0) +
-                                (p->unknown_us + p->pause_us + p->recheck_us + 3 * p->zk_visit_us) *
-                                    MRT_MICROSECOND;
+        return world->now >
+               world->healed_at + MRT_SECOND + (p->trouble_every_us > 0 ? STREAM_KEEP_ALIVE : 0) +
+                   (p->unknown_us + p->pause_us + p->cut_us + p->recheck_us + 3 * p->zk_visit_us) *
+                       MRT_MICROSECOND;
     return p->zk_trouble_every_us + p->trouble_every_us + p->redis_copyless + p->pg_conflict +
                p->pg_full + p->pg_notify_late_us + p->zk_outsider_every_us + p->zk_impostor +
                p->lose_command + p->lose_reply + p->early_unknown + p->refuse + p->cut_every_us +
                p->pause_every_us + p->busy + p->timer_late_us ==
            0;
+}
+
+static bool is_quiet(const struct world *world)
+{
+    return is_quiet_or_still(world) &&
+           (world->drawn.zk_still_every_us == 0 || world->phase != PHASE_CHAOS);
+}
+
+/* A hold is lost only if nobody could have kept it: one server of several that stands still, or
+   is silent from the beginning, is no reason. */
+void check_lost(struct world *world, const struct client *client, const struct grip *grip)
+{
+    const struct profile *p = &world->drawn;
+    int64_t slowest = p->delay_us + p->zk_lag_us + p->zk_behind_us + p->zk_gap_us + p->pg_work_us;
+    bool over = grip->broken || (grip->ends > 0 && client_now(client) >= grip->ends);
+    if (is_quiet_or_still(world) && slowest * 100 <= p->lease_us && !over &&
+        p->crash_every_us + p->kill_every_us + p->reboot_every_us + p->proof_lag_us +
+                p->close_every_us + p->trouble_every_us ==
+            0 &&
+        world->phase != PHASE_CLOSE)
+        check_fail(world, client->index, grip->queue, "a hold was lost without a cause");
 }
 
 static bool keeps_sessions(const struct world *world)

@@ -370,10 +370,18 @@ static int64_t any_sequence(struct random *random)
     }
 }
 
+/* The longest tick that the store covers without being told of it, by any clock: see
+   zookeeper_lease.c. */
+static int64_t longest_tick(const struct profile *p)
+{
+    int64_t by_clocks = p->lease_us * 1000000 / (1000000 + p->drift_ppm) / 1000 * 1000;
+    return p->lease_us < 6000000 ? by_clocks : by_clocks / 2;
+}
+
 static void draw_ensemble(struct profile *p, struct random *random)
 {
     p->zk_servers = random_below(random, 4) ? 3 : 1;
-    p->zk_tick_us = p->lease_us / random_between(random, p->drift_ppm ? 3 : 2, 20);
+    p->zk_tick_us = longest_tick(p) / random_between(random, 1, 10);
     p->zk_lag_us = profile_maybe(random, p->lease_us / 8);
     p->zk_behind_us = profile_maybe(random, p->lease_us / 2);
     p->zk_sequence = any_sequence(random);
@@ -403,6 +411,8 @@ static void draw_zookeeper(struct profile *p, struct random *random)
     p->fence_span = 1 << 12;
     p->recheck_us = 5000000;
     p->lease_us = p->lease_us / 1000 * 1000;
+    if (random_below(random, 4) == 0)
+        p->lease_us = random_between(random, 6000, 9000) * 1000;
     p->delay_us = profile_scale(random, p->lease_us / (random_below(random, 4) ? 50 : 4));
     p->unknown_us = p->lease_us;
     draw_ensemble(p, random);
@@ -447,7 +457,7 @@ static void make_possessive(struct profile *p, struct random *random)
     p->zk_trouble_us = random_between(random, 1, p->lease_us * 4);
     p->zk_trouble_every_us = p->lease_us * random_between(random, 3, 30) / 10;
     if (!p->drift_ppm)
-        p->zk_tick_us = p->lease_us / 2;
+        p->zk_tick_us = longest_tick(p);
     p->crash_every_us = p->try = p->timed = p->cancel = p->zk_outsider_every_us = 0;
 }
 
@@ -471,9 +481,46 @@ void profile_make_calm(struct profile *p)
     p->clients = p->clients < 2 ? 2 : p->clients;
 }
 
+/* Nothing is wrong but that one of three servers stands still, from the beginning, or while it
+   has sessions. */
+static void make_unanswering(struct profile *p, struct random *random)
+{
+    profile_make_calm(p);
+    p->zk_servers = 3;
+    p->zk_still_us = random_between(random, p->lease_us / 4, p->lease_us * 3);
+    p->zk_still_every_us = random_between(random, 1000, p->lease_us);
+    if (p->model != MODEL_ZK_LIBRARY) /* the fake of the port stays with its server */
+        p->zk_still_every_us = 0;
+    p->delay_us = random_between(random, 1, p->lease_us / 400);
+    p->zk_lag_us = random_below(random, p->lease_us / 400);
+    p->zk_behind_us = random_below(random, p->lease_us / 400);
+    p->drift_ppm %= 20000;
+    p->hold_us = profile_scale(random, p->lease_us * 2);
+    p->think_us = profile_scale(random, p->lease_us / 4);
+    p->close_every_us = p->timed = p->try = 0;
+}
+
+/* Followers are cut off with signs of life that the leader has not heard of, as old as may be; and
+   clients have nowhere to go. */
+static void make_alone(struct profile *p, struct random *random)
+{
+    make_possessive(p, random);
+    profile_make_calm(p);
+    p->zk_alone = 1;
+    p->drift_ppm = 0;
+    p->zk_tick_us = longest_tick(p);
+    p->zk_trouble_us = p->lease_us * 3;
+    p->zk_trouble_every_us = p->lease_us * random_between(random, 20, 30) / 10;
+    p->zk_lag_us = p->zk_behind_us = 0;
+    p->delay_us = 1000;
+    p->clients = random_between(random, 3, 4);
+    p->operations = random_between(random, 10, 24);
+    p->queues = 1;
+}
+
 static void shape_zookeeper(struct profile *p, struct random *random)
 {
-    switch (random_below(random, 12)) {
+    switch (random_below(random, 16)) {
     case 0:
     case 1:
         profile_make_calm(p);
@@ -489,6 +536,14 @@ static void shape_zookeeper(struct profile *p, struct random *random)
     case 5:
     case 6:
         make_possessive(p, random);
+        break;
+    case 7:
+    case 8:
+        make_unanswering(p, random);
+        break;
+    case 9:
+    case 10:
+        make_alone(p, random);
         break;
     default:
         break;

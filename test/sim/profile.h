@@ -127,6 +127,9 @@ enum {
     X(zk_sequence, FIXED, "first number of a directory")                                          \
     X(zk_trouble_every_us, EXTRA, "a server breaks down, stands still or is cut off about each")  \
     X(zk_trouble_us, FIXED, "for at most")                                                        \
+    X(zk_alone, EXTRA, "a client knows one server, and followers are cut off, no more")           \
+    X(zk_still_every_us, EXTRA, "a follower stands still about each, one at a time")              \
+    X(zk_still_us, FIXED, "for at most")                                                          \
     X(zk_outsider_every_us, EXTRA, "another program queues about each")                           \
     X(zk_visit_us, FIXED, "for at most")                                                          \
     X(zk_impostor, EXTRA, "chance of a node with the same identity in another session")           \

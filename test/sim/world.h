@@ -484,6 +484,8 @@ void check_answered(struct world *world, struct client *client, const struct mrt
 /* The command is refused for good: a ticket is not asked for again. */
 void check_refused(struct client *client, const struct mrt_command *command);
 void check_released(struct world *world, int queue, uint64_t fence);
+/* A hold was told of its loss. */
+void check_lost(struct world *world, const struct client *client, const struct grip *grip);
 void check_granted(struct world *world, struct actor *actor, struct grip *grip);
 /* What a close finds lost, and does not tell any more. */
 void check_closing(struct client *client);

@@ -457,7 +457,7 @@ void zk_trouble(struct world *world, struct task *task)
         return;
     world_at(world, task, world->now + world_about(world, p->zk_trouble_every_us), zk_trouble);
     int server = (int)random_below(&world->random, ensemble->server_count);
-    int kind = (int)random_below(&world->random, 3);
+    int kind = p->zk_alone ? 1 : (int)random_below(&world->random, 3);
     mrt_time until = world->now + world_some(world, p->zk_trouble_us);
     trace_note(world, TRACE_LINK, -1, NO_QUEUE, "zk trouble", kind, server,
                (until - world->now) / 1000);
@@ -465,8 +465,34 @@ void zk_trouble(struct world *world, struct task *task)
         ensemble->servers[server].frozen_until = until;
     else if (kind == 1 && server > 0)
         ensemble->servers[server].severed_until = until;
-    else
+    else if (!p->zk_alone)
         break_down(ensemble, server, until);
+}
+
+static void freeze(struct zk_ensemble *ensemble, int server, mrt_time until)
+{
+    trace_note(ensemble->world, TRACE_LINK, -1, NO_QUEUE, "zk stands still", server,
+               (until - ensemble->world->now) / 1000, 0);
+    ensemble->servers[server].frozen_until = until;
+}
+
+/* Before there is any session all followers may do so at once. The next one does not before
+   whoever left this one is proven where it went. */
+static void stand_still(struct world *world, struct task *task)
+{
+    struct zk_ensemble *ensemble =
+        (struct zk_ensemble *)(void *)((char *)task - offsetof(struct zk_ensemble, still));
+    const struct profile *p = &world->profile;
+    if (world->phase != PHASE_CHAOS)
+        return;
+    int chosen = (int)random_between(&world->random, 1, ensemble->server_count - 1);
+    mrt_time until = world->now + world_some(world, p->zk_still_us);
+    for (int server = 1; server < ensemble->server_count; server++)
+        if (server == chosen || world->now == 0)
+            freeze(ensemble, server, until);
+    world_at(world, task,
+             until + p->lease_us * MRT_MICROSECOND + world_about(world, p->zk_still_every_us),
+             stand_still);
 }
 
 struct zk_ensemble *zk_new(struct world *world)
@@ -486,6 +512,10 @@ struct zk_ensemble *zk_new(struct world *world)
     zk_sessions_begin(ensemble);
     if (p->zk_trouble_every_us > 0)
         world_at(world, &ensemble->trouble, world_about(world, p->zk_trouble_every_us), zk_trouble);
+    if (p->zk_still_every_us > 0 && p->zk_servers > 1)
+        world_at(world, &ensemble->still,
+                 random_below(&world->random, 2) ? world_some(world, p->zk_still_every_us) : 0,
+                 stand_still);
     return ensemble;
 }
 

@@ -14,7 +14,7 @@ int __wrap_shutdown(int fd, int how)
     struct host_socket *socket = host_current ? host_socket_of(host_current, fd) : NULL;
     if (!socket)
         return host_current ? 0 : __real_shutdown(fd, how);
-    ((struct zk_wire *)socket)->ended = true;
+    zk_wire_shut((struct zk_wire *)socket);
     return 0;
 }
 
@@ -36,9 +36,16 @@ static void write_uri(const struct world *world, char *text, size_t size)
 {
     static const char *const hosts[] = {"127.0.0.1:2181", "127.0.0.1:2181,127.0.0.1:2182",
                                         "127.0.0.1:2181,127.0.0.1:2182,127.0.0.1:2183"};
+    static const char *const one[] = {"127.0.0.1:2181", "127.0.0.1:2182", "127.0.0.1:2183"};
     static const char *const layouts[] = {"curator", "kazoo", "recipe"};
+    const char *known = hosts[world->drawn.zk_servers - 1];
+    int64_t clients = 0;
+    for (int i = 0; i < CLIENTS_MAX; i++)
+        clients += world->clients[i].host != NULL;
+    if (world->drawn.zk_alone)
+        known = one[clients % world->drawn.zk_servers];
     snprintf(text, size, "zk://%s" ZK_CHROOT "?session=%lldms&connect=%lldms&wake=%s&layout=%s",
-             hosts[world->drawn.zk_servers - 1], (long long)(world->drawn.lease_us / 1000),
+             known, (long long)(world->drawn.lease_us / 1000),
              (long long)(world->drawn.lease_us / 500), world->drawn.zk_wake_all ? "all" : "one",
              layouts[world->drawn.zk_layout]);
 }

@@ -50,7 +50,7 @@ struct zk_server {
 
 struct zk_ensemble {
     struct task trouble; /* first */
-    struct task tick, reap, outsider;
+    struct task still, tick, reap, outsider;
     bool leaderless; /* a new leader takes every session for alive */
     struct world *world;
     struct zk_tree tree;

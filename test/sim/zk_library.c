@@ -76,7 +76,7 @@ struct _zhandle {
     struct host *host;
     watcher_fn watcher;
     void *context;
-    int timeout_ms, state, server, servers, tried;
+    int timeout_ms, state, first_server, server, servers, tried;
     clientid_t identity;
     int64_t seen;
     struct zk_wire *wire;
@@ -343,7 +343,7 @@ int zookeeper_process(zhandle_t *handle, int events)
     if (is_unrecoverable(handle) || !handle->wire)
         return ZINVALIDSTATE;
     if ((events & ZOOKEEPER_WRITE) && handle->state == ZOO_CONNECTING_STATE) {
-        if (handle->wire->refused || handle->wire->broken)
+        if (handle->wire->refused || handle->wire->broken || handle->wire->shut)
             return fail(handle, ZCONNECTIONLOSS);
         zk_wire_handshake(handle->wire, handle->identity.client_id, handle->timeout_ms,
                           handle->seen);
@@ -357,7 +357,7 @@ static void begin_connecting(zhandle_t *handle)
 {
     struct client *client = handle->host->client;
     handle->server = (handle->server + 1) % handle->servers;
-    handle->wire = zk_wire_open(client->world, client, handle->server);
+    handle->wire = zk_wire_open(client->world, client, handle->first_server + handle->server);
     handle->wire->deaf = handle->half_sent;
     handle->socket = host_socket_new(handle->host, &handle->wire->socket);
     handle->state = ZOO_CONNECTING_STATE;
@@ -433,8 +433,10 @@ zhandle_t *zookeeper_init2(const char *hosts, watcher_fn watcher, int timeout_ms
     handle->socket = -1;
     handle->last = &handle->first;
     handle->servers = 1;
+    handle->first_server = atoi(strrchr(hosts, ':') + 1) - 2181;
     for (const char *at = hosts; (at = strchr(at, ',')); at++)
         handle->servers++;
+    handle->first_server -= handle->servers - 1; /* the list is in order */
     struct world *world = handle->host->client->world;
     handle->server = (int)random_below(&world->random, handle->servers);
     return handle;
@@ -444,7 +446,7 @@ int zookeeper_close(zhandle_t *handle)
 {
     struct active *active;
     if (handle->wire && handle->state == ZOO_CONNECTED_STATE && !handle->host->dead &&
-        !handle->wire->broken)
+        !handle->wire->broken && !handle->wire->shut)
         zk_wire_send(handle->wire, zk_request_new(ZK_CLOSE, ""));
     close_socket(handle);
     handle->state = 0;

@@ -93,7 +93,7 @@ int zk_session_open(struct zk_ensemble *ensemble, struct zk_connection *connecti
         session = calloc(1, sizeof *session);
         if (!session)
             abort();
-        timeout = timeout < 2 * tick_ms ? 2 * tick_ms : timeout;
+        timeout = timeout < tick_ms ? tick_ms : timeout; /* minSessionTimeout may be set so low */
         session->timeout_ms = (int)(timeout > 20 * tick_ms ? 20 * tick_ms : timeout);
         session->id = ++ensemble->session_number;
         session->peer = connection->peer;

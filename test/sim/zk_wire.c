@@ -186,7 +186,7 @@ static void (*const upward[3])(struct world *, struct zk_packet *) = {
 static uint32_t state_of(const struct host_socket *socket)
 {
     const struct zk_wire *wire = (const struct zk_wire *)socket;
-    return EPOLLOUT | (wire->refused || wire->broken ? EPOLLERR | EPOLLHUP : 0) |
+    return EPOLLOUT | (wire->refused || wire->broken || wire->shut ? EPOLLERR | EPOLLHUP : 0) |
            (zk_wire_readable(wire) ? EPOLLIN : 0);
 }
 
@@ -235,6 +235,12 @@ struct zk_packet *zk_wire_read(struct zk_wire *wire)
 bool zk_wire_readable(const struct zk_wire *wire)
 {
     return wire->first || wire->ended || wire->broken;
+}
+
+void zk_wire_shut(struct zk_wire *wire)
+{
+    wire->shut = wire->ended = true;
+    wire->socket.open_at = 0; /* an attempt to connect ends too */
 }
 
 static void close_wire(struct host_socket *socket)

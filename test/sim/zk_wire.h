@@ -34,6 +34,7 @@ struct zk_wire {
     mrt_time up, down;                   /* nothing may arrive before */
     bool deaf;                           /* the server cannot make sense of what it gets */
     bool refused, broken, ended, closed; /* ended: by the server, behind what it has sent */
+    bool shut;                           /* by the client, which can send nothing more */
     struct zk_packet *travelling;
     struct zk_packet *first, **last; /* arrived at the client, not read */
 };
@@ -44,6 +45,8 @@ void zk_wire_send(struct zk_wire *wire, struct zk_request *request);
 /* The next packet, to be given back with zk_packet_free; NULL: none. */
 struct zk_packet *zk_wire_read(struct zk_wire *wire);
 void zk_packet_free(struct zk_packet *packet);
+/* The client shuts it down, whatever state it is in. */
+void zk_wire_shut(struct zk_wire *wire);
 bool zk_wire_readable(const struct zk_wire *wire);
 
 /* The client's net goes down; and at the end of a run. */

@@ -363,6 +363,102 @@ static void test_a_store_that_dates_its_proofs_is_believed_and_nothing_else(void
     core_free(&core);
 }
 
+/* The store may know of a later sign of life than START: the connection that made the session. */
+static void test_a_session_is_dated_from_what_proved_it(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    core.lease = LEASE;
+    struct mrt_waiter waiter = core_waiter(7);
+    core_acquire(&core, &waiter);
+    struct mrt_command *start = core_fetch(&core, MRT_START);
+    core.shown.proven = core.now + 600 * MS;
+    core.now += 610 * MS;
+    core_answer(&core, start, MRT_STARTED);
+    assert_int_equal(session_of(&core)->valid_until, core.now - 10 * MS + LEASE - MARGIN);
+    assert_int_equal(mrt_engine_next_time(core.engine), core.now - 10 * MS + THIRD);
+    core_free(&core);
+}
+
+/* And when it was attached again, which needs no older sign of life. */
+static void test_a_renewal_may_carry_a_proof_without_lag(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    core.lease = LEASE;
+    core.shown.proof_lag = 450 * MS;
+    struct mrt_waiter waiter = core_waiter(7);
+    core_grant(&core, &waiter);
+    mrt_time first = core.now;
+    core_pass(&core, THIRD);
+    struct mrt_command *renew = core_fetch(&core, MRT_RENEW);
+    core.shown.proven = core.now - 20 * MS;
+    core_answer(&core, renew, MRT_RENEWED);
+    assert_int_equal(mrt_hold_valid_until(waiter.hold), first + THIRD - 20 * MS + LEASE - MARGIN);
+    core_pass(&core, THIRD);
+    core.shown.proven = first; /* an older one takes nothing back */
+    core_answer(&core, core_fetch(&core, MRT_RENEW), MRT_RENEWED);
+    assert_int_equal(mrt_hold_valid_until(waiter.hold), first + THIRD - 20 * MS + LEASE - MARGIN);
+    core_free(&core);
+}
+
+/* With these lags, answered after 10 ms, so much of the lease is left when a renewal is due. */
+static void test_what_is_left_of_a_lease_whose_proofs_lag(void **state)
+{
+    (void)state;
+    const struct {
+        mrt_time lag, left; /* in thousandths of the lease */
+    } rows[] = {{10, 800}, {100, 700}, {250, 540}, {400, 390}, {500, 300}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct core core;
+        core_open(&core, NULL);
+        core.lease = LEASE;
+        core.shown.proof_lag = LEASE * rows[i].lag / 1000;
+        struct mrt_waiter waiter = core_waiter(7);
+        core_grant(&core, &waiter);
+        for (int turn = 0; turn < 40; turn++) {
+            mrt_time due = mrt_engine_next_time(core.engine);
+            if (turn > 0)
+                assert_in_range(due - core.now + 10 * MS, LEASE / 14 - 1, LEASE / 7);
+            core_pass(&core, due - core.now);
+            assert_true(mrt_hold_valid_until(waiter.hold) >= due + LEASE * rows[i].left / 1000);
+            struct mrt_command *renew = core_fetch(&core, MRT_RENEW);
+            core_pass(&core, 10 * MS);
+            core_answer(&core, renew, MRT_RENEWED);
+        }
+        assert_false(mrt_engine_has_told(core.engine)); /* it was never SUSPENDED */
+        core_free(&core);
+    }
+}
+
+/* Also where half of the lease is never proven. */
+static void test_suspended_is_told_before_the_loss(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    core.lease = LEASE;
+    core.shown.proof_lag = LEASE / 2;
+    struct mrt_waiter waiter = core_waiter(7);
+    core_grant(&core, &waiter);
+    for (int turn = 0; turn < 10; turn++) {
+        core_pass(&core, mrt_engine_next_time(core.engine) - core.now);
+        core_answer(&core, core_fetch(&core, MRT_RENEW), MRT_RENEWED);
+    }
+    mrt_time heard = core.now;
+    core_pass(&core, mrt_engine_next_time(core.engine) - core.now);
+    core_fetch(&core, MRT_RENEW); /* not answered */
+    core_pass(&core, mrt_engine_next_time(core.engine) - core.now);
+    assert_int_equal(core.now, heard + LEASE / 3);
+    expect_told(&core, waiter.hold, MORTISE_SUSPENDED);
+    core_pass(&core, mrt_hold_valid_until(waiter.hold) - core.now);
+    assert_in_range(core.now - heard, LEASE * 2 / 5, HALF);
+    expect_told(&core, waiter.hold, MORTISE_LOST);
+    core_free(&core);
+}
+
 static void test_suspended_at_once_if_the_start_was_slow(void **state)
 {
     (void)state;
@@ -763,6 +859,10 @@ int main(void)
         cmocka_unit_test(test_a_late_proof_leaves_it_suspended),
         cmocka_unit_test(test_a_lagging_proof_counts_from_the_one_before),
         cmocka_unit_test(test_the_lag_counts_from_the_acknowledgement),
+        cmocka_unit_test(test_a_session_is_dated_from_what_proved_it),
+        cmocka_unit_test(test_a_renewal_may_carry_a_proof_without_lag),
+        cmocka_unit_test(test_what_is_left_of_a_lease_whose_proofs_lag),
+        cmocka_unit_test(test_suspended_is_told_before_the_loss),
         cmocka_unit_test(test_a_store_that_dates_its_proofs_is_believed_and_nothing_else),
         cmocka_unit_test(test_suspended_at_once_if_the_start_was_slow),
         cmocka_unit_test(test_renewal_that_fails_for_now_is_repeated_soon),
