@@ -48,6 +48,7 @@ test-long:
 
 compat: all
 	@tools/install-deps test
+	@$(COMPILE) --target compat_contender
 	@test/compat/run $(BUILD) $(or $(OLD),b2a6b31)
 
 install: all
