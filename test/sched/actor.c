@@ -263,7 +263,7 @@ static void act_on_all(struct actor *actor)
         return;
     }
     for (size_t i = 0; i < count; i++)
-        taken[i] = check_granted((int)i, holds[i], weights[i], floors[i]);
+        check_had_since(taken[i] = check_granted((int)i, holds[i], weights[i], floors[i]), begun);
     actor_rest(actor, actor_draw_time(actor, 3));
     for (size_t i = 0; i < count; i++)
         give_back(actor, taken[i], (int)i, holds[i]);

@@ -48,7 +48,7 @@ int run_defects(const struct request *request)
     struct request each = *request;
     int number = 0, missed = 0;
     each.quiet = true;
-    each.seeds = UINT64_MAX;
+    each.seeds = request->seeds > 0 ? request->seeds : UINT64_MAX;
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (strcmp(rows[i].suite, "sched") == 0 &&

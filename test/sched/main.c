@@ -1,12 +1,14 @@
 /*
  * sched: runs seeds of the scheduler.
  *
- *   sched --seeds N [--start S] [--jobs J]   runs N seeds; the first that fails is shown, and ends
- * it sched --seeds N --hash                   says of each its order of steps, as a number sched
- * --seed X [--trace | --waits]       runs one, and shows all of it; and each wait sched --defects
- * [--seconds T]            how soon each seeded defect is found (sched_defects)
+ *   sched --seeds N [--start S] [--jobs J]     runs N seeds; the first that fails is shown, and all
+ *                                              end
+ *   sched --seeds N --hash                     says of each its order of steps, as a number
+ *   sched --seed X [--trace | --waits]         runs one, and shows all of it; and each wait
+ *   sched --defects [--seeds N] [--seconds T]  in how many seeds each seeded defect is found
+ *                                              (sched_defects)
  *
- *   --defect NAME                            with this seeded defect
+ *   --defect NAME                              with this seeded defect
  */
 #include "runner.h"
 
@@ -17,9 +19,10 @@
 
 static void usage(void)
 {
-    fprintf(stderr, "usage: sched --seeds N [--start S] [--jobs J] [--hash] [--defect NAME]\n"
-                    "       sched --seed X [--trace | --waits] [--hash] [--defect NAME]\n"
-                    "       sched --defects [--defect NAME] [--seconds T] [--jobs J]\n");
+    fprintf(stderr,
+            "usage: sched --seeds N [--start S] [--jobs J] [--hash] [--defect NAME]\n"
+            "       sched --seed X [--trace | --waits] [--hash] [--defect NAME]\n"
+            "       sched --defects [--defect NAME] [--seeds N] [--seconds T] [--jobs J]\n");
     exit(64);
 }
 
