@@ -199,7 +199,6 @@ static int choose_names(struct mrt_store *store)
         return mrt_error(MORTISE_EINTERNAL, "the system gives no entropy");
     mrt_id_format(id, text);
     store->jitter = id.low;
-    snprintf(store->sessions_key, sizeof store->sessions_key, "%ssessions", store->address.base);
     snprintf(store->channel, sizeof store->channel, "%sc:%s", store->address.base, text);
     return MORTISE_OK;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define ARGUMENTS_MAX 12
+#define KEYS_MAX 6
 #define NUMBER_SIZE 24
 
 struct mrt_redis_text mrt_redis_text_of(const char *text)
@@ -15,19 +16,90 @@ struct mrt_redis_text mrt_redis_text_of(const char *text)
     return (struct mrt_redis_text){text, strlen(text)};
 }
 
-void mrt_redis_script_put(struct mrt_redis_wire *wire, enum mrt_redis_script_name name, bool whole,
-                          const char *key, const struct mrt_redis_text *arguments, size_t count)
+static void put_script(struct mrt_redis_wire *wire, enum mrt_redis_script_name name, bool whole,
+                       const struct mrt_redis_text *keys, size_t key_count,
+                       const struct mrt_redis_text *arguments, size_t count)
 {
     const struct mrt_redis_script *script = &mrt_redis_scripts[name];
-    struct mrt_redis_text words[4 + ARGUMENTS_MAX];
+    struct mrt_redis_text words[3 + KEYS_MAX + ARGUMENTS_MAX];
+    const char digit[] = {(char)('0' + key_count), '\0'};
     words[0] = mrt_redis_text_of(whole ? "EVAL" : "EVALSHA");
     words[1] = whole ? (struct mrt_redis_text){script->text, script->length}
                      : mrt_redis_text_of(script->digest);
-    words[2] = mrt_redis_text_of("1");
-    words[3] = mrt_redis_text_of(key);
-    memcpy(words + 4, arguments, count * sizeof *arguments);
-    mrt_redis_wire_put(wire, words, 4 + count);
+    words[2] = mrt_redis_text_of(digit);
+    memcpy(words + 3, keys, key_count * sizeof *keys);
+    memcpy(words + 3 + key_count, arguments, count * sizeof *arguments);
+    mrt_redis_wire_put(wire, words, 3 + key_count + count);
 }
+
+void mrt_redis_script_put(struct mrt_redis_wire *wire, enum mrt_redis_script_name name, bool whole,
+                          const char *key, const struct mrt_redis_text *arguments, size_t count)
+{
+    const struct mrt_redis_text only = mrt_redis_text_of(key);
+    put_script(wire, name, whole, &only, 1, arguments, count);
+}
+
+/* ------------------------------------------------------------------ keys */
+
+/* What a script uses besides the sessions, the queues and the values, and can be named before it is
+   run. The rest it finds in what is kept: see head.lua. */
+enum { OWN = 1, NOBODY = 2, QUEUE = 4, CELL = 8, CLAIM = 16, FENCE = 32 };
+static const unsigned char used[] = {
+    [MRT_REDIS_SESSION] = OWN | FENCE,
+    [MRT_REDIS_STOP] = OWN,
+    [MRT_REDIS_APPEND] = OWN | QUEUE,
+    [MRT_REDIS_ADOPT] = OWN | QUEUE | NOBODY,
+    [MRT_REDIS_REFRESH] = OWN | QUEUE,
+    [MRT_REDIS_REMOVE] = OWN | QUEUE,
+    [MRT_REDIS_DETACH] = OWN | QUEUE | NOBODY,
+    [MRT_REDIS_OBSERVE] = OWN | QUEUE,
+    [MRT_REDIS_CELL] = OWN | CELL,
+    [MRT_REDIS_LIST] = QUEUE | CLAIM,
+    [MRT_REDIS_OPERATE] = QUEUE | CLAIM,
+};
+
+struct keys {
+    struct mrt_redis_text texts[KEYS_MAX];
+    size_t count;
+    char room[KEYS_MAX][MRT_REDIS_CHANNEL_MAX];
+};
+
+static void add_key(const struct mrt_store *store, struct keys *keys, const char *kind,
+                    const char *name)
+{
+    char *room = keys->room[keys->count];
+    size_t base = strlen(store->address.base), middle = strlen(kind), end = strlen(name);
+    memcpy(room, store->address.base, base);
+    memcpy(room + base, kind, middle);
+    memcpy(room + base + middle, name, end);
+    keys->texts[keys->count++] = (struct mrt_redis_text){room, base + middle + end};
+}
+
+void mrt_redis_keyed_put(struct mrt_store *store, struct mrt_redis_wire *wire,
+                         enum mrt_redis_script_name script, bool whole, const char *session,
+                         const char *name, const struct mrt_redis_text *arguments, size_t count)
+{
+    struct keys keys;
+    keys.count = 0;
+    add_key(store, &keys, "sessions", "");
+    add_key(store, &keys, "queues", "");
+    add_key(store, &keys, "values", "");
+    if (used[script] & OWN)
+        add_key(store, &keys, "s:", session);
+    if (used[script] & NOBODY)
+        add_key(store, &keys, "s:", "00000000000000000000000000000000");
+    if (used[script] & FENCE)
+        add_key(store, &keys, "fence", "");
+    if (used[script] & QUEUE && *name)
+        add_key(store, &keys, "q:", name);
+    if (used[script] & CELL)
+        add_key(store, &keys, "k:", name);
+    if (used[script] & CLAIM && *name)
+        add_key(store, &keys, "n:", name);
+    put_script(wire, script, whole, keys.texts, keys.count, arguments, count);
+}
+
+/* ------------------------------------------------------------------ arguments */
 
 /* The arguments of one call. */
 struct call {
@@ -166,8 +238,8 @@ static void put(struct mrt_store *store, const struct mrt_command *command, bool
     add(&call, session);
     add_number(&call, store->epoch);
     add_rest(store, &call, command, ticket, heir);
-    mrt_redis_script_put(&store->wire, script_of(command), whole, store->sessions_key,
-                         call.arguments, call.count);
+    mrt_redis_keyed_put(store, &store->wire, script_of(command), whole, session, command->queue,
+                        call.arguments, call.count);
 }
 
 void mrt_redis_command_put(struct mrt_store *store, const struct mrt_redis_job *job)

@@ -158,7 +158,6 @@ struct mrt_store { // NOLINT(clang-analyzer-optin.performance.Padding): there ar
     struct mrt_redis_address address;
     char secret[MRT_REDIS_SECRET_MAX];
     char label[MRT_OWNER_SIZE];
-    char sessions_key[MRT_REDIS_BASE_MAX + 8];
     char channel[MRT_REDIS_BASE_MAX + 2 + MRT_ID_TEXT_SIZE];
     struct mrt_notes notes;
     mrt_time timeout;
@@ -309,9 +308,14 @@ mrt_time mrt_redis_push_next(const struct mrt_store *store);
 /* redis_command.c */
 /* Notes the call of the script that does a command. */
 void mrt_redis_command_put(struct mrt_store *store, const struct mrt_redis_job *job);
-/* EVALSHA, or EVAL with the script itself, with these arguments. */
+/* EVALSHA, or EVAL with the script itself, of one key, with these arguments. */
 void mrt_redis_script_put(struct mrt_redis_wire *wire, enum mrt_redis_script_name name, bool whole,
                           const char *key, const struct mrt_redis_text *arguments, size_t count);
+/* The same of a script that is not a claim's, with all keys that can be known: of this session
+   (NULL: an operator's), and of the queue or the cell of this name ("": none). */
+void mrt_redis_keyed_put(struct mrt_store *store, struct mrt_redis_wire *wire,
+                         enum mrt_redis_script_name script, bool whole, const char *session,
+                         const char *name, const struct mrt_redis_text *arguments, size_t count);
 struct mrt_redis_text mrt_redis_text_of(const char *text);
 
 /* Takes a ticket out, without an answer. */

@@ -71,10 +71,11 @@ static int expect_logins(struct lister *lister, unsigned count)
 static int ask(struct lister *lister, enum mrt_redis_script_name script,
                const struct mrt_redis_text *arguments, size_t count, redisReply **reply)
 {
+    const char *name = arguments[script == MRT_REDIS_OPERATE ? 1 : 0].text;
     int error = MORTISE_OK;
     for (int whole = 0; whole < 2; whole++) {
-        mrt_redis_script_put(&lister->wire, script, whole > 0, lister->store->sessions_key,
-                             arguments, count);
+        mrt_redis_keyed_put(lister->store, &lister->wire, script, whole > 0, NULL, name, arguments,
+                            count);
         error = mrt_redis_wire_flush(&lister->wire) ? receive(lister, reply) : unreachable(lister);
         if (error != MORTISE_OK || !*reply || (*reply)->type == REDIS_REPLY_ARRAY)
             return error;

@@ -46,6 +46,7 @@ static const struct {
 } plain_errors[] = {
     {"unknown command", MORTISE_ENOTSUPPORTED, " (the store needs scripts)"},
     {"AUTH", MORTISE_EPERMISSION, ""},
+    {"unauthenticated", MORTISE_EPERMISSION, " (give credentials=/path)"}, /* of a longer command */
     {"invalid password", MORTISE_EPERMISSION, ""},
     {"DB index", MORTISE_EURI, ""},
     {"max number of clients", MORTISE_ESTORE, ""},

@@ -26,6 +26,13 @@ static lua_State *lua;
 static int functions[SCRIPT_COUNT];
 static struct redis_server *running;
 
+/* What the client has sent with the script that runs; no keys: it is the simulator's own. */
+static struct {
+    int script;
+    const struct slice *keys, *arguments;
+    size_t key_count, argument_count;
+} sent;
+
 /* ------------------------------------------------------------------ replies as values */
 
 /* Pushes what the bytes say; where the next reply begins. */
@@ -60,6 +67,42 @@ static const char *push(lua_State *state, const char *at)
     }
 }
 
+static bool is_among(struct slice text, const struct slice *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (slice_equal(text, texts[i]))
+            return true;
+    return false;
+}
+
+/* Whether a script may use this key: it is declared; or it is another session's or queue's, of a
+   name that the client did not send; or a claim's own key, which may be in another slot of a
+   cluster. */
+static bool may_use(struct slice key)
+{
+    size_t base = sent.keys[0].size - strlen("sessions");
+    if (is_among(key, sent.keys, sent.key_count))
+        return true;
+    if (sent.script >= MRT_REDIS_LIST)
+        return is_among(key, sent.arguments, sent.argument_count);
+    struct slice kind = {key.bytes + base, 2}, name = {key.bytes + base + 2, key.size - base - 2};
+    return key.size > base + 2 && memcmp(key.bytes, sent.keys[0].bytes, base) == 0 &&
+           (slice_is(kind, "s:") || slice_is(kind, "q:")) &&
+           !is_among(name, sent.arguments, sent.argument_count);
+}
+
+static void check_keys(const struct slice *words, int count)
+{
+    if (sent.key_count == 0 || slice_is(words[0], "TIME") || slice_is(words[0], "PUBLISH") ||
+        slice_is(words[0], "publish"))
+        return;
+    int last = slice_is(words[0], "DEL") ? count - 1 : 1;
+    for (int i = 1; i <= last; i++)
+        if (!may_use(words[i]))
+            check_fail(running->redis->world, -1, NO_QUEUE, "script %d does not declare %.*s",
+                       sent.script, (int)words[i].size, words[i].bytes);
+}
+
 /* redis.call */
 static int call_redis(lua_State *state)
 {
@@ -78,6 +121,7 @@ static int call_redis(lua_State *state)
         } else {
             return luaL_error(state, "an argument is neither text nor number");
         }
+    check_keys(words, count);
     reply.used = 0;
     redis_do(&(struct redis_call){
         .server = running, .words = words, .count = (size_t)count, .reply = &reply});
@@ -302,5 +346,11 @@ void redis_eval(const struct redis_call *call)
     }
     if (script == MRT_REDIS_SESSION && slice_is(arguments[2], "start"))
         redis_note_session(call->server, arguments[0], call->connection->peer);
+    sent.script = script;
+    sent.keys = call->words + 3;
+    sent.key_count = keys;
+    sent.arguments = arguments;
+    sent.argument_count = count;
     run(call->server, script, call->words + 3, keys, arguments, count, call->reply);
+    sent.key_count = 0;
 }

@@ -2,7 +2,10 @@
 -- and what a short way (short.lua, *_short.lua) has read, which is not read again. What they have
 -- else in common is in common.lua, and what the keys are.
 --
--- KEYS[1] is the key of the sessions; ARGV[1] the session, ARGV[2] the epoch.
+-- KEYS[1] is the key of the sessions, and behind it is every other that can be named before the
+-- script is run (redis_command.c). What cannot are the sessions of other tickets, the queues of a dead
+-- session's tickets, and a lock's own key, which may be in another slot of a cluster.
+-- ARGV[1] is the session, ARGV[2] the epoch.
 local call = redis.call
 local sessions = KEYS[1]
 local base = string.sub(sessions, 1, -9)
