@@ -39,7 +39,7 @@ static const struct mrt_zk_code codes[] = {
     {ZAUTHFAILED, MRT_ZK_SESSION_OVER, MORTISE_EPERMISSION, "the credentials are refused"},
     {ZCLOSING, MRT_ZK_PERHAPS, MORTISE_EUNREACHABLE, "the session is being closed"},
     {ZNOTHING, MRT_ZK_PERHAPS, MORTISE_ESTORE, "nothing to do"},
-    {ZSESSIONMOVED, MRT_ZK_NOT_DONE, MORTISE_EUNREACHABLE, "the session is at another server"},
+    {ZSESSIONMOVED, MRT_ZK_PERHAPS, MORTISE_EUNREACHABLE, "the session is at another server"},
     {ZNOTREADONLY, MRT_ZK_NOT_DONE, MORTISE_EUNREACHABLE, "the server has lost its quorum"},
     {ZEPHEMERALONLOCALSESSION, MRT_ZK_NOT_DONE, MORTISE_ENOTSUPPORTED,
      "the server gives only local sessions"},
@@ -47,7 +47,7 @@ static const struct mrt_zk_code codes[] = {
     {ZRECONFIGDISABLED, MRT_ZK_NOT_DONE, MORTISE_ENOTSUPPORTED, "not allowed by the server"},
     {ZSESSIONCLOSEDREQUIRESASLAUTH, MRT_ZK_SESSION_OVER, MORTISE_EPERMISSION,
      "the server requires SASL"},
-    {ZTHROTTLEDOP, MRT_ZK_NOT_DONE, MORTISE_EUNREACHABLE, "the server is overloaded"},
+    {ZTHROTTLEDOP, MRT_ZK_PERHAPS, MORTISE_EUNREACHABLE, "the server is overloaded"},
 };
 
 const struct mrt_zk_code *mrt_zk_code(int code)

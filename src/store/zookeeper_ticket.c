@@ -150,9 +150,9 @@ void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
         kind = mrt_zk_ticket_view(session, ticket);
     if (fresh && !mrt_zk_ticket_send(session, ticket, MRT_ZK_SYNC, ticket->path))
         return;
-    if (ticket->created && !ticket->uuid[0] &&
+    if (ticket->created && (!ticket->uuid[0] || (fresh && ticket->held)) &&
         !mrt_zk_ticket_send_node(session, ticket, MRT_ZK_STILL, ticket->node))
-        return; /* another's may be called so by now, if the directory was made anew */
+        return; /* another's may be called so by now, if ours was deleted */
     mrt_zk_ticket_send(session, ticket, kind, ticket->path);
 }
 
@@ -353,6 +353,15 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
 
 /* ------------------------------------------------------------------ answers */
 
+/* One with a UUID may have another node by now, of its session; that is in the list. */
+static bool is_still(const struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
+                     const struct mrt_zk_reply *reply)
+{
+    if (ticket->uuid[0])
+        return reply->code != ZOK || reply->stat->ephemeralOwner == session->server_id;
+    return reply->code != ZNONODE && (reply->code != ZOK || reply->stat->czxid == ticket->czxid);
+}
+
 void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                          enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
 {
@@ -363,8 +372,7 @@ void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *t
                                  MRT_UNKNOWN); /* the list behind it proves nothing */
         break;
     case MRT_ZK_STILL:
-        ticket->created =
-            reply->code != ZNONODE && (reply->code != ZOK || reply->stat->czxid == ticket->czxid);
+        ticket->created = is_still(session, ticket, reply);
         break; /* what else it may be, the list behind it is too */
     case MRT_ZK_VIEW:
     case MRT_ZK_WATCH_CHILDREN:

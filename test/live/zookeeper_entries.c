@@ -350,6 +350,25 @@ static void test_zk_13_the_holders_node_is_deleted(void **state)
     assert_int_equal(mortise_release(zk_acquire(lock)), MORTISE_OK);
 }
 
+/* A node of the same name takes its place, which belongs to no session: a list does not show it. */
+static void test_zk_13_the_holders_node_is_replaced_by_another(void **state)
+{
+    (void)state;
+    char path[256];
+    struct zk_raw *hand = zk_raw_open(zk_place_port());
+    mortise_hold hold = zk_acquire(zk_mutex(through, "usurped"));
+    assert_int_equal(zk_raw_children(hand, DIRECTORY "/usurped"), 1);
+    snprintf(path, sizeof path, DIRECTORY "/usurped/%s", zk_raw_name(hand, 0));
+    assert_int_equal(zk_raw_delete(hand, path), 0);
+    assert_int_equal(zk_raw_create(hand, path, false), 0);
+    for (int64_t last = zk_now_ms() + 8000; mortise_is_held(hold); zk_rest_ms(5))
+        assert_true(zk_now_ms() < last); /* by the look each 5 s */
+    assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    assert_int_equal(zk_raw_exists(hand, path), 0); /* it is not ours to delete */
+    assert_int_equal(zk_raw_delete(hand, path), 0);
+    zk_raw_close(hand);
+}
+
 static void test_zk_13_c9_c10_all_nodes_are_deleted_under_a_waiter(void **state)
 {
     (void)state;
@@ -626,6 +645,7 @@ int main(int count, char **arguments)
         TEST(test_f11_directories_that_nobody_uses_disappear),
         TEST(test_f11_a_server_without_containers),
         TEST(test_zk_13_the_holders_node_is_deleted),
+        TEST(test_zk_13_the_holders_node_is_replaced_by_another),
         TEST(test_zk_13_c9_c10_all_nodes_are_deleted_under_a_waiter),
         TEST(test_zk_33_foreign_names_are_not_counted_and_said_once),
         TEST(test_zk_32_an_orphan_at_the_head_blocks_and_is_shown),
