@@ -473,10 +473,12 @@ typedef enum mortise_state {
  * EMISMATCH, ENOMEM, and what the store finds wrong: ENAME, EUNSAFE, EPERMISSION, and,
  * if it still refuses a ticket after some seconds of trying again, ESTORE,
  * EUNREACHABLE, EFULL; to open a session is tried until the deadline, unless the store
- * is of no use as it is: ESETUP, ENOTSUPPORTED. In all of
- * these nothing is held and nothing stays queued.
- * Source: the ticket queue of Lamport's bakery, as ZooKeeper's lock recipe
- * lays it out; eventual fairness inside the process as in Go's sync.Mutex.
+ * is of no use as it is: ESETUP, ENOTSUPPORTED. ESTALE: the store granted the lock with a fence
+ * that is not larger than an earlier one of this client's: it was wiped, or restored from a
+ * backup, and a resource that keeps fences would refuse this one. Other clients do not know. In all
+ * of these nothing is held and nothing stays queued. Source: the ticket queue of Lamport's bakery,
+ * as ZooKeeper's lock recipe lays it out; eventual fairness inside the process as in Go's
+ * sync.Mutex.
  */
 MORTISE_API int mortise_acquire(mortise_lock *lock, mortise_hold *hold);
 /* The same without waiting: EBUSY if it cannot be had now; leaves nothing behind. EDISCONNECTED
@@ -535,7 +537,8 @@ MORTISE_API int mortise_acquire_all(mortise_lock *const *locks, size_t count, in
 MORTISE_API int mortise_release_all(const mortise_hold *holds, size_t count);
 
 /* Number that grows with every grant of this lock, nested ones not counted; 0: stale hold,
-   or a store without fences (mortise_get_capabilities). */
+   or a store without fences (mortise_get_capabilities). Within a client the fences of a lock only
+   rise, as long as any of its handles is there: see ESTALE of mortise_acquire. */
 MORTISE_API uint64_t mortise_hold_fence(mortise_hold hold);
 /* Computed now, without a request. */
 MORTISE_API mortise_state mortise_hold_state(mortise_hold hold);

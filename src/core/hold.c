@@ -93,6 +93,16 @@ static void begin(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_t own
     mrt_queue_reference(queue);
 }
 
+/* No later ticket may have a smaller one (ticket_answer.c). */
+static void note_fence(const struct mrt_ticket *ticket, uint64_t fence)
+{
+    struct mrt_queue *queue = ticket->queue;
+    if (fence > queue->floor)
+        queue->floor = fence;
+    if (ticket->weight == queue->recipe.capacity)
+        queue->floor_alone = queue->floor;
+}
+
 void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, mrt_time now)
 {
     struct mrt_hold *hold = waiter->hold;
@@ -101,6 +111,7 @@ void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, 
     begin(hold, ticket, waiter->owner, waiter->weight);
     mrt_hold_limit(hold, waiter->hold_max, now);
     hold->fence = ticket->fence ? ticket->fence + ticket->used : 0;
+    note_fence(ticket, hold->fence);
     ticket->used++;
     ticket->fresh = ticket->adopts = false;
     ticket->lingers = 0;

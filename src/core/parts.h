@@ -159,8 +159,9 @@ struct mrt_queue {
     struct mrt_hold *active;        /* not shared: who has the ticket */
     struct mrt_ticket *ticket;      /* not shared: the only one */
     uint32_t unsent;                /* tickets that are to go and whose REMOVE has not been sent */
-    mrt_time linger; /* a ticket that nobody here wants is kept so long; 0: it is not */
-    mrt_time delay;  /* of its tickets */
+    mrt_time linger;             /* a ticket that nobody here wants is kept so long; 0: it is not */
+    mrt_time delay;              /* of its tickets */
+    uint64_t floor, floor_alone; /* largest fences of holds: of any; of one with all there is */
     mrt_time turn_began;
     uint64_t turn_count;
     TAILQ_ENTRY(mrt_queue) link; /* of the queues, or of the unused ones */

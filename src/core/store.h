@@ -29,7 +29,8 @@
  *      lease has run out.
  *  (c) The fences of a queue rise for ever: across emptying, restart and a
  *      power cut. A ticket owns the numbers fence .. fence + fence_span - 1. A store that
- *      has none says so in its capabilities, and gives 0.
+ *      has none says so in its capabilities, and gives 0. Where a store is wiped all the same,
+ *      the engine gives nobody a ticket whose fence is not above those that it has given out.
  *  (d) A departure that makes a ticket grantable is told by WAKE or by a VIEW that was
  *      not asked for, or shows in a REFRESH after at most `recheck`. Both may be
  *      spurious, doubled, late or early. What a REFRESH shows of a ticket that waits may be

@@ -4,6 +4,9 @@
  * Invariants:
  *  - Only a VIEW grants, and only by the rule. What was not asked for may be old, so it ends
  *    nothing: it is asked about. An answer ends a grant, if it was asked for after that.
+ *  - A store that was wiped or restored may grant with a fence that is not larger than one that was
+ *    given out here: nobody is given that ticket, and who waits for it is told (MORTISE_ESTALE).
+ *    Holders of less than all there is share, so only one that was alone counts for them.
  *  - One command of a ticket is under way at a time: what is left to be done is sent when the
  *    answer to the one before has come.
  */
@@ -45,6 +48,15 @@ static bool has_others(struct mrt_ticket *ticket, const struct mrt_event *event)
     return event->others_behind || ticket->others_behind;
 }
 
+/* Whether the store has forgotten the fences that this client has had of it. */
+static bool goes_back(const struct mrt_ticket *ticket, const struct mrt_event *event)
+{
+    const struct mrt_queue *queue = ticket->queue;
+    bool alone = ticket->weight == queue->recipe.capacity;
+    return ticket->state == MRT_TICKET_WAITING && event->fence > 0 && !ticket->adopts &&
+           event->fence <= (alone ? queue->floor : queue->floor_alone);
+}
+
 static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
 {
     struct mrt_queue *queue = ticket->queue;
@@ -68,6 +80,12 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
             mrt_ticket_drop(ticket);
         else
             mrt_ticket_remove(ticket);
+        mrt_queue_serve(queue, now);
+        return;
+    }
+    if (grants && goes_back(ticket, event)) {
+        ticket->fence = event->fence;
+        mrt_queue_refused(ticket, MORTISE_ESTALE, true);
         mrt_queue_serve(queue, now);
         return;
     }

@@ -287,6 +287,11 @@ int mrt_driver_error(const struct mrt_driver *driver, int error)
                       kind == MORTISE_KIND_CONFIG || error == MORTISE_EMISMATCH ||
                       error == MORTISE_ENAME;
     const char *detail = driver->store_detail;
+    if (error == MORTISE_ESTALE)
+        return mrt_error(error,
+                         "%s: a larger fence has been seen: another holder's, or the store was "
+                         "wiped or restored from a backup",
+                         driver->ops->address(driver->store));
     if (error == MORTISE_EDISCONNECTED)
         return mrt_error(error, "%s: %s", mortise_error_text(error),
                          *detail ? detail : driver->ops->address(driver->store));

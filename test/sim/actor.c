@@ -198,6 +198,8 @@ bool actor_may_fail(const struct actor *actor, int error, bool try_only)
         return world->profile.refuse_for_good > 0 || world->phase != PHASE_CHAOS;
     if (error == MORTISE_EUNREACHABLE)
         return client->closing || try_only;
+    if (error == MORTISE_ESTALE) /* a standby that was behind has been promoted */
+        return world->drawn.pg_lag_us > 0;
     if (error == MORTISE_ESTORE) /* too few replicas have it; nobody can be told */
         return world->drawn.pg_full > 0 ||
                (world->drawn.redis_copyless > 0 && (client->closing || try_only));

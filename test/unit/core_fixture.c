@@ -122,8 +122,21 @@ void core_event(struct core *core, const struct mrt_event *event)
     mrt_engine_event(core->engine, event, core->now);
 }
 
-static struct mrt_event answer_to(const struct core *core, const struct mrt_command *command)
+/* Each ticket has a fence of its own, unless the test has said which. */
+static void number_ticket(struct core *core, const struct mrt_command *command)
 {
+    if (command->type != MRT_APPEND || command->adopt ||
+        mrt_id_equal(command->ticket, core->appended))
+        return;
+    if (core->shown.fence == core->appended_fence && core->shown.fence > 0)
+        core->shown.fence += core->shown.fence_span;
+    core->appended = command->ticket;
+    core->appended_fence = core->shown.fence;
+}
+
+static struct mrt_event answer_to(struct core *core, const struct mrt_command *command)
+{
+    number_ticket(core, command);
     struct mrt_event event = core->shown;
     event.serial = command->serial;
     event.session = command->session;

@@ -23,6 +23,8 @@ struct core {
     mrt_time now;
     mrt_time lease;         /* what STARTED tells */
     struct mrt_event shown; /* what VIEW tells but for the weight ahead */
+    struct mrt_id appended; /* the newest ticket, and its fence; the next has a larger one */
+    uint64_t appended_fence;
 };
 
 /* fair_after 1 ms, budget 2 ms and 4 grants, margin 10 ms. */

@@ -402,6 +402,16 @@ static void test_c11_given_up_when_it_is_not_known_whether_it_was_done(void **st
     cancel(&core, &waiter);
     core_fail(&core, append, MORTISE_ENOTHELD); /* nothing to be put right */
     core_no_command(&core);
+
+    waiter = adopting(1, 100);
+    adopt(&core, &waiter);
+    core_answer(&core, fetch_adoption(&core), MRT_UNKNOWN);
+    core_pass(&core, LONG_PAUSE);
+    append = fetch_adoption(&core);
+    cancel(&core, &waiter);
+    core_fail(&core, append, MORTISE_EUNREACHABLE); /* the first attempt may have been done */
+    core_answer(&core, core_fetch(&core, MRT_DETACH), MRT_GONE);
+    core_no_command(&core);
     core_free(&core);
 }
 

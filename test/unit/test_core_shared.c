@@ -12,9 +12,10 @@ struct shelf {
     struct core core;
     struct {
         struct mrt_id id;
-        uint64_t weight;
+        uint64_t weight, fence;
     } tickets[PLACES];
     size_t count;
+    uint64_t numbers;
 };
 
 /* -------------------------------------------------------------- the shelf */
@@ -34,6 +35,7 @@ static void show(struct shelf *shelf, const struct mrt_command *command)
     assert_true(place < shelf->count);
     for (size_t i = 0; i < place; i++)
         ahead += shelf->tickets[i].weight;
+    shelf->core.shown.fence = shelf->tickets[place].fence;
     core_view(&shelf->core, command, ahead);
 }
 
@@ -66,6 +68,7 @@ static void obey(struct shelf *shelf, struct mrt_command *command)
         break;
     case MRT_APPEND:
         assert_true(shelf->count < PLACES);
+        shelf->tickets[shelf->count].fence = ++shelf->numbers * 1000;
         shelf->tickets[shelf->count].id = command->ticket;
         shelf->tickets[shelf->count++].weight = command->weight;
         show(shelf, command);

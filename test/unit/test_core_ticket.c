@@ -1,5 +1,6 @@
 /* A ticket: every state, every answer in it, and how it leaves nothing behind. */
 #include "core_fixture.h"
+#include "defect_run.h"
 
 #define LONG_PAUSE (20 * MS) /* longer than the first pause of a repetition */
 
@@ -818,6 +819,31 @@ static void test_h2_a_try_of_unknown_outcome_is_refused_for_good_only(void **sta
     core_free(&core);
 }
 
+/* A store that was wiped, or restored from a backup, counts anew from a smaller number. */
+static void test_zk_10_a_fence_that_goes_back_is_given_to_nobody(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter first = core_waiter(7), next = core_waiter(8), last = core_waiter(9);
+    core.shown.fence = 5000;
+    core_grant(&core, &first);
+    assert_int_equal(core_release(&core, first.hold, 7), MORTISE_OK);
+    core_settle_all(&core);
+    core_acquire(&core, &next);
+    core_acquire(&core, &last);
+    core.shown.fence = 4999;
+    core_view(&core, core_fetch(&core, MRT_APPEND), 0);
+    core_done(&core, &next, MORTISE_ESTALE);
+    assert_null(next.hold);
+    core_answer(&core, core_fetch(&core, MRT_REMOVE), MRT_REMOVED);
+    core.shown.fence = 5001;
+    core_view(&core, core_fetch(&core, MRT_APPEND), 0);
+    core_done(&core, &last, MORTISE_OK);
+    assert_int_equal(last.hold->fence, 5001);
+    core_free(&core);
+}
+
 /* The ticket of a try that was given up serves who waits behind it; its failure does not. */
 static void test_z2_the_failure_of_a_cancelled_try_is_not_the_next_ones(void **state)
 {
@@ -1121,7 +1147,7 @@ static void test_f18_of_a_ticket_of_its_own(void **state)
     core_free(&core);
 }
 
-int main(void)
+static int run_all(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_f7_z2_every_answer_in_every_state),
@@ -1154,6 +1180,7 @@ int main(void)
         cmocka_unit_test(test_z2_blocked_frees_the_local_tier),
         cmocka_unit_test(test_z2_a_refused_append_frees_the_local_tier),
         cmocka_unit_test(test_zk_34_a_full_queue_is_told_at_once),
+        cmocka_unit_test(test_zk_10_a_fence_that_goes_back_is_given_to_nobody),
         cmocka_unit_test(test_f7_a_refusal_after_an_unknown_outcome_is_told_and_leaves_nothing),
         cmocka_unit_test(test_h2_a_try_of_unknown_outcome_is_refused_for_good_only),
         cmocka_unit_test(test_z2_the_failure_of_a_cancelled_try_is_not_the_next_ones),
@@ -1172,4 +1199,13 @@ int main(void)
         cmocka_unit_test(test_f18_of_a_ticket_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+#ifdef MRT_DEFECTS
+    return defect_run("core_ticket", NULL, 0, NULL, run_all) != 0;
+#else
+    return run_all();
+#endif
 }
