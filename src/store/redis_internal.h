@@ -180,6 +180,7 @@ struct mrt_store { // NOLINT(clang-analyzer-optin.performance.Padding): there ar
     struct mrt_redis_wire wire; /* for commands */
     uint64_t epoch;             /* of that connection; higher than that of any before */
     mrt_time deadline;          /* of connecting */
+    bool heard;                 /* the server has answered on this connection */
     mrt_time again;             /* when to connect again */
     unsigned failures;
     int refusal; /* why the last connection was refused for good; 0: it was not */

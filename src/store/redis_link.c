@@ -147,6 +147,7 @@ static void connect_now(struct mrt_store *store, mrt_time now)
     const struct mrt_address *server = next_server(store);
     store->epoch += !MRT_DEFECT(REDIS_EPOCH_STAYS) || store->epoch == 0;
     store->refusal = 0;
+    store->heard = false;
     store->deadline = mrt_time_add(now, store->address.connect);
     bool begun = server && mrt_redis_wire_open(&store->wire, server, store->epoll);
     unsigned logins =
@@ -310,6 +311,7 @@ static bool take_replies(struct mrt_store *store, mrt_time now)
             return false;
         if (!reply)
             return fine;
+        store->heard = true;
         bool useful = take_reply(store, reply, now);
         freeReplyObject(reply);
         if (!useful)
@@ -336,6 +338,14 @@ mrt_time mrt_redis_answer_limit(const struct mrt_store *store)
     return quarter > ANSWER_MIN ? quarter : ANSWER_MIN;
 }
 
+/* Somebody who listens and has said nothing yet is not known to be a server: he is waited for no
+   longer than for a connection. */
+static mrt_time first_limit(const struct mrt_store *store)
+{
+    mrt_time limit = mrt_redis_answer_limit(store);
+    return store->heard ? limit : mrt_time_min(limit, store->address.connect);
+}
+
 /* When the connection is given up for being slow. */
 static mrt_time patience_end(const struct mrt_store *store)
 {
@@ -344,7 +354,7 @@ static mrt_time patience_end(const struct mrt_store *store)
         return store->deadline;
     TAILQ_FOREACH (job, &store->sent, link)
         if (job->work != MRT_REDIS_LOGIN)
-            return mrt_time_add(job->since, mrt_redis_answer_limit(store));
+            return mrt_time_add(job->since, first_limit(store));
     return MRT_TIME_NEVER;
 }
 

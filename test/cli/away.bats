@@ -107,3 +107,30 @@ timed() {
         done
     done
 }
+
+# attempts URL: how often a command connects in 3 s to a port (PORT in the URL) that never answers;
+# into the file attempts.NUMBER.
+attempts() {
+    local file="attempts.$2"
+    python3 "$BATS_TEST_DIRNAME/hole.py" 5 >"$file" 3>&- &
+    until_true test -s "$file"
+    run -69 "$MORTISE" run --url "${1/PORT/$(head -n 1 "$file")}" -w 3s x -- true
+    wait
+}
+
+@test "f9 connect= bounds an attempt at an address that never answers, on every store" {
+    local url number=0 pids=()
+    for url in "zk://127.0.0.1:PORT?" "redis://127.0.0.1:PORT?" "postgresql://u@127.0.0.1:PORT/d?" \
+        "postgresql://u@127.0.0.1:PORT/d?form=advisory&" "mysql://u@127.0.0.1:PORT/d?" \
+        "redlock:redis://127.0.0.1:PORT?"; do
+        attempts "${url}connect=300ms" "$number" 3>&- &
+        pids+=($!)
+        number=$((number + 1))
+    done
+    for number in "${!pids[@]}"; do
+        wait "${pids[$number]}"
+        echo "store $number connected $(tail -n 1 "attempts.$number") times"
+        [ "$(tail -n 1 "attempts.$number")" -ge 3 ]
+        [ "$(tail -n 1 "attempts.$number")" -le 20 ]
+    done
+}
