@@ -856,8 +856,13 @@ typedef int (*mortise_entry_callback)(void *argument, const mortise_entry *entry
 
 /*
  * Holders and waiters of the lock `name` (NULL: of all locks), each queue in
- * order. Shows what the store held at one instant during the call.
- * 0; or ENAME, EUNREACHABLE, ESTORE, ECLOSED, EFORKED.
+ * order. Shows what the store held at one instant during the call. `callback` is called on
+ * this thread when all of it has been read. Nothing is held then: it may take its time, and call
+ * anything, what blocks and this client too. A server that takes long, and a long list, keep no
+ * hold of the client from being renewed; but with MORTISE_FOREIGN_LOOP nothing else is done
+ * meanwhile.
+ * 0; or ENAME, EUNREACHABLE, ESTORE, EPERMISSION, ENOMEM, ECLOSED, EFORKED, and no row is shown;
+ * EDEADLOCK inside a client's callback.
  */
 MORTISE_API int mortise_list(mortise_client *client, const char *name,
                              mortise_entry_callback callback, void *argument);
@@ -867,8 +872,9 @@ MORTISE_API int mortise_list(mortise_client *client, const char *name,
  * hold. It is a request: they go on to hold if they like (mortise_on_revoke). It
  * is told as soon as the store can tell, at the latest when the holder's client looks again.
  * On ZooKeeper it overwrites what the holder's node says of its owner.
- * 0; ENOTHELD: no such holder; ENAME, EUNREACHABLE, EPERMISSION, ESTORE, EDEADLOCK inside a
- * callback, ECLOSED, EFORKED, ENOTSUPPORTED.
+ * 0; ENOTHELD: no such holder; EUNKNOWN: the store did not answer, and it may have been told;
+ * ENAME, EUNREACHABLE, EPERMISSION, ESTORE, EDEADLOCK inside a client's callback, ECLOSED,
+ * EFORKED, ENOTSUPPORTED.
  */
 MORTISE_API int mortise_revoke(mortise_client *client, const char *name, uint64_t fence);
 

@@ -268,7 +268,8 @@ struct mrt_store_ops {
     int (*list)(struct mrt_store *store, const char *name, const char *prefix,
                 mortise_entry_callback callback, void *argument);
     /* mortise_revoke and mortise_break, of a full name; NULL: not to be had here. 0,
-       MORTISE_ENOTHELD, or a code with its particulars. */
+       MORTISE_ENOTHELD, MORTISE_EUNKNOWN if it may have been done, or a code with its
+       particulars, and nothing was. */
     int (*revoke)(struct mrt_store *store, const char *name, uint64_t fence);
     int (*break_ticket)(struct mrt_store *store, const char *name, uint64_t fence);
     /* mortise_hold_node of a ticket that is granted: false: it is not there; NULL: its queue and

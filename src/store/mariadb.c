@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "store/module_glue.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +26,16 @@ enum { RENEW_BACKEND = 2, RENEW_READ_ONLY };
 
 /* ------------------------------------------------------------------ its beginning */
 
+/* The first call of the library must not be made by two threads at a time. */
+static void init_library(void)
+{
+    mysql_library_init(0, NULL, NULL);
+}
+
 MYSQL *mrt_my_new(const struct mrt_my_words *words)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, init_library);
     MYSQL *connection = mysql_init(NULL);
     if (!connection)
         return NULL;

@@ -282,23 +282,16 @@ void mrt_sql_rows_free(void *rows)
     mysql_free_result(rows);
 }
 
-static int show_nothing(void *argument, const mortise_entry *entry)
+static const char *version_of(const struct mrt_store *asker)
 {
-    (void)argument, (void)entry;
-    return 1;
+    MYSQL *connection = asker->driver->connection;
+    return connection ? mysql_get_server_info(connection) : NULL;
 }
 
 int mrt_sql_server(struct mrt_store *store, char *text, size_t size)
 {
-    int error = mrt_sql_list(store, "-", NULL, show_nothing, NULL); /* of a queue that is empty */
-    MYSQL *connection = store->driver->connection;
-    const char *version =
-        error == MORTISE_OK && connection ? mysql_get_server_info(connection) : NULL;
-    if (version)
-        snprintf(text, size, "%s %s", mrt_sql_product, version);
-    else if (error == MORTISE_OK)
-        error = mrt_error(MORTISE_EUNREACHABLE, "%s: the connection was lost", mrt_sql_product);
-    if (version)
+    int error = mrt_sql_tell_version(store, version_of, text, size);
+    if (error == MORTISE_OK)
         mrt_my_check_access(store);
     return error;
 }

@@ -263,23 +263,16 @@ void mrt_sql_rows_free(void *rows)
     PQclear(rows);
 }
 
-static int show_nothing(void *argument, const mortise_entry *entry)
+static const char *version_of(const struct mrt_store *asker)
 {
-    (void)argument, (void)entry;
-    return 1;
+    const PGconn *connection = asker->driver->connection;
+    return connection ? PQparameterStatus(connection, "server_version") : NULL;
 }
 
 int mrt_sql_server(struct mrt_store *store, char *text, size_t size)
 {
-    int error = mrt_sql_list(store, "-", NULL, show_nothing, NULL); /* of a queue that is empty */
-    PGconn *connection = store->driver->connection;
-    const char *version =
-        error == MORTISE_OK && connection ? PQparameterStatus(connection, "server_version") : NULL;
-    if (version)
-        snprintf(text, size, "%s %s", mrt_sql_product, version);
-    else if (error == MORTISE_OK)
-        error = mrt_error(MORTISE_EUNREACHABLE, "%s: the connection was lost", mrt_sql_product);
-    if (version)
+    int error = mrt_sql_tell_version(store, version_of, text, size);
+    if (error == MORTISE_OK)
         mrt_pg_check_access(store);
     return error;
 }

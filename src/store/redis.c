@@ -142,6 +142,12 @@ static bool redis_answers_may_wait(const struct mrt_store *store)
                           TAILQ_EMPTY(&store->waiting));
 }
 
+static bool redis_asks_apart(const struct mrt_store *store)
+{
+    (void)store;
+    return true;
+}
+
 static const char *redis_address(const struct mrt_store *store)
 {
     return store->address.shown;
@@ -280,6 +286,7 @@ const struct mrt_store_ops mrt_redis_store = {
     .next = redis_next,
     .process = redis_process,
     .answers_may_wait = redis_answers_may_wait,
+    .asks_apart = redis_asks_apart,
     .list = mrt_redis_list,
     .server = mrt_redis_server,
     .traffic = redis_traffic,

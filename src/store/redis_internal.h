@@ -214,6 +214,8 @@ void mrt_redis_wake_all(struct mrt_store *store);
 mrt_time mrt_redis_answer_limit(const struct mrt_store *store);
 /* Connects if need be, and sends what waits. */
 void mrt_redis_link_send(struct mrt_store *store, mrt_time now);
+/* Where the server is, as far as that is known; false: it is not. From any thread. */
+bool mrt_redis_link_server(const struct mrt_store *store, struct mrt_address *server);
 /* Reads replies. */
 void mrt_redis_link_receive(struct mrt_store *store, mrt_time now);
 /* Notices what takes too long. */

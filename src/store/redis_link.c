@@ -17,6 +17,7 @@
 #include "core/defect.h"
 #include "store/redis_internal.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,18 +129,35 @@ static bool begin_connection(struct mrt_store *store)
     return !store->server_awaited || mrt_redis_check_server(store, NULL);
 }
 
+/* Operators' calls come at any time. */
+static pthread_mutex_t servers_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+bool mrt_redis_link_server(const struct mrt_store *store, struct mrt_address *server)
+{
+    const struct mrt_redis_servers *servers = &store->servers;
+    pthread_mutex_lock(&servers_mutex);
+    bool known = servers->count > 0;
+    if (known)
+        *server = servers->at[store->server_next % servers->count];
+    pthread_mutex_unlock(&servers_mutex);
+    return known;
+}
+
 /* Where to connect to now; NULL: that is not known. The server may be somewhere else than when
    there was a connection. */
 static const struct mrt_address *next_server(struct mrt_store *store)
 {
     struct mrt_redis_servers *servers = &store->servers;
     struct mrt_addresses *found = mrt_resolver_take(&store->resolver);
+    pthread_mutex_lock(&servers_mutex);
     if (found) {
         mrt_redis_keep_servers(servers, found);
         store->server_next = 0;
     }
+    size_t at = servers->count > 0 ? store->server_next++ % servers->count : 0;
+    pthread_mutex_unlock(&servers_mutex);
     free(found);
-    return servers->count > 0 ? &servers->at[store->server_next++ % servers->count] : NULL;
+    return servers->count > 0 ? &servers->at[at] : NULL;
 }
 
 static void connect_now(struct mrt_store *store, mrt_time now)

@@ -1,7 +1,13 @@
 /*
  * mortise_list, mortise_revoke, mortise_break and mortise_server: a script or a command each, so
  * all rows are of one instant. They have a connection of their own and wait in a poll of their own,
- * within the client's time-out; what holds locks is not touched.
+ * within the client's time-out, beside all that the store does meanwhile.
+ *
+ * Threads: any, at any time. Of the store they read what stays as it was opened; where the server
+ * is now they are told by redis_link.c.
+ *
+ * They wait on the program's threads, with its signals. What was sent and not answered may have
+ * been done: who asked for something to be done hears that it is not known.
  */
 #include "store/redis_internal.h"
 
@@ -9,6 +15,7 @@
 #include "base/listen.h"
 #include "core/rule.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +28,7 @@ struct lister {
     struct mrt_redis_wire wire;
     mrt_time deadline;
     int epoll;
+    bool perhaps; /* a script was sent, and what came of it is not known */
 };
 
 static int unreachable(const struct lister *lister)
@@ -39,18 +47,19 @@ static int receive(struct lister *lister, redisReply **reply)
             return MORTISE_OK;
         mrt_time left = lister->deadline - mrt_time_now();
         struct pollfd poller = {.fd = lister->epoll, .events = POLLIN};
-        if (left <= 0 || poll(&poller, 1, (int)(left / MRT_MILLISECOND) + 1) < 0)
+        if (left <= 0 ||
+            (poll(&poller, 1, (int)(left / MRT_MILLISECOND) + 1) < 0 && errno != EINTR))
             return unreachable(lister);
         if (!mrt_redis_wire_receive(&lister->wire))
             return unreachable(lister);
     }
 }
 
-static int error_of(const char *text)
+static int error_of(struct lister *lister, const char *text)
 {
     int error;
     const char *advice;
-    mrt_redis_classify(text, &error, &advice);
+    lister->perhaps = mrt_redis_classify(text, &error, &advice) == MRT_REDIS_UNKNOWN;
     return mrt_error(error, "Redis: %.200s%s", text, advice);
 }
 
@@ -61,7 +70,7 @@ static int expect_logins(struct lister *lister, unsigned count)
         redisReply *reply;
         error = receive(lister, &reply);
         if (error == MORTISE_OK && reply->type == REDIS_REPLY_ERROR)
-            error = error_of(reply->str);
+            error = error_of(lister, reply->str);
         freeReplyObject(reply);
     }
     return error;
@@ -76,10 +85,11 @@ static int ask(struct lister *lister, enum mrt_redis_script_name script,
     for (int whole = 0; whole < 2; whole++) {
         mrt_redis_keyed_put(lister->store, &lister->wire, script, whole > 0, NULL, name, arguments,
                             count);
-        error = mrt_redis_wire_flush(&lister->wire) ? receive(lister, reply) : unreachable(lister);
+        lister->perhaps = mrt_redis_wire_flush(&lister->wire);
+        error = lister->perhaps ? receive(lister, reply) : unreachable(lister);
         if (error != MORTISE_OK || !*reply || (*reply)->type == REDIS_REPLY_ARRAY)
             return error;
-        error = (*reply)->type == REDIS_REPLY_ERROR ? error_of((*reply)->str)
+        error = (*reply)->type == REDIS_REPLY_ERROR ? error_of(lister, (*reply)->str)
                                                     : mrt_error(MORTISE_ESTORE, "Redis: no list");
         bool again =
             (*reply)->type == REDIS_REPLY_ERROR && strncmp((*reply)->str, "NOSCRIPT", 8) == 0;
@@ -95,10 +105,9 @@ static int ask(struct lister *lister, enum mrt_redis_script_name script,
 static int open_wire(struct lister *lister)
 {
     struct mrt_store *store = lister->store;
-    const struct mrt_redis_servers *servers = &store->servers;
-    if (servers->count == 0 ||
-        !mrt_redis_wire_open(&lister->wire, &servers->at[store->server_next % servers->count],
-                             lister->epoll))
+    struct mrt_address server;
+    if (!mrt_redis_link_server(store, &server) ||
+        !mrt_redis_wire_open(&lister->wire, &server, lister->epoll))
         return unreachable(lister);
     unsigned logins = mrt_redis_wire_login(&lister->wire, &store->address, store->secret);
     if (!mrt_redis_wire_flush(&lister->wire))
@@ -110,6 +119,7 @@ static int connect_and_ask(struct lister *lister, enum mrt_redis_script_name scr
                            const struct mrt_redis_text *arguments, size_t count, redisReply **reply)
 {
     int error = open_wire(lister);
+    lister->perhaps = false;
     return error == MORTISE_OK ? ask(lister, script, arguments, count, reply) : error;
 }
 
@@ -128,7 +138,7 @@ static void end(struct lister *lister)
         close(lister->epoll);
 }
 
-/* The reply is a list, to be freed. */
+/* The reply is a list, to be freed. A script that only looks may be said not to have been run. */
 static int call(struct mrt_store *store, enum mrt_redis_script_name script,
                 const struct mrt_redis_text *arguments, size_t count, redisReply **reply)
 {
@@ -138,6 +148,9 @@ static int call(struct mrt_store *store, enum mrt_redis_script_name script,
     if (error == MORTISE_OK)
         error = connect_and_ask(&lister, script, arguments, count, reply);
     end(&lister);
+    if (error != MORTISE_OK && lister.perhaps && script == MRT_REDIS_OPERATE)
+        return mrt_error(MORTISE_EUNKNOWN, "Redis: no answer from %s: it may have been done",
+                         store->address.shown);
     return error;
 }
 
@@ -269,22 +282,25 @@ static bool is_allowed(struct lister *lister, const char *const *texts, size_t c
 /* Who may more than take locks can take everything from everybody. */
 static void check_access(struct lister *lister)
 {
-    struct mrt_store *store = lister->store;
+    const struct mrt_store *store = lister->store;
+    struct mrt_notes notes = {
+        .from = store->notes.from, .log = store->notes.log, .argument = store->notes.argument};
     static const char *const configure[] = {"CONFIG", "GET", "maxmemory"};
     static const char *const foreign[] = {"TYPE", "a key of somebody else's"};
     if (!*store->secret) {
         if (is_open(lister))
-            mrt_note(&store->notes, MRT_REDIS_NOTE_ACCESS,
+            mrt_note(&notes, MRT_REDIS_NOTE_ACCESS,
                      "no password: anyone who reaches the server may break these locks");
     } else if (is_allowed(lister, configure, 3)) {
-        mrt_note(&store->notes, MRT_REDIS_NOTE_ACCESS,
+        mrt_note(&notes, MRT_REDIS_NOTE_ACCESS,
                  "this user may configure the server, which locks do not need; doc/redis.md has "
                  "the ACL that is enough");
     } else if (*store->address.base == '{' && is_allowed(lister, foreign, 2)) {
-        mrt_note(&store->notes, MRT_REDIS_NOTE_ACCESS,
+        mrt_note(&notes, MRT_REDIS_NOTE_ACCESS,
                  "this user may use keys that are not of these locks; doc/redis.md has the ACL "
                  "that is enough");
     }
+    mrt_notes_say(&notes);
 }
 
 static int ask_version(struct lister *lister, char *text, size_t size)
@@ -303,7 +319,7 @@ static int ask_version(struct lister *lister, char *text, size_t size)
         snprintf(text, size, "Redis %.*s", (int)strcspn(found, "\r\n"), found);
     } else {
         error = reply->type == REDIS_REPLY_ERROR
-                    ? error_of(reply->str)
+                    ? error_of(lister, reply->str)
                     : mrt_error(MORTISE_ENOTSUPPORTED, "the server does not tell its version");
     }
     freeReplyObject(reply);
@@ -321,6 +337,5 @@ int mrt_redis_server(struct mrt_store *store, char *text, size_t size)
     if (lister.wire.fd >= 0)
         check_access(&lister); /* also where the user may not ask for the version */
     end(&lister);
-    mrt_notes_say(&store->notes);
     return error;
 }

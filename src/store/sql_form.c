@@ -313,20 +313,7 @@ int mrt_form_list(struct mrt_store *store, const char *name, const char *prefix,
                          "this form of the %s store can list one name, and not all: the server "
                          "does not show which names are locked",
                          mrt_sql_product);
-    struct mrt_form_link *link = mrt_form_link_take(store, NULL);
-    return link ? mrt_sql_list(&link->store, name, prefix, callback, argument) : MORTISE_ENOMEM;
-}
-
-/* Its parts point into itself. */
-static void copy_uri(struct mrt_uri *copy, const struct mrt_uri *uri)
-{
-    *copy = *uri;
-    copy->scheme = copy->text + (uri->scheme - uri->text);
-    copy->rest = copy->text + (uri->rest - uri->text);
-    for (size_t i = 0; i < uri->count; i++) {
-        copy->parameters[i].key = copy->text + (uri->parameters[i].key - uri->text);
-        copy->parameters[i].value = copy->text + (uri->parameters[i].value - uri->text);
-    }
+    return mrt_sql_list(store, name, prefix, callback, argument);
 }
 
 static void show_form(struct mrt_store *store, const char *name)
@@ -351,7 +338,6 @@ static int open_form(const struct mrt_uri *uri, const struct mrt_store_options *
         mrt_sql_close(*opened);
         return MORTISE_ENOMEM;
     }
-    copy_uri(&form->uri, uri);
     TAILQ_INIT(&form->links);
     form->first = first;
     (*opened)->form = form;
@@ -380,7 +366,6 @@ void mrt_form_close(struct mrt_store *store)
     }
     mrt_sql_request_free(store->form->renewal);
     mrt_sql_request_free(store->form->stop);
-    explicit_bzero(&store->form->uri, sizeof store->form->uri); /* a password may be in it */
     free(store->form);
     mrt_sql_close(store);
 }

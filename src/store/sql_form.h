@@ -56,7 +56,6 @@ struct mrt_form_link {
 struct mrt_form {
     TAILQ_HEAD(, mrt_form_link) links; /* who was used last is first */
     enum mrt_sql_kind first;           /* MRT_SQL_DO_NAMED or _ROW */
-    struct mrt_uri uri;
     struct mrt_id session;
     bool started;
     mrt_time renewed; /* when the newest RENEW came */

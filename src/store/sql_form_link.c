@@ -67,7 +67,7 @@ static struct mrt_form_link *make(struct mrt_store *store)
         return NULL;
     link->store.steps = store->form->first;
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = link};
-    if (mrt_sql_init(&link->store, &store->form->uri, &options, store->sink) != MORTISE_OK ||
+    if (mrt_sql_init(&link->store, store->uri, &options, store->sink) != MORTISE_OK ||
         epoll_ctl(store->epoll, EPOLL_CTL_ADD, link->store.epoll, &event) < 0) {
         mrt_sql_fini(&link->store);
         free(link);

@@ -149,6 +149,7 @@ struct mrt_store {
     mortise_log_callback log;
     void *log_argument;
     char label[MRT_OWNER_SIZE];
+    struct mrt_uri *uri; /* for connections beside this one; NULL: it is such a one */
     struct mrt_sql_address address;
     struct mrt_sql_driver *driver;
     int epoll;
@@ -237,10 +238,11 @@ void mrt_sql_forget_session(struct mrt_store *store, struct mrt_sql_session *ses
 #define MRT_SQL_CALLS                                                                             \
     .any_thread = true, .values = true, .cells = true, .open = mrt_sql_open,                      \
     .submit = mrt_sql_submit, .fd = mrt_sql_fd, .next = mrt_sql_next, .process = mrt_sql_process, \
-    .list = mrt_sql_list, .revoke = mrt_sql_revoke, .break_ticket = mrt_sql_break,                \
-    .server = mrt_sql_server, .traffic = mrt_sql_traffic, .lease = mrt_sql_lease,                 \
-    .address = mrt_sql_address, .answers_may_wait = mrt_sql_answers_may_wait,                     \
-    .close = mrt_sql_close, .abandon = mrt_sql_abandon
+    .asks_apart = mrt_sql_asks_apart, .list = mrt_sql_list, .revoke = mrt_sql_revoke,             \
+    .break_ticket = mrt_sql_break, .server = mrt_sql_server, .traffic = mrt_sql_traffic,          \
+    .lease = mrt_sql_lease, .address = mrt_sql_address,                                           \
+    .answers_may_wait = mrt_sql_answers_may_wait, .close = mrt_sql_close,                         \
+    .abandon = mrt_sql_abandon
 
 /* sql_form.c, sql_form_link.c */
 int mrt_form_open_named(const struct mrt_uri *uri, const struct mrt_store_options *options,
@@ -264,13 +266,13 @@ mrt_time mrt_form_wait(const struct mrt_store *store, const struct mrt_sql_reque
 
 /* What the calls of every form are; `named` or `row`. No session outlives its connections, so a
    claim cannot be detached. */
-#define MRT_FORM_CALLS(which)                                                       \
-    .any_thread = true, .claims_end = true, .open = mrt_form_open_##which,          \
-    .submit = mrt_form_submit, .fd = mrt_sql_fd, .next = mrt_form_next,             \
-    .process = mrt_form_process, .list = mrt_form_list, .traffic = mrt_sql_traffic, \
-    .lease = mrt_sql_lease, .address = mrt_sql_address, .close = mrt_form_close,    \
-    .abandon = mrt_form_abandon,                                                    \
-    .capabilities = {                                                               \
+#define MRT_FORM_CALLS(which)                                                             \
+    .any_thread = true, .claims_end = true, .open = mrt_form_open_##which,                \
+    .submit = mrt_form_submit, .fd = mrt_sql_fd, .next = mrt_form_next,                   \
+    .process = mrt_form_process, .asks_apart = mrt_sql_asks_apart, .list = mrt_form_list, \
+    .traffic = mrt_sql_traffic, .lease = mrt_sql_lease, .address = mrt_sql_address,       \
+    .close = mrt_form_close, .abandon = mrt_form_abandon,                                 \
+    .capabilities = {                                                                     \
         .size = sizeof(mortise_capabilities), .notify = 1, .across_hosts = 1, .lease_ms = 10000}
 
 /* sql_link.c */
@@ -401,7 +403,12 @@ void mrt_sql_finish_observe(struct mrt_store *store, struct mrt_sql_request *req
 void mrt_sql_finish_cell(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now);
 
 /* sql_list.c */
-/* In the wire of each dialect; once a list has been asked for the connection is there. */
+bool mrt_sql_asks_apart(const struct mrt_store *store);
+/* What the server of a connection says that it is, told of one that is made for it. */
+int mrt_sql_tell_version(const struct mrt_store *store,
+                         const char *(*version_of)(const struct mrt_store *asker), char *text,
+                         size_t size);
+/* In the wire of each dialect. */
 int mrt_sql_server(struct mrt_store *store, char *text, size_t size);
 void mrt_sql_traffic(const struct mrt_store *store, struct mrt_traffic *sum);
 int mrt_sql_list(struct mrt_store *store, const char *name, const char *prefix,

@@ -1,8 +1,10 @@
 /*
- * What is asked outside of any session and waited for here: one request on the client's own
- * connection. What else the server says meanwhile is kept for the next call of process.
+ * What is asked outside of any session and waited for here: one request, on a connection of its
+ * own, which is made for it. What takes long there keeps no renewal waiting on the store's.
+ *
+ * Threads: any, at any time: of the store only what stays as it was opened is read.
  */
-#include "store/sql_internal.h"
+#include "store/sql_form.h"
 
 #include "base/error.h"
 
@@ -11,28 +13,64 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool mrt_sql_asks_apart(const struct mrt_store *store)
+{
+    (void)store;
+    return true;
+}
+
+static void hear_nothing(void *context, const struct mrt_event *event)
+{
+    (void)context, (void)event;
+}
+
+static void notice_nothing(void *context)
+{
+    (void)context;
+}
+
+/* To be ended by mrt_sql_fini, whatever this answers. */
+static int begin(struct mrt_store *asker, const struct mrt_store *store)
+{
+    const struct mrt_store_options options = {
+        .label = store->label, .log = store->log, .log_argument = store->log_argument};
+    memset(asker, 0, sizeof *asker);
+    if (store->form)
+        asker->steps = store->form->first;
+    return mrt_sql_init(asker, store->uri, &options,
+                        (struct mrt_sink){hear_nothing, notice_nothing, NULL});
+}
+
 /* Works until the request is done, which it is by the limits of the connection at the latest;
    then it is the caller's. A code with its particulars. */
-static int wait_for(struct mrt_store *store, struct mrt_sql_request *request)
+static int wait_for(struct mrt_store *asker, struct mrt_sql_request *request)
 {
-    mrt_sql_begin(store, request, mrt_time_now());
-    mrt_sql_turn(store, mrt_time_now());
+    mrt_sql_begin(asker, request, mrt_time_now());
+    mrt_sql_turn(asker, mrt_time_now());
     while (!request->done) {
-        struct pollfd descriptor = {.fd = store->epoll, .events = POLLIN};
-        mrt_time left = mrt_sql_link_next(store) - mrt_time_now();
+        struct pollfd descriptor = {.fd = asker->epoll, .events = POLLIN};
+        mrt_time left = mrt_sql_link_next(asker) - mrt_time_now();
         const struct timespec pause = {left > 0 ? left / MRT_SECOND : 0,
                                        left > 0 ? left % MRT_SECOND : 0};
         ppoll(&descriptor, 1, &pause, NULL);
-        mrt_sql_turn(store, mrt_time_now());
+        mrt_sql_turn(asker, mrt_time_now());
     }
-    TAILQ_REMOVE(&store->outbox, request, link);
-    if (!TAILQ_EMPTY(&store->outbox))
-        store->sink.notify(store->sink.context);
+    TAILQ_REMOVE(&asker->outbox, request, link);
     if (request->event.type == MRT_UNKNOWN)
         return mrt_error(MORTISE_EUNREACHABLE, "%s: %s", mrt_sql_product, request->detail);
     return request->event.type == MRT_FAILED
                ? mrt_error(request->event.error, "%s", request->detail)
                : MORTISE_OK;
+}
+
+static int ask(const struct mrt_store *store, struct mrt_sql_request *request)
+{
+    struct mrt_store asker;
+    int error = begin(&asker, store);
+    if (error == MORTISE_OK)
+        error = wait_for(&asker, request);
+    mrt_sql_fini(&asker);
+    return error;
 }
 
 /* ------------------------------------------------------------------ list */
@@ -84,15 +122,40 @@ int mrt_sql_list(struct mrt_store *store, const char *name, const char *prefix,
                  mortise_entry_callback callback, void *argument)
 {
     struct mrt_sql_request *request = mrt_sql_request_new(
-        store->steps ? mrt_form_kind(store->steps, MRT_FORM_LIST) : MRT_SQL_DO_LIST);
+        store->form ? mrt_form_kind(store->form->first, MRT_FORM_LIST) : MRT_SQL_DO_LIST);
     if (!request)
         return MORTISE_ENOMEM;
     request->name = name;
     request->prefix = name || !prefix ? "" : prefix;
-    int error = wait_for(store, request);
+    int error = ask(store, request);
     if (error == MORTISE_OK && request->rows)
         show(request->rows, callback, argument);
     mrt_sql_request_free(request);
+    return error;
+}
+
+/* ------------------------------------------------------------------ server */
+
+int mrt_sql_tell_version(const struct mrt_store *store,
+                         const char *(*version_of)(const struct mrt_store *asker), char *text,
+                         size_t size)
+{
+    struct mrt_store asker;
+    struct mrt_sql_request *request = mrt_sql_request_new(MRT_SQL_DO_LIST);
+    if (!request)
+        return MORTISE_ENOMEM;
+    request->name = "-"; /* a queue that is empty */
+    request->prefix = "";
+    int error = begin(&asker, store);
+    if (error == MORTISE_OK)
+        error = wait_for(&asker, request);
+    const char *version = error == MORTISE_OK ? version_of(&asker) : NULL;
+    if (version)
+        snprintf(text, size, "%s %s", mrt_sql_product, version);
+    else if (error == MORTISE_OK)
+        error = mrt_error(MORTISE_EUNREACHABLE, "%s: the connection was lost", mrt_sql_product);
+    mrt_sql_request_free(request);
+    mrt_sql_fini(&asker);
     return error;
 }
 
@@ -109,9 +172,12 @@ static int operate(struct mrt_store *store, enum mrt_sql_kind kind, const char *
         return MORTISE_ENOMEM;
     request->command.queue = name;
     request->number = fence >> MRT_SQL_FENCE_BITS;
-    int error = wait_for(store, request);
+    int error = ask(store, request);
     if (error == MORTISE_OK && mrt_sql_number(request, 0) == 0)
-        error = request->lost ? MORTISE_EUNKNOWN : MORTISE_ENOTHELD; /* by the first? */
+        error = MORTISE_ENOTHELD;
+    if (error != MORTISE_OK && (request->lost || request->event.type == MRT_UNKNOWN))
+        error = mrt_error(MORTISE_EUNKNOWN, "%s: no answer: it may have been done",
+                          mrt_sql_product); /* by the first? */
     mrt_sql_request_free(request);
     return error;
 }

@@ -217,6 +217,9 @@ void mrt_sql_fini(struct mrt_store *store)
         mrt_sql_forget_session(store, session);
     if (store->epoll >= 0)
         close(store->epoll);
+    if (store->uri)
+        explicit_bzero(store->uri, sizeof *store->uri); /* a password may be in it */
+    free(store->uri);
 }
 
 void mrt_sql_close(struct mrt_store *store)
@@ -254,6 +257,22 @@ int mrt_sql_init(struct mrt_store *store, const struct mrt_uri *uri,
     return error;
 }
 
+/* Its parts point into itself. */
+static struct mrt_uri *copy_uri(const struct mrt_uri *uri)
+{
+    struct mrt_uri *copy = malloc(sizeof *copy);
+    if (!copy)
+        return NULL;
+    *copy = *uri;
+    copy->scheme = copy->text + (uri->scheme - uri->text);
+    copy->rest = copy->text + (uri->rest - uri->text);
+    for (size_t i = 0; i < uri->count; i++) {
+        copy->parameters[i].key = copy->text + (uri->parameters[i].key - uri->text);
+        copy->parameters[i].value = copy->text + (uri->parameters[i].value - uri->text);
+    }
+    return copy;
+}
+
 int mrt_sql_open(const struct mrt_uri *uri, const struct mrt_store_options *options,
                  struct mrt_sink sink, struct mrt_store **opened)
 {
@@ -261,6 +280,9 @@ int mrt_sql_open(const struct mrt_uri *uri, const struct mrt_store_options *opti
     if (!store)
         return MORTISE_ENOMEM;
     int error = mrt_sql_init(store, uri, options, sink);
+    store->uri = copy_uri(uri);
+    if (error == MORTISE_OK && !store->uri)
+        error = MORTISE_ENOMEM;
     if (error != MORTISE_OK) {
         mrt_sql_close(store);
         return error;

@@ -4,9 +4,11 @@
  */
 #include "api_fixture.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -576,6 +578,48 @@ static void test_a_list_costs_nobody_a_hold(void **state)
     api_close(client);
 }
 
+/* ------------------------------------------------------------------ signals */
+
+static void ignore_signal(int number)
+{
+    (void)number;
+}
+
+static void set_timer(int interval_us)
+{
+    const struct itimerval timer = {{0, interval_us}, {0, interval_us}};
+    check(setitimer(ITIMER_REAL, &timer, NULL) == 0);
+}
+
+/* They are asked on the program's threads, with its signals: a timer's are no failure. */
+static void test_a_timer_does_not_disturb_an_operator(void **state)
+{
+    (void)state;
+    struct sigaction action = {.sa_handler = ignore_signal}, before;
+    mortise_client *client = api_open(0), *other = api_open(0);
+    mortise_lock *lock = api_lock(client, "timer");
+    char server[128];
+    check(sigaction(SIGALRM, &action, &before) == 0);
+    int told = mortise_server(other, server, sizeof server);
+    for (int i = 0; i < 20; i++) {
+        mortise_hold hold = api_acquire(lock);
+        uint64_t fence = mortise_hold_fence(hold);
+        set_timer(200);
+        int listed = api_tickets(other, "timer"), asked = mortise_revoke(other, "timer", fence);
+        int broken = mortise_break(other, "timer", fence);
+        int version = mortise_server(other, server, sizeof server);
+        set_timer(0);
+        assert_int_equal(listed, 1);
+        assert_int_equal(asked, MORTISE_OK);
+        assert_int_equal(broken, MORTISE_OK);
+        assert_int_equal(version, told);
+        mortise_release(hold);
+    }
+    check(sigaction(SIGALRM, &before, NULL) == 0);
+    api_close(client);
+    api_close(other);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -596,6 +640,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_server_tells_what_it_is),
         cmocka_unit_test(test_everything_is_allowed_in_the_callback_of_a_list),
         cmocka_unit_test(test_a_list_costs_nobody_a_hold),
+        cmocka_unit_test(test_a_timer_does_not_disturb_an_operator),
     };
     int result = api_begin(argc, argv);
     return result ? result : api_end(cmocka_run_group_tests(tests, NULL, NULL));

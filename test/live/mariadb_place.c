@@ -20,7 +20,8 @@ const char *const sql_parts[SQL_ALL_PARTS] = {"CONNECTION_ID(), @@global",
                                               "DELETE FROM ticket WHERE session",
                                               "DELETE FROM session WHERE id",
                                               "UPDATE session SET epoch",
-                                              "EXECUTE mortise USING"};
+                                              "EXECUTE mortise USING",
+                                              "DELETE FROM ticket WHERE queue"};
 
 const char sql_end_leases[] = "UPDATE session SET expires = (UNIX_TIMESTAMP() - 120) * 1000000"
                               " WHERE epoch > 0";

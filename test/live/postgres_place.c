@@ -69,7 +69,7 @@ const char *sql_run(const char *text)
 
 const char *const sql_parts[SQL_ALL_PARTS] = {"SETUP",  "START",  "APPEND",      "DETACH",
                                               "ADOPT",  "REMOVE", "REMOVE_LAST", "LEAVE_ALL",
-                                              "RESUME", "APPEND"};
+                                              "RESUME", "APPEND", "BREAK"};
 const char sql_lease_left[] =
     "SELECT extract(epoch FROM min(expires) - clock_timestamp()) * 1000 FROM session";
 const char sql_end_leases[] =

@@ -185,6 +185,59 @@ static void test_rd_08_a_lost_reply_is_asked_for_again(void **state)
     mortise_close(client);
 }
 
+static int no_row(void *argument, const mortise_entry *entry)
+{
+    (void)entry;
+    ++*(int *)argument;
+    return 0;
+}
+
+/* What may have been done is not said to have failed; what only looks is. */
+static void test_rd_08_an_operator_hears_when_it_is_not_known(void **state)
+{
+    (void)state;
+    int rows = 0;
+    mortise_client *holder = zk_open(direct()), *client = zk_open(by_proxy());
+    mortise_hold hold = zk_acquire(zk_mutex(holder, "m"));
+    uint64_t fence = mortise_hold_fence(hold);
+    assert_int_equal(mortise_revoke(client, "m", fence), MORTISE_OK); /* the script is known */
+    assert_int_equal(mortise_list(client, "m", no_row, &rows), MORTISE_OK);
+    assert_int_equal(rows, 1);
+    redis_proxy_order(proxy, REDIS_SWALLOW, DIGEST(LIST), NULL);
+    assert_int_equal(mortise_list(client, "m", no_row, &rows), MORTISE_EUNREACHABLE);
+    assert_int_equal(rows, 1);
+    redis_proxy_order(proxy, REDIS_ANSWER, DIGEST(OPERATE), "-LOADING not yet");
+    assert_int_equal(mortise_error_kind_of(mortise_break(client, "m", fence)), MORTISE_KIND_RETRY);
+    assert_int_equal(zk_tickets(holder, "m"), 1);
+    redis_proxy_order(proxy, REDIS_SWALLOW, DIGEST(OPERATE), NULL);
+    assert_int_equal(mortise_break(client, "m", fence), MORTISE_EUNKNOWN);
+    assert_true(redis_proxy_done(proxy));
+    assert_int_equal(zk_tickets(holder, "m"), 0); /* it was done */
+    mortise_release(hold);
+    mortise_close(holder);
+    mortise_close(client);
+}
+
+/* The server says nothing to who asks it for a list for longer than a lease. */
+static void test_a_list_that_is_not_answered_costs_nobody_a_hold(void **state)
+{
+    (void)state;
+    int rows = 0;
+    mortise_client_options options = {.size = sizeof options, .timeout_ms = 2 * LEASE_MS};
+    mortise_client *client;
+    assert_int_equal(mortise_open(by_proxy(), &options, &client), MORTISE_OK);
+    mortise_hold hold = zk_acquire(zk_mutex(client, "m"));
+    assert_int_equal(mortise_list(client, "m", no_row, &rows), MORTISE_OK);
+    redis_proxy_order(proxy, REDIS_HOLD, DIGEST(LIST), NULL);
+    assert_int_equal(mortise_list(client, "m", no_row, &rows), MORTISE_EUNREACHABLE);
+    assert_true(redis_proxy_done(proxy));
+    redis_proxy_go(proxy);
+    assert_int_equal(mortise_hold_state(hold), MORTISE_HELD);
+    assert_int_equal(mortise_verify(hold, 5000), MORTISE_OK);
+    mortise_release(hold);
+    mortise_close(client);
+}
+
 static void test_rd_10_what_comes_late_is_refused(void **state)
 {
     (void)state;
@@ -608,6 +661,8 @@ static void test_rd_02_too_few_replicas_is_an_error_that_leaves_nothing(void **s
 
 static const struct CMUnitTest tests[] = {
     TEST(test_rd_08_a_lost_reply_is_asked_for_again),
+    TEST(test_rd_08_an_operator_hears_when_it_is_not_known),
+    TEST(test_a_list_that_is_not_answered_costs_nobody_a_hold),
     TEST(test_rd_10_what_comes_late_is_refused),
     TEST(test_rd_14_the_scripts_are_sent_again_whenever_they_are_gone),
     TEST(test_rd_20_lost_pushes_cost_time_only),

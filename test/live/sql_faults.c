@@ -289,6 +289,25 @@ static void test_sq_13_c12_a_half_open_connection(void **state)
     sql_proxy_stop(proxy);
 }
 
+/* Its answer is lost, and it cannot be asked for again. */
+static void test_sq_07_a_break_that_may_have_been_done_is_not_said_to_have_failed(void **state)
+{
+    (void)state;
+    struct sql_proxy *proxy = sql_proxy();
+    mortise_client *client = sql_open(sql_proxy_port(proxy), "lease=4s&connect=2s"),
+                   *other = open_client("lease=6s");
+    mortise_hold hold = zk_acquire(zk_mutex(other, "broken"));
+    sql_proxy_order(proxy, SQL_SWALLOW, sql_parts[SQL_BREAK]);
+    assert_int_equal(mortise_break(client, "broken", mortise_hold_fence(hold)), MORTISE_EUNKNOWN);
+    assert_true(sql_proxy_done(proxy));
+    assert_int_equal(sql_number(SQL_TICKETS("broken")), 0); /* it was done */
+    assert_int_equal(mortise_break(client, "broken", mortise_hold_fence(hold)), MORTISE_ENOTHELD);
+    mortise_release(hold);
+    assert_int_equal(mortise_close(client), MORTISE_OK);
+    assert_int_equal(mortise_close(other), MORTISE_OK);
+    sql_proxy_stop(proxy);
+}
+
 static void test_a_short_break_is_slept_through(void **state)
 {
     (void)state;
@@ -430,6 +449,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_without_room_for_prepared_statements_a_cycle_is_two_requests),
         cmocka_unit_test(test_sq_05_a_release_that_is_refused_with_an_acquire_behind_it),
         cmocka_unit_test(test_sq_13_c12_a_half_open_connection),
+        cmocka_unit_test(test_sq_07_a_break_that_may_have_been_done_is_not_said_to_have_failed),
         cmocka_unit_test(test_a_short_break_is_slept_through),
         cmocka_unit_test(test_terminated_backends_lose_nobody_a_lock),
         cmocka_unit_test(test_a_server_that_is_frozen),

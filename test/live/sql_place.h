@@ -38,6 +38,7 @@ enum sql_part {
     SQL_PARTS, /* that every client's life has */
     SQL_RESUME = SQL_PARTS,
     SQL_ALONE, /* an acquire of a lock that nobody had last time */
+    SQL_BREAK,
     SQL_ALL_PARTS
 };
 extern const char *const sql_parts[SQL_ALL_PARTS];
