@@ -236,6 +236,15 @@ static void lose(struct world *world, struct client *client, const struct mrt_co
     tell_unknown(world, client, command);
 }
 
+/* For good, with what that means for each: an acquire fails, a session is lost, all else is
+   repeated until it is done or the session is over. */
+static bool may_be_refused(const struct mrt_command *command)
+{
+    static const unsigned types = 1u << MRT_APPEND | 1u << MRT_REMOVE | 1u << MRT_REFRESH |
+                                  1u << MRT_LIGHTEN | 1u << MRT_SET_VALUE | 1u << MRT_RENEW;
+    return types & 1u << command->type;
+}
+
 void link_submit(struct world *world, struct client *client, const struct mrt_command *command)
 {
     const struct profile *p = &world->profile;
@@ -250,7 +259,7 @@ void link_submit(struct world *world, struct client *client, const struct mrt_co
         lose(world, client, command, "given up early", true);
     else if (random_chance(random, p->refuse))
         refuse(world, client, command, MORTISE_EUNREACHABLE);
-    else if (command->type == MRT_APPEND && random_chance(random, p->refuse_for_good))
+    else if (may_be_refused(command) && random_chance(random, p->refuse_for_good))
         refuse(world, client, command, MORTISE_EPERMISSION);
     else if (p->synchronous)
         server_apply(world, client->peer, command);

@@ -90,7 +90,7 @@ enum {
     X(early_unknown, EXTRA, "chance to give an outcome up before the command arrives")            \
     X(late_answer, EXTRA, "chance that the answer comes after all, when it was given up")         \
     X(refuse, EXTRA, "chance that a command fails, not done")                                     \
-    X(refuse_for_good, EXTRA, "chance that an append fails for good, not done")                   \
+    X(refuse_for_good, EXTRA, "chance that a command fails for good, not done")                   \
     X(unknown_us, FIXED, "until an outcome is given up, at most")                                 \
     X(wake_lost, EXTRA, "chance")                                                                 \
     X(wake_double, EXTRA, "chance")                                                               \
