@@ -58,6 +58,7 @@ struct mrt_form {
     enum mrt_sql_kind first;           /* MRT_SQL_DO_NAMED or _ROW */
     struct mrt_id session;
     bool started;
+    bool shown;       /* the server has shown a lock that it granted here */
     mrt_time renewed; /* when the newest RENEW came */
     bool untold;      /* a lock was lost, and there was no memory to say so */
     struct mrt_sql_request *renewal, *stop;

@@ -240,12 +240,13 @@ static void believe(struct mrt_store *store, struct mrt_form_link *link,
 static void granted(struct mrt_store *store, struct mrt_form_link *link,
                     struct mrt_sql_request *request, mrt_time now)
 {
-    if (request->sent >= store->form->renewed) {
+    bool shown = store->form->shown || is_row(store);
+    if (shown && request->sent >= store->form->renewed) {
         believe(store, link, request, now);
         return;
     }
     link->state = MRT_FORM_PROVING;
-    mrt_form_link_send(store, link, request, MRT_FORM_PROVE, now);
+    mrt_form_link_send(store, link, request, shown ? MRT_FORM_PROVE : MRT_FORM_LOOK, now);
 }
 
 /* It is somebody else's. */
@@ -402,9 +403,34 @@ static void proved(struct mrt_store *store, struct mrt_form_link *link,
     }
 }
 
-static void looked(struct mrt_store *store, struct mrt_form_link *link,
-                   struct mrt_sql_request *request)
+/* After the first grant: some servers have the functions, and lock nothing. */
+static void seen(struct mrt_store *store, struct mrt_form_link *link,
+                 struct mrt_sql_request *request, mrt_time now)
 {
+    if (shows(link, request, true)) {
+        store->form->shown = true;
+        granted(store, link, request, now);
+        return;
+    }
+    if (request->event.type == MRT_VIEW && link->store.broken) {
+        request->event.type = MRT_UNKNOWN; /* shows has said why */
+    } else if (request->event.type == MRT_VIEW) {
+        request->event = (struct mrt_event){.type = MRT_FAILED, .error = MORTISE_ENOTSUPPORTED};
+        snprintf(request->detail, sizeof request->detail,
+                 "%s: the server grants locks of this form and does not show them: it may only "
+                 "pretend to lock; use a store without form=",
+                 mrt_sql_product);
+    }
+    failed(store, link, request);
+}
+
+static void looked(struct mrt_store *store, struct mrt_form_link *link,
+                   struct mrt_sql_request *request, mrt_time now)
+{
+    if (link->state == MRT_FORM_PROVING) {
+        seen(store, link, request, now);
+        return;
+    }
     if (shows(link, request, true)) {
         mrt_form_link_view(store, link, request, true);
         return;
@@ -443,7 +469,7 @@ static void finished(struct mrt_store *store, struct mrt_form_link *link,
         break;
     case MRT_FORM_LOOK:
     case MRT_FORM_LIGHTEN:
-        looked(store, link, request);
+        looked(store, link, request, now);
         break;
     default:
         asked(store, link, request, now);

@@ -671,6 +671,28 @@ static void test_a_server_that_is_killed_and_comes_back(void **state)
     }
 }
 
+/* CockroachDB's functions of these names do nothing; here one of ours is in its place. */
+static void test_a_server_that_only_pretends_to_lock_is_refused(void **state)
+{
+    (void)state;
+    mortise_hold hold;
+    if (strcmp(sql_forms[0], "advisory") != 0)
+        return;
+    sql_run("ALTER FUNCTION pg_catalog.pg_try_advisory_lock(bigint) RENAME TO really_try");
+    sql_run("CREATE FUNCTION pg_catalog.pg_try_advisory_lock(bigint) RETURNS boolean"
+            " LANGUAGE sql AS 'SELECT true'");
+    mortise_client *client = open_form(0, "lease=10s");
+    int error = mortise_acquire_for(zk_mutex(client, "pretended"), 20000, &hold);
+    sql_run("DROP FUNCTION pg_catalog.pg_try_advisory_lock(bigint)");
+    sql_run("ALTER FUNCTION pg_catalog.really_try(bigint) RENAME TO pg_try_advisory_lock");
+    assert_int_equal(error, MORTISE_ENOTSUPPORTED);
+    assert_non_null(strstr(mortise_error_detail(), "pretend"));
+    end(client);
+    client = open_form(0, "lease=10s");
+    use_once(client, "pretended");
+    end(client);
+}
+
 /* Every form's table, too. */
 static int start_place(void **state)
 {
@@ -703,6 +725,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_a_grant_that_comes_too_late_is_none),
         cmocka_unit_test(test_a_server_that_is_frozen),
         cmocka_unit_test(test_an_acquire_behind_a_release_leaves_before_that_is_answered),
+        cmocka_unit_test(test_a_server_that_only_pretends_to_lock_is_refused),
         cmocka_unit_test(test_a_server_that_is_killed_and_comes_back),
     };
     if (count > 1)
