@@ -118,8 +118,12 @@ static void use(struct side *side, char *words)
     side->election = NULL;
     snprintf(side->name, sizeof side->name, "%s", name ? name : "");
     side->witness = path ? map(path) : NULL;
+    if (!side->witness) {
+        say("no witness");
+        exit(1);
+    }
     side->cell = strcmp(kind, "cell") == 0;
-    int error = !side->witness ? MORTISE_EINVALID : side->cell ? 0 : make(side, kind);
+    int error = side->cell ? 0 : make(side, kind);
     if (error)
         fail(error);
     else
@@ -217,14 +221,14 @@ static int add_one(struct side *side)
 
 static void take_turns(struct side *side, long turns)
 {
-    for (long i = 0; i < turns; i++) {
+    for (long i = 0; i < turns && side->witness; i++) {
         int error = side->cell ? add_one(side) : take_turn(side);
         if (error) {
             fail(error);
             return;
         }
     }
-    printf("done %ld %d\n", turns, atomic_load(&side->witness->overlaps));
+    printf("done %ld %d\n", turns, side->witness ? atomic_load(&side->witness->overlaps) : 0);
     fflush(stdout);
 }
 
