@@ -433,7 +433,7 @@ zhandle_t *zookeeper_init2(const char *hosts, watcher_fn watcher, int timeout_ms
     handle->socket = -1;
     handle->last = &handle->first;
     handle->servers = 1;
-    handle->first_server = atoi(strrchr(hosts, ':') + 1) - 2181;
+    handle->first_server = (int)strtol(strrchr(hosts, ':') + 1, NULL, 10) - 2181;
     for (const char *at = hosts; (at = strchr(at, ',')); at++)
         handle->servers++;
     handle->first_server -= handle->servers - 1; /* the list is in order */
