@@ -71,23 +71,43 @@ void check_lost(struct world *world, const struct client *client, const struct g
         check_fail(world, client->index, grip->queue, "a hold was lost without a cause");
 }
 
-static bool keeps_sessions(const struct world *world)
+/* Besides, no session ends by what befalls it. */
+static bool keeps_clients(const struct world *world)
 {
     const struct profile *p = &world->drawn;
     bool soon =
         (world->profile.delay_us + world->profile.zk_lag_us + world->profile.zk_behind_us) * 20 <=
             p->lease_us ||
         p->lease_us == 0;
-    return is_quiet(world) && soon &&
+    return is_quiet_or_still(world) && soon &&
            p->crash_every_us + p->kill_every_us + p->reboot_every_us + p->proof_lag_us == 0;
+}
+
+static bool keeps_sessions(const struct world *world)
+{
+    return keeps_clients(world) && is_quiet(world);
+}
+
+/* Nothing is wrong but that one server of several may stand still: a lock that is free goes to the
+   next at once, or once it has left that server. */
+static bool is_calm_or_still(const struct world *world)
+{
+    const struct profile *p = &world->drawn;
+    return keeps_clients(world) &&
+           p->wake_lost + p->wake_late_us + p->break_every_us + p->refuse_for_good + p->detach == 0;
 }
 
 /* Nothing is wrong at all: a lock that is free goes to the next at once. */
 static bool is_calm(const struct world *world)
 {
-    const struct profile *p = &world->drawn;
-    return keeps_sessions(world) &&
-           p->wake_lost + p->wake_late_us + p->break_every_us + p->refuse_for_good + p->detach == 0;
+    return is_calm_or_still(world) && is_quiet(world);
+}
+
+/* Until a client has left a server that stands still: it keeps its session, so within that. Who
+   is connected again looks at once, and not after the recheck, which is longer. */
+static mrt_time until_left(const struct world *world)
+{
+    return is_quiet(world) ? 0 : world->drawn.lease_us * MRT_MICROSECOND;
 }
 
 static mrt_time round_trip(const struct world *world)
@@ -346,7 +366,7 @@ static mrt_time idle_limit(const struct world *world, int queue)
         chain++;
         reactions += 2 * GRIPS_MAX + 2;
     }
-    return chain * way_back(world) +
+    return chain * (way_back(world) + until_left(world)) +
            (reactions * (p->reaction_us + 1) + p->fair_us) * MRT_MICROSECOND;
 }
 
@@ -386,7 +406,7 @@ void check_step(struct world *world)
         election_check(world, calm, 3 * round_trip(world));
     for (int queue = 0; queue < world->drawn.queues; queue++) {
         check_queue(world, queue);
-        if (calm)
+        if (is_calm_or_still(world))
             check_idle(world, queue);
         else
             world->queues[queue].idle_count = 0; /* what it does meanwhile is not looked at */

@@ -356,6 +356,16 @@ static void draw_inquiries(struct profile *p, uint64_t seed)
         p->inquire = profile_scale(&random, 10000);
 }
 
+/* And so. Nobody's tickets are broken by an operator of their own, who knows which. */
+static void draw_ambush(struct profile *p, uint64_t seed)
+{
+    struct random random;
+    random_seed(&random, seed ^ UINT64_C(0x616d62757368));
+    bool can = p->model == MODEL_ZK_LIBRARY && p->clients > 2 && p->detach == 0;
+    if (can && random_below(&random, 4) == 0)
+        p->zk_ambush = random_between(&random, 500, 5000);
+}
+
 static int64_t any_sequence(struct random *random)
 {
     switch (random_below(random, 4)) {
@@ -590,6 +600,7 @@ void profile_draw(struct profile *profile, uint64_t seed, int model, bool mixed)
     draw_detach(profile, seed);
     draw_layout(profile, seed);
     draw_inquiries(profile, seed);
+    draw_ambush(profile, seed);
     if (!mixed)
         return;
     profile_draw_linger(profile, seed);

@@ -154,7 +154,8 @@ enum {
     X(pg_full, EXTRA, "chance that there is no room for notifications")                           \
     X(pg_notify_late_us, EXTRA, "notifications are late by at most")                              \
     X(pg_lag_us, EXTRA, "the standby is behind by at most, which no lock stands")                 \
-    X(several, EXTRA, "chance to acquire several locks at once")
+    X(several, EXTRA, "chance to acquire several locks at once")                                  \
+    X(zk_ambush, EXTRA, "chance that the next waiter's node is taken away just as one leaves")
 
 struct profile {
 #define PROFILE_FIELD(name, kind, text) int64_t name;

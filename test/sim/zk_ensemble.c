@@ -269,6 +269,7 @@ static void lead(struct zk_ensemble *ensemble, struct zk_connection *connection,
         zk_session_end(ensemble, session);
     } else if (request->part.type != ZK_SYNC) {
         zk_impostor(ensemble, &request->part);
+        zk_ambush(ensemble, request);
         zk_tree_write(&ensemble->tree, connection->session, request, pending);
         world->operations++;
         trace_note(world, TRACE_APPLY, session->peer->index, NO_QUEUE, "zk", request->part.type,

@@ -1,8 +1,10 @@
-/* The parts of the simulated ensemble: zk_ensemble.c and zk_session.c. */
+/* The parts of the simulated ensemble: zk_ensemble.c, zk_session.c and zk_ambush.c. */
 #ifndef SIM_ZK_INTERNAL_H
 #define SIM_ZK_INTERNAL_H
 
 #include "zk_ensemble.h"
+
+#define OUTSIDER 1 /* the session of other programs, which never ends */
 
 struct zk_session {
     struct zk_session *next;
@@ -82,6 +84,10 @@ void zk_touch(struct zk_ensemble *ensemble, int server, int64_t session);
 /* What goes between a server and the leader comes behind what was due before. */
 void zk_tell_overdue(struct zk_ensemble *ensemble, int server);
 void zk_forget_touches(struct zk_ensemble *ensemble, int server);
+/* The ticket that came next after `last`, by the creation of its first node. */
+struct zk_node *zk_next_ticket(const struct zk_node *parent, int64_t last);
+/* Perhaps an operator takes away the node of who waits for a node that the request deletes. */
+void zk_ambush(struct zk_ensemble *ensemble, const struct zk_request *request);
 /* Perhaps a node of the same name, of another session. */
 void zk_impostor(struct zk_ensemble *ensemble, const struct zk_part *part);
 

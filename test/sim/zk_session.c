@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OUTSIDER 1 /* a session that never ends */
-
 static mrt_time tick_of(const struct zk_ensemble *ensemble)
 {
     return ensemble->world->drawn.zk_tick_us * MRT_MICROSECOND;
@@ -307,8 +305,7 @@ static struct zk_node *directory(struct zk_ensemble *ensemble, int queue)
     return zk_tree_find(&ensemble->tree, path, ensemble->tree.zxid);
 }
 
-/* The ticket that came next after `last`, by the creation of its first node. */
-static struct zk_node *next_of(const struct zk_node *parent, int64_t last)
+struct zk_node *zk_next_ticket(const struct zk_node *parent, int64_t last)
 {
     struct zk_node *next = NULL;
     for (struct zk_node *node = parent ? parent->children : NULL; node; node = node->next)
@@ -330,7 +327,7 @@ void zk_truth(struct zk_ensemble *ensemble, int queue, const struct peer *peer, 
     const struct zk_node *parent = directory(ensemble, queue), *node;
     uint64_t ahead = 0, capacity = ensemble->world->queues[queue].recipe.capacity;
     truth->span = 1 << 12;
-    for (int64_t last = 0; (node = next_of(parent, last)); last = node->origin) {
+    for (int64_t last = 0; (node = zk_next_ticket(parent, last)); last = node->origin) {
         uint64_t weight = weight_in(ensemble->world, queue, node);
         ahead += weight;
         if (node->owner == 0) {
@@ -350,9 +347,9 @@ static bool operate(struct zk_ensemble *ensemble, int queue, uint64_t fence, enu
 {
     struct zk_answer answer = {0};
     char path[ZK_PATH_SIZE];
-    const struct zk_node *node = next_of(directory(ensemble, queue), 0);
+    const struct zk_node *node = zk_next_ticket(directory(ensemble, queue), 0);
     while (node && fence != 0 && (uint64_t)node->origin << 12 != fence)
-        node = next_of(node->parent, node->origin);
+        node = zk_next_ticket(node->parent, node->origin);
     if (!node)
         return false;
     snprintf(path, sizeof path, ZK_CHROOT "/%s/%s", ensemble->world->queues[queue].name,
@@ -391,7 +388,7 @@ int zk_left(struct zk_ensemble *ensemble)
     int left = 0;
     for (int queue = 0; queue < ensemble->world->drawn.queues; queue++) {
         const struct zk_node *parent = directory(ensemble, queue), *node;
-        for (int64_t last = 0; (node = next_of(parent, last)); last = node->origin)
+        for (int64_t last = 0; (node = zk_next_ticket(parent, last)); last = node->origin)
             left += node->owner != OUTSIDER;
     }
     for (const struct zk_session *s = ensemble->sessions; s; s = s->next)
