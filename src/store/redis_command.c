@@ -67,12 +67,11 @@ struct keys {
 static void add_key(const struct mrt_store *store, struct keys *keys, const char *kind,
                     const char *name)
 {
-    char *room = keys->room[keys->count];
-    size_t base = strlen(store->address.base), middle = strlen(kind), end = strlen(name);
-    memcpy(room, store->address.base, base);
-    memcpy(room + base, kind, middle);
-    memcpy(room + base + middle, name, end);
-    keys->texts[keys->count++] = (struct mrt_redis_text){room, base + middle + end};
+    char *room = keys->room[keys->count], *end = room;
+    end = mempcpy(end, store->address.base, strlen(store->address.base));
+    end = mempcpy(end, kind, strlen(kind));
+    end = mempcpy(end, name, strlen(name));
+    keys->texts[keys->count++] = (struct mrt_redis_text){room, (size_t)(end - room)};
 }
 
 void mrt_redis_keyed_put(struct mrt_store *store, struct mrt_redis_wire *wire,

@@ -468,7 +468,8 @@ static void test_fork_leaves_no_descriptor_in_a_child_that_closes(void **state)
     assert_int_equal(mortise_lost_fd(hold), lost);
     check(mortise_acquire_async(lock, INT64_MAX, count_call, &calls, NULL) == MORTISE_OK);
     api_release(hold);
-    for (int64_t begin = mortise_now_ns(); calls == 0;) {
+    int64_t begin = mortise_now_ns();
+    while (calls == 0) {
         struct pollfd poller = {.fd = fd, .events = POLLIN};
         check(poll(&poller, 1, mortise_next_timeout_ms(clients[1])) >= 0);
         check(mortise_process(clients[1]) == MORTISE_OK);
