@@ -518,11 +518,14 @@ MORTISE_API int mortise_downgrade(mortise_hold hold);
 
 /*
  * Several locks as one, of any kind and also of different stores: acquires all `count` of
- * them or none, within timeout_ms in all (0: none waits; negative: for ever), and fills
- * holds[i] for locks[i]. What this call had acquired when one fails, it releases. The order is
- * the library's own, by mortise_url and then by name, so two calls for the same locks cannot
- * wait for each other, whatever their lists' order. That holds among programs that spell the
- * stores' addresses alike: one store under two spellings is two to this call.
+ * them or none, within timeout_ms in all (negative: for ever), and fills holds[i] for locks[i].
+ * 0: no lock is waited for, and each store that does not answer is given up when its client's
+ * timeout_ms has passed since the call began. What this call had acquired when one fails, it
+ * releases. What is lost while the others are waited for is acquired again, within the same time,
+ * unless it has ended by its own max_hold_ms. The order is the library's own, by mortise_url and
+ * then by name, so two calls for the same locks cannot wait for each other, whatever their lists'
+ * order. That holds among programs that spell the stores' addresses alike: one store under two
+ * spellings is two to this call.
  * What is free is asked for in one go, so all of it takes a round trip or two. Where one is in
  * use, those behind it may be taken and given back for a moment; while it is waited for, none
  * of them is held.

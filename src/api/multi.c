@@ -13,6 +13,10 @@
  * is given back, and it is waited for. A lock that had to be waited for is likely to be in use
  * again: for some calls it is asked for before those behind it are.
  *
+ * A lock that is acquired early may be lost while a later one is waited for, with its session or
+ * by an operator. It and those behind it are then given back, and acquired again: the call
+ * succeeds with all of them held, but for those that have ended by their own max_hold_ms.
+ *
  * A lock that is there twice would wait for itself, unless its owner's second acquire
  * nests: that is refused before anything is acquired.
  *
@@ -41,7 +45,7 @@ struct part {
 struct call {
     struct part *parts;
     size_t count, taken; /* all before it are held */
-    mrt_time deadline;
+    mrt_time begun, deadline;
     bool try_only;
 };
 
@@ -166,10 +170,11 @@ static int tell(const struct part *part)
     return error;
 }
 
-/* When a try is given up. */
+/* When a try is given up. A call that does not wait has its client's time once for all locks. */
 static mrt_time try_limit(const struct call *call, const struct part *part)
 {
-    return mrt_time_min(call->deadline, mrt_time_add(mrt_time_now(), part->lock->client->timeout));
+    mrt_time from = call->try_only ? call->begun : mrt_time_now();
+    return mrt_time_min(call->deadline, mrt_time_add(from, part->lock->client->timeout));
 }
 
 /* Takes one lock more, or several. Nothing behind a lock is held while that one is waited for. */
@@ -199,6 +204,28 @@ static int take_some(struct call *call)
     return call->try_only || call->taken == first ? tell(failed) : MORTISE_OK;
 }
 
+/* One that has ended by its own max_hold_ms would only do so again. */
+static bool is_lost(const struct part *part)
+{
+    struct mrt_driver *driver = &part->lock->client->driver;
+    const struct mrt_hold *hold = part->hold.slot;
+    mrt_driver_enter(driver);
+    mrt_time now = mrt_time_now();
+    bool lost = now < hold->ends && mrt_hold_state(hold, now) == MORTISE_LOST;
+    mrt_driver_leave_quietly(driver);
+    return lost;
+}
+
+/* Gives back what was lost while the rest was acquired, and what is behind it. */
+static void drop_lost(struct call *call)
+{
+    size_t first = 0;
+    while (first < call->taken && !is_lost(&call->parts[first]))
+        first++;
+    give_back(call->parts, first, call->taken);
+    call->taken = first;
+}
+
 static bool complete(mortise_lock *const *locks, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -219,8 +246,11 @@ static int acquire_in_order(struct call *call)
 {
     int error = MORTISE_OK;
     char detail[MRT_ERROR_DETAIL_MAX];
-    while (call->taken < call->count && error == MORTISE_OK)
+    while (call->taken < call->count && error == MORTISE_OK) {
         error = take_some(call);
+        if (call->taken == call->count)
+            drop_lost(call);
+    }
     if (error == MORTISE_OK)
         return error;
     mrt_error_copy_detail(detail);
@@ -243,14 +273,17 @@ static int acquire_inside(struct call *call)
 int mortise_acquire_all(mortise_lock *const *locks, size_t count, int64_t timeout_ms,
                         mortise_hold *holds)
 {
-    struct call call = {.count = count, .deadline = MRT_TIME_NEVER, .try_only = timeout_ms == 0};
+    struct call call = {.count = count,
+                        .begun = mrt_time_now(),
+                        .deadline = MRT_TIME_NEVER,
+                        .try_only = timeout_ms == 0};
     if (!locks || !holds || !complete(locks, count))
         return mrt_error(MORTISE_EINVALID, "acquire_all needs locks, and a place for each hold");
     int error = put_in_order(locks, count, &call.parts);
     if (error != MORTISE_OK)
         return error;
     if (timeout_ms > 0)
-        call.deadline = mrt_time_add(mrt_time_now(), mrt_time_from_ms(timeout_ms));
+        call.deadline = mrt_time_add(call.begun, mrt_time_from_ms(timeout_ms));
     error = check_clients(&call);
     if (error == MORTISE_OK)
         error = acquire_inside(&call);

@@ -283,6 +283,44 @@ static void test_e6_a_silent_store_leaves_nothing_in_another(void **state)
     }
 }
 
+static void *take_two(void *argument)
+{
+    mortise_hold holds[2];
+    check(mortise_acquire_all(argument, 2, 20000, holds) == MORTISE_OK);
+    check(mortise_hold_state(holds[0]) == MORTISE_HELD);
+    check(mortise_hold_state(holds[1]) == MORTISE_HELD);
+    check(mortise_release_all(holds, 2) == MORTISE_OK);
+    return NULL;
+}
+
+/* The first of two stores is silent for longer than its lease, while the second's lock is waited
+   for. It answers again before that lock is free. */
+static void test_e6_what_is_lost_while_another_is_waited_for_is_acquired_again(void **state)
+{
+    (void)state;
+    mortise_client *client = open_client(0), *behind = NULL, *other = NULL;
+    check(mortise_open("memory:other", NULL, &behind) == MORTISE_OK);
+    check(mortise_open("memory:other", NULL, &other) == MORTISE_OK);
+    mortise_lock *locks[] = {api_lock(client, "lost"), api_lock(behind, "waited for")};
+    mortise_hold taken = api_acquire(api_lock(other, "waited for"));
+    mortise_hold beside = api_acquire(api_lock(client, "beside"));
+    pthread_t thread = api_thread(take_two, locks);
+    api_await_tickets(behind, "waited for", 2);
+    mrt_memory_freeze(SERVER, true);
+    int64_t begin = mortise_now_ns();
+    while (mortise_hold_state(beside) != MORTISE_LOST) { /* of the same session */
+        assert_true(api_ms_since(begin) < 15000);
+        api_sleep_ms(1);
+    }
+    mrt_memory_freeze(SERVER, false);
+    api_release(taken);
+    api_join(thread);
+    assert_int_equal(mortise_release(beside), MORTISE_ELOST);
+    api_close(other);
+    api_close(behind);
+    api_close(client);
+}
+
 struct term {
     _Atomic int depth, terms;
     uint64_t fence;
@@ -375,6 +413,7 @@ int main(void)
         cmocka_unit_test(test_f3_deadlines_hold_while_the_store_is_silent),
         cmocka_unit_test(test_f17_close_does_not_wait_for_ever_for_a_silent_store),
         cmocka_unit_test(test_e6_a_silent_store_leaves_nothing_in_another),
+        cmocka_unit_test(test_e6_what_is_lost_while_another_is_waited_for_is_acquired_again),
         cmocka_unit_test(test_g5_a_leader_without_its_store_leads_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -230,13 +230,12 @@ static void act_on_one(struct actor *actor, int lock)
     give_back(actor, grip, lock, hold);
 }
 
-/* In a call that does not wait, each lock is tried for as long as the client's time allows. */
+/* A call that does not wait for a lock waits for the store as long as the client's time allows. */
 static mrt_time limit_of_all(const struct actor *actor, mrt_time begun, int64_t most_ms)
 {
-    int64_t timeout_ms = actor->client->timeout_ms;
     if (most_ms < 0)
         return MRT_TIME_NEVER;
-    return begun + (most_ms > 0 ? most_ms : timeout_ms * world.lock_count) * MRT_MILLISECOND;
+    return begun + (most_ms > 0 ? most_ms : actor->client->timeout_ms) * MRT_MILLISECOND;
 }
 
 static void act_on_all(struct actor *actor)
@@ -263,7 +262,7 @@ static void act_on_all(struct actor *actor)
         return;
     }
     for (size_t i = 0; i < count; i++)
-        check_had_since(taken[i] = check_granted((int)i, holds[i], weights[i], floors[i]), begun);
+        taken[i] = check_granted((int)i, holds[i], weights[i], floors[i]);
     actor_rest(actor, actor_draw_time(actor, 3));
     for (size_t i = 0; i < count; i++)
         give_back(actor, taken[i], (int)i, holds[i]);

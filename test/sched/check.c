@@ -128,11 +128,6 @@ struct grip *check_granted(int lock, mortise_hold hold, uint64_t weight, uint64_
     return grip;
 }
 
-void check_had_since(struct grip *grip, mrt_time since)
-{
-    grip->since = since;
-}
-
 void check_lightened(struct grip *grip, uint64_t weight)
 {
     grip->weight = weight;

@@ -34,9 +34,6 @@ uint64_t check_floor(int lock);
 
 /* A grant, or one more count of a hold. `floor` is of before the acquire began. */
 struct grip *check_granted(int lock, mortise_hold hold, uint64_t weight, uint64_t floor);
-/* It was had before its owner knew, since then at the earliest, and may have been lost meanwhile.
- */
-void check_had_since(struct grip *grip, mrt_time since);
 /* What a hold that is held is to these checks. */
 struct grip *check_grip(mortise_hold hold);
 /* It goes on with less. */
