@@ -70,17 +70,20 @@ struct row {
 };
 
 struct listing {
-    size_t prefix_length;
+    const mortise_client *client;
     STAILQ_HEAD(, row) rows;
     bool no_memory;
 };
 
 /* Copies a row, without the namespace before its name, and takes apart what the owner tells of
-   himself. */
+   himself. A server may list what is not in the namespace: that is left out. */
 static int take_row(void *argument, const mortise_entry *entry)
 {
     struct listing *listing = argument;
-    const char *name = entry->name + listing->prefix_length, *node = entry->node ? entry->node : "";
+    const mortise_client *client = listing->client;
+    if (strncmp(entry->name, client->prefix, client->prefix_length) != 0)
+        return 0;
+    const char *name = entry->name + client->prefix_length, *node = entry->node ? entry->node : "";
     size_t name_size = strlen(name) + 1, kind_size = strlen(entry->kind) + 1;
     size_t node_size = strlen(node) + 1;
     struct row *row = malloc(sizeof *row + name_size + kind_size + node_size);
@@ -124,7 +127,7 @@ int mortise_list(mortise_client *client, const char *name, mortise_entry_callbac
         return error;
     if (!callback)
         return mrt_error(MORTISE_EINVALID, "mortise_list needs a callback");
-    struct listing listing = {.prefix_length = client->prefix_length};
+    struct listing listing = {.client = client};
     STAILQ_INIT(&listing.rows);
     error = driver->ops->list(begin_to_ask(driver), name ? full : NULL, client->prefix, take_row,
                               &listing);

@@ -57,6 +57,26 @@ static mortise_client *open_slowed(const char *url)
     return client;
 }
 
+/* The rows of a server that lists what is not in the namespace. Each name ends where its memory
+   does. */
+static int list_others(struct mrt_store *store, const char *name, const char *prefix,
+                       mortise_entry_callback callback, void *argument)
+{
+    static const char *const names[] = {"", "x", "elsewhere/x", "a/ours", "b/longer than that"};
+    (void)store, (void)name, (void)prefix;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char *copy = strdup(names[i]);
+        check(copy);
+        const mortise_entry entry = {
+            .size = sizeof entry, .name = copy, .kind = "mutex", .label = ""};
+        int result = callback(argument, &entry);
+        free(copy);
+        if (result != 0)
+            break;
+    }
+    return MORTISE_OK;
+}
+
 static bool has_teller(mortise_client *client)
 {
     pthread_mutex_lock(&client->driver.mutex);
@@ -294,6 +314,25 @@ static void test_a_slow_callback_costs_no_lease_where_somebody_listens(void **st
     api_close(client);
 }
 
+static int count_ours(void *argument, const mortise_entry *entry)
+{
+    check(strcmp(entry->name, "ours") == 0);
+    ++*(int *)argument;
+    return 0;
+}
+
+static void test_rows_that_are_not_in_the_namespace_are_not_shown(void **state)
+{
+    (void)state;
+    mortise_client *client = open_slowed("memory:others?namespace=a");
+    int count = 0;
+    slowed.list = list_others;
+    assert_int_equal(mortise_list(client, NULL, count_ours, &count), MORTISE_OK);
+    assert_int_equal(mortise_list(client, "ours", count_ours, &count), MORTISE_OK);
+    assert_int_equal(count, 2);
+    api_close(client);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +342,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_leader_is_deposed_while_a_call_of_the_store_stands_still),
         cmocka_unit_test(test_callbacks_run_one_at_a_time_also_when_their_thread_begins),
         cmocka_unit_test(test_a_slow_callback_costs_no_lease_where_somebody_listens),
+        cmocka_unit_test(test_rows_that_are_not_in_the_namespace_are_not_shown),
     };
     int failed = api_begin(argc, argv);
     return failed ? failed : api_end(cmocka_run_group_tests(tests, NULL, NULL));
