@@ -101,6 +101,7 @@ static void note_fence(const struct mrt_ticket *ticket, uint64_t fence)
         queue->floor = fence;
     if (ticket->weight == queue->recipe.capacity)
         queue->floor_alone = queue->floor;
+    queue->floor_serial = queue->engine->serial;
 }
 
 void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, mrt_time now)

@@ -162,6 +162,7 @@ struct mrt_queue {
     mrt_time linger;             /* a ticket that nobody here wants is kept so long; 0: it is not */
     mrt_time delay;              /* of its tickets */
     uint64_t floor, floor_alone; /* largest fences of holds: of any; of one with all there is */
+    uint64_t floor_serial;       /* a command up to this one may have been answered before them */
     mrt_time turn_began;
     uint64_t turn_count;
     TAILQ_ENTRY(mrt_queue) link; /* of the queues, or of the unused ones */

@@ -85,6 +85,10 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
     }
     if (grants && goes_back(ticket, event)) {
         ticket->fence = event->fence;
+        if (event->serial <= queue->floor_serial) {
+            mrt_ticket_look(ticket); /* a late word of one that may have been broken since */
+            return;
+        }
         mrt_queue_refused(ticket, MORTISE_ESTALE, true);
         mrt_queue_serve(queue, now);
         return;

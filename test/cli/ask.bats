@@ -100,7 +100,8 @@ assert h["pid"] == int(sys.argv[2]) and h["since"].endswith("Z"), s' "$output" "
 }
 
 @test "check: bad arguments and files" {
-    for bad in 0 -1 x '' 18446744073709551616 1.5; do
+    fails_with 78 "$MORTISE" check --fence 0 --fence-file f -- true
+    for bad in -1 x '' 18446744073709551616 1.5; do
         fails_with 64 "$MORTISE" check --fence "$bad" --fence-file f -- true
     done
     fails_with 64 "$MORTISE" check --fence 1 -- true

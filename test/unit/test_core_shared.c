@@ -377,6 +377,33 @@ static void test_f6_a_newcomer_is_served_if_the_store_gives_an_unwanted_append_b
     core_free(&core);
 }
 
+/* The writer in front is broken while the word of its grant is on its way. */
+static void test_zk_10_a_late_grant_with_an_earlier_fence_is_looked_at(void **state)
+{
+    (void)state;
+    struct core core;
+    open_read_write(&core);
+    struct mrt_waiter broken = writing(1), behind = writing(2);
+    core_acquire(&core, &broken);
+    core_acquire(&core, &behind);
+    core_start(&core);
+    struct mrt_command *late = core_fetch(&core, MRT_APPEND);
+    struct mrt_command *append = core_fetch(&core, MRT_APPEND);
+    core.shown.fence = 5001;
+    core_view(&core, append, 0);
+    core_done(&core, &behind, MORTISE_OK);
+    core.shown.fence = 5000;
+    core_view(&core, late, 0);
+    core_none_settled(&core);
+    core_answer(&core, core_fetch(&core, MRT_REFRESH), MRT_GONE);
+    core.shown.fence = 5002;
+    core_view(&core, core_fetch(&core, MRT_APPEND), MRT_WRITER);
+    core_none_settled(&core);
+    release(&core, &behind);
+    core_fetch(&core, MRT_REMOVE);
+    core_free(&core);
+}
+
 static void test_h2_a_try_asks_the_store_whoever_else_waits(void **state)
 {
     (void)state;
@@ -519,6 +546,7 @@ int main(void)
         cmocka_unit_test(test_f6_a_waiter_that_gives_up_takes_its_own_ticket_out),
         cmocka_unit_test(test_f6_a_newcomer_waits_until_a_removal_can_be_sent),
         cmocka_unit_test(test_f6_a_newcomer_is_served_if_the_store_gives_an_unwanted_append_back),
+        cmocka_unit_test(test_zk_10_a_late_grant_with_an_earlier_fence_is_looked_at),
         cmocka_unit_test(test_h2_a_try_asks_the_store_whoever_else_waits),
         cmocka_unit_test(test_z1_a_try_that_a_store_queued_all_the_same),
         cmocka_unit_test(test_f7_a_refusal_is_for_the_waiter_whose_ticket_it_was),
