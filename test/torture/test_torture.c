@@ -173,6 +173,7 @@ static void check_store(void)
     api_await_tickets(keeper, NULL, 1);
     mortise_client *other = api_open(0);
     api_await_tickets(other, NULL, 1);
+    check(api_tickets(other, NULL) == 1); /* also where not all who wait are shown */
     mortise_hold hold;
     static const char *const names[] = {"a", "b", "c"};
     for (size_t i = 0; i < 3; i++) {
