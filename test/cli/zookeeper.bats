@@ -23,7 +23,7 @@ server() {
 
 # on_server [SESSION]
 on_server() {
-    MORTISE_URL="$(python3 "$SERVERS" url "$BATS_FILE_TMPDIR/zk")?session=${1:-4s}"
+    MORTISE_URL="$(python3 "$SERVERS" url "$BATS_FILE_TMPDIR/zk")?session=${1:-4s}&tick=500ms"
     export MORTISE_URL
 }
 
@@ -182,6 +182,11 @@ print(int((at["child-exit"] - at["started"]).total_seconds() * 1000))'
     touch end
     finish "$PID"
     [ "$code" -eq 5 ]
+}
+
+@test "a command under a short session whose tick is not told runs to its end" {
+    on_server
+    MORTISE_URL="${MORTISE_URL/&tick=500ms/}" run -0 "$MORTISE" run a -- sleep 6
 }
 
 @test "G3 the leader and its mortise are killed: the next one leads within the session" {
