@@ -300,8 +300,8 @@ typedef struct mortise_stats {
     uint64_t handovers;    /* grants passed on inside the process */
     uint64_t commands;     /* requests made of the store */
     uint64_t losses;       /* holds lost */
-    /* What the store has sent to its server for that: requests, each with an answer, and how often
-       it had to wait for one; requests that leave together share a round trip. On SQLite:
+    /* The traffic of the store with its server for that: requests, each with an answer, and how
+       often it had to wait for one; requests that leave together share a round trip. On SQLite:
        statements, and transactions. On "memory": none. */
     uint64_t requests;
     uint64_t round_trips;
@@ -519,16 +519,17 @@ MORTISE_API int mortise_downgrade(mortise_hold hold);
 /*
  * Several locks as one, of any kind and also of different stores: acquires all `count` of
  * them or none, within timeout_ms in all (negative: for ever), and fills holds[i] for locks[i].
- * 0: no lock is waited for, and each store that does not answer is given up when its client's
- * timeout_ms has passed since the call began. What this call had acquired when one fails, it
- * releases. What is lost while the others are waited for is acquired again, within the same time,
- * unless it has ended by its own max_hold_ms. The order is the library's own, by mortise_url and
- * then by name, so two calls for the same locks cannot wait for each other, whatever their lists'
- * order. That holds among programs that spell the stores' addresses alike: one store under two
- * spellings is two to this call.
- * What is free is asked for in one go, so all of it takes a round trip or two. Where one is in
- * use, those behind it may be taken and given back for a moment; while it is waited for, none
- * of them is held.
+ * timeout_ms 0: the call waits for no lock, and gives a store that does not answer up when the
+ * client's timeout_ms has passed since the call began.
+ * When one lock fails, the call releases those it has acquired. A lock that is lost while the call
+ * waits for another is acquired again, within the same time, unless it has ended by its own
+ * max_hold_ms.
+ * The order is the library's own, by mortise_url and then by name, so two calls for the same locks
+ * cannot wait for each other, whatever their lists' order. That holds among programs that spell the
+ * stores' addresses alike: one store under two spellings is two to this call.
+ * Free locks are requested in one go, so all of them take a round trip or two. Where one is in
+ * use, those behind it may be taken and given back for a moment; while the call waits for it, it
+ * holds none of them.
  * 0; or what mortise_acquire says of the one that failed; EINVALID for no locks; EDEADLOCK,
  * and nothing is acquired, if a lock is there twice and the second would not nest: by another
  * client or another owner, or not of a reentrant kind.

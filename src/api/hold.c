@@ -270,7 +270,7 @@ int mortise_verify(mortise_hold hold, int64_t timeout_ms)
     return wait.waiter.error;
 }
 
-/* Somebody is to hear of its loss. What no clock can end is told of by the store alone. */
+/* Somebody is to hear of its loss. The store alone tells of a hold that no clock can end. */
 static int tell_in_time(const struct mrt_hold *slot)
 {
     if (!slot->ticket || mrt_hold_valid_until(slot) == MRT_TIME_NEVER)

@@ -1,5 +1,5 @@
 /*
- * What a program may set of waiting, in a store's URI: how long a queue may be, how soon to look
+ * The settings of waiting in a store's URI: how long a queue may be, how soon to look
  * again, how a failure is repeated, and when to give a silent store up. It is the engine's affair,
  * so it means the same on every store. All of it can only cost requests or time, never safety; the
  * bounds keep one client from loading its server, and from sleeping through its recovery.

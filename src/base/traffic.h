@@ -1,6 +1,7 @@
 /*
- * What a store has sent to its server: requests, each of which is answered, and round trips, which
- * are times that it began to wait: requests that leave while others are under way share one.
+ * Counters of a store's traffic with its server: requests, each of which is answered, and round
+ * trips, which are times that it began to wait: requests that leave while others are under way
+ * share one.
  *
  * Threads: one writes at a time, any may read; so a count costs a load and a store.
  */

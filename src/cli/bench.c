@@ -186,7 +186,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* What the client has sent by now. */
+/* The client's counters by now. */
 static mortise_stats read_stats(mortise_client *client)
 {
     mortise_stats stats = {.size = sizeof stats};

@@ -1,4 +1,4 @@
-/* What an operation on a free lock costs: bench_requests.c, for bench.c. */
+/* The cost of an operation on a free lock: bench_requests.c, for bench.c. */
 #ifndef MRT_CLI_BENCH_H
 #define MRT_CLI_BENCH_H
 

@@ -32,7 +32,7 @@
 /* The group is to be dead so long before a lease ends. */
 #define MRT_RUN_LEASE_MARGIN (200 * MRT_MILLISECOND)
 
-/* What descends from the command, wherever it has gone. */
+/* The command's descendants, wherever they have gone. */
 struct mrt_strays {
     pid_t root;           /* mortise; 0: they do not count */
     pid_t guard, on_lost; /* children of mortise that do not either; 0: none */

@@ -8,8 +8,9 @@
  * looked at now and then. Somebody who wants mortise to end at that point has
  * them ended: TERM, grace, KILL.
  *
- * What has left the group, as daemons do, is found as a descendant (run_target.c). It is left
- * alone, or waited for as the group is, or ended when the group is empty, as --stragglers says.
+ * Processes that have left the group, as daemons do, are found as descendants (run_target.c).
+ * mortise leaves them alone, or waits for them as for the group, or ends them when the group is
+ * empty, as --stragglers says.
  */
 #include "cli/run.h"
 

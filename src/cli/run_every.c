@@ -9,8 +9,8 @@
  *
  * With --every-success it is written when the command has ended with 0, with the fence of the hold:
  * whoever comes next in the period runs what failed once more. A host that dies between the end and
- * the note leaves a second run behind, never none. What keeps runs apart is the lock alone, so it
- * is to be held alone, and mortise has to be there at the end.
+ * the note leaves a second run behind, never none. The lock alone keeps runs apart, so it
+ * has to be held alone, and mortise has to be there at the end.
  *
  * Periods are told by the hosts' clocks. One that is a whole period ahead or more has been
  * wrong: its word does not keep the others from running.

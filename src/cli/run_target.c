@@ -1,10 +1,10 @@
 /*
  * Whom a lock is held for: signals for it, and whether it still runs.
  *
- * A process group is one system call. What has left it (setsid) is told by its ancestors alone:
- * mortise adopts whatever loses its parent (it is a subreaper), so each process below it that is no
- * older than the command, and neither its guard nor the command of --on-lost, descends from the
- * command. The guard, mortise's child, finds the same while mortise lives, stopped or not.
+ * A process group is one system call. A process that has left it (setsid) is found by its ancestors
+ * alone: mortise adopts whatever loses its parent (it is a subreaper), so each process below it
+ * that is no older than the command, and neither its guard nor the command of --on-lost, descends
+ * from the command. The guard, mortise's child, finds the same while mortise lives, stopped or not.
  *
  * The guard calls these functions too, so they keep to its rules (run_guard.c): no allocation,
  * no stdio streams.

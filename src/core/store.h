@@ -277,7 +277,7 @@ struct mrt_store_ops {
     bool (*node)(struct mrt_store *store, struct mrt_id ticket, char text[MORTISE_NODE_SIZE]);
     /* mortise_server; NULL: there is none. */
     int (*server)(struct mrt_store *store, char *text, size_t size);
-    /* What it has sent, added up, for mortise_stats; from any thread. NULL: it sends nothing. */
+    /* Its traffic, added up, for mortise_stats; from any thread. NULL: it sends nothing. */
     void (*traffic)(const struct mrt_store *store, struct mrt_traffic *sum);
     /* The lease its sessions will have; NULL: as `capabilities` says. */
     mrt_time (*lease)(const struct mrt_store *store);

@@ -72,7 +72,7 @@ struct mrt_lead {
     int fd;                  /* wakes the leader; -1: none has led */
 };
 
-/* Who calls back in the loop's place: tell.c. */
+/* The thread that calls back in the loop's place: tell.c. */
 struct mrt_teller {
     pthread_t thread;
     struct mrt_park park;

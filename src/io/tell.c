@@ -93,7 +93,7 @@ static void call_told(struct mrt_driver *driver, struct mrt_hold *hold)
     pthread_mutex_lock(&driver->mutex);
 }
 
-/* What is posted meanwhile waits for the next turn: timers have theirs in between. */
+/* Upcalls posted meanwhile wait for the next turn: timers have theirs in between. */
 static void call_upcalls(struct mrt_driver *driver)
 {
     const struct mrt_upcall *last = TAILQ_LAST(&driver->upcalls, mrt_upcall_list);

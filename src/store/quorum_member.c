@@ -195,7 +195,7 @@ static mrt_time later(mrt_time one, mrt_time other)
     return one > other ? one : other;
 }
 
-/* What this answer proves at this member, by the rule of core/session.c. */
+/* Notes the proof that this answer is at this member, by the rule of core/session.c. */
 static void renewed(struct mrt_quorum_member *member, const struct mrt_quorum_ask *ask)
 {
     mrt_time lag = member->proof_lag;

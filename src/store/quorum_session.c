@@ -92,7 +92,7 @@ static bool is_held(const struct mrt_quorum_ticket *ticket)
     return ticket->step == MRT_QUORUM_HELD || ticket->step == MRT_QUORUM_LOOKING;
 }
 
-/* What the engine may date its lease from: for every ticket held, what a majority proves. */
+/* The date that a majority proves for every ticket held: the engine dates its lease from it. */
 static mrt_time date(struct mrt_store *store)
 {
     const struct mrt_quorum_ticket *ticket;

@@ -41,8 +41,8 @@ void mrt_redis_script_put(struct mrt_redis_wire *wire, enum mrt_redis_script_nam
 
 /* ------------------------------------------------------------------ keys */
 
-/* What a script uses besides the sessions, the queues and the values, and can be named before it is
-   run. The rest it finds in what is kept: see head.lua. */
+/* Keys that a script uses besides the sessions, the queues and the values, and that can be named
+   before it runs. It finds the rest in the data: see head.lua. */
 enum { OWN = 1, NOBODY = 2, QUEUE = 4, CELL = 8, CLAIM = 16, FENCE = 32 };
 static const unsigned char used[] = {
     [MRT_REDIS_SESSION] = OWN | FENCE,

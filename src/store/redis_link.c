@@ -118,7 +118,7 @@ static void ask_id(struct mrt_store *store, struct mrt_redis_job *job)
         mrt_redis_check_server(store, job);
 }
 
-/* What the last connection was, and whether this server has to say first which one it is. */
+/* Notes the last connection, and whether this server has to say first which one it is. */
 static bool begin_connection(struct mrt_store *store)
 {
     if (store->connection.id != 0)

@@ -6,8 +6,8 @@
  * Threads: any, at any time. Of the store they read what stays as it was opened; where the server
  * is now they are told by redis_link.c.
  *
- * They wait on the program's threads, with its signals. What was sent and not answered may have
- * been done: who asked for something to be done hears that it is not known.
+ * They wait on the program's threads, with its signals. A request that was sent and not answered
+ * may have been done: an operator that wanted a change hears that its outcome is unknown.
  */
 #include "store/redis_internal.h"
 

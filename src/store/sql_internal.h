@@ -404,7 +404,7 @@ void mrt_sql_finish_cell(struct mrt_store *store, struct mrt_sql_request *reques
 
 /* sql_list.c */
 bool mrt_sql_asks_apart(const struct mrt_store *store);
-/* What the server of a connection says that it is, told of one that is made for it. */
+/* The server's own word of its version, from a connection made for the call. */
 int mrt_sql_tell_version(const struct mrt_store *store,
                          const char *(*version_of)(const struct mrt_store *asker), char *text,
                          size_t size);

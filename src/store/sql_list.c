@@ -1,6 +1,6 @@
 /*
- * What is asked outside of any session and waited for here: one request, on a connection of its
- * own, which is made for it. What takes long there keeps no renewal waiting on the store's.
+ * Requests outside of any session, waited for here: each has a connection of its own, made for
+ * it. So a slow one keeps no renewal waiting on the store's connection.
  *
  * Threads: any, at any time: of the store only what stays as it was opened is read.
  */

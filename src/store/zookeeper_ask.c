@@ -204,7 +204,7 @@ static int add_claim(struct mrt_zk_asker *asker, const char *path, const char *n
     return code == ZNONODE ? ZOK : code;
 }
 
-/* What stands beside a reader is a writer, if its name leaves that open. */
+/* A node beside a reader is a writer, if its name leaves that open. */
 static void settle_sides(struct mrt_zk_children *children)
 {
     const struct mrt_zk_place *reader = NULL;

@@ -233,7 +233,7 @@ struct mrt_zk_seen {
 
 #define MRT_ZK_PARTS_MAX 3 /* of a multi */
 
-/* What has to be there for as long as a handle is, which may outlive its session. */
+/* The parts that live as long as a handle, which may outlive its session. */
 struct mrt_zk_closing {
     zhandle_t *handle;
     zoo_op_result_t results[MRT_ZK_PARTS_MAX]; /* written by the library, and not read */
@@ -345,7 +345,7 @@ void mrt_zk_session_free(struct mrt_zk_session *session);
 /* zookeeper_lease.c */
 /* How old a sign of life must be to be proven by the next one; `tick` 0: not known. */
 mrt_time mrt_zk_proof_lag(mrt_time lease, mrt_time tick);
-/* What STARTED says of it; false: the session is too short, and `why`. */
+/* Fills in STARTED's part of it; false: the session is too short, and `why`. */
 bool mrt_zk_lease_begin(struct mrt_zk_session *session, struct mrt_event *event, char *why,
                         size_t size);
 /* When the connection is given up if nothing comes until then. */

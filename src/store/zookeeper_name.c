@@ -97,7 +97,7 @@ int mrt_zk_queue_path(const char *chroot, const char *space, const char *name,
 
 /* ------------------------------------------------------------------- nodes */
 
-/* What is kept there. */
+/* The recipe that each family keeps. */
 static const struct {
     const char *kind;
     uint64_t weight, capacity;
@@ -110,7 +110,7 @@ static const struct {
     [MRT_ZK_CLAIMS] = {"exclusive", 1, 1},
 };
 
-/* What precedes the sequence in the names that we give; NULL: no such lock is kept. */
+/* The text before the sequence in the names that we give; NULL: no such lock is kept. */
 static const char *const marks[][MRT_ZK_WRITER + 1] = {
     [MRT_ZK_CURATOR] = {NULL, "-lock-", "-__READ__", "-__WRIT__"},
     [MRT_ZK_KAZOO] = {NULL, "__lock__", "__rlock__", "__lock__"},
@@ -227,7 +227,7 @@ static struct mrt_zk_place place_in_queue(const char *node)
     return rest && parse_semaphore(rest, &place) ? place : fixed(MRT_ZK_CURATOR, MRT_ZK_FOREIGN, 0);
 }
 
-/* What precedes and what is the UUID in our names, of Curator's form and of kazoo's. */
+/* Where the UUID begins and ends in our names, of Curator's form and of kazoo's. */
 static size_t uuid_at(enum mrt_zk_layout layout)
 {
     return layout == MRT_ZK_KAZOO ? 0 : strlen(MRT_ZK_NODE_PREFIX);

@@ -76,7 +76,7 @@ bool mrt_zk_same_lock(const struct mrt_zk_place *a, const struct mrt_zk_place *b
 bool mrt_zk_misplaced(const struct mrt_zk_place *place, enum mrt_zk_layout layout);
 /* What the lock is called by people: "mutex", ... */
 const char *mrt_zk_kind(enum mrt_zk_family family);
-/* What the layout is called in a URI; NULL: it cannot be chosen. */
+/* The layout's name in a URI; NULL: it cannot be chosen. */
 const char *mrt_zk_layout_name(enum mrt_zk_layout layout);
 
 /* The ticket's identity as nodes at such a place have it in their names, a UUID of version 8, which
@@ -84,7 +84,7 @@ const char *mrt_zk_layout_name(enum mrt_zk_layout layout);
 void mrt_zk_uuid(struct mrt_id id, const struct mrt_zk_place *place, char text[MRT_ZK_UUID_SIZE]);
 /* Whether a node's name has such a UUID, and its owner releases it by passing it on. */
 bool mrt_zk_is_ours(const char *node);
-/* What the node of a ticket is called, before the server adds the sequence; and with it. */
+/* The name of a ticket's node, before the server adds the sequence; and with it. */
 void mrt_zk_node_head(const char *uuid, const struct mrt_zk_place *place,
                       char head[MRT_ZK_NODE_SIZE]);
 void mrt_zk_node(const char *uuid, const struct mrt_zk_place *place, char node[MRT_ZK_NODE_SIZE]);

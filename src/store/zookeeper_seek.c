@@ -6,8 +6,8 @@
  *
  * A node that this session owns is then of this ticket, or of another whose create is of unknown
  * outcome too. Either may have it, as long as only one does: so what is known is compared again
- * when the answer comes, right before a node is adopted or deleted. Who finds none creates one. The
- * server answers in order: a create that was sent before the list is answered before it.
+ * when the answer comes, right before a node is adopted or deleted. A ticket that has none creates
+ * one. The server answers in order: a create that was sent before the list is answered before it.
  */
 #include "store/zookeeper_internal.h"
 

@@ -6,13 +6,13 @@
  * thing the loop polls, and is put in anew whenever the connection is not
  * established. After every entry into the library `arm` asks it what to wait for.
  *
- * What proves the session is in zookeeper_lease.c.
+ * zookeeper_lease.c says which answers prove the session.
  *
  * The end. STOP closes politely, which frees the nodes at once: when the server has just
  * answered, for which a sync asks it if need be. The library's close waits for the server's answer,
  * and for room in the socket, which is seconds if the server falls silent just then. So it
- * runs on a thread that dies with it, and is waited for no longer than an answer takes. What could
- * not be closed politely stays until the connection is back, and is closed then.
+ * runs on a thread that dies with it, and is waited for no longer than an answer takes. A session
+ * that could not be closed politely stays until the connection is back, and is closed then.
  *
  * Without a connection the servers' names are looked up anew, beside the loop.
  */
@@ -267,7 +267,7 @@ static void arm(struct mrt_zk_session *session)
         session->store->next = mrt_time_min(session->store->next, session->deadline);
 }
 
-/* What has come is read before the server is found silent. */
+/* Reads the answers that have come before the server is found silent. */
 static void process(struct mrt_zk_session *session, mrt_time now)
 {
     struct epoll_event ready[4];

@@ -423,7 +423,7 @@ static void test_fork_leaves_the_parents_locks_alone(void **state)
     api_close(other);
 }
 
-/* Of eventfd, epoll and inotify: what a client waits by. What a store has open besides may have to
+/* Of eventfd, epoll and inotify: what a client waits by. Other descriptors of a store may have to
    stay open in a child. */
 static int open_descriptors(void)
 {
@@ -450,7 +450,7 @@ static void count_call(void *argument, int error, mortise_hold hold)
     ++*(int *)argument;
 }
 
-/* What the child closes stays open in the parent, and goes on to tell of what comes. */
+/* Descriptors that the child closes stay open in the parent, and still tell of news. */
 static void test_fork_leaves_no_descriptor_in_a_child_that_closes(void **state)
 {
     (void)state;

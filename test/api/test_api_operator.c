@@ -521,7 +521,7 @@ static int operate(void *argument, const mortise_entry *entry)
     return 0;
 }
 
-/* What an operator's program does: look, and break what is dead. */
+/* As an operator's program does: it looks, and breaks what is dead. */
 static void test_everything_is_allowed_in_the_callback_of_a_list(void **state)
 {
     (void)state;

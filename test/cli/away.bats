@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Servers that are away: nobody listens, or somebody listens and never answers. What a command
-# says then, and how long it takes.
+# Servers that are away: nobody listens, or somebody listens and never answers. Commands
+# end in time then, and say why.
 load helper
 
 setup_file() {

@@ -192,7 +192,7 @@ static int no_row(void *argument, const mortise_entry *entry)
     return 0;
 }
 
-/* What may have been done is not said to have failed; what only looks is. */
+/* A change that may have been done is not said to have failed; a look is. */
 static void test_rd_08_an_operator_hears_when_it_is_not_known(void **state)
 {
     (void)state;

@@ -436,7 +436,7 @@ static void test_g2_the_recipe_refuses_what_its_names_cannot_say(void **state)
     assert_int_equal(mortise_close(client), MORTISE_OK);
 }
 
-/* What is mortise's own is called alike in each layout. */
+/* Nodes of mortise's own recipes have the same names in each layout. */
 static void test_f13_clients_of_all_layouts_share_a_semaphore(void **state)
 {
     (void)state;

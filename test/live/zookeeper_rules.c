@@ -101,7 +101,7 @@ static void test_g2_g6_which_nodes_are_of_another_layout(void **state)
     }
 }
 
-/* What we call our nodes in each layout, and that it is read back as the same. */
+/* The names of our nodes in each layout are read back as the same. */
 static void test_g2_names_of_each_layout(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /*
- * What a thread of a run does, in the calls that block: it acquires a lock in one of the ways there
+ * A thread of a run, in the calls that block: it acquires a lock in one of the ways there
  * are, does something with the hold, and gives it back. A thread waits for one lock at a time, or
  * for several in one call, so no circle of waiting can close but by a fault.
  */
@@ -111,7 +111,7 @@ static void verify(struct actor *actor, struct grip *grip, mortise_hold hold)
         sched_fail("a hold is verified with %s", mortise_error_name(error));
 }
 
-/* What may be done with any hold; long enough for a lease to end, now and then. */
+/* Uses a hold in one of all ways; long enough for a lease to end, now and then. */
 static void use(struct actor *actor, struct grip *grip, mortise_hold hold)
 {
     bool long_one = false;

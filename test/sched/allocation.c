@@ -1,5 +1,5 @@
 /*
- * What a run has freed is kept until its end, filled with a pattern: whoever reads it finds no
+ * Freed memory is kept until the end of a run, filled with a pattern: whoever reads it finds no
  * address there, and whoever has written into it is found then. The address sanitizer does that
  * better, and is left to it.
  */

@@ -1,5 +1,5 @@
 /*
- * What must be true of a run, at every step:
+ * The rules of a run, true at every step:
  *
  *  - No more is held of a lock than there is of it: whoever has been told that he holds, and whose
  *    hold says so by the clock, counts, unless an operator has broken it.
@@ -34,13 +34,13 @@ uint64_t check_floor(int lock);
 
 /* A grant, or one more count of a hold. `floor` is of before the acquire began. */
 struct grip *check_granted(int lock, mortise_hold hold, uint64_t weight, uint64_t floor);
-/* What a hold that is held is to these checks. */
+/* The grip that stands for a hold in these checks. */
 struct grip *check_grip(mortise_hold hold);
 /* It goes on with less. */
 void check_lightened(struct grip *grip, uint64_t weight);
 /* A count is about to be given back. The last one ends it. */
 void check_giving_back(struct grip *grip);
-/* What its release said. */
+/* Its release has returned this. */
 void check_given_back(int lock, mrt_time since, int error);
 /* Its loss is told, by a callback or a descriptor. */
 void check_wants_loss(struct grip *grip, int descriptor);

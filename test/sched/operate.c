@@ -1,6 +1,6 @@
 /*
- * What goes past the locks: an operator's listing, whose callback is slow, breaks what it sees or
- * lists again; asking holders to give up; elections; and a cell in which all count.
+ * Actors that go past the locks: an operator's listing, whose callback is slow, breaks what it sees
+ * or lists again; asking holders to give up; elections; and a cell in which all count.
  */
 #include "check.h"
 

@@ -1,7 +1,7 @@
 /*
  * Seeds in processes of their own, so that a crash, a failed assertion and an endless loop are
- * faults like any other. What each is at is in memory that all share: who ends by a signal tells
- * nothing himself.
+ * faults like any other. Each notes its seed in memory that all share: a process that a signal ends
+ * tells nothing itself.
  */
 #include "runner.h"
 

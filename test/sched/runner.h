@@ -15,7 +15,7 @@ struct request {
     const char *defect; /* of the build with seeded defects; NULL: none */
 };
 
-/* What became of it. */
+/* The result of a run. */
 struct outcome {
     uint64_t schedules, steps;
     bool failed;

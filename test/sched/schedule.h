@@ -4,9 +4,9 @@
  * A thread is a coroutine on a stack of its own, all in one thread of the system, so a switch
  * costs no system call but one. It gives way only at points: where it takes or leaves a mutex,
  * waits, wakes, looks at the clock or calls the store (system.c, store.c). There the seed decides
- * which thread is next; so a seed is one order of steps, and the same one each time. What is
- * thread-local in the library lies in a section of its own in this build, which is exchanged at
- * each switch.
+ * which thread is next; so a seed is one order of steps, and the same one each time. The
+ * library's thread-local variables lie in a section of their own in this build, which is exchanged
+ * at each switch.
  *
  * A seed has one of three ways to choose: any thread alike; mostly the one that runs; or the one
  * of the highest priority, which falls at a few points of the run (after PCT by Burckhardt et al.:
@@ -35,7 +35,7 @@
 #define SCHED_SANITIZED 0
 #endif
 
-/* What is shown of a run: nothing but a fault and what came before it; all; and each wait. */
+/* How much of a run is shown: a fault and the notes before it; all notes; and each wait. */
 enum sched_trace { SCHED_QUIET, SCHED_NOTES, SCHED_WAITS };
 
 /* Begins a run; the caller is its first thread. */

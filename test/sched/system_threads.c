@@ -99,7 +99,7 @@ int __wrap_pthread_mutex_destroy(pthread_mutex_t *address)
 
 /* ------------------------------------------------------------------ conditions */
 
-/* Who waits for a condition, and whether it has been told. */
+/* A thread that waits for a condition, and whether it has been told. */
 struct waiting {
     const pthread_cond_t *condition; /* NULL: not waiting */
     bool told;

@@ -67,7 +67,7 @@ extern struct world world;
 
 void world_run(uint64_t seed, enum sched_trace trace);
 
-/* What an actor's thread does; `argument` is the actor. */
+/* The body of an actor's thread; `argument` is the actor. */
 void *actor_run(void *argument);
 /* A duration of at most so many milliseconds, often short. */
 mrt_time actor_draw_time(struct actor *actor, int64_t most_ms);

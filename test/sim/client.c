@@ -57,8 +57,8 @@ static struct client *client_of_kick(struct task *task)
 
 static void take(struct world *world, struct client *client, struct mrt_command *command);
 
-/* The store has been busy for a while: it gives the command back, or takes it after all. Who it
-   was for may have given up meanwhile, and its session may be lost. */
+/* The store has been busy for a while: it gives the command back, or takes it after all. Its waiter
+   may have given up meanwhile, and its session may be lost. */
 static void kick(struct world *world, struct task *task)
 {
     struct client *client = client_of_kick(task);

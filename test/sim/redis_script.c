@@ -26,7 +26,7 @@ static lua_State *lua;
 static int functions[SCRIPT_COUNT];
 static struct redis_server *running;
 
-/* What the client has sent with the script that runs; no keys: it is the simulator's own. */
+/* The keys sent with the script that runs; none: it is the simulator's own. */
 static struct {
     int script;
     const struct slice *keys, *arguments;

@@ -1,4 +1,4 @@
-/* What a store's URI says of waiting: the values that the engine is given. */
+/* The settings of waiting in a store's URI, as the engine is given them. */
 #include "cmocka_all.h"
 
 #include "api/client.h"

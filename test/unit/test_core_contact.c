@@ -1,4 +1,4 @@
-/* What a program may set of waiting: how soon to look again, how a failure is repeated, and when
+/* The settings of waiting: how soon to look again, how a failure is repeated, and when
    an acquire gives up a store that is silent. */
 #include "core_fixture.h"
 

@@ -908,7 +908,7 @@ static void test_f6_unsubmit_of_what_is_not_wanted_any_more(void **state)
     }
 }
 
-/* Who comes next waits until the store has said what became of the command in hand. */
+/* The next waiter waits until the store has said what became of the command in hand. */
 static void test_f6_unsubmit_of_what_is_not_wanted_serves_the_next_waiter(void **state)
 {
     (void)state;

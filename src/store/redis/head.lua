@@ -3,7 +3,7 @@
 -- else in common is in common.lua, and what the keys are.
 --
 -- KEYS[1] is the key of the sessions, and behind it is every other that can be named before the
--- script is run (redis_command.c). What cannot are the sessions of other tickets, the queues of a dead
+-- script is run (redis_command.c). The others are the sessions of other tickets, the queues of a dead
 -- session's tickets, and a lock's own key, which may be in another slot of a cluster.
 -- ARGV[1] is the session, ARGV[2] the epoch.
 local call = redis.call
