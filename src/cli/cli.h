@@ -34,6 +34,7 @@ enum mrt_exit {
     MRT_EXIT_LOST = 76, /* lost while held */
     MRT_EXIT_DENIED = 77,
     MRT_EXIT_CONFIG = 78,
+    MRT_EXIT_NOT_STOPPED = 79, /* lost while held, and the command could not be stopped */
     MRT_EXIT_TIME_IS_UP = 124, /* as timeout(1) has it */
     MRT_EXIT_CANNOT_RUN = 126,
     MRT_EXIT_NOT_FOUND = 127,

@@ -75,7 +75,7 @@ static int run_locked(struct mrt_run *run)
     if (run->min_hold > 0)
         mrt_run_linger(run, mrt_time_add(run->acquired_at, run->min_hold));
     int error = mrt_run_release(run);
-    if (error && code != MRT_EXIT_LOST)
+    if (error && code != MRT_EXIT_LOST && code != MRT_EXIT_NOT_STOPPED)
         mrt_cli_fail_error("warning: at the release", error);
     return code;
 }
@@ -133,6 +133,7 @@ int mrt_run_whole(struct mrt_run *run, int argc, char **argv)
     mrt_run_set_standards(run);
     if (!mrt_run_take_arguments(run, argc, argv, &code))
         return code;
+    mrt_run_warn_of_immune(run);
     if (run->no_fork)
         return mrt_run_in_place(run);
     code = mrt_run_set_lease(run);

@@ -273,6 +273,8 @@ bool mrt_run_is_held_above(struct mrt_run *run, struct mrt_run_lock *lock);
 /* Starts the command in a process group of its own: its id, or -1 and errno; ETIME: the lock
    may be lost by now. */
 pid_t mrt_run_spawn(struct mrt_run *run);
+/* Warns of a command that the system would not let mortise stop. */
+void mrt_run_warn_of_immune(const struct mrt_run *run);
 /* Says why a command could not be run: 126 or 127. */
 int mrt_run_fail_exec(const struct mrt_run *run, int error);
 /* Starts the command of --on-lost for the target, of whose strays it is none; false: it cannot
@@ -288,6 +290,8 @@ struct mrt_ending {
     struct mrt_target target;
     bool stopping;  /* TERM was sent by us */
     bool lock_gone; /* it is lost, or about to be, and what --on-lost says is under way */
+    bool killed;    /* KILL was sent */
+    bool immune;    /* the system refused a signal: a process runs as another user */
     mrt_time kill_at;
     mrt_time attend_at; /* MRT_TIME_NEVER: done */
 };

@@ -196,7 +196,12 @@ static void tell_strays(const struct child *child)
 static int find_exit_code(const struct child *child)
 {
     const struct mrt_run *run = child->run;
-    if (child->ending.lock_gone && run->on_lost != MRT_ON_LOST_IGNORE)
+    bool is_lost = child->ending.lock_gone && run->on_lost != MRT_ON_LOST_IGNORE;
+    if (is_lost && child->ending.immune)
+        return mrt_cli_fail(MRT_EXIT_NOT_STOPPED,
+                            "%s: the lock was lost; the command ran on without it, as another user",
+                            run->name);
+    if (is_lost)
         return mrt_cli_fail(MRT_EXIT_LOST, "%s: the lock was lost; the command was stopped",
                             run->name);
     if (child->time_is_up)

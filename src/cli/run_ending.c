@@ -7,9 +7,13 @@
  * That somebody has broken the lock, or asks for it, the store is to tell at once; to have it do
  * so costs requests, which a release would have to wait for. So it is asked only when the command
  * has lived for a moment; what has happened by then is told then.
+ *
+ * The system refuses a signal for a process that runs as another user (sudo). That is told at once,
+ * and the exit code is MRT_EXIT_NOT_STOPPED: nothing here can end that process.
  */
 #include "cli/run.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <unistd.h>
 
@@ -92,13 +96,26 @@ void mrt_run_tell_guard(struct mrt_run *run)
     mrt_guard_set_times(&run->guard, term_at, kill_at);
 }
 
+static void send_signal(struct mrt_ending *ending, int signal)
+{
+    const struct mrt_run *run = ending->run;
+    if (mrt_target_signal(&ending->target, signal) || errno != EPERM || ending->immune)
+        return;
+    ending->immune = true;
+    mrt_run_event(run, "cannot-stop", NULL, ", \"pid\": %d", (int)ending->target.group);
+    mrt_cli_say("%s: the command cannot be stopped: it runs as another user (process group %d); "
+                "%s until that user ends it",
+                run->name, (int)ending->target.group,
+                ending->lock_gone ? "it runs without the lock" : "the lock stays held");
+}
+
 void mrt_ending_term(struct mrt_ending *ending, mrt_time kill_at)
 {
     if (ending->stopping)
         return;
     ending->stopping = true;
     ending->kill_at = kill_at;
-    mrt_target_signal(&ending->target, SIGTERM);
+    send_signal(ending, SIGTERM);
     mrt_target_signal(&ending->target, SIGCONT); /* a stopped process does not hear TERM */
 }
 
@@ -106,10 +123,12 @@ static void kill_if_due(struct mrt_ending *ending, mrt_time now)
 {
     if (now < ending->kill_at)
         return;
-    mrt_target_signal(&ending->target, SIGKILL);
-    /* A stray that was being forked meanwhile is hit the next time. */
-    ending->kill_at =
-        ending->target.strays.root > 0 ? mrt_time_add(now, KILL_AGAIN) : MRT_TIME_NEVER;
+    send_signal(ending, SIGKILL);
+    /* A stray that was being forked meanwhile is hit the next time; and one process of a group
+       that cannot be stopped shows only when the others are dead. */
+    bool again = ending->target.strays.root > 0 || !ending->killed;
+    ending->kill_at = again ? mrt_time_add(now, KILL_AGAIN) : MRT_TIME_NEVER;
+    ending->killed = true;
 }
 
 /* What --on-lost says, with `left` until the group has to be dead. */

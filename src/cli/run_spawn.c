@@ -9,12 +9,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/close_range.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -105,6 +107,43 @@ bool mrt_run_spawn_on_lost(const struct mrt_run *run, struct mrt_target *target)
     if (target->strays.root > 0 && run->guard.pid != 0)
         mrt_guard_mind(&run->guard, target);
     return true;
+}
+
+/* Whether execvp would take this file, and it begins as another user. */
+static bool is_set_uid(const char *path)
+{
+    struct stat file;
+    return stat(path, &file) == 0 && S_ISREG(file.st_mode) && (file.st_mode & S_ISUID) &&
+           file.st_uid != geteuid();
+}
+
+/* The first file of that name in PATH; false: none. */
+static bool find_program(const char *name, char *path, size_t size)
+{
+    const char *place = secure_getenv("PATH");
+    if (strchr(name, '/') || !place)
+        return (size_t)snprintf(path, size, "%s", name) < size;
+    for (; *place; place += strcspn(place, ":"), place += *place == ':') {
+        size_t length = strcspn(place, ":");
+        if ((size_t)snprintf(path, size, "%.*s/%s", (int)length, place, name) < size &&
+            access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Root may end any process. */
+void mrt_run_warn_of_immune(const struct mrt_run *run)
+{
+    char path[PATH_MAX];
+    const char *name = run->command[0];
+    if (!name || geteuid() == 0 || run->on_lost == MRT_ON_LOST_IGNORE ||
+        !find_program(name, path, sizeof path) || !is_set_uid(path))
+        return;
+    mrt_cli_say(
+        "warning: %s runs as another user, so mortise cannot stop it when the lock is lost; "
+        "run mortise as that user, as in: sudo mortise run ...",
+        name);
 }
 
 int mrt_run_fail_exec(const struct mrt_run *run, int error)
