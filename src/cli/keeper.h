@@ -91,8 +91,9 @@ bool mrt_keeper_is_token(const char *token);
 int mrt_keeper_ask(const char *token, struct mrt_keeper_request *request,
                    struct mrt_keeper_reply *reply);
 /* Has the keeper with this ID tell what it holds, if it keeps it for an ancestor of `pid`, which
-   needs no secret: true and *reply. */
-bool mrt_keeper_hear(const char *id, pid_t pid, struct mrt_keeper_reply *reply);
+   needs no secret: true and *reply. Takes at most `patience_ms`, which is more than 0. */
+bool mrt_keeper_hear(const char *id, pid_t pid, int64_t patience_ms,
+                     struct mrt_keeper_reply *reply);
 /* Calls `visit` with the ID of each keeper that listens, until it returns true: that. */
 bool mrt_keeper_each(bool (*visit)(void *argument, const char *id), void *argument);
 

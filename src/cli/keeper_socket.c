@@ -19,12 +19,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -34,7 +36,6 @@
 #define ID_DIGITS (MRT_KEEPER_ID_SIZE - 1)
 #define CALLS_WAITING 16
 #define PATIENCE_MS 15000 /* a close takes at most a third of it */
-#define CURIOSITY_MS 500  /* of who holds other locks meanwhile */
 
 static socklen_t make_address(const char *id, struct sockaddr_un *address)
 {
@@ -133,18 +134,20 @@ bool mrt_keeper_is_token(const char *token)
            token[prefix + ID_DIGITS + 33] == '\0';
 }
 
-/* A connection to the keeper; -1: there is none. */
-static int call_keeper(const char *id, int patience_ms)
+/* A connection to the keeper, whose answer may take `patience_ms`; -1: there is none. With
+   SOCK_NONBLOCK as `flag`, a socket with a full queue of calls is not waited for. */
+static int call_keeper(const char *id, int flag, int64_t patience_ms)
 {
     struct sockaddr_un address;
-    struct timeval patience = {patience_ms / 1000, patience_ms % 1000 * 1000L};
+    struct timeval patience = {patience_ms / 1000, patience_ms % 1000 * 1000};
     socklen_t size = make_address(id, &address);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flag, 0);
     if (fd < 0)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    if (connect(fd, (struct sockaddr *)&address, size) == 0 && is_trusted(fd))
+    if (connect(fd, (struct sockaddr *)&address, size) == 0 && is_trusted(fd) &&
+        fcntl(fd, F_SETFL, 0) == 0)
         return fd;
     close(fd);
     return -1;
@@ -167,7 +170,7 @@ int mrt_keeper_ask(const char *token, struct mrt_keeper_request *request,
     memcpy(id, token + sizeof PREFIX - 1, ID_DIGITS);
     memcpy(request->secret, token + sizeof PREFIX + ID_DIGITS, sizeof request->secret);
     request->size = sizeof *request;
-    int fd = call_keeper(id, PATIENCE_MS);
+    int fd = call_keeper(id, 0, PATIENCE_MS);
     if (fd < 0)
         return fail_call(request, 0);
     ssize_t got = send(fd, request, sizeof *request, MSG_NOSIGNAL);
@@ -196,6 +199,15 @@ static pid_t read_minded(FILE *file)
     return pid;
 }
 
+/* Whether the process belongs to somebody who may hold a lock for us: this user, or root. */
+static bool is_of_trusted(pid_t keeper)
+{
+    char path[32];
+    struct stat process;
+    snprintf(path, sizeof path, "/proc/%d", (int)keeper);
+    return stat(path, &process) == 0 && (process.st_uid == geteuid() || process.st_uid == 0);
+}
+
 /* Whether the keeper has a descriptor of a process that is above `pid`. */
 static bool minds_above(pid_t keeper, pid_t pid)
 {
@@ -216,14 +228,15 @@ static bool minds_above(pid_t keeper, pid_t pid)
     return found;
 }
 
-bool mrt_keeper_hear(const char *id, pid_t pid, struct mrt_keeper_reply *reply)
+bool mrt_keeper_hear(const char *id, pid_t pid, int64_t patience_ms, struct mrt_keeper_reply *reply)
 {
     static const struct mrt_keeper_request request = {.size = sizeof request,
                                                       .demand = MRT_KEEPER_TELL};
     unsigned keeper = 0;
-    if (sscanf(id, "%8x", &keeper) != 1 || !minds_above((pid_t)keeper, pid))
+    if (sscanf(id, "%8x", &keeper) != 1 || !is_of_trusted((pid_t)keeper) ||
+        !minds_above((pid_t)keeper, pid))
         return false;
-    int fd = call_keeper(id, CURIOSITY_MS);
+    int fd = call_keeper(id, SOCK_NONBLOCK, patience_ms);
     if (fd < 0)
         return false;
     bool told = send(fd, &request, sizeof request, MSG_NOSIGNAL) == (ssize_t)sizeof request &&

@@ -5,13 +5,17 @@
  * acquire can set no variable in its script, but its keeper is on this machine, and tells what it
  * holds to who is below the process that it minds; in the words of MORTISE_HELD, which
  * count if the store confirms them. It is asked for only when we have waited for a moment, so that
- * nothing is paid for it by who need not wait.
+ * nothing is paid for it by who need not wait. Anybody on this machine may listen as a keeper does,
+ * so all of them together are given CURIOSITY at most, and none that is another user's is called.
  */
 #include "cli/keeper.h"
 
 #include <stdlib.h>
 
+#define CURIOSITY (500 * MRT_MILLISECOND)
+
 struct search {
+    mrt_time until;
     struct mrt_run *run;
     struct mrt_run_lock *lock;
 };
@@ -28,12 +32,14 @@ static bool ask_keeper(void *argument, const char *id)
 {
     const struct search *search = argument;
     struct mrt_keeper_reply reply;
-    return mrt_keeper_hear(id, search->run->asker, &reply) && is_held_in(search, reply.text);
+    int64_t left_ms = mrt_time_left_ms(search->until, mrt_time_now());
+    return left_ms > 0 && mrt_keeper_hear(id, search->run->asker, left_ms, &reply) &&
+           is_held_in(search, reply.text);
 }
 
 bool mrt_run_is_held_above(struct mrt_run *run, struct mrt_run_lock *lock)
 {
-    struct search search = {run, lock};
+    struct search search = {mrt_time_add(mrt_time_now(), CURIOSITY), run, lock};
     /* Permits may come from somebody else. */
     if (run->mode == MRT_RUN_PERMITS || run->mode == MRT_RUN_LEADER)
         return false;

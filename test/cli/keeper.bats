@@ -225,3 +225,43 @@ load keeper
     fails_with 64 "$MORTISE" renew
     fails_with 64 "$MORTISE" acquire --on-lost nothing a
 }
+
+# strangers PID: forty sockets that listen as keepers of the script PID do, with full queues of
+# calls or with room in them, and never answer.
+strangers() {
+    python3 - "$1" <<'END' 3>&- &
+import os, signal, socket, sys
+minded = os.pidfd_open(int(sys.argv[1]))
+sockets = []
+for number in range(40):
+    address = f"\0mortise-keeper-{os.getpid():08x}{number:08x}"
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    server.bind(address)
+    server.listen(0 if number % 2 else 64)
+    sockets.append(server)
+    while number % 2:
+        call = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
+        sockets.append(call)
+        try:
+            call.connect(address)
+        except BlockingIOError:
+            break
+open("listening", "w")
+signal.pause()
+END
+    until_true test -e listening
+}
+
+@test "strangers that listen as keepers do delay a wait by half a second in all" {
+    strangers $$
+    start_holder a
+    kill "$HOLDER" # it ends in a moment, and the wait with it
+    kill -STOP "$HOLDER"
+    local begin=$SECONDS
+    start run a -- true
+    sleep 1.5 # the wait has begun to look for its holder
+    kill -CONT "$HOLDER"
+    finish "$PID"
+    [ "$code" -eq 0 ]
+    ((SECONDS - begin < 8))
+}
