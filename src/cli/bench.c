@@ -405,7 +405,7 @@ static int ignore_entry(void *argument, const mortise_entry *entry)
 static int probe(const struct mrt_cli *cli, struct request *request)
 {
     mortise_client *client;
-    int error = open_client(cli, request, false, &client);
+    int error = open_client(cli, request, true, &client);
     if (error)
         return mrt_cli_fail_error(NULL, error);
     snprintf(request->url, sizeof request->url, "%s", mortise_url(client));

@@ -9,7 +9,7 @@ struct mrt_bench_cost {
     uint64_t release_requests, release_round_trips;
 };
 
-/* Of a client with a thread of its own. 0 or an error of the library. */
+/* Of a client with MORTISE_FOREIGN_LOOP. 0 or an error of the library. */
 int mrt_bench_count_requests(mortise_client *client, const char *name, struct mrt_bench_cost *cost);
 
 #endif
