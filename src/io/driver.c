@@ -282,6 +282,8 @@ void mrt_driver_give_back_store(struct mrt_driver *driver)
 
 int mrt_driver_error(const struct mrt_driver *driver, int error)
 {
+    if (error == MORTISE_OK)
+        return error;
     mortise_error_kind kind = mortise_error_kind_of(error);
     bool from_store = kind == MORTISE_KIND_RETRY || kind == MORTISE_KIND_DENIED ||
                       kind == MORTISE_KIND_CONFIG || error == MORTISE_EMISMATCH ||
