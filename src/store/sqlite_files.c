@@ -213,9 +213,10 @@ static int open_sessions(struct mrt_sqlite_file *file)
     const char *name = strrchr(file->sessions, '/') + 1;
     file->sessions_fd = openat(file->directory_fd, name, flags);
     if (file->sessions_fd < 0 && errno == ENOENT) {
-        if (mkdirat(file->directory_fd, name, 0700) == 0)
-            fchmodat(file->directory_fd, name, 0700, 0); /* whatever the umask took */
-        else if (errno != EEXIST)
+        bool made = mkdirat(file->directory_fd, name, 0700) == 0;
+        if (!made && errno != EEXIST)
+            return system_error(file->sessions);
+        if (made && fchmodat(file->directory_fd, name, 0700, 0) < 0) /* whatever the umask took */
             return system_error(file->sessions);
         file->sessions_fd = openat(file->directory_fd, name, flags);
     }
