@@ -37,6 +37,7 @@ struct thread {
     bool (*ready)(const void *subject);
     const void *subject;
     mrt_time until;
+    mrt_time paused_until; /* 0: it is not paused */
     int priority;
     int error; /* errno */
     char locals[LOCALS_MAX];
@@ -231,7 +232,9 @@ void sched_point(void)
     if (random_chance(&chance, pause_chance)) {
         mrt_time length = random_below(&chance, 5 * MRT_MILLISECOND);
         paused += length;
+        threads[current].paused_until = now + length;
         sched_sleep("a pause to end", length);
+        threads[current].paused_until = 0;
         return;
     }
     go_on();
@@ -402,7 +405,11 @@ const char *sched_name(int thread)
 
 mrt_time sched_paused(void)
 {
-    return paused;
+    mrt_time elapsed = paused;
+    for (int i = 0; i < thread_count; i++)
+        if (threads[i].paused_until > now)
+            elapsed -= threads[i].paused_until - now;
+    return elapsed;
 }
 
 uint64_t sched_steps(void)

@@ -66,7 +66,8 @@ void sched_sleep(const char *what, mrt_time length);
 /* Whether a thread waits so, or has ended. */
 bool sched_waits(int thread, const char *what);
 
-/* For how long threads were paused in this run, all together. */
+/* For how long threads have been paused in this run, all together; of a pause that goes on, what is
+   over. */
 mrt_time sched_paused(void);
 /* Points so far, and a number that differs if they were of other threads or at other times. */
 uint64_t sched_steps(void);
