@@ -2,7 +2,9 @@
  * mortise serve: a page that shows the locks, the same as JSON, and metrics for Prometheus.
  *
  * What cannot be right is refused before anything is opened: an address that others can reach, and
- * changes, need a token. The server ends at a signal, at once, whatever the store is doing: it
+ * changes, need a token of the operator's. Otherwise one is made, since every user of this machine
+ * can reach its addresses; it is printed as a part of the page's address that a browser keeps to
+ * itself. The server ends at a signal, at once, whatever the store is doing: it
  * holds nothing.
  */
 #include "cli/serve.h"
@@ -18,19 +20,22 @@
 #define LISTEN_STANDARD "127.0.0.1:7117"
 #define CONNECTIONS_MAX 128
 #define REQUEST_SECONDS 30
+#define HEADER_SECONDS 5
 #define IDLE_SECONDS 10
 #define SERIES_STANDARD 50
 #define SERIES_MAX 1000
 #define END_PATIENCE_MS 200
 
-enum { LISTEN = MRT_OPTION_OWN, INTERVAL, TOKEN_FILE, ALLOW_CHANGES, HOST, METRIC_LOCKS };
+enum { LISTEN = MRT_OPTION_OWN, INTERVAL, TOKEN_FILE, NO_TOKEN, ALLOW_CHANGES, HOST, METRIC_LOCKS };
 
 static const struct mrt_flag flags[] = {
     {LISTEN, "listen", "ADDRESS:PORT", "where browsers and programs ask; port 0: any",
      LISTEN_STANDARD, 0},
     {INTERVAL, "interval", "D", "look so often, at least 100ms", "1s", 0},
-    {TOKEN_FILE, "token-file", "FILE", "a secret that who asks must have", NULL, 0},
-    {ALLOW_CHANGES, "allow-changes", NULL, "who has the token may revoke and break", NULL,
+    {TOKEN_FILE, "token-file", "FILE", "a secret that a client must send", NULL, 0},
+    {NO_TOKEN, "no-token", NULL, "show the locks to all users of this machine", NULL,
+     MRT_FLAG_ONCE},
+    {ALLOW_CHANGES, "allow-changes", NULL, "a client with the token may revoke and break", NULL,
      MRT_FLAG_ONCE},
     {HOST, "host", "NAME", "a name that this host is asked by;\nmay be repeated", NULL,
      MRT_FLAG_ONCE},
@@ -45,9 +50,10 @@ const struct mrt_subcommand mrt_serve_subcommand = {
              "under /api/, and metrics for Prometheus under /metrics. Read-only, unless it is\n"
              "told otherwise. Prints its address, and serves until a signal ends it.\n",
     .notes = "The token is read from the file, which only its owner may read, or from\n"
-             "MORTISE_SERVE_TOKEN: 16 to 256 characters. It is needed to listen on an address\n"
-             "that is not of this host alone, and for --allow-changes; if there is one, who asks\n"
-             "for anything but the empty page must send it.\n",
+             "MORTISE_SERVE_TOKEN: 16 to 256 characters. Without either, one is made and stands\n"
+             "in the address that is printed. To listen on an address that is not of this host\n"
+             "alone, and for --allow-changes, give one yourself. A client must send it with each\n"
+             "request, except for the empty page.\n",
     .flags = flags,
     .count = sizeof flags / sizeof flags[0],
     .function = mrt_cli_serve,
@@ -73,6 +79,7 @@ struct plan {
     struct mrt_serve_address address;
     const char *listen, *token_file;
     struct mrt_serve *serve;
+    bool no_token;
     bool done; /* an option asked for something else, as --help */
 };
 
@@ -105,6 +112,8 @@ static int take_option(struct mrt_cli *cli, int option, struct plan *plan)
         return add_host(plan);
     } else if (option == TOKEN_FILE) {
         plan->token_file = optarg;
+    } else if (option == NO_TOKEN) {
+        plan->no_token = true;
     } else {
         serve->allow_changes = true;
     }
@@ -113,14 +122,19 @@ static int take_option(struct mrt_cli *cli, int option, struct plan *plan)
 
 static int check_plan(const struct plan *plan)
 {
-    if (*plan->serve->token)
+    struct mrt_serve *serve = plan->serve;
+    if (*serve->token && plan->no_token)
+        return mrt_cli_fail(MRT_EXIT_USAGE, "--no-token beside a token: leave one of them out");
+    if (*serve->token)
         return 0;
     if (!plan->address.loopback)
         return mrt_cli_fail(MRT_EXIT_CONFIG,
                             "%s is reached from elsewhere, which needs a token; see --help",
                             plan->listen);
-    if (plan->serve->allow_changes)
+    if (serve->allow_changes)
         return mrt_cli_fail(MRT_EXIT_CONFIG, "--allow-changes needs a token; see --help");
+    if (!plan->no_token && !mrt_serve_make_token(serve))
+        return mrt_cli_fail(MRT_EXIT_INTERNAL, "no random number for a token: %s", strerror(errno));
     return 0;
 }
 
@@ -221,6 +235,7 @@ static int run(struct mrt_serve *serve, int listener, const char *url)
     struct mrt_http_options options = {.listener = listener,
                                        .connections_max = CONNECTIONS_MAX,
                                        .request_seconds = REQUEST_SECONDS,
+                                       .header_seconds = HEADER_SECONDS,
                                        .idle_seconds = IDLE_SECONDS,
                                        .headers = headers,
                                        .handler = mrt_serve_handle,
@@ -240,7 +255,10 @@ static int run(struct mrt_serve *serve, int listener, const char *url)
         serve->http_ops->stop(serve->http);
         return mrt_cli_fail(MRT_EXIT_FAILED, "no thread: %s", strerror(errno));
     }
-    printf("%s\n", url);
+    if (serve->is_token_made)
+        printf("%s#token=%s\n", url, serve->token);
+    else
+        printf("%s\n", url);
     int code = mrt_cli_end_output();
     if (!code)
         wait_for_signal(serve, &signals);
@@ -276,6 +294,10 @@ int mrt_cli_serve(struct mrt_cli *cli, int argc, char **argv)
         code = mrt_serve_listen(&plan.address, plan.listen, &listener, url);
     if (code)
         return code;
+    if (!plan.address.loopback)
+        mrt_cli_say("warning: %s: the token and all that is shown cross the network unencrypted; "
+                    "put a proxy with TLS in front",
+                    plan.listen);
     signal(SIGPIPE, SIG_IGN);
     code = open_store(cli, &serve.client);
     if (code) {

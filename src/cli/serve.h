@@ -66,6 +66,7 @@ struct mrt_serve {
     bool allow_changes;
     size_t own_series;                   /* locks with series of their own in metrics */
     char token[MRT_SERVE_TOKEN_MAX + 1]; /* "": none */
+    bool is_token_made;                  /* here, and not given */
     const char *hosts[MRT_SERVE_HOSTS_MAX];
     size_t host_count;
 
@@ -95,6 +96,8 @@ struct mrt_serve_address {
 
 /* 0, or an exit code with the error line written. */
 int mrt_serve_read_token(struct mrt_serve *serve, const char *path);
+/* Makes one; false: the system gives no random number. */
+bool mrt_serve_make_token(struct mrt_serve *serve);
 /* Of "127.0.0.1:80", "[::1]:80" or "localhost:80"; false: it is none. */
 bool mrt_serve_parse_address(const char *text, struct mrt_serve_address *address);
 /* Listens, and gives the URL: 0, or an exit code. `text` is for messages. */

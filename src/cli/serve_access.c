@@ -8,6 +8,8 @@
  */
 #include "cli/serve.h"
 
+#include "base/id.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -69,6 +71,15 @@ int mrt_serve_read_token(struct mrt_serve *serve, const char *path)
     if (path)
         return read_token_file(serve, path);
     return variable ? take_token(serve, variable, "MORTISE_SERVE_TOKEN") : 0;
+}
+
+bool mrt_serve_make_token(struct mrt_serve *serve)
+{
+    struct mrt_id id;
+    serve->is_token_made = mrt_id_random(&id);
+    if (serve->is_token_made)
+        mrt_id_format(id, serve->token);
+    return serve->is_token_made;
 }
 
 bool mrt_serve_has_token(const struct mrt_serve *serve, const char *authorization)

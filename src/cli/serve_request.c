@@ -224,6 +224,8 @@ static bool may_ask(const struct call *call)
         call->answer->value = "Bearer realm=\"mortise\"";
         return false;
     }
+    if (*call->serve->token)
+        call->serve->http_ops->trust(request);
     return true;
 }
 

@@ -8,8 +8,9 @@
  *
  * The library's own time limit is one of silence. Against clients that send or read a byte now and
  * then, the connections are listed, and those that have been at one request for too long are shut
- * down; the mutex keeps the descriptor open until then, as the library closes it after having
- * told us.
+ * down; so is, for each one that comes when there are nearly too many, the oldest of a client that
+ * has not shown that it may ask. The mutex keeps the descriptor open until then, as the library
+ * closes it after having told us.
  */
 #include "http/http.h"
 
@@ -20,6 +21,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -27,6 +29,9 @@
 struct connection {
     int fd;
     time_t since; /* when it was made, or its latest request ended */
+    bool asks;    /* the header of a request has come, and its answer has not gone */
+    bool trusted;
+    bool cut; /* it has been shut down */
     TAILQ_ENTRY(connection) link;
 };
 
@@ -37,6 +42,7 @@ struct mrt_http {
     struct mrt_http_options options;
     pthread_mutex_t mutex;
     struct connection_list connections;
+    unsigned count; /* of those that have not been shut down */
 };
 
 struct mrt_http_exchange {
@@ -90,6 +96,61 @@ static void give_answer(struct mrt_http_exchange *exchange, const struct mrt_htt
         MHD_resume_connection(exchange->connection);
 }
 
+/* ------------------------------------------------------------- connections */
+
+static struct connection *connection_of(struct MHD_Connection *handle)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
+static void cut(struct mrt_http *http, struct connection *connection)
+{
+    if (connection->cut || connection->fd < 0)
+        return;
+    shutdown(connection->fd, SHUT_RDWR);
+    connection->cut = true;
+    http->count--;
+}
+
+/* Of the strangers' connections the oldest, if there is hardly room for more. */
+static void make_room(struct mrt_http *http)
+{
+    struct connection *connection;
+    if (http->count + MRT_HTTP_ROOM < http->options.connections_max)
+        return;
+    TAILQ_FOREACH (connection, &http->connections, link)
+        if (!connection->trusted && !connection->cut) {
+            cut(http, connection);
+            return;
+        }
+}
+
+static void trust(const struct mrt_http_request *request)
+{
+    struct mrt_http *http = request->exchange->http;
+    struct connection *connection = connection_of(request->exchange->connection);
+    pthread_mutex_lock(&http->mutex);
+    if (connection)
+        connection->trusted = true;
+    pthread_mutex_unlock(&http->mutex);
+}
+
+static void cut_slow(struct mrt_http *http)
+{
+    struct connection *connection;
+    time_t now = seconds_now();
+    pthread_mutex_lock(&http->mutex);
+    TAILQ_FOREACH (connection, &http->connections, link) {
+        bool is_known = connection->asks || connection->trusted;
+        unsigned seconds = is_known ? http->options.request_seconds : http->options.header_seconds;
+        if (now - connection->since > seconds)
+            cut(http, connection);
+    }
+    pthread_mutex_unlock(&http->mutex);
+}
+
 /* ---------------------------------------------------------------- requests */
 
 static const char *header(struct MHD_Connection *connection, const char *name)
@@ -108,31 +169,57 @@ static const char *argument(const struct mrt_http_request *request, const char *
     return value;
 }
 
+static enum MHD_Result count_host(void *count, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
+{
+    (void)kind;
+    (void)value;
+    *(unsigned *)count += strcasecmp(name, "Host") == 0;
+    return MHD_YES;
+}
+
+static bool has_two_hosts(struct MHD_Connection *connection)
+{
+    unsigned count = 0;
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, count_host, &count);
+    return count > 1;
+}
+
 static bool has_body(struct MHD_Connection *connection)
 {
     const char *length = header(connection, "Content-Length");
     return header(connection, "Transfer-Encoding") || (length && strcmp(length, "0") != 0);
 }
 
-static enum MHD_Result begin(struct mrt_http *http, struct MHD_Connection *connection,
-                             void **context)
+static enum MHD_Result refuse(struct mrt_http_exchange *exchange, unsigned status, const char *why)
 {
-    static const char refused[] = "no body is expected\n";
-    struct mrt_http_exchange *exchange = calloc(1, sizeof *exchange);
-    *context = exchange;
-    if (!exchange)
-        return MHD_NO;
-    exchange->http = http;
-    exchange->connection = connection;
-    if (!has_body(connection))
-        return MHD_YES;
-    exchange->answer = (struct mrt_http_answer){.status = MHD_HTTP_CONTENT_TOO_LARGE,
+    exchange->answer = (struct mrt_http_answer){.status = status,
                                                 .type = "text/plain",
-                                                .text = refused,
-                                                .size = sizeof refused - 1,
+                                                .text = why,
+                                                .size = strlen(why),
                                                 .name = "Connection",
                                                 .value = "close"};
     return send_answer(exchange);
+}
+
+static enum MHD_Result begin(struct mrt_http *http, struct MHD_Connection *handle, void **context)
+{
+    struct mrt_http_exchange *exchange = calloc(1, sizeof *exchange);
+    struct connection *connection = connection_of(handle);
+    *context = exchange;
+    if (!exchange)
+        return MHD_NO;
+    pthread_mutex_lock(&http->mutex);
+    if (connection)
+        connection->asks = true;
+    pthread_mutex_unlock(&http->mutex);
+    exchange->http = http;
+    exchange->connection = handle;
+    if (has_two_hosts(handle))
+        return refuse(exchange, MHD_HTTP_BAD_REQUEST, "more than one Host header\n");
+    if (has_body(handle))
+        return refuse(exchange, MHD_HTTP_CONTENT_TOO_LARGE, "no body is expected\n");
+    return MHD_YES;
 }
 
 /* True: there is an answer; else the connection is suspended until there is. */
@@ -180,7 +267,7 @@ static enum MHD_Result on_request(void *argument_, struct MHD_Connection *connec
     return send_answer(exchange);
 }
 
-/* ------------------------------------------------------------- connections */
+/* ------------------------------------------------------------ notifications */
 
 static void on_connection(void *argument_, struct MHD_Connection *handle, void **context,
                           enum MHD_ConnectionNotificationCode what)
@@ -193,10 +280,13 @@ static void on_connection(void *argument_, struct MHD_Connection *handle, void *
             MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
         connection->fd = info ? info->connect_fd : -1;
         connection->since = seconds_now();
+        make_room(http);
+        http->count++;
         TAILQ_INSERT_TAIL(&http->connections, connection, link);
         *context = connection;
     } else if (what == MHD_CONNECTION_NOTIFY_CLOSED && connection) {
         TAILQ_REMOVE(&http->connections, connection, link);
+        http->count -= !connection->cut;
         free(connection);
     }
     pthread_mutex_unlock(&http->mutex);
@@ -207,29 +297,18 @@ static void on_completed(void *argument_, struct MHD_Connection *handle, void **
 {
     (void)why;
     struct mrt_http *http = argument_;
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct connection *connection = info ? info->socket_context : NULL;
+    struct connection *connection = connection_of(handle);
     pthread_mutex_lock(&http->mutex);
-    if (connection)
+    if (connection) {
         connection->since = seconds_now();
+        connection->asks = false;
+    }
     pthread_mutex_unlock(&http->mutex);
     struct mrt_http_exchange *exchange = *context;
     if (exchange && !exchange->sent)
         free(exchange->answer.body);
     free(exchange);
     *context = NULL;
-}
-
-static void cut_slow(struct mrt_http *http)
-{
-    struct connection *connection;
-    time_t now = seconds_now();
-    pthread_mutex_lock(&http->mutex);
-    TAILQ_FOREACH (connection, &http->connections, link)
-        if (now - connection->since > http->options.request_seconds && connection->fd >= 0)
-            shutdown(connection->fd, SHUT_RDWR);
-    pthread_mutex_unlock(&http->mutex);
 }
 
 /* ------------------------------------------------------------------ server */
@@ -271,6 +350,7 @@ const struct mrt_http_ops *mortise_http_module(void)
     static const struct mrt_http_ops ops = {.version = MORTISE_VERSION,
                                             .start = start,
                                             .argument = argument,
+                                            .trust = trust,
                                             .answer = give_answer,
                                             .cut_slow = cut_slow,
                                             .stop = stop};

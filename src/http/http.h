@@ -3,10 +3,12 @@
  * what this one says by it. The command loads it for `serve` alone, so that nobody else's
  * start pays for a web server's libraries.
  *
- * Limits: so many connections at a time, and who comes then waits; a header of MRT_HTTP_HEADER_MAX
- * bytes; no bodies in requests (413); so many seconds for a request from the first byte to the last
- * of its answer, however slowly it trickles, and so many of silence. One thread of its own serves
- * all connections, and waits for none of them.
+ * Limits: so many connections at a time; when there is room for MRT_HTTP_ROOM more alone, the
+ * oldest that the handler has not trusted is closed for each that comes; a header of
+ * MRT_HTTP_HEADER_MAX bytes; no bodies in requests (413); so many seconds for a request from the
+ * first byte to the last of its answer, however slowly it trickles, so many for its header from a
+ * client that is not trusted, and so many of silence. One thread of its own serves all connections,
+ * and waits for none of them.
  *
  * The handler is called on that thread and must not block. It answers at once, or keeps the
  * exchange and has `answer` called later, by any thread, once, and before `stop`.
@@ -18,6 +20,7 @@
 #include <stddef.h>
 
 #define MRT_HTTP_HEADER_MAX 16384
+#define MRT_HTTP_ROOM 16
 
 struct mrt_http;
 struct mrt_http_exchange;
@@ -44,7 +47,7 @@ typedef bool mrt_http_handler(void *argument, const struct mrt_http_request *req
 
 struct mrt_http_options {
     int listener; /* a socket that listens; the server closes it */
-    unsigned connections_max, request_seconds, idle_seconds;
+    unsigned connections_max, request_seconds, header_seconds, idle_seconds;
     const char *const (*headers)[2]; /* of every answer, ended by a NULL */
     mrt_http_handler *handler;
     void *argument;
@@ -56,6 +59,9 @@ struct mrt_http_ops {
     struct mrt_http *(*start)(const struct mrt_http_options *options);
     /* The value of ?name=value; NULL: none, or it holds a NUL. Inside the handler alone. */
     const char *(*argument)(const struct mrt_http_request *request, const char *name);
+    /* The client has shown that it may ask: its connection is kept when there are too many. Inside
+       the handler alone. */
+    void (*trust)(const struct mrt_http_request *request);
     void (*answer)(struct mrt_http_exchange *exchange, const struct mrt_http_answer *answer);
     /* Closes connections whose time is up; to be called now and then. */
     void (*cut_slow)(struct mrt_http *http);

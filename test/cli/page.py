@@ -48,6 +48,20 @@ def log_in(browser):
     browser.complaints.clear()
 
 
+def come_with_the_token(browser):
+    """By the address that serve prints when it has made the token; and by one that is mistyped."""
+    browser.evaluate("sessionStorage.clear()")
+    browser.open("about:blank")
+    browser.open(address + "#token=" + token)
+    browser.until(ROWS + " === 2")
+    same(browser.evaluate("location.hash"), "")
+    assert not browser.evaluate("document.querySelector('#login').open")
+    browser.evaluate("location.hash = '#lock=%'")
+    browser.until("document.querySelector('#one-name').textContent === '%'")
+    browser.evaluate("location.hash = ''")
+    browser.until("!document.querySelector('#all').hidden")
+
+
 def read_table(browser):
     """The busiest lock comes first; what others wrote is text."""
     browser.until("document.querySelector('#state').textContent === 'live'")
@@ -139,6 +153,7 @@ def main():
     try:
         browser.open(address)
         log_in(browser)
+        come_with_the_token(browser)
         read_table(browser)
         sort_and_filter(browser)
         everything_has_a_name(browser)

@@ -11,8 +11,11 @@ teardown() {
 }
 
 # serve [OPTION...]: in the background; its address in $AT.
+# Without a token, unless there is one.
 serve() {
-    start serve --listen 127.0.0.1:0 --interval 100ms "$@" >address
+    local open=(--no-token)
+    [[ -z "${MORTISE_SERVE_TOKEN:-}" && "$*" != *--token-file* ]] || open=()
+    start serve --listen 127.0.0.1:0 --interval 100ms "${open[@]}" "$@" >address
     SERVE=$PID
     until_true is_told_or_gone
     AT=$(cat address)
@@ -359,8 +362,26 @@ PY
     fails_with 69 timeout 60 "$MORTISE" serve --listen 127.0.0.1:0 --url redis://127.0.0.1:1/
 }
 
+@test "serve: a token is made where none is given, and nobody sees anything without it" {
+    start_holder secret
+    start serve --listen 127.0.0.1:0 >address
+    SERVE=$PID
+    until_true is_told_or_gone
+    [[ "$(cat address)" =~ ^(http://127.0.0.1:[0-9]+/)#token=([0-9a-f]{32})$ ]]
+    AT=${BASH_REMATCH[1]} TOKEN=${BASH_REMATCH[2]}
+    for path in api/locks api/overview metrics; do
+        ask "$path"
+        [ "$asked" = 401 ]
+        run ! grep secret body
+    done
+    until_true is api/locks 'it["locks"][0]["name"] == "secret"'
+    MORTISE_SERVE_TOKEN=$TOKEN fails_with 64 timeout 60 "$MORTISE" serve --no-token
+    fails_with 78 timeout 60 "$MORTISE" serve --no-token --listen 0.0.0.0:0
+    fails_with 78 timeout 60 "$MORTISE" serve --no-token --allow-changes
+}
+
 @test "serve: with a token it may be reached from elsewhere" {
-    MORTISE_SERVE_TOKEN=$TOKEN start serve --listen 0.0.0.0:0 >address
+    MORTISE_SERVE_TOKEN=$TOKEN start serve --listen 0.0.0.0:0 >address 2>err
     SERVE=$PID
     until_true is_told_or_gone
     AT=$(sed 's/0\.0\.0\.0/127.0.0.1/' address)
@@ -368,6 +389,7 @@ PY
     [ "$asked" = 401 ]
     bearer api/locks
     [ "$asked" = 200 ]
+    grep "warning: 0.0.0.0:0: .* unencrypted" err
 }
 
 @test "serve: without the web server's module it says what is missing" {
@@ -404,6 +426,45 @@ PY
     finish "$SERVE"
     [ "$code" -eq 0 ]
     run ! curl -s -m 5 "$AT"
+}
+
+# More of them than there is room for; each sends a byte of its header now and then.
+@test "serve: strangers that take all connections do not keep out who has the token" {
+    with_token
+    python3 - "$AT" <<'PY' 3>&- &
+import socket, sys, time, urllib.parse
+at = urllib.parse.urlsplit(sys.argv[1])
+def call():
+    s = socket.create_connection((at.hostname, at.port))
+    s.sendall(b"GET /api/locks HTTP/1.1\r\n")
+    return s
+calls = [call() for _ in range(200)]
+open("slow", "w").close()
+while True:
+    for i, s in enumerate(calls):
+        try:
+            s.sendall(b"X")
+        except OSError:
+            calls[i] = call()
+    time.sleep(0.2)
+PY
+    until_true test -e slow
+    for _ in 1 2 3 4 5; do
+        asked=$(curl -sS -m 5 -o body -w '%{http_code}' -H "Authorization: Bearer $TOKEN" "${AT}api/locks")
+        [ "$asked" = 200 ]
+    done
+}
+
+@test "serve: a request for two hosts is refused" {
+    serve
+    run -0 python3 - "$AT" <<'PY'
+import socket, sys, urllib.parse
+at = urllib.parse.urlsplit(sys.argv[1])
+s = socket.create_connection((at.hostname, at.port))
+s.sendall(b"GET /api/locks HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
+print(s.recv(100).split(b"\r\n")[0].decode())
+PY
+    [[ "$output" == *" 400 "* ]]
 }
 
 @test "serve: SIGINT and SIGHUP end it with 0, and its session is gone" {

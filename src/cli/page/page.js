@@ -454,10 +454,19 @@ async function refresh() {
 
 /* ------------------------------------------------------------------ controls */
 
+/* Of an address that somebody typed; what is no name in an address is taken as it stands. */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 function follow() {
   const match = /^#lock=(.*)$/.exec(location.hash);
   const before = state.opened;
-  state.opened = match ? decodeURIComponent(match[1]) : null;
+  state.opened = match ? decoded(match[1]) : null;
   $("all").hidden = state.opened !== null;
   $("one").hidden = state.opened === null;
   if (state.opened !== null) {
@@ -519,7 +528,19 @@ function onKey(event) {
   event.preventDefault();
 }
 
+/* The address that serve prints has the token behind the "#", which no server sees. It is taken
+   out of the address, so that neither the history nor a copied link has it. */
+function takeToken() {
+  const match = /^#token=([!-~]+)$/.exec(location.hash);
+  if (!match)
+    return;
+  state.token = match[1];
+  sessionStorage.setItem("token", state.token);
+  history.replaceState(null, "", location.pathname);
+}
+
 function begin() {
+  takeToken();
   setTheme(["light", "dark"].find((t) => t === localStorage.getItem("theme")) || "");
   showSort();
   for (const button of document.querySelectorAll("[data-sort]"))
@@ -545,7 +566,10 @@ function begin() {
   });
   document.addEventListener("keydown", onKey);
   document.addEventListener("visibilitychange", () => document.hidden || state.paused || refresh());
-  addEventListener("hashchange", follow);
+  addEventListener("hashchange", () => {
+    takeToken();
+    follow();
+  });
   follow();
 }
 
