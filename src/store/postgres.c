@@ -10,10 +10,12 @@
 #include "base/error.h"
 #include "store/module_glue.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
+#define MRT_PG_NOT_A_NUMBER "22P02"
 #define WRITABLE "; locks need a server that can be written to"
 
 const char mrt_sql_product[] = "PostgreSQL";
@@ -107,8 +109,19 @@ void mrt_sql_driver_go_on(struct mrt_store *store, mrt_time now)
 
 /* ------------------------------------------------------------------ what it is */
 
+/* What is wrong with the schema, as its check worded it; else NULL. */
+static const char *fault_in(const struct mrt_sql_request *request, char *text, size_t size)
+{
+    const char *open = strchr(request->detail, '{'), *close = strrchr(request->detail, '}');
+    if (strcmp(request->state, MRT_PG_NOT_A_NUMBER) != 0 || !open || !close)
+        return NULL;
+    snprintf(text, size, "%.*s", (int)(close - open - 1), open + 1);
+    return text;
+}
+
 void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request *request)
 {
+    char text[sizeof request->detail];
     struct mrt_sql_driver *driver = store->driver;
     int64_t told = PQbackendPID(driver->connection);
     driver->backend = mrt_sql_number(request, SETUP_BACKEND);
@@ -116,6 +129,8 @@ void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request 
         mrt_sql_reject(store, MORTISE_ENOTSUPPORTED,
                        "PostgreSQL: the pooler gives out connections that others have used; locks "
                        "need a pooler in session mode");
+    else if (request->failed && fault_in(request, text, sizeof text))
+        mrt_sql_reject(store, MORTISE_ESETUP, "PostgreSQL: %.240s", text);
     else if (request->failed)
         mrt_sql_reject_setup(store, request);
     else if (mrt_sql_number(request, SETUP_READ_ONLY)) /* behind a pooler libpq does not see it */

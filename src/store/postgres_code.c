@@ -26,6 +26,9 @@ static const struct mrt_sql_code table[] = {
     {"42703", MRT_SQL_FAILED, MORTISE_ESETUP, init},
     {"3F000", MRT_SQL_FAILED, MORTISE_ESETUP, init},
     {"3D000", MRT_SQL_FAILED, MORTISE_ESETUP, NULL},
+    /* Raised by the script of mortise init: the schema is not fit; another has kept it waiting. */
+    {"MRT01", MRT_SQL_FAILED, MORTISE_ESETUP, NULL},
+    {"MRT02", MRT_SQL_FAILED, MORTISE_EUNREACHABLE, NULL},
     {"53300", MRT_SQL_FAILED, MORTISE_EUNREACHABLE, NULL},
     {"57P", MRT_SQL_PERHAPS, MORTISE_EUNREACHABLE, NULL}, /* shutdown, crash, starting up */
     {"08", MRT_SQL_PERHAPS, MORTISE_EUNREACHABLE, NULL},

@@ -8,19 +8,59 @@
 #include "store/postgres_internal.h"
 
 #include "base/error.h"
+#include "store/postgres_trust.h"
 
 #include <stdio.h>
 
+#define KEY_TEXT "7309475598860448101"
+/* So many times connect= is waited for others who run this, or use what it changes. */
+#define PATIENCE 6
 #define HOT                                                                                     \
     "WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = " \
     "2000)"
 
-/* The lock is for those who run this at the same time; it ends with the transaction. Every %1$s
-   is the schema's name, which needs no quoting. */
-static const char script[] =
-    "BEGIN;\n"
-    "SELECT pg_advisory_xact_lock(7309475598860448101);\n"
-    "CREATE SCHEMA IF NOT EXISTS %1$s;\n"
+/* %1$s is the schema's name and %3$s that of a role, which need no quoting; %4$lld milliseconds.
+   The lock is for those who run this at the same time, and ends with the transaction; anybody may
+   have it, so it is not waited for without end. What is there is looked at before anything is made
+   and once more before anything is written, since others may be allowed to make tables there. */
+#define BEGIN                                                                                    \
+    "-- mortise init, version %2$d of the schema\n"                                              \
+    "BEGIN ISOLATION LEVEL READ COMMITTED;\n"                                                    \
+    "SET LOCAL search_path = pg_catalog, pg_temp;\n"                                             \
+    "SET LOCAL client_min_messages = warning;\n"                                                 \
+    "SET LOCAL lock_timeout = %4$lld;\n"                                                         \
+    "DO $mortise$\n"                                                                             \
+    "DECLARE\n"                                                                                  \
+    "    message text;\n"                                                                        \
+    "    patience constant timestamptz := clock_timestamp() + %4$lld * interval '1 ms';\n"       \
+    "BEGIN\n"                                                                                    \
+    "WHILE NOT pg_try_advisory_xact_lock(" KEY_TEXT ") LOOP\n"                                   \
+    "    IF clock_timestamp() > patience THEN\n"                                                 \
+    "        RAISE EXCEPTION USING ERRCODE = 'MRT02', MESSAGE = 'the advisory lock " KEY_TEXT    \
+    " of mortise init is held by ' || coalesce((SELECT string_agg('process ' || l.pid ||"        \
+    " coalesce(' of ' || a.usename, ''), ', ') FROM pg_locks l"                                  \
+    " LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE l.locktype = 'advisory' AND l.granted" \
+    " AND l.classid = (" KEY_TEXT " >> 32)::oid"                                                 \
+    " AND l.objid = (" KEY_TEXT " & 4294967295)::oid AND l.objsubid = 1), 'a process that has"   \
+    " just ended') || '; end that, or run mortise init again';\n"                                \
+    "    END IF;\n"                                                                              \
+    "    PERFORM pg_sleep(0.02);\n"                                                              \
+    "END LOOP;\n"                                                                                \
+    "IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = '%1$s') THEN\n"                     \
+    "    CREATE SCHEMA %1$s;\n"                                                                  \
+    "END IF;\n"                                                                                  \
+    "FOR pass IN 1..2 LOOP\n"                                                                    \
+    "message := (" MRT_PG_FAULT(                                                                 \
+        "'%1$s'", "'%3$s'",                                                                      \
+        "") ");\n"                                                                               \
+            "IF message IS NOT NULL THEN\n"                                                      \
+            "    RAISE EXCEPTION USING ERRCODE = 'MRT01', MESSAGE = message;\n"                  \
+            "END IF;\n"
+#define MADE      \
+    "END LOOP;\n" \
+    "END $mortise$;\n"
+
+static const char script[] = BEGIN
     "CREATE TABLE IF NOT EXISTS %1$s.session (\n"
     "    id uuid PRIMARY KEY,\n"
     "    epoch bigint NOT NULL,\n"
@@ -56,7 +96,7 @@ static const char script[] =
     "    value bytea\n"
     ") " HOT ";\n"
     "CREATE SEQUENCE IF NOT EXISTS %1$s.fence MAXVALUE 140737488355327;\n"
-    "CREATE TABLE IF NOT EXISTS %1$s.version (number integer NOT NULL);\n"
+    "CREATE TABLE IF NOT EXISTS %1$s.version (number integer NOT NULL);\n" MADE
     "INSERT INTO %1$s.version SELECT %2$d WHERE NOT EXISTS (SELECT FROM %1$s.version);\n"
     "ALTER TABLE %1$s.ticket ADD COLUMN IF NOT EXISTS linger boolean NOT NULL DEFAULT false,\n"
     "    ADD COLUMN IF NOT EXISTS delay bigint NOT NULL DEFAULT 0;\n"
@@ -66,11 +106,8 @@ static const char script[] =
 /* Who waits for such a row waits for its number of transaction, so each lock makes a new version
    of it. */
 static const char row_script[] =
-    "BEGIN;\n"
-    "SELECT pg_advisory_xact_lock(7309475598860448101);\n"
-    "CREATE SCHEMA IF NOT EXISTS %1$s;\n"
-    "CREATE TABLE IF NOT EXISTS %1$s.row_lock (name text COLLATE \"C\" PRIMARY KEY);\n"
-    "COMMIT;\n";
+    BEGIN "CREATE TABLE IF NOT EXISTS %1$s.row_lock (name text COLLATE \"C\" PRIMARY KEY);\n" MADE
+          "COMMIT;\n";
 
 static int execute(const struct mrt_pg_words *words, const char *text)
 {
@@ -99,9 +136,11 @@ run(const struct mrt_uri *uri, mortise_text_callback print, void *argument, cons
 {
     struct mrt_sql_address address;
     struct mrt_pg_words words;
-    char text[sizeof script + 16 * MRT_SQL_SCHEMA_MAX];
+    char text[sizeof script + 32 * MRT_SQL_OWNER_MAX];
     int error = mrt_pg_uri_parse(uri, &address, &words);
-    snprintf(text, sizeof text, format, address.schema, mrt_sql_schema_version);
+    long long patience = PATIENCE * address.connect / MRT_MILLISECOND;
+    snprintf(text, sizeof text, format, address.schema, mrt_sql_schema_version, address.owner,
+             patience);
     if (error == MORTISE_OK && print)
         print(argument, text);
     else if (error == MORTISE_OK)

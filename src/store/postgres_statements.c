@@ -1,6 +1,7 @@
 /* The texts. What they return: sql_columns.h. */
 #include "store/postgres_statements.h"
 
+#include "store/postgres_trust.h"
 #include "store/sql_columns.h"
 
 /* Texts laid out as SQL. */
@@ -18,17 +19,26 @@
 /* All who observe in this schema are told of a queue. */
 #define SHOW(queue) "pg_notify('" MRT_PG_SEEN "' || current_schema(), " queue ")"
 
+/* First of all, and without a word that a path of the database's or the role's could lead astray. */
+static const char mrt_pg_sql_pin[] =
+    "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false)";
+
 /* Plans are by index whatever the tables' size was when they were made. */
 static const char mrt_pg_sql_setup[] =
-    "SELECT set_config('search_path', $1 || ', pg_temp', false),"
-    " set_config('statement_timeout', $2, false), set_config('lock_timeout', '0', false),"
-    " set_config('idle_in_transaction_session_timeout', $2, false),"
-    " set_config('tcp_keepalives_idle', $3, false),"
-    " set_config('tcp_keepalives_interval', $4, false),"
+    "SELECT set_config('statement_timeout', $1, false), set_config('lock_timeout', '0', false),"
+    " set_config('idle_in_transaction_session_timeout', $1, false),"
+    " set_config('tcp_keepalives_idle', $2, false),"
+    " set_config('tcp_keepalives_interval', $3, false),"
     " set_config('tcp_keepalives_count', '3', false),"
     " set_config('default_transaction_isolation', 'read committed', false),"
     " set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') = 'off'"
-    " THEN 'on' ELSE current_setting('synchronous_commit') END, false),"
+    " THEN 'on' ELSE current_setting('synchronous_commit') END, false)";
+
+/* $1 schema, $2 owner. What is wrong with the schema becomes an error, which ends the flight before
+   anything in it is touched: a text that is no number. */
+static const char mrt_pg_sql_enter[] =
+    "SELECT ('{' || (" MRT_PG_FAULT("$1", "$2", MRT_PG_DATABASE_OWNER) ") || '}')::integer,"
+    " set_config('search_path', $1 || ', pg_temp', false),"
     " set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false),"
     " set_config('enable_bitmapscan', 'off', false), set_config('enable_hashjoin', 'off', false),"
     " set_config('enable_mergejoin', 'off', false)";
@@ -341,14 +351,13 @@ static const char mrt_pg_sql_list[] =
    comes on it. Nothing that is written must be durable. */
 static const char mrt_pg_sql_form_setup[] =
     "SELECT 0, pg_backend_pid(), (current_setting('transaction_read_only') = 'on')::int,"
-    " set_config('search_path', $1 || ', pg_temp', false),"
     " set_config('statement_timeout', '0', false),"
-    " set_config('idle_session_timeout', $2 || 's', false),"
-    " set_config('idle_in_transaction_session_timeout', $2 || 's', false),"
-    " set_config('lock_timeout', $3 || 's', false),"
-    " set_config('tcp_keepalives_idle', $4, false),"
+    " set_config('idle_session_timeout', $1 || 's', false),"
+    " set_config('idle_in_transaction_session_timeout', $1 || 's', false),"
+    " set_config('lock_timeout', $2 || 's', false),"
+    " set_config('tcp_keepalives_idle', $3, false),"
     " set_config('tcp_keepalives_interval', '1', false),"
-    " set_config('tcp_keepalives_count', $2, false),"
+    " set_config('tcp_keepalives_count', $1, false),"
     " set_config('client_connection_check_interval',"
     " CASE WHEN strpos(version(), 'linux') > 0 THEN '1s' ELSE '0' END, false),"
     " set_config('default_transaction_isolation', 'read committed', false),"

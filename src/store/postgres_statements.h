@@ -18,7 +18,9 @@
 
 /* X(name, parameters, text) */
 #define MRT_PG_STATEMENTS(X)                                                     \
-    X(SETUP, "dihu", mrt_pg_sql_setup)                                           \
+    X(PIN, "", mrt_pg_sql_pin)                                                   \
+    X(SETUP, "ihu", mrt_pg_sql_setup)                                            \
+    X(ENTER, "dO", mrt_pg_sql_enter)                                             \
     X(IDENTIFY, "", mrt_pg_sql_identify)                                         \
     X(HURRY, "", mrt_pg_sql_hurry)                                               \
     X(HURRY_EMPTY, "sD", mrt_pg_sql_hurry_empty)                                 \
@@ -54,7 +56,7 @@
     X(LIST, "np", mrt_pg_sql_list)                                               \
     X(REVOKE, "qo", mrt_pg_sql_revoke)                                           \
     X(BREAK, "qo", mrt_pg_sql_break)                                             \
-    X(FORM_SETUP, "dJZh", mrt_pg_sql_form_setup)                                 \
+    X(FORM_SETUP, "JZh", mrt_pg_sql_form_setup)                                  \
     X(KEY_TRY, "qNX", mrt_pg_sql_key_try)                                        \
     X(KEY_WAIT, "qNX", mrt_pg_sql_key_wait)                                      \
     X(KEY_LEAVE, "qNX", mrt_pg_sql_key_leave)                                    \

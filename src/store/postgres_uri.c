@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const ours[] = {MRT_URI_COMMON, "lease", "connect",     "schema",
+static const char *const ours[] = {MRT_URI_COMMON, "lease", "connect",     "schema", "owner",
                                    "pooler",       "form",  "synchronous", NULL};
 /* What the store sets itself, or could not work with. */
 static const char *const refused[] = {"client_encoding", "target_session_attrs", "replication",
@@ -143,6 +143,23 @@ static bool put_timeouts(mrt_time lease, struct mrt_pg_words *words)
            put(words, "fallback_application_name", "mortise");
 }
 
+/* It stands in the script of mortise init, so it needs no quoting there. */
+static int read_owner(const struct mrt_uri *uri, char owner[MRT_SQL_OWNER_MAX + 1])
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    const char *name = mrt_uri_parameter(uri, "owner");
+    size_t length = name ? strlen(name) : 0, at = 0;
+    while (at < length && (strchr(letters, name[at]) || strchr("_-.@", name[at])))
+        at++;
+    if (name && (length == 0 || length > MRT_SQL_OWNER_MAX || at < length))
+        return mrt_error(MORTISE_EURI,
+                         "owner=%.64s is not a role's name of letters, digits, _ - . and @, of at "
+                         "most %d bytes",
+                         name, MRT_SQL_OWNER_MAX);
+    snprintf(owner, MRT_SQL_OWNER_MAX + 1, "%s", name ? name : "");
+    return MORTISE_OK;
+}
+
 int mrt_pg_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
                      struct mrt_pg_words *words)
 {
@@ -151,6 +168,8 @@ int mrt_pg_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
     memset(words, 0, sizeof *words);
     words->pooled = pooler;
     int error = mrt_sql_schema(mrt_uri_parameter(uri, "schema"), address->schema);
+    if (error == MORTISE_OK)
+        error = read_owner(uri, address->owner);
     if (error == MORTISE_OK)
         error = mrt_sql_common(uri, address);
     if (error == MORTISE_OK && pooler && strcmp(pooler, "session") != 0)

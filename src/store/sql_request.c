@@ -145,6 +145,7 @@ static uint64_t at_least_one(mrt_time time)
     X('p', text, request->prefix)                                                              \
     X('a', text, store->label)                                                                 \
     X('d', text, store->address.schema)                                                        \
+    X('O', text, store->address.owner)                                                         \
     X('v', bytes, command)                                                                     \
     X('w', number, command->weight)                                                            \
     X('c', number, command->capacity)                                                          \

@@ -13,12 +13,15 @@
 
 /* Longest name of a schema: PostgreSQL takes 63 bytes, MariaDB 64 characters. */
 #define MRT_SQL_SCHEMA_MAX 48
+#define MRT_SQL_OWNER_MAX 63
 /* Fences a ticket owns: its number shifted by so many bits, as on SQLite. */
 #define MRT_SQL_FENCE_BITS 16
 
 /* What every URI says, once read. */
 struct mrt_sql_address {
     char schema[MRT_SQL_SCHEMA_MAX + 1];
+    char
+        owner[MRT_SQL_OWNER_MAX + 1]; /* whose schema may be used besides one's own; "": nobody's */
     mrt_time lease;
     mrt_time connect; /* how long a command waits for a connection */
     bool synchronous; /* a server is refused whose commits do not wait for a replica */

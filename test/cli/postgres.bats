@@ -163,7 +163,7 @@ SQL
     psql -X -q -U postgres "$(server_url | sed 's/mortise@//')" -c "ALTER ROLE app CREATEDB"
     run -1 "$MORTISE" doctor
     [[ "$output" == *"warning: PostgreSQL: this user may make roles or databases"* ]]
-    MORTISE_URL="${MORTISE_URL/app@/postgres@}" run -1 "$MORTISE" doctor
+    MORTISE_URL="${MORTISE_URL/app@/postgres@}&owner=mortise" run -1 "$MORTISE" doctor
     [[ "$output" == *"warning: PostgreSQL: this user is a superuser"* ]]
     # Over the socket of this machine nobody need be asked.
     psql -X -q -U postgres "$(server_url | sed 's/mortise@//')" -c "ALTER ROLE app NOCREATEDB"
@@ -262,4 +262,120 @@ SQL
     MORTISE_URL="$(server_url)?form=row&queue_max=3" run "$MORTISE" run a true
     [ "$status" -ne 0 ]
     [[ "$output" == *"queue_max="* ]]
+}
+
+# as_superuser FILE|-c SQL...
+as_superuser() {
+    psql -X -q -t -A -v ON_ERROR_STOP=1 -U postgres "$(server_url | sed 's/mortise@//')" "$@"
+}
+
+# As superuser postgres, whom a mischievous role would like to have run its code.
+init_as_superuser() {
+    MORTISE_URL="${MORTISE_URL/mortise@/postgres@}" "$MORTISE" init
+}
+
+@test "init adopts no schema of another role, and runs none of its code; neither does its script" {
+    on_schema squatted
+    as_superuser <<'SQL'
+CREATE ROLE mallory LOGIN;
+GRANT CREATE ON DATABASE mortise TO mallory;
+SQL
+    psql -X -q -v ON_ERROR_STOP=1 "$(server_url | sed 's/mortise@/mallory@/')" <<'SQL'
+CREATE SCHEMA squatted;
+CREATE TABLE squatted.version (number integer NOT NULL);
+CREATE FUNCTION squatted.rise() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN EXECUTE 'ALTER ROLE mallory SUPERUSER'; RETURN new; END $$;
+CREATE TRIGGER rise BEFORE INSERT ON squatted.version FOR EACH ROW EXECUTE FUNCTION squatted.rise();
+GRANT ALL ON SCHEMA squatted TO PUBLIC;
+GRANT ALL ON squatted.version TO PUBLIC;
+SQL
+    fails_with 78 init_as_superuser
+    [[ "$output" == *"schema squatted belongs to mallory; drop it, choose another schema=, or trust that role by owner="* ]]
+    "$MORTISE" init --print-sql >script
+    run -3 as_superuser -f script
+    [[ "$output" == *"schema squatted belongs to mallory"* ]]
+    [ "$(as_superuser -c "SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'")" = f ]
+    # A schema of one's own, with tables of another's in it.
+    on_schema half
+    sql "CREATE SCHEMA half; GRANT ALL ON SCHEMA half TO mallory"
+    psql -X -q "$(server_url | sed 's/mortise@/mallory@/')" -c "CREATE TABLE half.queue (name text)"
+    fails_with 78 "$MORTISE" init
+    [[ "$output" == *"half.queue belongs to mallory"* ]]
+    [ "$(sql "SELECT count(*) FROM pg_tables WHERE schemaname = 'half'")" = 1 ]
+}
+
+@test "owner= names the role whose schema may be used, and no other's is, by locks either" {
+    on_schema owned
+    "$MORTISE" init
+    as_superuser -c "CREATE ROLE keeper NOLOGIN; CREATE ROLE other NOLOGIN"
+    local table
+    for table in session queue ticket cell version; do as_superuser -c "ALTER TABLE owned.$table OWNER TO keeper"; done
+    as_superuser -c "ALTER SEQUENCE owned.fence OWNER TO keeper; ALTER SCHEMA owned OWNER TO keeper;
+        GRANT USAGE ON SCHEMA owned TO mortise; GRANT ALL ON ALL TABLES IN SCHEMA owned TO mortise;
+        GRANT USAGE ON SEQUENCE owned.fence TO mortise"
+    fails_with 78 "$MORTISE" run a touch had
+    [[ "$output" == *"schema owned belongs to keeper; drop it, choose another schema=, or trust that role by owner="* ]]
+    MORTISE_URL="$MORTISE_URL&owner=other" fails_with 78 "$MORTISE" run a touch had
+    run -78 "$MORTISE" doctor
+    [[ "$output" == *"schema owned belongs to keeper"* ]]
+    MORTISE_URL="$MORTISE_URL&owner=keeper" "$MORTISE" run a true
+    for table in "a'b" "a b" "" '$x' "$(printf 'x%.0s' $(seq 64))"; do
+        MORTISE_URL="$MORTISE_URL&owner=$table" fails_with 78 "$MORTISE" run a touch had
+    done
+    [ ! -e had ]
+}
+
+@test "a schema that was changed is refused by init and by locks: code in it, and names it would confuse" {
+    on_schema changed
+    "$MORTISE" init
+    sql "CREATE FUNCTION changed.noticed() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END'"
+    "$MORTISE" run a true
+    local change
+    while IFS='|' read -r change undo says; do
+        sql "$change"
+        fails_with 78 "$MORTISE" init
+        [[ "$output" == *"$says"* ]]
+        fails_with 78 "$MORTISE" run a touch had
+        [[ "$output" == *"$says"*"; undo that, or choose another schema="* ]]
+        sql "$undo"
+    done <<'CHANGES'
+CREATE TRIGGER watch AFTER INSERT ON changed.ticket FOR EACH ROW EXECUTE FUNCTION changed.noticed()|DROP TRIGGER watch ON changed.ticket|changed.ticket has a trigger
+CREATE RULE watch AS ON DELETE TO changed.session DO ALSO NOTHING|DROP RULE watch ON changed.session|changed.session has a rule
+CREATE TABLE changed.heir () INHERITS (changed.cell)|DROP TABLE changed.heir|changed.cell has a parent or an heir
+ALTER TABLE changed.queue ENABLE ROW LEVEL SECURITY|ALTER TABLE changed.queue DISABLE ROW LEVEL SECURITY|changed.queue has row security
+ALTER TABLE changed.ticket ADD CONSTRAINT small CHECK (weight < 100)|ALTER TABLE changed.ticket DROP CONSTRAINT small|changed.ticket has a constraint that computes
+ALTER TABLE changed.session ALTER label SET DEFAULT current_user|ALTER TABLE changed.session ALTER label DROP DEFAULT|changed.session has a column that computes
+CREATE INDEX odd ON changed.cell (lower(name))|DROP INDEX changed.odd|changed.cell has an index that computes
+ALTER TABLE changed.ticket ALTER queue TYPE text COLLATE "default"|ALTER TABLE changed.ticket ALTER queue TYPE text COLLATE "C"|changed.ticket.queue is of another type or collation
+ALTER TABLE changed.ticket ALTER weight TYPE integer|ALTER TABLE changed.ticket ALTER weight TYPE bigint|changed.ticket.weight is of another type or collation
+ALTER TABLE changed.version RENAME TO moved; CREATE VIEW changed.version AS SELECT * FROM changed.moved|DROP VIEW changed.version; ALTER TABLE changed.moved RENAME TO version|changed.version is no ordinary table
+CHANGES
+    "$MORTISE" run a true
+    "$MORTISE" init
+    [ ! -e had ]
+}
+
+@test "form=row: a table that somebody else made, or that has other names, is refused" {
+    on_schema changed_rows
+    MORTISE_URL="$MORTISE_URL&form=row"
+    "$MORTISE" init
+    sql 'ALTER TABLE changed_rows.row_lock ALTER name TYPE text COLLATE "default"'
+    fails_with 78 "$MORTISE" init
+    fails_with 78 "$MORTISE" run a touch had
+    [[ "$output" == *"changed_rows.row_lock.name is of another type or collation"* ]]
+    [ ! -e had ]
+}
+
+@test "init waits for another's advisory lock, but not for ever, and says whose it is" {
+    on_schema kept_out
+    psql -X -q -t -A "$(server_url)" -c "SELECT pg_advisory_lock(7309475598860448101), 'locked'" \
+        -c "SELECT pg_sleep(60)" >locked 3>&- &
+    local holder=$! began=$SECONDS
+    until_true sql "SELECT 1 / count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+    MORTISE_URL="$MORTISE_URL&connect=200ms" fails_with 69 timeout 20 "$MORTISE" init
+    ((SECONDS - began < 15))
+    [[ "$output" == *"the advisory lock 7309475598860448101 of mortise init is held by process "*" of mortise; end that, or run mortise init again"* ]]
+    kill "$holder"
+    sql "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
+    "$MORTISE" init
 }

@@ -171,7 +171,9 @@ void pg_inject(const char *when, const char *sqlstate, int times)
              " BEGIN IF nextval('public.raised') <= %d THEN"
              " RAISE EXCEPTION 'injected' USING ERRCODE = '%s'; END IF;"
              " RETURN coalesce(NEW, OLD); END $$;"
-             "%s FOR EACH ROW EXECUTE FUNCTION public.raise()",
+             "%s FOR EACH ROW EXECUTE FUNCTION public.raise();"
+             /* A schema with a trigger that a user made is refused. */
+             "UPDATE pg_trigger SET tgisinternal = true WHERE tgname = 't'",
              times, sqlstate, when);
     sql_run(text);
 }

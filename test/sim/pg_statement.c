@@ -140,10 +140,21 @@ static bool has_tickets(const struct pg_rows *rows, const char *session, const c
 
 /* ------------------------------------------------------------------ connections */
 
+static enum pg_end do_pin(struct pg_backend *backend)
+{
+    (void)backend;
+    return PG_DONE;
+}
+
 static enum pg_end do_setup(struct pg_backend *backend)
 {
+    backend->patience_ms = pg_number(backend, 1);
+    return PG_DONE;
+}
+
+static enum pg_end do_enter(struct pg_backend *backend)
+{
     snprintf(backend->schema, sizeof backend->schema, "%s", pg_text(backend, 1));
-    backend->patience_ms = pg_number(backend, 2);
     return PG_DONE;
 }
 
@@ -423,7 +434,9 @@ static const struct {
     enum pg_end (*run)(struct pg_backend *backend);
     bool reads; /* and changes nothing: a standby does it too */
 } all[MRT_PG_STATEMENT_COUNT] = {
+    [MRT_PG_PIN] = {do_pin, true},
     [MRT_PG_SETUP] = {do_setup, true},
+    [MRT_PG_ENTER] = {do_enter, true},
     [MRT_PG_IDENTIFY] = {do_identify, true},
     [MRT_PG_HURRY] = {do_hurry, true},
     [MRT_PG_HURRY_EMPTY] = {do_hurry, true},
