@@ -29,7 +29,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define CLOSE_PATIENCE (250 * MRT_MILLISECOND) /* of a server that has just answered */
+#define CLOSE_PATIENCE \
+    (250 * MRT_MILLISECOND) /* of the last call, with a server that has just answered */
 
 pthread_mutex_t mrt_zk_library = PTHREAD_MUTEX_INITIALIZER;
 
@@ -133,6 +134,23 @@ static void deliver_all(struct mrt_store *store)
 
 /* ------------------------------------------------------------------- turns */
 
+/* Answers STOP when the handle is closed; or in any case, UNKNOWN. */
+static void finish_closing(struct mrt_store *store, bool give_up)
+{
+    struct mrt_zk_closing *closing = store->closing;
+    if (!closing || !(give_up || mrt_zk_close_has_ended(closing)))
+        return;
+    bool ended = mrt_zk_close_has_ended(closing) && closing->code == ZOK;
+    if (ended)
+        store->unproven = (struct mrt_id){0, 0};
+    if (store->stop)
+        mrt_zk_answer(store, store->stop, ended ? MRT_STOPPED : MRT_UNKNOWN);
+    epoll_ctl(store->epoll, EPOLL_CTL_DEL, closing->done, NULL);
+    mrt_zk_close_let_go(closing);
+    store->closing = NULL;
+    store->stop = NULL;
+}
+
 /* Ends the session if that is due; without the mutex. */
 static void settle(struct mrt_store *store)
 {
@@ -145,20 +163,28 @@ static void settle(struct mrt_store *store)
     bool over = session->over;
     struct mrt_zk_job *stop = session->stop;
     mrt_zk_session_clear(session);
-    bool ended = mrt_zk_session_end(session, CLOSE_PATIENCE) || over;
+    struct mrt_zk_closing *closing = mrt_zk_close_begin(session);
     mrt_zk_session_free(session);
     store->session = NULL;
     store->next = MRT_TIME_NEVER;
-    if (!ended)
-        store->unproven = id;
-    if (stop)
-        mrt_zk_answer(store, stop, ended ? MRT_STOPPED : MRT_UNKNOWN);
-    if (over && was_started)
-        tell_lost(store, id, error);
+    if (over) {
+        mrt_zk_close_let_go(closing);
+        if (stop)
+            mrt_zk_answer(store, stop, MRT_STOPPED);
+        if (was_started)
+            tell_lost(store, id, error);
+        return;
+    }
+    finish_closing(store, true); /* an earlier one */
+    store->closing = closing;
+    store->stop = stop;
+    store->unproven = id;
+    if (!mrt_zk_close_has_ended(closing))
+        mrt_zk_close_watch(closing, store->epoll);
 }
 
 /* Gives up a session that could not be ended politely. */
-static void abandon_session(struct mrt_store *store)
+static void abandon_session(struct mrt_store *store, mrt_time patience)
 {
     struct mrt_zk_session *session = store->session;
     if (!session)
@@ -168,7 +194,10 @@ static void abandon_session(struct mrt_store *store)
     store->unproven = session->id;
     mrt_zk_session_clear(session);
     bool speaks = mrt_time_now() < session->heard + 50 * MRT_MILLISECOND;
-    mrt_zk_session_end(session, speaks ? CLOSE_PATIENCE : 0);
+    struct mrt_zk_closing *closing = mrt_zk_close_begin(session);
+    if (speaks)
+        mrt_zk_close_wait(closing, patience);
+    mrt_zk_close_let_go(closing);
     mrt_zk_session_free(session);
     store->session = NULL;
     store->next = MRT_TIME_NEVER;
@@ -192,7 +221,7 @@ static void refuse(struct mrt_store *store, struct mrt_zk_job *job)
 static void start(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
 {
     if (store->session && !mrt_id_equal(store->session->id, job->command.session))
-        abandon_session(store);
+        abandon_session(store, 0);
     if (store->session) {
         if (store->session->start)
             mrt_zk_answer(store, job, MRT_UNKNOWN);
@@ -288,6 +317,7 @@ static bool zk_submit(struct mrt_store *store, const struct mrt_command *command
         turn(store, now);
     pthread_mutex_unlock(&mrt_zk_library);
     settle(store);
+    finish_closing(store, false);
     deliver_all(store);
     return true;
 }
@@ -298,6 +328,7 @@ static void zk_process(struct mrt_store *store, mrt_time now)
     turn(store, now);
     pthread_mutex_unlock(&mrt_zk_library);
     settle(store);
+    finish_closing(store, false);
     deliver_all(store);
 }
 
@@ -407,7 +438,8 @@ static int zk_open(const struct mrt_uri *uri, const struct mrt_store_options *op
 
 static void zk_close(struct mrt_store *store)
 {
-    abandon_session(store);
+    abandon_session(store, CLOSE_PATIENCE);
+    finish_closing(store, true);
     free_store(store);
 }
 
@@ -427,9 +459,14 @@ static void zk_abandon(struct mrt_store *store)
         free(session->renew);
         session->start = session->stop = session->renew = NULL;
         if (cut)
-            mrt_zk_session_close(session);
+            mrt_zk_close_here(session);
         mrt_zk_session_clear(session);
         mrt_zk_session_free(session);
+    }
+    if (store->closing) { /* its thread is the parent's */
+        close(store->closing->done);
+        free(store->closing);
+        free(store->stop);
     }
     free_store(store);
 }

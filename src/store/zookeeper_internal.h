@@ -238,6 +238,8 @@ struct mrt_zk_closing {
     zhandle_t *handle;
     zoo_op_result_t results[MRT_ZK_PARTS_MAX]; /* written by the library, and not read */
     int done;                                  /* an event's descriptor; -1: none */
+    int code;                                  /* of the library's close; when it has ended */
+    atomic_bool ended;
     atomic_int users;
 };
 
@@ -299,7 +301,9 @@ struct mrt_store {
     int epoll;
     mrt_time next;
     struct mrt_zk_session *session;
-    struct mrt_id unproven; /* session given up without the server's word */
+    struct mrt_id unproven;         /* session given up without the server's word */
+    struct mrt_zk_closing *closing; /* of the session before; NULL: it has ended */
+    struct mrt_zk_job *stop;        /* waits for that */
     struct mrt_zk_jobs outbox;
 };
 
@@ -321,7 +325,7 @@ void mrt_zk_tell_changed(struct mrt_store *store, struct mrt_id id);
 /* A VIEW that was not asked for. */
 void mrt_zk_tell(struct mrt_store *store, struct mrt_zk_ticket *ticket, uint64_t ahead);
 
-/* zookeeper_session.c. All but the last two with mrt_zk_library held. */
+/* zookeeper_session.c. All but the last with mrt_zk_library held. */
 /* A handle of the library's for this store; NULL: no memory. */
 zhandle_t *mrt_zk_handle(const struct mrt_store *store, watcher_fn watcher);
 bool mrt_zk_session_start(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now);
@@ -336,11 +340,20 @@ void mrt_zk_session_gather(struct mrt_zk_session *session);
 void mrt_zk_session_turn(struct mrt_zk_session *session, mrt_time now);
 /* Its tickets, watches and commands come to an end, with an answer each. */
 void mrt_zk_session_clear(struct mrt_zk_session *session);
-/* Without the mutex: ends the handle. False: not within this time, and that goes on. */
-bool mrt_zk_session_end(struct mrt_zk_session *session, mrt_time patience);
-/* The library's part of it, here. */
-void mrt_zk_session_close(struct mrt_zk_session *session);
 void mrt_zk_session_free(struct mrt_zk_session *session);
+
+/* zookeeper_close.c, without the mutex. */
+/* What the end of a handle will need; NULL: no memory. */
+struct mrt_zk_closing *mrt_zk_close_prepare(void);
+/* Begins to close the session's handle; the caller lets the result go. */
+struct mrt_zk_closing *mrt_zk_close_begin(struct mrt_zk_session *session);
+bool mrt_zk_close_has_ended(const struct mrt_zk_closing *closing);
+/* Has the epoll descriptor wake when it ends. */
+void mrt_zk_close_watch(const struct mrt_zk_closing *closing, int epoll);
+void mrt_zk_close_wait(const struct mrt_zk_closing *closing, mrt_time patience);
+void mrt_zk_close_let_go(struct mrt_zk_closing *closing);
+/* Closes the session's handle in this call. */
+void mrt_zk_close_here(struct mrt_zk_session *session);
 
 /* zookeeper_lease.c */
 /* How old a sign of life must be to be proven by the next one; `tick` 0: not known. */

@@ -9,14 +9,11 @@
  * zookeeper_lease.c says which answers prove the session.
  *
  * The end. STOP closes politely, which frees the nodes at once: when the server has just
- * answered, for which a sync asks it if need be. The library's close waits for the server's answer,
- * and for room in the socket, which is seconds if the server falls silent just then. So it
- * runs on a thread that dies with it, and is waited for no longer than an answer takes. A session
- * that could not be closed politely stays until the connection is back, and is closed then.
+ * answered, for which a sync asks it if need be (zookeeper_close.c). A session that could not be
+ * closed politely stays until the connection is back, and is closed then.
  *
  * Without a connection the servers' names are looked up anew, beside the loop.
  */
-#include "base/thread.h"
 #include "core/defect.h"
 #include "store/zookeeper_internal.h"
 
@@ -24,13 +21,10 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define HEARD_RECENTLY (50 * MRT_MILLISECOND)
 #define PAUSE_MIN (10 * MRT_MILLISECOND)
@@ -358,28 +352,16 @@ zhandle_t *mrt_zk_handle(const struct mrt_store *store, watcher_fn watcher)
     return NULL;
 }
 
-/* A handle whose end is waited for no more by the last of those two: who closes it, and who waits.
- */
-static void let_go(struct mrt_zk_closing *closing)
-{
-    if (atomic_fetch_sub(&closing->users, 1) > 1)
-        return;
-    if (closing->done >= 0)
-        close(closing->done);
-    free(closing);
-}
-
 bool mrt_zk_session_start(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
 {
     struct mrt_zk_session *session = calloc(1, sizeof *session);
     if (!session)
         return false;
-    session->closing = calloc(1, sizeof *session->closing);
+    session->closing = mrt_zk_close_prepare();
     if (!session->closing) {
         free(session);
         return false;
     }
-    *session->closing = (struct mrt_zk_closing){.done = -1, .users = 1};
     session->store = store;
     session->id = job->command.session;
     session->deadline = mrt_time_add(now, store->address.connect);
@@ -387,7 +369,7 @@ bool mrt_zk_session_start(struct mrt_store *store, struct mrt_zk_job *job, mrt_t
     forget_socket(session);
     session->handle = mrt_zk_handle(store, on_session);
     if (!session->handle) {
-        let_go(session->closing);
+        mrt_zk_close_let_go(session->closing);
         free(session);
         return false;
     }
@@ -463,45 +445,6 @@ void mrt_zk_session_clear(struct mrt_zk_session *session)
     mrt_zk_looks_end(session);
     mrt_zk_watches_free(session);
     mrt_zk_requests_free(session);
-}
-
-static void *close_handle(void *argument)
-{
-    struct mrt_zk_closing *closing = argument;
-    zookeeper_close(closing->handle);
-    eventfd_write(closing->done, 1);
-    let_go(closing);
-    return NULL;
-}
-
-void mrt_zk_session_close(struct mrt_zk_session *session)
-{
-    zookeeper_close(session->handle);
-    let_go(session->closing);
-    session->closing = NULL;
-}
-
-bool mrt_zk_session_end(struct mrt_zk_session *session, mrt_time patience)
-{
-    struct mrt_zk_closing *closing = session->closing;
-    if (session->socket >= 0)
-        epoll_ctl(session->store->epoll, EPOLL_CTL_DEL, session->socket, NULL);
-    if (zoo_state(session->handle) != ZOO_CONNECTED_STATE) {
-        mrt_zk_session_close(session); /* there is nobody to talk to */
-        return true;
-    }
-    closing->handle = session->handle;
-    closing->done = eventfd(0, EFD_CLOEXEC);
-    closing->users = 2;
-    if (closing->done < 0 || !mrt_thread_begin(close_handle, closing)) {
-        close_handle(closing);
-        let_go(closing);
-        return true;
-    }
-    struct pollfd poller = {.fd = closing->done, .events = POLLIN};
-    bool ended = patience > 0 && poll(&poller, 1, (int)(patience / MRT_MILLISECOND)) > 0;
-    let_go(closing);
-    return ended;
 }
 
 void mrt_zk_session_free(struct mrt_zk_session *session)

@@ -19,6 +19,7 @@ target_compile_definitions(test_zookeeper_ensemble PRIVATE ZK_SERVERS="${zk_serv
 mortise_suite(NAME zookeeper_still SOURCES zookeeper_still.c zookeeper_place.c
               LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_still PRIVATE ZK_SERVERS="${zk_servers}")
+target_link_options(test_zookeeper_still PRIVATE LINKER:--wrap=zookeeper_close)
 mortise_suite(NAME zookeeper_watches SOURCES zookeeper_watches.c zookeeper_place.c zk_proxy.c proxy.c
               LABELS store waits SERIAL TIMEOUT 240)
 target_compile_definitions(test_zookeeper_watches PRIVATE ZK_SERVERS="${zk_servers}")

@@ -185,6 +185,40 @@ static void test_a_session_shorter_than_a_tick_that_is_told_is_refused(void **st
     assert_int_equal(mortise_close(client), MORTISE_OK);
 }
 
+/* The library's close of a server that falls silent just then: it takes seconds. */
+int __real_zookeeper_close(void *handle);
+int __wrap_zookeeper_close(void *handle);
+static _Atomic int close_takes_ms;
+
+int __wrap_zookeeper_close(void *handle)
+{
+    zk_rest_ms(close_takes_ms);
+    return __real_zookeeper_close(handle);
+}
+
+static int64_t close_within(int patience_ms, int expected)
+{
+    char uri[128];
+    mortise_client *client;
+    snprintf(uri, sizeof uri, "zk://127.0.0.1:%u/still?session=4s", ports[0]);
+    const mortise_client_options options = {.size = sizeof options, .timeout_ms = patience_ms};
+    assert_int_equal(mortise_open(uri, &options, &client), MORTISE_OK);
+    zk_acquire(zk_mutex(client, "slow-end"));
+    int64_t begin = zk_now_ms();
+    assert_int_equal(mortise_close(client), expected);
+    return zk_now_ms() - begin;
+}
+
+static void test_the_end_of_a_session_is_waited_for_as_long_as_the_caller_says(void **state)
+{
+    (void)state;
+    close_takes_ms = 1200;
+    assert_in_range(close_within(10000, MORTISE_OK), 1200, 5000);
+    close_takes_ms = 4000;
+    assert_in_range(close_within(500, MORTISE_EUNKNOWN), 400, 2500);
+    close_takes_ms = 0;
+}
+
 static int begin_all(void **state)
 {
     int error = zk_place_start(state);
@@ -204,6 +238,7 @@ int main(void)
         cmocka_unit_test(test_zk_44_a_follower_that_stands_still_costs_no_hold),
         cmocka_unit_test(test_zk_44_the_only_server_stands_still_for_less_than_half_the_session),
         cmocka_unit_test(test_a_session_shorter_than_a_tick_that_is_told_is_refused),
+        cmocka_unit_test(test_the_end_of_a_session_is_waited_for_as_long_as_the_caller_says),
     };
     zk_place_settings("", "zk3");
     return cmocka_run_group_tests(tests, begin_all, zk_place_stop);
