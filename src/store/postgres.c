@@ -56,9 +56,25 @@ static void reject_as_libpq_says(struct mrt_store *store)
                    read_only && strstr(line, "read-only") ? WRITABLE : "");
 }
 
-void mrt_pg_ignore_notice(void *context, const PGresult *result)
+/* A library does not print, and libpq would. */
+static void ignore_notice(void *context, const PGresult *result)
 {
     (void)context, (void)result;
+}
+
+PGconn *mrt_pg_connect(const struct mrt_pg_words *words)
+{
+    PGconn *connection = PQconnectdbParams(words->words, (const char *const *)words->values, 1);
+    PQsetNoticeReceiver(connection, ignore_notice, NULL);
+    if (PQstatus(connection) != CONNECTION_OK)
+        return connection;
+    PGresult *result = PQexec(connection, mrt_pg_statement(MRT_PG_PIN)->text);
+    bool pinned = PQresultStatus(result) == PGRES_TUPLES_OK;
+    PQclear(result);
+    if (pinned)
+        return connection;
+    PQfinish(connection);
+    return NULL;
 }
 
 void mrt_sql_driver_connect(struct mrt_store *store)
@@ -72,7 +88,7 @@ void mrt_sql_driver_connect(struct mrt_store *store)
         return;
     }
     PQsetErrorVerbosity(driver->connection, PQERRORS_VERBOSE);
-    PQsetNoticeReceiver(driver->connection, mrt_pg_ignore_notice, NULL);
+    PQsetNoticeReceiver(driver->connection, ignore_notice, NULL);
     if (PQstatus(driver->connection) == CONNECTION_BAD)
         reject_as_libpq_says(store);
     else

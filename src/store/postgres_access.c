@@ -19,17 +19,16 @@ static const char query[] =
     "SELECT CASE WHEN r.rolsuper THEN 'is a superuser'"
     " WHEN r.rolcreaterole OR r.rolcreatedb OR r.rolreplication OR r.rolbypassrls"
     " THEN 'may make roles or databases, or replicate'"
-    " WHEN has_table_privilege(t.oid, 'TRUNCATE') THEN 'may empty or drop the tables of the locks'"
+    " WHEN pg_catalog.has_table_privilege(t.oid, 'TRUNCATE') THEN 'may empty or drop the tables of the locks'"
     " ELSE '' END,"
-    " current_setting('listen_addresses')"
-    " FROM pg_roles r, (SELECT to_regclass('%s.ticket') AS oid) t WHERE r.rolname = current_user";
+    " pg_catalog.current_setting('listen_addresses')"
+    " FROM pg_catalog.pg_roles r, (SELECT pg_catalog.to_regclass('%s.ticket') AS oid) t WHERE r.rolname = current_user";
 
 void mrt_pg_check_access(const struct mrt_store *store)
 {
     const struct mrt_pg_words *words = &store->driver->words;
     char text[sizeof query + MRT_SQL_SCHEMA_MAX], line[192];
-    PGconn *connection = PQconnectdbParams(words->words, (const char *const *)words->values, 1);
-    PQsetNoticeReceiver(connection, mrt_pg_ignore_notice, NULL);
+    PGconn *connection = mrt_pg_connect(words);
     snprintf(text, sizeof text, query, store->address.schema);
     PGresult *result = PQstatus(connection) == CONNECTION_OK ? PQexec(connection, text) : NULL;
     if (PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1) {

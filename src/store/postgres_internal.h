@@ -27,8 +27,9 @@ struct mrt_sql_driver {
 };
 
 /* postgres.c */
-/* A library does not print, and libpq would. */
-void mrt_pg_ignore_notice(void *context, const PGresult *result);
+/* A connection that blocks, on which no name is looked for but in pg_catalog. To be finished; NULL,
+   or one that is not CONNECTION_OK, after a failure. */
+PGconn *mrt_pg_connect(const struct mrt_pg_words *words);
 
 /* postgres_access.c */
 /* Tells the log what is wrong with who may use the store. On a connection of its own; blocks. */

@@ -111,10 +111,9 @@ static const char row_script[] =
 
 static int execute(const struct mrt_pg_words *words, const char *text)
 {
-    PGconn *connection = PQconnectdbParams(words->words, (const char *const *)words->values, 1);
+    PGconn *connection = mrt_pg_connect(words);
     int error = MORTISE_OK;
     char line[256], sqlstate[6] = "";
-    PQsetNoticeReceiver(connection, mrt_pg_ignore_notice, NULL);
     PGresult *result = PQstatus(connection) == CONNECTION_OK ? PQexec(connection, text) : NULL;
     if (!result) {
         mrt_sql_first_line(PQerrorMessage(connection), line, sizeof line);

@@ -379,3 +379,36 @@ CHANGES
     sql "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
     "$MORTISE" init
 }
+
+@test "no function that others left on the way is run, by doctor, init or run" {
+    on_schema way
+    "$MORTISE" init
+    as_superuser <<'SQL'
+CREATE ROLE wayside NOLOGIN;
+GRANT CREATE ON SCHEMA public TO wayside;
+ALTER ROLE mortise SET search_path = public, pg_catalog;
+SQL
+    as_superuser <<'SQL'
+SET ROLE wayside;
+CREATE TABLE public.ran (what text);
+GRANT ALL ON public.ran TO PUBLIC;
+CREATE FUNCTION public.has_table_privilege(regclass, text) RETURNS boolean LANGUAGE plpgsql AS
+    $$ BEGIN INSERT INTO public.ran VALUES ('has_table_privilege'); RETURN false; END $$;
+CREATE FUNCTION public.current_setting(text) RETURNS text LANGUAGE plpgsql AS
+    $$ BEGIN INSERT INTO public.ran VALUES ('current_setting'); RETURN ''; END $$;
+CREATE FUNCTION public.set_config(text, text, boolean) RETURNS text LANGUAGE plpgsql AS
+    $$ BEGIN INSERT INTO public.ran VALUES ('set_config'); RETURN ''; END $$;
+CREATE FUNCTION public.pg_try_advisory_lock(bigint) RETURNS boolean LANGUAGE plpgsql AS
+    $$ BEGIN INSERT INTO public.ran VALUES ('pg_try_advisory_lock'); RETURN true; END $$;
+SQL
+    run "$MORTISE" doctor
+    "$MORTISE" init
+    "$MORTISE" run a true
+    MORTISE_URL="$MORTISE_URL&form=row" "$MORTISE" init
+    MORTISE_URL="$MORTISE_URL&form=row" "$MORTISE" run a true
+    MORTISE_URL="$(server_url)?form=advisory&schema=public" "$MORTISE" run a true
+    as_superuser -c "ALTER ROLE mortise RESET search_path"
+    ran=$(as_superuser -c "SELECT DISTINCT what FROM public.ran")
+    echo "ran: $ran"
+    [ -z "$ran" ]
+}
