@@ -19,10 +19,12 @@ static const char query[] =
     "SELECT CASE WHEN r.rolsuper THEN 'is a superuser'"
     " WHEN r.rolcreaterole OR r.rolcreatedb OR r.rolreplication OR r.rolbypassrls"
     " THEN 'may make roles or databases, or replicate'"
-    " WHEN pg_catalog.has_table_privilege(t.oid, 'TRUNCATE') THEN 'may empty or drop the tables of the locks'"
+    " WHEN pg_catalog.has_table_privilege(t.oid, 'TRUNCATE') THEN 'may empty or drop the tables of "
+    "the locks'"
     " ELSE '' END,"
     " pg_catalog.current_setting('listen_addresses')"
-    " FROM pg_catalog.pg_roles r, (SELECT pg_catalog.to_regclass('%s.ticket') AS oid) t WHERE r.rolname = current_user";
+    " FROM pg_catalog.pg_roles r, (SELECT pg_catalog.to_regclass('%s.ticket') AS oid) t WHERE "
+    "r.rolname = current_user";
 
 void mrt_pg_check_access(const struct mrt_store *store)
 {

@@ -9,10 +9,13 @@
 
 /* How long from now on, in microseconds; as a number, so that no two clocks' formats meet. */
 #define LEFT(time) "(extract(epoch FROM " time " - clock_timestamp()) * 1000000)::bigint"
-/* What is told to the session of a row's ticket: sql_told.c reads it. */
-#define TELL(what)                                                    \
-    "pg_notify('" MRT_PG_TOLD "' || replace(session::text, '-', '')," \
-    " replace(id::text, '-', '') || " what ")"
+/* What is told to the session of a row's ticket: sql_told.c reads it, sql_sign.h has the why. */
+#define HASH(bytes) "encode(sha256(" bytes "), 'hex')"
+#define TELL(what)                                                                      \
+    "pg_notify('" MRT_PG_TOLD "' || left(" HASH("uuid_send(session)") ", 32),"           \
+    " replace(replace(id::text, '-', ''), left(replace(session::text, '-', ''), 16), '')" \
+    " || " what " || ' ' || left(" HASH("uuid_send(session) || uuid_send(id)"             \
+    " || convert_to(" what ", 'UTF8')") ", 16))"
 #define TELL_PLACE(ahead) TELL("' place ' || number || ' ' || " ahead " || ' ' || behind::int")
 /* The session of tickets that are nobody's. */
 #define NOBODY "'00000000-0000-0000-0000-000000000000'"

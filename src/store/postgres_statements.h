@@ -81,8 +81,8 @@ enum mrt_pg_statement {
 
 #define MRT_PG_PARAMETERS_MAX 12
 
-/* Channels of notifications: with a session's identity, what is told to it; with the name of
-   a schema, the queues in it that observers may want to look at. */
+/* Channels of notifications: with a hash of a session's identity, what is told to it; with the name
+   of a schema, the queues in it that observers may want to look at. */
 #define MRT_PG_TOLD "mortise_"
 #define MRT_PG_SEEN "mortise_seen_"
 

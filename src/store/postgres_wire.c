@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "core/defect.h"
+#include "store/sql_sign.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -120,18 +121,18 @@ static bool send_prepared(struct mrt_store *store, struct mrt_sql_request *reque
 }
 
 /* LISTEN takes no parameter: its channel is 32 hexadecimal digits of ours, or the schema, a word.
- */
+   The server shows such a text to some, and anybody may notify whom he likes. */
 static bool send_listen(struct mrt_store *store, struct mrt_sql_request *request, int statement)
 {
-    char text[96], id[MRT_ID_TEXT_SIZE];
+    char text[96], channel[MRT_SQL_CHANNEL_SIZE];
     if (MRT_DEFECT(SQL_PG_NO_LISTEN) && request->kind == MRT_SQL_DO_RESUME)
         return true;
-    mrt_id_format(request->command.session, id);
+    mrt_sql_channel(request->command.session, channel);
     if (statement == LISTEN_SEEN)
         snprintf(text, sizeof text, "LISTEN " MRT_PG_SEEN "%s", store->address.schema);
     else
         snprintf(text, sizeof text, "%s " MRT_PG_TOLD "%s",
-                 statement == LISTEN ? "LISTEN" : "UNLISTEN", id);
+                 statement == LISTEN ? "LISTEN" : "UNLISTEN", channel);
     note_step(request, statement, false);
     return PQsendQueryParams(store->driver->connection, text, 0, NULL, NULL, NULL, NULL, 0);
 }
@@ -201,12 +202,10 @@ static bool read_result(struct mrt_store *store, struct mrt_sql_request *request
 static void notified(struct mrt_store *store, const PGnotify *notification)
 {
     static const char told[] = MRT_PG_TOLD, seen[] = MRT_PG_SEEN;
-    struct mrt_id session;
     if (strncmp(notification->relname, seen, sizeof seen - 1) == 0)
         mrt_sql_observed_changed(store, notification->extra);
-    else if (strncmp(notification->relname, told, sizeof told - 1) == 0 &&
-             mrt_id_parse(notification->relname + sizeof told - 1, &session))
-        mrt_sql_told(store, session, notification->extra);
+    else if (strncmp(notification->relname, told, sizeof told - 1) == 0)
+        mrt_sql_told(store, notification->relname + sizeof told - 1, notification->extra);
 }
 
 static void take(struct mrt_store *store, mrt_time now)

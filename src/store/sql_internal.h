@@ -7,7 +7,7 @@
  *                   sql_detach.c for tickets that are nobody's
  *   sql_again.c     what was refused, and is made again; sql_poll.c for waiters that nobody tells
  *   sql_hurry.c     removals that may not be on disk yet
- *   sql_told.c      what the server tells by itself
+ *   sql_told.c      what the server tells by itself; sql_sign.c: that it is the server
  *   sql_list.c      what is waited for here: mortise_list, mortise_revoke, mortise_break
  *   sql_text.c      parameters of URIs
  *   sql_form.h      locks of the server's own, where a connection is the lease (?form=)
@@ -387,7 +387,8 @@ void mrt_sql_remove_again(struct mrt_store *store, mrt_time now);
 void mrt_sql_removals_free(struct mrt_store *store);
 
 /* sql_told.c */
-void mrt_sql_told(struct mrt_store *store, struct mrt_id session, const char *text);
+/* On the channel of a session, whose name the prefix is taken from. */
+void mrt_sql_told(struct mrt_store *store, const char *channel, const char *text);
 
 /* sql_values.c */
 /* Before an OBSERVE is sent. */

@@ -1,14 +1,17 @@
 /*
  * What the server tells a session by itself:
  *
- *   TICKET place NUMBER AHEAD BEHIND   its turn has come, or nearly
- *   TICKET asked REQUEST               it is to be given up
- *   TICKET look                        it was taken away, or when its turn may come has changed
+ *   TICKET place NUMBER AHEAD BEHIND SIGN   its turn has come, or nearly
+ *   TICKET asked REQUEST SIGN               it is to be given up
+ *   TICKET look SIGN                        it was taken away, or when its turn may come has
+ * changed
  *
- * A place that is told is believed: it comes by a way that is the session's own, 128 random bits
- * that nobody can read who may not change the tables themselves.
+ * A place that is told is believed, so it is signed (sql_sign.h). What is not signed, by whoever
+ * may send notifications and knows a channel, is passed over: a place that got lost is found by a
+ * look.
  */
 #include "store/sql_internal.h"
+#include "store/sql_sign.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,17 +46,43 @@ static bool read_request(const char *text, struct mrt_event *event)
     return true;
 }
 
-void mrt_sql_told(struct mrt_store *store, struct mrt_id session, const char *text)
+static const struct mrt_sql_session *session_called(struct mrt_store *store, const char *channel)
 {
-    char id[MRT_ID_TEXT_SIZE] = "";
-    size_t length = strcspn(text, " ");
-    struct mrt_event event = {.type = MRT_WAKE, .session = session};
-    if (length != MRT_ID_TEXT_SIZE - 1 || !mrt_sql_find_session(store, session))
+    const struct mrt_sql_session *session;
+    char called[MRT_SQL_CHANNEL_SIZE];
+    TAILQ_FOREACH (session, &store->sessions, link) {
+        mrt_sql_channel(session->id, called);
+        if (strcmp(called, channel) == 0)
+            return session;
+    }
+    return NULL;
+}
+
+/* All of the identity, or the half that is not its session's too. */
+static bool read_ticket(const char *text, size_t length, struct mrt_id session, struct mrt_id *id)
+{
+    char name[MRT_ID_TEXT_SIZE];
+    mrt_id_format(session, name);
+    if (length != 16 && length != 32)
+        return false;
+    memcpy(name + 32 - length, text, length);
+    return mrt_id_parse(name, id);
+}
+
+void mrt_sql_told(struct mrt_store *store, const char *channel, const char *text)
+{
+    char what[80], sign[MRT_SQL_SIGN_SIZE];
+    const struct mrt_sql_session *session = session_called(store, channel);
+    const char *begin = strchr(text, ' '), *end = strrchr(text, ' ');
+    struct mrt_event event = {.type = MRT_WAKE};
+    if (!session || !begin || end - begin >= (ptrdiff_t)sizeof what ||
+        !read_ticket(text, (size_t)(begin - text), session->id, &event.ticket))
         return;
-    memcpy(id, text, length);
-    text += length;
-    if (mrt_id_parse(id, &event.ticket) &&
-        (strcmp(text, " look") == 0 ||
-         (*text == ' ' && (read_place(text + 1, &event) || read_request(text + 1, &event)))))
+    event.session = session->id;
+    mrt_sql_sign(session->id, event.ticket, begin, (size_t)(end - begin), sign);
+    snprintf(what, sizeof what, "%.*s", (int)(end - begin), begin);
+    if (strcmp(end + 1, sign) == 0 &&
+        (strcmp(what, " look") == 0 ||
+         (*what == ' ' && (read_place(what + 1, &event) || read_request(what + 1, &event)))))
         mrt_sql_tell(store, &event);
 }

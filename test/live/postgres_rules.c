@@ -21,6 +21,15 @@ static mortise_client *open_client(const char *parameters)
     return sql_open(zk_place_port(), parameters);
 }
 
+/* A mutex whose hold any thread may release. */
+static mortise_lock *not_the_threads(mortise_client *client, const char *name)
+{
+    mortise_lock_options options = {.size = sizeof options, .owner = 1};
+    mortise_lock *lock = NULL;
+    assert_int_equal(mortise_mutex_new(client, name, &options, &lock), MORTISE_OK);
+    return lock;
+}
+
 /* ------------------------------------------------------------------ what it costs */
 
 static void test_one_round_trip_to_acquire_and_none_to_wait(void **state)
@@ -50,6 +59,9 @@ static void test_one_round_trip_to_acquire_and_none_to_wait(void **state)
     sql_proxy_stop(proxy);
 }
 
+/* The channel of a session. */
+#define CHANNEL(id) "'mortise_' || left(encode(sha256(uuid_send(" id ")), 'hex'), 32)"
+
 /* One that hears all that any session is told. */
 static PGconn *listen_to_all(void)
 {
@@ -58,10 +70,9 @@ static PGconn *listen_to_all(void)
     pg_sql_on(connection, "LISTEN marker");
     long sessions = sql_number("SELECT count(*) FROM session");
     for (long i = 0; i < sessions; i++) {
-        snprintf(text, sizeof text,
-                 "SELECT 'LISTEN mortise_' || replace(id::text, '-', '') FROM session"
-                 " ORDER BY id OFFSET %ld LIMIT 1",
-                 i);
+        snprintf(
+            text, sizeof text,
+            "SELECT 'LISTEN ' || " CHANNEL("id") " FROM session ORDER BY id OFFSET %ld LIMIT 1", i);
         snprintf(text, sizeof text, "%s", sql_run(text));
         pg_sql_on(connection, text);
     }
@@ -100,10 +111,7 @@ static void test_j7_only_the_next_is_told(void **state)
     for (int i = 0; i < 4; i++) {
         proxies[i] = sql_proxy_start(zk_place_port());
         clients[i] = sql_open(sql_proxy_port(proxies[i]), "lease=60s");
-        mortise_lock_options options = {.size = sizeof options, .owner = 1}; /* not the thread */
-        mortise_lock *lock = NULL;
-        assert_int_equal(mortise_mutex_new(clients[i], "next", &options, &lock), MORTISE_OK);
-        sql_begin(&attempts[i], lock);
+        sql_begin(&attempts[i], not_the_threads(clients[i], "next"));
         sql_await("SELECT count(*) FROM ticket WHERE queue = 'mortise/next'", i + 1);
     }
     sql_succeed(&attempts[0]);
@@ -269,6 +277,79 @@ static void test_c5_a_session_that_ends_while_an_acquire_waits_for_it(void **sta
     end(client);
 }
 
+/* Repeats, for a second, what a session would be told if it were the waiter's turn: a role that may
+   not even see the schema, but has seen the channels' names, and guessed tickets and numbers. The
+   last word is the end of what it has overheard. */
+static void forge(const char *overheard)
+{
+    char text[2048];
+    snprintf(
+        text, sizeof text,
+        "DO $$ DECLARE t record; c text; m text; till timestamptz := clock_timestamp() +"
+        " interval '1 second'; BEGIN SELECT *, replace(session::text, '-', '') AS channel,"
+        " replace(id::text, '-', '') AS name INTO t FROM mortise.ticket"
+        " WHERE queue = 'mortise/forged' ORDER BY number DESC LIMIT 1;"
+        " SET LOCAL ROLE watcher; WHILE clock_timestamp() < till LOOP"
+        " FOREACH c IN ARRAY ARRAY['mortise_' || t.channel, " CHANNEL(
+            "t.session") "] LOOP"
+                         " FOREACH m IN ARRAY ARRAY['', ' 0123456789abcdef', '%s'] LOOP"
+                         " PERFORM pg_notify(c, t.name || ' place ' || t.number || ' 0 0' || m),"
+                         " pg_notify(c, right(t.name, 16) || ' place ' || t.number || ' 0 0' || m);"
+                         " END LOOP; END LOOP; COMMIT; SET LOCAL ROLE watcher; PERFORM "
+                         "pg_sleep(0.005);"
+                         " END LOOP; END $$",
+        overheard);
+    sql_run(text);
+}
+
+/* The last word that any session was told. */
+static void overhear(PGconn *listener, char *word, size_t size)
+{
+    PGnotify *notification;
+    struct pollfd descriptor = {.fd = PQsocket(listener), .events = POLLIN};
+    *word = '\0';
+    while (!*word) {
+        assert_int_equal(poll(&descriptor, 1, 60000), 1);
+        assert_true(PQconsumeInput(listener));
+        while ((notification = PQnotifies(listener))) {
+            snprintf(word, size, "%s", strrchr(notification->extra, ' '));
+            PQfreemem(notification);
+        }
+    }
+}
+
+static void test_sq_15_a_notification_that_is_forged_grants_nothing(void **state)
+{
+    (void)state;
+    char word[64];
+    mortise_client *client = open_client("lease=60s"), *other = open_client("lease=60s");
+    mortise_hold hold = zk_acquire(zk_mutex(client, "forged"));
+    struct sql_attempt attempt;
+    sql_run("CREATE ROLE watcher NOLOGIN");
+    assert_string_equal(sql_run("SELECT has_schema_privilege('watcher', 'mortise', 'USAGE')"), "f");
+    sql_begin(&attempt, not_the_threads(other, "forged"));
+    sql_await(SQL_TICKETS("forged"), 2);
+    forge("");
+    assert_false(attempt.done);
+    PGconn *listener = listen_to_all();
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    sql_succeed(&attempt); /* what is not forged does */
+    overhear(listener, word, sizeof word);
+    assert_int_equal(mortise_release(attempt.hold), MORTISE_OK);
+    sql_await(SQL_TICKETS("forged"), 0);
+    hold = zk_acquire(zk_mutex(client, "forged"));
+    sql_begin(&attempt, not_the_threads(other, "forged"));
+    sql_await(SQL_TICKETS("forged"), 2);
+    forge(word);
+    assert_false(attempt.done);
+    assert_int_equal(mortise_release(hold), MORTISE_OK);
+    sql_succeed(&attempt);
+    assert_int_equal(mortise_release(attempt.hold), MORTISE_OK);
+    PQfinish(listener);
+    end(client);
+    end(other);
+}
+
 static void test_other_errors_are_told_with_their_state(void **state)
 {
     (void)state;
@@ -298,6 +379,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_sq_14_a_commit_that_fails_is_no_grant),
         cmocka_unit_test(test_sq_15_a_notification_that_fails_does_not_fail_the_release),
         cmocka_unit_test(test_c5_a_session_that_ends_while_an_acquire_waits_for_it),
+        cmocka_unit_test(test_sq_15_a_notification_that_is_forged_grants_nothing),
         cmocka_unit_test(test_other_errors_are_told_with_their_state),
     };
     if (count > 1)

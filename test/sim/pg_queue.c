@@ -1,7 +1,10 @@
 /* The store's statements of queues and tickets: pg_statement.c. */
 #include "pg_server.h"
 
+#include "store/sql_sign.h"
+
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void key_of(const struct pg_backend *backend, int session, int ticket, char key[PG_KEY_SIZE])
@@ -13,19 +16,26 @@ static void key_of(const struct pg_backend *backend, int session, int ticket, ch
 __attribute__((format(printf, 3, 4))) static void
 tell(struct pg_backend *backend, const struct pg_row *ticket, const char *format, ...)
 {
-    char channel[PG_CHANNEL_SIZE], text[80];
+    char channel[PG_CHANNEL_SIZE] = MRT_PG_TOLD, name[MRT_ID_TEXT_SIZE], sign[MRT_SQL_SIGN_SIZE];
+    char text[80] = " ";
+    struct mrt_id session, id;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    vsnprintf(text + 1, sizeof text - 1, format, arguments);
     va_end(arguments);
-    snprintf(channel, sizeof channel, MRT_PG_TOLD "%.32s", ticket->key);
-    pg_notify(backend, channel, "%s %s", ticket->key + 32, text);
+    snprintf(name, sizeof name, "%.32s", ticket->key);
+    if (!mrt_id_parse(name, &session) || !mrt_id_parse(ticket->key + 32, &id))
+        abort();
+    mrt_sql_channel(session, channel + sizeof MRT_PG_TOLD - 1);
+    mrt_sql_ticket_name(session, id, name);
+    mrt_sql_sign(session, id, text, strlen(text), sign);
+    pg_notify(backend, channel, "%s%s %s", name, text, sign);
 }
 
 static void tell_place(struct pg_backend *backend, const struct pg_row *ticket, int64_t ahead,
                        bool behind)
 {
-    if (pg_says(backend, "' place '"))
+    if (pg_says(backend, "sha256(uuid_send(session))"))
         tell(backend, ticket, "place %" PRId64 " %" PRId64 " %d", ticket->number, ahead, behind);
 }
 

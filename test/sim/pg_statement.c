@@ -71,7 +71,7 @@ static const struct {
     enum mrt_pg_statement statement;
     const char *right, *wrong;
 } mistakes[] = {
-    {MRT_DEFECT_SQL_PG_NO_NOTIFY, MRT_PG_REMOVE, "' place '", "' plaice '"},
+    {MRT_DEFECT_SQL_PG_NO_NOTIFY, MRT_PG_REMOVE, "uuid_send(session))", "uuid_send(id))"},
     {MRT_DEFECT_SQL_PG_HURRIED_PAST, MRT_PG_REMOVE,
      " AND NOT EXISTS (SELECT FROM front WHERE number <> left_number)", ""},
     {MRT_DEFECT_SQL_PG_GONE_COUNTS, MRT_PG_REMOVE, " AS remains", " AS remainz"},
