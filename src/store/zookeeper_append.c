@@ -6,9 +6,9 @@
  *   try: sync + list; if free create + list; if it was not free after all delete
  *   hopeful try: create + list; if it was not free delete
  *   again after an unknown outcome: sync + list; adopt what we made, or create
+ *   (zookeeper_seek.c)
  *
- * A node is ours if its name has the ticket's UUID and its owner is this session; where names
- * have none, zookeeper_seek.c says which is. A session's requests are answered in order, so the
+ * A session's requests are answered in order, so the
  * list sent right behind the create includes the own node and everything that was ahead of it. What
  * that list says is the ticket's view (zookeeper_ticket.c); a ticket that may not stand after it is
  * taken back. A try is not to be told of a holder who is known elsewhere to have gone, hence its
@@ -183,23 +183,6 @@ static void probed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                            reply->code); /* whatever it was, a list changes nothing */
 }
 
-/* The oldest node of an earlier create; -1: none. */
-static int find_own(const struct mrt_zk_ticket *ticket, const struct String_vector *names)
-{
-    int found = -1;
-    int32_t oldest = 0;
-    for (int i = 0; i < names->count; i++) {
-        const struct mrt_zk_place place = mrt_zk_place_of(names->data[i]);
-        if (!strstr(names->data[i], ticket->uuid) || place.family == MRT_ZK_FOREIGN)
-            continue;
-        if (found < 0 || mrt_zk_before(place.sequence, oldest)) {
-            found = i;
-            oldest = place.sequence;
-        }
-    }
-    return found;
-}
-
 static void sought(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                    const struct mrt_zk_reply *reply)
 {
@@ -208,15 +191,10 @@ static void sought(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
         return;
     }
-    if (outcome == MRT_ZK_DONE && !ticket->uuid[0]) {
+    if (outcome == MRT_ZK_DONE)
         mrt_zk_seek_begin(session, ticket, reply->names);
-        return;
-    }
-    int own = outcome == MRT_ZK_DONE ? find_own(ticket, reply->names) : -1;
-    if (own < 0 || !mrt_zk_ticket_keep(ticket, reply->names->data[own]))
-        create(session, ticket);
     else
-        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_OWNER, ticket->node);
+        create(session, ticket);
 }
 
 void mrt_zk_append_sought(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
@@ -225,22 +203,6 @@ void mrt_zk_append_sought(struct mrt_zk_session *session, struct mrt_zk_ticket *
         mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, false);
     else
         create(session, ticket);
-}
-
-static void owner_read(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                       const struct mrt_zk_reply *reply)
-{
-    enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
-    if (outcome == MRT_ZK_NO_NODE && ++ticket->tries <= TRIES_MAX) {
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_ADOPT, true);
-    } else if (outcome == MRT_ZK_DONE && (reply->stat->ephemeralOwner == session->server_id ||
-                                          MRT_DEFECT(ZK_ADOPT_FOREIGN_OWNER))) {
-        ticket->created = true; /* `maybe` stays: there may be another one, for REMOVE to find */
-        ticket->czxid = reply->stat->czxid;
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, false);
-    } else {
-        mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
-    }
 }
 
 void mrt_zk_append_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
@@ -255,9 +217,6 @@ void mrt_zk_append_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *t
         break;
     case MRT_ZK_ADOPT:
         sought(session, ticket, reply);
-        break;
-    case MRT_ZK_OWNER:
-        owner_read(session, ticket, reply);
         break;
     default:
         undone(session, ticket, reply->code);

@@ -93,6 +93,7 @@ struct mrt_zk_view {
     uint64_t count;         /* of tickets ahead */
     bool behind;
     bool claim;                /* a child is called as a claim is */
+    bool namesake;             /* another node than its own has its UUID */
     struct mrt_zk_place other; /* a ticket of another kind of lock; FOREIGN: there is none */
     int own;                   /* index of its own node; -1: it is not there */
     int misplaced;             /* of a node of another layout; -1: there is none */
@@ -109,6 +110,7 @@ struct mrt_zk_ticket {
     bool maybe;                /* a create of unknown outcome: there may be a node, or one more */
     bool held;                 /* the newest VIEW granted */
     bool adopting;             /* looking for a node of an earlier create */
+    bool sought;               /* whose its namesakes are, by the command that is being done */
     bool unwatched;            /* what is ahead cannot be watched */
     bool barred;               /* a directory could not be made, for want of the right */
     bool unpassed;             /* its own node cannot be watched, so nothing is passed to it */
@@ -134,9 +136,9 @@ struct mrt_zk_ticket {
     int32_t version;        /* the same when the claim was found to be ours */
     struct mrt_zk_watch *watch;
     TAILQ_ENTRY(mrt_zk_ticket) watch_link;
-    UT_hash_handle hh;     /* by id */
-    UT_hash_handle by_own; /* by own_watch */
-    int32_t *suspects;     /* sequences of nodes that may be its own, until they are known */
+    UT_hash_handle hh;                  /* by id */
+    UT_hash_handle by_own;              /* by own_watch */
+    char (*suspects)[MRT_ZK_NODE_SIZE]; /* nodes that may be its own, until that is known */
     int suspect_count, suspect_at;
     char uuid[MRT_ZK_UUID_SIZE]; /* "": the names of its nodes have none */
     char node[MRT_ZK_NODE_SIZE]; /* name within the directory */
@@ -161,8 +163,8 @@ enum mrt_zk_request_kind {
     MRT_ZK_MARK_READ,      /* reads what somebody else has written there */
     MRT_ZK_PROBE,          /* lists before a try */
     MRT_ZK_ADOPT,          /* lists to find a node of an earlier create */
-    MRT_ZK_OWNER,          /* reads whose it is */
-    MRT_ZK_SEEK,           /* the same of each that may be */
+    MRT_ZK_SEEK,           /* reads whose each is that may be one */
+    MRT_ZK_BURY,           /* deletes one more than the own; the list behind it shows that */
     MRT_ZK_STILL,          /* whether the own one is the one that was made */
     MRT_ZK_PURGE,          /* lists to find what is to be deleted */
     MRT_ZK_DELETE,

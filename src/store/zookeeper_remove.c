@@ -79,19 +79,9 @@ static void purge(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
         mrt_zk_ticket_answer_code(session, ticket, reply->code);
         return;
     }
-    if (outcome == MRT_ZK_DONE && !ticket->uuid[0]) {
+    if (outcome == MRT_ZK_DONE)
         mrt_zk_seek_begin(session, ticket, reply->names);
-        return;
-    }
-    int count = outcome == MRT_ZK_DONE ? reply->names->count : 0;
-    for (int i = 0; i < count; i++) {
-        if (!strstr(reply->names->data[i], ticket->uuid))
-            continue;
-        ticket->deletes++;
-        if (!mrt_zk_ticket_send_node(session, ticket, MRT_ZK_DELETE, reply->names->data[i]))
-            return;
-    }
-    if (ticket->deletes == 0)
+    else
         deleted(session, ticket, ZOK);
 }
 

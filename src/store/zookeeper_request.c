@@ -352,7 +352,6 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
         return send_parent(session, path, mrt_zk_access_nodes(&session->store->access), context);
     case MRT_ZK_CREATE:
         return send_create(session, ticket, path, context);
-    case MRT_ZK_OWNER:
     case MRT_ZK_SEEK:
     case MRT_ZK_STILL:
     case MRT_ZK_HEIR_OWNER:
@@ -368,6 +367,7 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
     case MRT_ZK_MARK_READ:
         return zoo_aget(handle, path, 0, on_data, context);
     case MRT_ZK_DELETE:
+    case MRT_ZK_BURY:
     case MRT_ZK_UNDO:
         return zoo_adelete(handle, path, -1, on_void, context);
     case MRT_ZK_MARKERS:

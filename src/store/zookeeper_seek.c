@@ -1,41 +1,60 @@
 /*
- * Nodes of an earlier create, of unknown outcome, whose names do not say whose they are: `lock-N`
- * (layout=recipe).
+ * Nodes of an earlier create, of unknown outcome.
  *
- *   an "exists" of each `lock-N` of the list that no other ticket of this session is known to have
+ *   an "exists" of each node of the list that has the ticket's UUID, or the shape that its create
+ *   gives (layout=recipe), and that no other ticket of this session is known to have
  *
- * A node that this session owns is then of this ticket, or of another whose create is of unknown
- * outcome too. Either may have it, as long as only one does: so what is known is compared again
- * when the answer comes, right before a node is adopted or deleted. A ticket that has none creates
- * one. The server answers in order: a create that was sent before the list is answered before it.
+ * A node that this session does not own is not this ticket's, whatever its name. One
+ * that this session owns is this ticket's; or, as `lock-N` (layout=recipe) does not say whose it
+ * is, of another ticket whose create is of unknown outcome too. Either may have it, as long as only
+ * one does: so what is known is compared again when the answer comes, right before a node is
+ * adopted or deleted. A ticket that has none creates one. The server answers in order: a create
+ * that was sent before the list is answered before it.
+ *
+ * A ticket that has a node and finds another one deletes that: an earlier sync has hidden it. It
+ * would be waited for as long as the session lives, by this ticket too.
  */
+#include "core/defect.h"
 #include "store/zookeeper_internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+static bool removes(const struct mrt_zk_ticket *ticket)
+{
+    return TAILQ_FIRST(&ticket->jobs)->command.type == MRT_REMOVE;
+}
+
+/* Whether a ticket has it; of a REMOVE another one. */
 static bool is_known(const struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
                      const char *node)
 {
     const struct mrt_zk_ticket *other, *next;
     HASH_ITER(hh, session->tickets, other, next)
-    if (other != ticket && other->created && strcmp(other->node, node) == 0 &&
+    if (other->created && !(other == ticket && removes(ticket)) && strcmp(other->node, node) == 0 &&
         strcmp(other->path, ticket->path) == 0)
         return true;
     return false;
 }
 
-static void name_suspect(const struct mrt_zk_ticket *ticket, int index, char node[MRT_ZK_NODE_SIZE])
+/* Whether the ticket may have made it: by its UUID, or by its shape. */
+static bool is_suspect(const struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
+                       const char *name)
 {
+    char node[MRT_ZK_NODE_SIZE];
     struct mrt_zk_place place = ticket->place;
-    place.sequence = ticket->suspects[index];
+    place.sequence = mrt_zk_place_of(name).sequence;
+    if (ticket->uuid[0])
+        return strstr(name, ticket->uuid) && strlen(name) < MRT_ZK_NODE_SIZE &&
+               !is_known(session, ticket, name);
     mrt_zk_node(ticket->uuid, &place, node);
+    return strcmp(node, name) == 0 && !is_known(session, ticket, name);
 }
 
 static void end(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
-    if (TAILQ_FIRST(&ticket->jobs)->command.type == MRT_APPEND)
+    if (!removes(ticket))
         mrt_zk_append_sought(session, ticket);
     else if (ticket->deletes == 0)
         mrt_zk_remove_done(session, ticket);
@@ -44,26 +63,21 @@ static void end(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 void mrt_zk_seek_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                        const struct String_vector *names)
 {
-    char node[MRT_ZK_NODE_SIZE];
+    int count = 0;
     free(ticket->suspects);
-    ticket->suspect_count = ticket->suspect_at = 0;
+    ticket->suspect_at = 0;
     ticket->suspects = calloc((size_t)names->count + 1, sizeof *ticket->suspects);
-    for (int i = 0; ticket->suspects && i < names->count; i++) {
-        ticket->suspects[ticket->suspect_count] = mrt_zk_place_of(names->data[i]).sequence;
-        name_suspect(ticket, ticket->suspect_count, node);
-        ticket->suspect_count +=
-            strcmp(node, names->data[i]) == 0 && !is_known(session, ticket, node);
-    }
+    for (int i = 0; ticket->suspects && i < names->count; i++)
+        if (is_suspect(session, ticket, names->data[i]))
+            strcpy(ticket->suspects[count++], names->data[i]);
+    ticket->suspect_count = count;
     if (!ticket->suspects) {
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
         return;
     }
-    int count = ticket->suspect_count;
-    for (int i = 0; i < count; i++) {
-        name_suspect(ticket, i, node);
-        if (!mrt_zk_ticket_send_node(session, ticket, MRT_ZK_SEEK, node))
+    for (int i = 0; i < count; i++)
+        if (!mrt_zk_ticket_send_node(session, ticket, MRT_ZK_SEEK, ticket->suspects[i]))
             return;
-    }
     if (count == 0)
         end(session, ticket);
 }
@@ -72,12 +86,15 @@ void mrt_zk_seek_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *tic
 static bool found(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, const char *node,
                   const struct Stat *stat)
 {
-    if (TAILQ_FIRST(&ticket->jobs)->command.type != MRT_APPEND) {
+    if (removes(ticket)) {
         ticket->deletes++;
         return mrt_zk_ticket_send_node(session, ticket, MRT_ZK_DELETE, node);
     }
-    if (!ticket->created && mrt_zk_ticket_keep(ticket, node)) {
-        ticket->created = true; /* `maybe` stays: REMOVE looks for more */
+    ticket->maybe = true;
+    if (ticket->created)
+        return mrt_zk_ticket_send_node(session, ticket, MRT_ZK_BURY, node);
+    if (mrt_zk_ticket_keep(ticket, node)) {
+        ticket->created = true; /* and REMOVE looks for more */
         ticket->czxid = stat->czxid;
     }
     return true;
@@ -86,14 +103,14 @@ static bool found(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, 
 void mrt_zk_seek_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                        const struct mrt_zk_reply *reply)
 {
-    char node[MRT_ZK_NODE_SIZE];
+    const char *node = ticket->suspects[ticket->suspect_at++];
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
-    name_suspect(ticket, ticket->suspect_at++, node);
     if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE) {
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
         return;
     }
-    if (outcome == MRT_ZK_DONE && reply->stat->ephemeralOwner == session->server_id &&
+    if (outcome == MRT_ZK_DONE &&
+        (reply->stat->ephemeralOwner == session->server_id || MRT_DEFECT(ZK_ADOPT_FOREIGN_OWNER)) &&
         !is_known(session, ticket, node) && !found(session, ticket, node, reply->stat))
         return;
     if (ticket->suspect_at == ticket->suspect_count)

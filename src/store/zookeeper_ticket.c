@@ -161,6 +161,7 @@ void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
 static void begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     ticket->tries = 0;
+    ticket->sought = false;
     if (ticket->place.family == MRT_ZK_CLAIMS) {
         mrt_zk_claim_begin(session, ticket);
         return;
@@ -333,6 +334,11 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
         view = mrt_zk_look(session->store, ticket, reply->names);
     if (view.own >= 0 && mrt_zk_claim_asked(session, ticket, &view, false))
         return;
+    if (view.own >= 0 && view.namesake && !ticket->sought) {
+        ticket->sought = true;
+        mrt_zk_seek_begin(session, ticket, reply->names);
+        return;
+    }
     int refusal =
         view.own < 0 ? ZOK : mrt_zk_append_refusal(ticket, &job->command, &view, reply->names);
     if (view.own < 0 && (!ticket->held || !MRT_DEFECT(ZK_OWN_NODE_GONE_IGNORED))) {
@@ -381,7 +387,6 @@ void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *t
     case MRT_ZK_CREATE:
     case MRT_ZK_PROBE:
     case MRT_ZK_ADOPT:
-    case MRT_ZK_OWNER:
     case MRT_ZK_UNDO:
         mrt_zk_append_reply(session, ticket, kind, reply);
         break;

@@ -366,6 +366,18 @@ static void draw_ambush(struct profile *p, uint64_t seed)
         p->zk_ambush = random_between(&random, 500, 5000);
 }
 
+/* And so. Apache's servers have no such sync. A try and an observer, which believe one, would find
+   a holder who is gone; and names without identities hide what a lost create has made. */
+static void draw_sync(struct profile *p, uint64_t seed)
+{
+    struct random random;
+    random_seed(&random, seed ^ UINT64_C(0x73796e63));
+    bool can = p->model == MODEL_ZK_LIBRARY && p->zk_layout != 2 && p->try == 0 &&
+               p->lock != LOCK_ELECTION && p->lock != LOCK_MIXED;
+    if (can && random_below(&random, 6) == 0)
+        p->zk_sync_early = random_between(&random, 500, 5000);
+}
+
 static int64_t any_sequence(struct random *random)
 {
     switch (random_below(random, 4)) {
@@ -601,6 +613,7 @@ void profile_draw(struct profile *profile, uint64_t seed, int model, bool mixed)
     draw_layout(profile, seed);
     draw_inquiries(profile, seed);
     draw_ambush(profile, seed);
+    draw_sync(profile, seed);
     if (!mixed)
         return;
     profile_draw_linger(profile, seed);

@@ -155,7 +155,8 @@ enum {
     X(pg_notify_late_us, EXTRA, "notifications are late by at most")                              \
     X(pg_lag_us, EXTRA, "the standby is behind by at most, which no lock stands")                 \
     X(several, EXTRA, "chance to acquire several locks at once")                                  \
-    X(zk_ambush, EXTRA, "chance that the next waiter's node is taken away just as one leaves")
+    X(zk_ambush, EXTRA, "chance that the next waiter's node is taken away just as one leaves")    \
+    X(zk_sync_early, EXTRA, "chance that a sync of a lock's directory waits for nothing")
 
 struct profile {
 #define PROFILE_FIELD(name, kind, text) int64_t name;

@@ -276,7 +276,9 @@ static void lead(struct zk_ensemble *ensemble, struct zk_connection *connection,
                    pending->code, ensemble->tree.zxid);
         zk_committed(ensemble);
     }
-    connection->await = ensemble->tree.zxid;
+    bool early = request->part.type == ZK_SYNC && strchr(request->part.path + 1, '/') &&
+                 random_chance(&world->random, world->profile.zk_sync_early);
+    connection->await = early ? 0 : ensemble->tree.zxid;
 }
 
 /* Between a write and the read behind it, or in front of any read, others may come. */
