@@ -20,6 +20,8 @@
 
 #define FINDINGS_MAX 16
 #define CLOCK_TOLERANCE_MS 10000
+/* What an SQL server's text says last. */
+#define ENCRYPTED "; encrypted: "
 
 const struct mrt_subcommand mrt_doctor_subcommand = {
     .name = "doctor",
@@ -153,7 +155,12 @@ static void show_server(struct doctor *doctor)
                        : *mortise_error_detail() ? mortise_error_detail()
                                                  : mortise_error_text(error);
     mrt_cli_escape(text, shown, sizeof shown);
+    char *encrypted = error ? NULL : strstr(shown, ENCRYPTED);
+    if (encrypted)
+        *encrypted = '\0';
     printf("  %-20s %s%s\n", "server", error ? "not known: " : "", shown);
+    if (encrypted)
+        printf("  %-20s %s\n", "encrypted", encrypted + sizeof ENCRYPTED - 1);
 }
 
 /* Acquires and gives back: 0 or an exit code. */

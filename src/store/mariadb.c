@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "store/module_glue.h"
 
+#include <errmsg.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,27 @@ static void init_library(void)
     mysql_library_init(0, NULL, NULL);
 }
 
+/* Not every plugin of the client's that a server may ask for: a password goes in the clear to none
+   but one that is known, or on this machine's socket. Nor does a server get a file that it names.
+ */
+static void restrict_server(MYSQL *connection, const struct mrt_my_words *words)
+{
+    static const char hashed[] = "mysql_native_password,client_ed25519,auth_gssapi_client,parsec";
+    static const char any[] = "mysql_native_password,client_ed25519,auth_gssapi_client,parsec,"
+                              "mysql_clear_password,dialog";
+    const unsigned none = 0;
+    const my_bool on = 1;
+    bool known = words->tls == MRT_SQL_TLS_VERIFY || *words->socket;
+    mysql_options(connection, MYSQL_OPT_LOCAL_INFILE, &none);
+    mysql_options(connection, MARIADB_OPT_RESTRICTED_AUTH, known ? any : hashed);
+    if (words->tls >= MRT_SQL_TLS_REQUIRED)
+        mysql_options(connection, MYSQL_OPT_SSL_ENFORCE, &on);
+    if (words->tls == MRT_SQL_TLS_VERIFY)
+        mysql_options(connection, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &on);
+    if (*words->tls_ca)
+        mysql_options(connection, MYSQL_OPT_SSL_CA, words->tls_ca);
+}
+
 MYSQL *mrt_my_new(const struct mrt_my_words *words)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -41,12 +63,26 @@ MYSQL *mrt_my_new(const struct mrt_my_words *words)
         return NULL;
     mysql_options(connection, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     mysql_options4(connection, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", "mortise");
+    restrict_server(connection, words);
     if (*words->option_file)
         mysql_options(connection, MYSQL_READ_DEFAULT_FILE, words->option_file);
     if (*words->option_file || *words->option_group)
         mysql_options(connection, MYSQL_READ_DEFAULT_GROUP,
                       *words->option_group ? words->option_group : "mortise");
     return connection;
+}
+
+/* The library lets a server do without TLS unless the certificate is to be checked. */
+bool mrt_my_is_open(MYSQL *connection, const struct mrt_my_words *words)
+{
+    return words->tls >= MRT_SQL_TLS_REQUIRED && !mysql_get_ssl_cipher(connection);
+}
+
+const char *mrt_my_tls_advice(const struct mrt_my_words *words, unsigned code)
+{
+    if (code == CR_AUTH_PLUGIN_ERR || code == CR_AUTH_PLUGIN_CANNOT_LOAD)
+        return "; a password is sent in the clear with tls=verify only";
+    return code == CR_SSL_CONNECTION_ERROR ? mrt_sql_tls_advice(words->tls) : "";
 }
 
 static void connecting(struct mrt_store *store, mrt_time now)
@@ -57,6 +93,11 @@ static void connecting(struct mrt_store *store, mrt_time now)
         return;
     }
     driver->doing = MRT_MY_NOTHING;
+    if (driver->connected && mrt_my_is_open(driver->connection, &driver->words)) {
+        mrt_sql_reject(store, MORTISE_EUNREACHABLE, "MariaDB: the server does not encrypt%s",
+                       mrt_sql_tls_advice(driver->words.tls));
+        return;
+    }
     if (driver->connected) {
         mrt_sql_check(store, now);
         return;
@@ -68,7 +109,8 @@ static void connecting(struct mrt_store *store, mrt_time now)
     const char *advice = mrt_sql_code(number)->advice;
     mrt_sql_first_line(mysql_error(driver->connection), line, sizeof line);
     mrt_sql_reject(store, error == MORTISE_ESTORE ? MORTISE_EUNREACHABLE : error,
-                   "MariaDB: %.180s%s%s", line, advice ? "; " : "", advice ? advice : "");
+                   "MariaDB: %.150s%s%s%s", line, advice ? "; " : "", advice ? advice : "",
+                   mrt_my_tls_advice(&driver->words, code));
 }
 
 void mrt_sql_driver_connect(struct mrt_store *store)

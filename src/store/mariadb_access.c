@@ -48,7 +48,7 @@ void mrt_my_check_access(const struct mrt_store *store)
     mysql_options(connection, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
     if (mysql_real_connect(connection, words->host, words->user, words->password, NULL, words->port,
                            *words->socket ? words->socket : NULL, 0) &&
-        mysql_query(connection, query) == 0) {
+        !mrt_my_is_open(connection, words) && mysql_query(connection, query) == 0) {
         MYSQL_RES *rows = mysql_store_result(connection);
         judge(store, rows);
         mysql_free_result(rows);

@@ -40,6 +40,7 @@ struct mrt_sql_driver {
     bool rolls_back;  /* what is under way is only that, after a failure */
     uint64_t backend; /* the server's number of the connection */
     char *text;       /* while it is being sent */
+    char version[160];
     /* Results of the calls. */
     MYSQL *connected;
     MYSQL_RES *stored;
@@ -50,6 +51,10 @@ struct mrt_sql_driver {
 /* mariadb.c */
 /* A connection's object with all its options; NULL: no memory. */
 MYSQL *mrt_my_new(const struct mrt_my_words *words);
+/* Whether it is not encrypted although it has to be: then nothing is sent on it. */
+bool mrt_my_is_open(MYSQL *connection, const struct mrt_my_words *words);
+/* The end of a sentence about this error of connecting, or "". */
+const char *mrt_my_tls_advice(const struct mrt_my_words *words, unsigned code);
 
 /* mariadb_text.c */
 /* The acquire of a lock that nobody has. */

@@ -76,15 +76,19 @@ static int execute(const struct mrt_my_words *words, const char *text)
     if (!connection)
         return MORTISE_ENOMEM;
     mysql_options(connection, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
-    unsigned code =
+    bool connected =
         mysql_real_connect(connection, words->host, words->user, words->password, NULL, words->port,
-                           *words->socket ? words->socket : NULL, CLIENT_MULTI_STATEMENTS)
-            ? run(connection, text)
-            : mysql_errno(connection);
+                           *words->socket ? words->socket : NULL, CLIENT_MULTI_STATEMENTS);
+    bool open = connected && mrt_my_is_open(connection, words);
+    unsigned code = open ? 0 : connected ? run(connection, text) : mysql_errno(connection);
+    if (open)
+        error = mrt_error(MORTISE_EUNREACHABLE, "MariaDB: the server does not encrypt%s",
+                          mrt_sql_tls_advice(words->tls));
     if (code) {
         snprintf(number, sizeof number, "%u", code % 100000);
         mrt_sql_first_line(mysql_error(connection), line, sizeof line);
-        error = mrt_error(mrt_sql_code(number)->error, "MariaDB: %.220s", line);
+        error = mrt_error(mrt_sql_code(number)->error, "MariaDB: %.160s%s", line,
+                          mrt_my_tls_advice(words, code));
     }
     mysql_close(connection);
     return error;

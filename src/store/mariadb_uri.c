@@ -95,9 +95,9 @@ static int copy(const struct mrt_uri *uri, const char *key, char *value, size_t 
 int mrt_my_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
                      struct mrt_my_words *words)
 {
-    static const char *const known[] = {MRT_URI_COMMON, "lease",       "connect",
-                                        "socket",       "option_file", "option_group",
-                                        "form",         "synchronous", NULL};
+    static const char *const known[] = {MRT_URI_COMMON, "lease",        "connect", "socket",
+                                        "option_file",  "option_group", "form",    "synchronous",
+                                        "tls",          "tls_ca",       NULL};
     memset(address, 0, sizeof *address);
     memset(words, 0, sizeof *words);
     int error = mrt_uri_check_parameters(uri, known);
@@ -111,7 +111,11 @@ int mrt_my_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
         error = mrt_sql_common(uri, address);
     if (error == MORTISE_OK)
         error = read_base(uri, words);
+    if (error == MORTISE_OK)
+        error = mrt_sql_read_tls(uri, *words->socket || mrt_sql_is_local(words->host), address);
     words->connect = address->connect;
+    words->tls = address->tls;
+    memcpy(words->tls_ca, address->tls_ca, sizeof words->tls_ca);
     memcpy(address->schema, words->database, sizeof address->schema);
     write_shown(words, address->shown);
     return error;

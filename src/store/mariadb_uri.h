@@ -1,6 +1,6 @@
 /*
  * mysql://user:password@host:port/database?lease=10s&connect=5s&socket=/path
- *       &option_file=/path&option_group=name
+ *       &option_file=/path&option_group=name&tls=verify&tls_ca=/path
  *
  * The database is the schema: its tables are the store's, and nobody else's. What else the client
  * library can be told, TLS and a password among it, may stand in an option file of its own
@@ -18,6 +18,8 @@ struct mrt_my_words {
     char database[MRT_SQL_SCHEMA_MAX + 1];
     char socket[108], option_file[512], option_group[64]; /* "": not given */
     mrt_time connect;
+    enum mrt_sql_tls tls;
+    char tls_ca[512];
 };
 
 /* 0, or MORTISE_EURI with particulars. */

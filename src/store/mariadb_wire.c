@@ -285,7 +285,14 @@ void mrt_sql_rows_free(void *rows)
 static const char *version_of(const struct mrt_store *asker)
 {
     MYSQL *connection = asker->driver->connection;
-    return connection ? mysql_get_server_info(connection) : NULL;
+    my_bool checked = 0;
+    if (!connection)
+        return NULL;
+    mysql_get_optionv(connection, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &checked);
+    snprintf(asker->driver->version, sizeof asker->driver->version, "%.80s%s",
+             mysql_get_server_info(connection),
+             mrt_sql_encrypted(mysql_get_ssl_cipher(connection), checked));
+    return asker->driver->version;
 }
 
 int mrt_sql_server(struct mrt_store *store, char *text, size_t size)

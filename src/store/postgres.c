@@ -52,8 +52,11 @@ static void reject_as_libpq_says(struct mrt_store *store)
         error = error_of_a_server(store);
     if (error == MORTISE_ESTORE)
         error = MORTISE_EUNREACHABLE;
-    mrt_sql_reject(store, error, "PostgreSQL: %.170s%s", line,
-                   read_only && strstr(line, "read-only") ? WRITABLE : "");
+    const char *tls = !sqlstate[0] && (strstr(line, "SSL") || strstr(line, "certificate"))
+                          ? mrt_sql_tls_advice(store->address.tls)
+                          : "";
+    mrt_sql_reject(store, error, "PostgreSQL: %.170s%s%s", line,
+                   read_only && strstr(line, "read-only") ? WRITABLE : "", tls);
 }
 
 /* A library does not print, and libpq would. */

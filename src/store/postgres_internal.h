@@ -24,6 +24,7 @@ struct mrt_sql_driver {
     PGconn *connection;
     bool prepared[MRT_PG_STATEMENT_COUNT];
     int64_t backend; /* the server's process */
+    char version[160];
 };
 
 /* postgres.c */

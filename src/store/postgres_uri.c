@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const ours[] = {MRT_URI_COMMON, "lease", "connect",     "schema", "owner",
-                                   "pooler",       "form",  "synchronous", NULL};
+static const char *const ours[] = {MRT_URI_COMMON, "lease",  "connect", "schema",
+                                   "owner",        "pooler", "form",    "synchronous",
+                                   "tls",          "tls_ca", NULL};
 /* What the store sets itself, or could not work with. */
 static const char *const refused[] = {"client_encoding", "target_session_attrs", "replication",
                                       NULL};
@@ -83,6 +84,56 @@ static bool is_cut_well(const PQconninfoOption *options)
     return port[strspn(port, "0123456789,")] == '\0' && !strchr(value_of(options, "dbname"), '@');
 }
 
+/* Whether all hosts are; what libpq takes from its environment or a service's file, too. */
+static bool is_local(const struct mrt_uri *uri, const PQconninfoOption *options,
+                     const PQconninfoOption *defaults)
+{
+    const char *address = mrt_uri_parameter(uri, "hostaddr"), *host = host_of(uri, options);
+    char one[256];
+    if (!*host)
+        host = value_of(defaults, "host");
+    if (address)
+        host = address;
+    for (size_t length;; host += length + 1) {
+        length = strcspn(host, ",");
+        snprintf(one, sizeof one, "%.*s", (int)length, host);
+        if (!mrt_sql_is_local(one))
+            return false;
+        if (!host[length])
+            return true;
+    }
+}
+
+/* Before what the URI says, which may be a sslmode of its own. One of the environment's is not
+   replaced, nor what a service's file may hold. */
+static int read_tls(const struct mrt_uri *uri, const PQconninfoOption *options,
+                    struct mrt_sql_address *address, struct mrt_pg_words *words)
+{
+    PQconninfoOption *defaults = PQconndefaults();
+    if (!defaults)
+        return MORTISE_ENOMEM;
+    int error = mrt_sql_read_tls(uri, is_local(uri, options, defaults), address);
+    bool says = mrt_uri_parameter(uri, "sslmode") || mrt_uri_parameter(uri, "service") ||
+                *value_of(defaults, "service") ||
+                strcmp(value_of(defaults, "sslmode"), "prefer") != 0;
+    PQconninfoFree(defaults);
+    if (error == MORTISE_OK && mrt_uri_parameter(uri, "tls") && mrt_uri_parameter(uri, "sslmode"))
+        return mrt_error(MORTISE_EURI, "tls= and sslmode= say the same: give one of them");
+    if (error == MORTISE_OK && !mrt_uri_parameter(uri, "tls") && says)
+        address->tls = MRT_SQL_TLS_LIBRARY;
+    if (error == MORTISE_OK && *address->tls_ca && !put(words, "sslrootcert", address->tls_ca))
+        error = MORTISE_ENOMEM;
+    static const char *const modes[] = {
+        [MRT_SQL_TLS_OFF] = "disable",
+        [MRT_SQL_TLS_REQUIRED] = "require",
+        [MRT_SQL_TLS_VERIFY] = "verify-full",
+    };
+    if (error == MORTISE_OK && address->tls != MRT_SQL_TLS_LIBRARY &&
+        !put(words, "sslmode", modes[address->tls]))
+        error = MORTISE_ENOMEM;
+    return error;
+}
+
 static int read_base(const struct mrt_uri *uri, struct mrt_sql_address *address,
                      struct mrt_pg_words *words)
 {
@@ -101,7 +152,9 @@ static int read_base(const struct mrt_uri *uri, struct mrt_sql_address *address,
     } else if (options) {
         write_shown(uri, options, address);
         words->several = strchr(host_of(uri, options), ',');
-        error = put(words, "dbname", text) ? MORTISE_OK : MORTISE_ENOMEM;
+        error = read_tls(uri, options, address, words);
+        if (error == MORTISE_OK && !put(words, "dbname", text))
+            error = MORTISE_ENOMEM;
     } else {
         error =
             mrt_error(MORTISE_EURI,

@@ -263,10 +263,27 @@ void mrt_sql_rows_free(void *rows)
     PQclear(rows);
 }
 
+/* The certificate and the host's name in it. */
+static bool is_checked(PGconn *connection)
+{
+    PQconninfoOption *options = PQconninfo(connection), *option = options;
+    while (option && option->keyword && strcmp(option->keyword, "sslmode") != 0)
+        option++;
+    bool checked =
+        option && option->keyword && option->val && strcmp(option->val, "verify-full") == 0;
+    PQconninfoFree(options);
+    return checked;
+}
+
 static const char *version_of(const struct mrt_store *asker)
 {
-    const PGconn *connection = asker->driver->connection;
-    return connection ? PQparameterStatus(connection, "server_version") : NULL;
+    PGconn *connection = asker->driver->connection;
+    const char *version = connection ? PQparameterStatus(connection, "server_version") : NULL;
+    if (!version)
+        return NULL;
+    snprintf(asker->driver->version, sizeof asker->driver->version, "%.80s%s", version,
+             mrt_sql_encrypted(PQsslInUse(asker->driver->connection), is_checked(connection)));
+    return asker->driver->version;
 }
 
 int mrt_sql_server(struct mrt_store *store, char *text, size_t size)

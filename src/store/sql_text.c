@@ -71,3 +71,60 @@ int mrt_sql_schema(const char *name, char schema[MRT_SQL_SCHEMA_MAX + 1])
     memcpy(schema, name, length + 1);
     return MORTISE_OK;
 }
+
+bool mrt_sql_is_local(const char *host)
+{
+    return !*host || *host == '/' || *host == '@' || strcmp(host, "localhost") == 0 ||
+           strcmp(host, "::1") == 0 ||
+           (strncmp(host, "127.", 4) == 0 && host[strspn(host, "0123456789.")] == '\0');
+}
+
+static int read_tls_ca(const struct mrt_uri *uri, struct mrt_sql_address *address)
+{
+    const char *file = mrt_uri_parameter(uri, "tls_ca");
+    if (file && address->tls != MRT_SQL_TLS_VERIFY)
+        return mrt_error(MORTISE_EURI, "tls_ca= is used with tls=verify only");
+    if (file && (!*file || strlen(file) >= sizeof address->tls_ca))
+        return mrt_error(MORTISE_EURI, "tls_ca= is empty or too long");
+    if (file)
+        memcpy(address->tls_ca, file, strlen(file) + 1);
+    return MORTISE_OK;
+}
+
+int mrt_sql_read_tls(const struct mrt_uri *uri, bool local, struct mrt_sql_address *address)
+{
+    static const char *const words[] = {
+        [MRT_SQL_TLS_OFF] = "off",
+        [MRT_SQL_TLS_REQUIRED] = "required",
+        [MRT_SQL_TLS_VERIFY] = "verify",
+    };
+    const char *text = mrt_uri_parameter(uri, "tls");
+    address->tls = local ? MRT_SQL_TLS_LIBRARY : MRT_SQL_TLS_REQUIRED;
+    int tls = MRT_SQL_TLS_OFF;
+    while (text && tls <= MRT_SQL_TLS_VERIFY && strcmp(text, words[tls]) != 0)
+        tls++;
+    if (text && tls > MRT_SQL_TLS_VERIFY)
+        return mrt_error(MORTISE_EURI, "tls=%.32s is not off, required or verify", text);
+    if (text)
+        address->tls = (enum mrt_sql_tls)tls;
+    return read_tls_ca(uri, address);
+}
+
+const char *mrt_sql_tls_advice(enum mrt_sql_tls tls)
+{
+    switch (tls) {
+    case MRT_SQL_TLS_REQUIRED:
+        return "; servers on other hosts must encrypt unless tls=off";
+    case MRT_SQL_TLS_VERIFY:
+        return "; tls=verify checks the certificate against tls_ca= and the host's name";
+    default:
+        return "";
+    }
+}
+
+const char *mrt_sql_encrypted(bool encrypted, bool checked)
+{
+    if (!encrypted)
+        return "; encrypted: no";
+    return checked ? "; encrypted: yes, checked" : "; encrypted: yes, certificate not checked";
+}

@@ -17,6 +17,14 @@
 /* Fences a ticket owns: its number shifted by so many bits, as on SQLite. */
 #define MRT_SQL_FENCE_BITS 16
 
+/* How the server is spoken to. LIBRARY: as the client library is told by its own settings. */
+enum mrt_sql_tls {
+    MRT_SQL_TLS_LIBRARY,
+    MRT_SQL_TLS_OFF,
+    MRT_SQL_TLS_REQUIRED, /* encrypted, with whoever answers */
+    MRT_SQL_TLS_VERIFY    /* and it is the host that is named */
+};
+
 /* What every URI says, once read. */
 struct mrt_sql_address {
     char schema[MRT_SQL_SCHEMA_MAX + 1];
@@ -25,6 +33,8 @@ struct mrt_sql_address {
     mrt_time lease;
     mrt_time connect; /* how long a command waits for a connection */
     bool synchronous; /* a server is refused whose commits do not wait for a replica */
+    enum mrt_sql_tls tls;
+    char tls_ca[512]; /* a file for VERIFY; "": not given */
     char shown[512];  /* without secrets */
 };
 
@@ -35,6 +45,18 @@ int mrt_sql_duration(const struct mrt_uri *uri, const char *key, mrt_time least,
 
 /* The name of a schema; NULL: "mortise". 0 or MORTISE_EURI. */
 int mrt_sql_schema(const char *name, char schema[MRT_SQL_SCHEMA_MAX + 1]);
+
+/* Whether a host's name, or a directory of a socket, or "", can be nobody's but this machine's. */
+bool mrt_sql_is_local(const char *host);
+
+/* tls= and tls_ca=; without them REQUIRED, or LIBRARY on this machine. 0 or MORTISE_EURI. */
+int mrt_sql_read_tls(const struct mrt_uri *uri, bool local, struct mrt_sql_address *address);
+
+/* What mortise_server says of the connection, behind the server's version. */
+const char *mrt_sql_encrypted(bool encrypted, bool checked);
+
+/* What is to be done about a failure of TLS: an end of a sentence. */
+const char *mrt_sql_tls_advice(enum mrt_sql_tls tls);
 
 /* lease=, connect= and synchronous=, or what they are by default. 0 or MORTISE_EURI. */
 int mrt_sql_common(const struct mrt_uri *uri, struct mrt_sql_address *address);

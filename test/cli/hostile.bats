@@ -18,3 +18,26 @@ load helper
         [ "$status" -lt 124 ]
     done
 }
+
+@test "SE-02 MariaDB: a password is not sent in the clear to a server that asks for it, nor a file" {
+    local plugin
+    for plugin in mysql_clear_password dialog; do
+        rm -f port got
+        python3 "$BATS_TEST_DIRNAME/hostile_mariadb.py" "$plugin" got >port 3>&- &
+        until_true test -s port
+        MORTISE_URL="mysql://u:Tr0ub4dor@127.0.0.1:$(cat port)/d?connect=300ms"
+        export MORTISE_URL
+        for tls in "" "&tls=required" "&tls=verify"; do
+            for words in "run -w 300ms a true" "init" "doctor"; do
+                MORTISE_URL="$MORTISE_URL$tls" run timeout 60 "$MORTISE" $words
+                echo "$plugin, $words, $tls: $status $output"
+                [ "$status" -lt 124 ]
+                [ "$status" -ne 0 ]
+            done
+        done
+        cat got
+        grep -q "asked, no files" got
+        run -1 grep -a "asked, files" got
+        run -1 grep -a Tr0ub4dor got
+    done
+}

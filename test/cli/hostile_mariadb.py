@@ -1,8 +1,11 @@
 """A MariaDB server that lets everybody in and answers each query with a row of one column.
-Its port goes to standard output."""
+Its port goes to standard output. With an argument "PLUGIN FILE" it asks for the password by that
+plugin of the client's, and writes to the file what it gets; that it was asked, and what the client
+can do, is its first line."""
 
 import socket
 import struct
+import sys
 import threading
 
 OK = b"\0\0\0\2\0\0\0"
@@ -42,8 +45,15 @@ class Client:
         self.send(b"\x0a5.5.5-10.11.6-MariaDB\0" + struct.pack("<I", 7) + b"12345678\0" +
                   struct.pack("<HBHH", capabilities & 0xFFFF, 45, 2, capabilities >> 16) +
                   b"\x15" + bytes(10) + b"123456789012\0mysql_native_password\0")
-        if self.receive() is None:
+        login = self.receive()
+        if login is None:
             return
+        if len(sys.argv) > 2:
+            self.send(b"\xfe" + sys.argv[1].encode() + b"\0")
+            answer = self.receive()
+            with open(sys.argv[2], "ab") as file:
+                files = struct.unpack("<I", login[:4])[0] & 128
+                file.write(b"asked, %s\n%s\n" % (b"files" if files else b"no files", answer or b""))
         self.send(OK)
         while packet := self.receive():
             if packet[:1] == b"\x03":

@@ -242,3 +242,17 @@ on_schema() {
     MORTISE_URL="$(server_url | sed 's/mortise@/ungranted@/')?form=get_lock&lease=5s"
     takes_and_leaves a
 }
+
+@test "a server on another host that does not encrypt is refused, unless tls=off says so" {
+    on_schema mortise_plain
+    "$MORTISE" init
+    "$MORTISE" doctor | grep 'encrypted  *no'
+    MORTISE_URL="${MORTISE_URL/127.0.0.1/0.0.0.0}" # an address of this machine, that does not look so
+    run "$MORTISE" run -w 500ms a touch had
+    [ "$status" -eq 69 ]
+    [[ "$output" == *"servers on other hosts must encrypt unless tls=off"* ]]
+    [ ! -e had ]
+    fails_with 69 "$MORTISE" init
+    [[ "$output" == *"does not encrypt; servers on other hosts must encrypt unless tls=off"* ]]
+    MORTISE_URL="$MORTISE_URL&tls=off" "$MORTISE" run a true
+}

@@ -412,3 +412,15 @@ SQL
     echo "ran: $ran"
     [ -z "$ran" ]
 }
+
+@test "a server on another host that does not encrypt is refused, unless tls=off says so" {
+    on_schema mortise_plain
+    "$MORTISE" init
+    "$MORTISE" doctor | grep 'encrypted  *no'
+    MORTISE_URL="${MORTISE_URL/127.0.0.1/0.0.0.0}" # an address of this machine, that does not look so
+    run "$MORTISE" run -w 500ms a touch had
+    [ "$status" -eq 69 ]
+    [[ "$output" == *"servers on other hosts must encrypt unless tls=off"* ]]
+    [ ! -e had ]
+    MORTISE_URL="$MORTISE_URL&tls=off" "$MORTISE" run a true
+}

@@ -169,3 +169,49 @@ waits() {
     is_refused mariadb-ca "TLS/SSL error.*certificate"
     is_refused mariadb-name "TLS/SSL error.*certificate"
 }
+
+# encrypted URL: what doctor says of the connection.
+encrypted() {
+    "$MORTISE" doctor --url "$1" | sed -n 's/^  encrypted  *//p'
+}
+
+@test "tls= is the same for both: off, required, verify; and doctor says what it is" {
+    on_postgres "schema=tls"
+    local postgres="$MORTISE_URL" url
+    MORTISE_URL="$(python3 "$SERVERS" url "$PLACE/mariadb")?lease=2s"
+    for url in "$postgres" "$MORTISE_URL"; do
+        "$MORTISE" init --url "$url&tls=required"
+        [ "$(encrypted "$url&tls=off")" = "no" ]
+        [ "$(encrypted "$url&tls=required")" = "yes, certificate not checked" ]
+        [ "$(encrypted "$url&tls=verify&tls_ca=$PLACE/ours.pem")" = "yes, checked" ]
+        run -7 "$MORTISE" run --url "$url&tls=verify&tls_ca=$PLACE/ours.pem" a sh -c 'exit 7'
+        fails_with 78 "$MORTISE" run --url "$url&tls=maybe" a true
+        fails_with 78 "$MORTISE" run --url "$url&tls=required&tls_ca=$PLACE/ours.pem" a true
+        # Another machine's server, as far as its address tells, is not spoken to in the clear.
+        [ "$(encrypted "${url/127.0.0.1/0.0.0.0}")" = "yes, certificate not checked" ]
+        [ "$(encrypted "${url/127.0.0.1/0.0.0.0}&tls=off")" = "no" ]
+    done
+    fails_with 78 "$MORTISE" run --url "$postgres&tls=verify&sslmode=disable" a true
+    [[ "$output" == *"tls= and sslmode= say the same"* ]]
+    # libpq's own words are believed.
+    [ "$(encrypted "${postgres/127.0.0.1/0.0.0.0}&sslmode=disable")" = "no" ]
+    [ "$(PGSSLMODE=verify-full PGSSLROOTCERT=$PLACE/ours.pem encrypted "$postgres")" = "yes, checked" ]
+    PGSSLMODE=verify-full PGSSLROOTCERT=$PLACE/ours.pem run "$MORTISE" run -w 1s --url "${postgres/127.0.0.1/0.0.0.0}" a touch had
+    [[ "$output" == *"does not match"* ]]
+    [ ! -e had ]
+}
+
+@test "tls=verify refuses another CA's certificate and another name, and says what was checked" {
+    local url kind
+    on_postgres "schema=tls"
+    for kind in postgres mariadb; do
+        url="$(python3 "$SERVERS" url "$PLACE/$kind")?lease=2s&tls=verify"
+        try_at "$kind-other" "$url&tls_ca=$PLACE/others.pem" &
+        try_at "$kind-called" "${url/127.0.0.1/0.0.0.0}&tls_ca=$PLACE/ours.pem" &
+    done
+    wait
+    for kind in postgres mariadb; do
+        is_refused "$kind-other" "tls=verify checks the certificate against tls_ca= and the host's name"
+        is_refused "$kind-called" "tls=verify checks the certificate against tls_ca= and the host's name"
+    done
+}
