@@ -288,6 +288,10 @@ typedef struct mortise_capabilities {
     int linger;            /* mortise_lock_options.linger_ms is there */
     int lock_delay;        /* mortise_lock_options.lock_delay_ms is there */
     int exclusive_fair;    /* those who wait for a mortise_exclusive_new are, too */
+    /* What mortise_hold_remaining_ms shows at least between two renewals, as long as the store
+       answers at once; 0 where lease_ms is, or where a lease is too short to be renewed. A client
+       that needs time to stop its work before a lease ends has less than this. */
+    int64_t lease_left_ms;
 } mortise_capabilities;
 MORTISE_API int mortise_get_capabilities(const mortise_client *client,
                                          mortise_capabilities *capabilities);

@@ -317,7 +317,11 @@ int mortise_get_capabilities(const mortise_client *client, mortise_capabilities 
         return mrt_error(MORTISE_EINVALID, "mortise_capabilities.size is not set");
     size_t size = capabilities->size;
     mortise_capabilities all = client->driver.ops->capabilities;
-    all.lease_ms = mrt_client_lease(client) / MRT_MILLISECOND;
+    const struct mrt_driver *driver = &client->driver;
+    mrt_time lease = mrt_client_lease(client);
+    mrt_time lag = driver->ops->lag ? driver->ops->lag(driver->store) : 0;
+    all.lease_ms = lease / MRT_MILLISECOND;
+    all.lease_left_ms = mrt_lease_left(lease, lag) / MRT_MILLISECOND;
     all.size = size;
     memcpy(capabilities, &all, size);
     return MORTISE_OK;

@@ -8,6 +8,7 @@
  */
 #include "cli/cli.h"
 #include "cli/rows.h"
+#include "cli/run.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -190,16 +191,18 @@ static int ask_store(struct doctor *doctor)
     return error ? mrt_cli_fail_error(NULL, error) : use_lock(doctor, lock);
 }
 
-static void check_grace(struct doctor *doctor, mrt_time lease)
+static void check_grace(struct doctor *doctor, const mortise_capabilities *can)
 {
     struct mrt_setting setting;
     mrt_time grace;
+    mrt_time left = mrt_time_from_ms(can->lease_left_ms) - MRT_RUN_LEASE_MARGIN;
     if (!mrt_settings_find("grace", &setting))
         return;
     if (!mrt_cli_duration(setting.value, &grace))
         find(doctor, "%s: \"%.64s\" is not a duration", setting.origin, setting.value);
-    else if (lease > 0 && grace >= lease / 2)
-        find(doctor, "%s: the grace is not less than half of the lease", setting.origin);
+    else if (can->lease_ms > 0 && grace > left)
+        find(doctor, "%s: the grace is too long for the lease: %" PRId64 "ms at most",
+             setting.origin, mrt_time_left_ms(left, 0));
 }
 
 static void print_promise(const char *title, int is_kept, const char *else_what)
@@ -216,7 +219,7 @@ static void show_promises(struct doctor *doctor)
     mrt_cli_format_duration(mrt_time_from_ms(can.lease_ms), lease, sizeof lease);
     printf("  %-20s %s\n", "session granted",
            can.lease_ms ? lease : "none: the operating system tells of death");
-    check_grace(doctor, mrt_time_from_ms(can.lease_ms));
+    check_grace(doctor, &can);
     printf("promises\n");
     print_promise("in order", can.fair && can.exclusive_fair,
                   can.fair ? "yes, but for exclusive locks"

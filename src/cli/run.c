@@ -16,29 +16,31 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+/* The command must not be ended while the store answers: between two renewals a part of the lease
+   is left, and the grace lies in it. A third of that part is for answers that take their time. */
 int mrt_run_fit_grace(struct mrt_run *run)
 {
-    char grace[32], lease[32];
-    mortise_capabilities capabilities = {.size = sizeof(capabilities)};
-    int error = mortise_get_capabilities(run->client, &capabilities);
+    char grace[32], lease[32], most[32];
+    mortise_capabilities can = {.size = sizeof(can)};
+    int error = mortise_get_capabilities(run->client, &can);
     if (error)
         return mrt_cli_fail_error(NULL, error);
-    mrt_time length = mrt_time_from_ms(capabilities.lease_ms);
-    run->is_leased = length > 0;
-    if (!run->is_leased || run->grace < length / 2)
+    mrt_time left = mrt_time_from_ms(can.lease_left_ms) - MRT_RUN_LEASE_MARGIN;
+    run->is_leased = can.lease_ms > 0;
+    if (!run->is_leased || run->grace <= left)
         return 0;
+    mrt_cli_format_duration(mrt_time_from_ms(can.lease_ms), lease, sizeof(lease));
     if (!run->grace_given) {
-        /* Of a short session on ZooKeeper less than a third is left when it is proven anew
-           (store/zookeeper_lease.c): the command is not to be ended for that. */
-        bool short_session =
-            strncmp(mortise_url(run->client), "zk:", 3) == 0 && length < 6 * MRT_SECOND;
-        run->grace = length / (short_session ? 6 : 3);
+        run->grace = left > 0 ? left / 3 * 2 : 0;
         return 0;
     }
     mrt_cli_format_duration(run->grace, grace, sizeof(grace));
-    mrt_cli_format_duration(length, lease, sizeof(lease));
-    return mrt_cli_fail(MRT_EXIT_USAGE, "--grace %s is not less than half of the lease, %s", grace,
-                        lease);
+    mrt_cli_format_duration(left > 0 ? left : 0, most, sizeof(most));
+    return mrt_cli_fail(
+        MRT_EXIT_USAGE,
+        "--grace %s is too long for a lease of %s: make it %s at most, or the lease "
+        "longer",
+        grace, lease, most);
 }
 
 /* The command under the locks that are held: its exit code. */

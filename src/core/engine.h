@@ -193,6 +193,8 @@ void mrt_engine_each_hold(struct mrt_engine *engine, void (*visit)(struct mrt_ho
 bool mrt_hold_live(const struct mrt_hold *hold, uint64_t generation);
 /* The ticket of a hold that is not lost, and its number in the store; 0: it has none. */
 struct mrt_id mrt_hold_ticket(const struct mrt_hold *hold, uint64_t *number);
+/* How much of a lease is left at least while the store answers at once. */
+mrt_time mrt_lease_left(mrt_time lease, mrt_time proof_lag);
 /* State at this instant. */
 mortise_state mrt_hold_state(const struct mrt_hold *hold, mrt_time now);
 /* Until when it is held without another sign of the store; 0: lost. */

@@ -27,13 +27,33 @@
 /* How often a sign of life is sent. Where one proves only what is older by the lag, the newest that
    it proves should be hardly older than that: so some whole number of intervals, each less than a
    seventh of the lease, is the lag and as much as a round trip may take. */
+static mrt_time interval_of(mrt_time lease, mrt_time proof_lag)
+{
+    if (proof_lag == 0)
+        return lease / 3;
+    mrt_time age = proof_lag + lease / 32;
+    mrt_time each = age / (age * 7 / lease + 1);
+    return each > lease / 14 ? each : lease / 14;
+}
+
 static mrt_time interval(const struct mrt_session *session)
 {
-    if (session->proof_lag == 0)
-        return session->lease / 3;
-    mrt_time age = session->proof_lag + session->lease / 32;
-    mrt_time each = age / (age * 7 / session->lease + 1);
-    return each > session->lease / 14 ? each : session->lease / 14;
+    return interval_of(session->lease, session->proof_lag);
+}
+
+static mrt_time margin_of(mrt_time lease, mrt_time margin_min)
+{
+    mrt_time margin = lease * 3 / 100;
+    return margin < margin_min ? margin_min : margin;
+}
+
+/* The newest proof is as old as the lag asks for, and has aged by an interval when the next one
+   comes. */
+mrt_time mrt_lease_left(mrt_time lease, mrt_time proof_lag)
+{
+    mrt_time age = proof_lag == 0 ? 0 : proof_lag + lease / 32;
+    mrt_time left = lease - margin_of(lease, MRT_MARGIN_MIN) - age - interval_of(lease, proof_lag);
+    return left > 0 ? left : 0;
 }
 
 /* For how long no sign of life may be acknowledged before SUSPENDED is told. */
@@ -104,9 +124,7 @@ static void prove(struct mrt_engine *engine, mrt_time sent, mrt_time now)
         session->proof = sent;
     else if (!session->dates)
         prove_earlier(session, sent, now);
-    mrt_time margin = session->lease * 3 / 100;
-    if (margin < engine->config.margin_min)
-        margin = engine->config.margin_min;
+    mrt_time margin = margin_of(session->lease, engine->config.margin_min);
     if (MRT_DEFECT(NO_MARGIN))
         margin = 0;
     session->valid_until = mrt_time_add(session->proof, session->lease - margin);

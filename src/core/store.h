@@ -281,6 +281,8 @@ struct mrt_store_ops {
     void (*traffic)(const struct mrt_store *store, struct mrt_traffic *sum);
     /* The lease its sessions will have; NULL: as `capabilities` says. */
     mrt_time (*lease)(const struct mrt_store *store);
+    /* Their proof_lag; NULL: 0. */
+    mrt_time (*lag)(const struct mrt_store *store);
     /* Address without secrets; the store's. */
     const char *(*address)(const struct mrt_store *store);
     /* Frees everything; a session still open dies. */

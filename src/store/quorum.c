@@ -228,6 +228,17 @@ static mrt_time quorum_lease(const struct mrt_store *store)
     return lease == MRT_TIME_NEVER ? 0 : lease;
 }
 
+static mrt_time quorum_lag(const struct mrt_store *store)
+{
+    mrt_time lag = 0;
+    for (unsigned i = 0; i < store->count; i++) {
+        const struct mrt_quorum_member *member = &store->members[i];
+        mrt_time of = member->ops->lag ? member->ops->lag(member->store) : 0;
+        lag = of > lag ? of : lag;
+    }
+    return lag;
+}
+
 static const char *quorum_address(const struct mrt_store *store)
 {
     return store->address;
@@ -447,6 +458,7 @@ const struct mrt_store_ops mrt_quorum_store = {
     .server = quorum_server,
     .traffic = quorum_traffic,
     .lease = quorum_lease,
+    .lag = quorum_lag,
     .address = quorum_address,
     .close = quorum_close,
     .abandon = quorum_abandon,

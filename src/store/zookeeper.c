@@ -387,6 +387,11 @@ static mrt_time zk_lease(const struct mrt_store *store)
     return store->address.session;
 }
 
+static mrt_time zk_lag(const struct mrt_store *store)
+{
+    return mrt_zk_proof_lag(store->address.session, store->address.tick);
+}
+
 /* ------------------------------------------------------------- open, close */
 
 static void free_store(struct mrt_store *store)
@@ -476,23 +481,23 @@ static void zk_traffic(const struct mrt_store *store, struct mrt_traffic *sum)
     mrt_traffic_sum(sum, &store->traffic);
 }
 
-#define CALLS(can_detach)                                                                          \
-    .scheme = "zk", .any_thread = true, .values = true, .cells = true, .claims_end = true,         \
-    .capabilities = {.size = sizeof(mortise_capabilities),                                         \
-                     .fair = 1,                                                                    \
-                     .fence = 1,                                                                   \
-                     .notify = 1,                                                                  \
-                     .across_hosts = 1,                                                            \
-                     .survives_failover = 1,                                                       \
-                     .durable_fence = 1,                                                           \
-                     .detach = (can_detach),                                                       \
-                     .linger = 1,                                                                  \
-                     .lease_ms = 10000},                                                           \
-    .open = zk_open, .submit = zk_submit, .fd = zk_fd, .next = zk_next, .process = zk_process,     \
-    .answers_may_wait = zk_answers_may_wait, .asks_apart = zk_asks_apart, .node = zk_node,         \
-    .list = mrt_zk_list, .server = mrt_zk_server, .revoke = mrt_zk_revoke,                         \
-    .break_ticket = mrt_zk_break, .traffic = zk_traffic, .lease = zk_lease, .address = zk_address, \
-    .close = zk_close, .abandon = zk_abandon
+#define CALLS(can_detach)                                                                      \
+    .scheme = "zk", .any_thread = true, .values = true, .cells = true, .claims_end = true,     \
+    .capabilities = {.size = sizeof(mortise_capabilities),                                     \
+                     .fair = 1,                                                                \
+                     .fence = 1,                                                               \
+                     .notify = 1,                                                              \
+                     .across_hosts = 1,                                                        \
+                     .survives_failover = 1,                                                   \
+                     .durable_fence = 1,                                                       \
+                     .detach = (can_detach),                                                   \
+                     .linger = 1,                                                              \
+                     .lease_ms = 10000},                                                       \
+    .open = zk_open, .submit = zk_submit, .fd = zk_fd, .next = zk_next, .process = zk_process, \
+    .answers_may_wait = zk_answers_may_wait, .asks_apart = zk_asks_apart, .node = zk_node,     \
+    .list = mrt_zk_list, .server = mrt_zk_server, .revoke = mrt_zk_revoke,                     \
+    .break_ticket = mrt_zk_break, .traffic = zk_traffic, .lease = zk_lease, .lag = zk_lag,     \
+    .address = zk_address, .close = zk_close, .abandon = zk_abandon
 
 /* The names of the recipe's nodes cannot say that one is nobody's. */
 static const struct mrt_store_ops recipe_store = {CALLS(0)};

@@ -431,6 +431,31 @@ static void test_h8_queries(void **state)
     mortise_lock_free(lock);
 }
 
+/* A tenth of the lease is for answers that a busy machine delays. */
+static void test_as_much_of_a_lease_is_left_as_the_store_says(void **state)
+{
+    (void)state;
+    mortise_capabilities can = {.size = sizeof can};
+    assert_int_equal(mortise_get_capabilities(client, &can), MORTISE_OK);
+    if (can.lease_ms == 0) {
+        assert_int_equal(can.lease_left_ms, 0);
+        skip();
+    }
+    assert_in_range(can.lease_left_ms, 1, can.lease_ms - 1);
+    mortise_hold hold = api_acquire(api_lock(client, "left"));
+    int64_t begin = mortise_now_ns(), least = INT64_MAX;
+    while (api_ms_since(begin) < can.lease_ms * 5 / 4) {
+        int64_t left = mortise_hold_remaining_ms(hold);
+        least = left < least ? left : least;
+        api_sleep_ms(2);
+    }
+    print_message("of %lld ms %lld are left at least, said %lld\n", (long long)can.lease_ms,
+                  (long long)least, (long long)can.lease_left_ms);
+    assert_true(least >= can.lease_left_ms - can.lease_ms / 10);
+    assert_true(least <= can.lease_left_ms + can.lease_ms / 5); /* and it is not far from that */
+    api_release(hold);
+}
+
 static void test_f20_z7_queries_of_a_stale_hold(void **state)
 {
     (void)state;
@@ -513,6 +538,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_f20_z5_what_is_not_held_is_not_released),
         cmocka_unit_test(test_f2_h8_what_a_hold_is_to_other_programs),
         cmocka_unit_test(test_h8_queries),
+        cmocka_unit_test(test_as_much_of_a_lease_is_left_as_the_store_says),
         cmocka_unit_test(test_f20_z7_queries_of_a_stale_hold),
         cmocka_unit_test(test_a_hold_outlives_its_handle),
         cmocka_unit_test(test_i2_i8_handing_over_can_be_turned_off),

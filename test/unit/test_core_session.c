@@ -30,6 +30,20 @@ static void expect_told(struct core *core, struct mrt_hold *hold, mortise_state 
     assert_false(mrt_engine_has_told(core->engine));
 }
 
+/* ------------------------------------------------------------------- lease */
+
+static void test_what_is_left_of_a_lease_between_two_proofs(void **state)
+{
+    (void)state;
+    assert_int_equal(mrt_lease_left(LEASE, 0), LEASE - MARGIN - THIRD);
+    assert_int_equal(mrt_lease_left(20 * MS, 0), 20 * MS - MRT_MARGIN_MIN - 20 * MS / 3);
+    assert_int_equal(mrt_lease_left(12 * MS, 0), 0);
+    assert_int_equal(mrt_lease_left(0, 0), 0);
+    /* The lag and a round trip, in four parts, and one part more. */
+    assert_int_equal(mrt_lease_left(4000 * MS, 2000 * MS), (4000 - 120 - 2125) * MS - 531250000);
+    assert_int_equal(mrt_lease_left(LEASE, MS), LEASE - MARGIN - MS - LEASE / 32 - LEASE / 14);
+}
+
 /* ------------------------------------------------------------------- start */
 
 static void test_c13_nothing_is_asked_before_the_first_acquire(void **state)
@@ -843,6 +857,7 @@ static void test_f17_close_when_the_lease_has_run_out_unnoticed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_left_of_a_lease_between_two_proofs),
         cmocka_unit_test(test_c13_nothing_is_asked_before_the_first_acquire),
         cmocka_unit_test(test_start_comes_once_for_all_queues),
         cmocka_unit_test(test_start_that_fails_for_now_is_repeated_for_the_same_session),
