@@ -22,7 +22,7 @@ const bool mrt_sql_named_shares = false;
 const bool mrt_sql_shows_rows = false; /* a look locks it */
 
 /* Columns of the statements' rows. */
-enum { SETUP_BACKEND, SETUP_READ_ONLY, SETUP_VERSION, SETUP_ALONE };
+enum { SETUP_BACKEND, SETUP_READ_ONLY, SETUP_VERSION, SETUP_ALONE, SETUP_FAULT };
 enum { RENEW_BACKEND = 2, RENEW_READ_ONLY };
 
 /* ------------------------------------------------------------------ its beginning */
@@ -159,6 +159,9 @@ void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request 
         mrt_sql_reject(store, store->was_ready ? MORTISE_EUNREACHABLE : MORTISE_ENOTSUPPORTED,
                        "MariaDB: commits do not wait for a replica, which synchronous=required "
                        "asks for");
+    else if (!mrt_sql_is_null(request, SETUP_FAULT))
+        mrt_sql_reject(store, MORTISE_ESETUP, "MariaDB: %.64s.%.180s", store->address.schema,
+                       mrt_sql_text(request, SETUP_FAULT));
     else if (mrt_sql_accept_schema(store, mrt_sql_number(request, SETUP_VERSION)))
         mrt_sql_connected(store);
 }

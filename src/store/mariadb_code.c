@@ -30,6 +30,7 @@ static const struct mrt_sql_code table[] = {
     {"1143", MRT_SQL_FAILED, MORTISE_EPERMISSION, grants},
     {"1227", MRT_SQL_FAILED, MORTISE_EPERMISSION, NULL},
     {"1698", MRT_SQL_FAILED, MORTISE_EPERMISSION, NULL},
+    {"32100", MRT_SQL_FAILED, MORTISE_ESETUP, NULL}, /* raised by the script of mortise init */
     {"1049", MRT_SQL_FAILED, MORTISE_ESETUP, init},
     {"1146", MRT_SQL_FAILED, MORTISE_ESETUP, init},
     {"1054", MRT_SQL_FAILED, MORTISE_ESETUP, init},

@@ -6,52 +6,64 @@
 #include "store/mariadb_internal.h"
 
 #include "base/error.h"
+#include "store/mariadb_trust.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define TABLE "ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET binary"
 
-/* Every %1$s is the database's name, which needs no quoting. */
+/* Every %1$s is the database's name, which needs no quoting. What is there is looked at before
+   anything is made; a trigger runs as who made it, so it is no danger to who looks later. */
+#define LOOK                                                                                      \
+    "SET @mortise_fault = COALESCE(" MRT_MY_FAULT(                                                \
+        "'%1$s'") ",\n"                                                                           \
+                  "    (SELECT CONCAT(event_object_table, ' has the trigger ', trigger_name, "    \
+                  "'" MRT_MY_UNDO "')"                                                            \
+                  " FROM information_schema.triggers WHERE trigger_schema = '%1$s' AND "          \
+                  "event_object_table IN " MRT_MY_TABLES " LIMIT 1));\n"                          \
+                  "EXECUTE IMMEDIATE IF(@mortise_fault IS NULL, 'DO 0',"                          \
+                  " CONCAT('SIGNAL SQLSTATE ''45000'' SET MYSQL_ERRNO = 32100, MESSAGE_TEXT = '," \
+                  " QUOTE(@mortise_fault)));\n"
 static const char script[] =
-    "CREATE DATABASE IF NOT EXISTS %1$s;\n"
-    "CREATE TABLE IF NOT EXISTS %1$s.session (\n"
-    "    id BINARY(16) NOT NULL PRIMARY KEY,\n"
-    "    epoch BIGINT UNSIGNED NOT NULL,\n"
-    "    expires BIGINT NOT NULL,\n"
-    "    label VARBINARY(1024) NOT NULL\n"
-    ") " TABLE ";\n"
-    "CREATE TABLE IF NOT EXISTS %1$s.queue (\n"
-    "    name VARBINARY(760) NOT NULL PRIMARY KEY,\n"
-    "    touched BIGINT NOT NULL\n"
-    ") " TABLE ";\n"
-    "CREATE TABLE IF NOT EXISTS %1$s.ticket (\n"
-    "    number BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,\n"
-    "    session BINARY(16) NOT NULL,\n"
-    "    id BINARY(16) NOT NULL,\n"
-    "    queue VARBINARY(760) NOT NULL,\n"
-    "    weight BIGINT NOT NULL,\n"
-    "    kind VARBINARY(64) NOT NULL,\n"
-    "    capacity BIGINT NOT NULL,\n"
-    "    since BIGINT NOT NULL,\n"
-    "    asked BIGINT NOT NULL,\n"
-    "    value VARBINARY(4096),\n"
-    "    delay BIGINT NOT NULL DEFAULT 0,\n"
-    "    KEY by_session (session, id),\n"
-    "    KEY by_queue (queue, number)\n"
-    ") " TABLE ";\n"
-    "CREATE TABLE IF NOT EXISTS %1$s.cell (\n"
-    "    name VARBINARY(760) NOT NULL PRIMARY KEY,\n"
-    "    version BIGINT UNSIGNED NOT NULL,\n"
-    "    fence BIGINT UNSIGNED NOT NULL,\n"
-    "    writer BINARY(16),\n"
-    "    value VARBINARY(4096)\n"
-    ") " TABLE ";\n"
-    "CREATE TABLE IF NOT EXISTS %1$s.version (number INT NOT NULL PRIMARY KEY) " TABLE ";\n"
-    "ALTER TABLE %1$s.ticket ADD COLUMN IF NOT EXISTS delay BIGINT NOT NULL DEFAULT 0;\n"
-    "INSERT IGNORE INTO %1$s.version VALUES (%2$d);\n";
+    LOOK "CREATE DATABASE IF NOT EXISTS %1$s;\n"
+         "CREATE TABLE IF NOT EXISTS %1$s.session (\n"
+         "    id BINARY(16) NOT NULL PRIMARY KEY,\n"
+         "    epoch BIGINT UNSIGNED NOT NULL,\n"
+         "    expires BIGINT NOT NULL,\n"
+         "    label VARBINARY(1024) NOT NULL\n"
+         ") " TABLE ";\n"
+         "CREATE TABLE IF NOT EXISTS %1$s.queue (\n"
+         "    name VARBINARY(760) NOT NULL PRIMARY KEY,\n"
+         "    touched BIGINT NOT NULL\n"
+         ") " TABLE ";\n"
+         "CREATE TABLE IF NOT EXISTS %1$s.ticket (\n"
+         "    number BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,\n"
+         "    session BINARY(16) NOT NULL,\n"
+         "    id BINARY(16) NOT NULL,\n"
+         "    queue VARBINARY(760) NOT NULL,\n"
+         "    weight BIGINT NOT NULL,\n"
+         "    kind VARBINARY(64) NOT NULL,\n"
+         "    capacity BIGINT NOT NULL,\n"
+         "    since BIGINT NOT NULL,\n"
+         "    asked BIGINT NOT NULL,\n"
+         "    value VARBINARY(4096),\n"
+         "    delay BIGINT NOT NULL DEFAULT 0,\n"
+         "    KEY by_session (session, id),\n"
+         "    KEY by_queue (queue, number)\n"
+         ") " TABLE ";\n"
+         "CREATE TABLE IF NOT EXISTS %1$s.cell (\n"
+         "    name VARBINARY(760) NOT NULL PRIMARY KEY,\n"
+         "    version BIGINT UNSIGNED NOT NULL,\n"
+         "    fence BIGINT UNSIGNED NOT NULL,\n"
+         "    writer BINARY(16),\n"
+         "    value VARBINARY(4096)\n"
+         ") " TABLE ";\n"
+         "CREATE TABLE IF NOT EXISTS %1$s.version (number INT NOT NULL PRIMARY KEY) " TABLE ";\n"
+         "ALTER TABLE %1$s.ticket ADD COLUMN IF NOT EXISTS delay BIGINT NOT NULL DEFAULT 0;\n"
+         "INSERT IGNORE INTO %1$s.version VALUES (%2$d);\n";
 
-static const char row_script[] =
+static const char row_script[] = LOOK
     "CREATE DATABASE IF NOT EXISTS %1$s;\n"
     "CREATE TABLE IF NOT EXISTS %1$s.row_lock (name VARBINARY(760) NOT NULL PRIMARY KEY) " TABLE
     ";\n";

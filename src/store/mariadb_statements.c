@@ -1,6 +1,8 @@
 /* The texts. What they return: sql_columns.h. */
 #include "store/mariadb_statements.h"
 
+#include "store/mariadb_trust.h"
+
 #include "store/sql_columns.h"
 
 /* Texts laid out as SQL. */
@@ -20,7 +22,8 @@ static const char isolation[] = "SET SESSION TRANSACTION ISOLATION LEVEL READ CO
 static const char identify[] =
     "SELECT CONNECTION_ID(), @@global.read_only + 0, MAX(number),"
     " NOT (@@global.rpl_semi_sync_master_enabled"
-    " AND @@global.rpl_semi_sync_master_wait_point = 'AFTER_SYNC') FROM version";
+    " AND @@global.rpl_semi_sync_master_wait_point = 'AFTER_SYNC'), " MRT_MY_FAULT("DATABASE()")
+    " FROM version";
 
 static const char start[] =
     "INSERT INTO session (id, epoch, expires, label) VALUES ($s, $e, " NOW " + $l, $a)"
@@ -208,7 +211,9 @@ static const char form_setup[] =
     " autocommit = 1, innodb_lock_wait_timeout = $Z, wait_timeout = $J"
     ", idle_transaction_timeout = $J, idle_readonly_transaction_timeout = $J,"
     " idle_write_transaction_timeout = $J, max_statement_time = 0";
-static const char form_identify[] = "SELECT CONNECTION_ID(), @@global.read_only + 0, 0";
+static const char name_identify[] = "SELECT CONNECTION_ID(), @@global.read_only + 0, 0, 0, NULL";
+static const char row_identify[] =
+    "SELECT CONNECTION_ID(), @@global.read_only + 0, 0, 0, " MRT_MY_FAULT("DATABASE()");
 
 static const char name_try[] = "SELECT GET_LOCK($C, 0), 1";
 static const char name_wait[] = "SELECT GET_LOCK($C, $Z), 1";
@@ -294,7 +299,7 @@ const struct mrt_my_plan *mrt_my_plan(const struct mrt_sql_request *request)
         [MRT_SQL_DO_LIST] = {false, 0, {list}},
         [MRT_SQL_DO_REVOKE] = {true, 1, {lock_queue, revoke}},
         [MRT_SQL_DO_BREAK] = {false, 0, {break_ticket}},
-        [NAME(SETUP)] = {false, 2, {form_setup, isolation, form_identify}},
+        [NAME(SETUP)] = {false, 2, {form_setup, isolation, name_identify}},
         [NAME(TRY)] = {false, 0, {name_try}},
         [NAME(WAIT)] = {false, 0, {name_wait}},
         [NAME(LEAVE)] = {false, 0, {name_leave}},
@@ -304,7 +309,7 @@ const struct mrt_my_plan *mrt_my_plan(const struct mrt_sql_request *request)
         [NAME(MAKE)] = NEVER,
         [NAME(LIST)] = {false, 0, {name_list}},
         [NAME(KILL)] = {false, -1, {"KILL $o"}},
-        [ROW(SETUP)] = {false, 2, {form_setup, isolation, form_identify}},
+        [ROW(SETUP)] = {false, 2, {form_setup, isolation, row_identify}},
         [ROW(TRY)] = {false, 1, {"START TRANSACTION", row_try}},
         [ROW(WAIT)] = {false, 0, {row_wait}},
         [ROW(LEAVE)] = {false, -1, {"COMMIT"}},

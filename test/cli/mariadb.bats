@@ -256,3 +256,31 @@ on_schema() {
     [[ "$output" == *"does not encrypt; servers on other hosts must encrypt unless tls=off"* ]]
     MORTISE_URL="$MORTISE_URL&tls=off" "$MORTISE" run a true
 }
+
+@test "SQ-17 tables that were changed are refused: names they would confuse, and triggers, by init and its script" {
+    on_schema mortise_changed
+    "$MORTISE" init
+    sql -e "ALTER TABLE mortise_changed.ticket MODIFY queue VARCHAR(190) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NOT NULL"
+    fails_with 78 "$MORTISE" run a touch had
+    [[ "$output" == *"ticket.queue is of the type varchar(190), which mortise init did not give it; undo that, or choose another database"* ]]
+    run -78 "$MORTISE" doctor
+    [[ "$output" == *"ticket.queue is of the type varchar(190)"* ]]
+    fails_with 78 "$MORTISE" init
+    [[ "$output" == *"ticket.queue is of the type varchar(190)"* ]]
+    "$MORTISE" init --print-sql >script
+    run -1 sql <script
+    [[ "$output" == *"ticket.queue is of the type varchar(190)"* ]]
+    sql -e "ALTER TABLE mortise_changed.ticket MODIFY queue VARBINARY(760) NOT NULL"
+    "$MORTISE" run a true
+    sql -e "CREATE TRIGGER mortise_changed.watch BEFORE INSERT ON mortise_changed.version FOR EACH ROW SET @a = 1"
+    fails_with 78 "$MORTISE" init
+    [[ "$output" == *"version has the trigger watch; undo that, or choose another database"* ]]
+    sql -e "DROP TRIGGER mortise_changed.watch"
+    "$MORTISE" init
+    MORTISE_URL="$MORTISE_URL&form=row" "$MORTISE" init
+    MORTISE_URL="$MORTISE_URL&form=row" "$MORTISE" run a true
+    sql -e "ALTER TABLE mortise_changed.row_lock MODIFY name VARCHAR(190) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NOT NULL"
+    MORTISE_URL="$MORTISE_URL&form=row" fails_with 78 "$MORTISE" init
+    MORTISE_URL="$MORTISE_URL&form=row" fails_with 78 "$MORTISE" run a touch had
+    [ ! -e had ]
+}
