@@ -20,7 +20,7 @@
    is left, and the grace lies in it. A third of that part is for answers that take their time. */
 int mrt_run_fit_grace(struct mrt_run *run)
 {
-    char grace[32], lease[32], most[32];
+    char grace[32], lease[32];
     mortise_capabilities can = {.size = sizeof(can)};
     int error = mortise_get_capabilities(run->client, &can);
     if (error)
@@ -35,12 +35,10 @@ int mrt_run_fit_grace(struct mrt_run *run)
         return 0;
     }
     mrt_cli_format_duration(run->grace, grace, sizeof(grace));
-    mrt_cli_format_duration(left > 0 ? left : 0, most, sizeof(most));
-    return mrt_cli_fail(
-        MRT_EXIT_USAGE,
-        "--grace %s is too long for a lease of %s: make it %s at most, or the lease "
-        "longer",
-        grace, lease, most);
+    return mrt_cli_fail(MRT_EXIT_USAGE,
+                        "--grace %s is too long for a lease of %s: make it %" PRId64
+                        "ms at most, or the lease longer",
+                        grace, lease, left > 0 ? left / MRT_MILLISECOND : 0);
 }
 
 /* The command under the locks that are held: its exit code. */

@@ -244,7 +244,7 @@ assert l[1]["pid"] > 1 and l[2]["code"] == 4, l'
         fails_with 64 "$MORTISE" run --lease "$bad" --url memory:x a touch ran
     done
     fails_with 64 "$MORTISE" run --lease 3s --grace 2s --url memory:x a touch ran
-    [[ "$output" == *"half of the lease, 3.0s"* ]]
+    [[ "$output" == *"make it 1710ms at most"* ]]
     run -7 "$MORTISE" run --lease 3s --grace 1s --url 'memory:x?namespace=n' a -- sh -c 'exit 7'
     [ ! -e ran ]
     [ ! -e x ]

@@ -167,7 +167,7 @@ print(int((at["child-exit"] - at["started"]).total_seconds() * 1000))'
     [[ "$output" =~ server\ +ZooKeeper\ 3\.[0-9.]+,\ standalone ]]
     [[ "$output" == *"warning: ZooKeeper: no credentials"* ]]
     MORTISE_URL="$MORTISE_URL&acl=open" run -0 "$MORTISE" doctor
-    MORTISE_URL="$MORTISE_URL&acl=open" MORTISE_GRACE=2s run -1 "$MORTISE" doctor
+    MORTISE_URL="$MORTISE_URL&acl=open" MORTISE_GRACE=2900ms run -1 "$MORTISE" doctor
     [[ "$output" == *"warning: MORTISE_GRACE: the grace is too long for the lease: "*"ms at most"* ]]
 }
 
@@ -207,7 +207,7 @@ print(int((at["child-exit"] - at["started"]).total_seconds() * 1000))'
     MORTISE_URL="$(python3 "$SERVERS" url "$BATS_FILE_TMPDIR/zk")"
     export MORTISE_URL
     fails_with 64 "$MORTISE" run --lease 3s --grace 2s a true
-    [[ "$output" == *"half of the lease, 3.0s"* ]]
+    [[ "$output" == *"too long for a lease of 3.0s: make it "*"ms at most"* ]]
     MORTISE_LEASE=6s run -7 "$MORTISE" run --grace 2s a -- sh -c 'exit 7'
     on_server 4s
     fails_with 78 "$MORTISE" run --lease 3s a true
