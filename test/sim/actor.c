@@ -195,7 +195,8 @@ bool actor_may_fail(const struct actor *actor, int error, bool try_only)
     if (error == MORTISE_ECLOSED)
         return client->closing;
     if (error == MORTISE_EPERMISSION)
-        return world->profile.refuse_for_good > 0 || world->phase != PHASE_CHAOS;
+        return world->profile.refuse_for_good + world->drawn.lone > 0 ||
+               world->phase != PHASE_CHAOS;
     if (error == MORTISE_EUNREACHABLE)
         return client->closing || try_only;
     if (error == MORTISE_ESTALE) /* a standby that was behind has been promoted */

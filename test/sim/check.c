@@ -38,6 +38,8 @@ static bool is_valid(struct world *world, const struct client *client, struct gr
 static bool is_quiet_or_still(const struct world *world)
 {
     const struct profile *p = &world->drawn;
+    if (lone_disturbs(world))
+        return false;
     if (world->phase != PHASE_CHAOS)
         return world->now >
                world->healed_at + MRT_SECOND + (p->trouble_every_us > 0 ? STREAM_KEEP_ALIVE : 0) +
@@ -63,7 +65,8 @@ void check_lost(struct world *world, const struct client *client, const struct g
     const struct profile *p = &world->drawn;
     int64_t slowest = p->delay_us + p->zk_lag_us + p->zk_behind_us + p->zk_gap_us + p->pg_work_us;
     bool over = grip->broken || (grip->ends > 0 && client_now(client) >= grip->ends);
-    if (is_quiet_or_still(world) && slowest * 100 <= p->lease_us && !over &&
+    bool kept = lone_disturbs(world) ? !lone_explains(world, client) : is_quiet_or_still(world);
+    if (kept && slowest * 100 <= p->lease_us && !over &&
         p->crash_every_us + p->kill_every_us + p->reboot_every_us + p->proof_lag_us +
                 p->close_every_us + p->trouble_every_us ==
             0 &&
@@ -280,6 +283,8 @@ static void follow_turn(struct world *world, int queue)
     state->turn_fence = fence;
 }
 
+static mrt_time idle_limit(const struct world *world, int queue);
+
 static void check_queue(struct world *world, int queue)
 {
     uint64_t sum = delay_weight(world, queue) + detach_weight(world, queue);
@@ -296,6 +301,7 @@ static void check_queue(struct world *world, int queue)
         if (sum > world->queues[queue].recipe.capacity)
             check_fail(world, c, queue, "more valid holds than the capacity");
     }
+    lone_check_served(world, queue, sum > 0, 2 * idle_limit(world, queue));
 }
 
 /* Whether a thread of the client has what the ticket grants. */

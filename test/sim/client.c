@@ -111,6 +111,7 @@ static void take(struct world *world, struct client *client, struct mrt_command 
 {
     client->commands++;
     check_submitted(world, client, command);
+    lone_submitted(world);
     struct mrt_command copy = *command;
     for (int i = 0; command->queue && i < world->drawn.queues; i++)
         if (strcmp(command->queue, world->queues[i].name) == 0) {

@@ -73,7 +73,7 @@ static bool can_show(const struct defect *defect)
     return true;
 }
 
-/* The store that a mutant's "sim [STORE] [mixed]" names. */
+/* The store that a mutant's "sim [STORE] [mixed | lone]" names. */
 static int store_of_suite(const char *suite)
 {
     char store[32] = "any";
@@ -98,15 +98,21 @@ static int store_of(const struct request *request, const struct defect *defect)
                                                      : MODEL_ANY;
 }
 
-/* What shows only where one session has locks in several queues, or where locks linger. */
-static bool needs_mixed(const struct defect *defect)
+/* What shows only where one session has locks in several queues, or where locks linger; or where
+   nothing but one fault hides it. */
+static enum world_kind kind_for(const struct request *request, const struct defect *defect)
 {
     const char *name = defect->name;
+    if (request->kind != WORLD_FAULTY)
+        return request->kind;
     if (defect->suite)
-        return strstr(defect->suite, "mixed");
-    return strcmp(name, "SQL_PG_GONE_COUNTS") == 0 || strcmp(name, "SEMAPHORE_MUTEX_NESTS") == 0 ||
-           strcmp(name, "OLD_VIEW_BELIEVED") == 0 || begins(name, "MULTI_") ||
-           strstr(name, "LINGER");
+        return strstr(defect->suite, " mixed")  ? WORLD_MIXED
+               : strstr(defect->suite, " lone") ? WORLD_LONE
+                                                : WORLD_FAULTY;
+    bool mixed =
+        strcmp(name, "SQL_PG_GONE_COUNTS") == 0 || strcmp(name, "SEMAPHORE_MUTEX_NESTS") == 0 ||
+        strcmp(name, "OLD_VIEW_BELIEVED") == 0 || begins(name, "MULTI_") || strstr(name, "LINGER");
+    return mixed ? WORLD_MIXED : WORLD_FAULTY;
 }
 
 /* Where its seeds begin, if it is shown by so few that the others would take too long. */
@@ -130,7 +136,7 @@ static const struct board *hunt(const struct request *wanted, const struct defec
     int processes[JOBS_MAX];
     struct request all = *wanted, *request = &all;
     all.model = store_of(wanted, defect);
-    all.mixed |= needs_mixed(defect);
+    all.kind = kind_for(wanted, defect);
     const struct board *found = NULL;
     memset((void *)boards, 0, (size_t)request->jobs * sizeof *boards);
     for (int i = 0; i < request->jobs; i++) {

@@ -39,6 +39,12 @@ const struct host_kind *host_kind_of(int64_t model)
     }
 }
 
+/* A lone fault must not cost it twice a lease. */
+int64_t host_connect_ms(const struct profile *profile)
+{
+    return profile->lone > 0 ? profile->lease_us / 10000 : profile->lease_us / 500;
+}
+
 /* ------------------------------------------------------------------ the system's part */
 
 mrt_time __wrap_mrt_time_now(void);

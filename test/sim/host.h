@@ -63,6 +63,8 @@ extern struct host *host_current;
 
 /* NULL: a client of this model has no real store. */
 const struct host_kind *host_kind_of(int64_t model);
+/* For how long a store waits for a connection. */
+int64_t host_connect_ms(const struct profile *profile);
 extern const struct host_kind zk_host_kind, redis_host_kind, redlock_host_kind;
 const struct host_kind *pg_host_kind(void);
 

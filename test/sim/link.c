@@ -118,7 +118,8 @@ static void wake(struct world *world, struct peer *peer, const struct mrt_event 
 {
     const struct profile *p = &world->profile;
     int copies = random_chance(&world->random, p->wake_double) ? 2 : 1;
-    if (random_chance(&world->random, p->wake_lost)) {
+    if (random_chance(&world->random, p->wake_lost) ||
+        lone_takes(world, FAULT_WAKE_LOST, peer->client)) {
         trace_note(world, TRACE_LINK, peer->index, NO_QUEUE, "wake lost", 0, 0, 0);
         return;
     }
@@ -251,15 +252,17 @@ void link_submit(struct world *world, struct client *client, const struct mrt_co
     struct random *random = &world->random;
     if (world->now < client->cut_until)
         lose(world, client, command, "cut off", false);
-    else if (random_chance(random, p->lose_command))
+    else if (random_chance(random, p->lose_command) ||
+             lone_takes(world, FAULT_COMMAND_LOST, client))
         lose(world, client, command, "command lost", false);
-    else if (random_chance(random, p->lose_reply))
+    else if (random_chance(random, p->lose_reply) || lone_takes(world, FAULT_REPLY_LOST, client))
         lose(world, client, command, "reply lost", true);
-    else if (random_chance(random, p->early_unknown))
+    else if (random_chance(random, p->early_unknown) || lone_takes(world, FAULT_GIVEN_UP, client))
         lose(world, client, command, "given up early", true);
     else if (random_chance(random, p->refuse))
         refuse(world, client, command, MORTISE_EUNREACHABLE);
-    else if (may_be_refused(command) && random_chance(random, p->refuse_for_good))
+    else if (may_be_refused(command) && (random_chance(random, p->refuse_for_good) ||
+                                         lone_takes(world, FAULT_REFUSED, client)))
         refuse(world, client, command, MORTISE_EPERMISSION);
     else if (p->synchronous)
         server_apply(world, client->peer, command);

@@ -17,6 +17,7 @@
  *                          zookeeper-port, sqlite, lease, memory: models behind the port;
  *                          any: one of the last three, as the seed has it
  *   --mixed                locks of several kinds in a run, or semaphore mutexes
+ *   --lone                 nothing goes wrong in a run but one thing, or two in succession
  *
  * A worker is a process of its own, so a failed assertion or a crash in the engine
  * is found like any other failure, and so is an endless loop.
@@ -29,12 +30,13 @@
 
 static void usage(void)
 {
-    fprintf(stderr,
-            "usage: sim --seeds N [--start S] [--jobs J] [--hash] [--store NAME] [--mixed]\n"
-            "           [--expect TEXT] [--defect NAME] [--set field=value]...\n"
-            "       sim --seed X [--trace] [--hash] [--store NAME] [--mixed] [--defect NAME]\n"
-            "           [--set field=value]...\n"
-            "       sim --defects [--defect BEGIN] [--seconds T] [--jobs J]\n");
+    fprintf(
+        stderr,
+        "usage: sim --seeds N [--start S] [--jobs J] [--hash] [--store NAME] [--mixed | --lone]\n"
+        "           [--expect TEXT] [--defect NAME] [--set field=value]...\n"
+        "       sim --seed X [--trace] [--hash] [--store NAME] [--mixed | --lone]\n"
+        "           [--defect NAME] [--set field=value]...\n"
+        "       sim --defects [--defect BEGIN] [--seconds T] [--jobs J]\n");
     exit(64);
 }
 
@@ -63,18 +65,27 @@ static int run(struct request *request)
 
 int main(int count, char **arguments)
 {
-    static const struct option options[] = {
-        {"seeds", required_argument, NULL, 'n'},  {"start", required_argument, NULL, 's'},
-        {"jobs", required_argument, NULL, 'j'},   {"hash", no_argument, NULL, 'h'},
-        {"seed", required_argument, NULL, 'x'},   {"store", required_argument, NULL, 'S'},
-        {"trace", no_argument, NULL, 't'},        {"set", required_argument, NULL, 'f'},
-        {"defects", no_argument, NULL, 'd'},      {"seconds", required_argument, NULL, 'T'},
-        {"defect", required_argument, NULL, 'D'}, {"expect", required_argument, NULL, 'E'},
-        {"mixed", no_argument, NULL, 'm'},        {NULL, 0, NULL, 0}};
+    int kind = WORLD_FAULTY, option;
+    const struct option options[] = {{"seeds", required_argument, NULL, 'n'},
+                                     {"start", required_argument, NULL, 's'},
+                                     {"jobs", required_argument, NULL, 'j'},
+                                     {"hash", no_argument, NULL, 'h'},
+                                     {"seed", required_argument, NULL, 'x'},
+                                     {"store", required_argument, NULL, 'S'},
+                                     {"trace", no_argument, NULL, 't'},
+                                     {"set", required_argument, NULL, 'f'},
+                                     {"defects", no_argument, NULL, 'd'},
+                                     {"seconds", required_argument, NULL, 'T'},
+                                     {"defect", required_argument, NULL, 'D'},
+                                     {"expect", required_argument, NULL, 'E'},
+                                     {"mixed", no_argument, &kind, WORLD_MIXED},
+                                     {"lone", no_argument, &kind, WORLD_LONE},
+                                     {NULL, 0, NULL, 0}};
     struct request request = {.start = 1, .jobs = 2, .seconds = 60, .model = MODEL_ANY};
-    int option;
     while ((option = getopt_long(count, arguments, "", options, NULL)) != -1) {
         switch (option) {
+        case 0: /* the kind of world */
+            break;
         case 'n':
             request.seeds = number(optarg);
             break;
@@ -102,9 +113,6 @@ int main(int count, char **arguments)
         case 'd':
             request.defects = true;
             break;
-        case 'm':
-            request.mixed = true;
-            break;
         case 'D':
             request.defect = optarg;
             break;
@@ -122,6 +130,7 @@ int main(int count, char **arguments)
             usage();
         }
     }
+    request.kind = (enum world_kind)kind;
     if (optind < count || request.jobs < 1 || request.jobs > JOBS_MAX ||
         (!request.single && !request.defects && request.seeds == 0))
         usage();

@@ -20,7 +20,7 @@ static void write_uri(const struct world *world, char *text, size_t size)
     snprintf(text, size,
              "postgresql://mortise:word@127.0.0.1:6379,127.0.0.1:6380/locks"
              "?sslmode=disable&gssencmode=disable&lease=%lldms&connect=%lldms",
-             (long long)(p->lease_us / 1000), (long long)(p->lease_us / 500));
+             (long long)(p->lease_us / 1000), (long long)host_connect_ms(p));
 }
 
 mrt_module_entry mortise_store_module;

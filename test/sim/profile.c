@@ -583,9 +583,10 @@ static void shape_plain(struct profile *p, struct random *random)
         make_quiet(p, random);
 }
 
-void profile_draw(struct profile *profile, uint64_t seed, int model, bool mixed)
+void profile_draw(struct profile *profile, uint64_t seed, int model, enum world_kind kind)
 {
     struct random random;
+    bool mixed = kind == WORLD_MIXED;
     random_seed(&random, seed ^ UINT64_C(0x70726f66696c65));
     memset(profile, 0, sizeof *profile);
     draw_sizes(profile, &random, model);
@@ -614,6 +615,8 @@ void profile_draw(struct profile *profile, uint64_t seed, int model, bool mixed)
     draw_inquiries(profile, seed);
     draw_ambush(profile, seed);
     draw_sync(profile, seed);
+    if (kind == WORLD_LONE)
+        profile_make_lone(profile, seed);
     if (!mixed)
         return;
     profile_draw_linger(profile, seed);

@@ -38,6 +38,26 @@ enum {
     TROUBLE_PROMOTION
 };
 #define MODEL_ANY (-1) /* one of those that need no library */
+/* Lone faults; those before FAULT_WAKE_LOST are of the next command. */
+enum fault {
+    FAULT_NONE,
+    FAULT_COMMAND_LOST,
+    FAULT_REPLY_LOST,
+    FAULT_GIVEN_UP,
+    FAULT_REFUSED,
+    FAULT_WAKE_LOST,
+    FAULT_CUT,
+    FAULT_CRASH,
+    FAULT_PAUSE,
+    FAULT_CLOSE,
+    FAULT_KILL,
+    FAULT_BREAK,
+    FAULT_STILL,
+    FAULT_DOWN,
+    FAULT_SCRIPTS,
+    FAULT_STREAM,
+    FAULT_PROMOTION
+};
 enum {
     LOCK_MUTEX,
     LOCK_SEMAPHORE,
@@ -156,7 +176,12 @@ enum {
     X(pg_lag_us, EXTRA, "the standby is behind by at most, which no lock stands")                 \
     X(several, EXTRA, "chance to acquire several locks at once")                                  \
     X(zk_ambush, EXTRA, "chance that the next waiter's node is taken away just as one leaves")    \
-    X(zk_sync_early, EXTRA, "chance that a sync of a lock's directory waits for nothing")
+    X(zk_sync_early, EXTRA, "chance that a sync of a lock's directory waits for nothing")         \
+    X(lone, EXTRA, "the one fault there is, see profile_lone.c")                                  \
+    X(lone_next, EXTRA, "and another one, soon after it")                                         \
+    X(lone_after, FIXED, "commands, it comes")                                                    \
+    X(lone_within_us, FIXED, "it, and the other one after it, come within")                       \
+    X(lone_us, EXTRA, "such a fault lasts for at most")
 
 struct profile {
 #define PROFILE_FIELD(name, kind, text) int64_t name;
@@ -173,8 +198,10 @@ extern const struct profile_field profile_fields[];
 extern const int profile_field_count;
 
 int64_t *profile_value(struct profile *profile, int field);
-/* `mixed`: with locks of several kinds, or semaphore mutexes, see profile_mixed.c. */
-void profile_draw(struct profile *profile, uint64_t seed, int model, bool mixed);
+/* Worlds with all kinds of faults; and with locks of several kinds, or semaphore mutexes, see
+   profile_mixed.c; or with a lone fault. */
+enum world_kind { WORLD_FAULTY, WORLD_MIXED, WORLD_LONE };
+void profile_draw(struct profile *profile, uint64_t seed, int model, enum world_kind kind);
 /* Of which kind a lock is. */
 int64_t profile_lock(const struct profile *profile, uint64_t seed, int queue);
 /* The same without its faults: the heal phase. */

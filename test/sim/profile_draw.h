@@ -35,6 +35,9 @@ void profile_draw_linger(struct profile *profile, uint64_t seed);
 /* And whether threads acquire several at once. */
 void profile_draw_several(struct profile *profile, uint64_t seed);
 
+/* Nothing happens but one fault, or two. */
+void profile_make_lone(struct profile *profile, uint64_t seed);
+
 /* Of a Redis server, or a quorum of five. */
 void profile_draw_redis(struct profile *profile, struct random *random);
 void profile_draw_redis_lock(struct profile *profile, struct random *random);

@@ -16,7 +16,7 @@ int mrt_store_find(const struct mrt_uri *uri, const struct mrt_store_ops **ops)
 static int write_rest(const struct profile *p, char *text, size_t size)
 {
     return snprintf(text, size, "session=%lldms&connect=%lldms&uptime=%lldms&replicas=%lld",
-                    (long long)(p->lease_us / 1000), (long long)(p->lease_us / 500),
+                    (long long)(p->lease_us / 1000), (long long)host_connect_ms(p),
                     (long long)(p->redis_uptime_us / 1000), (long long)p->redis_replicas);
 }
 

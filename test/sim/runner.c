@@ -31,7 +31,7 @@ struct board *boards_new(int count)
 
 void request_profile(const struct request *request, uint64_t seed, struct profile *profile)
 {
-    profile_draw(profile, seed, request->model, request->mixed);
+    profile_draw(profile, seed, request->model, request->kind);
     for (int i = 0; i < request->set_count; i++)
         if (!profile_set(profile, request->sets[i])) {
             fprintf(stderr, "sim: no such field: %s\n", request->sets[i]);
@@ -55,6 +55,9 @@ static const char *const store_names[MODEL_COUNT] = {
     [MODEL_POSTGRES] = "postgres",
 #endif
 };
+
+static const char *const kind_options[] = {
+    [WORLD_FAULTY] = "", [WORLD_MIXED] = " --mixed", [WORLD_LONE] = " --lone"};
 
 const char *store_name(int model)
 {
@@ -275,7 +278,7 @@ static void print_failure(const struct request *request, uint64_t seed, const ch
     struct profile drawn, profile;
     struct board *board = boards_new(1);
     struct outcome outcome;
-    profile_draw(&drawn, seed, request->model, request->mixed);
+    profile_draw(&drawn, seed, request->model, request->kind);
     request_profile(request, seed, &profile);
     printf("seed %llu fails: %s\n", (unsigned long long)seed, failure);
     shrink(seed, &profile, board);
@@ -283,7 +286,7 @@ static void print_failure(const struct request *request, uint64_t seed, const ch
     profile_print(&profile, stdout);
     printf("again: sim%s%s%s%s%s --seed %llu", request->defect ? "_defects --defect " : "",
            request->defect ? request->defect : "", request->model == MODEL_ANY ? "" : " --store ",
-           store_name(request->model), request->mixed ? " --mixed" : "", (unsigned long long)seed);
+           store_name(request->model), kind_options[request->kind], (unsigned long long)seed);
     for (int field = 0; field < profile_field_count; field++)
         if (*profile_value(&profile, field) != *profile_value(&drawn, field))
             printf(" --set %s=%lld", profile_fields[field].name,

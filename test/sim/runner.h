@@ -10,7 +10,8 @@
 struct request {
     uint64_t start, seeds;
     int jobs, seconds;
-    bool single, hash, trace, defects, mixed;
+    bool single, hash, trace, defects;
+    enum world_kind kind;
     int model; /* MODEL_ANY, or the one store */
     const char *sets[SETS_MAX];
     int set_count;

@@ -19,6 +19,8 @@ struct server_model {
     bool (*break_ticket)(struct world *world, void *server, int queue, uint64_t fence);
     bool (*revoke)(struct world *world, void *server, int queue, uint64_t fence);
     void (*reboot)(struct world *world, void *server);
+    /* One of its troubles, until then; of servers behind streams. */
+    void (*befall)(struct world *world, void *server, int trouble, mrt_time until);
     void (*truth)(struct world *world, void *server, int queue, const struct peer *peer,
                   struct truth *truth);
     int (*left)(struct world *world, void *server);

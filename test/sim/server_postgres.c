@@ -101,25 +101,15 @@ static void set_clock(struct world *world, struct pg_cluster *cluster)
     cluster->set_back_us += back;
 }
 
-static void trouble(struct world *world, struct task *task)
+static void befall(struct world *world, void *state, int kind, mrt_time until)
 {
-    static const int kinds[] = {TROUBLE_STILL, TROUBLE_DOWN, TROUBLE_CLOCK, TROUBLE_STREAM,
-                                TROUBLE_PROMOTION};
     static const char *const names[] = {[TROUBLE_STILL] = "stands still",
                                         [TROUBLE_DOWN] = "breaks down",
                                         [TROUBLE_CLOCK] = "has its clock set",
                                         [TROUBLE_STREAM] = "a stream is held up",
                                         [TROUBLE_PROMOTION] = "is the standby now"};
-    struct pg_cluster *cluster = (struct pg_cluster *)task;
-    const struct profile *p = &world->profile;
-    if (world->phase != PHASE_CHAOS)
-        return;
-    world_at(world, task, world->now + world_about(world, p->trouble_every_us), trouble);
+    struct pg_cluster *cluster = state;
     struct pg_server *server = primary_of(cluster);
-    int kind = kinds[random_below(&world->random, 5)];
-    if (p->trouble_kind != TROUBLE_ANY)
-        kind = (int)p->trouble_kind;
-    mrt_time until = world->now + world_some(world, p->trouble_us);
     trace_note(world, TRACE_LINK, -1, NO_QUEUE, names[kind], server->number,
                (until - world->now) / 1000, 0);
     world->server_changed = true;
@@ -133,6 +123,20 @@ static void trouble(struct world *world, struct task *task)
         streams_hold_up(world, until);
     else if (kind == TROUBLE_PROMOTION)
         promote(world, cluster);
+}
+
+static void trouble(struct world *world, struct task *task)
+{
+    static const int kinds[] = {TROUBLE_STILL, TROUBLE_DOWN, TROUBLE_CLOCK, TROUBLE_STREAM,
+                                TROUBLE_PROMOTION};
+    const struct profile *p = &world->profile;
+    if (world->phase != PHASE_CHAOS)
+        return;
+    world_at(world, task, world->now + world_about(world, p->trouble_every_us), trouble);
+    int kind = kinds[random_below(&world->random, 5)];
+    if (p->trouble_kind != TROUBLE_ANY)
+        kind = (int)p->trouble_kind;
+    befall(world, task, kind, world->now + world_some(world, p->trouble_us));
 }
 
 /* ------------------------------------------------------------------ the truth */
@@ -310,6 +314,7 @@ const struct server_model postgres_model = {.streams = &pg_streams,
                                             .new = pg_new,
                                             .free = pg_free,
                                             .kill = pg_kill,
+                                            .befall = befall,
                                             .break_ticket = pg_break,
                                             .revoke = pg_ask_back,
                                             .truth = pg_truth,

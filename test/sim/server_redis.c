@@ -89,23 +89,14 @@ static void set_clock(struct world *world, struct redis_server *server)
     server->step_ms += (ahead - back) / MRT_MILLISECOND;
 }
 
-static void trouble(struct world *world, struct task *task)
+static void befall_server(struct world *world, struct redis_server *server, int kind,
+                          mrt_time until)
 {
     static const char *const names[] = {
         [TROUBLE_STILL] = "stands still",          [TROUBLE_DOWN] = "breaks down",
         [TROUBLE_SCRIPTS] = "forgets its scripts", [TROUBLE_CLOCK] = "has its clock set",
         [TROUBLE_STREAM] = "a stream is held up",
     };
-    struct redis_world *redis = (struct redis_world *)task;
-    const struct profile *p = &world->profile;
-    if (world->phase != PHASE_CHAOS)
-        return;
-    world_at(world, task, world->now + world_about(world, p->trouble_every_us), trouble);
-    struct redis_server *server = &redis->servers[random_below(&world->random, redis->count)];
-    int kind = (int)random_between(&world->random, TROUBLE_STILL, TROUBLE_STREAM);
-    if (p->trouble_kind != TROUBLE_ANY)
-        kind = (int)p->trouble_kind;
-    mrt_time until = world->now + world_some(world, p->trouble_us);
     trace_note(world, TRACE_LINK, -1, NO_QUEUE, names[kind], server->number,
                (until - world->now) / 1000, 0);
     world->server_changed = true;
@@ -119,6 +110,29 @@ static void trouble(struct world *world, struct task *task)
         set_clock(world, server);
     else if (kind == TROUBLE_STREAM)
         streams_hold_up(world, until);
+}
+
+static struct redis_server *any_server(struct redis_world *redis)
+{
+    return &redis->servers[random_below(&redis->world->random, redis->count)];
+}
+
+static void befall(struct world *world, void *state, int kind, mrt_time until)
+{
+    befall_server(world, any_server(state), kind, until);
+}
+
+static void trouble(struct world *world, struct task *task)
+{
+    const struct profile *p = &world->profile;
+    if (world->phase != PHASE_CHAOS)
+        return;
+    world_at(world, task, world->now + world_about(world, p->trouble_every_us), trouble);
+    struct redis_server *server = any_server((struct redis_world *)task);
+    int kind = (int)random_between(&world->random, TROUBLE_STILL, TROUBLE_STREAM);
+    if (p->trouble_kind != TROUBLE_ANY)
+        kind = (int)p->trouble_kind;
+    befall_server(world, server, kind, world->now + world_some(world, p->trouble_us));
 }
 
 /* ------------------------------------------------------------------ the truth */
@@ -402,6 +416,7 @@ const struct server_model redis_model = {.streams = &redis_streams,
                                          .new = redis_new,
                                          .free = redis_free,
                                          .kill = redis_kill_peer,
+                                         .befall = befall,
                                          .break_ticket = redis_break,
                                          .revoke = redis_revoke,
                                          .truth = redis_truth,

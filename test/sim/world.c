@@ -168,6 +168,7 @@ static void init(struct world *world, uint64_t seed, const struct profile *profi
         world->queues[i].recipe = recipe_of(profile, world->queues[i].lock);
         world->queues[i].contended_since = MRT_TIME_NEVER;
         world->queues[i].overdue_since = MRT_TIME_NEVER;
+        world->queues[i].unserved_since = MRT_TIME_NEVER;
     }
     server_init(world);
 }

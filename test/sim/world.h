@@ -14,6 +14,7 @@
  *              library, zk_wire.c, connections, and zk_ensemble.c, the servers; Redis's, and a
  *              quorum of five, on stream.c, streams of bytes, and redis_server.c, the servers;
  *              PostgreSQL's, with libpq, on stream.c and pg_wire.c (pg_server.h)
+ *   lone.c     a lone fault, in worlds without any other
  *   check.c    the invariants; delay.c: of what a dead holder leaves behind; detach.c: of what
  *              is left to whoever adopts it
  *   trace.c    what happened, as a hash and as text
@@ -252,8 +253,21 @@ struct queue_state {
     uint64_t revoked[REVOKED_MAX]; /* tickets whose holder an operator asked to give up */
     bool undue[REVOKED_MAX];       /* and whose next ones need not hear of it */
     int revoked_count;
-    uint64_t asked_back;    /* of them, the newest whose holder knows */
-    mrt_time overdue_since; /* the first grant beyond the budget: it makes the engine ask */
+    uint64_t asked_back;     /* of them, the newest whose holder knows */
+    mrt_time overdue_since;  /* the first grant beyond the budget: it makes the engine ask */
+    mrt_time unserved_since; /* nobody holds it, and somebody waits; MRT_TIME_NEVER: not so */
+};
+
+/* Lone faults; see lone.c. */
+struct lone {
+    struct task task;
+    int64_t commands;      /* submitted by all clients */
+    int64_t next, awaited; /* FAULT_NONE: none */
+    bool again;
+    int count; /* of those that have come */
+    int64_t faults[2];
+    const struct client *victims[2];
+    mrt_time since, until; /* all of them */
 };
 
 enum phase { PHASE_CHAOS, PHASE_HEAL, PHASE_CLOSE };
@@ -282,6 +296,7 @@ struct world {
     struct trace *trace;
     uint64_t operations, steps;
     struct task reboot, breakage, revocation, going_about;
+    struct lone lone;
     mrt_time healed_at;
     uint64_t cell_done, cell_unknown; /* writes of the cell */
     uint64_t cell_fences, cell_floor; /* given out; the largest that a write was done with */
@@ -438,6 +453,18 @@ uint64_t server_cell(struct world *world);
 void rounds_begin(const struct world *world, struct rounds *rounds);
 /* To be asked after each step; whether the client has had the answers to do what it has to. */
 bool rounds_over(const struct world *world, const struct client *client, struct rounds *rounds);
+
+/* lone.c */
+/* A client has sent a command. */
+void lone_submitted(struct world *world);
+/* Whether this fault is to come now, and to whom. */
+bool lone_takes(struct world *world, int64_t fault, const struct client *client);
+/* Whether it, or what it leaves behind, goes on. */
+bool lone_disturbs(const struct world *world);
+/* Whether a client may lose its session by it. */
+bool lone_explains(const struct world *world, const struct client *client);
+/* `held`: somebody holds the lock; else whoever waits has it within the limit. */
+void lone_check_served(struct world *world, int queue, bool held, mrt_time limit);
 
 /* delay.c */
 /* Notes until when a hold is valid, or that it has just been lost. */
