@@ -190,6 +190,7 @@ struct mrt_store { // NOLINT(clang-analyzer-optin.performance.Padding): there ar
     struct mrt_redis_wire push;
     unsigned push_logins; /* replies that come before the subscription's */
     bool push_subscribed;
+    mrt_time push_since; /* when that was heard */
     mrt_time push_deadline, push_again;
 
     /* The server's clock beside ours, at the newest renewal; 0: not known. */

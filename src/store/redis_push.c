@@ -4,7 +4,8 @@
  * nobody contends costs one connection; and made anew when one waits and it is not there.
  *
  * What was told before anybody listened is lost. So the answer that a ticket has to wait is
- * held back until the subscription stands, and then the ticket is looked at once more; or
+ * held back until the subscription stands, and then the ticket is looked at once more, as it is if
+ * that was asked before and answered later, for the two connections are no order; or
  * until the subscription fails. When it breaks later, all tickets look anew. Behind all
  * that each waiter looks by itself from time to time.
  *
@@ -80,8 +81,12 @@ bool mrt_redis_push_want(struct mrt_store *store, mrt_time now)
 
 bool mrt_redis_push_hold(struct mrt_store *store, struct mrt_redis_job *job, mrt_time now)
 {
-    if (store->push_subscribed)
+    if (store->push_subscribed && job->since > store->push_since)
         return false;
+    if (store->push_subscribed) {
+        TAILQ_INSERT_TAIL(&store->waiting, job, link);
+        return true;
+    }
     job->event.recheck = mrt_time_min(job->event.recheck, MRT_REDIS_RECHECK_MAX); /* deaf yet */
     if (!mrt_redis_push_want(store, now))
         return false;
@@ -112,10 +117,11 @@ void mrt_redis_push_ignore(struct mrt_store *store, const char *key)
 
 /* What is sent again is a look at a ticket that is there. Who observes waits for a channel of his
    own, which may have been asked for later. */
-static void subscribed(struct mrt_store *store)
+static void subscribed(struct mrt_store *store, mrt_time now)
 {
     struct mrt_redis_job *job, *next;
     store->push_subscribed = true;
+    store->push_since = now;
     TAILQ_FOREACH_SAFE(job, &store->held, link, next)
     {
         if (job->command.type == MRT_OBSERVE)
@@ -148,7 +154,7 @@ static void pushed(struct mrt_store *store, const char *text)
         event->type = MRT_REVOKED;
 }
 
-static bool take(struct mrt_store *store, const redisReply *reply)
+static bool take(struct mrt_store *store, const redisReply *reply, mrt_time now)
 {
     if (store->push_logins > 0) {
         store->push_logins--;
@@ -166,7 +172,7 @@ static bool take(struct mrt_store *store, const redisReply *reply)
         mrt_redis_observe_told(store, channel, message))
         return true;
     if (own && strcmp(reply->element[0]->str, "subscribe") == 0)
-        subscribed(store);
+        subscribed(store, now);
     else if (!message || reply->element[2]->type != REDIS_REPLY_STRING)
         return true;
     else if (own)
@@ -176,7 +182,7 @@ static bool take(struct mrt_store *store, const redisReply *reply)
     return true;
 }
 
-static bool take_all(struct mrt_store *store)
+static bool take_all(struct mrt_store *store, mrt_time now)
 {
     redisReply *reply;
     bool fine = mrt_redis_wire_receive(&store->push);
@@ -185,7 +191,7 @@ static bool take_all(struct mrt_store *store)
             return false;
         if (!reply)
             return fine;
-        bool useful = take(store, reply);
+        bool useful = take(store, reply, now);
         freeReplyObject(reply);
         if (!useful)
             return false;
@@ -194,7 +200,7 @@ static bool take_all(struct mrt_store *store)
 
 void mrt_redis_push_receive(struct mrt_store *store, mrt_time now)
 {
-    if (store->push.state != MRT_REDIS_CLOSED && !take_all(store))
+    if (store->push.state != MRT_REDIS_CLOSED && !take_all(store, now))
         end(store, now);
 }
 
