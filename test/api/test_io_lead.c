@@ -8,7 +8,7 @@
  * Where the store tells nothing, who leads waits for what the loop asks, and nothing comes of
  * itself.
  */
-#include "api/client.h"
+#include "api_between.h"
 #include "api_two.h"
 
 #include <stdatomic.h>
@@ -49,15 +49,11 @@ static bool may_wait(const struct mrt_store *store)
 static int open_watched(void **state)
 {
     open_clients(state);
-    struct mrt_driver *driver = &client->driver;
-    pthread_mutex_lock(&driver->mutex); /* nobody has called the store */
-    real = driver->ops;
-    watched = *real;
+    watched = *client->driver.ops;
     watched.process = process;
     watched.next = next;
     watched.answers_may_wait = may_wait;
-    driver->ops = &watched;
-    pthread_mutex_unlock(&driver->mutex);
+    real = api_put_between(client, &watched);
     atomic_store(&answers_may_wait, true);
     return 0;
 }

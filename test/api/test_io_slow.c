@@ -3,7 +3,7 @@
  * over, and nobody who is to hear that a hold is lost (io/driver.h, io/tell.c). The store is a
  * real one whose calls go through functions of this file, which let them stand still.
  */
-#include "api/client.h"
+#include "api_between.h"
 #include "api_fixture.h"
 
 #include <poll.h>
@@ -46,14 +46,10 @@ static mortise_client *open_slowed(const char *url)
 {
     mortise_client *client = NULL;
     check(mortise_open(url, NULL, &client) == MORTISE_OK);
-    struct mrt_driver *driver = &client->driver;
-    pthread_mutex_lock(&driver->mutex); /* nobody has called the store */
-    real = driver->ops;
-    slowed = *real;
+    slowed = *client->driver.ops;
     slowed.submit = submit;
     slowed.process = process;
-    driver->ops = &slowed;
-    pthread_mutex_unlock(&driver->mutex);
+    real = api_put_between(client, &slowed);
     return client;
 }
 

@@ -51,22 +51,23 @@ straggler_is_gone() {
     is_free a
 }
 
+# Of a run in the background whose command leaves one behind: the lock is kept for it.
+is_kept_for_it() {
+    until_true test -s pid
+    sleep 0.3
+    run -75 "$MORTISE" run -n a true
+    kill "$(cat pid)"
+    finish "$PID"
+}
+
 @test "wait: also for one that was forked twice, and for one whose parent lives" {
     start run --stragglers wait a -- \
         sh -c "setsid sh -c 'setsid sh -c \"echo \\\$\\\$ >pid; exec sleep 600\" & exit' & wait"
-    until_true test -s pid
-    sleep 0.3
-    run -75 "$MORTISE" run -n a true
-    kill "$(cat pid)"
-    finish "$PID"
+    is_kept_for_it
     rm pid
     start run --stragglers wait a -- \
         sh -c "setsid sh -c 'setsid sh -c \"echo \\\$\\\$ >pid; exec sleep 600\" & wait' & true"
-    until_true test -s pid
-    sleep 0.3
-    run -75 "$MORTISE" run -n a true
-    kill "$(cat pid)"
-    finish "$PID"
+    is_kept_for_it
     [ "$code" -eq 0 ]
 }
 

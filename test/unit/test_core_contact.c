@@ -120,14 +120,30 @@ static void test_f8_long_pauses_do_not_keep_a_renewal_back(void **state)
 
 /* --------------------------------------------------------------- giving up */
 
+/* An acquire gives up a silent store after `give_up`; its START is on its way. */
+static struct mrt_command *begin(struct core *core, struct mrt_waiter *waiter, mrt_time give_up)
+{
+    open_with(core, 0, give_up);
+    *waiter = core_waiter(7);
+    core_acquire(core, waiter);
+    return core_fetch(core, MRT_START);
+}
+
+/* It does so when this time is over, and not a moment sooner. */
+static void gives_up_in(struct core *core, struct mrt_waiter *waiter, mrt_time time)
+{
+    core_pass(core, time - 1);
+    core_none_settled(core);
+    core_pass(core, 1);
+    core_done(core, waiter, MORTISE_EDISCONNECTED);
+}
+
 static void test_f9_by_default_an_acquire_waits_for_a_silent_store(void **state)
 {
     (void)state;
     struct core core;
-    open_with(&core, 0, 0);
-    struct mrt_waiter waiter = core_waiter(7);
-    core_acquire(&core, &waiter);
-    core_fetch(&core, MRT_START);
+    struct mrt_waiter waiter;
+    begin(&core, &waiter, 0);
     core_pass(&core, 86400 * MRT_SECOND);
     core_none_settled(&core);
     core_free(&core);
@@ -137,14 +153,9 @@ static void test_f9_an_acquire_gives_up_a_silent_store(void **state)
 {
     (void)state;
     struct core core;
-    open_with(&core, 0, MRT_SECOND);
-    struct mrt_waiter waiter = core_waiter(7);
-    core_acquire(&core, &waiter);
-    core_fetch(&core, MRT_START);
-    core_pass(&core, MRT_SECOND - 1);
-    core_none_settled(&core);
-    core_pass(&core, 1);
-    core_done(&core, &waiter, MORTISE_EDISCONNECTED);
+    struct mrt_waiter waiter;
+    begin(&core, &waiter, MRT_SECOND);
+    gives_up_in(&core, &waiter, MRT_SECOND);
     core_free(&core);
 }
 
@@ -152,16 +163,11 @@ static void test_f9_what_a_store_says_without_its_server_is_silence(void **state
 {
     (void)state;
     struct core core;
-    open_with(&core, 0, MRT_SECOND);
-    struct mrt_waiter waiter = core_waiter(7);
-    core_acquire(&core, &waiter);
-    core_fail(&core, core_fetch(&core, MRT_START), MORTISE_EUNREACHABLE);
+    struct mrt_waiter waiter;
+    core_fail(&core, begin(&core, &waiter, MRT_SECOND), MORTISE_EUNREACHABLE);
     core_pass(&core, 500 * MS);
     core_answer(&core, core_fetch(&core, MRT_START), MRT_UNKNOWN);
-    core_pass(&core, 500 * MS - 1);
-    core_none_settled(&core);
-    core_pass(&core, 1);
-    core_done(&core, &waiter, MORTISE_EDISCONNECTED);
+    gives_up_in(&core, &waiter, 500 * MS);
     core_free(&core);
 }
 
@@ -169,18 +175,13 @@ static void test_f9_an_answer_is_no_silence_though_it_is_a_refusal(void **state)
 {
     (void)state;
     struct core core;
-    open_with(&core, 0, MRT_SECOND);
-    struct mrt_waiter waiter = core_waiter(7);
-    core_acquire(&core, &waiter);
-    struct mrt_command *start = core_fetch(&core, MRT_START);
+    struct mrt_waiter waiter;
+    struct mrt_command *start = begin(&core, &waiter, MRT_SECOND);
     core_pass(&core, 900 * MS);
     core_fail(&core, start, MORTISE_ESTORE);
     core_pass(&core, 50 * MS); /* longer than the first pause */
     core_fetch(&core, MRT_START);
-    core_pass(&core, MRT_SECOND - 1);
-    core_none_settled(&core);
-    core_pass(&core, 1);
-    core_done(&core, &waiter, MORTISE_EDISCONNECTED);
+    gives_up_in(&core, &waiter, MRT_SECOND);
     core_free(&core);
 }
 
@@ -230,18 +231,13 @@ static void test_f9_each_acquire_has_its_own_time(void **state)
 {
     (void)state;
     struct core core;
-    open_with(&core, 0, MRT_SECOND);
-    struct mrt_waiter first = core_waiter(7), second = core_waiter(8);
-    core_acquire(&core, &first);
-    core_fetch(&core, MRT_START);
+    struct mrt_waiter first, second = core_waiter(8);
+    begin(&core, &first, MRT_SECOND);
     core_pass(&core, 600 * MS);
     core_acquire(&core, &second);
     core_pass(&core, 400 * MS);
     core_done(&core, &first, MORTISE_EDISCONNECTED);
-    core_pass(&core, 600 * MS - 1);
-    core_none_settled(&core);
-    core_pass(&core, 1);
-    core_done(&core, &second, MORTISE_EDISCONNECTED);
+    gives_up_in(&core, &second, 600 * MS);
     core_free(&core);
 }
 

@@ -21,6 +21,16 @@ static void open_held(struct core *core, struct mrt_waiter *waiter)
     core_no_command(core);
 }
 
+/* The same where a proof is as old as `lag`. */
+static void open_lagging(struct core *core, struct mrt_waiter *waiter, mrt_time lag)
+{
+    core_open(core, NULL);
+    core->lease = LEASE;
+    core->shown.proof_lag = lag;
+    *waiter = core_waiter(7);
+    core_grant(core, waiter);
+}
+
 static void expect_told(struct core *core, struct mrt_hold *hold, mortise_state state)
 {
     assert_true(mrt_engine_has_told(core->engine));
@@ -313,11 +323,8 @@ static void test_a_lagging_proof_counts_from_the_one_before(void **state)
 {
     (void)state;
     struct core core;
-    core_open(&core, NULL);
-    core.lease = LEASE;
-    core.shown.proof_lag = 250 * MS;
-    struct mrt_waiter waiter = core_waiter(7);
-    core_grant(&core, &waiter);
+    struct mrt_waiter waiter;
+    open_lagging(&core, &waiter, 250 * MS);
     mrt_time first = core.now;
     assert_int_equal(mrt_hold_valid_until(waiter.hold), first + LEASE - MARGIN);
     core_pass(&core, THIRD);
@@ -334,11 +341,8 @@ static void test_the_lag_counts_from_the_acknowledgement(void **state)
 {
     (void)state;
     struct core core;
-    core_open(&core, NULL);
-    core.lease = LEASE;
-    core.shown.proof_lag = 250 * MS;
-    struct mrt_waiter waiter = core_waiter(7);
-    core_grant(&core, &waiter);
+    struct mrt_waiter waiter;
+    open_lagging(&core, &waiter, 250 * MS);
     mrt_time first = core.now;
     core_pass(&core, THIRD);
     struct mrt_command *renew = core_fetch(&core, MRT_RENEW);
@@ -400,11 +404,8 @@ static void test_a_renewal_may_carry_a_proof_without_lag(void **state)
 {
     (void)state;
     struct core core;
-    core_open(&core, NULL);
-    core.lease = LEASE;
-    core.shown.proof_lag = 450 * MS;
-    struct mrt_waiter waiter = core_waiter(7);
-    core_grant(&core, &waiter);
+    struct mrt_waiter waiter;
+    open_lagging(&core, &waiter, 450 * MS);
     mrt_time first = core.now;
     core_pass(&core, THIRD);
     struct mrt_command *renew = core_fetch(&core, MRT_RENEW);
@@ -427,11 +428,8 @@ static void test_what_is_left_of_a_lease_whose_proofs_lag(void **state)
     } rows[] = {{10, 800}, {100, 700}, {250, 540}, {400, 390}, {500, 300}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct core core;
-        core_open(&core, NULL);
-        core.lease = LEASE;
-        core.shown.proof_lag = LEASE * rows[i].lag / 1000;
-        struct mrt_waiter waiter = core_waiter(7);
-        core_grant(&core, &waiter);
+        struct mrt_waiter waiter;
+        open_lagging(&core, &waiter, LEASE * rows[i].lag / 1000);
         for (int turn = 0; turn < 40; turn++) {
             mrt_time due = mrt_engine_next_time(core.engine);
             if (turn > 0)
@@ -452,11 +450,8 @@ static void test_suspended_is_told_before_the_loss(void **state)
 {
     (void)state;
     struct core core;
-    core_open(&core, NULL);
-    core.lease = LEASE;
-    core.shown.proof_lag = LEASE / 2;
-    struct mrt_waiter waiter = core_waiter(7);
-    core_grant(&core, &waiter);
+    struct mrt_waiter waiter;
+    open_lagging(&core, &waiter, LEASE / 2);
     for (int turn = 0; turn < 10; turn++) {
         core_pass(&core, mrt_engine_next_time(core.engine) - core.now);
         core_answer(&core, core_fetch(&core, MRT_RENEW), MRT_RENEWED);
