@@ -19,20 +19,12 @@
 
 static struct zk_proxy *proxy;
 static mortise_client *direct, *through; /* to the server; by way of the proxy */
-static char said[4096];
-
-static void hear(void *argument, const char *text)
-{
-    (void)argument;
-    size_t length = strlen(said);
-    snprintf(said + length, sizeof said - length, "%s\n", text);
-}
 
 static int begin(void **state)
 {
     (void)state;
-    mortise_client_options options = {.size = sizeof options, .log = hear};
-    said[0] = '\0';
+    mortise_client_options options = {.size = sizeof options, .log = zk_hear};
+    zk_said[0] = '\0';
     proxy = zk_proxy_start(zk_place_port());
     direct = zk_open(zk_place_uri(zk_place_port(), "4s"));
     assert_int_equal(mortise_open(zk_place_uri(zk_proxy_port(proxy), "4s"), &options, &through), 0);
@@ -397,7 +389,7 @@ static void test_zk_33_foreign_names_are_not_counted_and_said_once(void **state)
     assert_int_equal(mortise_verify(hold, 5000), MORTISE_OK);
     for (int i = 0; i < 3; i++)
         release_and_go(lock, i ? zk_acquire(lock) : hold);
-    char *first = strstr(said, "stray-lock-");
+    char *first = strstr(zk_said, "stray-lock-");
     assert_non_null(first);
     assert_null(strstr(first + 1, "stray-lock-"));
     assert_true(zk_wait_tickets(direct, "salted", 0, 20000));

@@ -28,14 +28,6 @@ static struct zk_raw *raw;
 static struct zk_proxy *proxy;
 static char name[32]; /* of the test's lock */
 static char directory[64];
-static char said[4096];
-
-static void hear(void *argument, const char *text)
-{
-    (void)argument;
-    size_t length = strlen(said);
-    snprintf(said + length, sizeof said - length, "%s\n", text);
-}
 
 static int begin(void **state)
 {
@@ -43,7 +35,7 @@ static int begin(void **state)
     (void)state;
     snprintf(name, sizeof name, "layouts-%d", number++);
     snprintf(directory, sizeof directory, ROOT "/%s", name);
-    said[0] = '\0';
+    zk_said[0] = '\0';
     raw = zk_raw_open(zk_place_port());
     proxy = zk_proxy_start(zk_place_port());
     return 0;
@@ -59,7 +51,8 @@ static int end(void **state)
 
 static mortise_client *open_at(uint16_t port, const char *layout)
 {
-    const mortise_client_options options = {.size = sizeof options, .budget_ms = -1, .log = hear};
+    const mortise_client_options options = {
+        .size = sizeof options, .budget_ms = -1, .log = zk_hear};
     mortise_client *client;
     char uri[256];
     snprintf(uri, sizeof uri, "%s&layout=%s", zk_place_uri(port, "10s"), layout);
@@ -402,7 +395,7 @@ static void test_g6_a_node_of_another_layout_comes_while_we_wait_and_hold(void *
     assert_int_equal(mortise_verify(hold, 5000), MORTISE_OK);
     assert_true(mortise_is_held(hold));
     assert_int_equal(mortise_verify(hold, 5000), MORTISE_OK);
-    const char *first = strstr(said, "x-1f-0000000077");
+    const char *first = strstr(zk_said, "x-1f-0000000077");
     assert_non_null(first);
     assert_null(strstr(first + 1, "x-1f-0000000077")); /* once */
     await_children(2);

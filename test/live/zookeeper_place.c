@@ -157,3 +157,12 @@ int64_t zk_now_ms(void)
 {
     return mortise_now_ns() / 1000000;
 }
+
+char zk_said[4096];
+
+void zk_hear(void *argument, const char *text)
+{
+    (void)argument;
+    size_t length = strlen(zk_said);
+    snprintf(zk_said + length, sizeof zk_said - length, "%s\n", text);
+}

@@ -37,4 +37,8 @@ bool zk_wait_tickets(mortise_client *client, const char *name, int count, int ms
 void zk_rest_ms(int ms);
 int64_t zk_now_ms(void);
 
+/* What clients with zk_hear as their log have said, line by line. */
+extern char zk_said[4096];
+void zk_hear(void *argument, const char *text);
+
 #endif
