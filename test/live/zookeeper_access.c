@@ -93,21 +93,11 @@ static const char *uri_of(const char *file, const char *more)
     return uri_at(zk_place_port(), "4s", tail);
 }
 
-/* What the library has said in its log, all of it. */
-static char said[8192];
-
-static void hear(void *argument, const char *text)
-{
-    (void)argument;
-    size_t length = strlen(said);
-    snprintf(said + length, sizeof said - length, "%s\n", text);
-}
-
 static mortise_client *open_heard(const char *uri)
 {
-    mortise_client_options options = {.size = sizeof options, .log = hear};
+    mortise_client_options options = {.size = sizeof options, .log = zk_hear};
     mortise_client *client = NULL;
-    said[0] = '\0';
+    zk_said[0] = '\0';
     int error = mortise_open(uri, &options, &client);
     if (error)
         print_error("%s: %s\n", mortise_error_text(error), mortise_error_detail());
@@ -118,7 +108,7 @@ static mortise_client *open_heard(const char *uri)
 static void assert_nothing_told(mortise_client *client)
 {
     assert_null(strstr(mortise_error_detail(), MARK));
-    assert_null(strstr(said, MARK));
+    assert_null(strstr(zk_said, MARK));
     if (client)
         assert_null(strstr(mortise_url(client), MARK));
 }
@@ -257,7 +247,7 @@ static void test_se_01_nodes_are_the_creators_and_others_may_make_their_own(void
     snprintf(command, sizeof command, "delete %s/%s", directory, node);
     assert_string_equal(raw(BOB, command), "NoAuthError\n");
     assert_int_equal(mortise_verify(held, 5000), MORTISE_OK);
-    assert_string_equal(said, "");
+    assert_string_equal(zk_said, "");
     assert_int_equal(mortise_close(alice), MORTISE_OK);
     assert_int_equal(mortise_close(bob), MORTISE_OK);
 }
@@ -379,7 +369,7 @@ static void test_se_01_open_by_default_is_said_once(void **state)
     mortise_client *client = open_heard(uri_at(zk_place_port(), "4s", ""));
     for (int i = 0; i < 3; i++)
         assert_int_equal(mortise_release(zk_acquire(zk_mutex(client, "open"))), MORTISE_OK);
-    char *first = strstr(said, "no credentials");
+    char *first = strstr(zk_said, "no credentials");
     assert_non_null(first);
     assert_null(strstr(first + 1, "no credentials"));
     zk_acquire(zk_mutex(client, "open"));
@@ -387,7 +377,7 @@ static void test_se_01_open_by_default_is_said_once(void **state)
     assert_int_equal(mortise_close(client), MORTISE_OK);
     client = open_heard(uri_at(zk_place_port(), "4s", "&acl=open"));
     assert_int_equal(mortise_release(zk_acquire(zk_mutex(client, "open"))), MORTISE_OK);
-    assert_string_equal(said, "");
+    assert_string_equal(zk_said, "");
     assert_int_equal(mortise_close(client), MORTISE_OK);
 }
 
@@ -455,7 +445,7 @@ static void test_zk_38_each_right_removed_in_turn(void **state)
             assert_true(zk_wait_tickets(alice, command, 0, 5000));
         }
     }
-    assert_string_equal(said, "");
+    assert_string_equal(zk_said, "");
     assert_int_equal(mortise_close(alice), MORTISE_OK);
 }
 
@@ -465,7 +455,7 @@ static void test_zk_38_without_the_right_to_delete(void **state)
     assert_string_equal(raw(ALICE, "make /test/root/mortise/no-delete rwca world anyone"), "");
     mortise_client *alice = open_heard(uri_of(alice_file, ""));
     assert_int_equal(mortise_release(zk_acquire(zk_mutex(alice, "no-delete"))), MORTISE_OK);
-    for (int64_t last = zk_now_ms() + 5000; !strstr(said, "not delete"); zk_rest_ms(10))
+    for (int64_t last = zk_now_ms() + 5000; !strstr(zk_said, "not delete"); zk_rest_ms(10))
         assert_true(zk_now_ms() < last);
     assert_nothing_told(alice);
     assert_int_equal(mortise_close(alice), MORTISE_OK);

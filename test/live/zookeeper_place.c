@@ -158,7 +158,7 @@ int64_t zk_now_ms(void)
     return mortise_now_ns() / 1000000;
 }
 
-char zk_said[4096];
+char zk_said[8192];
 
 void zk_hear(void *argument, const char *text)
 {

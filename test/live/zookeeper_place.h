@@ -38,7 +38,7 @@ void zk_rest_ms(int ms);
 int64_t zk_now_ms(void);
 
 /* What clients with zk_hear as their log have said, line by line. */
-extern char zk_said[4096];
+extern char zk_said[8192];
 void zk_hear(void *argument, const char *text);
 
 #endif
