@@ -195,14 +195,14 @@ static void check_grace(struct doctor *doctor, const mortise_capabilities *can)
 {
     struct mrt_setting setting;
     mrt_time grace;
-    mrt_time left = mrt_time_from_ms(can->lease_left_ms) - MRT_RUN_LEASE_MARGIN;
+    mrt_time left = mrt_run_longest_grace(can);
     if (!mrt_settings_find("grace", &setting))
         return;
     if (!mrt_cli_duration(setting.value, &grace))
         find(doctor, "%s: \"%.64s\" is not a duration", setting.origin, setting.value);
     else if (can->lease_ms > 0 && grace > left)
         find(doctor, "%s: the grace is too long for the lease: %" PRId64 "ms at most",
-             setting.origin, mrt_time_left_ms(left, 0));
+             setting.origin, left / MRT_MILLISECOND);
 }
 
 static void print_promise(const char *title, int is_kept, const char *else_what)

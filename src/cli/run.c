@@ -16,6 +16,12 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+mrt_time mrt_run_longest_grace(const mortise_capabilities *can)
+{
+    mrt_time left = mrt_time_from_ms(can->lease_left_ms) - MRT_RUN_LEASE_MARGIN;
+    return left > 0 ? left : 0;
+}
+
 /* The command must not be ended while the store answers: between two renewals a part of the lease
    is left, and the grace lies in it. A third of that part is for answers that take their time. */
 int mrt_run_fit_grace(struct mrt_run *run)
@@ -25,20 +31,20 @@ int mrt_run_fit_grace(struct mrt_run *run)
     int error = mortise_get_capabilities(run->client, &can);
     if (error)
         return mrt_cli_fail_error(NULL, error);
-    mrt_time left = mrt_time_from_ms(can.lease_left_ms) - MRT_RUN_LEASE_MARGIN;
+    mrt_time left = mrt_run_longest_grace(&can);
     run->is_leased = can.lease_ms > 0;
     if (!run->is_leased || run->grace <= left)
         return 0;
     mrt_cli_format_duration(mrt_time_from_ms(can.lease_ms), lease, sizeof(lease));
     if (!run->grace_given) {
-        run->grace = left > 0 ? left / 3 * 2 : 0;
+        run->grace = left / 3 * 2;
         return 0;
     }
     mrt_cli_format_duration(run->grace, grace, sizeof(grace));
     return mrt_cli_fail(MRT_EXIT_USAGE,
                         "--grace %s is too long for a lease of %s: make it %" PRId64
                         "ms at most, or the lease longer",
-                        grace, lease, left > 0 ? left / MRT_MILLISECOND : 0);
+                        grace, lease, left / MRT_MILLISECOND);
 }
 
 /* The command under the locks that are held: its exit code. */

@@ -187,6 +187,8 @@ __attribute__((format(printf, 4, 5))) void mrt_run_event(const struct mrt_run *r
 void mrt_run_set_standards(struct mrt_run *run);
 /* What run and elect have in common, from the arguments on: the exit code. */
 int mrt_run_whole(struct mrt_run *run, int argc, char **argv);
+/* The longest grace that fits into the store's lease. */
+mrt_time mrt_run_longest_grace(const mortise_capabilities *can);
 /* Makes the grace fit into the store's lease; 0 or an exit code. */
 int mrt_run_fit_grace(struct mrt_run *run);
 /* Makes the handle, of the run's mode: an error of the library. */

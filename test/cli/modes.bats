@@ -246,6 +246,9 @@ assert l[1]["pid"] > 1 and l[2]["code"] == 4, l'
     fails_with 64 "$MORTISE" run --lease 3s --grace 2s --url memory:x a touch ran
     [[ "$output" == *"make it 1710ms at most"* ]]
     run -7 "$MORTISE" run --lease 3s --grace 1s --url 'memory:x?namespace=n' a -- sh -c 'exit 7'
+    fails_with 64 "$MORTISE" run --lease 300ms --grace 1ms --url memory:x a touch ran
+    [[ "$output" == *"make it 0ms at most"* ]]
+    run -0 "$MORTISE" run --lease 300ms --grace 0 --on-lost ignore --url memory:x a true
     [ ! -e ran ]
     [ ! -e x ]
 }
