@@ -56,7 +56,9 @@ static bool begins(const char *name, const char *with)
 }
 
 /* What no world shows, or too seldom: what is only told in the log, or told a little later, or
-   keeps a lock no longer than its lease. Tests on a real server do. */
+   keeps a lock no longer than its lease. Tests on a real server do. In a quorum, which proof counts
+   (QUORUM_UNRENEWED_COUNTS, QUORUM_OLD_START_COUNTS) shows only at members whose claims end with
+   a session: a key of the simulated ones has a lease of its own, from its SET, which is later. */
 static bool can_show(const struct defect *defect)
 {
     if (defect->suite)
