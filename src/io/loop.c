@@ -151,7 +151,8 @@ int mrt_loop_start(struct mrt_driver *driver)
         return MORTISE_OK;
     driver->has_thread = mrt_loop_thread(&driver->thread, loop_thread, driver);
     if (!driver->has_thread)
-        return mrt_error(MORTISE_ENOMEM, "no thread to be had for the client's loop");
+        return mrt_error(MORTISE_ENOMEM, "cannot start the client's thread: "
+                                         "raise the limit of threads (ulimit -u) or of memory");
     return MORTISE_OK;
 }
 

@@ -182,7 +182,8 @@ int mrt_tell_in_time(struct mrt_driver *driver)
         return MORTISE_OK;
     teller->begun = mrt_loop_thread(&teller->thread, teller_thread, driver);
     if (!teller->begun)
-        return mrt_error(MORTISE_ENOMEM, "no thread to be had that tells of losses");
+        return mrt_error(MORTISE_ENOMEM, "cannot start the thread that tells of losses: "
+                                         "raise the limit of threads (ulimit -u) or of memory");
     return MORTISE_OK;
 }
 
