@@ -69,7 +69,7 @@ void mrt_zk_seek_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *tic
     ticket->suspects = calloc((size_t)names->count + 1, sizeof *ticket->suspects);
     for (int i = 0; ticket->suspects && i < names->count; i++)
         if (is_suspect(session, ticket, names->data[i]))
-            strcpy(ticket->suspects[count++], names->data[i]);
+            memcpy(ticket->suspects[count++], names->data[i], strlen(names->data[i]) + 1);
     ticket->suspect_count = count;
     if (!ticket->suspects) {
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
