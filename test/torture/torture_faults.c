@@ -66,6 +66,8 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *block, size_t size);
 char *__wrap_strdup(const char *text);
 int __wrap_asprintf(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int __wrap___asprintf_chk(char **text, int flag, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 void __wrap_free(void *block);
 
 void *__wrap_malloc(size_t size)
@@ -91,17 +93,34 @@ char *__wrap_strdup(const char *text)
     return fails(FAULT_MEMORY, ENOMEM) ? NULL : counted(__real_strdup(text));
 }
 
-int __wrap_asprintf(char **text, const char *format, ...)
+static int print(char **text, const char *format, va_list arguments)
 {
-    va_list arguments;
     *text = NULL;
     if (fails(FAULT_MEMORY, ENOMEM))
         return -1;
-    va_start(arguments, format);
     int length = vasprintf(text, format, arguments);
-    va_end(arguments);
     if (length >= 0)
         live++;
+    return length;
+}
+
+int __wrap_asprintf(char **text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = print(text, format, arguments);
+    va_end(arguments);
+    return length;
+}
+
+/* What the C library's checks make of it in a build that is hardened. */
+int __wrap___asprintf_chk(char **text, int flag, const char *format, ...)
+{
+    va_list arguments;
+    (void)flag;
+    va_start(arguments, format);
+    int length = print(text, format, arguments);
+    va_end(arguments);
     return length;
 }
 
