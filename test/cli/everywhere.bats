@@ -67,9 +67,11 @@ lead_and_check() {
     [ ! -e stale ]
 }
 
-# Its address is in the file address.
+# Its address is in the file address, with the token that it has made.
 is_served() {
-    curl -sS -m 60 "$(cat address)metrics" | grep -q '^mortise_'
+    local address
+    address=$(cat address)
+    curl -sS -m 60 -H "Authorization: Bearer ${address##*#token=}" "${address%%#*}metrics" | grep -q '^mortise_'
 }
 
 measure_and_serve() {
