@@ -20,7 +20,7 @@
 #define LISTEN_STANDARD "127.0.0.1:7117"
 #define CONNECTIONS_MAX 128
 #define REQUEST_SECONDS 30
-#define HEADER_SECONDS 5
+#define STRANGER_SECONDS 5
 #define IDLE_SECONDS 10
 #define SERIES_STANDARD 50
 #define SERIES_MAX 1000
@@ -235,7 +235,7 @@ static int run(struct mrt_serve *serve, int listener, const char *url)
     struct mrt_http_options options = {.listener = listener,
                                        .connections_max = CONNECTIONS_MAX,
                                        .request_seconds = REQUEST_SECONDS,
-                                       .header_seconds = HEADER_SECONDS,
+                                       .stranger_seconds = *serve->token ? STRANGER_SECONDS : 0,
                                        .idle_seconds = IDLE_SECONDS,
                                        .headers = headers,
                                        .handler = mrt_serve_handle,

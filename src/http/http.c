@@ -118,7 +118,8 @@ static void cut(struct mrt_http *http, struct connection *connection)
 static void make_room(struct mrt_http *http)
 {
     struct connection *connection;
-    if (http->count + MRT_HTTP_ROOM < http->options.connections_max)
+    unsigned most = http->options.connections_max;
+    if (http->options.stranger_seconds == 0 || http->count < most - most / 8)
         return;
     TAILQ_FOREACH (connection, &http->connections, link)
         if (!connection->trusted && !connection->cut) {
@@ -143,8 +144,9 @@ static void cut_slow(struct mrt_http *http)
     time_t now = seconds_now();
     pthread_mutex_lock(&http->mutex);
     TAILQ_FOREACH (connection, &http->connections, link) {
-        bool is_known = connection->asks || connection->trusted;
-        unsigned seconds = is_known ? http->options.request_seconds : http->options.header_seconds;
+        bool is_stranger = http->options.stranger_seconds > 0 && !connection->trusted;
+        unsigned seconds = is_stranger && !connection->asks ? http->options.stranger_seconds
+                                                            : http->options.request_seconds;
         if (now - connection->since > seconds)
             cut(http, connection);
     }

@@ -3,12 +3,12 @@
  * what this one says by it. The command loads it for `serve` alone, so that nobody else's
  * start pays for a web server's libraries.
  *
- * Limits: so many connections at a time; when there is room for MRT_HTTP_ROOM more alone, the
- * oldest that the handler has not trusted is closed for each that comes; a header of
+ * Limits: so many connections at a time, and a client that comes then waits; a header of
  * MRT_HTTP_HEADER_MAX bytes; no bodies in requests (413); so many seconds for a request from the
- * first byte to the last of its answer, however slowly it trickles, so many for its header from a
- * client that is not trusted, and so many of silence. One thread of its own serves all connections,
- * and waits for none of them.
+ * first byte to the last of its answer, however slowly it trickles, and so many of silence. Where
+ * the handler trusts some clients, a stranger has so many seconds for its header, and when seven
+ * of eight connections are taken, the oldest of a stranger is closed for each that comes. One
+ * thread of its own serves all connections, and waits for none of them.
  *
  * The handler is called on that thread and must not block. It answers at once, or keeps the
  * exchange and has `answer` called later, by any thread, once, and before `stop`.
@@ -20,7 +20,6 @@
 #include <stddef.h>
 
 #define MRT_HTTP_HEADER_MAX 16384
-#define MRT_HTTP_ROOM 16
 
 struct mrt_http;
 struct mrt_http_exchange;
@@ -47,7 +46,8 @@ typedef bool mrt_http_handler(void *argument, const struct mrt_http_request *req
 
 struct mrt_http_options {
     int listener; /* a socket that listens; the server closes it */
-    unsigned connections_max, request_seconds, header_seconds, idle_seconds;
+    unsigned connections_max, request_seconds, idle_seconds;
+    unsigned stranger_seconds;       /* 0: the handler trusts nobody, and all are alike */
     const char *const (*headers)[2]; /* of every answer, ended by a NULL */
     mrt_http_handler *handler;
     void *argument;
