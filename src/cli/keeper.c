@@ -132,8 +132,10 @@ static bool is_owner_gone(struct keeper *keeper)
 static void hear_link(struct keeper *keeper)
 {
     char byte;
-    keeper->over |= recv(keeper->link, &byte, 1, 0) != 1;
-    close(keeper->link);
+    bool is_committed = recv(keeper->link, &byte, 1, 0) == 1;
+    if (is_committed)
+        close(keeper->link); /* else its end tells that the lock has been given back */
+    keeper->over |= !is_committed;
     keeper->link = -1;
     const struct mrt_run *run = keeper->run;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
