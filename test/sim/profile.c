@@ -374,8 +374,8 @@ static void draw_sync(struct profile *p, uint64_t seed)
     random_seed(&random, seed ^ UINT64_C(0x73796e63));
     bool can = p->model == MODEL_ZK_LIBRARY && p->zk_layout != 2 && p->try == 0 &&
                p->lock != LOCK_ELECTION && p->lock != LOCK_MIXED;
-    if (can && random_below(&random, 6) == 0)
-        p->zk_sync_early = random_between(&random, 500, 5000);
+    if (can && random_below(&random, 4) == 0)
+        p->zk_sync_early = random_between(&random, 2000, 9000);
 }
 
 static int64_t any_sequence(struct random *random)
