@@ -123,11 +123,20 @@ static uint64_t first_seed(const struct request *request, const char *name)
     static const struct {
         const char *name;
         uint64_t after;
-    } late[] = {{"SQL_PG_GONE_COUNTS", 360}, {"OLD_VIEW_BELIEVED", 54500}};
+    } late[] = {{"SQL_PG_GONE_COUNTS", 360}, {"OLD_VIEW_BELIEVED", 400}};
     for (size_t i = 0; i < sizeof late / sizeof late[0]; i++)
         if (strcmp(name, late[i].name) == 0)
             return request->start + late[i].after;
     return request->start;
+}
+
+/* A late word is told of a ticket that was taken out because too few replicas had it. */
+static void add_sets(struct request *request, const char *name)
+{
+    if (strcmp(name, "OLD_VIEW_BELIEVED") != 0 || request->set_count + 2 > SETS_MAX)
+        return;
+    request->sets[request->set_count++] = "redis_replicas=1";
+    request->sets[request->set_count++] = "redis_copyless=1000";
 }
 
 /* Runs all lanes of one defect; the failure found, or NULL. */
@@ -139,6 +148,7 @@ static const struct board *hunt(const struct request *wanted, const struct defec
     struct request all = *wanted, *request = &all;
     all.model = store_of(wanted, defect);
     all.kind = kind_for(wanted, defect);
+    add_sets(&all, name);
     const struct board *found = NULL;
     memset((void *)boards, 0, (size_t)request->jobs * sizeof *boards);
     for (int i = 0; i < request->jobs; i++) {
