@@ -28,6 +28,8 @@ foreach(part acquire owner async life contest shared multi operator election cel
   endif()
   mariadb_run(api_${part}_mariadb test_api_${part} ${lease})
 endforeach()
+set(more_entries "/usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/more_entries.py")
+set_tests_properties(api_operator_mariadb PROPERTIES ENVIRONMENT "MORTISE_TEST_MORE=${more_entries}")
 # Nobody dies there, and a slow moment must not be taken for a death.
 mariadb_run(api_stress_mariadb test_api_stress 20s)
 mortise_long_contest(mariadb mariadb "{}?lease=20s")
