@@ -77,8 +77,9 @@ struct listing {
 
 /* Copies a row, without the namespace before its name, and takes apart what the owner tells of
    himself. A server may list what is not in the namespace: that is left out. */
-static int take_row(void *argument, const mortise_entry *entry)
+static int take_row(void *argument, const struct mrt_listed *listed)
 {
+    const mortise_entry *entry = &listed->entry;
     struct listing *listing = argument;
     const mortise_client *client = listing->client;
     if (strncmp(entry->name, client->prefix, client->prefix_length) != 0)

@@ -105,6 +105,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum mrt_command_type {
     MRT_START,
@@ -213,6 +214,18 @@ struct mrt_sink {
 struct mrt_uri;
 struct mrt_store;
 
+/* A row of a list. What it says of whose it is, is the same at each member of a quorum. */
+struct mrt_listed {
+    mortise_entry entry;
+    const char *claim; /* mrt_claim_format of our ticket, or another program's own value; not NULL */
+};
+typedef int (*mrt_listed_callback)(void *argument, const struct mrt_listed *row);
+#define MRT_CLAIM_SIZE 13 /* 48 bits in hexadecimal digits, which a UUID has in one piece */
+static inline void mrt_claim_format(struct mrt_id ticket, char text[MRT_CLAIM_SIZE])
+{
+    snprintf(text, MRT_CLAIM_SIZE, "%012llx", (unsigned long long)ticket.low & 0xffffffffffff);
+}
+
 struct mrt_store_options {
     const char *label; /* of every ticket, as base/owner.h has it; "" for none */
     bool short_lived;  /* MORTISE_SHORT_LIVED */
@@ -266,7 +279,7 @@ struct mrt_store_ops {
     /* mortise_list, with full names; NULL: all that begin with `prefix`. Labels as they were
        given, whatever others may have written there. The callback takes a copy, and is quick. */
     int (*list)(struct mrt_store *store, const char *name, const char *prefix,
-                mortise_entry_callback callback, void *argument);
+                mrt_listed_callback callback, void *argument);
     /* mortise_revoke and mortise_break, of a full name; NULL: not to be had here. 0,
        MORTISE_ENOTHELD, MORTISE_EUNKNOWN if it may have been done, or a code with its
        particulars, and nothing was. */

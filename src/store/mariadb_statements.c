@@ -189,7 +189,8 @@ static const char swept[] = "INSERT INTO queue (name, touched) SELECT " SWEPT ",
 static const char list[] =
     "SELECT " MRT_LIST_ROW("t.number", "t.weight", "t.capacity", "t.since DIV 1000", "t.queue",
     "t.kind", "s.label", "s.id = " NOBODY, "IF(s.id = t.id OR s.expires <= " NOW ","
-    " GREATEST(1 + (s.expires + t.delay - " NOW ") DIV 1000, 1), 0)")
+    " GREATEST(1 + (s.expires + t.delay - " NOW ") DIV 1000, 1), 0)",
+    "LOWER(HEX(SUBSTR(t.id, 11)))")
     " FROM ticket t JOIN session s ON s.id = t.session"
     " WHERE s.expires + t.delay > " NOW " AND ($n IS NULL OR t.queue = $n)"
     " AND LEFT(t.queue, LENGTH($p)) = $p ORDER BY t.queue, t.number";
@@ -223,7 +224,7 @@ static const char name_prove[] =
 /* Who waits is not to be seen. */
 static const char name_list[] =
     "SELECT " MRT_LIST_ROW("0", "1", "1", "0", "$n", "'get_lock'",
-    "CONCAT(IF(p.user IS NULL, '', p.user), ' (connection ', holder, ')')", "0", "0")
+    "CONCAT(IF(p.user IS NULL, '', p.user), ' (connection ', holder, ')')", "0", "0", "''")
     " FROM (SELECT IS_USED_LOCK($C) AS holder) held"
     " LEFT JOIN information_schema.processlist p ON p.id = holder WHERE holder IS NOT NULL";
 
@@ -237,7 +238,7 @@ static const char row_make[] = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR"
 static const char row_wait[] = "SELECT 1 FROM row_lock WHERE name = $q FOR UPDATE";
 /* Somebody has it whose lock is skipped; who, is not to be seen. */
 static const char row_list[] =
-    "SELECT " MRT_LIST_ROW("0", "1", "1", "0", "$n", "'row'", "''", "0", "0")
+    "SELECT " MRT_LIST_ROW("0", "1", "1", "0", "$n", "'row'", "''", "0", "0", "''")
     " FROM (SELECT COUNT(*) AS count FROM row_lock WHERE name = $n) rows_there"
     " WHERE count > 0 AND NOT EXISTS (SELECT 1 FROM (SELECT 1 FROM row_lock WHERE name = $n"
     " LOCK IN SHARE MODE SKIP LOCKED) had)";

@@ -393,7 +393,7 @@ struct listing {
     const char *prefix;
     mrt_time now;
     int64_t now_ms; /* wall clock minus the server's clock */
-    mortise_entry_callback callback;
+    mrt_listed_callback callback;
     void *argument;
 };
 
@@ -403,22 +403,26 @@ static int show(void *context, const struct mrt_memory_entry *entry)
     const struct mrt_store *owner = entry->peer;
     if (listing->prefix && strncmp(entry->queue, listing->prefix, strlen(listing->prefix)) != 0)
         return 0;
-    const mortise_entry shown = {.size = sizeof shown,
-                                 .name = entry->queue,
-                                 .kind = entry->kind,
-                                 .label = owner ? owner->label : "",
-                                 .fence = entry->fence,
-                                 .place = entry->place,
-                                 .weight = entry->weight,
-                                 .capacity = entry->capacity,
-                                 .detached = entry->detached,
-                                 .delay_ms = mrt_time_left_ms(entry->until, listing->now),
-                                 .since_wall_ms = listing->now_ms + entry->since / MRT_MILLISECOND};
+    char ticket[MRT_CLAIM_SIZE];
+    mrt_claim_format(entry->ticket, ticket);
+    const struct mrt_listed shown = {
+        .entry = {.size = sizeof(mortise_entry),
+                  .name = entry->queue,
+                  .kind = entry->kind,
+                  .label = owner ? owner->label : "",
+                  .fence = entry->fence,
+                  .place = entry->place,
+                  .weight = entry->weight,
+                  .capacity = entry->capacity,
+                  .detached = entry->detached,
+                  .delay_ms = mrt_time_left_ms(entry->until, listing->now),
+                  .since_wall_ms = listing->now_ms + entry->since / MRT_MILLISECOND},
+        .claim = ticket};
     return listing->callback(listing->argument, &shown);
 }
 
 static int memory_list(struct mrt_store *store, const char *name, const char *prefix,
-                       mortise_entry_callback callback, void *argument)
+                       mrt_listed_callback callback, void *argument)
 {
     struct timespec wall;
     clock_gettime(CLOCK_REALTIME, &wall);

@@ -342,7 +342,8 @@ static const char mrt_pg_sql_list[] =
     "SELECT " MRT_LIST_ROW("number", "weight", "capacity",
     "(extract(epoch FROM since) * 1000)::bigint", "queue", "kind", "label",
     "(session = " NOBODY ")::int", "CASE WHEN session = id OR expires <= clock_timestamp()"
-    " THEN ceil(" LEFT("until") " / 1000.0)::bigint ELSE 0 END") " FROM (SELECT t.*, s.label,"
+    " THEN ceil(" LEFT("until") " / 1000.0)::bigint ELSE 0 END",
+    "right(row.id::text, 12)") " FROM (SELECT t.*, s.label,"
     " s.expires, s.expires + t.delay * interval '1 microsecond' AS until"
     " FROM ticket t JOIN session s ON s.id = t.session"
     " WHERE (t.queue = $1 OR $1 IS NULL) AND starts_with(t.queue, $2)) row"
@@ -397,7 +398,7 @@ static const char mrt_pg_sql_key_look[] =
 static const char mrt_pg_sql_key_list[] =
     "SELECT " MRT_LIST_ROW("0", "CASE WHEN l.mode = 'ShareLock' THEN 1 ELSE 2147483648 END",
     "2147483648", "coalesce((extract(epoch FROM l.waitstart) * 1000)::bigint, 0)", "$1",
-    "'advisory'", "coalesce(a.application_name, '') || ' (process ' || l.pid || ')'", "0", "0")
+    "'advisory'", "coalesce(a.application_name, '') || ' (process ' || l.pid || ')'", "0", "0", "''")
     " FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE " OF_KEY
     " ORDER BY l.granted DESC, l.waitstart";
 
@@ -413,7 +414,7 @@ static const char mrt_pg_sql_row_prove[] =
 static const char mrt_pg_sql_row_list[] =
     "SELECT " MRT_LIST_ROW("0", "1", "1",
     "coalesce((extract(epoch FROM a.xact_start) * 1000)::bigint, 0)", "r.name", "'row'",
-    "coalesce(a.application_name, '') || ' (process ' || a.pid || ')'", "0", "0")
+    "coalesce(a.application_name, '') || ' (process ' || a.pid || ')'", "0", "0", "''")
     " FROM row_lock r JOIN pg_stat_activity a ON a.backend_xid = r.xmax"
     " WHERE (r.name = $1 OR $1 IS NULL) AND starts_with(r.name, $2) ORDER BY r.name";
 

@@ -202,19 +202,6 @@ static int quorum_server(struct mrt_store *store, char *text, size_t size)
     return error;
 }
 
-/* As the first member has it that answers. */
-static int quorum_list(struct mrt_store *store, const char *name, const char *prefix,
-                       mortise_entry_callback callback, void *argument)
-{
-    int error = MORTISE_ENOTSUPPORTED;
-    for (unsigned i = 0; i < store->count && error != MORTISE_OK; i++) {
-        const struct mrt_quorum_member *member = &store->members[i];
-        if (member->ops->list)
-            error = member->ops->list(member->store, name, prefix, callback, argument);
-    }
-    return error;
-}
-
 static mrt_time quorum_lease(const struct mrt_store *store)
 {
     mrt_time lease = MRT_TIME_NEVER;
@@ -454,7 +441,7 @@ const struct mrt_store_ops mrt_quorum_store = {
     .process = quorum_process,
     .answers_may_wait = quorum_answers_may_wait,
     .asks_apart = quorum_asks_apart,
-    .list = quorum_list,
+    .list = mrt_quorum_list,
     .server = quorum_server,
     .traffic = quorum_traffic,
     .lease = quorum_lease,

@@ -4,6 +4,7 @@
  *   quorum_member.c   one member: what it is asked, and its session
  *   quorum_claim.c    one ticket: a round of claims, and letting them go
  *   quorum_session.c  START, RENEW and STOP, by majority
+ *   quorum_list.c     mortise_list, by majority
  *
  * Threads: calls come one at a time. A member delivers only while it is called, and is never
  * called from inside its deliver: what it says is kept, in what it was asked, until that call has
@@ -180,5 +181,9 @@ void mrt_quorum_session_submit(struct mrt_store *store, const struct mrt_command
                                mrt_time now);
 void mrt_quorum_session_due(struct mrt_store *store, mrt_time now);
 void mrt_quorum_session_refused(struct mrt_store *store, const struct mrt_event *event);
+
+/* quorum_list.c: by majority; also while members work, where they are asked apart. */
+int mrt_quorum_list(struct mrt_store *store, const char *name, const char *prefix,
+                    mrt_listed_callback callback, void *argument);
 
 #endif

@@ -5,7 +5,8 @@
  *
  * An attempt is SET and, in the same write, INCR of the counter of fences. If an earlier
  * attempt's outcome is unknown, a compare and extend goes before: the key may be ours.
- * The token is 160 bits of the system's entropy, one for each acquire. Who finds the key there
+ * The token is 160 bits: 48 of the ticket, so that a list knows a claim at each member of a quorum,
+ * and 112 of the system's entropy, drawn for each acquire. A client that finds the key there
  * looks once what it is: SET does not say that it can be nobody's lock.
  *
  * Who waits asks again after a random time of 50 to 150 ms, for other programs tell nobody;
@@ -48,15 +49,16 @@ bool mrt_redis_claim_of(struct mrt_store *store, struct mrt_redis_job *job)
     return job->command.claim;
 }
 
-static bool choose_token(char token[MRT_REDIS_TOKEN_SIZE])
+static bool choose_token(struct mrt_id ticket, char token[MRT_REDIS_TOKEN_SIZE])
 {
-    unsigned char bytes[MRT_REDIS_TOKEN_SIZE / 2];
+    unsigned char bytes[(MRT_REDIS_TOKEN_SIZE - MRT_CLAIM_SIZE) / 2];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return false;
     if (MRT_DEFECT(REDIS_CLAIM_ONE_TOKEN))
         memset(bytes, 0, sizeof bytes);
+    mrt_claim_format(ticket, token);
     for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(token + 2 * i, 3, "%02x", bytes[i]);
+        snprintf(token + MRT_CLAIM_SIZE - 1 + 2 * i, 3, "%02x", bytes[i]);
     return true;
 }
 
@@ -64,7 +66,7 @@ static struct mrt_redis_claim *make(struct mrt_store *store, const struct mrt_co
 {
     size_t size = strlen(command->queue) + 1;
     struct mrt_redis_claim *claim = calloc(1, sizeof *claim + size);
-    if (!claim || !choose_token(claim->token)) {
+    if (!claim || !choose_token(command->ticket, claim->token)) {
         free(claim);
         return NULL;
     }

@@ -344,7 +344,7 @@ bool mrt_redis_view(const struct mrt_store *store, struct mrt_event *event, int6
 /* redis_list.c */
 int mrt_redis_server(struct mrt_store *store, char *text, size_t size);
 int mrt_redis_list(struct mrt_store *store, const char *name, const char *prefix,
-                   mortise_entry_callback callback, void *argument);
+                   mrt_listed_callback callback, void *argument);
 int mrt_redis_revoke(struct mrt_store *store, const char *name, uint64_t fence);
 int mrt_redis_break(struct mrt_store *store, const char *name, uint64_t fence);
 

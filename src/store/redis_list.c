@@ -168,7 +168,7 @@ static uint64_t number_at(const redisReply *row, size_t index)
 }
 
 /* One queue; false: the callback has had enough. */
-static bool show(const redisReply *row, mortise_entry_callback callback, void *argument)
+static bool show(const redisReply *row, mrt_listed_callback callback, void *argument)
 {
     if (row->type != REDIS_REPLY_ARRAY || row->elements < 2)
         return true;
@@ -178,26 +178,28 @@ static bool show(const redisReply *row, mortise_entry_callback callback, void *a
     for (size_t i = 2; i + 5 < row->elements; i += 6) {
         uint64_t weight = number_at(row, i + 1);
         bool granted = waiting == 0 && mrt_rule_grants(ahead, weight, capacity);
-        const mortise_entry entry = {.size = sizeof entry,
-                                     .name = text_at(row, 0),
-                                     .kind = kind ? kind + 1 : "",
-                                     .label = text_at(row, i + 3),
-                                     .fence = number_at(row, i) << MRT_REDIS_FENCE_BITS,
-                                     .place = granted ? 0 : ++waiting,
-                                     .since_wall_ms = (int64_t)number_at(row, i + 2),
-                                     .weight = weight,
-                                     .capacity = capacity,
-                                     .detached = strcmp(text_at(row, i + 4), "1") == 0,
-                                     .delay_ms = (int64_t)number_at(row, i + 5)};
+        const struct mrt_listed listed = {
+            .entry = {.size = sizeof(mortise_entry),
+                      .name = text_at(row, 0),
+                      .kind = kind ? kind + 1 : "",
+                      .label = text_at(row, i + 3),
+                      .fence = number_at(row, i) << MRT_REDIS_FENCE_BITS,
+                      .place = granted ? 0 : ++waiting,
+                      .since_wall_ms = (int64_t)number_at(row, i + 2),
+                      .weight = weight,
+                      .capacity = capacity,
+                      .detached = strcmp(text_at(row, i + 4), "1") == 0,
+                      .delay_ms = (int64_t)number_at(row, i + 5)},
+            .claim = row->elements % 6 == 3 ? text_at(row, row->elements - 1) : ""};
         ahead += weight;
-        if (callback(argument, &entry) != 0)
+        if (callback(argument, &listed) != 0)
             return false;
     }
     return true;
 }
 
 int mrt_redis_list(struct mrt_store *store, const char *name, const char *prefix,
-                   mortise_entry_callback callback, void *argument)
+                   mrt_listed_callback callback, void *argument)
 {
     redisReply *reply;
     const struct mrt_redis_text arguments[] = {mrt_redis_text_of(name ? name : ""),

@@ -72,10 +72,11 @@ enum {
     MRT_LIST_KIND,
     MRT_LIST_LABEL,
     MRT_LIST_DETACHED,
-    MRT_LIST_DELAY /* ms */
+    MRT_LIST_DELAY, /* ms */
+    MRT_LIST_CLAIM  /* as mrt_claim_format has it */
 };
-#define MRT_LIST_ROW(number, weight, capacity, since, queue, kind, label, detached, delay)    \
-    number ", " weight ", " capacity ", " since ", " queue ", " kind ", " label ", " detached \
-           ", " delay
+#define MRT_LIST_ROW(number, weight, capacity, since, queue, kind, label, detached, delay, claim) \
+    number ", " weight ", " capacity ", " since ", " queue ", " kind ", " label ", " detached     \
+           ", " delay ", " claim
 
 #endif

@@ -305,7 +305,7 @@ mrt_time mrt_form_next(struct mrt_store *store)
 }
 
 int mrt_form_list(struct mrt_store *store, const char *name, const char *prefix,
-                  mortise_entry_callback callback, void *argument)
+                  mrt_listed_callback callback, void *argument)
 {
     bool lists_all = store->form->first == MRT_SQL_DO_ROW && mrt_sql_shows_rows;
     if (!name && !lists_all)

@@ -253,7 +253,7 @@ bool mrt_form_submit(struct mrt_store *store, const struct mrt_command *command,
 mrt_time mrt_form_next(struct mrt_store *store);
 void mrt_form_process(struct mrt_store *store, mrt_time now);
 int mrt_form_list(struct mrt_store *store, const char *name, const char *prefix,
-                  mortise_entry_callback callback, void *argument);
+                  mrt_listed_callback callback, void *argument);
 void mrt_form_close(struct mrt_store *store);
 void mrt_form_abandon(struct mrt_store *store);
 /* A request on a form's connection has its results, or will have none. */
@@ -413,7 +413,7 @@ int mrt_sql_tell_version(const struct mrt_store *store,
 int mrt_sql_server(struct mrt_store *store, char *text, size_t size);
 void mrt_sql_traffic(const struct mrt_store *store, struct mrt_traffic *sum);
 int mrt_sql_list(struct mrt_store *store, const char *name, const char *prefix,
-                 mortise_entry_callback callback, void *argument);
+                 mrt_listed_callback callback, void *argument);
 int mrt_sql_revoke(struct mrt_store *store, const char *name, uint64_t fence);
 int mrt_sql_break(struct mrt_store *store, const char *name, uint64_t fence);
 

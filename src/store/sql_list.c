@@ -87,7 +87,7 @@ static uint64_t number_at(void *rows, int row, int column)
 }
 
 /* Rows are in order of queue and number. */
-static void show(void *rows, mortise_entry_callback callback, void *argument)
+static void show(void *rows, mrt_listed_callback callback, void *argument)
 {
     char queue[MORTISE_NAME_MAX + MORTISE_NAME_MAX + 2] = "";
     uint64_t upto = 0;
@@ -101,25 +101,26 @@ static void show(void *rows, mortise_entry_callback callback, void *argument)
                  capacity = number_at(rows, i, MRT_LIST_CAPACITY);
         upto += weight;
         bool granted = upto <= capacity;
-        const mortise_entry entry = {
-            .size = sizeof entry,
-            .name = name,
-            .kind = text_at(rows, i, MRT_LIST_KIND),
-            .label = text_at(rows, i, MRT_LIST_LABEL),
-            .detached = number_at(rows, i, MRT_LIST_DETACHED) != 0,
-            .delay_ms = granted ? (int64_t)number_at(rows, i, MRT_LIST_DELAY) : 0,
-            .fence = number_at(rows, i, MRT_LIST_NUMBER) << MRT_SQL_FENCE_BITS,
-            .place = granted ? 0 : ++waiting,
-            .weight = weight,
-            .capacity = capacity,
-            .since_wall_ms = (int64_t)number_at(rows, i, MRT_LIST_SINCE)};
-        if (callback(argument, &entry) != 0)
+        const struct mrt_listed listed = {
+            .entry = {.size = sizeof(mortise_entry),
+                      .name = name,
+                      .kind = text_at(rows, i, MRT_LIST_KIND),
+                      .label = text_at(rows, i, MRT_LIST_LABEL),
+                      .detached = number_at(rows, i, MRT_LIST_DETACHED) != 0,
+                      .delay_ms = granted ? (int64_t)number_at(rows, i, MRT_LIST_DELAY) : 0,
+                      .fence = number_at(rows, i, MRT_LIST_NUMBER) << MRT_SQL_FENCE_BITS,
+                      .place = granted ? 0 : ++waiting,
+                      .weight = weight,
+                      .capacity = capacity,
+                      .since_wall_ms = (int64_t)number_at(rows, i, MRT_LIST_SINCE)},
+            .claim = text_at(rows, i, MRT_LIST_CLAIM)};
+        if (callback(argument, &listed) != 0)
             return;
     }
 }
 
 int mrt_sql_list(struct mrt_store *store, const char *name, const char *prefix,
-                 mortise_entry_callback callback, void *argument)
+                 mrt_listed_callback callback, void *argument)
 {
     struct mrt_sql_request *request = mrt_sql_request_new(
         store->form ? mrt_form_kind(store->form->first, MRT_FORM_LIST) : MRT_SQL_DO_LIST);

@@ -230,7 +230,7 @@ static bool sqlite_answers_may_wait(const struct mrt_store *store)
 }
 
 static int sqlite_list(struct mrt_store *store, const char *name, const char *prefix,
-                       mortise_entry_callback callback, void *argument)
+                       mrt_listed_callback callback, void *argument)
 {
     if (store->broken)
         return mrt_error(MORTISE_ESTORE, "%s has been lost", store->address);

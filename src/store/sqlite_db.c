@@ -72,7 +72,7 @@ static const char *const texts[MRT_SQL_STATEMENTS] = {
     [MRT_SQL_OVER] = "SELECT number, id, weight, value IS NOT NULL FROM mortise_ticket"
                      " WHERE queue = ?1 AND number > 0 AND until BETWEEN 1 AND ?2 LIMIT 1",
     [MRT_SQL_LIST] = "SELECT queue, number, session, kind, capacity, weight, label, since, until,"
-                     " delay"
+                     " delay, id"
                      " FROM mortise_ticket WHERE queue >= ?1 AND queue > ''"
                      " ORDER BY queue, number",
 };

@@ -450,6 +450,6 @@ enum mrt_outcome mrt_sqlite_cell(struct mrt_store *store, const struct mrt_comma
                                  mrt_time patience, struct mrt_event *answer);
 
 int mrt_sqlite_list(struct mrt_store *store, const char *name, const char *prefix,
-                    mortise_entry_callback callback, void *argument);
+                    mrt_listed_callback callback, void *argument);
 
 #endif

@@ -14,7 +14,7 @@
 
 struct row {
     TAILQ_ENTRY(row) link;
-    struct mrt_id session;
+    struct mrt_id session, ticket;
     uint64_t number, weight, capacity;
     int64_t since;
     mrt_time until;                   /* it goes then; 0: not so */
@@ -65,6 +65,7 @@ static struct row *copy_row(sqlite3_stmt *statement)
     row->since = sqlite3_column_int64(statement, 7);
     row->until = sqlite3_column_int64(statement, 8);
     row->delay = sqlite3_column_int64(statement, 9);
+    row->ticket = mrt_sqlite_column_id(statement, 10);
     return row;
 }
 
@@ -113,7 +114,7 @@ static bool is_dead(struct mrt_store *store, struct asked_list *asked, struct mr
     return dead;
 }
 
-static void show(struct mrt_store *store, struct row_list *rows, mortise_entry_callback callback,
+static void show(struct mrt_store *store, struct row_list *rows, mrt_listed_callback callback,
                  void *argument)
 {
     struct asked_list asked = TAILQ_HEAD_INITIALIZER(asked);
@@ -135,18 +136,22 @@ static void show(struct mrt_store *store, struct row_list *rows, mortise_entry_c
         else if (dead || (row->until > 0 && row->until <= now))
             continue;
         ahead = mrt_sqlite_add_weight(ahead, row->weight);
-        const mortise_entry entry = {.size = sizeof entry,
-                                     .name = row->queue,
-                                     .kind = row->kind,
-                                     .label = row->label,
-                                     .fence = row->number << MRT_SQLITE_FENCE_BITS,
-                                     .place = granted ? 0 : ++waiting,
-                                     .since_wall_ms = row->since,
-                                     .weight = row->weight,
-                                     .capacity = row->capacity,
-                                     .detached = mrt_id_none(row->session) && row->until == 0,
-                                     .delay_ms = mrt_time_left_ms(row->until, now)};
-        if (callback(argument, &entry) != 0)
+        char claim[MRT_CLAIM_SIZE];
+        mrt_claim_format(row->ticket, claim);
+        const struct mrt_listed listed = {
+            .entry = {.size = sizeof(mortise_entry),
+                      .name = row->queue,
+                      .kind = row->kind,
+                      .label = row->label,
+                      .fence = row->number << MRT_SQLITE_FENCE_BITS,
+                      .place = granted ? 0 : ++waiting,
+                      .since_wall_ms = row->since,
+                      .weight = row->weight,
+                      .capacity = row->capacity,
+                      .detached = mrt_id_none(row->session) && row->until == 0,
+                      .delay_ms = mrt_time_left_ms(row->until, now)},
+            .claim = claim};
+        if (callback(argument, &listed) != 0)
             break;
     }
     struct asked *known;
@@ -157,7 +162,7 @@ static void show(struct mrt_store *store, struct row_list *rows, mortise_entry_c
 }
 
 int mrt_sqlite_list(struct mrt_store *store, const char *name, const char *prefix,
-                    mortise_entry_callback callback, void *argument)
+                    mrt_listed_callback callback, void *argument)
 {
     struct row_list rows = TAILQ_HEAD_INITIALIZER(rows);
     int error = read_rows(store, name, prefix ? prefix : "", &rows);

@@ -583,6 +583,6 @@ int mrt_zk_break(struct mrt_store *store, const char *name, uint64_t fence);
 int mrt_zk_server(struct mrt_store *store, char *text, size_t size);
 /* zookeeper_list.c */
 int mrt_zk_list(struct mrt_store *store, const char *name, const char *prefix,
-                mortise_entry_callback callback, void *argument);
+                mrt_listed_callback callback, void *argument);
 
 #endif

@@ -14,7 +14,7 @@
 struct lister {
     struct mrt_zk_asker asker; /* first */
     const char *prefix;
-    mortise_entry_callback callback;
+    mrt_listed_callback callback;
     void *argument;
     bool stop;
 };
@@ -26,19 +26,23 @@ static void tell(struct lister *list, const char *name, const char *node,
     const char *label = list->asker.data, *line = strchr(label, '\n');
     if (line && strncmp(label, kind, strlen(kind)) == 0)
         label = line + 1; /* ours; others keep what they like there */
-    mortise_entry entry = {.size = sizeof entry,
-                           .name = name,
-                           .kind = kind,
-                           .label = label,
-                           .fence = (uint64_t)mrt_zk_first_czxid(own, &list->asker.stat) *
-                                    MRT_ZK_FENCE_SPAN,
-                           .place = place,
-                           .since_wall_ms = list->asker.stat.ctime,
-                           .weight = own->weight,
-                           .capacity = own->capacity,
-                           .detached = own->hands == MRT_ZK_DETACHED,
-                           .node = node};
-    if (list->callback(list->argument, &entry))
+    char claim[MRT_CLAIM_SIZE] = "";
+    if (own->family == MRT_ZK_CLAIMS && line && line - list->asker.data >= MRT_CLAIM_SIZE)
+        snprintf(claim, sizeof claim, "%.*s", MRT_CLAIM_SIZE - 1, line - (MRT_CLAIM_SIZE - 1));
+    const struct mrt_listed listed = {
+        .entry = {.size = sizeof(mortise_entry),
+                  .name = name,
+                  .kind = kind,
+                  .label = label,
+                  .fence = (uint64_t)mrt_zk_first_czxid(own, &list->asker.stat) * MRT_ZK_FENCE_SPAN,
+                  .place = place,
+                  .since_wall_ms = list->asker.stat.ctime,
+                  .weight = own->weight,
+                  .capacity = own->capacity,
+                  .detached = own->hands == MRT_ZK_DETACHED,
+                  .node = node},
+        .claim = claim};
+    if (list->callback(list->argument, &listed))
         list->stop = true;
 }
 
@@ -136,7 +140,7 @@ static int walk_wanted(struct lister *list, const char *name)
 }
 
 int mrt_zk_list(struct mrt_store *store, const char *name, const char *prefix,
-                mortise_entry_callback callback, void *argument)
+                mrt_listed_callback callback, void *argument)
 {
     struct lister list = {.prefix = name     ? NULL
                                     : prefix ? prefix

@@ -56,16 +56,17 @@ static mortise_client *open_slowed(const char *url)
 /* The rows of a server that lists what is not in the namespace. Each name ends where its memory
    does. */
 static int list_others(struct mrt_store *store, const char *name, const char *prefix,
-                       mortise_entry_callback callback, void *argument)
+                       mrt_listed_callback callback, void *argument)
 {
     static const char *const names[] = {"", "x", "elsewhere/x", "a/ours", "b/longer than that"};
     (void)store, (void)name, (void)prefix;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char *copy = strdup(names[i]);
         check(copy);
-        const mortise_entry entry = {
-            .size = sizeof entry, .name = copy, .kind = "mutex", .label = ""};
-        int result = callback(argument, &entry);
+        const struct mrt_listed row = {
+            .entry = {.size = sizeof row.entry, .name = copy, .kind = "mutex", .label = ""},
+            .claim = ""};
+        int result = callback(argument, &row);
         free(copy);
         if (result != 0)
             break;

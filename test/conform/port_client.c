@@ -419,9 +419,9 @@ mrt_time port_wait_granted(struct port_client *client, const char *queue, struct
     }
 }
 
-static int count_entry(void *argument, const mortise_entry *entry)
+static int count_entry(void *argument, const struct mrt_listed *row)
 {
-    (void)entry;
+    (void)row;
     ++*(int *)argument;
     return 0;
 }

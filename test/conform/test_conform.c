@@ -837,17 +837,17 @@ struct listing {
     } entries[16];
 };
 
-static int note_entry(void *argument, const mortise_entry *entry)
+static int note_entry(void *argument, const struct mrt_listed *row)
 {
     struct listing *listing = argument;
     assert_true(listing->count < 16);
-    assert_int_equal(entry->size, sizeof *entry);
-    snprintf(listing->entries[listing->count].name, 64, "%s", entry->name);
-    snprintf(listing->entries[listing->count].kind, 32, "%s", entry->kind);
-    snprintf(listing->entries[listing->count].label, 32, "%s", entry->label);
-    listing->entries[listing->count].fence = entry->fence;
-    listing->entries[listing->count].place = entry->place;
-    listing->entries[listing->count].since = entry->since_wall_ms;
+    assert_int_equal(row->entry.size, sizeof row->entry);
+    snprintf(listing->entries[listing->count].name, 64, "%s", row->entry.name);
+    snprintf(listing->entries[listing->count].kind, 32, "%s", row->entry.kind);
+    snprintf(listing->entries[listing->count].label, 32, "%s", row->entry.label);
+    listing->entries[listing->count].fence = row->entry.fence;
+    listing->entries[listing->count].place = row->entry.place;
+    listing->entries[listing->count].since = row->entry.since_wall_ms;
     return ++listing->count == listing->stop_at;
 }
 
@@ -885,6 +885,26 @@ static void test_list_of_one_name_and_stop(void **state)
     listing = (struct listing){.stop_at = 1};
     assert_int_equal(first.ops->list(first.store, NULL, "list/c", note_entry, &listing), 0);
     assert_int_equal(listing.count, 1);
+}
+
+static int note_claim(void *argument, const struct mrt_listed *row)
+{
+    snprintf(argument, 32, "%s", row->claim);
+    return 0;
+}
+
+/* In words that are the same wherever the ticket is: by these a quorum knows it. */
+static void test_a_list_tells_whose_a_claim_is(void **state)
+{
+    (void)state;
+    char told[32] = "", known[MRT_CLAIM_SIZE];
+    struct mrt_id ticket = port_id();
+    ticket.low = UINT64_C(0x8000000000f00d05);
+    port_append_weight(&first, "list/e", ticket, "exclusive", 1, 1);
+    mrt_claim_format(ticket, known);
+    assert_string_equal(known, "000000f00d05");
+    assert_int_equal(second.ops->list(second.store, "list/e", NULL, note_claim, told), 0);
+    assert_string_equal(told, known);
 }
 
 static void test_list_places_by_weight(void **state)
@@ -973,6 +993,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_list_shows_each_queue_in_order),
     TEST(test_list_of_one_name_and_stop),
     TEST(test_list_places_by_weight),
+    TEST(test_a_list_tells_whose_a_claim_is),
     TEST(test_list_does_not_show_the_dead),
 };
 
@@ -1034,6 +1055,7 @@ static const char *const not_by_connection[] = {
     "test_list_shows_each_queue_in_order",
     "test_list_of_one_name_and_stop",
     "test_list_places_by_weight",
+    "test_a_list_tells_whose_a_claim_is", /* the server does not show it */
 };
 
 #define AMONG(name, names) is_among(name, names, sizeof(names) / sizeof((names)[0]))

@@ -114,14 +114,14 @@ struct left {
     uint32_t place;
 };
 
-static int note_left(void *argument, const mortise_entry *entry)
+static int note_left(void *argument, const struct mrt_listed *row)
 {
     struct left *left = argument;
     left->count++;
-    left->detached += entry->detached;
-    left->delay_ms = entry->delay_ms;
-    left->fence = entry->fence;
-    left->place = entry->place;
+    left->detached += row->entry.detached;
+    left->delay_ms = row->entry.delay_ms;
+    left->fence = row->entry.fence;
+    left->place = row->entry.place;
     return 0;
 }
 

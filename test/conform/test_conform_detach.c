@@ -223,9 +223,9 @@ static void test_q_it_becomes_as_light_as_asked(void **state)
     expect_granted(&view);
 }
 
-static int find_detached(void *argument, const mortise_entry *entry)
+static int find_detached(void *argument, const struct mrt_listed *row)
 {
-    *(int *)argument += entry->detached;
+    *(int *)argument += row->entry.detached;
     return 0;
 }
 

@@ -213,10 +213,10 @@ struct shown {
     int count;
 };
 
-static int note_fence(void *argument, const mortise_entry *entry)
+static int note_fence(void *argument, const struct mrt_listed *row)
 {
     struct shown *shown = argument;
-    shown->fence = entry->fence;
+    shown->fence = row->entry.fence;
     shown->count++;
     return 0;
 }

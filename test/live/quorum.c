@@ -152,9 +152,9 @@ static void test_m9_rd_11_a_lock_is_renewed_by_those_who_have_it(void **state)
     assert_int_equal(renew(), MRT_RENEWED);
 }
 
-static int keep_fence(void *argument, const mortise_entry *entry)
+static int keep_fence(void *argument, const struct mrt_listed *row)
 {
-    *(uint64_t *)argument = entry->fence;
+    *(uint64_t *)argument = row->entry.fence;
     return 0;
 }
 
@@ -518,7 +518,7 @@ static const struct CMUnitTest tests[] = {
 
 static int run_all(void)
 {
-    return cmocka_run_group_tests(tests, NULL, NULL) + quorum_time();
+    return cmocka_run_group_tests(tests, NULL, NULL) + quorum_time() + quorum_list();
 }
 
 #ifdef MRT_DEFECTS

@@ -102,6 +102,15 @@ static bool way_submit(struct mrt_store *store, const struct mrt_command *comman
     return mrt_memory_store.submit(store, command, patience);
 }
 
+static int way_list(struct mrt_store *store, const char *name, const char *prefix,
+                    mrt_listed_callback callback, void *argument)
+{
+    for (unsigned i = 0; i < ways_open; i++)
+        if (ways[i].store == store && ways[i].away)
+            return MORTISE_EUNREACHABLE;
+    return mrt_memory_store.list(store, name, prefix, callback, argument);
+}
+
 int __real_mrt_store_find(const struct mrt_uri *of, const struct mrt_store_ops **ops);
 int __wrap_mrt_store_find(const struct mrt_uri *of, const struct mrt_store_ops **ops);
 
@@ -115,6 +124,7 @@ int __wrap_mrt_store_find(const struct mrt_uri *of, const struct mrt_store_ops *
     altered.open = way_open;
     altered.submit = way_submit;
     altered.fd = way_fd;
+    altered.list = way_list;
     *ops = &altered;
     return error;
 }
@@ -186,7 +196,7 @@ int close_place(void **state)
     for (unsigned i = 0; i < place_members; i++) {
         mrt_memory_freeze(names[i], false);
         ways[i].not_taken = ways[i].unknown = 0;
-        ways[i].deaf = ways[i].late = ways[i].slow = ways[i].misses = false;
+        ways[i].deaf = ways[i].late = ways[i].slow = ways[i].misses = ways[i].away = false;
     }
     place_lag = 0;
     if (quorum.store) {

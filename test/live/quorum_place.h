@@ -32,6 +32,7 @@ struct way {
     bool deaf;           /* what is told unasked is lost */
     bool misses; /* a renewal finds that the newest claim is not there, and tells it first */
     struct mrt_id claim; /* of the newest APPEND */
+    bool away;           /* it can tell no list */
     bool late;           /* an APPEND is answered when the next one is */
     struct mrt_event kept;
     bool slow; /* an APPEND is taken, and on its way until the next command comes */
@@ -72,7 +73,8 @@ enum mrt_event_type renew(void);
 /* Lets the quorum work until the member has no ticket. */
 bool empties(unsigned member);
 
-/* quorum_time.c: runs its tests; how many failed. */
+/* quorum_time.c, quorum_list.c: run their tests; how many failed. */
 int quorum_time(void);
+int quorum_list(void);
 
 #endif

@@ -195,9 +195,9 @@ static void end_lease(void)
     redisFree(raw);
 }
 
-static int note_delay(void *argument, const mortise_entry *entry)
+static int note_delay(void *argument, const struct mrt_listed *row)
 {
-    *(int64_t *)argument = entry->delay_ms;
+    *(int64_t *)argument = row->entry.delay_ms;
     return 0;
 }
 

@@ -263,7 +263,7 @@ static void end_asking(struct mrt_store *store)
 }
 
 static int list(struct mrt_store *store, const char *name, const char *prefix,
-                mortise_entry_callback callback, void *argument)
+                mrt_listed_callback callback, void *argument)
 {
     begin_to_ask(store);
     int error = mrt_memory_store.list(store->inner, name, prefix, callback, argument);

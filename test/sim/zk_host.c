@@ -20,7 +20,7 @@ int __wrap_shutdown(int fd, int how)
 
 /* These wait for their answers in polls of their own; they are tested on real servers. */
 int mrt_zk_list(struct mrt_store *store, const char *name, const char *prefix,
-                mortise_entry_callback callback, void *argument)
+                mrt_listed_callback callback, void *argument)
 {
     (void)store, (void)name, (void)prefix, (void)callback, (void)argument;
     return MORTISE_ENOTSUPPORTED;

@@ -1,7 +1,8 @@
 -- mortise_list. ARGV[1] a queue's whole name or "", ARGV[2] else how names are to begin.
 -- One row a queue: name, "CAPACITY KIND", then number, weight, since, label, "1" or "0", whether it
 -- was detached, and for how long it has been left behind, of each ticket but those of the dead that
--- leave nothing.
+-- leave nothing. Of a claim also whose it is: the end of our ticket's identity, with which our tokens
+-- begin, or a digest of another program's.
 local rows = {}
 local function show(queue, described)
   local row = {queue, described}
@@ -35,10 +36,14 @@ if ARGV[1] ~= '' then
   -- A claim, of whatever program; its key may be in a slot of a cluster that is not kept here.
   local here, key = pcall(call, 'TYPE', ARGV[1])
   if here and key.ok == 'string' then
-    local is = call('HMGET', base .. 'n:' .. ARGV[1], 'token', 'number', 'session')
-    local ours = is[1] and is[1] == call('GET', ARGV[1])
+    local is = call('HMGET', base .. 'n:' .. ARGV[1], 'token', 'number', 'session', 'ticket')
+    local token = call('GET', ARGV[1])
+    local ours = is[1] == token
     rows[#rows + 1] = {ARGV[1], '1 exclusive', ours and is[2] or '0', '1', '0',
-                       ours and call('HGET', session_key(is[3]), '@label') or '', '0', '0'}
+                       ours and call('HGET', session_key(is[3]), '@label') or '', '0', '0',
+                       ours and string.sub(is[4], -12)
+                         or #token == 40 and string.match(token, '^%x+$') and string.sub(token, 1, 12)
+                         or redis.sha1hex(token)}
   end
 else
   local all = call('HGETALL', queues)
