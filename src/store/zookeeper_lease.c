@@ -27,6 +27,10 @@
  * third: what is left of it then is enough to prove it by the next syncs. If no server answers a
  * sync, all of them may just be slow: once each of them has been tried, the library's time counts.
  * Only the sync before a polite end never waits for longer.
+ *
+ * An attempt to attach that has reached the only server is never given up for a second one: a
+ * follower that has two attempts of one session in hand answers one of them, and the other hears
+ * nothing at all, not even the end of its connection.
  */
 #include "core/defect.h"
 #include "store/zookeeper_internal.h"
@@ -76,10 +80,16 @@ static unsigned count_servers(const struct mrt_store *store)
     return count;
 }
 
+static bool is_at_only_server(const struct mrt_zk_session *session)
+{
+    return session->server_id != 0 && zoo_state(session->handle) == ZOO_ASSOCIATING_STATE &&
+           count_servers(session->store) == 1;
+}
+
 mrt_time mrt_zk_given_up_at(const struct mrt_zk_session *session)
 {
     bool ends = session->stop && !session->close_now;
-    bool hasty = session->attempts <= count_servers(session->store);
+    bool hasty = session->attempts <= count_servers(session->store) && !is_at_only_server(session);
     mrt_time lease = mrt_time_from_ms(zoo_recv_timeout(session->handle));
     if (session->over || session->socket < 0)
         return MRT_TIME_NEVER;
