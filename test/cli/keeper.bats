@@ -255,8 +255,8 @@ END
 @test "strangers that listen as keepers do delay a wait by half a second in all" {
     strangers $$
     start_holder a
-    kill "$HOLDER" # it ends in a moment, and the wait with it
     kill -STOP "$HOLDER"
+    kill "$HOLDER" # it ends as soon as it goes on, and the wait with it
     local begin=$SECONDS
     start run a -- true
     sleep 1.5 # the wait has begun to look for its holder
