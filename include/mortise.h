@@ -167,6 +167,9 @@ enum {
 };
 
 typedef void (*mortise_log_callback)(void *argument, const char *message);
+/* `error`: EUNREACHABLE, and why no server answers, as far as that is known, or the store's
+   address; or 0 and its address: it answers again. Without secrets; valid during the callback. */
+typedef void (*mortise_contact_callback)(void *argument, int error, const char *why);
 
 /* Zero it, set size, then what is needed; a field of 0 or NULL is the default. */
 typedef struct mortise_client_options {
@@ -190,6 +193,11 @@ typedef struct mortise_client_options {
     /* An acquire, a campaign or an adoption that waits for the store ends with EDISCONNECTED when
        no server has answered for so long; at most an hour. 0: it waits. */
     int64_t give_up_ms;
+    /* Called when what the client has asked of the store has not been answered for 0.7 s, which is
+       tried again meanwhile, and when it answers after that. A client that has nothing to ask does
+       not notice. In a callback's place: on the client's thread, or in mortise_process. */
+    mortise_contact_callback contact;
+    void *contact_argument;
 } mortise_client_options;
 
 /*
@@ -486,7 +494,8 @@ typedef enum mortise_state {
  */
 MORTISE_API int mortise_acquire(mortise_lock *lock, mortise_hold *hold);
 /* The same without waiting: EBUSY if it cannot be had now; leaves nothing behind. EDISCONNECTED
-   if the store does not say so within the client's timeout_ms. */
+   if the store does not say so within the client's timeout_ms, or as soon as all its servers refuse
+   to be connected to. */
 MORTISE_API int mortise_try_acquire(mortise_lock *lock, mortise_hold *hold);
 /* The same until timeout_ms from now, the whole call included: ETIMEOUT. 0: try. Negative: for
  * ever.
@@ -660,6 +669,10 @@ typedef void (*mortise_acquire_callback)(void *argument, int error, mortise_hold
 MORTISE_API int mortise_acquire_async(mortise_lock *lock, int64_t deadline_ns,
                                       mortise_acquire_callback callback, void *argument,
                                       mortise_operation **operation);
+/* The same without waiting, as mortise_try_acquire: the callback has EBUSY if the lock cannot be
+   had now. */
+MORTISE_API int mortise_try_acquire_async(mortise_lock *lock, mortise_acquire_callback callback,
+                                          void *argument, mortise_operation **operation);
 /*
  * Ends an operation whose callback has not run: it will, with ECANCELLED, or
  * with the lock if that was first. Any thread, but not once the callback has

@@ -21,6 +21,7 @@
 #define DEFAULT_BUDGET_COUNT 16
 #define DEFAULT_TIMEOUT_MS 5000
 #define FAIR_AFTER MRT_MILLISECOND
+#define SILENCE_TOLD (700 * MRT_MILLISECOND)
 #define KNOWN_FLAGS \
     (MORTISE_FOREIGN_LOOP | MORTISE_STRICT | MORTISE_SHORT_LIVED | MORTISE_TELL_PROCESS)
 
@@ -76,6 +77,7 @@ static int make_config(const mortise_client_options *options, void *host,
             options->budget_count > 0 ? (uint32_t)options->budget_count : DEFAULT_BUDGET_COUNT,
         .margin_min = MRT_MARGIN_MIN,
         .give_up = mrt_time_from_ms(options->give_up_ms),
+        .notice = options->contact ? SILENCE_TOLD : 0,
         .host = host,
     };
     if (!mrt_id_random(&config->seed))
@@ -146,7 +148,8 @@ static int open_store(mortise_client *client, const struct mrt_uri *uri, const c
         .member_count = member_count,
     };
     return mrt_driver_open(&client->driver, &config, ops, uri, &store_options,
-                           options->flags & MORTISE_FOREIGN_LOOP);
+                           options->flags & MORTISE_FOREIGN_LOOP, options->contact,
+                           options->contact_argument);
 }
 
 /* The URI to use if none is given. */

@@ -309,9 +309,9 @@ struct mortise_operation {
     mortise_client *client;
 };
 
-int mortise_acquire_async(mortise_lock *lock, int64_t deadline_ns,
-                          mortise_acquire_callback callback, void *argument,
-                          mortise_operation **result)
+static int begin_async(mortise_lock *lock, int64_t deadline_ns, bool try_only,
+                       mortise_acquire_callback callback, void *argument,
+                       mortise_operation **result)
 {
     if (!lock || !callback)
         return mrt_error(MORTISE_EINVALID, "acquire_async needs a lock and a callback");
@@ -331,6 +331,7 @@ int mortise_acquire_async(mortise_lock *lock, int64_t deadline_ns,
     wait->waiter.owner = lock->unowned ? 0 : lock->owner;
     mrt_lock_fill_wait(lock, wait);
     wait->waiter.deadline = deadline_ns;
+    wait->waiter.try_only = try_only;
     mrt_driver_enter(driver);
     mrt_lead_never(driver);
     mrt_engine_acquire(driver->engine, lock->queue, &wait->waiter, mrt_time_now());
@@ -341,6 +342,20 @@ int mortise_acquire_async(mortise_lock *lock, int64_t deadline_ns,
         *result = operation;
     mrt_driver_leave(driver, MRT_TIME_NEVER);
     return MORTISE_OK;
+}
+
+int mortise_acquire_async(mortise_lock *lock, int64_t deadline_ns,
+                          mortise_acquire_callback callback, void *argument,
+                          mortise_operation **result)
+{
+    return begin_async(lock, deadline_ns, false, callback, argument, result);
+}
+
+int mortise_try_acquire_async(mortise_lock *lock, mortise_acquire_callback callback, void *argument,
+                              mortise_operation **result)
+{
+    mrt_time limit = lock ? mrt_time_add(mrt_time_now(), lock->client->timeout) : 0;
+    return begin_async(lock, limit, true, callback, argument, result);
 }
 
 void mortise_cancel(mortise_operation *operation)

@@ -157,6 +157,8 @@ int mrt_cli_open(const struct mrt_cli *cli, uint32_t flags, mortise_client **cli
     options.label = cli->label;
     options.log = cli->log;
     options.log_argument = cli->log_argument;
+    options.contact = cli->contact;
+    options.contact_argument = cli->contact_argument;
     options.give_up_ms = cli->give_up / MRT_MILLISECOND;
     int error = mortise_open(cli->url, &options, client);
     if (!error)

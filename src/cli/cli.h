@@ -48,6 +48,8 @@ struct mrt_cli {
     const char *label;        /* what lists show beside what we hold; NULL: none */
     mortise_log_callback log; /* for mrt_cli_open; may be NULL */
     void *log_argument;
+    mortise_contact_callback contact; /* and this */
+    void *contact_argument;
     mrt_time give_up; /* of mrt_cli_open; 0: not */
     int exit_code;    /* after mrt_cli_option returned MRT_OPTION_STOP */
 

@@ -12,7 +12,7 @@
 
 static int open_run(struct mrt_run *run)
 {
-    int code = mrt_cli_open(run->cli, MORTISE_FOREIGN_LOOP, &run->client);
+    int code = mrt_run_open(run);
     if (code)
         return code;
     int error = mrt_run_make_lock(run, &run->locks[0]);

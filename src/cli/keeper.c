@@ -215,7 +215,7 @@ static int get_locks(struct mrt_run *run)
 {
     int code = mrt_run_set_lease(run);
     if (!code)
-        code = mrt_cli_open(run->cli, MORTISE_FOREIGN_LOOP, &run->client);
+        code = mrt_run_open(run);
     if (code)
         return code;
     if (!mrt_run_wipe_secrets(run))

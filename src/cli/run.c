@@ -86,11 +86,42 @@ static int run_locked(struct mrt_run *run)
     return code;
 }
 
+static void on_contact(void *argument, int error, const char *why)
+{
+    struct mrt_run *run = argument;
+    bool is_away = error && run->waits_for;
+    if (is_away == run->is_away)
+        return;
+    run->is_away = is_away;
+    mrt_run_event(run, is_away ? "away" : "back", run->waits_for, "%s", "");
+    if (is_away)
+        mrt_cli_say("%s: no answer from the store (%s); trying again", run->waits_for->name, why);
+    else
+        mrt_cli_say("%s: %s answers again", run->name, why);
+}
+
+int mrt_run_open(struct mrt_run *run)
+{
+    run->cli->contact = on_contact;
+    run->cli->contact_argument = run;
+    return mrt_cli_open(run->cli, MORTISE_FOREIGN_LOOP, &run->client);
+}
+
+static void on_queued(void *argument, uint64_t ahead)
+{
+    struct mrt_run *run = argument;
+    (void)ahead;
+    run->is_queued = true;
+}
+
 int mrt_run_make_lock(struct mrt_run *run, struct mrt_run_lock *lock)
 {
     mortise_lock *other;
+    bool tells = run->verbose || run->status_fd >= 0;
     mortise_lock_options options = {.size = sizeof options,
                                     .permits = run->weight,
+                                    .queued = tells ? on_queued : NULL,
+                                    .queued_argument = run,
                                     .lock_delay_ms = mrt_time_left_ms(run->lock_delay, 0)};
     mortise_election_options candidate = {.size = sizeof candidate,
                                           .value = run->value,
@@ -144,7 +175,7 @@ int mrt_run_whole(struct mrt_run *run, int argc, char **argv)
         return mrt_run_in_place(run);
     code = mrt_run_set_lease(run);
     if (!code)
-        code = mrt_cli_open(run->cli, MORTISE_FOREIGN_LOOP, &run->client);
+        code = mrt_run_open(run);
     if (code) {
         free(run->leased_url);
         return code;

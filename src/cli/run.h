@@ -120,7 +120,10 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
     int status_fd;            /* -1: nobody wants events */
 
     mortise_client *client;
-    char *address; /* the store's, for MORTISE_HELD */
+    const struct mrt_run_lock *waits_for; /* the lock that is being acquired; NULL: none */
+    bool is_queued;                       /* the store has said that others are before us */
+    bool is_away;                         /* the store does not answer, and that was said */
+    char *address;                        /* the store's, for MORTISE_HELD */
     mrt_time acquired_at;
     bool is_leased; /* the holds end by themselves */
     bool lost;      /* so the library told of one of them */
@@ -193,6 +196,8 @@ mrt_time mrt_run_longest_grace(const mortise_capabilities *can);
 int mrt_run_fit_grace(struct mrt_run *run);
 /* Makes the handle, of the run's mode: an error of the library. */
 int mrt_run_make_lock(struct mrt_run *run, struct mrt_run_lock *lock);
+/* Opens the client; from now on a wait says when the store does not answer. 0 or an exit code. */
+int mrt_run_open(struct mrt_run *run);
 
 /* --------------------------------------------------------- run_every.c */
 

@@ -20,6 +20,9 @@
 #include <unistd.h>
 
 #define LOOK_EVERY (100 * MRT_MILLISECOND)
+/* A store that has not said by then that others are first, and that is not away, may be one that
+   never says so. */
+#define QUEUED_AFTER MRT_SECOND
 
 /* End the wait; forwarded to the command. */
 static const int terminating[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -121,6 +124,8 @@ struct waiting {
     int interrupted; /* the signal */
     bool has_looked; /* whether anybody above us holds it: */
     bool is_endless;
+    mrt_time since;
+    bool has_told; /* that it waits */
 };
 
 static void on_acquired(void *argument, int error, mortise_hold hold)
@@ -139,6 +144,7 @@ static void on_elected(void *argument, int error)
 }
 
 struct holder {
+    char host[HOST_NAME_MAX + 1]; /* ours */
     bool found;
     char text[MRT_OWNER_TEXT_SIZE + 64];
 };
@@ -147,7 +153,7 @@ static int note_holder(void *argument, const mortise_entry *entry)
 {
     struct holder *holder = argument;
     char age[32], owner[MRT_OWNER_TEXT_SIZE];
-    if (entry->place != 0)
+    if (entry->place != 0 || (entry->pid == getpid() && strcmp(entry->host, holder->host) == 0))
         return 0;
     mrt_cli_describe_owner(entry, owner);
     mrt_cli_format_age(entry->since_wall_ms, age, sizeof(age));
@@ -157,12 +163,14 @@ static int note_holder(void *argument, const mortise_entry *entry)
     return 1;
 }
 
-/* "held by host web pid 12 for 3.2s", as far as the store can tell; else what `error` says. */
-static const char *describe_holder(const struct waiting *waiting, int error, struct holder *holder)
+/* "held by host web pid 12 for 3.2s", if the store shows somebody else; else `otherwise`. */
+static const char *describe_holder(const struct waiting *waiting, const char *otherwise,
+                                   struct holder *holder)
 {
-    holder->found = false;
+    *holder = (struct holder){.found = false};
+    gethostname(holder->host, sizeof holder->host - 1);
     mortise_list(waiting->run->client, waiting->lock->name, note_holder, holder);
-    return holder->found ? holder->text : mortise_error_text(error);
+    return holder->found ? holder->text : otherwise;
 }
 
 static void cancel(struct waiting *waiting)
@@ -183,40 +191,55 @@ static void handle_signal(struct waiting *waiting, int signal)
     cancel(waiting);
 }
 
-static void tell_waiting(const struct waiting *waiting)
+static void tell_waiting(struct waiting *waiting)
 {
     struct holder holder;
+    waiting->has_told = true;
     mrt_run_event(waiting->run, "queued", waiting->lock, ", \"permits\": %" PRIu32,
                   waiting->run->weight);
     if (waiting->run->verbose)
         mrt_cli_say("%s: waiting, %s", waiting->lock->name,
-                    describe_holder(waiting, MORTISE_EBUSY, &holder));
+                    describe_holder(waiting, "others are first", &holder));
 }
 
 /* Who waits for us would be waited for, for ever; but not by who says how long. */
 static void look_above(struct waiting *waiting)
 {
     waiting->has_looked = true;
-    if (waiting->run->deadline != INT64_MAX || waiting->interrupted ||
+    if (waiting->run->deadline != INT64_MAX || waiting->run->no_wait || waiting->interrupted ||
         !mrt_run_is_held_above(waiting->run, waiting->lock) || waiting->done)
         return;
     waiting->is_endless = true;
     cancel(waiting);
 }
 
+/* When to say that it waits: as soon as the store says so, and not while it says nothing. */
+static mrt_time tell_time(const struct waiting *waiting)
+{
+    const struct mrt_run *run = waiting->run;
+    if (run->no_wait)
+        return MRT_TIME_NEVER;
+    if (run->is_queued && !waiting->has_told)
+        return 0;
+    return waiting->has_told || run->is_away ? MRT_TIME_NEVER
+                                             : mrt_time_add(waiting->since, QUEUED_AFTER);
+}
+
 /* Until the callback has come: a cancelled acquire may still end with the lock. */
 static void wait_for_answer(struct waiting *waiting)
 {
     struct mrt_run *run = waiting->run;
-    mrt_time look_at = mrt_time_add(mrt_time_now(), LOOK_EVERY);
+    waiting->since = mrt_time_now();
     mortise_process(run->client);
-    if (!waiting->done)
-        tell_waiting(waiting);
     while (!waiting->done) {
         int signal;
-        mrt_run_poll(run, waiting->has_looked ? MRT_TIME_NEVER : look_at);
-        if (!waiting->done && !waiting->has_looked && mrt_time_now() >= look_at)
+        mrt_time look_at =
+            waiting->has_looked ? MRT_TIME_NEVER : mrt_time_add(waiting->since, LOOK_EVERY);
+        mrt_run_poll(run, mrt_time_min(look_at, tell_time(waiting)));
+        if (!waiting->done && mrt_time_now() >= look_at)
             look_above(waiting);
+        if (!waiting->done && mrt_time_now() >= tell_time(waiting))
+            tell_waiting(waiting);
         while (!waiting->done && (signal = mrt_run_next_signal(run)) != 0)
             handle_signal(waiting, signal);
     }
@@ -243,13 +266,14 @@ static int acquire(struct waiting *waiting)
 {
     struct mrt_run *run = waiting->run;
     struct mrt_run_lock *lock = waiting->lock;
-    waiting->done = waiting->has_looked = waiting->is_endless = false;
+    waiting->done = waiting->has_looked = waiting->is_endless = waiting->has_told = false;
+    run->is_queued = false;
     if (lock->election)
         return campaign(waiting);
-    if (run->no_wait)
-        return mortise_try_acquire(lock->lock, &lock->hold);
-    int error =
-        mortise_acquire_async(lock->lock, run->deadline, on_acquired, waiting, &waiting->operation);
+    int error = run->no_wait ? mortise_try_acquire_async(lock->lock, on_acquired, waiting,
+                                                         &waiting->operation)
+                             : mortise_acquire_async(lock->lock, run->deadline, on_acquired,
+                                                     waiting, &waiting->operation);
     if (error)
         return error;
     wait_for_answer(waiting);
@@ -276,7 +300,7 @@ static int say_not_acquired(const struct waiting *waiting, int error)
     if (run->quiet_conflict)
         return run->conflict_code;
     return mrt_cli_fail(run->conflict_code, "%s: %s", waiting->lock->name,
-                        describe_holder(waiting, error, &holder));
+                        describe_holder(waiting, mortise_error_text(error), &holder));
 }
 
 static void say_acquired(const struct mrt_run_lock *lock, mrt_time took)
@@ -298,7 +322,9 @@ static bool acquire_all(struct waiting *waiting, int *code)
         waiting->lock = &run->locks[i];
         if (waiting->lock->is_outer)
             continue;
+        run->waits_for = waiting->lock;
         int error = acquire(waiting);
+        run->waits_for = NULL;
         if (error || waiting->interrupted) {
             *code = say_not_acquired(waiting, error);
             return false;

@@ -1,16 +1,30 @@
 /*
- * Contact: since when the store owes an answer, and when those who wait for it give up.
+ * Contact: since when the store owes an answer, when that is told, and when those who wait for it
+ * give up.
  *
  * `silent_since` is when the oldest command was fetched that nothing has been answered since; 0:
  * none. An answer that the store made up, as it could not reach its server (UNKNOWN, or FAILED with
- * MORTISE_EUNREACHABLE), is none. So silence is only what followed a question, and a server that
+ * MORTISE_EUNREACHABLE), is none. Nor does STOPPED end a silence that was told: a store needs no
+ * server to end what has not begun. So silence is only what followed a question, and a server that
  * is asked seldom is not taken for one that is away.
  *
  * An acquire that waits for the store gives up when it has waited, and the store been silent, for
- * config.give_up; one that waits for a holder in this process goes on. The timer is armed at most
- * once in that time, so a store that answers costs two stores of a number for each command.
+ * config.give_up; one that waits for a holder in this process goes on. A silence of config.notice
+ * is told once, and so is its end. The timer is armed at most once in the shorter of the two times,
+ * so a store that answers costs two stores of a number for each command.
+ *
+ * A store says unasked when no server could be reached. A silence may end by itself, so only an
+ * acquire that does not wait ends by that.
  */
 #include "core/parts.h"
+
+/* How long a silence may last before something is to be done; MRT_TIME_NEVER: for ever. */
+static mrt_time shortest(const struct mrt_engine *engine)
+{
+    const struct mrt_engine_config *config = &engine->config;
+    mrt_time give_up = config->give_up > 0 ? config->give_up : MRT_TIME_NEVER;
+    return config->notice > 0 ? mrt_time_min(config->notice, give_up) : give_up;
+}
 
 static mrt_time due(const struct mrt_engine *engine, const struct mrt_waiter *waiter)
 {
@@ -26,19 +40,34 @@ static void arm(struct mrt_engine *engine, mrt_time at)
 
 void mrt_contact_asked(struct mrt_engine *engine, mrt_time now)
 {
-    if (engine->config.give_up == 0)
+    mrt_time wait = shortest(engine);
+    if (wait == MRT_TIME_NEVER)
         return;
     if (engine->silent_since == 0)
         engine->silent_since = now;
-    arm(engine, mrt_time_add(now, engine->config.give_up));
+    arm(engine, mrt_time_add(now, wait));
+}
+
+bool mrt_engine_has_contact(const struct mrt_engine *engine)
+{
+    return engine->away != engine->away_told;
+}
+
+bool mrt_engine_next_contact(struct mrt_engine *engine, bool *away)
+{
+    bool changed = mrt_engine_has_contact(engine);
+    *away = engine->away_told = engine->away;
+    return changed;
 }
 
 void mrt_contact_answered(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now)
 {
     bool silent = event->type == MRT_UNKNOWN ||
                   (event->type == MRT_FAILED && event->error == MORTISE_EUNREACHABLE);
-    if (!silent)
-        engine->silent_since = TAILQ_EMPTY(&engine->outstanding) ? 0 : now;
+    if (silent || (engine->away && event->type == MRT_STOPPED))
+        return;
+    engine->silent_since = TAILQ_EMPTY(&engine->outstanding) ? 0 : now;
+    engine->away = false;
 }
 
 /* The next acquire of the queue that is to give up by now; *next: when the first of the others. */
@@ -56,15 +85,51 @@ static struct mrt_waiter *find_due(const struct mrt_queue *queue, mrt_time now, 
     return NULL;
 }
 
-void mrt_contact_timer(struct mrt_engine *engine, mrt_time now)
+static mrt_time give_up_due(struct mrt_engine *engine, mrt_time now)
 {
     struct mrt_queue *queue, *following; /* a queue that nothing refers to leaves the list */
     struct mrt_waiter *waiter;
+    if (engine->config.give_up == 0)
+        return MRT_TIME_NEVER;
     mrt_time next = mrt_time_add(now, engine->config.give_up); /* for those to come */
-    if (engine->silent_since == 0)
-        return;
     TAILQ_FOREACH_SAFE(queue, &engine->queues, link, following)
     while ((waiter = find_due(queue, now, &next)))
         mrt_engine_cancel(engine, waiter, MORTISE_EDISCONNECTED, now);
-    arm(engine, next);
+    return next;
+}
+
+void mrt_contact_timer(struct mrt_engine *engine, mrt_time now)
+{
+    if (engine->silent_since == 0)
+        return;
+    mrt_time next = give_up_due(engine, now);
+    if (engine->config.notice > 0 && !engine->away) {
+        mrt_time at = mrt_time_add(engine->silent_since, engine->config.notice);
+        if (at > now)
+            next = mrt_time_min(next, at);
+        else
+            engine->away = true;
+    }
+    if (next != MRT_TIME_NEVER)
+        arm(engine, next);
+}
+
+static struct mrt_waiter *find_try(const struct mrt_queue *queue)
+{
+    struct mrt_waiter *waiter;
+    if (queue->active)
+        return NULL;
+    TAILQ_FOREACH (waiter, &queue->waiters, link)
+        if (waiter->try_only)
+            return waiter;
+    return NULL;
+}
+
+void mrt_contact_refused(struct mrt_engine *engine, mrt_time now)
+{
+    struct mrt_queue *queue, *following;
+    struct mrt_waiter *waiter;
+    TAILQ_FOREACH_SAFE(queue, &engine->queues, link, following)
+    while ((waiter = find_try(queue)))
+        mrt_engine_cancel(engine, waiter, MORTISE_EDISCONNECTED, now);
 }

@@ -337,7 +337,9 @@ static void revoked(struct mrt_ticket *ticket, const struct mrt_event *event, mr
 
 static void unasked(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now)
 {
-    if (!mrt_id_equal(event->session, engine->session.id))
+    if (event->type == MRT_FAILED && event->error == MORTISE_EUNREACHABLE)
+        mrt_contact_refused(engine, now);
+    if (event->type == MRT_FAILED || !mrt_id_equal(event->session, engine->session.id))
         return;
     struct mrt_ticket *ticket = mrt_engine_ticket(engine, event->ticket);
     if (event->type == MRT_SESSION_LOST)

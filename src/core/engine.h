@@ -11,6 +11,7 @@
  *   mrt_engine_next_asked    holds that somebody asks to give up
  *   mrt_engine_next_placed   waiters that are queued, or whose place has changed
  *   mrt_engine_next_observed observers that have something new to tell
+ *   mrt_engine_next_contact  whether the store has fallen silent, or answers again
  *   mrt_engine_next_time     when to call mrt_engine_tick
  *
  * Threads: none. The caller serialises everything on one engine.
@@ -58,6 +59,7 @@ struct mrt_engine_config {
     mrt_time pause_min, pause_max;
     uint32_t attempts_max; /* how often what was refused is repeated; 0: 10 */
     mrt_time give_up;      /* an acquire waits so long for a store that is silent; 0: for ever */
+    mrt_time notice;       /* mrt_engine_next_contact tells of a silence of this length; 0: never */
 };
 
 enum mrt_waiter_state {
@@ -265,6 +267,10 @@ struct mrt_waiter *mrt_engine_next_settled(struct mrt_engine *engine);
 struct mrt_hold *mrt_engine_next_told(struct mrt_engine *engine);
 struct mrt_hold *mrt_engine_next_asked(struct mrt_engine *engine);
 struct mrt_waiter *mrt_engine_next_placed(struct mrt_engine *engine);
+/* Whether next_contact has something new to tell. */
+bool mrt_engine_has_contact(const struct mrt_engine *engine);
+/* `away`: the store has been silent for config.notice, and is still. False: that is nothing new. */
+bool mrt_engine_next_contact(struct mrt_engine *engine, bool *away);
 /* Whether next_told, next_asked or next_placed has something. */
 bool mrt_engine_has_told(const struct mrt_engine *engine);
 mrt_time mrt_engine_next_time(const struct mrt_engine *engine);

@@ -188,6 +188,7 @@ struct mrt_engine {
     struct mrt_request_list requests, observed;
     bool closing;
     mrt_time silent_since; /* contact.c; 0: nothing is unanswered */
+    bool away, away_told;
     struct mrt_timer contact;
     struct mrt_engine_counters counters;
 };
@@ -232,6 +233,8 @@ void mrt_contact_asked(struct mrt_engine *engine, mrt_time now);
 /* A command has been answered, and is not among the outstanding ones. */
 void mrt_contact_answered(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now);
 void mrt_contact_timer(struct mrt_engine *engine, mrt_time now);
+/* No server can be reached just now. */
+void mrt_contact_refused(struct mrt_engine *engine, mrt_time now);
 
 /* ticket.c */
 struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, const struct mrt_waiter *waiter);

@@ -20,7 +20,8 @@
  *   CELL_SET write a cell, or delete it             -> CELL
  *   any of them                                    -> FAILED, UNKNOWN
  *   (unasked)                               WAKE, VIEW, REVOKED, CHANGED, SESSION_LOST;
- *                                           FAILED, of no session: why nothing is answered
+ *                                           FAILED, of no session: why nothing is answered; with
+ *                                           EUNREACHABLE: no server of the store can be reached now
  *
  * The contract, each clause a test of the conformance suite:
  *  (a) A VIEW counts every live ticket that will ever be ahead, or at least so
@@ -217,7 +218,8 @@ struct mrt_store;
 /* A row of a list. What it says of whose it is, is the same at each member of a quorum. */
 struct mrt_listed {
     mortise_entry entry;
-    const char *claim; /* mrt_claim_format of our ticket, or another program's own value; not NULL */
+    /* mrt_claim_format of our ticket, or another program's own value; not NULL. */
+    const char *claim;
 };
 typedef int (*mrt_listed_callback)(void *argument, const struct mrt_listed *row);
 #define MRT_CLAIM_SIZE 13 /* 48 bits in hexadecimal digits, which a UUID has in one piece */

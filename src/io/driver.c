@@ -60,11 +60,24 @@ void mrt_driver_settle(struct mrt_driver *driver)
     struct mrt_request *observer;
     while ((observer = mrt_engine_next_observed(driver->engine)))
         mrt_driver_post(driver, mrt_observer_host(observer));
+    if (mrt_engine_has_contact(driver->engine))
+        mrt_driver_post(driver, &driver->listener.upcall);
     if (!TAILQ_EMPTY(&driver->completed) || mrt_engine_has_told(driver->engine))
         mrt_tell_kick(driver);
     mrt_tell_timers(driver);
     if (MRT_DEFECT(LEADER_CALLS_BACK) && mrt_engine_has_told(driver->engine))
         mrt_lead_wake(driver);
+}
+
+/* What is told unasked says most. A real answer ends what was known. */
+static void note_trouble(struct mrt_listener *listener, const struct mrt_event *event)
+{
+    bool unreachable = event->type == MRT_FAILED && event->error == MORTISE_EUNREACHABLE;
+    if (unreachable && event->detail && (event->serial == 0 || !*listener->why))
+        snprintf(listener->why, sizeof listener->why, "%s", event->detail);
+    else if (!unreachable && event->serial != 0 && event->type != MRT_UNKNOWN &&
+             event->type != MRT_STOPPED)
+        listener->why[0] = '\0';
 }
 
 static void deliver(void *context, const struct mrt_event *event)
@@ -73,6 +86,7 @@ static void deliver(void *context, const struct mrt_event *event)
     pthread_mutex_lock(&driver->mutex);
     if (event->detail)
         snprintf(driver->store_detail, sizeof driver->store_detail, "%s", event->detail);
+    note_trouble(&driver->listener, event);
     mrt_engine_event(driver->engine, event, mrt_time_now());
     mrt_driver_settle(driver);
     pthread_mutex_unlock(&driver->mutex);
@@ -353,9 +367,12 @@ static void init_locks(struct mrt_driver *driver)
 
 int mrt_driver_open(struct mrt_driver *driver, const struct mrt_engine_config *config,
                     const struct mrt_store_ops *ops, const struct mrt_uri *uri,
-                    const struct mrt_store_options *options, bool foreign)
+                    const struct mrt_store_options *options, bool foreign,
+                    mortise_contact_callback contact, void *argument)
 {
     memset(driver, 0, sizeof *driver);
+    driver->listener = (struct mrt_listener){
+        .upcall.run = mrt_tell_contact, .callback = contact, .argument = argument};
     driver->ops = ops;
     driver->foreign = foreign;
     driver->armed = driver->store_next = MRT_TIME_NEVER;

@@ -80,6 +80,14 @@ struct mrt_teller {
     bool begun, stop;
 };
 
+/* Whom to tell that the store is silent, or answers again; set when the driver is opened. */
+struct mrt_listener {
+    struct mrt_upcall upcall;
+    mortise_contact_callback callback; /* NULL: nobody */
+    void *argument;
+    char why[256]; /* the newest reason that no server was reached; "": none is known */
+};
+
 struct mrt_driver {
     pthread_mutex_t mutex;
     pthread_cond_t idle; /* driving has become false, or a blocking call has left */
@@ -106,6 +114,7 @@ struct mrt_driver {
     struct mrt_lead lead;
     struct mrt_teller teller;
     bool calling; /* a thread is calling back */
+    struct mrt_listener listener;
     uint64_t fork_generation;
     struct mrt_wait_list completed;
     struct mrt_upcall_list upcalls;
@@ -114,10 +123,12 @@ struct mrt_driver {
     char store_detail[256]; /* particulars of the newest failure */
 };
 
-/* Opens the store and starts the loop. 0 or an error with its particulars. */
+/* Opens the store and starts the loop; `contact` is called as config->notice has it. 0 or an error
+   with its particulars. */
 int mrt_driver_open(struct mrt_driver *driver, const struct mrt_engine_config *config,
                     const struct mrt_store_ops *ops, const struct mrt_uri *uri,
-                    const struct mrt_store_options *options, bool foreign);
+                    const struct mrt_store_options *options, bool foreign,
+                    mortise_contact_callback contact, void *argument);
 /* 0 or MORTISE_EUNKNOWN if the store had not confirmed by `until`. */
 int mrt_driver_close(struct mrt_driver *driver, mrt_time until);
 /* Frees memory, and closes the child's copies of descriptors; for a forked child. */
@@ -215,5 +226,7 @@ void mrt_tell_timers(struct mrt_driver *driver);
 int mrt_tell_in_time(struct mrt_driver *driver);
 /* After the loop's end: tells the rest. */
 void mrt_tell_stop(struct mrt_driver *driver);
+/* An upcall: tells the listener. */
+void mrt_tell_contact(struct mrt_upcall *upcall);
 
 #endif

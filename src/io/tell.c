@@ -93,6 +93,23 @@ static void call_told(struct mrt_driver *driver, struct mrt_hold *hold)
     pthread_mutex_lock(&driver->mutex);
 }
 
+void mrt_tell_contact(struct mrt_upcall *upcall)
+{
+    struct mrt_listener *listener = (struct mrt_listener *)upcall;
+    struct mrt_driver *driver =
+        (struct mrt_driver *)((char *)listener - offsetof(struct mrt_driver, listener));
+    char why[sizeof listener->why];
+    bool away;
+    if (!mrt_engine_next_contact(driver->engine, &away))
+        return; /* it has been silent, and answers */
+    const char *address = driver->ops->address(driver->store);
+    snprintf(why, sizeof why, "%s", away && *listener->why ? listener->why : address);
+    listener->why[0] = '\0';
+    pthread_mutex_unlock(&driver->mutex);
+    listener->callback(listener->argument, away ? MORTISE_EUNREACHABLE : MORTISE_OK, why);
+    pthread_mutex_lock(&driver->mutex);
+}
+
 /* Upcalls posted meanwhile wait for the next turn: timers have theirs in between. */
 static void call_upcalls(struct mrt_driver *driver)
 {

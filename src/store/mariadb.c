@@ -109,8 +109,8 @@ static void connecting(struct mrt_store *store, mrt_time now)
     const char *advice = mrt_sql_code(number)->advice;
     mrt_sql_first_line(mysql_error(driver->connection), line, sizeof line);
     mrt_sql_reject(store, error == MORTISE_ESTORE ? MORTISE_EUNREACHABLE : error,
-                   "MariaDB: %.150s%s%s%s", line, advice ? "; " : "", advice ? advice : "",
-                   mrt_my_tls_advice(&driver->words, code));
+                   "MariaDB: %.100s: %.150s%s%s%s", store->address.shown, line, advice ? "; " : "",
+                   advice ? advice : "", mrt_my_tls_advice(&driver->words, code));
 }
 
 void mrt_sql_driver_connect(struct mrt_store *store)

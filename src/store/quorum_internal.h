@@ -31,6 +31,7 @@ struct mrt_quorum_member {
     struct mrt_id session; /* of its own; another one after each loss */
     bool lost;             /* it has said so, and that has not been acted upon */
     _Atomic bool notified; /* its process is asked for */
+    bool unreachable;      /* it has said so since it last answered */
     mrt_time start_at;     /* DOWN: when to try again */
     mrt_time lease, proof_lag;
     mrt_time starting; /* when its START was sent */

@@ -210,13 +210,32 @@ static void renewed(struct mrt_quorum_member *member, const struct mrt_quorum_as
 
 /* ------------------------------------------------------------------ hearing */
 
+/* Tells it when no majority can be reached. */
+static void hear_unreachable(struct mrt_quorum_member *member, const struct mrt_event *event)
+{
+    struct mrt_store *store = member->quorum;
+    unsigned left = 0;
+    member->unreachable = true;
+    for (unsigned i = 0; i < store->count; i++)
+        left += !store->members[i].unreachable;
+    if (left < store->majority)
+        mrt_quorum_tell(store, (struct mrt_event){.type = MRT_FAILED,
+                                                  .error = MORTISE_EUNREACHABLE,
+                                                  .detail = event->detail});
+}
+
 void mrt_quorum_hear(struct mrt_quorum_member *member, const struct mrt_event *event)
 {
     struct mrt_quorum_ask *ask;
+    bool unreachable = event->type == MRT_FAILED && event->error == MORTISE_EUNREACHABLE;
     if (event->type == MRT_SESSION_LOST && mrt_id_equal(event->session, member->session))
         member->lost = true;
     if (event->type == MRT_WAKE)
         mrt_quorum_ticket_told(member, event->ticket);
+    if (event->serial == 0 && unreachable)
+        hear_unreachable(member, event);
+    else if (!unreachable && event->type != MRT_UNKNOWN)
+        member->unreachable = false;
     if (event->serial == 0)
         return;
     TAILQ_FOREACH (ask, &member->quorum->asks, link)

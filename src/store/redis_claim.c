@@ -54,9 +54,11 @@ static bool choose_token(struct mrt_id ticket, char token[MRT_REDIS_TOKEN_SIZE])
     unsigned char bytes[(MRT_REDIS_TOKEN_SIZE - MRT_CLAIM_SIZE) / 2];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return false;
-    if (MRT_DEFECT(REDIS_CLAIM_ONE_TOKEN))
-        memset(bytes, 0, sizeof bytes);
     mrt_claim_format(ticket, token);
+    if (MRT_DEFECT(REDIS_CLAIM_ONE_TOKEN)) {
+        mrt_claim_format((struct mrt_id){0, 0}, token);
+        memset(bytes, 0, sizeof bytes);
+    }
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(token + MRT_CLAIM_SIZE - 1 + 2 * i, 3, "%02x", bytes[i]);
     return true;

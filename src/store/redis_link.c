@@ -17,6 +17,7 @@
 #include "core/defect.h"
 #include "store/redis_internal.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,12 @@
 #define ANSWER_MIN (250 * MRT_MILLISECOND)
 
 /* ------------------------------------------------------------------- the end */
+
+static void fail_unreachable(struct mrt_store *store, struct mrt_redis_job *job)
+{
+    mrt_redis_fail(store, job, MORTISE_EUNREACHABLE, "%s: %s", store->address.shown,
+                   mrt_redis_wire_trouble(&store->wire));
+}
 
 /* A START behind a refused login may have been done under another user: it dies of itself. */
 static void end_jobs(struct mrt_store *store, struct mrt_redis_jobs *jobs, bool sent)
@@ -43,8 +50,18 @@ static void end_jobs(struct mrt_store *store, struct mrt_redis_jobs *jobs, bool 
         else if (sent && !MRT_DEFECT(REDIS_LOST_REPLY_FAILED))
             mrt_redis_answer(store, job, MRT_UNKNOWN);
         else
-            mrt_redis_fail(store, job, MORTISE_EUNREACHABLE, "%s", store->address.shown);
+            fail_unreachable(store, job);
     }
+}
+
+/* Once each address of the server has been tried in vain. */
+static void tell_unreachable(struct mrt_store *store)
+{
+    struct mrt_redis_job *job;
+    if (store->heard || store->refusal || store->failures < store->servers.count ||
+        !(job = calloc(1, sizeof *job)))
+        return;
+    fail_unreachable(store, job);
 }
 
 void mrt_redis_link_break(struct mrt_store *store, mrt_time now)
@@ -55,6 +72,7 @@ void mrt_redis_link_break(struct mrt_store *store, mrt_time now)
     store->failures++;
     store->again = mrt_time_add(now, PAUSE_MIN << doublings);
     end_jobs(store, &store->sent, true);
+    tell_unreachable(store);
 }
 
 /* --------------------------------------------------------------- beginning */
@@ -379,12 +397,14 @@ static mrt_time patience_end(const struct mrt_store *store)
 void mrt_redis_link_tick(struct mrt_store *store, mrt_time now)
 {
     struct mrt_redis_job *job;
-    if (now >= patience_end(store))
+    if (now >= patience_end(store)) {
+        store->wire.error = ETIMEDOUT;
         mrt_redis_link_break(store, now);
+    }
     while ((job = TAILQ_FIRST(&store->waiting)) &&
            now >= mrt_time_add(job->since, store->address.connect)) {
         TAILQ_REMOVE(&store->waiting, job, link);
-        mrt_redis_fail(store, job, MORTISE_EUNREACHABLE, "%s", store->address.shown);
+        fail_unreachable(store, job);
     }
 }
 

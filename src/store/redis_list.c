@@ -33,7 +33,8 @@ struct lister {
 
 static int unreachable(const struct lister *lister)
 {
-    return mrt_error(MORTISE_EUNREACHABLE, "Redis: %s", lister->store->address.shown);
+    return mrt_error(MORTISE_EUNREACHABLE, "Redis: %s: %s", lister->store->address.shown,
+                     mrt_redis_wire_trouble(&lister->wire));
 }
 
 /* The next reply within the time. */
@@ -48,8 +49,10 @@ static int receive(struct lister *lister, redisReply **reply)
         mrt_time left = lister->deadline - mrt_time_now();
         struct pollfd poller = {.fd = lister->epoll, .events = POLLIN};
         if (left <= 0 ||
-            (poll(&poller, 1, (int)(left / MRT_MILLISECOND) + 1) < 0 && errno != EINTR))
+            (poll(&poller, 1, (int)(left / MRT_MILLISECOND) + 1) < 0 && errno != EINTR)) {
+            lister->wire.error = left <= 0 ? ETIMEDOUT : errno;
             return unreachable(lister);
+        }
         if (!mrt_redis_wire_receive(&lister->wire))
             return unreachable(lister);
     }

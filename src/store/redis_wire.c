@@ -49,9 +49,11 @@ bool mrt_redis_wire_open(struct mrt_redis_wire *wire, const struct mrt_address *
 {
     const struct sockaddr *address = (const struct sockaddr *)&server->socket;
     wire->epoll = epoll;
+    wire->error = 0;
     wire->reader = redisReaderCreate();
     wire->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (!wire->reader || wire->fd < 0) {
+        wire->error = wire->fd < 0 ? errno : ENOMEM;
         mrt_redis_wire_close(wire);
         return false;
     }
@@ -61,6 +63,7 @@ bool mrt_redis_wire_open(struct mrt_redis_wire *wire, const struct mrt_address *
     if (connect(wire->fd, address, server->length) < 0) {
         wire->state = MRT_REDIS_CONNECTING;
         if (errno != EINPROGRESS) {
+            wire->error = errno;
             mrt_redis_wire_close(wire);
             return false;
         }
@@ -82,7 +85,7 @@ void mrt_redis_wire_close(struct mrt_redis_wire *wire)
     free(wire->out);
     if (wire->traffic)
         wire->traffic->under_way = 0;
-    *wire = (struct mrt_redis_wire){.fd = -1, .traffic = wire->traffic};
+    *wire = (struct mrt_redis_wire){.fd = -1, .traffic = wire->traffic, .error = wire->error};
 }
 
 /* ----------------------------------------------------------------- sending */
@@ -174,12 +177,16 @@ unsigned mrt_redis_wire_login(struct mrt_redis_wire *wire, const struct mrt_redi
 
 /* --------------------------------------------------------------- receiving */
 
+const char *mrt_redis_wire_trouble(const struct mrt_redis_wire *wire)
+{
+    return wire->error ? strerror(wire->error) : "the server ended the connection";
+}
+
 static bool connected(struct mrt_redis_wire *wire)
 {
     struct sockaddr_storage peer;
     socklen_t length = sizeof peer, size = sizeof(int);
-    int error = 0;
-    if (getsockopt(wire->fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0 || error != 0)
+    if (getsockopt(wire->fd, SOL_SOCKET, SO_ERROR, &wire->error, &size) < 0 || wire->error != 0)
         return false;
     if (getpeername(wire->fd, (struct sockaddr *)&peer, &length) < 0)
         return errno == ENOTCONN; /* not yet */
@@ -210,6 +217,8 @@ bool mrt_redis_wire_next(struct mrt_redis_wire *wire, redisReply **reply)
 {
     void *found = NULL;
     bool fine = redisReaderGetReply(wire->reader, &found) == REDIS_OK;
+    if (!fine)
+        wire->error = EPROTO;
     *reply = found;
     if (found && wire->traffic)
         mrt_traffic_answered(wire->traffic);

@@ -27,6 +27,7 @@ struct mrt_redis_wire {
     char *out;
     size_t sent, used, room;     /* of out */
     bool no_memory;              /* what was to be sent has not all been noted */
+    int error;                   /* errno of what broke the last connection; 0: its end */
     struct mrt_traffic *traffic; /* its owner's, which stays when it is closed; NULL: none */
 };
 
@@ -35,6 +36,8 @@ struct mrt_redis_text {
     size_t length;
 };
 
+/* Why the last connection was of no use. */
+const char *mrt_redis_wire_trouble(const struct mrt_redis_wire *wire);
 /* Begins to connect; false: not even begun. */
 bool mrt_redis_wire_open(struct mrt_redis_wire *wire, const struct mrt_address *server, int epoll);
 void mrt_redis_wire_close(struct mrt_redis_wire *wire);

@@ -528,6 +528,7 @@ void mrt_form_link_end(struct mrt_store *store, struct mrt_form_link *link, mrt_
 
 void mrt_form_link_turn(struct mrt_store *store, struct mrt_form_link *link, mrt_time now)
 {
+    unsigned failures = link->store.failures;
     do {
         link->fresh = false;
         mrt_sql_turn(&link->store, now);
@@ -537,6 +538,8 @@ void mrt_form_link_turn(struct mrt_store *store, struct mrt_form_link *link, mrt
         mrt_sql_drop(&link->store, now);
     if (link->connected && link->store.state != MRT_SQL_READY)
         broke(store, link, now);
+    else if (link->store.failures > failures && link->store.error)
+        mrt_sql_tell_fault(store, &link->store);
     drain(store, link, now);
     link->connected = link->store.state == MRT_SQL_READY;
 }

@@ -294,6 +294,9 @@ __attribute__((format(printf, 3, 4))) void mrt_sql_reject(struct mrt_store *stor
 /* The schema's version is this: false if it is another, and then that is why the connection is no
    good. 0: it does not say. */
 bool mrt_sql_accept_schema(struct mrt_store *store, int64_t version);
+/* An answer to nothing: it says what is in the way of this connection to those whose time may be up
+   before they are answered. */
+void mrt_sql_tell_fault(struct mrt_store *store, const struct mrt_store *link);
 /* SETUP has failed with an error of the server's. */
 void mrt_sql_reject_setup(struct mrt_store *store, const struct mrt_sql_request *request);
 /* Which events of the connection's socket are waited for; which have come. */

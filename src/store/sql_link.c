@@ -85,26 +85,25 @@ bool mrt_sql_accept_schema(struct mrt_store *store, int64_t version)
     return false;
 }
 
-/* An answer to nothing: it says what is in the way to those whose time may be up before they are
-   answered. A form's connections answer to their store, and not to its client. */
-static void tell_fault(struct mrt_store *store)
+void mrt_sql_tell_fault(struct mrt_store *store, const struct mrt_store *link)
 {
-    struct mrt_sql_request *request = store->steps ? NULL : mrt_sql_request_new(MRT_SQL_DO_VIEW);
+    struct mrt_sql_request *request = mrt_sql_request_new(MRT_SQL_DO_VIEW);
     if (!request)
         return;
-    snprintf(request->detail, sizeof request->detail, "%s", store->fault);
-    request->event = (struct mrt_event){.type = MRT_FAILED, .error = store->error};
+    snprintf(request->detail, sizeof request->detail, "%s", link->fault);
+    request->event = (struct mrt_event){.type = MRT_FAILED, .error = link->error};
     TAILQ_INSERT_TAIL(&store->outbox, request, link);
 }
 
 /* Who waits for a first session is told what is wrong, if waiting will not mend it; and who waits
    in a call of this store. */
-static void fail_starts(struct mrt_store *store)
+static void fail_starts(struct mrt_store *store, bool was_ready)
 {
     struct mrt_sql_request *request, *next;
     if (store->error == MORTISE_OK)
-        return; /* it broke */
-    tell_fault(store);
+        return;                      /* it broke */
+    if (!store->steps && !was_ready) /* of a form's connections its store tells */
+        mrt_sql_tell_fault(store, store);
     if (mortise_error_kind_of(store->error) == MORTISE_KIND_RETRY)
         return; /* it may be had later */
     TAILQ_FOREACH_SAFE(request, &store->waiting, link, next)
@@ -133,6 +132,7 @@ static void keep_unsent(struct mrt_store *store)
 void mrt_sql_drop(struct mrt_store *store, mrt_time now)
 {
     struct mrt_sql_request *request;
+    bool was_ready = store->state == MRT_SQL_READY; /* then the next attempt may find a server */
     if (store->socket >= 0)
         epoll_ctl(store->epoll, EPOLL_CTL_DEL, store->socket, NULL);
     mrt_sql_driver_disconnect(store);
@@ -153,7 +153,7 @@ void mrt_sql_drop(struct mrt_store *store, mrt_time now)
             mrt_traffic_answered(store->traffic);
         mrt_sql_finish_lost(store, request);
     }
-    fail_starts(store);
+    fail_starts(store, was_ready);
 }
 
 /* ------------------------------------------------------------------ its beginning */

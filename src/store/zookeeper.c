@@ -81,6 +81,13 @@ static void tell_unasked(struct mrt_store *store, enum mrt_event_type type, stru
     mrt_zk_answer(store, job, type);
 }
 
+void mrt_zk_tell_unreachable(struct mrt_store *store, const char *why)
+{
+    struct mrt_zk_job *job = calloc(1, sizeof *job);
+    if (job)
+        mrt_zk_fail(store, job, MORTISE_EUNREACHABLE, why);
+}
+
 void mrt_zk_wake(struct mrt_store *store, struct mrt_id id)
 {
     tell_unasked(store, MRT_WAKE, id);

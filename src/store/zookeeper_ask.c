@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "core/recipe.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,8 +105,9 @@ static bool drive(struct mrt_zk_asker *asker)
     int events = (ready.revents & (POLLIN | POLLERR | POLLHUP) ? ZOOKEEPER_READ : 0) |
                  (ready.revents & (POLLOUT | POLLERR | POLLHUP) ? ZOOKEEPER_WRITE : 0);
     pthread_mutex_lock(&mrt_zk_library);
-    if (ready.fd >= 0)
-        zookeeper_process(asker->handle, events);
+    errno = 0;
+    if (ready.fd >= 0 && zookeeper_process(asker->handle, events) == ZCONNECTIONLOSS)
+        asker->error = errno;
     asking = NULL;
     pthread_mutex_unlock(&mrt_zk_library);
     return true;
@@ -161,6 +163,7 @@ int mrt_zk_asker_open(struct mrt_zk_asker *asker, struct mrt_store *store)
     *asker = (struct mrt_zk_asker){.store = store,
                                    .deadline = mrt_time_add(mrt_time_now(), store->timeout)};
     pthread_mutex_lock(&mrt_zk_library);
+    asker->error = ETIMEDOUT;
     asker->handle = mrt_zk_handle(store, on_session);
     pthread_mutex_unlock(&mrt_zk_library);
     if (!asker->handle)
@@ -170,7 +173,8 @@ int mrt_zk_asker_open(struct mrt_zk_asker *asker, struct mrt_store *store)
     if (asker->connected)
         return MORTISE_OK;
     mrt_zk_asker_close(asker);
-    return mrt_error(MORTISE_EUNREACHABLE, "no answer from %s", store->address.shown);
+    return mrt_error(MORTISE_EUNREACHABLE, "ZooKeeper: %s: %s", store->address.shown,
+                     mrt_zk_trouble(asker->error));
 }
 
 void mrt_zk_asker_close(struct mrt_zk_asker *asker)

@@ -18,6 +18,7 @@ struct mrt_zk_asker {
     zhandle_t *handle;
     mrt_time deadline;
     bool connected, answered;
+    int error; /* errno of the newest attempt to connect that failed */
     int code;
     struct Stat stat; /* of the newest DATA */
     char data[512];

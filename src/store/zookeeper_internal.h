@@ -318,6 +318,8 @@ void mrt_zk_answer(struct mrt_store *store, struct mrt_zk_job *job, enum mrt_eve
 /* FAILED or UNKNOWN, as the code of the library says. */
 void mrt_zk_answer_code(struct mrt_store *store, struct mrt_zk_job *job, int code);
 void mrt_zk_fail(struct mrt_store *store, struct mrt_zk_job *job, int error, const char *detail);
+/* FAILED, of no session. */
+void mrt_zk_tell_unreachable(struct mrt_store *store, const char *why);
 /* WAKE; id none: all tickets of the session. */
 void mrt_zk_wake(struct mrt_store *store, struct mrt_id id);
 /* REVOKED. */
@@ -336,6 +338,8 @@ void mrt_zk_session_renew(struct mrt_zk_session *session, struct mrt_zk_job *job
 void mrt_zk_session_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind, int code);
 /* Notes that the server has ended it, for this reason of the library. */
 void mrt_zk_session_over(struct mrt_zk_session *session, int code);
+/* Why an attempt to connect failed, by the errno behind the library's call. */
+const char *mrt_zk_trouble(int error);
 /* What is sent until the next turn has ended goes in one piece. */
 void mrt_zk_session_gather(struct mrt_zk_session *session);
 /* Lets the library work: read what has come, write, notice time-outs. */
@@ -365,6 +369,8 @@ bool mrt_zk_lease_begin(struct mrt_zk_session *session, struct mrt_event *event,
                         size_t size);
 /* When the connection is given up if nothing comes until then. */
 mrt_time mrt_zk_given_up_at(const struct mrt_zk_session *session);
+/* Whether there was an attempt for each of the servers since a sync was answered. */
+bool mrt_zk_has_tried_all(const struct mrt_zk_session *session);
 
 /* zookeeper_request.c. False: not sent; `code` says why. */
 bool mrt_zk_send(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,

@@ -80,6 +80,11 @@ static unsigned count_servers(const struct mrt_store *store)
     return count;
 }
 
+bool mrt_zk_has_tried_all(const struct mrt_zk_session *session)
+{
+    return session->attempts >= count_servers(session->store);
+}
+
 static bool is_at_only_server(const struct mrt_zk_session *session)
 {
     return session->server_id != 0 && zoo_state(session->handle) == ZOO_ASSOCIATING_STATE &&

@@ -261,6 +261,25 @@ static void arm(struct mrt_zk_session *session)
         session->store->next = mrt_time_min(session->store->next, session->deadline);
 }
 
+/* The library says no more than what it leaves in errno, and leaves anything there when a server
+   has just ended the connection. */
+const char *mrt_zk_trouble(int error)
+{
+    bool known = error == ECONNREFUSED || error == ETIMEDOUT || error == EHOSTUNREACH ||
+                 error == ENETUNREACH;
+    return known ? strerror(error) : "the server ended the connection";
+}
+
+/* Once each of the servers has been tried in vain. */
+static void tell_unreachable(const struct mrt_zk_session *session, int error)
+{
+    char why[256];
+    if (session->connected || session->over || !mrt_zk_has_tried_all(session))
+        return;
+    snprintf(why, sizeof why, "%.180s: %s", session->store->address.shown, mrt_zk_trouble(error));
+    mrt_zk_tell_unreachable(session->store, why);
+}
+
 /* Reads the answers that have come before the server is found silent. */
 static void process(struct mrt_zk_session *session, mrt_time now)
 {
@@ -274,15 +293,20 @@ static void process(struct mrt_zk_session *session, mrt_time now)
             events |= ready[i].events & EPOLLOUT || broken ? ZOOKEEPER_WRITE : 0;
         }
     int code = ZOK;
+    errno = 0;
     for (int turn = 0; events && code == ZOK && turn < TURNS_MAX && !session->over; turn++)
         code = zookeeper_process(session->handle, events);
+    int error = errno;
     bool silent = (!events || code == ZNOTHING) && now >= mrt_zk_given_up_at(session);
     if (silent) { /* and that at once: the next request would find a socket that takes nothing */
         shutdown(session->socket, SHUT_RDWR);
         code = zookeeper_process(session->handle, ZOOKEEPER_READ | ZOOKEEPER_WRITE);
+        error = ETIMEDOUT;
     }
-    if (silent || (code != ZOK && code != ZNOTHING))
+    if (silent || (code != ZOK && code != ZNOTHING)) {
         forget_socket(session);
+        tell_unreachable(session, error);
+    }
 }
 
 /* The session goes on with the servers that are where their names lead now. Its handle stays, for

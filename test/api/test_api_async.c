@@ -77,6 +77,30 @@ static void test_g6_granted_by_callback_on_the_clients_thread(void **state)
     mortise_lock_free(lock);
 }
 
+/* It neither waits nor stays in the queue. */
+static void test_c4_a_try_by_callback_ends_where_the_lock_is_held(void **state)
+{
+    (void)state;
+    mortise_client *other = api_open(0);
+    mortise_lock *lock = api_lock(client, "tried"), *theirs = api_lock(other, "tried");
+    struct told got = {0}, busy = {0}, again = {0};
+    assert_int_equal(mortise_try_acquire_async(lock, tell, &got, NULL), MORTISE_OK);
+    await(&got);
+    assert_int_equal(got.error, MORTISE_OK);
+    assert_int_equal(mortise_try_acquire_async(theirs, tell, &busy, NULL), MORTISE_OK);
+    await(&busy);
+    assert_int_equal(busy.error, MORTISE_EBUSY);
+    api_release(got.hold);
+    start(theirs, INT64_MAX, &again);
+    await(&again);
+    assert_int_equal(again.error, MORTISE_OK);
+    api_release(again.hold);
+    assert_int_equal(mortise_try_acquire_async(NULL, tell, &got, NULL), MORTISE_EINVALID);
+    assert_int_equal(mortise_try_acquire_async(lock, NULL, NULL, NULL), MORTISE_EINVALID);
+    api_close(other);
+    mortise_lock_free(lock);
+}
+
 static void test_a_hold_of_nobody_is_not_reentrant(void **state)
 {
     (void)state;
@@ -561,6 +585,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_g6_granted_by_callback_on_the_clients_thread),
+        cmocka_unit_test(test_c4_a_try_by_callback_ends_where_the_lock_is_held),
         cmocka_unit_test(test_a_hold_of_nobody_is_not_reentrant),
         cmocka_unit_test(test_a_handle_with_an_owner_nests),
         cmocka_unit_test(test_f3_deadline_of_an_operation),

@@ -95,6 +95,55 @@ static void test_g4_suspended_then_lost(void **state)
     api_close(client);
 }
 
+/* What a client was told of its store. */
+struct contact {
+    _Atomic int count;
+    int errors[8];
+    char why[256];
+};
+
+static void note_contact(void *argument, int error, const char *why)
+{
+    struct contact *contact = argument;
+    check(contact->count < 8);
+    contact->errors[contact->count] = error;
+    snprintf(contact->why, sizeof contact->why, "%s", why);
+    atomic_fetch_add(&contact->count, 1);
+}
+
+static void await_contact(struct contact *contact, int count, int error)
+{
+    int64_t begin = mortise_now_ns();
+    while (contact->count < count) {
+        check(api_ms_since(begin) < 20000);
+        api_sleep_ms(1);
+    }
+    assert_int_equal(contact->count, count);
+    assert_int_equal(contact->errors[count - 1], error);
+    assert_string_equal(contact->why, "memory:" SERVER);
+}
+
+static void test_f9_a_store_that_is_away_is_told_once_and_that_it_is_back(void **state)
+{
+    (void)state;
+    struct contact contact = {0};
+    const mortise_client_options options = {
+        .size = sizeof options, .contact = note_contact, .contact_argument = &contact};
+    mortise_client *client;
+    assert_int_equal(mortise_open(URL, &options, &client), MORTISE_OK);
+    api_release(api_acquire(api_lock(client, "contact")));
+    api_sleep_ms(1000);
+    assert_int_equal(contact.count, 0);
+    for (int i = 0; i < 2; i++) {
+        mrt_memory_freeze(SERVER, true);
+        await_contact(&contact, 2 * i + 1, MORTISE_EUNREACHABLE);
+        mrt_memory_freeze(SERVER, false);
+        await_contact(&contact, 2 * i + 2, MORTISE_OK);
+    }
+    api_close(client);
+    assert_int_equal(contact.count, 4);
+}
+
 static void test_g4_suspended_then_resumed(void **state)
 {
     (void)state;
@@ -406,6 +455,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_g4_suspended_then_lost),
+        cmocka_unit_test(test_f9_a_store_that_is_away_is_told_once_and_that_it_is_back),
         cmocka_unit_test(test_g4_suspended_then_resumed),
         cmocka_unit_test(test_a6_z10_the_next_holder_comes_after_the_loss),
         cmocka_unit_test(test_gn06_the_next_holder_comes_after_the_delay),

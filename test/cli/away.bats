@@ -3,24 +3,39 @@
 # end in time then, and say why.
 load helper
 
+# hole WAY: sets $port to that of a server that is away in this way; hole.py has them.
+hole() {
+    local file
+    file="$(mktemp "${TMPDIR:-/tmp}/mortise-hole-XXXXXX")"
+    python3 "$BATS_TEST_DIRNAME/hole.py" "$1" >"$file" 3>&- &
+    HOLE_PIDS="$HOLE_PIDS $!"
+    while [ ! -s "$file" ]; do sleep 0.05; done
+    port="$(cat "$file")"
+    rm -f "$file"
+}
+
 setup_file() {
-    PORTS="$(mktemp "${TMPDIR:-/tmp}/mortise-hole-XXXXXX")"
-    python3 "$BATS_TEST_DIRNAME/hole.py" >"$PORTS" 3>&- &
-    export HOLE_PID=$! PORTS
-    while [ ! -s "$PORTS" ]; do sleep 0.05; done
-    HOLE="$(cat "$PORTS")"
-    export HOLE
+    local port
+    export HOLE_PIDS=""
+    hole silent
+    export HOLE="$port"
+    hole full
+    export FULL="$port"
+    hole ends
+    export ENDS="$port"
+    hole talks
+    export TALKS="$port"
 }
 
 teardown_file() {
-    kill "$HOLE_PID"
-    rm -f "$PORTS"
+    kill $HOLE_PIDS
 }
 
-# Port 1: refused.
+# Of each store at these ports; port 1: refused.
 urls() {
     local port
-    for port in 1 "$HOLE"; do
+    [ $# -gt 0 ] || set -- 1 "$HOLE"
+    for port; do
         echo "zk://127.0.0.1:$port" "redis://127.0.0.1:$port" "postgresql://u@127.0.0.1:$port/d" \
             "postgresql://u@127.0.0.1:$port/d?form=advisory" "mysql://u@127.0.0.1:$port/d" \
             "redlock:redis://127.0.0.1:$port"
@@ -32,7 +47,7 @@ urls() {
 away() {
     local least="$1" most="$2" code="$3" url pids=()
     shift 3
-    for url in $(urls); do
+    for url in $(urls ${AT:-}); do
         timed "$url" "$@" >"$T/out.${#pids[@]}" 2>&1 3>&- &
         pids+=($!)
     done
@@ -79,7 +94,36 @@ timed() {
         false
     done
     MORTISE_GIVE_UP=300ms away 300 4000 69 x -- true
-    away 300 4000 69 --give-up 300ms -n x -- true
+    AT=$HOLE away 300 4000 69 --give-up 300ms -n x -- true
+}
+
+@test "u1 u2 u4 a wait for a store that is away says so, with the reason, and a signal ends it" {
+    local url out begin pids=()
+    for url in $(urls 1 "$HOLE" "$FULL" "$ENDS" "$TALKS"); do
+        "$MORTISE" run -v --url "$url" job -- true 2>"said.${#pids[@]}" 3>&- &
+        pids+=($!)
+    done
+    begin=$SECONDS
+    for url in "${!pids[@]}"; do
+        until_true grep -q '^mortise: job: no answer from the store (.*); trying again$' "said.$url"
+    done
+    kill "${pids[@]}"
+    all_end_with 143 "${pids[@]}"
+    for url in "${!pids[@]}"; do
+        out="$(cat "said.$url")"
+        echo "$url: $out"
+        [ "$(wc -l <"said.$url")" -eq 1 ] # and not that somebody holds it, or that it is back
+    done
+    ((SECONDS - begin < 10))
+    for url in 0 1 2 3 4 5; do # of port 1
+        grep -E "Connection refused|\(111\)" "said.$url"
+    done
+    ! grep -L "127.0.0.1" said.* | grep .
+}
+
+@test "u3 without waiting a refusal decides, whatever it is" {
+    AT="1 $ENDS $TALKS" away 0 2500 69 -n job -- true
+    ! grep -L 'no answer from the store while acquiring: ' out.* | grep .
 }
 
 @test "f9 give_up: in the store's address, and bounded" {

@@ -1,19 +1,37 @@
-"""Listens, and never answers whoever connects. Its port goes to standard output; with an argument, so
-many seconds later it goes on with how many had connected, else it accepts nobody."""
+"""Listens, and is no store. Its port goes to standard output. What comes of whoever connects says the
+argument:
+
+    (none)    nobody is accepted, and nobody answers
+    full      as that, and the queue of calls is full: not even the kernel answers
+    ends      the connection is ended at once
+    talks     an answer of another protocol
+    SECONDS   nobody answers; after so long, how many had connected goes to standard output
+"""
 
 import socket
 import sys
 import time
 
+way = sys.argv[1] if len(sys.argv) > 1 else "silent"
 hole = socket.socket()
 hole.bind(("127.0.0.1", 0))
-hole.listen(64)
+hole.listen(0 if way == "full" else 64)
+callers = []
+while way == "full" and len(callers) < 4:
+    callers.append(socket.socket())
+    callers[-1].setblocking(False)
+    callers[-1].connect_ex(hole.getsockname())
 print(hole.getsockname()[1], flush=True)
-if len(sys.argv) == 1:
+while way in ("ends", "talks"):
+    connection = hole.accept()[0]
+    if way == "talks":
+        connection.sendall(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+    connection.close()
+if way in ("silent", "full"):
     time.sleep(600)
     sys.exit()
 connections = []
-end = time.monotonic() + float(sys.argv[1])
+end = time.monotonic() + float(way)
 while time.monotonic() < end:
     hole.settimeout(max(end - time.monotonic(), 0.001))
     try:

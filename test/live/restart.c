@@ -21,6 +21,7 @@
 static const char *kind;
 static _Atomic int inside, overlaps, refused, order;
 static _Atomic uint64_t last_fence;
+static _Atomic int away, back;
 
 static struct waiter {
     mortise_client *client;
@@ -35,6 +36,25 @@ static const char *uri_of(int lease_s)
     const char *word = strcmp(kind, "zk") == 0 || strcmp(kind, "redis") == 0 ? "session" : "lease";
     snprintf(uri, sizeof uri, "%.*s%s?%s=%ds", (int)strcspn(url, "\n"), url, path, word, lease_s);
     return uri;
+}
+
+/* What the holder's client is told of the store. */
+static void note_contact(void *argument, int error, const char *why)
+{
+    (void)argument;
+    print_message("# %s: %s\n", error ? "away" : "back", why);
+    assert_true(strlen(why) > 0);
+    atomic_fetch_add(error ? &away : &back, 1);
+    assert_int_equal(error, away > back ? MORTISE_EUNREACHABLE : MORTISE_OK);
+}
+
+static mortise_client *open_listening(const char *uri)
+{
+    mortise_client *client;
+    const mortise_client_options options = {.size = sizeof options, .contact = note_contact};
+    away = back = 0;
+    assert_int_equal(mortise_open(uri, &options, &client), MORTISE_OK);
+    return client;
 }
 
 static void take_turn(void *argument, int error, mortise_hold hold)
@@ -104,7 +124,7 @@ static void test_h5_a_server_that_is_back_within_the_lease(void **state)
     (void)state;
     const char *uri = uri_of(10);
     assert_int_equal(mortise_init(uri, NULL, NULL), MORTISE_OK);
-    mortise_client *holder = zk_open(uri);
+    mortise_client *holder = open_listening(uri);
     mortise_hold hold = begin(holder, uri, "short");
     int64_t lease_ends = zk_now_ms() + mortise_hold_remaining_ms(hold);
     zk_place_servers("kill");
@@ -131,7 +151,7 @@ static void test_h5_a_server_that_is_away_for_longer_than_the_lease(void **state
     enum { LEASE_S = 3 };
     const char *uri = uri_of(LEASE_S);
     assert_int_equal(mortise_init(uri, NULL, NULL), MORTISE_OK);
-    mortise_client *holder = zk_open(uri);
+    mortise_client *holder = open_listening(uri);
     mortise_hold hold = begin(holder, uri, "long");
     zk_place_servers("kill");
     zk_rest_ms(2 * LEASE_S * 1000);
@@ -141,6 +161,7 @@ static void test_h5_a_server_that_is_away_for_longer_than_the_lease(void **state
     zk_place_servers("restart");
     await_all_served();
     assert_int_equal(mortise_release(hold), MORTISE_ELOST);
+    assert_int_equal(away, 1); /* its renewals were not answered */
     mortise_close(holder);
 }
 

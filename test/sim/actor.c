@@ -207,6 +207,13 @@ bool actor_may_fail(const struct actor *actor, int error, bool try_only)
     return false;
 }
 
+/* An acquire that does not wait ends when the store says that no server can be reached. */
+static bool is_turned_away(const struct actor *actor, int error)
+{
+    return error == MORTISE_EDISCONNECTED && actor->waiter.try_only &&
+           actor->client->unreachable_at >= actor->waiter.since;
+}
+
 static void check_error(struct world *world, const struct actor *actor, int error)
 {
     const struct client *client = actor->client;
@@ -215,7 +222,7 @@ static void check_error(struct world *world, const struct actor *actor, int erro
         allowed = actor->waiter.try_only || (actor->detached && actor->inherits);
     else if (error == MORTISE_ETIMEOUT || (error == MORTISE_EDISCONNECTED && !actor->verifying))
         allowed = (actor->giving_up && actor->giveup_error == MORTISE_ETIMEOUT) ||
-                  actor->deadline <= client_now(client);
+                  actor->deadline <= client_now(client) || is_turned_away(actor, error);
     else if (error == MORTISE_ECANCELLED)
         allowed = actor->giving_up && actor->giveup_error == MORTISE_ECANCELLED;
     else if (error == MORTISE_ELOST)

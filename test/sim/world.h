@@ -172,6 +172,7 @@ struct client {
     struct task disaster_crash, disaster_pause, disaster_close, disaster_cut, disaster_kill;
     struct task restart;
     mrt_time paused_until, cut_until;
+    mrt_time unreachable_at; /* when its store said so last */
     bool closing, pumping;
     struct actor actors[ACTORS_MAX];
     struct channel channels[CHANNELS_MAX];

@@ -271,6 +271,117 @@ static void test_f9_when_all_is_answered_no_timer_is_left(void **state)
     core_free(&core);
 }
 
+/* --------------------------------------------------------------- telling */
+
+static void open_that_tells(struct core *core, mrt_time give_up)
+{
+    struct mrt_engine_config config = core_config();
+    config.give_up = give_up;
+    config.notice = 700 * MS;
+    core_open(core, &config);
+}
+
+static void expect_contact(struct core *core, bool away)
+{
+    bool shown;
+    assert_true(mrt_engine_has_contact(core->engine));
+    assert_true(mrt_engine_next_contact(core->engine, &shown));
+    assert_int_equal(shown, away);
+    assert_false(mrt_engine_next_contact(core->engine, &shown));
+}
+
+static void test_f9_a_silence_is_told_once_and_so_is_its_end(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter waiter = core_waiter(7);
+    open_that_tells(&core, 0);
+    core_acquire(&core, &waiter);
+    struct mrt_command *start = core_fetch(&core, MRT_START);
+    core_pass(&core, 699 * MS);
+    assert_false(mrt_engine_has_contact(core.engine));
+    core_pass(&core, 1 * MS);
+    expect_contact(&core, true);
+    core_pass(&core, 100 * MRT_SECOND);
+    assert_false(mrt_engine_has_contact(core.engine));
+    core_answer(&core, start, MRT_STARTED);
+    expect_contact(&core, false);
+    core_free(&core);
+}
+
+static void test_f9_a_silence_is_told_before_an_acquire_gives_up(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter waiter = core_waiter(7);
+    open_that_tells(&core, MRT_SECOND);
+    core_acquire(&core, &waiter);
+    core_fetch(&core, MRT_START);
+    core_pass(&core, 700 * MS);
+    expect_contact(&core, true);
+    gives_up_in(&core, &waiter, 300 * MS);
+    core_free(&core);
+}
+
+static void test_f9_one_that_is_asked_seldom_is_not_told_as_silent(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter waiter = core_waiter(7);
+    open_that_tells(&core, 0);
+    core.lease = 4 * MRT_SECOND;
+    core_queue_behind(&core, &waiter);
+    for (int i = 0; i < 10; i++) {
+        core_pass(&core, 1334 * MS);
+        core_answer(&core, core_fetch(&core, MRT_RENEW), MRT_RENEWED);
+    }
+    assert_false(mrt_engine_has_contact(core.engine));
+    core_free(&core);
+}
+
+/* What a store answers without a server does not say that it is back. */
+static void test_f9_the_end_of_what_never_began_ends_no_silence(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter waiter = core_waiter(7);
+    open_that_tells(&core, 0);
+    core_acquire(&core, &waiter);
+    struct mrt_command *start = core_fetch(&core, MRT_START);
+    core_pass(&core, 700 * MS);
+    expect_contact(&core, true);
+    core_answer(&core, start, MRT_UNKNOWN);
+    assert_false(mrt_engine_has_contact(core.engine));
+    mrt_engine_close(core.engine, core.now);
+    core_answer(&core, core_fetch(&core, MRT_STOP), MRT_STOPPED);
+    assert_false(mrt_engine_has_contact(core.engine));
+    core_free(&core);
+}
+
+/* The store says unasked that no server can be reached. */
+static void say_unreachable(struct core *core, struct mrt_id session)
+{
+    core_event(core, &(struct mrt_event){
+                         .type = MRT_FAILED, .error = MORTISE_EUNREACHABLE, .session = session});
+}
+
+static void test_f9_a_refusal_ends_what_does_not_wait_and_nothing_else(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter waits = core_waiter(7), tries = core_waiter(8);
+    open_that_tells(&core, 0);
+    tries.try_only = true;
+    core_acquire(&core, &tries);
+    core_acquire(&core, &waits);
+    core_fetch(&core, MRT_START);
+    say_unreachable(&core, (struct mrt_id){0, 0});
+    core_done(&core, &tries, MORTISE_EDISCONNECTED);
+    core_none_settled(&core);
+    assert_int_equal(waits.state, MRT_WAITER_WAITING);
+    core_free(&core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +400,11 @@ int main(void)
         cmocka_unit_test(test_f9_each_acquire_has_its_own_time),
         cmocka_unit_test(test_f9_one_that_waits_for_a_thread_here_goes_on),
         cmocka_unit_test(test_f9_when_all_is_answered_no_timer_is_left),
+        cmocka_unit_test(test_f9_a_silence_is_told_once_and_so_is_its_end),
+        cmocka_unit_test(test_f9_a_silence_is_told_before_an_acquire_gives_up),
+        cmocka_unit_test(test_f9_one_that_is_asked_seldom_is_not_told_as_silent),
+        cmocka_unit_test(test_f9_the_end_of_what_never_began_ends_no_silence),
+        cmocka_unit_test(test_f9_a_refusal_ends_what_does_not_wait_and_nothing_else),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
