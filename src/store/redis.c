@@ -57,7 +57,8 @@ void mrt_redis_fail(struct mrt_store *store, struct mrt_redis_job *job, int erro
     vsnprintf(job->detail + prefix, sizeof job->detail - (size_t)prefix, format, arguments);
     va_end(arguments);
     job->event.error = error;
-    mrt_redis_answer(store, job, MRT_FAILED);
+    bool perhaps = job->repeated && job->stage == MRT_REDIS_ASKED && error != MORTISE_ELOST;
+    mrt_redis_answer(store, job, perhaps ? MRT_UNKNOWN : MRT_FAILED);
 }
 
 struct mrt_event *mrt_redis_tell(struct mrt_store *store, enum mrt_event_type type,

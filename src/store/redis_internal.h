@@ -112,6 +112,7 @@ struct mrt_redis_job {
     int64_t number;   /* and this is the fence's */
     bool whole;       /* the script itself was sent, not its digest */
     bool deaf;        /* an OBSERVE that nothing can be told of */
+    bool repeated;    /* it was done once, before the subscription stood */
     void *value;      /* its event's, or NULL */
     mrt_time since;   /* when it was submitted, and then when it was sent */
     char detail[256];

@@ -79,12 +79,19 @@ bool mrt_redis_push_want(struct mrt_store *store, mrt_time now)
     return store->push.state != MRT_REDIS_CLOSED;
 }
 
+/* A look at a ticket that is there: whatever this one fails for, the ticket stays. */
+static void repeat(struct mrt_store *store, struct mrt_redis_job *job)
+{
+    job->repeated = true;
+    TAILQ_INSERT_TAIL(&store->waiting, job, link);
+}
+
 bool mrt_redis_push_hold(struct mrt_store *store, struct mrt_redis_job *job, mrt_time now)
 {
     if (store->push_subscribed && job->since > store->push_since)
         return false;
     if (store->push_subscribed) {
-        TAILQ_INSERT_TAIL(&store->waiting, job, link);
+        repeat(store, job);
         return true;
     }
     job->event.recheck = mrt_time_min(job->event.recheck, MRT_REDIS_RECHECK_MAX); /* deaf yet */
@@ -115,8 +122,7 @@ void mrt_redis_push_ignore(struct mrt_store *store, const char *key)
     mrt_redis_wire_flush(&store->push); /* if it has broken, that shows when it is read */
 }
 
-/* What is sent again is a look at a ticket that is there. Who observes waits for a channel of his
-   own, which may have been asked for later. */
+/* Who observes waits for a channel of his own, which may have been asked for later. */
 static void subscribed(struct mrt_store *store, mrt_time now)
 {
     struct mrt_redis_job *job, *next;
@@ -127,7 +133,7 @@ static void subscribed(struct mrt_store *store, mrt_time now)
         if (job->command.type == MRT_OBSERVE)
             continue;
         TAILQ_REMOVE(&store->held, job, link);
-        TAILQ_INSERT_TAIL(&store->waiting, job, link);
+        repeat(store, job);
     }
 }
 
