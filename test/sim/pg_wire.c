@@ -206,6 +206,16 @@ static bool fails_by_chance(struct pg_backend *backend)
     return true;
 }
 
+/* Any statement may not be allowed. */
+static bool is_refused(struct pg_backend *backend)
+{
+    const struct client *client = backend->peer ? backend->peer->client : NULL;
+    if (!client || !lone_takes(world_of(backend), FAULT_REFUSED, client))
+        return false;
+    snprintf(backend->error, sizeof backend->error, "42501");
+    return true;
+}
+
 static void add_columns(struct pg_backend *backend)
 {
     struct pg_bytes *to = &backend->outbox;
@@ -239,7 +249,7 @@ static void execute(struct pg_backend *backend)
     bool waited = backend->waits;
     if (late)
         snprintf(backend->error, sizeof backend->error, "57014");
-    else if (!waited && fails_by_chance(backend))
+    else if (!waited && (is_refused(backend) || fails_by_chance(backend)))
         ;
     else if (pg_execute(backend) == PG_WAITS && !backend->error[0]) {
         if (!waited) {

@@ -189,6 +189,17 @@ static size_t read_request(const struct reply *inbox, struct slice words[WORDS_M
     return at ? (size_t)(at - inbox->bytes) : 0;
 }
 
+/* Any command may not be allowed; a script is one. */
+static bool refuse(struct redis_connection *connection)
+{
+    struct world *world = connection->server->redis->world;
+    const struct client *client = connection->peer->client;
+    if (!client || !lone_takes(world, FAULT_REFUSED, client))
+        return false;
+    reply_line(&connection->said, '-', "NOPERM by chance");
+    return true;
+}
+
 static void do_all(struct redis_connection *connection)
 {
     struct redis_server *server = connection->server;
@@ -199,11 +210,12 @@ static void do_all(struct redis_connection *connection)
            (size = read_request(&connection->inbox, words, &count)) > 0) {
         world->operations++;
         world->server_changed = true;
-        redis_do(&(struct redis_call){.server = server,
-                                      .connection = connection,
-                                      .words = words,
-                                      .count = count,
-                                      .reply = &connection->said});
+        if (!refuse(connection))
+            redis_do(&(struct redis_call){.server = server,
+                                          .connection = connection,
+                                          .words = words,
+                                          .count = count,
+                                          .reply = &connection->said});
         connection->inbox.used -= size;
         memmove(connection->inbox.bytes, connection->inbox.bytes + size, connection->inbox.used);
     }
