@@ -13,6 +13,7 @@
 #                   longer than make test does
 #   make chaos      MINUTES=10: faults of a ZooKeeper ensemble under competing clients
 #   make stops      ROUNDS=20: the command, its store and its server stand still at any moment
+#   make mutants  which suite finds each fault of test/mutants, and how soon
 #   make model      every order of what a few clients can do; the rules' models in Spin
 #   make tidy format asan tsan coverage clean
 #   make bench      STORE=sqlite|zk|zk3|redis|postgres|mariadb: figures beside the peers'
@@ -27,7 +28,7 @@ JOBS := $(shell nproc)
 COMPILE = cmake --build $(BUILD) --parallel $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all run test test-long compat install sim sched bench model interop chaos stops tidy format asan tsan coverage clean
+.PHONY: all run test test-long compat install sim sched bench model mutants interop chaos stops tidy format asan tsan coverage clean
 
 all:
 	@$(CONFIGURE)
@@ -58,6 +59,10 @@ sim:
 	@$(CONFIGURE)
 	@$(COMPILE) --target sim
 	@$(BUILD)/sim $(if $(STORE),--store $(STORE)) $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),20000))
+
+mutants:
+	@tools/install-deps build test
+	@tools/run-tests release -s _defects
 
 sched:
 	@$(CONFIGURE)

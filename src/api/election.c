@@ -15,7 +15,6 @@
  */
 #include "api/client.h"
 #include "base/error.h"
-#include "core/defect.h"
 #include "core/recipe.h"
 
 #include <stdlib.h>
@@ -109,8 +108,7 @@ static int end(mortise_election *election, int campaign_error)
     if (term->state == TERM_CAMPAIGN) {
         mrt_engine_cancel(driver->engine, &term->wait.waiter, campaign_error, now);
     } else {
-        if (!MRT_DEFECT(ELECTION_RESIGNED_LEADS))
-            error = mrt_engine_release(driver->engine, term->hold, term->generation, 0, now);
+        error = mrt_engine_release(driver->engine, term->hold, term->generation, 0, now);
         term->state = TERM_OVER;
     }
     mrt_driver_post(driver, &election->upcall);
@@ -139,8 +137,7 @@ static bool tell_next(mortise_election *election, struct term *term)
         return false;
     if (term->fence > 0 && !term->told) {
         term->told = true;
-        if (!MRT_DEFECT(ELECTION_ELECTED_UNTOLD))
-            tell(driver, options->elected, options->argument, term->fence);
+        tell(driver, options->elected, options->argument, term->fence);
     } else if (term->callback) {
         mortise_campaign_callback callback = term->callback;
         term->callback = NULL;
@@ -151,7 +148,7 @@ static bool tell_next(mortise_election *election, struct term *term)
         uint64_t fence = term->fence;
         TAILQ_REMOVE(&election->terms, term, link);
         free(term);
-        if (fence > 0 && !MRT_DEFECT(ELECTION_DEPOSED_UNTOLD))
+        if (fence > 0)
             tell(driver, options->deposed, options->argument, fence);
     } else {
         return false;

@@ -24,7 +24,6 @@
  */
 #include "api/client.h"
 #include "base/error.h"
-#include "core/defect.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -93,8 +92,7 @@ static int put_in_order(mortise_lock *const *locks, size_t count, struct part **
         return MORTISE_ENOMEM;
     for (size_t i = 0; i < count; i++)
         parts[i] = (struct part){.lock = locks[i], .place = i};
-    if (!MRT_DEFECT(MULTI_LIST_ORDER))
-        qsort(parts, count, sizeof *parts, order);
+    qsort(parts, count, sizeof *parts, order);
     int error = check_repeated(parts, count);
     if (error == MORTISE_OK)
         *result = parts;
@@ -188,8 +186,7 @@ static int take_some(struct call *call)
         end_one(&parts[i], try_limit(call, &parts[i]));
     if (!call->try_only && !is_over(&parts[first], call->deadline)) {
         parts[first].lock->alone = ALONE_CALLS;
-        if (!MRT_DEFECT(MULTI_WAITS_WITH_MORE))
-            give_back(parts, first + 1, end);
+        give_back(parts, first + 1, end);
         end = first + 1;
     }
     end_one(&parts[first], call->try_only ? try_limit(call, &parts[first]) : call->deadline);
@@ -198,8 +195,7 @@ static int take_some(struct call *call)
     if (call->taken == end)
         return MORTISE_OK;
     struct part *failed = &parts[call->taken];
-    if (!MRT_DEFECT(MULTI_LEAKS_TRIED))
-        give_back(parts, call->taken + 1, end);
+    give_back(parts, call->taken + 1, end);
     failed->lock->alone = ALONE_CALLS;
     return call->try_only || call->taken == first ? tell(failed) : MORTISE_OK;
 }
@@ -254,8 +250,7 @@ static int acquire_in_order(struct call *call)
     if (error == MORTISE_OK)
         return error;
     mrt_error_copy_detail(detail);
-    if (!MRT_DEFECT(MULTI_LEAKS))
-        give_back(call->parts, 0, call->taken);
+    give_back(call->parts, 0, call->taken);
     return mrt_error(error, "%s", detail);
 }
 

@@ -15,7 +15,6 @@
  *  - Fences go on from the last hold's: where the ticket has no higher one, with the same.
  */
 #include "base/assert.h"
-#include "core/defect.h"
 #include "core/parts.h"
 
 int mrt_engine_detach(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
@@ -79,7 +78,7 @@ void mrt_engine_adopt(struct mrt_engine *engine, struct mrt_queue *queue, struct
 void mrt_ticket_resume(struct mrt_ticket *ticket)
 {
     uint64_t used = ticket->last_fence - ticket->fence + 1;
-    if (ticket->last_fence < ticket->fence || MRT_DEFECT(ADOPTED_FENCE))
+    if (ticket->last_fence < ticket->fence)
         used = 0;
     ticket->used = used < ticket->fence_span ? used : ticket->fence_span - 1;
 }

@@ -9,7 +9,6 @@
 #include "core/engine.h"
 
 #include "base/assert.h"
-#include "core/defect.h"
 #include "core/parts.h"
 
 #include <stdlib.h>
@@ -202,8 +201,7 @@ void mrt_engine_unsubmit(struct mrt_engine *engine, struct mrt_command *command,
     command->outstanding = false;
     command->queued = true;
     engine->counters.commands--;
-    if (!MRT_DEFECT(BUSY_FORGOTTEN))
-        TAILQ_INSERT_HEAD(&engine->outbox, command, link);
+    TAILQ_INSERT_HEAD(&engine->outbox, command, link);
     if (of_request(command))
         mrt_request_unsubmitted(engine, command);
     else if (!of_session(command))
@@ -295,9 +293,7 @@ static struct mrt_command *answered(struct mrt_engine *engine, const struct mrt_
 {
     struct mrt_command *command;
     TAILQ_FOREACH (command, &engine->outstanding, link)
-        if (command->serial == event->serial ||
-            (MRT_DEFECT(STALE_ANSWER) && !mrt_id_none(event->ticket) &&
-             mrt_id_equal(command->ticket, event->ticket)))
+        if (command->serial == event->serial)
             break;
     if (command) {
         TAILQ_REMOVE(&engine->outstanding, command, link);
@@ -365,8 +361,6 @@ static bool tells_loss(const struct mrt_engine *engine, const struct mrt_command
 
 void mrt_engine_event(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now)
 {
-    if (MRT_DEFECT(PASS_RULE_7_LEASE) && event->serial == 0 && event->type == MRT_VIEW)
-        engine->session.valid_until = mrt_time_add(now, engine->session.lease);
     mrt_session_check(engine, now);
     if (event->serial == 0) {
         unasked(engine, event, now);

@@ -10,7 +10,6 @@
  * less often; a request that comes before anyone listens waits for him.
  */
 #include "base/assert.h"
-#include "core/defect.h"
 #include "core/parts.h"
 
 #include <stdlib.h>
@@ -108,7 +107,7 @@ void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, 
 {
     struct mrt_hold *hold = waiter->hold;
     MRT_ASSERT(ticket->holds == 0 && !ticket->queue->active);
-    MRT_ASSERT(ticket->used < ticket->fence_span || MRT_DEFECT(SPAN_OVERRUN));
+    MRT_ASSERT(ticket->used < ticket->fence_span);
     begin(hold, ticket, waiter->owner, waiter->weight);
     mrt_hold_limit(hold, waiter->hold_max, now);
     hold->fence = ticket->fence ? ticket->fence + ticket->used : 0;
@@ -116,8 +115,6 @@ void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, 
     ticket->used++;
     ticket->fresh = ticket->adopts = false;
     ticket->lingers = 0;
-    if (MRT_DEFECT(FENCE_REPEATS))
-        hold->fence = ticket->fence;
     if (!ticket->queue->recipe.shared)
         ticket->queue->active = hold;
 }
@@ -134,7 +131,7 @@ void mrt_hold_join(struct mrt_hold *hold, const struct mrt_hold *first, uint64_t
 void mrt_hold_tell(struct mrt_hold *hold, mortise_state state)
 {
     struct mrt_engine *engine = hold->engine;
-    if ((hold->told == state && !MRT_DEFECT(TOLD_TWICE)) || hold->told == MORTISE_LOST)
+    if (hold->told == state || hold->told == MORTISE_LOST)
         return;
     hold->told = state;
     if (!hold->telling)
@@ -153,7 +150,7 @@ static void ask(struct mrt_hold *hold)
 
 void mrt_hold_ask(struct mrt_hold *hold)
 {
-    hold->wanted = hold->listens || !MRT_DEFECT(REVOKE_FORGOTTEN);
+    hold->wanted = true;
     ask(hold);
 }
 
@@ -188,8 +185,7 @@ void mrt_hold_lose(struct mrt_hold *hold)
     give_up_ticket(hold);
     hush(hold);
     hold->engine->counters.losses++;
-    if (!MRT_DEFECT(LOSS_NOT_TOLD))
-        mrt_hold_tell(hold, MORTISE_LOST);
+    mrt_hold_tell(hold, MORTISE_LOST);
 }
 
 struct mrt_hold *mrt_hold_of(struct mrt_queue *queue, uint64_t owner, uint64_t weight)
@@ -214,20 +210,17 @@ void mrt_engine_each_hold(struct mrt_engine *engine, void (*visit)(struct mrt_ho
 
 bool mrt_hold_live(const struct mrt_hold *hold, uint64_t generation)
 {
-    if (MRT_DEFECT(STALE_RELEASE))
-        return hold->queue;
     return hold->queue && hold->generation == generation;
 }
 
 mrt_time mrt_hold_valid_until(const struct mrt_hold *hold)
 {
-    mrt_time ends = MRT_DEFECT(MAX_HOLD_KEPT) ? MRT_TIME_NEVER : hold->ends;
-    return hold->ticket ? mrt_time_min(hold->engine->session.valid_until, ends) : 0;
+    return hold->ticket ? mrt_time_min(hold->engine->session.valid_until, hold->ends) : 0;
 }
 
 mortise_state mrt_hold_state(const struct mrt_hold *hold, mrt_time now)
 {
-    if (now >= mrt_hold_valid_until(hold) && !(MRT_DEFECT(HELD_REMEMBERED) && hold->ticket))
+    if (now >= mrt_hold_valid_until(hold))
         return MORTISE_LOST;
     return hold->engine->session.suspended ? MORTISE_SUSPENDED : MORTISE_HELD;
 }
@@ -263,7 +256,7 @@ int mrt_engine_release(struct mrt_engine *engine, struct mrt_hold *hold, uint64_
             mrt_hold_put(hold);
         return MORTISE_ELOST;
     }
-    if (!last && !MRT_DEFECT(NESTED_RELEASE))
+    if (!last)
         return MORTISE_OK;
     struct mrt_queue *queue = hold->queue;
     struct mrt_ticket *ticket = hold->ticket;

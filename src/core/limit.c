@@ -6,7 +6,6 @@
  * the first acquire: nested ones do not move it. In the last tenth its holder is asked to give
  * it up, as by an operator.
  */
-#include "core/defect.h"
 #include "core/parts.h"
 
 void mrt_hold_limit(struct mrt_hold *hold, mrt_time longest, mrt_time now)
@@ -31,14 +30,14 @@ static void expire(struct mrt_hold *hold, mrt_time now)
 
 void mrt_hold_check(struct mrt_hold *hold, mrt_time now)
 {
-    if (hold->ticket && now >= hold->ends && !MRT_DEFECT(MAX_HOLD_KEPT))
+    if (hold->ticket && now >= hold->ends)
         expire(hold, now);
 }
 
 void mrt_hold_timer(struct mrt_hold *hold, mrt_time now)
 {
     mrt_hold_check(hold, now);
-    if (!hold->ticket || MRT_DEFECT(MAX_HOLD_KEPT))
+    if (!hold->ticket)
         return;
     mrt_hold_ask(hold);
     mrt_heap_set(&hold->engine->timers, &hold->timer, hold->ends);

@@ -29,7 +29,6 @@
  * being removed: a lock is never kept for nobody.
  */
 #include "base/assert.h"
-#include "core/defect.h"
 #include "core/parts.h"
 
 #include <stdlib.h>
@@ -275,18 +274,17 @@ static bool turn_lasts(struct mrt_queue *queue, mrt_time now)
 {
     const struct mrt_engine_config *config = &queue->engine->config;
     struct mrt_ticket *ticket = queue->ticket;
-    if (ticket->delay < queue->delay && !MRT_DEFECT(DELAY_NOT_ASKED))
+    if (ticket->delay < queue->delay)
         return false;
     if (ticket->fresh)
         return true;
-    if (config->budget == 0 || (ticket->revoked > 0 && !MRT_DEFECT(REVOKED_TURN_LASTS)) ||
-        (ticket->used >= ticket->fence_span && !MRT_DEFECT(SPAN_OVERRUN)))
+    if (config->budget == 0 || ticket->revoked > 0 || ticket->used >= ticket->fence_span)
         return false;
     bool spent = now - queue->turn_began >= config->budget;
     if (!spent && queue->turn_count < config->budget_count)
         return true;
     if (ticket->others_behind)
-        return MRT_DEFECT(BUDGET_IGNORED);
+        return false;
     if (spent && !ticket->asking && !ticket->may_linger) {
         ticket->asking = true;
         mrt_ticket_look(ticket);
@@ -314,16 +312,16 @@ static void grant(struct mrt_queue *queue, struct mrt_waiter *waiter, mrt_time n
     mrt_hold_begin(waiter, queue->ticket, now);
     /* A try, which can only be the first, waits for the store and for nobody here. */
     struct mrt_waiter *next = TAILQ_FIRST(&queue->waiters);
-    if (next && next->try_only && !MRT_DEFECT(TRY_WAITS_HERE))
+    if (next && next->try_only)
         mrt_queue_fail(next, MORTISE_EBUSY);
 }
 
 static bool must_be_handed(const struct mrt_engine *engine, const struct mrt_waiter *head,
                            mrt_time now)
 {
-    if ((engine->config.strict && !MRT_DEFECT(BARGE_IN_STRICT)) || !head->competes)
+    if (engine->config.strict || !head->competes)
         return true;
-    return now - head->since >= engine->config.fair_after && !MRT_DEFECT(STARVE);
+    return now - head->since >= engine->config.fair_after;
 }
 
 /* The lock is free and here, and someone waits: hand it over, or wake the head. */
@@ -365,10 +363,9 @@ static bool lingers(struct mrt_queue *queue, mrt_time now)
     struct mrt_ticket *ticket = queue->ticket;
     bool over = ticket->others_behind || ticket->revoked > 0 ||
                 ticket->used >= ticket->fence_span || ticket->delay < queue->delay;
-    bool may = ticket->may_linger || (MRT_DEFECT(LINGER_UNASKED) && queue->linger > 0);
-    if (!may || queue->engine->config.budget == 0 || ticket->state != MRT_TICKET_GRANTED ||
-        ticket->fresh || (over && !MRT_DEFECT(LINGER_CONTENDED)) || queue->engine->closing ||
-        (ticket->lingers > 0 && now >= ticket->lingers && !MRT_DEFECT(LINGER_FOR_EVER)))
+    if (!ticket->may_linger || queue->engine->config.budget == 0 ||
+        ticket->state != MRT_TICKET_GRANTED || ticket->fresh || over || queue->engine->closing ||
+        (ticket->lingers > 0 && now >= ticket->lingers))
         return false;
     if (ticket->lingers == 0)
         mrt_ticket_linger(ticket, mrt_time_add(now, queue->linger));
@@ -402,12 +399,11 @@ void mrt_queue_serve(struct mrt_queue *queue, mrt_time now)
 /* Acquires again in a hold of the same owner: as much, or less. */
 static void nest(struct mrt_engine *engine, struct mrt_waiter *waiter, struct mrt_hold *hold)
 {
-    bool heavier = waiter->weight > hold->weight && !MRT_DEFECT(UPGRADE_NESTS);
+    bool heavier = waiter->weight > hold->weight;
     waiter->state = MRT_WAITER_DONE;
     if (!hold->ticket) {
         waiter->error = MORTISE_ELOST;
-    } else if ((!waiter->queue->recipe.reentrant && !MRT_DEFECT(SEMAPHORE_MUTEX_NESTS)) ||
-               heavier) {
+    } else if (!waiter->queue->recipe.reentrant || heavier) {
         waiter->error = MORTISE_EDEADLOCK;
     } else if (waiter->weight == hold->weight) {
         hold->count++;
@@ -479,8 +475,6 @@ void mrt_engine_retry(struct mrt_engine *engine, struct mrt_waiter *waiter, mrt_
     if (waiter->state != MRT_WAITER_WOKEN)
         return;
     struct mrt_queue *queue = waiter->queue;
-    if (MRT_DEFECT(LOST_WAKE))
-        return;
     waiter->state = MRT_WAITER_WAITING;
     mrt_session_check(engine, now);
     if (!may_take(queue, now)) {

@@ -16,7 +16,6 @@
  *    it saw last without looking again.
  */
 #include "base/assert.h"
-#include "core/defect.h"
 #include "core/parts.h"
 
 #include <stdlib.h>
@@ -143,7 +142,7 @@ static void finish(struct mrt_request *request, int error)
     waiter->request = NULL;
     if (error == MORTISE_OK)
         *request->wanted = request->answer;
-    else if (request->maybe && !MRT_DEFECT(CELL_UNKNOWN_REFUSED))
+    else if (request->maybe)
         error = MORTISE_EUNKNOWN;
     give_up(request);
     mrt_waiter_end(waiter, error);
@@ -181,7 +180,7 @@ void mrt_requests_free(struct mrt_engine *engine)
 static bool is_known(const struct mrt_request *request, const struct mrt_event *event)
 {
     const struct mrt_answer *known = &request->answer;
-    return request->known && (known->fence == event->fence || MRT_DEFECT(OBSERVER_BY_VALUE)) &&
+    return request->known && known->fence == event->fence &&
            known->value_size == event->value_size &&
            memcmp(known->value, event->value ? event->value : "", event->value_size) == 0;
 }
@@ -238,8 +237,7 @@ void mrt_request_answer(struct mrt_engine *engine, struct mrt_command *command,
         finish(request, MORTISE_OK);
     } else if (is_final(request, event)) {
         finish(request, event->error);
-    } else if (!MRT_DEFECT(OBSERVER_LOST) || !request->observer ||
-               engine->session.state == MRT_SESSION_LIVE) {
+    } else {
         request->maybe |= event->type == MRT_UNKNOWN && command->type == MRT_CELL_SET;
         again_later(request, now);
     }
@@ -254,7 +252,7 @@ void mrt_request_changed(struct mrt_engine *engine, struct mrt_id id)
     if (!request)
         return;
     if (request->state == MRT_REQUEST_SENT)
-        request->again = !MRT_DEFECT(OBSERVER_DEAF);
+        request->again = true;
     else if (request->state == MRT_REQUEST_IDLE)
         want(request);
 }

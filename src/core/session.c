@@ -21,7 +21,6 @@
  * until it says otherwise.
  */
 #include "base/assert.h"
-#include "core/defect.h"
 #include "core/parts.h"
 
 /* How often a sign of life is sent. Where one proves only what is older by the lag, the newest that
@@ -101,7 +100,7 @@ static void prove_earlier(struct mrt_session *session, mrt_time sent, mrt_time n
     uint32_t known = session->sign_count < MRT_SIGNS ? session->sign_count : MRT_SIGNS;
     for (uint32_t i = 0; i < known; i++) {
         const struct mrt_sign *sign = &session->signs[i];
-        mrt_time since = MRT_DEFECT(LAG_FROM_SENDING) ? sign->sent : sign->answered;
+        mrt_time since = sign->answered;
         if (sent - since >= session->proof_lag && sign->sent > session->proof)
             session->proof = sign->sent;
     }
@@ -117,16 +116,12 @@ static void prove(struct mrt_engine *engine, mrt_time sent, mrt_time now)
         session->valid_until = MRT_TIME_NEVER;
         return;
     }
-    if (MRT_DEFECT(LEASE_FROM_ANSWER))
-        sent = now;
     session->heard = sent;
     if (session->proof_lag == 0)
         session->proof = sent;
     else if (!session->dates)
         prove_earlier(session, sent, now);
     mrt_time margin = margin_of(session->lease, engine->config.margin_min);
-    if (MRT_DEFECT(NO_MARGIN))
-        margin = 0;
     session->valid_until = mrt_time_add(session->proof, session->lease - margin);
     set_suspended(engine, now >= session->heard + silence(session));
 }
@@ -160,11 +155,8 @@ static void stop(struct mrt_engine *engine)
     session->attempts = 0;
     mrt_engine_unsend(engine, &session->renew);
     mrt_requests_recall(engine);
-    session->command.died = !engine->closing && !MRT_DEFECT(LOSS_NOT_A_DEATH);
-    if (!MRT_DEFECT(CLOSE_LEAVES_SESSION) || !engine->closing)
-        mrt_engine_send(engine, &session->command, MRT_STOP);
-    else
-        session->state = MRT_SESSION_NONE;
+    session->command.died = !engine->closing;
+    mrt_engine_send(engine, &session->command, MRT_STOP);
     arm(engine);
 }
 
@@ -174,8 +166,7 @@ static void drop_tickets(struct mrt_engine *engine)
     struct mrt_ticket *ticket, *next;
     TAILQ_FOREACH_SAFE(queue, &engine->queues, link, next_queue)
     TAILQ_FOREACH_SAFE(ticket, &queue->tickets, link, next)
-    if (ticket->lingers == 0 || engine->closing || !MRT_DEFECT(LINGER_OUTLIVES_SESSION))
-        mrt_queue_ticket_gone(ticket);
+    mrt_queue_ticket_gone(ticket);
     TAILQ_FOREACH_SAFE(ticket, &engine->loose_tickets, link, next)
     if (ticket->state == MRT_TICKET_LEAVING)
         mrt_ticket_drop(ticket);
@@ -186,10 +177,7 @@ void mrt_session_lose(struct mrt_engine *engine, mrt_time now)
     if (engine->session.state != MRT_SESSION_LIVE)
         return;
     stop(engine);
-    if (!MRT_DEFECT(LOSS_KEEPS_TICKET))
-        drop_tickets(engine);
-    else
-        engine->session.valid_until = mrt_time_add(now, engine->session.lease);
+    drop_tickets(engine);
     serve_all(engine, now);
 }
 
@@ -280,7 +268,7 @@ static void renew_answered(struct mrt_engine *engine, const struct mrt_event *ev
         arm(engine); /* an earlier session's, late: it proves nothing for this one */
         return;
     }
-    if (event->type == MRT_RENEWED || (MRT_DEFECT(UNKNOWN_PROVES) && event->type == MRT_UNKNOWN)) {
+    if (event->type == MRT_RENEWED) {
         if (event->proven > session->proof)
             session->proof = event->proven;
         prove(engine, session->sent, now);

@@ -10,7 +10,6 @@
  * behind does not come in between.
  */
 #include "base/assert.h"
-#include "core/defect.h"
 #include "core/parts.h"
 
 static void grant(struct mrt_waiter *waiter, mrt_time now)
@@ -68,5 +67,5 @@ void mrt_shared_released(struct mrt_ticket *ticket)
     if (heaviest == 0)
         mrt_ticket_remove(ticket);
     else
-        mrt_ticket_lighten(ticket, MRT_DEFECT(READER_WEIGHS_NOTHING) ? 0 : heaviest);
+        mrt_ticket_lighten(ticket, heaviest);
 }

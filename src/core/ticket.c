@@ -15,7 +15,6 @@
  *    not ours any more, and the hold is lost.
  */
 #include "base/assert.h"
-#include "core/defect.h"
 #include "core/parts.h"
 
 #include <stdlib.h>
@@ -58,7 +57,7 @@ void mrt_ticket_send(struct mrt_ticket *ticket, enum mrt_command_type type)
     ticket->command.claim = ticket->queue->recipe.claim;
     ticket->command.adopt = ticket->adopts;
     ticket->command.heir = ticket->heir;
-    ticket->command.try_only = ticket->try_only && !MRT_DEFECT(TRY_LEAVES_TICKET);
+    ticket->command.try_only = ticket->try_only;
     ticket->command.queue_max = engine->config.queue_max;
     ticket->command.attend = ticket->attend;
     ticket->command.linger = ticket->may_linger;
@@ -193,9 +192,7 @@ void mrt_ticket_look(struct mrt_ticket *ticket)
 {
     bool entered = ticket->state == MRT_TICKET_WAITING || ticket->state == MRT_TICKET_GRANTED;
     if (ticket->command.outstanding)
-        ticket->look_again =
-            entered ||
-            !MRT_DEFECT(EARLY_WAKE_LOST); /* also while NEW: the wake may overtake the answer */
+        ticket->look_again = true; /* also while NEW: the wake may overtake the answer */
     else if (entered && !ticket->command.queued)
         mrt_ticket_send(ticket, MRT_REFRESH);
 }
@@ -231,7 +228,7 @@ int mrt_ticket_set_value(struct mrt_ticket *ticket, const void *value, size_t si
         free(ticket->value);
     ticket->value = copy;
     ticket->value_size = size;
-    ticket->revaluing = !MRT_DEFECT(VALUE_FORGOTTEN) || !mrt_ticket_under_way(ticket);
+    ticket->revaluing = true;
     if (!mrt_ticket_under_way(ticket) && ticket->state != MRT_TICKET_NEW)
         mrt_ticket_send(ticket, MRT_SET_VALUE);
     return MORTISE_OK;
@@ -245,16 +242,15 @@ enum mrt_command_type mrt_ticket_way_out(const struct mrt_ticket *ticket)
 void mrt_ticket_remove(struct mrt_ticket *ticket)
 {
     MRT_ASSERT(ticket->holds == 0);
-    if (ticket->adopts && !MRT_DEFECT(ADOPTED_REMOVED))
+    if (ticket->adopts)
         ticket->heir = ticket->id; /* nobody has had it yet: it is to be as it was */
     struct mrt_engine *engine = ticket->queue->engine;
-    if (!MRT_DEFECT(LINGER_REMOVED_ONCE))
-        ticket->lingers = 0; /* its timer is that of the removal now */
+    ticket->lingers = 0; /* its timer is that of the removal now */
     mrt_ticket_end_verifiers(ticket, MORTISE_ENOTHELD);
     bool never_sent = ticket->state == MRT_TICKET_NEW && !ticket->maybe;
     if (mrt_engine_unsend(engine, &ticket->command) || !mrt_ticket_under_way(ticket)) {
         mrt_heap_clear(&engine->timers, &ticket->timer);
-        if (never_sent || MRT_DEFECT(CANCEL_LEAVES_TICKET)) {
+        if (never_sent) {
             mrt_ticket_put(ticket);
             return;
         }
@@ -279,8 +275,8 @@ void mrt_ticket_drop(struct mrt_ticket *ticket)
 {
     struct mrt_engine *engine = ticket->queue->engine;
     MRT_ASSERT(ticket->holds == 0);
-    bool maybe = ticket->command.type == MRT_DETACH && !MRT_DEFECT(DETACH_NOT_LOST) &&
-                 (ticket->command.outstanding || ticket->maybe);
+    bool maybe =
+        ticket->command.type == MRT_DETACH && (ticket->command.outstanding || ticket->maybe);
     mrt_engine_unsend(engine, &ticket->command);
     mrt_ticket_end_verifiers(ticket, maybe ? MORTISE_EUNKNOWN : MORTISE_ELOST);
     mrt_heap_clear(&engine->timers, &ticket->timer);
@@ -331,8 +327,6 @@ void mrt_ticket_timer(struct mrt_ticket *ticket, mrt_time now)
     }
     switch (ticket->state) {
     case MRT_TICKET_NEW:
-        if (MRT_DEFECT(GHOST_APPEND))
-            ticket->id.high ^= ticket->attempts;
         mrt_ticket_send(ticket, MRT_APPEND);
         break;
     case MRT_TICKET_LEAVING:

@@ -11,15 +11,12 @@
  *    answer to the one before has come.
  */
 #include "base/assert.h"
-#include "core/defect.h"
 #include "core/parts.h"
 #include "core/rule.h"
 
 static void gone(struct mrt_ticket *ticket, mrt_time now)
 {
     struct mrt_queue *queue = ticket->queue;
-    if (MRT_DEFECT(GONE_IGNORED) && ticket->holds)
-        return;
     mrt_queue_ticket_gone(ticket);
     mrt_queue_serve(queue, now);
 }
@@ -41,7 +38,7 @@ void mrt_ticket_revoked(struct mrt_ticket *ticket, uint64_t number)
    about. */
 static bool has_others(struct mrt_ticket *ticket, const struct mrt_event *event)
 {
-    if (event->serial > 0 || !ticket->may_linger || MRT_DEFECT(LINGER_BY_HEARSAY))
+    if (event->serial > 0 || !ticket->may_linger)
         return event->others_behind;
     if (event->others_behind && ticket->command.outstanding)
         mrt_ticket_look(ticket);
@@ -76,10 +73,7 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
     mrt_ticket_revoked(ticket, event->revoked);
     if (ticket->try_only && !grants) { /* not to be, by (i) of the port; it must not stay */
         mrt_queue_blocked(ticket);
-        if (MRT_DEFECT(TRY_LEAVES_TICKET))
-            mrt_ticket_drop(ticket);
-        else
-            mrt_ticket_remove(ticket);
+        mrt_ticket_remove(ticket);
         mrt_queue_serve(queue, now);
         return;
     }
@@ -103,7 +97,7 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
     ticket->fence_span = event->fence_span;
     ticket->others_behind = has_others(ticket, event);
     ticket->recheck = mrt_engine_recheck(engine, event->recheck);
-    bool looks = ticket->recheck > 0 && !MRT_DEFECT(NO_RECHECK);
+    bool looks = ticket->recheck > 0;
     ticket->due = looks ? mrt_time_add(now, ticket->recheck) : MRT_TIME_NEVER;
     mrt_ticket_set_timer(ticket);
     if (ticket->state == MRT_TICKET_WAITING && grants) {
@@ -168,8 +162,7 @@ static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event 
         break;
     case MRT_BLOCKED:
         mrt_queue_blocked(ticket);
-        if (!MRT_DEFECT(LOCAL_KEPT))
-            mrt_queue_ticket_gone(ticket);
+        mrt_queue_ticket_gone(ticket);
         mrt_queue_serve(queue, now);
         break;
     case MRT_FAILED:
@@ -198,7 +191,7 @@ static bool answered_detach(struct mrt_ticket *ticket, const struct mrt_event *e
 {
     bool refused = event->type == MRT_FAILED && !ticket->maybe && !ticket->adopts &&
                    mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY;
-    bool done = event->type == MRT_VIEW || (MRT_DEFECT(DETACH_ONCE) && event->type == MRT_UNKNOWN);
+    bool done = event->type == MRT_VIEW;
     if (done)
         mrt_ticket_end_verifiers(ticket, MORTISE_OK);
     if (done || event->type == MRT_GONE)
@@ -222,7 +215,7 @@ static void answered_leaving(struct mrt_ticket *ticket, const struct mrt_event *
     mrt_ticket_is_sent(ticket);
     if (asked == MRT_DETACH)
         absent = answered_detach(ticket, event);
-    if (absent || (MRT_DEFECT(REMOVE_ONCE) && asked == MRT_REMOVE)) {
+    if (absent) {
         mrt_ticket_end_verifiers(ticket, MORTISE_ELOST);
         mrt_ticket_put(ticket);
     } else if (asked != mrt_ticket_way_out(ticket)) {
@@ -248,15 +241,13 @@ static void seen(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_t
    unseen or for want of copies, and appended again behind others. */
 static bool is_of_another(const struct mrt_ticket *ticket, const struct mrt_event *event)
 {
-    return event->fence != ticket->fence && !MRT_DEFECT(OLD_VIEW_BELIEVED);
+    return event->fence != ticket->fence;
 }
 
 void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
 {
-    if (MRT_DEFECT(PASS_RULE_8_CANCELLED) && ticket->queue->ticket)
-        ticket = ticket->queue->ticket;
     bool entered = ticket->state == MRT_TICKET_WAITING || ticket->state == MRT_TICKET_GRANTED;
-    if ((entered && !is_of_another(ticket, event)) || MRT_DEFECT(PASS_RULE_8_CANCELLED))
+    if (entered && !is_of_another(ticket, event))
         seen(ticket, event, now);
     else
         mrt_ticket_look(ticket); /* or it has overtaken the answer that it is to follow */

@@ -5,7 +5,6 @@
 #include "io/driver.h"
 
 #include "base/error.h"
-#include "core/defect.h"
 #include "io/fork.h"
 
 #include <stdio.h>
@@ -65,8 +64,6 @@ void mrt_driver_settle(struct mrt_driver *driver)
     if (!TAILQ_EMPTY(&driver->completed) || mrt_engine_has_told(driver->engine))
         mrt_tell_kick(driver);
     mrt_tell_timers(driver);
-    if (MRT_DEFECT(LEADER_CALLS_BACK) && mrt_engine_has_told(driver->engine))
-        mrt_lead_wake(driver);
 }
 
 /* What is told unasked says most. A real answer ends what was known. */
@@ -210,14 +207,13 @@ void mrt_driver_leave_quietly(struct mrt_driver *driver)
 void mrt_driver_stay(struct mrt_driver *driver)
 {
     pthread_mutex_lock(&driver->mutex);
-    driver->inside += !MRT_DEFECT(MULTI_OUTSIDE);
+    driver->inside++;
     pthread_mutex_unlock(&driver->mutex);
 }
 
 void mrt_driver_stay_no_more(struct mrt_driver *driver)
 {
     pthread_mutex_lock(&driver->mutex);
-    driver->inside += MRT_DEFECT(MULTI_OUTSIDE);
     mrt_driver_leave_quietly(driver);
 }
 

@@ -20,7 +20,6 @@
  * Invariant: the loop never leaves the store's descriptor (`away`) for longer than GRACE. What is
  * there is not lost meanwhile: descriptors tell of it for as long as it has not been read.
  */
-#include "core/defect.h"
 #include "io/driver.h"
 
 #include <sys/eventfd.h>
@@ -55,15 +54,14 @@ mrt_time mrt_lead_until(const struct mrt_driver *driver, mrt_time now)
 {
     const struct mrt_lead *lead = &driver->lead;
     mrt_time until = lead->leader ? lead->since + GRACE : lead->grace;
-    bool called_back = now < lead->pause && !MRT_DEFECT(LEAD_RECALL_UNDONE);
-    if (!lead->often || called_back || now >= until || (lead->leader && !suffices(driver)))
+    if (!lead->often || now < lead->pause || now >= until || (lead->leader && !suffices(driver)))
         return 0;
-    return MRT_DEFECT(LEAD_LOOP_STAYS_AWAY) ? MRT_TIME_NEVER : until;
+    return until;
 }
 
 void mrt_lead_wake(struct mrt_driver *driver)
 {
-    if (driver->lead.sleeps && !MRT_DEFECT(LEADER_SLEEPS_ON))
+    if (driver->lead.sleeps)
         eventfd_write(driver->lead.fd, 1);
 }
 
@@ -71,7 +69,7 @@ void mrt_lead_called(struct mrt_driver *driver)
 {
     struct mrt_lead *lead = &driver->lead;
     lead->may_wait = driver->ops->answers_may_wait && driver->ops->answers_may_wait(driver->store);
-    if (!lead->may_wait && !lead->leader && lead->grace > 0 && !MRT_DEFECT(LEAD_ANSWERS_LEFT))
+    if (!lead->may_wait && !lead->leader && lead->grace > 0)
         mrt_lead_recall(driver);
 }
 
@@ -103,9 +101,9 @@ static void stop_leading(struct mrt_driver *driver)
     struct mrt_lead *lead = &driver->lead;
     mrt_time now = mrt_time_now();
     lead->leader = NULL;
-    if (now >= lead->pause || MRT_DEFECT(LEAD_RECALL_UNDONE))
+    if (now >= lead->pause)
         lead->grace = now + GRACE;
-    if (!lead->may_wait || (!suffices(driver) && !MRT_DEFECT(LEAD_OTHERS_LEFT)))
+    if (!lead->may_wait || !suffices(driver))
         mrt_lead_recall(driver);
 }
 
@@ -122,8 +120,6 @@ bool mrt_lead(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time deadlin
     lead->since = now;
     lead->often = now < lead->grace;
     for (;;) {
-        if (MRT_DEFECT(LEADER_CALLS_BACK))
-            mrt_loop_turn(driver, mrt_driver_patience(deadline));
         mrt_driver_flush(driver, mrt_driver_patience(deadline));
         now = mrt_time_now();
         if (wait->waiter.state != MRT_WAITER_WAITING || now >= deadline)

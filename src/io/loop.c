@@ -9,7 +9,6 @@
 #include "io/driver.h"
 
 #include "base/error.h"
-#include "core/defect.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -46,9 +45,7 @@ mrt_time mrt_loop_next(const struct mrt_driver *driver)
 
 static bool calls_back(const struct mrt_driver *driver)
 {
-    bool left_to_leader = MRT_DEFECT(LEADER_CALLS_BACK) && driver->lead.leader &&
-                          pthread_equal(driver->thread, pthread_self());
-    return !driver->teller.begun && !left_to_leader;
+    return !driver->teller.begun;
 }
 
 void mrt_loop_turn(struct mrt_driver *driver, mrt_time patience)

@@ -1,8 +1,6 @@
 /* See memory_cell.h. */
 #include "store/memory_cell.h"
 
-#include "core/defect.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,9 +60,9 @@ static int set(struct mrt_memory_cell *cell, const struct mrt_command *command)
     uint64_t version = cell->value ? cell->version : 0;
     if (mrt_id_equal(cell->writer, command->ticket))
         return MORTISE_OK;
-    if (command->fence > 0 && command->fence < cell->fence && !MRT_DEFECT(CELL_IGNORES_FENCE))
+    if (command->fence > 0 && command->fence < cell->fence)
         return MORTISE_ESTALE;
-    if (command->version != version && !MRT_DEFECT(CELL_IGNORES_VERSION))
+    if (command->version != version)
         return MORTISE_ECONFLICT;
     return write_value(cell, command);
 }

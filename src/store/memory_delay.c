@@ -6,7 +6,6 @@
  * identity, but that is found within a session only, and detaching and adopting pass it over.
  * Who waits behind it looks again when its time is over, at the latest.
  */
-#include "core/defect.h"
 #include "store/memory_server_parts.h"
 
 /* Tells all behind it to look: when it goes is news. */
@@ -27,12 +26,9 @@ void mrt_memory_leave_behind(struct mrt_memory_server *server, struct session *s
     struct ticket *ticket, *next;
     TAILQ_FOREACH_SAFE(ticket, &session->tickets, session_link, next)
     {
-        if (ticket->delay <= 0 || MRT_DEFECT(DELAY_FORGOTTEN) ||
-            (!mrt_memory_grants_behind(ticket, mrt_memory_weight_ahead(ticket), 0) &&
-             !MRT_DEFECT(DELAY_FOR_WAITERS)))
+        if (ticket->delay <= 0 ||
+            !mrt_memory_grants_behind(ticket, mrt_memory_weight_ahead(ticket), 0))
             continue;
-        if (MRT_DEFECT(DELAY_FROM_START))
-            died = ticket->since;
         ticket->until = mrt_time_add(died, ticket->delay);
         ticket->linger = false;
         ticket->session = &server->nobody;
@@ -47,7 +43,7 @@ void mrt_memory_end_delays(struct mrt_memory_server *server, mrt_time now,
 {
     struct ticket *ticket, *next;
     TAILQ_FOREACH_SAFE(ticket, &server->nobody.tickets, session_link, next)
-    if (ticket->until > 0 && ticket->until <= now && !MRT_DEFECT(DELAY_FOR_EVER))
+    if (ticket->until > 0 && ticket->until <= now)
         mrt_memory_remove_ticket(server, ticket, sink);
 }
 
@@ -56,7 +52,7 @@ mrt_time mrt_memory_next_delay(const struct mrt_memory_server *server)
     mrt_time next = MRT_TIME_NEVER;
     const struct ticket *ticket;
     TAILQ_FOREACH (ticket, &server->nobody.tickets, session_link)
-        if (ticket->until > 0 && !MRT_DEFECT(DELAY_FOR_EVER))
+        if (ticket->until > 0)
             next = mrt_time_min(next, ticket->until);
     return next;
 }

@@ -5,7 +5,6 @@
  * Invariant: a ticket is nobody's under another identity than it had when it was somebody's, so
  * whoever had it before finds it no more.
  */
-#include "core/defect.h"
 #include "store/memory_server_parts.h"
 
 #include <stdlib.h>
@@ -28,8 +27,7 @@ static struct ticket *replace(struct mrt_memory_server *server, struct ticket *t
         return NULL;
     *heir = *ticket;
     heir->id = id;
-    if (!MRT_DEFECT(DETACHED_DIES))
-        heir->session = &server->nobody;
+    heir->session = &server->nobody;
     heir->linger = false;
     heir->delay = 0;
     HASH_ADD(hh, server->tickets_by_id, id, sizeof heir->id, added);
@@ -72,8 +70,6 @@ int mrt_memory_adopt(struct mrt_memory_server *server, const struct mrt_command 
                      struct session *session, struct ticket **ticket)
 {
     struct ticket *found = find(server, server->nobody.id, command->ticket, command->queue);
-    if (!found && MRT_DEFECT(ADOPTED_TWICE))
-        HASH_FIND(hh, server->tickets_by_id, &command->ticket, sizeof command->ticket, found);
     if (!found)
         return MORTISE_ENOTHELD;
     const struct queue *queue = found->queue;

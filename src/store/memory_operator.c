@@ -1,6 +1,5 @@
 /* What an operator does to the queues of the memory store's server. What is nobody's is treated as
    any other; only nobody is told. */
-#include "core/defect.h"
 #include "store/memory_server_parts.h"
 
 int mrt_memory_server_revoke(struct mrt_memory_server *server, const char *name, uint64_t fence,
@@ -39,7 +38,7 @@ int mrt_memory_server_break(struct mrt_memory_server *server, const char *name, 
     if (!queue)
         return MORTISE_ENOTHELD;
     TAILQ_FOREACH (ticket, &queue->tickets, link)
-        if (ticket->fence == fence || MRT_DEFECT(BREAK_ANY))
+        if (ticket->fence == fence)
             break;
     if (!ticket)
         return MORTISE_ENOTHELD;

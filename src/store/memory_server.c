@@ -8,7 +8,6 @@
 #include "store/memory_server.h"
 
 #include "base/assert.h"
-#include "core/defect.h"
 #include "core/rule.h"
 #include "store/memory_server_parts.h"
 
@@ -274,18 +273,6 @@ static void prove(struct mrt_memory_server *server, struct session *session, mrt
 /* Puts a ticket at the end of its queue. */
 static void enqueue(struct queue *queue, struct ticket *ticket)
 {
-    if (MRT_DEFECT(STRING_ORDER)) {
-        char text[32], other_text[32];
-        snprintf(text, sizeof text, "%llu", (unsigned long long)ticket->fence);
-        struct ticket *other;
-        TAILQ_FOREACH (other, &queue->tickets, link) {
-            snprintf(other_text, sizeof other_text, "%llu", (unsigned long long)other->fence);
-            if (strcmp(text, other_text) < 0) {
-                TAILQ_INSERT_BEFORE(other, ticket, link);
-                return;
-            }
-        }
-    }
     TAILQ_INSERT_TAIL(&queue->tickets, ticket, link);
 }
 
@@ -380,7 +367,7 @@ static void tell_lingering(const struct queue *queue, const struct mrt_memory_si
             .type = MRT_WAKE, .session = ticket->session->id, .ticket = ticket->id};
         if (!mrt_memory_grants_behind(ticket, ahead, 0))
             return;
-        if (ticket->linger && !MRT_DEFECT(LINGER_UNTOLD))
+        if (ticket->linger)
             emit(sink, ticket->session->peer, &event);
         ahead += ticket->weight;
     }

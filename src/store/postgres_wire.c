@@ -5,7 +5,6 @@
 #include "store/postgres_internal.h"
 
 #include "base/error.h"
-#include "core/defect.h"
 #include "store/sql_sign.h"
 
 #include <stdio.h>
@@ -125,8 +124,6 @@ static bool send_prepared(struct mrt_store *store, struct mrt_sql_request *reque
 static bool send_listen(struct mrt_store *store, struct mrt_sql_request *request, int statement)
 {
     char text[96], channel[MRT_SQL_CHANNEL_SIZE];
-    if (MRT_DEFECT(SQL_PG_NO_LISTEN) && request->kind == MRT_SQL_DO_RESUME)
-        return true;
     mrt_sql_channel(request->command.session, channel);
     if (statement == LISTEN_SEEN)
         snprintf(text, sizeof text, "LISTEN " MRT_PG_SEEN "%s", store->address.schema);
@@ -140,8 +137,7 @@ static bool send_listen(struct mrt_store *store, struct mrt_sql_request *request
 void mrt_sql_driver_send(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     const int *statement = plans[request->kind].statement;
-    bool taken = !MRT_DEFECT(SQL_PG_HURRIED) || request->kind != MRT_SQL_DO_APPEND ||
-                 send_prepared(store, request, MRT_PG_HURRY);
+    bool taken = true;
     for (; *statement != END && taken; statement++)
         taken = *statement < MRT_PG_STATEMENT_COUNT ? send_prepared(store, request, *statement)
                                                     : send_listen(store, request, *statement);

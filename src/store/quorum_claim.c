@@ -20,7 +20,6 @@
  *
  * Source: the Redlock algorithm, redis.io/docs: "Distributed Locks with Redis".
  */
-#include "core/defect.h"
 #include "core/rule.h"
 #include "store/quorum_internal.h"
 
@@ -73,7 +72,7 @@ static void tell(struct mrt_store *store, struct mrt_quorum_ticket *ticket, stru
 
 static bool is_proven(const struct mrt_store *store, unsigned member)
 {
-    return store->members[member].proof >= store->proven || MRT_DEFECT(QUORUM_UNRENEWED_COUNTS);
+    return store->members[member].proof >= store->proven;
 }
 
 static unsigned with(const struct mrt_store *store, const struct mrt_quorum_ticket *ticket,
@@ -89,7 +88,7 @@ static void let_go(struct mrt_store *store, struct mrt_quorum_ticket *ticket)
 {
     for (unsigned i = 0; i < store->count; i++) {
         bool sure = ticket->claims[i] == MRT_CLAIM_HAS;
-        if (sure || (ticket->claims[i] != MRT_CLAIM_NONE && !MRT_DEFECT(QUORUM_LATE_CLAIM_LEFT)))
+        if (sure || ticket->claims[i] != MRT_CLAIM_NONE)
             mrt_quorum_part(&store->members[i], ticket);
         ticket->claims[i] = MRT_CLAIM_NONE;
     }
@@ -108,8 +107,6 @@ static mrt_time pause_after(const struct mrt_quorum_ticket *ticket, mrt_time now
     struct mrt_id chance;
     if (!mrt_id_random(&chance))
         chance = ticket->token;
-    if (MRT_DEFECT(QUORUM_EQUAL_PAUSES))
-        chance.low = 0;
     return least + (mrt_time)(chance.low % (uint64_t)spread);
 }
 
@@ -159,7 +156,7 @@ static void decide_round(struct mrt_store *store, struct mrt_quorum_ticket *tick
     unsigned has = with(store, ticket, MRT_CLAIM_HAS), open = with(store, ticket, MRT_CLAIM_ASKED);
     if (now >= ticket->decide_at)
         open = 0;
-    if (has >= store->majority - (MRT_DEFECT(QUORUM_MINORITY) ? 1u : 0u)) {
+    if (has >= store->majority) {
         ticket->failures = 0;
         show(store, ticket, true, now);
     } else if (has + open < store->majority) {
@@ -249,7 +246,7 @@ static void ask_all(struct mrt_store *store, struct mrt_quorum_ticket *ticket,
                                         .weight = 1,
                                         .claim = true,
                                         .try_only = type == MRT_APPEND};
-    ticket->round = MRT_DEFECT(QUORUM_ROUND_AGAIN) ? ticket->round + 1 : ++store->rounds;
+    ticket->round = ++store->rounds;
     ticket->asked_at = now;
     ticket->decide_at = now + mrt_quorum_limit(store);
     for (unsigned i = 0; i < store->count; i++) {
@@ -364,7 +361,7 @@ void mrt_quorum_ticket_told(const struct mrt_quorum_member *member, struct mrt_i
 {
     struct mrt_quorum_ticket *ticket;
     TAILQ_FOREACH (ticket, &member->quorum->tickets, link)
-        if (mrt_id_equal(ticket->token, token) && !MRT_DEFECT(QUORUM_DEAF))
+        if (mrt_id_equal(ticket->token, token))
             ticket->doubted |= 1U << member->index;
 }
 

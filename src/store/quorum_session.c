@@ -12,7 +12,6 @@
  * A START is dated as a RENEW is. When it is asked for once more, members that the one before has
  * started are renewed, and count when that is answered.
  */
-#include "core/defect.h"
 #include "store/quorum_internal.h"
 
 #include <stdio.h>
@@ -98,7 +97,7 @@ static mrt_time date(struct mrt_store *store)
     const struct mrt_quorum_ticket *ticket;
     mrt_time date = date_of(store, NULL);
     TAILQ_FOREACH (ticket, &store->tickets, link)
-        if (is_held(ticket) && !MRT_DEFECT(QUORUM_RENEWED_BY_OTHERS))
+        if (is_held(ticket))
             date = mrt_time_min(date, date_of(store, ticket));
     if (date > store->proven)
         store->proven = date;
@@ -169,7 +168,7 @@ static bool all_renewed(const struct mrt_store *store)
     if (!is_renewed(store, NULL))
         return false;
     TAILQ_FOREACH (ticket, &store->tickets, link)
-        if (is_held(ticket) && !is_renewed(store, ticket) && !MRT_DEFECT(QUORUM_RENEWED_BY_OTHERS))
+        if (is_held(ticket) && !is_renewed(store, ticket))
             return false;
     return true;
 }
@@ -244,8 +243,7 @@ static void begin(struct mrt_store *store, mrt_time now)
     switch (store->session_command.type) {
     case MRT_START:
         store->wanted = true;
-        if (!MRT_DEFECT(QUORUM_OLD_START_COUNTS))
-            renew(store, now); /* a session that an earlier START began is as old as that */
+        renew(store, now); /* a session that an earlier START began is as old as that */
         mrt_quorum_members_due(store, now);
         break;
     case MRT_RENEW:

@@ -11,7 +11,6 @@
  *
  * A server that may drop keys when its memory is short is told of in the log, once.
  */
-#include "core/defect.h"
 #include "store/redis_internal.h"
 
 #include <inttypes.h>
@@ -95,7 +94,7 @@ void mrt_redis_check_memory(struct mrt_store *store, struct mrt_redis_job *job)
 void mrt_redis_check_memory_reply(struct mrt_store *store, const redisReply *reply)
 {
     const char *limit = field(reply, "maxmemory"), *policy = field(reply, "maxmemory_policy");
-    if (!limit || !policy || strtoull(limit, NULL, 10) == 0 || MRT_DEFECT(REDIS_EVICTION_UNTOLD))
+    if (!limit || !policy || strtoull(limit, NULL, 10) == 0)
         return;
     bool all = strncmp(policy, "allkeys", 7) == 0, some = strncmp(policy, "volatile", 8) == 0;
     if (!all && !(some && store->memory_asked[1]))

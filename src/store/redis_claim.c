@@ -22,7 +22,6 @@
  * at it, that is written beside it, for operators, and their requests are read there. A
  * release leaves that to expire: without the token in the key it says nothing.
  */
-#include "core/defect.h"
 #include "store/redis_internal.h"
 
 #include <stdio.h>
@@ -55,10 +54,6 @@ static bool choose_token(struct mrt_id ticket, char token[MRT_REDIS_TOKEN_SIZE])
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return false;
     mrt_claim_format(ticket, token);
-    if (MRT_DEFECT(REDIS_CLAIM_ONE_TOKEN)) {
-        mrt_claim_format((struct mrt_id){0, 0}, token);
-        memset(bytes, 0, sizeof bytes);
-    }
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(token + MRT_CLAIM_SIZE - 1 + 2 * i, 3, "%02x", bytes[i]);
     return true;
@@ -138,11 +133,6 @@ static void put_script(struct mrt_store *store, const struct mrt_redis_claim *cl
     char lease[24], channel[MRT_REDIS_CHANNEL_MAX];
     snprintf(lease, sizeof lease, "%lld", (long long)(store->address.session / MRT_MILLISECOND));
     mrt_redis_claim_channel(store, claim->key, channel);
-    if (MRT_DEFECT(REDIS_CLAIM_BLIND_DELETE) && name == MRT_REDIS_CLAIM_DELETE) {
-        const struct mrt_redis_text blind[] = {{"DEL", 3}, {claim->key, strlen(claim->key)}};
-        mrt_redis_wire_put(&store->wire, blind, 2);
-        return;
-    }
     const struct mrt_redis_text arguments[] = {
         mrt_redis_text_of(claim->token),
         mrt_redis_text_of(name == MRT_REDIS_CLAIM_EXTEND ? lease : channel)};
@@ -171,7 +161,7 @@ static unsigned put_attempt(struct mrt_store *store, const struct mrt_redis_clai
     char lease[24], counter[MRT_REDIS_BASE_MAX + 8];
     int length = snprintf(lease, sizeof lease, "%lld",
                           (long long)(store->address.session / MRT_MILLISECOND));
-    bool look = claim->maybe && !MRT_DEFECT(REDIS_CLAIM_NO_READ_BACK);
+    bool look = claim->maybe;
     if (look)
         put_script(store, claim, MRT_REDIS_CLAIM_EXTEND, true);
     const struct mrt_redis_text set[] = {{"SET", 3},
@@ -180,7 +170,7 @@ static unsigned put_attempt(struct mrt_store *store, const struct mrt_redis_clai
                                          {"NX", 2},
                                          {"PX", 2},
                                          {lease, (size_t)length}};
-    mrt_redis_wire_put(&store->wire, set, MRT_DEFECT(REDIS_CLAIM_FOR_EVER) ? 4 : 6);
+    mrt_redis_wire_put(&store->wire, set, 6);
     length = snprintf(counter, sizeof counter, "%sfence", store->address.base);
     const struct mrt_redis_text increase[] = {{"INCR", 4}, {counter, (size_t)length}};
     mrt_redis_wire_put(&store->wire, increase, 2);
@@ -213,7 +203,7 @@ static bool answer_without(struct mrt_store *store, struct mrt_redis_job *job)
 
 static bool is_leaving(const struct mrt_redis_claim *claim)
 {
-    return claim->leaving && !MRT_DEFECT(REDIS_CLAIM_LEAVING_EXTENDED);
+    return claim->leaving;
 }
 
 /* Does this to a claim, before `next` or last; false: no memory. */
@@ -293,16 +283,12 @@ static bool put_all(struct mrt_store *store, struct mrt_id session, enum mrt_red
 void mrt_redis_claims_put(struct mrt_store *store, struct mrt_redis_job *job)
 {
     enum mrt_redis_work work = job->command.type == MRT_RENEW ? MRT_REDIS_EXTEND : MRT_REDIS_DELETE;
-    if (MRT_DEFECT(REDIS_CLAIM_NOT_EXTENDED) && work == MRT_REDIS_EXTEND)
-        return;
     store->unproven = !put_all(store, job->command.session, work, job);
 }
 
 void mrt_redis_claims_lose(struct mrt_store *store, struct mrt_id session)
 {
-    if (!MRT_DEFECT(REDIS_CLAIM_LOST_KEPT))
-        put_all(store, session, MRT_REDIS_DELETE,
-                NULL); /* those that are not sent end by themselves */
+    put_all(store, session, MRT_REDIS_DELETE, NULL); /* those that are not sent end by themselves */
     mrt_redis_claims_forget(store, session);
 }
 

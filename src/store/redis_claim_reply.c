@@ -2,7 +2,6 @@
  * What a reply says of a claim, and what follows from it: it is held, somebody has it and it is
  * asked for again, it is gone. What is asked is in redis_claim.c.
  */
-#include "core/defect.h"
 #include "store/redis_internal.h"
 
 #include <stdio.h>
@@ -141,8 +140,7 @@ static void extended(struct mrt_store *store, struct mrt_redis_claim *claim,
         return; /* there is nothing to be proven of it */
     if (reply->type == REDIS_REPLY_ERROR)
         store->unproven = true;
-    if (reply->type != REDIS_REPLY_INTEGER || reply->integer == 1 || !claim->held ||
-        MRT_DEFECT(REDIS_CLAIM_BLIND_EXTEND))
+    if (reply->type != REDIS_REPLY_INTEGER || reply->integer == 1 || !claim->held)
         return;
     store->unproven = true;
     struct mrt_event *event = mrt_redis_tell(store, MRT_WAKE, claim->session);

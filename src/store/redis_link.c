@@ -14,7 +14,6 @@
  * NOSCRIPT: nothing was done, and the same command is sent at once as a whole script;
  * unless one for the same ticket is on its way behind it, which it must not overtake.
  */
-#include "core/defect.h"
 #include "store/redis_internal.h"
 
 #include <errno.h>
@@ -47,7 +46,7 @@ static void end_jobs(struct mrt_store *store, struct mrt_redis_jobs *jobs, bool 
             free(job);
         else if (store->refusal && (!sent || job->command.type == MRT_START))
             mrt_redis_fail(store, job, store->refusal, "%s", store->refusal_text);
-        else if (sent && !MRT_DEFECT(REDIS_LOST_REPLY_FAILED))
+        else if (sent)
             mrt_redis_answer(store, job, MRT_UNKNOWN);
         else
             fail_unreachable(store, job);
@@ -106,8 +105,7 @@ static void put_client(struct mrt_store *store, const char *what, const char *id
    would stand until its lease ends: scripts refuse it by the epoch, a SET cannot. */
 static bool has_earlier(const struct mrt_store *store)
 {
-    return store->earlier.id != 0 && !TAILQ_EMPTY(&store->claims) &&
-           !MRT_DEFECT(REDIS_CLAIM_LATE_SET);
+    return store->earlier.id != 0 && !TAILQ_EMPTY(&store->claims);
 }
 
 /* Numbers of connections begin again in each server: on another one, or the same after a restart,
@@ -181,7 +179,7 @@ static const struct mrt_address *next_server(struct mrt_store *store)
 static void connect_now(struct mrt_store *store, mrt_time now)
 {
     const struct mrt_address *server = next_server(store);
-    store->epoch += !MRT_DEFECT(REDIS_EPOCH_STAYS) || store->epoch == 0;
+    store->epoch++;
     store->refusal = 0;
     store->heard = false;
     store->deadline = mrt_time_add(now, store->address.connect);
@@ -285,7 +283,7 @@ static void send_whole(struct mrt_store *store, struct mrt_redis_job *job)
         mrt_redis_claim_put(store, job);
     } else if (job->work == MRT_REDIS_COMMAND) {
         mrt_redis_command_put(store, job);
-    } else if (mrt_redis_claim_work_put(store, job) || MRT_DEFECT(REDIS_CLAIM_PHANTOM)) {
+    } else if (mrt_redis_claim_work_put(store, job)) {
         store->unproven |= job->work == MRT_REDIS_EXTEND;
     } else {
         TAILQ_REMOVE(&store->sent, job, link);
@@ -317,7 +315,7 @@ static bool take_reply(struct mrt_store *store, const redisReply *reply, mrt_tim
         mrt_redis_copies_reply(store, job, reply);
         return true;
     }
-    bool again = !job->whole && !MRT_DEFECT(REDIS_SCRIPT_SENT_ONCE);
+    bool again = !job->whole;
     if (again && lacks_script(reply) && !followed(job)) {
         send_whole(store, job);
         return true;

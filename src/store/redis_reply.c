@@ -4,7 +4,6 @@
  * what it can before a script's first write; whatever is not in the table below may have
  * come in the middle of one, and then the outcome is unknown.
  */
-#include "core/defect.h"
 #include "store/redis_internal.h"
 
 #include <stdlib.h>
@@ -60,7 +59,7 @@ enum mrt_redis_outcome mrt_redis_classify(const char *text, int *error, const ch
         if (strlen(errors[i].word) == length && memcmp(errors[i].word, text, length) == 0) {
             *error = errors[i].error;
             *advice = errors[i].advice;
-            return MRT_DEFECT(REDIS_ERROR_UNKNOWN) ? MRT_REDIS_UNKNOWN : errors[i].outcome;
+            return errors[i].outcome;
         }
     for (size_t i = 0; i < sizeof plain_errors / sizeof plain_errors[0]; i++)
         if (strstr(text, plain_errors[i].part)) {
@@ -225,12 +224,12 @@ static void reply_alive(struct mrt_store *store, struct mrt_redis_job *job, cons
     if (integer(reply, 1) > 0)
         compare_clocks(store, integer(reply, 1), now);
     if (job->command.type == MRT_RENEW) {
-        bool proven = !store->unproven || MRT_DEFECT(REDIS_CLAIM_UNPROVEN);
+        bool proven = !store->unproven;
         mrt_redis_answer(store, job, proven ? MRT_RENEWED : MRT_UNKNOWN);
         return;
     }
     remember_session(store, job->command.session);
-    job->event.lease = store->address.session * (MRT_DEFECT(REDIS_LEASE_TOO_LONG) ? 2 : 1);
+    job->event.lease = store->address.session;
     mrt_redis_answer(store, job, MRT_STARTED);
 }
 
@@ -278,8 +277,7 @@ void mrt_redis_reply(struct mrt_store *store, struct mrt_redis_job *job, const r
         reply_error(store, job, reply->str);
     else if (strcmp(said, "VIEW") == 0)
         reply_view(store, job, reply, now);
-    else if (strcmp(said, "ALIVE") == 0 ||
-             (MRT_DEFECT(REDIS_LOST_RENEWS) && job->command.type == MRT_RENEW))
+    else if (strcmp(said, "ALIVE") == 0)
         reply_alive(store, job, reply, now);
     else if (strcmp(said, "REMOVED") == 0)
         mrt_redis_answer(store, job, MRT_REMOVED);

@@ -5,8 +5,6 @@
  */
 #include "store/redis_wire.h"
 
-#include "core/defect.h"
-
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -133,7 +131,7 @@ bool mrt_redis_wire_flush(struct mrt_redis_wire *wire)
         return false; /* half a command must not go out */
     while (wire->state == MRT_REDIS_OPEN && wire->sent < wire->used) {
         ssize_t sent = send(wire->fd, wire->out + wire->sent, wire->used - wire->sent,
-                            (MRT_DEFECT(REDIS_SIGPIPE) ? 0 : MSG_NOSIGNAL) | MSG_DONTWAIT);
+                            MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0 && errno != EAGAIN)

@@ -5,7 +5,6 @@
  */
 #include "store/sql_internal.h"
 
-#include "core/defect.h"
 #include "core/rule.h"
 
 #include <inttypes.h>
@@ -265,8 +264,7 @@ static void finish_view(struct mrt_store *store, struct mrt_sql_request *request
 static void finish_remove(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     bool gone = mrt_sql_number(request, MRT_REMOVE_GONE) > 0;
-    if (!gone && request->kind == MRT_SQL_DO_REMOVE_LAST &&
-        !MRT_DEFECT(SQL_PG_LAST_KEPT)) { /* somebody is, or was, behind it */
+    if (!gone && request->kind == MRT_SQL_DO_REMOVE_LAST) { /* somebody is, or was, behind it */
         request->kind = MRT_SQL_DO_REMOVE;
         mrt_sql_again(store, request, request->kind, now);
         return;
@@ -295,9 +293,7 @@ static void finish_failed(struct mrt_store *store, struct mrt_sql_request *reque
         request->kind = MRT_SQL_DO_REMOVE_QUIETLY;
     else if (outcome == MRT_SQL_QUIETLY)
         outcome = MRT_SQL_FAILED;
-    if (outcome == MRT_SQL_AGAIN && mrt_sql_removes(request) && MRT_DEFECT(SQL_CONFLICT_DONE)) {
-        mrt_sql_answer(store, request, MRT_REMOVED);
-    } else if (outcome == MRT_SQL_ELSEWHERE && !MRT_DEFECT(SQL_DEMOTED_KEPT)) {
+    if (outcome == MRT_SQL_ELSEWHERE) {
         ask_elsewhere(store, request, code->error, code->advice);
     } else if (outcome == MRT_SQL_PERHAPS) {
         mrt_sql_answer(store, request, MRT_UNKNOWN);
@@ -378,7 +374,7 @@ void mrt_sql_finish(struct mrt_store *store, struct mrt_sql_request *request, mr
         mrt_sql_request_free(request);
         break;
     default:
-        if (request->failed && !(MRT_DEFECT(SQL_BEFORE_COMMIT) && mrt_sql_has_row(request)))
+        if (request->failed)
             finish_failed(store, request, now);
         else
             finish_done(store, request, now);
@@ -400,8 +396,6 @@ void mrt_sql_finish_lost(struct mrt_store *store, struct mrt_sql_request *reques
         TAILQ_INSERT_HEAD(&store->waiting, request, link); /* asking again does no harm */
     else if (request->command.serial == 0)
         free_own(store, request);
-    else if (MRT_DEFECT(SQL_LOST_REPLY_FAILED))
-        mrt_sql_fail(store, request, MORTISE_EUNREACHABLE, "%s", "");
     else
         mrt_sql_answer(store, request, MRT_UNKNOWN);
 }

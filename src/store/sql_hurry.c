@@ -17,8 +17,6 @@
  */
 #include "store/sql_internal.h"
 
-#include "core/defect.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,7 +89,7 @@ void mrt_sql_connection_lost(struct mrt_store *store)
 {
     struct mrt_sql_removal *removal;
     TAILQ_FOREACH (removal, &store->removals, link)
-        removal->due = !MRT_DEFECT(SQL_PG_FORGOTTEN);
+        removal->due = true;
 }
 
 void mrt_sql_remove_again(struct mrt_store *store, mrt_time now)

@@ -14,7 +14,6 @@
  * taken back. A try is not to be told of a holder who is known elsewhere to have gone, hence its
  * sync.
  */
-#include "core/defect.h"
 #include "store/zookeeper_internal.h"
 
 #include <string.h>
@@ -62,7 +61,7 @@ void mrt_zk_append_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *t
     if (ticket->created)
         mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
     else if (ticket->adopting)
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_ADOPT, !MRT_DEFECT(ZK_NO_SYNC_BEFORE_ADOPT));
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_ADOPT, true);
     else if (command->try_only && !command->hopeful)
         mrt_zk_ticket_list(session, ticket, MRT_ZK_PROBE, true);
     else
@@ -93,7 +92,7 @@ int mrt_zk_append_refusal(const struct mrt_zk_ticket *ticket, const struct mrt_c
 static void undone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
-    if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE && !MRT_DEFECT(ZK_UNDO_ONCE)) {
+    if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE) {
         mrt_zk_note_no_delete(session, ticket, code);
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN); /* it may be there */
         return;
@@ -110,10 +109,7 @@ static void undone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
 void mrt_zk_append_undo(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int refusal)
 {
     ticket->refusal = refusal;
-    if (MRT_DEFECT(ZK_TRY_LEAVES_NODE) && refusal == MRT_ZK_BLOCKED)
-        undone(session, ticket, ZOK);
-    else
-        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_UNDO, ticket->node);
+    mrt_zk_ticket_send_node(session, ticket, MRT_ZK_UNDO, ticket->node);
 }
 
 /* ---------------------------------------------------------------- answers */
@@ -121,7 +117,7 @@ void mrt_zk_append_undo(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
 bool mrt_zk_append_directory(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
 {
     ticket->attempt++; /* the list behind the create says nothing */
-    if (++ticket->tries > TRIES_MAX || MRT_DEFECT(ZK_NO_PARENT)) {
+    if (++ticket->tries > TRIES_MAX) {
         mrt_zk_ticket_answer_code(session, ticket, ticket->barred ? ZNOAUTH : code);
         return false;
     }
@@ -150,7 +146,7 @@ static void created(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
         return;
     case MRT_ZK_PERHAPS:
-        ticket->maybe = !MRT_DEFECT(ZK_GHOST_LEFT);
+        ticket->maybe = true;
         break;
     default:
         break;

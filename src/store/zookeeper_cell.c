@@ -21,7 +21,6 @@
  * through. What is shown as version is the transaction of the newest write (mzxid),
  * which rises whatever happens to the node.
  */
-#include "core/defect.h"
 #include "store/zookeeper_internal.h"
 
 #include <inttypes.h>
@@ -54,9 +53,8 @@ static void write_over(struct mrt_zk_session *session, struct mrt_zk_look *look,
                        int32_t version)
 {
     const struct mrt_command *command = &look->job->command;
-    look->fence =
-        command->fence > fence || MRT_DEFECT(ZK_CELL_FENCE_FORGOTTEN) ? command->fence : fence;
-    look->version = MRT_DEFECT(ZK_CELL_BLIND_WRITE) ? -1 : version;
+    look->fence = command->fence > fence ? command->fence : fence;
+    look->version = version;
     mrt_zk_look_send(session, look, MRT_ZK_CELL_WRITE, look->path);
 }
 

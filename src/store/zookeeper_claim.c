@@ -26,7 +26,6 @@
  * keeps an order: such a ticket looks for `lock` itself, so at least one of two kinds that
  * meet is refused. A child called `lock` that is not ephemeral is the directory of another lock.
  */
-#include "core/defect.h"
 #include "core/recipe.h"
 #include "store/zookeeper_internal.h"
 
@@ -171,15 +170,13 @@ static bool is_ours(const struct mrt_zk_session *session, const struct mrt_zk_ti
                     const struct mrt_zk_reply *reply)
 {
     const size_t kind = strlen(MRT_ZK_CLAIM_DATA), uuid = strlen(ticket->uuid);
-    if (ticket->held && MRT_DEFECT(ZK_CLAIM_ANY_NODE))
-        return true;
-    if (reply->stat->ephemeralOwner != session->server_id && !MRT_DEFECT(ZK_ADOPT_FOREIGN_OWNER))
+    if (reply->stat->ephemeralOwner != session->server_id)
         return false;
     if (ticket->created)
         return ticket->czxid == 0 || reply->stat->czxid == ticket->czxid;
     if ((size_t)reply->length < kind + uuid || memcmp(reply->text, MRT_ZK_CLAIM_DATA, kind) != 0)
         return ticket->maybe && is_only_one(session, ticket, reply->stat->czxid);
-    return memcmp(reply->text + kind, ticket->uuid, uuid) == 0 || MRT_DEFECT(ZK_CLAIM_NO_TOKEN);
+    return memcmp(reply->text + kind, ticket->uuid, uuid) == 0;
 }
 
 bool mrt_zk_is_claim(const struct Stat *stat)
@@ -219,8 +216,7 @@ static void not_ours(struct mrt_zk_session *session, struct mrt_zk_ticket *ticke
         mrt_zk_ticket_fail(session, ticket, MRT_ZK_OTHER);
     } else if (other) {
         gone(session, ticket);
-    } else if (free_now && ++ticket->tries <= TRIES_MAX &&
-               !(MRT_DEFECT(ZK_CLAIM_ONCE) && command->type != MRT_APPEND)) {
+    } else if (free_now && ++ticket->tries <= TRIES_MAX) {
         claim(session, ticket);
     } else if (command->try_only && command->type == MRT_APPEND) {
         forget(session, ticket);
@@ -287,7 +283,7 @@ static void claimed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
             claim(session, ticket);
         return;
     case MRT_ZK_PERHAPS:
-        ticket->maybe = !MRT_DEFECT(ZK_GHOST_LEFT);
+        ticket->maybe = true;
         break;
     default:
         if (code == ZNODEEXISTS)

@@ -12,7 +12,6 @@
  *   SET_VALUE  set; sync + list
  *   the mark of a semaphore's ticket    zookeeper_semaphore.c
  */
-#include "core/defect.h"
 #include "store/zookeeper_internal.h"
 
 #include <string.h>
@@ -23,7 +22,7 @@
 
 int32_t mrt_zk_data_version(const struct mrt_zk_ticket *ticket)
 {
-    return MRT_DEFECT(ZK_REQUEST_OVERWRITTEN) ? -1 : ticket->data_version;
+    return ticket->data_version;
 }
 
 /* A node that was made anew by a downgrade says nothing of an earlier one. */
@@ -33,7 +32,7 @@ void mrt_zk_data_known(struct mrt_zk_session *session, struct mrt_zk_ticket *tic
     const int length = (int)strlen(MRT_ZK_REVOKE);
     ticket->data_version = reply->stat->version;
     if (reply->length != length || memcmp(reply->text, MRT_ZK_REVOKE, (size_t)length) != 0 ||
-        reply->stat->mzxid <= ticket->revoked || MRT_DEFECT(ZK_REQUEST_UNREAD))
+        reply->stat->mzxid <= ticket->revoked)
         return;
     ticket->revoked = reply->stat->mzxid;
     mrt_zk_tell_revoked(session->store, ticket);
@@ -101,8 +100,7 @@ static void lightened(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
     char lighter[MRT_ZK_NODE_SIZE];
     enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
     ticket->maybe |= outcome == MRT_ZK_PERHAPS;
-    if (outcome == MRT_ZK_DONE && !MRT_DEFECT(ZK_LIGHTER_NAME_LATE) &&
-        mrt_zk_lighter(ticket, lighter))
+    if (outcome == MRT_ZK_DONE && mrt_zk_lighter(ticket, lighter))
         mrt_zk_ticket_keep(ticket, lighter);
     if (outcome == MRT_ZK_PERHAPS || (outcome == MRT_ZK_NOT_DONE && code != ZNODEEXISTS))
         mrt_zk_ticket_answer_code(session, ticket, code);

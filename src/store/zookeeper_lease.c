@@ -32,7 +32,6 @@
  * follower that has two attempts of one session in hand answers one of them, and the other hears
  * nothing at all, not even the end of its connection.
  */
-#include "core/defect.h"
 #include "store/zookeeper_internal.h"
 
 #include <string.h>
@@ -41,8 +40,6 @@
 
 mrt_time mrt_zk_proof_lag(mrt_time lease, mrt_time tick)
 {
-    if (MRT_DEFECT(ZK_NO_PROOF_LAG))
-        return 0;
     if (tick > 0)
         return tick / 2;
     return lease < 2 * DEFAULT_TICK ? lease / 2 : lease / 4;

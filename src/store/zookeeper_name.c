@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/name.h"
-#include "core/defect.h"
 #include "core/recipe.h"
 #include "core/store.h"
 
@@ -381,15 +380,5 @@ void mrt_zk_node(const char *uuid, const struct mrt_zk_place *place, char node[M
 
 bool mrt_zk_before(int32_t a, int32_t b)
 {
-    if (MRT_DEFECT(ZK_STRING_SORT)) {
-        char first[16], second[16];
-        snprintf(first, sizeof first, "%010d", a);
-        snprintf(second, sizeof second, "%010d", b);
-        return strcmp(first, second) < 0;
-    }
-    if (MRT_DEFECT(ZK_SIGNED_SEQUENCE))
-        return a < b;
-    if (MRT_DEFECT(ZK_UNSIGNED_SEQUENCE))
-        return (uint32_t)a < (uint32_t)b;
     return (int32_t)((uint32_t)a - (uint32_t)b) < 0;
 }

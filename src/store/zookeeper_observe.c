@@ -10,7 +10,6 @@
  * the time it is read is looked for again. The value is the node's data as it is, so leaders of
  * Curator and kazoo show theirs.
  */
-#include "core/defect.h"
 #include "store/zookeeper_internal.h"
 
 #include <string.h>
@@ -28,8 +27,7 @@ static void list(struct mrt_zk_session *session, struct mrt_zk_look *look)
 
 void mrt_zk_observe_begin(struct mrt_zk_session *session, struct mrt_zk_look *look)
 {
-    if (MRT_DEFECT(ZK_OBSERVER_STALE) ||
-        mrt_zk_send_watch(session, MRT_ZK_LOOK_SYNC, look->number, look->path))
+    if (mrt_zk_send_watch(session, MRT_ZK_LOOK_SYNC, look->number, look->path))
         list(session, look);
     else
         mrt_zk_look_answer(session, look, MRT_UNKNOWN);

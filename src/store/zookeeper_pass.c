@@ -45,7 +45,6 @@
  *    finds it gone by rule 6. Rule 5 holds here too. A watch that outlived its connection
  *    would be told of a deletion in any case; none does.
  */
-#include "core/defect.h"
 #include "store/zookeeper_internal.h"
 
 #include <string.h>
@@ -53,8 +52,6 @@
 void mrt_zk_marker_path(const struct mrt_store *store, const char *path, char *marker, size_t size)
 {
     const char *node = strrchr(path, '/') + 1;
-    if (MRT_DEFECT(PASS_RULE_3_SEQUENCE))
-        node += strlen(node) - 10;
     snprintf(marker, size, "%s/" MRT_ZK_MARKERS_NAME "/%s", store->address.chroot, node);
 }
 
@@ -77,8 +74,7 @@ static void passed(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
     struct mrt_zk_ticket *ticket, *next;
     TAILQ_FOREACH_SAFE(ticket, &watch->tickets, watch_link, next)
     if (ticket->own_known)
-        take_over(session, ticket,
-                  ticket->after + (MRT_DEFECT(PASS_RULE_1_ONE) ? ticket->before : 0));
+        take_over(session, ticket, ticket->after);
     watch->marker = false;
     mrt_zk_watch_drop(session, watch);
 }
@@ -95,20 +91,8 @@ static void ended(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
 {
     struct mrt_zk_ticket *ticket, *next;
     TAILQ_FOREACH_SAFE(ticket, &watch->tickets, watch_link, next)
-    if (MRT_DEFECT(PASS_RULE_12_TWO))
-        take_over(session, ticket, 0);
-    else if (mrt_zk_waits_for_last(ticket) && (ticket->own_known || MRT_DEFECT(PASS_RULE_12_OWN)))
+    if (mrt_zk_waits_for_last(ticket) && ticket->own_known)
         take_over(session, ticket, ticket->before + ticket->after);
-    mrt_zk_watch_drop(session, watch);
-}
-
-/* It was gone before it was watched: all look again. */
-static void absent(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
-{
-    struct mrt_zk_ticket *ticket, *next;
-    TAILQ_FOREACH_SAFE(ticket, &watch->tickets, watch_link, next)
-    if (ticket->own_known && ticket->before == 0 && MRT_DEFECT(PASS_RULE_6_ABSENT))
-        take_over(session, ticket, 0);
     mrt_zk_watch_drop(session, watch);
 }
 
@@ -123,7 +107,7 @@ static void own_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
         outcome = MRT_ZK_NO_NODE; /* another's is called so by now */
     if (outcome == MRT_ZK_DONE)
         mrt_zk_data_known(session, ticket, reply);
-    if (outcome == MRT_ZK_DONE || MRT_DEFECT(PASS_RULE_5_REPLY)) {
+    if (outcome == MRT_ZK_DONE) {
         ticket->own_known = true;
         return;
     }
@@ -136,8 +120,6 @@ static void own_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
 static void marker_reply(struct mrt_zk_session *session, struct mrt_zk_watch *watch, int code)
 {
     const struct mrt_zk_ticket *ticket;
-    if (code == ZOK && MRT_DEFECT(PASS_RULE_11_EXISTS))
-        passed(session, watch);
     if (mrt_zk_code(code)->outcome != MRT_ZK_NOT_DONE)
         return;
     watch->marker = false;
@@ -156,8 +138,7 @@ static void node_reply(struct mrt_zk_session *session, struct mrt_zk_watch *watc
             mrt_zk_mark_seen(session, watch, reply->stat);
         break;
     case MRT_ZK_NO_NODE:
-        if (!MRT_DEFECT(ZK_PREDECESSOR_GONE_IGNORED))
-            absent(session, watch);
+        mrt_zk_watch_drop(session, watch); /* it was gone before: all look again */
         break;
     case MRT_ZK_NOT_DONE: /* it may not be read: look from time to time */
         TAILQ_FOREACH (ticket, &watch->tickets, watch_link)
@@ -191,14 +172,12 @@ void mrt_zk_watch_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind
 static void own_event(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int type,
                       const char *path)
 {
-    if (MRT_DEFECT(PASS_RULE_5_OWN))
-        return;
     if (type != ZOO_CHANGED_EVENT) {
         mrt_zk_disown(session, ticket);
         mrt_zk_unwait(ticket);
         mrt_zk_wake(session->store, ticket->id);
-    } else if (!MRT_DEFECT(PASS_RULE_5_REARM)) {
-        ticket->own_known = MRT_DEFECT(PASS_RULE_5_EARLY);
+    } else {
+        ticket->own_known = false;
         if (!mrt_zk_send_watch(session, MRT_ZK_WATCH_OWN, ticket->own_watch, path))
             mrt_zk_disown(session, ticket);
     }
@@ -214,17 +193,14 @@ static void marker_event(struct mrt_zk_session *session, struct mrt_zk_watch *wa
 
 static void node_event(struct mrt_zk_session *session, struct mrt_zk_watch *watch, int type)
 {
-    bool deleted = type == ZOO_DELETED_EVENT || MRT_DEFECT(PASS_RULE_12_CHANGED);
-    if (deleted && watch->kind == MRT_ZK_WATCHES_NODE && !MRT_DEFECT(ZK_WATCH_SWALLOWED)) {
+    bool deleted = type == ZOO_DELETED_EVENT;
+    if (deleted && watch->kind == MRT_ZK_WATCHES_NODE) {
         ended(session, watch);
         return;
     }
     if (type != ZOO_CHANGED_EVENT || watch->kind == MRT_ZK_WATCHES_MARK ||
         !mrt_zk_send_watch(session, MRT_ZK_WATCH, watch->id, watch->path)) {
-        if (MRT_DEFECT(ZK_WATCH_SWALLOWED))
-            mrt_zk_watch_free(session, watch);
-        else
-            mrt_zk_watch_drop(session, watch);
+        mrt_zk_watch_drop(session, watch);
     }
 }
 

@@ -6,7 +6,6 @@
  *   granted at once, or waiting  delete
  *   there may be a node that is not known    sync + list + deletes (zookeeper_seek.c)
  */
-#include "core/defect.h"
 #include "store/zookeeper_internal.h"
 
 #include <string.h>
@@ -17,20 +16,18 @@ static bool may_pass(const struct mrt_zk_session *session, const struct mrt_zk_t
 {
     enum mrt_zk_family family = ticket->place.family;
     bool alone = family == MRT_ZK_MUTEX || family == MRT_ZK_WRITER;
-    bool granted = (ticket->held && alone) || MRT_DEFECT(PASS_RULE_2_CANCEL);
+    bool granted = ticket->held && alone;
     return granted && (ticket->waited || ticket->behind) && !session->store->no_markers &&
            !mrt_zk_ticket_herds(session, ticket) && mrt_zk_is_ours(ticket->node);
 }
 
 void mrt_zk_remove_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
-    if (!MRT_DEFECT(PASS_RULE_8_CANCELLED)) {
-        mrt_zk_unwait(ticket);
-        mrt_zk_disown(session, ticket);
-    }
+    mrt_zk_unwait(ticket);
+    mrt_zk_disown(session, ticket);
     ticket->deletes = 0;
     if (ticket->maybe)
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_PURGE, !MRT_DEFECT(ZK_NO_SYNC_BEFORE_PURGE));
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_PURGE, true);
     else if (!ticket->created)
         mrt_zk_ticket_answer(session, ticket, MRT_REMOVED);
     else if (may_pass(session, ticket))
@@ -59,7 +56,7 @@ void mrt_zk_remove_done(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
 static void deleted(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
-    if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE && !MRT_DEFECT(ZK_DELETE_ONCE)) {
+    if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE) {
         mrt_zk_note_no_delete(session, ticket, code);
         mrt_zk_ticket_answer_code(session, ticket, code);
         return;
@@ -102,9 +99,7 @@ static void delete_plainly(struct mrt_zk_session *session, struct mrt_zk_ticket 
 static void passed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
-    if (outcome == MRT_ZK_DONE || (outcome == MRT_ZK_NOT_DONE && MRT_DEFECT(PASS_RULE_9_REFUSED)) ||
-        (outcome == MRT_ZK_NO_NODE && MRT_DEFECT(PASS_RULE_9_NO_NODE)) ||
-        (outcome == MRT_ZK_PERHAPS && MRT_DEFECT(PASS_RULE_9_UNKNOWN)))
+    if (outcome == MRT_ZK_DONE)
         deleted(session, ticket, ZOK);
     else if (outcome == MRT_ZK_NOT_DONE || outcome == MRT_ZK_NO_NODE)
         delete_plainly(session, ticket, code);

@@ -11,7 +11,6 @@
 #include "store/zookeeper_internal.h"
 
 #include "base/assert.h"
-#include "core/defect.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -92,8 +91,7 @@ static void answered(const void *context, const struct mrt_zk_reply *reply)
             session->store->no_containers = true;
         else if (ticket && (request->kind == MRT_ZK_MARK || request->kind == MRT_ZK_MARK_READ))
             mrt_zk_marked(session, ticket, request->kind, reply);
-        else if (ticket && (ticket->attempt == request->attempt ||
-                            (MRT_DEFECT(ZK_STALE_ANSWER) && !TAILQ_EMPTY(&ticket->jobs))))
+        else if (ticket && ticket->attempt == request->attempt)
             mrt_zk_ticket_reply(session, ticket, request->kind, reply);
     }
     }
@@ -189,9 +187,8 @@ static int send_parent(struct mrt_zk_session *session, const char *path,
    can grant the lock. */
 static int send_markers(struct mrt_zk_session *session, const char *path, const void *context)
 {
-    int mode = MRT_DEFECT(PASS_RULE_3_CONTAINER) ? ZOO_CONTAINER : ZOO_PERSISTENT;
     return zoo_acreate(session->handle, path, "", 0, mrt_zk_access_nodes(&session->store->access),
-                       mode, on_string, context);
+                       ZOO_PERSISTENT, on_string, context);
 }
 
 static int send_pass(struct mrt_zk_session *session, const char *path, const void *context)
@@ -219,10 +216,7 @@ static int send_mark(struct mrt_zk_session *session, const struct mrt_zk_ticket 
    gone (rule 12 of zookeeper_pass.c). It is refused if the data's version is not this. */
 static void use_watches_up(zoo_op_t *operation, const char *path, int version)
 {
-    if (MRT_DEFECT(PASS_RULE_12_RENAME))
-        zoo_check_op_init(operation, path, version);
-    else
-        zoo_set_op_init(operation, path, "", 0, version, NULL);
+    zoo_set_op_init(operation, path, "", 0, version, NULL);
 }
 
 /* A node of the same sequence takes the place of the one at `path`. */
@@ -282,8 +276,7 @@ static int send_unclaim(struct mrt_zk_session *session, const struct mrt_zk_tick
 {
     zoo_op_t operations[2];
     MRT_ASSERT(ticket);
-    zoo_check_op_init(&operations[0], ticket->path,
-                      MRT_DEFECT(ZK_CLAIM_BLIND_DELETE) ? -1 : ticket->version);
+    zoo_check_op_init(&operations[0], ticket->path, ticket->version);
     zoo_delete_op_init(&operations[1], path, -1);
     return zoo_amulti(session->handle, 2, operations, session->closing->results, on_void, context);
 }
@@ -338,8 +331,6 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
     zhandle_t *handle = session->handle;
     const void *context = as_context(request->id);
     void *watch = (void *)(uintptr_t)request->watch; // NOLINT(performance-no-int-to-ptr)
-    if (MRT_DEFECT(ZK_LEASE_FROM_READ) && request->kind == MRT_ZK_RENEW)
-        return zoo_aexists(handle, path, 0, on_stat, context);
     switch (request->kind) {
     case MRT_ZK_RENEW:
     case MRT_ZK_CLOSE:

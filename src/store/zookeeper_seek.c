@@ -14,7 +14,6 @@
  * A ticket that has a node and finds another one deletes that: an earlier sync has hidden it. It
  * would be waited for as long as the session lives, by this ticket too.
  */
-#include "core/defect.h"
 #include "store/zookeeper_internal.h"
 
 #include <inttypes.h>
@@ -109,8 +108,7 @@ void mrt_zk_seek_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *tic
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
         return;
     }
-    if (outcome == MRT_ZK_DONE &&
-        (reply->stat->ephemeralOwner == session->server_id || MRT_DEFECT(ZK_ADOPT_FOREIGN_OWNER)) &&
+    if (outcome == MRT_ZK_DONE && reply->stat->ephemeralOwner == session->server_id &&
         !is_known(session, ticket, node) && !found(session, ticket, node, reply->stat))
         return;
     if (ticket->suspect_at == ticket->suspect_count)

@@ -19,7 +19,6 @@
  * the data, costs time and nothing else. One of unknown outcome is written again.
  * The rule is test/model/semaphore.pml's, which says how it was found.
  */
-#include "core/defect.h"
 #include "store/zookeeper_internal.h"
 
 /* Which tickets mark, by their sequence numbers. */
@@ -33,8 +32,7 @@ bool mrt_zk_marks(const struct mrt_zk_place *place)
 
 bool mrt_zk_mark_due(const struct mrt_zk_ticket *ticket, const struct Stat *directory)
 {
-    if (ticket->place.family != MRT_ZK_SEMAPHORE || ticket->held || !mrt_zk_marks(&ticket->place) ||
-        MRT_DEFECT(ZK_SEMAPHORE_NO_MARK))
+    if (ticket->place.family != MRT_ZK_SEMAPHORE || ticket->held || !mrt_zk_marks(&ticket->place))
         return false;
     return ticket->waited || directory->pzxid != ticket->czxid;
 }
@@ -76,7 +74,7 @@ void mrt_zk_mark_seen(struct mrt_zk_session *session, struct mrt_zk_watch *watch
                       const struct Stat *node)
 {
     const struct mrt_zk_ticket *ticket;
-    if (node->version == 0 || MRT_DEFECT(ZK_SEMAPHORE_MARK_NOT_READ))
+    if (node->version == 0)
         return;
     TAILQ_FOREACH (ticket, &watch->tickets, watch_link)
         mrt_zk_wake(session->store, ticket->id);

@@ -14,7 +14,6 @@
  *
  * Without a connection the servers' names are looked up anew, beside the loop.
  */
-#include "core/defect.h"
 #include "store/zookeeper_internal.h"
 
 #include <errno.h>
@@ -60,13 +59,6 @@ static void renewed(struct mrt_zk_session *session, struct mrt_zk_job *job)
 }
 
 /* What ZK_RESET_ON_RECONNECT does, and nothing else. */
-static void forget_nodes(struct mrt_zk_session *session)
-{
-    struct mrt_zk_ticket *ticket, *next;
-    HASH_ITER(hh, session->tickets, ticket, next)
-    ticket->created = ticket->maybe = false;
-}
-
 static void established(struct mrt_zk_session *session)
 {
     const clientid_t *identity = zoo_client_id(session->handle);
@@ -84,8 +76,6 @@ static void established(struct mrt_zk_session *session)
         mrt_zk_session_over(session, ZSESSIONEXPIRED);
         return;
     } else {
-        if (MRT_DEFECT(ZK_RESET_ON_RECONNECT))
-            forget_nodes(session);
         mrt_zk_wake(session->store, (struct mrt_id){0, 0}); /* events may have been missed */
     }
     if (session->stopping)
@@ -132,7 +122,7 @@ void mrt_zk_session_reply(struct mrt_zk_session *session, enum mrt_zk_request_ki
     *slot = NULL;
     if (code == ZOK && job->command.type == MRT_START)
         answer_started(session, job);
-    else if (code == ZOK || (MRT_DEFECT(ZK_ERROR_RENEWS) && kind == MRT_ZK_RENEW))
+    else if (code == ZOK)
         renewed(session, job);
     else if (kind == MRT_ZK_CLOSE)
         mrt_zk_answer(session->store, job, MRT_UNKNOWN);
@@ -146,7 +136,7 @@ static void poll_socket(struct mrt_zk_session *session, int socket, int interest
 {
     int epoll = session->store->epoll;
     if (socket == session->socket && interest == session->mask &&
-        (zoo_state(session->handle) == ZOO_CONNECTED_STATE || MRT_DEFECT(ZK_DEAF_SOCKET)))
+        zoo_state(session->handle) == ZOO_CONNECTED_STATE)
         return;
     struct epoll_event event = {.data.fd = socket};
     event.events = (interest & ZOOKEEPER_READ ? (uint32_t)EPOLLIN : 0) |
@@ -161,8 +151,6 @@ static void poll_socket(struct mrt_zk_session *session, int socket, int interest
 
 static void forget_socket(struct mrt_zk_session *session)
 {
-    if (MRT_DEFECT(ZK_DEAF_SOCKET))
-        return;
     session->socket = -1;
     session->mask = 0;
 }

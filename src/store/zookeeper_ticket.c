@@ -11,7 +11,6 @@
  * When a command ends, or takes another course, `attempt` grows: answers to requests of
  * before are dropped.
  */
-#include "core/defect.h"
 #include "core/rule.h"
 #include "store/zookeeper_internal.h"
 
@@ -203,7 +202,7 @@ static struct mrt_zk_ticket *new_ticket(struct mrt_zk_session *session,
     ticket->id = command->ticket;
     ticket->place = mrt_zk_place_for(session->store->address.layout, command->kind,
                                      command->capacity, command->weight);
-    ticket->lingers = command->linger && !MRT_DEFECT(ZK_LINGER_UNWATCHED);
+    ticket->lingers = command->linger;
     /* An answer to one of this identity that was freed is not for this one. */
     ticket->attempt = ++session->numbers << 32;
     TAILQ_INIT(&ticket->jobs);
@@ -248,10 +247,6 @@ void mrt_zk_ticket_describe(struct mrt_zk_ticket *ticket, struct mrt_event *even
 {
     ticket->held = mrt_zk_ticket_fits(ticket, ahead);
     event->fence = (uint64_t)ticket->czxid * MRT_ZK_FENCE_SPAN;
-    if (MRT_DEFECT(ZK_FENCE_FROM_SEQUENCE))
-        event->fence = (uint64_t)((int64_t)ticket->place.sequence - INT32_MIN) * MRT_ZK_FENCE_SPAN;
-    if (MRT_DEFECT(ZK_CLAIM_COUNT_FENCE) && ticket->place.family == MRT_ZK_CLAIMS)
-        event->fence = (uint64_t)ticket->version * MRT_ZK_FENCE_SPAN;
     event->fence_span = MRT_ZK_FENCE_SPAN;
     event->weight_ahead = ahead;
     event->others_behind = ticket->behind;
@@ -341,10 +336,8 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     }
     int refusal =
         view.own < 0 ? ZOK : mrt_zk_append_refusal(ticket, &job->command, &view, reply->names);
-    if (view.own < 0 && (!ticket->held || !MRT_DEFECT(ZK_OWN_NODE_GONE_IGNORED))) {
+    if (view.own < 0) {
         mrt_zk_ticket_gone(session, ticket);
-    } else if (view.own < 0) {
-        mrt_zk_ticket_show(session, ticket, view.ahead);
     } else if (refusal != ZOK) {
         ticket->other = view.other;
         if (refusal == MRT_ZK_MISPLACED)

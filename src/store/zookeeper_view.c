@@ -7,7 +7,6 @@
  * In a semaphore's queue the last one ahead that marks its node is waited for if it waits itself;
  * else any child may be the one (zookeeper_semaphore.c).
  */
-#include "core/defect.h"
 #include "core/rule.h"
 #include "store/zookeeper_internal.h"
 
@@ -61,7 +60,7 @@ int64_t mrt_zk_first_czxid(const struct mrt_zk_place *place, const struct Stat *
 static bool blocks(const struct mrt_zk_ticket *ticket, const struct mrt_zk_place *place)
 {
     if (ticket->place.family == MRT_ZK_SEMAPHORE)
-        return mrt_zk_marks(place) || MRT_DEFECT(ZK_SEMAPHORE_UNMARKED);
+        return mrt_zk_marks(place);
     return ticket->place.family != MRT_ZK_READER || place->family != MRT_ZK_READER;
 }
 
@@ -108,13 +107,9 @@ struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_tick
     struct mrt_zk_view view = {.own = -1, .blocker = -1, .misplaced = -1};
     struct mrt_zk_place blocker = {0};
     bool semaphore = ticket->place.family == MRT_ZK_SEMAPHORE;
-    bool oldest = semaphore && MRT_DEFECT(ZK_SEMAPHORE_N_AHEAD);
     int foreign = -1;
     for (int i = 0; i < names->count; i++) {
         const struct mrt_zk_place place = mrt_zk_place_beside(names->data[i], &ticket->place);
-        if (MRT_DEFECT(ZK_STRANGERS_IGNORED) &&
-            (strstr(names->data[i], "-4000-") || strstr(names->data[i], "00004000800")))
-            continue;
         if (ticket->place.family <= MRT_ZK_WRITER &&
             mrt_zk_misplaced(&place, store->address.layout))
             view.misplaced = i;
@@ -130,11 +125,11 @@ struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_tick
         } else {
             view.namesake |= is_namesake(ticket, names->data[i]);
             view.count++;
-            view.ahead += MRT_DEFECT(ZK_SEMAPHORE_WEIGHT) ? 1 : place.weight;
+            view.ahead += place.weight;
             if (!mrt_zk_same_lock(&place, &ticket->place))
                 view.other = place;
             bool nearer = mrt_zk_before(blocker.sequence, place.sequence);
-            if (blocks(ticket, &place) && (view.blocker < 0 || nearer != oldest)) {
+            if (blocks(ticket, &place) && (view.blocker < 0 || nearer)) {
                 view.blocker = i;
                 blocker = place;
             }
@@ -142,8 +137,7 @@ struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_tick
     }
     if (view.blocker >= 0)
         split(&view, ticket, &blocker, names);
-    if (semaphore && view.ahead - view.after <= ticket->place.capacity && !oldest &&
-        !MRT_DEFECT(ZK_SEMAPHORE_NEAREST))
+    if (semaphore && view.ahead - view.after <= ticket->place.capacity)
         view.blocker = -1; /* it fits: the departure of any may let this one in */
     note_strangers(store, ticket, &view, names, foreign);
     return view;

@@ -16,7 +16,6 @@
  * watch behind for a node that is gone.
 
  */
-#include "core/defect.h"
 #include "store/zookeeper_internal.h"
 
 #include <stdlib.h>
@@ -59,7 +58,7 @@ void mrt_zk_watch_drop(struct mrt_zk_session *session, struct mrt_zk_watch *watc
     TAILQ_FOREACH (ticket, &watch->tickets, watch_link)
         mrt_zk_wake(session->store, ticket->id);
     mrt_zk_marker_path(session->store, watch->path, marker, sizeof marker);
-    if (watch->marker && !MRT_DEFECT(PASS_RULE_10_LEAK))
+    if (watch->marker)
         mrt_zk_send(session, MRT_ZK_UNWATCH, NULL, marker, &code);
     mrt_zk_watch_free(session, watch);
 }
@@ -156,14 +155,12 @@ static struct mrt_zk_watch *set_watch(struct mrt_zk_session *session, const char
     struct mrt_zk_watch *watch = session->connected ? new_watch(session, path, kind) : NULL;
     if (!watch)
         return NULL;
-    if (passes && !MRT_DEFECT(PASS_RULE_4_ORDER))
+    if (passes)
         watch_marker(session, watch);
     if (!mrt_zk_send_watch(session, MRT_ZK_WATCH, watch->id, path)) {
         mrt_zk_watch_drop(session, watch);
         return NULL;
     }
-    if (passes && MRT_DEFECT(PASS_RULE_4_ORDER))
-        watch_marker(session, watch);
     return watch;
 }
 
@@ -174,8 +171,7 @@ static bool passes(const struct mrt_store *store, const struct mrt_zk_ticket *ti
 {
     enum mrt_zk_family family = mrt_zk_place_of(node).family;
     return family != MRT_ZK_SEMAPHORE && family != MRT_ZK_READER && !ticket->unpassed &&
-           !store->no_unwatching && !store->no_containers &&
-           (mrt_zk_is_ours(node) || MRT_DEFECT(PASS_RULE_10_FOREIGN));
+           !store->no_unwatching && !store->no_containers && mrt_zk_is_ours(node);
 }
 
 static void join(struct mrt_zk_ticket *ticket, struct mrt_zk_watch *watch)

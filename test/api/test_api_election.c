@@ -591,23 +591,10 @@ static int run_all(void)
 
 #ifdef MRT_DEFECTS
 
-static void pattern_of(const char *defect, char pattern[40])
-{
-    (void)defect;
-    snprintf(pattern, 40, "test_g*");
-}
-
 int main(int argc, char **argv)
 {
-    static const struct defect_row rows[] = {
-#define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text},
-        MRT_DEFECT_ELECTION_MAP(DEFECT_ROW)
-#undef DEFECT_ROW
-    };
     int error = api_begin(argc, argv);
-    return error ? error
-                 : api_end(defect_run("api_election", rows, sizeof rows / sizeof rows[0],
-                                      pattern_of, run_all));
+    return error ? error : api_end(defect_run("api_election", run_all));
 }
 
 #else

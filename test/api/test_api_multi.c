@@ -404,29 +404,11 @@ static int run_all(void)
 
 #ifdef MRT_DEFECTS
 
-static void pattern_of(const char *defect, char pattern[40])
-{
-    bool by_wait =
-        strcmp(defect, "MULTI_WAITS_WITH_MORE") == 0 || strcmp(defect, "MULTI_LIST_ORDER") == 0;
-    bool by_close = strcmp(defect, "MULTI_OUTSIDE") == 0;
-    snprintf(pattern, 40,
-             by_wait    ? "test_e6_nothing*"
-             : by_close ? "test_e6_a_close*"
-                        : "test_e6_one*");
-}
-
 int main(int argc, char **argv)
 {
-    static const struct defect_row rows[] = {
-#define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text},
-        MRT_DEFECT_MULTI_MAP(DEFECT_ROW)
-#undef DEFECT_ROW
-    };
     int error = api_begin(argc, argv);
     api_await_ms = 4000; /* in vain, as is expected there */
-    return error ? error
-                 : api_end(defect_run("api_multi", rows, sizeof rows / sizeof rows[0], pattern_of,
-                                      run_all));
+    return error ? error : api_end(defect_run("api_multi", run_all));
 }
 
 #else

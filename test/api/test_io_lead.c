@@ -549,30 +549,11 @@ static int run_all(void)
 
 #ifdef MRT_DEFECTS
 
-static void pattern_of(const char *defect, char pattern[40])
-{
-    static const char *const patterns[][2] = {
-        {"LEADER_SLEEPS_ON", "test_f6*"},         {"LEAD_LOOP_STAYS_AWAY", "test_the_loop*"},
-        {"LEAD_OTHERS_LEFT", "test_two*"},        {"LEAD_ANSWERS_LEFT", "test_an_answer*"},
-        {"LEADER_CALLS_BACK", "test_callbacks*"}, {"LEAD_RECALL_UNDONE", "test_f22_a*"},
-    };
-    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
-        if (strcmp(defect, patterns[i][0]) == 0)
-            snprintf(pattern, 40, "%s", patterns[i][1]);
-}
-
 int main(int argc, char **argv)
 {
-    static const struct defect_row rows[] = {
-#define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text},
-        MRT_DEFECT_LEAD_MAP(DEFECT_ROW)
-#undef DEFECT_ROW
-    };
     int error = api_begin(argc, argv);
     api_await_ms = 4000; /* in vain, as is expected there */
-    return error ? error
-                 : api_end(defect_run("io_lead", rows, sizeof rows / sizeof rows[0], pattern_of,
-                                      run_all));
+    return error ? error : api_end(defect_run("io_lead", run_all));
 }
 
 #else

@@ -522,32 +522,10 @@ static int run_all(void)
 }
 
 #ifdef MRT_DEFECTS
-/* The tests that are to find it. */
-static void pattern_of(const char *defect, char pattern[40])
-{
-    static const char *const finders[][2] = {
-        {"QUORUM_MINORITY", "test_m4_*"},
-        {"QUORUM_RENEWED_BY_OTHERS", "test_m9_rd_11_*"},
-        {"QUORUM_LATE_CLAIM_LEFT", "test_m6_*"},
-        {"QUORUM_UNRENEWED_COUNTS", "test_m9_rd_09_*"},
-        {"QUORUM_ROUND_AGAIN", "test_m7_an_*"},
-        {"QUORUM_OLD_START_COUNTS", "test_m9_rd_09_*"},
-        {"QUORUM_DEAF", "test_m9_rd_11_rd_22_*"},
-        {"QUORUM_EQUAL_PAUSES", "test_m12_rd_18_pauses_*"},
-    };
-    for (size_t i = 0; i < sizeof finders / sizeof finders[0]; i++)
-        if (strcmp(finders[i][0], defect) == 0)
-            snprintf(pattern, 40, "%s", finders[i][1]);
-}
 
 int main(void)
 {
-    static const struct defect_row rows[] = {
-#define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text},
-        MRT_DEFECT_QUORUM_MAP(DEFECT_ROW)
-#undef DEFECT_ROW
-    };
-    return defect_run("quorum", rows, sizeof rows / sizeof rows[0], pattern_of, run_all) != 0;
+    return defect_run("quorum", run_all) != 0;
 }
 #else
 int main(void)

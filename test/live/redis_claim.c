@@ -428,38 +428,10 @@ static int run_all(void)
 }
 
 #ifdef MRT_DEFECTS
-/* The tests that are to find it. */
-static void pattern_of(const char *defect, char pattern[40])
-{
-    static const char *const finders[][2] = {
-        {"REDIS_SCRIPT_SENT_ONCE", "test_rd_14_*"},
-        {"REDIS_LOST_RENEWS", "test_claims_of_*"},
-        {"REDIS_SIGPIPE", "test_rd_19_*"},
-        {"REDIS_CLAIM_ONE_TOKEN", "test_l1_*"},
-        {"REDIS_CLAIM_FOR_EVER", "test_l1_*"},
-        {"REDIS_CLAIM_BLIND_DELETE", "test_rd_06_*"},
-        {"REDIS_CLAIM_BLIND_EXTEND", "test_l5_*"},
-        {"REDIS_CLAIM_NO_READ_BACK", "test_rd_08_*"},
-        {"REDIS_CLAIM_LATE_SET", "test_rd_10_*"},
-        {"REDIS_CLAIM_NOT_EXTENDED", "test_l3_rd_12_*"},
-        {"REDIS_CLAIM_LEAVING_EXTENDED", "test_rd_12_*"},
-        {"REDIS_CLAIM_UNPROVEN", "test_rd_14_*"},
-        {"REDIS_CLAIM_PHANTOM", "test_rd_14_*"},
-        {"REDIS_CLAIM_LOST_KEPT", "test_claims_of_*"},
-    };
-    for (size_t i = 0; i < sizeof finders / sizeof finders[0]; i++)
-        if (strcmp(finders[i][0], defect) == 0)
-            snprintf(pattern, 40, "%s", finders[i][1]);
-}
 
 static int run(void)
 {
-    static const struct defect_row rows[] = {
-#define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text},
-        MRT_DEFECT_REDIS_CLAIM_MAP(DEFECT_ROW)
-#undef DEFECT_ROW
-    };
-    return defect_run("redis_claim", rows, sizeof rows / sizeof rows[0], pattern_of, run_all);
+    return defect_run("redis_claim", run_all);
 }
 #else
 static int run(void)

@@ -688,27 +688,10 @@ static int run_all(void)
 }
 
 #ifdef MRT_DEFECTS
-/* The tests that are to find it. */
-static void pattern_of(const char *defect, char pattern[40])
-{
-    static const char *const finders[][2] = {
-        {"REDIS_EPOCH_STAYS", "test_rd_10_*"},         {"REDIS_LOST_REPLY_FAILED", "test_rd_08_*"},
-        {"REDIS_LEASE_TOO_LONG", "test_rd_09_*"},      {"REDIS_EVICTION_UNTOLD", "test_rd_15_a_*"},
-        {"REDIS_ERROR_UNKNOWN", "test_rd_15_rd_16_*"},
-    };
-    for (size_t i = 0; i < sizeof finders / sizeof finders[0]; i++)
-        if (strcmp(finders[i][0], defect) == 0)
-            snprintf(pattern, 40, "%s", finders[i][1]);
-}
 
 static int run(void)
 {
-    static const struct defect_row rows[] = {
-#define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text},
-        MRT_DEFECT_REDIS_MAP(DEFECT_ROW)
-#undef DEFECT_ROW
-    };
-    return defect_run("redis_faults", rows, sizeof rows / sizeof rows[0], pattern_of, run_all);
+    return defect_run("redis_faults", run_all);
 }
 #else
 static int run(void)

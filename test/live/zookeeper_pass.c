@@ -1052,13 +1052,6 @@ static const struct CMUnitTest tests[] = {
 
 #ifdef MRT_DEFECTS
 
-/* The defect's rule, as it begins the names of its tests: "test_pass_rule_N_*". */
-static void pattern_of(const char *defect, char pattern[40])
-{
-    const char *rule = defect + strlen("PASS_RULE_");
-    snprintf(pattern, 40, "test_pass_rule_%.*s_*", (int)strcspn(rule, "_"), rule);
-}
-
 static int run_all(void)
 {
     return cmocka_run_group_tests(tests, NULL, NULL);
@@ -1066,15 +1059,7 @@ static int run_all(void)
 
 int main(void)
 {
-    static const struct defect_row rows[] = {
-#define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text},
-        MRT_DEFECT_PASS_MAP(DEFECT_ROW)
-#undef DEFECT_ROW
-    };
-    int missed =
-        zk_place_start(NULL) == 0
-            ? defect_run("zookeeper_pass", rows, sizeof rows / sizeof rows[0], pattern_of, run_all)
-            : -1;
+    int missed = zk_place_start(NULL) == 0 ? defect_run("zookeeper_pass", run_all) : -1;
     zk_place_stop(NULL);
     return missed != 0;
 }

@@ -14,7 +14,10 @@
  * Each search is a process of its own, so that a failed assertion is a result as well.
  */
 #include "explore.h"
-#include "core/defect.h"
+
+#ifdef MRT_DEFECTS
+#include "mutants.h"
+#endif
 
 #include <stdlib.h>
 #include <string.h>
@@ -129,65 +132,29 @@ static struct result search_apart(const struct instance *instance, enum search_h
 
 #ifdef MRT_DEFECTS
 
-#define DEFECT_ROW(name, text) {MRT_DEFECT_##name, #name, text},
-static const struct {
-    enum mrt_defect defect;
-    const char *name, *text;
-} all_defects[] = {MRT_DEFECT_MAP(DEFECT_ROW) MRT_DEFECT_DETACH_MAP(DEFECT_ROW)
-                       MRT_DEFECT_LINGER_MAP(DEFECT_ROW) MRT_DEFECT_DELAY_MAP(DEFECT_ROW)};
-
-/* Those that a run without local threads, drifting clocks and a busy store can show, and a word of
-   the instances that can. */
-static const struct {
-    enum mrt_defect defect;
-    const char *word;
-} wanted[] = {
-    {MRT_DEFECT_GRANT_OFF_BY_ONE, ""},
-    {MRT_DEFECT_LEASE_FROM_ANSWER, ""},
-    {MRT_DEFECT_HELD_REMEMBERED, ""},
-    {MRT_DEFECT_LOSS_NOT_TOLD, ""},
-    {MRT_DEFECT_LOSS_KEEPS_TICKET, ""},
-    {MRT_DEFECT_CANCEL_LEAVES_TICKET, ""},
-    {MRT_DEFECT_TRY_LEAVES_TICKET, ""},
-    {MRT_DEFECT_GHOST_APPEND, ""},
-    {MRT_DEFECT_REMOVE_ONCE, ""},
-    {MRT_DEFECT_NO_RECHECK, ""},
-    {MRT_DEFECT_NESTED_RELEASE, ""},
-    {MRT_DEFECT_FENCE_REPEATS, ""},
-    {MRT_DEFECT_LOST_WAKE, ""},
-    {MRT_DEFECT_CLOSE_LEAVES_SESSION, ""},
-    {MRT_DEFECT_STRING_ORDER, ""},
-    {MRT_DEFECT_UPGRADE_NESTS, ""},
-    {MRT_DEFECT_READER_WEIGHS_NOTHING, ""},
-    {MRT_DEFECT_DETACH_ONCE, "nobody"},
-    {MRT_DEFECT_DETACHED_DIES, "nobody"},
-    {MRT_DEFECT_ADOPTED_TWICE, "nobody"},
-    {MRT_DEFECT_ADOPTED_REMOVED, "nobody"},
-    {MRT_DEFECT_ADOPTED_FENCE, "nobody"},
-    {MRT_DEFECT_LINGER_CONTENDED, "lingering"},
-    {MRT_DEFECT_DETACH_NOT_LOST, "nobody"},
-    {MRT_DEFECT_DELAY_NOT_ASKED, "delay"},
-    {MRT_DEFECT_DELAY_FORGOTTEN, "delay"},
-    {MRT_DEFECT_DELAY_FROM_START, "delay"},
-    {MRT_DEFECT_DELAY_FOR_EVER, "delay"},
-    {MRT_DEFECT_DELAY_FOR_WAITERS, "delay"},
-    {MRT_DEFECT_LOSS_NOT_A_DEATH, "delay"},
+/* "model" alone, or with a word of the instances that can show the mutant. */
+static const struct mutant_row {
+    int mutant;
+    const char *name, *suite, *text;
+} mutants[] = {
+#define MUTANT_ROW(name, suite, test, text) {MRT_MUTANT_##name, #name, suite, text},
+    MRT_MUTANT_MAP(MUTANT_ROW)
+#undef MUTANT_ROW
 };
 
-/* NULL: it is not one of them. */
-static const char *where_wanted(enum mrt_defect defect)
+/* NULL: it is none of the model's. */
+static const char *where_wanted(const struct mutant_row *row)
 {
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
-        if (wanted[i].defect == defect)
-            return wanted[i].word;
-    return NULL;
+    size_t own = strlen("model");
+    bool wanted = strncmp(row->suite, "model", own) == 0;
+    return wanted ? row->suite + own + (row->suite[own] == ' ') : NULL;
 }
 
 /* The first small instance that catches a defect. */
-static bool catch_defect(int number, int test, enum search_how how, bool verbose)
+static bool catch_defect(const struct mutant_row *row, int test, enum search_how how, bool verbose)
 {
-    const char *where = where_wanted(all_defects[number].defect);
-    mrt_defect_on = all_defects[number].defect;
+    const char *where = where_wanted(row);
+    mrt_mutant_on = row->mutant;
     for (int i = 0; i < INSTANCES; i++) {
         if (instances[i].full || (where && !strstr(instances[i].name, where)))
             continue;
@@ -195,13 +162,12 @@ static bool catch_defect(int number, int test, enum search_how how, bool verbose
         struct result result = search_apart(&instances[i], how, verbose ? stdout : NULL);
         if (!result.failed)
             continue;
-        printf("ok %d - %s: %s: %s in \"%s\", %llu states, %.2f s\n", test,
-               all_defects[number].name, all_defects[number].text, result.failure,
-               instances[i].name, (unsigned long long)result.states, seconds_now() - begin);
+        printf("ok %d - %s: %s: %s in \"%s\", %llu states, %.2f s\n", test, row->name, row->text,
+               result.failure, instances[i].name, (unsigned long long)result.states,
+               seconds_now() - begin);
         return true;
     }
-    printf("not ok %d - %s: %s: not caught\n", test, all_defects[number].name,
-           all_defects[number].text);
+    printf("not ok %d - %s: %s: not caught\n", test, row->name, row->text);
     return false;
 }
 
@@ -214,10 +180,10 @@ int main(int count, char **arguments)
     semaphore = mrt_semaphore(2);
     if (!freopen("/dev/null", "w", stderr)) /* assertions that fail speak there */
         abort();
-    for (int i = 0; i < (int)(sizeof all_defects / sizeof all_defects[0]); i++)
-        if (word ? strcmp(word, all_defects[i].name) == 0
-                 : where_wanted(all_defects[i].defect) != NULL)
-            missed += !catch_defect(i, ++tests, all ? SEARCH_STATES : SEARCH_ALIKE, verbose);
+    for (size_t i = 0; i < sizeof mutants / sizeof mutants[0]; i++)
+        if (where_wanted(&mutants[i]) && (!word || strcmp(word, mutants[i].name) == 0))
+            missed +=
+                !catch_defect(&mutants[i], ++tests, all ? SEARCH_STATES : SEARCH_ALIKE, verbose);
     printf("1..%d\n# %d of %d seeded defects caught\n", tests, tests - missed, tests);
     return missed > 0 || tests == 0;
 }

@@ -1,7 +1,5 @@
-/* How soon seeded defects are found; see runner.h. Only sched_defects has any. */
+/* How soon mutants are found; see runner.h. Only sched_defects has any. */
 #include "runner.h"
-
-#include "core/defect.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +8,7 @@
 #include "mutants.h"
 
 static const struct row {
-    int defect;
+    int mutant;
     const char *name, *suite, *text;
 } rows[] = {
 #define MUTANT_ROW(name, suite, test, text) {MRT_MUTANT_##name, #name, suite, text},
@@ -23,7 +21,7 @@ bool switch_defect(const char *name)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (strcmp(rows[i].name, name) != 0)
             continue;
-        mrt_defect_on = (enum mrt_defect)rows[i].defect;
+        mrt_mutant_on = rows[i].mutant;
         return true;
     }
     return false;
@@ -32,7 +30,7 @@ bool switch_defect(const char *name)
 static bool is_found(const struct request *request, const struct row *row, int number)
 {
     struct outcome outcome;
-    mrt_defect_on = (enum mrt_defect)row->defect;
+    mrt_mutant_on = row->mutant;
     run_seeds(request, &outcome);
     printf("%s %d - %s: %s\n", outcome.failed ? "ok" : "not ok", number, row->name, row->text);
     if (outcome.failed)

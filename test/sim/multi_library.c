@@ -6,7 +6,11 @@
  */
 #include "multi.h"
 
-#include "core/defect.h"
+#ifdef MRT_DEFECTS
+#include "mutants.h"
+#else
+#define MRT_MUTANT(name) 0
+#endif
 
 const char *mortise_url(const mortise_client *client)
 {
@@ -69,13 +73,13 @@ void mrt_driver_leave_quietly(struct mrt_driver *driver)
 void mrt_driver_stay(struct mrt_driver *driver)
 {
     multi_running->inside = true;
-    driver->inside += !MRT_DEFECT(MULTI_OUTSIDE);
+    driver->inside += !MRT_MUTANT(MULTI_OUTSIDE);
 }
 
 void mrt_driver_stay_no_more(struct mrt_driver *driver)
 {
     hesitate();
-    driver->inside -= !MRT_DEFECT(MULTI_OUTSIDE);
+    driver->inside -= !MRT_MUTANT(MULTI_OUTSIDE);
 }
 
 static void pump(struct multi *multi, void *unused)

@@ -5,7 +5,6 @@
  */
 #include "pg_server.h"
 
-#include "core/defect.h"
 #include "store/postgres_internal.h"
 
 #include <inttypes.h>
@@ -65,34 +64,36 @@ void pg_column(struct pg_backend *backend, int64_t number)
 /* ------------------------------------------------------------------ what the text says */
 
 #ifdef MRT_DEFECTS
-/* Seeded defects of statements: what stands there, and what in its place. */
+#include "texts.h"
+
+/* Mutants of statements: what stands there, and what in its place. */
 static const struct {
-    enum mrt_defect defect;
+    int mutant;
     enum mrt_pg_statement statement;
     const char *right, *wrong;
 } mistakes[] = {
-    {MRT_DEFECT_SQL_PG_NO_NOTIFY, MRT_PG_REMOVE, "uuid_send(session))", "uuid_send(id))"},
-    {MRT_DEFECT_SQL_PG_HURRIED_PAST, MRT_PG_REMOVE,
+    {SIM_TEXT_SQL_PG_NO_NOTIFY, MRT_PG_REMOVE, "uuid_send(session))", "uuid_send(id))"},
+    {SIM_TEXT_SQL_PG_HURRIED_PAST, MRT_PG_REMOVE,
      " AND NOT EXISTS (SELECT FROM front WHERE number <> left_number)", ""},
-    {MRT_DEFECT_SQL_PG_GONE_COUNTS, MRT_PG_REMOVE, " AS remains", " AS remainz"},
-    {MRT_DEFECT_SQL_PG_LAST_UNLOCKED, MRT_PG_REMOVE_LAST, " FOR NO KEY UPDATE", ""},
-    {MRT_DEFECT_SQL_PG_LAST_UNCHECKED, MRT_PG_REMOVE_LAST, " AND number = $5 FOR", " FOR"},
-    {MRT_DEFECT_SQL_PG_CHANGE_UNTOLD, MRT_PG_REMOVE, MRT_PG_SEEN, "mortise_unseen_"},
-    {MRT_DEFECT_SQL_PG_UNLOCKED, MRT_PG_LOCK_QUEUE, " FOR NO KEY UPDATE", ""},
-    {MRT_DEFECT_SQL_PG_ONE_STATEMENT, MRT_PG_BUMP, "DO UPDATE", "DO NOTHING --"},
-    {MRT_DEFECT_SQL_PG_ONE_STATEMENT, MRT_PG_APPEND, "q.number", "nextval('fence')"},
-    {MRT_DEFECT_SQL_PG_LINGER_UNTOLD, MRT_PG_APPEND, "WHERE linger", "WHERE false"},
-    {MRT_DEFECT_SQL_PG_FROZEN_NOW, MRT_PG_RENEW, "clock_timestamp()", "now()"},
-    {MRT_DEFECT_SQL_PG_OLD_EPOCH, MRT_PG_APPEND, "epoch = $9", "true"},
-    {MRT_DEFECT_SQL_PG_REAP_ALL, MRT_PG_REAP, "s.expires <= clock_timestamp()", "true"},
-    {MRT_DEFECT_SQL_PG_CELL_BLIND, MRT_PG_CELL_WRITE, "END = $2::numeric", "END >= 0"},
+    {SIM_TEXT_SQL_PG_GONE_COUNTS, MRT_PG_REMOVE, " AS remains", " AS remainz"},
+    {SIM_TEXT_SQL_PG_LAST_UNLOCKED, MRT_PG_REMOVE_LAST, " FOR NO KEY UPDATE", ""},
+    {SIM_TEXT_SQL_PG_LAST_UNCHECKED, MRT_PG_REMOVE_LAST, " AND number = $5 FOR", " FOR"},
+    {SIM_TEXT_SQL_PG_CHANGE_UNTOLD, MRT_PG_REMOVE, MRT_PG_SEEN, "mortise_unseen_"},
+    {SIM_TEXT_SQL_PG_UNLOCKED, MRT_PG_LOCK_QUEUE, " FOR NO KEY UPDATE", ""},
+    {SIM_TEXT_SQL_PG_ONE_STATEMENT, MRT_PG_BUMP, "DO UPDATE", "DO NOTHING --"},
+    {SIM_TEXT_SQL_PG_ONE_STATEMENT, MRT_PG_APPEND, "q.number", "nextval('fence')"},
+    {SIM_TEXT_SQL_PG_LINGER_UNTOLD, MRT_PG_APPEND, "WHERE linger", "WHERE false"},
+    {SIM_TEXT_SQL_PG_FROZEN_NOW, MRT_PG_RENEW, "clock_timestamp()", "now()"},
+    {SIM_TEXT_SQL_PG_OLD_EPOCH, MRT_PG_APPEND, "epoch = $9", "true"},
+    {SIM_TEXT_SQL_PG_REAP_ALL, MRT_PG_REAP, "s.expires <= clock_timestamp()", "true"},
+    {SIM_TEXT_SQL_PG_CELL_BLIND, MRT_PG_CELL_WRITE, "END = $2::numeric", "END >= 0"},
 };
 
 static const char *mistaken(int statement, const char *text)
 {
     static char copy[4096];
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
-        if (mistakes[i].defect != mrt_defect_on || (int)mistakes[i].statement != statement)
+        if (mistakes[i].mutant != mrt_mutant_on || (int)mistakes[i].statement != statement)
             continue;
         const char *at = strstr(text, mistakes[i].right);
         if (!at)

@@ -8,7 +8,6 @@
  */
 #include "redis_server.h"
 
-#include "core/defect.h"
 #include "store/redis_internal.h"
 
 #include <lauxlib.h>
@@ -192,27 +191,29 @@ static void say_value(lua_State *state, struct reply *reply)
 /* ------------------------------------------------------------------ running */
 
 #ifdef MRT_DEFECTS
-/* Seeded defects of scripts: what stands there, and what in its place. */
+#include "texts.h"
+
+/* Mutants of scripts: what stands there, and what in its place. */
 static const struct {
-    enum mrt_defect defect;
+    int mutant;
     const char *right, *wrong;
 } mistakes[] = {
-    {MRT_DEFECT_REDIS_LUA_OLD_EPOCH, "if epoch < seen then return {'STALE'} end", ""},
-    {MRT_DEFECT_REDIS_LUA_NO_PUSH, "for _, one in ipairs(fit) do", "for _, one in ipairs({}) do"},
-    {MRT_DEFECT_REDIS_LUA_NO_PUSH, "call('PUBLISH', its[2],", "tostring("},
-    {MRT_DEFECT_REDIS_LUA_DEAD_STAY, "'-inf', now, 'LIMIT', 0, 16", "'-inf', 0, 'LIMIT', 0, 16"},
-    {MRT_DEFECT_REDIS_LUA_NUMBER_FORGOTTEN, "return math.max(newest, least)", "return newest"},
-    {MRT_DEFECT_REDIS_LUA_NUMBER_FORGOTTEN, "math.max(tonumber(found[2] or 0) + 1, least)",
+    {SIM_TEXT_REDIS_LUA_OLD_EPOCH, "if epoch < seen then return {'STALE'} end", ""},
+    {SIM_TEXT_REDIS_LUA_NO_PUSH, "for _, one in ipairs(fit) do", "for _, one in ipairs({}) do"},
+    {SIM_TEXT_REDIS_LUA_NO_PUSH, "call('PUBLISH', its[2],", "tostring("},
+    {SIM_TEXT_REDIS_LUA_DEAD_STAY, "'-inf', now, 'LIMIT', 0, 16", "'-inf', 0, 'LIMIT', 0, 16"},
+    {SIM_TEXT_REDIS_LUA_NUMBER_FORGOTTEN, "return math.max(newest, least)", "return newest"},
+    {SIM_TEXT_REDIS_LUA_NUMBER_FORGOTTEN, "math.max(tonumber(found[2] or 0) + 1, least)",
      "tonumber(found[2] or 0) + 1"},
-    {MRT_DEFECT_REDIS_LUA_APPEND_TWICE, "if own[3] then\n  local known",
+    {SIM_TEXT_REDIS_LUA_APPEND_TWICE, "if own[3] then\n  local known",
      "if false then\n  local known"},
-    {MRT_DEFECT_REDIS_LUA_VALUE_KEPT,
+    {SIM_TEXT_REDIS_LUA_VALUE_KEPT,
      "if valued and call('HDEL', base .. 'values', ticket_in(entry)) == 1 then", "if valued then"},
-    {MRT_DEFECT_REDIS_LUA_CHANGE_UNTOLD, "call('PUBLISH', base .. 'e:' .. queue, queue)", ""},
-    {MRT_DEFECT_REDIS_LUA_FIRST_LEAVES, "string.sub(front[1] or '', 1, 32) ~= ARGV[3]",
+    {SIM_TEXT_REDIS_LUA_CHANGE_UNTOLD, "call('PUBLISH', base .. 'e:' .. queue, queue)", ""},
+    {SIM_TEXT_REDIS_LUA_FIRST_LEAVES, "string.sub(front[1] or '', 1, 32) ~= ARGV[3]",
      "not front[1]"},
-    {MRT_DEFECT_REDIS_LUA_LINGER_UNTOLD, "if mark_in(first[2]) == '+' then", "if false then"},
-    {MRT_DEFECT_REDIS_LUA_ALL_MUTEXES, "and ARGV[6] == '1' and ARGV[8]", "and ARGV[8]"},
+    {SIM_TEXT_REDIS_LUA_LINGER_UNTOLD, "if mark_in(first[2]) == '+' then", "if false then"},
+    {SIM_TEXT_REDIS_LUA_ALL_MUTEXES, "and ARGV[6] == '1' and ARGV[8]", "and ARGV[8]"},
 };
 
 static bool mistaken[sizeof mistakes / sizeof mistakes[0]]; /* by it: a script said that */
@@ -220,7 +221,7 @@ static bool mistaken[sizeof mistakes / sizeof mistakes[0]]; /* by it: a script s
 static bool mistake(char *text)
 {
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
-        char *at = mistakes[i].defect == mrt_defect_on ? strstr(text, mistakes[i].right) : NULL;
+        char *at = mistakes[i].mutant == mrt_mutant_on ? strstr(text, mistakes[i].right) : NULL;
         if (!at)
             continue;
         size_t right = strlen(mistakes[i].right), wrong = strlen(mistakes[i].wrong);
@@ -270,7 +271,7 @@ static void begin(void)
     }
 #ifdef MRT_DEFECTS
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
-        if (mistakes[i].defect == mrt_defect_on && !mistaken[i])
+        if (mistakes[i].mutant == mrt_mutant_on && !mistaken[i])
             _exit(0); /* no script says that any more: nothing is found */
 #endif
     lua_pushboolean(lua, 0);

@@ -1204,7 +1204,7 @@ static int run_all(void)
 int main(void)
 {
 #ifdef MRT_DEFECTS
-    return defect_run("core_ticket", NULL, 0, NULL, run_all) != 0;
+    return defect_run("core_ticket", run_all) != 0;
 #else
     return run_all();
 #endif

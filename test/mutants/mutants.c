@@ -1,0 +1,4 @@
+/* Which mutant runs, in the builds that have any. */
+#include "mutants.h"
+
+int mrt_mutant_on = MRT_MUTANT_NONE;
