@@ -128,6 +128,8 @@ enum {
         MORTISE_OK = 0
 };
 
+/* The library's own MORTISE_VERSION, static: for programs that know no macros, and for reports. */
+MORTISE_API const char *mortise_version(void);
 /* Text of an error code, one line, static; never NULL. */
 MORTISE_API const char *mortise_error_text(int error);
 /* Name of an error code, as "ETIMEOUT", static; never NULL. */

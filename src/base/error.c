@@ -28,6 +28,11 @@ static const struct error_row *find(int error)
     return NULL;
 }
 
+const char *mortise_version(void)
+{
+    return MORTISE_VERSION;
+}
+
 const char *mortise_error_text(int error)
 {
     const struct error_row *row = find(error);

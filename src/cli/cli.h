@@ -61,6 +61,15 @@ struct mrt_cli {
     char option_text[64];       /* this */
 };
 
+/* ----------------------------------------------------------- suggest.c */
+
+/* The nearest of the names that were offered to what was typed; NULL: none is near. */
+struct mrt_suggestion {
+    const char *typed, *name;
+    size_t away;
+};
+void mrt_suggest(struct mrt_suggestion *suggestion, const char *name);
+
 /* ------------------------------------------------------------- arguments */
 
 /* A duration: "10" and "0.5" (seconds), "500ms", "10s", "5m", "1h", "1m30s", with

@@ -76,16 +76,41 @@ static void fill_standard_descriptors(void)
             _exit(MRT_EXIT_INTERNAL);
 }
 
+/* NULL: there is none. */
+static const struct mrt_subcommand *find_subcommand(const char *name)
+{
+    for (size_t i = 0; i < mrt_subcommand_count; i++)
+        if (strcmp(name, mrt_subcommands[i]->name) == 0)
+            return mrt_subcommands[i];
+    return NULL;
+}
+
+static int fail_subcommand(const char *name)
+{
+    struct mrt_suggestion near = {.typed = name};
+    for (size_t i = 0; i < mrt_subcommand_count; i++)
+        mrt_suggest(&near, mrt_subcommands[i]->name);
+    if (near.name)
+        return mrt_cli_fail(MRT_EXIT_USAGE,
+                            "unknown subcommand \"%.64s\": did you mean \"%s\"? see mortise --help",
+                            name, near.name);
+    return mrt_cli_fail(MRT_EXIT_USAGE, "unknown subcommand \"%.64s\"; see mortise --help", name);
+}
+
 static int call_subcommand(struct mrt_cli *cli, int argc, char **argv)
 {
-    for (size_t i = 0; i < mrt_subcommand_count; i++) {
-        if (strcmp(argv[0], mrt_subcommands[i]->name) != 0)
-            continue;
-        cli->subcommand = mrt_subcommands[i];
-        return cli->subcommand->function(cli, argc, argv);
-    }
-    return mrt_cli_fail(MRT_EXIT_USAGE, "unknown subcommand \"%.64s\"; see mortise --help",
-                        argv[0]);
+    bool helps = strcmp(argv[0], "help") == 0;
+    if (helps && argc == 1)
+        return mrt_cli_print_help(&global);
+    if (strcmp(argv[0], "version") == 0)
+        return print_version();
+    const struct mrt_subcommand *found = find_subcommand(argv[helps]);
+    if (!found)
+        return fail_subcommand(argv[helps]);
+    if (helps)
+        return mrt_cli_print_help(found);
+    cli->subcommand = found;
+    return found->function(cli, argc, argv);
 }
 
 int main(int argc, char **argv)

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 enum { FENCE = MRT_OPTION_OWN };
@@ -51,6 +52,25 @@ static bool read_fence(const char *text, uint64_t *fence)
     return *fence > 0 && errno == 0 && *end == '\0';
 }
 
+static int note_holder(void *argument, const mortise_entry *entry)
+{
+    uint64_t *fence = argument;
+    *fence = entry->place == 0 ? entry->fence : 0;
+    return *fence > 0;
+}
+
+/* Says who has the lock instead, if anybody. */
+static int fail_not_held(mortise_client *client, const char *name, uint64_t fence)
+{
+    uint64_t holder = 0;
+    mortise_list(client, name, note_holder, &holder);
+    if (holder == 0)
+        return mrt_cli_fail(MRT_EXIT_FAILED, "%s: nobody holds it", name);
+    return mrt_cli_fail(MRT_EXIT_FAILED,
+                        "%s: nobody has fence %" PRIu64 "; the holder has %" PRIu64, name, fence,
+                        holder);
+}
+
 static int operate(struct mrt_cli *cli, int argc, char **argv, bool needs_fence,
                    int (*function)(mortise_client *, const char *, uint64_t))
 {
@@ -74,9 +94,12 @@ static int operate(struct mrt_cli *cli, int argc, char **argv, bool needs_fence,
     if (code)
         return code;
     int error = function(client, name, fence);
-    code = error ? mrt_cli_fail_error(name, error) : 0;
+    if (error == MORTISE_ENOTHELD)
+        code = fail_not_held(client, name, fence);
+    else if (error)
+        code = mrt_cli_fail_error(name, error);
     mortise_close(client); /* nothing was held */
-    return error == MORTISE_ENOTHELD ? MRT_EXIT_FAILED : code;
+    return code;
 }
 
 int mrt_cli_revoke(struct mrt_cli *cli, int argc, char **argv)

@@ -14,12 +14,13 @@
 #include <strings.h>
 
 #define HELP_COLUMN 33
+#define HELP_LETTER 'h'
 #define DONE_WITH 1 /* an option that needs nobody else */
 
 const struct mrt_flag mrt_common_flags[] = {
     {MRT_OPTION_URL, "url", "URL", "the store", NULL, 0},
     {MRT_OPTION_CONFIG, "config", "FILE", "a file of settings, read before the user's", NULL, 0},
-    {MRT_OPTION_HELP, "help", NULL, "this text", NULL, MRT_FLAG_ONCE},
+    {MRT_OPTION_HELP, "help", NULL, "this text (or -h)", NULL, MRT_FLAG_ONCE},
 };
 const size_t mrt_common_flag_count = sizeof mrt_common_flags / sizeof mrt_common_flags[0];
 
@@ -93,24 +94,43 @@ int mrt_cli_fail_value(const struct mrt_cli *cli, const char *what)
 
 /* ------------------------------------------------------- the command line */
 
-/* An option that getopt refused: a letter in optopt, or a whole word just passed. */
-static int fail_option(char **argv, int letter)
+/* The nearest option to a word as "--tiemout"; NULL: none is near. */
+static const char *option_near(const struct mrt_subcommand *subcommand, const char *word)
 {
-    const char *word = argv[optind - 1];
+    const struct mrt_flag *flag;
+    struct mrt_suggestion near = {.typed = word + 2};
+    for (size_t i = 0; (flag = flag_at(subcommand, i)) != NULL; i++)
+        mrt_suggest(&near, flag->name);
+    return near.name;
+}
+
+/* An option that getopt refused: a letter in optopt, or a whole word just passed. */
+static int fail_option(const struct mrt_subcommand *subcommand, char **argv, int letter)
+{
+    const char *word = argv[optind - 1], *name = subcommand->name ? subcommand->name : "";
+    const char *space = *name ? " " : "";
     const char *fault = letter == ':' ? "needs an argument" : "is unknown";
     bool is_word = letter == ':' || optopt == 0 || optopt >= MRT_OPTION_URL;
     if (strncmp(word, "--", 2) == 0 && strchr(word, '=') && optopt != 0) {
         is_word = true;
         fault = "takes no argument";
     }
+    const char *near =
+        is_word && letter == '?' && optopt == 0 ? option_near(subcommand, word) : NULL;
+    if (near)
+        return mrt_cli_fail(MRT_EXIT_USAGE,
+                            "option %.64s is unknown: did you mean --%s? see mortise %s%s--help",
+                            word, near, name, space);
     if (is_word)
-        return mrt_cli_fail(MRT_EXIT_USAGE, "option %.64s %s; see --help", word, fault);
-    return mrt_cli_fail(MRT_EXIT_USAGE, "option -%c %s; see --help", optopt, fault);
+        return mrt_cli_fail(MRT_EXIT_USAGE, "option %.64s %s; see mortise %s%s--help", word, fault,
+                            name, space);
+    return mrt_cli_fail(MRT_EXIT_USAGE, "option -%c %s; see mortise %s%s--help", optopt, fault,
+                        name, space);
 }
 
 /* What getopt reads, made from the table. */
 struct tables {
-    char letters[2 + 2 * MRT_FLAGS_MAX + 1];
+    char letters[2 + 2 * MRT_FLAGS_MAX + 2];
     struct option options[MRT_FLAGS_MAX + 1];
 };
 
@@ -121,6 +141,7 @@ static void make_tables(const struct mrt_subcommand *subcommand, struct tables *
     if (subcommand->traits & MRT_FLAG_COMMAND)
         *letter++ = '+';
     *letter++ = ':';
+    *letter++ = HELP_LETTER; /* of two the later counts */
     for (size_t i = 0; i < MRT_FLAGS_MAX && (flag = flag_at(subcommand, i)) != NULL; i++) {
         int takes = flag->argument ? required_argument : no_argument;
         tables->options[i] = (struct option){flag->name, takes, NULL, flag->id};
@@ -148,7 +169,9 @@ static int next_argument(struct mrt_cli *cli, int argc, char **argv)
     opterr = 0;
     int id = getopt_long(argc, argv, tables.letters, tables.options, NULL);
     if (id == '?' || id == ':')
-        return stop(cli, fail_option(argv, id));
+        return stop(cli, fail_option(cli->subcommand, argv, id));
+    if (id == HELP_LETTER && !flag_of(cli->subcommand, id))
+        id = MRT_OPTION_HELP;
     const struct mrt_flag *flag = flag_of(cli->subcommand, id);
     if (flag && id < MRT_OPTION_URL)
         snprintf(cli->option_text, sizeof cli->option_text, "-%c", id);

@@ -91,6 +91,7 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
     struct mrt_run_lock locks[MRT_RUN_LOCKS_MAX]; /* in the order they are acquired */
     size_t count;
     enum mrt_run_mode mode; /* of all of them */
+    bool mode_given;        /* on the command line */
     uint32_t permits, weight;
     const char *string;   /* of -c; NULL: none */
     char *const *command; /* ended by NULL; of an election it may be empty */

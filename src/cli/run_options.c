@@ -251,18 +251,30 @@ static int take_label(struct mrt_run *run)
     return 0;
 }
 
+/* Of -s and -x the later counts. What stands on the command line goes before settings. */
+static int set_mode(struct mrt_run *run, enum mrt_run_mode mode)
+{
+    bool given = !run->cli->setting.value;
+    if (given && run->mode_given && (mode == MRT_RUN_PERMITS) != (run->mode == MRT_RUN_PERMITS))
+        return mrt_cli_fail(MRT_EXIT_USAGE,
+                            "-s and -x are of a read/write lock, and --permits is of "
+                            "a semaphore: leave one of them out");
+    run->mode_given |= given;
+    run->mode = mode;
+    return 0;
+}
+
 int mrt_run_take_mode(struct mrt_run *run, int option)
 {
     switch (option) {
     case 's':
-        run->mode = MRT_RUN_SHARED;
-        return 0;
+        return set_mode(run, MRT_RUN_SHARED);
     case 'x':
-        run->mode = MRT_RUN_EXCLUSIVE;
-        return 0;
-    case MRT_RUN_OPTION_PERMITS:
-        run->mode = MRT_RUN_PERMITS;
-        return take_permits(run, &run->permits);
+        return set_mode(run, MRT_RUN_EXCLUSIVE);
+    case MRT_RUN_OPTION_PERMITS: {
+        int code = set_mode(run, MRT_RUN_PERMITS);
+        return code ? code : take_permits(run, &run->permits);
+    }
     default:
         return take_permits(run, &run->weight);
     }
@@ -363,6 +375,12 @@ static int take_command(struct mrt_run *run, char **rest)
             return mrt_cli_fail(MRT_EXIT_USAGE, "option -c needs an argument; see --help");
         rest++;
     }
+    if (*rest && !dashes && !letter && **rest == '-')
+        return mrt_cli_fail(
+            MRT_EXIT_USAGE,
+            "\"%.64s\" stands behind the name: options stand before it, and a command "
+            "that begins with \"-\" stands behind --",
+            *rest);
     rest += dashes;
     run->command = rest;
     if (string && *rest)

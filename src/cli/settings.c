@@ -50,6 +50,19 @@ static char *trim(char *text)
     return text;
 }
 
+static const char *describe_unknown(const char *key)
+{
+    static char fault[160];
+    struct mrt_suggestion near = {.typed = key};
+    for (size_t i = 0; i < mrt_subcommand_count; i++)
+        for (size_t j = 0; j < mrt_subcommands[i]->count; j++)
+            mrt_suggest(&near, mrt_subcommands[i]->flags[j].name);
+    snprintf(fault, sizeof fault, "names no option: \"%.64s\" is unknown%s%s%s", key,
+             near.name ? "; did you mean \"" : "", near.name ? near.name : "",
+             near.name ? "\"?" : "");
+    return fault;
+}
+
 /* What is wrong with the line, or NULL. */
 static const char *take_line(struct file *file, char *text, int number)
 {
@@ -63,7 +76,7 @@ static const char *take_line(struct file *file, char *text, int number)
     const char *key = trim(text);
     const struct mrt_flag *flag = mrt_find_flag(key);
     if (!flag)
-        return "names no option";
+        return describe_unknown(key);
     if (flag->traits & MRT_FLAG_ONCE || flag->id == MRT_OPTION_CONFIG)
         return "names an option for the command line alone";
     if (file->count == LINES_MAX)

@@ -114,9 +114,16 @@ static void test_h2_particulars_are_per_thread(void **state)
     assert_string_equal(mortise_error_detail(), "mine");
 }
 
+static void test_the_library_tells_its_version(void **state)
+{
+    (void)state;
+    assert_string_equal(mortise_version(), MORTISE_VERSION);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_library_tells_its_version),
         cmocka_unit_test(test_h2_every_code_has_kind_name_and_text),
         cmocka_unit_test(test_h2_codes_names_and_texts_are_unique),
         cmocka_unit_test(test_h2_numbers_never_change),
