@@ -684,7 +684,7 @@ MORTISE_API void mortise_cancel(mortise_operation *operation);
 
 /* Of a client with MORTISE_FOREIGN_LOOP: poll the descriptor for reading, for at
    most mortise_next_timeout_ms (-1: no limit), then call mortise_process, which
-   does not block. EINVALID for a client with a thread. */
+   does not block. EINVALID for a client with a thread, of all three; EFORKED. */
 MORTISE_API int mortise_fd(const mortise_client *client);
 MORTISE_API int mortise_next_timeout_ms(mortise_client *client);
 MORTISE_API int mortise_process(mortise_client *client);

@@ -68,7 +68,9 @@ int mortise_cell_cas(mortise_client *client, const char *name, uint64_t version,
 {
     char full[MRT_FULL_NAME_SIZE];
     int error = prepare(client, name, full);
-    if (error == MORTISE_OK && (size > MORTISE_VALUE_MAX || (size > 0 && !value)))
+    if (error == MORTISE_OK && size > 0 && !value)
+        error = mrt_error(MORTISE_EINVALID, "the value is NULL, and its size %zu", size);
+    if (error == MORTISE_OK && size > MORTISE_VALUE_MAX)
         error = mrt_error(MORTISE_EINVALID, "a value has at most %d bytes", MORTISE_VALUE_MAX);
     if (error != MORTISE_OK)
         return error;

@@ -300,8 +300,18 @@ int mortise_close(mortise_client *client)
     return error;
 }
 
+int mrt_client_check(const mortise_client *client, bool blocking)
+{
+    if (client)
+        return mrt_driver_check(&client->driver, blocking);
+    mrt_error_clear();
+    return mrt_error(MORTISE_EINVALID, "the client is NULL");
+}
+
 const char *mortise_url(const mortise_client *client)
 {
+    if (!client)
+        return NULL;
     return client->driver.ops->address(client->driver.store);
 }
 
@@ -315,6 +325,8 @@ mrt_time mrt_client_lease(const mortise_client *client)
 int mortise_get_capabilities(const mortise_client *client, mortise_capabilities *capabilities)
 {
     mrt_error_clear();
+    if (!client)
+        return mrt_error(MORTISE_EINVALID, "the client is NULL");
     if (!capabilities || capabilities->size < sizeof(size_t) ||
         capabilities->size > sizeof *capabilities)
         return mrt_error(MORTISE_EINVALID, "mortise_capabilities.size is not set");
@@ -332,7 +344,7 @@ int mortise_get_capabilities(const mortise_client *client, mortise_capabilities 
 
 int mortise_get_stats(mortise_client *client, mortise_stats *stats)
 {
-    int error = mrt_driver_check(&client->driver, false);
+    int error = mrt_client_check(client, false);
     if (error != MORTISE_OK)
         return error;
     if (!stats || stats->size < sizeof(size_t) || stats->size > sizeof *stats)

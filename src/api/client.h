@@ -65,6 +65,8 @@ int mrt_take_options(const void *given, void *taken, size_t size, const char *wh
 /* How long a session lives without a sign of life; 0: the store needs none. */
 mrt_time mrt_client_lease(const mortise_client *client);
 
+/* As mrt_driver_check, and MORTISE_EINVALID for NULL. */
+int mrt_client_check(const mortise_client *client, bool blocking);
 /* With the namespace before it. 0 or MORTISE_ENAME. */
 int mrt_client_full_name(const mortise_client *client, const char *name,
                          char full[MRT_FULL_NAME_SIZE]);

@@ -192,7 +192,7 @@ void mortise_lock_free(mortise_lock *lock)
 
 const char *mortise_lock_name(const mortise_lock *lock)
 {
-    return mrt_queue_name(lock->queue) + lock->client->prefix_length;
+    return lock ? mrt_queue_name(lock->queue) + lock->client->prefix_length : NULL;
 }
 
 uint64_t mrt_lock_owner(const mortise_lock *lock)
@@ -290,10 +290,10 @@ int mortise_acquire_until(mortise_lock *lock, int64_t deadline_ns, mortise_hold 
 
 int mortise_cancel_waiters(mortise_lock *lock)
 {
-    struct mrt_driver *driver = &lock->client->driver;
-    int error = mrt_driver_check(driver, false);
+    int error = mrt_client_check(lock ? lock->client : NULL, false);
     if (error != MORTISE_OK)
         return error;
+    struct mrt_driver *driver = &lock->client->driver;
     struct mrt_wait *wait;
     mrt_driver_enter(driver);
     TAILQ_FOREACH (wait, &lock->waits, handle_link)
@@ -360,9 +360,9 @@ int mortise_try_acquire_async(mortise_lock *lock, mortise_acquire_callback callb
 
 void mortise_cancel(mortise_operation *operation)
 {
-    struct mrt_driver *driver = &operation->client->driver;
-    if (mrt_driver_check(driver, false) != MORTISE_OK)
+    if (mrt_client_check(operation ? operation->client : NULL, false) != MORTISE_OK)
         return;
+    struct mrt_driver *driver = &operation->client->driver;
     mrt_driver_enter(driver);
     mrt_engine_cancel(driver->engine, &operation->wait.waiter, MORTISE_ECANCELLED, mrt_time_now());
     mrt_driver_leave(driver, MRT_TIME_NEVER);
@@ -372,18 +372,21 @@ void mortise_cancel(mortise_operation *operation)
 
 int mortise_fd(const mortise_client *client)
 {
-    struct mrt_driver *driver = (struct mrt_driver *)&client->driver;
-    int error = mrt_driver_check(driver, false);
+    int error = mrt_client_check(client, false);
     if (error != MORTISE_OK)
         return error;
+    struct mrt_driver *driver = (struct mrt_driver *)&client->driver;
     return driver->foreign ? mrt_loop_fd(driver) : MORTISE_EINVALID;
 }
 
 int mortise_next_timeout_ms(mortise_client *client)
 {
+    int error = mrt_client_check(client, false);
+    if (error != MORTISE_OK)
+        return error;
     struct mrt_driver *driver = &client->driver;
-    if (mrt_driver_check(driver, false) != MORTISE_OK || !driver->foreign)
-        return -1;
+    if (!driver->foreign)
+        return mrt_error(MORTISE_EINVALID, "this client has a thread of its own");
     mrt_driver_enter(driver);
     mrt_time left = mrt_loop_left(driver);
     mrt_driver_leave_quietly(driver);
@@ -395,10 +398,10 @@ int mortise_next_timeout_ms(mortise_client *client)
 
 int mortise_process(mortise_client *client)
 {
-    struct mrt_driver *driver = &client->driver;
-    int error = mrt_driver_check(driver, true);
+    int error = mrt_client_check(client, true);
     if (error != MORTISE_OK)
         return error;
+    struct mrt_driver *driver = &client->driver;
     if (!driver->foreign)
         return mrt_error(MORTISE_EINVALID, "this client has a thread of its own");
     mrt_driver_enter(driver);

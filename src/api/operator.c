@@ -46,10 +46,10 @@ static void end_asking(struct mrt_driver *driver)
 
 int mortise_server(mortise_client *client, char *text, size_t size)
 {
-    struct mrt_driver *driver = &client->driver;
-    int error = mrt_driver_check(driver, true);
+    int error = mrt_client_check(client, true);
     if (error != MORTISE_OK)
         return error;
+    struct mrt_driver *driver = &client->driver;
     if (!text || size == 0)
         return mrt_error(MORTISE_EINVALID, "mortise_server needs a place for the text");
     *text = '\0';
@@ -119,13 +119,13 @@ static void show_rows(struct listing *listing, mortise_entry_callback callback, 
 int mortise_list(mortise_client *client, const char *name, mortise_entry_callback callback,
                  void *argument)
 {
-    struct mrt_driver *driver = &client->driver;
     char full[MRT_FULL_NAME_SIZE];
-    int error = mrt_driver_check(driver, true);
+    int error = mrt_client_check(client, true);
     if (error == MORTISE_OK && name)
         error = mrt_client_full_name(client, name, full);
     if (error != MORTISE_OK)
         return error;
+    struct mrt_driver *driver = &client->driver;
     if (!callback)
         return mrt_error(MORTISE_EINVALID, "mortise_list needs a callback");
     struct listing listing = {.client = client};
@@ -141,16 +141,17 @@ int mortise_list(mortise_client *client, const char *name, mortise_entry_callbac
 
 /* -------------------------------------------------------------------- tickets */
 
-static int operate(mortise_client *client, const char *name, uint64_t fence,
-                   int (*operation)(struct mrt_store *, const char *, uint64_t))
+static int operate(mortise_client *client, const char *name, uint64_t fence, bool breaks)
 {
-    struct mrt_driver *driver = &client->driver;
     char full[MRT_FULL_NAME_SIZE];
-    int error = mrt_driver_check(driver, true);
+    int error = mrt_client_check(client, true);
     if (error == MORTISE_OK)
         error = mrt_client_full_name(client, name, full);
     if (error != MORTISE_OK)
         return error;
+    struct mrt_driver *driver = &client->driver;
+    int (*operation)(struct mrt_store *, const char *, uint64_t) =
+        breaks ? driver->ops->break_ticket : driver->ops->revoke;
     if (!operation)
         return mrt_error(MORTISE_ENOTSUPPORTED, "the store \"%s\" has no such operation",
                          driver->ops->scheme);
@@ -161,10 +162,10 @@ static int operate(mortise_client *client, const char *name, uint64_t fence,
 
 int mortise_revoke(mortise_client *client, const char *name, uint64_t fence)
 {
-    return operate(client, name, fence, client->driver.ops->revoke);
+    return operate(client, name, fence, false);
 }
 
 int mortise_break(mortise_client *client, const char *name, uint64_t fence)
 {
-    return operate(client, name, fence, client->driver.ops->break_ticket);
+    return operate(client, name, fence, true);
 }

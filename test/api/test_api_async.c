@@ -333,7 +333,7 @@ static void test_wrong_calls(void **state)
     assert_int_equal(mortise_try_acquire(NULL, &told.hold), MORTISE_EINVALID);
     assert_int_equal(mortise_fd(client), MORTISE_EINVALID); /* it has a thread */
     assert_int_equal(mortise_process(client), MORTISE_EINVALID);
-    assert_int_equal(mortise_next_timeout_ms(client), -1);
+    assert_int_equal(mortise_next_timeout_ms(client), MORTISE_EINVALID);
     mortise_lock_free(lock);
 }
 

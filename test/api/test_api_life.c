@@ -20,6 +20,51 @@ static int open_with(const char *uri, const mortise_client_options *options)
     return error;
 }
 
+static int take_entry(void *argument, const mortise_entry *entry)
+{
+    (void)argument, (void)entry;
+    return 0;
+}
+
+/* Of a client, and of a lock and of an operation, which lead to one. */
+static void test_null_is_an_error_everywhere(void **state)
+{
+    (void)state;
+    char text[16];
+    mortise_lock *lock = NULL;
+    mortise_election *election = NULL;
+    mortise_cell cell;
+    mortise_stats stats = {.size = sizeof stats};
+    mortise_capabilities can = {.size = sizeof can};
+    const int errors[] = {
+        mortise_server(NULL, text, sizeof text),
+        mortise_get_capabilities(NULL, &can),
+        mortise_get_stats(NULL, &stats),
+        mortise_mutex_new(NULL, "x", NULL, &lock),
+        mortise_election_new(NULL, "x", NULL, &election),
+        mortise_cancel_waiters(NULL),
+        mortise_fd(NULL),
+        mortise_next_timeout_ms(NULL),
+        mortise_process(NULL),
+        mortise_cell_get(NULL, "x", &cell),
+        mortise_list(NULL, NULL, take_entry, NULL),
+        mortise_revoke(NULL, "x", 0),
+        mortise_break(NULL, "x", 1),
+    };
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
+        assert_int_equal(errors[i], MORTISE_EINVALID);
+    assert_int_equal(mortise_break(NULL, "x", 1), MORTISE_EINVALID);
+    assert_string_equal(mortise_error_detail(), "the client is NULL");
+    assert_null(mortise_url(NULL));
+    assert_null(mortise_lock_name(NULL));
+    mortise_cancel(NULL);
+    mortise_lock_free(NULL);
+    mortise_client *client = api_open(0);
+    assert_int_equal(mortise_cell_cas(client, "x", 0, NULL, 5, 0, NULL), MORTISE_EINVALID);
+    assert_string_equal(mortise_error_detail(), "the value is NULL, and its size 5");
+    api_close(client);
+}
+
 static void test_options_are_checked(void **state)
 {
     (void)state;
@@ -513,6 +558,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_options_are_checked),
+        cmocka_unit_test(test_null_is_an_error_everywhere),
         cmocka_unit_test(test_uris_are_checked),
         cmocka_unit_test(test_j9_the_environment_names_the_store),
         cmocka_unit_test(test_j9_the_default_is_a_file_in_the_state_directory),
