@@ -59,12 +59,13 @@ static bool is_quiet(const struct world *world)
 }
 
 /* A hold is lost only if nobody could have kept it: one server of several that stands still, or
-   is silent from the beginning, is no reason. */
+   is silent from the beginning, is no reason; nor is it afterwards, if it was the only one. */
 void check_lost(struct world *world, const struct client *client, const struct grip *grip)
 {
     const struct profile *p = &world->drawn;
     int64_t slowest = p->delay_us + p->zk_lag_us + p->zk_behind_us + p->zk_gap_us + p->pg_work_us;
-    bool over = grip->broken || (grip->ends > 0 && client_now(client) >= grip->ends);
+    bool over = grip->broken || (grip->ends > 0 && client_now(client) >= grip->ends) ||
+                world->now < world->silent_until;
     bool kept = lone_disturbs(world) ? !lone_explains(world, client) : is_quiet_or_still(world);
     if (kept && slowest * 100 <= p->lease_us && !over &&
         p->crash_every_us + p->kill_every_us + p->reboot_every_us + p->proof_lag_us +
@@ -96,7 +97,7 @@ static bool keeps_sessions(const struct world *world)
 static bool is_calm_or_still(const struct world *world)
 {
     const struct profile *p = &world->drawn;
-    return keeps_clients(world) &&
+    return keeps_clients(world) && p->zk_alone == 0 &&
            p->wake_lost + p->wake_late_us + p->break_every_us + p->refuse_for_good + p->detach == 0;
 }
 

@@ -503,6 +503,18 @@ void profile_make_calm(struct profile *p)
     p->clients = p->clients < 2 ? 2 : p->clients;
 }
 
+/* Each client knows one server, which may stand still for so long that it is left, and come to
+   again, twice, and what is left of the lease may be enough all the same. */
+static void make_pinned(struct profile *p, struct random *random)
+{
+    p->zk_alone = 1;
+    p->lease_us = random_between(random, 6000, 9000) * 1000;
+    p->zk_tick_us = longest_tick(p) / random_between(random, 1, 10);
+    p->zk_still_us = p->lease_us * 42 / 100;
+    p->zk_still_every_us = random_between(random, 1000, p->lease_us);
+    p->hold_us = p->lease_us * 4;
+}
+
 /* Nothing is wrong but that one of three servers stands still, from the beginning, or while it
    has sessions. */
 static void make_unanswering(struct profile *p, struct random *random)
@@ -520,6 +532,8 @@ static void make_unanswering(struct profile *p, struct random *random)
     p->hold_us = profile_scale(random, p->lease_us * 2);
     p->think_us = profile_scale(random, p->lease_us / 4);
     p->close_every_us = p->timed = p->try = 0;
+    if (p->model == MODEL_ZK_LIBRARY && random_below(random, 3) == 0)
+        make_pinned(p, random);
 }
 
 /* Followers are cut off with signs of life that the leader has not heard of, as old as may be; and

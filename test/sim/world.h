@@ -299,6 +299,7 @@ struct world {
     struct task reboot, breakage, revocation, going_about;
     struct lone lone;
     mrt_time healed_at;
+    mrt_time silent_until;            /* the only server that some client knows stands still */
     uint64_t cell_done, cell_unknown; /* writes of the cell */
     uint64_t cell_fences, cell_floor; /* given out; the largest that a write was done with */
     char failure[400];                /* empty: none */

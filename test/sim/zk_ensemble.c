@@ -316,10 +316,39 @@ static bool begin(struct zk_ensemble *ensemble, struct zk_connection *connection
     return false;
 }
 
+static bool is_in_hand(const struct zk_connection *c, const struct zk_connection *with)
+{
+    return c->stage == ZK_OPENING && !c->ignored && c->server == with->server &&
+           c->session == with->session;
+}
+
+/* A follower keeps the attempts to attach a session by the session. Of several, of which one at
+   least was given up while it stood still, it answers any one; the others hear nothing. */
+static void choose_attempt(struct zk_ensemble *ensemble, struct zk_connection *connection)
+{
+    bool given_up = false;
+    int64_t count = 0;
+    if (connection->server == 0 || connection->session == 0 || connection->ignored)
+        return;
+    for (struct zk_connection *c = ensemble->connections; c; c = c->next) {
+        given_up |= c->hung_up && is_in_hand(c, connection);
+        count += is_in_hand(c, connection);
+    }
+    if (!given_up || count < 2)
+        return;
+    int64_t chosen = random_below(&ensemble->world->random, count);
+    for (struct zk_connection *c = ensemble->connections; c; c = c->next)
+        if (is_in_hand(c, connection))
+            c->ignored = chosen-- != 0;
+}
+
 static void opened(struct zk_ensemble *ensemble, struct zk_connection *connection)
 {
-    int code = zk_session_open(ensemble, connection);
+    choose_attempt(ensemble, connection);
+    int code = connection->ignored ? ZOK : zk_session_open(ensemble, connection);
     connection->stage = ZK_IDLE;
+    if (connection->ignored)
+        return;
     if (connection->hung_up)
         return;
     connection->listener.opened(connection->listener.context, code, connection->session,
@@ -418,6 +447,9 @@ void zk_hang_up(struct zk_connection *connection, bool orderly)
     connection->hung_up = true;
     if (connection->stage == ZK_IDLE && !connection->first)
         return;
+    if (connection->stage == ZK_OPENING && connection->session != 0 && connection->server > 0 &&
+        zk_stands_still(ensemble, connection->server))
+        return; /* it reads of the end when it has taken the attempt in hand */
     bool over =
         connection->stage == ZK_OPENING || (!orderly && random_below(&ensemble->world->random, 2));
     if (!over)
@@ -477,6 +509,8 @@ static void freeze(struct zk_ensemble *ensemble, int server, mrt_time until)
     trace_note(ensemble->world, TRACE_LINK, -1, NO_QUEUE, "zk stands still", server,
                (until - ensemble->world->now) / 1000, 0);
     ensemble->servers[server].frozen_until = until;
+    if (ensemble->world->drawn.zk_alone)
+        ensemble->world->silent_until = until + 100 * MRT_MILLISECOND; /* and what it says then */
 }
 
 /* Before there is any session all followers may do so at once. The next one does not before

@@ -5,7 +5,9 @@
  *    that server has applied; writes and syncs go by the leader, and are answered when the
  *    server has applied all that was committed until then.
  *  - A follower lags. It may be cut off from the leader for a while: it goes on answering
- *    reads and pings. Any server may stand still, or break down and lose its connections.
+ *    reads and pings. Any server may stand still, or break down and lose its connections. One that
+ *    stood still may answer an attempt to attach a session that was given up meanwhile, and not the
+ *    one that came after it.
  *  - Watches are one-shot and belong to a connection: an event goes out before
  *    any answer that shows the change. At a reconnect they are set again, and those that
  *    something has happened to meanwhile go off.

@@ -31,6 +31,7 @@ struct zk_connection {
     struct zk_listener listener;
     bool hung_up, closed; /* by the client, by the server */
     bool running;         /* in zk_step */
+    bool ignored;         /* another attempt of the session is answered in its place */
     bool rested;          /* the read that is next has been put off */
     bool doomed;          /* its session has ended, but an answer is on its way */
     enum zk_stage stage;
