@@ -214,7 +214,8 @@ typedef struct mortise_client_options {
  *                                                    fence, no order
  *   memory:NAME                                      this process alone
  * NULL or "": $MORTISE_URL, else the embedded file locks.db in
- * $XDG_STATE_HOME/mortise (by default ~/.local/state/mortise, for root
+ * $XDG_STATE_HOME/mortise (by default ~/.local/state/mortise, or, where that cannot be, mortise in
+ * the first of $STATE_DIRECTORY, $RUNTIME_DIRECTORY and $XDG_RUNTIME_DIR that is set; for root
  * /var/lib/mortise), which is created. A program with more rights than its user (set-user-ID)
  * heeds no variable, and gets no store that is in a module.
  * Query parameters: namespace=TEXT (default "mortise"; empty for none) is put

@@ -37,6 +37,9 @@
 
 #define SESSIONS_SUFFIX "-sessions"
 #define TEXT_MAX 128
+#define OWN_DIRECTORY                                                                    \
+    "; use one that is yours alone (mkdir -m 700), or a server, if several users share " \
+    "the locks"
 
 static int refused(const char *path, const char *reason)
 {
@@ -122,9 +125,9 @@ static int check_directory(const char *path, int fd)
     if (!trusted_owner(status.st_uid))
         return refused(path, "the directory belongs to another user");
     if (status.st_mode & S_IWOTH)
-        return refused(path, "the directory is writable by all");
+        return refused(path, "the directory is writable by all" OWN_DIRECTORY);
     if (status.st_mode & S_IWGRP)
-        return refused(path, "the directory is writable by a group");
+        return refused(path, "the directory is writable by a group" OWN_DIRECTORY);
     return 0;
 }
 
@@ -346,7 +349,7 @@ static int home_directory(char *home, size_t size)
     struct passwd entry, *found = NULL;
     if (!variable || variable[0] != '/') {
         if (getpwuid_r(geteuid(), &entry, buffer, sizeof buffer, &found) != 0 || !found)
-            return mrt_error(MORTISE_EINVALID, "this user has no home directory: set HOME");
+            return mrt_error(MORTISE_EPERMISSION, "this user has no home directory");
         variable = entry.pw_dir;
     }
     if (snprintf(home, size, "%s", variable) >= (int)size)
@@ -354,22 +357,58 @@ static int home_directory(char *home, size_t size)
     return 0;
 }
 
-int mrt_sqlite_default_path(char *path, size_t size)
+/* The default file below `place`, whose first `length` bytes count. */
+static int make_place(const char *place, size_t length, char *path, size_t size)
 {
-    const char *state = secure_getenv("XDG_STATE_HOME");
-    char home[PATH_MAX];
-    int written;
-    if (state && state[0] == '/') {
-        written = snprintf(path, size, "%s/mortise/locks.db", state);
-    } else if (geteuid() == 0) {
-        written = snprintf(path, size, "/var/lib/mortise/locks.db");
-    } else {
-        int error = home_directory(home, sizeof home);
-        if (error)
-            return error;
-        written = snprintf(path, size, "%s/.local/state/mortise/locks.db", home);
-    }
+    int written = snprintf(path, size, "%.*s/mortise/locks.db", (int)length, place);
     if (written < 0 || (size_t)written >= size || (size_t)written >= PATH_MAX)
         return mrt_error(MORTISE_EINVALID, "the path of the default file is too long");
     return make_directories(path);
+}
+
+static int make_place_at_home(char *path, size_t size)
+{
+    char home[PATH_MAX], place[PATH_MAX];
+    int error = home_directory(home, sizeof home);
+    if (error)
+        return error;
+    if (snprintf(place, sizeof place, "%s/.local/state", home) >= (int)sizeof place)
+        return mrt_error(MORTISE_EINVALID, "the path of the default file is too long");
+    return make_place(place, strlen(place), path, size);
+}
+
+/* What a service manager has made for a user that has no home of its own; the first, of several.
+   0: the file can be there. */
+static int make_place_of_service(char *path, size_t size)
+{
+    static const char *const variables[] = {"STATE_DIRECTORY", "RUNTIME_DIRECTORY",
+                                            "XDG_RUNTIME_DIR"};
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        const char *place = secure_getenv(variables[i]);
+        if (place && place[0] == '/')
+            return make_place(place, strcspn(place, ":"), path, size);
+    }
+    return MORTISE_EPERMISSION;
+}
+
+/* A home that can be used goes before what a service manager says: then all that a user runs has
+   the same locks. */
+int mrt_sqlite_default_path(char *path, size_t size)
+{
+    const char *state = secure_getenv("XDG_STATE_HOME");
+    char why[MRT_ERROR_DETAIL_MAX];
+    if (state && state[0] == '/')
+        return make_place(state, strlen(state), path, size);
+    if (geteuid() == 0)
+        return make_place("/var/lib", strlen("/var/lib"), path, size);
+    int error = make_place_at_home(path, size);
+    if (error != MORTISE_EPERMISSION)
+        return error;
+    mrt_error_copy_detail(why);
+    if (make_place_of_service(path, size) == MORTISE_OK)
+        return MORTISE_OK;
+    return mrt_error(error,
+                     "%s; make a directory of your own (mkdir -m 700 DIRECTORY), and set "
+                     "XDG_STATE_HOME=DIRECTORY or MORTISE_URL=sqlite:DIRECTORY/locks.db",
+                     why);
 }

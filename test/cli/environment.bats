@@ -129,3 +129,30 @@ open(\"got\", \"w\").write(repr(data))" & sleep 600'
     MORTISE_HELD="$held" run "$MORTISE" run -n a -- true
     [ "$status" -eq 75 ]
 }
+
+# as_service VARIABLE=VALUE... ARGUMENTS: mortise as a user without a passwd entry, and nothing else
+# in its environment.
+as_service() {
+    setpriv --reuid 54321 --regid 54321 --clear-groups env -i PATH="$PATH" "$@"
+}
+
+@test "u8 a user without a home has the place that a service manager names, or is told what to do" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    local advice='make a directory of your own (mkdir -m 700 DIRECTORY), and set XDG_STATE_HOME=DIRECTORY or MORTISE_URL=sqlite:DIRECTORY/locks.db'
+    chmod 755 "$T"
+    cp "$MORTISE" mortise
+    install -d -o 54321 -g 54321 -m 700 state runtime home
+    fails_with 77 as_service ./mortise run x -- true
+    [ "${lines[0]}" = "mortise: this user has no home directory; $advice" ]
+    fails_with 77 as_service HOME="$T" ./mortise run x -- true
+    [ "${lines[0]}" = "mortise: $T/.local: Permission denied; $advice" ]
+    as_service HOME="$T" STATE_DIRECTORY="$T/state:$T/other" RUNTIME_DIRECTORY="$T/runtime" ./mortise run x -- true
+    [ -e state/mortise/locks.db ]
+    as_service RUNTIME_DIRECTORY="$T/runtime" ./mortise run x -- true
+    [ -e runtime/mortise/locks.db ]
+    as_service HOME="$T/home" STATE_DIRECTORY="$T/never" ./mortise run x -- true # one's own goes before
+    [ -e home/.local/state/mortise/locks.db ]
+    chmod 777 state
+    fails_with 78 as_service ./mortise run --url "sqlite://$T/state/mine.db" x -- true
+    [[ "${lines[0]}" == *"the directory is writable by all; use one that is yours alone (mkdir -m 700), or a server"* ]]
+}
