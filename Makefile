@@ -13,7 +13,7 @@
 #                   longer than make test does
 #   make chaos      MINUTES=10: faults of a ZooKeeper ensemble under competing clients
 #   make stops      ROUNDS=20: the command, its store and its server stand still at any moment
-#   make mutants  which suite finds each fault of test/mutants, and how soon
+#   make mutants    which suite finds each fault of test/mutants, and how soon
 #   make model      every order of what a few clients can do; the rules' models in Spin
 #   make tidy format asan tsan coverage clean
 #   make bench      STORE=sqlite|zk|zk3|redis|postgres|mariadb: figures beside the peers'
