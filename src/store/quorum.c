@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "base/uri.h"
+#include "store/address.h"
 #include "store/stores.h"
 
 #include <ctype.h>
@@ -30,7 +31,7 @@
 
 #define ANSWER_DEFAULT (50 * MRT_MILLISECOND) /* at most a fiftieth of the lease */
 #define ANSWER_LEAST (5 * MRT_MILLISECOND)    /* but by default no less */
-#define ANSWER_MAX_MS 10000
+#define ANSWER_MAX (10 * MRT_SECOND)
 
 /* ------------------------------------------------------------------ events */
 
@@ -277,18 +278,12 @@ static size_t next_member(const char *list)
 /* "answer=50ms" or "1s"; 0: it is not there. */
 static int read_limit(const struct mrt_uri *uri, mrt_time *limit)
 {
-    const char *text = mrt_uri_parameter(uri, "answer");
-    char *end;
     *limit = 0;
-    if (!text)
-        return MORTISE_OK;
-    long number = strtol(text, &end, 10);
-    long scale = strcmp(end, "ms") == 0 ? 1 : strcmp(end, "s") == 0 ? 1000 : 0;
-    if (!isdigit((unsigned char)*text) || scale == 0 || number < 1 ||
-        number > ANSWER_MAX_MS / scale)
-        return mrt_error(MORTISE_EURI, "answer=%.32s is not a time from 1ms to 10s", text);
-    *limit = mrt_time_from_ms(number * scale);
-    return MORTISE_OK;
+    int error = mrt_address_duration(uri, "answer", 1, limit);
+    if (error == MORTISE_OK && *limit > ANSWER_MAX)
+        error = mrt_error(MORTISE_EURI, "answer=%.32s is more than 10s",
+                          mrt_uri_parameter(uri, "answer"));
+    return error;
 }
 
 /* The member's URI: its address, and the parameters that are not ours. */
