@@ -16,6 +16,10 @@
 
 #define READ_SIZE 16384
 #define READS_MAX 16 /* in one call, so that nobody keeps the loop to himself */
+/* Of one reply, however it is made up: in memory it takes a multiple of that. */
+#define REPLY_MIB 32
+#define TEXT_OF(number) #number
+#define TEXT(number) TEXT_OF(number)
 
 static bool watch(struct mrt_redis_wire *wire)
 {
@@ -177,6 +181,8 @@ unsigned mrt_redis_wire_login(struct mrt_redis_wire *wire, const struct mrt_redi
 
 const char *mrt_redis_wire_trouble(const struct mrt_redis_wire *wire)
 {
+    if (wire->error == EMSGSIZE)
+        return "a reply of more than " TEXT(REPLY_MIB) " MiB; is it a Redis server?";
     return wire->error ? strerror(wire->error) : "the server ended the connection";
 }
 
@@ -205,6 +211,11 @@ bool mrt_redis_wire_receive(struct mrt_redis_wire *wire)
             break;
         if (got <= 0 || redisReaderFeed(wire->reader, bytes, (size_t)got) != REDIS_OK)
             return false;
+        wire->unread += (size_t)got;
+        if (wire->unread > (size_t)REPLY_MIB << 20) {
+            wire->error = EMSGSIZE;
+            return false;
+        }
         if ((size_t)got < sizeof bytes)
             break;
     }
@@ -218,6 +229,8 @@ bool mrt_redis_wire_next(struct mrt_redis_wire *wire, redisReply **reply)
     if (!fine)
         wire->error = EPROTO;
     *reply = found;
+    if (found)
+        wire->unread = 0;
     if (found && wire->traffic)
         mrt_traffic_answered(wire->traffic);
     return fine;

@@ -24,6 +24,7 @@ struct mrt_redis_wire {
     int epoll;       /* that polls it */
     uint32_t events; /* as epoll knows them */
     redisReader *reader;
+    size_t unread; /* bytes since the last whole reply */
     char *out;
     size_t sent, used, room;     /* of out */
     bool no_memory;              /* what was to be sent has not all been noted */

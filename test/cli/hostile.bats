@@ -41,3 +41,22 @@ load helper
         run -1 grep -a Tr0ub4dor got
     done
 }
+
+@test "SE-10 Redis: a reply without an end is refused after 32 MiB" {
+    local kind words
+    for kind in bulk array; do
+        rm -f port taken
+        python3 "$BATS_TEST_DIRNAME/hostile_redis.py" "$kind" taken >port 3>&- &
+        until_true test -s port
+        MORTISE_URL="redis://127.0.0.1:$(cat port)/"
+        export MORTISE_URL
+        for words in "ls" "run -w 1s a true"; do
+            run timeout 60 "$MORTISE" $words
+            echo "$kind, $words: $status $output; MiB: $(cat taken)"
+            [ "$status" -ne 0 ]
+            [ "$status" -lt 124 ]
+            [ "$(cat taken)" -le 48 ] # and what the sockets hold
+            [ "$words" != ls ] || [[ "$output" == *"a reply of more than 32 MiB"* ]]
+        done
+    done
+}
