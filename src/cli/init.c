@@ -42,6 +42,8 @@ int mrt_cli_init(struct mrt_cli *cli, int argc, char **argv)
     if (optind < argc)
         return mrt_cli_fail(MRT_EXIT_USAGE, "init takes no names; \"%.64s\" is too much",
                             argv[optind]);
+    if (cli->url && !*cli->url)
+        return mrt_cli_fail(MRT_EXIT_CONFIG, "%s is empty", cli->url_origin);
     int error = mortise_init(cli->url, prints ? print : NULL, NULL);
     if (error)
         return mrt_cli_fail_error(NULL, error);

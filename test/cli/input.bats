@@ -137,3 +137,8 @@ nothing_created() {
     sh -c '"$MORTISE" run --help > /dev/full' 2>err && return 1
     true
 }
+
+@test "init refuses an empty URL, as other subcommands do" {
+    run -78 "$MORTISE" init --url ""
+    [ "$output" = "mortise: --url is empty" ]
+}
