@@ -239,6 +239,8 @@ static void wait_for_answer(struct waiting *waiting)
         if (!waiting->done && mrt_time_now() >= look_at)
             look_above(waiting);
         if (!waiting->done && mrt_time_now() >= tell_time(waiting))
+            mortise_process(run->client); /* it may be late to say that the store is away */
+        if (!waiting->done && mrt_time_now() >= tell_time(waiting))
             tell_waiting(waiting);
         while (!waiting->done && (signal = mrt_run_next_signal(run)) != 0)
             handle_signal(waiting, signal);

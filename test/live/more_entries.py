@@ -1,9 +1,10 @@
 """Copies a held lock's entry past the client: URI NAME COUNT makes COUNT more locks NAME/0, NAME/1...
 
 By the client each would take 1 to 2 ms on these servers: two directories and a node, or a
-transaction. On ZooKeeper the copies are persistent, and stay as long as the server; on MariaDB they
-are the holder's session's, and end with it."""
+transaction. On ZooKeeper the copies are persistent, and stay as long as the server; on PostgreSQL and
+MariaDB they are the holder's session's, and end with it."""
 
+import glob
 import re
 import subprocess
 import sys
@@ -38,10 +39,19 @@ def on_mariadb(place, name, count):
                     "-u", place.username, "-e", text, place.path[1:]], check=True)
 
 
+def on_postgres(place, name, count):
+    copied = "session, number, weight, kind, capacity, since, asked"
+    text = (f"INSERT INTO mortise.ticket (queue, id, {copied})"
+            f" SELECT queue || '/' || n, md5(queue || n)::uuid, {copied}"
+            f" FROM mortise.ticket, generate_series(1, {count}) n WHERE queue = 'mortise/{name}'")
+    psql = sorted(glob.glob("/usr/lib/postgresql/*/bin/psql"))[-1]
+    subprocess.run([psql, "-q", "-v", "ON_ERROR_STOP=1", "-c", text, place.geturl()], check=True)
+
+
 def main():
     uri, name, count = sys.argv[1:]
     place = urllib.parse.urlsplit(re.sub("[?].*", "", uri))
-    {"zk": on_zookeeper, "mysql": on_mariadb}[place.scheme](place, name, int(count))
+    {"zk": on_zookeeper, "mysql": on_mariadb, "postgresql": on_postgres}[place.scheme](place, name, int(count))
 
 
 main()

@@ -29,6 +29,8 @@ foreach(part acquire owner async life contest shared multi operator election cel
   endif()
   postgres_run(api_${part}_postgres test_api_${part} ${lease})
 endforeach()
+set(more_entries "/usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/more_entries.py")
+set_tests_properties(api_operator_postgres PROPERTIES ENVIRONMENT "MORTISE_TEST_MORE=${more_entries}")
 # Nobody dies there, and a slow moment must not be taken for a death.
 postgres_run(api_stress_postgres test_api_stress 20s)
 mortise_long_contest(postgres postgres "{}?lease=20s")
