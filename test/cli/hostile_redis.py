@@ -1,6 +1,7 @@
 """A Redis server that answers the first command by one reply without an end. Its port goes to
 standard output; the file that it is given has how many MiB its greediest client has taken."""
 
+import os
 import socket
 import sys
 import threading
@@ -28,8 +29,9 @@ def serve(connection):
             with lock:
                 if taken > most:
                     most = taken
-                    with open(sys.argv[2], "w") as file:
+                    with open(sys.argv[2] + ".new", "w") as file:
                         file.write(f"{most}\n")
+                    os.replace(sys.argv[2] + ".new", sys.argv[2])  # its reader may come any time
     except OSError:
         pass
     finally:
