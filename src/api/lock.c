@@ -290,10 +290,12 @@ int mortise_acquire_until(mortise_lock *lock, int64_t deadline_ns, mortise_hold 
 
 int mortise_cancel_waiters(mortise_lock *lock)
 {
-    int error = mrt_client_check(lock ? lock->client : NULL, false);
+    if (!lock)
+        return mrt_error(MORTISE_EINVALID, "cancel_waiters needs a lock");
+    struct mrt_driver *driver = &lock->client->driver;
+    int error = mrt_driver_check(driver, false);
     if (error != MORTISE_OK)
         return error;
-    struct mrt_driver *driver = &lock->client->driver;
     struct mrt_wait *wait;
     mrt_driver_enter(driver);
     TAILQ_FOREACH (wait, &lock->waits, handle_link)
@@ -360,7 +362,7 @@ int mortise_try_acquire_async(mortise_lock *lock, mortise_acquire_callback callb
 
 void mortise_cancel(mortise_operation *operation)
 {
-    if (mrt_client_check(operation ? operation->client : NULL, false) != MORTISE_OK)
+    if (!operation || mrt_driver_check(&operation->client->driver, false) != MORTISE_OK)
         return;
     struct mrt_driver *driver = &operation->client->driver;
     mrt_driver_enter(driver);
