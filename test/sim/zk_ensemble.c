@@ -152,13 +152,16 @@ static void set_watches(struct zk_ensemble *ensemble, struct zk_connection *conn
     int64_t zxid = ensemble->servers[connection->server].applied;
     for (const struct zk_watch *watch = request->watches; watch; watch = watch->next) {
         const struct zk_node *node = zk_tree_find(&ensemble->tree, watch->path, zxid);
+        struct Stat stat = {.czxid = 0};
+        if (node)
+            zk_stat_of(node, zxid, &stat);
         if (!node && !watch->exists)
             tell(connection, ZOO_DELETED_EVENT, watch->path);
         else if (node && watch->exists)
             tell(connection, ZOO_CREATED_EVENT, watch->path);
-        else if (node && watch->children && node->pzxid > request->seen)
+        else if (node && watch->children && stat.pzxid > request->seen)
             tell(connection, ZOO_CHILD_EVENT, watch->path);
-        else if (node && !watch->children && node->mzxid > request->seen)
+        else if (node && !watch->children && stat.mzxid > request->seen)
             tell(connection, ZOO_CHANGED_EVENT, watch->path);
         else
             set_watch(connection, watch->path, watch->children);

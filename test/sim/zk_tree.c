@@ -13,19 +13,34 @@ void zk_tree_init(struct zk_tree *tree, uint32_t first_sequence)
     tree->zxid = 100;
 }
 
-static void free_children(struct zk_node *node)
+static void free_past(struct zk_past **link)
+{
+    struct zk_past *past;
+    while ((past = *link)) {
+        *link = past->older;
+        free(past);
+    }
+}
+
+static void free_node(struct zk_node *node)
 {
     struct zk_node *child;
     while ((child = node->children)) {
         node->children = child->next;
-        free_children(child);
-        free(child);
+        free_node(child);
     }
+    free_past(&node->past);
+    free(node);
 }
 
 void zk_tree_fini(struct zk_tree *tree)
 {
-    free_children(&tree->root);
+    struct zk_node *child;
+    while ((child = tree->root.children)) {
+        tree->root.children = child->next;
+        free_node(child);
+    }
+    free_past(&tree->root.past);
     free(tree->changes);
 }
 
@@ -76,9 +91,41 @@ static void forget_dead(struct zk_tree *tree, struct zk_node *parent)
         *link = node->next;
         if (parent->forgotten < node->dzxid)
             parent->forgotten = node->dzxid;
-        free_children(node);
-        free(node);
+        free_node(node);
     }
+}
+
+/* Keeps what the newest change has replaced, and what a server may still show. */
+static void keep_past(struct zk_tree *tree, struct zk_node *node)
+{
+    struct zk_past *past = malloc(sizeof *past);
+    if (!past)
+        abort();
+    *past = (struct zk_past){node->past, node->mzxid, node->version, node->data};
+    node->past = past;
+    while (past && past->mzxid > tree->applied_by_all)
+        past = past->older;
+    if (past)
+        free_past(&past->older);
+}
+
+static void restore_past(struct zk_node *node)
+{
+    struct zk_past *past = node->past;
+    node->mzxid = past->mzxid;
+    node->version = past->version;
+    node->data = past->data;
+    node->past = past->older;
+    free(past);
+}
+
+/* As a server shows it that has applied the changes up to `zxid`. */
+static struct zk_past shown(const struct zk_node *node, int64_t zxid)
+{
+    struct zk_past now = {node->past, node->mzxid, node->version, node->data};
+    while (now.mzxid > zxid && now.older)
+        now = *now.older;
+    return now;
 }
 
 /* When a child last came or went, as a server knows it. */
@@ -94,13 +141,13 @@ static int64_t pzxid_at(const struct zk_node *node, int64_t zxid)
     return newest;
 }
 
-/* A change of data shows at once, before its event, on servers that have not applied it too. */
-static void stat_of(const struct zk_node *node, int64_t zxid, struct Stat *stat)
+void zk_stat_of(const struct zk_node *node, int64_t zxid, struct Stat *stat)
 {
+    const struct zk_past past = shown(node, zxid);
     *stat = (struct Stat){.czxid = node->czxid,
-                          .mzxid = node->mzxid,
+                          .mzxid = past.mzxid,
                           .pzxid = pzxid_at(node, zxid),
-                          .version = node->version,
+                          .version = past.version,
                           .cversion = (int32_t)node->counter,
                           .ephemeralOwner = node->owner,
                           .numChildren = node->child_count};
@@ -163,7 +210,7 @@ static int create(struct zk_tree *tree, int64_t session, const struct zk_part *p
     parent->counter++;
     parent->child_count++;
     parent->had_children = true;
-    stat_of(node, tree->zxid, &answer->stat);
+    zk_stat_of(node, tree->zxid, &answer->stat);
     note(tree, ZOO_CREATED_EVENT, answer->path, session);
     return ZOK;
 }
@@ -201,10 +248,11 @@ static int change(struct zk_tree *tree, int64_t session, const struct zk_part *p
         return ZBADVERSION;
     if (part->type == ZK_CHECK)
         return ZOK;
+    keep_past(tree, node);
     node->mzxid = tree->zxid;
     node->version++;
     node->data = part->data;
-    stat_of(node, tree->zxid, &answer->stat);
+    zk_stat_of(node, tree->zxid, &answer->stat);
     note(tree, ZOO_CHANGED_EVENT, part->path, session);
     return ZOK;
 }
@@ -233,9 +281,9 @@ static void undo(struct zk_tree *tree, const struct zk_change *done)
         *link = node->next;
         node->parent->counter--;
         node->parent->child_count--;
-        free(node);
+        free_node(node);
     } else if (done->type == ZOO_CHANGED_EVENT) {
-        node->version--;
+        restore_past(node);
     } else {
         struct zk_node *parent = parent_of(tree, done->path);
         for (node = parent->children; node; node = node->next)
@@ -297,8 +345,8 @@ void zk_tree_read(struct zk_tree *tree, const struct zk_request *request, int64_
     snprintf(answer->path, sizeof answer->path, "%s", request->part.path);
     if (!node)
         return;
-    stat_of(node, zxid, &answer->stat);
-    answer->data = node->data;
+    zk_stat_of(node, zxid, &answer->stat);
+    answer->data = shown(node, zxid).data;
     if (request->part.type == ZK_LIST)
         list(node, zxid, answer);
 }

@@ -1,7 +1,8 @@
 /*
  * ZooKeeper's tree of nodes, as all its servers know it: each change has a number
  * (zxid), and a server that has applied the changes up to one of them sees the tree as it was
- * then. So a deleted node stays until every server has seen its end.
+ * then. So a deleted node stays until every server has seen its end, and data that were changed
+ * until every server has seen the change.
  *
  * What is true of the real one and matters here: the counter of sequential nodes is
  * the parent's, 32 bits and signed, and starts again when the parent is made anew; a
@@ -80,6 +81,14 @@ struct zk_answer {
     int part_codes[ZK_PARTS_MAX];
 };
 
+/* What a node had before a change of its data. */
+struct zk_past {
+    struct zk_past *older;
+    int64_t mzxid;
+    int32_t version;
+    struct zk_data data;
+};
+
 struct zk_node {
     struct zk_node *next, *children, *parent; /* next: older sibling */
     int64_t czxid, mzxid, pzxid, dzxid;       /* dzxid: 0 while it is there */
@@ -94,6 +103,7 @@ struct zk_node {
     int64_t found_empty; /* since that change */
     char name[ZK_NAME_SIZE];
     struct zk_data data;
+    struct zk_past *past; /* as long as a server may not have applied the change */
 };
 
 /* A change, as servers apply it. */
@@ -118,6 +128,8 @@ void zk_tree_init(struct zk_tree *tree, uint32_t first_sequence);
 void zk_tree_fini(struct zk_tree *tree);
 /* As it was at `zxid`; NULL: not there. */
 struct zk_node *zk_tree_find(struct zk_tree *tree, const char *path, int64_t zxid);
+/* As a server shows it that has applied the changes up to `zxid`. */
+void zk_stat_of(const struct zk_node *node, int64_t zxid, struct Stat *stat);
 bool zk_node_visible(const struct zk_node *node, int64_t zxid);
 /* Does a write, or nothing and says why. */
 void zk_tree_write(struct zk_tree *tree, int64_t session, const struct zk_request *request,
