@@ -288,6 +288,8 @@ bool mrt_queue_counts(const struct mrt_ticket *ticket);
 void mrt_queue_placed(struct mrt_ticket *ticket, uint64_t place);
 /* The ticket is no more; whoever held by it has lost. */
 void mrt_queue_ticket_gone(struct mrt_ticket *ticket);
+/* The store has it, but others are before it though it was granted: it is lost, and taken out. */
+void mrt_queue_ticket_overtaken(struct mrt_ticket *ticket);
 /* A try was in vain; the ticket is still there. */
 void mrt_queue_blocked(struct mrt_ticket *ticket);
 /* Fails the waiter for whom the ticket was asked, and drops it; takes it out, if it may be in the

@@ -250,14 +250,26 @@ void mrt_queue_placed(struct mrt_ticket *ticket, uint64_t place)
             mrt_waiter_place(waiter, place);
 }
 
-void mrt_queue_ticket_gone(struct mrt_ticket *ticket)
+static void lose_holds(struct mrt_ticket *ticket)
 {
     struct mrt_hold *hold;
     TAILQ_FOREACH (hold, &ticket->queue->holds, link)
         if (hold->ticket == ticket)
             mrt_hold_lose(hold);
+}
+
+void mrt_queue_ticket_gone(struct mrt_ticket *ticket)
+{
+    lose_holds(ticket);
     mrt_queue_part(ticket);
     mrt_ticket_drop(ticket);
+}
+
+void mrt_queue_ticket_overtaken(struct mrt_ticket *ticket)
+{
+    lose_holds(ticket);
+    mrt_ticket_end_verifiers(ticket, MORTISE_ELOST);
+    mrt_ticket_remove(ticket);
 }
 
 /* ------------------------------------------------------------------ turns */

@@ -60,10 +60,12 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
     struct mrt_engine *engine = queue->engine;
     bool grants = mrt_rule_grants(event->weight_ahead, ticket->weight, queue->recipe.capacity);
     if (ticket->state == MRT_TICKET_GRANTED && !grants) {
-        if (event->serial == 0 || event->serial <= ticket->granted_serial)
+        if (event->serial == 0 || event->serial <= ticket->granted_serial) {
             mrt_ticket_look(ticket); /* as old as that, it says nothing against the grant */
-        else
-            gone(ticket, now);
+        } else {
+            mrt_queue_ticket_overtaken(ticket);
+            mrt_queue_serve(queue, now);
+        }
         return;
     }
     if (ticket->state == MRT_TICKET_NEW) {

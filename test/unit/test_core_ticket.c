@@ -29,6 +29,7 @@ enum outcome {
     REFUSED,       /* the waiter has the error, nothing is left */
     REFUSED_MAYBE, /* the waiter has the error, and what may be there is removed */
     LOST,          /* the hold is lost, nothing is left */
+    LOST_REMOVED,  /* the hold is lost, and the ticket that is there is removed */
     NEW_ONE,       /* a new ticket is appended at once */
     APPEND_LATER,  /* the same again after a pause */
     REFRESH_LATER,
@@ -54,7 +55,8 @@ static const enum outcome table[SCENES][ANSWERS] = {
                   APPEND_LATER},
     [IS_WAITING] = {GRANTED, STAYS, NEW_ONE, NEW_ONE, NEW_ONE, REFRESH_LATER, REFRESH_LATER,
                     REFRESH_LATER},
-    [IS_HELD] = {STAYS, LOST, LOST, LOST, LOST, REFRESH_LATER, REFRESH_LATER, REFRESH_LATER},
+    [IS_HELD] = {STAYS, LOST_REMOVED, LOST, LOST, LOST, REFRESH_LATER, REFRESH_LATER,
+                 REFRESH_LATER},
     [LEFT_NEW] = {REMOVE_NOW, REMOVE_NOW, FREED, FREED, FREED, FREED, FREED, REMOVE_NOW},
     [LEFT_MAYBE] = {REMOVE_NOW, REMOVE_NOW, FREED, FREED, FREED, REMOVE_NOW, REMOVE_NOW,
                     REMOVE_NOW},
@@ -217,6 +219,10 @@ static void expect(struct core *core, enum outcome outcome, struct mrt_id id,
     case LOST:
         assert_int_equal(mrt_hold_state(waiter->hold, core->now), MORTISE_LOST);
         expect_nothing_left(core);
+        break;
+    case LOST_REMOVED:
+        assert_int_equal(mrt_hold_state(waiter->hold, core->now), MORTISE_LOST);
+        expect_sent(core, MRT_REMOVE, id, false);
         break;
     case NEW_ONE:
         core_none_settled(core);
