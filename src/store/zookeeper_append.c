@@ -5,7 +5,7 @@
  *   no directory: parents + create + list          bounded, then FAILED
  *   try: sync + list; if free create + list; if it was not free after all delete
  *   hopeful try: create + list; if it was not free delete
- *   again after an unknown outcome: sync + list; adopt what we made, or create
+ *   again after an unknown outcome: barrier + list; adopt what we made, or create
  *   (zookeeper_seek.c)
  *
  * A session's requests are answered in order, so the

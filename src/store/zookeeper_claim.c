@@ -6,13 +6,14 @@
  *
  *   APPEND   claim + look                  one round trip
  *            it is there: wait for it; try: BLOCKED, and nothing is left
- *            after an unknown outcome: sync + look; adopt what we made, or claim
+ *            after an unknown outcome: barrier + look; adopt what we made, or claim
  *   REFRESH  of one that waits: claim + look; look alone while its watch is set
  *            of one that holds: sync + look
- *   REMOVE   release; of one that waits nothing; after a doubt sync + look first
+ *   REMOVE   release; of one that waits nothing; after a doubt sync or barrier, and look first
  *
  *   claim    one transaction: set the directory's data, create `lock`
  *   look     list the directory, read `lock`
+ *   barrier  a write that is always refused (zookeeper_seek.c)
  *   release  one transaction: check the version of the directory's data, delete `lock`
  *
  * So the directory's version counts the claims. It is read before `lock` is found to be
@@ -44,7 +45,7 @@ static bool ask(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
 static void look(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, bool fresh)
 {
     ticket->attempt++;
-    if (fresh && !mrt_zk_ticket_send(session, ticket, MRT_ZK_SYNC, ticket->path))
+    if (fresh && !mrt_zk_ticket_catch_up(session, ticket))
         return;
     if (mrt_zk_ticket_send(session, ticket, MRT_ZK_CLAIM_LIST, ticket->path))
         ask(session, ticket, MRT_ZK_CLAIM_READ);

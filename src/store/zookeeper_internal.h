@@ -93,7 +93,6 @@ struct mrt_zk_view {
     uint64_t count;         /* of tickets ahead */
     bool behind;
     bool claim;                /* a child is called as a claim is */
-    bool namesake;             /* another node than its own has its UUID */
     struct mrt_zk_place other; /* a ticket of another kind of lock; FOREIGN: there is none */
     int own;                   /* index of its own node; -1: it is not there */
     int misplaced;             /* of a node of another layout; -1: there is none */
@@ -110,7 +109,6 @@ struct mrt_zk_ticket {
     bool maybe;                /* a create of unknown outcome: there may be a node, or one more */
     bool held;                 /* the newest VIEW granted */
     bool adopting;             /* looking for a node of an earlier create */
-    bool sought;               /* whose its namesakes are, by the command that is being done */
     bool unwatched;            /* what is ahead cannot be watched */
     bool barred;               /* a directory could not be made, for want of the right */
     bool unpassed;             /* its own node cannot be watched, so nothing is passed to it */
@@ -156,6 +154,7 @@ enum mrt_zk_request_kind {
     MRT_ZK_DIRECTORY,    /* and that; what becomes of them shows in the next create */
     MRT_ZK_MARKERS,      /* creates that of the markers */
     MRT_ZK_SYNC,         /* so that the list behind it is not an old one */
+    MRT_ZK_BARRIER,      /* so that it has all that an earlier connection has sent */
     MRT_ZK_CREATE,
     MRT_ZK_VIEW,           /* lists */
     MRT_ZK_WATCH_CHILDREN, /* lists, and watches that */
@@ -164,7 +163,6 @@ enum mrt_zk_request_kind {
     MRT_ZK_PROBE,          /* lists before a try */
     MRT_ZK_ADOPT,          /* lists to find a node of an earlier create */
     MRT_ZK_SEEK,           /* reads whose each is that may be one */
-    MRT_ZK_BURY,           /* deletes one more than the own; the list behind it shows that */
     MRT_ZK_STILL,          /* whether the own one is the one that was made */
     MRT_ZK_PURGE,          /* lists to find what is to be deleted */
     MRT_ZK_DELETE,
@@ -252,6 +250,7 @@ struct mrt_zk_session {
     int64_t server_id; /* 0: not established yet */
     int timeout_ms;    /* as negotiated */
     bool connected;
+    bool caught_up; /* a barrier was sent on this connection */
     bool told;      /* STARTED */
     bool tainted;   /* the library has closed its socket without clearing up */
     bool over;      /* expired, refused or replaced by the server */
@@ -508,7 +507,11 @@ bool mrt_zk_ticket_herds(const struct mrt_zk_session *session, const struct mrt_
 /* VIEW, or if it does not grant the list has to be one with a watch, WATCH_CHILDREN. */
 enum mrt_zk_request_kind mrt_zk_ticket_view(const struct mrt_zk_session *session,
                                             const struct mrt_zk_ticket *ticket);
-/* Lists the children, behind a sync if that must not be an old list. */
+/* Has the server catch up with the leader: by a sync; or, where an earlier connection may have made
+   a node, by a write, which a leader cut off from the others cannot answer. One write does for the
+   whole connection. False: it cannot be sent, and the command is answered. */
+bool mrt_zk_ticket_catch_up(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
+/* Lists the children, behind that if it must not be an old list. */
 void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                         enum mrt_zk_request_kind kind, bool fresh);
 /* Whether it is granted with so much weight ahead. */

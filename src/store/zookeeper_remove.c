@@ -4,7 +4,7 @@
  *   granted in a contest         pass: one transaction that wakes the next with the grant
  *                                itself (zookeeper_pass.c); delete if that is refused
  *   granted at once, or waiting  delete
- *   there may be a node that is not known    sync + list + deletes (zookeeper_seek.c)
+ *   there may be a node that is not known    barrier + list + deletes (zookeeper_seek.c)
  */
 #include "store/zookeeper_internal.h"
 

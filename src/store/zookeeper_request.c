@@ -337,6 +337,8 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
     case MRT_ZK_SYNC:
     case MRT_ZK_LOOK_SYNC:
         return zoo_async(handle, path, on_string, context);
+    case MRT_ZK_BARRIER: /* it is always refused: no data are ever of that version */
+        return zoo_adelete(handle, path, INT32_MAX, on_void, context);
     case MRT_ZK_PARENT:
         return send_parent(session, path, mrt_zk_access_parents(&session->store->access), context);
     case MRT_ZK_DIRECTORY:
@@ -358,7 +360,6 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
     case MRT_ZK_MARK_READ:
         return zoo_aget(handle, path, 0, on_data, context);
     case MRT_ZK_DELETE:
-    case MRT_ZK_BURY:
     case MRT_ZK_UNDO:
         return zoo_adelete(handle, path, -1, on_void, context);
     case MRT_ZK_MARKERS:

@@ -11,8 +11,9 @@
  * adopted or deleted. A ticket that has none creates one. The server answers in order: a create
  * that was sent before the list is answered before it.
  *
- * A ticket that has a node and finds another one deletes that: an earlier sync has hidden it. It
- * would be waited for as long as the session lives, by this ticket too.
+ * The list comes behind a write (MRT_ZK_BARRIER). A sync would do in most cases, but it is no vote:
+ * a leader that is cut off from the others answers it, and its list lacks what they have. A node
+ * that was not found would then be in everybody's way for as long as the session lives.
  */
 #include "store/zookeeper_internal.h"
 
@@ -90,9 +91,7 @@ static bool found(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, 
         return mrt_zk_ticket_send_node(session, ticket, MRT_ZK_DELETE, node);
     }
     ticket->maybe = true;
-    if (ticket->created)
-        return mrt_zk_ticket_send_node(session, ticket, MRT_ZK_BURY, node);
-    if (mrt_zk_ticket_keep(ticket, node)) {
+    if (!ticket->created && mrt_zk_ticket_keep(ticket, node)) {
         ticket->created = true; /* and REMOVE looks for more */
         ticket->czxid = stat->czxid;
     }

@@ -58,12 +58,12 @@ static void renewed(struct mrt_zk_session *session, struct mrt_zk_job *job)
     mrt_zk_answer(session->store, job, MRT_RENEWED);
 }
 
-/* What ZK_RESET_ON_RECONNECT does, and nothing else. */
 static void established(struct mrt_zk_session *session)
 {
     const clientid_t *identity = zoo_client_id(session->handle);
     int timeout_ms = zoo_recv_timeout(session->handle);
     session->connected = true;
+    session->caught_up = false;
     session->failures = 0;
     session->heard = session->since = mrt_time_now();
     session->attached = session->began;

@@ -141,13 +141,20 @@ enum mrt_zk_request_kind mrt_zk_ticket_view(const struct mrt_zk_session *session
     return watched || ticket->lingers ? MRT_ZK_WATCH_CHILDREN : MRT_ZK_VIEW;
 }
 
+bool mrt_zk_ticket_catch_up(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    bool doubts = ticket->maybe && !session->caught_up;
+    session->caught_up |= doubts;
+    return mrt_zk_ticket_send(session, ticket, doubts ? MRT_ZK_BARRIER : MRT_ZK_SYNC, ticket->path);
+}
+
 void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                         enum mrt_zk_request_kind kind, bool fresh)
 {
     ticket->attempt++;
     if (kind == MRT_ZK_VIEW)
         kind = mrt_zk_ticket_view(session, ticket);
-    if (fresh && !mrt_zk_ticket_send(session, ticket, MRT_ZK_SYNC, ticket->path))
+    if (fresh && !mrt_zk_ticket_catch_up(session, ticket))
         return;
     if (ticket->created && (!ticket->uuid[0] || (fresh && ticket->held)) &&
         !mrt_zk_ticket_send_node(session, ticket, MRT_ZK_STILL, ticket->node))
@@ -160,7 +167,6 @@ void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
 static void begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     ticket->tries = 0;
-    ticket->sought = false;
     if (ticket->place.family == MRT_ZK_CLAIMS) {
         mrt_zk_claim_begin(session, ticket);
         return;
@@ -329,11 +335,6 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
         view = mrt_zk_look(session->store, ticket, reply->names);
     if (view.own >= 0 && mrt_zk_claim_asked(session, ticket, &view, false))
         return;
-    if (view.own >= 0 && view.namesake && !ticket->sought) {
-        ticket->sought = true;
-        mrt_zk_seek_begin(session, ticket, reply->names);
-        return;
-    }
     int refusal =
         view.own < 0 ? ZOK : mrt_zk_append_refusal(ticket, &job->command, &view, reply->names);
     if (view.own < 0) {
@@ -364,11 +365,16 @@ static bool is_still(const struct mrt_zk_session *session, const struct mrt_zk_t
 void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                          enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
 {
+    enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
     switch (kind) {
     case MRT_ZK_SYNC:
         if (reply->code != ZOK)
             mrt_zk_ticket_answer(session, ticket,
                                  MRT_UNKNOWN); /* the list behind it proves nothing */
+        break;
+    case MRT_ZK_BARRIER:
+        if (outcome == MRT_ZK_PERHAPS || outcome == MRT_ZK_SESSION_OVER)
+            mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
         break;
     case MRT_ZK_STILL:
         ticket->created = is_still(session, ticket, reply);

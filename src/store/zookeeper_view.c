@@ -72,12 +72,6 @@ static bool is_own(const struct mrt_zk_ticket *ticket, const char *node, int32_t
     return ticket->created && sequence == ticket->place.sequence && named;
 }
 
-/* Of a node that is not its own: by its name it would be. */
-static bool is_namesake(const struct mrt_zk_ticket *ticket, const char *node)
-{
-    return ticket->created && ticket->uuid[0] && strstr(node, ticket->uuid);
-}
-
 /* Of a node that is not its own; before it has one, all are. */
 static bool is_ahead(const struct mrt_zk_ticket *ticket, const struct mrt_zk_place *place)
 {
@@ -120,10 +114,8 @@ struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_tick
         } else if (is_own(ticket, names->data[i], place.sequence)) {
             view.own = i;
         } else if (!is_ahead(ticket, &place)) {
-            view.namesake |= is_namesake(ticket, names->data[i]);
             view.behind = true;
         } else {
-            view.namesake |= is_namesake(ticket, names->data[i]);
             view.count++;
             view.ahead += place.weight;
             if (!mrt_zk_same_lock(&place, &ticket->place))
