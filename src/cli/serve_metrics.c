@@ -26,6 +26,13 @@ static void gauge(FILE *out, const char *name, double value, const char *help)
     fprintf(out, "%s %.9g\n", name, value);
 }
 
+/* Seconds since 1970: %.9g would round them to ten. */
+static void instant(FILE *out, const char *name, int64_t wall_ms, const char *help)
+{
+    head(out, name, "gauge", help);
+    fprintf(out, "%s %" PRId64 ".%03" PRId64 "\n", name, wall_ms / 1000, wall_ms % 1000);
+}
+
 static void counter(FILE *out, const char *name, uint64_t value, const char *help)
 {
     head(out, name, "counter", help);
@@ -59,8 +66,8 @@ static void print_store(const struct mrt_serve *serve, FILE *out)
     gauge(out, "mortise_store_up", serve->looks > 0 && !serve->error[0],
           "1 if the newest look at the store succeeded. If not, all about locks is what was seen "
           "last.");
-    gauge(out, "mortise_last_look_timestamp_seconds", (double)serve->table.seen_wall_ms / 1000,
-          "When the newest look that succeeded ended, by this host's clock.");
+    instant(out, "mortise_last_look_timestamp_seconds", serve->table.seen_wall_ms,
+            "When the newest look that succeeded ended, by this host's clock.");
     gauge(out, "mortise_look_duration_seconds", seconds(serve->look_took),
           "How long the newest look took.");
     gauge(out, "mortise_look_interval_seconds", seconds(serve->interval),

@@ -153,6 +153,7 @@ PY
     grep -Fx 'mortise_lock_grants_seen_total{lock=""} 2' body
     grep -Fx 'mortise_grants_seen_total 3' body
     grep -Fx 'mortise_store_up 1' body
+    grep -Ex 'mortise_last_look_timestamp_seconds [0-9]{10}\.[0-9]{3}' body
     run ! grep 'lock="second"' body
 }
 
