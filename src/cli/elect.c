@@ -36,7 +36,7 @@ int mrt_elect_lead(struct mrt_run *run)
     while (!code) {
         int64_t left = mortise_hold_remaining_ms(lock->hold);
         if (left == 0) {
-            mrt_run_event(run, "lost", lock, ", \"fence\": %" PRIu64, lock->fence);
+            mrt_run_event(run, "lost", lock, ", " MRT_JSON_FENCE, lock->fence, lock->fence);
             return mrt_cli_fail(MRT_EXIT_LOST, "%s: leadership was lost", run->name);
         }
         mrt_run_poll(run, left == INT64_MAX ? MRT_TIME_NEVER
@@ -62,7 +62,7 @@ static void print_json(const char *name, uint64_t fence, const char *value)
     mrt_json_time(stdout, (int64_t)now.tv_sec * 1000 + now.tv_nsec / MRT_MILLISECOND);
     printf(", \"name\": ");
     mrt_json_string(stdout, name);
-    printf(", \"fence\": %" PRIu64 ", \"value\": ", fence);
+    printf(", " MRT_JSON_FENCE ", \"value\": ", fence, fence);
     mrt_json_string(stdout, value);
     printf("}\n");
 }

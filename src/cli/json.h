@@ -2,8 +2,11 @@
 #ifndef MRT_CLI_JSON_H
 #define MRT_CLI_JSON_H
 
-#include <stdint.h>
+#include <inttypes.h>
 #include <stdio.h>
+
+/* A fence, given twice: as a number, and as text, since jq and JavaScript hold 53 bits of one. */
+#define MRT_JSON_FENCE "\"fence\": %" PRIu64 ", \"fence_text\": \"%" PRIu64 "\""
 
 /* A string; what is not UTF-8 becomes U+FFFD. */
 void mrt_json_string(FILE *out, const char *text);

@@ -17,8 +17,8 @@ enum { JSON = MRT_OPTION_OWN, NODE };
 
 static const struct mrt_flag flags[] = {
     {JSON, "json", NULL,
-     "print a JSON array of objects with name,\nkind, place, holder, fence, "
-     "since, label, host, pid, weight,\ncapacity, detached, delay_ms, node",
+     "print a JSON array of objects with name,\nkind, place, holder, fence, fence_text, "
+     "since, label, host,\npid, weight, capacity, detached, delay_ms, node",
      NULL, 0},
     {NODE, "node", NULL,
      "in the place of the label show the node of each in\nZooKeeper, its sequence at the end", NULL,

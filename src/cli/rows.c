@@ -94,8 +94,9 @@ void mrt_rows_describe_mode(const struct mrt_row *row, char mode[48])
 
 void mrt_rows_print_members(FILE *out, const struct mrt_row *row)
 {
-    fprintf(out, "\"place\": %" PRIu32 ", \"holder\": %s, \"fence\": %" PRIu64 ", \"since\": ",
-            row->place, row->place == 0 ? "true" : "false", row->fence);
+    fprintf(out,
+            "\"place\": %" PRIu32 ", \"holder\": %s, " MRT_JSON_FENCE ", \"since\": ", row->place,
+            row->place == 0 ? "true" : "false", row->fence, row->fence);
     mrt_json_time(out, row->since_wall_ms);
     fprintf(out, ", \"label\": ");
     mrt_json_string(out, row->label);

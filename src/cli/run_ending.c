@@ -11,10 +11,10 @@
  * The system refuses a signal for a process that runs as another user (sudo). That is told at once,
  * and the exit code is MRT_EXIT_NOT_STOPPED: nothing here can end that process.
  */
+#include "cli/json.h"
 #include "cli/run.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <unistd.h>
 
 /* The guard's TERM comes so much after ours was due. */
@@ -34,7 +34,7 @@ static void on_state(void *argument, mortise_hold hold, mortise_state state)
                         : state == MORTISE_SUSPENDED ? "suspended"
                                                      : "resumed";
     (void)hold;
-    mrt_run_event(run, event, lock, ", \"fence\": %" PRIu64, lock->fence);
+    mrt_run_event(run, event, lock, ", " MRT_JSON_FENCE, lock->fence, lock->fence);
     if (state == MORTISE_LOST)
         run->lost = true;
     else if (run->verbose)
@@ -48,7 +48,7 @@ static void on_revoke(void *argument, mortise_hold hold)
 {
     const struct mrt_run_lock *lock = argument;
     (void)hold;
-    mrt_run_event(lock->run, "revoke", lock, ", \"fence\": %" PRIu64, lock->fence);
+    mrt_run_event(lock->run, "revoke", lock, ", " MRT_JSON_FENCE, lock->fence, lock->fence);
     if (lock->run->verbose)
         mrt_cli_say("%s: somebody asks to give it up", lock->name);
 }

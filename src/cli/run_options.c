@@ -109,9 +109,11 @@ const struct mrt_subcommand mrt_elect_subcommand = {
     .about = "Campaigns until it leads the election NAME, runs the command while it leads, and\n"
              "ends with the command's exit code. Without a command it says so and leads\n"
              "until a signal ends it, or the term is lost.\n",
-    .notes = "The command, and what happens to it when leadership is lost, are as with run.\n"
-             "--observe and --once print fence and value of the leader, or \"nobody leads\";\n"
-             "with --json, objects with event, time, name, fence (0: nobody leads) and value.\n",
+    .notes =
+        "The command, and what happens to it when leadership is lost, are as with run.\n"
+        "--observe and --once print fence and value of the leader, or \"nobody leads\";\n"
+        "with --json, objects with event, time, name, fence (0: nobody leads), fence_text and\n"
+        "value.\n",
     .flags = flags + OF_RUN_ALONE,
     .count = FLAG_COUNT - OF_RUN_ALONE,
     .function = mrt_cli_elect,

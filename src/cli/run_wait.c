@@ -8,6 +8,7 @@
  * A signal that was ignored when we were started (nohup, a shell's background)
  * stays ignored, for us and for the command.
  */
+#include "cli/json.h"
 #include "cli/run.h"
 
 #include <errno.h>
@@ -308,8 +309,8 @@ static int say_not_acquired(const struct waiting *waiting, int error)
 static void say_acquired(const struct mrt_run_lock *lock, mrt_time took)
 {
     const struct mrt_run *run = lock->run;
-    mrt_run_event(run, "acquired", lock, ", \"fence\": %" PRIu64 ", \"waited_ms\": %" PRId64,
-                  lock->fence, took / MRT_MILLISECOND);
+    mrt_run_event(run, "acquired", lock, ", " MRT_JSON_FENCE ", \"waited_ms\": %" PRId64,
+                  lock->fence, lock->fence, took / MRT_MILLISECOND);
     if (run->verbose)
         mrt_cli_say("%s: acquired after %" PRId64 ".%06" PRId64 "s, fence %" PRIu64, lock->name,
                     took / MRT_SECOND, took % MRT_SECOND / MRT_MICROSECOND, lock->fence);
@@ -392,7 +393,7 @@ int mrt_run_release(struct mrt_run *run)
         if (!error)
             error = result;
         if (!result)
-            mrt_run_event(run, "released", lock, ", \"fence\": %" PRIu64, lock->fence);
+            mrt_run_event(run, "released", lock, ", " MRT_JSON_FENCE, lock->fence, lock->fence);
         if (!result && run->verbose && lock->fence)
             mrt_cli_say("%s: released", lock->name);
         lock->hold = (mortise_hold){.slot = NULL};

@@ -1,7 +1,6 @@
 /*
- * Answers to programs, as JSON. A fence is a number of 64 bits, more than a browser's numbers
- * hold, so what is to name a ticket is there as text too. Names, labels and hosts are what others
- * wrote: strings, whatever is in them.
+ * Answers to programs, as JSON. Names, labels and hosts are what others wrote: strings, whatever
+ * is in them.
  */
 #include "cli/serve.h"
 
@@ -115,7 +114,7 @@ static void print_row(const struct mrt_serve *serve, FILE *out, const struct mrt
     mrt_time since = mrt_table_since(&serve->table, row);
     mrt_rows_describe_mode(row, mode);
     mrt_rows_print_members(out, row);
-    fprintf(out, ", \"fence_text\": \"%" PRIu64 "\", \"mode\": ", row->fence);
+    fprintf(out, ", \"mode\": ");
     mrt_json_string(out, mode);
     if (since == MRT_TIME_NEVER)
         fprintf(out, ", \"age_ms\": null");

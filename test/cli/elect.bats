@@ -25,7 +25,8 @@ nobody_leads() {
     [ "${lines[1]}" = "e $fence" ]
     python3 -c 'import json, sys
 row = json.loads(sys.argv[1])
-assert (row["event"], row["name"], row["fence"], row["value"]) == ("leader", "e", int(sys.argv[2]), "web \"1\""), row' "${lines[2]}" "$fence"
+assert (row["event"], row["name"], row["fence"], row["value"]) == ("leader", "e", int(sys.argv[2]), "web \"1\""), row
+assert row["fence_text"] == sys.argv[2], row' "${lines[2]}" "$fence"
     run -1 "$MORTISE" elect e --once
     [ "$output" = "nobody leads" ]
 }

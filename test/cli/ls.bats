@@ -43,13 +43,14 @@ rows = json.load(open("out"))
 assert [r["place"] for r in rows] == [0, 1], rows
 assert [r["holder"] for r in rows] == [True, False], rows
 for r in rows:
-    assert set(r) == {"name", "kind", "place", "holder", "fence", "since", "label", "host", "pid",
+    assert set(r) == {"name", "kind", "place", "holder", "fence", "fence_text", "since", "label", "host", "pid",
                       "weight", "capacity", "detached", "delay_ms", "node"}, r
     assert r["detached"] is False and r["delay_ms"] == 0, r
     assert (r["weight"], r["capacity"]) == (1, 1), r
     assert r["host"] == os.uname().nodename and r["label"] == "", r
     assert r["name"] == 'a"b\\c/ü' and r["kind"] == "mutex", r
     assert type(r["fence"]) is int and r["fence"] > 0, r
+    assert r["fence_text"] == str(r["fence"]), r
     since = datetime.datetime.strptime(r["since"], "%Y-%m-%dT%H:%M:%S.%fZ")
     age = datetime.datetime.utcnow() - since
     assert datetime.timedelta(seconds=-1) < age < datetime.timedelta(minutes=1), r

@@ -197,6 +197,7 @@ PY
     events got acquired started child-exit released
     python3 -c 'import json; l = [json.loads(x) for x in open("got")]
 assert l[0]["name"] == "a\"b" and l[0]["fence"] == l[3]["fence"] > 0 and l[0]["waited_ms"] >= 0, l
+assert l[0]["fence_text"] == l[3]["fence_text"] == str(l[0]["fence"]), l
 assert l[1]["pid"] > 1 and l[2]["code"] == 4, l'
     start_held a
     start run --status-fd 4 a -- true 4>got
