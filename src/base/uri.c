@@ -148,3 +148,14 @@ int mrt_uri_check_parameters(const struct mrt_uri *uri, const char *const *known
     }
     return MORTISE_OK;
 }
+
+int mrt_uri_port(const char *text, size_t length)
+{
+    int port = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return -1;
+        port = port > 65535 ? port : port * 10 + (text[i] - '0');
+    }
+    return length == 0 ? -1 : port > 65535 ? 0 : port;
+}

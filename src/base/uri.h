@@ -33,5 +33,7 @@ const char *mrt_uri_parameter(const struct mrt_uri *uri, const char *key);
 int mrt_uri_check_parameters(const struct mrt_uri *uri, const char *const *known);
 /* Decodes %XX in place; -1 for a malformed escape or an encoded NUL. */
 int mrt_uri_decode(char *text);
+/* A port, digits alone: its number; 0: it is not from 1 to 65535; -1: it is no number. */
+int mrt_uri_port(const char *text, size_t length);
 
 #endif

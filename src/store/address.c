@@ -76,21 +76,19 @@ static const char *read_host_name(const char *text, size_t length, struct mrt_ho
     return bracketed ? to + 1 : to;
 }
 
-bool mrt_host_parse(const char *text, size_t length, uint16_t port_by_default,
-                    struct mrt_host *host)
+int mrt_host_parse(const char *text, size_t length, uint16_t port_by_default, const char *form,
+                   struct mrt_host *host)
 {
-    if (length == 0)
-        return false;
-    const char *rest = read_host_name(text, length, host);
-    host->port = port_by_default;
-    if (!rest)
-        return false;
-    if (rest == text + length)
-        return true;
-    int64_t port =
-        *rest == ':' ? mrt_address_number(rest + 1, length - (size_t)(rest + 1 - text), 65535) : -1;
+    const char *rest = length > 0 ? read_host_name(text, length, host) : NULL;
+    int port = port_by_default;
+    if (rest && rest != text + length)
+        port = *rest == ':' ? mrt_uri_port(rest + 1, length - (size_t)(rest + 1 - text)) : -1;
+    if (!rest || port < 0)
+        return mrt_error(MORTISE_EURI, "%s", form);
+    if (port == 0) /* without the number, which may be a password */
+        return mrt_error(MORTISE_EURI, "the port of %s is not from 1 to 65535", host->name);
     host->port = (uint16_t)port;
-    return port > 0;
+    return MORTISE_OK;
 }
 
 void mrt_host_format(const struct mrt_host *host, char text[MRT_HOST_TEXT_SIZE])

@@ -24,9 +24,10 @@ int64_t mrt_address_number(const char *text, size_t length, int64_t limit);
 int mrt_address_duration(const struct mrt_uri *uri, const char *key, int64_t least,
                          mrt_time *duration);
 
-/* "name", "name:port", "[v6]" or "[v6]:port". */
-bool mrt_host_parse(const char *text, size_t length, uint16_t port_by_default,
-                    struct mrt_host *host);
+/* "name", "name:port", "[v6]" or "[v6]:port": 0, or MORTISE_EURI with a wrong port named, and else
+   with what `form` says. */
+int mrt_host_parse(const char *text, size_t length, uint16_t port_by_default, const char *form,
+                   struct mrt_host *host);
 /* The same with the port, in one canonical form. */
 void mrt_host_format(const struct mrt_host *host, char text[MRT_HOST_TEXT_SIZE]);
 

@@ -57,12 +57,15 @@ static void restrict_server(MYSQL *connection, const struct mrt_my_words *words)
 MYSQL *mrt_my_new(const struct mrt_my_words *words)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static const unsigned tcp = MYSQL_PROTOCOL_TCP;
     pthread_once(&once, init_library);
     MYSQL *connection = mysql_init(NULL);
     if (!connection)
         return NULL;
     mysql_options(connection, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     mysql_options4(connection, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", "mortise");
+    if (words->by_port)
+        mysql_options(connection, MYSQL_OPT_PROTOCOL, &tcp);
     restrict_server(connection, words);
     if (*words->option_file)
         mysql_options(connection, MYSQL_READ_DEFAULT_FILE, words->option_file);

@@ -35,25 +35,27 @@ static char *take_user(char *text, struct mrt_my_words *words)
 }
 
 /* "host:port", "[address]:port", or one without the port. */
-static bool take_host(char *text, struct mrt_my_words *words)
+static int take_host(char *text, struct mrt_my_words *words)
 {
-    char *end = *text == '[' ? strchr(text, ']') : text + strcspn(text, ":"), *rest = NULL;
-    unsigned long port = DEFAULT_PORT;
+    char *end = *text == '[' ? strchr(text, ']') : text + strcspn(text, ":");
+    int port = DEFAULT_PORT;
     if (!end)
-        return false;
+        return malformed();
     bool bracketed = *end == ']', more = end[bracketed] == ':';
     const char *digits = end + bracketed + more;
-    if (more) {
-        port = strtoul(digits, &rest, 10);
-        if (*digits < '0' || *digits > '9' || *rest || port == 0 || port > 65535)
-            return false;
-    } else if (end[bracketed]) {
-        return false;
-    }
+    if (more)
+        port = mrt_uri_port(digits, strlen(digits));
+    if (port < 0 || (!more && end[bracketed]))
+        return malformed();
     *end = '\0';
     words->host = text + bracketed;
     words->port = (unsigned)port;
-    return *words->host && mrt_uri_decode(text + bracketed) == 0;
+    words->by_port = more && !*words->socket;
+    if (!*words->host || mrt_uri_decode(text + bracketed) != 0)
+        return malformed();
+    if (port == 0)
+        return mrt_error(MORTISE_EURI, "the port of %.250s is not from 1 to 65535", words->host);
+    return MORTISE_OK;
 }
 
 static int read_base(const struct mrt_uri *uri, struct mrt_my_words *words)
@@ -65,8 +67,11 @@ static int read_base(const struct mrt_uri *uri, struct mrt_my_words *words)
     if (path)
         *path++ = '\0';
     char *host = take_user(words->text, words);
-    if (!host || (*host ? !take_host(host, words) : !*words->socket))
+    if (!host || (!*host && !*words->socket))
         return malformed();
+    int error = *host ? take_host(host, words) : MORTISE_OK;
+    if (error)
+        return error;
     return mrt_sql_schema(path && *path ? path : NULL, words->database);
 }
 

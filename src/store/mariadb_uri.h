@@ -15,6 +15,7 @@ struct mrt_my_words {
     char text[MRT_URI_MAX];             /* the parts point into it; it is wiped at the end */
     const char *user, *password, *host; /* NULL: not given */
     unsigned port;
+    bool by_port; /* it was said: TCP, also to localhost, which alone means the socket */
     char database[MRT_SQL_SCHEMA_MAX + 1];
     char socket[108], option_file[512], option_group[64]; /* "": not given */
     mrt_time connect;

@@ -57,8 +57,10 @@ static int take_host(const char *text, struct mrt_redis_address *address)
     size_t length = strcspn(text, "/");
     if (memchr(text, ',', length))
         return mrt_error(MORTISE_EURI, "a redis: URI names one server");
-    if (!mrt_host_parse(text, length, DEFAULT_PORT, &address->host))
-        return mrt_error(MORTISE_EURI, "a redis: URI begins as redis://host:port");
+    int error = mrt_host_parse(text, length, DEFAULT_PORT,
+                               "a redis: URI begins as redis://host:port", &address->host);
+    if (error)
+        return error;
     return take_database(text + length + (text[length] == '/'), address);
 }
 

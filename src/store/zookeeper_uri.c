@@ -18,6 +18,7 @@
 static int read_hosts(const char *text, size_t length, struct mrt_zk_address *address)
 {
     const char *end = text + length;
+    char form[80];
     for (;;) {
         size_t part = strcspn(text, ",");
         if (part > (size_t)(end - text))
@@ -27,9 +28,12 @@ static int read_hosts(const char *text, size_t length, struct mrt_zk_address *ad
         if (memchr(text, '@', part))
             return mrt_error(MORTISE_EURI, "a zk: URI may not carry credentials");
         /* It may be part of a password: it is not quoted. */
-        if (!mrt_host_parse(text, part, DEFAULT_PORT, &address->hosts[address->host_count++]))
-            return mrt_error(MORTISE_EURI, "host %zu in a zk: URI is not of the form host:port",
-                             address->host_count);
+        snprintf(form, sizeof form, "host %zu in a zk: URI is not of the form host:port",
+                 address->host_count + 1);
+        int error =
+            mrt_host_parse(text, part, DEFAULT_PORT, form, &address->hosts[address->host_count++]);
+        if (error)
+            return error;
         if (text + part == end)
             return MORTISE_OK;
         text += part + 1;

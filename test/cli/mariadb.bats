@@ -284,3 +284,12 @@ on_schema() {
     MORTISE_URL="$MORTISE_URL&form=row" fails_with 78 "$MORTISE" run a touch had
     [ ! -e had ]
 }
+
+@test "u30 localhost with a port is asked by TCP; a wrong port is named" {
+    fails_with 69 "$MORTISE" --url "mysql://localhost:1/x?connect=1s" ls
+    [[ "$output" == *"server on 'localhost'"* && "$output" != *socket* ]]
+    fails_with 69 "$MORTISE" --url "mysql://localhost:1/x?connect=1s&socket=$T/none" ls
+    [[ "$output" == *"socket '$T/none'"* ]]
+    fails_with 78 "$MORTISE" --url mysql://localhost:65536/x ls
+    [[ "$output" == *"the port of localhost is not from 1 to 65535"* ]]
+}
