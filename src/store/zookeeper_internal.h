@@ -250,7 +250,6 @@ struct mrt_zk_session {
     int64_t server_id; /* 0: not established yet */
     int timeout_ms;    /* as negotiated */
     bool connected;
-    bool caught_up; /* a barrier was sent on this connection */
     bool told;      /* STARTED */
     bool tainted;   /* the library has closed its socket without clearing up */
     bool over;      /* expired, refused or replaced by the server */
@@ -508,8 +507,8 @@ bool mrt_zk_ticket_herds(const struct mrt_zk_session *session, const struct mrt_
 enum mrt_zk_request_kind mrt_zk_ticket_view(const struct mrt_zk_session *session,
                                             const struct mrt_zk_ticket *ticket);
 /* Has the server catch up with the leader: by a sync; or, where an earlier connection may have made
-   a node, by a write, which a leader cut off from the others cannot answer. One write does for the
-   whole connection. False: it cannot be sent, and the command is answered. */
+   a node of the ticket, by a write, which a leader cut off from the others cannot answer. False: it
+   cannot be sent, and the command is answered. */
 bool mrt_zk_ticket_catch_up(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
 /* Lists the children, behind that if it must not be an old list. */
 void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,

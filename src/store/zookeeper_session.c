@@ -63,7 +63,6 @@ static void established(struct mrt_zk_session *session)
     const clientid_t *identity = zoo_client_id(session->handle);
     int timeout_ms = zoo_recv_timeout(session->handle);
     session->connected = true;
-    session->caught_up = false;
     session->failures = 0;
     session->heard = session->since = mrt_time_now();
     session->attached = session->began;

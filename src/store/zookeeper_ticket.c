@@ -143,9 +143,8 @@ enum mrt_zk_request_kind mrt_zk_ticket_view(const struct mrt_zk_session *session
 
 bool mrt_zk_ticket_catch_up(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
-    bool doubts = ticket->maybe && !session->caught_up;
-    session->caught_up |= doubts;
-    return mrt_zk_ticket_send(session, ticket, doubts ? MRT_ZK_BARRIER : MRT_ZK_SYNC, ticket->path);
+    enum mrt_zk_request_kind kind = ticket->maybe ? MRT_ZK_BARRIER : MRT_ZK_SYNC;
+    return mrt_zk_ticket_send(session, ticket, kind, ticket->path);
 }
 
 void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
