@@ -7,6 +7,8 @@
  * rounds as well: one ends when everything is answered that had been asked when it began. In
  * each, a step of what a client has to do is done, whatever else it asks meanwhile.
  *
+ * A connection that is lost ends no round: what was asked by it has not been done, or nobody knows.
+ *
  * Of one lock these are four at most, the last of which is not known to have ended before: a
  * command that was under way writes, lists, and looks at a node; and then a ticket is removed, or
  * what was seen is told. The bounds in time hold as well: who hangs has nothing to wait for, and
@@ -15,6 +17,7 @@
 #include "world.h"
 
 #define ROUNDS 4
+#define PAUSE MRT_SECOND /* at most, until what was lost is asked again */
 
 /* Until a client can ask for the next thing: it hears, and a thread acts. */
 static mrt_time reaction(const struct world *world)
@@ -33,6 +36,11 @@ bool rounds_over(const struct world *world, const struct client *client, struct 
 {
     if (world->drawn.model != MODEL_ZK_LIBRARY)
         return true;
+    if (rounds->cuts != client->cuts) {
+        rounds_begin(world, rounds);
+        rounds->begins += PAUSE;
+        rounds->cuts = client->cuts;
+    }
     while (rounds->count < ROUNDS && (rounds->waits || world->now >= rounds->begins)) {
         bool waited = rounds->waits;
         if (!waited)

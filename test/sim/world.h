@@ -72,6 +72,7 @@ struct peer {
 struct rounds {
     int count;
     bool waits;     /* for answers, after the round has begun */
+    uint64_t cuts;  /* of the client's connections, when the first one began */
     uint64_t asked; /* by the client, when it began */
     mrt_time begins;
 };
@@ -191,6 +192,7 @@ struct client {
     struct stream *streams;
     mrt_time reset_until;     /* connections are refused */
     uint64_t asked, answered; /* requests to ZooKeeper */
+    uint64_t cuts;            /* answers of connections that were lost */
     /* What it should count. */
     uint64_t acquisitions, nested, losses, commands;
 };

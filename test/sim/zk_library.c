@@ -188,6 +188,7 @@ static void complete(const zhandle_t *handle, struct call *call, int code,
     const char *path = code == ZOK ? answer->path : NULL;
     const struct Stat *stat = code == ZOK ? &answer->stat : NULL;
     handle->host->client->answered++;
+    handle->host->client->cuts += answer == NULL;
     fill_results(call, code, answer);
     switch (call->shape) {
     case SHAPE_VOID:
