@@ -345,6 +345,7 @@ static void test_a_view_that_says_gone_while_lighten_waits(void **state)
     struct mrt_command *look = core_fetch(&core, MRT_REFRESH);
     release(&core, &write);
     core_view(&core, look, MRT_WRITER); /* something is ahead: it is not ours any more */
+    core_fetch(&core, MRT_REMOVE);
     core_no_command(&core);
     assert_int_equal(mrt_hold_state(read.hold, core.now), MORTISE_LOST);
     core_free(&core);
