@@ -48,6 +48,35 @@ void mrt_cli_escape(const char *text, char *buffer, size_t size)
     buffer[used] = '\0';
 }
 
+size_t mrt_cli_columns(const char *text)
+{
+    size_t columns = 0;
+    for (; *text; text++)
+        columns += ((unsigned char)*text & 0xc0) != 0x80;
+    return columns;
+}
+
+/* Where the character begins that so many stand before. */
+static char *skip(char *text, size_t characters)
+{
+    for (; *text; text++)
+        if (((unsigned char)*text & 0xc0) != 0x80 && characters-- == 0)
+            break;
+    return text;
+}
+
+void mrt_cli_fit(const char *text, size_t columns, char *buffer, size_t size)
+{
+    static const char cut[] = "…";
+    mrt_cli_escape(text, buffer, size - 1); /* it may stand for two bytes, and has three */
+    size_t all = mrt_cli_columns(buffer), head = columns / 3;
+    if (all <= columns)
+        return;
+    char *middle = skip(buffer, head), *tail = skip(buffer, all - (columns - 1 - head));
+    memmove(middle + sizeof cut - 1, tail, strlen(tail) + 1);
+    memcpy(middle, cut, sizeof cut - 1);
+}
+
 __attribute__((format(printf, 1, 0))) static void write_line(const char *format, va_list arguments)
 {
     char raw[LINE_MAX_BYTES], line[LINE_MAX_BYTES * 2];

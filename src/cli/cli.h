@@ -101,6 +101,11 @@ int mrt_cli_end_output(void);
 int mrt_cli_exit_code(int error);
 /* Copies text with control bytes and what is not UTF-8 as \xHH; cut at the end of the buffer. */
 void mrt_cli_escape(const char *text, char *buffer, size_t size);
+/* Columns a text takes, counting one a character. */
+size_t mrt_cli_columns(const char *text);
+/* The same as mrt_cli_escape, with "…" in the place of its middle if it is longer than so many
+   columns, of which there is one at least. More is left of its end, where names differ. */
+void mrt_cli_fit(const char *text, size_t columns, char *buffer, size_t size);
 
 /* ---------------------------------------------------------------- client */
 

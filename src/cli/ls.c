@@ -38,14 +38,8 @@ const struct mrt_subcommand mrt_ls_subcommand = {
 
 /* ------------------------------------------------------------------ text */
 
-/* Columns a text takes, counting one a character. */
-static int count_columns(const char *text)
-{
-    int columns = 0;
-    for (; *text; text++)
-        columns += ((unsigned char)*text & 0xc0) != 0x80;
-    return columns;
-}
+/* A name that is longer moves its own row, and no other. */
+#define NAME_COLUMNS_MAX 48
 
 static void escape_name(const char *name, char text[4 * MORTISE_NAME_MAX + 1])
 {
@@ -55,13 +49,13 @@ static void escape_name(const char *name, char text[4 * MORTISE_NAME_MAX + 1])
 static int find_name_width(const struct mrt_rows *table)
 {
     char name[4 * MORTISE_NAME_MAX + 1];
-    int width = 4;
+    size_t width = 4;
     for (size_t i = 0; i < table->count; i++) {
         escape_name(table->rows[i].name, name);
-        int columns = count_columns(name);
-        width = columns > width ? columns : width;
+        size_t columns = mrt_cli_columns(name);
+        width = columns > width && columns <= NAME_COLUMNS_MAX ? columns : width;
     }
-    return width;
+    return (int)width;
 }
 
 static void print_row(const struct mrt_row *row, int width, bool nodes)
@@ -73,7 +67,8 @@ static void print_row(const struct mrt_row *row, int width, bool nodes)
     mrt_rows_describe_mode(row, mode);
     snprintf(place, sizeof(place), "%" PRIu32, row->place);
     mrt_cli_format_age(row->since_wall_ms, age, sizeof(age));
-    printf("%s%*s  %-5s  %-5s  %20" PRIu64 "  %8s  %s\n", name, width - count_columns(name), "",
+    int room = width - (int)mrt_cli_columns(name);
+    printf("%s%*s  %-5s  %-5s  %20" PRIu64 "  %8s  %s\n", name, room > 0 ? room : 0, "",
            row->place == 0 ? "holds" : place, mode, row->fence, age, last);
 }
 

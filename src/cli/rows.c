@@ -85,11 +85,16 @@ int mrt_rows_collect(const struct mrt_cli *cli, const char *name, struct mrt_row
 
 void mrt_rows_describe_mode(const struct mrt_row *row, char mode[48])
 {
+    mrt_rows_describe_use(row, row->weight, mode);
+}
+
+void mrt_rows_describe_use(const struct mrt_row *row, uint64_t used, char mode[48])
+{
     mode[0] = '\0';
     if (strcmp(row->kind, "read-write") == 0 && row->capacity > 0)
         snprintf(mode, 48, "%s", row->weight == row->capacity ? "write" : "read");
     else if (row->capacity > 1)
-        snprintf(mode, 48, "%" PRIu64 "/%" PRIu64, row->weight, row->capacity);
+        snprintf(mode, 48, "%" PRIu64 "/%" PRIu64, used, row->capacity);
 }
 
 void mrt_rows_print_members(FILE *out, const struct mrt_row *row)

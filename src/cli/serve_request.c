@@ -64,11 +64,11 @@ static void print_overview(const struct call *call, FILE *out)
 static void print_locks(const struct call *call, FILE *out)
 {
     int64_t limit = LIMIT_STANDARD;
-    enum mrt_table_order order = MRT_TABLE_WAITERS;
+    enum mrt_table_order order = MRT_TABLE_WAIT;
     const char *filter = argument_of(call, "filter");
     const char *sort = argument_of(call, "sort");
     const char *most = argument_of(call, "limit");
-    for (size_t i = 0; sort && i < 4; i++)
+    for (size_t i = 0; sort && i < MRT_TABLE_ORDERS; i++)
         if (strcmp(sort, mrt_table_orders[i]) == 0)
             order = (enum mrt_table_order)i;
     if (most && !mrt_cli_number(most, 0, LIMIT_MOST, &limit))

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { JSON = MRT_OPTION_OWN };
 
@@ -45,15 +46,28 @@ static void print_row(const struct mrt_row *row)
            *mode ? "  " : "", row->fence, age, owner);
 }
 
+/* What the holders have of the lock's capacity. */
+static uint64_t used(const struct mrt_rows *rows)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < rows->count; i++)
+        sum += rows->rows[i].place == 0 ? rows->rows[i].weight : 0;
+    return sum;
+}
+
 static void print_text(const char *name, const struct mrt_rows *rows)
 {
-    char kind[256];
+    char kind[256], mode[48];
     if (rows->count == 0) {
         printf("%s: free\n", name);
     } else {
         mrt_cli_escape(rows->rows[0].kind, kind,
                        sizeof kind); /* another program may have written it */
-        printf("%s: %s, %s\n", name, is_held(rows) ? "held" : "free", kind);
+        printf("%s: %s, %s", name, is_held(rows) ? "held" : "free", kind);
+        mrt_rows_describe_use(&rows->rows[0], used(rows), mode);
+        if (strchr(mode, '/'))
+            printf(", %s used", mode);
+        putchar('\n');
     }
     for (size_t i = 0; i < rows->count; i++)
         print_row(&rows->rows[i]);

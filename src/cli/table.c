@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const mrt_table_orders[4] = {"waiters", "time", "name", "changes"};
+const char *const mrt_table_orders[MRT_TABLE_ORDERS] = {"wait", "waiters", "time", "name",
+                                                        "changes"};
 
 void mrt_table_init(struct mrt_table *table, size_t own_max)
 {
@@ -26,6 +27,15 @@ void mrt_table_fini(struct mrt_table *table)
     mrt_watch_fini(&table->watch);
 }
 
+/* An instant of the store's or another host's clock, milliseconds since 1970; 0: not known. */
+static mrt_time by_our_clock(const struct mrt_table *table, int64_t wall_ms)
+{
+    int64_t age_ms = table->seen_wall_ms - wall_ms;
+    if (wall_ms == 0)
+        return MRT_TIME_NEVER;
+    return table->seen_at - mrt_time_from_ms(age_ms > 0 ? age_ms : 0); /* clocks of hosts differ */
+}
+
 bool mrt_table_update(struct mrt_table *table, struct mrt_rows *rows, mrt_time now)
 {
     bool complete = mrt_watch_look(&table->watch, rows, now);
@@ -42,7 +52,8 @@ bool mrt_table_update(struct mrt_table *table, struct mrt_rows *rows, mrt_time n
         struct mrt_watch_lock *watched = mrt_watch_find(&table->watch, row->name);
         if (watched && watched->first == i)
             table->locks[table->count++] =
-                (struct mrt_table_lock){row, watched, mrt_table_since(table, row)};
+                (struct mrt_table_lock){row, watched, mrt_table_since(table, row),
+                                        by_our_clock(table, watched->waiting_since_ms)};
     }
     return complete;
 }
@@ -53,10 +64,7 @@ mrt_time mrt_table_since(const struct mrt_table *table, const struct mrt_row *ro
     const struct mrt_watch_ticket *ticket = mrt_watch_ticket(lock, row->fence);
     if (ticket && ticket->phase == MRT_WATCH_HOLDS && ticket->since_known)
         return ticket->since;
-    if (row->since_wall_ms == 0)
-        return MRT_TIME_NEVER;
-    int64_t age_ms = table->seen_wall_ms - row->since_wall_ms;
-    return table->seen_at - mrt_time_from_ms(age_ms > 0 ? age_ms : 0); /* clocks of hosts differ */
+    return by_our_clock(table, row->since_wall_ms);
 }
 
 double mrt_table_rate(const struct mrt_table_lock *lock, mrt_time now)
@@ -83,10 +91,12 @@ static int compare(const void *a, const void *b, void *argument)
     const struct mrt_table_lock *p = a, *q = b;
     const struct order *order = argument;
     int difference = is_wanted(q, order->filter) - is_wanted(p, order->filter);
+    if (!difference && order->order == MRT_TABLE_WAIT)
+        difference = (p->waits > q->waits) - (p->waits < q->waits);
     if (!difference && order->order == MRT_TABLE_WAITERS)
         difference = (q->watched->waiters > p->watched->waiters) -
                      (q->watched->waiters < p->watched->waiters);
-    if (!difference && order->order == MRT_TABLE_TIME)
+    if (!difference && (order->order == MRT_TABLE_TIME || order->order == MRT_TABLE_WAIT))
         difference = (p->since > q->since) - (p->since < q->since);
     if (!difference && order->order == MRT_TABLE_CHANGES)
         difference = (mrt_table_rate(q, order->now) > mrt_table_rate(p, order->now)) -

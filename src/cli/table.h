@@ -7,15 +7,27 @@
 
 #include "cli/watch.h"
 
-enum mrt_table_order { MRT_TABLE_WAITERS, MRT_TABLE_TIME, MRT_TABLE_NAME, MRT_TABLE_CHANGES };
+/* WAIT: the longest wait first, and behind all waits the oldest holder. */
+enum mrt_table_order {
+    MRT_TABLE_WAIT,
+    MRT_TABLE_WAITERS,
+    MRT_TABLE_TIME,
+    MRT_TABLE_NAME,
+    MRT_TABLE_CHANGES,
+    MRT_TABLE_ORDERS
+};
 
 /* Names of the orders, as options have them. */
-extern const char *const mrt_table_orders[4];
+extern const char *const mrt_table_orders[MRT_TABLE_ORDERS];
+/* All of them, for help and errors. */
+#define MRT_TABLE_ORDER_NAMES "wait, waiters, time, name or changes"
 
 struct mrt_table_lock {
     const struct mrt_row *first; /* of its queue, mostly who holds it */
     const struct mrt_watch_lock *watched;
     mrt_time since; /* mrt_table_since of `first` */
+    mrt_time waits; /* since when who has waited longest does; MRT_TIME_NEVER: nobody waits, or it
+                       is not known */
 };
 
 struct mrt_table {

@@ -101,8 +101,11 @@ void mrt_screen_size(int *lines, int *columns)
 }
 
 /* One line, cut; the next one's beginning, NULL: there is none. */
-static const char *show_line(FILE *out, const char *line, int columns, bool marked)
+static const char *show_line(FILE *out, const char *line, int columns, bool marked, bool colours)
 {
+    char colour = *line == MRT_SCREEN_HEAD || *line == MRT_SCREEN_BUSY ? *line++ : '\0';
+    if (colours && colour)
+        fputs(colour == MRT_SCREEN_HEAD ? ESCAPE "[1m" : ESCAPE "[33m", out);
     fputs(marked ? ESCAPE "[7m" : "", out);
     for (; *line && *line != '\n'; line++) {
         if (((unsigned char)*line & 0xc0) != 0x80)
@@ -110,11 +113,11 @@ static const char *show_line(FILE *out, const char *line, int columns, bool mark
         if (columns >= 0)
             putc(*line, out);
     }
-    fputs(marked ? ESCAPE "[0m" ESCAPE "[K" : ESCAPE "[K", out);
+    fputs(marked || (colours && colour) ? ESCAPE "[0m" ESCAPE "[K" : ESCAPE "[K", out);
     return *line ? line + 1 : NULL;
 }
 
-void mrt_screen_show(const char *text, int marked)
+void mrt_screen_show(const char *text, int marked, bool colours)
 {
     char *composed = NULL;
     size_t size = 0;
@@ -126,7 +129,7 @@ void mrt_screen_show(const char *text, int marked)
     fputs(ESCAPE "[H", out);
     for (int i = 0; text && i < lines; i++) {
         fputs(i > 0 ? "\n" : "", out);
-        text = show_line(out, text, columns, i == marked);
+        text = show_line(out, text, columns, i == marked, colours);
     }
     fputs(ESCAPE "[J", out);
     if (fclose(out) == 0)

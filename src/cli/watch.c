@@ -151,6 +151,8 @@ static void begin_lock(struct mrt_watch *watch, struct mrt_watch_lock *lock, siz
     lock->first = row;
     lock->look = watch->look;
     lock->holders = lock->waiters = 0;
+    lock->used = 0;
+    lock->waiting_since_ms = 0;
     if (lock->first_fence != 0 && lock->first_fence != fence) {
         lock->counts.changes++;
         watch->totals.changes++;
@@ -177,6 +179,10 @@ static bool see_row(struct mrt_watch *watch, const struct mrt_rows *rows, size_t
     watch->held += holds && lock->holders == 0;
     lock->holders += holds;
     lock->waiters += !holds;
+    lock->used += holds ? row->weight : 0;
+    if (!holds && row->since_wall_ms != 0 &&
+        (!lock->waiting_since_ms || row->since_wall_ms < lock->waiting_since_ms))
+        lock->waiting_since_ms = row->since_wall_ms;
     watch->holders += holds;
     watch->waiters += !holds;
     /* Tickets without a number cannot be told apart from look to look. */

@@ -72,6 +72,8 @@ struct mrt_watch_lock {
     size_t first;         /* the first row of its queue in the newest look that saw it */
     uint64_t first_fence; /* the newest that was seen first */
     uint32_t holders, waiters;
+    uint64_t used;            /* what the holders have of its capacity */
+    int64_t waiting_since_ms; /* of the longest wait known, by the store; 0: there is none */
     mrt_time watched_since;
     uint64_t look;
     bool own, lost, idle;

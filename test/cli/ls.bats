@@ -70,6 +70,17 @@ PY
     [ "${#lines[@]}" -eq 3 ]
 }
 
+@test "ls: a long name moves its own row alone, and is whole" {
+    local long
+    long=$(printf 'x%.0s' {1..200})
+    start_holder short
+    rm holding
+    start_holder "$long"
+    run -0 "$MORTISE" ls
+    [[ "${lines[1]}" =~ ^short\ \ holds\  ]]
+    [[ "${lines[2]}" == "$long  holds "* ]]
+}
+
 @test "SE-03 no escape of a terminal that another program wrote as a kind is printed" {
     start_holder victim
     python3 - "$XDG_STATE_HOME/mortise/locks.db" <<'END'

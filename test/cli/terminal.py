@@ -1,4 +1,5 @@
 """Tests of mortise run on a pseudo-terminal: terminal.py NAME runs one of them."""
+import codecs
 import os
 import pty
 import re
@@ -15,6 +16,7 @@ class Terminal:
 
     def __init__(self, *argv):
         self.seen = ""
+        self.decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.environ["PS1"] = "ready> "
@@ -30,7 +32,7 @@ class Terminal:
             data = os.read(self.fd, 4096)
         except OSError:
             return False
-        self.seen += data.decode(errors="replace")
+        self.seen += self.decoder.decode(data)  # a character may come in two pieces
         return bool(data)
 
     def expect(self, pattern, seconds=60):

@@ -47,8 +47,58 @@ on_terminal() {
     start run --permits 3 s sh -c 'touch two; exec sleep 600'
     until_true test -e two
     run -0 "$MORTISE" top --once
-    [[ "${lines[1]}" =~ ^s\ +1/3\ +0\  ]]
+    [[ "${lines[1]}" =~ ^s\ +2/3\ +0\  ]]
     [[ "${lines[1]}" == *"and 1 more" ]]
+    start run --permits 3 --weight 2 s true
+    until_true waiters s 1
+    run -0 "$MORTISE" top --once
+    [[ "${lines[1]}" =~ ^s\ +2/3\ +1\  ]] # what waits is not used
+    run -0 "$MORTISE" status s
+    [[ "${lines[0]}" == "s: held, semaphore, 2/3 used" ]]
+}
+
+@test "top --once: the longest wait comes first, then the oldest holder" {
+    start_holder old
+    rm holding
+    start_holder young
+    rm holding
+    start_holder patient
+    start run patient -- true
+    until_true waiters patient 1
+    rm holding
+    start_holder busy
+    start run busy -- true
+    until_true waiters busy 1
+    start run busy -- true
+    until_true waiters busy 2
+    run -0 "$MORTISE" top --once
+    [ "$(awk '{printf "%s ", $1}' <<<"$output")" = "NAME patient busy old young " ]
+    [[ "${lines[0]}" == *" ▾WAIT "* ]]
+    [[ "${lines[1]}" =~ ^patient\ +1\ +[0-9.]+\ +[0-9.]+s\ +[0-9.]+s\  ]]
+    [[ "${lines[3]}" =~ ^old\ +0\ +[0-9.]+\ +-\ +[0-9.]+s\  ]]
+    run -0 "$MORTISE" top --once --sort waiters
+    [ "$(awk '{printf "%s ", $1}' <<<"$output")" = "NAME busy patient old young " ]
+    [[ "${lines[0]}" == *" ▾QUEUE "* ]]
+}
+
+@test "top: names that differ look different, and the holder's pid is there" {
+    local name=jobs/nightly-of-all-tenants/shard
+    for number in 10 11; do
+        start run --label "the worker of the nightly batch" "$name-$number-of-many" sh -c 'touch "holds-$0"; exec sleep 600' "$number"
+        until_true test -e "holds-$number"
+        export "PID$number=$PID"
+    done
+    on_terminal names
+}
+
+@test "top: help, and Escape clears the filter" {
+    busy
+    on_terminal helps
+}
+
+@test "top: colours on a terminal that has them, unless NO_COLOR" {
+    busy
+    on_terminal colours
 }
 
 @test "top: sorted by keys" {

@@ -12,7 +12,7 @@ from terminal import MORTISE, Terminal
 
 class Top(Terminal):
     def __init__(self, *options):
-        super().__init__("sh", "-c", 'read go; exec "$@"', "sh", MORTISE, "top",
+        super().__init__("sh", "-c", 'read go; exec env $WORDS "$@"', "sh", MORTISE, "top",
                          "--interval", "100ms", *options)
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         self.before = termios.tcgetattr(self.fd)
@@ -43,11 +43,11 @@ def has_event(name):
 
 def sorts():
     top = Top()
-    top.frame(r"(?s)zbusy +2 .*calm +0 ")
+    top.frame(r"(?s)▾WAIT.*zbusy +2 .*calm +0 ")
     top.send("n")
     top.frame(r"(?s)calm .*zbusy ")
     top.send("w")
-    top.frame(r"(?s)zbusy .*calm ")
+    top.frame(r"(?s)▾QUEUE.*zbusy .*calm ")
     top.send("q")
     top.end(0)
 
@@ -68,6 +68,60 @@ def moves():
     top.frame("calm", marked="zbusy")
     top.send("\x1b")
     top.end(0)
+
+
+def names():
+    top = Top("--sort", "name")
+    lines = top.frame("(?s)shard.*shard")
+    for line, number in zip(lines[2:4], ("10", "11")):
+        assert re.match(rf"jobs/\S*…\S*-{number}-of-many ", line), line
+        assert re.search(rf"  the.*….*{os.environ['PID' + number]}$", line), line
+    top.send("b")
+    top.frame("Break jobs/nightly-of-all-tenants/shard-10-of-many, fence")
+    top.send("nq")
+    top.end(0)
+
+
+def helps():
+    top = Top("--sort", "name")
+    top.frame("NAME▾")
+    top.send("?")
+    top.frame("(?s)Keys.*longest wait.*Any key", "zbusy")
+    top.send("q")
+    top.frame("(?s)calm.*zbusy")
+    top.send("/cal\n")
+    top.frame("1 of 2 locks with cal,", "zbusy")
+    top.send("\x1b")
+    top.frame("(?s)2 locks,.*zbusy", "with")
+    top.send("/zb")
+    top.frame("1 of 2 locks with zb_,", "calm")
+    top.send("\x1b")
+    top.frame("(?s)2 locks,.*calm", "with")
+    top.send("/zb\n")
+    top.frame("with zb,", "calm")
+    top.send("q")
+    top.frame("calm", "with")
+    top.send("q")
+    top.end(0)
+
+
+def coloured(*environment):
+    """The newest frame of a top that sees it all, with all escapes."""
+    os.environ["WORDS"] = " ".join(environment)
+    top = Top()
+    text = top.expect(r"(?s)\x1b\[H((?:(?!\x1b\[H).)*zbusy .*?)\x1b\[J").group(1)
+    top.send("q")
+    top.end(0)
+    return text
+
+
+def colours():
+    text = coloured("TERM=xterm", "NO_COLOR=")
+    assert re.search(r"\x1b\[1mNAME", text) and re.search(r"\x1b\[33m(\x1b\[7m)?zbusy", text), text
+    assert not re.search(r"\x1b\[3.m(\x1b\[7m)?calm", text), text
+    for none in (("TERM=xterm", "NO_COLOR=1"), ("TERM=dumb",)):
+        text = coloured(*none)
+        assert not re.search(r"\x1b\[(1|33)m", text), text
 
 
 def ages():
