@@ -200,11 +200,12 @@ static void redis_close(struct mrt_store *store)
 
 static int choose_names(struct mrt_store *store)
 {
-    struct mrt_id id;
+    struct mrt_id id, key;
     char text[MRT_ID_TEXT_SIZE];
-    if (!mrt_id_random(&id))
+    if (!mrt_id_random(&id) || !mrt_id_random(&key))
         return mrt_error(MORTISE_EINTERNAL, "the system gives no entropy");
     mrt_id_format(id, text);
+    mrt_id_format(key, store->key);
     store->jitter = id.low;
     snprintf(store->channel, sizeof store->channel, "%sc:%s", store->address.base, text);
     return MORTISE_OK;

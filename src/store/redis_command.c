@@ -133,6 +133,7 @@ static void add_session(const struct mrt_store *store, struct call *call, bool s
     add_number(call, (uint64_t)(store->address.session / MRT_MILLISECOND));
     add(call, store->channel);
     add(call, store->label);
+    add(call, store->key);
 }
 
 static void add_delay(struct call *call, const struct mrt_command *command)

@@ -160,6 +160,7 @@ struct mrt_store { // NOLINT(clang-analyzer-optin.performance.Padding): there ar
     char secret[MRT_REDIS_SECRET_MAX];
     char label[MRT_OWNER_SIZE];
     char channel[MRT_REDIS_BASE_MAX + 2 + MRT_ID_TEXT_SIZE];
+    char key[MRT_ID_TEXT_SIZE]; /* what comes by it is signed with, see redis_sign.h */
     struct mrt_notes notes;
     mrt_time timeout;
     int epoll;

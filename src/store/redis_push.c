@@ -10,14 +10,17 @@
  * that each waiter looks by itself from time to time.
  *
  * A push is a view: what a script counted ahead of a ticket when it let it in. Weight ahead
- * only falls, so an old one is still true.
+ * only falls, so an old one is still true. It is believed if it is signed (redis_sign.h). What is
+ * not, by whoever may publish or by a script of an older version, only wakes: a look decides.
  */
 #include "store/redis_internal.h"
+#include "store/redis_sign.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#define WHAT_SIZE 100
 #define PAUSE (100 * MRT_MILLISECOND)
 #define CONNECT_MAX MRT_SECOND /* somebody waits for it who could look for himself */
 
@@ -137,22 +140,35 @@ static void subscribed(struct mrt_store *store, mrt_time now)
     }
 }
 
+/* Of "TICKET WHAT SIGN": what is told, if a script has told it. */
+static bool is_signed(const struct mrt_store *store, const char *text, char what[WHAT_SIZE])
+{
+    char sign[MRT_REDIS_SIGN_SIZE];
+    const char *first = strchr(text, ' '), *last = strrchr(text, ' ');
+    if (first == last || last - text >= WHAT_SIZE)
+        return false;
+    mrt_redis_sign(store->key, text, (size_t)(last - text), sign);
+    snprintf(what, WHAT_SIZE, "%.*s", (int)(last - first - 1), first + 1);
+    return strcmp(last + 1, sign) == 0;
+}
+
 /* "SESSION TICKET" and then "NUMBER AHEAD BEHIND", "revoked COUNT" or "gone", as the scripts have
-   it. */
+   it, and the sign. */
 static void pushed(struct mrt_store *store, const char *text)
 {
-    char session[33], ticket[33];
+    char session[33], ticket[33], what[WHAT_SIZE];
     int64_t number, ahead;
     int behind, end_at = 0;
     struct mrt_id session_id, ticket_id;
-    if (sscanf(text, "%32[0-9a-f] %32[0-9a-f] %n", session, ticket, &end_at) != 2 ||
+    if (sscanf(text, "%32[0-9a-f] %n%32[0-9a-f] ", session, &end_at, ticket) != 2 ||
         !mrt_id_parse(session, &session_id) || !mrt_id_parse(ticket, &ticket_id))
         return;
-    const char *what = text + end_at;
     struct mrt_event *event = mrt_redis_tell(store, MRT_WAKE, session_id);
     if (!event)
         return;
     event->ticket = ticket_id;
+    if (!is_signed(store, text + end_at, what))
+        return;
     if (sscanf(what, "%" SCNd64 " %" SCNd64 " %1d%n", &number, &ahead, &behind, &end_at) == 3 &&
         what[end_at] == '\0' && mrt_redis_view(store, event, number, ahead, behind != 0, 0))
         event->type = MRT_VIEW;

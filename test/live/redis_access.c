@@ -124,6 +124,81 @@ static void test_a_user_with_what_the_manual_names_can_do_all(void **state)
     assert_int_equal(mortise_close(other), MORTISE_OK);
 }
 
+/* Everything of a waiter's ticket, as somebody may have overheard it. */
+struct overheard {
+    char session[33], ticket[33], number[24];
+};
+
+static struct overheard overhear(const char *queue)
+{
+    struct overheard heard;
+    redisReply *entry = redisCommand(raw, "ZRANGE {mortise/}q:%s 1 1 WITHSCORES", queue);
+    assert_int_equal(entry->elements, 2);
+    snprintf(heard.ticket, sizeof heard.ticket, "%.32s", entry->element[0]->str);
+    snprintf(heard.session, sizeof heard.session, "%.32s", entry->element[0]->str + 32);
+    snprintf(heard.number, sizeof heard.number, "%s", entry->element[1]->str);
+    freeReplyObject(entry);
+    return heard;
+}
+
+static redisContext *log_in_as_mallory(void)
+{
+    ask("ACL SETUSER mallory reset on >forger &* +publish +psubscribe +pubsub");
+    redisContext *mallory = redisConnect("127.0.0.1", zk_place_port());
+    freeReplyObject(redisCommand(mallory, "AUTH mallory forger"));
+    redisReply *reply = redisCommand(mallory, "HGETALL {mortise/}queues");
+    assert_int_equal(reply->type, REDIS_REPLY_ERROR);
+    freeReplyObject(reply);
+    return mallory;
+}
+
+static void publish(redisContext *mallory, const struct overheard *heard)
+{
+    static const char *const tails[] = {" 0 0", " 0 0 0123456789abcdef", " 0 0 ", ""};
+    redisReply *channels = redisCommand(mallory, "PUBSUB CHANNELS {mortise/}c:*");
+    for (size_t i = 0; i < channels->elements; i++)
+        for (size_t k = 0; k < sizeof tails / sizeof *tails; k++) {
+            const char *number = tails[k][0] ? heard->number : "";
+            char text[200];
+            snprintf(text, sizeof text, "%s %s%s%s%s", heard->session, heard->ticket,
+                     tails[k][0] ? " " : "", number, tails[k]);
+            freeReplyObject(
+                redisCommand(mallory, "PUBLISH %s %s", channels->element[i]->str, text));
+        }
+    assert_true(channels->elements > 0);
+    freeReplyObject(channels);
+}
+
+static void *acquire_in_turn(void *argument)
+{
+    mortise_release(zk_acquire(zk_mutex(argument, "forged")));
+    return NULL;
+}
+
+static void test_who_may_only_publish_lets_nobody_in(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    mortise_client *client = zk_open(uri("", "")), *other = zk_open(uri("", ""));
+    mortise_hold held = zk_acquire(zk_mutex(client, "forged"));
+    assert_int_equal(pthread_create(&thread, NULL, acquire_in_turn, other), 0);
+    assert_true(zk_wait_tickets(client, "forged", 2, 10000));
+    redisContext *mallory = log_in_as_mallory();
+    const struct overheard heard = overhear("mortise/forged");
+    for (int i = 0; i < 20; i++) {
+        publish(mallory, &heard);
+        zk_rest_ms(10);
+        mortise_stats stats = {.size = sizeof stats};
+        assert_int_equal(mortise_get_stats(other, &stats), MORTISE_OK);
+        assert_int_equal(stats.acquisitions, 0);
+    }
+    assert_int_equal(mortise_release(held), MORTISE_OK);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    redisFree(mallory);
+    mortise_close(client);
+    mortise_close(other);
+}
+
 static void test_h6_a_wrong_password_is_said_at_once(void **state)
 {
     (void)state;
@@ -280,7 +355,7 @@ static void test_rd_22_fences_rise_though_the_last_was_forgotten_a_moment_ago(vo
     (void)state;
     for (int i = 0; i < TIMES; i++) {
         redisAppendCommand(raw, "FLUSHALL");
-        write_script(MRT_REDIS_SESSION, "start 10000 channel", "label");
+        write_script(MRT_REDIS_SESSION, "start 10000 channel label", "key");
         write_script(MRT_REDIS_APPEND, TICKET " q mutex 1 1 0 0 :", "");
     }
     long long last = 0;
@@ -475,6 +550,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_a_user_with_what_the_manual_names_can_do_all),
+        TEST(test_who_may_only_publish_lets_nobody_in),
         TEST(test_h6_a_wrong_password_is_said_at_once),
         TEST(test_h6_close_says_what_denied_the_release_and_nothing_older),
         TEST(test_a_server_with_a_password_for_all),

@@ -9,6 +9,7 @@
 #include "redis_server.h"
 
 #include "store/redis_internal.h"
+#include "store/redis_sign.h"
 
 #include <lauxlib.h>
 #include <lualib.h>
@@ -254,6 +255,16 @@ static int refuse_global(lua_State *state)
     return luaL_error(state, "a script makes the global %s", lua_tostring(state, 2));
 }
 
+static int sha1hex(lua_State *state)
+{
+    size_t length;
+    char text[MRT_REDIS_SHA1_SIZE];
+    const char *bytes = luaL_checklstring(state, 1, &length);
+    mrt_redis_sha1(bytes, length, text);
+    lua_pushstring(state, text);
+    return 1;
+}
+
 static void begin(void)
 {
     lua = luaL_newstate();
@@ -263,6 +274,8 @@ static void begin(void)
     lua_createtable(lua, 0, 1);
     lua_pushcfunction(lua, call_redis);
     lua_setfield(lua, -2, "call");
+    lua_pushcfunction(lua, sha1hex);
+    lua_setfield(lua, -2, "sha1hex");
     lua_setglobal(lua, "redis");
     for (int i = 0; i < SCRIPT_COUNT; i++) {
         if (load(&mrt_redis_scripts[i]))

@@ -263,11 +263,11 @@ static void redis_truth(struct world *world, void *state, int queue, const struc
 /* Whoever proves its life buries the dead. */
 static void sweep(struct redis_server *server)
 {
-    static const char *const start[] = {OUTSIDER, "1", "start", "1000", "outside", ""};
+    static const char *const start[] = {OUTSIDER, "1", "start", "1000", "outside", "", "key"};
     static const char *const stop[] = {OUTSIDER, "1", "0"};
     struct reply reply = {0};
     for (int i = 0; i < PEERS_MAX / 16; i++)
-        redis_run(server, MRT_REDIS_SESSION, REDIS_BASE "sessions", start, 6, &reply);
+        redis_run(server, MRT_REDIS_SESSION, REDIS_BASE "sessions", start, 7, &reply);
     redis_run(server, MRT_REDIS_STOP, REDIS_BASE "sessions", stop, 3, &reply);
     free(reply.bytes);
 }

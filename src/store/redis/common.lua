@@ -2,7 +2,7 @@
 --
 -- Keys, all of one hash slot, `base` being {NAMESPACE/}:
 --   sessions     sorted set: session by the time when its lease ends
---   s:SESSION    hash: @epoch, @lease, @channel, @label, and a field for each ticket,
+--   s:SESSION    hash: @epoch, @lease, @channel, @key, @label, and a field for each ticket,
 --                "NUMBER:QUEUE", or "NUMBER=QUEUE" if it has a value, with "~DELAY" behind the
 --                number if it is to stay so long after a crash; and !TICKET: how often it has
 --                been asked for
@@ -140,10 +140,8 @@ end
 -- Tells a session something of its ticket.
 local function tell(entry, what)
   local session = session_in(entry)
-  local channel = call('HGET', session_key(session), '@channel')
-  if channel then
-    call('PUBLISH', channel, session .. ' ' .. ticket_in(entry) .. ' ' .. what)
-  end
+  local its = call('HMGET', session_key(session), '@channel', '@key')
+  if its[1] then call('PUBLISH', its[1], session .. ' ' .. signed(its[2], ticket_in(entry), what)) end
 end
 
 -- Tells it that it may run now.

@@ -15,3 +15,10 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local least = math.floor((clock[1] - 1577836800) * 128000 + clock[2] * 0.128) -- of new numbers
 local own, own_ends -- fields of the session, and when its lease ends
 local found         -- of `queues`: what the queue is, and the newest number
+
+-- What is told of a ticket, and what shows that a script has told it: see redis_sign.h. Sessions of
+-- versions before 0.2 have no key.
+local function signed(key, ticket, what)
+  local text = ticket .. ' ' .. what
+  return key and text .. ' ' .. string.sub(redis.sha1hex(key .. text), 1, 16) or text
+end

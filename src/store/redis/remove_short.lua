@@ -15,14 +15,14 @@ do
       return {'REMOVED'}
     elseif string.sub(call('HGET', queues, queue) or '', 1, 2) == '1 ' then
       local ticket, heir = string.sub(front[2], 1, 32), string.sub(front[2], 33, 64)
-      local its = call('HMGET', base .. 's:' .. heir, '@lease', '@channel', ticket)
+      local its = call('HMGET', base .. 's:' .. heir, '@lease', '@channel', ticket, '@key')
       left = tonumber(call('ZSCORE', sessions, heir) or 0) - now
       number = string.match(its[3] or '', '^%d+')
       if number and its[2] and left > 0 and left <= tonumber(its[1] or 0) then
         call('ZREM', line, front[1])
         call('HDEL', key, ARGV[3], '!' .. ARGV[3])
-        call('PUBLISH', its[2],
-             heir .. ' ' .. ticket .. ' ' .. number .. (front[3] and ' 0 1' or ' 0 0'))
+        local what = number .. (front[3] and ' 0 1' or ' 0 0')
+        call('PUBLISH', its[2], heir .. ' ' .. signed(its[4], ticket, what))
         return {'REMOVED'}
       end
     end

@@ -1,5 +1,5 @@
 -- START and RENEW. ARGV[3] "start" or "renew", 4 the lease; of a start 5 the channel,
--- 6 the label.
+-- 6 the label, 7 what it is told is signed with.
 -- {ALIVE, the server's time}, {LOST, the server's time}, {STALE, the server's time}
 -- Whoever proves its life also buries some of the dead, so that no queue waits for a dead
 -- session's tickets longer than a third of a lease, and none stays for ever; and corrects what
@@ -17,7 +17,7 @@ if ARGV[3] == 'start' and left_of(session) <= 0 then
   bury(session)
   settle()
   call('HSET', session_key(session), '@epoch', ARGV[2], '@lease', ARGV[4],
-             '@channel', ARGV[5], '@label', ARGV[6])
+             '@channel', ARGV[5], '@label', ARGV[6], '@key', ARGV[7])
   call('ZADD', sessions, now + lease, session)
   local newest = tonumber(call('GET', base .. 'fence') or 0)
   call('SET', base .. 'fence', text_of(number_from(newest)))
