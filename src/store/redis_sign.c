@@ -5,6 +5,7 @@
 #include "base/assert.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #define BLOCK 64
@@ -70,6 +71,5 @@ void mrt_redis_sign(const char *key, const char *text, size_t length,
     memcpy(signed_text, key, key_length);
     memcpy(signed_text + key_length, text, length);
     mrt_redis_sha1(signed_text, key_length + length, digest);
-    memcpy(sign, digest, MRT_REDIS_SIGN_SIZE - 1);
-    sign[MRT_REDIS_SIGN_SIZE - 1] = '\0';
+    snprintf(sign, MRT_REDIS_SIGN_SIZE, "%.*s", MRT_REDIS_SIGN_SIZE - 1, digest);
 }

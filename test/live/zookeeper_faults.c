@@ -514,7 +514,7 @@ static void test_zk_15_c6_1000_waits_leave_no_watch_and_no_node(void **state)
     _Atomic int waits = 0;
     struct cycle ours = {.waits = &waits}, others = {.waits = &waits};
     mortise_hold none, held = zk_acquire(zk_mutex(through, "watches"));
-    assert_int_equal(mortise_release(held), MORTISE_OK); /* it has a session from here on */
+    assert_int_equal(mortise_release(held), MORTISE_OK);      /* it has a session from here on */
     assert_true(zk_wait_tickets(direct, "watches", 0, 5000)); /* a ticket behind another watches */
     held = zk_acquire(zk_mutex(direct, "watches"));
     await_none("zk_watch_count");
