@@ -124,6 +124,11 @@ const struct ACL_vector *mrt_zk_access_nodes(const struct mrt_zk_access *access)
     return &access->nodes;
 }
 
+bool mrt_zk_access_is_open(const struct mrt_zk_access *access)
+{
+    return strcmp(access->entries[0].id.scheme, "world") == 0;
+}
+
 const struct ACL_vector *mrt_zk_access_parents(const struct mrt_zk_access *access)
 {
     return &access->parents;

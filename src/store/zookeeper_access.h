@@ -36,6 +36,8 @@ void mrt_zk_access_wipe(struct mrt_zk_access *access);
 /* For a lock's directory and everything in it: whoever takes part in a lock must be able
    to list, watch and read its nodes, and to delete its own, a right of the directory. */
 const struct ACL_vector *mrt_zk_access_nodes(const struct mrt_zk_access *access);
+/* Whether anybody may do everything, since nobody has said otherwise or acl=open. */
+bool mrt_zk_access_is_open(const struct mrt_zk_access *access);
 /* For the directories above: others may make locks of their own there. */
 const struct ACL_vector *mrt_zk_access_parents(const struct mrt_zk_access *access);
 

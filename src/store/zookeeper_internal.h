@@ -145,16 +145,18 @@ struct mrt_zk_ticket {
 
 enum mrt_zk_request_kind {
     MRT_ZK_RENEW,
-    MRT_ZK_CLOSE,        /* the sync before a polite end */
-    MRT_ZK_WATCH,        /* sets a watch on what is waited for */
-    MRT_ZK_WATCH_OWN,    /* on the own node */
-    MRT_ZK_WATCH_MARKER, /* on the marker of what is waited for */
-    MRT_ZK_UNWATCH,      /* takes a marker's watch away */
-    MRT_ZK_PARENT,       /* creates a directory above a lock's */
-    MRT_ZK_DIRECTORY,    /* and that; what becomes of them shows in the next create */
-    MRT_ZK_MARKERS,      /* creates that of the markers */
-    MRT_ZK_SYNC,         /* so that the list behind it is not an old one */
-    MRT_ZK_BARRIER,      /* so that it has all that an earlier connection has sent */
+    MRT_ZK_CLOSE,         /* the sync before a polite end */
+    MRT_ZK_WATCH,         /* sets a watch on what is waited for */
+    MRT_ZK_WATCH_OWN,     /* on the own node */
+    MRT_ZK_WATCH_MARKER,  /* on the marker of what is waited for */
+    MRT_ZK_UNWATCH,       /* takes a marker's watch away */
+    MRT_ZK_PARENT,        /* creates a directory above a lock's */
+    MRT_ZK_DIRECTORY,     /* and that; what becomes of them shows in the next create */
+    MRT_ZK_MARKERS,       /* creates that of the markers */
+    MRT_ZK_OWN_RIGHTS,    /* reads the ACL of a node that this session has made */
+    MRT_ZK_MARKER_RIGHTS, /* and of the markers' directory */
+    MRT_ZK_SYNC,          /* so that the list behind it is not an old one */
+    MRT_ZK_BARRIER,       /* so that it has all that an earlier connection has sent */
     MRT_ZK_CREATE,
     MRT_ZK_VIEW,           /* lists */
     MRT_ZK_WATCH_CHILDREN, /* lists, and watches that */
@@ -221,7 +223,10 @@ struct mrt_zk_reply {
     int length;
     const struct Stat *stat;
     const struct String_vector *names;
+    const struct ACL_vector *rights;
 };
+
+#define MRT_ZK_RIGHTS_MAX 1024
 
 /* What a session has read or written of a cell last: a write of that needs no look before it. */
 struct mrt_zk_seen {
@@ -242,6 +247,9 @@ struct mrt_zk_closing {
     atomic_bool ended;
     atomic_int users;
 };
+
+/* Whether only those who have rights to the locks can make markers, as far as is known. */
+enum mrt_zk_markers { MRT_ZK_MARKERS_UNKNOWN, MRT_ZK_MARKERS_OURS, MRT_ZK_MARKERS_OPEN };
 
 struct mrt_zk_session {
     struct mrt_id id;
@@ -274,6 +282,9 @@ struct mrt_zk_session {
     struct mrt_zk_watch *watches, *watches_by_id;
     struct mrt_zk_look *looks;
     struct mrt_zk_seen seen;
+    enum mrt_zk_markers markers;
+    bool markers_asked;
+    char rights[MRT_ZK_RIGHTS_MAX]; /* who may do what with a node of this session, in lines */
     struct mrt_zk_closing *closing;
 };
 
@@ -282,7 +293,8 @@ enum mrt_zk_note {
     MRT_ZK_NOTE_FOREIGN,
     MRT_ZK_NOTE_MISPLACED,
     MRT_ZK_NOTE_OPEN,
-    MRT_ZK_NOTE_NO_DELETE
+    MRT_ZK_NOTE_NO_DELETE,
+    MRT_ZK_NOTE_OPEN_MARKERS
 };
 
 struct mrt_store {
@@ -469,6 +481,11 @@ void mrt_zk_watch_event(struct mrt_zk_session *session, uint64_t number, int typ
                         const char *path);
 /* Whether nothing else is in its way than what it waits for, by its newest view. */
 bool mrt_zk_waits_for_last(const struct mrt_zk_ticket *ticket);
+/* Asks, once for a session, who may make markers; the ticket has a node. Until that is known no
+   pass is believed. */
+void mrt_zk_rights_ask(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket);
+void mrt_zk_rights_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
+                         const struct mrt_zk_reply *reply);
 /* The path of the marker of the node at `path`. */
 void mrt_zk_marker_path(const struct mrt_store *store, const char *path, char *marker, size_t size);
 

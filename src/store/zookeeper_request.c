@@ -71,6 +71,10 @@ static void answered(const void *context, const struct mrt_zk_reply *reply)
     case MRT_ZK_UNWATCH:
         note_server(session->store, request->kind, reply->code);
         break;
+    case MRT_ZK_OWN_RIGHTS:
+    case MRT_ZK_MARKER_RIGHTS:
+        mrt_zk_rights_reply(session, request->kind, reply);
+        break;
     case MRT_ZK_LOOK_SYNC:
     case MRT_ZK_LOOK_LIST:
     case MRT_ZK_LOOK_WATCHING:
@@ -129,6 +133,11 @@ static void on_names(int code, const struct String_vector *names, const struct S
                      const void *context)
 {
     answered(context, &(struct mrt_zk_reply){.code = code, .stat = stat, .names = names});
+}
+
+static void on_rights(int code, struct ACL_vector *rights, struct Stat *stat, const void *context)
+{
+    answered(context, &(struct mrt_zk_reply){.code = code, .stat = stat, .rights = rights});
 }
 
 /* Events of the session come to every watcher, without a path; those are not for here. */
@@ -364,6 +373,9 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
         return zoo_adelete(handle, path, -1, on_void, context);
     case MRT_ZK_MARKERS:
         return send_markers(session, path, context);
+    case MRT_ZK_OWN_RIGHTS:
+    case MRT_ZK_MARKER_RIGHTS:
+        return zoo_aget_acl(handle, path, on_rights, context);
     case MRT_ZK_PASS:
         return send_pass(session, path, context);
     case MRT_ZK_LIGHTEN:

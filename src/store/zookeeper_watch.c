@@ -196,6 +196,8 @@ void mrt_zk_wait(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, c
     bool semaphore = ticket->place.family == MRT_ZK_SEMAPHORE;
     snprintf(path, sizeof path, "%s/%s", ticket->path, node);
     HASH_FIND_STR(session->watches, path, watch);
+    if (passed)
+        mrt_zk_rights_ask(session, ticket);
     if (passed || last)
         mrt_zk_attend(session, ticket);
     if (!watch)

@@ -323,6 +323,40 @@ static void expect_turn(struct turn *turn)
     assert_int_equal(turn->come, 1);
 }
 
+/* Of two that wait, the second one watches a marker. Somebody without credentials has made their
+   directory, and knows all names: others need none to be shown a server's watches. */
+static void test_se_01_a_marker_that_somebody_else_makes_lets_nobody_in(void **state)
+{
+    (void)state;
+    char uri[256], nodes[256], path[400];
+    mortise_client *clients[3];
+    struct turn turns[3];
+    snprintf(uri, sizeof uri, "zk://127.0.0.1:%u/forged?session=4s&connect=10s&credentials=%s",
+             (unsigned)zk_place_port(), alice_file);
+    assert_string_equal(raw("-", "make forged/mortise-markers"), "");
+    for (int i = 0; i < 3; i++) {
+        clients[i] = open_heard(uri);
+        queue_up(clients[i], &turns[i]);
+        assert_true(zk_wait_tickets(clients[i], "handed", i + 1, 5000));
+    }
+    expect_turn(&turns[0]);
+    snprintf(nodes, sizeof nodes, "%s", raw(ALICE, "children forged/mortise/handed"));
+    for (char *rest = nodes, *node; (node = strsep(&rest, "\n")) && *node;) {
+        snprintf(path, sizeof path, "make forged/mortise-markers/%s", node);
+        assert_string_equal(raw("-", path), "");
+    }
+    zk_rest_ms(300);
+    assert_int_equal(turns[1].come + turns[2].come, 0);
+    for (int i = 0; i < 3; i++) {
+        expect_turn(&turns[i]);
+        assert_int_equal(mortise_release(turns[i].hold), MORTISE_OK);
+    }
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(mortise_close(clients[i]), MORTISE_OK);
+    assert_non_null(strstr(zk_said, "mortise-markers"));
+    zk_said[0] = '\0';
+}
+
 /* What is handed on is a marker that the next must be able to read. The markers' directory is of
    whoever passes first, so that nobody else may be here: other tests have it made for others. */
 static void test_se_01_pass_rule_3_between_clients_of_one_credential(void **state)
@@ -537,6 +571,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_se_01_nodes_are_the_creators_and_others_may_make_their_own),
         cmocka_unit_test(test_se_02_the_environment_will_do_and_list_uses_it),
         cmocka_unit_test(test_se_01_a_group_by_its_digest),
+        cmocka_unit_test(test_se_01_a_marker_that_somebody_else_makes_lets_nobody_in),
         cmocka_unit_test(test_se_01_pass_rule_3_between_clients_of_one_credential),
         cmocka_unit_test(test_se_01_open_by_default_is_said_once),
         cmocka_unit_test(test_zk_38_h6_refused_credentials_are_told_and_not_tried_again),

@@ -587,6 +587,13 @@ int zoo_aset(zhandle_t *handle, const char *path, const char *value, int length,
                request);
 }
 
+/* The worlds' locks are open to all. */
+int zoo_aget_acl(zhandle_t *handle, const char *path, acl_completion_t completion, const void *data)
+{
+    (void)handle, (void)path, (void)completion, (void)data;
+    return ZUNIMPLEMENTED;
+}
+
 int zoo_aexists(zhandle_t *handle, const char *path, int watch, stat_completion_t completion,
                 const void *data)
 {
