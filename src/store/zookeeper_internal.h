@@ -21,13 +21,12 @@
  *   zookeeper_ask.c      questions of operators, on a handle of its own
  *   zookeeper_list.c     mortise_list
  *   zookeeper_operator.c mortise_revoke, mortise_break
- *   zookeeper_access.c   credentials and ACLs
+ *   zookeeper_access.c   credentials and ACLs; zookeeper_rights.c: who may make markers
  *   zookeeper_name.c, zookeeper_code.c, zookeeper_uri.c  rules without state
  *
  * Threads: calls on one store come one at a time, from any thread. The client library
  * counts its requests in one unlocked variable of the process, so all calls into it are
- * made under mrt_zk_library. Nothing is delivered under that mutex: what is to be
- * delivered waits in the outbox.
+ * made under mrt_zk_library. Nothing is delivered under that mutex, but by the outbox.
  *
  * Memory: what the library is given to hand back is a number, never a pointer. Its
  * callbacks look the number up in the session that the thread has entered; if it is not
@@ -40,6 +39,7 @@
 #include "core/store.h"
 #include "store/notes.h"
 #include "store/zookeeper_access.h"
+#include "store/zookeeper_rights.h"
 #include "store/zookeeper_uri.h"
 
 #include <pthread.h>
@@ -226,8 +226,6 @@ struct mrt_zk_reply {
     const struct ACL_vector *rights;
 };
 
-#define MRT_ZK_RIGHTS_MAX 1024
-
 /* What a session has read or written of a cell last: a write of that needs no look before it. */
 struct mrt_zk_seen {
     bool known;
@@ -247,9 +245,6 @@ struct mrt_zk_closing {
     atomic_bool ended;
     atomic_int users;
 };
-
-/* Whether only those who have rights to the locks can make markers, as far as is known. */
-enum mrt_zk_markers { MRT_ZK_MARKERS_UNKNOWN, MRT_ZK_MARKERS_OURS, MRT_ZK_MARKERS_OPEN };
 
 struct mrt_zk_session {
     struct mrt_id id;
@@ -282,9 +277,7 @@ struct mrt_zk_session {
     struct mrt_zk_watch *watches, *watches_by_id;
     struct mrt_zk_look *looks;
     struct mrt_zk_seen seen;
-    enum mrt_zk_markers markers;
-    bool markers_asked;
-    char rights[MRT_ZK_RIGHTS_MAX]; /* who may do what with a node of this session, in lines */
+    struct mrt_zk_rights rights;
     struct mrt_zk_closing *closing;
 };
 
@@ -481,11 +474,6 @@ void mrt_zk_watch_event(struct mrt_zk_session *session, uint64_t number, int typ
                         const char *path);
 /* Whether nothing else is in its way than what it waits for, by its newest view. */
 bool mrt_zk_waits_for_last(const struct mrt_zk_ticket *ticket);
-/* Asks, once for a session, who may make markers; the ticket has a node. Until that is known no
-   pass is believed. */
-void mrt_zk_rights_ask(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket);
-void mrt_zk_rights_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
-                         const struct mrt_zk_reply *reply);
 /* The path of the marker of the node at `path`. */
 void mrt_zk_marker_path(const struct mrt_store *store, const char *path, char *marker, size_t size);
 
@@ -523,9 +511,8 @@ bool mrt_zk_ticket_herds(const struct mrt_zk_session *session, const struct mrt_
 /* VIEW, or if it does not grant the list has to be one with a watch, WATCH_CHILDREN. */
 enum mrt_zk_request_kind mrt_zk_ticket_view(const struct mrt_zk_session *session,
                                             const struct mrt_zk_ticket *ticket);
-/* Has the server catch up with the leader: by a sync; or, where an earlier connection may have made
-   a node of the ticket, by a write, which a leader cut off from the others cannot answer. False: it
-   cannot be sent, and the command is answered. */
+/* Has the server catch up: by a sync; by a write where an earlier connection may have made a node
+   of the ticket (zookeeper_seek.c). False: it cannot be sent, and the command is answered. */
 bool mrt_zk_ticket_catch_up(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket);
 /* Lists the children, behind that if it must not be an old list. */
 void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,

@@ -56,73 +56,6 @@ void mrt_zk_marker_path(const struct mrt_store *store, const char *path, char *m
     snprintf(marker, size, "%s/" MRT_ZK_MARKERS_NAME "/%s", store->address.chroot, node);
 }
 
-/* ---------------------------------------------------------------- rights */
-
-void mrt_zk_rights_ask(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket)
-{
-    char path[MRT_ZK_PATH_MAX + 256];
-    int code;
-    if (mrt_zk_access_is_open(&session->store->access))
-        session->markers = MRT_ZK_MARKERS_OURS; /* everybody's, as the locks are */
-    if (session->markers != MRT_ZK_MARKERS_UNKNOWN || session->markers_asked)
-        return;
-    snprintf(path, sizeof path, "%s/%s", ticket->path, ticket->node);
-    if (!mrt_zk_send(session, MRT_ZK_OWN_RIGHTS, NULL, path, &code))
-        return;
-    snprintf(path, sizeof path, "%s/" MRT_ZK_MARKERS_NAME, session->store->address.chroot);
-    session->markers_asked = mrt_zk_send(session, MRT_ZK_MARKER_RIGHTS, NULL, path, &code);
-}
-
-/* The line of somebody who may make a node or say who may. */
-static bool is_line(const struct ACL *entry, char line[MRT_ZK_RIGHTS_MAX])
-{
-    int length = snprintf(line, MRT_ZK_RIGHTS_MAX, "\n%s:%s\n", entry->id.scheme, entry->id.id);
-    return length < MRT_ZK_RIGHTS_MAX;
-}
-
-static void keep_rights(struct mrt_zk_session *session, const struct ACL_vector *rights)
-{
-    char line[MRT_ZK_RIGHTS_MAX];
-    session->rights[0] = '\0';
-    for (int i = 0; i < rights->count; i++)
-        if (is_line(&rights->data[i], line) &&
-            strlen(session->rights) + strlen(line) < sizeof session->rights)
-            memcpy(session->rights + strlen(session->rights), line, strlen(line) + 1);
-}
-
-/* Whether nobody may make markers who may not do the same with a node of ours. */
-static bool are_ours(const struct mrt_zk_session *session, const struct ACL_vector *rights)
-{
-    char line[MRT_ZK_RIGHTS_MAX];
-    for (int i = 0; i < rights->count; i++)
-        if ((rights->data[i].perms & (ZOO_PERM_CREATE | ZOO_PERM_ADMIN)) != 0 &&
-            (!is_line(&rights->data[i], line) || !strstr(session->rights, line)))
-            return false;
-    return true;
-}
-
-void mrt_zk_rights_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
-                         const struct mrt_zk_reply *reply)
-{
-    enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
-    if (kind == MRT_ZK_OWN_RIGHTS) {
-        session->rights[0] = '\0';
-        if (outcome == MRT_ZK_DONE)
-            keep_rights(session, reply->rights);
-        return;
-    }
-    session->markers_asked = false;
-    if (outcome == MRT_ZK_DONE && are_ours(session, reply->rights)) {
-        session->markers = MRT_ZK_MARKERS_OURS;
-    } else if (outcome == MRT_ZK_DONE || outcome == MRT_ZK_NOT_DONE) {
-        session->markers = MRT_ZK_MARKERS_OPEN;
-        mrt_note(&session->store->notes, MRT_ZK_NOTE_OPEN_MARKERS,
-                 "%.150s/" MRT_ZK_MARKERS_NAME " can be written to by others than these locks: a "
-                 "hand-over is not believed, and each costs a list; delete it, and it is made anew",
-                 session->store->address.chroot);
-    }
-}
-
 /* ---------------------------------------------------------------- grants */
 
 /* So much is left ahead of it. */
@@ -253,7 +186,7 @@ static void own_event(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
 
 static void marker_event(struct mrt_zk_session *session, struct mrt_zk_watch *watch, int type)
 {
-    if (type == ZOO_CREATED_EVENT && session->markers == MRT_ZK_MARKERS_OURS)
+    if (type == ZOO_CREATED_EVENT && session->rights.markers == MRT_ZK_MARKERS_OURS)
         passed(session, watch);
     else
         watch->marker = false; /* another's, or one that was there, and is gone or changed */

@@ -73,7 +73,7 @@ static void answered(const void *context, const struct mrt_zk_reply *reply)
         break;
     case MRT_ZK_OWN_RIGHTS:
     case MRT_ZK_MARKER_RIGHTS:
-        mrt_zk_rights_reply(session, request->kind, reply);
+        mrt_zk_rights_reply(session, request->kind == MRT_ZK_OWN_RIGHTS, reply);
         break;
     case MRT_ZK_LOOK_SYNC:
     case MRT_ZK_LOOK_LIST:
