@@ -332,6 +332,12 @@ MORTISE_API int mortise_get_stats(mortise_client *client, mortise_stats *stats);
  * mortise_break or a loss. If others are to release what a thread leaves, give an owner id.
  */
 #define MORTISE_OWNER_THREAD 0
+/*
+ * Nobody owns what is acquired, as after mortise_acquire_async: any thread may release it. An
+ * acquire while it is held waits, also in the thread that has it. For programs whose tasks change
+ * threads, as in Go, Node, Java, .NET and all thread pools: give this, or an owner id a task.
+ */
+#define MORTISE_OWNER_NOBODY (~(uint64_t)0)
 
 enum {
     /* Of a semaphore mutex: an owner that acquires it again waits, for ever if nobody
@@ -345,8 +351,9 @@ typedef void (*mortise_queued_callback)(void *argument, uint64_t ahead);
 /* Zero it, set size, then what is needed; a field of 0 is the default. */
 typedef struct mortise_lock_options {
     size_t size; /* sizeof(mortise_lock_options) */
-    /* Who owns what is acquired through this handle: MORTISE_OWNER_THREAD, or a
-       number of the program's own that stands for a task, a connection, ... */
+    /* The owner of what is acquired through this handle: MORTISE_OWNER_THREAD,
+       MORTISE_OWNER_NOBODY, or a number of the program's own, below 2^63, that stands for a task,
+       a connection, ... */
     uint64_t owner;
     uint32_t flags;
     /* Of a semaphore: how many permits each acquire through this handle takes. 0: 1. */
@@ -569,7 +576,8 @@ MORTISE_API int mortise_is_held(mortise_hold hold);
 MORTISE_API int64_t mortise_hold_remaining_ms(mortise_hold hold);
 /* Nesting depth; 0: stale. */
 MORTISE_API uint32_t mortise_hold_count(mortise_hold hold);
-/* The owner, a thread's number or the id given; 0: stale, or acquired by mortise_acquire_async. */
+/* The owner, a thread's number or the id given; 0: stale, acquired by mortise_acquire_async, or
+   MORTISE_OWNER_NOBODY. */
 MORTISE_API uint64_t mortise_hold_owner(mortise_hold hold);
 /* Name of the lock, valid until the hold is released; "" for a stale hold. */
 MORTISE_API const char *mortise_hold_name(mortise_hold hold);

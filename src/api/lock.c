@@ -24,7 +24,7 @@ static int take_options(const mortise_lock_options *given, mortise_lock_options 
     int error = mrt_take_options(given, options, sizeof *options, "mortise_lock_options");
     if (error != MORTISE_OK)
         return error;
-    if (options->owner & MRT_OWNER_IS_THREAD)
+    if (options->owner != MORTISE_OWNER_NOBODY && options->owner & MRT_OWNER_IS_THREAD)
         return mrt_error(MORTISE_EINVALID, "an owner id must be below 2^63");
     if (options->flags & ~(uint32_t)MORTISE_WAIT_FOR_SELF)
         return mrt_error(MORTISE_EINVALID, "mortise_lock_options.flags has unknown bits");
@@ -92,7 +92,8 @@ static int lock_new(mortise_client *client, const char *name, const struct mrt_r
     if (!lock)
         return MORTISE_ENOMEM;
     lock->client = client;
-    lock->owner = options.owner;
+    lock->unowned = options.owner == MORTISE_OWNER_NOBODY;
+    lock->owner = lock->unowned ? 0 : options.owner;
     lock->hold_max = mrt_time_from_ms(options.max_hold_ms);
     lock->queued = options.queued;
     lock->queued_argument = options.queued_argument;
@@ -129,7 +130,7 @@ int mortise_semaphore_mutex_new(mortise_client *client, const char *name,
     if (error == MORTISE_OK)
         error = lock_new(client, name, &mrt_semaphore_mutex, &options, lock);
     if (error == MORTISE_OK)
-        (*lock)->unowned = options.flags & MORTISE_WAIT_FOR_SELF;
+        (*lock)->unowned |= options.flags & MORTISE_WAIT_FOR_SELF;
     return error;
 }
 

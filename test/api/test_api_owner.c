@@ -67,6 +67,30 @@ static void test_e1_explicit_owners(void **state)
     api_close(client);
 }
 
+static void test_e1_what_nobody_owns_any_thread_releases(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0);
+    mortise_lock *lock = api_lock_of(client, "nobody", MORTISE_OWNER_NOBODY), *read, *write;
+    const mortise_lock_options options = {.size = sizeof options, .owner = MORTISE_OWNER_NOBODY};
+    mortise_hold other, both[2];
+    struct attempt attempt = try_in_a_thread(lock);
+    assert_int_equal(attempt.error, MORTISE_OK);
+    assert_int_equal(mortise_hold_owner(attempt.hold), 0);
+    assert_int_equal(mortise_try_acquire(lock, &other), MORTISE_EBUSY);
+    assert_int_equal(mortise_release(attempt.hold), MORTISE_OK); /* by another thread */
+    mortise_hold hold = api_acquire(lock);
+    assert_int_equal(mortise_try_acquire(lock, &other), MORTISE_EBUSY); /* in the same thread */
+    assert_int_equal(release_in_a_thread(hold), MORTISE_OK);
+    assert_int_equal(mortise_read_write_new(client, "nobody-rw", &options, &read, &write), 0);
+    hold = api_acquire(write);
+    assert_int_equal(mortise_try_acquire(read, &other), MORTISE_EBUSY);
+    assert_int_equal(release_in_a_thread(hold), MORTISE_OK);
+    mortise_lock *twice[] = {lock, lock};
+    assert_int_equal(mortise_acquire_all(twice, 2, 0, both), MORTISE_EDEADLOCK);
+    api_close(client);
+}
+
 static void test_f19_only_the_owner_releases(void **state)
 {
     (void)state;
@@ -268,6 +292,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_e1_explicit_owners),
+        cmocka_unit_test(test_e1_what_nobody_owns_any_thread_releases),
         cmocka_unit_test(test_f19_only_the_owner_releases),
         cmocka_unit_test(test_zk_25_a_thread_that_exits_holding_leaves_it_held_until_close),
         cmocka_unit_test(test_zk_25_max_hold_ends_what_a_thread_has_left),
