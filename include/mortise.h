@@ -523,6 +523,15 @@ MORTISE_API int mortise_acquire_until(mortise_lock *lock, int64_t deadline_ns, m
 MORTISE_API int mortise_cancel_waiters(mortise_lock *lock);
 
 /*
+ * A descriptor for writing: any bytes written into it end, with ECANCELLED, all calls in which
+ * threads wait on this client now. A signal handler may write there, though it may call no function
+ * of this library; and so may a runtime that writes a byte at each signal (Python's
+ * signal.set_wakeup_fd). A call that begins later waits. It is made at the first call, does not
+ * block, and is closed by mortise_close. Negative: ENOMEM, EINVALID, EFORKED.
+ */
+MORTISE_API int mortise_interrupt_fd(mortise_client *client);
+
+/*
  * Gives one count back; with the last, the lock. It is not waited for the
  * store's answer: the release is retried until proven or the session is dead.
  * 0; ELOST: the hold had been lost, and is now forgotten; ENOTHELD: stale;

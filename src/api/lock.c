@@ -371,6 +371,17 @@ void mortise_cancel(mortise_operation *operation)
     mrt_driver_leave(driver, MRT_TIME_NEVER);
 }
 
+int mortise_interrupt_fd(mortise_client *client)
+{
+    int error = mrt_client_check(client, false);
+    if (error != MORTISE_OK)
+        return error;
+    mrt_driver_enter(&client->driver);
+    int fd = mrt_loop_interrupt_fd(&client->driver);
+    mrt_driver_leave_quietly(&client->driver);
+    return fd;
+}
+
 /* ------------------------------------------------------------ foreign loop */
 
 int mortise_fd(const mortise_client *client)

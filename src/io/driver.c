@@ -222,6 +222,7 @@ void mrt_driver_wait(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time 
     struct mrt_waiter *waiter = &wait->waiter;
     driver->inside++;
     driver->lead.blocked++;
+    TAILQ_INSERT_TAIL(&driver->blocked, wait, blocked_link);
     while (waiter->state != MRT_WAITER_DONE) {
         mrt_time now = mrt_time_now();
         if (waiter->state == MRT_WAITER_WOKEN) {
@@ -243,6 +244,7 @@ void mrt_driver_wait(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time 
         }
         mrt_driver_settle(driver);
     }
+    TAILQ_REMOVE(&driver->blocked, wait, blocked_link);
     driver->lead.blocked--;
     driver->inside--;
 }
@@ -331,7 +333,8 @@ static void close_lost_fd(struct mrt_hold *hold)
 /* In a forked child too: the parent's stay open, and in its epoll descriptor. */
 static void free_engine(struct mrt_driver *driver)
 {
-    const int own[] = {driver->kick_fd, driver->epoll_fd, driver->lead.fd};
+    const int own[] = {driver->kick_fd, driver->epoll_fd, driver->lead.fd, driver->interrupt[0],
+                       driver->interrupt[1]};
     if (driver->engine)
         mrt_engine_each_hold(driver->engine, close_lost_fd);
     mrt_engine_free(driver->engine);
@@ -372,11 +375,12 @@ int mrt_driver_open(struct mrt_driver *driver, const struct mrt_engine_config *c
     driver->ops = ops;
     driver->foreign = foreign;
     driver->armed = driver->store_next = MRT_TIME_NEVER;
-    driver->epoll_fd = driver->lead.fd = -1;
+    driver->epoll_fd = driver->lead.fd = driver->interrupt[0] = driver->interrupt[1] = -1;
     mrt_fork_watch();
     driver->fork_generation = mrt_fork_generation();
     driver->sink = (struct mrt_sink){deliver, notify, driver};
     TAILQ_INIT(&driver->completed);
+    TAILQ_INIT(&driver->blocked);
     TAILQ_INIT(&driver->upcalls);
     init_locks(driver);
     int error = mrt_engine_new(config, &driver->engine);

@@ -53,6 +53,7 @@ struct mrt_wait {
     struct mrt_wait_list *handle;      /* ASYNC: where it is until its callback begins */
     TAILQ_ENTRY(mrt_wait) link;        /* of the completed ones */
     TAILQ_ENTRY(mrt_wait) handle_link; /* the api's */
+    TAILQ_ENTRY(mrt_wait) blocked_link;
 };
 TAILQ_HEAD(mrt_wait_list, mrt_wait);
 
@@ -109,7 +110,10 @@ struct mrt_driver {
     mrt_time store_next;
     int store_fd;
     int kick_fd;
-    int epoll_fd; /* of mortise_fd; -1 until asked for */
+    int epoll_fd;                 /* of mortise_fd; -1 until asked for */
+    int interrupt[2];             /* a pipe; -1 until asked for */
+    bool interrupted;             /* and something was written into it */
+    struct mrt_wait_list blocked; /* what threads wait for; no callbacks */
     _Atomic bool notified;
     struct mrt_lead lead;
     struct mrt_teller teller;
@@ -157,6 +161,9 @@ mrt_time mrt_driver_patience(mrt_time deadline);
    with `error`. On return the mutex is held. */
 void mrt_driver_wait(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time deadline,
                      int error);
+/* Between enter and leave: the end of a pipe into which a byte ends all that threads wait for; or a
+   negative error. */
+int mrt_loop_interrupt_fd(struct mrt_driver *driver);
 /* Between enter and leave: has the loop run it. */
 void mrt_driver_post(struct mrt_driver *driver, struct mrt_upcall *upcall);
 /* Takes it back. */

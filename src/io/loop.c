@@ -1,7 +1,7 @@
 /*
  * The loop: what waits for the store, for timers and for kicks, and calls back (tell.c).
  *
- * It has two descriptors and one time to wait for, which ppoll does alone. In a
+ * It has two descriptors, or three, and one time to wait for, which ppoll does alone. In a
  * client of its own thread it runs there, with all signals blocked so that none
  * of the program's lands on it. With MORTISE_FOREIGN_LOOP the caller runs it, in
  * mortise_process or while a blocking call waits.
@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
@@ -48,9 +49,23 @@ static bool calls_back(const struct mrt_driver *driver)
     return !driver->teller.begun;
 }
 
+/* Ends all that threads wait for. */
+static void interrupt(struct mrt_driver *driver, mrt_time now)
+{
+    char bytes[64];
+    struct mrt_wait *wait;
+    while (read(driver->interrupt[0], bytes, sizeof bytes) > 0)
+        continue;
+    driver->interrupted = false;
+    TAILQ_FOREACH (wait, &driver->blocked, blocked_link)
+        mrt_engine_cancel(driver->engine, &wait->waiter, MORTISE_ECANCELLED, now);
+}
+
 void mrt_loop_turn(struct mrt_driver *driver, mrt_time patience)
 {
     mrt_time now = mrt_time_now();
+    if (driver->interrupted)
+        interrupt(driver, now);
     mrt_engine_tick(driver->engine, now);
     if (atomic_exchange(&driver->notified, false) || now >= driver->store_next)
         driver->want_process = true;
@@ -75,15 +90,17 @@ bool mrt_loop_poll(struct mrt_driver *driver, int kick, bool store, mrt_time lef
     struct pollfd descriptors[] = {
         {kick, POLLIN, 0},
         {store ? driver->store_fd : -1, POLLIN, 0},
+        {kick == driver->kick_fd ? driver->interrupt[0] : -1, POLLIN, 0},
     };
     struct timespec timeout = {left / MRT_SECOND, left % MRT_SECOND};
     uint64_t count;
     pthread_mutex_unlock(&driver->mutex);
-    int ready = ppoll(descriptors, 2, left == MRT_TIME_NEVER ? NULL : &timeout, NULL);
+    int ready = ppoll(descriptors, 3, left == MRT_TIME_NEVER ? NULL : &timeout, NULL);
     if (ready > 0 && descriptors[0].revents && read(kick, &count, sizeof count) < 0) {
         /* Another thread's read was first. */
     }
     pthread_mutex_lock(&driver->mutex);
+    driver->interrupted |= ready > 0 && descriptors[2].revents;
     return ready > 0 && descriptors[1].revents;
 }
 
@@ -175,6 +192,18 @@ static bool watch(int epoll_fd, int fd)
     return fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
+int mrt_loop_interrupt_fd(struct mrt_driver *driver)
+{
+    if (driver->interrupt[1] >= 0)
+        return driver->interrupt[1];
+    if (pipe2(driver->interrupt, O_CLOEXEC | O_NONBLOCK) != 0)
+        return mrt_error(MORTISE_ENOMEM, "no descriptors left for a pipe");
+    if (driver->epoll_fd >= 0)
+        watch(driver->epoll_fd, driver->interrupt[0]);
+    mrt_loop_kick(driver);
+    return driver->interrupt[1];
+}
+
 int mrt_loop_fd(struct mrt_driver *driver)
 {
     if (driver->epoll_fd >= 0)
@@ -182,7 +211,8 @@ int mrt_loop_fd(struct mrt_driver *driver)
     int fd = epoll_create1(EPOLL_CLOEXEC);
     if (fd < 0)
         return MORTISE_ENOMEM;
-    if (!watch(fd, driver->kick_fd) || !watch(fd, driver->store_fd)) {
+    if (!watch(fd, driver->kick_fd) || !watch(fd, driver->store_fd) ||
+        !watch(fd, driver->interrupt[0])) {
         close(fd);
         return MORTISE_ENOMEM;
     }

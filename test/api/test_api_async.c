@@ -2,6 +2,7 @@
 #include "api_fixture.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -198,6 +199,60 @@ static void test_f6_cancel_waiters_ends_operations_too(void **state)
     assert_true(mortise_is_held(hold));
     api_release(hold);
     mortise_lock_free(lock);
+}
+
+static int interrupt_fd;
+
+static void write_a_byte(int signal)
+{
+    (void)signal;
+    if (write(interrupt_fd, "", 1) < 0)
+        interrupt_fd = -1;
+}
+
+struct interruption {
+    mortise_lock *lock;
+    int error;
+};
+
+static void *wait_for_a_signal(void *argument)
+{
+    struct interruption *interruption = argument;
+    mortise_hold hold;
+    interruption->error = mortise_acquire(interruption->lock, &hold);
+    return NULL;
+}
+
+static void interrupt_waits_of(mortise_client *waits, const char *name)
+{
+    mortise_hold held = api_acquire(api_lock(client, name)), hold;
+    struct interruption interruption = {.lock = api_lock(waits, name)};
+    interrupt_fd = mortise_interrupt_fd(waits);
+    assert_true(interrupt_fd >= 0);
+    assert_int_equal(mortise_interrupt_fd(waits), interrupt_fd);
+    pthread_t thread = api_thread(wait_for_a_signal, &interruption);
+    api_await_tickets(client, name, 2);
+    pthread_kill(thread, SIGUSR1);
+    api_join(thread);
+    assert_int_equal(interruption.error, MORTISE_ECANCELLED);
+    assert_int_equal(mortise_acquire_for(interruption.lock, 10, &hold), MORTISE_ETIMEOUT);
+    api_await_tickets(client, name, 1);
+    api_release(held);
+    api_release(api_acquire(interruption.lock));
+}
+
+static void test_f6_a_byte_ends_what_threads_wait_for(void **state)
+{
+    (void)state;
+    struct sigaction action = {.sa_handler = write_a_byte}, before;
+    sigaction(SIGUSR1, &action, &before);
+    mortise_client *own = api_open(0), *foreign = api_open(MORTISE_FOREIGN_LOOP);
+    interrupt_waits_of(own, "interrupt/own");
+    interrupt_waits_of(foreign, "interrupt/foreign");
+    assert_int_equal(mortise_interrupt_fd(NULL), MORTISE_EINVALID);
+    api_close(own);
+    api_close(foreign);
+    sigaction(SIGUSR1, &before, NULL);
 }
 
 static void test_f6_cancel_at_any_moment(void **state)
@@ -591,6 +646,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_f3_deadline_of_an_operation),
         cmocka_unit_test(test_f6_cancel_from_any_thread),
         cmocka_unit_test(test_f6_cancel_waiters_ends_operations_too),
+        cmocka_unit_test(test_f6_a_byte_ends_what_threads_wait_for),
         cmocka_unit_test(test_f6_cancel_at_any_moment),
         cmocka_unit_test(test_f17_close_ends_operations),
         cmocka_unit_test(test_zk_18_a_callback_may_free_the_handle_of_its_own_operation),
