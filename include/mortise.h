@@ -15,7 +15,8 @@
  * the news of a loss. Callbacks run one at a time: on the client's thread, or on the
  * second one from when there is one; or inside mortise_process and the blocking calls
  * where there is none. A callback must not block: the blocking calls answer
- * MORTISE_EDEADLOCK there.
+ * MORTISE_EDEADLOCK there. No function may be called from a signal handler; a handler may write
+ * to mortise_interrupt_fd.
  *
  * Ownership. The caller owns clients and locks and closes or frees them once.
  * A hold is a small value; copy it freely. A copy that has gone stale (released,
@@ -265,6 +266,8 @@ MORTISE_API int mortise_init(const char *uri, mortise_text_callback print, void 
  * Releases what is held, frees all waiters with MORTISE_ECLOSED, waits until the store has
  * acknowledged, stops the thread and frees everything, also the client's locks. It waits for
  * timeout_ms at most; without an open session nothing is held or queued, and 0.1 s is the most.
+ * All holds and locks of the client are freed: release first, close then; to use one of them
+ * afterwards is as to use freed memory.
  * No other call on the client may be running or follow, but for those that wait already, which
  * this call ends; of those one for several locks that waits for another client's is waited for.
  * Not to be called from a callback (MORTISE_EDEADLOCK). NULL is allowed.
@@ -615,6 +618,8 @@ MORTISE_API int mortise_verify(mortise_hold hold, int64_t timeout_ms);
  * a hold, the newest counts; NULL for none. The end of a lease is told when the clock is
  * there, also while a call of the store stands still; but after a callback under way.
  * With MORTISE_FOREIGN_LOOP mortise_process tells it: mortise_next_timeout_ms says when.
+ * The callback runs in a thread of the client's, so it cannot release a hold that belongs to the
+ * thread that acquired it (ENOTOWNER): stop the work there, and release it where it was acquired.
  * 0; ELOST if it is lost already (no call follows); ENOTHELD; ENOMEM: no thread for it.
  */
 typedef void (*mortise_state_callback)(void *argument, mortise_hold hold, mortise_state state);
