@@ -239,7 +239,7 @@ void client_boot(struct world *world, struct client *client, bool new_clock)
     client->peer = peer;
     client->closing = client->pumping = false;
     client->acquisitions = client->nested = client->losses = client->commands = 0;
-    client->last_serial = 0;
+    client->last_serial = client->old.serial = 0;
     client->refused_count = 0;
     memset(client->outstanding, 0, sizeof client->outstanding);
     uint64_t entropy = random_next(&world->random);

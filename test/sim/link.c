@@ -11,6 +11,7 @@
  *   late answer    the answer to a command that was given up comes after all, or even
  *                  before it is told that it was; only one of the two counts
  *   refused        FAILED; not applied
+ *   old answer     a RENEW is answered only when the session after its own has begun
  *   cut            the connection is down: commands get lost, events of the server too,
  *                  but the end of a session is told when it is up again
  */
@@ -29,6 +30,7 @@ struct message {
     uint64_t value; /* of the command or the event */
     char name[32];  /* of the command's queue */
     bool discard_reply;
+    bool old; /* an answer of the session before */
 };
 
 static struct message *take(struct world *world, struct peer *peer)
@@ -44,7 +46,7 @@ static struct message *take(struct world *world, struct peer *peer)
         world->all_messages = message;
     }
     message->peer = peer;
-    message->discard_reply = false;
+    message->discard_reply = message->old = false;
     return message;
 }
 
@@ -85,15 +87,20 @@ static void arrive(struct world *world, struct task *task)
     }
     struct mrt_event event = message->event;
     uint64_t value = message->value;
+    bool old = message->old;
     if (event.value)
         event.value = &value;
     put(world, message);
-    if (client)
-        client_event(world, client, &event);
+    if (!client)
+        return;
+    uint64_t losses = client->losses;
+    client_event(world, client, &event);
+    if (old && client->losses > losses)
+        check_fail(world, client->index, NO_QUEUE, "an earlier session's answer ends this one");
 }
 
-static void send_up(struct world *world, struct peer *peer, const struct mrt_event *event,
-                    mrt_time at)
+static struct message *send_up(struct world *world, struct peer *peer,
+                               const struct mrt_event *event, mrt_time at)
 {
     struct message *message = take(world, peer);
     message->event = *event;
@@ -101,6 +108,26 @@ static void send_up(struct world *world, struct peer *peer, const struct mrt_eve
     if (event->value)
         memcpy(&message->value, event->value, sizeof message->value);
     world_at(world, &message->task, at, arrive);
+    return message;
+}
+
+/* Whether the answer is kept for the session after its own. */
+static bool keep_back(struct world *world, struct client *client, const struct mrt_event *event)
+{
+    if (event->serial != client->renewal || client->old.serial > 0 || client->closing ||
+        world->phase != PHASE_CHAOS || !random_chance(&world->random, world->profile.old_answers))
+        return false;
+    client->old = *event;
+    return true;
+}
+
+static void send_old(struct world *world, struct client *client, mrt_time at)
+{
+    if (client->old.serial == 0)
+        return;
+    at += world_some(world, world->profile.lease_us / 2); /* by then it holds something again */
+    send_up(world, client->peer, &client->old, at)->old = true;
+    client->old.serial = 0;
 }
 
 static void tell_unknown(struct world *world, struct client *client,
@@ -157,6 +184,8 @@ void link_deliver(struct world *world, struct peer *peer, const struct mrt_event
         client_event(world, client, event);
         return;
     }
+    if (keep_back(world, client, event))
+        return;
     mrt_time at = world->now + world_some(world, world->profile.delay_us);
     if (at < client->cut_until)
         at = client->cut_until;
@@ -166,6 +195,8 @@ void link_deliver(struct world *world, struct peer *peer, const struct mrt_event
         channel->up = at;
     }
     send_up(world, peer, event, at);
+    if (event->type == MRT_STARTED || event->type == MRT_STOPPED)
+        send_old(world, client, at);
     stray_wake(world, peer, event);
 }
 
@@ -220,7 +251,9 @@ static void refuse(struct world *world, struct client *client, const struct mrt_
                error, 0);
     if (error == MORTISE_EPERMISSION)
         check_refused(client, command);
-    send_up(world, client->peer, &event, world->now + world_some(world, world->profile.delay_us));
+    if (!keep_back(world, client, &event))
+        send_up(world, client->peer, &event,
+                world->now + world_some(world, world->profile.delay_us));
 }
 
 static void lose(struct world *world, struct client *client, const struct mrt_command *command,
@@ -229,6 +262,8 @@ static void lose(struct world *world, struct client *client, const struct mrt_co
     trace_note(world, TRACE_LINK, client->index, NO_QUEUE, what, (int64_t)command->serial, 0, 0);
     struct mrt_command silent = *command;
     silent.serial = SILENT;
+    if (client->renewal == command->serial)
+        client->renewal = 0; /* it is answered UNKNOWN */
     if (apply && world->profile.synchronous)
         server_apply(world, client->peer, &silent);
     else if (apply)
@@ -250,6 +285,8 @@ void link_submit(struct world *world, struct client *client, const struct mrt_co
 {
     const struct profile *p = &world->profile;
     struct random *random = &world->random;
+    if (command->type == MRT_RENEW)
+        client->renewal = command->serial;
     if (world->now < client->cut_until)
         lose(world, client, command, "cut off", false);
     else if (random_chance(random, p->lose_command) ||

@@ -378,6 +378,18 @@ static void draw_sync(struct profile *p, uint64_t seed)
         p->zk_sync_early = random_between(&random, 2000, 9000);
 }
 
+/* And so. */
+static void draw_old(struct profile *p, uint64_t seed)
+{
+    struct random random;
+    random_seed(&random, seed ^ UINT64_C(0x6f6c64));
+    if (p->model != MODEL_LEASE || random_below(&random, 6) > 0)
+        return;
+    p->old_answers = profile_scale(&random, 5000);
+    if (random_below(&random, 2))
+        p->refuse_for_good = profile_scale(&random, 1000); /* those of renewals are old ones too */
+}
+
 static int64_t any_sequence(struct random *random)
 {
     switch (random_below(random, 4)) {
@@ -629,6 +641,7 @@ void profile_draw(struct profile *profile, uint64_t seed, int model, enum world_
     draw_inquiries(profile, seed);
     draw_ambush(profile, seed);
     draw_sync(profile, seed);
+    draw_old(profile, seed);
     if (kind == WORLD_LONE)
         profile_make_lone(profile, seed);
     if (!mixed)
@@ -639,15 +652,32 @@ void profile_draw(struct profile *profile, uint64_t seed, int model, enum world_
 
 void profile_heal(struct profile *p)
 {
-    int64_t *const faults[] = {&p->reorder,          &p->lose_command,   &p->lose_reply,
-                               &p->early_unknown,    &p->refuse,         &p->refuse_for_good,
-                               &p->wake_lost,        &p->wake_double,    &p->wake_late_us,
-                               &p->stray_wake,       &p->cut_every_us,   &p->crash_every_us,
-                               &p->pause_every_us,   &p->close_every_us, &p->kill_every_us,
-                               &p->reboot_every_us,  &p->busy,           &p->misuse,
-                               &p->cancel,           &p->timed,          &p->try,
-                               &p->detach,           &p->pg_conflict,    &p->pg_full,
-                               &p->pg_notify_late_us};
+    int64_t *const faults[] = {&p->reorder,
+                               &p->lose_command,
+                               &p->lose_reply,
+                               &p->early_unknown,
+                               &p->refuse,
+                               &p->refuse_for_good,
+                               &p->wake_lost,
+                               &p->wake_double,
+                               &p->wake_late_us,
+                               &p->stray_wake,
+                               &p->cut_every_us,
+                               &p->crash_every_us,
+                               &p->pause_every_us,
+                               &p->close_every_us,
+                               &p->kill_every_us,
+                               &p->reboot_every_us,
+                               &p->busy,
+                               &p->misuse,
+                               &p->cancel,
+                               &p->timed,
+                               &p->try,
+                               &p->detach,
+                               &p->pg_conflict,
+                               &p->pg_full,
+                               &p->pg_notify_late_us,
+                               &p->old_answers};
     zero(faults, sizeof faults / sizeof faults[0]);
     /* A lease can be kept only if a round trip takes less than a third of it. */
     if (p->lease_us > 0 && p->delay_us > p->lease_us / 20)

@@ -176,6 +176,7 @@ enum {
     X(pg_lag_us, EXTRA, "the standby is behind by at most, which no lock stands")                 \
     X(several, EXTRA, "chance to acquire several locks at once")                                  \
     X(zk_ambush, EXTRA, "chance that the next waiter's node is taken away just as one leaves")    \
+    X(old_answers, EXTRA, "chance that a renewal is answered in the session after its own")       \
     X(zk_sync_early, EXTRA, "chance that a sync of a lock's directory waits for nothing")         \
     X(lone, EXTRA, "the one fault there is, see profile_lone.c")                                  \
     X(lone_next, EXTRA, "and another one, soon after it")                                         \

@@ -89,7 +89,8 @@ static void make_faultless(struct profile *p)
                                &p->try,
                                &p->cells,
                                &p->hold_max_us,
-                               &p->zk_sync_early};
+                               &p->zk_sync_early,
+                               &p->old_answers};
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
         *faults[i] = 0;
 }

@@ -180,6 +180,8 @@ struct client {
     int next_channel;
     struct mrt_command outstanding[OUTSTANDING_MAX]; /* copies; serial 0: free */
     uint64_t last_serial;
+    uint64_t renewal;     /* serial of the newest RENEW */
+    struct mrt_event old; /* its answer, kept for the session after its own; serial 0: none */
     struct mrt_id refused[REFUSED_MAX]; /* tickets that were refused for good */
     int refused_count;
     uint64_t waiter_order;
