@@ -17,7 +17,7 @@ local own, own_ends -- fields of the session, and when its lease ends
 local found         -- of `queues`: what the queue is, and the newest number
 
 -- What is told of a ticket, and what shows that a script has told it: see redis_sign.h. Sessions of
--- versions before 0.2 have no key.
+-- earlier versions have no key.
 local function signed(key, ticket, what)
   local text = ticket .. ' ' .. what
   return key and text .. ' ' .. string.sub(redis.sha1hex(key .. text), 1, 16) or text
