@@ -318,9 +318,10 @@ void mrt_quorum_ticket_answer(struct mrt_store *store, const struct mrt_quorum_a
         ticket->step == MRT_QUORUM_LEAVING)
         return; /* it has been let go, and the removal stands behind what was asked */
     enum mrt_quorum_claim *claim = &ticket->claims[ask->member->index];
+    bool refused = event->type == MRT_FAILED && ticket->step == MRT_QUORUM_LOOKING;
     if (is_ours(event)) {
         *claim = MRT_CLAIM_HAS;
-    } else if (event->type == MRT_UNKNOWN || event->type == MRT_VIEW) {
+    } else if (event->type == MRT_UNKNOWN || event->type == MRT_VIEW || refused) {
         *claim = MRT_CLAIM_PERHAPS;
     } else {
         *claim = MRT_CLAIM_NONE;

@@ -316,6 +316,9 @@ static void test_m9_what_members_do_not_know_is_no_loss(void **state)
     ways[0].unknown = ways[1].unknown = BIT(MRT_REFRESH);
     assert_int_equal(port_refresh(&quorum, "q", &view).type, MRT_UNKNOWN);
     ways[0].unknown = ways[1].unknown = 0;
+    ways[0].failed = ways[2].failed = BIT(MRT_REFRESH);
+    assert_int_equal(port_refresh(&quorum, "q", &view).type, MRT_UNKNOWN);
+    ways[0].failed = ways[2].failed = 0;
     view = port_refresh(&quorum, "q", &view);
     assert_true(holds(&view));
 }

@@ -45,6 +45,10 @@ static void way_deliver(void *context, const struct mrt_event *event)
         way->sink.deliver(way->sink.context, &missed);
     if (event->serial != 0 && event->serial == way->serial && way->unknown & BIT(way->type))
         altered.type = MRT_UNKNOWN;
+    if (event->serial != 0 && event->serial == way->serial && way->failed & BIT(way->type)) {
+        altered.type = MRT_FAILED;
+        altered.error = MORTISE_EUNREACHABLE;
+    }
     way->sink.deliver(way->sink.context, &altered);
 }
 
@@ -195,7 +199,7 @@ int close_place(void **state)
     (void)state;
     for (unsigned i = 0; i < place_members; i++) {
         mrt_memory_freeze(names[i], false);
-        ways[i].not_taken = ways[i].unknown = 0;
+        ways[i].not_taken = ways[i].unknown = ways[i].failed = 0;
         ways[i].deaf = ways[i].late = ways[i].slow = ways[i].misses = ways[i].away = false;
     }
     place_lag = 0;

@@ -28,6 +28,7 @@ struct way {
     unsigned not_taken;  /* bits: types of commands that are not taken */
     unsigned taken_next; /* of these: taken after one refusal */
     unsigned unknown;    /* types whose answers become UNKNOWN */
+    unsigned failed;     /* and become EUNREACHABLE */
     unsigned parted;     /* REMOVEs, while nothing that the quorum told was left to be taken */
     bool deaf;           /* what is told unasked is lost */
     bool misses; /* a renewal finds that the newest claim is not there, and tells it first */
