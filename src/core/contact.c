@@ -117,8 +117,6 @@ void mrt_contact_timer(struct mrt_engine *engine, mrt_time now)
 static struct mrt_waiter *find_try(const struct mrt_queue *queue)
 {
     struct mrt_waiter *waiter;
-    if (queue->active)
-        return NULL;
     TAILQ_FOREACH (waiter, &queue->waiters, link)
         if (waiter->try_only)
             return waiter;

@@ -376,7 +376,7 @@ static bool lingers(struct mrt_queue *queue, mrt_time now)
     bool over = ticket->others_behind || ticket->revoked > 0 ||
                 ticket->used >= ticket->fence_span || ticket->delay < queue->delay;
     if (!ticket->may_linger || queue->engine->config.budget == 0 ||
-        ticket->state != MRT_TICKET_GRANTED || ticket->fresh || over || queue->engine->closing ||
+        ticket->state != MRT_TICKET_GRANTED || ticket->fresh || over ||
         (ticket->lingers > 0 && now >= ticket->lingers))
         return false;
     if (ticket->lingers == 0)

@@ -66,10 +66,8 @@ void mrt_redis_sign(const char *key, const char *text, size_t length,
                     char sign[MRT_REDIS_SIGN_SIZE])
 {
     char signed_text[TEXT_MAX], digest[MRT_REDIS_SHA1_SIZE];
-    size_t key_length = strlen(key);
-    MRT_ASSERT(key_length + length <= sizeof signed_text);
-    memcpy(signed_text, key, key_length);
-    memcpy(signed_text + key_length, text, length);
-    mrt_redis_sha1(signed_text, key_length + length, digest);
+    int size = snprintf(signed_text, sizeof signed_text, "%s%.*s", key, (int)length, text);
+    MRT_ASSERT(size > 0 && size < TEXT_MAX);
+    mrt_redis_sha1(signed_text, (size_t)size, digest);
     snprintf(sign, MRT_REDIS_SIGN_SIZE, "%.*s", MRT_REDIS_SIGN_SIZE - 1, digest);
 }
