@@ -33,13 +33,12 @@ int mrt_run_fit_grace(struct mrt_run *run)
         return mrt_cli_fail_error(NULL, error);
     mrt_time left = mrt_run_longest_grace(&can);
     run->is_leased = can.lease_ms > 0;
+    if (run->is_leased && run->grace > left && !run->grace_given)
+        run->grace = left / 3 * 2;
+    run->spare = run->is_leased && left > run->grace ? left - run->grace : 0;
     if (!run->is_leased || run->grace <= left)
         return 0;
     mrt_cli_format_duration(mrt_time_from_ms(can.lease_ms), lease, sizeof(lease));
-    if (!run->grace_given) {
-        run->grace = left / 3 * 2;
-        return 0;
-    }
     mrt_cli_format_duration(run->grace, grace, sizeof(grace));
     return mrt_cli_fail(MRT_EXIT_USAGE,
                         "--grace %s is too long for a lease of %s: make it %" PRId64

@@ -104,6 +104,7 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
     pid_t asker;       /* the process that was started with the arguments */
     mrt_time deadline; /* of the wait */
     mrt_time grace;    /* from TERM to KILL */
+    mrt_time spare;    /* what two renewals leave beyond the grace; 0: no lease, or nothing */
     bool grace_given;
     mrt_time every;              /* once in each; 0: always */
     bool every_success;          /* and what failed does not count */

@@ -346,14 +346,15 @@ static bool are_all_held(const struct mrt_run *run)
     return true;
 }
 
-/* A lease that is old when the lock comes, for the store stood still, would end the command as
-   soon as it begins: waits for it to be renewed. False: it was not, or a signal came. */
+/* When a lock is acquired after the store stood still, its lease is old, and the command would be
+   ended soon after its start. So this waits until at least as much of the lease is left as between
+   two renewals. False: the lease was not renewed, or a signal came. */
 static bool settle(struct waiting *waiting)
 {
     struct mrt_run *run = waiting->run;
     while (!waiting->interrupted && are_all_held(run)) {
         mrt_time now = mrt_time_now();
-        if (mrt_run_term_time(run) > now)
+        if (mrt_run_term_time(run) > mrt_time_add(now, run->spare))
             return true;
         mrt_run_poll(run, mrt_time_add(now, LOOK_EVERY));
         for (int signal; (signal = mrt_run_next_signal(run)) != 0;)

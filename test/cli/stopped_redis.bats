@@ -35,6 +35,32 @@ on_server() {
     server_stands_still
 }
 
+# The store's grant arrives, and the renewal of the lease does not: 3.25 s after it began, a lease of
+# 9 s is too old by 0.25 s, and a command would be ended 0.3 s later.
+@test "GN-01 no command starts on a lease whose renewal is late: it starts after the renewal" {
+    local port waiter
+    on_server
+    MORTISE_URL=${MORTISE_URL%\?*}
+    start_holder a
+    port=${MORTISE_URL##*:}
+    python3 "$BATS_TEST_DIRNAME/stall.py" "${port%%/*}" >port 3>&- &
+    until_true test -s port
+    MORTISE_URL="redis://127.0.0.1:$(cat port)?session=9s" \
+        start run --status-fd 4 a -- sh -c 'touch began; sleep 0.5' 4>events
+    waiter=$PID
+    until_true grep -q queued events
+    touch stalled
+    sleep 3.25
+    kill -TERM "$HOLDER"
+    until_true grep -q acquired events
+    sleep 0.2
+    [ ! -e began ]
+    rm stalled
+    finish "$waiter"
+    [ "$code" -eq 0 ]
+    [ -e began ]
+}
+
 @test "a command on Redis: its own exit code, once a period, a leader" {
     on_server
     run -7 "$MORTISE" run a -- sh -c 'exit 7'
