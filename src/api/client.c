@@ -276,8 +276,8 @@ int mrt_client_ask(mortise_client *client, const struct mrt_command *wanted, mrt
 static void free_locks(mortise_client *client)
 {
     mortise_lock *lock, *next;
-    TAILQ_FOREACH_SAFE(lock, &client->locks, link, next)
-    free(lock);
+    TAILQ_FOREACH_SAFE (lock, &client->locks, link, next)
+        free(lock);
 }
 
 int mortise_close(mortise_client *client)

@@ -22,8 +22,8 @@ static void free_ticket(struct mrt_watch_lock *lock, struct mrt_watch_ticket *ti
 static void free_lock(struct mrt_watch *watch, struct mrt_watch_lock *lock)
 {
     struct mrt_watch_ticket *ticket, *next;
-    HASH_ITER(hh, lock->tickets, ticket, next)
-    free_ticket(lock, ticket);
+    HASH_ITER (hh, lock->tickets, ticket, next)
+        free_ticket(lock, ticket);
     if (lock->idle) {
         TAILQ_REMOVE(&watch->idle, lock, idle_link);
         watch->idle_count--;
@@ -36,8 +36,8 @@ static void free_lock(struct mrt_watch *watch, struct mrt_watch_lock *lock)
 void mrt_watch_fini(struct mrt_watch *watch)
 {
     struct mrt_watch_lock *lock, *next;
-    HASH_ITER(hh, watch->locks, lock, next)
-    free_lock(watch, lock);
+    HASH_ITER (hh, watch->locks, lock, next)
+        free_lock(watch, lock);
 }
 
 struct mrt_watch_lock *mrt_watch_find(const struct mrt_watch *watch, const char *name)
@@ -194,8 +194,7 @@ static bool see_row(struct mrt_watch *watch, const struct mrt_rows *rows, size_t
 static void end_tickets(struct mrt_watch *watch, struct mrt_watch_lock *lock, mrt_time now)
 {
     struct mrt_watch_ticket *ticket, *next;
-    HASH_ITER(hh, lock->tickets, ticket, next)
-    {
+    HASH_ITER (hh, lock->tickets, ticket, next) {
         if (ticket->look == watch->look)
             continue;
         end_phase(&watch->totals, ticket, false, now);
@@ -215,8 +214,7 @@ static void forget_idle(struct mrt_watch *watch, mrt_time now)
 static void end_look(struct mrt_watch *watch, mrt_time now)
 {
     struct mrt_watch_lock *lock, *next;
-    HASH_ITER(hh, watch->locks, lock, next)
-    {
+    HASH_ITER (hh, watch->locks, lock, next) {
         if (lock->tickets)
             end_tickets(watch, lock, now);
         if (lock->look == watch->look)

@@ -92,9 +92,9 @@ static mrt_time give_up_due(struct mrt_engine *engine, mrt_time now)
     if (engine->config.give_up == 0)
         return MRT_TIME_NEVER;
     mrt_time next = mrt_time_add(now, engine->config.give_up); /* for those to come */
-    TAILQ_FOREACH_SAFE(queue, &engine->queues, link, following)
-    while ((waiter = find_due(queue, now, &next)))
-        mrt_engine_cancel(engine, waiter, MORTISE_EDISCONNECTED, now);
+    TAILQ_FOREACH_SAFE (queue, &engine->queues, link, following)
+        while ((waiter = find_due(queue, now, &next)))
+            mrt_engine_cancel(engine, waiter, MORTISE_EDISCONNECTED, now);
     return next;
 }
 
@@ -127,7 +127,7 @@ void mrt_contact_refused(struct mrt_engine *engine, mrt_time now)
 {
     struct mrt_queue *queue, *following;
     struct mrt_waiter *waiter;
-    TAILQ_FOREACH_SAFE(queue, &engine->queues, link, following)
-    while ((waiter = find_try(queue)))
-        mrt_engine_cancel(engine, waiter, MORTISE_EDISCONNECTED, now);
+    TAILQ_FOREACH_SAFE (queue, &engine->queues, link, following)
+        while ((waiter = find_try(queue)))
+            mrt_engine_cancel(engine, waiter, MORTISE_EDISCONNECTED, now);
 }

@@ -60,10 +60,10 @@ static void free_queue_parts(struct mrt_engine *engine, struct mrt_queue *queue)
     const struct mrt_waiter *waiter; /* the slot it was to get */
     TAILQ_FOREACH (waiter, &queue->waiters, link)
         free(waiter->hold);
-    TAILQ_FOREACH_SAFE(ticket, &queue->tickets, link, next_ticket)
-    mrt_ticket_free(ticket);
-    TAILQ_FOREACH_SAFE(hold, &queue->holds, link, next)
-    free(hold);
+    TAILQ_FOREACH_SAFE (ticket, &queue->tickets, link, next_ticket)
+        mrt_ticket_free(ticket);
+    TAILQ_FOREACH_SAFE (hold, &queue->holds, link, next)
+        free(hold);
     HASH_DEL(engine->queues_by_name, queue);
     free(queue);
 }
@@ -76,17 +76,17 @@ void mrt_engine_free(struct mrt_engine *engine)
     struct mrt_ticket *ticket, *next_ticket;
     struct mrt_hold *hold, *next_hold;
     HASH_CLEAR(hh, engine->tickets_by_id);
-    TAILQ_FOREACH_SAFE(queue, &engine->queues, link, next_queue)
-    free_queue_parts(engine, queue);
-    TAILQ_FOREACH_SAFE(queue, &engine->unused, link, next_queue)
-    free_queue_parts(engine, queue);
-    TAILQ_FOREACH_SAFE(ticket, &engine->free_tickets, link, next_ticket)
-    free(ticket);
-    TAILQ_FOREACH_SAFE(ticket, &engine->loose_tickets, link, next_ticket)
-    mrt_ticket_free(ticket);
+    TAILQ_FOREACH_SAFE (queue, &engine->queues, link, next_queue)
+        free_queue_parts(engine, queue);
+    TAILQ_FOREACH_SAFE (queue, &engine->unused, link, next_queue)
+        free_queue_parts(engine, queue);
+    TAILQ_FOREACH_SAFE (ticket, &engine->free_tickets, link, next_ticket)
+        free(ticket);
+    TAILQ_FOREACH_SAFE (ticket, &engine->loose_tickets, link, next_ticket)
+        mrt_ticket_free(ticket);
     mrt_requests_free(engine);
-    TAILQ_FOREACH_SAFE(hold, &engine->free_holds, link, next_hold)
-    free(hold);
+    TAILQ_FOREACH_SAFE (hold, &engine->free_holds, link, next_hold)
+        free(hold);
     free(engine);
 }
 
@@ -430,8 +430,7 @@ void mrt_engine_close(struct mrt_engine *engine, mrt_time now)
     mrt_session_check(engine, now);
     engine->closing = true;
     struct mrt_queue *queue, *next;
-    TAILQ_FOREACH_SAFE(queue, &engine->queues, link, next)
-    {
+    TAILQ_FOREACH_SAFE (queue, &engine->queues, link, next) {
         mrt_queue_fail_all(queue, MORTISE_ECLOSED);
         end_holds(queue, now);
     }

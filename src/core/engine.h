@@ -16,7 +16,7 @@
  *
  * Threads: none. The caller serialises everything on one engine.
  * Memory: waiters are the caller's; holds are slots of the engine that are used
- * again but stay until mrt_engine_fini, so a stale mrt_hold pointer may
+ * again but stay until mrt_engine_free, so a stale mrt_hold pointer may
  * always be looked at, and its generation tells that it is stale.
  */
 #ifndef MRT_CORE_ENGINE_H
@@ -30,8 +30,8 @@
 #include <stdint.h>
 
 struct mrt_engine;
-struct mrt_queue;   /* the local tier of one lock: queue.h */
-struct mrt_ticket;  /* ticket.h */
+struct mrt_queue;   /* the local tier of one lock: parts.h */
+struct mrt_ticket;  /* its place in the store's queue: parts.h */
 struct mrt_request; /* request.c */
 
 /* A recipe, as data: how a lock uses its queue. */

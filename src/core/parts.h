@@ -209,9 +209,6 @@ mrt_time mrt_engine_recheck(const struct mrt_engine *engine, mrt_time told);
 void mrt_waiter_place(struct mrt_waiter *waiter, uint64_t place);
 /* What has not been told of it is not told any more. */
 void mrt_waiter_unplace(struct mrt_waiter *waiter);
-/* Begins one that waits for a lock. */
-void mrt_waiter_begin(struct mrt_waiter *waiter, struct mrt_engine *engine, struct mrt_queue *queue,
-                      mrt_time now);
 /* Ends a waiter that has been taken out of its list. */
 void mrt_waiter_end(struct mrt_waiter *waiter, int error);
 
@@ -279,6 +276,9 @@ void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, m
 void mrt_ticket_revoked(struct mrt_ticket *ticket, uint64_t number);
 
 /* queue.c */
+/* Begins one that waits for a lock. */
+void mrt_waiter_begin(struct mrt_waiter *waiter, struct mrt_engine *engine, struct mrt_queue *queue,
+                      mrt_time now);
 void mrt_queue_reference(struct mrt_queue *queue);
 void mrt_queue_free(struct mrt_queue *queue);
 void mrt_queue_serve(struct mrt_queue *queue, mrt_time now);
@@ -342,6 +342,8 @@ void mrt_hold_lose(struct mrt_hold *hold);
 void mrt_hold_tell(struct mrt_hold *hold, mortise_state state);
 /* Somebody wants it back. */
 void mrt_hold_ask(struct mrt_hold *hold);
+/* An owner's hold; the one of this weight if there are two. */
+struct mrt_hold *mrt_hold_of(struct mrt_queue *queue, uint64_t owner, uint64_t weight);
 /* verify.c */
 /* The waiter is told of the answer to what it asks next, or has begun to ask. */
 void mrt_ticket_verify(struct mrt_ticket *ticket, struct mrt_waiter *waiter);
@@ -357,7 +359,5 @@ void mrt_hold_limit(struct mrt_hold *hold, mrt_time longest, mrt_time now);
 /* Loses it if its time is over. */
 void mrt_hold_check(struct mrt_hold *hold, mrt_time now);
 void mrt_hold_timer(struct mrt_hold *hold, mrt_time now);
-/* An owner's hold; the one of this weight if there are two. */
-struct mrt_hold *mrt_hold_of(struct mrt_queue *queue, uint64_t owner, uint64_t weight);
 
 #endif

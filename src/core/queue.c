@@ -224,9 +224,9 @@ void mrt_queue_blocked(struct mrt_ticket *ticket)
         mrt_queue_fail(waiter, MORTISE_EBUSY);
         return;
     }
-    TAILQ_FOREACH_SAFE(waiter, &ticket->queue->waiters, link, next)
-    if (waiter->try_only)
-        mrt_queue_fail(waiter, MORTISE_EBUSY);
+    TAILQ_FOREACH_SAFE (waiter, &ticket->queue->waiters, link, next)
+        if (waiter->try_only)
+            mrt_queue_fail(waiter, MORTISE_EBUSY);
 }
 
 bool mrt_queue_counts(const struct mrt_ticket *ticket)

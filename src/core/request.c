@@ -158,8 +158,7 @@ void mrt_request_cancel(struct mrt_waiter *waiter, int error)
 void mrt_requests_fail(struct mrt_engine *engine, int error, mrt_time now)
 {
     struct mrt_request *request, *next;
-    TAILQ_FOREACH_SAFE(request, &engine->requests, link, next)
-    {
+    TAILQ_FOREACH_SAFE (request, &engine->requests, link, next) {
         if (request->waiter)
             mrt_request_cancel(request->waiter, error);
         else if (request->state == MRT_REQUEST_WANTED)
@@ -170,8 +169,8 @@ void mrt_requests_fail(struct mrt_engine *engine, int error, mrt_time now)
 void mrt_requests_free(struct mrt_engine *engine)
 {
     struct mrt_request *request, *next;
-    TAILQ_FOREACH_SAFE(request, &engine->requests, link, next)
-    free(request);
+    TAILQ_FOREACH_SAFE (request, &engine->requests, link, next)
+        free(request);
 }
 
 /* ------------------------------------------------------------------ answers */

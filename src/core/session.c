@@ -141,8 +141,8 @@ void mrt_session_need(struct mrt_engine *engine)
 static void serve_all(struct mrt_engine *engine, mrt_time now)
 {
     struct mrt_queue *queue, *next; /* a queue that nothing refers to leaves the list */
-    TAILQ_FOREACH_SAFE(queue, &engine->queues, link, next)
-    mrt_queue_serve(queue, now);
+    TAILQ_FOREACH_SAFE (queue, &engine->queues, link, next)
+        mrt_queue_serve(queue, now);
     mrt_requests_serve(engine);
 }
 
@@ -164,12 +164,12 @@ static void drop_tickets(struct mrt_engine *engine)
 {
     struct mrt_queue *queue, *next_queue; /* a queue that nothing refers to leaves the list */
     struct mrt_ticket *ticket, *next;
-    TAILQ_FOREACH_SAFE(queue, &engine->queues, link, next_queue)
-    TAILQ_FOREACH_SAFE(ticket, &queue->tickets, link, next)
-    mrt_queue_ticket_gone(ticket);
-    TAILQ_FOREACH_SAFE(ticket, &engine->loose_tickets, link, next)
-    if (ticket->state == MRT_TICKET_LEAVING)
-        mrt_ticket_drop(ticket);
+    TAILQ_FOREACH_SAFE (queue, &engine->queues, link, next_queue)
+        TAILQ_FOREACH_SAFE (ticket, &queue->tickets, link, next)
+            mrt_queue_ticket_gone(ticket);
+    TAILQ_FOREACH_SAFE (ticket, &engine->loose_tickets, link, next)
+        if (ticket->state == MRT_TICKET_LEAVING)
+            mrt_ticket_drop(ticket);
 }
 
 void mrt_session_lose(struct mrt_engine *engine, mrt_time now)
@@ -235,8 +235,8 @@ static void start_answered(struct mrt_engine *engine, const struct mrt_event *ev
         serve_all(engine, now);
     } else if (for_good(event) || engine->closing) {
         struct mrt_queue *queue, *next;
-        TAILQ_FOREACH_SAFE(queue, &engine->queues, link, next)
-        mrt_queue_fail_all(queue, event->error); /* none waits if it is closing */
+        TAILQ_FOREACH_SAFE (queue, &engine->queues, link, next)
+            mrt_queue_fail_all(queue, event->error); /* none waits if it is closing */
         mrt_requests_fail(engine, event->error, now);
         if (event->type == MRT_FAILED && session->attempts == 0)
             session->state = MRT_SESSION_NONE;

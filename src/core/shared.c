@@ -46,8 +46,7 @@ void mrt_shared_serve(struct mrt_queue *queue, mrt_time now)
 {
     struct mrt_engine *engine = queue->engine;
     struct mrt_waiter *waiter, *next;
-    TAILQ_FOREACH_SAFE(waiter, &queue->waiters, link, next)
-    {
+    TAILQ_FOREACH_SAFE (waiter, &queue->waiters, link, next) {
         if (!waiter->ticket && engine->session.state != MRT_SESSION_LIVE)
             mrt_session_need(engine);
         else if (!waiter->ticket && queue->unsent == 0) /* else it might wait for our own last */

@@ -25,8 +25,7 @@ void mrt_ticket_end_verifiers(struct mrt_ticket *ticket, int error)
 void mrt_ticket_verified(struct mrt_ticket *ticket, uint64_t asked)
 {
     struct mrt_waiter *waiter, *next;
-    TAILQ_FOREACH_SAFE(waiter, &ticket->verifiers, link, next)
-    {
+    TAILQ_FOREACH_SAFE (waiter, &ticket->verifiers, link, next) {
         if (waiter->after >= asked)
             continue;
         TAILQ_REMOVE(&ticket->verifiers, waiter, link);

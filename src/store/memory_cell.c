@@ -89,8 +89,7 @@ void mrt_memory_cell_apply(struct mrt_memory_cells *cells, const struct mrt_comm
 void mrt_memory_cells_free(struct mrt_memory_cells *cells)
 {
     struct mrt_memory_cell *cell, *next;
-    HASH_ITER(hh, cells->by_name, cell, next)
-    {
+    HASH_ITER (hh, cells->by_name, cell, next) {
         HASH_DEL(cells->by_name, cell);
         free(cell->value);
         free(cell);

@@ -24,8 +24,7 @@ void mrt_memory_leave_behind(struct mrt_memory_server *server, struct session *s
                              mrt_time died, const struct mrt_memory_sink *sink)
 {
     struct ticket *ticket, *next;
-    TAILQ_FOREACH_SAFE(ticket, &session->tickets, session_link, next)
-    {
+    TAILQ_FOREACH_SAFE (ticket, &session->tickets, session_link, next) {
         if (ticket->delay <= 0 ||
             !mrt_memory_grants_behind(ticket, mrt_memory_weight_ahead(ticket), 0))
             continue;
@@ -42,9 +41,9 @@ void mrt_memory_end_delays(struct mrt_memory_server *server, mrt_time now,
                            const struct mrt_memory_sink *sink)
 {
     struct ticket *ticket, *next;
-    TAILQ_FOREACH_SAFE(ticket, &server->nobody.tickets, session_link, next)
-    if (ticket->until > 0 && ticket->until <= now)
-        mrt_memory_remove_ticket(server, ticket, sink);
+    TAILQ_FOREACH_SAFE (ticket, &server->nobody.tickets, session_link, next)
+        if (ticket->until > 0 && ticket->until <= now)
+            mrt_memory_remove_ticket(server, ticket, sink);
 }
 
 mrt_time mrt_memory_next_delay(const struct mrt_memory_server *server)

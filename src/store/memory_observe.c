@@ -35,8 +35,7 @@ void mrt_memory_tell_observers(struct mrt_memory_server *server, const char *que
                                const struct mrt_memory_sink *sink)
 {
     struct observer *observer, *next;
-    TAILQ_FOREACH_SAFE(observer, &server->observers, link, next)
-    {
+    TAILQ_FOREACH_SAFE (observer, &server->observers, link, next) {
         if (strcmp(observer->queue, queue) != 0)
             continue;
         const struct mrt_event event = {
@@ -49,9 +48,9 @@ void mrt_memory_tell_observers(struct mrt_memory_server *server, const char *que
 void mrt_memory_forget_observers(struct mrt_memory_server *server, const struct session *session)
 {
     struct observer *observer, *next;
-    TAILQ_FOREACH_SAFE(observer, &server->observers, link, next)
-    if (observer->session == session)
-        forget(server, observer);
+    TAILQ_FOREACH_SAFE (observer, &server->observers, link, next)
+        if (observer->session == session)
+            forget(server, observer);
 }
 
 /* Unless it is there already. If there is no memory for it `recheck` makes up for that. */

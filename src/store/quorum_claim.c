@@ -336,8 +336,8 @@ void mrt_quorum_ticket_answer(struct mrt_store *store, const struct mrt_quorum_a
 void mrt_quorum_tickets_due(struct mrt_store *store, mrt_time now)
 {
     struct mrt_quorum_ticket *ticket, *next;
-    TAILQ_FOREACH_SAFE(ticket, &store->tickets, link, next)
-    decide(store, ticket, now);
+    TAILQ_FOREACH_SAFE (ticket, &store->tickets, link, next)
+        decide(store, ticket, now);
 }
 
 mrt_time mrt_quorum_tickets_next(const struct mrt_store *store)

@@ -78,11 +78,11 @@ bool mrt_quorum_ask(struct mrt_quorum_ask *ask, const struct mrt_command *comman
 void mrt_quorum_forget_asks(struct mrt_store *store, const struct mrt_quorum_member *member)
 {
     struct mrt_quorum_ask *ask, *next;
-    TAILQ_FOREACH_SAFE(ask, &store->asks, link, next)
-    if (ask->member == member && ask->again == MRT_TIME_NEVER && !ask->is_answered)
-        ask->is_forgotten = true;
-    else if (ask->member == member)
-        drop(store, ask);
+    TAILQ_FOREACH_SAFE (ask, &store->asks, link, next)
+        if (ask->member == member && ask->again == MRT_TIME_NEVER && !ask->is_answered)
+            ask->is_forgotten = true;
+        else if (ask->member == member)
+            drop(store, ask);
 }
 
 void mrt_quorum_free_asks(struct mrt_store *store)
@@ -322,9 +322,9 @@ void mrt_quorum_members_due(struct mrt_store *store, mrt_time now)
         if (store->wanted && member->phase == MRT_QUORUM_DOWN && now >= member->start_at)
             mrt_quorum_start_member(member, now);
     }
-    TAILQ_FOREACH_SAFE(ask, &store->asks, link, next)
-    if (ask->again <= now && !send(ask))
-        ask->again = now + AGAIN_PAUSE;
+    TAILQ_FOREACH_SAFE (ask, &store->asks, link, next)
+        if (ask->again <= now && !send(ask))
+            ask->again = now + AGAIN_PAUSE;
 }
 
 mrt_time mrt_quorum_members_next(const struct mrt_store *store)

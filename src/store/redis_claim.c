@@ -102,9 +102,9 @@ void mrt_redis_claim_forget(struct mrt_store *store, struct mrt_redis_claim *cla
 void mrt_redis_claims_forget(struct mrt_store *store, struct mrt_id session)
 {
     struct mrt_redis_claim *claim, *next;
-    TAILQ_FOREACH_SAFE(claim, &store->claims, link, next)
-    if (mrt_id_equal(claim->session, session))
-        mrt_redis_claim_forget(store, claim);
+    TAILQ_FOREACH_SAFE (claim, &store->claims, link, next)
+        if (mrt_id_equal(claim->session, session))
+            mrt_redis_claim_forget(store, claim);
 }
 
 void mrt_redis_claim_told(struct mrt_store *store, const char *key)

@@ -297,15 +297,15 @@ void mrt_redis_observers_forget(struct mrt_store *store, struct mrt_id session);
 void mrt_redis_observers_free(struct mrt_store *store);
 
 /* redis_push.c; nothing of it is needed for what is right, only for what is quick */
-/* Takes the job of a ticket that has to wait, if he could not be told yet that he need not
-   any more; true: taken. */
 /* SUBSCRIBE or UNSUBSCRIBE, to be sent by the next flush. */
 void mrt_redis_push_put(struct mrt_store *store, const char *command, const char *channel);
-/* The connection is to be; false: it cannot be had now. */
+/* Opens the connection for pushes; false: that is not possible now. */
 bool mrt_redis_push_want(struct mrt_store *store, mrt_time now);
-/* Listens, or listens no more, for a claim. */
+/* Begins, or ends, to listen for a claim. */
 void mrt_redis_push_listen(struct mrt_store *store, const char *key, mrt_time now);
 void mrt_redis_push_ignore(struct mrt_store *store, const char *key);
+/* Keeps the job of a ticket that has to wait, if its client could not be told yet that the wait
+   is over; true: kept. */
 bool mrt_redis_push_hold(struct mrt_store *store, struct mrt_redis_job *job, mrt_time now);
 void mrt_redis_push_receive(struct mrt_store *store, mrt_time now);
 void mrt_redis_push_tick(struct mrt_store *store, mrt_time now);
@@ -339,7 +339,7 @@ enum mrt_redis_outcome mrt_redis_classify(const char *text, int *error, const ch
 /* Answers the command of a job. */
 void mrt_redis_reply(struct mrt_store *store, struct mrt_redis_job *job, const redisReply *reply,
                      mrt_time now);
-/* Fills a VIEW; false: the numbers cannot be. `soonest`: as the script said, in ms. */
+/* Fills a VIEW; false: a number is out of range. `soonest`: as the script said, in ms. */
 bool mrt_redis_view(const struct mrt_store *store, struct mrt_event *event, int64_t number,
                     int64_t ahead, bool behind, int64_t soonest);
 

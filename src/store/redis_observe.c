@@ -100,8 +100,7 @@ static unsigned tell(struct mrt_store *store, const char *queue)
 {
     struct mrt_redis_observer *observer, *next;
     unsigned count = 0;
-    TAILQ_FOREACH_SAFE(observer, &store->observers, link, next)
-    {
+    TAILQ_FOREACH_SAFE (observer, &store->observers, link, next) {
         if (queue && strcmp(observer->queue, queue) != 0)
             continue;
         struct mrt_event *event = mrt_redis_tell(store, MRT_CHANGED, observer->session);
@@ -116,9 +115,9 @@ static unsigned tell(struct mrt_store *store, const char *queue)
 void mrt_redis_observers_forget(struct mrt_store *store, struct mrt_id session)
 {
     struct mrt_redis_observer *observer, *next;
-    TAILQ_FOREACH_SAFE(observer, &store->observers, link, next)
-    if (mrt_id_equal(observer->session, session))
-        free_observer(store, observer);
+    TAILQ_FOREACH_SAFE (observer, &store->observers, link, next)
+        if (mrt_id_equal(observer->session, session))
+            free_observer(store, observer);
 }
 
 void mrt_redis_observers_free(struct mrt_store *store)
@@ -154,8 +153,7 @@ bool mrt_redis_observe_hold(struct mrt_store *store, struct mrt_redis_job *job, 
 static void release(struct mrt_store *store, const char *queue)
 {
     struct mrt_redis_job *job, *next;
-    TAILQ_FOREACH_SAFE(job, &store->held, link, next)
-    {
+    TAILQ_FOREACH_SAFE (job, &store->held, link, next) {
         if (job->command.type != MRT_OBSERVE || (queue && strcmp(job->command.queue, queue) != 0))
             continue;
         job->deaf = !queue;

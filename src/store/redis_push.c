@@ -131,8 +131,7 @@ static void subscribed(struct mrt_store *store, mrt_time now)
     struct mrt_redis_job *job, *next;
     store->push_subscribed = true;
     store->push_since = now;
-    TAILQ_FOREACH_SAFE(job, &store->held, link, next)
-    {
+    TAILQ_FOREACH_SAFE (job, &store->held, link, next) {
         if (job->command.type == MRT_OBSERVE)
             continue;
         TAILQ_REMOVE(&store->held, job, link);

@@ -78,11 +78,11 @@ void mrt_sql_make(struct mrt_store *store, struct mrt_sql_request *request, enum
 void mrt_sql_rested(struct mrt_store *store, mrt_time now)
 {
     struct mrt_sql_request *request, *next;
-    TAILQ_FOREACH_SAFE(request, &store->resting, link, next)
-    if (now >= request->due) {
-        TAILQ_REMOVE(&store->resting, request, link);
-        mrt_sql_begin(store, request, now);
-    }
+    TAILQ_FOREACH_SAFE (request, &store->resting, link, next)
+        if (now >= request->due) {
+            TAILQ_REMOVE(&store->resting, request, link);
+            mrt_sql_begin(store, request, now);
+        }
 }
 
 mrt_time mrt_sql_rest_next(const struct mrt_store *store)

@@ -37,15 +37,15 @@ static void close_unused(struct mrt_store *store)
 {
     struct mrt_form_link *link, *next;
     bool one = false;
-    TAILQ_FOREACH_SAFE(link, &store->form->links, link, next)
-    if (link->state == MRT_FORM_FREE && TAILQ_EMPTY(&link->store.sent) &&
-        TAILQ_EMPTY(&link->store.waiting) && TAILQ_EMPTY(&link->store.resting)) {
-        if (one && !link->used)
-            mrt_form_link_free(store, link);
-        else
-            link->used = false;
-        one = true;
-    }
+    TAILQ_FOREACH_SAFE (link, &store->form->links, link, next)
+        if (link->state == MRT_FORM_FREE && TAILQ_EMPTY(&link->store.sent) &&
+            TAILQ_EMPTY(&link->store.waiting) && TAILQ_EMPTY(&link->store.resting)) {
+            if (one && !link->used)
+                mrt_form_link_free(store, link);
+            else
+                link->used = false;
+            one = true;
+        }
 }
 
 static void renew(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
@@ -72,12 +72,12 @@ static void stop(struct mrt_store *store, struct mrt_sql_request *request, mrt_t
     struct mrt_form_link *link, *next;
     store->form->started = false;
     store->form->stop = request;
-    TAILQ_FOREACH_SAFE(link, &store->form->links, link, next)
-    if (link->state == MRT_FORM_HELD &&
-        mrt_form_link_send_own(store, link, MRT_STOP, MRT_FORM_LEAVE, now))
-        link->state = MRT_FORM_LEAVING;
-    else if (link->state != MRT_FORM_FREE && link->state != MRT_FORM_LEAVING)
-        mrt_form_link_end(store, link, now);
+    TAILQ_FOREACH_SAFE (link, &store->form->links, link, next)
+        if (link->state == MRT_FORM_HELD &&
+            mrt_form_link_send_own(store, link, MRT_STOP, MRT_FORM_LEAVE, now))
+            link->state = MRT_FORM_LEAVING;
+        else if (link->state != MRT_FORM_FREE && link->state != MRT_FORM_LEAVING)
+            mrt_form_link_end(store, link, now);
 }
 
 /* RENEW and STOP are answered when all connections have answered for them. Nothing is renewed

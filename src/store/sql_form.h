@@ -3,8 +3,8 @@
  * long as a connection lasts. A form is
  *
  *   NAMED  a lock by name or number: PostgreSQL's advisory locks, MariaDB's GET_LOCK. Other
- * programs take the same ones by the same calls ROW    a row locked by SELECT ... FOR UPDATE in an
- * open transaction, released by its commit
+ *          programs take the same ones by the same calls.
+ *   ROW    a row locked by SELECT ... FOR UPDATE in an open transaction, released by its commit
  *
  *   sql_form.c       the port
  *   sql_form_link.c  tickets, each with a connection of its own

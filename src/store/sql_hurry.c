@@ -78,11 +78,11 @@ void mrt_sql_hurried(struct mrt_store *store, struct mrt_sql_request *request,
 void mrt_sql_on_disk(struct mrt_store *store)
 {
     struct mrt_sql_removal *removal, *next;
-    TAILQ_FOREACH_SAFE(removal, &store->removals, link, next)
-    if (!removal->due) {
-        TAILQ_REMOVE(&store->removals, removal, link);
-        forget(store, removal);
-    }
+    TAILQ_FOREACH_SAFE (removal, &store->removals, link, next)
+        if (!removal->due) {
+            TAILQ_REMOVE(&store->removals, removal, link);
+            forget(store, removal);
+        }
 }
 
 void mrt_sql_connection_lost(struct mrt_store *store)
@@ -95,18 +95,18 @@ void mrt_sql_connection_lost(struct mrt_store *store)
 void mrt_sql_remove_again(struct mrt_store *store, mrt_time now)
 {
     struct mrt_sql_removal *removal, *next;
-    TAILQ_FOREACH_SAFE(removal, &store->removals, link, next)
-    if (removal->due) {
-        struct mrt_sql_request *request = mrt_sql_request_new(MRT_SQL_DO_REMOVE);
-        if (!request)
-            return; /* when a session is next renewed */
-        TAILQ_REMOVE(&store->removals, removal, link);
-        request->command.session = removal->session;
-        request->command.ticket = removal->ticket;
-        request->command.queue = removal->queue;
-        request->removal = removal;
-        mrt_sql_begin(store, request, now);
-    }
+    TAILQ_FOREACH_SAFE (removal, &store->removals, link, next)
+        if (removal->due) {
+            struct mrt_sql_request *request = mrt_sql_request_new(MRT_SQL_DO_REMOVE);
+            if (!request)
+                return; /* when a session is next renewed */
+            TAILQ_REMOVE(&store->removals, removal, link);
+            request->command.session = removal->session;
+            request->command.ticket = removal->ticket;
+            request->command.queue = removal->queue;
+            request->removal = removal;
+            mrt_sql_begin(store, request, now);
+        }
 }
 
 void mrt_sql_removals_free(struct mrt_store *store)

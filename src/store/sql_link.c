@@ -106,11 +106,11 @@ static void fail_starts(struct mrt_store *store, bool was_ready)
         mrt_sql_tell_fault(store, store);
     if (mortise_error_kind_of(store->error) == MORTISE_KIND_RETRY)
         return; /* it may be had later */
-    TAILQ_FOREACH_SAFE(request, &store->waiting, link, next)
-    if (request->kind == MRT_SQL_DO_START || request->kind >= MRT_SQL_DO_LIST) {
-        TAILQ_REMOVE(&store->waiting, request, link);
-        mrt_sql_fail(store, request, store->error, "%s", store->fault);
-    }
+    TAILQ_FOREACH_SAFE (request, &store->waiting, link, next)
+        if (request->kind == MRT_SQL_DO_START || request->kind >= MRT_SQL_DO_LIST) {
+            TAILQ_REMOVE(&store->waiting, request, link);
+            mrt_sql_fail(store, request, store->error, "%s", store->fault);
+        }
 }
 
 static enum mrt_sql_kind setup_of(const struct mrt_store *store)

@@ -74,9 +74,9 @@ void mrt_sql_unobserve(struct mrt_store *store, struct mrt_id id)
 void mrt_sql_unobserve_all(struct mrt_store *store, const struct mrt_sql_session *session)
 {
     struct mrt_sql_observer *observer, *next;
-    TAILQ_FOREACH_SAFE(observer, &store->observers, link, next)
-    if (mrt_id_equal(observer->session, session->id))
-        forget(store, observer);
+    TAILQ_FOREACH_SAFE (observer, &store->observers, link, next)
+        if (mrt_id_equal(observer->session, session->id))
+            forget(store, observer);
 }
 
 /* Each is told once; it asks anew if it wants to know more. */
@@ -91,20 +91,20 @@ static void tell(struct mrt_store *store, struct mrt_sql_observer *observer)
 void mrt_sql_observed_changed(struct mrt_store *store, const char *queue)
 {
     struct mrt_sql_observer *observer, *next;
-    TAILQ_FOREACH_SAFE(observer, &store->observers, link, next)
-    if (strcmp(observer->queue, queue) == 0) {
-        observer->changed = true;
-        if (!observer->looking)
-            tell(store, observer);
-    }
+    TAILQ_FOREACH_SAFE (observer, &store->observers, link, next)
+        if (strcmp(observer->queue, queue) == 0) {
+            observer->changed = true;
+            if (!observer->looking)
+                tell(store, observer);
+        }
 }
 
 void mrt_sql_observers_due(struct mrt_store *store, mrt_time now)
 {
     struct mrt_sql_observer *observer, *next;
-    TAILQ_FOREACH_SAFE(observer, &store->observers, link, next)
-    if (!observer->looking && observer->due <= now)
-        tell(store, observer);
+    TAILQ_FOREACH_SAFE (observer, &store->observers, link, next)
+        if (!observer->looking && observer->due <= now)
+            tell(store, observer);
 }
 
 mrt_time mrt_sql_observers_next(const struct mrt_store *store)

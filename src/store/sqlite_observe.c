@@ -48,11 +48,11 @@ void mrt_sqlite_changed(struct mrt_store *store)
 void mrt_sqlite_observers_free(struct mrt_store *store, const struct mrt_sqlite_session *session)
 {
     struct mrt_sqlite_observer *observer, *next;
-    TAILQ_FOREACH_SAFE(observer, &store->observers, link, next)
-    if (!session || mrt_id_equal(observer->session, session->id)) {
-        TAILQ_REMOVE(&store->observers, observer, link);
-        free(observer);
-    }
+    TAILQ_FOREACH_SAFE (observer, &store->observers, link, next)
+        if (!session || mrt_id_equal(observer->session, session->id)) {
+            TAILQ_REMOVE(&store->observers, observer, link);
+            free(observer);
+        }
 }
 
 /* What finds no memory, or no events, is made up for by looking again. */

@@ -318,9 +318,9 @@ static bool look(struct mrt_store *store, struct mrt_sqlite_watch *watch, mrt_ti
 static void look_at_suspects(struct mrt_store *store, mrt_time now)
 {
     struct mrt_sqlite_watch *watch, *next;
-    TAILQ_FOREACH_SAFE(watch, &store->watches, link, next)
-    if (watch->look_at <= now && look(store, watch, now))
-        drop(store, watch);
+    TAILQ_FOREACH_SAFE (watch, &store->watches, link, next)
+        if (watch->look_at <= now && look(store, watch, now))
+            drop(store, watch);
 }
 
 mrt_time mrt_sqlite_next_look(const struct mrt_store *store)

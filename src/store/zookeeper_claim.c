@@ -155,8 +155,7 @@ static bool is_only_one(const struct mrt_zk_session *session, const struct mrt_z
                         int64_t czxid)
 {
     const struct mrt_zk_ticket *other, *next;
-    HASH_ITER(hh, session->tickets, other, next)
-    {
+    HASH_ITER (hh, session->tickets, other, next) {
         bool made_it = other->created ? other->czxid == 0 || other->czxid == czxid : other->maybe;
         if (other != ticket && made_it && strcmp(other->path, ticket->path) == 0)
             return false;

@@ -22,9 +22,9 @@ struct mrt_zk_look *mrt_zk_look_find(struct mrt_zk_session *session, uint64_t nu
 static struct mrt_zk_look *find_by_id(struct mrt_zk_session *session, struct mrt_id id)
 {
     struct mrt_zk_look *look, *next;
-    HASH_ITER(hh, session->looks, look, next)
-    if (mrt_id_equal(look->id, id))
-        return look;
+    HASH_ITER (hh, session->looks, look, next)
+        if (mrt_id_equal(look->id, id))
+            return look;
     return NULL;
 }
 
@@ -180,8 +180,7 @@ static void forget(struct mrt_zk_session *session, const char *path)
 void mrt_zk_looks_forget(struct mrt_zk_session *session)
 {
     struct mrt_zk_look *look, *next;
-    HASH_ITER(hh, session->looks, look, next)
-    {
+    HASH_ITER (hh, session->looks, look, next) {
         forget(session, look->path);
         forget(session, look->node);
         if (!look->job)
@@ -194,8 +193,7 @@ void mrt_zk_looks_forget(struct mrt_zk_session *session)
 void mrt_zk_looks_end(struct mrt_zk_session *session)
 {
     struct mrt_zk_look *look, *next;
-    HASH_ITER(hh, session->looks, look, next)
-    {
+    HASH_ITER (hh, session->looks, look, next) {
         if (look->job)
             mrt_zk_answer(session->store, look->job, MRT_UNKNOWN);
         free_look(session, look);

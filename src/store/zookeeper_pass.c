@@ -73,9 +73,9 @@ static void take_over(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
 static void passed(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
 {
     struct mrt_zk_ticket *ticket, *next;
-    TAILQ_FOREACH_SAFE(ticket, &watch->tickets, watch_link, next)
-    if (ticket->own_known)
-        take_over(session, ticket, ticket->after);
+    TAILQ_FOREACH_SAFE (ticket, &watch->tickets, watch_link, next)
+        if (ticket->own_known)
+            take_over(session, ticket, ticket->after);
     watch->marker = false;
     mrt_zk_watch_drop(session, watch);
 }
@@ -91,9 +91,9 @@ bool mrt_zk_waits_for_last(const struct mrt_zk_ticket *ticket)
 static void ended(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
 {
     struct mrt_zk_ticket *ticket, *next;
-    TAILQ_FOREACH_SAFE(ticket, &watch->tickets, watch_link, next)
-    if (mrt_zk_waits_for_last(ticket) && ticket->own_known)
-        take_over(session, ticket, ticket->before + ticket->after);
+    TAILQ_FOREACH_SAFE (ticket, &watch->tickets, watch_link, next)
+        if (mrt_zk_waits_for_last(ticket) && ticket->own_known)
+            take_over(session, ticket, ticket->before + ticket->after);
     mrt_zk_watch_drop(session, watch);
 }
 

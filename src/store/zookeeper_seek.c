@@ -31,10 +31,10 @@ static bool is_known(const struct mrt_zk_session *session, const struct mrt_zk_t
                      const char *node)
 {
     const struct mrt_zk_ticket *other, *next;
-    HASH_ITER(hh, session->tickets, other, next)
-    if (other->created && !(other == ticket && removes(ticket)) && strcmp(other->node, node) == 0 &&
-        strcmp(other->path, ticket->path) == 0)
-        return true;
+    HASH_ITER (hh, session->tickets, other, next)
+        if (other->created && !(other == ticket && removes(ticket)) &&
+            strcmp(other->node, node) == 0 && strcmp(other->path, ticket->path) == 0)
+            return true;
     return false;
 }
 

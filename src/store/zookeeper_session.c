@@ -451,8 +451,8 @@ void mrt_zk_session_clear(struct mrt_zk_session *session)
     }
     answer_if(session, &session->start, MRT_UNKNOWN);
     answer_if(session, &session->renew, MRT_UNKNOWN);
-    HASH_ITER(hh, session->tickets, ticket, next)
-    mrt_zk_ticket_end(session, ticket);
+    HASH_ITER (hh, session->tickets, ticket, next)
+        mrt_zk_ticket_end(session, ticket);
     mrt_zk_looks_end(session);
     mrt_zk_watches_free(session);
     mrt_zk_requests_free(session);

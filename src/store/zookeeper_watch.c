@@ -73,16 +73,14 @@ void mrt_zk_watches_forget(struct mrt_zk_session *session)
     char path[MRT_ZK_PATH_MAX + 256];
     struct mrt_zk_watch *watch, *next;
     struct mrt_zk_ticket *ticket, *next_ticket;
-    HASH_ITER(hh, session->watches, watch, next)
-    {
+    HASH_ITER (hh, session->watches, watch, next) {
         bool children = watch->kind == MRT_ZK_WATCHES_CHILDREN;
         forget(session, watch->path, children ? ZWATCHTYPE_CHILD : ZWATCHTYPE_DATA);
         mrt_zk_marker_path(session->store, watch->path, path, sizeof path);
         forget(session, path, ZWATCHTYPE_DATA);
         mrt_zk_watch_free(session, watch);
     }
-    HASH_ITER(by_own, session->tickets_by_own, ticket, next_ticket)
-    {
+    HASH_ITER (by_own, session->tickets_by_own, ticket, next_ticket) {
         snprintf(path, sizeof path, "%s/%s", ticket->path, ticket->node);
         forget(session, path, ZWATCHTYPE_DATA);
         mrt_zk_disown(session, ticket);
@@ -92,8 +90,8 @@ void mrt_zk_watches_forget(struct mrt_zk_session *session)
 void mrt_zk_watches_free(struct mrt_zk_session *session)
 {
     struct mrt_zk_watch *watch, *next;
-    HASH_ITER(hh, session->watches, watch, next)
-    mrt_zk_watch_free(session, watch);
+    HASH_ITER (hh, session->watches, watch, next)
+        mrt_zk_watch_free(session, watch);
 }
 
 /* ---------------------------------------------------------------- waiting */
