@@ -6,7 +6,8 @@ if(MORTISE_HTTP)
   if(NOT MICROHTTPD_FOUND)
     message(FATAL_ERROR "the web server needs libmicrohttpd 0.9.73 or newer (libmicrohttpd-dev)")
   endif()
-  add_library(mortise_module_http MODULE ${CMAKE_SOURCE_DIR}/src/http/http.c)
+  mortise_sources(http_sources http)
+  add_library(mortise_module_http MODULE ${http_sources})
   set_target_properties(mortise_module_http PROPERTIES PREFIX "" OUTPUT_NAME mortise-http)
   target_link_libraries(mortise_module_http PRIVATE PkgConfig::MICROHTTPD Threads::Threads)
   if(NOT MORTISE_SANITIZE)
@@ -16,7 +17,8 @@ if(MORTISE_HTTP)
   install(TARGETS mortise_module_http DESTINATION ${CMAKE_INSTALL_LIBDIR}/mortise)
 endif()
 
-file(GLOB page_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cli/page/*)
+set(page_files icon.svg page.css page.html page.js)
+list(TRANSFORM page_files PREPEND ${CMAKE_SOURCE_DIR}/src/cli/serve/page/)
 set(page_source ${CMAKE_BINARY_DIR}/page_files.c)
 add_custom_command(
   OUTPUT ${page_source}
@@ -24,4 +26,3 @@ add_custom_command(
           -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
   DEPENDS ${page_files} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
   VERBATIM)
-list(APPEND cli_sources ${page_source})

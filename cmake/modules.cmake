@@ -7,31 +7,26 @@ set_property(SOURCE ${CMAKE_SOURCE_DIR}/src/store/module.c PROPERTY COMPILE_DEFI
              MORTISE_MODULES_FROM_COMMAND="/${MORTISE_MODULES_FROM_COMMAND}")
 
 # What a module has of base/: all but error.c, in whose place is module_glue.c.
-set(module_base ${base_sources})
-list(FILTER module_base EXCLUDE REGEX "/(error|heap)\\.c$")
-set(module_sources ${store_sources})
-list(FILTER module_sources INCLUDE REGEX "/(module_glue|sql_[^/]*|postgres[^/]*|mariadb[^/]*)\\.c$")
-list(REMOVE_ITEM store_sources ${module_sources} "")
-
-# The simulator links the stores' objects too, and a copy with seeded defects.
-set(module_stores ${module_sources})
-list(FILTER module_stores INCLUDE REGEX "/sql_[^/]*\\.c$")
-foreach(variant "" _defects)
-  add_library(mortise_store_sql${variant} OBJECT EXCLUDE_FROM_ALL ${module_stores})
-endforeach()
-target_compile_definitions(mortise_store_sql_defects PRIVATE MRT_DEFECTS)
+mortise_sources(module_base base module_glue)
+list(REMOVE_ITEM module_base ${CMAKE_SOURCE_DIR}/src/base/error.c
+     ${CMAKE_SOURCE_DIR}/src/base/heap.c)
 add_library(mortise_module_common OBJECT EXCLUDE_FROM_ALL ${module_base}
-            ${CMAKE_SOURCE_DIR}/src/store/module_glue.c ${CMAKE_SOURCE_DIR}/src/core/rule.c)
+            ${CMAKE_SOURCE_DIR}/src/core/rule.c)
+
+# The simulator links the stores' objects too, and a copy with mutants.
+function(mortise_module_part name)
+  mortise_sources(sources ${name})
+  foreach(variant "" _defects)
+    add_library(mortise_store_${name}${variant} OBJECT EXCLUDE_FROM_ALL ${sources})
+    target_link_libraries(mortise_store_${name}${variant} PRIVATE ${ARGN})
+  endforeach()
+  target_compile_definitions(mortise_store_${name}_defects PRIVATE MRT_DEFECTS)
+endfunction()
+mortise_module_part(sql)
 
 add_custom_target(mortise_modules)
 function(mortise_module name library)
-  set(sources ${module_sources})
-  list(FILTER sources INCLUDE REGEX "/${name}[^/]*\\.c$")
-  foreach(variant "" _defects)
-    add_library(mortise_store_${name}${variant} OBJECT EXCLUDE_FROM_ALL ${sources})
-    target_link_libraries(mortise_store_${name}${variant} PRIVATE ${library})
-  endforeach()
-  target_compile_definitions(mortise_store_${name}_defects PRIVATE MRT_DEFECTS)
+  mortise_module_part(${name} ${library})
   add_library(mortise_module_${name} MODULE $<TARGET_OBJECTS:mortise_store_${name}>
               $<TARGET_OBJECTS:mortise_store_sql> $<TARGET_OBJECTS:mortise_module_common>)
   set_target_properties(mortise_module_${name} PROPERTIES PREFIX "" OUTPUT_NAME mortise-${name}

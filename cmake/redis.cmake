@@ -1,4 +1,4 @@
-# The Redis store, where hiredis is installed. Its scripts are files in src/store/redis; each
+# The Redis store, where hiredis is installed. Its scripts are files in src/store/redis/scripts; each
 # is compiled in behind what they have in common, and all behind head.lua, with the digest that
 # the server knows it by. If there is a NAME_short.lua, it stands behind head.lua, and short.lua.
 # Sets MORTISE_REDIS and mortise_redis_needs.
@@ -13,8 +13,8 @@ function(embed_redis_scripts directory)
   set(output ${CMAKE_BINARY_DIR}/redis_scripts.c)
   file(READ ${directory}/head.lua head)
   file(READ ${directory}/common.lua common)
-  set(text "/* Made of src/store/redis by cmake/redis.cmake. */\n")
-  string(APPEND text "#include \"store/redis_internal.h\"\n\n")
+  set(text "/* Made of src/store/redis/scripts by cmake/redis.cmake. */\n")
+  string(APPEND text "#include \"store/redis/internal.h\"\n\n")
   set(rows "")
   foreach(name session stop append adopt refresh remove detach observe cell list operate
           claim_extend claim_show claim_delete)
@@ -50,9 +50,7 @@ endfunction()
 
 if(MORTISE_REDIS)
   add_compile_definitions(MORTISE_REDIS)
-  embed_redis_scripts(${CMAKE_SOURCE_DIR}/src/store/redis)
-  list(APPEND store_sources ${CMAKE_BINARY_DIR}/redis_scripts.c)
+  embed_redis_scripts(${CMAKE_SOURCE_DIR}/src/store/redis/scripts)
+  set_property(GLOBAL APPEND PROPERTY MORTISE_PART_redis ${CMAKE_BINARY_DIR}/redis_scripts.c)
   target_link_libraries(mortise_redis_needs INTERFACE PkgConfig::HIREDIS)
-else()
-  list(FILTER store_sources EXCLUDE REGEX "/redis[^/]*\\.c$")
 endif()

@@ -19,6 +19,4 @@ if(MORTISE_ZOOKEEPER)
   target_link_libraries(mortise_zookeeper_needs INTERFACE ${MORTISE_ZOOKEEPER_ARCHIVE} m)
   target_link_options(mortise_zookeeper_needs INTERFACE
                       LINKER:--exclude-libs,libzookeeper_st.a)
-else()
-  list(FILTER store_sources EXCLUDE REGEX "/zookeeper[^/]*\\.c$")
 endif()

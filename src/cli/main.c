@@ -5,7 +5,7 @@
  * Start-up is part of a lock's speed: nothing is set up here that a subcommand
  * might not need.
  */
-#include "cli/cli.h"
+#include "cli/frame/cli.h"
 
 #include <fcntl.h>
 #include <stdio.h>

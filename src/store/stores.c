@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/uri.h"
-#include "store/memory.h"
+#include "store/memory/memory.h"
 #include "store/module.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
  */
 #include "api_fixture.h"
 
-#include "store/memory.h"
+#include "store/memory/memory.h"
 
 #include <poll.h>
 #include <stdatomic.h>

@@ -188,7 +188,7 @@ PY
     done
     run ! grep -E 'innerHTML|outerHTML|insertAdjacentHTML|eval\(|style=' body
     ask page.js
-    cmp body "$BATS_TEST_DIRNAME/../../src/cli/page/page.js"
+    cmp body "$BATS_TEST_DIRNAME/../../src/cli/serve/page/page.js"
     run ! grep -E 'innerHTML|outerHTML|insertAdjacentHTML|eval\(' body
     for path in nothing page.html/ ../page.js %2e%2e/page.js api api/ api/lock/; do
         ask "$path"

@@ -1,7 +1,7 @@
 /* Durations and numbers of the command line: what parses is in range, and is shown briefly. */
 #include "fuzz.h"
 
-#include "cli/cli.h"
+#include "cli/frame/cli.h"
 
 #include <string.h>
 

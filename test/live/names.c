@@ -6,7 +6,7 @@
  */
 #include "api/api_fixture.h"
 #include "live/proxy.h"
-#include "store/resolver.h"
+#include "store/kit/resolver.h"
 
 #include <netdb.h>
 #include <netinet/in.h>

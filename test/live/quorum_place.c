@@ -3,7 +3,7 @@
 
 #include "cmocka_all.h"
 #include "core/rule.h"
-#include "store/memory.h"
+#include "store/memory/memory.h"
 #include "store/stores.h"
 
 #include <stdio.h>

@@ -5,8 +5,8 @@
 #include "cmocka_all.h"
 #include "live/quorum_place.h"
 #include "live/wall_clock.h"
-#include "store/memory.h"
-#include "store/quorum_internal.h"
+#include "store/memory/memory.h"
+#include "store/quorum/internal.h"
 
 #include <stdio.h>
 #include <string.h>

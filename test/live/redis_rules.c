@@ -3,7 +3,7 @@
 
 #include "base/uri.h"
 #include "mortise.h"
-#include "store/redis_internal.h"
+#include "store/redis/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "cmocka_all.h"
 #include "live/sqlite_place.h"
 #include "live/wall_clock.h"
-#include "store/sqlite_internal.h"
+#include "store/sqlite/internal.h"
 
 #include <fcntl.h>
 #include <sqlite3.h>

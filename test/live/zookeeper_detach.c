@@ -1,7 +1,7 @@
 /*
- * Durable holds on a real server (C11, store/zookeeper_detach.c): what the nodes are, and answers
- * and requests that are lost on the way. What the port and the interface promise is tested on
- * every store by conform_detach and api_detach.
+ * Durable holds on a real server (C11, store/zookeeper/ticket/detach.c): what the nodes are, and
+ * answers and requests that are lost on the way. What the port and the interface promise is tested
+ * on every store by conform_detach and api_detach.
  */
 #include "cmocka_all.h"
 

@@ -1,5 +1,5 @@
 /*
- * The rules of passing a lock on (store/zookeeper_pass.c) on a real server. Each actor has a
+ * The rules of passing a lock on (store/zookeeper/watch/pass.c) on a real server. Each actor has a
  * client behind a proxy of its own, which holds requests back, loses or counts them, so what
  * is to happen in between happens in between. Whoever acquires looks whether another holds.
  *

@@ -4,8 +4,8 @@
 #include "base/uri.h"
 #include "core/recipe.h"
 #include "mortise.h"
-#include "store/zookeeper_name.h"
-#include "store/zookeeper_uri.h"
+#include "store/zookeeper/names.h"
+#include "store/zookeeper/uri.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * F13 on a real server: who of a semaphore's queue is told of what
- * (store/zookeeper_semaphore.c), with every client behind a proxy of its own, so that what is
- * to happen in between happens in between; and what it costs.
+ * (store/zookeeper/ticket/semaphore.c), with every client behind a proxy of its own, so that what
+ * is to happen in between happens in between; and what it costs.
  */
 #include "cmocka_all.h"
 

@@ -41,7 +41,7 @@
 
 #include "core/parts.h"
 #include "core/recipe.h"
-#include "store/memory_server.h"
+#include "store/memory/server.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 
 #include "base/uri.h"
 #include "core/store.h"
-#include "store/memory.h"
+#include "store/memory/memory.h"
 #include "store/stores.h"
 #include "system.h"
 

@@ -2,7 +2,7 @@
 #include "host.h"
 #include "stream.h"
 
-#include "store/module_glue.h"
+#include "store/kit/module_glue.h"
 
 #include <stdio.h>
 

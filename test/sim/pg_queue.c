@@ -1,7 +1,7 @@
 /* The store's statements of queues and tickets: pg_statement.c. */
 #include "pg_server.h"
 
-#include "store/sql_sign.h"
+#include "store/sql/sign.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

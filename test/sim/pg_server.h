@@ -38,7 +38,7 @@
 
 #include "stream.h"
 
-#include "store/postgres_statements.h"
+#include "store/postgres/statements.h"
 
 #include <stdarg.h>
 

@@ -1,11 +1,11 @@
 /*
  * The store's statements, by name: sessions, cells, and what leads to the ones of queues. Each is
- * written down from its text in store/postgres_statements.c. One that has to wait for a lock is
+ * written down from its text in store/postgres/statements.c. One that has to wait for a lock is
  * done anew from its beginning, with the rows as it saw them then and what it has changed since.
  */
 #include "pg_server.h"
 
-#include "store/postgres_internal.h"
+#include "store/postgres/internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

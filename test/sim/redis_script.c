@@ -8,8 +8,8 @@
  */
 #include "redis_server.h"
 
-#include "store/redis_internal.h"
-#include "store/redis_sign.h"
+#include "store/redis/internal.h"
+#include "store/redis/sign.h"
 
 #include <lauxlib.h>
 #include <lualib.h>

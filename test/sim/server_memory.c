@@ -4,7 +4,7 @@
  * them only by the lease, and sessions may be ended late.
  */
 #include "server.h"
-#include "store/memory_server.h"
+#include "store/memory/server.h"
 
 #include <stdlib.h>
 #include <string.h>

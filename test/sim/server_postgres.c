@@ -9,7 +9,7 @@
  */
 #include "pg_server.h"
 #include "server.h"
-#include "store/sql_text.h"
+#include "store/sql/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  */
 #include "redis_server.h"
 #include "server.h"
-#include "store/redis_internal.h"
+#include "store/redis/internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

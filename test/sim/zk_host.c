@@ -1,7 +1,7 @@
 /* The ZooKeeper store as a host's, and what it asks of the system that no other store does. */
 #include "host.h"
 #include "store/stores.h"
-#include "store/zookeeper_internal.h"
+#include "store/zookeeper/internal.h"
 #include "zk_wire.h"
 
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 /* Histograms of mortise bench: buckets in order, quantiles within their promise. */
-#include "cli/histogram.h"
+#include "cli/tools/histogram.h"
 #include "cmocka_all.h"
 
 #include <string.h>

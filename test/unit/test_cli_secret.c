@@ -1,5 +1,5 @@
 /* Which URLs of stores hold a secret, and what is shown of them. */
-#include "cli/options.h"
+#include "cli/frame/options.h"
 #include "cmocka_all.h"
 
 #include <string.h>

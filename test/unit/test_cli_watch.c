@@ -2,7 +2,7 @@
  * Looks taken together: what is counted of waits, holds and changes, and what cannot be; what is
  * remembered, and for how long.
  */
-#include "cli/watch.h"
+#include "cli/observe/watch.h"
 #include "cmocka_all.h"
 
 #include <inttypes.h>

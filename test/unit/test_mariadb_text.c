@@ -1,11 +1,11 @@
 /*
- * What is sent to a MariaDB server (store/mariadb_text.c): a statement as it is written, and values
+ * What is sent to a MariaDB server (store/mariadb/text.c): a statement as it is written, and values
  * as literals in which nothing can end a literal, whatever they are. Each kind of request is walked
  * through beside its statements, with values that are made to break out of them.
  */
 #include "cmocka_all.h"
 
-#include "store/mariadb_internal.h"
+#include "store/mariadb/internal.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /*
- * Locks of the server's own (store/sql_form.h) on a driver that is told what becomes of each
- * request: what no real server does when it is asked to. A request may be lost on its way or
+ * Locks of the server's own (store/sql/native/native.h) on a driver that is told what becomes of
+ * each request: what no real server does when it is asked to. A request may be lost on its way or
  * after it was done, an answer kept back, a pooler may answer from elsewhere, memory may be
  * missing: at every place in turn.
  *
@@ -8,7 +8,7 @@
  */
 #include "cmocka_all.h"
 
-#include "store/sql_form.h"
+#include "store/sql/native/native.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /*
- * How often a waiter asks whose server tells it nothing (store/sql_poll.c), over its age, its place
+ * How often a waiter asks whose server tells it nothing (store/sql/poll.c), over its age, its place
  * and chance; the bounds are those of doc/mariadb.md.
  */
 #include "cmocka_all.h"
 
-#include "store/sql_internal.h"
+#include "store/sql/internal.h"
 
 #define AGES 400
 #define CHANCES 97

@@ -1,10 +1,10 @@
 /*
- * What is told by a server is signed (store/sql_sign.h): the values are SHA-256's, computed by
+ * What is told by a server is signed (store/sql/sign.h): the values are SHA-256's, computed by
  * another program, at lengths around the ends of its blocks.
  */
 #include "cmocka_all.h"
 
-#include "store/sql_sign.h"
+#include "store/sql/sign.h"
 
 #include <string.h>
 

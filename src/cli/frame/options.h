@@ -1,0 +1,114 @@
+/*
+ * Options of subcommands: each is a row of its subcommand's table, from which all else is
+ * made: what getopt reads, the text of --help, the environment's variables, the keys of the
+ * configuration files and what a shell completes.
+ *
+ * A value is looked for, in this order, on the command line, in the environment
+ * (MORTISE_NAME for --name, "-" as "_"), and in the configuration files: the one that --config
+ * names, the user's, the system's. Options that only make sense for one call (ONCE in
+ * their row) are read from the command line alone.
+ *
+ * Threads: the first of the process alone.
+ */
+#ifndef MRT_CLI_FRAME_OPTIONS_H
+#define MRT_CLI_FRAME_OPTIONS_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct mrt_cli;
+
+enum {
+    MRT_FLAG_ONCE = 1 << 0,    /* neither environment nor files */
+    MRT_FLAG_COMMAND = 1 << 1, /* of a subcommand: a command with options of its own follows */
+};
+
+struct mrt_flag {         // NOLINT(clang-analyzer-optin.performance.Padding): rows are written so
+    int id;               /* what mrt_cli_option returns; below 0x100 the letter */
+    const char *name;     /* the long name */
+    const char *argument; /* what it takes, as "DURATION"; NULL: nothing, it is on or off */
+    const char *help;     /* lines */
+    const char *standard; /* its value where nobody says anything; NULL: nothing to say */
+    unsigned traits;
+};
+
+struct mrt_subcommand {
+    const char *name;
+    const char *summary;  /* a few words */
+    const char *operands; /* "NAME [--] COMMAND..."; several forms a line each */
+    const char *about;    /* sentences above the options */
+    const char *notes;    /* below them; may be NULL */
+    const struct mrt_flag *flags;
+    size_t count;
+    int (*function)(struct mrt_cli *cli, int argc, char **argv);
+    unsigned traits;
+};
+
+/* Results of mrt_cli_option that are no option of a subcommand; ids below are letters. */
+enum {
+    MRT_OPTION_END = -1,
+    MRT_OPTION_STOP = 0,
+    MRT_OPTION_URL = 0x100,
+    MRT_OPTION_CONFIG,
+    MRT_OPTION_HELP,
+    MRT_OPTION_OWN = 0x200 /* here begin a subcommand's own that have no letter */
+};
+
+#define MRT_FLAGS_MAX 40
+
+/* Rows that every subcommand has. */
+extern const struct mrt_flag mrt_common_flags[];
+extern const size_t mrt_common_flag_count;
+
+/*
+ * The next option that has a value, first those of files and environment, then the command
+ * line's, so that the last one counts: its id, and its value in optarg (NULL for one
+ * that takes none). The common ones are seen to here, and so are unknown options and missing
+ * arguments. MRT_OPTION_END: no more, operands from argv[optind]; MRT_OPTION_STOP: return
+ * cli->exit_code.
+ */
+int mrt_cli_option(struct mrt_cli *cli, int argc, char **argv);
+/* The same for what stands before the subcommand; from the command line alone. */
+int mrt_cli_global_option(struct mrt_cli *cli, int argc, char **argv);
+/* Says that the value of the option just returned is not `what`, and where it stands;
+   returns the exit code. */
+int mrt_cli_fail_value(const struct mrt_cli *cli, const char *what);
+
+/* The name of the environment's variable for an option. */
+void mrt_cli_variable(const char *option, char *text, size_t size);
+/* Prints the help of a subcommand: 0, or the exit code if it could not. */
+int mrt_cli_print_help(const struct mrt_subcommand *subcommand);
+
+/* --------------------------------------------------------------- secret.c */
+
+/* Whether a store's URL may hold a password; NULL does not. */
+bool mrt_cli_has_password(const char *url);
+/* Copies a URL; of one that may hold a password the scheme alone. */
+void mrt_cli_redact(const char *url, char *text, size_t size);
+
+/* ------------------------------------------------------------- settings.c */
+
+/* A value from outside the command line, and where it stands. */
+struct mrt_setting {
+    const char *value;
+    char origin[320]; /* "MORTISE_GRACE", "/etc/xdg/mortise/config:3" */
+    bool from_file;
+    bool file_is_open; /* others may read the file */
+};
+
+/* Reads the configuration files, once; 0 or the exit code. `named`: --config; may be NULL. */
+int mrt_settings_read(const char *named);
+/* The setting of the option `name`; false if there is none. */
+bool mrt_settings_find(const char *name, struct mrt_setting *setting);
+/* Calls `visit` for each file that was read. */
+void mrt_settings_files(void (*visit)(const char *path));
+
+/* ----------------------------------------------------------------- main.c */
+
+extern const struct mrt_subcommand *const mrt_subcommands[];
+extern const size_t mrt_subcommand_count;
+/* The row of an option of any subcommand, also the common ones; NULL: unknown. */
+const struct mrt_flag *mrt_find_flag(const char *name);
+
+#endif

@@ -1,0 +1,136 @@
+/*
+ * mortise acquire: a lock for a script that takes it in its midst. A keeper holds it as long as
+ * the script lives (keeper.c), or nobody does, for ever (detach.c); the token says which.
+ *
+ * It ends when the token has been written: if it cannot be, the lock is given back first.
+ */
+#include "cli/keeper/keeper.h"
+
+#include <fcntl.h>
+
+enum { OWNER = MRT_RUN_OPTION_OWN, DURABLE, TOKEN_FD, TOKEN_FILE };
+
+static const struct mrt_flag flags[] = {
+    MRT_RUN_MODE_FLAGS,
+    {'n', "nonblock", NULL, "do not wait: exit 75 if it is held", NULL, 0},
+    {'w', "timeout", "DURATION", "wait so long at most (0: do not wait)", NULL, 0},
+    {OWNER, "pid", "PID", "keep it as long as this process lives", "who started mortise",
+     MRT_FLAG_ONCE},
+    {MRT_RUN_OPTION_MAX_HOLD, "max-hold", "DURATION", "give it up after so long, unless renewed",
+     NULL, 0},
+    {MRT_RUN_OPTION_ON_LOST, "on-lost", "WHAT",
+     "what happens to the process if the lock is\nlost: term, kill, ignore, or exec:COMMAND",
+     "ignore", 0},
+    {MRT_RUN_OPTION_GRACE, "grace", "DURATION", "the time from TERM to KILL", "5s", 0},
+    {MRT_RUN_OPTION_LEASE, "lease", "DURATION",
+     "how long the lock outlives a keeper that is\nsilent; of stores with leases", NULL, 0},
+    {MRT_RUN_OPTION_LOCK_DELAY, "lock-delay", "DURATION",
+     "if the keeper dies while it holds the lock,\nnobody has it for so long after", NULL, 0},
+    {MRT_RUN_OPTION_LABEL, "label", "TEXT", "what lists show beside the lock", NULL, 0},
+    {DURABLE, "durable", NULL, "nobody keeps it: it stays taken, whatever\ndies, until released",
+     NULL, MRT_FLAG_ONCE},
+    {TOKEN_FD, "token-fd", "N", "write the token to descriptor N", "1", MRT_FLAG_ONCE},
+    {TOKEN_FILE, "token-file", "FILE", "write the token to a file made for its owner\nalone", NULL,
+     0},
+};
+
+const struct mrt_subcommand mrt_acquire_subcommand = {
+    .name = "acquire",
+    .summary = "take a lock for the script that calls it, and print a token",
+    .operands = "NAME",
+    .about = "Acquires the lock NAME, starts a process that keeps it as long as the caller lives,\n"
+             "and prints a token, by which mortise release gives it back.\n",
+    .notes = "Exit codes: 69 store out of reach; 75 not acquired; 1 the caller has ended.\n",
+    .flags = flags,
+    .count = sizeof flags / sizeof flags[0],
+    .function = mrt_cli_acquire,
+};
+
+struct acquire {
+    struct mrt_run run;
+    struct mrt_token_place place;
+    pid_t owner; /* 0: who started us */
+    bool durable;
+};
+
+static int take_owner(struct acquire *self)
+{
+    int64_t pid;
+    if (!mrt_cli_number(optarg, 1, INT32_MAX, &pid))
+        return mrt_cli_fail_value(self->run.cli, "the number of a process");
+    self->owner = (pid_t)pid;
+    return 0;
+}
+
+static int take_token_fd(struct acquire *self)
+{
+    int64_t fd;
+    if (!mrt_cli_number(optarg, 1, INT32_MAX, &fd) || fcntl((int)fd, F_GETFD) < 0)
+        return mrt_cli_fail_value(self->run.cli, "an open descriptor");
+    self->place.fd = (int)fd;
+    return 0;
+}
+
+static int take_option(struct acquire *self, int option)
+{
+    switch (option) {
+    case OWNER:
+        return take_owner(self);
+    case DURABLE:
+        self->durable = true;
+        return 0;
+    case TOKEN_FD:
+        return take_token_fd(self);
+    case TOKEN_FILE:
+        self->place.file = optarg;
+        return 0;
+    default:
+        return mrt_run_take_option(&self->run, option);
+    }
+}
+
+static int acquire_for_owner(struct acquire *self)
+{
+    struct mrt_target owner;
+    struct mrt_keeper_word word;
+    int link, code = mrt_keeper_find_owner(self->owner, &owner);
+    if (!code)
+        code = mrt_keeper_start(&self->run, &owner, &link);
+    if (!code)
+        code = mrt_keeper_wait(link, &owner, &word);
+    if (code)
+        return code;
+    code = mrt_token_write(&self->place, word.token);
+    if (code)
+        return mrt_keeper_dismiss(link, code);
+    if (!mrt_keeper_commit(link))
+        return mrt_cli_fail(MRT_EXIT_LOST, "%s: the lock was lost", self->run.name);
+    return 0;
+}
+
+int mrt_cli_acquire(struct mrt_cli *cli, int argc, char **argv)
+{
+    struct acquire self = {.run.cli = cli};
+    struct mrt_run *run = &self.run;
+    int option, code = 0;
+    mrt_run_set_standards(run);
+    run->on_lost = MRT_ON_LOST_IGNORE;
+    while (!code && (option = mrt_cli_option(cli, argc, argv)) != MRT_OPTION_END) {
+        if (option == MRT_OPTION_STOP)
+            return cli->exit_code;
+        code = take_option(&self, option);
+    }
+    if (code)
+        return code;
+    if (argc - optind != 1)
+        return mrt_cli_fail(MRT_EXIT_USAGE, "acquire takes one name; see --help");
+    run->name = argv[optind];
+    code = mrt_run_add_name(run, run->name);
+    if (!code)
+        code = mrt_run_check_together(run);
+    if (!code && self.durable && self.owner)
+        code = mrt_cli_fail(MRT_EXIT_USAGE, "--durable is for no process: --pid is too much");
+    if (code)
+        return code;
+    return self.durable ? mrt_detach_acquire(run, &self.place) : acquire_for_owner(&self);
+}

@@ -1,0 +1,185 @@
+/* What top shows: top.h says what each function promises. */
+#include "cli/observe/top.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Goes over the rows that the lines of the view stand for, from `at` 0 on; NULL: no more. */
+static const struct mrt_row *next_row(const struct top *top, size_t *at)
+{
+    if (!*top->opened)
+        return *at < top->shown ? top->table.locks[(*at)++].first : NULL;
+    while (*at < top->table.rows.count) {
+        const struct mrt_row *row = &top->table.rows.rows[(*at)++];
+        if (strcmp(row->name, top->opened) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+const struct mrt_row *mrt_top_row(const struct top *top, size_t wanted)
+{
+    size_t at = 0;
+    const struct mrt_row *row = next_row(top, &at);
+    for (size_t line = 0; row && line < wanted; line++)
+        row = next_row(top, &at);
+    return row;
+}
+
+/* Finds the mark where it is now; what is no longer there gives its line to the next. */
+static void follow_mark(struct top *top)
+{
+    const struct mrt_row *row;
+    size_t at = 0;
+    bool found = false;
+    for (top->count = 0; (row = next_row(top, &at)); top->count++) {
+        bool same =
+            *top->opened ? row->fence == top->mark_fence : strcmp(row->name, top->mark) == 0;
+        if (!top->marked || found || !same)
+            continue;
+        top->chosen = top->count;
+        found = true;
+    }
+    if (top->chosen >= top->count)
+        top->chosen = top->count > 0 ? top->count - 1 : 0;
+}
+
+/* Prints lines from `first` on, `room` at most. */
+static void print_locks(const struct top *top, FILE *out, size_t first, size_t room, int columns,
+                        bool on_screen)
+{
+    struct mrt_top_layout layout = {.columns = columns, .order = top->order};
+    mrt_time now = mrt_time_now();
+    mrt_top_lay_out(&layout, top->table.locks, top->shown);
+    if (on_screen)
+        putc(MRT_SCREEN_HEAD, out);
+    mrt_top_print_lock(out, NULL, &layout, now);
+    for (size_t i = first; i < top->shown && i < first + room; i++) {
+        putc('\n', out);
+        if (on_screen && top->table.locks[i].watched->waiters > 0)
+            putc(MRT_SCREEN_BUSY, out);
+        mrt_top_print_lock(out, &top->table.locks[i], &layout, now);
+    }
+}
+
+void mrt_top_print(struct top *top, FILE *out)
+{
+    int lines, columns = MRT_TOP_COLUMNS_MAX;
+    if (isatty(STDOUT_FILENO))
+        mrt_screen_size(&lines, &columns);
+    top->shown = mrt_table_arrange(&top->table, top->order, top->filter, mrt_time_now());
+    print_locks(top, out, 0, top->shown, columns, false);
+    putc('\n', out);
+}
+
+static void print_queue(const struct top *top, FILE *out, size_t first, size_t room, int columns)
+{
+    const struct mrt_row *row;
+    size_t at = 0;
+    mrt_time now = mrt_time_now();
+    putc(MRT_SCREEN_HEAD, out);
+    mrt_top_print_row(out, NULL, columns, now, now);
+    for (size_t line = 0; line < first + room && (row = next_row(top, &at)); line++) {
+        if (line < first)
+            continue;
+        putc('\n', out);
+        mrt_top_print_row(out, row, columns, mrt_table_since(&top->table, row), now);
+    }
+}
+
+static void print_head(const struct top *top, FILE *out)
+{
+    char name[4 * MORTISE_NAME_MAX + 1], filter[4 * MRT_TOP_FILTER_MAX];
+    mrt_cli_escape(top->opened, name, sizeof name);
+    mrt_cli_escape(top->filter, filter, sizeof filter);
+    if (*name) {
+        fprintf(out, "%s\n", name);
+        return;
+    }
+    if (*filter || top->typing)
+        fprintf(out, "%zu of ", top->shown);
+    fprintf(out, "%zu locks", top->table.count);
+    if (*filter || top->typing)
+        fprintf(out, " with %s%s", filter, top->typing ? "_" : "");
+    fprintf(out, ", %" PRIu32 " held, %" PRIu32 " waiting at %s\n", top->table.watch.held,
+            top->table.watch.waiters, mortise_url(top->client));
+}
+
+static void print_foot(const struct top *top, FILE *out)
+{
+    char name[4 * MORTISE_NAME_MAX + 1], message[1024];
+    mrt_cli_escape(top->name, name, sizeof name);
+    mrt_cli_escape(top->message, message, sizeof message);
+    if (top->question)
+        fprintf(out, "\n%s %s, fence %" PRIu64 "? y/n",
+                top->question == 'b' ? "Break" : "Ask to give up", name, top->fence);
+    else if (top->typing)
+        fprintf(out, "\nFilter; Enter keeps it, Escape clears it");
+    else if (*message)
+        fprintf(out, "\n%s", message);
+    else
+        fprintf(out, "\n? help  l w t n c sort  / filter  Enter queue  r revoke  b break  q %s",
+                *top->opened   ? "back"
+                : *top->filter ? "all"
+                               : "quit");
+}
+
+/* Whether a terminal is to be coloured: no-color.org, and who has no colours. */
+static bool has_colours(void)
+{
+    const char *none = secure_getenv("NO_COLOR"), *terminal = secure_getenv("TERM");
+    return !(none && *none) && terminal && strcmp(terminal, "dumb") != 0;
+}
+
+static void print_help(FILE *out)
+{
+    fputs("Keys\n\n"
+          "  l  longest wait first, and behind all waits the oldest holder\n"
+          "  w  most waiters first           t  oldest holder first\n"
+          "  n  by name                      c  most changes of the holder first\n"
+          "  /  only locks with a text in name or holder; Enter keeps it, Escape clears it\n"
+          "  Up Down PgUp PgDn Home End, j k g G   choose a line\n"
+          "  Enter   the queue of a lock: its holders and waiters, their fences\n"
+          "  r  ask the holder to give the lock up        } after a question that names\n"
+          "  b  take the lock, or a place in the queue    } lock and fence; y is yes\n"
+          "  q  Escape   back, clear the filter, end\n\n"
+          "Columns\n\n"
+          "  MODE    read or write; of permits how many are held of how many\n"
+          "  QUEUE   how many wait           WAIT   the longest of their waits so far\n"
+          "  CHG/S   changes of the holder a second, those that were seen: at least so many\n"
+          "  HELD    for how long the first holder has held\n\n"
+          "Any key goes back",
+          out);
+}
+
+void mrt_top_draw(struct top *top)
+{
+    char *text = NULL;
+    size_t size = 0;
+    int lines, columns;
+    mrt_screen_size(&lines, &columns);
+    size_t room = lines > 4 ? (size_t)lines - 4 : 1; /* head, heading, foot */
+    top->room = room;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return;
+    top->shown = mrt_table_arrange(&top->table, top->order, top->filter, mrt_time_now());
+    follow_mark(top);
+    size_t first = top->chosen >= room ? top->chosen - room + 1 : 0;
+    if (top->helping) {
+        print_help(out);
+    } else {
+        print_head(top, out);
+        if (*top->opened)
+            print_queue(top, out, first, room, columns);
+        else
+            print_locks(top, out, first, room, columns, true);
+        print_foot(top, out);
+    }
+    bool marks = !top->helping && top->chosen < top->count;
+    if (fclose(out) == 0)
+        mrt_screen_show(text, marks ? (int)(2 + top->chosen - first) : -1, has_colours());
+    free(text);
+}

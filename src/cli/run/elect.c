@@ -1,0 +1,119 @@
+/*
+ * mortise elect: a run whose lock is an election (run.h), and what it does beside running a
+ * command: to lead without one, and to tell who leads.
+ *
+ * Who observes asks the store once before it waits for changes, so that a store out of reach
+ * is an error and not a long silence.
+ */
+#include "cli/frame/json.h"
+#include "cli/run/run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The signal that ends us, if one has come; 0. */
+static int ending_signal(struct mrt_run *run)
+{
+    int signal;
+    while ((signal = mrt_run_next_signal(run)) != 0) {
+        if (signal == SIGTSTP)
+            mrt_terminal_stop(getpid());
+        if (mrt_run_is_terminating(signal))
+            return signal;
+    }
+    return 0;
+}
+
+int mrt_elect_lead(struct mrt_run *run)
+{
+    struct mrt_run_lock *lock = &run->locks[0];
+    mortise_on_lost(lock->hold, NULL, NULL); /* that somebody breaks it is told at once */
+    printf("elected, fence %" PRIu64 "\n", lock->fence);
+    int code = mrt_cli_end_output();
+    while (!code) {
+        int64_t left = mortise_hold_remaining_ms(lock->hold);
+        if (left == 0) {
+            mrt_run_event(run, "lost", lock, ", " MRT_JSON_FENCE, lock->fence, lock->fence);
+            return mrt_cli_fail(MRT_EXIT_LOST, "%s: leadership was lost", run->name);
+        }
+        mrt_run_poll(run, left == INT64_MAX ? MRT_TIME_NEVER
+                                            : mrt_time_add(mrt_time_now(), mrt_time_from_ms(left)));
+        int signal = ending_signal(run);
+        code = signal ? MRT_EXIT_SIGNAL + signal : 0;
+    }
+    return code;
+}
+
+/* --------------------------------------------------------------- observing */
+
+struct observed {
+    struct mrt_run *run;
+    int code; /* of standard output that cannot be written */
+};
+
+static void print_json(const char *name, uint64_t fence, const char *value)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    printf("{\"event\": \"leader\", \"time\": ");
+    mrt_json_time(stdout, (int64_t)now.tv_sec * 1000 + now.tv_nsec / MRT_MILLISECOND);
+    printf(", \"name\": ");
+    mrt_json_string(stdout, name);
+    printf(", " MRT_JSON_FENCE ", \"value\": ", fence, fence);
+    mrt_json_string(stdout, value);
+    printf("}\n");
+}
+
+static void on_leader(void *argument, const mortise_leader *leader)
+{
+    struct observed *observed = argument;
+    char value[MORTISE_VALUE_MAX + 1], shown[4 * MORTISE_VALUE_MAX + 1];
+    memcpy(value, leader->value, leader->size);
+    value[leader->size] = '\0';
+    mrt_cli_escape(value, shown, sizeof shown);
+    if (observed->run->status_fd >= 0)
+        print_json(observed->run->name, leader->fence, value);
+    else if (leader->fence == 0)
+        puts("nobody leads");
+    else
+        printf("%" PRIu64 " %s\n", leader->fence, shown);
+    if (!observed->code)
+        observed->code = mrt_cli_end_output();
+}
+
+static int follow(struct mrt_run *run, struct observed *observed)
+{
+    int error = mortise_election_observe(run->locks[0].election, on_leader, observed);
+    int signal = 0;
+    if (error)
+        return mrt_cli_fail_error(run->name, error);
+    while (!signal && !observed->code) {
+        mrt_run_poll(run, MRT_TIME_NEVER);
+        signal = ending_signal(run);
+    }
+    return signal ? MRT_EXIT_SIGNAL + signal : observed->code;
+}
+
+int mrt_elect_observe(struct mrt_run *run)
+{
+    static mortise_leader leader;
+    struct observed observed = {.run = run};
+    int error = mortise_election_leader(run->locks[0].election, &leader);
+    if (error && error != MORTISE_ENOLEADER)
+        return mrt_cli_fail_error(run->name, error);
+    if (!run->once)
+        return follow(run, &observed);
+    if (error)
+        leader = (mortise_leader){.fence = 0};
+    on_leader(&observed, &leader);
+    return !observed.code && error ? MRT_EXIT_FAILED : observed.code;
+}
+
+int mrt_cli_elect(struct mrt_cli *cli, int argc, char **argv)
+{
+    struct mrt_run run = {.cli = cli, .mode = MRT_RUN_LEADER};
+    return mrt_run_whole(&run, argc, argv);
+}

@@ -1,0 +1,40 @@
+/*
+ * --lease: how long what is held outlives a client that has fallen silent. The store's address
+ * says it, each store's in its own word; here it is put there.
+ */
+#include "cli/run/run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *scheme, *parameter;
+} words[] = {
+    {"zk:", "session"},       {"redis:", "session"},  {"redis+unix:", "session"},
+    {"postgresql:", "lease"}, {"postgres:", "lease"}, {"mysql:", "lease"},
+    {"mariadb:", "lease"},    {"memory:", "lease"},
+};
+
+/* The word of the store at `url`; NULL: it has no leases, or none of its own. */
+static const char *find_word(const char *url)
+{
+    for (size_t i = 0; url && i < sizeof words / sizeof words[0]; i++)
+        if (strncmp(url, words[i].scheme, strlen(words[i].scheme)) == 0)
+            return words[i].parameter;
+    return NULL;
+}
+
+int mrt_run_set_lease(struct mrt_run *run)
+{
+    const char *url = run->cli->url, *word = find_word(url);
+    if (run->lease == 0)
+        return 0;
+    if (!word)
+        return mrt_cli_fail(MRT_EXIT_USAGE, "--lease: this store has no lease that can be chosen");
+    if (asprintf(&run->leased_url, "%s%c%s=%" PRId64 "ms", url, strchr(url, '?') ? '&' : '?', word,
+                 run->lease / MRT_MILLISECOND) < 0)
+        return mrt_cli_fail(MRT_EXIT_INTERNAL, "out of memory");
+    run->cli->url = run->leased_url;
+    return 0;
+}

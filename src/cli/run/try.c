@@ -1,0 +1,64 @@
+/*
+ * mortise try: whether locks could be had at this moment. They are acquired without waiting and
+ * given back at once; the exit code is the answer. It is old when it arrives: who wants to do
+ * something under the lock uses run -n.
+ */
+#include "cli/run/run.h"
+
+static const struct mrt_flag flags[] = {MRT_RUN_MODE_FLAGS};
+
+const struct mrt_subcommand mrt_try_subcommand = {
+    .name = "try",
+    .summary = "tell by the exit code whether a lock is free",
+    .operands = "NAME...",
+    .about = "Acquires the locks without waiting, all or none, and gives them back at once. Exit\n"
+             "code 0: they were free; 75: they were not, and nothing is said.\n",
+    .flags = flags,
+    .count = sizeof flags / sizeof flags[0],
+    .function = mrt_cli_try,
+};
+
+static int try_all(struct mrt_run *run)
+{
+    mortise_lock *locks[MRT_RUN_LOCKS_MAX];
+    mortise_hold holds[MRT_RUN_LOCKS_MAX];
+    for (size_t i = 0; i < run->count; i++) {
+        int error = mrt_run_make_lock(run, &run->locks[i]);
+        if (error)
+            return mrt_cli_fail_error(NULL, error);
+        locks[i] = run->locks[i].lock;
+    }
+    int error = mortise_acquire_all(locks, run->count, 0, holds);
+    if (error == MORTISE_EBUSY)
+        return MRT_EXIT_BUSY;
+    if (error)
+        return mrt_cli_fail_error(NULL, error);
+    mortise_release_all(holds, run->count);
+    return MRT_EXIT_OK;
+}
+
+int mrt_cli_try(struct mrt_cli *cli, int argc, char **argv)
+{
+    struct mrt_run run = {.cli = cli, .weight = 1, .status_fd = -1};
+    int option, code = 0;
+    while (!code && (option = mrt_cli_option(cli, argc, argv)) != MRT_OPTION_END) {
+        if (option == MRT_OPTION_STOP)
+            return cli->exit_code;
+        code = mrt_run_take_mode(&run, option);
+    }
+    if (code)
+        return code;
+    if (optind == argc)
+        return mrt_cli_fail(MRT_EXIT_USAGE, "no lock name; see --help");
+    for (int i = optind; i < argc && !code; i++)
+        code = mrt_run_add_name(&run, argv[i]);
+    if (!code)
+        code = mrt_run_check_together(&run);
+    if (!code)
+        code = mrt_cli_open(cli, MORTISE_FOREIGN_LOOP, &run.client);
+    if (code)
+        return code;
+    code = try_all(&run);
+    int error = mortise_close(run.client);
+    return error && !code ? mrt_cli_fail_error(NULL, error) : code;
+}

@@ -1,0 +1,413 @@
+/*
+ * Signals as events, and getting the locks.
+ *
+ * From here on signals are blocked and read from a descriptor, beside the
+ * client's, by one poll: so an interrupted wait is cancelled and its answer
+ * awaited, and nothing stays queued. They are blocked only after the store has
+ * been opened: until then nothing is queued, and a signal just ends the process.
+ * A signal that was ignored when we were started (nohup, a shell's background)
+ * stays ignored, for us and for the command.
+ */
+#include "cli/frame/json.h"
+#include "cli/run/run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define LOOK_EVERY (100 * MRT_MILLISECOND)
+/* A store that has not said by then that others are first, and that is not away, may be one that
+   never says so. */
+#define QUEUED_AFTER MRT_SECOND
+
+/* End the wait; forwarded to the command. */
+static const int terminating[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+/* Forwarded as well, or of the command itself. */
+static const int others[] = {SIGTSTP, SIGCONT, SIGWINCH, SIGCHLD};
+
+bool mrt_run_is_terminating(int signal)
+{
+    for (size_t i = 0; i < sizeof(terminating) / sizeof(terminating[0]); i++)
+        if (terminating[i] == signal)
+            return true;
+    return false;
+}
+
+static bool is_ignored(int signal)
+{
+    struct sigaction action;
+    return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+int mrt_run_block_signals(struct mrt_run *run)
+{
+    sigset_t read, blocked;
+    sigemptyset(&read);
+    for (size_t i = 0; i < sizeof(terminating) / sizeof(terminating[0]); i++)
+        if (!is_ignored(terminating[i]))
+            sigaddset(&read, terminating[i]);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        sigaddset(&read, others[i]);
+    /* With SIGCHLD ignored the command's exit code would be lost. */
+    signal(SIGCHLD, SIG_DFL);
+    blocked = read;
+    sigaddset(&blocked, SIGPIPE);
+    sigaddset(&blocked, SIGTTOU);
+    sigprocmask(SIG_BLOCK, &blocked, &run->inherited_mask);
+    run->signal_fd = signalfd(-1, &read, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (run->signal_fd < 0)
+        return mrt_cli_fail(MRT_EXIT_INTERNAL, "cannot watch signals: %s", strerror(errno));
+    return 0;
+}
+
+int mrt_run_next_signal(struct mrt_run *run)
+{
+    struct signalfd_siginfo info;
+    if (run->cancelled) {
+        run->cancelled = false;
+        return SIGTERM;
+    }
+    ssize_t got = read(run->signal_fd, &info, sizeof(info));
+    return got == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
+}
+
+/* Milliseconds to `until`, rounded up; -1: for ever. */
+static int milliseconds_to(mrt_time until)
+{
+    if (until == MRT_TIME_NEVER)
+        return -1;
+    mrt_time left = until - mrt_time_now();
+    if (left <= 0)
+        return 0;
+    mrt_time ms = mrt_time_add(left, MRT_MILLISECOND - 1) / MRT_MILLISECOND;
+    return ms > INT_MAX ? INT_MAX : (int)ms;
+}
+
+void mrt_run_poll_all(struct mrt_run *run, mrt_time until, struct pollfd *fds, nfds_t count)
+{
+    fds[0] = (struct pollfd){.fd = mortise_fd(run->client), .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = run->signal_fd, .events = POLLIN};
+    int timeout = milliseconds_to(until);
+    int next = mortise_next_timeout_ms(run->client);
+    if (next >= 0 && (timeout < 0 || next < timeout))
+        timeout = next;
+    int ready = poll(fds, count, timeout);
+    if (ready < 0)
+        for (nfds_t i = 0; i < count; i++)
+            fds[i].revents = 0;
+    if (ready == 0 || fds[0].revents != 0)
+        mortise_process(run->client);
+}
+
+void mrt_run_poll(struct mrt_run *run, mrt_time until)
+{
+    struct pollfd fds[3] = {[2] = {.fd = run->cancel_fd, .events = POLLIN}};
+    mrt_run_poll_all(run, until, fds, run->cancel_fd > 0 ? 3 : 2);
+    if (run->cancel_fd <= 0 || fds[2].revents == 0)
+        return;
+    run->cancelled = true;
+    run->cancel_fd = 0;
+}
+
+/* --------------------------------------------------------------- waiting */
+
+struct waiting {
+    struct mrt_run *run;
+    struct mrt_run_lock *lock;
+    mortise_operation *operation; /* NULL: none is under way */
+    bool done;
+    int error;
+    int interrupted; /* the signal */
+    bool has_looked; /* whether anybody above us holds it: */
+    bool is_endless;
+    mrt_time since;
+    bool has_told; /* that it waits */
+};
+
+static void on_acquired(void *argument, int error, mortise_hold hold)
+{
+    struct waiting *waiting = argument;
+    waiting->done = true;
+    waiting->error = error;
+    waiting->lock->hold = hold;
+}
+
+static void on_elected(void *argument, int error)
+{
+    struct waiting *waiting = argument;
+    waiting->done = true;
+    waiting->error = error;
+}
+
+struct holder {
+    char host[HOST_NAME_MAX + 1]; /* ours */
+    bool found;
+    char text[MRT_OWNER_TEXT_SIZE + 64];
+};
+
+static int note_holder(void *argument, const mortise_entry *entry)
+{
+    struct holder *holder = argument;
+    char age[32], owner[MRT_OWNER_TEXT_SIZE];
+    if (entry->place != 0 || (entry->pid == getpid() && strcmp(entry->host, holder->host) == 0))
+        return 0;
+    mrt_cli_describe_owner(entry, owner);
+    mrt_cli_format_age(entry->since_wall_ms, age, sizeof(age));
+    snprintf(holder->text, sizeof(holder->text), "held by %s for %s", owner[0] ? owner : "someone",
+             age);
+    holder->found = true;
+    return 1;
+}
+
+/* "held by host web pid 12 for 3.2s", if the store shows somebody else; else `otherwise`. */
+static const char *describe_holder(const struct waiting *waiting, const char *otherwise,
+                                   struct holder *holder)
+{
+    *holder = (struct holder){.found = false};
+    gethostname(holder->host, sizeof holder->host - 1);
+    mortise_list(waiting->run->client, waiting->lock->name, note_holder, holder);
+    return holder->found ? holder->text : otherwise;
+}
+
+static void cancel(struct waiting *waiting)
+{
+    if (waiting->lock->election)
+        mortise_election_resign(waiting->lock->election);
+    else
+        mortise_cancel(waiting->operation);
+}
+
+static void handle_signal(struct waiting *waiting, int signal)
+{
+    if (signal == SIGTSTP)
+        mrt_terminal_stop(getpid());
+    if (!mrt_run_is_terminating(signal) || waiting->interrupted)
+        return;
+    waiting->interrupted = signal;
+    cancel(waiting);
+}
+
+static void tell_waiting(struct waiting *waiting)
+{
+    struct holder holder;
+    waiting->has_told = true;
+    mrt_run_event(waiting->run, "queued", waiting->lock, ", \"permits\": %" PRIu32,
+                  waiting->run->weight);
+    if (waiting->run->verbose)
+        mrt_cli_say("%s: waiting, %s", waiting->lock->name,
+                    describe_holder(waiting, "others are first", &holder));
+}
+
+/* Who waits for us would be waited for, for ever; but not by who says how long. */
+static void look_above(struct waiting *waiting)
+{
+    waiting->has_looked = true;
+    if (waiting->run->deadline != INT64_MAX || waiting->run->no_wait || waiting->interrupted ||
+        !mrt_run_is_held_above(waiting->run, waiting->lock) || waiting->done)
+        return;
+    waiting->is_endless = true;
+    cancel(waiting);
+}
+
+/* When to say that it waits: as soon as the store says so, and not while it says nothing. */
+static mrt_time tell_time(const struct waiting *waiting)
+{
+    const struct mrt_run *run = waiting->run;
+    if (run->no_wait)
+        return MRT_TIME_NEVER;
+    if (run->is_queued && !waiting->has_told)
+        return 0;
+    return waiting->has_told || run->is_away ? MRT_TIME_NEVER
+                                             : mrt_time_add(waiting->since, QUEUED_AFTER);
+}
+
+/* Until the callback has come: a cancelled acquire may still end with the lock. */
+static void wait_for_answer(struct waiting *waiting)
+{
+    struct mrt_run *run = waiting->run;
+    waiting->since = mrt_time_now();
+    mortise_process(run->client);
+    while (!waiting->done) {
+        int signal;
+        mrt_time look_at =
+            waiting->has_looked ? MRT_TIME_NEVER : mrt_time_add(waiting->since, LOOK_EVERY);
+        mrt_run_poll(run, mrt_time_min(look_at, tell_time(waiting)));
+        if (!waiting->done && mrt_time_now() >= look_at)
+            look_above(waiting);
+        if (!waiting->done && mrt_time_now() >= tell_time(waiting))
+            mortise_process(run->client); /* it may be late to say that the store is away */
+        if (!waiting->done && mrt_time_now() >= tell_time(waiting))
+            tell_waiting(waiting);
+        while (!waiting->done && (signal = mrt_run_next_signal(run)) != 0)
+            handle_signal(waiting, signal);
+    }
+}
+
+static int campaign(struct waiting *waiting)
+{
+    struct mrt_run *run = waiting->run;
+    struct mrt_run_lock *lock = waiting->lock;
+    int error = run->no_wait ? mortise_election_campaign(lock->election, 0)
+                             : mortise_election_campaign_async(lock->election, run->deadline,
+                                                               on_elected, waiting);
+    if (!error && !run->no_wait) {
+        wait_for_answer(waiting);
+        error = waiting->error;
+    }
+    if (error)
+        return error;
+    error = mortise_election_hold(lock->election, &lock->hold);
+    return error == MORTISE_ENOTHELD ? MORTISE_ELOST : error;
+}
+
+static int acquire(struct waiting *waiting)
+{
+    struct mrt_run *run = waiting->run;
+    struct mrt_run_lock *lock = waiting->lock;
+    waiting->done = waiting->has_looked = waiting->is_endless = waiting->has_told = false;
+    run->is_queued = false;
+    if (lock->election)
+        return campaign(waiting);
+    int error = run->no_wait ? mortise_try_acquire_async(lock->lock, on_acquired, waiting,
+                                                         &waiting->operation)
+                             : mortise_acquire_async(lock->lock, run->deadline, on_acquired,
+                                                     waiting, &waiting->operation);
+    if (error)
+        return error;
+    wait_for_answer(waiting);
+    return waiting->error;
+}
+
+static int say_not_acquired(const struct waiting *waiting, int error)
+{
+    const struct mrt_run *run = waiting->run;
+    struct holder holder;
+    if (waiting->interrupted) {
+        mrt_run_event(run, "interrupted", waiting->lock, ", \"signal\": %d", waiting->interrupted);
+        return MRT_EXIT_SIGNAL + waiting->interrupted;
+    }
+    mrt_run_event(run, "not-acquired", waiting->lock, ", \"error\": \"%s\"",
+                  mortise_error_name(error));
+    if (waiting->is_endless)
+        return mrt_cli_fail(MRT_EXIT_USAGE,
+                            "%s: held by a run or a script that this is part of, and that may wait "
+                            "for it; with -w it is waited for all the same",
+                            waiting->lock->name);
+    if (error != MORTISE_EBUSY && error != MORTISE_ETIMEOUT)
+        return mrt_cli_fail_error(waiting->lock->name, error);
+    if (run->quiet_conflict)
+        return run->conflict_code;
+    return mrt_cli_fail(run->conflict_code, "%s: %s", waiting->lock->name,
+                        describe_holder(waiting, mortise_error_text(error), &holder));
+}
+
+static void say_acquired(const struct mrt_run_lock *lock, mrt_time took)
+{
+    const struct mrt_run *run = lock->run;
+    mrt_run_event(run, "acquired", lock, ", " MRT_JSON_FENCE ", \"waited_ms\": %" PRId64,
+                  lock->fence, lock->fence, took / MRT_MILLISECOND);
+    if (run->verbose)
+        mrt_cli_say("%s: acquired after %" PRId64 ".%06" PRId64 "s, fence %" PRIu64, lock->name,
+                    took / MRT_SECOND, took % MRT_SECOND / MRT_MICROSECOND, lock->fence);
+}
+
+/* False: not acquired, and *code. */
+static bool acquire_all(struct waiting *waiting, int *code)
+{
+    struct mrt_run *run = waiting->run;
+    for (size_t i = 0; i < run->count; i++) {
+        mrt_time since = mrt_time_now();
+        waiting->lock = &run->locks[i];
+        if (waiting->lock->is_outer)
+            continue;
+        run->waits_for = waiting->lock;
+        int error = acquire(waiting);
+        run->waits_for = NULL;
+        if (error || waiting->interrupted) {
+            *code = say_not_acquired(waiting, error);
+            return false;
+        }
+        waiting->lock->fence = mortise_hold_fence(waiting->lock->hold);
+        say_acquired(waiting->lock, mrt_time_now() - since);
+    }
+    return true;
+}
+
+static bool are_all_held(const struct mrt_run *run)
+{
+    for (size_t i = 0; i < run->count; i++)
+        if (!run->locks[i].is_outer && !mortise_is_held(run->locks[i].hold))
+            return false;
+    return true;
+}
+
+/* When a lock is acquired after the store stood still, its lease is old, and the command would be
+   ended soon after its start. So this waits until at least as much of the lease is left as between
+   two renewals. False: the lease was not renewed, or a signal came. */
+static bool settle(struct waiting *waiting)
+{
+    struct mrt_run *run = waiting->run;
+    while (!waiting->interrupted && are_all_held(run)) {
+        mrt_time now = mrt_time_now();
+        if (mrt_run_term_time(run) > mrt_time_add(now, run->spare))
+            return true;
+        mrt_run_poll(run, mrt_time_add(now, LOOK_EVERY));
+        for (int signal; (signal = mrt_run_next_signal(run)) != 0;)
+            if (mrt_run_is_terminating(signal))
+                waiting->interrupted = signal;
+    }
+    return false;
+}
+
+bool mrt_run_wait(struct mrt_run *run, int *code)
+{
+    struct waiting waiting = {.run = run};
+    do {
+        mrt_run_release(run); /* what was lost before it was of use */
+        if (!acquire_all(&waiting, code)) {
+            mrt_run_release(run);
+            return false;
+        }
+    } while (!settle(&waiting) && !waiting.interrupted);
+    run->acquired_at = mrt_time_now();
+    if (!waiting.interrupted)
+        return true;
+    *code = say_not_acquired(&waiting, MORTISE_OK);
+    mrt_run_release(run);
+    return false;
+}
+
+int mrt_run_release(struct mrt_run *run)
+{
+    int error = MORTISE_OK;
+    for (size_t i = run->count; i > 0; i--) {
+        struct mrt_run_lock *lock = &run->locks[i - 1];
+        if (!lock->hold.slot)
+            continue;
+        int result =
+            lock->election ? mortise_election_resign(lock->election) : mortise_release(lock->hold);
+        if (!error)
+            error = result;
+        if (!result)
+            mrt_run_event(run, "released", lock, ", " MRT_JSON_FENCE, lock->fence, lock->fence);
+        if (!result && run->verbose && lock->fence)
+            mrt_cli_say("%s: released", lock->name);
+        lock->hold = (mortise_hold){.slot = NULL};
+    }
+    return error;
+}
+
+void mrt_run_linger(struct mrt_run *run, mrt_time until)
+{
+    while (!run->lost && mrt_time_now() < until) {
+        mrt_run_poll(run, until);
+        for (int signal; (signal = mrt_run_next_signal(run)) != 0;)
+            if (mrt_run_is_terminating(signal))
+                return;
+    }
+}

@@ -1,0 +1,289 @@
+/*
+ * mortise doctor: what is set and where it came from, whether the store answers, what it can
+ * and cannot promise, and what is wrong with any of it.
+ *
+ * The store is asked as a lock asks it: a mutex of our own name is acquired, looked at and
+ * given back. What the library has to say meanwhile, as of access rights, is a finding. No
+ * value that is a secret is shown.
+ */
+#include "cli/frame/cli.h"
+#include "cli/observe/rows.h"
+#include "cli/run/run.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timex.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FINDINGS_MAX 16
+#define CLOCK_TOLERANCE_MS 10000
+/* What an SQL server's text says last. */
+#define ENCRYPTED "; encrypted: "
+
+const struct mrt_subcommand mrt_doctor_subcommand = {
+    .name = "doctor",
+    .summary = "check settings, store and clocks",
+    .operands = "",
+    .about = "Prints each setting and where it came from, whether the store answers, and what it\n"
+             "promises. Ends with 0 if all is well, 1 if something is wrong, or what any use of\n"
+             "the store would end with: 69, 77, 78.\n",
+    .function = mrt_cli_doctor,
+};
+
+struct doctor {
+    struct mrt_cli *cli;
+    mortise_client *client;
+    char findings[FINDINGS_MAX][512];
+    int count;
+};
+
+__attribute__((format(printf, 2, 3))) static void find(struct doctor *doctor, const char *format,
+                                                       ...)
+{
+    va_list arguments;
+    if (doctor->count == FINDINGS_MAX)
+        return;
+    va_start(arguments, format);
+    vsnprintf(doctor->findings[doctor->count++], sizeof doctor->findings[0], format, arguments);
+    va_end(arguments);
+}
+
+static void on_log(void *argument, const char *message)
+{
+    find(argument, "%s", message);
+}
+
+/* -------------------------------------------------------------- settings */
+
+static void print_setting(const char *name, const char *value, const char *origin)
+{
+    char shown[512];
+    mrt_cli_escape(value, shown, sizeof shown);
+    printf("  %-20s %-30s %s\n", name, shown, origin);
+}
+
+static void show_setting(const struct mrt_flag *flag)
+{
+    struct mrt_setting setting;
+    if (flag->traits & MRT_FLAG_ONCE || flag->id == MRT_OPTION_URL)
+        return;
+    if (mrt_settings_find(flag->name, &setting))
+        print_setting(flag->name, setting.value, setting.origin);
+    else if (flag->standard)
+        print_setting(flag->name, flag->standard, "default");
+}
+
+/* Whether an earlier subcommand has an option of that name. */
+static bool was_shown(size_t subcommand, const char *name)
+{
+    for (size_t i = 0; i < subcommand; i++)
+        for (size_t j = 0; j < mrt_subcommands[i]->count; j++)
+            if (strcmp(mrt_subcommands[i]->flags[j].name, name) == 0)
+                return true;
+    return false;
+}
+
+static void show_url(const struct mrt_cli *cli)
+{
+    char clean[512];
+    if (!cli->url) {
+        print_setting("url", "the file of this user", "default");
+        return;
+    }
+    mrt_cli_redact(cli->url, clean, sizeof clean);
+    print_setting("url", clean, cli->url_origin);
+}
+
+static void show_file(const char *path)
+{
+    printf("  %s\n", path);
+}
+
+static void show_settings(const struct mrt_cli *cli)
+{
+    static const char *const secrets[] = {"MORTISE_ZK_AUTH", "MORTISE_REDIS_AUTH",
+                                          "MORTISE_SERVE_TOKEN"};
+    printf("settings\n");
+    show_url(cli);
+    for (size_t i = 0; i < mrt_subcommand_count; i++)
+        for (size_t j = 0; j < mrt_subcommands[i]->count; j++)
+            if (!was_shown(i, mrt_subcommands[i]->flags[j].name))
+                show_setting(&mrt_subcommands[i]->flags[j]);
+    for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++)
+        if (secure_getenv(secrets[i]))
+            print_setting("credentials", "(not shown)", secrets[i]);
+    printf("files of settings\n");
+    mrt_settings_files(show_file);
+}
+
+/* ----------------------------------------------------------------- store */
+
+static int64_t wall_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / MRT_MILLISECOND;
+}
+
+static int note_since(void *argument, const mortise_entry *entry)
+{
+    *(int64_t *)argument = entry->since_wall_ms;
+    return 1;
+}
+
+/* Under our own lock: how far the store's wall clock, if it has one, is from ours. */
+static void compare_clocks(struct doctor *doctor, const char *name, int64_t asked_ms)
+{
+    int64_t since = 0, now = wall_ms();
+    if (mortise_list(doctor->client, name, note_since, &since) != MORTISE_OK || since == 0)
+        return;
+    int64_t off = since < asked_ms ? since - asked_ms : since > now ? since - now : 0;
+    printf("  %-20s %" PRId64 " ms\n", "clock ahead of ours", off);
+    if (off > CLOCK_TOLERANCE_MS || off < -CLOCK_TOLERANCE_MS)
+        find(doctor, "the store's clock is %" PRId64 " s off from ours: ages in lists are wrong",
+             off / 1000);
+}
+
+static void show_server(struct doctor *doctor)
+{
+    char server[256], shown[512];
+    int error = mortise_server(doctor->client, server, sizeof server);
+    const char *text = !error                    ? server
+                       : *mortise_error_detail() ? mortise_error_detail()
+                                                 : mortise_error_text(error);
+    mrt_cli_escape(text, shown, sizeof shown);
+    char *encrypted = error ? NULL : strstr(shown, ENCRYPTED);
+    if (encrypted)
+        *encrypted = '\0';
+    printf("  %-20s %s%s\n", "server", error ? "not known: " : "", shown);
+    if (encrypted)
+        printf("  %-20s %s\n", "encrypted", encrypted + sizeof ENCRYPTED - 1);
+}
+
+/* Acquires and gives back: 0 or an exit code. */
+static int use_lock(struct doctor *doctor, mortise_lock *lock)
+{
+    mortise_hold hold;
+    mrt_time begin = mrt_time_now();
+    int64_t asked_ms = wall_ms();
+    int error = mortise_acquire_for(lock, 10000, &hold);
+    if (error)
+        return mrt_cli_fail_error("the store does not give a lock", error);
+    mrt_time took = mrt_time_now() - begin;
+    printf("  %-20s yes, a lock in %.1f ms\n", "answers", (double)took / 1e6);
+    show_server(doctor);
+    compare_clocks(doctor, mortise_lock_name(lock), asked_ms);
+    error = mortise_release(hold);
+    return error ? mrt_cli_fail_error("the store does not take a lock back", error) : 0;
+}
+
+static int ask_store(struct doctor *doctor)
+{
+    char name[64];
+    mortise_lock *lock;
+    snprintf(name, sizeof name, "mortise-doctor/%d", (int)getpid());
+    printf("store\n  %-20s %s\n", "address", mortise_url(doctor->client));
+    int error = mortise_mutex_new(doctor->client, name, NULL, &lock);
+    return error ? mrt_cli_fail_error(NULL, error) : use_lock(doctor, lock);
+}
+
+static void check_grace(struct doctor *doctor, const mortise_capabilities *can)
+{
+    struct mrt_setting setting;
+    mrt_time grace;
+    mrt_time left = mrt_run_longest_grace(can);
+    if (!mrt_settings_find("grace", &setting))
+        return;
+    if (!mrt_cli_duration(setting.value, &grace))
+        find(doctor, "%s: \"%.64s\" is not a duration", setting.origin, setting.value);
+    else if (can->lease_ms > 0 && grace > left)
+        find(doctor, "%s: the grace is too long for the lease: %" PRId64 "ms at most",
+             setting.origin, left / MRT_MILLISECOND);
+}
+
+static void print_promise(const char *title, int is_kept, const char *else_what)
+{
+    printf("  %-20s %s\n", title, is_kept ? "yes" : else_what);
+}
+
+static void show_promises(struct doctor *doctor)
+{
+    char lease[32];
+    mortise_capabilities can = {.size = sizeof can};
+    if (mortise_get_capabilities(doctor->client, &can) != MORTISE_OK)
+        return;
+    mrt_cli_format_duration(mrt_time_from_ms(can.lease_ms), lease, sizeof lease);
+    printf("  %-20s %s\n", "session granted",
+           can.lease_ms ? lease : "none: the operating system tells of death");
+    check_grace(doctor, &can);
+    printf("promises\n");
+    print_promise("in order", can.fair && can.exclusive_fair,
+                  can.fair ? "yes, but for exclusive locks"
+                           : "no: waiters of other processes may be overtaken");
+    print_promise("fences", can.fence, "no: check nothing by them");
+    print_promise("waiters are told", can.notify, "no: they ask now and then");
+    print_promise("across hosts", can.across_hosts, "no: this machine alone");
+    print_promise("survives failover", can.survives_failover,
+                  can.across_hosts ? "no: two may hold a lock after a server is replaced"
+                                   : "no: there is one machine");
+    print_promise("durable holds", can.detach, "no: every lock ends with its holder");
+    print_promise("lock delay", can.lock_delay, "no: a dead holder's lock is free at once");
+    print_promise("durable fences", can.durable_fence, "no: a power cut may set them back");
+}
+
+/* ----------------------------------------------------------------- clocks */
+
+static void check_clocks(struct doctor *doctor)
+{
+    struct timespec boot, running;
+    struct timex state = {.modes = 0};
+    clock_gettime(CLOCK_BOOTTIME, &boot);
+    clock_gettime(CLOCK_MONOTONIC, &running);
+    int synchronised = adjtimex(&state) >= 0 && !(state.status & STA_UNSYNC);
+    printf("clocks\n  %-20s %s\n", "wall clock",
+           synchronised ? "synchronised"
+                        : "not known to be synchronised; only ages in lists need it");
+    printf("  %-20s %lld s of %lld since the start\n", "suspended for",
+           (long long)(boot.tv_sec - running.tv_sec), (long long)boot.tv_sec);
+    if (wall_ms() < INT64_C(1577836800000)) /* 2020 */
+        find(doctor, "the wall clock is years behind");
+}
+
+static int report(const struct doctor *doctor)
+{
+    fflush(stdout); /* warnings come last; mrt_cli_end_output tells if this failed */
+    for (int i = 0; i < doctor->count; i++)
+        mrt_cli_say("warning: %s", doctor->findings[i]);
+    return doctor->count > 0 ? MRT_EXIT_FAILED : MRT_EXIT_OK;
+}
+
+int mrt_cli_doctor(struct mrt_cli *cli, int argc, char **argv)
+{
+    struct doctor doctor = {.cli = cli};
+    if (mrt_cli_option(cli, argc, argv) == MRT_OPTION_STOP)
+        return cli->exit_code;
+    if (optind < argc)
+        return mrt_cli_fail(MRT_EXIT_USAGE, "doctor takes no argument; \"%.64s\" is too much",
+                            argv[optind]);
+    cli->log = on_log;
+    cli->log_argument = &doctor;
+    show_settings(cli);
+    check_clocks(&doctor);
+    fflush(stdout);
+    int code = mrt_cli_open(cli, MORTISE_FOREIGN_LOOP, &doctor.client);
+    if (code)
+        return code;
+    code = ask_store(&doctor);
+    if (!code)
+        show_promises(&doctor);
+    int error = mortise_close(doctor.client);
+    if (error && !code)
+        find(&doctor, "the session was not ended in time");
+    int worse = report(&doctor);
+    int output = mrt_cli_end_output();
+    return code ? code : worse ? worse : output;
+}

@@ -1,0 +1,51 @@
+/*
+ * mortise init: makes what a store needs before its first use, or shows the statements to
+ * somebody who may run them.
+ */
+#include "cli/frame/cli.h"
+
+#include <stdio.h>
+
+enum { PRINT = MRT_OPTION_OWN };
+
+static const struct mrt_flag flags[] = {
+    {PRINT, "print-sql", NULL, "print the statements instead; no server is\nasked", NULL,
+     MRT_FLAG_ONCE},
+};
+
+const struct mrt_subcommand mrt_init_subcommand = {
+    .name = "init",
+    .summary = "make what a store needs before its first use",
+    .operands = "",
+    .about = "Makes what the store needs before its first use: on PostgreSQL the schema, on\n"
+             "MariaDB the database. What is there already stays. Other stores need nothing.\n",
+    .flags = flags,
+    .count = sizeof flags / sizeof flags[0],
+    .function = mrt_cli_init,
+};
+
+static void print(void *argument, const char *text)
+{
+    (void)argument;
+    fputs(text, stdout);
+}
+
+int mrt_cli_init(struct mrt_cli *cli, int argc, char **argv)
+{
+    bool prints = false;
+    int option;
+    while ((option = mrt_cli_option(cli, argc, argv)) != MRT_OPTION_END) {
+        if (option == MRT_OPTION_STOP)
+            return cli->exit_code;
+        prints = true;
+    }
+    if (optind < argc)
+        return mrt_cli_fail(MRT_EXIT_USAGE, "init takes no names; \"%.64s\" is too much",
+                            argv[optind]);
+    if (cli->url && !*cli->url)
+        return mrt_cli_fail(MRT_EXIT_CONFIG, "%s is empty", cli->url_origin);
+    int error = mortise_init(cli->url, prints ? print : NULL, NULL);
+    if (error)
+        return mrt_cli_fail_error(NULL, error);
+    return mrt_cli_end_output();
+}

@@ -1,0 +1,99 @@
+/*
+ * Every part is checked whole. What is not well formed is never quoted where it may be a
+ * part of a password that was put in the wrong place.
+ */
+#include "store/kit/address.h"
+
+#include "base/error.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DURATION_MAX_MS (INT64_C(3600) * 1000)
+
+int64_t mrt_address_number(const char *text, size_t length, int64_t limit)
+{
+    int64_t value = 0;
+    if (length == 0)
+        return -1;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return -1;
+        value = value * 10 + (text[i] - '0');
+        if (value > limit)
+            return -1;
+    }
+    return value;
+}
+
+int mrt_address_duration(const struct mrt_uri *uri, const char *key, int64_t least,
+                         mrt_time *duration)
+{
+    const char *text = mrt_uri_parameter(uri, key);
+    if (!text)
+        return MORTISE_OK;
+    size_t digits = strspn(text, "0123456789");
+    int64_t ms = mrt_address_number(text, digits, DURATION_MAX_MS);
+    if (strcmp(text + digits, "s") == 0)
+        ms = ms < 0 ? ms : ms * 1000;
+    else if (strcmp(text + digits, "ms") != 0)
+        ms = -1;
+    if (ms < least || ms > DURATION_MAX_MS)
+        return mrt_error(MORTISE_EURI, "%s=%.32s is not a duration such as 10s or 500ms", key,
+                         text);
+    *duration = mrt_time_from_ms(ms);
+    return MORTISE_OK;
+}
+
+static bool is_name(const char *name)
+{
+    return *name && name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                      "0123456789.-_")] == '\0';
+}
+
+/* "[v6]" or a name or v4 address into host; what follows it, or NULL. */
+static const char *read_host_name(const char *text, size_t length, struct mrt_host *host)
+{
+    struct in6_addr binary;
+    const char *from = text, *end = text + length, *to;
+    bool bracketed = *text == '[';
+    if (bracketed) {
+        from++;
+        to = memchr(from, ']', (size_t)(end - from));
+    } else {
+        to = memchr(from, ':', length);
+        to = to ? to : end;
+    }
+    if (!to || (size_t)(to - from) >= sizeof host->name)
+        return NULL;
+    memcpy(host->name, from, (size_t)(to - from));
+    host->name[to - from] = '\0';
+    if (bracketed ? inet_pton(AF_INET6, host->name, &binary) != 1 : !is_name(host->name))
+        return NULL;
+    if (bracketed)
+        inet_ntop(AF_INET6, &binary, host->name, sizeof host->name);
+    return bracketed ? to + 1 : to;
+}
+
+int mrt_host_parse(const char *text, size_t length, uint16_t port_by_default, const char *form,
+                   struct mrt_host *host)
+{
+    const char *rest = length > 0 ? read_host_name(text, length, host) : NULL;
+    int port = port_by_default;
+    if (rest && rest != text + length)
+        port = *rest == ':' ? mrt_uri_port(rest + 1, length - (size_t)(rest + 1 - text)) : -1;
+    if (!rest || port < 0)
+        return mrt_error(MORTISE_EURI, "%s", form);
+    if (port == 0) /* without the number, which may be a password */
+        return mrt_error(MORTISE_EURI, "the port of %s is not from 1 to 65535", host->name);
+    host->port = (uint16_t)port;
+    return MORTISE_OK;
+}
+
+void mrt_host_format(const struct mrt_host *host, char text[MRT_HOST_TEXT_SIZE])
+{
+    bool v6 = strchr(host->name, ':');
+    snprintf(text, MRT_HOST_TEXT_SIZE, "%s%s%s:%u", v6 ? "[" : "", host->name, v6 ? "]" : "",
+             (unsigned)host->port);
+}

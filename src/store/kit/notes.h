@@ -1,0 +1,32 @@
+/*
+ * What a store says in the log, once each. It is noted where it is found, under a lock or in a
+ * callback, and said where the store delivers its events: what logs is the program's, and may call
+ * back or block.
+ */
+#ifndef MRT_STORE_KIT_NOTES_H
+#define MRT_STORE_KIT_NOTES_H
+
+#include "core/store.h"
+
+#include <stdbool.h>
+
+#define MRT_NOTES_MAX 8
+
+struct mrt_notes {
+    const char *from; /* "Redis" */
+    mortise_log_callback log;
+    void *argument;
+    struct {
+        bool taken;     /* said, or to be said */
+        char text[256]; /* "": said */
+    } each[MRT_NOTES_MAX];
+};
+
+void mrt_notes_init(struct mrt_notes *notes, const char *from,
+                    const struct mrt_store_options *options);
+/* Notes it, unless that has been done. `which` is a number of the store's own. */
+__attribute__((format(printf, 3, 4))) void mrt_note(struct mrt_notes *notes, unsigned which,
+                                                    const char *format, ...);
+void mrt_notes_say(struct mrt_notes *notes);
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * Where hosts are. A look-up takes as long as the system's resolver lets it, and a loop must not
+ * wait for that: so it has it done on another thread, which outlives the resolver if it must, and
+ * fetches what was found when it comes by. Hosts are looked up once when a store is opened, and
+ * again while it has no connection: they may have moved. Meanwhile the addresses that are known are
+ * tried.
+ *
+ * Threads: a resolver is its store's. All that it shares with the thread are what that has found,
+ * once it has ended, and a count of the two.
+ */
+#ifndef MRT_STORE_KIT_RESOLVER_H
+#define MRT_STORE_KIT_RESOLVER_H
+
+#include "base/time.h"
+#include "store/kit/address.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+#define MRT_ADDRESSES_MAX 64
+
+struct mrt_address {
+    struct sockaddr_storage socket;
+    socklen_t length;
+};
+
+struct mrt_addresses {
+    size_t count;
+    int fault; /* of getaddrinfo: why some host is not among them; 0: all are */
+    struct mrt_address at[MRT_ADDRESSES_MAX];
+};
+
+/* Where these hosts are, as far as it is known, in their order; NULL: no memory. The caller frees
+   it. Blocks. */
+struct mrt_addresses *mrt_resolve(const struct mrt_host *hosts, size_t count);
+
+struct mrt_look_up;
+struct mrt_resolver {
+    struct mrt_look_up *under_way;
+    mrt_time again; /* not before */
+};
+
+/* These are to be looked up no sooner than a second after `now`, when they were last; never, if
+   all are literal addresses. */
+void mrt_resolver_init(struct mrt_resolver *resolver, const struct mrt_host *hosts, size_t count,
+                       mrt_time now);
+/* Looks them up beside the caller, unless that is being done or it is too soon. */
+void mrt_resolver_begin(struct mrt_resolver *resolver, const struct mrt_host *hosts, size_t count,
+                        mrt_time now);
+/* What was found since, if anything; NULL: it is still being looked for, or nothing was. The
+   caller frees it. */
+struct mrt_addresses *mrt_resolver_take(struct mrt_resolver *resolver);
+/* When who waits for it should come by. */
+mrt_time mrt_resolver_next(const struct mrt_resolver *resolver, mrt_time now);
+/* Whatever it finds is not wanted any more. */
+void mrt_resolver_forget(struct mrt_resolver *resolver);
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * Who may use the store: whether this user may do more than locks need, and whether the server lets
+ * others in without a password. mortise_server tells it in the log.
+ *
+ * It is asked on a connection of its own, for the store's own has its statements under way.
+ */
+#include "store/mariadb/internal.h"
+
+#include "base/listen.h"
+
+#include <string.h>
+
+/* A user who may not sees only its own rows there; who sees more has more. A server that was given
+   no address listens on all. */
+static const char query[] =
+    "SELECT (SELECT COUNT(*) FROM information_schema.USER_PRIVILEGES"
+    "        WHERE PRIVILEGE_TYPE <> 'USAGE')"
+    "     + (SELECT COUNT(*) FROM information_schema.SCHEMA_PRIVILEGES"
+    "        WHERE PRIVILEGE_TYPE NOT IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE')),"
+    " COALESCE(NULLIF(@@bind_address, ''), '*')";
+
+/* Who reads an option file may have a password from there. */
+static bool has_no_password(const struct mrt_my_words *words)
+{
+    return !(words->password && *words->password) && !*words->option_file &&
+           !*words->option_group && !*words->socket;
+}
+
+static void judge(const struct mrt_store *store, MYSQL_RES *rows)
+{
+    MYSQL_ROW row = rows ? mysql_fetch_row(rows) : NULL;
+    if (!row || !row[0] || !row[1])
+        return;
+    if (strcmp(row[0], "0") != 0)
+        mrt_sql_say(store, "this user has rights that locks do not need; doc/mariadb.md has the "
+                           "grants that are enough");
+    if (has_no_password(&store->driver->words) && mrt_listens_for_others(row[1]))
+        mrt_sql_say(store, "the server listens for other machines, and asked for no password");
+}
+
+void mrt_my_check_access(const struct mrt_store *store)
+{
+    const struct mrt_my_words *words = &store->driver->words;
+    MYSQL *connection = mrt_my_new(words);
+    unsigned seconds = (unsigned)(words->connect / MRT_SECOND) + 1;
+    if (!connection)
+        return;
+    mysql_options(connection, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
+    if (mysql_real_connect(connection, words->host, words->user, words->password, NULL, words->port,
+                           *words->socket ? words->socket : NULL, 0) &&
+        !mrt_my_is_open(connection, words) && mysql_query(connection, query) == 0) {
+        MYSQL_RES *rows = mysql_store_result(connection);
+        judge(store, rows);
+        mysql_free_result(rows);
+    }
+    mysql_close(connection);
+}

@@ -1,0 +1,79 @@
+/*
+ * The MariaDB dialect of the stores on SQL servers (sql/internal.h), through libmariadb's calls
+ * that do not block:
+ *   store.c             the module, and the one connection
+ *   wire.c        requests sent and read; text.c for what is sent
+ *   code.c        what an error's number means
+ *   schema.c      mortise init
+ *   statements.c, uri.c  texts
+ *
+ * The library has one operation under way at a time, which it begins with a _start and goes on
+ * with in a _cont when the socket is ready.
+ */
+#ifndef MRT_STORE_MARIADB_INTERNAL_H
+#define MRT_STORE_MARIADB_INTERNAL_H
+
+#include "store/mariadb/statements.h"
+#include "store/mariadb/uri.h"
+#include "store/sql/internal.h"
+
+#include <mysql.h>
+
+enum mrt_my_doing {
+    MRT_MY_NOTHING,
+    MRT_MY_CONNECTING,
+    MRT_MY_SENDING,
+    MRT_MY_SENT,    /* and nothing of the answer has been looked for: one more may be sent */
+    MRT_MY_READING, /* whether a statement was refused */
+    MRT_MY_STORING, /* its result */
+    MRT_MY_GOING_ON /* to the next one's */
+};
+
+struct mrt_sql_driver {
+    struct mrt_my_words words;
+    MYSQL *connection;
+    enum mrt_my_doing doing;
+    int waits;        /* MYSQL_WAIT_ bits; 0: the operation is done */
+    bool prepared;    /* the one statement that is prepared is, on this connection */
+    bool unprepared;  /* it was refused there, as if there were no room for one more */
+    bool crowded;     /* the last acquire found somebody in its queue */
+    bool rolls_back;  /* what is under way is only that, after a failure */
+    uint64_t backend; /* the server's number of the connection */
+    char *text;       /* while it is being sent */
+    char version[160];
+    /* Results of the calls. */
+    MYSQL *connected;
+    MYSQL_RES *stored;
+    my_bool refused;
+    int result;
+};
+
+/* store.c */
+/* A connection's object with all its options; NULL: no memory. */
+MYSQL *mrt_my_new(const struct mrt_my_words *words);
+/* Whether it is not encrypted although it has to be: then nothing is sent on it. */
+bool mrt_my_is_open(MYSQL *connection, const struct mrt_my_words *words);
+/* The end of a sentence about this error of connecting, or "". */
+const char *mrt_my_tls_advice(const struct mrt_my_words *words, unsigned code);
+
+/* text.c */
+/* The acquire of a lock that nobody has. */
+bool mrt_my_is_alone(const struct mrt_sql_request *request);
+/* The whole request as one text; NULL: no memory. */
+char *mrt_my_text(const struct mrt_store *store, const struct mrt_sql_request *request);
+
+/* wire.c */
+/* What of the connection's socket is waited for and ready, as MYSQL_WAIT_ bits; waits for it. */
+int mrt_my_ready(const struct mrt_store *store);
+void mrt_my_watch(struct mrt_store *store);
+
+/* access.c */
+/* Tells the log what is wrong with who may use the store. On a connection of its own; blocks. */
+void mrt_my_check_access(const struct mrt_store *store);
+
+/* schema.c */
+int mrt_my_init(const struct mrt_uri *uri, mortise_text_callback print, void *argument);
+/* The same for form=row, which has one table. */
+int mrt_my_init_rows(const struct mrt_uri *uri, mortise_text_callback print, void *argument);
+
+#endif

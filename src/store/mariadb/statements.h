@@ -1,0 +1,35 @@
+/*
+ * The SQL of the MariaDB store. A statement's parameters stand in it as $ and a letter
+ * (sql/request.c) and go to the server as literals: numbers in digits, all else in hexadecimal
+ * ones, x'...', in which nothing can end a literal or begin a statement. $C is what the lock of a
+ * name is called (doc/forms.md).
+ *
+ * The rules they keep:
+ *  - Only the server tells the time, in microseconds, and by SYSDATE: NOW stands still in a
+ *    statement, and one that has waited for a lock would judge by a time long past.
+ *  - Who puts a ticket in locks the queue's row first. In READ COMMITTED the next statement, or a
+ *    look in the same one that begins after that, then sees all that those before it committed.
+ *  - A row that is to be locked is there: it is made once, in a transaction of its own, and has no
+ *    unique key besides the one it is found by. So nobody waits for a gap between rows.
+ *  - A ticket counts while its session's row is there. It is the row's deletion that ends a
+ *    session, or its epoch's becoming 0, not the passing of its lease, so that a renewal and a
+ *    death exclude each other.
+ *  - Tickets are numbered by the table's counter, which the server keeps across restarts,
+ *    while the queue's row is locked: so numbers of one queue rise in the order of its tickets.
+ */
+#ifndef MRT_STORE_MARIADB_STATEMENTS_H
+#define MRT_STORE_MARIADB_STATEMENTS_H
+
+#include "store/sql/internal.h"
+
+#define MRT_MY_STATEMENTS_MAX 6
+
+struct mrt_my_plan {
+    bool transaction; /* or each statement is one of its own */
+    int answer;       /* the statement whose rows, or number of rows, are it; -1: none */
+    const char *statement[MRT_MY_STATEMENTS_MAX + 1];
+};
+
+const struct mrt_my_plan *mrt_my_plan(const struct mrt_sql_request *request);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * mysql://user:password@host:port/database?lease=10s&connect=5s&socket=/path
+ *       &option_file=/path&option_group=name&tls=verify&tls_ca=/path
+ *
+ * The database is the schema: its tables are the store's, and nobody else's. What else the client
+ * library can be told, TLS and a password among it, may stand in an option file of its own
+ * form, which is read only if it is named. A password in the URI is never shown.
+ */
+#ifndef MRT_STORE_MARIADB_URI_H
+#define MRT_STORE_MARIADB_URI_H
+
+#include "store/sql/text.h"
+
+struct mrt_my_words {
+    char text[MRT_URI_MAX];             /* the parts point into it; it is wiped at the end */
+    const char *user, *password, *host; /* NULL: not given */
+    unsigned port;
+    bool by_port; /* it was said: TCP, also to localhost, which alone means the socket */
+    char database[MRT_SQL_SCHEMA_MAX + 1];
+    char socket[108], option_file[512], option_group[64]; /* "": not given */
+    mrt_time connect;
+    enum mrt_sql_tls tls;
+    char tls_ca[512];
+};
+
+/* 0, or MORTISE_EURI with particulars. */
+int mrt_my_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
+                     struct mrt_my_words *words);
+
+#endif

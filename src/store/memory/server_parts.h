@@ -1,0 +1,116 @@
+/* What the memory store's server is made of, for its own files and nobody else. */
+#ifndef MRT_STORE_MEMORY_SERVER_PARTS_H
+#define MRT_STORE_MEMORY_SERVER_PARTS_H
+
+#include "store/memory/cell.h"
+#include "store/memory/server.h"
+
+/* Memory that runs out makes an insertion fail, not the process. */
+#define HASH_NONFATAL_OOM 1
+#define uthash_nonfatal_oom(element) ((element) = NULL)
+#include <uthash.h>
+
+TAILQ_HEAD(ticket_list, ticket);
+TAILQ_HEAD(session_list, session);
+TAILQ_HEAD(queue_list, queue);
+TAILQ_HEAD(observer_list, observer);
+
+struct ticket {
+    struct mrt_id id;
+    struct session *session;
+    struct queue *queue;
+    uint64_t fence;
+    uint64_t weight;
+    uint64_t revoked; /* how often its holder was asked to give it up */
+    bool linger;      /* who has it wants to hear of who queues behind */
+    mrt_time since;
+    mrt_time delay; /* how long it stays if its session dies while it holds */
+    mrt_time until; /* it is nobody's, and goes then; 0: it has not been left behind so */
+    void *value;    /* NULL: none */
+    size_t value_size;
+    TAILQ_ENTRY(ticket) link;         /* of the queue */
+    TAILQ_ENTRY(ticket) session_link; /* of the session */
+    UT_hash_handle hh;
+};
+
+struct session {
+    struct mrt_id id;
+    void *peer;
+    mrt_time expires; /* MRT_TIME_NEVER: without a lease */
+    struct ticket_list tickets;
+    TAILQ_ENTRY(session) link;
+    UT_hash_handle hh;
+};
+
+/* Exists while it has tickets; the server's one fence counter outlives it. */
+struct queue {
+    char *name;
+    char *kind;
+    uint64_t capacity;
+    struct ticket_list tickets;
+    TAILQ_ENTRY(queue) link;
+    UT_hash_handle hh;
+};
+
+struct mrt_memory_server {
+    struct mrt_memory_config config;
+    uint64_t next_fence;
+    struct session_list sessions;
+    /* Has the tickets that were detached or left behind, never ends, and hears nothing. */
+    struct session nobody;
+    struct queue_list queues;
+    struct session *sessions_by_id;
+    struct ticket *tickets_by_id;
+    struct queue *queues_by_name;
+    struct observer_list observers;
+    struct mrt_memory_cells cells;
+};
+
+/* NULL: not there. */
+struct session *mrt_memory_find_session(const struct mrt_memory_server *server, struct mrt_id id);
+struct queue *mrt_memory_find_queue(const struct mrt_memory_server *server, const char *name);
+/* A session's ticket: another session's is not found, whoever asks for it. */
+struct ticket *mrt_memory_find_ticket(const struct mrt_memory_server *server,
+                                      const struct mrt_command *command);
+
+/* The weight ahead of a ticket, or the first sum on the way to it that exceeds the capacity. */
+uint64_t mrt_memory_weight_ahead(const struct ticket *ticket);
+/* Whether a ticket would be granted behind two weights; too much for a sum is too much. */
+bool mrt_memory_grants_behind(const struct ticket *ticket, uint64_t ahead, uint64_t more);
+/* Takes it out, frees it, and wakes who is granted by that. */
+void mrt_memory_remove_ticket(struct mrt_memory_server *server, struct ticket *ticket,
+                              const struct mrt_memory_sink *sink);
+
+/* detach.c: tickets that are nobody's. */
+/* DETACH. 0, MORTISE_ENOTHELD: it is not there; MORTISE_ENOMEM. *ticket: as it is now. */
+int mrt_memory_detach(struct mrt_memory_server *server, const struct mrt_command *command,
+                      struct ticket **ticket);
+/* APPEND with `adopt`. The same, or MORTISE_EMISMATCH. */
+int mrt_memory_adopt(struct mrt_memory_server *server, const struct mrt_command *command,
+                     struct session *session, struct ticket **ticket);
+
+/* delay.c: tickets that a dead session leaves behind for a while. */
+/* Before a session's tickets are taken out, which died then: what holds and has a delay stays. */
+void mrt_memory_leave_behind(struct mrt_memory_server *server, struct session *session,
+                             mrt_time died, const struct mrt_memory_sink *sink);
+/* Takes out what has stayed long enough. */
+void mrt_memory_end_delays(struct mrt_memory_server *server, mrt_time now,
+                           const struct mrt_memory_sink *sink);
+/* When the first of them goes. */
+mrt_time mrt_memory_next_delay(const struct mrt_memory_server *server);
+/* After how long a ticket is to look again: at the latest when one of them ahead of it goes. */
+mrt_time mrt_memory_recheck(const struct mrt_memory_server *server, const struct ticket *ticket,
+                            mrt_time now);
+
+/* observe.c: who is first in a queue. */
+/* Gives a ticket the command's value; false: no memory. */
+bool mrt_memory_set_value(struct ticket *ticket, const struct mrt_command *command);
+/* OBSERVE: fills in the answer, and keeps who is to be told. */
+void mrt_memory_observe(struct mrt_memory_server *server, const struct mrt_command *command,
+                        struct session *session, struct mrt_event *answer);
+/* Tells who observes a queue that its first ticket is another, or has another value. */
+void mrt_memory_tell_observers(struct mrt_memory_server *server, const char *queue,
+                               const struct mrt_memory_sink *sink);
+void mrt_memory_forget_observers(struct mrt_memory_server *server, const struct session *session);
+
+#endif

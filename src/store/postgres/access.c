@@ -1,0 +1,48 @@
+/*
+ * Who may use the store: whether this user may do more than locks need, and whether the server lets
+ * others in without a password. mortise_server tells it in the log.
+ *
+ * Each row of the query is a sentence; it is asked on a connection of its own, for the store's own
+ * has its statements under way.
+ */
+#include "store/postgres/internal.h"
+
+#include "base/listen.h"
+
+#include <stdio.h>
+
+#define ENOUGH "doc/postgresql.md has the grants that are enough"
+
+/* Of a right that implies another only the larger one is told. to_regclass: a form has no such
+   table, or none at all. */
+static const char query[] =
+    "SELECT CASE WHEN r.rolsuper THEN 'is a superuser'"
+    " WHEN r.rolcreaterole OR r.rolcreatedb OR r.rolreplication OR r.rolbypassrls"
+    " THEN 'may make roles or databases, or replicate'"
+    " WHEN pg_catalog.has_table_privilege(t.oid, 'TRUNCATE') THEN 'may empty or drop the tables of "
+    "the locks'"
+    " ELSE '' END,"
+    " pg_catalog.current_setting('listen_addresses')"
+    " FROM pg_catalog.pg_roles r, (SELECT pg_catalog.to_regclass('%s.ticket') AS oid) t WHERE "
+    "r.rolname = current_user";
+
+void mrt_pg_check_access(const struct mrt_store *store)
+{
+    const struct mrt_pg_words *words = &store->driver->words;
+    char text[sizeof query + MRT_SQL_SCHEMA_MAX], line[192];
+    PGconn *connection = mrt_pg_connect(words);
+    snprintf(text, sizeof text, query, store->address.schema);
+    PGresult *result = PQstatus(connection) == CONNECTION_OK ? PQexec(connection, text) : NULL;
+    if (PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1) {
+        const char *more = PQgetvalue(result, 0, 0), *host = PQhost(connection);
+        snprintf(line, sizeof line, "this user %s; " ENOUGH, more);
+        if (*more)
+            mrt_sql_say(store, line);
+        if (!PQconnectionUsedPassword(connection) && host && *host != '/' &&
+            mrt_listens_for_others(PQgetvalue(result, 0, 1)))
+            mrt_sql_say(store, "the server listens for other machines, and asked for no password: "
+                               "see its pg_hba.conf");
+    }
+    PQclear(result);
+    PQfinish(connection);
+}

@@ -1,0 +1,271 @@
+/*
+ * The PostgreSQL store's module (doc/postgresql.md), and its connection.
+ *
+ * The check of a new connection tells whether there is a pooler: one that gives each
+ * transaction another server process would leave LISTEN, and everything else that a session is,
+ * behind. It shows by telling another process number than the server does.
+ */
+#include "store/postgres/internal.h"
+
+#include "base/error.h"
+#include "store/kit/module_glue.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#define MRT_PG_NOT_A_NUMBER "22P02"
+#define WRITABLE "; locks need a server that can be written to"
+
+const char mrt_sql_product[] = "PostgreSQL";
+const bool mrt_sql_notifies = true;
+const bool mrt_sql_hurries = true;
+const bool mrt_sql_removes_last = true;
+const int mrt_sql_schema_version = 3;
+const bool mrt_sql_named_shares = true;
+const bool mrt_sql_shows_rows = true;
+
+/* Columns of the statements' rows. */
+enum { SETUP_VERSION, SETUP_BACKEND, SETUP_READ_ONLY, SETUP_ALONE };
+enum { RENEW_BACKEND = 2 };
+
+/* ------------------------------------------------------------------ its beginning */
+
+/* One that was written to, or another of several, may be about to be the primary. */
+static int error_of_a_server(const struct mrt_store *store)
+{
+    return store->was_ready || store->driver->words.several ? MORTISE_EUNREACHABLE
+                                                            : MORTISE_ENOTSUPPORTED;
+}
+
+static void reject_as_libpq_says(struct mrt_store *store)
+{
+    char sqlstate[6], line[256];
+    const char *message = PQerrorMessage(store->driver->connection);
+    mrt_pg_code_in(message, sqlstate);
+    mrt_sql_first_line(message, line, sizeof line);
+    int error = sqlstate[0] ? mrt_sql_code(sqlstate)->error : MORTISE_EUNREACHABLE;
+    /* From libpq, of target_session_attrs=read-write: a standby is, too. */
+    bool read_only = !sqlstate[0] && strstr(message, "read-only");
+    if (read_only)
+        error = error_of_a_server(store);
+    if (error == MORTISE_ESTORE)
+        error = MORTISE_EUNREACHABLE;
+    const char *tls = !sqlstate[0] && (strstr(line, "SSL") || strstr(line, "certificate"))
+                          ? mrt_sql_tls_advice(store->address.tls)
+                          : "";
+    mrt_sql_reject(store, error, "PostgreSQL: %.170s%s%s", line,
+                   read_only && strstr(line, "read-only") ? WRITABLE : "", tls);
+}
+
+/* A library does not print, and libpq would. */
+static void ignore_notice(void *context, const PGresult *result)
+{
+    (void)context, (void)result;
+}
+
+PGconn *mrt_pg_connect(const struct mrt_pg_words *words)
+{
+    PGconn *connection = PQconnectdbParams(words->words, (const char *const *)words->values, 1);
+    PQsetNoticeReceiver(connection, ignore_notice, NULL);
+    if (PQstatus(connection) != CONNECTION_OK)
+        return connection;
+    PGresult *result = PQexec(connection, mrt_pg_statement(MRT_PG_PIN)->text);
+    bool pinned = PQresultStatus(result) == PGRES_TUPLES_OK;
+    PQclear(result);
+    if (pinned)
+        return connection;
+    PQfinish(connection);
+    return NULL;
+}
+
+void mrt_sql_driver_connect(struct mrt_store *store)
+{
+    struct mrt_sql_driver *driver = store->driver;
+    driver->connection =
+        PQconnectStartParams(driver->words.words, (const char *const *)driver->words.values, 1);
+    memset(driver->prepared, 0, sizeof driver->prepared);
+    if (!driver->connection) {
+        mrt_sql_reject(store, MORTISE_ENOMEM, "no memory for a connection");
+        return;
+    }
+    PQsetErrorVerbosity(driver->connection, PQERRORS_VERBOSE);
+    PQsetNoticeReceiver(driver->connection, ignore_notice, NULL);
+    if (PQstatus(driver->connection) == CONNECTION_BAD)
+        reject_as_libpq_says(store);
+    else
+        mrt_sql_watch(store, PQsocket(driver->connection), EPOLLOUT);
+}
+
+/* The connection is there. */
+static void prepare(struct mrt_store *store, mrt_time now)
+{
+    PGconn *connection = store->driver->connection;
+    if (PQsetnonblocking(connection, 1) != 0 || !PQenterPipelineMode(connection)) {
+        mrt_sql_reject(store, MORTISE_ENOMEM, "no memory for a connection");
+        return;
+    }
+    PQsetErrorVerbosity(connection, PQERRORS_DEFAULT);
+    mrt_sql_check(store, now);
+}
+
+void mrt_sql_driver_go_on(struct mrt_store *store, mrt_time now)
+{
+    PGconn *connection = store->driver->connection;
+    if (!mrt_sql_ready(store))
+        return;
+    store->mask = 0; /* libpq may have another socket by now, of the same number */
+    PostgresPollingStatusType wants = PQconnectPoll(connection);
+    if (wants == PGRES_POLLING_OK)
+        prepare(store, now);
+    else if (wants == PGRES_POLLING_FAILED)
+        reject_as_libpq_says(store);
+    else
+        mrt_sql_watch(store, PQsocket(connection),
+                      wants == PGRES_POLLING_READING ? EPOLLIN : EPOLLOUT);
+}
+
+/* ------------------------------------------------------------------ what it is */
+
+/* What is wrong with the schema, as its check worded it; else NULL. */
+static const char *fault_in(const struct mrt_sql_request *request, char *text, size_t size)
+{
+    const char *open = strchr(request->detail, '{'), *close = strrchr(request->detail, '}');
+    if (strcmp(request->state, MRT_PG_NOT_A_NUMBER) != 0 || !open || !close)
+        return NULL;
+    snprintf(text, size, "%.*s", (int)(close - open - 1), open + 1);
+    return text;
+}
+
+void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request *request)
+{
+    char text[sizeof request->detail];
+    struct mrt_sql_driver *driver = store->driver;
+    int64_t told = PQbackendPID(driver->connection);
+    driver->backend = mrt_sql_number(request, SETUP_BACKEND);
+    if (request->failed && strcmp(request->state, "42P05") == 0) /* a new one has none */
+        mrt_sql_reject(store, MORTISE_ENOTSUPPORTED,
+                       "PostgreSQL: the pooler gives out connections that others have used; locks "
+                       "need a pooler in session mode");
+    else if (request->failed && fault_in(request, text, sizeof text))
+        mrt_sql_reject(store, MORTISE_ESETUP, "PostgreSQL: %.240s", text);
+    else if (request->failed)
+        mrt_sql_reject_setup(store, request);
+    else if (mrt_sql_number(request, SETUP_READ_ONLY)) /* behind a pooler libpq does not see it */
+        mrt_sql_reject(store, error_of_a_server(store),
+                       "PostgreSQL: the server is read-only or a standby" WRITABLE);
+    else if (store->address.synchronous && mrt_sql_number(request, SETUP_ALONE))
+        mrt_sql_reject(store, error_of_a_server(store),
+                       "PostgreSQL: commits do not wait for a standby, which synchronous=required "
+                       "asks for");
+    else if (!mrt_sql_accept_schema(store, mrt_sql_number(request, SETUP_VERSION)))
+        return;
+    else if (told != driver->backend && !driver->words.pooled)
+        mrt_sql_reject(store, MORTISE_ENOTSUPPORTED,
+                       "PostgreSQL: there is a connection pooler before the server; connect to the "
+                       "server itself, or to a pooler in session mode with pooler=session");
+    else
+        mrt_sql_connected(store);
+}
+
+bool mrt_sql_driver_same(const struct mrt_store *store, const struct mrt_sql_request *request)
+{
+    return mrt_sql_number(request, RENEW_BACKEND) == store->driver->backend;
+}
+
+/* A server becomes a standby only by a restart. */
+bool mrt_sql_driver_writable(const struct mrt_sql_request *request)
+{
+    (void)request;
+    return true;
+}
+
+/* Within a second (client_connection_check_interval). */
+uint64_t mrt_sql_driver_to_kill(const struct mrt_store *store)
+{
+    (void)store;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ its end */
+
+void mrt_sql_driver_disconnect(struct mrt_store *store)
+{
+    PQfinish(store->driver->connection);
+    store->driver->connection = NULL;
+}
+
+void mrt_sql_driver_free(struct mrt_store *store)
+{
+    if (!store->driver)
+        return;
+    mrt_sql_driver_disconnect(store);
+    mrt_pg_words_free(&store->driver->words);
+    free(store->driver);
+}
+
+void mrt_sql_driver_abandon(struct mrt_store *store)
+{
+    struct mrt_sql_driver *driver = store->driver;
+    if (driver->connection && !mrt_sql_lead_nowhere(PQsocket(driver->connection)))
+        driver->connection = NULL; /* better lost than closed */
+}
+
+int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri)
+{
+    store->driver = calloc(1, sizeof *store->driver);
+    return store->driver ? mrt_pg_uri_parse(uri, &store->address, &store->driver->words)
+                         : MORTISE_ENOMEM;
+}
+
+/* ------------------------------------------------------------------ the module */
+
+static const struct mrt_store_ops advisory_store = {
+    .scheme = "postgresql",
+    MRT_FORM_CALLS(named),
+};
+
+static const struct mrt_store_ops row_store = {
+    .scheme = "postgresql",
+    .init = mrt_pg_init_rows,
+    MRT_FORM_CALLS(row),
+};
+
+static int choose(const struct mrt_uri *uri, const struct mrt_store_ops **ops)
+{
+    const char *form = mrt_uri_parameter(uri, "form");
+    if (!form)
+        return MORTISE_OK;
+    *ops = strcmp(form, "advisory") == 0 ? &advisory_store : &row_store;
+    return strcmp(form, "advisory") == 0 || strcmp(form, "row") == 0
+               ? MORTISE_OK
+               : mrt_error(MORTISE_EURI,
+                           "form=%.32s is not a form of PostgreSQL's locks: advisory or row", form);
+}
+
+static const struct mrt_store_ops postgres_store = {
+    .scheme = "postgresql",
+    .choose = choose,
+    .capabilities = {.size = sizeof(mortise_capabilities),
+                     .fair = 1,
+                     .exclusive_fair = 1,
+                     .fence = 1,
+                     .notify = 1,
+                     .across_hosts = 1,
+                     .survives_failover = 0,
+                     .durable_fence = 1,
+                     .detach = 1,
+                     .linger = 1,
+                     .lock_delay = 1,
+                     .lease_ms = 10000},
+    .init = mrt_pg_init,
+    MRT_SQL_CALLS,
+};
+
+__attribute__((visibility("default"))) mrt_module_entry mortise_store_module;
+
+const struct mrt_store_ops *mortise_store_module(const struct mrt_module_host *host)
+{
+    return mrt_module_greet(host) ? &postgres_store : NULL;
+}

@@ -1,0 +1,32 @@
+/*
+ * postgresql://user@host:port,host:port/database?lease=10s&connect=5s&schema=mortise&pooler=session
+ *
+ * What is not ours in it is libpq's, in libpq's own form, and its credentials with it: password
+ * file, service file and environment. A password may stand in the URI. It is never shown: neither
+ * libpq's opinion of a malformed URI, for that quotes it, nor the URI itself is repeated.
+ */
+#ifndef MRT_STORE_POSTGRES_URI_H
+#define MRT_STORE_POSTGRES_URI_H
+
+#include "store/sql/text.h"
+
+#include <stdbool.h>
+
+#define MRT_PG_WORDS_MAX (MRT_URI_PARAMETERS_MAX + 16)
+
+struct mrt_pg_words {
+    bool pooled;  /* pooler=session: there may be one in between */
+    bool several; /* hosts, and one of them may be about to become the primary */
+    /* For PQconnectStartParams, NULL-ended; the values are ours. */
+    const char *words[MRT_PG_WORDS_MAX + 1];
+    char *values[MRT_PG_WORDS_MAX + 1];
+    size_t count;
+};
+
+/* 0, MORTISE_EURI, MORTISE_ENOMEM. On failure too to be freed. */
+int mrt_pg_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
+                     struct mrt_pg_words *words);
+/* Overwrites the values, for a password may be among them. */
+void mrt_pg_words_free(struct mrt_pg_words *words);
+
+#endif

@@ -1,0 +1,291 @@
+/*
+ * Requests on the wire. Statements are prepared when they are first used, in the same flight;
+ * libpq keeps no more of them than their order, so a request counts its own results.
+ */
+#include "store/postgres/internal.h"
+
+#include "base/error.h"
+#include "store/sql/sign.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#define END (-1)
+/* Statements without parameters or a table. */
+#define LISTEN MRT_PG_STATEMENT_COUNT
+#define UNLISTEN (MRT_PG_STATEMENT_COUNT + 1)
+#define LISTEN_SEEN (MRT_PG_STATEMENT_COUNT + 2)
+#define PLAN_MAX 5
+#define KEY(step) ((int)MRT_SQL_DO_NAMED + (int)MRT_FORM_##step)
+#define ROW(step) ((int)MRT_SQL_DO_ROW + (int)MRT_FORM_##step)
+
+/* The statements of each kind, and the one whose rows are the answer. */
+static const struct {
+    int answer;
+    int statement[PLAN_MAX + 1];
+} plans[MRT_SQL_KINDS] = {
+    [MRT_SQL_DO_SETUP] = {MRT_PG_IDENTIFY,
+                          {MRT_PG_PIN, MRT_PG_SETUP, MRT_PG_ENTER, MRT_PG_IDENTIFY, END}},
+    [MRT_SQL_DO_START] = {MRT_PG_START, {MRT_PG_HURRY, MRT_PG_START, LISTEN, END}},
+    [MRT_SQL_DO_RESUME] = {MRT_PG_RESUME, {MRT_PG_RESUME, LISTEN, END}},
+    [MRT_SQL_DO_STOP] = {END,
+                         {MRT_PG_HURRY_EMPTY, MRT_PG_LOCK_ALL, MRT_PG_LEAVE_ALL, MRT_PG_END_SESSION,
+                          UNLISTEN, END}},
+    [MRT_SQL_DO_DIE] = {END,
+                        {MRT_PG_LOCK_ALL, MRT_PG_LEAVE_BEHIND, MRT_PG_LEAVE_ALL, MRT_PG_END_SESSION,
+                         UNLISTEN, END}},
+    [MRT_SQL_DO_RENEW] = {MRT_PG_RENEW, {MRT_PG_LOCK_SESSION, MRT_PG_RENEW, END}},
+    [MRT_SQL_DO_MAKE] = {END, {END}}, /* a row is made where it is needed */
+    [MRT_SQL_DO_MAKE_CELL] = {END, {END}},
+    [MRT_SQL_DO_APPEND] = {MRT_PG_APPEND, {MRT_PG_BUMP, MRT_PG_APPEND, END}},
+    [MRT_SQL_DO_ADOPT] = {MRT_PG_ADOPT, {MRT_PG_LOCK_QUEUE, MRT_PG_ADOPT, END}},
+    [MRT_SQL_DO_DETACH] = {MRT_PG_DETACH,
+                           {MRT_PG_LOCK_QUEUE, MRT_PG_NOBODY, MRT_PG_LIGHTEN, MRT_PG_DETACH, END}},
+    [MRT_SQL_DO_VIEW] = {MRT_PG_VIEW, {MRT_PG_VIEW, END}},
+    [MRT_SQL_DO_REMOVE] = {MRT_PG_REMOVE, {MRT_PG_LOCK_QUEUE, MRT_PG_REMOVE, END}},
+    [MRT_SQL_DO_REMOVE_LAST] = {MRT_PG_REMOVE_LAST, {MRT_PG_REMOVE_LAST, END}},
+    [MRT_SQL_DO_REMOVE_QUIETLY] = {END, {MRT_PG_REMOVE_QUIETLY, END}},
+    [MRT_SQL_DO_LIGHTEN] = {MRT_PG_VIEW, {MRT_PG_LOCK_QUEUE, MRT_PG_LIGHTEN, MRT_PG_VIEW, END}},
+    [MRT_SQL_DO_SET_VALUE] = {MRT_PG_VIEW, {MRT_PG_SET_VALUE, MRT_PG_VIEW, END}},
+    [MRT_SQL_DO_LISTEN] = {END, {LISTEN_SEEN, END}},
+    [MRT_SQL_DO_OBSERVE] = {MRT_PG_OBSERVE, {MRT_PG_OBSERVE, END}},
+    [MRT_SQL_DO_CELL_GET] = {MRT_PG_CELL, {MRT_PG_CELL, END}},
+    [MRT_SQL_DO_CELL_SET] = {MRT_PG_CELL, {MRT_PG_CELL_MAKE, MRT_PG_CELL_WRITE, MRT_PG_CELL, END}},
+    [MRT_SQL_DO_REAP] = {END, {MRT_PG_REAP, MRT_PG_CLEAR, END}},
+    [MRT_SQL_DO_SWEEP] = {END,
+                          {MRT_PG_SWEEP_SESSIONS, MRT_PG_SWEEP_TICKETS, MRT_PG_SWEEP_QUEUES, END}},
+    [MRT_SQL_DO_LIST] = {MRT_PG_LIST, {MRT_PG_LIST, END}},
+    [MRT_SQL_DO_REVOKE] = {MRT_PG_REVOKE, {MRT_PG_LOCK_QUEUE, MRT_PG_REVOKE, END}},
+    [MRT_SQL_DO_BREAK] = {MRT_PG_BREAK, {MRT_PG_LOCK_QUEUE, MRT_PG_BREAK, END}},
+    [KEY(SETUP)] = {MRT_PG_FORM_SETUP, {MRT_PG_PIN, MRT_PG_FORM_SETUP, END}},
+    [KEY(TRY)] = {MRT_PG_KEY_TRY, {MRT_PG_KEY_TRY, END}},
+    [KEY(WAIT)] = {MRT_PG_KEY_WAIT, {MRT_PG_KEY_WAIT, END}},
+    [KEY(LEAVE)] = {MRT_PG_KEY_LEAVE, {MRT_PG_KEY_LEAVE, END}},
+    [KEY(PROVE)] = {MRT_PG_KEY_PROVE, {MRT_PG_KEY_PROVE, END}},
+    [KEY(LOOK)] = {MRT_PG_KEY_LOOK, {MRT_PG_KEY_LOOK, END}},
+    [KEY(LIGHTEN)] = {MRT_PG_KEY_LIGHTEN, {MRT_PG_KEY_LIGHTEN, END}},
+    [KEY(MAKE)] = {END, {END}}, /* never asked for */
+    [KEY(LIST)] = {MRT_PG_KEY_LIST, {MRT_PG_KEY_LIST, END}},
+    [KEY(KILL)] = {END, {END}}, /* never asked for */
+    [ROW(SETUP)] = {MRT_PG_FORM_SETUP, {MRT_PG_PIN, MRT_PG_FORM_SETUP, MRT_PG_ENTER, END}},
+    [ROW(TRY)] = {MRT_PG_ROW_TRY, {MRT_PG_BEGIN, MRT_PG_ROW_TRY, END}},
+    [ROW(WAIT)] = {MRT_PG_ROW_WAIT, {MRT_PG_ROW_WAIT, END}},
+    [ROW(LEAVE)] = {END, {MRT_PG_COMMIT, END}},
+    [ROW(PROVE)] = {MRT_PG_ROW_PROVE, {MRT_PG_ROW_PROVE, END}},
+    [ROW(LOOK)] = {MRT_PG_ROW_PROVE, {MRT_PG_ROW_PROVE, END}},
+    [ROW(LIGHTEN)] = {END, {END}}, /* never asked for */
+    [ROW(MAKE)] = {MRT_PG_ROW_TRY,
+                   {MRT_PG_ROW_MAKE, MRT_PG_COMMIT, MRT_PG_BEGIN, MRT_PG_ROW_TRY, END}},
+    [ROW(LIST)] = {MRT_PG_ROW_LIST, {MRT_PG_ROW_LIST, END}},
+    [ROW(KILL)] = {END, {END}}, /* never asked for */
+};
+
+/* ------------------------------------------------------------------ sending */
+
+static void note_step(struct mrt_sql_request *request, int statement, bool prepares)
+{
+    request->step[request->steps].statement = statement;
+    request->step[request->steps++].prepares = prepares;
+}
+
+static bool execute(const struct mrt_store *store, const struct mrt_sql_request *request,
+                    const struct mrt_pg_statement_text *text)
+{
+    struct mrt_sql_value all[MRT_PG_PARAMETERS_MAX];
+    const char *values[MRT_PG_PARAMETERS_MAX];
+    int sizes[MRT_PG_PARAMETERS_MAX] = {0}, formats[MRT_PG_PARAMETERS_MAX] = {0}, count = 0;
+    for (; text->parameters[count]; count++) {
+        mrt_sql_value(store, request, text->parameters[count], &all[count]);
+        values[count] = all[count].type == MRT_SQL_NULL ? NULL : all[count].data;
+        formats[count] = all[count].type == MRT_SQL_BYTES; /* as they are, others as texts */
+        sizes[count] = formats[count] ? (int)all[count].size : 0;
+    }
+    return PQsendQueryPrepared(store->driver->connection, text->name, count, values, sizes, formats,
+                               0);
+}
+
+static bool send_prepared(struct mrt_store *store, struct mrt_sql_request *request, int statement)
+{
+    struct mrt_sql_driver *driver = store->driver;
+    const struct mrt_pg_statement_text *text = mrt_pg_statement((enum mrt_pg_statement)statement);
+    if (!driver->prepared[statement]) {
+        if (!PQsendPrepare(driver->connection, text->name, text->text, 0, NULL))
+            return false;
+        note_step(request, statement, true);
+        driver->prepared[statement] = true;
+    }
+    note_step(request, statement, false);
+    return execute(store, request, text);
+}
+
+/* LISTEN takes no parameter: its channel is 32 hexadecimal digits of ours, or the schema, a word.
+   The server shows such a text to some, and anybody may notify whom he likes. */
+static bool send_listen(struct mrt_store *store, struct mrt_sql_request *request, int statement)
+{
+    char text[96], channel[MRT_SQL_CHANNEL_SIZE];
+    mrt_sql_channel(request->command.session, channel);
+    if (statement == LISTEN_SEEN)
+        snprintf(text, sizeof text, "LISTEN " MRT_PG_SEEN "%s", store->address.schema);
+    else
+        snprintf(text, sizeof text, "%s " MRT_PG_TOLD "%s",
+                 statement == LISTEN ? "LISTEN" : "UNLISTEN", channel);
+    note_step(request, statement, false);
+    return PQsendQueryParams(store->driver->connection, text, 0, NULL, NULL, NULL, NULL, 0);
+}
+
+void mrt_sql_driver_send(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+{
+    const int *statement = plans[request->kind].statement;
+    bool taken = true;
+    for (; *statement != END && taken; statement++)
+        taken = *statement < MRT_PG_STATEMENT_COUNT ? send_prepared(store, request, *statement)
+                                                    : send_listen(store, request, *statement);
+    request->sent = now;
+    mrt_traffic_sent(store->traffic);
+    if (!taken || !PQpipelineSync(store->driver->connection))
+        store->broken = true;
+}
+
+/* ------------------------------------------------------------------ reading */
+
+static void read_error(struct mrt_sql_request *request, const PGresult *result)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    if (request->failed)
+        return; /* the first is the cause */
+    request->failed = true;
+    snprintf(request->state, sizeof request->state, "%s", state ? state : "08006");
+    mrt_sql_first_line(text ? text : PQresultErrorMessage(result), request->detail,
+                       sizeof request->detail);
+}
+
+/* One result of the request; true: its last one. */
+static bool read_result(struct mrt_store *store, struct mrt_sql_request *request, PGresult *result)
+{
+    bool *prepared = store->driver->prepared;
+    bool known = request->at < request->steps;
+    int statement = known ? request->step[request->at].statement : END;
+    bool prepares = known && request->step[request->at].prepares;
+    switch (PQresultStatus(result)) {
+    case PGRES_TUPLES_OK:
+        if (statement == plans[request->kind].answer && !prepares) {
+            PQclear(request->rows);
+            request->rows = result;
+            return false;
+        }
+        break;
+    case PGRES_COMMAND_OK:
+        break;
+    case PGRES_PIPELINE_SYNC:
+        PQclear(result);
+        return true;
+    case PGRES_PIPELINE_ABORTED:
+        if (prepares)
+            prepared[statement] = false;
+        break;
+    default:
+        read_error(request, result);
+        if (known && statement < MRT_PG_STATEMENT_COUNT &&
+            (prepares || strcmp(request->state, "26000") == 0))
+            prepared[statement] = strcmp(request->state, "42P05") == 0;
+    }
+    PQclear(result);
+    return false;
+}
+
+static void notified(struct mrt_store *store, const PGnotify *notification)
+{
+    static const char told[] = MRT_PG_TOLD, seen[] = MRT_PG_SEEN;
+    if (strncmp(notification->relname, seen, sizeof seen - 1) == 0)
+        mrt_sql_observed_changed(store, notification->extra);
+    else if (strncmp(notification->relname, told, sizeof told - 1) == 0)
+        mrt_sql_told(store, notification->relname + sizeof told - 1, notification->extra);
+}
+
+static void take(struct mrt_store *store, mrt_time now)
+{
+    PGconn *connection = store->driver->connection;
+    struct mrt_sql_request *request;
+    PGnotify *notification;
+    if (!PQconsumeInput(connection))
+        store->broken = true;
+    while ((request = TAILQ_FIRST(&store->sent)) && !PQisBusy(connection)) {
+        PGresult *result = PQgetResult(connection);
+        if (!result && request->at++ < request->steps)
+            continue; /* the end of one statement's results */
+        if (!result)
+            break; /* libpq has lost count */
+        if (!read_result(store, request, result))
+            continue;
+        TAILQ_REMOVE(&store->sent, request, link);
+        mrt_traffic_answered(store->traffic);
+        mrt_sql_finish(store, request, now);
+    }
+    if (PQstatus(connection) != CONNECTION_OK)
+        store->broken = true;
+    while ((notification = PQnotifies(connection))) {
+        notified(store, notification);
+        PQfreemem(notification);
+    }
+}
+
+void mrt_sql_driver_turn(struct mrt_store *store, mrt_time now)
+{
+    take(store, now);
+    int unsent = store->broken ? 0 : PQflush(store->driver->connection);
+    if (unsent < 0)
+        store->broken = true;
+    else if (!store->broken)
+        mrt_sql_watch(store, PQsocket(store->driver->connection),
+                      unsent ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+/* ------------------------------------------------------------------ rows */
+
+int mrt_sql_rows_count(void *rows)
+{
+    return PQntuples(rows);
+}
+
+const char *mrt_sql_rows_text(void *rows, int row, int column)
+{
+    return PQgetisnull(rows, row, column) ? NULL : PQgetvalue(rows, row, column);
+}
+
+void mrt_sql_rows_free(void *rows)
+{
+    PQclear(rows);
+}
+
+/* The certificate and the host's name in it. */
+static bool is_checked(PGconn *connection)
+{
+    PQconninfoOption *options = PQconninfo(connection), *option = options;
+    while (option && option->keyword && strcmp(option->keyword, "sslmode") != 0)
+        option++;
+    bool checked =
+        option && option->keyword && option->val && strcmp(option->val, "verify-full") == 0;
+    PQconninfoFree(options);
+    return checked;
+}
+
+static const char *version_of(const struct mrt_store *asker)
+{
+    PGconn *connection = asker->driver->connection;
+    const char *version = connection ? PQparameterStatus(connection, "server_version") : NULL;
+    if (!version)
+        return NULL;
+    snprintf(asker->driver->version, sizeof asker->driver->version, "%.80s%s", version,
+             mrt_sql_encrypted(PQsslInUse(asker->driver->connection), is_checked(connection)));
+    return asker->driver->version;
+}
+
+int mrt_sql_server(struct mrt_store *store, char *text, size_t size)
+{
+    int error = mrt_sql_tell_version(store, version_of, text, size);
+    if (error == MORTISE_OK)
+        mrt_pg_check_access(store);
+    return error;
+}

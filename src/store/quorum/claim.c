@@ -1,0 +1,410 @@
+/*
+ * One ticket of a quorum: a claim at a majority of the members.
+ *
+ *   APPEND    a round: all that are up are asked at once, each for a try. Held if a majority
+ *             have it within the limit. Else all are told to let it go, those too that have not
+ *             answered, and the next round is after a pause of random length, longer than the
+ *             round was: two that share the members between them must not go on doing so.
+ *   REFRESH   of one that waits: the next round. Of one that is held: those who have it are
+ *             asked whether they still do
+ *   REMOVE    all are told to let it go
+ *
+ * Each round has an identity of its own, so that letting an old one go, which may be late,
+ * cannot touch a newer one.
+ *
+ * Only a member that has the newest renewal counts (session.c). An answer that comes when
+ * a ticket is held already counts too; what comes after the round has been given up does not.
+ *
+ * Members that prove claims with their session (redis/claim.c) tell of one that is gone. It counts
+ * no more, and the ticket is looked at. At others a holder looks as often as he renews.
+ *
+ * Source: the Redlock algorithm, redis.io/docs: "Distributed Locks with Redis".
+ */
+#include "core/rule.h"
+#include "store/quorum/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAUSE (60 * MRT_MILLISECOND) /* at least: longer than a round by default may take */
+#define LOOK_AGAIN (5 * MRT_SECOND)  /* at most: a third of the lease */
+
+/* ------------------------------------------------------------------ parts */
+
+static struct mrt_quorum_ticket *find(const struct mrt_store *store, struct mrt_id id)
+{
+    struct mrt_quorum_ticket *ticket;
+    TAILQ_FOREACH (ticket, &store->tickets, link)
+        if (mrt_id_equal(ticket->command.ticket, id))
+            break;
+    return ticket;
+}
+
+static struct mrt_quorum_ticket *new_ticket(struct mrt_store *store,
+                                            const struct mrt_command *command)
+{
+    size_t size = strlen(command->queue) + 1;
+    struct mrt_quorum_ticket *ticket = calloc(1, sizeof *ticket + size);
+    if (!ticket)
+        return NULL;
+    memcpy(ticket->queue, command->queue, size);
+    TAILQ_INSERT_TAIL(&store->tickets, ticket, link);
+    return ticket;
+}
+
+static void free_ticket(struct mrt_store *store, struct mrt_quorum_ticket *ticket)
+{
+    for (unsigned i = 0; i < store->count; i++)
+        free(ticket->partings[i]);
+    TAILQ_REMOVE(&store->tickets, ticket, link);
+    free(ticket);
+}
+
+static void tell(struct mrt_store *store, struct mrt_quorum_ticket *ticket, struct mrt_event event)
+{
+    event.serial = ticket->command.serial;
+    event.session = ticket->command.session;
+    event.ticket = ticket->command.ticket;
+    ticket->busy = false;
+    mrt_quorum_tell(store, event);
+}
+
+static bool is_proven(const struct mrt_store *store, unsigned member)
+{
+    return store->members[member].proof >= store->proven;
+}
+
+static unsigned with(const struct mrt_store *store, const struct mrt_quorum_ticket *ticket,
+                     enum mrt_quorum_claim claim)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < store->count; i++)
+        count += ticket->claims[i] == claim && is_proven(store, i);
+    return count;
+}
+
+static void let_go(struct mrt_store *store, struct mrt_quorum_ticket *ticket)
+{
+    for (unsigned i = 0; i < store->count; i++) {
+        bool sure = ticket->claims[i] == MRT_CLAIM_HAS;
+        if (sure || ticket->claims[i] != MRT_CLAIM_NONE)
+            mrt_quorum_part(&store->members[i], ticket);
+        ticket->claims[i] = MRT_CLAIM_NONE;
+    }
+}
+
+/* ------------------------------------------------------------------ outcomes */
+
+/* Before the next round. Who else shares the members must be able to end his within it: the members
+   that this round had to wait for are those that others wait for too. Then any time up to as much
+   again, of which it is two and four times as much after further failures. */
+static mrt_time pause_after(const struct mrt_quorum_ticket *ticket, mrt_time now)
+{
+    mrt_time took = mrt_time_min(now, ticket->decide_at) - ticket->asked_at;
+    mrt_time least = took + took / 5 > PAUSE ? took + took / 5 : PAUSE;
+    mrt_time spread = least << (ticket->failures < 2 ? ticket->failures : 2);
+    struct mrt_id chance;
+    if (!mrt_id_random(&chance))
+        chance = ticket->token;
+    return least + (mrt_time)(chance.low % (uint64_t)spread);
+}
+
+static void show(struct mrt_store *store, struct mrt_quorum_ticket *ticket, bool granted,
+                 mrt_time now)
+{
+    struct mrt_event event = {.type = MRT_VIEW, .fence_span = UINT32_MAX};
+    event.weight_ahead = granted ? 0 : 1;
+    event.others_behind = granted; /* who waits leaves no trace */
+    event.recheck = store->lease > 0 ? mrt_time_min(LOOK_AGAIN, store->lease / 3) : LOOK_AGAIN;
+    if (!granted) {
+        event.recheck = pause_after(ticket, now);
+        ticket->failures++;
+    }
+    ticket->step = granted ? MRT_QUORUM_HELD : MRT_QUORUM_IDLE;
+    tell(store, ticket, event);
+}
+
+/* Nobody was in the way: too few answered in time, or would not have it. */
+static void refuse(struct mrt_store *store, struct mrt_quorum_ticket *ticket)
+{
+    if (ticket->error == 0) {
+        ticket->error = MORTISE_EUNREACHABLE;
+        snprintf(ticket->detail, sizeof ticket->detail,
+                 "fewer than %u of %u stores answered in time", store->majority, store->count);
+    }
+    tell(store, ticket,
+         (struct mrt_event){.type = MRT_FAILED, .error = ticket->error, .detail = ticket->detail});
+    free_ticket(store, ticket);
+}
+
+static void lost_round(struct mrt_store *store, struct mrt_quorum_ticket *ticket, mrt_time now)
+{
+    let_go(store, ticket);
+    if (ticket->command.type == MRT_APPEND && ticket->blocked == 0) {
+        refuse(store, ticket);
+    } else if (ticket->command.try_only) {
+        tell(store, ticket, (struct mrt_event){.type = MRT_BLOCKED});
+        free_ticket(store, ticket);
+    } else {
+        show(store, ticket, false, now);
+    }
+}
+
+static void decide_round(struct mrt_store *store, struct mrt_quorum_ticket *ticket, mrt_time now)
+{
+    unsigned has = with(store, ticket, MRT_CLAIM_HAS), open = with(store, ticket, MRT_CLAIM_ASKED);
+    if (now >= ticket->decide_at)
+        open = 0;
+    if (has >= store->majority) {
+        ticket->failures = 0;
+        show(store, ticket, true, now);
+    } else if (has + open < store->majority) {
+        lost_round(store, ticket, now);
+    }
+}
+
+/* What is not known may still be so: it is asked for again by the next look. */
+static void decide_look(struct mrt_store *store, struct mrt_quorum_ticket *ticket, mrt_time now)
+{
+    unsigned asked = with(store, ticket, MRT_CLAIM_ASKED), has = with(store, ticket, MRT_CLAIM_HAS);
+    unsigned perhaps = with(store, ticket, MRT_CLAIM_PERHAPS);
+    if (has + asked + perhaps < store->majority) {
+        let_go(store, ticket);
+        tell(store, ticket, (struct mrt_event){.type = MRT_GONE});
+        free_ticket(store, ticket);
+        return;
+    }
+    if (has < store->majority && asked > 0 && now < ticket->decide_at)
+        return;
+    for (unsigned i = 0; i < store->count; i++)
+        if (ticket->claims[i] == MRT_CLAIM_ASKED)
+            ticket->claims[i] = MRT_CLAIM_PERHAPS;
+    if (has >= store->majority) {
+        show(store, ticket, true, now);
+    } else {
+        ticket->step = MRT_QUORUM_HELD;
+        tell(store, ticket, (struct mrt_event){.type = MRT_UNKNOWN});
+    }
+}
+
+/* Proven by all who answer in time; those who do not must not be a majority. */
+static void decide_leave(struct mrt_store *store, struct mrt_quorum_ticket *ticket, mrt_time now)
+{
+    unsigned parting = 0;
+    for (unsigned i = 0; i < store->count; i++)
+        parting += mrt_quorum_is_parting(&store->members[i], ticket->token);
+    if (parting > 0 && now < ticket->decide_at)
+        return;
+    bool gone = parting < store->majority;
+    tell(store, ticket, (struct mrt_event){.type = gone ? MRT_REMOVED : MRT_UNKNOWN});
+    if (gone)
+        free_ticket(store, ticket);
+}
+
+static void decide(struct mrt_store *store, struct mrt_quorum_ticket *ticket, mrt_time now)
+{
+    if (!ticket->busy)
+        return;
+    if (ticket->step == MRT_QUORUM_CLAIMING)
+        decide_round(store, ticket, now);
+    else if (ticket->step == MRT_QUORUM_LOOKING)
+        decide_look(store, ticket, now);
+    else if (ticket->step == MRT_QUORUM_LEAVING)
+        decide_leave(store, ticket, now);
+}
+
+/* ------------------------------------------------------------------ commands */
+
+static void ask_one(struct mrt_quorum_member *member, struct mrt_quorum_ticket *ticket,
+                    const struct mrt_command *command)
+{
+    enum mrt_quorum_claim *claim = &ticket->claims[member->index];
+    struct mrt_quorum_ask **parting = &ticket->partings[member->index];
+    struct mrt_quorum_ask *ask = mrt_quorum_new_ask(member, ticket->queue);
+    if (!*parting)
+        *parting = mrt_quorum_new_ask(member, ticket->queue);
+    if (!ask || !*parting) {
+        ticket->error = MORTISE_ENOMEM;
+        free(ask);
+        return;
+    }
+    enum mrt_quorum_claim was = *claim;
+    *claim = MRT_CLAIM_ASKED;
+    if (!mrt_quorum_ask(ask, command, ticket->command.ticket, ticket->round))
+        *claim = was;
+}
+
+static void ask_all(struct mrt_store *store, struct mrt_quorum_ticket *ticket,
+                    enum mrt_command_type type, enum mrt_quorum_claim of, mrt_time now)
+{
+    const struct mrt_command command = {.type = type,
+                                        .ticket = ticket->token,
+                                        .queue = ticket->queue,
+                                        .kind = "exclusive",
+                                        .capacity = 1,
+                                        .weight = 1,
+                                        .claim = true,
+                                        .try_only = type == MRT_APPEND};
+    ticket->round = ++store->rounds;
+    ticket->asked_at = now;
+    ticket->decide_at = now + mrt_quorum_limit(store);
+    for (unsigned i = 0; i < store->count; i++) {
+        if (ticket->claims[i] < of || store->members[i].phase != MRT_QUORUM_UP)
+            continue;
+        ask_one(&store->members[i], ticket, &command);
+    }
+}
+
+static void begin(struct mrt_store *store, struct mrt_quorum_ticket *ticket, mrt_time now)
+{
+    bool held = ticket->step == MRT_QUORUM_HELD;
+    if (ticket->command.type == MRT_REMOVE) {
+        ticket->step = MRT_QUORUM_LEAVING;
+        ticket->decide_at = now + mrt_quorum_limit(store);
+        let_go(store, ticket);
+    } else if (held) {
+        ticket->step = MRT_QUORUM_LOOKING;
+        ask_all(store, ticket, MRT_REFRESH, MRT_CLAIM_PERHAPS, now);
+    } else {
+        ticket->step = MRT_QUORUM_CLAIMING;
+        ticket->token = mrt_quorum_identity(store);
+        ticket->error = 0;
+        ticket->detail[0] = '\0';
+        ticket->blocked = 0;
+        ask_all(store, ticket, MRT_APPEND, MRT_CLAIM_NONE, now);
+    }
+}
+
+void mrt_quorum_ticket_submit(struct mrt_store *store, const struct mrt_command *command,
+                              mrt_time now)
+{
+    struct mrt_quorum_ticket *ticket = find(store, command->ticket);
+    struct mrt_event event = {
+        .serial = command->serial, .session = command->session, .ticket = command->ticket};
+    if (!ticket && command->type != MRT_APPEND) {
+        event.type = command->type == MRT_REMOVE ? MRT_REMOVED : MRT_GONE;
+    } else if (command->type == MRT_APPEND && (command->capacity != 1 || command->value)) {
+        event.type = MRT_FAILED;
+        event.error = MORTISE_ENOTSUPPORTED;
+        event.detail = "a quorum of stores keeps locks of one holder only, without values";
+    } else {
+        if (!ticket)
+            ticket = new_ticket(store, command);
+        event.type = MRT_FAILED;
+        event.error = MORTISE_ENOMEM;
+    }
+    if (!ticket || event.detail) {
+        mrt_quorum_tell(store, event);
+        return;
+    }
+    ticket->command = *command;
+    ticket->busy = true;
+    begin(store, ticket, now);
+}
+
+/* ------------------------------------------------------------------ answers */
+
+static bool is_ours(const struct mrt_event *event)
+{
+    return event->type == MRT_VIEW && mrt_rule_grants(event->weight_ahead, 1, 1);
+}
+
+void mrt_quorum_ticket_answer(struct mrt_store *store, const struct mrt_quorum_ask *ask)
+{
+    const struct mrt_event *event = &ask->answer;
+    struct mrt_quorum_ticket *ticket = find(store, ask->ticket);
+    if (!ticket || ticket->round != ask->round || ticket->step == MRT_QUORUM_IDLE ||
+        ticket->step == MRT_QUORUM_LEAVING)
+        return; /* it has been let go, and the removal stands behind what was asked */
+    enum mrt_quorum_claim *claim = &ticket->claims[ask->member->index];
+    bool refused = event->type == MRT_FAILED && ticket->step == MRT_QUORUM_LOOKING;
+    if (is_ours(event)) {
+        *claim = MRT_CLAIM_HAS;
+    } else if (event->type == MRT_UNKNOWN || event->type == MRT_VIEW || refused) {
+        *claim = MRT_CLAIM_PERHAPS;
+    } else {
+        *claim = MRT_CLAIM_NONE;
+        ticket->blocked += event->type == MRT_BLOCKED;
+    }
+    if (event->type == MRT_FAILED) {
+        ticket->error = event->error;
+        snprintf(ticket->detail, sizeof ticket->detail, "%s", event->detail ? event->detail : "");
+    }
+}
+
+void mrt_quorum_tickets_due(struct mrt_store *store, mrt_time now)
+{
+    struct mrt_quorum_ticket *ticket, *next;
+    TAILQ_FOREACH_SAFE (ticket, &store->tickets, link, next)
+        decide(store, ticket, now);
+}
+
+mrt_time mrt_quorum_tickets_next(const struct mrt_store *store)
+{
+    mrt_time next = MRT_TIME_NEVER;
+    const struct mrt_quorum_ticket *ticket;
+    TAILQ_FOREACH (ticket, &store->tickets, link)
+        if (ticket->busy)
+            next = mrt_time_min(next, ticket->decide_at);
+    return next;
+}
+
+void mrt_quorum_ticket_wake(struct mrt_store *store, const struct mrt_quorum_ticket *ticket)
+{
+    if (ticket->step == MRT_QUORUM_HELD)
+        mrt_quorum_tell(store, (struct mrt_event){.type = MRT_WAKE,
+                                                  .session = store->session,
+                                                  .ticket = ticket->command.ticket});
+}
+
+void mrt_quorum_ticket_told(const struct mrt_quorum_member *member, struct mrt_id token)
+{
+    struct mrt_quorum_ticket *ticket;
+    TAILQ_FOREACH (ticket, &member->quorum->tickets, link)
+        if (mrt_id_equal(ticket->token, token))
+            ticket->doubted |= 1U << member->index;
+}
+
+bool mrt_quorum_tickets_doubt(struct mrt_store *store)
+{
+    struct mrt_quorum_ticket *ticket;
+    bool any = false;
+    TAILQ_FOREACH (ticket, &store->tickets, link) {
+        for (unsigned i = 0; i < store->count; i++)
+            if (ticket->doubted >> i & 1 && ticket->claims[i] == MRT_CLAIM_HAS)
+                ticket->claims[i] = MRT_CLAIM_PERHAPS;
+        if (ticket->doubted)
+            mrt_quorum_ticket_wake(store, ticket);
+        any |= ticket->doubted != 0;
+        ticket->doubted = 0;
+    }
+    return any;
+}
+
+void mrt_quorum_tickets_lose(struct mrt_store *store, const struct mrt_quorum_member *member)
+{
+    struct mrt_quorum_ticket *ticket;
+    TAILQ_FOREACH (ticket, &store->tickets, link) {
+        bool had = ticket->claims[member->index] != MRT_CLAIM_NONE;
+        ticket->claims[member->index] = MRT_CLAIM_NONE;
+        if (had)
+            mrt_quorum_ticket_wake(store, ticket);
+    }
+}
+
+void mrt_quorum_tickets_free(struct mrt_store *store)
+{
+    struct mrt_quorum_ticket *ticket;
+    while ((ticket = TAILQ_FIRST(&store->tickets))) {
+        if (ticket->busy)
+            tell(store, ticket, (struct mrt_event){.type = MRT_UNKNOWN});
+        free_ticket(store, ticket);
+    }
+}
+
+void mrt_quorum_tickets_drop(struct mrt_store *store)
+{
+    while (!TAILQ_EMPTY(&store->tickets))
+        free_ticket(store, TAILQ_FIRST(&store->tickets));
+}

@@ -1,0 +1,106 @@
+/*
+ * What a server says of itself (INFO), and what follows.
+ *
+ * Which run of which server a connection is to (run_id): a connection's number means nothing to any
+ * other, see connection.c.
+ *
+ * uptime=DURATION: a server that was restarted has forgotten, without persistence, who holds
+ * what. It is not used before it has been up so long; as long as the longest lease of anybody who
+ * uses it, or longer. Where a majority of servers is asked, a member that restarts then cannot let
+ * a second one in. It is asked on each connection, before anything else is sent.
+ *
+ * A server that may drop keys when its memory is short is told of in the log, once.
+ */
+#include "store/redis/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void put_info(struct mrt_store *store, const char *section)
+{
+    const struct mrt_redis_text words[] = {{"INFO", 4}, {section, strlen(section)}};
+    mrt_redis_wire_put(&store->wire, words, 2);
+}
+
+/* What stands behind "\nNAME:"; NULL: it is not there. */
+static const char *field(const redisReply *reply, const char *name)
+{
+    char line[48];
+    if (reply->type != REDIS_REPLY_STRING)
+        return NULL;
+    int length = snprintf(line, sizeof line, "\n%s:", name);
+    const char *found = strstr(reply->str, line);
+    return found ? found + length : NULL;
+}
+
+/* ------------------------------------------------------------------ which it is */
+
+bool mrt_redis_check_server(struct mrt_store *store, struct mrt_redis_job *next)
+{
+    if (!mrt_redis_link_add(store, MRT_REDIS_SERVER, next))
+        return false;
+    put_info(store, "server");
+    return true;
+}
+
+static void keep_server(struct mrt_store *store, const redisReply *reply)
+{
+    const char *run = field(reply, "run_id");
+    char *server = store->connection.server;
+    snprintf(server, sizeof store->connection.server, "%.*s", run ? (int)strcspn(run, "\r\n") : 0,
+             run ? run : "");
+}
+
+/* ------------------------------------------------------------------ how long it has been up */
+
+bool mrt_redis_check_server_reply(struct mrt_store *store, const redisReply *reply)
+{
+    const char *text = field(reply, "uptime_in_seconds");
+    int64_t seconds = text ? strtoll(text, NULL, 10) : -1;
+    keep_server(store, reply);
+    store->server_awaited = false;
+    if (store->address.uptime == 0)
+        return true;
+    if (seconds > (store->address.uptime + MRT_SECOND - 1) / MRT_SECOND) /* which are rounded */
+        return true;
+    if (seconds < 0) {
+        store->refusal = MORTISE_EPERMISSION;
+        snprintf(store->refusal_text, sizeof store->refusal_text,
+                 "the server does not say how long it has been up, which uptime= needs: %.100s",
+                 reply->type == REDIS_REPLY_ERROR ? reply->str : "");
+        return false;
+    }
+    store->refusal = MORTISE_EUNREACHABLE;
+    snprintf(store->refusal_text, sizeof store->refusal_text,
+             "%.100s has been up for %" PRId64 " s, which is less than uptime=%" PRId64 "ms",
+             store->address.shown, seconds, store->address.uptime / MRT_MILLISECOND);
+    return false;
+}
+
+/* ------------------------------------------------------------------ whether it drops keys */
+
+void mrt_redis_check_memory(struct mrt_store *store, struct mrt_redis_job *job)
+{
+    bool *asked = &store->memory_asked[job->command.claim];
+    if (*asked || store->notes.each[MRT_REDIS_NOTE_EVICTION].taken ||
+        !mrt_redis_link_add(store, MRT_REDIS_MEMORY, job))
+        return;
+    *asked = true;
+    put_info(store, "memory");
+}
+
+void mrt_redis_check_memory_reply(struct mrt_store *store, const redisReply *reply)
+{
+    const char *limit = field(reply, "maxmemory"), *policy = field(reply, "maxmemory_policy");
+    if (!limit || !policy || strtoull(limit, NULL, 10) == 0)
+        return;
+    bool all = strncmp(policy, "allkeys", 7) == 0, some = strncmp(policy, "volatile", 8) == 0;
+    if (!all && !(some && store->memory_asked[1]))
+        return;
+    mrt_note(&store->notes, MRT_REDIS_NOTE_EVICTION,
+             "the server drops keys when its memory is short (maxmemory-policy %.*s): %s may "
+             "be lost; noeviction keeps them",
+             (int)strcspn(policy, "\r\n"), policy, all ? "locks" : "claims");
+}

@@ -1,0 +1,418 @@
+/*
+ * The connection for commands. It is made when the first command comes, and made anew,
+ * after a pause that grows, whenever one waits; a client with nothing to say has none.
+ *
+ * A command is sent as soon as the connection is there, and replies come in the order of
+ * sending. When the connection breaks, or an answer takes longer than a quarter of the
+ * lease, what has been sent has an unknown outcome: the engine asks again, and each
+ * command may be repeated. What the server had not read yet it refuses, for the new
+ * connection has a higher epoch.
+ *
+ * When a connection has ended, the server's name is looked up anew, beside the loop: it may be
+ * somewhere else. Until that is known it is tried where it was.
+ *
+ * NOSCRIPT: nothing was done, and the same command is sent at once as a whole script;
+ * unless one for the same ticket is on its way behind it, which it must not overtake.
+ */
+#include "store/redis/internal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAUSE_MIN (10 * MRT_MILLISECOND)
+#define PAUSE_DOUBLINGS 6
+#define ANSWER_MIN (250 * MRT_MILLISECOND)
+
+/* ------------------------------------------------------------------- the end */
+
+static void fail_unreachable(struct mrt_store *store, struct mrt_redis_job *job)
+{
+    mrt_redis_fail(store, job, MORTISE_EUNREACHABLE, "%s: %s", store->address.shown,
+                   mrt_redis_wire_trouble(&store->wire));
+}
+
+/* A START behind a refused login may have been done under another user: it dies of itself. */
+static void end_jobs(struct mrt_store *store, struct mrt_redis_jobs *jobs, bool sent)
+{
+    struct mrt_redis_job *job;
+    while ((job = TAILQ_FIRST(jobs))) {
+        TAILQ_REMOVE(jobs, job, link);
+        if (job->command.claim && sent)
+            mrt_redis_claim_unknown(store, job);
+        if (job->work != MRT_REDIS_COMMAND)
+            free(job);
+        else if (store->refusal && (!sent || job->command.type == MRT_START))
+            mrt_redis_fail(store, job, store->refusal, "%s", store->refusal_text);
+        else if (sent)
+            mrt_redis_answer(store, job, MRT_UNKNOWN);
+        else
+            fail_unreachable(store, job);
+    }
+}
+
+/* Once each address of the server has been tried in vain. */
+static void tell_unreachable(struct mrt_store *store)
+{
+    struct mrt_redis_job *job;
+    if (store->heard || store->refusal || store->failures < store->servers.count ||
+        !(job = calloc(1, sizeof *job)))
+        return;
+    fail_unreachable(store, job);
+}
+
+void mrt_redis_link_break(struct mrt_store *store, mrt_time now)
+{
+    mrt_redis_wire_close(&store->wire);
+    mrt_resolver_begin(&store->resolver, &store->address.host, 1, now);
+    unsigned doublings = store->failures < PAUSE_DOUBLINGS ? store->failures : PAUSE_DOUBLINGS;
+    store->failures++;
+    store->again = mrt_time_add(now, PAUSE_MIN << doublings);
+    end_jobs(store, &store->sent, true);
+    tell_unreachable(store);
+}
+
+/* --------------------------------------------------------------- beginning */
+
+struct mrt_redis_job *mrt_redis_link_add(struct mrt_store *store, enum mrt_redis_work work,
+                                         struct mrt_redis_job *next)
+{
+    struct mrt_redis_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return NULL;
+    job->work = work;
+    job->since = next ? next->since : mrt_time_now();
+    if (next)
+        TAILQ_INSERT_BEFORE(next, job, link);
+    else
+        TAILQ_INSERT_TAIL(&store->sent, job, link);
+    return job;
+}
+
+static void put_client(struct mrt_store *store, const char *what, const char *id)
+{
+    const char *const words[] = {"CLIENT", what, "ID", id};
+    struct mrt_redis_text texts[4];
+    size_t count = id ? 4 : 2;
+    for (size_t i = 0; i < count; i++)
+        texts[i] = (struct mrt_redis_text){words[i], strlen(words[i])};
+    mrt_redis_wire_put(&store->wire, texts, count);
+}
+
+/* A claim that is tried late, by what the server has not read yet of the last connection,
+   would stand until its lease ends: scripts refuse it by the epoch, a SET cannot. */
+static bool has_earlier(const struct mrt_store *store)
+{
+    return store->earlier.id != 0 && !TAILQ_EMPTY(&store->claims);
+}
+
+/* Numbers of connections begin again in each server: on another one, or the same after a restart,
+   this number is somebody else's connection. */
+static bool end_earlier(struct mrt_store *store)
+{
+    char id[24];
+    struct mrt_redis_connection *earlier = &store->earlier;
+    bool same = *earlier->server && strcmp(earlier->server, store->connection.server) == 0;
+    snprintf(id, sizeof id, "%lld", (long long)earlier->id);
+    earlier->id = 0;
+    if (!same)
+        return true;
+    put_client(store, "KILL", id);
+    return mrt_redis_link_add(store, MRT_REDIS_KILL, NULL) != NULL;
+}
+
+/* Before the first claim on a connection. */
+static void ask_id(struct mrt_store *store, struct mrt_redis_job *job)
+{
+    if (store->id_asked || !mrt_redis_link_add(store, MRT_REDIS_ID, job))
+        return;
+    store->id_asked = true;
+    put_client(store, "ID", NULL);
+    if (!*store->connection.server)
+        mrt_redis_check_server(store, job);
+}
+
+/* Notes the last connection, and whether this server has to say first which one it is. */
+static bool begin_connection(struct mrt_store *store)
+{
+    if (store->connection.id != 0)
+        store->earlier = store->connection;
+    store->connection = (struct mrt_redis_connection){0};
+    store->id_asked = false;
+    store->server_awaited = store->address.uptime > 0 || has_earlier(store);
+    return !store->server_awaited || mrt_redis_check_server(store, NULL);
+}
+
+/* Operators' calls come at any time. */
+static pthread_mutex_t servers_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+bool mrt_redis_link_server(const struct mrt_store *store, struct mrt_address *server)
+{
+    const struct mrt_redis_servers *servers = &store->servers;
+    pthread_mutex_lock(&servers_mutex);
+    bool known = servers->count > 0;
+    if (known)
+        *server = servers->at[store->server_next % servers->count];
+    pthread_mutex_unlock(&servers_mutex);
+    return known;
+}
+
+/* Where to connect to now; NULL: that is not known. The server may be somewhere else than when
+   there was a connection. */
+static const struct mrt_address *next_server(struct mrt_store *store)
+{
+    struct mrt_redis_servers *servers = &store->servers;
+    struct mrt_addresses *found = mrt_resolver_take(&store->resolver);
+    pthread_mutex_lock(&servers_mutex);
+    if (found) {
+        mrt_redis_keep_servers(servers, found);
+        store->server_next = 0;
+    }
+    size_t at = servers->count > 0 ? store->server_next++ % servers->count : 0;
+    pthread_mutex_unlock(&servers_mutex);
+    free(found);
+    return servers->count > 0 ? &servers->at[at] : NULL;
+}
+
+static void connect_now(struct mrt_store *store, mrt_time now)
+{
+    const struct mrt_address *server = next_server(store);
+    store->epoch++;
+    store->refusal = 0;
+    store->heard = false;
+    store->deadline = mrt_time_add(now, store->address.connect);
+    bool begun = server && mrt_redis_wire_open(&store->wire, server, store->epoll);
+    unsigned logins =
+        begun ? mrt_redis_wire_login(&store->wire, &store->address, store->secret) : 0;
+    while (begun && logins > 0) {
+        begun = mrt_redis_link_add(store, MRT_REDIS_LOGIN, NULL);
+        logins--;
+    }
+    begun = begun && begin_connection(store);
+    if (!begun)
+        mrt_redis_link_break(store, now);
+}
+
+/* Notes a command that is in `sent`; the answer to some is known already. */
+static void put(struct mrt_store *store, struct mrt_redis_job *job)
+{
+    if (job->command.type == MRT_START || job->command.claim)
+        mrt_redis_check_memory(store, job);
+    if (job->command.type == MRT_RENEW || job->command.type == MRT_STOP)
+        mrt_redis_claims_put(store, job);
+    if (mrt_redis_claim_of(store, job)) {
+        ask_id(store, job);
+        mrt_redis_claim_put(store, job);
+    } else {
+        mrt_redis_command_put(store, job);
+    }
+}
+
+static void send_waiting(struct mrt_store *store, mrt_time now)
+{
+    struct mrt_redis_job *job;
+    while ((job = TAILQ_FIRST(&store->waiting))) {
+        TAILQ_REMOVE(&store->waiting, job, link);
+        if (mrt_redis_observe_hold(store, job, now))
+            continue;
+        TAILQ_INSERT_TAIL(&store->sent, job, link);
+        job->since = now;
+        put(store, job);
+    }
+    if (!mrt_redis_wire_flush(&store->wire))
+        mrt_redis_link_break(store, now);
+}
+
+void mrt_redis_link_send(struct mrt_store *store, mrt_time now)
+{
+    if (TAILQ_EMPTY(&store->waiting))
+        return;
+    if (store->wire.state == MRT_REDIS_CLOSED && now >= store->again)
+        connect_now(store, now);
+    if (store->wire.state == MRT_REDIS_OPEN && !store->server_awaited)
+        send_waiting(store, now);
+}
+
+/* ----------------------------------------------------------------- replies */
+
+/* Whether a command for this job's ticket is on its way behind it. */
+static bool followed(const struct mrt_redis_job *job)
+{
+    const struct mrt_redis_job *other = job;
+    if (mrt_id_none(job->command.ticket) || job->work == MRT_REDIS_SHOW)
+        return false; /* of its session: an engine waits for its answer; or of no order */
+    while ((other = TAILQ_NEXT(other, link)))
+        if (other->work == MRT_REDIS_COMMAND &&
+            mrt_id_equal(other->command.ticket, job->command.ticket))
+            return true;
+    return false;
+}
+
+static bool lacks_script(const redisReply *reply)
+{
+    int error;
+    const char *advice;
+    return reply->type == REDIS_REPLY_ERROR &&
+           mrt_redis_classify(reply->str, &error, &advice) == MRT_REDIS_NO_SCRIPT;
+}
+
+/* Whether the connection may go on. */
+static bool login_reply(struct mrt_store *store, const redisReply *reply)
+{
+    const char *advice;
+    if (reply->type != REDIS_REPLY_ERROR)
+        return true;
+    int error;
+    enum mrt_redis_outcome outcome = mrt_redis_classify(reply->str, &error, &advice);
+    snprintf(store->refusal_text, sizeof store->refusal_text, "%.150s%s", reply->str, advice);
+    mrt_note(&store->notes, MRT_REDIS_NOTE_REPLY, "%s", store->refusal_text);
+    if (outcome == MRT_REDIS_REFUSED)
+        store->refusal = error;
+    return false;
+}
+
+/* The renewal behind an extension does not prove what the extension has not done yet. */
+static void send_whole(struct mrt_store *store, struct mrt_redis_job *job)
+{
+    TAILQ_REMOVE(&store->sent, job, link);
+    TAILQ_INSERT_TAIL(&store->sent, job, link);
+    job->whole = true;
+    if (job->work == MRT_REDIS_COMMAND && job->command.claim) {
+        mrt_redis_claim_put(store, job);
+    } else if (job->work == MRT_REDIS_COMMAND) {
+        mrt_redis_command_put(store, job);
+    } else if (mrt_redis_claim_work_put(store, job)) {
+        store->unproven |= job->work == MRT_REDIS_EXTEND;
+    } else {
+        TAILQ_REMOVE(&store->sent, job, link);
+        free(job);
+    }
+}
+
+/* Takes the reply to the first job; false: the connection is of no use. */
+static bool take_reply(struct mrt_store *store, const redisReply *reply, mrt_time now)
+{
+    struct mrt_redis_job *job = TAILQ_FIRST(&store->sent);
+    if (!job)
+        return false;
+    if (job->work == MRT_REDIS_LOGIN) {
+        TAILQ_REMOVE(&store->sent, job, link);
+        free(job);
+        return login_reply(store, reply);
+    }
+    if (job->work == MRT_REDIS_SERVER) {
+        TAILQ_REMOVE(&store->sent, job, link);
+        free(job);
+        bool ends = store->server_awaited && has_earlier(store);
+        return mrt_redis_check_server_reply(store, reply) && (!ends || end_earlier(store));
+    }
+    store->failures = 0;
+    mrt_resolver_forget(&store->resolver); /* the server is here */
+    if (job->stage != MRT_REDIS_ASKED) {
+        TAILQ_REMOVE(&store->sent, job, link);
+        mrt_redis_copies_reply(store, job, reply);
+        return true;
+    }
+    bool again = !job->whole;
+    if (again && lacks_script(reply) && !followed(job)) {
+        send_whole(store, job);
+        return true;
+    }
+    TAILQ_REMOVE(&store->sent, job, link);
+    if (job->work != MRT_REDIS_COMMAND) {
+        if (job->work == MRT_REDIS_ID && reply->type == REDIS_REPLY_INTEGER)
+            store->connection.id = reply->integer;
+        if (job->work == MRT_REDIS_MEMORY)
+            mrt_redis_check_memory_reply(store, reply);
+        mrt_redis_claim_reply(store, job, reply);
+        free(job);
+    } else if (!job->command.claim) {
+        mrt_redis_reply(store, job, reply, now);
+    } else if (!mrt_redis_claim_reply(store, job, reply)) {
+        TAILQ_INSERT_HEAD(&store->sent, job, link); /* more belong to it */
+    }
+    return true;
+}
+
+static bool take_replies(struct mrt_store *store, mrt_time now)
+{
+    redisReply *reply;
+    bool fine = mrt_redis_wire_receive(&store->wire);
+    for (;;) { /* also what came before an end */
+        if (!mrt_redis_wire_next(&store->wire, &reply))
+            return false;
+        if (!reply)
+            return fine;
+        store->heard = true;
+        bool useful = take_reply(store, reply, now);
+        freeReplyObject(reply);
+        if (!useful)
+            return false;
+    }
+}
+
+void mrt_redis_link_receive(struct mrt_store *store, mrt_time now)
+{
+    if (store->wire.state == MRT_REDIS_CLOSED)
+        return;
+    if (!take_replies(store, now) || !mrt_redis_wire_flush(&store->wire)) {
+        mrt_redis_link_break(store, now);
+        if (store->refusal)
+            end_jobs(store, &store->waiting, false);
+    }
+}
+
+/* -------------------------------------------------------------------- time */
+
+mrt_time mrt_redis_answer_limit(const struct mrt_store *store)
+{
+    mrt_time quarter = store->address.session / 4;
+    return quarter > ANSWER_MIN ? quarter : ANSWER_MIN;
+}
+
+/* Somebody who listens and has said nothing yet is not known to be a server: he is waited for no
+   longer than for a connection. */
+static mrt_time first_limit(const struct mrt_store *store)
+{
+    mrt_time limit = mrt_redis_answer_limit(store);
+    return store->heard ? limit : mrt_time_min(limit, store->address.connect);
+}
+
+/* When the connection is given up for being slow. */
+static mrt_time patience_end(const struct mrt_store *store)
+{
+    const struct mrt_redis_job *job;
+    if (store->wire.state == MRT_REDIS_CONNECTING)
+        return store->deadline;
+    TAILQ_FOREACH (job, &store->sent, link)
+        if (job->work != MRT_REDIS_LOGIN)
+            return mrt_time_add(job->since, first_limit(store));
+    return MRT_TIME_NEVER;
+}
+
+void mrt_redis_link_tick(struct mrt_store *store, mrt_time now)
+{
+    struct mrt_redis_job *job;
+    if (now >= patience_end(store)) {
+        store->wire.error = ETIMEDOUT;
+        mrt_redis_link_break(store, now);
+    }
+    while ((job = TAILQ_FIRST(&store->waiting)) &&
+           now >= mrt_time_add(job->since, store->address.connect)) {
+        TAILQ_REMOVE(&store->waiting, job, link);
+        fail_unreachable(store, job);
+    }
+}
+
+mrt_time mrt_redis_link_next(const struct mrt_store *store)
+{
+    const struct mrt_redis_job *job = TAILQ_FIRST(&store->waiting);
+    mrt_time next = patience_end(store);
+    if (!job)
+        return next;
+    if (store->wire.state == MRT_REDIS_CLOSED)
+        next = mrt_time_min(next, store->again);
+    return mrt_time_min(next, mrt_time_add(job->since, store->address.connect));
+}

@@ -1,0 +1,207 @@
+/*
+ * The URI is cut up left to right; every part is checked whole, and written back in one
+ * canonical form (`shown`). No password can stand in it, so it may be shown. What may be
+ * one by mistake is not quoted.
+ */
+#include "store/redis/uri.h"
+
+#include "base/error.h"
+#include "store/kit/credentials.h"
+
+#include <netdb.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#define DEFAULT_PORT 6379
+#define SESSION_MIN_MS 100
+#define DATABASE_MAX 65535
+#define REPLICAS_MAX 100
+#define VARIABLE "MORTISE_REDIS_AUTH"
+
+/* "user@" at the beginning of `text` into the address; what follows it, or NULL. */
+static const char *take_user(const char *text, struct mrt_redis_address *address)
+{
+    size_t authority = strcspn(text, "/");
+    const char *at = memrchr(text, '@', authority);
+    if (!at)
+        return text;
+    size_t length = (size_t)(at - text);
+    if (memchr(text, ':', length)) {
+        mrt_error(MORTISE_EURI, "a redis: URI may not carry a password: put it into the file of "
+                                "credentials=/path, or into " VARIABLE);
+        return NULL;
+    }
+    if (length > 0 && length < sizeof address->user) {
+        memcpy(address->user, text, length);
+        if (mrt_uri_decode(address->user) == 0 && address->user[0] && !strchr(address->user, ' '))
+            return at + 1;
+    }
+    mrt_error(MORTISE_EURI, "the user in a redis: URI is not well formed");
+    return NULL;
+}
+
+static int take_database(const char *text, struct mrt_redis_address *address)
+{
+    int64_t number = *text ? mrt_address_number(text, strlen(text), DATABASE_MAX) : 0;
+    if (number < 0)
+        return mrt_error(MORTISE_EURI, "the database in a redis: URI is not a number");
+    address->database = (unsigned)number;
+    return MORTISE_OK;
+}
+
+static int take_host(const char *text, struct mrt_redis_address *address)
+{
+    size_t length = strcspn(text, "/");
+    if (memchr(text, ',', length))
+        return mrt_error(MORTISE_EURI, "a redis: URI names one server");
+    int error = mrt_host_parse(text, length, DEFAULT_PORT,
+                               "a redis: URI begins as redis://host:port", &address->host);
+    if (error)
+        return error;
+    return take_database(text + length + (text[length] == '/'), address);
+}
+
+static int take_path(const char *text, const struct mrt_uri *uri, struct mrt_redis_address *address)
+{
+    const char *database = mrt_uri_parameter(uri, "db");
+    size_t length = strlen(text);
+    if (*text != '/' || length >= sizeof address->path)
+        return mrt_error(MORTISE_EURI, "a redis+unix: URI is redis+unix:///path/of/socket, of less "
+                                       "than 108 bytes");
+    memcpy(address->path, text, length + 1);
+    if (mrt_uri_decode(address->path) < 0)
+        return mrt_error(MORTISE_EURI, "the path in a redis+unix: URI has a malformed %% escape");
+    return take_database(database ? database : "", address);
+}
+
+/* What stands in braces decides a key's slot: so it must not be empty, nor end early. */
+static int take_namespace(const struct mrt_uri *uri, struct mrt_redis_address *address)
+{
+    const char *space = mrt_uri_parameter(uri, "namespace");
+    if (!space)
+        space = "mortise";
+    if (strpbrk(space, "{}"))
+        return mrt_error(MORTISE_EURI, "the namespace of a redis: URI has no { and no }");
+    int length = snprintf(address->base, sizeof address->base, "{%s/}", space);
+    if (length < 0 || (size_t)length >= sizeof address->base)
+        return mrt_error(MORTISE_EURI, "the namespace of a redis: URI is too long");
+    return MORTISE_OK;
+}
+
+static int take_replicas(const struct mrt_uri *uri, struct mrt_redis_address *address)
+{
+    const char *text = mrt_uri_parameter(uri, "replicas");
+    int64_t number = text ? mrt_address_number(text, strlen(text), REPLICAS_MAX) : 0;
+    if (number < 0)
+        return mrt_error(MORTISE_EURI, "replicas=%.32s is not a number of at most %d", text,
+                         REPLICAS_MAX);
+    address->replicas = (unsigned)number;
+    return MORTISE_OK;
+}
+
+static void write_shown(const struct mrt_uri *uri, struct mrt_redis_address *address)
+{
+    const char *at = address->user[0] ? "@" : "";
+    char host[MRT_HOST_TEXT_SIZE];
+    if (address->path[0]) {
+        snprintf(address->shown, sizeof address->shown, "redis+unix://%s%s%s?db=%u", address->user,
+                 at, address->path, address->database);
+        return;
+    }
+    mrt_host_format(&address->host, host);
+    snprintf(address->shown, sizeof address->shown, "%s://%s%s%s/%u", uri->scheme, address->user,
+             at, host, address->database);
+}
+
+static int take_rest(const struct mrt_uri *uri, struct mrt_redis_address *address)
+{
+    bool local = strcmp(uri->scheme, "redis+unix") == 0;
+    if (strncmp(uri->rest, "//", 2) != 0)
+        return mrt_error(MORTISE_EURI, "a %s: URI begins as %s://", uri->scheme, uri->scheme);
+    if (!local && mrt_uri_parameter(uri, "db"))
+        return mrt_error(MORTISE_EURI, "the database of a redis: URI is its path: "
+                                       "redis://host:port/0");
+    const char *rest = take_user(uri->rest + 2, address);
+    if (!rest)
+        return MORTISE_EURI;
+    return local ? take_path(rest, uri, address) : take_host(rest, address);
+}
+
+int mrt_redis_uri_parse(const struct mrt_uri *uri, struct mrt_redis_address *address)
+{
+    static const char *const known[] = {MRT_URI_COMMON, "session",  "connect", "credentials",
+                                        "db",           "replicas", "uptime",  NULL};
+    memset(address, 0, sizeof *address);
+    address->session = 10 * MRT_SECOND;
+    address->connect = 5 * MRT_SECOND;
+    if (strcmp(uri->scheme, "rediss") == 0)
+        return mrt_error(MORTISE_ENOTSUPPORTED,
+                         "this build of mortise has no TLS for Redis; a tunnel such as stunnel "
+                         "gives it (doc/redis.md)");
+    int error = mrt_uri_check_parameters(uri, known);
+    if (error == MORTISE_OK)
+        error = mrt_address_duration(uri, "session", SESSION_MIN_MS, &address->session);
+    if (error == MORTISE_OK)
+        error = mrt_address_duration(uri, "connect", 1, &address->connect);
+    if (error == MORTISE_OK)
+        error = mrt_address_duration(uri, "uptime", 0, &address->uptime);
+    if (error == MORTISE_OK)
+        error = take_replicas(uri, address);
+    if (error == MORTISE_OK)
+        error = take_namespace(uri, address);
+    if (error == MORTISE_OK)
+        error = take_rest(uri, address);
+    if (error == MORTISE_OK)
+        write_shown(uri, address);
+    return error;
+}
+
+int mrt_redis_secret_read(const struct mrt_uri *uri, const struct mrt_redis_address *address,
+                          char secret[MRT_REDIS_SECRET_MAX])
+{
+    char origin[MRT_CREDENTIALS_ORIGIN_SIZE];
+    int error = mrt_credentials_read(uri, VARIABLE, secret, MRT_REDIS_SECRET_MAX, origin);
+    if (error == MORTISE_OK && strpbrk(secret, "\r\n"))
+        error = mrt_error(MORTISE_EURI, "credentials %s are not one line, the password", origin);
+    else if (error == MORTISE_OK && address->user[0] && !secret[0])
+        error = mrt_error(MORTISE_EURI, "a redis: URI with a user needs that user's password, by "
+                                        "credentials=/path or " VARIABLE);
+    return error;
+}
+
+/* ---------------------------------------------------------------- resolving */
+
+static int resolve_path(const struct mrt_redis_address *address, struct mrt_address *server)
+{
+    struct sockaddr_un local = {.sun_family = AF_UNIX};
+    memcpy(local.sun_path, address->path, strlen(address->path) + 1);
+    memcpy(&server->socket, &local, sizeof local);
+    server->length = sizeof local;
+    return MORTISE_OK;
+}
+
+void mrt_redis_keep_servers(struct mrt_redis_servers *servers, const struct mrt_addresses *found)
+{
+    servers->count =
+        found->count < MRT_REDIS_ADDRESSES_MAX ? found->count : MRT_REDIS_ADDRESSES_MAX;
+    memcpy(servers->at, found->at, servers->count * sizeof found->at[0]);
+}
+
+int mrt_redis_resolve(const struct mrt_redis_address *address, struct mrt_redis_servers *servers)
+{
+    servers->count = 1;
+    if (address->path[0])
+        return resolve_path(address, &servers->at[0]);
+    struct mrt_addresses *found = mrt_resolve(&address->host, 1);
+    if (!found)
+        return MORTISE_ENOMEM;
+    int fault = found->fault;
+    mrt_redis_keep_servers(servers, found);
+    free(found);
+    if (servers->count == 0)
+        return mrt_error(MORTISE_EUNREACHABLE, "%s: %s", address->shown, gai_strerror(fault));
+    return MORTISE_OK;
+}

@@ -1,0 +1,53 @@
+/*
+ * redis://[user@]host[:port][/db]?session=10s&connect=5s&namespace=...&credentials=/path
+ *     &replicas=N&uptime=DURATION
+ * redis+unix://[user@]/path/of/socket?db=0&...
+ *
+ * The password is a line in the file of credentials= or in MORTISE_REDIS_AUTH; one in the
+ * URI is refused, unseen.
+ */
+#ifndef MRT_STORE_REDIS_URI_H
+#define MRT_STORE_REDIS_URI_H
+
+#include "base/time.h"
+#include "base/uri.h"
+#include "store/kit/address.h"
+#include "store/kit/resolver.h"
+
+#include <stddef.h>
+#include <sys/socket.h>
+
+#define MRT_REDIS_ADDRESSES_MAX 8
+#define MRT_REDIS_SECRET_MAX 1024
+#define MRT_REDIS_BASE_MAX 260
+
+struct mrt_redis_address {
+    struct mrt_host host; /* name "": a socket of this machine */
+    char path[108];       /* of that socket */
+    char user[128];       /* "": the default one */
+    unsigned database;
+    mrt_time session, connect;
+    mrt_time uptime;   /* a server is not used before it has been up so long; 0: at once */
+    unsigned replicas; /* that have to have what is told as done; 0: none */
+    char base[MRT_REDIS_BASE_MAX]; /* how all keys begin; one hash slot */
+    char shown[768];               /* canonical, for people */
+};
+
+/* Where a server may be connected to; each address is tried in its turn. */
+struct mrt_redis_servers {
+    struct mrt_address at[MRT_REDIS_ADDRESSES_MAX];
+    size_t count; /* 0: it is not known where */
+};
+
+/* 0, or EURI, ENOTSUPPORTED with particulars. */
+int mrt_redis_uri_parse(const struct mrt_uri *uri, struct mrt_redis_address *address);
+/* The password into secret, "" for none; the caller wipes it. 0, or an error of
+   mrt_credentials_read. */
+int mrt_redis_secret_read(const struct mrt_uri *uri, const struct mrt_redis_address *address,
+                          char secret[MRT_REDIS_SECRET_MAX]);
+/* Where to connect to. 0 or EUNREACHABLE. Blocks. */
+int mrt_redis_resolve(const struct mrt_redis_address *address, struct mrt_redis_servers *servers);
+/* As many of these as are kept. */
+void mrt_redis_keep_servers(struct mrt_redis_servers *servers, const struct mrt_addresses *found);
+
+#endif

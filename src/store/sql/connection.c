@@ -1,0 +1,290 @@
+/*
+ * The connection:
+ *
+ *   IDLE -> CONNECTING -> CHECKING -> READY
+ *     ^---------'------------'----------'     (after a pause)
+ *
+ * It is wanted while there is a session or a request. Client libraries open and change their
+ * socket inside their own calls, so the socket is put into an epoll descriptor of the store, the
+ * one thing the loop polls, anew after each call that may have changed it.
+ *
+ * CHECKING asks one question before anything else is sent: whether this server can be written to,
+ * is set up, and is talked to directly.
+ *
+ * What has not been answered for half a lease is not waited for any more: the connection is
+ * dropped, in time for the session to be renewed on another.
+ */
+#include "store/sql/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define PAUSE_MIN (20 * MRT_MILLISECOND)
+#define PAUSE_DOUBLINGS 5
+
+/* ------------------------------------------------------------------ the socket */
+
+void mrt_sql_watch(struct mrt_store *store, int socket, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.fd = socket};
+    if (socket < 0 || (socket == store->socket && events == store->mask))
+        return;
+    if (epoll_ctl(store->epoll, EPOLL_CTL_ADD, socket, &event) < 0 && errno == EEXIST)
+        epoll_ctl(store->epoll, EPOLL_CTL_MOD, socket, &event);
+    store->socket = socket;
+    store->mask = events;
+}
+
+uint32_t mrt_sql_ready(const struct mrt_store *store)
+{
+    struct epoll_event event;
+    return epoll_wait(store->epoll, &event, 1, 0) == 1 ? event.events : 0;
+}
+
+bool mrt_sql_lead_nowhere(int socket)
+{
+    int nowhere = socket < 0 ? -1 : open("/dev/null", O_RDWR | O_CLOEXEC);
+    bool done = socket < 0 || (nowhere >= 0 && dup2(nowhere, socket) >= 0);
+    if (nowhere >= 0)
+        close(nowhere);
+    return done;
+}
+
+/* ------------------------------------------------------------------ its end */
+
+void mrt_sql_reject(struct mrt_store *store, int error, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(store->fault, sizeof store->fault, format, arguments);
+    va_end(arguments);
+    store->error = error;
+    store->broken = true;
+}
+
+void mrt_sql_reject_setup(struct mrt_store *store, const struct mrt_sql_request *request)
+{
+    const struct mrt_sql_code *code = mrt_sql_code(request->state);
+    mrt_sql_reject(store, code->error == MORTISE_ESTORE ? MORTISE_EUNREACHABLE : code->error,
+                   "%s, schema \"%s\": %.120s%s%s", mrt_sql_product, store->address.schema,
+                   request->detail, code->advice ? "; " : "", code->advice ? code->advice : "");
+}
+
+bool mrt_sql_accept_schema(struct mrt_store *store, int64_t version)
+{
+    if (store->steps || version == mrt_sql_schema_version) /* a form has none */
+        return true;
+    mrt_sql_reject(store, MORTISE_ESETUP, "%s: the schema \"%s\" is of version %d, not %d; %s",
+                   mrt_sql_product, store->address.schema, (int)version, mrt_sql_schema_version,
+                   version < mrt_sql_schema_version ? "mortise init brings it forward"
+                                                    : "it was made by a newer mortise");
+    return false;
+}
+
+void mrt_sql_tell_fault(struct mrt_store *store, const struct mrt_store *link)
+{
+    struct mrt_sql_request *request = mrt_sql_request_new(MRT_SQL_DO_VIEW);
+    if (!request)
+        return;
+    snprintf(request->detail, sizeof request->detail, "%s", link->fault);
+    request->event = (struct mrt_event){.type = MRT_FAILED, .error = link->error};
+    TAILQ_INSERT_TAIL(&store->outbox, request, link);
+}
+
+/* Who waits for a first session is told what is wrong, if waiting will not mend it; and who waits
+   in a call of this store. */
+static void fail_starts(struct mrt_store *store, bool was_ready)
+{
+    struct mrt_sql_request *request, *next;
+    if (store->error == MORTISE_OK)
+        return;                      /* it broke */
+    if (!store->steps && !was_ready) /* of a form's connections its store tells */
+        mrt_sql_tell_fault(store, store);
+    if (mortise_error_kind_of(store->error) == MORTISE_KIND_RETRY)
+        return; /* it may be had later */
+    TAILQ_FOREACH_SAFE (request, &store->waiting, link, next)
+        if (request->kind == MRT_SQL_DO_START || request->kind >= MRT_SQL_DO_LIST) {
+            TAILQ_REMOVE(&store->waiting, request, link);
+            mrt_sql_fail(store, request, store->error, "%s", store->fault);
+        }
+}
+
+static enum mrt_sql_kind setup_of(const struct mrt_store *store)
+{
+    return store->steps ? mrt_form_kind(store->steps, MRT_FORM_SETUP) : MRT_SQL_DO_SETUP;
+}
+
+/* What has not left is sent on the next connection, before what came later. */
+static void keep_unsent(struct mrt_store *store)
+{
+    struct mrt_sql_request *request;
+    while ((request = TAILQ_LAST(&store->sent, mrt_sql_requests)) && request->sent == 0 &&
+           request->kind != setup_of(store) && request->kind != MRT_SQL_DO_RESUME) {
+        TAILQ_REMOVE(&store->sent, request, link);
+        TAILQ_INSERT_HEAD(&store->waiting, request, link);
+    }
+}
+
+void mrt_sql_drop(struct mrt_store *store, mrt_time now)
+{
+    struct mrt_sql_request *request;
+    bool was_ready = store->state == MRT_SQL_READY; /* then the next attempt may find a server */
+    if (store->socket >= 0)
+        epoll_ctl(store->epoll, EPOLL_CTL_DEL, store->socket, NULL);
+    mrt_sql_driver_disconnect(store);
+    store->socket = -1;
+    store->mask = 0;
+    store->state = MRT_SQL_IDLE;
+    store->broken = store->listens = false;
+    mrt_time pause =
+        PAUSE_MIN << (store->failures < PAUSE_DOUBLINGS ? store->failures : PAUSE_DOUBLINGS);
+    store->until = now + (store->failures > 0 ? pause : 0);
+    store->failures++;
+    mrt_sql_connection_lost(store);
+    mrt_sql_rest_no_more(store);
+    keep_unsent(store);
+    while ((request = TAILQ_FIRST(&store->sent))) {
+        TAILQ_REMOVE(&store->sent, request, link);
+        if (request->sent)
+            mrt_traffic_answered(store->traffic);
+        mrt_sql_finish_lost(store, request);
+    }
+    fail_starts(store, was_ready);
+}
+
+/* ------------------------------------------------------------------ its beginning */
+
+static bool is_wanted(const struct mrt_store *store)
+{
+    return !TAILQ_EMPTY(&store->waiting) || !TAILQ_EMPTY(&store->sessions);
+}
+
+static void connect_now(struct mrt_store *store, mrt_time now)
+{
+    store->state = MRT_SQL_CONNECTING;
+    store->until = mrt_time_add(now, store->address.connect);
+    store->epoch++;
+    mrt_sql_driver_connect(store);
+}
+
+void mrt_sql_check(struct mrt_store *store, mrt_time now)
+{
+    struct mrt_sql_request *request = mrt_sql_request_new(setup_of(store));
+    if (!request) {
+        mrt_sql_reject(store, MORTISE_ENOMEM, "no memory for a connection");
+        return;
+    }
+    store->state = MRT_SQL_CHECKING;
+    mrt_sql_send(store, request, now);
+}
+
+void mrt_sql_connected(struct mrt_store *store)
+{
+    struct mrt_sql_observer *observer;
+    store->state = MRT_SQL_READY;
+    store->was_ready = true;
+    store->failures = 0;
+    store->error = MORTISE_OK;
+    TAILQ_FOREACH (observer, &store->observers, link)
+        observer->due = 0; /* what was in between has not been heard */
+}
+
+/* ------------------------------------------------------------------ turns */
+
+/* Half of the lease, and long enough for a busy server. */
+static mrt_time answer_limit(const struct mrt_store *store)
+{
+    mrt_time half = store->address.lease / 2;
+    return half > MRT_SECOND ? half : MRT_SECOND;
+}
+
+/* Until when something must have come over the connection; for ever if nothing is awaited. */
+static mrt_time limit(const struct mrt_store *store)
+{
+    const struct mrt_sql_request *oldest = TAILQ_FIRST(&store->sent);
+    if (store->state == MRT_SQL_CONNECTING || store->state == MRT_SQL_CHECKING)
+        return store->until;
+    return oldest && oldest->sent
+               ? mrt_time_add(oldest->sent, answer_limit(store) + mrt_form_wait(store, oldest))
+               : MRT_TIME_NEVER;
+}
+
+static void resume_sessions(struct mrt_store *store, mrt_time now)
+{
+    struct mrt_sql_session *session;
+    TAILQ_FOREACH (session, &store->sessions, link) {
+        struct mrt_sql_request *request = mrt_sql_request_new(MRT_SQL_DO_RESUME);
+        if (!request) {
+            mrt_sql_reject(store, MORTISE_ENOMEM, "no memory for a request");
+            return;
+        }
+        request->command.session = session->id;
+        mrt_sql_send(store, request, now);
+    }
+}
+
+static void send_waiting(struct mrt_store *store, mrt_time now)
+{
+    struct mrt_sql_request *request;
+    while ((request = TAILQ_FIRST(&store->waiting)) && !store->broken) {
+        TAILQ_REMOVE(&store->waiting, request, link);
+        mrt_sql_send(store, request, now);
+    }
+}
+
+/* Those who have waited for a connection for too long. */
+static void expire_waiting(struct mrt_store *store, mrt_time now)
+{
+    struct mrt_sql_request *request;
+    while ((request = TAILQ_FIRST(&store->waiting)) &&
+           now >= mrt_time_add(request->begun, store->address.connect)) {
+        TAILQ_REMOVE(&store->waiting, request, link);
+        mrt_sql_fail(store, request, MORTISE_EUNREACHABLE, "%s",
+                     store->fault[0] ? store->fault : store->address.shown);
+    }
+}
+
+static void use(struct mrt_store *store, mrt_time now)
+{
+    bool was_checking = store->state == MRT_SQL_CHECKING;
+    mrt_sql_driver_turn(store, now);
+    if (store->state != MRT_SQL_READY || !was_checking || store->broken)
+        return;
+    resume_sessions(store, now);
+    mrt_sql_remove_again(store, now);
+    mrt_sql_listen(store, now);
+    send_waiting(store, now);
+    if (!store->broken)
+        mrt_sql_driver_turn(store, now);
+}
+
+void mrt_sql_turn(struct mrt_store *store, mrt_time now)
+{
+    if (store->state == MRT_SQL_IDLE && is_wanted(store) && now >= store->until)
+        connect_now(store, now);
+    mrt_sql_rested(store, now);
+    if (store->state == MRT_SQL_CONNECTING && !store->broken)
+        mrt_sql_driver_go_on(store, now);
+    if (store->state >= MRT_SQL_CHECKING && !store->broken)
+        use(store, now);
+    if (store->state != MRT_SQL_IDLE && !store->broken && now >= limit(store))
+        mrt_sql_reject(store, MORTISE_EUNREACHABLE, "%s does not answer: %.200s", mrt_sql_product,
+                       store->address.shown);
+    if (store->broken)
+        mrt_sql_drop(store, now);
+    expire_waiting(store, now);
+}
+
+mrt_time mrt_sql_link_next(const struct mrt_store *store)
+{
+    const struct mrt_sql_request *oldest = TAILQ_FIRST(&store->waiting);
+    mrt_time next = oldest ? mrt_time_add(oldest->begun, store->address.connect) : MRT_TIME_NEVER;
+    next = mrt_time_min(next, mrt_sql_rest_next(store));
+    if (store->state == MRT_SQL_IDLE)
+        return is_wanted(store) ? mrt_time_min(next, store->until) : next;
+    return mrt_time_min(next, limit(store));
+}

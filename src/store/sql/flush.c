@@ -1,0 +1,119 @@
+/*
+ * Removals that may not be on disk yet.
+ *
+ * Where the server can do it, a REMOVE that lets nobody in does not wait for the disk. Who gets the
+ * lock next puts a ticket in, in a transaction that does wait, and what is written is written in
+ * order; so nobody is granted anything by a removal that can be lost. But a server that dies at
+ * once comes back with the ticket, in a session that goes on being renewed. So each such removal is
+ * remembered from when it is sent, and made again on every new connection, behind nothing but the
+ * RESUMEs of the sessions, until something is known to have reached the disk after it: an answer,
+ * on the connection on which the removal was answered too, to a request whose commit waits. One
+ * that finds no ticket is remembered as well, for an earlier one may have taken it out. A session's
+ * end waits for the disk while anything is remembered.
+ *
+ * In the list stand those that have been answered on the connection that there is, and those that
+ * are due to be sent again; with a request in flight goes its own. Both are counted, and when there
+ * are MOST a REMOVE is asked to wait for the disk, which is the end of them all.
+ */
+#include "store/sql/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST 64
+
+struct mrt_sql_removal {
+    TAILQ_ENTRY(mrt_sql_removal) link;
+    struct mrt_id session, ticket;
+    bool due; /* to be sent again */
+    char queue[];
+};
+
+void mrt_sql_hurry(struct mrt_store *store, struct mrt_sql_request *request)
+{
+    const struct mrt_command *command = &request->command;
+    size_t size = strlen(command->queue) + 1;
+    if (!mrt_sql_hurries || store->removal_count >= MOST)
+        return;
+    request->removal = calloc(1, sizeof *request->removal + size);
+    if (!request->removal)
+        return; /* it waits for the disk */
+    request->removal->session = command->session;
+    request->removal->ticket = command->ticket;
+    memcpy(request->removal->queue, command->queue, size);
+    store->removal_count++;
+}
+
+static void forget(struct mrt_store *store, struct mrt_sql_removal *removal)
+{
+    store->removal_count--;
+    free(removal);
+}
+
+/* Whether the ticket has gone, by this request, and is on disk so. */
+static bool is_on_disk(const struct mrt_sql_request *request)
+{
+    bool says = request->kind == MRT_SQL_DO_REMOVE || request->kind == MRT_SQL_DO_REMOVE_LAST;
+    return says && mrt_sql_number(request, MRT_REMOVE_GONE) &&
+           !mrt_sql_number(request, MRT_REMOVE_HURRIED);
+}
+
+void mrt_sql_hurried(struct mrt_store *store, struct mrt_sql_request *request,
+                     enum mrt_event_type type)
+{
+    struct mrt_sql_removal *removal = request->removal;
+    bool own = request->command.serial == 0;
+    if (type == MRT_REMOVED && is_on_disk(request))
+        mrt_sql_on_disk(store);
+    if (!removal)
+        return;
+    request->removal = NULL;
+    removal->due = type != MRT_REMOVED;
+    if (type == MRT_REMOVED ? is_on_disk(request) : type == MRT_FAILED && !own)
+        forget(store, removal);
+    else
+        TAILQ_INSERT_TAIL(&store->removals, removal, link);
+}
+
+void mrt_sql_on_disk(struct mrt_store *store)
+{
+    struct mrt_sql_removal *removal, *next;
+    TAILQ_FOREACH_SAFE (removal, &store->removals, link, next)
+        if (!removal->due) {
+            TAILQ_REMOVE(&store->removals, removal, link);
+            forget(store, removal);
+        }
+}
+
+void mrt_sql_connection_lost(struct mrt_store *store)
+{
+    struct mrt_sql_removal *removal;
+    TAILQ_FOREACH (removal, &store->removals, link)
+        removal->due = true;
+}
+
+void mrt_sql_remove_again(struct mrt_store *store, mrt_time now)
+{
+    struct mrt_sql_removal *removal, *next;
+    TAILQ_FOREACH_SAFE (removal, &store->removals, link, next)
+        if (removal->due) {
+            struct mrt_sql_request *request = mrt_sql_request_new(MRT_SQL_DO_REMOVE);
+            if (!request)
+                return; /* when a session is next renewed */
+            TAILQ_REMOVE(&store->removals, removal, link);
+            request->command.session = removal->session;
+            request->command.ticket = removal->ticket;
+            request->command.queue = removal->queue;
+            request->removal = removal;
+            mrt_sql_begin(store, request, now);
+        }
+}
+
+void mrt_sql_removals_free(struct mrt_store *store)
+{
+    struct mrt_sql_removal *removal;
+    while ((removal = TAILQ_FIRST(&store->removals))) {
+        TAILQ_REMOVE(&store->removals, removal, link);
+        forget(store, removal);
+    }
+}

@@ -1,0 +1,92 @@
+/*
+ * Locks of the server's own, ?form=: instead of rows with a lease, what the server keeps for as
+ * long as a connection lasts. A form is
+ *
+ *   NAMED  a lock by name or number: PostgreSQL's advisory locks, MariaDB's GET_LOCK. Other
+ *          programs take the same ones by the same calls.
+ *   ROW    a row locked by SELECT ... FOR UPDATE in an open transaction, released by its commit
+ *
+ *   native/port.c       the port
+ *   native/connection.c  tickets, each with a connection of its own
+ *
+ * A ticket is a connection: it tries, and if it has to wait it waits in the server's call, which
+ * can be ended by closing alone. So the lock's life is the connection's, on both sides:
+ *  - The server ends a connection on which nothing comes for the lease and a second, and the
+ *    lock with it.
+ *  - Each RENEW makes a round trip on every connection that has a lock, and is answered when all
+ *    are; one that says nothing for half a lease is dropped before, and its ticket is gone.
+ *  - What was asked for before the newest RENEW, and granted after, is proved by one more
+ *    round trip before it is told.
+ * Hence a client whose packets do not arrive gives up before its server does. A server that
+ * ends the connection by itself frees the lock at once, and the client learns of it when that
+ * arrives: the two may overlap. There is no fence to tell them apart by.
+ *
+ * A session is nothing but a name: one at a time, here alone.
+ */
+#ifndef MRT_STORE_SQL_NATIVE_NATIVE_H
+#define MRT_STORE_SQL_NATIVE_NATIVE_H
+
+#include "base/uri.h"
+#include "store/sql/internal.h"
+
+enum mrt_form_state {
+    MRT_FORM_FREE,    /* of no ticket */
+    MRT_FORM_ASKING,  /* tries, or waits */
+    MRT_FORM_PROVING, /* granted, and to be proved first */
+    MRT_FORM_HELD,
+    MRT_FORM_LEAVING,
+    MRT_FORM_BROKEN /* it waited; to be asked for anew */
+};
+
+struct mrt_form_link {
+    TAILQ_ENTRY(mrt_form_link) link;
+    struct mrt_store store; /* the connection: connection.c */
+    enum mrt_form_state state;
+    struct mrt_id ticket;
+    uint64_t weight, capacity;
+    char *queue;                     /* of the ticket, or of the last one */
+    struct mrt_sql_request *removal; /* of a ticket that is still being tried for */
+    bool connected;                  /* as it was when last looked at */
+    bool proves;                     /* the RENEW under way waits for it */
+    bool used;                       /* since the last RENEW */
+    bool fresh;                      /* a request is to be seen to */
+    unsigned kills;                  /* under way */
+};
+
+struct mrt_form {
+    TAILQ_HEAD(, mrt_form_link) links; /* who was used last is first */
+    enum mrt_sql_kind first;           /* MRT_SQL_DO_NAMED or _ROW */
+    struct mrt_id session;
+    bool started;
+    bool shown;       /* the server has shown a lock that it granted here */
+    mrt_time renewed; /* when the newest RENEW came */
+    bool untold;      /* a lock was lost, and there was no memory to say so */
+    struct mrt_sql_request *renewal, *stop;
+};
+
+/* Whether its locks can be shared. */
+bool mrt_form_shares(const struct mrt_store *store);
+
+/* native/connection.c */
+/* A connection for a ticket of this queue, or for none; NULL: no memory. */
+struct mrt_form_link *mrt_form_link_take(struct mrt_store *store, const char *queue);
+struct mrt_form_link *mrt_form_link_of(struct mrt_store *store, struct mrt_id ticket);
+/* Sends the request on it as this step. */
+void mrt_form_link_send(struct mrt_store *store, struct mrt_form_link *link,
+                        struct mrt_sql_request *request, enum mrt_form_step step, mrt_time now);
+/* The same with a request of the link's own, on behalf of a command of this type; false: no
+   memory. */
+bool mrt_form_link_send_own(struct mrt_store *store, struct mrt_form_link *link,
+                            enum mrt_command_type type, enum mrt_form_step step, mrt_time now);
+/* Gives the lock up. */
+void mrt_form_link_leave(struct mrt_store *store, struct mrt_form_link *link,
+                         struct mrt_sql_request *request, mrt_time now);
+void mrt_form_link_view(struct mrt_store *store, const struct mrt_form_link *link,
+                        struct mrt_sql_request *request, bool granted);
+/* Closes the connection, and with it a wait; what was asked on it is answered. */
+void mrt_form_link_end(struct mrt_store *store, struct mrt_form_link *link, mrt_time now);
+/* What has come over the connection, and what follows. */
+void mrt_form_link_turn(struct mrt_store *store, struct mrt_form_link *link, mrt_time now);
+void mrt_form_link_free(struct mrt_store *store, struct mrt_form_link *link);
+
+#endif

@@ -1,0 +1,317 @@
+/*
+ * Tickets leave: given back, at the end of their session, or because it is dead.
+ *
+ * Whatever takes a ticket out also finds, in the same transaction, who can be granted
+ * now and could not before, and notes them in store->wakes; and with them whoever has
+ * somebody else to watch now: the next after one that gave up waiting, and one that has
+ * become the first to wait where several hold, who watched the last of them alone. They
+ * are told after the commit, by the caller. Whoever finds a session dead takes out all its
+ * tickets at once and then its files, so that the next to look finds nothing more to do.
+ */
+#include "core/rule.h"
+#include "store/sqlite/internal.h"
+
+#include <string.h>
+
+/* What goes: a ticket, or some of its weight. */
+struct departure {
+    const char *queue;
+    uint64_t number, weight;
+};
+
+/* What has been seen of a queue from its head on. */
+struct pass {
+    uint64_t ahead;
+    size_t holders, granted; /* those that hold now; of them, by this departure */
+    bool waited;             /* who has gone did not hold */
+    bool behind;             /* the row is one that was behind */
+    bool ended;              /* the row is the first that waits */
+    struct mrt_sqlite_wake *before;
+};
+
+static void pass_row(struct mrt_store *store, const struct departure *gone, sqlite3_stmt *row,
+                     struct pass *pass)
+{
+    uint64_t weight = (uint64_t)sqlite3_column_int64(row, 1);
+    uint64_t capacity = (uint64_t)sqlite3_column_int64(row, 5);
+    bool first_behind = !pass->behind;
+    pass->behind = (uint64_t)sqlite3_column_int64(row, 0) > gone->number;
+    pass->ended = !mrt_rule_grants(pass->ahead, weight, capacity);
+    if (pass->behind && first_behind)
+        pass->waited = !mrt_rule_grants(pass->ahead, gone->weight, capacity);
+    if (pass->before)
+        pass->before->place.others_behind = 1;
+    pass->before = NULL;
+    if (pass->ended)
+        return;
+    uint64_t was_ahead = mrt_sqlite_add_weight(pass->ahead, gone->weight);
+    if (pass->behind && !mrt_rule_grants(was_ahead, weight, capacity)) {
+        pass->before = mrt_sqlite_wake_later(store, mrt_sqlite_column_id(row, 2),
+                                             mrt_sqlite_column_id(row, 3), pass->ahead);
+        pass->granted++;
+    }
+    pass->ahead = mrt_sqlite_add_weight(pass->ahead, weight);
+    pass->holders++;
+}
+
+/* Whether the first that waits, which was behind, watches others than it should. */
+static bool watches_wrongly(const struct pass *pass)
+{
+    if (pass->granted == 0)
+        return pass->waited;  /* it was behind the one that has gone */
+    return pass->holders > 1; /* it was no first one, so it watches but the last of them */
+}
+
+/* Notes the one just behind a place. */
+static enum mrt_outcome note_next(struct mrt_store *store, const struct departure *gone)
+{
+    struct mrt_sqlite_db *db = &store->db;
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_FROM);
+    if (!row)
+        return mrt_sqlite_outcome(db);
+    mrt_sqlite_bind_place(row, gone->queue, gone->number + 1);
+    if (mrt_sqlite_step(db, row) == SQLITE_ROW)
+        mrt_sqlite_wake_later(store, mrt_sqlite_column_id(row, 2), mrt_sqlite_column_id(row, 1),
+                              MRT_SQLITE_LOOK);
+    sqlite3_reset(row);
+    return mrt_sqlite_outcome(db);
+}
+
+/*
+ * Notes for waking who can be granted now, and could not before; and the one who has
+ * somebody else to watch now.
+ */
+static enum mrt_outcome note_successors(struct mrt_store *store, const struct departure *gone)
+{
+    struct mrt_sqlite_db *db = &store->db;
+    struct pass pass = {0};
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_AHEAD);
+    if (!row)
+        return mrt_sqlite_outcome(db);
+    mrt_sqlite_bind_place(row, gone->queue, MRT_SQLITE_END);
+    while (!pass.ended && mrt_sqlite_step(db, row) == SQLITE_ROW)
+        pass_row(store, gone, row, &pass);
+    if (pass.ended && pass.behind && watches_wrongly(&pass))
+        mrt_sqlite_wake_later(store, mrt_sqlite_column_id(row, 2), mrt_sqlite_column_id(row, 3),
+                              MRT_SQLITE_LOOK);
+    sqlite3_reset(row);
+    if (pass.ended && !pass.behind && mrt_sqlite_outcome(db) == MRT_DONE)
+        return note_next(store, gone);
+    return mrt_sqlite_outcome(db);
+}
+
+enum mrt_outcome mrt_sqlite_delete_row(struct mrt_store *store, const char *queue, uint64_t number,
+                                       struct mrt_id id, uint64_t weight)
+{
+    struct mrt_sqlite_db *db = &store->db;
+    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQL_DELETE);
+    if (!statement)
+        return mrt_sqlite_outcome(db);
+    mrt_sqlite_bind_place(statement, queue, number);
+    mrt_sqlite_bind_id(statement, 3, &id);
+    mrt_sqlite_step(db, statement);
+    sqlite3_reset(statement);
+    enum mrt_outcome outcome = mrt_sqlite_outcome(db);
+    if (outcome != MRT_DONE || sqlite3_changes(db->handle) == 0)
+        return outcome; /* somebody else has taken it out, and told */
+    return note_successors(store, &(struct departure){queue, number, weight});
+}
+
+/* Ends a transaction. What did not come about must not be told: it would be a grant. */
+enum mrt_outcome mrt_sqlite_end(struct mrt_store *store, enum mrt_outcome outcome,
+                                size_t noted_before)
+{
+    outcome = outcome == MRT_DONE ? mrt_sqlite_commit(&store->db)
+                                  : mrt_sqlite_rollback(&store->db, outcome);
+    if (outcome != MRT_DONE)
+        store->wakes.count = noted_before;
+    return outcome;
+}
+
+enum mrt_outcome mrt_sqlite_remove(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
+                                   mrt_time patience)
+{
+    size_t before = store->wakes.count;
+    enum mrt_outcome outcome = mrt_sqlite_begin(&store->db, patience);
+    if (outcome != MRT_DONE)
+        return outcome;
+    outcome =
+        mrt_sqlite_delete_row(store, ticket->queue, ticket->number, ticket->id, ticket->weight);
+    store->observed_change |= ticket->valued;
+    outcome = mrt_sqlite_end(store, outcome, before);
+    if (outcome == MRT_DONE)
+        mrt_sqlite_ticket_free(store, ticket);
+    return outcome;
+}
+
+/* In a transaction: finds the ticket, takes it out, and notes who had it. */
+static enum mrt_outcome break_row(struct mrt_store *store, const char *queue, uint64_t number,
+                                  bool *found)
+{
+    struct mrt_sqlite_db *db = &store->db;
+    struct mrt_id id = {0, 0}, session = {0, 0};
+    uint64_t weight = 0;
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_FROM);
+    if (!row)
+        return mrt_sqlite_outcome(db);
+    mrt_sqlite_bind_place(row, queue, number);
+    if (mrt_sqlite_step(db, row) == SQLITE_ROW &&
+        (uint64_t)sqlite3_column_int64(row, 0) == number) {
+        *found = true;
+        id = mrt_sqlite_column_id(row, 1);
+        session = mrt_sqlite_column_id(row, 2);
+        weight = (uint64_t)sqlite3_column_int64(row, 3);
+    }
+    sqlite3_reset(row);
+    enum mrt_outcome outcome = mrt_sqlite_outcome(db);
+    if (outcome != MRT_DONE || !*found)
+        return outcome;
+    mrt_sqlite_wake_later(store, session, id, MRT_SQLITE_LOOK);
+    return mrt_sqlite_delete_row(store, queue, number, id, weight);
+}
+
+enum mrt_outcome mrt_sqlite_break_number(struct mrt_store *store, const char *queue,
+                                         uint64_t number, mrt_time patience, bool *found)
+{
+    size_t before = store->wakes.count;
+    *found = false;
+    store->observed_change = true; /* it may have a value */
+    enum mrt_outcome outcome = mrt_sqlite_begin(&store->db, patience);
+    return outcome == MRT_DONE
+               ? mrt_sqlite_end(store, break_row(store, queue, number, found), before)
+               : outcome;
+}
+
+/* In a transaction. */
+static enum mrt_outcome lighten_row(struct mrt_store *store, const struct mrt_sqlite_ticket *ticket,
+                                    uint64_t weight)
+{
+    struct mrt_sqlite_db *db = &store->db;
+    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQL_LIGHTEN);
+    if (!statement)
+        return mrt_sqlite_outcome(db);
+    mrt_sqlite_bind_place(statement, ticket->queue, ticket->number);
+    mrt_sqlite_bind_id(statement, 3, &ticket->id);
+    sqlite3_bind_int64(statement, 4, (sqlite3_int64)weight);
+    mrt_sqlite_step(db, statement);
+    sqlite3_reset(statement);
+    enum mrt_outcome outcome = mrt_sqlite_outcome(db);
+    if (outcome != MRT_DONE || sqlite3_changes(db->handle) == 0)
+        return outcome;
+    return note_successors(
+        store, &(struct departure){ticket->queue, ticket->number, ticket->weight - weight});
+}
+
+enum mrt_outcome mrt_sqlite_lighten(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
+                                    uint64_t weight, mrt_time patience)
+{
+    size_t before = store->wakes.count;
+    if (weight >= ticket->weight)
+        return MRT_DONE;
+    enum mrt_outcome outcome = mrt_sqlite_begin(&store->db, patience);
+    if (outcome != MRT_DONE)
+        return outcome;
+    outcome = mrt_sqlite_end(store, lighten_row(store, ticket, weight), before);
+    if (outcome == MRT_DONE)
+        ticket->weight = weight;
+    return outcome;
+}
+
+enum mrt_outcome mrt_sqlite_remove_all(struct mrt_store *store, struct mrt_sqlite_session *session,
+                                       mrt_time patience)
+{
+    struct mrt_sqlite_ticket *ticket;
+    size_t before = store->wakes.count;
+    if (TAILQ_EMPTY(&session->tickets))
+        return MRT_DONE;
+    enum mrt_outcome outcome = mrt_sqlite_begin(&store->db, patience);
+    if (outcome != MRT_DONE)
+        return outcome;
+    TAILQ_FOREACH (ticket, &session->tickets, link) {
+        outcome =
+            mrt_sqlite_delete_row(store, ticket->queue, ticket->number, ticket->id, ticket->weight);
+        store->observed_change |= ticket->valued;
+        if (outcome != MRT_DONE)
+            break;
+    }
+    return mrt_sqlite_end(store, outcome, before);
+}
+
+enum mrt_outcome mrt_sqlite_next_of_session(struct mrt_store *store, struct mrt_id session,
+                                            mrt_time delay, char queue[MRT_SQLITE_QUEUE_MAX],
+                                            uint64_t *number, struct mrt_id *id, uint64_t *weight)
+{
+    struct mrt_sqlite_db *db = &store->db;
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_OF_SESSION);
+    if (!row)
+        return mrt_sqlite_outcome(db);
+    mrt_sqlite_bind_id(row, 1, &session);
+    sqlite3_bind_text(row, 2, queue, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_int64(row, 3, (sqlite3_int64)*number);
+    sqlite3_bind_int64(row, 4, delay);
+    *number = 0;
+    if (mrt_sqlite_step(db, row) == SQLITE_ROW) {
+        const char *name = (const char *)sqlite3_column_text(row, 0);
+        size_t size = name ? strlen(name) + 1 : 0;
+        if (size > 0 && size <= MRT_SQLITE_QUEUE_MAX) {
+            memcpy(queue, name, size);
+            *number = (uint64_t)sqlite3_column_int64(row, 1);
+            *id = mrt_sqlite_column_id(row, 2);
+            *weight = (uint64_t)sqlite3_column_int64(row, 3);
+            store->observed_change |= sqlite3_column_int(row, 4) != 0;
+        } else {
+            db->last_error = name ? SQLITE_CORRUPT : SQLITE_NOMEM;
+        }
+    }
+    sqlite3_reset(row);
+    return mrt_sqlite_outcome(db);
+}
+
+enum mrt_outcome mrt_sqlite_delete_session(struct mrt_store *store, struct mrt_id session,
+                                           size_t *count)
+{
+    char queue[MRT_SQLITE_QUEUE_MAX] = "";
+    uint64_t number = 0, weight = 0;
+    struct mrt_id id = {0, 0};
+    enum mrt_outcome outcome = mrt_sqlite_leave_behind(store, session, count);
+    while (outcome == MRT_DONE) {
+        outcome = mrt_sqlite_next_of_session(store, session, 0, queue, &number, &id, &weight);
+        if (outcome != MRT_DONE || number == 0)
+            return outcome;
+        outcome = mrt_sqlite_delete_row(store, queue, number, id, weight);
+        ++*count;
+    }
+    return outcome;
+}
+
+/* Whether the session has any ticket; a look without the writer's lock. */
+static enum mrt_outcome has_tickets(struct mrt_store *store, struct mrt_id session, bool *any)
+{
+    char queue[MRT_SQLITE_QUEUE_MAX] = "";
+    uint64_t number = 0, weight;
+    struct mrt_id id;
+    enum mrt_outcome outcome =
+        mrt_sqlite_next_of_session(store, session, 0, queue, &number, &id, &weight);
+    *any = number != 0;
+    return outcome;
+}
+
+enum mrt_outcome mrt_sqlite_bury(struct mrt_store *store, struct mrt_id session, mrt_time patience)
+{
+    size_t before = store->wakes.count, count;
+    bool any = false;
+    store->db.patience = patience;
+    enum mrt_outcome outcome = has_tickets(store, session, &any);
+    if (outcome == MRT_DONE && any) {
+        outcome = mrt_sqlite_begin(&store->db, patience);
+        if (outcome == MRT_DONE) {
+            outcome = mrt_sqlite_delete_session(store, session, &count);
+            outcome = mrt_sqlite_end(store, outcome, before);
+        }
+    }
+    if (outcome == MRT_DONE)
+        mrt_sqlite_session_unlink(store, session);
+    if (outcome == MRT_BROKEN)
+        store->fault = true;
+    return outcome;
+}

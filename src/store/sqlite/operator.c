@@ -1,0 +1,110 @@
+/*
+ * What an operator does to a queue, one transaction each.
+ *
+ * Those who hold are always the first ones of a queue, so a request to all of them is one
+ * UPDATE of a range. It is a count in their rows; their sessions are told to look, and who has
+ * no socket finds it at the next look by itself. A ticket is broken by deleting its row, as if
+ * it had been given back; its session is told to look, and finds it gone.
+ */
+#include "base/error.h"
+#include "core/rule.h"
+#include "store/sqlite/internal.h"
+
+int mrt_sqlite_operator_error(const struct mrt_store *store)
+{
+    const struct mrt_sqlite_db *db = &store->db;
+    switch (mrt_sqlite_outcome(db)) {
+    case MRT_FULL:
+        return MORTISE_ENOMEM;
+    case MRT_BUSY:
+        return mrt_error(MORTISE_EUNREACHABLE, "%s: busy", store->address);
+    default:
+        return mrt_error(MORTISE_ESTORE, "%s: %s", store->address, sqlite3_errstr(db->last_error));
+    }
+}
+
+/* The tickets that hold, or the one of them that has this number; `first` 0: there is none. */
+struct holders {
+    uint64_t first, last;
+};
+
+/* In a transaction; notes their sessions for waking. */
+static enum mrt_outcome find_holders(struct mrt_store *store, const char *queue, uint64_t wanted,
+                                     struct holders *holders)
+{
+    struct mrt_sqlite_db *db = &store->db;
+    uint64_t ahead = 0;
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_AHEAD);
+    if (!row)
+        return mrt_sqlite_outcome(db);
+    mrt_sqlite_bind_place(row, queue, MRT_SQLITE_END);
+    while (mrt_sqlite_step(db, row) == SQLITE_ROW) {
+        uint64_t number = (uint64_t)sqlite3_column_int64(row, 0);
+        uint64_t weight = (uint64_t)sqlite3_column_int64(row, 1);
+        if (!mrt_rule_grants(ahead, weight, (uint64_t)sqlite3_column_int64(row, 5)))
+            break;
+        ahead = mrt_sqlite_add_weight(ahead, weight);
+        if (wanted > 0 && number != wanted)
+            continue;
+        mrt_sqlite_wake_later(store, mrt_sqlite_column_id(row, 2), mrt_sqlite_column_id(row, 3),
+                              MRT_SQLITE_LOOK);
+        holders->first = holders->first ? holders->first : number;
+        holders->last = number;
+    }
+    sqlite3_reset(row);
+    return mrt_sqlite_outcome(db);
+}
+
+/* In a transaction. */
+static enum mrt_outcome ask(struct mrt_store *store, const char *queue, uint64_t wanted,
+                            struct holders *holders)
+{
+    enum mrt_outcome outcome = find_holders(store, queue, wanted, holders);
+    if (outcome != MRT_DONE || !holders->first)
+        return outcome;
+    sqlite3_stmt *statement = mrt_sqlite_statement(&store->db, MRT_SQL_REVOKE);
+    if (!statement)
+        return mrt_sqlite_outcome(&store->db);
+    mrt_sqlite_bind_place(statement, queue, holders->first);
+    sqlite3_bind_int64(statement, 3, (sqlite3_int64)holders->last);
+    return mrt_sqlite_run(&store->db, MRT_SQL_REVOKE);
+}
+
+static mrt_time patience(void)
+{
+    return mrt_time_add(mrt_time_now(), MRT_SQLITE_OPERATOR_PATIENCE);
+}
+
+/* Whether it can be a ticket's own fence; 0 is none. */
+static bool names_ticket(uint64_t fence)
+{
+    return fence > 0 && fence % (UINT64_C(1) << MRT_SQLITE_FENCE_BITS) == 0;
+}
+
+int mrt_sqlite_revoke(struct mrt_store *store, const char *name, uint64_t fence)
+{
+    struct holders holders = {0, 0};
+    if (fence > 0 && !names_ticket(fence))
+        return MORTISE_ENOTHELD;
+    enum mrt_outcome outcome = mrt_sqlite_begin(&store->db, patience());
+    if (outcome == MRT_DONE) {
+        outcome = ask(store, name, fence >> MRT_SQLITE_FENCE_BITS, &holders);
+        outcome = outcome == MRT_DONE ? mrt_sqlite_commit(&store->db)
+                                      : mrt_sqlite_rollback(&store->db, outcome);
+    }
+    if (outcome != MRT_DONE)
+        return mrt_sqlite_operator_error(store);
+    return holders.first ? MORTISE_OK : MORTISE_ENOTHELD;
+}
+
+int mrt_sqlite_break(struct mrt_store *store, const char *name, uint64_t fence)
+{
+    bool found = false;
+    if (!names_ticket(fence))
+        return MORTISE_ENOTHELD;
+    enum mrt_outcome outcome =
+        mrt_sqlite_break_number(store, name, fence >> MRT_SQLITE_FENCE_BITS, patience(), &found);
+    if (outcome != MRT_DONE)
+        return mrt_sqlite_operator_error(store);
+    return found ? MORTISE_OK : MORTISE_ENOTHELD;
+}

@@ -1,0 +1,94 @@
+/*
+ * The end of a handle of the client library.
+ *
+ * The library's close sends the session's end, which frees its nodes at once. It waits for room in
+ * the socket, and takes its time over many watches: seconds, if the server falls silent just then.
+ * So it runs on a thread that ends with it. The store's loop hears of that by an event, and no call
+ * waits; how long the end may take is for mortise_close to say. A handle without a connection has
+ * nothing to send, and is closed at once.
+ *
+ * Invariant: what both need is freed by the last of the two, the thread and the store.
+ */
+#include "base/thread.h"
+#include "store/zookeeper/internal.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct mrt_zk_closing *mrt_zk_close_prepare(void)
+{
+    struct mrt_zk_closing *closing = calloc(1, sizeof *closing);
+    if (closing)
+        *closing = (struct mrt_zk_closing){.done = -1, .users = 1};
+    return closing;
+}
+
+void mrt_zk_close_let_go(struct mrt_zk_closing *closing)
+{
+    if (atomic_fetch_sub(&closing->users, 1) > 1)
+        return;
+    if (closing->done >= 0)
+        close(closing->done);
+    free(closing);
+}
+
+static void *close_handle(void *argument)
+{
+    struct mrt_zk_closing *closing = argument;
+    closing->code = zookeeper_close(closing->handle);
+    atomic_store(&closing->ended, true);
+    if (closing->done >= 0)
+        eventfd_write(closing->done, 1);
+    mrt_zk_close_let_go(closing);
+    return NULL;
+}
+
+static bool has_thread(struct mrt_zk_closing *closing)
+{
+    if (zoo_state(closing->handle) != ZOO_CONNECTED_STATE)
+        return false;
+    closing->done = eventfd(0, EFD_CLOEXEC);
+    return closing->done >= 0 && mrt_thread_begin(close_handle, closing);
+}
+
+struct mrt_zk_closing *mrt_zk_close_begin(struct mrt_zk_session *session)
+{
+    struct mrt_zk_closing *closing = session->closing;
+    int epoll = session->store->epoll;
+    if (session->socket >= 0)
+        epoll_ctl(epoll, EPOLL_CTL_DEL, session->socket, NULL);
+    session->closing = NULL;
+    closing->handle = session->handle;
+    closing->users = 2;
+    if (!has_thread(closing))
+        close_handle(closing);
+    return closing;
+}
+
+bool mrt_zk_close_has_ended(const struct mrt_zk_closing *closing)
+{
+    return atomic_load(&closing->ended);
+}
+
+void mrt_zk_close_watch(const struct mrt_zk_closing *closing, int epoll)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = closing->done};
+    epoll_ctl(epoll, EPOLL_CTL_ADD, closing->done, &event);
+}
+
+void mrt_zk_close_wait(const struct mrt_zk_closing *closing, mrt_time patience)
+{
+    struct pollfd poller = {.fd = closing->done, .events = POLLIN};
+    if (!mrt_zk_close_has_ended(closing))
+        poll(&poller, 1, (int)(patience / MRT_MILLISECOND));
+}
+
+void mrt_zk_close_here(struct mrt_zk_session *session)
+{
+    zookeeper_close(session->handle);
+    mrt_zk_close_let_go(session->closing);
+    session->closing = NULL;
+}

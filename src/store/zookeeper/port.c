@@ -1,0 +1,521 @@
+/*
+ * The ZooKeeper store: the port on Apache's single-threaded client library, linked
+ * statically with its names hidden, for its two flavours export the same ones.
+ *
+ *   zk://host:port[,host:port...][/chroot]?session=10s&connect=5s&namespace=mortise
+ *       &credentials=/path&acl=open|creator|digest:USER:HASH&layout=curator|kazoo|recipe
+ *
+ * A lock is a directory with an ephemeral sequential node for each ticket, named and
+ * ordered as Curator's InterProcessMutex has it, or stock kazoo, or ZooKeeper's own recipe
+ * (`layout=`): these programs take turns with mortise on one path. A directory is of one layout:
+ * what a ticket's first list shows of another refuses it, and ends its waiting later.
+ *
+ * One session at a time, for that is what the engine has. Every entry (submit, process)
+ * takes the library's mutex, does its part, lets the library say what it waits for, lets
+ * the mutex go and delivers what has gathered in the outbox. Of several commands that come
+ * together only the last one lets the library have its turn: what they send goes in one piece.
+ *
+ * A fence is the transaction that created the node, shifted to give each ticket 4096
+ * numbers; never its sequence number, which starts again when the directory does.
+ */
+#include "store/zookeeper/internal.h"
+
+#include "base/error.h"
+#include "store/stores.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define CLOSE_PATIENCE \
+    (250 * MRT_MILLISECOND) /* of the last call, with a server that has just answered */
+
+pthread_mutex_t mrt_zk_library = PTHREAD_MUTEX_INITIALIZER;
+
+/* ------------------------------------------------------------------- events */
+
+static void put(struct mrt_store *store, struct mrt_zk_job *job)
+{
+    job->event.serial = job->command.serial;
+    job->event.session = job->command.session;
+    job->event.ticket = job->command.ticket;
+    TAILQ_INSERT_TAIL(&store->outbox, job, link);
+}
+
+void mrt_zk_answer(struct mrt_store *store, struct mrt_zk_job *job, enum mrt_event_type type)
+{
+    job->event.type = type;
+    put(store, job);
+}
+
+void mrt_zk_fail(struct mrt_store *store, struct mrt_zk_job *job, int error, const char *detail)
+{
+    job->event.type = MRT_FAILED;
+    job->event.error = error;
+    if (detail && job->command.queue)
+        snprintf(job->detail, sizeof job->detail, "ZooKeeper, lock \"%.100s\": %.100s",
+                 job->command.queue, detail);
+    else if (detail)
+        snprintf(job->detail, sizeof job->detail, "ZooKeeper: %.200s", detail);
+    put(store, job);
+}
+
+void mrt_zk_answer_code(struct mrt_store *store, struct mrt_zk_job *job, int code)
+{
+    const struct mrt_zk_code *why = mrt_zk_code(code);
+    if (why->outcome == MRT_ZK_PERHAPS)
+        mrt_zk_answer(store, job, MRT_UNKNOWN);
+    else
+        mrt_zk_fail(store, job, why->error, why->text);
+}
+
+static void tell_unasked(struct mrt_store *store, enum mrt_event_type type, struct mrt_id id)
+{
+    struct mrt_zk_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return; /* it may be lost: one looks again after `recheck` */
+    job->command.session = store->session->id;
+    job->command.ticket = id;
+    mrt_zk_answer(store, job, type);
+}
+
+void mrt_zk_tell_unreachable(struct mrt_store *store, const char *why)
+{
+    struct mrt_zk_job *job = calloc(1, sizeof *job);
+    if (job)
+        mrt_zk_fail(store, job, MORTISE_EUNREACHABLE, why);
+}
+
+void mrt_zk_wake(struct mrt_store *store, struct mrt_id id)
+{
+    tell_unasked(store, MRT_WAKE, id);
+}
+
+void mrt_zk_tell_changed(struct mrt_store *store, struct mrt_id id)
+{
+    tell_unasked(store, MRT_CHANGED, id);
+}
+
+void mrt_zk_tell_revoked(struct mrt_store *store, const struct mrt_zk_ticket *ticket)
+{
+    struct mrt_zk_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return; /* the next look shows it */
+    job->command.session = store->session->id;
+    job->command.ticket = ticket->id;
+    job->event.revoked = (uint64_t)ticket->revoked;
+    mrt_zk_answer(store, job, MRT_REVOKED);
+}
+
+void mrt_zk_tell(struct mrt_store *store, struct mrt_zk_ticket *ticket, uint64_t ahead)
+{
+    struct mrt_zk_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return;
+    job->command.session = store->session->id;
+    job->command.ticket = ticket->id;
+    mrt_zk_ticket_describe(ticket, &job->event, ahead);
+    mrt_zk_answer(store, job, MRT_VIEW);
+}
+
+static void tell_lost(struct mrt_store *store, struct mrt_id session, int error)
+{
+    struct mrt_event event = {.type = MRT_SESSION_LOST, .session = session, .error = error};
+    store->sink.deliver(store->sink.context, &event);
+}
+
+static void deliver_all(struct mrt_store *store)
+{
+    struct mrt_zk_job *job;
+    while ((job = TAILQ_FIRST(&store->outbox))) {
+        TAILQ_REMOVE(&store->outbox, job, link);
+        job->event.detail = job->detail[0] ? job->detail : NULL;
+        store->sink.deliver(store->sink.context, &job->event);
+        free(job->value);
+        free(job);
+    }
+    mrt_notes_say(&store->notes);
+}
+
+/* ------------------------------------------------------------------- turns */
+
+/* Answers STOP when the handle is closed; or in any case, UNKNOWN. */
+static void finish_closing(struct mrt_store *store, bool give_up)
+{
+    struct mrt_zk_closing *closing = store->closing;
+    if (!closing || !(give_up || mrt_zk_close_has_ended(closing)))
+        return;
+    bool ended = mrt_zk_close_has_ended(closing) && closing->code == ZOK;
+    if (ended)
+        store->unproven = (struct mrt_id){0, 0};
+    if (store->stop)
+        mrt_zk_answer(store, store->stop, ended ? MRT_STOPPED : MRT_UNKNOWN);
+    epoll_ctl(store->epoll, EPOLL_CTL_DEL, closing->done, NULL);
+    mrt_zk_close_let_go(closing);
+    store->closing = NULL;
+    store->stop = NULL;
+}
+
+/* Ends the session if that is due; without the mutex. */
+static void settle(struct mrt_store *store)
+{
+    struct mrt_zk_session *session = store->session;
+    if (!session || (!session->over && !session->close_now))
+        return;
+    bool was_started = session->told && !session->stopping;
+    struct mrt_id id = session->id;
+    int error = session->over_error;
+    bool over = session->over;
+    struct mrt_zk_job *stop = session->stop;
+    mrt_zk_session_clear(session);
+    struct mrt_zk_closing *closing = mrt_zk_close_begin(session);
+    mrt_zk_session_free(session);
+    store->session = NULL;
+    store->next = MRT_TIME_NEVER;
+    if (over) {
+        mrt_zk_close_let_go(closing);
+        if (stop)
+            mrt_zk_answer(store, stop, MRT_STOPPED);
+        if (was_started)
+            tell_lost(store, id, error);
+        return;
+    }
+    finish_closing(store, true); /* an earlier one */
+    store->closing = closing;
+    store->stop = stop;
+    store->unproven = id;
+    if (!mrt_zk_close_has_ended(closing))
+        mrt_zk_close_watch(closing, store->epoll);
+}
+
+/* Gives up a session that could not be ended politely. */
+static void abandon_session(struct mrt_store *store, mrt_time patience)
+{
+    struct mrt_zk_session *session = store->session;
+    if (!session)
+        return;
+    if (session->stop)
+        mrt_zk_answer(store, session->stop, MRT_UNKNOWN);
+    store->unproven = session->id;
+    mrt_zk_session_clear(session);
+    bool speaks = mrt_time_now() < session->heard + 50 * MRT_MILLISECOND;
+    struct mrt_zk_closing *closing = mrt_zk_close_begin(session);
+    if (speaks)
+        mrt_zk_close_wait(closing, patience);
+    mrt_zk_close_let_go(closing);
+    mrt_zk_session_free(session);
+    store->session = NULL;
+    store->next = MRT_TIME_NEVER;
+}
+
+static void refuse(struct mrt_store *store, struct mrt_zk_job *job)
+{
+    switch (job->command.type) {
+    case MRT_REMOVE:
+        mrt_zk_answer(store, job, MRT_REMOVED);
+        break;
+    case MRT_REFRESH:
+        mrt_zk_answer(store, job, MRT_GONE);
+        break;
+    default:
+        mrt_zk_fail(store, job, MORTISE_ELOST, "the session has ended");
+    }
+}
+
+/* START of what is there proves it once more, by the renewal of its lease. */
+static void start(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
+{
+    if (store->session && !mrt_id_equal(store->session->id, job->command.session))
+        abandon_session(store, 0);
+    if (store->session) {
+        if (store->session->start)
+            mrt_zk_answer(store, job, MRT_UNKNOWN);
+        else
+            mrt_zk_session_renew(store->session, job);
+        return;
+    }
+    if (!mrt_zk_session_start(store, job, now))
+        mrt_zk_fail(store, job, MORTISE_ENOMEM, "no handle of the client library");
+}
+
+static void stop(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
+{
+    if (store->session && mrt_id_equal(store->session->id, job->command.session))
+        mrt_zk_session_stop(store->session, job, now);
+    else if (mrt_id_equal(store->unproven, job->command.session))
+        mrt_zk_answer(store, job, MRT_UNKNOWN);
+    else
+        mrt_zk_answer(store, job, MRT_STOPPED);
+}
+
+/* By its path; what is wrong with the command is answered here. */
+static void submit_named(struct mrt_store *store, struct mrt_zk_job *job)
+{
+    const struct mrt_command *command = &job->command;
+    char path[MRT_ZK_PATH_MAX];
+    int error =
+        mrt_zk_queue_path(store->address.chroot, store->address.space, command->queue, path);
+    if (error != MORTISE_OK) {
+        char detail[MRT_ERROR_DETAIL_MAX];
+        mrt_error_copy_detail(detail);
+        mrt_zk_fail(store, job, error, NULL);
+        snprintf(job->detail, sizeof job->detail, "%.250s", detail);
+        return;
+    }
+    if (command->type == MRT_APPEND && !command->adopt &&
+        mrt_zk_place_for(store->address.layout, command->kind, command->capacity, command->weight)
+                .family == MRT_ZK_FOREIGN) {
+        mrt_zk_fail(store, job, MORTISE_ENOTSUPPORTED,
+                    store->address.layout == MRT_ZK_RECIPE
+                        ? "layout=recipe has no names for locks of this kind"
+                        : "no lock of this kind is kept there");
+        return;
+    }
+    if (command->claim && (command->type == MRT_DETACH || command->adopt)) {
+        mrt_zk_fail(store, job, MORTISE_ENOTSUPPORTED, "an exclusive lock is its session's");
+        return;
+    }
+    if (command->type == MRT_OBSERVE || command->type == MRT_CELL_GET ||
+        command->type == MRT_CELL_SET)
+        mrt_zk_look_submit(store->session, job, path);
+    else
+        mrt_zk_ticket_submit(store->session, job, path);
+}
+
+static void dispatch(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
+{
+    struct mrt_zk_session *session = store->session;
+    if (job->command.type == MRT_START)
+        start(store, job, now);
+    else if (job->command.type == MRT_STOP)
+        stop(store, job, now);
+    else if (!session || !mrt_id_equal(session->id, job->command.session) || session->over ||
+             session->stopping)
+        refuse(store, job);
+    else if (job->command.type == MRT_RENEW)
+        mrt_zk_session_renew(session, job);
+    else
+        submit_named(store, job);
+}
+
+static void turn(struct mrt_store *store, mrt_time now)
+{
+    if (store->session)
+        mrt_zk_session_turn(store->session, now);
+    else
+        store->next = MRT_TIME_NEVER;
+}
+
+static bool zk_submit(struct mrt_store *store, const struct mrt_command *command, mrt_time patience)
+{
+    (void)patience; /* nothing here waits */
+    struct mrt_zk_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return false;
+    job->command = *command;
+    mrt_time now = mrt_time_now();
+    pthread_mutex_lock(&mrt_zk_library);
+    mrt_zk_entered = store->session;
+    dispatch(store, job, now);
+    mrt_zk_entered = NULL;
+    if (!command->more || !store->session || !store->session->gathering)
+        turn(store, now);
+    pthread_mutex_unlock(&mrt_zk_library);
+    settle(store);
+    finish_closing(store, false);
+    deliver_all(store);
+    return true;
+}
+
+static void zk_process(struct mrt_store *store, mrt_time now)
+{
+    pthread_mutex_lock(&mrt_zk_library);
+    turn(store, now);
+    pthread_mutex_unlock(&mrt_zk_library);
+    settle(store);
+    finish_closing(store, false);
+    deliver_all(store);
+}
+
+static int zk_fd(struct mrt_store *store)
+{
+    return store->epoll;
+}
+
+static mrt_time zk_next(struct mrt_store *store)
+{
+    return store->next;
+}
+
+/* A removal is one request, but for a PASS that is refused, as the first in a namespace is; what
+   else is under way may have to go on when it is answered. */
+static bool zk_answers_may_wait(const struct mrt_store *store)
+{
+    const struct mrt_zk_session *session = store->session;
+    const struct mrt_zk_request *request;
+    if (!session)
+        return true;
+    if (!session->connected || session->stopping || session->mask & ZOOKEEPER_WRITE)
+        return false;
+    TAILQ_FOREACH (request, &session->requests, link)
+        if (request->kind != MRT_ZK_DELETE && request->kind != MRT_ZK_PASS &&
+            request->kind != MRT_ZK_RENEW)
+            return false;
+    return true;
+}
+
+static bool zk_node(struct mrt_store *store, struct mrt_id id, char text[MORTISE_NODE_SIZE])
+{
+    const struct mrt_zk_ticket *ticket =
+        store->session ? mrt_zk_ticket_find(store->session, id) : NULL;
+    if (!ticket || !ticket->created)
+        return false;
+    snprintf(text, MORTISE_NODE_SIZE, "%s/%s", ticket->path, ticket->node);
+    return true;
+}
+
+/* Each asker has a handle of its own, made under the library's mutex as all that changes is. */
+static bool zk_asks_apart(const struct mrt_store *store)
+{
+    (void)store;
+    return true;
+}
+
+static const char *zk_address(const struct mrt_store *store)
+{
+    return store->address.shown;
+}
+
+/* As asked for: the server may grant another, and each session says which. */
+static mrt_time zk_lease(const struct mrt_store *store)
+{
+    return store->address.session;
+}
+
+static mrt_time zk_lag(const struct mrt_store *store)
+{
+    return mrt_zk_proof_lag(store->address.session, store->address.tick);
+}
+
+/* ------------------------------------------------------------- open, close */
+
+static void free_store(struct mrt_store *store)
+{
+    struct mrt_zk_job *job;
+    while ((job = TAILQ_FIRST(&store->outbox))) {
+        TAILQ_REMOVE(&store->outbox, job, link);
+        free(job->value);
+        free(job);
+    }
+    mrt_resolver_forget(&store->resolver);
+    if (store->epoll >= 0)
+        close(store->epoll);
+    mrt_zk_access_wipe(&store->access);
+    free(store);
+}
+
+static int zk_open(const struct mrt_uri *uri, const struct mrt_store_options *options,
+                   struct mrt_sink sink, struct mrt_store **opened)
+{
+    struct mrt_store *store = calloc(1, sizeof *store);
+    if (!store)
+        return MORTISE_ENOMEM;
+    TAILQ_INIT(&store->outbox);
+    store->sink = sink;
+    store->next = MRT_TIME_NEVER;
+    mrt_notes_init(&store->notes, "ZooKeeper", options);
+    store->timeout = options->timeout > 0 ? options->timeout : 5 * MRT_SECOND;
+    snprintf(store->label, sizeof store->label, "%s", options->label ? options->label : "");
+    store->epoll = epoll_create1(EPOLL_CLOEXEC);
+    int error = MORTISE_OK;
+    if (store->epoll < 0)
+        error = mrt_error(MORTISE_ENOMEM, "no descriptor left for ZooKeeper");
+    if (error == MORTISE_OK)
+        error = mrt_zk_uri_parse(uri, &store->address);
+    if (error == MORTISE_OK)
+        error = mrt_zk_access_read(uri, &store->access);
+    if (error == MORTISE_OK)
+        error = mrt_zk_resolve(&store->address, store->servers);
+    mrt_resolver_init(&store->resolver, store->address.hosts, store->address.host_count,
+                      mrt_time_now());
+    if (error != MORTISE_OK) {
+        free_store(store);
+        return error;
+    }
+    *opened = store;
+    return MORTISE_OK;
+}
+
+static void zk_close(struct mrt_store *store)
+{
+    abandon_session(store, CLOSE_PATIENCE);
+    finish_closing(store, true);
+    free_store(store);
+}
+
+/* In a forked child: the socket's number is made to lead nowhere, so that the library
+   can free its memory without a byte reaching the parent's server. */
+static void zk_abandon(struct mrt_store *store)
+{
+    struct mrt_zk_session *session = store->session;
+    if (session) {
+        int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+        bool cut = session->socket < 0 ||
+                   (nowhere >= 0 && dup2(nowhere, session->socket) == session->socket);
+        if (nowhere >= 0)
+            close(nowhere);
+        free(session->start);
+        free(session->stop);
+        free(session->renew);
+        session->start = session->stop = session->renew = NULL;
+        if (cut)
+            mrt_zk_close_here(session);
+        mrt_zk_session_clear(session);
+        mrt_zk_session_free(session);
+    }
+    if (store->closing) { /* its thread is the parent's */
+        close(store->closing->done);
+        free(store->closing);
+        free(store->stop);
+    }
+    free_store(store);
+}
+
+static void zk_traffic(const struct mrt_store *store, struct mrt_traffic *sum)
+{
+    mrt_traffic_sum(sum, &store->traffic);
+}
+
+#define CALLS(can_detach)                                                                      \
+    .scheme = "zk", .any_thread = true, .values = true, .cells = true, .claims_end = true,     \
+    .capabilities = {.size = sizeof(mortise_capabilities),                                     \
+                     .fair = 1,                                                                \
+                     .fence = 1,                                                               \
+                     .notify = 1,                                                              \
+                     .across_hosts = 1,                                                        \
+                     .survives_failover = 1,                                                   \
+                     .durable_fence = 1,                                                       \
+                     .detach = (can_detach),                                                   \
+                     .linger = 1,                                                              \
+                     .lease_ms = 10000},                                                       \
+    .open = zk_open, .submit = zk_submit, .fd = zk_fd, .next = zk_next, .process = zk_process, \
+    .answers_may_wait = zk_answers_may_wait, .asks_apart = zk_asks_apart, .node = zk_node,     \
+    .list = mrt_zk_list, .server = mrt_zk_server, .revoke = mrt_zk_revoke,                     \
+    .break_ticket = mrt_zk_break, .traffic = zk_traffic, .lease = zk_lease, .lag = zk_lag,     \
+    .address = zk_address, .close = zk_close, .abandon = zk_abandon
+
+/* The names of the recipe's nodes cannot say that one is nobody's. */
+static const struct mrt_store_ops recipe_store = {CALLS(0)};
+
+static int choose(const struct mrt_uri *uri, const struct mrt_store_ops **ops)
+{
+    enum mrt_zk_layout layout;
+    int error = mrt_zk_uri_layout(uri, &layout);
+    if (error == MORTISE_OK && layout == MRT_ZK_RECIPE)
+        *ops = &recipe_store;
+    return error;
+}
+
+const struct mrt_store_ops mrt_zookeeper_store = {CALLS(1), .choose = choose};

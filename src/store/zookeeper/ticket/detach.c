@@ -1,0 +1,260 @@
+/*
+ * A ticket that changes hands: a persistent node, while it is nobody's.
+ *
+ *   _c_UUID-lock-N              its session's: ephemeral
+ *   _c_HEIR-d-CZXID-lock-N      nobody's: persistent, under the identity that is its token
+ *   _c_HEIR-a-CZXID-lock-N      adopted: ephemeral again
+ *
+ *   DETACH             set the one's data (rule 12 of watch/pass.c), create the other, delete
+ *                      the one, in one transaction
+ *   APPEND, `adopt`    sync + list to find it; the same, if nothing unread is in it; list
+ *   either again, or of unknown outcome    sync + list, and what is left to do
+ *
+ * A deletion and a creation in one transaction are one step to everybody, so nobody sees the lock
+ * free, and of two that adopt one fails. Place and sequence stay, so Curator and kazoo, who
+ * order by what comes after `lock-`, go on queueing behind it. The fence is that of the first
+ * node: who queued meanwhile has a larger one, and gets the lock later. The name says which it is,
+ * for a node's data may be written over by others.
+ *
+ * Names say all: what a list shows as detached is nobody's, and what it shows as adopted is
+ * ours if this session owns it. Neither kind is ever passed on, for the marker of one that has
+ * changed hands would be called otherwise than the node that a waiter knows.
+ */
+#include "store/zookeeper/internal.h"
+
+#include <string.h>
+
+#define TRIES_MAX 8
+
+static const struct mrt_command *doing(const struct mrt_zk_ticket *ticket)
+{
+    return &TAILQ_FIRST(&ticket->jobs)->command;
+}
+
+/* ---------------------------------------------------------------- beginning */
+
+void mrt_zk_heir_node(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_SIZE])
+{
+    char uuid[MRT_ZK_UUID_SIZE];
+    const struct mrt_command *command = doing(ticket);
+    bool adopts = command->type == MRT_APPEND;
+    struct mrt_zk_place place = adopts ? ticket->place : mrt_zk_lighter_place(ticket);
+    place.hands = adopts ? MRT_ZK_ADOPTED : MRT_ZK_DETACHED;
+    place.czxid = ticket->czxid;
+    mrt_zk_uuid(adopts ? command->ticket : command->heir, &place, uuid);
+    mrt_zk_node(uuid, &place, node);
+}
+
+/* Where the ticket is now. */
+static void look(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    if (++ticket->tries > TRIES_MAX)
+        mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
+    else
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_HEIR, true);
+}
+
+void mrt_zk_detach_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    mrt_zk_unwait(ticket);
+    mrt_zk_disown(session, ticket);
+    if (ticket->created && !ticket->maybe)
+        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_DETACH, ticket->node);
+    else
+        look(session, ticket);
+}
+
+void mrt_zk_adopt_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    if (ticket->created)
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
+    else
+        look(session, ticket);
+}
+
+/* ---------------------------------------------------------------- the end */
+
+/* It is not there to be adopted, or not for this one. */
+static void refuse(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
+{
+    ticket->created = ticket->maybe = false;
+    mrt_zk_ticket_fail(session, ticket, code);
+}
+
+/* It is nobody's. */
+static void detached(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    ticket->created = ticket->maybe = false;
+    mrt_zk_ticket_show(session, ticket, 0);
+}
+
+/* It is this session's, under that name. */
+static void adopted(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, const char *node)
+{
+    ticket->created = mrt_zk_ticket_keep(ticket, node);
+    ticket->czxid = ticket->place.czxid;
+    ticket->maybe = false;
+    if (!ticket->created)
+        refuse(session, ticket, MRT_ZK_OTHER_HEIR);
+    else if (doing(ticket)->type == MRT_DETACH)
+        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_DETACH, ticket->node);
+    else
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, false);
+}
+
+/* ---------------------------------------------------------------- where it is */
+
+/* The ticket's node under the identity that it is sought by, in whichever layout, NULL: there is
+   none. */
+static const char *find(const struct mrt_zk_reply *reply, struct mrt_id id)
+{
+    char uuid[MRT_ZK_UUID_SIZE], plain[MRT_ZK_UUID_SIZE];
+    mrt_zk_uuid(id, &(struct mrt_zk_place){.layout = MRT_ZK_CURATOR}, uuid);
+    mrt_zk_uuid(id, &(struct mrt_zk_place){.layout = MRT_ZK_KAZOO}, plain);
+    for (int i = 0; mrt_zk_code(reply->code)->outcome == MRT_ZK_DONE && i < reply->names->count;
+         i++)
+        if ((strstr(reply->names->data[i], uuid) || strstr(reply->names->data[i], plain)) &&
+            mrt_zk_place_of(reply->names->data[i]).family != MRT_ZK_FOREIGN)
+            return reply->names->data[i];
+    return NULL;
+}
+
+static void take(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, const char *node)
+{
+    const struct mrt_zk_place *wanted = &ticket->place, place = mrt_zk_place_beside(node, wanted);
+    if (!mrt_zk_same_lock(&place, wanted) || place.weight != wanted->weight) {
+        refuse(session, ticket, MRT_ZK_OTHER_HEIR);
+        return;
+    }
+    mrt_zk_ticket_keep(ticket, node); /* what is to be taken */
+    ticket->czxid = place.czxid;
+    mrt_zk_ticket_send_node(session, ticket, MRT_ZK_TAKE, node);
+}
+
+/* It has been adopted: by whom, its owner tells. */
+static void ask_owner(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                      const char *node)
+{
+    snprintf(ticket->node, sizeof ticket->node, "%s", node);
+    mrt_zk_ticket_send_node(session, ticket, MRT_ZK_HEIR_OWNER, node);
+}
+
+static void listed_to_adopt(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                            const struct mrt_zk_reply *reply)
+{
+    const char *node = find(reply, ticket->id);
+    enum mrt_zk_hands hands = node ? mrt_zk_place_of(node).hands : MRT_ZK_NEVER_DETACHED;
+    if (hands == MRT_ZK_DETACHED)
+        take(session, ticket, node);
+    else if (hands == MRT_ZK_ADOPTED)
+        ask_owner(session, ticket, node);
+    else
+        refuse(session, ticket, MRT_ZK_NO_HEIR);
+}
+
+static void listed_to_detach(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                             const struct mrt_zk_reply *reply)
+{
+    const struct mrt_command *command = doing(ticket);
+    const char *heir = find(reply, command->heir);
+    const char *own = find(reply, command->ticket);
+    enum mrt_zk_hands hands = heir ? mrt_zk_place_of(heir).hands : MRT_ZK_NEVER_DETACHED;
+    if (hands == MRT_ZK_DETACHED) {
+        ticket->czxid = mrt_zk_place_of(heir).czxid;
+        detached(session, ticket);
+    } else if (own && hands == MRT_ZK_ADOPTED && ticket->maybe) {
+        /* Adopting it was given up: it may not have been adopted, or be detached already, and
+           another's now under the same name. */
+        ask_owner(session, ticket, own);
+    } else if (own && ticket->created && mrt_zk_ticket_keep(ticket, own)) {
+        ticket->maybe = false;
+        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_DETACH, ticket->node);
+    } else {
+        mrt_zk_ticket_gone(session, ticket);
+    }
+}
+
+/* ---------------------------------------------------------------- answers */
+
+static void owner_read(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                       const struct mrt_zk_reply *reply)
+{
+    char node[MRT_ZK_NODE_SIZE];
+    enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
+    memcpy(node, ticket->node, sizeof node);
+    if (outcome == MRT_ZK_NO_NODE)
+        look(session, ticket);
+    else if (outcome != MRT_ZK_DONE)
+        mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
+    else if (reply->stat->ephemeralOwner == session->server_id)
+        adopted(session, ticket, node);
+    else if (doing(ticket)->type == MRT_APPEND)
+        refuse(session, ticket, MRT_ZK_NO_HEIR);
+    else
+        mrt_zk_ticket_gone(session, ticket);
+}
+
+static void changed_hands(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
+{
+    char node[MRT_ZK_NODE_SIZE];
+    enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
+    bool adopts = doing(ticket)->type == MRT_APPEND;
+    if (outcome == MRT_ZK_DONE && adopts) {
+        mrt_zk_heir_node(ticket, node);
+        adopted(session, ticket, node);
+    } else if (outcome == MRT_ZK_DONE) {
+        detached(session, ticket);
+    } else if (code == ZBADVERSION) {
+        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_HEIR_READ, ticket->node);
+    } else if (outcome == MRT_ZK_NO_NODE || code == ZNODEEXISTS) {
+        look(session, ticket); /* it has been done, or another was quicker */
+    } else {
+        ticket->maybe |= outcome == MRT_ZK_PERHAPS;
+        mrt_zk_ticket_answer_code(session, ticket, code);
+    }
+}
+
+/* Somebody asked for what is nobody's to be given up: who adopts it is told. */
+static void was_read(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                     const struct mrt_zk_reply *reply)
+{
+    enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
+    if (outcome == MRT_ZK_DONE) {
+        mrt_zk_data_known(session, ticket, reply);
+        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_TAKE, ticket->node);
+    } else if (outcome == MRT_ZK_NO_NODE) {
+        look(session, ticket);
+    } else {
+        mrt_zk_ticket_answer_code(session, ticket, reply->code);
+    }
+}
+
+static void listed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                   const struct mrt_zk_reply *reply)
+{
+    enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
+    if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE)
+        mrt_zk_ticket_answer_code(session, ticket, reply->code);
+    else if (doing(ticket)->type == MRT_APPEND)
+        listed_to_adopt(session, ticket, reply);
+    else
+        listed_to_detach(session, ticket, reply);
+}
+
+void mrt_zk_heir_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                       enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
+{
+    switch (kind) {
+    case MRT_ZK_HEIR:
+        listed(session, ticket, reply);
+        break;
+    case MRT_ZK_HEIR_OWNER:
+        owner_read(session, ticket, reply);
+        break;
+    case MRT_ZK_HEIR_READ:
+        was_read(session, ticket, reply);
+        break;
+    default:
+        changed_hands(session, ticket, reply->code);
+    }
+}

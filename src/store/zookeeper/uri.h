@@ -1,0 +1,46 @@
+/*
+ * zk://host:port[,host:port...][/chroot]?session=10s&connect=5s&tick=2s&namespace=...
+ * (credentials= and acl= are access.h's)
+ *
+ * Our own strict parser: the client library's takes ports it cannot use, and refuses
+ * addresses it could. It is given literal addresses only, for it would look names up on the
+ * loop's thread.
+ */
+#ifndef MRT_STORE_ZOOKEEPER_URI_H
+#define MRT_STORE_ZOOKEEPER_URI_H
+
+#include "base/time.h"
+#include "base/uri.h"
+#include "store/kit/address.h"
+#include "store/kit/resolver.h"
+#include "store/zookeeper/names.h"
+
+#define MRT_ZK_HOSTS_MAX 16
+#define MRT_ZK_SERVERS_SIZE 4096
+
+struct mrt_zk_address {
+    struct mrt_host hosts[MRT_ZK_HOSTS_MAX];
+    size_t host_count;
+    char chroot[MRT_ZK_PATH_MAX]; /* "" or "/..." */
+    char space[MRT_ZK_PATH_MAX];  /* the namespace */
+    mrt_time session;             /* asked for; the server has the last word */
+    mrt_time connect;
+    enum mrt_zk_layout layout;
+    mrt_time tick; /* the ensemble's; 0: not known */
+    bool wake_all; /* who waits for a mutex or a read/write lock watches the list of children */
+    char shown[MRT_ZK_SERVERS_SIZE]; /* canonical, for people */
+};
+
+/* 0 or MORTISE_EURI with particulars. */
+int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address);
+
+/* Of `layout=`: 0 or MORTISE_EURI. */
+int mrt_zk_uri_layout(const struct mrt_uri *uri, enum mrt_zk_layout *layout);
+
+/* Literal addresses as the client library takes them. 0 or MORTISE_EUNREACHABLE. Blocks. */
+int mrt_zk_resolve(const struct mrt_zk_address *address, char servers[MRT_ZK_SERVERS_SIZE]);
+/* The same of what has been found, in an order of their own, so that the same ones make the same
+   text. */
+void mrt_zk_write_servers(struct mrt_addresses *found, char servers[MRT_ZK_SERVERS_SIZE]);
+
+#endif

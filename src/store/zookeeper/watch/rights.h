@@ -1,0 +1,30 @@
+/* Who may make markers, as far as a session knows. */
+#ifndef MRT_STORE_ZOOKEEPER_WATCH_RIGHTS_H
+#define MRT_STORE_ZOOKEEPER_WATCH_RIGHTS_H
+
+#include <stdbool.h>
+
+#define MRT_ZK_RIGHTS_MAX 1024
+
+struct mrt_zk_session;
+struct mrt_zk_ticket;
+struct mrt_zk_reply;
+
+enum mrt_zk_markers {
+    MRT_ZK_MARKERS_UNKNOWN, /* no marker is believed */
+    MRT_ZK_MARKERS_OURS,    /* only of those who have the same rights to the locks */
+    MRT_ZK_MARKERS_OPEN     /* to others too: none is believed */
+};
+
+struct mrt_zk_rights {
+    enum mrt_zk_markers markers;
+    bool asked;
+    char own[MRT_ZK_RIGHTS_MAX]; /* who may do what with a node of this session, in lines */
+};
+
+/* Asks, unless it is known; the ticket has a node. */
+void mrt_zk_rights_ask(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket);
+void mrt_zk_rights_reply(struct mrt_zk_session *session, bool own,
+                         const struct mrt_zk_reply *reply);
+
+#endif
