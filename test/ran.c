@@ -4,7 +4,7 @@
  * linker in every suite of the library; a child process of a test tells nothing.
  */
 #include "api/client.h"
-#include "core/parts.h"
+#include "core/engine_internal.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -130,7 +130,7 @@ static int update(mortise_client *client, const char *full, const struct change 
         mrt_time again = mrt_time_now() + pause_after(chance, conflicts);
         error = again < deadline ? MORTISE_OK : MORTISE_ETIMEOUT;
         if (error == MORTISE_OK)
-            mrt_driver_rest(&client->driver, again);
+            mrt_driver_sleep_until(&client->driver, again);
     }
     return error;
 }
@@ -150,9 +150,9 @@ int mortise_cell_update(mortise_client *client, const char *name, mortise_cell_c
     mrt_time deadline = timeout_ms < 0 ? MRT_TIME_NEVER
                                        : mrt_time_add(mrt_time_now(), mrt_time_from_ms(timeout_ms));
     const struct change wanted = {change, argument, fence};
-    mrt_driver_stay(&client->driver);
+    mrt_driver_pin(&client->driver);
     error = update(client, full, &wanted, deadline, &chance);
-    mrt_driver_stay_no_more(&client->driver);
+    mrt_driver_unpin(&client->driver);
     return error;
 }
 

@@ -87,18 +87,18 @@ static int make_config(const mortise_client_options *options, void *host,
 
 static int set_prefix(mortise_client *client, const struct mrt_uri *uri)
 {
-    const char *space = mrt_uri_parameter(uri, "namespace");
-    if (!space)
-        space = "mortise";
-    size_t length = strlen(space);
+    const char *namespace = mrt_uri_parameter(uri, "namespace");
+    if (!namespace)
+    namespace = "mortise";
+    size_t length = strlen(namespace);
     if (length == 0)
         return MORTISE_OK;
-    if (length > MRT_NAMESPACE_MAX || !mrt_text_is_clean(space, length))
+    if (length > MRT_NAMESPACE_MAX || !mrt_text_is_clean(namespace, length))
         return mrt_error(MORTISE_EURI,
                          "the namespace must be UTF-8 without control characters, of at most %d "
                          "bytes",
                          MRT_NAMESPACE_MAX);
-    memcpy(client->prefix, space, length);
+    memcpy(client->prefix, namespace, length);
     client->prefix[length] = '/';
     client->prefix_length = length + 1;
     return MORTISE_OK;
@@ -212,7 +212,8 @@ int mortise_open(const char *uri, const mortise_client_options *options, mortise
 }
 
 /* The members' namespace, as it stands in their URIs; NULL: they do not agree on one. */
-static const char *common_namespace(const char *const *uris, size_t count, char space[MRT_URI_MAX])
+static const char *common_namespace(const char *const *uris, size_t count,
+                                    char namespace[MRT_URI_MAX])
 {
     static const char key[] = "namespace=";
     for (size_t i = 0; i < count; i++) {
@@ -221,17 +222,17 @@ static const char *common_namespace(const char *const *uris, size_t count, char 
             at = strchr(at + 1, '&');
         at = at ? at + 1 : "";
         size_t length = strcspn(at, "&");
-        if (i > 0 && (strlen(space) != length || strncmp(space, at, length) != 0))
+        if (i > 0 && (strlen(namespace) != length || strncmp(namespace, at, length) != 0))
             return NULL;
-        snprintf(space, MRT_URI_MAX, "%.*s", (int)length, at);
+        snprintf(namespace, MRT_URI_MAX, "%.*s", (int)length, at);
     }
-    return space;
+    return namespace;
 }
 
 int mortise_open_quorum(const char *const *uris, size_t count, int32_t answer_ms,
                         const mortise_client_options *options, mortise_client **result)
 {
-    char space[MRT_URI_MAX], answer[32] = "", uri[MRT_URI_MAX + 64];
+    char namespace[MRT_URI_MAX], answer[32] = "", uri[MRT_URI_MAX + 64];
     mrt_error_clear();
     if (!result || !uris || count < 1 || answer_ms < 0)
         return mrt_error(MORTISE_EINVALID,
@@ -240,12 +241,12 @@ int mortise_open_quorum(const char *const *uris, size_t count, int32_t answer_ms
         if (!uris[i] || strlen(uris[i]) >= MRT_URI_MAX)
             return mrt_error(MORTISE_EURI, "member %zu of a quorum has no URI, or too long a one",
                              i + 1);
-    if (!common_namespace(uris, count, space))
+    if (!common_namespace(uris, count, namespace))
         return mrt_error(MORTISE_EURI, "the members of a quorum need one namespace");
     if (answer_ms > 0)
         snprintf(answer, sizeof answer, "answer=%dms", answer_ms);
-    snprintf(uri, sizeof uri, "redlock:%s%s%s%s", *answer || *space ? "?" : "", answer,
-             *answer && *space ? "&" : "", space);
+    snprintf(uri, sizeof uri, "redlock:%s%s%s%s", *answer || *namespace ? "?" : "", answer,
+             *answer && *namespace ? "&" : "", namespace);
     return open_client(uri, uris, count, options, result);
 }
 
@@ -264,7 +265,7 @@ int mrt_client_ask(mortise_client *client, const struct mrt_command *wanted, mrt
                    struct mrt_answer *answer)
 {
     struct mrt_driver *driver = &client->driver;
-    struct mrt_wait wait = {.kind = MRT_WAIT_BLOCKING, .waiter.deadline = MRT_TIME_NEVER};
+    struct mrt_call wait = {.kind = MRT_CALL_BLOCKING, .waiter.deadline = MRT_TIME_NEVER};
     mrt_driver_enter(driver);
     mrt_engine_request(driver->engine, wanted, answer, &wait.waiter, mrt_time_now());
     mrt_driver_wait(driver, &wait, deadline, MORTISE_ETIMEOUT);

@@ -32,8 +32,9 @@ struct mortise_lock {
     mrt_time hold_max;
     mortise_queued_callback queued;
     void *queued_argument;
-    struct mrt_wait_list waits;
-    _Atomic unsigned alone; /* so many calls for several locks ask for none before it is had */
+    struct mrt_call_list waits;
+    _Atomic unsigned
+        contended_calls_left; /* so many calls for several locks ask for none before it is had */
     TAILQ_ENTRY(mortise_lock) link;
 };
 
@@ -43,13 +44,13 @@ uint64_t mrt_thread_owner(void);
 /* Who acquires through a handle now; 0: nobody in particular. */
 uint64_t mrt_lock_owner(const mortise_lock *lock);
 /* What all acquires through a handle have in common. */
-void mrt_lock_fill_wait(const mortise_lock *lock, struct mrt_wait *wait);
+void mrt_lock_fill_wait(const mortise_lock *lock, struct mrt_call *wait);
 /* Begins an acquire whose thread will wait, and has it among the lock's. The mutex is held. */
-void mrt_lock_begin(mortise_lock *lock, struct mrt_wait *wait, uint64_t owner, bool try_only,
-                    bool hopeful);
+void mrt_lock_begin(mortise_lock *lock, struct mrt_call *wait, uint64_t owner, bool try_only,
+                    bool expect_free);
 /* Waits for one that is among the lock's, at most until then, and takes it out. The mutex is
    held. */
-int mrt_lock_wait(mortise_lock *lock, struct mrt_wait *wait, mrt_time deadline, mortise_hold *hold);
+int mrt_lock_wait(mortise_lock *lock, struct mrt_call *wait, mrt_time deadline, mortise_hold *hold);
 
 /* detach.c: a token for this hold, and detaching under it. */
 int mrt_token_new(mortise_hold hold, char token[MORTISE_TOKEN_SIZE]);

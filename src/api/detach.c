@@ -64,10 +64,10 @@ static int check_kind(mortise_client *client, const struct mrt_queue *queue)
 
 int mrt_token_new(mortise_hold hold, char token[MORTISE_TOKEN_SIZE])
 {
-    struct mrt_id heir;
-    if (!mrt_id_random(&heir))
+    struct mrt_id detached_id;
+    if (!mrt_id_random(&detached_id))
         return mrt_error(MORTISE_ENOTSUPPORTED, "the system gives no entropy");
-    write_token(token, heir, mortise_hold_fence(hold));
+    write_token(token, detached_id, mortise_hold_fence(hold));
     return MORTISE_OK;
 }
 
@@ -75,10 +75,10 @@ int mrt_hold_detach(mortise_hold hold, const char *token)
 {
     struct mrt_hold *slot = hold.slot;
     struct mrt_driver *driver = &client_of(slot)->driver;
-    struct mrt_wait wait = {.kind = MRT_WAIT_BLOCKING, .waiter.deadline = MRT_TIME_NEVER};
-    struct mrt_id heir = {0, 0};
+    struct mrt_call wait = {.kind = MRT_CALL_BLOCKING, .waiter.deadline = MRT_TIME_NEVER};
+    struct mrt_id detached_id = {0, 0};
     uint64_t fence;
-    MRT_ASSERT(read_token(token, &heir, &fence));
+    MRT_ASSERT(read_token(token, &detached_id, &fence));
     mrt_driver_enter(driver);
     uint64_t caller = slot->owner & MRT_OWNER_IS_THREAD ? mrt_thread_owner() : 0;
     mrt_time now = mrt_time_now(), deadline = mrt_time_add(now, client_of(slot)->timeout);
@@ -86,8 +86,8 @@ int mrt_hold_detach(mortise_hold hold, const char *token)
     if (mrt_hold_live(slot, hold.generation))
         error = check_kind(client_of(slot), slot->queue);
     if (error == MORTISE_OK)
-        error = mrt_engine_detach(driver->engine, slot, hold.generation, caller, heir, &wait.waiter,
-                                  now);
+        error = mrt_engine_detach(driver->engine, slot, hold.generation, caller, detached_id,
+                                  &wait.waiter, now);
     if (error == MORTISE_OK) {
         slot->lost_fd = -1;
         mrt_driver_wait(driver, &wait, deadline, MORTISE_EUNKNOWN);
@@ -114,7 +114,7 @@ int mortise_detach(mortise_hold hold, char token[MORTISE_TOKEN_SIZE])
 
 int mortise_adopt(mortise_lock *lock, const char *token, mortise_hold *hold)
 {
-    struct mrt_wait wait = {.kind = MRT_WAIT_BLOCKING};
+    struct mrt_call wait = {.kind = MRT_CALL_BLOCKING};
     struct mrt_waiter *waiter = &wait.waiter;
     if (!lock || !token || !hold)
         return mrt_error(MORTISE_EINVALID, "adopt needs a lock, a token and a place for the hold");

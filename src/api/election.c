@@ -23,7 +23,7 @@
 enum term_state { TERM_CAMPAIGN, TERM_LEADS, TERM_OVER };
 
 struct term {
-    struct mrt_wait wait; /* the acquire; first */
+    struct mrt_call wait; /* the acquire; first */
     mortise_election *election;
     enum term_state state;
     struct mrt_hold *hold; /* LEADS */
@@ -190,7 +190,7 @@ static void tell_news(struct mrt_upcall *upcall)
 /* ------------------------------------------------------------------ campaigns */
 
 /* Begins a campaign; the mutex is held. NULL: *error says why not. */
-static struct term *begin(mortise_election *election, enum mrt_wait_kind kind, mrt_time deadline,
+static struct term *begin(mortise_election *election, enum mrt_call_kind kind, mrt_time deadline,
                           bool try_only, int *error)
 {
     struct mrt_driver *driver = &election->client->driver;
@@ -235,7 +235,7 @@ int mortise_election_campaign(mortise_election *election, int64_t timeout_ms)
     mrt_time deadline =
         wait_ms < 0 ? MRT_TIME_NEVER : mrt_time_add(mrt_time_now(), mrt_time_from_ms(wait_ms));
     mrt_driver_enter(driver);
-    struct term *term = begin(election, MRT_WAIT_BLOCKING, MRT_TIME_NEVER, timeout_ms == 0, &error);
+    struct term *term = begin(election, MRT_CALL_BLOCKING, MRT_TIME_NEVER, timeout_ms == 0, &error);
     if (term) {
         term->blocked = true;
         mrt_driver_wait(driver, &term->wait, deadline, MORTISE_ETIMEOUT);
@@ -258,7 +258,7 @@ int mortise_election_campaign_async(mortise_election *election, int64_t deadline
     if (error != MORTISE_OK)
         return error;
     mrt_driver_enter(driver);
-    struct term *term = begin(election, MRT_WAIT_UPCALL, deadline_ns, false, &error);
+    struct term *term = begin(election, MRT_CALL_UPCALL, deadline_ns, false, &error);
     if (term) {
         term->callback = callback;
         term->argument = argument;
@@ -429,7 +429,7 @@ int mortise_election_new(mortise_client *client, const char *name,
     error = mrt_client_queue(client, full, &mrt_election, &election->queue);
     if (error == MORTISE_OK)
         TAILQ_INSERT_TAIL(&client->elections, election, link);
-    mrt_lead_never(&client->driver);
+    mrt_reader_disable(&client->driver);
     mrt_driver_leave_quietly(&client->driver);
     if (error != MORTISE_OK)
         free(election);

@@ -40,7 +40,7 @@ static void leave(mortise_hold hold)
 /* After a call that has a command for the store, which is not waited for. */
 static void leave_attending(mortise_hold hold)
 {
-    mrt_lead_recall(&client_of(hold)->driver); /* it is to be told at once */
+    mrt_reader_recall(&client_of(hold)->driver); /* it is to be told at once */
     mrt_driver_leave(&client_of(hold)->driver, MRT_TIME_NEVER);
 }
 
@@ -260,7 +260,7 @@ int mortise_verify(mortise_hold hold, int64_t timeout_ms)
     struct mrt_hold *slot = enter(hold);
     if (!slot)
         return MORTISE_ENOTHELD;
-    struct mrt_wait wait = {.kind = MRT_WAIT_BLOCKING, .waiter.deadline = MRT_TIME_NEVER};
+    struct mrt_call wait = {.kind = MRT_CALL_BLOCKING, .waiter.deadline = MRT_TIME_NEVER};
     mrt_time now = mrt_time_now();
     mrt_engine_verify(driver->engine, slot, &wait.waiter, now);
     mrt_time deadline =

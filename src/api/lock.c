@@ -1,7 +1,7 @@
 /*
  * Locks: the handles, and acquiring through them, blocking and asynchronously.
  *
- * Every acquire is one mrt_wait: on the caller's stack when it blocks, on the heap
+ * Every acquire is one mrt_call: on the caller's stack when it blocks, on the heap
  * when it calls back. A blocking acquire allocates nothing.
  */
 #include "api/client.h"
@@ -103,7 +103,7 @@ static int lock_new(mortise_client *client, const char *name, const struct mrt_r
     error = mrt_client_queue(client, full, recipe, &lock->queue);
     if (error == MORTISE_OK && options.linger_ms > 0) {
         mrt_queue_linger(lock->queue, mrt_time_from_ms(options.linger_ms));
-        mrt_lead_never(&client->driver); /* others are waiting for it to be told */
+        mrt_reader_disable(&client->driver); /* others are waiting for it to be told */
     }
     if (error == MORTISE_OK) {
         mrt_queue_delay(lock->queue, mrt_time_from_ms(options.lock_delay_ms), mrt_time_now());
@@ -201,33 +201,33 @@ uint64_t mrt_lock_owner(const mortise_lock *lock)
     return lock->unowned ? 0 : lock->owner ? lock->owner : mrt_thread_owner();
 }
 
-void mrt_lock_fill_wait(const mortise_lock *lock, struct mrt_wait *wait)
+void mrt_lock_fill_wait(const mortise_lock *lock, struct mrt_call *wait)
 {
     wait->queued = lock->queued;
     wait->queued_argument = lock->queued_argument;
     wait->waiter.weight = lock->weight;
     wait->waiter.hold_max = lock->hold_max;
-    wait->waiter.counts = lock->queued != NULL;
+    wait->waiter.wants_place = lock->queued != NULL;
 }
 
 /* --------------------------------------------------------------- blocking */
 
-void mrt_lock_begin(mortise_lock *lock, struct mrt_wait *wait, uint64_t owner, bool try_only,
-                    bool hopeful)
+void mrt_lock_begin(mortise_lock *lock, struct mrt_call *wait, uint64_t owner, bool try_only,
+                    bool expect_free)
 {
     struct mrt_waiter *waiter = &wait->waiter;
-    *wait = (struct mrt_wait){.kind = MRT_WAIT_BLOCKING};
+    *wait = (struct mrt_call){.kind = MRT_CALL_BLOCKING};
     waiter->owner = owner;
     mrt_lock_fill_wait(lock, wait);
     waiter->deadline = MRT_TIME_NEVER;
     waiter->try_only = try_only;
-    waiter->hopeful = hopeful;
+    waiter->expect_free = expect_free;
     waiter->competes = true;
     TAILQ_INSERT_TAIL(&lock->waits, wait, handle_link);
     mrt_engine_acquire(lock->client->driver.engine, lock->queue, waiter, mrt_time_now());
 }
 
-int mrt_lock_wait(mortise_lock *lock, struct mrt_wait *wait, mrt_time deadline, mortise_hold *hold)
+int mrt_lock_wait(mortise_lock *lock, struct mrt_call *wait, mrt_time deadline, mortise_hold *hold)
 {
     struct mrt_driver *driver = &lock->client->driver;
     struct mrt_waiter *waiter = &wait->waiter;
@@ -256,7 +256,7 @@ static int acquire(mortise_lock *lock, mrt_time deadline, bool try_only, mortise
         mrt_driver_leave_quietly(driver);
         return MORTISE_OK;
     }
-    struct mrt_wait wait;
+    struct mrt_call wait;
     mrt_lock_begin(lock, &wait, owner, try_only, false);
     error = mrt_lock_wait(lock, &wait, deadline, hold);
     mrt_driver_leave(driver, deadline);
@@ -297,7 +297,7 @@ int mortise_cancel_waiters(mortise_lock *lock)
     int error = mrt_driver_check(driver, false);
     if (error != MORTISE_OK)
         return error;
-    struct mrt_wait *wait;
+    struct mrt_call *wait;
     mrt_driver_enter(driver);
     TAILQ_FOREACH (wait, &lock->waits, handle_link)
         mrt_engine_cancel(driver->engine, &wait->waiter, MORTISE_ECANCELLED, mrt_time_now());
@@ -308,7 +308,7 @@ int mortise_cancel_waiters(mortise_lock *lock)
 /* ------------------------------------------------------------ asynchronous */
 
 struct mortise_operation {
-    struct mrt_wait wait; /* first */
+    struct mrt_call wait; /* first */
     mortise_client *client;
 };
 
@@ -326,8 +326,8 @@ static int begin_async(mortise_lock *lock, int64_t deadline_ns, bool try_only,
     if (!operation)
         return MORTISE_ENOMEM;
     operation->client = lock->client;
-    struct mrt_wait *wait = &operation->wait;
-    wait->kind = MRT_WAIT_ASYNC;
+    struct mrt_call *wait = &operation->wait;
+    wait->kind = MRT_CALL_ASYNC;
     wait->callback = callback;
     wait->argument = argument;
     wait->handle = &lock->waits;
@@ -336,7 +336,7 @@ static int begin_async(mortise_lock *lock, int64_t deadline_ns, bool try_only,
     wait->waiter.deadline = deadline_ns;
     wait->waiter.try_only = try_only;
     mrt_driver_enter(driver);
-    mrt_lead_never(driver);
+    mrt_reader_disable(driver);
     mrt_engine_acquire(driver->engine, lock->queue, &wait->waiter, mrt_time_now());
     TAILQ_INSERT_TAIL(&lock->waits, wait, handle_link);
     if (wait->waiter.state == MRT_WAITER_DONE)

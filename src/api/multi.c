@@ -35,7 +35,7 @@
 struct part {
     mortise_lock *lock;
     size_t place;
-    struct mrt_wait wait;
+    struct mrt_call wait;
     mortise_hold hold;
     int error;
 };
@@ -109,7 +109,7 @@ static size_t round_end(const struct call *call)
 {
     const struct part *parts = call->parts;
     size_t end = call->taken + 1;
-    while (end < call->count && parts[end - 1].lock->alone == 0 &&
+    while (end < call->count && parts[end - 1].lock->contended_calls_left == 0 &&
            !is_same_lock(parts[end].lock, parts[end - 1].lock))
         end++;
     return end;
@@ -122,10 +122,11 @@ static size_t begin_some(const struct call *call, size_t from, size_t end)
     mrt_driver_enter(&client->driver);
     for (; from < end && call->parts[from].lock->client == client; from++) {
         struct part *part = &call->parts[from];
-        bool try_only = call->try_only || from > call->taken, hopeful = part->lock->alone == 0;
-        if (!hopeful)
-            part->lock->alone--;
-        mrt_lock_begin(part->lock, &part->wait, mrt_lock_owner(part->lock), try_only, hopeful);
+        bool try_only = call->try_only || from > call->taken,
+             expect_free = part->lock->contended_calls_left == 0;
+        if (!expect_free)
+            part->lock->contended_calls_left--;
+        mrt_lock_begin(part->lock, &part->wait, mrt_lock_owner(part->lock), try_only, expect_free);
     }
     mrt_driver_leave(&client->driver, call->deadline);
     return from;
@@ -185,7 +186,7 @@ static int take_some(struct call *call)
     for (size_t i = first + 1; i < end; i++)
         end_one(&parts[i], try_limit(call, &parts[i]));
     if (!call->try_only && !is_over(&parts[first], call->deadline)) {
-        parts[first].lock->alone = ALONE_CALLS;
+        parts[first].lock->contended_calls_left = ALONE_CALLS;
         give_back(parts, first + 1, end);
         end = first + 1;
     }
@@ -196,7 +197,7 @@ static int take_some(struct call *call)
         return MORTISE_OK;
     struct part *failed = &parts[call->taken];
     give_back(parts, call->taken + 1, end);
-    failed->lock->alone = ALONE_CALLS;
+    failed->lock->contended_calls_left = ALONE_CALLS;
     return call->try_only || call->taken == first ? tell(failed) : MORTISE_OK;
 }
 
@@ -258,10 +259,10 @@ static int acquire_in_order(struct call *call)
 static int acquire_inside(struct call *call)
 {
     for (size_t i = 0; i < call->count; i++)
-        mrt_driver_stay(&call->parts[i].lock->client->driver);
+        mrt_driver_pin(&call->parts[i].lock->client->driver);
     int error = acquire_in_order(call);
     for (size_t i = 0; i < call->count; i++)
-        mrt_driver_stay_no_more(&call->parts[i].lock->client->driver);
+        mrt_driver_unpin(&call->parts[i].lock->client->driver);
     return error;
 }
 

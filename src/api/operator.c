@@ -26,7 +26,7 @@ static bool asks_apart(const struct mrt_driver *driver)
 static struct mrt_store *begin_to_ask(struct mrt_driver *driver)
 {
     if (asks_apart(driver)) {
-        mrt_driver_stay(driver);
+        mrt_driver_pin(driver);
     } else {
         mrt_driver_enter(driver);
         mrt_driver_borrow_store(driver);
@@ -37,7 +37,7 @@ static struct mrt_store *begin_to_ask(struct mrt_driver *driver)
 static void end_asking(struct mrt_driver *driver)
 {
     if (asks_apart(driver)) {
-        mrt_driver_stay_no_more(driver);
+        mrt_driver_unpin(driver);
     } else {
         mrt_driver_give_back_store(driver);
         mrt_driver_leave(driver, MRT_TIME_NEVER);

@@ -240,7 +240,7 @@ int mortise_semaphore_set_permits(mortise_lock *semaphore, uint32_t permits, int
     if (error != MORTISE_OK)
         return error;
     MRT_ASSERT(change.client);
-    mrt_driver_stay(&change.client->driver);
+    mrt_driver_pin(&change.client->driver);
     /* Others who change it are waited for as the store is, at least. */
     mrt_time least = change.client->timeout / MRT_MILLISECOND;
     error = mortise_acquire_for(mutex, timeout_ms >= 0 && timeout_ms < least ? least : timeout_ms,
@@ -251,6 +251,6 @@ int mortise_semaphore_set_permits(mortise_lock *semaphore, uint32_t permits, int
         mortise_release(hold);
     }
     mortise_lock_free(mutex);
-    mrt_driver_stay_no_more(&change.client->driver);
+    mrt_driver_unpin(&change.client->driver);
     return error;
 }

@@ -16,7 +16,7 @@
  * A store says unasked when no server could be reached. A silence may end by itself, so only an
  * acquire that does not wait ends by that.
  */
-#include "core/parts.h"
+#include "core/engine_internal.h"
 
 /* How long a silence may last before something is to be done; MRT_TIME_NEVER: for ever. */
 static mrt_time shortest(const struct mrt_engine *engine)

@@ -15,10 +15,11 @@
  *  - Fences go on from the last hold's: where the ticket has no higher one, with the same.
  */
 #include "base/assert.h"
-#include "core/parts.h"
+#include "core/engine_internal.h"
 
 int mrt_engine_detach(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
-                      uint64_t owner, struct mrt_id heir, struct mrt_waiter *waiter, mrt_time now)
+                      uint64_t owner, struct mrt_id detached_id, struct mrt_waiter *waiter,
+                      mrt_time now)
 {
     int error = mrt_hold_use(engine, hold, generation, owner, now);
     if (error != MORTISE_OK)
@@ -31,8 +32,8 @@ int mrt_engine_detach(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t
     struct mrt_ticket *ticket = hold->ticket;
     mrt_waiter_begin(waiter, engine, queue, now);
     mrt_hold_put(hold);
-    ticket->heir = heir;
-    ticket->maybe = false;
+    ticket->detached_id = detached_id;
+    ticket->outcome_unknown = false;
     mrt_ticket_remove(ticket);
     mrt_ticket_verify(ticket, waiter);
     mrt_queue_serve(queue, now);

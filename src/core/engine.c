@@ -9,7 +9,7 @@
 #include "core/engine.h"
 
 #include "base/assert.h"
-#include "core/parts.h"
+#include "core/engine_internal.h"
 
 #include <stdlib.h>
 
@@ -225,7 +225,7 @@ void mrt_waiter_unplace(struct mrt_waiter *waiter)
 
 void mrt_waiter_place(struct mrt_waiter *waiter, uint64_t place)
 {
-    if (!waiter->counts || place == 0 || place == waiter->place)
+    if (!waiter->wants_place || place == 0 || place == waiter->place)
         return;
     waiter->place = place;
     if (!waiter->placing)

@@ -30,8 +30,8 @@
 #include <stdint.h>
 
 struct mrt_engine;
-struct mrt_queue;   /* the local tier of one lock: parts.h */
-struct mrt_ticket;  /* its place in the store's queue: parts.h */
+struct mrt_queue;   /* the local tier of one lock: engine_internal.h */
+struct mrt_ticket;  /* its place in the store's queue: engine_internal.h */
 struct mrt_request; /* request.c */
 
 /* A recipe, as data: how a lock uses its queue. */
@@ -74,10 +74,10 @@ struct mrt_waiter {
     uint64_t weight;   /* how much of the capacity it asks for; 0: 1 */
     mrt_time deadline; /* MRT_TIME_NEVER: the caller keeps time, by mrt_engine_cancel */
     bool try_only;
-    bool hopeful;      /* try_only: it is likely to be granted at once */
+    bool expect_free;  /* try_only: it is likely to be granted at once */
     bool competes;     /* may be WOKEN; else it is handed the lock directly */
     mrt_time hold_max; /* how long the hold lasts at most; 0: for ever */
-    bool counts;       /* wants to hear of its place: mrt_engine_next_placed */
+    bool wants_place;  /* wants to hear of its place: mrt_engine_next_placed */
     const void *value; /* of its ticket, if the recipe is shared; NULL: none. Kept until DONE */
     size_t value_size;
     struct mrt_id adopts; /* of mrt_engine_adopt: the ticket */
@@ -117,9 +117,9 @@ struct mrt_hold {
     mrt_time ends;      /* by itself; MRT_TIME_NEVER: it does not */
     mortise_state told; /* newest state put into the told list */
     bool telling;
-    bool listens;               /* it wants to hear of requests to give it up */
-    bool wanted;                /* there is one that it has not heard of */
-    bool asking;                /* and is in the list of those to be told */
+    bool wants_revokes;         /* it wants to hear of requests to give it up */
+    bool revoke_requested;      /* there is one that it has not heard of */
+    bool revoke_queued;         /* and is in the list of those to be told */
     TAILQ_ENTRY(mrt_hold) link; /* of the queue, or of the free slots */
     TAILQ_ENTRY(mrt_hold) told_link, asked_link;
     struct mrt_timer timer; /* of its end */
@@ -178,12 +178,13 @@ int mrt_engine_release(struct mrt_engine *engine, struct mrt_hold *hold, uint64_
    heavier than that. */
 int mrt_engine_lighten(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
                        uint64_t owner, uint64_t weight, mrt_time now);
-/* Ends a hold whose ticket goes on without it, and without the session, as `heir`. `waiter` is
-   DONE when the store has said so, or with MORTISE_ELOST, or MORTISE_EUNKNOWN if the session has
+/* Ends a hold whose ticket goes on without it, and without the session, as `detached_id`. `waiter`
+   is DONE when the store has said so, or with MORTISE_ELOST, or MORTISE_EUNKNOWN if the session has
    ended and nobody can tell; cancel it as an acquire. The same, and `waiter` not used:
    MORTISE_ENOTHELD, MORTISE_ENOTOWNER, MORTISE_ELOST; MORTISE_EINVALID: held more than once. */
 int mrt_engine_detach(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
-                      uint64_t owner, struct mrt_id heir, struct mrt_waiter *waiter, mrt_time now);
+                      uint64_t owner, struct mrt_id detached_id, struct mrt_waiter *waiter,
+                      mrt_time now);
 /* Begins to acquire by the ticket `adopts`, which was detached: MORTISE_ENOTHELD if there is none,
    MORTISE_EBUSY if this engine is at it already. Given up, the ticket is left as it was. Else as
    mrt_engine_acquire; nobody is nested. */
@@ -210,7 +211,7 @@ void mrt_engine_verify(struct mrt_engine *engine, struct mrt_hold *hold, struct 
 void mrt_engine_attend(struct mrt_hold *hold);
 /* The same, and requests to give it up are told from now on, one that has come before included;
    or no more. */
-void mrt_engine_listen(struct mrt_hold *hold, bool listens);
+void mrt_engine_listen(struct mrt_hold *hold, bool wants_revokes);
 /* Changes the value of the ticket by which an acquire waits, or that a hold has; it is
    copied. The store is told as often as it takes. 0, MORTISE_ENOMEM; of a hold also
    MORTISE_ENOTHELD, MORTISE_ELOST. */

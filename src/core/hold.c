@@ -10,7 +10,7 @@
  * less often; a request that comes before anyone listens waits for him.
  */
 #include "base/assert.h"
-#include "core/parts.h"
+#include "core/engine_internal.h"
 
 #include <stdlib.h>
 
@@ -45,9 +45,9 @@ static void give_up_ticket(struct mrt_hold *hold)
 /* Nobody is told any more that it is wanted. */
 static void hush(struct mrt_hold *hold)
 {
-    if (hold->asking)
+    if (hold->revoke_queued)
         TAILQ_REMOVE(&hold->engine->asked, hold, asked_link);
-    hold->asking = false;
+    hold->revoke_queued = false;
 }
 
 void mrt_hold_put(struct mrt_hold *hold)
@@ -84,8 +84,8 @@ static void begin(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_t own
     hold->argument = NULL;
     hold->revoke_callback = NULL;
     hold->revoke_argument = NULL;
-    hold->listens = false;
-    hold->wanted = ticket->revoked > 0;
+    hold->wants_revokes = false;
+    hold->revoke_requested = ticket->revoked > 0;
     hold->ends = MRT_TIME_NEVER;
     ticket->holds++;
     TAILQ_INSERT_TAIL(&queue->holds, hold, link);
@@ -142,15 +142,15 @@ void mrt_hold_tell(struct mrt_hold *hold, mortise_state state)
 /* Puts it into the list of those to be told, if it cares and is not there. */
 static void ask(struct mrt_hold *hold)
 {
-    if (!hold->listens || !hold->wanted || hold->asking)
+    if (!hold->wants_revokes || !hold->revoke_requested || hold->revoke_queued)
         return;
-    hold->asking = true;
+    hold->revoke_queued = true;
     TAILQ_INSERT_TAIL(&hold->engine->asked, hold, asked_link);
 }
 
 void mrt_hold_ask(struct mrt_hold *hold)
 {
-    hold->wanted = true;
+    hold->revoke_requested = true;
     ask(hold);
 }
 
@@ -160,10 +160,10 @@ void mrt_engine_attend(struct mrt_hold *hold)
         mrt_ticket_attend(hold->ticket);
 }
 
-void mrt_engine_listen(struct mrt_hold *hold, bool listens)
+void mrt_engine_listen(struct mrt_hold *hold, bool wants_revokes)
 {
-    hold->listens = listens && hold->ticket;
-    if (hold->listens)
+    hold->wants_revokes = wants_revokes && hold->ticket;
+    if (hold->wants_revokes)
         ask(hold);
     else
         hush(hold);
@@ -175,7 +175,7 @@ struct mrt_hold *mrt_engine_next_asked(struct mrt_engine *engine)
     struct mrt_hold *hold = TAILQ_FIRST(&engine->asked);
     if (hold) {
         hush(hold);
-        hold->wanted = false;
+        hold->revoke_requested = false;
     }
     return hold;
 }

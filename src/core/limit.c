@@ -6,7 +6,7 @@
  * the first acquire: nested ones do not move it. In the last tenth its holder is asked to give
  * it up, as by an operator.
  */
-#include "core/parts.h"
+#include "core/engine_internal.h"
 
 void mrt_hold_limit(struct mrt_hold *hold, mrt_time longest, mrt_time now)
 {

@@ -29,7 +29,7 @@
  * being removed: a lock is never kept for nobody.
  */
 #include "base/assert.h"
-#include "core/parts.h"
+#include "core/engine_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -165,13 +165,13 @@ void mrt_queue_unlink_waiter(struct mrt_waiter *waiter)
     mrt_queue_put(queue);
 }
 
-void mrt_queue_join(struct mrt_ticket *ticket, struct mrt_waiter *waiter)
+void mrt_queue_attach_waiter(struct mrt_ticket *ticket, struct mrt_waiter *waiter)
 {
     ticket->waiter = waiter;
     waiter->ticket = ticket;
 }
 
-struct mrt_waiter *mrt_queue_part(struct mrt_ticket *ticket)
+struct mrt_waiter *mrt_queue_detach_waiter(struct mrt_ticket *ticket)
 {
     struct mrt_waiter *waiter = ticket->waiter;
     if (waiter)
@@ -187,7 +187,7 @@ void mrt_queue_fail(struct mrt_waiter *waiter, int error)
     mrt_hold_put(waiter->hold);
     waiter->hold = NULL;
     if (ticket) {
-        mrt_queue_part(ticket);
+        mrt_queue_detach_waiter(ticket);
         mrt_ticket_remove(ticket);
     }
     mrt_waiter_end(waiter, error);
@@ -200,14 +200,14 @@ void mrt_queue_fail_all(struct mrt_queue *queue, int error)
         mrt_queue_fail(waiter, error);
 }
 
-void mrt_queue_refused(struct mrt_ticket *ticket, int error, bool maybe)
+void mrt_queue_refused(struct mrt_ticket *ticket, int error, bool outcome_unknown)
 {
     struct mrt_queue *queue = ticket->queue;
-    struct mrt_waiter *own = mrt_queue_part(ticket);
+    struct mrt_waiter *own = mrt_queue_detach_waiter(ticket);
     bool was_try = ticket->try_only;
     struct mrt_waiter *head = TAILQ_FIRST(&queue->waiters);
     MRT_ASSERT(head); /* a ticket nobody waits for is removed at once */
-    if (maybe)
+    if (outcome_unknown)
         mrt_ticket_remove(ticket);
     else
         mrt_ticket_drop(ticket);
@@ -219,7 +219,7 @@ void mrt_queue_refused(struct mrt_ticket *ticket, int error, bool maybe)
 
 void mrt_queue_blocked(struct mrt_ticket *ticket)
 {
-    struct mrt_waiter *waiter = mrt_queue_part(ticket), *next;
+    struct mrt_waiter *waiter = mrt_queue_detach_waiter(ticket), *next;
     if (waiter) {
         mrt_queue_fail(waiter, MORTISE_EBUSY);
         return;
@@ -229,13 +229,13 @@ void mrt_queue_blocked(struct mrt_ticket *ticket)
             mrt_queue_fail(waiter, MORTISE_EBUSY);
 }
 
-bool mrt_queue_counts(const struct mrt_ticket *ticket)
+bool mrt_queue_wants_place(const struct mrt_ticket *ticket)
 {
     const struct mrt_waiter *waiter;
     if (ticket->queue->recipe.shared)
-        return ticket->waiter && ticket->waiter->counts;
+        return ticket->waiter && ticket->waiter->wants_place;
     TAILQ_FOREACH (waiter, &ticket->queue->waiters, link)
-        if (waiter->counts)
+        if (waiter->wants_place)
             return true;
     return false;
 }
@@ -261,7 +261,7 @@ static void lose_holds(struct mrt_ticket *ticket)
 void mrt_queue_ticket_gone(struct mrt_ticket *ticket)
 {
     lose_holds(ticket);
-    mrt_queue_part(ticket);
+    mrt_queue_detach_waiter(ticket);
     mrt_ticket_drop(ticket);
 }
 
@@ -297,8 +297,8 @@ static bool turn_lasts(struct mrt_queue *queue, mrt_time now)
         return true;
     if (ticket->others_behind)
         return false;
-    if (spent && !ticket->asking && !ticket->may_linger) {
-        ticket->asking = true;
+    if (spent && !ticket->checking_others && !ticket->may_linger) {
+        ticket->checking_others = true;
         mrt_ticket_look(ticket);
     }
     return true;
@@ -320,7 +320,7 @@ static void grant(struct mrt_queue *queue, struct mrt_waiter *waiter, mrt_time n
     if (!queue->ticket->fresh)
         engine->counters.handovers++;
     queue->turn_count++;
-    mrt_queue_part(queue->ticket);
+    mrt_queue_detach_waiter(queue->ticket);
     mrt_hold_begin(waiter, queue->ticket, now);
     /* A try, which can only be the first, waits for the store and for nobody here. */
     struct mrt_waiter *next = TAILQ_FIRST(&queue->waiters);
@@ -356,13 +356,13 @@ static void ask_for_ticket(struct mrt_queue *queue)
         mrt_session_need(engine);
         return;
     }
-    if (queue->unsent > 0)
+    if (queue->removals_pending > 0)
         return; /* it would queue up behind our own last ticket */
     struct mrt_waiter *head;
     while ((head = TAILQ_FIRST(&queue->waiters))) {
         queue->ticket = mrt_ticket_append(queue, head);
         if (queue->ticket && queue->ticket->adopts)
-            mrt_queue_join(queue->ticket, head);
+            mrt_queue_attach_waiter(queue->ticket, head);
         if (queue->ticket)
             return;
         mrt_queue_fail(head, MORTISE_ENOMEM);
@@ -509,7 +509,8 @@ bool mrt_waiter_asks(const struct mrt_waiter *waiter)
 static bool is_adrift(const struct mrt_waiter *waiter)
 {
     const struct mrt_ticket *ticket = waiter->ticket ? waiter->ticket : waiter->queue->ticket;
-    return waiter->try_only || mrt_session_adrift(waiter->engine) || (ticket && ticket->adrift);
+    return waiter->try_only || mrt_session_unreachable(waiter->engine) ||
+           (ticket && ticket->unreachable);
 }
 
 void mrt_engine_cancel(struct mrt_engine *engine, struct mrt_waiter *waiter, int error,

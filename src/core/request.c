@@ -16,7 +16,7 @@
  *    it saw last without looking again.
  */
 #include "base/assert.h"
-#include "core/parts.h"
+#include "core/engine_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -141,8 +141,8 @@ static void finish(struct mrt_request *request, int error)
     struct mrt_waiter *waiter = request->waiter;
     waiter->request = NULL;
     if (error == MORTISE_OK)
-        *request->wanted = request->answer;
-    else if (request->maybe)
+        *request->result = request->answer;
+    else if (request->outcome_unknown)
         error = MORTISE_EUNKNOWN;
     give_up(request);
     mrt_waiter_end(waiter, error);
@@ -151,7 +151,8 @@ static void finish(struct mrt_request *request, int error)
 void mrt_request_cancel(struct mrt_waiter *waiter, int error)
 {
     struct mrt_request *request = waiter->request;
-    request->maybe |= request->command.outstanding && request->command.type == MRT_CELL_SET;
+    request->outcome_unknown |=
+        request->command.outstanding && request->command.type == MRT_CELL_SET;
     finish(request, error);
 }
 
@@ -237,7 +238,7 @@ void mrt_request_answer(struct mrt_engine *engine, struct mrt_command *command,
     } else if (is_final(request, event)) {
         finish(request, event->error);
     } else {
-        request->maybe |= event->type == MRT_UNKNOWN && command->type == MRT_CELL_SET;
+        request->outcome_unknown |= event->type == MRT_UNKNOWN && command->type == MRT_CELL_SET;
         again_later(request, now);
     }
 }
@@ -272,7 +273,7 @@ void mrt_engine_request(struct mrt_engine *engine, const struct mrt_command *wan
         return;
     }
     waiter->request->waiter = waiter;
-    waiter->request->wanted = answer;
+    waiter->request->result = answer;
     waiter->timer.kind = MRT_TIMER_WAITER;
     if (waiter->deadline != MRT_TIME_NEVER)
         mrt_heap_set(&engine->timers, &waiter->timer, waiter->deadline);

@@ -21,7 +21,7 @@
  * until it says otherwise.
  */
 #include "base/assert.h"
-#include "core/parts.h"
+#include "core/engine_internal.h"
 
 /* How often a sign of life is sent. Where one proves only what is older by the lag, the newest that
    it proves should be hardly older than that: so some whole number of intervals, each less than a
@@ -111,7 +111,7 @@ static void prove_earlier(struct mrt_session *session, mrt_time sent, mrt_time n
 static void prove(struct mrt_engine *engine, mrt_time sent, mrt_time now)
 {
     struct mrt_session *session = &engine->session;
-    session->adrift = false;
+    session->unreachable = false;
     if (session->lease == 0) {
         session->valid_until = MRT_TIME_NEVER;
         return;
@@ -276,7 +276,7 @@ static void renew_answered(struct mrt_engine *engine, const struct mrt_event *ev
     } else if (for_good(event)) {
         mrt_session_lose(engine, now);
     } else {
-        session->adrift = true;
+        session->unreachable = true;
         mrt_time pause = mrt_time_min(mrt_engine_pause(engine, 0), interval(session) / 2);
         session->sent = now - interval(session) + pause;
     }
@@ -299,10 +299,10 @@ void mrt_session_answer(struct mrt_engine *engine, struct mrt_command *command,
     }
 }
 
-bool mrt_session_adrift(const struct mrt_engine *engine)
+bool mrt_session_unreachable(const struct mrt_engine *engine)
 {
     const struct mrt_session *session = &engine->session;
-    return session->state != MRT_SESSION_LIVE || session->adrift || session->suspended;
+    return session->state != MRT_SESSION_LIVE || session->unreachable || session->suspended;
 }
 
 void mrt_session_timer(struct mrt_engine *engine, mrt_time now)

@@ -10,14 +10,14 @@
  * behind does not come in between.
  */
 #include "base/assert.h"
-#include "core/parts.h"
+#include "core/engine_internal.h"
 
 static void grant(struct mrt_waiter *waiter, mrt_time now)
 {
     struct mrt_ticket *ticket = waiter->ticket;
     /* A ticket is taken in the step that grants it, and each step begins with the lease. */
     MRT_ASSERT(now < waiter->queue->engine->session.valid_until);
-    mrt_queue_part(ticket);
+    mrt_queue_detach_waiter(ticket);
     mrt_queue_unlink_waiter(waiter);
     waiter->queue->engine->counters.acquisitions++;
     mrt_hold_begin(waiter, ticket, now);
@@ -31,8 +31,8 @@ static void ask_for_ticket(struct mrt_waiter *waiter)
         mrt_queue_fail(waiter, MORTISE_ENOMEM);
         return;
     }
-    mrt_queue_join(ticket, waiter);
-    ticket->command.count = waiter->counts; /* it is in the outbox yet */
+    mrt_queue_attach_waiter(ticket, waiter);
+    ticket->command.wants_place = waiter->wants_place; /* it is in the outbox yet */
 }
 
 int mrt_waiter_set_value(struct mrt_waiter *waiter, const void *value, size_t size)
@@ -49,7 +49,8 @@ void mrt_shared_serve(struct mrt_queue *queue, mrt_time now)
     TAILQ_FOREACH_SAFE (waiter, &queue->waiters, link, next) {
         if (!waiter->ticket && engine->session.state != MRT_SESSION_LIVE)
             mrt_session_need(engine);
-        else if (!waiter->ticket && queue->unsent == 0) /* else it might wait for our own last */
+        else if (!waiter->ticket &&
+                 queue->removals_pending == 0) /* else it might wait for our own last */
             ask_for_ticket(waiter);
         else if (waiter->ticket && waiter->ticket->state == MRT_TICKET_GRANTED)
             grant(waiter, now);

@@ -43,54 +43,47 @@
  *      a session that is there, and STOP of one that is not, succeed.
  *  (h) APPEND of a ticket that is already there is a REFRESH: an APPEND whose
  *      outcome is unknown is simply sent again.
- *  (i) An APPEND with try_only that would have to wait leaves nothing behind. With `hopeful` too
- *      others may have seen its ticket for a moment, where that saves a round trip.
- *      Nor does one that finds `queue_max` tickets waiting: FAILED with MORTISE_EFULL.
- *  (j) FAILED means that nothing was done; if it may have been, it is UNKNOWN. FAILED
- *      with MORTISE_ELOST means that the session is no more.
- *  (k) LIGHTEN changes neither place nor fence; for who is behind it is a departure of
- *      the difference. Of a ticket that is as light already it is a REFRESH.
- *  (l) An APPEND with `claim` promises no order, so it needs no queue: whoever asks first
- *      when the lock is free has it. A store may take it as any other, in order. Or the
- *      VIEW of one that waits has a weight ahead that does not grant, and the fence 0; each
- *      departure WAKEs it, and the REFRESH that follows asks for the lock again. There
- *      `queue_max` does not count, and a VIEW that grants says that others may be behind. A store
- *      that is not `fair` by its capabilities may take every ticket so.
- *  (m) A request to give a ticket up (`revoke`) changes nothing. It is told by REVOKED, or by a
- *      WAKE and the VIEW that follows, if the ticket's newest command said `attend`; and shows
- *      in a VIEW after at most `recheck`. Requests are numbered, and the numbers of a ticket rise:
- *      one may be told twice, or not, if a later one is. What came before anybody attended is
- *      told then.
- *  (n) `break_ticket` takes out the ticket of exactly this fence, or none. To those behind it is
- *      a departure. Who had it finds it GONE, and is woken to look if its newest command
- *      said `attend`.
- *  (o) HOLDER tells fence and value of the first ticket in a queue whose tickets have
- *      values, or fence 0 if there is none, and nothing older than the OBSERVE. When that is so
- *      no more, CHANGED comes with the identity of the OBSERVE, or an OBSERVE shows it
- *      after `recheck`; not if it was to look `once`. CHANGED may be spurious, doubled or
- *      late, and comes once for each OBSERVE at least.
- *  (p) A cell has a version, which rises with each write, for ever, also across a
- *      deletion. CELL_SET is done if `version` is the cell's (0: there is none) and `fence`
- *      is not smaller than the largest that it ever came with; else it FAILED with
- *      MORTISE_ECONFLICT, or with MORTISE_ESTALE, which goes before. A fence of 0 is not
- *      compared. A CELL_SET whose identity is that of the cell's newest write has been done:
- *      one of unknown outcome is sent again.
- *  (q) DETACH makes a granted ticket nobody's, on disk where the store has one: from then on it
- *      is called `heir`, keeps place and fence, and no session's end takes it out, but a
- *      break_ticket does. It becomes as light as `weight`, as by LIGHTEN. An APPEND with `adopt`
- *      makes such a ticket, called as its own is to be, one of its session, and it is granted as
- *      it was; FAILED with MORTISE_ENOTHELD if there is none, and MORTISE_EMISMATCH if kind,
- *      capacity or weight differ. Both are sent again when their outcome is unknown: a DETACH
- *      that finds its heir has been done. Only where the capabilities say `detach`.
- *  (r) To a ticket that holds, and whose APPEND said `linger`, another that queues behind it
- *      is told by a WAKE, or by a VIEW that says so; or shows in a REFRESH after `recheck`.
- *      Only where the capabilities say `linger`.
- *  (s) A ticket whose APPEND had a `delay` and that holds when its session ends, in any way but a
- *      STOP without `died`, is not taken out. It is nobody's from then on, in its place, with its
- *      fence and weight, until so long after that end: that of the lease, if it has run out. Then
- *      it goes as by REMOVE. Neither its old identity nor an `adopt` finds it; a break_ticket
- *      takes it out. The VIEW of who waits behind has a `recheck` that is over no later than it
- *      is, and who waited already when it began is woken to look, if the store tells of anything
+ *  (i) An APPEND with try_only that would have to wait leaves nothing behind. With `expect_free`
+ * too others may have seen its ticket for a moment, where that saves a round trip. Nor does one
+ * that finds `queue_max` tickets waiting: FAILED with MORTISE_EFULL. (j) FAILED means that nothing
+ * was done; if it may have been, it is UNKNOWN. FAILED with MORTISE_ELOST means that the session is
+ * no more. (k) LIGHTEN changes neither place nor fence; for who is behind it is a departure of the
+ * difference. Of a ticket that is as light already it is a REFRESH. (l) An APPEND with `claim`
+ * promises no order, so it needs no queue: whoever asks first when the lock is free has it. A store
+ * may take it as any other, in order. Or the VIEW of one that waits has a weight ahead that does
+ * not grant, and the fence 0; each departure WAKEs it, and the REFRESH that follows asks for the
+ * lock again. There `queue_max` does not count, and a VIEW that grants says that others may be
+ * behind. A store that is not `fair` by its capabilities may take every ticket so. (m) A request to
+ * give a ticket up (`revoke`) changes nothing. It is told by REVOKED, or by a WAKE and the VIEW
+ * that follows, if the ticket's newest command said `watch_closely`; and shows in a VIEW after at
+ * most `recheck`. Requests are numbered, and the numbers of a ticket rise: one may be told twice,
+ * or not, if a later one is. What came before anybody attended is told then. (n) `break_ticket`
+ * takes out the ticket of exactly this fence, or none. To those behind it is a departure. Who had
+ * it finds it GONE, and is woken to look if its newest command said `watch_closely`. (o) HOLDER
+ * tells fence and value of the first ticket in a queue whose tickets have values, or fence 0 if
+ * there is none, and nothing older than the OBSERVE. When that is so no more, CHANGED comes with
+ * the identity of the OBSERVE, or an OBSERVE shows it after `recheck`; not if it was to look
+ * `once`. CHANGED may be spurious, doubled or late, and comes once for each OBSERVE at least. (p) A
+ * cell has a version, which rises with each write, for ever, also across a deletion. CELL_SET is
+ * done if `version` is the cell's (0: there is none) and `fence` is not smaller than the largest
+ * that it ever came with; else it FAILED with MORTISE_ECONFLICT, or with MORTISE_ESTALE, which goes
+ * before. A fence of 0 is not compared. A CELL_SET whose identity is that of the cell's newest
+ * write has been done: one of unknown outcome is sent again. (q) DETACH makes a granted ticket
+ * nobody's, on disk where the store has one: from then on it is called `detached_id`, keeps place
+ * and fence, and no session's end takes it out, but a break_ticket does. It becomes as light as
+ * `weight`, as by LIGHTEN. An APPEND with `adopt` makes such a ticket, called as its own is to be,
+ * one of its session, and it is granted as it was; FAILED with MORTISE_ENOTHELD if there is none,
+ * and MORTISE_EMISMATCH if kind, capacity or weight differ. Both are sent again when their outcome
+ * is unknown: a DETACH that finds its detached_id has been done. Only where the capabilities say
+ * `detach`. (r) To a ticket that holds, and whose APPEND said `linger`, another that queues behind
+ * it is told by a WAKE, or by a VIEW that says so; or shows in a REFRESH after `recheck`. Only
+ * where the capabilities say `linger`. (s) A ticket whose APPEND had a `delay` and that holds when
+ * its session ends, in any way but a STOP without `died`, is not taken out. It is nobody's from
+ * then on, in its place, with its fence and weight, until so long after that end: that of the
+ * lease, if it has run out. Then it goes as by REMOVE. Neither its old identity nor an `adopt`
+ * finds it; a break_ticket takes it out. The VIEW of who waits behind has a `recheck` that is over
+ * no later than it is, and who waited already when it began is woken to look, if the store tells of
+ * anything
  *      (`notify`). All other tickets of the session go at once. A DETACH takes the delay off, an
  *      `adopt` brings its own. It may hold up others for longer than it should, and never for less.
  *      Only where the capabilities say `lock_delay`.
@@ -129,29 +122,29 @@ struct mrt_command {
     enum mrt_command_type type;
     uint64_t serial; /* never 0; never the same twice in one engine */
     struct mrt_id session;
-    struct mrt_id ticket; /* APPEND and below; of OBSERVE and below an identity of their own */
-    struct mrt_id heir;   /* DETACH */
-    uint64_t fence;       /* REFRESH to DETACH: as the VIEW said, or 0 if none has come; CELL_SET */
-    const char *queue;    /* APPEND and below: full name; CELL_: of the cell */
-    const char *kind;     /* APPEND: name of the recipe, for people and to be compared */
-    uint64_t capacity;    /* APPEND */
-    uint64_t weight;      /* APPEND; LIGHTEN, DETACH: the lower one */
-    bool try_only;        /* APPEND: only if it is granted at once */
-    bool hopeful;         /* with try_only: which is likely */
-    bool likely_last;     /* REMOVE: nobody is known to be behind, and it has not waited */
-    bool adopt;           /* APPEND: it is there, and nobody's */
-    bool claim;           /* APPEND and below: it needs no place in an order; weight = capacity */
-    uint64_t queue_max;   /* APPEND: only if not so many are waiting already; 0: no limit */
-    bool count;           /* APPEND and below: its VIEW is to say its place, if that can be had */
-    bool attend;          /* APPEND, REFRESH, LIGHTEN: tell at once what others do to it */
-    bool linger;          /* APPEND: tell at once when another queues behind it */
-    mrt_time delay;       /* APPEND: how long it stays if its session dies while it holds; 0: not */
-    bool died;            /* STOP: the session was lost, and its holds with it */
-    const void *value;    /* APPEND, NULL: none; SET_VALUE; CELL_SET, NULL: delete */
-    size_t value_size;    /* at most MORTISE_VALUE_MAX */
-    uint64_t version;     /* CELL_SET: what the cell is to have now; 0: not to be there */
-    bool once;            /* OBSERVE: no CHANGED is wanted */
-    bool more;            /* another command or a call of `process` follows at once */
+    struct mrt_id ticket;      /* APPEND and below; of OBSERVE and below an identity of their own */
+    struct mrt_id detached_id; /* DETACH */
+    uint64_t fence;    /* REFRESH to DETACH: as the VIEW said, or 0 if none has come; CELL_SET */
+    const char *queue; /* APPEND and below: full name; CELL_: of the cell */
+    const char *kind;  /* APPEND: name of the recipe, for people and to be compared */
+    uint64_t capacity; /* APPEND */
+    uint64_t weight;   /* APPEND; LIGHTEN, DETACH: the lower one */
+    bool try_only;     /* APPEND: only if it is granted at once */
+    bool expect_free;  /* with try_only: which is likely */
+    bool expect_no_waiters; /* REMOVE: nobody is known to be behind, and it has not waited */
+    bool adopt;             /* APPEND: it is there, and nobody's */
+    bool claim;             /* APPEND and below: it needs no place in an order; weight = capacity */
+    uint64_t queue_max;     /* APPEND: only if not so many are waiting already; 0: no limit */
+    bool wants_place;       /* APPEND and below: its VIEW is to say its place, if that can be had */
+    bool watch_closely;     /* APPEND, REFRESH, LIGHTEN: tell at once what others do to it */
+    bool linger;            /* APPEND: tell at once when another queues behind it */
+    mrt_time delay;    /* APPEND: how long it stays if its session dies while it holds; 0: not */
+    bool died;         /* STOP: the session was lost, and its holds with it */
+    const void *value; /* APPEND, NULL: none; SET_VALUE; CELL_SET, NULL: delete */
+    size_t value_size; /* at most MORTISE_VALUE_MAX */
+    uint64_t version;  /* CELL_SET: what the cell is to have now; 0: not to be there */
+    bool once;         /* OBSERVE: no CHANGED is wanted */
+    bool more;         /* another command or a call of `process` follows at once */
     /* The engine's own. */
     bool queued;      /* in the outbox, not fetched yet */
     bool outstanding; /* fetched, not answered yet */

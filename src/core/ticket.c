@@ -15,7 +15,7 @@
  *    not ours any more, and the hold is lost.
  */
 #include "base/assert.h"
-#include "core/parts.h"
+#include "core/engine_internal.h"
 
 #include <stdlib.h>
 
@@ -56,14 +56,14 @@ void mrt_ticket_send(struct mrt_ticket *ticket, enum mrt_command_type type)
     ticket->command.weight = ticket->weight;
     ticket->command.claim = ticket->queue->recipe.claim;
     ticket->command.adopt = ticket->adopts;
-    ticket->command.heir = ticket->heir;
+    ticket->command.detached_id = ticket->detached_id;
     ticket->command.try_only = ticket->try_only;
     ticket->command.queue_max = engine->config.queue_max;
-    ticket->command.attend = ticket->attend;
+    ticket->command.watch_closely = ticket->watch_closely;
     ticket->command.linger = ticket->may_linger;
     ticket->command.delay = ticket->delay;
-    ticket->command.count = mrt_queue_counts(ticket);
-    ticket->command.likely_last = !ticket->waited && !ticket->others_behind;
+    ticket->command.wants_place = mrt_queue_wants_place(ticket);
+    ticket->command.expect_no_waiters = !ticket->waited && !ticket->others_behind;
     if (ticket->sent != ticket->value)
         free(ticket->sent);
     ticket->sent = ticket->value;
@@ -179,7 +179,7 @@ struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, const struct mrt_w
     TAILQ_INSERT_TAIL(&queue->tickets, ticket, link);
     ticket->weight = waiter->weight;
     ticket->try_only = waiter->try_only;
-    ticket->command.hopeful = waiter->hopeful;
+    ticket->command.expect_free = waiter->expect_free;
     ticket->delay = queue->delay;
     ticket->may_linger = queue->linger > 0;
     ticket->adopts = !mrt_id_none(waiter->adopts);
@@ -199,11 +199,11 @@ void mrt_ticket_look(struct mrt_ticket *ticket)
 
 void mrt_ticket_attend(struct mrt_ticket *ticket)
 {
-    if (ticket->attend)
+    if (ticket->watch_closely)
         return;
-    ticket->attend = true;
+    ticket->watch_closely = true;
     if (ticket->command.queued)
-        ticket->command.attend = true;
+        ticket->command.watch_closely = true;
     else
         mrt_ticket_look(ticket);
 }
@@ -236,18 +236,18 @@ int mrt_ticket_set_value(struct mrt_ticket *ticket, const void *value, size_t si
 
 enum mrt_command_type mrt_ticket_way_out(const struct mrt_ticket *ticket)
 {
-    return mrt_id_none(ticket->heir) ? MRT_REMOVE : MRT_DETACH;
+    return mrt_id_none(ticket->detached_id) ? MRT_REMOVE : MRT_DETACH;
 }
 
 void mrt_ticket_remove(struct mrt_ticket *ticket)
 {
     MRT_ASSERT(ticket->holds == 0);
     if (ticket->adopts)
-        ticket->heir = ticket->id; /* nobody has had it yet: it is to be as it was */
+        ticket->detached_id = ticket->id; /* nobody has had it yet: it is to be as it was */
     struct mrt_engine *engine = ticket->queue->engine;
     ticket->lingers = 0; /* its timer is that of the removal now */
     mrt_ticket_end_verifiers(ticket, MORTISE_ENOTHELD);
-    bool never_sent = ticket->state == MRT_TICKET_NEW && !ticket->maybe;
+    bool never_sent = ticket->state == MRT_TICKET_NEW && !ticket->outcome_unknown;
     if (mrt_engine_unsend(engine, &ticket->command) || !mrt_ticket_under_way(ticket)) {
         mrt_heap_clear(&engine->timers, &ticket->timer);
         if (never_sent) {
@@ -260,25 +260,25 @@ void mrt_ticket_remove(struct mrt_ticket *ticket)
     }
     MRT_ASSERT(ticket->command.type != MRT_REMOVE);
     loosen(ticket, MRT_TICKET_LEAVING);
-    ticket->unsent = true;
-    ticket->queue->unsent++;
+    ticket->remove_pending = true;
+    ticket->queue->removals_pending++;
 }
 
 void mrt_ticket_is_sent(struct mrt_ticket *ticket)
 {
-    if (ticket->unsent)
-        ticket->queue->unsent--;
-    ticket->unsent = false;
+    if (ticket->remove_pending)
+        ticket->queue->removals_pending--;
+    ticket->remove_pending = false;
 }
 
 void mrt_ticket_drop(struct mrt_ticket *ticket)
 {
     struct mrt_engine *engine = ticket->queue->engine;
     MRT_ASSERT(ticket->holds == 0);
-    bool maybe =
-        ticket->command.type == MRT_DETACH && (ticket->command.outstanding || ticket->maybe);
+    bool outcome_unknown = ticket->command.type == MRT_DETACH &&
+                           (ticket->command.outstanding || ticket->outcome_unknown);
     mrt_engine_unsend(engine, &ticket->command);
-    mrt_ticket_end_verifiers(ticket, maybe ? MORTISE_EUNKNOWN : MORTISE_ELOST);
+    mrt_ticket_end_verifiers(ticket, outcome_unknown ? MORTISE_EUNKNOWN : MORTISE_ELOST);
     mrt_heap_clear(&engine->timers, &ticket->timer);
     mrt_ticket_is_sent(ticket);
     if (ticket->command.outstanding) {
@@ -349,7 +349,7 @@ void mrt_ticket_unsubmitted(struct mrt_ticket *ticket, mrt_time now)
                ticket->command.type != mrt_ticket_way_out(ticket)) {
         mrt_engine_unsend(queue->engine, &ticket->command);
         mrt_ticket_is_sent(ticket);
-        if (ticket->command.type == MRT_APPEND && !ticket->maybe)
+        if (ticket->command.type == MRT_APPEND && !ticket->outcome_unknown)
             mrt_ticket_put(ticket);
         else
             mrt_ticket_send(ticket, mrt_ticket_way_out(ticket));

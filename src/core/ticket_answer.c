@@ -11,7 +11,7 @@
  *    answer to the one before has come.
  */
 #include "base/assert.h"
-#include "core/parts.h"
+#include "core/engine_internal.h"
 #include "core/rule.h"
 
 static void gone(struct mrt_ticket *ticket, mrt_time now)
@@ -89,7 +89,7 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
         mrt_queue_serve(queue, now);
         return;
     }
-    ticket->adrift = false;
+    ticket->unreachable = false;
     if (!grants) {
         ticket->waited = true;
         mrt_queue_placed(ticket, event->place);
@@ -109,11 +109,11 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
         if (ticket->adopts)
             mrt_ticket_resume(ticket);
         mrt_queue_granted(queue, now);
-    } else if (ticket->asking && !ticket->others_behind) {
+    } else if (ticket->checking_others && !ticket->others_behind) {
         queue->turn_began = now;
         queue->turn_count = 0;
     }
-    ticket->asking = false;
+    ticket->checking_others = false;
 }
 
 static void answered_view(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
@@ -139,7 +139,7 @@ static void answered_view(struct mrt_ticket *ticket, const struct mrt_event *eve
 /* Whether a failed APPEND, and those before it, have put nothing into the store. */
 static bool was_not_done(const struct mrt_ticket *ticket, const struct mrt_event *event)
 {
-    return !ticket->maybe ||
+    return !ticket->outcome_unknown ||
            (ticket->adopts && mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY);
 }
 
@@ -151,7 +151,7 @@ static bool is_refused(const struct mrt_ticket *ticket, const struct mrt_event *
         event->error == MORTISE_EFULL || mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY;
     bool given_up =
         ticket->try_only || ticket->attempts >= ticket->queue->engine->config.attempts_max;
-    return ticket->state == MRT_TICKET_NEW && (for_good || (given_up && !ticket->maybe));
+    return ticket->state == MRT_TICKET_NEW && (for_good || (given_up && !ticket->outcome_unknown));
 }
 
 static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event *event,
@@ -173,12 +173,12 @@ static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event 
             mrt_queue_serve(queue, now);
             break;
         }
-        ticket->adrift = event->error == MORTISE_EUNREACHABLE;
+        ticket->unreachable = event->error == MORTISE_EUNREACHABLE;
         mrt_ticket_again_later(ticket, now);
         break;
     case MRT_UNKNOWN:
-        ticket->maybe = true;
-        ticket->adrift = true;
+        ticket->outcome_unknown = true;
+        ticket->unreachable = true;
         mrt_ticket_again_later(ticket, now);
         break;
     default:
@@ -191,17 +191,17 @@ static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event 
 /* The answer to a DETACH. True: the ticket is ours no more. */
 static bool answered_detach(struct mrt_ticket *ticket, const struct mrt_event *event)
 {
-    bool refused = event->type == MRT_FAILED && !ticket->maybe && !ticket->adopts &&
+    bool refused = event->type == MRT_FAILED && !ticket->outcome_unknown && !ticket->adopts &&
                    mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY;
     bool done = event->type == MRT_VIEW;
     if (done)
         mrt_ticket_end_verifiers(ticket, MORTISE_OK);
     if (done || event->type == MRT_GONE)
         return true;
-    ticket->maybe |= event->type == MRT_UNKNOWN;
+    ticket->outcome_unknown |= event->type == MRT_UNKNOWN;
     if (refused) {
         mrt_ticket_end_verifiers(ticket, event->error);
-        ticket->heir = (struct mrt_id){0, 0};
+        ticket->detached_id = (struct mrt_id){0, 0};
     }
     return false;
 }

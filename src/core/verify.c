@@ -2,7 +2,7 @@
  * Asking the store whether a hold is there. A question is answered by a look that was sent after
  * it, whoever caused the look; so many questions cost one. Who detaches a ticket waits here too.
  */
-#include "core/parts.h"
+#include "core/engine_internal.h"
 
 void mrt_ticket_verify(struct mrt_ticket *ticket, struct mrt_waiter *waiter)
 {

@@ -43,14 +43,14 @@ void mrt_driver_settle(struct mrt_driver *driver)
 {
     struct mrt_waiter *waiter;
     while ((waiter = mrt_engine_next_settled(driver->engine))) {
-        struct mrt_wait *wait = (struct mrt_wait *)waiter;
+        struct mrt_call *wait = (struct mrt_call *)waiter;
         if (wait->upcall)
             mrt_driver_post(driver, wait->upcall);
-        if (wait == driver->lead.leader)
-            mrt_lead_wake(driver);
-        else if (wait->kind == MRT_WAIT_BLOCKING)
+        if (wait == driver->reader.call)
+            mrt_reader_wake(driver);
+        else if (wait->kind == MRT_CALL_BLOCKING)
             mrt_park_wake(&wait->park);
-        if (wait->kind != MRT_WAIT_ASYNC)
+        if (wait->kind != MRT_CALL_ASYNC)
             continue;
         if (waiter->error == MORTISE_OK)
             wait->hold = value_of(waiter->hold);
@@ -126,8 +126,8 @@ static bool carry_one(struct mrt_driver *driver, mrt_time patience, bool *promis
     pthread_mutex_lock(&driver->mutex);
     if (driver->looks_away)
         mrt_loop_kick(driver);
-    if (driver->lead.looks_away)
-        mrt_lead_wake(driver);
+    if (driver->reader.looks_away)
+        mrt_reader_wake(driver);
     return true;
 }
 
@@ -135,7 +135,7 @@ static bool carry_one(struct mrt_driver *driver, mrt_time patience, bool *promis
 static void stop_driving(struct mrt_driver *driver)
 {
     driver->store_next = driver->ops->next(driver->store);
-    mrt_lead_called(driver);
+    mrt_reader_called(driver);
     driver->driving = false;
     if (driver->borrowers > 0 || driver->draining)
         pthread_cond_broadcast(&driver->idle);
@@ -204,24 +204,24 @@ void mrt_driver_leave_quietly(struct mrt_driver *driver)
     pthread_mutex_unlock(&driver->mutex);
 }
 
-void mrt_driver_stay(struct mrt_driver *driver)
+void mrt_driver_pin(struct mrt_driver *driver)
 {
     pthread_mutex_lock(&driver->mutex);
     driver->inside++;
     pthread_mutex_unlock(&driver->mutex);
 }
 
-void mrt_driver_stay_no_more(struct mrt_driver *driver)
+void mrt_driver_unpin(struct mrt_driver *driver)
 {
     pthread_mutex_lock(&driver->mutex);
     mrt_driver_leave_quietly(driver);
 }
 
-void mrt_driver_wait(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time deadline, int error)
+void mrt_driver_wait(struct mrt_driver *driver, struct mrt_call *wait, mrt_time deadline, int error)
 {
     struct mrt_waiter *waiter = &wait->waiter;
     driver->inside++;
-    driver->lead.blocked++;
+    driver->reader.blocked++;
     TAILQ_INSERT_TAIL(&driver->blocked, wait, blocked_link);
     while (waiter->state != MRT_WAITER_DONE) {
         mrt_time now = mrt_time_now();
@@ -234,7 +234,7 @@ void mrt_driver_wait(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time 
             if (waiter->state == MRT_WAITER_WAITING)
                 mrt_loop_sleep(driver, deadline);
             continue;
-        } else if (mrt_lead(driver, wait, deadline)) {
+        } else if (mrt_reader_wait(driver, wait, deadline)) {
             continue;
         } else {
             mrt_driver_leave(driver, deadline);
@@ -245,7 +245,7 @@ void mrt_driver_wait(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time 
         mrt_driver_settle(driver);
     }
     TAILQ_REMOVE(&driver->blocked, wait, blocked_link);
-    driver->lead.blocked--;
+    driver->reader.blocked--;
     driver->inside--;
 }
 
@@ -260,7 +260,7 @@ void mrt_driver_wait_upcalls(struct mrt_driver *driver, bool (*done)(const void 
     }
 }
 
-void mrt_driver_rest(struct mrt_driver *driver, mrt_time until)
+void mrt_driver_sleep_until(struct mrt_driver *driver, mrt_time until)
 {
     struct mrt_park nobody = {0};
     for (mrt_time now = mrt_time_now(); now < until; now = mrt_time_now()) {
@@ -333,7 +333,7 @@ static void close_lost_fd(struct mrt_hold *hold)
 /* In a forked child too: the parent's stay open, and in its epoll descriptor. */
 static void free_engine(struct mrt_driver *driver)
 {
-    const int own[] = {driver->kick_fd, driver->epoll_fd, driver->lead.fd, driver->interrupt[0],
+    const int own[] = {driver->kick_fd, driver->epoll_fd, driver->reader.fd, driver->interrupt[0],
                        driver->interrupt[1]};
     if (driver->engine)
         mrt_engine_each_hold(driver->engine, close_lost_fd);
@@ -375,7 +375,7 @@ int mrt_driver_open(struct mrt_driver *driver, const struct mrt_engine_config *c
     driver->ops = ops;
     driver->foreign = foreign;
     driver->armed = driver->store_next = MRT_TIME_NEVER;
-    driver->epoll_fd = driver->lead.fd = driver->interrupt[0] = driver->interrupt[1] = -1;
+    driver->epoll_fd = driver->reader.fd = driver->interrupt[0] = driver->interrupt[1] = -1;
     mrt_fork_watch();
     driver->fork_generation = mrt_fork_generation();
     driver->sink = (struct mrt_sink){deliver, notify, driver};
@@ -434,7 +434,7 @@ int mrt_driver_close(struct mrt_driver *driver, mrt_time until)
     mrt_driver_leave(driver, until);
     pthread_mutex_lock(&driver->mutex);
     driver->draining = true;
-    mrt_lead_recall(driver);
+    mrt_reader_recall(driver);
     bool owes = mrt_engine_owes(driver->engine);
     drain(driver, owes ? until : mrt_time_min(until, mrt_time_now() + CLOSE_PATIENCE));
     bool closed = !owes || mrt_engine_closed(driver->engine);

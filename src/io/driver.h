@@ -15,7 +15,7 @@
  * waits for the store's descriptor, for timers and for kicks, and runs the
  * callbacks of the user, without the mutex, unless a thread of their own does
  * (tell.c). A caller that waits, and is the only one,
- * reads the store's descriptor in its place (lead.c): an answer then costs one switch
+ * reads the store's descriptor in its place (reader.c): an answer then costs one switch
  * of thread, not two. Which one it is makes no difference to what is done.
  */
 #ifndef MRT_IO_DRIVER_H
@@ -36,13 +36,13 @@ struct mrt_upcall {
 };
 TAILQ_HEAD(mrt_upcall_list, mrt_upcall);
 
-enum mrt_wait_kind { MRT_WAIT_BLOCKING, MRT_WAIT_ASYNC, MRT_WAIT_UPCALL };
+enum mrt_call_kind { MRT_CALL_BLOCKING, MRT_CALL_ASYNC, MRT_CALL_UPCALL };
 
 /* An acquire or verify as the driver sees it; `waiter` is first. One that is ASYNC is on the heap,
    and freed after its callback. */
-struct mrt_wait {
+struct mrt_call {
     struct mrt_waiter waiter;
-    enum mrt_wait_kind kind;
+    enum mrt_call_kind kind;
     struct mrt_upcall *upcall;      /* posted when it settles; NULL: none */
     struct mrt_park park;           /* BLOCKING */
     mortise_queued_callback queued; /* NULL: it does not care */
@@ -50,27 +50,27 @@ struct mrt_wait {
     mortise_acquire_callback callback; /* ASYNC */
     void *argument;
     mortise_hold hold;                 /* ASYNC: as it was granted */
-    struct mrt_wait_list *handle;      /* ASYNC: where it is until its callback begins */
-    TAILQ_ENTRY(mrt_wait) link;        /* of the completed ones */
-    TAILQ_ENTRY(mrt_wait) handle_link; /* the api's */
-    TAILQ_ENTRY(mrt_wait) blocked_link;
+    struct mrt_call_list *handle;      /* ASYNC: where it is until its callback begins */
+    TAILQ_ENTRY(mrt_call) link;        /* of the completed ones */
+    TAILQ_ENTRY(mrt_call) handle_link; /* the api's */
+    TAILQ_ENTRY(mrt_call) blocked_link;
 };
-TAILQ_HEAD(mrt_wait_list, mrt_wait);
+TAILQ_HEAD(mrt_call_list, mrt_call);
 
-/* Which of the threads that wait reads the store's answers itself: lead.c. */
-struct mrt_lead {
-    struct mrt_wait *leader; /* NULL: none */
-    mrt_time since;          /* when it began */
-    mrt_time grace;          /* until then the loop leaves the store to the next leader */
-    mrt_time away;           /* until then the loop sleeps, and not for the store; 0: for it too */
-    mrt_time pause;          /* nobody begins to lead until then, and the loop is there */
-    bool often;              /* the one before had gone within the grace */
-    int blocked;             /* threads in mrt_driver_wait */
-    bool never;              /* mrt_lead_never */
-    bool may_wait;           /* answers_may_wait, when the store was last called */
-    bool sleeps;             /* the leader does */
-    bool looks_away;         /* as the loop's */
-    int fd;                  /* wakes the leader; -1: none has led */
+/* Which of the threads that wait reads the store's answers itself: reader.c. */
+struct mrt_reader {
+    struct mrt_call *call;      /* that of the thread which reads; NULL: none does */
+    mrt_time since;             /* when it began */
+    mrt_time next_reader_until; /* until then the loop leaves the store to the next reader */
+    mrt_time loop_away_until; /* until then the loop sleeps, and not for the store; 0: for it too */
+    mrt_time no_reader_until; /* nobody begins to read until then, and the loop is there */
+    bool frequent;            /* a reader came within GRACE of the one before */
+    int blocked;              /* threads in mrt_driver_wait */
+    bool disabled;            /* mrt_reader_disable */
+    bool may_wait;            /* answers_may_wait, when the store was last called */
+    bool sleeps;              /* the reader does */
+    bool looks_away;          /* as the loop's */
+    int fd;                   /* wakes the reader; -1: none has read */
 };
 
 /* The thread that calls back in the loop's place: tell.c. */
@@ -113,14 +113,14 @@ struct mrt_driver {
     int epoll_fd;                 /* of mortise_fd; -1 until asked for */
     int interrupt[2];             /* a pipe; -1 until asked for */
     bool interrupted;             /* and something was written into it */
-    struct mrt_wait_list blocked; /* what threads wait for; no callbacks */
+    struct mrt_call_list blocked; /* what threads wait for; no callbacks */
     _Atomic bool notified;
-    struct mrt_lead lead;
+    struct mrt_reader reader;
     struct mrt_teller teller;
     bool calling; /* a thread is calling back */
     struct mrt_listener listener;
     uint64_t fork_generation;
-    struct mrt_wait_list completed;
+    struct mrt_call_list completed;
     struct mrt_upcall_list upcalls;
     pthread_t thread;
     bool has_thread;
@@ -152,14 +152,14 @@ void mrt_driver_leave(struct mrt_driver *driver, mrt_time deadline);
 /* After a call that changed nothing. */
 void mrt_driver_leave_quietly(struct mrt_driver *driver);
 /* Around a call that enters and leaves several times: mrt_driver_close waits for its end. */
-void mrt_driver_stay(struct mrt_driver *driver);
-void mrt_driver_stay_no_more(struct mrt_driver *driver);
+void mrt_driver_pin(struct mrt_driver *driver);
+void mrt_driver_unpin(struct mrt_driver *driver);
 /* How long a call that need not wait for the store tries before it leaves it to the loop. */
 mrt_time mrt_driver_patience(mrt_time deadline);
 
 /* Between enter and leave: waits until `wait` is DONE; at `deadline` it is cancelled
    with `error`. On return the mutex is held. */
-void mrt_driver_wait(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time deadline,
+void mrt_driver_wait(struct mrt_driver *driver, struct mrt_call *wait, mrt_time deadline,
                      int error);
 /* Between enter and leave: the end of a pipe into which a byte ends all that threads wait for; or a
    negative error. */
@@ -172,25 +172,26 @@ void mrt_driver_unpost(struct mrt_driver *driver, struct mrt_upcall *upcall);
 void mrt_driver_wait_upcalls(struct mrt_driver *driver, bool (*done)(const void *subject),
                              const void *subject);
 /* Lets time pass; the mutex is not held. A foreign loop goes on meanwhile. */
-void mrt_driver_rest(struct mrt_driver *driver, mrt_time until);
+void mrt_driver_sleep_until(struct mrt_driver *driver, mrt_time until);
 /* Between enter and leave: has the store to itself until mrt_driver_give_back. */
 void mrt_driver_borrow_store(struct mrt_driver *driver);
 void mrt_driver_give_back_store(struct mrt_driver *driver);
 
-/* lead.c. Between enter and leave: waits for `wait` as the loop would, if its caller may lead;
-   false: it may not. It may return early. */
-bool mrt_lead(struct mrt_driver *driver, struct mrt_wait *wait, mrt_time deadline);
-/* The mutex is held in all of these. Nobody leads for a while, and the loop is back at once. */
-void mrt_lead_recall(struct mrt_driver *driver);
+/* reader.c. Between enter and leave: waits for `wait` as the loop would, if its caller may be the
+   reader; false: it may not. It may return early. */
+bool mrt_reader_wait(struct mrt_driver *driver, struct mrt_call *wait, mrt_time deadline);
+/* The mutex is held in all of these. No thread reads for a while,
+   and the loop is back at once. */
+void mrt_reader_recall(struct mrt_driver *driver);
 /* From now on the loop reads all that the store tells: somebody may wait for it who does not
    block here. */
-void mrt_lead_never(struct mrt_driver *driver);
+void mrt_reader_disable(struct mrt_driver *driver);
 /* Until when the loop leaves the store's descriptor to others; 0: it does not. */
-mrt_time mrt_lead_until(const struct mrt_driver *driver, mrt_time now);
-/* Wakes the leader, if it sleeps. */
-void mrt_lead_wake(struct mrt_driver *driver);
+mrt_time mrt_reader_until(const struct mrt_driver *driver, mrt_time now);
+/* Wakes the reader, if it sleeps. */
+void mrt_reader_wake(struct mrt_driver *driver);
 /* The store has been called. */
-void mrt_lead_called(struct mrt_driver *driver);
+void mrt_reader_called(struct mrt_driver *driver);
 
 /* loop.c: the loop's side. */
 int mrt_loop_start(struct mrt_driver *driver);

@@ -53,7 +53,7 @@ static bool calls_back(const struct mrt_driver *driver)
 static void interrupt(struct mrt_driver *driver, mrt_time now)
 {
     char bytes[64];
-    struct mrt_wait *wait;
+    struct mrt_call *wait;
     while (read(driver->interrupt[0], bytes, sizeof bytes) > 0)
         continue;
     driver->interrupted = false;
@@ -107,10 +107,10 @@ bool mrt_loop_poll(struct mrt_driver *driver, int kick, bool store, mrt_time lef
 static void wait_for(struct mrt_driver *driver, mrt_time left)
 {
     driver->looks_away = driver->want_process;
-    bool store = !driver->looks_away && driver->lead.away == 0;
+    bool store = !driver->looks_away && driver->reader.loop_away_until == 0;
     driver->want_process |= mrt_loop_poll(driver, driver->kick_fd, store, left);
     driver->looks_away = false;
-    driver->lead.away = 0;
+    driver->reader.loop_away_until = 0;
 }
 
 void mrt_loop_look(struct mrt_driver *driver)
@@ -128,9 +128,9 @@ void mrt_loop_sleep(struct mrt_driver *driver, mrt_time until)
     driver->armed = mrt_time_min(next, kept);
     driver->kicked = false;
     mrt_time wake = mrt_time_min(driver->armed, until);
-    driver->lead.away = mrt_lead_until(driver, now);
-    if (driver->lead.away > 0)
-        wake = mrt_time_min(wake, driver->lead.away);
+    driver->reader.loop_away_until = mrt_reader_until(driver, now);
+    if (driver->reader.loop_away_until > 0)
+        wake = mrt_time_min(wake, driver->reader.loop_away_until);
     wait_for(driver, wake == MRT_TIME_NEVER ? wake : wake > now ? wake - now : 0);
 }
 

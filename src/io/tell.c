@@ -33,7 +33,7 @@ bool mrt_tell_waits(const struct mrt_driver *driver)
 /* The callback may free the handle; until it has begun the wait may be cancelled. */
 static void call_completed(struct mrt_driver *driver)
 {
-    struct mrt_wait *wait = TAILQ_FIRST(&driver->completed);
+    struct mrt_call *wait = TAILQ_FIRST(&driver->completed);
     TAILQ_REMOVE(&driver->completed, wait, link);
     TAILQ_REMOVE(wait->handle, wait, handle_link);
     mrt_error_clear();
@@ -63,7 +63,7 @@ static void call_asked(struct mrt_driver *driver, struct mrt_hold *hold)
 /* The waiter may be gone once the mutex is let go. */
 static void call_placed(struct mrt_driver *driver, const struct mrt_waiter *waiter)
 {
-    const struct mrt_wait *wait = (const struct mrt_wait *)waiter;
+    const struct mrt_call *wait = (const struct mrt_call *)waiter;
     mortise_queued_callback callback = wait->queued;
     void *argument = wait->queued_argument;
     uint64_t place = waiter->place;

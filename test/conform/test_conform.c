@@ -564,7 +564,7 @@ static void test_i_try_leaves_nothing_behind(void **state)
 static struct mrt_event try_hopefully(struct port_client *client)
 {
     struct mrt_command command = port_append_command(client, "i/5");
-    command.try_only = command.hopeful = true;
+    command.try_only = command.expect_free = true;
     return port_send(client, &command);
 }
 

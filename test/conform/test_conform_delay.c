@@ -232,11 +232,11 @@ static void test_s_what_was_detached_has_no_delay(void **state)
     command.queue = "s/12";
     command.kind = port_kind;
     command.weight = 1;
-    command.heir = port_id();
+    command.detached_id = port_id();
     assert_int_equal(port_send(&first, &command).type, MRT_VIEW);
     die(&first);
     struct mrt_command adopt = port_append_command(&second, "s/12");
-    adopt.ticket = command.heir;
+    adopt.ticket = command.detached_id;
     adopt.adopt = true;
     adopt.delay = ENDLESS; /* of its own */
     view = port_send(&second, &adopt);

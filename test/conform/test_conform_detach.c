@@ -11,7 +11,8 @@
 #define LONG_ENOUGH (10 * MRT_SECOND)
 
 static struct mrt_event detach_as(struct port_client *client, const char *queue,
-                                  const struct mrt_event *view, struct mrt_id heir, uint64_t weight)
+                                  const struct mrt_event *view, struct mrt_id detached_id,
+                                  uint64_t weight)
 {
     struct mrt_command command = port_command(client, MRT_DETACH);
     command.ticket = view->ticket;
@@ -19,21 +20,22 @@ static struct mrt_event detach_as(struct port_client *client, const char *queue,
     command.queue = queue;
     command.kind = port_kind;
     command.weight = weight;
-    command.heir = heir;
+    command.detached_id = detached_id;
     return port_send(client, &command);
 }
 
 static struct mrt_event detach(struct port_client *client, const char *queue,
-                               const struct mrt_event *view, struct mrt_id heir)
+                               const struct mrt_event *view, struct mrt_id detached_id)
 {
-    return detach_as(client, queue, view, heir, 1);
+    return detach_as(client, queue, view, detached_id, 1);
 }
 
-static struct mrt_event adopt_as(struct port_client *client, const char *queue, struct mrt_id heir,
-                                 const char *kind, uint64_t capacity, uint64_t weight)
+static struct mrt_event adopt_as(struct port_client *client, const char *queue,
+                                 struct mrt_id detached_id, const char *kind, uint64_t capacity,
+                                 uint64_t weight)
 {
     struct mrt_command command = port_command(client, MRT_APPEND);
-    command.ticket = heir;
+    command.ticket = detached_id;
     command.queue = queue;
     command.kind = kind;
     command.capacity = capacity;
@@ -42,17 +44,19 @@ static struct mrt_event adopt_as(struct port_client *client, const char *queue, 
     return port_send(client, &command);
 }
 
-static struct mrt_event adopt(struct port_client *client, const char *queue, struct mrt_id heir)
+static struct mrt_event adopt(struct port_client *client, const char *queue,
+                              struct mrt_id detached_id)
 {
-    return adopt_as(client, queue, heir, port_kind, 1, 1);
+    return adopt_as(client, queue, detached_id, port_kind, 1, 1);
 }
 
 /* Appends and detaches; its view when it was granted. */
-static struct mrt_event leave_one(struct port_client *client, const char *queue, struct mrt_id heir)
+static struct mrt_event leave_one(struct port_client *client, const char *queue,
+                                  struct mrt_id detached_id)
 {
     struct mrt_event held = port_append(client, queue, port_id());
     assert_int_equal(held.type, MRT_VIEW);
-    assert_int_equal(detach(client, queue, &held, heir).type, MRT_VIEW);
+    assert_int_equal(detach(client, queue, &held, detached_id).type, MRT_VIEW);
     return held;
 }
 
@@ -71,17 +75,17 @@ static void expect_not_there(const struct mrt_event *answer)
 static void test_q_c11_it_outlives_its_session(void **state)
 {
     (void)state;
-    struct mrt_id heir = port_id();
-    struct mrt_event held = leave_one(&first, "q/1", heir);
+    struct mrt_id detached_id = port_id();
+    struct mrt_event held = leave_one(&first, "q/1", detached_id);
     port_stop(&first);
     port_close(&first);
     port_open_session(&first, uri);
     assert_int_equal(port_try(&first, "q/1", port_id()).type, MRT_BLOCKED);
-    struct mrt_event view = adopt(&second, "q/1", heir);
+    struct mrt_event view = adopt(&second, "q/1", detached_id);
     expect_granted(&view);
     assert_int_equal(view.fence, held.fence);
     assert_int_equal(view.fence_span, held.fence_span);
-    assert_int_equal(port_remove(&second, "q/1", heir, view.fence).type, MRT_REMOVED);
+    assert_int_equal(port_remove(&second, "q/1", detached_id, view.fence).type, MRT_REMOVED);
     view = port_append(&first, "q/1", port_id());
     expect_granted(&view);
     assert_true(view.fence >= held.fence + held.fence_span);
@@ -90,43 +94,43 @@ static void test_q_c11_it_outlives_its_session(void **state)
 static void test_q_c11_a_client_that_dies_leaves_it(void **state)
 {
     (void)state;
-    struct mrt_id heir = port_id();
-    leave_one(&first, "q/2", heir);
+    struct mrt_id detached_id = port_id();
+    leave_one(&first, "q/2", detached_id);
     port_close(&first); /* no STOP */
     port_open_session(&first, uri);
     assert_int_equal(port_try(&first, "q/2", port_id()).type, MRT_BLOCKED);
-    struct mrt_event view = adopt(&first, "q/2", heir);
+    struct mrt_event view = adopt(&first, "q/2", detached_id);
     expect_granted(&view);
 }
 
 static void test_q_both_are_repeated(void **state)
 {
     (void)state;
-    struct mrt_id heir = port_id();
-    struct mrt_event held = leave_one(&first, "q/3", heir);
-    assert_int_equal(detach(&first, "q/3", &held, heir).type, MRT_VIEW);
-    struct mrt_event view = adopt(&second, "q/3", heir);
+    struct mrt_id detached_id = port_id();
+    struct mrt_event held = leave_one(&first, "q/3", detached_id);
+    assert_int_equal(detach(&first, "q/3", &held, detached_id).type, MRT_VIEW);
+    struct mrt_event view = adopt(&second, "q/3", detached_id);
     expect_granted(&view);
-    view = adopt(&second, "q/3", heir);
+    view = adopt(&second, "q/3", detached_id);
     expect_granted(&view);
     assert_int_equal(port_tickets(&first, "q/3"), 1);
-    assert_int_equal(detach(&first, "q/3", &held, heir).type, MRT_GONE); /* another's now */
+    assert_int_equal(detach(&first, "q/3", &held, detached_id).type, MRT_GONE); /* another's now */
 }
 
 static void test_q_only_one_adopts(void **state)
 {
     (void)state;
-    struct mrt_id heir = port_id();
-    struct mrt_event answer = adopt(&second, "q/4", heir);
+    struct mrt_id detached_id = port_id();
+    struct mrt_event answer = adopt(&second, "q/4", detached_id);
     expect_not_there(&answer);
-    leave_one(&first, "q/4", heir);
+    leave_one(&first, "q/4", detached_id);
     answer = adopt(&second, "q/4", port_id());
     expect_not_there(&answer);
-    answer = adopt(&second, "q/other", heir);
+    answer = adopt(&second, "q/other", detached_id);
     expect_not_there(&answer);
-    answer = adopt(&second, "q/4", heir);
+    answer = adopt(&second, "q/4", detached_id);
     expect_granted(&answer);
-    answer = adopt(&first, "q/4", heir);
+    answer = adopt(&first, "q/4", detached_id);
     expect_not_there(&answer);
     assert_int_equal(port_tickets(&first, "q/other"), 0); /* nothing was appended instead */
     assert_int_equal(port_tickets(&first, "q/4"), 1);
@@ -135,9 +139,9 @@ static void test_q_only_one_adopts(void **state)
 static void test_q_it_is_the_sessions_again(void **state)
 {
     (void)state;
-    struct mrt_id heir = port_id();
-    leave_one(&first, "q/5", heir);
-    struct mrt_event view = adopt(&second, "q/5", heir);
+    struct mrt_id detached_id = port_id();
+    leave_one(&first, "q/5", detached_id);
+    struct mrt_event view = adopt(&second, "q/5", detached_id);
     expect_granted(&view);
     struct mrt_event waiting = port_append(&first, "q/5", port_id());
     assert_true(waiting.weight_ahead > 0);
@@ -148,11 +152,11 @@ static void test_q_it_is_the_sessions_again(void **state)
 static void test_q_who_waits_is_told_when_the_new_holder_dies(void **state)
 {
     (void)state;
-    struct mrt_id heir = port_id();
-    leave_one(&first, "q/6", heir);
+    struct mrt_id detached_id = port_id();
+    leave_one(&first, "q/6", detached_id);
     struct mrt_event waiting = port_append(&first, "q/6", port_id());
     assert_true(waiting.weight_ahead > 0);
-    struct mrt_event view = adopt(&second, "q/6", heir);
+    struct mrt_event view = adopt(&second, "q/6", detached_id);
     expect_granted(&view);
     port_close(&second);
     port_wait_granted(&first, "q/6", waiting, 1, 1, LONG_ENOUGH);
@@ -162,23 +166,23 @@ static void test_q_who_waits_is_told_when_the_new_holder_dies(void **state)
 static void test_q_what_was_given_up_is_nobodys_again(void **state)
 {
     (void)state;
-    struct mrt_id heir = port_id();
-    leave_one(&first, "q/7", heir);
-    struct mrt_event view = adopt(&first, "q/7", heir);
+    struct mrt_id detached_id = port_id();
+    leave_one(&first, "q/7", detached_id);
+    struct mrt_event view = adopt(&first, "q/7", detached_id);
     expect_granted(&view);
-    assert_int_equal(detach(&first, "q/7", &view, heir).type, MRT_VIEW); /* as it was */
-    assert_int_equal(detach(&first, "q/7", &view, heir).type, MRT_VIEW);
+    assert_int_equal(detach(&first, "q/7", &view, detached_id).type, MRT_VIEW); /* as it was */
+    assert_int_equal(detach(&first, "q/7", &view, detached_id).type, MRT_VIEW);
     port_stop(&first);
     port_start(&first);
-    view = adopt(&second, "q/7", heir);
+    view = adopt(&second, "q/7", detached_id);
     expect_granted(&view);
 }
 
 static void test_q_the_old_name_means_nothing(void **state)
 {
     (void)state;
-    struct mrt_id heir = port_id();
-    struct mrt_event held = leave_one(&first, "q/8", heir);
+    struct mrt_id detached_id = port_id();
+    struct mrt_event held = leave_one(&first, "q/8", detached_id);
     assert_int_equal(port_refresh(&first, "q/8", &held).type, MRT_GONE);
     assert_int_equal(port_remove(&first, "q/8", held.ticket, held.fence).type, MRT_REMOVED);
     assert_int_equal(port_tickets(&first, "q/8"), 1);
@@ -188,20 +192,20 @@ static void test_q_the_old_name_means_nothing(void **state)
 static void test_q_another_kind_is_not_adopted(void **state)
 {
     (void)state;
-    struct mrt_id heir = port_id();
+    struct mrt_id detached_id = port_id();
     struct mrt_event held = port_append_weight(&first, "q/9", port_id(), "semaphore", 3, 2);
-    assert_int_equal(detach_as(&first, "q/9", &held, heir, 2).type, MRT_VIEW);
+    assert_int_equal(detach_as(&first, "q/9", &held, detached_id, 2).type, MRT_VIEW);
     const struct {
         const char *kind;
         uint64_t capacity, weight;
     } others[] = {{"mutex", 3, 2}, {"semaphore", 4, 2}, {"semaphore", 3, 1}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        struct mrt_event answer =
-            adopt_as(&second, "q/9", heir, others[i].kind, others[i].capacity, others[i].weight);
+        struct mrt_event answer = adopt_as(&second, "q/9", detached_id, others[i].kind,
+                                           others[i].capacity, others[i].weight);
         assert_int_equal(answer.type, MRT_FAILED);
         assert_int_equal(answer.error, MORTISE_EMISMATCH);
     }
-    struct mrt_event view = adopt_as(&second, "q/9", heir, "semaphore", 3, 2);
+    struct mrt_event view = adopt_as(&second, "q/9", detached_id, "semaphore", 3, 2);
     expect_granted(&view);
 }
 
@@ -209,17 +213,17 @@ static void test_q_it_becomes_as_light_as_asked(void **state)
 {
     (void)state;
     const char *kind = mrt_read_write.kind;
-    struct mrt_id heir = port_id();
+    struct mrt_id detached_id = port_id();
     struct mrt_event held =
         port_append_weight(&first, "q/10", port_id(), kind, MRT_WRITER, MRT_WRITER);
     struct mrt_event reader =
         port_append_weight(&second, "q/10", port_id(), kind, MRT_WRITER, MRT_READER);
     assert_false(mrt_rule_grants(reader.weight_ahead, MRT_READER, MRT_WRITER));
-    assert_int_equal(detach_as(&first, "q/10", &held, heir, MRT_READER).type, MRT_VIEW);
+    assert_int_equal(detach_as(&first, "q/10", &held, detached_id, MRT_READER).type, MRT_VIEW);
     port_wait_told(&second, reader.ticket, LONG_ENOUGH);
     struct mrt_event view = port_refresh(&second, "q/10", &reader);
     assert_true(mrt_rule_grants(view.weight_ahead, MRT_READER, MRT_WRITER));
-    view = adopt_as(&first, "q/10", heir, kind, MRT_WRITER, MRT_READER);
+    view = adopt_as(&first, "q/10", detached_id, kind, MRT_WRITER, MRT_READER);
     expect_granted(&view);
 }
 
@@ -232,8 +236,8 @@ static int find_detached(void *argument, const struct mrt_listed *row)
 static void test_q_c11_an_operator_sees_and_breaks_it(void **state)
 {
     (void)state;
-    struct mrt_id heir = port_id();
-    struct mrt_event held = leave_one(&first, "q/11", heir);
+    struct mrt_id detached_id = port_id();
+    struct mrt_event held = leave_one(&first, "q/11", detached_id);
     struct mrt_event waiting = port_append(&first, "q/11", port_id());
     int detached = 0;
     assert_int_equal(second.ops->list(second.store, "q/11", NULL, find_detached, &detached), 0);
@@ -241,7 +245,7 @@ static void test_q_c11_an_operator_sees_and_breaks_it(void **state)
     assert_int_equal(second.ops->revoke(second.store, "q/11", held.fence), MORTISE_OK);
     assert_int_equal(second.ops->break_ticket(second.store, "q/11", held.fence), MORTISE_OK);
     port_wait_granted(&first, "q/11", waiting, 1, 1, LONG_ENOUGH);
-    struct mrt_event answer = adopt(&second, "q/11", heir);
+    struct mrt_event answer = adopt(&second, "q/11", detached_id);
     expect_not_there(&answer);
     detached = 0;
     assert_int_equal(second.ops->list(second.store, "q/11", NULL, find_detached, &detached), 0);

@@ -78,9 +78,9 @@ static void test_r_who_adopts_is_told_too(void **state)
     detach.queue = "r/5";
     detach.kind = port_kind;
     detach.weight = 1;
-    detach.heir = port_id();
+    detach.detached_id = port_id();
     assert_int_equal(port_send(&first, &detach).type, MRT_VIEW);
-    adopt.ticket = detach.heir;
+    adopt.ticket = detach.detached_id;
     adopt.adopt = adopt.linger = true;
     held = port_send(&first, &adopt);
     assert_int_equal(held.type, MRT_VIEW);

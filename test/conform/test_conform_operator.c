@@ -12,14 +12,14 @@
 #define LONG_ENOUGH (10 * MRT_SECOND)
 
 /* Looks at a ticket, and attends to it from now on. */
-static struct mrt_event attend(struct port_client *client, const char *queue,
-                               const struct mrt_event *view)
+static struct mrt_event watch_closely(struct port_client *client, const char *queue,
+                                      const struct mrt_event *view)
 {
     struct mrt_command command = port_command(client, MRT_REFRESH);
     command.ticket = view->ticket;
     command.fence = view->fence;
     command.queue = queue;
-    command.attend = true;
+    command.watch_closely = true;
     return port_send(client, &command);
 }
 
@@ -44,7 +44,7 @@ static uint64_t await_request(struct port_client *client, const char *queue,
             return event.revoked;
         if (!port_wait_told(client, view->ticket, 20 * MRT_MILLISECOND))
             continue;
-        event = attend(client, queue, view);
+        event = watch_closely(client, queue, view);
         if (event.revoked > before)
             return event.revoked;
     }
@@ -56,14 +56,14 @@ static void test_m_f22_who_attends_is_told_of_a_request(void **state)
 {
     (void)state;
     struct mrt_event held = port_append(&first, "m/1", port_id());
-    struct mrt_event view = attend(&first, "m/1", &held);
+    struct mrt_event view = watch_closely(&first, "m/1", &held);
     assert_int_equal(view.type, MRT_VIEW);
     assert_int_equal(view.revoked, 0);
     assert_int_equal(revoke(&second, "m/1", held.fence), MORTISE_OK);
     uint64_t number = await_request(&first, "m/1", &held, 0);
     assert_int_equal(revoke(&second, "m/1", 0), MORTISE_OK);
     assert_true(await_request(&first, "m/1", &held, number) > number);
-    view = attend(&first, "m/1", &held); /* nothing has changed */
+    view = watch_closely(&first, "m/1", &held); /* nothing has changed */
     assert_true(mrt_rule_grants(view.weight_ahead, 1, 1));
     assert_int_equal(view.fence, held.fence);
     assert_true(view.revoked > number);
@@ -75,10 +75,10 @@ static void test_m_f22_what_came_before_is_told_to_who_attends(void **state)
     (void)state;
     struct mrt_event held = port_append(&first, "m/2", port_id());
     assert_int_equal(revoke(&second, "m/2", 0), MORTISE_OK);
-    struct mrt_event view = attend(&first, "m/2", &held);
+    struct mrt_event view = watch_closely(&first, "m/2", &held);
     if (view.revoked == 0)
         await_request(&first, "m/2", &held, 0);
-    assert_true(attend(&first, "m/2", &held).revoked > 0);
+    assert_true(watch_closely(&first, "m/2", &held).revoked > 0);
 }
 
 static void test_m_requests_concern_who_holds(void **state)
@@ -90,8 +90,8 @@ static void test_m_requests_concern_who_holds(void **state)
     assert_int_equal(revoke(&first, "m/3", waiting.fence), MORTISE_ENOTHELD);
     assert_int_equal(revoke(&first, "m/3", held.fence + 1), MORTISE_ENOTHELD);
     assert_int_equal(revoke(&first, "m/3x", held.fence), MORTISE_ENOTHELD);
-    assert_int_equal(attend(&first, "m/3", &held).revoked, 0);
-    assert_int_equal(attend(&second, "m/3", &waiting).revoked, 0);
+    assert_int_equal(watch_closely(&first, "m/3", &held).revoked, 0);
+    assert_int_equal(watch_closely(&second, "m/3", &waiting).revoked, 0);
 }
 
 static void test_m_all_who_hold_are_asked(void **state)
@@ -102,26 +102,26 @@ static void test_m_all_who_hold_are_asked(void **state)
     struct mrt_event two = port_append_weight(&second, "m/4", port_id(), "read-write", readers, 1);
     struct mrt_event late =
         port_append_weight(&second, "m/4", port_id(), "read-write", readers, readers);
-    attend(&first, "m/4", &one);
-    attend(&second, "m/4", &two);
-    attend(&second, "m/4", &late);
+    watch_closely(&first, "m/4", &one);
+    watch_closely(&second, "m/4", &two);
+    watch_closely(&second, "m/4", &late);
     assert_int_equal(revoke(&first, "m/4", 0), MORTISE_OK);
     await_request(&first, "m/4", &one, 0);
     await_request(&second, "m/4", &two, 0);
-    assert_int_equal(attend(&second, "m/4", &late).revoked, 0);
-    uint64_t before = attend(&first, "m/4", &one).revoked;
+    assert_int_equal(watch_closely(&second, "m/4", &late).revoked, 0);
+    uint64_t before = watch_closely(&first, "m/4", &one).revoked;
     assert_int_equal(revoke(&first, "m/4", two.fence), MORTISE_OK);
     await_request(&second, "m/4", &two, before);
-    assert_int_equal(attend(&first, "m/4", &one).revoked, before);
+    assert_int_equal(watch_closely(&first, "m/4", &one).revoked, before);
 }
 
 /* Nobody attends yet: a request waits for who does, whatever becomes of the ticket meanwhile. */
 static void expect_request_kept(struct port_client *client, const char *queue,
                                 const struct mrt_event *held)
 {
-    if (attend(client, queue, held).revoked == 0)
+    if (watch_closely(client, queue, held).revoked == 0)
         await_request(client, queue, held, 0);
-    assert_true(attend(client, queue, held).revoked > 0);
+    assert_true(watch_closely(client, queue, held).revoked > 0);
 }
 
 static void test_m_e5_a_request_outlasts_a_downgrade(void **state)
@@ -162,7 +162,7 @@ static void test_n_a_broken_ticket_is_gone_and_the_next_is_granted(void **state)
 {
     (void)state;
     struct mrt_event held = port_append(&first, "n/1", port_id());
-    attend(&first, "n/1", &held);
+    watch_closely(&first, "n/1", &held);
     struct mrt_event waiting = port_append(&second, "n/1", port_id());
     assert_int_equal(break_ticket(&second, "n/1", held.fence), MORTISE_OK);
     if (first.ops->capabilities.notify)

@@ -33,8 +33,8 @@ set_tests_properties(api_operator_mariadb PROPERTIES ENVIRONMENT "MORTISE_TEST_M
 # Nobody dies there, and a slow moment must not be taken for a death.
 mariadb_run(api_stress_mariadb test_api_stress 20s)
 mortise_long_contest(mariadb mariadb "{}?lease=20s")
-if(TARGET test_io_lead)
-  mariadb_run(io_lead_mariadb test_io_lead 9s)
+if(TARGET test_io_reader)
+  mariadb_run(io_reader_mariadb test_io_reader 9s)
 endif()
 
 set(mariadb_place mariadb_place.c sql_place.c zookeeper_place.c sql_proxy.c proxy.c

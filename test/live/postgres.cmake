@@ -34,8 +34,8 @@ set_tests_properties(api_operator_postgres PROPERTIES ENVIRONMENT "MORTISE_TEST_
 # Nobody dies there, and a slow moment must not be taken for a death.
 postgres_run(api_stress_postgres test_api_stress 20s)
 mortise_long_contest(postgres postgres "{}?lease=20s")
-if(TARGET test_io_lead)
-  postgres_run(io_lead_postgres test_io_lead 20s)
+if(TARGET test_io_reader)
+  postgres_run(io_reader_postgres test_io_reader 20s)
 endif()
 
 set(postgres_place postgres_place.c sql_place.c zookeeper_place.c sql_proxy.c proxy.c

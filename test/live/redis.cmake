@@ -48,8 +48,8 @@ add_test(NAME quorum_members_redis COMMAND ${redis_servers} with redis5
          $<TARGET_FILE:test_quorum_members> "{}")
 set_tests_properties(quorum_members_redis PROPERTIES TIMEOUT 180 LABELS "store;waits")
 redis_test(api_stress_redis test_api_stress "store;threads" "{}/0?session=20s")
-if(TARGET test_io_lead)
-  redis_test(io_lead_redis test_io_lead "store;waits" "{}/0?session=20s")
+if(TARGET test_io_reader)
+  redis_test(io_reader_redis test_io_reader "store;waits" "{}/0?session=20s")
 endif()
 
 set(redis_live zookeeper_place.c redis_proxy.c proxy.c)

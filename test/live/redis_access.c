@@ -481,7 +481,7 @@ static void test_rd_02_c11_a_change_of_hands_is_not_known_until_replicas_have_it
     leave.ticket = held.ticket;
     leave.queue = take.queue = "durable";
     leave.weight = take.weight = take.capacity = 1;
-    leave.heir = take.ticket = port_id();
+    leave.detached_id = take.ticket = port_id();
     take.type = MRT_APPEND;
     take.kind = port_kind;
     take.adopt = true;

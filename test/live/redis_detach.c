@@ -117,21 +117,22 @@ static void test_rd_20_a_lock_that_lingers_listens_again(void **state)
 
 /* ------------------------------------------------------------------ at the port */
 
-static struct mrt_event detach(const char *queue, const struct mrt_event *view, struct mrt_id heir)
+static struct mrt_event detach(const char *queue, const struct mrt_event *view,
+                               struct mrt_id detached_id)
 {
     struct mrt_command command = port_command(&first, MRT_DETACH);
     command.ticket = view->ticket;
     command.fence = view->fence;
     command.queue = queue;
     command.weight = 1;
-    command.heir = heir;
+    command.detached_id = detached_id;
     return port_send(&first, &command);
 }
 
-static struct mrt_event adopt(const char *queue, struct mrt_id heir, const char *kind)
+static struct mrt_event adopt(const char *queue, struct mrt_id detached_id, const char *kind)
 {
     struct mrt_command command = port_command(&second, MRT_APPEND);
-    command.ticket = heir;
+    command.ticket = detached_id;
     command.queue = queue;
     command.kind = kind;
     command.capacity = command.weight = 1;
@@ -142,12 +143,12 @@ static struct mrt_event adopt(const char *queue, struct mrt_id heir, const char 
 static void test_q_a_value_goes_along(void **state)
 {
     (void)state;
-    struct mrt_id heir = port_id();
+    struct mrt_id detached_id = port_id();
     struct mrt_event held = port_append_value(&first, "value", "kept");
-    assert_int_equal(detach("value", &held, heir).type, MRT_VIEW);
+    assert_int_equal(detach("value", &held, detached_id).type, MRT_VIEW);
     assert_true(port_observe(&first, "value", (struct mrt_id){0, 0}).fence == held.fence);
     assert_string_equal(first.value, "kept");
-    struct mrt_event view = adopt("value", heir, "election");
+    struct mrt_event view = adopt("value", detached_id, "election");
     assert_int_equal(view.type, MRT_VIEW);
     port_observe(&first, "value", (struct mrt_id){0, 0});
     assert_string_equal(first.value, "kept");
@@ -159,12 +160,12 @@ static void test_q_a_value_goes_along(void **state)
 static void test_q_m_a_request_goes_along(void **state)
 {
     (void)state;
-    struct mrt_id heir = port_id();
+    struct mrt_id detached_id = port_id();
     struct mrt_event held = port_append(&first, "asked", port_id());
     assert_int_equal(second.ops->revoke(second.store, "asked", 0), MORTISE_OK);
-    assert_int_equal(detach("asked", &held, heir).type, MRT_VIEW);
+    assert_int_equal(detach("asked", &held, detached_id).type, MRT_VIEW);
     assert_int_equal(second.ops->revoke(second.store, "asked", held.fence), MORTISE_OK);
-    assert_int_equal(adopt("asked", heir, port_kind).revoked, 2);
+    assert_int_equal(adopt("asked", detached_id, port_kind).revoked, 2);
 }
 
 static struct mrt_event append(struct port_client *client, const char *queue, uint64_t capacity,

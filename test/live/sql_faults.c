@@ -111,11 +111,12 @@ static void test_sq_07_what_an_old_connection_left_does_nothing(void **state)
 }
 
 /* What is nobody's, and what is this session's, by the identity that it keeps as both. */
-static struct mrt_event leave(struct port_client *client, struct mrt_id ticket, struct mrt_id heir)
+static struct mrt_event leave(struct port_client *client, struct mrt_id ticket,
+                              struct mrt_id detached_id)
 {
     struct mrt_command command = port_command(client, MRT_DETACH);
     command.ticket = ticket;
-    command.heir = heir;
+    command.detached_id = detached_id;
     command.queue = "mortise/left";
     command.weight = 1;
     return port_send(client, &command);
@@ -139,22 +140,22 @@ static void test_sq_07_c11_a_late_change_of_hands_does_nothing(void **state)
     (void)state;
     struct sql_proxy *proxy = sql_proxy();
     struct port_client client;
-    struct mrt_id ticket = port_id(), heir = port_id();
+    struct mrt_id ticket = port_id(), detached_id = port_id();
     port_open_session(&client, sql_uri(sql_proxy_port(proxy), "lease=60s"));
     assert_int_equal(port_append(&client, "mortise/left", ticket).type, MRT_VIEW);
-    assert_int_equal(leave(&client, ticket, heir).type, MRT_VIEW);
+    assert_int_equal(leave(&client, ticket, detached_id).type, MRT_VIEW);
     sql_proxy_order(proxy, SQL_LATE, sql_parts[SQL_ADOPT]);
-    assert_int_equal(adopt(&client, heir).type, MRT_UNKNOWN);
-    assert_int_equal(adopt(&client, heir).type, MRT_VIEW);
-    assert_int_equal(leave(&client, heir, heir).type, MRT_VIEW);
+    assert_int_equal(adopt(&client, detached_id).type, MRT_UNKNOWN);
+    assert_int_equal(adopt(&client, detached_id).type, MRT_VIEW);
+    assert_int_equal(leave(&client, detached_id, detached_id).type, MRT_VIEW);
     sql_proxy_go(proxy);
     await_connections(1); /* the old one has ended, and what it had is done */
     assert_int_equal(sql_number(SQL_NOBODYS("left")), 1);
-    assert_int_equal(adopt(&client, heir).type, MRT_VIEW);
+    assert_int_equal(adopt(&client, detached_id).type, MRT_VIEW);
     sql_proxy_order(proxy, SQL_LATE, sql_parts[SQL_DETACH]);
-    assert_int_equal(leave(&client, heir, heir).type, MRT_UNKNOWN);
-    assert_int_equal(leave(&client, heir, heir).type, MRT_VIEW);
-    assert_int_equal(adopt(&client, heir).type, MRT_VIEW);
+    assert_int_equal(leave(&client, detached_id, detached_id).type, MRT_UNKNOWN);
+    assert_int_equal(leave(&client, detached_id, detached_id).type, MRT_VIEW);
+    assert_int_equal(adopt(&client, detached_id).type, MRT_VIEW);
     sql_proxy_go(proxy);
     await_connections(1);
     assert_int_equal(sql_number(SQL_TICKETS("left")), 1);

@@ -193,14 +193,14 @@ static void test_c11_a_reboot_leaves_what_is_nobodys(void **state)
 {
     const struct place *place = *state;
     struct port_client client, next;
-    struct mrt_id heir = port_id();
+    struct mrt_id detached_id = port_id();
     mrt_sqlite_set_boot_id(boot(1));
     port_open_session(&client, place->uri);
     struct mrt_event view = port_append(&client, "q", port_id());
     struct mrt_command command = port_command(&client, MRT_DETACH);
     command.queue = "q";
     command.ticket = view.ticket;
-    command.heir = heir;
+    command.detached_id = detached_id;
     command.weight = 1;
     unsigned int before = syncs;
     assert_int_equal(port_send(&client, &command).type, MRT_VIEW);
@@ -209,7 +209,7 @@ static void test_c11_a_reboot_leaves_what_is_nobodys(void **state)
     port_open_session(&next, place->uri);
     assert_int_equal(port_try(&next, "q", port_id()).type, MRT_BLOCKED);
     command = port_append_command(&next, "q");
-    command.ticket = heir;
+    command.ticket = detached_id;
     command.adopt = true;
     before = syncs;
     struct mrt_event adopted = port_send(&next, &command);

@@ -39,7 +39,7 @@
 #ifndef EXPLORE_H
 #define EXPLORE_H
 
-#include "core/parts.h"
+#include "core/engine_internal.h"
 #include "core/recipe.h"
 #include "store/memory/server.h"
 

@@ -81,7 +81,7 @@ static void put_command(const struct view *view, const struct mrt_command *comma
     put(SERIAL + view->index, command->serial);
     put_id(command->session);
     plain(command->weight);
-    put_id(command->heir);
+    put_id(command->detached_id);
     plain((uint64_t)command->delay | (uint64_t)(command->type == MRT_STOP && command->died) << 63);
 }
 
@@ -154,17 +154,17 @@ static void put_ticket(const struct view *view, const struct mrt_ticket *ticket)
     plain((uint64_t)ticket->delay);
     plain(ticket->attempts);
     plain((uint64_t)ticket->try_only | (uint64_t)(ticket->others_behind && !once) << 1 |
-          (uint64_t)(ticket->maybe && doubts(ticket)) << 2 |
+          (uint64_t)(ticket->outcome_unknown && doubts(ticket)) << 2 |
           (uint64_t)(ticket->look_again && (in_queue || whole())) << 3 |
-          (uint64_t)ticket->unsent << 4 | (uint64_t)ticket->lightening << 5 |
-          (uint64_t)(ticket->asking && !once) << 6);
+          (uint64_t)ticket->remove_pending << 4 | (uint64_t)ticket->lightening << 5 |
+          (uint64_t)(ticket->checking_others && !once) << 6);
     put(FENCE, granted || whole() ? ticket->fence : 0);
     put_granted_serial(view, ticket);
     plain(once ? ticket->used > 0 : ticket->used);
     plain((uint64_t)ticket->fresh | (uint64_t)ticket->adopts << 1 |
           (uint64_t)(ticket->lingers > 0) << 2 | (uint64_t)ticket->may_linger << 3);
     put(FENCE, ticket->adopts ? ticket->last_fence : 0);
-    put_id(ticket->heir);
+    put_id(ticket->detached_id);
     plain(thread_number(view, ticket->waiter));
     put_timer(view, &ticket->timer);
     put_command(view, &ticket->command);
@@ -187,7 +187,7 @@ static void put_queue(const struct view *view, const struct mrt_queue *queue)
     const struct mrt_waiter *waiter;
     const struct mrt_ticket *ticket;
     const struct mrt_hold *hold;
-    plain(queue->unsent);
+    plain(queue->removals_pending);
     plain((uint64_t)queue->delay);
     put_id(queue->ticket ? queue->ticket->id : (struct mrt_id){0, 0});
     if (!serves_once(view)) {
@@ -250,7 +250,7 @@ static void put_sent(const struct view *view, const struct mrt_command *command)
     put_id(command->session);
     put_id(command->ticket);
     plain((uint64_t)command->adopt);
-    put_id(command->type == MRT_DETACH ? command->heir : (struct mrt_id){0, 0});
+    put_id(command->type == MRT_DETACH ? command->detached_id : (struct mrt_id){0, 0});
     plain((uint64_t)command->delay | (uint64_t)(command->type == MRT_STOP && command->died) << 63);
     plain(command->weight);
 }

@@ -304,12 +304,12 @@ static void acquire(struct world *world, struct actor *actor, int queue)
                                         .weight = actor_draw_weight(world, random, lock),
                                         .deadline = MRT_TIME_NEVER,
                                         .try_only = try_only,
-                                        .hopeful = nobody,
+                                        .expect_free = nobody,
                                         .competes = !async};
     uint64_t weight = actor->waiter.weight;
     if (p->hold_max_us > 0 && lock != LOCK_ELECTION && random_below(random, 2))
         actor->waiter.hold_max = 1 + world_some(world, p->hold_max_us);
-    actor->waiter.counts = random_below(random, 2);
+    actor->waiter.wants_place = random_below(random, 2);
     if (find_owned(actor, queue, 0, 0) >= 0 || find_owned(actor, queue, OWNER(actor), 0) >= 0)
         actor->waiter.owner = OWNER(actor);
     if (lock == LOCK_SEMAPHORE || lock == LOCK_ELECTION)

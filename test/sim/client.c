@@ -155,7 +155,7 @@ static bool pump_once(struct world *world, struct client *client)
         any = true;
     }
     while ((waiter = mrt_engine_next_placed(client->engine))) {
-        if (!waiter->counts || waiter->place == 0 || waiter->state == MRT_WAITER_DONE)
+        if (!waiter->wants_place || waiter->place == 0 || waiter->state == MRT_WAITER_DONE)
             check_fail(world, client->index, NO_QUEUE, "a place was told that nobody asked for");
         any = true;
     }

@@ -11,7 +11,7 @@
 
 /* An acquire of one lock of a call. */
 struct part {
-    struct mrt_wait *wait; /* NULL: not under way */
+    struct mrt_call *wait; /* NULL: not under way */
     bool noted;            /* its end has been seen */
     uint64_t order;        /* when it queued, to compare */
 };

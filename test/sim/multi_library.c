@@ -70,13 +70,13 @@ void mrt_driver_leave_quietly(struct mrt_driver *driver)
     driver->inside--;
 }
 
-void mrt_driver_stay(struct mrt_driver *driver)
+void mrt_driver_pin(struct mrt_driver *driver)
 {
     multi_running->inside = true;
     driver->inside += !MRT_MUTANT(MULTI_OUTSIDE);
 }
 
-void mrt_driver_stay_no_more(struct mrt_driver *driver)
+void mrt_driver_unpin(struct mrt_driver *driver)
 {
     hesitate();
     driver->inside -= !MRT_MUTANT(MULTI_OUTSIDE);
@@ -106,21 +106,21 @@ static void begin_part(struct multi *multi, void *lock)
     part->order = ++client->waiter_order;
     client->world->operations++;
     multi_note(multi, TRACE_ACQUIRE, waiter->try_only ? "one, try" : "one", multi->queues[number],
-               (int64_t)waiter->owner, waiter->hopeful);
+               (int64_t)waiter->owner, waiter->expect_free);
     mrt_engine_acquire(client->engine, multi->locks[number].queue, waiter, client_now(client));
 }
 
-void mrt_lock_begin(mortise_lock *lock, struct mrt_wait *wait, uint64_t owner, bool try_only,
-                    bool hopeful)
+void mrt_lock_begin(mortise_lock *lock, struct mrt_call *wait, uint64_t owner, bool try_only,
+                    bool expect_free)
 {
     struct multi *multi = multi_running;
-    *wait = (struct mrt_wait){.kind = MRT_WAIT_BLOCKING,
+    *wait = (struct mrt_call){.kind = MRT_CALL_BLOCKING,
                               .waiter = {.owner = owner,
                                          .weight = lock->weight,
                                          .hold_max = lock->hold_max,
                                          .deadline = MRT_TIME_NEVER,
                                          .try_only = try_only,
-                                         .hopeful = hopeful,
+                                         .expect_free = expect_free,
                                          .competes = true}};
     if (multi->dead) {
         wait->waiter.state = MRT_WAITER_DONE;
@@ -182,7 +182,7 @@ static void sleep_until(struct multi *multi, void *argument)
     actor_step_at(actor->client->world, actor, client_true(actor->client, *deadline));
 }
 
-int mrt_lock_wait(mortise_lock *lock, struct mrt_wait *wait, mrt_time deadline, mortise_hold *hold)
+int mrt_lock_wait(mortise_lock *lock, struct mrt_call *wait, mrt_time deadline, mortise_hold *hold)
 {
     struct multi *multi = multi_running;
     struct part *part = &multi->parts[lock - multi->locks];

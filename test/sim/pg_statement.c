@@ -168,7 +168,7 @@ static enum pg_end do_identify(struct pg_backend *backend)
     return PG_DONE;
 }
 
-static enum pg_end do_hurry(struct pg_backend *backend)
+static enum pg_end do_async(struct pg_backend *backend)
 {
     backend->hurries =
         !pg_says(backend, "NOT EXISTS (SELECT FROM ticket") ||
@@ -439,8 +439,8 @@ static const struct {
     [MRT_PG_SETUP] = {do_setup, true},
     [MRT_PG_ENTER] = {do_enter, true},
     [MRT_PG_IDENTIFY] = {do_identify, true},
-    [MRT_PG_HURRY] = {do_hurry, true},
-    [MRT_PG_HURRY_EMPTY] = {do_hurry, true},
+    [MRT_PG_ASYNC] = {do_async, true},
+    [MRT_PG_ASYNC_EMPTY] = {do_async, true},
     [MRT_PG_START] = {do_start, false},
     [MRT_PG_RESUME] = {do_resume, false},
     [MRT_PG_LOCK_SESSION] = {do_lock_session, false},

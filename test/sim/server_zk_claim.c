@@ -26,7 +26,7 @@ static void ask_two(struct session *session, const struct mrt_command *command,
     memcpy(directory->path, zk_port_path(session, ticket, "", path), sizeof directory->path);
     memcpy(node->path, zk_port_path(session, ticket, ZK_CLAIM, path), sizeof node->path);
     node->data = zk_data_of(&ticket->id, sizeof ticket->id);
-    ticket->maybe |= !release;
+    ticket->outcome_unknown |= !release;
     zk_port_ask(session, command, ticket, request)->undo = release;
 }
 
@@ -43,7 +43,7 @@ static void look(struct session *session, const struct mrt_command *command, str
 void zk_port_claim(struct session *session, const struct mrt_command *command,
                    struct ticket *ticket)
 {
-    if (ticket->created || ticket->maybe)
+    if (ticket->created || ticket->outcome_unknown)
         look(session, command, ticket);
     else if (command->type == MRT_REMOVE)
         zk_port_tell(session, command, MRT_REMOVED, 0);
@@ -81,7 +81,7 @@ static void seen(struct session *session, const struct work *work, const struct 
     struct ticket *ticket = work->ticket;
     const struct mrt_command *command = &work->command;
     bool was_created = ticket->created, removes = command->type == MRT_REMOVE;
-    ticket->maybe = false;
+    ticket->outcome_unknown = false;
     ticket->created = is_ours(session, ticket, answer);
     if (ticket->created)
         ticket->czxid = answer->stat.czxid;
@@ -105,7 +105,7 @@ static void wrote(struct session *session, const struct work *work, int code)
 {
     struct ticket *ticket = work->ticket;
     if (!work->undo && code == ZNONODE) {
-        ticket->maybe = false;
+        ticket->outcome_unknown = false;
         zk_port_ask_parents(session, &work->command, ticket);
         ask_two(session, &work->command, ticket, false);
     } else if (!work->undo || (code != ZOK && code != ZNONODE)) {

@@ -91,7 +91,7 @@ static void ask_create(struct session *session, const struct mrt_command *comman
              ticket->id.high, ticket->id.low);
     struct zk_request *request = zk_request_new(ZK_CREATE, path);
     request->part.ephemeral = request->part.sequential = true;
-    ticket->maybe = true;
+    ticket->outcome_unknown = true;
     zk_port_ask(session, command, ticket, request);
 }
 
@@ -125,7 +125,7 @@ static void do_command(struct session *session, const struct mrt_command *comman
         zk_port_ask(session, command, ticket, zk_request_new(ZK_DELETE, ticket->path));
     else if (ticket->created)
         ask_list(session, command, ticket, false);
-    else if (ticket->maybe)
+    else if (ticket->outcome_unknown)
         ask_list(session, command, ticket, true);
     else if (command->type == MRT_APPEND)
         ask_create(session, command, ticket);
@@ -171,7 +171,7 @@ static void keep(struct session *session, struct ticket *ticket, const char *nam
 {
     zk_port_path(session, ticket, name, ticket->path);
     ticket->created = true;
-    ticket->maybe = false;
+    ticket->outcome_unknown = false;
 }
 
 /* Serial numbers: the counter is 32 bits wide and may wrap. */
@@ -202,7 +202,7 @@ static void found(struct session *session, const struct work *work, const struct
     }
     if (asked)
         return;
-    work->ticket->maybe = false;
+    work->ticket->outcome_unknown = false;
     do_command(session, &work->command, work->ticket);
 }
 
@@ -216,7 +216,7 @@ static void identified(struct session *session, const struct work *work,
     }
     if (work->aside)
         return;
-    ticket->maybe = false;
+    ticket->outcome_unknown = false;
     do_command(session, &work->command, ticket);
 }
 
@@ -269,7 +269,7 @@ static void viewed(struct session *session, const struct work *work, const struc
 static void created(struct session *session, const struct work *work,
                     const struct zk_answer *answer)
 {
-    work->ticket->maybe = false;
+    work->ticket->outcome_unknown = false;
     if (answer->code == ZOK) {
         keep(session, work->ticket, strrchr(answer->path, '/') + 1);
         work->ticket->czxid = answer->stat.czxid;

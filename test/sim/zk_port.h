@@ -13,7 +13,7 @@ struct ticket {
     struct ticket *next;
     struct mrt_id id;
     int queue;
-    bool created, maybe, watching;
+    bool created, outcome_unknown, watching;
     int64_t czxid;
     int32_t version; /* of a claim: of its directory, as last read */
     char path[ZK_PATH_SIZE];

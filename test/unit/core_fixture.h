@@ -10,7 +10,7 @@
 
 #include "cmocka_all.h"
 
-#include "core/parts.h"
+#include "core/engine_internal.h"
 #include "core/recipe.h"
 
 #include <string.h>

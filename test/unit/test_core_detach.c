@@ -3,19 +3,19 @@
 
 #define LONG_PAUSE (2 * MRT_SECOND) /* longer than any pause before a repetition */
 
-static const struct mrt_id heir = {7, 8};
+static const struct mrt_id detached_id = {7, 8};
 
 static int detach(struct core *core, const struct mrt_waiter *had, struct mrt_waiter *waiter)
 {
     *waiter = (struct mrt_waiter){.deadline = MRT_TIME_NEVER};
-    return mrt_engine_detach(core->engine, had->hold, had->hold->generation, had->owner, heir,
-                             waiter, core->now);
+    return mrt_engine_detach(core->engine, had->hold, had->hold->generation, had->owner,
+                             detached_id, waiter, core->now);
 }
 
 static struct mrt_waiter adopting(uint64_t owner, uint64_t last_fence)
 {
     struct mrt_waiter waiter = core_waiter(owner);
-    waiter.adopts = heir;
+    waiter.adopts = detached_id;
     waiter.last_fence = last_fence;
     return waiter;
 }
@@ -30,7 +30,7 @@ static struct mrt_command *fetch_adoption(struct core *core)
 {
     struct mrt_command *append = core_fetch(core, MRT_APPEND);
     assert_true(append->adopt);
-    assert_true(mrt_id_equal(append->ticket, heir));
+    assert_true(mrt_id_equal(append->ticket, detached_id));
     return append;
 }
 
@@ -82,7 +82,7 @@ static void test_c11_a_hold_is_detached(void **state)
     assert_false(mrt_hold_live(slot, generation)); /* from this moment */
     struct mrt_command *command = core_fetch(&core, MRT_DETACH);
     assert_true(mrt_id_equal(command->ticket, id));
-    assert_true(mrt_id_equal(command->heir, heir));
+    assert_true(mrt_id_equal(command->detached_id, detached_id));
     core_none_settled(&core);
     core_view(&core, command, 0);
     core_done(&core, &waiter, MORTISE_OK);
@@ -107,7 +107,7 @@ static void test_c11_what_cannot_be_detached(void **state)
     uint64_t generation = had.hold->generation;
     core_release(&core, had.hold, 1);
     assert_int_equal(
-        mrt_engine_detach(core.engine, had.hold, generation, 1, heir, &waiter, core.now),
+        mrt_engine_detach(core.engine, had.hold, generation, 1, detached_id, &waiter, core.now),
         MORTISE_ENOTHELD);
     core_free(&core);
 }
@@ -297,7 +297,7 @@ static void test_c11_one_is_adopted_though_its_holder_was_asked_to_give_up(void 
     core.shown.revoked = 3;
     core_view(&core, append, 0);
     core_done(&core, &waiter, MORTISE_OK);
-    assert_true(waiter.hold->wanted);
+    assert_true(waiter.hold->revoke_requested);
     core_free(&core);
 }
 
@@ -374,8 +374,8 @@ static void test_c11_given_up_it_is_left_as_it_was(void **state)
     core_no_command(&core);
     core_view(&core, append, 0); /* done too late */
     struct mrt_command *command = core_fetch(&core, MRT_DETACH);
-    assert_true(mrt_id_equal(command->ticket, heir));
-    assert_true(mrt_id_equal(command->heir, heir));
+    assert_true(mrt_id_equal(command->ticket, detached_id));
+    assert_true(mrt_id_equal(command->detached_id, detached_id));
     core_fail(&core, command, MORTISE_EPERMISSION); /* it cannot be taken out either */
     core_pass(&core, LONG_PAUSE);
     core_view(&core, core_fetch(&core, MRT_DETACH), 0);

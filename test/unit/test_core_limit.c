@@ -172,12 +172,12 @@ static void test_places_are_told_as_they_change(void **state)
     struct core core;
     core_open(&core, NULL);
     struct mrt_waiter waiter = core_waiter(1), silent = core_waiter(2), late = core_waiter(3);
-    waiter.counts = late.counts = true;
+    waiter.wants_place = late.wants_place = true;
     core_acquire(&core, &silent);
     core_start(&core);
     core.shown.place = 3;
     struct mrt_command *command = core_fetch(&core, MRT_APPEND);
-    assert_false(command->count);
+    assert_false(command->wants_place);
     core_acquire(&core, &waiter);
     core_view(&core, command, 1);
     assert_true(mrt_engine_has_told(core.engine));
@@ -186,7 +186,7 @@ static void test_places_are_told_as_they_change(void **state)
     assert_null(mrt_engine_next_placed(core.engine));
     core_wake(&core, core.queue->ticket->id);
     command = core_fetch(&core, MRT_REFRESH);
-    assert_true(command->count);
+    assert_true(command->wants_place);
     core_view(&core, command, 1); /* nothing new */
     assert_false(mrt_engine_has_told(core.engine));
     core.shown.place = 0; /* not known */
@@ -212,7 +212,7 @@ static void test_who_has_got_the_lock_hears_of_no_place(void **state)
     struct core core;
     core_open(&core, NULL);
     struct mrt_waiter waiter = core_waiter(1);
-    waiter.counts = waiter.competes = true;
+    waiter.wants_place = waiter.competes = true;
     core_acquire(&core, &waiter);
     core_start(&core);
     core.shown.place = 1;
@@ -233,14 +233,14 @@ static void test_each_ticket_of_what_is_shared_has_its_place(void **state)
     struct core core;
     core_open_recipe(&core, &mrt_read_write);
     struct mrt_waiter one = core_asking(1, MRT_WRITER), two = core_asking(2, MRT_WRITER);
-    one.counts = true;
+    one.wants_place = true;
     core_acquire(&core, &one);
     core_start(&core);
     core_acquire(&core, &two);
     struct mrt_command *first = core_fetch(&core, MRT_APPEND),
                        *second = core_fetch(&core, MRT_APPEND);
-    assert_true(first->count);
-    assert_false(second->count);
+    assert_true(first->wants_place);
+    assert_false(second->wants_place);
     core.shown.place = 1;
     core_view(&core, first, 1);
     core_view(&core, second, MRT_WRITER);
@@ -250,7 +250,7 @@ static void test_each_ticket_of_what_is_shared_has_its_place(void **state)
     core_view(&core, core_fetch(&core, MRT_REFRESH), 0);
     core_done(&core, &one, MORTISE_OK);
     core_wake(&core, one.hold->ticket->id);
-    assert_false(core_fetch(&core, MRT_REFRESH)->count); /* it has it */
+    assert_false(core_fetch(&core, MRT_REFRESH)->wants_place); /* it has it */
     core_free(&core);
 }
 

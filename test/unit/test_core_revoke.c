@@ -28,7 +28,7 @@ static void begin_listening(struct core *core, struct mrt_hold *hold)
 {
     mrt_engine_listen(hold, true);
     struct mrt_command *command = core_fetch(core, MRT_REFRESH);
-    assert_true(command->attend);
+    assert_true(command->watch_closely);
     core_view(core, command, 0);
 }
 
@@ -141,7 +141,7 @@ static void test_a_request_ends_the_turn(void **state)
     assert_int_equal(two.state, MRT_WAITER_WAITING); /* it is not handed on */
     core_answer(&core, core_fetch(&core, MRT_REMOVE), MRT_REMOVED);
     struct mrt_command *command = core_fetch(&core, MRT_APPEND);
-    assert_false(command->attend); /* the next ticket is nobody's business yet */
+    assert_false(command->watch_closely); /* the next ticket is nobody's business yet */
     core_view(&core, command, 0);
     core_done(&core, &two, MORTISE_OK);
     mrt_engine_listen(two.hold, true);
@@ -163,7 +163,7 @@ static void test_nothing_is_asked_of_a_hold_that_is_gone(void **state)
     mrt_engine_listen(waiter.hold, true);
     mrt_engine_attend(waiter.hold);
     none_asked(&core);
-    assert_false(waiter.hold->listens);
+    assert_false(waiter.hold->wants_revokes);
     assert_int_equal(core_release(&core, waiter.hold, 7), MORTISE_ELOST);
     core_answer(&core, core_fetch(&core, MRT_STOP), MRT_STOPPED);
     core_grant(&core, &waiter);
@@ -211,7 +211,7 @@ static void test_the_wish_to_hear_reaches_the_store(void **state)
     core_wake(&core, waiter.hold->ticket->id);
     mrt_engine_attend(waiter.hold); /* a look is in the outbox: it takes the wish along */
     struct mrt_command *command = core_fetch(&core, MRT_REFRESH);
-    assert_true(command->attend);
+    assert_true(command->watch_closely);
     core_view(&core, command, 0);
     core_no_command(&core);
     core_free(&core);
@@ -224,7 +224,7 @@ static void test_the_wish_to_hear_reaches_the_store(void **state)
     mrt_engine_attend(waiter.hold);
     core_view(&core, command, 0);
     command = core_fetch(&core, MRT_REFRESH);
-    assert_true(command->attend);
+    assert_true(command->watch_closely);
     core_view(&core, command, 0);
     core_no_command(&core);
     revoked(&core, waiter.hold->ticket->id, 1); /* nobody listens: it attends to its loss only */

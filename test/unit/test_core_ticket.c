@@ -716,9 +716,9 @@ static void test_h2_a_try_that_succeeds(void **state)
     struct core core;
     core_open(&core, NULL);
     struct mrt_waiter waiter = trying(7);
-    waiter.hopeful = true;
+    waiter.expect_free = true;
     struct mrt_command *command = append(&core, &waiter);
-    assert_true(command->hopeful); /* the store is told */
+    assert_true(command->expect_free); /* the store is told */
     core_view(&core, command, 0);
     core_done(&core, &waiter, MORTISE_OK);
     core_free(&core);

@@ -40,19 +40,19 @@ void mrt_sql_driver_send(struct mrt_store *of, struct mrt_sql_request *request, 
     (void)of, (void)request, (void)now;
 }
 
-mrt_time mrt_form_wait_limit(const struct mrt_store *of)
+mrt_time mrt_native_wait_limit(const struct mrt_store *of)
 {
     return 10 * of->address.lease;
 }
 
 /* A plan of the test's own may stand in for that of the request. */
-static const struct mrt_my_plan *own_plan;
-const struct mrt_my_plan *__real_mrt_my_plan(const struct mrt_sql_request *request);
-const struct mrt_my_plan *__wrap_mrt_my_plan(const struct mrt_sql_request *request);
+static const struct mrt_mariadb_plan *own_plan;
+const struct mrt_mariadb_plan *__real_mrt_mariadb_plan(const struct mrt_sql_request *request);
+const struct mrt_mariadb_plan *__wrap_mrt_mariadb_plan(const struct mrt_sql_request *request);
 
-const struct mrt_my_plan *__wrap_mrt_my_plan(const struct mrt_sql_request *request)
+const struct mrt_mariadb_plan *__wrap_mrt_mariadb_plan(const struct mrt_sql_request *request)
 {
-    return own_plan ? own_plan : __real_mrt_my_plan(request);
+    return own_plan ? own_plan : __real_mrt_mariadb_plan(request);
 }
 
 /* ------------------------------------------------------------------ a request */
@@ -71,7 +71,7 @@ static int set_up(void **state)
 
 static char *text_of(const struct mrt_sql_request *of)
 {
-    char *text = mrt_my_text(&store, of);
+    char *text = mrt_mariadb_text(&store, of);
     assert_non_null(text);
     return text;
 }
@@ -80,7 +80,7 @@ static char *text_of(const struct mrt_sql_request *of)
 static char *literal(char letter)
 {
     const char statement[] = {'$', letter, '\0'};
-    const struct mrt_my_plan plan = {false, -1, {statement}};
+    const struct mrt_mariadb_plan plan = {false, -1, {statement}};
     struct mrt_sql_request simple = request;
     simple.kind = MRT_SQL_DO_VIEW; /* nothing is prepared for it */
     simple.step[0].prepares = false;
@@ -203,7 +203,7 @@ static void test_se_04_identities(void **state)
     const struct mrt_id least = {0, 0}, most = {UINT64_MAX, UINT64_MAX};
     request.command.session = least;
     request.command.ticket = most;
-    request.command.heir = (struct mrt_id){UINT64_C(0x0123456789abcdef), 10};
+    request.command.detached_id = (struct mrt_id){UINT64_C(0x0123456789abcdef), 10};
     assert_literal('s', "x'00000000000000000000000000000000'");
     assert_literal('t', "x'ffffffffffffffffffffffffffffffff'");
     assert_literal('b', "x'0123456789abcdef000000000000000a'");
@@ -369,12 +369,12 @@ static void follow_execution(const char **at, const char *statement)
 /* The text is the request's statements with literals in them, and nothing else; its length. */
 static size_t walk(void)
 {
-    const struct mrt_my_plan *plan = mrt_my_plan(&request);
+    const struct mrt_mariadb_plan *plan = mrt_mariadb_plan(&request);
     char *text = text_of(&request);
     const char *at = text;
     if (request.step[0].prepares)
         follow_preparation(&at, plan->statement[0]);
-    if (mrt_my_is_alone(&request)) {
+    if (mrt_mariadb_is_alone(&request)) {
         follow_execution(&at, plan->statement[0]);
     } else {
         if (plan->transaction)
@@ -442,7 +442,7 @@ static void test_se_04_the_longest_request(void **state)
     request.name = request.prefix = name;
     request.command = (struct mrt_command){.session = most,
                                            .ticket = most,
-                                           .heir = most,
+                                           .detached_id = most,
                                            .queue = name,
                                            .kind = kind,
                                            .weight = UINT64_MAX,
@@ -457,7 +457,8 @@ static void test_se_04_the_longest_request(void **state)
 static void test_se_04_a_request_is_this_text(void **state)
 {
     (void)state;
-    static const struct mrt_my_plan plan = {true, 1, {"SELECT $w", "DELETE FROM a WHERE b = $q"}};
+    static const struct mrt_mariadb_plan plan = {
+        true, 1, {"SELECT $w", "DELETE FROM a WHERE b = $q"}};
     request.command.queue = "'";
     request.command.weight = 7;
     own_plan = &plan;

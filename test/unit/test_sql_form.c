@@ -52,7 +52,7 @@ struct mrt_sql_driver {
 };
 
 static struct mrt_sql_driver *owner; /* whose connection has the lock */
-static enum fate fates[MRT_FORM_STEPS];
+static enum fate fates[MRT_NATIVE_STEPS];
 static int sends_left = -1; /* until one meets this fate */
 static enum fate fate_then;
 static int answers_left = -1; /* until there are no more; -1: there are always */
@@ -61,7 +61,7 @@ static bool demoted;          /* the server has become read-only */
 
 const char mrt_sql_product[] = "Fake";
 const bool mrt_sql_notifies = false;
-const bool mrt_sql_hurries = false;
+const bool mrt_sql_async_commit = false;
 const bool mrt_sql_removes_last = false;
 const int mrt_sql_schema_version = 1;
 const bool mrt_sql_named_shares = false;
@@ -163,10 +163,10 @@ void mrt_sql_rows_free(void *rows)
     free(rows);
 }
 
-static enum mrt_form_step step_of(const struct mrt_store *store,
-                                  const struct mrt_sql_request *request)
+static enum mrt_native_step step_of(const struct mrt_store *store,
+                                    const struct mrt_sql_request *request)
 {
-    return (enum mrt_form_step)((int)request->kind - (int)store->steps);
+    return (enum mrt_native_step)((int)request->kind - (int)store->steps);
 }
 
 void mrt_sql_driver_send(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
@@ -176,17 +176,17 @@ void mrt_sql_driver_send(struct mrt_store *store, struct mrt_sql_request *reques
 }
 
 /* What the server does; whether the caller has the lock. */
-static bool serve(struct mrt_sql_driver *driver, enum mrt_form_step step)
+static bool serve(struct mrt_sql_driver *driver, enum mrt_native_step step)
 {
     bool had = owner == driver;
-    if (!owner && (step == MRT_FORM_TRY || step == MRT_FORM_WAIT || step == MRT_FORM_MAKE))
+    if (!owner && (step == MRT_NATIVE_TRY || step == MRT_NATIVE_WAIT || step == MRT_NATIVE_MAKE))
         owner = driver;
-    if (had && step == MRT_FORM_LEAVE)
+    if (had && step == MRT_NATIVE_LEAVE)
         owner = NULL;
     return had || owner == driver;
 }
 
-static enum fate fate_of(enum mrt_form_step step)
+static enum fate fate_of(enum mrt_native_step step)
 {
     if (sends_left < 0 || sends_left-- > 0)
         return fates[step];
@@ -197,8 +197,8 @@ void mrt_sql_driver_turn(struct mrt_store *store, mrt_time now)
 {
     struct mrt_sql_request *request;
     while (!store->broken && (request = TAILQ_FIRST(&store->sent))) {
-        enum mrt_form_step step = step_of(store, request);
-        if (step == MRT_FORM_WAIT && owner && owner != store->driver)
+        enum mrt_native_step step = step_of(store, request);
+        if (step == MRT_NATIVE_WAIT && owner && owner != store->driver)
             return;
         if (fates[step] == KEEP_BACK || answers_left == 0)
             return;
@@ -232,14 +232,14 @@ static bool taken[SERIALS];
 static struct mrt_event newest[SERIALS];
 static enum belief beliefs[TICKETS];
 
-static struct mrt_form_link *link_of(size_t ticket)
+static struct mrt_native_link *link_of(size_t ticket)
 {
-    return mrt_form_link_of(store, (struct mrt_id){ticket, 1});
+    return mrt_native_link_of(store, (struct mrt_id){ticket, 1});
 }
 
 static bool has_lock(size_t ticket)
 {
-    const struct mrt_form_link *link = link_of(ticket);
+    const struct mrt_native_link *link = link_of(ticket);
     return link && owner && link->store.driver == owner;
 }
 
@@ -290,7 +290,7 @@ static bool open_form(enum mrt_sql_kind first)
     memset(answers, 0, sizeof answers);
     memset(taken, 0, sizeof taken);
     memset(beliefs, 0, sizeof beliefs);
-    return (first == MRT_SQL_DO_ROW ? mrt_form_open_row : mrt_form_open_named)(
+    return (first == MRT_SQL_DO_ROW ? mrt_native_open_row : mrt_native_open_named)(
                &uri, &options, sink, &store) == MORTISE_OK;
 }
 
@@ -306,7 +306,7 @@ static uint64_t submit(enum mrt_command_type type, size_t ticket, bool try_only)
                                         .capacity = 1,
                                         .try_only = try_only};
     clock_now += MRT_MILLISECOND;
-    taken[serial] = mrt_form_submit(store, &command, 0);
+    taken[serial] = mrt_native_submit(store, &command, 0);
     return serial;
 }
 
@@ -314,12 +314,12 @@ static uint64_t submit(enum mrt_command_type type, size_t ticket, bool try_only)
 static void work(void)
 {
     for (int idle = 0; idle < 3;) {
-        mrt_time next = mrt_form_next(store);
+        mrt_time next = mrt_native_next(store);
         clock_now += MRT_MILLISECOND;
         idle = next > clock_now + MRT_SECOND ? idle + 1 : 0;
         if (next > clock_now && idle == 0)
             clock_now = next;
-        mrt_form_process(store, clock_now);
+        mrt_native_process(store, clock_now);
     }
 }
 
@@ -393,7 +393,7 @@ static bool live_with(enum mrt_sql_kind form, struct faults faults)
         check_answers();
         if (taken[serial])
             assert_null(owner); /* no connection has it that nobody has */
-        mrt_form_close(store);
+        mrt_native_close(store);
         assert_null(owner);
     }
     allocations_left = sends_left = -1;
@@ -453,20 +453,20 @@ static uint64_t begin_proof(void)
     submit(MRT_START, 0, false);
     work();
     store->form->shown = true; /* by an earlier grant: the first one is looked at, not proved */
-    fates[MRT_FORM_TRY] = KEEP_BACK;
+    fates[MRT_NATIVE_TRY] = KEEP_BACK;
     uint64_t append = submit(MRT_APPEND, 1, false);
     submit(MRT_RENEW, 0, false);
-    fates[MRT_FORM_TRY] = PASS;
-    fates[MRT_FORM_PROVE] = KEEP_BACK;
+    fates[MRT_NATIVE_TRY] = PASS;
+    fates[MRT_NATIVE_PROVE] = KEEP_BACK;
     work();
     assert_int_equal(answers[append], 0);
-    assert_int_equal(link_of(1)->state, MRT_FORM_PROVING);
+    assert_int_equal(link_of(1)->state, MRT_NATIVE_PROVING);
     return append;
 }
 
 static void end_proof(void)
 {
-    mrt_form_close(store);
+    mrt_native_close(store);
 }
 
 static void test_c12_a_proof_that_is_older_than_a_renewal_is_no_proof(void **state)
@@ -476,7 +476,7 @@ static void test_c12_a_proof_that_is_older_than_a_renewal_is_no_proof(void **sta
     uint64_t renew = submit(MRT_RENEW, 0, false);
     work();
     assert_int_equal(newest[renew].type, MRT_RENEWED); /* this ticket is not among what is held */
-    fates[MRT_FORM_PROVE] = PASS;
+    fates[MRT_NATIVE_PROVE] = PASS;
     answers_left = 1;
     work();
     assert_int_equal(answers_left, 0);
@@ -499,16 +499,16 @@ static void test_c12_a_renewals_proof_is_not_the_next_ones(void **state)
     owner = NULL; /* of two locks, this server knows the one */
     submit(MRT_APPEND, 2, false);
     work();
-    assert_int_equal(link_of(1)->state + link_of(2)->state, 2 * MRT_FORM_HELD);
+    assert_int_equal(link_of(1)->state + link_of(2)->state, 2 * MRT_NATIVE_HELD);
     beliefs[1] = NOTHING;
-    fates[MRT_FORM_PROVE] = KEEP_BACK;
+    fates[MRT_NATIVE_PROVE] = KEEP_BACK;
     allocations_left = 2; /* the command's, and one proof's */
     failures_left = 1;
     uint64_t first = submit(MRT_RENEW, 0, false);
     assert_int_equal(failures_left, 0);
     assert_int_equal(newest[first].type, MRT_UNKNOWN);
     uint64_t second = submit(MRT_RENEW, 0, false);
-    fates[MRT_FORM_PROVE] = PASS;
+    fates[MRT_NATIVE_PROVE] = PASS;
     answers_left = 2; /* the first one's, and the second's of the other */
     work();
     assert_int_equal(answers_left, 0);
@@ -524,7 +524,7 @@ static void prove_in_vain(bool *reason)
 {
     uint64_t append = begin_proof();
     *reason = true;
-    fates[MRT_FORM_PROVE] = PASS;
+    fates[MRT_NATIVE_PROVE] = PASS;
     work();
     *reason = false;
     assert_int_equal(answers[append], 1);

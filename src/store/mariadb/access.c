@@ -20,7 +20,7 @@ static const char query[] =
     " COALESCE(NULLIF(@@bind_address, ''), '*')";
 
 /* Who reads an option file may have a password from there. */
-static bool has_no_password(const struct mrt_my_words *words)
+static bool has_no_password(const struct mrt_mariadb_connection_options *words)
 {
     return !(words->password && *words->password) && !*words->option_file &&
            !*words->option_group && !*words->socket;
@@ -38,17 +38,17 @@ static void judge(const struct mrt_store *store, MYSQL_RES *rows)
         mrt_sql_say(store, "the server listens for other machines, and asked for no password");
 }
 
-void mrt_my_check_access(const struct mrt_store *store)
+void mrt_mariadb_check_access(const struct mrt_store *store)
 {
-    const struct mrt_my_words *words = &store->driver->words;
-    MYSQL *connection = mrt_my_new(words);
+    const struct mrt_mariadb_connection_options *words = &store->driver->words;
+    MYSQL *connection = mrt_mariadb_new(words);
     unsigned seconds = (unsigned)(words->connect / MRT_SECOND) + 1;
     if (!connection)
         return;
     mysql_options(connection, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
     if (mysql_real_connect(connection, words->host, words->user, words->password, NULL, words->port,
                            *words->socket ? words->socket : NULL, 0) &&
-        !mrt_my_is_open(connection, words) && mysql_query(connection, query) == 0) {
+        !mrt_mariadb_is_open(connection, words) && mysql_query(connection, query) == 0) {
         MYSQL_RES *rows = mysql_store_result(connection);
         judge(store, rows);
         mysql_free_result(rows);

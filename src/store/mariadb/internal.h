@@ -19,20 +19,20 @@
 
 #include <mysql.h>
 
-enum mrt_my_doing {
-    MRT_MY_NOTHING,
-    MRT_MY_CONNECTING,
-    MRT_MY_SENDING,
-    MRT_MY_SENT,    /* and nothing of the answer has been looked for: one more may be sent */
-    MRT_MY_READING, /* whether a statement was refused */
-    MRT_MY_STORING, /* its result */
-    MRT_MY_GOING_ON /* to the next one's */
+enum mrt_mariadb_doing {
+    MRT_MARIADB_NOTHING,
+    MRT_MARIADB_CONNECTING,
+    MRT_MARIADB_SENDING,
+    MRT_MARIADB_SENT,    /* and nothing of the answer has been looked for: one more may be sent */
+    MRT_MARIADB_READING, /* whether a statement was refused */
+    MRT_MARIADB_STORING, /* its result */
+    MRT_MARIADB_GOING_ON /* to the next one's */
 };
 
 struct mrt_sql_driver {
-    struct mrt_my_words words;
+    struct mrt_mariadb_connection_options words;
     MYSQL *connection;
-    enum mrt_my_doing doing;
+    enum mrt_mariadb_doing doing;
     int waits;        /* MYSQL_WAIT_ bits; 0: the operation is done */
     bool prepared;    /* the one statement that is prepared is, on this connection */
     bool unprepared;  /* it was refused there, as if there were no room for one more */
@@ -50,30 +50,31 @@ struct mrt_sql_driver {
 
 /* store.c */
 /* A connection's object with all its options; NULL: no memory. */
-MYSQL *mrt_my_new(const struct mrt_my_words *words);
+MYSQL *mrt_mariadb_new(const struct mrt_mariadb_connection_options *words);
 /* Whether it is not encrypted although it has to be: then nothing is sent on it. */
-bool mrt_my_is_open(MYSQL *connection, const struct mrt_my_words *words);
+bool mrt_mariadb_is_open(MYSQL *connection, const struct mrt_mariadb_connection_options *words);
 /* The end of a sentence about this error of connecting, or "". */
-const char *mrt_my_tls_advice(const struct mrt_my_words *words, unsigned code);
+const char *mrt_mariadb_tls_advice(const struct mrt_mariadb_connection_options *words,
+                                   unsigned code);
 
 /* text.c */
 /* The acquire of a lock that nobody has. */
-bool mrt_my_is_alone(const struct mrt_sql_request *request);
+bool mrt_mariadb_is_alone(const struct mrt_sql_request *request);
 /* The whole request as one text; NULL: no memory. */
-char *mrt_my_text(const struct mrt_store *store, const struct mrt_sql_request *request);
+char *mrt_mariadb_text(const struct mrt_store *store, const struct mrt_sql_request *request);
 
 /* wire.c */
 /* What of the connection's socket is waited for and ready, as MYSQL_WAIT_ bits; waits for it. */
-int mrt_my_ready(const struct mrt_store *store);
-void mrt_my_watch(struct mrt_store *store);
+int mrt_mariadb_ready(const struct mrt_store *store);
+void mrt_mariadb_watch(struct mrt_store *store);
 
 /* access.c */
 /* Tells the log what is wrong with who may use the store. On a connection of its own; blocks. */
-void mrt_my_check_access(const struct mrt_store *store);
+void mrt_mariadb_check_access(const struct mrt_store *store);
 
 /* schema.c */
-int mrt_my_init(const struct mrt_uri *uri, mortise_text_callback print, void *argument);
+int mrt_mariadb_init(const struct mrt_uri *uri, mortise_text_callback print, void *argument);
 /* The same for form=row, which has one table. */
-int mrt_my_init_rows(const struct mrt_uri *uri, mortise_text_callback print, void *argument);
+int mrt_mariadb_init_rows(const struct mrt_uri *uri, mortise_text_callback print, void *argument);
 
 #endif

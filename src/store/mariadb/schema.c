@@ -16,12 +16,12 @@
 /* Every %1$s is the database's name, which needs no quoting. What is there is looked at before
    anything is made; a trigger runs as who made it, so it is no danger to who looks later. */
 #define LOOK                                                                                      \
-    "SET @mortise_fault = COALESCE(" MRT_MY_FAULT(                                                \
+    "SET @mortise_fault = COALESCE(" MRT_MARIADB_FAULT(                                           \
         "'%1$s'") ",\n"                                                                           \
                   "    (SELECT CONCAT(event_object_table, ' has the trigger ', trigger_name, "    \
-                  "'" MRT_MY_UNDO "')"                                                            \
+                  "'" MRT_MARIADB_UNDO "')"                                                       \
                   " FROM information_schema.triggers WHERE trigger_schema = '%1$s' AND "          \
-                  "event_object_table IN " MRT_MY_TABLES " LIMIT 1));\n"                          \
+                  "event_object_table IN " MRT_MARIADB_TABLES " LIMIT 1));\n"                     \
                   "EXECUTE IMMEDIATE IF(@mortise_fault IS NULL, 'DO 0',"                          \
                   " CONCAT('SIGNAL SQLSTATE ''45000'' SET MYSQL_ERRNO = 32100, MESSAGE_TEXT = '," \
                   " QUOTE(@mortise_fault)));\n"
@@ -79,9 +79,9 @@ static unsigned run(MYSQL *connection, const char *text)
     return more > 0 ? mysql_errno(connection) : 0;
 }
 
-static int execute(const struct mrt_my_words *words, const char *text)
+static int execute(const struct mrt_mariadb_connection_options *words, const char *text)
 {
-    MYSQL *connection = mrt_my_new(words);
+    MYSQL *connection = mrt_mariadb_new(words);
     unsigned seconds = (unsigned)(words->connect / MRT_SECOND) + 1;
     char line[256], number[8];
     int error = MORTISE_OK;
@@ -91,7 +91,7 @@ static int execute(const struct mrt_my_words *words, const char *text)
     bool connected =
         mysql_real_connect(connection, words->host, words->user, words->password, NULL, words->port,
                            *words->socket ? words->socket : NULL, CLIENT_MULTI_STATEMENTS);
-    bool open = connected && mrt_my_is_open(connection, words);
+    bool open = connected && mrt_mariadb_is_open(connection, words);
     unsigned code = open ? 0 : connected ? run(connection, text) : mysql_errno(connection);
     if (open)
         error = mrt_error(MORTISE_EUNREACHABLE, "MariaDB: the server does not encrypt%s",
@@ -100,7 +100,7 @@ static int execute(const struct mrt_my_words *words, const char *text)
         snprintf(number, sizeof number, "%u", code % 100000);
         mrt_sql_first_line(mysql_error(connection), line, sizeof line);
         error = mrt_error(mrt_sql_code(number)->error, "MariaDB: %.160s%s", line,
-                          mrt_my_tls_advice(words, code));
+                          mrt_mariadb_tls_advice(words, code));
     }
     mysql_close(connection);
     return error;
@@ -111,9 +111,9 @@ __attribute__((format(printf, 4, 0))) static int
 make(const struct mrt_uri *uri, mortise_text_callback print, void *argument, const char *format)
 {
     struct mrt_sql_address address;
-    struct mrt_my_words words;
+    struct mrt_mariadb_connection_options words;
     char text[sizeof script + 16 * MRT_SQL_SCHEMA_MAX];
-    int error = mrt_my_uri_parse(uri, &address, &words);
+    int error = mrt_mariadb_uri_parse(uri, &address, &words);
     snprintf(text, sizeof text, format, words.database, mrt_sql_schema_version);
     if (error == MORTISE_OK && print)
         print(argument, text);
@@ -123,12 +123,12 @@ make(const struct mrt_uri *uri, mortise_text_callback print, void *argument, con
     return error;
 }
 
-int mrt_my_init(const struct mrt_uri *uri, mortise_text_callback print, void *argument)
+int mrt_mariadb_init(const struct mrt_uri *uri, mortise_text_callback print, void *argument)
 {
     return make(uri, print, argument, script);
 }
 
-int mrt_my_init_rows(const struct mrt_uri *uri, mortise_text_callback print, void *argument)
+int mrt_mariadb_init_rows(const struct mrt_uri *uri, mortise_text_callback print, void *argument)
 {
     return make(uri, print, argument, row_script);
 }

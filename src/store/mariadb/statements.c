@@ -22,7 +22,7 @@ static const char isolation[] = "SET SESSION TRANSACTION ISOLATION LEVEL READ CO
 static const char identify[] =
     "SELECT CONNECTION_ID(), @@global.read_only + 0, MAX(number),"
     " NOT (@@global.rpl_semi_sync_master_enabled"
-    " AND @@global.rpl_semi_sync_master_wait_point = 'AFTER_SYNC'), " MRT_MY_FAULT("DATABASE()")
+    " AND @@global.rpl_semi_sync_master_wait_point = 'AFTER_SYNC'), " MRT_MARIADB_FAULT("DATABASE()")
     " FROM version";
 
 static const char start[] =
@@ -214,7 +214,7 @@ static const char form_setup[] =
     " idle_write_transaction_timeout = $J, max_statement_time = 0";
 static const char name_identify[] = "SELECT CONNECTION_ID(), @@global.read_only + 0, 0, 0, NULL";
 static const char row_identify[] =
-    "SELECT CONNECTION_ID(), @@global.read_only + 0, 0, 0, " MRT_MY_FAULT("DATABASE()");
+    "SELECT CONNECTION_ID(), @@global.read_only + 0, 0, 0, " MRT_MARIADB_FAULT("DATABASE()");
 
 static const char name_try[] = "SELECT GET_LOCK($C, 0), 1";
 static const char name_wait[] = "SELECT GET_LOCK($C, $Z), 1";
@@ -247,8 +247,8 @@ static const char row_prove[] =
 
 /* clang-format on */
 
-#define NAME(step) ((int)MRT_SQL_DO_NAMED + (int)MRT_FORM_##step)
-#define ROW(step) ((int)MRT_SQL_DO_ROW + (int)MRT_FORM_##step)
+#define NAME(step) ((int)MRT_SQL_DO_NAMED + (int)MRT_NATIVE_##step)
+#define ROW(step) ((int)MRT_SQL_DO_ROW + (int)MRT_NATIVE_##step)
 #define NEVER      \
     {              \
         false, -1, \
@@ -257,12 +257,12 @@ static const char row_prove[] =
         }          \
     } /* it is not asked for */
 
-const struct mrt_my_plan *mrt_my_plan(const struct mrt_sql_request *request)
+const struct mrt_mariadb_plan *mrt_mariadb_plan(const struct mrt_sql_request *request)
 {
-    static const struct mrt_my_plan alone = {false, 0, {append_alone}};
-    static const struct mrt_my_plan limited = {
+    static const struct mrt_mariadb_plan alone = {false, 0, {append_alone}};
+    static const struct mrt_mariadb_plan limited = {
         true, 5, {lock_queue, share_session, look_ahead, count_waiting, append, appended}};
-    static const struct mrt_my_plan plans[MRT_SQL_KINDS] = {
+    static const struct mrt_mariadb_plan plans[MRT_SQL_KINDS] = {
         [MRT_SQL_DO_SETUP] = {false, 2, {setup, isolation, identify}},
         [MRT_SQL_DO_START] = {false, 2, {may_end, start, old_sessions}},
         [MRT_SQL_DO_RESUME] = {false, 1, {resume, resumed}},
@@ -286,7 +286,7 @@ const struct mrt_my_plan *mrt_my_plan(const struct mrt_sql_request *request)
         [MRT_SQL_DO_DETACH] = {true, 3, {nobody, SHARE_SESSION, detach, detached}},
         [MRT_SQL_DO_VIEW] = {false, 0, {view}},
         [MRT_SQL_DO_REMOVE] = {false, 0, {leave}},
-        [MRT_SQL_DO_REMOVE_QUIETLY] = {false, 0, {leave}},
+        [MRT_SQL_DO_REMOVE_WITHOUT_NOTIFY] = {false, 0, {leave}},
         [MRT_SQL_DO_LIGHTEN] = {false, 1, {lighten, view}},
         [MRT_SQL_DO_SET_VALUE] = {false, 1, {set_value, view}},
         [MRT_SQL_DO_LISTEN] = NEVER,

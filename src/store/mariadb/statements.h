@@ -22,14 +22,14 @@
 
 #include "store/sql/internal.h"
 
-#define MRT_MY_STATEMENTS_MAX 6
+#define MRT_MARIADB_STATEMENTS_MAX 6
 
-struct mrt_my_plan {
+struct mrt_mariadb_plan {
     bool transaction; /* or each statement is one of its own */
     int answer;       /* the statement whose rows, or number of rows, are it; -1: none */
-    const char *statement[MRT_MY_STATEMENTS_MAX + 1];
+    const char *statement[MRT_MARIADB_STATEMENTS_MAX + 1];
 };
 
-const struct mrt_my_plan *mrt_my_plan(const struct mrt_sql_request *request);
+const struct mrt_mariadb_plan *mrt_mariadb_plan(const struct mrt_sql_request *request);
 
 #endif

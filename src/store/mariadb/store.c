@@ -15,7 +15,7 @@
 
 const char mrt_sql_product[] = "MariaDB";
 const bool mrt_sql_notifies = false;
-const bool mrt_sql_hurries = false;
+const bool mrt_sql_async_commit = false;
 const bool mrt_sql_removes_last = false;
 const int mrt_sql_schema_version = 2;
 const bool mrt_sql_named_shares = false;
@@ -36,7 +36,7 @@ static void init_library(void)
 /* Not every plugin of the client's that a server may ask for: a password goes in the clear to none
    but one that is known, or on this machine's socket. Nor does a server get a file that it names.
  */
-static void restrict_server(MYSQL *connection, const struct mrt_my_words *words)
+static void restrict_server(MYSQL *connection, const struct mrt_mariadb_connection_options *words)
 {
     static const char hashed[] = "mysql_native_password,client_ed25519,auth_gssapi_client,parsec";
     static const char any[] = "mysql_native_password,client_ed25519,auth_gssapi_client,parsec,"
@@ -54,7 +54,7 @@ static void restrict_server(MYSQL *connection, const struct mrt_my_words *words)
         mysql_options(connection, MYSQL_OPT_SSL_CA, words->tls_ca);
 }
 
-MYSQL *mrt_my_new(const struct mrt_my_words *words)
+MYSQL *mrt_mariadb_new(const struct mrt_mariadb_connection_options *words)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     static const unsigned tcp = MYSQL_PROTOCOL_TCP;
@@ -76,12 +76,13 @@ MYSQL *mrt_my_new(const struct mrt_my_words *words)
 }
 
 /* The library lets a server do without TLS unless the certificate is to be checked. */
-bool mrt_my_is_open(MYSQL *connection, const struct mrt_my_words *words)
+bool mrt_mariadb_is_open(MYSQL *connection, const struct mrt_mariadb_connection_options *words)
 {
     return words->tls >= MRT_SQL_TLS_REQUIRED && !mysql_get_ssl_cipher(connection);
 }
 
-const char *mrt_my_tls_advice(const struct mrt_my_words *words, unsigned code)
+const char *mrt_mariadb_tls_advice(const struct mrt_mariadb_connection_options *words,
+                                   unsigned code)
 {
     if (code == CR_AUTH_PLUGIN_ERR || code == CR_AUTH_PLUGIN_CANNOT_LOAD)
         return "; a password is sent in the clear with tls=verify only";
@@ -92,11 +93,11 @@ static void connecting(struct mrt_store *store, mrt_time now)
 {
     struct mrt_sql_driver *driver = store->driver;
     if (driver->waits) {
-        mrt_my_watch(store);
+        mrt_mariadb_watch(store);
         return;
     }
-    driver->doing = MRT_MY_NOTHING;
-    if (driver->connected && mrt_my_is_open(driver->connection, &driver->words)) {
+    driver->doing = MRT_MARIADB_NOTHING;
+    if (driver->connected && mrt_mariadb_is_open(driver->connection, &driver->words)) {
         mrt_sql_reject(store, MORTISE_EUNREACHABLE, "MariaDB: the server does not encrypt%s",
                        mrt_sql_tls_advice(driver->words.tls));
         return;
@@ -113,19 +114,19 @@ static void connecting(struct mrt_store *store, mrt_time now)
     mrt_sql_first_line(mysql_error(driver->connection), line, sizeof line);
     mrt_sql_reject(store, error == MORTISE_ESTORE ? MORTISE_EUNREACHABLE : error,
                    "MariaDB: %.100s: %.150s%s%s%s", store->address.shown, line, advice ? "; " : "",
-                   advice ? advice : "", mrt_my_tls_advice(&driver->words, code));
+                   advice ? advice : "", mrt_mariadb_tls_advice(&driver->words, code));
 }
 
 void mrt_sql_driver_connect(struct mrt_store *store)
 {
     struct mrt_sql_driver *driver = store->driver;
-    const struct mrt_my_words *words = &driver->words;
-    driver->connection = mrt_my_new(words);
+    const struct mrt_mariadb_connection_options *words = &driver->words;
+    driver->connection = mrt_mariadb_new(words);
     if (!driver->connection || mysql_options(driver->connection, MYSQL_OPT_NONBLOCK, 0) != 0) {
         mrt_sql_reject(store, MORTISE_ENOMEM, "no memory for a connection");
         return;
     }
-    driver->doing = MRT_MY_CONNECTING;
+    driver->doing = MRT_MARIADB_CONNECTING;
     /* A lock by name is the server's. */
     const char *database = store->steps == MRT_SQL_DO_NAMED ? NULL : words->database;
     driver->waits = mysql_real_connect_start(&driver->connected, driver->connection, words->host,
@@ -133,13 +134,13 @@ void mrt_sql_driver_connect(struct mrt_store *store)
                                              *words->socket ? words->socket : NULL,
                                              CLIENT_MULTI_STATEMENTS | CLIENT_FOUND_ROWS);
     if (driver->waits)
-        mrt_my_watch(store);
+        mrt_mariadb_watch(store);
 }
 
 void mrt_sql_driver_go_on(struct mrt_store *store, mrt_time now)
 {
     struct mrt_sql_driver *driver = store->driver;
-    int ready = driver->waits ? mrt_my_ready(store) : 0;
+    int ready = driver->waits ? mrt_mariadb_ready(store) : 0;
     if (driver->waits && !ready)
         return;
     store->mask = 0; /* the library may have another socket by now, of the same number */
@@ -192,7 +193,7 @@ void mrt_sql_driver_disconnect(struct mrt_store *store)
     if (driver->connection)
         mysql_close(driver->connection);
     driver->connection = NULL;
-    driver->doing = MRT_MY_NOTHING;
+    driver->doing = MRT_MARIADB_NOTHING;
     driver->waits = 0;
     driver->rolls_back = driver->prepared = driver->unprepared = false;
     free(driver->text);
@@ -218,7 +219,7 @@ void mrt_sql_driver_abandon(struct mrt_store *store)
 int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri)
 {
     store->driver = calloc(1, sizeof *store->driver);
-    return store->driver ? mrt_my_uri_parse(uri, &store->address, &store->driver->words)
+    return store->driver ? mrt_mariadb_uri_parse(uri, &store->address, &store->driver->words)
                          : MORTISE_ENOMEM;
 }
 
@@ -226,13 +227,13 @@ int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri)
 
 static const struct mrt_store_ops get_lock_store = {
     .scheme = "mysql",
-    MRT_FORM_CALLS(named),
+    MRT_NATIVE_CALLS(named),
 };
 
 static const struct mrt_store_ops row_store = {
     .scheme = "mysql",
-    .init = mrt_my_init_rows,
-    MRT_FORM_CALLS(row),
+    .init = mrt_mariadb_init_rows,
+    MRT_NATIVE_CALLS(row),
 };
 
 static int choose(const struct mrt_uri *uri, const struct mrt_store_ops **ops)
@@ -261,7 +262,7 @@ static const struct mrt_store_ops mariadb_store = {
                      .detach = 1,
                      .lock_delay = 1,
                      .lease_ms = 10000},
-    .init = mrt_my_init,
+    .init = mrt_mariadb_init,
     MRT_SQL_CALLS,
 };
 

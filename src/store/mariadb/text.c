@@ -86,7 +86,7 @@ static void write_statement(FILE *out, const struct mrt_store *store,
     fputc(';', out);
 }
 
-bool mrt_my_is_alone(const struct mrt_sql_request *request)
+bool mrt_mariadb_is_alone(const struct mrt_sql_request *request)
 {
     return request->kind == MRT_SQL_DO_APPEND && !request->whole;
 }
@@ -118,10 +118,10 @@ static void write_execution(FILE *out, const struct mrt_store *store,
 static void write_plan(FILE *out, const struct mrt_store *store,
                        const struct mrt_sql_request *request)
 {
-    const struct mrt_my_plan *plan = mrt_my_plan(request);
+    const struct mrt_mariadb_plan *plan = mrt_mariadb_plan(request);
     if (request->step[0].prepares)
         write_preparation(out, plan->statement[0]);
-    if (mrt_my_is_alone(request)) {
+    if (mrt_mariadb_is_alone(request)) {
         write_execution(out, store, request, plan->statement[0]);
         return;
     }
@@ -133,7 +133,7 @@ static void write_plan(FILE *out, const struct mrt_store *store,
         write_text(out, "COMMIT;");
 }
 
-char *mrt_my_text(const struct mrt_store *store, const struct mrt_sql_request *request)
+char *mrt_mariadb_text(const struct mrt_store *store, const struct mrt_sql_request *request)
 {
     char *text = NULL;
     size_t size;

@@ -17,7 +17,7 @@ static int malformed(void)
 }
 
 /* "user:password@" at the beginning of `text`; what follows it, or NULL. */
-static char *take_user(char *text, struct mrt_my_words *words)
+static char *take_user(char *text, struct mrt_mariadb_connection_options *words)
 {
     char *at = strrchr(text, '@');
     if (!at)
@@ -35,7 +35,7 @@ static char *take_user(char *text, struct mrt_my_words *words)
 }
 
 /* "host:port", "[address]:port", or one without the port. */
-static int take_host(char *text, struct mrt_my_words *words)
+static int take_host(char *text, struct mrt_mariadb_connection_options *words)
 {
     char *end = *text == '[' ? strchr(text, ']') : text + strcspn(text, ":");
     int port = DEFAULT_PORT;
@@ -58,7 +58,7 @@ static int take_host(char *text, struct mrt_my_words *words)
     return MORTISE_OK;
 }
 
-static int read_base(const struct mrt_uri *uri, struct mrt_my_words *words)
+static int read_base(const struct mrt_uri *uri, struct mrt_mariadb_connection_options *words)
 {
     if (strncmp(uri->rest, "//", 2) != 0 || strlen(uri->rest) >= sizeof words->text)
         return malformed();
@@ -76,7 +76,7 @@ static int read_base(const struct mrt_uri *uri, struct mrt_my_words *words)
 }
 
 /* What may be shown. */
-static void write_shown(const struct mrt_my_words *words, char shown[512])
+static void write_shown(const struct mrt_mariadb_connection_options *words, char shown[512])
 {
     char host[280]; /* so that all of it fits */
     bool literal = words->host && strchr(words->host, ':');
@@ -97,8 +97,8 @@ static int copy(const struct mrt_uri *uri, const char *key, char *value, size_t 
     return MORTISE_OK;
 }
 
-int mrt_my_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
-                     struct mrt_my_words *words)
+int mrt_mariadb_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
+                          struct mrt_mariadb_connection_options *words)
 {
     static const char *const known[] = {MRT_URI_COMMON, "lease",        "connect", "socket",
                                         "option_file",  "option_group", "form",    "synchronous",

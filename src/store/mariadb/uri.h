@@ -11,7 +11,7 @@
 
 #include "store/sql/text.h"
 
-struct mrt_my_words {
+struct mrt_mariadb_connection_options {
     char text[MRT_URI_MAX];             /* the parts point into it; it is wiped at the end */
     const char *user, *password, *host; /* NULL: not given */
     unsigned port;
@@ -24,7 +24,7 @@ struct mrt_my_words {
 };
 
 /* 0, or MORTISE_EURI with particulars. */
-int mrt_my_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
-                     struct mrt_my_words *words);
+int mrt_mariadb_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
+                          struct mrt_mariadb_connection_options *words);
 
 #endif

@@ -26,11 +26,11 @@
 /* The request that may be sent now: the first, or the one behind it. */
 static struct mrt_sql_request *next_to_send(const struct mrt_store *store)
 {
-    enum mrt_my_doing doing = store->driver->doing;
+    enum mrt_mariadb_doing doing = store->driver->doing;
     struct mrt_sql_request *request = TAILQ_FIRST(&store->sent);
     if (request && request->sent && mrt_sql_goes_through(request))
         request = TAILQ_NEXT(request, link);
-    bool can = doing == MRT_MY_NOTHING || doing == MRT_MY_SENT;
+    bool can = doing == MRT_MARIADB_NOTHING || doing == MRT_MARIADB_SENT;
     return can && request && request->sent == 0 ? request : NULL;
 }
 
@@ -42,7 +42,7 @@ static void send_text(struct mrt_store *store, char *text)
         return;
     }
     driver->text = text;
-    driver->doing = MRT_MY_SENDING;
+    driver->doing = MRT_MARIADB_SENDING;
     driver->waits = mysql_send_query_start(&driver->result, driver->connection, text, strlen(text));
 }
 
@@ -50,11 +50,11 @@ static void begin(struct mrt_store *store, struct mrt_sql_request *request, mrt_
 {
     struct mrt_sql_driver *driver = store->driver;
     request->whole |= driver->crowded || driver->unprepared;
-    request->step[0].prepares = mrt_my_is_alone(request) && !driver->prepared;
+    request->step[0].prepares = mrt_mariadb_is_alone(request) && !driver->prepared;
     request->sent = now;
     mrt_traffic_sent(store->traffic);
     request->at = 0;
-    send_text(store, mrt_my_text(store, request));
+    send_text(store, mrt_mariadb_text(store, request));
 }
 
 static void sent(struct mrt_store *store)
@@ -62,7 +62,7 @@ static void sent(struct mrt_store *store)
     struct mrt_sql_driver *driver = store->driver;
     free(driver->text);
     driver->text = NULL;
-    driver->doing = MRT_MY_SENT;
+    driver->doing = MRT_MARIADB_SENT;
     store->broken |= driver->result != 0;
 }
 
@@ -70,13 +70,13 @@ static void sent(struct mrt_store *store)
 
 static void read_answer(struct mrt_sql_driver *driver)
 {
-    driver->doing = MRT_MY_READING;
+    driver->doing = MRT_MARIADB_READING;
     driver->waits = mysql_read_query_result_start(&driver->refused, driver->connection);
 }
 
 static void store_result(struct mrt_sql_driver *driver)
 {
-    driver->doing = MRT_MY_STORING;
+    driver->doing = MRT_MARIADB_STORING;
     driver->waits = mysql_store_result_start(&driver->stored, driver->connection);
 }
 
@@ -106,7 +106,7 @@ static void finish(struct mrt_store *store, struct mrt_sql_request *request, mrt
     struct mrt_sql_request *next = TAILQ_NEXT(request, link);
     bool again = goes_on_whole(driver, request);
     driver->rolls_back = false;
-    driver->doing = MRT_MY_NOTHING;
+    driver->doing = MRT_MARIADB_NOTHING;
     TAILQ_REMOVE(&store->sent, request, link);
     mrt_traffic_answered(store->traffic);
     if (next && next->sent) {
@@ -114,7 +114,7 @@ static void finish(struct mrt_store *store, struct mrt_sql_request *request, mrt
         read_answer(driver);
     }
     if (again)
-        mrt_sql_again(store, request, request->kind, now);
+        mrt_sql_resend(store, request, request->kind, now);
     else
         mrt_sql_finish(store, request, now);
 }
@@ -134,7 +134,7 @@ static void refuse(struct mrt_store *store, struct mrt_sql_request *request, mrt
         mrt_sql_first_line(mysql_error(driver->connection), request->detail,
                            sizeof request->detail);
     }
-    if (driver->rolls_back || !mrt_my_plan(request)->transaction) {
+    if (driver->rolls_back || !mrt_mariadb_plan(request)->transaction) {
         finish(store, request, now);
         return;
     }
@@ -145,7 +145,7 @@ static void refuse(struct mrt_store *store, struct mrt_sql_request *request, mrt
 /* The rows of one statement are here, or it has none. */
 static void take_result(struct mrt_sql_driver *driver, struct mrt_sql_request *request)
 {
-    const struct mrt_my_plan *plan = mrt_my_plan(request);
+    const struct mrt_mariadb_plan *plan = mrt_mariadb_plan(request);
     if (!driver->rolls_back && plan->answer >= 0 &&
         request->at == plan->answer + plan->transaction + request->step[0].prepares) {
         mrt_sql_rows_free(request->rows);
@@ -157,7 +157,7 @@ static void take_result(struct mrt_sql_driver *driver, struct mrt_sql_request *r
         mysql_free_result(driver->stored);
     }
     request->at++;
-    driver->doing = MRT_MY_GOING_ON;
+    driver->doing = MRT_MARIADB_GOING_ON;
     driver->waits = mysql_next_result_start(&driver->result, driver->connection);
 }
 
@@ -165,15 +165,15 @@ static void take_result(struct mrt_sql_driver *driver, struct mrt_sql_request *r
 static void step(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_sql_driver *driver = store->driver;
-    enum mrt_my_doing doing = driver->doing;
-    if (doing == MRT_MY_SENDING)
+    enum mrt_mariadb_doing doing = driver->doing;
+    if (doing == MRT_MARIADB_SENDING)
         sent(store);
-    else if (doing == MRT_MY_STORING && (driver->stored || !mysql_errno(driver->connection)))
+    else if (doing == MRT_MARIADB_STORING && (driver->stored || !mysql_errno(driver->connection)))
         take_result(driver, request);
-    else if (doing == MRT_MY_STORING || (doing == MRT_MY_READING && driver->refused) ||
-             (doing == MRT_MY_GOING_ON && driver->result > 0))
+    else if (doing == MRT_MARIADB_STORING || (doing == MRT_MARIADB_READING && driver->refused) ||
+             (doing == MRT_MARIADB_GOING_ON && driver->result > 0))
         refuse(store, request, now);
-    else if (doing == MRT_MY_READING || driver->result == 0)
+    else if (doing == MRT_MARIADB_READING || driver->result == 0)
         store_result(driver);
     else
         finish(store, request, now);
@@ -185,13 +185,13 @@ static void go_on(struct mrt_sql_driver *driver, int ready)
 {
     MYSQL *connection = driver->connection;
     switch (driver->doing) {
-    case MRT_MY_SENDING:
+    case MRT_MARIADB_SENDING:
         driver->waits = mysql_send_query_cont(&driver->result, connection, ready);
         break;
-    case MRT_MY_READING:
+    case MRT_MARIADB_READING:
         driver->waits = mysql_read_query_result_cont(&driver->refused, connection, ready);
         break;
-    case MRT_MY_STORING:
+    case MRT_MARIADB_STORING:
         driver->waits = mysql_store_result_cont(&driver->stored, connection, ready);
         break;
     default:
@@ -199,7 +199,7 @@ static void go_on(struct mrt_sql_driver *driver, int ready)
     }
 }
 
-int mrt_my_ready(const struct mrt_store *store)
+int mrt_mariadb_ready(const struct mrt_store *store)
 {
     uint32_t events = mrt_sql_ready(store);
     int ready = events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? MYSQL_WAIT_READ : 0;
@@ -208,7 +208,7 @@ int mrt_my_ready(const struct mrt_store *store)
     return ready & (store->driver->waits | (store->driver->waits ? 0 : MYSQL_WAIT_READ));
 }
 
-void mrt_my_watch(struct mrt_store *store)
+void mrt_mariadb_watch(struct mrt_store *store)
 {
     struct mrt_sql_driver *driver = store->driver;
     uint32_t events = driver->waits & MYSQL_WAIT_WRITE ? EPOLLOUT : 0;
@@ -227,12 +227,12 @@ void mrt_sql_driver_send(struct mrt_store *store, struct mrt_sql_request *reques
 static void take_ready(struct mrt_store *store)
 {
     struct mrt_sql_driver *driver = store->driver;
-    int ready = mrt_my_ready(store);
+    int ready = mrt_mariadb_ready(store);
     if (!ready)
         return;
-    if (driver->doing == MRT_MY_NOTHING)
+    if (driver->doing == MRT_MARIADB_NOTHING)
         store->broken = true; /* nothing was asked: it is the end of the connection */
-    else if (driver->doing == MRT_MY_SENT)
+    else if (driver->doing == MRT_MARIADB_SENT)
         read_answer(driver);
     else if (driver->waits)
         go_on(driver, ready);
@@ -240,7 +240,8 @@ static void take_ready(struct mrt_store *store)
 
 static bool is_done(const struct mrt_sql_driver *driver)
 {
-    return driver->waits == 0 && driver->doing != MRT_MY_NOTHING && driver->doing != MRT_MY_SENT;
+    return driver->waits == 0 && driver->doing != MRT_MARIADB_NOTHING &&
+           driver->doing != MRT_MARIADB_SENT;
 }
 
 void mrt_sql_driver_turn(struct mrt_store *store, mrt_time now)
@@ -257,7 +258,7 @@ void mrt_sql_driver_turn(struct mrt_store *store, mrt_time now)
             break;
     }
     if (!store->broken)
-        mrt_my_watch(store);
+        mrt_mariadb_watch(store);
 }
 
 /* ------------------------------------------------------------------ rows */
@@ -299,6 +300,6 @@ int mrt_sql_server(struct mrt_store *store, char *text, size_t size)
 {
     int error = mrt_sql_tell_version(store, version_of, text, size);
     if (error == MORTISE_OK)
-        mrt_my_check_access(store);
+        mrt_mariadb_check_access(store);
     return error;
 }

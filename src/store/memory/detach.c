@@ -48,12 +48,12 @@ int mrt_memory_detach(struct mrt_memory_server *server, const struct mrt_command
                       struct ticket **ticket)
 {
     struct ticket *had = find(server, command->session, command->ticket, command->queue);
-    *ticket = find(server, server->nobody.id, command->heir, command->queue);
+    *ticket = find(server, server->nobody.id, command->detached_id, command->queue);
     if (*ticket)
         return MORTISE_OK;
     if (!had)
         return MORTISE_ENOTHELD;
-    if (mrt_id_equal(command->ticket, command->heir)) { /* it was adopted, and given up */
+    if (mrt_id_equal(command->ticket, command->detached_id)) { /* it was adopted, and given up */
         TAILQ_REMOVE(&had->session->tickets, had, session_link);
         TAILQ_INSERT_TAIL(&server->nobody.tickets, had, session_link);
         had->session = &server->nobody;
@@ -61,7 +61,7 @@ int mrt_memory_detach(struct mrt_memory_server *server, const struct mrt_command
         had->delay = 0;
         *ticket = had;
     } else {
-        *ticket = replace(server, had, command->heir);
+        *ticket = replace(server, had, command->detached_id);
     }
     return *ticket ? MORTISE_OK : MORTISE_ENOMEM;
 }

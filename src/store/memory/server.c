@@ -158,7 +158,7 @@ static void answer_view(const struct mrt_memory_server *server, const struct mrt
     event.others_behind = TAILQ_NEXT(ticket, link) != NULL;
     event.recheck = mrt_memory_recheck(server, ticket, now);
     event.revoked = ticket->revoked;
-    event.place = command->count ? tickets_ahead(ticket) : 0;
+    event.place = command->wants_place ? tickets_ahead(ticket) : 0;
     emit(sink, peer, &event);
 }
 

@@ -28,7 +28,7 @@ static const char query[] =
 
 void mrt_pg_check_access(const struct mrt_store *store)
 {
-    const struct mrt_pg_words *words = &store->driver->words;
+    const struct mrt_pg_connection_options *words = &store->driver->words;
     char text[sizeof query + MRT_SQL_SCHEMA_MAX], line[192];
     PGconn *connection = mrt_pg_connect(words);
     snprintf(text, sizeof text, query, store->address.schema);

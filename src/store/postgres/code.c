@@ -18,7 +18,8 @@ static const struct mrt_sql_code table[] = {
     {"42P05", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* it is there already */
     {"0A000", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* a plan of before the schema was made anew */
     {"23505", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* our own ticket, come in late */
-    {"54000", MRT_SQL_QUIETLY, MORTISE_ESTORE, NULL}, /* the queue of notifications is full */
+    {"54000", MRT_SQL_WITHOUT_NOTIFY, MORTISE_ESTORE,
+     NULL}, /* the queue of notifications is full */
     {"25006", MRT_SQL_ELSEWHERE, MORTISE_EUNREACHABLE, "the server is read-only"},
     {"42501", MRT_SQL_FAILED, MORTISE_EPERMISSION, grants},
     {"28", MRT_SQL_FAILED, MORTISE_EPERMISSION, NULL},

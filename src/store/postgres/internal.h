@@ -20,7 +20,7 @@
 #include <libpq-fe.h>
 
 struct mrt_sql_driver {
-    struct mrt_pg_words words;
+    struct mrt_pg_connection_options words;
     PGconn *connection;
     bool prepared[MRT_PG_STATEMENT_COUNT];
     int64_t backend; /* the server's process */
@@ -30,7 +30,7 @@ struct mrt_sql_driver {
 /* store.c */
 /* A connection that blocks, on which no name is looked for but in pg_catalog. To be finished; NULL,
    or one that is not CONNECTION_OK, after a failure. */
-PGconn *mrt_pg_connect(const struct mrt_pg_words *words);
+PGconn *mrt_pg_connect(const struct mrt_pg_connection_options *words);
 
 /* access.c */
 /* Tells the log what is wrong with who may use the store. On a connection of its own; blocks. */

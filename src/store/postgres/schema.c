@@ -109,7 +109,7 @@ static const char row_script[] =
     BEGIN "CREATE TABLE IF NOT EXISTS %1$s.row_lock (name text COLLATE \"C\" PRIMARY KEY);\n" MADE
           "COMMIT;\n";
 
-static int execute(const struct mrt_pg_words *words, const char *text)
+static int execute(const struct mrt_pg_connection_options *words, const char *text)
 {
     PGconn *connection = mrt_pg_connect(words);
     int error = MORTISE_OK;
@@ -134,7 +134,7 @@ __attribute__((format(printf, 4, 0))) static int
 run(const struct mrt_uri *uri, mortise_text_callback print, void *argument, const char *format)
 {
     struct mrt_sql_address address;
-    struct mrt_pg_words words;
+    struct mrt_pg_connection_options words;
     char text[sizeof script + 32 * MRT_SQL_OWNER_MAX];
     int error = mrt_pg_uri_parse(uri, &address, &words);
     long long patience = PATIENCE * address.connect / MRT_MILLISECOND;

@@ -59,9 +59,9 @@ static const char mrt_pg_sql_identify[] =
    the only one in its queue: sql/flush.c. But none goes so that others stand behind, for whoever is
    granted the lock then would lose it, if it were there again. */
 #define NO_WAIT "set_config('synchronous_commit', 'off', true)"
-static const char mrt_pg_sql_hurry[] = "SELECT " NO_WAIT;
+static const char mrt_pg_sql_async_commit[] = "SELECT " NO_WAIT;
 /* $1 session, $2 how many tickets have gone so: then it waits for the disk, for them */
-static const char mrt_pg_sql_hurry_empty[] =
+static const char mrt_pg_sql_async_commit_empty[] =
     "SELECT set_config('synchronous_commit',"
     " CASE WHEN $2::int = 0 THEN 'off' ELSE 'local' END, true)"
     " WHERE NOT EXISTS (SELECT FROM ticket WHERE session = $1)";

@@ -22,8 +22,8 @@
     X(SETUP, "ihu", mrt_pg_sql_setup)                                            \
     X(ENTER, "dO", mrt_pg_sql_enter)                                             \
     X(IDENTIFY, "", mrt_pg_sql_identify)                                         \
-    X(HURRY, "", mrt_pg_sql_hurry)                                               \
-    X(HURRY_EMPTY, "sD", mrt_pg_sql_hurry_empty)                                 \
+    X(ASYNC, "", mrt_pg_sql_async_commit)                                        \
+    X(ASYNC_EMPTY, "sD", mrt_pg_sql_async_commit_empty)                          \
     X(START, "sela", mrt_pg_sql_start)                                           \
     X(RESUME, "se", mrt_pg_sql_resume)                                           \
     X(LOCK_SESSION, "s", "SELECT FROM session WHERE id = $1 FOR NO KEY UPDATE")  \

@@ -20,7 +20,7 @@
 
 const char mrt_sql_product[] = "PostgreSQL";
 const bool mrt_sql_notifies = true;
-const bool mrt_sql_hurries = true;
+const bool mrt_sql_async_commit = true;
 const bool mrt_sql_removes_last = true;
 const int mrt_sql_schema_version = 3;
 const bool mrt_sql_named_shares = true;
@@ -65,7 +65,7 @@ static void ignore_notice(void *context, const PGresult *result)
     (void)context, (void)result;
 }
 
-PGconn *mrt_pg_connect(const struct mrt_pg_words *words)
+PGconn *mrt_pg_connect(const struct mrt_pg_connection_options *words)
 {
     PGconn *connection = PQconnectdbParams(words->words, (const char *const *)words->values, 1);
     PQsetNoticeReceiver(connection, ignore_notice, NULL);
@@ -223,13 +223,13 @@ int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri)
 
 static const struct mrt_store_ops advisory_store = {
     .scheme = "postgresql",
-    MRT_FORM_CALLS(named),
+    MRT_NATIVE_CALLS(named),
 };
 
 static const struct mrt_store_ops row_store = {
     .scheme = "postgresql",
     .init = mrt_pg_init_rows,
-    MRT_FORM_CALLS(row),
+    MRT_NATIVE_CALLS(row),
 };
 
 static int choose(const struct mrt_uri *uri, const struct mrt_store_ops **ops)

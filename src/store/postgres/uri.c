@@ -25,7 +25,7 @@ static bool is_among(const char *word, const char *const *list)
     return *list;
 }
 
-static bool put(struct mrt_pg_words *words, const char *word, const char *value)
+static bool put(struct mrt_pg_connection_options *words, const char *word, const char *value)
 {
     char *copy = strdup(value);
     if (!copy || words->count == MRT_PG_WORDS_MAX) {
@@ -107,7 +107,7 @@ static bool is_local(const struct mrt_uri *uri, const PQconninfoOption *options,
 /* Before what the URI says, which may be a sslmode of its own. One of the environment's is not
    replaced, nor what a service's file may hold. */
 static int read_tls(const struct mrt_uri *uri, const PQconninfoOption *options,
-                    struct mrt_sql_address *address, struct mrt_pg_words *words)
+                    struct mrt_sql_address *address, struct mrt_pg_connection_options *words)
 {
     PQconninfoOption *defaults = PQconndefaults();
     if (!defaults)
@@ -135,7 +135,7 @@ static int read_tls(const struct mrt_uri *uri, const PQconninfoOption *options,
 }
 
 static int read_base(const struct mrt_uri *uri, struct mrt_sql_address *address,
-                     struct mrt_pg_words *words)
+                     struct mrt_pg_connection_options *words)
 {
     char text[MRT_URI_MAX + sizeof "postgresql:"];
     char *fault = NULL;
@@ -165,7 +165,7 @@ static int read_base(const struct mrt_uri *uri, struct mrt_sql_address *address,
     return error;
 }
 
-static int read_parameters(const struct mrt_uri *uri, struct mrt_pg_words *words)
+static int read_parameters(const struct mrt_uri *uri, struct mrt_pg_connection_options *words)
 {
     PQconninfoOption *defaults = PQconndefaults();
     int error = defaults ? MORTISE_OK : MORTISE_ENOMEM;
@@ -185,7 +185,7 @@ static int read_parameters(const struct mrt_uri *uri, struct mrt_pg_words *words
 }
 
 /* A server or a network that says nothing any more is noticed within the lease. */
-static bool put_timeouts(mrt_time lease, struct mrt_pg_words *words)
+static bool put_timeouts(mrt_time lease, struct mrt_pg_connection_options *words)
 {
     char idle[24], whole[24];
     mrt_time third = lease / (3 * MRT_SECOND);
@@ -214,7 +214,7 @@ static int read_owner(const struct mrt_uri *uri, char owner[MRT_SQL_OWNER_MAX + 
 }
 
 int mrt_pg_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
-                     struct mrt_pg_words *words)
+                     struct mrt_pg_connection_options *words)
 {
     const char *pooler = mrt_uri_parameter(uri, "pooler");
     memset(address, 0, sizeof *address);
@@ -242,7 +242,7 @@ int mrt_pg_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
     return error;
 }
 
-void mrt_pg_words_free(struct mrt_pg_words *words)
+void mrt_pg_words_free(struct mrt_pg_connection_options *words)
 {
     for (size_t i = 0; i < words->count; i++) {
         explicit_bzero(words->values[i], strlen(words->values[i]));

@@ -14,7 +14,7 @@
 
 #define MRT_PG_WORDS_MAX (MRT_URI_PARAMETERS_MAX + 16)
 
-struct mrt_pg_words {
+struct mrt_pg_connection_options {
     bool pooled;  /* pooler=session: there may be one in between */
     bool several; /* hosts, and one of them may be about to become the primary */
     /* For PQconnectStartParams, NULL-ended; the values are ours. */
@@ -25,8 +25,8 @@ struct mrt_pg_words {
 
 /* 0, MORTISE_EURI, MORTISE_ENOMEM. On failure too to be freed. */
 int mrt_pg_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
-                     struct mrt_pg_words *words);
+                     struct mrt_pg_connection_options *words);
 /* Overwrites the values, for a password may be among them. */
-void mrt_pg_words_free(struct mrt_pg_words *words);
+void mrt_pg_words_free(struct mrt_pg_connection_options *words);
 
 #endif

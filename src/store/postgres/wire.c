@@ -17,8 +17,8 @@
 #define UNLISTEN (MRT_PG_STATEMENT_COUNT + 1)
 #define LISTEN_SEEN (MRT_PG_STATEMENT_COUNT + 2)
 #define PLAN_MAX 5
-#define KEY(step) ((int)MRT_SQL_DO_NAMED + (int)MRT_FORM_##step)
-#define ROW(step) ((int)MRT_SQL_DO_ROW + (int)MRT_FORM_##step)
+#define KEY(step) ((int)MRT_SQL_DO_NAMED + (int)MRT_NATIVE_##step)
+#define ROW(step) ((int)MRT_SQL_DO_ROW + (int)MRT_NATIVE_##step)
 
 /* The statements of each kind, and the one whose rows are the answer. */
 static const struct {
@@ -27,10 +27,10 @@ static const struct {
 } plans[MRT_SQL_KINDS] = {
     [MRT_SQL_DO_SETUP] = {MRT_PG_IDENTIFY,
                           {MRT_PG_PIN, MRT_PG_SETUP, MRT_PG_ENTER, MRT_PG_IDENTIFY, END}},
-    [MRT_SQL_DO_START] = {MRT_PG_START, {MRT_PG_HURRY, MRT_PG_START, LISTEN, END}},
+    [MRT_SQL_DO_START] = {MRT_PG_START, {MRT_PG_ASYNC, MRT_PG_START, LISTEN, END}},
     [MRT_SQL_DO_RESUME] = {MRT_PG_RESUME, {MRT_PG_RESUME, LISTEN, END}},
     [MRT_SQL_DO_STOP] = {END,
-                         {MRT_PG_HURRY_EMPTY, MRT_PG_LOCK_ALL, MRT_PG_LEAVE_ALL, MRT_PG_END_SESSION,
+                         {MRT_PG_ASYNC_EMPTY, MRT_PG_LOCK_ALL, MRT_PG_LEAVE_ALL, MRT_PG_END_SESSION,
                           UNLISTEN, END}},
     [MRT_SQL_DO_DIE] = {END,
                         {MRT_PG_LOCK_ALL, MRT_PG_LEAVE_BEHIND, MRT_PG_LEAVE_ALL, MRT_PG_END_SESSION,
@@ -45,7 +45,7 @@ static const struct {
     [MRT_SQL_DO_VIEW] = {MRT_PG_VIEW, {MRT_PG_VIEW, END}},
     [MRT_SQL_DO_REMOVE] = {MRT_PG_REMOVE, {MRT_PG_LOCK_QUEUE, MRT_PG_REMOVE, END}},
     [MRT_SQL_DO_REMOVE_LAST] = {MRT_PG_REMOVE_LAST, {MRT_PG_REMOVE_LAST, END}},
-    [MRT_SQL_DO_REMOVE_QUIETLY] = {END, {MRT_PG_REMOVE_QUIETLY, END}},
+    [MRT_SQL_DO_REMOVE_WITHOUT_NOTIFY] = {END, {MRT_PG_REMOVE_QUIETLY, END}},
     [MRT_SQL_DO_LIGHTEN] = {MRT_PG_VIEW, {MRT_PG_LOCK_QUEUE, MRT_PG_LIGHTEN, MRT_PG_VIEW, END}},
     [MRT_SQL_DO_SET_VALUE] = {MRT_PG_VIEW, {MRT_PG_SET_VALUE, MRT_PG_VIEW, END}},
     [MRT_SQL_DO_LISTEN] = {END, {LISTEN_SEEN, END}},
@@ -201,7 +201,7 @@ static void notified(struct mrt_store *store, const PGnotify *notification)
     if (strncmp(notification->relname, seen, sizeof seen - 1) == 0)
         mrt_sql_observed_changed(store, notification->extra);
     else if (strncmp(notification->relname, told, sizeof told - 1) == 0)
-        mrt_sql_told(store, notification->relname + sizeof told - 1, notification->extra);
+        mrt_sql_notification(store, notification->relname + sizeof told - 1, notification->extra);
 }
 
 static void take(struct mrt_store *store, mrt_time now)

@@ -161,7 +161,7 @@ static unsigned put_attempt(struct mrt_store *store, const struct mrt_redis_clai
     char lease[24], counter[MRT_REDIS_BASE_MAX + 8];
     int length = snprintf(lease, sizeof lease, "%lld",
                           (long long)(store->address.session / MRT_MILLISECOND));
-    bool look = claim->maybe;
+    bool look = claim->outcome_unknown;
     if (look)
         put_script(store, claim, MRT_REDIS_CLAIM_EXTEND, true);
     const struct mrt_redis_text set[] = {{"SET", 3},
@@ -226,7 +226,7 @@ bool mrt_redis_claim_put(struct mrt_store *store, struct mrt_redis_job *job)
         claim = NULL;
     else if (!claim && job->command.type == MRT_APPEND && session_is_there(store, job))
         claim = make(store, &job->command);
-    bool ours = claim && (claim->held || claim->maybe || claim->trying);
+    bool ours = claim && (claim->held || claim->outcome_unknown || claim->trying);
     if (!claim || (job->command.type == MRT_REMOVE && !ours)) {
         if (claim)
             mrt_redis_claim_forget(store, claim);
@@ -269,7 +269,7 @@ static bool put_all(struct mrt_store *store, struct mrt_id session, enum mrt_red
     const struct mrt_redis_claim *claim;
     TAILQ_FOREACH (claim, &store->claims, link) {
         if (!mrt_id_equal(claim->session, session) ||
-            (!claim->held && !claim->maybe && !claim->trying) ||
+            (!claim->held && !claim->outcome_unknown && !claim->trying) ||
             (work == MRT_REDIS_EXTEND && is_leaving(claim)))
             continue;
         if (!put_work(store, claim, work, next))
@@ -298,7 +298,7 @@ bool mrt_redis_claim_undo_put(struct mrt_store *store, const struct mrt_redis_jo
     if (!claim)
         return false;
     claim->held = false;
-    claim->maybe = claim->leaving = true;
+    claim->outcome_unknown = claim->leaving = true;
     put_script(store, claim, MRT_REDIS_CLAIM_DELETE, true);
     return true;
 }

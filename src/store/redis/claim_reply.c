@@ -19,7 +19,7 @@ static void view_held(struct mrt_store *store, struct mrt_redis_job *job,
     job->event.others_behind = true; /* nobody knows */
     job->event.recheck = MRT_REDIS_RECHECK_HELD;
     job->event.revoked = claim->revoked;
-    bool listens = job->command.attend && job->attempt == 0;
+    bool listens = job->command.watch_closely && job->attempt == 0;
     if (!listens || !mrt_redis_push_hold(store, job, job->since))
         mrt_redis_answer(store, job, MRT_VIEW);
 }
@@ -80,14 +80,14 @@ static void looked(struct mrt_store *store, struct mrt_redis_job *job,
 static void attempted(struct mrt_store *store, struct mrt_redis_job *job,
                       struct mrt_redis_claim *claim)
 {
-    claim->maybe = false;
+    claim->outcome_unknown = false;
     if (job->taken && job->number > 0 && job->number < MRT_REDIS_NUMBER_MAX) {
         mrt_redis_claim_wait_no_more(store, claim);
         claim->held = true;
         claim->fence = (uint64_t)job->number << MRT_REDIS_FENCE_BITS;
         view_held(store, job, claim);
     } else if (job->taken) {
-        claim->maybe = true; /* without a fence it is asked for again */
+        claim->outcome_unknown = true; /* without a fence it is asked for again */
         mrt_redis_answer(store, job, MRT_UNKNOWN);
     } else if (job->command.type == MRT_APPEND) {
         look(store, job, claim);
@@ -119,7 +119,7 @@ static bool attempt_reply(struct mrt_store *store, struct mrt_redis_job *job,
     if (job->event.error && !job->taken) {
         char detail[sizeof job->detail];
         memcpy(detail, job->detail, sizeof detail);
-        claim->maybe = false;
+        claim->outcome_unknown = false;
         if (job->command.type == MRT_APPEND)
             mrt_redis_claim_forget(store, claim);
         mrt_redis_fail(store, job, job->event.error, "%.200s", detail);
@@ -208,7 +208,7 @@ bool mrt_redis_claim_undone(struct mrt_store *store, struct mrt_redis_job *job)
     struct mrt_redis_claim *claim = mrt_redis_claim_find(store, job->command.ticket);
     if (!claim)
         return false;
-    claim->maybe = claim->leaving = false;
+    claim->outcome_unknown = claim->leaving = false;
     if (job->command.type == MRT_APPEND)
         mrt_redis_claim_forget(store, claim);
     else
@@ -222,5 +222,5 @@ void mrt_redis_claim_unknown(struct mrt_store *store, const struct mrt_redis_job
     if (!claim || claim->held || job->command.type == MRT_REMOVE)
         return;
     claim->trying = false;
-    claim->maybe = true;
+    claim->outcome_unknown = true;
 }

@@ -234,7 +234,7 @@ static void put(struct mrt_store *store, const struct mrt_command *command, bool
     struct call call = {.count = 0};
     mrt_id_format(command->session, session);
     mrt_id_format(command->ticket, ticket);
-    mrt_id_format(command->heir, heir);
+    mrt_id_format(command->detached_id, heir);
     add(&call, session);
     add_number(&call, store->epoch);
     add_rest(store, &call, command, ticket, heir);

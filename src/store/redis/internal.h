@@ -86,9 +86,9 @@ struct mrt_redis_claim {
     TAILQ_ENTRY(mrt_redis_claim) link;
     struct mrt_id session, ticket;
     bool held;
-    bool maybe;   /* an attempt of unknown outcome: the key may be ours */
-    bool trying;  /* an attempt is under way */
-    bool leaving; /* it is being given back, and so not renewed any more */
+    bool outcome_unknown; /* an attempt of unknown outcome: the key may be ours */
+    bool trying;          /* an attempt is under way */
+    bool leaving;         /* it is being given back, and so not renewed any more */
     bool waits;
     uint64_t fence, capacity;
     uint64_t revoked; /* how often it has been asked for */

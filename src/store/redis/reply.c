@@ -134,7 +134,7 @@ static void reply_view(struct mrt_store *store, struct mrt_redis_job *job, const
     }
     job->event.revoked = integer(reply, 5) > 0 ? (uint64_t)integer(reply, 5) : 0;
     job->event.place = integer(reply, 6) > 0 ? (uint64_t)integer(reply, 6) : 0;
-    bool listens = soonest > 0 || job->command.attend || job->command.linger;
+    bool listens = soonest > 0 || job->command.watch_closely || job->command.linger;
     if (!listens || !mrt_redis_push_hold(store, job, now))
         mrt_redis_answer(store, job, MRT_VIEW);
 }

@@ -163,7 +163,7 @@ bool mrt_sql_reaps(struct mrt_store *store, struct mrt_sql_request *request, int
         return false;
     request->reaped = true;
     request->kind = again;
-    mrt_sql_again(store, request, MRT_SQL_DO_REAP, now);
+    mrt_sql_resend(store, request, MRT_SQL_DO_REAP, now);
     return true;
 }
 
@@ -235,7 +235,7 @@ static void finish_append(struct mrt_store *store, struct mrt_sql_request *reque
     if (!mrt_sql_is_null(request, MRT_APPEND_OLD)) { /* it was there already */
         mrt_sql_lose_count(store, command->session);
         request->kind = MRT_SQL_DO_VIEW;
-        mrt_sql_again(store, request, request->kind, now);
+        mrt_sql_resend(store, request, request->kind, now);
     } else if (mrt_sql_number(request, MRT_APPEND_NUMBER) > 0) {
         mrt_sql_count_tickets(store, command->session, 1);
         if (fits || !mrt_sql_reaps(store, request, MRT_APPEND_LEFT, MRT_SQL_DO_VIEW, now))
@@ -266,7 +266,7 @@ static void finish_remove(struct mrt_store *store, struct mrt_sql_request *reque
     bool gone = mrt_sql_number(request, MRT_REMOVE_GONE) > 0;
     if (!gone && request->kind == MRT_SQL_DO_REMOVE_LAST) { /* somebody is, or was, behind it */
         request->kind = MRT_SQL_DO_REMOVE;
-        mrt_sql_again(store, request, request->kind, now);
+        mrt_sql_resend(store, request, request->kind, now);
         return;
     }
     if (gone)
@@ -288,10 +288,10 @@ static void finish_failed(struct mrt_store *store, struct mrt_sql_request *reque
 {
     const struct mrt_sql_code *code = mrt_sql_code(request->state);
     enum mrt_sql_outcome outcome = code->outcome;
-    if (outcome == MRT_SQL_QUIETLY && mrt_sql_removes(request) &&
-        request->kind != MRT_SQL_DO_REMOVE_QUIETLY)
-        request->kind = MRT_SQL_DO_REMOVE_QUIETLY;
-    else if (outcome == MRT_SQL_QUIETLY)
+    if (outcome == MRT_SQL_WITHOUT_NOTIFY && mrt_sql_removes(request) &&
+        request->kind != MRT_SQL_DO_REMOVE_WITHOUT_NOTIFY)
+        request->kind = MRT_SQL_DO_REMOVE_WITHOUT_NOTIFY;
+    else if (outcome == MRT_SQL_WITHOUT_NOTIFY)
         outcome = MRT_SQL_FAILED;
     if (outcome == MRT_SQL_ELSEWHERE) {
         ask_elsewhere(store, request, code->error, code->advice);
@@ -328,7 +328,7 @@ static void finish_done(struct mrt_store *store, struct mrt_sql_request *request
         break;
     case MRT_SQL_DO_REMOVE:
     case MRT_SQL_DO_REMOVE_LAST:
-    case MRT_SQL_DO_REMOVE_QUIETLY:
+    case MRT_SQL_DO_REMOVE_WITHOUT_NOTIFY:
         finish_remove(store, request, now);
         break;
     case MRT_SQL_DO_OBSERVE:
@@ -351,7 +351,7 @@ static void finish_done(struct mrt_store *store, struct mrt_sql_request *request
 void mrt_sql_finish(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     if (store->steps) {
-        mrt_form_finish(store, request);
+        mrt_native_finish(store, request);
         return;
     }
     switch (request->kind) {
@@ -383,7 +383,7 @@ void mrt_sql_finish(struct mrt_store *store, struct mrt_sql_request *request, mr
 
 static void free_own(struct mrt_store *store, struct mrt_sql_request *request)
 {
-    mrt_sql_hurried(store, request, MRT_UNKNOWN);
+    mrt_sql_removal_answered(store, request, MRT_UNKNOWN);
     mrt_sql_request_free(request);
 }
 
@@ -391,7 +391,7 @@ void mrt_sql_finish_lost(struct mrt_store *store, struct mrt_sql_request *reques
 {
     request->lost = true;
     if (store->steps)
-        mrt_form_finish_lost(store, request);
+        mrt_native_finish_lost(store, request);
     else if (request->kind >= MRT_SQL_DO_LIST)
         TAILQ_INSERT_HEAD(&store->waiting, request, link); /* asking again does no harm */
     else if (request->command.serial == 0)

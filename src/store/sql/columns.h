@@ -38,9 +38,9 @@ enum {
     MRT_REMOVE_GONE,
     MRT_REMOVE_TOLD,
     MRT_REMOVE_SHOWN,
-    MRT_REMOVE_HURRIED /* its commit does not wait for the disk */
+    MRT_REMOVE_UNFLUSHED /* its commit does not wait for the disk */
 };
-#define MRT_REMOVE_ROW(gone, told, shown, hurried) gone ", " told ", " shown ", " hurried
+#define MRT_REMOVE_ROW(gone, told, shown, unflushed) gone ", " told ", " shown ", " unflushed
 
 enum { MRT_HOLDER_NUMBER, MRT_HOLDER_LEFT, MRT_HOLDER_VALUE };
 #define MRT_HOLDER_ROW(number, left, value) number ", " left ", " value

@@ -115,7 +115,7 @@ static void fail_starts(struct mrt_store *store, bool was_ready)
 
 static enum mrt_sql_kind setup_of(const struct mrt_store *store)
 {
-    return store->steps ? mrt_form_kind(store->steps, MRT_FORM_SETUP) : MRT_SQL_DO_SETUP;
+    return store->steps ? mrt_native_kind(store->steps, MRT_NATIVE_SETUP) : MRT_SQL_DO_SETUP;
 }
 
 /* What has not left is sent on the next connection, before what came later. */
@@ -209,7 +209,7 @@ static mrt_time limit(const struct mrt_store *store)
     if (store->state == MRT_SQL_CONNECTING || store->state == MRT_SQL_CHECKING)
         return store->until;
     return oldest && oldest->sent
-               ? mrt_time_add(oldest->sent, answer_limit(store) + mrt_form_wait(store, oldest))
+               ? mrt_time_add(oldest->sent, answer_limit(store) + mrt_native_wait(store, oldest))
                : MRT_TIME_NEVER;
 }
 

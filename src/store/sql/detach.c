@@ -35,7 +35,7 @@ void mrt_sql_finish_adopt(struct mrt_store *store, struct mrt_sql_request *reque
         mrt_sql_count_tickets(store, request->command.session, 1);
     if (!mrt_sql_is_null(request, MRT_MOVED_NUMBER)) { /* it is as any other now */
         request->kind = MRT_SQL_DO_VIEW;
-        mrt_sql_again(store, request, request->kind, now);
+        mrt_sql_resend(store, request, request->kind, now);
     } else if (!mrt_sql_number(request, MRT_MOVED_SESSION)) {
         mrt_sql_session_ended(store, request);
     } else if (mrt_sql_number(request, MRT_MOVED_OTHER)) {

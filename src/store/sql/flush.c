@@ -29,11 +29,11 @@ struct mrt_sql_removal {
     char queue[];
 };
 
-void mrt_sql_hurry(struct mrt_store *store, struct mrt_sql_request *request)
+void mrt_sql_note_unflushed(struct mrt_store *store, struct mrt_sql_request *request)
 {
     const struct mrt_command *command = &request->command;
     size_t size = strlen(command->queue) + 1;
-    if (!mrt_sql_hurries || store->removal_count >= MOST)
+    if (!mrt_sql_async_commit || store->removal_count >= MOST)
         return;
     request->removal = calloc(1, sizeof *request->removal + size);
     if (!request->removal)
@@ -55,11 +55,11 @@ static bool is_on_disk(const struct mrt_sql_request *request)
 {
     bool says = request->kind == MRT_SQL_DO_REMOVE || request->kind == MRT_SQL_DO_REMOVE_LAST;
     return says && mrt_sql_number(request, MRT_REMOVE_GONE) &&
-           !mrt_sql_number(request, MRT_REMOVE_HURRIED);
+           !mrt_sql_number(request, MRT_REMOVE_UNFLUSHED);
 }
 
-void mrt_sql_hurried(struct mrt_store *store, struct mrt_sql_request *request,
-                     enum mrt_event_type type)
+void mrt_sql_removal_answered(struct mrt_store *store, struct mrt_sql_request *request,
+                              enum mrt_event_type type)
 {
     struct mrt_sql_removal *removal = request->removal;
     bool own = request->command.serial == 0;

@@ -34,18 +34,18 @@
 #include "store/sql/text.h"
 
 /* What is done to a lock of the server's own: native/native.h. */
-enum mrt_form_step {
-    MRT_FORM_SETUP,
-    MRT_FORM_TRY,
-    MRT_FORM_WAIT,
-    MRT_FORM_LEAVE,
-    MRT_FORM_PROVE, /* that the connection is there, and the same */
-    MRT_FORM_LOOK,  /* the lock, too */
-    MRT_FORM_LIGHTEN,
-    MRT_FORM_MAKE, /* the row, and try again */
-    MRT_FORM_LIST,
-    MRT_FORM_KILL, /* another connection, which waits */
-    MRT_FORM_STEPS
+enum mrt_native_step {
+    MRT_NATIVE_SETUP,
+    MRT_NATIVE_TRY,
+    MRT_NATIVE_WAIT,
+    MRT_NATIVE_LEAVE,
+    MRT_NATIVE_PROVE, /* that the connection is there, and the same */
+    MRT_NATIVE_LOOK,  /* the lock, too */
+    MRT_NATIVE_LIGHTEN,
+    MRT_NATIVE_MAKE, /* the row, and try again */
+    MRT_NATIVE_LIST,
+    MRT_NATIVE_KILL, /* another connection, which waits */
+    MRT_NATIVE_STEPS
 };
 
 enum mrt_sql_kind {
@@ -63,7 +63,7 @@ enum mrt_sql_kind {
     MRT_SQL_DO_VIEW,
     MRT_SQL_DO_REMOVE,
     MRT_SQL_DO_REMOVE_LAST, /* if nobody is behind; else there is no row, and nothing is done */
-    MRT_SQL_DO_REMOVE_QUIETLY,
+    MRT_SQL_DO_REMOVE_WITHOUT_NOTIFY,
     MRT_SQL_DO_LIGHTEN,
     MRT_SQL_DO_SET_VALUE,
     MRT_SQL_DO_LISTEN, /* for observers */
@@ -76,12 +76,12 @@ enum mrt_sql_kind {
     MRT_SQL_DO_REVOKE,
     MRT_SQL_DO_BREAK,
     MRT_SQL_DO_NAMED, /* and the steps of a form */
-    MRT_SQL_DO_ROW = MRT_SQL_DO_NAMED + (int)MRT_FORM_STEPS,
-    MRT_SQL_KINDS = MRT_SQL_DO_ROW + (int)MRT_FORM_STEPS
+    MRT_SQL_DO_ROW = MRT_SQL_DO_NAMED + (int)MRT_NATIVE_STEPS,
+    MRT_SQL_KINDS = MRT_SQL_DO_ROW + (int)MRT_NATIVE_STEPS
 };
 
 /* A step of the form whose first one is `first`. */
-static inline enum mrt_sql_kind mrt_form_kind(enum mrt_sql_kind first, enum mrt_form_step step)
+static inline enum mrt_sql_kind mrt_native_kind(enum mrt_sql_kind first, enum mrt_native_step step)
 {
     return (enum mrt_sql_kind)((int)first + (int)step);
 }
@@ -141,7 +141,7 @@ struct mrt_sql_observer {
 enum mrt_sql_state { MRT_SQL_IDLE, MRT_SQL_CONNECTING, MRT_SQL_CHECKING, MRT_SQL_READY };
 
 struct mrt_sql_driver;
-struct mrt_form;
+struct mrt_native;
 
 struct mrt_store {
     struct mrt_sink sink;
@@ -174,17 +174,17 @@ struct mrt_store {
     char fault[256];
     bool broken; /* the connection is to be dropped when nothing is being read of it */
     /* Of a form: the store's; a connection of it has the kind of its steps alone. */
-    struct mrt_form *form;
+    struct mrt_native *form;
     enum mrt_sql_kind steps; /* 0: of no form */
 };
 
 /* What is to be done about an error of the server's. */
 enum mrt_sql_outcome {
-    MRT_SQL_FAILED,    /* nothing was done, and nothing will be */
-    MRT_SQL_AGAIN,     /* nothing was done: the same once more */
-    MRT_SQL_QUIETLY,   /* nothing was done, because nobody can be told */
-    MRT_SQL_ELSEWHERE, /* nothing was done: this is not the server to ask */
-    MRT_SQL_PERHAPS    /* it may have been done */
+    MRT_SQL_FAILED,         /* nothing was done, and nothing will be */
+    MRT_SQL_AGAIN,          /* nothing was done: the same once more */
+    MRT_SQL_WITHOUT_NOTIFY, /* nothing was done, because nobody can be told */
+    MRT_SQL_ELSEWHERE,      /* nothing was done: this is not the server to ask */
+    MRT_SQL_PERHAPS         /* it may have been done */
 };
 struct mrt_sql_code {
     const char *state; /* or the beginning of several */
@@ -245,34 +245,35 @@ void mrt_sql_forget_session(struct mrt_store *store, struct mrt_sql_session *ses
     .abandon = mrt_sql_abandon
 
 /* native/port.c, native/connection.c */
-int mrt_form_open_named(const struct mrt_uri *uri, const struct mrt_store_options *options,
+int mrt_native_open_named(const struct mrt_uri *uri, const struct mrt_store_options *options,
+                          struct mrt_sink sink, struct mrt_store **store);
+int mrt_native_open_row(const struct mrt_uri *uri, const struct mrt_store_options *options,
                         struct mrt_sink sink, struct mrt_store **store);
-int mrt_form_open_row(const struct mrt_uri *uri, const struct mrt_store_options *options,
-                      struct mrt_sink sink, struct mrt_store **store);
-bool mrt_form_submit(struct mrt_store *store, const struct mrt_command *command, mrt_time patience);
-mrt_time mrt_form_next(struct mrt_store *store);
-void mrt_form_process(struct mrt_store *store, mrt_time now);
-int mrt_form_list(struct mrt_store *store, const char *name, const char *prefix,
-                  mrt_listed_callback callback, void *argument);
-void mrt_form_close(struct mrt_store *store);
-void mrt_form_abandon(struct mrt_store *store);
+bool mrt_native_submit(struct mrt_store *store, const struct mrt_command *command,
+                       mrt_time patience);
+mrt_time mrt_native_next(struct mrt_store *store);
+void mrt_native_process(struct mrt_store *store, mrt_time now);
+int mrt_native_list(struct mrt_store *store, const char *name, const char *prefix,
+                    mrt_listed_callback callback, void *argument);
+void mrt_native_close(struct mrt_store *store);
+void mrt_native_abandon(struct mrt_store *store);
 /* A request on a form's connection has its results, or will have none. */
-void mrt_form_finish(struct mrt_store *store, struct mrt_sql_request *request);
-void mrt_form_finish_lost(struct mrt_store *store, struct mrt_sql_request *request);
+void mrt_native_finish(struct mrt_store *store, struct mrt_sql_request *request);
+void mrt_native_finish_lost(struct mrt_store *store, struct mrt_sql_request *request);
 /* After how long the server is to end a wait, which then begins anew; and how long it may let this
    request wait. */
-mrt_time mrt_form_wait_limit(const struct mrt_store *store);
-mrt_time mrt_form_wait(const struct mrt_store *store, const struct mrt_sql_request *request);
+mrt_time mrt_native_wait_limit(const struct mrt_store *store);
+mrt_time mrt_native_wait(const struct mrt_store *store, const struct mrt_sql_request *request);
 
 /* What the calls of every form are; `named` or `row`. No session outlives its connections, so a
    claim cannot be detached. */
-#define MRT_FORM_CALLS(which)                                                             \
-    .any_thread = true, .claims_end = true, .open = mrt_form_open_##which,                \
-    .submit = mrt_form_submit, .fd = mrt_sql_fd, .next = mrt_form_next,                   \
-    .process = mrt_form_process, .asks_apart = mrt_sql_asks_apart, .list = mrt_form_list, \
-    .traffic = mrt_sql_traffic, .lease = mrt_sql_lease, .address = mrt_sql_address,       \
-    .close = mrt_form_close, .abandon = mrt_form_abandon,                                 \
-    .capabilities = {                                                                     \
+#define MRT_NATIVE_CALLS(which)                                                               \
+    .any_thread = true, .claims_end = true, .open = mrt_native_open_##which,                  \
+    .submit = mrt_native_submit, .fd = mrt_sql_fd, .next = mrt_native_next,                   \
+    .process = mrt_native_process, .asks_apart = mrt_sql_asks_apart, .list = mrt_native_list, \
+    .traffic = mrt_sql_traffic, .lease = mrt_sql_lease, .address = mrt_sql_address,           \
+    .close = mrt_native_close, .abandon = mrt_native_abandon,                                 \
+    .capabilities = {                                                                         \
         .size = sizeof(mortise_capabilities), .notify = 1, .across_hosts = 1, .lease_ms = 10000}
 
 /* connection.c */
@@ -315,8 +316,8 @@ void mrt_sql_begin_own(struct mrt_store *store, enum mrt_sql_kind kind,
                        const struct mrt_command *command, mrt_time now);
 /* Once more, and `before` that, if it is another kind, one of the store's own. What has not left
    yet stays behind it. */
-void mrt_sql_again(struct mrt_store *store, struct mrt_sql_request *request,
-                   enum mrt_sql_kind before, mrt_time now);
+void mrt_sql_resend(struct mrt_store *store, struct mrt_sql_request *request,
+                    enum mrt_sql_kind before, mrt_time now);
 /* The value that this letter stands for in a statement's parameters. */
 void mrt_sql_value(const struct mrt_store *store, const struct mrt_sql_request *request,
                    char letter, struct mrt_sql_value *value);
@@ -378,10 +379,10 @@ void mrt_sql_finish_adopt(struct mrt_store *store, struct mrt_sql_request *reque
 
 /* flush.c */
 /* A new REMOVE need not wait for the disk, if it can be remembered. */
-void mrt_sql_hurry(struct mrt_store *store, struct mrt_sql_request *request);
+void mrt_sql_note_unflushed(struct mrt_store *store, struct mrt_sql_request *request);
 /* Any request is answered so, or its outcome is not known (MRT_UNKNOWN). */
-void mrt_sql_hurried(struct mrt_store *store, struct mrt_sql_request *request,
-                     enum mrt_event_type type);
+void mrt_sql_removal_answered(struct mrt_store *store, struct mrt_sql_request *request,
+                              enum mrt_event_type type);
 /* A commit that waited for the disk has been answered. */
 void mrt_sql_on_disk(struct mrt_store *store);
 void mrt_sql_connection_lost(struct mrt_store *store);
@@ -391,7 +392,7 @@ void mrt_sql_removals_free(struct mrt_store *store);
 
 /* notification.c */
 /* On the channel of a session, whose name the prefix is taken from. */
-void mrt_sql_told(struct mrt_store *store, const char *channel, const char *text);
+void mrt_sql_notification(struct mrt_store *store, const char *channel, const char *text);
 
 /* values.c */
 /* Before an OBSERVE is sent. */
@@ -426,7 +427,7 @@ int mrt_sql_break(struct mrt_store *store, const char *name, uint64_t fence);
 extern const char mrt_sql_product[];
 extern const bool mrt_sql_notifies;
 /* Whether a REMOVE can leave it to the server when it is on disk. */
-extern const bool mrt_sql_hurries;
+extern const bool mrt_sql_async_commit;
 /* Whether there is a MRT_SQL_DO_REMOVE_LAST. */
 extern const bool mrt_sql_removes_last;
 /* Of the schema: mortise init makes it so, of any older one too. */

@@ -123,7 +123,7 @@ int mrt_sql_list(struct mrt_store *store, const char *name, const char *prefix,
                  mrt_listed_callback callback, void *argument)
 {
     struct mrt_sql_request *request = mrt_sql_request_new(
-        store->form ? mrt_form_kind(store->form->first, MRT_FORM_LIST) : MRT_SQL_DO_LIST);
+        store->form ? mrt_native_kind(store->form->first, MRT_NATIVE_LIST) : MRT_SQL_DO_LIST);
     if (!request)
         return MORTISE_ENOMEM;
     request->name = name;

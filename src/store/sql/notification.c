@@ -69,7 +69,7 @@ static bool read_ticket(const char *text, size_t length, struct mrt_id session, 
     return mrt_id_parse(name, id);
 }
 
-void mrt_sql_told(struct mrt_store *store, const char *channel, const char *text)
+void mrt_sql_notification(struct mrt_store *store, const char *channel, const char *text)
 {
     char what[80], sign[MRT_SQL_SIGN_SIZE];
     const struct mrt_sql_session *session = session_called(store, channel);

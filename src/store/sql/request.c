@@ -93,8 +93,8 @@ void mrt_sql_begin_own(struct mrt_store *store, enum mrt_sql_kind kind,
         mrt_sql_begin(store, own, now);
 }
 
-void mrt_sql_again(struct mrt_store *store, struct mrt_sql_request *request,
-                   enum mrt_sql_kind before, mrt_time now)
+void mrt_sql_resend(struct mrt_store *store, struct mrt_sql_request *request,
+                    enum mrt_sql_kind before, mrt_time now)
 {
     const struct mrt_sql_request *last = TAILQ_LAST(&store->sent, mrt_sql_requests);
     struct mrt_sql_request *own =
@@ -138,7 +138,7 @@ static uint64_t at_least_one(mrt_time time)
 #define LETTERS(X)                                                                             \
     X('s', id, &command->session)                                                              \
     X('t', id, &command->ticket) /* or a write's or observer's own */                          \
-    X('b', id, &command->heir)                                                                 \
+    X('b', id, &command->detached_id)                                                          \
     X('q', text, command->queue) /* or cell */                                                 \
     X('k', text, command->kind)                                                                \
     X('n', text, request->name) /* or NULL; it and the next of MRT_SQL_DO_LIST */              \
@@ -169,7 +169,7 @@ static uint64_t at_least_one(mrt_time time)
     X('X', number, command->weight == command->capacity)                                       \
     X('N', numeral, number_named(request))                                                     \
     X('J', number, (uint64_t)((lease + MRT_SECOND - 1) / MRT_SECOND + 1))                      \
-    X('Z', number, (uint64_t)(mrt_form_wait_limit(store) / MRT_SECOND))
+    X('Z', number, (uint64_t)(mrt_native_wait_limit(store) / MRT_SECOND))
 
 static void put_id(struct mrt_sql_value *value, const struct mrt_id *id)
 {

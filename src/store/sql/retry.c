@@ -48,7 +48,7 @@ void mrt_sql_retry(struct mrt_store *store, struct mrt_sql_request *request, mrt
     if (request->attempts++ > 0)
         rest(store, request, now);
     else
-        mrt_sql_again(store, request, request->kind, now);
+        mrt_sql_resend(store, request, request->kind, now);
 }
 
 void mrt_sql_retry_behind(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
@@ -69,7 +69,7 @@ void mrt_sql_make(struct mrt_store *store, struct mrt_sql_request *request, enum
         mrt_sql_begin_own(store, kind, &request->command, now);
         rest(store, request, now);
     } else {
-        mrt_sql_again(store, request, kind, now);
+        mrt_sql_resend(store, request, kind, now);
     }
 }
 

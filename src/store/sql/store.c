@@ -27,7 +27,7 @@ void mrt_sql_answer(struct mrt_store *store, struct mrt_sql_request *request,
     request->event.session = request->command.session;
     request->event.ticket = request->command.ticket;
     request->done = true;
-    mrt_sql_hurried(store, request, type);
+    mrt_sql_removal_answered(store, request, type);
     if (request->kind == MRT_SQL_DO_OBSERVE && type != MRT_HOLDER)
         mrt_sql_unobserve(store, request->command.ticket);
     TAILQ_INSERT_TAIL(&store->outbox, request, link);
@@ -116,7 +116,7 @@ static enum mrt_sql_kind kind_of(const struct mrt_command *command)
         return MRT_SQL_DO_ADOPT;
     if (command->type == MRT_STOP && command->died)
         return MRT_SQL_DO_DIE;
-    if (command->type == MRT_REMOVE && command->likely_last && mrt_sql_removes_last)
+    if (command->type == MRT_REMOVE && command->expect_no_waiters && mrt_sql_removes_last)
         return MRT_SQL_DO_REMOVE_LAST;
     return kinds[command->type];
 }
@@ -133,7 +133,7 @@ bool mrt_sql_submit(struct mrt_store *store, const struct mrt_command *command, 
     if (command->type == MRT_STOP && session)
         mrt_sql_forget_session(store, session); /* not to be taken up on another connection */
     if (command->type == MRT_REMOVE)
-        mrt_sql_hurry(store, request);
+        mrt_sql_note_unflushed(store, request);
     if (command->type == MRT_OBSERVE && session && !command->once)
         mrt_sql_observe(store, command, now);
     mrt_sql_begin(store, request, now);
@@ -144,14 +144,14 @@ bool mrt_sql_submit(struct mrt_store *store, const struct mrt_command *command, 
 bool mrt_sql_removes(const struct mrt_sql_request *request)
 {
     return request->kind == MRT_SQL_DO_REMOVE || request->kind == MRT_SQL_DO_REMOVE_LAST ||
-           request->kind == MRT_SQL_DO_REMOVE_QUIETLY;
+           request->kind == MRT_SQL_DO_REMOVE_WITHOUT_NOTIFY;
 }
 
 bool mrt_sql_goes_through(const struct mrt_sql_request *request)
 {
     return mrt_sql_removes(request) || request->kind == MRT_SQL_DO_RENEW ||
-           request->kind == mrt_form_kind(MRT_SQL_DO_NAMED, MRT_FORM_LEAVE) ||
-           request->kind == mrt_form_kind(MRT_SQL_DO_ROW, MRT_FORM_LEAVE);
+           request->kind == mrt_native_kind(MRT_SQL_DO_NAMED, MRT_NATIVE_LEAVE) ||
+           request->kind == mrt_native_kind(MRT_SQL_DO_ROW, MRT_NATIVE_LEAVE);
 }
 
 bool mrt_sql_answers_may_wait(const struct mrt_store *store)

@@ -18,7 +18,7 @@ static enum mrt_outcome read_cell(struct mrt_store *store, const char *name, str
                                   struct mrt_event *answer)
 {
     struct mrt_sqlite_db *db = &store->db;
-    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_CELL);
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_CELL);
     if (!row)
         return mrt_sqlite_outcome(db);
     *cell = (struct cell){0};
@@ -45,7 +45,7 @@ static enum mrt_outcome write_cell(struct mrt_store *store, const struct mrt_com
                                    const struct cell *cell)
 {
     struct mrt_sqlite_db *db = &store->db;
-    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQL_CELL_WRITE);
+    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQLITE_CELL_WRITE);
     if (!statement)
         return mrt_sqlite_outcome(db);
     sqlite3_bind_text(statement, 1, command->queue, -1, SQLITE_STATIC);
@@ -53,7 +53,7 @@ static enum mrt_outcome write_cell(struct mrt_store *store, const struct mrt_com
     sqlite3_bind_int64(statement, 3, (sqlite3_int64)cell->fence);
     mrt_sqlite_bind_id(statement, 4, &cell->writer);
     sqlite3_bind_blob(statement, 5, command->value, (int)command->value_size, SQLITE_STATIC);
-    return mrt_sqlite_run(db, MRT_SQL_CELL_WRITE);
+    return mrt_sqlite_run(db, MRT_SQLITE_CELL_WRITE);
 }
 
 /* In a transaction. */

@@ -221,10 +221,11 @@ static bool refresh(struct mrt_store *store, const struct mrt_command *command, 
         outcome =
             mrt_sqlite_set_value(store, ticket, command->value, command->value_size, patience);
     if (outcome == MRT_DONE)
-        outcome = mrt_sqlite_refresh(store, ticket, command->attend, patience, &verdict, &view);
+        outcome =
+            mrt_sqlite_refresh(store, ticket, command->watch_closely, patience, &verdict, &view);
     if (outcome != MRT_DONE)
         return answer_outcome(store, command, outcome);
-    if (verdict == MRT_IN_QUEUE && command->count)
+    if (verdict == MRT_IN_QUEUE && command->wants_place)
         view.place = mrt_sqlite_place(store, ticket);
     if (verdict == MRT_IN_QUEUE)
         return answer_view(store, command, &view);
@@ -295,7 +296,7 @@ static bool append(struct mrt_store *store, const struct mrt_command *command, m
                                        (unsigned long long)command->queue_max, command->queue));
     if (verdict == MRT_NO_ROOM)
         return answer(store, command, MRT_BLOCKED);
-    if (command->count)
+    if (command->wants_place)
         view.place = mrt_sqlite_place(store, mrt_sqlite_ticket_find(store, command->ticket));
     return answer_view(store, command, &view);
 }

@@ -22,59 +22,61 @@
 #include <string.h>
 #include <time.h>
 
-static const char *const texts[MRT_SQL_STATEMENTS] = {
-    [MRT_SQL_BEGIN] = "BEGIN IMMEDIATE",
-    [MRT_SQL_COMMIT] = "COMMIT",
-    [MRT_SQL_ROLLBACK] = "ROLLBACK",
-    [MRT_SQL_COUNTER] = "SELECT weight, capacity, id, since FROM mortise_ticket"
-                        " WHERE queue = '' AND number = 0",
+static const char *const texts[MRT_SQLITE_STATEMENTS] = {
+    [MRT_SQLITE_BEGIN] = "BEGIN IMMEDIATE",
+    [MRT_SQLITE_COMMIT] = "COMMIT",
+    [MRT_SQLITE_ROLLBACK] = "ROLLBACK",
+    [MRT_SQLITE_COUNTER] = "SELECT weight, capacity, id, since FROM mortise_ticket"
+                           " WHERE queue = '' AND number = 0",
     /* Without RETURNING, which makes a temporary table each time: 30 us. */
-    [MRT_SQL_COUNT] = "UPDATE mortise_ticket SET weight = ?1 WHERE queue = '' AND number = 0",
-    [MRT_SQL_AHEAD] =
+    [MRT_SQLITE_COUNT] = "UPDATE mortise_ticket SET weight = ?1 WHERE queue = '' AND number = 0",
+    [MRT_SQLITE_AHEAD] =
         "SELECT number, weight, session, id, kind, capacity, linger, until FROM mortise_ticket"
         " WHERE queue = ?1 AND number < ?2 ORDER BY number",
-    [MRT_SQL_BEFORE] =
+    [MRT_SQLITE_BEFORE] =
         "SELECT number, weight, session, id, kind, capacity, linger, until FROM mortise_ticket"
         " WHERE queue = ?1 AND number < ?2 ORDER BY number DESC LIMIT 1",
-    [MRT_SQL_FROM] = "SELECT number, id, session, weight, revoked FROM mortise_ticket"
-                     " WHERE queue = ?1 AND number >= ?2 ORDER BY number LIMIT 2",
-    [MRT_SQL_PLACE] = "SELECT count(*) FROM mortise_ticket WHERE queue = ?1 AND number < ?2",
-    [MRT_SQL_INSERT] = "INSERT INTO mortise_ticket"
-                       " (queue, number, id, session, kind, capacity, weight, label, since, value,"
-                       " linger, delay)"
-                       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-    [MRT_SQL_LIGHTEN] = "UPDATE mortise_ticket SET weight = ?4"
-                        " WHERE queue = ?1 AND number = ?2 AND id = ?3 AND weight > ?4",
-    [MRT_SQL_REVOKE] = "UPDATE mortise_ticket SET revoked = revoked + 1"
-                       " WHERE queue = ?1 AND number BETWEEN ?2 AND ?3",
-    [MRT_SQL_DELETE] = "DELETE FROM mortise_ticket WHERE queue = ?1 AND number = ?2 AND id = ?3",
-    [MRT_SQL_SET_VALUE] = "UPDATE mortise_ticket SET value = ?4"
-                          " WHERE queue = ?1 AND number = ?2 AND id = ?3",
-    [MRT_SQL_FIRST] = "SELECT number, session, value FROM mortise_ticket"
-                      " WHERE queue = ?1 AND number > 0 ORDER BY number LIMIT 1",
-    [MRT_SQL_CELL] = "SELECT version, fence, writer, value FROM mortise_cell WHERE name = ?1",
-    [MRT_SQL_CELL_WRITE] = "INSERT OR REPLACE INTO mortise_cell"
-                           " (name, version, fence, writer, value) VALUES (?1, ?2, ?3, ?4, ?5)",
-    [MRT_SQL_OF_SESSION] = "SELECT queue, number, id, weight, value IS NOT NULL"
-                           " FROM mortise_ticket"
-                           " WHERE session = ?1 AND (queue, number) > (?2, ?3) AND delay >= ?4"
-                           " ORDER BY queue, number LIMIT 1",
-    [MRT_SQL_DETACHED] = "SELECT number, kind, capacity, weight FROM mortise_ticket"
-                         " WHERE queue = ?1 AND number > 0 AND session = ?2 AND id = ?3"
-                         " AND until = 0",
-    [MRT_SQL_MOVE] = "UPDATE mortise_ticket SET session = ?4, id = ?5, linger = ?8, delay = ?7"
-                     " WHERE queue = ?1 AND number = ?2 AND id = ?3 AND session = ?6",
-    [MRT_SQL_LEAVE] = "UPDATE mortise_ticket"
-                      " SET session = zeroblob(16), linger = 0, until = ?4 + delay"
-                      " WHERE queue = ?1 AND number = ?2 AND id = ?3 AND capacity >="
-                      " (SELECT sum(weight) FROM mortise_ticket"
-                      " WHERE queue = ?1 AND number <= ?2)",
-    [MRT_SQL_OVER] = "SELECT number, id, weight, value IS NOT NULL FROM mortise_ticket"
-                     " WHERE queue = ?1 AND number > 0 AND until BETWEEN 1 AND ?2 LIMIT 1",
-    [MRT_SQL_LIST] = "SELECT queue, number, session, kind, capacity, weight, label, since, until,"
-                     " delay, id"
-                     " FROM mortise_ticket WHERE queue >= ?1 AND queue > ''"
-                     " ORDER BY queue, number",
+    [MRT_SQLITE_FROM] = "SELECT number, id, session, weight, revoked FROM mortise_ticket"
+                        " WHERE queue = ?1 AND number >= ?2 ORDER BY number LIMIT 2",
+    [MRT_SQLITE_PLACE] = "SELECT count(*) FROM mortise_ticket WHERE queue = ?1 AND number < ?2",
+    [MRT_SQLITE_INSERT] =
+        "INSERT INTO mortise_ticket"
+        " (queue, number, id, session, kind, capacity, weight, label, since, value,"
+        " linger, delay)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+    [MRT_SQLITE_LIGHTEN] = "UPDATE mortise_ticket SET weight = ?4"
+                           " WHERE queue = ?1 AND number = ?2 AND id = ?3 AND weight > ?4",
+    [MRT_SQLITE_REVOKE] = "UPDATE mortise_ticket SET revoked = revoked + 1"
+                          " WHERE queue = ?1 AND number BETWEEN ?2 AND ?3",
+    [MRT_SQLITE_DELETE] = "DELETE FROM mortise_ticket WHERE queue = ?1 AND number = ?2 AND id = ?3",
+    [MRT_SQLITE_SET_VALUE] = "UPDATE mortise_ticket SET value = ?4"
+                             " WHERE queue = ?1 AND number = ?2 AND id = ?3",
+    [MRT_SQLITE_FIRST] = "SELECT number, session, value FROM mortise_ticket"
+                         " WHERE queue = ?1 AND number > 0 ORDER BY number LIMIT 1",
+    [MRT_SQLITE_CELL] = "SELECT version, fence, writer, value FROM mortise_cell WHERE name = ?1",
+    [MRT_SQLITE_CELL_WRITE] = "INSERT OR REPLACE INTO mortise_cell"
+                              " (name, version, fence, writer, value) VALUES (?1, ?2, ?3, ?4, ?5)",
+    [MRT_SQLITE_OF_SESSION] = "SELECT queue, number, id, weight, value IS NOT NULL"
+                              " FROM mortise_ticket"
+                              " WHERE session = ?1 AND (queue, number) > (?2, ?3) AND delay >= ?4"
+                              " ORDER BY queue, number LIMIT 1",
+    [MRT_SQLITE_DETACHED] = "SELECT number, kind, capacity, weight FROM mortise_ticket"
+                            " WHERE queue = ?1 AND number > 0 AND session = ?2 AND id = ?3"
+                            " AND until = 0",
+    [MRT_SQLITE_MOVE] = "UPDATE mortise_ticket SET session = ?4, id = ?5, linger = ?8, delay = ?7"
+                        " WHERE queue = ?1 AND number = ?2 AND id = ?3 AND session = ?6",
+    [MRT_SQLITE_LEAVE] = "UPDATE mortise_ticket"
+                         " SET session = zeroblob(16), linger = 0, until = ?4 + delay"
+                         " WHERE queue = ?1 AND number = ?2 AND id = ?3 AND capacity >="
+                         " (SELECT sum(weight) FROM mortise_ticket"
+                         " WHERE queue = ?1 AND number <= ?2)",
+    [MRT_SQLITE_OVER] = "SELECT number, id, weight, value IS NOT NULL FROM mortise_ticket"
+                        " WHERE queue = ?1 AND number > 0 AND until BETWEEN 1 AND ?2 LIMIT 1",
+    [MRT_SQLITE_LIST] =
+        "SELECT queue, number, session, kind, capacity, weight, label, since, until,"
+        " delay, id"
+        " FROM mortise_ticket WHERE queue >= ?1 AND queue > ''"
+        " ORDER BY queue, number",
 };
 
 /* ------------------------------------------------------------------ basics */
@@ -188,13 +190,13 @@ void mrt_sqlite_bind_place(sqlite3_stmt *statement, const char *queue, uint64_t 
 enum mrt_outcome mrt_sqlite_begin(struct mrt_sqlite_db *db, mrt_time patience)
 {
     db->patience = patience;
-    return mrt_sqlite_run(db, MRT_SQL_BEGIN);
+    return mrt_sqlite_run(db, MRT_SQLITE_BEGIN);
 }
 
 enum mrt_outcome mrt_sqlite_rollback(struct mrt_sqlite_db *db, enum mrt_outcome outcome)
 {
     int error = db->last_error; /* what outcome came of */
-    if (!sqlite3_get_autocommit(db->handle) && mrt_sqlite_run(db, MRT_SQL_ROLLBACK) != MRT_DONE)
+    if (!sqlite3_get_autocommit(db->handle) && mrt_sqlite_run(db, MRT_SQLITE_ROLLBACK) != MRT_DONE)
         outcome = MRT_BROKEN;
     else
         db->last_error = error;
@@ -203,7 +205,7 @@ enum mrt_outcome mrt_sqlite_rollback(struct mrt_sqlite_db *db, enum mrt_outcome 
 
 enum mrt_outcome mrt_sqlite_commit(struct mrt_sqlite_db *db)
 {
-    enum mrt_outcome outcome = mrt_sqlite_run(db, MRT_SQL_COMMIT);
+    enum mrt_outcome outcome = mrt_sqlite_run(db, MRT_SQLITE_COMMIT);
     return outcome == MRT_DONE ? MRT_DONE : mrt_sqlite_rollback(db, outcome);
 }
 
@@ -252,7 +254,7 @@ int mrt_sqlite_connect(struct mrt_sqlite_db *db, const char *path, sqlite3 **han
 
 void mrt_sqlite_db_close(struct mrt_sqlite_db *db)
 {
-    for (size_t i = 0; i < MRT_SQL_STATEMENTS; i++)
+    for (size_t i = 0; i < MRT_SQLITE_STATEMENTS; i++)
         sqlite3_finalize(db->statements[i]);
     sqlite3_close(db->checkpointer);
     sqlite3_close(db->handle);

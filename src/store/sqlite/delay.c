@@ -14,7 +14,7 @@ static enum mrt_outcome leave(struct mrt_store *store, const char *queue, uint64
                               const struct mrt_id *id, bool *left)
 {
     struct mrt_sqlite_db *db = &store->db;
-    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQL_LEAVE);
+    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQLITE_LEAVE);
     if (!statement)
         return mrt_sqlite_outcome(db);
     mrt_sqlite_bind_place(statement, queue, number);
@@ -53,7 +53,7 @@ enum mrt_outcome mrt_sqlite_delete_over(struct mrt_store *store, const char *que
     struct mrt_sqlite_db *db = &store->db;
     mrt_time now = mrt_time_now();
     for (;;) {
-        sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_OVER);
+        sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_OVER);
         if (!row)
             return mrt_sqlite_outcome(db);
         mrt_sqlite_bind_place(row, queue, (uint64_t)now);

@@ -32,7 +32,7 @@ struct change {
 static enum mrt_outcome find(struct change *change, const char *kind, bool *same_kind)
 {
     struct mrt_sqlite_db *db = &change->store->db;
-    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_DETACHED);
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_DETACHED);
     if (!row)
         return mrt_sqlite_outcome(db);
     sqlite3_bind_text(row, 1, change->queue, -1, SQLITE_STATIC);
@@ -54,7 +54,7 @@ static enum mrt_outcome find(struct change *change, const char *kind, bool *same
 static enum mrt_outcome move(struct mrt_sqlite_db *db, void *argument)
 {
     struct change *change = argument;
-    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQL_MOVE);
+    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQLITE_MOVE);
     if (!statement)
         return mrt_sqlite_outcome(db);
     mrt_sqlite_bind_place(statement, change->queue, change->number);
@@ -74,7 +74,7 @@ enum mrt_outcome mrt_sqlite_detach(struct mrt_store *store, const struct mrt_com
                                    mrt_time patience, enum mrt_verdict *verdict)
 {
     struct mrt_sqlite_ticket *ticket = mrt_sqlite_ticket_find(store, command->ticket);
-    struct change change = {.store = store, .queue = command->queue, .id = command->heir};
+    struct change change = {.store = store, .queue = command->queue, .id = command->detached_id};
     enum mrt_outcome outcome = MRT_DONE;
     bool same_kind;
     store->db.patience = patience;
@@ -83,7 +83,7 @@ enum mrt_outcome mrt_sqlite_detach(struct mrt_store *store, const struct mrt_com
     } else {
         change.id = command->ticket;
         change.session = command->session;
-        change.new_id = command->heir;
+        change.new_id = command->detached_id;
         change.number = ticket->number;
         outcome = mrt_sqlite_lighten(store, ticket, command->weight, patience);
         if (outcome == MRT_DONE)
@@ -99,7 +99,7 @@ enum mrt_outcome mrt_sqlite_note_first_waiting(struct mrt_store *store, const ch
 {
     struct mrt_sqlite_db *db = &store->db;
     uint64_t ahead = 0;
-    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_AHEAD);
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_AHEAD);
     if (!row)
         return mrt_sqlite_outcome(db);
     mrt_sqlite_bind_place(row, queue, MRT_SQLITE_END);

@@ -23,8 +23,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-struct mrt_fork_database {
-    TAILQ_ENTRY(mrt_fork_database) link;
+struct mrt_sqlite_fork_database {
+    TAILQ_ENTRY(mrt_sqlite_fork_database) link;
     dev_t device;
     ino_t inode;
     bool inherited;
@@ -33,8 +33,8 @@ struct mrt_fork_database {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool installed;
-static TAILQ_HEAD(, mrt_fork_fd) guards = TAILQ_HEAD_INITIALIZER(guards);
-static TAILQ_HEAD(, mrt_fork_database) databases = TAILQ_HEAD_INITIALIZER(databases);
+static TAILQ_HEAD(, mrt_sqlite_fork_fd) guards = TAILQ_HEAD_INITIALIZER(guards);
+static TAILQ_HEAD(, mrt_sqlite_fork_database) databases = TAILQ_HEAD_INITIALIZER(databases);
 
 static void before_fork(void)
 {
@@ -48,13 +48,13 @@ static void in_parent(void)
 
 static void in_child(void)
 {
-    struct mrt_fork_fd *guard;
+    struct mrt_sqlite_fork_fd *guard;
     while ((guard = TAILQ_FIRST(&guards))) {
         TAILQ_REMOVE(&guards, guard, link);
         close(guard->fd);
         guard->fd = -1;
     }
-    struct mrt_fork_database *database;
+    struct mrt_sqlite_fork_database *database;
     TAILQ_FOREACH (database, &databases, link)
         database->inherited = true;
     pthread_mutex_unlock(&mutex);
@@ -65,7 +65,7 @@ static void install(void)
     installed = pthread_atfork(before_fork, in_parent, in_child) == 0;
 }
 
-void mrt_fork_guard_fd(struct mrt_fork_fd *guard, int fd)
+void mrt_sqlite_fork_guard_fd(struct mrt_sqlite_fork_fd *guard, int fd)
 {
     pthread_mutex_lock(&mutex);
     guard->fd = fd;
@@ -73,7 +73,7 @@ void mrt_fork_guard_fd(struct mrt_fork_fd *guard, int fd)
     pthread_mutex_unlock(&mutex);
 }
 
-void mrt_fork_close_fd(struct mrt_fork_fd *guard)
+void mrt_sqlite_fork_close_fd(struct mrt_sqlite_fork_fd *guard)
 {
     pthread_mutex_lock(&mutex);
     if (guard->fd >= 0) {
@@ -84,10 +84,10 @@ void mrt_fork_close_fd(struct mrt_fork_fd *guard)
     pthread_mutex_unlock(&mutex);
 }
 
-struct mrt_fork_database *mrt_fork_note_database(dev_t device, ino_t inode)
+struct mrt_sqlite_fork_database *mrt_sqlite_fork_note_database(dev_t device, ino_t inode)
 {
     pthread_once(&once, install);
-    struct mrt_fork_database *database = installed ? calloc(1, sizeof *database) : NULL;
+    struct mrt_sqlite_fork_database *database = installed ? calloc(1, sizeof *database) : NULL;
     if (!database)
         return NULL;
     database->device = device;
@@ -98,7 +98,7 @@ struct mrt_fork_database *mrt_fork_note_database(dev_t device, ino_t inode)
     return database;
 }
 
-void mrt_fork_forget_database(struct mrt_fork_database *database)
+void mrt_sqlite_fork_forget_database(struct mrt_sqlite_fork_database *database)
 {
     if (!database)
         return;
@@ -108,10 +108,10 @@ void mrt_fork_forget_database(struct mrt_fork_database *database)
     free(database);
 }
 
-bool mrt_fork_inherited(dev_t device, ino_t inode)
+bool mrt_sqlite_fork_inherited(dev_t device, ino_t inode)
 {
     bool inherited = false;
-    struct mrt_fork_database *database;
+    struct mrt_sqlite_fork_database *database;
     pthread_mutex_lock(&mutex);
     TAILQ_FOREACH (database, &databases, link)
         if (database->inherited && database->device == device && database->inode == inode)

@@ -58,56 +58,57 @@ const char *mrt_sqlite_shared_filesystem(unsigned long type);
 /* ------------------------------------------------------------------- fork */
 
 /* A descriptor that a forked child closes at once. */
-struct mrt_fork_fd {
-    TAILQ_ENTRY(mrt_fork_fd) link;
+struct mrt_sqlite_fork_fd {
+    TAILQ_ENTRY(mrt_sqlite_fork_fd) link;
     int fd; /* -1: none */
 };
 
-void mrt_fork_guard_fd(struct mrt_fork_fd *guard, int fd);
+void mrt_sqlite_fork_guard_fd(struct mrt_sqlite_fork_fd *guard, int fd);
 /* Closes it, if it is open in this process. */
-void mrt_fork_close_fd(struct mrt_fork_fd *guard);
+void mrt_sqlite_fork_close_fd(struct mrt_sqlite_fork_fd *guard);
 
 /* Notes that this process has the database open; NULL if there is no memory. */
-struct mrt_fork_database *mrt_fork_note_database(dev_t device, ino_t inode);
-void mrt_fork_forget_database(struct mrt_fork_database *database);
+struct mrt_sqlite_fork_database *mrt_sqlite_fork_note_database(dev_t device, ino_t inode);
+void mrt_sqlite_fork_forget_database(struct mrt_sqlite_fork_database *database);
 /* Whether the parent had it open when it forked this process. */
-bool mrt_fork_inherited(dev_t device, ino_t inode);
+bool mrt_sqlite_fork_inherited(dev_t device, ino_t inode);
 
 /* --------------------------------------------------------------- database */
 
 enum mrt_statement {
-    MRT_SQL_BEGIN,
-    MRT_SQL_COMMIT,
-    MRT_SQL_ROLLBACK,
-    MRT_SQL_COUNTER, /* -> counter, limit, boot id */
-    MRT_SQL_COUNT,   /* the number given last */
-    MRT_SQL_AHEAD, /* queue, number -> number, weight, session, id, kind, capacity, linger, until */
-    MRT_SQL_BEFORE, /* queue, number -> the same of the ticket just ahead */
-    MRT_SQL_FROM,   /* queue, number -> number, id, session, weight, revoked: it and the next */
-    MRT_SQL_PLACE,  /* queue, number -> how many are ahead */
-    MRT_SQL_INSERT,
-    MRT_SQL_LIGHTEN,
-    MRT_SQL_REVOKE,     /* queue, number, number: these and all between */
-    MRT_SQL_DELETE,     /* queue, number, id */
-    MRT_SQL_SET_VALUE,  /* queue, number, id, value */
-    MRT_SQL_FIRST,      /* queue -> number, session, value */
-    MRT_SQL_CELL,       /* name -> version, fence, writer, value */
-    MRT_SQL_CELL_WRITE, /* the same, and name first */
-    MRT_SQL_OF_SESSION, /* session, queue, number, least delay -> queue, number, id, weight,
+    MRT_SQLITE_BEGIN,
+    MRT_SQLITE_COMMIT,
+    MRT_SQLITE_ROLLBACK,
+    MRT_SQLITE_COUNTER, /* -> counter, limit, boot id */
+    MRT_SQLITE_COUNT,   /* the number given last */
+    MRT_SQLITE_AHEAD, /* queue, number -> number, weight, session, id, kind, capacity, linger, until
+                       */
+    MRT_SQLITE_BEFORE, /* queue, number -> the same of the ticket just ahead */
+    MRT_SQLITE_FROM,   /* queue, number -> number, id, session, weight, revoked: it and the next */
+    MRT_SQLITE_PLACE,  /* queue, number -> how many are ahead */
+    MRT_SQLITE_INSERT,
+    MRT_SQLITE_LIGHTEN,
+    MRT_SQLITE_REVOKE,     /* queue, number, number: these and all between */
+    MRT_SQLITE_DELETE,     /* queue, number, id */
+    MRT_SQLITE_SET_VALUE,  /* queue, number, id, value */
+    MRT_SQLITE_FIRST,      /* queue -> number, session, value */
+    MRT_SQLITE_CELL,       /* name -> version, fence, writer, value */
+    MRT_SQLITE_CELL_WRITE, /* the same, and name first */
+    MRT_SQLITE_OF_SESSION, /* session, queue, number, least delay -> queue, number, id, weight,
                            valued: the next */
-    MRT_SQL_DETACHED,   /* queue, no session, id -> number, kind, capacity, weight */
-    MRT_SQL_MOVE,       /* queue, number, id; session and id from now on; session so far; delay,
+    MRT_SQLITE_DETACHED,   /* queue, no session, id -> number, kind, capacity, weight */
+    MRT_SQLITE_MOVE,       /* queue, number, id; session and id from now on; session so far; delay,
                            linger from now on */
-    MRT_SQL_LEAVE,      /* queue, number, id, now: it is nobody's from now on, if it holds */
-    MRT_SQL_OVER,       /* queue, now -> number, id, weight, valued: one that has stayed enough */
-    MRT_SQL_LIST,       /* queue -> all from there on, in order */
-    MRT_SQL_STATEMENTS
+    MRT_SQLITE_LEAVE,      /* queue, number, id, now: it is nobody's from now on, if it holds */
+    MRT_SQLITE_OVER, /* queue, now -> number, id, weight, valued: one that has stayed enough */
+    MRT_SQLITE_LIST, /* queue -> all from there on, in order */
+    MRT_SQLITE_STATEMENTS
 };
 
 struct mrt_sqlite_db {
     sqlite3 *handle;
     sqlite3 *checkpointer; /* a second connection, opened when first needed */
-    sqlite3_stmt *statements[MRT_SQL_STATEMENTS];
+    sqlite3_stmt *statements[MRT_SQLITE_STATEMENTS];
     mrt_time patience; /* until when to wait for another writer */
     int frames;        /* in the write-ahead log after the commit just done; 0: none done */
     int checkpoint_at; /* do it when there are so many */
@@ -191,9 +192,9 @@ void mrt_sqlite_set_boot_id(struct mrt_id id);
 struct mrt_sqlite_session {
     TAILQ_ENTRY(mrt_sqlite_session) link;
     struct mrt_id id;
-    struct mrt_fork_fd file;   /* locked for as long as the session lives */
-    struct mrt_fork_fd socket; /* made when a ticket first has to wait */
-    bool lost;                 /* SESSION_LOST has been told */
+    struct mrt_sqlite_fork_fd file;   /* locked for as long as the session lives */
+    struct mrt_sqlite_fork_fd socket; /* made when a ticket first has to wait */
+    bool lost;                        /* SESSION_LOST has been told */
     TAILQ_HEAD(, mrt_sqlite_ticket) tickets;
 };
 
@@ -266,7 +267,7 @@ struct mrt_store {
     bool broken;      /* they have been: file and database are to be opened anew */
 
     struct mrt_sqlite_file file;
-    struct mrt_fork_database *noted;
+    struct mrt_sqlite_fork_database *noted;
     struct mrt_sqlite_db db;
 
     TAILQ_HEAD(, mrt_sqlite_session) sessions;
@@ -380,10 +381,10 @@ enum mrt_outcome mrt_sqlite_detach(struct mrt_store *store, const struct mrt_com
 enum mrt_outcome mrt_sqlite_adopt(struct mrt_store *store, struct mrt_sqlite_session *session,
                                   const struct mrt_command *command, mrt_time patience,
                                   enum mrt_verdict *verdict);
-/* `attend`: its session is to be told of what others do to it. */
+/* `watch_closely`: its session is to be told of what others do to it. */
 enum mrt_outcome mrt_sqlite_refresh(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
-                                    bool attend, mrt_time patience, enum mrt_verdict *verdict,
-                                    struct mrt_sqlite_view *view);
+                                    bool watch_closely, mrt_time patience,
+                                    enum mrt_verdict *verdict, struct mrt_sqlite_view *view);
 /* How many tickets are ahead of it now, the dead included; 0 also if that cannot be read. */
 uint64_t mrt_sqlite_place(struct mrt_store *store, const struct mrt_sqlite_ticket *ticket);
 /* Lowers its weight; no effect if it is not heavier. Wakes are left in store->wakes. */

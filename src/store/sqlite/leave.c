@@ -66,7 +66,7 @@ static bool watches_wrongly(const struct pass *pass)
 static enum mrt_outcome note_next(struct mrt_store *store, const struct departure *gone)
 {
     struct mrt_sqlite_db *db = &store->db;
-    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_FROM);
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_FROM);
     if (!row)
         return mrt_sqlite_outcome(db);
     mrt_sqlite_bind_place(row, gone->queue, gone->number + 1);
@@ -85,7 +85,7 @@ static enum mrt_outcome note_successors(struct mrt_store *store, const struct de
 {
     struct mrt_sqlite_db *db = &store->db;
     struct pass pass = {0};
-    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_AHEAD);
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_AHEAD);
     if (!row)
         return mrt_sqlite_outcome(db);
     mrt_sqlite_bind_place(row, gone->queue, MRT_SQLITE_END);
@@ -104,7 +104,7 @@ enum mrt_outcome mrt_sqlite_delete_row(struct mrt_store *store, const char *queu
                                        struct mrt_id id, uint64_t weight)
 {
     struct mrt_sqlite_db *db = &store->db;
-    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQL_DELETE);
+    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQLITE_DELETE);
     if (!statement)
         return mrt_sqlite_outcome(db);
     mrt_sqlite_bind_place(statement, queue, number);
@@ -151,7 +151,7 @@ static enum mrt_outcome break_row(struct mrt_store *store, const char *queue, ui
     struct mrt_sqlite_db *db = &store->db;
     struct mrt_id id = {0, 0}, session = {0, 0};
     uint64_t weight = 0;
-    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_FROM);
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_FROM);
     if (!row)
         return mrt_sqlite_outcome(db);
     mrt_sqlite_bind_place(row, queue, number);
@@ -187,7 +187,7 @@ static enum mrt_outcome lighten_row(struct mrt_store *store, const struct mrt_sq
                                     uint64_t weight)
 {
     struct mrt_sqlite_db *db = &store->db;
-    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQL_LIGHTEN);
+    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQLITE_LIGHTEN);
     if (!statement)
         return mrt_sqlite_outcome(db);
     mrt_sqlite_bind_place(statement, ticket->queue, ticket->number);
@@ -242,7 +242,7 @@ enum mrt_outcome mrt_sqlite_next_of_session(struct mrt_store *store, struct mrt_
                                             uint64_t *number, struct mrt_id *id, uint64_t *weight)
 {
     struct mrt_sqlite_db *db = &store->db;
-    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_OF_SESSION);
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_OF_SESSION);
     if (!row)
         return mrt_sqlite_outcome(db);
     mrt_sqlite_bind_id(row, 1, &session);

@@ -41,7 +41,7 @@ static const char *copy_text(char **room, const unsigned char *text)
     return copy;
 }
 
-/* Columns as MRT_SQL_LIST has them. NULL: no memory. */
+/* Columns as MRT_SQLITE_LIST has them. NULL: no memory. */
 static struct row *copy_row(sqlite3_stmt *statement)
 {
     const unsigned char *queue = sqlite3_column_text(statement, 0);
@@ -79,7 +79,7 @@ static int read_rows(struct mrt_store *store, const char *name, const char *pref
                      struct row_list *rows)
 {
     struct mrt_sqlite_db *db = &store->db;
-    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQL_LIST);
+    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQLITE_LIST);
     struct row *row = NULL;
     if (statement) {
         db->patience = mrt_time_add(mrt_time_now(), MRT_SQLITE_OPERATOR_PATIENCE);

@@ -82,7 +82,7 @@ static enum mrt_outcome read_first(struct mrt_store *store, const char *queue, u
                                    struct mrt_id *session, struct mrt_event *answer)
 {
     struct mrt_sqlite_db *db = &store->db;
-    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_FIRST);
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_FIRST);
     if (!row)
         return mrt_sqlite_outcome(db);
     *number = 0;
@@ -130,7 +130,7 @@ enum mrt_outcome mrt_sqlite_set_value(struct mrt_store *store,
                                       size_t size, mrt_time patience)
 {
     struct mrt_sqlite_db *db = &store->db;
-    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQL_SET_VALUE);
+    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQLITE_SET_VALUE);
     if (!statement)
         return mrt_sqlite_outcome(db);
     enum mrt_outcome outcome = mrt_sqlite_begin(db, patience);
@@ -139,7 +139,7 @@ enum mrt_outcome mrt_sqlite_set_value(struct mrt_store *store,
     mrt_sqlite_bind_place(statement, ticket->queue, ticket->number);
     mrt_sqlite_bind_id(statement, 3, &ticket->id);
     sqlite3_bind_blob(statement, 4, value, (int)size, SQLITE_STATIC);
-    outcome = mrt_sqlite_run(db, MRT_SQL_SET_VALUE);
+    outcome = mrt_sqlite_run(db, MRT_SQLITE_SET_VALUE);
     outcome = outcome == MRT_DONE ? mrt_sqlite_commit(db) : mrt_sqlite_rollback(db, outcome);
     store->observed_change |= outcome == MRT_DONE;
     return outcome;

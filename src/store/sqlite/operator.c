@@ -34,7 +34,7 @@ static enum mrt_outcome find_holders(struct mrt_store *store, const char *queue,
 {
     struct mrt_sqlite_db *db = &store->db;
     uint64_t ahead = 0;
-    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_AHEAD);
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_AHEAD);
     if (!row)
         return mrt_sqlite_outcome(db);
     mrt_sqlite_bind_place(row, queue, MRT_SQLITE_END);
@@ -62,12 +62,12 @@ static enum mrt_outcome ask(struct mrt_store *store, const char *queue, uint64_t
     enum mrt_outcome outcome = find_holders(store, queue, wanted, holders);
     if (outcome != MRT_DONE || !holders->first)
         return outcome;
-    sqlite3_stmt *statement = mrt_sqlite_statement(&store->db, MRT_SQL_REVOKE);
+    sqlite3_stmt *statement = mrt_sqlite_statement(&store->db, MRT_SQLITE_REVOKE);
     if (!statement)
         return mrt_sqlite_outcome(&store->db);
     mrt_sqlite_bind_place(statement, queue, holders->first);
     sqlite3_bind_int64(statement, 3, (sqlite3_int64)holders->last);
-    return mrt_sqlite_run(&store->db, MRT_SQL_REVOKE);
+    return mrt_sqlite_run(&store->db, MRT_SQLITE_REVOKE);
 }
 
 static mrt_time patience(void)

@@ -30,19 +30,19 @@ int mrt_sqlite_open_file(struct mrt_store *store, mrt_time patience)
     int error = mrt_sqlite_file_open(&store->file, store->configured, store->any_filesystem);
     if (error)
         return error;
-    if (mrt_fork_inherited(store->file.device, store->file.inode))
+    if (mrt_sqlite_fork_inherited(store->file.device, store->file.inode))
         error = mrt_error(MORTISE_EFORKED,
                           "%s was open in this process when it was forked off: open it after "
                           "the fork, or exec first",
                           store->file.path);
     if (!error)
-        store->noted = mrt_fork_note_database(store->file.device, store->file.inode);
+        store->noted = mrt_sqlite_fork_note_database(store->file.device, store->file.inode);
     if (!error && !store->noted)
         error = MORTISE_ENOMEM;
     if (!error)
         error = mrt_sqlite_db_open(&store->db, &store->file, store->short_lived, patience);
     if (error) {
-        mrt_fork_forget_database(store->noted);
+        mrt_sqlite_fork_forget_database(store->noted);
         store->noted = NULL;
         mrt_sqlite_file_close(&store->file);
         return error;
@@ -55,7 +55,7 @@ void mrt_sqlite_close_file(struct mrt_store *store)
 {
     mrt_sqlite_unwatch_all(store);
     mrt_sqlite_db_close(&store->db);
-    mrt_fork_forget_database(store->noted);
+    mrt_sqlite_fork_forget_database(store->noted);
     store->noted = NULL;
     mrt_sqlite_file_close(&store->file);
 }

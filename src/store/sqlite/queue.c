@@ -153,7 +153,7 @@ static enum mrt_outcome look_just_ahead(struct mrt_store *store, const struct pl
                                         struct look *look)
 {
     struct mrt_sqlite_db *db = &store->db;
-    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_BEFORE);
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_BEFORE);
     if (!row)
         return mrt_sqlite_outcome(db);
     mrt_sqlite_bind_place(row, place->queue, place->number);
@@ -177,7 +177,7 @@ static enum mrt_outcome look_at_all_ahead(struct mrt_store *store, const struct 
                                           struct look *look)
 {
     struct mrt_sqlite_db *db = &store->db;
-    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_AHEAD);
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_AHEAD);
     if (!row)
         return mrt_sqlite_outcome(db);
     *look = (struct look){0};
@@ -251,7 +251,7 @@ static enum mrt_outcome count_waiting(struct mrt_store *store, const struct plac
                                       uint64_t *waiting)
 {
     struct mrt_sqlite_db *db = &store->db;
-    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_AHEAD);
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_AHEAD);
     if (!row)
         return mrt_sqlite_outcome(db);
     uint64_t ahead = 0;
@@ -272,7 +272,7 @@ static enum mrt_outcome insert(struct mrt_store *store, const struct mrt_sqlite_
 {
     struct mrt_sqlite_db *db = &store->db;
     struct timespec now;
-    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQL_INSERT);
+    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQLITE_INSERT);
     if (!statement)
         return mrt_sqlite_outcome(db);
     clock_gettime(CLOCK_REALTIME, &now); /* for people */
@@ -403,7 +403,7 @@ static enum mrt_outcome look_around(struct mrt_store *store, const struct mrt_sq
     struct mrt_sqlite_db *db = &store->db;
     const struct place place = {ticket->queue, NULL, ticket->number, ticket->weight,
                                 ticket->capacity};
-    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQL_FROM);
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_FROM);
     if (!row)
         return mrt_sqlite_outcome(db);
     *present = view->others_behind = false;
@@ -446,13 +446,13 @@ static enum mrt_outcome bury_blockers(struct mrt_store *store, mrt_time patience
 }
 
 enum mrt_outcome mrt_sqlite_refresh(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
-                                    bool attend, mrt_time patience, enum mrt_verdict *verdict,
-                                    struct mrt_sqlite_view *view)
+                                    bool watch_closely, mrt_time patience,
+                                    enum mrt_verdict *verdict, struct mrt_sqlite_view *view)
 {
     struct look look = {0};
     bool present = false, again = true, busy = false;
     store->db.patience = patience;
-    if (attend)
+    if (watch_closely)
         mrt_sqlite_listen(store, ticket->session); /* before it looks: nothing falls in between */
     while (again) {
         enum mrt_outcome outcome = look_around(store, ticket, &present, view, &look);
@@ -482,7 +482,7 @@ enum mrt_outcome mrt_sqlite_refresh(struct mrt_store *store, struct mrt_sqlite_t
 uint64_t mrt_sqlite_place(struct mrt_store *store, const struct mrt_sqlite_ticket *ticket)
 {
     uint64_t place = 0;
-    sqlite3_stmt *row = mrt_sqlite_statement(&store->db, MRT_SQL_PLACE);
+    sqlite3_stmt *row = mrt_sqlite_statement(&store->db, MRT_SQLITE_PLACE);
     if (!row)
         return 0;
     mrt_sqlite_bind_place(row, ticket->queue, ticket->number);

@@ -52,7 +52,7 @@ struct counter {
 /* A database without the row is damaged: MRT_BROKEN. */
 static enum mrt_outcome read_counter(struct mrt_sqlite_db *db, struct counter *counter)
 {
-    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQL_COUNTER);
+    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQLITE_COUNTER);
     if (!statement)
         return mrt_sqlite_outcome(db);
     int step = mrt_sqlite_step(db, statement);
@@ -80,12 +80,12 @@ enum mrt_outcome mrt_sqlite_next_number(struct mrt_sqlite_db *db, uint64_t *numb
         *number = MRT_SQLITE_LIMIT;
         return MRT_DONE;
     }
-    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQL_COUNT);
+    sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQLITE_COUNT);
     if (!statement)
         return mrt_sqlite_outcome(db);
     *number = (uint64_t)counter.number + 1;
     sqlite3_bind_int64(statement, 1, (sqlite3_int64)*number);
-    return mrt_sqlite_run(db, MRT_SQL_COUNT);
+    return mrt_sqlite_run(db, MRT_SQLITE_COUNT);
 }
 
 static enum mrt_outcome raise_limit(struct mrt_sqlite_db *db, void *unused)
@@ -309,7 +309,7 @@ static int create(struct mrt_sqlite_db *db, const struct mrt_sqlite_file *file, 
     enum mrt_outcome outcome = look_for_strangers(db, &empty);
     if (outcome == MRT_DONE && !empty) {
         /* Unless somebody has made it just now. */
-        if (mrt_sqlite_statement(db, MRT_SQL_COUNTER))
+        if (mrt_sqlite_statement(db, MRT_SQLITE_COUNTER))
             return 0;
         return mrt_error(MORTISE_EUNSAFE, "%s is a database of some other program, or version",
                          file->path);

@@ -78,7 +78,7 @@ int mrt_sqlite_session_start(struct mrt_store *store, struct mrt_id id)
     session->id = id;
     session->socket.fd = -1;
     TAILQ_INIT(&session->tickets);
-    mrt_fork_guard_fd(&session->file, fd);
+    mrt_sqlite_fork_guard_fd(&session->file, fd);
     TAILQ_INSERT_TAIL(&store->sessions, session, link);
     return 0;
 }
@@ -107,7 +107,7 @@ void mrt_sqlite_session_end(struct mrt_store *store, struct mrt_sqlite_session *
     if (session->socket.fd >= 0)
         unlink_one(store, session->id, ".s");
     mrt_sqlite_deafen(store, session);
-    mrt_fork_close_fd(&session->file);
+    mrt_sqlite_fork_close_fd(&session->file);
     TAILQ_REMOVE(&store->sessions, session, link);
     free(session);
 }

@@ -92,7 +92,7 @@ void mrt_sqlite_listen(struct mrt_store *store, struct mrt_sqlite_session *sessi
     }
     /* Without the right to write, which the umask may have taken, nobody can send. */
     chmod(address.sun_path, 0600);
-    mrt_fork_guard_fd(&session->socket, fd);
+    mrt_sqlite_fork_guard_fd(&session->socket, fd);
     store->no_socket = false;
 }
 
@@ -102,7 +102,7 @@ void mrt_sqlite_deafen(struct mrt_store *store, struct mrt_sqlite_session *sessi
         return;
     /* Said expressly: a forked child may still have the description open. */
     epoll_ctl(store->epoll_fd, EPOLL_CTL_DEL, session->socket.fd, NULL);
-    mrt_fork_close_fd(&session->socket);
+    mrt_sqlite_fork_close_fd(&session->socket);
 }
 
 struct mrt_sqlite_wake *mrt_sqlite_wake_later(struct mrt_store *store, struct mrt_id session,

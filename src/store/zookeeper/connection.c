@@ -223,7 +223,7 @@ static void arm(struct mrt_zk_session *session)
     notice_silent_close(session);
     if (!session->connected) {
         mrt_zk_watches_forget(session);
-        mrt_zk_looks_forget(session);
+        mrt_zk_queries_forget(session);
     }
     int code = interest_of(session, &socket, &interest, &wait);
     send_gathered(session, socket);
@@ -453,7 +453,7 @@ void mrt_zk_session_clear(struct mrt_zk_session *session)
     answer_if(session, &session->renew, MRT_UNKNOWN);
     HASH_ITER (hh, session->tickets, ticket, next)
         mrt_zk_ticket_end(session, ticket);
-    mrt_zk_looks_end(session);
+    mrt_zk_queries_end(session);
     mrt_zk_watches_free(session);
     mrt_zk_requests_free(session);
 }

@@ -106,9 +106,9 @@ struct mrt_zk_ticket {
     unsigned tries;            /* of creating, because the directory was gone, ... */
     unsigned deletes;          /* under way, of a REMOVE */
     bool created;              /* its node is known: `node`, `place`, `czxid` */
-    bool maybe;                /* a create of unknown outcome: there may be a node, or one more */
+    bool outcome_unknown;      /* a create of unknown outcome: there may be a node, or one more */
     bool held;                 /* the newest VIEW granted */
-    bool adopting;             /* looking for a node of an earlier create */
+    bool recovering;           /* looking for a node of an earlier create */
     bool unwatched;            /* what is ahead cannot be watched */
     bool barred;               /* a directory could not be made, for want of the right */
     bool unpassed;             /* its own node cannot be watched, so nothing is passed to it */
@@ -163,7 +163,7 @@ enum mrt_zk_request_kind {
     MRT_ZK_MARK,           /* says that a semaphore's ticket is granted */
     MRT_ZK_MARK_READ,      /* reads what somebody else has written there */
     MRT_ZK_PROBE,          /* lists before a try */
-    MRT_ZK_ADOPT,          /* lists to find a node of an earlier create */
+    MRT_ZK_FIND_CREATED,   /* lists to find a node of an earlier create */
     MRT_ZK_SEEK,           /* reads whose each is that may be one */
     MRT_ZK_STILL,          /* whether the own one is the one that was made */
     MRT_ZK_PURGE,          /* lists to find what is to be deleted */
@@ -175,15 +175,15 @@ enum mrt_zk_request_kind {
     MRT_ZK_HEIR,    /* lists to find a ticket that has changed hands, or is to */
     MRT_ZK_HEIR_OWNER,
     MRT_ZK_HEIR_READ,
-    MRT_ZK_DETACH, /* makes the node anew, persistent and called otherwise */
-    MRT_ZK_TAKE,   /* and such a one this session's */
-    MRT_ZK_UNDO,   /* deletes the node of a try, or of an acquire that may not be */
-    MRT_ZK_CLAIM,  /* creates a claim's node, and counts it */
+    MRT_ZK_DETACH,       /* makes the node anew, persistent and called otherwise */
+    MRT_ZK_TAKE,         /* and such a one this session's */
+    MRT_ZK_UNDO,         /* deletes the node of a try, or of an acquire that may not be */
+    MRT_ZK_CLAIM_CREATE, /* creates a claim's node, and counts it */
     MRT_ZK_CLAIM_LIST,
     MRT_ZK_CLAIM_READ,
-    MRT_ZK_UNCLAIM,   /* deletes a claim's node, if nobody has claimed since */
-    MRT_ZK_CLAIMANT,  /* asks whether the child called as a claim is one */
-    MRT_ZK_LOOK_SYNC, /* and from here on those of a look, which `watch` is the number of */
+    MRT_ZK_CLAIM_DELETE, /* deletes a claim's node, if nobody has claimed since */
+    MRT_ZK_CLAIM_STAT,   /* asks whether the child called as a claim is one */
+    MRT_ZK_LOOK_SYNC,    /* and from here on those of a look, which `watch` is the number of */
     MRT_ZK_LOOK_LIST,
     MRT_ZK_LOOK_WATCHING, /* lists, and watches the directory */
     MRT_ZK_LOOK_MISSING,  /* watches for the directory to be made */
@@ -194,7 +194,7 @@ enum mrt_zk_request_kind {
 };
 
 /* A command that concerns no ticket, until it is answered; an OBSERVE until its CHANGED. */
-struct mrt_zk_look {
+struct mrt_zk_query {
     uint64_t number; /* of its requests and its watches */
     struct mrt_id id;
     struct mrt_zk_job *job; /* NULL: answered */
@@ -275,7 +275,7 @@ struct mrt_zk_session {
     struct mrt_zk_ticket *tickets;
     struct mrt_zk_ticket *tickets_by_own;
     struct mrt_zk_watch *watches, *watches_by_id;
-    struct mrt_zk_look *looks;
+    struct mrt_zk_query *queries;
     struct mrt_zk_seen seen;
     struct mrt_zk_rights rights;
     struct mrt_zk_closing *closing;
@@ -385,39 +385,39 @@ void mrt_zk_requests_free(struct mrt_zk_session *session);
 
 /* values/query.c */
 /* `path` is the queue's directory, or the cell's. */
-void mrt_zk_look_submit(struct mrt_zk_session *session, struct mrt_zk_job *job, const char *path);
-void mrt_zk_look_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
-                       uint64_t number, const struct mrt_zk_reply *reply);
-void mrt_zk_look_event(struct mrt_zk_session *session, uint64_t number);
-struct mrt_zk_look *mrt_zk_look_find(struct mrt_zk_session *session, uint64_t number);
+void mrt_zk_query_submit(struct mrt_zk_session *session, struct mrt_zk_job *job, const char *path);
+void mrt_zk_query_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
+                        uint64_t number, const struct mrt_zk_reply *reply);
+void mrt_zk_query_event(struct mrt_zk_session *session, uint64_t number);
+struct mrt_zk_query *mrt_zk_query_find(struct mrt_zk_session *session, uint64_t number);
 /* The connection has ended, and the watches with it. */
-void mrt_zk_looks_forget(struct mrt_zk_session *session);
+void mrt_zk_queries_forget(struct mrt_zk_session *session);
 /* Answers all, and frees them. */
-void mrt_zk_looks_end(struct mrt_zk_session *session);
-void mrt_zk_look_answer(struct mrt_zk_session *session, struct mrt_zk_look *look,
-                        enum mrt_event_type type);
-void mrt_zk_look_answer_code(struct mrt_zk_session *session, struct mrt_zk_look *look, int code);
+void mrt_zk_queries_end(struct mrt_zk_session *session);
+void mrt_zk_query_answer(struct mrt_zk_session *session, struct mrt_zk_query *look,
+                         enum mrt_event_type type);
+void mrt_zk_query_answer_code(struct mrt_zk_session *session, struct mrt_zk_query *look, int code);
 /* FAILED with an error of mortise's. */
-void mrt_zk_look_refuse(struct mrt_zk_session *session, struct mrt_zk_look *look, int error);
+void mrt_zk_query_refuse(struct mrt_zk_session *session, struct mrt_zk_query *look, int error);
 /* What the answer has for a value; false: no memory, and it is answered. */
-bool mrt_zk_look_keep(struct mrt_zk_session *session, struct mrt_zk_look *look, const char *data,
-                      int length);
+bool mrt_zk_query_keep(struct mrt_zk_session *session, struct mrt_zk_query *look, const char *data,
+                       int length);
 /* Sends; if that cannot be done the command ends. */
-void mrt_zk_look_send(struct mrt_zk_session *session, struct mrt_zk_look *look,
-                      enum mrt_zk_request_kind kind, const char *path);
+void mrt_zk_query_send(struct mrt_zk_session *session, struct mrt_zk_query *look,
+                       enum mrt_zk_request_kind kind, const char *path);
 
 /* values/observe.c */
-void mrt_zk_observe_begin(struct mrt_zk_session *session, struct mrt_zk_look *look);
-void mrt_zk_observe_reply(struct mrt_zk_session *session, struct mrt_zk_look *look,
+void mrt_zk_observe_begin(struct mrt_zk_session *session, struct mrt_zk_query *look);
+void mrt_zk_observe_reply(struct mrt_zk_session *session, struct mrt_zk_query *look,
                           enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply);
 
 /* values/cell.c */
-void mrt_zk_cell_begin(struct mrt_zk_session *session, struct mrt_zk_look *look);
-void mrt_zk_cell_reply(struct mrt_zk_session *session, struct mrt_zk_look *look,
+void mrt_zk_cell_begin(struct mrt_zk_session *session, struct mrt_zk_query *look);
+void mrt_zk_cell_reply(struct mrt_zk_session *session, struct mrt_zk_query *look,
                        enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply);
 /* What the node is to hold. */
 #define MRT_ZK_CELL_MAX (MORTISE_VALUE_MAX + 64)
-int mrt_zk_cell_data(const struct mrt_zk_look *look, char data[MRT_ZK_CELL_MAX]);
+int mrt_zk_cell_data(const struct mrt_zk_query *look, char data[MRT_ZK_CELL_MAX]);
 
 /* watch/watch.c */
 /* The ticket waits for `node`, as the view of `before` and `after` has it. */
@@ -480,8 +480,8 @@ void mrt_zk_marker_path(const struct mrt_store *store, const char *path, char *m
 /* ticket/view.c */
 /* The transaction that a ticket's fence is: of its first node. */
 int64_t mrt_zk_first_czxid(const struct mrt_zk_place *place, const struct Stat *stat);
-struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_ticket *ticket,
-                               const struct String_vector *names);
+struct mrt_zk_view mrt_zk_view_of(struct mrt_store *store, const struct mrt_zk_ticket *ticket,
+                                  const struct String_vector *names);
 /* The particulars of MRT_ZK_MISPLACED, for the command's answer. */
 void mrt_zk_keep_misplaced(const struct mrt_store *store, struct mrt_zk_job *job, const char *node);
 /* Whether so many or more wait ahead of the ticket. */

@@ -75,12 +75,12 @@ int mrt_zk_path_check(const char *path, int error)
     return MORTISE_OK;
 }
 
-int mrt_zk_queue_path(const char *chroot, const char *space, const char *name,
+int mrt_zk_queue_path(const char *chroot, const char *namespace, const char *name,
                       char path[MRT_ZK_PATH_MAX])
 {
-    size_t length = strlen(space);
+    size_t length = strlen(namespace);
     const char *rest = name;
-    if (length > 0 && strncmp(name, space, length) == 0 && name[length] == '/')
+    if (length > 0 && strncmp(name, namespace, length) == 0 && name[length] == '/')
         rest = name + length + 1;
     int skip = *rest == '/' ? 1 : 0;
     int size =
@@ -106,7 +106,7 @@ static const struct {
     [MRT_ZK_READER] = {"read-write", MRT_READER, MRT_WRITER},
     [MRT_ZK_WRITER] = {"read-write", MRT_WRITER, MRT_WRITER},
     [MRT_ZK_SEMAPHORE] = {"semaphore", 0, 0}, /* the name has them */
-    [MRT_ZK_CLAIMS] = {"exclusive", 1, 1},
+    [MRT_ZK_EXCLUSIVE] = {"exclusive", 1, 1},
 };
 
 /* The text before the sequence in the names that we give; NULL: no such lock is kept. */
@@ -275,7 +275,7 @@ static enum mrt_zk_family family_of(const char *kind, uint64_t weight)
         strcmp(kind, mrt_election.kind) == 0)
         return MRT_ZK_MUTEX;
     if (strcmp(kind, mrt_exclusive.kind) == 0)
-        return MRT_ZK_CLAIMS;
+        return MRT_ZK_EXCLUSIVE;
     if (strcmp(kind, mrt_read_write.kind) == 0)
         return weight == MRT_READER ? MRT_ZK_READER : MRT_ZK_WRITER;
     return MRT_ZK_FOREIGN;

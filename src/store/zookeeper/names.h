@@ -23,9 +23,9 @@
 /* 0, or `error` with particulars: whether ZooKeeper takes `path`, "/..." without a final "/". */
 int mrt_zk_path_check(const char *path, int error);
 
-/* The directory of the queue `name` into path; a "/" that begins the part after `space`
+/* The directory of the queue `name` into path; a "/" that begins the part after `namespace`
    (the namespace, "" for none) is dropped. 0 or MORTISE_ENAME. */
-int mrt_zk_queue_path(const char *chroot, const char *space, const char *name,
+int mrt_zk_queue_path(const char *chroot, const char *namespace, const char *name,
                       char path[MRT_ZK_PATH_MAX]);
 
 /* Whose names the nodes of mutexes and read/write locks have. Programs of two layouts do not
@@ -43,7 +43,7 @@ enum mrt_zk_family {
     MRT_ZK_READER,
     MRT_ZK_WRITER,
     MRT_ZK_SEMAPHORE, /* ...-permits-WofC-N: ours alone, in each layout; W of C permits */
-    MRT_ZK_CLAIMS     /* tickets without a place; their node's name alone does not tell */
+    MRT_ZK_EXCLUSIVE  /* tickets without a place; their node's name alone does not tell */
 };
 
 /* Whose a ticket is. */

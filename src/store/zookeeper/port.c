@@ -256,7 +256,7 @@ static void submit_named(struct mrt_store *store, struct mrt_zk_job *job)
     const struct mrt_command *command = &job->command;
     char path[MRT_ZK_PATH_MAX];
     int error =
-        mrt_zk_queue_path(store->address.chroot, store->address.space, command->queue, path);
+        mrt_zk_queue_path(store->address.chroot, store->address.namespace, command->queue, path);
     if (error != MORTISE_OK) {
         char detail[MRT_ERROR_DETAIL_MAX];
         mrt_error_copy_detail(detail);
@@ -279,7 +279,7 @@ static void submit_named(struct mrt_store *store, struct mrt_zk_job *job)
     }
     if (command->type == MRT_OBSERVE || command->type == MRT_CELL_GET ||
         command->type == MRT_CELL_SET)
-        mrt_zk_look_submit(store->session, job, path);
+        mrt_zk_query_submit(store->session, job, path);
     else
         mrt_zk_ticket_submit(store->session, job, path);
 }

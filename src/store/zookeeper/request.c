@@ -83,7 +83,7 @@ static void answered(const void *context, const struct mrt_zk_reply *reply)
     case MRT_ZK_CELL_READ:
     case MRT_ZK_CELL_WRITE:
     case MRT_ZK_CELL_MAKE:
-        mrt_zk_look_reply(session, request->kind, request->watch, reply);
+        mrt_zk_query_reply(session, request->kind, request->watch, reply);
         break;
     case MRT_ZK_WATCH_CHILDREN:
         mrt_zk_watch_reply(session, request->kind, request->watch, reply);
@@ -310,7 +310,7 @@ static int send_cell(struct mrt_zk_session *session, const struct mrt_zk_request
                      const char *path, const void *context)
 {
     char data[MRT_ZK_CELL_MAX];
-    const struct mrt_zk_look *look = mrt_zk_look_find(session, request->watch);
+    const struct mrt_zk_query *look = mrt_zk_query_find(session, request->watch);
     int length = mrt_zk_cell_data(look, data);
     if (request->kind == MRT_ZK_CELL_WRITE)
         return zoo_aset(session->handle, path, data, length, look->version, on_stat, context);
@@ -325,7 +325,7 @@ static int send_look(struct mrt_zk_session *session, const struct mrt_zk_request
 {
     zhandle_t *handle = session->handle;
     void *watch = (void *)(uintptr_t)request->watch; // NOLINT(performance-no-int-to-ptr)
-    const struct mrt_zk_look *look = mrt_zk_look_find(session, request->watch);
+    const struct mrt_zk_query *look = mrt_zk_query_find(session, request->watch);
     watcher_fn watcher = look->job->command.once ? NULL : on_event;
     if (request->kind == MRT_ZK_LOOK_FIRST)
         return zoo_awget(handle, path, watcher, watch, on_data, context);
@@ -357,11 +357,11 @@ static int post(struct mrt_zk_session *session, const struct mrt_zk_request *req
     case MRT_ZK_SEEK:
     case MRT_ZK_STILL:
     case MRT_ZK_HEIR_OWNER:
-    case MRT_ZK_CLAIMANT:
+    case MRT_ZK_CLAIM_STAT:
         return zoo_aexists(handle, path, 0, on_stat, context);
-    case MRT_ZK_CLAIM:
+    case MRT_ZK_CLAIM_CREATE:
         return send_claim(session, ticket, path, context);
-    case MRT_ZK_UNCLAIM:
+    case MRT_ZK_CLAIM_DELETE:
         return send_unclaim(session, ticket, path, context);
     case MRT_ZK_CLAIM_READ:
     case MRT_ZK_READ:

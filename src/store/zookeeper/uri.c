@@ -126,8 +126,9 @@ int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address)
         error = mrt_address_duration(uri, "tick", 1, &address->tick);
     if (error != MORTISE_OK)
         return error;
-    const char *space = mrt_uri_parameter(uri, "namespace");
-    snprintf(address->space, sizeof address->space, "%s", space ? space : "mortise");
+    const char *namespace = mrt_uri_parameter(uri, "namespace");
+    snprintf(address->namespace, sizeof address->namespace, "%s",
+             namespace ? namespace : "mortise");
     if (strncmp(uri->rest, "//", 2) != 0)
         return mrt_error(MORTISE_EURI, "a zk: URI begins as zk://host:port");
     const char *hosts = uri->rest + 2;

@@ -21,9 +21,9 @@
 struct mrt_zk_address {
     struct mrt_host hosts[MRT_ZK_HOSTS_MAX];
     size_t host_count;
-    char chroot[MRT_ZK_PATH_MAX]; /* "" or "/..." */
-    char space[MRT_ZK_PATH_MAX];  /* the namespace */
-    mrt_time session;             /* asked for; the server has the last word */
+    char chroot[MRT_ZK_PATH_MAX];    /* "" or "/..." */
+    char namespace[MRT_ZK_PATH_MAX]; /* the namespace */
+    mrt_time session;                /* asked for; the server has the last word */
     mrt_time connect;
     enum mrt_zk_layout layout;
     mrt_time tick; /* the ensemble's; 0: not known */

@@ -21,10 +21,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-static enum mrt_form_step step_of(const struct mrt_store *store,
-                                  const struct mrt_sql_request *request)
+static enum mrt_native_step step_of(const struct mrt_store *store,
+                                    const struct mrt_sql_request *request)
 {
-    return (enum mrt_form_step)((int)request->kind - (int)store->form->first);
+    return (enum mrt_native_step)((int)request->kind - (int)store->form->first);
 }
 
 static bool is_row(const struct mrt_store *store)
@@ -34,11 +34,11 @@ static bool is_row(const struct mrt_store *store)
 
 /* ------------------------------------------------------------------ links */
 
-struct mrt_form_link *mrt_form_link_of(struct mrt_store *store, struct mrt_id ticket)
+struct mrt_native_link *mrt_native_link_of(struct mrt_store *store, struct mrt_id ticket)
 {
-    struct mrt_form_link *link;
+    struct mrt_native_link *link;
     TAILQ_FOREACH (link, &store->form->links, link)
-        if (link->state != MRT_FORM_FREE && link->state != MRT_FORM_LEAVING &&
+        if (link->state != MRT_NATIVE_FREE && link->state != MRT_NATIVE_LEAVING &&
             mrt_id_equal(link->ticket, ticket))
             return link;
     return NULL;
@@ -46,21 +46,21 @@ struct mrt_form_link *mrt_form_link_of(struct mrt_store *store, struct mrt_id ti
 
 /* What is done on one connection is done in order: a ticket that follows another of its queue
    need not wait for that to have left. */
-static struct mrt_form_link *find_free(struct mrt_store *store, const char *queue)
+static struct mrt_native_link *find_free(struct mrt_store *store, const char *queue)
 {
-    struct mrt_form_link *link;
+    struct mrt_native_link *link;
     TAILQ_FOREACH (link, &store->form->links, link)
-        if (link->state == MRT_FORM_LEAVING && queue && strcmp(link->queue, queue) == 0)
+        if (link->state == MRT_NATIVE_LEAVING && queue && strcmp(link->queue, queue) == 0)
             return link;
     TAILQ_FOREACH (link, &store->form->links, link)
-        if (link->state == MRT_FORM_FREE)
+        if (link->state == MRT_NATIVE_FREE)
             return link;
     return NULL;
 }
 
-static struct mrt_form_link *make(struct mrt_store *store)
+static struct mrt_native_link *make(struct mrt_store *store)
 {
-    struct mrt_form_link *link = calloc(1, sizeof *link);
+    struct mrt_native_link *link = calloc(1, sizeof *link);
     const struct mrt_store_options options = {
         .label = store->label, .log = store->log, .log_argument = store->log_argument};
     if (!link)
@@ -78,9 +78,9 @@ static struct mrt_form_link *make(struct mrt_store *store)
     return link;
 }
 
-struct mrt_form_link *mrt_form_link_take(struct mrt_store *store, const char *queue)
+struct mrt_native_link *mrt_native_link_take(struct mrt_store *store, const char *queue)
 {
-    struct mrt_form_link *link = find_free(store, queue);
+    struct mrt_native_link *link = find_free(store, queue);
     if (!link)
         link = make(store);
     if (!link || !queue || (link->queue && strcmp(link->queue, queue) == 0))
@@ -93,7 +93,7 @@ struct mrt_form_link *mrt_form_link_take(struct mrt_store *store, const char *qu
     return link;
 }
 
-void mrt_form_link_free(struct mrt_store *store, struct mrt_form_link *link)
+void mrt_native_link_free(struct mrt_store *store, struct mrt_native_link *link)
 {
     TAILQ_REMOVE(&store->form->links, link, link);
     mrt_sql_fini(&link->store);
@@ -103,32 +103,32 @@ void mrt_form_link_free(struct mrt_store *store, struct mrt_form_link *link)
 
 /* ------------------------------------------------------------------ sending */
 
-static void prepare(struct mrt_store *store, struct mrt_form_link *link,
-                    struct mrt_sql_request *request, enum mrt_form_step step)
+static void prepare(struct mrt_store *store, struct mrt_native_link *link,
+                    struct mrt_sql_request *request, enum mrt_native_step step)
 {
-    request->kind = mrt_form_kind(store->form->first, step);
+    request->kind = mrt_native_kind(store->form->first, step);
     request->command.queue = link->queue;
     request->done = request->failed = false; /* nothing has come of it yet */
     link->fresh = true;
 }
 
-void mrt_form_link_send(struct mrt_store *store, struct mrt_form_link *link,
-                        struct mrt_sql_request *request, enum mrt_form_step step, mrt_time now)
+void mrt_native_link_send(struct mrt_store *store, struct mrt_native_link *link,
+                          struct mrt_sql_request *request, enum mrt_native_step step, mrt_time now)
 {
     prepare(store, link, request, step);
     mrt_sql_begin(&link->store, request, now);
 }
 
 /* Behind what ends the transaction. */
-static void send_again(struct mrt_store *store, struct mrt_form_link *link,
-                       struct mrt_sql_request *request, enum mrt_form_step step, mrt_time now)
+static void send_again(struct mrt_store *store, struct mrt_native_link *link,
+                       struct mrt_sql_request *request, enum mrt_native_step step, mrt_time now)
 {
     prepare(store, link, request, step);
     mrt_sql_retry_behind(&link->store, request, now);
 }
 
-bool mrt_form_link_send_own(struct mrt_store *store, struct mrt_form_link *link,
-                            enum mrt_command_type type, enum mrt_form_step step, mrt_time now)
+bool mrt_native_link_send_own(struct mrt_store *store, struct mrt_native_link *link,
+                              enum mrt_command_type type, enum mrt_native_step step, mrt_time now)
 {
     struct mrt_sql_request *request = mrt_sql_request_new(store->form->first);
     if (!request)
@@ -138,17 +138,17 @@ bool mrt_form_link_send_own(struct mrt_store *store, struct mrt_form_link *link,
                                             .ticket = link->ticket,
                                             .weight = link->weight,
                                             .capacity = link->capacity};
-    mrt_form_link_send(store, link, request, step, now);
+    mrt_native_link_send(store, link, request, step, now);
     return true;
 }
 
-void mrt_form_link_leave(struct mrt_store *store, struct mrt_form_link *link,
-                         struct mrt_sql_request *request, mrt_time now)
+void mrt_native_link_leave(struct mrt_store *store, struct mrt_native_link *link,
+                           struct mrt_sql_request *request, mrt_time now)
 {
-    link->state = MRT_FORM_LEAVING;
+    link->state = MRT_NATIVE_LEAVING;
     request->command.weight = link->weight;
     request->command.capacity = link->capacity;
-    mrt_form_link_send(store, link, request, MRT_FORM_LEAVE, now);
+    mrt_native_link_send(store, link, request, MRT_NATIVE_LEAVE, now);
 }
 
 /* ------------------------------------------------------------------ telling */
@@ -162,7 +162,7 @@ static void answer(struct mrt_store *store, struct mrt_sql_request *request,
         mrt_sql_request_free(request);
 }
 
-static bool tell(struct mrt_store *store, const struct mrt_form_link *link,
+static bool tell(struct mrt_store *store, const struct mrt_native_link *link,
                  enum mrt_event_type type)
 {
     const struct mrt_event event = {.type = type,
@@ -173,8 +173,8 @@ static bool tell(struct mrt_store *store, const struct mrt_form_link *link,
     return mrt_sql_tell(store, &event);
 }
 
-void mrt_form_link_view(struct mrt_store *store, const struct mrt_form_link *link,
-                        struct mrt_sql_request *request, bool granted)
+void mrt_native_link_view(struct mrt_store *store, const struct mrt_native_link *link,
+                          struct mrt_sql_request *request, bool granted)
 {
     request->event.fence_span = UINT32_MAX;
     request->event.weight_ahead = granted ? 0 : link->capacity;
@@ -186,22 +186,22 @@ void mrt_form_link_view(struct mrt_store *store, const struct mrt_form_link *lin
 /* ------------------------------------------------------------------ ends */
 
 /* The ticket has no lock any more, or never had one. */
-static void forget_ticket(struct mrt_store *store, struct mrt_form_link *link)
+static void forget_ticket(struct mrt_store *store, struct mrt_native_link *link)
 {
     if (link->removal)
         answer(store, link->removal, MRT_REMOVED);
     link->removal = NULL;
-    link->state = MRT_FORM_FREE;
+    link->state = MRT_NATIVE_FREE;
     link->ticket = (struct mrt_id){0, 0};
 }
 
 /* The connection is to be closed when the turn ends; what it has ends with it. */
-static void sever(struct mrt_form_link *link)
+static void sever(struct mrt_native_link *link)
 {
     link->store.broken = true;
 }
 
-static void lose(struct mrt_store *store, struct mrt_form_link *link)
+static void lose(struct mrt_store *store, struct mrt_native_link *link)
 {
     if (!tell(store, link, MRT_WAKE)) /* the look that follows finds it gone */
         store->form->untold = true;
@@ -210,9 +210,9 @@ static void lose(struct mrt_store *store, struct mrt_form_link *link)
 }
 
 /* A waiter's place in the server is gone. */
-static void lose_place(struct mrt_store *store, struct mrt_form_link *link)
+static void lose_place(struct mrt_store *store, struct mrt_native_link *link)
 {
-    link->state = MRT_FORM_BROKEN;
+    link->state = MRT_NATIVE_BROKEN;
     if (link->removal)
         forget_ticket(store, link);
     sever(link);
@@ -221,23 +221,23 @@ static void lose_place(struct mrt_store *store, struct mrt_form_link *link)
 /* ------------------------------------------------------------------ asking */
 
 /* The grant is sure. */
-static void believe(struct mrt_store *store, struct mrt_form_link *link,
+static void believe(struct mrt_store *store, struct mrt_native_link *link,
                     struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_sql_request *removal = link->removal;
-    link->state = MRT_FORM_HELD;
+    link->state = MRT_NATIVE_HELD;
     link->removal = NULL;
     if (request->command.serial) {
-        mrt_form_link_view(store, link, request, true);
+        mrt_native_link_view(store, link, request, true);
     } else {
         tell(store, link, MRT_VIEW);
         mrt_sql_request_free(request);
     }
     if (removal)
-        mrt_form_link_leave(store, link, removal, now);
+        mrt_native_link_leave(store, link, removal, now);
 }
 
-static void granted(struct mrt_store *store, struct mrt_form_link *link,
+static void granted(struct mrt_store *store, struct mrt_native_link *link,
                     struct mrt_sql_request *request, mrt_time now)
 {
     bool shown = store->form->shown || is_row(store);
@@ -245,31 +245,32 @@ static void granted(struct mrt_store *store, struct mrt_form_link *link,
         believe(store, link, request, now);
         return;
     }
-    link->state = MRT_FORM_PROVING;
-    mrt_form_link_send(store, link, request, shown ? MRT_FORM_PROVE : MRT_FORM_LOOK, now);
+    link->state = MRT_NATIVE_PROVING;
+    mrt_native_link_send(store, link, request, shown ? MRT_NATIVE_PROVE : MRT_NATIVE_LOOK, now);
 }
 
 /* It is somebody else's. */
-static void refused(struct mrt_store *store, struct mrt_form_link *link,
+static void refused(struct mrt_store *store, struct mrt_native_link *link,
                     struct mrt_sql_request *request, mrt_time now)
 {
     if (request->command.type == MRT_APPEND && request->command.try_only) {
         answer(store, request, MRT_BLOCKED);
         forget_ticket(store, link);
-        if (is_row(store) && !mrt_form_link_send_own(store, link, MRT_STOP, MRT_FORM_LEAVE, now))
+        if (is_row(store) &&
+            !mrt_native_link_send_own(store, link, MRT_STOP, MRT_NATIVE_LEAVE, now))
             sever(link);
         return;
     }
     if (request->command.serial)
-        mrt_form_link_view(store, link, request, false);
+        mrt_native_link_view(store, link, request, false);
     else
         mrt_sql_request_free(request);
-    if (link->removal || !mrt_form_link_send_own(store, link, MRT_REFRESH, MRT_FORM_WAIT, now))
+    if (link->removal || !mrt_native_link_send_own(store, link, MRT_REFRESH, MRT_NATIVE_WAIT, now))
         lose_place(store, link); /* it is looked at again after `recheck` */
 }
 
 /* It has not been had, for this reason. */
-static void failed(struct mrt_store *store, struct mrt_form_link *link,
+static void failed(struct mrt_store *store, struct mrt_native_link *link,
                    struct mrt_sql_request *request)
 {
     bool waited = request->command.type != MRT_APPEND;
@@ -291,26 +292,26 @@ static bool may_be_mended(const struct mrt_sql_request *request)
 
 /* The wait's time was up, or it was refused, or the row was being made by another: what the
    transaction has come to is ended, and it is tried again. */
-static void again(struct mrt_store *store, struct mrt_form_link *link,
+static void again(struct mrt_store *store, struct mrt_native_link *link,
                   struct mrt_sql_request *request, mrt_time now)
 {
-    if (step_of(store, request) == MRT_FORM_WAIT)
+    if (step_of(store, request) == MRT_NATIVE_WAIT)
         request->begun = now;
     if (link->removal || !mrt_sql_may_retry(&link->store, request, now)) {
         failed(store, link, request);
         return;
     }
     request->event = (struct mrt_event){0};
-    if (is_row(store) && !mrt_form_link_send_own(store, link, MRT_STOP, MRT_FORM_LEAVE, now))
+    if (is_row(store) && !mrt_native_link_send_own(store, link, MRT_STOP, MRT_NATIVE_LEAVE, now))
         sever(link);
-    send_again(store, link, request, MRT_FORM_TRY, now);
+    send_again(store, link, request, MRT_NATIVE_TRY, now);
 }
 
-static void make_row(struct mrt_store *store, struct mrt_form_link *link,
+static void make_row(struct mrt_store *store, struct mrt_native_link *link,
                      struct mrt_sql_request *request, mrt_time now)
 {
     if (mrt_sql_may_retry(&link->store, request, now)) {
-        send_again(store, link, request, MRT_FORM_MAKE, now);
+        send_again(store, link, request, MRT_NATIVE_MAKE, now);
         return;
     }
     request->event = (struct mrt_event){.type = MRT_FAILED, .error = MORTISE_ESTORE};
@@ -320,11 +321,11 @@ static void make_row(struct mrt_store *store, struct mrt_form_link *link,
 }
 
 /* The answer to TRY, MAKE or WAIT. */
-static void asked(struct mrt_store *store, struct mrt_form_link *link,
+static void asked(struct mrt_store *store, struct mrt_native_link *link,
                   struct mrt_sql_request *request, mrt_time now)
 {
     enum { GOT, THERE };
-    bool waits = step_of(store, request) == MRT_FORM_WAIT;
+    bool waits = step_of(store, request) == MRT_NATIVE_WAIT;
     bool there = waits ? mrt_sql_has_row(request) : mrt_sql_number(request, THERE);
     if (mrt_sql_has_row(request) && mrt_sql_is_null(request, GOT))
         request->event.type = MRT_UNKNOWN; /* GET_LOCK says no more than that it went wrong */
@@ -345,7 +346,7 @@ static void asked(struct mrt_store *store, struct mrt_form_link *link,
 /* ------------------------------------------------------------------ the rest */
 
 /* Whether the round trip shows what it should. */
-static bool shows(struct mrt_form_link *link, struct mrt_sql_request *request, bool lock)
+static bool shows(struct mrt_native_link *link, struct mrt_sql_request *request, bool lock)
 {
     if (request->event.type != MRT_VIEW)
         return false;
@@ -365,7 +366,7 @@ static bool shows(struct mrt_form_link *link, struct mrt_sql_request *request, b
     return !lock || mrt_sql_number(request, 0);
 }
 
-static void started(struct mrt_store *store, struct mrt_form_link *link,
+static void started(struct mrt_store *store, struct mrt_native_link *link,
                     struct mrt_sql_request *request)
 {
     if (request->event.type != MRT_VIEW) {
@@ -381,18 +382,18 @@ static void started(struct mrt_store *store, struct mrt_form_link *link,
     answer(store, request, MRT_STARTED);
 }
 
-static void proved(struct mrt_store *store, struct mrt_form_link *link,
+static void proved(struct mrt_store *store, struct mrt_native_link *link,
                    struct mrt_sql_request *request, mrt_time now)
 {
     enum mrt_command_type type = request->command.type;
-    bool sure = shows(link, request, type != MRT_START && link->state != MRT_FORM_FREE);
+    bool sure = shows(link, request, type != MRT_START && link->state != MRT_NATIVE_FREE);
     if (type == MRT_START) {
         started(store, link, request);
     } else if (type == MRT_RENEW) {
         if (request->begun >= store->form->renewed) /* not that of one there was no memory for */
             link->proves = false;
         mrt_sql_request_free(request);
-        if (!sure && link->state == MRT_FORM_HELD)
+        if (!sure && link->state == MRT_NATIVE_HELD)
             lose(store, link);
     } else if (sure) {
         granted(store, link, request, now);
@@ -404,7 +405,7 @@ static void proved(struct mrt_store *store, struct mrt_form_link *link,
 }
 
 /* After the first grant: some servers have the functions, and lock nothing. */
-static void seen(struct mrt_store *store, struct mrt_form_link *link,
+static void seen(struct mrt_store *store, struct mrt_native_link *link,
                  struct mrt_sql_request *request, mrt_time now)
 {
     if (shows(link, request, true)) {
@@ -424,51 +425,51 @@ static void seen(struct mrt_store *store, struct mrt_form_link *link,
     failed(store, link, request);
 }
 
-static void looked(struct mrt_store *store, struct mrt_form_link *link,
+static void looked(struct mrt_store *store, struct mrt_native_link *link,
                    struct mrt_sql_request *request, mrt_time now)
 {
-    if (link->state == MRT_FORM_PROVING) {
+    if (link->state == MRT_NATIVE_PROVING) {
         seen(store, link, request, now);
         return;
     }
     if (shows(link, request, true)) {
-        mrt_form_link_view(store, link, request, true);
+        mrt_native_link_view(store, link, request, true);
         return;
     }
     answer(store, request, MRT_GONE);
-    if (link->state == MRT_FORM_HELD)
+    if (link->state == MRT_NATIVE_HELD)
         forget_ticket(store, link);
     sever(link);
 }
 
 /* What was to be given up, and is not there, is on another connection: it is a pooler's. */
-static void left(struct mrt_store *store, struct mrt_form_link *link,
+static void left(struct mrt_store *store, struct mrt_native_link *link,
                  struct mrt_sql_request *request)
 {
     bool sure = request->event.type == MRT_VIEW && (is_row(store) || mrt_sql_number(request, 0));
     answer(store, request, MRT_REMOVED);
-    if (link->state == MRT_FORM_LEAVING)
+    if (link->state == MRT_NATIVE_LEAVING)
         forget_ticket(store, link);
     if (!sure)
         sever(link);
 }
 
-static void finished(struct mrt_store *store, struct mrt_form_link *link,
+static void finished(struct mrt_store *store, struct mrt_native_link *link,
                      struct mrt_sql_request *request, mrt_time now)
 {
     switch (step_of(store, request)) {
-    case MRT_FORM_LEAVE:
+    case MRT_NATIVE_LEAVE:
         left(store, link, request);
         break;
-    case MRT_FORM_KILL: /* whatever came of it, the wait ends */
+    case MRT_NATIVE_KILL: /* whatever came of it, the wait ends */
         link->kills--;
         mrt_sql_request_free(request);
         break;
-    case MRT_FORM_PROVE:
+    case MRT_NATIVE_PROVE:
         proved(store, link, request, now);
         break;
-    case MRT_FORM_LOOK:
-    case MRT_FORM_LIGHTEN:
+    case MRT_NATIVE_LOOK:
+    case MRT_NATIVE_LIGHTEN:
         looked(store, link, request, now);
         break;
     default:
@@ -476,7 +477,7 @@ static void finished(struct mrt_store *store, struct mrt_form_link *link,
     }
 }
 
-static void drain(struct mrt_store *store, struct mrt_form_link *link, mrt_time now)
+static void drain(struct mrt_store *store, struct mrt_native_link *link, mrt_time now)
 {
     struct mrt_sql_request *request;
     while ((request = TAILQ_FIRST(&link->store.outbox))) {
@@ -488,45 +489,45 @@ static void drain(struct mrt_store *store, struct mrt_form_link *link, mrt_time 
 /* ------------------------------------------------------------------ turns */
 
 /* The connection is gone, and with it all that was asked and had. */
-static void broke(struct mrt_store *store, struct mrt_form_link *link, mrt_time now)
+static void broke(struct mrt_store *store, struct mrt_native_link *link, mrt_time now)
 {
     struct mrt_sql_request *request;
     while ((request = TAILQ_FIRST(&link->store.waiting))) {
         TAILQ_REMOVE(&link->store.waiting, request, link);
-        mrt_form_finish_lost(&link->store, request);
+        mrt_native_finish_lost(&link->store, request);
     }
     drain(store, link, now);
-    if (link->state == MRT_FORM_HELD)
+    if (link->state == MRT_NATIVE_HELD)
         lose(store, link);
     link->connected = link->proves = link->store.broken = false;
     link->store.failures = 0;
 }
 
-static void kill_wait(struct mrt_store *store, const struct mrt_form_link *link, mrt_time now)
+static void kill_wait(struct mrt_store *store, const struct mrt_native_link *link, mrt_time now)
 {
     uint64_t number = mrt_sql_driver_to_kill(&link->store);
     struct mrt_sql_request *request = number ? mrt_sql_request_new(store->form->first) : NULL;
-    struct mrt_form_link *other = request ? mrt_form_link_take(store, NULL) : NULL;
+    struct mrt_native_link *other = request ? mrt_native_link_take(store, NULL) : NULL;
     if (!other) {
         mrt_sql_request_free(request);
         return;
     }
     request->number = number;
     other->kills++;
-    mrt_form_link_send(store, other, request, MRT_FORM_KILL, now);
+    mrt_native_link_send(store, other, request, MRT_NATIVE_KILL, now);
 }
 
-void mrt_form_link_end(struct mrt_store *store, struct mrt_form_link *link, mrt_time now)
+void mrt_native_link_end(struct mrt_store *store, struct mrt_native_link *link, mrt_time now)
 {
     const struct mrt_sql_request *asked = TAILQ_FIRST(&link->store.sent);
-    if (asked && step_of(store, asked) == MRT_FORM_WAIT)
+    if (asked && step_of(store, asked) == MRT_NATIVE_WAIT)
         kill_wait(store, link, now);
     mrt_sql_drop(&link->store, now);
     broke(store, link, now);
     forget_ticket(store, link);
 }
 
-void mrt_form_link_turn(struct mrt_store *store, struct mrt_form_link *link, mrt_time now)
+void mrt_native_link_turn(struct mrt_store *store, struct mrt_native_link *link, mrt_time now)
 {
     unsigned failures = link->store.failures;
     do {
@@ -546,10 +547,10 @@ void mrt_form_link_turn(struct mrt_store *store, struct mrt_form_link *link, mrt
 
 /* ------------------------------------------------------------------ requests */
 
-void mrt_form_finish(struct mrt_store *store, struct mrt_sql_request *request)
+void mrt_native_finish(struct mrt_store *store, struct mrt_sql_request *request)
 {
     const struct mrt_sql_code *code = request->failed ? mrt_sql_code(request->state) : NULL;
-    if (request->kind == mrt_form_kind(store->steps, MRT_FORM_SETUP)) {
+    if (request->kind == mrt_native_kind(store->steps, MRT_NATIVE_SETUP)) {
         mrt_sql_driver_check(store, request);
         mrt_sql_request_free(request);
     } else if (!code) {
@@ -563,23 +564,23 @@ void mrt_form_finish(struct mrt_store *store, struct mrt_sql_request *request)
     }
 }
 
-void mrt_form_finish_lost(struct mrt_store *store, struct mrt_sql_request *request)
+void mrt_native_finish_lost(struct mrt_store *store, struct mrt_sql_request *request)
 {
-    if (request->kind == mrt_form_kind(store->steps, MRT_FORM_SETUP))
+    if (request->kind == mrt_native_kind(store->steps, MRT_NATIVE_SETUP))
         mrt_sql_request_free(request);
     else
         mrt_sql_answer(store, request, MRT_UNKNOWN);
 }
 
-mrt_time mrt_form_wait_limit(const struct mrt_store *store)
+mrt_time mrt_native_wait_limit(const struct mrt_store *store)
 {
     mrt_time limit = 10 * store->address.lease;
     return limit > MRT_SECOND ? limit : MRT_SECOND;
 }
 
-mrt_time mrt_form_wait(const struct mrt_store *store, const struct mrt_sql_request *request)
+mrt_time mrt_native_wait(const struct mrt_store *store, const struct mrt_sql_request *request)
 {
-    return store->steps && request->kind == mrt_form_kind(store->steps, MRT_FORM_WAIT)
-               ? mrt_form_wait_limit(store)
+    return store->steps && request->kind == mrt_native_kind(store->steps, MRT_NATIVE_WAIT)
+               ? mrt_native_wait_limit(store)
                : 0;
 }

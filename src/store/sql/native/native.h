@@ -29,19 +29,19 @@
 #include "base/uri.h"
 #include "store/sql/internal.h"
 
-enum mrt_form_state {
-    MRT_FORM_FREE,    /* of no ticket */
-    MRT_FORM_ASKING,  /* tries, or waits */
-    MRT_FORM_PROVING, /* granted, and to be proved first */
-    MRT_FORM_HELD,
-    MRT_FORM_LEAVING,
-    MRT_FORM_BROKEN /* it waited; to be asked for anew */
+enum mrt_native_state {
+    MRT_NATIVE_FREE,    /* of no ticket */
+    MRT_NATIVE_ASKING,  /* tries, or waits */
+    MRT_NATIVE_PROVING, /* granted, and to be proved first */
+    MRT_NATIVE_HELD,
+    MRT_NATIVE_LEAVING,
+    MRT_NATIVE_BROKEN /* it waited; to be asked for anew */
 };
 
-struct mrt_form_link {
-    TAILQ_ENTRY(mrt_form_link) link;
+struct mrt_native_link {
+    TAILQ_ENTRY(mrt_native_link) link;
     struct mrt_store store; /* the connection: connection.c */
-    enum mrt_form_state state;
+    enum mrt_native_state state;
     struct mrt_id ticket;
     uint64_t weight, capacity;
     char *queue;                     /* of the ticket, or of the last one */
@@ -53,9 +53,9 @@ struct mrt_form_link {
     unsigned kills;                  /* under way */
 };
 
-struct mrt_form {
-    TAILQ_HEAD(, mrt_form_link) links; /* who was used last is first */
-    enum mrt_sql_kind first;           /* MRT_SQL_DO_NAMED or _ROW */
+struct mrt_native {
+    TAILQ_HEAD(, mrt_native_link) links; /* who was used last is first */
+    enum mrt_sql_kind first;             /* MRT_SQL_DO_NAMED or _ROW */
     struct mrt_id session;
     bool started;
     bool shown;       /* the server has shown a lock that it granted here */
@@ -65,28 +65,28 @@ struct mrt_form {
 };
 
 /* Whether its locks can be shared. */
-bool mrt_form_shares(const struct mrt_store *store);
+bool mrt_native_shares(const struct mrt_store *store);
 
 /* native/connection.c */
 /* A connection for a ticket of this queue, or for none; NULL: no memory. */
-struct mrt_form_link *mrt_form_link_take(struct mrt_store *store, const char *queue);
-struct mrt_form_link *mrt_form_link_of(struct mrt_store *store, struct mrt_id ticket);
+struct mrt_native_link *mrt_native_link_take(struct mrt_store *store, const char *queue);
+struct mrt_native_link *mrt_native_link_of(struct mrt_store *store, struct mrt_id ticket);
 /* Sends the request on it as this step. */
-void mrt_form_link_send(struct mrt_store *store, struct mrt_form_link *link,
-                        struct mrt_sql_request *request, enum mrt_form_step step, mrt_time now);
+void mrt_native_link_send(struct mrt_store *store, struct mrt_native_link *link,
+                          struct mrt_sql_request *request, enum mrt_native_step step, mrt_time now);
 /* The same with a request of the link's own, on behalf of a command of this type; false: no
    memory. */
-bool mrt_form_link_send_own(struct mrt_store *store, struct mrt_form_link *link,
-                            enum mrt_command_type type, enum mrt_form_step step, mrt_time now);
+bool mrt_native_link_send_own(struct mrt_store *store, struct mrt_native_link *link,
+                              enum mrt_command_type type, enum mrt_native_step step, mrt_time now);
 /* Gives the lock up. */
-void mrt_form_link_leave(struct mrt_store *store, struct mrt_form_link *link,
-                         struct mrt_sql_request *request, mrt_time now);
-void mrt_form_link_view(struct mrt_store *store, const struct mrt_form_link *link,
-                        struct mrt_sql_request *request, bool granted);
+void mrt_native_link_leave(struct mrt_store *store, struct mrt_native_link *link,
+                           struct mrt_sql_request *request, mrt_time now);
+void mrt_native_link_view(struct mrt_store *store, const struct mrt_native_link *link,
+                          struct mrt_sql_request *request, bool granted);
 /* Closes the connection, and with it a wait; what was asked on it is answered. */
-void mrt_form_link_end(struct mrt_store *store, struct mrt_form_link *link, mrt_time now);
+void mrt_native_link_end(struct mrt_store *store, struct mrt_native_link *link, mrt_time now);
 /* What has come over the connection, and what follows. */
-void mrt_form_link_turn(struct mrt_store *store, struct mrt_form_link *link, mrt_time now);
-void mrt_form_link_free(struct mrt_store *store, struct mrt_form_link *link);
+void mrt_native_link_turn(struct mrt_store *store, struct mrt_native_link *link, mrt_time now);
+void mrt_native_link_free(struct mrt_store *store, struct mrt_native_link *link);
 
 #endif

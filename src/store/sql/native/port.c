@@ -17,7 +17,7 @@
 #define READY_MAX 16
 #define SHARED_CAPACITY (UINT64_C(1) << 31) /* so much that nobody can have all of it in parts */
 
-bool mrt_form_shares(const struct mrt_store *store)
+bool mrt_native_shares(const struct mrt_store *store)
 {
     return store->form->first == MRT_SQL_DO_NAMED && mrt_sql_named_shares;
 }
@@ -26,9 +26,9 @@ bool mrt_form_shares(const struct mrt_store *store)
 
 static void start(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
-    struct mrt_form_link *link = mrt_form_link_take(store, NULL);
+    struct mrt_native_link *link = mrt_native_link_take(store, NULL);
     if (link)
-        mrt_form_link_send(store, link, request, MRT_FORM_PROVE, now);
+        mrt_native_link_send(store, link, request, MRT_NATIVE_PROVE, now);
     else
         mrt_sql_fail(store, request, MORTISE_ENOMEM, "no memory for a connection");
 }
@@ -36,13 +36,13 @@ static void start(struct mrt_store *store, struct mrt_sql_request *request, mrt_
 /* A connection that nobody has needed since the last time is closed, but for one. */
 static void close_unused(struct mrt_store *store)
 {
-    struct mrt_form_link *link, *next;
+    struct mrt_native_link *link, *next;
     bool one = false;
     TAILQ_FOREACH_SAFE (link, &store->form->links, link, next)
-        if (link->state == MRT_FORM_FREE && TAILQ_EMPTY(&link->store.sent) &&
+        if (link->state == MRT_NATIVE_FREE && TAILQ_EMPTY(&link->store.sent) &&
             TAILQ_EMPTY(&link->store.waiting) && TAILQ_EMPTY(&link->store.resting)) {
             if (one && !link->used)
-                mrt_form_link_free(store, link);
+                mrt_native_link_free(store, link);
             else
                 link->used = false;
             one = true;
@@ -51,15 +51,15 @@ static void close_unused(struct mrt_store *store)
 
 static void renew(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
-    struct mrt_form_link *link;
+    struct mrt_native_link *link;
     close_unused(store);
     store->form->renewed = now;
     store->form->renewal = request;
     TAILQ_FOREACH (link, &store->form->links, link) {
-        bool held = link->state == MRT_FORM_HELD;
-        if (!held && (link->state != MRT_FORM_FREE || !link->connected))
+        bool held = link->state == MRT_NATIVE_HELD;
+        if (!held && (link->state != MRT_NATIVE_FREE || !link->connected))
             continue;
-        if (mrt_form_link_send_own(store, link, MRT_RENEW, MRT_FORM_PROVE, now))
+        if (mrt_native_link_send_own(store, link, MRT_RENEW, MRT_NATIVE_PROVE, now))
             link->proves = held;
         else if (held)
             store->form->renewal = NULL;
@@ -70,28 +70,28 @@ static void renew(struct mrt_store *store, struct mrt_sql_request *request, mrt_
 
 static void stop(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
-    struct mrt_form_link *link, *next;
+    struct mrt_native_link *link, *next;
     store->form->started = false;
     store->form->stop = request;
     TAILQ_FOREACH_SAFE (link, &store->form->links, link, next)
-        if (link->state == MRT_FORM_HELD &&
-            mrt_form_link_send_own(store, link, MRT_STOP, MRT_FORM_LEAVE, now))
-            link->state = MRT_FORM_LEAVING;
-        else if (link->state != MRT_FORM_FREE && link->state != MRT_FORM_LEAVING)
-            mrt_form_link_end(store, link, now);
+        if (link->state == MRT_NATIVE_HELD &&
+            mrt_native_link_send_own(store, link, MRT_STOP, MRT_NATIVE_LEAVE, now))
+            link->state = MRT_NATIVE_LEAVING;
+        else if (link->state != MRT_NATIVE_FREE && link->state != MRT_NATIVE_LEAVING)
+            mrt_native_link_end(store, link, now);
 }
 
 /* RENEW and STOP are answered when all connections have answered for them. Nothing is renewed
    while there is a loss to be told. */
 static void answer_all(struct mrt_store *store)
 {
-    struct mrt_form *form = store->form;
+    struct mrt_native *form = store->form;
     const struct mrt_event all = {.type = MRT_WAKE, .session = form->session};
-    const struct mrt_form_link *link;
+    const struct mrt_native_link *link;
     bool proves = false, leaves = false;
     TAILQ_FOREACH (link, &form->links, link) {
         proves |= link->proves;
-        leaves |= link->state == MRT_FORM_LEAVING || link->kills > 0;
+        leaves |= link->state == MRT_NATIVE_LEAVING || link->kills > 0;
     }
     form->untold = form->untold && !mrt_sql_tell(store, &all);
     if (form->renewal && !proves) {
@@ -106,32 +106,32 @@ static void answer_all(struct mrt_store *store)
 
 /* ------------------------------------------------------------------ tickets */
 
-static void look(struct mrt_store *store, struct mrt_form_link *link,
+static void look(struct mrt_store *store, struct mrt_native_link *link,
                  struct mrt_sql_request *request, mrt_time now)
 {
     request->command.weight = link->weight;
     request->command.capacity = link->capacity;
-    if (link->state == MRT_FORM_HELD)
-        mrt_form_link_send(store, link, request, MRT_FORM_LOOK, now);
-    else if (link->state != MRT_FORM_BROKEN)
-        mrt_form_link_view(store, link, request, false);
+    if (link->state == MRT_NATIVE_HELD)
+        mrt_native_link_send(store, link, request, MRT_NATIVE_LOOK, now);
+    else if (link->state != MRT_NATIVE_BROKEN)
+        mrt_native_link_view(store, link, request, false);
     else {
-        link->state = MRT_FORM_ASKING;
-        mrt_form_link_send(store, link, request, MRT_FORM_TRY, now);
+        link->state = MRT_NATIVE_ASKING;
+        mrt_native_link_send(store, link, request, MRT_NATIVE_TRY, now);
     }
 }
 
 static bool is_had(const struct mrt_store *store, const struct mrt_command *command)
 {
     return command->capacity == 1 ||
-           (mrt_form_shares(store) && command->capacity == SHARED_CAPACITY &&
+           (mrt_native_shares(store) && command->capacity == SHARED_CAPACITY &&
             (command->weight == 1 || command->weight == command->capacity));
 }
 
 static void append(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     const struct mrt_command *command = &request->command;
-    struct mrt_form_link *link = mrt_form_link_of(store, command->ticket);
+    struct mrt_native_link *link = mrt_native_link_of(store, command->ticket);
     if (link) {
         look(store, link, request, now);
         return;
@@ -142,7 +142,7 @@ static void append(struct mrt_store *store, struct mrt_sql_request *request, mrt
                      command->kind, command->capacity);
         return;
     }
-    link = mrt_form_link_take(store, command->queue);
+    link = mrt_native_link_take(store, command->queue);
     if (!link) {
         mrt_sql_fail(store, request, MORTISE_ENOMEM, "no memory for a connection");
         return;
@@ -150,14 +150,14 @@ static void append(struct mrt_store *store, struct mrt_sql_request *request, mrt
     link->ticket = command->ticket;
     link->weight = command->weight;
     link->capacity = command->capacity;
-    link->state = MRT_FORM_ASKING;
+    link->state = MRT_NATIVE_ASKING;
     link->used = true;
     TAILQ_REMOVE(&store->form->links, link, link);
     TAILQ_INSERT_HEAD(&store->form->links, link, link);
-    mrt_form_link_send(store, link, request, MRT_FORM_TRY, now);
+    mrt_native_link_send(store, link, request, MRT_NATIVE_TRY, now);
 }
 
-static bool is_tried(const struct mrt_form_link *link)
+static bool is_tried(const struct mrt_native_link *link)
 {
     const struct mrt_sql_request *request = TAILQ_FIRST(&link->store.resting);
     if (!request)
@@ -167,29 +167,29 @@ static bool is_tried(const struct mrt_form_link *link)
     return request && request->command.serial;
 }
 
-static void remove_ticket(struct mrt_store *store, struct mrt_form_link *link,
+static void remove_ticket(struct mrt_store *store, struct mrt_native_link *link,
                           struct mrt_sql_request *request, mrt_time now)
 {
-    if (link->state == MRT_FORM_HELD) {
-        mrt_form_link_leave(store, link, request, now);
+    if (link->state == MRT_NATIVE_HELD) {
+        mrt_native_link_leave(store, link, request, now);
     } else if (!link->removal && is_tried(link)) {
         link->removal = request;
     } else {
-        mrt_form_link_end(store, link, now);
+        mrt_native_link_end(store, link, now);
         mrt_sql_answer(store, request, MRT_REMOVED);
     }
 }
 
-static void lighten(struct mrt_store *store, struct mrt_form_link *link,
+static void lighten(struct mrt_store *store, struct mrt_native_link *link,
                     struct mrt_sql_request *request, mrt_time now)
 {
-    if (link->state != MRT_FORM_HELD || request->command.weight >= link->weight) {
+    if (link->state != MRT_NATIVE_HELD || request->command.weight >= link->weight) {
         look(store, link, request, now);
         return;
     }
     link->weight = request->command.weight;
     request->command.capacity = link->capacity;
-    mrt_form_link_send(store, link, request, MRT_FORM_LIGHTEN, now);
+    mrt_native_link_send(store, link, request, MRT_NATIVE_LIGHTEN, now);
 }
 
 /* ------------------------------------------------------------------ commands */
@@ -207,7 +207,7 @@ static void refuse(struct mrt_store *store, struct mrt_sql_request *request)
 
 static void do_to_ticket(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
 {
-    struct mrt_form_link *link = mrt_form_link_of(store, request->command.ticket);
+    struct mrt_native_link *link = mrt_native_link_of(store, request->command.ticket);
     enum mrt_command_type type = request->command.type;
     if (type != MRT_REFRESH && type != MRT_LIGHTEN && type != MRT_REMOVE)
         mrt_sql_fail(store, request, MORTISE_ENOTSUPPORTED,
@@ -254,7 +254,7 @@ static void carry_out(struct mrt_store *store, struct mrt_sql_request *request, 
     refuse(store, request);
 }
 
-static bool is_due(const struct mrt_form_link *link, mrt_time now)
+static bool is_due(const struct mrt_native_link *link, mrt_time now)
 {
     return link->fresh || link->store.broken || !TAILQ_EMPTY(&link->store.outbox) ||
            (link->connected && link->store.state != MRT_SQL_READY) ||
@@ -264,15 +264,16 @@ static bool is_due(const struct mrt_form_link *link, mrt_time now)
 /* All that needs nothing to have arrived. */
 static void serve(struct mrt_store *store, mrt_time now)
 {
-    struct mrt_form_link *link;
+    struct mrt_native_link *link;
     TAILQ_FOREACH (link, &store->form->links, link)
         if (is_due(link, now))
-            mrt_form_link_turn(store, link, now);
+            mrt_native_link_turn(store, link, now);
     answer_all(store);
     mrt_sql_deliver(store);
 }
 
-bool mrt_form_submit(struct mrt_store *store, const struct mrt_command *command, mrt_time patience)
+bool mrt_native_submit(struct mrt_store *store, const struct mrt_command *command,
+                       mrt_time patience)
 {
     (void)patience; /* nothing here waits */
     struct mrt_sql_request *request = mrt_sql_request_new(store->form->first);
@@ -287,26 +288,26 @@ bool mrt_form_submit(struct mrt_store *store, const struct mrt_command *command,
 
 /* ------------------------------------------------------------------ the port */
 
-void mrt_form_process(struct mrt_store *store, mrt_time now)
+void mrt_native_process(struct mrt_store *store, mrt_time now)
 {
     struct epoll_event ready[READY_MAX];
     int count = epoll_wait(store->epoll, ready, READY_MAX, 0);
     for (int i = 0; i < count; i++)
-        mrt_form_link_turn(store, ready[i].data.ptr, now);
+        mrt_native_link_turn(store, ready[i].data.ptr, now);
     serve(store, now);
 }
 
-mrt_time mrt_form_next(struct mrt_store *store)
+mrt_time mrt_native_next(struct mrt_store *store)
 {
-    const struct mrt_form_link *link;
+    const struct mrt_native_link *link;
     mrt_time next = MRT_TIME_NEVER;
     TAILQ_FOREACH (link, &store->form->links, link)
         next = mrt_time_min(next, is_due(link, 0) ? 0 : mrt_sql_link_next(&link->store));
     return next;
 }
 
-int mrt_form_list(struct mrt_store *store, const char *name, const char *prefix,
-                  mrt_listed_callback callback, void *argument)
+int mrt_native_list(struct mrt_store *store, const char *name, const char *prefix,
+                    mrt_listed_callback callback, void *argument)
 {
     bool lists_all = store->form->first == MRT_SQL_DO_ROW && mrt_sql_shows_rows;
     if (!name && !lists_all)
@@ -334,7 +335,7 @@ static int open_form(const struct mrt_uri *uri, const struct mrt_store_options *
     int error = mrt_sql_open(uri, options, sink, opened);
     if (error != MORTISE_OK)
         return error;
-    struct mrt_form *form = calloc(1, sizeof *form);
+    struct mrt_native *form = calloc(1, sizeof *form);
     if (!form) {
         mrt_sql_close(*opened);
         return MORTISE_ENOMEM;
@@ -346,24 +347,24 @@ static int open_form(const struct mrt_uri *uri, const struct mrt_store_options *
     return MORTISE_OK;
 }
 
-int mrt_form_open_named(const struct mrt_uri *uri, const struct mrt_store_options *options,
-                        struct mrt_sink sink, struct mrt_store **store)
+int mrt_native_open_named(const struct mrt_uri *uri, const struct mrt_store_options *options,
+                          struct mrt_sink sink, struct mrt_store **store)
 {
     return open_form(uri, options, sink, store, MRT_SQL_DO_NAMED);
 }
 
-int mrt_form_open_row(const struct mrt_uri *uri, const struct mrt_store_options *options,
-                      struct mrt_sink sink, struct mrt_store **store)
+int mrt_native_open_row(const struct mrt_uri *uri, const struct mrt_store_options *options,
+                        struct mrt_sink sink, struct mrt_store **store)
 {
     return open_form(uri, options, sink, store, MRT_SQL_DO_ROW);
 }
 
-void mrt_form_close(struct mrt_store *store)
+void mrt_native_close(struct mrt_store *store)
 {
-    struct mrt_form_link *link;
+    struct mrt_native_link *link;
     while ((link = TAILQ_FIRST(&store->form->links))) {
         mrt_sql_request_free(link->removal);
-        mrt_form_link_free(store, link);
+        mrt_native_link_free(store, link);
     }
     mrt_sql_request_free(store->form->renewal);
     mrt_sql_request_free(store->form->stop);
@@ -371,10 +372,10 @@ void mrt_form_close(struct mrt_store *store)
     mrt_sql_close(store);
 }
 
-void mrt_form_abandon(struct mrt_store *store)
+void mrt_native_abandon(struct mrt_store *store)
 {
-    struct mrt_form_link *link;
+    struct mrt_native_link *link;
     TAILQ_FOREACH (link, &store->form->links, link)
         mrt_sql_driver_abandon(&link->store);
-    mrt_form_close(store);
+    mrt_native_close(store);
 }

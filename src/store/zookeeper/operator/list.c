@@ -27,7 +27,7 @@ static void tell(struct lister *list, const char *name, const char *node,
     if (line && strncmp(label, kind, strlen(kind)) == 0)
         label = line + 1; /* ours; others keep what they like there */
     char claim[MRT_CLAIM_SIZE] = "";
-    if (own->family == MRT_ZK_CLAIMS && line && line - list->asker.data >= MRT_CLAIM_SIZE)
+    if (own->family == MRT_ZK_EXCLUSIVE && line && line - list->asker.data >= MRT_CLAIM_SIZE)
         snprintf(claim, sizeof claim, "%.*s", MRT_CLAIM_SIZE - 1, line - (MRT_CLAIM_SIZE - 1));
     const struct mrt_listed listed = {
         .entry = {.size = sizeof(mortise_entry),
@@ -118,7 +118,7 @@ static int walk_wanted(struct lister *list, const char *name)
     char path[MRT_ZK_PATH_MAX];
     const struct mrt_zk_address *address = &list->asker.store->address;
     if (name) {
-        int error = mrt_zk_queue_path(address->chroot, address->space, name, path);
+        int error = mrt_zk_queue_path(address->chroot, address->namespace, name, path);
         if (error != MORTISE_OK)
             return error;
     } else {

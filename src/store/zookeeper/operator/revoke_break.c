@@ -28,7 +28,7 @@ static int treat(struct operation *operation, const char *node, const struct mrt
                  bool *there)
 {
     struct mrt_zk_asker *asker = &operation->asker;
-    bool claim = place->family == MRT_ZK_CLAIMS;
+    bool claim = place->family == MRT_ZK_EXCLUSIVE;
     enum mrt_zk_question question = operation->question;
     int code = mrt_zk_ask(asker, MRT_ZK_ASK_DATA, node);
     *there = code == ZOK;
@@ -71,7 +71,7 @@ static int operate(struct mrt_store *store, const char *name, struct operation *
 {
     char path[MRT_ZK_PATH_MAX];
     const struct mrt_zk_address *address = &store->address;
-    int error = mrt_zk_queue_path(address->chroot, address->space, name, path);
+    int error = mrt_zk_queue_path(address->chroot, address->namespace, name, path);
     if (error == MORTISE_OK)
         error = mrt_zk_asker_open(&operation->asker, store);
     if (error != MORTISE_OK)

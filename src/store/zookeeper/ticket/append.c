@@ -4,7 +4,7 @@
  *   create + list                                  one round trip
  *   no directory: parents + create + list          bounded, then FAILED
  *   try: sync + list; if free create + list; if it was not free after all delete
- *   hopeful try: create + list; if it was not free delete
+ *   expect_free try: create + list; if it was not free delete
  *   again after an unknown outcome: barrier + list; adopt what we made, or create
  *   (ticket/seek.c)
  *
@@ -49,7 +49,7 @@ static void create(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
     if (!mrt_zk_ticket_send(session, ticket, MRT_ZK_CREATE, path))
         return;
     if (!mrt_zk_send(session, mrt_zk_ticket_view(session, ticket), ticket, ticket->path, &code)) {
-        ticket->maybe = true;
+        ticket->outcome_unknown = true;
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
     }
 }
@@ -57,12 +57,12 @@ static void create(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 void mrt_zk_append_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     const struct mrt_command *command = &TAILQ_FIRST(&ticket->jobs)->command;
-    ticket->adopting = ticket->maybe && !ticket->created;
+    ticket->recovering = ticket->outcome_unknown && !ticket->created;
     if (ticket->created)
         mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
-    else if (ticket->adopting)
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_ADOPT, true);
-    else if (command->try_only && !command->hopeful)
+    else if (ticket->recovering)
+        mrt_zk_ticket_list(session, ticket, MRT_ZK_FIND_CREATED, true);
+    else if (command->try_only && !command->expect_free)
         mrt_zk_ticket_list(session, ticket, MRT_ZK_PROBE, true);
     else
         create(session, ticket);
@@ -97,7 +97,7 @@ static void undone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN); /* it may be there */
         return;
     }
-    ticket->created = ticket->maybe = false;
+    ticket->created = ticket->outcome_unknown = false;
     if (TAILQ_FIRST(&ticket->jobs)->command.type != MRT_APPEND)
         mrt_zk_ticket_gone(session, ticket); /* and its next APPEND is told why */
     else if (ticket->refusal == MRT_ZK_BLOCKED)
@@ -142,11 +142,11 @@ static void created(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
             ticket->czxid = reply->stat->czxid;
             return; /* the list follows */
         }
-        ticket->maybe = true;
+        ticket->outcome_unknown = true;
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
         return;
     case MRT_ZK_PERHAPS:
-        ticket->maybe = true;
+        ticket->outcome_unknown = true;
         break;
     default:
         break;
@@ -160,7 +160,7 @@ static void probed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
     struct mrt_zk_view view = {.own = -1, .misplaced = -1};
     if (outcome == MRT_ZK_DONE)
-        view = mrt_zk_look(session->store, ticket, reply->names);
+        view = mrt_zk_view_of(session->store, ticket, reply->names);
     if (mrt_zk_claim_asked(session, ticket, &view, true))
         return;
     ticket->other = view.other;
@@ -211,7 +211,7 @@ void mrt_zk_append_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *t
     case MRT_ZK_PROBE:
         probed(session, ticket, reply);
         break;
-    case MRT_ZK_ADOPT:
+    case MRT_ZK_FIND_CREATED:
         sought(session, ticket, reply);
         break;
     default:

@@ -56,21 +56,21 @@ static void claim(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
     char path[MRT_ZK_PATH_MAX + 8];
     int code;
     ticket->attempt++;
-    if (!ask(session, ticket, MRT_ZK_CLAIM))
+    if (!ask(session, ticket, MRT_ZK_CLAIM_CREATE))
         return;
     snprintf(path, sizeof path, "%s/" MRT_ZK_CLAIM_NODE, ticket->path);
     if (mrt_zk_send(session, MRT_ZK_CLAIM_LIST, ticket, ticket->path, &code) &&
         mrt_zk_send(session, MRT_ZK_CLAIM_READ, ticket, path, &code))
         return;
-    ticket->maybe = true;
+    ticket->outcome_unknown = true;
     mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
 }
 
 void mrt_zk_claim_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
-    bool known = ticket->created || ticket->maybe;
+    bool known = ticket->created || ticket->outcome_unknown;
     if (TAILQ_FIRST(&ticket->jobs)->command.type == MRT_REMOVE) {
-        bool in_doubt = !ticket->held || !ticket->own_watch || ticket->maybe;
+        bool in_doubt = !ticket->held || !ticket->own_watch || ticket->outcome_unknown;
         mrt_zk_unwait(ticket);
         mrt_zk_disown(session, ticket);
         ticket->waits = false;
@@ -79,7 +79,7 @@ void mrt_zk_claim_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
         else if (in_doubt)
             look(session, ticket, true);
         else
-            ask(session, ticket, MRT_ZK_UNCLAIM);
+            ask(session, ticket, MRT_ZK_CLAIM_DELETE);
     } else if (known || ticket->watch) {
         look(session, ticket, known);
     } else {
@@ -93,7 +93,7 @@ static void forget(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     mrt_zk_unwait(ticket);
     mrt_zk_disown(session, ticket);
-    ticket->created = ticket->maybe = ticket->held = ticket->waits = false;
+    ticket->created = ticket->outcome_unknown = ticket->held = ticket->waits = false;
 }
 
 static void gone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
@@ -156,7 +156,8 @@ static bool is_only_one(const struct mrt_zk_session *session, const struct mrt_z
 {
     const struct mrt_zk_ticket *other, *next;
     HASH_ITER (hh, session->tickets, other, next) {
-        bool made_it = other->created ? other->czxid == 0 || other->czxid == czxid : other->maybe;
+        bool made_it =
+            other->created ? other->czxid == 0 || other->czxid == czxid : other->outcome_unknown;
         if (other != ticket && made_it && strcmp(other->path, ticket->path) == 0)
             return false;
     }
@@ -175,7 +176,7 @@ static bool is_ours(const struct mrt_zk_session *session, const struct mrt_zk_ti
     if (ticket->created)
         return ticket->czxid == 0 || reply->stat->czxid == ticket->czxid;
     if ((size_t)reply->length < kind + uuid || memcmp(reply->text, MRT_ZK_CLAIM_DATA, kind) != 0)
-        return ticket->maybe && is_only_one(session, ticket, reply->stat->czxid);
+        return ticket->outcome_unknown && is_only_one(session, ticket, reply->stat->czxid);
     return memcmp(reply->text + kind, ticket->uuid, uuid) == 0;
 }
 
@@ -196,7 +197,7 @@ static void ours(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, i
     ticket->refusal = ticket->held ? ZOK : refusal;
     ticket->version = ticket->listed_version;
     if (ticket->refusal != ZOK || TAILQ_FIRST(&ticket->jobs)->command.type == MRT_REMOVE) {
-        ask(session, ticket, MRT_ZK_UNCLAIM);
+        ask(session, ticket, MRT_ZK_CLAIM_DELETE);
         return;
     }
     mrt_zk_unwait(ticket);
@@ -283,7 +284,7 @@ static void claimed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
             claim(session, ticket);
         return;
     case MRT_ZK_PERHAPS:
-        ticket->maybe = true;
+        ticket->outcome_unknown = true;
         break;
     default:
         if (code == ZNODEEXISTS)
@@ -301,7 +302,7 @@ bool mrt_zk_claim_asked(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
     if (!view->claim || ticket->unclaimed || command->type != MRT_APPEND || command->adopt)
         return false;
     ticket->probing = probing;
-    ask(session, ticket, MRT_ZK_CLAIMANT);
+    ask(session, ticket, MRT_ZK_CLAIM_STAT);
     return true;
 }
 
@@ -328,7 +329,7 @@ void mrt_zk_claim_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
                         enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
 {
     switch (kind) {
-    case MRT_ZK_CLAIM:
+    case MRT_ZK_CLAIM_CREATE:
         claimed(session, ticket, reply->code);
         break;
     case MRT_ZK_CLAIM_LIST:
@@ -337,7 +338,7 @@ void mrt_zk_claim_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
     case MRT_ZK_CLAIM_READ:
         seen(session, ticket, reply);
         break;
-    case MRT_ZK_CLAIMANT:
+    case MRT_ZK_CLAIM_STAT:
         answered(session, ticket, reply);
         break;
     default:

@@ -99,7 +99,7 @@ static void lightened(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
 {
     char lighter[MRT_ZK_NODE_SIZE];
     enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
-    ticket->maybe |= outcome == MRT_ZK_PERHAPS;
+    ticket->outcome_unknown |= outcome == MRT_ZK_PERHAPS;
     if (outcome == MRT_ZK_DONE && mrt_zk_lighter(ticket, lighter))
         mrt_zk_ticket_keep(ticket, lighter);
     if (outcome == MRT_ZK_PERHAPS || (outcome == MRT_ZK_NOT_DONE && code != ZNODEEXISTS))

@@ -41,7 +41,7 @@ void mrt_zk_heir_node(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_
     struct mrt_zk_place place = adopts ? ticket->place : mrt_zk_lighter_place(ticket);
     place.hands = adopts ? MRT_ZK_ADOPTED : MRT_ZK_DETACHED;
     place.czxid = ticket->czxid;
-    mrt_zk_uuid(adopts ? command->ticket : command->heir, &place, uuid);
+    mrt_zk_uuid(adopts ? command->ticket : command->detached_id, &place, uuid);
     mrt_zk_node(uuid, &place, node);
 }
 
@@ -58,7 +58,7 @@ void mrt_zk_detach_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *t
 {
     mrt_zk_unwait(ticket);
     mrt_zk_disown(session, ticket);
-    if (ticket->created && !ticket->maybe)
+    if (ticket->created && !ticket->outcome_unknown)
         mrt_zk_ticket_send_node(session, ticket, MRT_ZK_DETACH, ticket->node);
     else
         look(session, ticket);
@@ -77,14 +77,14 @@ void mrt_zk_adopt_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
 /* It is not there to be adopted, or not for this one. */
 static void refuse(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
 {
-    ticket->created = ticket->maybe = false;
+    ticket->created = ticket->outcome_unknown = false;
     mrt_zk_ticket_fail(session, ticket, code);
 }
 
 /* It is nobody's. */
 static void detached(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
-    ticket->created = ticket->maybe = false;
+    ticket->created = ticket->outcome_unknown = false;
     mrt_zk_ticket_show(session, ticket, 0);
 }
 
@@ -93,7 +93,7 @@ static void adopted(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
 {
     ticket->created = mrt_zk_ticket_keep(ticket, node);
     ticket->czxid = ticket->place.czxid;
-    ticket->maybe = false;
+    ticket->outcome_unknown = false;
     if (!ticket->created)
         refuse(session, ticket, MRT_ZK_OTHER_HEIR);
     else if (doing(ticket)->type == MRT_DETACH)
@@ -156,18 +156,18 @@ static void listed_to_detach(struct mrt_zk_session *session, struct mrt_zk_ticke
                              const struct mrt_zk_reply *reply)
 {
     const struct mrt_command *command = doing(ticket);
-    const char *heir = find(reply, command->heir);
+    const char *heir = find(reply, command->detached_id);
     const char *own = find(reply, command->ticket);
     enum mrt_zk_hands hands = heir ? mrt_zk_place_of(heir).hands : MRT_ZK_NEVER_DETACHED;
     if (hands == MRT_ZK_DETACHED) {
         ticket->czxid = mrt_zk_place_of(heir).czxid;
         detached(session, ticket);
-    } else if (own && hands == MRT_ZK_ADOPTED && ticket->maybe) {
+    } else if (own && hands == MRT_ZK_ADOPTED && ticket->outcome_unknown) {
         /* Adopting it was given up: it may not have been adopted, or be detached already, and
            another's now under the same name. */
         ask_owner(session, ticket, own);
     } else if (own && ticket->created && mrt_zk_ticket_keep(ticket, own)) {
-        ticket->maybe = false;
+        ticket->outcome_unknown = false;
         mrt_zk_ticket_send_node(session, ticket, MRT_ZK_DETACH, ticket->node);
     } else {
         mrt_zk_ticket_gone(session, ticket);
@@ -209,7 +209,7 @@ static void changed_hands(struct mrt_zk_session *session, struct mrt_zk_ticket *
     } else if (outcome == MRT_ZK_NO_NODE || code == ZNODEEXISTS) {
         look(session, ticket); /* it has been done, or another was quicker */
     } else {
-        ticket->maybe |= outcome == MRT_ZK_PERHAPS;
+        ticket->outcome_unknown |= outcome == MRT_ZK_PERHAPS;
         mrt_zk_ticket_answer_code(session, ticket, code);
     }
 }

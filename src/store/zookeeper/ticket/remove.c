@@ -26,7 +26,7 @@ void mrt_zk_remove_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *t
     mrt_zk_unwait(ticket);
     mrt_zk_disown(session, ticket);
     ticket->deletes = 0;
-    if (ticket->maybe)
+    if (ticket->outcome_unknown)
         mrt_zk_ticket_list(session, ticket, MRT_ZK_PURGE, true);
     else if (!ticket->created)
         mrt_zk_ticket_answer(session, ticket, MRT_REMOVED);
@@ -48,7 +48,7 @@ void mrt_zk_note_no_delete(struct mrt_zk_session *session, const struct mrt_zk_t
 
 void mrt_zk_remove_done(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
-    ticket->created = ticket->maybe = false;
+    ticket->created = ticket->outcome_unknown = false;
     mrt_zk_ticket_answer(session, ticket, MRT_REMOVED);
 }
 

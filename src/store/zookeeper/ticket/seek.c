@@ -90,7 +90,7 @@ static bool found(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, 
         ticket->deletes++;
         return mrt_zk_ticket_send_node(session, ticket, MRT_ZK_DELETE, node);
     }
-    ticket->maybe = true;
+    ticket->outcome_unknown = true;
     if (!ticket->created && mrt_zk_ticket_keep(ticket, node)) {
         ticket->created = true; /* and REMOVE looks for more */
         ticket->czxid = stat->czxid;

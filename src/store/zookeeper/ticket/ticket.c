@@ -43,7 +43,7 @@ static struct mrt_zk_job *end_job(struct mrt_zk_ticket *ticket)
     struct mrt_zk_job *job = TAILQ_FIRST(&ticket->jobs);
     TAILQ_REMOVE(&ticket->jobs, job, link);
     ticket->attempt++;
-    ticket->adopting = false;
+    ticket->recovering = false;
     return job;
 }
 
@@ -51,7 +51,7 @@ static void next_job(struct mrt_zk_session *session, struct mrt_zk_ticket *ticke
 {
     if (!TAILQ_EMPTY(&ticket->jobs))
         begin(session, ticket);
-    else if (!ticket->created && !ticket->maybe && !ticket->waits)
+    else if (!ticket->created && !ticket->outcome_unknown && !ticket->waits)
         free_ticket(session, ticket);
 }
 
@@ -88,7 +88,7 @@ void mrt_zk_ticket_gone(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
 {
     mrt_zk_unwait(ticket);
     mrt_zk_disown(session, ticket);
-    ticket->created = ticket->maybe = ticket->held = false;
+    ticket->created = ticket->outcome_unknown = ticket->held = false;
     mrt_zk_ticket_answer(session, ticket, MRT_GONE);
 }
 
@@ -143,7 +143,7 @@ enum mrt_zk_request_kind mrt_zk_ticket_view(const struct mrt_zk_session *session
 
 bool mrt_zk_ticket_catch_up(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
-    enum mrt_zk_request_kind kind = ticket->maybe ? MRT_ZK_BARRIER : MRT_ZK_SYNC;
+    enum mrt_zk_request_kind kind = ticket->outcome_unknown ? MRT_ZK_BARRIER : MRT_ZK_SYNC;
     return mrt_zk_ticket_send(session, ticket, kind, ticket->path);
 }
 
@@ -166,7 +166,7 @@ void mrt_zk_ticket_list(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
 static void begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     ticket->tries = 0;
-    if (ticket->place.family == MRT_ZK_CLAIMS) {
+    if (ticket->place.family == MRT_ZK_EXCLUSIVE) {
         mrt_zk_claim_begin(session, ticket);
         return;
     }
@@ -192,7 +192,7 @@ static void begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
             mrt_zk_ticket_gone(session, ticket);
             break;
         }
-        if (TAILQ_FIRST(&ticket->jobs)->command.attend)
+        if (TAILQ_FIRST(&ticket->jobs)->command.watch_closely)
             mrt_zk_attend(session, ticket);
         mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, ticket->held);
     }
@@ -331,7 +331,7 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     }
     struct mrt_zk_view view = {.own = -1, .misplaced = -1};
     if (outcome == MRT_ZK_DONE)
-        view = mrt_zk_look(session->store, ticket, reply->names);
+        view = mrt_zk_view_of(session->store, ticket, reply->names);
     if (view.own >= 0 && mrt_zk_claim_asked(session, ticket, &view, false))
         return;
     int refusal =
@@ -384,7 +384,7 @@ void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *t
         break;
     case MRT_ZK_CREATE:
     case MRT_ZK_PROBE:
-    case MRT_ZK_ADOPT:
+    case MRT_ZK_FIND_CREATED:
     case MRT_ZK_UNDO:
         mrt_zk_append_reply(session, ticket, kind, reply);
         break;
@@ -403,11 +403,11 @@ void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *t
     case MRT_ZK_TAKE:
         mrt_zk_heir_reply(session, ticket, kind, reply);
         break;
-    case MRT_ZK_CLAIM:
+    case MRT_ZK_CLAIM_CREATE:
     case MRT_ZK_CLAIM_LIST:
     case MRT_ZK_CLAIM_READ:
-    case MRT_ZK_UNCLAIM:
-    case MRT_ZK_CLAIMANT:
+    case MRT_ZK_CLAIM_DELETE:
+    case MRT_ZK_CLAIM_STAT:
         mrt_zk_claim_reply(session, ticket, kind, reply);
         break;
     case MRT_ZK_LIGHTEN:

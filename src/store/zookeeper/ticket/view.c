@@ -95,8 +95,8 @@ static void split(struct mrt_zk_view *view, const struct mrt_zk_ticket *ticket,
     view->before = view->ahead - blocker->weight - view->after;
 }
 
-struct mrt_zk_view mrt_zk_look(struct mrt_store *store, const struct mrt_zk_ticket *ticket,
-                               const struct String_vector *names)
+struct mrt_zk_view mrt_zk_view_of(struct mrt_store *store, const struct mrt_zk_ticket *ticket,
+                                  const struct String_vector *names)
 {
     struct mrt_zk_view view = {.own = -1, .blocker = -1, .misplaced = -1};
     struct mrt_zk_place blocker = {0};

@@ -37,7 +37,7 @@ struct cell {
     int length;
 };
 
-static void keep_seen(struct mrt_zk_session *session, const struct mrt_zk_look *look,
+static void keep_seen(struct mrt_zk_session *session, const struct mrt_zk_query *look,
                       uint64_t version, uint64_t fence, const struct Stat *stat)
 {
     struct mrt_zk_seen *seen = &session->seen;
@@ -49,17 +49,17 @@ static void keep_seen(struct mrt_zk_session *session, const struct mrt_zk_look *
 }
 
 /* Writes the cell, whose largest fence was this, over what its node had at this version. */
-static void write_over(struct mrt_zk_session *session, struct mrt_zk_look *look, uint64_t fence,
+static void write_over(struct mrt_zk_session *session, struct mrt_zk_query *look, uint64_t fence,
                        int32_t version)
 {
     const struct mrt_command *command = &look->job->command;
     look->fence = command->fence > fence ? command->fence : fence;
     look->version = version;
-    mrt_zk_look_send(session, look, MRT_ZK_CELL_WRITE, look->path);
+    mrt_zk_query_send(session, look, MRT_ZK_CELL_WRITE, look->path);
 }
 
 /* Whether the command can be done by what is known of its cell. */
-static bool begin_unread(struct mrt_zk_session *session, struct mrt_zk_look *look)
+static bool begin_unread(struct mrt_zk_session *session, struct mrt_zk_query *look)
 {
     const struct mrt_command *command = &look->job->command;
     struct mrt_zk_seen *seen = &session->seen;
@@ -73,16 +73,16 @@ static bool begin_unread(struct mrt_zk_session *session, struct mrt_zk_look *loo
     return true;
 }
 
-static void read_first(struct mrt_zk_session *session, struct mrt_zk_look *look)
+static void read_first(struct mrt_zk_session *session, struct mrt_zk_query *look)
 {
     look->unread = false;
     if (mrt_zk_send_watch(session, MRT_ZK_LOOK_SYNC, look->number, look->path))
-        mrt_zk_look_send(session, look, MRT_ZK_CELL_READ, look->path);
+        mrt_zk_query_send(session, look, MRT_ZK_CELL_READ, look->path);
     else
-        mrt_zk_look_answer(session, look, MRT_UNKNOWN);
+        mrt_zk_query_answer(session, look, MRT_UNKNOWN);
 }
 
-void mrt_zk_cell_begin(struct mrt_zk_session *session, struct mrt_zk_look *look)
+void mrt_zk_cell_begin(struct mrt_zk_session *session, struct mrt_zk_query *look)
 {
     size_t length = strlen(look->path);
     snprintf(look->path + length, sizeof look->path - length, "/" MRT_ZK_CELL_NAME);
@@ -90,7 +90,7 @@ void mrt_zk_cell_begin(struct mrt_zk_session *session, struct mrt_zk_look *look)
         read_first(session, look);
 }
 
-int mrt_zk_cell_data(const struct mrt_zk_look *look, char data[MRT_ZK_CELL_MAX])
+int mrt_zk_cell_data(const struct mrt_zk_query *look, char data[MRT_ZK_CELL_MAX])
 {
     const struct mrt_command *command = &look->job->command;
     char writer[MRT_ID_TEXT_SIZE];
@@ -122,13 +122,13 @@ static bool parse(const struct mrt_zk_reply *reply, struct cell *cell)
     return true;
 }
 
-static void answer(struct mrt_zk_session *session, struct mrt_zk_look *look, uint64_t version)
+static void answer(struct mrt_zk_session *session, struct mrt_zk_query *look, uint64_t version)
 {
     look->job->event.version = version;
-    mrt_zk_look_answer(session, look, MRT_CELL);
+    mrt_zk_query_answer(session, look, MRT_CELL);
 }
 
-static void write_or_refuse(struct mrt_zk_session *session, struct mrt_zk_look *look,
+static void write_or_refuse(struct mrt_zk_session *session, struct mrt_zk_query *look,
                             const struct cell *cell, const struct Stat *stat)
 {
     const struct mrt_command *command = &look->job->command;
@@ -137,11 +137,11 @@ static void write_or_refuse(struct mrt_zk_session *session, struct mrt_zk_look *
         return;
     }
     if (command->fence > 0 && command->fence < cell->fence) {
-        mrt_zk_look_refuse(session, look, MORTISE_ESTALE);
+        mrt_zk_query_refuse(session, look, MORTISE_ESTALE);
         return;
     }
     if (command->version != cell->version) {
-        mrt_zk_look_refuse(session, look, MORTISE_ECONFLICT);
+        mrt_zk_query_refuse(session, look, MORTISE_ECONFLICT);
         return;
     }
     if (stat) {
@@ -149,20 +149,20 @@ static void write_or_refuse(struct mrt_zk_session *session, struct mrt_zk_look *
         return;
     }
     look->fence = command->fence;
-    mrt_zk_look_send(session, look, MRT_ZK_CELL_MAKE, look->path);
+    mrt_zk_query_send(session, look, MRT_ZK_CELL_MAKE, look->path);
 }
 
-static void cell_read(struct mrt_zk_session *session, struct mrt_zk_look *look,
+static void cell_read(struct mrt_zk_session *session, struct mrt_zk_query *look,
                       const struct mrt_zk_reply *reply)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
     struct cell cell = {0};
     if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE) {
-        mrt_zk_look_answer_code(session, look, reply->code);
+        mrt_zk_query_answer_code(session, look, reply->code);
         return;
     }
     if (outcome == MRT_ZK_DONE && !parse(reply, &cell)) {
-        mrt_zk_look_refuse(session, look, MORTISE_EMISMATCH);
+        mrt_zk_query_refuse(session, look, MORTISE_EMISMATCH);
         return;
     }
     if (look->job->command.type == MRT_CELL_SET) {
@@ -171,27 +171,27 @@ static void cell_read(struct mrt_zk_session *session, struct mrt_zk_look *look,
     }
     if (outcome == MRT_ZK_DONE)
         keep_seen(session, look, cell.version, cell.fence, reply->stat);
-    if (!mrt_zk_look_keep(session, look, cell.value, cell.version ? cell.length : 0))
+    if (!mrt_zk_query_keep(session, look, cell.value, cell.version ? cell.length : 0))
         return;
     look->job->event.fence = cell.fence;
     answer(session, look, cell.version);
 }
 
-static void make_again(struct mrt_zk_session *session, struct mrt_zk_look *look, int code)
+static void make_again(struct mrt_zk_session *session, struct mrt_zk_query *look, int code)
 {
     char directory[MRT_ZK_PATH_MAX];
     size_t length = strlen(look->path) - strlen("/" MRT_ZK_CELL_NAME);
     if (++look->tries > TRIES_MAX) {
-        mrt_zk_look_answer_code(session, look, code);
+        mrt_zk_query_answer_code(session, look, code);
         return;
     }
     memcpy(directory, look->path, length);
     directory[length] = '\0';
     mrt_zk_send_parents(session, NULL, directory, look->tries > 1);
-    mrt_zk_look_send(session, look, MRT_ZK_CELL_MAKE, look->path);
+    mrt_zk_query_send(session, look, MRT_ZK_CELL_MAKE, look->path);
 }
 
-static void written(struct mrt_zk_session *session, struct mrt_zk_look *look,
+static void written(struct mrt_zk_session *session, struct mrt_zk_query *look,
                     enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
 {
     const struct mrt_command *command = &look->job->command;
@@ -205,13 +205,13 @@ static void written(struct mrt_zk_session *session, struct mrt_zk_look *look,
     } else if (reply->code == ZNONODE && kind == MRT_ZK_CELL_MAKE) {
         make_again(session, look, reply->code);
     } else if (conflict || reply->code == ZNONODE) {
-        mrt_zk_look_refuse(session, look, MORTISE_ECONFLICT);
+        mrt_zk_query_refuse(session, look, MORTISE_ECONFLICT);
     } else {
-        mrt_zk_look_answer_code(session, look, reply->code);
+        mrt_zk_query_answer_code(session, look, reply->code);
     }
 }
 
-void mrt_zk_cell_reply(struct mrt_zk_session *session, struct mrt_zk_look *look,
+void mrt_zk_cell_reply(struct mrt_zk_session *session, struct mrt_zk_query *look,
                        enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
 {
     if (kind == MRT_ZK_CELL_READ)

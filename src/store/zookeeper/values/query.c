@@ -12,36 +12,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct mrt_zk_look *mrt_zk_look_find(struct mrt_zk_session *session, uint64_t number)
+struct mrt_zk_query *mrt_zk_query_find(struct mrt_zk_session *session, uint64_t number)
 {
-    struct mrt_zk_look *look;
-    HASH_FIND(hh, session->looks, &number, sizeof number, look);
+    struct mrt_zk_query *look;
+    HASH_FIND(hh, session->queries, &number, sizeof number, look);
     return look;
 }
 
-static struct mrt_zk_look *find_by_id(struct mrt_zk_session *session, struct mrt_id id)
+static struct mrt_zk_query *find_by_id(struct mrt_zk_session *session, struct mrt_id id)
 {
-    struct mrt_zk_look *look, *next;
-    HASH_ITER (hh, session->looks, look, next)
+    struct mrt_zk_query *look, *next;
+    HASH_ITER (hh, session->queries, look, next)
         if (mrt_id_equal(look->id, id))
             return look;
     return NULL;
 }
 
-static void free_look(struct mrt_zk_session *session, struct mrt_zk_look *look)
+static void free_look(struct mrt_zk_session *session, struct mrt_zk_query *look)
 {
-    HASH_DEL(session->looks, look);
+    HASH_DEL(session->queries, look);
     free(look);
 }
 
-static struct mrt_zk_look *new_look(struct mrt_zk_session *session, struct mrt_id id)
+static struct mrt_zk_query *new_look(struct mrt_zk_session *session, struct mrt_id id)
 {
-    struct mrt_zk_look *look = calloc(1, sizeof *look);
+    struct mrt_zk_query *look = calloc(1, sizeof *look);
     if (!look)
         return NULL;
     look->number = ++session->numbers;
     look->id = id;
-    HASH_ADD(hh, session->looks, number, sizeof look->number, look);
+    HASH_ADD(hh, session->queries, number, sizeof look->number, look);
     if (look->hh.tbl)
         return look;
     free(look);
@@ -50,14 +50,14 @@ static struct mrt_zk_look *new_look(struct mrt_zk_session *session, struct mrt_i
 
 /* ------------------------------------------------------------------ answers */
 
-static void tell_changed(struct mrt_zk_session *session, struct mrt_zk_look *look)
+static void tell_changed(struct mrt_zk_session *session, struct mrt_zk_query *look)
 {
     mrt_zk_tell_changed(session->store, look->id);
     free_look(session, look);
 }
 
 /* It has been answered; an OBSERVE goes on. */
-static void conclude(struct mrt_zk_session *session, struct mrt_zk_look *look,
+static void conclude(struct mrt_zk_session *session, struct mrt_zk_query *look,
                      const struct mrt_zk_job *job)
 {
     bool waits = job->event.type == MRT_HOLDER && !job->command.once;
@@ -68,30 +68,30 @@ static void conclude(struct mrt_zk_session *session, struct mrt_zk_look *look,
         tell_changed(session, look);
 }
 
-void mrt_zk_look_answer(struct mrt_zk_session *session, struct mrt_zk_look *look,
-                        enum mrt_event_type type)
+void mrt_zk_query_answer(struct mrt_zk_session *session, struct mrt_zk_query *look,
+                         enum mrt_event_type type)
 {
     struct mrt_zk_job *job = look->job;
     mrt_zk_answer(session->store, job, type);
     conclude(session, look, job);
 }
 
-void mrt_zk_look_answer_code(struct mrt_zk_session *session, struct mrt_zk_look *look, int code)
+void mrt_zk_query_answer_code(struct mrt_zk_session *session, struct mrt_zk_query *look, int code)
 {
     struct mrt_zk_job *job = look->job;
     mrt_zk_answer_code(session->store, job, code);
     conclude(session, look, job);
 }
 
-void mrt_zk_look_refuse(struct mrt_zk_session *session, struct mrt_zk_look *look, int error)
+void mrt_zk_query_refuse(struct mrt_zk_session *session, struct mrt_zk_query *look, int error)
 {
     struct mrt_zk_job *job = look->job;
     mrt_zk_fail(session->store, job, error, NULL);
     conclude(session, look, job);
 }
 
-bool mrt_zk_look_keep(struct mrt_zk_session *session, struct mrt_zk_look *look, const char *data,
-                      int length)
+bool mrt_zk_query_keep(struct mrt_zk_session *session, struct mrt_zk_query *look, const char *data,
+                       int length)
 {
     struct mrt_zk_job *job = look->job;
     size_t size = length < 0 ? 0 : (size_t)length;
@@ -99,7 +99,7 @@ bool mrt_zk_look_keep(struct mrt_zk_session *session, struct mrt_zk_look *look, 
         size = MORTISE_VALUE_MAX; /* somebody else's */
     job->value = malloc(size + 1);
     if (!job->value) {
-        mrt_zk_look_refuse(session, look, MORTISE_ENOMEM);
+        mrt_zk_query_refuse(session, look, MORTISE_ENOMEM);
         return false;
     }
     if (size > 0)
@@ -111,21 +111,21 @@ bool mrt_zk_look_keep(struct mrt_zk_session *session, struct mrt_zk_look *look, 
 
 /* ------------------------------------------------------------------ requests */
 
-void mrt_zk_look_send(struct mrt_zk_session *session, struct mrt_zk_look *look,
-                      enum mrt_zk_request_kind kind, const char *path)
+void mrt_zk_query_send(struct mrt_zk_session *session, struct mrt_zk_query *look,
+                       enum mrt_zk_request_kind kind, const char *path)
 {
     if (!mrt_zk_send_watch(session, kind, look->number, path))
-        mrt_zk_look_answer(session, look, MRT_UNKNOWN);
+        mrt_zk_query_answer(session, look, MRT_UNKNOWN);
 }
 
-static bool is_observer(const struct mrt_zk_look *look)
+static bool is_observer(const struct mrt_zk_query *look)
 {
     return look->job->command.type == MRT_OBSERVE;
 }
 
-void mrt_zk_look_submit(struct mrt_zk_session *session, struct mrt_zk_job *job, const char *path)
+void mrt_zk_query_submit(struct mrt_zk_session *session, struct mrt_zk_job *job, const char *path)
 {
-    struct mrt_zk_look *look = find_by_id(session, job->command.ticket);
+    struct mrt_zk_query *look = find_by_id(session, job->command.ticket);
     if (!session->connected || (look && look->job)) {
         mrt_zk_answer(session->store, job, MRT_UNKNOWN); /* watches could not be relied on */
         return;
@@ -146,14 +146,14 @@ void mrt_zk_look_submit(struct mrt_zk_session *session, struct mrt_zk_job *job, 
         mrt_zk_cell_begin(session, look);
 }
 
-void mrt_zk_look_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
-                       uint64_t number, const struct mrt_zk_reply *reply)
+void mrt_zk_query_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
+                        uint64_t number, const struct mrt_zk_reply *reply)
 {
-    struct mrt_zk_look *look = mrt_zk_look_find(session, number);
+    struct mrt_zk_query *look = mrt_zk_query_find(session, number);
     if (!look || !look->job)
         return;
     if (kind == MRT_ZK_LOOK_SYNC && reply->code != ZOK)
-        mrt_zk_look_answer_code(session, look, reply->code); /* what follows may be old */
+        mrt_zk_query_answer_code(session, look, reply->code); /* what follows may be old */
     else if (kind != MRT_ZK_LOOK_SYNC && is_observer(look))
         mrt_zk_observe_reply(session, look, kind, reply);
     else if (kind != MRT_ZK_LOOK_SYNC)
@@ -162,9 +162,9 @@ void mrt_zk_look_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind 
 
 /* ------------------------------------------------------------------ events */
 
-void mrt_zk_look_event(struct mrt_zk_session *session, uint64_t number)
+void mrt_zk_query_event(struct mrt_zk_session *session, uint64_t number)
 {
-    struct mrt_zk_look *look = mrt_zk_look_find(session, number);
+    struct mrt_zk_query *look = mrt_zk_query_find(session, number);
     if (look && look->job)
         look->changed = true;
     else if (look)
@@ -177,10 +177,10 @@ static void forget(struct mrt_zk_session *session, const char *path)
         zoo_aremove_all_watches(session->handle, path, ZWATCHTYPE_ANY, 1, NULL, NULL);
 }
 
-void mrt_zk_looks_forget(struct mrt_zk_session *session)
+void mrt_zk_queries_forget(struct mrt_zk_session *session)
 {
-    struct mrt_zk_look *look, *next;
-    HASH_ITER (hh, session->looks, look, next) {
+    struct mrt_zk_query *look, *next;
+    HASH_ITER (hh, session->queries, look, next) {
         forget(session, look->path);
         forget(session, look->node);
         if (!look->job)
@@ -190,10 +190,10 @@ void mrt_zk_looks_forget(struct mrt_zk_session *session)
     }
 }
 
-void mrt_zk_looks_end(struct mrt_zk_session *session)
+void mrt_zk_queries_end(struct mrt_zk_session *session)
 {
-    struct mrt_zk_look *look, *next;
-    HASH_ITER (hh, session->looks, look, next) {
+    struct mrt_zk_query *look, *next;
+    HASH_ITER (hh, session->queries, look, next) {
         if (look->job)
             mrt_zk_answer(session->store, look->job, MRT_UNKNOWN);
         free_look(session, look);

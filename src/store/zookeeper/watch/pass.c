@@ -83,7 +83,7 @@ static void passed(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
 bool mrt_zk_waits_for_last(const struct mrt_zk_ticket *ticket)
 {
     enum mrt_zk_family family = ticket->place.family;
-    return family != MRT_ZK_SEMAPHORE && family != MRT_ZK_CLAIMS &&
+    return family != MRT_ZK_SEMAPHORE && family != MRT_ZK_EXCLUSIVE &&
            mrt_zk_ticket_fits(ticket, ticket->before + ticket->after);
 }
 
@@ -103,7 +103,7 @@ static void own_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
                       const struct mrt_zk_reply *reply)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
-    if (outcome == MRT_ZK_DONE && ticket->place.family == MRT_ZK_CLAIMS &&
+    if (outcome == MRT_ZK_DONE && ticket->place.family == MRT_ZK_EXCLUSIVE &&
         reply->stat->czxid != ticket->czxid)
         outcome = MRT_ZK_NO_NODE; /* another's is called so by now */
     if (outcome == MRT_ZK_DONE)
@@ -218,5 +218,5 @@ void mrt_zk_watch_event(struct mrt_zk_session *session, uint64_t number, int typ
     else if (watch)
         marker_event(session, watch, type);
     else
-        mrt_zk_look_event(session, number);
+        mrt_zk_query_event(session, number);
 }

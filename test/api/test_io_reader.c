@@ -1,5 +1,5 @@
 /*
- * Who waits reads the store's answers itself (io/lead.c), on a real store. Which thread does what
+ * Who waits reads the store's answers itself (io/reader.c), on a real store. Which thread does what
  * is not to be seen from outside, so these look into the driver, under its mutex; what the store
  * is called for goes through functions of this file.
  *
@@ -80,39 +80,39 @@ static void await(bool (*is)(const struct mrt_driver *driver))
 
 static bool may_be_led(const struct mrt_driver *driver)
 {
-    return mrt_time_now() >= driver->lead.pause && driver->lead.blocked == 0;
+    return mrt_time_now() >= driver->reader.no_reader_until && driver->reader.blocked == 0;
 }
 
 static bool is_led(const struct mrt_driver *driver)
 {
-    return driver->lead.leader && driver->lead.sleeps;
+    return driver->reader.call && driver->reader.sleeps;
 }
 
 static bool looks_away(const struct mrt_driver *driver)
 {
-    return driver->lead.looks_away;
+    return driver->reader.looks_away;
 }
 
 /* And it is a while ago that the second one called the loop back. */
 static bool two_are_blocked(const struct mrt_driver *driver)
 {
-    return driver->lead.blocked == 2 && mrt_time_now() >= driver->lead.pause;
+    return driver->reader.blocked == 2 && mrt_time_now() >= driver->reader.no_reader_until;
 }
 
 static bool loop_is_away(const struct mrt_driver *driver)
 {
-    return driver->lead.away > 0;
+    return driver->reader.loop_away_until > 0;
 }
 
-/* The invariant of lead.c. */
+/* The invariant of reader.c. */
 static bool loop_will_be_back(const struct mrt_driver *driver)
 {
-    return driver->lead.away <= mrt_time_now() + 20 * MRT_MILLISECOND;
+    return driver->reader.loop_away_until <= mrt_time_now() + 20 * MRT_MILLISECOND;
 }
 
 static bool loop_is_called_back(const struct mrt_driver *driver)
 {
-    return driver->lead.grace == 0;
+    return driver->reader.next_reader_until == 0;
 }
 
 /* If somebody leads and the loop is away; both are so when it is called back. */
@@ -120,13 +120,13 @@ static bool recalls(const struct mrt_driver *driver)
 {
     if (!is_led(driver) || !loop_is_away(driver))
         return false;
-    mrt_lead_recall(&client->driver);
+    mrt_reader_recall(&client->driver);
     return true;
 }
 
 static bool is_recalled(const struct mrt_driver *driver)
 {
-    return mrt_time_now() < driver->lead.pause;
+    return mrt_time_now() < driver->reader.no_reader_until;
 }
 
 static bool undone; /* a recall, by what these two have seen */
@@ -134,18 +134,19 @@ static bool undone; /* a recall, by what these two have seen */
 /* It has come and sleeps again: nothing but that takes back a kick. */
 static bool loop_has_come(const struct mrt_driver *driver)
 {
-    if (!is_recalled(driver) || !driver->lead.leader || driver->kicked)
+    if (!is_recalled(driver) || !driver->reader.call || driver->kicked)
         return false;
-    undone |= driver->lead.away > 0;
+    undone |= driver->reader.loop_away_until > 0;
     return true;
 }
 
 /* The leader has stopped before the loop may go away again. */
 static bool has_stopped_early(const struct mrt_driver *driver)
 {
-    if (!is_recalled(driver) || driver->lead.leader)
+    if (!is_recalled(driver) || driver->reader.call)
         return false;
-    undone |= driver->lead.grace > 0 || (driver->lead.away > 0 && !driver->kicked);
+    undone |= driver->reader.next_reader_until > 0 ||
+              (driver->reader.loop_away_until > 0 && !driver->kicked);
     return true;
 }
 
@@ -508,7 +509,7 @@ static void test_nobody_leads_where_others_wait_for_news(void **state)
     finish(&call, MORTISE_ETIMEOUT);
     api_release(theirs);
     pthread_mutex_lock(&client->driver.mutex);
-    client->driver.lead.never = false; /* nobody else is here */
+    client->driver.reader.disabled = false; /* nobody else is here */
     pthread_mutex_unlock(&client->driver.mutex);
 }
 
@@ -553,7 +554,7 @@ int main(int argc, char **argv)
 {
     int error = api_begin(argc, argv);
     api_await_ms = 4000; /* in vain, as is expected there */
-    return error ? error : api_end(defect_run("io_lead", run_all));
+    return error ? error : api_end(defect_run("io_reader", run_all));
 }
 
 #else

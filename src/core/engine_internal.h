@@ -11,8 +11,8 @@
  *   request.c  what is asked of the store beside tickets: cells, and who holds a queue
  *   engine.c   commands out, events in, timers, the life of the whole
  */
-#ifndef MRT_CORE_PARTS_H
-#define MRT_CORE_PARTS_H
+#ifndef MRT_CORE_ENGINE_INTERNAL_H
+#define MRT_CORE_ENGINE_INTERNAL_H
 
 #include "core/engine.h"
 
@@ -64,7 +64,7 @@ struct mrt_session {
     struct mrt_sign signs[MRT_SIGNS]; /* with a proof_lag */
     uint32_t sign_count;
     bool suspended;
-    bool adrift;                /* the newest sign of life came to nothing */
+    bool unreachable;           /* the newest sign of life came to nothing */
     bool owes;                  /* it was live when the engine was closed */
     uint32_t attempts;          /* failures in a row, for the pause before the next */
     struct mrt_command command; /* START, STOP */
@@ -89,26 +89,26 @@ struct mrt_ticket {
     uint32_t holds;            /* GRANTED: how many have it */
     struct mrt_waiter *waiter; /* for whom alone it waits: of a shared recipe, or if it adopts */
     uint64_t fence, fence_span;
-    uint64_t granted_serial; /* the newest command when it was granted */
-    uint64_t used;           /* fences handed out */
-    mrt_time delay;          /* how long it stays in the store if the session dies */
-    bool fresh;              /* GRANTED: nobody has had it yet */
-    bool adopts;             /* it was nobody's, and has not become a hold yet */
-    uint64_t last_fence;     /* adopts: of its last hold */
-    struct mrt_id heir;      /* LEAVING: what it is called when it is nobody's; none: it goes */
+    uint64_t granted_serial;   /* the newest command when it was granted */
+    uint64_t used;             /* fences handed out */
+    mrt_time delay;            /* how long it stays in the store if the session dies */
+    bool fresh;                /* GRANTED: nobody has had it yet */
+    bool adopts;               /* it was nobody's, and has not become a hold yet */
+    uint64_t last_fence;       /* adopts: of its last hold */
+    struct mrt_id detached_id; /* LEAVING: what it is called when it is nobody's; none: it goes */
     bool try_only;
     bool waited; /* others were ahead */
     bool others_behind;
-    bool may_linger;  /* the store was asked to tell of who queues behind it */
-    bool maybe;       /* an APPEND of unknown outcome: it may be in the store */
-    bool look_again;  /* REFRESH once the outstanding command is answered */
-    bool unsent;      /* LEAVING: its REMOVE waits for the answer to an earlier command */
-    bool lightening;  /* the store is to be told of its lower weight */
-    bool revaluing;   /* the store is to be told of its new value */
-    bool adrift;      /* the newest command came to nothing, for want of a connection */
-    bool asking;      /* a REFRESH sent to learn whether others wait */
-    bool attend;      /* a hold wants to hear at once of what others do to it */
-    uint64_t revoked; /* the newest request to give it up that is known; 0: none */
+    bool may_linger;      /* the store was asked to tell of who queues behind it */
+    bool outcome_unknown; /* an APPEND of unknown outcome: it may be in the store */
+    bool look_again;      /* REFRESH once the outstanding command is answered */
+    bool remove_pending;  /* LEAVING: its REMOVE waits for the answer to an earlier command */
+    bool lightening;      /* the store is to be told of its lower weight */
+    bool revaluing;       /* the store is to be told of its new value */
+    bool unreachable;     /* the newest command came to nothing, for want of a connection */
+    bool checking_others; /* a REFRESH sent to learn whether others wait */
+    bool watch_closely;   /* a hold wants to hear at once of what others do to it */
+    uint64_t revoked;     /* the newest request to give it up that is known; 0: none */
     uint32_t attempts;
     mrt_time recheck;
     mrt_time lingers;       /* GRANTED, nobody has it: kept until then; 0: it is not */
@@ -135,13 +135,13 @@ struct mrt_request {
     struct mrt_command command;
     struct mrt_timer timer;
     struct mrt_waiter *waiter; /* NULL: an observer, or given up */
-    struct mrt_answer *wanted; /* the waiter's */
+    struct mrt_answer *result; /* the waiter's */
     struct mrt_answer answer;  /* of an observer: the newest */
     bool observer;
-    bool ended; /* to be freed when its command is answered */
-    bool maybe; /* a write of unknown outcome: it may have been done */
-    bool again; /* observer: CHANGED has come while it was SENT */
-    bool known; /* observer: `answer` is one */
+    bool ended;           /* to be freed when its command is answered */
+    bool outcome_unknown; /* a write of unknown outcome: it may have been done */
+    bool again;           /* observer: CHANGED has come while it was SENT */
+    bool known;           /* observer: `answer` is one */
     bool telling;
     uint32_t attempts;
     void *host;
@@ -158,7 +158,7 @@ struct mrt_queue {
     struct mrt_ticket_list tickets; /* NEW, WAITING or GRANTED */
     struct mrt_hold *active;        /* not shared: who has the ticket */
     struct mrt_ticket *ticket;      /* not shared: the only one */
-    uint32_t unsent;                /* tickets that are to go and whose REMOVE has not been sent */
+    uint32_t removals_pending;      /* tickets that are to go and whose REMOVE has not been sent */
     mrt_time linger;             /* a ticket that nobody here wants is kept so long; 0: it is not */
     mrt_time delay;              /* of its tickets */
     uint64_t floor, floor_alone; /* largest fences of holds: of any; of one with all there is */
@@ -220,7 +220,7 @@ void mrt_session_answer(struct mrt_engine *engine, struct mrt_command *command,
 void mrt_session_check(struct mrt_engine *engine, mrt_time now);
 void mrt_session_lose(struct mrt_engine *engine, mrt_time now);
 /* Whether it is not open, or the connection that it lives by is known to be lost. */
-bool mrt_session_adrift(const struct mrt_engine *engine);
+bool mrt_session_unreachable(const struct mrt_engine *engine);
 void mrt_session_timer(struct mrt_engine *engine, mrt_time now);
 void mrt_session_close(struct mrt_engine *engine);
 
@@ -284,7 +284,7 @@ void mrt_queue_free(struct mrt_queue *queue);
 void mrt_queue_serve(struct mrt_queue *queue, mrt_time now);
 void mrt_queue_granted(struct mrt_queue *queue, mrt_time now);
 /* Whether somebody who waits by this ticket wants to hear of its place, and what it is. */
-bool mrt_queue_counts(const struct mrt_ticket *ticket);
+bool mrt_queue_wants_place(const struct mrt_ticket *ticket);
 void mrt_queue_placed(struct mrt_ticket *ticket, uint64_t place);
 /* The ticket is no more; whoever held by it has lost. */
 void mrt_queue_ticket_gone(struct mrt_ticket *ticket);
@@ -294,11 +294,11 @@ void mrt_queue_ticket_overtaken(struct mrt_ticket *ticket);
 void mrt_queue_blocked(struct mrt_ticket *ticket);
 /* Fails the waiter for whom the ticket was asked, and drops it; takes it out, if it may be in the
    store. */
-void mrt_queue_refused(struct mrt_ticket *ticket, int error, bool maybe);
+void mrt_queue_refused(struct mrt_ticket *ticket, int error, bool outcome_unknown);
 /* The ticket stands for this waiter alone. */
-void mrt_queue_join(struct mrt_ticket *ticket, struct mrt_waiter *waiter);
+void mrt_queue_attach_waiter(struct mrt_ticket *ticket, struct mrt_waiter *waiter);
 /* The ticket stands for its waiter no more; NULL: it stood for nobody in particular. */
-struct mrt_waiter *mrt_queue_part(struct mrt_ticket *ticket);
+struct mrt_waiter *mrt_queue_detach_waiter(struct mrt_ticket *ticket);
 /* Puts a waiter into the queue, behind or before all others. */
 void mrt_queue_enter(struct mrt_queue *queue, struct mrt_waiter *waiter, bool first);
 /* Ends a waiter without the lock, and takes its ticket out. */
