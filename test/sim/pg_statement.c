@@ -6,6 +6,7 @@
 #include "pg_server.h"
 
 #include "store/postgres/internal.h"
+#include "store/sql/driver.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include "cmocka_all.h"
 
 #include "store/mariadb/internal.h"
+#include "store/sql/driver.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -35,16 +36,6 @@ void mrt_sql_rows_free(void *rows)
     (void)rows;
 }
 
-void mrt_sql_driver_send(struct mrt_store *of, struct mrt_sql_request *request, mrt_time now)
-{
-    (void)of, (void)request, (void)now;
-}
-
-mrt_time mrt_native_wait_limit(const struct mrt_store *of)
-{
-    return 10 * of->address.lease;
-}
-
 /* A plan of the test's own may stand in for that of the request. */
 static const struct mrt_mariadb_plan *own_plan;
 const struct mrt_mariadb_plan *__real_mrt_mariadb_plan(const struct mrt_sql_request *request);
@@ -57,13 +48,13 @@ const struct mrt_mariadb_plan *__wrap_mrt_mariadb_plan(const struct mrt_sql_requ
 
 /* ------------------------------------------------------------------ a request */
 
-static struct mrt_store store;
+static struct mrt_sql_store store;
 static struct mrt_sql_request request;
 
 static int set_up(void **state)
 {
     (void)state;
-    store = (struct mrt_store){.address = {.schema = "mortise", .lease = 10 * MRT_SECOND}};
+    store = (struct mrt_sql_store){.address = {.schema = "mortise", .lease = 10 * MRT_SECOND}};
     request = (struct mrt_sql_request){.kind = MRT_SQL_DO_VIEW};
     own_plan = NULL;
     return 0;

@@ -8,7 +8,13 @@
  */
 #include "cmocka_all.h"
 
+#include "store/sql/answer.h"
+#include "store/sql/connection.h"
+#include "store/sql/driver.h"
+#include "store/sql/list.h"
+#include "store/sql/native/calls.h"
 #include "store/sql/native/native.h"
+#include "store/sql/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +73,7 @@ const int mrt_sql_schema_version = 1;
 const bool mrt_sql_named_shares = false;
 const bool mrt_sql_shows_rows = false;
 
-int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri)
+int mrt_sql_driver_open(struct mrt_sql_store *store, const struct mrt_uri *uri)
 {
     store->driver = calloc(1, sizeof *store->driver);
     if (!store->driver)
@@ -76,19 +82,19 @@ int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri)
     return mrt_sql_common(uri, &store->address);
 }
 
-void mrt_sql_driver_connect(struct mrt_store *store)
+void mrt_sql_driver_connect(struct mrt_sql_store *store)
 {
     store->driver->socket = eventfd(1, EFD_CLOEXEC); /* there is always something to do */
     store->driver->connected = true;
     mrt_sql_watch(store, store->driver->socket, 1);
 }
 
-void mrt_sql_driver_go_on(struct mrt_store *store, mrt_time now)
+void mrt_sql_driver_go_on(struct mrt_sql_store *store, mrt_time now)
 {
     mrt_sql_check(store, now);
 }
 
-void mrt_sql_driver_disconnect(struct mrt_store *store)
+void mrt_sql_driver_disconnect(struct mrt_sql_store *store)
 {
     if (owner == store->driver)
         owner = NULL;
@@ -97,25 +103,25 @@ void mrt_sql_driver_disconnect(struct mrt_store *store)
     store->driver->connected = false;
 }
 
-void mrt_sql_driver_free(struct mrt_store *store)
+void mrt_sql_driver_free(struct mrt_sql_store *store)
 {
     if (store->driver)
         mrt_sql_driver_disconnect(store);
     free(store->driver);
 }
 
-void mrt_sql_driver_abandon(struct mrt_store *store)
+void mrt_sql_driver_abandon(struct mrt_sql_store *store)
 {
     (void)store;
 }
 
-void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request *request)
+void mrt_sql_driver_check(struct mrt_sql_store *store, const struct mrt_sql_request *request)
 {
     (void)request;
     mrt_sql_connected(store);
 }
 
-bool mrt_sql_driver_same(const struct mrt_store *store, const struct mrt_sql_request *request)
+bool mrt_sql_driver_same(const struct mrt_sql_store *store, const struct mrt_sql_request *request)
 {
     (void)store, (void)request;
     return !elsewhere;
@@ -127,7 +133,7 @@ bool mrt_sql_driver_writable(const struct mrt_sql_request *request)
     return !demoted;
 }
 
-uint64_t mrt_sql_driver_to_kill(const struct mrt_store *store)
+uint64_t mrt_sql_driver_to_kill(const struct mrt_sql_store *store)
 {
     return store->state == MRT_SQL_READY;
 }
@@ -139,9 +145,9 @@ const struct mrt_sql_code *mrt_sql_code(const char *state)
     return &any;
 }
 
-int mrt_sql_server(struct mrt_store *store, char *text, size_t size)
+int mrt_sql_server(struct mrt_store *port, char *text, size_t size)
 {
-    (void)store, (void)text, (void)size;
+    (void)port, (void)text, (void)size;
     return MORTISE_ENOTSUPPORTED;
 }
 
@@ -163,13 +169,13 @@ void mrt_sql_rows_free(void *rows)
     free(rows);
 }
 
-static enum mrt_native_step step_of(const struct mrt_store *store,
+static enum mrt_native_step step_of(const struct mrt_sql_store *store,
                                     const struct mrt_sql_request *request)
 {
     return (enum mrt_native_step)((int)request->kind - (int)store->steps);
 }
 
-void mrt_sql_driver_send(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+void mrt_sql_driver_send(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     (void)store;
     request->sent = now;
@@ -193,7 +199,7 @@ static enum fate fate_of(enum mrt_native_step step)
     return fate_then;
 }
 
-void mrt_sql_driver_turn(struct mrt_store *store, mrt_time now)
+void mrt_sql_driver_turn(struct mrt_sql_store *store, mrt_time now)
 {
     struct mrt_sql_request *request;
     while (!store->broken && (request = TAILQ_FIRST(&store->sent))) {
@@ -234,7 +240,7 @@ static enum belief beliefs[TICKETS];
 
 static struct mrt_native_link *link_of(size_t ticket)
 {
-    return mrt_native_link_of(store, (struct mrt_id){ticket, 1});
+    return mrt_native_link_of(mrt_sql_of(store), (struct mrt_id){ticket, 1});
 }
 
 static bool has_lock(size_t ticket)
@@ -452,7 +458,8 @@ static uint64_t begin_proof(void)
     assert_true(open_form(MRT_SQL_DO_NAMED));
     submit(MRT_START, 0, false);
     work();
-    store->form->shown = true; /* by an earlier grant: the first one is looked at, not proved */
+    mrt_sql_of(store)->form->shown =
+        true; /* by an earlier grant: the first one is looked at, not proved */
     fates[MRT_NATIVE_TRY] = KEEP_BACK;
     uint64_t append = submit(MRT_APPEND, 1, false);
     submit(MRT_RENEW, 0, false);

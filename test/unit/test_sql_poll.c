@@ -4,7 +4,7 @@
  */
 #include "cmocka_all.h"
 
-#include "store/sql/internal.h"
+#include "store/sql/retry.h"
 
 #define AGES 400
 #define CHANCES 97

@@ -5,6 +5,7 @@
  * It is asked on a connection of its own, for the store's own has its statements under way.
  */
 #include "store/mariadb/internal.h"
+#include "store/sql/outbox.h"
 
 #include "base/listen.h"
 
@@ -26,7 +27,7 @@ static bool has_no_password(const struct mrt_mariadb_connection_options *words)
            !*words->option_group && !*words->socket;
 }
 
-static void judge(const struct mrt_store *store, MYSQL_RES *rows)
+static void judge(const struct mrt_sql_store *store, MYSQL_RES *rows)
 {
     MYSQL_ROW row = rows ? mysql_fetch_row(rows) : NULL;
     if (!row || !row[0] || !row[1])
@@ -38,7 +39,7 @@ static void judge(const struct mrt_store *store, MYSQL_RES *rows)
         mrt_sql_say(store, "the server listens for other machines, and asked for no password");
 }
 
-void mrt_mariadb_check_access(const struct mrt_store *store)
+void mrt_mariadb_check_access(const struct mrt_sql_store *store)
 {
     const struct mrt_mariadb_connection_options *words = &store->driver->words;
     MYSQL *connection = mrt_mariadb_new(words);

@@ -4,6 +4,7 @@
  * connection is gone.
  */
 #include "store/mariadb/internal.h"
+#include "store/sql/driver.h"
 
 #include <string.h>
 

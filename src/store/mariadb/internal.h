@@ -61,16 +61,16 @@ const char *mrt_mariadb_tls_advice(const struct mrt_mariadb_connection_options *
 /* The acquire of a lock that nobody has. */
 bool mrt_mariadb_is_alone(const struct mrt_sql_request *request);
 /* The whole request as one text; NULL: no memory. */
-char *mrt_mariadb_text(const struct mrt_store *store, const struct mrt_sql_request *request);
+char *mrt_mariadb_text(const struct mrt_sql_store *store, const struct mrt_sql_request *request);
 
 /* wire.c */
 /* What of the connection's socket is waited for and ready, as MYSQL_WAIT_ bits; waits for it. */
-int mrt_mariadb_ready(const struct mrt_store *store);
-void mrt_mariadb_watch(struct mrt_store *store);
+int mrt_mariadb_ready(const struct mrt_sql_store *store);
+void mrt_mariadb_watch(struct mrt_sql_store *store);
 
 /* access.c */
 /* Tells the log what is wrong with who may use the store. On a connection of its own; blocks. */
-void mrt_mariadb_check_access(const struct mrt_store *store);
+void mrt_mariadb_check_access(const struct mrt_sql_store *store);
 
 /* schema.c */
 int mrt_mariadb_init(const struct mrt_uri *uri, mortise_text_callback print, void *argument);

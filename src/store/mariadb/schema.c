@@ -4,6 +4,9 @@
  * version is the largest number in its table. Names are bytes, compared as bytes.
  */
 #include "store/mariadb/internal.h"
+#include "store/sql/driver.h"
+#include "store/sql/request.h"
+#include "store/sql/store.h"
 
 #include "base/error.h"
 #include "store/mariadb/trust.h"

@@ -4,6 +4,7 @@
 #include "store/mariadb/trust.h"
 
 #include "store/sql/columns.h"
+#include "store/sql/internal.h"
 
 /* Texts laid out as SQL. */
 /* clang-format off */

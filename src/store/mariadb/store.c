@@ -2,7 +2,13 @@
  * The MariaDB store's module (doc/mariadb.md), and its connection. Nothing in it waits but the
  * resolution of a host's name.
  */
+#include "store/sql/store.h"
 #include "store/mariadb/internal.h"
+#include "store/sql/connection.h"
+#include "store/sql/driver.h"
+#include "store/sql/fault.h"
+#include "store/sql/native/calls.h"
+#include "store/sql/request.h"
 
 #include "base/error.h"
 #include "store/kit/module_glue.h"
@@ -89,7 +95,7 @@ const char *mrt_mariadb_tls_advice(const struct mrt_mariadb_connection_options *
     return code == CR_SSL_CONNECTION_ERROR ? mrt_sql_tls_advice(words->tls) : "";
 }
 
-static void connecting(struct mrt_store *store, mrt_time now)
+static void connecting(struct mrt_sql_store *store, mrt_time now)
 {
     struct mrt_sql_driver *driver = store->driver;
     if (driver->waits) {
@@ -117,7 +123,7 @@ static void connecting(struct mrt_store *store, mrt_time now)
                    advice ? advice : "", mrt_mariadb_tls_advice(&driver->words, code));
 }
 
-void mrt_sql_driver_connect(struct mrt_store *store)
+void mrt_sql_driver_connect(struct mrt_sql_store *store)
 {
     struct mrt_sql_driver *driver = store->driver;
     const struct mrt_mariadb_connection_options *words = &driver->words;
@@ -137,7 +143,7 @@ void mrt_sql_driver_connect(struct mrt_store *store)
         mrt_mariadb_watch(store);
 }
 
-void mrt_sql_driver_go_on(struct mrt_store *store, mrt_time now)
+void mrt_sql_driver_go_on(struct mrt_sql_store *store, mrt_time now)
 {
     struct mrt_sql_driver *driver = store->driver;
     int ready = driver->waits ? mrt_mariadb_ready(store) : 0;
@@ -151,7 +157,7 @@ void mrt_sql_driver_go_on(struct mrt_store *store, mrt_time now)
 
 /* ------------------------------------------------------------------ what it is */
 
-void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request *request)
+void mrt_sql_driver_check(struct mrt_sql_store *store, const struct mrt_sql_request *request)
 {
     store->driver->backend = (uint64_t)mrt_sql_number(request, SETUP_BACKEND);
     if (request->failed)
@@ -170,7 +176,7 @@ void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request 
         mrt_sql_connected(store);
 }
 
-bool mrt_sql_driver_same(const struct mrt_store *store, const struct mrt_sql_request *request)
+bool mrt_sql_driver_same(const struct mrt_sql_store *store, const struct mrt_sql_request *request)
 {
     return (uint64_t)mrt_sql_number(request, RENEW_BACKEND) == store->driver->backend;
 }
@@ -180,14 +186,14 @@ bool mrt_sql_driver_writable(const struct mrt_sql_request *request)
     return !mrt_sql_number(request, RENEW_READ_ONLY);
 }
 
-uint64_t mrt_sql_driver_to_kill(const struct mrt_store *store)
+uint64_t mrt_sql_driver_to_kill(const struct mrt_sql_store *store)
 {
     return store->state == MRT_SQL_READY ? store->driver->backend : 0;
 }
 
 /* ------------------------------------------------------------------ its end */
 
-void mrt_sql_driver_disconnect(struct mrt_store *store)
+void mrt_sql_driver_disconnect(struct mrt_sql_store *store)
 {
     struct mrt_sql_driver *driver = store->driver;
     if (driver->connection)
@@ -200,7 +206,7 @@ void mrt_sql_driver_disconnect(struct mrt_store *store)
     driver->text = NULL;
 }
 
-void mrt_sql_driver_free(struct mrt_store *store)
+void mrt_sql_driver_free(struct mrt_sql_store *store)
 {
     if (!store->driver)
         return;
@@ -209,14 +215,14 @@ void mrt_sql_driver_free(struct mrt_store *store)
     free(store->driver);
 }
 
-void mrt_sql_driver_abandon(struct mrt_store *store)
+void mrt_sql_driver_abandon(struct mrt_sql_store *store)
 {
     struct mrt_sql_driver *driver = store->driver;
     if (driver->connection && !mrt_sql_lead_nowhere((int)mysql_get_socket(driver->connection)))
         driver->connection = NULL; /* better lost than closed */
 }
 
-int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri)
+int mrt_sql_driver_open(struct mrt_sql_store *store, const struct mrt_uri *uri)
 {
     store->driver = calloc(1, sizeof *store->driver);
     return store->driver ? mrt_mariadb_uri_parse(uri, &store->address, &store->driver->words)

@@ -6,6 +6,7 @@
  * connection. It is done by its name then, with its values as literals, as all else is.
  */
 #include "store/mariadb/internal.h"
+#include "store/sql/request.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ static void write_called(FILE *out, const char *name)
     write_text(out, hashed ? ", 256)" : "");
 }
 
-static void write_value(FILE *out, const struct mrt_store *store,
+static void write_value(FILE *out, const struct mrt_sql_store *store,
                         const struct mrt_sql_request *request, char letter)
 {
     struct mrt_sql_value value;
@@ -75,7 +76,7 @@ static void write_value(FILE *out, const struct mrt_store *store,
     }
 }
 
-static void write_statement(FILE *out, const struct mrt_store *store,
+static void write_statement(FILE *out, const struct mrt_sql_store *store,
                             const struct mrt_sql_request *request, const char *text)
 {
     for (; *text; text++)
@@ -103,7 +104,7 @@ static void write_preparation(FILE *out, const char *text)
 }
 
 /* Its values, in the order of its parameters. */
-static void write_execution(FILE *out, const struct mrt_store *store,
+static void write_execution(FILE *out, const struct mrt_sql_store *store,
                             const struct mrt_sql_request *request, const char *text)
 {
     const char *between = "EXECUTE mortise USING ";
@@ -115,7 +116,7 @@ static void write_execution(FILE *out, const struct mrt_store *store,
     fputc(';', out);
 }
 
-static void write_plan(FILE *out, const struct mrt_store *store,
+static void write_plan(FILE *out, const struct mrt_sql_store *store,
                        const struct mrt_sql_request *request)
 {
     const struct mrt_mariadb_plan *plan = mrt_mariadb_plan(request);
@@ -133,7 +134,7 @@ static void write_plan(FILE *out, const struct mrt_store *store,
         write_text(out, "COMMIT;");
 }
 
-char *mrt_mariadb_text(const struct mrt_store *store, const struct mrt_sql_request *request)
+char *mrt_mariadb_text(const struct mrt_sql_store *store, const struct mrt_sql_request *request)
 {
     char *text = NULL;
     size_t size;

@@ -14,7 +14,14 @@
 #include "store/mariadb/internal.h"
 
 #include "base/error.h"
+#include "store/sql/answer.h"
 #include "store/sql/columns.h"
+#include "store/sql/connection.h"
+#include "store/sql/driver.h"
+#include "store/sql/fault.h"
+#include "store/sql/list.h"
+#include "store/sql/request.h"
+#include "store/sql/send.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +31,7 @@
 /* ------------------------------------------------------------------ sending */
 
 /* The request that may be sent now: the first, or the one behind it. */
-static struct mrt_sql_request *next_to_send(const struct mrt_store *store)
+static struct mrt_sql_request *next_to_send(const struct mrt_sql_store *store)
 {
     enum mrt_mariadb_doing doing = store->driver->doing;
     struct mrt_sql_request *request = TAILQ_FIRST(&store->sent);
@@ -34,7 +41,7 @@ static struct mrt_sql_request *next_to_send(const struct mrt_store *store)
     return can && request && request->sent == 0 ? request : NULL;
 }
 
-static void send_text(struct mrt_store *store, char *text)
+static void send_text(struct mrt_sql_store *store, char *text)
 {
     struct mrt_sql_driver *driver = store->driver;
     if (!text) {
@@ -46,7 +53,7 @@ static void send_text(struct mrt_store *store, char *text)
     driver->waits = mysql_send_query_start(&driver->result, driver->connection, text, strlen(text));
 }
 
-static void begin(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+static void begin(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_sql_driver *driver = store->driver;
     request->whole |= driver->crowded || driver->unprepared;
@@ -57,7 +64,7 @@ static void begin(struct mrt_store *store, struct mrt_sql_request *request, mrt_
     send_text(store, mrt_mariadb_text(store, request));
 }
 
-static void sent(struct mrt_store *store)
+static void sent(struct mrt_sql_store *store)
 {
     struct mrt_sql_driver *driver = store->driver;
     free(driver->text);
@@ -100,7 +107,7 @@ static bool goes_on_whole(struct mrt_sql_driver *driver, struct mrt_sql_request 
 
 /* The server has turned to the next one that was sent. Of its answer a part may have been read
    with this one, so it is not waited for. */
-static void finish(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+static void finish(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_sql_driver *driver = store->driver;
     struct mrt_sql_request *next = TAILQ_NEXT(request, link);
@@ -120,7 +127,7 @@ static void finish(struct mrt_store *store, struct mrt_sql_request *request, mrt
 }
 
 /* The server has refused one of the statements; the library's own errors end the connection. */
-static void refuse(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+static void refuse(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_sql_driver *driver = store->driver;
     unsigned number = mysql_errno(driver->connection);
@@ -162,7 +169,7 @@ static void take_result(struct mrt_sql_driver *driver, struct mrt_sql_request *r
 }
 
 /* One operation is done: the next one. */
-static void step(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+static void step(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_sql_driver *driver = store->driver;
     enum mrt_mariadb_doing doing = driver->doing;
@@ -199,7 +206,7 @@ static void go_on(struct mrt_sql_driver *driver, int ready)
     }
 }
 
-int mrt_mariadb_ready(const struct mrt_store *store)
+int mrt_mariadb_ready(const struct mrt_sql_store *store)
 {
     uint32_t events = mrt_sql_ready(store);
     int ready = events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? MYSQL_WAIT_READ : 0;
@@ -208,7 +215,7 @@ int mrt_mariadb_ready(const struct mrt_store *store)
     return ready & (store->driver->waits | (store->driver->waits ? 0 : MYSQL_WAIT_READ));
 }
 
-void mrt_mariadb_watch(struct mrt_store *store)
+void mrt_mariadb_watch(struct mrt_sql_store *store)
 {
     struct mrt_sql_driver *driver = store->driver;
     uint32_t events = driver->waits & MYSQL_WAIT_WRITE ? EPOLLOUT : 0;
@@ -217,14 +224,14 @@ void mrt_mariadb_watch(struct mrt_store *store)
     mrt_sql_watch(store, (int)mysql_get_socket(driver->connection), events);
 }
 
-void mrt_sql_driver_send(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+void mrt_sql_driver_send(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     if (!store->broken && next_to_send(store) == request)
         begin(store, request, now);
 }
 
 /* What has come. */
-static void take_ready(struct mrt_store *store)
+static void take_ready(struct mrt_sql_store *store)
 {
     struct mrt_sql_driver *driver = store->driver;
     int ready = mrt_mariadb_ready(store);
@@ -244,7 +251,7 @@ static bool is_done(const struct mrt_sql_driver *driver)
            driver->doing != MRT_MARIADB_SENT;
 }
 
-void mrt_sql_driver_turn(struct mrt_store *store, mrt_time now)
+void mrt_sql_driver_turn(struct mrt_sql_store *store, mrt_time now)
 {
     struct mrt_sql_driver *driver = store->driver;
     struct mrt_sql_request *next;
@@ -283,7 +290,7 @@ void mrt_sql_rows_free(void *rows)
     mysql_free_result(rows);
 }
 
-static const char *version_of(const struct mrt_store *asker)
+static const char *version_of(const struct mrt_sql_store *asker)
 {
     MYSQL *connection = asker->driver->connection;
     my_bool checked = 0;
@@ -296,8 +303,9 @@ static const char *version_of(const struct mrt_store *asker)
     return asker->driver->version;
 }
 
-int mrt_sql_server(struct mrt_store *store, char *text, size_t size)
+int mrt_sql_server(struct mrt_store *port, char *text, size_t size)
 {
+    struct mrt_sql_store *store = mrt_sql_of(port);
     int error = mrt_sql_tell_version(store, version_of, text, size);
     if (error == MORTISE_OK)
         mrt_mariadb_check_access(store);

@@ -6,6 +6,7 @@
  * has its statements under way.
  */
 #include "store/postgres/internal.h"
+#include "store/sql/outbox.h"
 
 #include "base/listen.h"
 
@@ -26,7 +27,7 @@ static const char query[] =
     " FROM pg_catalog.pg_roles r, (SELECT pg_catalog.to_regclass('%s.ticket') AS oid) t WHERE "
     "r.rolname = current_user";
 
-void mrt_pg_check_access(const struct mrt_store *store)
+void mrt_pg_check_access(const struct mrt_sql_store *store)
 {
     const struct mrt_pg_connection_options *words = &store->driver->words;
     char text[sizeof query + MRT_SQL_SCHEMA_MAX], line[192];

@@ -3,6 +3,7 @@
  * in it has failed: an error ends the transaction, so nothing of it was done.
  */
 #include "store/postgres/internal.h"
+#include "store/sql/driver.h"
 
 #include <string.h>
 

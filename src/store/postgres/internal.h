@@ -34,7 +34,7 @@ PGconn *mrt_pg_connect(const struct mrt_pg_connection_options *words);
 
 /* access.c */
 /* Tells the log what is wrong with who may use the store. On a connection of its own; blocks. */
-void mrt_pg_check_access(const struct mrt_store *store);
+void mrt_pg_check_access(const struct mrt_sql_store *store);
 
 /* code.c */
 /* The SQLSTATE in a connection's error message of verbosity VERBOSE, or "". */

@@ -6,6 +6,9 @@
  * changes often, and vacuum comes early.
  */
 #include "store/postgres/internal.h"
+#include "store/sql/driver.h"
+#include "store/sql/request.h"
+#include "store/sql/store.h"
 
 #include "base/error.h"
 #include "store/postgres/trust.h"

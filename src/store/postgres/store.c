@@ -5,7 +5,13 @@
  * transaction another server process would leave LISTEN, and everything else that a session is,
  * behind. It shows by telling another process number than the server does.
  */
+#include "store/sql/store.h"
 #include "store/postgres/internal.h"
+#include "store/sql/connection.h"
+#include "store/sql/driver.h"
+#include "store/sql/fault.h"
+#include "store/sql/native/calls.h"
+#include "store/sql/request.h"
 
 #include "base/error.h"
 #include "store/kit/module_glue.h"
@@ -33,13 +39,13 @@ enum { RENEW_BACKEND = 2 };
 /* ------------------------------------------------------------------ its beginning */
 
 /* One that was written to, or another of several, may be about to be the primary. */
-static int error_of_a_server(const struct mrt_store *store)
+static int error_of_a_server(const struct mrt_sql_store *store)
 {
     return store->was_ready || store->driver->words.several ? MORTISE_EUNREACHABLE
                                                             : MORTISE_ENOTSUPPORTED;
 }
 
-static void reject_as_libpq_says(struct mrt_store *store)
+static void reject_as_libpq_says(struct mrt_sql_store *store)
 {
     char sqlstate[6], line[256];
     const char *message = PQerrorMessage(store->driver->connection);
@@ -80,7 +86,7 @@ PGconn *mrt_pg_connect(const struct mrt_pg_connection_options *words)
     return NULL;
 }
 
-void mrt_sql_driver_connect(struct mrt_store *store)
+void mrt_sql_driver_connect(struct mrt_sql_store *store)
 {
     struct mrt_sql_driver *driver = store->driver;
     driver->connection =
@@ -99,7 +105,7 @@ void mrt_sql_driver_connect(struct mrt_store *store)
 }
 
 /* The connection is there. */
-static void prepare(struct mrt_store *store, mrt_time now)
+static void prepare(struct mrt_sql_store *store, mrt_time now)
 {
     PGconn *connection = store->driver->connection;
     if (PQsetnonblocking(connection, 1) != 0 || !PQenterPipelineMode(connection)) {
@@ -110,7 +116,7 @@ static void prepare(struct mrt_store *store, mrt_time now)
     mrt_sql_check(store, now);
 }
 
-void mrt_sql_driver_go_on(struct mrt_store *store, mrt_time now)
+void mrt_sql_driver_go_on(struct mrt_sql_store *store, mrt_time now)
 {
     PGconn *connection = store->driver->connection;
     if (!mrt_sql_ready(store))
@@ -138,7 +144,7 @@ static const char *fault_in(const struct mrt_sql_request *request, char *text, s
     return text;
 }
 
-void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request *request)
+void mrt_sql_driver_check(struct mrt_sql_store *store, const struct mrt_sql_request *request)
 {
     char text[sizeof request->detail];
     struct mrt_sql_driver *driver = store->driver;
@@ -169,7 +175,7 @@ void mrt_sql_driver_check(struct mrt_store *store, const struct mrt_sql_request 
         mrt_sql_connected(store);
 }
 
-bool mrt_sql_driver_same(const struct mrt_store *store, const struct mrt_sql_request *request)
+bool mrt_sql_driver_same(const struct mrt_sql_store *store, const struct mrt_sql_request *request)
 {
     return mrt_sql_number(request, RENEW_BACKEND) == store->driver->backend;
 }
@@ -182,7 +188,7 @@ bool mrt_sql_driver_writable(const struct mrt_sql_request *request)
 }
 
 /* Within a second (client_connection_check_interval). */
-uint64_t mrt_sql_driver_to_kill(const struct mrt_store *store)
+uint64_t mrt_sql_driver_to_kill(const struct mrt_sql_store *store)
 {
     (void)store;
     return 0;
@@ -190,13 +196,13 @@ uint64_t mrt_sql_driver_to_kill(const struct mrt_store *store)
 
 /* ------------------------------------------------------------------ its end */
 
-void mrt_sql_driver_disconnect(struct mrt_store *store)
+void mrt_sql_driver_disconnect(struct mrt_sql_store *store)
 {
     PQfinish(store->driver->connection);
     store->driver->connection = NULL;
 }
 
-void mrt_sql_driver_free(struct mrt_store *store)
+void mrt_sql_driver_free(struct mrt_sql_store *store)
 {
     if (!store->driver)
         return;
@@ -205,14 +211,14 @@ void mrt_sql_driver_free(struct mrt_store *store)
     free(store->driver);
 }
 
-void mrt_sql_driver_abandon(struct mrt_store *store)
+void mrt_sql_driver_abandon(struct mrt_sql_store *store)
 {
     struct mrt_sql_driver *driver = store->driver;
     if (driver->connection && !mrt_sql_lead_nowhere(PQsocket(driver->connection)))
         driver->connection = NULL; /* better lost than closed */
 }
 
-int mrt_sql_driver_open(struct mrt_store *store, const struct mrt_uri *uri)
+int mrt_sql_driver_open(struct mrt_sql_store *store, const struct mrt_uri *uri)
 {
     store->driver = calloc(1, sizeof *store->driver);
     return store->driver ? mrt_pg_uri_parse(uri, &store->address, &store->driver->words)

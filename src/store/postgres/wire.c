@@ -5,6 +5,13 @@
 #include "store/postgres/internal.h"
 
 #include "base/error.h"
+#include "store/sql/answer.h"
+#include "store/sql/connection.h"
+#include "store/sql/driver.h"
+#include "store/sql/list.h"
+#include "store/sql/notification.h"
+#include "store/sql/observers.h"
+#include "store/sql/request.h"
 #include "store/sql/sign.h"
 
 #include <stdio.h>
@@ -89,7 +96,7 @@ static void note_step(struct mrt_sql_request *request, int statement, bool prepa
     request->step[request->steps++].prepares = prepares;
 }
 
-static bool execute(const struct mrt_store *store, const struct mrt_sql_request *request,
+static bool execute(const struct mrt_sql_store *store, const struct mrt_sql_request *request,
                     const struct mrt_pg_statement_text *text)
 {
     struct mrt_sql_value all[MRT_PG_PARAMETERS_MAX];
@@ -105,7 +112,8 @@ static bool execute(const struct mrt_store *store, const struct mrt_sql_request 
                                0);
 }
 
-static bool send_prepared(struct mrt_store *store, struct mrt_sql_request *request, int statement)
+static bool send_prepared(struct mrt_sql_store *store, struct mrt_sql_request *request,
+                          int statement)
 {
     struct mrt_sql_driver *driver = store->driver;
     const struct mrt_pg_statement_text *text = mrt_pg_statement((enum mrt_pg_statement)statement);
@@ -121,7 +129,7 @@ static bool send_prepared(struct mrt_store *store, struct mrt_sql_request *reque
 
 /* LISTEN takes no parameter: its channel is 32 hexadecimal digits of ours, or the schema, a word.
    The server shows such a text to some, and anybody may notify whom he likes. */
-static bool send_listen(struct mrt_store *store, struct mrt_sql_request *request, int statement)
+static bool send_listen(struct mrt_sql_store *store, struct mrt_sql_request *request, int statement)
 {
     char text[96], channel[MRT_SQL_CHANNEL_SIZE];
     mrt_sql_channel(request->command.session, channel);
@@ -134,7 +142,7 @@ static bool send_listen(struct mrt_store *store, struct mrt_sql_request *request
     return PQsendQueryParams(store->driver->connection, text, 0, NULL, NULL, NULL, NULL, 0);
 }
 
-void mrt_sql_driver_send(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+void mrt_sql_driver_send(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     const int *statement = plans[request->kind].statement;
     bool taken = true;
@@ -162,7 +170,8 @@ static void read_error(struct mrt_sql_request *request, const PGresult *result)
 }
 
 /* One result of the request; true: its last one. */
-static bool read_result(struct mrt_store *store, struct mrt_sql_request *request, PGresult *result)
+static bool read_result(struct mrt_sql_store *store, struct mrt_sql_request *request,
+                        PGresult *result)
 {
     bool *prepared = store->driver->prepared;
     bool known = request->at < request->steps;
@@ -195,7 +204,7 @@ static bool read_result(struct mrt_store *store, struct mrt_sql_request *request
     return false;
 }
 
-static void notified(struct mrt_store *store, const PGnotify *notification)
+static void notified(struct mrt_sql_store *store, const PGnotify *notification)
 {
     static const char told[] = MRT_PG_TOLD, seen[] = MRT_PG_SEEN;
     if (strncmp(notification->relname, seen, sizeof seen - 1) == 0)
@@ -204,7 +213,7 @@ static void notified(struct mrt_store *store, const PGnotify *notification)
         mrt_sql_notification(store, notification->relname + sizeof told - 1, notification->extra);
 }
 
-static void take(struct mrt_store *store, mrt_time now)
+static void take(struct mrt_sql_store *store, mrt_time now)
 {
     PGconn *connection = store->driver->connection;
     struct mrt_sql_request *request;
@@ -231,7 +240,7 @@ static void take(struct mrt_store *store, mrt_time now)
     }
 }
 
-void mrt_sql_driver_turn(struct mrt_store *store, mrt_time now)
+void mrt_sql_driver_turn(struct mrt_sql_store *store, mrt_time now)
 {
     take(store, now);
     int unsent = store->broken ? 0 : PQflush(store->driver->connection);
@@ -271,7 +280,7 @@ static bool is_checked(PGconn *connection)
     return checked;
 }
 
-static const char *version_of(const struct mrt_store *asker)
+static const char *version_of(const struct mrt_sql_store *asker)
 {
     PGconn *connection = asker->driver->connection;
     const char *version = connection ? PQparameterStatus(connection, "server_version") : NULL;
@@ -282,8 +291,9 @@ static const char *version_of(const struct mrt_store *asker)
     return asker->driver->version;
 }
 
-int mrt_sql_server(struct mrt_store *store, char *text, size_t size)
+int mrt_sql_server(struct mrt_store *port, char *text, size_t size)
 {
+    struct mrt_sql_store *store = mrt_sql_of(port);
     int error = mrt_sql_tell_version(store, version_of, text, size);
     if (error == MORTISE_OK)
         mrt_pg_check_access(store);

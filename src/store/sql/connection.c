@@ -14,7 +14,16 @@
  * What has not been answered for half a lease is not waited for any more: the connection is
  * dropped, in time for the session to be renewed on another.
  */
-#include "store/sql/internal.h"
+#include "store/sql/connection.h"
+#include "store/sql/answer.h"
+#include "store/sql/driver.h"
+#include "store/sql/fault.h"
+#include "store/sql/flush.h"
+#include "store/sql/observers.h"
+#include "store/sql/outbox.h"
+#include "store/sql/request.h"
+#include "store/sql/retry.h"
+#include "store/sql/send.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +37,7 @@
 
 /* ------------------------------------------------------------------ the socket */
 
-void mrt_sql_watch(struct mrt_store *store, int socket, uint32_t events)
+void mrt_sql_watch(struct mrt_sql_store *store, int socket, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.fd = socket};
     if (socket < 0 || (socket == store->socket && events == store->mask))
@@ -39,7 +48,7 @@ void mrt_sql_watch(struct mrt_store *store, int socket, uint32_t events)
     store->mask = events;
 }
 
-uint32_t mrt_sql_ready(const struct mrt_store *store)
+uint32_t mrt_sql_ready(const struct mrt_sql_store *store)
 {
     struct epoll_event event;
     return epoll_wait(store->epoll, &event, 1, 0) == 1 ? event.events : 0;
@@ -56,48 +65,9 @@ bool mrt_sql_lead_nowhere(int socket)
 
 /* ------------------------------------------------------------------ its end */
 
-void mrt_sql_reject(struct mrt_store *store, int error, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(store->fault, sizeof store->fault, format, arguments);
-    va_end(arguments);
-    store->error = error;
-    store->broken = true;
-}
-
-void mrt_sql_reject_setup(struct mrt_store *store, const struct mrt_sql_request *request)
-{
-    const struct mrt_sql_code *code = mrt_sql_code(request->state);
-    mrt_sql_reject(store, code->error == MORTISE_ESTORE ? MORTISE_EUNREACHABLE : code->error,
-                   "%s, schema \"%s\": %.120s%s%s", mrt_sql_product, store->address.schema,
-                   request->detail, code->advice ? "; " : "", code->advice ? code->advice : "");
-}
-
-bool mrt_sql_accept_schema(struct mrt_store *store, int64_t version)
-{
-    if (store->steps || version == mrt_sql_schema_version) /* a form has none */
-        return true;
-    mrt_sql_reject(store, MORTISE_ESETUP, "%s: the schema \"%s\" is of version %d, not %d; %s",
-                   mrt_sql_product, store->address.schema, (int)version, mrt_sql_schema_version,
-                   version < mrt_sql_schema_version ? "mortise init brings it forward"
-                                                    : "it was made by a newer mortise");
-    return false;
-}
-
-void mrt_sql_tell_fault(struct mrt_store *store, const struct mrt_store *link)
-{
-    struct mrt_sql_request *request = mrt_sql_request_new(MRT_SQL_DO_VIEW);
-    if (!request)
-        return;
-    snprintf(request->detail, sizeof request->detail, "%s", link->fault);
-    request->event = (struct mrt_event){.type = MRT_FAILED, .error = link->error};
-    TAILQ_INSERT_TAIL(&store->outbox, request, link);
-}
-
 /* Who waits for a first session is told what is wrong, if waiting will not mend it; and who waits
    in a call of this store. */
-static void fail_starts(struct mrt_store *store, bool was_ready)
+static void fail_starts(struct mrt_sql_store *store, bool was_ready)
 {
     struct mrt_sql_request *request, *next;
     if (store->error == MORTISE_OK)
@@ -113,13 +83,13 @@ static void fail_starts(struct mrt_store *store, bool was_ready)
         }
 }
 
-static enum mrt_sql_kind setup_of(const struct mrt_store *store)
+static enum mrt_sql_kind setup_of(const struct mrt_sql_store *store)
 {
     return store->steps ? mrt_native_kind(store->steps, MRT_NATIVE_SETUP) : MRT_SQL_DO_SETUP;
 }
 
 /* What has not left is sent on the next connection, before what came later. */
-static void keep_unsent(struct mrt_store *store)
+static void keep_unsent(struct mrt_sql_store *store)
 {
     struct mrt_sql_request *request;
     while ((request = TAILQ_LAST(&store->sent, mrt_sql_requests)) && request->sent == 0 &&
@@ -129,7 +99,7 @@ static void keep_unsent(struct mrt_store *store)
     }
 }
 
-void mrt_sql_drop(struct mrt_store *store, mrt_time now)
+void mrt_sql_drop(struct mrt_sql_store *store, mrt_time now)
 {
     struct mrt_sql_request *request;
     bool was_ready = store->state == MRT_SQL_READY; /* then the next attempt may find a server */
@@ -158,12 +128,12 @@ void mrt_sql_drop(struct mrt_store *store, mrt_time now)
 
 /* ------------------------------------------------------------------ its beginning */
 
-static bool is_wanted(const struct mrt_store *store)
+static bool is_wanted(const struct mrt_sql_store *store)
 {
     return !TAILQ_EMPTY(&store->waiting) || !TAILQ_EMPTY(&store->sessions);
 }
 
-static void connect_now(struct mrt_store *store, mrt_time now)
+static void connect_now(struct mrt_sql_store *store, mrt_time now)
 {
     store->state = MRT_SQL_CONNECTING;
     store->until = mrt_time_add(now, store->address.connect);
@@ -171,7 +141,7 @@ static void connect_now(struct mrt_store *store, mrt_time now)
     mrt_sql_driver_connect(store);
 }
 
-void mrt_sql_check(struct mrt_store *store, mrt_time now)
+void mrt_sql_check(struct mrt_sql_store *store, mrt_time now)
 {
     struct mrt_sql_request *request = mrt_sql_request_new(setup_of(store));
     if (!request) {
@@ -182,7 +152,7 @@ void mrt_sql_check(struct mrt_store *store, mrt_time now)
     mrt_sql_send(store, request, now);
 }
 
-void mrt_sql_connected(struct mrt_store *store)
+void mrt_sql_connected(struct mrt_sql_store *store)
 {
     struct mrt_sql_observer *observer;
     store->state = MRT_SQL_READY;
@@ -195,25 +165,27 @@ void mrt_sql_connected(struct mrt_store *store)
 
 /* ------------------------------------------------------------------ turns */
 
-/* Half of the lease, and long enough for a busy server. */
-static mrt_time answer_limit(const struct mrt_store *store)
+/* Half of the lease, and long enough for a busy server; and as long as the server may let it wait.
+ */
+static mrt_time answer_limit(const struct mrt_sql_store *store,
+                             const struct mrt_sql_request *request)
 {
     mrt_time half = store->address.lease / 2;
-    return half > MRT_SECOND ? half : MRT_SECOND;
+    bool waits = store->steps && request->kind == mrt_native_kind(store->steps, MRT_NATIVE_WAIT);
+    return (half > MRT_SECOND ? half : MRT_SECOND) + (waits ? mrt_sql_wait_limit(store) : 0);
 }
 
 /* Until when something must have come over the connection; for ever if nothing is awaited. */
-static mrt_time limit(const struct mrt_store *store)
+static mrt_time limit(const struct mrt_sql_store *store)
 {
     const struct mrt_sql_request *oldest = TAILQ_FIRST(&store->sent);
     if (store->state == MRT_SQL_CONNECTING || store->state == MRT_SQL_CHECKING)
         return store->until;
-    return oldest && oldest->sent
-               ? mrt_time_add(oldest->sent, answer_limit(store) + mrt_native_wait(store, oldest))
-               : MRT_TIME_NEVER;
+    return oldest && oldest->sent ? mrt_time_add(oldest->sent, answer_limit(store, oldest))
+                                  : MRT_TIME_NEVER;
 }
 
-static void resume_sessions(struct mrt_store *store, mrt_time now)
+static void resume_sessions(struct mrt_sql_store *store, mrt_time now)
 {
     struct mrt_sql_session *session;
     TAILQ_FOREACH (session, &store->sessions, link) {
@@ -227,7 +199,7 @@ static void resume_sessions(struct mrt_store *store, mrt_time now)
     }
 }
 
-static void send_waiting(struct mrt_store *store, mrt_time now)
+static void send_waiting(struct mrt_sql_store *store, mrt_time now)
 {
     struct mrt_sql_request *request;
     while ((request = TAILQ_FIRST(&store->waiting)) && !store->broken) {
@@ -237,7 +209,7 @@ static void send_waiting(struct mrt_store *store, mrt_time now)
 }
 
 /* Those who have waited for a connection for too long. */
-static void expire_waiting(struct mrt_store *store, mrt_time now)
+static void expire_waiting(struct mrt_sql_store *store, mrt_time now)
 {
     struct mrt_sql_request *request;
     while ((request = TAILQ_FIRST(&store->waiting)) &&
@@ -248,7 +220,7 @@ static void expire_waiting(struct mrt_store *store, mrt_time now)
     }
 }
 
-static void use(struct mrt_store *store, mrt_time now)
+static void use(struct mrt_sql_store *store, mrt_time now)
 {
     bool was_checking = store->state == MRT_SQL_CHECKING;
     mrt_sql_driver_turn(store, now);
@@ -262,7 +234,7 @@ static void use(struct mrt_store *store, mrt_time now)
         mrt_sql_driver_turn(store, now);
 }
 
-void mrt_sql_turn(struct mrt_store *store, mrt_time now)
+void mrt_sql_turn(struct mrt_sql_store *store, mrt_time now)
 {
     if (store->state == MRT_SQL_IDLE && is_wanted(store) && now >= store->until)
         connect_now(store, now);
@@ -279,7 +251,7 @@ void mrt_sql_turn(struct mrt_store *store, mrt_time now)
     expire_waiting(store, now);
 }
 
-mrt_time mrt_sql_link_next(const struct mrt_store *store)
+mrt_time mrt_sql_link_next(const struct mrt_sql_store *store)
 {
     const struct mrt_sql_request *oldest = TAILQ_FIRST(&store->waiting);
     mrt_time next = oldest ? mrt_time_add(oldest->begun, store->address.connect) : MRT_TIME_NEVER;

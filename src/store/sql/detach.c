@@ -12,9 +12,13 @@
  * one's ended. It goes as every dead session does. A dead session that nobody has found yet
  * stays until all its delays are over. Of this there is nothing here but in the statements.
  */
-#include "store/sql/internal.h"
+#include "store/sql/outbox.h"
+#include "store/sql/request.h"
+#include "store/sql/send.h"
+#include "store/sql/session.h"
+#include "store/sql/values.h"
 
-void mrt_sql_finish_detach(struct mrt_store *store, struct mrt_sql_request *request)
+void mrt_sql_finish_detach(struct mrt_sql_store *store, struct mrt_sql_request *request)
 {
     request->event.fence = (uint64_t)mrt_sql_number(request, MRT_MOVED_NUMBER)
                            << MRT_SQL_FENCE_BITS;
@@ -29,7 +33,8 @@ void mrt_sql_finish_detach(struct mrt_store *store, struct mrt_sql_request *requ
         mrt_sql_session_ended(store, request);
 }
 
-void mrt_sql_finish_adopt(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+void mrt_sql_finish_adopt(struct mrt_sql_store *store, struct mrt_sql_request *request,
+                          mrt_time now)
 {
     if (mrt_sql_number(request, MRT_MOVED_BY_THIS))
         mrt_sql_count_tickets(store, request->command.session, 1);

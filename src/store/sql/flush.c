@@ -15,7 +15,10 @@
  * are due to be sent again; with a request in flight goes its own. Both are counted, and when there
  * are MOST a REMOVE is asked to wait for the disk, which is the end of them all.
  */
-#include "store/sql/internal.h"
+#include "store/sql/flush.h"
+#include "store/sql/driver.h"
+#include "store/sql/request.h"
+#include "store/sql/send.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +32,7 @@ struct mrt_sql_removal {
     char queue[];
 };
 
-void mrt_sql_note_unflushed(struct mrt_store *store, struct mrt_sql_request *request)
+void mrt_sql_note_unflushed(struct mrt_sql_store *store, struct mrt_sql_request *request)
 {
     const struct mrt_command *command = &request->command;
     size_t size = strlen(command->queue) + 1;
@@ -44,7 +47,7 @@ void mrt_sql_note_unflushed(struct mrt_store *store, struct mrt_sql_request *req
     store->removal_count++;
 }
 
-static void forget(struct mrt_store *store, struct mrt_sql_removal *removal)
+static void forget(struct mrt_sql_store *store, struct mrt_sql_removal *removal)
 {
     store->removal_count--;
     free(removal);
@@ -58,7 +61,7 @@ static bool is_on_disk(const struct mrt_sql_request *request)
            !mrt_sql_number(request, MRT_REMOVE_UNFLUSHED);
 }
 
-void mrt_sql_removal_answered(struct mrt_store *store, struct mrt_sql_request *request,
+void mrt_sql_removal_answered(struct mrt_sql_store *store, struct mrt_sql_request *request,
                               enum mrt_event_type type)
 {
     struct mrt_sql_removal *removal = request->removal;
@@ -75,7 +78,7 @@ void mrt_sql_removal_answered(struct mrt_store *store, struct mrt_sql_request *r
         TAILQ_INSERT_TAIL(&store->removals, removal, link);
 }
 
-void mrt_sql_on_disk(struct mrt_store *store)
+void mrt_sql_on_disk(struct mrt_sql_store *store)
 {
     struct mrt_sql_removal *removal, *next;
     TAILQ_FOREACH_SAFE (removal, &store->removals, link, next)
@@ -85,14 +88,14 @@ void mrt_sql_on_disk(struct mrt_store *store)
         }
 }
 
-void mrt_sql_connection_lost(struct mrt_store *store)
+void mrt_sql_connection_lost(struct mrt_sql_store *store)
 {
     struct mrt_sql_removal *removal;
     TAILQ_FOREACH (removal, &store->removals, link)
         removal->due = true;
 }
 
-void mrt_sql_remove_again(struct mrt_store *store, mrt_time now)
+void mrt_sql_remove_again(struct mrt_sql_store *store, mrt_time now)
 {
     struct mrt_sql_removal *removal, *next;
     TAILQ_FOREACH_SAFE (removal, &store->removals, link, next)
@@ -109,7 +112,7 @@ void mrt_sql_remove_again(struct mrt_store *store, mrt_time now)
         }
 }
 
-void mrt_sql_removals_free(struct mrt_store *store)
+void mrt_sql_removals_free(struct mrt_sql_store *store)
 {
     struct mrt_sql_removal *removal;
     while ((removal = TAILQ_FIRST(&store->removals))) {

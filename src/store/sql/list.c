@@ -4,7 +4,13 @@
  *
  * Threads: any, at any time: of the store only what stays as it was opened is read.
  */
+#include "store/sql/list.h"
+#include "store/sql/connection.h"
+#include "store/sql/driver.h"
 #include "store/sql/native/native.h"
+#include "store/sql/request.h"
+#include "store/sql/send.h"
+#include "store/sql/store.h"
 
 #include "base/error.h"
 
@@ -13,9 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool mrt_sql_asks_apart(const struct mrt_store *store)
+bool mrt_sql_asks_apart(const struct mrt_store *port)
 {
-    (void)store;
+    (void)port;
     return true;
 }
 
@@ -30,20 +36,22 @@ static void notice_nothing(void *context)
 }
 
 /* To be ended by mrt_sql_fini, whatever this answers. */
-static int begin(struct mrt_store *asker, const struct mrt_store *store)
+static int begin(struct mrt_sql_store *asker, const struct mrt_sql_store *store)
 {
     const struct mrt_store_options options = {
         .label = store->label, .log = store->log, .log_argument = store->log_argument};
     memset(asker, 0, sizeof *asker);
-    if (store->form)
+    if (store->form) {
         asker->steps = store->form->first;
+        asker->hooks = store->form->hooks;
+    }
     return mrt_sql_init(asker, store->uri, &options,
                         (struct mrt_sink){hear_nothing, notice_nothing, NULL});
 }
 
 /* Works until the request is done, which it is by the limits of the connection at the latest;
    then it is the caller's. A code with its particulars. */
-static int wait_for(struct mrt_store *asker, struct mrt_sql_request *request)
+static int wait_for(struct mrt_sql_store *asker, struct mrt_sql_request *request)
 {
     mrt_sql_begin(asker, request, mrt_time_now());
     mrt_sql_turn(asker, mrt_time_now());
@@ -63,9 +71,9 @@ static int wait_for(struct mrt_store *asker, struct mrt_sql_request *request)
                : MORTISE_OK;
 }
 
-static int ask(const struct mrt_store *store, struct mrt_sql_request *request)
+static int ask(const struct mrt_sql_store *store, struct mrt_sql_request *request)
 {
-    struct mrt_store asker;
+    struct mrt_sql_store asker;
     int error = begin(&asker, store);
     if (error == MORTISE_OK)
         error = wait_for(&asker, request);
@@ -119,9 +127,10 @@ static void show(void *rows, mrt_listed_callback callback, void *argument)
     }
 }
 
-int mrt_sql_list(struct mrt_store *store, const char *name, const char *prefix,
+int mrt_sql_list(struct mrt_store *port, const char *name, const char *prefix,
                  mrt_listed_callback callback, void *argument)
 {
+    struct mrt_sql_store *store = mrt_sql_of(port);
     struct mrt_sql_request *request = mrt_sql_request_new(
         store->form ? mrt_native_kind(store->form->first, MRT_NATIVE_LIST) : MRT_SQL_DO_LIST);
     if (!request)
@@ -137,11 +146,11 @@ int mrt_sql_list(struct mrt_store *store, const char *name, const char *prefix,
 
 /* ------------------------------------------------------------------ server */
 
-int mrt_sql_tell_version(const struct mrt_store *store,
-                         const char *(*version_of)(const struct mrt_store *asker), char *text,
+int mrt_sql_tell_version(const struct mrt_sql_store *store,
+                         const char *(*version_of)(const struct mrt_sql_store *asker), char *text,
                          size_t size)
 {
-    struct mrt_store asker;
+    struct mrt_sql_store asker;
     struct mrt_sql_request *request = mrt_sql_request_new(MRT_SQL_DO_LIST);
     if (!request)
         return MORTISE_ENOMEM;
@@ -163,7 +172,7 @@ int mrt_sql_tell_version(const struct mrt_store *store,
 /* ------------------------------------------------------------------ the operator's */
 
 /* Does it to the ticket of this fence, or to all that hold if it is 0. */
-static int operate(struct mrt_store *store, enum mrt_sql_kind kind, const char *name,
+static int operate(struct mrt_sql_store *store, enum mrt_sql_kind kind, const char *name,
                    uint64_t fence)
 {
     if (fence % (UINT64_C(1) << MRT_SQL_FENCE_BITS) != 0)
@@ -183,12 +192,14 @@ static int operate(struct mrt_store *store, enum mrt_sql_kind kind, const char *
     return error;
 }
 
-int mrt_sql_revoke(struct mrt_store *store, const char *name, uint64_t fence)
+int mrt_sql_revoke(struct mrt_store *port, const char *name, uint64_t fence)
 {
+    struct mrt_sql_store *store = mrt_sql_of(port);
     return operate(store, MRT_SQL_DO_REVOKE, name, fence);
 }
 
-int mrt_sql_break(struct mrt_store *store, const char *name, uint64_t fence)
+int mrt_sql_break(struct mrt_store *port, const char *name, uint64_t fence)
 {
+    struct mrt_sql_store *store = mrt_sql_of(port);
     return fence == 0 ? MORTISE_ENOTHELD : operate(store, MRT_SQL_DO_BREAK, name, fence);
 }

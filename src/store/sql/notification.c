@@ -10,7 +10,8 @@
  * may send notifications and knows a channel, is passed over: a place that got lost is found by a
  * look.
  */
-#include "store/sql/internal.h"
+#include "store/sql/notification.h"
+#include "store/sql/outbox.h"
 #include "store/sql/sign.h"
 
 #include <inttypes.h>
@@ -46,7 +47,8 @@ static bool read_request(const char *text, struct mrt_event *event)
     return true;
 }
 
-static const struct mrt_sql_session *session_called(struct mrt_store *store, const char *channel)
+static const struct mrt_sql_session *session_called(struct mrt_sql_store *store,
+                                                    const char *channel)
 {
     const struct mrt_sql_session *session;
     char called[MRT_SQL_CHANNEL_SIZE];
@@ -69,7 +71,7 @@ static bool read_ticket(const char *text, size_t length, struct mrt_id session, 
     return mrt_id_parse(name, id);
 }
 
-void mrt_sql_notification(struct mrt_store *store, const char *channel, const char *text)
+void mrt_sql_notification(struct mrt_sql_store *store, const char *channel, const char *text)
 {
     char what[80], sign[MRT_SQL_SIGN_SIZE];
     const struct mrt_sql_session *session = session_called(store, channel);

@@ -6,7 +6,7 @@
  * Up to a quarter of that is left out by chance: those who began together, as after a server's
  * restart, do not go on to ask together.
  */
-#include "store/sql/internal.h"
+#include "store/sql/retry.h"
 
 #define POLL_PART 8 /* of the time waited so far */
 #define POLL_SOON (25 * MRT_MILLISECOND)

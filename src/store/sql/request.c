@@ -2,7 +2,8 @@
  * Requests, and the values of their parameters. A statement names its parameters by letters:
  * LETTERS.
  */
-#include "store/sql/internal.h"
+#include "store/sql/request.h"
+#include "store/sql/driver.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,88 +28,17 @@ void mrt_sql_request_free(struct mrt_sql_request *request)
     free(request);
 }
 
-/* ------------------------------------------------------------------ sending */
-
-static void renew(struct mrt_sql_request *request)
+bool mrt_sql_removes(const struct mrt_sql_request *request)
 {
-    mrt_sql_rows_free(request->rows);
-    request->rows = NULL;
-    request->affected = 0;
-    request->steps = request->at = 0;
-    request->failed = false;
-    request->sent = 0;
+    return request->kind == MRT_SQL_DO_REMOVE || request->kind == MRT_SQL_DO_REMOVE_LAST ||
+           request->kind == MRT_SQL_DO_REMOVE_WITHOUT_NOTIFY;
 }
 
-/* Before all that has not left yet, but not before a proof of life: what waits for a row's lock
-   must not be what keeps a session from being renewed. */
-static void put_first(struct mrt_store *store, struct mrt_sql_request *request)
+bool mrt_sql_goes_through(const struct mrt_sql_request *request)
 {
-    struct mrt_sql_request *at;
-    TAILQ_FOREACH (at, &store->sent, link)
-        if (at->sent == 0 && at->kind != MRT_SQL_DO_RENEW)
-            break;
-    if (at)
-        TAILQ_INSERT_BEFORE(at, request, link);
-    else
-        TAILQ_INSERT_TAIL(&store->sent, request, link);
-}
-
-void mrt_sql_send(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
-{
-    renew(request);
-    if (request->kind == MRT_SQL_DO_RENEW)
-        put_first(store, request);
-    else
-        TAILQ_INSERT_TAIL(&store->sent, request, link);
-    mrt_sql_driver_send(store, request, now);
-}
-
-void mrt_sql_begin(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
-{
-    if (request->begun == 0)
-        request->begun = now;
-    if (store->state == MRT_SQL_READY && !store->broken)
-        mrt_sql_send(store, request, now);
-    else
-        TAILQ_INSERT_TAIL(&store->waiting, request, link);
-}
-
-static struct mrt_sql_request *new_own(enum mrt_sql_kind kind, const struct mrt_command *command,
-                                       mrt_time now)
-{
-    struct mrt_sql_request *own = mrt_sql_request_new(kind);
-    if (!own)
-        return NULL; /* it is done again when it is next found to be needed */
-    own->command = *command;
-    own->command.serial = 0;
-    own->begun = now;
-    return own;
-}
-
-void mrt_sql_begin_own(struct mrt_store *store, enum mrt_sql_kind kind,
-                       const struct mrt_command *command, mrt_time now)
-{
-    struct mrt_sql_request *own = new_own(kind, command, now);
-    if (own)
-        mrt_sql_begin(store, own, now);
-}
-
-void mrt_sql_resend(struct mrt_store *store, struct mrt_sql_request *request,
-                    enum mrt_sql_kind before, mrt_time now)
-{
-    const struct mrt_sql_request *last = TAILQ_LAST(&store->sent, mrt_sql_requests);
-    struct mrt_sql_request *own =
-        before == request->kind ? NULL : new_own(before, &request->command, now);
-    if (last && last->sent == 0 && !store->broken) {
-        renew(request);
-        put_first(store, request);
-        if (own)
-            TAILQ_INSERT_BEFORE(request, own, link);
-        return;
-    }
-    if (own)
-        mrt_sql_begin(store, own, now);
-    mrt_sql_begin(store, request, now);
+    return mrt_sql_removes(request) || request->kind == MRT_SQL_DO_RENEW ||
+           request->kind == mrt_native_kind(MRT_SQL_DO_NAMED, MRT_NATIVE_LEAVE) ||
+           request->kind == mrt_native_kind(MRT_SQL_DO_ROW, MRT_NATIVE_LEAVE);
 }
 
 /* ------------------------------------------------------------------ values */
@@ -127,6 +57,12 @@ static const char *number_named(const struct mrt_sql_request *request)
 {
     const char *name = request->command.queue ? request->command.queue : request->name;
     return is_number(name) ? name : NULL;
+}
+
+mrt_time mrt_sql_wait_limit(const struct mrt_sql_store *store)
+{
+    mrt_time limit = 10 * store->address.lease;
+    return limit > MRT_SECOND ? limit : MRT_SECOND;
 }
 
 static uint64_t at_least_one(mrt_time time)
@@ -169,7 +105,7 @@ static uint64_t at_least_one(mrt_time time)
     X('X', number, command->weight == command->capacity)                                       \
     X('N', numeral, number_named(request))                                                     \
     X('J', number, (uint64_t)((lease + MRT_SECOND - 1) / MRT_SECOND + 1))                      \
-    X('Z', number, (uint64_t)(mrt_native_wait_limit(store) / MRT_SECOND))
+    X('Z', number, (uint64_t)(mrt_sql_wait_limit(store) / MRT_SECOND))
 
 static void put_id(struct mrt_sql_value *value, const struct mrt_id *id)
 {
@@ -202,7 +138,7 @@ static void put_numeral(struct mrt_sql_value *value, const char *numeral)
     value->data = numeral;
 }
 
-void mrt_sql_value(const struct mrt_store *store, const struct mrt_sql_request *request,
+void mrt_sql_value(const struct mrt_sql_store *store, const struct mrt_sql_request *request,
                    char letter, struct mrt_sql_value *value)
 {
     const struct mrt_command *command = &request->command;

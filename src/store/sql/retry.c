@@ -12,13 +12,16 @@
  * for the engine has one at a time under way. A connection that ends ends the pauses: what rests
  * waits for the next one.
  */
-#include "store/sql/internal.h"
+#include "store/sql/retry.h"
+#include "store/sql/driver.h"
+#include "store/sql/outbox.h"
+#include "store/sql/send.h"
 
 #define PAUSE_MIN MRT_MILLISECOND
 #define PAUSE_MAX (64 * MRT_MILLISECOND)
 #define PAUSE_PART 16 /* of a lease; whoever is to renew a session has more than one attempt */
 
-bool mrt_sql_may_retry(const struct mrt_store *store, const struct mrt_sql_request *request,
+bool mrt_sql_may_retry(const struct mrt_sql_store *store, const struct mrt_sql_request *request,
                        mrt_time now)
 {
     mrt_time patience = store->address.lease > store->address.connect ? store->address.lease
@@ -26,7 +29,8 @@ bool mrt_sql_may_retry(const struct mrt_store *store, const struct mrt_sql_reque
     return now < mrt_time_add(request->begun, patience);
 }
 
-static mrt_time pause_before(const struct mrt_store *store, const struct mrt_sql_request *request)
+static mrt_time pause_before(const struct mrt_sql_store *store,
+                             const struct mrt_sql_request *request)
 {
     mrt_time most = mrt_time_min(PAUSE_MAX, store->address.lease / PAUSE_PART);
     mrt_time pause = PAUSE_MIN;
@@ -37,13 +41,13 @@ static mrt_time pause_before(const struct mrt_store *store, const struct mrt_sql
     return pause + (mrt_time)(chance % (uint64_t)(pause / 2 + 1));
 }
 
-static void rest(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+static void rest(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     request->due = mrt_time_add(now, pause_before(store, request));
     TAILQ_INSERT_TAIL(&store->resting, request, link);
 }
 
-void mrt_sql_retry(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+void mrt_sql_retry(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     if (request->attempts++ > 0)
         rest(store, request, now);
@@ -51,7 +55,8 @@ void mrt_sql_retry(struct mrt_store *store, struct mrt_sql_request *request, mrt
         mrt_sql_resend(store, request, request->kind, now);
 }
 
-void mrt_sql_retry_behind(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+void mrt_sql_retry_behind(struct mrt_sql_store *store, struct mrt_sql_request *request,
+                          mrt_time now)
 {
     if (request->attempts++ > 0)
         rest(store, request, now);
@@ -59,8 +64,8 @@ void mrt_sql_retry_behind(struct mrt_store *store, struct mrt_sql_request *reque
         mrt_sql_begin(store, request, now);
 }
 
-void mrt_sql_make(struct mrt_store *store, struct mrt_sql_request *request, enum mrt_sql_kind kind,
-                  mrt_time now)
+void mrt_sql_make(struct mrt_sql_store *store, struct mrt_sql_request *request,
+                  enum mrt_sql_kind kind, mrt_time now)
 {
     if (!mrt_sql_may_retry(store, request, now)) {
         mrt_sql_fail(store, request, MORTISE_ESTORE, "%s: the row of %.100s cannot be made",
@@ -75,7 +80,7 @@ void mrt_sql_make(struct mrt_store *store, struct mrt_sql_request *request, enum
 
 /* ------------------------------------------------------------------ who rests */
 
-void mrt_sql_rested(struct mrt_store *store, mrt_time now)
+void mrt_sql_rested(struct mrt_sql_store *store, mrt_time now)
 {
     struct mrt_sql_request *request, *next;
     TAILQ_FOREACH_SAFE (request, &store->resting, link, next)
@@ -85,7 +90,7 @@ void mrt_sql_rested(struct mrt_store *store, mrt_time now)
         }
 }
 
-mrt_time mrt_sql_rest_next(const struct mrt_store *store)
+mrt_time mrt_sql_rest_next(const struct mrt_sql_store *store)
 {
     const struct mrt_sql_request *request;
     mrt_time next = MRT_TIME_NEVER;
@@ -94,7 +99,7 @@ mrt_time mrt_sql_rest_next(const struct mrt_store *store)
     return next;
 }
 
-void mrt_sql_rest_no_more(struct mrt_store *store)
+void mrt_sql_rest_no_more(struct mrt_sql_store *store)
 {
     struct mrt_sql_request *request;
     while ((request = TAILQ_LAST(&store->resting, mrt_sql_requests))) {

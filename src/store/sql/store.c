@@ -6,7 +6,14 @@
  * and a number, which is its place and its fence. Commands become requests; a request that is
  * answered waits in the outbox until the port's own call delivers it.
  */
-#include "store/sql/internal.h"
+#include "store/sql/store.h"
+#include "store/sql/connection.h"
+#include "store/sql/driver.h"
+#include "store/sql/flush.h"
+#include "store/sql/observers.h"
+#include "store/sql/request.h"
+#include "store/sql/send.h"
+#include "store/sql/session.h"
 
 #include "base/error.h"
 
@@ -17,87 +24,25 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* ------------------------------------------------------------------ events */
-
-void mrt_sql_answer(struct mrt_store *store, struct mrt_sql_request *request,
-                    enum mrt_event_type type)
-{
-    request->event.type = type;
-    request->event.serial = request->command.serial;
-    request->event.session = request->command.session;
-    request->event.ticket = request->command.ticket;
-    request->done = true;
-    mrt_sql_removal_answered(store, request, type);
-    if (request->kind == MRT_SQL_DO_OBSERVE && type != MRT_HOLDER)
-        mrt_sql_unobserve(store, request->command.ticket);
-    TAILQ_INSERT_TAIL(&store->outbox, request, link);
-}
-
-void mrt_sql_fail(struct mrt_store *store, struct mrt_sql_request *request, int error,
-                  const char *format, ...)
-{
-    va_list arguments;
-    char detail[sizeof request->detail]; /* the old one may be among the arguments */
-    va_start(arguments, format);
-    vsnprintf(detail, sizeof detail, format, arguments);
-    va_end(arguments);
-    memcpy(request->detail, detail, sizeof detail);
-    request->event.error = error;
-    mrt_sql_answer(store, request, MRT_FAILED);
-}
-
-bool mrt_sql_tell(struct mrt_store *store, const struct mrt_event *event)
-{
-    struct mrt_sql_request *request = mrt_sql_request_new(MRT_SQL_DO_VIEW);
-    if (!request)
-        return false; /* a wake may be lost: who waits looks again after `recheck` */
-    request->event = *event;
-    TAILQ_INSERT_TAIL(&store->outbox, request, link);
-    return true;
-}
-
 /* One of the store's own has no serial, and says nothing. */
 static bool is_told(const struct mrt_sql_request *request)
 {
     return request->event.serial != 0 || !request->done;
 }
 
-void mrt_sql_deliver(struct mrt_store *store)
+void mrt_sql_deliver(struct mrt_sql_store *store)
 {
     struct mrt_sql_request *request;
     while ((request = TAILQ_FIRST(&store->outbox))) {
         TAILQ_REMOVE(&store->outbox, request, link);
         request->event.detail = request->event.type == MRT_FAILED ? request->detail : NULL;
+        if (request->kind == MRT_SQL_DO_OBSERVE && request->done &&
+            request->event.type != MRT_HOLDER)
+            mrt_sql_unobserve(store, request->command.ticket);
         if (is_told(request))
             store->sink.deliver(store->sink.context, &request->event);
         mrt_sql_request_free(request);
     }
-}
-
-void mrt_sql_say(const struct mrt_store *store, const char *text)
-{
-    char line[256];
-    snprintf(line, sizeof line, "%s: %s", mrt_sql_product, text);
-    if (store->log)
-        store->log(store->log_argument, line);
-}
-
-/* ------------------------------------------------------------------ sessions */
-
-struct mrt_sql_session *mrt_sql_find_session(struct mrt_store *store, struct mrt_id id)
-{
-    struct mrt_sql_session *session;
-    TAILQ_FOREACH (session, &store->sessions, link)
-        if (mrt_id_equal(session->id, id))
-            return session;
-    return NULL;
-}
-
-void mrt_sql_forget_session(struct mrt_store *store, struct mrt_sql_session *session)
-{
-    mrt_sql_unobserve_all(store, session);
-    TAILQ_REMOVE(&store->sessions, session, link);
-    free(session);
 }
 
 /* ------------------------------------------------------------------ the port */
@@ -121,8 +66,9 @@ static enum mrt_sql_kind kind_of(const struct mrt_command *command)
     return kinds[command->type];
 }
 
-bool mrt_sql_submit(struct mrt_store *store, const struct mrt_command *command, mrt_time patience)
+bool mrt_sql_submit(struct mrt_store *port, const struct mrt_command *command, mrt_time patience)
 {
+    struct mrt_sql_store *store = mrt_sql_of(port);
     (void)patience; /* nothing here waits */
     struct mrt_sql_request *request = mrt_sql_request_new(kind_of(command));
     if (!request)
@@ -137,25 +83,13 @@ bool mrt_sql_submit(struct mrt_store *store, const struct mrt_command *command, 
     if (command->type == MRT_OBSERVE && session && !command->once)
         mrt_sql_observe(store, command, now);
     mrt_sql_begin(store, request, now);
-    mrt_sql_process(store, now);
+    mrt_sql_process(port, now);
     return true;
 }
 
-bool mrt_sql_removes(const struct mrt_sql_request *request)
+bool mrt_sql_answers_may_wait(const struct mrt_store *port)
 {
-    return request->kind == MRT_SQL_DO_REMOVE || request->kind == MRT_SQL_DO_REMOVE_LAST ||
-           request->kind == MRT_SQL_DO_REMOVE_WITHOUT_NOTIFY;
-}
-
-bool mrt_sql_goes_through(const struct mrt_sql_request *request)
-{
-    return mrt_sql_removes(request) || request->kind == MRT_SQL_DO_RENEW ||
-           request->kind == mrt_native_kind(MRT_SQL_DO_NAMED, MRT_NATIVE_LEAVE) ||
-           request->kind == mrt_native_kind(MRT_SQL_DO_ROW, MRT_NATIVE_LEAVE);
-}
-
-bool mrt_sql_answers_may_wait(const struct mrt_store *store)
-{
+    const struct mrt_sql_store *store = mrt_sql_const_of(port);
     const struct mrt_sql_request *request;
     if (store->broken || !TAILQ_EMPTY(&store->waiting) || !TAILQ_EMPTY(&store->resting) ||
         store->mask & EPOLLOUT || (store->state != MRT_SQL_READY && store->state != MRT_SQL_IDLE))
@@ -166,30 +100,35 @@ bool mrt_sql_answers_may_wait(const struct mrt_store *store)
     return true;
 }
 
-void mrt_sql_process(struct mrt_store *store, mrt_time now)
+void mrt_sql_process(struct mrt_store *port, mrt_time now)
 {
+    struct mrt_sql_store *store = mrt_sql_of(port);
     mrt_sql_turn(store, now);
     mrt_sql_observers_due(store, now);
     mrt_sql_deliver(store);
 }
 
-int mrt_sql_fd(struct mrt_store *store)
+int mrt_sql_fd(struct mrt_store *port)
 {
+    struct mrt_sql_store *store = mrt_sql_of(port);
     return store->epoll;
 }
 
-mrt_time mrt_sql_next(struct mrt_store *store)
+mrt_time mrt_sql_next(struct mrt_store *port)
 {
+    struct mrt_sql_store *store = mrt_sql_of(port);
     return mrt_time_min(mrt_sql_link_next(store), mrt_sql_observers_next(store));
 }
 
-const char *mrt_sql_address(const struct mrt_store *store)
+const char *mrt_sql_address(const struct mrt_store *port)
 {
+    const struct mrt_sql_store *store = mrt_sql_const_of(port);
     return store->address.shown;
 }
 
-mrt_time mrt_sql_lease(const struct mrt_store *store)
+mrt_time mrt_sql_lease(const struct mrt_store *port)
 {
+    const struct mrt_sql_store *store = mrt_sql_const_of(port);
     return store->address.lease;
 }
 
@@ -204,7 +143,7 @@ static void free_requests(struct mrt_sql_requests *requests)
     }
 }
 
-void mrt_sql_fini(struct mrt_store *store)
+void mrt_sql_fini(struct mrt_sql_store *store)
 {
     struct mrt_sql_session *session;
     mrt_sql_driver_free(store);
@@ -222,19 +161,21 @@ void mrt_sql_fini(struct mrt_store *store)
     free(store->uri);
 }
 
-void mrt_sql_close(struct mrt_store *store)
+void mrt_sql_close(struct mrt_store *port)
 {
+    struct mrt_sql_store *store = mrt_sql_of(port);
     mrt_sql_fini(store);
     free(store);
 }
 
-void mrt_sql_abandon(struct mrt_store *store)
+void mrt_sql_abandon(struct mrt_store *port)
 {
+    struct mrt_sql_store *store = mrt_sql_of(port);
     mrt_sql_driver_abandon(store);
-    mrt_sql_close(store);
+    mrt_sql_close(port);
 }
 
-int mrt_sql_init(struct mrt_store *store, const struct mrt_uri *uri,
+int mrt_sql_init(struct mrt_sql_store *store, const struct mrt_uri *uri,
                  const struct mrt_store_options *options, struct mrt_sink sink)
 {
     TAILQ_INIT(&store->sessions);
@@ -273,10 +214,10 @@ static struct mrt_uri *copy_uri(const struct mrt_uri *uri)
     return copy;
 }
 
-int mrt_sql_open(const struct mrt_uri *uri, const struct mrt_store_options *options,
-                 struct mrt_sink sink, struct mrt_store **opened)
+int mrt_sql_new(const struct mrt_uri *uri, const struct mrt_store_options *options,
+                struct mrt_sink sink, struct mrt_sql_store **made)
 {
-    struct mrt_store *store = calloc(1, sizeof *store);
+    struct mrt_sql_store *store = calloc(1, sizeof *store);
     if (!store)
         return MORTISE_ENOMEM;
     int error = mrt_sql_init(store, uri, options, sink);
@@ -284,14 +225,21 @@ int mrt_sql_open(const struct mrt_uri *uri, const struct mrt_store_options *opti
     if (error == MORTISE_OK && !store->uri)
         error = MORTISE_ENOMEM;
     if (error != MORTISE_OK) {
-        mrt_sql_close(store);
+        mrt_sql_close((struct mrt_store *)store);
         return error;
     }
-    *opened = store;
+    *made = store;
     return MORTISE_OK;
 }
 
-void mrt_sql_traffic(const struct mrt_store *store, struct mrt_traffic *sum)
+int mrt_sql_open(const struct mrt_uri *uri, const struct mrt_store_options *options,
+                 struct mrt_sink sink, struct mrt_store **opened)
 {
+    return mrt_sql_new(uri, options, sink, (struct mrt_sql_store **)opened);
+}
+
+void mrt_sql_traffic(const struct mrt_store *port, struct mrt_traffic *sum)
+{
+    const struct mrt_sql_store *store = mrt_sql_const_of(port);
     mrt_traffic_sum(sum, store->traffic);
 }

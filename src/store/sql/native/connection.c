@@ -14,27 +14,62 @@
  * After any failure the connection is closed, not mended, so that what it has on the server
  * is always known.
  */
+#include "store/sql/connection.h"
+#include "store/sql/driver.h"
+#include "store/sql/fault.h"
 #include "store/sql/native/native.h"
+#include "store/sql/outbox.h"
+#include "store/sql/request.h"
+#include "store/sql/retry.h"
+#include "store/sql/send.h"
+#include "store/sql/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
-static enum mrt_native_step step_of(const struct mrt_store *store,
+static enum mrt_native_step step_of(const struct mrt_sql_store *store,
                                     const struct mrt_sql_request *request)
 {
     return (enum mrt_native_step)((int)request->kind - (int)store->form->first);
 }
 
-static bool is_row(const struct mrt_store *store)
+static bool is_row(const struct mrt_sql_store *store)
 {
     return store->form->first == MRT_SQL_DO_ROW;
 }
 
+/* ------------------------------------------------------------------ requests */
+
+static void finish(struct mrt_sql_store *store, struct mrt_sql_request *request)
+{
+    const struct mrt_sql_code *code = request->failed ? mrt_sql_code(request->state) : NULL;
+    if (request->kind == mrt_native_kind(store->steps, MRT_NATIVE_SETUP)) {
+        mrt_sql_driver_check(store, request);
+        mrt_sql_request_free(request);
+    } else if (!code) {
+        mrt_sql_answer(store, request, MRT_VIEW);
+    } else if (code->outcome == MRT_SQL_PERHAPS) {
+        mrt_sql_answer(store, request, MRT_UNKNOWN);
+    } else {
+        mrt_sql_fail_with_advice(store, request, code);
+    }
+}
+
+static void finish_lost(struct mrt_sql_store *store, struct mrt_sql_request *request)
+{
+    if (request->kind == mrt_native_kind(store->steps, MRT_NATIVE_SETUP))
+        mrt_sql_request_free(request);
+    else
+        mrt_sql_answer(store, request, MRT_UNKNOWN);
+}
+
+const struct mrt_sql_hooks mrt_native_hooks = {finish, finish_lost};
+
 /* ------------------------------------------------------------------ links */
 
-struct mrt_native_link *mrt_native_link_of(struct mrt_store *store, struct mrt_id ticket)
+struct mrt_native_link *mrt_native_link_of(struct mrt_sql_store *store, struct mrt_id ticket)
 {
     struct mrt_native_link *link;
     TAILQ_FOREACH (link, &store->form->links, link)
@@ -46,7 +81,7 @@ struct mrt_native_link *mrt_native_link_of(struct mrt_store *store, struct mrt_i
 
 /* What is done on one connection is done in order: a ticket that follows another of its queue
    need not wait for that to have left. */
-static struct mrt_native_link *find_free(struct mrt_store *store, const char *queue)
+static struct mrt_native_link *find_free(struct mrt_sql_store *store, const char *queue)
 {
     struct mrt_native_link *link;
     TAILQ_FOREACH (link, &store->form->links, link)
@@ -58,7 +93,7 @@ static struct mrt_native_link *find_free(struct mrt_store *store, const char *qu
     return NULL;
 }
 
-static struct mrt_native_link *make(struct mrt_store *store)
+static struct mrt_native_link *make(struct mrt_sql_store *store)
 {
     struct mrt_native_link *link = calloc(1, sizeof *link);
     const struct mrt_store_options options = {
@@ -66,6 +101,7 @@ static struct mrt_native_link *make(struct mrt_store *store)
     if (!link)
         return NULL;
     link->store.steps = store->form->first;
+    link->store.hooks = &mrt_native_hooks;
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = link};
     if (mrt_sql_init(&link->store, store->uri, &options, store->sink) != MORTISE_OK ||
         epoll_ctl(store->epoll, EPOLL_CTL_ADD, link->store.epoll, &event) < 0) {
@@ -78,7 +114,7 @@ static struct mrt_native_link *make(struct mrt_store *store)
     return link;
 }
 
-struct mrt_native_link *mrt_native_link_take(struct mrt_store *store, const char *queue)
+struct mrt_native_link *mrt_native_link_take(struct mrt_sql_store *store, const char *queue)
 {
     struct mrt_native_link *link = find_free(store, queue);
     if (!link)
@@ -93,7 +129,7 @@ struct mrt_native_link *mrt_native_link_take(struct mrt_store *store, const char
     return link;
 }
 
-void mrt_native_link_free(struct mrt_store *store, struct mrt_native_link *link)
+void mrt_native_link_free(struct mrt_sql_store *store, struct mrt_native_link *link)
 {
     TAILQ_REMOVE(&store->form->links, link, link);
     mrt_sql_fini(&link->store);
@@ -103,7 +139,7 @@ void mrt_native_link_free(struct mrt_store *store, struct mrt_native_link *link)
 
 /* ------------------------------------------------------------------ sending */
 
-static void prepare(struct mrt_store *store, struct mrt_native_link *link,
+static void prepare(struct mrt_sql_store *store, struct mrt_native_link *link,
                     struct mrt_sql_request *request, enum mrt_native_step step)
 {
     request->kind = mrt_native_kind(store->form->first, step);
@@ -112,7 +148,7 @@ static void prepare(struct mrt_store *store, struct mrt_native_link *link,
     link->fresh = true;
 }
 
-void mrt_native_link_send(struct mrt_store *store, struct mrt_native_link *link,
+void mrt_native_link_send(struct mrt_sql_store *store, struct mrt_native_link *link,
                           struct mrt_sql_request *request, enum mrt_native_step step, mrt_time now)
 {
     prepare(store, link, request, step);
@@ -120,14 +156,14 @@ void mrt_native_link_send(struct mrt_store *store, struct mrt_native_link *link,
 }
 
 /* Behind what ends the transaction. */
-static void send_again(struct mrt_store *store, struct mrt_native_link *link,
+static void send_again(struct mrt_sql_store *store, struct mrt_native_link *link,
                        struct mrt_sql_request *request, enum mrt_native_step step, mrt_time now)
 {
     prepare(store, link, request, step);
     mrt_sql_retry_behind(&link->store, request, now);
 }
 
-bool mrt_native_link_send_own(struct mrt_store *store, struct mrt_native_link *link,
+bool mrt_native_link_send_own(struct mrt_sql_store *store, struct mrt_native_link *link,
                               enum mrt_command_type type, enum mrt_native_step step, mrt_time now)
 {
     struct mrt_sql_request *request = mrt_sql_request_new(store->form->first);
@@ -142,7 +178,7 @@ bool mrt_native_link_send_own(struct mrt_store *store, struct mrt_native_link *l
     return true;
 }
 
-void mrt_native_link_leave(struct mrt_store *store, struct mrt_native_link *link,
+void mrt_native_link_leave(struct mrt_sql_store *store, struct mrt_native_link *link,
                            struct mrt_sql_request *request, mrt_time now)
 {
     link->state = MRT_NATIVE_LEAVING;
@@ -153,7 +189,7 @@ void mrt_native_link_leave(struct mrt_store *store, struct mrt_native_link *link
 
 /* ------------------------------------------------------------------ telling */
 
-static void answer(struct mrt_store *store, struct mrt_sql_request *request,
+static void answer(struct mrt_sql_store *store, struct mrt_sql_request *request,
                    enum mrt_event_type type)
 {
     if (request->command.serial)
@@ -162,7 +198,7 @@ static void answer(struct mrt_store *store, struct mrt_sql_request *request,
         mrt_sql_request_free(request);
 }
 
-static bool tell(struct mrt_store *store, const struct mrt_native_link *link,
+static bool tell(struct mrt_sql_store *store, const struct mrt_native_link *link,
                  enum mrt_event_type type)
 {
     const struct mrt_event event = {.type = type,
@@ -173,7 +209,7 @@ static bool tell(struct mrt_store *store, const struct mrt_native_link *link,
     return mrt_sql_tell(store, &event);
 }
 
-void mrt_native_link_view(struct mrt_store *store, const struct mrt_native_link *link,
+void mrt_native_link_view(struct mrt_sql_store *store, const struct mrt_native_link *link,
                           struct mrt_sql_request *request, bool granted)
 {
     request->event.fence_span = UINT32_MAX;
@@ -186,7 +222,7 @@ void mrt_native_link_view(struct mrt_store *store, const struct mrt_native_link 
 /* ------------------------------------------------------------------ ends */
 
 /* The ticket has no lock any more, or never had one. */
-static void forget_ticket(struct mrt_store *store, struct mrt_native_link *link)
+static void forget_ticket(struct mrt_sql_store *store, struct mrt_native_link *link)
 {
     if (link->removal)
         answer(store, link->removal, MRT_REMOVED);
@@ -201,7 +237,7 @@ static void sever(struct mrt_native_link *link)
     link->store.broken = true;
 }
 
-static void lose(struct mrt_store *store, struct mrt_native_link *link)
+static void lose(struct mrt_sql_store *store, struct mrt_native_link *link)
 {
     if (!tell(store, link, MRT_WAKE)) /* the look that follows finds it gone */
         store->form->untold = true;
@@ -210,7 +246,7 @@ static void lose(struct mrt_store *store, struct mrt_native_link *link)
 }
 
 /* A waiter's place in the server is gone. */
-static void lose_place(struct mrt_store *store, struct mrt_native_link *link)
+static void lose_place(struct mrt_sql_store *store, struct mrt_native_link *link)
 {
     link->state = MRT_NATIVE_BROKEN;
     if (link->removal)
@@ -221,7 +257,7 @@ static void lose_place(struct mrt_store *store, struct mrt_native_link *link)
 /* ------------------------------------------------------------------ asking */
 
 /* The grant is sure. */
-static void believe(struct mrt_store *store, struct mrt_native_link *link,
+static void believe(struct mrt_sql_store *store, struct mrt_native_link *link,
                     struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_sql_request *removal = link->removal;
@@ -237,7 +273,7 @@ static void believe(struct mrt_store *store, struct mrt_native_link *link,
         mrt_native_link_leave(store, link, removal, now);
 }
 
-static void granted(struct mrt_store *store, struct mrt_native_link *link,
+static void granted(struct mrt_sql_store *store, struct mrt_native_link *link,
                     struct mrt_sql_request *request, mrt_time now)
 {
     bool shown = store->form->shown || is_row(store);
@@ -250,7 +286,7 @@ static void granted(struct mrt_store *store, struct mrt_native_link *link,
 }
 
 /* It is somebody else's. */
-static void refused(struct mrt_store *store, struct mrt_native_link *link,
+static void refused(struct mrt_sql_store *store, struct mrt_native_link *link,
                     struct mrt_sql_request *request, mrt_time now)
 {
     if (request->command.type == MRT_APPEND && request->command.try_only) {
@@ -270,7 +306,7 @@ static void refused(struct mrt_store *store, struct mrt_native_link *link,
 }
 
 /* It has not been had, for this reason. */
-static void failed(struct mrt_store *store, struct mrt_native_link *link,
+static void failed(struct mrt_sql_store *store, struct mrt_native_link *link,
                    struct mrt_sql_request *request)
 {
     bool waited = request->command.type != MRT_APPEND;
@@ -292,7 +328,7 @@ static bool may_be_mended(const struct mrt_sql_request *request)
 
 /* The wait's time was up, or it was refused, or the row was being made by another: what the
    transaction has come to is ended, and it is tried again. */
-static void again(struct mrt_store *store, struct mrt_native_link *link,
+static void again(struct mrt_sql_store *store, struct mrt_native_link *link,
                   struct mrt_sql_request *request, mrt_time now)
 {
     if (step_of(store, request) == MRT_NATIVE_WAIT)
@@ -307,7 +343,7 @@ static void again(struct mrt_store *store, struct mrt_native_link *link,
     send_again(store, link, request, MRT_NATIVE_TRY, now);
 }
 
-static void make_row(struct mrt_store *store, struct mrt_native_link *link,
+static void make_row(struct mrt_sql_store *store, struct mrt_native_link *link,
                      struct mrt_sql_request *request, mrt_time now)
 {
     if (mrt_sql_may_retry(&link->store, request, now)) {
@@ -321,7 +357,7 @@ static void make_row(struct mrt_store *store, struct mrt_native_link *link,
 }
 
 /* The answer to TRY, MAKE or WAIT. */
-static void asked(struct mrt_store *store, struct mrt_native_link *link,
+static void asked(struct mrt_sql_store *store, struct mrt_native_link *link,
                   struct mrt_sql_request *request, mrt_time now)
 {
     enum { GOT, THERE };
@@ -366,7 +402,7 @@ static bool shows(struct mrt_native_link *link, struct mrt_sql_request *request,
     return !lock || mrt_sql_number(request, 0);
 }
 
-static void started(struct mrt_store *store, struct mrt_native_link *link,
+static void started(struct mrt_sql_store *store, struct mrt_native_link *link,
                     struct mrt_sql_request *request)
 {
     if (request->event.type != MRT_VIEW) {
@@ -382,7 +418,7 @@ static void started(struct mrt_store *store, struct mrt_native_link *link,
     answer(store, request, MRT_STARTED);
 }
 
-static void proved(struct mrt_store *store, struct mrt_native_link *link,
+static void proved(struct mrt_sql_store *store, struct mrt_native_link *link,
                    struct mrt_sql_request *request, mrt_time now)
 {
     enum mrt_command_type type = request->command.type;
@@ -405,7 +441,7 @@ static void proved(struct mrt_store *store, struct mrt_native_link *link,
 }
 
 /* After the first grant: some servers have the functions, and lock nothing. */
-static void seen(struct mrt_store *store, struct mrt_native_link *link,
+static void seen(struct mrt_sql_store *store, struct mrt_native_link *link,
                  struct mrt_sql_request *request, mrt_time now)
 {
     if (shows(link, request, true)) {
@@ -425,7 +461,7 @@ static void seen(struct mrt_store *store, struct mrt_native_link *link,
     failed(store, link, request);
 }
 
-static void looked(struct mrt_store *store, struct mrt_native_link *link,
+static void looked(struct mrt_sql_store *store, struct mrt_native_link *link,
                    struct mrt_sql_request *request, mrt_time now)
 {
     if (link->state == MRT_NATIVE_PROVING) {
@@ -443,7 +479,7 @@ static void looked(struct mrt_store *store, struct mrt_native_link *link,
 }
 
 /* What was to be given up, and is not there, is on another connection: it is a pooler's. */
-static void left(struct mrt_store *store, struct mrt_native_link *link,
+static void left(struct mrt_sql_store *store, struct mrt_native_link *link,
                  struct mrt_sql_request *request)
 {
     bool sure = request->event.type == MRT_VIEW && (is_row(store) || mrt_sql_number(request, 0));
@@ -454,7 +490,7 @@ static void left(struct mrt_store *store, struct mrt_native_link *link,
         sever(link);
 }
 
-static void finished(struct mrt_store *store, struct mrt_native_link *link,
+static void finished(struct mrt_sql_store *store, struct mrt_native_link *link,
                      struct mrt_sql_request *request, mrt_time now)
 {
     switch (step_of(store, request)) {
@@ -477,7 +513,7 @@ static void finished(struct mrt_store *store, struct mrt_native_link *link,
     }
 }
 
-static void drain(struct mrt_store *store, struct mrt_native_link *link, mrt_time now)
+static void drain(struct mrt_sql_store *store, struct mrt_native_link *link, mrt_time now)
 {
     struct mrt_sql_request *request;
     while ((request = TAILQ_FIRST(&link->store.outbox))) {
@@ -489,12 +525,12 @@ static void drain(struct mrt_store *store, struct mrt_native_link *link, mrt_tim
 /* ------------------------------------------------------------------ turns */
 
 /* The connection is gone, and with it all that was asked and had. */
-static void broke(struct mrt_store *store, struct mrt_native_link *link, mrt_time now)
+static void broke(struct mrt_sql_store *store, struct mrt_native_link *link, mrt_time now)
 {
     struct mrt_sql_request *request;
     while ((request = TAILQ_FIRST(&link->store.waiting))) {
         TAILQ_REMOVE(&link->store.waiting, request, link);
-        mrt_native_finish_lost(&link->store, request);
+        finish_lost(&link->store, request);
     }
     drain(store, link, now);
     if (link->state == MRT_NATIVE_HELD)
@@ -503,7 +539,7 @@ static void broke(struct mrt_store *store, struct mrt_native_link *link, mrt_tim
     link->store.failures = 0;
 }
 
-static void kill_wait(struct mrt_store *store, const struct mrt_native_link *link, mrt_time now)
+static void kill_wait(struct mrt_sql_store *store, const struct mrt_native_link *link, mrt_time now)
 {
     uint64_t number = mrt_sql_driver_to_kill(&link->store);
     struct mrt_sql_request *request = number ? mrt_sql_request_new(store->form->first) : NULL;
@@ -517,7 +553,7 @@ static void kill_wait(struct mrt_store *store, const struct mrt_native_link *lin
     mrt_native_link_send(store, other, request, MRT_NATIVE_KILL, now);
 }
 
-void mrt_native_link_end(struct mrt_store *store, struct mrt_native_link *link, mrt_time now)
+void mrt_native_link_end(struct mrt_sql_store *store, struct mrt_native_link *link, mrt_time now)
 {
     const struct mrt_sql_request *asked = TAILQ_FIRST(&link->store.sent);
     if (asked && step_of(store, asked) == MRT_NATIVE_WAIT)
@@ -527,7 +563,7 @@ void mrt_native_link_end(struct mrt_store *store, struct mrt_native_link *link, 
     forget_ticket(store, link);
 }
 
-void mrt_native_link_turn(struct mrt_store *store, struct mrt_native_link *link, mrt_time now)
+void mrt_native_link_turn(struct mrt_sql_store *store, struct mrt_native_link *link, mrt_time now)
 {
     unsigned failures = link->store.failures;
     do {
@@ -543,44 +579,4 @@ void mrt_native_link_turn(struct mrt_store *store, struct mrt_native_link *link,
         mrt_sql_tell_fault(store, &link->store);
     drain(store, link, now);
     link->connected = link->store.state == MRT_SQL_READY;
-}
-
-/* ------------------------------------------------------------------ requests */
-
-void mrt_native_finish(struct mrt_store *store, struct mrt_sql_request *request)
-{
-    const struct mrt_sql_code *code = request->failed ? mrt_sql_code(request->state) : NULL;
-    if (request->kind == mrt_native_kind(store->steps, MRT_NATIVE_SETUP)) {
-        mrt_sql_driver_check(store, request);
-        mrt_sql_request_free(request);
-    } else if (!code) {
-        mrt_sql_answer(store, request, MRT_VIEW);
-    } else if (code->outcome == MRT_SQL_PERHAPS) {
-        mrt_sql_answer(store, request, MRT_UNKNOWN);
-    } else {
-        mrt_sql_fail(store, request, code->error, "%s: %.160s (%s)%s%s", mrt_sql_product,
-                     request->detail, request->state, code->advice ? "; " : "",
-                     code->advice ? code->advice : "");
-    }
-}
-
-void mrt_native_finish_lost(struct mrt_store *store, struct mrt_sql_request *request)
-{
-    if (request->kind == mrt_native_kind(store->steps, MRT_NATIVE_SETUP))
-        mrt_sql_request_free(request);
-    else
-        mrt_sql_answer(store, request, MRT_UNKNOWN);
-}
-
-mrt_time mrt_native_wait_limit(const struct mrt_store *store)
-{
-    mrt_time limit = 10 * store->address.lease;
-    return limit > MRT_SECOND ? limit : MRT_SECOND;
-}
-
-mrt_time mrt_native_wait(const struct mrt_store *store, const struct mrt_sql_request *request)
-{
-    return store->steps && request->kind == mrt_native_kind(store->steps, MRT_NATIVE_WAIT)
-               ? mrt_native_wait_limit(store)
-               : 0;
 }

@@ -40,7 +40,7 @@ enum mrt_native_state {
 
 struct mrt_native_link {
     TAILQ_ENTRY(mrt_native_link) link;
-    struct mrt_store store; /* the connection: connection.c */
+    struct mrt_sql_store store; /* the connection: connection.c */
     enum mrt_native_state state;
     struct mrt_id ticket;
     uint64_t weight, capacity;
@@ -56,6 +56,7 @@ struct mrt_native_link {
 struct mrt_native {
     TAILQ_HEAD(, mrt_native_link) links; /* who was used last is first */
     enum mrt_sql_kind first;             /* MRT_SQL_DO_NAMED or _ROW */
+    const struct mrt_sql_hooks *hooks;   /* of its connections */
     struct mrt_id session;
     bool started;
     bool shown;       /* the server has shown a lock that it granted here */
@@ -65,28 +66,29 @@ struct mrt_native {
 };
 
 /* Whether its locks can be shared. */
-bool mrt_native_shares(const struct mrt_store *store);
+bool mrt_native_shares(const struct mrt_sql_store *store);
 
 /* native/connection.c */
+extern const struct mrt_sql_hooks mrt_native_hooks;
 /* A connection for a ticket of this queue, or for none; NULL: no memory. */
-struct mrt_native_link *mrt_native_link_take(struct mrt_store *store, const char *queue);
-struct mrt_native_link *mrt_native_link_of(struct mrt_store *store, struct mrt_id ticket);
+struct mrt_native_link *mrt_native_link_take(struct mrt_sql_store *store, const char *queue);
+struct mrt_native_link *mrt_native_link_of(struct mrt_sql_store *store, struct mrt_id ticket);
 /* Sends the request on it as this step. */
-void mrt_native_link_send(struct mrt_store *store, struct mrt_native_link *link,
+void mrt_native_link_send(struct mrt_sql_store *store, struct mrt_native_link *link,
                           struct mrt_sql_request *request, enum mrt_native_step step, mrt_time now);
 /* The same with a request of the link's own, on behalf of a command of this type; false: no
    memory. */
-bool mrt_native_link_send_own(struct mrt_store *store, struct mrt_native_link *link,
+bool mrt_native_link_send_own(struct mrt_sql_store *store, struct mrt_native_link *link,
                               enum mrt_command_type type, enum mrt_native_step step, mrt_time now);
 /* Gives the lock up. */
-void mrt_native_link_leave(struct mrt_store *store, struct mrt_native_link *link,
+void mrt_native_link_leave(struct mrt_sql_store *store, struct mrt_native_link *link,
                            struct mrt_sql_request *request, mrt_time now);
-void mrt_native_link_view(struct mrt_store *store, const struct mrt_native_link *link,
+void mrt_native_link_view(struct mrt_sql_store *store, const struct mrt_native_link *link,
                           struct mrt_sql_request *request, bool granted);
 /* Closes the connection, and with it a wait; what was asked on it is answered. */
-void mrt_native_link_end(struct mrt_store *store, struct mrt_native_link *link, mrt_time now);
+void mrt_native_link_end(struct mrt_sql_store *store, struct mrt_native_link *link, mrt_time now);
 /* What has come over the connection, and what follows. */
-void mrt_native_link_turn(struct mrt_store *store, struct mrt_native_link *link, mrt_time now);
-void mrt_native_link_free(struct mrt_store *store, struct mrt_native_link *link);
+void mrt_native_link_turn(struct mrt_sql_store *store, struct mrt_native_link *link, mrt_time now);
+void mrt_native_link_free(struct mrt_sql_store *store, struct mrt_native_link *link);
 
 #endif

@@ -4,7 +4,14 @@
  *
  * Threads: as store.c.
  */
+#include "store/sql/connection.h"
+#include "store/sql/driver.h"
+#include "store/sql/list.h"
+#include "store/sql/native/calls.h"
 #include "store/sql/native/native.h"
+#include "store/sql/outbox.h"
+#include "store/sql/request.h"
+#include "store/sql/store.h"
 
 #include "base/error.h"
 
@@ -17,14 +24,14 @@
 #define READY_MAX 16
 #define SHARED_CAPACITY (UINT64_C(1) << 31) /* so much that nobody can have all of it in parts */
 
-bool mrt_native_shares(const struct mrt_store *store)
+bool mrt_native_shares(const struct mrt_sql_store *store)
 {
     return store->form->first == MRT_SQL_DO_NAMED && mrt_sql_named_shares;
 }
 
 /* ------------------------------------------------------------------ sessions */
 
-static void start(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+static void start(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_native_link *link = mrt_native_link_take(store, NULL);
     if (link)
@@ -34,7 +41,7 @@ static void start(struct mrt_store *store, struct mrt_sql_request *request, mrt_
 }
 
 /* A connection that nobody has needed since the last time is closed, but for one. */
-static void close_unused(struct mrt_store *store)
+static void close_unused(struct mrt_sql_store *store)
 {
     struct mrt_native_link *link, *next;
     bool one = false;
@@ -49,7 +56,7 @@ static void close_unused(struct mrt_store *store)
         }
 }
 
-static void renew(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+static void renew(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_native_link *link;
     close_unused(store);
@@ -68,7 +75,7 @@ static void renew(struct mrt_store *store, struct mrt_sql_request *request, mrt_
         mrt_sql_answer(store, request, MRT_UNKNOWN);
 }
 
-static void stop(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+static void stop(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_native_link *link, *next;
     store->form->started = false;
@@ -83,7 +90,7 @@ static void stop(struct mrt_store *store, struct mrt_sql_request *request, mrt_t
 
 /* RENEW and STOP are answered when all connections have answered for them. Nothing is renewed
    while there is a loss to be told. */
-static void answer_all(struct mrt_store *store)
+static void answer_all(struct mrt_sql_store *store)
 {
     struct mrt_native *form = store->form;
     const struct mrt_event all = {.type = MRT_WAKE, .session = form->session};
@@ -106,7 +113,7 @@ static void answer_all(struct mrt_store *store)
 
 /* ------------------------------------------------------------------ tickets */
 
-static void look(struct mrt_store *store, struct mrt_native_link *link,
+static void look(struct mrt_sql_store *store, struct mrt_native_link *link,
                  struct mrt_sql_request *request, mrt_time now)
 {
     request->command.weight = link->weight;
@@ -121,14 +128,14 @@ static void look(struct mrt_store *store, struct mrt_native_link *link,
     }
 }
 
-static bool is_had(const struct mrt_store *store, const struct mrt_command *command)
+static bool is_had(const struct mrt_sql_store *store, const struct mrt_command *command)
 {
     return command->capacity == 1 ||
            (mrt_native_shares(store) && command->capacity == SHARED_CAPACITY &&
             (command->weight == 1 || command->weight == command->capacity));
 }
 
-static void append(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+static void append(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     const struct mrt_command *command = &request->command;
     struct mrt_native_link *link = mrt_native_link_of(store, command->ticket);
@@ -167,7 +174,7 @@ static bool is_tried(const struct mrt_native_link *link)
     return request && request->command.serial;
 }
 
-static void remove_ticket(struct mrt_store *store, struct mrt_native_link *link,
+static void remove_ticket(struct mrt_sql_store *store, struct mrt_native_link *link,
                           struct mrt_sql_request *request, mrt_time now)
 {
     if (link->state == MRT_NATIVE_HELD) {
@@ -180,7 +187,7 @@ static void remove_ticket(struct mrt_store *store, struct mrt_native_link *link,
     }
 }
 
-static void lighten(struct mrt_store *store, struct mrt_native_link *link,
+static void lighten(struct mrt_sql_store *store, struct mrt_native_link *link,
                     struct mrt_sql_request *request, mrt_time now)
 {
     if (link->state != MRT_NATIVE_HELD || request->command.weight >= link->weight) {
@@ -195,7 +202,7 @@ static void lighten(struct mrt_store *store, struct mrt_native_link *link,
 /* ------------------------------------------------------------------ commands */
 
 /* A command that is not of the one session. */
-static void refuse(struct mrt_store *store, struct mrt_sql_request *request)
+static void refuse(struct mrt_sql_store *store, struct mrt_sql_request *request)
 {
     if (request->command.type == MRT_STOP)
         mrt_sql_answer(store, request, MRT_STOPPED);
@@ -205,7 +212,7 @@ static void refuse(struct mrt_store *store, struct mrt_sql_request *request)
         mrt_sql_fail(store, request, MORTISE_ELOST, "the session has ended");
 }
 
-static void do_to_ticket(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+static void do_to_ticket(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_native_link *link = mrt_native_link_of(store, request->command.ticket);
     enum mrt_command_type type = request->command.type;
@@ -222,7 +229,7 @@ static void do_to_ticket(struct mrt_store *store, struct mrt_sql_request *reques
         look(store, link, request, now);
 }
 
-static void carry_out(struct mrt_store *store, struct mrt_sql_request *request, mrt_time now)
+static void carry_out(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     bool ours =
         store->form->started && mrt_id_equal(request->command.session, store->form->session);
@@ -262,7 +269,7 @@ static bool is_due(const struct mrt_native_link *link, mrt_time now)
 }
 
 /* All that needs nothing to have arrived. */
-static void serve(struct mrt_store *store, mrt_time now)
+static void serve(struct mrt_sql_store *store, mrt_time now)
 {
     struct mrt_native_link *link;
     TAILQ_FOREACH (link, &store->form->links, link)
@@ -272,9 +279,9 @@ static void serve(struct mrt_store *store, mrt_time now)
     mrt_sql_deliver(store);
 }
 
-bool mrt_native_submit(struct mrt_store *store, const struct mrt_command *command,
-                       mrt_time patience)
+bool mrt_native_submit(struct mrt_store *port, const struct mrt_command *command, mrt_time patience)
 {
+    struct mrt_sql_store *store = mrt_sql_of(port);
     (void)patience; /* nothing here waits */
     struct mrt_sql_request *request = mrt_sql_request_new(store->form->first);
     if (!request)
@@ -288,8 +295,9 @@ bool mrt_native_submit(struct mrt_store *store, const struct mrt_command *comman
 
 /* ------------------------------------------------------------------ the port */
 
-void mrt_native_process(struct mrt_store *store, mrt_time now)
+void mrt_native_process(struct mrt_store *port, mrt_time now)
 {
+    struct mrt_sql_store *store = mrt_sql_of(port);
     struct epoll_event ready[READY_MAX];
     int count = epoll_wait(store->epoll, ready, READY_MAX, 0);
     for (int i = 0; i < count; i++)
@@ -297,8 +305,9 @@ void mrt_native_process(struct mrt_store *store, mrt_time now)
     serve(store, now);
 }
 
-mrt_time mrt_native_next(struct mrt_store *store)
+mrt_time mrt_native_next(struct mrt_store *port)
 {
+    struct mrt_sql_store *store = mrt_sql_of(port);
     const struct mrt_native_link *link;
     mrt_time next = MRT_TIME_NEVER;
     TAILQ_FOREACH (link, &store->form->links, link)
@@ -306,19 +315,20 @@ mrt_time mrt_native_next(struct mrt_store *store)
     return next;
 }
 
-int mrt_native_list(struct mrt_store *store, const char *name, const char *prefix,
+int mrt_native_list(struct mrt_store *port, const char *name, const char *prefix,
                     mrt_listed_callback callback, void *argument)
 {
+    struct mrt_sql_store *store = mrt_sql_of(port);
     bool lists_all = store->form->first == MRT_SQL_DO_ROW && mrt_sql_shows_rows;
     if (!name && !lists_all)
         return mrt_error(MORTISE_ENOTSUPPORTED,
                          "this form of the %s store can list one name, and not all: the server "
                          "does not show which names are locked",
                          mrt_sql_product);
-    return mrt_sql_list(store, name, prefix, callback, argument);
+    return mrt_sql_list(port, name, prefix, callback, argument);
 }
 
-static void show_form(struct mrt_store *store, const char *name)
+static void show_form(struct mrt_sql_store *store, const char *name)
 {
     char *shown = store->address.shown;
     size_t length = strlen(shown);
@@ -332,18 +342,21 @@ static int open_form(const struct mrt_uri *uri, const struct mrt_store_options *
     if (mrt_uri_parameter(uri, "queue_max"))
         return mrt_error(MORTISE_EURI,
                          "queue_max= and form= do not go together: the server queues");
-    int error = mrt_sql_open(uri, options, sink, opened);
+    struct mrt_sql_store *store;
+    int error = mrt_sql_new(uri, options, sink, &store);
     if (error != MORTISE_OK)
         return error;
     struct mrt_native *form = calloc(1, sizeof *form);
     if (!form) {
-        mrt_sql_close(*opened);
+        mrt_sql_close((struct mrt_store *)store);
         return MORTISE_ENOMEM;
     }
     TAILQ_INIT(&form->links);
     form->first = first;
-    (*opened)->form = form;
-    show_form(*opened, mrt_uri_parameter(uri, "form"));
+    form->hooks = &mrt_native_hooks;
+    store->form = form;
+    show_form(store, mrt_uri_parameter(uri, "form"));
+    *opened = (struct mrt_store *)store;
     return MORTISE_OK;
 }
 
@@ -359,8 +372,9 @@ int mrt_native_open_row(const struct mrt_uri *uri, const struct mrt_store_option
     return open_form(uri, options, sink, store, MRT_SQL_DO_ROW);
 }
 
-void mrt_native_close(struct mrt_store *store)
+void mrt_native_close(struct mrt_store *port)
 {
+    struct mrt_sql_store *store = mrt_sql_of(port);
     struct mrt_native_link *link;
     while ((link = TAILQ_FIRST(&store->form->links))) {
         mrt_sql_request_free(link->removal);
@@ -369,13 +383,14 @@ void mrt_native_close(struct mrt_store *store)
     mrt_sql_request_free(store->form->renewal);
     mrt_sql_request_free(store->form->stop);
     free(store->form);
-    mrt_sql_close(store);
+    mrt_sql_close(port);
 }
 
-void mrt_native_abandon(struct mrt_store *store)
+void mrt_native_abandon(struct mrt_store *port)
 {
+    struct mrt_sql_store *store = mrt_sql_of(port);
     struct mrt_native_link *link;
     TAILQ_FOREACH (link, &store->form->links, link)
         mrt_sql_driver_abandon(&link->store);
-    mrt_native_close(store);
+    mrt_native_close(port);
 }

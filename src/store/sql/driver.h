@@ -1,0 +1,67 @@
+/* What each dialect provides: its wire, its statements, and what its errors mean. */
+#ifndef MRT_STORE_SQL_DRIVER_H
+#define MRT_STORE_SQL_DRIVER_H
+
+#include "store/sql/internal.h"
+
+/* What is to be done about an error of the server's. */
+enum mrt_sql_outcome {
+    MRT_SQL_FAILED,         /* nothing was done, and nothing will be */
+    MRT_SQL_AGAIN,          /* nothing was done: the same once more */
+    MRT_SQL_WITHOUT_NOTIFY, /* nothing was done, because nobody can be told */
+    MRT_SQL_ELSEWHERE,      /* nothing was done: this is not the server to ask */
+    MRT_SQL_PERHAPS         /* it may have been done */
+};
+struct mrt_sql_code {
+    const char *state; /* or the beginning of several */
+    enum mrt_sql_outcome outcome;
+    int error;
+    const char *advice; /* NULL: the server's own words are enough */
+};
+
+/* What the product is called, and whether its server tells waiters and observers. */
+extern const char mrt_sql_product[];
+extern const bool mrt_sql_notifies;
+/* Whether a REMOVE can leave it to the server when it is on disk. */
+extern const bool mrt_sql_async_commit;
+/* Whether there is a MRT_SQL_DO_REMOVE_LAST. */
+extern const bool mrt_sql_removes_last;
+/* Of the schema: mortise init makes it so, of any older one too. */
+extern const int mrt_sql_schema_version;
+/* Whether its locks by name can be shared. */
+extern const bool mrt_sql_named_shares;
+/* Whether it can be seen of all rows, without touching one, which are locked. */
+extern const bool mrt_sql_shows_rows;
+
+/* Makes the store's driver and fills its address; 0, or a code with particulars. */
+int mrt_sql_driver_open(struct mrt_sql_store *store, const struct mrt_uri *uri);
+/* Ends and frees everything. */
+void mrt_sql_driver_free(struct mrt_sql_store *store);
+/* In a forked child: the connection is made to lead nowhere. */
+void mrt_sql_driver_abandon(struct mrt_sql_store *store);
+/* Begins a connection; goes on with it, until mrt_sql_check or mrt_sql_reject. */
+void mrt_sql_driver_connect(struct mrt_sql_store *store);
+void mrt_sql_driver_go_on(struct mrt_sql_store *store, mrt_time now);
+void mrt_sql_driver_disconnect(struct mrt_sql_store *store);
+/* The request is to leave. It is the last of store->sent; a RENEW is before what has not left. */
+void mrt_sql_driver_send(struct mrt_sql_store *store, struct mrt_sql_request *request,
+                         mrt_time now);
+/* Takes what has arrived, sends what is left, and sees to it that there will be an event. */
+void mrt_sql_driver_turn(struct mrt_sql_store *store, mrt_time now);
+/* What SETUP has answered: mrt_sql_connected or mrt_sql_reject. */
+void mrt_sql_driver_check(struct mrt_sql_store *store, const struct mrt_sql_request *request);
+/* Whether a RENEW comes from where SETUP did. */
+bool mrt_sql_driver_same(const struct mrt_sql_store *store, const struct mrt_sql_request *request);
+/* Whether a RENEW, or a form's proof, says that its server can still be written to; true where
+   no server ceases to be so without ending its connections. */
+bool mrt_sql_driver_writable(const struct mrt_sql_request *request);
+/* The server's number of the connection, if it goes on with a wait whose client has left until it
+   is told; 0: it finds out. */
+uint64_t mrt_sql_driver_to_kill(const struct mrt_sql_store *store);
+const struct mrt_sql_code *mrt_sql_code(const char *state);
+/* Rows, first is 0; a NULL is NULL. */
+int mrt_sql_rows_count(void *rows);
+const char *mrt_sql_rows_text(void *rows, int row, int column);
+void mrt_sql_rows_free(void *rows);
+
+#endif

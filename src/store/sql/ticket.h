@@ -1,0 +1,23 @@
+/* What is found of tickets: ticket.c */
+#ifndef MRT_STORE_SQL_TICKET_H
+#define MRT_STORE_SQL_TICKET_H
+
+#include "store/sql/internal.h"
+
+/* Whether there is a dead session among those that matter, that has not been ended for this
+   request yet: then that is done, and the request made again as `again`. The column says how
+   long the first of their leases lasts, in microseconds. */
+bool mrt_sql_reaps(struct mrt_sql_store *store, struct mrt_sql_request *request, int column,
+                   enum mrt_sql_kind again, mrt_time now);
+/* How long such a lease lasts, within reason; 0: there is none. */
+mrt_time mrt_sql_lease_left(const struct mrt_sql_store *store,
+                            const struct mrt_sql_request *request, int column);
+/* What these have answered. */
+void mrt_sql_finish_append(struct mrt_sql_store *store, struct mrt_sql_request *request,
+                           mrt_time now);
+void mrt_sql_finish_view(struct mrt_sql_store *store, struct mrt_sql_request *request,
+                         mrt_time now);
+void mrt_sql_finish_remove(struct mrt_sql_store *store, struct mrt_sql_request *request,
+                           mrt_time now);
+
+#endif
