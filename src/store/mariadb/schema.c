@@ -6,7 +6,6 @@
 #include "store/mariadb/internal.h"
 #include "store/sql/driver.h"
 #include "store/sql/request.h"
-#include "store/sql/store.h"
 
 #include "base/error.h"
 #include "store/mariadb/trust.h"

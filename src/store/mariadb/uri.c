@@ -1,6 +1,5 @@
 /* The URI is cut up left to right, in a copy; what may be a secret is not quoted. */
 #include "store/mariadb/uri.h"
-#include "store/sql/store.h"
 
 #include "base/error.h"
 

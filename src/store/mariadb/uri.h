@@ -9,7 +9,6 @@
 #ifndef MRT_STORE_MARIADB_URI_H
 #define MRT_STORE_MARIADB_URI_H
 
-#include "store/sql/store.h"
 #include "store/sql/text.h"
 
 struct mrt_mariadb_connection_options {

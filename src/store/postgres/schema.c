@@ -8,7 +8,6 @@
 #include "store/postgres/internal.h"
 #include "store/sql/driver.h"
 #include "store/sql/request.h"
-#include "store/sql/store.h"
 
 #include "base/error.h"
 #include "store/postgres/trust.h"

@@ -3,7 +3,6 @@
  * the URI's own part, then its parameters, and last what must be as it is.
  */
 #include "store/postgres/uri.h"
-#include "store/sql/store.h"
 
 #include "base/error.h"
 

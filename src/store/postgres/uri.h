@@ -8,7 +8,6 @@
 #ifndef MRT_STORE_POSTGRES_URI_H
 #define MRT_STORE_POSTGRES_URI_H
 
-#include "store/sql/store.h"
 #include "store/sql/text.h"
 
 #include <stdbool.h>

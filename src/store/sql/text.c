@@ -1,6 +1,5 @@
 /* Each text is checked whole, byte by byte, before anything is made of it. */
 #include "store/sql/text.h"
-#include "store/sql/store.h"
 
 #include "base/error.h"
 
