@@ -53,7 +53,7 @@ static void send_text(struct mrt_sql_store *store, char *text)
     driver->waits = mysql_send_query_start(&driver->result, driver->connection, text, strlen(text));
 }
 
-static void begin(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
+static void start_step(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     struct mrt_sql_driver *driver = store->driver;
     request->whole |= driver->crowded || driver->unprepared;
@@ -227,7 +227,7 @@ void mrt_mariadb_watch(struct mrt_sql_store *store)
 void mrt_sql_driver_send(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
     if (!store->broken && next_to_send(store) == request)
-        begin(store, request, now);
+        start_step(store, request, now);
 }
 
 /* What has come. */
@@ -258,7 +258,7 @@ void mrt_sql_driver_turn(struct mrt_sql_store *store, mrt_time now)
     take_ready(store);
     while (!store->broken) {
         if ((next = next_to_send(store)))
-            begin(store, next, now);
+            start_step(store, next, now);
         else if (is_done(driver))
             step(store, TAILQ_FIRST(&store->sent), now);
         else

@@ -25,7 +25,7 @@ static bool is_among(const char *word, const char *const *list)
     return *list;
 }
 
-static bool put(struct mrt_pg_connection_options *words, const char *word, const char *value)
+static bool add_option(struct mrt_pg_connection_options *words, const char *word, const char *value)
 {
     char *copy = strdup(value);
     if (!copy || words->count == MRT_PG_WORDS_MAX) {
@@ -121,7 +121,8 @@ static int read_tls(const struct mrt_uri *uri, const PQconninfoOption *options,
         return mrt_error(MORTISE_EURI, "tls= and sslmode= say the same: give one of them");
     if (error == MORTISE_OK && !mrt_uri_parameter(uri, "tls") && says)
         address->tls = MRT_SQL_TLS_LIBRARY;
-    if (error == MORTISE_OK && *address->tls_ca && !put(words, "sslrootcert", address->tls_ca))
+    if (error == MORTISE_OK && *address->tls_ca &&
+        !add_option(words, "sslrootcert", address->tls_ca))
         error = MORTISE_ENOMEM;
     static const char *const modes[] = {
         [MRT_SQL_TLS_OFF] = "disable",
@@ -129,7 +130,7 @@ static int read_tls(const struct mrt_uri *uri, const PQconninfoOption *options,
         [MRT_SQL_TLS_VERIFY] = "verify-full",
     };
     if (error == MORTISE_OK && address->tls != MRT_SQL_TLS_LIBRARY &&
-        !put(words, "sslmode", modes[address->tls]))
+        !add_option(words, "sslmode", modes[address->tls]))
         error = MORTISE_ENOMEM;
     return error;
 }
@@ -153,7 +154,7 @@ static int read_base(const struct mrt_uri *uri, struct mrt_sql_address *address,
         write_shown(uri, options, address);
         words->several = strchr(host_of(uri, options), ',');
         error = read_tls(uri, options, address, words);
-        if (error == MORTISE_OK && !put(words, "dbname", text))
+        if (error == MORTISE_OK && !add_option(words, "dbname", text))
             error = MORTISE_ENOMEM;
     } else {
         error =
@@ -177,7 +178,7 @@ static int read_parameters(const struct mrt_uri *uri, struct mrt_pg_connection_o
         if (!word)
             error = mrt_error(MORTISE_EURI, "store URI %s:...: unknown parameter \"%.64s\"",
                               uri->scheme, key);
-        else if (!put(words, word, uri->parameters[i].value))
+        else if (!add_option(words, word, uri->parameters[i].value))
             error = MORTISE_ENOMEM;
     }
     PQconninfoFree(defaults);
@@ -191,9 +192,11 @@ static bool put_timeouts(mrt_time lease, struct mrt_pg_connection_options *words
     mrt_time third = lease / (3 * MRT_SECOND);
     snprintf(idle, sizeof idle, "%lld", (long long)(third > 0 ? third : 1));
     snprintf(whole, sizeof whole, "%lld", (long long)(lease / MRT_MILLISECOND));
-    return put(words, "keepalives_idle", idle) && put(words, "keepalives_interval", "1") &&
-           put(words, "keepalives_count", "3") && put(words, "tcp_user_timeout", whole) &&
-           put(words, "fallback_application_name", "mortise");
+    return add_option(words, "keepalives_idle", idle) &&
+           add_option(words, "keepalives_interval", "1") &&
+           add_option(words, "keepalives_count", "3") &&
+           add_option(words, "tcp_user_timeout", whole) &&
+           add_option(words, "fallback_application_name", "mortise");
 }
 
 /* It stands in the script of mortise init, so it needs no quoting there. */
@@ -236,8 +239,8 @@ int mrt_pg_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
         error = read_base(uri, address, words);
     if (error == MORTISE_OK)
         error = read_parameters(uri, words);
-    if (error == MORTISE_OK && !(put(words, "client_encoding", "UTF8") &&
-                                 put(words, "target_session_attrs", "read-write")))
+    if (error == MORTISE_OK && !(add_option(words, "client_encoding", "UTF8") &&
+                                 add_option(words, "target_session_attrs", "read-write")))
         error = MORTISE_ENOMEM;
     return error;
 }

@@ -15,6 +15,7 @@
  * dropped, in time for the session to be renewed on another.
  */
 #include "store/sql/connection.h"
+#include "base/assert.h"
 #include "store/sql/answer.h"
 #include "store/sql/driver.h"
 #include "store/sql/fault.h"
@@ -135,6 +136,8 @@ static bool is_wanted(const struct mrt_sql_store *store)
 
 static void connect_now(struct mrt_sql_store *store, mrt_time now)
 {
+    MRT_ASSERT(store->state == MRT_SQL_IDLE && store->socket < 0);
+    MRT_ASSERT(TAILQ_EMPTY(&store->sent)); /* nothing of an old connection is left */
     store->state = MRT_SQL_CONNECTING;
     store->until = mrt_time_add(now, store->address.connect);
     store->epoch++;
@@ -148,6 +151,7 @@ void mrt_sql_check(struct mrt_sql_store *store, mrt_time now)
         mrt_sql_reject(store, MORTISE_ENOMEM, "no memory for a connection");
         return;
     }
+    MRT_ASSERT(store->state == MRT_SQL_CONNECTING);
     store->state = MRT_SQL_CHECKING;
     mrt_sql_send(store, request, now);
 }
@@ -155,6 +159,7 @@ void mrt_sql_check(struct mrt_sql_store *store, mrt_time now)
 void mrt_sql_connected(struct mrt_sql_store *store)
 {
     struct mrt_sql_observer *observer;
+    MRT_ASSERT(store->state == MRT_SQL_CHECKING);
     store->state = MRT_SQL_READY;
     store->was_ready = true;
     store->failures = 0;

@@ -16,6 +16,7 @@
  * are MOST a REMOVE is asked to wait for the disk, which is the end of them all.
  */
 #include "store/sql/flush.h"
+#include "base/assert.h"
 #include "store/sql/driver.h"
 #include "store/sql/request.h"
 #include "store/sql/send.h"
@@ -38,6 +39,7 @@ void mrt_sql_note_unflushed(struct mrt_sql_store *store, struct mrt_sql_request 
     size_t size = strlen(command->queue) + 1;
     if (!mrt_sql_async_commit || store->removal_count >= MOST)
         return;
+    MRT_ASSERT(!request->removal);
     request->removal = calloc(1, sizeof *request->removal + size);
     if (!request->removal)
         return; /* it waits for the disk */
@@ -49,6 +51,7 @@ void mrt_sql_note_unflushed(struct mrt_sql_store *store, struct mrt_sql_request 
 
 static void forget(struct mrt_sql_store *store, struct mrt_sql_removal *removal)
 {
+    MRT_ASSERT(store->removal_count > 0);
     store->removal_count--;
     free(removal);
 }

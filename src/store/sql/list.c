@@ -36,7 +36,7 @@ static void notice_nothing(void *context)
 }
 
 /* To be ended by mrt_sql_fini, whatever this answers. */
-static int begin(struct mrt_sql_store *asker, const struct mrt_sql_store *store)
+static int open_asker(struct mrt_sql_store *asker, const struct mrt_sql_store *store)
 {
     const struct mrt_store_options options = {
         .label = store->label, .log = store->log, .log_argument = store->log_argument};
@@ -71,10 +71,10 @@ static int wait_for(struct mrt_sql_store *asker, struct mrt_sql_request *request
                : MORTISE_OK;
 }
 
-static int ask(const struct mrt_sql_store *store, struct mrt_sql_request *request)
+static int carry_out(const struct mrt_sql_store *store, struct mrt_sql_request *request)
 {
     struct mrt_sql_store asker;
-    int error = begin(&asker, store);
+    int error = open_asker(&asker, store);
     if (error == MORTISE_OK)
         error = wait_for(&asker, request);
     mrt_sql_fini(&asker);
@@ -137,7 +137,7 @@ int mrt_sql_list(struct mrt_store *port, const char *name, const char *prefix,
         return MORTISE_ENOMEM;
     request->name = name;
     request->prefix = name || !prefix ? "" : prefix;
-    int error = ask(store, request);
+    int error = carry_out(store, request);
     if (error == MORTISE_OK && request->rows)
         show(request->rows, callback, argument);
     mrt_sql_request_free(request);
@@ -156,7 +156,7 @@ int mrt_sql_tell_version(const struct mrt_sql_store *store,
         return MORTISE_ENOMEM;
     request->name = "-"; /* a queue that is empty */
     request->prefix = "";
-    int error = begin(&asker, store);
+    int error = open_asker(&asker, store);
     if (error == MORTISE_OK)
         error = wait_for(&asker, request);
     const char *version = error == MORTISE_OK ? version_of(&asker) : NULL;
@@ -182,7 +182,7 @@ static int operate(struct mrt_sql_store *store, enum mrt_sql_kind kind, const ch
         return MORTISE_ENOMEM;
     request->command.queue = name;
     request->number = fence >> MRT_SQL_FENCE_BITS;
-    int error = ask(store, request);
+    int error = carry_out(store, request);
     if (error == MORTISE_OK && mrt_sql_number(request, 0) == 0)
         error = MORTISE_ENOTHELD;
     if (error != MORTISE_OK && (request->lost || request->event.type == MRT_UNKNOWN))

@@ -13,6 +13,7 @@
  * waits for the next one.
  */
 #include "store/sql/retry.h"
+#include "base/assert.h"
 #include "store/sql/driver.h"
 #include "store/sql/outbox.h"
 #include "store/sql/send.h"
@@ -43,6 +44,7 @@ static mrt_time pause_before(const struct mrt_sql_store *store,
 
 static void rest(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
+    MRT_ASSERT(!request->done);
     request->due = mrt_time_add(now, pause_before(store, request));
     TAILQ_INSERT_TAIL(&store->resting, request, link);
 }

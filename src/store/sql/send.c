@@ -6,6 +6,7 @@
  * all that has not left yet, and so does a request that is sent once more.
  */
 #include "store/sql/send.h"
+#include "base/assert.h"
 #include "store/sql/driver.h"
 #include "store/sql/request.h"
 
@@ -45,6 +46,7 @@ void mrt_sql_send(struct mrt_sql_store *store, struct mrt_sql_request *request, 
 
 void mrt_sql_begin(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
 {
+    MRT_ASSERT(!request->done);
     if (request->begun == 0)
         request->begun = now;
     if (store->state == MRT_SQL_READY && !store->broken)

@@ -5,6 +5,7 @@
  * differ, something was deleted or requested without a notification, and all tickets are looked at.
  */
 #include "store/sql/session.h"
+#include "base/assert.h"
 #include "store/sql/driver.h"
 #include "store/sql/fault.h"
 #include "store/sql/flush.h"
@@ -29,6 +30,7 @@ struct mrt_sql_session *mrt_sql_find_session(struct mrt_sql_store *store, struct
 
 void mrt_sql_forget_session(struct mrt_sql_store *store, struct mrt_sql_session *session)
 {
+    MRT_ASSERT(mrt_sql_find_session(store, session->id) == session);
     mrt_sql_unobserve_all(store, session);
     TAILQ_REMOVE(&store->sessions, session, link);
     free(session);

@@ -198,8 +198,8 @@ static void answer(struct mrt_sql_store *store, struct mrt_sql_request *request,
         mrt_sql_request_free(request);
 }
 
-static bool tell(struct mrt_sql_store *store, const struct mrt_native_link *link,
-                 enum mrt_event_type type)
+static bool deliver_event(struct mrt_sql_store *store, const struct mrt_native_link *link,
+                          enum mrt_event_type type)
 {
     const struct mrt_event event = {.type = type,
                                     .session = store->form->session,
@@ -239,7 +239,7 @@ static void sever(struct mrt_native_link *link)
 
 static void lose(struct mrt_sql_store *store, struct mrt_native_link *link)
 {
-    if (!tell(store, link, MRT_WAKE)) /* the look that follows finds it gone */
+    if (!deliver_event(store, link, MRT_WAKE)) /* the look that follows finds it gone */
         store->form->untold = true;
     forget_ticket(store, link);
     sever(link);
@@ -266,7 +266,7 @@ static void believe(struct mrt_sql_store *store, struct mrt_native_link *link,
     if (request->command.serial) {
         mrt_native_link_view(store, link, request, true);
     } else {
-        tell(store, link, MRT_VIEW);
+        deliver_event(store, link, MRT_VIEW);
         mrt_sql_request_free(request);
     }
     if (removal)
@@ -311,7 +311,7 @@ static void failed(struct mrt_sql_store *store, struct mrt_native_link *link,
 {
     bool waited = request->command.type != MRT_APPEND;
     if (request->command.serial == 0)
-        tell(store, link, MRT_WAKE);
+        deliver_event(store, link, MRT_WAKE);
     answer(store, request, request->event.type);
     if (waited) {
         lose_place(store, link);

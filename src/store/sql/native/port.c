@@ -113,8 +113,8 @@ static void answer_all(struct mrt_sql_store *store)
 
 /* ------------------------------------------------------------------ tickets */
 
-static void look(struct mrt_sql_store *store, struct mrt_native_link *link,
-                 struct mrt_sql_request *request, mrt_time now)
+static void view_ticket(struct mrt_sql_store *store, struct mrt_native_link *link,
+                        struct mrt_sql_request *request, mrt_time now)
 {
     request->command.weight = link->weight;
     request->command.capacity = link->capacity;
@@ -140,7 +140,7 @@ static void append(struct mrt_sql_store *store, struct mrt_sql_request *request,
     const struct mrt_command *command = &request->command;
     struct mrt_native_link *link = mrt_native_link_of(store, command->ticket);
     if (link) {
-        look(store, link, request, now);
+        view_ticket(store, link, request, now);
         return;
     }
     if (!is_had(store, command)) {
@@ -191,7 +191,7 @@ static void lighten(struct mrt_sql_store *store, struct mrt_native_link *link,
                     struct mrt_sql_request *request, mrt_time now)
 {
     if (link->state != MRT_NATIVE_HELD || request->command.weight >= link->weight) {
-        look(store, link, request, now);
+        view_ticket(store, link, request, now);
         return;
     }
     link->weight = request->command.weight;
@@ -226,7 +226,7 @@ static void do_to_ticket(struct mrt_sql_store *store, struct mrt_sql_request *re
     else if (type == MRT_LIGHTEN)
         lighten(store, link, request, now);
     else
-        look(store, link, request, now);
+        view_ticket(store, link, request, now);
 }
 
 static void carry_out(struct mrt_sql_store *store, struct mrt_sql_request *request, mrt_time now)
