@@ -2,7 +2,6 @@
 #include "cmocka_all.h"
 #include "live/sqlite_place.h"
 #include "store/sqlite/internal.h"
-#include "store/stores.h"
 
 #include <fcntl.h>
 #include <signal.h>

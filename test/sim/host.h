@@ -18,6 +18,9 @@ struct host_socket {
     void (*close)(struct host_socket *socket);
 };
 
+/* The stores that are simulated as they ship. */
+extern const struct mrt_store_ops mrt_zookeeper_store, mrt_redis_store, mrt_quorum_store;
+
 /* A kind of real store. */
 struct host_kind {
     const struct mrt_store_ops *ops;

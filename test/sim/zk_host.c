@@ -1,6 +1,5 @@
 /* The ZooKeeper store as a host's, and what it asks of the system that no other store does. */
 #include "host.h"
-#include "store/stores.h"
 #include "store/zookeeper/internal.h"
 #include "zk_wire.h"
 

@@ -14,7 +14,6 @@
  * its part, and delivers what has gathered in the outbox.
  */
 #include "store/redis/internal.h"
-#include "store/stores.h"
 
 #include <stdarg.h>
 #include <stdio.h>

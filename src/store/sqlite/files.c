@@ -23,7 +23,6 @@
  */
 #include "base/error.h"
 #include "store/sqlite/internal.h"
-#include "store/stores.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -52,6 +52,11 @@ int mrt_sqlite_file_open(struct mrt_sqlite_file *file, const char *path, bool an
 void mrt_sqlite_file_close(struct mrt_sqlite_file *file);
 /* Whether the path still leads to the database that was opened. */
 bool mrt_sqlite_file_in_place(const struct mrt_sqlite_file *file);
+/*
+ * Path of the default file; its directory is made, 0700, with its parents. 0; MORTISE_EINVALID (too
+ * long, no home), MORTISE_EPERMISSION, MORTISE_EUNREACHABLE.
+ */
+int mrt_sqlite_default_path(char *path, size_t size);
 /* Name of a network or shared file system by its statfs type, else NULL. */
 const char *mrt_sqlite_shared_filesystem(unsigned long type);
 

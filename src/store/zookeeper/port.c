@@ -21,7 +21,6 @@
 #include "store/zookeeper/internal.h"
 
 #include "base/error.h"
-#include "store/stores.h"
 
 #include <fcntl.h>
 #include <stdio.h>
