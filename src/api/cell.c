@@ -4,13 +4,14 @@
  * Threads: any, but not in a callback: the store is waited for.
  */
 #include "api/client.h"
+#include "base/backoff.h"
 #include "base/error.h"
 #include "base/id.h"
 
 #include <string.h>
 
 #define PAUSE_FIRST (MRT_MILLISECOND / 2)
-#define PAUSE_DOUBLINGS 8 /* to 128 ms */
+#define PAUSE_MOST (128 * MRT_MILLISECOND)
 
 /* 0 and the full name, if this can be asked now. */
 static int prepare(mortise_client *client, const char *name, char full[MRT_FULL_NAME_SIZE])
@@ -90,13 +91,10 @@ int mortise_cell_delete(mortise_client *client, const char *name, uint64_t versi
     return error == MORTISE_OK ? write_cell(client, &wanted, patience(client), NULL) : error;
 }
 
-/* Half to one and a half times a pause that doubles, so that those who met do not meet again. */
 static mrt_time pause_after(struct mrt_id *chance, unsigned conflicts)
 {
-    unsigned doublings = conflicts < PAUSE_DOUBLINGS ? conflicts : PAUSE_DOUBLINGS;
-    mrt_time pause = PAUSE_FIRST << doublings;
     chance->low = chance->low * UINT64_C(6364136223846793005) + chance->high; /* Knuth's */
-    return pause / 2 + (mrt_time)((chance->low >> 33) % (uint64_t)pause);
+    return mrt_backoff_spread(mrt_backoff(PAUSE_FIRST, PAUSE_MOST, conflicts), chance->low >> 33);
 }
 
 struct change {

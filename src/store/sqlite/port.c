@@ -11,9 +11,8 @@
  */
 #include "base/error.h"
 #include "base/name.h"
-#include "base/uri.h"
+#include "base/parameter.h"
 #include "store/sqlite/internal.h"
-#include "store/stores.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,15 +81,11 @@ static int take_path(struct mrt_store *store, const struct mrt_uri *uri)
 
 static int take_parameters(struct mrt_store *store, const struct mrt_uri *uri)
 {
-    static const char *const known[] = {MRT_URI_COMMON, "unsafe_filesystem", NULL};
-    int error = mrt_uri_check_parameters(uri, known);
-    const char *unsafe = mrt_uri_parameter(uri, "unsafe_filesystem");
-    if (error || !unsafe)
-        return error;
-    if (strcmp(unsafe, "yes") != 0 && strcmp(unsafe, "no") != 0)
-        return mrt_error(MORTISE_EURI, "unsafe_filesystem is yes or no");
-    store->any_filesystem = strcmp(unsafe, "yes") == 0;
-    return 0;
+    static const struct mrt_parameter parameters[] = {
+        {"unsafe_filesystem", MRT_PARAMETER_FLAG,
+         .offset = offsetof(struct mrt_store, any_filesystem)},
+        {.key = NULL}};
+    return mrt_parameters_read(uri, parameters, store);
 }
 
 static void free_memory(struct mrt_store *store)
