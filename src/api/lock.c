@@ -7,6 +7,7 @@
 #include "api/client.h"
 #include "base/error.h"
 #include "core/recipe.h"
+#include "store/kit/refusal.h"
 
 #include <stdlib.h>
 
@@ -65,9 +66,8 @@ int mrt_client_queue(mortise_client *client, const char *full, const struct mrt_
     if (error != MORTISE_EMISMATCH)
         return error;
     const struct mrt_recipe *used = mrt_queue_recipe(*queue);
-    return mrt_error(error, "%s is in use as a %s of capacity %llu, not a %s of %llu",
-                     full + client->prefix_length, used->kind, (unsigned long long)used->capacity,
-                     recipe->kind, (unsigned long long)recipe->capacity);
+    return mrt_error(error, MRT_REFUSAL_MISMATCH, full + client->prefix_length, used->kind,
+                     used->capacity, recipe->kind, recipe->capacity);
 }
 
 static int lock_new(mortise_client *client, const char *name, const struct mrt_recipe *recipe,

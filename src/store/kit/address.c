@@ -10,40 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DURATION_MAX_MS (INT64_C(3600) * 1000)
-
-int64_t mrt_address_number(const char *text, size_t length, int64_t limit)
-{
-    int64_t value = 0;
-    if (length == 0)
-        return -1;
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] < '0' || text[i] > '9')
-            return -1;
-        value = value * 10 + (text[i] - '0');
-        if (value > limit)
-            return -1;
-    }
-    return value;
-}
-
 int mrt_address_duration(const struct mrt_uri *uri, const char *key, int64_t least,
                          mrt_time *duration)
 {
-    const char *text = mrt_uri_parameter(uri, key);
-    if (!text)
-        return MORTISE_OK;
-    size_t digits = strspn(text, "0123456789");
-    int64_t ms = mrt_address_number(text, digits, DURATION_MAX_MS);
-    if (strcmp(text + digits, "s") == 0)
-        ms = ms < 0 ? ms : ms * 1000;
-    else if (strcmp(text + digits, "ms") != 0)
-        ms = -1;
-    if (ms < least || ms > DURATION_MAX_MS)
-        return mrt_error(MORTISE_EURI, "%s=%.32s is not a duration such as 10s or 500ms", key,
-                         text);
-    *duration = mrt_time_from_ms(ms);
-    return MORTISE_OK;
+    const struct mrt_parameter row[] = {
+        {key, MRT_PARAMETER_DURATION, .least = mrt_time_from_ms(least), .most = 3600 * MRT_SECOND},
+        {.key = NULL}};
+    return mrt_parameters_read_known(uri, row, duration);
 }
 
 static bool is_name(const char *name)

@@ -2,8 +2,7 @@
 #ifndef MRT_STORE_KIT_ADDRESS_H
 #define MRT_STORE_KIT_ADDRESS_H
 
-#include "base/time.h"
-#include "base/uri.h"
+#include "base/parameter.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,9 +14,6 @@ struct mrt_host {
     char name[256]; /* a name, or a literal address without brackets */
     uint16_t port;
 };
-
-/* Digits alone, at most `limit`; -1: not such a text. */
-int64_t mrt_address_number(const char *text, size_t length, int64_t limit);
 
 /* A parameter such as 10s or 500ms, of at least `least` milliseconds and at most an hour;
    without it `duration` stays. 0 or MORTISE_EURI. */

@@ -9,18 +9,18 @@
  * another is put into the other's inbox and its loop is notified, under the mutex,
  * so that it cannot be closed meanwhile; a sink's notify must therefore not block.
  *
- * Invariant: the answer to a command is not kept in memory that might be lacking: it
- * is delivered before submit returns. A wake that finds no memory is lost, which the
+ * Invariant: the memory of an answer is there before its command is applied, and the answer is
+ * delivered before submit returns. A wake that finds no memory is lost, which the
  * port allows. Fences go on rising when the last store of a name is closed.
  */
 #include "store/memory/memory.h"
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "base/uri.h"
+#include "base/parameter.h"
+#include "store/kit/job.h"
 #include "store/memory/server.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,15 +29,9 @@
 
 #define RECHECK (5 * MRT_SECOND)
 #define FENCE_SPAN (UINT64_C(1) << 32)
-#define LEASE_MAX_MS (INT64_C(24) * 3600 * 1000)
+#define LEASE_MAX (24 * 3600 * MRT_SECOND)
 
-struct message {
-    STAILQ_ENTRY(message) link;
-    struct mrt_event event;
-    char value[];
-};
-STAILQ_HEAD(message_list, message);
-TAILQ_HEAD(store_list, mrt_store);
+TAILQ_HEAD(store_list, mrt_memory_store);
 TAILQ_HEAD(server_list, server);
 
 struct server {
@@ -51,15 +45,11 @@ struct server {
     char name[];
 };
 
-struct mrt_store {
-    TAILQ_ENTRY(mrt_store) link; /* of the server */
+struct mrt_memory_store {
+    TAILQ_ENTRY(mrt_memory_store) link; /* of the server */
     struct server *server;
-    struct mrt_sink sink;
-    struct message_list inbox; /* under the server's mutex */
-    bool answered;             /* during submit: `answer` is filled */
-    struct mrt_event answer;
-    char detail[256];
-    char value[MORTISE_VALUE_MAX];
+    struct mrt_outbox inbox; /* under the server's mutex; for this store, of all that share it */
+    struct mrt_job *job;     /* during submit, until it is answered */
     char *label;
     char *address;
 };
@@ -118,7 +108,7 @@ static int take_server(const char *name, mrt_time lease, struct server **taken)
     return error;
 }
 
-static void put_server(struct server *server)
+static void leave_server(struct server *server)
 {
     pthread_mutex_lock(&registry_mutex);
     if (--server->references == 0) {
@@ -135,115 +125,73 @@ static void put_server(struct server *server)
 
 /* ------------------------------------------------------------- events */
 
-/* Texts and values live as long as the call that tells them, the answer until it is
-   delivered. */
-static void keep_texts(struct mrt_store *store, struct mrt_event *event)
-{
-    if (event->detail) {
-        snprintf(store->detail, sizeof store->detail, "%s", event->detail);
-        event->detail = store->detail;
-    }
-    if (event->value) {
-        memcpy(store->value, event->value, event->value_size);
-        event->value = store->value;
-    }
-}
-
 /* Called by the server, under its mutex; `context` is the store whose command it is, or NULL. */
 static void receive(void *context, void *peer, const struct mrt_event *event)
 {
-    struct mrt_store *store = peer;
-    if (store == context && event->serial != 0 && !store->server->frozen) {
-        MRT_ASSERT(!store->answered);
-        store->answer = *event;
-        keep_texts(store, &store->answer);
-        store->answered = true;
+    struct mrt_memory_store *store = peer;
+    if (store == context && event->serial != 0) {
+        struct mrt_job *job = store->job;
+        MRT_ASSERT(job && job->command.serial == event->serial);
+        store->job = NULL;
+        if (mrt_job_set_event(job, event))
+            TAILQ_INSERT_TAIL(&store->inbox.jobs, job, link);
+        else
+            mrt_outbox_answer(&store->inbox, job, MRT_UNKNOWN); /* no memory for a value */
+    } else if (!mrt_outbox_add(&store->inbox, *event)) {
         return;
     }
-    struct message *message = malloc(sizeof *message + event->value_size);
-    if (!message)
-        return;
-    message->event = *event;
-    if (event->value_size > 0)
-        memcpy(message->value, event->value, event->value_size);
-    message->event.value = message->value;
-    message->event.detail = NULL; /* particulars are only told of an answer */
-    STAILQ_INSERT_TAIL(&store->inbox, message, link);
     if (store != context && !store->server->frozen)
-        store->sink.notify(store->sink.context);
+        store->inbox.sink.notify(store->inbox.sink.context);
 }
 
-static struct mrt_memory_sink sink_for(struct mrt_store *store)
+static struct mrt_memory_sink sink_for(struct mrt_memory_store *store)
 {
     return (struct mrt_memory_sink){.emit = receive, .context = store};
 }
 
-static void take_inbox(struct mrt_store *store, struct message_list *taken)
+/* Lets the server's mutex go, and delivers what has come. */
+static void unlock_and_deliver(struct mrt_memory_store *store)
 {
-    STAILQ_INIT(taken);
+    struct mrt_jobs taken = TAILQ_HEAD_INITIALIZER(taken);
     if (!store->server->frozen)
-        STAILQ_CONCAT(taken, &store->inbox);
-}
-
-static void deliver_all(struct mrt_store *store, struct message_list *messages)
-{
-    struct message *message;
-    while ((message = STAILQ_FIRST(messages))) {
-        STAILQ_REMOVE_HEAD(messages, link);
-        if (store)
-            store->sink.deliver(store->sink.context, &message->event);
-        free(message);
-    }
+        TAILQ_CONCAT(&taken, &store->inbox.jobs, link);
+    pthread_mutex_unlock(&store->server->mutex);
+    mrt_jobs_deliver(&taken, &store->inbox.sink);
 }
 
 /* ------------------------------------------------------------- the port */
 
-/* "2s", "500ms"; -1: not such a text. */
-static int64_t parse_lease_ms(const char *text)
-{
-    char *end;
-    errno = 0;
-    long long number = strtoll(text, &end, 10);
-    if (errno || end == text || text[0] < '0' || text[0] > '9' || number > LEASE_MAX_MS)
-        return -1;
-    if (strcmp(end, "s") == 0)
-        number *= 1000;
-    else if (strcmp(end, "ms") != 0)
-        return -1;
-    return number > 0 && number <= LEASE_MAX_MS ? number : -1;
-}
-
 static int read_uri(const struct mrt_uri *uri, mrt_time *lease)
 {
-    static const char *const known[] = {MRT_URI_COMMON, "lease", NULL};
-    int error = mrt_uri_check_parameters(uri, known);
-    if (error)
-        return error;
-    if (uri->rest[0] == '\0')
-        return mrt_error(MORTISE_EURI, "store URI memory: needs a name, as in memory:test");
-    const char *text = mrt_uri_parameter(uri, "lease");
-    int64_t ms = text ? parse_lease_ms(text) : 0;
-    if (ms < 0)
-        return mrt_error(MORTISE_EURI, "lease=%s is not a duration such as 2s or 500ms", text);
-    *lease = mrt_time_from_ms(ms);
-    return MORTISE_OK;
+    static const struct mrt_parameter parameters[] = {
+        {"lease", MRT_PARAMETER_DURATION, .least = MRT_MILLISECOND, .most = LEASE_MAX},
+        {.key = NULL}};
+    int error = mrt_parameters_read(uri, parameters, lease);
+    if (error == MORTISE_OK && uri->rest[0] == '\0')
+        error = mrt_error(MORTISE_EURI, "store URI memory: needs a name, as in memory:test");
+    return error;
 }
 
-static void free_store(struct mrt_store *store)
+static struct mrt_memory_store *of(struct mrt_store *store)
 {
-    deliver_all(NULL, &store->inbox);
+    return (struct mrt_memory_store *)store;
+}
+
+static void free_store(struct mrt_memory_store *store)
+{
+    mrt_outbox_free(&store->inbox);
     free(store->label);
     free(store->address);
     free(store);
 }
 
-static struct mrt_store *make_store(const char *name, const char *label, struct mrt_sink sink)
+static struct mrt_memory_store *make_store(const char *name, const char *label,
+                                           struct mrt_sink sink)
 {
-    struct mrt_store *store = calloc(1, sizeof *store);
+    struct mrt_memory_store *store = calloc(1, sizeof *store);
     if (!store)
         return NULL;
-    store->sink = sink;
-    STAILQ_INIT(&store->inbox);
+    mrt_outbox_init(&store->inbox, sink);
     store->label = strdup(label ? label : "");
     if (store->label && asprintf(&store->address, "memory:%s", name) >= 0)
         return store;
@@ -259,42 +207,37 @@ static int memory_open(const struct mrt_uri *uri, const struct mrt_store_options
     int error = read_uri(uri, &lease);
     if (error)
         return error;
-    struct mrt_store *store = make_store(uri->rest, options->label, sink);
+    struct mrt_memory_store *store = make_store(uri->rest, options->label, sink);
     if (!store)
         return MORTISE_ENOMEM;
-    struct server *server;
-    error = take_server(uri->rest, lease, &server);
+    error = take_server(uri->rest, lease, &store->server);
     if (error) {
         free_store(store);
         return error;
     }
-    store->server = server;
-    pthread_mutex_lock(&server->mutex);
-    TAILQ_INSERT_TAIL(&server->stores, store, link);
-    pthread_mutex_unlock(&server->mutex);
-    *opened = store;
+    pthread_mutex_lock(&store->server->mutex);
+    TAILQ_INSERT_TAIL(&store->server->stores, store, link);
+    pthread_mutex_unlock(&store->server->mutex);
+    *opened = (struct mrt_store *)store;
     return MORTISE_OK;
 }
 
-static bool memory_submit(struct mrt_store *store, const struct mrt_command *command,
+static bool memory_submit(struct mrt_store *opened, const struct mrt_command *command,
                           mrt_time patience)
 {
     (void)patience; /* nothing here takes time */
-    struct server *server = store->server;
+    struct mrt_memory_store *store = of(opened);
     const struct mrt_memory_sink sink = sink_for(store);
-    struct message_list taken;
+    struct mrt_job *job = mrt_job_new(sizeof *job, command);
+    if (!job)
+        return false;
     mrt_time now = mrt_time_now();
-    pthread_mutex_lock(&server->mutex);
-    store->answered = false;
-    mrt_memory_server_expire(server->core, now, &sink);
-    mrt_memory_server_apply(server->core, command, store, now, &sink);
-    bool answered = store->answered;
-    struct mrt_event answer = store->answer;
-    take_inbox(store, &taken);
-    pthread_mutex_unlock(&server->mutex);
-    deliver_all(store, &taken);
-    if (answered)
-        store->sink.deliver(store->sink.context, &answer);
+    pthread_mutex_lock(&store->server->mutex);
+    store->job = job;
+    mrt_memory_server_expire(store->server->core, now, &sink);
+    mrt_memory_server_apply(store->server->core, command, store, now, &sink);
+    MRT_ASSERT(!store->job); /* every command is answered */
+    unlock_and_deliver(store);
     return true;
 }
 
@@ -306,7 +249,7 @@ static int memory_fd(struct mrt_store *store)
 
 static mrt_time memory_next(struct mrt_store *store)
 {
-    struct server *server = store->server;
+    struct server *server = of(store)->server;
     if (server->lease == 0)
         return MRT_TIME_NEVER;
     pthread_mutex_lock(&server->mutex);
@@ -315,23 +258,20 @@ static mrt_time memory_next(struct mrt_store *store)
     return next;
 }
 
-static void memory_process(struct mrt_store *store, mrt_time now)
+static void memory_process(struct mrt_store *opened, mrt_time now)
 {
-    struct server *server = store->server;
+    struct mrt_memory_store *store = of(opened);
     const struct mrt_memory_sink sink = sink_for(store);
-    struct message_list taken;
-    pthread_mutex_lock(&server->mutex);
-    mrt_memory_server_expire(server->core, now, &sink);
-    take_inbox(store, &taken);
-    pthread_mutex_unlock(&server->mutex);
-    deliver_all(store, &taken);
+    pthread_mutex_lock(&store->server->mutex);
+    mrt_memory_server_expire(store->server->core, now, &sink);
+    unlock_and_deliver(store);
 }
 
 static int operate(struct mrt_store *store, const char *name, uint64_t fence,
                    int (*operation)(struct mrt_memory_server *, const char *, uint64_t,
                                     const struct mrt_memory_sink *))
 {
-    struct server *server = store->server;
+    struct server *server = of(store)->server;
     const struct mrt_memory_sink sink = {.emit = receive}; /* it causes events for all alike */
     pthread_mutex_lock(&server->mutex);
     int error = operation(server->core, name, fence, &sink);
@@ -351,24 +291,30 @@ static int memory_break(struct mrt_store *store, const char *name, uint64_t fenc
 
 static const char *memory_address(const struct mrt_store *store)
 {
-    return store->address;
+    return ((const struct mrt_memory_store *)store)->address;
 }
 
 static mrt_time memory_lease(const struct mrt_store *store)
 {
-    return store->server->lease;
+    return ((const struct mrt_memory_store *)store)->server->lease;
 }
 
-static void memory_close(struct mrt_store *store)
+static void memory_close(struct mrt_store *opened)
 {
+    struct mrt_memory_store *store = of(opened);
     struct server *server = store->server;
     const struct mrt_memory_sink sink = sink_for(store);
     pthread_mutex_lock(&server->mutex);
     mrt_memory_server_drop(server->core, store, mrt_time_now(), &sink);
     TAILQ_REMOVE(&server->stores, store, link);
     pthread_mutex_unlock(&server->mutex);
-    put_server(server);
+    leave_server(server);
     free_store(store);
+}
+
+static void memory_abandon(struct mrt_store *store)
+{
+    free_store(of(store));
 }
 
 void mrt_memory_freeze(const char *name, bool frozen)
@@ -378,10 +324,10 @@ void mrt_memory_freeze(const char *name, bool frozen)
     if (server) {
         pthread_mutex_lock(&server->mutex);
         server->frozen = frozen;
-        struct mrt_store *store;
+        struct mrt_memory_store *store;
         TAILQ_FOREACH (store, &server->stores, link)
             if (!frozen)
-                store->sink.notify(store->sink.context);
+                store->inbox.sink.notify(store->inbox.sink.context);
         pthread_mutex_unlock(&server->mutex);
     }
     pthread_mutex_unlock(&registry_mutex);
@@ -400,7 +346,7 @@ struct listing {
 static int show(void *context, const struct mrt_memory_entry *entry)
 {
     const struct listing *listing = context;
-    const struct mrt_store *owner = entry->peer;
+    const struct mrt_memory_store *owner = entry->peer;
     if (listing->prefix && strncmp(entry->queue, listing->prefix, strlen(listing->prefix)) != 0)
         return 0;
     char ticket[MRT_CLAIM_SIZE];
@@ -433,7 +379,7 @@ static int memory_list(struct mrt_store *store, const char *name, const char *pr
     listing.now_ms =
         (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000 - listing.now / MRT_MILLISECOND;
     const struct mrt_memory_sink sink = {.emit = receive};
-    struct server *server = store->server;
+    struct server *server = of(store)->server;
     pthread_mutex_lock(&server->mutex);
     mrt_memory_server_expire(server->core, listing.now, &sink);
     if (name)
@@ -468,5 +414,5 @@ const struct mrt_store_ops mrt_memory_store = {
     .lease = memory_lease,
     .address = memory_address,
     .close = memory_close,
-    .abandon = free_store,
+    .abandon = memory_abandon,
 };

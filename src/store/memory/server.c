@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "core/rule.h"
+#include "store/kit/refusal.h"
 #include "store/memory/server_parts.h"
 
 #include <stdio.h>
@@ -118,14 +119,6 @@ static uint64_t tickets_ahead(const struct ticket *ticket)
 
 /* ------------------------------------------------------------- events */
 
-static struct mrt_event answer_to(const struct mrt_command *command, enum mrt_event_type type)
-{
-    return (struct mrt_event){.type = type,
-                              .serial = command->serial,
-                              .session = command->session,
-                              .ticket = command->ticket};
-}
-
 static void emit(const struct mrt_memory_sink *sink, void *peer, const struct mrt_event *event)
 {
     sink->emit(sink->context, peer, event);
@@ -134,14 +127,14 @@ static void emit(const struct mrt_memory_sink *sink, void *peer, const struct mr
 static void answer(const struct mrt_memory_sink *sink, void *peer,
                    const struct mrt_command *command, enum mrt_event_type type)
 {
-    struct mrt_event event = answer_to(command, type);
+    struct mrt_event event = mrt_answer_to(command, type);
     emit(sink, peer, &event);
 }
 
 static void answer_failed(const struct mrt_memory_sink *sink, void *peer,
                           const struct mrt_command *command, int error, const char *detail)
 {
-    struct mrt_event event = answer_to(command, MRT_FAILED);
+    struct mrt_event event = mrt_answer_to(command, MRT_FAILED);
     event.error = error;
     event.detail = detail;
     emit(sink, peer, &event);
@@ -151,7 +144,7 @@ static void answer_view(const struct mrt_memory_server *server, const struct mrt
                         void *peer, const struct mrt_command *command, const struct ticket *ticket,
                         mrt_time now)
 {
-    struct mrt_event event = answer_to(command, MRT_VIEW);
+    struct mrt_event event = mrt_answer_to(command, MRT_VIEW);
     event.fence = ticket->fence;
     event.fence_span = server->config.fence_span;
     event.weight_ahead = mrt_memory_weight_ahead(ticket);
@@ -311,12 +304,10 @@ static struct ticket *add_ticket(struct mrt_memory_server *server, struct queue 
 static void refuse(const struct mrt_memory_sink *sink, void *peer,
                    const struct mrt_command *command)
 {
-    tell_session_lost(sink, peer, command->session);
-    if (command->type == MRT_REFRESH || command->type == MRT_LIGHTEN ||
-        command->type == MRT_SET_VALUE)
-        answer(sink, peer, command, MRT_GONE);
-    else
-        answer_failed(sink, peer, command, MORTISE_ELOST, "the session has ended");
+    const struct mrt_event event = mrt_answer_ended(command);
+    if (command->type != MRT_REMOVE)
+        tell_session_lost(sink, peer, command->session);
+    emit(sink, peer, &event);
 }
 
 static void start(struct mrt_memory_server *server, const struct mrt_command *command, void *peer,
@@ -328,7 +319,7 @@ static void start(struct mrt_memory_server *server, const struct mrt_command *co
         return;
     }
     prove(server, mrt_memory_find_session(server, command->session), now);
-    struct mrt_event event = answer_to(command, MRT_STARTED);
+    struct mrt_event event = mrt_answer_to(command, MRT_STARTED);
     event.lease = server->config.lease;
     emit(sink, peer, &event);
 }
@@ -350,10 +341,9 @@ static bool crowded(const struct queue *queue, const struct ticket *newest, uint
 static void refuse_kind(const struct mrt_memory_sink *sink, void *peer,
                         const struct mrt_command *command, const struct queue *queue)
 {
-    char detail[MORTISE_NAME_MAX + 200];
-    snprintf(detail, sizeof detail, "%s is in use as a %s of capacity %llu, not a %s of %llu",
-             queue->name, queue->kind, (unsigned long long)queue->capacity, command->kind,
-             (unsigned long long)command->capacity);
+    char detail[MRT_JOB_DETAIL_SIZE];
+    snprintf(detail, sizeof detail, MRT_REFUSAL_MISMATCH, queue->name, queue->kind, queue->capacity,
+             command->kind, command->capacity);
     answer_failed(sink, peer, command, MORTISE_EMISMATCH, detail);
 }
 
@@ -434,7 +424,7 @@ static void change_hands(struct mrt_memory_server *server, const struct mrt_comm
         answer(sink, session->peer, command, MRT_GONE);
     } else if (error != MORTISE_OK) {
         answer_failed(sink, session->peer, command, error,
-                      error == MORTISE_EMISMATCH ? MRT_ADOPT_MISMATCH : NULL);
+                      error == MORTISE_EMISMATCH ? MRT_REFUSAL_ADOPT : NULL);
     } else {
         if (detach)
             lighten_ticket(ticket, command->weight, sink);
@@ -446,7 +436,7 @@ static void change_hands(struct mrt_memory_server *server, const struct mrt_comm
 static bool apply_other(struct mrt_memory_server *server, const struct mrt_command *command,
                         struct session *session, mrt_time now, const struct mrt_memory_sink *sink)
 {
-    struct mrt_event event = answer_to(command, MRT_CELL);
+    struct mrt_event event = mrt_answer_to(command, MRT_CELL);
     switch (command->type) {
     case MRT_RENEW:
         prove(server, session, now);
@@ -505,8 +495,6 @@ void mrt_memory_server_apply(struct mrt_memory_server *server, const struct mrt_
         answer(sink, peer, command, MRT_STOPPED);
     } else if (session) {
         apply_within(server, command, session, now, sink);
-    } else if (command->type == MRT_REMOVE) {
-        answer(sink, peer, command, MRT_REMOVED);
     } else {
         refuse(sink, peer, command);
     }

@@ -45,7 +45,7 @@ static const char *take_user(const char *text, struct mrt_redis_address *address
 
 static int take_database(const char *text, struct mrt_redis_address *address)
 {
-    int64_t number = *text ? mrt_address_number(text, strlen(text), DATABASE_MAX) : 0;
+    int64_t number = *text ? mrt_parse_number(text, strlen(text), DATABASE_MAX) : 0;
     if (number < 0)
         return mrt_error(MORTISE_EURI, "the database in a redis: URI is not a number");
     address->database = (unsigned)number;
@@ -94,7 +94,7 @@ static int take_namespace(const struct mrt_uri *uri, struct mrt_redis_address *a
 static int take_replicas(const struct mrt_uri *uri, struct mrt_redis_address *address)
 {
     const char *text = mrt_uri_parameter(uri, "replicas");
-    int64_t number = text ? mrt_address_number(text, strlen(text), REPLICAS_MAX) : 0;
+    int64_t number = text ? mrt_parse_number(text, strlen(text), REPLICAS_MAX) : 0;
     if (number < 0)
         return mrt_error(MORTISE_EURI, "replicas=%.32s is not a number of at most %d", text,
                          REPLICAS_MAX);

@@ -11,6 +11,7 @@
  */
 #include "base/error.h"
 #include "core/rule.h"
+#include "store/kit/refusal.h"
 #include "store/sqlite/internal.h"
 
 /* A REFRESH looks at the files no more often than this; an APPEND always does. */
@@ -241,7 +242,7 @@ static bool adopt(struct mrt_store *store, struct mrt_sqlite_session *session,
     if (outcome != MRT_DONE)
         return answer_outcome(store, command, outcome);
     if (verdict == MRT_MISMATCH)
-        return answer_failed(store, command, mrt_error(MORTISE_EMISMATCH, MRT_ADOPT_MISMATCH));
+        return answer_failed(store, command, mrt_error(MORTISE_EMISMATCH, MRT_REFUSAL_ADOPT));
     if (verdict == MRT_ABSENT)
         return answer_failed(store, command, MORTISE_ENOTHELD);
     return refresh(store, command, patience);
@@ -254,7 +255,7 @@ static bool detach(struct mrt_store *store, const struct mrt_command *command, m
     const struct mrt_sqlite_session *session = mrt_sqlite_session_find(store, command->session);
     mrt_error_clear();
     if (!session || session->lost)
-        return answer_failed(store, command, mrt_error(MORTISE_ELOST, "the session has ended"));
+        return answer_failed(store, command, mrt_error(MORTISE_ELOST, MRT_REFUSAL_ENDED));
     if (!check_in_place(store, session)) {
         answer_failed(store, command, MORTISE_ESTORE);
         lose_everything(store);
@@ -274,7 +275,7 @@ static bool append(struct mrt_store *store, const struct mrt_command *command, m
     struct mrt_sqlite_session *session = mrt_sqlite_session_find(store, command->session);
     mrt_error_clear();
     if (!session || session->lost)
-        return answer_failed(store, command, mrt_error(MORTISE_ELOST, "the session has ended"));
+        return answer_failed(store, command, mrt_error(MORTISE_ELOST, MRT_REFUSAL_ENDED));
     if (mrt_sqlite_ticket_find(store, command->ticket))
         return refresh(store, command, patience);
     if (!check_in_place(store, session)) {
@@ -291,9 +292,9 @@ static bool append(struct mrt_store *store, const struct mrt_command *command, m
     if (verdict == MRT_MISMATCH)
         return answer_failed(store, command, MORTISE_EMISMATCH);
     if (verdict == MRT_CROWDED)
-        return answer_failed(store, command,
-                             mrt_error(MORTISE_EFULL, "%llu are waiting for %s already",
-                                       (unsigned long long)command->queue_max, command->queue));
+        return answer_failed(
+            store, command,
+            mrt_error(MORTISE_EFULL, MRT_REFUSAL_FULL, command->queue_max, command->queue));
     if (verdict == MRT_NO_ROOM)
         return answer(store, command, MRT_BLOCKED);
     if (command->wants_place)
@@ -323,7 +324,7 @@ static bool answer_other(struct mrt_store *store, const struct mrt_command *comm
                               .ticket = command->ticket};
     const struct mrt_sqlite_session *session = mrt_sqlite_session_find(store, command->session);
     if (!session || session->lost)
-        return answer_failed(store, command, mrt_error(MORTISE_ELOST, "the session has ended"));
+        return answer_failed(store, command, mrt_error(MORTISE_ELOST, MRT_REFUSAL_ENDED));
     if (!check_in_place(store, session)) {
         answer_failed(store, command, MORTISE_ESTORE);
         lose_everything(store);
@@ -343,7 +344,7 @@ static bool renew(struct mrt_store *store, const struct mrt_command *command)
     const struct mrt_sqlite_session *session = mrt_sqlite_session_find(store, command->session);
     if (session && !session->lost)
         return answer(store, command, MRT_RENEWED);
-    return answer_failed(store, command, mrt_error(MORTISE_ELOST, "the session has ended"));
+    return answer_failed(store, command, mrt_error(MORTISE_ELOST, MRT_REFUSAL_ENDED));
 }
 
 void mrt_sqlite_tell_of_fault(struct mrt_store *store)

@@ -19,6 +19,7 @@
  */
 #include "base/error.h"
 #include "core/rule.h"
+#include "store/kit/refusal.h"
 #include "store/sqlite/internal.h"
 
 #include <stdlib.h>
@@ -111,9 +112,8 @@ static bool differs(sqlite3_stmt *row, const struct place *place)
     uint64_t capacity = (uint64_t)sqlite3_column_int64(row, 5);
     if (!place->kind || (kind && strcmp(kind, place->kind) == 0 && capacity == place->capacity))
         return false;
-    mrt_error(MORTISE_EMISMATCH, "%s is in use as a %s of capacity %llu, not a %s of capacity %llu",
-              place->queue, kind ? kind : "?", (unsigned long long)capacity, place->kind,
-              (unsigned long long)place->capacity);
+    mrt_error(MORTISE_EMISMATCH, MRT_REFUSAL_MISMATCH, place->queue, kind ? kind : "?", capacity,
+              place->kind, place->capacity);
     return true;
 }
 
