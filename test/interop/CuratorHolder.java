@@ -21,7 +21,7 @@ import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.retry.RetryNTimes;
 
 /**
- * Curator's locks by commands: SERVERS WHO SESSION-MS; the commands are in holder.c; "attend" comes
+ * Curator's locks by commands: SERVERS WHO SESSION-MS; the commands are in holder.c; "on_revoke" comes
  * before the acquire. Two more:
  * "children PATH", answered by "children NODE..." in their order, and "revoke PATH", which asks
  * for the lock that this node stands for; "lead" is acquire as a LeaderSelector does it, without
@@ -198,9 +198,9 @@ public final class CuratorHolder {
             case "mixture" -> mix(Integer.parseInt(words[1]), Integer.parseInt(words[2]));
             case "lead" -> lead();
             case "children" -> say(children(words[1]));
-            case "attend" -> {
+            case "on_revoke" -> {
                 mutex.makeRevocable(lock -> say("asked"));
-                say("attending");
+                say("registered");
             }
             case "revoke" -> {
                 Revoker.attemptRevoke(client, words[1]);

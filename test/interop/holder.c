@@ -7,7 +7,7 @@
  *   read, write     a side of the read/write lock of that name    "held CZXID -"
  *   try             the mutex, without waiting                    "held CZXID -" or "busy"
  *   state           what the hold is now                          "state held"
- *   watch_closely          says "asked" for each request to give it up   "attending"
+ *   on_revoke       says "asked" for each request to give it up      "registered"
  *   revoke          asks whoever holds the mutex                  "revoked"
  *   lead            acquire, as a candidate of an election        "held CZXID -"
  *   leader          what the leader of that name proclaims        "leader VALUE"
@@ -288,10 +288,10 @@ static void obey(struct holder *holder, char *line)
         acquire_and_say(holder, holder->write, WAIT_MS);
     } else if (strcmp(word, "state") == 0) {
         say("state %s\n", state_name(holder->hold));
-    } else if (strcmp(word, "watch_closely") == 0) {
-        say("attending\n");
+    } else if (strcmp(word, "on_revoke") == 0) {
+        say("registered\n");
         if (mortise_on_revoke(holder->hold, on_request, NULL))
-            fatal("no hold to watch_closely to");
+            fatal("no hold that could be revoked");
     } else if (strcmp(word, "revoke") == 0) {
         if (mortise_revoke(holder->client, mortise_lock_name(holder->mutex), 0))
             fatal("nobody was asked");
