@@ -10,7 +10,7 @@ const locks = new Redlock([client], {retryCount: -1, retryDelay: 5, retryJitter:
 async function main() {
   await (await locks.lock(name, 1000 * Number(lease))).unlock();
   console.log('ready');
-  await new Promise((resolve) => process.stdin.once('data', resolve));
+  await new Promise((resolve) => process.stdin.resume().once('end', resolve));
   process.stdin.destroy();
   for (let i = 0; i < Number(rounds); i++) {
     const lock = await locks.lock(name, 1000 * Number(lease));
