@@ -87,18 +87,18 @@ static int make_config(const mortise_client_options *options, void *host,
 
 static int set_prefix(mortise_client *client, const struct mrt_uri *uri)
 {
-    const char *namespace = mrt_uri_parameter(uri, "namespace");
-    if (!namespace)
-    namespace = "mortise";
-    size_t length = strlen(namespace);
+    const char *space = mrt_uri_parameter(uri, "namespace");
+    if (!space)
+        space = "mortise";
+    size_t length = strlen(space);
     if (length == 0)
         return MORTISE_OK;
-    if (length > MRT_NAMESPACE_MAX || !mrt_text_is_clean(namespace, length))
+    if (length > MRT_NAMESPACE_MAX || !mrt_text_is_clean(space, length))
         return mrt_error(MORTISE_EURI,
                          "the namespace must be UTF-8 without control characters, of at most %d "
                          "bytes",
                          MRT_NAMESPACE_MAX);
-    memcpy(client->prefix, namespace, length);
+    memcpy(client->prefix, space, length);
     client->prefix[length] = '/';
     client->prefix_length = length + 1;
     return MORTISE_OK;

@@ -80,12 +80,12 @@ static int take_path(const char *text, const struct mrt_uri *uri, struct mrt_red
 /* What stands in braces decides a key's slot: so it must not be empty, nor end early. */
 static int take_namespace(const struct mrt_uri *uri, struct mrt_redis_address *address)
 {
-    const char *namespace = mrt_uri_parameter(uri, "namespace");
-    if (!namespace)
-    namespace = "mortise";
-    if (strpbrk(namespace, "{}"))
+    const char *space = mrt_uri_parameter(uri, "namespace");
+    if (!space)
+        space = "mortise";
+    if (strpbrk(space, "{}"))
         return mrt_error(MORTISE_EURI, "the namespace of a redis: URI has no { and no }");
-    int length = snprintf(address->base, sizeof address->base, "{%s/}", namespace);
+    int length = snprintf(address->base, sizeof address->base, "{%s/}", space);
     if (length < 0 || (size_t)length >= sizeof address->base)
         return mrt_error(MORTISE_EURI, "the namespace of a redis: URI is too long");
     return MORTISE_OK;
