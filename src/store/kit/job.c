@@ -72,6 +72,14 @@ void mrt_job_set_detail(struct mrt_job *job, const char *format, ...)
     va_end(list);
 }
 
+void mrt_job_deliver(struct mrt_job *job, const struct mrt_sink *sink)
+{
+    enum mrt_event_type type = job->event.type;
+    bool fails = type == MRT_FAILED || type == MRT_UNKNOWN || type == MRT_SESSION_LOST;
+    job->event.detail = fails && job->detail[0] ? job->detail : NULL;
+    sink->deliver(sink->context, &job->event);
+}
+
 /* -------------------------------------------------------------- the outbox */
 
 void mrt_outbox_init(struct mrt_outbox *outbox, struct mrt_sink sink)
@@ -123,11 +131,8 @@ void mrt_jobs_deliver(struct mrt_jobs *jobs, const struct mrt_sink *sink)
 {
     struct mrt_job *job;
     while ((job = TAILQ_FIRST(jobs))) {
-        enum mrt_event_type type = job->event.type;
-        bool fails = type == MRT_FAILED || type == MRT_UNKNOWN || type == MRT_SESSION_LOST;
         TAILQ_REMOVE(jobs, job, link);
-        job->event.detail = fails && job->detail[0] ? job->detail : NULL;
-        sink->deliver(sink->context, &job->event);
+        mrt_job_deliver(job, sink);
         mrt_job_free(job);
     }
 }

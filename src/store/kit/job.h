@@ -67,6 +67,9 @@ __attribute__((format(printf, 2, 3))) void mrt_job_set_detail(struct mrt_job *jo
 __attribute__((format(printf, 3, 0))) void
 mrt_job_set_detail_list(struct mrt_job *job, const char *prefix, const char *format, va_list list);
 
+/* Delivers the job's event; the job stays its owner's. */
+void mrt_job_deliver(struct mrt_job *job, const struct mrt_sink *sink);
+
 void mrt_outbox_init(struct mrt_outbox *outbox, struct mrt_sink sink);
 /* Frees what has not been delivered. */
 void mrt_outbox_free(struct mrt_outbox *outbox);

@@ -9,9 +9,9 @@
  * another is put into the other's inbox and its loop is notified, under the mutex,
  * so that it cannot be closed meanwhile; a sink's notify must therefore not block.
  *
- * Invariant: the memory of an answer is there before its command is applied, and the answer is
- * delivered before submit returns. A wake that finds no memory is lost, which the
- * port allows. Fences go on rising when the last store of a name is closed.
+ * Invariant: an answer needs no memory that might be lacking, but for a value: its job is on the
+ * stack of submit, which delivers it before it returns. A wake that finds no memory is lost, which
+ * the port allows. Fences go on rising when the last store of a name is closed.
  */
 #include "store/memory/memory.h"
 
@@ -133,13 +133,14 @@ static void receive(void *context, void *peer, const struct mrt_event *event)
         struct mrt_job *job = store->job;
         MRT_ASSERT(job && job->command.serial == event->serial);
         store->job = NULL;
-        if (mrt_job_set_event(job, event))
-            TAILQ_INSERT_TAIL(&store->inbox.jobs, job, link);
-        else
-            mrt_outbox_answer(&store->inbox, job, MRT_UNKNOWN); /* no memory for a value */
-    } else if (!mrt_outbox_add(&store->inbox, *event)) {
-        return;
+        if (!store->server->frozen) {
+            if (!mrt_job_set_event(job, event))
+                job->event.type = MRT_UNKNOWN; /* no memory for a value */
+            return;
+        }
     }
+    if (!mrt_outbox_add(&store->inbox, *event))
+        return;
     if (store != context && !store->server->frozen)
         store->inbox.sink.notify(store->inbox.sink.context);
 }
@@ -228,16 +229,17 @@ static bool memory_submit(struct mrt_store *opened, const struct mrt_command *co
     (void)patience; /* nothing here takes time */
     struct mrt_memory_store *store = of(opened);
     const struct mrt_memory_sink sink = sink_for(store);
-    struct mrt_job *job = mrt_job_new(sizeof *job, command);
-    if (!job)
-        return false;
+    struct mrt_job job = {.command = *command};
     mrt_time now = mrt_time_now();
     pthread_mutex_lock(&store->server->mutex);
-    store->job = job;
+    store->job = &job;
     mrt_memory_server_expire(store->server->core, now, &sink);
     mrt_memory_server_apply(store->server->core, command, store, now, &sink);
     MRT_ASSERT(!store->job); /* every command is answered */
     unlock_and_deliver(store);
+    if (job.event.serial != 0) /* 0: the answer is in the inbox of a frozen server */
+        mrt_job_deliver(&job, &store->inbox.sink);
+    free(job.value);
     return true;
 }
 
