@@ -91,7 +91,7 @@ static void test_m3_rd_17_silent_members_cost_no_more_than_their_limit(void **st
 
 static void test_m3_rd_17_the_default_is_a_fiftieth_of_the_lease(void **state)
 {
-    static struct mrt_store any;
+    static struct mrt_quorum_store any;
     static const struct {
         mrt_time given, lease, limit; /* ms */
     } rows[] = {{0, 0, 50},  {0, 60000, 50}, {0, 2500, 50},   {0, 2000, 40},

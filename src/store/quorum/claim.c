@@ -32,7 +32,7 @@
 
 /* ------------------------------------------------------------------ parts */
 
-static struct mrt_quorum_ticket *find(const struct mrt_store *store, struct mrt_id id)
+static struct mrt_quorum_ticket *find(const struct mrt_quorum_store *store, struct mrt_id id)
 {
     struct mrt_quorum_ticket *ticket;
     TAILQ_FOREACH (ticket, &store->tickets, link)
@@ -41,7 +41,7 @@ static struct mrt_quorum_ticket *find(const struct mrt_store *store, struct mrt_
     return ticket;
 }
 
-static struct mrt_quorum_ticket *new_ticket(struct mrt_store *store,
+static struct mrt_quorum_ticket *new_ticket(struct mrt_quorum_store *store,
                                             const struct mrt_command *command)
 {
     size_t size = strlen(command->queue) + 1;
@@ -53,7 +53,7 @@ static struct mrt_quorum_ticket *new_ticket(struct mrt_store *store,
     return ticket;
 }
 
-static void free_ticket(struct mrt_store *store, struct mrt_quorum_ticket *ticket)
+static void free_ticket(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket)
 {
     for (unsigned i = 0; i < store->count; i++)
         free(ticket->partings[i]);
@@ -61,7 +61,8 @@ static void free_ticket(struct mrt_store *store, struct mrt_quorum_ticket *ticke
     free(ticket);
 }
 
-static void tell(struct mrt_store *store, struct mrt_quorum_ticket *ticket, struct mrt_event event)
+static void tell(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket,
+                 struct mrt_event event)
 {
     event.serial = ticket->command.serial;
     event.session = ticket->command.session;
@@ -70,12 +71,12 @@ static void tell(struct mrt_store *store, struct mrt_quorum_ticket *ticket, stru
     mrt_quorum_tell(store, event);
 }
 
-static bool is_proven(const struct mrt_store *store, unsigned member)
+static bool is_proven(const struct mrt_quorum_store *store, unsigned member)
 {
     return store->members[member].proof >= store->proven;
 }
 
-static unsigned with(const struct mrt_store *store, const struct mrt_quorum_ticket *ticket,
+static unsigned with(const struct mrt_quorum_store *store, const struct mrt_quorum_ticket *ticket,
                      enum mrt_quorum_claim claim)
 {
     unsigned count = 0;
@@ -84,7 +85,7 @@ static unsigned with(const struct mrt_store *store, const struct mrt_quorum_tick
     return count;
 }
 
-static void let_go(struct mrt_store *store, struct mrt_quorum_ticket *ticket)
+static void let_go(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket)
 {
     for (unsigned i = 0; i < store->count; i++) {
         bool sure = ticket->claims[i] == MRT_CLAIM_HAS;
@@ -110,7 +111,7 @@ static mrt_time pause_after(const struct mrt_quorum_ticket *ticket, mrt_time now
     return least + (mrt_time)(chance.low % (uint64_t)spread);
 }
 
-static void show(struct mrt_store *store, struct mrt_quorum_ticket *ticket, bool granted,
+static void show(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket, bool granted,
                  mrt_time now)
 {
     struct mrt_event event = {.type = MRT_VIEW, .fence_span = UINT32_MAX};
@@ -126,7 +127,7 @@ static void show(struct mrt_store *store, struct mrt_quorum_ticket *ticket, bool
 }
 
 /* Nobody was in the way: too few answered in time, or would not have it. */
-static void refuse(struct mrt_store *store, struct mrt_quorum_ticket *ticket)
+static void refuse(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket)
 {
     if (ticket->error == 0) {
         ticket->error = MORTISE_EUNREACHABLE;
@@ -138,7 +139,8 @@ static void refuse(struct mrt_store *store, struct mrt_quorum_ticket *ticket)
     free_ticket(store, ticket);
 }
 
-static void lost_round(struct mrt_store *store, struct mrt_quorum_ticket *ticket, mrt_time now)
+static void lost_round(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket,
+                       mrt_time now)
 {
     let_go(store, ticket);
     if (ticket->command.type == MRT_APPEND && ticket->blocked == 0) {
@@ -151,7 +153,8 @@ static void lost_round(struct mrt_store *store, struct mrt_quorum_ticket *ticket
     }
 }
 
-static void decide_round(struct mrt_store *store, struct mrt_quorum_ticket *ticket, mrt_time now)
+static void decide_round(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket,
+                         mrt_time now)
 {
     unsigned has = with(store, ticket, MRT_CLAIM_HAS), open = with(store, ticket, MRT_CLAIM_ASKED);
     if (now >= ticket->decide_at)
@@ -165,7 +168,8 @@ static void decide_round(struct mrt_store *store, struct mrt_quorum_ticket *tick
 }
 
 /* What is not known may still be so: it is asked for again by the next look. */
-static void decide_look(struct mrt_store *store, struct mrt_quorum_ticket *ticket, mrt_time now)
+static void decide_look(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket,
+                        mrt_time now)
 {
     unsigned asked = with(store, ticket, MRT_CLAIM_ASKED), has = with(store, ticket, MRT_CLAIM_HAS);
     unsigned perhaps = with(store, ticket, MRT_CLAIM_PERHAPS);
@@ -189,7 +193,8 @@ static void decide_look(struct mrt_store *store, struct mrt_quorum_ticket *ticke
 }
 
 /* Proven by all who answer in time; those who do not must not be a majority. */
-static void decide_leave(struct mrt_store *store, struct mrt_quorum_ticket *ticket, mrt_time now)
+static void decide_leave(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket,
+                         mrt_time now)
 {
     unsigned parting = 0;
     for (unsigned i = 0; i < store->count; i++)
@@ -202,7 +207,7 @@ static void decide_leave(struct mrt_store *store, struct mrt_quorum_ticket *tick
         free_ticket(store, ticket);
 }
 
-static void decide(struct mrt_store *store, struct mrt_quorum_ticket *ticket, mrt_time now)
+static void decide(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket, mrt_time now)
 {
     if (!ticket->busy)
         return;
@@ -235,7 +240,7 @@ static void ask_one(struct mrt_quorum_member *member, struct mrt_quorum_ticket *
         *claim = was;
 }
 
-static void ask_all(struct mrt_store *store, struct mrt_quorum_ticket *ticket,
+static void ask_all(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket,
                     enum mrt_command_type type, enum mrt_quorum_claim of, mrt_time now)
 {
     const struct mrt_command command = {.type = type,
@@ -256,7 +261,7 @@ static void ask_all(struct mrt_store *store, struct mrt_quorum_ticket *ticket,
     }
 }
 
-static void begin(struct mrt_store *store, struct mrt_quorum_ticket *ticket, mrt_time now)
+static void begin(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket, mrt_time now)
 {
     bool held = ticket->step == MRT_QUORUM_HELD;
     if (ticket->command.type == MRT_REMOVE) {
@@ -276,7 +281,7 @@ static void begin(struct mrt_store *store, struct mrt_quorum_ticket *ticket, mrt
     }
 }
 
-void mrt_quorum_ticket_submit(struct mrt_store *store, const struct mrt_command *command,
+void mrt_quorum_ticket_submit(struct mrt_quorum_store *store, const struct mrt_command *command,
                               mrt_time now)
 {
     struct mrt_quorum_ticket *ticket = find(store, command->ticket);
@@ -310,7 +315,7 @@ static bool is_ours(const struct mrt_event *event)
     return event->type == MRT_VIEW && mrt_rule_grants(event->weight_ahead, 1, 1);
 }
 
-void mrt_quorum_ticket_answer(struct mrt_store *store, const struct mrt_quorum_ask *ask)
+void mrt_quorum_ticket_answer(struct mrt_quorum_store *store, const struct mrt_quorum_ask *ask)
 {
     const struct mrt_event *event = &ask->answer;
     struct mrt_quorum_ticket *ticket = find(store, ask->ticket);
@@ -333,14 +338,14 @@ void mrt_quorum_ticket_answer(struct mrt_store *store, const struct mrt_quorum_a
     }
 }
 
-void mrt_quorum_tickets_due(struct mrt_store *store, mrt_time now)
+void mrt_quorum_tickets_due(struct mrt_quorum_store *store, mrt_time now)
 {
     struct mrt_quorum_ticket *ticket, *next;
     TAILQ_FOREACH_SAFE (ticket, &store->tickets, link, next)
         decide(store, ticket, now);
 }
 
-mrt_time mrt_quorum_tickets_next(const struct mrt_store *store)
+mrt_time mrt_quorum_tickets_next(const struct mrt_quorum_store *store)
 {
     mrt_time next = MRT_TIME_NEVER;
     const struct mrt_quorum_ticket *ticket;
@@ -350,7 +355,7 @@ mrt_time mrt_quorum_tickets_next(const struct mrt_store *store)
     return next;
 }
 
-void mrt_quorum_ticket_wake(struct mrt_store *store, const struct mrt_quorum_ticket *ticket)
+void mrt_quorum_ticket_wake(struct mrt_quorum_store *store, const struct mrt_quorum_ticket *ticket)
 {
     if (ticket->step == MRT_QUORUM_HELD)
         mrt_quorum_tell(store, (struct mrt_event){.type = MRT_WAKE,
@@ -366,7 +371,7 @@ void mrt_quorum_ticket_told(const struct mrt_quorum_member *member, struct mrt_i
             ticket->doubted |= 1U << member->index;
 }
 
-bool mrt_quorum_tickets_doubt(struct mrt_store *store)
+bool mrt_quorum_tickets_doubt(struct mrt_quorum_store *store)
 {
     struct mrt_quorum_ticket *ticket;
     bool any = false;
@@ -382,7 +387,7 @@ bool mrt_quorum_tickets_doubt(struct mrt_store *store)
     return any;
 }
 
-void mrt_quorum_tickets_lose(struct mrt_store *store, const struct mrt_quorum_member *member)
+void mrt_quorum_tickets_lose(struct mrt_quorum_store *store, const struct mrt_quorum_member *member)
 {
     struct mrt_quorum_ticket *ticket;
     TAILQ_FOREACH (ticket, &store->tickets, link) {
@@ -393,7 +398,7 @@ void mrt_quorum_tickets_lose(struct mrt_store *store, const struct mrt_quorum_me
     }
 }
 
-void mrt_quorum_tickets_free(struct mrt_store *store)
+void mrt_quorum_tickets_free(struct mrt_quorum_store *store)
 {
     struct mrt_quorum_ticket *ticket;
     while ((ticket = TAILQ_FIRST(&store->tickets))) {
@@ -403,7 +408,7 @@ void mrt_quorum_tickets_free(struct mrt_store *store)
     }
 }
 
-void mrt_quorum_tickets_drop(struct mrt_store *store)
+void mrt_quorum_tickets_drop(struct mrt_quorum_store *store)
 {
     while (!TAILQ_EMPTY(&store->tickets))
         free_ticket(store, TAILQ_FIRST(&store->tickets));

@@ -25,7 +25,7 @@ enum mrt_quorum_phase { MRT_QUORUM_DOWN, MRT_QUORUM_STARTING, MRT_QUORUM_UP, MRT
 struct mrt_quorum_member {
     const struct mrt_store_ops *ops;
     struct mrt_store *store;
-    struct mrt_store *quorum;
+    struct mrt_quorum_store *quorum;
     unsigned index;
     enum mrt_quorum_phase phase;
     struct mrt_id session; /* of its own; another one after each loss */
@@ -91,7 +91,7 @@ struct mrt_quorum_ticket {
     char queue[];
 };
 
-struct mrt_store {
+struct mrt_quorum_store {
     struct mrt_sink sink;
     struct mrt_quorum_member members[MRT_QUORUM_MEMBERS_MAX];
     unsigned count, majority;
@@ -125,10 +125,10 @@ struct mrt_store {
 
 /* port.c */
 /* Answers a command of the engine's. */
-void mrt_quorum_tell(struct mrt_store *store, struct mrt_event event);
-struct mrt_id mrt_quorum_identity(struct mrt_store *store);
+void mrt_quorum_tell(struct mrt_quorum_store *store, struct mrt_event event);
+struct mrt_id mrt_quorum_identity(struct mrt_quorum_store *store);
 /* How long a member may take for an answer. */
-mrt_time mrt_quorum_limit(const struct mrt_store *store);
+mrt_time mrt_quorum_limit(const struct mrt_quorum_store *store);
 
 /* member.c */
 /* What may be asked, now or later; NULL: no memory. To be freed if it is not. */
@@ -146,45 +146,46 @@ bool mrt_quorum_is_parting(const struct mrt_quorum_member *member, struct mrt_id
 /* Keeps what a member says, while it is called. */
 void mrt_quorum_hear(struct mrt_quorum_member *member, const struct mrt_event *event);
 /* Acts upon what members have said since; whether there was anything. */
-bool mrt_quorum_hear_all(struct mrt_store *store, mrt_time now);
+bool mrt_quorum_hear_all(struct mrt_quorum_store *store, mrt_time now);
 /* Asks it for a sign of life, of the newest round. */
 void mrt_quorum_renew_member(struct mrt_quorum_member *member);
 /* Starts that are due, and what is to be asked once more. */
-void mrt_quorum_members_due(struct mrt_store *store, mrt_time now);
-mrt_time mrt_quorum_members_next(const struct mrt_store *store);
+void mrt_quorum_members_due(struct mrt_quorum_store *store, mrt_time now);
+mrt_time mrt_quorum_members_next(const struct mrt_quorum_store *store);
 /* Forgets what a member was asked. */
-void mrt_quorum_forget_asks(struct mrt_store *store, const struct mrt_quorum_member *member);
+void mrt_quorum_forget_asks(struct mrt_quorum_store *store, const struct mrt_quorum_member *member);
 /* Frees all; the members are closed. */
-void mrt_quorum_free_asks(struct mrt_store *store);
+void mrt_quorum_free_asks(struct mrt_quorum_store *store);
 
 /* claim.c */
-void mrt_quorum_ticket_submit(struct mrt_store *store, const struct mrt_command *command,
+void mrt_quorum_ticket_submit(struct mrt_quorum_store *store, const struct mrt_command *command,
                               mrt_time now);
-void mrt_quorum_ticket_answer(struct mrt_store *store, const struct mrt_quorum_ask *ask);
+void mrt_quorum_ticket_answer(struct mrt_quorum_store *store, const struct mrt_quorum_ask *ask);
 /* Decides what is ready to be decided; also after a member has gone. */
-void mrt_quorum_tickets_due(struct mrt_store *store, mrt_time now);
-mrt_time mrt_quorum_tickets_next(const struct mrt_store *store);
+void mrt_quorum_tickets_due(struct mrt_quorum_store *store, mrt_time now);
+mrt_time mrt_quorum_tickets_next(const struct mrt_quorum_store *store);
 /* Who holds it is to look at it. */
-void mrt_quorum_ticket_wake(struct mrt_store *store, const struct mrt_quorum_ticket *ticket);
+void mrt_quorum_ticket_wake(struct mrt_quorum_store *store, const struct mrt_quorum_ticket *ticket);
 /* Keeps that a member has told of a claim unasked; none: of all, which are looked at in time. */
 void mrt_quorum_ticket_told(const struct mrt_quorum_member *member, struct mrt_id token);
 /* Acts upon that; whether there was anything. */
-bool mrt_quorum_tickets_doubt(struct mrt_store *store);
+bool mrt_quorum_tickets_doubt(struct mrt_quorum_store *store);
 /* A member's session has ended, and its claims with it. */
-void mrt_quorum_tickets_lose(struct mrt_store *store, const struct mrt_quorum_member *member);
+void mrt_quorum_tickets_lose(struct mrt_quorum_store *store,
+                             const struct mrt_quorum_member *member);
 /* Ends all; a command under way has an unknown outcome. */
-void mrt_quorum_tickets_free(struct mrt_store *store);
+void mrt_quorum_tickets_free(struct mrt_quorum_store *store);
 /* The same, and tells nobody. */
-void mrt_quorum_tickets_drop(struct mrt_store *store);
+void mrt_quorum_tickets_drop(struct mrt_quorum_store *store);
 
 /* session.c */
-void mrt_quorum_session_submit(struct mrt_store *store, const struct mrt_command *command,
+void mrt_quorum_session_submit(struct mrt_quorum_store *store, const struct mrt_command *command,
                                mrt_time now);
-void mrt_quorum_session_due(struct mrt_store *store, mrt_time now);
-void mrt_quorum_session_refused(struct mrt_store *store, const struct mrt_event *event);
+void mrt_quorum_session_due(struct mrt_quorum_store *store, mrt_time now);
+void mrt_quorum_session_refused(struct mrt_quorum_store *store, const struct mrt_event *event);
 
 /* list.c: by majority; also while members work, where they are asked apart. */
-int mrt_quorum_list(struct mrt_store *store, const char *name, const char *prefix,
+int mrt_quorum_list(struct mrt_store *port, const char *name, const char *prefix,
                     mrt_listed_callback callback, void *argument);
 
 #endif

@@ -81,7 +81,7 @@ static void *ask(void *argument)
     return NULL;
 }
 
-static void ask_all(const struct mrt_store *store, const char *name, const char *prefix,
+static void ask_all(const struct mrt_quorum_store *store, const char *name, const char *prefix,
                     struct question questions[])
 {
     sem_t done;
@@ -127,7 +127,7 @@ static int by_place(const void *left, const void *right)
 }
 
 /* Leaves one row of each claim, with the place 0 if a majority shows it as held; how many. */
-static size_t unite(const struct mrt_store *store, struct row *rows[], size_t count)
+static size_t unite(const struct mrt_quorum_store *store, struct row *rows[], size_t count)
 {
     size_t left = 0;
     for (size_t i = 0; i < count;) {
@@ -158,7 +158,7 @@ static void show(struct row *rows[], size_t count, mrt_listed_callback callback,
     }
 }
 
-static int show_all(const struct mrt_store *store, struct question questions[],
+static int show_all(const struct mrt_quorum_store *store, struct question questions[],
                     mrt_listed_callback callback, void *argument)
 {
     size_t count = 0;
@@ -181,9 +181,10 @@ static int show_all(const struct mrt_store *store, struct question questions[],
     return MORTISE_OK;
 }
 
-int mrt_quorum_list(struct mrt_store *store, const char *name, const char *prefix,
+int mrt_quorum_list(struct mrt_store *port, const char *name, const char *prefix,
                     mrt_listed_callback callback, void *argument)
 {
+    const struct mrt_quorum_store *store = (struct mrt_quorum_store *)port;
     struct question questions[MRT_QUORUM_MEMBERS_MAX] = {0};
     const struct question *refused = NULL;
     unsigned answered = 0;

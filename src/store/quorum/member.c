@@ -28,7 +28,7 @@ static bool is_parting(const struct mrt_quorum_ask *ask)
     return ask->command.type == MRT_REMOVE && mrt_id_none(ask->ticket) && !ask->is_forgotten;
 }
 
-static void drop(struct mrt_store *store, struct mrt_quorum_ask *ask)
+static void drop(struct mrt_quorum_store *store, struct mrt_quorum_ask *ask)
 {
     TAILQ_REMOVE(&store->asks, ask, link);
     free(ask);
@@ -75,7 +75,7 @@ bool mrt_quorum_ask(struct mrt_quorum_ask *ask, const struct mrt_command *comman
     return false;
 }
 
-void mrt_quorum_forget_asks(struct mrt_store *store, const struct mrt_quorum_member *member)
+void mrt_quorum_forget_asks(struct mrt_quorum_store *store, const struct mrt_quorum_member *member)
 {
     struct mrt_quorum_ask *ask, *next;
     TAILQ_FOREACH_SAFE (ask, &store->asks, link, next)
@@ -85,7 +85,7 @@ void mrt_quorum_forget_asks(struct mrt_store *store, const struct mrt_quorum_mem
             drop(store, ask);
 }
 
-void mrt_quorum_free_asks(struct mrt_store *store)
+void mrt_quorum_free_asks(struct mrt_quorum_store *store)
 {
     while (!TAILQ_EMPTY(&store->asks))
         drop(store, TAILQ_FIRST(&store->asks));
@@ -152,7 +152,7 @@ static void down(struct mrt_quorum_member *member, mrt_time now)
 }
 
 /* Whether what the member grants could end before what the session was promised when it began. */
-static bool is_too_short(const struct mrt_store *store, mrt_time lease)
+static bool is_too_short(const struct mrt_quorum_store *store, mrt_time lease)
 {
     return store->started && lease > 0 && (store->lease == 0 || lease < store->lease);
 }
@@ -213,7 +213,7 @@ static void renewed(struct mrt_quorum_member *member, const struct mrt_quorum_as
 /* Tells it when no majority can be reached. */
 static void hear_unreachable(struct mrt_quorum_member *member, const struct mrt_event *event)
 {
-    struct mrt_store *store = member->quorum;
+    struct mrt_quorum_store *store = member->quorum;
     unsigned left = 0;
     member->unreachable = true;
     for (unsigned i = 0; i < store->count; i++)
@@ -252,14 +252,14 @@ void mrt_quorum_hear(struct mrt_quorum_member *member, const struct mrt_event *e
 
 /* What has to be proven is asked again until it is; the end of a session that is to be followed
    by another is not, for that has another identity. */
-static bool is_unproven(const struct mrt_store *store, const struct mrt_quorum_ask *ask)
+static bool is_unproven(const struct mrt_quorum_store *store, const struct mrt_quorum_ask *ask)
 {
     if (ask->command.type == MRT_STOP)
         return ask->answer.type != MRT_STOPPED && !store->wanted;
     return is_parting(ask) && ask->answer.type != MRT_REMOVED;
 }
 
-static void answered(struct mrt_store *store, struct mrt_quorum_ask *ask, mrt_time now)
+static void answered(struct mrt_quorum_store *store, struct mrt_quorum_ask *ask, mrt_time now)
 {
     struct mrt_quorum_member *member = ask->member;
     const struct mrt_event *event = &ask->answer;
@@ -288,7 +288,7 @@ static void answered(struct mrt_store *store, struct mrt_quorum_ask *ask, mrt_ti
     free(ask);
 }
 
-static struct mrt_quorum_ask *first_answered(const struct mrt_store *store)
+static struct mrt_quorum_ask *first_answered(const struct mrt_quorum_store *store)
 {
     struct mrt_quorum_ask *ask;
     TAILQ_FOREACH (ask, &store->asks, link)
@@ -297,7 +297,7 @@ static struct mrt_quorum_ask *first_answered(const struct mrt_store *store)
     return ask;
 }
 
-bool mrt_quorum_hear_all(struct mrt_store *store, mrt_time now)
+bool mrt_quorum_hear_all(struct mrt_quorum_store *store, mrt_time now)
 {
     struct mrt_quorum_ask *ask;
     bool any = false;
@@ -314,7 +314,7 @@ bool mrt_quorum_hear_all(struct mrt_store *store, mrt_time now)
     return mrt_quorum_tickets_doubt(store) || any; /* it may be newer than the answers */
 }
 
-void mrt_quorum_members_due(struct mrt_store *store, mrt_time now)
+void mrt_quorum_members_due(struct mrt_quorum_store *store, mrt_time now)
 {
     struct mrt_quorum_ask *ask, *next;
     for (unsigned i = 0; i < store->count; i++) {
@@ -327,7 +327,7 @@ void mrt_quorum_members_due(struct mrt_store *store, mrt_time now)
             ask->again = now + AGAIN_PAUSE;
 }
 
-mrt_time mrt_quorum_members_next(const struct mrt_store *store)
+mrt_time mrt_quorum_members_next(const struct mrt_quorum_store *store)
 {
     mrt_time next = MRT_TIME_NEVER;
     const struct mrt_quorum_ask *ask;

@@ -35,19 +35,19 @@
 
 /* ------------------------------------------------------------------ events */
 
-void mrt_quorum_tell(struct mrt_store *store, struct mrt_event event)
+void mrt_quorum_tell(struct mrt_quorum_store *store, struct mrt_event event)
 {
     store->sink.deliver(store->sink.context, &event);
 }
 
-struct mrt_id mrt_quorum_identity(struct mrt_store *store)
+struct mrt_id mrt_quorum_identity(struct mrt_quorum_store *store)
 {
     return (struct mrt_id){store->seed.high, store->seed.low + ++store->identities};
 }
 
 /* Waiting for members that do not answer eats into what a lock is valid for. The lease is not known
    before a session is. */
-mrt_time mrt_quorum_limit(const struct mrt_store *store)
+mrt_time mrt_quorum_limit(const struct mrt_quorum_store *store)
 {
     if (store->limit > 0)
         return store->limit;
@@ -70,7 +70,7 @@ static void notify(void *context)
 }
 
 /* Acts upon what was heard, until there is nothing more to do now. */
-static void work(struct mrt_store *store, mrt_time now)
+static void work(struct mrt_quorum_store *store, mrt_time now)
 {
     store->worked_at = now;
     mrt_quorum_hear_all(store, now);
@@ -84,7 +84,7 @@ static void work(struct mrt_store *store, mrt_time now)
 /* ------------------------------------------------------------------ the port */
 
 /* A command of no session that is open, or of what is not kept here. */
-static void turn_away(struct mrt_store *store, const struct mrt_command *command, bool ours)
+static void turn_away(struct mrt_quorum_store *store, const struct mrt_command *command, bool ours)
 {
     struct mrt_event event = {.type = MRT_FAILED,
                               .serial = command->serial,
@@ -102,9 +102,10 @@ static void turn_away(struct mrt_store *store, const struct mrt_command *command
     mrt_quorum_tell(store, event);
 }
 
-static bool quorum_submit(struct mrt_store *store, const struct mrt_command *command,
+static bool quorum_submit(struct mrt_store *port, const struct mrt_command *command,
                           mrt_time patience)
 {
+    struct mrt_quorum_store *store = (struct mrt_quorum_store *)port;
     (void)patience; /* nothing here waits */
     mrt_time now = mrt_time_now();
     bool ours = !mrt_id_none(store->session) && mrt_id_equal(command->session, store->session);
@@ -123,8 +124,9 @@ static bool quorum_submit(struct mrt_store *store, const struct mrt_command *com
 
 /* Calls those members that have something to read, that have asked for it, and whose time has
    come. */
-static void quorum_process(struct mrt_store *store, mrt_time now)
+static void quorum_process(struct mrt_store *port, mrt_time now)
 {
+    struct mrt_quorum_store *store = (struct mrt_quorum_store *)port;
     struct epoll_event events[MRT_QUORUM_MEMBERS_MAX];
     bool ready[MRT_QUORUM_MEMBERS_MAX] = {false};
     int count = epoll_wait(store->epoll, events, MRT_QUORUM_MEMBERS_MAX, 0);
@@ -140,8 +142,9 @@ static void quorum_process(struct mrt_store *store, mrt_time now)
 }
 
 /* A release is all that goes on by itself, once all members have been asked. */
-static bool quorum_answers_may_wait(const struct mrt_store *store)
+static bool quorum_answers_may_wait(const struct mrt_store *port)
 {
+    const struct mrt_quorum_store *store = (const struct mrt_quorum_store *)port;
     const struct mrt_quorum_ticket *ticket;
     if (store->session_command.serial != 0)
         return false;
@@ -156,13 +159,15 @@ static bool quorum_answers_may_wait(const struct mrt_store *store)
     return true;
 }
 
-static int quorum_fd(struct mrt_store *store)
+static int quorum_fd(struct mrt_store *port)
 {
+    struct mrt_quorum_store *store = (struct mrt_quorum_store *)port;
     return store->epoll;
 }
 
-static mrt_time quorum_next(struct mrt_store *store)
+static mrt_time quorum_next(struct mrt_store *port)
 {
+    struct mrt_quorum_store *store = (struct mrt_quorum_store *)port;
     mrt_time next = mrt_time_min(mrt_quorum_members_next(store), mrt_quorum_tickets_next(store));
     if (store->session_command.serial == 0)
         return next;
@@ -171,8 +176,9 @@ static mrt_time quorum_next(struct mrt_store *store)
     return mrt_time_min(next, store->session_command.decide_at);
 }
 
-static bool quorum_asks_apart(const struct mrt_store *store)
+static bool quorum_asks_apart(const struct mrt_store *port)
 {
+    const struct mrt_quorum_store *store = (const struct mrt_quorum_store *)port;
     bool apart = true;
     for (unsigned i = 0; i < store->count; i++) {
         const struct mrt_quorum_member *member = &store->members[i];
@@ -182,8 +188,9 @@ static bool quorum_asks_apart(const struct mrt_store *store)
 }
 
 /* The servers in the members' order. */
-static int quorum_server(struct mrt_store *store, char *text, size_t size)
+static int quorum_server(struct mrt_store *port, char *text, size_t size)
 {
+    struct mrt_quorum_store *store = (struct mrt_quorum_store *)port;
     size_t length = 0;
     int error = MORTISE_ENOTSUPPORTED;
     for (unsigned i = 0; i < store->count && length + 2 < size; i++) {
@@ -203,8 +210,9 @@ static int quorum_server(struct mrt_store *store, char *text, size_t size)
     return error;
 }
 
-static mrt_time quorum_lease(const struct mrt_store *store)
+static mrt_time quorum_lease(const struct mrt_store *port)
 {
+    const struct mrt_quorum_store *store = (const struct mrt_quorum_store *)port;
     mrt_time lease = MRT_TIME_NEVER;
     for (unsigned i = 0; i < store->count; i++) {
         const struct mrt_quorum_member *member = &store->members[i];
@@ -216,8 +224,9 @@ static mrt_time quorum_lease(const struct mrt_store *store)
     return lease == MRT_TIME_NEVER ? 0 : lease;
 }
 
-static mrt_time quorum_lag(const struct mrt_store *store)
+static mrt_time quorum_lag(const struct mrt_store *port)
 {
+    const struct mrt_quorum_store *store = (const struct mrt_quorum_store *)port;
     mrt_time lag = 0;
     for (unsigned i = 0; i < store->count; i++) {
         const struct mrt_quorum_member *member = &store->members[i];
@@ -227,12 +236,13 @@ static mrt_time quorum_lag(const struct mrt_store *store)
     return lag;
 }
 
-static const char *quorum_address(const struct mrt_store *store)
+static const char *quorum_address(const struct mrt_store *port)
 {
+    const struct mrt_quorum_store *store = (const struct mrt_quorum_store *)port;
     return store->address;
 }
 
-static void free_store(struct mrt_store *store)
+static void free_store(struct mrt_quorum_store *store)
 {
     mrt_quorum_free_asks(store);
     mrt_quorum_tickets_drop(store);
@@ -241,15 +251,17 @@ static void free_store(struct mrt_store *store)
     free(store);
 }
 
-static void quorum_close(struct mrt_store *store)
+static void quorum_close(struct mrt_store *port)
 {
+    struct mrt_quorum_store *store = (struct mrt_quorum_store *)port;
     for (unsigned i = 0; i < store->count; i++)
         store->members[i].ops->close(store->members[i].store);
     free_store(store);
 }
 
-static void quorum_abandon(struct mrt_store *store)
+static void quorum_abandon(struct mrt_store *port)
 {
+    struct mrt_quorum_store *store = (struct mrt_quorum_store *)port;
     for (unsigned i = 0; i < store->count; i++)
         store->members[i].ops->abandon(store->members[i].store);
     free_store(store);
@@ -307,7 +319,7 @@ static int member_uri(const struct mrt_uri *whole, const char *address, size_t l
     return mrt_uri_parse(text, uri);
 }
 
-static int open_member(struct mrt_store *store, const struct mrt_uri *uri,
+static int open_member(struct mrt_quorum_store *store, const struct mrt_uri *uri,
                        const struct mrt_store_options *options)
 {
     struct mrt_quorum_member *member = &store->members[store->count];
@@ -345,7 +357,7 @@ static int open_member(struct mrt_store *store, const struct mrt_uri *uri,
 }
 
 /* Those that stand in the quorum's own URI. */
-static int open_named(struct mrt_store *store, const struct mrt_uri *uri,
+static int open_named(struct mrt_quorum_store *store, const struct mrt_uri *uri,
                       const struct mrt_store_options *options)
 {
     struct mrt_uri member;
@@ -361,7 +373,7 @@ static int open_named(struct mrt_store *store, const struct mrt_uri *uri,
 }
 
 /* Those that were given one by one. */
-static int open_given(struct mrt_store *store, const struct mrt_store_options *options)
+static int open_given(struct mrt_quorum_store *store, const struct mrt_store_options *options)
 {
     struct mrt_uri member;
     int error = MORTISE_OK;
@@ -373,7 +385,7 @@ static int open_given(struct mrt_store *store, const struct mrt_store_options *o
     return error;
 }
 
-static int open_members(struct mrt_store *store, const struct mrt_uri *uri,
+static int open_members(struct mrt_quorum_store *store, const struct mrt_uri *uri,
                         const struct mrt_store_options *options)
 {
     int error = options->members ? open_given(store, options) : open_named(store, uri, options);
@@ -388,7 +400,7 @@ static int open_members(struct mrt_store *store, const struct mrt_uri *uri,
 static int quorum_open(const struct mrt_uri *uri, const struct mrt_store_options *options,
                        struct mrt_sink sink, struct mrt_store **opened)
 {
-    struct mrt_store *store = calloc(1, sizeof *store);
+    struct mrt_quorum_store *store = calloc(1, sizeof *store);
     if (!store)
         return MORTISE_ENOMEM;
     TAILQ_INIT(&store->tickets);
@@ -403,16 +415,17 @@ static int quorum_open(const struct mrt_uri *uri, const struct mrt_store_options
     if (error == MORTISE_OK)
         error = open_members(store, uri, options);
     if (error != MORTISE_OK) {
-        quorum_close(store);
+        quorum_close((struct mrt_store *)store);
         return error;
     }
-    *opened = store;
+    *opened = (struct mrt_store *)store;
     return MORTISE_OK;
 }
 
 /* The members are waited for at the same time. */
-static void quorum_traffic(const struct mrt_store *store, struct mrt_traffic *sum)
+static void quorum_traffic(const struct mrt_store *port, struct mrt_traffic *sum)
 {
+    const struct mrt_quorum_store *store = (const struct mrt_quorum_store *)port;
     uint64_t most = 0;
     for (unsigned i = 0; i < store->count; i++) {
         const struct mrt_quorum_member *member = &store->members[i];

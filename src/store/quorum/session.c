@@ -16,7 +16,7 @@
 
 #include <stdio.h>
 
-static unsigned in_phase(const struct mrt_store *store, enum mrt_quorum_phase phase)
+static unsigned in_phase(const struct mrt_quorum_store *store, enum mrt_quorum_phase phase)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < store->count; i++)
@@ -25,7 +25,7 @@ static unsigned in_phase(const struct mrt_store *store, enum mrt_quorum_phase ph
 }
 
 /* Whether the member is up, and has the ticket's claim if there is one. */
-static bool counts(const struct mrt_store *store, const struct mrt_quorum_ticket *ticket,
+static bool counts(const struct mrt_quorum_store *store, const struct mrt_quorum_ticket *ticket,
                    unsigned member)
 {
     return store->members[member].phase == MRT_QUORUM_UP &&
@@ -33,7 +33,8 @@ static bool counts(const struct mrt_store *store, const struct mrt_quorum_ticket
 }
 
 /* How many of them have answered the newest renewal. */
-static unsigned renewed(const struct mrt_store *store, const struct mrt_quorum_ticket *ticket)
+static unsigned renewed(const struct mrt_quorum_store *store,
+                        const struct mrt_quorum_ticket *ticket)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < store->count; i++)
@@ -42,7 +43,8 @@ static unsigned renewed(const struct mrt_store *store, const struct mrt_quorum_t
 }
 
 /* When the newest sign of life was sent that is proven at a majority of them. */
-static mrt_time date_of(const struct mrt_store *store, const struct mrt_quorum_ticket *ticket)
+static mrt_time date_of(const struct mrt_quorum_store *store,
+                        const struct mrt_quorum_ticket *ticket)
 {
     mrt_time newest = 0;
     for (unsigned i = 0; i < store->count; i++) {
@@ -56,12 +58,12 @@ static mrt_time date_of(const struct mrt_store *store, const struct mrt_quorum_t
     return newest;
 }
 
-static bool is_renewed(const struct mrt_store *store, const struct mrt_quorum_ticket *ticket)
+static bool is_renewed(const struct mrt_quorum_store *store, const struct mrt_quorum_ticket *ticket)
 {
     return renewed(store, ticket) >= store->majority;
 }
 
-static void answer(struct mrt_store *store, struct mrt_event event)
+static void answer(struct mrt_quorum_store *store, struct mrt_event event)
 {
     event.serial = store->session_command.serial;
     event.session = store->session;
@@ -69,7 +71,7 @@ static void answer(struct mrt_store *store, struct mrt_event event)
     mrt_quorum_tell(store, event);
 }
 
-void mrt_quorum_session_refused(struct mrt_store *store, const struct mrt_event *event)
+void mrt_quorum_session_refused(struct mrt_quorum_store *store, const struct mrt_event *event)
 {
     store->session_command.error = event->error;
     snprintf(store->session_command.detail, sizeof store->session_command.detail, "%s",
@@ -77,7 +79,7 @@ void mrt_quorum_session_refused(struct mrt_store *store, const struct mrt_event 
 }
 
 /* Of all that are up. */
-static void renew(struct mrt_store *store, mrt_time now)
+static void renew(struct mrt_quorum_store *store, mrt_time now)
 {
     store->renewals++;
     store->renewed_at = now;
@@ -92,7 +94,7 @@ static bool is_held(const struct mrt_quorum_ticket *ticket)
 }
 
 /* The date that a majority proves for every ticket held: the engine dates its lease from it. */
-static mrt_time date(struct mrt_store *store)
+static mrt_time date(struct mrt_quorum_store *store)
 {
     const struct mrt_quorum_ticket *ticket;
     mrt_time date = date_of(store, NULL);
@@ -107,7 +109,7 @@ static mrt_time date(struct mrt_store *store)
 /* ------------------------------------------------------------------ START */
 
 /* Those that may soon have the newest renewal, or a session that was begun after it. */
-static unsigned pending(const struct mrt_store *store, mrt_time now)
+static unsigned pending(const struct mrt_quorum_store *store, mrt_time now)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < store->count; i++) {
@@ -118,7 +120,7 @@ static unsigned pending(const struct mrt_store *store, mrt_time now)
     return count;
 }
 
-static void started(struct mrt_store *store)
+static void started(struct mrt_quorum_store *store)
 {
     struct mrt_event event = {.type = MRT_STARTED};
     store->lease = MRT_TIME_NEVER;
@@ -141,7 +143,7 @@ static void started(struct mrt_store *store)
     answer(store, event);
 }
 
-static void decide_start(struct mrt_store *store, mrt_time now)
+static void decide_start(struct mrt_quorum_store *store, mrt_time now)
 {
     unsigned up = renewed(store, NULL);
     if (up >= store->majority) {
@@ -162,7 +164,7 @@ static void decide_start(struct mrt_store *store, mrt_time now)
 
 /* ------------------------------------------------------------------ RENEW */
 
-static bool all_renewed(const struct mrt_store *store)
+static bool all_renewed(const struct mrt_quorum_store *store)
 {
     const struct mrt_quorum_ticket *ticket;
     if (!is_renewed(store, NULL))
@@ -174,7 +176,7 @@ static bool all_renewed(const struct mrt_store *store)
 }
 
 /* Those that kept the renewal from being answered are to be looked at: they may be lost. */
-static void wake_unrenewed(struct mrt_store *store)
+static void wake_unrenewed(struct mrt_quorum_store *store)
 {
     const struct mrt_quorum_ticket *ticket;
     TAILQ_FOREACH (ticket, &store->tickets, link)
@@ -184,7 +186,7 @@ static void wake_unrenewed(struct mrt_store *store)
 
 /* Whether what has been asked may still prove it; or too few have been asked, and more may be soon.
  */
-static bool is_open(const struct mrt_store *store)
+static bool is_open(const struct mrt_quorum_store *store)
 {
     const struct mrt_quorum_ask *ask;
     const struct mrt_quorum_ticket *ticket;
@@ -197,7 +199,7 @@ static bool is_open(const struct mrt_store *store)
     return in_phase(store, MRT_QUORUM_UP) < store->majority;
 }
 
-static void decide_renewal(struct mrt_store *store, mrt_time now)
+static void decide_renewal(struct mrt_quorum_store *store, mrt_time now)
 {
     if (all_renewed(store)) {
         answer(store, (struct mrt_event){.type = MRT_RENEWED, .proven = date(store)});
@@ -209,7 +211,7 @@ static void decide_renewal(struct mrt_store *store, mrt_time now)
 
 /* ------------------------------------------------------------------ STOP */
 
-static void stop(struct mrt_store *store)
+static void stop(struct mrt_quorum_store *store)
 {
     mrt_quorum_tickets_free(store);
     for (unsigned i = 0; i < store->count; i++) {
@@ -222,7 +224,7 @@ static void stop(struct mrt_store *store)
     store->wanted = store->started = false;
 }
 
-static void decide_stop(struct mrt_store *store, mrt_time now)
+static void decide_stop(struct mrt_quorum_store *store, mrt_time now)
 {
     unsigned down = in_phase(store, MRT_QUORUM_DOWN);
     unsigned needed = now < store->session_command.enough_at ? store->count : store->majority;
@@ -235,7 +237,7 @@ static void decide_stop(struct mrt_store *store, mrt_time now)
 
 /* ------------------------------------------------------------------ commands */
 
-static void begin(struct mrt_store *store, mrt_time now)
+static void begin(struct mrt_quorum_store *store, mrt_time now)
 {
     mrt_time limit = store->timeout;
     store->session_command.error = 0;
@@ -258,14 +260,14 @@ static void begin(struct mrt_store *store, mrt_time now)
 }
 
 /* A session that the engine has given up ends here first, whatever its members answer. */
-static void replace(struct mrt_store *store, struct mrt_id session)
+static void replace(struct mrt_quorum_store *store, struct mrt_id session)
 {
     if (!mrt_id_none(store->session) && !mrt_id_equal(store->session, session))
         stop(store);
     store->session = session;
 }
 
-void mrt_quorum_session_submit(struct mrt_store *store, const struct mrt_command *command,
+void mrt_quorum_session_submit(struct mrt_quorum_store *store, const struct mrt_command *command,
                                mrt_time now)
 {
     if (store->session_command.serial != 0)
@@ -277,7 +279,7 @@ void mrt_quorum_session_submit(struct mrt_store *store, const struct mrt_command
     begin(store, now);
 }
 
-void mrt_quorum_session_due(struct mrt_store *store, mrt_time now)
+void mrt_quorum_session_due(struct mrt_quorum_store *store, mrt_time now)
 {
     if (store->session_command.serial == 0)
         return;

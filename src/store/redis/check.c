@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void put_info(struct mrt_store *store, const char *section)
+static void put_info(struct mrt_redis_store *store, const char *section)
 {
     const struct mrt_redis_text words[] = {{"INFO", 4}, {section, strlen(section)}};
     mrt_redis_wire_put(&store->wire, words, 2);
@@ -37,7 +37,7 @@ static const char *field(const redisReply *reply, const char *name)
 
 /* ------------------------------------------------------------------ which it is */
 
-bool mrt_redis_check_server(struct mrt_store *store, struct mrt_redis_job *next)
+bool mrt_redis_check_server(struct mrt_redis_store *store, struct mrt_redis_job *next)
 {
     if (!mrt_redis_link_add(store, MRT_REDIS_SERVER, next))
         return false;
@@ -45,7 +45,7 @@ bool mrt_redis_check_server(struct mrt_store *store, struct mrt_redis_job *next)
     return true;
 }
 
-static void keep_server(struct mrt_store *store, const redisReply *reply)
+static void keep_server(struct mrt_redis_store *store, const redisReply *reply)
 {
     const char *run = field(reply, "run_id");
     char *server = store->connection.server;
@@ -55,7 +55,7 @@ static void keep_server(struct mrt_store *store, const redisReply *reply)
 
 /* ------------------------------------------------------------------ how long it has been up */
 
-bool mrt_redis_check_server_reply(struct mrt_store *store, const redisReply *reply)
+bool mrt_redis_check_server_reply(struct mrt_redis_store *store, const redisReply *reply)
 {
     const char *text = field(reply, "uptime_in_seconds");
     int64_t seconds = text ? strtoll(text, NULL, 10) : -1;
@@ -81,7 +81,7 @@ bool mrt_redis_check_server_reply(struct mrt_store *store, const redisReply *rep
 
 /* ------------------------------------------------------------------ whether it drops keys */
 
-void mrt_redis_check_memory(struct mrt_store *store, struct mrt_redis_job *job)
+void mrt_redis_check_memory(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     bool *asked = &store->memory_asked[job->command.claim];
     if (*asked || store->notes.each[MRT_REDIS_NOTE_EVICTION].taken ||
@@ -91,7 +91,7 @@ void mrt_redis_check_memory(struct mrt_store *store, struct mrt_redis_job *job)
     put_info(store, "memory");
 }
 
-void mrt_redis_check_memory_reply(struct mrt_store *store, const redisReply *reply)
+void mrt_redis_check_memory_reply(struct mrt_redis_store *store, const redisReply *reply)
 {
     const char *limit = field(reply, "maxmemory"), *policy = field(reply, "maxmemory_policy");
     if (!limit || !policy || strtoull(limit, NULL, 10) == 0)

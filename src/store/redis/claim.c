@@ -31,7 +31,7 @@
 
 /* ------------------------------------------------------------------- claims */
 
-struct mrt_redis_claim *mrt_redis_claim_find(struct mrt_store *store, struct mrt_id ticket)
+struct mrt_redis_claim *mrt_redis_claim_find(struct mrt_redis_store *store, struct mrt_id ticket)
 {
     struct mrt_redis_claim *claim;
     TAILQ_FOREACH (claim, &store->claims, link)
@@ -40,7 +40,7 @@ struct mrt_redis_claim *mrt_redis_claim_find(struct mrt_store *store, struct mrt
     return NULL;
 }
 
-bool mrt_redis_claim_of(struct mrt_store *store, struct mrt_redis_job *job)
+bool mrt_redis_claim_of(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     if (job->command.type != MRT_APPEND)
         job->command.claim = job->command.type > MRT_APPEND &&
@@ -59,7 +59,8 @@ static bool choose_token(struct mrt_id ticket, char token[MRT_REDIS_TOKEN_SIZE])
     return true;
 }
 
-static struct mrt_redis_claim *make(struct mrt_store *store, const struct mrt_command *command)
+static struct mrt_redis_claim *make(struct mrt_redis_store *store,
+                                    const struct mrt_command *command)
 {
     size_t size = strlen(command->queue) + 1;
     struct mrt_redis_claim *claim = calloc(1, sizeof *claim + size);
@@ -76,7 +77,7 @@ static struct mrt_redis_claim *make(struct mrt_store *store, const struct mrt_co
 }
 
 /* Nobody else of this client listens for the key. */
-static bool last_to_wait(const struct mrt_store *store, const struct mrt_redis_claim *claim)
+static bool last_to_wait(const struct mrt_redis_store *store, const struct mrt_redis_claim *claim)
 {
     const struct mrt_redis_claim *other;
     TAILQ_FOREACH (other, &store->claims, link)
@@ -85,21 +86,21 @@ static bool last_to_wait(const struct mrt_store *store, const struct mrt_redis_c
     return true;
 }
 
-void mrt_redis_claim_wait_no_more(struct mrt_store *store, struct mrt_redis_claim *claim)
+void mrt_redis_claim_wait_no_more(struct mrt_redis_store *store, struct mrt_redis_claim *claim)
 {
     if (claim->waits && last_to_wait(store, claim))
         mrt_redis_push_ignore(store, claim->key);
     claim->waits = false;
 }
 
-void mrt_redis_claim_forget(struct mrt_store *store, struct mrt_redis_claim *claim)
+void mrt_redis_claim_forget(struct mrt_redis_store *store, struct mrt_redis_claim *claim)
 {
     mrt_redis_claim_wait_no_more(store, claim);
     TAILQ_REMOVE(&store->claims, claim, link);
     free(claim);
 }
 
-void mrt_redis_claims_forget(struct mrt_store *store, struct mrt_id session)
+void mrt_redis_claims_forget(struct mrt_redis_store *store, struct mrt_id session)
 {
     struct mrt_redis_claim *claim, *next;
     TAILQ_FOREACH_SAFE (claim, &store->claims, link, next)
@@ -107,7 +108,7 @@ void mrt_redis_claims_forget(struct mrt_store *store, struct mrt_id session)
             mrt_redis_claim_forget(store, claim);
 }
 
-void mrt_redis_claim_told(struct mrt_store *store, const char *key)
+void mrt_redis_claim_told(struct mrt_redis_store *store, const char *key)
 {
     const struct mrt_redis_claim *claim;
     TAILQ_FOREACH (claim, &store->claims, link) {
@@ -119,7 +120,7 @@ void mrt_redis_claim_told(struct mrt_store *store, const char *key)
     }
 }
 
-void mrt_redis_claim_channel(const struct mrt_store *store, const char *key,
+void mrt_redis_claim_channel(const struct mrt_redis_store *store, const char *key,
                              char channel[MRT_REDIS_CHANNEL_MAX])
 {
     snprintf(channel, MRT_REDIS_CHANNEL_MAX, "%sw:%s", store->address.base, key);
@@ -127,7 +128,7 @@ void mrt_redis_claim_channel(const struct mrt_store *store, const char *key,
 
 /* ------------------------------------------------------------------ requests */
 
-static void put_script(struct mrt_store *store, const struct mrt_redis_claim *claim,
+static void put_script(struct mrt_redis_store *store, const struct mrt_redis_claim *claim,
                        enum mrt_redis_script_name name, bool whole)
 {
     char lease[24], channel[MRT_REDIS_CHANNEL_MAX];
@@ -139,7 +140,7 @@ static void put_script(struct mrt_store *store, const struct mrt_redis_claim *cl
     mrt_redis_script_put(&store->wire, name, whole, claim->key, arguments, 2);
 }
 
-static void put_show(struct mrt_store *store, const struct mrt_redis_claim *claim, bool whole)
+static void put_show(struct mrt_redis_store *store, const struct mrt_redis_claim *claim, bool whole)
 {
     char key[MRT_REDIS_CHANNEL_MAX], number[24], session[MRT_ID_TEXT_SIZE];
     char ticket[MRT_ID_TEXT_SIZE], time[24];
@@ -156,7 +157,7 @@ static void put_show(struct mrt_store *store, const struct mrt_redis_claim *clai
 }
 
 /* How many replies there will be. */
-static unsigned put_attempt(struct mrt_store *store, const struct mrt_redis_claim *claim)
+static unsigned put_attempt(struct mrt_redis_store *store, const struct mrt_redis_claim *claim)
 {
     char lease[24], counter[MRT_REDIS_BASE_MAX + 8];
     int length = snprintf(lease, sizeof lease, "%lld",
@@ -177,7 +178,7 @@ static unsigned put_attempt(struct mrt_store *store, const struct mrt_redis_clai
     return look ? 3 : 2;
 }
 
-static bool session_is_there(const struct mrt_store *store, const struct mrt_redis_job *job)
+static bool session_is_there(const struct mrt_redis_store *store, const struct mrt_redis_job *job)
 {
     const struct mrt_redis_session *session;
     TAILQ_FOREACH (session, &store->sessions, link)
@@ -187,7 +188,7 @@ static bool session_is_there(const struct mrt_store *store, const struct mrt_red
 }
 
 /* A command for a claim that is not there, and cannot be. */
-static bool answer_without(struct mrt_store *store, struct mrt_redis_job *job)
+static bool answer_without(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     TAILQ_REMOVE(&store->sent, job, link);
     if (job->command.type == MRT_REMOVE)
@@ -207,7 +208,7 @@ static bool is_leaving(const struct mrt_redis_claim *claim)
 }
 
 /* Does this to a claim, before `next` or last; false: no memory. */
-static bool put_work(struct mrt_store *store, const struct mrt_redis_claim *claim,
+static bool put_work(struct mrt_redis_store *store, const struct mrt_redis_claim *claim,
                      enum mrt_redis_work work, struct mrt_redis_job *next)
 {
     struct mrt_redis_job *job = mrt_redis_link_add(store, work, next);
@@ -219,7 +220,7 @@ static bool put_work(struct mrt_store *store, const struct mrt_redis_claim *clai
     return true;
 }
 
-bool mrt_redis_claim_put(struct mrt_store *store, struct mrt_redis_job *job)
+bool mrt_redis_claim_put(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     struct mrt_redis_claim *claim = mrt_redis_claim_find(store, job->command.ticket);
     if (claim && !mrt_id_equal(claim->session, job->command.session))
@@ -247,7 +248,7 @@ bool mrt_redis_claim_put(struct mrt_store *store, struct mrt_redis_job *job)
     return true;
 }
 
-bool mrt_redis_claim_work_put(struct mrt_store *store, const struct mrt_redis_job *job)
+bool mrt_redis_claim_work_put(struct mrt_redis_store *store, const struct mrt_redis_job *job)
 {
     const struct mrt_redis_claim *claim = mrt_redis_claim_find(store, job->command.ticket);
     if (!claim || (job->work != MRT_REDIS_DELETE && is_leaving(claim)))
@@ -263,7 +264,7 @@ bool mrt_redis_claim_work_put(struct mrt_store *store, const struct mrt_redis_jo
 
 /* Does this to all claims of a session that may be ours, but that EXTEND to none that is leaving,
    before `next` or last. */
-static bool put_all(struct mrt_store *store, struct mrt_id session, enum mrt_redis_work work,
+static bool put_all(struct mrt_redis_store *store, struct mrt_id session, enum mrt_redis_work work,
                     struct mrt_redis_job *next)
 {
     const struct mrt_redis_claim *claim;
@@ -280,19 +281,19 @@ static bool put_all(struct mrt_store *store, struct mrt_id session, enum mrt_red
     return true;
 }
 
-void mrt_redis_claims_put(struct mrt_store *store, struct mrt_redis_job *job)
+void mrt_redis_claims_put(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     enum mrt_redis_work work = job->command.type == MRT_RENEW ? MRT_REDIS_EXTEND : MRT_REDIS_DELETE;
     store->unproven = !put_all(store, job->command.session, work, job);
 }
 
-void mrt_redis_claims_lose(struct mrt_store *store, struct mrt_id session)
+void mrt_redis_claims_lose(struct mrt_redis_store *store, struct mrt_id session)
 {
     put_all(store, session, MRT_REDIS_DELETE, NULL); /* those that are not sent end by themselves */
     mrt_redis_claims_forget(store, session);
 }
 
-bool mrt_redis_claim_undo_put(struct mrt_store *store, const struct mrt_redis_job *job)
+bool mrt_redis_claim_undo_put(struct mrt_redis_store *store, const struct mrt_redis_job *job)
 {
     struct mrt_redis_claim *claim = mrt_redis_claim_find(store, job->command.ticket);
     if (!claim)

@@ -10,7 +10,7 @@
 #define RECHECK_MIN (50 * MRT_MILLISECOND)
 #define RECHECK_SPREAD (100 * MRT_MILLISECOND)
 
-static void view_held(struct mrt_store *store, struct mrt_redis_job *job,
+static void view_held(struct mrt_redis_store *store, struct mrt_redis_job *job,
                       const struct mrt_redis_claim *claim)
 {
     job->event.fence = claim->fence;
@@ -24,7 +24,7 @@ static void view_held(struct mrt_store *store, struct mrt_redis_job *job,
         mrt_redis_answer(store, job, MRT_VIEW);
 }
 
-static void view_waiting(struct mrt_store *store, struct mrt_redis_job *job,
+static void view_waiting(struct mrt_redis_store *store, struct mrt_redis_job *job,
                          struct mrt_redis_claim *claim)
 {
     if (!claim->waits) {
@@ -39,7 +39,7 @@ static void view_waiting(struct mrt_store *store, struct mrt_redis_job *job,
     mrt_redis_answer(store, job, MRT_VIEW);
 }
 
-static void blocked(struct mrt_store *store, struct mrt_redis_job *job,
+static void blocked(struct mrt_redis_store *store, struct mrt_redis_job *job,
                     struct mrt_redis_claim *claim)
 {
     if (job->command.try_only) {
@@ -51,7 +51,7 @@ static void blocked(struct mrt_store *store, struct mrt_redis_job *job,
 }
 
 /* Before it is answered that somebody has it. */
-static void look(struct mrt_store *store, struct mrt_redis_job *job,
+static void look(struct mrt_redis_store *store, struct mrt_redis_job *job,
                  const struct mrt_redis_claim *claim)
 {
     const struct mrt_redis_text get[] = {{"GET", 3}, {claim->key, strlen(claim->key)}};
@@ -61,7 +61,7 @@ static void look(struct mrt_store *store, struct mrt_redis_job *job,
     mrt_redis_wire_put(&store->wire, get, 2);
 }
 
-static void looked(struct mrt_store *store, struct mrt_redis_job *job,
+static void looked(struct mrt_redis_store *store, struct mrt_redis_job *job,
                    struct mrt_redis_claim *claim, const redisReply *reply)
 {
     int error = 0;
@@ -77,7 +77,7 @@ static void looked(struct mrt_store *store, struct mrt_redis_job *job,
 }
 
 /* All replies to an attempt have come. */
-static void attempted(struct mrt_store *store, struct mrt_redis_job *job,
+static void attempted(struct mrt_redis_store *store, struct mrt_redis_job *job,
                       struct mrt_redis_claim *claim)
 {
     claim->outcome_unknown = false;
@@ -97,7 +97,7 @@ static void attempted(struct mrt_store *store, struct mrt_redis_job *job,
 }
 
 /* One of the replies to an attempt; false: more are to come. */
-static bool attempt_reply(struct mrt_store *store, struct mrt_redis_job *job,
+static bool attempt_reply(struct mrt_redis_store *store, struct mrt_redis_job *job,
                           struct mrt_redis_claim *claim, const redisReply *reply)
 {
     unsigned last = job->attempt - 1, at = job->replies++;
@@ -133,7 +133,7 @@ static bool attempt_reply(struct mrt_store *store, struct mrt_redis_job *job,
     return true;
 }
 
-static void extended(struct mrt_store *store, struct mrt_redis_claim *claim,
+static void extended(struct mrt_redis_store *store, struct mrt_redis_claim *claim,
                      const redisReply *reply)
 {
     if (!claim || claim->leaving)
@@ -148,7 +148,8 @@ static void extended(struct mrt_store *store, struct mrt_redis_claim *claim,
         event->ticket = claim->ticket; /* which then finds it gone */
 }
 
-static void shown(struct mrt_store *store, struct mrt_redis_claim *claim, const redisReply *reply)
+static void shown(struct mrt_redis_store *store, struct mrt_redis_claim *claim,
+                  const redisReply *reply)
 {
     if (!claim || reply->type != REDIS_REPLY_INTEGER || (uint64_t)reply->integer <= claim->revoked)
         return;
@@ -160,7 +161,7 @@ static void shown(struct mrt_store *store, struct mrt_redis_claim *claim, const 
     }
 }
 
-static void verified(struct mrt_store *store, struct mrt_redis_job *job,
+static void verified(struct mrt_redis_store *store, struct mrt_redis_job *job,
                      struct mrt_redis_claim *claim, const redisReply *reply)
 {
     if (reply->type != REDIS_REPLY_INTEGER) {
@@ -173,7 +174,7 @@ static void verified(struct mrt_store *store, struct mrt_redis_job *job,
     }
 }
 
-bool mrt_redis_claim_reply(struct mrt_store *store, struct mrt_redis_job *job,
+bool mrt_redis_claim_reply(struct mrt_redis_store *store, struct mrt_redis_job *job,
                            const redisReply *reply)
 {
     struct mrt_redis_claim *claim = mrt_redis_claim_find(store, job->command.ticket);
@@ -203,7 +204,7 @@ bool mrt_redis_claim_reply(struct mrt_store *store, struct mrt_redis_job *job,
     return true;
 }
 
-bool mrt_redis_claim_undone(struct mrt_store *store, struct mrt_redis_job *job)
+bool mrt_redis_claim_undone(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     struct mrt_redis_claim *claim = mrt_redis_claim_find(store, job->command.ticket);
     if (!claim)
@@ -216,7 +217,7 @@ bool mrt_redis_claim_undone(struct mrt_store *store, struct mrt_redis_job *job)
     return true;
 }
 
-void mrt_redis_claim_unknown(struct mrt_store *store, const struct mrt_redis_job *job)
+void mrt_redis_claim_unknown(struct mrt_redis_store *store, const struct mrt_redis_job *job)
 {
     struct mrt_redis_claim *claim = mrt_redis_claim_find(store, job->command.ticket);
     if (!claim || claim->held || job->command.type == MRT_REMOVE)

@@ -64,7 +64,7 @@ struct keys {
     char room[KEYS_MAX][MRT_REDIS_CHANNEL_MAX];
 };
 
-static void add_key(const struct mrt_store *store, struct keys *keys, const char *kind,
+static void add_key(const struct mrt_redis_store *store, struct keys *keys, const char *kind,
                     const char *name)
 {
     char *room = keys->room[keys->count], *end = room;
@@ -74,7 +74,7 @@ static void add_key(const struct mrt_store *store, struct keys *keys, const char
     keys->texts[keys->count++] = (struct mrt_redis_text){room, (size_t)(end - room)};
 }
 
-void mrt_redis_keyed_put(struct mrt_store *store, struct mrt_redis_wire *wire,
+void mrt_redis_keyed_put(struct mrt_redis_store *store, struct mrt_redis_wire *wire,
                          enum mrt_redis_script_name script, bool whole, const char *session,
                          const char *name, const struct mrt_redis_text *arguments, size_t count)
 {
@@ -127,7 +127,7 @@ static void add_value(struct call *call, const struct mrt_command *command)
             (struct mrt_redis_text){command->value, command->value_size};
 }
 
-static void add_session(const struct mrt_store *store, struct call *call, bool starts)
+static void add_session(const struct mrt_redis_store *store, struct call *call, bool starts)
 {
     add(call, starts ? "start" : "renew");
     add_number(call, (uint64_t)(store->address.session / MRT_MILLISECOND));
@@ -176,7 +176,7 @@ static void add_heir(struct call *call, const struct mrt_command *command, const
 }
 
 /* What stands behind the session and the epoch. */
-static void add_rest(const struct mrt_store *store, struct call *call,
+static void add_rest(const struct mrt_redis_store *store, struct call *call,
                      const struct mrt_command *command, const char *ticket, const char *heir)
 {
     switch (command->type) {
@@ -228,7 +228,7 @@ static enum mrt_redis_script_name script_of(const struct mrt_command *command)
     return adopts ? MRT_REDIS_ADOPT : scripts[command->type];
 }
 
-static void put(struct mrt_store *store, const struct mrt_command *command, bool whole)
+static void put(struct mrt_redis_store *store, const struct mrt_command *command, bool whole)
 {
     char session[MRT_ID_TEXT_SIZE], ticket[MRT_ID_TEXT_SIZE], heir[MRT_ID_TEXT_SIZE];
     struct call call = {.count = 0};
@@ -242,12 +242,12 @@ static void put(struct mrt_store *store, const struct mrt_command *command, bool
                         call.arguments, call.count);
 }
 
-void mrt_redis_command_put(struct mrt_store *store, const struct mrt_redis_job *job)
+void mrt_redis_command_put(struct mrt_redis_store *store, const struct mrt_redis_job *job)
 {
     put(store, &job->command, job->whole);
 }
 
-void mrt_redis_remove_put(struct mrt_store *store, const struct mrt_redis_job *job)
+void mrt_redis_remove_put(struct mrt_redis_store *store, const struct mrt_redis_job *job)
 {
     struct mrt_command command = job->command;
     command.type = MRT_REMOVE;

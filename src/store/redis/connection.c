@@ -28,14 +28,14 @@
 
 /* ------------------------------------------------------------------- the end */
 
-static void fail_unreachable(struct mrt_store *store, struct mrt_redis_job *job)
+static void fail_unreachable(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     mrt_redis_fail(store, job, MORTISE_EUNREACHABLE, "%s: %s", store->address.shown,
                    mrt_redis_wire_trouble(&store->wire));
 }
 
 /* A START behind a refused login may have been done under another user: it dies of itself. */
-static void end_jobs(struct mrt_store *store, struct mrt_redis_jobs *jobs, bool sent)
+static void end_jobs(struct mrt_redis_store *store, struct mrt_redis_jobs *jobs, bool sent)
 {
     struct mrt_redis_job *job;
     while ((job = TAILQ_FIRST(jobs))) {
@@ -54,7 +54,7 @@ static void end_jobs(struct mrt_store *store, struct mrt_redis_jobs *jobs, bool 
 }
 
 /* Once each address of the server has been tried in vain. */
-static void tell_unreachable(struct mrt_store *store)
+static void tell_unreachable(struct mrt_redis_store *store)
 {
     struct mrt_redis_job *job;
     if (store->heard || store->refusal || store->failures < store->servers.count ||
@@ -63,7 +63,7 @@ static void tell_unreachable(struct mrt_store *store)
     fail_unreachable(store, job);
 }
 
-void mrt_redis_link_break(struct mrt_store *store, mrt_time now)
+void mrt_redis_link_break(struct mrt_redis_store *store, mrt_time now)
 {
     mrt_redis_wire_close(&store->wire);
     mrt_resolver_begin(&store->resolver, &store->address.host, 1, now);
@@ -76,7 +76,7 @@ void mrt_redis_link_break(struct mrt_store *store, mrt_time now)
 
 /* --------------------------------------------------------------- beginning */
 
-struct mrt_redis_job *mrt_redis_link_add(struct mrt_store *store, enum mrt_redis_work work,
+struct mrt_redis_job *mrt_redis_link_add(struct mrt_redis_store *store, enum mrt_redis_work work,
                                          struct mrt_redis_job *next)
 {
     struct mrt_redis_job *job = calloc(1, sizeof *job);
@@ -91,7 +91,7 @@ struct mrt_redis_job *mrt_redis_link_add(struct mrt_store *store, enum mrt_redis
     return job;
 }
 
-static void put_client(struct mrt_store *store, const char *what, const char *id)
+static void put_client(struct mrt_redis_store *store, const char *what, const char *id)
 {
     const char *const words[] = {"CLIENT", what, "ID", id};
     struct mrt_redis_text texts[4];
@@ -103,14 +103,14 @@ static void put_client(struct mrt_store *store, const char *what, const char *id
 
 /* A claim that is tried late, by what the server has not read yet of the last connection,
    would stand until its lease ends: scripts refuse it by the epoch, a SET cannot. */
-static bool has_earlier(const struct mrt_store *store)
+static bool has_earlier(const struct mrt_redis_store *store)
 {
     return store->earlier.id != 0 && !TAILQ_EMPTY(&store->claims);
 }
 
 /* Numbers of connections begin again in each server: on another one, or the same after a restart,
    this number is somebody else's connection. */
-static bool end_earlier(struct mrt_store *store)
+static bool end_earlier(struct mrt_redis_store *store)
 {
     char id[24];
     struct mrt_redis_connection *earlier = &store->earlier;
@@ -124,7 +124,7 @@ static bool end_earlier(struct mrt_store *store)
 }
 
 /* Before the first claim on a connection. */
-static void ask_id(struct mrt_store *store, struct mrt_redis_job *job)
+static void ask_id(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     if (store->id_asked || !mrt_redis_link_add(store, MRT_REDIS_ID, job))
         return;
@@ -135,7 +135,7 @@ static void ask_id(struct mrt_store *store, struct mrt_redis_job *job)
 }
 
 /* Notes the last connection, and whether this server has to say first which one it is. */
-static bool begin_connection(struct mrt_store *store)
+static bool begin_connection(struct mrt_redis_store *store)
 {
     if (store->connection.id != 0)
         store->earlier = store->connection;
@@ -148,7 +148,7 @@ static bool begin_connection(struct mrt_store *store)
 /* Operators' calls come at any time. */
 static pthread_mutex_t servers_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-bool mrt_redis_link_server(const struct mrt_store *store, struct mrt_address *server)
+bool mrt_redis_link_server(const struct mrt_redis_store *store, struct mrt_address *server)
 {
     const struct mrt_redis_servers *servers = &store->servers;
     pthread_mutex_lock(&servers_mutex);
@@ -161,7 +161,7 @@ bool mrt_redis_link_server(const struct mrt_store *store, struct mrt_address *se
 
 /* Where to connect to now; NULL: that is not known. The server may be somewhere else than when
    there was a connection. */
-static const struct mrt_address *next_server(struct mrt_store *store)
+static const struct mrt_address *next_server(struct mrt_redis_store *store)
 {
     struct mrt_redis_servers *servers = &store->servers;
     struct mrt_addresses *found = mrt_resolver_take(&store->resolver);
@@ -176,7 +176,7 @@ static const struct mrt_address *next_server(struct mrt_store *store)
     return servers->count > 0 ? &servers->at[at] : NULL;
 }
 
-static void connect_now(struct mrt_store *store, mrt_time now)
+static void connect_now(struct mrt_redis_store *store, mrt_time now)
 {
     const struct mrt_address *server = next_server(store);
     store->epoch++;
@@ -196,7 +196,7 @@ static void connect_now(struct mrt_store *store, mrt_time now)
 }
 
 /* Notes a command that is in `sent`; the answer to some is known already. */
-static void put(struct mrt_store *store, struct mrt_redis_job *job)
+static void put(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     if (job->command.type == MRT_START || job->command.claim)
         mrt_redis_check_memory(store, job);
@@ -210,7 +210,7 @@ static void put(struct mrt_store *store, struct mrt_redis_job *job)
     }
 }
 
-static void send_waiting(struct mrt_store *store, mrt_time now)
+static void send_waiting(struct mrt_redis_store *store, mrt_time now)
 {
     struct mrt_redis_job *job;
     while ((job = TAILQ_FIRST(&store->waiting))) {
@@ -225,7 +225,7 @@ static void send_waiting(struct mrt_store *store, mrt_time now)
         mrt_redis_link_break(store, now);
 }
 
-void mrt_redis_link_send(struct mrt_store *store, mrt_time now)
+void mrt_redis_link_send(struct mrt_redis_store *store, mrt_time now)
 {
     if (TAILQ_EMPTY(&store->waiting))
         return;
@@ -259,7 +259,7 @@ static bool lacks_script(const redisReply *reply)
 }
 
 /* Whether the connection may go on. */
-static bool login_reply(struct mrt_store *store, const redisReply *reply)
+static bool login_reply(struct mrt_redis_store *store, const redisReply *reply)
 {
     const char *advice;
     if (reply->type != REDIS_REPLY_ERROR)
@@ -274,7 +274,7 @@ static bool login_reply(struct mrt_store *store, const redisReply *reply)
 }
 
 /* The renewal behind an extension does not prove what the extension has not done yet. */
-static void send_whole(struct mrt_store *store, struct mrt_redis_job *job)
+static void send_whole(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     TAILQ_REMOVE(&store->sent, job, link);
     TAILQ_INSERT_TAIL(&store->sent, job, link);
@@ -292,7 +292,7 @@ static void send_whole(struct mrt_store *store, struct mrt_redis_job *job)
 }
 
 /* Takes the reply to the first job; false: the connection is of no use. */
-static bool take_reply(struct mrt_store *store, const redisReply *reply, mrt_time now)
+static bool take_reply(struct mrt_redis_store *store, const redisReply *reply, mrt_time now)
 {
     struct mrt_redis_job *job = TAILQ_FIRST(&store->sent);
     if (!job)
@@ -336,7 +336,7 @@ static bool take_reply(struct mrt_store *store, const redisReply *reply, mrt_tim
     return true;
 }
 
-static bool take_replies(struct mrt_store *store, mrt_time now)
+static bool take_replies(struct mrt_redis_store *store, mrt_time now)
 {
     redisReply *reply;
     bool fine = mrt_redis_wire_receive(&store->wire);
@@ -353,7 +353,7 @@ static bool take_replies(struct mrt_store *store, mrt_time now)
     }
 }
 
-void mrt_redis_link_receive(struct mrt_store *store, mrt_time now)
+void mrt_redis_link_receive(struct mrt_redis_store *store, mrt_time now)
 {
     if (store->wire.state == MRT_REDIS_CLOSED)
         return;
@@ -366,7 +366,7 @@ void mrt_redis_link_receive(struct mrt_store *store, mrt_time now)
 
 /* -------------------------------------------------------------------- time */
 
-mrt_time mrt_redis_answer_limit(const struct mrt_store *store)
+mrt_time mrt_redis_answer_limit(const struct mrt_redis_store *store)
 {
     mrt_time quarter = store->address.session / 4;
     return quarter > ANSWER_MIN ? quarter : ANSWER_MIN;
@@ -374,14 +374,14 @@ mrt_time mrt_redis_answer_limit(const struct mrt_store *store)
 
 /* Somebody who listens and has said nothing yet is not known to be a server: he is waited for no
    longer than for a connection. */
-static mrt_time first_limit(const struct mrt_store *store)
+static mrt_time first_limit(const struct mrt_redis_store *store)
 {
     mrt_time limit = mrt_redis_answer_limit(store);
     return store->heard ? limit : mrt_time_min(limit, store->address.connect);
 }
 
 /* When the connection is given up for being slow. */
-static mrt_time patience_end(const struct mrt_store *store)
+static mrt_time patience_end(const struct mrt_redis_store *store)
 {
     const struct mrt_redis_job *job;
     if (store->wire.state == MRT_REDIS_CONNECTING)
@@ -392,7 +392,7 @@ static mrt_time patience_end(const struct mrt_store *store)
     return MRT_TIME_NEVER;
 }
 
-void mrt_redis_link_tick(struct mrt_store *store, mrt_time now)
+void mrt_redis_link_tick(struct mrt_redis_store *store, mrt_time now)
 {
     struct mrt_redis_job *job;
     if (now >= patience_end(store)) {
@@ -406,7 +406,7 @@ void mrt_redis_link_tick(struct mrt_store *store, mrt_time now)
     }
 }
 
-mrt_time mrt_redis_link_next(const struct mrt_store *store)
+mrt_time mrt_redis_link_next(const struct mrt_redis_store *store)
 {
     const struct mrt_redis_job *job = TAILQ_FIRST(&store->waiting);
     mrt_time next = patience_end(store);

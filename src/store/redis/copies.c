@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-bool mrt_redis_copies_needed(const struct mrt_store *store, const struct mrt_redis_job *job)
+bool mrt_redis_copies_needed(const struct mrt_redis_store *store, const struct mrt_redis_job *job)
 {
     if (store->address.replicas == 0 || job->stage != MRT_REDIS_ASKED)
         return false;
@@ -24,7 +24,7 @@ bool mrt_redis_copies_needed(const struct mrt_store *store, const struct mrt_red
              (job->attempt > 0 && job->event.fence > 0)));
 }
 
-void mrt_redis_copies_ask(struct mrt_store *store, struct mrt_redis_job *job)
+void mrt_redis_copies_ask(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     char count[16], limit[24];
     job->stage = MRT_REDIS_COPYING;
@@ -44,7 +44,7 @@ void mrt_redis_copies_ask(struct mrt_store *store, struct mrt_redis_job *job)
 }
 
 /* Too few have it: whatever is promoted may not know of it. */
-static void undo(struct mrt_store *store, struct mrt_redis_job *job)
+static void undo(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     mrt_note(&store->notes, MRT_REDIS_NOTE_COPIES,
              "%lld of %u replicas have what was written; until there are so many no lock is "
@@ -63,7 +63,7 @@ static void undo(struct mrt_store *store, struct mrt_redis_job *job)
     TAILQ_INSERT_TAIL(&store->sent, job, link);
 }
 
-static void undone(struct mrt_store *store, struct mrt_redis_job *job)
+static void undone(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     if (job->command.claim && !mrt_redis_claim_undone(store, job))
         mrt_redis_answer(store, job, MRT_GONE);
@@ -72,7 +72,7 @@ static void undone(struct mrt_store *store, struct mrt_redis_job *job)
                        store->address.replicas);
 }
 
-void mrt_redis_copies_reply(struct mrt_store *store, struct mrt_redis_job *job,
+void mrt_redis_copies_reply(struct mrt_redis_store *store, struct mrt_redis_job *job,
                             const redisReply *reply)
 {
     if (job->stage == MRT_REDIS_UNDOING && reply->type == REDIS_REPLY_ERROR) {

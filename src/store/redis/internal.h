@@ -153,7 +153,7 @@ enum mrt_redis_note {
     MRT_REDIS_NOTE_ACCESS
 };
 
-struct mrt_store { // NOLINT(clang-analyzer-optin.performance.Padding): there are few
+struct mrt_redis_store { // NOLINT(clang-analyzer-optin.performance.Padding): there are few
     struct mrt_sink sink;
     struct mrt_traffic traffic;
     struct mrt_redis_address address;
@@ -202,130 +202,131 @@ struct mrt_store { // NOLINT(clang-analyzer-optin.performance.Padding): there ar
 
 /* port.c: puts events into the outbox. */
 void mrt_redis_job_free(struct mrt_redis_job *job);
-void mrt_redis_answer(struct mrt_store *store, struct mrt_redis_job *job, enum mrt_event_type type);
-__attribute__((format(printf, 4, 5))) void mrt_redis_fail(struct mrt_store *store,
+void mrt_redis_answer(struct mrt_redis_store *store, struct mrt_redis_job *job,
+                      enum mrt_event_type type);
+__attribute__((format(printf, 4, 5))) void mrt_redis_fail(struct mrt_redis_store *store,
                                                           struct mrt_redis_job *job, int error,
                                                           const char *format, ...);
 /* An event that was not asked for; NULL: no memory. It is in the outbox already. */
-struct mrt_event *mrt_redis_tell(struct mrt_store *store, enum mrt_event_type type,
+struct mrt_event *mrt_redis_tell(struct mrt_redis_store *store, enum mrt_event_type type,
                                  struct mrt_id session);
 /* All tickets are to be looked at. */
-void mrt_redis_wake_all(struct mrt_store *store);
+void mrt_redis_wake_all(struct mrt_redis_store *store);
 
 /* connection.c */
 /* How long an answer may take. */
-mrt_time mrt_redis_answer_limit(const struct mrt_store *store);
+mrt_time mrt_redis_answer_limit(const struct mrt_redis_store *store);
 /* Connects if need be, and sends what waits. */
-void mrt_redis_link_send(struct mrt_store *store, mrt_time now);
+void mrt_redis_link_send(struct mrt_redis_store *store, mrt_time now);
 /* Where the server is, as far as that is known; false: it is not. From any thread. */
-bool mrt_redis_link_server(const struct mrt_store *store, struct mrt_address *server);
+bool mrt_redis_link_server(const struct mrt_redis_store *store, struct mrt_address *server);
 /* Reads replies. */
-void mrt_redis_link_receive(struct mrt_store *store, mrt_time now);
+void mrt_redis_link_receive(struct mrt_redis_store *store, mrt_time now);
 /* Notices what takes too long. */
-void mrt_redis_link_tick(struct mrt_store *store, mrt_time now);
-mrt_time mrt_redis_link_next(const struct mrt_store *store);
+void mrt_redis_link_tick(struct mrt_redis_store *store, mrt_time now);
+mrt_time mrt_redis_link_next(const struct mrt_redis_store *store);
 /* Ends the connection; what is under way has an unknown outcome. */
-void mrt_redis_link_break(struct mrt_store *store, mrt_time now);
+void mrt_redis_link_break(struct mrt_redis_store *store, mrt_time now);
 
 /* Adds what is not an engine's command to `sent`, before `next` or at the end; NULL: no memory. */
-struct mrt_redis_job *mrt_redis_link_add(struct mrt_store *store, enum mrt_redis_work work,
+struct mrt_redis_job *mrt_redis_link_add(struct mrt_redis_store *store, enum mrt_redis_work work,
                                          struct mrt_redis_job *next);
 
 /* check.c */
 /* Asks, before this job or behind all, which server it is and how long it has been up; false: no
    memory. */
-bool mrt_redis_check_server(struct mrt_store *store, struct mrt_redis_job *next);
+bool mrt_redis_check_server(struct mrt_redis_store *store, struct mrt_redis_job *next);
 /* Notes which it is. Whether it has been up long enough; if not, why the connection is refused is
    noted. */
-bool mrt_redis_check_server_reply(struct mrt_store *store, const redisReply *reply);
+bool mrt_redis_check_server_reply(struct mrt_redis_store *store, const redisReply *reply);
 /* Asks, before the first job of its kind, whether keys may be dropped. */
-void mrt_redis_check_memory(struct mrt_store *store, struct mrt_redis_job *job);
-void mrt_redis_check_memory_reply(struct mrt_store *store, const redisReply *reply);
+void mrt_redis_check_memory(struct mrt_redis_store *store, struct mrt_redis_job *job);
+void mrt_redis_check_memory_reply(struct mrt_redis_store *store, const redisReply *reply);
 
 /* copies.c */
 /* Whether replicas have to have it before the job is answered as its event says. */
-bool mrt_redis_copies_needed(const struct mrt_store *store, const struct mrt_redis_job *job);
-void mrt_redis_copies_ask(struct mrt_store *store, struct mrt_redis_job *job);
+bool mrt_redis_copies_needed(const struct mrt_redis_store *store, const struct mrt_redis_job *job);
+void mrt_redis_copies_ask(struct mrt_redis_store *store, struct mrt_redis_job *job);
 /* Takes the reply to that, or to the undoing that followed. */
-void mrt_redis_copies_reply(struct mrt_store *store, struct mrt_redis_job *job,
+void mrt_redis_copies_reply(struct mrt_redis_store *store, struct mrt_redis_job *job,
                             const redisReply *reply);
 
 /* claim.c */
-struct mrt_redis_claim *mrt_redis_claim_find(struct mrt_store *store, struct mrt_id ticket);
-void mrt_redis_claim_forget(struct mrt_store *store, struct mrt_redis_claim *claim);
+struct mrt_redis_claim *mrt_redis_claim_find(struct mrt_redis_store *store, struct mrt_id ticket);
+void mrt_redis_claim_forget(struct mrt_redis_store *store, struct mrt_redis_claim *claim);
 /* Listens for its key no more, unless another of this client does. */
-void mrt_redis_claim_wait_no_more(struct mrt_store *store, struct mrt_redis_claim *claim);
+void mrt_redis_claim_wait_no_more(struct mrt_redis_store *store, struct mrt_redis_claim *claim);
 /* Whether the job is about a claim; it is marked as such. */
-bool mrt_redis_claim_of(struct mrt_store *store, struct mrt_redis_job *job);
+bool mrt_redis_claim_of(struct mrt_redis_store *store, struct mrt_redis_job *job);
 /* Notes what an attempt at a claim, or another command for it, is to say. False: it needs
    no request, and is answered. */
-bool mrt_redis_claim_put(struct mrt_store *store, struct mrt_redis_job *job);
+bool mrt_redis_claim_put(struct mrt_redis_store *store, struct mrt_redis_job *job);
 /* Notes, before a RENEW or a STOP, what concerns the claims of its session. */
-void mrt_redis_claims_put(struct mrt_store *store, struct mrt_redis_job *job);
+void mrt_redis_claims_put(struct mrt_redis_store *store, struct mrt_redis_job *job);
 /* The session is no more: its claims are given back. */
-void mrt_redis_claims_lose(struct mrt_store *store, struct mrt_id session);
+void mrt_redis_claims_lose(struct mrt_redis_store *store, struct mrt_id session);
 /* Notes the compare and extend, or delete, of such a job; false: it is of no use any more. */
-bool mrt_redis_claim_work_put(struct mrt_store *store, const struct mrt_redis_job *job);
+bool mrt_redis_claim_work_put(struct mrt_redis_store *store, const struct mrt_redis_job *job);
 /* Gives back what an attempt took, without an answer; false: the claim has ended meanwhile. */
-bool mrt_redis_claim_undo_put(struct mrt_store *store, const struct mrt_redis_job *job);
+bool mrt_redis_claim_undo_put(struct mrt_redis_store *store, const struct mrt_redis_job *job);
 /* Ends those of a session. */
-void mrt_redis_claims_forget(struct mrt_store *store, struct mrt_id session);
+void mrt_redis_claims_forget(struct mrt_redis_store *store, struct mrt_id session);
 /* A key was given back. */
-void mrt_redis_claim_told(struct mrt_store *store, const char *key);
+void mrt_redis_claim_told(struct mrt_redis_store *store, const char *key);
 /* The channel on which a key's waiters are told. */
-void mrt_redis_claim_channel(const struct mrt_store *store, const char *key,
+void mrt_redis_claim_channel(const struct mrt_redis_store *store, const char *key,
                              char channel[MRT_REDIS_CHANNEL_MAX]);
 
 /* claim_reply.c */
 /* Takes a reply; false: more belong to the job. */
-bool mrt_redis_claim_reply(struct mrt_store *store, struct mrt_redis_job *job,
+bool mrt_redis_claim_reply(struct mrt_redis_store *store, struct mrt_redis_job *job,
                            const redisReply *reply);
-void mrt_redis_claim_unknown(struct mrt_store *store, const struct mrt_redis_job *job);
+void mrt_redis_claim_unknown(struct mrt_redis_store *store, const struct mrt_redis_job *job);
 /* What mrt_redis_claim_undo_put asked for has been done: who waits is to try again, and an APPEND
    is to be answered. False: the claim has ended meanwhile. */
-bool mrt_redis_claim_undone(struct mrt_store *store, struct mrt_redis_job *job);
+bool mrt_redis_claim_undone(struct mrt_redis_store *store, struct mrt_redis_job *job);
 
 /* observe.c */
 /* Takes an OBSERVE until what it is to be told can be told; false: it is to be sent now. */
-bool mrt_redis_observe_hold(struct mrt_store *store, struct mrt_redis_job *job, mrt_time now);
+bool mrt_redis_observe_hold(struct mrt_redis_store *store, struct mrt_redis_job *job, mrt_time now);
 /* The connection for pushes begins, with SUBSCRIBE for all; or has ended. */
-void mrt_redis_observe_begin(struct mrt_store *store);
-void mrt_redis_observe_end(struct mrt_store *store);
+void mrt_redis_observe_begin(struct mrt_redis_store *store);
+void mrt_redis_observe_end(struct mrt_redis_store *store);
 /* A subscription stands, or a change is told; false: the channel is none of these. */
-bool mrt_redis_observe_told(struct mrt_store *store, const char *channel, bool message);
-void mrt_redis_observers_forget(struct mrt_store *store, struct mrt_id session);
-void mrt_redis_observers_free(struct mrt_store *store);
+bool mrt_redis_observe_told(struct mrt_redis_store *store, const char *channel, bool message);
+void mrt_redis_observers_forget(struct mrt_redis_store *store, struct mrt_id session);
+void mrt_redis_observers_free(struct mrt_redis_store *store);
 
 /* push.c; nothing of it is needed for what is right, only for what is quick */
 /* SUBSCRIBE or UNSUBSCRIBE, to be sent by the next flush. */
-void mrt_redis_push_put(struct mrt_store *store, const char *command, const char *channel);
+void mrt_redis_push_put(struct mrt_redis_store *store, const char *command, const char *channel);
 /* Opens the connection for pushes; false: that is not possible now. */
-bool mrt_redis_push_want(struct mrt_store *store, mrt_time now);
+bool mrt_redis_push_want(struct mrt_redis_store *store, mrt_time now);
 /* Begins, or ends, to listen for a claim. */
-void mrt_redis_push_listen(struct mrt_store *store, const char *key, mrt_time now);
-void mrt_redis_push_ignore(struct mrt_store *store, const char *key);
+void mrt_redis_push_listen(struct mrt_redis_store *store, const char *key, mrt_time now);
+void mrt_redis_push_ignore(struct mrt_redis_store *store, const char *key);
 /* Keeps the job of a ticket that has to wait, if its client could not be told yet that the wait
    is over; true: kept. */
-bool mrt_redis_push_hold(struct mrt_store *store, struct mrt_redis_job *job, mrt_time now);
-void mrt_redis_push_receive(struct mrt_store *store, mrt_time now);
-void mrt_redis_push_tick(struct mrt_store *store, mrt_time now);
-mrt_time mrt_redis_push_next(const struct mrt_store *store);
+bool mrt_redis_push_hold(struct mrt_redis_store *store, struct mrt_redis_job *job, mrt_time now);
+void mrt_redis_push_receive(struct mrt_redis_store *store, mrt_time now);
+void mrt_redis_push_tick(struct mrt_redis_store *store, mrt_time now);
+mrt_time mrt_redis_push_next(const struct mrt_redis_store *store);
 
 /* command.c */
 /* Notes the call of the script that does a command. */
-void mrt_redis_command_put(struct mrt_store *store, const struct mrt_redis_job *job);
+void mrt_redis_command_put(struct mrt_redis_store *store, const struct mrt_redis_job *job);
 /* EVALSHA, or EVAL with the script itself, of one key, with these arguments. */
 void mrt_redis_script_put(struct mrt_redis_wire *wire, enum mrt_redis_script_name name, bool whole,
                           const char *key, const struct mrt_redis_text *arguments, size_t count);
 /* The same of a script that is not a claim's, with all keys that can be known: of this session
    (NULL: an operator's), and of the queue or the cell of this name ("": none). */
-void mrt_redis_keyed_put(struct mrt_store *store, struct mrt_redis_wire *wire,
+void mrt_redis_keyed_put(struct mrt_redis_store *store, struct mrt_redis_wire *wire,
                          enum mrt_redis_script_name script, bool whole, const char *session,
                          const char *name, const struct mrt_redis_text *arguments, size_t count);
 struct mrt_redis_text mrt_redis_text_of(const char *text);
 
 /* Takes a ticket out, without an answer. */
-void mrt_redis_remove_put(struct mrt_store *store, const struct mrt_redis_job *job);
+void mrt_redis_remove_put(struct mrt_redis_store *store, const struct mrt_redis_job *job);
 
 /* reply.c */
 enum mrt_redis_outcome {
@@ -337,17 +338,17 @@ enum mrt_redis_outcome {
 /* What an error reply means; the code of ours in `error`, what to add in `advice`. */
 enum mrt_redis_outcome mrt_redis_classify(const char *text, int *error, const char **advice);
 /* Answers the command of a job. */
-void mrt_redis_reply(struct mrt_store *store, struct mrt_redis_job *job, const redisReply *reply,
-                     mrt_time now);
+void mrt_redis_reply(struct mrt_redis_store *store, struct mrt_redis_job *job,
+                     const redisReply *reply, mrt_time now);
 /* Fills a VIEW; false: a number is out of range. `soonest`: as the script said, in ms. */
-bool mrt_redis_view(const struct mrt_store *store, struct mrt_event *event, int64_t number,
+bool mrt_redis_view(const struct mrt_redis_store *store, struct mrt_event *event, int64_t number,
                     int64_t ahead, bool behind, int64_t soonest);
 
 /* operator.c */
-int mrt_redis_server(struct mrt_store *store, char *text, size_t size);
-int mrt_redis_list(struct mrt_store *store, const char *name, const char *prefix,
+int mrt_redis_server(struct mrt_store *port, char *text, size_t size);
+int mrt_redis_list(struct mrt_store *port, const char *name, const char *prefix,
                    mrt_listed_callback callback, void *argument);
-int mrt_redis_revoke(struct mrt_store *store, const char *name, uint64_t fence);
-int mrt_redis_break(struct mrt_store *store, const char *name, uint64_t fence);
+int mrt_redis_revoke(struct mrt_store *port, const char *name, uint64_t fence);
+int mrt_redis_break(struct mrt_store *port, const char *name, uint64_t fence);
 
 #endif

@@ -19,7 +19,7 @@
 
 /* ------------------------------------------------------------------ channels */
 
-static void put_watch(struct mrt_store *store, const char *command,
+static void put_watch(struct mrt_redis_store *store, const char *command,
                       const struct mrt_redis_watch *watch)
 {
     char channel[MRT_REDIS_CHANNEL_MAX];
@@ -27,7 +27,7 @@ static void put_watch(struct mrt_store *store, const char *command,
     mrt_redis_push_put(store, command, channel);
 }
 
-static struct mrt_redis_watch *find_watch(const struct mrt_store *store, const char *queue)
+static struct mrt_redis_watch *find_watch(const struct mrt_redis_store *store, const char *queue)
 {
     struct mrt_redis_watch *watch;
     TAILQ_FOREACH (watch, &store->watches, link)
@@ -37,7 +37,7 @@ static struct mrt_redis_watch *find_watch(const struct mrt_store *store, const c
 }
 
 /* The connection for pushes is there, or on its way. */
-static struct mrt_redis_watch *make_watch(struct mrt_store *store, const char *queue)
+static struct mrt_redis_watch *make_watch(struct mrt_redis_store *store, const char *queue)
 {
     size_t size = strlen(queue) + 1;
     struct mrt_redis_watch *watch = calloc(1, sizeof *watch + size);
@@ -50,13 +50,13 @@ static struct mrt_redis_watch *make_watch(struct mrt_store *store, const char *q
     return watch;
 }
 
-static void free_watch(struct mrt_store *store, struct mrt_redis_watch *watch)
+static void free_watch(struct mrt_redis_store *store, struct mrt_redis_watch *watch)
 {
     TAILQ_REMOVE(&store->watches, watch, link);
     free(watch);
 }
 
-void mrt_redis_observe_begin(struct mrt_store *store)
+void mrt_redis_observe_begin(struct mrt_redis_store *store)
 {
     const struct mrt_redis_watch *watch;
     TAILQ_FOREACH (watch, &store->watches, link)
@@ -65,7 +65,8 @@ void mrt_redis_observe_begin(struct mrt_store *store)
 
 /* ------------------------------------------------------------------ observers */
 
-static struct mrt_redis_observer *find_observer(const struct mrt_store *store, struct mrt_id id)
+static struct mrt_redis_observer *find_observer(const struct mrt_redis_store *store,
+                                                struct mrt_id id)
 {
     struct mrt_redis_observer *observer;
     TAILQ_FOREACH (observer, &store->observers, link)
@@ -74,7 +75,7 @@ static struct mrt_redis_observer *find_observer(const struct mrt_store *store, s
     return observer;
 }
 
-static bool make_observer(struct mrt_store *store, const struct mrt_command *command)
+static bool make_observer(struct mrt_redis_store *store, const struct mrt_command *command)
 {
     size_t size = strlen(command->queue) + 1;
     if (find_observer(store, command->ticket))
@@ -89,14 +90,14 @@ static bool make_observer(struct mrt_store *store, const struct mrt_command *com
     return true;
 }
 
-static void free_observer(struct mrt_store *store, struct mrt_redis_observer *observer)
+static void free_observer(struct mrt_redis_store *store, struct mrt_redis_observer *observer)
 {
     TAILQ_REMOVE(&store->observers, observer, link);
     free(observer);
 }
 
 /* Tells those of a queue, of all if NULL; how many there were. */
-static unsigned tell(struct mrt_store *store, const char *queue)
+static unsigned tell(struct mrt_redis_store *store, const char *queue)
 {
     struct mrt_redis_observer *observer, *next;
     unsigned count = 0;
@@ -112,7 +113,7 @@ static unsigned tell(struct mrt_store *store, const char *queue)
     return count;
 }
 
-void mrt_redis_observers_forget(struct mrt_store *store, struct mrt_id session)
+void mrt_redis_observers_forget(struct mrt_redis_store *store, struct mrt_id session)
 {
     struct mrt_redis_observer *observer, *next;
     TAILQ_FOREACH_SAFE (observer, &store->observers, link, next)
@@ -120,7 +121,7 @@ void mrt_redis_observers_forget(struct mrt_store *store, struct mrt_id session)
             free_observer(store, observer);
 }
 
-void mrt_redis_observers_free(struct mrt_store *store)
+void mrt_redis_observers_free(struct mrt_redis_store *store)
 {
     while (!TAILQ_EMPTY(&store->observers))
         free_observer(store, TAILQ_FIRST(&store->observers));
@@ -130,7 +131,7 @@ void mrt_redis_observers_free(struct mrt_store *store)
 
 /* ------------------------------------------------------------------ looking */
 
-bool mrt_redis_observe_hold(struct mrt_store *store, struct mrt_redis_job *job, mrt_time now)
+bool mrt_redis_observe_hold(struct mrt_redis_store *store, struct mrt_redis_job *job, mrt_time now)
 {
     const struct mrt_command *command = &job->command;
     if (command->type != MRT_OBSERVE || command->once || job->deaf)
@@ -150,7 +151,7 @@ bool mrt_redis_observe_hold(struct mrt_store *store, struct mrt_redis_job *job, 
 }
 
 /* Those that were held for it, or for all that was listened for, are sent. */
-static void release(struct mrt_store *store, const char *queue)
+static void release(struct mrt_redis_store *store, const char *queue)
 {
     struct mrt_redis_job *job, *next;
     TAILQ_FOREACH_SAFE (job, &store->held, link, next) {
@@ -163,7 +164,7 @@ static void release(struct mrt_store *store, const char *queue)
     }
 }
 
-bool mrt_redis_observe_told(struct mrt_store *store, const char *channel, bool message)
+bool mrt_redis_observe_told(struct mrt_redis_store *store, const char *channel, bool message)
 {
     size_t length = strlen(store->address.base);
     if (strncmp(channel, store->address.base, length) != 0 ||
@@ -180,7 +181,7 @@ bool mrt_redis_observe_told(struct mrt_store *store, const char *channel, bool m
     return true;
 }
 
-void mrt_redis_observe_end(struct mrt_store *store)
+void mrt_redis_observe_end(struct mrt_redis_store *store)
 {
     release(store, NULL);
     tell(store, NULL); /* what has changed since was not heard */

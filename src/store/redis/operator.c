@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 struct lister {
-    struct mrt_store *store;
+    struct mrt_redis_store *store;
     struct mrt_redis_wire wire;
     mrt_time deadline;
     int epoll;
@@ -107,7 +107,7 @@ static int ask(struct lister *lister, enum mrt_redis_script_name script,
 /* Connects and logs in. */
 static int open_wire(struct lister *lister)
 {
-    struct mrt_store *store = lister->store;
+    struct mrt_redis_store *store = lister->store;
     struct mrt_address server;
     if (!mrt_redis_link_server(store, &server) ||
         !mrt_redis_wire_open(&lister->wire, &server, lister->epoll))
@@ -126,8 +126,9 @@ static int connect_and_ask(struct lister *lister, enum mrt_redis_script_name scr
     return error == MORTISE_OK ? ask(lister, script, arguments, count, reply) : error;
 }
 
-static int begin(struct lister *lister, struct mrt_store *store)
+static int begin(struct lister *lister, struct mrt_store *port)
 {
+    struct mrt_redis_store *store = (struct mrt_redis_store *)port;
     *lister = (struct lister){.store = store, .wire = {.fd = -1}};
     lister->deadline = mrt_time_add(mrt_time_now(), store->timeout);
     lister->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -142,18 +143,18 @@ static void end(struct lister *lister)
 }
 
 /* The reply is a list, to be freed. A script that only looks may be said not to have been run. */
-static int call(struct mrt_store *store, enum mrt_redis_script_name script,
+static int call(struct mrt_store *port, enum mrt_redis_script_name script,
                 const struct mrt_redis_text *arguments, size_t count, redisReply **reply)
 {
     struct lister lister;
     *reply = NULL;
-    int error = begin(&lister, store);
+    int error = begin(&lister, port);
     if (error == MORTISE_OK)
         error = connect_and_ask(&lister, script, arguments, count, reply);
     end(&lister);
     if (error != MORTISE_OK && lister.perhaps && script == MRT_REDIS_OPERATE)
         return mrt_error(MORTISE_EUNKNOWN, "Redis: no answer from %s: it may have been done",
-                         store->address.shown);
+                         lister.store->address.shown);
     return error;
 }
 
@@ -201,13 +202,13 @@ static bool show(const redisReply *row, mrt_listed_callback callback, void *argu
     return true;
 }
 
-int mrt_redis_list(struct mrt_store *store, const char *name, const char *prefix,
+int mrt_redis_list(struct mrt_store *port, const char *name, const char *prefix,
                    mrt_listed_callback callback, void *argument)
 {
     redisReply *reply;
     const struct mrt_redis_text arguments[] = {mrt_redis_text_of(name ? name : ""),
                                                mrt_redis_text_of(prefix ? prefix : "")};
-    int error = call(store, MRT_REDIS_LIST, arguments, 2, &reply);
+    int error = call(port, MRT_REDIS_LIST, arguments, 2, &reply);
     for (size_t i = 0; error == MORTISE_OK && reply && i < reply->elements; i++)
         if (!show(reply->element[i], callback, argument))
             break;
@@ -217,7 +218,7 @@ int mrt_redis_list(struct mrt_store *store, const char *name, const char *prefix
 
 /* ---------------------------------------------------------------- operator */
 
-static int operate(struct mrt_store *store, const char *what, const char *name, uint64_t fence)
+static int operate(struct mrt_store *port, const char *what, const char *name, uint64_t fence)
 {
     char number[24];
     redisReply *reply;
@@ -226,21 +227,21 @@ static int operate(struct mrt_store *store, const char *what, const char *name, 
     snprintf(number, sizeof number, "%llu", (unsigned long long)(fence >> MRT_REDIS_FENCE_BITS));
     const struct mrt_redis_text arguments[] = {mrt_redis_text_of(what), mrt_redis_text_of(name),
                                                mrt_redis_text_of(number)};
-    int error = call(store, MRT_REDIS_OPERATE, arguments, 3, &reply);
+    int error = call(port, MRT_REDIS_OPERATE, arguments, 3, &reply);
     if (reply && (reply->elements != 1 || strcmp(text_at(reply, 0), "DONE") != 0))
         error = MORTISE_ENOTHELD;
     freeReplyObject(reply);
     return error;
 }
 
-int mrt_redis_revoke(struct mrt_store *store, const char *name, uint64_t fence)
+int mrt_redis_revoke(struct mrt_store *port, const char *name, uint64_t fence)
 {
-    return operate(store, "revoke", name, fence);
+    return operate(port, "revoke", name, fence);
 }
 
-int mrt_redis_break(struct mrt_store *store, const char *name, uint64_t fence)
+int mrt_redis_break(struct mrt_store *port, const char *name, uint64_t fence)
 {
-    return fence > 0 ? operate(store, "break", name, fence) : MORTISE_ENOTHELD;
+    return fence > 0 ? operate(port, "break", name, fence) : MORTISE_ENOTHELD;
 }
 
 /* ------------------------------------------------------------------ server */
@@ -287,7 +288,7 @@ static bool is_allowed(struct lister *lister, const char *const *texts, size_t c
 /* Who may more than take locks can take everything from everybody. */
 static void check_access(struct lister *lister)
 {
-    const struct mrt_store *store = lister->store;
+    const struct mrt_redis_store *store = lister->store;
     struct mrt_notes notes = {
         .from = store->notes.from, .log = store->notes.log, .argument = store->notes.argument};
     static const char *const configure[] = {"CONFIG", "GET", "maxmemory"};
@@ -331,10 +332,10 @@ static int ask_version(struct lister *lister, char *text, size_t size)
     return error;
 }
 
-int mrt_redis_server(struct mrt_store *store, char *text, size_t size)
+int mrt_redis_server(struct mrt_store *port, char *text, size_t size)
 {
     struct lister lister;
-    int error = begin(&lister, store);
+    int error = begin(&lister, port);
     if (error == MORTISE_OK)
         error = open_wire(&lister);
     if (error == MORTISE_OK)

@@ -30,7 +30,7 @@ void mrt_redis_job_free(struct mrt_redis_job *job)
     free(job);
 }
 
-static void put(struct mrt_store *store, struct mrt_redis_job *job)
+static void put(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     job->event.serial = job->command.serial;
     job->event.session = job->command.session;
@@ -38,7 +38,8 @@ static void put(struct mrt_store *store, struct mrt_redis_job *job)
     TAILQ_INSERT_TAIL(&store->outbox, job, link);
 }
 
-void mrt_redis_answer(struct mrt_store *store, struct mrt_redis_job *job, enum mrt_event_type type)
+void mrt_redis_answer(struct mrt_redis_store *store, struct mrt_redis_job *job,
+                      enum mrt_event_type type)
 {
     job->event.type = type;
     if (mrt_redis_copies_needed(store, job))
@@ -47,7 +48,7 @@ void mrt_redis_answer(struct mrt_store *store, struct mrt_redis_job *job, enum m
         put(store, job);
 }
 
-void mrt_redis_fail(struct mrt_store *store, struct mrt_redis_job *job, int error,
+void mrt_redis_fail(struct mrt_redis_store *store, struct mrt_redis_job *job, int error,
                     const char *format, ...)
 {
     va_list arguments;
@@ -60,7 +61,7 @@ void mrt_redis_fail(struct mrt_store *store, struct mrt_redis_job *job, int erro
     mrt_redis_answer(store, job, perhaps ? MRT_UNKNOWN : MRT_FAILED);
 }
 
-struct mrt_event *mrt_redis_tell(struct mrt_store *store, enum mrt_event_type type,
+struct mrt_event *mrt_redis_tell(struct mrt_redis_store *store, enum mrt_event_type type,
                                  struct mrt_id session)
 {
     struct mrt_redis_job *job = calloc(1, sizeof *job);
@@ -72,14 +73,14 @@ struct mrt_event *mrt_redis_tell(struct mrt_store *store, enum mrt_event_type ty
     return &job->event;
 }
 
-void mrt_redis_wake_all(struct mrt_store *store)
+void mrt_redis_wake_all(struct mrt_redis_store *store)
 {
     const struct mrt_redis_session *session;
     TAILQ_FOREACH (session, &store->sessions, link)
         mrt_redis_tell(store, MRT_WAKE, session->id);
 }
 
-static void deliver_all(struct mrt_store *store)
+static void deliver_all(struct mrt_redis_store *store)
 {
     struct mrt_redis_job *job;
     while ((job = TAILQ_FIRST(&store->outbox))) {
@@ -93,9 +94,10 @@ static void deliver_all(struct mrt_store *store)
 
 /* ------------------------------------------------------------------- turns */
 
-static bool redis_submit(struct mrt_store *store, const struct mrt_command *command,
+static bool redis_submit(struct mrt_store *port, const struct mrt_command *command,
                          mrt_time patience)
 {
+    struct mrt_redis_store *store = (struct mrt_redis_store *)port;
     (void)patience; /* nothing here waits */
     struct mrt_redis_job *job = calloc(1, sizeof *job);
     if (!job)
@@ -108,8 +110,9 @@ static bool redis_submit(struct mrt_store *store, const struct mrt_command *comm
     return true;
 }
 
-static void redis_process(struct mrt_store *store, mrt_time now)
+static void redis_process(struct mrt_store *port, mrt_time now)
 {
+    struct mrt_redis_store *store = (struct mrt_redis_store *)port;
     struct epoll_event ready[4];
     int count = epoll_wait(store->epoll, ready, 4, 0);
     for (int i = 0; i < count; i++)
@@ -123,38 +126,43 @@ static void redis_process(struct mrt_store *store, mrt_time now)
     deliver_all(store);
 }
 
-static int redis_fd(struct mrt_store *store)
+static int redis_fd(struct mrt_store *port)
 {
+    struct mrt_redis_store *store = (struct mrt_redis_store *)port;
     return store->epoll;
 }
 
-static mrt_time redis_next(struct mrt_store *store)
+static mrt_time redis_next(struct mrt_store *port)
 {
+    struct mrt_redis_store *store = (struct mrt_redis_store *)port;
     return mrt_time_min(mrt_redis_link_next(store), mrt_redis_push_next(store));
 }
 
 /* Commands are sent at once, each is one script, and the server does them unread, but for the first
    time that it is sent one: NOSCRIPT. */
-static bool redis_answers_may_wait(const struct mrt_store *store)
+static bool redis_answers_may_wait(const struct mrt_store *port)
 {
+    const struct mrt_redis_store *store = (const struct mrt_redis_store *)port;
     bool under_way = store->wire.state != MRT_REDIS_CLOSED || !TAILQ_EMPTY(&store->waiting);
     return !under_way || (store->wire.state == MRT_REDIS_OPEN && store->wire.used == 0 &&
                           TAILQ_EMPTY(&store->waiting));
 }
 
-static bool redis_asks_apart(const struct mrt_store *store)
+static bool redis_asks_apart(const struct mrt_store *port)
 {
-    (void)store;
+    (void)port;
     return true;
 }
 
-static const char *redis_address(const struct mrt_store *store)
+static const char *redis_address(const struct mrt_store *port)
 {
+    const struct mrt_redis_store *store = (const struct mrt_redis_store *)port;
     return store->address.shown;
 }
 
-static mrt_time redis_lease(const struct mrt_store *store)
+static mrt_time redis_lease(const struct mrt_store *port)
 {
+    const struct mrt_redis_store *store = (const struct mrt_redis_store *)port;
     return store->address.session;
 }
 
@@ -171,8 +179,9 @@ static void free_jobs(struct mrt_redis_jobs *jobs)
 
 /* Also in a forked child: descriptors are closed, and the parent's stay open. A session
    still open dies by its lease. */
-static void redis_close(struct mrt_store *store)
+static void redis_close(struct mrt_store *port)
 {
+    struct mrt_redis_store *store = (struct mrt_redis_store *)port;
     struct mrt_redis_session *session;
     struct mrt_redis_claim *claim;
     mrt_redis_wire_close(&store->wire);
@@ -197,7 +206,7 @@ static void redis_close(struct mrt_store *store)
     free(store);
 }
 
-static int choose_names(struct mrt_store *store)
+static int choose_names(struct mrt_redis_store *store)
 {
     struct mrt_id id, key;
     char text[MRT_ID_TEXT_SIZE];
@@ -210,7 +219,7 @@ static int choose_names(struct mrt_store *store)
     return MORTISE_OK;
 }
 
-static int find_servers(struct mrt_store *store, bool later)
+static int find_servers(struct mrt_redis_store *store, bool later)
 {
     const struct mrt_redis_address *address = &store->address;
     mrt_resolver_init(&store->resolver, &address->host, address->path[0] ? 0 : 1,
@@ -222,7 +231,7 @@ static int find_servers(struct mrt_store *store, bool later)
 static int redis_open(const struct mrt_uri *uri, const struct mrt_store_options *options,
                       struct mrt_sink sink, struct mrt_store **opened)
 {
-    struct mrt_store *store = calloc(1, sizeof *store);
+    struct mrt_redis_store *store = calloc(1, sizeof *store);
     if (!store)
         return MORTISE_ENOMEM;
     TAILQ_INIT(&store->waiting);
@@ -252,15 +261,16 @@ static int redis_open(const struct mrt_uri *uri, const struct mrt_store_options 
     if (error == MORTISE_OK)
         error = find_servers(store, options->unresolved);
     if (error != MORTISE_OK) {
-        redis_close(store);
+        redis_close((struct mrt_store *)store);
         return error;
     }
-    *opened = store;
+    *opened = (struct mrt_store *)store;
     return MORTISE_OK;
 }
 
-static void redis_traffic(const struct mrt_store *store, struct mrt_traffic *sum)
+static void redis_traffic(const struct mrt_store *port, struct mrt_traffic *sum)
 {
+    const struct mrt_redis_store *store = (const struct mrt_redis_store *)port;
     mrt_traffic_sum(sum, &store->traffic);
 }
 

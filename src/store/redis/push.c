@@ -24,7 +24,7 @@
 #define PAUSE (100 * MRT_MILLISECOND)
 #define CONNECT_MAX MRT_SECOND /* somebody waits for it who could look for himself */
 
-static void end(struct mrt_store *store, mrt_time now)
+static void end(struct mrt_redis_store *store, mrt_time now)
 {
     struct mrt_redis_job *job;
     bool was_subscribed = store->push_subscribed;
@@ -40,13 +40,13 @@ static void end(struct mrt_store *store, mrt_time now)
         mrt_redis_wake_all(store);
 }
 
-void mrt_redis_push_put(struct mrt_store *store, const char *command, const char *channel)
+void mrt_redis_push_put(struct mrt_redis_store *store, const char *command, const char *channel)
 {
     const struct mrt_redis_text words[] = {{command, strlen(command)}, {channel, strlen(channel)}};
     mrt_redis_wire_put(&store->push, words, 2);
 }
 
-static void put_key(struct mrt_store *store, const char *command, const char *key)
+static void put_key(struct mrt_redis_store *store, const char *command, const char *key)
 {
     char channel[MRT_REDIS_CHANNEL_MAX];
     mrt_redis_claim_channel(store, key, channel);
@@ -54,7 +54,7 @@ static void put_key(struct mrt_store *store, const char *command, const char *ke
 }
 
 /* Begins to connect and subscribe. */
-static void begin(struct mrt_store *store, mrt_time now)
+static void begin(struct mrt_redis_store *store, mrt_time now)
 {
     const struct mrt_redis_servers *servers = &store->servers;
     size_t last = store->server_next + servers->count - 1; /* where commands go */
@@ -75,7 +75,7 @@ static void begin(struct mrt_store *store, mrt_time now)
         end(store, now);
 }
 
-bool mrt_redis_push_want(struct mrt_store *store, mrt_time now)
+bool mrt_redis_push_want(struct mrt_redis_store *store, mrt_time now)
 {
     if (store->push.state == MRT_REDIS_CLOSED && now >= store->push_again)
         begin(store, now);
@@ -83,13 +83,13 @@ bool mrt_redis_push_want(struct mrt_store *store, mrt_time now)
 }
 
 /* A look at a ticket that is there: whatever this one fails for, the ticket stays. */
-static void repeat(struct mrt_store *store, struct mrt_redis_job *job)
+static void repeat(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     job->repeated = true;
     TAILQ_INSERT_TAIL(&store->waiting, job, link);
 }
 
-bool mrt_redis_push_hold(struct mrt_store *store, struct mrt_redis_job *job, mrt_time now)
+bool mrt_redis_push_hold(struct mrt_redis_store *store, struct mrt_redis_job *job, mrt_time now)
 {
     if (store->push_subscribed && job->since > store->push_since)
         return false;
@@ -105,7 +105,7 @@ bool mrt_redis_push_hold(struct mrt_store *store, struct mrt_redis_job *job, mrt
     return true;
 }
 
-void mrt_redis_push_listen(struct mrt_store *store, const char *key, mrt_time now)
+void mrt_redis_push_listen(struct mrt_redis_store *store, const char *key, mrt_time now)
 {
     if (store->push.state == MRT_REDIS_CLOSED) {
         if (now >= store->push_again)
@@ -117,7 +117,7 @@ void mrt_redis_push_listen(struct mrt_store *store, const char *key, mrt_time no
         end(store, now);
 }
 
-void mrt_redis_push_ignore(struct mrt_store *store, const char *key)
+void mrt_redis_push_ignore(struct mrt_redis_store *store, const char *key)
 {
     if (store->push.state == MRT_REDIS_CLOSED)
         return;
@@ -126,7 +126,7 @@ void mrt_redis_push_ignore(struct mrt_store *store, const char *key)
 }
 
 /* Who observes waits for a channel of his own, which may have been asked for later. */
-static void subscribed(struct mrt_store *store, mrt_time now)
+static void subscribed(struct mrt_redis_store *store, mrt_time now)
 {
     struct mrt_redis_job *job, *next;
     store->push_subscribed = true;
@@ -140,7 +140,7 @@ static void subscribed(struct mrt_store *store, mrt_time now)
 }
 
 /* Of "TICKET WHAT SIGN": what is told, if a script has told it. */
-static bool is_signed(const struct mrt_store *store, const char *text, char what[WHAT_SIZE])
+static bool is_signed(const struct mrt_redis_store *store, const char *text, char what[WHAT_SIZE])
 {
     char sign[MRT_REDIS_SIGN_SIZE];
     const char *first = strchr(text, ' '), *last = strrchr(text, ' ');
@@ -153,7 +153,7 @@ static bool is_signed(const struct mrt_store *store, const char *text, char what
 
 /* "SESSION TICKET" and then "NUMBER AHEAD BEHIND", "revoked COUNT" or "gone", as the scripts have
    it, and the sign. */
-static void pushed(struct mrt_store *store, const char *text)
+static void pushed(struct mrt_redis_store *store, const char *text)
 {
     char session[33], ticket[33], what[WHAT_SIZE];
     int64_t number, ahead;
@@ -175,7 +175,7 @@ static void pushed(struct mrt_store *store, const char *text)
         event->type = MRT_REVOKED;
 }
 
-static bool take(struct mrt_store *store, const redisReply *reply, mrt_time now)
+static bool take(struct mrt_redis_store *store, const redisReply *reply, mrt_time now)
 {
     if (store->push_logins > 0) {
         store->push_logins--;
@@ -203,7 +203,7 @@ static bool take(struct mrt_store *store, const redisReply *reply, mrt_time now)
     return true;
 }
 
-static bool take_all(struct mrt_store *store, mrt_time now)
+static bool take_all(struct mrt_redis_store *store, mrt_time now)
 {
     redisReply *reply;
     bool fine = mrt_redis_wire_receive(&store->push);
@@ -219,14 +219,14 @@ static bool take_all(struct mrt_store *store, mrt_time now)
     }
 }
 
-void mrt_redis_push_receive(struct mrt_store *store, mrt_time now)
+void mrt_redis_push_receive(struct mrt_redis_store *store, mrt_time now)
 {
     if (store->push.state != MRT_REDIS_CLOSED && !take_all(store, now))
         end(store, now);
 }
 
 /* Somebody is held for a subscription; how long at most. */
-mrt_time mrt_redis_push_next(const struct mrt_store *store)
+mrt_time mrt_redis_push_next(const struct mrt_redis_store *store)
 {
     const struct mrt_redis_job *job = TAILQ_FIRST(&store->held);
     if (store->push.state == MRT_REDIS_CLOSED)
@@ -236,7 +236,7 @@ mrt_time mrt_redis_push_next(const struct mrt_store *store)
     return job ? mrt_time_add(job->since, CONNECT_MAX) : MRT_TIME_NEVER;
 }
 
-void mrt_redis_push_tick(struct mrt_store *store, mrt_time now)
+void mrt_redis_push_tick(struct mrt_redis_store *store, mrt_time now)
 {
     if (now >= mrt_redis_push_next(store))
         end(store, now);

@@ -71,7 +71,7 @@ enum mrt_redis_outcome mrt_redis_classify(const char *text, int *error, const ch
     return MRT_REDIS_UNKNOWN;
 }
 
-static void reply_error(struct mrt_store *store, struct mrt_redis_job *job, const char *text)
+static void reply_error(struct mrt_redis_store *store, struct mrt_redis_job *job, const char *text)
 {
     int error;
     const char *advice;
@@ -102,7 +102,7 @@ static const char *word(const redisReply *reply, size_t index)
 
 /* A third of the lease, or when one of those in the way may be dead: the server may have
    told, and it may have been lost. */
-static mrt_time recheck_of(const struct mrt_store *store, int64_t soonest)
+static mrt_time recheck_of(const struct mrt_redis_store *store, int64_t soonest)
 {
     if (soonest == 0)
         return MRT_REDIS_RECHECK_HELD;
@@ -110,7 +110,7 @@ static mrt_time recheck_of(const struct mrt_store *store, int64_t soonest)
     return mrt_time_min(third, mrt_time_from_ms(soonest + 1));
 }
 
-bool mrt_redis_view(const struct mrt_store *store, struct mrt_event *event, int64_t number,
+bool mrt_redis_view(const struct mrt_redis_store *store, struct mrt_event *event, int64_t number,
                     int64_t ahead, bool behind, int64_t soonest)
 {
     if (number <= 0 || number >= MRT_REDIS_NUMBER_MAX || ahead < 0 || soonest < 0)
@@ -123,8 +123,8 @@ bool mrt_redis_view(const struct mrt_store *store, struct mrt_event *event, int6
     return true;
 }
 
-static void reply_view(struct mrt_store *store, struct mrt_redis_job *job, const redisReply *reply,
-                       mrt_time now)
+static void reply_view(struct mrt_redis_store *store, struct mrt_redis_job *job,
+                       const redisReply *reply, mrt_time now)
 {
     int64_t soonest = integer(reply, 4);
     if (!mrt_redis_view(store, &job->event, integer(reply, 1), integer(reply, 2),
@@ -153,7 +153,7 @@ static bool keep_value(struct mrt_redis_job *job, const redisReply *value)
     return true;
 }
 
-static void reply_holder(struct mrt_store *store, struct mrt_redis_job *job,
+static void reply_holder(struct mrt_redis_store *store, struct mrt_redis_job *job,
                          const redisReply *reply)
 {
     int64_t number = integer(reply, 1), soonest = integer(reply, 2);
@@ -167,7 +167,8 @@ static void reply_holder(struct mrt_store *store, struct mrt_redis_job *job,
     mrt_redis_answer(store, job, MRT_HOLDER);
 }
 
-static void reply_cell(struct mrt_store *store, struct mrt_redis_job *job, const redisReply *reply)
+static void reply_cell(struct mrt_redis_store *store, struct mrt_redis_job *job,
+                       const redisReply *reply)
 {
     bool written = job->command.type == MRT_CELL_SET;
     if (reply->elements < 4 || (!written && !keep_value(job, reply->element[3]))) {
@@ -179,7 +180,7 @@ static void reply_cell(struct mrt_store *store, struct mrt_redis_job *job, const
     mrt_redis_answer(store, job, MRT_CELL);
 }
 
-static void forget_session(struct mrt_store *store, struct mrt_id id)
+static void forget_session(struct mrt_redis_store *store, struct mrt_id id)
 {
     struct mrt_redis_session *session;
     TAILQ_FOREACH (session, &store->sessions, link)
@@ -191,7 +192,7 @@ static void forget_session(struct mrt_store *store, struct mrt_id id)
     free(session);
 }
 
-static void remember_session(struct mrt_store *store, struct mrt_id id)
+static void remember_session(struct mrt_redis_store *store, struct mrt_id id)
 {
     struct mrt_redis_session *session;
     forget_session(store, id);
@@ -203,7 +204,7 @@ static void remember_session(struct mrt_store *store, struct mrt_id id)
 }
 
 /* The server's clock should pass as ours does: its leases end by it. */
-static void compare_clocks(struct mrt_store *store, int64_t server_ms, mrt_time now)
+static void compare_clocks(struct mrt_redis_store *store, int64_t server_ms, mrt_time now)
 {
     int64_t here = (now - store->server_seen) / MRT_MILLISECOND;
     int64_t there = server_ms - store->server_ms;
@@ -218,8 +219,8 @@ static void compare_clocks(struct mrt_store *store, int64_t server_ms, mrt_time 
     store->server_seen = now;
 }
 
-static void reply_alive(struct mrt_store *store, struct mrt_redis_job *job, const redisReply *reply,
-                        mrt_time now)
+static void reply_alive(struct mrt_redis_store *store, struct mrt_redis_job *job,
+                        const redisReply *reply, mrt_time now)
 {
     if (integer(reply, 1) > 0)
         compare_clocks(store, integer(reply, 1), now);
@@ -233,8 +234,8 @@ static void reply_alive(struct mrt_store *store, struct mrt_redis_job *job, cons
     mrt_redis_answer(store, job, MRT_STARTED);
 }
 
-static void reply_lost(struct mrt_store *store, struct mrt_redis_job *job, const redisReply *reply,
-                       mrt_time now)
+static void reply_lost(struct mrt_redis_store *store, struct mrt_redis_job *job,
+                       const redisReply *reply, mrt_time now)
 {
     if (integer(reply, 1) > 0)
         compare_clocks(store, integer(reply, 1), now); /* which may be why */
@@ -251,7 +252,7 @@ static void reply_lost(struct mrt_store *store, struct mrt_redis_job *job, const
         mrt_redis_fail(store, job, MORTISE_ELOST, "the session has ended");
 }
 
-static void reply_stopped(struct mrt_store *store, struct mrt_redis_job *job)
+static void reply_stopped(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     forget_session(store, job->command.session);
     mrt_redis_claims_forget(store, job->command.session);
@@ -259,7 +260,8 @@ static void reply_stopped(struct mrt_store *store, struct mrt_redis_job *job)
     mrt_redis_answer(store, job, MRT_STOPPED);
 }
 
-static void reply_other(struct mrt_store *store, struct mrt_redis_job *job, const redisReply *reply)
+static void reply_other(struct mrt_redis_store *store, struct mrt_redis_job *job,
+                        const redisReply *reply)
 {
     const char *is = word(reply, 1), *kind = strchr(is, ' ');
     const struct mrt_command *command = &job->command;
@@ -269,8 +271,8 @@ static void reply_other(struct mrt_store *store, struct mrt_redis_job *job, cons
                    (unsigned long long)command->capacity);
 }
 
-void mrt_redis_reply(struct mrt_store *store, struct mrt_redis_job *job, const redisReply *reply,
-                     mrt_time now)
+void mrt_redis_reply(struct mrt_redis_store *store, struct mrt_redis_job *job,
+                     const redisReply *reply, mrt_time now)
 {
     const char *said = word(reply, 0);
     if (reply->type == REDIS_REPLY_ERROR)
