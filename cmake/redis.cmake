@@ -14,7 +14,7 @@ function(embed_redis_scripts directory)
   file(READ ${directory}/head.lua head)
   file(READ ${directory}/common.lua common)
   set(text "/* Made of src/store/redis/scripts by cmake/redis.cmake. */\n")
-  string(APPEND text "#include \"store/redis/internal.h\"\n\n")
+  string(APPEND text "#include \"store/redis/script.h\"\n\n")
   set(rows "")
   foreach(name session stop append adopt refresh remove detach observe cell list operate
           claim_extend claim_show claim_delete)

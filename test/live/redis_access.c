@@ -3,7 +3,7 @@
 #include "conform/port_client.h"
 #include "live/noted.h"
 #include "live/zookeeper_place.h"
-#include "store/redis/internal.h"
+#include "store/redis/script.h"
 
 #include <hiredis/hiredis.h>
 #include <pthread.h>

@@ -6,7 +6,7 @@
 #include "cmocka_all.h"
 #include "live/redis_proxy.h"
 #include "live/zookeeper_place.h"
-#include "store/redis/internal.h"
+#include "store/redis/script.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "conform/port_client.h"
 #include "live/redis_proxy.h"
 #include "live/zookeeper_place.h"
-#include "store/redis/internal.h"
+#include "store/redis/script.h"
 
 #include <stdio.h>
 

@@ -6,7 +6,7 @@
 #include "defect_run.h"
 #include "live/redis_proxy.h"
 #include "live/zookeeper_place.h"
-#include "store/redis/internal.h"
+#include "store/redis/script.h"
 
 #include <pthread.h>
 #include <signal.h>

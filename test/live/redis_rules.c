@@ -1,9 +1,11 @@
 /* The Redis store's rules without a server: URIs, secrets, and what errors mean. */
 #include "cmocka_all.h"
 
+#include "base/error.h"
 #include "base/uri.h"
 #include "mortise.h"
-#include "store/redis/internal.h"
+#include "store/redis/error.h"
+#include "store/redis/uri.h"
 
 #include <stdio.h>
 #include <stdlib.h>

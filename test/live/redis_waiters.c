@@ -6,7 +6,7 @@
 #include "conform/port_client.h"
 #include "core/rule.h"
 #include "live/zookeeper_place.h"
-#include "store/redis/internal.h"
+#include "store/redis/script.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,7 @@
  */
 #include "redis_server.h"
 
-#include "store/redis/internal.h"
+#include "store/redis/script.h"
 #include "store/redis/sign.h"
 
 #include <lauxlib.h>

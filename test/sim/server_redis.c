@@ -9,6 +9,7 @@
 #include "redis_server.h"
 #include "server.h"
 #include "store/redis/internal.h"
+#include "store/redis/script.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

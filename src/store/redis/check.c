@@ -11,18 +11,12 @@
  *
  * A server that may drop keys when its memory is short is told of in the log, once.
  */
-#include "store/redis/internal.h"
+#include "store/redis/check.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void put_info(struct mrt_redis_store *store, const char *section)
-{
-    const struct mrt_redis_text words[] = {{"INFO", 4}, {section, strlen(section)}};
-    mrt_redis_wire_put(&store->wire, words, 2);
-}
 
 /* What stands behind "\nNAME:"; NULL: it is not there. */
 static const char *field(const redisReply *reply, const char *name)
@@ -39,9 +33,9 @@ static const char *field(const redisReply *reply, const char *name)
 
 bool mrt_redis_check_server(struct mrt_redis_store *store, struct mrt_redis_job *next)
 {
-    if (!mrt_redis_link_add(store, MRT_REDIS_SERVER, next))
+    if (!mrt_redis_job_add(store, MRT_REDIS_SERVER, next))
         return false;
-    put_info(store, "server");
+    mrt_redis_wire_words(&store->wire, "INFO", "server", NULL);
     return true;
 }
 
@@ -85,10 +79,10 @@ void mrt_redis_check_memory(struct mrt_redis_store *store, struct mrt_redis_job 
 {
     bool *asked = &store->memory_asked[job->command.claim];
     if (*asked || store->notes.each[MRT_REDIS_NOTE_EVICTION].taken ||
-        !mrt_redis_link_add(store, MRT_REDIS_MEMORY, job))
+        !mrt_redis_job_add(store, MRT_REDIS_MEMORY, job))
         return;
     *asked = true;
-    put_info(store, "memory");
+    mrt_redis_wire_words(&store->wire, "INFO", "memory", NULL);
 }
 
 void mrt_redis_check_memory_reply(struct mrt_redis_store *store, const redisReply *reply)

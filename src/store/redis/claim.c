@@ -22,7 +22,11 @@
  * at it, that is written beside it, for operators, and their requests are read there. A
  * release leaves that to expire: without the token in the key it says nothing.
  */
-#include "store/redis/internal.h"
+#include "store/redis/claim.h"
+
+#include "base/assert.h"
+#include "store/redis/push.h"
+#include "store/redis/script.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +35,8 @@
 
 /* ------------------------------------------------------------------- claims */
 
-struct mrt_redis_claim *mrt_redis_claim_find(struct mrt_redis_store *store, struct mrt_id ticket)
+struct mrt_redis_claim *mrt_redis_claim_find(const struct mrt_redis_store *store,
+                                             struct mrt_id ticket)
 {
     struct mrt_redis_claim *claim;
     TAILQ_FOREACH (claim, &store->claims, link)
@@ -59,8 +64,8 @@ static bool choose_token(struct mrt_id ticket, char token[MRT_REDIS_TOKEN_SIZE])
     return true;
 }
 
-static struct mrt_redis_claim *make(struct mrt_redis_store *store,
-                                    const struct mrt_command *command)
+static struct mrt_redis_claim *new_claim(struct mrt_redis_store *store,
+                                         const struct mrt_command *command)
 {
     size_t size = strlen(command->queue) + 1;
     struct mrt_redis_claim *claim = calloc(1, sizeof *claim + size);
@@ -86,7 +91,7 @@ static bool last_to_wait(const struct mrt_redis_store *store, const struct mrt_r
     return true;
 }
 
-void mrt_redis_claim_wait_no_more(struct mrt_redis_store *store, struct mrt_redis_claim *claim)
+void mrt_redis_claim_stop_waiting(struct mrt_redis_store *store, struct mrt_redis_claim *claim)
 {
     if (claim->waits && last_to_wait(store, claim))
         mrt_redis_push_ignore(store, claim->key);
@@ -95,7 +100,7 @@ void mrt_redis_claim_wait_no_more(struct mrt_redis_store *store, struct mrt_redi
 
 void mrt_redis_claim_forget(struct mrt_redis_store *store, struct mrt_redis_claim *claim)
 {
-    mrt_redis_claim_wait_no_more(store, claim);
+    mrt_redis_claim_stop_waiting(store, claim);
     TAILQ_REMOVE(&store->claims, claim, link);
     free(claim);
 }
@@ -108,22 +113,13 @@ void mrt_redis_claims_forget(struct mrt_redis_store *store, struct mrt_id sessio
             mrt_redis_claim_forget(store, claim);
 }
 
-void mrt_redis_claim_told(struct mrt_redis_store *store, const char *key)
+void mrt_redis_claims_free(struct mrt_redis_store *store)
 {
-    const struct mrt_redis_claim *claim;
-    TAILQ_FOREACH (claim, &store->claims, link) {
-        if (!claim->waits || strcmp(claim->key, key) != 0)
-            continue;
-        struct mrt_event *event = mrt_redis_tell(store, MRT_WAKE, claim->session);
-        if (event)
-            event->ticket = claim->ticket;
+    struct mrt_redis_claim *claim;
+    while ((claim = TAILQ_FIRST(&store->claims))) {
+        TAILQ_REMOVE(&store->claims, claim, link);
+        free(claim);
     }
-}
-
-void mrt_redis_claim_channel(const struct mrt_redis_store *store, const char *key,
-                             char channel[MRT_REDIS_CHANNEL_MAX])
-{
-    snprintf(channel, MRT_REDIS_CHANNEL_MAX, "%sw:%s", store->address.base, key);
 }
 
 /* ------------------------------------------------------------------ requests */
@@ -131,50 +127,37 @@ void mrt_redis_claim_channel(const struct mrt_redis_store *store, const char *ke
 static void put_script(struct mrt_redis_store *store, const struct mrt_redis_claim *claim,
                        enum mrt_redis_script_name name, bool whole)
 {
-    char lease[24], channel[MRT_REDIS_CHANNEL_MAX];
-    snprintf(lease, sizeof lease, "%lld", (long long)(store->address.session / MRT_MILLISECOND));
-    mrt_redis_claim_channel(store, claim->key, channel);
-    const struct mrt_redis_text arguments[] = {
-        mrt_redis_text_of(claim->token),
-        mrt_redis_text_of(name == MRT_REDIS_CLAIM_EXTEND ? lease : channel)};
-    mrt_redis_script_put(&store->wire, name, whole, claim->key, arguments, 2);
+    char channel[MRT_REDIS_KEY_MAX];
+    mrt_redis_key(store, "w:", claim->key, channel);
+    mrt_redis_claim_script_put(&store->wire, name, whole, claim->key, claim->token,
+                               name == MRT_REDIS_CLAIM_EXTEND ? store->lease : channel, NULL);
 }
 
 static void put_show(struct mrt_redis_store *store, const struct mrt_redis_claim *claim, bool whole)
 {
-    char key[MRT_REDIS_CHANNEL_MAX], number[24], session[MRT_ID_TEXT_SIZE];
+    char key[MRT_REDIS_KEY_MAX], number[24], session[MRT_ID_TEXT_SIZE];
     char ticket[MRT_ID_TEXT_SIZE], time[24];
-    snprintf(key, sizeof key, "%sn:%s", store->address.base, claim->key);
+    mrt_redis_key(store, "n:", claim->key, key);
     snprintf(number, sizeof number, "%llu",
              (unsigned long long)(claim->fence >> MRT_REDIS_FENCE_BITS));
     mrt_id_format(claim->session, session);
     mrt_id_format(claim->ticket, ticket);
     snprintf(time, sizeof time, "%lld", 2 * (long long)(store->address.session / MRT_MILLISECOND));
-    const struct mrt_redis_text arguments[] = {
-        mrt_redis_text_of(claim->token), mrt_redis_text_of(number), mrt_redis_text_of(session),
-        mrt_redis_text_of(ticket),       mrt_redis_text_of(time),   mrt_redis_text_of(claim->key)};
-    mrt_redis_script_put(&store->wire, MRT_REDIS_CLAIM_SHOW, whole, key, arguments, 6);
+    mrt_redis_claim_script_put(&store->wire, MRT_REDIS_CLAIM_SHOW, whole, key, claim->token, number,
+                               session, ticket, time, claim->key, NULL);
 }
 
 /* How many replies there will be. */
 static unsigned put_attempt(struct mrt_redis_store *store, const struct mrt_redis_claim *claim)
 {
-    char lease[24], counter[MRT_REDIS_BASE_MAX + 8];
-    int length = snprintf(lease, sizeof lease, "%lld",
-                          (long long)(store->address.session / MRT_MILLISECOND));
+    char counter[MRT_REDIS_KEY_MAX];
     bool look = claim->outcome_unknown;
     if (look)
         put_script(store, claim, MRT_REDIS_CLAIM_EXTEND, true);
-    const struct mrt_redis_text set[] = {{"SET", 3},
-                                         {claim->key, strlen(claim->key)},
-                                         {claim->token, strlen(claim->token)},
-                                         {"NX", 2},
-                                         {"PX", 2},
-                                         {lease, (size_t)length}};
-    mrt_redis_wire_put(&store->wire, set, 6);
-    length = snprintf(counter, sizeof counter, "%sfence", store->address.base);
-    const struct mrt_redis_text increase[] = {{"INCR", 4}, {counter, (size_t)length}};
-    mrt_redis_wire_put(&store->wire, increase, 2);
+    mrt_redis_wire_words(&store->wire, "SET", claim->key, claim->token, "NX", "PX", store->lease,
+                         NULL);
+    mrt_redis_key(store, "fence", "", counter);
+    mrt_redis_wire_words(&store->wire, "INCR", counter, NULL);
     return look ? 3 : 2;
 }
 
@@ -188,7 +171,7 @@ static bool session_is_there(const struct mrt_redis_store *store, const struct m
 }
 
 /* A command for a claim that is not there, and cannot be. */
-static bool answer_without(struct mrt_redis_store *store, struct mrt_redis_job *job)
+static void answer_without(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     TAILQ_REMOVE(&store->sent, job, link);
     if (job->command.type == MRT_REMOVE)
@@ -199,7 +182,6 @@ static bool answer_without(struct mrt_redis_store *store, struct mrt_redis_job *
         mrt_redis_fail(store, job, MORTISE_ENOMEM, "no memory or entropy");
     else
         mrt_redis_fail(store, job, MORTISE_ELOST, "the session has ended");
-    return false;
 }
 
 static bool is_leaving(const struct mrt_redis_claim *claim)
@@ -211,7 +193,7 @@ static bool is_leaving(const struct mrt_redis_claim *claim)
 static bool put_work(struct mrt_redis_store *store, const struct mrt_redis_claim *claim,
                      enum mrt_redis_work work, struct mrt_redis_job *next)
 {
-    struct mrt_redis_job *job = mrt_redis_link_add(store, work, next);
+    struct mrt_redis_job *job = mrt_redis_job_add(store, work, next);
     if (!job)
         return false;
     job->command.ticket = claim->ticket;
@@ -220,18 +202,19 @@ static bool put_work(struct mrt_redis_store *store, const struct mrt_redis_claim
     return true;
 }
 
-bool mrt_redis_claim_put(struct mrt_redis_store *store, struct mrt_redis_job *job)
+void mrt_redis_claim_put(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     struct mrt_redis_claim *claim = mrt_redis_claim_find(store, job->command.ticket);
     if (claim && !mrt_id_equal(claim->session, job->command.session))
         claim = NULL;
     else if (!claim && job->command.type == MRT_APPEND && session_is_there(store, job))
-        claim = make(store, &job->command);
+        claim = new_claim(store, &job->command);
     bool ours = claim && (claim->held || claim->outcome_unknown || claim->trying);
     if (!claim || (job->command.type == MRT_REMOVE && !ours)) {
         if (claim)
             mrt_redis_claim_forget(store, claim);
-        return answer_without(store, job);
+        answer_without(store, job);
+        return;
     }
     claim->leaving = job->command.type == MRT_REMOVE;
     job->attempt = job->replies = 0;
@@ -245,7 +228,6 @@ bool mrt_redis_claim_put(struct mrt_redis_store *store, struct mrt_redis_job *jo
     else
         job->attempt = put_attempt(store, claim);
     claim->trying |= job->attempt > 0;
-    return true;
 }
 
 bool mrt_redis_claim_work_put(struct mrt_redis_store *store, const struct mrt_redis_job *job)

@@ -2,7 +2,11 @@
  * What a reply says of a claim, and what follows from it: it is held, somebody has it and it is
  * asked for again, it is gone. What is asked is in claim.c.
  */
-#include "store/redis/internal.h"
+#include "store/redis/claim.h"
+
+#include "base/assert.h"
+#include "store/redis/error.h"
+#include "store/redis/push.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -51,18 +55,17 @@ static void blocked(struct mrt_redis_store *store, struct mrt_redis_job *job,
 }
 
 /* Before it is answered that somebody has it. */
-static void look(struct mrt_redis_store *store, struct mrt_redis_job *job,
-                 const struct mrt_redis_claim *claim)
+static void get_key(struct mrt_redis_store *store, struct mrt_redis_job *job,
+                    const struct mrt_redis_claim *claim)
 {
-    const struct mrt_redis_text get[] = {{"GET", 3}, {claim->key, strlen(claim->key)}};
     job->looks = true;
     job->since = mrt_time_now();
     TAILQ_INSERT_TAIL(&store->sent, job, link);
-    mrt_redis_wire_put(&store->wire, get, 2);
+    mrt_redis_wire_words(&store->wire, "GET", claim->key, NULL);
 }
 
-static void looked(struct mrt_redis_store *store, struct mrt_redis_job *job,
-                   struct mrt_redis_claim *claim, const redisReply *reply)
+static void key_reply(struct mrt_redis_store *store, struct mrt_redis_job *job,
+                      struct mrt_redis_claim *claim, const redisReply *reply)
 {
     int error = 0;
     const char *advice;
@@ -82,7 +85,7 @@ static void attempted(struct mrt_redis_store *store, struct mrt_redis_job *job,
 {
     claim->outcome_unknown = false;
     if (job->taken && job->number > 0 && job->number < MRT_REDIS_NUMBER_MAX) {
-        mrt_redis_claim_wait_no_more(store, claim);
+        mrt_redis_claim_stop_waiting(store, claim);
         claim->held = true;
         claim->fence = (uint64_t)job->number << MRT_REDIS_FENCE_BITS;
         view_held(store, job, claim);
@@ -90,7 +93,7 @@ static void attempted(struct mrt_redis_store *store, struct mrt_redis_job *job,
         claim->outcome_unknown = true; /* without a fence it is asked for again */
         mrt_redis_answer(store, job, MRT_UNKNOWN);
     } else if (job->command.type == MRT_APPEND) {
-        look(store, job, claim);
+        get_key(store, job, claim);
     } else {
         view_waiting(store, job, claim);
     }
@@ -143,9 +146,7 @@ static void extended(struct mrt_redis_store *store, struct mrt_redis_claim *clai
     if (reply->type != REDIS_REPLY_INTEGER || reply->integer == 1 || !claim->held)
         return;
     store->unproven = true;
-    struct mrt_event *event = mrt_redis_tell(store, MRT_WAKE, claim->session);
-    if (event)
-        event->ticket = claim->ticket; /* which then finds it gone */
+    mrt_redis_tell(store, MRT_WAKE, claim->session, claim->ticket); /* which then finds it gone */
 }
 
 static void shown(struct mrt_redis_store *store, struct mrt_redis_claim *claim,
@@ -154,11 +155,9 @@ static void shown(struct mrt_redis_store *store, struct mrt_redis_claim *claim,
     if (!claim || reply->type != REDIS_REPLY_INTEGER || (uint64_t)reply->integer <= claim->revoked)
         return;
     claim->revoked = (uint64_t)reply->integer;
-    struct mrt_event *event = mrt_redis_tell(store, MRT_REVOKED, claim->session);
-    if (event) {
-        event->ticket = claim->ticket;
+    struct mrt_event *event = mrt_redis_tell(store, MRT_REVOKED, claim->session, claim->ticket);
+    if (event)
         event->revoked = claim->revoked;
-    }
 }
 
 static void verified(struct mrt_redis_store *store, struct mrt_redis_job *job,
@@ -195,7 +194,7 @@ bool mrt_redis_claim_reply(struct mrt_redis_store *store, struct mrt_redis_job *
     } else if (removes || !claim) {
         mrt_redis_answer(store, job, MRT_UNKNOWN);
     } else if (job->looks) {
-        looked(store, job, claim, reply);
+        key_reply(store, job, claim, reply);
     } else if (job->attempt > 0) {
         return attempt_reply(store, job, claim, reply);
     } else {
@@ -224,4 +223,12 @@ void mrt_redis_claim_unknown(struct mrt_redis_store *store, const struct mrt_red
         return;
     claim->trying = false;
     claim->outcome_unknown = true;
+}
+
+void mrt_redis_claim_released(struct mrt_redis_store *store, const char *key)
+{
+    const struct mrt_redis_claim *claim;
+    TAILQ_FOREACH (claim, &store->claims, link)
+        if (claim->waits && strcmp(claim->key, key) == 0)
+            mrt_redis_tell(store, MRT_WAKE, claim->session, claim->ticket);
 }

@@ -1,104 +1,15 @@
-/*
- * Commands as calls of scripts, one each. A script is called by its digest; a server that
- * does not know it yet, or no more, says NOSCRIPT, and is sent the script itself.
- */
+/* What each command says to its script; the scripts say what their arguments are. */
+#include "store/redis/command.h"
+
+#include "base/assert.h"
 #include "store/redis/internal.h"
+#include "store/redis/script.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define ARGUMENTS_MAX 12
-#define KEYS_MAX 6
 #define NUMBER_SIZE 24
-
-struct mrt_redis_text mrt_redis_text_of(const char *text)
-{
-    return (struct mrt_redis_text){text, strlen(text)};
-}
-
-static void put_script(struct mrt_redis_wire *wire, enum mrt_redis_script_name name, bool whole,
-                       const struct mrt_redis_text *keys, size_t key_count,
-                       const struct mrt_redis_text *arguments, size_t count)
-{
-    const struct mrt_redis_script *script = &mrt_redis_scripts[name];
-    struct mrt_redis_text words[3 + KEYS_MAX + ARGUMENTS_MAX];
-    const char digit[] = {(char)('0' + key_count), '\0'};
-    words[0] = mrt_redis_text_of(whole ? "EVAL" : "EVALSHA");
-    words[1] = whole ? (struct mrt_redis_text){script->text, script->length}
-                     : mrt_redis_text_of(script->digest);
-    words[2] = mrt_redis_text_of(digit);
-    memcpy(words + 3, keys, key_count * sizeof *keys);
-    memcpy(words + 3 + key_count, arguments, count * sizeof *arguments);
-    mrt_redis_wire_put(wire, words, 3 + key_count + count);
-}
-
-void mrt_redis_script_put(struct mrt_redis_wire *wire, enum mrt_redis_script_name name, bool whole,
-                          const char *key, const struct mrt_redis_text *arguments, size_t count)
-{
-    const struct mrt_redis_text only = mrt_redis_text_of(key);
-    put_script(wire, name, whole, &only, 1, arguments, count);
-}
-
-/* ------------------------------------------------------------------ keys */
-
-/* Keys that a script uses besides the sessions, the queues and the values, and that can be named
-   before it runs. It finds the rest in the data: see head.lua. */
-enum { OWN = 1, NOBODY = 2, QUEUE = 4, CELL = 8, CLAIM = 16, FENCE = 32 };
-static const unsigned char used[] = {
-    [MRT_REDIS_SESSION] = OWN | FENCE,
-    [MRT_REDIS_STOP] = OWN,
-    [MRT_REDIS_APPEND] = OWN | QUEUE,
-    [MRT_REDIS_ADOPT] = OWN | QUEUE | NOBODY,
-    [MRT_REDIS_REFRESH] = OWN | QUEUE,
-    [MRT_REDIS_REMOVE] = OWN | QUEUE,
-    [MRT_REDIS_DETACH] = OWN | QUEUE | NOBODY,
-    [MRT_REDIS_OBSERVE] = OWN | QUEUE,
-    [MRT_REDIS_CELL] = OWN | CELL,
-    [MRT_REDIS_LIST] = QUEUE | CLAIM,
-    [MRT_REDIS_OPERATE] = QUEUE | CLAIM,
-};
-
-struct keys {
-    struct mrt_redis_text texts[KEYS_MAX];
-    size_t count;
-    char room[KEYS_MAX][MRT_REDIS_CHANNEL_MAX];
-};
-
-static void add_key(const struct mrt_redis_store *store, struct keys *keys, const char *kind,
-                    const char *name)
-{
-    char *room = keys->room[keys->count], *end = room;
-    end = mempcpy(end, store->address.base, strlen(store->address.base));
-    end = mempcpy(end, kind, strlen(kind));
-    end = mempcpy(end, name, strlen(name));
-    keys->texts[keys->count++] = (struct mrt_redis_text){room, (size_t)(end - room)};
-}
-
-void mrt_redis_keyed_put(struct mrt_redis_store *store, struct mrt_redis_wire *wire,
-                         enum mrt_redis_script_name script, bool whole, const char *session,
-                         const char *name, const struct mrt_redis_text *arguments, size_t count)
-{
-    struct keys keys;
-    keys.count = 0;
-    add_key(store, &keys, "sessions", "");
-    add_key(store, &keys, "queues", "");
-    add_key(store, &keys, "values", "");
-    if (used[script] & OWN)
-        add_key(store, &keys, "s:", session);
-    if (used[script] & NOBODY)
-        add_key(store, &keys, "s:", "00000000000000000000000000000000");
-    if (used[script] & FENCE)
-        add_key(store, &keys, "fence", "");
-    if (used[script] & QUEUE && *name)
-        add_key(store, &keys, "q:", name);
-    if (used[script] & CELL)
-        add_key(store, &keys, "k:", name);
-    if (used[script] & CLAIM && *name)
-        add_key(store, &keys, "n:", name);
-    put_script(wire, script, whole, keys.texts, keys.count, arguments, count);
-}
-
-/* ------------------------------------------------------------------ arguments */
 
 /* The arguments of one call. */
 struct call {
@@ -110,6 +21,7 @@ struct call {
 
 static void add(struct call *call, const char *text)
 {
+    MRT_ASSERT(call->count < ARGUMENTS_MAX);
     call->arguments[call->count++] = mrt_redis_text_of(text);
 }
 
@@ -130,7 +42,7 @@ static void add_value(struct call *call, const struct mrt_command *command)
 static void add_session(const struct mrt_redis_store *store, struct call *call, bool starts)
 {
     add(call, starts ? "start" : "renew");
-    add_number(call, (uint64_t)(store->address.session / MRT_MILLISECOND));
+    add(call, store->lease);
     add(call, store->channel);
     add(call, store->label);
     add(call, store->key);
@@ -166,18 +78,9 @@ static void add_write(struct call *call, const struct mrt_command *command, cons
     add_value(call, command);
 }
 
-static void add_heir(struct call *call, const struct mrt_command *command, const char *ticket,
-                     const char *heir)
-{
-    add(call, ticket);
-    add(call, command->queue);
-    add_number(call, command->weight);
-    add(call, heir);
-}
-
 /* What stands behind the session and the epoch. */
 static void add_rest(const struct mrt_redis_store *store, struct call *call,
-                     const struct mrt_command *command, const char *ticket, const char *heir)
+                     const struct mrt_command *command, const char *ticket, const char *detached)
 {
     switch (command->type) {
     case MRT_START:
@@ -200,7 +103,10 @@ static void add_rest(const struct mrt_redis_store *store, struct call *call,
             add_value(call, command);
         break;
     case MRT_DETACH:
-        add_heir(call, command, ticket, heir);
+        add(call, ticket);
+        add(call, command->queue);
+        add_number(call, command->weight);
+        add(call, detached);
         break;
     case MRT_OBSERVE:
     case MRT_CELL_GET:
@@ -228,28 +134,29 @@ static enum mrt_redis_script_name script_of(const struct mrt_command *command)
     return adopts ? MRT_REDIS_ADOPT : scripts[command->type];
 }
 
-static void put(struct mrt_redis_store *store, const struct mrt_command *command, bool whole)
+static void put_command(struct mrt_redis_store *store, const struct mrt_command *command,
+                        bool whole)
 {
-    char session[MRT_ID_TEXT_SIZE], ticket[MRT_ID_TEXT_SIZE], heir[MRT_ID_TEXT_SIZE];
+    char session[MRT_ID_TEXT_SIZE], ticket[MRT_ID_TEXT_SIZE], detached[MRT_ID_TEXT_SIZE];
     struct call call = {.count = 0};
     mrt_id_format(command->session, session);
     mrt_id_format(command->ticket, ticket);
-    mrt_id_format(command->detached_id, heir);
+    mrt_id_format(command->detached_id, detached);
     add(&call, session);
     add_number(&call, store->epoch);
-    add_rest(store, &call, command, ticket, heir);
-    mrt_redis_keyed_put(store, &store->wire, script_of(command), whole, session, command->queue,
-                        call.arguments, call.count);
+    add_rest(store, &call, command, ticket, detached);
+    mrt_redis_script_put(store, &store->wire, script_of(command), whole, session, command->queue,
+                         call.arguments, call.count);
 }
 
 void mrt_redis_command_put(struct mrt_redis_store *store, const struct mrt_redis_job *job)
 {
-    put(store, &job->command, job->whole);
+    put_command(store, &job->command, job->whole);
 }
 
 void mrt_redis_remove_put(struct mrt_redis_store *store, const struct mrt_redis_job *job)
 {
     struct mrt_command command = job->command;
     command.type = MRT_REMOVE;
-    put(store, &command, true); /* whole: the server may not know it yet */
+    put_command(store, &command, true); /* whole: the server may not know it yet */
 }

@@ -14,7 +14,16 @@
  * NOSCRIPT: nothing was done, and the same command is sent at once as a whole script;
  * unless one for the same ticket is on its way behind it, which it must not overtake.
  */
-#include "store/redis/internal.h"
+#include "store/redis/connection.h"
+
+#include "base/assert.h"
+#include "store/redis/check.h"
+#include "store/redis/claim.h"
+#include "store/redis/command.h"
+#include "store/redis/copies.h"
+#include "store/redis/error.h"
+#include "store/redis/push.h"
+#include "store/redis/reply.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -24,7 +33,6 @@
 
 #define PAUSE_MIN (10 * MRT_MILLISECOND)
 #define PAUSE_DOUBLINGS 6
-#define ANSWER_MIN (250 * MRT_MILLISECOND)
 
 /* ------------------------------------------------------------------- the end */
 
@@ -54,7 +62,7 @@ static void end_jobs(struct mrt_redis_store *store, struct mrt_redis_jobs *jobs,
 }
 
 /* Once each address of the server has been tried in vain. */
-static void tell_unreachable(struct mrt_redis_store *store)
+static void report_unreachable(struct mrt_redis_store *store)
 {
     struct mrt_redis_job *job;
     if (store->heard || store->refusal || store->failures < store->servers.count ||
@@ -63,7 +71,7 @@ static void tell_unreachable(struct mrt_redis_store *store)
     fail_unreachable(store, job);
 }
 
-void mrt_redis_link_break(struct mrt_redis_store *store, mrt_time now)
+static void break_connection(struct mrt_redis_store *store, mrt_time now)
 {
     mrt_redis_wire_close(&store->wire);
     mrt_resolver_begin(&store->resolver, &store->address.host, 1, now);
@@ -71,35 +79,10 @@ void mrt_redis_link_break(struct mrt_redis_store *store, mrt_time now)
     store->failures++;
     store->again = mrt_time_add(now, PAUSE_MIN << doublings);
     end_jobs(store, &store->sent, true);
-    tell_unreachable(store);
+    report_unreachable(store);
 }
 
 /* --------------------------------------------------------------- beginning */
-
-struct mrt_redis_job *mrt_redis_link_add(struct mrt_redis_store *store, enum mrt_redis_work work,
-                                         struct mrt_redis_job *next)
-{
-    struct mrt_redis_job *job = calloc(1, sizeof *job);
-    if (!job)
-        return NULL;
-    job->work = work;
-    job->since = next ? next->since : mrt_time_now();
-    if (next)
-        TAILQ_INSERT_BEFORE(next, job, link);
-    else
-        TAILQ_INSERT_TAIL(&store->sent, job, link);
-    return job;
-}
-
-static void put_client(struct mrt_redis_store *store, const char *what, const char *id)
-{
-    const char *const words[] = {"CLIENT", what, "ID", id};
-    struct mrt_redis_text texts[4];
-    size_t count = id ? 4 : 2;
-    for (size_t i = 0; i < count; i++)
-        texts[i] = (struct mrt_redis_text){words[i], strlen(words[i])};
-    mrt_redis_wire_put(&store->wire, texts, count);
-}
 
 /* A claim that is tried late, by what the server has not read yet of the last connection,
    would stand until its lease ends: scripts refuse it by the epoch, a SET cannot. */
@@ -119,17 +102,17 @@ static bool end_earlier(struct mrt_redis_store *store)
     earlier->id = 0;
     if (!same)
         return true;
-    put_client(store, "KILL", id);
-    return mrt_redis_link_add(store, MRT_REDIS_KILL, NULL) != NULL;
+    mrt_redis_wire_words(&store->wire, "CLIENT", "KILL", "ID", id, NULL);
+    return mrt_redis_job_add(store, MRT_REDIS_KILL, NULL) != NULL;
 }
 
 /* Before the first claim on a connection. */
 static void ask_id(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
-    if (store->id_asked || !mrt_redis_link_add(store, MRT_REDIS_ID, job))
+    if (store->id_asked || !mrt_redis_job_add(store, MRT_REDIS_ID, job))
         return;
     store->id_asked = true;
-    put_client(store, "ID", NULL);
+    mrt_redis_wire_words(&store->wire, "CLIENT", "ID", NULL);
     if (!*store->connection.server)
         mrt_redis_check_server(store, job);
 }
@@ -148,7 +131,7 @@ static bool begin_connection(struct mrt_redis_store *store)
 /* Operators' calls come at any time. */
 static pthread_mutex_t servers_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-bool mrt_redis_link_server(const struct mrt_redis_store *store, struct mrt_address *server)
+bool mrt_redis_connection_server(const struct mrt_redis_store *store, struct mrt_address *server)
 {
     const struct mrt_redis_servers *servers = &store->servers;
     pthread_mutex_lock(&servers_mutex);
@@ -187,16 +170,16 @@ static void connect_now(struct mrt_redis_store *store, mrt_time now)
     unsigned logins =
         begun ? mrt_redis_wire_login(&store->wire, &store->address, store->secret) : 0;
     while (begun && logins > 0) {
-        begun = mrt_redis_link_add(store, MRT_REDIS_LOGIN, NULL);
+        begun = mrt_redis_job_add(store, MRT_REDIS_LOGIN, NULL);
         logins--;
     }
     begun = begun && begin_connection(store);
     if (!begun)
-        mrt_redis_link_break(store, now);
+        break_connection(store, now);
 }
 
 /* Notes a command that is in `sent`; the answer to some is known already. */
-static void put(struct mrt_redis_store *store, struct mrt_redis_job *job)
+static void write_job(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     if (job->command.type == MRT_START || job->command.claim)
         mrt_redis_check_memory(store, job);
@@ -215,17 +198,17 @@ static void send_waiting(struct mrt_redis_store *store, mrt_time now)
     struct mrt_redis_job *job;
     while ((job = TAILQ_FIRST(&store->waiting))) {
         TAILQ_REMOVE(&store->waiting, job, link);
-        if (mrt_redis_observe_hold(store, job, now))
+        if (mrt_redis_push_hold_observe(store, job, now))
             continue;
         TAILQ_INSERT_TAIL(&store->sent, job, link);
         job->since = now;
-        put(store, job);
+        write_job(store, job);
     }
     if (!mrt_redis_wire_flush(&store->wire))
-        mrt_redis_link_break(store, now);
+        break_connection(store, now);
 }
 
-void mrt_redis_link_send(struct mrt_redis_store *store, mrt_time now)
+void mrt_redis_connection_send(struct mrt_redis_store *store, mrt_time now)
 {
     if (TAILQ_EMPTY(&store->waiting))
         return;
@@ -237,13 +220,13 @@ void mrt_redis_link_send(struct mrt_redis_store *store, mrt_time now)
 
 /* ----------------------------------------------------------------- replies */
 
-/* Whether a command for this job's ticket is on its way behind it. */
-static bool followed(const struct mrt_redis_job *job)
+/* Whether a command for the ticket of this job, the first, is on its way behind it. */
+static bool is_followed(const struct mrt_redis_store *store, const struct mrt_redis_job *job)
 {
-    const struct mrt_redis_job *other = job;
+    const struct mrt_redis_job *other;
     if (mrt_id_none(job->command.ticket) || job->work == MRT_REDIS_SHOW)
         return false; /* of its session: an engine waits for its answer; or of no order */
-    while ((other = TAILQ_NEXT(other, link)))
+    TAILQ_FOREACH (other, &store->sent, link)
         if (other->work == MRT_REDIS_COMMAND &&
             mrt_id_equal(other->command.ticket, job->command.ticket))
             return true;
@@ -276,7 +259,6 @@ static bool login_reply(struct mrt_redis_store *store, const redisReply *reply)
 /* The renewal behind an extension does not prove what the extension has not done yet. */
 static void send_whole(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
-    TAILQ_REMOVE(&store->sent, job, link);
     TAILQ_INSERT_TAIL(&store->sent, job, link);
     job->whole = true;
     if (job->work == MRT_REDIS_COMMAND && job->command.claim) {
@@ -291,74 +273,58 @@ static void send_whole(struct mrt_redis_store *store, struct mrt_redis_job *job)
     }
 }
 
-/* Takes the reply to the first job; false: the connection is of no use. */
-static bool take_reply(struct mrt_redis_store *store, const redisReply *reply, mrt_time now)
+/* Of a request of the store's own. */
+static bool own_reply(struct mrt_redis_store *store, struct mrt_redis_job *job,
+                      const redisReply *reply)
 {
+    bool useful = true, ends = store->server_awaited && has_earlier(store);
+    if (job->work == MRT_REDIS_LOGIN)
+        useful = login_reply(store, reply);
+    else if (job->work == MRT_REDIS_SERVER)
+        useful = mrt_redis_check_server_reply(store, reply) && (!ends || end_earlier(store));
+    else if (job->work == MRT_REDIS_MEMORY)
+        mrt_redis_check_memory_reply(store, reply);
+    else if (job->work == MRT_REDIS_ID && reply->type == REDIS_REPLY_INTEGER)
+        store->connection.id = reply->integer;
+    else
+        mrt_redis_claim_reply(store, job, reply);
+    free(job);
+    return useful;
+}
+
+/* Takes the reply to the first job; false: the connection is of no use. */
+static bool take_reply(void *context, const redisReply *reply, mrt_time now)
+{
+    struct mrt_redis_store *store = context;
     struct mrt_redis_job *job = TAILQ_FIRST(&store->sent);
+    store->heard = true;
     if (!job)
         return false;
-    if (job->work == MRT_REDIS_LOGIN) {
-        TAILQ_REMOVE(&store->sent, job, link);
-        free(job);
-        return login_reply(store, reply);
-    }
-    if (job->work == MRT_REDIS_SERVER) {
-        TAILQ_REMOVE(&store->sent, job, link);
-        free(job);
-        bool ends = store->server_awaited && has_earlier(store);
-        return mrt_redis_check_server_reply(store, reply) && (!ends || end_earlier(store));
-    }
-    store->failures = 0;
-    mrt_resolver_forget(&store->resolver); /* the server is here */
-    if (job->stage != MRT_REDIS_ASKED) {
-        TAILQ_REMOVE(&store->sent, job, link);
-        mrt_redis_copies_reply(store, job, reply);
-        return true;
-    }
-    bool again = !job->whole;
-    if (again && lacks_script(reply) && !followed(job)) {
-        send_whole(store, job);
-        return true;
-    }
     TAILQ_REMOVE(&store->sent, job, link);
-    if (job->work != MRT_REDIS_COMMAND) {
-        if (job->work == MRT_REDIS_ID && reply->type == REDIS_REPLY_INTEGER)
-            store->connection.id = reply->integer;
-        if (job->work == MRT_REDIS_MEMORY)
-            mrt_redis_check_memory_reply(store, reply);
-        mrt_redis_claim_reply(store, job, reply);
-        free(job);
-    } else if (!job->command.claim) {
-        mrt_redis_reply(store, job, reply, now);
-    } else if (!mrt_redis_claim_reply(store, job, reply)) {
-        TAILQ_INSERT_HEAD(&store->sent, job, link); /* more belong to it */
+    if (job->work != MRT_REDIS_LOGIN && job->work != MRT_REDIS_SERVER) {
+        store->failures = 0;
+        mrt_resolver_forget(&store->resolver); /* the server is here */
     }
+    if (job->stage != MRT_REDIS_ASKED)
+        mrt_redis_copies_reply(store, job, reply);
+    else if (!job->whole && lacks_script(reply) && !is_followed(store, job))
+        send_whole(store, job);
+    else if (job->work != MRT_REDIS_COMMAND)
+        return own_reply(store, job, reply);
+    else if (!job->command.claim)
+        mrt_redis_reply(store, job, reply, now);
+    else if (!mrt_redis_claim_reply(store, job, reply))
+        TAILQ_INSERT_HEAD(&store->sent, job, link); /* more belong to it */
     return true;
 }
 
-static bool take_replies(struct mrt_redis_store *store, mrt_time now)
-{
-    redisReply *reply;
-    bool fine = mrt_redis_wire_receive(&store->wire);
-    for (;;) { /* also what came before an end */
-        if (!mrt_redis_wire_next(&store->wire, &reply))
-            return false;
-        if (!reply)
-            return fine;
-        store->heard = true;
-        bool useful = take_reply(store, reply, now);
-        freeReplyObject(reply);
-        if (!useful)
-            return false;
-    }
-}
-
-void mrt_redis_link_receive(struct mrt_redis_store *store, mrt_time now)
+void mrt_redis_connection_receive(struct mrt_redis_store *store, mrt_time now)
 {
     if (store->wire.state == MRT_REDIS_CLOSED)
         return;
-    if (!take_replies(store, now) || !mrt_redis_wire_flush(&store->wire)) {
-        mrt_redis_link_break(store, now);
+    if (!mrt_redis_wire_read(&store->wire, now, take_reply, store) ||
+        !mrt_redis_wire_flush(&store->wire)) {
+        break_connection(store, now);
         if (store->refusal)
             end_jobs(store, &store->waiting, false);
     }
@@ -366,15 +332,9 @@ void mrt_redis_link_receive(struct mrt_redis_store *store, mrt_time now)
 
 /* -------------------------------------------------------------------- time */
 
-mrt_time mrt_redis_answer_limit(const struct mrt_redis_store *store)
-{
-    mrt_time quarter = store->address.session / 4;
-    return quarter > ANSWER_MIN ? quarter : ANSWER_MIN;
-}
-
-/* Somebody who listens and has said nothing yet is not known to be a server: he is waited for no
-   longer than for a connection. */
-static mrt_time first_limit(const struct mrt_redis_store *store)
+/* A peer that has said nothing yet is not known to be a server: it is waited for no longer than for
+   a connection. */
+static mrt_time reply_limit(const struct mrt_redis_store *store)
 {
     mrt_time limit = mrt_redis_answer_limit(store);
     return store->heard ? limit : mrt_time_min(limit, store->address.connect);
@@ -388,16 +348,16 @@ static mrt_time patience_end(const struct mrt_redis_store *store)
         return store->deadline;
     TAILQ_FOREACH (job, &store->sent, link)
         if (job->work != MRT_REDIS_LOGIN)
-            return mrt_time_add(job->since, first_limit(store));
+            return mrt_time_add(job->since, reply_limit(store));
     return MRT_TIME_NEVER;
 }
 
-void mrt_redis_link_tick(struct mrt_redis_store *store, mrt_time now)
+void mrt_redis_connection_tick(struct mrt_redis_store *store, mrt_time now)
 {
     struct mrt_redis_job *job;
     if (now >= patience_end(store)) {
         store->wire.error = ETIMEDOUT;
-        mrt_redis_link_break(store, now);
+        break_connection(store, now);
     }
     while ((job = TAILQ_FIRST(&store->waiting)) &&
            now >= mrt_time_add(job->since, store->address.connect)) {
@@ -406,7 +366,7 @@ void mrt_redis_link_tick(struct mrt_redis_store *store, mrt_time now)
     }
 }
 
-mrt_time mrt_redis_link_next(const struct mrt_redis_store *store)
+mrt_time mrt_redis_connection_next(const struct mrt_redis_store *store)
 {
     const struct mrt_redis_job *job = TAILQ_FIRST(&store->waiting);
     mrt_time next = patience_end(store);

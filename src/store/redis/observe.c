@@ -1,33 +1,23 @@
 /*
- * Who observes elections. A queue whose tickets have values has a channel, on which each script
- * that changes its first ticket, or that ticket's value, says so; nobody pays for it who does
- * not observe.
+ * Observers of elections. A queue whose tickets have values has a channel, on which each script
+ * that changes its first ticket, or that ticket's value, publishes; other queues pay nothing.
  *
- * What is told before anybody listens is lost. So an OBSERVE is sent when the subscription to its
- * queue's channel stands, and held until then. Where it cannot be had the look is sent at once,
- * and the next follows after `recheck`.
+ * What is published before the subscription stands is lost. So an OBSERVE is held until it stands,
+ * and sent then (push.c). Without a subscription the OBSERVE is sent immediately, and the next
+ * follows after `recheck`.
  *
  * An observer is told once. Its next OBSERVE, if one comes, makes it anew; if none has come by the
- * next change, the channel is left. What was told before that may still come when the channel has
- * been asked for again: it is of no account, since who waits for the channel is yet to look.
+ * next change, the channel is left. An older message that still comes after the channel was
+ * subscribed to again is ignored: the OBSERVE that waits for the subscription looks later.
  */
-#include "store/redis/internal.h"
+#include "store/redis/observe.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------ channels */
 
-static void put_watch(struct mrt_redis_store *store, const char *command,
-                      const struct mrt_redis_watch *watch)
-{
-    char channel[MRT_REDIS_CHANNEL_MAX];
-    snprintf(channel, sizeof channel, "%se:%s", store->address.base, watch->queue);
-    mrt_redis_push_put(store, command, channel);
-}
-
-static struct mrt_redis_watch *find_watch(const struct mrt_redis_store *store, const char *queue)
+struct mrt_redis_watch *mrt_redis_watch_find(const struct mrt_redis_store *store, const char *queue)
 {
     struct mrt_redis_watch *watch;
     TAILQ_FOREACH (watch, &store->watches, link)
@@ -36,8 +26,7 @@ static struct mrt_redis_watch *find_watch(const struct mrt_redis_store *store, c
     return watch;
 }
 
-/* The connection for pushes is there, or on its way. */
-static struct mrt_redis_watch *make_watch(struct mrt_redis_store *store, const char *queue)
+struct mrt_redis_watch *mrt_redis_watch_add(struct mrt_redis_store *store, const char *queue)
 {
     size_t size = strlen(queue) + 1;
     struct mrt_redis_watch *watch = calloc(1, sizeof *watch + size);
@@ -45,22 +34,13 @@ static struct mrt_redis_watch *make_watch(struct mrt_redis_store *store, const c
         return NULL;
     memcpy(watch->queue, queue, size);
     TAILQ_INSERT_TAIL(&store->watches, watch, link);
-    put_watch(store, "SUBSCRIBE", watch);
-    mrt_redis_wire_flush(&store->push); /* if it has broken, that shows when it is read */
     return watch;
 }
 
-static void free_watch(struct mrt_redis_store *store, struct mrt_redis_watch *watch)
+void mrt_redis_watch_free(struct mrt_redis_store *store, struct mrt_redis_watch *watch)
 {
     TAILQ_REMOVE(&store->watches, watch, link);
     free(watch);
-}
-
-void mrt_redis_observe_begin(struct mrt_redis_store *store)
-{
-    const struct mrt_redis_watch *watch;
-    TAILQ_FOREACH (watch, &store->watches, link)
-        put_watch(store, "SUBSCRIBE", watch);
 }
 
 /* ------------------------------------------------------------------ observers */
@@ -75,7 +55,7 @@ static struct mrt_redis_observer *find_observer(const struct mrt_redis_store *st
     return observer;
 }
 
-static bool make_observer(struct mrt_redis_store *store, const struct mrt_command *command)
+bool mrt_redis_observer_add(struct mrt_redis_store *store, const struct mrt_command *command)
 {
     size_t size = strlen(command->queue) + 1;
     if (find_observer(store, command->ticket))
@@ -96,17 +76,14 @@ static void free_observer(struct mrt_redis_store *store, struct mrt_redis_observ
     free(observer);
 }
 
-/* Tells those of a queue, of all if NULL; how many there were. */
-static unsigned tell(struct mrt_redis_store *store, const char *queue)
+unsigned mrt_redis_observers_tell(struct mrt_redis_store *store, const char *queue)
 {
     struct mrt_redis_observer *observer, *next;
     unsigned count = 0;
     TAILQ_FOREACH_SAFE (observer, &store->observers, link, next) {
         if (queue && strcmp(observer->queue, queue) != 0)
             continue;
-        struct mrt_event *event = mrt_redis_tell(store, MRT_CHANGED, observer->session);
-        if (event)
-            event->ticket = observer->id;
+        mrt_redis_tell(store, MRT_CHANGED, observer->session, observer->id);
         free_observer(store, observer);
         count++;
     }
@@ -121,37 +98,15 @@ void mrt_redis_observers_forget(struct mrt_redis_store *store, struct mrt_id ses
             free_observer(store, observer);
 }
 
-void mrt_redis_observers_free(struct mrt_redis_store *store)
+void mrt_redis_observe_free(struct mrt_redis_store *store)
 {
     while (!TAILQ_EMPTY(&store->observers))
         free_observer(store, TAILQ_FIRST(&store->observers));
     while (!TAILQ_EMPTY(&store->watches))
-        free_watch(store, TAILQ_FIRST(&store->watches));
+        mrt_redis_watch_free(store, TAILQ_FIRST(&store->watches));
 }
 
-/* ------------------------------------------------------------------ looking */
-
-bool mrt_redis_observe_hold(struct mrt_redis_store *store, struct mrt_redis_job *job, mrt_time now)
-{
-    const struct mrt_command *command = &job->command;
-    if (command->type != MRT_OBSERVE || command->once || job->deaf)
-        return false;
-    if (!mrt_redis_push_want(store, now))
-        return false;
-    const struct mrt_redis_watch *watch = find_watch(store, command->queue);
-    if (!watch)
-        watch = make_watch(store, command->queue);
-    if (!watch || !make_observer(store, command))
-        return false;
-    if (watch->stands)
-        return false;
-    job->since = now;
-    TAILQ_INSERT_TAIL(&store->held, job, link);
-    return true;
-}
-
-/* Those that were held for it, or for all that was listened for, are sent. */
-static void release(struct mrt_redis_store *store, const char *queue)
+void mrt_redis_observe_release(struct mrt_redis_store *store, const char *queue)
 {
     struct mrt_redis_job *job, *next;
     TAILQ_FOREACH_SAFE (job, &store->held, link, next) {
@@ -162,29 +117,4 @@ static void release(struct mrt_redis_store *store, const char *queue)
         TAILQ_REMOVE(&store->held, job, link);
         TAILQ_INSERT_TAIL(&store->waiting, job, link);
     }
-}
-
-bool mrt_redis_observe_told(struct mrt_redis_store *store, const char *channel, bool message)
-{
-    size_t length = strlen(store->address.base);
-    if (strncmp(channel, store->address.base, length) != 0 ||
-        strncmp(channel + length, "e:", 2) != 0)
-        return false;
-    struct mrt_redis_watch *watch = find_watch(store, channel + length + 2);
-    if (watch && !message) {
-        watch->stands = true;
-        release(store, watch->queue);
-    } else if (watch && watch->stands && tell(store, watch->queue) == 0) {
-        put_watch(store, "UNSUBSCRIBE", watch);
-        free_watch(store, watch);
-    }
-    return true;
-}
-
-void mrt_redis_observe_end(struct mrt_redis_store *store)
-{
-    release(store, NULL);
-    tell(store, NULL); /* what has changed since was not heard */
-    while (!TAILQ_EMPTY(&store->watches))
-        free_watch(store, TAILQ_FIRST(&store->watches));
 }

@@ -1,7 +1,7 @@
 /*
  * mortise_list, mortise_revoke, mortise_break and mortise_server: a script or a command each, so
- * all rows are of one instant. They have a connection of their own and wait in a poll of their own,
- * within the client's time-out, beside all that the store does meanwhile.
+ * all rows are of one instant. They have a connection of their own, and wait for it within the
+ * client's time-out, beside all that the store does meanwhile.
  *
  * Threads: any, at any time. Of the store they read what stays as it was opened; where the server
  * is now they are told by connection.c.
@@ -9,152 +9,108 @@
  * They wait on the program's threads, with its signals. A request that was sent and not answered
  * may have been done: an operator that wanted a change hears that its outcome is unknown.
  */
-#include "store/redis/internal.h"
+#include "store/redis/operator.h"
 
 #include "base/assert.h"
 #include "base/listen.h"
 #include "core/rule.h"
+#include "store/redis/connection.h"
+#include "store/redis/error.h"
+#include "store/redis/script.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
-struct lister {
-    struct mrt_redis_store *store;
+struct operation {
+    const struct mrt_redis_store *store;
     struct mrt_redis_wire wire;
     mrt_time deadline;
-    int epoll;
-    bool perhaps; /* a script was sent, and what came of it is not known */
+    bool outcome_unknown; /* a script was sent, and what came of it is not known */
 };
 
-static int unreachable(const struct lister *lister)
+/* Sends what was written; the reply, to be freed; NULL: none within the time. */
+static redisReply *exchange(struct operation *operation)
 {
-    return mrt_error(MORTISE_EUNREACHABLE, "Redis: %s: %s", lister->store->address.shown,
-                     mrt_redis_wire_trouble(&lister->wire));
+    redisReply *reply = NULL;
+    bool fine = mrt_redis_wire_flush(&operation->wire);
+    operation->outcome_unknown = fine;
+    while (fine && !reply)
+        fine = mrt_redis_wire_next(&operation->wire, &reply) &&
+               (reply || (mrt_redis_wire_wait(&operation->wire, operation->deadline) &&
+                          mrt_redis_wire_receive(&operation->wire)));
+    return reply;
 }
 
-/* The next reply within the time. */
-static int receive(struct lister *lister, redisReply **reply)
-{
-    *reply = NULL;
-    for (;;) {
-        if (!mrt_redis_wire_next(&lister->wire, reply))
-            return unreachable(lister);
-        if (*reply)
-            return MORTISE_OK;
-        mrt_time left = lister->deadline - mrt_time_now();
-        struct pollfd poller = {.fd = lister->epoll, .events = POLLIN};
-        if (left <= 0 ||
-            (poll(&poller, 1, (int)(left / MRT_MILLISECOND) + 1) < 0 && errno != EINTR)) {
-            lister->wire.error = left <= 0 ? ETIMEDOUT : errno;
-            return unreachable(lister);
-        }
-        if (!mrt_redis_wire_receive(&lister->wire))
-            return unreachable(lister);
-    }
-}
-
-static int error_of(struct lister *lister, const char *text)
+/* What a reply says against it; NULL: there was none. */
+static int error_of(struct operation *operation, const redisReply *reply)
 {
     int error;
     const char *advice;
-    lister->perhaps = mrt_redis_classify(text, &error, &advice) == MRT_REDIS_UNKNOWN;
-    return mrt_error(error, "Redis: %.200s%s", text, advice);
-}
-
-static int expect_logins(struct lister *lister, unsigned count)
-{
-    int error = MORTISE_OK;
-    for (; count > 0 && error == MORTISE_OK; count--) {
-        redisReply *reply;
-        error = receive(lister, &reply);
-        if (error == MORTISE_OK && reply->type == REDIS_REPLY_ERROR)
-            error = error_of(lister, reply->str);
-        freeReplyObject(reply);
-    }
-    return error;
-}
-
-/* Calls a script, in whole if the server does not know it. */
-static int ask(struct lister *lister, enum mrt_redis_script_name script,
-               const struct mrt_redis_text *arguments, size_t count, redisReply **reply)
-{
-    const char *name = arguments[script == MRT_REDIS_OPERATE ? 1 : 0].text;
-    int error = MORTISE_OK;
-    for (int whole = 0; whole < 2; whole++) {
-        mrt_redis_keyed_put(lister->store, &lister->wire, script, whole > 0, NULL, name, arguments,
-                            count);
-        lister->perhaps = mrt_redis_wire_flush(&lister->wire);
-        error = lister->perhaps ? receive(lister, reply) : unreachable(lister);
-        if (error != MORTISE_OK || !*reply || (*reply)->type == REDIS_REPLY_ARRAY)
-            return error;
-        error = (*reply)->type == REDIS_REPLY_ERROR ? error_of(lister, (*reply)->str)
-                                                    : mrt_error(MORTISE_ESTORE, "Redis: no list");
-        bool again =
-            (*reply)->type == REDIS_REPLY_ERROR && strncmp((*reply)->str, "NOSCRIPT", 8) == 0;
-        freeReplyObject(*reply);
-        *reply = NULL;
-        if (!again)
-            return error;
-    }
-    return error;
+    if (!reply)
+        return mrt_error(MORTISE_EUNREACHABLE, "Redis: %s: %s", operation->store->address.shown,
+                         mrt_redis_wire_trouble(&operation->wire));
+    if (reply->type != REDIS_REPLY_ERROR)
+        return MORTISE_OK;
+    operation->outcome_unknown =
+        mrt_redis_classify(reply->str, &error, &advice) == MRT_REDIS_UNKNOWN;
+    return mrt_error(error, "Redis: %.200s%s", reply->str, advice);
 }
 
 /* Connects and logs in. */
-static int open_wire(struct lister *lister)
+static int open_operation(struct operation *operation, const struct mrt_store *port)
 {
-    struct mrt_redis_store *store = lister->store;
+    const struct mrt_redis_store *store = (const struct mrt_redis_store *)port;
     struct mrt_address server;
-    if (!mrt_redis_link_server(store, &server) ||
-        !mrt_redis_wire_open(&lister->wire, &server, lister->epoll))
-        return unreachable(lister);
-    unsigned logins = mrt_redis_wire_login(&lister->wire, &store->address, store->secret);
-    if (!mrt_redis_wire_flush(&lister->wire))
-        return unreachable(lister);
-    return expect_logins(lister, logins);
+    int error = MORTISE_OK;
+    *operation = (struct operation){.store = store, .wire = {.fd = -1}};
+    operation->deadline = mrt_time_add(mrt_time_now(), store->timeout);
+    if (!mrt_redis_connection_server(store, &server) ||
+        !mrt_redis_wire_open(&operation->wire, &server, -1))
+        return error_of(operation, NULL);
+    unsigned logins = mrt_redis_wire_login(&operation->wire, &store->address, store->secret);
+    for (; logins > 0 && error == MORTISE_OK; logins--) {
+        redisReply *reply = exchange(operation);
+        error = error_of(operation, reply);
+        freeReplyObject(reply);
+    }
+    operation->outcome_unknown = false;
+    return error;
 }
 
-static int connect_and_ask(struct lister *lister, enum mrt_redis_script_name script,
-                           const struct mrt_redis_text *arguments, size_t count, redisReply **reply)
+/* Calls a script, in whole if the server does not know it. Its reply is a list. */
+static int call_script(struct operation *operation, enum mrt_redis_script_name script,
+                       const struct mrt_redis_text *arguments, size_t count, redisReply **reply)
 {
-    int error = open_wire(lister);
-    lister->perhaps = false;
-    return error == MORTISE_OK ? ask(lister, script, arguments, count, reply) : error;
-}
-
-static int begin(struct lister *lister, struct mrt_store *port)
-{
-    struct mrt_redis_store *store = (struct mrt_redis_store *)port;
-    *lister = (struct lister){.store = store, .wire = {.fd = -1}};
-    lister->deadline = mrt_time_add(mrt_time_now(), store->timeout);
-    lister->epoll = epoll_create1(EPOLL_CLOEXEC);
-    return lister->epoll < 0 ? MORTISE_ENOMEM : MORTISE_OK;
-}
-
-static void end(struct lister *lister)
-{
-    mrt_redis_wire_close(&lister->wire);
-    if (lister->epoll >= 0)
-        close(lister->epoll);
+    const char *name = arguments[script == MRT_REDIS_OPERATE ? 1 : 0].text;
+    for (bool whole = false;; whole = true) {
+        mrt_redis_script_put(operation->store, &operation->wire, script, whole, NULL, name,
+                             arguments, count);
+        *reply = exchange(operation);
+        int error = error_of(operation, *reply);
+        if (error == MORTISE_OK && (*reply)->type == REDIS_REPLY_ARRAY)
+            return MORTISE_OK;
+        bool again = !whole && *reply && (*reply)->type == REDIS_REPLY_ERROR &&
+                     strncmp((*reply)->str, "NOSCRIPT", 8) == 0;
+        freeReplyObject(*reply);
+        *reply = NULL;
+        if (!again)
+            return error ? error : mrt_error(MORTISE_ESTORE, "Redis: no list");
+    }
 }
 
 /* The reply is a list, to be freed. A script that only looks may be said not to have been run. */
-static int call(struct mrt_store *port, enum mrt_redis_script_name script,
-                const struct mrt_redis_text *arguments, size_t count, redisReply **reply)
+static int run_script(const struct mrt_store *port, enum mrt_redis_script_name script,
+                      const struct mrt_redis_text *arguments, size_t count, redisReply **reply)
 {
-    struct lister lister;
+    struct operation operation;
     *reply = NULL;
-    int error = begin(&lister, port);
+    int error = open_operation(&operation, port);
     if (error == MORTISE_OK)
-        error = connect_and_ask(&lister, script, arguments, count, reply);
-    end(&lister);
-    if (error != MORTISE_OK && lister.perhaps && script == MRT_REDIS_OPERATE)
+        error = call_script(&operation, script, arguments, count, reply);
+    mrt_redis_wire_close(&operation.wire);
+    if (error != MORTISE_OK && operation.outcome_unknown && script == MRT_REDIS_OPERATE)
         return mrt_error(MORTISE_EUNKNOWN, "Redis: no answer from %s: it may have been done",
-                         lister.store->address.shown);
+                         operation.store->address.shown);
     return error;
 }
 
@@ -172,7 +128,7 @@ static uint64_t number_at(const redisReply *row, size_t index)
 }
 
 /* One queue; false: the callback has had enough. */
-static bool show(const redisReply *row, mrt_listed_callback callback, void *argument)
+static bool show_queue(const redisReply *row, mrt_listed_callback callback, void *argument)
 {
     if (row->type != REDIS_REPLY_ARRAY || row->elements < 2)
         return true;
@@ -208,9 +164,9 @@ int mrt_redis_list(struct mrt_store *port, const char *name, const char *prefix,
     redisReply *reply;
     const struct mrt_redis_text arguments[] = {mrt_redis_text_of(name ? name : ""),
                                                mrt_redis_text_of(prefix ? prefix : "")};
-    int error = call(port, MRT_REDIS_LIST, arguments, 2, &reply);
+    int error = run_script(port, MRT_REDIS_LIST, arguments, 2, &reply);
     for (size_t i = 0; error == MORTISE_OK && reply && i < reply->elements; i++)
-        if (!show(reply->element[i], callback, argument))
+        if (!show_queue(reply->element[i], callback, argument))
             break;
     freeReplyObject(reply);
     return error;
@@ -227,7 +183,7 @@ static int operate(struct mrt_store *port, const char *what, const char *name, u
     snprintf(number, sizeof number, "%llu", (unsigned long long)(fence >> MRT_REDIS_FENCE_BITS));
     const struct mrt_redis_text arguments[] = {mrt_redis_text_of(what), mrt_redis_text_of(name),
                                                mrt_redis_text_of(number)};
-    int error = call(port, MRT_REDIS_OPERATE, arguments, 3, &reply);
+    int error = run_script(port, MRT_REDIS_OPERATE, arguments, 3, &reply);
     if (reply && (reply->elements != 1 || strcmp(text_at(reply, 0), "DONE") != 0))
         error = MORTISE_ENOTHELD;
     freeReplyObject(reply);
@@ -246,87 +202,71 @@ int mrt_redis_break(struct mrt_store *port, const char *name, uint64_t fence)
 
 /* ------------------------------------------------------------------ server */
 
-/* What the server says to a command; NULL: nothing in time. To be freed. */
-static redisReply *say(struct lister *lister, const char *const *texts, size_t count)
-{
-    struct mrt_redis_text words[3];
-    redisReply *reply = NULL;
-    for (size_t i = 0; i < count; i++)
-        words[i] = mrt_redis_text_of(texts[i]);
-    mrt_redis_wire_put(&lister->wire, words, count);
-    if (mrt_redis_wire_flush(&lister->wire))
-        receive(lister, &reply);
-    return reply;
-}
-
 /* A setting of the server's; "": it is not told. */
-static void read_setting(struct lister *lister, const char *setting, char *text, size_t size)
+static void read_setting(struct operation *operation, const char *setting, char *text, size_t size)
 {
-    redisReply *reply = say(lister, (const char *const[]){"CONFIG", "GET", setting}, 3);
+    mrt_redis_wire_words(&operation->wire, "CONFIG", "GET", setting, NULL);
+    redisReply *reply = exchange(operation);
     bool told = reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
     snprintf(text, size, "%s", told ? text_at(reply, 1) : "");
     freeReplyObject(reply);
 }
 
-static bool is_open(struct lister *lister)
+static bool is_open(struct operation *operation)
 {
     char mode[8], addresses[1024];
-    read_setting(lister, "protected-mode", mode, sizeof mode);
-    read_setting(lister, "bind", addresses, sizeof addresses);
+    read_setting(operation, "protected-mode", mode, sizeof mode);
+    read_setting(operation, "bind", addresses, sizeof addresses);
     return strcmp(mode, "no") == 0 && mrt_listens_for_others(addresses);
 }
 
-/* Whether a command that changes nothing is let through. */
-static bool is_allowed(struct lister *lister, const char *const *texts, size_t count)
+/* Whether a command that changes nothing is let through; `third` may be NULL. */
+static bool is_allowed(struct operation *operation, const char *first, const char *second,
+                       const char *third)
 {
-    redisReply *reply = say(lister, texts, count);
+    mrt_redis_wire_words(&operation->wire, first, second, third, NULL);
+    redisReply *reply = exchange(operation);
     bool allowed = reply && reply->type != REDIS_REPLY_ERROR;
     freeReplyObject(reply);
     return allowed;
 }
 
-/* Who may more than take locks can take everything from everybody. */
-static void check_access(struct lister *lister)
+/* A user that may more than take locks can take everything from everybody. */
+static void check_access(struct operation *operation)
 {
-    const struct mrt_redis_store *store = lister->store;
+    const struct mrt_redis_store *store = operation->store;
     struct mrt_notes notes = {
         .from = store->notes.from, .log = store->notes.log, .argument = store->notes.argument};
-    static const char *const configure[] = {"CONFIG", "GET", "maxmemory"};
-    static const char *const foreign[] = {"TYPE", "a key of somebody else's"};
+    const char *text = NULL;
     if (!*store->secret) {
-        if (is_open(lister))
-            mrt_note(&notes, MRT_REDIS_NOTE_ACCESS,
-                     "no password: anyone who reaches the server may break these locks");
-    } else if (is_allowed(lister, configure, 3)) {
-        mrt_note(&notes, MRT_REDIS_NOTE_ACCESS,
-                 "this user may configure the server, which locks do not need; doc/redis.md has "
-                 "the ACL that is enough");
-    } else if (*store->address.base == '{' && is_allowed(lister, foreign, 2)) {
-        mrt_note(&notes, MRT_REDIS_NOTE_ACCESS,
-                 "this user may use keys that are not of these locks; doc/redis.md has the ACL "
-                 "that is enough");
+        if (is_open(operation))
+            text = "no password: anyone who reaches the server may break these locks";
+    } else if (is_allowed(operation, "CONFIG", "GET", "maxmemory")) {
+        text = "this user may configure the server, which locks do not need; doc/redis.md has "
+               "the ACL that is enough";
+    } else if (*store->address.base == '{' &&
+               is_allowed(operation, "TYPE", "a key of somebody else's", NULL)) {
+        text = "this user may use keys that are not of these locks; doc/redis.md has the ACL "
+               "that is enough";
     }
+    if (text)
+        mrt_note(&notes, MRT_REDIS_NOTE_ACCESS, "%s", text);
     mrt_notes_say(&notes);
 }
 
-static int ask_version(struct lister *lister, char *text, size_t size)
+static int read_version(struct operation *operation, char *text, size_t size)
 {
     static const char name[] = "redis_version:";
-    const struct mrt_redis_text words[] = {mrt_redis_text_of("INFO"), mrt_redis_text_of("server")};
-    redisReply *reply = NULL;
-    mrt_redis_wire_put(&lister->wire, words, 2);
-    int error = mrt_redis_wire_flush(&lister->wire) ? receive(lister, &reply) : unreachable(lister);
-    if (error != MORTISE_OK)
-        return error;
-    MRT_ASSERT(reply);
-    const char *found = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, name) : NULL;
+    mrt_redis_wire_words(&operation->wire, "INFO", "server", NULL);
+    redisReply *reply = exchange(operation);
+    int error = error_of(operation, reply);
+    bool is_text = reply && reply->type == REDIS_REPLY_STRING;
+    const char *found = is_text ? strstr(reply->str, name) : NULL;
     if (found) {
         found += sizeof name - 1;
         snprintf(text, size, "Redis %.*s", (int)strcspn(found, "\r\n"), found);
-    } else {
-        error = reply->type == REDIS_REPLY_ERROR
-                    ? error_of(lister, reply->str)
-                    : mrt_error(MORTISE_ENOTSUPPORTED, "the server does not tell its version");
+    } else if (error == MORTISE_OK) {
+        error = mrt_error(MORTISE_ENOTSUPPORTED, "the server does not tell its version");
     }
     freeReplyObject(reply);
     return error;
@@ -334,14 +274,12 @@ static int ask_version(struct lister *lister, char *text, size_t size)
 
 int mrt_redis_server(struct mrt_store *port, char *text, size_t size)
 {
-    struct lister lister;
-    int error = begin(&lister, port);
+    struct operation operation;
+    int error = open_operation(&operation, port);
     if (error == MORTISE_OK)
-        error = open_wire(&lister);
-    if (error == MORTISE_OK)
-        error = ask_version(&lister, text, size);
-    if (lister.wire.fd >= 0)
-        check_access(&lister); /* also where the user may not ask for the version */
-    end(&lister);
+        error = read_version(&operation, text, size);
+    if (operation.wire.fd >= 0)
+        check_access(&operation); /* also where the user may not ask for the version */
+    mrt_redis_wire_close(&operation.wire);
     return error;
 }

@@ -13,84 +13,18 @@
  * Any number of sessions at a time. Nothing here waits: every entry (submit, process) does
  * its part, and delivers what has gathered in the outbox.
  */
-#include "store/redis/internal.h"
+#include "store/redis/claim.h"
+#include "store/redis/connection.h"
+#include "store/redis/observe.h"
+#include "store/redis/operator.h"
+#include "store/redis/push.h"
+#include "store/redis/script.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
-
-/* ------------------------------------------------------------------- events */
-
-void mrt_redis_job_free(struct mrt_redis_job *job)
-{
-    free(job->value);
-    free(job);
-}
-
-static void put(struct mrt_redis_store *store, struct mrt_redis_job *job)
-{
-    job->event.serial = job->command.serial;
-    job->event.session = job->command.session;
-    job->event.ticket = job->command.ticket;
-    TAILQ_INSERT_TAIL(&store->outbox, job, link);
-}
-
-void mrt_redis_answer(struct mrt_redis_store *store, struct mrt_redis_job *job,
-                      enum mrt_event_type type)
-{
-    job->event.type = type;
-    if (mrt_redis_copies_needed(store, job))
-        mrt_redis_copies_ask(store, job);
-    else
-        put(store, job);
-}
-
-void mrt_redis_fail(struct mrt_redis_store *store, struct mrt_redis_job *job, int error,
-                    const char *format, ...)
-{
-    va_list arguments;
-    int prefix = snprintf(job->detail, sizeof job->detail, "Redis: ");
-    va_start(arguments, format);
-    vsnprintf(job->detail + prefix, sizeof job->detail - (size_t)prefix, format, arguments);
-    va_end(arguments);
-    job->event.error = error;
-    bool perhaps = job->repeated && job->stage == MRT_REDIS_ASKED && error != MORTISE_ELOST;
-    mrt_redis_answer(store, job, perhaps ? MRT_UNKNOWN : MRT_FAILED);
-}
-
-struct mrt_event *mrt_redis_tell(struct mrt_redis_store *store, enum mrt_event_type type,
-                                 struct mrt_id session)
-{
-    struct mrt_redis_job *job = calloc(1, sizeof *job);
-    if (!job)
-        return NULL; /* what is told unasked may be lost */
-    job->event.type = type;
-    job->event.session = session;
-    TAILQ_INSERT_TAIL(&store->outbox, job, link);
-    return &job->event;
-}
-
-void mrt_redis_wake_all(struct mrt_redis_store *store)
-{
-    const struct mrt_redis_session *session;
-    TAILQ_FOREACH (session, &store->sessions, link)
-        mrt_redis_tell(store, MRT_WAKE, session->id);
-}
-
-static void deliver_all(struct mrt_redis_store *store)
-{
-    struct mrt_redis_job *job;
-    while ((job = TAILQ_FIRST(&store->outbox))) {
-        TAILQ_REMOVE(&store->outbox, job, link);
-        job->event.detail = job->detail[0] ? job->detail : NULL;
-        store->sink.deliver(store->sink.context, &job->event);
-        mrt_redis_job_free(job);
-    }
-    mrt_notes_say(&store->notes);
-}
 
 /* ------------------------------------------------------------------- turns */
 
@@ -105,8 +39,8 @@ static bool redis_submit(struct mrt_store *port, const struct mrt_command *comma
     job->command = *command;
     job->since = mrt_time_now();
     TAILQ_INSERT_TAIL(&store->waiting, job, link);
-    mrt_redis_link_send(store, job->since);
-    deliver_all(store);
+    mrt_redis_connection_send(store, job->since);
+    mrt_redis_deliver(store);
     return true;
 }
 
@@ -117,13 +51,13 @@ static void redis_process(struct mrt_store *port, mrt_time now)
     int count = epoll_wait(store->epoll, ready, 4, 0);
     for (int i = 0; i < count; i++)
         if (ready[i].data.ptr == &store->wire)
-            mrt_redis_link_receive(store, now);
+            mrt_redis_connection_receive(store, now);
         else
-            mrt_redis_push_receive(store, now);
-    mrt_redis_link_tick(store, now);
+            mrt_redis_messages_receive(store, now);
+    mrt_redis_connection_tick(store, now);
     mrt_redis_push_tick(store, now);
-    mrt_redis_link_send(store, now);
-    deliver_all(store);
+    mrt_redis_connection_send(store, now);
+    mrt_redis_deliver(store);
 }
 
 static int redis_fd(struct mrt_store *port)
@@ -135,7 +69,7 @@ static int redis_fd(struct mrt_store *port)
 static mrt_time redis_next(struct mrt_store *port)
 {
     struct mrt_redis_store *store = (struct mrt_redis_store *)port;
-    return mrt_time_min(mrt_redis_link_next(store), mrt_redis_push_next(store));
+    return mrt_time_min(mrt_redis_connection_next(store), mrt_redis_push_next(store));
 }
 
 /* Commands are sent at once, each is one script, and the server does them unread, but for the first
@@ -168,37 +102,24 @@ static mrt_time redis_lease(const struct mrt_store *port)
 
 /* ------------------------------------------------------------- open, close */
 
-static void free_jobs(struct mrt_redis_jobs *jobs)
-{
-    struct mrt_redis_job *job;
-    while ((job = TAILQ_FIRST(jobs))) {
-        TAILQ_REMOVE(jobs, job, link);
-        mrt_redis_job_free(job);
-    }
-}
-
 /* Also in a forked child: descriptors are closed, and the parent's stay open. A session
    still open dies by its lease. */
 static void redis_close(struct mrt_store *port)
 {
     struct mrt_redis_store *store = (struct mrt_redis_store *)port;
     struct mrt_redis_session *session;
-    struct mrt_redis_claim *claim;
     mrt_redis_wire_close(&store->wire);
     mrt_redis_wire_close(&store->push);
-    free_jobs(&store->waiting);
-    free_jobs(&store->sent);
-    free_jobs(&store->held);
-    free_jobs(&store->outbox);
+    mrt_redis_jobs_free(&store->waiting);
+    mrt_redis_jobs_free(&store->sent);
+    mrt_redis_jobs_free(&store->held);
+    mrt_redis_jobs_free(&store->outbox);
     while ((session = TAILQ_FIRST(&store->sessions))) {
         TAILQ_REMOVE(&store->sessions, session, link);
         free(session);
     }
-    while ((claim = TAILQ_FIRST(&store->claims))) {
-        TAILQ_REMOVE(&store->claims, claim, link);
-        free(claim);
-    }
-    mrt_redis_observers_free(store);
+    mrt_redis_claims_free(store);
+    mrt_redis_observe_free(store);
     mrt_resolver_forget(&store->resolver);
     if (store->epoll >= 0)
         close(store->epoll);
@@ -206,7 +127,7 @@ static void redis_close(struct mrt_store *port)
     free(store);
 }
 
-static int choose_names(struct mrt_redis_store *store)
+static int set_names(struct mrt_redis_store *store)
 {
     struct mrt_id id, key;
     char text[MRT_ID_TEXT_SIZE];
@@ -216,6 +137,8 @@ static int choose_names(struct mrt_redis_store *store)
     mrt_id_format(key, store->key);
     store->jitter = id.low;
     snprintf(store->channel, sizeof store->channel, "%sc:%s", store->address.base, text);
+    snprintf(store->lease, sizeof store->lease, "%lld",
+             (long long)(store->address.session / MRT_MILLISECOND));
     return MORTISE_OK;
 }
 
@@ -257,7 +180,7 @@ static int redis_open(const struct mrt_uri *uri, const struct mrt_store_options 
     if (error == MORTISE_OK)
         error = mrt_redis_secret_read(uri, &store->address, store->secret);
     if (error == MORTISE_OK)
-        error = choose_names(store);
+        error = set_names(store);
     if (error == MORTISE_OK)
         error = find_servers(store, options->unresolved);
     if (error != MORTISE_OK) {

@@ -1,86 +1,109 @@
 /*
- * The connection on which the server tells: hiredis 0.14 knows no pushes beside replies.
+ * The connection on which the server publishes: hiredis 0.14 knows no pushes beside replies.
  * It is made when a ticket of this client has to wait for the first time, so a lock that
  * nobody contends costs one connection; and made anew when one waits and it is not there.
  *
- * What was told before anybody listened is lost. So the answer that a ticket has to wait is
- * held back until the subscription stands, and then the ticket is looked at once more, as it is if
- * that was asked before and answered later, for the two connections are no order; or
- * until the subscription fails. When it breaks later, all tickets look anew. Behind all
- * that each waiter looks by itself from time to time.
- *
- * A push is a view: what a script counted ahead of a ticket when it let it in. Weight ahead
- * only falls, so an old one is still true. It is believed if it is signed (sign.h). What is
- * not, by whoever may publish or by a script of an older version, only wakes: a look decides.
+ * What is published before the subscription stands is lost. So the answer that a ticket has to wait
+ * is held back until then, and the ticket is looked at once more. The same is done if the ticket
+ * was asked about before and answered later, because the two connections have no common order. If
+ * the subscription fails, the answer is given. When it breaks later, all tickets look anew. Behind
+ * all that each waiter looks by itself from time to time.
  */
-#include "store/redis/internal.h"
-#include "store/redis/sign.h"
+#include "store/redis/push.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
+#include "base/assert.h"
+#include "store/redis/claim.h"
+#include "store/redis/observe.h"
+#include "store/redis/script.h"
 
-#define WHAT_SIZE 100
 #define PAUSE (100 * MRT_MILLISECOND)
-#define CONNECT_MAX MRT_SECOND /* somebody waits for it who could look for himself */
+#define CONNECT_MAX MRT_SECOND /* a client waits for it that could look by itself */
 
-static void end(struct mrt_redis_store *store, mrt_time now)
+static void wake_all(struct mrt_redis_store *store)
+{
+    const struct mrt_redis_session *session;
+    TAILQ_FOREACH (session, &store->sessions, link)
+        mrt_redis_tell(store, MRT_WAKE, session->id, (struct mrt_id){0, 0});
+}
+
+void mrt_redis_push_close(struct mrt_redis_store *store, mrt_time now)
 {
     struct mrt_redis_job *job;
     bool was_subscribed = store->push_subscribed;
     mrt_redis_wire_close(&store->push);
     store->push_subscribed = false;
     store->push_again = mrt_time_add(now, PAUSE);
-    mrt_redis_observe_end(store);
+    mrt_redis_observe_release(store, NULL);
+    mrt_redis_observers_tell(store, NULL); /* changes since then are not known */
+    mrt_redis_observe_free(store);
     while ((job = TAILQ_FIRST(&store->held))) {
         TAILQ_REMOVE(&store->held, job, link);
         mrt_redis_answer(store, job, MRT_VIEW);
     }
     if (was_subscribed)
-        mrt_redis_wake_all(store);
+        wake_all(store);
 }
 
-void mrt_redis_push_put(struct mrt_redis_store *store, const char *command, const char *channel)
+void mrt_redis_push_put(struct mrt_redis_store *store, const char *command, const char *kind,
+                        const char *name)
 {
-    const struct mrt_redis_text words[] = {{command, strlen(command)}, {channel, strlen(channel)}};
-    mrt_redis_wire_put(&store->push, words, 2);
+    char channel[MRT_REDIS_KEY_MAX];
+    mrt_redis_key(store, kind, name, channel);
+    mrt_redis_wire_words(&store->push, command, channel, NULL);
 }
 
-static void put_key(struct mrt_redis_store *store, const char *command, const char *key)
-{
-    char channel[MRT_REDIS_CHANNEL_MAX];
-    mrt_redis_claim_channel(store, key, channel);
-    mrt_redis_push_put(store, command, channel);
-}
-
-/* Begins to connect and subscribe. */
-static void begin(struct mrt_redis_store *store, mrt_time now)
+static void connect_push(struct mrt_redis_store *store, mrt_time now)
 {
     const struct mrt_redis_servers *servers = &store->servers;
     size_t last = store->server_next + servers->count - 1; /* where commands go */
+    MRT_ASSERT(store->push.state == MRT_REDIS_CLOSED && !store->push_subscribed);
     if (servers->count == 0 ||
         !mrt_redis_wire_open(&store->push, &servers->at[last % servers->count], store->epoll)) {
-        end(store, now);
+        mrt_redis_push_close(store, now);
         return;
     }
     store->push_deadline = mrt_time_add(now, mrt_time_min(store->address.connect, CONNECT_MAX));
     store->push_logins = mrt_redis_wire_login(&store->push, &store->address, store->secret);
-    mrt_redis_push_put(store, "SUBSCRIBE", store->channel);
+    mrt_redis_wire_words(&store->push, "SUBSCRIBE", store->channel, NULL);
     const struct mrt_redis_claim *claim;
     TAILQ_FOREACH (claim, &store->claims, link)
         if (claim->waits)
-            put_key(store, "SUBSCRIBE", claim->key);
-    mrt_redis_observe_begin(store);
+            mrt_redis_push_put(store, "SUBSCRIBE", "w:", claim->key);
+    const struct mrt_redis_watch *watch;
+    TAILQ_FOREACH (watch, &store->watches, link)
+        mrt_redis_push_put(store, "SUBSCRIBE", "e:", watch->queue);
     if (!mrt_redis_wire_flush(&store->push))
-        end(store, now);
+        mrt_redis_push_close(store, now);
 }
 
-bool mrt_redis_push_want(struct mrt_redis_store *store, mrt_time now)
+/* Whether the connection is there, or is being made. */
+static bool have_push(struct mrt_redis_store *store, mrt_time now)
 {
     if (store->push.state == MRT_REDIS_CLOSED && now >= store->push_again)
-        begin(store, now);
+        connect_push(store, now);
     return store->push.state != MRT_REDIS_CLOSED;
 }
+
+void mrt_redis_push_listen(struct mrt_redis_store *store, const char *key, mrt_time now)
+{
+    if (store->push.state == MRT_REDIS_CLOSED) {
+        have_push(store, now); /* which subscribes for all claims that wait */
+        return;
+    }
+    mrt_redis_push_put(store, "SUBSCRIBE", "w:", key);
+    if (!mrt_redis_wire_flush(&store->push))
+        mrt_redis_push_close(store, now);
+}
+
+void mrt_redis_push_ignore(struct mrt_redis_store *store, const char *key)
+{
+    if (store->push.state == MRT_REDIS_CLOSED)
+        return;
+    mrt_redis_push_put(store, "UNSUBSCRIBE", "w:", key);
+    mrt_redis_wire_flush(&store->push); /* if it has broken, that shows when it is read */
+}
+
+/* ------------------------------------------------------------------- waiting */
 
 /* A look at a ticket that is there: whatever this one fails for, the ticket stays. */
 static void repeat(struct mrt_redis_store *store, struct mrt_redis_job *job)
@@ -98,35 +121,33 @@ bool mrt_redis_push_hold(struct mrt_redis_store *store, struct mrt_redis_job *jo
         return true;
     }
     job->event.recheck = mrt_time_min(job->event.recheck, MRT_REDIS_RECHECK_MAX); /* deaf yet */
-    if (!mrt_redis_push_want(store, now))
+    if (!have_push(store, now))
         return false;
     job->since = now;
     TAILQ_INSERT_TAIL(&store->held, job, link);
     return true;
 }
 
-void mrt_redis_push_listen(struct mrt_redis_store *store, const char *key, mrt_time now)
+bool mrt_redis_push_hold_observe(struct mrt_redis_store *store, struct mrt_redis_job *job,
+                                 mrt_time now)
 {
-    if (store->push.state == MRT_REDIS_CLOSED) {
-        if (now >= store->push_again)
-            begin(store, now); /* for all claims that wait */
-        return;
+    const struct mrt_command *command = &job->command;
+    if (command->type != MRT_OBSERVE || command->once || job->deaf || !have_push(store, now))
+        return false;
+    const struct mrt_redis_watch *watch = mrt_redis_watch_find(store, command->queue);
+    if (!watch && (watch = mrt_redis_watch_add(store, command->queue))) {
+        mrt_redis_push_put(store, "SUBSCRIBE", "e:", watch->queue);
+        mrt_redis_wire_flush(&store->push); /* if it has broken, that shows when it is read */
     }
-    put_key(store, "SUBSCRIBE", key);
-    if (!mrt_redis_wire_flush(&store->push))
-        end(store, now);
+    if (!watch || !mrt_redis_observer_add(store, command) || watch->stands)
+        return false;
+    job->since = now;
+    TAILQ_INSERT_TAIL(&store->held, job, link);
+    return true;
 }
 
-void mrt_redis_push_ignore(struct mrt_redis_store *store, const char *key)
-{
-    if (store->push.state == MRT_REDIS_CLOSED)
-        return;
-    put_key(store, "UNSUBSCRIBE", key);
-    mrt_redis_wire_flush(&store->push); /* if it has broken, that shows when it is read */
-}
-
-/* Who observes waits for a channel of his own, which may have been asked for later. */
-static void subscribed(struct mrt_redis_store *store, mrt_time now)
+/* An OBSERVE waits for its queue's channel, which may have been subscribed to later. */
+void mrt_redis_push_subscribed(struct mrt_redis_store *store, mrt_time now)
 {
     struct mrt_redis_job *job, *next;
     store->push_subscribed = true;
@@ -139,96 +160,10 @@ static void subscribed(struct mrt_redis_store *store, mrt_time now)
     }
 }
 
-/* Of "TICKET WHAT SIGN": what is told, if a script has told it. */
-static bool is_signed(const struct mrt_redis_store *store, const char *text, char what[WHAT_SIZE])
-{
-    char sign[MRT_REDIS_SIGN_SIZE];
-    const char *first = strchr(text, ' '), *last = strrchr(text, ' ');
-    if (first == last || last - text >= WHAT_SIZE)
-        return false;
-    mrt_redis_sign(store->key, text, (size_t)(last - text), sign);
-    snprintf(what, WHAT_SIZE, "%.*s", (int)(last - first - 1), first + 1);
-    return strcmp(last + 1, sign) == 0;
-}
-
-/* "SESSION TICKET" and then "NUMBER AHEAD BEHIND", "revoked COUNT" or "gone", as the scripts have
-   it, and the sign. */
-static void pushed(struct mrt_redis_store *store, const char *text)
-{
-    char session[33], ticket[33], what[WHAT_SIZE];
-    int64_t number, ahead;
-    int behind, end_at = 0;
-    struct mrt_id session_id, ticket_id;
-    if (sscanf(text, "%32[0-9a-f] %n%32[0-9a-f] ", session, &end_at, ticket) != 2 ||
-        !mrt_id_parse(session, &session_id) || !mrt_id_parse(ticket, &ticket_id))
-        return;
-    struct mrt_event *event = mrt_redis_tell(store, MRT_WAKE, session_id);
-    if (!event)
-        return;
-    event->ticket = ticket_id;
-    if (!is_signed(store, text + end_at, what))
-        return;
-    if (sscanf(what, "%" SCNd64 " %" SCNd64 " %1d%n", &number, &ahead, &behind, &end_at) == 3 &&
-        what[end_at] == '\0' && mrt_redis_view(store, event, number, ahead, behind != 0, 0))
-        event->type = MRT_VIEW;
-    else if (sscanf(what, "revoked %" SCNu64, &event->revoked) == 1)
-        event->type = MRT_REVOKED;
-}
-
-static bool take(struct mrt_redis_store *store, const redisReply *reply, mrt_time now)
-{
-    if (store->push_logins > 0) {
-        store->push_logins--;
-        return reply->type != REDIS_REPLY_ERROR;
-    }
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
-        reply->element[0]->type != REDIS_REPLY_STRING)
-        return false;
-    if (reply->element[1]->type != REDIS_REPLY_STRING)
-        return false;
-    bool own = strcmp(reply->element[1]->str, store->channel) == 0;
-    bool message = strcmp(reply->element[0]->str, "message") == 0;
-    const char *channel = reply->element[1]->str;
-    if (strcmp(reply->element[0]->str, "unsubscribe") != 0 &&
-        mrt_redis_observe_told(store, channel, message))
-        return true;
-    if (own && strcmp(reply->element[0]->str, "subscribe") == 0)
-        subscribed(store, now);
-    else if (!message || reply->element[2]->type != REDIS_REPLY_STRING)
-        return true;
-    else if (own)
-        pushed(store, reply->element[2]->str);
-    else
-        mrt_redis_claim_told(store, reply->element[2]->str);
-    return true;
-}
-
-static bool take_all(struct mrt_redis_store *store, mrt_time now)
-{
-    redisReply *reply;
-    bool fine = mrt_redis_wire_receive(&store->push);
-    for (;;) {
-        if (!mrt_redis_wire_next(&store->push, &reply))
-            return false;
-        if (!reply)
-            return fine;
-        bool useful = take(store, reply, now);
-        freeReplyObject(reply);
-        if (!useful)
-            return false;
-    }
-}
-
-void mrt_redis_push_receive(struct mrt_redis_store *store, mrt_time now)
-{
-    if (store->push.state != MRT_REDIS_CLOSED && !take_all(store, now))
-        end(store, now);
-}
-
-/* Somebody is held for a subscription; how long at most. */
 mrt_time mrt_redis_push_next(const struct mrt_redis_store *store)
 {
     const struct mrt_redis_job *job = TAILQ_FIRST(&store->held);
+    MRT_ASSERT(!job || store->push.state != MRT_REDIS_CLOSED);
     if (store->push.state == MRT_REDIS_CLOSED)
         return MRT_TIME_NEVER;
     if (!store->push_subscribed)
@@ -239,5 +174,5 @@ mrt_time mrt_redis_push_next(const struct mrt_redis_store *store)
 void mrt_redis_push_tick(struct mrt_redis_store *store, mrt_time now)
 {
     if (now >= mrt_redis_push_next(store))
-        end(store, now);
+        mrt_redis_push_close(store, now);
 }

@@ -1,75 +1,16 @@
 /*
- * What a reply says. A script answers with a list that begins with a word. An error is the
- * server's: its first word says whether anything can have been done. A server checks
- * what it can before a script's first write; whatever is not in the table below may have
- * come in the middle of one, and then the outcome is unknown.
+ * What a reply to a command says. A script answers with a list that begins with a word; an error is
+ * the server's.
  */
-#include "store/redis/internal.h"
+#include "store/redis/reply.h"
+
+#include "base/assert.h"
+#include "store/redis/claim.h"
+#include "store/redis/error.h"
+#include "store/redis/observe.h"
+#include "store/redis/push.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-/* ------------------------------------------------------------------ errors */
-
-static const struct {
-    const char *word;
-    enum mrt_redis_outcome outcome;
-    int error;
-    const char *advice;
-} errors[] = {
-    {"NOSCRIPT", MRT_REDIS_NO_SCRIPT, MORTISE_ESTORE, ""},
-    {"LOADING", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, ""},
-    {"BUSY", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, ""},
-    {"TRYAGAIN", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, ""},
-    {"CLUSTERDOWN", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, ""},
-    {"MASTERDOWN", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, ""},
-    {"NOREPLICAS", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, ""},
-    {"READONLY", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, " (this server is a replica)"},
-    {"MISCONF", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, ""},
-    {"OOM", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, ""},
-    {"NOAUTH", MRT_REDIS_REFUSED, MORTISE_EPERMISSION, " (give credentials=/path)"},
-    {"WRONGPASS", MRT_REDIS_REFUSED, MORTISE_EPERMISSION, ""},
-    {"NOPERM", MRT_REDIS_REFUSED, MORTISE_EPERMISSION, ""},
-    {"WRONGTYPE", MRT_REDIS_REFUSED, MORTISE_EMISMATCH, " (a key of this name is something else)"},
-    {"MOVED", MRT_REDIS_REFUSED, MORTISE_ENOTSUPPORTED,
-     " (name the server of the cluster that keeps this namespace)"},
-    {"ASK", MRT_REDIS_NOT_DONE, MORTISE_ESTORE, " (the cluster is moving this namespace)"},
-    {"CROSSSLOT", MRT_REDIS_REFUSED, MORTISE_ENOTSUPPORTED, ""},
-};
-
-/* What has no word of its own. */
-static const struct {
-    const char *part;
-    int error;
-    const char *advice;
-} plain_errors[] = {
-    {"unknown command", MORTISE_ENOTSUPPORTED, " (the store needs scripts)"},
-    {"AUTH", MORTISE_EPERMISSION, ""},
-    {"unauthenticated", MORTISE_EPERMISSION, " (give credentials=/path)"}, /* of a longer command */
-    {"invalid password", MORTISE_EPERMISSION, ""},
-    {"DB index", MORTISE_EURI, ""},
-    {"max number of clients", MORTISE_ESTORE, ""},
-};
-
-enum mrt_redis_outcome mrt_redis_classify(const char *text, int *error, const char **advice)
-{
-    size_t length = strcspn(text, " ");
-    *advice = "";
-    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
-        if (strlen(errors[i].word) == length && memcmp(errors[i].word, text, length) == 0) {
-            *error = errors[i].error;
-            *advice = errors[i].advice;
-            return errors[i].outcome;
-        }
-    for (size_t i = 0; i < sizeof plain_errors / sizeof plain_errors[0]; i++)
-        if (strstr(text, plain_errors[i].part)) {
-            *error = plain_errors[i].error;
-            *advice = plain_errors[i].advice;
-            return *error == MORTISE_ESTORE ? MRT_REDIS_NOT_DONE : MRT_REDIS_REFUSED;
-        }
-    *error = MORTISE_ESTORE;
-    return MRT_REDIS_UNKNOWN;
-}
 
 static void reply_error(struct mrt_redis_store *store, struct mrt_redis_job *job, const char *text)
 {
@@ -239,7 +180,8 @@ static void reply_lost(struct mrt_redis_store *store, struct mrt_redis_job *job,
 {
     if (integer(reply, 1) > 0)
         compare_clocks(store, integer(reply, 1), now); /* which may be why */
-    struct mrt_event *event = mrt_redis_tell(store, MRT_SESSION_LOST, job->command.session);
+    struct mrt_event *event =
+        mrt_redis_tell(store, MRT_SESSION_LOST, job->command.session, (struct mrt_id){0, 0});
     if (event)
         event->error = MORTISE_ELOST;
     forget_session(store, job->command.session);

@@ -5,9 +5,12 @@
  */
 #include "store/redis/wire.h"
 
+#include "base/assert.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +21,7 @@
 #define READS_MAX 16 /* in one call, so that nobody keeps the loop to himself */
 /* Of one reply, however it is made up: in memory it takes a multiple of that. */
 #define REPLY_MIB 32
+#define WORDS_MAX 8
 #define TEXT_OF(number) #number
 #define TEXT(number) TEXT_OF(number)
 
@@ -30,7 +34,7 @@ static bool watch(struct mrt_redis_wire *wire)
         return true;
     int how = wire->events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
     wire->events = events;
-    return epoll_ctl(wire->epoll, how, wire->fd, &event) == 0;
+    return wire->epoll < 0 || epoll_ctl(wire->epoll, how, wire->fd, &event) == 0;
 }
 
 /* A silent break of the way to the server is noticed within about ten seconds. */
@@ -149,32 +153,40 @@ bool mrt_redis_wire_flush(struct mrt_redis_wire *wire)
     return watch(wire);
 }
 
-static void put_words(struct mrt_redis_wire *wire, const char *const *words, size_t count)
+size_t mrt_redis_texts(struct mrt_redis_text *texts, size_t max, va_list list)
 {
-    struct mrt_redis_text texts[3];
-    for (size_t i = 0; i < count; i++)
-        texts[i] = (struct mrt_redis_text){words[i], strlen(words[i])};
-    mrt_redis_wire_put(wire, texts, count);
+    const char *text;
+    size_t count = 0;
+    while ((text = va_arg(list, const char *))) {
+        MRT_ASSERT(count < max);
+        texts[count++] = mrt_redis_text_of(text);
+    }
+    return count;
+}
+
+void mrt_redis_wire_words(struct mrt_redis_wire *wire, ...)
+{
+    struct mrt_redis_text words[WORDS_MAX];
+    va_list list;
+    va_start(list, wire);
+    size_t count = mrt_redis_texts(words, WORDS_MAX, list);
+    va_end(list);
+    mrt_redis_wire_put(wire, words, count);
 }
 
 unsigned mrt_redis_wire_login(struct mrt_redis_wire *wire, const struct mrt_redis_address *address,
                               const char *secret)
 {
-    unsigned asked = 0;
     char database[16];
-    if (secret[0] && address->user[0]) {
-        put_words(wire, (const char *const[]){"AUTH", address->user, secret}, 3);
-        asked++;
-    } else if (secret[0]) {
-        put_words(wire, (const char *const[]){"AUTH", secret}, 2);
-        asked++;
-    }
+    if (secret[0] && address->user[0])
+        mrt_redis_wire_words(wire, "AUTH", address->user, secret, NULL);
+    else if (secret[0])
+        mrt_redis_wire_words(wire, "AUTH", secret, NULL);
     if (address->database > 0) {
         snprintf(database, sizeof database, "%u", address->database);
-        put_words(wire, (const char *const[]){"SELECT", database}, 2);
-        asked++;
+        mrt_redis_wire_words(wire, "SELECT", database, NULL);
     }
-    return asked;
+    return (secret[0] ? 1U : 0U) + (address->database > 0 ? 1U : 0U);
 }
 
 /* --------------------------------------------------------------- receiving */
@@ -234,4 +246,35 @@ bool mrt_redis_wire_next(struct mrt_redis_wire *wire, redisReply **reply)
     if (found && wire->traffic)
         mrt_traffic_answered(wire->traffic);
     return fine;
+}
+
+bool mrt_redis_wire_read(struct mrt_redis_wire *wire, mrt_time now,
+                         bool (*take)(void *context, const redisReply *reply, mrt_time now),
+                         void *context)
+{
+    redisReply *reply;
+    bool fine = mrt_redis_wire_receive(wire);
+    for (;;) {
+        if (!mrt_redis_wire_next(wire, &reply))
+            return false;
+        if (!reply)
+            return fine;
+        bool useful = take(context, reply, now);
+        freeReplyObject(reply);
+        if (!useful)
+            return false;
+    }
+}
+
+bool mrt_redis_wire_wait(struct mrt_redis_wire *wire, mrt_time deadline)
+{
+    mrt_time left = deadline - mrt_time_now();
+    struct pollfd poller = {.fd = wire->fd, .events = POLLIN};
+    MRT_ASSERT(wire->epoll < 0);
+    poller.events |= wire->events & EPOLLOUT ? POLLOUT : 0;
+    int ready = left > 0 ? poll(&poller, 1, (int)(left / MRT_MILLISECOND) + 1) : 0;
+    if (left > 0 && (ready >= 0 || errno == EINTR))
+        return true;
+    wire->error = left > 0 ? errno : ETIMEDOUT;
+    return false;
 }

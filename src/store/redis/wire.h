@@ -12,8 +12,10 @@
 #include "store/redis/uri.h"
 
 #include <hiredis/hiredis.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 enum mrt_redis_state { MRT_REDIS_CLOSED, MRT_REDIS_CONNECTING, MRT_REDIS_OPEN };
 
@@ -21,7 +23,7 @@ enum mrt_redis_state { MRT_REDIS_CLOSED, MRT_REDIS_CONNECTING, MRT_REDIS_OPEN };
 struct mrt_redis_wire {
     int fd; /* -1: none */
     enum mrt_redis_state state;
-    int epoll;       /* that polls it */
+    int epoll;       /* that polls it; -1: none does */
     uint32_t events; /* as epoll knows them */
     redisReader *reader;
     size_t unread; /* bytes since the last whole reply */
@@ -37,24 +39,40 @@ struct mrt_redis_text {
     size_t length;
 };
 
+static inline struct mrt_redis_text mrt_redis_text_of(const char *text)
+{
+    return (struct mrt_redis_text){text, strlen(text)};
+}
+/* Texts of a list that ends with NULL; how many. */
+size_t mrt_redis_texts(struct mrt_redis_text *texts, size_t max, va_list list);
+
 /* Why the last connection was of no use. */
 const char *mrt_redis_wire_trouble(const struct mrt_redis_wire *wire);
 /* Begins to connect; false: not even begun. */
 bool mrt_redis_wire_open(struct mrt_redis_wire *wire, const struct mrt_address *server, int epoll);
 void mrt_redis_wire_close(struct mrt_redis_wire *wire);
-/* Notes a command to be sent by the next flush. */
+/* Writes a command, to be sent by the next flush. */
 void mrt_redis_wire_put(struct mrt_redis_wire *wire, const struct mrt_redis_text *words,
                         size_t count);
+/* The same of texts that end with NULL. */
+__attribute__((sentinel)) void mrt_redis_wire_words(struct mrt_redis_wire *wire, ...);
+/* Writes what logs in on every connection; how many replies it will have. */
+unsigned mrt_redis_wire_login(struct mrt_redis_wire *wire, const struct mrt_redis_address *address,
+                              const char *secret);
 /* Sends what can be sent; false: the connection has broken. */
 bool mrt_redis_wire_flush(struct mrt_redis_wire *wire);
+
 /* Goes on connecting, reads what has come; false: the connection has broken. */
 bool mrt_redis_wire_receive(struct mrt_redis_wire *wire);
 /* The next whole reply, to be freed by freeReplyObject; NULL: none yet. False: it is not
    the protocol. */
 bool mrt_redis_wire_next(struct mrt_redis_wire *wire, redisReply **reply);
-
-/* Notes what has to be said first on every connection; how many replies it will have. */
-unsigned mrt_redis_wire_login(struct mrt_redis_wire *wire, const struct mrt_redis_address *address,
-                              const char *secret);
+/* Reads what has come, and shows `take` each reply, also those before an end of the connection.
+   False: the connection has broken, or `take` returned false: it is of no use. */
+bool mrt_redis_wire_read(struct mrt_redis_wire *wire, mrt_time now,
+                         bool (*take)(void *context, const redisReply *reply, mrt_time now),
+                         void *context);
+/* Waits until the connection is ready; false: not within the time. */
+bool mrt_redis_wire_wait(struct mrt_redis_wire *wire, mrt_time deadline);
 
 #endif

@@ -1,0 +1,17 @@
+/* What a server says of itself. */
+#ifndef MRT_STORE_REDIS_CHECK_H
+#define MRT_STORE_REDIS_CHECK_H
+
+#include "store/redis/internal.h"
+
+/* Asks, before this job or behind all, which server it is and how long it has been up; false: no
+   memory. */
+bool mrt_redis_check_server(struct mrt_redis_store *store, struct mrt_redis_job *next);
+/* Keeps which it is. Whether it has been up long enough; if not, why the connection is refused is
+   kept. */
+bool mrt_redis_check_server_reply(struct mrt_redis_store *store, const redisReply *reply);
+/* Asks, before the first job of its kind, whether keys may be dropped. */
+void mrt_redis_check_memory(struct mrt_redis_store *store, struct mrt_redis_job *job);
+void mrt_redis_check_memory_reply(struct mrt_redis_store *store, const redisReply *reply);
+
+#endif

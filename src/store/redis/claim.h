@@ -1,0 +1,61 @@
+/* Claims: claim.c sends what concerns them, claim_reply.c takes what is answered. */
+#ifndef MRT_STORE_REDIS_CLAIM_H
+#define MRT_STORE_REDIS_CLAIM_H
+
+#include "store/redis/internal.h"
+
+#define MRT_REDIS_TOKEN_SIZE 41 /* 160 bits in hexadecimal digits */
+
+/* A lock of one key, from the first attempt at it until it is given back. */
+struct mrt_redis_claim {
+    TAILQ_ENTRY(mrt_redis_claim) link;
+    struct mrt_id session, ticket;
+    bool held;
+    bool outcome_unknown; /* an attempt of unknown outcome: the key may be ours */
+    bool trying;          /* an attempt is under way */
+    bool leaving;         /* it is being given back, and so not renewed any more */
+    bool waits;
+    uint64_t fence, capacity;
+    uint64_t revoked; /* how often it has been asked for */
+    char token[MRT_REDIS_TOKEN_SIZE];
+    char key[]; /* the lock's full name */
+};
+
+struct mrt_redis_claim *mrt_redis_claim_find(const struct mrt_redis_store *store,
+                                             struct mrt_id ticket);
+/* Frees it; its key is not touched. */
+void mrt_redis_claim_forget(struct mrt_redis_store *store, struct mrt_redis_claim *claim);
+/* All of a session, or of all sessions. */
+void mrt_redis_claims_forget(struct mrt_redis_store *store, struct mrt_id session);
+void mrt_redis_claims_free(struct mrt_redis_store *store);
+/* It waits no longer; its channel is left, unless another claim of this client waits for the key.
+ */
+void mrt_redis_claim_stop_waiting(struct mrt_redis_store *store, struct mrt_redis_claim *claim);
+
+/* Whether the job is about a claim; it is marked as such. */
+bool mrt_redis_claim_of(struct mrt_redis_store *store, struct mrt_redis_job *job);
+/* Writes what an attempt at a claim, or another command for it, needs; or answers it, if it needs
+   no request. */
+void mrt_redis_claim_put(struct mrt_redis_store *store, struct mrt_redis_job *job);
+/* Writes, before a RENEW or a STOP, what concerns the claims of its session. */
+void mrt_redis_claims_put(struct mrt_redis_store *store, struct mrt_redis_job *job);
+/* The session is no more: its claims are given back. */
+void mrt_redis_claims_lose(struct mrt_redis_store *store, struct mrt_id session);
+/* Writes the EXTEND, SHOW or DELETE of such a job; false: it is of no use any more. */
+bool mrt_redis_claim_work_put(struct mrt_redis_store *store, const struct mrt_redis_job *job);
+/* Gives back what an attempt took, without an answer; false: the claim has ended meanwhile. */
+bool mrt_redis_claim_undo_put(struct mrt_redis_store *store, const struct mrt_redis_job *job);
+
+/* claim_reply.c */
+/* Takes a reply; false: more belong to the job. */
+bool mrt_redis_claim_reply(struct mrt_redis_store *store, struct mrt_redis_job *job,
+                           const redisReply *reply);
+/* The connection broke before the job's reply came. */
+void mrt_redis_claim_unknown(struct mrt_redis_store *store, const struct mrt_redis_job *job);
+/* The undoing has been done: a waiting client is to try again, and an APPEND is to be answered.
+   False: the claim has ended meanwhile. */
+bool mrt_redis_claim_undone(struct mrt_redis_store *store, struct mrt_redis_job *job);
+/* A key was given back: its waiters are woken. */
+void mrt_redis_claim_released(struct mrt_redis_store *store, const char *key);
+
+#endif

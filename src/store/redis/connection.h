@@ -1,0 +1,17 @@
+/* The connection for commands. */
+#ifndef MRT_STORE_REDIS_CONNECTION_H
+#define MRT_STORE_REDIS_CONNECTION_H
+
+#include "store/redis/internal.h"
+
+/* Connects if need be, and sends what waits. */
+void mrt_redis_connection_send(struct mrt_redis_store *store, mrt_time now);
+/* Takes replies. */
+void mrt_redis_connection_receive(struct mrt_redis_store *store, mrt_time now);
+/* Ends what takes too long; and when it does. */
+void mrt_redis_connection_tick(struct mrt_redis_store *store, mrt_time now);
+mrt_time mrt_redis_connection_next(const struct mrt_redis_store *store);
+/* Where the server is, as far as that is known; false: it is not. From any thread. */
+bool mrt_redis_connection_server(const struct mrt_redis_store *store, struct mrt_address *server);
+
+#endif

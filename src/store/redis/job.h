@@ -1,0 +1,76 @@
+/*
+ * A job: a command until it is answered, and then its answer until that is delivered; or a request
+ * of the store's own, which has no answer.
+ *
+ * Invariant: a job is in exactly one of the store's four lists: waiting (not sent), sent (in the
+ * order sent, which is the order of the replies), held (answered or not sent, until a subscription
+ * stands), outbox (to be delivered).
+ */
+#ifndef MRT_STORE_REDIS_JOB_H
+#define MRT_STORE_REDIS_JOB_H
+
+#include "core/store.h"
+
+struct mrt_redis_store;
+
+enum mrt_redis_work {
+    MRT_REDIS_COMMAND,
+    MRT_REDIS_LOGIN,  /* AUTH and SELECT, at the beginning of a connection */
+    MRT_REDIS_ID,     /* what the server calls the connection */
+    MRT_REDIS_KILL,   /* ends an earlier connection at the server */
+    MRT_REDIS_SERVER, /* which server it is, and how long it has been up */
+    MRT_REDIS_MEMORY, /* whether the server may drop keys */
+    MRT_REDIS_EXTEND, /* of a claim, before the renewal of its session */
+    MRT_REDIS_SHOW,   /* whose a claim is, to operators; and asks what they want */
+    MRT_REDIS_DELETE  /* of a claim, before the end of its session */
+};
+
+enum mrt_redis_stage {
+    MRT_REDIS_ASKED,
+    MRT_REDIS_COPYING, /* done; replicas are waited for */
+    MRT_REDIS_UNDOING  /* too few have it */
+};
+
+struct mrt_redis_job {
+    TAILQ_ENTRY(mrt_redis_job) link;
+    struct mrt_command command;
+    struct mrt_event event;
+    enum mrt_redis_work work;
+    enum mrt_redis_stage stage;
+    long long copies; /* UNDOING: how many replicas have it */
+    unsigned attempt; /* at a claim: how many replies it will have; 0: it is none */
+    unsigned replies; /* of these: how many have come */
+    bool taken;       /* one of them said that it is ours */
+    bool looks;       /* none did, and the key is looked at */
+    int64_t number;   /* and this is the fence's */
+    bool whole;       /* what was sent is no script's digest */
+    bool deaf;        /* an OBSERVE that no CHANGED can follow */
+    bool repeated;    /* it was done once, before the subscription stood */
+    void *value;      /* its event's, or NULL */
+    mrt_time since;   /* when it was submitted, and then when it was sent */
+    char detail[256];
+};
+TAILQ_HEAD(mrt_redis_jobs, mrt_redis_job);
+
+/* Adds a request of the store's own to `sent`, before `next` or at the end; NULL: no memory. */
+struct mrt_redis_job *mrt_redis_job_add(struct mrt_redis_store *store, enum mrt_redis_work work,
+                                        struct mrt_redis_job *next);
+void mrt_redis_jobs_free(struct mrt_redis_jobs *jobs);
+/* How long a reply may take. */
+mrt_time mrt_redis_answer_limit(const struct mrt_redis_store *store);
+
+/* These take a job that is in no list. An answer that so many replicas must have (replicas=N) is
+   sent to them first: copies.c goes on. */
+void mrt_redis_answer(struct mrt_redis_store *store, struct mrt_redis_job *job,
+                      enum mrt_event_type type);
+__attribute__((format(printf, 4, 5))) void mrt_redis_fail(struct mrt_redis_store *store,
+                                                          struct mrt_redis_job *job, int error,
+                                                          const char *format, ...);
+/* An event that no command asked for, of a ticket or of none; NULL: no memory. It is in the outbox
+   already. */
+struct mrt_event *mrt_redis_tell(struct mrt_redis_store *store, enum mrt_event_type type,
+                                 struct mrt_id session, struct mrt_id ticket);
+/* Empties the outbox; then the log is written. */
+void mrt_redis_deliver(struct mrt_redis_store *store);
+
+#endif
