@@ -146,6 +146,7 @@ static int open_store(mortise_client *client, const struct mrt_uri *uri, const c
         .log_argument = options->log_argument,
         .members = members,
         .member_count = member_count,
+        .find = mrt_store_find,
     };
     return mrt_driver_open(&client->driver, &config, ops, uri, &store_options,
                            options->flags & MORTISE_FOREIGN_LOOP, options->contact,

@@ -221,6 +221,10 @@ static inline void mrt_claim_format(struct mrt_id ticket, char text[MRT_CLAIM_SI
     snprintf(text, MRT_CLAIM_SIZE, "%012llx", (unsigned long long)ticket.low & 0xffffffffffff);
 }
 
+/* Finds the operations of a URI's store: store/stores.h. */
+struct mrt_store_ops;
+typedef int mrt_store_finder(const struct mrt_uri *uri, const struct mrt_store_ops **ops);
+
 struct mrt_store_options {
     const char *label; /* of every ticket, as base/owner.h has it; "" for none */
     bool short_lived;  /* MORTISE_SHORT_LIVED */
@@ -228,6 +232,7 @@ struct mrt_store_options {
     bool unresolved;   /* where its hosts are need not be known yet, if it can do without */
     const char *const *members; /* of a quorum: their URIs; NULL: they stand in its own */
     size_t member_count;
+    mrt_store_finder *find; /* for the members' stores; only a quorum needs it */
     mortise_log_callback log;
     void *log_argument;
 };

@@ -96,7 +96,8 @@ int port_try_open(struct port_client *client, const char *uri, const char *label
     int error = mrt_uri_parse(uri, &parsed);
     if (error)
         return error;
-    const struct mrt_store_options options = {.label = label, .timeout = 10 * MRT_SECOND};
+    const struct mrt_store_options options = {
+        .label = label, .timeout = 10 * MRT_SECOND, .find = mrt_store_find};
     const struct mrt_sink sink = {deliver, ignore_notify, client};
     error = mrt_store_find(&parsed, &client->ops);
     if (error)

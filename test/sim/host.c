@@ -322,7 +322,8 @@ void host_open(struct world *world, struct client *client, const struct host_kin
     if (!host)
         abort();
     const struct mrt_sink sink = {.deliver = deliver, .notify = notify, .context = host};
-    const struct mrt_store_options options = {.label = "", .timeout = MRT_SECOND};
+    const struct mrt_store_options options = {
+        .label = "", .timeout = MRT_SECOND, .find = kind->find};
     host->client = client;
     host->kind = kind;
     client->host = host;

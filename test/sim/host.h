@@ -24,6 +24,7 @@ extern const struct mrt_store_ops mrt_zookeeper_store, mrt_redis_store, mrt_quor
 /* A kind of real store. */
 struct host_kind {
     const struct mrt_store_ops *ops;
+    mrt_store_finder *find; /* of a quorum's members' stores */
     void (*write_uri)(const struct world *world, char *text, size_t size);
     /* The client's net goes down. */
     void (*cut)(struct world *world, struct client *client);

@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-/* What a quorum asks for its members. */
-int mrt_store_find(const struct mrt_uri *uri, const struct mrt_store_ops **ops)
+static int find_member_store(const struct mrt_uri *uri, const struct mrt_store_ops **ops)
 {
     *ops = &mrt_redis_store;
     return strcmp(uri->scheme, "redis") == 0 ? MORTISE_OK : MORTISE_ESCHEME;
@@ -38,5 +37,8 @@ static void write_redlock(const struct world *world, char *text, size_t size)
 
 const struct host_kind redis_host_kind = {
     .ops = &mrt_redis_store, .write_uri = write_redis, .cut = streams_cut, .free = streams_free};
-const struct host_kind redlock_host_kind = {
-    .ops = &mrt_quorum_store, .write_uri = write_redlock, .cut = streams_cut, .free = streams_free};
+const struct host_kind redlock_host_kind = {.ops = &mrt_quorum_store,
+                                            .find = find_member_store,
+                                            .write_uri = write_redlock,
+                                            .cut = streams_cut,
+                                            .free = streams_free};

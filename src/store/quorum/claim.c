@@ -20,8 +20,10 @@
  *
  * Source: the Redlock algorithm, redis.io/docs: "Distributed Locks with Redis".
  */
+#include "store/quorum/claim.h"
+
+#include "base/assert.h"
 #include "core/rule.h"
-#include "store/quorum/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +34,7 @@
 
 /* ------------------------------------------------------------------ parts */
 
-static struct mrt_quorum_ticket *find(const struct mrt_quorum_store *store, struct mrt_id id)
+static struct mrt_quorum_ticket *find_ticket(const struct mrt_quorum_store *store, struct mrt_id id)
 {
     struct mrt_quorum_ticket *ticket;
     TAILQ_FOREACH (ticket, &store->tickets, link)
@@ -56,19 +58,19 @@ static struct mrt_quorum_ticket *new_ticket(struct mrt_quorum_store *store,
 static void free_ticket(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket)
 {
     for (unsigned i = 0; i < store->count; i++)
-        free(ticket->partings[i]);
+        free(ticket->removals[i]);
     TAILQ_REMOVE(&store->tickets, ticket, link);
     free(ticket);
 }
 
-static void tell(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket,
-                 struct mrt_event event)
+static void answer_ticket(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket,
+                          struct mrt_event event)
 {
     event.serial = ticket->command.serial;
     event.session = ticket->command.session;
     event.ticket = ticket->command.ticket;
     ticket->busy = false;
-    mrt_quorum_tell(store, event);
+    mrt_quorum_deliver(store, event);
 }
 
 static bool is_proven(const struct mrt_quorum_store *store, unsigned member)
@@ -85,12 +87,23 @@ static unsigned with(const struct mrt_quorum_store *store, const struct mrt_quor
     return count;
 }
 
+/* Lets the claim go at this member: until that is proven, or the member's session is no more. */
+static void remove_claim(struct mrt_quorum_member *member, struct mrt_quorum_ticket *ticket)
+{
+    const struct mrt_command command = {
+        .type = MRT_REMOVE, .ticket = ticket->token, .queue = ticket->queue, .claim = true};
+    struct mrt_quorum_request *request = ticket->removals[member->index];
+    MRT_ASSERT(request);
+    ticket->removals[member->index] = NULL;
+    mrt_quorum_request_insist(request, &command);
+}
+
 static void let_go(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket)
 {
     for (unsigned i = 0; i < store->count; i++) {
         bool sure = ticket->claims[i] == MRT_CLAIM_HAS;
         if (sure || ticket->claims[i] != MRT_CLAIM_NONE)
-            mrt_quorum_part(&store->members[i], ticket);
+            remove_claim(&store->members[i], ticket);
         ticket->claims[i] = MRT_CLAIM_NONE;
     }
 }
@@ -123,7 +136,7 @@ static void show(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticke
         ticket->failures++;
     }
     ticket->step = granted ? MRT_QUORUM_HELD : MRT_QUORUM_IDLE;
-    tell(store, ticket, event);
+    answer_ticket(store, ticket, event);
 }
 
 /* Nobody was in the way: too few answered in time, or would not have it. */
@@ -134,8 +147,9 @@ static void refuse(struct mrt_quorum_store *store, struct mrt_quorum_ticket *tic
         snprintf(ticket->detail, sizeof ticket->detail,
                  "fewer than %u of %u stores answered in time", store->majority, store->count);
     }
-    tell(store, ticket,
-         (struct mrt_event){.type = MRT_FAILED, .error = ticket->error, .detail = ticket->detail});
+    answer_ticket(
+        store, ticket,
+        (struct mrt_event){.type = MRT_FAILED, .error = ticket->error, .detail = ticket->detail});
     free_ticket(store, ticket);
 }
 
@@ -146,7 +160,7 @@ static void lost_round(struct mrt_quorum_store *store, struct mrt_quorum_ticket 
     if (ticket->command.type == MRT_APPEND && ticket->blocked == 0) {
         refuse(store, ticket);
     } else if (ticket->command.try_only) {
-        tell(store, ticket, (struct mrt_event){.type = MRT_BLOCKED});
+        answer_ticket(store, ticket, (struct mrt_event){.type = MRT_BLOCKED});
         free_ticket(store, ticket);
     } else {
         show(store, ticket, false, now);
@@ -175,7 +189,7 @@ static void decide_look(struct mrt_quorum_store *store, struct mrt_quorum_ticket
     unsigned perhaps = with(store, ticket, MRT_CLAIM_PERHAPS);
     if (has + asked + perhaps < store->majority) {
         let_go(store, ticket);
-        tell(store, ticket, (struct mrt_event){.type = MRT_GONE});
+        answer_ticket(store, ticket, (struct mrt_event){.type = MRT_GONE});
         free_ticket(store, ticket);
         return;
     }
@@ -188,7 +202,7 @@ static void decide_look(struct mrt_quorum_store *store, struct mrt_quorum_ticket
         show(store, ticket, true, now);
     } else {
         ticket->step = MRT_QUORUM_HELD;
-        tell(store, ticket, (struct mrt_event){.type = MRT_UNKNOWN});
+        answer_ticket(store, ticket, (struct mrt_event){.type = MRT_UNKNOWN});
     }
 }
 
@@ -196,13 +210,13 @@ static void decide_look(struct mrt_quorum_store *store, struct mrt_quorum_ticket
 static void decide_leave(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket,
                          mrt_time now)
 {
-    unsigned parting = 0;
+    unsigned removal = 0;
     for (unsigned i = 0; i < store->count; i++)
-        parting += mrt_quorum_is_parting(&store->members[i], ticket->token);
-    if (parting > 0 && now < ticket->decide_at)
+        removal += mrt_quorum_is_removing(&store->members[i], ticket->token);
+    if (removal > 0 && now < ticket->decide_at)
         return;
-    bool gone = parting < store->majority;
-    tell(store, ticket, (struct mrt_event){.type = gone ? MRT_REMOVED : MRT_UNKNOWN});
+    bool gone = removal < store->majority;
+    answer_ticket(store, ticket, (struct mrt_event){.type = gone ? MRT_REMOVED : MRT_UNKNOWN});
     if (gone)
         free_ticket(store, ticket);
 }
@@ -221,27 +235,27 @@ static void decide(struct mrt_quorum_store *store, struct mrt_quorum_ticket *tic
 
 /* ------------------------------------------------------------------ commands */
 
-static void ask_one(struct mrt_quorum_member *member, struct mrt_quorum_ticket *ticket,
+static void send_to(struct mrt_quorum_member *member, struct mrt_quorum_ticket *ticket,
                     const struct mrt_command *command)
 {
     enum mrt_quorum_claim *claim = &ticket->claims[member->index];
-    struct mrt_quorum_ask **parting = &ticket->partings[member->index];
-    struct mrt_quorum_ask *ask = mrt_quorum_new_ask(member, ticket->queue);
-    if (!*parting)
-        *parting = mrt_quorum_new_ask(member, ticket->queue);
-    if (!ask || !*parting) {
+    struct mrt_quorum_request **removal = &ticket->removals[member->index];
+    struct mrt_quorum_request *request = mrt_quorum_request_new(member, ticket->queue);
+    if (!*removal)
+        *removal = mrt_quorum_request_new(member, ticket->queue);
+    if (!request || !*removal) {
         ticket->error = MORTISE_ENOMEM;
-        free(ask);
+        free(request);
         return;
     }
     enum mrt_quorum_claim was = *claim;
     *claim = MRT_CLAIM_ASKED;
-    if (!mrt_quorum_ask(ask, command, ticket->command.ticket, ticket->round))
+    if (!mrt_quorum_request_send(request, command, ticket->command.ticket, ticket->round))
         *claim = was;
 }
 
-static void ask_all(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket,
-                    enum mrt_command_type type, enum mrt_quorum_claim of, mrt_time now)
+static void send_all(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket,
+                     enum mrt_command_type type, enum mrt_quorum_claim of, mrt_time now)
 {
     const struct mrt_command command = {.type = type,
                                         .ticket = ticket->token,
@@ -257,11 +271,12 @@ static void ask_all(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ti
     for (unsigned i = 0; i < store->count; i++) {
         if (ticket->claims[i] < of || store->members[i].phase != MRT_QUORUM_UP)
             continue;
-        ask_one(&store->members[i], ticket, &command);
+        send_to(&store->members[i], ticket, &command);
     }
 }
 
-static void begin(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket, mrt_time now)
+static void begin_step(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket,
+                       mrt_time now)
 {
     bool held = ticket->step == MRT_QUORUM_HELD;
     if (ticket->command.type == MRT_REMOVE) {
@@ -270,21 +285,21 @@ static void begin(struct mrt_quorum_store *store, struct mrt_quorum_ticket *tick
         let_go(store, ticket);
     } else if (held) {
         ticket->step = MRT_QUORUM_LOOKING;
-        ask_all(store, ticket, MRT_REFRESH, MRT_CLAIM_PERHAPS, now);
+        send_all(store, ticket, MRT_REFRESH, MRT_CLAIM_PERHAPS, now);
     } else {
         ticket->step = MRT_QUORUM_CLAIMING;
         ticket->token = mrt_quorum_identity(store);
         ticket->error = 0;
         ticket->detail[0] = '\0';
         ticket->blocked = 0;
-        ask_all(store, ticket, MRT_APPEND, MRT_CLAIM_NONE, now);
+        send_all(store, ticket, MRT_APPEND, MRT_CLAIM_NONE, now);
     }
 }
 
 void mrt_quorum_ticket_submit(struct mrt_quorum_store *store, const struct mrt_command *command,
                               mrt_time now)
 {
-    struct mrt_quorum_ticket *ticket = find(store, command->ticket);
+    struct mrt_quorum_ticket *ticket = find_ticket(store, command->ticket);
     struct mrt_event event = {
         .serial = command->serial, .session = command->session, .ticket = command->ticket};
     if (!ticket && command->type != MRT_APPEND) {
@@ -300,12 +315,12 @@ void mrt_quorum_ticket_submit(struct mrt_quorum_store *store, const struct mrt_c
         event.error = MORTISE_ENOMEM;
     }
     if (!ticket || event.detail) {
-        mrt_quorum_tell(store, event);
+        mrt_quorum_deliver(store, event);
         return;
     }
     ticket->command = *command;
     ticket->busy = true;
-    begin(store, ticket, now);
+    begin_step(store, ticket, now);
 }
 
 /* ------------------------------------------------------------------ answers */
@@ -315,14 +330,15 @@ static bool is_ours(const struct mrt_event *event)
     return event->type == MRT_VIEW && mrt_rule_grants(event->weight_ahead, 1, 1);
 }
 
-void mrt_quorum_ticket_answer(struct mrt_quorum_store *store, const struct mrt_quorum_ask *ask)
+void mrt_quorum_ticket_answer(struct mrt_quorum_store *store,
+                              const struct mrt_quorum_request *request)
 {
-    const struct mrt_event *event = &ask->answer;
-    struct mrt_quorum_ticket *ticket = find(store, ask->ticket);
-    if (!ticket || ticket->round != ask->round || ticket->step == MRT_QUORUM_IDLE ||
+    const struct mrt_event *event = &request->answer;
+    struct mrt_quorum_ticket *ticket = find_ticket(store, request->ticket);
+    if (!ticket || ticket->round != request->round || ticket->step == MRT_QUORUM_IDLE ||
         ticket->step == MRT_QUORUM_LEAVING)
         return; /* it has been let go, and the removal stands behind what was asked */
-    enum mrt_quorum_claim *claim = &ticket->claims[ask->member->index];
+    enum mrt_quorum_claim *claim = &ticket->claims[request->member->index];
     bool refused = event->type == MRT_FAILED && ticket->step == MRT_QUORUM_LOOKING;
     if (is_ours(event)) {
         *claim = MRT_CLAIM_HAS;
@@ -358,12 +374,12 @@ mrt_time mrt_quorum_tickets_next(const struct mrt_quorum_store *store)
 void mrt_quorum_ticket_wake(struct mrt_quorum_store *store, const struct mrt_quorum_ticket *ticket)
 {
     if (ticket->step == MRT_QUORUM_HELD)
-        mrt_quorum_tell(store, (struct mrt_event){.type = MRT_WAKE,
-                                                  .session = store->session,
-                                                  .ticket = ticket->command.ticket});
+        mrt_quorum_deliver(store, (struct mrt_event){.type = MRT_WAKE,
+                                                     .session = store->session,
+                                                     .ticket = ticket->command.ticket});
 }
 
-void mrt_quorum_ticket_told(const struct mrt_quorum_member *member, struct mrt_id token)
+void mrt_quorum_ticket_doubt(const struct mrt_quorum_member *member, struct mrt_id token)
 {
     struct mrt_quorum_ticket *ticket;
     TAILQ_FOREACH (ticket, &member->quorum->tickets, link)
@@ -371,7 +387,7 @@ void mrt_quorum_ticket_told(const struct mrt_quorum_member *member, struct mrt_i
             ticket->doubted |= 1U << member->index;
 }
 
-bool mrt_quorum_tickets_doubt(struct mrt_quorum_store *store)
+bool mrt_quorum_tickets_act(struct mrt_quorum_store *store)
 {
     struct mrt_quorum_ticket *ticket;
     bool any = false;
@@ -403,7 +419,7 @@ void mrt_quorum_tickets_free(struct mrt_quorum_store *store)
     struct mrt_quorum_ticket *ticket;
     while ((ticket = TAILQ_FIRST(&store->tickets))) {
         if (ticket->busy)
-            tell(store, ticket, (struct mrt_event){.type = MRT_UNKNOWN});
+            answer_ticket(store, ticket, (struct mrt_event){.type = MRT_UNKNOWN});
         free_ticket(store, ticket);
     }
 }

@@ -7,10 +7,12 @@
  *
  * Rows that do not tell whose they are (those of the forms) count as one claim's.
  */
-#include "store/quorum/internal.h"
+#include "store/quorum/list.h"
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/thread.h"
+#include "store/quorum/internal.h"
 
 #include <semaphore.h>
 #include <stdlib.h>
@@ -67,7 +69,7 @@ static int keep(void *argument, const struct mrt_listed *listed)
     return 0;
 }
 
-static void *ask(void *argument)
+static void *query(void *argument)
 {
     struct question *question = argument;
     const struct mrt_quorum_member *member = question->member;
@@ -81,8 +83,8 @@ static void *ask(void *argument)
     return NULL;
 }
 
-static void ask_all(const struct mrt_quorum_store *store, const char *name, const char *prefix,
-                    struct question questions[])
+static void query_all(const struct mrt_quorum_store *store, const char *name, const char *prefix,
+                      struct question questions[])
 {
     sem_t done;
     sem_init(&done, 0, 0);
@@ -93,8 +95,8 @@ static void ask_all(const struct mrt_quorum_store *store, const char *name, cons
         question->prefix = prefix;
         question->done = &done;
         STAILQ_INIT(&question->rows);
-        if (i + 1 == store->count || !mrt_thread_begin(ask, question))
-            ask(question);
+        if (i + 1 == store->count || !mrt_thread_begin(query, question))
+            query(question);
     }
     for (unsigned i = 0; i < store->count;)
         i += sem_wait(&done) == 0;
@@ -188,7 +190,7 @@ int mrt_quorum_list(struct mrt_store *port, const char *name, const char *prefix
     struct question questions[MRT_QUORUM_MEMBERS_MAX] = {0};
     const struct question *refused = NULL;
     unsigned answered = 0;
-    ask_all(store, name, prefix, questions);
+    query_all(store, name, prefix, questions);
     for (unsigned i = 0; i < store->count; i++) {
         answered += questions[i].error == MORTISE_OK;
         refused = questions[i].error ? &questions[i] : refused;

@@ -15,11 +15,15 @@
  * What it does not give: a fence, an order, and safety from a member that forgets (restarts
  * without what it kept) or whose clock jumps. All three are said in mortise.h and the manual.
  */
-#include "store/quorum/internal.h"
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "base/uri.h"
 #include "store/kit/address.h"
+#include "store/quorum/claim.h"
+#include "store/quorum/list.h"
+#include "store/quorum/member.h"
+#include "store/quorum/session.h"
 #include "store/stores.h"
 
 #include <ctype.h>
@@ -29,37 +33,13 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define ANSWER_DEFAULT (50 * MRT_MILLISECOND) /* at most a fiftieth of the lease */
-#define ANSWER_LEAST (5 * MRT_MILLISECOND)    /* but by default no less */
 #define ANSWER_MAX (10 * MRT_SECOND)
 
 /* ------------------------------------------------------------------ events */
 
-void mrt_quorum_tell(struct mrt_quorum_store *store, struct mrt_event event)
-{
-    store->sink.deliver(store->sink.context, &event);
-}
-
-struct mrt_id mrt_quorum_identity(struct mrt_quorum_store *store)
-{
-    return (struct mrt_id){store->seed.high, store->seed.low + ++store->identities};
-}
-
-/* Waiting for members that do not answer eats into what a lock is valid for. The lease is not known
-   before a session is. */
-mrt_time mrt_quorum_limit(const struct mrt_quorum_store *store)
-{
-    if (store->limit > 0)
-        return store->limit;
-    mrt_time part = store->lease / 50;
-    if (part == 0 || part > ANSWER_DEFAULT)
-        return ANSWER_DEFAULT;
-    return part > ANSWER_LEAST ? part : ANSWER_LEAST;
-}
-
 static void hear(void *context, const struct mrt_event *event)
 {
-    mrt_quorum_hear(context, event);
+    mrt_quorum_member_event(context, event);
 }
 
 static void notify(void *context)
@@ -73,12 +53,12 @@ static void notify(void *context)
 static void work(struct mrt_quorum_store *store, mrt_time now)
 {
     store->worked_at = now;
-    mrt_quorum_hear_all(store, now);
+    mrt_quorum_members_act(store, now);
     do {
         mrt_quorum_members_due(store, now);
         mrt_quorum_session_due(store, now);
         mrt_quorum_tickets_due(store, now);
-    } while (mrt_quorum_hear_all(store, now));
+    } while (mrt_quorum_members_act(store, now));
 }
 
 /* ------------------------------------------------------------------ the port */
@@ -99,7 +79,7 @@ static void turn_away(struct mrt_quorum_store *store, const struct mrt_command *
         event.type = MRT_REMOVED;
     else if (!ours && command->type == MRT_REFRESH)
         event.type = MRT_GONE;
-    mrt_quorum_tell(store, event);
+    mrt_quorum_deliver(store, event);
 }
 
 static bool quorum_submit(struct mrt_store *port, const struct mrt_command *command,
@@ -169,11 +149,7 @@ static mrt_time quorum_next(struct mrt_store *port)
 {
     struct mrt_quorum_store *store = (struct mrt_quorum_store *)port;
     mrt_time next = mrt_time_min(mrt_quorum_members_next(store), mrt_quorum_tickets_next(store));
-    if (store->session_command.serial == 0)
-        return next;
-    if (store->worked_at < store->session_command.enough_at)
-        next = mrt_time_min(next, store->session_command.enough_at);
-    return mrt_time_min(next, store->session_command.decide_at);
+    return mrt_time_min(next, mrt_quorum_session_next(store));
 }
 
 static bool quorum_asks_apart(const struct mrt_store *port)
@@ -244,7 +220,7 @@ static const char *quorum_address(const struct mrt_store *port)
 
 static void free_store(struct mrt_quorum_store *store)
 {
-    mrt_quorum_free_asks(store);
+    mrt_quorum_requests_free(store);
     mrt_quorum_tickets_drop(store);
     if (store->epoll >= 0)
         close(store->epoll);
@@ -330,7 +306,7 @@ static int open_member(struct mrt_quorum_store *store, const struct mrt_uri *uri
     *member = (struct mrt_quorum_member){.quorum = store, .index = store->count};
     if (strcmp(uri->scheme, "redlock") == 0)
         return mrt_error(MORTISE_ESCHEME, "a quorum of \"%s\" cannot be had", uri->scheme);
-    int error = mrt_store_find(uri, &member->ops);
+    int error = store->find(uri, &member->ops);
     if (error == MORTISE_OK)
         error = member->ops->open(uri, options, sink, &member->store);
     if (error == MORTISE_EUNREACHABLE) {
@@ -404,8 +380,9 @@ static int quorum_open(const struct mrt_uri *uri, const struct mrt_store_options
     if (!store)
         return MORTISE_ENOMEM;
     TAILQ_INIT(&store->tickets);
-    TAILQ_INIT(&store->asks);
+    TAILQ_INIT(&store->requests);
     store->sink = sink;
+    store->find = options->find;
     store->timeout = options->timeout > 0 ? options->timeout : 5 * MRT_SECOND;
     snprintf(store->address, sizeof store->address, "redlock:");
     store->epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -12,7 +12,11 @@
  * A START is dated as a RENEW is. When it is asked for once more, members that the one before has
  * started are renewed, and count when that is answered.
  */
-#include "store/quorum/internal.h"
+#include "store/quorum/session.h"
+
+#include "base/assert.h"
+#include "store/quorum/claim.h"
+#include "store/quorum/member.h"
 
 #include <stdio.h>
 
@@ -68,14 +72,7 @@ static void answer(struct mrt_quorum_store *store, struct mrt_event event)
     event.serial = store->session_command.serial;
     event.session = store->session;
     store->session_command.serial = 0;
-    mrt_quorum_tell(store, event);
-}
-
-void mrt_quorum_session_refused(struct mrt_quorum_store *store, const struct mrt_event *event)
-{
-    store->session_command.error = event->error;
-    snprintf(store->session_command.detail, sizeof store->session_command.detail, "%s",
-             event->detail ? event->detail : "");
+    mrt_quorum_deliver(store, event);
 }
 
 /* Of all that are up. */
@@ -85,7 +82,7 @@ static void renew(struct mrt_quorum_store *store, mrt_time now)
     store->renewed_at = now;
     for (unsigned i = 0; i < store->count; i++)
         if (store->members[i].phase == MRT_QUORUM_UP)
-            mrt_quorum_renew_member(&store->members[i]);
+            mrt_quorum_member_renew(&store->members[i]);
 }
 
 static bool is_held(const struct mrt_quorum_ticket *ticket)
@@ -188,10 +185,11 @@ static void wake_unrenewed(struct mrt_quorum_store *store)
  */
 static bool is_open(const struct mrt_quorum_store *store)
 {
-    const struct mrt_quorum_ask *ask;
+    const struct mrt_quorum_request *request;
     const struct mrt_quorum_ticket *ticket;
-    TAILQ_FOREACH (ask, &store->asks, link)
-        if (ask->command.type == MRT_RENEW && ask->round == store->renewals && !ask->is_forgotten)
+    TAILQ_FOREACH (request, &store->requests, link)
+        if (request->command.type == MRT_RENEW && request->round == store->renewals &&
+            !request->is_forgotten)
             return true;
     TAILQ_FOREACH (ticket, &store->tickets, link)
         if (ticket->step == MRT_QUORUM_LOOKING)
@@ -216,10 +214,10 @@ static void stop(struct mrt_quorum_store *store)
     mrt_quorum_tickets_free(store);
     for (unsigned i = 0; i < store->count; i++) {
         struct mrt_quorum_member *member = &store->members[i];
-        mrt_quorum_forget_asks(store, member); /* what was to be let go goes with the session */
+        mrt_quorum_requests_forget(store, member); /* what was to be let go goes with the session */
         member->start_at = 0;
         if (member->phase != MRT_QUORUM_DOWN)
-            mrt_quorum_stop_member(member);
+            mrt_quorum_member_stop(member);
     }
     store->wanted = store->started = false;
 }
@@ -237,7 +235,7 @@ static void decide_stop(struct mrt_quorum_store *store, mrt_time now)
 
 /* ------------------------------------------------------------------ commands */
 
-static void begin(struct mrt_quorum_store *store, mrt_time now)
+static void begin_command(struct mrt_quorum_store *store, mrt_time now)
 {
     mrt_time limit = store->timeout;
     store->session_command.error = 0;
@@ -276,7 +274,7 @@ void mrt_quorum_session_submit(struct mrt_quorum_store *store, const struct mrt_
         replace(store, command->session);
     store->session_command.serial = command->serial;
     store->session_command.type = command->type;
-    begin(store, now);
+    begin_command(store, now);
 }
 
 void mrt_quorum_session_due(struct mrt_quorum_store *store, mrt_time now)
@@ -289,4 +287,13 @@ void mrt_quorum_session_due(struct mrt_quorum_store *store, mrt_time now)
         decide_renewal(store, now);
     else
         decide_stop(store, now);
+}
+
+mrt_time mrt_quorum_session_next(const struct mrt_quorum_store *store)
+{
+    if (store->session_command.serial == 0)
+        return MRT_TIME_NEVER;
+    if (store->worked_at < store->session_command.enough_at)
+        return mrt_time_min(store->session_command.enough_at, store->session_command.decide_at);
+    return store->session_command.decide_at;
 }

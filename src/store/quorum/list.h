@@ -1,0 +1,10 @@
+/* mortise_list: core/store.h; also while members work, where they are asked apart. */
+#ifndef MRT_STORE_QUORUM_LIST_H
+#define MRT_STORE_QUORUM_LIST_H
+
+#include "core/store.h"
+
+int mrt_quorum_list(struct mrt_store *port, const char *name, const char *prefix,
+                    mrt_listed_callback callback, void *argument);
+
+#endif
