@@ -7,6 +7,7 @@
 #include "live/sqlite_place.h"
 #include "live/wall_clock.h"
 #include "store/sqlite/internal.h"
+#include "store/sqlite/schema.h"
 
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -342,7 +343,7 @@ static void test_sq_23_no_one_commits_during_a_checkpoint(void **state)
     int without = 0;
     struct attempt attempt = {.path = place->path};
     port_open_session(&client, place->uri);
-    struct mrt_sqlite_db *db = &client.store->db;
+    struct mrt_sqlite_db *db = &((struct mrt_sqlite_store *)client.store)->db;
     pragma(db, "PRAGMA journal_mode", text, sizeof text);
     assert_string_equal(text, "wal");
     assert_int_equal(pragma(db, "PRAGMA synchronous", text, sizeof text), 1); /* NORMAL */
@@ -374,13 +375,14 @@ static void test_sq_23_a_stuck_reader_costs_no_sync_storm(void **state)
     sqlite3 *handle;
     struct attempt attempt = {.path = place->path};
     port_open_session(&client, place->uri);
+    struct mrt_sqlite_db *db = &((struct mrt_sqlite_store *)client.store)->db;
     assert_int_equal(sqlite3_open_v2(place->path, &handle, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     assert_int_equal(
         sqlite3_exec(handle, "BEGIN; SELECT count(*) FROM mortise_ticket", NULL, NULL, NULL),
         SQLITE_OK);
-    client.store->db.checkpointing = try_to_write;
-    client.store->db.checkpointing_argument = &attempt;
+    db->checkpointing = try_to_write;
+    db->checkpointing_argument = &attempt;
     for (int i = 0; i < 2000; i++)
         take_fence(&client, "q");
     assert_in_range(attempt.checkpoints, 2, 8);

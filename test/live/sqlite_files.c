@@ -1,7 +1,7 @@
 /* Where the embedded store agrees to work, and what it does when its files are tampered with. */
 #include "cmocka_all.h"
 #include "live/sqlite_place.h"
-#include "store/sqlite/internal.h"
+#include "store/sqlite/files.h"
 
 #include <fcntl.h>
 #include <signal.h>

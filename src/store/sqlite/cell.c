@@ -3,9 +3,9 @@
  * and the largest fence it has seen never fall. A write is one transaction. As with
  * tickets, a commit is not synced: a power cut may take the newest ones back, in order.
  */
-#include "store/sqlite/internal.h"
+#include "store/sqlite/observe.h"
 
-#include <string.h>
+#include "store/sqlite/ticket.h"
 
 struct cell {
     uint64_t version, fence;
@@ -14,35 +14,31 @@ struct cell {
 };
 
 /* The value goes into the answer. */
-static enum mrt_outcome read_cell(struct mrt_store *store, const char *name, struct cell *cell,
-                                  struct mrt_event *answer)
+static enum mrt_outcome read_cell(struct mrt_sqlite_store *store, const char *name,
+                                  struct cell *cell, struct mrt_event *answer)
 {
     struct mrt_sqlite_db *db = &store->db;
     sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_CELL);
     if (!row)
         return mrt_sqlite_outcome(db);
     *cell = (struct cell){0};
+    answer->value = store->value; /* of no bytes, if there is no cell */
     sqlite3_bind_text(row, 1, name, -1, SQLITE_STATIC);
     if (mrt_sqlite_step(db, row) == SQLITE_ROW) {
-        int size = sqlite3_column_bytes(row, 3);
-        const void *value = sqlite3_column_blob(row, 3);
         cell->version = (uint64_t)sqlite3_column_int64(row, 0);
         cell->fence = (uint64_t)sqlite3_column_int64(row, 1);
         cell->writer = mrt_sqlite_column_id(row, 2);
         cell->present = sqlite3_column_type(row, 3) != SQLITE_NULL;
-        answer->value_size = value && size <= MORTISE_VALUE_MAX ? (size_t)size : 0;
-        if (answer->value_size > 0)
-            memcpy(store->value, value, answer->value_size);
+        mrt_sqlite_take_value(store, row, 3, answer);
     }
     sqlite3_reset(row);
-    answer->value = store->value;
     answer->version = cell->present ? cell->version : 0;
     answer->fence = cell->fence;
     return mrt_sqlite_outcome(db);
 }
 
-static enum mrt_outcome write_cell(struct mrt_store *store, const struct mrt_command *command,
-                                   const struct cell *cell)
+static enum mrt_outcome write_cell(struct mrt_sqlite_store *store,
+                                   const struct mrt_command *command, const struct cell *cell)
 {
     struct mrt_sqlite_db *db = &store->db;
     sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQLITE_CELL_WRITE);
@@ -57,7 +53,7 @@ static enum mrt_outcome write_cell(struct mrt_store *store, const struct mrt_com
 }
 
 /* In a transaction. */
-static enum mrt_outcome set(struct mrt_store *store, const struct mrt_command *command,
+static enum mrt_outcome set(struct mrt_sqlite_store *store, const struct mrt_command *command,
                             struct mrt_event *answer)
 {
     struct cell cell;
@@ -80,7 +76,7 @@ static enum mrt_outcome set(struct mrt_store *store, const struct mrt_command *c
     return write_cell(store, command, &cell);
 }
 
-enum mrt_outcome mrt_sqlite_cell(struct mrt_store *store, const struct mrt_command *command,
+enum mrt_outcome mrt_sqlite_cell(struct mrt_sqlite_store *store, const struct mrt_command *command,
                                  mrt_time patience, struct mrt_event *answer)
 {
     struct cell cell;
@@ -92,6 +88,5 @@ enum mrt_outcome mrt_sqlite_cell(struct mrt_store *store, const struct mrt_comma
     enum mrt_outcome outcome = mrt_sqlite_begin(db, patience);
     if (outcome != MRT_DONE)
         return outcome;
-    outcome = set(store, command, answer);
-    return outcome == MRT_DONE ? mrt_sqlite_commit(db) : mrt_sqlite_rollback(db, outcome);
+    return mrt_sqlite_conclude(db, set(store, command, answer));
 }

@@ -9,89 +9,68 @@
  * was written; a ticket that cannot be taken out for it is given back by
  * ending its session.
  */
+#include "store/sqlite/command.h"
+
 #include "base/error.h"
-#include "core/rule.h"
 #include "store/kit/refusal.h"
-#include "store/sqlite/internal.h"
+#include "store/sqlite/death.h"
+#include "store/sqlite/detach.h"
+#include "store/sqlite/leave.h"
+#include "store/sqlite/observe.h"
+#include "store/sqlite/queue.h"
+#include "store/sqlite/schema.h"
+#include "store/sqlite/session.h"
+#include "store/sqlite/ticket.h"
+#include "store/sqlite/watch.h"
 
 /* A REFRESH looks at the files no more often than this; an APPEND always does. */
 #define CHECK_AGAIN (100 * MRT_MILLISECOND)
 
 /* ------------------------------------------------------------------- events */
 
-void mrt_sqlite_tell(struct mrt_store *store, enum mrt_event_type type, struct mrt_id session,
-                     struct mrt_id ticket)
-{
-    const struct mrt_event event = {.type = type, .session = session, .ticket = ticket};
-    store->sink.deliver(store->sink.context, &event);
-}
-
-void mrt_sqlite_tell_place(struct mrt_store *store, const struct mrt_sqlite_place *place)
-{
-    const struct mrt_sqlite_ticket *ticket = mrt_sqlite_ticket_find(store, place->ticket);
-    if (!ticket)
-        return; /* it has gone meanwhile */
-    if (!mrt_rule_grants(place->weight_ahead, ticket->weight, ticket->capacity)) {
-        mrt_sqlite_tell(store, MRT_WAKE, ticket->session->id, ticket->id);
-        return;
-    }
-    const struct mrt_event event = {.type = MRT_VIEW,
-                                    .session = ticket->session->id,
-                                    .ticket = ticket->id,
-                                    .fence = ticket->number << MRT_SQLITE_FENCE_BITS,
-                                    .fence_span = UINT64_C(1) << MRT_SQLITE_FENCE_BITS,
-                                    .weight_ahead = place->weight_ahead,
-                                    .others_behind = place->others_behind != 0,
-                                    .recheck = MRT_SECOND};
-    store->sink.deliver(store->sink.context, &event);
-}
-
-static bool answer(struct mrt_store *store, const struct mrt_command *command,
+static bool answer(struct mrt_sqlite_store *store, const struct mrt_command *command,
                    enum mrt_event_type type)
 {
-    const struct mrt_event event = {.type = type,
-                                    .serial = command->serial,
-                                    .session = command->session,
-                                    .ticket = command->ticket};
-    store->sink.deliver(store->sink.context, &event);
+    mrt_sink_deliver(&store->sink, mrt_answer_to(command, type));
+    return true;
+}
+
+static bool answer_ended(struct mrt_sqlite_store *store, const struct mrt_command *command)
+{
+    mrt_sink_deliver(&store->sink, mrt_answer_ended(command));
     return true;
 }
 
 /* Answers FAILED with the thread's error detail. */
-static bool answer_failed(struct mrt_store *store, const struct mrt_command *command, int error)
+static bool answer_failed(struct mrt_sqlite_store *store, const struct mrt_command *command,
+                          int error)
 {
     char detail[MRT_ERROR_DETAIL_MAX];
     mrt_error_copy_detail(detail);
-    const struct mrt_event event = {.type = MRT_FAILED,
-                                    .serial = command->serial,
-                                    .session = command->session,
-                                    .ticket = command->ticket,
-                                    .error = error,
-                                    .detail = detail[0] ? detail : NULL};
-    store->sink.deliver(store->sink.context, &event);
+    struct mrt_event event = mrt_answer_to(command, MRT_FAILED);
+    event.error = error;
+    event.detail = detail[0] ? detail : NULL;
+    mrt_sink_deliver(&store->sink, event);
     return true;
 }
 
-static bool answer_view(struct mrt_store *store, const struct mrt_command *command,
+static bool answer_view(struct mrt_sqlite_store *store, const struct mrt_command *command,
                         const struct mrt_sqlite_view *view)
 {
-    const struct mrt_event event = {.type = MRT_VIEW,
-                                    .serial = command->serial,
-                                    .session = command->session,
-                                    .ticket = command->ticket,
-                                    .fence = view->fence,
-                                    .fence_span = UINT64_C(1) << MRT_SQLITE_FENCE_BITS,
-                                    .weight_ahead = view->weight_ahead,
-                                    .others_behind = view->others_behind,
-                                    .recheck = view->recheck,
-                                    .revoked = view->revoked,
-                                    .place = view->place};
-    store->sink.deliver(store->sink.context, &event);
+    struct mrt_event event = mrt_answer_to(command, MRT_VIEW);
+    event.fence = view->fence;
+    event.fence_span = UINT64_C(1) << MRT_SQLITE_FENCE_BITS;
+    event.weight_ahead = view->weight_ahead;
+    event.others_behind = view->others_behind;
+    event.recheck = view->recheck;
+    event.revoked = view->revoked;
+    event.place = view->place;
+    mrt_sink_deliver(&store->sink, event);
     return true;
 }
 
 /* Ends all trust in what is open; the particulars are the thread's error detail. */
-static void lose_everything(struct mrt_store *store)
+static void lose_everything(struct mrt_sqlite_store *store)
 {
     char detail[MRT_ERROR_DETAIL_MAX];
     mrt_error_copy_detail(detail);
@@ -102,21 +81,20 @@ static void lose_everything(struct mrt_store *store)
         if (session->lost)
             continue;
         session->lost = true;
-        const struct mrt_event event = {.type = MRT_SESSION_LOST,
-                                        .session = session->id,
-                                        .error = MORTISE_ESTORE,
-                                        .detail = detail[0] ? detail : NULL};
-        store->sink.deliver(store->sink.context, &event);
+        mrt_sink_deliver(&store->sink, (struct mrt_event){.type = MRT_SESSION_LOST,
+                                                          .session = session->id,
+                                                          .error = MORTISE_ESTORE,
+                                                          .detail = detail[0] ? detail : NULL});
     }
 }
 
-static void note_store_error(const struct mrt_store *store)
+static void note_store_error(const struct mrt_sqlite_store *store)
 {
     mrt_error(MORTISE_ESTORE, "%s: %s", store->file.path, sqlite3_errstr(store->db.last_error));
 }
 
 /* What is common to all transactions that did not come to an end. */
-static bool answer_outcome(struct mrt_store *store, const struct mrt_command *command,
+static bool answer_outcome(struct mrt_sqlite_store *store, const struct mrt_command *command,
                            enum mrt_outcome outcome)
 {
     if (outcome == MRT_BUSY)
@@ -135,8 +113,43 @@ static bool answer_outcome(struct mrt_store *store, const struct mrt_command *co
 
 /* ----------------------------------------------------------------- sessions */
 
+int mrt_sqlite_open_file(struct mrt_sqlite_store *store, mrt_time patience)
+{
+    int error = mrt_sqlite_file_open(&store->file, store->configured, store->any_filesystem);
+    if (error)
+        return error;
+    if (mrt_sqlite_fork_inherited(store->file.device, store->file.inode))
+        error = mrt_error(MORTISE_EFORKED,
+                          "%s was open in this process when it was forked off: open it after "
+                          "the fork, or exec first",
+                          store->file.path);
+    if (!error)
+        store->noted = mrt_sqlite_fork_note_database(store->file.device, store->file.inode);
+    if (!error && !store->noted)
+        error = MORTISE_ENOMEM;
+    if (!error)
+        error = mrt_sqlite_db_open(&store->db, &store->file, store->short_lived, patience);
+    if (error) {
+        mrt_sqlite_fork_forget_database(store->noted);
+        store->noted = NULL;
+        mrt_sqlite_file_close(&store->file);
+        return error;
+    }
+    snprintf(store->address, sizeof store->address, "sqlite:%s", store->file.path);
+    return 0;
+}
+
+void mrt_sqlite_close_file(struct mrt_sqlite_store *store)
+{
+    mrt_sqlite_unwatch_all(store);
+    mrt_sqlite_db_close(&store->db);
+    mrt_sqlite_fork_forget_database(store->noted);
+    store->noted = NULL;
+    mrt_sqlite_file_close(&store->file);
+}
+
 /* Opens what lies at the path now. */
-static int reopen(struct mrt_store *store, mrt_time patience)
+static int reopen(struct mrt_sqlite_store *store, mrt_time patience)
 {
     struct mrt_sqlite_session *session;
     while ((session = TAILQ_FIRST(&store->sessions)))
@@ -148,7 +161,8 @@ static int reopen(struct mrt_store *store, mrt_time patience)
     return error;
 }
 
-static bool start(struct mrt_store *store, const struct mrt_command *command, mrt_time patience)
+static bool start(struct mrt_sqlite_store *store, const struct mrt_command *command,
+                  mrt_time patience)
 {
     int error = 0;
     mrt_error_clear();
@@ -168,7 +182,8 @@ static bool start(struct mrt_store *store, const struct mrt_command *command, mr
     return answer(store, command, MRT_STARTED);
 }
 
-static bool stop(struct mrt_store *store, const struct mrt_command *command, mrt_time patience)
+static bool stop(struct mrt_sqlite_store *store, const struct mrt_command *command,
+                 mrt_time patience)
 {
     struct mrt_sqlite_session *session = mrt_sqlite_session_find(store, command->session);
     if (!session)
@@ -184,7 +199,7 @@ static bool stop(struct mrt_store *store, const struct mrt_command *command, mrt
 }
 
 /* Whether others still see the session, and the database at its path. */
-static bool check_in_place(struct mrt_store *store, const struct mrt_sqlite_session *session)
+static bool check_in_place(struct mrt_sqlite_store *store, const struct mrt_sqlite_session *session)
 {
     if (!mrt_sqlite_file_in_place(&store->file)) {
         mrt_error(MORTISE_ESTORE, "%s has been replaced or removed", store->file.path);
@@ -199,10 +214,19 @@ static bool check_in_place(struct mrt_store *store, const struct mrt_sqlite_sess
     return true;
 }
 
+/* The thread's error detail tells what check_in_place has found. */
+static bool answer_lost(struct mrt_sqlite_store *store, const struct mrt_command *command)
+{
+    answer_failed(store, command, MORTISE_ESTORE);
+    lose_everything(store);
+    return true;
+}
+
 /* ------------------------------------------------------------------ tickets */
 
 /* Also LIGHTEN and SET_VALUE, which are looks at a ticket that was changed before. */
-static bool refresh(struct mrt_store *store, const struct mrt_command *command, mrt_time patience)
+static bool refresh(struct mrt_sqlite_store *store, const struct mrt_command *command,
+                    mrt_time patience)
 {
     enum mrt_verdict verdict = MRT_ABSENT;
     struct mrt_sqlite_view view = {0};
@@ -210,11 +234,8 @@ static bool refresh(struct mrt_store *store, const struct mrt_command *command, 
     if (!ticket || ticket->session->lost || !mrt_id_equal(ticket->session->id, command->session))
         return answer(store, command, MRT_GONE);
     bool due = mrt_time_now() >= store->checked + CHECK_AGAIN;
-    if (due && !check_in_place(store, ticket->session)) {
-        answer_failed(store, command, MORTISE_ESTORE);
-        lose_everything(store);
-        return true;
-    }
+    if (due && !check_in_place(store, ticket->session))
+        return answer_lost(store, command);
     enum mrt_outcome outcome = MRT_DONE;
     if (command->type == MRT_LIGHTEN)
         outcome = mrt_sqlite_lighten(store, ticket, command->weight, patience);
@@ -234,7 +255,7 @@ static bool refresh(struct mrt_store *store, const struct mrt_command *command, 
     return answer(store, command, MRT_GONE);
 }
 
-static bool adopt(struct mrt_store *store, struct mrt_sqlite_session *session,
+static bool adopt(struct mrt_sqlite_store *store, struct mrt_sqlite_session *session,
                   const struct mrt_command *command, mrt_time patience)
 {
     enum mrt_verdict verdict = MRT_ABSENT;
@@ -248,19 +269,17 @@ static bool adopt(struct mrt_store *store, struct mrt_sqlite_session *session,
     return refresh(store, command, patience);
 }
 
-static bool detach(struct mrt_store *store, const struct mrt_command *command, mrt_time patience)
+static bool detach(struct mrt_sqlite_store *store, const struct mrt_command *command,
+                   mrt_time patience)
 {
     enum mrt_verdict verdict = MRT_ABSENT;
     const struct mrt_sqlite_view view = {.recheck = MRT_SECOND};
     const struct mrt_sqlite_session *session = mrt_sqlite_session_find(store, command->session);
     mrt_error_clear();
     if (!session || session->lost)
-        return answer_failed(store, command, mrt_error(MORTISE_ELOST, MRT_REFUSAL_ENDED));
-    if (!check_in_place(store, session)) {
-        answer_failed(store, command, MORTISE_ESTORE);
-        lose_everything(store);
-        return true;
-    }
+        return answer_ended(store, command);
+    if (!check_in_place(store, session))
+        return answer_lost(store, command);
     enum mrt_outcome outcome = mrt_sqlite_detach(store, command, patience, &verdict);
     if (outcome != MRT_DONE)
         return answer_outcome(store, command, outcome);
@@ -268,21 +287,19 @@ static bool detach(struct mrt_store *store, const struct mrt_command *command, m
                                    : answer(store, command, MRT_GONE);
 }
 
-static bool append(struct mrt_store *store, const struct mrt_command *command, mrt_time patience)
+static bool append(struct mrt_sqlite_store *store, const struct mrt_command *command,
+                   mrt_time patience)
 {
     enum mrt_verdict verdict = MRT_ABSENT;
     struct mrt_sqlite_view view = {0};
     struct mrt_sqlite_session *session = mrt_sqlite_session_find(store, command->session);
     mrt_error_clear();
     if (!session || session->lost)
-        return answer_failed(store, command, mrt_error(MORTISE_ELOST, MRT_REFUSAL_ENDED));
+        return answer_ended(store, command);
     if (mrt_sqlite_ticket_find(store, command->ticket))
         return refresh(store, command, patience);
-    if (!check_in_place(store, session)) {
-        answer_failed(store, command, MORTISE_ESTORE);
-        lose_everything(store);
-        return true;
-    }
+    if (!check_in_place(store, session))
+        return answer_lost(store, command);
     if (command->adopt)
         return adopt(store, session, command, patience);
     enum mrt_outcome outcome =
@@ -302,7 +319,7 @@ static bool append(struct mrt_store *store, const struct mrt_command *command, m
     return answer_view(store, command, &view);
 }
 
-static bool remove_ticket(struct mrt_store *store, const struct mrt_command *command,
+static bool remove_ticket(struct mrt_sqlite_store *store, const struct mrt_command *command,
                           mrt_time patience)
 {
     struct mrt_sqlite_ticket *ticket = mrt_sqlite_ticket_find(store, command->ticket);
@@ -315,39 +332,33 @@ static bool remove_ticket(struct mrt_store *store, const struct mrt_command *com
 }
 
 /* OBSERVE, CELL_GET, CELL_SET. */
-static bool answer_other(struct mrt_store *store, const struct mrt_command *command,
+static bool answer_other(struct mrt_sqlite_store *store, const struct mrt_command *command,
                          mrt_time patience)
 {
-    struct mrt_event event = {.type = MRT_HOLDER,
-                              .serial = command->serial,
-                              .session = command->session,
-                              .ticket = command->ticket};
+    struct mrt_event event = mrt_answer_to(command, MRT_HOLDER);
     const struct mrt_sqlite_session *session = mrt_sqlite_session_find(store, command->session);
     if (!session || session->lost)
-        return answer_failed(store, command, mrt_error(MORTISE_ELOST, MRT_REFUSAL_ENDED));
-    if (!check_in_place(store, session)) {
-        answer_failed(store, command, MORTISE_ESTORE);
-        lose_everything(store);
-        return true;
-    }
+        return answer_ended(store, command);
+    if (!check_in_place(store, session))
+        return answer_lost(store, command);
     enum mrt_outcome outcome = command->type == MRT_OBSERVE
                                    ? mrt_sqlite_observe(store, command, patience, &event)
                                    : mrt_sqlite_cell(store, command, patience, &event);
     if (outcome != MRT_DONE)
         return answer_outcome(store, command, outcome);
-    store->sink.deliver(store->sink.context, &event);
+    mrt_sink_deliver(&store->sink, event);
     return true;
 }
 
-static bool renew(struct mrt_store *store, const struct mrt_command *command)
+static bool renew(struct mrt_sqlite_store *store, const struct mrt_command *command)
 {
     const struct mrt_sqlite_session *session = mrt_sqlite_session_find(store, command->session);
     if (session && !session->lost)
         return answer(store, command, MRT_RENEWED);
-    return answer_failed(store, command, mrt_error(MORTISE_ELOST, MRT_REFUSAL_ENDED));
+    return answer_ended(store, command);
 }
 
-void mrt_sqlite_tell_of_fault(struct mrt_store *store)
+void mrt_sqlite_tell_of_fault(struct mrt_sqlite_store *store)
 {
     if (!store->fault)
         return;
@@ -355,7 +366,7 @@ void mrt_sqlite_tell_of_fault(struct mrt_store *store)
     lose_everything(store);
 }
 
-bool mrt_sqlite_dispatch(struct mrt_store *store, const struct mrt_command *command,
+bool mrt_sqlite_dispatch(struct mrt_sqlite_store *store, const struct mrt_command *command,
                          mrt_time patience)
 {
     switch (command->type) {

@@ -16,7 +16,7 @@
  *
  * Any other result than "done", "busy" and "full" means that the file cannot be relied on.
  */
-#include "store/sqlite/internal.h"
+#include "store/sqlite/db.h"
 
 #include <sched.h>
 #include <string.h>
@@ -147,7 +147,6 @@ int mrt_sqlite_step(struct mrt_sqlite_db *db, sqlite3_stmt *statement)
     return db->last_error = sqlite3_step(statement);
 }
 
-/* Runs a statement that gives no rows. */
 enum mrt_outcome mrt_sqlite_run(struct mrt_sqlite_db *db, enum mrt_statement which)
 {
     sqlite3_stmt *statement = mrt_sqlite_statement(db, which);
@@ -158,7 +157,6 @@ enum mrt_outcome mrt_sqlite_run(struct mrt_sqlite_db *db, enum mrt_statement whi
     return mrt_sqlite_outcome(db);
 }
 
-/* The same for one that is not worth keeping. */
 enum mrt_outcome mrt_sqlite_execute(struct mrt_sqlite_db *db, const char *text)
 {
     db->last_error = sqlite3_exec(db->handle, text, NULL, NULL, NULL);
@@ -209,12 +207,16 @@ enum mrt_outcome mrt_sqlite_commit(struct mrt_sqlite_db *db)
     return outcome == MRT_DONE ? MRT_DONE : mrt_sqlite_rollback(db, outcome);
 }
 
+enum mrt_outcome mrt_sqlite_conclude(struct mrt_sqlite_db *db, enum mrt_outcome outcome)
+{
+    return outcome == MRT_DONE ? mrt_sqlite_commit(db) : mrt_sqlite_rollback(db, outcome);
+}
+
 enum mrt_outcome mrt_sqlite_sync(struct mrt_sqlite_db *db, bool on)
 {
     return mrt_sqlite_execute(db, on ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL");
 }
 
-/* A write transaction that is on disk when it is done. */
 enum mrt_outcome mrt_sqlite_write_durably(struct mrt_sqlite_db *db, mrt_time patience,
                                           enum mrt_outcome (*write)(struct mrt_sqlite_db *db,
                                                                     void *argument),
@@ -223,10 +225,8 @@ enum mrt_outcome mrt_sqlite_write_durably(struct mrt_sqlite_db *db, mrt_time pat
     enum mrt_outcome outcome = mrt_sqlite_sync(db, true);
     if (outcome == MRT_DONE)
         outcome = mrt_sqlite_begin(db, patience);
-    if (outcome == MRT_DONE) {
-        outcome = write(db, argument);
-        outcome = outcome == MRT_DONE ? mrt_sqlite_commit(db) : mrt_sqlite_rollback(db, outcome);
-    }
+    if (outcome == MRT_DONE)
+        outcome = mrt_sqlite_conclude(db, write(db, argument));
     int error = db->last_error;
     enum mrt_outcome back = mrt_sqlite_sync(db, false);
     if (outcome == MRT_DONE)

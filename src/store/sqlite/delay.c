@@ -7,10 +7,12 @@
  * Invariant: a row with a delay is on disk before its APPEND is answered. So it is there after a
  * power cut too, and begins its time anew then, on the clock of the new boot (schema.c).
  */
-#include "store/sqlite/internal.h"
+#include "store/sqlite/delay.h"
+
+#include "store/sqlite/leave.h"
 
 /* In a transaction. *left: it holds, and stays. */
-static enum mrt_outcome leave(struct mrt_store *store, const char *queue, uint64_t number,
+static enum mrt_outcome leave(struct mrt_sqlite_store *store, const char *queue, uint64_t number,
                               const struct mrt_id *id, bool *left)
 {
     struct mrt_sqlite_db *db = &store->db;
@@ -20,13 +22,12 @@ static enum mrt_outcome leave(struct mrt_store *store, const char *queue, uint64
     mrt_sqlite_bind_place(statement, queue, number);
     mrt_sqlite_bind_id(statement, 3, id);
     sqlite3_bind_int64(statement, 4, mrt_time_now());
-    mrt_sqlite_step(db, statement);
-    sqlite3_reset(statement);
+    enum mrt_outcome outcome = mrt_sqlite_run(db, MRT_SQLITE_LEAVE);
     *left = sqlite3_changes(db->handle) == 1;
-    return mrt_sqlite_outcome(db);
+    return outcome;
 }
 
-enum mrt_outcome mrt_sqlite_leave_behind(struct mrt_store *store, struct mrt_id session,
+enum mrt_outcome mrt_sqlite_leave_behind(struct mrt_sqlite_store *store, struct mrt_id session,
                                          size_t *count)
 {
     char queue[MRT_SQLITE_QUEUE_MAX] = "";
@@ -48,7 +49,8 @@ enum mrt_outcome mrt_sqlite_leave_behind(struct mrt_store *store, struct mrt_id 
     }
 }
 
-enum mrt_outcome mrt_sqlite_delete_over(struct mrt_store *store, const char *queue, bool *any)
+enum mrt_outcome mrt_sqlite_delete_over(struct mrt_sqlite_store *store, const char *queue,
+                                        bool *any)
 {
     struct mrt_sqlite_db *db = &store->db;
     mrt_time now = mrt_time_now();
@@ -72,7 +74,7 @@ enum mrt_outcome mrt_sqlite_delete_over(struct mrt_store *store, const char *que
     }
 }
 
-enum mrt_outcome mrt_sqlite_end_delays(struct mrt_store *store, const char *queue,
+enum mrt_outcome mrt_sqlite_end_delays(struct mrt_sqlite_store *store, const char *queue,
                                        mrt_time patience)
 {
     size_t before = store->wakes.count;

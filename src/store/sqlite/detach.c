@@ -8,8 +8,11 @@
  * Who waits behind a ticket watches the session that has it, so after an adoption the first that
  * waits is told to look whom to watch.
  */
-#include "core/rule.h"
-#include "store/sqlite/internal.h"
+#include "store/sqlite/detach.h"
+
+#include "store/sqlite/leave.h"
+#include "store/sqlite/session.h"
+#include "store/sqlite/ticket.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +21,7 @@ static const struct mrt_id nobody;
 
 /* One change of hands. */
 struct change {
-    struct mrt_store *store;
+    struct mrt_sqlite_store *store;
     const char *queue;
     uint64_t number, weight, capacity;
     struct mrt_id id, session; /* before */
@@ -29,7 +32,7 @@ struct change {
 };
 
 /* Finds the queue's ticket that is nobody's and called so; fills in the rest but for the kind. */
-static enum mrt_outcome find(struct change *change, const char *kind, bool *same_kind)
+static enum mrt_outcome find_detached(struct change *change, const char *kind, bool *same_kind)
 {
     struct mrt_sqlite_db *db = &change->store->db;
     sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_DETACHED);
@@ -64,14 +67,14 @@ static enum mrt_outcome move(struct mrt_sqlite_db *db, void *argument)
     mrt_sqlite_bind_id(statement, 6, &change->session);
     sqlite3_bind_int64(statement, 7, change->delay);
     sqlite3_bind_int(statement, 8, change->linger);
-    mrt_sqlite_step(db, statement);
+    enum mrt_outcome outcome = mrt_sqlite_run(db, MRT_SQLITE_MOVE);
     change->there = sqlite3_changes(db->handle) == 1;
-    sqlite3_reset(statement);
-    return mrt_sqlite_outcome(db);
+    return outcome;
 }
 
-enum mrt_outcome mrt_sqlite_detach(struct mrt_store *store, const struct mrt_command *command,
-                                   mrt_time patience, enum mrt_verdict *verdict)
+enum mrt_outcome mrt_sqlite_detach(struct mrt_sqlite_store *store,
+                                   const struct mrt_command *command, mrt_time patience,
+                                   enum mrt_verdict *verdict)
 {
     struct mrt_sqlite_ticket *ticket = mrt_sqlite_ticket_find(store, command->ticket);
     struct change change = {.store = store, .queue = command->queue, .id = command->detached_id};
@@ -79,7 +82,7 @@ enum mrt_outcome mrt_sqlite_detach(struct mrt_store *store, const struct mrt_com
     bool same_kind;
     store->db.patience = patience;
     if (!ticket) {
-        outcome = find(&change, command->kind, &same_kind);
+        outcome = find_detached(&change, command->kind, &same_kind);
     } else {
         change.id = command->ticket;
         change.session = command->session;
@@ -95,28 +98,8 @@ enum mrt_outcome mrt_sqlite_detach(struct mrt_store *store, const struct mrt_com
     return outcome;
 }
 
-enum mrt_outcome mrt_sqlite_note_first_waiting(struct mrt_store *store, const char *queue)
-{
-    struct mrt_sqlite_db *db = &store->db;
-    uint64_t ahead = 0;
-    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_AHEAD);
-    if (!row)
-        return mrt_sqlite_outcome(db);
-    mrt_sqlite_bind_place(row, queue, MRT_SQLITE_END);
-    while (mrt_sqlite_step(db, row) == SQLITE_ROW) {
-        uint64_t weight = (uint64_t)sqlite3_column_int64(row, 1);
-        if (!mrt_rule_grants(ahead, weight, (uint64_t)sqlite3_column_int64(row, 5))) {
-            mrt_sqlite_wake_later(store, mrt_sqlite_column_id(row, 2), mrt_sqlite_column_id(row, 3),
-                                  MRT_SQLITE_LOOK);
-            break;
-        }
-        ahead = mrt_sqlite_add_weight(ahead, weight);
-    }
-    sqlite3_reset(row);
-    return mrt_sqlite_outcome(db);
-}
-
-enum mrt_outcome mrt_sqlite_adopt(struct mrt_store *store, struct mrt_sqlite_session *session,
+enum mrt_outcome mrt_sqlite_adopt(struct mrt_sqlite_store *store,
+                                  struct mrt_sqlite_session *session,
                                   const struct mrt_command *command, mrt_time patience,
                                   enum mrt_verdict *verdict)
 {
@@ -129,7 +112,7 @@ enum mrt_outcome mrt_sqlite_adopt(struct mrt_store *store, struct mrt_sqlite_ses
                             .linger = command->linger};
     bool same_kind = false;
     store->db.patience = patience;
-    enum mrt_outcome outcome = find(&change, command->kind, &same_kind);
+    enum mrt_outcome outcome = find_detached(&change, command->kind, &same_kind);
     *verdict = MRT_ABSENT;
     if (outcome != MRT_DONE || !change.there)
         return outcome;

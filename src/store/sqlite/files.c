@@ -21,8 +21,10 @@
  * A network file system is refused: write-ahead logging needs memory shared by
  * all users of the file, and often not even its locks are real.
  */
+#include "store/sqlite/files.h"
+
 #include "base/error.h"
-#include "store/sqlite/internal.h"
+#include "base/id.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -17,7 +17,7 @@
  *
  * Threads: any; one mutex, which fork waits for.
  */
-#include "store/sqlite/internal.h"
+#include "store/sqlite/fork.h"
 
 #include <pthread.h>
 #include <stdlib.h>

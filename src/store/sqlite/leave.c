@@ -1,15 +1,16 @@
 /*
- * Tickets leave: given back, at the end of their session, or because it is dead.
+ * Tickets leave: given back, or at the end of their session; of a dead one: death.c.
  *
  * Whatever takes a ticket out also finds, in the same transaction, who can be granted
  * now and could not before, and notes them in store->wakes; and with them whoever has
  * somebody else to watch now: the next after one that gave up waiting, and one that has
  * become the first to wait where several hold, who watched the last of them alone. They
- * are told after the commit, by the caller. Whoever finds a session dead takes out all its
- * tickets at once and then its files, so that the next to look finds nothing more to do.
+ * are told after the commit, by the caller.
  */
+#include "store/sqlite/leave.h"
+
 #include "core/rule.h"
-#include "store/sqlite/internal.h"
+#include "store/sqlite/ticket.h"
 
 #include <string.h>
 
@@ -29,8 +30,8 @@ struct pass {
     struct mrt_sqlite_wake *before;
 };
 
-static void pass_row(struct mrt_store *store, const struct departure *gone, sqlite3_stmt *row,
-                     struct pass *pass)
+static void pass_row(struct mrt_sqlite_store *store, const struct departure *gone,
+                     sqlite3_stmt *row, struct pass *pass)
 {
     uint64_t weight = (uint64_t)sqlite3_column_int64(row, 1);
     uint64_t capacity = (uint64_t)sqlite3_column_int64(row, 5);
@@ -63,7 +64,7 @@ static bool watches_wrongly(const struct pass *pass)
 }
 
 /* Notes the one just behind a place. */
-static enum mrt_outcome note_next(struct mrt_store *store, const struct departure *gone)
+static enum mrt_outcome note_next(struct mrt_sqlite_store *store, const struct departure *gone)
 {
     struct mrt_sqlite_db *db = &store->db;
     sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_FROM);
@@ -81,7 +82,8 @@ static enum mrt_outcome note_next(struct mrt_store *store, const struct departur
  * Notes for waking who can be granted now, and could not before; and the one who has
  * somebody else to watch now.
  */
-static enum mrt_outcome note_successors(struct mrt_store *store, const struct departure *gone)
+static enum mrt_outcome note_successors(struct mrt_sqlite_store *store,
+                                        const struct departure *gone)
 {
     struct mrt_sqlite_db *db = &store->db;
     struct pass pass = {0};
@@ -100,8 +102,8 @@ static enum mrt_outcome note_successors(struct mrt_store *store, const struct de
     return mrt_sqlite_outcome(db);
 }
 
-enum mrt_outcome mrt_sqlite_delete_row(struct mrt_store *store, const char *queue, uint64_t number,
-                                       struct mrt_id id, uint64_t weight)
+enum mrt_outcome mrt_sqlite_delete_row(struct mrt_sqlite_store *store, const char *queue,
+                                       uint64_t number, struct mrt_id id, uint64_t weight)
 {
     struct mrt_sqlite_db *db = &store->db;
     sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQLITE_DELETE);
@@ -109,26 +111,23 @@ enum mrt_outcome mrt_sqlite_delete_row(struct mrt_store *store, const char *queu
         return mrt_sqlite_outcome(db);
     mrt_sqlite_bind_place(statement, queue, number);
     mrt_sqlite_bind_id(statement, 3, &id);
-    mrt_sqlite_step(db, statement);
-    sqlite3_reset(statement);
-    enum mrt_outcome outcome = mrt_sqlite_outcome(db);
+    enum mrt_outcome outcome = mrt_sqlite_run(db, MRT_SQLITE_DELETE);
     if (outcome != MRT_DONE || sqlite3_changes(db->handle) == 0)
         return outcome; /* somebody else has taken it out, and told */
     return note_successors(store, &(struct departure){queue, number, weight});
 }
 
 /* Ends a transaction. What did not come about must not be told: it would be a grant. */
-enum mrt_outcome mrt_sqlite_end(struct mrt_store *store, enum mrt_outcome outcome,
+enum mrt_outcome mrt_sqlite_end(struct mrt_sqlite_store *store, enum mrt_outcome outcome,
                                 size_t noted_before)
 {
-    outcome = outcome == MRT_DONE ? mrt_sqlite_commit(&store->db)
-                                  : mrt_sqlite_rollback(&store->db, outcome);
+    outcome = mrt_sqlite_conclude(&store->db, outcome);
     if (outcome != MRT_DONE)
         store->wakes.count = noted_before;
     return outcome;
 }
 
-enum mrt_outcome mrt_sqlite_remove(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
+enum mrt_outcome mrt_sqlite_remove(struct mrt_sqlite_store *store, struct mrt_sqlite_ticket *ticket,
                                    mrt_time patience)
 {
     size_t before = store->wakes.count;
@@ -145,8 +144,8 @@ enum mrt_outcome mrt_sqlite_remove(struct mrt_store *store, struct mrt_sqlite_ti
 }
 
 /* In a transaction: finds the ticket, takes it out, and notes who had it. */
-static enum mrt_outcome break_row(struct mrt_store *store, const char *queue, uint64_t number,
-                                  bool *found)
+static enum mrt_outcome break_row(struct mrt_sqlite_store *store, const char *queue,
+                                  uint64_t number, bool *found)
 {
     struct mrt_sqlite_db *db = &store->db;
     struct mrt_id id = {0, 0}, session = {0, 0};
@@ -170,7 +169,7 @@ static enum mrt_outcome break_row(struct mrt_store *store, const char *queue, ui
     return mrt_sqlite_delete_row(store, queue, number, id, weight);
 }
 
-enum mrt_outcome mrt_sqlite_break_number(struct mrt_store *store, const char *queue,
+enum mrt_outcome mrt_sqlite_break_number(struct mrt_sqlite_store *store, const char *queue,
                                          uint64_t number, mrt_time patience, bool *found)
 {
     size_t before = store->wakes.count;
@@ -183,8 +182,8 @@ enum mrt_outcome mrt_sqlite_break_number(struct mrt_store *store, const char *qu
 }
 
 /* In a transaction. */
-static enum mrt_outcome lighten_row(struct mrt_store *store, const struct mrt_sqlite_ticket *ticket,
-                                    uint64_t weight)
+static enum mrt_outcome lighten_row(struct mrt_sqlite_store *store,
+                                    const struct mrt_sqlite_ticket *ticket, uint64_t weight)
 {
     struct mrt_sqlite_db *db = &store->db;
     sqlite3_stmt *statement = mrt_sqlite_statement(db, MRT_SQLITE_LIGHTEN);
@@ -193,17 +192,16 @@ static enum mrt_outcome lighten_row(struct mrt_store *store, const struct mrt_sq
     mrt_sqlite_bind_place(statement, ticket->queue, ticket->number);
     mrt_sqlite_bind_id(statement, 3, &ticket->id);
     sqlite3_bind_int64(statement, 4, (sqlite3_int64)weight);
-    mrt_sqlite_step(db, statement);
-    sqlite3_reset(statement);
-    enum mrt_outcome outcome = mrt_sqlite_outcome(db);
+    enum mrt_outcome outcome = mrt_sqlite_run(db, MRT_SQLITE_LIGHTEN);
     if (outcome != MRT_DONE || sqlite3_changes(db->handle) == 0)
         return outcome;
     return note_successors(
         store, &(struct departure){ticket->queue, ticket->number, ticket->weight - weight});
 }
 
-enum mrt_outcome mrt_sqlite_lighten(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
-                                    uint64_t weight, mrt_time patience)
+enum mrt_outcome mrt_sqlite_lighten(struct mrt_sqlite_store *store,
+                                    struct mrt_sqlite_ticket *ticket, uint64_t weight,
+                                    mrt_time patience)
 {
     size_t before = store->wakes.count;
     if (weight >= ticket->weight)
@@ -217,8 +215,8 @@ enum mrt_outcome mrt_sqlite_lighten(struct mrt_store *store, struct mrt_sqlite_t
     return outcome;
 }
 
-enum mrt_outcome mrt_sqlite_remove_all(struct mrt_store *store, struct mrt_sqlite_session *session,
-                                       mrt_time patience)
+enum mrt_outcome mrt_sqlite_remove_all(struct mrt_sqlite_store *store,
+                                       struct mrt_sqlite_session *session, mrt_time patience)
 {
     struct mrt_sqlite_ticket *ticket;
     size_t before = store->wakes.count;
@@ -237,7 +235,7 @@ enum mrt_outcome mrt_sqlite_remove_all(struct mrt_store *store, struct mrt_sqlit
     return mrt_sqlite_end(store, outcome, before);
 }
 
-enum mrt_outcome mrt_sqlite_next_of_session(struct mrt_store *store, struct mrt_id session,
+enum mrt_outcome mrt_sqlite_next_of_session(struct mrt_sqlite_store *store, struct mrt_id session,
                                             mrt_time delay, char queue[MRT_SQLITE_QUEUE_MAX],
                                             uint64_t *number, struct mrt_id *id, uint64_t *weight)
 {
@@ -267,51 +265,23 @@ enum mrt_outcome mrt_sqlite_next_of_session(struct mrt_store *store, struct mrt_
     return mrt_sqlite_outcome(db);
 }
 
-enum mrt_outcome mrt_sqlite_delete_session(struct mrt_store *store, struct mrt_id session,
-                                           size_t *count)
+enum mrt_outcome mrt_sqlite_note_first_waiting(struct mrt_sqlite_store *store, const char *queue)
 {
-    char queue[MRT_SQLITE_QUEUE_MAX] = "";
-    uint64_t number = 0, weight = 0;
-    struct mrt_id id = {0, 0};
-    enum mrt_outcome outcome = mrt_sqlite_leave_behind(store, session, count);
-    while (outcome == MRT_DONE) {
-        outcome = mrt_sqlite_next_of_session(store, session, 0, queue, &number, &id, &weight);
-        if (outcome != MRT_DONE || number == 0)
-            return outcome;
-        outcome = mrt_sqlite_delete_row(store, queue, number, id, weight);
-        ++*count;
-    }
-    return outcome;
-}
-
-/* Whether the session has any ticket; a look without the writer's lock. */
-static enum mrt_outcome has_tickets(struct mrt_store *store, struct mrt_id session, bool *any)
-{
-    char queue[MRT_SQLITE_QUEUE_MAX] = "";
-    uint64_t number = 0, weight;
-    struct mrt_id id;
-    enum mrt_outcome outcome =
-        mrt_sqlite_next_of_session(store, session, 0, queue, &number, &id, &weight);
-    *any = number != 0;
-    return outcome;
-}
-
-enum mrt_outcome mrt_sqlite_bury(struct mrt_store *store, struct mrt_id session, mrt_time patience)
-{
-    size_t before = store->wakes.count, count;
-    bool any = false;
-    store->db.patience = patience;
-    enum mrt_outcome outcome = has_tickets(store, session, &any);
-    if (outcome == MRT_DONE && any) {
-        outcome = mrt_sqlite_begin(&store->db, patience);
-        if (outcome == MRT_DONE) {
-            outcome = mrt_sqlite_delete_session(store, session, &count);
-            outcome = mrt_sqlite_end(store, outcome, before);
+    struct mrt_sqlite_db *db = &store->db;
+    uint64_t ahead = 0;
+    sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_AHEAD);
+    if (!row)
+        return mrt_sqlite_outcome(db);
+    mrt_sqlite_bind_place(row, queue, MRT_SQLITE_END);
+    while (mrt_sqlite_step(db, row) == SQLITE_ROW) {
+        uint64_t weight = (uint64_t)sqlite3_column_int64(row, 1);
+        if (!mrt_rule_grants(ahead, weight, (uint64_t)sqlite3_column_int64(row, 5))) {
+            mrt_sqlite_wake_later(store, mrt_sqlite_column_id(row, 2), mrt_sqlite_column_id(row, 3),
+                                  MRT_SQLITE_LOOK);
+            break;
         }
+        ahead = mrt_sqlite_add_weight(ahead, weight);
     }
-    if (outcome == MRT_DONE)
-        mrt_sqlite_session_unlink(store, session);
-    if (outcome == MRT_BROKEN)
-        store->fault = true;
-    return outcome;
+    sqlite3_reset(row);
+    return mrt_sqlite_outcome(db);
 }

@@ -6,8 +6,11 @@
  * A look buries nobody. So what a dead session holds with a delay is shown as what it will be
  * when somebody wants it and finds it dead: nobody's, for the whole of the delay yet.
  */
+#include "store/sqlite/operator.h"
+
 #include "core/rule.h"
-#include "store/sqlite/internal.h"
+#include "store/sqlite/session.h"
+#include "store/sqlite/ticket.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +78,7 @@ static bool wanted(const char *queue, const char *name, const char *prefix)
     return name ? strcmp(queue, name) == 0 : strncmp(queue, prefix, strlen(prefix)) == 0;
 }
 
-static int read_rows(struct mrt_store *store, const char *name, const char *prefix,
+static int read_rows(struct mrt_sqlite_store *store, const char *name, const char *prefix,
                      struct row_list *rows)
 {
     struct mrt_sqlite_db *db = &store->db;
@@ -98,7 +101,7 @@ static int read_rows(struct mrt_store *store, const char *name, const char *pref
 }
 
 /* Asks once for each session. */
-static bool is_dead(struct mrt_store *store, struct asked_list *asked, struct mrt_id session)
+static bool is_dead(struct mrt_sqlite_store *store, struct asked_list *asked, struct mrt_id session)
 {
     struct asked *known;
     TAILQ_FOREACH (known, asked, link)
@@ -114,8 +117,8 @@ static bool is_dead(struct mrt_store *store, struct asked_list *asked, struct mr
     return dead;
 }
 
-static void show(struct mrt_store *store, struct row_list *rows, mrt_listed_callback callback,
-                 void *argument)
+static void show(struct mrt_sqlite_store *store, struct row_list *rows,
+                 mrt_listed_callback callback, void *argument)
 {
     struct asked_list asked = TAILQ_HEAD_INITIALIZER(asked);
     mrt_time now = mrt_time_now();
@@ -161,7 +164,7 @@ static void show(struct mrt_store *store, struct row_list *rows, mrt_listed_call
     }
 }
 
-int mrt_sqlite_list(struct mrt_store *store, const char *name, const char *prefix,
+int mrt_sqlite_list(struct mrt_sqlite_store *store, const char *name, const char *prefix,
                     mrt_listed_callback callback, void *argument)
 {
     struct row_list rows = TAILQ_HEAD_INITIALIZER(rows);

@@ -10,20 +10,24 @@
  *
  * Behind all this stands a look a second, or ten where file events are refused.
  */
-#include "store/sqlite/internal.h"
+#include "store/sqlite/observe.h"
+
+#include "store/kit/job.h"
+#include "store/sqlite/death.h"
+#include "store/sqlite/session.h"
+#include "store/sqlite/ticket.h"
+#include "store/sqlite/watch.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define OBSERVED "observed"
 
 /* ------------------------------------------------------------------ telling */
 
-void mrt_sqlite_tell_change(struct mrt_store *store)
+void mrt_sqlite_tell_change(struct mrt_sqlite_store *store)
 {
     if (!store->observed_change)
         return;
@@ -33,30 +37,22 @@ void mrt_sqlite_tell_change(struct mrt_store *store)
 }
 
 /* Each is told once; it asks anew if it wants to know more. */
-void mrt_sqlite_changed(struct mrt_store *store)
+void mrt_sqlite_changed(struct mrt_sqlite_store *store)
 {
     struct mrt_sqlite_observer *observer;
     TAILQ_HEAD(, mrt_sqlite_observer) told = TAILQ_HEAD_INITIALIZER(told);
     TAILQ_CONCAT(&told, &store->observers, link);
     while ((observer = TAILQ_FIRST(&told))) {
         TAILQ_REMOVE(&told, observer, link);
-        mrt_sqlite_tell(store, MRT_CHANGED, observer->session, observer->id);
+        mrt_sink_deliver(&store->sink, (struct mrt_event){.type = MRT_CHANGED,
+                                                          .session = observer->session,
+                                                          .ticket = observer->id});
         free(observer);
     }
 }
 
-void mrt_sqlite_observers_free(struct mrt_store *store, const struct mrt_sqlite_session *session)
-{
-    struct mrt_sqlite_observer *observer, *next;
-    TAILQ_FOREACH_SAFE (observer, &store->observers, link, next)
-        if (!session || mrt_id_equal(observer->session, session->id)) {
-            TAILQ_REMOVE(&store->observers, observer, link);
-            free(observer);
-        }
-}
-
 /* What finds no memory, or no events, is made up for by looking again. */
-static void listen_for_changes(struct mrt_store *store, const struct mrt_command *command)
+static void listen_for_changes(struct mrt_sqlite_store *store, const struct mrt_command *command)
 {
     struct mrt_sqlite_observer *observer;
     if (store->observed_wd < 0) {
@@ -78,8 +74,9 @@ static void listen_for_changes(struct mrt_store *store, const struct mrt_command
 /* ------------------------------------------------------------------ looking */
 
 /* The first ticket; number 0: there is none. */
-static enum mrt_outcome read_first(struct mrt_store *store, const char *queue, uint64_t *number,
-                                   struct mrt_id *session, struct mrt_event *answer)
+static enum mrt_outcome read_first(struct mrt_sqlite_store *store, const char *queue,
+                                   uint64_t *number, struct mrt_id *session,
+                                   struct mrt_event *answer)
 {
     struct mrt_sqlite_db *db = &store->db;
     sqlite3_stmt *row = mrt_sqlite_statement(db, MRT_SQLITE_FIRST);
@@ -88,21 +85,17 @@ static enum mrt_outcome read_first(struct mrt_store *store, const char *queue, u
     *number = 0;
     sqlite3_bind_text(row, 1, queue, -1, SQLITE_STATIC);
     if (mrt_sqlite_step(db, row) == SQLITE_ROW) {
-        int size = sqlite3_column_bytes(row, 2);
-        const void *value = sqlite3_column_blob(row, 2);
         *number = (uint64_t)sqlite3_column_int64(row, 0);
         *session = mrt_sqlite_column_id(row, 1);
-        answer->value_size = value && size <= MORTISE_VALUE_MAX ? (size_t)size : 0;
-        if (answer->value_size > 0)
-            memcpy(store->value, value, answer->value_size);
-        answer->value = store->value;
+        mrt_sqlite_take_value(store, row, 2, answer);
     }
     sqlite3_reset(row);
     return mrt_sqlite_outcome(db);
 }
 
-enum mrt_outcome mrt_sqlite_observe(struct mrt_store *store, const struct mrt_command *command,
-                                    mrt_time patience, struct mrt_event *answer)
+enum mrt_outcome mrt_sqlite_observe(struct mrt_sqlite_store *store,
+                                    const struct mrt_command *command, mrt_time patience,
+                                    struct mrt_event *answer)
 {
     uint64_t number = 0;
     struct mrt_id session;
@@ -125,7 +118,7 @@ enum mrt_outcome mrt_sqlite_observe(struct mrt_store *store, const struct mrt_co
     return outcome;
 }
 
-enum mrt_outcome mrt_sqlite_set_value(struct mrt_store *store,
+enum mrt_outcome mrt_sqlite_set_value(struct mrt_sqlite_store *store,
                                       const struct mrt_sqlite_ticket *ticket, const void *value,
                                       size_t size, mrt_time patience)
 {
@@ -139,8 +132,7 @@ enum mrt_outcome mrt_sqlite_set_value(struct mrt_store *store,
     mrt_sqlite_bind_place(statement, ticket->queue, ticket->number);
     mrt_sqlite_bind_id(statement, 3, &ticket->id);
     sqlite3_bind_blob(statement, 4, value, (int)size, SQLITE_STATIC);
-    outcome = mrt_sqlite_run(db, MRT_SQLITE_SET_VALUE);
-    outcome = outcome == MRT_DONE ? mrt_sqlite_commit(db) : mrt_sqlite_rollback(db, outcome);
+    outcome = mrt_sqlite_conclude(db, mrt_sqlite_run(db, MRT_SQLITE_SET_VALUE));
     store->observed_change |= outcome == MRT_DONE;
     return outcome;
 }

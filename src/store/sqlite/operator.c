@@ -6,11 +6,14 @@
  * no socket finds it at the next look by itself. A ticket is broken by deleting its row, as if
  * it had been given back; its session is told to look, and finds it gone.
  */
+#include "store/sqlite/operator.h"
+
 #include "base/error.h"
 #include "core/rule.h"
-#include "store/sqlite/internal.h"
+#include "store/sqlite/leave.h"
+#include "store/sqlite/ticket.h"
 
-int mrt_sqlite_operator_error(const struct mrt_store *store)
+int mrt_sqlite_operator_error(const struct mrt_sqlite_store *store)
 {
     const struct mrt_sqlite_db *db = &store->db;
     switch (mrt_sqlite_outcome(db)) {
@@ -29,8 +32,8 @@ struct holders {
 };
 
 /* In a transaction; notes their sessions for waking. */
-static enum mrt_outcome find_holders(struct mrt_store *store, const char *queue, uint64_t wanted,
-                                     struct holders *holders)
+static enum mrt_outcome find_holders(struct mrt_sqlite_store *store, const char *queue,
+                                     uint64_t wanted, struct holders *holders)
 {
     struct mrt_sqlite_db *db = &store->db;
     uint64_t ahead = 0;
@@ -56,8 +59,8 @@ static enum mrt_outcome find_holders(struct mrt_store *store, const char *queue,
 }
 
 /* In a transaction. */
-static enum mrt_outcome ask(struct mrt_store *store, const char *queue, uint64_t wanted,
-                            struct holders *holders)
+static enum mrt_outcome count_request(struct mrt_sqlite_store *store, const char *queue,
+                                      uint64_t wanted, struct holders *holders)
 {
     enum mrt_outcome outcome = find_holders(store, queue, wanted, holders);
     if (outcome != MRT_DONE || !holders->first)
@@ -81,23 +84,21 @@ static bool names_ticket(uint64_t fence)
     return fence > 0 && fence % (UINT64_C(1) << MRT_SQLITE_FENCE_BITS) == 0;
 }
 
-int mrt_sqlite_revoke(struct mrt_store *store, const char *name, uint64_t fence)
+int mrt_sqlite_revoke(struct mrt_sqlite_store *store, const char *name, uint64_t fence)
 {
     struct holders holders = {0, 0};
     if (fence > 0 && !names_ticket(fence))
         return MORTISE_ENOTHELD;
     enum mrt_outcome outcome = mrt_sqlite_begin(&store->db, patience());
-    if (outcome == MRT_DONE) {
-        outcome = ask(store, name, fence >> MRT_SQLITE_FENCE_BITS, &holders);
-        outcome = outcome == MRT_DONE ? mrt_sqlite_commit(&store->db)
-                                      : mrt_sqlite_rollback(&store->db, outcome);
-    }
+    if (outcome == MRT_DONE)
+        outcome = mrt_sqlite_conclude(
+            &store->db, count_request(store, name, fence >> MRT_SQLITE_FENCE_BITS, &holders));
     if (outcome != MRT_DONE)
         return mrt_sqlite_operator_error(store);
     return holders.first ? MORTISE_OK : MORTISE_ENOTHELD;
 }
 
-int mrt_sqlite_break(struct mrt_store *store, const char *name, uint64_t fence)
+int mrt_sqlite_break(struct mrt_sqlite_store *store, const char *name, uint64_t fence)
 {
     bool found = false;
     if (!names_ticket(fence))

@@ -9,10 +9,16 @@
  * fork: see fork.c. A child may only abandon the store: even closing the
  * connection would be a fault there (SQLite's locks are the parent's).
  */
+#include "store/sqlite/command.h"
+
 #include "base/error.h"
 #include "base/name.h"
 #include "base/parameter.h"
-#include "store/sqlite/internal.h"
+#include "store/sqlite/operator.h"
+#include "store/sqlite/session.h"
+#include "store/sqlite/ticket.h"
+#include "store/sqlite/wake.h"
+#include "store/sqlite/watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,43 +30,8 @@
 
 /* ------------------------------------------------------------ open and close */
 
-int mrt_sqlite_open_file(struct mrt_store *store, mrt_time patience)
-{
-    int error = mrt_sqlite_file_open(&store->file, store->configured, store->any_filesystem);
-    if (error)
-        return error;
-    if (mrt_sqlite_fork_inherited(store->file.device, store->file.inode))
-        error = mrt_error(MORTISE_EFORKED,
-                          "%s was open in this process when it was forked off: open it after "
-                          "the fork, or exec first",
-                          store->file.path);
-    if (!error)
-        store->noted = mrt_sqlite_fork_note_database(store->file.device, store->file.inode);
-    if (!error && !store->noted)
-        error = MORTISE_ENOMEM;
-    if (!error)
-        error = mrt_sqlite_db_open(&store->db, &store->file, store->short_lived, patience);
-    if (error) {
-        mrt_sqlite_fork_forget_database(store->noted);
-        store->noted = NULL;
-        mrt_sqlite_file_close(&store->file);
-        return error;
-    }
-    snprintf(store->address, sizeof store->address, "sqlite:%s", store->file.path);
-    return 0;
-}
-
-void mrt_sqlite_close_file(struct mrt_store *store)
-{
-    mrt_sqlite_unwatch_all(store);
-    mrt_sqlite_db_close(&store->db);
-    mrt_sqlite_fork_forget_database(store->noted);
-    store->noted = NULL;
-    mrt_sqlite_file_close(&store->file);
-}
-
 /* The path of the URI, decoded; "" for the default. */
-static int take_path(struct mrt_store *store, const struct mrt_uri *uri)
+static int take_path(struct mrt_sqlite_store *store, const struct mrt_uri *uri)
 {
     const char *path = uri->rest;
     if (strncmp(path, "//", 2) == 0) {
@@ -79,16 +50,16 @@ static int take_path(struct mrt_store *store, const struct mrt_uri *uri)
     return 0;
 }
 
-static int take_parameters(struct mrt_store *store, const struct mrt_uri *uri)
+static int take_parameters(struct mrt_sqlite_store *store, const struct mrt_uri *uri)
 {
     static const struct mrt_parameter parameters[] = {
         {"unsafe_filesystem", MRT_PARAMETER_FLAG,
-         .offset = offsetof(struct mrt_store, any_filesystem)},
+         .offset = offsetof(struct mrt_sqlite_store, any_filesystem)},
         {.key = NULL}};
     return mrt_parameters_read(uri, parameters, store);
 }
 
-static void free_memory(struct mrt_store *store)
+static void free_memory(struct mrt_sqlite_store *store)
 {
     free(store->wakes.items);
     free(store->blockers.items);
@@ -96,7 +67,7 @@ static void free_memory(struct mrt_store *store)
     free(store);
 }
 
-static void close_events(struct mrt_store *store)
+static void close_events(struct mrt_sqlite_store *store)
 {
     if (store->epoll_fd >= 0)
         close(store->epoll_fd);
@@ -107,9 +78,10 @@ static void close_events(struct mrt_store *store)
             close(store->peers[i].fd);
 }
 
-static struct mrt_store *store_new(const struct mrt_store_options *options, struct mrt_sink sink)
+static struct mrt_sqlite_store *store_new(const struct mrt_store_options *options,
+                                          struct mrt_sink sink)
 {
-    struct mrt_store *store = calloc(1, sizeof *store);
+    struct mrt_sqlite_store *store = calloc(1, sizeof *store);
     if (!store)
         return NULL;
     store->sink = sink;
@@ -132,7 +104,7 @@ static int sqlite_open(const struct mrt_uri *uri, const struct mrt_store_options
                        struct mrt_sink sink, struct mrt_store **result)
 {
     mrt_time timeout = options->timeout > 0 ? options->timeout : DEFAULT_TIMEOUT;
-    struct mrt_store *store = store_new(options, sink);
+    struct mrt_sqlite_store *store = store_new(options, sink);
     if (!store)
         return MORTISE_ENOMEM;
     int error = take_path(store, uri);
@@ -147,12 +119,13 @@ static int sqlite_open(const struct mrt_uri *uri, const struct mrt_store_options
         free_memory(store);
         return error;
     }
-    *result = store;
+    *result = (struct mrt_store *)store;
     return 0;
 }
 
-static void sqlite_close(struct mrt_store *store)
+static void sqlite_close(struct mrt_store *port)
 {
+    struct mrt_sqlite_store *store = (struct mrt_sqlite_store *)port;
     struct mrt_sqlite_session *session;
     while ((session = TAILQ_FIRST(&store->sessions)))
         mrt_sqlite_session_end(store, session);
@@ -161,8 +134,9 @@ static void sqlite_close(struct mrt_store *store)
     free_memory(store);
 }
 
-static void sqlite_abandon(struct mrt_store *store)
+static void sqlite_abandon(struct mrt_store *port)
 {
+    struct mrt_sqlite_store *store = (struct mrt_sqlite_store *)port;
     /* The connection is left alone; no watch is removed, the instance is the parent's. */
     struct mrt_sqlite_session *session;
     struct mrt_sqlite_ticket *ticket;
@@ -185,9 +159,10 @@ static void sqlite_abandon(struct mrt_store *store)
 
 /* --------------------------------------------------------------------- port */
 
-static bool sqlite_submit(struct mrt_store *store, const struct mrt_command *command,
+static bool sqlite_submit(struct mrt_store *port, const struct mrt_command *command,
                           mrt_time patience)
 {
+    struct mrt_sqlite_store *store = (struct mrt_sqlite_store *)port;
     /* A short-lived client's last commit follows its checkpoint, or the log would never be
        started anew: who opens it next knows nothing of checkpoints done. */
     if (store->short_lived && command->type == MRT_REMOVE)
@@ -207,41 +182,46 @@ static bool sqlite_submit(struct mrt_store *store, const struct mrt_command *com
     return taken;
 }
 
-static void sqlite_process(struct mrt_store *store, mrt_time now)
+static void sqlite_process(struct mrt_store *port, mrt_time now)
 {
+    struct mrt_sqlite_store *store = (struct mrt_sqlite_store *)port;
     mrt_sqlite_hear(store, now);
     mrt_sqlite_tell_of_fault(store);
 }
 
-static mrt_time sqlite_next(struct mrt_store *store)
+static mrt_time sqlite_next(struct mrt_store *port)
 {
+    struct mrt_sqlite_store *store = (struct mrt_sqlite_store *)port;
     return store->broken ? MRT_TIME_NEVER : mrt_sqlite_next_look(store);
 }
 
 /* Everything is done when it is submitted. */
-static bool sqlite_answers_may_wait(const struct mrt_store *store)
+static bool sqlite_answers_may_wait(const struct mrt_store *port)
 {
+    const struct mrt_sqlite_store *store = (const struct mrt_sqlite_store *)port;
     return !store->broken;
 }
 
-static int sqlite_list(struct mrt_store *store, const char *name, const char *prefix,
+static int sqlite_list(struct mrt_store *port, const char *name, const char *prefix,
                        mrt_listed_callback callback, void *argument)
 {
+    struct mrt_sqlite_store *store = (struct mrt_sqlite_store *)port;
     if (store->broken)
         return mrt_error(MORTISE_ESTORE, "%s has been lost", store->address);
     return mrt_sqlite_list(store, name, prefix, callback, argument);
 }
 
-static int sqlite_server(struct mrt_store *store, char *text, size_t size)
+static int sqlite_server(struct mrt_store *port, char *text, size_t size)
 {
-    (void)store;
+    (void)port;
     snprintf(text, size, "SQLite %s, the library", sqlite3_libversion());
     return MORTISE_OK;
 }
 
-static int operate(struct mrt_store *store, const char *name, uint64_t fence,
-                   int (*operation)(struct mrt_store *, const char *, uint64_t))
+static int operate(struct mrt_store *port, const char *name, uint64_t fence,
+                   int (*operation)(struct mrt_sqlite_store *, const char *, uint64_t))
 {
+    struct mrt_sqlite_store *store = (struct mrt_sqlite_store *)port;
     if (store->broken)
         return mrt_error(MORTISE_ESTORE, "%s has been lost", store->address);
     if (!mrt_sqlite_file_in_place(&store->file))
@@ -254,28 +234,31 @@ static int operate(struct mrt_store *store, const char *name, uint64_t fence,
     return error;
 }
 
-static int sqlite_revoke(struct mrt_store *store, const char *name, uint64_t fence)
+static int sqlite_revoke(struct mrt_store *port, const char *name, uint64_t fence)
 {
-    return operate(store, name, fence, mrt_sqlite_revoke);
+    return operate(port, name, fence, mrt_sqlite_revoke);
 }
 
-static int sqlite_break(struct mrt_store *store, const char *name, uint64_t fence)
+static int sqlite_break(struct mrt_store *port, const char *name, uint64_t fence)
 {
-    return operate(store, name, fence, mrt_sqlite_break);
+    return operate(port, name, fence, mrt_sqlite_break);
 }
 
-static int sqlite_fd(struct mrt_store *store)
+static int sqlite_fd(struct mrt_store *port)
 {
+    struct mrt_sqlite_store *store = (struct mrt_sqlite_store *)port;
     return store->epoll_fd;
 }
 
-static const char *sqlite_address(const struct mrt_store *store)
+static const char *sqlite_address(const struct mrt_store *port)
 {
+    const struct mrt_sqlite_store *store = (const struct mrt_sqlite_store *)port;
     return store->address;
 }
 
-static void sqlite_traffic(const struct mrt_store *store, struct mrt_traffic *sum)
+static void sqlite_traffic(const struct mrt_store *port, struct mrt_traffic *sum)
 {
+    const struct mrt_sqlite_store *store = (const struct mrt_sqlite_store *)port;
     mrt_traffic_sum(sum, &store->db.traffic);
 }
 

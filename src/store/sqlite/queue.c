@@ -12,83 +12,24 @@
  * is not granted watches all of them; every other waiter watches the one just ahead of
  * it. So each ticket that another waits for has somebody who will find it dead. Who comes to
  * stand so by a departure is told to look anew (leave.c).
- *
- * A ticket of a session of this store is in `buckets` exactly while its row is, as
- * far as this process knows. So no search by id is ever needed, and a command for a ticket
- * that is not there is answered without a transaction.
  */
+#include "store/sqlite/queue.h"
+
 #include "base/error.h"
 #include "core/rule.h"
 #include "store/kit/refusal.h"
-#include "store/sqlite/internal.h"
+#include "store/sqlite/death.h"
+#include "store/sqlite/delay.h"
+#include "store/sqlite/schema.h"
+#include "store/sqlite/session.h"
+#include "store/sqlite/ticket.h"
+#include "store/sqlite/watch.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define BURIAL_BUSY_RECHECK (20 * MRT_MILLISECOND)
-
-/* ----------------------------------------------------------------- tickets */
-
-static struct mrt_sqlite_bucket *bucket_of(struct mrt_store *store, struct mrt_id id)
-{
-    return &store->buckets[id.low % MRT_SQLITE_BUCKETS];
-}
-
-struct mrt_sqlite_ticket *mrt_sqlite_ticket_find(struct mrt_store *store, struct mrt_id id)
-{
-    struct mrt_sqlite_ticket *ticket;
-    TAILQ_FOREACH (ticket, bucket_of(store, id), bucket_link)
-        if (mrt_id_equal(ticket->id, id))
-            return ticket;
-    return NULL;
-}
-
-void mrt_sqlite_ticket_free(struct mrt_store *store, struct mrt_sqlite_ticket *ticket)
-{
-    TAILQ_REMOVE(bucket_of(store, ticket->id), ticket, bucket_link);
-    TAILQ_REMOVE(&ticket->session->tickets, ticket, link);
-    free(ticket);
-}
-
-struct mrt_sqlite_ticket *mrt_sqlite_ticket_new(struct mrt_sqlite_session *session,
-                                                const struct mrt_command *command)
-{
-    size_t size = strlen(command->queue) + 1;
-    struct mrt_sqlite_ticket *ticket = malloc(sizeof *ticket + size);
-    if (!ticket)
-        return NULL;
-    memset(ticket, 0, sizeof *ticket);
-    ticket->session = session;
-    ticket->id = command->ticket;
-    ticket->weight = command->weight;
-    ticket->capacity = command->capacity;
-    ticket->valued = command->value != NULL;
-    memcpy(ticket->queue, command->queue, size);
-    return ticket;
-}
-
-void mrt_sqlite_ticket_enter(struct mrt_store *store, struct mrt_sqlite_ticket *ticket)
-{
-    TAILQ_INSERT_TAIL(bucket_of(store, ticket->id), ticket, bucket_link);
-    TAILQ_INSERT_TAIL(&ticket->session->tickets, ticket, link);
-}
-
-bool mrt_sqlite_ids_add(struct mrt_sqlite_ids *ids, struct mrt_id id)
-{
-    if (ids->count && mrt_id_equal(ids->items[ids->count - 1], id))
-        return true;
-    if (ids->count == ids->room) {
-        size_t room = ids->room ? ids->room * 2 : 16;
-        struct mrt_id *items = realloc(ids->items, room * sizeof *items);
-        if (!items)
-            return false;
-        ids->items = items;
-        ids->room = room;
-    }
-    ids->items[ids->count++] = id;
-    return true;
-}
 
 /* ------------------------------------------------------------------ looking */
 
@@ -139,7 +80,7 @@ static bool is_over(const struct look *look)
 }
 
 /* How long who waits may go without a look. */
-static mrt_time recheck(const struct mrt_store *store, const struct look *look)
+static mrt_time recheck(const struct mrt_sqlite_store *store, const struct look *look)
 {
     mrt_time longest = mrt_sqlite_recheck(store);
     if (look->until == 0)
@@ -149,7 +90,7 @@ static mrt_time recheck(const struct mrt_store *store, const struct look *look)
 }
 
 /* Looks at the ticket just ahead of a place, and counts it alone. */
-static enum mrt_outcome look_just_ahead(struct mrt_store *store, const struct place *place,
+static enum mrt_outcome look_just_ahead(struct mrt_sqlite_store *store, const struct place *place,
                                         struct look *look)
 {
     struct mrt_sqlite_db *db = &store->db;
@@ -173,7 +114,7 @@ static enum mrt_outcome look_just_ahead(struct mrt_store *store, const struct pl
 }
 
 /* Looks at all that are ahead, until they are more than the capacity. */
-static enum mrt_outcome look_at_all_ahead(struct mrt_store *store, const struct place *place,
+static enum mrt_outcome look_at_all_ahead(struct mrt_sqlite_store *store, const struct place *place,
                                           struct look *look)
 {
     struct mrt_sqlite_db *db = &store->db;
@@ -208,7 +149,7 @@ static enum mrt_outcome look_at_all_ahead(struct mrt_store *store, const struct 
  * A ticket that needs the whole capacity, behind another that does, need look no further:
  * whether that one holds or waits, nobody else is to be watched.
  */
-static enum mrt_outcome look_ahead(struct mrt_store *store, const struct place *place,
+static enum mrt_outcome look_ahead(struct mrt_sqlite_store *store, const struct place *place,
                                    struct look *look)
 {
     if (place->weight == place->capacity) {
@@ -226,7 +167,7 @@ static enum mrt_outcome look_ahead(struct mrt_store *store, const struct place *
  * In a transaction: takes out those in the way who are dead. `all`: look at each,
  * not only at those whose end nobody here has been watching for.
  */
-static enum mrt_outcome clear_the_way(struct mrt_store *store, bool all, bool *cleared)
+static enum mrt_outcome clear_the_way(struct mrt_sqlite_store *store, bool all, bool *cleared)
 {
     size_t count;
     *cleared = false;
@@ -247,7 +188,7 @@ static enum mrt_outcome clear_the_way(struct mrt_store *store, bool all, bool *c
 }
 
 /* How many wait in the queue. */
-static enum mrt_outcome count_waiting(struct mrt_store *store, const struct place *place,
+static enum mrt_outcome count_waiting(struct mrt_sqlite_store *store, const struct place *place,
                                       uint64_t *waiting)
 {
     struct mrt_sqlite_db *db = &store->db;
@@ -267,7 +208,8 @@ static enum mrt_outcome count_waiting(struct mrt_store *store, const struct plac
     return mrt_sqlite_outcome(db);
 }
 
-static enum mrt_outcome insert(struct mrt_store *store, const struct mrt_sqlite_ticket *ticket,
+static enum mrt_outcome insert(struct mrt_sqlite_store *store,
+                               const struct mrt_sqlite_ticket *ticket,
                                const struct mrt_command *command)
 {
     struct mrt_sqlite_db *db = &store->db;
@@ -288,13 +230,11 @@ static enum mrt_outcome insert(struct mrt_store *store, const struct mrt_sqlite_
     sqlite3_bind_int(statement, 11, command->linger);
     sqlite3_bind_int64(statement, 12, command->delay);
     store->observed_change |= ticket->valued;
-    mrt_sqlite_step(db, statement);
-    sqlite3_reset(statement);
-    return mrt_sqlite_outcome(db);
+    return mrt_sqlite_run(db, MRT_SQLITE_INSERT);
 }
 
 /* In a transaction: finds out whether the ticket may stand, and writes it. */
-static enum mrt_outcome enter(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
+static enum mrt_outcome enter(struct mrt_sqlite_store *store, struct mrt_sqlite_ticket *ticket,
                               const struct mrt_command *command, enum mrt_verdict *verdict,
                               struct look *look)
 {
@@ -333,7 +273,8 @@ static enum mrt_outcome enter(struct mrt_store *store, struct mrt_sqlite_ticket 
 }
 
 /* Ends the transaction of `enter`: what was cleared away is gone even if nothing came. */
-static enum mrt_outcome conclude(struct mrt_store *store, enum mrt_outcome outcome, bool changed)
+static enum mrt_outcome end_append(struct mrt_sqlite_store *store, enum mrt_outcome outcome,
+                                   bool changed)
 {
     if (outcome == MRT_DONE && changed)
         outcome = mrt_sqlite_commit(&store->db);
@@ -348,7 +289,8 @@ static enum mrt_outcome conclude(struct mrt_store *store, enum mrt_outcome outco
     return outcome;
 }
 
-static enum mrt_outcome append_once(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
+static enum mrt_outcome append_once(struct mrt_sqlite_store *store,
+                                    struct mrt_sqlite_ticket *ticket,
                                     const struct mrt_command *command, mrt_time patience,
                                     enum mrt_verdict *verdict, struct look *look)
 {
@@ -357,10 +299,11 @@ static enum mrt_outcome append_once(struct mrt_store *store, struct mrt_sqlite_t
         return outcome;
     outcome = enter(store, ticket, command, verdict, look);
     bool entered = *verdict == MRT_IN_QUEUE && ticket->number != MRT_SQLITE_LIMIT;
-    return conclude(store, outcome, entered || store->dead.count > 0);
+    return end_append(store, outcome, entered || store->dead.count > 0);
 }
 
-enum mrt_outcome mrt_sqlite_append(struct mrt_store *store, struct mrt_sqlite_session *session,
+enum mrt_outcome mrt_sqlite_append(struct mrt_sqlite_store *store,
+                                   struct mrt_sqlite_session *session,
                                    const struct mrt_command *command, mrt_time patience,
                                    enum mrt_verdict *verdict, struct mrt_sqlite_view *view)
 {
@@ -397,8 +340,9 @@ enum mrt_outcome mrt_sqlite_append(struct mrt_store *store, struct mrt_sqlite_se
 /* -------------------------------------------------------------- refreshing */
 
 /* Reads the ticket's own row and what is around it, as of one moment. */
-static enum mrt_outcome look_around(struct mrt_store *store, const struct mrt_sqlite_ticket *ticket,
-                                    bool *present, struct mrt_sqlite_view *view, struct look *look)
+static enum mrt_outcome look_around(struct mrt_sqlite_store *store,
+                                    const struct mrt_sqlite_ticket *ticket, bool *present,
+                                    struct mrt_sqlite_view *view, struct look *look)
 {
     struct mrt_sqlite_db *db = &store->db;
     const struct place place = {ticket->queue, NULL, ticket->number, ticket->weight,
@@ -425,8 +369,8 @@ static enum mrt_outcome look_around(struct mrt_store *store, const struct mrt_sq
 }
 
 /* Buries who is found dead; *again: what was seen is out of date. */
-static enum mrt_outcome bury_blockers(struct mrt_store *store, mrt_time patience, bool *again,
-                                      bool *busy)
+static enum mrt_outcome bury_blockers(struct mrt_sqlite_store *store, mrt_time patience,
+                                      bool *again, bool *busy)
 {
     *again = false;
     for (size_t i = 0; i < store->blockers.count; i++) {
@@ -445,9 +389,10 @@ static enum mrt_outcome bury_blockers(struct mrt_store *store, mrt_time patience
     return MRT_DONE;
 }
 
-enum mrt_outcome mrt_sqlite_refresh(struct mrt_store *store, struct mrt_sqlite_ticket *ticket,
-                                    bool watch_closely, mrt_time patience,
-                                    enum mrt_verdict *verdict, struct mrt_sqlite_view *view)
+enum mrt_outcome mrt_sqlite_refresh(struct mrt_sqlite_store *store,
+                                    struct mrt_sqlite_ticket *ticket, bool watch_closely,
+                                    mrt_time patience, enum mrt_verdict *verdict,
+                                    struct mrt_sqlite_view *view)
 {
     struct look look = {0};
     bool present = false, again = true, busy = false;
@@ -479,7 +424,7 @@ enum mrt_outcome mrt_sqlite_refresh(struct mrt_store *store, struct mrt_sqlite_t
     return MRT_DONE;
 }
 
-uint64_t mrt_sqlite_place(struct mrt_store *store, const struct mrt_sqlite_ticket *ticket)
+uint64_t mrt_sqlite_place(struct mrt_sqlite_store *store, const struct mrt_sqlite_ticket *ticket)
 {
     uint64_t place = 0;
     sqlite3_stmt *row = mrt_sqlite_statement(&store->db, MRT_SQLITE_PLACE);

@@ -23,8 +23,9 @@
  * cannot looks whether the file is empty, makes the table, and tries again. A file
  * that holds anything else is some other program's, and is left as it is.
  */
+#include "store/sqlite/schema.h"
+
 #include "base/error.h"
-#include "store/sqlite/internal.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -14,22 +14,20 @@
  * Whatever cannot be found out (no descriptor left, no right to look) counts as alive:
  * to wait too long is safe.
  */
-#include "base/error.h"
-#include "store/sqlite/internal.h"
+#include "store/sqlite/session.h"
 
-#include <dirent.h>
+#include "base/epoll.h"
+#include "base/error.h"
+#include "store/sqlite/ticket.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-
-#define SWEEP_MARK "swept"
-#define SWEEP_SECONDS 60
-#define SWEEP_MAX 256
 
 static struct flock whole_file(void)
 {
@@ -37,7 +35,7 @@ static struct flock whole_file(void)
 }
 
 /* An error of `path`, which lies in the sessions' directory. */
-static int start_error(const struct mrt_store *store, const char *doing)
+static int start_error(const struct mrt_sqlite_store *store, const char *doing)
 {
     char text[128];
     int code = errno;
@@ -63,7 +61,7 @@ static int create_locked(int directory, const char *name)
     return -1;
 }
 
-int mrt_sqlite_session_start(struct mrt_store *store, struct mrt_id id)
+int mrt_sqlite_session_start(struct mrt_sqlite_store *store, struct mrt_id id)
 {
     char name[MRT_ID_TEXT_SIZE];
     struct mrt_sqlite_session *session = calloc(1, sizeof *session);
@@ -83,7 +81,47 @@ int mrt_sqlite_session_start(struct mrt_store *store, struct mrt_id id)
     return 0;
 }
 
-static void unlink_one(struct mrt_store *store, struct mrt_id id, const char *suffix)
+void mrt_sqlite_session_address(const struct mrt_sqlite_store *store, struct mrt_id session,
+                                struct sockaddr_un *address)
+{
+    char name[MRT_ID_TEXT_SIZE];
+    mrt_id_format(session, name);
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    snprintf(address->sun_path, sizeof address->sun_path, "/proc/self/fd/%d/%s.s",
+             store->file.sessions_fd, name);
+}
+
+void mrt_sqlite_listen(struct mrt_sqlite_store *store, struct mrt_sqlite_session *session)
+{
+    struct sockaddr_un address;
+    if (session->socket.fd >= 0)
+        return;
+    mrt_sqlite_session_address(store, session->id, &address);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    store->no_socket = true;
+    if (fd < 0)
+        return;
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ||
+        !mrt_epoll_watch(store->epoll_fd, fd, EPOLLIN, session)) {
+        close(fd);
+        return;
+    }
+    /* Without the right to write, which the umask may have taken, nobody can send. */
+    chmod(address.sun_path, 0600);
+    mrt_sqlite_fork_guard_fd(&session->socket, fd);
+    store->no_socket = false;
+}
+
+static void deafen(struct mrt_sqlite_store *store, struct mrt_sqlite_session *session)
+{
+    if (session->socket.fd < 0)
+        return;
+    /* Said expressly: a forked child may still have the description open. */
+    epoll_ctl(store->epoll_fd, EPOLL_CTL_DEL, session->socket.fd, NULL);
+    mrt_sqlite_fork_close_fd(&session->socket);
+}
+
+static void unlink_one(struct mrt_sqlite_store *store, struct mrt_id id, const char *suffix)
 {
     char digits[MRT_ID_TEXT_SIZE], name[MRT_ID_TEXT_SIZE + 4];
     mrt_id_format(id, digits);
@@ -91,13 +129,24 @@ static void unlink_one(struct mrt_store *store, struct mrt_id id, const char *su
     unlinkat(store->file.sessions_fd, name, 0);
 }
 
-void mrt_sqlite_session_unlink(struct mrt_store *store, struct mrt_id id)
+void mrt_sqlite_session_unlink(struct mrt_sqlite_store *store, struct mrt_id id)
 {
     unlink_one(store, id, "");
     unlink_one(store, id, ".s");
 }
 
-void mrt_sqlite_session_end(struct mrt_store *store, struct mrt_sqlite_session *session)
+void mrt_sqlite_observers_free(struct mrt_sqlite_store *store,
+                               const struct mrt_sqlite_session *session)
+{
+    struct mrt_sqlite_observer *observer, *next;
+    TAILQ_FOREACH_SAFE (observer, &store->observers, link, next)
+        if (!session || mrt_id_equal(observer->session, session->id)) {
+            TAILQ_REMOVE(&store->observers, observer, link);
+            free(observer);
+        }
+}
+
+void mrt_sqlite_session_end(struct mrt_sqlite_store *store, struct mrt_sqlite_session *session)
 {
     struct mrt_sqlite_ticket *ticket;
     while ((ticket = TAILQ_FIRST(&session->tickets)))
@@ -106,13 +155,13 @@ void mrt_sqlite_session_end(struct mrt_store *store, struct mrt_sqlite_session *
     unlink_one(store, session->id, "");
     if (session->socket.fd >= 0)
         unlink_one(store, session->id, ".s");
-    mrt_sqlite_deafen(store, session);
+    deafen(store, session);
     mrt_sqlite_fork_close_fd(&session->file);
     TAILQ_REMOVE(&store->sessions, session, link);
     free(session);
 }
 
-struct mrt_sqlite_session *mrt_sqlite_session_find(struct mrt_store *store, struct mrt_id id)
+struct mrt_sqlite_session *mrt_sqlite_session_find(struct mrt_sqlite_store *store, struct mrt_id id)
 {
     struct mrt_sqlite_session *session;
     TAILQ_FOREACH (session, &store->sessions, link)
@@ -127,7 +176,7 @@ bool mrt_sqlite_session_visible(const struct mrt_sqlite_session *session)
     return fstat(session->file.fd, &status) == 0 && status.st_nlink == 1;
 }
 
-bool mrt_sqlite_sessions_visible(const struct mrt_store *store)
+bool mrt_sqlite_sessions_visible(const struct mrt_sqlite_store *store)
 {
     struct stat status;
     return fstat(store->file.sessions_fd, &status) == 0 && status.st_nlink > 0;
@@ -144,74 +193,11 @@ static bool file_dead(int directory, const char *name)
     return dead;
 }
 
-bool mrt_sqlite_session_dead(struct mrt_store *store, struct mrt_id id)
+bool mrt_sqlite_session_dead(struct mrt_sqlite_store *store, struct mrt_id id)
 {
     char name[MRT_ID_TEXT_SIZE];
     if (mrt_id_none(id) || mrt_sqlite_session_find(store, id))
         return false; /* a ticket that is nobody's, or our own */
     mrt_id_format(id, name);
     return file_dead(store->file.sessions_fd, name);
-}
-
-/* ------------------------------------------------------------------- sweep */
-
-/* Old by the wall clock: housekeeping only. What is young may be about to be locked. */
-static bool older_than(int directory, const char *name, time_t seconds)
-{
-    struct stat status;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-           (status.st_mtime + seconds < now.tv_sec || status.st_mtime > now.tv_sec + seconds);
-}
-
-/* True: it is this process's turn to sweep. */
-static bool take_turn(int directory)
-{
-    struct stat status;
-    if (fstatat(directory, SWEEP_MARK, &status, AT_SYMLINK_NOFOLLOW) < 0) {
-        if (errno == ENOENT)
-            mknodat(directory, SWEEP_MARK, S_IFREG | 0600, 0);
-        return false;
-    }
-    return older_than(directory, SWEEP_MARK, SWEEP_SECONDS) &&
-           utimensat(directory, SWEEP_MARK, NULL, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* The session that a file belongs to; the socket's name has a suffix. */
-static bool parse_name(const char *name, struct mrt_id *id)
-{
-    char digits[MRT_ID_TEXT_SIZE];
-    size_t length = strlen(name);
-    if (length < sizeof digits - 1 || (name[sizeof digits - 1] && name[sizeof digits - 1] != '.'))
-        return false;
-    memcpy(digits, name, sizeof digits - 1);
-    digits[sizeof digits - 1] = '\0';
-    return mrt_id_parse(digits, id);
-}
-
-void mrt_sqlite_sweep(struct mrt_store *store, mrt_time patience)
-{
-    struct mrt_id dead[SWEEP_MAX];
-    size_t count = 0;
-    int directory = store->file.sessions_fd;
-    if (!take_turn(directory))
-        return;
-    int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
-    if (!stream) {
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
-    const struct dirent *entry;
-    while (count < SWEEP_MAX && (entry = readdir(stream)))
-        if (parse_name(entry->d_name, &dead[count]) &&
-            older_than(directory, entry->d_name, SWEEP_SECONDS) &&
-            mrt_sqlite_session_dead(store, dead[count]))
-            count++;
-    closedir(stream);
-    for (size_t i = 0; i < count; i++)
-        if (mrt_sqlite_bury(store, dead[i], patience) != MRT_DONE)
-            break;
 }
