@@ -34,7 +34,7 @@ load helper
     fails_with 64 "$MORTISE" try --weight 2 a
     fails_with 78 "$MORTISE" try --url nosuch:x a
     start_holder a
-    fails_with 64 "$MORTISE" try -s a
+    fails_with 64 "$MORTISE" try --permits 2 a
 }
 
 @test "status: free, held, waited for" {

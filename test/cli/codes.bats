@@ -77,7 +77,7 @@ END
 1   "$MORTISE" elect e --once
 1   "$MORTISE" revoke b
 1   "$MORTISE" break a --fence 9999999999
-64  "$MORTISE" run -n -s a true
+75  "$MORTISE" run -n -s a true
 76  "$MORTISE" renew a <<<keeper-0123456789abcdef-0123456789abcdef0123456789abcdef
 76  "$MORTISE" release a <<<keeper-0123456789abcdef-0123456789abcdef0123456789abcdef
 1   "$MORTISE" release c <<<0123456789abcdef0123456789abcdef-1

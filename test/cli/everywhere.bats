@@ -94,8 +94,30 @@ doctor_answers() {
     [[ "$output" =~ in\ order\ +"$3"$'\n' ]]
 }
 
+# Plain runs, -x and -s of one name at the same time: one lock, whose readers alone share it.
+contend() {
+    local round pids=()
+    mkdir inside
+    for round in 1 2 3 4; do
+        for mode in "" -x -s -s; do
+            start run $mode mixed -- sh -c '
+                me=$1$$
+                touch "inside/$me"
+                sleep 0.02
+                others=$(ls inside | grep -v "^$me$")
+                [ "$1" = reader ] && others=$(echo "$others" | grep -v "^reader")
+                [ -z "$others" ] || echo "$me beside $others" >>overlaps
+                rm "inside/$me"' sh "$([ "$mode" = -s ] && echo reader || echo alone)"
+            pids+=("$PID")
+        done
+    done
+    all_end_with 0 "${pids[@]}"
+    [ ! -e overlaps ]
+}
+
 every_subcommand() {
     "$MORTISE" init
+    contend
     take_and_look
     ask_and_break
     hold_for_a_script
@@ -136,4 +158,22 @@ every_subcommand() {
     on mariadb "?lease=6s"
     every_subcommand
     doctor_answers MariaDB yes yes
+}
+
+@test "u5 where a store has no shared locks, -s is refused with the reason, and -x is a plain run" {
+    PLACE=$(mktemp -d /tmp/mortise-cli-XXXXXX)
+    python3 "$SERVERS" start mariadb "$PLACE" >/dev/null 3>&-
+    local url=$(python3 "$SERVERS" url "$PLACE")
+    for store in "$url?form=get_lock" "redlock:sqlite:$T/1.db,sqlite:$T/2.db,sqlite:$T/3.db"; do
+        export MORTISE_URL="$store"
+        start run -x a -- sh -c 'touch holding; exec sleep 600'
+        HOLDER=$PID
+        until_true test -e holding
+        rm holding
+        run -75 "$MORTISE" run -n a -- true
+        fails_with 78 "$MORTISE" run -s b -- true
+        [[ "$output" == *"; leave -s out" ]]
+        kill "$HOLDER"
+        finish "$HOLDER"
+    done
 }

@@ -11,6 +11,17 @@ start_held() {
     rm "$T/$mark.held"
 }
 
+# events FILE EVENT...: these events and no others, each line sound JSON.
+events() {
+    python3 - "$@" <<'PY'
+import datetime, json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+assert [l["event"] for l in lines] == sys.argv[2:], lines
+for line in lines:
+    datetime.datetime.strptime(line["time"], "%Y-%m-%dT%H:%M:%S.%fZ")
+PY
+}
+
 @test "-s: together with others that say -s, not with -x" {
     start_held -s a
     run -0 "$MORTISE" run -n -s a -- true
@@ -35,11 +46,64 @@ start_held() {
     [ -e written ]
 }
 
-@test "a name that is in use otherwise: 64, saying how" {
+@test "u5 a plain run, -x and -s of one name are one lock, whichever comes first" {
+    for held in "" -x -s; do
+        start_held $held a
+        for wanted in "" -x -s; do
+            [ "$held$wanted" != -s-s ] || continue
+            fails_with 75 "$MORTISE" run -n $wanted a -- true
+            [[ "$output" == "mortise: a: held by host "* ]]
+            fails_with 75 "$MORTISE" run -w 50ms $wanted a -- true
+            run -75 "$MORTISE" try $wanted a
+            run -75 "$MORTISE" acquire -n $wanted a
+        done
+        pids=
+        for wanted in "" -x -s; do
+            start run $wanted a -- sh -c "echo a >>ran"
+            pids="$pids $PID"
+        done
+        kill -TERM "$HELD"
+        finish "$HELD"
+        all_end_with 0 $pids
+    done
+    [ "$(wc -l <ran)" -eq 9 ]
+}
+
+@test "u5 a plain run has its place among those that say -s and -x" {
+    start_held -s a
+    start run a -- touch written
+    writer=$PID
+    until_true waiters a 1
+    fails_with 75 "$MORTISE" run -n -s a -- true
+    kill -TERM "$HELD"
+    finish "$writer"
+    [ "$code" -eq 0 ]
+    [ -e written ]
+}
+
+@test "u5 a reader that waits for a plain run says so, and a signal ends it" {
     start_held a
-    fails_with 64 "$MORTISE" run -n -s a -- true
-    [[ "$output" == *mutex*read-write* ]]
-    fails_with 64 "$MORTISE" run -n --permits 2 a -- true
+    start run -v --status-fd 4 -s a -- touch ran 2>said 4>got
+    until_true grep '"queued"' got
+    kill -TERM "$PID"
+    finish "$PID"
+    [ "$code" -eq 143 ]
+    grep "^mortise: a: waiting, held by host .* pid $HELD " said
+    events got queued interrupted
+    "$MORTISE" acquire k >token
+    fails_with 64 "$MORTISE" run -s k -- touch ran # as with a plain run: it would wait for its own script
+    [ ! -e ran ]
+}
+
+@test "a name that is in use otherwise: 64, saying how" {
+    start_held --permits 2 a
+    for wanted in "" -x -s; do
+        fails_with 64 "$MORTISE" run -n $wanted a -- true
+        [[ "$output" == *semaphore* ]]
+        run -64 "$MORTISE" try $wanted a
+    done
+    start_held b
+    fails_with 64 "$MORTISE" run -n --permits 2 b -- true
 }
 
 @test "--permits N: so many at a time; --weight takes several" {
@@ -165,7 +229,7 @@ open("told", "w")'
     run -9 "$MORTISE" run -w 50ms --quiet-conflict -E 9 a -- false
     [ -z "$output" ]
     run -1 "$MORTISE" run -n --quiet-conflict b -- false
-    fails_with 64 "$MORTISE" run -n --quiet-conflict -s a -- true
+    fails_with 64 "$MORTISE" run -n --quiet-conflict --permits 2 a -- true
 }
 
 @test "-o: taken, as flock does" {
@@ -179,17 +243,6 @@ open("told", "w")'
     fails_with 75 "$MORTISE" run -n a -- true
     [[ "$output" == *"held by the nightly one host "*" pid $HELD for "* ]]
     fails_with 64 "$MORTISE" run --label "$(printf 'a%.0s' $(seq 128))" a -- true
-}
-
-# events FILE EVENT...: these events and no others, each line sound JSON.
-events() {
-    python3 - "$@" <<'PY'
-import datetime, json, sys
-lines = [json.loads(line) for line in open(sys.argv[1])]
-assert [l["event"] for l in lines] == sys.argv[2:], lines
-for line in lines:
-    datetime.datetime.strptime(line["time"], "%Y-%m-%dT%H:%M:%S.%fZ")
-PY
 }
 
 @test "--status-fd: each event a line of JSON" {

@@ -263,3 +263,53 @@ print(int((at["child-exit"] - at["started"]).total_seconds() * 1000))'
     python3 -c 'import json; r, = json.load(open("seen.json"))
 assert r["node"].startswith("/") and r["node"][-10:].isdigit(), r'
 }
+
+# node_of FAMILY NAME: a node of another program in the lock NAME, as long as PID lives.
+# Names are as Curator makes them.
+node_of() {
+    /usr/bin/python3 - "${MORTISE_URL#zk://}" "/mortise/$2" "$1" <<'PY' 3>&- &
+import signal, sys, uuid
+from kazoo.client import KazooClient
+address, path, family = sys.argv[1:]
+client = KazooClient(address.split("?")[0])
+client.start()
+client.create(f"{path}/_c_{uuid.uuid4()}-{family}", b"", ephemeral=True, sequence=True, makepath=True)
+open("made", "w")
+signal.pause()
+PY
+    PID=$!
+    until_true test -e made
+    rm made
+}
+
+# has_nodes NAME FAMILY N
+has_nodes() {
+    [ "$(/usr/bin/python3 - "${MORTISE_URL#zk://}" "/mortise/$1" "$2" <<'PY'
+import sys
+from kazoo.client import KazooClient
+address, path, family = sys.argv[1:]
+client = KazooClient(address.split("?")[0])
+client.start()
+print(sum(family in name for name in client.get_children(path)))
+client.stop()
+PY
+)" -eq "$3" ]
+}
+
+@test "u5 on ZooKeeper a lock is of the kind that other programs on its path can see" {
+    /usr/bin/python3 -c 'import kazoo' || skip "no kazoo"
+    on_server 6s
+    node_of lock- theirs
+    run -75 "$MORTISE" run -n theirs -- true
+    run -75 "$MORTISE" run -n -x theirs -- true
+    fails_with 64 "$MORTISE" run -s theirs -- true
+    [[ "$output" == *": held as a mutex by a program that sees no readers; leave -s out, or use another name" ]]
+    start run -x theirs -- true
+    until_true has_nodes theirs -lock- 2
+    kill "$PID"
+    node_of __READ__ sides
+    run -75 "$MORTISE" run -n sides -- true
+    run -0 "$MORTISE" run -n -s sides -- true
+    start run sides -- true
+    until_true has_nodes sides __WRIT__ 1
+}

@@ -24,6 +24,13 @@ const struct mrt_flag mrt_common_flags[] = {
 };
 const size_t mrt_common_flag_count = sizeof mrt_common_flags / sizeof mrt_common_flags[0];
 
+/* What flock(1) takes too, for the options of a letter. */
+static const struct alias {
+    const char *name; /* NULL: a letter */
+    int letter, id;
+} aliases[] = {{"nb", 0, 'n'}, {"wait", 0, 'w'}, {NULL, 'e', 'x'}};
+#define ALIAS_COUNT (sizeof aliases / sizeof aliases[0])
+
 /* The subcommand's rows, then the common ones; NULL behind the last. */
 static const struct mrt_flag *flag_at(const struct mrt_subcommand *subcommand, size_t i)
 {
@@ -31,6 +38,15 @@ static const struct mrt_flag *flag_at(const struct mrt_subcommand *subcommand, s
         return &subcommand->flags[i];
     i -= subcommand->count;
     return i < mrt_common_flag_count ? &mrt_common_flags[i] : NULL;
+}
+
+static const struct mrt_flag *flag_of(const struct mrt_subcommand *subcommand, int id)
+{
+    const struct mrt_flag *flag;
+    for (size_t i = 0; (flag = flag_at(subcommand, i)) != NULL; i++)
+        if (flag->id == id)
+            return flag;
+    return NULL;
 }
 
 void mrt_cli_variable(const char *option, char *text, size_t size)
@@ -115,6 +131,10 @@ static int fail_option(const struct mrt_subcommand *subcommand, char **argv, int
         is_word = true;
         fault = "takes no argument";
     }
+    if (flag_of(subcommand, 'x') && (optopt == 'u' || strcmp(word, "--unlock") == 0))
+        return mrt_cli_fail(MRT_EXIT_USAGE,
+                            "mortise run gives the lock back when the command has ended, and what "
+                            "mortise acquire took is given back by mortise release");
     const char *near =
         is_word && letter == '?' && optopt == 0 ? option_near(subcommand, word) : NULL;
     if (near)
@@ -130,9 +150,31 @@ static int fail_option(const struct mrt_subcommand *subcommand, char **argv, int
 
 /* What getopt reads, made from the table. */
 struct tables {
-    char letters[2 + 2 * MRT_FLAGS_MAX + 2];
-    struct option options[MRT_FLAGS_MAX + 1];
+    char letters[2 + 2 * (MRT_FLAGS_MAX + ALIAS_COUNT) + 2];
+    struct option options[MRT_FLAGS_MAX + ALIAS_COUNT + 1];
 };
+
+/* Adds those whose option the subcommand has. */
+static void add_aliases(const struct mrt_subcommand *subcommand, char *letter,
+                        struct option *option)
+{
+    for (size_t i = 0; i < ALIAS_COUNT; i++) {
+        const struct mrt_flag *flag = flag_of(subcommand, aliases[i].id);
+        int takes = flag && flag->argument ? required_argument : no_argument;
+        if (flag && aliases[i].name)
+            *option++ = (struct option){aliases[i].name, takes, NULL, flag->id};
+        else if (flag)
+            *letter++ = (char)aliases[i].letter;
+    }
+}
+
+static int without_alias(int id)
+{
+    for (size_t i = 0; i < ALIAS_COUNT; i++)
+        if (aliases[i].letter != 0 && aliases[i].letter == id)
+            return aliases[i].id;
+    return id;
+}
 
 static void make_tables(const struct mrt_subcommand *subcommand, struct tables *tables)
 {
@@ -142,24 +184,17 @@ static void make_tables(const struct mrt_subcommand *subcommand, struct tables *
         *letter++ = '+';
     *letter++ = ':';
     *letter++ = HELP_LETTER; /* of two the later counts */
+    struct option *option = tables->options;
     for (size_t i = 0; i < MRT_FLAGS_MAX && (flag = flag_at(subcommand, i)) != NULL; i++) {
         int takes = flag->argument ? required_argument : no_argument;
-        tables->options[i] = (struct option){flag->name, takes, NULL, flag->id};
+        *option++ = (struct option){flag->name, takes, NULL, flag->id};
         if (flag->id >= MRT_OPTION_URL)
             continue;
         *letter++ = (char)flag->id;
         if (flag->argument)
             *letter++ = ':';
     }
-}
-
-static const struct mrt_flag *flag_of(const struct mrt_subcommand *subcommand, int id)
-{
-    const struct mrt_flag *flag;
-    for (size_t i = 0; (flag = flag_at(subcommand, i)) != NULL; i++)
-        if (flag->id == id)
-            return flag;
-    return NULL;
+    add_aliases(subcommand, letter, option);
 }
 
 static int next_argument(struct mrt_cli *cli, int argc, char **argv)
@@ -167,7 +202,7 @@ static int next_argument(struct mrt_cli *cli, int argc, char **argv)
     struct tables tables = {.letters = ""};
     make_tables(cli->subcommand, &tables);
     opterr = 0;
-    int id = getopt_long(argc, argv, tables.letters, tables.options, NULL);
+    int id = without_alias(getopt_long(argc, argv, tables.letters, tables.options, NULL));
     if (id == '?' || id == ':')
         return stop(cli, fail_option(cli->subcommand, argv, id));
     if (id == HELP_LETTER && !flag_of(cli->subcommand, id))

@@ -14,6 +14,7 @@ static const struct mrt_flag flags[] = {
     MRT_RUN_MODE_FLAGS,
     {'n', "nonblock", NULL, "do not wait: exit 75 if it is held", NULL, 0},
     {'w', "timeout", "DURATION", "wait so long at most (0: do not wait)", NULL, 0},
+    MRT_RUN_FLOCK_FLAG,
     {OWNER, "pid", "PID", "keep it as long as this process lives", "who started mortise",
      MRT_FLAG_ONCE},
     {MRT_RUN_OPTION_MAX_HOLD, "max-hold", "DURATION", "give it up after so long, unless renewed",
@@ -130,7 +131,11 @@ int mrt_cli_acquire(struct mrt_cli *cli, int argc, char **argv)
         code = mrt_run_check_together(run);
     if (!code && self.durable && self.owner)
         code = mrt_cli_fail(MRT_EXIT_USAGE, "--durable is for no process: --pid is too much");
+    if (!code && self.durable && run->file)
+        code = mrt_cli_fail(MRT_EXIT_USAGE,
+                            "--durable is for no process, which --flock needs: leave one out");
     if (code)
         return code;
+    mrt_run_warn_of_files(run);
     return self.durable ? mrt_detach_acquire(run, &self.place) : acquire_for_owner(&self);
 }

@@ -33,7 +33,7 @@ enum {
 };
 
 /* The first rows are of run alone, the last of elect. */
-enum { OF_RUN_ALONE = 9, OF_ELECT_ALONE = 3 };
+enum { OF_RUN_ALONE = 10, OF_ELECT_ALONE = 3 };
 
 static const struct mrt_flag flags[] = {
     MRT_RUN_MODE_FLAGS,
@@ -44,6 +44,7 @@ static const struct mrt_flag flags[] = {
      MRT_FLAG_ONCE},
     {EVERY_SUCCESS, "every-success", NULL,
      "with --every: a period counts only if the\ncommand ended with 0 in it", NULL, MRT_FLAG_ONCE},
+    MRT_RUN_FLOCK_FLAG,
     {MRT_RUN_OPTION_LOCK_DELAY, "lock-delay", "DURATION",
      "if mortise dies while it holds the lock,\nnobody has it for so long after", NULL, 0},
     {'n', "nonblock", NULL, "do not wait: end at once if the lock is\nheld", NULL, 0},
@@ -297,6 +298,9 @@ static int take_value(struct mrt_run *run, int option)
         return 0;
     case MRT_RUN_OPTION_ON_LOST:
         return take_on_lost(run);
+    case MRT_RUN_OPTION_FLOCK:
+        run->file = optarg;
+        return 0;
     case STATUS_FD:
         return take_status_fd(run);
     case STRAGGLERS:
@@ -390,7 +394,9 @@ static int take_command(struct mrt_run *run, char **rest)
     if (run->observe && (string || *rest))
         return mrt_cli_fail(MRT_EXIT_USAGE, "who only looks runs no command; see --help");
     if (!string && !*rest && run->mode != MRT_RUN_LEADER)
-        return mrt_cli_fail(MRT_EXIT_USAGE, "no command to run under \"%.64s\"; see --help",
+        return mrt_cli_fail(MRT_EXIT_USAGE,
+                            "no command to run under \"%.64s\"; for a lock that a script takes in "
+                            "its midst: mortise acquire",
                             run->name);
     if (!string)
         return 0;

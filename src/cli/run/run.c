@@ -103,7 +103,8 @@ int mrt_run_open(struct mrt_run *run)
 {
     run->cli->contact = on_contact;
     run->cli->contact_argument = run;
-    return mrt_cli_open(run->cli, MORTISE_FOREIGN_LOOP, &run->client);
+    int code = mrt_run_open_file(run);
+    return code ? code : mrt_cli_open(run->cli, MORTISE_FOREIGN_LOOP, &run->client);
 }
 
 static void on_queued(void *argument, uint64_t ahead)
@@ -128,14 +129,12 @@ int mrt_run_make_lock(struct mrt_run *run, struct mrt_run_lock *lock)
     switch (run->mode) {
     case MRT_RUN_SHARED:
         return mortise_read_write_new(run->client, lock->name, &options, &lock->lock, &other);
-    case MRT_RUN_EXCLUSIVE:
-        return mortise_read_write_new(run->client, lock->name, &options, &other, &lock->lock);
     case MRT_RUN_LEADER:
         return mortise_election_new(run->client, lock->name, &candidate, &lock->election);
     case MRT_RUN_PERMITS:
         return mortise_semaphore_new(run->client, lock->name, run->permits, &options, &lock->lock);
     default:
-        return mortise_mutex_new(run->client, lock->name, &options, &lock->lock);
+        return mrt_run_make_exclusive(lock, &options);
     }
 }
 
@@ -170,6 +169,7 @@ int mrt_run_whole(struct mrt_run *run, int argc, char **argv)
     if (!mrt_run_take_arguments(run, argc, argv, &code))
         return code;
     mrt_run_warn_of_immune(run);
+    mrt_run_warn_of_files(run);
     if (run->no_fork)
         return mrt_run_in_place(run);
     code = mrt_run_set_lease(run);

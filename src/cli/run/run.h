@@ -3,6 +3,8 @@
  *   run.c           the order of things, what is said
  *   options.c   options, locks and command
  *   wait.c      getting the locks while signals are watched
+ *   kind.c      what kind the locks are, and names that are in use as another
+ *   flock.c     --flock: the flock(2) of a file beside the locks
  *   every.c     whether it is due
  *   lease.c     --lease
  *   status.c    events for who started us
@@ -81,7 +83,8 @@ struct mrt_run_lock {
     mortise_election *election; /* instead of it */
     mortise_hold hold;
     uint64_t fence;
-    bool is_outer; /* an outer run holds it; we have none */
+    bool is_outer;  /* an outer run holds it; we have none */
+    bool is_turned; /* the name was in use as another kind, and the lock is made as that */
 };
 
 struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is one
@@ -93,6 +96,8 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
     enum mrt_run_mode mode; /* of all of them */
     bool mode_given;        /* on the command line */
     uint32_t permits, weight;
+    const char *file;     /* of --flock; NULL: none */
+    int file_fd;
     const char *string;   /* of -c; NULL: none */
     char *const *command; /* ended by NULL; of an election it may be empty */
     const char *value;    /* of an election: what the leader says of itself */
@@ -156,6 +161,7 @@ enum {
     MRT_RUN_OPTION_GRACE,
     MRT_RUN_OPTION_MAX_HOLD,
     MRT_RUN_OPTION_LOCK_DELAY,
+    MRT_RUN_OPTION_FLOCK,
     MRT_RUN_OPTION_OWN
 };
 #define MRT_RUN_MODE_FLAGS                                                                  \
@@ -168,6 +174,11 @@ enum {
         {MRT_RUN_OPTION_PERMITS, "permits", "N", "a semaphore of N permits", NULL, 0},      \
     {                                                                                       \
         MRT_RUN_OPTION_WEIGHT, "weight", "W", "take W permits of them", "1", 0              \
+    }
+#define MRT_RUN_FLOCK_FLAG                                                                   \
+    {                                                                                        \
+        MRT_RUN_OPTION_FLOCK, "flock", "FILE",                                               \
+            "also hold the file's flock, for what still\nuses flock(1)", NULL, MRT_FLAG_ONCE \
     }
 int mrt_run_take_mode(struct mrt_run *run, int option);
 /* Takes any option of run. 0 or an exit code. */
@@ -215,6 +226,31 @@ void mrt_run_count_success(const struct mrt_run *run);
 
 /* Puts --lease into the store's address: 0 or an exit code. */
 int mrt_run_set_lease(struct mrt_run *run);
+
+/* -------------------------------------------------------------- kind.c */
+
+/* What can be done about a refusal. */
+enum mrt_join {
+    MRT_JOIN_TURNED,  /* ask again: the lock is made anew, as the kind that the name is in use as */
+    MRT_JOIN_WAITS,   /* a mutex is in the way of a reader: ask again, later */
+    MRT_JOIN_UNCLEAR, /* nothing is in the way by now */
+    MRT_JOIN_FOREIGN, /* a mutex of a program that would not see a reader */
+    MRT_JOIN_REFUSED  /* nothing */
+};
+/* Makes the handle of one who is to be alone: an error of the library. */
+int mrt_run_make_exclusive(struct mrt_run_lock *lock, const mortise_lock_options *options);
+/* After an acquire that the store has refused by this error. */
+enum mrt_join mrt_run_join(struct mrt_run_lock *lock, int error);
+
+/* ------------------------------------------------------------- flock.c */
+
+/* Opens the file of --flock; 0 or an exit code. */
+int mrt_run_open_file(struct mrt_run *run);
+/* Locks it if that needs no wait, or there is none; else EBUSY, or EINVALID and errno. */
+int mrt_run_lock_file(const struct mrt_run *run);
+void mrt_run_unlock_file(const struct mrt_run *run);
+/* Says so of names that are paths of files. */
+void mrt_run_warn_of_files(const struct mrt_run *run);
 
 /* ------------------------------------------------------------- elect.c */
 

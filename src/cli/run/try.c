@@ -3,7 +3,10 @@
  * given back at once; the exit code is the answer. It is old when it arrives: who wants to do
  * something under the lock uses run -n.
  */
+#include "base/error.h"
 #include "cli/run/run.h"
+
+#define TRIES_MAX 4
 
 static const struct mrt_flag flags[] = {MRT_RUN_MODE_FLAGS};
 
@@ -18,23 +21,49 @@ const struct mrt_subcommand mrt_try_subcommand = {
     .function = mrt_cli_try,
 };
 
-static int try_all(struct mrt_run *run)
+static int try_as_made(struct mrt_run *run)
 {
     mortise_lock *locks[MRT_RUN_LOCKS_MAX];
     mortise_hold holds[MRT_RUN_LOCKS_MAX];
+    for (size_t i = 0; i < run->count; i++)
+        locks[i] = run->locks[i].lock;
+    int error = mortise_acquire_all(locks, run->count, 0, holds);
+    if (!error)
+        mortise_release_all(holds, run->count);
+    return error;
+}
+
+/* After a refusal: whether to try again. A name that a reader cannot share is busy. */
+static bool join_all(struct mrt_run *run, int *error)
+{
+    bool again = false;
+    int refused = *error;
+    for (size_t i = 0; i < run->count && *error != MORTISE_EBUSY; i++) {
+        enum mrt_join join = mrt_run_join(&run->locks[i], refused);
+        again |= join == MRT_JOIN_TURNED;
+        if (join == MRT_JOIN_WAITS)
+            *error = MORTISE_EBUSY;
+    }
+    return again && *error != MORTISE_EBUSY;
+}
+
+static int try_all(struct mrt_run *run)
+{
+    char detail[MRT_ERROR_DETAIL_MAX];
     for (size_t i = 0; i < run->count; i++) {
         int error = mrt_run_make_lock(run, &run->locks[i]);
         if (error)
             return mrt_cli_fail_error(NULL, error);
-        locks[i] = run->locks[i].lock;
     }
-    int error = mortise_acquire_all(locks, run->count, 0, holds);
-    if (error == MORTISE_EBUSY)
-        return MRT_EXIT_BUSY;
-    if (error)
-        return mrt_cli_fail_error(NULL, error);
-    mortise_release_all(holds, run->count);
-    return MRT_EXIT_OK;
+    for (int tries = 0;; tries++) {
+        int error = try_as_made(run);
+        mrt_error_copy_detail(detail);
+        if (error && tries < TRIES_MAX && join_all(run, &error))
+            continue;
+        if (error == MORTISE_EBUSY)
+            return MRT_EXIT_BUSY;
+        return error ? mrt_cli_fail_error(NULL, mrt_error(error, "%s", detail)) : MRT_EXIT_OK;
+    }
 }
 
 int mrt_cli_try(struct mrt_cli *cli, int argc, char **argv)

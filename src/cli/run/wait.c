@@ -8,6 +8,7 @@
  * A signal that was ignored when we were started (nohup, a shell's background)
  * stays ignored, for us and for the command.
  */
+#include "base/error.h"
 #include "cli/frame/json.h"
 #include "cli/run/run.h"
 
@@ -24,6 +25,12 @@
 /* A store that has not said by then that others are first, and that is not away, may be one that
    never says so. */
 #define QUEUED_AFTER MRT_SECOND
+/* The pauses before a lock is asked for again whose name was in use as another kind. */
+#define ASK_FIRST (5 * MRT_MILLISECOND)
+#define ASK_LAST (300 * MRT_MILLISECOND)
+#define UNCLEAR_MAX 4
+/* Between two looks at the file of --flock. */
+#define FILE_PAUSE (20 * MRT_MILLISECOND)
 
 /* End the wait; forwarded to the command. */
 static const int terminating[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -178,7 +185,7 @@ static void cancel(struct waiting *waiting)
 {
     if (waiting->lock->election)
         mortise_election_resign(waiting->lock->election);
-    else
+    else if (waiting->operation)
         mortise_cancel(waiting->operation);
 }
 
@@ -252,6 +259,7 @@ static int campaign(struct waiting *waiting)
 {
     struct mrt_run *run = waiting->run;
     struct mrt_run_lock *lock = waiting->lock;
+    waiting->done = false;
     int error = run->no_wait ? mortise_election_campaign(lock->election, 0)
                              : mortise_election_campaign_async(lock->election, run->deadline,
                                                                on_elected, waiting);
@@ -265,14 +273,11 @@ static int campaign(struct waiting *waiting)
     return error == MORTISE_ENOTHELD ? MORTISE_ELOST : error;
 }
 
-static int acquire(struct waiting *waiting)
+static int acquire_as_made(struct waiting *waiting)
 {
     struct mrt_run *run = waiting->run;
     struct mrt_run_lock *lock = waiting->lock;
-    waiting->done = waiting->has_looked = waiting->is_endless = waiting->has_told = false;
-    run->is_queued = false;
-    if (lock->election)
-        return campaign(waiting);
+    waiting->done = false;
     int error = run->no_wait ? mortise_try_acquire_async(lock->lock, on_acquired, waiting,
                                                          &waiting->operation)
                              : mortise_acquire_async(lock->lock, run->deadline, on_acquired,
@@ -281,6 +286,66 @@ static int acquire(struct waiting *waiting)
         return error;
     wait_for_answer(waiting);
     return waiting->error;
+}
+
+/* A while before the store is asked again; a reader that waits says so. Whether it may be. */
+static bool pause_for(struct waiting *waiting, mrt_time pause, bool waits)
+{
+    struct mrt_run *run = waiting->run;
+    mrt_time until = mrt_time_min(mrt_time_add(mrt_time_now(), pause), run->deadline);
+    waiting->operation = NULL;
+    waiting->done = false;
+    if (waits && !waiting->has_told)
+        tell_waiting(waiting);
+    if (waits && !waiting->has_looked && pause >= LOOK_EVERY)
+        look_above(waiting);
+    while (!waiting->is_endless && !waiting->interrupted && mrt_time_now() < until) {
+        mrt_run_poll(run, until);
+        for (int signal; (signal = mrt_run_next_signal(run)) != 0;)
+            handle_signal(waiting, signal);
+    }
+    return !waiting->is_endless && !waiting->interrupted && mrt_time_now() < run->deadline;
+}
+
+static const char *leave_out(const struct mrt_run *run, int error)
+{
+    bool is_unknown = run->mode == MRT_RUN_SHARED && error == MORTISE_ENOTSUPPORTED;
+    return is_unknown ? "; leave -s out" : "";
+}
+
+/* Until the lock is acquired as whatever kind its name is in use. */
+static int acquire_as_used(struct waiting *waiting)
+{
+    struct mrt_run *run = waiting->run;
+    mrt_time pause = 0;
+    for (int unclear = 0; unclear < UNCLEAR_MAX;) {
+        char detail[MRT_ERROR_DETAIL_MAX];
+        int error = acquire_as_made(waiting);
+        if (error != MORTISE_EMISMATCH && error != MORTISE_ENOTSUPPORTED)
+            return error;
+        mrt_error_copy_detail(detail);
+        enum mrt_join join = mrt_run_join(waiting->lock, error);
+        unclear = join == MRT_JOIN_UNCLEAR ? unclear + 1 : 0;
+        if (join == MRT_JOIN_FOREIGN)
+            return mrt_error(error, "held as a mutex by a program that sees no readers; leave -s "
+                                    "out, or use another name");
+        if (join == MRT_JOIN_REFUSED || unclear == UNCLEAR_MAX)
+            return mrt_error(error, "%s%s", detail, leave_out(run, error));
+        bool waits = join == MRT_JOIN_WAITS;
+        if (waits && run->no_wait)
+            return MORTISE_EBUSY;
+        if (!pause_for(waiting, pause, waits))
+            return MORTISE_ETIMEOUT;
+        pause = mrt_time_min(pause * 2 + ASK_FIRST, ASK_LAST);
+    }
+    return MORTISE_EMISMATCH;
+}
+
+static int acquire(struct waiting *waiting)
+{
+    waiting->has_looked = waiting->is_endless = waiting->has_told = false;
+    waiting->run->is_queued = false;
+    return waiting->lock->election ? campaign(waiting) : acquire_as_used(waiting);
 }
 
 static int say_not_acquired(const struct waiting *waiting, int error)
@@ -346,6 +411,27 @@ static bool are_all_held(const struct mrt_run *run)
     return true;
 }
 
+/* The same of the file. */
+static bool acquire_file(struct waiting *waiting, int *code)
+{
+    struct mrt_run *run = waiting->run;
+    bool may_wait = !run->no_wait;
+    int error;
+    while ((error = mrt_run_lock_file(run)) == MORTISE_EBUSY && may_wait && are_all_held(run))
+        may_wait = pause_for(waiting, FILE_PAUSE, false);
+    if (error == MORTISE_EBUSY && may_wait)
+        error = MORTISE_OK; /* a lock is lost, and all are acquired again */
+    if (waiting->interrupted)
+        *code = say_not_acquired(waiting, error);
+    else if (error == MORTISE_EBUSY && run->quiet_conflict)
+        *code = run->conflict_code;
+    else if (error == MORTISE_EBUSY)
+        *code = mrt_cli_fail(run->conflict_code, "%s: its flock is held by others", run->file);
+    else if (error)
+        *code = mrt_cli_fail(MRT_EXIT_CONFIG, "--flock %s: %s", run->file, strerror(errno));
+    return !error && !waiting->interrupted;
+}
+
 /* When a lock is acquired after the store stood still, its lease is old, and the command would be
    ended soon after its start. So this waits until at least as much of the lease is left as between
    two renewals. False: the lease was not renewed, or a signal came. */
@@ -369,7 +455,7 @@ bool mrt_run_wait(struct mrt_run *run, int *code)
     struct waiting waiting = {.run = run};
     do {
         mrt_run_release(run); /* what was lost before it was of use */
-        if (!acquire_all(&waiting, code)) {
+        if (!acquire_all(&waiting, code) || !acquire_file(&waiting, code)) {
             mrt_run_release(run);
             return false;
         }
@@ -385,6 +471,7 @@ bool mrt_run_wait(struct mrt_run *run, int *code)
 int mrt_run_release(struct mrt_run *run)
 {
     int error = MORTISE_OK;
+    mrt_run_unlock_file(run);
     for (size_t i = run->count; i > 0; i--) {
         struct mrt_run_lock *lock = &run->locks[i - 1];
         if (!lock->hold.slot)
