@@ -130,12 +130,6 @@ open(\"got\", \"w\").write(repr(data))" & sleep 600'
     [ "$status" -eq 75 ]
 }
 
-# as_service VARIABLE=VALUE... ARGUMENTS: mortise as a user without a passwd entry, and nothing else
-# in its environment.
-as_service() {
-    setpriv --reuid 54321 --regid 54321 --clear-groups env -i PATH="$PATH" "$@"
-}
-
 @test "u8 a user without a home has the place that a service manager names, or is told what to do" {
     [ "$(id -u)" -eq 0 ] || skip "needs root"
     local advice='make a directory of your own (mkdir -m 700 DIRECTORY), and set XDG_STATE_HOME=DIRECTORY or MORTISE_URL=sqlite:DIRECTORY/locks.db'

@@ -140,3 +140,9 @@ fails_with() {
     [ "${#lines[@]}" -eq 1 ]
     [[ "${lines[0]}" == "mortise: "* ]]
 }
+
+# as_service VARIABLE=VALUE... ARGUMENTS: mortise as a user without a passwd entry, and nothing else
+# in its environment.
+as_service() {
+    setpriv --reuid 54321 --regid 54321 --clear-groups env -i PATH="$PATH" "$@"
+}

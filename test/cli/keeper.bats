@@ -49,6 +49,50 @@ load keeper
     done
 }
 
+@test "u6 acquire: in a subshell the lock is the subshell's, in each shell" {
+    cat >loops <<'SH'
+for i in 1 2; do (
+    token=$("$MORTISE" acquire -w 10 k) || exit 1
+    "$MORTISE" run -n k true 2>/dev/null && exit 1 # it is held
+    echo "$i" >>rounds
+); done
+printf '%s\n' 1 2 | while read -r i; do
+    token=$("$MORTISE" acquire -w 10 piped || :) || exit 1
+    "$MORTISE" run -n piped true 2>/dev/null && exit 1
+    echo "$i" >>rounds
+done
+"$MORTISE" run -w 10 piped echo piped >>rounds # the loop has ended, and its lock
+( "$MORTISE" acquire -w 10 --token-file t filed; "$MORTISE" run -n filed true 2>/dev/null || echo held >>rounds )
+"$MORTISE" run -w 10 filed echo free >>rounds
+take() { "$MORTISE" acquire -w 10 "$1"; }
+token=$(take mine)
+"$MORTISE" run -n mine true 2>/dev/null && exit 1
+echo "$token" | "$MORTISE" release mine && echo released >>rounds
+SH
+    for shell in bash dash; do
+        rm -f rounds
+        "$shell" loops
+        [ "$(xargs <rounds)" = "1 2 1 2 piped held free released" ]
+        rm rounds
+        "$shell" loops | cat
+        [ "$(xargs <rounds)" = "1 2 1 2 piped held free released" ]
+    done
+}
+
+@test "u45 acquire --pid: another user's process that has not started mortise is refused" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    chmod 755 "$T"
+    cp "$MORTISE" mortise
+    install -d -o 54321 -g 54321 -m 700 state
+    sleep 600 3>&- &
+    for pid in 1 $!; do
+        fails_with 77 as_service MORTISE_URL="sqlite:$T/state/locks.db" ./mortise acquire k --pid "$pid"
+        [[ "$output" == *"process $pid is another user's"* ]]
+    done
+    as_service MORTISE_URL="sqlite:$T/state/locks.db" sh -c './mortise acquire k --pid $$'
+    MORTISE_URL="sqlite:$T/root.db" "$MORTISE" acquire k --pid $!
+}
+
 @test "acquire --pid: as long as that process lives" {
     sleep 600 3>&- &
     local owner=$!

@@ -7,6 +7,7 @@
 #include "cli/keeper/keeper.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 enum { OWNER = MRT_RUN_OPTION_OWN, DURABLE, TOKEN_FD, TOKEN_FILE };
 
@@ -94,7 +95,8 @@ static int acquire_for_owner(struct acquire *self)
 {
     struct mrt_target owner;
     struct mrt_keeper_word word;
-    int link, code = mrt_keeper_find_owner(self->owner, &owner);
+    bool is_captured = !self->place.file && self->place.fd <= STDOUT_FILENO;
+    int link, code = mrt_keeper_find_owner(self->owner, is_captured, &owner);
     if (!code)
         code = mrt_keeper_start(&self->run, &owner, &link);
     if (!code)

@@ -7,8 +7,13 @@
  *
  * Without a number it is whoever started us, but in "token=$(mortise acquire NAME)" that may
  * be a copy of the shell that ends with us. A copy has not become another program: it has its
- * parent's arguments, file and place of the stack, which are new at each exec. So the first
- * ancestor counts that is no such copy of its own parent.
+ * parent's arguments, file and place of the stack, which are new at each exec. A subshell, as in
+ * "( token=$(mortise acquire NAME); ... )", is a copy too, and the lock is kept for that. The copy
+ * that a command substitution makes differs in this: its standard output is ours, and the next
+ * one's is another.
+ *
+ * A process of another user is refused, unless it has started us and is not the first of all:
+ * nobody could end a lock that is kept for it.
  *
  * Told by signals is the process, with its whole group if it leads one.
  */
@@ -27,6 +32,7 @@ struct process {
     pid_t pid, parent, group;
     uint64_t start; /* in the system's ticks since its own */
     uint64_t stack; /* where its stack begins; 0: not for us to know */
+    uid_t user;
     struct stat program;
 };
 
@@ -70,6 +76,9 @@ static bool look_at(pid_t pid, struct process *process)
     snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
     if (stat(path, &process->program) < 0)
         process->stack = 0;
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    struct stat own;
+    process->user = stat(path, &own) == 0 ? own.st_uid : (uid_t)-1;
     return process->start > 0;
 }
 
@@ -85,13 +94,27 @@ static bool is_copy(const struct process *process, const struct process *parent)
            memcmp(own, theirs, (size_t)length) == 0;
 }
 
-static bool find_starter(struct process *starter)
+static bool has_our_output(const struct process *process)
 {
-    struct process parent;
+    char path[64];
+    struct stat own, theirs;
+    snprintf(path, sizeof path, "/proc/%d/fd/1", (int)process->pid);
+    return fstat(STDOUT_FILENO, &own) == 0 && stat(path, &theirs) == 0 &&
+           own.st_ino == theirs.st_ino && own.st_dev == theirs.st_dev;
+}
+
+static bool find_starter(struct process *starter, bool is_captured)
+{
+    struct process self, parent;
     if (!look_at(getppid(), starter))
         return false;
-    while (starter->parent > 0 && look_at(starter->parent, &parent) && is_copy(starter, &parent))
-        *starter = parent;
+    self = *starter;
+    while (is_captured && has_our_output(&self)) {
+        if (!look_at(self.parent, &parent) || !is_copy(&self, &parent))
+            return true; /* it is no substitution's */
+        self = parent;
+    }
+    *starter = self;
     return true;
 }
 
@@ -103,14 +126,25 @@ bool mrt_keeper_is_above(pid_t ancestor, pid_t pid)
     return pid > 1;
 }
 
-int mrt_keeper_find_owner(pid_t pid, struct mrt_target *owner)
+static bool may_be_owner(const struct process *process)
+{
+    uid_t user = geteuid();
+    return user == 0 || process->user == user ||
+           (process->pid != 1 && mrt_keeper_is_above(process->pid, getpid()));
+}
+
+int mrt_keeper_find_owner(pid_t pid, bool is_captured, struct mrt_target *owner)
 {
     struct process process, same, self;
-    if (!(pid > 0 ? look_at(pid, &process) : find_starter(&process)))
+    if (!(pid > 0 ? look_at(pid, &process) : find_starter(&process, is_captured)))
         return mrt_cli_fail(MRT_EXIT_USAGE, pid > 0 ? "--pid: there is no such process"
                                                     : "who started mortise is not here: use --pid");
     if (!look_at(getpid(), &self) || process.start > self.start)
         return mrt_cli_fail(MRT_EXIT_USAGE, "--pid: process %d is younger than mortise",
+                            (int)process.pid);
+    if (!may_be_owner(&process))
+        return mrt_cli_fail(MRT_EXIT_DENIED,
+                            "--pid: process %d is another user's, and has not started mortise",
                             (int)process.pid);
     owner->pidfd = (int)syscall(SYS_pidfd_open, process.pid, 0);
     if (owner->pidfd < 0)
