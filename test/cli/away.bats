@@ -142,7 +142,7 @@ timed() {
 @test "h5 f8 how to wait and to repeat is said in the address of every store, and bounded" {
     local url bad mark
     "$MORTISE" run --url "sqlite:$T/locks?recheck=5s&retry=1s..1s&attempts=1" x -- true
-    for url in $(urls) "sqlite:$T/locks" memory:x; do
+    for url in $(urls) "sqlite:$T/locks"; do
         mark="?"
         [[ "$url" == *"?"* ]] && mark="&"
         for bad in recheck=49ms retry=10ms attempts=0; do

@@ -294,15 +294,25 @@ assert l[1]["pid"] > 1 and l[2]["code"] == 4, l'
         pids+=($!)
     done
     all_end_with 69 "${pids[@]}"
+    export MORTISE_URL=redis://127.0.0.1:1/ # where nobody answers: 69 is said of what is right
     for bad in 0 x -1; do
-        fails_with 64 "$MORTISE" run --lease "$bad" --url memory:x a touch ran
+        fails_with 64 "$MORTISE" run --lease "$bad" a touch ran
     done
-    fails_with 64 "$MORTISE" run --lease 3s --grace 2s --url memory:x a touch ran
+    fails_with 64 "$MORTISE" run --lease 3s --grace 2s a touch ran
     [[ "$output" == *"make it 1710ms at most"* ]]
-    run -7 "$MORTISE" run --lease 3s --grace 1s --url 'memory:x?namespace=n' a -- sh -c 'exit 7'
-    fails_with 64 "$MORTISE" run --lease 300ms --grace 1ms --url memory:x a touch ran
+    run -69 "$MORTISE" run -n --lease 3s --grace 1710ms a touch ran
+    run -69 "$MORTISE" run -n --lease 3s a touch ran
+    fails_with 64 "$MORTISE" run --lease 300ms --grace 1ms a touch ran
     [[ "$output" == *"make it 0ms at most"* ]]
-    run -0 "$MORTISE" run --lease 300ms --grace 0 --on-lost ignore --url memory:x a true
     [ ! -e ran ]
     [ ! -e x ]
+}
+
+@test "u24 memory: is no store for commands: 78, saying so" {
+    for words in "run x touch ran" "run -F x touch ran" "elect x touch ran" "acquire x" \
+        "acquire --durable x" "try x"; do
+        MORTISE_URL=memory:m fails_with 78 "$MORTISE" $words
+        [[ "$output" == *"memory: is a store inside one process"* ]]
+    done
+    [ ! -e ran ]
 }

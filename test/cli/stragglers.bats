@@ -2,7 +2,10 @@
 # mortise run --stragglers: processes that leave the command's process group, as daemons do.
 load helper
 
+SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
+
 teardown() {
+    if [ "${PLACE:-}" ]; then python3 "$SERVERS" stop "$PLACE"; fi
     [ ! -s "$T/pid" ] || kill -KILL "$(cat "$T/pid")" 2>/dev/null || true
     clean_up
 }
@@ -122,9 +125,13 @@ is_kept_for_it() {
 
 @test "end and wait: while mortise is stopped the guard kills them before the lease ends" {
     local what begin
+    command -v redis-server || skip "no Redis server"
+    PLACE=$(mktemp -d /tmp/mortise-cli-XXXXXX)
+    MORTISE_URL="$(python3 "$SERVERS" start redis "$PLACE" 3>&- | cut -d ' ' -f 2)?session=3s"
+    export MORTISE_URL
     for what in end wait; do
         rm -f pid
-        start run --url "memory:a?lease=3s" --stragglers "$what" a -- sh -c "$(leaving); exec sleep 600"
+        start run --stragglers "$what" a -- sh -c "$(leaving); exec sleep 600"
         until_true test -s pid
         begin=$(date +%s%N)
         kill -STOP "$PID"

@@ -195,3 +195,15 @@ int mrt_cli_open(const struct mrt_cli *cli, uint32_t flags, mortise_client **cli
     bool of_uri = error == MORTISE_EURI || error == MORTISE_ESCHEME;
     return mrt_cli_fail_error(of_uri && cli->url ? cli->url_origin : NULL, error);
 }
+
+int mrt_cli_open_shared(const struct mrt_cli *cli, mortise_client **client)
+{
+    int code = mrt_cli_open(cli, MORTISE_FOREIGN_LOOP, client);
+    if (code || strncmp(mortise_url(*client), "memory:", 7) != 0)
+        return code;
+    mortise_close(*client);
+    *client = NULL;
+    return mrt_cli_fail(MRT_EXIT_CONFIG,
+                        "memory: is a store inside one process, where a command excludes no "
+                        "other; leave --url out, or name a store that is shared");
+}

@@ -116,6 +116,8 @@ void mrt_cli_describe_owner(const mortise_entry *entry, char text[MRT_OWNER_TEXT
 /* Opens the client of a command: it is short-lived and tells of its process. 0, or the exit
  * code with the error line written. */
 int mrt_cli_open(const struct mrt_cli *cli, uint32_t flags, mortise_client **client);
+/* The same with a loop of ours, of a store where commands see each other's locks. */
+int mrt_cli_open_shared(const struct mrt_cli *cli, mortise_client **client);
 
 /* ----------------------------------------------------------- subcommands */
 

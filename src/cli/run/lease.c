@@ -13,7 +13,7 @@ static const struct {
 } words[] = {
     {"zk:", "session"},       {"redis:", "session"},  {"redis+unix:", "session"},
     {"postgresql:", "lease"}, {"postgres:", "lease"}, {"mysql:", "lease"},
-    {"mariadb:", "lease"},    {"memory:", "lease"},
+    {"mariadb:", "lease"},
 };
 
 /* The word of the store at `url`; NULL: it has no leases, or none of its own. */

@@ -104,7 +104,7 @@ int mrt_run_open(struct mrt_run *run)
     run->cli->contact = on_contact;
     run->cli->contact_argument = run;
     int code = mrt_run_open_file(run);
-    return code ? code : mrt_cli_open(run->cli, MORTISE_FOREIGN_LOOP, &run->client);
+    return code ? code : mrt_cli_open_shared(run->cli, &run->client);
 }
 
 static void on_queued(void *argument, uint64_t ahead)

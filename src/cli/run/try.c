@@ -84,7 +84,7 @@ int mrt_cli_try(struct mrt_cli *cli, int argc, char **argv)
     if (!code)
         code = mrt_run_check_together(&run);
     if (!code)
-        code = mrt_cli_open(cli, MORTISE_FOREIGN_LOOP, &run.client);
+        code = mrt_cli_open_shared(cli, &run.client);
     if (code)
         return code;
     code = try_all(&run);
