@@ -25,7 +25,9 @@
  *
  * fork. After fork a child may call nothing but mortise_close, which then only
  * frees memory; everything else answers MORTISE_EFORKED. The parent's locks
- * stay the parent's.
+ * stay the parent's. A child may open clients of its own. On sqlite: that answers
+ * MORTISE_EFORKED too if the parent had the same file open at the fork: open it
+ * after the fork, in each process, or exec first.
  *
  * Structures with a size. One of an older program may be shorter: what it does not have is 0,
  * or not filled in. A larger one than this library's is EINVALID.

@@ -496,6 +496,48 @@ static void count_call(void *argument, int error, mortise_hold hold)
 }
 
 /* Descriptors that the child closes stay open in the parent, and still tell of news. */
+static bool is_embedded(void)
+{
+    return strncmp(api_url, "sqlite:", 7) == 0;
+}
+
+/* In a child: a client of its own excludes the parent's, or the error names the ways. */
+static int open_in_child(void)
+{
+    mortise_client *own = NULL;
+    mortise_lock *lock = NULL;
+    mortise_hold hold;
+    int error = mortise_open(api_url, NULL, &own);
+    if (is_embedded()) {
+        check(error == MORTISE_EFORKED);
+        check(strstr(mortise_error_detail(), "open it after the fork, or exec first"));
+        return 0;
+    }
+    check(error == MORTISE_OK);
+    check(mortise_mutex_new(own, "fork/parents", NULL, &lock) == MORTISE_OK);
+    check(!api_spans_processes() || mortise_try_acquire(lock, &hold) == MORTISE_EBUSY);
+    check(mortise_mutex_new(own, "fork/childs", NULL, &lock) == MORTISE_OK);
+    check(mortise_acquire_for(lock, 60000, &hold) == MORTISE_OK);
+    check(mortise_release(hold) == MORTISE_OK);
+    check(mortise_close(own) == MORTISE_OK);
+    return 0;
+}
+
+static void test_u20_after_a_fork_a_child_opens_a_client_of_its_own(void **state)
+{
+    (void)state;
+    mortise_client *client = api_open(0);
+    mortise_hold hold = api_acquire(api_lock(client, "fork/parents"));
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(open_in_child());
+    expect_success(child);
+    assert_int_equal(mortise_verify(hold, 20000), MORTISE_OK);
+    api_release(hold);
+    api_close(client);
+}
+
 static void test_fork_leaves_no_descriptor_in_a_child_that_closes(void **state)
 {
     (void)state;
@@ -572,6 +614,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_f17_close_with_20_waiting_threads),
         cmocka_unit_test(test_close_gives_everything_back),
         cmocka_unit_test(test_fork_leaves_the_parents_locks_alone),
+        cmocka_unit_test(test_u20_after_a_fork_a_child_opens_a_client_of_its_own),
         cmocka_unit_test(test_fork_leaves_no_descriptor_in_a_child_that_closes),
         cmocka_unit_test(test_waiting_survives_signals),
     };
