@@ -72,6 +72,12 @@ def read_table(browser):
     same(browser.text("#tile-waiters"), "2")
     same(browser.text("#locks tbody tr td:nth-child(3)"), "2")
     assert "first" in browser.text("#locks tbody tr td:last-child")
+    assert browser.text("#locks tbody tr td:nth-child(4)").endswith(" s")
+    same(browser.text("#locks tbody tr:last-child td:nth-child(4)"), "–")
+    same(browser.evaluate("document.querySelector('[aria-sort]').innerText.trim()"), "Longest wait")
+    same(browser.text("#tile-wait-name"), "deploy")
+    assert browser.text("#tile-hold-name") in ("deploy", NAME)  # one look may have seen both begin
+    assert browser.text("#tile-hold").endswith(" s")
     browser.until("document.querySelector('#chart-waiters path.trace') !== null")
 
 
@@ -96,6 +102,30 @@ def everything_has_a_name(browser):
         if role in ("button", "link", "searchbox", "textbox", "image", "table") and not node["ignored"]:
             assert node.get("name", {}).get("value"), node
     browser.call("Accessibility.disable")
+
+
+def many_locks(browser):
+    """A thousand and one: shown in two steps, with long names that squeeze no other column."""
+    browser.evaluate("""(() => {
+        const list = {all: 1001, found: 1001, locks: Array.from({length: 1001}, (_, i) => ({
+            name: "tenant-".repeat(28) + i, kind: "mutex", use: "", holders: 1, waiters: 0, wait_ms: null,
+            handovers_per_second: 0, first: {mode: "", age_ms: 1000, fence_text: "1", label: "x", pid: 1}}))};
+        window.answers = window.fetch;
+        window.fetch = async (path, more) => path.startsWith("api/locks")
+            ? new Response(JSON.stringify({...list, locks: list.locks.slice(0, +/limit=([0-9]+)/.exec(path)[1])}))
+            : window.answers(path, more);
+        refresh();
+    })()""")
+    browser.until(ROWS + " === 1000")
+    same(browser.text("#count"), "1,000 of 1,001")
+    fits(browser)
+    assert browser.evaluate("document.querySelector('#locks td.wide').clientWidth > 120")
+    same(browser.evaluate("getComputedStyle(document.querySelector('#locks td.word')).whiteSpace"), "nowrap")
+    browser.click("#more button")
+    browser.until(ROWS + " === 1001")
+    browser.until("document.querySelector('#more').hidden")
+    browser.evaluate("window.fetch = window.answers, refresh()")
+    browser.until(ROWS + " === 2")
 
 
 def open_by_keys(browser):
@@ -124,6 +154,8 @@ def take_away(browser):
     browser.until(f"{PLACES} === 'holds,1'")
     same(browser.evaluate(FENCES), ",".join(fences[1:]))
     browser.until("document.querySelector('#waits caption').textContent.includes('1 seen')")
+    same(browser.text("#previous tbody tr td:nth-child(3)"), fences[0])
+    assert "first" in browser.text("#previous tbody tr td:last-child")
 
 
 def go_back(browser):
@@ -157,6 +189,7 @@ def main():
         read_table(browser)
         sort_and_filter(browser)
         everything_has_a_name(browser)
+        many_locks(browser)
         open_by_keys(browser)
         everything_has_a_name(browser)
         take_away(browser)

@@ -82,6 +82,27 @@ fence_of() {
     is 'api/lock?name=nobody' 'it["state"] == "free" and it["kind"] is None and it["holders"] == []'
 }
 
+@test "u10 u16 u26 serve: what is stuck, how much of a semaphore is used, and who held before" {
+    serve
+    is api/overview 'it["longest_wait"] is None and it["oldest_hold"] is None'
+    is 'api/lock?name=s' 'it["previous"] == []'
+    for n in 1 2; do
+        start run --label "the $n" --permits 4 --weight "$n" s sh -c 'touch "holds$MORTISE_FENCE"; exec sleep 600'
+        first=${first:-$PID}
+        until_true is 'api/lock?name=s' "len(it['holders']) == $n"
+    done
+    until_true is api/locks 'it["locks"][0]["use"] == "3/4" and it["locks"][0]["wait_ms"] is None'
+    is api/overview 'it["oldest_hold"]["name"] == "s" and it["longest_wait"] is None'
+    start run --permits 4 --weight 2 s true
+    until_true is api/locks 'it["locks"][0]["wait_ms"] is not None and it["locks"][0]["use"] == "3/4"'
+    is api/overview 'it["longest_wait"]["name"] == "s" and 0 <= it["longest_wait"]["ms"] < 60000'
+    kill "$first"
+    until_true is 'api/lock?name=s' 'len(it["previous"]) >= 1'
+    is 'api/lock?name=s' '[p["owner"] for p in it["previous"]][-1].startswith("the 1 host ")'
+    is 'api/lock?name=s' 'all(p["held_ms"] >= 0 and p["ended_ms"] >= 0 and p["fence_text"] == str(p["fence"]) for p in it["previous"])'
+    is api/overview 'it["samples"][-1][0] - it["samples"][0][0] < 600000'
+}
+
 @test "serve: how long a lock is held is not how long its holder has waited" {
     serve
     start_holder a

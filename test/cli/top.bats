@@ -135,6 +135,11 @@ on_terminal() {
     waiters zbusy 2
 }
 
+@test "u19 top: below the queue is who held the lock before" {
+    busy
+    BUSY=$BUSY on_terminal previous
+}
+
 @test "top: revoke and break ask first, and hit the one that was shown" {
     busy
     on_terminal operates

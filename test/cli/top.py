@@ -174,6 +174,18 @@ def queue():
     top.end(0)
 
 
+def previous():
+    top = Top()
+    top.frame("zbusy")
+    top.send("\n")
+    top.frame(r"(?s)holds .*\n1 .*\n2 ")
+    os.kill(int(os.environ["BUSY"]), 15)
+    lines = top.frame(r"(?s)holds .*\n1 .*HELD +AGO +FENCE +WHO.*\nbefore +[0-9.]+s +[0-9.]+s ")
+    assert any(re.match(rf"before .* pid {os.environ['BUSY']}$", line) for line in lines), lines
+    top.send("qq")
+    top.end(0)
+
+
 def operates():
     top = Top("--filter", "zbusy")
     top.frame("zbusy")

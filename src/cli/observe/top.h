@@ -64,6 +64,8 @@ void mrt_top_print_lock(FILE *out, const struct mrt_table_lock *lock,
                         const struct mrt_top_layout *layout, mrt_time now);
 void mrt_top_print_row(FILE *out, const struct mrt_row *row, int columns, mrt_time since,
                        mrt_time now);
+/* A previous holder: how long it held, at least, and how long ago that ended. */
+void mrt_top_print_past(FILE *out, const struct mrt_watch_past *past, int columns, mrt_time now);
 
 /* ----------------------------------------------------------- top_screen.c */
 

@@ -121,3 +121,12 @@ void mrt_top_print_row(FILE *out, const struct mrt_row *row, int columns, mrt_ti
             row->fence);
     print_last(out, row->owner, columns - 6 - 1 - 9 - 1 - 7 - 1 - 18 - 2);
 }
+
+void mrt_top_print_past(FILE *out, const struct mrt_watch_past *past, int columns, mrt_time now)
+{
+    char held[32], ended[32];
+    mrt_cli_format_duration(past->held, held, sizeof held);
+    mrt_cli_format_duration(now - past->ended, ended, sizeof ended);
+    fprintf(out, "%-6s %-9s %7s %18" PRIu64 "  ", "before", held, ended, past->fence);
+    print_last(out, past->owner ? past->owner : "", columns - 6 - 1 - 9 - 1 - 7 - 1 - 18 - 2);
+}

@@ -74,19 +74,35 @@ void mrt_top_print(struct top *top, FILE *out)
     putc('\n', out);
 }
 
+/* Who held the lock before, below its queue. */
+static void print_past(const struct top *top, FILE *out, size_t room, int columns)
+{
+    const struct mrt_watch_lock *lock = mrt_watch_find(&top->table.watch, top->opened);
+    const struct mrt_watch_past *past;
+    mrt_time now = mrt_time_now();
+    if (room < 3 || !mrt_watch_past(lock, 0))
+        return;
+    fprintf(out, "\n\n%c%-6s %-9s %7s %18s  WHO", MRT_SCREEN_HEAD, "", "HELD", "AGO", "FENCE");
+    for (uint64_t back = 0; back + 2 < room && (past = mrt_watch_past(lock, back)); back++) {
+        putc('\n', out);
+        mrt_top_print_past(out, past, columns, now);
+    }
+}
+
 static void print_queue(const struct top *top, FILE *out, size_t first, size_t room, int columns)
 {
     const struct mrt_row *row;
-    size_t at = 0;
+    size_t at = 0, line = 0;
     mrt_time now = mrt_time_now();
     putc(MRT_SCREEN_HEAD, out);
     mrt_top_print_row(out, NULL, columns, now, now);
-    for (size_t line = 0; line < first + room && (row = next_row(top, &at)); line++) {
+    for (; line < first + room && (row = next_row(top, &at)); line++) {
         if (line < first)
             continue;
         putc('\n', out);
         mrt_top_print_row(out, row, columns, mrt_table_since(&top->table, row), now);
     }
+    print_past(top, out, first + room - line, columns);
 }
 
 static void print_head(const struct top *top, FILE *out)
@@ -141,7 +157,7 @@ static void print_help(FILE *out)
           "  n  by name                      c  most changes of the holder first\n"
           "  /  only locks with a text in name or holder; Enter keeps it, Escape clears it\n"
           "  Up Down PgUp PgDn Home End, j k g G   choose a line\n"
-          "  Enter   the queue of a lock: its holders and waiters, their fences\n"
+          "  Enter   the queue of a lock, with fences, and who held it before\n"
           "  r  ask the holder to give the lock up        } after a question that names\n"
           "  b  take the lock, or a place in the queue    } lock and fence; y is yes\n"
           "  q  Escape   back, clear the filter, end\n\n"

@@ -16,6 +16,7 @@ void mrt_watch_init(struct mrt_watch *watch, size_t own_max)
 static void free_ticket(struct mrt_watch_lock *lock, struct mrt_watch_ticket *ticket)
 {
     HASH_DEL(lock->tickets, ticket);
+    free(ticket->owner);
     free(ticket);
 }
 
@@ -29,6 +30,8 @@ static void free_lock(struct mrt_watch *watch, struct mrt_watch_lock *lock)
         watch->idle_count--;
     }
     HASH_DEL(watch->locks, lock);
+    for (size_t i = 0; i < MRT_WATCH_PAST; i++)
+        free(lock->past[i].owner);
     free(lock->name);
     free(lock);
 }
@@ -53,6 +56,13 @@ struct mrt_watch_ticket *mrt_watch_ticket(const struct mrt_watch_lock *lock, uin
     if (lock)
         HASH_FIND(hh, lock->tickets, &fence, sizeof fence, ticket);
     return ticket;
+}
+
+const struct mrt_watch_past *mrt_watch_past(const struct mrt_watch_lock *lock, uint64_t back)
+{
+    if (!lock || back >= lock->past_count || back >= MRT_WATCH_PAST)
+        return NULL;
+    return &lock->past[(lock->past_count - 1 - back) % MRT_WATCH_PAST];
 }
 
 static struct mrt_watch_lock *add_lock(struct mrt_watch *watch, const char *name, mrt_time now)
@@ -127,6 +137,8 @@ static bool see_ticket(struct mrt_watch *watch, struct mrt_watch_lock *lock,
         ticket = add_ticket(lock, row->fence);
     if (!ticket)
         return false;
+    if (is_new)
+        ticket->owner = strdup(row->owner);
     ticket->look = watch->look;
     if (!is_new && ticket->phase == phase)
         return true;
@@ -191,6 +203,17 @@ static bool see_row(struct mrt_watch *watch, const struct mrt_rows *rows, size_t
 
 /* ------------------------------------------------------------ what is gone */
 
+/* Its owner goes over. */
+static void remember(struct mrt_watch_lock *lock, struct mrt_watch_ticket *ticket, mrt_time now)
+{
+    if (ticket->phase != MRT_WATCH_HOLDS)
+        return;
+    struct mrt_watch_past *past = &lock->past[lock->past_count++ % MRT_WATCH_PAST];
+    free(past->owner);
+    *past = (struct mrt_watch_past){ticket->fence, ticket->owner, now - ticket->since, now};
+    ticket->owner = NULL;
+}
+
 static void end_tickets(struct mrt_watch *watch, struct mrt_watch_lock *lock, mrt_time now)
 {
     struct mrt_watch_ticket *ticket, *next;
@@ -199,6 +222,7 @@ static void end_tickets(struct mrt_watch *watch, struct mrt_watch_lock *lock, mr
             continue;
         end_phase(&watch->totals, ticket, false, now);
         end_phase(&lock->counts, ticket, false, now);
+        remember(lock, ticket, now);
         free_ticket(lock, ticket);
     }
 }

@@ -32,6 +32,7 @@
 #define MRT_WATCH_IDLE (900 * MRT_SECOND)
 #define MRT_WATCH_IDLE_MAX 1000
 #define MRT_WATCH_BOUNDS 13
+#define MRT_WATCH_PAST 5 /* how many of a lock's previous holders are remembered */
 
 /* Upper bounds of the buckets, in milliseconds; what is longer is in one more. The short ones lie
    between what looks a second apart, or a tenth or half of one, can tell. */
@@ -62,7 +63,15 @@ struct mrt_watch_ticket {
     bool since_known; /* false: it was so at the first look */
     bool lost;        /* no memory to find it again */
     uint64_t look;    /* the last that saw it */
+    char *owner;      /* NULL: no memory */
     UT_hash_handle hh;
+};
+
+/* A ticket that held and is gone. */
+struct mrt_watch_past {
+    uint64_t fence;
+    char *owner;
+    mrt_time held, ended; /* how long it was seen to hold, at least; when it was first missed */
 };
 
 struct mrt_watch_lock {
@@ -75,6 +84,8 @@ struct mrt_watch_lock {
     uint64_t used;            /* what the holders have of its capacity */
     int64_t waiting_since_ms; /* of the longest wait known, by the store; 0: there is none */
     mrt_time watched_since;
+    struct mrt_watch_past past[MRT_WATCH_PAST]; /* number n is in place n % PAST */
+    uint64_t past_count;
     uint64_t look;
     bool own, lost, idle;
     mrt_time idle_since;
@@ -101,5 +112,8 @@ bool mrt_watch_look(struct mrt_watch *watch, const struct mrt_rows *rows, mrt_ti
 struct mrt_watch_lock *mrt_watch_find(const struct mrt_watch *watch, const char *name);
 /* The same; `lock` may be NULL. */
 struct mrt_watch_ticket *mrt_watch_ticket(const struct mrt_watch_lock *lock, uint64_t fence);
+/* The previous holder that is `back` before the newest, which is 0; NULL: none is remembered, or
+   `lock` is NULL. */
+const struct mrt_watch_past *mrt_watch_past(const struct mrt_watch_lock *lock, uint64_t back);
 
 #endif

@@ -61,6 +61,9 @@ static void print_samples(const struct mrt_serve *serve, FILE *out, uint64_t fro
 {
     uint64_t end = serve->sample_count;
     uint64_t oldest = end > MRT_SERVE_SAMPLES ? end - MRT_SERVE_SAMPLES : 0;
+    int64_t from_ms = mrt_cli_wall_ms() - MRT_SERVE_HISTORY;
+    while (oldest < end && serve->samples[oldest % MRT_SERVE_SAMPLES].wall_ms < from_ms)
+        oldest++;
     fprintf(out, "\"next\": %" PRIu64 ", \"samples\": [", end);
     for (uint64_t n = from > oldest && from <= end ? from : oldest; n < end; n++) {
         const struct mrt_serve_sample *sample = &serve->samples[n % MRT_SERVE_SAMPLES];
@@ -83,6 +86,38 @@ static void print_store(const struct mrt_serve *serve, FILE *out)
             boolean(can->survives_failover), can->lease_ms);
 }
 
+static void print_extreme(const struct mrt_serve *serve, FILE *out, const char *title,
+                          const struct mrt_table_lock *lock, mrt_time since)
+{
+    fprintf(out, "\"%s\": ", title);
+    if (!lock) {
+        fprintf(out, "null");
+        return;
+    }
+    fprintf(out,
+            "{\"ms\": %" PRId64 ", \"name\": ", (serve->table.seen_at - since) / MRT_MILLISECOND);
+    mrt_json_string(out, lock->first->name);
+    fprintf(out, "}");
+}
+
+/* What is most likely to be stuck. */
+static void print_extremes(const struct mrt_serve *serve, FILE *out)
+{
+    const struct mrt_table_lock *waits = NULL, *holds = NULL;
+    for (size_t i = 0; i < serve->table.count; i++) {
+        const struct mrt_table_lock *lock = &serve->table.locks[i];
+        if (lock->waits != MRT_TIME_NEVER && (!waits || lock->waits < waits->waits))
+            waits = lock;
+        if (lock->watched->holders > 0 && lock->since != MRT_TIME_NEVER &&
+            (!holds || lock->since < holds->since))
+            holds = lock;
+    }
+    print_extreme(serve, out, "longest_wait", waits, waits ? waits->waits : 0);
+    fprintf(out, ", ");
+    print_extreme(serve, out, "oldest_hold", holds, holds ? holds->since : 0);
+    fprintf(out, ",\n");
+}
+
 void mrt_serve_print_overview(const struct mrt_serve *serve, FILE *out, uint64_t from)
 {
     const struct mrt_watch *watch = &serve->table.watch;
@@ -96,6 +131,7 @@ void mrt_serve_print_overview(const struct mrt_serve *serve, FILE *out, uint64_t
     print_store(serve, out);
     fprintf(out, ", \"locks\": %zu, \"held\": %u, \"holders\": %u, \"waiters\": %u,\n",
             serve->table.count, watch->held, watch->holders, watch->waiters);
+    print_extremes(serve, out);
     fprintf(out, "\"bounds_ms\": [");
     for (size_t i = 0; i < MRT_WATCH_BOUNDS; i++)
         fprintf(out, "%s%u", i ? ", " : "", mrt_watch_bounds_ms[i]);
@@ -122,6 +158,20 @@ static void print_row(const struct mrt_serve *serve, FILE *out, const struct mrt
         fprintf(out, ", \"age_ms\": %" PRId64, (serve->table.seen_at - since) / MRT_MILLISECOND);
 }
 
+/* How much of it is held, and how long the longest wait is. */
+static void print_state(const struct mrt_serve *serve, FILE *out, const struct mrt_table_lock *lock)
+{
+    char use[48];
+    mrt_rows_describe_use(lock->first, lock->watched->used, use);
+    fprintf(out, "\"use\": ");
+    mrt_json_string(out, use);
+    if (lock->waits == MRT_TIME_NEVER)
+        fprintf(out, ", \"wait_ms\": null, ");
+    else
+        fprintf(out, ", \"wait_ms\": %" PRId64 ", ",
+                (serve->table.seen_at - lock->waits) / MRT_MILLISECOND);
+}
+
 void mrt_serve_print_locks(struct mrt_serve *serve, FILE *out, enum mrt_table_order order,
                            const char *filter, size_t limit)
 {
@@ -139,6 +189,7 @@ void mrt_serve_print_locks(struct mrt_serve *serve, FILE *out, enum mrt_table_or
         mrt_json_string(out, lock->first->kind);
         fprintf(out, ", \"holders\": %u, \"waiters\": %u, \"handovers_per_second\": %.3f, ",
                 lock->watched->holders, lock->watched->waiters, mrt_table_rate(lock, now));
+        print_state(serve, out, lock);
         fprintf(out, "\"first\": {");
         print_row(serve, out, lock->first);
         fprintf(out, "}}");
@@ -160,6 +211,22 @@ static void print_tickets(const struct mrt_serve *serve, FILE *out, const char *
         fprintf(out, "}");
         separator = ",\n";
     }
+}
+
+/* The newest first. */
+static void print_past(const struct mrt_serve *serve, FILE *out, const struct mrt_watch_lock *lock)
+{
+    const struct mrt_watch_past *past;
+    fprintf(out, "\"previous\": [");
+    for (uint64_t back = 0; (past = mrt_watch_past(lock, back)) != NULL; back++) {
+        fprintf(out, "%s{" MRT_JSON_FENCE ", \"owner\": ", back ? ",\n" : "", past->fence,
+                past->fence);
+        mrt_json_string(out, past->owner ? past->owner : "");
+        fprintf(out, ", \"held_ms\": %" PRId64 ", \"ended_ms\": %" PRId64 "}",
+                past->held / MRT_MILLISECOND,
+                (serve->table.seen_at - past->ended) / MRT_MILLISECOND);
+    }
+    fprintf(out, "],\n");
 }
 
 static const char *kind_of(const struct mrt_serve *serve, const char *name)
@@ -188,7 +255,9 @@ void mrt_serve_print_lock(const struct mrt_serve *serve, FILE *out, const char *
     print_tickets(serve, out, name, true);
     fprintf(out, "], \"waiters\": [");
     print_tickets(serve, out, name, false);
-    fprintf(out, "],\n\"counts\": ");
+    fprintf(out, "],\n");
+    print_past(serve, out, lock);
+    fprintf(out, "\"counts\": ");
     print_counts(out, lock ? &lock->counts : &none);
     fprintf(out, "}\n");
 }

@@ -26,7 +26,8 @@
 #define MRT_SERVE_HOSTS_MAX 16
 #define MRT_SERVE_TOKEN_MIN 16
 #define MRT_SERVE_TOKEN_MAX 256
-#define MRT_SERVE_SAMPLES 900 /* how many looks are remembered for the page */
+#define MRT_SERVE_HISTORY (600 * INT64_C(1000)) /* so long the page looks back, in milliseconds */
+#define MRT_SERVE_SAMPLES 6001 /* so many looks can be remembered: that long at ten a second */
 #define MRT_SERVE_KINDS (MORTISE_KIND_INTERNAL + 1)
 
 struct mrt_page_file {

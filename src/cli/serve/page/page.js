@@ -6,10 +6,10 @@
  */
 "use strict";
 
-const SAMPLES_MAX = 900, BINS = 60, ROWS_MAX = 500, WINDOW_MS = 120000;
+const SAMPLES_MAX = 6001, BINS = 60, ROWS = 1000, SHORTEST_MS = 120000, LONGEST_MS = 600000;
 const $ = (id) => document.getElementById(id);
 const state = {
-  token: sessionStorage.getItem("token") || "", paused: false, sort: "waiters", opened: null,
+  token: sessionStorage.getItem("token") || "", paused: false, sort: "wait", opened: null, rows: ROWS,
   samples: [], next: 0, started: 0, overview: null, timer: 0, round: 0,
 };
 
@@ -146,10 +146,18 @@ function recentRate() {
   return ms > 0 ? recent.slice(1).reduce((sum, s) => sum + s[5], 0) * 1000 / ms : 0;
 }
 
+function showExtreme(id, extreme) {
+  setText($(id), extreme ? duration(extreme.ms) : "–");
+  setText($(id + "-name"), extreme ? extreme.name : "");
+  $(id + "-name").title = extreme ? extreme.name : "";
+}
+
 function showTiles(overview) {
-  setText($("tile-held"), String(overview.held));
-  setText($("tile-holders"), String(overview.holders));
-  setText($("tile-waiters"), String(overview.waiters));
+  setText($("tile-held"), overview.held.toLocaleString());
+  setText($("tile-holders"), overview.holders.toLocaleString());
+  setText($("tile-waiters"), overview.waiters.toLocaleString());
+  showExtreme("tile-wait", overview.longest_wait);
+  showExtreme("tile-hold", overview.oldest_hold);
   setText($("tile-rate"), state.samples.length ? rate(recentRate()) : "–");
   const counts = overview.counts;
   setText($("tile-contended"),
@@ -159,7 +167,7 @@ function showTiles(overview) {
 /* Values over time, each bin's out of its looks; null: there was none. */
 function binned(combine) {
   const samples = state.samples, end = samples.at(-1)[0];
-  const span = Math.max(WINDOW_MS, end - samples[0][0]), width = span / BINS;
+  const span = Math.min(LONGEST_MS, Math.max(SHORTEST_MS, end - samples[0][0])), width = span / BINS;
   const bins = Array.from({length: BINS}, () => []);
   for (let i = 1; i < samples.length; i++) {
     const bin = Math.min(BINS - 1, Math.floor((samples[i][0] - (end - span)) / width));
@@ -264,7 +272,8 @@ function showHistogram(id, title, histogram, bounds) {
 
 /* -------------------------------------------------------------------- locks */
 
-const LOCK_CELLS = [["", ""], ["mode", ""], ["waiting", "number"], ["hand-overs/s", "number"],
+const LOCK_CELLS = [["", ""], ["mode", "word"], ["waiting", "number"], ["longest wait", "number"],
+                    ["hand-overs/s, at least", "number"],
                     ["held for", "number"], ["fence", "number mono"], ["", "wide"]];
 
 function makeLockRow() {
@@ -274,13 +283,14 @@ function makeLockRow() {
 }
 
 function showLockRow(row, lock) {
-  const [name, mode, waiting, changes, held, fence, holder] = row.children, first = lock.first;
+  const [name, mode, waiting, wait, changes, held, fence, holder] = row.children, first = lock.first;
   const link = name.firstChild;
   link.href = "#lock=" + encodeURIComponent(lock.name);
   setText(link, lock.name);
-  setText(mode, first.mode || lock.kind);
+  setText(mode, lock.use || lock.kind);
   setText(waiting, String(lock.waiters));
   waiting.classList.toggle("busy", lock.waiters > 0);
+  setText(wait, lock.waiters ? (lock.wait_ms === null ? "?" : duration(lock.wait_ms)) : "–");
   setText(changes, rate(lock.handovers_per_second));
   setText(held, lock.holders ? age(first) : "–");
   setText(fence, first.fence_text);
@@ -292,8 +302,10 @@ function showLocks(list) {
   const rows = arrangeRows($("locks").tBodies[0], list.locks.map((lock) => lock.name), makeLockRow);
   rows.forEach((row, i) => showLockRow(row, list.locks[i]));
   const shown = list.locks.length;
-  const found = list.found < list.all ? `${list.found} found, ${list.all} in all` : String(list.all);
-  setText($("count"), shown < list.found ? `${shown} of ${found}` : found);
+  const [all, hits] = [list.all.toLocaleString(), list.found.toLocaleString()];
+  const found = list.found < list.all ? `${hits} found, ${all} in all` : all;
+  setText($("count"), shown < list.found ? `${shown.toLocaleString()} of ${found}` : found);
+  $("more").hidden = shown >= list.found;
   $("empty").hidden = shown > 0;
   setText($("empty"), list.all ? "No lock is called so." : "Nobody holds a lock, and nobody waits for one.");
 }
@@ -310,8 +322,21 @@ function showSort() {
 
 /* ----------------------------------------------------------------- one lock */
 
-const TICKET_CELLS = [["", ""], ["mode", ""], ["for", "number"], ["fence", "number mono"],
+const TICKET_CELLS = [["", ""], ["mode", "word"], ["for", "number"], ["fence", "number mono"],
                       ["", "wide"], ["", "changes"]];
+
+const PAST_CELLS = [["", ""], ["held for, at least", "number"], ["fence", "number mono"], ["", "wide"]];
+
+function showPrevious(previous) {
+  const rows = arrangeRows($("previous").tBodies[0], previous.map((p) => p.fence_text),
+                           () => makeCells(PAST_CELLS));
+  rows.forEach((row, i) => {
+    const {ended_ms, held_ms, fence_text, owner} = previous[i];
+    [duration(ended_ms) + " ago", duration(held_ms), fence_text, owner].forEach(
+      (text, n) => setText(row.children[n], text));
+  });
+  $("previous").hidden = previous.length === 0;
+}
 
 function makeTicketRow() {
   return makeCells(TICKET_CELLS);
@@ -337,7 +362,7 @@ function showLock(lock) {
   $("one-state").className = "pill " + (lock.state === "held" ? "good" : "");
   setText($("one-kind"), lock.kind || "");
   const {grants, contended, handovers, deaths, gone} = lock.counts;
-  setText($("one-counts"), `Seen so far: grants ${grants} · of them after a wait ${contended} · ` +
+  setText($("one-counts"), `Seen so far, at least: grants ${grants} · of them after a wait ${contended} · ` +
     `hand-overs ${handovers} · waits that ended in no grant ${gone}` +
     (deaths ? ` · holders that died ${deaths}` : ""));
   const tickets = lock.holders.concat(lock.waiters);
@@ -352,6 +377,7 @@ function showLock(lock) {
     setText(owner, who(ticket));
     showChanges(changes, lock, ticket);
   });
+  showPrevious(lock.previous);
   $("queue").hidden = tickets.length === 0;
   $("free").hidden = tickets.length > 0;
 }
@@ -419,7 +445,7 @@ async function round() {
   const overview = await ask("api/overview?from=" + state.next);
   const opened = state.opened;
   const path = opened === null
-    ? `api/locks?limit=${ROWS_MAX}&sort=${state.sort}&filter=${encodeURIComponent($("filter").value)}`
+    ? `api/locks?limit=${state.rows}&sort=${state.sort}&filter=${encodeURIComponent($("filter").value)}`
     : "api/lock?name=" + encodeURIComponent(opened);
   const list = await ask(path);
   showOverview(overview);
@@ -550,6 +576,10 @@ function begin() {
       refresh();
     });
   $("filter").addEventListener("input", refresh);
+  $("more").firstChild.addEventListener("click", () => {
+    state.rows += ROWS;
+    refresh();
+  });
   $("pause").addEventListener("click", pause);
   $("theme").addEventListener("click", () => {
     const order = ["", "light", "dark"];
