@@ -45,8 +45,8 @@ load helper
     until_true waiters a 1
     run -0 "$MORTISE" status a
     [ "${lines[0]}" = "a: held, mutex" ]
-    [[ "${lines[1]}" =~ ^\ \ holds\ \ fence\ [0-9]+\ \ for\ [0-9.]+s\ \ host\ .*\ pid\ $HOLDER$ ]]
-    [[ "${lines[2]}" =~ ^\ \ 1\ \ \ \ \ \ fence\ [0-9]+\ \ for\ [0-9.]+s\ \ host\ .*\ pid\ $PID$ ]]
+    [[ "${lines[1]}" =~ ^\ \ holds\ \ fence\ [0-9]+\ \ for\ [0-9.]+s\ \ sh\ host\ .*\ pid\ $HOLDER$ ]]
+    [[ "${lines[2]}" =~ ^\ \ 1\ \ \ \ \ \ fence\ [0-9]+\ \ for\ [0-9.]+s\ \ true\ host\ .*\ pid\ $PID$ ]]
     [ "${#lines[@]}" -eq 3 ]
 }
 

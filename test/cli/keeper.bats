@@ -134,7 +134,7 @@ SH
         until_true waiters a 0
     done
     run -75 "$MORTISE" acquire -n a
-    [[ "$output" == "mortise: a: held by host "* ]]
+    [[ "$output" == "mortise: a: held by sh host "* ]]
     run -75 "$MORTISE" acquire -w 10ms a
 }
 

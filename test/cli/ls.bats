@@ -27,9 +27,9 @@ load helper
     echo "$output"
     host=$(uname -n)
     [ "${#lines[@]}" -eq 4 ]
-    [[ "${lines[1]}" =~ ^deploy\ +holds\ +[0-9]+\ +[0-9.]+s\ +host\ $host\ pid\ $HOLDER$ ]]
-    [[ "${lines[2]}" =~ ^deploy\ +1\ +[0-9]+\ +[0-9.]+s\ +host\ $host\ pid\ $first$ ]]
-    [[ "${lines[3]}" =~ ^deploy\ +2\ +[0-9]+\ +[0-9.]+s\ +host\ $host\ pid\ $second$ ]]
+    [[ "${lines[1]}" =~ ^deploy\ +holds\ +[0-9]+\ +[0-9.]+s\ +sh\ host\ $host\ pid\ $HOLDER$ ]]
+    [[ "${lines[2]}" =~ ^deploy\ +1\ +[0-9]+\ +[0-9.]+s\ +true\ host\ $host\ pid\ $first$ ]]
+    [[ "${lines[3]}" =~ ^deploy\ +2\ +[0-9]+\ +[0-9.]+s\ +true\ host\ $host\ pid\ $second$ ]]
 }
 
 @test "ls --json: fields and types" {
@@ -47,7 +47,7 @@ for r in rows:
                       "weight", "capacity", "detached", "delay_ms", "node"}, r
     assert r["detached"] is False and r["delay_ms"] == 0, r
     assert (r["weight"], r["capacity"]) == (1, 1), r
-    assert r["host"] == os.uname().nodename and r["label"] == "", r
+    assert r["host"] == os.uname().nodename and r["label"] == ("sh" if r["holder"] else "true"), r
     assert r["name"] == 'a"b\\c/ü' and r["kind"] == "mutex", r
     assert type(r["fence"]) is int and r["fence"] > 0, r
     assert r["fence_text"] == str(r["fence"]), r
@@ -57,6 +57,30 @@ for r in rows:
 assert rows[0]["fence"] < rows[1]["fence"], rows
 assert rows[0]["pid"] == int(sys.argv[1]) != rows[1]["pid"], rows
 PY
+}
+
+@test "u19 ls shows the command, whom a keeper keeps the lock for, and a leader's value" {
+    echo 'token=$("$MORTISE" acquire kept) && touch kept && exec sleep 600' >script.sh
+    env secret=1 bash script.sh 3>&- &
+    script=$!
+    until_true test -e kept
+    run -0 "$MORTISE" ls kept
+    [[ "${lines[1]}" == *" bash ($script) host "* ]]
+    start run -F placed -- sh -c 'touch placed; sleep 600'
+    until_true test -e placed
+    run -0 "$MORTISE" ls placed
+    [[ "${lines[1]}" == *" sh ($PID) host "* ]]
+    start elect --value 'node 7' leads -- sleep 600
+    until_true sh -c '"$MORTISE" ls leads | grep " node 7 host "'
+    for words in "one -c 'sleep 600 7'" "one -c 'secret=1 sleep 600'" "one -- /bin/sleep 600" \
+        "--label '' one -- sleep 600"; do
+        eval "start run $words"
+        until_true sh -c '"$MORTISE" ls one | grep " host "'
+        "$MORTISE" ls one | sed -n '2s/.* [0-9.]*s  \(.*\)host .*/\1/p' >>shown
+        kill "$PID"
+        finish "$PID"
+    done
+    [ "$(tr '\n' , <shown)" = "sleep ,,sleep ,," ]
 }
 
 @test "ls NAME: that lock alone" {

@@ -52,7 +52,7 @@ PY
         for wanted in "" -x -s; do
             [ "$held$wanted" != -s-s ] || continue
             fails_with 75 "$MORTISE" run -n $wanted a -- true
-            [[ "$output" == "mortise: a: held by host "* ]]
+            [[ "$output" == "mortise: a: held by sh host "* ]]
             fails_with 75 "$MORTISE" run -w 50ms $wanted a -- true
             run -75 "$MORTISE" try $wanted a
             run -75 "$MORTISE" acquire -n $wanted a
@@ -88,7 +88,7 @@ PY
     kill -TERM "$PID"
     finish "$PID"
     [ "$code" -eq 143 ]
-    grep "^mortise: a: waiting, held by host .* pid $HELD " said
+    grep "^mortise: a: waiting, held by sh host .* pid $HELD " said
     events got queued interrupted
     "$MORTISE" acquire k >token
     fails_with 64 "$MORTISE" run -s k -- touch ran # as with a plain run: it would wait for its own script

@@ -42,7 +42,7 @@ print("hidden" in str(os.environ))'
 @test "run -F: not acquired, not to be run, not due: no command, and nothing stays held" {
     start_holder a
     run -75 "$MORTISE" run -F -n a touch ran
-    [[ "$output" == "mortise: a: held by host "* ]]
+    [[ "$output" == "mortise: a: held by sh host "* ]]
     run -75 "$MORTISE" run -F --also b -w 10ms a touch ran
     run -0 "$MORTISE" run -n b true
     run -127 "$MORTISE" run -F c nosuchcommand

@@ -50,7 +50,7 @@ load helper
 @test "-n: 75 at once if held, saying by whom" {
     start_holder a
     fails_with 75 "$MORTISE" run -n a -- touch ran
-    [[ "$output" == *"a: held by host "*" pid "*" for "*s ]]
+    [[ "$output" == *"a: held by sh host "*" pid "*" for "*s ]]
     fails_with 75 "$MORTISE" run --nonblock a -- touch ran
     [ ! -e ran ]
     run "$MORTISE" run -n other -- true
@@ -113,7 +113,7 @@ load helper
     [ "${lines[1]}" = "mortise: a: released" ]
     start_holder a
     start run -v a -- true 2>said
-    until_true grep '^mortise: a: waiting, held by host ' said
+    until_true grep '^mortise: a: waiting, held by sh host ' said
     kill -TERM "$PID"
     finish "$PID"
     [ "$(wc -l <said)" -eq 1 ]

@@ -96,7 +96,7 @@ static int acquire_for_owner(struct acquire *self)
     struct mrt_target owner;
     struct mrt_keeper_word word;
     bool is_captured = !self->place.file && self->place.fd <= STDOUT_FILENO;
-    int link, code = mrt_keeper_find_owner(self->owner, is_captured, &owner);
+    int link, code = mrt_keeper_find_owner(&self->run, self->owner, is_captured, &owner);
     if (!code)
         code = mrt_keeper_start(&self->run, &owner, &link);
     if (!code)

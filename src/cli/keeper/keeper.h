@@ -39,9 +39,10 @@ int mrt_keeper_dismiss(int link, int code);
 
 /* -------------------------------------------------------- owner.c */
 
-/* The process that the lock is for: `pid`, or (0) the one that started us, which is the shell itself
-   if it has captured our output. 0 or an exit code. */
-int mrt_keeper_find_owner(pid_t pid, bool is_captured, struct mrt_target *owner);
+/* The process that the lock is for: `pid`, or (0) the one that started us, which is the shell
+   itself if it has captured our output. It becomes the run's label. 0 or an exit code. */
+int mrt_keeper_find_owner(struct mrt_run *run, pid_t pid, bool is_captured,
+                          struct mrt_target *owner);
 /* Whether `ancestor` is `pid`, or has started it, or who has started it. */
 bool mrt_keeper_is_above(pid_t ancestor, pid_t pid);
 

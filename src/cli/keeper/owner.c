@@ -133,7 +133,17 @@ static bool may_be_owner(const struct process *process)
            (process->pid != 1 && mrt_keeper_is_above(process->pid, getpid()));
 }
 
-int mrt_keeper_find_owner(pid_t pid, bool is_captured, struct mrt_target *owner)
+static void set_label(struct mrt_run *run, pid_t pid)
+{
+    char name[64];
+    if (read_file(pid, "comm", name, sizeof name) <= 0)
+        return;
+    name[strcspn(name, "\n")] = '\0';
+    mrt_run_set_label_of(run, name, pid);
+}
+
+int mrt_keeper_find_owner(struct mrt_run *run, pid_t pid, bool is_captured,
+                          struct mrt_target *owner)
 {
     struct process process, same, self;
     if (!(pid > 0 ? look_at(pid, &process) : find_starter(&process, is_captured)))
@@ -151,6 +161,7 @@ int mrt_keeper_find_owner(pid_t pid, bool is_captured, struct mrt_target *owner)
         return mrt_cli_fail(MRT_EXIT_USAGE, "process %d: %s", (int)process.pid, strerror(errno));
     if (!look_at(process.pid, &same) || same.start != process.start)
         return mrt_cli_fail(MRT_EXIT_FAILED, "process %d has ended", (int)process.pid);
+    set_label(run, process.pid);
     owner->group = process.group == process.pid ? process.pid : 0;
     return 0;
 }

@@ -398,6 +398,7 @@ static int take_command(struct mrt_run *run, char **rest)
                             "no command to run under \"%.64s\"; for a lock that a script takes in "
                             "its midst: mortise acquire",
                             run->name);
+    run->string = string;
     if (!string)
         return 0;
     const char *shell = secure_getenv("SHELL");

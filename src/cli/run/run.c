@@ -170,6 +170,7 @@ int mrt_run_whole(struct mrt_run *run, int argc, char **argv)
         return code;
     mrt_run_warn_of_immune(run);
     mrt_run_warn_of_files(run);
+    mrt_run_set_label(run);
     if (run->no_fork)
         return mrt_run_in_place(run);
     code = mrt_run_set_lease(run);

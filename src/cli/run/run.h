@@ -5,6 +5,7 @@
  *   wait.c      getting the locks while signals are watched
  *   kind.c      what kind the locks are, and names that are in use as another
  *   flock.c     --flock: the flock(2) of a file beside the locks
+ *   label.c     what lists show where no --label is given
  *   every.c     whether it is due
  *   lease.c     --lease
  *   status.c    events for who started us
@@ -96,12 +97,13 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
     enum mrt_run_mode mode; /* of all of them */
     bool mode_given;        /* on the command line */
     uint32_t permits, weight;
-    const char *file;     /* of --flock; NULL: none */
+    const char *file; /* of --flock; NULL: none */
     int file_fd;
-    const char *string;   /* of -c; NULL: none */
-    char *const *command; /* ended by NULL; of an election it may be empty */
-    const char *value;    /* of an election: what the leader says of itself */
-    bool observe, once;   /* an election is looked at: as long as it goes on, or once */
+    const char *string;                /* of -c; NULL: none */
+    char label[MORTISE_LABEL_MAX + 1]; /* where none was given */
+    char *const *command;              /* ended by NULL; of an election it may be empty */
+    const char *value;                 /* of an election: what the leader says of itself */
+    bool observe, once; /* an election is looked at: as long as it goes on, or once */
     bool verbose;
     bool keep_descriptors;
     bool no_fork; /* -F */
@@ -241,6 +243,13 @@ enum mrt_join {
 int mrt_run_make_exclusive(struct mrt_run_lock *lock, const mortise_lock_options *options);
 /* After an acquire that the store has refused by this error. */
 enum mrt_join mrt_run_join(struct mrt_run_lock *lock, int error);
+
+/* ------------------------------------------------------------- label.c */
+
+/* If no label was given: the value of a candidate, or the command's name. */
+void mrt_run_set_label(struct mrt_run *run);
+/* The same of a process that a keeper keeps the locks for. */
+void mrt_run_set_label_of(struct mrt_run *run, const char *name, pid_t pid);
 
 /* ------------------------------------------------------------- flock.c */
 
