@@ -136,11 +136,11 @@ static void answered_view(struct mrt_ticket *ticket, const struct mrt_event *eve
         mrt_ticket_send(ticket, MRT_SET_VALUE);
 }
 
-/* Whether a failed APPEND, and those before it, have put nothing into the store. */
+/* Whether a failed APPEND, and those before it, have put nothing into the store. What is not there
+   to be adopted has not been adopted by an earlier attempt. */
 static bool was_not_done(const struct mrt_ticket *ticket, const struct mrt_event *event)
 {
-    return !ticket->outcome_unknown ||
-           (ticket->adopts && mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY);
+    return !ticket->outcome_unknown || (ticket->adopts && event->error == MORTISE_ENOTHELD);
 }
 
 /* Whether a failed APPEND is the last one. A store that passes is tried again; what it will not

@@ -415,6 +415,21 @@ static void test_c11_given_up_when_it_is_not_known_whether_it_was_done(void **st
     core_free(&core);
 }
 
+static void test_c11_a_refusal_after_an_unknown_outcome_leaves_it_as_it_was(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter waiter;
+    core_answer(&core, begin_adopting(&core, &waiter, 100), MRT_UNKNOWN);
+    core_pass(&core, LONG_PAUSE);
+    core_fail(&core, fetch_adoption(&core), MORTISE_EPERMISSION);
+    core_done(&core, &waiter, MORTISE_EPERMISSION);
+    core_view(&core, core_fetch(&core, MRT_DETACH), 0); /* the first attempt has adopted it */
+    core_no_command(&core);
+    core_free(&core);
+}
+
 static void test_c11_the_session_ends_while_adopting(void **state)
 {
     (void)state;
@@ -540,6 +555,7 @@ int main(void)
         cmocka_unit_test(test_c11_who_only_tries_does_not_wait_for_who_adopts),
         cmocka_unit_test(test_c11_given_up_it_is_left_as_it_was),
         cmocka_unit_test(test_c11_given_up_when_it_is_not_known_whether_it_was_done),
+        cmocka_unit_test(test_c11_a_refusal_after_an_unknown_outcome_leaves_it_as_it_was),
         cmocka_unit_test(test_c11_the_session_ends_while_adopting),
         cmocka_unit_test(test_c11_adopting_again_needs_no_answer_of_a_lost_session),
         cmocka_unit_test(test_c11_two_who_adopt_here),
