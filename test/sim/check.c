@@ -41,10 +41,11 @@ static bool is_quiet_or_still(const struct world *world)
     if (lone_disturbs(world))
         return false;
     if (world->phase != PHASE_CHAOS)
-        return world->now >
-               world->healed_at + MRT_SECOND + (p->trouble_every_us > 0 ? STREAM_KEEP_ALIVE : 0) +
-                   (p->unknown_us + p->pause_us + p->cut_us + p->recheck_us + 3 * p->zk_visit_us) *
-                       MRT_MICROSECOND;
+        return world->now > world->healed_at + MRT_SECOND +
+                                (p->trouble_every_us > 0 ? STREAM_KEEP_ALIVE : 0) +
+                                (p->unknown_us + p->pause_us + p->cut_us + p->recheck_us +
+                                 3 * p->zk_visit_us + (p->old_answers > 0 ? p->lease_us : 0)) *
+                                    MRT_MICROSECOND;
     return p->zk_trouble_every_us + p->trouble_every_us + p->redis_copyless + p->pg_conflict +
                p->pg_full + p->pg_notify_late_us + p->zk_outsider_every_us + p->zk_impostor +
                p->lose_command + p->lose_reply + p->early_unknown + p->refuse + p->refuse_for_good +

@@ -93,6 +93,12 @@ static void tick(struct world *world, struct task *task)
         check_ticked(world, client);
 }
 
+void client_catch_up(struct world *world, struct client *client)
+{
+    mrt_engine_tick(client->engine, client_now(client));
+    client_pump(world, client);
+}
+
 static void plan_tick(struct world *world, struct client *client)
 {
     mrt_time next = mrt_engine_next_time(client->engine);
@@ -239,7 +245,7 @@ void client_boot(struct world *world, struct client *client, bool new_clock)
     client->peer = peer;
     client->closing = client->pumping = false;
     client->acquisitions = client->nested = client->losses = client->commands = 0;
-    client->last_serial = client->old.serial = 0;
+    client->last_serial = client->old.serial = client->renewal = 0;
     client->refused_count = 0;
     memset(client->outstanding, 0, sizeof client->outstanding);
     uint64_t entropy = random_next(&world->random);

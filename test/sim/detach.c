@@ -140,14 +140,18 @@ static void told_detached(struct world *world, const struct actor *actor, struct
         return; /* it has been broken meanwhile */
     if (error == MORTISE_OK)
         detached->state = DETACHED_SURE;
-    else if (error == MORTISE_ELOST)
-        end(detached);
-    else
+    else if (error != MORTISE_ELOST && error != MORTISE_EPERMISSION)
         doubt(detached);
     detached->since = world->now;
-    if (error == MORTISE_OK && find(world, detached) == 0)
+    bool is_there = find(world, detached) != 0;
+    if (error == MORTISE_OK && !is_there)
         check_fail(world, actor->client->index, detached->queue,
                    "what was detached is not at the server");
+    if (error == MORTISE_EPERMISSION && is_there)
+        check_fail(world, actor->client->index, detached->queue,
+                   "what the store refused to detach is detached");
+    if (error == MORTISE_ELOST || error == MORTISE_EPERMISSION)
+        end(detached);
 }
 
 /* It was looked for in vain, or given up. */

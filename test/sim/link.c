@@ -10,10 +10,10 @@
  *                  later, but before any later command of its session
  *   late answer    the answer to a command that was given up comes after all, or even
  *                  before it is told that it was; only one of the two counts
- *   refused        FAILED; not applied
- *   old answer     a RENEW is answered only when the session after its own has begun
- *   cut            the connection is down: commands get lost, events of the server too,
- *                  but the end of a session is told when it is up again
+ *   refused        FAILED; not applied. If that is for good, an acquire fails, a session is lost,
+ * and all else is repeated until it is done or the session is over old answer     a RENEW is
+ * answered only when the session after its own has begun cut            the connection is down:
+ * commands get lost, events of the server too, but the end of a session is told when it is up again
  */
 #include "world.h"
 
@@ -92,6 +92,10 @@ static void arrive(struct world *world, struct task *task)
         event.value = &value;
     put(world, message);
     if (!client)
+        return;
+    if (old)
+        client_catch_up(world, client); /* what its clock alone ends is not the answer's doing */
+    if (!client->engine)
         return;
     uint64_t losses = client->losses;
     client_event(world, client, &event);
@@ -272,15 +276,6 @@ static void lose(struct world *world, struct client *client, const struct mrt_co
     tell_unknown(world, client, command);
 }
 
-/* For good, with what that means for each: an acquire fails, a session is lost, all else is
-   repeated until it is done or the session is over. */
-static bool may_be_refused(const struct mrt_command *command)
-{
-    static const unsigned types = 1u << MRT_APPEND | 1u << MRT_REMOVE | 1u << MRT_REFRESH |
-                                  1u << MRT_LIGHTEN | 1u << MRT_SET_VALUE | 1u << MRT_RENEW;
-    return types & 1u << command->type;
-}
-
 void link_submit(struct world *world, struct client *client, const struct mrt_command *command)
 {
     const struct profile *p = &world->profile;
@@ -298,8 +293,7 @@ void link_submit(struct world *world, struct client *client, const struct mrt_co
         lose(world, client, command, "given up early", true);
     else if (random_chance(random, p->refuse))
         refuse(world, client, command, MORTISE_EUNREACHABLE);
-    else if (may_be_refused(command) && (random_chance(random, p->refuse_for_good) ||
-                                         lone_takes(world, FAULT_REFUSED, client)))
+    else if (random_chance(random, p->refuse_for_good) || lone_takes(world, FAULT_REFUSED, client))
         refuse(world, client, command, MORTISE_EPERMISSION);
     else if (p->synchronous)
         server_apply(world, client->peer, command);

@@ -347,6 +347,8 @@ bool client_paused(const struct client *client);
 void client_forget(struct client *client);
 void client_fini(struct client *client);
 void client_event(struct world *world, struct client *client, const struct mrt_event *event);
+/* Lets it do what is due by its clock. */
+void client_catch_up(struct world *world, struct client *client);
 /* Fetches what the engine wants; after every call of it. */
 void client_pump(struct world *world, struct client *client);
 bool client_idle(const struct client *client);
