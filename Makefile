@@ -7,7 +7,7 @@
 #                   PARTS="chaos sim" SEED=x
 #   make compat     OLD=b2a6b31: clients of that commit and of this one at one store
 #   make install    PREFIX=/usr/local DESTDIR=
-#   make sim        SEEDS=n runs, or the one SEED=x; STORE=zookeeper, redis, redlock, ...
+#   make sim        SEEDS=n runs, or the one SEED=x; STORE=zookeeper, redis, quorum, ...
 #   make sched      SEEDS=n orders of threads' steps, or the one SEED=x
 #   make interop    with Curator and kazoo on one path, and with redis-py and redlock on one key,
 #                   longer than make test does

@@ -439,7 +439,8 @@ static void check_fence(struct world *world, const struct client *client, const 
     struct queue_state *state = &world->queues[grip->queue];
     struct truth truth;
     bool alone = grip->weight == state->recipe.capacity;
-    if (world->drawn.model == MODEL_REDLOCK || world->drawn.pg_lag_us > 0)
+    if (world->drawn.model == MODEL_REDLOCK || world->drawn.model == MODEL_QUORUM ||
+        world->drawn.pg_lag_us > 0)
         return; /* which has none; which goes back with the rest */
     uint64_t floor = alone ? state->last_fence : state->last_alone;
     if (grip->fence <= floor)

@@ -29,6 +29,8 @@ const struct host_kind *host_kind_of(int64_t model)
         return &redis_host_kind;
     case MODEL_REDLOCK:
         return &redlock_host_kind;
+    case MODEL_QUORUM:
+        return &quorum_host_kind;
 #endif
 #ifdef SIM_POSTGRES
     case MODEL_POSTGRES:

@@ -208,7 +208,7 @@ static bool is_wanted(const struct world *world, int queue)
 static mrt_time poll_limit(const struct world *world, int queue)
 {
     const struct profile *p = &world->drawn;
-    if (p->model == MODEL_REDLOCK)
+    if (p->model == MODEL_REDLOCK || p->model == MODEL_QUORUM)
         return 10 * POLL;
     return p->model == MODEL_REDIS && world->queues[queue].lock == LOCK_EXCLUSIVE ? POLL : 0;
 }

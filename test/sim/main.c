@@ -13,6 +13,7 @@
  *
  *   --store NAME           zookeeper: the real store on a fake of its client library;
  *                          redis, redlock: the real stores on fake servers, one or five;
+ *                          quorum: the real store on three members with sessions;
  *                          postgres: the real store and libpq on a fake primary and standby;
  *                          zookeeper-port, sqlite, lease, memory: models behind the port;
  *                          any: one of the last three, as the seed has it

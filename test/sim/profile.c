@@ -284,6 +284,8 @@ static void draw_requests(struct profile *p, uint64_t seed)
         make_importuned(p);
     if (is_redis(p))
         profile_draw_redis_lock(p, &random);
+    if (p->model == MODEL_QUORUM)
+        profile_draw_quorum_lock(p, &random);
 }
 
 /* And so. Of locks on the stores that the reference stands for; seldom, since a delay hides from a
@@ -624,6 +626,8 @@ void profile_draw(struct profile *profile, uint64_t seed, int model, enum world_
         shape_zookeeper(profile, &random);
     } else if (is_redis(profile)) {
         profile_draw_redis(profile, &random);
+    } else if (profile->model == MODEL_QUORUM) {
+        profile_draw_quorum(profile, &random);
     } else if (profile->model == MODEL_POSTGRES) {
         profile_draw_postgres(profile, &random);
     } else {

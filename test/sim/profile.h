@@ -25,6 +25,7 @@ enum {
     MODEL_ZK_LIBRARY,
     MODEL_REDIS,
     MODEL_REDLOCK,
+    MODEL_QUORUM, /* as REDLOCK, but its members' claims end with their sessions */
     MODEL_POSTGRES,
     MODEL_COUNT
 };

@@ -41,6 +41,9 @@ void profile_make_lone(struct profile *profile, uint64_t seed);
 /* Of a Redis server, or a quorum of five. */
 void profile_draw_redis(struct profile *profile, struct random *random);
 void profile_draw_redis_lock(struct profile *profile, struct random *random);
+/* Of a quorum whose members have sessions. */
+void profile_draw_quorum(struct profile *profile, struct random *random);
+void profile_draw_quorum_lock(struct profile *profile, struct random *random);
 /* Of PostgreSQL. */
 void profile_draw_postgres(struct profile *profile, struct random *random);
 

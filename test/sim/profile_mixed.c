@@ -14,7 +14,7 @@ enum { KINDS = sizeof kinds / sizeof kinds[0], KINDS_OF_ONE = 3 };
 
 static int64_t kinds_of(int64_t model)
 {
-    if (model == MODEL_ZOOKEEPER || model == MODEL_REDLOCK)
+    if (model == MODEL_ZOOKEEPER || model == MODEL_REDLOCK || model == MODEL_QUORUM)
         return KINDS_OF_ONE;
     return model == MODEL_SQLITE ? KINDS - 1 : KINDS;
 }

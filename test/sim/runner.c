@@ -50,6 +50,7 @@ static const char *const store_names[MODEL_COUNT] = {
 #ifdef SIM_REDIS
     [MODEL_REDIS] = "redis",
     [MODEL_REDLOCK] = "redlock",
+    [MODEL_QUORUM] = "quorum",
 #endif
 #ifdef SIM_POSTGRES
     [MODEL_POSTGRES] = "postgres",

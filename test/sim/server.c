@@ -33,6 +33,8 @@ static const struct server_model *model_of(int64_t model)
     case MODEL_REDIS:
     case MODEL_REDLOCK:
         return &redis_model;
+    case MODEL_QUORUM:
+        return &quorum_model;
 #endif
 #ifdef SIM_POSTGRES
     case MODEL_POSTGRES:

@@ -13,6 +13,7 @@
  *   host.c     a real store in a client; ZooKeeper's on zk_library.c, a fake of its client
  *              library, zk_wire.c, connections, and zk_ensemble.c, the servers; Redis's, and a
  *              quorum of five, on stream.c, streams of bytes, and redis_server.c, the servers;
+ *              a quorum of members with sessions, on quorum_members.c;
  *              PostgreSQL's, with libpq, on stream.c and pg_wire.c (pg_server.h)
  *   lone.c     a lone fault, in worlds without any other
  *   check.c    the invariants; delay.c: of what a dead holder leaves behind; detach.c: of what
@@ -38,6 +39,7 @@
 #define ACTORS_MAX 8
 #define QUEUES_MAX 4
 #define GRIPS_MAX 4
+#define QUORUM_MAX 3
 #define PEERS_MAX 256
 #define CHANNELS_MAX 4
 #define OUTSTANDING_MAX 256
@@ -192,9 +194,10 @@ struct client {
     struct host *host, *dead_hosts; /* if it runs the real store */
     struct zk_wire *wires;
     struct stream *streams;
-    mrt_time reset_until;     /* connections are refused */
-    uint64_t asked, answered; /* requests to ZooKeeper */
-    uint64_t cuts;            /* answers of connections that were lost */
+    struct mrt_store *members[QUORUM_MAX]; /* of a quorum with sessions; NULL: not open */
+    mrt_time reset_until;                  /* connections are refused */
+    uint64_t asked, answered;              /* requests to ZooKeeper */
+    uint64_t cuts;                         /* answers of connections that were lost */
     /* What it should count. */
     uint64_t acquisitions, nested, losses, commands;
 };
