@@ -270,7 +270,9 @@ int mrt_client_ask(mortise_client *client, const struct mrt_command *wanted, mrt
     mrt_driver_enter(driver);
     mrt_engine_request(driver->engine, wanted, answer, &wait.waiter, mrt_time_now());
     mrt_driver_wait(driver, &wait, deadline, MORTISE_ETIMEOUT);
-    int error = mrt_driver_error(&client->driver, wait.waiter.error);
+    bool is_away =
+        wait.waiter.error == MORTISE_ETIMEOUT && mrt_engine_is_unreachable(driver->engine);
+    int error = mrt_driver_error(driver, is_away ? MORTISE_EUNREACHABLE : wait.waiter.error);
     mrt_driver_leave(driver, deadline);
     return error;
 }

@@ -271,6 +271,11 @@ struct mrt_hold *mrt_engine_next_told(struct mrt_engine *engine)
     return hold;
 }
 
+bool mrt_engine_is_unreachable(const struct mrt_engine *engine)
+{
+    return mrt_session_unreachable(engine);
+}
+
 bool mrt_engine_has_told(const struct mrt_engine *engine)
 {
     return !TAILQ_EMPTY(&engine->told) || !TAILQ_EMPTY(&engine->asked) ||

@@ -272,6 +272,9 @@ struct mrt_waiter *mrt_engine_next_placed(struct mrt_engine *engine);
 bool mrt_engine_has_contact(const struct mrt_engine *engine);
 /* `away`: the store has been silent for config.notice, and is still. False: that is nothing new. */
 bool mrt_engine_next_contact(struct mrt_engine *engine, bool *away);
+/* Whether there is no session, or one that the store has not answered for so long that it is in
+   doubt. */
+bool mrt_engine_is_unreachable(const struct mrt_engine *engine);
 /* Whether next_told, next_asked or next_placed has something. */
 bool mrt_engine_has_told(const struct mrt_engine *engine);
 mrt_time mrt_engine_next_time(const struct mrt_engine *engine);

@@ -255,7 +255,7 @@ void operate_cell(struct actor *actor)
     check_call(actor, "counts", deadline, false);
     int error = mortise_cell_update(actor->client->handle, CELL, add_one, NULL, 0, most_ms);
     check_returned(actor);
-    bool others = error == MORTISE_ETIMEOUT || error == MORTISE_EDISCONNECTED;
+    bool others = error == MORTISE_ETIMEOUT || error == MORTISE_EUNREACHABLE;
     if (error == MORTISE_OK)
         world.counted++;
     else if (error == MORTISE_EUNKNOWN)
