@@ -11,6 +11,7 @@ mortise_sources(module_base base kit module_glue)
 list(REMOVE_ITEM module_base ${CMAKE_SOURCE_DIR}/src/base/error.c
      ${CMAKE_SOURCE_DIR}/src/base/heap.c)
 add_library(mortise_module_common OBJECT EXCLUDE_FROM_ALL ${module_base}
+            ${CMAKE_SOURCE_DIR}/src/store/kit/resolver.c
             ${CMAKE_SOURCE_DIR}/src/core/rule.c)
 
 # The simulator links the stores' objects too, and a copy with mutants.

@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 #define MRT_HOST_TEXT_SIZE 280
+/* How long opening a store waits for the look-up of its hosts. */
+#define MRT_RESOLVE_AT_OPEN (200 * MRT_MILLISECOND)
 
 struct mrt_host {
     char name[256]; /* a name, or a literal address without brackets */

@@ -11,9 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define PAUSE MRT_SECOND
 #define LOOK_PAUSE (20 * MRT_MILLISECOND)
+#define WAIT_PAUSE (200 * MRT_MICROSECOND)
 
 struct mrt_look_up {
     _Atomic int needed; /* by the thread, and by the resolver */
@@ -111,6 +113,7 @@ void mrt_resolver_init(struct mrt_resolver *resolver, const struct mrt_host *hos
                        mrt_time now)
 {
     resolver->under_way = NULL;
+    resolver->fault = 0;
     resolver->again = has_name(hosts, count) ? mrt_time_add(now, PAUSE) : MRT_TIME_NEVER;
 }
 
@@ -123,19 +126,52 @@ void mrt_resolver_begin(struct mrt_resolver *resolver, const struct mrt_host *ho
     resolver->under_way = start(hosts, count);
 }
 
-struct mrt_addresses *mrt_resolver_take(struct mrt_resolver *resolver)
+bool mrt_resolver_is_busy(const struct mrt_resolver *resolver)
+{
+    return resolver->under_way && !atomic_load(&resolver->under_way->ended);
+}
+
+/* Of a look-up that has ended; NULL: no memory, or there is none. */
+static struct mrt_addresses *take(struct mrt_resolver *resolver)
 {
     struct mrt_look_up *look_up = resolver->under_way;
-    if (!look_up || !atomic_load(&look_up->ended))
+    if (!look_up || mrt_resolver_is_busy(resolver))
         return NULL;
     struct mrt_addresses *found = look_up->found;
     look_up->found = NULL;
     resolver->under_way = NULL;
     leave(look_up);
+    if (found)
+        resolver->fault = found->count > 0 ? 0 : found->fault;
+    return found;
+}
+
+struct mrt_addresses *mrt_resolver_take(struct mrt_resolver *resolver)
+{
+    struct mrt_addresses *found = take(resolver);
     if (found && found->count > 0)
         return found;
     free(found);
     return NULL;
+}
+
+struct mrt_addresses *mrt_resolver_wait(struct mrt_resolver *resolver, const struct mrt_host *hosts,
+                                        size_t count, mrt_time limit)
+{
+    const struct timespec pause = {.tv_nsec = WAIT_PAUSE};
+    mrt_time end = mrt_time_add(mrt_time_now(), limit);
+    resolver->again = 0;
+    mrt_resolver_begin(resolver, hosts, count, mrt_time_now());
+    if (!resolver->under_way)
+        return mrt_resolve(hosts, count); /* there is no thread for it */
+    while (mrt_resolver_is_busy(resolver) && mrt_time_now() < end)
+        nanosleep(&pause, NULL);
+    return take(resolver);
+}
+
+const char *mrt_resolver_fault(const struct mrt_resolver *resolver)
+{
+    return resolver->fault ? gai_strerror(resolver->fault) : "no name server has answered";
 }
 
 mrt_time mrt_resolver_next(const struct mrt_resolver *resolver, mrt_time now)

@@ -1,9 +1,9 @@
 /*
  * Where hosts are. A look-up takes as long as the system's resolver lets it, and a loop must not
  * wait for that: so it has it done on another thread, which outlives the resolver if it must, and
- * fetches what was found when it comes by. Hosts are looked up once when a store is opened, and
- * again while it has no connection: they may have moved. Meanwhile the addresses that are known are
- * tried.
+ * fetches what was found when it comes by. Hosts are looked up once when a store is opened, which
+ * waits for that no longer than MRT_RESOLVE_AT_OPEN, and again while it has no connection: they may
+ * have moved. Meanwhile the addresses that are known are tried.
  *
  * Threads: a resolver is its store's. All that it shares with the thread are what that has found,
  * once it has ended, and a count of the two.
@@ -39,6 +39,7 @@ struct mrt_look_up;
 struct mrt_resolver {
     struct mrt_look_up *under_way;
     mrt_time again; /* not before */
+    int fault;      /* of getaddrinfo, if the last look-up found nothing; 0 */
 };
 
 /* These are to be looked up no sooner than a second after `now`, when they were last; never, if
@@ -51,6 +52,13 @@ void mrt_resolver_begin(struct mrt_resolver *resolver, const struct mrt_host *ho
 /* What was found since, if anything; NULL: it is still being looked for, or nothing was. The
    caller frees it. */
 struct mrt_addresses *mrt_resolver_take(struct mrt_resolver *resolver);
+/* Looks them up and waits for at most `limit`: as mrt_resolve; or NULL, and the look-up goes on. */
+struct mrt_addresses *mrt_resolver_wait(struct mrt_resolver *resolver, const struct mrt_host *hosts,
+                                        size_t count, mrt_time limit);
+/* Whether a look-up is under way. */
+bool mrt_resolver_is_busy(const struct mrt_resolver *resolver);
+/* Why nothing was found, or not yet, for people. */
+const char *mrt_resolver_fault(const struct mrt_resolver *resolver);
 /* When who waits for it should come by. */
 mrt_time mrt_resolver_next(const struct mrt_resolver *resolver, mrt_time now);
 /* Whatever it finds is not wanted any more. */

@@ -1,6 +1,6 @@
 /*
  * The MariaDB store's module (doc/mariadb.md), and its connection. Nothing in it waits but the
- * resolution of a host's name.
+ * library's look-up of a host's name, which has just been found (store/sql/connection.c).
  */
 #include "store/sql/store.h"
 #include "store/mariadb/internal.h"

@@ -118,6 +118,8 @@ int mrt_mariadb_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *add
         error = read_base(uri, words);
     if (error == MORTISE_OK)
         error = mrt_sql_read_tls(uri, *words->socket || mrt_sql_is_local(words->host), address);
+    if (error == MORTISE_OK && words->host && !*words->socket)
+        mrt_sql_add_host(address, words->host);
     words->connect = address->connect;
     words->tls = address->tls;
     memcpy(words->tls_ca, address->tls_ca, sizeof words->tls_ca);

@@ -84,10 +84,12 @@ static bool is_cut_well(const PQconninfoOption *options)
     return port[strspn(port, "0123456789,")] == '\0' && !strchr(value_of(options, "dbname"), '@');
 }
 
-/* Whether all hosts are; what libpq takes from its environment or a service's file, too. */
-static bool is_local(const struct mrt_uri *uri, const PQconninfoOption *options,
-                     const PQconninfoOption *defaults)
+/* Notes the hosts to be looked up: none if their addresses are given. Whether all are local; what
+   libpq takes from its environment or a service's file, too. */
+static bool read_hosts(const struct mrt_uri *uri, const PQconninfoOption *options,
+                       const PQconninfoOption *defaults, struct mrt_sql_address *shared)
 {
+    bool all = true;
     const char *address = mrt_uri_parameter(uri, "hostaddr"), *host = host_of(uri, options);
     char one[256];
     if (!*host)
@@ -97,10 +99,11 @@ static bool is_local(const struct mrt_uri *uri, const PQconninfoOption *options,
     for (size_t length;; host += length + 1) {
         length = strcspn(host, ",");
         snprintf(one, sizeof one, "%.*s", (int)length, host);
-        if (!mrt_sql_is_local(one))
-            return false;
+        all &= mrt_sql_is_local(one);
+        if (!address)
+            mrt_sql_add_host(shared, one);
         if (!host[length])
-            return true;
+            return all;
     }
 }
 
@@ -112,7 +115,7 @@ static int read_tls(const struct mrt_uri *uri, const PQconninfoOption *options,
     PQconninfoOption *defaults = PQconndefaults();
     if (!defaults)
         return MORTISE_ENOMEM;
-    int error = mrt_sql_read_tls(uri, is_local(uri, options, defaults), address);
+    int error = mrt_sql_read_tls(uri, read_hosts(uri, options, defaults, address), address);
     bool says = mrt_uri_parameter(uri, "sslmode") || mrt_uri_parameter(uri, "service") ||
                 *value_of(defaults, "service") ||
                 strcmp(value_of(defaults, "sslmode"), "prefer") != 0;

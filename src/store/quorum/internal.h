@@ -14,6 +14,7 @@
 #define MRT_STORE_QUORUM_INTERNAL_H
 
 #include "core/store.h"
+#include "store/kit/address.h"
 
 #include <stdatomic.h>
 
@@ -48,9 +49,10 @@ struct mrt_quorum_store {
     mrt_store_finder *find; /* of the members' stores */
     struct mrt_quorum_member members[MRT_QUORUM_MEMBERS_MAX];
     unsigned count, majority;
-    unsigned unresolved; /* members of which it was not known at opening where they are */
-    mrt_time limit;      /* for a member's answer; 0: see mrt_quorum_limit */
-    mrt_time timeout;    /* for START and STOP */
+    mrt_time resolve_until; /* opening waits for no name of a member after that */
+    unsigned unresolved;    /* members of which it was not known at opening where they are */
+    mrt_time limit;         /* for a member's answer; 0: see mrt_quorum_limit */
+    mrt_time timeout;       /* for START and STOP */
     int epoll;
     mrt_time worked_at;    /* when it last looked at what is due */
     struct mrt_id session; /* the engine's; none: not open */

@@ -300,6 +300,8 @@ static int open_member(struct mrt_quorum_store *store, const struct mrt_uri *uri
 {
     struct mrt_quorum_member *member = &store->members[store->count];
     const struct mrt_sink sink = {hear, notify, member};
+    struct mrt_store_options own = *options;
+    own.unresolved = mrt_time_now() >= store->resolve_until;
     if (store->count == MRT_QUORUM_MEMBERS_MAX)
         return mrt_error(MORTISE_EURI, "store URI redlock:...: more than %d members",
                          MRT_QUORUM_MEMBERS_MAX);
@@ -308,9 +310,9 @@ static int open_member(struct mrt_quorum_store *store, const struct mrt_uri *uri
         return mrt_error(MORTISE_ESCHEME, "a quorum of \"%s\" cannot be had", uri->scheme);
     int error = store->find(uri, &member->ops);
     if (error == MORTISE_OK)
-        error = member->ops->open(uri, options, sink, &member->store);
+        error = member->ops->open(uri, &own, sink, &member->store);
     if (error == MORTISE_EUNREACHABLE) {
-        struct mrt_store_options later = *options;
+        struct mrt_store_options later = own;
         later.unresolved = true;
         error = member->ops->open(uri, &later, sink, &member->store);
         store->unresolved++;
@@ -386,6 +388,7 @@ static int quorum_open(const struct mrt_uri *uri, const struct mrt_store_options
     store->timeout = options->timeout > 0 ? options->timeout : 5 * MRT_SECOND;
     snprintf(store->address, sizeof store->address, "redlock:");
     store->epoll = epoll_create1(EPOLL_CLOEXEC);
+    store->resolve_until = mrt_time_now() + MRT_RESOLVE_AT_OPEN;
     int error = read_limit(uri, &store->limit);
     if (error == MORTISE_OK && (store->epoll < 0 || !mrt_id_random(&store->seed)))
         error = mrt_error(MORTISE_ENOMEM, "no descriptor left, or no entropy, for a quorum");

@@ -150,9 +150,9 @@ static void decide_start(struct mrt_quorum_store *store, mrt_time now)
     if (up + pending(store, now) >= store->majority && now < store->session_command.decide_at)
         return;
     char detail[240];
-    snprintf(detail, sizeof detail, "%u of %u stores answer, %u are needed%s%s", up, store->count,
-             store->majority, store->session_command.detail[0] ? ": " : "",
-             store->session_command.detail);
+    const char *why = store->session_command.detail;
+    snprintf(detail, sizeof detail, "%u of %u stores answer, %u are needed: %.180s", up,
+             store->count, store->majority, *why ? why : store->address);
     int error = store->session_command.error;
     answer(store, (struct mrt_event){.type = MRT_FAILED,
                                      .error = error ? error : MORTISE_EUNREACHABLE,

@@ -39,7 +39,8 @@
 static void fail_unreachable(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
     mrt_redis_fail(store, job, MORTISE_EUNREACHABLE, "%s: %s", store->address.shown,
-                   mrt_redis_wire_trouble(&store->wire));
+                   store->servers.count > 0 ? mrt_redis_wire_trouble(&store->wire)
+                                            : mrt_resolver_fault(&store->resolver));
 }
 
 /* A START behind a refused login may have been done under another user: it dies of itself. */
@@ -208,11 +209,17 @@ static void send_waiting(struct mrt_redis_store *store, mrt_time now)
         break_connection(store, now);
 }
 
+/* Nobody knows yet where the server is. */
+static bool is_looking(const struct mrt_redis_store *store)
+{
+    return store->servers.count == 0 && mrt_resolver_is_busy(&store->resolver);
+}
+
 void mrt_redis_connection_send(struct mrt_redis_store *store, mrt_time now)
 {
     if (TAILQ_EMPTY(&store->waiting))
         return;
-    if (store->wire.state == MRT_REDIS_CLOSED && now >= store->again)
+    if (store->wire.state == MRT_REDIS_CLOSED && now >= store->again && !is_looking(store))
         connect_now(store, now);
     if (store->wire.state == MRT_REDIS_OPEN && !store->server_awaited)
         send_waiting(store, now);
@@ -354,7 +361,9 @@ static mrt_time patience_end(const struct mrt_redis_store *store)
 
 void mrt_redis_connection_tick(struct mrt_redis_store *store, mrt_time now)
 {
-    struct mrt_redis_job *job;
+    struct mrt_redis_job *job = TAILQ_FIRST(&store->waiting);
+    if (is_looking(store) && job && now >= mrt_time_add(job->since, store->address.connect))
+        report_unreachable(store);
     if (now >= patience_end(store)) {
         store->wire.error = ETIMEDOUT;
         break_connection(store, now);
@@ -372,7 +381,9 @@ mrt_time mrt_redis_connection_next(const struct mrt_redis_store *store)
     mrt_time next = patience_end(store);
     if (!job)
         return next;
-    if (store->wire.state == MRT_REDIS_CLOSED)
+    if (is_looking(store))
+        next = mrt_time_min(next, mrt_resolver_next(&store->resolver, mrt_time_now()));
+    else if (store->wire.state == MRT_REDIS_CLOSED)
         next = mrt_time_min(next, store->again);
     return mrt_time_min(next, mrt_time_add(job->since, store->address.connect));
 }

@@ -28,6 +28,19 @@ struct operation {
     bool outcome_unknown; /* a script was sent, and what came of it is not known */
 };
 
+/* Receives the next bytes. A server that sends none for connect= is not waited for any longer. */
+static bool receive(struct operation *operation)
+{
+    struct mrt_redis_wire *wire = &operation->wire;
+    mrt_time limit = mrt_time_add(mrt_time_now(), operation->store->address.connect);
+    size_t unread = wire->unread;
+    limit = mrt_time_min(limit, operation->deadline);
+    while (wire->unread == unread)
+        if (!mrt_redis_wire_wait(wire, limit) || !mrt_redis_wire_receive(wire))
+            return false;
+    return true;
+}
+
 /* Sends what was written; the reply, to be freed; NULL: none within the time. */
 static redisReply *exchange(struct operation *operation)
 {
@@ -35,9 +48,7 @@ static redisReply *exchange(struct operation *operation)
     bool fine = mrt_redis_wire_flush(&operation->wire);
     operation->outcome_unknown = fine;
     while (fine && !reply)
-        fine = mrt_redis_wire_next(&operation->wire, &reply) &&
-               (reply || (mrt_redis_wire_wait(&operation->wire, operation->deadline) &&
-                          mrt_redis_wire_receive(&operation->wire)));
+        fine = mrt_redis_wire_next(&operation->wire, &reply) && (reply || receive(operation));
     return reply;
 }
 
@@ -56,6 +67,27 @@ static int error_of(struct operation *operation, const redisReply *reply)
     return mrt_error(error, "Redis: %.200s%s", reply->str, advice);
 }
 
+/* Where the server is: as the store knows, or within the time. */
+static bool find_server(const struct operation *operation, struct mrt_address *server)
+{
+    const struct mrt_redis_address *address = &operation->store->address;
+    struct mrt_resolver resolver;
+    if (mrt_redis_connection_server(operation->store, server))
+        return true;
+    mrt_resolver_init(&resolver, &address->host, 1, 0);
+    mrt_time left = mrt_time_min(operation->deadline - mrt_time_now(), address->connect);
+    struct mrt_addresses *found = mrt_resolver_wait(&resolver, &address->host, 1, left);
+    bool known = found && found->count > 0;
+    if (known)
+        *server = found->at[0];
+    else
+        mrt_error(MORTISE_EUNREACHABLE, "Redis: %s: %s", address->shown,
+                  mrt_resolver_fault(&resolver));
+    mrt_resolver_forget(&resolver);
+    free(found);
+    return known;
+}
+
 /* Connects and logs in. */
 static int open_operation(struct operation *operation, const struct mrt_store *port)
 {
@@ -64,8 +96,9 @@ static int open_operation(struct operation *operation, const struct mrt_store *p
     int error = MORTISE_OK;
     *operation = (struct operation){.store = store, .wire = {.fd = -1}};
     operation->deadline = mrt_time_add(mrt_time_now(), store->timeout);
-    if (!mrt_redis_connection_server(store, &server) ||
-        !mrt_redis_wire_open(&operation->wire, &server, -1))
+    if (!find_server(operation, &server))
+        return MORTISE_EUNREACHABLE;
+    if (!mrt_redis_wire_open(&operation->wire, &server, -1))
         return error_of(operation, NULL);
     unsigned logins = mrt_redis_wire_login(&operation->wire, &store->address, store->secret);
     for (; logins > 0 && error == MORTISE_OK; logins--) {

@@ -142,13 +142,26 @@ static int set_names(struct mrt_redis_store *store)
     return MORTISE_OK;
 }
 
+/* A name server that is slow delays the first connection, and not the opening. */
 static int find_servers(struct mrt_redis_store *store, bool later)
 {
     const struct mrt_redis_address *address = &store->address;
-    mrt_resolver_init(&store->resolver, &address->host, address->path[0] ? 0 : 1,
-                      later ? 0 : mrt_time_now());
-    bool names = store->resolver.again != MRT_TIME_NEVER;
-    return later && names ? MORTISE_OK : mrt_redis_resolve(address, &store->servers);
+    mrt_resolver_init(&store->resolver, &address->host, address->path[0] ? 0 : 1, 0);
+    if (store->resolver.again == MRT_TIME_NEVER)
+        return mrt_redis_resolve(address, &store->servers);
+    if (later) {
+        mrt_resolver_begin(&store->resolver, &address->host, 1, mrt_time_now());
+        return MORTISE_OK;
+    }
+    struct mrt_addresses *found =
+        mrt_resolver_wait(&store->resolver, &address->host, 1, MRT_RESOLVE_AT_OPEN);
+    if (found)
+        mrt_redis_keep_servers(&store->servers, found);
+    free(found);
+    if (store->servers.count > 0 || store->resolver.under_way)
+        return MORTISE_OK;
+    return mrt_error(MORTISE_EUNREACHABLE, "%s: %s", address->shown,
+                     mrt_resolver_fault(&store->resolver));
 }
 
 static int redis_open(const struct mrt_uri *uri, const struct mrt_store_options *options,

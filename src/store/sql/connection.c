@@ -8,6 +8,9 @@
  * socket inside their own calls, so the socket is put into an epoll descriptor of the store, the
  * one thing the loop polls, anew after each call that may have changed it.
  *
+ * CONNECTING begins with a look-up of the host's name, beside the loop: the client libraries do it
+ * once more and wait for it, so they are not called before a name server has answered.
+ *
  * CHECKING asks one question before anything else is sent: whether this server can be written to,
  * is set up, and is talked to directly.
  *
@@ -30,6 +33,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -110,7 +114,7 @@ void mrt_sql_drop(struct mrt_sql_store *store, mrt_time now)
     store->socket = -1;
     store->mask = 0;
     store->state = MRT_SQL_IDLE;
-    store->broken = store->listens = false;
+    store->broken = store->listens = store->is_looking = false;
     mrt_time pause =
         PAUSE_MIN << (store->failures < PAUSE_DOUBLINGS ? store->failures : PAUSE_DOUBLINGS);
     store->until = now + (store->failures > 0 ? pause : 0);
@@ -141,7 +145,29 @@ static void connect_now(struct mrt_sql_store *store, mrt_time now)
     store->state = MRT_SQL_CONNECTING;
     store->until = mrt_time_add(now, store->address.connect);
     store->epoch++;
-    mrt_sql_driver_connect(store);
+    mrt_resolver_begin(&store->resolver, store->address.hosts, store->address.host_count, now);
+    store->is_looking = store->resolver.under_way || store->resolver.fault;
+    if (!store->is_looking)
+        mrt_sql_driver_connect(store);
+}
+
+/* Connects once the host's name has been found. */
+static void go_on(struct mrt_sql_store *store, mrt_time now)
+{
+    if (!store->is_looking) {
+        mrt_sql_driver_go_on(store, now);
+        return;
+    }
+    if (mrt_resolver_is_busy(&store->resolver))
+        return;
+    struct mrt_addresses *found = mrt_resolver_take(&store->resolver);
+    store->is_looking = false;
+    if (found)
+        mrt_sql_driver_connect(store);
+    else
+        mrt_sql_reject(store, MORTISE_EUNREACHABLE, "%s: %.150s: %s", mrt_sql_product,
+                       store->address.shown, mrt_resolver_fault(&store->resolver));
+    free(found);
 }
 
 void mrt_sql_check(struct mrt_sql_store *store, mrt_time now)
@@ -245,12 +271,13 @@ void mrt_sql_turn(struct mrt_sql_store *store, mrt_time now)
         connect_now(store, now);
     mrt_sql_rested(store, now);
     if (store->state == MRT_SQL_CONNECTING && !store->broken)
-        mrt_sql_driver_go_on(store, now);
+        go_on(store, now);
     if (store->state >= MRT_SQL_CHECKING && !store->broken)
         use(store, now);
     if (store->state != MRT_SQL_IDLE && !store->broken && now >= limit(store))
-        mrt_sql_reject(store, MORTISE_EUNREACHABLE, "%s does not answer: %.200s", mrt_sql_product,
-                       store->address.shown);
+        mrt_sql_reject(store, MORTISE_EUNREACHABLE, "%s does not answer: %.150s%s%s",
+                       mrt_sql_product, store->address.shown, store->is_looking ? ": " : "",
+                       store->is_looking ? mrt_resolver_fault(&store->resolver) : "");
     if (store->broken)
         mrt_sql_drop(store, now);
     expire_waiting(store, now);
@@ -263,5 +290,7 @@ mrt_time mrt_sql_link_next(const struct mrt_sql_store *store)
     next = mrt_time_min(next, mrt_sql_rest_next(store));
     if (store->state == MRT_SQL_IDLE)
         return is_wanted(store) ? mrt_time_min(next, store->until) : next;
+    if (store->is_looking)
+        next = mrt_time_min(next, mrt_resolver_next(&store->resolver, mrt_time_now()));
     return mrt_time_min(next, limit(store));
 }

@@ -30,6 +30,7 @@
 
 #include "base/owner.h"
 #include "core/store.h"
+#include "store/kit/resolver.h"
 #include "store/sql/columns.h"
 #include "store/sql/text.h"
 
@@ -169,7 +170,9 @@ struct mrt_sql_store {
     struct mrt_sql_requests resting;        /* until they are made again */
     struct mrt_sql_requests sent;
     struct mrt_sql_requests outbox; /* answered, and not delivered yet */
+    struct mrt_resolver resolver;
     /* The connection. */
+    bool is_looking; /* CONNECTING: its host's name is being looked up first */
     enum mrt_sql_state state;
     int socket; /* in the epoll descriptor; -1: none */
     uint32_t mask;

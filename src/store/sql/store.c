@@ -147,6 +147,7 @@ void mrt_sql_fini(struct mrt_sql_store *store)
 {
     struct mrt_sql_session *session;
     mrt_sql_driver_free(store);
+    mrt_resolver_forget(&store->resolver);
     free_requests(&store->waiting);
     free_requests(&store->resting);
     free_requests(&store->sent);
@@ -192,6 +193,7 @@ int mrt_sql_init(struct mrt_sql_store *store, const struct mrt_uri *uri,
     store->log_argument = options->log_argument;
     snprintf(store->label, sizeof store->label, "%s", options->label ? options->label : "");
     int error = mrt_sql_driver_open(store, uri);
+    mrt_resolver_init(&store->resolver, store->address.hosts, store->address.host_count, 0);
     store->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (error == MORTISE_OK && store->epoll < 0)
         error = mrt_error(MORTISE_ENOMEM, "no descriptor left for %s", mrt_sql_product);

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define DIGITS_MAX 9
@@ -77,6 +78,15 @@ bool mrt_sql_is_local(const char *host)
     return !*host || *host == '/' || *host == '@' || strcmp(host, "localhost") == 0 ||
            strcmp(host, "::1") == 0 ||
            (strncmp(host, "127.", 4) == 0 && host[strspn(host, "0123456789.")] == '\0');
+}
+
+void mrt_sql_add_host(struct mrt_sql_address *address, const char *name)
+{
+    if (address->host_count == MRT_SQL_HOSTS_MAX || mrt_sql_is_local(name))
+        return;
+    struct mrt_host *host = &address->hosts[address->host_count++];
+    *host = (struct mrt_host){.port = 0};
+    snprintf(host->name, sizeof host->name, "%s", name);
 }
 
 static int read_tls_ca(const struct mrt_uri *uri, struct mrt_sql_address *address)

@@ -8,12 +8,14 @@
 
 #include "base/time.h"
 #include "base/uri.h"
+#include "store/kit/address.h"
 
 #include <stdbool.h>
 
 /* Longest name of a schema: PostgreSQL takes 63 bytes, MariaDB 64 characters. */
 #define MRT_SQL_SCHEMA_MAX 48
 #define MRT_SQL_OWNER_MAX 63
+#define MRT_SQL_HOSTS_MAX 8
 /* Fences a ticket owns: its number shifted by so many bits, as on SQLite. */
 #define MRT_SQL_FENCE_BITS 16
 
@@ -36,7 +38,13 @@ struct mrt_sql_address {
     enum mrt_sql_tls tls;
     char tls_ca[512]; /* a file for VERIFY; "": not given */
     char shown[512];  /* without secrets */
+    /* To be looked up before the client library does so, which would keep the loop waiting. */
+    struct mrt_host hosts[MRT_SQL_HOSTS_MAX];
+    size_t host_count;
 };
+
+/* Adds a host to those that are looked up, unless it is this machine. */
+void mrt_sql_add_host(struct mrt_sql_address *address, const char *name);
 
 /* A duration such as 10s or 500ms, at least `least` and at most a day; *duration stays if it is not
    given. 0 or MORTISE_EURI with particulars. */

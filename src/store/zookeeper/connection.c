@@ -333,9 +333,12 @@ void mrt_zk_session_turn(struct mrt_zk_session *session, mrt_time now)
             mrt_time_min(session->store->next, mrt_resolver_next(&session->store->resolver, now));
     mrt_zk_entered = NULL;
     if (session->start && !session->over && now >= session->deadline) {
+        char why[256];
         struct mrt_zk_job *job = session->start;
         session->start = NULL;
-        mrt_zk_fail(session->store, job, MORTISE_EUNREACHABLE, session->store->address.shown);
+        snprintf(why, sizeof why, "%.180s: %s", session->store->address.shown, strerror(ETIMEDOUT));
+        mrt_zk_fail(session->store, job, MORTISE_EUNREACHABLE, why);
+        mrt_zk_tell_unreachable(session->store, why);
         session->over = true;
     }
 }
@@ -348,12 +351,12 @@ static void swallow(const char *message)
     (void)message;
 }
 
-zhandle_t *mrt_zk_handle(const struct mrt_store *store, watcher_fn watcher)
+zhandle_t *mrt_zk_handle(const struct mrt_store *store, const char *servers, watcher_fn watcher)
 {
     zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
     zhandle_t *handle =
-        zookeeper_init2(store->servers, watcher, (int)(store->address.session / MRT_MILLISECOND),
-                        NULL, NULL, ZOO_NO_LOG_CLIENTENV, swallow);
+        zookeeper_init2(servers, watcher, (int)(store->address.session / MRT_MILLISECOND), NULL,
+                        NULL, ZOO_NO_LOG_CLIENTENV, swallow);
     if (!handle)
         return NULL;
     zoo_set_servers_resolution_delay(handle, -1);
@@ -378,7 +381,7 @@ bool mrt_zk_session_start(struct mrt_store *store, struct mrt_zk_job *job, mrt_t
     session->deadline = mrt_time_add(now, store->address.connect);
     TAILQ_INIT(&session->requests);
     forget_socket(session);
-    session->handle = mrt_zk_handle(store, on_session);
+    session->handle = mrt_zk_handle(store, store->servers, on_session);
     if (!session->handle) {
         mrt_zk_close_let_go(session->closing);
         free(session);

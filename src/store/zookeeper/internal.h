@@ -16,11 +16,9 @@
  *   watch/pass.c     what follows from their events
  *   ticket/semaphore.c  who of a semaphore's queue is to be told
  *   values/query.c     commands that concern no ticket: found again by number, answered
- *   values/observe.c  of these OBSERVE: who is first, and the watch on it
- *   values/cell.c     and CELL_GET, CELL_SET
+ *   values/observe.c  OBSERVE: who is first, and the watch on it; values/cell.c: cells
  *   operator/connection.c      questions of operators, on a handle of its own
- *   operator/list.c     mortise_list
- *   operator/revoke_break.c mortise_revoke, mortise_break
+ *   operator/list.c, operator/revoke_break.c  mortise_list; mortise_revoke, mortise_break
  *   access.c   credentials and ACLs; watch/rights.c: who may make markers
  *   names.c, code.c, uri.c  rules without state
  *
@@ -297,6 +295,8 @@ struct mrt_store {
     struct mrt_zk_access access;
     char servers[MRT_ZK_SERVERS_SIZE];
     struct mrt_resolver resolver;
+    struct mrt_zk_job *unplaced; /* a START that comes before any server is known */
+    mrt_time unplaced_until;
     char label[MRT_OWNER_SIZE];
     struct mrt_notes notes;
     bool no_containers; /* the server is too old for them */
@@ -334,7 +334,7 @@ void mrt_zk_tell(struct mrt_store *store, struct mrt_zk_ticket *ticket, uint64_t
 
 /* connection.c. All but the last with mrt_zk_library held. */
 /* A handle of the library's for this store; NULL: no memory. */
-zhandle_t *mrt_zk_handle(const struct mrt_store *store, watcher_fn watcher);
+zhandle_t *mrt_zk_handle(const struct mrt_store *store, const char *servers, watcher_fn watcher);
 bool mrt_zk_session_start(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now);
 void mrt_zk_session_stop(struct mrt_zk_session *session, struct mrt_zk_job *job, mrt_time now);
 void mrt_zk_session_renew(struct mrt_zk_session *session, struct mrt_zk_job *job);

@@ -18,6 +18,7 @@
  * A fence is the transaction that created the node, shifted to give each ticket 4096
  * numbers; never its sequence number, which starts again when the directory does.
  */
+#include "store/zookeeper/find.h"
 #include "store/zookeeper/internal.h"
 
 #include "base/error.h"
@@ -235,12 +236,13 @@ static void start(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
             mrt_zk_session_renew(store->session, job);
         return;
     }
-    if (!mrt_zk_session_start(store, job, now))
+    if (!mrt_zk_keep_start(store, job, now) && !mrt_zk_session_start(store, job, now))
         mrt_zk_fail(store, job, MORTISE_ENOMEM, "no handle of the client library");
 }
 
 static void stop(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
 {
+    mrt_zk_drop_start(store);
     if (store->session && mrt_id_equal(store->session->id, job->command.session))
         mrt_zk_session_stop(store->session, job, now);
     else if (mrt_id_equal(store->unproven, job->command.session))
@@ -301,6 +303,11 @@ static void dispatch(struct mrt_store *store, struct mrt_zk_job *job, mrt_time n
 
 static void turn(struct mrt_store *store, mrt_time now)
 {
+    struct mrt_zk_job *job = mrt_zk_placed_start(store, now);
+    if (job)
+        start(store, job, now);
+    if (store->unplaced)
+        return; /* it has said when it comes by again */
     if (store->session)
         mrt_zk_session_turn(store->session, now);
     else
@@ -408,6 +415,7 @@ static void free_store(struct mrt_store *store)
         free(job->value);
         free(job);
     }
+    free(store->unplaced);
     mrt_resolver_forget(&store->resolver);
     if (store->epoll >= 0)
         close(store->epoll);
@@ -436,9 +444,7 @@ static int zk_open(const struct mrt_uri *uri, const struct mrt_store_options *op
     if (error == MORTISE_OK)
         error = mrt_zk_access_read(uri, &store->access);
     if (error == MORTISE_OK)
-        error = mrt_zk_resolve(&store->address, store->servers);
-    mrt_resolver_init(&store->resolver, store->address.hosts, store->address.host_count,
-                      mrt_time_now());
+        error = mrt_zk_find_servers(store, options->unresolved);
     if (error != MORTISE_OK) {
         free_store(store);
         return error;

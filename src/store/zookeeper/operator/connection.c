@@ -158,18 +158,47 @@ int mrt_zk_ask(struct mrt_zk_asker *asker, enum mrt_zk_question question, const 
     return asker->code;
 }
 
+/* Where the servers are: as the store knows, or within the asker's time. */
+static bool find_servers(const struct mrt_zk_asker *asker, char servers[MRT_ZK_SERVERS_SIZE])
+{
+    const struct mrt_zk_address *address = &asker->store->address;
+    struct mrt_resolver resolver;
+    pthread_mutex_lock(&mrt_zk_library);
+    memcpy(servers, asker->store->servers, MRT_ZK_SERVERS_SIZE);
+    pthread_mutex_unlock(&mrt_zk_library);
+    if (servers[0])
+        return true;
+    mrt_resolver_init(&resolver, address->hosts, address->host_count, 0);
+    struct mrt_addresses *found = mrt_resolver_wait(&resolver, address->hosts, address->host_count,
+                                                    asker->deadline - mrt_time_now());
+    if (found)
+        mrt_zk_write_servers(found, servers);
+    else
+        mrt_resolver_forget(&resolver);
+    free(found);
+    if (!servers[0])
+        mrt_error(MORTISE_EUNREACHABLE, "ZooKeeper: %s: %s", address->shown,
+                  mrt_resolver_fault(&resolver));
+    return servers[0];
+}
+
 int mrt_zk_asker_open(struct mrt_zk_asker *asker, struct mrt_store *store)
 {
-    *asker = (struct mrt_zk_asker){.store = store,
-                                   .deadline = mrt_time_add(mrt_time_now(), store->timeout)};
+    char servers[MRT_ZK_SERVERS_SIZE];
+    mrt_time now = mrt_time_now(), end = mrt_time_add(now, store->timeout);
+    *asker = (struct mrt_zk_asker){
+        .store = store, .deadline = mrt_time_min(end, mrt_time_add(now, store->address.connect))};
+    if (!find_servers(asker, servers))
+        return MORTISE_EUNREACHABLE;
     pthread_mutex_lock(&mrt_zk_library);
     asker->error = ETIMEDOUT;
-    asker->handle = mrt_zk_handle(store, on_session);
+    asker->handle = mrt_zk_handle(store, servers, on_session);
     pthread_mutex_unlock(&mrt_zk_library);
     if (!asker->handle)
         return MORTISE_ENOMEM;
     while (!asker->connected && drive(asker))
         ;
+    asker->deadline = end;
     if (asker->connected)
         return MORTISE_OK;
     mrt_zk_asker_close(asker);
