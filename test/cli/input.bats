@@ -80,7 +80,7 @@ nothing_created() {
 }
 
 @test "durations that are none: 64" {
-    for bad in '' x -1 1x 1m30 30s1m 1e3 inf nan 0x10 ' 1' '1 ' . 99999999999999999999 2000000h 5d; do
+    for bad in '' x -1 1x 1m30 30s1m 1e3 inf nan 0x10 ' 1' '1 ' . 99999999999999999999 2000000h 5w 1h2d; do
         fails_with 64 "$MORTISE" run -w "$bad" a -- true
     done
     fails_with 64 "$MORTISE" run --grace soon a -- true

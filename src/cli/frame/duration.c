@@ -23,10 +23,8 @@ struct unit {
 
 /* "ms" before "m": the first that fits is taken. */
 static const struct unit units[] = {
-    {"ms", MRT_MILLISECOND},
-    {"s", MRT_SECOND},
-    {"m", 60 * MRT_SECOND},
-    {"h", 3600 * MRT_SECOND},
+    {"ms", MRT_MILLISECOND},  {"s", MRT_SECOND},         {"m", 60 * MRT_SECOND},
+    {"h", 3600 * MRT_SECOND}, {"d", 86400 * MRT_SECOND},
 };
 
 static bool is_digit(char c)

@@ -40,7 +40,8 @@ static const struct mrt_flag flags[] = {
     {'F', "no-fork", NULL, "run the command in place of mortise", NULL, 0},
     {ALSO, "also", "NAME", "hold this lock too, all or none; may be\nrepeated", NULL,
      MRT_FLAG_ONCE},
-    {EVERY, "every", "PERIOD", "only if nobody has in this period: of 1h, this\nhour, in UTC", NULL,
+    {EVERY, "every", "PERIOD",
+     "only if nobody has in this period: of 1h\n(or hourly), this hour, in UTC; 1d, daily", NULL,
      MRT_FLAG_ONCE},
     {EVERY_SUCCESS, "every-success", NULL,
      "with --every: a period counts only if the\ncommand ended with 0 in it", NULL, MRT_FLAG_ONCE},
@@ -91,7 +92,7 @@ const struct mrt_subcommand mrt_run_subcommand = {
     .operands = "NAME [--] COMMAND [ARGUMENT...]\nNAME -c STRING",
     .about = "Waits for the lock NAME, runs the command while holding it, and ends with the\n"
              "command's exit code.\n",
-    .notes = "DURATION: seconds (10, 0.5), or with units (500ms, 10s, 5m, 1h, 1m30s).\n"
+    .notes = "DURATION: seconds (10, 0.5), or with units (500ms, 10s, 5m, 1h, 2d, 1m30s).\n"
              "The command finds MORTISE_NAME, MORTISE_FENCE, and in MORTISE_LOCK_FD a descriptor\n"
              "that becomes readable when the lock is lost.\n"
              "Exit codes: the command's own; 128+N if signal N ended it; 126 and 127 if it cannot\n"
@@ -208,6 +209,10 @@ int mrt_run_add_name(struct mrt_run *run, const char *name)
 
 static int take_every(struct mrt_run *run)
 {
+    if (strcmp(optarg, "hourly") == 0)
+        optarg = "1h";
+    else if (strcmp(optarg, "daily") == 0)
+        optarg = "1d";
     int code = take_duration(run, &run->every);
     if (!code && (run->every < MRT_SECOND || run->every % MRT_MILLISECOND != 0))
         return mrt_cli_fail_value(run->cli, "a period of 1s or more");
