@@ -44,6 +44,21 @@ row() {
     true
 }
 
+@test "u39 doctor: what matters first, settings that differ from the default, and a verdict" {
+    run -0 "$MORTISE" doctor
+    [ "${lines[0]}" = store ]
+    [[ "${lines[2]}" == "  answers "*"yes, a lock in "* ]]
+    [ "${lines[-1]}" = "all is well" ]
+    [[ "$output" != *"conflict-exit-code"* ]]
+    MORTISE_PAUSE=1s run -0 "$MORTISE" doctor
+    [[ "$(row pause)" =~ ^1s\ +MORTISE_PAUSE$ ]]
+    MORTISE_GRACE=soon run -1 "$MORTISE" doctor
+    [ "${lines[-1]}" = "1 warning: see above" ]
+    run -69 "$MORTISE" doctor --url redis://127.0.0.1:1
+    [ "$(row answers)" = no ]
+    [[ "$output" == *"warning: the store does not give a lock: "*"Connection refused"* ]]
+}
+
 @test "SE-02: doctor shows no secret" {
     MORTISE_URL=redis://u:hidden@127.0.0.1:1/ MORTISE_ZK_AUTH=digest:u:hidden \
         MORTISE_REDIS_AUTH=hidden run timeout 60 "$MORTISE" doctor

@@ -1,6 +1,6 @@
 /*
- * mortise doctor: what is set and where it came from, whether the store answers, what it can
- * and cannot promise, and what is wrong with any of it.
+ * mortise doctor: whether the store answers, what it can and cannot promise, what is set and where
+ * it came from, and what is wrong with any of it. What matters most is first, and the verdict last.
  *
  * The store is asked as a lock asks it: a mutex of our own name is acquired, looked at and
  * given back. What the library has to say meanwhile, as of access rights, is a finding. No
@@ -28,9 +28,10 @@ const struct mrt_subcommand mrt_doctor_subcommand = {
     .name = "doctor",
     .summary = "check settings, store and clocks",
     .operands = "",
-    .about = "Prints each setting and where it came from, whether the store answers, and what it\n"
-             "promises. Ends with 0 if all is well, 1 if something is wrong, or what any use of\n"
-             "the store would end with: 69, 77, 78.\n",
+    .about = "Prints whether the store answers, what it promises, each setting that is not at its\n"
+             "default and where it came from, and a verdict. Waits for the store no longer than\n"
+             "the connect= of its URL. Ends with 0 if all is well, 1 if something is wrong, or\n"
+             "what any use of the store would end with: 69, 77, 78.\n",
     .function = mrt_cli_doctor,
 };
 
@@ -73,8 +74,6 @@ static void show_setting(const struct mrt_flag *flag)
         return;
     if (mrt_settings_find(flag->name, &setting))
         print_setting(flag->name, setting.value, setting.origin);
-    else if (flag->standard)
-        print_setting(flag->name, flag->standard, "default");
 }
 
 /* Whether an earlier subcommand has an option of that name. */
@@ -107,7 +106,7 @@ static void show_settings(const struct mrt_cli *cli)
 {
     static const char *const secrets[] = {"MORTISE_ZK_AUTH", "MORTISE_REDIS_AUTH",
                                           "MORTISE_SERVE_TOKEN"};
-    printf("settings\n");
+    printf("settings (all others are at their defaults)\n");
     show_url(cli);
     for (size_t i = 0; i < mrt_subcommand_count; i++)
         for (size_t j = 0; j < mrt_subcommands[i]->count; j++)
@@ -164,21 +163,31 @@ static void show_server(struct doctor *doctor)
         printf("  %-20s %s\n", "encrypted", encrypted + sizeof ENCRYPTED - 1);
 }
 
-/* Acquires and gives back: 0 or an exit code. */
+/* The error of the store as a finding; its exit code. */
+static int fail(struct doctor *doctor, const char *what, int error)
+{
+    const char *detail = mortise_error_detail();
+    find(doctor, "%s: %s", what, *detail ? detail : mortise_error_text(error));
+    return mrt_cli_exit_code(error);
+}
+
+/* Acquires and gives back: 0 or an exit code. A refusal by all servers ends the acquire. */
 static int use_lock(struct doctor *doctor, mortise_lock *lock)
 {
     mortise_hold hold;
     mrt_time begin = mrt_time_now();
     int64_t asked_ms = wall_ms();
-    int error = mortise_acquire_for(lock, 10000, &hold);
-    if (error)
-        return mrt_cli_fail_error("the store does not give a lock", error);
+    int error = mortise_try_acquire(lock, &hold);
+    if (error) {
+        printf("  %-20s no\n", "answers");
+        return fail(doctor, "the store does not give a lock", error);
+    }
     mrt_time took = mrt_time_now() - begin;
     printf("  %-20s yes, a lock in %.1f ms\n", "answers", (double)took / 1e6);
     show_server(doctor);
     compare_clocks(doctor, mortise_lock_name(lock), asked_ms);
     error = mortise_release(hold);
-    return error ? mrt_cli_fail_error("the store does not take a lock back", error) : 0;
+    return error ? fail(doctor, "the store does not take a lock back", error) : 0;
 }
 
 static int ask_store(struct doctor *doctor)
@@ -188,7 +197,7 @@ static int ask_store(struct doctor *doctor)
     snprintf(name, sizeof name, "mortise-doctor/%d", (int)getpid());
     printf("store\n  %-20s %s\n", "address", mortise_url(doctor->client));
     int error = mortise_mutex_new(doctor->client, name, NULL, &lock);
-    return error ? mrt_cli_fail_error(NULL, error) : use_lock(doctor, lock);
+    return error ? fail(doctor, name, error) : use_lock(doctor, lock);
 }
 
 static void check_grace(struct doctor *doctor, const mortise_capabilities *can)
@@ -253,12 +262,32 @@ static void check_clocks(struct doctor *doctor)
         find(doctor, "the wall clock is years behind");
 }
 
-static int report(const struct doctor *doctor)
+/* 0, or the exit code of what is wrong. */
+static int report(const struct doctor *doctor, int code)
 {
-    fflush(stdout); /* warnings come last; mrt_cli_end_output tells if this failed */
+    fflush(stdout); /* warnings come behind what they are about */
     for (int i = 0; i < doctor->count; i++)
         mrt_cli_say("warning: %s", doctor->findings[i]);
-    return doctor->count > 0 ? MRT_EXIT_FAILED : MRT_EXIT_OK;
+    if (doctor->count > 0)
+        printf("%d warning%s: see above\n", doctor->count, doctor->count > 1 ? "s" : "");
+    else if (!code)
+        printf("all is well\n");
+    return code ? code : doctor->count > 0 ? MRT_EXIT_FAILED : MRT_EXIT_OK;
+}
+
+/* 0 or an exit code. */
+static int check_store(struct doctor *doctor)
+{
+    int code = mrt_cli_open(doctor->cli, MORTISE_FOREIGN_LOOP, &doctor->client);
+    if (code)
+        return code;
+    code = ask_store(doctor);
+    if (!code)
+        show_promises(doctor);
+    int error = mortise_close(doctor->client);
+    if (error && !code)
+        find(doctor, "the session was not ended in time");
+    return code;
 }
 
 int mrt_cli_doctor(struct mrt_cli *cli, int argc, char **argv)
@@ -271,19 +300,10 @@ int mrt_cli_doctor(struct mrt_cli *cli, int argc, char **argv)
                             argv[optind]);
     cli->log = on_log;
     cli->log_argument = &doctor;
-    show_settings(cli);
+    int code = check_store(&doctor);
     check_clocks(&doctor);
-    fflush(stdout);
-    int code = mrt_cli_open(cli, MORTISE_FOREIGN_LOOP, &doctor.client);
-    if (code)
-        return code;
-    code = ask_store(&doctor);
-    if (!code)
-        show_promises(&doctor);
-    int error = mortise_close(doctor.client);
-    if (error && !code)
-        find(&doctor, "the session was not ended in time");
-    int worse = report(&doctor);
+    show_settings(cli);
+    code = report(&doctor, code);
     int output = mrt_cli_end_output();
-    return code ? code : worse ? worse : output;
+    return code ? code : output;
 }
