@@ -70,8 +70,8 @@ row() {
 
 # complete_bash WORD...: what bash offers for the last word.
 complete_bash() {
-    bash -c '. <("$MORTISE" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _mortise
-        echo "${COMPREPLY[*]}"' bash mortise "$@"
+    bash -c '. <("$MORTISE" completion bash); COMP_LINE="mortise $*"; COMP_POINT=${#COMP_LINE}
+        PATH="$(dirname "$MORTISE"):$PATH"; _mortise; printf "%s\n" "${COMPREPLY[@]}"' bash "$@"
 }
 
 @test "completion: bash offers subcommands, and each one's options" {
@@ -83,6 +83,35 @@ complete_bash() {
     [ "$output" = --json ]
     run -0 complete_bash run x
     [ -z "$output" ]
+}
+
+# A lock whose name a shell would expand, and one with ":".
+hold_names() {
+    start_holder 'jobs/$(touch${IFS}expanded)'
+    start_holder jobs/a:b
+    start_holder other
+}
+
+@test "u41 completion: bash offers values, names of locks and commands" {
+    hold_names
+    run -0 complete_bash run --on-lost ''
+    [ "$output" = $'term\nkill\nignore\nexec:' ]
+    [ "$(complete_bash run --stragglers w)" = wait ]
+    [ "$(complete_bash top --sort wai)" = $'wait\nwaiters' ]
+    [ "$(complete_bash completion '')" = $'bash\nzsh\nfish' ]
+    [ "$(complete_bash break oth)" = other ]
+    [ "$(complete_bash run -w 3 oth)" = other ]
+    [ "$(complete_bash run --also oth)" = other ]
+    [ "$(complete_bash --url "sqlite:$T/state/mortise/locks.db" status oth)" = other ]
+    [ -z "$(complete_bash --url memory:x status oth)" ]
+    [ "$(complete_bash status jobs/a:)" = b ]
+    run -0 complete_bash status jobs/
+    [ "${#lines[@]}" -eq 2 ]
+    run -0 complete_bash run x -- tru
+    [[ "$output" == *true* ]]
+    run -0 complete_bash run x -- ls --j
+    [ -z "$output" ]
+    [ ! -e expanded ]
 }
 
 @test "completion: zsh takes the script" {
@@ -103,14 +132,38 @@ complete_bash() {
     [[ "$output" == --min-hold* ]]
 }
 
+@test "u41 completion: zsh and fish offer values, names of locks and commands" {
+    hold_names
+    PATH="$(dirname "$MORTISE"):$PATH"
+    "$MORTISE" completion zsh >_mortise
+    grep -F 'value:(term kill ignore exec:)' _mortise
+    if command -v fish; then
+        export HOME="$T"
+        "$MORTISE" completion fish >mortise.fish
+        offered() { fish --no-config -c "source mortise.fish; complete -C '$1'" | cut -f 1; }
+        [ "$(offered 'mortise run --on-lost ')" = $'exec:\nignore\nkill\nterm' ]
+        [ "$(offered 'mortise break oth')" = other ]
+        offered 'mortise run x -- tru' | grep -x true
+        offered 'mortise completion ' | grep -x zsh
+    fi
+    if command -v zsh; then
+        run -0 zsh -f -c 'store=(); autoload -Uz compinit; compinit -u -d ./dump; . ./_mortise
+            compadd() { print -l -- ${(P)2}; }; _mortise_names'
+        [[ "$output" == *other* ]]
+        [[ "$output" == *"jobs/a:b"* ]]
+    fi
+    [ ! -e expanded ]
+}
+
 @test "completion: every option of every --help is offered, and nothing else is asked for" {
     "$MORTISE" completion bash >script
     for subcommand in $("$MORTISE" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
         for option in $("$MORTISE" "$subcommand" --help | grep -o '^  ....--[a-z-]*' | grep -o -- '--.*'); do
-            grep "^    $subcommand) .*$option[ ']" script
+            grep "^  *$subcommand) .*$option[ ']" script
         done
     done
     fails_with 64 "$MORTISE" completion
     fails_with 64 "$MORTISE" completion csh
+    fails_with 64 "$MORTISE" completion --url x bash
     fails_with 64 "$MORTISE" completion bash zsh
 }

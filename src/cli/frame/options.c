@@ -31,19 +31,20 @@ static const struct alias {
 } aliases[] = {{"nb", 0, 'n'}, {"wait", 0, 'w'}, {NULL, 'e', 'x'}};
 #define ALIAS_COUNT (sizeof aliases / sizeof aliases[0])
 
-/* The subcommand's rows, then the common ones; NULL behind the last. */
-static const struct mrt_flag *flag_at(const struct mrt_subcommand *subcommand, size_t i)
+const struct mrt_flag *mrt_cli_flag(const struct mrt_subcommand *subcommand, size_t i)
 {
     if (i < subcommand->count)
         return &subcommand->flags[i];
     i -= subcommand->count;
+    if (subcommand->traits & MRT_FLAG_NO_STORE)
+        i += mrt_common_flag_count - 1; /* --help is the last */
     return i < mrt_common_flag_count ? &mrt_common_flags[i] : NULL;
 }
 
 static const struct mrt_flag *flag_of(const struct mrt_subcommand *subcommand, int id)
 {
     const struct mrt_flag *flag;
-    for (size_t i = 0; (flag = flag_at(subcommand, i)) != NULL; i++)
+    for (size_t i = 0; (flag = mrt_cli_flag(subcommand, i)) != NULL; i++)
         if (flag->id == id)
             return flag;
     return NULL;
@@ -82,7 +83,7 @@ static int stop(struct mrt_cli *cli, int exit_code)
 static int next_setting(struct mrt_cli *cli)
 {
     const struct mrt_flag *flag;
-    while ((flag = flag_at(cli->subcommand, cli->next_setting)) != NULL) {
+    while ((flag = mrt_cli_flag(cli->subcommand, cli->next_setting)) != NULL) {
         cli->next_setting++;
         if (flag->traits & MRT_FLAG_ONCE || flag->id == MRT_OPTION_CONFIG ||
             !mrt_settings_find(flag->name, &cli->setting))
@@ -115,7 +116,7 @@ static const char *option_near(const struct mrt_subcommand *subcommand, const ch
 {
     const struct mrt_flag *flag;
     struct mrt_suggestion near = {.typed = word + 2};
-    for (size_t i = 0; (flag = flag_at(subcommand, i)) != NULL; i++)
+    for (size_t i = 0; (flag = mrt_cli_flag(subcommand, i)) != NULL; i++)
         mrt_suggest(&near, flag->name);
     return near.name;
 }
@@ -185,7 +186,7 @@ static void make_tables(const struct mrt_subcommand *subcommand, struct tables *
     *letter++ = ':';
     *letter++ = HELP_LETTER; /* of two the later counts */
     struct option *option = tables->options;
-    for (size_t i = 0; i < MRT_FLAGS_MAX && (flag = flag_at(subcommand, i)) != NULL; i++) {
+    for (size_t i = 0; i < MRT_FLAGS_MAX && (flag = mrt_cli_flag(subcommand, i)) != NULL; i++) {
         int takes = flag->argument ? required_argument : no_argument;
         *option++ = (struct option){flag->name, takes, NULL, flag->id};
         if (flag->id >= MRT_OPTION_URL)
@@ -337,7 +338,7 @@ int mrt_cli_print_help(const struct mrt_subcommand *subcommand)
     printf("%s\n", subcommand->about);
     if (!subcommand->operands)
         print_subcommands();
-    for (size_t i = 0; (flag = flag_at(subcommand, i)) != NULL; i++)
+    for (size_t i = 0; (flag = mrt_cli_flag(subcommand, i)) != NULL; i++)
         print_flag(flag);
     if (subcommand->notes)
         printf("\n%s", subcommand->notes);

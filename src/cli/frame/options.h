@@ -22,12 +22,14 @@ struct mrt_cli;
 enum {
     MRT_FLAG_ONCE = 1 << 0,    /* neither environment nor files */
     MRT_FLAG_COMMAND = 1 << 1, /* of a subcommand: a command with options of its own follows */
+    MRT_FLAG_NO_STORE = 1 << 2 /* of a subcommand: it uses no store */
 };
 
 struct mrt_flag {         // NOLINT(clang-analyzer-optin.performance.Padding): rows are written so
     int id;               /* what mrt_cli_option returns; below 0x100 the letter */
     const char *name;     /* the long name */
-    const char *argument; /* what it takes, as "DURATION"; NULL: nothing, it is on or off */
+    const char *argument; /* what it takes, as "DURATION", or the values that it may have, as
+                             "leave|wait|end"; NULL: nothing, it is on or off */
     const char *help;     /* lines */
     const char *standard; /* its value where nobody says anything; NULL: nothing to say */
     unsigned traits;
@@ -75,6 +77,8 @@ int mrt_cli_global_option(struct mrt_cli *cli, int argc, char **argv);
    returns the exit code. */
 int mrt_cli_fail_value(const struct mrt_cli *cli, const char *what);
 
+/* The subcommand's rows, then the common ones; NULL behind the last. */
+const struct mrt_flag *mrt_cli_flag(const struct mrt_subcommand *subcommand, size_t i);
 /* The name of the environment's variable for an option. */
 void mrt_cli_variable(const char *option, char *text, size_t size);
 /* Prints the help of a subcommand: 0, or the exit code if it could not. */

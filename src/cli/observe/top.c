@@ -20,7 +20,7 @@ enum { ONCE = MRT_OPTION_OWN, INTERVAL, SORT, FILTER };
 static const struct mrt_flag flags[] = {
     {ONCE, "once", NULL, "print the table once, as it is", NULL, MRT_FLAG_ONCE},
     {INTERVAL, "interval", "D", "look so often, at least 100ms", "1s", 0},
-    {SORT, "sort", "ORDER", MRT_TABLE_ORDER_NAMES, "wait", 0},
+    {SORT, "sort", "wait|waiters|time|name|changes", "the order of the locks", "wait", 0},
     {FILTER, "filter", "TEXT", "only locks with this in name or holder", NULL, 0},
 };
 

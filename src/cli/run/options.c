@@ -62,10 +62,8 @@ static const struct mrt_flag flags[] = {
      NULL, MRT_FLAG_ONCE},
     {JSON, "json", NULL, "the same, to standard error", NULL, 0},
     {MRT_RUN_OPTION_LABEL, "label", "TEXT", "what lists show beside the lock", NULL, 0},
-    {MRT_RUN_OPTION_ON_LOST, "on-lost", "WHAT",
-     "what happens to the command if the lock is\nlost: term, kill, "
-     "ignore, or exec:COMMAND",
-     "term", 0},
+    {MRT_RUN_OPTION_ON_LOST, "on-lost", "term|kill|ignore|exec:COMMAND",
+     "what happens to the command if the lock is\nlost", "term", 0},
     {MRT_RUN_OPTION_LEASE, "lease", "DURATION",
      "how long the lock outlives a mortise that is\nsilent; of stores with leases", NULL, 0},
     {MRT_RUN_OPTION_GRACE, "grace", "DURATION", "the time from TERM to KILL", "5s", 0},
@@ -74,8 +72,9 @@ static const struct mrt_flag flags[] = {
      "end the command after so long: TERM, and\nKILL after the "
      "grace; exit code 124",
      NULL, 0},
-    {STRAGGLERS, "stragglers", "WHAT",
-     "what happens to processes that leave the\ncommand's group: leave, wait (for them), end",
+    {STRAGGLERS, "stragglers", "leave|wait|end",
+     "what happens to processes that leave the\ncommand's group: they are left alone, waited for "
+     "or\nended",
      "leave", 0},
     {INHERIT_FDS, "inherit-fds", NULL, "leave descriptors above 2 open in the\ncommand", NULL, 0},
     {VALUE, "value", "TEXT", "what the leader says of itself", NULL, 0},
