@@ -266,15 +266,21 @@ static int run(struct mrt_serve *serve, int listener, const char *url)
     return code;
 }
 
-/* Opens the store and asks it once, so that a wrong address is said at once: 0 or an exit code. */
+/* Opens the store and asks it once, so that a wrong address is said at once: 0 or an exit code. A
+   store that is away may come: the page shows until then that it does not answer. */
 static int open_store(const struct mrt_cli *cli, mortise_client **client)
 {
     struct mrt_rows rows = {.rows = NULL};
     int code = mrt_cli_open(cli, 0, client);
     if (code)
         return code;
-    code = mrt_rows_list(*client, NULL, &rows);
+    int error = mrt_rows_read(*client, NULL, &rows);
     mrt_rows_free(&rows);
+    if (mortise_error_kind_of(error) == MORTISE_KIND_RETRY)
+        mrt_cli_say("warning: %s; trying again",
+                    *mortise_error_detail() ? mortise_error_detail() : mortise_error_text(error));
+    else if (error)
+        code = mrt_cli_fail_error(NULL, error);
     if (code)
         mortise_close(*client); /* nothing was held */
     return code;
