@@ -25,6 +25,8 @@ setup_file() {
     export ENDS="$port"
     hole talks
     export TALKS="$port"
+    hole begins
+    export BEGINS="$port"
 }
 
 teardown_file() {
@@ -47,7 +49,7 @@ urls() {
 away() {
     local least="$1" most="$2" code="$3" url pids=()
     shift 3
-    for url in $(urls ${AT:-}); do
+    for url in $(urls ${AT:-} | sed "${SED:-}"); do
         timed "$url" "$@" >"$T/out.${#pids[@]}" 2>&1 3>&- &
         pids+=($!)
     done
@@ -124,6 +126,82 @@ timed() {
 @test "u3 without waiting a refusal decides, whatever it is" {
     AT="1 $ENDS $TALKS" away 0 2500 69 -n job -- true
     ! grep -L 'no answer from the store while acquiring: ' out.* | grep .
+}
+
+# all_end_by MOST URL...: six commands on each of them that do not wait, or look, each on all at
+# once: each says within MOST milliseconds that the store is away, and names its address.
+all_end_by() {
+    local most="$1" url command pids said
+    for command in "run -n x -- true" "acquire -n x" "elect -n x -- true" "try x" "ls x" doctor; do
+        pids=()
+        for url in "${@:2}"; do
+            [[ "$url" =~ form=|redlock ]] && [[ "$command" == elect* ]] && continue # they have none
+            MORTISE_URL="$url" timed_command $command >"$T/end.${#pids[@]}" 2>&1 3>&- &
+            pids+=($!)
+        done
+        for said in "${!pids[@]}"; do
+            wait "${pids[$said]}"
+            cat "$T/end.$said"
+            read -r got took _ < <(tail -n 1 "$T/end.$said")
+            [ "$got" -eq 69 ]
+            [ "$took" -le "$most" ]
+            grep -qE "^mortise: .*(127.0.0.1|slow)" "$T/end.$said"
+        done
+    done
+}
+
+timed_command() {
+    local before after code=0
+    before=$(date +%s%N)
+    "$MORTISE" "$@" >/dev/null || code=$?
+    after=$(date +%s%N)
+    echo "$code $(((after - before) / 1000000)) $*"
+}
+
+# with_limit: what urls gives, with connect= at 500 ms.
+with_limit() {
+    local url
+    for url in $(urls "$@"); do
+        [[ "$url" == redlock:* ]] || [[ "$url" == *"?"* ]] || url="$url?"
+        [[ "$url" == *"=advisory" ]] && url="$url&"
+        [[ "$url" == redlock:* ]] && url="$url?"
+        echo "${url}connect=500ms"
+    done
+}
+
+@test "u3 six commands on every store, away in six ways: each ends at connect= or at a refusal" {
+    local way
+    for way in 1 "$HOLE" "$FULL" "$ENDS" "$TALKS" "$BEGINS"; do
+        all_end_by 4000 $(with_limit "$way")
+    done
+}
+
+@test "u1 u3 a name server that does not answer delays nothing beyond the time that was given" {
+    [ -n "$SLOW_NAMES" ] || skip "built with a sanitizer: nothing can be preloaded"
+    local url pids=() end
+    export LD_PRELOAD="$SLOW_NAMES"
+    all_end_by 4000 $(with_limit 1 | sed 's/127.0.0.1/slow/g')
+    for url in $(urls 1 | sed 's/127.0.0.1/slow/g'); do
+        "$MORTISE" run --url "$url" job -- true 2>"said.${#pids[@]}" 3>&- &
+        pids+=($!)
+    done
+    for url in "${!pids[@]}"; do
+        until_true grep -q '^mortise: job: no answer from the store (.*slow.*); trying again$' "said.$url"
+    done
+    end=$((SECONDS + 3))
+    kill "${pids[@]}"
+    all_end_with 143 "${pids[@]}"
+    ((SECONDS < end))
+    AT=1 SED=s/127.0.0.1/slow/g away 300 4000 69 -w 300ms x -- true
+}
+
+@test "u3 elect --once and break say why the store is not asked, and nothing that is not known" {
+    run -69 "$MORTISE" elect --url redis://127.0.0.1:1 --once x
+    [ "${#lines[@]}" -eq 2 ]
+    [[ "${lines[0]}" == "mortise: x: no answer from the store (Redis: redis://127.0.0.1:1/0: Connection refused); trying again" ]]
+    [[ "${lines[1]}" == "mortise: x: Redis: redis://127.0.0.1:1/0: Connection refused" ]]
+    fails_with 69 "$MORTISE" break --url redis://127.0.0.1:1 x --fence 5
+    [[ "${lines[0]}" == *"x: Redis: redis://127.0.0.1:1/0: Connection refused" ]]
 }
 
 @test "f9 give_up: in the store's address, and bounded" {

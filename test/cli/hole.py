@@ -5,11 +5,13 @@ argument:
     full      as that, and the queue of calls is full: not even the kernel answers
     ends      the connection is ended at once
     talks     an answer of another protocol
+    begins    the first byte of the protocol's own answer, and then nothing
     SECONDS   nobody answers; after so long, how many had connected goes to standard output
 """
 
 import socket
 import sys
+import threading
 import time
 
 way = sys.argv[1] if len(sys.argv) > 1 else "silent"
@@ -30,6 +32,23 @@ while way in ("ends", "talks"):
 if way in ("silent", "full"):
     time.sleep(600)
     sys.exit()
+
+
+
+def begin(connection):
+    """Redis is asked by "*", PostgreSQL for TLS; MariaDB's server speaks first."""
+    connection.settimeout(0.2)
+    try:
+        asked = connection.recv(4)
+    except TimeoutError:
+        asked = b""
+    connection.sendall(b"+" if asked[:1] == b"*" else b"S" if asked == b"\0\0\0\x08" else b"\0")
+
+
+begun = []
+while way == "begins":
+    begun.append(hole.accept()[0])
+    threading.Thread(target=begin, args=(begun[-1],), daemon=True).start()
 connections = []
 end = time.monotonic() + float(way)
 while time.monotonic() < end:

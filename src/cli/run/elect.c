@@ -101,6 +101,7 @@ int mrt_elect_observe(struct mrt_run *run)
 {
     static mortise_leader leader;
     struct observed observed = {.run = run};
+    run->waits_for = &run->locks[0];
     int error = mortise_election_leader(run->locks[0].election, &leader);
     if (error && error != MORTISE_ENOLEADER)
         return mrt_cli_fail_error(run->name, error);

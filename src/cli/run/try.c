@@ -62,7 +62,8 @@ static int try_all(struct mrt_run *run)
             continue;
         if (error == MORTISE_EBUSY)
             return MRT_EXIT_BUSY;
-        return error ? mrt_cli_fail_error(NULL, mrt_error(error, "%s", detail)) : MRT_EXIT_OK;
+        const char *name = run->count == 1 ? run->locks[0].name : NULL;
+        return error ? mrt_cli_fail_error(name, mrt_error(error, "%s", detail)) : MRT_EXIT_OK;
     }
 }
 

@@ -63,7 +63,9 @@ static int note_holder(void *argument, const mortise_entry *entry)
 static int fail_not_held(mortise_client *client, const char *name, uint64_t fence)
 {
     uint64_t holder = 0;
-    mortise_list(client, name, note_holder, &holder);
+    int error = mortise_list(client, name, note_holder, &holder);
+    if (error)
+        return mrt_cli_fail_error(name, error);
     if (holder == 0)
         return mrt_cli_fail(MRT_EXIT_FAILED, "%s: nobody holds it", name);
     return mrt_cli_fail(MRT_EXIT_FAILED,
