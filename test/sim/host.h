@@ -70,8 +70,6 @@ const struct host_kind *host_kind_of(int64_t model);
 /* For how long a store waits for a connection. */
 int64_t host_connect_ms(const struct profile *profile);
 extern const struct host_kind zk_host_kind, redis_host_kind, redlock_host_kind, quorum_host_kind;
-/* Of a quorum's member that has sessions. */
-extern const struct mrt_store_ops member_store;
 const struct host_kind *pg_host_kind(void);
 
 void host_open(struct world *world, struct client *client, const struct host_kind *kind);

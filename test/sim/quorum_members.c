@@ -222,16 +222,22 @@ static void member_close(struct mrt_store *store)
     free(store);
 }
 
-const struct mrt_store_ops member_store = {.scheme = "member",
-                                           .open = member_open,
-                                           .submit = member_submit,
-                                           .fd = member_fd,
-                                           .next = member_next,
-                                           .process = member_process,
-                                           .lease = member_lease,
-                                           .address = member_address,
-                                           .close = member_close,
-                                           .abandon = member_close};
+static const struct mrt_store_ops member_store = {.scheme = "member",
+                                                  .open = member_open,
+                                                  .submit = member_submit,
+                                                  .fd = member_fd,
+                                                  .next = member_next,
+                                                  .process = member_process,
+                                                  .lease = member_lease,
+                                                  .address = member_address,
+                                                  .close = member_close,
+                                                  .abandon = member_close};
+
+static int find_member(const struct mrt_uri *uri, const struct mrt_store_ops **ops)
+{
+    *ops = &member_store;
+    return strcmp(uri->scheme, "member") == 0 ? MORTISE_OK : MORTISE_ESCHEME;
+}
 
 static void write_uri(const struct world *world, char *text, size_t size)
 {
@@ -249,8 +255,11 @@ static void free_client(struct client *client)
     (void)client;
 }
 
-const struct host_kind quorum_host_kind = {
-    .ops = &mrt_quorum_store, .write_uri = write_uri, .cut = cut, .free = free_client};
+const struct host_kind quorum_host_kind = {.ops = &mrt_quorum_store,
+                                           .find = find_member,
+                                           .write_uri = write_uri,
+                                           .cut = cut,
+                                           .free = free_client};
 
 /* ------------------------------------------------------------------ the model */
 

@@ -9,10 +9,6 @@
 static int find_member_store(const struct mrt_uri *uri, const struct mrt_store_ops **ops)
 {
     *ops = &mrt_redis_store;
-    if (strcmp(uri->scheme, "member") == 0) {
-        *ops = &member_store;
-        return MORTISE_OK;
-    }
     return strcmp(uri->scheme, "redis") == 0 ? MORTISE_OK : MORTISE_ESCHEME;
 }
 
