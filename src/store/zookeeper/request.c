@@ -426,7 +426,10 @@ static int post_or_forget(struct mrt_zk_session *session, struct mrt_zk_request 
     bool watched = request->kind != MRT_ZK_WATCH_CHILDREN ||
                    mrt_zk_watch_children(session, path, &request->watch);
     mrt_zk_session_gather(session);
-    int code = watched ? post(session, request, ticket, path) : ZSYSTEMERROR;
+    int code = !watched ? ZSYSTEMERROR : ZINVALIDSTATE;
+    /* Of a session that has expired the library frees, in zoo_amulti, what it has not set. */
+    if (watched && zoo_state(session->handle) >= 0)
+        code = post(session, request, ticket, path);
     if (code == ZOK) {
         mrt_traffic_sent(&session->store->traffic);
         return code;

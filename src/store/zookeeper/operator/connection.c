@@ -147,7 +147,8 @@ int mrt_zk_ask(struct mrt_zk_asker *asker, enum mrt_zk_question question, const 
     asker->answered = false;
     pthread_mutex_lock(&mrt_zk_library);
     asking = asker;
-    int code = post(asker, question, path);
+    bool expired = zoo_state(asker->handle) < 0; /* see zookeeper_request.c */
+    int code = expired ? ZINVALIDSTATE : post(asker, question, path);
     asking = NULL;
     pthread_mutex_unlock(&mrt_zk_library);
     if (code != ZOK)
