@@ -93,10 +93,11 @@ static int set_prefix(mortise_client *client, const struct mrt_uri *uri)
     size_t length = strlen(space);
     if (length == 0)
         return MORTISE_OK;
-    if (length > MRT_NAMESPACE_MAX || !mrt_text_is_clean(space, length))
+    /* With a "/" it would share locks with a shorter one: "a/b" and "c" with "a" and "b/c". */
+    if (length > MRT_NAMESPACE_MAX || !mrt_text_is_clean(space, length) || strchr(space, '/'))
         return mrt_error(MORTISE_EURI,
-                         "the namespace must be UTF-8 without control characters, of at most %d "
-                         "bytes",
+                         "the namespace must be UTF-8 without control characters and \"/\", of at "
+                         "most %d bytes",
                          MRT_NAMESPACE_MAX);
     memcpy(client->prefix, space, length);
     client->prefix[length] = '/';

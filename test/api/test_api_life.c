@@ -116,6 +116,9 @@ static void test_uris_are_checked(void **state)
         {"memory:x?lease=soon", MORTISE_EURI},
         {"memory:x?nonsense=1", MORTISE_EURI},
         {"memory:x?namespace=a%01b", MORTISE_EURI},
+        {"memory:x?namespace=a/b", MORTISE_EURI},
+        {"memory:x?namespace=a%2Fb", MORTISE_EURI},
+        {"memory:x?namespace=/", MORTISE_EURI},
         {"nowhere:x", MORTISE_ESCHEME},
         {"://", MORTISE_EURI},
     };
@@ -163,15 +166,6 @@ static void work_with(mortise_lock *lock, mortise_client *client)
     api_release(hold);
 }
 
-static void refused_by_store(mortise_lock *lock)
-{
-    mortise_hold hold = {NULL, 0};
-    assert_int_equal(mortise_acquire(lock, &hold), MORTISE_ENAME);
-    assert_null(hold.slot);
-    assert_non_null(strstr(mortise_error_detail(), mortise_lock_name(lock)));
-    assert_int_equal(mortise_try_acquire(lock, &hold), MORTISE_ENAME);
-}
-
 static void test_h7_names_are_checked_before_anything_is_asked(void **state)
 {
     (void)state;
@@ -197,10 +191,7 @@ static void test_h7_names_are_checked_before_anything_is_asked(void **state)
     static const char *const right[] = {"a", "a b", "\xc3\xa9\xe2\x82\xac", "%2F", "'; --", "/"};
     for (size_t i = 0; i < sizeof right / sizeof right[0]; i++) {
         assert_int_equal(mortise_mutex_new(client, right[i], NULL, &lock), MORTISE_OK);
-        if (strcmp(right[i], "/") == 0 && strncmp(api_url, "zk:", 3) == 0)
-            refused_by_store(lock); /* its paths have no empty parts */
-        else
-            work_with(lock, client);
+        work_with(lock, client);
         mortise_lock_free(lock);
     }
     api_close(client);
@@ -235,6 +226,28 @@ static void test_namespaces_are_apart(void **state)
     api_release(other);
     api_close(mine);
     api_close(theirs);
+}
+
+/* Names that differ are locks that differ, wherever a store may put "/" or "%" to use. */
+static void test_se_03_names_with_slashes_are_apart(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"slash",    "/slash",     "//slash",
+                                        "%2fslash", "%252fslash", "/"};
+    enum { COUNT = sizeof names / sizeof names[0] };
+    mortise_client *client = api_open(0), *other = api_open(0);
+    mortise_hold holds[COUNT], none;
+    for (size_t i = 0; i < COUNT; i++)
+        assert_int_equal(mortise_try_acquire(api_lock(client, names[i]), &holds[i]), MORTISE_OK);
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_int_equal(mortise_try_acquire(api_lock(other, names[i]), &none), MORTISE_EBUSY);
+        assert_int_equal(api_tickets(other, names[i]), 1);
+    }
+    assert_int_equal(api_tickets(other, NULL), COUNT);
+    for (size_t i = 0; i < COUNT; i++)
+        api_release(holds[i]);
+    api_close(client);
+    api_close(other);
 }
 
 /* ------------------------------------------------------------------- queries */
@@ -607,6 +620,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_h7_names_are_checked_before_anything_is_asked),
         cmocka_unit_test(test_lock_options_are_checked),
         cmocka_unit_test(test_namespaces_are_apart),
+        cmocka_unit_test(test_se_03_names_with_slashes_are_apart),
         cmocka_unit_test(test_c13_opening_and_naming_make_no_request),
         cmocka_unit_test(test_stats_and_capabilities),
         cmocka_unit_test(test_url_is_the_address),

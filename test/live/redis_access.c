@@ -277,6 +277,25 @@ static void test_databases_and_namespaces_are_apart(void **state)
     mortise_close(none);
 }
 
+/* Without a namespace the name is a key, and might be one of the store's own. */
+static void test_se_03_no_exclusive_lock_is_a_key_of_the_store(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"{mortise/}queues", "{/}fence", "{"};
+    mortise_client *client = zk_open(uri("", "?namespace="));
+    mortise_lock *lock;
+    mortise_hold hold;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        assert_int_equal(mortise_exclusive_new(client, names[i], NULL, &lock), MORTISE_OK);
+        assert_int_equal(mortise_acquire_for(lock, 3000, &hold), MORTISE_ENAME);
+        assert_int_equal(mortise_try_acquire(lock, &hold), MORTISE_ENAME);
+    }
+    mortise_close(client);
+    client = zk_open(uri("", "0"));
+    assert_int_equal(try(client, "after", &hold), MORTISE_OK);
+    mortise_close(client);
+}
+
 static void test_a_socket_of_this_machine(void **state)
 {
     (void)state;
@@ -555,6 +574,7 @@ int main(void)
         TEST(test_h6_close_says_what_denied_the_release_and_nothing_older),
         TEST(test_a_server_with_a_password_for_all),
         TEST(test_databases_and_namespaces_are_apart),
+        TEST(test_se_03_no_exclusive_lock_is_a_key_of_the_store),
         TEST(test_a_socket_of_this_machine),
         TEST(test_rd_15_rd_22_a_session_that_was_deleted_has_no_ticket),
         TEST(test_rd_22_fences_rise_though_the_last_was_forgotten_a_moment_ago),

@@ -170,6 +170,12 @@ static bool session_is_there(const struct mrt_redis_store *store, const struct m
     return false;
 }
 
+/* The key is the lock's name as it stands, and so begin the keys of the store itself. */
+static bool is_reserved(const struct mrt_command *command)
+{
+    return *command->queue == '{';
+}
+
 /* A command for a claim that is not there, and cannot be. */
 static void answer_without(struct mrt_redis_store *store, struct mrt_redis_job *job)
 {
@@ -178,6 +184,10 @@ static void answer_without(struct mrt_redis_store *store, struct mrt_redis_job *
         mrt_redis_answer(store, job, MRT_REMOVED);
     else if (job->command.type != MRT_APPEND)
         mrt_redis_answer(store, job, MRT_GONE);
+    else if (is_reserved(&job->command))
+        mrt_redis_fail(store, job, MORTISE_ENAME,
+                       "%.80s: the name of an exclusive lock does not begin with \"{\"",
+                       job->command.queue);
     else if (session_is_there(store, job))
         mrt_redis_fail(store, job, MORTISE_ENOMEM, "no memory or entropy");
     else
@@ -207,7 +217,8 @@ void mrt_redis_claim_put(struct mrt_redis_store *store, struct mrt_redis_job *jo
     struct mrt_redis_claim *claim = mrt_redis_claim_find(store, job->command.ticket);
     if (claim && !mrt_id_equal(claim->session, job->command.session))
         claim = NULL;
-    else if (!claim && job->command.type == MRT_APPEND && session_is_there(store, job))
+    else if (!claim && job->command.type == MRT_APPEND && !is_reserved(&job->command) &&
+             session_is_there(store, job))
         claim = new_claim(store, &job->command);
     bool ours = claim && (claim->held || claim->outcome_unknown || claim->trying);
     if (!claim || (job->command.type == MRT_REMOVE && !ours)) {

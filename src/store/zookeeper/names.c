@@ -75,16 +75,40 @@ int mrt_zk_path_check(const char *path, int error)
     return MORTISE_OK;
 }
 
+/* The name after the namespace; all of it, if it has none. */
+static const char *after_namespace(const char *namespace, const char *name)
+{
+    size_t length = strlen(namespace);
+    bool in_namespace = length > 0 && strncmp(name, namespace, length) == 0 && name[length] == '/';
+    return in_namespace ? name + length + 1 : name;
+}
+
+/* What is written in place of the first byte; NULL: the byte itself. */
+static const char *escaped_first(const char *rest)
+{
+    if (*rest == '/')
+        return "%2f";
+    return strncmp(rest, "%2f", 3) == 0 || strncmp(rest, "%25", 3) == 0 ? "%25" : NULL;
+}
+
+void mrt_zk_queue_name(const char *namespace, const char *below, char name[MRT_ZK_PATH_MAX])
+{
+    const char *rest = after_namespace(namespace, below);
+    const char *first = rest == below || escaped_first(rest) == NULL ? NULL
+                        : rest[2] == 'f'                             ? "/"
+                                                                     : "%";
+    snprintf(name, MRT_ZK_PATH_MAX, "%.*s%s%s", (int)(rest - below), below, first ? first : "",
+             first ? rest + 3 : rest);
+}
+
 int mrt_zk_queue_path(const char *chroot, const char *namespace, const char *name,
                       char path[MRT_ZK_PATH_MAX])
 {
-    size_t length = strlen(namespace);
-    const char *rest = name;
-    if (length > 0 && strncmp(name, namespace, length) == 0 && name[length] == '/')
-        rest = name + length + 1;
-    int skip = *rest == '/' ? 1 : 0;
-    int size =
-        snprintf(path, MRT_ZK_PATH_MAX, "%s/%.*s%s", chroot, (int)(rest - name), name, rest + skip);
+    const char *rest = after_namespace(namespace, name);
+    const char *first = rest == name ? NULL : escaped_first(rest);
+    bool skips = first || (rest == name && *rest == '/');
+    int size = snprintf(path, MRT_ZK_PATH_MAX, "%s/%.*s%s%s", chroot, (int)(rest - name), name,
+                        first ? first : "", rest + skips);
     if (size < 0 || size >= MRT_ZK_PATH_MAX)
         return mrt_error(MORTISE_ENAME, "ZooKeeper path of \"%.64s...\" is too long", name);
     const char *below = path + strlen(chroot) + 1;

@@ -23,10 +23,14 @@
 /* 0, or `error` with particulars: whether ZooKeeper takes `path`, "/..." without a final "/". */
 int mrt_zk_path_check(const char *path, int error);
 
-/* The directory of the queue `name` into path; a "/" that begins the part after `namespace`
-   (the namespace, "" for none) is dropped. 0 or MORTISE_ENAME. */
+/* The directory of the queue `name` into path. Without a namespace (`namespace` is "") a name is a
+   path, and may begin with "/". Else a "/" that begins what is behind the namespace is written as
+   "%2f", and where the name itself begins so, or with "%25", its "%" as "%25". 0 or MORTISE_ENAME.
+ */
 int mrt_zk_queue_path(const char *chroot, const char *namespace, const char *name,
                       char path[MRT_ZK_PATH_MAX]);
+/* The name of the queue in a directory, which is given without the chroot and its "/". */
+void mrt_zk_queue_name(const char *namespace, const char *below, char name[MRT_ZK_PATH_MAX]);
 
 /* Whose names the nodes of mutexes and read/write locks have. Programs of two layouts do not
    see each other's nodes, so a lock's directory is of one layout. */

@@ -60,10 +60,11 @@ static struct mrt_zk_place place_said(const struct lister *list, const struct mr
 static int tell_rows(struct lister *list, const char *path, const struct mrt_zk_row *rows,
                      int count)
 {
-    char node[MRT_ZK_PATH_MAX + 256];
-    const char *name = path + strlen(list->asker.store->address.chroot) + 1;
+    char node[MRT_ZK_PATH_MAX + 256], name[MRT_ZK_PATH_MAX];
+    const struct mrt_zk_address *address = &list->asker.store->address;
     uint32_t place = 0;
     uint64_t ahead = 0;
+    mrt_zk_queue_name(address->namespace, path + strlen(address->chroot) + 1, name);
     for (int i = 0; i < count && !list->stop; i++) {
         snprintf(node, sizeof node, "%s/%s", path, rows[i].node);
         int code = mrt_zk_ask(&list->asker, MRT_ZK_ASK_DATA, node);
