@@ -3,7 +3,8 @@
  * run in it, if it runs with more rights than its user: neither the environment nor the place it
  * was started from. The client libraries of the stores in modules do heed the environment (plugin
  * directories, files of options and of passwords), so such a program gets no store from a module.
- * Elsewhere the file and its directory must be root's or the user's own.
+ * Elsewhere the file and all directories above it must be root's or the user's own, and nobody else
+ * may put another in their place. The file is loaded by the path that was looked at, without links.
  *
  * Threads: any; the first to ask loads, under a mutex. A module stays loaded.
  */
@@ -42,22 +43,28 @@ static const struct mrt_module_host host = {.version = MORTISE_VERSION,
 
 /* ------------------------------------------------------------------ finding */
 
-static bool only_ours_can_write(const char *path)
+/* `above`: what is in it is looked at too, and a sticky directory keeps that where it is. */
+static bool only_ours_can_write(const char *path, bool above)
 {
     struct stat status;
-    if (stat(path, &status) < 0 || (status.st_uid != 0 && status.st_uid != geteuid()))
+    if (lstat(path, &status) < 0 || (status.st_uid != 0 && status.st_uid != geteuid()))
         return false;
     bool group = status.st_mode & S_IWGRP && status.st_gid != 0 && status.st_gid != getegid();
-    return !group && !(status.st_mode & S_IWOTH);
+    return (above && status.st_mode & S_ISVTX) || (!group && !(status.st_mode & S_IWOTH));
 }
 
-/* The file and the directory it is in. */
+/* The file at a canonical path, the directory it is in, and those above. */
 static bool trusted(const char *path)
 {
-    char directory[PATH_MAX];
-    snprintf(directory, sizeof directory, "%s", path);
-    *strrchr(directory, '/') = '\0';
-    return only_ours_can_write(path) && only_ours_can_write(directory[0] ? directory : "/");
+    char part[PATH_MAX];
+    snprintf(part, sizeof part, "%s", path);
+    bool fine = only_ours_can_write(part, false);
+    for (bool above = false; fine && part[1]; above = true) {
+        char *slash = strrchr(part, '/');
+        slash[slash == part] = '\0';
+        fine = only_ours_can_write(part, above);
+    }
+    return fine;
 }
 
 /* Where the library is that this code is in, or the program. */
@@ -125,15 +132,15 @@ int mrt_module_other_version(const char *file)
 
 int mrt_module_open(const char *file, const char *what, const char *entry, void **symbol)
 {
-    char path[PATH_MAX];
-    if (!find(file, path))
+    char found[PATH_MAX], path[PATH_MAX];
+    if (!find(file, found))
         return mrt_error(MORTISE_ENOTSUPPORTED, "this installation has no %s: %.300s is missing",
-                         what, path);
-    if (!trusted(path))
+                         what, found);
+    if (!realpath(found, path) || !trusted(path))
         return mrt_error(MORTISE_EUNSAFE,
                          "%.300s is not loaded: others than root and this user can write to it or "
-                         "its directory",
-                         path);
+                         "a directory above it",
+                         found);
     return open_module(path, what, entry, symbol);
 }
 

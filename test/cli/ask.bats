@@ -99,6 +99,26 @@ assert h["pid"] == int(sys.argv[2]) and h["since"].endswith("Z"), s' "$output" "
     run -0 "$MORTISE" check --fence 2 --fence-file f -- test -e last
 }
 
+@test "check: a file of fences that others could change is refused" {
+    "$MORTISE" check --fence 5 --fence-file f true
+    for mode in 620 602 666; do
+        chmod "$mode" f
+        fails_with 78 "$MORTISE" check --fence 6 --fence-file f -- touch ran
+        [[ "${lines[0]}" == *"can be written by others"* ]]
+    done
+    chmod 644 f
+    run -0 "$MORTISE" check --fence 6 --fence-file f true
+    ln f other
+    fails_with 78 "$MORTISE" check --fence 7 --fence-file f -- touch ran
+    rm other
+    if [ "$(id -u)" -eq 0 ]; then
+        chown nobody f
+        fails_with 78 "$MORTISE" check --fence 7 --fence-file f -- touch ran
+        [[ "${lines[0]}" == *"belongs to another user"* ]]
+    fi
+    [ ! -e ran ]
+}
+
 @test "check: bad arguments and files" {
     fails_with 78 "$MORTISE" check --fence 0 --fence-file f -- true
     for bad in -1 x '' 18446744073709551616 1.5; do

@@ -75,6 +75,20 @@ is_no_module() {
     MORTISE_MODULES="$T/mine" fails_with 78 "$MORTISE" run --url "$URL" a true
 }
 
+@test "nor one below a directory where others can put another one, by whatever link" {
+    mkdir -p open/mine
+    cp "$(module)" open/mine/
+    MORTISE_MODULES="$T/open/mine" fails_with 69 "$MORTISE" init --url "$URL"
+    ln -s open/mine linked
+    MORTISE_MODULES="$T/linked" fails_with 69 "$MORTISE" init --url "$URL"
+    chmod 777 open
+    MORTISE_MODULES="$T/open/mine" fails_with 78 "$MORTISE" init --url "$URL"
+    [[ "${lines[0]}" == *"mortise-postgres.so is not loaded: others"* ]]
+    MORTISE_MODULES="$T/linked" fails_with 78 "$MORTISE" init --url "$URL"
+    chmod 1777 open
+    MORTISE_MODULES="$T/open/mine" fails_with 69 "$MORTISE" init --url "$URL"
+}
+
 @test "the environment chooses no code for a set-user-ID program" {
     [ "$(id -u)" -eq 0 ] || skip "needs root"
     run nm "$MORTISE"

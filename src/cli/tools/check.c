@@ -61,6 +61,18 @@ static int fail_file(const char *path)
     return mrt_cli_fail(code, "%s: %s", path, strerror(errno));
 }
 
+/* Why others could lower the number; NULL: only this user and root can write it. */
+static const char *find_fault(const struct stat *status)
+{
+    if (!S_ISREG(status->st_mode))
+        return "is not a plain file";
+    if (status->st_uid != geteuid() && status->st_uid != 0)
+        return "belongs to another user";
+    if (status->st_mode & (S_IWGRP | S_IWOTH))
+        return "can be written by others: chmod go-w";
+    return status->st_nlink > 1 ? "has more than one name (hard links)" : NULL;
+}
+
 /* The file, locked; it is inherited by the command. -1 and *code. */
 static int open_locked(const char *path, int *code)
 {
@@ -70,8 +82,9 @@ static int open_locked(const char *path, int *code)
         *code = fail_file(path);
         return -1;
     }
-    if (!S_ISREG(status.st_mode)) {
-        *code = mrt_cli_fail(MRT_EXIT_CONFIG, "%s is not a plain file", path);
+    const char *fault = find_fault(&status);
+    if (fault) {
+        *code = mrt_cli_fail(MRT_EXIT_CONFIG, "%s %s", path, fault);
         return -1;
     }
     while (flock(fd, LOCK_EX) < 0)
