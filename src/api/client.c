@@ -162,6 +162,14 @@ static const char *choose_uri(const char *uri)
     return uri && *uri ? uri : "sqlite:"; /* the embedded store's default file */
 }
 
+/* It may hold a password. */
+static void forget_uri(struct mrt_uri *uri)
+{
+    if (uri)
+        explicit_bzero(uri, sizeof *uri);
+    free(uri);
+}
+
 int mortise_init(const char *uri, mortise_text_callback print, void *argument)
 {
     struct mrt_uri *parsed = malloc(sizeof *parsed);
@@ -174,7 +182,7 @@ int mortise_init(const char *uri, mortise_text_callback print, void *argument)
         error = mrt_store_find(parsed, &ops);
     if (error == MORTISE_OK && ops->init)
         error = ops->init(parsed, print, argument);
-    free(parsed);
+    forget_uri(parsed);
     return error;
 }
 
@@ -197,7 +205,7 @@ static int open_client(const char *uri, const char *const *members, size_t count
         if (error == MORTISE_OK)
             error = open_store(client, parsed, members, count, &chosen);
     }
-    free(parsed);
+    forget_uri(parsed);
     if (error != MORTISE_OK)
         free(client);
     else

@@ -117,6 +117,7 @@ int main(int argc, char **argv)
 {
     struct mrt_cli cli = {.subcommand = &global};
     fill_standard_descriptors();
+    mrt_cli_allow_no_core();
     int option = mrt_cli_global_option(&cli, argc, argv);
     if (option == MRT_OPTION_STOP)
         return cli.exit_code;

@@ -191,3 +191,22 @@ label() {
     done
     [ "$checked" -eq 3 ]
 }
+
+@test "SE-02: no core file is written of mortise or its guard; the command's limit is as it was" {
+    ulimit -S -c "$(ulimit -H -c)"
+    [ "$(ulimit -S -c)" != 0 ] || skip "this system allows no core files"
+    start run a -- sh -c 'ulimit -S -c >limit; touch holding; exec sleep 600'
+    until_true test -e holding
+    [ "$(cat limit)" = "$(ulimit -S -c)" ]
+    command=$(pgrep -P "$PID" -x sleep)
+    for pid in "$PID" $(pgrep -P "$PID"); do
+        [ "$pid" != "$command" ] || continue
+        grep -E '^Max core file size +1 ' "/proc/$pid/limits"
+    done
+    run -0 "$MORTISE" check --fence 1 --fence-file f -- sh -c 'ulimit -S -c'
+    [ "$output" = "$(ulimit -S -c)" ]
+    run -0 "$MORTISE" run -F b -- sh -c 'ulimit -S -c'
+    [ "$output" = "$(ulimit -S -c)" ]
+    run -0 "$MORTISE" run c -- "$MORTISE" run c -- sh -c 'ulimit -S -c'
+    [ "$output" = "$(ulimit -S -c)" ]
+}

@@ -12,9 +12,26 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define LINE_MAX_BYTES 1024
+
+static struct rlimit core_limit;
+
+void mrt_cli_allow_no_core(void)
+{
+    if (getrlimit(RLIMIT_CORE, &core_limit) < 0 || core_limit.rlim_cur == 0)
+        return;
+    /* At 1 byte no program that takes cores by a pipe is started either, see core(5). */
+    const struct rlimit none = {.rlim_cur = 1, .rlim_max = core_limit.rlim_max};
+    setrlimit(RLIMIT_CORE, &none);
+}
+
+void mrt_cli_restore_core(void)
+{
+    setrlimit(RLIMIT_CORE, &core_limit);
+}
 
 /* Bytes of the clean UTF-8 character at `text`; 0 if it begins with none. */
 static size_t clean_length(const char *text)

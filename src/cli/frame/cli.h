@@ -107,6 +107,13 @@ size_t mrt_cli_columns(const char *text);
    columns, of which there is one at least. More is left of its end, where names differ. */
 void mrt_cli_fit(const char *text, size_t columns, char *buffer, size_t size);
 
+/* ------------------------------------------------------------------ core */
+
+/* This process writes no core file, where secrets would be read; the limit that it was started with
+   is for what it starts, and is set again before that: by system calls alone. */
+void mrt_cli_allow_no_core(void);
+void mrt_cli_restore_core(void);
+
 /* ---------------------------------------------------------------- client */
 
 #define MRT_OWNER_TEXT_SIZE (MORTISE_LABEL_MAX + 128)

@@ -245,6 +245,7 @@ int mrt_run_replace(const struct mrt_run *run)
         kept = -1;
     if (!run->keep_descriptors)
         mrt_run_shed_descriptors((int)kept);
+    mrt_cli_restore_core();
     execvp(run->command[0], run->command);
     return mrt_run_fail_exec(run, errno);
 }

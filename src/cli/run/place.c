@@ -61,6 +61,7 @@ static int become_command(struct mrt_run *run, const struct mrt_keeper_word *wor
         mrt_run_shed_descriptors(run->lost_pipe[0]);
     else
         fcntl(run->lost_pipe[0], F_SETFD, 0);
+    mrt_cli_restore_core();
     execvp(run->command[0], run->command);
     return mrt_run_fail_exec(run, errno);
 }

@@ -63,6 +63,7 @@ __attribute__((noinline)) static _Noreturn void become_command(struct mrt_run *r
 {
     if (prepare(run, parent)) {
         sigprocmask(SIG_SETMASK, &run->inherited_mask, NULL);
+        mrt_cli_restore_core();
         execvp(run->command[0], run->command);
     }
     child_error = errno;
@@ -99,7 +100,9 @@ bool mrt_run_spawn_on_lost(const struct mrt_run *run, struct mrt_target *target)
         return false;
     posix_spawnattr_setsigmask(&attributes, &run->inherited_mask);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+    mrt_cli_restore_core();
     int error = posix_spawn(&pid, command[0], NULL, &attributes, command, environ);
+    mrt_cli_allow_no_core();
     posix_spawnattr_destroy(&attributes);
     if (error != 0)
         return false;

@@ -137,6 +137,7 @@ static int check_and_run(const char *path, uint64_t fence, char **command)
                             fence, path, largest);
     if (fence > largest && (code = note(path, fd, fence)) != 0)
         return code;
+    mrt_cli_restore_core();
     execvp(command[0], command);
     int error = errno;
     return mrt_cli_fail(error == ENOENT ? MRT_EXIT_NOT_FOUND : MRT_EXIT_CANNOT_RUN, "%s: %s",

@@ -345,6 +345,7 @@ static int open_named(struct mrt_quorum_store *store, const struct mrt_uri *uri,
         error = member_uri(uri, at, length, &member);
         if (error == MORTISE_OK)
             error = open_member(store, &member, options);
+        explicit_bzero(&member, sizeof member); /* a password may be in it */
         at += length + (at[length] == ',');
     }
     return error;
@@ -359,6 +360,7 @@ static int open_given(struct mrt_quorum_store *store, const struct mrt_store_opt
         error = mrt_uri_parse(options->members[i], &member);
         if (error == MORTISE_OK)
             error = open_member(store, &member, options);
+        explicit_bzero(&member, sizeof member);
     }
     return error;
 }
