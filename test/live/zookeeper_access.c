@@ -218,8 +218,8 @@ static void test_se_02_secrets_in_the_wrong_place_are_not_repeated(void **state)
 static void test_se_01_nodes_are_the_creators_and_others_may_make_their_own(void **state)
 {
     (void)state;
-    mortise_client *alice = open_heard(uri_of(alice_file, "")),
-                   *bob = open_heard(uri_of(bob_file, ""));
+    mortise_client *alice = open_heard(uri_of(alice_file, "&parents=open")),
+                   *bob = open_heard(uri_of(bob_file, "&parents=open"));
     mortise_hold held = zk_acquire(zk_mutex(alice, "team/one")), none;
     assert_int_equal(mortise_try_acquire(zk_mutex(bob, "team/one"), &none), MORTISE_EPERMISSION);
     print_message("%s\n", mortise_error_detail());
@@ -250,6 +250,50 @@ static void test_se_01_nodes_are_the_creators_and_others_may_make_their_own(void
     assert_string_equal(zk_said, "");
     assert_int_equal(mortise_close(alice), MORTISE_OK);
     assert_int_equal(mortise_close(bob), MORTISE_OK);
+}
+
+/* Nobody else takes the name of a lock before its users come. */
+static void test_se_01_no_stranger_makes_anything_in_a_namespace(void **state)
+{
+    (void)state;
+    char uri[256], other[256];
+    mortise_hold none;
+    snprintf(uri, sizeof uri, "zk://127.0.0.1:%u/closed?session=4s&connect=10s&credentials=%s",
+             (unsigned)zk_place_port(), alice_file);
+    snprintf(other, sizeof other, "zk://127.0.0.1:%u/closed?session=4s&connect=10s&credentials=%s",
+             (unsigned)zk_place_port(), bob_file);
+    mortise_client *alice = open_heard(uri), *bob = open_heard(other);
+    assert_int_equal(mortise_release(zk_acquire(zk_mutex(alice, "team/one"))), MORTISE_OK);
+    assert_null(strstr(raw(ALICE, "acl closed/mortise"), "world"));
+    assert_null(strstr(raw(ALICE, "acl closed/mortise/team"), "world"));
+    assert_string_equal(raw("-", "make closed/mortise/backup"), "NoAuthError\n");
+    assert_string_equal(raw("-", "make closed/mortise/team/two"), "NoAuthError\n");
+    assert_int_equal(mortise_try_acquire(zk_mutex(bob, "backup"), &none), MORTISE_EPERMISSION);
+    assert_int_equal(mortise_release(zk_acquire(zk_mutex(alice, "backup"))), MORTISE_OK);
+    assert_int_equal(mortise_close(alice), MORTISE_OK);
+    assert_int_equal(mortise_close(bob), MORTISE_OK);
+}
+
+/* What was open before its users had credentials is told to who asks. */
+static void test_se_01_directories_that_are_open_are_told(void **state)
+{
+    (void)state;
+    char uri[300], server[256];
+    assert_string_equal(raw("-", "make opened/mortise"), "");
+    assert_string_equal(raw("-", "make opened/mortise-markers"), "");
+    snprintf(uri, sizeof uri, "zk://127.0.0.1:%u/opened?session=4s&connect=10s&credentials=%s",
+             (unsigned)zk_place_port(), alice_file);
+    mortise_client *alice = open_heard(uri);
+    assert_int_equal(mortise_server(alice, server, sizeof server), MORTISE_OK);
+    assert_non_null(strstr(zk_said, "/opened/mortise is open to anyone"));
+    assert_int_equal(mortise_close(alice), MORTISE_OK);
+    snprintf(uri + strlen(uri), sizeof uri - strlen(uri), "&parents=open");
+    alice = open_heard(uri);
+    assert_int_equal(mortise_server(alice, server, sizeof server), MORTISE_OK);
+    assert_non_null(strstr(zk_said, "/opened/mortise-markers is open to anyone"));
+    assert_int_equal(mortise_close(alice), MORTISE_OK);
+    assert_open_fails("zk://localhost:2181?parents=perhaps", MORTISE_EURI);
+    zk_said[0] = '\0';
 }
 
 static void test_se_02_the_environment_will_do_and_list_uses_it(void **state)
@@ -569,6 +613,8 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_se_02_contents_that_are_no_credentials),
         cmocka_unit_test(test_se_02_secrets_in_the_wrong_place_are_not_repeated),
         cmocka_unit_test(test_se_01_nodes_are_the_creators_and_others_may_make_their_own),
+        cmocka_unit_test(test_se_01_no_stranger_makes_anything_in_a_namespace),
+        cmocka_unit_test(test_se_01_directories_that_are_open_are_told),
         cmocka_unit_test(test_se_02_the_environment_will_do_and_list_uses_it),
         cmocka_unit_test(test_se_01_a_group_by_its_digest),
         cmocka_unit_test(test_se_01_a_marker_that_somebody_else_makes_lets_nobody_in),

@@ -2,9 +2,9 @@
  * ACLs. The server lets a node be deleted by who has that right in its *parent*. So
  * all who share a lock need all rights in its directory, and a directory that only we
  * can delete from is one that only we can use; `creator` means whoever has the same
- * credentials. The directories above belong to no lock: there anyone may create, but
- * neither list nor delete, for else the first program to come would own the namespace.
- * A directory that is there already keeps its ACL.
+ * credentials. The directories above are the same circle's, or strangers could take the names of
+ * its locks for themselves. With parents=open anyone may create there, but neither list nor
+ * delete: for circles that share a namespace. A directory that is there already keeps its ACL.
  */
 #include "store/zookeeper/access.h"
 
@@ -63,6 +63,17 @@ static bool is_digest(const char *text)
            strspn(hash + 1, LETTERS DIGITS "+/") == HASH_LENGTH - 1 && hash[HASH_LENGTH] == '=';
 }
 
+/* Without credentials nobody here could make anything below what is kept for those who have some.
+ */
+static int read_parents(const struct mrt_uri *uri, struct mrt_zk_access *access)
+{
+    const char *text = mrt_uri_parameter(uri, "parents");
+    access->parents_open = text ? strcmp(text, "open") == 0 : !access->scheme[0];
+    if (!text || access->parents_open || strcmp(text, "closed") == 0)
+        return MORTISE_OK;
+    return mrt_error(MORTISE_EURI, "parents=%.32s is neither \"open\" nor \"closed\"", text);
+}
+
 static int read_acl(const struct mrt_uri *uri, struct mrt_zk_access *access)
 {
     const char *acl = mrt_uri_parameter(uri, "acl");
@@ -89,7 +100,9 @@ static int read_acl(const struct mrt_uri *uri, struct mrt_zk_access *access)
     if (known)
         add(access, ZOO_PERM_ALL, "auth", "");
     access->parents = access->nodes;
-    access->entries[access->parents.count++] = (struct ACL){ZOO_PERM_CREATE, ZOO_ANYONE_ID_UNSAFE};
+    if (access->parents_open)
+        access->entries[access->parents.count++] =
+            (struct ACL){ZOO_PERM_CREATE, ZOO_ANYONE_ID_UNSAFE};
     return MORTISE_OK;
 }
 
@@ -98,6 +111,8 @@ int mrt_zk_access_read(const struct mrt_uri *uri, struct mrt_zk_access *access)
     memset(access, 0, sizeof *access);
     access->nodes.data = access->entries;
     int error = read_credentials(uri, access);
+    if (error == MORTISE_OK)
+        error = read_parents(uri, access);
     return error ? error : read_acl(uri, access);
 }
 

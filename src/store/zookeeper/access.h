@@ -21,6 +21,7 @@
 struct mrt_zk_access {
     char scheme[32]; /* "": no credentials */
     char secret[MRT_ZK_SECRET_MAX];
+    bool parents_open;    /* anyone may make locks of their own below the namespace */
     bool open_by_default; /* nobody has said that all may do everything */
     char identity[256];
     struct ACL entries[3];

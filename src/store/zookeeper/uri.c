@@ -107,7 +107,7 @@ int mrt_zk_uri_parse(const struct mrt_uri *uri, struct mrt_zk_address *address)
 {
     static const char *const known[] = {MRT_URI_COMMON, "session",     "connect", "tick",
                                         "wake",         "credentials", "acl",     "tls",
-                                        "sasl",         "layout",      NULL};
+                                        "sasl",         "layout",      "parents", NULL};
     memset(address, 0, sizeof *address);
     address->session = 10 * MRT_SECOND;
     address->connect = 5 * MRT_SECOND;

@@ -82,6 +82,16 @@ static void on_data(int code, const char *value, int length, const struct Stat *
     asking->stat = *stat;
 }
 
+static void on_rights(int code, struct ACL_vector *rights, struct Stat *stat, const void *context)
+{
+    (void)stat, (void)context;
+    note(code);
+    for (int i = 0; asking && code == ZOK && i < rights->count; i++)
+        if (strcmp(rights->data[i].id.scheme, "world") == 0 &&
+            (rights->data[i].perms & ~ZOO_PERM_READ) != 0)
+            asking->open = true;
+}
+
 /* One turn of the library; false: the time is up. */
 static bool drive(struct mrt_zk_asker *asker)
 {
@@ -133,6 +143,9 @@ static int post(struct mrt_zk_asker *asker, enum mrt_zk_question question, const
         return zoo_awget_children2(handle, path, NULL, NULL, on_names, NULL);
     case MRT_ZK_ASK_DATA:
         return zoo_aget(handle, path, 0, on_data, NULL);
+    case MRT_ZK_ASK_RIGHTS:
+        asker->open = false;
+        return zoo_aget_acl(handle, path, on_rights, NULL);
     case MRT_ZK_ASK_REVOKE:
         return zoo_aset(handle, path, MRT_ZK_REVOKE, (int)strlen(MRT_ZK_REVOKE), -1, on_stat, NULL);
     case MRT_ZK_ASK_UNCLAIM:

@@ -8,6 +8,7 @@ enum mrt_zk_question {
     MRT_ZK_ASK_SYNC,
     MRT_ZK_ASK_NAMES,
     MRT_ZK_ASK_DATA,
+    MRT_ZK_ASK_RIGHTS,
     MRT_ZK_ASK_REVOKE, /* writes that its owner is to give up */
     MRT_ZK_ASK_DELETE,
     MRT_ZK_ASK_UNCLAIM /* deletes a claim, if nobody has claimed since `claims` was read */
@@ -22,6 +23,7 @@ struct mrt_zk_asker {
     int code;
     struct Stat stat; /* of the newest DATA */
     char data[512];
+    bool open;      /* of the newest RIGHTS: anyone may make or delete what is in it */
     int32_t claims; /* of the newest directory with a claim: its version */
     zoo_op_result_t results[2];
     char **names; /* of the newest NAMES, until they are taken */

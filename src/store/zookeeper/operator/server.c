@@ -65,6 +65,35 @@ static int find(const char *answer, const char *lead, const char *letters, const
     return (int)strspn(*found, letters);
 }
 
+static void warn_of(struct mrt_zk_asker *asker, const char *path, const char *what)
+{
+    const struct mrt_notes *notes = &asker->store->notes;
+    char text[512];
+    if (mrt_zk_ask(asker, MRT_ZK_ASK_RIGHTS, path) != ZOK || !asker->open || !notes->log)
+        return;
+    snprintf(text, sizeof text, "%s: %.200s is open to anyone, with or without credentials: %s",
+             notes->from, path, what);
+    notes->log(notes->argument, text);
+}
+
+/* With credentials: what was made before, or without them, may be open yet. */
+static void check_rights(struct mrt_zk_asker *asker)
+{
+    const struct mrt_store *store = asker->store;
+    const struct mrt_zk_address *address = &store->address;
+    char path[2 * MRT_ZK_PATH_MAX];
+    if (mrt_zk_access_is_open(&store->access))
+        return;
+    snprintf(path, sizeof path, "%s/" MRT_ZK_MARKERS_NAME, address->chroot);
+    warn_of(asker, path, "no hand-over is believed; delete it, and it is made anew");
+    if (store->access.parents_open || !*address->namespace)
+        return;
+    snprintf(path, sizeof path, "%s/%s", address->chroot, address->namespace);
+    warn_of(asker, path,
+            "they can take names of locks for themselves; parents=open says that this "
+            "is meant");
+}
+
 int mrt_zk_server(struct mrt_store *store, char *text, size_t size)
 {
     struct mrt_zk_asker asker;
@@ -73,6 +102,7 @@ int mrt_zk_server(struct mrt_store *store, char *text, size_t size)
     int error = mrt_zk_asker_open(&asker, store);
     if (error != MORTISE_OK)
         return error;
+    check_rights(&asker);
     answer[ask_server(&asker, answer, sizeof answer)] = '\0';
     mrt_zk_asker_close(&asker);
     int version_length = find(answer, "Zookeeper version: ", "0123456789.", &version);
