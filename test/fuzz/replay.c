@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define INPUTS_MAX 1000
-#define INPUT_MAX 4096
+#define INPUT_MAX 16384
 
 struct input {
     uint8_t *data;

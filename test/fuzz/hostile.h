@@ -1,0 +1,27 @@
+/*
+ * A store beside a server that answers with the bytes of the input.
+ *
+ * The input is a program of steps: the client submits a command, or asks what operators ask; time
+ * passes; the server sends bytes as they stand, or closes a connection. All happens on one thread
+ * and by a clock of the program's own, so an input is the same run each time. The connections are
+ * real ones, so the client library of a store reads them as it ships.
+ *
+ * With MORTISE_FUZZ_UPSTREAM=PORT the bytes come from a server there, and the program with what it
+ * has sent is printed: a line of the corpus.
+ */
+#ifndef TEST_HOSTILE_H
+#define TEST_HOSTILE_H
+
+#include "core/store.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The store that is fuzzed, and the format of a URI that names it by its port. */
+const struct mrt_store_ops *fuzz_store(void);
+extern const char fuzz_uri[];
+/* What it is asked by mortise_server goes through calls of its library that wait. */
+extern const bool fuzz_server_waits;
+
+#endif
