@@ -117,7 +117,7 @@ typedef enum mortise_error_kind {
     X(ENOTSUPPORTED, -20, CONFIG, "not supported by this store")              \
     X(ENOMEM, -21, INTERNAL, "out of memory")                                 \
     X(EINTERNAL, -22, INTERNAL, "internal error")                             \
-    X(EFULL, -23, RETRY, "the queue is full")                                 \
+    X(EFULL, -23, RETRY, "queue is full, or the client has too many locks")   \
     X(ECONFLICT, -24, BUSY, "changed by someone else meanwhile")              \
     X(ESTALE, -25, LOST, "a larger fence has been seen")                      \
     X(ENOLEADER, -26, RETRY, "nobody leads")                                  \
@@ -226,6 +226,8 @@ typedef struct mortise_client_options {
  * N clients that wait already ends with EFULL; by default any number may. The
  * threads of one client wait in one place, and count once. A client whose turn is over
  * queues again, and may find the queue full too.
+ *   tickets_max=20000  A client holds or waits for at most so many locks, 1 to 1,000,000; a further
+ *                   acquire ends with EFULL. So one client cannot fill a store that others use.
  *   recheck=200ms   A client that waits, holds or observes looks again after so long at the latest,
  *                   told or not: 50ms to 5s. A store's own time, up to 5 s, counts if it is less.
  *   retry=10ms..1s  The pause before a failure is repeated: doubled from the one to the other, and

@@ -15,6 +15,8 @@
 #define PAUSE_BASE_MAX MRT_SECOND
 #define PAUSE_MAX (60 * MRT_SECOND)
 #define ATTEMPTS_MAX 1000
+#define TICKETS_STANDARD 20000
+#define TICKETS_MAX 1000000
 #define GIVE_UP_MIN (100 * MRT_MILLISECOND)
 #define NUMBER_MAX INT64_C(999999999999999999)
 
@@ -40,6 +42,8 @@ static int read_pauses(const struct mrt_uri *uri, struct mrt_engine_config *conf
 static const struct mrt_parameter parameters[] = {
     {"queue_max", MRT_PARAMETER_NUMBER, offsetof(struct mrt_engine_config, queue_max), .least = 1,
      .most = NUMBER_MAX},
+    {"tickets_max", MRT_PARAMETER_NUMBER, offsetof(struct mrt_engine_config, tickets_max),
+     .least = 1, .most = TICKETS_MAX},
     {"recheck", MRT_PARAMETER_DURATION, offsetof(struct mrt_engine_config, recheck),
      .least = RECHECK_MIN, .most = RECHECK_MAX},
     {"give_up", MRT_PARAMETER_DURATION, offsetof(struct mrt_engine_config, give_up),
@@ -52,6 +56,7 @@ static const struct mrt_parameter attempts_alone[] = {
 int mrt_policy_read(const struct mrt_uri *uri, struct mrt_engine_config *config)
 {
     uint64_t attempts = 0;
+    config->tickets_max = TICKETS_STANDARD;
     int error = mrt_parameters_read_known(uri, parameters, config);
     if (error == MORTISE_OK)
         error = mrt_parameters_read_known(uri, attempts_alone, &attempts);

@@ -12,7 +12,8 @@
 #define MRT_URI_PARAMETERS_MAX 32
 
 /* Parameters that every store takes: what they mean is no store's affair. */
-#define MRT_URI_COMMON "namespace", "queue_max", "recheck", "retry", "attempts", "give_up"
+#define MRT_URI_COMMON \
+    "namespace", "queue_max", "tickets_max", "recheck", "retry", "attempts", "give_up"
 
 struct mrt_uri {
     char text[MRT_URI_MAX]; /* the parts point into it */

@@ -52,6 +52,7 @@ struct mrt_engine_config {
     mrt_time budget;       /* how long a turn lasts while others wait; 0: no hand-over at all */
     uint32_t budget_count; /* and how many grants it has */
     uint64_t queue_max;    /* how many tickets may wait in a queue; 0: any number */
+    uint64_t tickets_max;  /* how many this client may have at a time; 0: any number */
     void *host;            /* for mrt_engine_host */
     mrt_time margin_min;   /* a lease ends earlier by this, or by 3 %, whichever is more */
     mrt_time recheck;      /* look again after so long, where a store says longer; 0: as it says */

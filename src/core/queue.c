@@ -448,6 +448,14 @@ static bool may_barge(const struct mrt_queue *queue, mrt_time now)
     return !head || !must_be_handed(queue->engine, head, now);
 }
 
+/* Whether the client has tickets_max tickets already, and an acquire here needs another. */
+static bool is_full(const struct mrt_engine *engine, const struct mrt_queue *queue)
+{
+    uint64_t max = engine->config.tickets_max;
+    return max > 0 && HASH_COUNT(engine->tickets_by_id) >= max &&
+           (queue->recipe.shared || !queue->ticket);
+}
+
 void mrt_engine_acquire(struct mrt_engine *engine, struct mrt_queue *queue,
                         struct mrt_waiter *waiter, mrt_time now)
 {
@@ -460,6 +468,8 @@ void mrt_engine_acquire(struct mrt_engine *engine, struct mrt_queue *queue,
         waiter->error = MORTISE_ECLOSED;
     else if (own)
         nest(engine, waiter, own);
+    else if (is_full(engine, queue))
+        waiter->error = MORTISE_EFULL;
     else if (!(waiter->hold = mrt_hold_take(engine)))
         waiter->error = MORTISE_ENOMEM;
     if (waiter->error != MORTISE_OK || own) {

@@ -27,6 +27,7 @@ static void test_what_is_not_said_stays(void **state)
     assert_int_equal(config.pause_max, 0);
     assert_int_equal(config.attempts_max, 0);
     assert_int_equal(config.queue_max, 0);
+    assert_int_equal(config.tickets_max, 20000);
 }
 
 static void test_h5_f8_f9_values_reach_the_engine(void **state)
@@ -34,7 +35,8 @@ static void test_h5_f8_f9_values_reach_the_engine(void **state)
     (void)state;
     struct mrt_engine_config config = {.give_up = 7};
     assert_int_equal(
-        read_policy("recheck=50ms&retry=20ms..3s&attempts=12&give_up=30s&queue_max=9", &config),
+        read_policy("recheck=50ms&retry=20ms..3s&attempts=12&give_up=30s&queue_max=9&tickets_max=7",
+                    &config),
         MORTISE_OK);
     assert_int_equal(config.recheck, 50 * MRT_MILLISECOND);
     assert_int_equal(config.pause_min, 20 * MRT_MILLISECOND);
@@ -42,6 +44,7 @@ static void test_h5_f8_f9_values_reach_the_engine(void **state)
     assert_int_equal(config.attempts_max, 12);
     assert_int_equal(config.give_up, 30 * MRT_SECOND);
     assert_int_equal(config.queue_max, 9);
+    assert_int_equal(config.tickets_max, 7);
 }
 
 static void test_the_bounds_themselves_are_allowed(void **state)
@@ -60,31 +63,16 @@ static void test_what_is_outside_is_refused_with_the_reason(void **state)
 {
     (void)state;
     struct mrt_engine_config config = {0};
-    static const char *const bad[] = {"recheck=49ms",
-                                      "recheck=5001ms",
-                                      "recheck=5",
-                                      "recheck=s",
-                                      "recheck=-5s",
-                                      "recheck=1.5s",
-                                      "recheck=5s ",
-                                      "recheck=9999999999ms",
-                                      "retry=10ms",
-                                      "retry=1001ms..2s",
-                                      "retry=1ms..61s",
-                                      "retry=20ms..10ms",
-                                      "retry=0ms..1s",
-                                      "retry=1ms...1s",
-                                      "retry=1ms..1s..2s",
-                                      "attempts=0",
-                                      "attempts=1001",
-                                      "attempts=1x",
-                                      "attempts=",
-                                      "give_up=99ms",
-                                      "give_up=3601s",
-                                      "give_up=1m",
-                                      "queue_max=0",
-                                      "queue_max=x",
-                                      "queue_max=9999999999999999999"};
+    static const char *const bad[] = {
+        "recheck=49ms",        "recheck=5001ms",       "recheck=5",
+        "recheck=s",           "recheck=-5s",          "recheck=1.5s",
+        "recheck=5s ",         "recheck=9999999999ms", "retry=10ms",
+        "retry=1001ms..2s",    "retry=1ms..61s",       "retry=20ms..10ms",
+        "retry=0ms..1s",       "retry=1ms...1s",       "retry=1ms..1s..2s",
+        "attempts=0",          "attempts=1001",        "attempts=1x",
+        "attempts=",           "give_up=99ms",         "give_up=3601s",
+        "give_up=1m",          "queue_max=0",          "tickets_max=0",
+        "tickets_max=1000001", "queue_max=x",          "queue_max=9999999999999999999"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(read_policy(bad[i], &config), MORTISE_EURI);
         assert_non_null(strstr(mortise_error_detail(), bad[i]));

@@ -653,6 +653,44 @@ static void test_f3_deadlines_of_many_waiters(void **state)
     core_free(&core);
 }
 
+/* A client has tickets_max tickets at most. An acquire that needs another is refused, and leaves
+   nothing. */
+static void test_a_client_has_tickets_max_tickets_at_most(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_engine_config config = core_config();
+    struct mrt_recipe permits = mrt_mutex;
+    permits.kind = "semaphore";
+    permits.capacity = 5;
+    permits.shared = true;
+    config.tickets_max = 1;
+    core_open(&core, &config);
+    struct mrt_queue *other, *shared;
+    assert_int_equal(mrt_engine_queue(core.engine, "other", &mrt_mutex, &other), MORTISE_OK);
+    assert_int_equal(mrt_engine_queue(core.engine, "shared", &permits, &shared), MORTISE_OK);
+    struct mrt_waiter first = core_waiter(1), second = core_waiter(2), third = core_waiter(3);
+    core_grant(&core, &first);
+    mrt_engine_acquire(core.engine, other, &second, core.now);
+    assert_int_equal(second.state, MRT_WAITER_DONE);
+    assert_int_equal(second.error, MORTISE_EFULL);
+    second = core_waiter(2);
+    mrt_engine_acquire(core.engine, shared, &second, core.now);
+    assert_int_equal(second.error, MORTISE_EFULL);
+    core_acquire(&core, &third); /* uses the ticket that is there */
+    assert_int_equal(third.state, MRT_WAITER_WAITING);
+    assert_int_equal(core_release(&core, first.hold, 1), MORTISE_OK);
+    core_done(&core, &third, MORTISE_OK);
+    assert_int_equal(core_release(&core, third.hold, 3), MORTISE_OK);
+    core_settle_all(&core);
+    second = core_waiter(2);
+    mrt_engine_acquire(core.engine, other, &second, core.now);
+    assert_int_equal(second.state, MRT_WAITER_WAITING);
+    mrt_queue_put(other);
+    mrt_queue_put(shared);
+    core_free(&core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -687,6 +725,7 @@ int main(void)
         cmocka_unit_test(test_queues_nobody_refers_to_are_freed),
         cmocka_unit_test(test_a_queue_is_used_again_before_it_is_freed),
         cmocka_unit_test(test_f3_deadlines_of_many_waiters),
+        cmocka_unit_test(test_a_client_has_tickets_max_tickets_at_most),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,8 +25,8 @@ int mrt_zk_path_check(const char *path, int error);
 
 /* The directory of the queue `name` into path. Without a namespace (`namespace` is "") a name is a
    path, and may begin with "/". Else a "/" that begins what is behind the namespace is written as
-   "%2f", and where the name itself begins so, or with "%25", its "%" as "%25". 0 or MORTISE_ENAME.
- */
+   "%2f", and where the name itself begins so, or with "%25", its "%" as "%25". 0 or
+   MORTISE_ENAME. */
 int mrt_zk_queue_path(const char *chroot, const char *namespace, const char *name,
                       char path[MRT_ZK_PATH_MAX]);
 /* The name of the queue in a directory, which is given without the chroot and its "/". */
