@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int64_t number = 0;
     if (mrt_cli_duration(text, &duration)) {
         require(duration >= 0 && duration <= INT64_C(100) * 365 * 24 * 3600 * MRT_SECOND);
-        require(strspn(text, "0123456789.msh") == strlen(text));
+        require(strspn(text, "0123456789.dhms") == strlen(text));
         mrt_cli_format_duration(duration, shown, sizeof shown);
         require(strlen(shown) > 0 && strlen(shown) < sizeof shown - 1);
     } else {
