@@ -79,7 +79,7 @@ bool mrt_cli_duration(const char *text, mrt_time *duration)
         mrt_time length = unit ? unit->length : MRT_SECOND;
         if (length >= smallest || __builtin_mul_overflow(whole, length, &part))
             return false;
-        part = mrt_time_add(part, billionths * (length / 1000) / 1000000);
+        part = mrt_time_add(part, length / MRT_MILLISECOND * billionths / 1000);
         sum = mrt_time_add(sum, part);
         if (part < 0 || sum > DURATION_MOST)
             return false;
