@@ -452,7 +452,7 @@ static bool settle(struct waiting *waiting)
 
 bool mrt_run_wait(struct mrt_run *run, int *code)
 {
-    struct waiting waiting = {.run = run};
+    struct waiting waiting = {.run = run, .lock = &run->locks[0]};
     do {
         mrt_run_release(run); /* what was lost before it was of use */
         if (!acquire_all(&waiting, code) || !acquire_file(&waiting, code)) {
