@@ -120,7 +120,7 @@ static int call_script(struct operation *operation, enum mrt_redis_script_name s
                              arguments, count);
         *reply = exchange(operation);
         int error = error_of(operation, *reply);
-        if (error == MORTISE_OK && (*reply)->type == REDIS_REPLY_ARRAY)
+        if (error == MORTISE_OK && *reply && (*reply)->type == REDIS_REPLY_ARRAY)
             return MORTISE_OK;
         bool again = !whole && *reply && (*reply)->type == REDIS_REPLY_ERROR &&
                      strncmp((*reply)->str, "NOSCRIPT", 8) == 0;

@@ -71,7 +71,8 @@ size_t mrt_redis_key(const struct mrt_redis_store *store, const char *kind, cons
     MRT_ASSERT(base + middle + end < MRT_REDIS_KEY_MAX);
     memcpy(key, store->address.base, base);
     memcpy(key + base, kind, middle);
-    memcpy(key + base + middle, name, end + 1);
+    memcpy(key + base + middle, name, end);
+    key[base + middle + end] = '\0';
     return base + middle + end;
 }
 
