@@ -4,6 +4,7 @@
 #include "base/uri.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -162,13 +163,16 @@ int __wrap_epoll_wait(int epoll, struct epoll_event *events, int limit, int time
     return count;
 }
 
+/* No second descriptor: a simulated server reads all that was sent before a connection closes. */
 int __wrap_fcntl(int fd, int command, ...)
 {
     va_list arguments;
     va_start(arguments, command);
     long argument = va_arg(arguments, long);
     va_end(arguments);
-    return fd >= EPOLL ? 0 : __real_fcntl(fd, command, argument);
+    if (fd < EPOLL)
+        return __real_fcntl(fd, command, argument);
+    return command == F_DUPFD_CLOEXEC ? -1 : 0;
 }
 
 int __wrap_close(int fd)

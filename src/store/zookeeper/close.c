@@ -7,16 +7,27 @@
  * waits; how long the end may take is for mortise_close to say. A handle without a connection has
  * nothing to send, and is closed at once.
  *
+ * The library closes its socket as soon as the session's end is sent. If answers are on their way
+ * then, the system resets the connection, and the server loses what it has not read yet: the
+ * session's end and the removals before it, so that the nodes stay until the session is over. So
+ * the thread keeps the connection open by a second descriptor until the server has closed it, which
+ * it does once the session has ended.
+ *
  * Invariant: what both need is freed by the last of the two, the thread and the store.
  */
 #include "base/thread.h"
 #include "store/zookeeper/internal.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+/* How long a server that still has the connection may take to end the session. */
+#define END_PATIENCE MRT_SECOND
 
 struct mrt_zk_closing *mrt_zk_close_prepare(void)
 {
@@ -35,14 +46,38 @@ void mrt_zk_close_let_go(struct mrt_zk_closing *closing)
     free(closing);
 }
 
-static void *close_handle(void *argument)
+static void end(struct mrt_zk_closing *closing)
 {
-    struct mrt_zk_closing *closing = argument;
-    closing->code = zookeeper_close(closing->handle);
     atomic_store(&closing->ended, true);
     if (closing->done >= 0)
         eventfd_write(closing->done, 1);
     mrt_zk_close_let_go(closing);
+}
+
+/* Whether the server closes the connection in time. Its answers until then are not needed. */
+static bool await_end(int connection)
+{
+    char answers[4096];
+    mrt_time until = mrt_time_add(mrt_time_now(), END_PATIENCE);
+    struct pollfd poller = {.fd = connection, .events = POLLIN};
+    ssize_t size = 1;
+    for (mrt_time left; size > 0 && (left = until - mrt_time_now()) > 0;)
+        if (poll(&poller, 1, (int)(left / MRT_MILLISECOND) + 1) > 0)
+            size = recv(connection, answers, sizeof answers, 0);
+    return size == 0;
+}
+
+static void *close_apart(void *argument)
+{
+    struct mrt_zk_closing *closing = argument;
+    int connection = fcntl(closing->socket, F_DUPFD_CLOEXEC, 0);
+    closing->code = zookeeper_close(closing->handle);
+    if (connection >= 0) {
+        if (closing->code == ZOK && !await_end(connection))
+            closing->code = ZOPERATIONTIMEOUT;
+        close(connection);
+    }
+    end(closing);
     return NULL;
 }
 
@@ -51,7 +86,7 @@ static bool has_thread(struct mrt_zk_closing *closing)
     if (zoo_state(closing->handle) != ZOO_CONNECTED_STATE)
         return false;
     closing->done = eventfd(0, EFD_CLOEXEC);
-    return closing->done >= 0 && mrt_thread_begin(close_handle, closing);
+    return closing->done >= 0 && mrt_thread_begin(close_apart, closing);
 }
 
 struct mrt_zk_closing *mrt_zk_close_begin(struct mrt_zk_session *session)
@@ -62,9 +97,12 @@ struct mrt_zk_closing *mrt_zk_close_begin(struct mrt_zk_session *session)
         epoll_ctl(epoll, EPOLL_CTL_DEL, session->socket, NULL);
     session->closing = NULL;
     closing->handle = session->handle;
+    closing->socket = session->socket;
     closing->users = 2;
-    if (!has_thread(closing))
-        close_handle(closing);
+    if (!has_thread(closing)) {
+        closing->code = zookeeper_close(closing->handle);
+        end(closing);
+    }
     return closing;
 }
 

@@ -5,22 +5,21 @@
  *   lease.c    what proves that it lives, and how long a server may be silent
  *   request.c  requests under way, found again by number
  *   ticket/ticket.c   one ticket's commands, step by step
- *   ticket/append.c   the first of them
+ *   ticket/append.c   the first of them; ticket/claim.c: those of a claim
  *   ticket/seek.c     nodes whose names do not say whose they are
  *   ticket/remove.c   the last of them, which may pass the lock on
  *   ticket/data.c     what the own node holds, and what others write there
  *   ticket/detach.c   a ticket that changes hands
- *   ticket/claim.c    the commands of a ticket that is a claim
  *   ticket/view.c     what a directory's children say
  *   watch/watch.c    watches, and who waits for what
  *   watch/pass.c     what follows from their events
- *   ticket/semaphore.c  who of a semaphore's queue is to be told
- *   values/query.c     commands that concern no ticket: found again by number, answered
- *   values/observe.c  OBSERVE: who is first, and the watch on it; values/cell.c: cells
+ *   ticket/semaphore.c  which of a semaphore's waiters are woken
+ *   values/query.c     commands that concern no ticket: found again by number, answered;
+ *                      observe.c: the first of a queue, and the watch on it; cell.c: cells
  *   operator/connection.c      questions of operators, on a handle of its own
  *   operator/list.c, operator/revoke_break.c  mortise_list; mortise_revoke, mortise_break
- *   access.c   credentials and ACLs; watch/rights.c: who may make markers
- *   names.c, code.c, uri.c  rules without state
+ *   access.c   credentials and ACLs; watch/rights.c: who may make markers; names.c, code.c,
+ *              uri.c: rules without state
  *
  * Threads: calls on one store come one at a time, from any thread. The client library
  * counts its requests in one unlocked variable of the process, so all calls into it are
@@ -238,6 +237,7 @@ struct mrt_zk_seen {
 struct mrt_zk_closing {
     zhandle_t *handle;
     zoo_op_result_t results[MRT_ZK_PARTS_MAX]; /* written by the library, and not read */
+    int socket;                                /* the connection's, which the library closes */
     int done;                                  /* an event's descriptor; -1: none */
     int code;                                  /* of the library's close; when it has ended */
     atomic_bool ended;
