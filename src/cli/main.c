@@ -12,15 +12,27 @@
 #include <string.h>
 #include <unistd.h>
 
-const struct mrt_subcommand *const mrt_subcommands[] = {
-    &mrt_run_subcommand,     &mrt_elect_subcommand,  &mrt_try_subcommand,
-    &mrt_acquire_subcommand, &mrt_renew_subcommand,  &mrt_release_subcommand,
-    &mrt_check_subcommand,   &mrt_status_subcommand, &mrt_ls_subcommand,
-    &mrt_top_subcommand,     &mrt_serve_subcommand,  &mrt_revoke_subcommand,
-    &mrt_break_subcommand,   &mrt_init_subcommand,   &mrt_demo_subcommand,
-    &mrt_bench_subcommand,   &mrt_doctor_subcommand, &mrt_completion_subcommand,
+static mrt_subcommands subcommands[] = {
+    &mrt_run_subcommand,
+    &mrt_elect_subcommand,
+    &mrt_try_subcommand,
+    &mrt_acquire_subcommand,
+    &mrt_renew_subcommand,
+    &mrt_release_subcommand,
+    &mrt_check_subcommand,
+    &mrt_status_subcommand,
+    &mrt_ls_subcommand,
+    &mrt_top_subcommand,
+    &mrt_serve_subcommand,
+    &mrt_revoke_subcommand,
+    &mrt_break_subcommand,
+    &mrt_init_subcommand,
+    &mrt_demo_subcommand,
+    &mrt_bench_subcommand,
+    &mrt_doctor_subcommand,
+    &mrt_completion_subcommand,
+    NULL,
 };
-const size_t mrt_subcommand_count = sizeof mrt_subcommands / sizeof mrt_subcommands[0];
 
 enum { VERSION = 'V' };
 
@@ -44,23 +56,6 @@ static const struct mrt_subcommand global = {
     .traits = MRT_FLAG_COMMAND,
 };
 
-static const struct mrt_flag *find_flag_in(const struct mrt_flag *rows, size_t count,
-                                           const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(rows[i].name, name) == 0)
-            return &rows[i];
-    return NULL;
-}
-
-const struct mrt_flag *mrt_find_flag(const char *name)
-{
-    const struct mrt_flag *flag = find_flag_in(mrt_common_flags, mrt_common_flag_count, name);
-    for (size_t i = 0; !flag && i < mrt_subcommand_count; i++)
-        flag = find_flag_in(mrt_subcommands[i]->flags, mrt_subcommands[i]->count, name);
-    return flag;
-}
-
 static int print_version(void)
 {
     printf("mortise %s\n", MORTISE_VERSION);
@@ -79,17 +74,17 @@ static void fill_standard_descriptors(void)
 /* NULL: there is none. */
 static const struct mrt_subcommand *find_subcommand(const char *name)
 {
-    for (size_t i = 0; i < mrt_subcommand_count; i++)
-        if (strcmp(name, mrt_subcommands[i]->name) == 0)
-            return mrt_subcommands[i];
+    for (mrt_subcommands *row = subcommands; *row; row++)
+        if (strcmp(name, (*row)->name) == 0)
+            return *row;
     return NULL;
 }
 
 static int fail_subcommand(const char *name)
 {
     struct mrt_suggestion near = {.typed = name};
-    for (size_t i = 0; i < mrt_subcommand_count; i++)
-        mrt_suggest(&near, mrt_subcommands[i]->name);
+    for (mrt_subcommands *row = subcommands; *row; row++)
+        mrt_suggest(&near, (*row)->name);
     if (near.name)
         return mrt_cli_fail(MRT_EXIT_USAGE,
                             "unknown subcommand \"%.64s\": did you mean \"%s\"? see mortise --help",
@@ -101,21 +96,21 @@ static int call_subcommand(struct mrt_cli *cli, int argc, char **argv)
 {
     bool helps = strcmp(argv[0], "help") == 0;
     if (helps && argc == 1)
-        return mrt_cli_print_help(&global);
+        return mrt_cli_print_help(cli, &global);
     if (strcmp(argv[0], "version") == 0)
         return print_version();
     const struct mrt_subcommand *found = find_subcommand(argv[helps]);
     if (!found)
         return fail_subcommand(argv[helps]);
     if (helps)
-        return mrt_cli_print_help(found);
+        return mrt_cli_print_help(cli, found);
     cli->subcommand = found;
     return found->function(cli, argc, argv);
 }
 
 int main(int argc, char **argv)
 {
-    struct mrt_cli cli = {.subcommand = &global};
+    struct mrt_cli cli = {.subcommands = subcommands, .subcommand = &global};
     fill_standard_descriptors();
     mrt_cli_allow_no_core();
     int option = mrt_cli_global_option(&cli, argc, argv);

@@ -5,22 +5,13 @@
 #include "cli/frame/cli.h"
 #include "extending/held_subcommand.h"
 
-#include <string.h>
-
-const struct mrt_subcommand *const mrt_subcommands[] = {&example_held_subcommand};
-const size_t mrt_subcommand_count = 1;
-
-const struct mrt_flag *mrt_find_flag(const char *name)
-{
-    for (size_t i = 0; i < mrt_common_flag_count; i++)
-        if (strcmp(mrt_common_flags[i].name, name) == 0)
-            return &mrt_common_flags[i];
-    return NULL;
-}
+static mrt_subcommands subcommands[] = {&example_held_subcommand, NULL};
 
 static int call_held(int argc, char **argv)
 {
-    struct mrt_cli cli = {.url = "memory:extending", .subcommand = &example_held_subcommand};
+    struct mrt_cli cli = {.url = "memory:extending",
+                          .subcommands = subcommands,
+                          .subcommand = &example_held_subcommand};
     optind = 0;
     return example_held_subcommand.function(&cli, argc, argv);
 }

@@ -17,12 +17,12 @@ static const struct mrt_flag flags[] = {
 };
 static const struct mrt_subcommand row = {
     .name = "run", .flags = flags, .count = sizeof flags / sizeof flags[0]};
-const struct mrt_subcommand *const mrt_subcommands[] = {&row};
-const size_t mrt_subcommand_count = 1;
+static mrt_subcommands subcommands[] = {&row, NULL};
 static unsigned faults;
 
-const struct mrt_flag *mrt_find_flag(const char *name)
+const struct mrt_flag *mrt_cli_find_flag(mrt_subcommands *rows, const char *name)
 {
+    (void)rows;
     for (size_t i = 0; i < row.count; i++)
         if (strcmp(flags[i].name, name) == 0)
             return &flags[i];
@@ -74,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
     setenv("XDG_CONFIG_DIRS", "/nonexistent", 1);
-    int code = mrt_settings_read(path);
+    int code = mrt_settings_read(subcommands, path);
     require(faults == (code != 0));
     check_found((const char *)data, size);
     forget_all();

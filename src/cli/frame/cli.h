@@ -53,6 +53,8 @@ struct mrt_cli {
     mrt_time give_up; /* of mrt_cli_open; 0: not */
     int exit_code;    /* after mrt_cli_option returned MRT_OPTION_STOP */
 
+    mrt_subcommands *subcommands; /* all that there are */
+
     /* Of mrt_cli_option. */
     const struct mrt_subcommand *subcommand;
     bool begun;

@@ -17,12 +17,12 @@
 #define HELP_LETTER 'h'
 #define DONE_WITH 1 /* an option that needs nobody else */
 
-const struct mrt_flag mrt_common_flags[] = {
+static const struct mrt_flag common_flags[] = {
     {MRT_OPTION_URL, "url", "URL", "the store", NULL, 0},
     {MRT_OPTION_CONFIG, "config", "FILE", "a file of settings, read before the user's", NULL, 0},
     {MRT_OPTION_HELP, "help", NULL, "this text (or -h)", NULL, MRT_FLAG_ONCE},
 };
-const size_t mrt_common_flag_count = sizeof mrt_common_flags / sizeof mrt_common_flags[0];
+#define COMMON_COUNT (sizeof common_flags / sizeof common_flags[0])
 
 /* What flock(1) takes too, for the options of a letter. */
 static const struct alias {
@@ -37,8 +37,8 @@ const struct mrt_flag *mrt_cli_flag(const struct mrt_subcommand *subcommand, siz
         return &subcommand->flags[i];
     i -= subcommand->count;
     if (subcommand->traits & MRT_FLAG_NO_STORE)
-        i += mrt_common_flag_count - 1; /* --help is the last */
-    return i < mrt_common_flag_count ? &mrt_common_flags[i] : NULL;
+        i += COMMON_COUNT - 1; /* --help is the last */
+    return i < COMMON_COUNT ? &common_flags[i] : NULL;
 }
 
 static const struct mrt_flag *flag_of(const struct mrt_subcommand *subcommand, int id)
@@ -48,6 +48,22 @@ static const struct mrt_flag *flag_of(const struct mrt_subcommand *subcommand, i
         if (flag->id == id)
             return flag;
     return NULL;
+}
+
+static const struct mrt_flag *find_in(const struct mrt_flag *rows, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+const struct mrt_flag *mrt_cli_find_flag(mrt_subcommands *subcommands, const char *name)
+{
+    const struct mrt_flag *flag = find_in(common_flags, COMMON_COUNT, name);
+    for (; !flag && *subcommands; subcommands++)
+        flag = find_in((*subcommands)->flags, (*subcommands)->count, name);
+    return flag;
 }
 
 void mrt_cli_variable(const char *option, char *text, size_t size)
@@ -245,7 +261,7 @@ static int take_common(struct mrt_cli *cli, int id)
     else if (id == MRT_OPTION_CONFIG)
         cli->config = optarg;
     else if (id == MRT_OPTION_HELP)
-        return stop(cli, mrt_cli_print_help(cli->subcommand));
+        return stop(cli, mrt_cli_print_help(cli, cli->subcommand));
     else
         return id;
     return code ? stop(cli, code) : DONE_WITH;
@@ -274,7 +290,7 @@ static int begin(struct mrt_cli *cli, int argc, char **argv)
             return id;
     }
     optind = 0;
-    int code = mrt_settings_read(cli->config);
+    int code = mrt_settings_read(cli->subcommands, cli->config);
     return code ? stop(cli, code) : DONE_WITH;
 }
 
@@ -323,21 +339,21 @@ static void print_forms(const struct mrt_subcommand *subcommand)
     }
 }
 
-static void print_subcommands(void)
+static void print_subcommands(mrt_subcommands *subcommands)
 {
-    for (size_t i = 0; i < mrt_subcommand_count; i++)
-        printf("  %-11s %s\n", mrt_subcommands[i]->name, mrt_subcommands[i]->summary);
+    for (; *subcommands; subcommands++)
+        printf("  %-11s %s\n", (*subcommands)->name, (*subcommands)->summary);
     putchar('\n');
 }
 
-int mrt_cli_print_help(const struct mrt_subcommand *subcommand)
+int mrt_cli_print_help(const struct mrt_cli *cli, const struct mrt_subcommand *subcommand)
 {
     const struct mrt_flag *flag;
     if (subcommand->operands)
         print_forms(subcommand);
     printf("%s\n", subcommand->about);
     if (!subcommand->operands)
-        print_subcommands();
+        print_subcommands(cli->subcommands);
     for (size_t i = 0; (flag = mrt_cli_flag(subcommand, i)) != NULL; i++)
         print_flag(flag);
     if (subcommand->notes)

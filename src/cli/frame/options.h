@@ -47,6 +47,10 @@ struct mrt_subcommand {
     unsigned traits;
 };
 
+/* A table of subcommands: pointers to rows, the last one NULL. The program has one, which main.c
+   hands down in struct mrt_cli. */
+typedef const struct mrt_subcommand *const mrt_subcommands;
+
 /* Results of mrt_cli_option that are no option of a subcommand; ids below are letters. */
 enum {
     MRT_OPTION_END = -1,
@@ -58,10 +62,6 @@ enum {
 };
 
 #define MRT_FLAGS_MAX 40
-
-/* Rows that every subcommand has. */
-extern const struct mrt_flag mrt_common_flags[];
-extern const size_t mrt_common_flag_count;
 
 /*
  * The next option that has a value, first those of files and environment, then the command
@@ -81,8 +81,10 @@ int mrt_cli_fail_value(const struct mrt_cli *cli, const char *what);
 const struct mrt_flag *mrt_cli_flag(const struct mrt_subcommand *subcommand, size_t i);
 /* The name of the environment's variable for an option. */
 void mrt_cli_variable(const char *option, char *text, size_t size);
+/* The row of an option of any of the subcommands, or of a common one; NULL: none has it. */
+const struct mrt_flag *mrt_cli_find_flag(mrt_subcommands *subcommands, const char *name);
 /* Prints the help of a subcommand: 0, or the exit code if it could not. */
-int mrt_cli_print_help(const struct mrt_subcommand *subcommand);
+int mrt_cli_print_help(const struct mrt_cli *cli, const struct mrt_subcommand *subcommand);
 
 /* --------------------------------------------------------------- secret.c */
 
@@ -101,18 +103,12 @@ struct mrt_setting {
     bool file_is_open; /* others may read the file */
 };
 
-/* Reads the configuration files, once; 0 or the exit code. `named`: --config; may be NULL. */
-int mrt_settings_read(const char *named);
+/* Reads the configuration files, once; 0 or the exit code. A file may set the options of the
+   subcommands. `named`: --config; may be NULL. */
+int mrt_settings_read(mrt_subcommands *subcommands, const char *named);
 /* The setting of the option `name`; false if there is none. */
 bool mrt_settings_find(const char *name, struct mrt_setting *setting);
 /* Calls `visit` for each file that was read. */
 void mrt_settings_files(void (*visit)(const char *path));
-
-/* ----------------------------------------------------------------- main.c */
-
-extern const struct mrt_subcommand *const mrt_subcommands[];
-extern const size_t mrt_subcommand_count;
-/* The row of an option of any subcommand, also the common ones; NULL: unknown. */
-const struct mrt_flag *mrt_find_flag(const char *name);
 
 #endif

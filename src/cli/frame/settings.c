@@ -38,6 +38,7 @@ struct file {
 static struct file *files[FILES_MAX]; /* the first counts first */
 static size_t file_count;
 static bool has_read;
+static mrt_subcommands *known; /* a file may set their options */
 
 /* ---------------------------------------------------------------- one file */
 
@@ -54,9 +55,9 @@ static const char *describe_unknown(const char *key)
 {
     static char fault[160];
     struct mrt_suggestion near = {.typed = key};
-    for (size_t i = 0; i < mrt_subcommand_count; i++)
-        for (size_t j = 0; j < mrt_subcommands[i]->count; j++)
-            mrt_suggest(&near, mrt_subcommands[i]->flags[j].name);
+    for (mrt_subcommands *row = known; *row; row++)
+        for (size_t i = 0; i < (*row)->count; i++)
+            mrt_suggest(&near, (*row)->flags[i].name);
     snprintf(fault, sizeof fault, "names no option: \"%.64s\" is unknown%s%s%s", key,
              near.name ? "; did you mean \"" : "", near.name ? near.name : "",
              near.name ? "\"?" : "");
@@ -74,7 +75,7 @@ static const char *take_line(struct file *file, char *text, int number)
         return "is not of the form option = value";
     *value++ = '\0';
     const char *key = trim(text);
-    const struct mrt_flag *flag = mrt_find_flag(key);
+    const struct mrt_flag *flag = mrt_cli_find_flag(known, key);
     if (!flag)
         return describe_unknown(key);
     if (flag->traits & MRT_FLAG_ONCE || flag->id == MRT_OPTION_CONFIG)
@@ -186,8 +187,9 @@ static int read_system(void)
     return code;
 }
 
-int mrt_settings_read(const char *named)
+int mrt_settings_read(mrt_subcommands *subcommands, const char *named)
 {
+    known = subcommands;
     if (!named || !*named)
         named = secure_getenv("MORTISE_CONFIG");
     int code = has_read || !named || !*named ? 0 : read_file(named, true);

@@ -166,20 +166,20 @@ static void print_bash_subcommand(const struct mrt_subcommand *subcommand)
     printf("' ;;\n");
 }
 
-static void print_bash(void)
+static void print_bash(mrt_subcommands *subcommands)
 {
     fputs(bash_names, stdout);
     fputs(bash_begin, stdout);
-    for (size_t i = 0; i < mrt_subcommand_count; i++)
-        print_bash_subcommand(mrt_subcommands[i]);
+    for (mrt_subcommands *row = subcommands; *row; row++)
+        print_bash_subcommand(*row);
     fputs(bash_middle, stdout);
-    for (size_t i = 0; i < mrt_subcommand_count; i++)
-        each_flag(mrt_subcommands[i], bash_values);
+    for (mrt_subcommands *row = subcommands; *row; row++)
+        each_flag(*row, bash_values);
     printf("        esac\n"
            "    elif [[ -z $subcommand ]]; then\n"
            "        _mortise_offer --url --config --help --version help version");
-    for (size_t i = 0; i < mrt_subcommand_count; i++)
-        printf(" %s", mrt_subcommands[i]->name);
+    for (mrt_subcommands *row = subcommands; *row; row++)
+        printf(" %s", (*row)->name);
     putchar('\n');
     fputs(bash_end, stdout);
 }
@@ -243,15 +243,15 @@ static void zsh_operands(const struct mrt_subcommand *subcommand)
     }
 }
 
-static void print_zsh(void)
+static void print_zsh(mrt_subcommands *subcommands)
 {
     printf("#compdef mortise\n%s"
            "_mortise() {\n"
            "    local state line i\n"
            "    local -a store=() subcommands=(\n",
            zsh_names);
-    for (size_t i = 0; i < mrt_subcommand_count; i++)
-        printf("        '%s:%s'\n", mrt_subcommands[i]->name, mrt_subcommands[i]->summary);
+    for (mrt_subcommands *row = subcommands; *row; row++)
+        printf("        '%s:%s'\n", (*row)->name, (*row)->summary);
     printf(
         "    )\n"
         "    for ((i = 2; i < CURRENT; i++)); do\n"
@@ -267,8 +267,8 @@ static void print_zsh(void)
         "    subcommand) _describe subcommand subcommands ;;\n"
         "    argument)\n"
         "        case $words[1] in\n");
-    for (size_t i = 0; i < mrt_subcommand_count; i++)
-        zsh_operands(mrt_subcommands[i]);
+    for (mrt_subcommands *row = subcommands; *row; row++)
+        zsh_operands(*row);
     printf("        esac ;;\n"
            "    esac\n"
            "}\n"
@@ -331,19 +331,19 @@ static void fish_operands(const struct mrt_subcommand *subcommand)
     printf("'\n");
 }
 
-static void print_fish(void)
+static void print_fish(mrt_subcommands *subcommands)
 {
     fputs(fish_names, stdout);
-    for (size_t i = 0; i < mrt_subcommand_count; i++)
-        printf("complete -c mortise -n __fish_use_subcommand -f -a %s -d '%s'\n",
-               mrt_subcommands[i]->name, mrt_subcommands[i]->summary);
+    for (mrt_subcommands *row = subcommands; *row; row++)
+        printf("complete -c mortise -n __fish_use_subcommand -f -a %s -d '%s'\n", (*row)->name,
+               (*row)->summary);
     printf("complete -c mortise -n __fish_use_subcommand -l url -r -d 'the store'\n"
            "complete -c mortise -n __fish_use_subcommand -l config -r -d 'a file of settings'\n"
            "complete -c mortise -n __fish_use_subcommand -l help -d 'help'\n"
            "complete -c mortise -n __fish_use_subcommand -l version -d 'the version'\n");
-    for (size_t i = 0; i < mrt_subcommand_count; i++) {
-        each_flag(mrt_subcommands[i], fish_flag);
-        fish_operands(mrt_subcommands[i]);
+    for (mrt_subcommands *row = subcommands; *row; row++) {
+        each_flag(*row, fish_flag);
+        fish_operands(*row);
     }
 }
 
@@ -351,7 +351,7 @@ int mrt_cli_completion(struct mrt_cli *cli, int argc, char **argv)
 {
     static const struct {
         const char *name;
-        void (*print)(void);
+        void (*print)(mrt_subcommands *subcommands);
     } shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
     int option;
     while ((option = mrt_cli_option(cli, argc, argv)) != MRT_OPTION_END)
@@ -359,7 +359,7 @@ int mrt_cli_completion(struct mrt_cli *cli, int argc, char **argv)
             return cli->exit_code;
     for (size_t i = 0; argc - optind == 1 && i < sizeof shells / sizeof shells[0]; i++)
         if (strcmp(argv[optind], shells[i].name) == 0) {
-            shells[i].print();
+            shells[i].print(cli->subcommands);
             return mrt_cli_end_output();
         }
     return mrt_cli_fail(MRT_EXIT_USAGE, "completion is for bash, zsh or fish; see --help");

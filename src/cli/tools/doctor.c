@@ -77,11 +77,11 @@ static void show_setting(const struct mrt_flag *flag)
 }
 
 /* Whether an earlier subcommand has an option of that name. */
-static bool was_shown(size_t subcommand, const char *name)
+static bool was_shown(mrt_subcommands *first, mrt_subcommands *row, const char *name)
 {
-    for (size_t i = 0; i < subcommand; i++)
-        for (size_t j = 0; j < mrt_subcommands[i]->count; j++)
-            if (strcmp(mrt_subcommands[i]->flags[j].name, name) == 0)
+    for (; first < row; first++)
+        for (size_t i = 0; i < (*first)->count; i++)
+            if (strcmp((*first)->flags[i].name, name) == 0)
                 return true;
     return false;
 }
@@ -108,10 +108,10 @@ static void show_settings(const struct mrt_cli *cli)
                                           "MORTISE_SERVE_TOKEN"};
     printf("settings (all others are at their defaults)\n");
     show_url(cli);
-    for (size_t i = 0; i < mrt_subcommand_count; i++)
-        for (size_t j = 0; j < mrt_subcommands[i]->count; j++)
-            if (!was_shown(i, mrt_subcommands[i]->flags[j].name))
-                show_setting(&mrt_subcommands[i]->flags[j]);
+    for (mrt_subcommands *row = cli->subcommands; *row; row++)
+        for (size_t i = 0; i < (*row)->count; i++)
+            if (!was_shown(cli->subcommands, row, (*row)->flags[i].name))
+                show_setting(&(*row)->flags[i]);
     for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++)
         if (secure_getenv(secrets[i]))
             print_setting("credentials", "(not shown)", secrets[i]);
