@@ -40,19 +40,19 @@ void mrt_zk_session_over(struct mrt_zk_session *session, int code)
     session->over_error = mrt_zk_code(code)->error;
 }
 
-static void answer_started(struct mrt_zk_session *session, struct mrt_zk_job *job)
+static void answer_started(struct mrt_zk_session *session, struct mrt_job *job)
 {
     char why[200];
     if (mrt_zk_lease_begin(session, &job->event, why, sizeof why)) {
         session->told = true;
         mrt_zk_answer(session->store, job, MRT_STARTED);
     } else {
-        mrt_zk_fail(session->store, job, MORTISE_ENOTSUPPORTED, why);
+        mrt_zk_fail_with(session->store, job, MORTISE_ENOTSUPPORTED, why);
         session->over = true;
     }
 }
 
-static void renewed(struct mrt_zk_session *session, struct mrt_zk_job *job)
+static void renewed(struct mrt_zk_session *session, struct mrt_job *job)
 {
     job->event.proven = session->attached;
     mrt_zk_answer(session->store, job, MRT_RENEWED);
@@ -79,7 +79,7 @@ static void established(struct mrt_zk_session *session)
     }
     if (session->stopping)
         session->close_now = true;
-    struct mrt_zk_job *job = session->start;
+    struct mrt_job *job = session->start;
     if (!job)
         return;
     session->start = NULL;
@@ -108,8 +108,8 @@ static void on_session(zhandle_t *handle, int type, int state, const char *path,
 
 void mrt_zk_session_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind, int code)
 {
-    struct mrt_zk_job **slot = kind == MRT_ZK_RENEW ? &session->renew : &session->stop;
-    struct mrt_zk_job *job = *slot;
+    struct mrt_job **slot = kind == MRT_ZK_RENEW ? &session->renew : &session->stop;
+    struct mrt_job *job = *slot;
     if (code == ZOK)
         session->attempts = 0;
     if (kind == MRT_ZK_CLOSE && code == ZOK) {
@@ -264,7 +264,7 @@ static void tell_unreachable(const struct mrt_zk_session *session, int error)
     if (session->connected || session->over || !mrt_zk_has_tried_all(session))
         return;
     snprintf(why, sizeof why, "%.180s: %s", session->store->address.shown, mrt_zk_trouble(error));
-    mrt_zk_tell_unreachable(session->store, why);
+    mrt_zk_report_unreachable(session->store, why);
 }
 
 /* Reads the answers that have come before the server is found silent. */
@@ -334,11 +334,11 @@ void mrt_zk_session_turn(struct mrt_zk_session *session, mrt_time now)
     mrt_zk_entered = NULL;
     if (session->start && !session->over && now >= session->deadline) {
         char why[256];
-        struct mrt_zk_job *job = session->start;
+        struct mrt_job *job = session->start;
         session->start = NULL;
         snprintf(why, sizeof why, "%.180s: %s", session->store->address.shown, strerror(ETIMEDOUT));
-        mrt_zk_fail(session->store, job, MORTISE_EUNREACHABLE, why);
-        mrt_zk_tell_unreachable(session->store, why);
+        mrt_zk_fail_with(session->store, job, MORTISE_EUNREACHABLE, why);
+        mrt_zk_report_unreachable(session->store, why);
         session->over = true;
     }
 }
@@ -366,7 +366,7 @@ zhandle_t *mrt_zk_handle(const struct mrt_store *store, const char *servers, wat
     return NULL;
 }
 
-bool mrt_zk_session_start(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
+bool mrt_zk_session_start(struct mrt_store *store, struct mrt_job *job, mrt_time now)
 {
     struct mrt_zk_session *session = calloc(1, sizeof *session);
     if (!session)
@@ -396,7 +396,7 @@ bool mrt_zk_session_start(struct mrt_store *store, struct mrt_zk_job *job, mrt_t
     return true;
 }
 
-void mrt_zk_session_renew(struct mrt_zk_session *session, struct mrt_zk_job *job)
+void mrt_zk_session_renew(struct mrt_zk_session *session, struct mrt_job *job)
 {
     const char *path = session->store->address.chroot;
     int code;
@@ -416,7 +416,7 @@ void mrt_zk_session_renew(struct mrt_zk_session *session, struct mrt_zk_job *job
 
 /* ---------------------------------------------------------------- the end */
 
-void mrt_zk_session_stop(struct mrt_zk_session *session, struct mrt_zk_job *job, mrt_time now)
+void mrt_zk_session_stop(struct mrt_zk_session *session, struct mrt_job *job, mrt_time now)
 {
     int code;
     session->stopping = true;
@@ -435,10 +435,10 @@ void mrt_zk_session_stop(struct mrt_zk_session *session, struct mrt_zk_job *job,
     }
 }
 
-static void answer_if(struct mrt_zk_session *session, struct mrt_zk_job **slot,
+static void answer_if(struct mrt_zk_session *session, struct mrt_job **slot,
                       enum mrt_event_type type)
 {
-    struct mrt_zk_job *job = *slot;
+    struct mrt_job *job = *slot;
     *slot = NULL;
     if (job)
         mrt_zk_answer(session->store, job, type);
@@ -448,9 +448,9 @@ void mrt_zk_session_clear(struct mrt_zk_session *session)
 {
     struct mrt_zk_ticket *ticket, *next;
     if (session->over && session->start) {
-        struct mrt_zk_job *job = session->start;
+        struct mrt_job *job = session->start;
         session->start = NULL;
-        mrt_zk_fail(session->store, job, session->over_error, "the session was refused");
+        mrt_zk_fail_with(session->store, job, session->over_error, "the session was refused");
     }
     answer_if(session, &session->start, MRT_UNKNOWN);
     answer_if(session, &session->renew, MRT_UNKNOWN);

@@ -37,7 +37,7 @@ int mrt_zk_find_servers(struct mrt_store *store, bool later)
                      mrt_resolver_fault(resolver));
 }
 
-bool mrt_zk_keep_start(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
+bool mrt_zk_keep_start(struct mrt_store *store, struct mrt_job *job, mrt_time now)
 {
     if (store->servers[0])
         return false;
@@ -49,7 +49,7 @@ bool mrt_zk_keep_start(struct mrt_store *store, struct mrt_zk_job *job, mrt_time
 
 void mrt_zk_drop_start(struct mrt_store *store)
 {
-    struct mrt_zk_job *job = store->unplaced;
+    struct mrt_job *job = store->unplaced;
     store->unplaced = NULL;
     if (job)
         mrt_zk_answer(store, job, MRT_UNKNOWN);
@@ -58,17 +58,17 @@ void mrt_zk_drop_start(struct mrt_store *store)
 static void fail(struct mrt_store *store)
 {
     char why[256];
-    struct mrt_zk_job *job = store->unplaced;
+    struct mrt_job *job = store->unplaced;
     store->unplaced = NULL;
     snprintf(why, sizeof why, "%.150s: %s", store->address.shown,
              mrt_resolver_fault(&store->resolver));
-    mrt_zk_fail(store, job, MORTISE_EUNREACHABLE, why);
-    mrt_zk_tell_unreachable(store, why);
+    mrt_zk_fail_with(store, job, MORTISE_EUNREACHABLE, why);
+    mrt_zk_report_unreachable(store, why);
 }
 
-struct mrt_zk_job *mrt_zk_placed_start(struct mrt_store *store, mrt_time now)
+struct mrt_job *mrt_zk_placed_start(struct mrt_store *store, mrt_time now)
 {
-    struct mrt_zk_job *job = store->unplaced;
+    struct mrt_job *job = store->unplaced;
     if (!job)
         return NULL;
     struct mrt_addresses *found = mrt_resolver_take(&store->resolver);

@@ -1,6 +1,6 @@
 /*
  * The parts of the ZooKeeper store, shared by its files and by nobody else:
- *   port.c          the port: commands in, events out, one descriptor
+ *   port.c          the port: commands in, one descriptor; answer.c: events out
  *   connection.c  the client library's handle: its socket, its life and its end
  *   lease.c    what proves that it lives, and how long a server may be silent
  *   request.c  requests under way, found again by number
@@ -36,6 +36,7 @@
 #include "core/store.h"
 #include "store/kit/notes.h"
 #include "store/zookeeper/access.h"
+#include "store/zookeeper/answer.h"
 #include "store/zookeeper/uri.h"
 #include "store/zookeeper/watch/rights.h"
 
@@ -52,16 +53,6 @@
 #define MRT_ZK_REVOKE "__REVOKE__"
 #define MRT_ZK_RECHECK (5 * MRT_SECOND)
 #define MRT_ZK_RECHECK_UNWATCHED MRT_SECOND
-
-/* A command until it is answered, and then its answer. */
-struct mrt_zk_job {
-    TAILQ_ENTRY(mrt_zk_job) link;
-    struct mrt_command command;
-    struct mrt_event event;
-    char detail[256];
-    void *value; /* the event's; freed with the job */
-};
-TAILQ_HEAD(mrt_zk_jobs, mrt_zk_job);
 
 enum mrt_zk_watches {
     MRT_ZK_WATCHES_NODE,    /* its end */
@@ -98,7 +89,7 @@ struct mrt_zk_view {
 
 struct mrt_zk_ticket {
     struct mrt_id id;
-    struct mrt_zk_jobs jobs;   /* the first is being done */
+    struct mrt_jobs jobs;      /* the first is being done */
     uint64_t attempt;          /* answers of an earlier one are dropped */
     unsigned tries;            /* of creating, because the directory was gone, ... */
     unsigned deletes;          /* under way, of a REMOVE */
@@ -194,8 +185,8 @@ enum mrt_zk_request_kind {
 struct mrt_zk_query {
     uint64_t number; /* of its requests and its watches */
     struct mrt_id id;
-    struct mrt_zk_job *job; /* NULL: answered */
-    bool changed;           /* an event came before the answer */
+    struct mrt_job *job; /* NULL: answered */
+    bool changed;        /* an event came before the answer */
     unsigned tries;
     uint64_t fence;  /* CELL_SET: the largest, to be written */
     int32_t version; /* CELL_SET: of the node as it was read */
@@ -267,7 +258,7 @@ struct mrt_zk_session {
     mrt_time attached; /* the one that the leader has said yes to last */
     mrt_time since;    /* when it did */
     mrt_time asked;    /* the newest sync of the session's own was sent */
-    struct mrt_zk_job *start, *stop, *renew;
+    struct mrt_job *start, *stop, *renew;
     uint64_t numbers;
     TAILQ_HEAD(, mrt_zk_request) requests;
     struct mrt_zk_ticket *tickets;
@@ -289,13 +280,12 @@ enum mrt_zk_note {
 };
 
 struct mrt_store {
-    struct mrt_sink sink;
     struct mrt_traffic traffic;
     struct mrt_zk_address address;
     struct mrt_zk_access access;
     char servers[MRT_ZK_SERVERS_SIZE];
     struct mrt_resolver resolver;
-    struct mrt_zk_job *unplaced; /* a START that comes before any server is known */
+    struct mrt_job *unplaced; /* a START that comes before any server is known */
     mrt_time unplaced_until;
     char label[MRT_OWNER_SIZE];
     struct mrt_notes notes;
@@ -308,36 +298,23 @@ struct mrt_store {
     struct mrt_zk_session *session;
     struct mrt_id unproven;         /* session given up without the server's word */
     struct mrt_zk_closing *closing; /* of the session before; NULL: it has ended */
-    struct mrt_zk_job *stop;        /* waits for that */
-    struct mrt_zk_jobs outbox;
+    struct mrt_job *stop;           /* waits for that */
+    struct mrt_outbox outbox;
 };
 
 extern pthread_mutex_t mrt_zk_library;
 /* Whose callbacks the library is running on this thread; NULL: none that matter. */
 extern _Thread_local struct mrt_zk_session *mrt_zk_entered;
 
-/* port.c: puts events into the outbox. */
-void mrt_zk_answer(struct mrt_store *store, struct mrt_zk_job *job, enum mrt_event_type type);
-/* FAILED or UNKNOWN, as the code of the library says. */
-void mrt_zk_answer_code(struct mrt_store *store, struct mrt_zk_job *job, int code);
-void mrt_zk_fail(struct mrt_store *store, struct mrt_zk_job *job, int error, const char *detail);
-/* FAILED, of no session. */
-void mrt_zk_tell_unreachable(struct mrt_store *store, const char *why);
-/* WAKE; id none: all tickets of the session. */
-void mrt_zk_wake(struct mrt_store *store, struct mrt_id id);
-/* REVOKED. */
-void mrt_zk_tell_revoked(struct mrt_store *store, const struct mrt_zk_ticket *ticket);
-/* CHANGED. */
-void mrt_zk_tell_changed(struct mrt_store *store, struct mrt_id id);
-/* A VIEW that was not asked for. */
-void mrt_zk_tell(struct mrt_store *store, struct mrt_zk_ticket *ticket, uint64_t ahead);
+/* A VIEW that was not asked for: ticket/ticket.c. */
+void mrt_zk_report_view(struct mrt_store *store, struct mrt_zk_ticket *ticket, uint64_t ahead);
 
 /* connection.c. All but the last with mrt_zk_library held. */
 /* A handle of the library's for this store; NULL: no memory. */
 zhandle_t *mrt_zk_handle(const struct mrt_store *store, const char *servers, watcher_fn watcher);
-bool mrt_zk_session_start(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now);
-void mrt_zk_session_stop(struct mrt_zk_session *session, struct mrt_zk_job *job, mrt_time now);
-void mrt_zk_session_renew(struct mrt_zk_session *session, struct mrt_zk_job *job);
+bool mrt_zk_session_start(struct mrt_store *store, struct mrt_job *job, mrt_time now);
+void mrt_zk_session_stop(struct mrt_zk_session *session, struct mrt_job *job, mrt_time now);
+void mrt_zk_session_renew(struct mrt_zk_session *session, struct mrt_job *job);
 void mrt_zk_session_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind, int code);
 /* Notes that the server has ended it, for this reason of the library. */
 void mrt_zk_session_over(struct mrt_zk_session *session, int code);
@@ -385,7 +362,7 @@ void mrt_zk_requests_free(struct mrt_zk_session *session);
 
 /* values/query.c */
 /* `path` is the queue's directory, or the cell's. */
-void mrt_zk_query_submit(struct mrt_zk_session *session, struct mrt_zk_job *job, const char *path);
+void mrt_zk_query_submit(struct mrt_zk_session *session, struct mrt_job *job, const char *path);
 void mrt_zk_query_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
                         uint64_t number, const struct mrt_zk_reply *reply);
 void mrt_zk_query_event(struct mrt_zk_session *session, uint64_t number);
@@ -483,14 +460,14 @@ int64_t mrt_zk_first_czxid(const struct mrt_zk_place *place, const struct Stat *
 struct mrt_zk_view mrt_zk_view_of(struct mrt_store *store, const struct mrt_zk_ticket *ticket,
                                   const struct String_vector *names);
 /* The particulars of MRT_ZK_MISPLACED, for the command's answer. */
-void mrt_zk_keep_misplaced(const struct mrt_store *store, struct mrt_zk_job *job, const char *node);
+void mrt_zk_keep_misplaced(const struct mrt_store *store, struct mrt_job *job, const char *node);
 /* Whether so many or more wait ahead of the ticket. */
 bool mrt_zk_crowded(const struct mrt_zk_ticket *ticket, const struct mrt_zk_view *view,
                     const struct String_vector *names, uint64_t most);
 
 /* ticket/ticket.c */
 /* `path` is the queue's directory. */
-void mrt_zk_ticket_submit(struct mrt_zk_session *session, struct mrt_zk_job *job, const char *path);
+void mrt_zk_ticket_submit(struct mrt_zk_session *session, struct mrt_job *job, const char *path);
 void mrt_zk_ticket_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                          enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply);
 struct mrt_zk_ticket *mrt_zk_ticket_find(struct mrt_zk_session *session, struct mrt_id id);

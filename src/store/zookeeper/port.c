@@ -36,106 +36,15 @@ pthread_mutex_t mrt_zk_library = PTHREAD_MUTEX_INITIALIZER;
 
 /* ------------------------------------------------------------------- events */
 
-static void put(struct mrt_store *store, struct mrt_zk_job *job)
-{
-    job->event.serial = job->command.serial;
-    job->event.session = job->command.session;
-    job->event.ticket = job->command.ticket;
-    TAILQ_INSERT_TAIL(&store->outbox, job, link);
-}
-
-void mrt_zk_answer(struct mrt_store *store, struct mrt_zk_job *job, enum mrt_event_type type)
-{
-    job->event.type = type;
-    put(store, job);
-}
-
-void mrt_zk_fail(struct mrt_store *store, struct mrt_zk_job *job, int error, const char *detail)
-{
-    job->event.type = MRT_FAILED;
-    job->event.error = error;
-    if (detail && job->command.queue)
-        snprintf(job->detail, sizeof job->detail, "ZooKeeper, lock \"%.100s\": %.100s",
-                 job->command.queue, detail);
-    else if (detail)
-        snprintf(job->detail, sizeof job->detail, "ZooKeeper: %.200s", detail);
-    put(store, job);
-}
-
-void mrt_zk_answer_code(struct mrt_store *store, struct mrt_zk_job *job, int code)
-{
-    const struct mrt_zk_code *why = mrt_zk_code(code);
-    if (why->outcome == MRT_ZK_PERHAPS)
-        mrt_zk_answer(store, job, MRT_UNKNOWN);
-    else
-        mrt_zk_fail(store, job, why->error, why->text);
-}
-
-static void tell_unasked(struct mrt_store *store, enum mrt_event_type type, struct mrt_id id)
-{
-    struct mrt_zk_job *job = calloc(1, sizeof *job);
-    if (!job)
-        return; /* it may be lost: one looks again after `recheck` */
-    job->command.session = store->session->id;
-    job->command.ticket = id;
-    mrt_zk_answer(store, job, type);
-}
-
-void mrt_zk_tell_unreachable(struct mrt_store *store, const char *why)
-{
-    struct mrt_zk_job *job = calloc(1, sizeof *job);
-    if (job)
-        mrt_zk_fail(store, job, MORTISE_EUNREACHABLE, why);
-}
-
-void mrt_zk_wake(struct mrt_store *store, struct mrt_id id)
-{
-    tell_unasked(store, MRT_WAKE, id);
-}
-
-void mrt_zk_tell_changed(struct mrt_store *store, struct mrt_id id)
-{
-    tell_unasked(store, MRT_CHANGED, id);
-}
-
-void mrt_zk_tell_revoked(struct mrt_store *store, const struct mrt_zk_ticket *ticket)
-{
-    struct mrt_zk_job *job = calloc(1, sizeof *job);
-    if (!job)
-        return; /* the next look shows it */
-    job->command.session = store->session->id;
-    job->command.ticket = ticket->id;
-    job->event.revoked = (uint64_t)ticket->revoked;
-    mrt_zk_answer(store, job, MRT_REVOKED);
-}
-
-void mrt_zk_tell(struct mrt_store *store, struct mrt_zk_ticket *ticket, uint64_t ahead)
-{
-    struct mrt_zk_job *job = calloc(1, sizeof *job);
-    if (!job)
-        return;
-    job->command.session = store->session->id;
-    job->command.ticket = ticket->id;
-    mrt_zk_ticket_describe(ticket, &job->event, ahead);
-    mrt_zk_answer(store, job, MRT_VIEW);
-}
-
 static void tell_lost(struct mrt_store *store, struct mrt_id session, int error)
 {
     struct mrt_event event = {.type = MRT_SESSION_LOST, .session = session, .error = error};
-    store->sink.deliver(store->sink.context, &event);
+    mrt_sink_deliver(&store->outbox.sink, event);
 }
 
 static void deliver_all(struct mrt_store *store)
 {
-    struct mrt_zk_job *job;
-    while ((job = TAILQ_FIRST(&store->outbox))) {
-        TAILQ_REMOVE(&store->outbox, job, link);
-        job->event.detail = job->detail[0] ? job->detail : NULL;
-        store->sink.deliver(store->sink.context, &job->event);
-        free(job->value);
-        free(job);
-    }
+    mrt_outbox_deliver(&store->outbox);
     mrt_notes_say(&store->notes);
 }
 
@@ -168,7 +77,7 @@ static void settle(struct mrt_store *store)
     struct mrt_id id = session->id;
     int error = session->over_error;
     bool over = session->over;
-    struct mrt_zk_job *stop = session->stop;
+    struct mrt_job *stop = session->stop;
     mrt_zk_session_clear(session);
     struct mrt_zk_closing *closing = mrt_zk_close_begin(session);
     mrt_zk_session_free(session);
@@ -210,22 +119,8 @@ static void abandon_session(struct mrt_store *store, mrt_time patience)
     store->next = MRT_TIME_NEVER;
 }
 
-static void refuse(struct mrt_store *store, struct mrt_zk_job *job)
-{
-    switch (job->command.type) {
-    case MRT_REMOVE:
-        mrt_zk_answer(store, job, MRT_REMOVED);
-        break;
-    case MRT_REFRESH:
-        mrt_zk_answer(store, job, MRT_GONE);
-        break;
-    default:
-        mrt_zk_fail(store, job, MORTISE_ELOST, "the session has ended");
-    }
-}
-
 /* START of what is there proves it once more, by the renewal of its lease. */
-static void start(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
+static void start(struct mrt_store *store, struct mrt_job *job, mrt_time now)
 {
     if (store->session && !mrt_id_equal(store->session->id, job->command.session))
         abandon_session(store, 0);
@@ -237,10 +132,10 @@ static void start(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
         return;
     }
     if (!mrt_zk_keep_start(store, job, now) && !mrt_zk_session_start(store, job, now))
-        mrt_zk_fail(store, job, MORTISE_ENOMEM, "no handle of the client library");
+        mrt_zk_fail_with(store, job, MORTISE_ENOMEM, "no handle of the client library");
 }
 
-static void stop(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
+static void stop(struct mrt_store *store, struct mrt_job *job, mrt_time now)
 {
     mrt_zk_drop_start(store);
     if (store->session && mrt_id_equal(store->session->id, job->command.session))
@@ -252,7 +147,7 @@ static void stop(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
 }
 
 /* By its path; what is wrong with the command is answered here. */
-static void submit_named(struct mrt_store *store, struct mrt_zk_job *job)
+static void submit_named(struct mrt_store *store, struct mrt_job *job)
 {
     const struct mrt_command *command = &job->command;
     char path[MRT_ZK_PATH_MAX];
@@ -261,21 +156,21 @@ static void submit_named(struct mrt_store *store, struct mrt_zk_job *job)
     if (error != MORTISE_OK) {
         char detail[MRT_ERROR_DETAIL_MAX];
         mrt_error_copy_detail(detail);
-        mrt_zk_fail(store, job, error, NULL);
-        snprintf(job->detail, sizeof job->detail, "%.250s", detail);
+        mrt_job_set_detail(job, "%.250s", detail);
+        mrt_zk_fail(store, job, error);
         return;
     }
     if (command->type == MRT_APPEND && !command->adopt &&
         mrt_zk_place_for(store->address.layout, command->kind, command->capacity, command->weight)
                 .family == MRT_ZK_FOREIGN) {
-        mrt_zk_fail(store, job, MORTISE_ENOTSUPPORTED,
-                    store->address.layout == MRT_ZK_RECIPE
-                        ? "layout=recipe has no names for locks of this kind"
-                        : "no lock of this kind is kept there");
+        mrt_zk_fail_with(store, job, MORTISE_ENOTSUPPORTED,
+                         store->address.layout == MRT_ZK_RECIPE
+                             ? "layout=recipe has no names for locks of this kind"
+                             : "no lock of this kind is kept there");
         return;
     }
     if (command->claim && (command->type == MRT_DETACH || command->adopt)) {
-        mrt_zk_fail(store, job, MORTISE_ENOTSUPPORTED, "an exclusive lock is its session's");
+        mrt_zk_fail_with(store, job, MORTISE_ENOTSUPPORTED, "an exclusive lock is its session's");
         return;
     }
     if (command->type == MRT_OBSERVE || command->type == MRT_CELL_GET ||
@@ -285,7 +180,7 @@ static void submit_named(struct mrt_store *store, struct mrt_zk_job *job)
         mrt_zk_ticket_submit(store->session, job, path);
 }
 
-static void dispatch(struct mrt_store *store, struct mrt_zk_job *job, mrt_time now)
+static void dispatch(struct mrt_store *store, struct mrt_job *job, mrt_time now)
 {
     struct mrt_zk_session *session = store->session;
     if (job->command.type == MRT_START)
@@ -294,7 +189,7 @@ static void dispatch(struct mrt_store *store, struct mrt_zk_job *job, mrt_time n
         stop(store, job, now);
     else if (!session || !mrt_id_equal(session->id, job->command.session) || session->over ||
              session->stopping)
-        refuse(store, job);
+        mrt_outbox_refuse(&store->outbox, job);
     else if (job->command.type == MRT_RENEW)
         mrt_zk_session_renew(session, job);
     else
@@ -303,7 +198,7 @@ static void dispatch(struct mrt_store *store, struct mrt_zk_job *job, mrt_time n
 
 static void turn(struct mrt_store *store, mrt_time now)
 {
-    struct mrt_zk_job *job = mrt_zk_placed_start(store, now);
+    struct mrt_job *job = mrt_zk_placed_start(store, now);
     if (job)
         start(store, job, now);
     if (store->unplaced)
@@ -317,10 +212,9 @@ static void turn(struct mrt_store *store, mrt_time now)
 static bool zk_submit(struct mrt_store *store, const struct mrt_command *command, mrt_time patience)
 {
     (void)patience; /* nothing here waits */
-    struct mrt_zk_job *job = calloc(1, sizeof *job);
+    struct mrt_job *job = mrt_job_new(sizeof *job, command);
     if (!job)
         return false;
-    job->command = *command;
     mrt_time now = mrt_time_now();
     pthread_mutex_lock(&mrt_zk_library);
     mrt_zk_entered = store->session;
@@ -409,13 +303,8 @@ static mrt_time zk_lag(const struct mrt_store *store)
 
 static void free_store(struct mrt_store *store)
 {
-    struct mrt_zk_job *job;
-    while ((job = TAILQ_FIRST(&store->outbox))) {
-        TAILQ_REMOVE(&store->outbox, job, link);
-        free(job->value);
-        free(job);
-    }
-    free(store->unplaced);
+    mrt_outbox_free(&store->outbox);
+    mrt_job_free(store->unplaced);
     mrt_resolver_forget(&store->resolver);
     if (store->epoll >= 0)
         close(store->epoll);
@@ -429,8 +318,7 @@ static int zk_open(const struct mrt_uri *uri, const struct mrt_store_options *op
     struct mrt_store *store = calloc(1, sizeof *store);
     if (!store)
         return MORTISE_ENOMEM;
-    TAILQ_INIT(&store->outbox);
-    store->sink = sink;
+    mrt_outbox_init(&store->outbox, sink);
     store->next = MRT_TIME_NEVER;
     mrt_notes_init(&store->notes, "ZooKeeper", options);
     store->timeout = options->timeout > 0 ? options->timeout : 5 * MRT_SECOND;
@@ -471,9 +359,9 @@ static void zk_abandon(struct mrt_store *store)
                    (nowhere >= 0 && dup2(nowhere, session->socket) == session->socket);
         if (nowhere >= 0)
             close(nowhere);
-        free(session->start);
-        free(session->stop);
-        free(session->renew);
+        mrt_job_free(session->start);
+        mrt_job_free(session->stop);
+        mrt_job_free(session->renew);
         session->start = session->stop = session->renew = NULL;
         if (cut)
             mrt_zk_close_here(session);
@@ -483,7 +371,7 @@ static void zk_abandon(struct mrt_store *store)
     if (store->closing) { /* its thread is the parent's */
         close(store->closing->done);
         free(store->closing);
-        free(store->stop);
+        mrt_job_free(store->stop);
     }
     free_store(store);
 }

@@ -161,7 +161,7 @@ static int describe(const struct mrt_zk_session *session, const struct mrt_zk_ti
 
 static const struct mrt_command *doing(const struct mrt_zk_ticket *ticket)
 {
-    const struct mrt_zk_job *job = TAILQ_FIRST(&ticket->jobs);
+    const struct mrt_job *job = TAILQ_FIRST(&ticket->jobs);
     MRT_ASSERT(job); /* requests are sent for commands */
     return &job->command;
 }

@@ -35,7 +35,7 @@ void mrt_zk_data_known(struct mrt_zk_session *session, struct mrt_zk_ticket *tic
         reply->stat->mzxid <= ticket->revoked)
         return;
     ticket->revoked = reply->stat->mzxid;
-    mrt_zk_tell_revoked(session->store, ticket);
+    mrt_zk_report_revoked(session->store, ticket->id, ticket->revoked);
 }
 
 /* ---------------------------------------------------------------- commands */

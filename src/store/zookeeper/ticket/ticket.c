@@ -12,6 +12,7 @@
  * before are dropped.
  */
 #include "core/rule.h"
+#include "store/kit/refusal.h"
 #include "store/zookeeper/internal.h"
 
 #include <inttypes.h>
@@ -38,9 +39,9 @@ static void free_ticket(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
     free(ticket);
 }
 
-static struct mrt_zk_job *end_job(struct mrt_zk_ticket *ticket)
+static struct mrt_job *end_job(struct mrt_zk_ticket *ticket)
 {
-    struct mrt_zk_job *job = TAILQ_FIRST(&ticket->jobs);
+    struct mrt_job *job = TAILQ_FIRST(&ticket->jobs);
     TAILQ_REMOVE(&ticket->jobs, job, link);
     ticket->attempt++;
     ticket->recovering = false;
@@ -69,18 +70,32 @@ void mrt_zk_ticket_answer_code(struct mrt_zk_session *session, struct mrt_zk_tic
     next_job(session, ticket);
 }
 
-void mrt_zk_ticket_fail(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
+/* In the words of every store; a code of the server's has its own. */
+static void describe_refusal(const struct mrt_zk_ticket *ticket, struct mrt_job *job, int code)
 {
     const struct mrt_zk_place *own = &ticket->place, *other = &ticket->other;
-    const struct mrt_zk_code *why = mrt_zk_code(code);
-    char text[128];
-    snprintf(text, sizeof text, "%s", why->text);
+    const struct mrt_command *command = &job->command;
     if (code == MRT_ZK_OTHER && other->family != MRT_ZK_FOREIGN)
-        snprintf(text, sizeof text, "in use as a %s of capacity %" PRIu64 ", not a %s of %" PRIu64,
-                 mrt_zk_kind(other->family), other->capacity, mrt_zk_kind(own->family),
-                 own->capacity);
-    mrt_zk_fail(session->store, end_job(ticket), why->error,
-                code == MRT_ZK_MISPLACED ? NULL : text); /* it is kept already */
+        mrt_job_set_detail(job, MRT_REFUSAL_MISMATCH, command->queue, mrt_zk_kind(other->family),
+                           other->capacity, mrt_zk_kind(own->family), own->capacity);
+    else if (code == MRT_ZK_FULL)
+        mrt_job_set_detail(job, MRT_REFUSAL_FULL, command->queue_max, command->queue);
+    else if (code == MRT_ZK_NO_HEIR)
+        mrt_job_set_detail(job, MRT_REFUSAL_NOT_DETACHED, command->queue);
+    else if (code == MRT_ZK_OTHER_HEIR)
+        mrt_job_set_detail(job, MRT_REFUSAL_ADOPT);
+}
+
+void mrt_zk_ticket_fail(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
+{
+    const struct mrt_zk_code *why = mrt_zk_code(code);
+    struct mrt_job *job = end_job(ticket);
+    if (code != MRT_ZK_MISPLACED) /* its detail is kept already */
+        describe_refusal(ticket, job, code);
+    if (job->detail[0])
+        mrt_zk_fail(session->store, job, why->error);
+    else
+        mrt_zk_fail_with(session->store, job, why->error, why->text);
     next_job(session, ticket);
 }
 
@@ -95,7 +110,7 @@ void mrt_zk_ticket_gone(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
 void mrt_zk_ticket_end(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     while (!TAILQ_EMPTY(&ticket->jobs)) {
-        struct mrt_zk_job *job = end_job(ticket);
+        struct mrt_job *job = end_job(ticket);
         if (job->command.type == MRT_REFRESH || job->command.type == MRT_SET_VALUE)
             mrt_zk_answer(session->store, job, MRT_GONE);
         else if (job->command.type == MRT_REMOVE)
@@ -220,7 +235,7 @@ static struct mrt_zk_ticket *new_ticket(struct mrt_zk_session *session,
     return NULL;
 }
 
-void mrt_zk_ticket_submit(struct mrt_zk_session *session, struct mrt_zk_job *job, const char *path)
+void mrt_zk_ticket_submit(struct mrt_zk_session *session, struct mrt_job *job, const char *path)
 {
     struct mrt_store *store = session->store;
     const struct mrt_command *command = &job->command;
@@ -232,7 +247,7 @@ void mrt_zk_ticket_submit(struct mrt_zk_session *session, struct mrt_zk_job *job
     if (!ticket)
         ticket = new_ticket(session, command, path);
     if (!ticket) {
-        mrt_zk_fail(store, job, MORTISE_ENOMEM, NULL);
+        mrt_zk_fail(store, job, MORTISE_ENOMEM);
         return;
     }
     bool idle = TAILQ_EMPTY(&ticket->jobs);
@@ -260,10 +275,18 @@ void mrt_zk_ticket_describe(struct mrt_zk_ticket *ticket, struct mrt_event *even
     event->recheck = ticket->watch || ticket->held ? MRT_ZK_RECHECK : MRT_ZK_RECHECK_UNWATCHED;
 }
 
+void mrt_zk_report_view(struct mrt_store *store, struct mrt_zk_ticket *ticket, uint64_t ahead)
+{
+    struct mrt_event event = {
+        .type = MRT_VIEW, .session = store->session->id, .ticket = ticket->id};
+    mrt_zk_ticket_describe(ticket, &event, ahead);
+    mrt_outbox_add(&store->outbox, event);
+}
+
 void mrt_zk_ticket_show(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                         uint64_t ahead)
 {
-    struct mrt_zk_job *job = end_job(ticket);
+    struct mrt_job *job = end_job(ticket);
     mrt_zk_ticket_describe(ticket, &job->event, ahead);
     mrt_zk_answer(session->store, job, MRT_VIEW);
     next_job(session, ticket);
@@ -320,7 +343,7 @@ static void viewed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                    const struct mrt_zk_reply *reply)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
-    struct mrt_zk_job *job = TAILQ_FIRST(&ticket->jobs);
+    struct mrt_job *job = TAILQ_FIRST(&ticket->jobs);
     if (outcome == MRT_ZK_NOT_DONE && job->command.type == MRT_APPEND && !job->command.adopt) {
         mrt_zk_append_undo(session, ticket, reply->code);
         return;

@@ -42,12 +42,11 @@ static void note_strangers(struct mrt_store *store, const struct mrt_zk_ticket *
     }
 }
 
-void mrt_zk_keep_misplaced(const struct mrt_store *store, struct mrt_zk_job *job, const char *node)
+void mrt_zk_keep_misplaced(const struct mrt_store *store, struct mrt_job *job, const char *node)
 {
     char text[MISPLACED_SIZE];
     say_misplaced(store, node, text);
-    snprintf(job->detail, sizeof job->detail, "ZooKeeper, lock \"%.50s\": %.175s",
-             job->command.queue, text);
+    mrt_job_set_detail(job, "ZooKeeper, lock \"%.50s\": %.175s", job->command.queue, text);
 }
 
 int64_t mrt_zk_first_czxid(const struct mrt_zk_place *place, const struct Stat *stat)

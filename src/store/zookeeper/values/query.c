@@ -7,6 +7,7 @@
  * Its number stays the same while it is asked again, so the library keeps one watch a
  * path, however often that is.
  */
+#include "store/kit/refusal.h"
 #include "store/zookeeper/internal.h"
 
 #include <stdlib.h>
@@ -52,13 +53,13 @@ static struct mrt_zk_query *new_look(struct mrt_zk_session *session, struct mrt_
 
 static void tell_changed(struct mrt_zk_session *session, struct mrt_zk_query *look)
 {
-    mrt_zk_tell_changed(session->store, look->id);
+    mrt_zk_report(session->store, MRT_CHANGED, look->id);
     free_look(session, look);
 }
 
 /* It has been answered; an OBSERVE goes on. */
 static void conclude(struct mrt_zk_session *session, struct mrt_zk_query *look,
-                     const struct mrt_zk_job *job)
+                     const struct mrt_job *job)
 {
     bool waits = job->event.type == MRT_HOLDER && !job->command.once;
     look->job = NULL;
@@ -71,41 +72,39 @@ static void conclude(struct mrt_zk_session *session, struct mrt_zk_query *look,
 void mrt_zk_query_answer(struct mrt_zk_session *session, struct mrt_zk_query *look,
                          enum mrt_event_type type)
 {
-    struct mrt_zk_job *job = look->job;
+    struct mrt_job *job = look->job;
     mrt_zk_answer(session->store, job, type);
     conclude(session, look, job);
 }
 
 void mrt_zk_query_answer_code(struct mrt_zk_session *session, struct mrt_zk_query *look, int code)
 {
-    struct mrt_zk_job *job = look->job;
+    struct mrt_job *job = look->job;
     mrt_zk_answer_code(session->store, job, code);
     conclude(session, look, job);
 }
 
 void mrt_zk_query_refuse(struct mrt_zk_session *session, struct mrt_zk_query *look, int error)
 {
-    struct mrt_zk_job *job = look->job;
-    mrt_zk_fail(session->store, job, error, NULL);
+    struct mrt_job *job = look->job;
+    if (error == MORTISE_ECONFLICT || error == MORTISE_ESTALE)
+        mrt_job_set_detail(job, error == MORTISE_ESTALE ? MRT_REFUSAL_FENCE : MRT_REFUSAL_VERSION,
+                           job->command.queue);
+    mrt_zk_fail(session->store, job, error);
     conclude(session, look, job);
 }
 
 bool mrt_zk_query_keep(struct mrt_zk_session *session, struct mrt_zk_query *look, const char *data,
                        int length)
 {
-    struct mrt_zk_job *job = look->job;
+    struct mrt_job *job = look->job;
     size_t size = length < 0 ? 0 : (size_t)length;
     if (size > MORTISE_VALUE_MAX)
         size = MORTISE_VALUE_MAX; /* somebody else's */
-    job->value = malloc(size + 1);
-    if (!job->value) {
+    if (!mrt_job_set_value(job, data, size)) {
         mrt_zk_query_refuse(session, look, MORTISE_ENOMEM);
         return false;
     }
-    if (size > 0)
-        memcpy(job->value, data, size);
-    job->event.value = job->value;
-    job->event.value_size = size;
     return true;
 }
 
@@ -123,7 +122,7 @@ static bool is_observer(const struct mrt_zk_query *look)
     return look->job->command.type == MRT_OBSERVE;
 }
 
-void mrt_zk_query_submit(struct mrt_zk_session *session, struct mrt_zk_job *job, const char *path)
+void mrt_zk_query_submit(struct mrt_zk_session *session, struct mrt_job *job, const char *path)
 {
     struct mrt_zk_query *look = find_by_id(session, job->command.ticket);
     if (!session->connected || (look && look->job)) {
@@ -133,7 +132,7 @@ void mrt_zk_query_submit(struct mrt_zk_session *session, struct mrt_zk_job *job,
     if (!look)
         look = new_look(session, job->command.ticket);
     if (!look) {
-        mrt_zk_fail(session->store, job, MORTISE_ENOMEM, NULL);
+        mrt_zk_fail(session->store, job, MORTISE_ENOMEM);
         return;
     }
     look->job = job;

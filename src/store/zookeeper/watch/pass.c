@@ -63,7 +63,7 @@ static void take_over(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
 {
     ticket->ahead = 0;
     mrt_zk_unwait(ticket);
-    mrt_zk_tell(session->store, ticket, ahead);
+    mrt_zk_report_view(session->store, ticket, ahead);
     if (ticket->lingers)
         mrt_zk_wake(session->store, ticket->id); /* to list, and watch that */
 }
