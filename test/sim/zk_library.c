@@ -17,6 +17,7 @@
  *  - Closing completes what is under way with ZCLOSING.
  */
 #include "host.h"
+#include "store/zookeeper/names.h"
 #include "zk_wire.h"
 
 #include <stdlib.h>
@@ -601,9 +602,33 @@ int zoo_aexists(zhandle_t *handle, const char *path, int watch, stat_completion_
                         data);
 }
 
+static bool is_own_watch(const char *path, const char *marker)
+{
+    return !strstr(path, MRT_ZK_MARKERS_NAME) && strcmp(strrchr(path, '/'), marker) != 0;
+}
+
+/* A waiter watches its own node before it watches a marker: a pass that comes in between is not
+   believed otherwise. The marker is called as the node ahead. */
+static void check_order(const zhandle_t *handle, const char *path)
+{
+    static const char markers[] = ZK_CHROOT "/" MRT_ZK_MARKERS_NAME;
+    const char *marker = path + sizeof markers - 1;
+    if (strncmp(path, markers, sizeof markers - 1) != 0 || *marker != '/')
+        return;
+    for (const struct active *active = handle->watches; active; active = active->next)
+        if (active->kind != KIND_CHILDREN && is_own_watch(active->path, marker))
+            return;
+    for (const struct call *call = handle->first; call; call = call->next)
+        if (call->watcher && is_own_watch(call->path, marker))
+            return;
+    check_fail(handle->host->client->world, -1, NO_QUEUE, "%s is watched before the own node",
+               path);
+}
+
 int zoo_awexists(zhandle_t *handle, const char *path, watcher_fn watcher, void *context,
                  stat_completion_t completion, const void *data)
 {
+    check_order(handle, path);
     return put(handle,
                &(struct call){.shape = SHAPE_STAT,
                               .completion.stat = completion,
