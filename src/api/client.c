@@ -200,7 +200,7 @@ static int open_client(const char *uri, const char *const *members, size_t count
         error = MORTISE_ENOMEM;
     } else {
         TAILQ_INIT(&client->locks);
-        TAILQ_INIT(&client->elections);
+        TAILQ_INIT(&client->participants);
         error = mrt_uri_parse(uri, parsed);
         if (error == MORTISE_OK)
             error = open_store(client, parsed, members, count, &chosen);
@@ -286,11 +286,24 @@ int mrt_client_ask(mortise_client *client, const struct mrt_command *wanted, mrt
     return error;
 }
 
-static void free_locks(mortise_client *client)
+static void end_participants(mortise_client *client)
+{
+    struct mrt_participant *participant;
+    mrt_driver_enter(&client->driver);
+    TAILQ_FOREACH (participant, &client->participants, link)
+        participant->end(participant);
+    mrt_driver_leave(&client->driver, MRT_TIME_NEVER);
+}
+
+static void free_client(mortise_client *client)
 {
     mortise_lock *lock, *next;
+    struct mrt_participant *participant, *follower;
     TAILQ_FOREACH_SAFE (lock, &client->locks, link, next)
         free(lock);
+    TAILQ_FOREACH_SAFE (participant, &client->participants, link, follower)
+        participant->free(participant);
+    free(client);
 }
 
 int mortise_close(mortise_client *client)
@@ -304,12 +317,10 @@ int mortise_close(mortise_client *client)
         mrt_driver_abandon(&client->driver);
         error = MORTISE_OK;
     } else {
-        mrt_elections_end(client);
+        end_participants(client);
         error = mrt_driver_close(&client->driver, mrt_time_now() + client->timeout);
     }
-    free_locks(client);
-    mrt_elections_free(client);
-    free(client);
+    free_client(client);
     return error;
 }
 

@@ -14,13 +14,20 @@
 #define MRT_NAMESPACE_MAX 127
 #define MRT_FULL_NAME_SIZE (MRT_NAMESPACE_MAX + 2 + MORTISE_NAME_MAX)
 
+/* A part of a client that ends with it: its first call begins that, its second frees it. */
+struct mrt_participant {
+    void (*end)(struct mrt_participant *participant);  /* the client still works; mutex held */
+    void (*free)(struct mrt_participant *participant); /* the client is closed */
+    TAILQ_ENTRY(mrt_participant) link;
+};
+
 struct mortise_client {
     struct mrt_driver driver;
     mrt_time timeout;
     char prefix[MRT_NAMESPACE_MAX + 2]; /* namespace and "/", or empty */
     size_t prefix_length;
     TAILQ_HEAD(, mortise_lock) locks;
-    TAILQ_HEAD(, mortise_election) elections;
+    TAILQ_HEAD(, mrt_participant) participants;
 };
 
 struct mortise_lock {
@@ -84,9 +91,5 @@ int mrt_client_ask(mortise_client *client, const struct mrt_command *wanted, mrt
    mutex is held. 0, MORTISE_ENOMEM, or MORTISE_EMISMATCH with its particulars. */
 int mrt_client_queue(mortise_client *client, const char *full, const struct mrt_recipe *recipe,
                      struct mrt_queue **queue);
-
-/* election.c: all resign, before the client closes; and are freed, after it. */
-void mrt_elections_end(mortise_client *client);
-void mrt_elections_free(mortise_client *client);
 
 #endif

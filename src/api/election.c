@@ -38,6 +38,7 @@ struct term {
 };
 
 struct mortise_election {
+    struct mrt_participant participant; /* first */
     mortise_client *client;
     struct mrt_queue *queue;
     mortise_election_options options;
@@ -49,7 +50,6 @@ struct mortise_election {
     struct mrt_request *observer;
     mortise_leader_callback observed;
     void *observed_argument;
-    TAILQ_ENTRY(mortise_election) link;
 };
 
 /* ------------------------------------------------------------------ terms */
@@ -398,6 +398,29 @@ int mortise_election_observe(mortise_election *election, mortise_leader_callback
 
 /* ------------------------------------------------------------------ life */
 
+static void end_all(mortise_election *election, int campaign_error)
+{
+    end(election, campaign_error);
+    if (election->observer)
+        mrt_observer_end(election->observer);
+    election->observer = NULL;
+    mrt_driver_unpost(&election->client->driver, &election->news);
+}
+
+static void end_with_client(struct mrt_participant *participant)
+{
+    end_all((mortise_election *)participant, MORTISE_ECLOSED);
+}
+
+static void free_with_client(struct mrt_participant *participant)
+{
+    mortise_election *election = (mortise_election *)participant;
+    struct term *term, *next;
+    TAILQ_FOREACH_SAFE (term, &election->terms, link, next)
+        free(term);
+    free(election);
+}
+
 int mortise_election_new(mortise_client *client, const char *name,
                          const mortise_election_options *given, mortise_election **result)
 {
@@ -420,6 +443,8 @@ int mortise_election_new(mortise_client *client, const char *name,
     if (!election)
         return MORTISE_ENOMEM;
     election->client = client;
+    election->participant.end = end_with_client;
+    election->participant.free = free_with_client;
     election->upcall.run = run;
     election->news.run = tell_news;
     TAILQ_INIT(&election->terms);
@@ -428,7 +453,7 @@ int mortise_election_new(mortise_client *client, const char *name,
     mrt_driver_enter(&client->driver);
     error = mrt_client_queue(client, full, &mrt_election, &election->queue);
     if (error == MORTISE_OK)
-        TAILQ_INSERT_TAIL(&client->elections, election, link);
+        TAILQ_INSERT_TAIL(&client->participants, &election->participant, link);
     mrt_reader_disable(&client->driver);
     mrt_driver_leave_quietly(&client->driver);
     if (error != MORTISE_OK)
@@ -445,15 +470,6 @@ static bool is_told(const void *subject)
     return TAILQ_EMPTY(&election->terms) && !election->calling && !election->news.posted;
 }
 
-static void end_all(mortise_election *election, int campaign_error)
-{
-    end(election, campaign_error);
-    if (election->observer)
-        mrt_observer_end(election->observer);
-    election->observer = NULL;
-    mrt_driver_unpost(&election->client->driver, &election->news);
-}
-
 int mortise_election_free(mortise_election *election)
 {
     if (!election)
@@ -467,32 +483,9 @@ int mortise_election_free(mortise_election *election)
     mrt_driver_flush(driver, mrt_driver_patience(MRT_TIME_NEVER));
     mrt_driver_wait_upcalls(driver, is_told, election);
     mrt_driver_unpost(driver, &election->upcall);
-    TAILQ_REMOVE(&election->client->elections, election, link);
+    TAILQ_REMOVE(&election->client->participants, &election->participant, link);
     mrt_queue_put(election->queue);
     mrt_driver_leave(driver, MRT_TIME_NEVER);
     free(election);
     return MORTISE_OK;
-}
-
-void mrt_elections_end(mortise_client *client)
-{
-    mortise_election *election;
-    mrt_driver_enter(&client->driver);
-    TAILQ_FOREACH (election, &client->elections, link)
-        end_all(election, MORTISE_ECLOSED);
-    mrt_driver_leave(&client->driver, MRT_TIME_NEVER);
-}
-
-void mrt_elections_free(mortise_client *client)
-{
-    mortise_election *election;
-    struct term *term;
-    while ((election = TAILQ_FIRST(&client->elections))) {
-        TAILQ_REMOVE(&client->elections, election, link);
-        while ((term = TAILQ_FIRST(&election->terms))) {
-            TAILQ_REMOVE(&election->terms, term, link);
-            free(term);
-        }
-        free(election);
-    }
 }
