@@ -16,6 +16,7 @@
 #include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 struct mrt_cli;
 
@@ -94,6 +95,10 @@ bool mrt_cli_has_password(const char *url);
 void mrt_cli_redact(const char *url, char *text, size_t size);
 
 /* ------------------------------------------------------------- settings.c */
+
+/* Why a file is not trusted, as "belongs to another user"; NULL: it is a plain file that only this
+   user and root can write. */
+const char *mrt_cli_find_distrust(const struct stat *status);
 
 /* A value from outside the command line, and where it stands. */
 struct mrt_setting {

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define FILES_MAX 8
@@ -100,16 +99,14 @@ static int take_lines(struct file *file)
     return 0;
 }
 
-static const char *find_fault(const struct stat *status)
+const char *mrt_cli_find_distrust(const struct stat *status)
 {
     if (!S_ISREG(status->st_mode))
         return "is not a plain file";
     if (status->st_uid != geteuid() && status->st_uid != 0)
         return "belongs to another user";
     if (status->st_mode & (S_IWGRP | S_IWOTH))
-        return "can be written by others";
-    if (status->st_size >= FILE_BYTES_MAX)
-        return "is too long";
+        return "can be written by others: chmod go-w";
     return NULL;
 }
 
@@ -118,7 +115,9 @@ static int read_text(struct file *file, int fd)
     struct stat status;
     if (fstat(fd, &status) < 0)
         return mrt_cli_fail(MRT_EXIT_CONFIG, "%s: %s", file->path, strerror(errno));
-    const char *fault = find_fault(&status);
+    const char *fault = mrt_cli_find_distrust(&status);
+    if (!fault && status.st_size >= FILE_BYTES_MAX)
+        fault = "is too long";
     if (fault)
         return mrt_cli_fail(MRT_EXIT_CONFIG, "%s %s", file->path, fault);
     file->is_open = status.st_mode & (S_IRGRP | S_IROTH);

@@ -64,13 +64,10 @@ static int fail_file(const char *path)
 /* Why others could lower the number; NULL: only this user and root can write it. */
 static const char *find_fault(const struct stat *status)
 {
-    if (!S_ISREG(status->st_mode))
-        return "is not a plain file";
-    if (status->st_uid != geteuid() && status->st_uid != 0)
-        return "belongs to another user";
-    if (status->st_mode & (S_IWGRP | S_IWOTH))
-        return "can be written by others: chmod go-w";
-    return status->st_nlink > 1 ? "has more than one name (hard links)" : NULL;
+    const char *fault = mrt_cli_find_distrust(status);
+    if (!fault && status->st_nlink > 1)
+        fault = "has more than one name (hard links)";
+    return fault;
 }
 
 /* The file, locked; it is inherited by the command. -1 and *code. */
