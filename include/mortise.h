@@ -1,22 +1,20 @@
 /*
  * mortise: distributed locks.
  *
- * What a lock is here. A lock is a lease: a grant that ends by itself when its
- * holder can no longer prove that it lives. Whether it is held is computed from
- * a clock each time it is asked, not remembered. A program that stalls between
- * asking and acting can still be overtaken, so every grant carries a fence, a
- * number that only grows: give it to the resource, and let the resource refuse
- * a number smaller than the largest it has seen.
+ * A lock here: A lock is a lease: a grant that ends by itself when its
+ * holder can no longer prove that it lives. Each question whether it is held is computed from a
+ * clock, not from a remembered state. A program that stalls between asking and acting can still be
+ * overtaken, so every grant carries a fence, a number that only grows: give it to the resource, and
+ * let the resource refuse a number smaller than the largest it has seen.
  *
  * Threads. Every function may be called from any thread unless it says
  * otherwise. A client runs one thread of its own, or none
- * (MORTISE_FOREIGN_LOOP). With mortise_on_lost, mortise_lost_fd or a campaign, where
- * a clock can end a hold, it runs a second one, so that no call of the store holds up
- * the news of a loss. Callbacks run one at a time: on the client's thread, or on the
- * second one from when there is one; or inside mortise_process and the blocking calls
- * where there is none. A callback must not block: the blocking calls answer
- * MORTISE_EDEADLOCK there. No function may be called from a signal handler; a handler may write
- * to mortise_interrupt_fd.
+ * (MORTISE_FOREIGN_LOOP). With mortise_on_lost, mortise_lost_fd or a campaign, where a clock can
+ * end a hold, it runs a second one, so that no call of the store delays the callback of a loss.
+ * Callbacks run one at a time: on the client's thread, or on the second one from when there is one;
+ * or inside mortise_process and the blocking calls where there is none. A callback must not block:
+ * the blocking calls answer MORTISE_EDEADLOCK there. No function may be called from a signal
+ * handler; a handler may write to mortise_interrupt_fd.
  *
  * Ownership. The caller owns clients and locks and closes or frees them once.
  * A hold is a small value; copy it freely. A copy that has gone stale (released,
@@ -29,8 +27,8 @@
  * MORTISE_EFORKED too if the parent had the same file open at the fork: open it
  * after the fork, in each process, or exec first.
  *
- * Structures with a size. One of an older program may be shorter: what it does not have is 0,
- * or not filled in. A larger one than this library's is EINVALID.
+ * Structures with a size. A program built with an older header passes a smaller size: fields that
+ * it lacks are read as 0 and never written. A size larger than this library's is EINVALID.
  *
  * Times. Durations are milliseconds and say so in their names. Deadlines are
  * absolute nanoseconds of mortise_now_ns, a clock that counts suspended time and
@@ -69,7 +67,7 @@ extern "C" {
 /* ---------------------------------------------------------------- errors */
 
 /*
- * What a program can do about an error; its text is for people.
+ * The reaction that each kind of error allows; the text of an error is for people.
  *   BUSY     someone else holds or waits: try later
  *   TIMEOUT  the deadline came first
  *   RETRY    a passing fault: the same call may succeed
@@ -137,12 +135,12 @@ MORTISE_API const char *mortise_version(void);
 MORTISE_API const char *mortise_error_text(int error);
 /* Name of an error code, as "ETIMEOUT", static; never NULL. */
 MORTISE_API const char *mortise_error_name(int error);
-/* What can be done about it; MORTISE_KIND_INTERNAL for a number not in the table. */
+/* The kind of an error; MORTISE_KIND_INTERNAL for a number not in the table. */
 MORTISE_API mortise_error_kind mortise_error_kind_of(int error);
 /*
- * What went wrong in the last failed call on this thread, with the particulars
- * (which name, which file, what the store said). Never a secret. Empty if there
- * is nothing to add. Valid until this thread's next call.
+ * The particulars of the last call that failed on this thread: which name, which file, what the
+ * store said. Never a secret. Empty if there is nothing to add. Valid until this thread's next
+ * call.
  */
 MORTISE_API const char *mortise_error_detail(void);
 
@@ -160,8 +158,8 @@ enum {
        a client are made from one thread at a time. */
     MORTISE_FOREIGN_LOOP = 1 << 0,
     /* Local waiters are served strictly in the order they came. The default is
-       eventually fair: a running thread may retake a lock at once, but who has
-       waited 1 ms is handed it directly. */
+       eventually fair: a running thread may retake a lock at once, but a thread that has waited for
+       1 ms is handed it directly. */
     MORTISE_STRICT = 1 << 1,
     /* The program is short-lived, as a command is: leave the store cheap to
        open for the next one. */
@@ -181,10 +179,10 @@ typedef struct mortise_client_options {
     size_t size;    /* sizeof(mortise_client_options) */
     uint32_t flags; /* MORTISE_FOREIGN_LOOP, ... */
     /* How long and how often threads of this client may hand a lock on among
-       themselves before its turn ends, if others wait. Whether they do is learnt when
-       the turn begins, and each budget_ms: so who comes in the middle of a turn
-       waits for budget_ms and the hold then under way. 0: 2 ms and 16 times.
-       -1: never; every release gives the lock back to the store first. */
+       themselves before its turn ends, if other clients wait. The client asks the store whether
+       others wait when a turn begins and every budget_ms after. So a client that queues in mid-turn
+       waits for at most budget_ms plus the hold then in progress. 0: 2 ms and 16 times. -1: never;
+       every release returns the lock to the store first. */
     int32_t budget_ms;
     int32_t budget_count;
     /* How long the store may wait for its server at open, and mortise_close for
@@ -196,11 +194,11 @@ typedef struct mortise_client_options {
     mortise_log_callback log;
     void *log_argument;
     /* An acquire, a campaign or an adoption that waits for the store ends with EDISCONNECTED when
-       no server has answered for so long; at most an hour. 0: it waits. */
+     * no server has answered for this time; at most an hour. 0: it waits. */
     int64_t give_up_ms;
-    /* Called when what the client has asked of the store has not been answered for 0.7 s, which is
-       tried again meanwhile, and when it answers after that. A client that has nothing to ask does
-       not notice. In a callback's place: on the client's thread, or in mortise_process. */
+    /* Called when the store has owed an answer for 0.7 s, while the client retries, and again when
+     * the store answers after that. A client without a request under way does not notice. Runs
+     * where callbacks run: on the client's thread, or in mortise_process. */
     mortise_contact_callback contact;
     void *contact_argument;
 } mortise_client_options;
@@ -258,11 +256,11 @@ MORTISE_API int mortise_open_quorum(const char *const *uris, size_t count, int32
 typedef void (*mortise_text_callback)(void *argument, const char *text);
 
 /*
- * Makes in the store that `uri` names what it needs before its first use: on an SQL server
- * the schema. What is there already stays as it is, and several may do this at once. With
- * `print` nothing is done and no server asked: it is given the statements, for somebody
- * with the rights to run them. Stores that need nothing answer 0. Waits for the server.
- * 0; or ESETUP (no such database), EPERMISSION, ESTORE, and as mortise_open.
+ * Creates in the store that `uri` names what it needs before its first use: on an SQL server the
+ * schema. Existing objects stay as they are, and several programs may do this at the same time. If
+ * `print` is not NULL, nothing is executed and no server is contacted: `print` receives the
+ * statements, which an administrator can run. Stores that need nothing answer 0. Waits for the
+ * server. 0; or ESETUP (no such database), EPERMISSION, ESTORE, and as mortise_open.
  */
 MORTISE_API int mortise_init(const char *uri, mortise_text_callback print, void *argument);
 
@@ -270,13 +268,12 @@ MORTISE_API int mortise_init(const char *uri, mortise_text_callback print, void 
  * Releases what is held, frees all waiters with MORTISE_ECLOSED, waits until the store has
  * acknowledged, stops the thread and frees everything, also the client's locks. It waits for
  * timeout_ms at most; without an open session nothing is held or queued, and 0.1 s is the most.
- * All holds and locks of the client are freed: release first, close then; to use one of them
- * afterwards is as to use freed memory.
- * No other call on the client may be running or follow, but for those that wait already, which
- * this call ends; of those one for several locks that waits for another client's is waited for.
- * Not to be called from a callback (MORTISE_EDEADLOCK). NULL is allowed.
- * 0; or EUNKNOWN: the time was up, and the store ends the session by itself (if it refused
- * to release, mortise_error_detail says why); all is freed all the same.
+ * All holds and locks of the client are freed: a use after this call is a use of freed memory.
+ * No other call on this client may run, or be made later, except calls that already wait: this call
+ * ends them. It then waits for any mortise_acquire_all that is blocked on a lock of another client.
+ * Fails with MORTISE_EDEADLOCK in a callback. NULL is allowed. 0; or EUNKNOWN: the time was up, and
+ * the store ends the session by itself (if it refused to release, mortise_error_detail says why).
+ * Everything is freed in both cases.
  */
 MORTISE_API int mortise_close(mortise_client *client);
 
@@ -284,20 +281,20 @@ MORTISE_API int mortise_close(mortise_client *client);
 MORTISE_API const char *mortise_url(const mortise_client *client);
 
 /*
- * What the store's server is, as "ZooKeeper 3.8.0, leader", for people; on sqlite: the library.
- * Asks it, past all locks; on Redis, PostgreSQL and MariaDB also who may do what: the log callback
- * hears if that is more than locks need, or if others get in without a password. `text` is cut at
- * its end. 0; ENOTSUPPORTED: it has none, or that does not say; EINVALID; else as mortise_list,
- * EDEADLOCK inside a callback.
+ * The product and version of the store's server, as "ZooKeeper 3.8.0, leader", for people; on
+ * sqlite: the library. Sends a request that waits for no lock. On Redis, PostgreSQL and MariaDB it
+ * also reads the user's rights, and logs if they exceed what locks need, or if others get in
+ * without a password. `text` is cut at its end. 0; ENOTSUPPORTED: the store has no server, or the
+ * server reports no version; EINVALID; else as mortise_list, EDEADLOCK inside a callback.
  */
 MORTISE_API int mortise_server(mortise_client *client, char *text, size_t size);
 
-/* What a store can and cannot promise. */
+/* Promises of a store. */
 typedef struct mortise_capabilities {
     size_t size; /* set by the caller: sizeof(mortise_capabilities) */
     int fair;    /* waiters of all processes are served in order; see exclusive_fair */
     int fence;   /* every grant carries a fence */
-    int notify;  /* waiters are told; they need not poll */
+    int notify;  /* waiters are woken; they need not poll */
     int across_hosts;
     int survives_failover; /* no grant is lost when a server is replaced */
     int durable_fence;     /* fences rise across a power cut */
@@ -306,9 +303,9 @@ typedef struct mortise_capabilities {
     int linger;            /* mortise_lock_options.linger_ms is there */
     int lock_delay;        /* mortise_lock_options.lock_delay_ms is there */
     int exclusive_fair;    /* those who wait for a mortise_exclusive_new are, too */
-    /* What mortise_hold_remaining_ms shows at least between two renewals, as long as the store
-       answers at once; 0 where lease_ms is, or where a lease is too short to be renewed. A client
-       that needs time to stop its work before a lease ends has less than this. */
+    /* The least that mortise_hold_remaining_ms shows between two renewals, as long as the store
+       answers without delay; 0 where lease_ms is, or where a lease is too short to be renewed. A
+       client that needs time to stop its work before a lease ends has less than this. */
     int64_t lease_left_ms;
 } mortise_capabilities;
 MORTISE_API int mortise_get_capabilities(const mortise_client *client,
@@ -334,9 +331,10 @@ MORTISE_API int mortise_get_stats(mortise_client *client, mortise_stats *stats);
 
 /*
  * owner of mortise_lock_options: each thread is an owner of its own, and no later one is the same.
- * A thread that exits while it holds gives nothing back, for what it was at may be half done. The
- * lock stays held, and nobody can release it any more: it ends with mortise_close, max_hold_ms,
- * mortise_break or a loss. If others are to release what a thread leaves, give an owner id.
+ * A thread that exits does not release its holds, because its work may be half done. The
+ * lock stays held, and no thread can release it: the hold ends with mortise_close, max_hold_ms,
+ * mortise_break or a loss. Give an owner id if other threads must release the holds of a thread
+ * that exits.
  */
 #define MORTISE_OWNER_THREAD 0
 /*
@@ -368,25 +366,25 @@ typedef struct mortise_lock_options {
     /* Called when an acquire through this handle is queued in the store behind others, and
        when its place is seen to have changed: at each look of the client at the store, which may be
        seconds apart. Threads of one client wait in one place. It may come a moment after the
-       acquire has ended. NULL: nobody is told. Not on every store. */
+       acquire has ended. NULL: not called. Not on every store. */
     mortise_queued_callback queued;
     void *queued_argument;
-    /* A hold ends by itself after so long, however often it was acquired again: then it is LOST,
-       and has been given back. A tenth of the time before, the callback of mortise_on_revoke is
-       called. 0: never. */
+    /* A hold ends by itself after this time, however often it was acquired again: then it is LOST,
+     * and the lock is released. A tenth of the time earlier, the callback of mortise_on_revoke is
+     * called. 0: never. */
     int64_t max_hold_ms;
-    /* Of a mutex: the client keeps the lock for so long after the last release, or until another
-       client queues for it, which it is told of at once. Who acquires it here meanwhile has
-       it without a request. 0: the release gives it back. ENOTSUPPORTED where the store does not
-       tell (mortise_capabilities.linger). No effect with a budget_ms of -1, nor on what the client
-       has, or waits for, before a handle asks for it. */
+    /* Of a mutex: the client keeps the lock for this time after the last release, or until another
+       client queues for it, which the store reports immediately. An acquire of this client
+       meanwhile sends no request. 0: the release returns it. ENOTSUPPORTED where the store cannot
+       report waiters (mortise_capabilities.linger). Ignored if budget_ms is -1, and for tickets
+       that the client queued before any handle set it. */
     int64_t linger_ms;
-    /* If the client's session dies while it holds the lock, nobody is granted it (or that part of
-       it) for so long after: what the dead holder had sent, to a disk or another server, can
-       arrive before the next one begins. Counted from the end of the lease, or of the process
-       where the system tells of that; this client waits too. Not after a release, mortise_close,
-       max_hold_ms or mortise_break, which also ends such a delay: mortise_list shows it. The
-       longest of all handles of this client and name counts, and a turn under way ends if
+    /* If the client's session dies while it holds the lock, no client is granted it (or that part
+       of it) for this time: writes that the dead holder had sent, to a disk or another server, can
+       arrive before the next holder begins. The time starts at the end of the lease, or of the
+       process where the system reports it; this client waits too. Not after a release,
+       mortise_close, max_hold_ms or mortise_break, which also ends such a delay: mortise_list shows
+       it. The longest of all handles of this client and name counts, and a turn under way ends if
        it was begun without. On SQLite an acquire with it waits for the disk. At most
        MORTISE_LOCK_DELAY_MAX_MS; 0: none. It only makes what fences prevent less likely.
        ENOTSUPPORTED: mortise_capabilities.lock_delay. Source: the lock-delay of Chubby. */
@@ -398,10 +396,9 @@ typedef struct mortise_lock_options {
  * processes and machines. The owner may acquire it again, and must release as
  * often. Makes no request; the store hears of the name at the first acquire.
  * `name`: 1 to MORTISE_NAME_MAX bytes of UTF-8 without control characters; "/"
- * makes a hierarchy for mortise_list. What a store alone refuses (doc/zookeeper.md) is
- * ENAME at the first acquire.
- * `options` may be NULL.
- * 0 and *lock; or ENAME, EINVALID, EFORKED, ENOMEM.
+ * makes a hierarchy for mortise_list. A name that only the store refuses (doc/zookeeper.md) is
+ * ENAME at the first acquire. `options` may be NULL. 0 and *lock; or ENAME, EINVALID, EFORKED,
+ * ENOMEM.
  */
 MORTISE_API int mortise_mutex_new(mortise_client *client, const char *name,
                                   const mortise_lock_options *options, mortise_lock **lock);
@@ -416,26 +413,26 @@ MORTISE_API int mortise_semaphore_mutex_new(mortise_client *client, const char *
 
 /*
  * A reentrant mutex that promises no order among clients: the oldest recipe, create what
- * is not there and wait until it is gone. On ZooKeeper and Redis who asks first after a release
- * is next, so one may wait for ever while others come and go; each release wakes all who wait (a
- * herd: N of them cost N attempts), mortise_list shows the holder alone, and queue_max does
- * not count. On sqlite, memory, postgresql and mysql it waits in the queue as a mutex does, and is
- * as fair (with form=, in the server's order). No other kind of lock
- * may have the name meanwhile: MORTISE_EMISMATCH; but on Redis it is the one key that other
- * programs keep (doc/redis.md), and apart from all else. Errors as mortise_mutex_new.
+ * is not there and wait until it is gone. On ZooKeeper and Redis the first client to ask after a
+ * release is next, so a client may wait for ever while others come and go; each release wakes all
+ * waiters (a herd: N of them cost N attempts), mortise_list shows only the holder, and queue_max
+ * does not count. On sqlite, memory, postgresql and mysql it waits in the queue as a mutex does,
+ * and is as fair (with form=, in the server's order). No other kind of lock may have the name
+ * meanwhile: MORTISE_EMISMATCH; but on Redis it is the one key that other programs keep
+ * (doc/redis.md), and apart from all else. Errors as mortise_mutex_new.
  */
 MORTISE_API int mortise_exclusive_new(mortise_client *client, const char *name,
                                       const mortise_lock_options *options, mortise_lock **lock);
 
 /*
- * A semaphore of `permits` permits, at least 1. An acquire takes as many as its handle's
- * options say, all at once or none. In the order they came: who asks for many is not
- * overtaken by those who ask for few. Nobody owns a permit: an acquire never nests, and
- * anybody may release a hold. All who use the name must say the same number of permits:
- * acquires answer MORTISE_EMISMATCH, whose detail has both, while others use another.
- * Errors as mortise_mutex_new; EMISMATCH if this client uses the name otherwise; EINVALID for
- * no permits, or a handle that takes more than there are.
- * Source: Dijkstra's counting semaphore, as a queue of weighted tickets.
+ * A semaphore of `permits` permits, at least 1. An acquire takes as many as its handle's options
+ * say, all together or none. Acquires are served in order: an acquire of many permits is not
+ * overtaken by acquires of few. A permit has no owner: an acquire never nests, and any thread may
+ * release a hold. All users of the name must give the same number of permits: while others use
+ * another number, acquires answer MORTISE_EMISMATCH, whose detail has both. Errors as
+ * mortise_mutex_new; EMISMATCH if this client uses the name otherwise; EINVALID for no permits, or
+ * a handle that takes more than there are. Source: Dijkstra's counting semaphore, as a queue of
+ * weighted tickets.
  */
 MORTISE_API int mortise_semaphore_new(mortise_client *client, const char *name, uint32_t permits,
                                       const mortise_lock_options *options, mortise_lock **lock);
@@ -443,15 +440,15 @@ MORTISE_API int mortise_semaphore_new(mortise_client *client, const char *name, 
 /*
  * Changes how many of a semaphore's permits are in use, for all clients and until it is changed
  * again: 0 (it is closed) to as many as its handles say, the most that it can have. Lowering takes
- * permits out of use when their holders have given them back, in the order of all who wait;
- * that is waited for at most timeout_ms (0: not; negative: for ever), and nobody loses one. Raising
- * is at once. What is out of use stands in mortise_list as detached, and in the cell
- * "NAME/permits", which is not to be written; mortise_break brings it back. Two who change it at
- * the same time do so one after the other. 0; ETIMEOUT: it is as it was; EINVALID: not a semaphore,
- * or more than it can have; ENAME: too long to have "/permits" behind it; EFULL: changed in too
- * many small steps, raise it once; ENOTSUPPORTED: a store without mortise_detach and cells; else as
- * mortise_acquire, mortise_detach and mortise_cell_cas. A client that dies meanwhile leaves it
- * somewhere between.
+ * permits out of use when their holders have released them, in the order of all waiters. The call
+ * waits for them at most timeout_ms (0: it does not wait; negative: for ever); no holder loses a
+ * permit. Raising takes effect immediately. mortise_list shows permits out of use as detached, and
+ * so does the cell "NAME/permits". Do not write to that cell; mortise_break brings the permits
+ * back. Two simultaneous changes are made one after the other. 0; ETIMEOUT: nothing has changed;
+ * EINVALID: not a semaphore, or more than it can have; ENAME: too long to have "/permits" behind
+ * it; EFULL: changed in too many small steps, raise it once; ENOTSUPPORTED: a store without
+ * mortise_detach and cells; else as mortise_acquire, mortise_detach and mortise_cell_cas. A client
+ * that dies meanwhile leaves it somewhere between.
  */
 MORTISE_API int mortise_semaphore_set_permits(mortise_lock *semaphore, uint32_t permits,
                                               int64_t timeout_ms);
@@ -459,21 +456,21 @@ MORTISE_API int mortise_semaphore_set_permits(mortise_lock *semaphore, uint32_t 
 MORTISE_API int mortise_semaphore_get_permits(mortise_lock *semaphore, uint32_t *permits);
 
 /*
- * A read/write lock, as two handles: any number of readers hold it together, a writer alone,
- * and both wait for those who came before them, so neither starves. Each side is
- * reentrant, and the owner of the write side may acquire the read side as well; who only reads
- * and asks to write gets MORTISE_EDEADLOCK at once. Who releases the write side first
- * goes on as a reader in the same place: a writer that waits behind does not come in between.
- * 0 and both handles, to be freed one by one; or an error as mortise_mutex_new, and none.
- * Source: the shared locks of ZooKeeper's recipes, in Courtois, Heymans and Parnas' terms.
+ * A read/write lock, as two handles: any number of readers hold it together, or one writer alone,
+ * and both wait for tickets queued before theirs, so neither starves. Each side is reentrant, and
+ * the owner of the write side may acquire the read side as well; an owner that holds only the read
+ * side and acquires the write side gets MORTISE_EDEADLOCK immediately. A holder that releases the
+ * write side first goes on as a reader in the same place: a writer that waits behind does not come
+ * in between. 0 and both handles, to be freed one by one; or an error as mortise_mutex_new, and
+ * none. Source: the shared locks of ZooKeeper's recipes, in Courtois, Heymans and Parnas' terms.
  */
 MORTISE_API int mortise_read_write_new(mortise_client *client, const char *name,
                                        const mortise_lock_options *options, mortise_lock **read,
                                        mortise_lock **write);
 
 /*
- * Frees a handle. What was acquired through it stays held until it is released.
- * Nobody may be waiting on it. NULL is allowed.
+ * Frees a handle. Holds acquired through it stay held until they are released.
+ * No thread may be waiting on it. NULL is allowed.
  */
 MORTISE_API void mortise_lock_free(mortise_lock *lock);
 
@@ -497,28 +494,25 @@ typedef enum mortise_state {
 /*
  * Waits until the lock is held, for ever.
  * 0 and *hold; a nested acquisition gives the same hold again, one count deeper.
- * ECANCELLED (mortise_cancel_waiters), ECLOSED, EFORKED, EDEADLOCK (inside a
- * callback), ELOST (nested in a hold that was lost: release it first),
- * EMISMATCH, ENOMEM, and what the store finds wrong: ENAME, EUNSAFE, EPERMISSION, and,
- * if it still refuses a ticket after some seconds of trying again, ESTORE,
- * EUNREACHABLE, EFULL; to open a session is tried until the deadline, unless the store
- * is of no use as it is: ESETUP, ENOTSUPPORTED. ESTALE: the store granted the lock with a fence
- * that is not larger than an earlier one of this client's: it was wiped, or restored from a
- * backup, and a resource that keeps fences would refuse this one. Other clients do not know. In all
- * of these nothing is held and nothing stays queued. Source: the ticket queue of Lamport's bakery,
- * as ZooKeeper's lock recipe lays it out; eventual fairness inside the process as in Go's
- * sync.Mutex.
+ * ECANCELLED (mortise_cancel_waiters), ECLOSED, EFORKED, EDEADLOCK (inside a callback), ELOST
+ * (nested in a hold that was lost: release it first), EMISMATCH, ENOMEM, and faults that the store
+ * finds: ENAME, EUNSAFE, EPERMISSION, and, if it still refuses a ticket after some seconds of
+ * retries, ESTORE, EUNREACHABLE, EFULL. Opening a session is retried until the deadline, unless a
+ * retry cannot help: ESETUP, ENOTSUPPORTED. ESTALE: the store granted the lock with a fence that is
+ * not larger than an earlier one of this client's: the store was wiped, or restored from a backup,
+ * and a resource that keeps fences would refuse this one. Other clients do not notice. After each
+ * error nothing is held and nothing stays queued. Source: the ticket queue of Lamport's bakery, as
+ * ZooKeeper's lock recipe lays it out; eventual fairness inside the process as in Go's sync.Mutex.
  */
 MORTISE_API int mortise_acquire(mortise_lock *lock, mortise_hold *hold);
-/* The same without waiting: EBUSY if it cannot be had now; leaves nothing behind. EDISCONNECTED
-   if the store does not say so within the client's timeout_ms, or as soon as all its servers refuse
-   to be connected to. */
+/* The same without waiting: EBUSY if the lock is not free now; leaves nothing behind. EDISCONNECTED
+ * if the store does not answer within the client's timeout_ms, or as soon as all its servers refuse
+ * connections. */
 MORTISE_API int mortise_try_acquire(mortise_lock *lock, mortise_hold *hold);
 /* The same until timeout_ms from now, the whole call included: ETIMEOUT. 0: try. Negative: for
  * ever.
-   EDISCONNECTED instead if that is for want of the store: there is no session yet, or the
-   connection was lost. Nothing is held, and what may be queued is taken out as soon as it can
-   be. */
+   EDISCONNECTED instead if the store is the cause: there is no session yet, or the connection was
+ lost. Nothing is held, and a ticket that may be queued is removed as soon as possible. */
 MORTISE_API int mortise_acquire_for(mortise_lock *lock, int64_t timeout_ms, mortise_hold *hold);
 /* The same until deadline_ns of mortise_now_ns; INT64_MAX: for ever. */
 MORTISE_API int mortise_acquire_until(mortise_lock *lock, int64_t deadline_ns, mortise_hold *hold);
@@ -539,17 +533,16 @@ MORTISE_API int mortise_cancel_waiters(mortise_lock *lock);
 MORTISE_API int mortise_interrupt_fd(mortise_client *client);
 
 /*
- * Gives one count back; with the last, the lock. It is not waited for the
- * store's answer: the release is retried until proven or the session is dead.
- * 0; ELOST: the hold had been lost, and is now forgotten; ENOTHELD: stale;
- * ENOTOWNER: another thread's, also if that has exited (MORTISE_OWNER_THREAD), nothing
- * changed; EFORKED.
+ * Releases one count, and with the last one the lock. Does not wait for the store's answer: the
+ * release is retried until it is proven or the session is dead. 0; ELOST: the hold had been lost,
+ * and is now forgotten; ENOTHELD: stale; ENOTOWNER: another thread's, also if that has exited
+ * (MORTISE_OWNER_THREAD), nothing changed; EFORKED.
  */
 MORTISE_API int mortise_release(mortise_hold hold);
 
 /*
  * Makes a hold of a write side one of the read side, with its count and its fence, and
- * lets the readers that wait next come in. Does not wait for the store.
+ * grants the readers that wait next. Does not wait for the store.
  * 0; EINVALID: not a hold of a write side; ELOST, ENOTHELD, ENOTOWNER, EFORKED as
  * mortise_release.
  */
@@ -558,21 +551,18 @@ MORTISE_API int mortise_downgrade(mortise_hold hold);
 /*
  * Several locks as one, of any kind and also of different stores: acquires all `count` of
  * them or none, within timeout_ms in all (negative: for ever), and fills holds[i] for locks[i].
- * timeout_ms 0: the call waits for no lock, and gives a store that does not answer up when the
- * client's timeout_ms has passed since the call began.
- * When one lock fails, the call releases those it has acquired. A lock that is lost while the call
- * waits for another is acquired again, within the same time, unless it has ended by its own
- * max_hold_ms.
- * The order is the library's own, by mortise_url and then by name, so two calls for the same locks
- * cannot wait for each other, whatever their lists' order. That holds among programs that spell the
- * stores' addresses alike: one store under two spellings is two to this call.
- * Free locks are requested in one go, so all of them take a round trip or two. Where one is in
- * use, those behind it may be taken and given back for a moment; while the call waits for it, it
- * holds none of them.
- * 0; or what mortise_acquire says of the one that failed; EINVALID for no locks; EDEADLOCK,
- * and nothing is acquired, if a lock is there twice and the second would not nest: by another
- * client or another owner, or not of a reentrant kind.
- * Source: the ordered resources of Havender, 1968; Curator's InterProcessMultiLock.
+ * timeout_ms 0: the call waits for no lock, and gives up on a store that has not answered when the
+ * client's timeout_ms has passed since the call began. When one lock fails, the call releases those
+ * it has acquired. A lock that is lost while the call waits for another is acquired again, within
+ * the same time, unless it has ended by its own max_hold_ms. The order is the library's own, by
+ * mortise_url and then by name, so two calls for the same locks cannot wait for each other,
+ * whatever their lists' order. That holds among programs that spell the stores' addresses alike:
+ * one store under two spellings is two to this call. Free locks are requested in one go, so all of
+ * them take a round trip or two. Where one is in use, those behind it may be taken and given back
+ * for a moment; while the call waits for it, it holds none of them. 0; or what mortise_acquire says
+ * of the one that failed; EINVALID for no locks; EDEADLOCK, and nothing is acquired, if a lock is
+ * there twice and the second would not nest: by another client or another owner, or not of a
+ * reentrant kind. Source: the ordered resources of Havender, 1968; Curator's InterProcessMultiLock.
  */
 MORTISE_API int mortise_acquire_all(mortise_lock *const *locks, size_t count, int64_t timeout_ms,
                                     mortise_hold *holds);
@@ -587,8 +577,7 @@ MORTISE_API uint64_t mortise_hold_fence(mortise_hold hold);
 MORTISE_API mortise_state mortise_hold_state(mortise_hold hold);
 /* 1 if HELD or SUSPENDED at this instant, else 0. */
 MORTISE_API int mortise_is_held(mortise_hold hold);
-/* How long it stays held if the store is never heard of again; INT64_MAX: for
-   ever; 0: not held. */
+/* How long it stays held if the store never answers again; INT64_MAX: for ever; 0: not held. */
 MORTISE_API int64_t mortise_hold_remaining_ms(mortise_hold hold);
 /* Nesting depth; 0: stale. */
 MORTISE_API uint32_t mortise_hold_count(mortise_hold hold);
@@ -617,14 +606,14 @@ MORTISE_API int mortise_hold_node(mortise_hold hold, char *text, size_t size);
 MORTISE_API int mortise_verify(mortise_hold hold, int64_t timeout_ms);
 
 /*
- * Tells of a hold's fate: called with SUSPENDED, HELD (resumed) and LOST as
+ * Reports a hold's changes of state: called with SUSPENDED, HELD (resumed) and LOST as
  * they happen, in this order; nothing follows LOST, nor a release. One callback
- * a hold, the newest counts; NULL for none. The end of a lease is told when the clock is
- * there, also while a call of the store stands still; but after a callback under way.
- * With MORTISE_FOREIGN_LOOP mortise_process tells it: mortise_next_timeout_ms says when.
- * The callback runs in a thread of the client's, so it cannot release a hold that belongs to the
- * thread that acquired it (ENOTOWNER): stop the work there, and release it where it was acquired.
- * 0; ELOST if it is lost already (no call follows); ENOTHELD; ENOMEM: no thread for it.
+ * a hold, the newest counts; NULL for none. The callback for the end of a lease comes on time by
+ * the clock, also while a call of the store is blocked, but after a callback under way. With
+ * MORTISE_FOREIGN_LOOP mortise_process makes it: mortise_next_timeout_ms says when. The callback
+ * runs in a thread of the client's, so it cannot release a hold that belongs to the thread that
+ * acquired it (ENOTOWNER): stop the work there, and release it where it was acquired. 0; ELOST if
+ * it is lost already (no call follows); ENOTHELD; ENOMEM: no thread for it.
  */
 typedef void (*mortise_state_callback)(void *argument, mortise_hold hold, mortise_state state);
 MORTISE_API int mortise_on_lost(mortise_hold hold, mortise_state_callback callback, void *argument);
@@ -635,14 +624,13 @@ MORTISE_API int mortise_on_lost(mortise_hold hold, mortise_state_callback callba
 MORTISE_API int mortise_lost_fd(mortise_hold hold);
 
 /*
- * Called when somebody asks the holder to give the lock up (mortise_revoke, or Curator's
- * Revoker). Who does nothing declines. A request that came before, while this hold
- * was held and no callback was set, is told at once. Several may be told as one. One callback a
- * hold, the newest counts; NULL for none. Nothing follows LOST, nor a release. Threads of a
- * client that has been asked do not hand the lock on among themselves: it goes to
- * whoever waits next in the store.
- * 0; ELOST if it is lost already; ENOTHELD.
- * Source: Curator's Revocable and RevocationListener.
+ * Called when an operator requests that the holder gives the lock up (mortise_revoke, or Curator's
+ * Revoker). A holder that does nothing declines. A request that came before, while this hold
+ * was held and no callback was set, is delivered immediately. Several requests may come as one
+ * call. One callback a hold, the newest counts; NULL for none. Nothing follows LOST, nor a release.
+ * Threads of a client with such a request do not hand the lock on among themselves: it goes to the
+ * next waiter in the store. 0; ELOST if it is lost already; ENOTHELD. Source: Curator's Revocable
+ * and RevocationListener.
  */
 typedef void (*mortise_revoke_callback)(void *argument, mortise_hold hold);
 MORTISE_API int mortise_on_revoke(mortise_hold hold, mortise_revoke_callback callback,
@@ -653,19 +641,19 @@ MORTISE_API int mortise_on_revoke(mortise_hold hold, mortise_revoke_callback cal
 #define MORTISE_TOKEN_SIZE 64
 
 /*
- * Ends a hold and leaves the lock taken: by nobody, until somebody who has `token` adopts it. No
- * session carries it, so no death, pause or lost connection ends it: it outlives this client,
+ * Ends a hold and leaves the lock taken, without a holder, until a client with `token` adopts it.
+ * No session carries it, so no death, pause or lost connection ends it: it outlives this client,
  * this process and this machine. That is its risk too: if the token is lost the lock stays taken
  * for ever, unless an operator breaks it (mortise_break; mortise_list shows it as detached). On
  * "memory:" it lasts as long as the name has clients.
- * Fills in `token`, a text, also with an error. Who has it can take the lock, so it is to be kept
- * like a key; but who may write in the store needs none: it keeps mistakes out, not enemies.
- * Waits for the store, at most the client's timeout_ms.
- * 0: it is on the store's disk, if it has one; EUNKNOWN: it was detached, or was not and the hold
- * is lost: mortise_adopt tells; ELOST: the hold is lost; ESTORE, EPERMISSION, ...: refused, and
- * the lock released. Nothing has changed: ENOTSUPPORTED; EINVALID: held more than once; ENOTHELD,
- * ENOTOWNER, EFORKED, EDEADLOCK inside a callback.
- * Source: the trade between ephemeral and persistent nodes in ZooKeeper's lock recipes.
+ * Fills in `token`, a text, also with an error. Any client that has the token can take the lock, so
+ * keep it like a key; but a client with write access to the store needs no token: it prevents
+ * mistakes, not attacks. Waits for the store, at most the client's timeout_ms. 0: it is on the
+ * store's disk, if it has one; EUNKNOWN: it was detached, or was not and the hold is lost:
+ * mortise_adopt tells; ELOST: the hold is lost; ESTORE, EPERMISSION, ...: refused, and the lock
+ * released. Nothing has changed: ENOTSUPPORTED; EINVALID: held more than once; ENOTHELD, ENOTOWNER,
+ * EFORKED, EDEADLOCK inside a callback. Source: the trade between ephemeral and persistent nodes in
+ * ZooKeeper's lock recipes.
  */
 MORTISE_API int mortise_detach(mortise_hold hold, char token[MORTISE_TOKEN_SIZE]);
 /*
@@ -676,8 +664,8 @@ MORTISE_API int mortise_detach(mortise_hold hold, char token[MORTISE_TOKEN_SIZE]
  * 0 and *hold; ENOTHELD: no such ticket, or adopted already; EMISMATCH: of another kind, capacity,
  * side or number of permits; EBUSY: this client is adopting it, or another ticket of a lock that
  * has but one at a time: ask again; EINVALID: no token; ENOTSUPPORTED; else as mortise_acquire.
- * Given up in time it is left as it was. If the session ends while the outcome is unknown, the
- * lock may be released: then ENOTHELD follows.
+ * An adoption that is given up in time leaves the ticket as it was. If the session ends while the
+ * outcome is unknown, the lock may be released: then ENOTHELD follows.
  */
 MORTISE_API int mortise_adopt(mortise_lock *lock, const char *token, mortise_hold *hold);
 
@@ -689,23 +677,21 @@ typedef void (*mortise_acquire_callback)(void *argument, int error, mortise_hold
 
 /*
  * Starts to acquire and returns; `callback` is called once, never from inside
- * this call. The hold belongs to nobody in particular: whoever has it may
- * release it, and it is not reentrant, unless the handle has an owner id.
- * `operation` (may be NULL) is for mortise_cancel and is mortise's; it ends
+ * this call. The hold has no owner: any thread may release it, and it is not reentrant, unless the
+ * handle has an owner id. `operation` (may be NULL) is for mortise_cancel and is mortise's; it ends
  * with the callback.
  * 0; or ENOMEM, ECLOSED, EFORKED, EINVALID, and no callback follows.
  */
 MORTISE_API int mortise_acquire_async(mortise_lock *lock, int64_t deadline_ns,
                                       mortise_acquire_callback callback, void *argument,
                                       mortise_operation **operation);
-/* The same without waiting, as mortise_try_acquire: the callback has EBUSY if the lock cannot be
-   had now. */
+/* The same without waiting, as mortise_try_acquire: the callback has EBUSY if the lock is not free
+ * now. */
 MORTISE_API int mortise_try_acquire_async(mortise_lock *lock, mortise_acquire_callback callback,
                                           void *argument, mortise_operation **operation);
 /*
- * Ends an operation whose callback has not run: it will, with ECANCELLED, or
- * with the lock if that was first. Any thread, but not once the callback has
- * begun.
+ * Ends an operation whose callback has not run: the callback then has ECANCELLED, or the hold if
+ * the grant was first. Any thread may call this, but not after the callback has begun.
  */
 MORTISE_API void mortise_cancel(mortise_operation *operation);
 
@@ -720,7 +706,7 @@ MORTISE_API int mortise_process(mortise_client *client);
 
 typedef struct mortise_election mortise_election;
 
-/* Who leads. */
+/* The leader of an election. */
 typedef struct mortise_leader {
     uint64_t fence; /* of the term, and of its leader's hold; 0: nobody leads */
     size_t size;    /* of the value that the leader proclaims */
@@ -735,7 +721,8 @@ typedef void (*mortise_leader_callback)(void *argument, const mortise_leader *le
 /* Zero it, set size, then what is needed; a field of 0 or NULL is the default. */
 typedef struct mortise_election_options {
     size_t size; /* sizeof(mortise_election_options) */
-    /* What this candidate proclaims when it leads, at most MORTISE_VALUE_MAX bytes; copied. */
+    /* The value that this candidate proclaims when it leads, at most MORTISE_VALUE_MAX bytes;
+     * copied. */
     const void *value;
     size_t value_size;
     /* Called in turns, elected first: each elected is followed by one deposed, whatever ended the
@@ -780,13 +767,13 @@ MORTISE_API int mortise_election_campaign(mortise_election *election, int64_t ti
 MORTISE_API int mortise_election_campaign_async(mortise_election *election, int64_t deadline_ns,
                                                 mortise_campaign_callback callback, void *argument);
 /*
- * Changes the value, for this term and those to come. Does not wait for the store, which
- * is told until that is proven or the term is over. 0; ENOMEM, EINVALID, EFORKED.
+ * Changes the value, for this term and those to come. Does not wait for the store: the write is
+ * retried until it is proven or the term is over. 0; ENOMEM, EINVALID, EFORKED.
  */
 MORTISE_API int mortise_election_proclaim(mortise_election *election, const void *value,
                                           size_t size);
 /*
- * Gives leadership back, or the campaign up. Does not wait for the store.
+ * Ends the leadership, or the campaign. Does not wait for the store.
  * 0; ELOST: the term had ended by itself; ENOTHELD: it neither leads nor campaigns; EFORKED.
  */
 MORTISE_API int mortise_election_resign(mortise_election *election);
@@ -794,18 +781,18 @@ MORTISE_API int mortise_election_resign(mortise_election *election);
 /* Whether it leads at this instant: 0 from the end of its lease on, whether or not anything has
    been heard since. Without a request. */
 MORTISE_API int mortise_election_is_leader(mortise_election *election);
-/* The fence of its term, for what the leader writes; 0: it does not lead. */
+/* The fence of its term, to pass along with the leader's writes; 0: it does not lead. */
 MORTISE_API uint64_t mortise_election_fence(mortise_election *election);
 /*
- * The hold that it leads by, for all calls on holds but those that give it back or change it;
- * mortise_election_resign does that. 0 and *hold; ENOTHELD: it does not lead; EINVALID, EFORKED.
+ * The hold by which it leads. All calls on holds accept it, except those that release or change it:
+ * use mortise_election_resign. 0 and *hold; ENOTHELD: it does not lead; EINVALID, EFORKED.
  */
 MORTISE_API int mortise_election_hold(mortise_election *election, mortise_hold *hold);
 
 /*
- * Asks the store who leads, also who is no candidate. As of some moment during the call; a
- * leader that has lost its connection is shown until the store ends its session.
- * 0 and *leader; ENOLEADER; ETIMEOUT, EUNREACHABLE, ESTORE, EPERMISSION, ECLOSED, EFORKED,
+ * Reads from the store who leads; the caller need not be a candidate. The answer is true at some
+ * moment during the call; a leader that has lost its connection is shown until the store ends its
+ * session. 0 and *leader; ENOLEADER; ETIMEOUT, EUNREACHABLE, ESTORE, EPERMISSION, ECLOSED, EFORKED,
  * EDEADLOCK inside a callback.
  */
 MORTISE_API int mortise_election_leader(mortise_election *election, mortise_leader *leader);
@@ -839,12 +826,11 @@ MORTISE_API int mortise_cell_get(mortise_client *client, const char *name, morti
  * Writes a cell, if `version` is still its version; 0: makes it, if there is none. new_version
  * may be NULL. `fence`: of the hold that gives the right to write; 0: none, and none is compared,
  * whatever lock is held (see mortise_cell_cas_held). A cell remembers the
- * largest it was given, also when it is deleted, and refuses a smaller one: so who was
- * overtaken cannot write any more, though he does not know it yet.
- * 0; ECONFLICT: it has another version; ESTALE: a larger fence has been seen; EUNKNOWN: it was
- * or was not written, nobody can tell; else as mortise_cell_get. On SQLite a power cut may
- * take the newest writes back, in their order.
- * Source: Kung and Robinson's optimistic concurrency control; fences as in Chubby's sequencers.
+ * largest it was given, also when it is deleted, and refuses a smaller one: a superseded holder can
+ * therefore no longer write, even before it notices. 0; ECONFLICT: it has another version; ESTALE:
+ * a larger fence has been seen; EUNKNOWN: the cell may or may not have been written; else as
+ * mortise_cell_get. On SQLite a power cut may take the newest writes back, in their order. Source:
+ * Kung and Robinson's optimistic concurrency control; fences as in Chubby's sequencers.
  */
 MORTISE_API int mortise_cell_cas(mortise_client *client, const char *name, uint64_t version,
                                  const void *value, size_t size, uint64_t fence,
@@ -866,9 +852,9 @@ MORTISE_API int mortise_cell_delete_held(mortise_client *client, const char *nam
    several times, and may call anything. */
 typedef int (*mortise_cell_change)(void *argument, mortise_cell *cell);
 /*
- * Reads, changes and writes, and again if somebody else was faster, after a pause of 0.5 ms that
- * doubles to 128 ms and is spread by a half; for at most timeout_ms (negative: for ever).
- * 0; ETIMEOUT: somebody else was faster each time; what `change` returned; else as
+ * Reads, changes and writes; if another client wrote meanwhile, repeats that after a pause of 0.5
+ * ms that doubles to 128 ms and is spread by a half; for at most timeout_ms (negative: for ever).
+ * 0; ETIMEOUT: another client wrote each time; what `change` returned; else as
  * mortise_cell_cas.
  */
 MORTISE_API int mortise_cell_update(mortise_client *client, const char *name,
@@ -918,23 +904,22 @@ MORTISE_API int mortise_list(mortise_client *client, const char *name,
                              mortise_entry_callback callback, void *argument);
 
 /*
- * Asks the holder of the entry with this fence in mortise_list to give `name` up; 0: all who
- * hold. It is a request: they go on to hold if they like (mortise_on_revoke). It
- * is told as soon as the store can tell, at the latest when the holder's client looks again.
- * On ZooKeeper it overwrites what the holder's node says of its owner.
- * 0; ENOTHELD: no such holder; EUNKNOWN: the store did not answer, and it may have been told;
- * ENAME, EUNREACHABLE, EPERMISSION, ESTORE, EDEADLOCK inside a client's callback, ECLOSED,
- * EFORKED, ENOTSUPPORTED.
+ * Requests that the holder of the entry with this fence in mortise_list gives `name` up; 0: all
+ * holders. A holder may ignore the request (mortise_on_revoke). It arrives as soon as the store can
+ * deliver it, at the latest at the client's next recheck. On ZooKeeper it overwrites what the
+ * holder's node says of its owner. 0; ENOTHELD: no such holder; EUNKNOWN: the store did not answer,
+ * and the request may have been made; ENAME, EUNREACHABLE, EPERMISSION, ESTORE, EDEADLOCK inside a
+ * client's callback, ECLOSED, EFORKED, ENOTSUPPORTED.
  */
 MORTISE_API int mortise_revoke(mortise_client *client, const char *name, uint64_t fence);
 
 /*
- * Takes the ticket with this fence in mortise_list out of the queue of `name`, a holder's or a
- * waiter's, and no other: so nobody is hit who has come since. The next in the queue is
- * granted at once, although the holder may not know yet: its client finds the hold LOST when
- * it is told or looks, and what it does until then only fences keep apart; a lock that lingers
- * there (linger_ms) may even be acquired again until then. A waiter queues again at the back.
- * 0; ENOTHELD: no such ticket; else as mortise_revoke.
+ * Removes the ticket with this fence in mortise_list from the queue of `name`, a holder's or a
+ * waiter's, and no other ticket, also none that was queued since. The next in the queue is granted
+ * immediately, although the holder may not know yet: its client reports the hold as LOST once the
+ * store tells it or it next checks. Until then only fences protect the resource; a lock that
+ * lingers there (linger_ms) may even be acquired again until then. A waiter queues again at the
+ * back. 0; ENOTHELD: no such ticket; else as mortise_revoke.
  */
 MORTISE_API int mortise_break(mortise_client *client, const char *name, uint64_t fence);
 

@@ -41,7 +41,7 @@ struct mortise_lock {
     void *queued_argument;
     struct mrt_call_list waits;
     _Atomic unsigned
-        contended_calls_left; /* so many calls for several locks ask for none before it is had */
+        contended_calls_left; /* for so many acquire_all calls: hold it before requesting more */
     TAILQ_ENTRY(mortise_lock) link;
 };
 

@@ -334,7 +334,7 @@ uint64_t mortise_election_fence(mortise_election *election)
 int mortise_election_hold(mortise_election *election, mortise_hold *hold)
 {
     if (!hold)
-        return mrt_error(MORTISE_EINVALID, "there is no place for the hold");
+        return mrt_error(MORTISE_EINVALID, "hold must not be NULL");
     int error = enter(election);
     if (error != MORTISE_OK)
         return error;

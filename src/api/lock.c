@@ -44,7 +44,8 @@ static int check_linger(const mortise_client *client, const struct mrt_recipe *r
         return mrt_error(MORTISE_EINVALID,
                          "mortise_lock_options.linger_ms is negative, or not of a mutex");
     if (linger_ms > 0 && !client->driver.ops->capabilities.linger)
-        return mrt_error(MORTISE_ENOTSUPPORTED, "the store \"%s\" does not tell of who waits",
+        return mrt_error(MORTISE_ENOTSUPPORTED,
+                         "the store \"%s\" cannot report waiters, so linger_ms is refused",
                          client->driver.ops->scheme);
     return MORTISE_OK;
 }

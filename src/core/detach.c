@@ -10,8 +10,8 @@
  *
  * Invariants:
  *  - The hold ends when the detaching begins, so nothing is held by two.
- *  - Who gives up adopting, whatever the store has done, leaves the ticket nobody's: it is only
- *    taken out by who has held it.
+ *  - A waiter that stops adopting leaves the ticket without a holder, whatever the store has done:
+ * the engine removes only tickets that were held here.
  *  - Fences go on from the last hold's: where the ticket has no higher one, with the same.
  */
 #include "base/assert.h"

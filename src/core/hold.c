@@ -7,7 +7,7 @@
  * and stays so until its owner has released it as often as he acquired it.
  * What is told of a hold is a word of: HELD (SUSPENDED HELD)* [SUSPENDED] [LOST]. That somebody
  * wants it back is told in between, at any time before LOST, as often as it was asked for or
- * less often; a request that comes before anyone listens waits for him.
+ * less often; a request that arrives before a listener registers is kept until then.
  */
 #include "base/assert.h"
 #include "core/engine_internal.h"

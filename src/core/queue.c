@@ -18,9 +18,9 @@
  * the ticket is removed and the next one goes to the back.
  *
  * Linger. If the program asks for it, a ticket that nobody here wants any more is kept for a
- * while, and acquired again without a request, until somebody else queues: of that
- * the store tells at once, so no budget has to be asked about. It tells of what was queued with
- * that wish: a ticket from before somebody here asked for lingering has turns as any other.
+ * while, and acquired again without a request, until somebody else queues: the store reports that
+ * immediately, so no budget has to be checked. The store reports newcomers only to a ticket whose
+ * APPEND asked for that. A ticket queued earlier has ordinary turns.
  *
  * Delay. A ticket is granted to those who want a delay after a crash only if it was queued with
  * one: one that was not has no more turns, once somebody here asks for it.

@@ -44,48 +44,55 @@
  *  (h) APPEND of a ticket that is already there is a REFRESH: an APPEND whose
  *      outcome is unknown is simply sent again.
  *  (i) An APPEND with try_only that would have to wait leaves nothing behind. With `expect_free`
- * too others may have seen its ticket for a moment, where that saves a round trip. Nor does one
- * that finds `queue_max` tickets waiting: FAILED with MORTISE_EFULL. (j) FAILED means that nothing
- * was done; if it may have been, it is UNKNOWN. FAILED with MORTISE_ELOST means that the session is
- * no more. (k) LIGHTEN changes neither place nor fence; for who is behind it is a departure of the
- * difference. Of a ticket that is as light already it is a REFRESH. (l) An APPEND with `claim`
- * promises no order, so it needs no queue: whoever asks first when the lock is free has it. A store
- * may take it as any other, in order. Or the VIEW of one that waits has a weight ahead that does
- * not grant, and the fence 0; each departure WAKEs it, and the REFRESH that follows asks for the
- * lock again. There `queue_max` does not count, and a VIEW that grants says that others may be
- * behind. A store that is not `fair` by its capabilities may take every ticket so. (m) A request to
- * give a ticket up (`revoke`) changes nothing. It is told by REVOKED, or by a WAKE and the VIEW
- * that follows, if the ticket's newest command said `watch_closely`; and shows in a VIEW after at
- * most `recheck`. Requests are numbered, and the numbers of a ticket rise: one may be told twice,
- * or not, if a later one is. What came before anybody attended is told then. (n) `break_ticket`
- * takes out the ticket of exactly this fence, or none. To those behind it is a departure. Who had
- * it finds it GONE, and is woken to look if its newest command said `watch_closely`. (o) HOLDER
- * tells fence and value of the first ticket in a queue whose tickets have values, or fence 0 if
- * there is none, and nothing older than the OBSERVE. When that is so no more, CHANGED comes with
- * the identity of the OBSERVE, or an OBSERVE shows it after `recheck`; not if it was to look
- * `once`. CHANGED may be spurious, doubled or late, and comes once for each OBSERVE at least. (p) A
- * cell has a version, which rises with each write, for ever, also across a deletion. CELL_SET is
- * done if `version` is the cell's (0: there is none) and `fence` is not smaller than the largest
- * that it ever came with; else it FAILED with MORTISE_ECONFLICT, or with MORTISE_ESTALE, which goes
- * before. A fence of 0 is not compared. A CELL_SET whose identity is that of the cell's newest
- * write has been done: one of unknown outcome is sent again. (q) DETACH makes a granted ticket
- * nobody's, on disk where the store has one: from then on it is called `detached_id`, keeps place
- * and fence, and no session's end takes it out, but a break_ticket does. It becomes as light as
- * `weight`, as by LIGHTEN. An APPEND with `adopt` makes such a ticket, called as its own is to be,
- * one of its session, and it is granted as it was; FAILED with MORTISE_ENOTHELD if there is none,
- * and MORTISE_EMISMATCH if kind, capacity or weight differ. Both are sent again when their outcome
- * is unknown: a DETACH that finds its detached_id has been done. Only where the capabilities say
- * `detach`. (r) To a ticket that holds, and whose APPEND said `linger`, another that queues behind
- * it is told by a WAKE, or by a VIEW that says so; or shows in a REFRESH after `recheck`. Only
- * where the capabilities say `linger`. (s) A ticket whose APPEND had a `delay` and that holds when
- * its session ends, in any way but a STOP without `died`, is not taken out. It is nobody's from
- * then on, in its place, with its fence and weight, until so long after that end: that of the
- * lease, if it has run out. Then it goes as by REMOVE. Neither its old identity nor an `adopt`
- * finds it; a break_ticket takes it out. The VIEW of who waits behind has a `recheck` that is over
- * no later than it is, and who waited already when it began is woken to look, if the store tells of
- * anything
- *      (`notify`). All other tickets of the session go at once. A DETACH takes the delay off, an
- *      `adopt` brings its own. It may hold up others for longer than it should, and never for less.
+ *      others may have seen its ticket for a moment, where that saves a round trip. An APPEND that
+ *      finds `queue_max` tickets waiting also leaves nothing behind: FAILED with MORTISE_EFULL.
+ *  (j) FAILED means that nothing was done; if it may have been, the event is UNKNOWN. FAILED with
+ *      MORTISE_ELOST means that the session has ended.
+ *  (k) LIGHTEN changes neither place nor fence; to the tickets behind it is a departure of the
+ *      difference. LIGHTEN of a ticket that is as light already is a REFRESH.
+ *  (l) An APPEND with `claim` promises no order, so it needs no queue: the first that asks when the
+ *      lock is free gets it. A store may take it as any other, in order. Or the VIEW of one that
+ *      waits has a weight ahead that does not grant, and the fence 0; each departure WAKEs it, and
+ *      the REFRESH that follows requests the lock again. There `queue_max` does not count, and a
+ *      VIEW that grants says that others may be behind. A store that is not `fair` by its
+ *      capabilities may take every ticket so.
+ *  (m) A request to give a ticket up (`revoke`) changes nothing. REVOKED delivers it, or a WAKE and
+ *      the VIEW that follows, if the ticket's newest command said `watch_closely`; and a VIEW shows
+ *      it after at most `recheck`. Requests are numbered, and the numbers of a ticket rise: a
+ *      request may be delivered twice, or not if a later one is. Requests made before any command
+ *      said `watch_closely` are delivered when one does.
+ *  (n) `break_ticket` removes the ticket of exactly this fence, or none. To the tickets behind it
+ *      is a departure. Its session finds it GONE, and is woken to look if its newest command said
+ *      `watch_closely`.
+ *  (o) HOLDER carries fence and value of the first ticket in a queue whose tickets have values, or
+ *      fence 0 if there is none, and nothing older than the OBSERVE. When the first ticket changes,
+ *      the store sends CHANGED with the identity of that OBSERVE, or an OBSERVE shows it after
+ *      `recheck`; not if it was to look `once`. CHANGED may be spurious, doubled or late, and comes
+ *      at least once for each OBSERVE.
+ *  (p) A cell has a version, which rises with each write, for ever, also across a deletion.
+ *      CELL_SET is done if `version` is the cell's (0: there is none) and `fence` is not smaller
+ *      than the largest that it ever came with; else it FAILED with MORTISE_ECONFLICT, or with
+ *      MORTISE_ESTALE, which goes before. A fence of 0 is not compared. A CELL_SET whose identity
+ *      is that of the cell's newest write has been done: one of unknown outcome is sent again.
+ *  (q) DETACH leaves a granted ticket without a session, on disk where the store has one: from then
+ *      on it is called `detached_id`, keeps place and fence, and no session's end removes it, but a
+ *      break_ticket does. It becomes as light as `weight`, as by LIGHTEN. An APPEND with `adopt`
+ *      gives such a ticket to its session, under the APPEND's own identity, and it is granted as it
+ *      was; FAILED with MORTISE_ENOTHELD if there is none, and MORTISE_EMISMATCH if kind, capacity
+ *      or weight differ. Both are sent again when their outcome is unknown: a DETACH that finds its
+ *      detached_id has been done. Only where the capabilities say `detach`.
+ *  (r) A ticket that holds, and whose APPEND said `linger`, learns of another that queues behind it
+ *      by a WAKE, or by a VIEW that says so; or a REFRESH shows it after `recheck`. Only where the
+ *      capabilities say `linger`.
+ *  (s) A ticket whose APPEND had a `delay` and that holds when its session ends, in any way except
+ *      a STOP without `died`, is not removed. It has no session from then on, and keeps its place,
+ *      fence and weight, until the delay after that end is over: after the end of the lease, if
+ *      that has run out. Then it goes as by REMOVE. Neither its old identity nor an `adopt` finds
+ *      it; a break_ticket removes it. The VIEW of a ticket that waits behind has a `recheck` that
+ *      is over no later than the delay, and a ticket that waited already when the delay began is
+ *      woken to look, if the store wakes at all (`notify`). All other tickets of the session go
+ *      immediately. A DETACH takes the delay off, an `adopt` brings its own. The delay may last
+ *      longer than asked, never shorter.
  *      Only where the capabilities say `lock_delay`.
  */
 #ifndef MRT_CORE_STORE_H
@@ -268,19 +275,19 @@ struct mrt_store_ops {
     /* When process wants to be called at the latest. */
     mrt_time (*next)(struct mrt_store *store);
     void (*process)(struct mrt_store *store, mrt_time now);
-    /* Whether nothing that was submitted is held up, or would be done later, if process is not
-       called for some milliseconds; NULL: it may be. What the server may refuse now and then, and
-       would be asked for once more, does not count. Called as the others are. */
+    /* True if nothing that was submitted is delayed when process is not called for some
+       milliseconds. NULL counts as false: a delay is possible. A command that the server may refuse
+       now and then, and that is then repeated, does not count. Called as the others are. */
     bool (*answers_may_wait)(const struct mrt_store *store);
-    /* Whether the next four may be called while other calls are under way, these too, since they
-       have a connection of their own and read nothing that changes; NULL: not. Where a question
-       takes its time, nobody's renewal may wait for it. */
+    /* True if the next four may be called while other calls are under way, these too, since they
+       have a connection of their own and read nothing that changes. NULL counts as false. No
+       renewal may wait for a slow answer. */
     bool (*asks_apart)(const struct mrt_store *store);
     /* mortise_list, with full names; NULL: all that begin with `prefix`. Labels as they were
        given, whatever others may have written there. The callback takes a copy, and is quick. */
     int (*list)(struct mrt_store *store, const char *name, const char *prefix,
                 mrt_listed_callback callback, void *argument);
-    /* mortise_revoke and mortise_break, of a full name; NULL: not to be had here. 0,
+    /* mortise_revoke and mortise_break, of a full name; NULL: not supported. 0,
        MORTISE_ENOTHELD, MORTISE_EUNKNOWN if it may have been done, or a code with its
        particulars, and nothing was. */
     int (*revoke)(struct mrt_store *store, const char *name, uint64_t fence);

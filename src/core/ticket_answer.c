@@ -33,9 +33,9 @@ void mrt_ticket_revoked(struct mrt_ticket *ticket, uint64_t number)
 }
 
 /* Whether others wait behind it, by what is newest. What was not asked for may be older than what
-   is known, or newer than the answer that is under way. Who lingers keeps the lock if it is not
-   told, so then an unasked word that there is nobody is not believed, and one of others asked
-   about. */
+   is known, or newer than the answer that is under way. A lingering holder that missed a newcomer
+   would keep the lock. So for it an unsolicited "nobody waits" is ignored, and an unsolicited
+   "somebody waits" is confirmed by a REFRESH. */
 static bool has_others(struct mrt_ticket *ticket, const struct mrt_event *event)
 {
     if (event->serial > 0 || !ticket->may_linger)

@@ -56,7 +56,7 @@ static const struct mrt_flag flags[] = {
     {QUIET_CONFLICT, "quiet-conflict", NULL, "not acquired is no error: 0, and nothing\nsaid", NULL,
      0},
     {'c', "command", "STRING", "run STRING by $SHELL, or /bin/sh", NULL, MRT_FLAG_ONCE},
-    {'o', "close", NULL, "the command does not hold the lock: always\nso", NULL, 0},
+    {'o', "close", NULL, "accepted for flock: the command never\ngets the descriptor", NULL, 0},
     {'v', "verbose", NULL, "say on standard error what happens", NULL, 0},
     {STATUS_FD, "status-fd", "N", "write what happens to descriptor N, each\nevent a line of JSON",
      NULL, MRT_FLAG_ONCE},
@@ -396,7 +396,7 @@ static int take_command(struct mrt_run *run, char **rest)
     if (string && *rest)
         return mrt_cli_fail(MRT_EXIT_USAGE, "-c takes one string; \"%.64s\" is too much", *rest);
     if (run->observe && (string || *rest))
-        return mrt_cli_fail(MRT_EXIT_USAGE, "who only looks runs no command; see --help");
+        return mrt_cli_fail(MRT_EXIT_USAGE, "--observe takes no COMMAND; see --help");
     if (!string && !*rest && run->mode != MRT_RUN_LEADER)
         return mrt_cli_fail(MRT_EXIT_USAGE,
                             "no command to run under \"%.64s\"; for a lock that a script takes in "
@@ -429,7 +429,7 @@ int mrt_run_check_together(struct mrt_run *run)
     if (run->mode == MRT_RUN_PERMITS && run->weight > run->permits)
         return mrt_cli_fail(MRT_EXIT_USAGE, "--weight is more than --permits");
     if (run->mode != MRT_RUN_PERMITS && run->weight > 1)
-        return mrt_cli_fail(MRT_EXIT_USAGE, "--weight is of a semaphore: --permits is missing");
+        return mrt_cli_fail(MRT_EXIT_USAGE, "--weight needs --permits");
     if (run->quiet_conflict && !run->conflict_code_given)
         run->conflict_code = MRT_EXIT_OK;
     if (run->no_fork && run->stragglers != MRT_STRAGGLERS_LEAVE)

@@ -177,10 +177,11 @@ enum {
     {                                                                                       \
         MRT_RUN_OPTION_WEIGHT, "weight", "W", "take W permits of them", "1", 0              \
     }
-#define MRT_RUN_FLOCK_FLAG                                                                   \
-    {                                                                                        \
-        MRT_RUN_OPTION_FLOCK, "flock", "FILE",                                               \
-            "also hold the file's flock, for what still\nuses flock(1)", NULL, MRT_FLAG_ONCE \
+#define MRT_RUN_FLOCK_FLAG                                                            \
+    {                                                                                 \
+        MRT_RUN_OPTION_FLOCK, "flock", "FILE",                                        \
+            "also hold the file's flock, for scripts\nthat still use flock(1)", NULL, \
+            MRT_FLAG_ONCE                                                             \
     }
 int mrt_run_take_mode(struct mrt_run *run, int option);
 /* Takes any option of run. 0 or an exit code. */

@@ -129,11 +129,11 @@ void mrt_serve_add_job(struct mrt_serve *serve, struct mrt_serve_job *job)
 
 void mrt_serve_end_jobs(struct mrt_serve *serve)
 {
-    static const char ended[] = "the server ends; it is not known whether it was done";
+    static const char ended[] = "shutting down; the request may or may not have been executed";
     struct mrt_serve_job *job;
     while ((job = TAILQ_FIRST(&serve->jobs)) != NULL) {
         TAILQ_REMOVE(&serve->jobs, job, link);
-        answer_job(serve, job, 503, "the server ends; it was not done");
+        answer_job(serve, job, 503, "shutting down; the request was not executed");
         free(job);
     }
     if (serve->running)

@@ -87,8 +87,8 @@ static void print_changes(const struct mrt_serve *serve, FILE *out)
 {
     static const char *const names[] = {"revoke", "break"}, *const results[] = {"refused", "done"};
     head(out, "mortise_operator_requests_total", "counter",
-         "What operators asked this process for: to ask a holder to give a lock up, to take one "
-         "away.");
+         "Requests of operators to this process: to request that a holder gives a lock up, or to "
+         "take a ticket away.");
     for (size_t i = 0; i < 2; i++)
         for (size_t j = 0; j < 2; j++)
             fprintf(out,
@@ -138,8 +138,8 @@ static void print_now(const struct mrt_serve *serve, FILE *out)
           "Locks that somebody holds or waits for.");
     gauge(out, "mortise_locks_held", watch->held, "Locks that somebody holds.");
     gauge(out, "mortise_holders", watch->holders,
-          "Who holds, in all locks; a dead holder's lock counts while it is kept for its delay.");
-    gauge(out, "mortise_waiters", watch->waiters, "Who waits, in all locks.");
+          "Holders, in all locks; a dead holder's lock counts while it is kept for its delay.");
+    gauge(out, "mortise_waiters", watch->waiters, "Waiters, in all locks.");
     gauge(out, "mortise_longest_hold_seconds", seconds(longest(serve, MRT_WATCH_HOLDS)),
           "Of those who hold now, the longest that one has been seen to; at least so long.");
     gauge(out, "mortise_longest_wait_seconds", seconds(longest(serve, MRT_WATCH_WAITS)),
@@ -149,7 +149,7 @@ static void print_now(const struct mrt_serve *serve, FILE *out)
     gauge(out, "mortise_lease_seconds", (double)serve->can.lease_ms / 1000,
           "How long a client of this process's settings keeps its locks without a renewal.");
     gauge(out, "mortise_renewed_holders", renewed_holders(serve),
-          "Who holds and has been seen to for longer than mortise_lease_seconds, so that a client "
+          "Holders seen to hold for longer than mortise_lease_seconds, so that a client "
           "of the same settings must have renewed. Renewals themselves cannot be seen from "
           "outside.");
 }
@@ -158,10 +158,10 @@ static void print_counts(const struct mrt_serve *serve, FILE *out)
 {
     const struct mrt_watch_counts *totals = &serve->table.watch.totals;
     counter(out, "mortise_grants_seen_total", totals->grants,
-            "Holders seen that did not hold at the look before. Who comes and goes between two "
-            "looks is not seen, so it is the least.");
+            "Holders seen that did not hold at the look before. A holder that comes and goes "
+            "between two looks is not seen, so this is a lower bound.");
     counter(out, "mortise_contended_grants_seen_total", totals->contended,
-            "Those of them that an earlier look had seen waiting; the least.");
+            "Those of them that an earlier look had seen waiting; a lower bound.");
     counter(out, "mortise_handovers_seen_total", totals->changes,
             "How often another one was first in a lock's queue than when it was last seen; the "
             "least.");
@@ -231,9 +231,9 @@ static void print_by_lock(const struct mrt_serve *serve, FILE *out)
 {
     static const struct family families[] = {
         {"mortise_lock_holders", "gauge",
-         "Who holds, by lock; an empty label: all locks without series of their own.", holders_of,
+         "Holders, by lock; an empty label: all locks without series of their own.", holders_of,
          all_holders},
-        {"mortise_lock_waiters", "gauge", "Who waits, by lock.", waiters_of, all_waiters},
+        {"mortise_lock_waiters", "gauge", "Waiters, by lock.", waiters_of, all_waiters},
         {"mortise_lock_grants_seen_total", "counter", "As mortise_grants_seen_total, by lock.",
          grants_of, all_grants},
         {"mortise_lock_handovers_seen_total", "counter",

@@ -18,7 +18,7 @@ const struct mrt_subcommand mrt_init_subcommand = {
     .summary = "make what a store needs before its first use",
     .operands = "",
     .about = "Makes what the store needs before its first use: on PostgreSQL the schema, on\n"
-             "MariaDB the database. What is there already stays. Other stores need nothing.\n",
+             "MariaDB the database. Existing objects stay. Other stores need nothing.\n",
     .flags = flags,
     .count = sizeof flags / sizeof flags[0],
     .function = mrt_cli_init,

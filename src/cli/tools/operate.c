@@ -18,10 +18,10 @@ static const struct mrt_flag revoke_flags[] = {
 
 const struct mrt_subcommand mrt_revoke_subcommand = {
     .name = "revoke",
-    .summary = "ask who holds a lock to give it up",
+    .summary = "request that a holder gives a lock up",
     .operands = "NAME",
-    .about = "Asks the holder of the lock NAME to give it up, and does not wait. It may decline.\n"
-             "Ends with 1 if nobody holds it.\n",
+    .about = "Requests that the holder of the lock NAME gives it up, and does not wait. It may\n"
+             "decline. Ends with 1 if nobody holds it.\n",
     .flags = revoke_flags,
     .count = 1,
     .function = mrt_cli_revoke,
@@ -33,12 +33,12 @@ static const struct mrt_flag break_flags[] = {
 
 const struct mrt_subcommand mrt_break_subcommand = {
     .name = "break",
-    .summary = "take a lock from who holds it",
+    .summary = "take a lock from its holder",
     .operands = "NAME --fence N",
     .about =
-        "Takes the holder or waiter with this fence out of the queue of the lock NAME. Who waits\n"
-        "next has it at once, although the holder may not know yet. Ends with 1 if nobody\n"
-        "has this fence.\n",
+        "Takes the holder or waiter with this fence out of the queue of the lock NAME. The next\n"
+        "waiter is granted the lock immediately, although the holder may not know yet. Ends\n"
+        "with 1 if no ticket has this fence.\n",
     .flags = break_flags,
     .count = 1,
     .function = mrt_cli_break,

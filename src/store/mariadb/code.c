@@ -13,7 +13,7 @@ static const char *const grants = "doc/mariadb.md has the grants that are needed
 
 static const struct mrt_sql_code table[] = {
     {"1213", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* deadlock; in a cluster, a commit that lost */
-    {"1205", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* a lock was not to be had in time */
+    {"1205", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* a lock was not free in time */
     {"1020", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* a row has changed since it was read */
     {"1969", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* its time was up */
     {"1062", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* another was first with a row */

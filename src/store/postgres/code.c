@@ -13,7 +13,7 @@ static const char *const grants = "doc/postgresql.md has the grants that are nee
 static const struct mrt_sql_code table[] = {
     {"40003", MRT_SQL_PERHAPS, MORTISE_EUNKNOWN, NULL},
     {"40", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL},    /* serialisation failure, deadlock */
-    {"55P03", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* a lock was not to be had in time */
+    {"55P03", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* a lock was not free in time */
     {"57014", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* cancelled, or its time was up */
     {"26000", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* no such prepared statement */
     {"42P05", MRT_SQL_AGAIN, MORTISE_ESTORE, NULL}, /* it is there already */

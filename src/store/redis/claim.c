@@ -6,8 +6,8 @@
  * An attempt is SET and, in the same write, INCR of the counter of fences. If an earlier
  * attempt's outcome is unknown, a compare and extend goes before: the key may be ours.
  * The token is 160 bits: 48 of the ticket, so that a list knows a claim at each member of a quorum,
- * and 112 of the system's entropy, drawn for each acquire. A client that finds the key there
- * looks once what it is: SET does not say that it can be nobody's lock.
+ * and 112 of the system's entropy, drawn for each acquire. If SET NX fails, one look at the key
+ * checks that it is a string: NX also fails on a key that can be nobody's lock.
  *
  * Who waits asks again after a random time of 50 to 150 ms, for other programs tell nobody;
  * and at once when one of ours has given the key back, for ours publish it.

@@ -249,7 +249,7 @@ void mrt_redis_reply(struct mrt_redis_store *store, struct mrt_redis_job *job,
     else if (strcmp(said, "OTHER") == 0)
         reply_other(store, job, reply);
     else if (strcmp(said, "NONE") == 0)
-        mrt_redis_fail(store, job, MORTISE_ENOTHELD, "nobody has left %.100s so",
+        mrt_redis_fail(store, job, MORTISE_ENOTHELD, "no detached hold of %.100s has that token",
                        job->command.queue);
     else if (strcmp(said, "MISMATCH") == 0)
         mrt_redis_fail(store, job, MORTISE_EMISMATCH, MRT_ADOPT_MISMATCH);

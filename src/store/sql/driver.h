@@ -22,7 +22,7 @@ struct mrt_sql_code {
 /* What the product is called, and whether its server tells waiters and observers. */
 extern const char mrt_sql_product[];
 extern const bool mrt_sql_notifies;
-/* Whether a REMOVE can leave it to the server when it is on disk. */
+/* Whether a REMOVE may be acknowledged before it is on disk (asynchronous commit). */
 extern const bool mrt_sql_async_commit;
 /* Whether there is a MRT_SQL_DO_REMOVE_LAST. */
 extern const bool mrt_sql_removes_last;

@@ -1,8 +1,8 @@
 /*
- * Requests that the server has refused, or that somebody else's came before, are made again until
- * their time is up: a lease from when they began, or as long as a connection may take.
+ * Requests that the server has refused in favour of another transaction are repeated until their
+ * time is up: a lease from when they began, or as long as a connection may take.
  *
- * The first time that is at once, for whom it was refused in favour of has what it wanted by now.
+ * The first retry is immediate: the transaction that won has finished by now.
  * After that there is a pause, twice as long each time up to a limit, and up to half as long again
  * by chance: those who are in each other's way come back at different times, and a server that goes
  * on refusing is asked at most 16 times a second, if the lease is a second or more. The chance is

@@ -13,7 +13,8 @@ struct mrt_sqlite_watch {
     unsigned int looks; /* under this suspicion */
 };
 
-/* Watches a file in the directory of session files; -1: not to be had, or (errno) ENOENT. */
+/* Watches a file in the directory of session files; -1: failed, with errno; ENOENT: no such file.
+ */
 int mrt_sqlite_watch_file(struct mrt_sqlite_store *store, const char *name, uint32_t events);
 /* Watches for the end of another session. True: newly armed, so look whether it is dead. */
 bool mrt_sqlite_watch(struct mrt_sqlite_store *store, struct mrt_id session);

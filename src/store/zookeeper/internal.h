@@ -165,7 +165,7 @@ enum mrt_zk_request_kind {
     MRT_ZK_HEIR_READ,
     MRT_ZK_DETACH,       /* makes the node anew, persistent and called otherwise */
     MRT_ZK_TAKE,         /* and such a one this session's */
-    MRT_ZK_UNDO,         /* deletes the node of a try, or of an acquire that may not be */
+    MRT_ZK_UNDO,         /* deletes the node of a failed try, or of a refused acquire */
     MRT_ZK_CLAIM_CREATE, /* creates a claim's node, and counts it */
     MRT_ZK_CLAIM_LIST,
     MRT_ZK_CLAIM_READ,

@@ -170,7 +170,8 @@ static void submit_named(struct mrt_store *store, struct mrt_job *job)
         return;
     }
     if (command->claim && (command->type == MRT_DETACH || command->adopt)) {
-        mrt_zk_fail_with(store, job, MORTISE_ENOTSUPPORTED, "an exclusive lock is its session's");
+        mrt_zk_fail_with(store, job, MORTISE_ENOTSUPPORTED,
+                         "an exclusive lock cannot outlive its session");
         return;
     }
     if (command->type == MRT_OBSERVE || command->type == MRT_CELL_GET ||

@@ -218,7 +218,7 @@ static void do_to_ticket(struct mrt_sql_store *store, struct mrt_sql_request *re
     enum mrt_command_type type = request->command.type;
     if (type != MRT_REFRESH && type != MRT_LIGHTEN && type != MRT_REMOVE)
         mrt_sql_fail(store, request, MORTISE_ENOTSUPPORTED,
-                     "not to be had of a lock by connection");
+                     "not supported by a lock of the server's own (form=)");
     else if (!link)
         mrt_sql_answer(store, request, type == MRT_REMOVE ? MRT_REMOVED : MRT_GONE);
     else if (type == MRT_REMOVE)
