@@ -4,7 +4,7 @@
 #include "live/zk_raw.h"
 
 #include "cmocka_all.h"
-#include "store/zookeeper/internal.h"
+#include "store/zookeeper/store.h"
 
 #include <poll.h>
 #include <pthread.h>

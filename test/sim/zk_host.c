@@ -1,6 +1,6 @@
 /* The ZooKeeper store as a host's, and what it asks of the system that no other store does. */
 #include "host.h"
-#include "store/zookeeper/internal.h"
+#include "store/zookeeper/operator/operator.h"
 #include "zk_wire.h"
 
 #include <sys/socket.h>

@@ -7,9 +7,10 @@
  * Threads: as the port's own calls.
  */
 #include "store/zookeeper/answer.h"
-#include "store/zookeeper/internal.h"
 
 #include "base/assert.h"
+#include "store/zookeeper/names.h"
+#include "store/zookeeper/session.h"
 
 void mrt_zk_answer(struct mrt_store *store, struct mrt_job *job, enum mrt_event_type type)
 {

@@ -15,8 +15,10 @@
  *
  * Invariant: what both need is freed by the last of the two, the thread and the store.
  */
+#include "store/zookeeper/close.h"
+
+#include "base/assert.h"
 #include "base/thread.h"
-#include "store/zookeeper/internal.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -39,7 +41,9 @@ struct mrt_zk_closing *mrt_zk_close_prepare(void)
 
 void mrt_zk_close_let_go(struct mrt_zk_closing *closing)
 {
-    if (atomic_fetch_sub(&closing->users, 1) > 1)
+    int users = atomic_fetch_sub(&closing->users, 1);
+    MRT_ASSERT(users > 0);
+    if (users > 1)
         return;
     if (closing->done >= 0)
         close(closing->done);

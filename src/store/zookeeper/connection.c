@@ -14,12 +14,19 @@
  *
  * Without a connection the servers' names are looked up anew, beside the loop.
  */
-#include "store/zookeeper/internal.h"
+#include "store/zookeeper/connection.h"
+
+#include "store/zookeeper/answer.h"
+#include "store/zookeeper/close.h"
+#include "store/zookeeper/lease.h"
+#include "store/zookeeper/names.h"
+#include "store/zookeeper/request.h"
+#include "store/zookeeper/ticket/ticket.h"
+#include "store/zookeeper/values/query.h"
+#include "store/zookeeper/watch/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -29,16 +36,14 @@
 #define PAUSE_MIN (10 * MRT_MILLISECOND)
 #define TURNS_MAX 64 /* answers read in one call */
 
-/* ------------------------------------------------------------- what it says */
+static mrt_zk_session_reply renew_answered, close_answered;
+static const struct mrt_zk_step renew_step = {
+    .send = mrt_zk_send_sync, .session_reply = renew_answered, .answer_may_wait = true};
+/* The sync before a polite end. */
+static const struct mrt_zk_step close_step = {.send = mrt_zk_send_sync,
+                                              .session_reply = close_answered};
 
-void mrt_zk_session_over(struct mrt_zk_session *session, int code)
-{
-    if (session->over)
-        return;
-    session->over = true;
-    session->connected = false;
-    session->over_error = mrt_zk_code(code)->error;
-}
+/* ------------------------------------------------------------- what it says */
 
 static void answer_started(struct mrt_zk_session *session, struct mrt_job *job)
 {
@@ -106,27 +111,39 @@ static void on_session(zhandle_t *handle, int type, int state, const char *path,
         session->connected = false; /* whatever other states there are */
 }
 
-void mrt_zk_session_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind, int code)
+static void renew_answered(struct mrt_zk_session *session, const struct mrt_zk_reply *reply)
 {
-    struct mrt_job **slot = kind == MRT_ZK_RENEW ? &session->renew : &session->stop;
-    struct mrt_job *job = *slot;
+    struct mrt_job *job = session->renew;
+    int code = reply->code;
     if (code == ZOK)
         session->attempts = 0;
-    if (kind == MRT_ZK_CLOSE && code == ZOK) {
-        session->close_now = true;
-        return;
-    }
     if (!job)
         return;
-    *slot = NULL;
+    session->renew = NULL;
     if (code == ZOK && job->command.type == MRT_START)
         answer_started(session, job);
     else if (code == ZOK)
         renewed(session, job);
-    else if (kind == MRT_ZK_CLOSE)
-        mrt_zk_answer(session->store, job, MRT_UNKNOWN);
     else
         mrt_zk_answer_code(session->store, job, code);
+}
+
+static void not_closed(struct mrt_zk_session *session)
+{
+    struct mrt_job *job = session->stop;
+    session->stop = NULL;
+    if (job)
+        mrt_zk_answer(session->store, job, MRT_UNKNOWN);
+}
+
+static void close_answered(struct mrt_zk_session *session, const struct mrt_zk_reply *reply)
+{
+    if (reply->code != ZOK) {
+        not_closed(session);
+        return;
+    }
+    session->attempts = 0;
+    session->close_now = true;
 }
 
 /* ---------------------------------------------------------------- the socket */
@@ -169,27 +186,6 @@ static void notice_silent_close(struct mrt_zk_session *session)
     forget_socket(session);
 }
 
-/*
- * The library writes each request in two pieces and at once, so that an acquire would be
- * four packets, each of which wakes the server. What one entry sends goes together.
- */
-void mrt_zk_session_gather(struct mrt_zk_session *session)
-{
-    static const int on = 1;
-    if (!session->gathering && session->connected && session->socket >= 0)
-        session->gathering =
-            setsockopt(session->socket, IPPROTO_TCP, TCP_CORK, &on, sizeof on) == 0;
-}
-
-/* `socket` is the connection's now: another than before has nothing to let go. */
-static void send_gathered(struct mrt_zk_session *session, int socket)
-{
-    static const int off = 0;
-    if (session->gathering && socket == session->socket)
-        setsockopt(socket, IPPROTO_TCP, TCP_CORK, &off, sizeof off);
-    session->gathering = false;
-}
-
 static bool is_connecting(const struct mrt_zk_session *session)
 {
     int state = zoo_state(session->handle);
@@ -226,7 +222,7 @@ static void arm(struct mrt_zk_session *session)
         mrt_zk_queries_forget(session);
     }
     int code = interest_of(session, &socket, &interest, &wait);
-    send_gathered(session, socket);
+    mrt_zk_session_send_gathered(session, socket);
     if (session->tainted && code == ZOK && socket >= 0) {
         shutdown(socket, SHUT_RDWR);
         session->tainted = false;
@@ -406,7 +402,7 @@ void mrt_zk_session_renew(struct mrt_zk_session *session, struct mrt_job *job)
     }
     session->renew = job;
     session->asked = mrt_time_now();
-    if (mrt_zk_send(session, MRT_ZK_RENEW, NULL, *path ? path : "/", &code))
+    if (mrt_zk_send(session, &renew_step, NULL, *path ? path : "/", &code))
         return;
     session->renew = NULL;
     if (mrt_zk_code(code)->outcome == MRT_ZK_SESSION_OVER)
@@ -430,8 +426,8 @@ void mrt_zk_session_stop(struct mrt_zk_session *session, struct mrt_job *job, mr
         session->asked = now;
         if (now < session->heard + HEARD_RECENTLY)
             session->close_now = true;
-        else if (!mrt_zk_send(session, MRT_ZK_CLOSE, NULL, "/", &code))
-            mrt_zk_session_reply(session, MRT_ZK_CLOSE, code);
+        else if (!mrt_zk_send(session, &close_step, NULL, "/", &code))
+            not_closed(session);
     }
 }
 

@@ -7,9 +7,11 @@
  * Invariant: `unplaced` is set only while `servers` is empty. Threads: as the port's own calls.
  */
 #include "store/zookeeper/find.h"
-#include "store/zookeeper/internal.h"
 
+#include "base/assert.h"
 #include "base/error.h"
+#include "store/zookeeper/answer.h"
+#include "store/zookeeper/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -32,7 +32,7 @@
  * follower that has two attempts of one session in hand answers one of them, and the other hears
  * nothing at all, not even the end of its connection.
  */
-#include "store/zookeeper/internal.h"
+#include "store/zookeeper/lease.h"
 
 #include <string.h>
 

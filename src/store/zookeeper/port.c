@@ -18,10 +18,17 @@
  * A fence is the transaction that created the node, shifted to give each ticket 4096
  * numbers; never its sequence number, which starts again when the directory does.
  */
-#include "store/zookeeper/find.h"
-#include "store/zookeeper/internal.h"
-
 #include "base/error.h"
+#include "store/zookeeper/answer.h"
+#include "store/zookeeper/close.h"
+#include "store/zookeeper/connection.h"
+#include "store/zookeeper/find.h"
+#include "store/zookeeper/lease.h"
+#include "store/zookeeper/operator/operator.h"
+#include "store/zookeeper/ticket/record.h"
+#include "store/zookeeper/ticket/submit.h"
+#include "store/zookeeper/values/cell.h"
+#include "store/zookeeper/values/observe.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -174,9 +181,10 @@ static void submit_named(struct mrt_store *store, struct mrt_job *job)
                          "an exclusive lock cannot outlive its session");
         return;
     }
-    if (command->type == MRT_OBSERVE || command->type == MRT_CELL_GET ||
-        command->type == MRT_CELL_SET)
-        mrt_zk_query_submit(store->session, job, path);
+    if (command->type == MRT_OBSERVE)
+        mrt_zk_observe_submit(store->session, job, path);
+    else if (command->type == MRT_CELL_GET || command->type == MRT_CELL_SET)
+        mrt_zk_cell_submit(store->session, job, path);
     else
         mrt_zk_ticket_submit(store->session, job, path);
 }
@@ -261,8 +269,7 @@ static bool zk_answers_may_wait(const struct mrt_store *store)
     if (!session->connected || session->stopping || session->mask & ZOOKEEPER_WRITE)
         return false;
     TAILQ_FOREACH (request, &session->requests, link)
-        if (request->kind != MRT_ZK_DELETE && request->kind != MRT_ZK_PASS &&
-            request->kind != MRT_ZK_RENEW)
+        if (!request->step->answer_may_wait)
             return false;
     return true;
 }

@@ -11,6 +11,8 @@
 
 #include "base/error.h"
 #include "core/recipe.h"
+#include "store/zookeeper/connection.h"
+#include "store/zookeeper/ticket/claim.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -160,7 +162,7 @@ int mrt_zk_ask(struct mrt_zk_asker *asker, enum mrt_zk_question question, const 
     asker->answered = false;
     pthread_mutex_lock(&mrt_zk_library);
     asking = asker;
-    bool expired = zoo_state(asker->handle) < 0; /* see zookeeper_request.c */
+    bool expired = zoo_state(asker->handle) < 0; /* as in request.c */
     int code = expired ? ZINVALIDSTATE : post(asker, question, path);
     asking = NULL;
     pthread_mutex_unlock(&mrt_zk_library);

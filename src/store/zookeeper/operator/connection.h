@@ -2,7 +2,8 @@
 #ifndef MRT_STORE_ZOOKEEPER_OPERATOR_CONNECTION_H
 #define MRT_STORE_ZOOKEEPER_OPERATOR_CONNECTION_H
 
-#include "store/zookeeper/internal.h"
+#include "store/zookeeper/names.h"
+#include "store/zookeeper/store.h"
 
 enum mrt_zk_question {
     MRT_ZK_ASK_SYNC,

@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "core/rule.h"
+#include "store/zookeeper/operator/operator.h"
+#include "store/zookeeper/ticket/view.h"
 
 #include <string.h>
 

@@ -13,6 +13,8 @@
 
 #include "base/error.h"
 #include "core/rule.h"
+#include "store/zookeeper/operator/operator.h"
+#include "store/zookeeper/ticket/view.h"
 
 /* What is wanted of a queue, and what has come of it. */
 struct operation {

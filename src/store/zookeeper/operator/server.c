@@ -6,6 +6,7 @@
 #include "store/zookeeper/operator/connection.h"
 
 #include "base/error.h"
+#include "store/zookeeper/operator/operator.h"
 
 #include <errno.h>
 #include <poll.h>

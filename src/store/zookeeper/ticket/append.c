@@ -14,28 +14,37 @@
  * taken back. A try is not to be told of a holder who is known elsewhere to have gone, hence its
  * sync.
  */
-#include "store/zookeeper/internal.h"
+#include "store/zookeeper/ticket/append.h"
+
+#include "store/zookeeper/ticket/claim.h"
+#include "store/zookeeper/ticket/directory.h"
+#include "store/zookeeper/ticket/refresh.h"
+#include "store/zookeeper/ticket/seek.h"
+#include "store/zookeeper/ticket/ticket.h"
 
 #include <string.h>
 
-#define TRIES_MAX 8
+static mrt_zk_payload carry_node;
+static mrt_zk_ticket_reply created, probed, sought;
+static const struct mrt_zk_step create_step = {
+    .send = mrt_zk_send_create_stat, .payload = carry_node, .ticket_reply = created};
+/* Lists before a try. */
+static const struct mrt_zk_step probe_step = {.send = mrt_zk_send_list, .ticket_reply = probed};
+/* Lists to find a node of an earlier create. */
+static const struct mrt_zk_step find_created_step = {.send = mrt_zk_send_list,
+                                                     .ticket_reply = sought};
 
 /* ---------------------------------------------------------------- beginning */
 
-void mrt_zk_send_parents(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                         const char *path, bool all)
+/* A candidate's node holds its value alone, as Curator's and kazoo's hold their names. */
+static void carry_node(struct mrt_zk_outgoing *request)
 {
-    char part[MRT_ZK_PATH_MAX];
-    int code;
-    size_t length = strlen(path);
-    for (size_t end = 1; end <= length; end++) {
-        if (path[end] != '/' && path[end] != '\0')
-            continue;
-        if (!all && end < length)
-            continue;
-        memcpy(part, path, end);
-        part[end] = '\0';
-        mrt_zk_send(session, end < length ? MRT_ZK_PARENT : MRT_ZK_DIRECTORY, ticket, part, &code);
+    const struct mrt_command *command = mrt_zk_ticket_command(request->ticket);
+    mrt_zk_ticket_carry(request);
+    request->mode = ZOO_EPHEMERAL_SEQUENTIAL;
+    if (command->value) {
+        request->data = command->value;
+        request->length = (int)command->value_size;
     }
 }
 
@@ -46,9 +55,9 @@ static void create(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
     snprintf(path, sizeof path, "%s/%s", ticket->path, head);
     int code;
     ticket->unclaimed = false;
-    if (!mrt_zk_ticket_send(session, ticket, MRT_ZK_CREATE, path))
+    if (!mrt_zk_ticket_send(session, ticket, &create_step, path))
         return;
-    if (!mrt_zk_send(session, mrt_zk_ticket_view(session, ticket), ticket, ticket->path, &code)) {
+    if (!mrt_zk_send(session, mrt_zk_refresh_step(session, ticket), ticket, ticket->path, &code)) {
         ticket->outcome_unknown = true;
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
     }
@@ -56,75 +65,19 @@ static void create(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 
 void mrt_zk_append_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
-    const struct mrt_command *command = &TAILQ_FIRST(&ticket->jobs)->command;
+    const struct mrt_command *command = mrt_zk_ticket_command(ticket);
     ticket->recovering = ticket->outcome_unknown && !ticket->created;
     if (ticket->created)
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
+        mrt_zk_refresh(session, ticket, true);
     else if (ticket->recovering)
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_FIND_CREATED, true);
+        mrt_zk_ticket_list(session, ticket, &find_created_step, true);
     else if (command->try_only && !command->expect_free)
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_PROBE, true);
+        mrt_zk_ticket_list(session, ticket, &probe_step, true);
     else
         create(session, ticket);
 }
 
-/* ---------------------------------------------------------------- what may not stand */
-
-int mrt_zk_append_refusal(const struct mrt_zk_ticket *ticket, const struct mrt_command *command,
-                          const struct mrt_zk_view *view, const struct String_vector *names)
-{
-    bool waits = command->type == MRT_REFRESH && !ticket->held;
-    bool appends = command->type == MRT_APPEND && !command->adopt;
-    if (view->misplaced >= 0 && (waits || appends))
-        return MRT_ZK_MISPLACED;
-    if (!appends)
-        return ZOK;
-    if (view->other.family != MRT_ZK_FOREIGN)
-        return MRT_ZK_OTHER;
-    if (mrt_zk_ticket_fits(ticket, view->ahead))
-        return ZOK;
-    if (command->try_only)
-        return MRT_ZK_BLOCKED;
-    bool full = command->queue_max > 0 && mrt_zk_crowded(ticket, view, names, command->queue_max);
-    return full ? MRT_ZK_FULL : ZOK;
-}
-
-static void undone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
-{
-    enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
-    if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE) {
-        mrt_zk_note_no_delete(session, ticket, code);
-        mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN); /* it may be there */
-        return;
-    }
-    ticket->created = ticket->outcome_unknown = false;
-    if (TAILQ_FIRST(&ticket->jobs)->command.type != MRT_APPEND)
-        mrt_zk_ticket_gone(session, ticket); /* and its next APPEND is told why */
-    else if (ticket->refusal == MRT_ZK_BLOCKED)
-        mrt_zk_ticket_answer(session, ticket, MRT_BLOCKED);
-    else
-        mrt_zk_ticket_fail(session, ticket, ticket->refusal);
-}
-
-void mrt_zk_append_undo(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int refusal)
-{
-    ticket->refusal = refusal;
-    mrt_zk_ticket_send_node(session, ticket, MRT_ZK_UNDO, ticket->node);
-}
-
 /* ---------------------------------------------------------------- answers */
-
-bool mrt_zk_append_directory(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
-{
-    ticket->attempt++; /* the list behind the create says nothing */
-    if (++ticket->tries > TRIES_MAX) {
-        mrt_zk_ticket_answer_code(session, ticket, ticket->barred ? ZNOAUTH : code);
-        return false;
-    }
-    ticket->barred = false;
-    mrt_zk_send_parents(session, ticket, ticket->path, ticket->tries > 1); /* mostly just one */
-    return true;
-}
 
 static void created(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                     const struct mrt_zk_reply *reply)
@@ -132,7 +85,7 @@ static void created(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
     const char *slash = reply->text ? strrchr(reply->text, '/') : NULL;
     switch (mrt_zk_code(reply->code)->outcome) {
     case MRT_ZK_NO_NODE:
-        if (mrt_zk_append_directory(session, ticket, reply->code))
+        if (mrt_zk_directory_make_again(session, ticket, reply->code))
             create(session, ticket);
         return;
     case MRT_ZK_DONE:
@@ -154,6 +107,11 @@ static void created(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
     mrt_zk_ticket_answer_code(session, ticket, reply->code);
 }
 
+static void probe_again(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    mrt_zk_ticket_list(session, ticket, &probe_step, false);
+}
+
 static void probed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                    const struct mrt_zk_reply *reply)
 {
@@ -161,7 +119,7 @@ static void probed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     struct mrt_zk_view view = {.own = -1, .misplaced = -1};
     if (outcome == MRT_ZK_DONE)
         view = mrt_zk_view_of(session->store, ticket, reply->names);
-    if (mrt_zk_claim_asked(session, ticket, &view, true))
+    if (mrt_zk_claim_check(session, ticket, &view, true, probe_again))
         return;
     ticket->other = view.other;
     if (view.misplaced >= 0) {
@@ -179,6 +137,28 @@ static void probed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                            reply->code); /* whatever it was, a list changes nothing */
 }
 
+static bool found(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, const char *node,
+                  const struct Stat *stat)
+{
+    (void)session;
+    ticket->outcome_unknown = true;
+    if (!ticket->created && mrt_zk_ticket_keep(ticket, node)) {
+        ticket->created = true; /* and REMOVE looks for more */
+        ticket->czxid = stat->czxid;
+    }
+    return true;
+}
+
+static void all_sought(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    if (ticket->created)
+        mrt_zk_refresh(session, ticket, false);
+    else
+        create(session, ticket);
+}
+
+static const struct mrt_zk_seeker seeker = {.known_too = false, .found = found, .end = all_sought};
+
 static void sought(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                    const struct mrt_zk_reply *reply)
 {
@@ -188,33 +168,7 @@ static void sought(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
         return;
     }
     if (outcome == MRT_ZK_DONE)
-        mrt_zk_seek_begin(session, ticket, reply->names);
+        mrt_zk_seek(session, ticket, &seeker, reply->names);
     else
         create(session, ticket);
-}
-
-void mrt_zk_append_sought(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
-{
-    if (ticket->created)
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, false);
-    else
-        create(session, ticket);
-}
-
-void mrt_zk_append_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                         enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
-{
-    switch (kind) {
-    case MRT_ZK_CREATE:
-        created(session, ticket, reply);
-        break;
-    case MRT_ZK_PROBE:
-        probed(session, ticket, reply);
-        break;
-    case MRT_ZK_FIND_CREATED:
-        sought(session, ticket, reply);
-        break;
-    default:
-        undone(session, ticket, reply->code);
-    }
 }

@@ -27,28 +27,62 @@
  * keeps an order: such a ticket looks for `lock` itself, so at least one of two kinds that
  * meet is refused. A child called `lock` that is not ephemeral is the directory of another lock.
  */
+#include "store/zookeeper/ticket/claim.h"
+
+#include "base/assert.h"
 #include "core/recipe.h"
-#include "store/zookeeper/internal.h"
+#include "store/zookeeper/ticket/directory.h"
+#include "store/zookeeper/ticket/refuse.h"
+#include "store/zookeeper/ticket/ticket.h"
+#include "store/zookeeper/watch/watch.h"
 
 #include <string.h>
 
 #define TRIES_MAX 8
 
+static mrt_zk_payload carry_claim, carry_release;
+static mrt_zk_ticket_reply claimed, listed, seen, released, checked;
+/* Creates a claim's node, and counts it: by the version of the directory's data. */
+static const struct mrt_zk_step claim_step = {
+    .send = mrt_zk_send_multi, .payload = carry_claim, .ticket_reply = claimed};
+static const struct mrt_zk_step list_step = {.send = mrt_zk_send_list, .ticket_reply = listed};
+static const struct mrt_zk_step read_step = {.send = mrt_zk_send_get, .ticket_reply = seen};
+/* Deletes a claim's node, if nobody has claimed since. */
+static const struct mrt_zk_step release_step = {
+    .send = mrt_zk_send_multi, .payload = carry_release, .ticket_reply = released};
+/* Whether the child called as a claim is one. */
+static const struct mrt_zk_step check_step = {.send = mrt_zk_send_exists, .ticket_reply = checked};
+
 /* ---------------------------------------------------------------- requests */
 
-static bool ask(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                enum mrt_zk_request_kind kind)
+static bool send_to_node(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                         const struct mrt_zk_step *step)
 {
-    return mrt_zk_ticket_send_node(session, ticket, kind, MRT_ZK_CLAIM_NODE);
+    return mrt_zk_ticket_send_node(session, ticket, step, MRT_ZK_CLAIM_NODE);
 }
 
-static void look(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, bool fresh)
+static void carry_claim(struct mrt_zk_outgoing *request)
+{
+    request->length = snprintf(request->text, sizeof request->text, MRT_ZK_CLAIM_DATA "%s\n%s",
+                               request->ticket->uuid, request->session->store->label);
+    zoo_set_op_init(mrt_zk_next_part(request), request->ticket->path, "", 0, -1, NULL);
+    zoo_create_op_init(mrt_zk_next_part(request), request->path, request->text, request->length,
+                       request->rights, ZOO_EPHEMERAL, NULL, 0);
+}
+
+static void carry_release(struct mrt_zk_outgoing *request)
+{
+    zoo_check_op_init(mrt_zk_next_part(request), request->ticket->path, request->ticket->version);
+    zoo_delete_op_init(mrt_zk_next_part(request), request->path, -1);
+}
+
+static void inspect(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, bool fresh)
 {
     ticket->attempt++;
     if (fresh && !mrt_zk_ticket_catch_up(session, ticket))
         return;
-    if (mrt_zk_ticket_send(session, ticket, MRT_ZK_CLAIM_LIST, ticket->path))
-        ask(session, ticket, MRT_ZK_CLAIM_READ);
+    if (mrt_zk_ticket_send(session, ticket, &list_step, ticket->path))
+        send_to_node(session, ticket, &read_step);
 }
 
 static void claim(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
@@ -56,11 +90,11 @@ static void claim(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
     char path[MRT_ZK_PATH_MAX + 8];
     int code;
     ticket->attempt++;
-    if (!ask(session, ticket, MRT_ZK_CLAIM_CREATE))
+    if (!send_to_node(session, ticket, &claim_step))
         return;
     snprintf(path, sizeof path, "%s/" MRT_ZK_CLAIM_NODE, ticket->path);
-    if (mrt_zk_send(session, MRT_ZK_CLAIM_LIST, ticket, ticket->path, &code) &&
-        mrt_zk_send(session, MRT_ZK_CLAIM_READ, ticket, path, &code))
+    if (mrt_zk_send(session, &list_step, ticket, ticket->path, &code) &&
+        mrt_zk_send(session, &read_step, ticket, path, &code))
         return;
     ticket->outcome_unknown = true;
     mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
@@ -69,7 +103,8 @@ static void claim(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 void mrt_zk_claim_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     bool known = ticket->created || ticket->outcome_unknown;
-    if (TAILQ_FIRST(&ticket->jobs)->command.type == MRT_REMOVE) {
+    ticket->tries = 0;
+    if (mrt_zk_ticket_command(ticket)->type == MRT_REMOVE) {
         bool in_doubt = !ticket->held || !ticket->own_watch || ticket->outcome_unknown;
         mrt_zk_unwait(ticket);
         mrt_zk_disown(session, ticket);
@@ -77,11 +112,11 @@ void mrt_zk_claim_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
         if (!known)
             mrt_zk_ticket_answer(session, ticket, MRT_REMOVED);
         else if (in_doubt)
-            look(session, ticket, true);
+            inspect(session, ticket, true);
         else
-            ask(session, ticket, MRT_ZK_CLAIM_DELETE);
+            send_to_node(session, ticket, &release_step);
     } else if (known || ticket->watch) {
-        look(session, ticket, known);
+        inspect(session, ticket, known);
     } else {
         claim(session, ticket);
     }
@@ -106,7 +141,7 @@ static void gone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 static void ended(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     forget(session, ticket);
-    switch (TAILQ_FIRST(&ticket->jobs)->command.type) {
+    switch (mrt_zk_ticket_command(ticket)->type) {
     case MRT_REMOVE:
         mrt_zk_ticket_answer(session, ticket, MRT_REMOVED);
         break;
@@ -118,16 +153,18 @@ static void ended(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
     }
 }
 
-static void released(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
+static void released(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                     const struct mrt_zk_reply *reply)
 {
+    int code = reply->code;
     enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
     if (outcome == MRT_ZK_DONE || outcome == MRT_ZK_NO_NODE) {
         ended(session, ticket);
     } else if (code == ZBADVERSION && ++ticket->tries <= TRIES_MAX) {
-        look(session, ticket, true); /* somebody has written to the directory */
+        inspect(session, ticket, true); /* somebody has written to the directory */
     } else {
         mrt_zk_note_no_delete(session, ticket, code);
-        if (TAILQ_FIRST(&ticket->jobs)->command.type == MRT_REMOVE)
+        if (mrt_zk_ticket_command(ticket)->type == MRT_REMOVE)
             mrt_zk_ticket_answer_code(session, ticket, code);
         else
             mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN); /* it is there */
@@ -196,8 +233,8 @@ static void ours(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, i
 {
     ticket->refusal = ticket->held ? ZOK : refusal;
     ticket->version = ticket->listed_version;
-    if (ticket->refusal != ZOK || TAILQ_FIRST(&ticket->jobs)->command.type == MRT_REMOVE) {
-        ask(session, ticket, MRT_ZK_CLAIM_DELETE);
+    if (ticket->refusal != ZOK || mrt_zk_ticket_command(ticket)->type == MRT_REMOVE) {
+        send_to_node(session, ticket, &release_step);
         return;
     }
     mrt_zk_unwait(ticket);
@@ -210,7 +247,7 @@ static void ours(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, i
 static void not_ours(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, bool free_now,
                      const struct Stat *there)
 {
-    const struct mrt_command *command = &TAILQ_FIRST(&ticket->jobs)->command;
+    const struct mrt_command *command = mrt_zk_ticket_command(ticket);
     bool other = mixed(ticket) || (there && !mrt_zk_is_claim(there));
     if (other && command->type == MRT_APPEND) {
         forget(session, ticket);
@@ -231,7 +268,7 @@ static void seen(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                  const struct mrt_zk_reply *reply)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
-    bool removes = TAILQ_FIRST(&ticket->jobs)->command.type == MRT_REMOVE;
+    bool removes = mrt_zk_ticket_command(ticket)->type == MRT_REMOVE;
     if (outcome == MRT_ZK_PERHAPS || outcome == MRT_ZK_SESSION_OVER) {
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
     } else if (outcome == MRT_ZK_DONE && is_ours(session, ticket, reply)) {
@@ -272,15 +309,17 @@ static void listed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     }
 }
 
-static void claimed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
+static void claimed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                    const struct mrt_zk_reply *reply)
 {
+    int code = reply->code;
     switch (mrt_zk_code(code)->outcome) {
     case MRT_ZK_DONE:
         ticket->created = true;
         ticket->czxid = 0; /* the look behind shows it */
         return;
     case MRT_ZK_NO_NODE:
-        if (mrt_zk_append_directory(session, ticket, code))
+        if (mrt_zk_directory_make_again(session, ticket, code))
             claim(session, ticket);
         return;
     case MRT_ZK_PERHAPS:
@@ -295,19 +334,22 @@ static void claimed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
 
 /* ---------------------------------------------------------------- other kinds */
 
-bool mrt_zk_claim_asked(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                        const struct mrt_zk_view *view, bool probing)
+bool mrt_zk_claim_check(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                        const struct mrt_zk_view *view, bool probing,
+                        void (*list_again)(struct mrt_zk_session *session,
+                                           struct mrt_zk_ticket *ticket))
 {
-    const struct mrt_command *command = &TAILQ_FIRST(&ticket->jobs)->command;
+    const struct mrt_command *command = mrt_zk_ticket_command(ticket);
     if (!view->claim || ticket->unclaimed || command->type != MRT_APPEND || command->adopt)
         return false;
     ticket->probing = probing;
-    ask(session, ticket, MRT_ZK_CLAIM_STAT);
+    ticket->list_again = list_again;
+    send_to_node(session, ticket, &check_step);
     return true;
 }
 
-static void answered(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                     const struct mrt_zk_reply *reply)
+static void checked(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                    const struct mrt_zk_reply *reply)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
     bool claimed_by = outcome == MRT_ZK_DONE && mrt_zk_is_claim(reply->stat);
@@ -318,30 +360,9 @@ static void answered(struct mrt_zk_session *session, struct mrt_zk_ticket *ticke
     } else if (claimed_by && ticket->probing) {
         mrt_zk_ticket_fail(session, ticket, MRT_ZK_OTHER);
     } else if (claimed_by) {
-        mrt_zk_append_undo(session, ticket, MRT_ZK_OTHER);
+        mrt_zk_undo(session, ticket, MRT_ZK_OTHER);
     } else {
         ticket->unclaimed = outcome == MRT_ZK_DONE;
-        mrt_zk_ticket_list(session, ticket, ticket->probing ? MRT_ZK_PROBE : MRT_ZK_VIEW, false);
-    }
-}
-
-void mrt_zk_claim_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                        enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
-{
-    switch (kind) {
-    case MRT_ZK_CLAIM_CREATE:
-        claimed(session, ticket, reply->code);
-        break;
-    case MRT_ZK_CLAIM_LIST:
-        listed(session, ticket, reply);
-        break;
-    case MRT_ZK_CLAIM_READ:
-        seen(session, ticket, reply);
-        break;
-    case MRT_ZK_CLAIM_STAT:
-        answered(session, ticket, reply);
-        break;
-    default:
-        released(session, ticket, reply->code);
+        ticket->list_again(session, ticket);
     }
 }

@@ -12,54 +12,49 @@
  *   SET_VALUE  set; sync + list
  *   the mark of a semaphore's ticket    ticket/semaphore.c
  */
-#include "store/zookeeper/internal.h"
+#include "store/zookeeper/ticket/data.h"
 
-#include <string.h>
+#include "base/assert.h"
+#include "store/zookeeper/ticket/refresh.h"
+#include "store/zookeeper/ticket/ticket.h"
 
 #define TRIES_MAX 8
 
-/* ---------------------------------------------------------------- what is known */
-
-int32_t mrt_zk_data_version(const struct mrt_zk_ticket *ticket)
-{
-    return ticket->data_version;
-}
-
-/* A node that was made anew by a downgrade says nothing of an earlier one. */
-void mrt_zk_data_known(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                       const struct mrt_zk_reply *reply)
-{
-    const int length = (int)strlen(MRT_ZK_REVOKE);
-    ticket->data_version = reply->stat->version;
-    if (reply->length != length || memcmp(reply->text, MRT_ZK_REVOKE, (size_t)length) != 0 ||
-        reply->stat->mzxid <= ticket->revoked)
-        return;
-    ticket->revoked = reply->stat->mzxid;
-    mrt_zk_report_revoked(session->store, ticket->id, ticket->revoked);
-}
+static mrt_zk_payload carry_lighten, carry_value;
+static mrt_zk_ticket_reply lighten_answered, set_answered, was_read;
+/* Makes a writer's node a reader's, of the same sequence. */
+static const struct mrt_zk_step lighten_step = {
+    .send = mrt_zk_send_multi, .payload = carry_lighten, .ticket_reply = lighten_answered};
+static const struct mrt_zk_step set_step = {
+    .send = mrt_zk_send_set, .payload = carry_value, .ticket_reply = set_answered};
+/* Reads what somebody else has written there. */
+static const struct mrt_zk_step read_step = {.send = mrt_zk_send_get, .ticket_reply = was_read};
 
 /* ---------------------------------------------------------------- commands */
 
-struct mrt_zk_place mrt_zk_lighter_place(const struct mrt_zk_ticket *ticket)
+/* What the node is called after its LIGHTEN; false: it is not heavier than that. */
+static bool lighter_node(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_SIZE])
 {
-    struct mrt_zk_place place = ticket->place;
-    const struct mrt_zk_place lighter =
-        mrt_zk_place_for(place.layout, mrt_zk_kind(place.family), place.capacity,
-                         TAILQ_FIRST(&ticket->jobs)->command.weight);
-    if (lighter.family != MRT_ZK_FOREIGN && lighter.weight < place.weight) {
-        place.family = lighter.family;
-        place.weight = lighter.weight;
-        place.hands = MRT_ZK_ADOPTED; /* so its name says which fence it has kept */
-        place.czxid = ticket->czxid;
-    }
-    return place;
-}
-
-bool mrt_zk_lighter(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_SIZE])
-{
-    const struct mrt_zk_place lighter = mrt_zk_lighter_place(ticket);
+    const struct mrt_zk_place lighter = mrt_zk_ticket_lighter_place(ticket);
     mrt_zk_node(ticket->uuid, &lighter, node);
     return lighter.weight < ticket->place.weight;
+}
+
+static void carry_lighten(struct mrt_zk_outgoing *request)
+{
+    char node[MRT_ZK_NODE_SIZE];
+    bool lighter = lighter_node(request->ticket, node);
+    MRT_ASSERT(lighter);
+    mrt_zk_ticket_carry_rename(request, node, mrt_zk_ticket_data_version(request->ticket),
+                               ZOO_EPHEMERAL);
+}
+
+static void carry_value(struct mrt_zk_outgoing *request)
+{
+    const struct mrt_command *command = mrt_zk_ticket_command(request->ticket);
+    request->data = command->value;
+    request->length = (int)command->value_size;
+    request->version = mrt_zk_ticket_data_version(request->ticket);
 }
 
 /* A node cannot be called otherwise: a new one takes its place, in one transaction. */
@@ -68,23 +63,23 @@ static void begin_lighten(struct mrt_zk_session *session, struct mrt_zk_ticket *
     char lighter[MRT_ZK_NODE_SIZE];
     if (!ticket->created)
         mrt_zk_ticket_gone(session, ticket);
-    else if (mrt_zk_lighter(ticket, lighter))
-        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_LIGHTEN, ticket->node);
+    else if (lighter_node(ticket, lighter))
+        mrt_zk_ticket_send_node(session, ticket, &lighten_step, ticket->node);
     else
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
+        mrt_zk_refresh(session, ticket, true);
 }
 
 static void begin_set(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     if (ticket->created)
-        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_SET, ticket->node);
+        mrt_zk_ticket_send_node(session, ticket, &set_step, ticket->node);
     else
         mrt_zk_ticket_gone(session, ticket);
 }
 
 void mrt_zk_data_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
-    if (TAILQ_FIRST(&ticket->jobs)->command.type == MRT_LIGHTEN)
+    if (mrt_zk_ticket_command(ticket)->type == MRT_LIGHTEN)
         begin_lighten(session, ticket);
     else
         begin_set(session, ticket);
@@ -100,12 +95,12 @@ static void lightened(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
     char lighter[MRT_ZK_NODE_SIZE];
     enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
     ticket->outcome_unknown |= outcome == MRT_ZK_PERHAPS;
-    if (outcome == MRT_ZK_DONE && mrt_zk_lighter(ticket, lighter))
+    if (outcome == MRT_ZK_DONE && lighter_node(ticket, lighter))
         mrt_zk_ticket_keep(ticket, lighter);
     if (outcome == MRT_ZK_PERHAPS || (outcome == MRT_ZK_NOT_DONE && code != ZNODEEXISTS))
         mrt_zk_ticket_answer_code(session, ticket, code);
     else
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
+        mrt_zk_refresh(session, ticket, true);
 }
 
 /* The list shows whether the node is still there. */
@@ -114,9 +109,9 @@ static void was_set(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
     if (outcome == MRT_ZK_DONE)
-        mrt_zk_data_known(session, ticket, reply);
+        mrt_zk_ticket_data_known(session, ticket, reply);
     if (outcome == MRT_ZK_DONE || outcome == MRT_ZK_NO_NODE)
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
+        mrt_zk_refresh(session, ticket, true);
     else
         mrt_zk_ticket_answer_code(session, ticket, reply->code);
 }
@@ -127,24 +122,34 @@ static void was_read(struct mrt_zk_session *session, struct mrt_zk_ticket *ticke
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
     if (outcome == MRT_ZK_DONE) {
-        mrt_zk_data_known(session, ticket, reply);
+        mrt_zk_ticket_data_known(session, ticket, reply);
         mrt_zk_data_begin(session, ticket);
     } else if (outcome == MRT_ZK_NO_NODE) {
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
+        mrt_zk_refresh(session, ticket, true);
     } else {
         mrt_zk_ticket_answer_code(session, ticket, reply->code);
     }
 }
 
-void mrt_zk_data_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                       enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
+/* Whether it is refused because somebody has written there since; then that is read first. */
+static bool must_read(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
 {
-    if (kind == MRT_ZK_READ)
-        was_read(session, ticket, reply);
-    else if (reply->code == ZBADVERSION && ++ticket->tries <= TRIES_MAX)
-        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_READ, ticket->node);
-    else if (kind == MRT_ZK_LIGHTEN)
+    if (code != ZBADVERSION || ++ticket->tries > TRIES_MAX)
+        return false;
+    mrt_zk_ticket_send_node(session, ticket, &read_step, ticket->node);
+    return true;
+}
+
+static void lighten_answered(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                             const struct mrt_zk_reply *reply)
+{
+    if (!must_read(session, ticket, reply->code))
         lightened(session, ticket, reply->code);
-    else
+}
+
+static void set_answered(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                         const struct mrt_zk_reply *reply)
+{
+    if (!must_read(session, ticket, reply->code))
         was_set(session, ticket, reply);
 }

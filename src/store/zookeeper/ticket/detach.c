@@ -20,29 +20,53 @@
  * ours if this session owns it. Neither kind is ever passed on, for the marker of one that has
  * changed hands would be called otherwise than the node that a waiter knows.
  */
-#include "store/zookeeper/internal.h"
+#include "store/zookeeper/ticket/detach.h"
+
+#include "store/zookeeper/ticket/refresh.h"
+#include "store/zookeeper/ticket/ticket.h"
+#include "store/zookeeper/watch/watch.h"
 
 #include <string.h>
 
 #define TRIES_MAX 8
 
-static const struct mrt_command *doing(const struct mrt_zk_ticket *ticket)
-{
-    return &TAILQ_FIRST(&ticket->jobs)->command;
-}
+static mrt_zk_payload carry_change_of_hands;
+static mrt_zk_ticket_reply listed, owner_read, was_read, changed_hands;
+/* Lists to find a ticket that has changed hands, or has to. */
+static const struct mrt_zk_step list_step = {.send = mrt_zk_send_list, .ticket_reply = listed};
+static const struct mrt_zk_step owner_step = {.send = mrt_zk_send_exists,
+                                              .ticket_reply = owner_read};
+static const struct mrt_zk_step read_step = {.send = mrt_zk_send_get, .ticket_reply = was_read};
+/* Makes the node anew: persistent, and called otherwise; or such a one this session's. */
+static const struct mrt_zk_step detach_step = {
+    .send = mrt_zk_send_multi, .payload = carry_change_of_hands, .ticket_reply = changed_hands};
+static const struct mrt_zk_step adopt_step = {
+    .send = mrt_zk_send_multi, .payload = carry_change_of_hands, .ticket_reply = changed_hands};
 
 /* ---------------------------------------------------------------- beginning */
 
-void mrt_zk_heir_node(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_SIZE])
+/* What the node is called once the command is done. */
+static void heir_node(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_SIZE])
 {
     char uuid[MRT_ZK_UUID_SIZE];
-    const struct mrt_command *command = doing(ticket);
+    const struct mrt_command *command = mrt_zk_ticket_command(ticket);
     bool adopts = command->type == MRT_APPEND;
-    struct mrt_zk_place place = adopts ? ticket->place : mrt_zk_lighter_place(ticket);
+    struct mrt_zk_place place = adopts ? ticket->place : mrt_zk_ticket_lighter_place(ticket);
     place.hands = adopts ? MRT_ZK_ADOPTED : MRT_ZK_DETACHED;
     place.czxid = ticket->czxid;
     mrt_zk_uuid(adopts ? command->ticket : command->detached_id, &place, uuid);
     mrt_zk_node(uuid, &place, node);
+}
+
+/* What was written into a node that is adopted must have been read. */
+static void carry_change_of_hands(struct mrt_zk_outgoing *request)
+{
+    char node[MRT_ZK_NODE_SIZE];
+    bool adopts = mrt_zk_ticket_command(request->ticket)->type == MRT_APPEND;
+    heir_node(request->ticket, node);
+    mrt_zk_ticket_carry_rename(request, node,
+                               adopts ? mrt_zk_ticket_data_version(request->ticket) : -1,
+                               adopts ? ZOO_EPHEMERAL : ZOO_PERSISTENT);
 }
 
 /* Where the ticket is now. */
@@ -51,7 +75,7 @@ static void look(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
     if (++ticket->tries > TRIES_MAX)
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
     else
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_HEIR, true);
+        mrt_zk_ticket_list(session, ticket, &list_step, true);
 }
 
 void mrt_zk_detach_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
@@ -59,7 +83,7 @@ void mrt_zk_detach_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *t
     mrt_zk_unwait(ticket);
     mrt_zk_disown(session, ticket);
     if (ticket->created && !ticket->outcome_unknown)
-        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_DETACH, ticket->node);
+        mrt_zk_ticket_send_node(session, ticket, &detach_step, ticket->node);
     else
         look(session, ticket);
 }
@@ -67,7 +91,7 @@ void mrt_zk_detach_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *t
 void mrt_zk_adopt_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     if (ticket->created)
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, true);
+        mrt_zk_refresh(session, ticket, true);
     else
         look(session, ticket);
 }
@@ -96,10 +120,10 @@ static void adopted(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
     ticket->outcome_unknown = false;
     if (!ticket->created)
         refuse(session, ticket, MRT_ZK_OTHER_HEIR);
-    else if (doing(ticket)->type == MRT_DETACH)
-        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_DETACH, ticket->node);
+    else if (mrt_zk_ticket_command(ticket)->type == MRT_DETACH)
+        mrt_zk_ticket_send_node(session, ticket, &detach_step, ticket->node);
     else
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_VIEW, false);
+        mrt_zk_refresh(session, ticket, false);
 }
 
 /* ---------------------------------------------------------------- where it is */
@@ -128,7 +152,7 @@ static void take(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, c
     }
     mrt_zk_ticket_keep(ticket, node); /* what is to be taken */
     ticket->czxid = place.czxid;
-    mrt_zk_ticket_send_node(session, ticket, MRT_ZK_TAKE, node);
+    mrt_zk_ticket_send_node(session, ticket, &adopt_step, node);
 }
 
 /* It has been adopted: by whom, its owner tells. */
@@ -136,7 +160,7 @@ static void ask_owner(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
                       const char *node)
 {
     snprintf(ticket->node, sizeof ticket->node, "%s", node);
-    mrt_zk_ticket_send_node(session, ticket, MRT_ZK_HEIR_OWNER, node);
+    mrt_zk_ticket_send_node(session, ticket, &owner_step, node);
 }
 
 static void listed_to_adopt(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
@@ -155,7 +179,7 @@ static void listed_to_adopt(struct mrt_zk_session *session, struct mrt_zk_ticket
 static void listed_to_detach(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                              const struct mrt_zk_reply *reply)
 {
-    const struct mrt_command *command = doing(ticket);
+    const struct mrt_command *command = mrt_zk_ticket_command(ticket);
     const char *heir = find(reply, command->detached_id);
     const char *own = find(reply, command->ticket);
     enum mrt_zk_hands hands = heir ? mrt_zk_place_of(heir).hands : MRT_ZK_NEVER_DETACHED;
@@ -168,7 +192,7 @@ static void listed_to_detach(struct mrt_zk_session *session, struct mrt_zk_ticke
         ask_owner(session, ticket, own);
     } else if (own && ticket->created && mrt_zk_ticket_keep(ticket, own)) {
         ticket->outcome_unknown = false;
-        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_DETACH, ticket->node);
+        mrt_zk_ticket_send_node(session, ticket, &detach_step, ticket->node);
     } else {
         mrt_zk_ticket_gone(session, ticket);
     }
@@ -188,24 +212,26 @@ static void owner_read(struct mrt_zk_session *session, struct mrt_zk_ticket *tic
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
     else if (reply->stat->ephemeralOwner == session->server_id)
         adopted(session, ticket, node);
-    else if (doing(ticket)->type == MRT_APPEND)
+    else if (mrt_zk_ticket_command(ticket)->type == MRT_APPEND)
         refuse(session, ticket, MRT_ZK_NO_HEIR);
     else
         mrt_zk_ticket_gone(session, ticket);
 }
 
-static void changed_hands(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
+static void changed_hands(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                          const struct mrt_zk_reply *reply)
 {
     char node[MRT_ZK_NODE_SIZE];
+    int code = reply->code;
     enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
-    bool adopts = doing(ticket)->type == MRT_APPEND;
+    bool adopts = mrt_zk_ticket_command(ticket)->type == MRT_APPEND;
     if (outcome == MRT_ZK_DONE && adopts) {
-        mrt_zk_heir_node(ticket, node);
+        heir_node(ticket, node);
         adopted(session, ticket, node);
     } else if (outcome == MRT_ZK_DONE) {
         detached(session, ticket);
     } else if (code == ZBADVERSION) {
-        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_HEIR_READ, ticket->node);
+        mrt_zk_ticket_send_node(session, ticket, &read_step, ticket->node);
     } else if (outcome == MRT_ZK_NO_NODE || code == ZNODEEXISTS) {
         look(session, ticket); /* it has been done, or another was quicker */
     } else {
@@ -220,8 +246,8 @@ static void was_read(struct mrt_zk_session *session, struct mrt_zk_ticket *ticke
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
     if (outcome == MRT_ZK_DONE) {
-        mrt_zk_data_known(session, ticket, reply);
-        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_TAKE, ticket->node);
+        mrt_zk_ticket_data_known(session, ticket, reply);
+        mrt_zk_ticket_send_node(session, ticket, &adopt_step, ticket->node);
     } else if (outcome == MRT_ZK_NO_NODE) {
         look(session, ticket);
     } else {
@@ -235,26 +261,8 @@ static void listed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
     if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE)
         mrt_zk_ticket_answer_code(session, ticket, reply->code);
-    else if (doing(ticket)->type == MRT_APPEND)
+    else if (mrt_zk_ticket_command(ticket)->type == MRT_APPEND)
         listed_to_adopt(session, ticket, reply);
     else
         listed_to_detach(session, ticket, reply);
-}
-
-void mrt_zk_heir_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                       enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
-{
-    switch (kind) {
-    case MRT_ZK_HEIR:
-        listed(session, ticket, reply);
-        break;
-    case MRT_ZK_HEIR_OWNER:
-        owner_read(session, ticket, reply);
-        break;
-    case MRT_ZK_HEIR_READ:
-        was_read(session, ticket, reply);
-        break;
-    default:
-        changed_hands(session, ticket, reply->code);
-    }
 }

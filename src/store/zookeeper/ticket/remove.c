@@ -6,9 +6,44 @@
  *   granted at once, or waiting  delete
  *   there may be a node that is not known    barrier + list + deletes (ticket/seek.c)
  */
-#include "store/zookeeper/internal.h"
+#include "store/zookeeper/ticket/remove.h"
 
-#include <string.h>
+#include "store/zookeeper/ticket/seek.h"
+#include "store/zookeeper/ticket/ticket.h"
+#include "store/zookeeper/watch/watch.h"
+
+static mrt_zk_payload carry_pass, carry_markers;
+static mrt_zk_session_reply markers_made;
+static mrt_zk_ticket_reply purge, delete_answered, passed;
+/* Lists to find what has to be deleted. */
+static const struct mrt_zk_step purge_step = {.send = mrt_zk_send_list, .ticket_reply = purge};
+static const struct mrt_zk_step delete_step = {
+    .send = mrt_zk_send_delete, .ticket_reply = delete_answered, .answer_may_wait = true};
+/* Deletes, and says that the node was the holder's. */
+static const struct mrt_zk_step pass_step = {.send = mrt_zk_send_multi,
+                                             .payload = carry_pass,
+                                             .ticket_reply = passed,
+                                             .answer_may_wait = true};
+/* Makes the markers' directory. It and the markers have the tickets' ACL: a client that may not
+   read a marker is not told of it, and one that may make a marker can grant the lock. */
+static const struct mrt_zk_step markers_step = {
+    .send = mrt_zk_send_create, .payload = carry_markers, .session_reply = markers_made};
+
+/* A container would be reaped whenever it is empty, and it always is. */
+static void carry_markers(struct mrt_zk_outgoing *request)
+{
+    request->mode = ZOO_PERSISTENT;
+}
+
+static void carry_pass(struct mrt_zk_outgoing *request)
+{
+    char *marker = request->other;
+    mrt_zk_marker_path(request->session->store, request->path, marker, sizeof request->other);
+    zoo_create_op_init(mrt_zk_next_part(request), marker, "", 0, request->rights, ZOO_PERSISTENT,
+                       NULL, 0);
+    zoo_delete_op_init(mrt_zk_next_part(request), marker, -1);
+    zoo_delete_op_init(mrt_zk_next_part(request), request->path, -1);
+}
 
 /* A lock that nobody was seen to want is not passed on: that would make the cycle of one
    client alone 18 % slower. So the first release of a contest is a plain one. */
@@ -27,26 +62,16 @@ void mrt_zk_remove_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *t
     mrt_zk_disown(session, ticket);
     ticket->deletes = 0;
     if (ticket->outcome_unknown)
-        mrt_zk_ticket_list(session, ticket, MRT_ZK_PURGE, true);
+        mrt_zk_ticket_list(session, ticket, &purge_step, true);
     else if (!ticket->created)
         mrt_zk_ticket_answer(session, ticket, MRT_REMOVED);
     else if (may_pass(session, ticket))
-        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_PASS, ticket->node);
+        mrt_zk_ticket_send_node(session, ticket, &pass_step, ticket->node);
     else
-        mrt_zk_ticket_send_node(session, ticket, MRT_ZK_DELETE, ticket->node);
+        mrt_zk_ticket_send_node(session, ticket, &delete_step, ticket->node);
 }
 
-void mrt_zk_note_no_delete(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
-                           int code)
-{
-    if (code == ZNOAUTH)
-        mrt_note(&session->store->notes, MRT_ZK_NOTE_NO_DELETE,
-                 "the ACL of %.150s lets us create but not delete: what is acquired there stays "
-                 "taken until the client is closed",
-                 ticket->path);
-}
-
-void mrt_zk_remove_done(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+static void done(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     ticket->created = ticket->outcome_unknown = false;
     mrt_zk_ticket_answer(session, ticket, MRT_REMOVED);
@@ -65,8 +90,30 @@ static void deleted(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
         ticket->deletes--;
         return;
     }
-    mrt_zk_remove_done(session, ticket);
+    done(session, ticket);
 }
+
+static void delete_answered(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                            const struct mrt_zk_reply *reply)
+{
+    deleted(session, ticket, reply->code);
+}
+
+static bool found(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, const char *node,
+                  const struct Stat *stat)
+{
+    (void)stat;
+    ticket->deletes++;
+    return mrt_zk_ticket_send_node(session, ticket, &delete_step, node);
+}
+
+static void all_sought(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+{
+    if (ticket->deletes == 0)
+        done(session, ticket);
+}
+
+static const struct mrt_zk_seeker seeker = {.known_too = true, .found = found, .end = all_sought};
 
 static void purge(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                   const struct mrt_zk_reply *reply)
@@ -77,7 +124,7 @@ static void purge(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
         return;
     }
     if (outcome == MRT_ZK_DONE)
-        mrt_zk_seek_begin(session, ticket, reply->names);
+        mrt_zk_seek(session, ticket, &seeker, reply->names);
     else
         deleted(session, ticket, ZOK);
 }
@@ -90,14 +137,16 @@ static void delete_plainly(struct mrt_zk_session *session, struct mrt_zk_ticket 
     if (code == ZNONODE) {
         snprintf(markers, sizeof markers, "%s/" MRT_ZK_MARKERS_NAME,
                  session->store->address.chroot);
-        mrt_zk_send(session, MRT_ZK_MARKERS, NULL, markers, &ignored);
+        mrt_zk_send(session, &markers_step, NULL, markers, &ignored);
     }
     session->store->no_markers |= code == ZNOAUTH || code == ZUNIMPLEMENTED;
-    mrt_zk_ticket_send_node(session, ticket, MRT_ZK_DELETE, ticket->node);
+    mrt_zk_ticket_send_node(session, ticket, &delete_step, ticket->node);
 }
 
-static void passed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
+static void passed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                   const struct mrt_zk_reply *reply)
 {
+    int code = reply->code;
     enum mrt_zk_outcome outcome = mrt_zk_code(code)->outcome;
     if (outcome == MRT_ZK_DONE)
         deleted(session, ticket, ZOK);
@@ -107,17 +156,8 @@ static void passed(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
         mrt_zk_ticket_answer_code(session, ticket, code);
 }
 
-void mrt_zk_remove_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                         enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
+static void markers_made(struct mrt_zk_session *session, const struct mrt_zk_reply *reply)
 {
-    switch (kind) {
-    case MRT_ZK_PURGE:
-        purge(session, ticket, reply);
-        break;
-    case MRT_ZK_PASS:
-        passed(session, ticket, reply->code);
-        break;
-    default:
-        deleted(session, ticket, reply->code);
-    }
+    session->store->no_markers |=
+        reply->code != ZNODEEXISTS && mrt_zk_code(reply->code)->outcome == MRT_ZK_NOT_DONE;
 }

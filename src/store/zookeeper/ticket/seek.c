@@ -15,24 +15,25 @@
  * a leader that is cut off from the others answers it, and its list lacks what they have. A node
  * that was not found would then be in everybody's way for as long as the session lives.
  */
-#include "store/zookeeper/internal.h"
+#include "store/zookeeper/ticket/seek.h"
+
+#include "base/assert.h"
+#include "store/zookeeper/ticket/ticket.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool removes(const struct mrt_zk_ticket *ticket)
-{
-    return TAILQ_FIRST(&ticket->jobs)->command.type == MRT_REMOVE;
-}
+static mrt_zk_ticket_reply looked_at;
+static const struct mrt_zk_step seek_step = {.send = mrt_zk_send_exists, .ticket_reply = looked_at};
 
-/* Whether a ticket has it; of a REMOVE another one. */
+/* Whether a ticket has it; if what is known is sought too, another ticket. */
 static bool is_known(const struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket,
                      const char *node)
 {
     const struct mrt_zk_ticket *other, *next;
     HASH_ITER (hh, session->tickets, other, next)
-        if (other->created && !(other == ticket && removes(ticket)) &&
+        if (other->created && !(other == ticket && ticket->seeker->known_too) &&
             strcmp(other->node, node) == 0 && strcmp(other->path, ticket->path) == 0)
             return true;
     return false;
@@ -52,18 +53,11 @@ static bool is_suspect(const struct mrt_zk_session *session, const struct mrt_zk
     return strcmp(node, name) == 0 && !is_known(session, ticket, name);
 }
 
-static void end(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
-{
-    if (!removes(ticket))
-        mrt_zk_append_sought(session, ticket);
-    else if (ticket->deletes == 0)
-        mrt_zk_remove_done(session, ticket);
-}
-
-void mrt_zk_seek_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                       const struct String_vector *names)
+void mrt_zk_seek(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                 const struct mrt_zk_seeker *seeker, const struct String_vector *names)
 {
     int count = 0;
+    ticket->seeker = seeker;
     free(ticket->suspects);
     ticket->suspect_at = 0;
     ticket->suspects = calloc((size_t)names->count + 1, sizeof *ticket->suspects);
@@ -76,31 +70,16 @@ void mrt_zk_seek_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *tic
         return;
     }
     for (int i = 0; i < count; i++)
-        if (!mrt_zk_ticket_send_node(session, ticket, MRT_ZK_SEEK, ticket->suspects[i]))
+        if (!mrt_zk_ticket_send_node(session, ticket, &seek_step, ticket->suspects[i]))
             return;
     if (count == 0)
-        end(session, ticket);
+        ticket->seeker->end(session, ticket);
 }
 
-/* False: the command has ended. */
-static bool found(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, const char *node,
-                  const struct Stat *stat)
+static void looked_at(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                      const struct mrt_zk_reply *reply)
 {
-    if (removes(ticket)) {
-        ticket->deletes++;
-        return mrt_zk_ticket_send_node(session, ticket, MRT_ZK_DELETE, node);
-    }
-    ticket->outcome_unknown = true;
-    if (!ticket->created && mrt_zk_ticket_keep(ticket, node)) {
-        ticket->created = true; /* and REMOVE looks for more */
-        ticket->czxid = stat->czxid;
-    }
-    return true;
-}
-
-void mrt_zk_seek_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                       const struct mrt_zk_reply *reply)
-{
+    MRT_ASSERT(ticket->suspect_at < ticket->suspect_count);
     const char *node = ticket->suspects[ticket->suspect_at++];
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
     if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE) {
@@ -108,8 +87,9 @@ void mrt_zk_seek_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *tic
         return;
     }
     if (outcome == MRT_ZK_DONE && reply->stat->ephemeralOwner == session->server_id &&
-        !is_known(session, ticket, node) && !found(session, ticket, node, reply->stat))
+        !is_known(session, ticket, node) &&
+        !ticket->seeker->found(session, ticket, node, reply->stat))
         return;
     if (ticket->suspect_at == ticket->suspect_count)
-        end(session, ticket);
+        ticket->seeker->end(session, ticket);
 }

@@ -19,7 +19,18 @@
  * the data, costs time and nothing else. One of unknown outcome is written again.
  * The rule is test/model/semaphore.pml's, which says how it was found.
  */
-#include "store/zookeeper/internal.h"
+#include "store/zookeeper/ticket/semaphore.h"
+
+#include "store/zookeeper/answer.h"
+#include "store/zookeeper/watch/watch.h"
+
+static mrt_zk_payload carry_mark;
+static mrt_zk_ticket_reply marked, mark_read;
+static const struct mrt_zk_step mark_step = {
+    .send = mrt_zk_send_set, .payload = carry_mark, .ticket_reply = marked, .any_attempt = true};
+/* Reads what somebody else has written there. */
+static const struct mrt_zk_step read_step = {
+    .send = mrt_zk_send_get, .ticket_reply = mark_read, .any_attempt = true};
 
 /* Which tickets mark, by their sequence numbers. */
 #define MARK_EVERY 4
@@ -44,7 +55,7 @@ void mrt_zk_mark(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
     if (!ticket->mark_due)
         return;
     snprintf(path, sizeof path, "%s/%s", ticket->path, ticket->node);
-    mrt_zk_send(session, MRT_ZK_MARK, ticket, path, &code);
+    mrt_zk_send(session, &mark_step, ticket, path, &code);
 }
 
 /* Somebody else has written there meanwhile: that is read first, and the mark set after it. */
@@ -53,21 +64,44 @@ static void read_first(struct mrt_zk_session *session, struct mrt_zk_ticket *tic
     char path[MRT_ZK_PATH_MAX + 256];
     int code;
     snprintf(path, sizeof path, "%s/%s", ticket->path, ticket->node);
-    mrt_zk_send(session, MRT_ZK_MARK_READ, ticket, path, &code);
+    mrt_zk_send(session, &read_step, ticket, path, &code);
 }
 
-void mrt_zk_marked(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                   enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
+static void carry_mark(struct mrt_zk_outgoing *request)
 {
-    enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
-    if (outcome == MRT_ZK_DONE)
-        mrt_zk_data_known(session, ticket, reply);
-    if (outcome == MRT_ZK_DONE && kind == MRT_ZK_MARK_READ)
-        mrt_zk_mark(session, ticket);
-    else if (reply->code == ZBADVERSION)
+    mrt_zk_ticket_carry(request);
+    request->version = mrt_zk_ticket_data_version(request->ticket);
+}
+
+/* It was neither marked nor read: a mark of unknown outcome stays due. */
+static void not_marked(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
+{
+    if (code == ZBADVERSION)
         read_first(session, ticket);
-    else if (outcome != MRT_ZK_PERHAPS)
+    else if (mrt_zk_code(code)->outcome != MRT_ZK_PERHAPS)
         ticket->mark_due = false;
+}
+
+static void mark_read(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                      const struct mrt_zk_reply *reply)
+{
+    if (mrt_zk_code(reply->code)->outcome == MRT_ZK_DONE) {
+        mrt_zk_ticket_data_known(session, ticket, reply);
+        mrt_zk_mark(session, ticket);
+    } else {
+        not_marked(session, ticket, reply->code);
+    }
+}
+
+static void marked(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                   const struct mrt_zk_reply *reply)
+{
+    if (mrt_zk_code(reply->code)->outcome == MRT_ZK_DONE) {
+        mrt_zk_ticket_data_known(session, ticket, reply);
+        ticket->mark_due = false;
+    } else {
+        not_marked(session, ticket, reply->code);
+    }
 }
 
 void mrt_zk_mark_seen(struct mrt_zk_session *session, struct mrt_zk_watch *watch,

@@ -7,8 +7,10 @@
  * In a semaphore's queue the last one ahead that marks its node is waited for if it waits itself;
  * else any child may be the one (ticket/semaphore.c).
  */
+#include "store/zookeeper/ticket/view.h"
+
 #include "core/rule.h"
-#include "store/zookeeper/internal.h"
+#include "store/zookeeper/ticket/semaphore.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,9 +7,9 @@
  *
  * Who reads and then writes is not to pay for a second read, and the shorter the time in between,
  * the fewer conflicts. So a session keeps what it has seen last of one cell. It
- * serves for one write: a write that is sent again, because its answer was lost, has to look
- * whether it was done. A refused one that came with a fence looks too, for the cell may have a
- * larger one by now.
+ * serves for one write: a write that is sent again, because its answer was lost, has to read
+ * whether it was done. A refused one that came with a fence reads too, because the cell may have
+ * a larger one by now.
  *
  * The node holds a line, and the value after it:
  *
@@ -21,7 +21,12 @@
  * through. What is shown as version is the transaction of the newest write (mzxid),
  * which rises whatever happens to the node.
  */
-#include "store/zookeeper/internal.h"
+#include "store/zookeeper/values/cell.h"
+
+#include "base/assert.h"
+#include "store/zookeeper/names.h"
+#include "store/zookeeper/ticket/directory.h"
+#include "store/zookeeper/values/query.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -30,6 +35,14 @@
 #define TRIES_MAX 8
 #define HEAD_LENGTH (16 + 1 + 32 + 1 + 1 + 1)
 
+static mrt_zk_payload carry_cell;
+static mrt_zk_query_reply cell_read, write_answered, make_answered;
+static const struct mrt_zk_step read_step = {.send = mrt_zk_send_get, .query_reply = cell_read};
+static const struct mrt_zk_step write_step = {
+    .send = mrt_zk_send_set, .payload = carry_cell, .query_reply = write_answered};
+static const struct mrt_zk_step make_step = {
+    .send = mrt_zk_send_create_stat, .payload = carry_cell, .query_reply = make_answered};
+
 struct cell {
     uint64_t version, fence;
     struct mrt_id writer;
@@ -37,7 +50,7 @@ struct cell {
     int length;
 };
 
-static void keep_seen(struct mrt_zk_session *session, const struct mrt_zk_query *look,
+static void keep_seen(struct mrt_zk_session *session, const struct mrt_zk_query *query,
                       uint64_t version, uint64_t fence, const struct Stat *stat)
 {
     struct mrt_zk_seen *seen = &session->seen;
@@ -45,61 +58,68 @@ static void keep_seen(struct mrt_zk_session *session, const struct mrt_zk_query 
     seen->version = version;
     seen->fence = fence;
     seen->node_version = stat->version;
-    snprintf(seen->path, sizeof seen->path, "%s", look->path);
+    snprintf(seen->path, sizeof seen->path, "%s", query->path);
 }
 
 /* Writes the cell, whose largest fence was this, over what its node had at this version. */
-static void write_over(struct mrt_zk_session *session, struct mrt_zk_query *look, uint64_t fence,
+static void write_over(struct mrt_zk_session *session, struct mrt_zk_query *query, uint64_t fence,
                        int32_t version)
 {
-    const struct mrt_command *command = &look->job->command;
-    look->fence = command->fence > fence ? command->fence : fence;
-    look->version = version;
-    mrt_zk_query_send(session, look, MRT_ZK_CELL_WRITE, look->path);
+    const struct mrt_command *command = &query->job->command;
+    query->fence = command->fence > fence ? command->fence : fence;
+    query->version = version;
+    mrt_zk_query_send(session, query, &write_step, query->path);
 }
 
 /* Whether the command can be done by what is known of its cell. */
-static bool begin_unread(struct mrt_zk_session *session, struct mrt_zk_query *look)
+static bool begin_unread(struct mrt_zk_session *session, struct mrt_zk_query *query)
 {
-    const struct mrt_command *command = &look->job->command;
+    const struct mrt_command *command = &query->job->command;
     struct mrt_zk_seen *seen = &session->seen;
-    look->unread = command->type == MRT_CELL_SET && seen->known &&
-                   command->version == seen->version && strcmp(look->path, seen->path) == 0 &&
-                   (command->fence == 0 || command->fence >= seen->fence);
-    if (!look->unread)
+    query->unread = command->type == MRT_CELL_SET && seen->known &&
+                    command->version == seen->version && strcmp(query->path, seen->path) == 0 &&
+                    (command->fence == 0 || command->fence >= seen->fence);
+    if (!query->unread)
         return false;
     seen->known = false;
-    write_over(session, look, seen->fence, seen->node_version);
+    write_over(session, query, seen->fence, seen->node_version);
     return true;
 }
 
-static void read_first(struct mrt_zk_session *session, struct mrt_zk_query *look)
+static void read_first(struct mrt_zk_session *session, struct mrt_zk_query *query)
 {
-    look->unread = false;
-    if (mrt_zk_send_watch(session, MRT_ZK_LOOK_SYNC, look->number, look->path))
-        mrt_zk_query_send(session, look, MRT_ZK_CELL_READ, look->path);
+    query->unread = false;
+    if (mrt_zk_query_sync(session, query))
+        mrt_zk_query_send(session, query, &read_step, query->path);
     else
-        mrt_zk_query_answer(session, look, MRT_UNKNOWN);
+        mrt_zk_query_answer(session, query, MRT_UNKNOWN);
 }
 
-void mrt_zk_cell_begin(struct mrt_zk_session *session, struct mrt_zk_query *look)
+void mrt_zk_cell_submit(struct mrt_zk_session *session, struct mrt_job *job, const char *path)
 {
-    size_t length = strlen(look->path);
-    snprintf(look->path + length, sizeof look->path - length, "/" MRT_ZK_CELL_NAME);
-    if (!begin_unread(session, look))
-        read_first(session, look);
+    struct mrt_zk_query *query = mrt_zk_query_new(session, job, path);
+    if (!query)
+        return;
+    size_t length = strlen(query->path);
+    snprintf(query->path + length, sizeof query->path - length, "/" MRT_ZK_CELL_NAME);
+    if (!begin_unread(session, query))
+        read_first(session, query);
 }
 
-int mrt_zk_cell_data(const struct mrt_zk_query *look, char data[MRT_ZK_CELL_MAX])
+static void carry_cell(struct mrt_zk_outgoing *request)
 {
-    const struct mrt_command *command = &look->job->command;
+    const struct mrt_zk_query *query = request->query;
+    const struct mrt_command *command = &query->job->command;
     char writer[MRT_ID_TEXT_SIZE];
     mrt_id_format(command->ticket, writer);
-    int length = snprintf(data, MRT_ZK_CELL_MAX, "%016" PRIx64 " %s %c\n", look->fence, writer,
-                          command->value ? 'v' : '-');
+    int length = snprintf(request->text, sizeof request->text, "%016" PRIx64 " %s %c\n",
+                          query->fence, writer, command->value ? 'v' : '-');
+    MRT_ASSERT(length == HEAD_LENGTH && command->value_size <= MORTISE_VALUE_MAX);
     if (command->value)
-        memcpy(data + length, command->value, command->value_size);
-    return length + (int)command->value_size;
+        memcpy(request->text + length, command->value, command->value_size);
+    request->data = request->text;
+    request->length = length + (int)command->value_size;
+    request->version = query->version;
 }
 
 /* False: not what we write there. */
@@ -122,100 +142,103 @@ static bool parse(const struct mrt_zk_reply *reply, struct cell *cell)
     return true;
 }
 
-static void answer(struct mrt_zk_session *session, struct mrt_zk_query *look, uint64_t version)
+static void answer(struct mrt_zk_session *session, struct mrt_zk_query *query, uint64_t version)
 {
-    look->job->event.version = version;
-    mrt_zk_query_answer(session, look, MRT_CELL);
+    query->job->event.version = version;
+    mrt_zk_query_answer(session, query, MRT_CELL);
 }
 
-static void write_or_refuse(struct mrt_zk_session *session, struct mrt_zk_query *look,
+static void write_or_refuse(struct mrt_zk_session *session, struct mrt_zk_query *query,
                             const struct cell *cell, const struct Stat *stat)
 {
-    const struct mrt_command *command = &look->job->command;
+    const struct mrt_command *command = &query->job->command;
     if (mrt_id_equal(cell->writer, command->ticket)) {
-        answer(session, look, cell->version); /* it has been done before */
+        answer(session, query, cell->version); /* it has been done before */
         return;
     }
     if (command->fence > 0 && command->fence < cell->fence) {
-        mrt_zk_query_refuse(session, look, MORTISE_ESTALE);
+        mrt_zk_query_refuse(session, query, MORTISE_ESTALE);
         return;
     }
     if (command->version != cell->version) {
-        mrt_zk_query_refuse(session, look, MORTISE_ECONFLICT);
+        mrt_zk_query_refuse(session, query, MORTISE_ECONFLICT);
         return;
     }
     if (stat) {
-        write_over(session, look, cell->fence, stat->version);
+        write_over(session, query, cell->fence, stat->version);
         return;
     }
-    look->fence = command->fence;
-    mrt_zk_query_send(session, look, MRT_ZK_CELL_MAKE, look->path);
+    query->fence = command->fence;
+    mrt_zk_query_send(session, query, &make_step, query->path);
 }
 
-static void cell_read(struct mrt_zk_session *session, struct mrt_zk_query *look,
+static void cell_read(struct mrt_zk_session *session, struct mrt_zk_query *query,
                       const struct mrt_zk_reply *reply)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
     struct cell cell = {0};
     if (outcome != MRT_ZK_DONE && outcome != MRT_ZK_NO_NODE) {
-        mrt_zk_query_answer_code(session, look, reply->code);
+        mrt_zk_query_answer_code(session, query, reply->code);
         return;
     }
     if (outcome == MRT_ZK_DONE && !parse(reply, &cell)) {
-        mrt_zk_query_refuse(session, look, MORTISE_EMISMATCH);
+        mrt_zk_query_refuse(session, query, MORTISE_EMISMATCH);
         return;
     }
-    if (look->job->command.type == MRT_CELL_SET) {
-        write_or_refuse(session, look, &cell, outcome == MRT_ZK_DONE ? reply->stat : NULL);
+    if (query->job->command.type == MRT_CELL_SET) {
+        write_or_refuse(session, query, &cell, outcome == MRT_ZK_DONE ? reply->stat : NULL);
         return;
     }
     if (outcome == MRT_ZK_DONE)
-        keep_seen(session, look, cell.version, cell.fence, reply->stat);
-    if (!mrt_zk_query_keep(session, look, cell.value, cell.version ? cell.length : 0))
+        keep_seen(session, query, cell.version, cell.fence, reply->stat);
+    if (!mrt_zk_query_keep(session, query, cell.value, cell.version ? cell.length : 0))
         return;
-    look->job->event.fence = cell.fence;
-    answer(session, look, cell.version);
+    query->job->event.fence = cell.fence;
+    answer(session, query, cell.version);
 }
 
-static void make_again(struct mrt_zk_session *session, struct mrt_zk_query *look, int code)
+static void make_again(struct mrt_zk_session *session, struct mrt_zk_query *query, int code)
 {
     char directory[MRT_ZK_PATH_MAX];
-    size_t length = strlen(look->path) - strlen("/" MRT_ZK_CELL_NAME);
-    if (++look->tries > TRIES_MAX) {
-        mrt_zk_query_answer_code(session, look, code);
+    size_t length = strlen(query->path) - strlen("/" MRT_ZK_CELL_NAME);
+    if (++query->tries > TRIES_MAX) {
+        mrt_zk_query_answer_code(session, query, code);
         return;
     }
-    memcpy(directory, look->path, length);
+    memcpy(directory, query->path, length);
     directory[length] = '\0';
-    mrt_zk_send_parents(session, NULL, directory, look->tries > 1);
-    mrt_zk_query_send(session, look, MRT_ZK_CELL_MAKE, look->path);
+    mrt_zk_directory_make(session, NULL, directory, query->tries > 1);
+    mrt_zk_query_send(session, query, &make_step, query->path);
 }
 
-static void written(struct mrt_zk_session *session, struct mrt_zk_query *look,
-                    enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
+static void written(struct mrt_zk_session *session, struct mrt_zk_query *query, bool makes,
+                    const struct mrt_zk_reply *reply)
 {
-    const struct mrt_command *command = &look->job->command;
+    const struct mrt_command *command = &query->job->command;
     bool conflict = reply->code == ZBADVERSION || reply->code == ZNODEEXISTS;
     if (reply->code == ZOK) {
         uint64_t version = command->value ? (uint64_t)reply->stat->mzxid : 0;
-        keep_seen(session, look, version, look->fence, reply->stat);
-        answer(session, look, version);
-    } else if (conflict && look->unread && command->fence > 0) {
-        read_first(session, look);
-    } else if (reply->code == ZNONODE && kind == MRT_ZK_CELL_MAKE) {
-        make_again(session, look, reply->code);
+        keep_seen(session, query, version, query->fence, reply->stat);
+        answer(session, query, version);
+    } else if (conflict && query->unread && command->fence > 0) {
+        read_first(session, query);
+    } else if (reply->code == ZNONODE && makes) {
+        make_again(session, query, reply->code);
     } else if (conflict || reply->code == ZNONODE) {
-        mrt_zk_query_refuse(session, look, MORTISE_ECONFLICT);
+        mrt_zk_query_refuse(session, query, MORTISE_ECONFLICT);
     } else {
-        mrt_zk_query_answer_code(session, look, reply->code);
+        mrt_zk_query_answer_code(session, query, reply->code);
     }
 }
 
-void mrt_zk_cell_reply(struct mrt_zk_session *session, struct mrt_zk_query *look,
-                       enum mrt_zk_request_kind kind, const struct mrt_zk_reply *reply)
+static void write_answered(struct mrt_zk_session *session, struct mrt_zk_query *query,
+                           const struct mrt_zk_reply *reply)
 {
-    if (kind == MRT_ZK_CELL_READ)
-        cell_read(session, look, reply);
-    else
-        written(session, look, kind, reply);
+    written(session, query, false, reply);
+}
+
+static void make_answered(struct mrt_zk_session *session, struct mrt_zk_query *query,
+                          const struct mrt_zk_reply *reply)
+{
+    written(session, query, true, reply);
 }

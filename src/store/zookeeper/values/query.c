@@ -7,102 +7,100 @@
  * Its number stays the same while it is asked again, so the library keeps one watch a
  * path, however often that is.
  */
+#include "store/zookeeper/values/query.h"
+
+#include "base/assert.h"
 #include "store/kit/refusal.h"
-#include "store/zookeeper/internal.h"
+#include "store/zookeeper/answer.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-struct mrt_zk_query *mrt_zk_query_find(struct mrt_zk_session *session, uint64_t number)
-{
-    struct mrt_zk_query *look;
-    HASH_FIND(hh, session->queries, &number, sizeof number, look);
-    return look;
-}
+static mrt_zk_query_reply synced;
+static const struct mrt_zk_step sync_step = {.send = mrt_zk_send_sync, .query_reply = synced};
 
 static struct mrt_zk_query *find_by_id(struct mrt_zk_session *session, struct mrt_id id)
 {
-    struct mrt_zk_query *look, *next;
-    HASH_ITER (hh, session->queries, look, next)
-        if (mrt_id_equal(look->id, id))
-            return look;
+    struct mrt_zk_query *query, *next;
+    HASH_ITER (hh, session->queries, query, next)
+        if (mrt_id_equal(query->id, id))
+            return query;
     return NULL;
 }
 
-static void free_look(struct mrt_zk_session *session, struct mrt_zk_query *look)
+static void free_query(struct mrt_zk_session *session, struct mrt_zk_query *query)
 {
-    HASH_DEL(session->queries, look);
-    free(look);
+    HASH_DEL(session->queries, query);
+    free(query);
 }
 
-static struct mrt_zk_query *new_look(struct mrt_zk_session *session, struct mrt_id id)
+static struct mrt_zk_query *new_query(struct mrt_zk_session *session, struct mrt_id id)
 {
-    struct mrt_zk_query *look = calloc(1, sizeof *look);
-    if (!look)
+    struct mrt_zk_query *query = calloc(1, sizeof *query);
+    if (!query)
         return NULL;
-    look->number = ++session->numbers;
-    look->id = id;
-    HASH_ADD(hh, session->queries, number, sizeof look->number, look);
-    if (look->hh.tbl)
-        return look;
-    free(look);
+    query->number = ++session->numbers;
+    query->id = id;
+    HASH_ADD(hh, session->queries, number, sizeof query->number, query);
+    if (query->hh.tbl)
+        return query;
+    free(query);
     return NULL;
 }
 
 /* ------------------------------------------------------------------ answers */
 
-static void tell_changed(struct mrt_zk_session *session, struct mrt_zk_query *look)
+static void report_changed(struct mrt_zk_session *session, struct mrt_zk_query *query)
 {
-    mrt_zk_report(session->store, MRT_CHANGED, look->id);
-    free_look(session, look);
+    mrt_zk_report(session->store, MRT_CHANGED, query->id);
+    free_query(session, query);
 }
 
 /* It has been answered; an OBSERVE goes on. */
-static void conclude(struct mrt_zk_session *session, struct mrt_zk_query *look,
+static void conclude(struct mrt_zk_session *session, struct mrt_zk_query *query,
                      const struct mrt_job *job)
 {
     bool waits = job->event.type == MRT_HOLDER && !job->command.once;
-    look->job = NULL;
+    query->job = NULL;
     if (!waits)
-        free_look(session, look);
-    else if (look->changed)
-        tell_changed(session, look);
+        free_query(session, query);
+    else if (query->changed)
+        report_changed(session, query);
 }
 
-void mrt_zk_query_answer(struct mrt_zk_session *session, struct mrt_zk_query *look,
+void mrt_zk_query_answer(struct mrt_zk_session *session, struct mrt_zk_query *query,
                          enum mrt_event_type type)
 {
-    struct mrt_job *job = look->job;
+    struct mrt_job *job = query->job;
+    MRT_ASSERT(job);
     mrt_zk_answer(session->store, job, type);
-    conclude(session, look, job);
+    conclude(session, query, job);
 }
 
-void mrt_zk_query_answer_code(struct mrt_zk_session *session, struct mrt_zk_query *look, int code)
+void mrt_zk_query_answer_code(struct mrt_zk_session *session, struct mrt_zk_query *query, int code)
 {
-    struct mrt_job *job = look->job;
+    struct mrt_job *job = query->job;
     mrt_zk_answer_code(session->store, job, code);
-    conclude(session, look, job);
+    conclude(session, query, job);
 }
 
-void mrt_zk_query_refuse(struct mrt_zk_session *session, struct mrt_zk_query *look, int error)
+void mrt_zk_query_refuse(struct mrt_zk_session *session, struct mrt_zk_query *query, int error)
 {
-    struct mrt_job *job = look->job;
+    struct mrt_job *job = query->job;
     if (error == MORTISE_ECONFLICT || error == MORTISE_ESTALE)
         mrt_job_set_detail(job, error == MORTISE_ESTALE ? MRT_REFUSAL_FENCE : MRT_REFUSAL_VERSION,
                            job->command.queue);
     mrt_zk_fail(session->store, job, error);
-    conclude(session, look, job);
+    conclude(session, query, job);
 }
 
-bool mrt_zk_query_keep(struct mrt_zk_session *session, struct mrt_zk_query *look, const char *data,
+bool mrt_zk_query_keep(struct mrt_zk_session *session, struct mrt_zk_query *query, const char *data,
                        int length)
 {
-    struct mrt_job *job = look->job;
+    struct mrt_job *job = query->job;
     size_t size = length < 0 ? 0 : (size_t)length;
     if (size > MORTISE_VALUE_MAX)
         size = MORTISE_VALUE_MAX; /* somebody else's */
     if (!mrt_job_set_value(job, data, size)) {
-        mrt_zk_query_refuse(session, look, MORTISE_ENOMEM);
+        mrt_zk_query_refuse(session, query, MORTISE_ENOMEM);
         return false;
     }
     return true;
@@ -110,64 +108,60 @@ bool mrt_zk_query_keep(struct mrt_zk_session *session, struct mrt_zk_query *look
 
 /* ------------------------------------------------------------------ requests */
 
-void mrt_zk_query_send(struct mrt_zk_session *session, struct mrt_zk_query *look,
-                       enum mrt_zk_request_kind kind, const char *path)
+void mrt_zk_query_send(struct mrt_zk_session *session, struct mrt_zk_query *query,
+                       const struct mrt_zk_step *step, const char *path)
 {
-    if (!mrt_zk_send_watch(session, kind, look->number, path))
-        mrt_zk_query_answer(session, look, MRT_UNKNOWN);
+    if (!mrt_zk_send_for(session, step, query->number, path))
+        mrt_zk_query_answer(session, query, MRT_UNKNOWN);
 }
 
-static bool is_observer(const struct mrt_zk_query *look)
+bool mrt_zk_query_sync(struct mrt_zk_session *session, const struct mrt_zk_query *query)
 {
-    return look->job->command.type == MRT_OBSERVE;
+    return mrt_zk_send_for(session, &sync_step, query->number, query->path);
 }
 
-void mrt_zk_query_submit(struct mrt_zk_session *session, struct mrt_job *job, const char *path)
+static void synced(struct mrt_zk_session *session, struct mrt_zk_query *query,
+                   const struct mrt_zk_reply *reply)
 {
-    struct mrt_zk_query *look = find_by_id(session, job->command.ticket);
-    if (!session->connected || (look && look->job)) {
+    if (reply->code != ZOK) /* what follows may be old */
+        mrt_zk_query_answer_code(session, query, reply->code);
+}
+
+struct mrt_zk_query *mrt_zk_query_new(struct mrt_zk_session *session, struct mrt_job *job,
+                                      const char *path)
+{
+    struct mrt_zk_query *query = find_by_id(session, job->command.ticket);
+    if (!session->connected || (query && query->job)) {
         mrt_zk_answer(session->store, job, MRT_UNKNOWN); /* watches could not be relied on */
-        return;
+        return NULL;
     }
-    if (!look)
-        look = new_look(session, job->command.ticket);
-    if (!look) {
+    if (!query)
+        query = new_query(session, job->command.ticket);
+    if (!query) {
         mrt_zk_fail(session->store, job, MORTISE_ENOMEM);
-        return;
+        return NULL;
     }
-    look->job = job;
-    look->changed = false;
-    look->tries = 0;
-    snprintf(look->path, sizeof look->path, "%s", path);
-    if (is_observer(look))
-        mrt_zk_observe_begin(session, look);
-    else
-        mrt_zk_cell_begin(session, look);
-}
-
-void mrt_zk_query_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
-                        uint64_t number, const struct mrt_zk_reply *reply)
-{
-    struct mrt_zk_query *look = mrt_zk_query_find(session, number);
-    if (!look || !look->job)
-        return;
-    if (kind == MRT_ZK_LOOK_SYNC && reply->code != ZOK)
-        mrt_zk_query_answer_code(session, look, reply->code); /* what follows may be old */
-    else if (kind != MRT_ZK_LOOK_SYNC && is_observer(look))
-        mrt_zk_observe_reply(session, look, kind, reply);
-    else if (kind != MRT_ZK_LOOK_SYNC)
-        mrt_zk_cell_reply(session, look, kind, reply);
+    query->job = job;
+    query->changed = false;
+    query->tries = 0;
+    snprintf(query->path, sizeof query->path, "%s", path);
+    return query;
 }
 
 /* ------------------------------------------------------------------ events */
 
-void mrt_zk_query_event(struct mrt_zk_session *session, uint64_t number)
+void mrt_zk_query_event(zhandle_t *handle, int type, int state, const char *path, void *context)
 {
-    struct mrt_zk_query *look = mrt_zk_query_find(session, number);
-    if (look && look->job)
-        look->changed = true;
-    else if (look)
-        tell_changed(session, look);
+    struct mrt_zk_session *session = mrt_zk_event_session(type, path);
+    struct mrt_zk_query *query = NULL;
+    uint64_t number = (uintptr_t)context;
+    (void)handle, (void)state;
+    if (session)
+        HASH_FIND(hh, session->queries, &number, sizeof number, query);
+    if (query && query->job)
+        query->changed = true;
+    else if (query)
+        report_changed(session, query);
 }
 
 static void forget(struct mrt_zk_session *session, const char *path)
@@ -178,23 +172,23 @@ static void forget(struct mrt_zk_session *session, const char *path)
 
 void mrt_zk_queries_forget(struct mrt_zk_session *session)
 {
-    struct mrt_zk_query *look, *next;
-    HASH_ITER (hh, session->queries, look, next) {
-        forget(session, look->path);
-        forget(session, look->node);
-        if (!look->job)
-            tell_changed(session, look);
+    struct mrt_zk_query *query, *next;
+    HASH_ITER (hh, session->queries, query, next) {
+        forget(session, query->path);
+        forget(session, query->node);
+        if (!query->job)
+            report_changed(session, query);
         else
-            look->changed = true;
+            query->changed = true;
     }
 }
 
 void mrt_zk_queries_end(struct mrt_zk_session *session)
 {
-    struct mrt_zk_query *look, *next;
-    HASH_ITER (hh, session->queries, look, next) {
-        if (look->job)
-            mrt_zk_answer(session->store, look->job, MRT_UNKNOWN);
-        free_look(session, look);
+    struct mrt_zk_query *query, *next;
+    HASH_ITER (hh, session->queries, query, next) {
+        if (query->job)
+            mrt_zk_answer(session->store, query->job, MRT_UNKNOWN);
+        free_query(session, query);
     }
 }

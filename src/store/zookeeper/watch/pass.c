@@ -46,14 +46,36 @@
  *    finds it gone by rule 6. Rule 5 holds here too. A watch that outlived its connection
  *    would be told of a deletion in any case; none does.
  */
-#include "store/zookeeper/internal.h"
+#include "store/zookeeper/watch/pass.h"
+
+#include "store/zookeeper/answer.h"
+#include "store/zookeeper/ticket/semaphore.h"
+#include "store/zookeeper/watch/watch.h"
 
 #include <string.h>
 
-void mrt_zk_marker_path(const struct mrt_store *store, const char *path, char *marker, size_t size)
+static void on_own_event(zhandle_t *handle, int type, int state, const char *path, void *context);
+static mrt_zk_number_reply marker_answered, own_answered;
+/* Nodes are watched by reading them (watch/watch.c); markers before they exist. */
+const struct mrt_zk_step mrt_zk_watch_step = {
+    .send = mrt_zk_send_get, .event = mrt_zk_watch_event, .number_reply = mrt_zk_watch_answered};
+const struct mrt_zk_step mrt_zk_watch_marker_step = {
+    .send = mrt_zk_send_exists, .event = mrt_zk_watch_event, .number_reply = marker_answered};
+const struct mrt_zk_step mrt_zk_watch_own_step = {
+    .send = mrt_zk_send_get, .event = on_own_event, .number_reply = own_answered};
+
+static struct mrt_zk_watch *find_watch(const struct mrt_zk_session *session, uint64_t number)
 {
-    const char *node = strrchr(path, '/') + 1;
-    snprintf(marker, size, "%s/" MRT_ZK_MARKERS_NAME "/%s", store->address.chroot, node);
+    struct mrt_zk_watch *watch;
+    HASH_FIND(by_id, session->watches_by_id, &number, sizeof number, watch);
+    return watch;
+}
+
+static struct mrt_zk_ticket *find_by_own(const struct mrt_zk_session *session, uint64_t number)
+{
+    struct mrt_zk_ticket *ticket;
+    HASH_FIND(by_own, session->tickets_by_own, &number, sizeof number, ticket);
+    return ticket;
 }
 
 /* ---------------------------------------------------------------- grants */
@@ -63,7 +85,7 @@ static void take_over(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
 {
     ticket->ahead = 0;
     mrt_zk_unwait(ticket);
-    mrt_zk_report_view(session->store, ticket, ahead);
+    mrt_zk_ticket_report(session->store, ticket, ahead);
     if (ticket->lingers)
         mrt_zk_wake(session->store, ticket->id); /* to list, and watch that */
 }
@@ -80,19 +102,12 @@ static void passed(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
     mrt_zk_watch_drop(session, watch);
 }
 
-bool mrt_zk_waits_for_last(const struct mrt_zk_ticket *ticket)
-{
-    enum mrt_zk_family family = ticket->place.family;
-    return family != MRT_ZK_SEMAPHORE && family != MRT_ZK_EXCLUSIVE &&
-           mrt_zk_ticket_fits(ticket, ticket->before + ticket->after);
-}
-
 /* It was deleted: those who have nothing else ahead need not look. */
 static void ended(struct mrt_zk_session *session, struct mrt_zk_watch *watch)
 {
     struct mrt_zk_ticket *ticket, *next;
     TAILQ_FOREACH_SAFE (ticket, &watch->tickets, watch_link, next)
-        if (mrt_zk_waits_for_last(ticket) && ticket->own_known)
+        if (mrt_zk_ticket_waits_for_last(ticket) && ticket->own_known)
             take_over(session, ticket, ticket->before + ticket->after);
     mrt_zk_watch_drop(session, watch);
 }
@@ -107,7 +122,7 @@ static void own_reply(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
         reply->stat->czxid != ticket->czxid)
         outcome = MRT_ZK_NO_NODE; /* another's is called so by now */
     if (outcome == MRT_ZK_DONE)
-        mrt_zk_data_known(session, ticket, reply);
+        mrt_zk_ticket_data_known(session, ticket, reply);
     if (outcome == MRT_ZK_DONE) {
         ticket->own_known = true;
         return;
@@ -151,20 +166,28 @@ static void node_reply(struct mrt_zk_session *session, struct mrt_zk_watch *watc
     }
 }
 
-void mrt_zk_watch_reply(struct mrt_zk_session *session, enum mrt_zk_request_kind kind,
-                        uint64_t number, const struct mrt_zk_reply *reply)
+/* The watches of a connection that has ended go together, without their answers. */
+static void own_answered(struct mrt_zk_session *session, uint64_t number,
+                         const struct mrt_zk_reply *reply)
 {
-    struct mrt_zk_watch *watch;
-    struct mrt_zk_ticket *ticket;
-    if (!session->connected)
-        return; /* it goes with all the others */
-    HASH_FIND(by_id, session->watches_by_id, &number, sizeof number, watch);
-    HASH_FIND(by_own, session->tickets_by_own, &number, sizeof number, ticket);
+    struct mrt_zk_ticket *ticket = session->connected ? find_by_own(session, number) : NULL;
     if (ticket)
         own_reply(session, ticket, reply);
-    else if (watch && kind == MRT_ZK_WATCH_MARKER)
+}
+
+static void marker_answered(struct mrt_zk_session *session, uint64_t number,
+                            const struct mrt_zk_reply *reply)
+{
+    struct mrt_zk_watch *watch = session->connected ? find_watch(session, number) : NULL;
+    if (watch)
         marker_reply(session, watch, reply->code);
-    else if (watch)
+}
+
+void mrt_zk_watch_answered(struct mrt_zk_session *session, uint64_t number,
+                           const struct mrt_zk_reply *reply)
+{
+    struct mrt_zk_watch *watch = session->connected ? find_watch(session, number) : NULL;
+    if (watch)
         node_reply(session, watch, reply);
 }
 
@@ -179,7 +202,7 @@ static void own_event(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
         mrt_zk_wake(session->store, ticket->id);
     } else {
         ticket->own_known = false;
-        if (!mrt_zk_send_watch(session, MRT_ZK_WATCH_OWN, ticket->own_watch, path))
+        if (!mrt_zk_send_for(session, &mrt_zk_watch_own_step, ticket->own_watch, path))
             mrt_zk_disown(session, ticket);
     }
 }
@@ -200,23 +223,27 @@ static void node_event(struct mrt_zk_session *session, struct mrt_zk_watch *watc
         return;
     }
     if (type != ZOO_CHANGED_EVENT || watch->kind == MRT_ZK_WATCHES_MARK ||
-        !mrt_zk_send_watch(session, MRT_ZK_WATCH, watch->id, watch->path)) {
+        !mrt_zk_send_for(session, &mrt_zk_watch_step, watch->id, watch->path)) {
         mrt_zk_watch_drop(session, watch);
     }
 }
 
-void mrt_zk_watch_event(struct mrt_zk_session *session, uint64_t number, int type, const char *path)
+static void on_own_event(zhandle_t *handle, int type, int state, const char *path, void *context)
 {
-    struct mrt_zk_watch *watch;
-    struct mrt_zk_ticket *ticket;
-    HASH_FIND(by_id, session->watches_by_id, &number, sizeof number, watch);
-    HASH_FIND(by_own, session->tickets_by_own, &number, sizeof number, ticket);
+    struct mrt_zk_session *session = mrt_zk_event_session(type, path);
+    struct mrt_zk_ticket *ticket = session ? find_by_own(session, (uintptr_t)context) : NULL;
+    (void)handle, (void)state;
     if (ticket)
         own_event(session, ticket, type, path);
-    else if (watch && strcmp(path, watch->path) == 0)
+}
+
+void mrt_zk_watch_event(zhandle_t *handle, int type, int state, const char *path, void *context)
+{
+    struct mrt_zk_session *session = mrt_zk_event_session(type, path);
+    struct mrt_zk_watch *watch = session ? find_watch(session, (uintptr_t)context) : NULL;
+    (void)handle, (void)state;
+    if (watch && strcmp(path, watch->path) == 0)
         node_event(session, watch, type);
     else if (watch)
         marker_event(session, watch, type);
-    else
-        mrt_zk_query_event(session, number);
 }

@@ -3,11 +3,17 @@
  * that of the markers' directory, once, in front of its first watch on a marker, so both are known
  * before its event. Where locks are open to all, markers may be as well.
  */
-#include "store/zookeeper/internal.h"
+#include "store/zookeeper/ticket/record.h"
 
 #include <string.h>
 
-void mrt_zk_rights_ask(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket)
+static mrt_zk_session_reply own_read, markers_read;
+/* The ACL of a node that this session has made; that of the markers' directory. */
+static const struct mrt_zk_step own_step = {.send = mrt_zk_send_rights, .session_reply = own_read};
+static const struct mrt_zk_step markers_step = {.send = mrt_zk_send_rights,
+                                                .session_reply = markers_read};
+
+void mrt_zk_rights_read(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket)
 {
     char path[MRT_ZK_PATH_MAX + 256];
     int code;
@@ -16,10 +22,10 @@ void mrt_zk_rights_ask(struct mrt_zk_session *session, const struct mrt_zk_ticke
     if (session->rights.markers != MRT_ZK_MARKERS_UNKNOWN || session->rights.asked)
         return;
     snprintf(path, sizeof path, "%s/%s", ticket->path, ticket->node);
-    if (!mrt_zk_send(session, MRT_ZK_OWN_RIGHTS, NULL, path, &code))
+    if (!mrt_zk_send(session, &own_step, NULL, path, &code))
         return;
     snprintf(path, sizeof path, "%s/" MRT_ZK_MARKERS_NAME, session->store->address.chroot);
-    session->rights.asked = mrt_zk_send(session, MRT_ZK_MARKER_RIGHTS, NULL, path, &code);
+    session->rights.asked = mrt_zk_send(session, &markers_step, NULL, path, &code);
 }
 
 /* The line of somebody who may make a node or say who may. */
@@ -50,15 +56,16 @@ static bool are_ours(const struct mrt_zk_session *session, const struct ACL_vect
     return true;
 }
 
-void mrt_zk_rights_reply(struct mrt_zk_session *session, bool own, const struct mrt_zk_reply *reply)
+static void own_read(struct mrt_zk_session *session, const struct mrt_zk_reply *reply)
+{
+    session->rights.own[0] = '\0';
+    if (mrt_zk_code(reply->code)->outcome == MRT_ZK_DONE)
+        keep_rights(session, reply->rights);
+}
+
+static void markers_read(struct mrt_zk_session *session, const struct mrt_zk_reply *reply)
 {
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
-    if (own) {
-        session->rights.own[0] = '\0';
-        if (outcome == MRT_ZK_DONE)
-            keep_rights(session, reply->rights);
-        return;
-    }
     session->rights.asked = false;
     if (outcome == MRT_ZK_DONE && are_ours(session, reply->rights)) {
         session->rights.markers = MRT_ZK_MARKERS_OURS;

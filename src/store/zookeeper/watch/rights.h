@@ -1,4 +1,4 @@
-/* Who may make markers, as far as a session knows. */
+/* The rights to make markers, as far as a session knows. */
 #ifndef MRT_STORE_ZOOKEEPER_WATCH_RIGHTS_H
 #define MRT_STORE_ZOOKEEPER_WATCH_RIGHTS_H
 
@@ -8,7 +8,6 @@
 
 struct mrt_zk_session;
 struct mrt_zk_ticket;
-struct mrt_zk_reply;
 
 enum mrt_zk_markers {
     MRT_ZK_MARKERS_UNKNOWN, /* no marker is believed */
@@ -19,12 +18,10 @@ enum mrt_zk_markers {
 struct mrt_zk_rights {
     enum mrt_zk_markers markers;
     bool asked;
-    char own[MRT_ZK_RIGHTS_MAX]; /* who may do what with a node of this session, in lines */
+    char own[MRT_ZK_RIGHTS_MAX]; /* of identities to a node of this session, in lines */
 };
 
-/* Asks, unless it is known; the ticket has a node. */
-void mrt_zk_rights_ask(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket);
-void mrt_zk_rights_reply(struct mrt_zk_session *session, bool own,
-                         const struct mrt_zk_reply *reply);
+/* Reads them, unless they are known; the ticket has a node. */
+void mrt_zk_rights_read(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket);
 
 #endif

@@ -16,10 +16,30 @@
  * watch behind for a node that is gone.
 
  */
-#include "store/zookeeper/internal.h"
+#include "store/zookeeper/watch/watch.h"
+
+#include "base/assert.h"
+#include "store/zookeeper/answer.h"
+#include "store/zookeeper/watch/pass.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+static mrt_zk_session_reply unwatched;
+/* Takes a marker's watch away. */
+static const struct mrt_zk_step unwatch_step = {.send = mrt_zk_send_unwatch,
+                                                .session_reply = unwatched};
+
+void mrt_zk_marker_path(const struct mrt_store *store, const char *path, char *marker, size_t size)
+{
+    const char *node = strrchr(path, '/') + 1;
+    snprintf(marker, size, "%s/" MRT_ZK_MARKERS_NAME "/%s", store->address.chroot, node);
+}
+
+static void unwatched(struct mrt_zk_session *session, const struct mrt_zk_reply *reply)
+{
+    session->store->no_unwatching |= reply->code == ZUNIMPLEMENTED;
+}
 
 /* ---------------------------------------------------------------- the end of waiting */
 
@@ -59,7 +79,7 @@ void mrt_zk_watch_drop(struct mrt_zk_session *session, struct mrt_zk_watch *watc
         mrt_zk_wake(session->store, ticket->id);
     mrt_zk_marker_path(session->store, watch->path, marker, sizeof marker);
     if (watch->marker)
-        mrt_zk_send(session, MRT_ZK_UNWATCH, NULL, marker, &code);
+        mrt_zk_send(session, &unwatch_step, NULL, marker, &code);
     mrt_zk_watch_free(session, watch);
 }
 
@@ -130,7 +150,7 @@ static void watch_own(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
         return;
     }
     snprintf(path, sizeof path, "%s/%s", ticket->path, ticket->node);
-    if (!mrt_zk_send_watch(session, MRT_ZK_WATCH_OWN, ticket->own_watch, path))
+    if (!mrt_zk_send_for(session, &mrt_zk_watch_own_step, ticket->own_watch, path))
         mrt_zk_disown(session, ticket);
 }
 
@@ -144,7 +164,7 @@ static void watch_marker(struct mrt_zk_session *session, struct mrt_zk_watch *wa
 {
     char path[MRT_ZK_PATH_MAX + 256];
     mrt_zk_marker_path(session->store, watch->path, path, sizeof path);
-    watch->marker = mrt_zk_send_watch(session, MRT_ZK_WATCH_MARKER, watch->id, path);
+    watch->marker = mrt_zk_send_for(session, &mrt_zk_watch_marker_step, watch->id, path);
 }
 
 static struct mrt_zk_watch *set_watch(struct mrt_zk_session *session, const char *path,
@@ -155,7 +175,7 @@ static struct mrt_zk_watch *set_watch(struct mrt_zk_session *session, const char
         return NULL;
     if (passes)
         watch_marker(session, watch);
-    if (!mrt_zk_send_watch(session, MRT_ZK_WATCH, watch->id, path)) {
+    if (!mrt_zk_send_for(session, &mrt_zk_watch_step, watch->id, path)) {
         mrt_zk_watch_drop(session, watch);
         return NULL;
     }
@@ -189,13 +209,13 @@ void mrt_zk_wait(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, c
     struct mrt_zk_watch *watch;
     if (ticket->unwatched)
         return;
-    bool last = mrt_zk_waits_for_last(ticket);
+    bool last = mrt_zk_ticket_waits_for_last(ticket);
     bool passed = !last && passes(session->store, ticket, node);
     bool semaphore = ticket->place.family == MRT_ZK_SEMAPHORE;
     snprintf(path, sizeof path, "%s/%s", ticket->path, node);
     HASH_FIND_STR(session->watches, path, watch);
     if (passed)
-        mrt_zk_rights_ask(session, ticket);
+        mrt_zk_rights_read(session, ticket);
     if (passed || last)
         mrt_zk_attend(session, ticket);
     if (!watch)
