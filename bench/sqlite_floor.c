@@ -1,7 +1,7 @@
 /*
- * What SQLite itself takes for the least that an embedded lock must write: one
- * transaction that inserts a row, one that deletes it, with the settings of
- * the embedded store. Beside it the same two transactions empty.
+ * The time of SQLite itself for the least that an embedded lock must write: one transaction that
+ * inserts a row, one that deletes it, with the settings of the embedded store. Beside it the same
+ * two transactions empty.
  *
  *   bench_sqlite_floor FILE SECONDS
  */

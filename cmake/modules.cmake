@@ -6,7 +6,8 @@ set_property(SOURCE ${CMAKE_SOURCE_DIR}/src/store/module.c PROPERTY COMPILE_DEFI
              MORTISE_MODULES_INSTALLED="${MORTISE_MODULES_INSTALLED}"
              MORTISE_MODULES_FROM_COMMAND="/${MORTISE_MODULES_FROM_COMMAND}")
 
-# What a module has of base/ and of the stores' kit: all but error.c, in whose place is module_glue.c.
+# The sources of base/ and of the stores' kit that a module has: all but error.c, in whose place
+# is module_glue.c.
 mortise_sources(module_base base kit module_glue)
 list(REMOVE_ITEM module_base ${CMAKE_SOURCE_DIR}/src/base/error.c
      ${CMAKE_SOURCE_DIR}/src/base/heap.c)

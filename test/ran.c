@@ -21,8 +21,8 @@ static const char *const schemes[] = {"memory",  "sqlite",     "zk",   "redis",
                                       "redlock", "postgresql", "mysql"};
 #define SCHEMES (sizeof schemes / sizeof schemes[0])
 
-/* Where each client's locks are. An engine may have the address of one that is no more, and then it
-   has its entry; none is taken out, so a look needs no lock. */
+/* Where each client's locks are. An engine may have the address of one that has ended, and then it
+ * has its entry; none is removed, so a look needs no lock. */
 struct place {
     const struct mrt_engine *_Atomic engine;
     _Atomic size_t scheme;

@@ -32,7 +32,7 @@ static redisReply *answer_of(redisContext *server)
     return found;
 }
 
-/* What has been appended leaves for all of them, before the first answer is waited for. */
+/* Everything appended leaves for all of them, before the first answer is waited for. */
 static void take_all(void)
 {
     for (int i = 0; i < count; i++)

@@ -1,9 +1,9 @@
-/* What a product's file gives to floor.c: statements on one connection. Any failure ends the
+/* Each product's file gives these to floor.c: statements on one connection. Any failure ends the
    program. */
 #ifndef BENCH_SQL_FLOOR_H
 #define BENCH_SQL_FLOOR_H
 
-/* What is done instead of acquiring and releasing a lock; the first is at [0]. */
+/* The statements in the place of an acquire and a release; the first is at [0]. */
 struct floor_mode {
     const char *name;
     const char *setup; /* NULL: none is needed */

@@ -1,7 +1,7 @@
 /*
- * What a release costs a queue: WAITERS clients, each with a session of its own, queue up for one
- * mutex, or to write and to read by turns; after a line of input it is released RELEASES times,
- * each time as soon as nothing stirs any more. Who watches the wire counts.
+ * The cost of a release to a queue: WAITERS clients, each with a session of its own, queue up for
+ * one mutex, or to write and to read by turns; after a line of input it is released RELEASES times,
+ * each time as soon as all traffic has ended. The program that watches the wire counts.
  *
  *   bench_zookeeper_herd URI mutex|read-write NAME WAITERS RELEASES
  */
@@ -32,7 +32,7 @@ static void rest(void)
     nanosleep(&(const struct timespec){.tv_nsec = 100000000}, NULL);
 }
 
-/* In the order of the queue, for the grants come one after the other. */
+/* In the order of the queue, because the grants come one after the other. */
 static void take(void *argument, int error, mortise_hold hold)
 {
     (void)argument;

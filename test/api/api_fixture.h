@@ -1,5 +1,5 @@
 /*
- * What the suites of the public interface share. They see mortise.h alone, and run on
+ * Functions that the suites of the public interface share. They see mortise.h alone, and run on
  * the store that the first argument or $MORTISE_TEST_URL names: a URI, or "memory", or
  * "sqlite" for a file in a new directory that is removed in the end. A second argument is a
  * pattern of the tests to be run.
@@ -46,7 +46,7 @@ int api_ports(uint16_t *ports, int most);
 const char *api_url_with(const char *parameter);
 /* A directory and all in it: files have names of the store's choosing. */
 void api_remove_tree(const char *path);
-/* Whether pauses are to be as long as in the original (MORTISE_TEST_FULL). */
+/* True if pauses are as long as in the original (MORTISE_TEST_FULL). */
 bool api_full(void);
 
 /* All of these end the program if they fail. */
@@ -62,8 +62,8 @@ void api_release(mortise_hold hold);
 mortise_stats api_stats(mortise_client *client);
 /* Holders and waiters in the store. */
 int api_tickets(mortise_client *client, const char *name);
-/* Waits, at most api_await_ms, until the store has so many; where no list shows
-   them for certain (not api_queues), for a moment, unless there are to be none. */
+/* Waits, at most api_await_ms, until the store has so many; where no list shows them for certain
+ * (not api_queues), for a moment, if any are expected. */
 extern int64_t api_await_ms;
 void api_await_tickets(mortise_client *client, const char *name, int count);
 

@@ -19,7 +19,7 @@ static int close_client(void **state)
     return 0;
 }
 
-/* What a thread does with a lock, and what came of it. */
+/* The work of a thread with a lock, and its result. */
 struct attempt {
     mortise_lock *lock;
     int64_t timeout_ms;
@@ -260,7 +260,7 @@ static void test_h5_a_waiter_looks_again_as_often_as_the_uri_says(void **state)
     api_close(waiting);
 }
 
-/* The first of some that does, for the machine may be busy. */
+/* The first of several attempts that succeeds, because the machine may be busy. */
 static void test_f3_deadline_is_met_within_50_ms(void **state)
 {
     (void)state;

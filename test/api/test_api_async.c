@@ -23,7 +23,7 @@ static int close_client(void **state)
     return 0;
 }
 
-/* What a callback was told. */
+/* The result that a callback received. */
 struct told {
     _Atomic int calls;
     int error;
@@ -307,7 +307,7 @@ static void free_handle(void *argument, int error, mortise_hold hold)
     atomic_fetch_add(&freeing->calls, 1);
 }
 
-/* Whoever waited on it has ended: the address sanitizer sees what is written to it after that. */
+/* The thread that waited on it has ended: the address sanitizer sees writes to it after that. */
 static void test_zk_18_a_callback_may_free_the_handle_of_its_own_operation(void **state)
 {
     (void)state;

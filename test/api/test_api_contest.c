@@ -309,7 +309,7 @@ static bool wait_once(mortise_client *client, struct wait *wait, struct turns *t
 
 #define WAITS 30
 
-/* Who finds the lock free tries again when it is in use again. */
+/* A client that finds the lock free tries again when it is in use again. */
 static void await_grant(const struct share *share)
 {
     uint64_t before = atomic_load(&share->grants);
@@ -381,8 +381,9 @@ static void test_i3_a_busy_process_does_not_starve_a_single_one(void **state)
     assert_true(turns.longest < UINT64_C(5000000));
 }
 
-/* Who has seen that others wait hands the lock on inside its process 16 times at most. Each holder
-   sees it, but for one that had been granted the lock before and had not yet counted. */
+/* A client that has seen that others wait hands the lock on inside its process 16 times at most.
+   Each holder sees it, but for one that had been granted the lock before and had not yet counted.
+ */
 static void test_i3_a_turn_ends_after_16_grants(void **state)
 {
     (void)state;
@@ -435,7 +436,7 @@ static void test_a6_a_killed_holders_lock_goes_to_the_next(void **state)
     }
 }
 
-/* What somebody holds, and what another can have after him alone. */
+/* A hold, and the acquire of another client after it. */
 enum { READ_HELD, WRITE_HELD, PERMITS_HELD, EXCLUSIVE_HELD, SHARES };
 static const char *const shares[SHARES] = {"d7/read", "d7/write", "d7/permits", "l2"};
 

@@ -17,7 +17,7 @@
 #define LONG_ENOUGH_MS 30000
 #endif
 
-/* What a candidate was told, in order. */
+/* The callbacks of a candidate, in order. */
 struct record {
     _Atomic int count;
     struct {
@@ -27,7 +27,7 @@ struct record {
     } events[EVENTS_MAX];
 };
 
-/* What an observer was told last. */
+/* The newest callback of an observer. */
 struct sight {
     pthread_mutex_t mutex;
     mortise_leader leader;
@@ -97,7 +97,7 @@ static bool shows(mortise_election *election, const char *value, uint64_t fence)
            (fence == 0 || leader.fence == fence);
 }
 
-/* What is proclaimed takes its time. */
+/* A proclaimed value takes time to arrive. */
 static void await_leader(mortise_election *election, const char *value, uint64_t fence)
 {
     int64_t begin = mortise_now_ns();

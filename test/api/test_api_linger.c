@@ -49,7 +49,7 @@ static void test_who_waits_elsewhere_is_let_in(void **state)
     api_close(other);
 }
 
-/* Who is told of another looks once at most, and gives the lock back. */
+/* A lingering client that hears of another looks once at most, and releases the lock. */
 static void test_who_waits_elsewhere_costs_an_event_and_a_look(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /*
- * Losing a hold: the memory store with a lease, frozen so that no answer comes. What
- * is checked is what the holder is told, in which order, and that nobody else has the
- * lock while he may believe to have it.
+ * Losing a hold: the memory store with a lease, frozen so that no answer comes. The test checks the
+ * holder's callbacks, their order, and that no other client has the lock while the holder may
+ * believe to have it.
  */
 #include "api_fixture.h"
 
@@ -95,7 +95,7 @@ static void test_g4_suspended_then_lost(void **state)
     api_close(client);
 }
 
-/* What a client was told of its store. */
+/* The contact callbacks of a client. */
 struct contact {
     _Atomic int count;
     int errors[8];

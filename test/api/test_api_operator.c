@@ -1,5 +1,5 @@
 /*
- * What an operator does to others' holds: requests to give up, and tickets taken away. On
+ * An operator's calls on others' holds: requests to give up, and tickets removed. On
  * every store.
  */
 #include "api_fixture.h"

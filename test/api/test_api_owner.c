@@ -1,12 +1,12 @@
 /*
- * Who owns a hold: a thread, also one that has ended, or an id of the program's own. On every
+ * Owners of a hold: a thread, also one that has ended, or an id of the program's own. On every
  * store, since none may take a session, or what the system calls a thread, for an owner.
  */
 #include "api_fixture.h"
 
 #include <sched.h>
 
-/* What a thread does with a lock, and what came of it. */
+/* The work of a thread with a lock, and its result. */
 struct attempt {
     mortise_lock *lock;
     mortise_hold hold;
@@ -23,7 +23,7 @@ static void *try_body(void *argument)
     return NULL;
 }
 
-/* By a thread that is no more when this returns, and has released nothing. */
+/* By a thread that has ended when this returns, and has released nothing. */
 static struct attempt try_in_a_thread(mortise_lock *lock)
 {
     struct attempt attempt = {.lock = lock};

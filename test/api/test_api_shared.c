@@ -1,6 +1,6 @@
 /*
- * What several may hold at once: semaphores and read/write locks; and the mutexes that
- * differ from the reentrant one. Two clients take turns, so that the store decides.
+ * Locks that several may hold: semaphores and read/write locks; and the mutexes that differ from
+ * the reentrant one. Two clients take turns, so that the store decides.
  */
 #include "api_fixture.h"
 
@@ -358,7 +358,7 @@ static void test_an_exclusive_lock_excludes_and_nests(void **state)
     assert_int_equal(mortise_hold_count(again), 2);
     assert_int_equal(try(locks[1]), MORTISE_EBUSY);
     api_release(again);
-    /* Who waits for a claim need not be seen in a list. */
+    /* A waiter for a claim need not show in a list. */
     struct waiting waiting = {0};
     assert_int_equal(mortise_acquire_async(locks[1], INT64_MAX, waiting_ends, &waiting, NULL), 0);
     expect_waiting(&waiting);

@@ -1,7 +1,7 @@
 /*
  * Everything at once: threads that acquire, try, time out, cancel, call back, nest, verify
- * and list, on two clients and a few names, for a while. What is checked is that no two
- * are ever inside, that nothing hangs, and that nothing is left; the sanitizers see the rest.
+ * and list, on two clients and a few names, for a while. The test checks that no two are ever
+ * inside, that nothing hangs, and that nothing is left; the sanitizers see the rest.
  */
 #include "api_fixture.h"
 
@@ -21,7 +21,7 @@ struct thread {
     _Atomic uint64_t granted;
 };
 
-/* What a moment is there: a disk is waited for. */
+/* The length of a moment there: a disk is waited for. */
 static int64_t moments(uint64_t ms)
 {
     return (int64_t)ms * (api_commits_to_disk() ? 10 : 1);

@@ -1,5 +1,5 @@
 /*
- * Who waits reads the store's answers itself (io/reader.c), on a real store. Which thread does what
+ * A waiter reads the store's answers itself (io/reader.c), on a real store. Which thread does what
  * is not to be seen from outside, so these look into the driver, under its mutex; what the store
  * is called for goes through functions of this file.
  *

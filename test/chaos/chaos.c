@@ -6,11 +6,11 @@
  *     chaos check HISTORY
  *
  * A worker takes turns until SIGTERM. `quick` holds for some milliseconds, `slow` up to
- * seconds, and `keep` until the hold is lost. From SIGUSR1 to SIGUSR2, which is while there
- * is a fault, nothing is released, and no more by who is told that the store is silent
- * (SUSPENDED): so a hold meets the fault, and lasts until it is lost or the fault is over, which
- * is where a wrong lease would show. Between two looks at its hold a worker may be stopped
- * or killed: nothing here relies on not being.
+ * seconds, and `keep` until the hold is lost. From SIGUSR1 to SIGUSR2, which is while there is a
+ * fault, nothing is released, and nothing is released later by a client whose store is silent
+ * (SUSPENDED): so a hold meets the fault, and lasts until it is lost or the fault is over, which is
+ * where a wrong lease would show. Between two looks at its hold a worker may be stopped or killed:
+ * nothing here relies on not being.
  */
 #include "mortise.h"
 

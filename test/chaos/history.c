@@ -1,8 +1,8 @@
 /*
  * The judgement on a history: sorted by time, each process is followed through its states,
  * and the holds, which begin in the order of the grants, are compared with those before.
- * Whatever cannot be explained is a fault, so that a broken recorder is not taken for a
- * lock without fault.
+ * An event without an explanation is a fault, so that a broken recorder is not taken for a lock
+ * without fault.
  */
 #include "chaos/history.h"
 

@@ -1,5 +1,5 @@
 /*
- * What several processes saw of one lock, written down by all of them in one file, and the
+ * The view that several processes had of one lock, written down by all of them in one file, and the
  * judgement on it. A line is an event:
  *
  *     TIME KIND PROCESS NUMBER UNTIL

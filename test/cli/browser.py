@@ -31,7 +31,7 @@ class Browser:
             high = [os.dup(fd) for fd in (to_read, to_write)]
             os.dup2(high[0], 3)
             os.dup2(high[1], 4)
-        # What the browser leaves open of these it must not, so that it ends with us.
+        # The browser's open processes end with this one.
         self.process = subprocess.Popen(
             [program, *FLAGS, f"--user-data-dir={self.place}", "about:blank"],
             env={**os.environ, "TMPDIR": self.place},

@@ -2,8 +2,8 @@
 # Exit codes, as the manual's EXIT STATUS has them: a row each of code and what ends with it.
 load helper
 
-# Where CODE COMMAND... stand in a line, the command ends with the code; with one of mortise's own,
-# not the command's, it says why in one line (or nothing, for what only answers).
+# Where CODE COMMAND... stand in a line, the command ends with the code; with one of mortise's
+# own, not the command's, it says why in one line (or prints nothing, if it only answers).
 rows() {
     local expected line
     while read -r expected line; do

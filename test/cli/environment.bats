@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What the command is given: descriptors (CC-04), variables; and nested runs.
+# The environment of the command: descriptors (CC-04), variables; and nested runs.
 load helper
 
 @test "CC-04: the command has descriptors 0, 1, 2 and MORTISE_LOCK_FD, no others" {

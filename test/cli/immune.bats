@@ -6,7 +6,7 @@ setup_file() {
     [ "$(id -u)" -eq 0 ] || skip "needs root"
 }
 
-# What sudo does, for anybody: a command with all of root's user ids.
+# The effect of sudo, for any user: a command with all of root's user ids.
 prepare() {
     chmod 755 "$T"
     mkdir home

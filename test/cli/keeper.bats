@@ -203,7 +203,7 @@ SH
     run -1 grep -F "$MORTISE" fds
     run -1 grep pipe: fds
     [ "$(ps -o sid= -p "$pid")" -ne "$(ps -o sid= -p $$)" ]
-    # Who reads what a script says is not kept waiting by its keeper.
+    # A reader of a script's output is not kept waiting by its keeper.
     timeout 60 sh -c '("$MORTISE" acquire b 2>&1; exit 0) | cat' >other
     run -0 "$MORTISE" release a <token
 }

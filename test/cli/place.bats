@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# mortise run -F: the command takes the place of mortise, and a keeper holds the lock. What happens
-# when the keeper is killed or stands still: keeper.bash.
+# mortise run -F: the command takes the place of mortise, and a keeper holds the lock. The keeper
+# is killed or stands still: keeper.bash.
 load helper
 load keeper
 
@@ -97,7 +97,7 @@ sys.exit(9 if got else 1)'
 }
 
 @test "run -F --max-hold, --min-hold and --status-fd" {
-    # TERM is ignored from the start, for it may come before the command has begun to.
+    # TERM is ignored from the start, because it may come before the command has begun to.
     (trap '' TERM; exec "$MORTISE" run -F --max-hold 1s --grace 100ms --status-fd 5 a -- \
         sh -c 'while :; do sleep 0.02; done' 5>events) 3>&- &
     PID=$!

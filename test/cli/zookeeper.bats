@@ -8,7 +8,8 @@ SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
 
 setup_file() {
     # BATS_FILE_TMPDIR is removed at the end, and the server's directory with it.
-    # Nor does it remove the nodes of a lock between two commands, which would cost the next one requests.
+    # Nor does it remove the nodes of a lock between two commands, which would cost the next
+    # one requests.
     python3 "$SERVERS" start zk "$BATS_FILE_TMPDIR/zk" --property znode.container.checkIntervalMs=3600000 \
         >/dev/null 3>&-
 }
@@ -27,7 +28,8 @@ on_server() {
     export MORTISE_URL
 }
 
-# freeze: the server stands still, from $began on (hundredths of a second since the machine came up);
+# freeze: the server stands still, from $began on (hundredths of a second since the machine came
+# up);
 # by a program of ours it would be some time later.
 freeze() {
     SERVER=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["pids"][0])' \
@@ -37,7 +39,8 @@ freeze() {
     began=${began/./}
 }
 
-# Runs under the lock and takes a quarter of its grace, 1.2s, for an orderly end: none if TERM comes late.
+# Runs under the lock and takes a quarter of its grace, 1.2s, for an orderly end, or none if TERM
+# comes late.
 ORDERLY='import signal, time
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 open("holding", "w")

@@ -81,7 +81,7 @@ static struct witness *map(const char *path)
     return at == MAP_FAILED ? NULL : at;
 }
 
-/* Whoever is told of a call's failure knows of what kind the side was to be. */
+/* The caller of a call that failed knows of which side it was. */
 static int make(struct side *side, const char *kind)
 {
     char id[32];

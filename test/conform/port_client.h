@@ -1,6 +1,6 @@
 /*
  * One user of a store, for tests: opens it, sends commands one at a time, and keeps the
- * events that come. What goes wrong in it fails the test at once.
+ * events that come. A failure in it fails the test immediately.
  */
 #ifndef TEST_PORT_CLIENT_H
 #define TEST_PORT_CLIENT_H
@@ -26,11 +26,11 @@ struct port_client {
 };
 
 /* A URI to work with: "memory:" and "sqlite:" alone get a fresh place each, any other is used as
-   it is. NULL: no place to be had. */
+   it is. NULL: no place left. */
 const char *port_place_open(const char *given);
 /* Removes what was made for it. */
 void port_place_close(void);
-/* What the tickets of port_append and port_try are of: "mutex", or "exclusive", a claim. */
+/* The kind of lock of port_append's and port_try's tickets: "mutex", or "exclusive", a claim. */
 extern const char *port_kind;
 
 /* A new identity that nobody else has. */

@@ -1006,7 +1006,7 @@ static const char *const two_sessions[] = {
     "test_k_nor_another_session_of_the_same_client",
 };
 
-/* What is not so of claims where they are kept without an order. */
+/* The clauses that do not hold for claims where they are kept without an order. */
 static const char *const not_unordered[] = {
     "test_a_first_ticket_has_nothing_ahead",   "test_a_view_tells_of_others_behind",
     "test_c_fences_rise_and_do_not_overlap",   "test_h_append_again_is_a_refresh",

@@ -1,5 +1,5 @@
 /*
- * What a session that dies leaves behind for a while: the clause (s) of the port. Requirement
+ * Tickets that a dying session leaves behind for a while: the clause (s) of the port. Requirement
  * GN-06.
  *
  *   test_conform_delay memory: | sqlite: | URI
@@ -190,7 +190,7 @@ static void test_s_permits_are_kept(void **state)
     assert_true(mrt_time_now() - died >= SHORT);
 }
 
-/* Who is first to wait need not stay to the end. */
+/* The first waiter need not stay to the end. */
 static void test_s_all_who_wait_know_of_its_end(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /*
- * Who keeps a lock until another wants it hears of the other: the clause (r) of the port.
+ * A holder that keeps a lock until another client wants it hears of the other: the clause (r) of
+ * the port.
  *
  *   test_conform_linger memory: | sqlite: | URI
  */
@@ -66,7 +67,7 @@ static void test_r_a_try_tells_nobody(void **state)
     assert_int_equal(port_tickets(&second, "r/4"), 1);
 }
 
-/* What was nobody's lingers as whoever adopts it wants. */
+/* A detached ticket lingers as its adopter wants. */
 static void test_r_who_adopts_is_told_too(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /*
- * What an operator asks of a store: the clauses (m) and (n) of the port. The letter in a
+ * An operator's requests of a store: the clauses (m) and (n) of the port. The letter in a
  * test's name is the clause.
  *
  *   test_conform_operator memory: | sqlite: | URI

@@ -1,7 +1,8 @@
 /*
  * An example of a store, as small as the port allows: plain: keeps the tickets of one process in
  * one list, in the order in which they came. It tells nobody of a departure: a waiter reads its
- * view again after RECHECK. What it does not do is refused, and its capabilities say the same.
+ * view again after RECHECK. It refuses calls that it does not support, and its capabilities say the
+ * same.
  *
  * Invariant: the list holds the tickets of live sessions alone. A ticket's fence is larger than
  * that of every ticket before it.
@@ -147,7 +148,7 @@ static struct ticket *add_ticket(const struct plain_store *store, const struct m
     return ticket;
 }
 
-/* What is ahead of a ticket, and the end of the queue for NULL. */
+/* The weight ahead of a ticket, and the end of the queue for NULL. */
 static uint64_t weigh_ahead(const char *queue, const struct ticket *end, uint64_t *waiting)
 {
     uint64_t sum = 0;

@@ -156,7 +156,7 @@ static void print_bytes(size_t connection, const uint8_t *bytes, size_t size)
         print(bytes[i]);
 }
 
-/* What the client has sent is read, and goes on upstream. What comes from there is the input. */
+/* It reads the client's data, and passes it upstream. The answers from there are the input. */
 static bool pump(void)
 {
     static uint8_t bytes[65535];

@@ -21,7 +21,7 @@
 /* The store that is fuzzed, and the format of a URI that names it by its port. */
 const struct mrt_store_ops *fuzz_store(void);
 extern const char fuzz_uri[];
-/* What it is asked by mortise_server goes through calls of its library that wait. */
+/* Requests of mortise_server go through calls of its library that wait. */
 extern const bool fuzz_server_waits;
 
 #endif

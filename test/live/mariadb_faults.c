@@ -9,7 +9,7 @@
 /* Errors that a COMMIT may be answered with. */
 enum { LOST_TO_ANOTHER = 1213, UNKNOWN = 1180, NOT_READY = 1047 };
 
-/* What only an acquire that looks at the whole queue has, and so a transaction. */
+/* Statements that only an acquire has that looks at the whole queue, and so a transaction. */
 static const char whole[] = "INTO @mortise_old";
 
 static void await_order(struct sql_proxy *proxy)
@@ -21,7 +21,7 @@ static void await_order(struct sql_proxy *proxy)
     }
 }
 
-/* What one thread acquires another may release. */
+/* One thread's hold may be released by another. */
 static mortise_lock *shared_mutex(mortise_client *client, const char *name)
 {
     const mortise_lock_options options = {.size = sizeof options, .owner = 1};

@@ -117,7 +117,7 @@ long sql_transactions(void)
                       " trx_mysql_thread_id IN (SELECT id FROM " OURS ")");
 }
 
-/* Not from innodb_trx, for it is asked again and again. */
+/* Not from innodb_trx, which is read again and again. */
 long sql_lock_waits(void)
 {
     return sql_number("SELECT variable_value FROM information_schema.global_status"

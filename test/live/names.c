@@ -114,7 +114,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* What is looked up as the client ends goes on without it. */
+/* A lookup under way as the client ends goes on without it. */
 static int await_answers(void **state)
 {
     (void)state;
@@ -243,7 +243,7 @@ static void test_rd_17_a_minority_may_be_unknown_and_is_found_later(void **state
     api_close(client);
 }
 
-/* What it would grant would end before the session that has been promised. */
+/* Its grant would end before the session that has been promised. */
 static void test_m2_who_comes_late_with_a_shorter_lease_does_not_count(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
  * Acquires and releases that are written down for the checker of histories (chaos/history.h), where
- * one program plays all processes: for what must be found where a store promises less.
+ * one program plays all processes: for faults that must be found where a store promises less.
  */
 #ifndef TEST_NOTED_H
 #define TEST_NOTED_H

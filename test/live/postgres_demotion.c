@@ -38,7 +38,7 @@ static void note_state(void *argument, mortise_hold hold, mortise_state state)
     *(_Atomic mortise_state *)argument = state;
 }
 
-/* Whoever asks after `limit` is told so, however late he is run. */
+/* A client that asks after `limit` gets that answer, however late it runs. */
 static void is_lost_by(mortise_hold hold, int64_t limit)
 {
     mortise_state state;

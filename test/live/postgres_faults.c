@@ -146,7 +146,8 @@ static void test_sq_08_a_release_that_a_server_forgets_is_made_again(void **stat
     close_late(&second);
 }
 
-/* Whose release had to be on disk at once, and has nothing of which it is not known. */
+/* A session whose release had to be on disk immediately, and that has nothing of unknown outcome.
+ */
 static void acquire_and_release_for_good(mortise_client *client, const char *name)
 {
     mortise_lock_options options = {.size = sizeof options, .lock_delay_ms = 1};
@@ -155,8 +156,8 @@ static void acquire_and_release_for_good(mortise_client *client, const char *nam
     assert_int_equal(mortise_release(zk_acquire(lock)), MORTISE_OK);
 }
 
-/* What ends with nobody's lock does not wait for the disk, and is undone when the server loses what
-   is not there. Nobody has been granted anything for it. */
+/* A transaction that ends without a holder does not wait for the disk, and is undone when the
+ * server loses its memory. Nobody has been granted anything for it. */
 static void test_sq_08_a_server_that_forgets_what_is_not_on_disk(void **state)
 {
     (void)state;

@@ -153,7 +153,7 @@ static void test_sq_16_renewals_leave_no_bloat(void **state)
 
 /* ------------------------------------------------------------------ the statements */
 
-/* What design forbids: the lock and the look in one statement. */
+/* The case that the design forbids: the lock and the look in one statement. */
 static const char one_statement[] =
     "WITH mine AS (INSERT INTO queue (name, number, touched) VALUES ('one', nextval('fence'), "
     "now())"

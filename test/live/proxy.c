@@ -32,7 +32,8 @@ static int dial(uint16_t port)
     return -1;
 }
 
-/* What comes in parts goes so, and none waits until the one before has been acknowledged. */
+/* Data that comes in parts goes on in parts, and none waits until the one before has been
+ * acknowledged. */
 static void send_at_once(int fd)
 {
     int on = 1;
@@ -107,7 +108,7 @@ static bool fill(struct proxy_way *way)
 
 /* ------------------------------------------------------------------ the thread */
 
-/* False: the pair is to be closed. */
+/* False: close the pair. */
 static bool turn_pair(struct proxy *proxy, struct proxy_pair *pair, bool up, bool down)
 {
     const struct proxy_protocol *protocol = proxy->protocol;

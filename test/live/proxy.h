@@ -1,7 +1,7 @@
 /*
- * What the proxies of all stores have in common: a thread, a poll, and for every connection a
- * pair of sockets with a buffer for each way. Connections can be cut, and bytes no longer passed
- * on. A protocol takes whole messages out of the buffers, looks at them and sends them on.
+ * The parts that the proxies of all stores share: a thread, a poll, and for every connection a pair
+ * of sockets with a buffer for each way. Connections can be cut, and bytes no longer passed on. A
+ * protocol takes whole messages out of the buffers, looks at them and sends them on.
  *
  * A protocol's proxy begins with a struct proxy. Its two calls are made under the mutex, on the
  * proxy's thread; a false from one of them closes the pair.

@@ -1,6 +1,6 @@
 /*
- * The quorum (store/quorum*.c) on the members of quorum_place.h: who holds, and for how long. What
- * time it takes is in quorum_time.c.
+ * The quorum (store/quorum*.c) on the members of quorum_place.h: who holds, and for how long.
+ * quorum_time.c tests its time limits.
  *
  * Built with seeded defects it is the measure of itself (defect_run.h).
  */
@@ -37,7 +37,7 @@ static void test_m4_m8_rd_10_less_than_a_majority_will_not_and_leaves_nothing(vo
     struct mrt_event view = acquire();
     assert_int_equal(view.type, MRT_VIEW);
     assert_false(holds(&view));
-    assert_true(empties(2) && empties(3)); /* at once, for others may want them */
+    assert_true(empties(2) && empties(3)); /* immediately, since others may want them */
     assert_int_equal(port_try(&quorum, "q", port_id()).type, MRT_BLOCKED);
     assert_true(empties(2) && empties(3));
     vacate(1);

@@ -1,4 +1,4 @@
-/* What a list on a quorum shows: what a majority of its members has. */
+/* A list on a quorum shows the tickets that a majority of its members has. */
 #include "live/quorum_place.h"
 
 #include "cmocka_all.h"

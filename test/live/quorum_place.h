@@ -59,7 +59,7 @@ int open_three(void **state);   /* who answer within 100 ms */
 int open_patient(void **state); /* three; 10 s */
 int open_five(void **state);    /* 100 ms */
 int close_place(void **state);
-/* Whether the ways to the members of a quorum that is opened are to be ours. */
+/* True if the test makes the ways to the members of a quorum that is opened. */
 void place_take_ways(bool take);
 
 /* Somebody else has it at this member. */

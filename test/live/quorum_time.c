@@ -1,6 +1,6 @@
 /*
- * How long what takes at a quorum, and by which clock. Nothing is decided by how fast this machine
- * is: members that are silent remain so, and where a limit is to be over, the store is told so.
+ * How long what takes at a quorum, and by which clock. No result depends on the speed of this
+ * machine: members that are silent remain so, and where a limit must be over, the store is told so.
  */
 #include "cmocka_all.h"
 #include "live/quorum_place.h"

@@ -28,8 +28,8 @@ redis_test(conform_linger_redis test_conform_linger_memory "store;waits" "{}?ses
 foreach(part acquire owner async life contest shared multi election cell operator detach permits linger delay)
   redis_test(api_${part}_redis test_api_${part} "store;waits" "{}/0?session=2s")
 endforeach()
-# Five members; the lease is short, and each is given time to answer: the machine may be busy. What
-# has to do with fences, queues or lists is left out: it has none of these.
+# Five members; the lease is short, and each is given time to answer: the machine may be busy.
+# Tests of fences, queues or lists are left out: it has none of these.
 function(redlock_test name program)
   add_test(NAME ${name} COMMAND ${redis_servers} with redis5 $<TARGET_FILE:${program}>
            "redlock:{}?session=3s&answer=300ms" ${ARGN})

@@ -429,7 +429,7 @@ static void test_rd_02_what_too_few_replicas_have_is_given_back(void **state)
 
 static struct port_client low;
 
-/* Whose WAIT the server has, as the server calls it; 0: nobody's. */
+/* The client whose WAIT the server has, as the server calls it; 0: none. */
 static long who_waits(void)
 {
     char *rest = NULL;
@@ -489,7 +489,8 @@ static void test_rd_02_a_look_whose_session_ends_while_it_is_undone_is_answered(
     port_close(&low);
 }
 
-/* What too few replicas have may have been done, and is asked for until it is known. */
+/* A change that too few replicas have may have been done, and is repeated until its outcome is
+ * known. */
 static void test_rd_02_c11_a_change_of_hands_is_not_known_until_replicas_have_it(void **state)
 {
     (void)state;
@@ -543,7 +544,8 @@ static void test_rd_01_l8_a_failover_to_a_replica_that_lags_gives_the_lock_twice
     assert_non_null(replica);
     int port = (int)strtol(replica + 1, NULL, 10);
     redisContext *second = redisConnect("127.0.0.1", port);
-    freeReplyObject(redisCommand(second, "REPLICAOF 127.0.0.1 1")); /* it hears no more */
+    freeReplyObject(
+        redisCommand(second, "REPLICAOF 127.0.0.1 1")); /* it hears nothing after this */
     noted_begin();
     mortise_hold hold = noted_acquire(zk_mutex(client, "m"), 1);
     zk_place_server("kill", 0);

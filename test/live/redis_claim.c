@@ -289,7 +289,7 @@ static int find_fence(void *argument, const mortise_entry *entry)
     return 0;
 }
 
-/* What an operator sees of the key; 0: a stranger's, or nobody's. */
+/* The key as an operator sees it; 0: a stranger's, or nobody's. */
 static uint64_t shown_fence(void)
 {
     uint64_t fence = 0;

@@ -1,5 +1,5 @@
-/* What the tests of claims on a real Redis server share: a server, a proxy in front of it, a raw
-   connection to it, two clients of which one goes through the proxy. */
+/* The parts that the tests of claims on a real Redis server share: a server, a proxy in front of
+ * it, a raw connection to it, two clients of which one goes through the proxy. */
 #ifndef TEST_REDIS_CLAIM_H
 #define TEST_REDIS_CLAIM_H
 
@@ -26,9 +26,10 @@ int set_up(void **state);
 int tear_down(void **state);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-/* What a command answers, as text; "" for nil. */
+/* A command's answer, as text; "" for nil. */
 const char *ask(const char *command);
-/* What the server has been sent before is done: in each turn it reads all that has come. */
+/* Returns when the server has done all earlier requests: in each turn it reads all that has come.
+ */
 void let_server_work(void);
 
 /* A client at that port: the server's, or the proxy's. */
@@ -38,7 +39,7 @@ void be_patient(void);
 /* The claim on KEY. */
 mortise_lock *lock_of(mortise_client *of);
 
-/* What a server may answer instead of doing it. */
+/* Answers of a server that did not execute a request. */
 struct refusal {
     const char *text;
     int error; /* if nothing was done */

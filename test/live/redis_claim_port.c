@@ -141,8 +141,8 @@ static void expect_answer(uint64_t serial, enum mrt_event_type type)
 }
 
 /* A renewal with two claims, and behind it the removal of the first, while the server knows of
-   their scripts but the removal's: what concerns the first is not sent again, for it would come
-   behind the removal; the second is not proven until its has been. */
+ * their scripts but the removal's: the request for the first is not sent again, because it would
+ * come behind the removal; the second is not proven until its own has been. */
 static void test_rd_14_a_renewal_of_what_is_released_is_not_sent_again(void **state)
 {
     (void)state;

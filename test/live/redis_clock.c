@@ -1,6 +1,6 @@
 /*
  * Redis servers whose wall clocks are set while locks are held: five, the first of them also
- * alone. What a step does to a lease is in doc/redis.md; here it is seen, and so is what is told.
+ * alone. doc/redis.md says how a step changes a lease; this test shows it, and the callbacks.
  */
 #include "cmocka_all.h"
 #include "live/zookeeper_place.h"

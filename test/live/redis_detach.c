@@ -1,8 +1,8 @@
 /*
  * Durable holds, locks that linger, and what the dead leave behind for a while, on a real Redis
  * server: replies that are lost, a connection that breaks, what goes along when a ticket changes
- * hands, and dead whom nobody has come upon. What the port and the interface promise is tested on
- * every store by conform_detach, conform_linger, conform_delay and their api_ suites.
+ * hands, and dead whom nobody has come upon. conform_detach, conform_linger, conform_delay and
+ * their api_ suites test on every store the promises of the port and the interface.
  */
 #include "cmocka_all.h"
 #include "conform/port_client.h"
@@ -99,7 +99,7 @@ static void wait_for_requests(const char *part, unsigned count)
     }
 }
 
-/* What was told while nobody listened is seen by a look, which listens anew. */
+/* A change published while nobody listened is seen by a look, which listens anew. */
 static void test_rd_20_a_lock_that_lingers_listens_again(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static void test_s_the_dead_whom_nobody_has_come_upon(void **state)
     assert_int_equal(append(&second, "unseen", 1, 1, 0).weight_ahead, 2);
 }
 
-/* Who releases tells those behind what is ahead of them: what the dead leave is. */
+/* A release tells the tickets behind it their weight ahead, without that of the dead. */
 static void test_s_what_the_dead_leave_is_counted_by_who_releases(void **state)
 {
     (void)state;

@@ -46,7 +46,7 @@ static const char *by_proxy(void)
     return uri_at(redis_proxy_port(proxy));
 }
 
-/* What a command of the server's answers, an integer or the length of a list or text. */
+/* The answer to a command of the server's, an integer or the length of a list or text. */
 static long long value_of(redisReply *reply)
 {
     assert_non_null(reply);
@@ -64,7 +64,8 @@ static long long ask(const char *command)
     return value_of(redisCommand(raw, command));
 }
 
-/* What the server has been sent before is done: in each turn it reads all that has come. */
+/* Returns when the server has done all earlier requests: in each turn it reads all that has come.
+ */
 static void let_server_work(void)
 {
     ask("PING");
@@ -610,7 +611,7 @@ static void keep_log(void *argument, const char *message)
     snprintf(argument, 256, "%s", message);
 }
 
-/* What is said in the log when this has been locked. */
+/* Lines of the log, under this mutex. */
 static const char *log_of(const char *policy, bool claim)
 {
     static char said[256];

@@ -62,7 +62,7 @@ static void note(struct redis_proxy *proxy, const char *text, size_t length)
     proxy->seen[proxy->seen_length++] = '\0';
 }
 
-/* One request; false: the pair is to be closed. It may be held instead. */
+/* One request; false: close the pair. It may be held instead. */
 static bool pass_request(struct redis_proxy *proxy, struct proxy_pair *pair, const char *text,
                          size_t length)
 {
@@ -124,7 +124,7 @@ static bool pass_down(struct proxy *base, struct proxy_pair *pair)
     return true;
 }
 
-/* What has been held goes to the server though its client has left, and is answered to nobody. */
+/* A held request goes to the server though its client has left, and its answer goes to nobody. */
 static bool outlives(const struct proxy_pair *pair)
 {
     const struct state *state = pair->state;

@@ -3,8 +3,8 @@
  * reply, answer in the server's place, hold a request back until its client has long
  * gone, or stop passing bytes, so that a test needs no luck with time.
  *
- * An order is for the next request that contains `part`, and then no more; `part` is any
- * text of it: a key, a command's name, a script's digest.
+ * An order applies once, to the next request that contains `part`; `part` is any text of it: a key,
+ * a command's name, a script's digest.
  */
 #ifndef TEST_REDIS_PROXY_H
 #define TEST_REDIS_PROXY_H

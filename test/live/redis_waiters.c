@@ -1,6 +1,6 @@
 /*
- * Who waits on a real Redis server: who is told that he may run, and what becomes of those behind
- * one who dies.
+ * Waiters on a real Redis server: which of them are woken, and the fate of those behind one that
+ * dies.
  */
 #include "cmocka_all.h"
 #include "conform/port_client.h"

@@ -276,7 +276,8 @@ static void test_a_list_shows_the_claim_that_a_majority_has(void **state)
         tell(i, "DEL q");
 }
 
-/* What somebody else takes for as long as our lease is, after our newest proof, outlasts our hold.
+/* A claim that another client takes for as long as our lease is, after our newest proof, outlasts
+ * our hold.
  */
 static void test_m9_rd_15_rd_22_a_lock_is_lost_before_who_took_it_may_lose_it(void **state)
 {

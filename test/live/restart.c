@@ -38,7 +38,7 @@ static const char *uri_of(int lease_s)
     return uri;
 }
 
-/* What the holder's client is told of the store. */
+/* The contact callbacks of the holder's client. */
 static void note_contact(void *argument, int error, const char *why)
 {
     (void)argument;

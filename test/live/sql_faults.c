@@ -110,7 +110,7 @@ static void test_sq_07_what_an_old_connection_left_does_nothing(void **state)
     come_late(SQL_ALONE); /* to a queue whose row is there now */
 }
 
-/* What is nobody's, and what is this session's, by the identity that it keeps as both. */
+/* Tickets of nobody, and those of this session, by the identity that they keep as both. */
 static struct mrt_event leave(struct port_client *client, struct mrt_id ticket,
                               struct mrt_id detached_id)
 {
@@ -133,8 +133,8 @@ static struct mrt_event adopt(struct port_client *client, struct mrt_id ticket)
     return port_send(client, &command);
 }
 
-/* Who gives up adopting leaves the ticket as it was; then the one is undone by the other, and
-   may be done again. */
+/* A waiter that stops adopting leaves the ticket as it was; then the one is undone by the other,
+ * and may be done again. */
 static void test_sq_07_c11_a_late_change_of_hands_does_nothing(void **state)
 {
     (void)state;
@@ -227,7 +227,7 @@ static void test_what_follows_a_release_leaves_before_it_is_answered(void **stat
     sql_proxy_stop(proxy);
 }
 
-/* What was refused once is not tried again on that connection. */
+/* A statement that was refused once is not tried again on that connection. */
 static void test_without_room_for_prepared_statements_a_cycle_is_two_requests(void **state)
 {
     (void)state;

@@ -298,8 +298,8 @@ static void test_a_waiter_whose_connection_is_ended_waits_on(void **state)
     }
 }
 
-/* What it costs: a connection for each lock that is held or waited for, and where it is a row's, an
-   open transaction too. */
+/* The cost: a connection for each lock that is held or waited for, and where it is a row's, an open
+ * transaction too. */
 static void test_a9_k4_a_connection_for_each_lock(void **state)
 {
     (void)state;
@@ -376,7 +376,7 @@ static void test_d6_readers_share_where_the_server_has_it(void **state)
     }
 }
 
-/* ------------------------------------------------------------------ what is not to be had */
+/* ------------------------------------------------------------------ unsupported calls */
 
 static void test_what_a_form_cannot_do_is_refused(void **state)
 {
@@ -409,7 +409,7 @@ static void test_what_a_form_cannot_do_is_refused(void **state)
 
 /* ------------------------------------------------------------------ ends of connections */
 
-/* Its row is not to be had for longer than ten attempts take that follow each other at once. */
+/* Its row stays locked for longer than ten attempts take that follow each other without a pause. */
 static void test_sq_05_j4_what_is_refused_for_long_is_outlasted(void **state)
 {
     (void)state;
@@ -475,7 +475,8 @@ static void note_loss(void *argument, mortise_hold hold, mortise_state state)
 }
 
 /* A connection that holds a lock is silent between two signs of life, which is longer than an
-   administrator may want any to be. Who ends it all the same, ends the lock, and it is told. */
+   administrator may want any to be. A server that ends it all the same ends the lock, and the
+   client learns it. */
 static void test_sq_12_silent_connections_are_kept_and_their_end_is_told(void **state)
 {
     (void)state;
@@ -506,7 +507,7 @@ static void test_sq_12_silent_connections_are_kept_and_their_end_is_told(void **
     }
 }
 
-/* Of each form one, all at the same time, for they mostly wait. */
+/* Of each form one, all at the same time, because they mostly wait. */
 struct scene {
     struct sql_proxy *proxy;
     mortise_client *client, *other; /* through the proxy, and not */
@@ -530,7 +531,7 @@ static void clear_scenes(struct scene scenes[SQL_FORMS])
     }
 }
 
-/* Whoever has it next has it after the first one knew that it was lost. */
+/* The next holder has it after the first one knew that it was lost. */
 static void test_sq_13_c12_a_half_open_connection(void **state)
 {
     (void)state;
@@ -563,7 +564,7 @@ static void test_sq_13_c12_a_half_open_connection(void **state)
 }
 
 /* The server grants, nobody hears it, and the server ends the connection and grants the lock to
-   another. What then comes late is no grant. */
+   another. An answer that comes late is no grant. */
 static void test_a_grant_that_comes_too_late_is_none(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What is the same for all servers. */
+/* The parts that are the same for all servers. */
 #include "live/sql_place.h"
 
 #include "cmocka_all.h"

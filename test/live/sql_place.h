@@ -1,6 +1,6 @@
 /*
- * A real SQL server for a test program that is one for all of them, with the schema in it. What
- * differs from server to server is postgres_place.c's and mariadb_place.c's. Starting,
+ * A real SQL server for a test program that is one for all of them, with the schema in it.
+ * postgres_place.c and mariadb_place.c have the parts that differ from server to server. Starting,
  * stopping and freezing it, and what is done with locks, are zookeeper_place.h's, which knows no
  * store.
  */
@@ -25,7 +25,7 @@ const char *sql_uri(uint16_t port, const char *parameters);
 /* A proxy before the server. */
 struct sql_proxy *sql_proxy(void);
 
-/* What a request of this sort can be known by on the wire. */
+/* A mark of requests of this sort on the wire. */
 enum sql_part {
     SQL_SETUP,
     SQL_START,
@@ -85,7 +85,7 @@ void sql_set_privileged(bool on);
    transactions and outside; how long nothing has come on any of the store's, in ms. */
 void sql_set_idle_limit(bool on);
 long sql_idle_ms(void);
-/* What transactions are like by default. */
+/* The default of transactions. */
 void sql_set_serializable(bool on);
 /* Whether there is room on the server for prepared statements, if it has a limit of them. */
 void sql_set_room(bool on);

@@ -22,7 +22,7 @@ uint16_t replica_find_port(void)
     return (uint16_t)port;
 }
 
-/* A client whose end does not wait for a server that is no more. */
+/* A client whose end does not wait for a server that has gone. */
 static mortise_client *open_briefly(const char *parameters)
 {
     char uri[256];
@@ -116,7 +116,7 @@ static void test_sq_08_a_replica_that_lags_lets_two_in_and_fences_go_back(void *
     assert_true(mortise_is_held(hold)); /* and so believes the first */
     noted_release(second, 2);
     noted_release(hold, 1);
-    /* What the replica had is not lost. */
+    /* The replica's data is not lost. */
     assert_int_equal(mortise_try_acquire(zk_mutex(other, "kept"), &none), MORTISE_EBUSY);
     assert_true(mortise_is_held(kept));
     noted_leave(1);

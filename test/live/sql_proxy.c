@@ -129,7 +129,7 @@ static void roll_back(struct proxy_way *way, size_t *whole)
         way->buffer[i] = (unsigned char)((*whole - 4) >> (8 * i));
 }
 
-/* A whole flight, which may be held; false: the pair is to be closed. */
+/* A whole flight, which may be held; false: close the pair. */
 static bool note_flight(struct sql_proxy *proxy, struct proxy_pair *pair)
 {
     struct state *state = pair->state;
@@ -232,7 +232,7 @@ static bool pass_down(struct proxy *base, struct proxy_pair *pair)
     return true;
 }
 
-/* What has been held is done though its client has left. */
+/* A held request is done though its client has left. */
 static bool outlives(const struct proxy_pair *pair)
 {
     const struct state *state = pair->state;

@@ -9,7 +9,7 @@
 
 #include "live/proxy.h"
 
-/* What is to happen to the next flight with a statement of this name. */
+/* The order for the next flight with a statement of this name. */
 enum sql_fate {
     SQL_PASS,
     SQL_SWALLOW, /* it is done; its answer is not passed on, and the connection is cut */
@@ -24,8 +24,8 @@ struct sql_proxy *sql_proxy_start_mysql(uint16_t port);
 
 void sql_proxy_order(struct sql_proxy *proxy, enum sql_fate fate, const char *statement);
 /* The same for MySQL alone: all of the answer is passed on but its end, which a transaction's
-   COMMIT is answered with. That is kept until sql_proxy_go, and then it is this error. What was
-   asked is `done` all the same; or the server is told to roll back instead of that COMMIT. */
+   COMMIT is answered with. That is kept until sql_proxy_go, and then it is this error. The request
+   is `done` all the same; or the server is told to roll back instead of that COMMIT. */
 void sql_proxy_refuse(struct sql_proxy *proxy, const char *statement, unsigned number, bool done);
 /* Whether the order has been carried out; of a refusal, whether the end has come and is kept. */
 bool sql_proxy_done(struct sql_proxy *proxy);

@@ -542,8 +542,8 @@ static void test_sq_19_a_row_deleted_before_anything_was_renewed(void **state)
     end(client);
 }
 
-/* Its session was ended for the sake of another queue, so it counted no more in this one, when its
-   holder, who does not know yet, gives it back: that lets nobody in. */
+/* Its session was ended by a session of another queue, so it no longer counted in this one, when
+ * its holder, which does not know yet, releases it: that grants nobody. */
 static void test_a1_c5_the_release_of_a_session_that_was_ended(void **state)
 {
     (void)state;

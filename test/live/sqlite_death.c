@@ -1,8 +1,7 @@
 /*
- * What the death of a process does to its locks, and what fork does not: a holder that
- * is killed is noticed at once, also where file events are refused; a forked child
- * neither drops nor keeps its parent's locks. And a release is told where no descriptor
- * is left for another socket.
+ * The effect of a process's death on its locks, and of fork: a holder that is killed is noticed
+ * immediately, also where file events are refused; a forked child neither drops nor keeps its
+ * parent's locks. And a release is told where no descriptor is left for another socket.
  */
 #include "cmocka_all.h"
 #include "live/sqlite_place.h"

@@ -1,5 +1,5 @@
 /*
- * What survives. A power cut is played by keeping of each file what had been synced, and
+ * Data that survives. A power cut is played by keeping of each file what had been synced, and
  * a reboot by another boot id: this program's own fdatasync notes how long the log
  * was whenever it was synced. Clock steps are played by its own clock_gettime.
  */

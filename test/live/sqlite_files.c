@@ -497,7 +497,7 @@ static void test_sq_24_between_sessions_all_may_go(void **state)
     port_close(&client);
 }
 
-/* Fills the file system but for a few pages; the ballast's path is to be unlinked. */
+/* Fills the file system except for a few pages; the caller unlinks the ballast's path. */
 static void fill_up(const char *ballast, off_t keep)
 {
     static char block[1024];

@@ -42,7 +42,7 @@ void helper_say(const char *line);
 /* In a helper: waits to be killed. */
 _Noreturn void helper_sleep(void);
 
-/* What sqlite itself says of the database: its integrity check. */
+/* The database's integrity check, by sqlite itself. */
 void check_integrity(const char *path);
 /* The first column of the first row of a query, by a connection of its own. */
 int64_t query(const char *path, const char *text);

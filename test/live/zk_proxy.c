@@ -25,7 +25,7 @@ struct state { /* of a pair */
     size_t pending_count;
 };
 
-/* What is to happen to one request, and then no more. */
+/* The order for one request, once. */
 struct order {
     int opcode; /* -1: nothing */
     const char *part;
@@ -66,8 +66,8 @@ static bool applies(struct order *order, const unsigned char *body, size_t size)
     return true;
 }
 
-/* Sends EXISTS of "/" under the number of a request that is to be refused, so that its
-   answer comes in its turn. */
+/* Sends EXISTS of "/" under the number of a request that the proxy refuses, so that its answer
+ * comes in its turn. */
 static bool send_other(const struct proxy_way *way, int32_t number)
 {
     unsigned char frame[4 + 8 + 4 + 1 + 1] = {0};
@@ -79,7 +79,7 @@ static bool send_other(const struct proxy_way *way, int32_t number)
     return proxy_send(way->to, frame, sizeof frame);
 }
 
-/* True: the request is to be refused. */
+/* True: refuse the request. */
 static bool note_request(struct zk_proxy *proxy, struct state *state, const unsigned char *body,
                          size_t size)
 {
@@ -103,7 +103,7 @@ static bool note_request(struct zk_proxy *proxy, struct state *state, const unsi
 
 enum fate { PASS, DROP, CUT };
 
-/* What becomes of it. *code: it is to say this. */
+/* The fate of the request. *code: it is to say this. */
 static enum fate note_reply(struct zk_proxy *proxy, struct state *state, unsigned char *frame,
                             int32_t *code)
 {
@@ -148,7 +148,7 @@ static bool send_code(struct proxy_way *way, int32_t code)
     return proxy_send(way->to, way->buffer, 20);
 }
 
-/* A whole request; false: the pair is to be closed. */
+/* A whole request; false: close the pair. */
 static bool pass_request(struct zk_proxy *proxy, struct proxy_pair *pair, size_t size)
 {
     const struct proxy_way *way = &pair->up;

@@ -1,5 +1,5 @@
-/* ZooKeeper by hand: a session of the test's own, one request after the other, for what a
-   client of ours never does. */
+/* ZooKeeper by hand: a session of the test's own, one request after the other, to do things that
+ * mortise never does. */
 #ifndef TEST_ZK_RAW_H
 #define TEST_ZK_RAW_H
 

@@ -62,7 +62,7 @@ static int end_all(void **state)
     return zk_place_stop(state);
 }
 
-/* What kazoo prints, as `auth`. */
+/* The output of kazoo, as `auth`. */
 static const char *raw(const char *auth, const char *command)
 {
     static char output[4096];
@@ -274,7 +274,7 @@ static void test_se_01_no_stranger_makes_anything_in_a_namespace(void **state)
     assert_int_equal(mortise_close(bob), MORTISE_OK);
 }
 
-/* What was open before its users had credentials is told to who asks. */
+/* A node that was open before its users had credentials is reported to a caller that asks. */
 static void test_se_01_directories_that_are_open_are_told(void **state)
 {
     (void)state;
@@ -348,8 +348,9 @@ static void queue_up(mortise_client *client, struct turn *turn)
     assert_int_equal(mortise_acquire_async(lock, INT64_MAX, take_turn, turn, NULL), MORTISE_OK);
 }
 
-/* Waits, and has set its watches: its own node's and that of the one ahead. Who is granted the
-   lock by its first look, as the one ahead has gone, has not waited, and passes nothing on. */
+/* Waits, and has set its watches: its own node's and that of the one ahead. A client that is
+ * granted the lock by its first look, as the one ahead has gone, has not waited, and passes nothing
+ * on. */
 static void queue_behind(mortise_client *client, struct zk_proxy *proxy, struct turn *turn)
 {
     zk_proxy_reset_counts(proxy);
@@ -401,7 +402,7 @@ static void test_se_01_a_marker_that_somebody_else_makes_lets_nobody_in(void **s
     zk_said[0] = '\0';
 }
 
-/* What is handed on is a marker that the next must be able to read. The markers' directory is of
+/* A pass hands on a marker that the next client must be able to read. The markers' directory is of
    whoever passes first, so that nobody else may be here: other tests have it made for others. */
 static void test_se_01_pass_rule_3_between_clients_of_one_credential(void **state)
 {
@@ -426,7 +427,7 @@ static void test_se_01_pass_rule_3_between_clients_of_one_credential(void **stat
         expect_turn(&turns[next]);
         unsigned lists = zk_proxy_count(proxies[next], ZK_OP_GET_CHILDREN);
         /* The first release is of a lock that nobody was seen to want, and deletes; the second
-           makes the markers' directory. Who waits looks again after 5 s by another list, also if
+           makes the markers' directory. A waiter looks again after 5 s by another list, also if
            nothing was missed; so a round on a machine that stood still proves nothing, and any
            other has to be exact. */
         if (round >= 2 && zk_now_ms() - begun < 5000) {

@@ -146,7 +146,7 @@ static void test_c14_the_directory_is_made_and_a_fence_rises_across_it(void **st
 
 /* ------------------------------------------------------------ many contend */
 
-/* What the contenders share. */
+/* State that the contenders share. */
 struct arena {
     atomic_int inside, entered, overlaps, allowed; /* rounds that have been, and may end */
 };

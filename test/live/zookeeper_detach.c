@@ -1,7 +1,7 @@
 /*
  * Durable holds on a real server (C11, store/zookeeper/ticket/detach.c): what the nodes are, and
- * answers and requests that are lost on the way. What the port and the interface promise is tested
- * on every store by conform_detach and api_detach.
+ * answers and requests that are lost on the way. conform_detach and api_detach test on every store
+ * the promises of the port and the interface.
  */
 #include "cmocka_all.h"
 

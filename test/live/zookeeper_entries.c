@@ -1,7 +1,7 @@
 /*
- * What a server, another program or an administrator may do to the ZooKeeper store, one
- * case a test: answers refused or falsified by the proxy, nodes deleted or planted by
- * another client, traffic counted and traced.
+ * Interference of a server, another program or an administrator with the ZooKeeper store, one case
+ * a test: answers refused or falsified by the proxy, nodes deleted or planted by another client,
+ * traffic counted and traced.
  */
 #include "cmocka_all.h"
 
@@ -40,7 +40,7 @@ static int end(void **state)
     return 0;
 }
 
-/* What kazoo prints. */
+/* The output of kazoo. */
 static const char *raw(const char *command, const char *path)
 {
     static char output[65536];
@@ -549,7 +549,7 @@ static void expect_cell_requests(unsigned reads, unsigned writes)
     zk_proxy_reset_counts(proxy);
 }
 
-/* What a client has read or written last it writes without another read. */
+/* A client writes without another read where it has read or written last. */
 static void test_k3_a_cell_that_was_seen_is_written_at_once(void **state)
 {
     (void)state;
@@ -610,7 +610,7 @@ static void test_k3_a_write_of_what_was_seen_is_lost(void **state)
     assert_memory_equal(cell.value, "z", 1);
 }
 
-/* What keeps a deleted cell's version and fence is in the server alone. */
+/* Only the server keeps a deleted cell's version and fence. */
 static void test_k1_cells_that_are_deleted_pile_up_nothing_here(void **state)
 {
     (void)state;

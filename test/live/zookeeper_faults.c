@@ -304,7 +304,7 @@ static void test_zk_46_after_a_loss_the_client_goes_on_with_a_new_session(void *
     assert_int_equal(mortise_release(hold), MORTISE_OK);
 }
 
-/* The program itself, as a holder that is to be killed. */
+/* The program itself, as a holder that the test kills. */
 static pid_t start_holder(const char *name)
 {
     int out[2];

@@ -105,7 +105,7 @@ static void await_count(enum zk_opcode opcode, unsigned count)
     await_quiet();
 }
 
-/* So many requests of a kind have passed, and no more. */
+/* Exactly so many requests of a kind have passed. */
 static void await_requests(enum zk_opcode opcode, unsigned count)
 {
     await_count(opcode, count);

@@ -1,7 +1,8 @@
 /*
  * The rules of passing a lock on (store/zookeeper/watch/pass.c) on a real server. Each actor has a
  * client behind a proxy of its own, which holds requests back, loses or counts them, so what
- * is to happen in between happens in between. Whoever acquires looks whether another holds.
+ * is to happen in between happens in between. Each client that acquires looks whether another
+ * holds.
  *
  * Built with seeded defects it is the measure of itself: each defect is switched on in turn,
  * and the test of its rule must fail. The output is then in the form of TAP.
@@ -143,8 +144,8 @@ static bool has_heard(struct actor *actor, unsigned before)
     return false;
 }
 
-/* What the server has told its client by now has passed the proxy: an answer to the same client
-   comes after it. */
+/* All that the server has told its client by now has passed the proxy: an answer to the same client
+ * comes after it. */
 static void settle(struct actor *actor)
 {
     zk_tickets(actor->client, name);
@@ -220,7 +221,7 @@ static void want_and_keep_from_watching(struct actor *actor)
     assert_int_equal(count(actor, ZK_OP_GET_DATA), 1); /* of its own */
 }
 
-/* What a test that failed has left. */
+/* Removes the files of a test that failed. */
 static void clean_up(void)
 {
     char child[128], path[256];

@@ -37,7 +37,7 @@ bool zk_wait_tickets(mortise_client *client, const char *name, int count, int ms
 void zk_rest_ms(int ms);
 int64_t zk_now_ms(void);
 
-/* What clients with zk_hear as their log have said, line by line. */
+/* Log lines of clients with zk_hear as their log. */
 extern char zk_said[8192];
 void zk_hear(void *argument, const char *text);
 

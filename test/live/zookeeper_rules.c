@@ -363,7 +363,7 @@ static void test_cc_18_durations_and_literal_servers(void **state)
     assert_int_equal(address.session, 10 * MRT_SECOND);
 }
 
-/* What of a name ZooKeeper would refuse, or read otherwise, is refused here. */
+/* Names that ZooKeeper would refuse, or read otherwise, are refused here. */
 static void test_cc_19_paths(void **state)
 {
     (void)state;

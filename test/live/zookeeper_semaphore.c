@@ -218,7 +218,7 @@ static void test_f13_a_mark_that_is_lost_is_written_again(void **state)
     release(D);
 }
 
-/* As Curator's Revoker does: it costs a look or two, and no more. */
+/* As Curator's Revoker does: it costs a look or two, not more. */
 static void test_f13_a_change_that_is_no_mark_grants_nothing(void **state)
 {
     (void)state;

@@ -31,8 +31,8 @@
  * goes on only as far as its own next timer, whenever that is chosen. With leases there is one
  * clock; it goes from one instant that matters to the next, `instants` times in all: where a sign
  * of life is due, where a lease is over for its client, where for the server, where a delay after
- * a crash is. Whoever has something to do then may do it late. Without leases a delay ends whenever
- * that is chosen.
+ * a crash is. A party that has something to do then may do it late. Without leases a delay ends
+ * whenever that is chosen.
  *
  * Threads: none.
  */
@@ -229,7 +229,7 @@ struct action {
 };
 
 #define ACTIONS_MAX 64
-/* What can happen; how many. */
+/* The possible actions; how many. */
 int action_list(struct world *world, struct action actions[ACTIONS_MAX]);
 void action_do(struct world *world, struct action action);
 /* Prints what is about to happen. */
@@ -247,13 +247,13 @@ bool left_may_detach(const struct world *world, const struct thread *thread);
 bool left_may_adopt(const struct world *world, const struct thread *thread);
 void left_detach(struct world *world, struct client *client, struct thread *thread);
 void left_adopt(struct world *world, struct client *client, struct thread *thread);
-/* What became of it; whether the thread has the lock now. */
+/* The outcome; true if the thread has the lock now. */
 bool left_settled(struct world *world, struct thread *thread, int error);
 /* A thread has crashed. */
 void left_crashed(struct world *world, const struct thread *thread);
 /* Its identity; none if there is nothing. */
 struct mrt_id left_id(const struct world *world);
-/* What of the capacity is surely nobody's. */
+/* The part of the capacity that is surely nobody's. */
 uint64_t left_weight(const struct world *world);
 /* Nothing is on its way: an operator breaks what is nobody's. Whether there was anything. */
 bool left_break(struct world *world);
@@ -266,12 +266,12 @@ void delay_ask(const struct world *world, struct client *client, const struct th
 void delay_note(struct world *world, const struct client *client, const struct thread *thread,
                 struct grip *grip);
 void delay_crashed(struct world *world, const struct client *client, const struct thread *thread);
-/* What of the capacity nobody is to have now. */
+/* The part of the capacity that nobody may have now. */
 uint64_t delay_weight(const struct world *world);
 /* Without leases: the first delay at the server ends; whether there was one. */
 bool delay_may_end(const struct world *world);
 bool delay_end(struct world *world);
-/* Who only waited leaves nothing behind. */
+/* A waiter leaves nothing behind. */
 void delay_check(const struct world *world);
 
 /* ---- explore_check.c */
@@ -314,7 +314,7 @@ bool seen_lately(struct seen *seen, struct state_hash hash);
 /* ---- explore_compare.c */
 
 void compare_open(void);
-/* What the search takes for one with this state has the same. */
+/* Two states with this value are the same to the search. */
 uint64_t compare_class(const struct world *world);
 /* From a state of this class those are reached; in any order, and put in order. */
 void compare_note(uint64_t name, uint64_t *next, uint32_t count);

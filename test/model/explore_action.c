@@ -1,5 +1,5 @@
 /*
- * What can happen next in a state, in an order that depends on nothing but the state.
+ * The actions that can happen next in a state, in an order that depends on nothing but the state.
  *
  * Clients and threads that are alike begin in the order of their numbers: any other run is one
  * of these with the numbers exchanged. A client crashes only once it has begun.

@@ -1,7 +1,7 @@
 /*
- * What must be true in every state, from outside: what a client believes at its own clock is
- * compared with what the others believe at the same instant and with what the server has.
- * The grant rule is not asked; sums are made here.
+ * The invariants of every state, checked from outside: the belief of a client at its own clock is
+ * compared with that of the others at the same instant and with the server's data. The grant rule
+ * is not asked; sums are made here.
  *
  *  - The holds that are valid weigh no more than the capacity.
  *  - A valid hold has a ticket at the server, and what is ahead of that leaves room for it.
@@ -9,9 +9,9 @@
  *    earlier is passed over.
  *  - Fences rise: one who is alone is given a higher one than anybody before, and nobody a
  *    lower one than the last who was alone.
- *  - What is lost stays lost, and is told.
- *  - What somebody held who has died is nobody's for the delay, if he asked for one.
- *  - What was surely left to nobody is there as long as nobody adopts it, and takes its part.
+ *  - A lost hold stays lost, and is reported.
+ *  - A dead holder's part is nobody's for the delay, if it asked for one.
+ *  - A ticket that was surely left to nobody stays until a client adopts it, and takes its part.
  */
 #include "explore.h"
 
@@ -71,7 +71,7 @@ static void check_truth(const struct world *world, const struct client *client,
         check_fail(world, "a valid hold whose ticket has to wait");
 }
 
-/* What the valid holds of a thread weigh: two of them have one ticket. */
+/* The weight of a thread's valid holds: two of them have one ticket. */
 static uint64_t weigh(struct world *world, const struct client *client, struct thread *thread)
 {
     uint64_t heaviest = 0;

@@ -2,9 +2,9 @@
  * Locks that stay for a while when their holder has died. Of each client the last thread asks for a
  * delay; so where there are two, a ticket may have been queued without.
  *
- * What must be true: from the moment on at which such a thread's hold is lost, or its client has
- * crashed, nobody is granted its part of the lock for the delay; afterwards who waits is;
- * and who only waited leaves nothing behind.
+ * The invariant: from the moment on at which such a thread's hold is lost, or its client has
+ * crashed, nobody is granted its part of the lock for the delay; afterwards a waiter is; and a
+ * client that only waited leaves nothing behind.
  *
  * Without leases the server's clock stands still until a delay is to end.
  */

@@ -2,10 +2,10 @@
  * A lock that is left to nobody, and adopted. There is at most one at a time; all threads know of
  * it as soon as it has been told, and any that has nothing to do may adopt it.
  *
- * What must be true: what was surely left is at the server until somebody adopts it, also when
- * its client, its session or who tried to adopt it are gone; nobody is told that it is not there
- * as long as it must be; its next holder has a higher fence; and in the end nothing is
- * nobody's that no client knows of.
+ * The invariant: a ticket that was surely left is at the server until a client adopts it, also when
+ * its client, its session or its adopter have gone; no client hears that it is not there as long as
+ * it must be; its next holder has a higher fence; and in the end nothing is nobody's that no client
+ * knows of.
  */
 #include "explore.h"
 

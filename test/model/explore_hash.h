@@ -1,6 +1,6 @@
 /*
- * What explore_state.c puts into a hash: tokens, in a part for each client and one for what is
- * nobody's. Counters are put as a kind of their own, and count by their rank among all of it.
+ * The tokens that explore_state.c puts into a hash, in a part for each client and one for tickets
+ * of nobody. Counters are put as a kind of their own, and count by their rank among all of it.
  */
 #ifndef EXPLORE_HASH_H
 #define EXPLORE_HASH_H
@@ -22,7 +22,7 @@ enum kind {
 #define COMMON CLIENTS_MAX
 
 void hash_begin(void);
-/* What follows is in this part: a client's number, or COMMON. */
+/* The following tokens are in this part: a client's number, or COMMON. */
 void hash_part(int part);
 void put(int kind, uint64_t value);
 void plain(uint64_t value);

@@ -58,7 +58,7 @@ _Noreturn void search_fail(const char *failure)
 
 /* ------------------------------------------------------------- states as bytes */
 
-/* What changed since the newest frame can be undone from now on. */
+/* Changes since the newest frame can be undone from now on. */
 static void commit(void)
 {
     unsigned char *bytes = memory_bytes();
@@ -74,7 +74,7 @@ static void commit(void)
     }
 }
 
-/* What changed since the newest frame is forgotten. */
+/* Changes since the newest frame are forgotten. */
 static void revert(void)
 {
     memcpy(memory_bytes(), at.shadow, memory_size());
@@ -115,7 +115,7 @@ static void pop(void)
     undo_to(frame->undo_begin);
 }
 
-/* Whether it is to be gone on from. */
+/* True if the search goes on from here. */
 static bool is_new(void)
 {
     if (at.how == SEARCH_ALIKE)

@@ -1,9 +1,9 @@
 /*
  * Sets of states. Of each state there is a fingerprint of 64 bits, in a place that the other 64
  * bits of its hash say, and a mask of the faults that the runs which have been there had left: each
- * set of faults is a bit. What can follow with fewer faults left can follow with more, so to have
- * been there with more is to have been there with fewer, and a state is new again only with faults
- * that are in no set there has been.
+ * set of faults is a bit. A state with more faults left can do all that one with fewer can, so a
+ * visit with more is also a visit with fewer, and a state is new again only with faults that are in
+ * no set there has been.
  *
  * That takes 10 bytes a state. As the place does not depend on the fingerprint, two states are
  * mixed up only if they meet in one run of places: if ten are looked at in a step, that is a

@@ -11,7 +11,7 @@
 
 #define ROUNDS_MAX 2000
 
-/* What a client's threads do at once: they take what is theirs, and give it back. */
+/* The immediate steps of a client's threads: they take their holds, and release them. */
 static bool work(struct world *world, struct client *client)
 {
     bool any = false;

@@ -18,11 +18,11 @@
  *
  * That is a state as it is. Of states that are alike the search goes on from one only, so its hash
  * leaves out more:
- *  - Which client is which. What is a client's is hashed by itself, with its places in the queue,
- *    and the sum of these hashes knows no order. No client knows another's identities.
+ *  - Which client is which. A client's state is hashed by itself, with its places in the queue, and
+ * the sum of these hashes knows no order. No client knows another's identities.
  *  - The highest fences granted, but for which of those that are still about they exceed.
- *  - What only a later turn of a ticket asks for, where a ticket has one: of a client with one
- *    thread that does not linger, who wants the lock no more when it has been released.
+ *  - State that only a later turn of a ticket needs, where a ticket has one: of a client with one
+ * thread that does not linger, which no longer wants the lock when it has been released.
  *  - Other fields that are not asked in the state they are in: how often a START was sent once
  *    the session lives, whether an APPEND was in doubt once its ticket has been seen, fences of
  *    tickets that are not granted and of holds that are lost, identities in an answer, which is

@@ -342,7 +342,7 @@ void world_kill(struct world *world, struct client *client)
     serve(world, client, &stop);
 }
 
-/* What it sent may still arrive. */
+/* Its messages may still arrive. */
 void world_crash(struct world *world, struct client *client)
 {
     for (int t = 0; t < THREADS_MAX; t++) {

@@ -303,7 +303,8 @@ static void act(struct actor *actor)
         act_on_one(actor, lock);
 }
 
-/* Whoever runs a client himself does so until nobody waits for what it may have left undone. */
+/* A thread that runs a client itself does so until nobody waits for work that it may have left
+ * undone. */
 static bool all_others_are_done(const void *subject)
 {
     const struct actor *actor = subject;

@@ -27,7 +27,7 @@ void check_end(void);
 void check_call(const struct actor *actor, const char *what, mrt_time deadline, bool on_store);
 void check_returned(const struct actor *actor);
 
-/* Somebody begins to wait for a lock, or does no more. */
+/* A thread begins to wait for a lock, or stops. */
 void check_waits(int lock, int change);
 /* The largest fence of what has been given back. */
 uint64_t check_floor(int lock);

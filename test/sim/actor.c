@@ -280,7 +280,7 @@ uint64_t actor_draw_weight(struct world *world, struct random *random, int64_t l
     return 1;
 }
 
-/* Who has a semaphore mutex, and acquires it again, may ask to wait like anyone; in vain. */
+/* A holder of a semaphore mutex that acquires it again may ask to wait like anyone; in vain. */
 static bool waits_for_itself(struct world *world, struct actor *actor)
 {
     if (world->queues[actor->queue].lock != LOCK_SEMAPHORE_MUTEX ||

@@ -1,7 +1,7 @@
 /*
- * A cell that every client adds 1 to, one write after the other: it is to be written as often as
- * clients were told, or could not be told. Each write has the fence of a turn that lasts for
- * some writes; a turn that another one has overtaken may write no more.
+ * A cell that every client adds 1 to, one write after the other: it is written as often as clients
+ * were told, or could not be told. Each write has the fence of a turn that lasts for some writes; a
+ * turn that another one has overtaken cannot write.
  */
 #include "world.h"
 

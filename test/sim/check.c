@@ -1,7 +1,7 @@
 /*
- * The invariants, from outside: nothing here looks at the engine's own parts. What a
- * client believes, at its own clock, is compared with what the server knows and
- * with what the other clients believe at the same instant of true time.
+ * The invariants, from outside: nothing here looks at the engine's own parts. The belief of a
+ * client, at its own clock, is compared with the server's knowledge and with the belief of the
+ * other clients at the same instant of true time.
  */
 #include "stream.h"
 
@@ -108,8 +108,8 @@ static bool is_calm(const struct world *world)
     return is_calm_or_still(world) && is_quiet(world);
 }
 
-/* Until a client has left a server that stands still: it keeps its session, so within that. Who
-   is connected again looks at once, and not after the recheck, which is longer. */
+/* Until a client has left a server that stands still: it keeps its session, so within that. A
+ * client that is connected again looks immediately, and not after the recheck, which is longer. */
 static mrt_time until_left(const struct world *world)
 {
     return is_quiet(world) ? 0 : world->drawn.lease_us * MRT_MICROSECOND;
@@ -206,7 +206,7 @@ void check_asked(struct world *world, const struct client *client, struct grip *
             state->asked_back = state->revoked[i];
 }
 
-/* What an operator asked of a ticket before it was granted here. */
+/* An operator's request for a ticket before it was granted here. */
 static void note_revoked(const struct world *world, struct grip *grip)
 {
     const struct queue_state *state = &world->queues[grip->queue];
@@ -217,7 +217,7 @@ static void note_revoked(const struct world *world, struct grip *grip)
     }
 }
 
-/* It was written into a node that is no more. */
+/* It was written into a node that has gone. */
 static void forget_revoked(struct world *world, const struct grip *grip)
 {
     struct queue_state *state = &world->queues[grip->queue];
@@ -249,7 +249,7 @@ bool check_covered(const struct actor *actor, const struct grip *grip)
     return false;
 }
 
-/* What the valid holds of a client weigh. */
+/* The weight of a client's valid holds. */
 static uint64_t count_valid(struct world *world, struct client *client, int queue)
 {
     uint64_t count = 0;
@@ -352,9 +352,9 @@ static mrt_time idle_until(const struct world *world, int queue, struct idle *id
     return mrt_time_min(idle->since + longest, idle->wanted);
 }
 
-/* What a client gives back to PostgreSQL comes after all it has sent: a command for each thread,
-   one each for a cell, an observer and the session, and this one. Each is a transaction of three
-   steps, and may wait for one of every other client to be done with the row of its queue. */
+/* A release of a client on PostgreSQL comes after all it has sent: a command for each thread, one
+   each for a cell, an observer and the session, and this one. Each is a transaction of three steps,
+   and may wait for one of every other client to be done with the row of its queue. */
 static mrt_time way_back(const struct world *world)
 {
     const struct profile *p = &world->profile;
@@ -484,8 +484,8 @@ static void check_order(struct world *world, const struct actor *actor)
                    actor->index);
 }
 
-/* Who lingers does not ask whether others wait: the store tells, and if that may be lost or late,
-   the next look shows it. */
+/* A lingering client does not ask whether others wait: the store reports it, and if the report may
+ * be lost or late, the next look shows it. */
 static mrt_time untold_for(const struct world *world, int queue)
 {
     if (world_linger(world, queue) == 0 || is_calm(world))
@@ -493,7 +493,7 @@ static mrt_time untold_for(const struct world *world, int queue)
     return world->drawn.recheck_us * 5 / 4 * MRT_MICROSECOND;
 }
 
-/* Who only tries does not wait for another thread. */
+/* A try does not wait for another thread. */
 static void check_tries(struct world *world, const struct actor *actor)
 {
     const struct client *client = actor->client;

@@ -10,7 +10,7 @@
 
 /* ------------------------------------------------------------- the clock */
 
-/* What its clock reads at that moment: never less than at an earlier one. */
+/* The reading of its clock at that moment: never less than an earlier one. */
 static mrt_time reading(const struct client *client, mrt_time at)
 {
     const mrt_time million = 1000000;

@@ -82,8 +82,8 @@ static int store_of(const struct request *request, const struct defect *defect)
     return request->model != MODEL_ANY ? request->model : store_of_suite(defect->suite);
 }
 
-/* What shows only where one session has locks in several queues, or where locks linger; or where
-   nothing but one fault hides it. */
+/* Mutants that show only where one session has locks in several queues, or where locks linger; or
+ * that nothing but one fault hides. */
 static enum world_kind kind_for(const struct request *request, const struct defect *defect)
 {
     if (request->kind != WORLD_FAULTY)

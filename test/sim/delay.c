@@ -1,7 +1,7 @@
 /*
- * What a dead holder leaves behind: from the end of his hold on nobody else has his part of the
- * lock for the delay. The end is, in true time, when his client has crashed, was told that its
- * session is lost, or could not know any more that it was not, whichever was first.
+ * The remains of a dead holder: from the end of its hold on nobody else has its part of the lock
+ * for the delay. The end is, in true time, when his client has crashed, was told that its session
+ * is lost, or could not know any more that it was not, whichever was first.
  *
  * It does not count what has ended otherwise: by an operator, or by its own limit.
  */

@@ -3,10 +3,10 @@
  * clients, know of it, and one that has nothing to do may adopt it. An operator goes about and
  * breaks what nobody has adopted for a while, so everybody is served in the end.
  *
- * What must be true: what was surely detached is at the server, with its place and its weight,
- * until somebody adopts it or the operator breaks it, whoever dies; nobody is told that it is not
- * there as long as it must be; one adopter gets it, with a higher fence than it had before; and
- * nothing is nobody's that no thread knows of.
+ * The invariant: a ticket that was surely detached is at the server, with its place and its weight,
+ * until a client adopts it or the operator breaks it; no client hears that it is not there as long
+ * as it must be; one adopter gets it, with a higher fence than it had before; and nothing is
+ * nobody's that no thread knows of.
  */
 #include "world.h"
 
@@ -19,7 +19,7 @@ static struct mrt_id identity(const struct detached *detached)
     return (struct mrt_id){HEIRS, detached->number};
 }
 
-/* What is neither free nor over. */
+/* Tickets that are neither free nor over. */
 static bool may_be_there(const struct detached *detached)
 {
     return detached->state != DETACHED_NONE && detached->state != DETACHED_OVER;
@@ -126,7 +126,7 @@ bool detach_adopt(struct world *world, struct actor *actor)
 
 /* ------------------------------------------------------------------ what became of it */
 
-/* Who was at it is no more; it cannot be known what he has done. */
+/* Its adopter has died; nobody can know how far it came. */
 static void doubt(struct detached *detached)
 {
     if (may_be_there(detached))

@@ -1,10 +1,10 @@
 /*
  * Elections: every candidate has a value, leaders proclaim others, and every client observes.
  *
- * What an observer was told is compared with the server: where nothing goes wrong, soon
- * after each change; in any world, at the end. Values are few, so that two leaders often
- * have the same. Who asks once, as some do that have been told of a leader, is not answered
- * with one who led before another whom the server knew by then.
+ * The callbacks of an observer are compared with the server: where nothing goes wrong, soon after
+ * each change; in any world, at the end. Values are few, so that two leaders often have the same. A
+ * client that asks once, as some do that have been told of a leader, does not get one that led
+ * before another whom the server knew by then.
  */
 #include "world.h"
 
@@ -136,7 +136,7 @@ static void check_sights(struct world *world, int queue, const struct truth *tru
     }
 }
 
-/* What the leader proclaimed has come to the server. */
+/* The leader's value has come to the server. */
 static void check_value(struct world *world, int queue, const struct truth *truth, mrt_time limit)
 {
     struct client *client = truth->peer ? truth->peer->client : NULL;

@@ -1,8 +1,8 @@
 /*
- * The host of a real store in a client: the object code that ships, on virtual time. What it
- * asks of the system (its clock, entropy, epoll descriptors, sockets, a thread to close on)
- * is answered here, by functions that the linker puts in the place of the system's. What is
- * on the other side of a socket is the store's own matter: zk_library.c, stream.c.
+ * The host of a real store in a client: the object code that ships, on virtual time. Functions that
+ * the linker puts in the place of the system's answer its system calls (clock, entropy, epoll
+ * descriptors, sockets, a thread to close on). The other side of a socket is the store's own
+ * matter: zk_library.c, stream.c.
  */
 #ifndef SIM_HOST_H
 #define SIM_HOST_H
@@ -62,7 +62,7 @@ struct host {
     struct host *next_dead;
 };
 
-/* Whose code runs; NULL: the simulator's own. */
+/* The party whose code runs; NULL: the simulator's own. */
 extern struct host *host_current;
 
 /* NULL: a client of this model has no real store. */
@@ -78,7 +78,7 @@ void host_submit(struct world *world, struct client *client, const struct mrt_co
 void host_ready(struct client *client);
 /* `died`: without a word to anybody. */
 void host_close(struct client *client, bool died);
-/* Those that are closed: kept until the end, for one may be closed by what it tells. */
+/* Closed ones: kept until the end, because a callback of one may close it. */
 void hosts_free(struct client *client);
 
 /* A descriptor, the lowest that is free; what it is; and none any more. */

@@ -220,7 +220,7 @@ static void reach(struct world *world, struct task *task)
         command.queue = name;
     bool discard = message->discard_reply;
     put(world, message);
-    /* A reply that is to be lost: the client has been, or will be, told UNKNOWN. */
+    /* A lost reply: the client has been, or will be, told UNKNOWN. */
     if (discard)
         command.serial = SILENT;
     server_apply(world, peer, &command);

@@ -8,7 +8,7 @@
 #define RECONNECT (700 * MRT_MILLISECOND) /* the longest pause before a store connects again */
 #define POLL (160 * MRT_MILLISECOND)
 
-/* Whoever has the lock, if he is somebody; mostly, for then most depends on him. */
+/* A client that has the lock; mostly, because then most depends on it. */
 static struct client *choose_victim(struct world *world)
 {
     struct truth truth;
@@ -166,7 +166,8 @@ bool lone_explains(const struct world *world, const struct client *client)
     return false;
 }
 
-/* Who hears nothing, though his connection stands or is up again, has only his next look. */
+/* A client that hears nothing, though its connection stands or is up again, has only its next look.
+ */
 static mrt_time aftermath(const struct world *world)
 {
     const struct profile *p = &world->drawn;
@@ -203,8 +204,8 @@ static bool is_wanted(const struct world *world, int queue)
     return false;
 }
 
-/* Who waits for a claim may have to ask again, after a pause; and in a quorum those who do so at
-   the same time may do so again. */
+/* A waiter for a claim may have to ask again, after a pause; and in a quorum those that do so at
+ * the same time may do so again. */
 static mrt_time poll_limit(const struct world *world, int queue)
 {
     const struct profile *p = &world->drawn;

@@ -1,11 +1,11 @@
 /*
  * A thread that acquires several locks at once: api/multi.c as it ships, on a stack of its own.
  *
- * What that calls of the library is in multi_library.c: a wait lets the world go on until the
- * engine has settled it, or its time is up. Whatever reaches into the world is done on the world's
- * own stack (multi_on_world), so that a failure can leave from there, and a client may die
- * meanwhile. What a dead one's thread was doing is brought to its end without any effect, for
- * it has memory of its own to free.
+ * multi_library.c has the calls of the library that it makes: a wait lets the world go on until the
+ * engine has settled it, or its time is up. Every effect on the world is made on the world's own
+ * stack (multi_on_world), so that a failure can leave from there, and a client may die meanwhile.
+ * The work of a dead client's thread is brought to its end without any effect, because it has
+ * memory of its own to free.
  *
  * A lock is its thread's from the moment in which the engine grants it, as any other, so all
  * invariants hold for it. And besides: who waits holds nothing behind what he waits for; who got
@@ -148,7 +148,7 @@ static void note_end(struct multi *multi, size_t number)
         check_part(multi, waiter, error);
 }
 
-/* What the engine has done at once, and does not tell. */
+/* Results that the engine has immediately, and does not report. */
 void multi_note_ends(struct multi *multi)
 {
     for (size_t i = 0; i < multi->count; i++) {

@@ -35,7 +35,7 @@ struct multi {
     int result;
 };
 
-/* Whose call runs now; NULL: the world does. */
+/* The client whose call runs now; NULL: the world runs. */
 extern struct multi *multi_running;
 /* In a call: has something done by the world, unless its client is dead; lets the world go on
    until multi_step, or the client's death. */

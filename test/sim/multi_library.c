@@ -1,6 +1,7 @@
 /*
- * What api/multi.c finds of the library in the simulator: as api/lock.c, api/hold.c and io/driver.c
- * have it, but the world goes on where they would sleep, and where their thread might not run.
+ * The functions of the library that api/multi.c calls in the simulator: as api/lock.c, api/hold.c
+ * and io/driver.c have them, but the world goes on where they would sleep, and where their thread
+ * might not run.
  *
  * All of this is called on a call's own stack; what reaches into the world is done on the world's.
  */
@@ -196,7 +197,7 @@ int mrt_lock_wait(mortise_lock *lock, struct mrt_call *wait, mrt_time deadline, 
         multi_leave_to_world();
     }
     multi->client.driver.inside--;
-    multi_on_world(pump, NULL); /* nothing may look at it when it is no more */
+    multi_on_world(pump, NULL); /* nothing may look at it after its end */
     multi->waits_for = NULL;
     part->wait = NULL;
     if (wait->waiter.error == MORTISE_OK)

@@ -152,7 +152,7 @@ static void column_or_null(struct pg_backend *backend, const struct pg_row *row)
         pg_column_text(backend, "");
 }
 
-/* What it answers is as the statement saw it, before any wait. */
+/* The answer is as the statement saw it, before any wait. */
 static void answer(struct pg_backend *backend, const struct newcomer *newcomer,
                    const struct pg_row *mine, bool there)
 {
@@ -212,7 +212,7 @@ enum pg_end pg_view(struct pg_backend *backend)
     while (at < line.count && line.tickets[at] != ticket)
         at++;
     if (at == line.count)
-        return PG_DONE; /* its session is no more */
+        return PG_DONE; /* its session has ended */
     pg_column(backend, ticket->number);
     pg_column(backend, at > 0 ? line.upto[at - 1] : 0);
     column_left(backend, &line, at);
@@ -263,8 +263,8 @@ static bool is_in(const struct pg_line *line, const struct pg_row *ticket)
     return false;
 }
 
-/* Those behind, within the front of the queue, who have become able to run as so much goes; of what
-   did not count, as its session is no more, nothing does. */
+/* Those behind, within the front of the queue, that have become able to run as so much goes; a
+ * ticket that did not count, as its session has ended, gives nothing. */
 static void tell_front(struct pg_backend *backend, const struct pg_row *leaver, int64_t less)
 {
     static const char leaver_rule[] = "ELSE f.weight END) OVER w AS remains";

@@ -8,13 +8,13 @@
  *   server_postgres.c  troubles, an operator, and the truth
  *   pg_host.c          the store in a client
  *
- * What is real: the store's objects, libpq, and the protocol between them as far as they use
- * it. What is a fake: there is no SQL here. A statement is known by its name, and its text
- * is asked for the clauses that the store's rules hang on: a lock that the text does not ask for
- * is not taken, an epoch that it does not compare is not compared, and whether the clock or the
- * transaction's beginning is meant is what it says.
+ * Real parts: the store's objects, libpq, and the protocol between them as far as they use it.
+ * Faked: there is no SQL here. A statement is known by its name, and its text is asked for the
+ * clauses that the store's rules hang on: a lock that the text does not ask for is not taken, an
+ * epoch that it does not compare is not compared, and whether the clock or the transaction's
+ * beginning is meant is what it says.
  *
- * What is as in PostgreSQL, in READ COMMITTED, and matters here:
+ * As in PostgreSQL, in READ COMMITTED:
  *  - A flight up to its Sync is one transaction. Each of its statements takes a while, and others
  *    come in between; so does the commit, and only what is committed is seen by others.
  *  - A statement sees the rows as they were when it began, and what its transaction has done. If it
@@ -23,15 +23,15 @@
  *    they came: a real one has a queue of them (its README.tuplock), so that nobody waits for ever.
  *    Who would close a circle of waits is ended by 40P01, who waits too long by 57014, and any
  *    statement or commit may fail by chance.
- *  - What was sent before a connection closed is done, perhaps much later.
+ *  - Requests sent before a connection closed are done, perhaps much later.
  *  - A notification is sent by the commit, and told when its listener is in no transaction. With a
  *    connection goes all that it listened to.
  *  - A commit that does not wait for the disk is lost by a crash, and so is all behind it
  *    that does not wait either; the sequence goes on up to 32 numbers later.
  *  - A standby that is promoted has all commits, or, if it lags, some of them.
  *
- * What it does not promise: plans, types, permissions, what an index would refuse; anything of
- * statements that the store does not have. Of those it leaves out forms, lists and durable holds.
+ * Not promised: plans, types, permissions, refusals of an index; anything of statements that the
+ * store does not have. Of those it leaves out forms, lists and durable holds.
  */
 #ifndef SIM_PG_SERVER_H
 #define SIM_PG_SERVER_H
@@ -200,8 +200,8 @@ struct pg_line {
 };
 void pg_line_up(const struct pg_rows *rows, const char *queue, struct pg_line *line);
 
-/* pg_statement.c: does the statement under way, if it has not to wait. What it answers is in
-   columns, and an error in error. */
+/* pg_statement.c: does the statement under way, if it has not to wait. Its answer is in columns,
+ * and an error in error. */
 enum pg_end { PG_DONE, PG_WAITS };
 enum pg_end pg_execute(struct pg_backend *backend);
 /* Its parameters; NULL is "". */
@@ -209,7 +209,7 @@ const char *pg_text(const struct pg_backend *backend, int parameter);
 int64_t pg_number(const struct pg_backend *backend, int parameter);
 bool pg_is_null(const struct pg_backend *backend, int parameter);
 bool pg_says(const struct pg_backend *backend, const char *clause);
-/* What the statement takes for now. */
+/* The statement's `now`. */
 int64_t pg_now(const struct pg_backend *backend);
 void pg_column(struct pg_backend *backend, int64_t number);
 void pg_column_text(struct pg_backend *backend, const char *text); /* "": NULL */

@@ -1,10 +1,10 @@
 /*
- * What libpq asks of the system. It is a shared library, so the linker's --wrap does not reach it;
+ * System calls of libpq. It is a shared library, so the linker's --wrap does not reach it;
  * but a program's own functions stand before the C library's. For descriptors that a host has
  * given out these lead where --wrap leads, for all others to the system. Where they are defined
  * nothing is wrapped but by its own name, so __real_ functions come here too.
  */
-#undef _FILE_OFFSET_BITS /* fcntl is to be called so */
+#undef _FILE_OFFSET_BITS /* the declaration of fcntl */
 #include "host.h"
 
 #include <fcntl.h>
@@ -87,8 +87,8 @@ SHOWN int fcntl(int fd, int command, ...)
     return is_ours(fd) ? 0 : (int)syscall(SYS_fcntl, fd, command, argument);
 }
 
-/* What libpq asks of one descriptor: whether there is more, or an end; and, when only a part of a
-   startup was taken, whether it may send the rest. */
+/* libpq's questions about one descriptor: whether there is more, or an end; and, when only a part
+ * of a startup was taken, whether it may send the rest. */
 SHOWN int poll_one(struct pollfd *descriptors, nfds_t count, int timeout) __asm__("poll");
 int poll_one(struct pollfd *descriptors, nfds_t count, int timeout)
 {

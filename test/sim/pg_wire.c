@@ -1,6 +1,6 @@
 /*
- * The connections of a fake PostgreSQL, in version 3 of its protocol. What a client's library may
- * send is what libpq sends for the store: a startup, then flights of Parse, Bind, Describe and
+ * The connections of a fake PostgreSQL, in version 3 of its protocol. A client's library may send
+ * the messages that libpq sends for the store: a startup, then flights of Parse, Bind, Describe and
  * Execute with a Sync at the end. After an error the rest of a flight is skipped.
  */
 #include "pg_server.h"
@@ -195,7 +195,7 @@ static void fail(struct pg_backend *backend, const char *code)
     backend->error[0] = '\0';
 }
 
-/* What a server may say at any time. */
+/* Messages that a server may send at any time. */
 static bool fails_by_chance(struct pg_backend *backend)
 {
     static const char *const codes[] = {"40001", "40P01", "55P03", "57014"};
@@ -562,7 +562,7 @@ void pg_spoil(struct pg_backend *backend, const char *code)
     step_soon(backend);
 }
 
-/* What it has received is done, and then it ends. */
+/* It does the requests that it has received, and then it ends. */
 void pg_hang_up(void *context)
 {
     struct pg_backend *backend = context;
@@ -585,7 +585,7 @@ int64_t pg_run(struct pg_server *server, enum mrt_pg_statement statement, const 
         add_text(&backend->bound, values[i]);
     }
     begin_transaction(backend);
-    /* Whoever is in the way is the victim of a deadlock. */
+    /* A transaction in the way is the victim of a deadlock. */
     while (pg_execute(backend) == PG_WAITS) {
         struct pg_lock *lock = server->locks;
         while (lock && (lock->backend == backend || lock->table != backend->wish.table ||

@@ -253,8 +253,8 @@ static void draw_lock(struct profile *p, uint64_t seed)
     p->cells = random_below(&random, 3) ? 0 : random_between(&random, 4, 40);
 }
 
-/* Holders that did not wait, for who waits watches its node, are asked to give up, and begin to
-   listen later. They hold long enough to be told, and are seldom asked again, which would hide
+/* Holders that did not wait, because a waiter watches its node, get requests to give up, and begin
+   to listen later. They hold long enough to be told, and are seldom asked again, which would hide
    what was lost. */
 static void make_importuned(struct profile *p)
 {

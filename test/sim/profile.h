@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What kind of field: fixed by the seed; a size that may shrink to 1; something that may
-   be turned off, which is 0. */
+/* The kind of field: fixed by the seed; a size that may shrink to 1; something that may be turned
+ * off, which is 0. */
 enum { FIXED, SIZE, EXTRA };
 
 enum {

@@ -1,4 +1,4 @@
-/* What the files that draw profiles have in common. */
+/* The parts that the files that draw profiles share. */
 #ifndef SIM_PROFILE_DRAW_H
 #define SIM_PROFILE_DRAW_H
 
@@ -11,7 +11,7 @@ int64_t profile_scale(struct random *random, int64_t limit);
 int64_t profile_maybe(struct random *random, int64_t limit);
 /* About how often something befalls a client, or 0; `one_in` runs have it. */
 int64_t profile_maybe_every(struct random *random, int one_in, int64_t unit);
-/* What the port may do, which a real store on fake servers does by itself. */
+/* Liberties of the port, which a real store on fake servers takes by itself. */
 void profile_no_port_faults(struct profile *profile);
 /* Nothing happens but that locks are taken. */
 void profile_make_calm(struct profile *profile);

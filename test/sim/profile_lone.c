@@ -1,7 +1,7 @@
 /*
  * Worlds in which nothing goes wrong but one thing, or two in succession: few threads want one lock
- * a few times, so any moment of its life may be the one in which it comes. What follows has bounds
- * in round trips (lone.c), where worlds full of faults have none.
+ * a few times, so any moment of its life may be the one in which it comes. The following worlds
+ * have bounds in round trips (lone.c), where worlds full of faults have none.
  */
 #include "profile_draw.h"
 
@@ -59,7 +59,7 @@ static int64_t draw_fault(const struct profile *p, struct random *random)
     return fault;
 }
 
-/* What befalls other worlds by themselves. */
+/* Events that befall other worlds by themselves. */
 static void make_faultless(struct profile *p)
 {
     int64_t *const faults[] = {&p->reorder,

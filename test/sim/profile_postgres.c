@@ -1,5 +1,5 @@
 /*
- * What PostgreSQL servers, and the store on them, are made to stand. In what is drawn here every
+ * Faults that PostgreSQL servers, and the store on them, have to stand. In what is drawn here every
  * promise holds: a clock that is set ahead (clock_step_us), and a standby that lags and is promoted
  * (pg_lag_us), are breaches that only the command line asks for.
  */

@@ -1,5 +1,5 @@
 /*
- * What Redis servers, and the stores on them, are made to stand. In what is drawn here every
+ * Faults that Redis servers, and the stores on them, have to stand. In what is drawn here every
  * promise holds: a clock that is set ahead (clock_step_us), and a restart that forgets what
  * was kept (redis_amnesia) without `uptime`, are breaches that only the command line asks for.
  */

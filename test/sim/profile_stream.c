@@ -1,5 +1,5 @@
 /*
- * What stores that run as they ship, on fake servers behind streams, are all made to stand.
+ * Faults that all stores have to stand that run as they ship, on fake servers behind streams.
  */
 #include "profile_draw.h"
 

@@ -75,7 +75,7 @@ static void do_set(const struct redis_call *call)
     reply_line(call->reply, '+', "OK");
 }
 
-/* What is drawn behind a SET is that key's number. */
+/* The number drawn behind a SET is that key's. */
 static void note_number(const struct redis_call *call, uint64_t number)
 {
     const struct redis_connection *connection = call->connection;

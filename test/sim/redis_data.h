@@ -1,5 +1,5 @@
 /*
- * What a fake Redis server keeps: keys with strings, hashes and sorted sets, some of them with a
+ * The data of a fake Redis server: keys with strings, hashes and sorted sets, some of them with a
  * time to live; and the replies that it makes, in the protocol's bytes.
  *
  * A hash is in the order in which its fields came, a sorted set in its own; both are so short that

@@ -3,8 +3,8 @@
  * interpreter serves all servers and all runs of the process, since no script keeps anything
  * between two calls; that is so as Redis forbids it, and is checked here.
  *
- * What a script calls is done by redis_do, and its reply turned into Lua's values as Redis does it;
- * so is what the script returns, the other way round.
+ * redis_do does a script's calls, and its reply is turned into Lua's values as Redis does it; so is
+ * the script's result, the other way round.
  */
 #include "redis_server.h"
 

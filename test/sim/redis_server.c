@@ -111,7 +111,8 @@ static void free_connection(struct redis_connection *connection)
     free(connection);
 }
 
-/* What a server that stands still has not read yet is read later, and the end behind it. */
+/* A server that stands still reads later the data that it has not read yet, and the end behind it.
+ */
 void redis_hang_up(void *context)
 {
     struct redis_connection *connection = context;
@@ -234,7 +235,7 @@ void redis_receive(void *context, const char *bytes, size_t size)
 void redis_catch_up(struct redis_server *server)
 {
     int64_t done = 0, most = server->next_id;
-    while (done < most) { /* the one with the next number, for any may have been killed */
+    while (done < most) { /* the one with the next number, because any may have been killed */
         struct redis_connection *found = NULL;
         for (struct redis_connection *c = server->connections; c; c = c->next)
             if (c->id > done && (!found || c->id < found->id))

@@ -54,7 +54,7 @@ struct redis_server {
     bool knows[REDIS_SCRIPTS];
 };
 
-/* Who a session belongs to, at each server. */
+/* The client that a session belongs to, at each server. */
 struct redis_session {
     struct redis_session *next;
     char name[33];

@@ -2,10 +2,10 @@
  * How soon a client can act, where what it asks is answered one after the other.
  *
  * A ZooKeeper server does what came by one connection in order, and the fake lets each write wait
- * for the leader, and each second read for others. What a client of many threads has asked before
- * may be much, and who wants a bound in time has to count all of that. So time is counted in
- * rounds as well: one ends when everything is answered that had been asked when it began. In
- * each, a step of what a client has to do is done, whatever else it asks meanwhile.
+ * for the leader, and each second read for others. A client of many threads may have many earlier
+ * requests, and a bound in time has to count all of them. So time is counted in rounds as well: one
+ * ends when everything is answered that had been asked when it began. In each, a step of what a
+ * client has to do is done, whatever else it asks meanwhile.
  *
  * A connection that is lost ends no round: what was asked by it has not been done, or nobody knows.
  *

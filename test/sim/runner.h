@@ -25,7 +25,7 @@ int run_single(const struct request *request);
 int run_hashes(const struct request *request);
 int run_defects(const struct request *request);
 
-/* What workers and their parent share. */
+/* Memory that workers and their parent share. */
 struct board {
     volatile uint64_t runs, operations, steps, seed;
     volatile bool failed, stop;
@@ -51,7 +51,7 @@ double seconds_now(void);
 const char *store_name(int model);
 bool store_by_name(const char *name, int *model);
 
-/* What a seed draws, with what was set on the command line. */
+/* The draws of a seed, with the settings of the command line. */
 void request_profile(const struct request *request, uint64_t seed, struct profile *profile);
 
 /* Switches a seeded defect on: a number from 1, its name and text; false: no such. */

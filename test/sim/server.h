@@ -1,6 +1,6 @@
 /*
- * A server model, as server.c drives it. One that a store in the client talks to by connections
- * needs no `apply`, and no `died`, for they end with the client; `kill` is left out where there
+ * A server model, as server.c drives it. A model that a store in the client talks to by connections
+ * needs no `apply`, and no `died`, because they end with the client; `kill` is left out where there
  * is nothing to forget.
  */
 #ifndef SIM_SERVER_H

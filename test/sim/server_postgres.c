@@ -4,8 +4,8 @@
  * and the truth about who has a lock, which is what the primary has committed.
  *
  * The clock is one for both. It may stand still for a while or be set back, which makes leases
- * longer. What breaks promises only the command line asks for: a clock that is set ahead, and a
- * standby that lags and is promoted.
+ * longer. Only the command line asks for faults that break promises: a clock that is set ahead, and
+ * a standby that lags and is promoted.
  */
 #include "pg_server.h"
 #include "server.h"
@@ -205,8 +205,8 @@ static bool was_over(const struct pg_cluster *cluster, const struct pg_row *sess
     return session->expires <= at / MRT_MICROSECOND + cluster->clock_us + cluster->set_back_us;
 }
 
-/* What no death explains. A START of an old connection may come after the session's end, and makes
-   one that nobody puts tickets in, for as long as a lease. */
+/* Losses that no death explains. A START of an old connection may come after the session's end, and
+   makes one that nobody puts tickets in, for as long as a lease. */
 static int pg_left(struct world *world, void *state)
 {
     const struct pg_cluster *cluster = state;

@@ -145,7 +145,7 @@ static bool is_guarded(const struct redis_server *server)
     return guard > 0 && server->forgot > 0 && redis_ms(server) < server->forgot + guard;
 }
 
-/* What happens to the servers breaks the promise that the lock is had by nobody else. */
+/* A fault of the servers breaks the promise that nobody else has the lock. */
 static bool is_breached(const struct profile *p)
 {
     return p->clock_step_us > 0 || (p->redis_amnesia > 0 && p->redis_uptime_us == 0);
@@ -219,7 +219,7 @@ static void see_claim(struct redis_server *server, int queue, const struct peer 
     truth->span = (key->last - key->first + 1) << MRT_REDIS_FENCE_BITS;
 }
 
-/* Whoever has the key at most of the servers. */
+/* The client that has the key at most of the servers. */
 static void see_quorum(struct redis_world *redis, int queue, const struct peer *asker,
                        struct truth *truth)
 {
@@ -261,7 +261,7 @@ static void redis_truth(struct world *world, void *state, int queue, const struc
 
 /* ------------------------------------------------------------------ what is left */
 
-/* Whoever proves its life buries the dead. */
+/* A session that proves its life buries the dead. */
 static void sweep(struct redis_server *server)
 {
     static const char *const start[] = {OUTSIDER, "1", "start", "1000", "outside", "", "key"};

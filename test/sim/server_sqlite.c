@@ -4,7 +4,7 @@
  *  - A table of tickets in the order of their numbers. Every process changes it
  *    itself, so answers come in submit order; what travels between processes is only a hint
  *    (a datagram that may be lost, doubled or late).
- *  - Who wants to hear of others is sent such a hint by whoever queues right behind.
+ *  - A session that wants to hear of others gets such a hint from the one that queues right behind.
  *  - No lease. A session is alive while the kernel holds its file's lock. Nobody is
  *    told of a death but the process right behind, by a file event that may be
  *    refused; otherwise the dead are found when someone blocked looks again.
@@ -149,7 +149,7 @@ static void wake_owner(struct world *world, const struct sqlite *db, const struc
         link_deliver(world, session->peer, &look);
 }
 
-/* Who lingers is told by the one right behind: whoever comes later finds that one ahead. */
+/* A lingering holder hears from the one right behind: a later one finds that one ahead. */
 static void tell_lingering(struct world *world, const struct sqlite *db, int row)
 {
     int ahead = row - 1;

@@ -1,9 +1,9 @@
 /*
  * ZooKeeper as a server of worlds, in two ways. With the real store in the clients there is
- * nothing to do here but to know the truth: its requests come by zk_wire.c. The other is
- * a fake of the store behind the port, for the engine alone: each command is a few
- * requests on the session's connection, as the store makes them, with no more care than the
- * port asks for; link.c loses commands and answers on top of what the ensemble does.
+ * nothing to do here but to know the truth: its requests come by zk_wire.c. The other is a fake of
+ * the store behind the port, for the engine alone: each command is a few requests on the session's
+ * connection, as the store makes them, with no more care than the port requires; link.c loses
+ * commands and answers on top of the ensemble's losses.
  *
  *   START   open       RENEW   sync       STOP   close
  *   APPEND  create + list, and for a try that is blocked a delete

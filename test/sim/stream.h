@@ -2,8 +2,8 @@
  * Streams of bytes between a store in a client and fake servers: what the store's socket calls
  * meet. Bytes come in order and late, in pieces, or not at all: a cut either resets a stream
  * (what is on its way to the client is lost, what is on its way to the server arrives or
- * not), or holds it up, so that only silence tells. What a client sent before it closed a
- * stream still arrives, perhaps long after what it sent on the next one.
+ * not), or holds it up, so that only silence tells. Data that a client sent before it closed a
+ * stream still arrives, perhaps long after that sent on the next one.
  *
  * Threads: none, as everywhere here.
  */
@@ -25,7 +25,7 @@ struct stream {
     mrt_time up, down;      /* nothing may arrive before */
     mrt_time held_up_until; /* in the net */
     bool refused, broken, ended, closed;
-    bool deaf;        /* the server knows it no more */
+    bool deaf;        /* the server has forgotten it */
     void *connection; /* the server's side; NULL: not accepted, or over */
     struct parcel *travelling;
     char *inbox; /* arrived at the client, not read */
@@ -45,7 +45,7 @@ void streams_cut(struct world *world, struct client *client);
 void streams_hold_up(struct world *world, mrt_time until);
 void streams_free(struct client *client);
 
-/* What the servers of a model provide. */
+/* Functions that the servers of a model provide. */
 struct stream_server {
     bool (*is_down)(struct world *world, int server);
     void *(*accept)(struct world *world, struct stream *stream);

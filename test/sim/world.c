@@ -143,7 +143,7 @@ static bool can_linger(const struct world *world)
     return kind ? kind->ops->capabilities.linger : world->drawn.model != MODEL_ZOOKEEPER;
 }
 
-/* Of such locks as api/lock.c allows it for. Who has one is its only holder. */
+/* Of such locks as api/lock.c allows it for. A client that has one is its only holder. */
 mrt_time world_linger(const struct world *world, int queue)
 {
     const struct mrt_recipe *recipe = &world->queues[queue].recipe;

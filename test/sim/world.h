@@ -70,7 +70,7 @@ struct peer {
     mrt_time closed_at;
 };
 
-/* What has been answered since something was to be done, see rounds.c. */
+/* Answers since something became due, see rounds.c. */
 struct rounds {
     int count;
     bool waits;     /* for answers, after the round has begun */
@@ -131,7 +131,7 @@ struct actor {
     int verify_grip;
 };
 
-/* What a client sees of an election. */
+/* A client's view of an election. */
 struct sight {
     struct mrt_request *observer;
     bool seen;
@@ -148,7 +148,7 @@ struct inquiry {
     uint64_t floor; /* who led when it asked */
 };
 
-/* Who writes a cell for a client, one write after the other. */
+/* The writer of a cell for a client, one write after the other. */
 struct writer {
     struct task step;
     struct mrt_waiter waiter;
@@ -198,7 +198,7 @@ struct client {
     mrt_time reset_until;                  /* connections are refused */
     uint64_t asked, answered;              /* requests to ZooKeeper */
     uint64_t cuts;                         /* answers of connections that were lost */
-    /* What it should count. */
+    /* The expected count. */
     uint64_t acquisitions, nested, losses, commands;
 };
 
@@ -251,7 +251,7 @@ struct queue_state {
     struct idle {
         uint64_t fence;
         mrt_time since, wanted; /* nobody has it; others wait, or MRT_TIME_NEVER */
-        bool due;               /* it is to be given back */
+        bool due;               /* it has to be released */
         struct rounds rounds;   /* from then on */
     } idle[GRANTS_MAX];
     uint64_t first_fence, first_value; /* of an election, and since when */
@@ -363,7 +363,7 @@ void actor_settled(struct world *world, struct client *client, struct mrt_waiter
 void actor_told(struct world *world, struct client *client, struct mrt_hold *hold);
 void actor_asked(struct world *world, struct client *client, struct mrt_hold *hold);
 void actor_forget(struct world *world, struct actor *actor);
-/* For multi.c. What its thread does next by itself, then or after at most so long. */
+/* For multi.c. The next step of its thread by itself, then or after at most so long. */
 void actor_step_at(struct world *world, struct actor *actor, mrt_time at);
 void actor_step_in(struct world *world, struct actor *actor, int64_t limit_us);
 /* It gives up after so long what it waits for. */
@@ -486,21 +486,21 @@ void delay_note(struct world *world, const struct client *client, const struct a
 void delay_died(struct world *world, struct client *client);
 /* An operator removes the ticket of this fence. */
 void delay_broken(struct world *world, int queue, uint64_t fence);
-/* What nobody may have of a lock now. */
+/* The part of a lock that nobody may have now. */
 uint64_t delay_weight(const struct world *world, int queue);
 
 /* detach.c */
 /* The actor's waiter is ready; whether it waits now. */
 bool detach_begin(struct world *world, struct actor *actor, struct grip *grip);
-/* What is to be asked for; whether there is anything to adopt. */
+/* The adoption to ask for; true if there is anything to adopt. */
 bool detach_adopt(struct world *world, struct actor *actor);
-/* It has been granted what it adopts; what it waited for has ended; it is no more. */
+/* It has been granted the ticket that it adopts; the wait has ended; it has ended. */
 void detach_adopted(struct world *world, struct actor *actor, const struct grip *grip);
 void detach_settled(struct world *world, struct actor *actor, int error);
 void detach_forget(struct actor *actor);
 /* An operator removes the ticket of this fence. */
 void detach_broken(struct world *world, int queue, uint64_t ticket);
-/* What is nobody's of a lock now, and must be. */
+/* The part of a lock that is nobody's now, and must be. */
 uint64_t detach_weight(struct world *world, int queue);
 void detach_check(struct world *world, int queue, const struct truth *truth);
 void detach_populate(struct world *world);
@@ -525,7 +525,7 @@ void check_released(struct world *world, int queue, uint64_t fence);
 /* A hold was told of its loss. */
 void check_lost(struct world *world, const struct client *client, const struct grip *grip);
 void check_granted(struct world *world, struct actor *actor, struct grip *grip);
-/* What a close finds lost, and does not tell any more. */
+/* Losses that a close finds, and does not report. */
 void check_closing(struct client *client);
 void check_broken(struct world *world, int queue, struct span span);
 /* A hold was told of a request. */
@@ -559,7 +559,7 @@ void trace_free(struct trace *trace);
 void trace_note(struct world *world, int kind, int client, int queue, const char *what, int64_t a,
                 int64_t b, int64_t c);
 uint64_t trace_hash(const struct trace *trace);
-/* What concerns a queue and a client, or all of it. */
+/* Events of a queue and a client, or of all. */
 void trace_print(const struct trace *trace, FILE *file, int queue, int client, bool all);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * A ZooKeeper ensemble in virtual time. Server 0 leads. What it shares with the real one:
+ * A ZooKeeper ensemble in virtual time. Server 0 leads. It shares with the real one:
  *
  *  - The requests of a connection are answered in order. Reads are answered from what
  *    that server has applied; writes and syncs go by the leader, and are answered when the
@@ -52,8 +52,8 @@ struct zk_connection *zk_open(struct zk_ensemble *ensemble, int server, int64_t 
                               int64_t seen, struct peer *peer, struct zk_listener listener);
 /* Takes the request, allocated with zk_request_new. */
 void zk_send(struct zk_connection *connection, struct zk_request *request);
-/* The client's end is gone; nothing is told any more. What was asked before is done if it
-   was closed in order; else all of it, or what the leader has heard of. */
+/* The client's end is gone; nothing is told any more. Earlier requests are done if it was closed in
+ * order; else all of them, or those that the leader has received. */
 void zk_hang_up(struct zk_connection *connection, bool orderly);
 
 struct zk_request *zk_request_new(enum zk_type type, const char *path);

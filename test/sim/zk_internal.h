@@ -78,11 +78,11 @@ void zk_sweep(struct zk_ensemble *ensemble);
 void zk_sessions_begin(struct zk_ensemble *ensemble);
 void zk_sessions_free(struct zk_ensemble *ensemble);
 struct zk_session *zk_session_find(struct zk_ensemble *ensemble, int64_t id);
-/* A connection's session, a new one or its own; ZSESSIONEXPIRED: it is no more. */
+/* A connection's session, a new one or its own; ZSESSIONEXPIRED: it has ended. */
 int zk_session_open(struct zk_ensemble *ensemble, struct zk_connection *connection);
 void zk_session_end(struct zk_ensemble *ensemble, struct zk_session *session);
 void zk_touch(struct zk_ensemble *ensemble, int server, int64_t session);
-/* What goes between a server and the leader comes behind what was due before. */
+/* Messages between a server and the leader come behind those due before. */
 void zk_tell_overdue(struct zk_ensemble *ensemble, int server);
 void zk_forget_touches(struct zk_ensemble *ensemble, int server);
 /* The ticket that came next after `last`, by the creation of its first node. */

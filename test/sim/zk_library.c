@@ -1,6 +1,6 @@
 /*
  * A fake of ZooKeeper's C client library, single-threaded flavour, 3.8.0, at the level of
- * the functions that the store uses. What is true of the real one and matters:
+ * the functions that the store uses. Properties of the real one that matter:
  *
  *  - It opens and closes its socket inside its own calls, often with the same number again.
  *  - Completions and events come inside zookeeper_process, and, when a time-out is
@@ -12,8 +12,8 @@
  *    to the read that sets it has come; at a reconnect all that are known are set again.
  *  - It pings after a third of the time-out only if nothing is under way, and gives a server
  *    up after two thirds without a word.
- *  - When a request cannot be sent it closes the socket and says nothing, and the next
- *    connection gets no answer, for it begins in the middle of what was half sent.
+ *  - When a request cannot be sent it closes the socket and says nothing, and the next connection
+ * gets no answer, because it begins in the middle of a half-sent request.
  *  - Closing completes what is under way with ZCLOSING.
  */
 #include "host.h"

@@ -372,7 +372,7 @@ bool zk_revoke(struct zk_ensemble *ensemble, int queue, uint64_t fence)
     return operate(ensemble, queue, fence, ZK_SET, "__REVOKE__");
 }
 
-/* What stands behind its head: see store/zookeeper/values/cell.c. */
+/* The bytes behind its head: see store/zookeeper/values/cell.c. */
 uint64_t zk_cell(struct zk_ensemble *ensemble)
 {
     uint64_t value = 0;

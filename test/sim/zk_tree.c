@@ -79,7 +79,7 @@ static void note(struct zk_tree *tree, int type, const char *path, int64_t sessi
     snprintf(change->path, sizeof change->path, "%s", path);
 }
 
-/* What every server has seen the end of. */
+/* Data whose end every server has seen. */
 static void forget_dead(struct zk_tree *tree, struct zk_node *parent)
 {
     struct zk_node **link = &parent->children, *node;

@@ -4,10 +4,10 @@
  * then. So a deleted node stays until every server has seen its end, and data that were changed
  * until every server has seen the change.
  *
- * What is true of the real one and matters here: the counter of sequential nodes is
- * the parent's, 32 bits and signed, and starts again when the parent is made anew; a
- * multi happens as a whole, under one number; the end of a session deletes its
- * ephemerals under one number; a container goes once it has had children and has none.
+ * Properties of the real one that matter here: the counter of sequential nodes is the parent's, 32
+ * bits and signed, and starts again when the parent is made anew; a multi happens as a whole, under
+ * one number; the end of a session deletes its ephemerals under one number; a container goes once
+ * it has had children and has none.
  */
 #ifndef SIM_ZK_TREE_H
 #define SIM_ZK_TREE_H
@@ -81,7 +81,7 @@ struct zk_answer {
     int part_codes[ZK_PARTS_MAX];
 };
 
-/* What a node had before a change of its data. */
+/* A node's data before a change. */
 struct zk_past {
     struct zk_past *older;
     int64_t mzxid;
@@ -140,7 +140,7 @@ void zk_tree_end_session(struct zk_tree *tree, int64_t session);
 /* Deletes containers that are due; how many. */
 int zk_tree_reap(struct zk_tree *tree);
 struct zk_data zk_data_of(const void *bytes, int length);
-/* What a ticket's node weighs, as its name has it; 0: it is none. (zk_session.c) */
+/* The weight of a ticket's node, by its name; 0: it is none. (zk_session.c) */
 uint64_t zk_weight(const char *name);
 
 #endif

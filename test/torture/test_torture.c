@@ -2,8 +2,9 @@
  * One fault at every place: a scenario of open, acquire, try, time-out, call-back, verify,
  * list, release and close is run again and again, and each time the next of its
  * allocations (or of its calls for a descriptor or a thread) fails; once alone, and
- * once with all that follow. Whatever fails: no crash, nothing hangs, every answer is one that the
- * header allows, no block stays allocated, no descriptor open, and no ticket stays in the store.
+ * once with all that follow. After any failure: no crash, nothing hangs, every answer is one that
+ * the header allows, no block stays allocated, no descriptor open, and no ticket stays in the
+ * store.
  */
 #include "api/api_fixture.h"
 #include "torture_faults.h"
@@ -36,7 +37,7 @@ static bool is_one_of(int error, const int *allowed)
     return false;
 }
 
-/* What lacking memory may be answered, beside what the scenario itself brings about. */
+/* Answers that lack of memory may cause, beside those of the scenario itself. */
 static const int memory_faults[] = {MORTISE_ENOMEM, MORTISE_ETIMEOUT, MORTISE_EBUSY, 0};
 /* And lacking descriptors: the store says what it could not do. */
 static const int descriptor_faults[] = {

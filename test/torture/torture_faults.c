@@ -113,7 +113,7 @@ int __wrap_asprintf(char **text, const char *format, ...)
     return length;
 }
 
-/* What the C library's checks make of it in a build that is hardened. */
+/* The checks of the C library in a build that is hardened. */
 int __wrap___asprintf_chk(char **text, int flag, const char *format, ...)
 {
     va_list arguments;

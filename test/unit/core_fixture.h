@@ -69,7 +69,7 @@ void core_queue_behind(struct core *core, struct mrt_waiter *waiter);
 /* Answers START; the waiter's ticket may be in the store, or not. */
 void core_lose_append(struct core *core, struct mrt_waiter *waiter);
 int core_release(struct core *core, struct mrt_hold *hold, uint64_t owner);
-/* Everything under way is answered as a store in order would, until there is no more. */
+/* Answers everything under way, as a store in order would, until nothing is left. */
 void core_settle_all(struct core *core);
 
 /* The allocation after `successes` more fails, and all after it; -1: none does. */

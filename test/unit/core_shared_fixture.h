@@ -1,4 +1,4 @@
-/* What the tests of locks that several may hold have in common, over core_fixture.h. */
+/* The parts that the tests of locks that several may hold share, over core_fixture.h. */
 #ifndef TEST_CORE_SHARED_FIXTURE_H
 #define TEST_CORE_SHARED_FIXTURE_H
 

@@ -1,4 +1,4 @@
-/* What servers say they listen on: which of it other machines can reach. */
+/* The addresses that servers listen on, in their words: which of them other machines can reach. */
 #include "base/listen.h"
 #include "cmocka_all.h"
 

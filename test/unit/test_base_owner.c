@@ -1,4 +1,4 @@
-/* What a client tells of itself, there and back, and what others may have written. */
+/* A client's description of itself, there and back, and texts that others may have written. */
 #include "cmocka_all.h"
 
 #include "base/owner.h"

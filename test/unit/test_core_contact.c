@@ -339,7 +339,7 @@ static void test_f9_one_that_is_asked_seldom_is_not_told_as_silent(void **state)
     core_free(&core);
 }
 
-/* What a store answers without a server does not say that it is back. */
+/* An answer of a store without a server does not mean that it is back. */
 static void test_f9_the_end_of_what_never_began_ends_no_silence(void **state)
 {
     (void)state;

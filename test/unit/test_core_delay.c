@@ -1,5 +1,5 @@
-/* What is asked of the store for the time after a crash: tickets with a delay, and how a session is
-   stopped. */
+/* Requests to the store for the time after a crash: tickets with a delay, and how a session is
+ * stopped. */
 #include "core_shared_fixture.h"
 
 #define DELAY (3 * MRT_SECOND)

@@ -72,7 +72,7 @@ static void test_commands_that_wait_together_say_so(void **state)
     core_free(&core);
 }
 
-/* A store that answers "your session is no more" says so of every ticket's command. */
+/* A store that answers "your session has ended" says so to every ticket's command. */
 static void test_a_refused_session_is_a_lost_one(void **state)
 {
     (void)state;
@@ -153,7 +153,7 @@ static void test_all_slots_are_found_in_use_and_when_the_engine_is_closed(void *
     core_free(&core);
 }
 
-/* Whatever is under way, everything is freed: the leak checkers see to it. */
+/* In every state, everything is freed: the leak checkers see to it. */
 static void test_free_at_any_moment(void **state)
 {
     (void)state;

@@ -261,7 +261,7 @@ static void test_the_longest_of_all_handles_counts(void **state)
     core_free(&core);
 }
 
-/* Whatever has become of it, by then or because another came, it has to go. */
+/* The ticket has to go, whatever its state is by then, because another came. */
 static void removal_is_repeated(mrt_time lingered)
 {
     struct core core;

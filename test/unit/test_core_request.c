@@ -1,4 +1,4 @@
-/* What is asked of the store beside tickets: cells, observers; and values of tickets. */
+/* Requests to the store beside tickets: cells, observers; and values of tickets. */
 #include "core_fixture.h"
 
 #define LONG_PAUSE (2 * MRT_SECOND) /* longer than any pause of a repetition */
@@ -257,7 +257,7 @@ static void test_a_command_that_was_not_taken_is_sent_again(void **state)
     mrt_engine_unsubmit(core.engine, command, core.now);
     assert_ptr_equal(core_fetch(&core, MRT_CELL_GET), command);
     struct mrt_id before = lose_session(&core);
-    mrt_engine_unsubmit(core.engine, command, core.now); /* it is for a session that is no more */
+    mrt_engine_unsubmit(core.engine, command, core.now); /* it is for a session that has ended */
     core_start(&core);
     command = core_fetch(&core, MRT_CELL_GET);
     assert_false(mrt_id_equal(command->session, before));

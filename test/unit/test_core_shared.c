@@ -1,5 +1,6 @@
 /*
- * What several may hold: semaphores and read/write locks. Each waiter has a ticket of its own.
+ * Locks that several may hold: semaphores and read/write locks. Each waiter has a ticket of its
+ * own.
  *
  * The scenes of many use a shelf: a store in order that keeps what was appended, tells the
  * weight ahead, and has all look again when one leaves or becomes lighter.
@@ -95,7 +96,7 @@ static void acquire_all(struct shelf *shelf, struct mrt_waiter *waiters, size_t 
     settle(shelf);
 }
 
-/* Who holds, as a text: 'x' holds, '-' does not. */
+/* The holders, as a text: 'x' holds, '-' does not. */
 static void expect_holders(const struct mrt_waiter *waiters, const char *expected)
 {
     char found[PLACES + 1] = "";

@@ -639,7 +639,7 @@ static void test_f5_cancelled_between_two_attempts_to_append(void **state)
     core_open(&core, NULL);
     struct mrt_waiter waiter = core_waiter(7);
     core_fail(&core, append(&core, &waiter), MORTISE_EUNREACHABLE);
-    cancel(&core, &waiter); /* nothing was done, so nothing is to be undone */
+    cancel(&core, &waiter); /* nothing was done, so there is nothing to undo */
     expect_nothing_left(&core);
     waiter = core_waiter(7);
     core_acquire(&core, &waiter);
@@ -807,7 +807,8 @@ static void test_f7_a_refusal_after_an_unknown_outcome_is_told_and_leaves_nothin
     }
 }
 
-/* A try is told of that as soon; of a passing fault it is not, for its ticket may be granted. */
+/* A try fails with that immediately; with a passing fault it does not, because its ticket may be
+ * granted. */
 static void test_h2_a_try_of_unknown_outcome_is_refused_for_good_only(void **state)
 {
     (void)state;

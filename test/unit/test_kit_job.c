@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What was delivered, one letter an event, and the newest of them. */
+/* The events delivered, one letter each, and the newest of them. */
 static char delivered[32];
 static struct mrt_event newest;
 static char detail[MRT_JOB_DETAIL_SIZE];

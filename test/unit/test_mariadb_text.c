@@ -1,7 +1,7 @@
 /*
- * What is sent to a MariaDB server (store/mariadb/text.c): a statement as it is written, and values
- * as literals in which nothing can end a literal, whatever they are. Each kind of request is walked
- * through beside its statements, with values that are made to break out of them.
+ * The bytes sent to a MariaDB server (store/mariadb/text.c): a statement as it is written, and
+ * values as literals in which nothing can end a literal. Each kind of request is walked through
+ * beside its statements, with values that are made to break out of them.
  */
 #include "cmocka_all.h"
 

@@ -61,7 +61,7 @@ static struct mrt_sql_driver *owner; /* whose connection has the lock */
 static enum fate fates[MRT_NATIVE_STEPS];
 static int sends_left = -1; /* until one meets this fate */
 static enum fate fate_then;
-static int answers_left = -1; /* until there are no more; -1: there are always */
+static int answers_left = -1; /* until none is left; -1: there are always */
 static bool elsewhere;        /* answers come from another process than the connection's */
 static bool demoted;          /* the server has become read-only */
 
@@ -181,7 +181,7 @@ void mrt_sql_driver_send(struct mrt_sql_store *store, struct mrt_sql_request *re
     request->sent = now;
 }
 
-/* What the server does; whether the caller has the lock. */
+/* The server's part; true if the caller has the lock. */
 static bool serve(struct mrt_sql_driver *driver, enum mrt_native_step step)
 {
     bool had = owner == driver;

@@ -1,5 +1,5 @@
 /*
- * What is told by a server is signed (store/sql/sign.h): the values are SHA-256's, computed by
+ * A server's notification is signed (store/sql/sign.h): the values are SHA-256's, computed by
  * another program, at lengths around the ends of its blocks.
  */
 #include "cmocka_all.h"
