@@ -116,7 +116,7 @@ int mrt_zk_access_read(const struct mrt_uri *uri, struct mrt_zk_access *access)
     return error ? error : read_acl(uri, access);
 }
 
-/* What the server says of them shows in the next request's answer. */
+/* The server's verdict on them shows in the answer to the next request. */
 static void presented(int code, const void *context)
 {
     (void)code, (void)context;

@@ -1,5 +1,5 @@
 /*
- * Who we are to the server, and who may do what with the nodes we make.
+ * The identity that the server knows us by, and the rights to the nodes that we make.
  *
  *   ?credentials=/path   a file with one line, SCHEME:DATA (digest:user:password)
  *   MORTISE_ZK_AUTH      the same line, in the environment

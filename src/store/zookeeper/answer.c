@@ -1,5 +1,5 @@
 /*
- * What the store says to the engine.
+ * Answers and other events, on their way to the engine.
  *
  * An answer that cannot be told from a loss of the request is UNKNOWN; the table of codes (code.c)
  * says which codes are. An unasked event names the session; without a session there is none.

@@ -17,7 +17,7 @@ struct mrt_zk_closing {
     atomic_int users;
 };
 
-/* What the end of a handle will need; NULL: no memory. */
+/* The memory that the end of a handle will need; NULL: there is none. */
 struct mrt_zk_closing *mrt_zk_close_prepare(void);
 /* Begins to close the session's handle; the caller lets the result go. */
 struct mrt_zk_closing *mrt_zk_close_begin(struct mrt_zk_session *session);

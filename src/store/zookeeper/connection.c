@@ -43,7 +43,7 @@ static const struct mrt_zk_step renew_step = {
 static const struct mrt_zk_step close_step = {.send = mrt_zk_send_sync,
                                               .session_reply = close_answered};
 
-/* ------------------------------------------------------------- what it says */
+/* ------------------------------------------------------------------ answers */
 
 static void answer_started(struct mrt_zk_session *session, struct mrt_job *job)
 {
@@ -206,7 +206,7 @@ static int interest_of(struct mrt_zk_session *session, int *socket, int *interes
     return code;
 }
 
-/* What the library wants to be called for next. */
+/* Has the descriptor wake when the library wants to be called next. */
 static void arm(struct mrt_zk_session *session)
 {
     int socket = -1, interest = 0;
@@ -254,7 +254,7 @@ const char *mrt_zk_trouble(int error)
 }
 
 /* Once each of the servers has been tried in vain. */
-static void tell_unreachable(const struct mrt_zk_session *session, int error)
+static void report_unreachable(const struct mrt_zk_session *session, int error)
 {
     char why[256];
     if (session->connected || session->over || !mrt_zk_has_tried_all(session))
@@ -288,7 +288,7 @@ static void process(struct mrt_zk_session *session, mrt_time now)
     }
     if (silent || (code != ZOK && code != ZNOTHING)) {
         forget_socket(session);
-        tell_unreachable(session, error);
+        report_unreachable(session, error);
     }
 }
 

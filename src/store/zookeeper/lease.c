@@ -1,5 +1,5 @@
 /*
- * The lease: what proves that a session lives, from when, and how long a server may be silent.
+ * The lease: the proofs that a session lives, from when, and how long a server may be silent.
  *
  * The lease is the session's time-out as negotiated. The leader decides when a session ends, and
  * hears of it in three ways:

@@ -1,4 +1,4 @@
-/* What proves that a session lives, and how long a server may be silent: see lease.c. */
+/* The proofs that a session lives, and how long a server may be silent: see lease.c. */
 #ifndef MRT_STORE_ZOOKEEPER_LEASE_H
 #define MRT_STORE_ZOOKEEPER_LEASE_H
 

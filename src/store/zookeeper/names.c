@@ -83,7 +83,7 @@ static const char *after_namespace(const char *namespace, const char *name)
     return in_namespace ? name + length + 1 : name;
 }
 
-/* What is written in place of the first byte; NULL: the byte itself. */
+/* The text that stands for the first byte; NULL: the byte itself. */
 static const char *escaped_first(const char *rest)
 {
     if (*rest == '/')
@@ -181,7 +181,7 @@ static bool parse_sequence(const char *text, int32_t *sequence)
     return true;
 }
 
-/* What follows the last occurrence of `mark`, or NULL. */
+/* The text behind the last occurrence of `mark`, or NULL. */
 static const char *after_last(const char *text, const char *mark)
 {
     const char *found = NULL;

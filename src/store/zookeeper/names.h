@@ -32,8 +32,8 @@ int mrt_zk_queue_path(const char *chroot, const char *namespace, const char *nam
 /* The name of the queue in a directory, which is given without the chroot and its "/". */
 void mrt_zk_queue_name(const char *namespace, const char *below, char name[MRT_ZK_PATH_MAX]);
 
-/* Whose names the nodes of mutexes and read/write locks have. Programs of two layouts do not
-   see each other's nodes, so a lock's directory is of one layout. */
+/* The program whose names the nodes of mutexes and read/write locks have. Programs of two layouts
+   do not see each other's nodes, so a lock's directory is of one layout. */
 enum mrt_zk_layout {
     MRT_ZK_CURATOR, /* ...-lock-N, ...-__READ__N, ...-__WRIT__N */
     MRT_ZK_KAZOO,   /* ...__lock__N, which is a writer too, and ...__rlock__N */
@@ -50,14 +50,14 @@ enum mrt_zk_family {
     MRT_ZK_EXCLUSIVE  /* tickets without a place; their node's name alone does not tell */
 };
 
-/* Whose a ticket is. */
+/* The owner of a ticket. */
 enum mrt_zk_hands {
     MRT_ZK_NEVER_DETACHED, /* its session's */
     MRT_ZK_DETACHED,       /* nobody's: a persistent node */
     MRT_ZK_ADOPTED         /* another session's than at first, or lighter than it was */
 };
 
-/* What a ticket is, and what its node's name says of it. */
+/* A ticket's kind and its place, as its node's name has them. */
 struct mrt_zk_place {
     enum mrt_zk_family family;
     enum mrt_zk_layout layout; /* CURATOR of what is called alike in each */
@@ -78,7 +78,7 @@ struct mrt_zk_place mrt_zk_place_for(enum mrt_zk_layout layout, const char *kind
 bool mrt_zk_same_lock(const struct mrt_zk_place *a, const struct mrt_zk_place *b);
 /* Whether the node's program does not see those of that layout. */
 bool mrt_zk_misplaced(const struct mrt_zk_place *place, enum mrt_zk_layout layout);
-/* What the lock is called by people: "mutex", ... */
+/* The name of the kind of lock for people: "mutex", ... */
 const char *mrt_zk_kind(enum mrt_zk_family family);
 /* The layout's name in a URI; NULL: it cannot be chosen. */
 const char *mrt_zk_layout_name(enum mrt_zk_layout layout);
@@ -97,7 +97,7 @@ void mrt_zk_node(const char *uuid, const struct mrt_zk_place *place, char node[M
    they are compared as serial numbers are (RFC 1982). */
 bool mrt_zk_before(int32_t a, int32_t b);
 
-/* What a code says of the request. */
+/* The outcome of a request, as its code has it. */
 enum mrt_zk_outcome {
     MRT_ZK_DONE,
     MRT_ZK_NOT_DONE,    /* refused; nothing has happened */

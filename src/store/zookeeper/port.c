@@ -43,7 +43,7 @@ pthread_mutex_t mrt_zk_library = PTHREAD_MUTEX_INITIALIZER;
 
 /* ------------------------------------------------------------------- events */
 
-static void tell_lost(struct mrt_store *store, struct mrt_id session, int error)
+static void deliver_lost(struct mrt_store *store, struct mrt_id session, int error)
 {
     struct mrt_event event = {.type = MRT_SESSION_LOST, .session = session, .error = error};
     mrt_sink_deliver(&store->outbox.sink, event);
@@ -95,7 +95,7 @@ static void settle(struct mrt_store *store)
         if (stop)
             mrt_zk_answer(store, stop, MRT_STOPPED);
         if (was_started)
-            tell_lost(store, id, error);
+            deliver_lost(store, id, error);
         return;
     }
     finish_closing(store, true); /* an earlier one */

@@ -38,7 +38,7 @@ struct mrt_zk_outgoing {
     const char *path;
     uint64_t id;    /* comes back with the reply */
     uint64_t watch; /* comes back with the events of its watch; 0: it sets none */
-    /* What it carries. */
+    /* The content. */
     const char *data;
     int length;
     int32_t version; /* that the node must have; -1: any */

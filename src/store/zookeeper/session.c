@@ -1,5 +1,5 @@
 /*
- * What every part of a session may do to it: note its end, and gather what is sent.
+ * Every part of a session may note its end, and gather what is sent.
  *
  * Invariant: a session that is over is not connected, and stays over.
  *
@@ -28,7 +28,7 @@ void mrt_zk_session_over(struct mrt_zk_session *session, int code)
 
 /*
  * The library writes each request in two pieces and at once, so that an acquire would be
- * four packets, each of which wakes the server. What one entry sends goes together.
+ * four packets, each of which wakes the server. All that one entry sends goes together.
  */
 void mrt_zk_session_gather(struct mrt_zk_session *session)
 {

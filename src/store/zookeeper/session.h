@@ -59,7 +59,7 @@ extern _Thread_local struct mrt_zk_session *mrt_zk_entered;
 
 /* Notes that the server has ended it, for this reason of the library. */
 void mrt_zk_session_over(struct mrt_zk_session *session, int code);
-/* What is sent until the next turn has ended goes in one piece. */
+/* All that is sent until the next turn has ended goes in one piece. */
 void mrt_zk_session_gather(struct mrt_zk_session *session);
 /* `socket` is the connection's now: another than before has nothing to let go. */
 void mrt_zk_session_send_gathered(struct mrt_zk_session *session, int socket);

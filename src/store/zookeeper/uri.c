@@ -66,7 +66,7 @@ static void write_shown(struct mrt_zk_address *address)
         snprintf(address->shown + at, sizeof address->shown - at, "%s", address->chroot);
 }
 
-/* What is asked for and not had must not end in plain text. */
+/* TLS that is required and not available must not end in plain text. */
 static int refuse_security(const struct mrt_uri *uri)
 {
     const char *tls = mrt_uri_parameter(uri, "tls"), *sasl = mrt_uri_parameter(uri, "sasl");

@@ -27,7 +27,7 @@ struct mrt_zk_address {
     mrt_time connect;
     enum mrt_zk_layout layout;
     mrt_time tick; /* the ensemble's; 0: not known */
-    bool wake_all; /* who waits for a mutex or a read/write lock watches the list of children */
+    bool wake_all; /* waiters for a mutex or a read/write lock watch the list of children */
     char shown[MRT_ZK_SERVERS_SIZE]; /* canonical, for people */
 };
 

@@ -1,4 +1,4 @@
-/* What operators' calls share: questions to a server, one at a time; see operator/connection.c. */
+/* Questions of operators to a server, one at a time; see operator/connection.c. */
 #ifndef MRT_STORE_ZOOKEEPER_OPERATOR_CONNECTION_H
 #define MRT_STORE_ZOOKEEPER_OPERATOR_CONNECTION_H
 

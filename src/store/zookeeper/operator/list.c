@@ -1,6 +1,6 @@
 /*
  * mortise_list: reads the queues below a directory, behind a sync, so that it shows no
- * older state than that of the call. What is gone between two questions is left out.
+ * older state than that of the call. A node that goes between two questions is left out.
  */
 #include "store/zookeeper/operator/connection.h"
 

@@ -16,7 +16,7 @@
 #include "store/zookeeper/operator/operator.h"
 #include "store/zookeeper/ticket/view.h"
 
-/* What is wanted of a queue, and what has come of it. */
+/* An order for a queue, and its outcome. */
 struct operation {
     struct mrt_zk_asker asker;
     enum mrt_zk_question question;

@@ -58,7 +58,7 @@ static size_t ask_server(struct mrt_zk_asker *asker, char *answer, size_t size)
     return got;
 }
 
-/* What stands behind `lead` as far as it has only these letters. */
+/* The text behind `lead`, as far as it has only these letters. */
 static int find(const char *answer, const char *lead, const char *letters, const char **found)
 {
     const char *at = strstr(answer, lead);

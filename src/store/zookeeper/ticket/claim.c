@@ -1,6 +1,6 @@
 /*
- * The claim: a lock that promises no order, by the oldest of ZooKeeper's recipes. Whoever
- * makes the one ephemeral node `lock` in the lock's directory holds. All others watch that
+ * The claim: a lock that promises no order, by the oldest of ZooKeeper's recipes. The client
+ * that makes the one ephemeral node `lock` in the lock's directory holds. All others watch that
  * node and try again when it is deleted: each release wakes all who wait, and one of them,
  * or a newcomer, is next.
  *
@@ -228,7 +228,7 @@ static bool mixed(const struct mrt_zk_ticket *ticket)
     return ticket->other.family != MRT_ZK_FOREIGN;
 }
 
-/* The node is ours. What has not been granted yet may have to go again for `refusal`. */
+/* The node is ours. If it has not been granted yet, it may have to go again for `refusal`. */
 static void ours(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int refusal)
 {
     ticket->refusal = ticket->held ? ZOK : refusal;

@@ -1,8 +1,8 @@
 /*
- * What the own node holds, and what others write there.
+ * LIGHTEN and SET_VALUE: changes of the own node, which others write to as well.
  *
- * A node is made with its ticket's label or value. Whoever asks its owner to give up writes over
- * that, as Curator's Revoker does. So a write of ours names the version of the data that was
+ * A node is made with its ticket's label or value. A client that asks its owner to release writes
+ * over that, as Curator's Revoker does. So a write of ours names the version of the data that was
  * read or written here last, and is refused if somebody has written since: then the node is
  * read, which notes the request, and the write is sent again. No request is lost that came
  * before anybody attended, at the cost of nothing as long as there is none.
@@ -32,7 +32,7 @@ static const struct mrt_zk_step read_step = {.send = mrt_zk_send_get, .ticket_re
 
 /* ---------------------------------------------------------------- commands */
 
-/* What the node is called after its LIGHTEN; false: it is not heavier than that. */
+/* The name of the node after its LIGHTEN; false: it is not heavier than that. */
 static bool lighter_node(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_SIZE])
 {
     const struct mrt_zk_place lighter = mrt_zk_ticket_lighter_place(ticket);
@@ -87,7 +87,7 @@ void mrt_zk_data_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *tic
 
 /* ---------------------------------------------------------------- answers */
 
-/* Whatever came of it, the list shows which node there is now. Of unknown outcome it is
+/* In any case the list shows which node there is now. Of unknown outcome it is
    asked for again, and until then there may be one more than is known. Done, the node is known
    by its new name at once: the list may be lost. */
 static void lightened(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
@@ -116,7 +116,7 @@ static void was_set(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
         mrt_zk_ticket_answer_code(session, ticket, reply->code);
 }
 
-/* Somebody has written there: whatever that was is known now. */
+/* Another client has written there, and that is known now. */
 static void was_read(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                      const struct mrt_zk_reply *reply)
 {

@@ -13,8 +13,8 @@
  * A deletion and a creation in one transaction are one step to everybody, so nobody sees the lock
  * free, and of two that adopt one fails. Place and sequence stay, so Curator and kazoo, who
  * order by what comes after `lock-`, go on queueing behind it. The fence is that of the first
- * node: who queued meanwhile has a larger one, and gets the lock later. The name says which it is,
- * for a node's data may be written over by others.
+ * node: a ticket that queued meanwhile has a larger one, and gets the lock later. The name says
+ * which it is, for a node's data may be written over by others.
  *
  * Names say all: what a list shows as detached is nobody's, and what it shows as adopted is
  * ours if this session owns it. Neither kind is ever passed on, for the marker of one that has
@@ -45,7 +45,7 @@ static const struct mrt_zk_step adopt_step = {
 
 /* ---------------------------------------------------------------- beginning */
 
-/* What the node is called once the command is done. */
+/* The name of the node once the command is done. */
 static void heir_node(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_SIZE])
 {
     char uuid[MRT_ZK_UUID_SIZE];
@@ -58,7 +58,7 @@ static void heir_node(const struct mrt_zk_ticket *ticket, char node[MRT_ZK_NODE_
     mrt_zk_node(uuid, &place, node);
 }
 
-/* What was written into a node that is adopted must have been read. */
+/* The data of a node that is adopted must have been read. */
 static void carry_change_of_hands(struct mrt_zk_outgoing *request)
 {
     char node[MRT_ZK_NODE_SIZE];
@@ -70,7 +70,7 @@ static void carry_change_of_hands(struct mrt_zk_outgoing *request)
 }
 
 /* Where the ticket is now. */
-static void look(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
+static void locate(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     if (++ticket->tries > TRIES_MAX)
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
@@ -85,7 +85,7 @@ void mrt_zk_detach_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *t
     if (ticket->created && !ticket->outcome_unknown)
         mrt_zk_ticket_send_node(session, ticket, &detach_step, ticket->node);
     else
-        look(session, ticket);
+        locate(session, ticket);
 }
 
 void mrt_zk_adopt_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
@@ -93,7 +93,7 @@ void mrt_zk_adopt_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
     if (ticket->created)
         mrt_zk_refresh(session, ticket, true);
     else
-        look(session, ticket);
+        locate(session, ticket);
 }
 
 /* ---------------------------------------------------------------- the end */
@@ -130,7 +130,7 @@ static void adopted(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
 
 /* The ticket's node under the identity that it is sought by, in whichever layout, NULL: there is
    none. */
-static const char *find(const struct mrt_zk_reply *reply, struct mrt_id id)
+static const char *node_under(const struct mrt_zk_reply *reply, struct mrt_id id)
 {
     char uuid[MRT_ZK_UUID_SIZE], plain[MRT_ZK_UUID_SIZE];
     mrt_zk_uuid(id, &(struct mrt_zk_place){.layout = MRT_ZK_CURATOR}, uuid);
@@ -156,8 +156,8 @@ static void take(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, c
 }
 
 /* It has been adopted: by whom, its owner tells. */
-static void ask_owner(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
-                      const char *node)
+static void check_owner(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
+                        const char *node)
 {
     snprintf(ticket->node, sizeof ticket->node, "%s", node);
     mrt_zk_ticket_send_node(session, ticket, &owner_step, node);
@@ -166,12 +166,12 @@ static void ask_owner(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
 static void listed_to_adopt(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                             const struct mrt_zk_reply *reply)
 {
-    const char *node = find(reply, ticket->id);
+    const char *node = node_under(reply, ticket->id);
     enum mrt_zk_hands hands = node ? mrt_zk_place_of(node).hands : MRT_ZK_NEVER_DETACHED;
     if (hands == MRT_ZK_DETACHED)
         take(session, ticket, node);
     else if (hands == MRT_ZK_ADOPTED)
-        ask_owner(session, ticket, node);
+        check_owner(session, ticket, node);
     else
         refuse(session, ticket, MRT_ZK_NO_HEIR);
 }
@@ -180,8 +180,8 @@ static void listed_to_detach(struct mrt_zk_session *session, struct mrt_zk_ticke
                              const struct mrt_zk_reply *reply)
 {
     const struct mrt_command *command = mrt_zk_ticket_command(ticket);
-    const char *heir = find(reply, command->detached_id);
-    const char *own = find(reply, command->ticket);
+    const char *heir = node_under(reply, command->detached_id);
+    const char *own = node_under(reply, command->ticket);
     enum mrt_zk_hands hands = heir ? mrt_zk_place_of(heir).hands : MRT_ZK_NEVER_DETACHED;
     if (hands == MRT_ZK_DETACHED) {
         ticket->czxid = mrt_zk_place_of(heir).czxid;
@@ -189,7 +189,7 @@ static void listed_to_detach(struct mrt_zk_session *session, struct mrt_zk_ticke
     } else if (own && hands == MRT_ZK_ADOPTED && ticket->outcome_unknown) {
         /* Adopting it was given up: it may not have been adopted, or be detached already, and
            another's now under the same name. */
-        ask_owner(session, ticket, own);
+        check_owner(session, ticket, own);
     } else if (own && ticket->created && mrt_zk_ticket_keep(ticket, own)) {
         ticket->outcome_unknown = false;
         mrt_zk_ticket_send_node(session, ticket, &detach_step, ticket->node);
@@ -207,7 +207,7 @@ static void owner_read(struct mrt_zk_session *session, struct mrt_zk_ticket *tic
     enum mrt_zk_outcome outcome = mrt_zk_code(reply->code)->outcome;
     memcpy(node, ticket->node, sizeof node);
     if (outcome == MRT_ZK_NO_NODE)
-        look(session, ticket);
+        locate(session, ticket);
     else if (outcome != MRT_ZK_DONE)
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
     else if (reply->stat->ephemeralOwner == session->server_id)
@@ -233,7 +233,7 @@ static void changed_hands(struct mrt_zk_session *session, struct mrt_zk_ticket *
     } else if (code == ZBADVERSION) {
         mrt_zk_ticket_send_node(session, ticket, &read_step, ticket->node);
     } else if (outcome == MRT_ZK_NO_NODE || code == ZNODEEXISTS) {
-        look(session, ticket); /* it has been done, or another was quicker */
+        locate(session, ticket); /* it has been done, or another was quicker */
     } else {
         ticket->outcome_unknown |= outcome == MRT_ZK_PERHAPS;
         mrt_zk_ticket_answer_code(session, ticket, code);
@@ -249,7 +249,7 @@ static void was_read(struct mrt_zk_session *session, struct mrt_zk_ticket *ticke
         mrt_zk_ticket_data_known(session, ticket, reply);
         mrt_zk_ticket_send_node(session, ticket, &adopt_step, ticket->node);
     } else if (outcome == MRT_ZK_NO_NODE) {
-        look(session, ticket);
+        locate(session, ticket);
     } else {
         mrt_zk_ticket_answer_code(session, ticket, reply->code);
     }

@@ -1,7 +1,7 @@
 /*
  * Directories of locks. They are containers, which the server deletes some time after they have
- * become empty; so a create may find none at any time, and makes it. What becomes of that shows in
- * the create that is sent behind.
+ * become empty; so a create may find none at any time, and makes it. The create that is
+ * sent behind shows whether that was done.
  *
  * Invariant: a command makes its directory at most TRIES_MAX times.
  *

@@ -1,12 +1,12 @@
 /*
- * What is known of a ticket and its node: its name and place, its newest view, the version of its
+ * A record of a ticket and its node: its name and place, its newest view, the version of its
  * data. Nothing here sends a request; what follows from a change is its caller's to do.
  *
- * A node is made with its ticket's label or value. Whoever asks its owner to release writes over
- * that, as Curator's Revoker does. So a write of ours names the version of the data that was
+ * A node is made with its ticket's label or value. A client that asks its owner to release writes
+ * over that, as Curator's Revoker does. So a write of ours names the version of the data that was
  * read or written here last (ticket/data.c).
  *
- * Invariant: what asked for a release is reported once, by the transaction that wrote it.
+ * Invariant: a request for release is reported once, by the transaction that wrote it.
  *
  * Threads: as the port's own calls, under mrt_zk_library.
  */

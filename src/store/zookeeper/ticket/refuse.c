@@ -12,6 +12,7 @@
 #include "store/zookeeper/ticket/ticket.h"
 
 static mrt_zk_ticket_reply undone;
+/* Deletes the node of a failed try, or of a refused acquire. */
 static const struct mrt_zk_step undo_step = {.send = mrt_zk_send_delete, .ticket_reply = undone};
 
 int mrt_zk_refusal(const struct mrt_zk_ticket *ticket, const struct mrt_command *command,

@@ -129,7 +129,7 @@ static void purge(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
         deleted(session, ticket, ZOK);
 }
 
-/* What could not be passed on is deleted, and the reason mended or kept in mind. */
+/* A node that could not be passed on is deleted, and the reason mended or kept in mind. */
 static void delete_plainly(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
 {
     char markers[MRT_ZK_PATH_MAX + 32];

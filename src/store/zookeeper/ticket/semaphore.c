@@ -1,7 +1,7 @@
 /*
- * Who of a semaphore's queue watches what, so that no departure is missed and few are told of
- * it. A ticket waits until the weights ahead and its own fit, so any of the holders may be
- * the one to let it in, and who watches the ticket N places ahead misses the others.
+ * The watches of a semaphore's queue: no departure is missed, and few tickets are told of it. A
+ * ticket waits until the weights ahead and its own fit, so any of the holders may be the one to let
+ * it in, and a ticket that watches the one N places ahead misses the others.
  *
  *  - Each fourth ticket marks its node when it is granted: it sets its data to what they were.
  *  - A waiter watches the node of the nearest of these that is ahead and does not fit. It cannot

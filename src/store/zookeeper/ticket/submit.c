@@ -1,6 +1,6 @@
 /*
- * Commands of tickets, as they come from the port: found or made their ticket, and begun, each in
- * the file of its kind.
+ * Commands of tickets, as they come from the port. Each is given its ticket, an old one or a new
+ * one, and begins in the file of its kind.
  *
  * Threads: as the port's own calls, under mrt_zk_library.
  */

@@ -1,6 +1,6 @@
 /*
- * What the steps of all commands have in common. A ticket does one command at a time; each step is
- * one or more requests sent back to back, and the next step follows from the answers.
+ * The parts that the steps of all commands have in common. A ticket does one command at a time;
+ * each step is one or more requests sent back to back, and the next step follows from the answers.
  *
  *   APPEND   in ticket/append.c; of what is detached, in ticket/detach.c
  *   REFRESH  in ticket/refresh.c
@@ -219,7 +219,7 @@ static bool is_still(const struct mrt_zk_session *session, const struct mrt_zk_t
     return reply->code != ZNONODE && (reply->code != ZOK || reply->stat->czxid == ticket->czxid);
 }
 
-/* What else it may be, the list behind it is too. */
+/* Any other failure of it is the list's behind it, too. */
 static void checked(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                     const struct mrt_zk_reply *reply)
 {

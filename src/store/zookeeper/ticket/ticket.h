@@ -1,4 +1,4 @@
-/* What the steps of all commands of a ticket have in common. */
+/* The parts that the steps of all commands of a ticket have in common. */
 #ifndef MRT_STORE_ZOOKEEPER_TICKET_TICKET_H
 #define MRT_STORE_ZOOKEEPER_TICKET_TICKET_H
 

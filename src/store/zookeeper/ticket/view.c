@@ -1,6 +1,6 @@
 /*
- * What a directory's children say of a ticket: how much is ahead, which of these it is to
- * wait for, whether anything is behind. Names alone are read: they tell kind and weight.
+ * A ticket's view, from the names of its directory's children: how much is ahead, which of these
+ * it has to wait for, whether anything is behind. Names alone are read: they tell kind and weight.
  *
  * Mutexes and writers wait for the last one ahead. A reader waits for the last writer
  * ahead, so that all the readers behind one wake together; readers may stand in between.
@@ -28,7 +28,7 @@ static void say_misplaced(const struct mrt_store *store, const char *node,
              layout ? layout : "");
 }
 
-/* What is said of a directory's children, once each for a store. */
+/* Notes strange children of a directory, once each for a store. */
 static void note_strangers(struct mrt_store *store, const struct mrt_zk_ticket *ticket,
                            const struct mrt_zk_view *view, const struct String_vector *names,
                            int foreign)
@@ -56,8 +56,8 @@ int64_t mrt_zk_first_czxid(const struct mrt_zk_place *place, const struct Stat *
     return place->czxid != 0 ? place->czxid : stat->czxid;
 }
 
-/* Whether the ticket may wait for one at this place: a reader only for writers, who wants permits
-   only for who will mark its node. */
+/* Whether the ticket may wait for one at this place: a reader waits only for writers, a
+   semaphore's ticket only for one that will mark its node. */
 static bool blocks(const struct mrt_zk_ticket *ticket, const struct mrt_zk_place *place)
 {
     if (ticket->place.family == MRT_ZK_SEMAPHORE)
@@ -80,8 +80,8 @@ static bool is_ahead(const struct mrt_zk_ticket *ticket, const struct mrt_zk_pla
            !(ticket->created && mrt_zk_before(ticket->place.sequence, place->sequence));
 }
 
-/* What is ahead on both sides of the one that is waited for. That is the last one ahead, but
-   for readers, who may have other readers in between, and in semaphores. */
+/* Splits the weight ahead into both sides of the one that is waited for. That is the last one
+   ahead, but for readers, who may have other readers in between, and in semaphores. */
 static void split(struct mrt_zk_view *view, const struct mrt_zk_ticket *ticket,
                   const struct mrt_zk_place *blocker, const struct String_vector *names)
 {

@@ -1,4 +1,4 @@
-/* What a directory's children say of a ticket. */
+/* A ticket's view, from the names of its directory's children. */
 #ifndef MRT_STORE_ZOOKEEPER_TICKET_VIEW_H
 #define MRT_STORE_ZOOKEEPER_TICKET_VIEW_H
 

@@ -5,8 +5,8 @@
  *   CELL_SET   sync + get; compare; set with the node's version, or create
  *              of what the session has read or written last: the set alone
  *
- * Who reads and then writes is not to pay for a second read, and the shorter the time in between,
- * the fewer conflicts. So a session keeps what it has seen last of one cell. It
+ * A client that reads and then writes must not pay for a second read, and the shorter the time in
+ * between, the fewer conflicts. So a session keeps what it has seen last of one cell. It
  * serves for one write: a write that is sent again, because its answer was lost, has to read
  * whether it was done. A refused one that came with a fence reads too, because the cell may have
  * a larger one by now.
@@ -18,7 +18,7 @@
  *
  * It is never deleted, for its fence must be kept, and for the server's version of a node
  * starts again when the node does: a write that was compared with the old one would go
- * through. What is shown as version is the transaction of the newest write (mzxid),
+ * through. The version that is shown is the transaction of the newest write (mzxid),
  * which rises whatever happens to the node.
  */
 #include "store/zookeeper/values/cell.h"
@@ -72,7 +72,7 @@ static void write_over(struct mrt_zk_session *session, struct mrt_zk_query *quer
 }
 
 /* Whether the command can be done by what is known of its cell. */
-static bool begin_unread(struct mrt_zk_session *session, struct mrt_zk_query *query)
+static bool write_unread(struct mrt_zk_session *session, struct mrt_zk_query *query)
 {
     const struct mrt_command *command = &query->job->command;
     struct mrt_zk_seen *seen = &session->seen;
@@ -102,7 +102,7 @@ void mrt_zk_cell_submit(struct mrt_zk_session *session, struct mrt_job *job, con
         return;
     size_t length = strlen(query->path);
     snprintf(query->path + length, sizeof query->path - length, "/" MRT_ZK_CELL_NAME);
-    if (!begin_unread(session, query))
+    if (!write_unread(session, query))
         read_first(session, query);
 }
 

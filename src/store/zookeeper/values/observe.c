@@ -1,12 +1,12 @@
 /*
- * OBSERVE: who is first in a queue, and a watch that tells when it is another.
+ * OBSERVE: the first ticket of a queue, and a watch that reports when it is another.
  *
  *   sync + list                  the newest, not what a follower has
  *     one is first: get + watch  its end and its new values are told, and nothing else
  *     none: list + watch on the directory
  *     no directory: exists + watch
  *
- * Who observes a leader is not woken by candidates that come and go. A node that is gone by
+ * An observer of a leader is not woken by candidates that come and go. A node that is gone by
  * the time it is read is looked for again. The value is the node's data as it is, so leaders of
  * Curator and kazoo show theirs.
  */

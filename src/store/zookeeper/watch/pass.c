@@ -18,13 +18,14 @@
  *  3 A marker is called exactly as the node (UUID and sequence), so that no other lock's can
  *    be taken for it. The directory is in the chroot, not a container, which would be reaped,
  *    and as readable as the tickets. If it is missing it is made, for the next time. Where locks
- * are not open to all, a pass is believed only after the directory's ACL has shown that nobody may
- * make markers who may not do the same in a lock. 4 Watches are set in this order, back to back:
- * own node, marker, node ahead. A release in between is then seen by the marker, or finds the node
- * gone when it is to be watched. 5 The own node is watched too. Who waits behind it waits for the
- * same holder from the moment it is deleted, so from then on no pass is believed: the ticket is
- * looked at again. A watch that was used up by a change of data is set anew, and until that is
- *    answered nothing is believed either. A refusal to set one leads to a list.
+ *    are not open to all, a pass is believed only after the directory's ACL has shown that nobody
+ *    may make markers who may not do the same in a lock.
+ *  4 Watches are set in this order, back to back: own node, marker, node ahead. A release in
+ *    between is then seen by the marker, or finds the node gone when its watch is set.
+ *  5 The own node is watched too. A ticket behind it waits for the same holder from the moment it
+ *    is deleted, so from then on no pass is believed: the ticket is viewed again. A watch that was
+ *    used up by a change of data is set anew, and until that is answered nothing is believed
+ *    either. A refusal to set one leads to a list.
  *  6 A node gone by the time it is to be watched says nothing, also if it was the only one
  *    ahead: a holder that was detached, or made lighter, goes on under another name. So a list
  *    follows.
@@ -42,7 +43,7 @@
  * 12 Where nothing but the node ahead is in the way, by the newest list, its deletion is the grant,
  *    whoever deleted it: what is ahead never grows. Then its marker is not watched. A node that
  *    goes on under another name is no less ahead: so the transaction that calls it otherwise first
- *    sets its data. That uses up its watches, and who watched it is told of a change, looks, and
+ *    sets its data. That uses up its watches: a waiter is told of a change, reads the node, and
  *    finds it gone by rule 6. Rule 5 holds here too. A watch that outlived its connection
  *    would be told of a deletion in any case; none does.
  */

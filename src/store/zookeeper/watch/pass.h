@@ -1,4 +1,4 @@
-/* The steps that set watches, and what follows from their answers and events. */
+/* The steps that set watches. */
 #ifndef MRT_STORE_ZOOKEEPER_WATCH_PASS_H
 #define MRT_STORE_ZOOKEEPER_WATCH_PASS_H
 

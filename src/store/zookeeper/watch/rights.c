@@ -1,7 +1,7 @@
 /*
- * Who may make markers (watch/pass.c). A session reads the ACL of a node that it has made, and
- * that of the markers' directory, once, in front of its first watch on a marker, so both are known
- * before its event. Where locks are open to all, markers may be as well.
+ * The rights to make markers (watch/pass.c). A session reads the ACL of a node that it has made,
+ * and that of the markers' directory, once, in front of its first watch on a marker, so both are
+ * known before its event. Where locks are open to all, markers may be as well.
  */
 #include "store/zookeeper/ticket/record.h"
 
@@ -28,7 +28,7 @@ void mrt_zk_rights_read(struct mrt_zk_session *session, const struct mrt_zk_tick
     session->rights.asked = mrt_zk_send(session, &markers_step, NULL, path, &code);
 }
 
-/* The line of somebody who may make a node or say who may. */
+/* The line of an identity that may make a node or change its ACL. */
 static bool is_line(const struct ACL *entry, char line[MRT_ZK_RIGHTS_MAX])
 {
     int length = snprintf(line, MRT_ZK_RIGHTS_MAX, "\n%s:%s\n", entry->id.scheme, entry->id.id);

@@ -1,11 +1,12 @@
 /*
- * Watches, and who of this session waits for what. One watch is kept for a path, however many
+ * Watches, and what the tickets of this session wait for. One watch is kept for a path, however
+ many
  * wait for it: a node ahead, whose end is told; one whose change is told too, which is
  * the mark of a semaphore's ticket; or a lock's directory, whose children come and go.
  *
- * A watch on children is set by a list of them, so that list and watch are one. Who listed
- * later, or is about to list again, may share it once it is known to be set: what would
- * have set it off comes before the list that shows it.
+ * A watch on children is set by a list of them, so that list and watch are one. A
+ * ticket that listed later, or is about to list again, may share it once it is known to be set:
+ * what would have set it off comes before the list that shows it.
  *
  * Watches end with their connection. The library would set them all again on the next
  * one, in a single message that the server refuses, and the connection with it, once

@@ -10,7 +10,7 @@ enum mrt_zk_watches {
     MRT_ZK_WATCHES_CHILDREN /* of a lock's directory */
 };
 
-/* What tickets of this session wait for: a node and its marker, or a directory. One a path,
+/* A node and its marker, or a directory, that tickets of this session wait for. One a path,
    however many wait; it stays until its event comes, also if nobody waits any more, or until
    the connection ends. */
 struct mrt_zk_watch {
