@@ -16,6 +16,9 @@
  * A store says unasked when no server could be reached. A silence may end by itself, so only an
  * acquire that does not wait ends by that.
  */
+#include "core/contact.h"
+
+#include "core/acquire.h"
 #include "core/engine_internal.h"
 
 /* How long a silence may last before something is to be done; MRT_TIME_NEVER: for ever. */
@@ -94,7 +97,7 @@ static mrt_time give_up_due(struct mrt_engine *engine, mrt_time now)
     mrt_time next = mrt_time_add(now, engine->config.give_up); /* for those to come */
     TAILQ_FOREACH_SAFE (queue, &engine->queues, link, following)
         while ((waiter = find_due(queue, now, &next)))
-            mrt_engine_cancel(engine, waiter, MORTISE_EDISCONNECTED, now);
+            mrt_waiter_cancel(waiter, MORTISE_EDISCONNECTED, now);
     return next;
 }
 
@@ -129,5 +132,5 @@ void mrt_contact_refused(struct mrt_engine *engine, mrt_time now)
     struct mrt_waiter *waiter;
     TAILQ_FOREACH_SAFE (queue, &engine->queues, link, following)
         while ((waiter = find_try(queue)))
-            mrt_engine_cancel(engine, waiter, MORTISE_EDISCONNECTED, now);
+            mrt_waiter_cancel(waiter, MORTISE_EDISCONNECTED, now);
 }

@@ -14,23 +14,26 @@
  * the engine removes only tickets that were held here.
  *  - Fences go on from the last hold's: where the ticket has no higher one, with the same.
  */
-#include "base/assert.h"
-#include "core/engine_internal.h"
+#include "core/detach.h"
 
-int mrt_engine_detach(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
-                      uint64_t owner, struct mrt_id detached_id, struct mrt_waiter *waiter,
-                      mrt_time now)
+#include "base/assert.h"
+#include "core/agenda.h"
+#include "core/engine_internal.h"
+#include "core/hold.h"
+#include "core/ticket.h"
+#include "core/verify.h"
+#include "core/waiter.h"
+
+int mrt_detach_begin(struct mrt_hold *hold, struct mrt_id detached_id, struct mrt_waiter *waiter,
+                     mrt_time now)
 {
-    int error = mrt_hold_use(engine, hold, generation, owner, now);
-    if (error != MORTISE_OK)
-        return error;
     if (!hold->ticket)
         return MORTISE_ELOST;
     if (hold->count > 1 || hold->ticket->holds > 1)
         return MORTISE_EINVALID;
     struct mrt_queue *queue = hold->queue;
     struct mrt_ticket *ticket = hold->ticket;
-    mrt_waiter_begin(waiter, engine, queue, now);
+    mrt_waiter_begin(waiter, queue->engine, queue, now);
     mrt_hold_put(hold);
     ticket->detached_id = detached_id;
     ticket->outcome_unknown = false;
@@ -57,12 +60,11 @@ static int look_here(struct mrt_queue *queue, const struct mrt_waiter *waiter)
     return held_here ? MORTISE_ENOTHELD : MORTISE_OK;
 }
 
-void mrt_engine_adopt(struct mrt_engine *engine, struct mrt_queue *queue, struct mrt_waiter *waiter,
-                      mrt_time now)
+void mrt_adopt_begin(struct mrt_waiter *waiter, mrt_time now)
 {
+    struct mrt_engine *engine = waiter->engine;
+    struct mrt_queue *queue = waiter->queue;
     MRT_ASSERT(!mrt_id_none(waiter->adopts) && !waiter->try_only && !waiter->competes);
-    mrt_waiter_begin(waiter, engine, queue, now);
-    mrt_session_check(engine, now);
     waiter->error = engine->closing ? MORTISE_ECLOSED : look_here(queue, waiter);
     if (waiter->error == MORTISE_OK && !(waiter->hold = mrt_hold_take(engine)))
         waiter->error = MORTISE_ENOMEM;
@@ -74,12 +76,4 @@ void mrt_engine_adopt(struct mrt_engine *engine, struct mrt_queue *queue, struct
     if (!queue->recipe.shared && queue->ticket)
         mrt_ticket_remove(queue->ticket); /* it waits for what is adopted */
     mrt_queue_serve(queue, now);
-}
-
-void mrt_ticket_resume(struct mrt_ticket *ticket)
-{
-    uint64_t used = ticket->last_fence - ticket->fence + 1;
-    if (ticket->last_fence < ticket->fence)
-        used = 0;
-    ticket->used = used < ticket->fence_span ? used : ticket->fence_span - 1;
 }

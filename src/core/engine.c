@@ -9,7 +9,17 @@
 #include "core/engine.h"
 
 #include "base/assert.h"
+#include "core/acquire.h"
+#include "core/agenda.h"
+#include "core/contact.h"
 #include "core/engine_internal.h"
+#include "core/hold.h"
+#include "core/queue.h"
+#include "core/request.h"
+#include "core/session.h"
+#include "core/session_answer.h"
+#include "core/ticket.h"
+#include "core/ticket_answer.h"
 
 #include <stdlib.h>
 
@@ -95,59 +105,6 @@ void *mrt_engine_host(const struct mrt_engine *engine)
     return engine->config.host;
 }
 
-struct mrt_id mrt_engine_identity(struct mrt_engine *engine)
-{
-    struct mrt_id id = engine->config.seed;
-    id.low += ++engine->identities;
-    return id;
-}
-
-/* Steele, Lea and Flood's SplitMix64: spreads the pauses of many clients. */
-static uint64_t mix(uint64_t x)
-{
-    x += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
-mrt_time mrt_engine_pause(struct mrt_engine *engine, uint32_t attempts)
-{
-    mrt_time pause = engine->config.pause_min;
-    for (uint32_t i = 0; i < attempts && pause < engine->config.pause_max; i++)
-        pause *= 2;
-    pause = mrt_time_min(pause, engine->config.pause_max);
-    uint64_t spread = mix(engine->config.seed.low ^ engine->serial);
-    return pause / 2 + (mrt_time)(spread % (uint64_t)pause);
-}
-
-mrt_time mrt_engine_recheck(const struct mrt_engine *engine, mrt_time told)
-{
-    mrt_time own = engine->config.recheck;
-    return own > 0 ? mrt_time_min(own, told) : told;
-}
-
-void mrt_engine_send(struct mrt_engine *engine, struct mrt_command *command,
-                     enum mrt_command_type type)
-{
-    MRT_ASSERT(!command->queued && !command->outstanding);
-    command->type = type;
-    command->serial = ++engine->serial;
-    if (type == MRT_START || type == MRT_STOP || type == MRT_RENEW)
-        command->session = engine->session.id;
-    command->queued = true;
-    TAILQ_INSERT_TAIL(&engine->outbox, command, link);
-}
-
-bool mrt_engine_unsend(struct mrt_engine *engine, struct mrt_command *command)
-{
-    if (!command->queued)
-        return false;
-    TAILQ_REMOVE(&engine->outbox, command, link);
-    command->queued = false;
-    return true;
-}
-
 static bool of_session(const struct mrt_command *command)
 {
     return command->type == MRT_START || command->type == MRT_STOP || command->type == MRT_RENEW;
@@ -208,69 +165,6 @@ void mrt_engine_unsubmit(struct mrt_engine *engine, struct mrt_command *command,
         mrt_ticket_unsubmitted(ticket_of(command), now);
 }
 
-void mrt_engine_settle(struct mrt_engine *engine, struct mrt_waiter *waiter)
-{
-    if (waiter->settled)
-        return;
-    waiter->settled = true;
-    TAILQ_INSERT_TAIL(&engine->settled, waiter, settled_link);
-}
-
-void mrt_waiter_unplace(struct mrt_waiter *waiter)
-{
-    if (waiter->placing)
-        TAILQ_REMOVE(&waiter->engine->placed, waiter, placed_link);
-    waiter->placing = false;
-}
-
-void mrt_waiter_place(struct mrt_waiter *waiter, uint64_t place)
-{
-    if (!waiter->wants_place || place == 0 || place == waiter->place)
-        return;
-    waiter->place = place;
-    if (!waiter->placing)
-        TAILQ_INSERT_TAIL(&waiter->engine->placed, waiter, placed_link);
-    waiter->placing = true;
-}
-
-struct mrt_waiter *mrt_engine_next_placed(struct mrt_engine *engine)
-{
-    struct mrt_waiter *waiter = TAILQ_FIRST(&engine->placed);
-    if (waiter)
-        mrt_waiter_unplace(waiter);
-    return waiter;
-}
-
-void mrt_waiter_end(struct mrt_waiter *waiter, int error)
-{
-    MRT_ASSERT(waiter->state != MRT_WAITER_DONE);
-    waiter->state = MRT_WAITER_DONE;
-    waiter->error = error;
-    mrt_waiter_unplace(waiter);
-    mrt_heap_clear(&waiter->engine->timers, &waiter->timer);
-    mrt_engine_settle(waiter->engine, waiter);
-}
-
-struct mrt_waiter *mrt_engine_next_settled(struct mrt_engine *engine)
-{
-    struct mrt_waiter *waiter = TAILQ_FIRST(&engine->settled);
-    if (waiter) {
-        TAILQ_REMOVE(&engine->settled, waiter, settled_link);
-        waiter->settled = false;
-    }
-    return waiter;
-}
-
-struct mrt_hold *mrt_engine_next_told(struct mrt_engine *engine)
-{
-    struct mrt_hold *hold = TAILQ_FIRST(&engine->told);
-    if (hold) {
-        TAILQ_REMOVE(&engine->told, hold, told_link);
-        hold->telling = false;
-    }
-    return hold;
-}
-
 bool mrt_engine_is_unreachable(const struct mrt_engine *engine)
 {
     return mrt_session_unreachable(engine);
@@ -305,13 +199,6 @@ static struct mrt_command *answered(struct mrt_engine *engine, const struct mrt_
         command->outstanding = false;
     }
     return command;
-}
-
-struct mrt_ticket *mrt_engine_ticket(struct mrt_engine *engine, struct mrt_id id)
-{
-    struct mrt_ticket *ticket;
-    HASH_FIND(hh, engine->tickets_by_id, &id, sizeof id, ticket);
-    return ticket;
 }
 
 static void woken(struct mrt_engine *engine, const struct mrt_event *event)
@@ -397,7 +284,7 @@ void mrt_engine_tick(struct mrt_engine *engine, mrt_time now)
     while ((timer = mrt_heap_pop(&engine->timers, now))) {
         switch (timer->kind) {
         case MRT_TIMER_WAITER:
-            mrt_engine_cancel(engine, OWNER_OF(timer, mrt_waiter), MORTISE_ETIMEOUT, now);
+            mrt_waiter_cancel(OWNER_OF(timer, mrt_waiter), MORTISE_ETIMEOUT, now);
             break;
         case MRT_TIMER_HOLD:
             mrt_hold_timer(OWNER_OF(timer, mrt_hold), now);

@@ -8,9 +8,21 @@
  * What is told of a hold is a word of: HELD (SUSPENDED HELD)* [SUSPENDED] [LOST]. That somebody
  * wants it back is told in between, at any time before LOST, as often as it was asked for or
  * less often; a request that arrives before a listener registers is kept until then.
+ *
+ * A hold with an end (`ends`, max_hold) is lost by the clock alone from that moment on, as one
+ * whose lease has run out; the timer only tells of it and gives the ticket back. The end is that of
+ * the first acquire: nested ones do not move it. In the last tenth its holder is asked to give it
+ * up, as by an operator.
+ * Threads: as core/engine.h.
  */
+#include "core/hold.h"
+
 #include "base/assert.h"
+#include "core/agenda.h"
 #include "core/engine_internal.h"
+#include "core/policy.h"
+#include "core/ticket.h"
+#include "core/verify.h"
 
 #include <stdlib.h>
 
@@ -103,13 +115,21 @@ static void note_fence(const struct mrt_ticket *ticket, uint64_t fence)
     queue->floor_serial = queue->engine->serial;
 }
 
+/* It lasts at most so long from now; 0: for ever. */
+static void limit(struct mrt_hold *hold, mrt_time longest, mrt_time now)
+{
+    if (longest <= 0)
+        return;
+    hold->ends = mrt_time_add(now, longest);
+    mrt_heap_set(&hold->engine->timers, &hold->timer, hold->ends - longest / 10);
+}
 void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, mrt_time now)
 {
     struct mrt_hold *hold = waiter->hold;
     MRT_ASSERT(ticket->holds == 0 && !ticket->queue->active);
     MRT_ASSERT(ticket->used < ticket->fence_span);
     begin(hold, ticket, waiter->owner, waiter->weight);
-    mrt_hold_limit(hold, waiter->hold_max, now);
+    limit(hold, waiter->hold_max, now);
     hold->fence = ticket->fence ? ticket->fence + ticket->used : 0;
     note_fence(ticket, hold->fence);
     ticket->used++;
@@ -137,6 +157,16 @@ void mrt_hold_tell(struct mrt_hold *hold, mortise_state state)
     if (!hold->telling)
         TAILQ_INSERT_TAIL(&engine->told, hold, told_link);
     hold->telling = true;
+}
+
+struct mrt_hold *mrt_engine_next_told(struct mrt_engine *engine)
+{
+    struct mrt_hold *hold = TAILQ_FIRST(&engine->told);
+    if (hold) {
+        TAILQ_REMOVE(&engine->told, hold, told_link);
+        hold->telling = false;
+    }
+    return hold;
 }
 
 /* Puts it into the list of those to be told, if it cares and is not there. */
@@ -188,6 +218,31 @@ void mrt_hold_lose(struct mrt_hold *hold)
     mrt_hold_tell(hold, MORTISE_LOST);
 }
 
+static void expire(struct mrt_hold *hold, mrt_time now)
+{
+    struct mrt_queue *queue = hold->queue;
+    struct mrt_ticket *ticket = hold->ticket;
+    mrt_hold_lose(hold);
+    if (ticket->holds == 0)
+        mrt_ticket_end_verifiers(ticket, MORTISE_ELOST);
+    queue->policy->released(ticket);
+    mrt_queue_serve(queue, now);
+}
+
+void mrt_hold_check(struct mrt_hold *hold, mrt_time now)
+{
+    if (hold->ticket && now >= hold->ends)
+        expire(hold, now);
+}
+
+void mrt_hold_timer(struct mrt_hold *hold, mrt_time now)
+{
+    mrt_hold_check(hold, now);
+    if (!hold->ticket)
+        return;
+    mrt_hold_ask(hold);
+    mrt_heap_set(&hold->engine->timers, &hold->timer, hold->ends);
+}
 struct mrt_hold *mrt_hold_of(struct mrt_queue *queue, uint64_t owner, uint64_t weight)
 {
     struct mrt_hold *hold, *found = NULL;
@@ -229,66 +284,6 @@ bool mrt_hold_nested(const struct mrt_hold *hold, uint64_t generation)
 {
     return mrt_hold_live(hold, generation) && hold->count > 1 &&
            mrt_hold_valid_until(hold) == MRT_TIME_NEVER;
-}
-
-int mrt_hold_use(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
-                 uint64_t owner, mrt_time now)
-{
-    if (!mrt_hold_live(hold, generation))
-        return MORTISE_ENOTHELD;
-    if (owner && hold->owner && hold->owner != owner)
-        return MORTISE_ENOTOWNER;
-    mrt_session_check(engine, now);
-    mrt_hold_check(hold, now);
-    return MORTISE_OK;
-}
-
-int mrt_engine_release(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
-                       uint64_t owner, mrt_time now)
-{
-    int error = mrt_hold_use(engine, hold, generation, owner, now);
-    if (error != MORTISE_OK)
-        return error;
-    MRT_ASSERT(hold->count > 0);
-    bool last = --hold->count == 0;
-    if (!hold->ticket) {
-        if (last)
-            mrt_hold_put(hold);
-        return MORTISE_ELOST;
-    }
-    if (!last)
-        return MORTISE_OK;
-    struct mrt_queue *queue = hold->queue;
-    struct mrt_ticket *ticket = hold->ticket;
-    mrt_hold_put(hold);
-    if (queue->recipe.shared)
-        mrt_shared_released(ticket);
-    mrt_queue_serve(queue, now);
-    return MORTISE_OK;
-}
-
-int mrt_hold_set_value(struct mrt_hold *hold, uint64_t generation, const void *value, size_t size,
-                       mrt_time now)
-{
-    int error = mrt_hold_use(hold->engine, hold, generation, 0, now);
-    if (error != MORTISE_OK)
-        return error;
-    return hold->ticket ? mrt_ticket_set_value(hold->ticket, value, size) : MORTISE_ELOST;
-}
-
-int mrt_engine_lighten(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
-                       uint64_t owner, uint64_t weight, mrt_time now)
-{
-    int error = mrt_hold_use(engine, hold, generation, owner, now);
-    if (error != MORTISE_OK)
-        return error;
-    if (!hold->ticket)
-        return MORTISE_ELOST;
-    if (weight == 0 || weight >= hold->weight)
-        return MORTISE_EINVALID;
-    hold->weight = weight;
-    mrt_shared_released(hold->ticket);
-    return MORTISE_OK;
 }
 
 struct mrt_id mrt_hold_ticket(const struct mrt_hold *hold, uint64_t *number)

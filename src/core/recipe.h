@@ -2,7 +2,17 @@
 #ifndef MRT_CORE_RECIPE_H
 #define MRT_CORE_RECIPE_H
 
-#include "core/engine.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A recipe, as data: how a lock uses its queue. */
+struct mrt_recipe {
+    const char *kind;  /* stored with the tickets; kinds do not mix on one name */
+    uint64_t capacity; /* of the queue */
+    bool reentrant;    /* the owner of a hold may acquire again, as much or less */
+    bool shared;       /* several may hold: each acquire has a ticket of its own */
+    bool claim;        /* no order is promised among clients: a store need not keep one */
+};
 
 /* What the two sides of a read/write lock weigh. */
 #define MRT_WRITER (UINT64_C(1) << 31)

@@ -15,8 +15,13 @@
  *  - An observer that is not sent has a timer or waits for a session: it never rests on what
  *    it saw last without looking again.
  */
+#include "core/request.h"
+
 #include "base/assert.h"
 #include "core/engine_internal.h"
+#include "core/outbox.h"
+#include "core/session.h"
+#include "core/waiter.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -259,10 +264,9 @@ void mrt_request_changed(struct mrt_engine *engine, struct mrt_id id)
 
 /* ------------------------------------------------------------------ beginning */
 
-void mrt_engine_request(struct mrt_engine *engine, const struct mrt_command *wanted,
-                        struct mrt_answer *answer, struct mrt_waiter *waiter, mrt_time now)
+void mrt_request_begin(struct mrt_engine *engine, const struct mrt_command *wanted,
+                       struct mrt_answer *answer, struct mrt_waiter *waiter)
 {
-    mrt_session_check(engine, now);
     waiter->state = MRT_WAITER_WAITING;
     waiter->error = MORTISE_OK;
     waiter->engine = engine;

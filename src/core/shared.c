@@ -1,5 +1,5 @@
 /*
- * The local tier of what several may hold at once: semaphores, read/write locks.
+ * The policy of what several may hold at once: semaphores, read/write locks.
  *
  * Each waiter has a ticket of its own, appended in the order they came, so the store's
  * one order is the order of this process too, and nothing is decided here. A ticket that
@@ -8,9 +8,18 @@
  * A writer that also reads has two holds in one ticket. When the writing one goes first
  * the ticket becomes as light as the other: it keeps its place, so a writer that queues
  * behind does not come in between.
+ * Threads: as core/engine.h.
  */
+#include "core/shared.h"
+
 #include "base/assert.h"
 #include "core/engine_internal.h"
+#include "core/hold.h"
+#include "core/policy.h"
+#include "core/queue.h"
+#include "core/session.h"
+#include "core/ticket.h"
+#include "core/waiter.h"
 
 static void grant(struct mrt_waiter *waiter, mrt_time now)
 {
@@ -35,14 +44,7 @@ static void ask_for_ticket(struct mrt_waiter *waiter)
     ticket->command.wants_place = waiter->wants_place; /* it is in the outbox yet */
 }
 
-int mrt_waiter_set_value(struct mrt_waiter *waiter, const void *value, size_t size)
-{
-    waiter->value = value;
-    waiter->value_size = size;
-    return waiter->ticket ? mrt_ticket_set_value(waiter->ticket, value, size) : MORTISE_OK;
-}
-
-void mrt_shared_serve(struct mrt_queue *queue, mrt_time now)
+static void serve(struct mrt_queue *queue, mrt_time now)
 {
     struct mrt_engine *engine = queue->engine;
     struct mrt_waiter *waiter, *next;
@@ -57,7 +59,15 @@ void mrt_shared_serve(struct mrt_queue *queue, mrt_time now)
     }
 }
 
-void mrt_shared_released(struct mrt_ticket *ticket)
+/* There are no turns. */
+static void granted(struct mrt_queue *queue, mrt_time now)
+{
+    (void)now;
+    MRT_ASSERT(!queue->active);
+}
+
+/* A hold of the ticket has gone or become lighter. */
+static void released(struct mrt_ticket *ticket)
 {
     const struct mrt_hold *hold;
     uint64_t heaviest = 0;
@@ -69,3 +79,5 @@ void mrt_shared_released(struct mrt_ticket *ticket)
     else
         mrt_ticket_lighten(ticket, heaviest);
 }
+
+const struct mrt_policy mrt_shared_policy = {serve, granted, released};

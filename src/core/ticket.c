@@ -14,8 +14,13 @@
  *  - GRANTED is for good: an answer that says otherwise means that the ticket in the store is
  *    not ours any more, and the hold is lost.
  */
+#include "core/ticket.h"
+
 #include "base/assert.h"
+#include "core/agenda.h"
 #include "core/engine_internal.h"
+#include "core/outbox.h"
+#include "core/verify.h"
 
 #include <stdlib.h>
 
@@ -162,6 +167,13 @@ static void loosen(struct mrt_ticket *ticket, enum mrt_ticket_state state)
     TAILQ_INSERT_TAIL(&ticket->queue->engine->loose_tickets, ticket, link);
 }
 
+struct mrt_ticket *mrt_engine_ticket(struct mrt_engine *engine, struct mrt_id id)
+{
+    struct mrt_ticket *ticket;
+    HASH_FIND(hh, engine->tickets_by_id, &id, sizeof id, ticket);
+    return ticket;
+}
+
 struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, const struct mrt_waiter *waiter)
 {
     void *value = waiter->value ? copy_of(waiter->value, waiter->value_size) : NULL;
@@ -186,6 +198,14 @@ struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, const struct mrt_w
     ticket->last_fence = waiter->last_fence;
     mrt_ticket_send(ticket, MRT_APPEND);
     return ticket;
+}
+
+void mrt_ticket_resume(struct mrt_ticket *ticket)
+{
+    uint64_t used = ticket->last_fence - ticket->fence + 1;
+    if (ticket->last_fence < ticket->fence)
+        used = 0;
+    ticket->used = used < ticket->fence_span ? used : ticket->fence_span - 1;
 }
 
 void mrt_ticket_look(struct mrt_ticket *ticket)

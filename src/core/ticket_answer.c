@@ -10,9 +10,19 @@
  *  - One command of a ticket is under way at a time: what is left to be done is sent when the
  *    answer to the one before has come.
  */
+#include "core/ticket_answer.h"
+
 #include "base/assert.h"
+#include "core/agenda.h"
 #include "core/engine_internal.h"
+#include "core/hold.h"
+#include "core/outbox.h"
+#include "core/policy.h"
+#include "core/queue.h"
 #include "core/rule.h"
+#include "core/ticket.h"
+#include "core/verify.h"
+#include "core/waiter.h"
 
 static void gone(struct mrt_ticket *ticket, mrt_time now)
 {
@@ -108,7 +118,8 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
         ticket->fresh = true;
         if (ticket->adopts)
             mrt_ticket_resume(ticket);
-        mrt_queue_granted(queue, now);
+        queue->policy->granted(queue, now);
+        mrt_queue_serve(queue, now);
     } else if (ticket->checking_others && !ticket->others_behind) {
         queue->turn_began = now;
         queue->turn_count = 0;

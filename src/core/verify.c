@@ -1,7 +1,12 @@
 /*
  * Asking the store whether a hold is there. A question is answered by a look that was sent after
  * it, whoever caused the look; so many questions cost one. Who detaches a ticket waits here too.
+ *
+ * Invariant: a ticket that is free has no verifiers: whatever ends it answers them first.
+ * Threads: as core/engine.h.
  */
+#include "core/verify.h"
+
 #include "core/engine_internal.h"
 
 void mrt_ticket_verify(struct mrt_ticket *ticket, struct mrt_waiter *waiter)
@@ -31,24 +36,4 @@ void mrt_ticket_verified(struct mrt_ticket *ticket, uint64_t asked)
         TAILQ_REMOVE(&ticket->verifiers, waiter, link);
         mrt_waiter_end(waiter, MORTISE_OK);
     }
-}
-
-void mrt_engine_verify(struct mrt_engine *engine, struct mrt_hold *hold, struct mrt_waiter *waiter,
-                       mrt_time now)
-{
-    mrt_session_check(engine, now);
-    mrt_hold_check(hold, now);
-    waiter->state = MRT_WAITER_WAITING;
-    waiter->error = MORTISE_OK;
-    waiter->hold = NULL;
-    waiter->engine = engine;
-    waiter->queue = hold->queue;
-    waiter->after = engine->serial;
-    if (!hold->ticket) {
-        waiter->state = MRT_WAITER_DONE;
-        waiter->error = MORTISE_ELOST;
-        return;
-    }
-    mrt_ticket_verify(hold->ticket, waiter);
-    mrt_ticket_look(hold->ticket);
 }

@@ -1,0 +1,22 @@
+/*
+ * The queues of an engine, and which of them are served: agenda.c.
+ */
+#ifndef MRT_CORE_AGENDA_H
+#define MRT_CORE_AGENDA_H
+
+#include "base/time.h"
+
+struct mrt_queue;
+
+/* Gives a queue back that mrt_engine_queue has returned, or a reference to one. */
+void mrt_queue_put(struct mrt_queue *queue);
+
+/* ---------------------------------------------------- of core only */
+
+void mrt_queue_reference(struct mrt_queue *queue);
+/* Of one in `unused`. */
+void mrt_queue_free(struct mrt_queue *queue);
+/* Brings the queue to where it should be; called after every change. */
+void mrt_queue_serve(struct mrt_queue *queue, mrt_time now);
+
+#endif

@@ -1,0 +1,91 @@
+/*
+ * Holds: hold.c. A slot may always be looked at until mrt_engine_free; its generation tells whether
+ * it is still the hold that was meant.
+ */
+#ifndef MRT_CORE_HOLD_H
+#define MRT_CORE_HOLD_H
+
+#include "base/heap.h"
+#include "base/id.h"
+#include "base/list.h"
+#include "mortise.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mrt_engine;
+struct mrt_queue;
+struct mrt_ticket;
+struct mrt_waiter;
+
+/* A hold's slot. */
+struct mrt_hold {
+    struct mrt_engine *engine; /* never changes */
+    uint64_t generation;       /* grows when the slot is given back */
+    struct mrt_queue *queue;   /* NULL: free */
+    struct mrt_ticket *ticket; /* NULL: lost */
+    uint64_t owner;
+    uint64_t weight;
+    uint64_t fence;
+    uint32_t count;
+    mrt_time ends;      /* by itself; MRT_TIME_NEVER: it does not */
+    mortise_state told; /* newest state put into the told list */
+    bool telling;
+    bool wants_revokes;         /* it wants to hear of requests to give it up */
+    bool revoke_requested;      /* there is one that it has not heard of */
+    bool revoke_queued;         /* and is in the list of those to be told */
+    TAILQ_ENTRY(mrt_hold) link; /* of the queue, or of the free slots */
+    TAILQ_ENTRY(mrt_hold) told_link, asked_link;
+    struct mrt_timer timer; /* of its end */
+    /* The host's own; cleared when the slot is given out. */
+    struct mrt_upcall *upcall;
+    mortise_state_callback callback;
+    void *argument;
+    mortise_revoke_callback revoke_callback;
+    void *revoke_argument;
+    int lost_fd; /* -1: none */
+};
+
+TAILQ_HEAD(mrt_hold_list, mrt_hold);
+
+/* Whether this is a hold that has not been released: then its fields may be read. */
+bool mrt_hold_live(const struct mrt_hold *hold, uint64_t generation);
+/* Whether mrt_engine_release would only take one count of several off such a hold: then
+   it does not look at `now`. */
+bool mrt_hold_nested(const struct mrt_hold *hold, uint64_t generation);
+/* State at this instant. */
+mortise_state mrt_hold_state(const struct mrt_hold *hold, mrt_time now);
+/* Until when it is held without another sign of the store; 0: lost. */
+mrt_time mrt_hold_valid_until(const struct mrt_hold *hold);
+/* The ticket of a hold that is not lost, and its number in the store; 0: it has none. */
+struct mrt_id mrt_hold_ticket(const struct mrt_hold *hold, uint64_t *number);
+/* The store is to tell at once of what others do to the hold's ticket. */
+void mrt_engine_attend(struct mrt_hold *hold);
+/* The same, and requests to give it up are told from now on, one that has come before included;
+   or no more. */
+void mrt_engine_listen(struct mrt_hold *hold, bool wants_revokes);
+/* Calls `visit` with each slot that somebody has had, in use or not. */
+void mrt_engine_each_hold(struct mrt_engine *engine, void (*visit)(struct mrt_hold *hold));
+/* NULL when there is no more. */
+struct mrt_hold *mrt_engine_next_told(struct mrt_engine *engine);
+struct mrt_hold *mrt_engine_next_asked(struct mrt_engine *engine);
+
+/* ---------------------------------------------------- of core only */
+
+struct mrt_hold *mrt_hold_take(struct mrt_engine *engine);
+void mrt_hold_put(struct mrt_hold *hold);
+/* By the ticket that its waiter was given. */
+void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, mrt_time now);
+/* A second hold, of less weight, in the ticket that the first has. */
+void mrt_hold_join(struct mrt_hold *hold, const struct mrt_hold *first, uint64_t weight);
+void mrt_hold_lose(struct mrt_hold *hold);
+void mrt_hold_tell(struct mrt_hold *hold, mortise_state state);
+/* Somebody wants it back. */
+void mrt_hold_ask(struct mrt_hold *hold);
+/* An owner's hold; the one of this weight if there are two. */
+struct mrt_hold *mrt_hold_of(struct mrt_queue *queue, uint64_t owner, uint64_t weight);
+/* Loses it if its time is over. */
+void mrt_hold_check(struct mrt_hold *hold, mrt_time now);
+void mrt_hold_timer(struct mrt_hold *hold, mrt_time now);
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * A queue: the local tier of one lock, and what happens to its waiters and tickets: queue.c.
+ */
+#ifndef MRT_CORE_QUEUE_H
+#define MRT_CORE_QUEUE_H
+
+#include "base/list.h"
+#include "core/hold.h"
+#include "core/recipe.h"
+#include "core/uthash.h"
+#include "core/waiter.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mrt_engine;
+struct mrt_policy;
+struct mrt_ticket;
+
+TAILQ_HEAD(mrt_ticket_list, mrt_ticket);
+
+struct mrt_queue {
+    struct mrt_engine *engine;
+    struct mrt_recipe recipe;
+    const struct mrt_policy *policy;
+    uint32_t references; /* handles, waiters, holds and tickets */
+    struct mrt_waiter_list waiters;
+    struct mrt_hold_list holds;     /* also the lost ones, until they are released */
+    struct mrt_ticket_list tickets; /* NEW, WAITING or GRANTED */
+    struct mrt_hold *active;        /* not shared: who has the ticket */
+    struct mrt_ticket *ticket;      /* not shared: the only one */
+    uint32_t removals_pending;      /* tickets that are to go and whose REMOVE has not been sent */
+    mrt_time linger;             /* a ticket that nobody here wants is kept so long; 0: it is not */
+    mrt_time delay;              /* of its tickets */
+    uint64_t floor, floor_alone; /* largest fences of holds: of any; of one with all there is */
+    uint64_t floor_serial;       /* a command up to this one may have been answered before them */
+    mrt_time turn_began;
+    uint64_t turn_count;
+    TAILQ_ENTRY(mrt_queue) link; /* of the queues, or of the unused ones */
+    UT_hash_handle hh;           /* by name */
+    char name[];
+};
+
+TAILQ_HEAD(mrt_queue_list, mrt_queue);
+
+/* The ticket is no more; whoever held by it has lost. */
+void mrt_queue_ticket_gone(struct mrt_ticket *ticket);
+/* The store has it, but others are before it though it was granted: it is lost, and taken out. */
+void mrt_queue_ticket_overtaken(struct mrt_ticket *ticket);
+/* A try was in vain; the ticket is still there. */
+void mrt_queue_blocked(struct mrt_ticket *ticket);
+/* Fails the waiter for whom the ticket was asked, and drops it; takes it out, if it may be in the
+   store. */
+void mrt_queue_refused(struct mrt_ticket *ticket, int error, bool outcome_unknown);
+/* Ends a waiter without the lock, and takes its ticket out. */
+void mrt_queue_fail(struct mrt_waiter *waiter, int error);
+void mrt_queue_fail_all(struct mrt_queue *queue, int error);
+
+#endif

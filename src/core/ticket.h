@@ -1,0 +1,107 @@
+/*
+ * A ticket: one place in one queue of the store: ticket.c.
+ */
+#ifndef MRT_CORE_TICKET_H
+#define MRT_CORE_TICKET_H
+
+#include "base/heap.h"
+#include "base/id.h"
+#include "base/list.h"
+#include "core/store.h"
+#include "core/uthash.h"
+#include "core/waiter.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mrt_engine;
+struct mrt_queue;
+
+enum mrt_ticket_state {
+    MRT_TICKET_FREE,
+    MRT_TICKET_NEW,     /* APPEND is not answered */
+    MRT_TICKET_WAITING, /* queued, tickets ahead */
+    MRT_TICKET_GRANTED,
+    MRT_TICKET_LEAVING, /* being removed */
+    MRT_TICKET_ORPHAN   /* its session is gone; an answer is still to come */
+};
+
+struct mrt_ticket {
+    enum mrt_ticket_state state;
+    struct mrt_id id;
+    struct mrt_queue *queue;
+    uint64_t weight;
+    uint32_t holds;            /* GRANTED: how many have it */
+    struct mrt_waiter *waiter; /* for whom alone it waits: of a shared recipe, or if it adopts */
+    uint64_t fence, fence_span;
+    uint64_t granted_serial;   /* the newest command when it was granted */
+    uint64_t used;             /* fences handed out */
+    mrt_time delay;            /* how long it stays in the store if the session dies */
+    bool fresh;                /* GRANTED: nobody has had it yet */
+    bool adopts;               /* it was nobody's, and has not become a hold yet */
+    uint64_t last_fence;       /* adopts: of its last hold */
+    struct mrt_id detached_id; /* LEAVING: what it is called when it is nobody's; none: it goes */
+    bool try_only;
+    bool waited; /* others were ahead */
+    bool others_behind;
+    bool may_linger;      /* the store was asked to tell of who queues behind it */
+    bool outcome_unknown; /* an APPEND of unknown outcome: it may be in the store */
+    bool look_again;      /* REFRESH once the outstanding command is answered */
+    bool remove_pending;  /* LEAVING: its REMOVE waits for the answer to an earlier command */
+    bool lightening;      /* the store is to be told of its lower weight */
+    bool revaluing;       /* the store is to be told of its new value */
+    bool unreachable;     /* the newest command came to nothing, for want of a connection */
+    bool checking_others; /* a REFRESH sent to learn whether others wait */
+    bool watch_closely;   /* a hold wants to hear at once of what others do to it */
+    uint64_t revoked;     /* the newest request to give it up that is known; 0: none */
+    uint32_t attempts;
+    mrt_time recheck;
+    mrt_time lingers;       /* GRANTED, nobody has it: kept until then; 0: it is not */
+    mrt_time due;           /* a look, or a command that is repeated */
+    struct mrt_timer timer; /* the earlier of the two */
+    struct mrt_command command;
+    void *value, *sent; /* its value, and the one that `command` has, mostly the same */
+    size_t value_size;
+    struct mrt_waiter_list verifiers;
+    TAILQ_ENTRY(mrt_ticket) link; /* of its queue, the free tickets, or the loose ones */
+    UT_hash_handle hh;            /* by id, unless it is an ORPHAN */
+};
+
+/* NULL: it is not there. */
+struct mrt_ticket *mrt_engine_ticket(struct mrt_engine *engine, struct mrt_id id);
+struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, const struct mrt_waiter *waiter);
+/* 0 or MORTISE_ENOMEM. */
+int mrt_ticket_set_value(struct mrt_ticket *ticket, const void *value, size_t size);
+void mrt_ticket_free(struct mrt_ticket *ticket);
+void mrt_ticket_look(struct mrt_ticket *ticket);
+/* Lowers the weight of a granted ticket; no effect if it is not lower. */
+void mrt_ticket_lighten(struct mrt_ticket *ticket, uint64_t weight);
+void mrt_ticket_remove(struct mrt_ticket *ticket);
+/* Its session is gone, and it with it. */
+void mrt_ticket_drop(struct mrt_ticket *ticket);
+/* From now on the store is to tell at once of what others do to it. */
+void mrt_ticket_attend(struct mrt_ticket *ticket);
+/* Keeps a granted ticket that nobody here has or wants. */
+void mrt_ticket_linger(struct mrt_ticket *ticket, mrt_time until);
+void mrt_ticket_timer(struct mrt_ticket *ticket, mrt_time now);
+void mrt_ticket_unsubmitted(struct mrt_ticket *ticket, mrt_time now);
+void mrt_ticket_move(struct mrt_ticket *ticket, enum mrt_ticket_state state);
+/* Whether it is NEW, WAITING or GRANTED. */
+bool mrt_ticket_in_queue(const struct mrt_ticket *ticket);
+/* Whether it has a command that was not answered, or not even fetched. */
+bool mrt_ticket_under_way(const struct mrt_ticket *ticket);
+void mrt_ticket_send(struct mrt_ticket *ticket, enum mrt_command_type type);
+/* How it leaves: for good, or to be nobody's. */
+enum mrt_command_type mrt_ticket_way_out(const struct mrt_ticket *ticket);
+/* What the next ticket of the queue had to wait for has been sent, or is not needed. */
+void mrt_ticket_is_sent(struct mrt_ticket *ticket);
+/* For when a command is due, or lingering ends. */
+void mrt_ticket_set_timer(struct mrt_ticket *ticket);
+/* The removal, or what has to be repeated, after a pause. */
+void mrt_ticket_again_later(struct mrt_ticket *ticket, mrt_time now);
+/* Back to the free ones. */
+void mrt_ticket_put(struct mrt_ticket *ticket);
+/* Makes the ticket ready to be granted to who adopts it. */
+void mrt_ticket_resume(struct mrt_ticket *ticket);
+
+#endif

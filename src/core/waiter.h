@@ -1,0 +1,96 @@
+/*
+ * A waiter, and its place in a queue: waiter.c.
+ */
+#ifndef MRT_CORE_WAITER_H
+#define MRT_CORE_WAITER_H
+
+#include "base/heap.h"
+#include "base/id.h"
+#include "base/list.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct mrt_engine;
+struct mrt_hold;
+struct mrt_queue;
+struct mrt_request;
+struct mrt_ticket;
+
+enum mrt_waiter_state {
+    MRT_WAITER_WAITING,
+    MRT_WAITER_WOKEN, /* told to come and compete: mrt_engine_retry */
+    MRT_WAITER_DONE   /* error, hold */
+};
+
+/* An acquire under way. Zero it, fill the upper part, and keep it in place until DONE. */
+struct mrt_waiter {
+    uint64_t owner;    /* 0: nobody's, never nested */
+    uint64_t weight;   /* how much of the capacity it asks for; 0: 1 */
+    mrt_time deadline; /* MRT_TIME_NEVER: the caller keeps time, by mrt_engine_cancel */
+    bool try_only;
+    bool expect_free;  /* try_only: it is likely to be granted at once */
+    bool competes;     /* may be WOKEN; else it is handed the lock directly */
+    mrt_time hold_max; /* how long the hold lasts at most; 0: for ever */
+    bool wants_place;  /* wants to hear of its place: mrt_engine_next_placed */
+    const void *value; /* of its ticket, if the recipe is shared; NULL: none. Kept until DONE */
+    size_t value_size;
+    struct mrt_id adopts; /* of mrt_engine_adopt: the ticket */
+    uint64_t last_fence;  /* and that of its last hold */
+
+    enum mrt_waiter_state state;
+    int error;
+    struct mrt_hold *hold;
+
+    /* The engine's own. */
+    struct mrt_engine *engine;
+    struct mrt_queue *queue;
+    struct mrt_ticket *ticket;   /* of a shared recipe, and who adopts: its own, once appended */
+    struct mrt_ticket *verifies; /* of mrt_engine_verify */
+    struct mrt_request *request; /* of mrt_engine_request */
+    uint64_t after;              /* verify: only a look sent after this serial counts */
+    mrt_time since;
+    struct mrt_timer timer;
+    TAILQ_ENTRY(mrt_waiter) link; /* of the queue, or of the ticket it verifies */
+    TAILQ_ENTRY(mrt_waiter) settled_link;
+    bool settled;
+    uint64_t place; /* how many tickets are ahead in the store; 0: not known */
+    bool placing;   /* and that is to be told */
+    TAILQ_ENTRY(mrt_waiter) placed_link;
+};
+
+TAILQ_HEAD(mrt_waiter_list, mrt_waiter);
+
+/* Whether it waits for the store, and not for who has the lock in this process. */
+bool mrt_waiter_asks(const struct mrt_waiter *waiter);
+/* Puts a waiter that was DONE at once into the settled list all the same. */
+void mrt_engine_settle(struct mrt_engine *engine, struct mrt_waiter *waiter);
+/* NULL when there is no more. */
+struct mrt_waiter *mrt_engine_next_settled(struct mrt_engine *engine);
+struct mrt_waiter *mrt_engine_next_placed(struct mrt_engine *engine);
+
+/* ---------------------------------------------------- of core only */
+
+/* Begins one that waits for a lock. */
+void mrt_waiter_begin(struct mrt_waiter *waiter, struct mrt_engine *engine, struct mrt_queue *queue,
+                      mrt_time now);
+/* Ends a waiter that has been taken out of its list. */
+void mrt_waiter_end(struct mrt_waiter *waiter, int error);
+/* Puts a waiter into the queue, behind or before all others. */
+void mrt_queue_enter(struct mrt_queue *queue, struct mrt_waiter *waiter, bool first);
+/* Takes it out, and its timer off. */
+void mrt_queue_unlink_waiter(struct mrt_waiter *waiter);
+/* The ticket stands for this waiter alone. */
+void mrt_queue_attach_waiter(struct mrt_ticket *ticket, struct mrt_waiter *waiter);
+/* The ticket stands for its waiter no more; NULL: it stood for nobody in particular. */
+struct mrt_waiter *mrt_queue_detach_waiter(struct mrt_ticket *ticket);
+/* Its place in the store's queue is this; told if it cares and that is news. */
+void mrt_waiter_place(struct mrt_waiter *waiter, uint64_t place);
+/* What has not been told of it is not told any more. */
+void mrt_waiter_unplace(struct mrt_waiter *waiter);
+/* Whether somebody who waits by this ticket wants to hear of its place, and what it is. */
+bool mrt_queue_wants_place(const struct mrt_ticket *ticket);
+void mrt_queue_placed(struct mrt_ticket *ticket, uint64_t place);
+
+#endif
