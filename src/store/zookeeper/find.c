@@ -44,6 +44,7 @@ bool mrt_zk_keep_start(struct mrt_store *store, struct mrt_job *job, mrt_time no
     if (store->servers[0])
         return false;
     mrt_zk_drop_start(store);
+    MRT_ASSERT(!store->unplaced && !store->servers[0]);
     store->unplaced = job;
     store->unplaced_until = mrt_time_add(now, store->address.connect);
     return true;

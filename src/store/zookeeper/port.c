@@ -18,6 +18,7 @@
  * A fence is the transaction that created the node, shifted to give each ticket 4096
  * numbers; never its sequence number, which starts again when the directory does.
  */
+#include "base/assert.h"
 #include "base/error.h"
 #include "store/zookeeper/answer.h"
 #include "store/zookeeper/close.h"
@@ -99,6 +100,7 @@ static void settle(struct mrt_store *store)
         return;
     }
     finish_closing(store, true); /* an earlier one */
+    MRT_ASSERT(!store->closing && !store->stop);
     store->closing = closing;
     store->stop = stop;
     store->unproven = id;

@@ -9,6 +9,7 @@
  */
 #include "store/zookeeper/ticket/directory.h"
 
+#include "base/assert.h"
 #include "store/zookeeper/ticket/ticket.h"
 
 #include <string.h>
@@ -49,6 +50,7 @@ void mrt_zk_directory_make(struct mrt_zk_session *session, struct mrt_zk_ticket 
     char part[MRT_ZK_PATH_MAX];
     int code;
     size_t length = strlen(path);
+    MRT_ASSERT(path[0] == '/' && length < sizeof part);
     for (size_t end = 1; end <= length; end++) {
         if (path[end] != '/' && path[end] != '\0')
             continue;

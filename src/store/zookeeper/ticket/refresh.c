@@ -13,6 +13,7 @@
  */
 #include "store/zookeeper/ticket/refresh.h"
 
+#include "base/assert.h"
 #include "store/zookeeper/ticket/claim.h"
 #include "store/zookeeper/ticket/refuse.h"
 #include "store/zookeeper/ticket/semaphore.h"
@@ -74,6 +75,7 @@ static bool wait(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
 static void take_view(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                       const struct mrt_zk_view *view, const struct mrt_zk_reply *reply)
 {
+    MRT_ASSERT(ticket->created && view->own >= 0);
     ticket->behind = view->behind;
     ticket->ahead = view->count;
     if (mrt_zk_ticket_fits(ticket, view->ahead)) {

@@ -9,6 +9,7 @@
  */
 #include "store/zookeeper/ticket/refuse.h"
 
+#include "base/assert.h"
 #include "store/zookeeper/ticket/ticket.h"
 
 static mrt_zk_ticket_reply undone;
@@ -55,6 +56,7 @@ static void undone(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
 
 void mrt_zk_undo(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int refusal)
 {
+    MRT_ASSERT(refusal != ZOK);
     ticket->refusal = refusal;
     mrt_zk_ticket_send_node(session, ticket, &undo_step, ticket->node);
 }

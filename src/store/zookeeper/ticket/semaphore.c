@@ -21,6 +21,7 @@
  */
 #include "store/zookeeper/ticket/semaphore.h"
 
+#include "base/assert.h"
 #include "store/zookeeper/answer.h"
 #include "store/zookeeper/watch/watch.h"
 
@@ -54,6 +55,7 @@ void mrt_zk_mark(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
     int code;
     if (!ticket->mark_due)
         return;
+    MRT_ASSERT(ticket->place.family == MRT_ZK_SEMAPHORE && ticket->node[0]);
     snprintf(path, sizeof path, "%s/%s", ticket->path, ticket->node);
     mrt_zk_send(session, &mark_step, ticket, path, &code);
 }

@@ -61,6 +61,7 @@ static struct mrt_zk_ticket *new_ticket(struct mrt_zk_session *session,
     ticket->attempt = ++session->numbers << 32;
     TAILQ_INIT(&ticket->jobs);
     mrt_zk_uuid(command->ticket, &ticket->place, ticket->uuid);
+    MRT_ASSERT(strlen(path) < sizeof ticket->path);
     memcpy(ticket->path, path, strlen(path) + 1);
     HASH_ADD(hh, session->tickets, id, sizeof ticket->id, ticket);
     if (ticket->hh.tbl)

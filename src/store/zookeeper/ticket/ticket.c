@@ -41,6 +41,7 @@ static void free_ticket(struct mrt_zk_session *session, struct mrt_zk_ticket *ti
 {
     mrt_zk_unwait(ticket);
     mrt_zk_disown(session, ticket);
+    MRT_ASSERT(TAILQ_EMPTY(&ticket->jobs));
     HASH_DEL(session->tickets, ticket);
     free(ticket->suspects);
     free(ticket);

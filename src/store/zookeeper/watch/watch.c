@@ -120,6 +120,7 @@ void mrt_zk_watches_free(struct mrt_zk_session *session)
 static struct mrt_zk_watch *new_watch(struct mrt_zk_session *session, const char *path,
                                       enum mrt_zk_watches kind)
 {
+    MRT_ASSERT(session->connected); /* it ends with the connection */
     size_t size = strlen(path) + 1;
     struct mrt_zk_watch *watch = calloc(1, sizeof *watch + size);
     if (!watch)
@@ -144,6 +145,7 @@ static struct mrt_zk_watch *new_watch(struct mrt_zk_session *session, const char
 static void watch_own(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     char path[MRT_ZK_PATH_MAX + 256];
+    MRT_ASSERT(ticket->own_watch == 0 && ticket->node[0]);
     ticket->own_watch = ++session->numbers;
     HASH_ADD(by_own, session->tickets_by_own, own_watch, sizeof ticket->own_watch, ticket);
     if (!ticket->by_own.tbl) {
