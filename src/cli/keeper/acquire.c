@@ -5,6 +5,8 @@
  * It ends when the token has been written: if it cannot be, the lock is given back first.
  */
 #include "cli/keeper/keeper.h"
+#include "cli/run/locks.h"
+#include "cli/run/options.h"
 
 #include <fcntl.h>
 #include <unistd.h>

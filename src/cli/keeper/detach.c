@@ -7,16 +7,14 @@
  * between detaching and the end of the output, and if that fails the lock is given back.
  */
 #include "cli/keeper/keeper.h"
+#include "cli/run/locks.h"
 
 #include <signal.h>
 
 static int open_run(struct mrt_run *run)
 {
     int code = mrt_run_open(run);
-    if (code)
-        return code;
-    int error = mrt_run_make_lock(run, &run->locks[0]);
-    return error ? mrt_cli_fail_error(NULL, error) : 0;
+    return code ? code : mrt_run_make_locks(run);
 }
 
 static int close_run(struct mrt_run *run, int code)

@@ -22,6 +22,9 @@
  * environment. One thread, without one of the client's.
  */
 #include "cli/keeper/keeper.h"
+#include "cli/run/command.h"
+#include "cli/run/held.h"
+#include "cli/run/locks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -201,15 +204,6 @@ static void keep(struct keeper *keeper)
 
 /* ----------------------------------------------------------- from begin to end */
 
-static int make_locks(struct mrt_run *run)
-{
-    int error = MORTISE_OK;
-    for (size_t i = 0; i < run->count && !error; i++)
-        if (!run->locks[i].is_outer)
-            error = mrt_run_make_lock(run, &run->locks[i]);
-    return error ? mrt_cli_fail_error(NULL, error) : 0;
-}
-
 /* Acquires all that no outer run holds: 0 or an exit code. */
 static int get_locks(struct mrt_run *run)
 {
@@ -226,7 +220,7 @@ static int get_locks(struct mrt_run *run)
     if (!code)
         code = mrt_run_block_signals(run);
     if (!code)
-        code = make_locks(run);
+        code = mrt_run_make_locks(run);
     if (!code && !mrt_run_are_all_outer(run))
         mrt_run_wait(run, &code);
     return code;

@@ -10,6 +10,7 @@
 #ifndef MRT_CLI_KEEPER_KEEPER_H
 #define MRT_CLI_KEEPER_KEEPER_H
 
+#include "cli/run/held.h"
 #include "cli/run/run.h"
 
 /* -------------------------------------------------------------- keeper.c */

@@ -3,6 +3,7 @@
  * printed. A keeper's is shown to the keeper, without the store; another is the store's.
  */
 #include "cli/keeper/keeper.h"
+#include "cli/run/options.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,6 +9,7 @@
  * so all of them together are given CURIOSITY at most, and none that is another user's is called.
  */
 #include "cli/keeper/keeper.h"
+#include "cli/run/held.h"
 
 #include <stdlib.h>
 

@@ -12,7 +12,9 @@
  * mortise leaves them alone, or waits for them as for the group, or ends them when the group is
  * empty, as --stragglers says.
  */
-#include "cli/run/run.h"
+
+#include "cli/run/command.h"
+#include "cli/run/locks.h"
 
 #include <errno.h>
 #include <sys/wait.h>

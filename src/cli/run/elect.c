@@ -6,13 +6,32 @@
  * is an error and not a long silence.
  */
 #include "cli/frame/json.h"
-#include "cli/run/run.h"
+#include "cli/run/locks.h"
+#include "cli/run/options.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+const struct mrt_subcommand mrt_elect_subcommand = {
+    .name = "elect",
+    .summary = "lead, alone, and run a command meanwhile",
+    .operands = "NAME [options] [[--] COMMAND [ARGUMENT...]]\nNAME --observe|--once",
+    .about = "Campaigns until it leads the election NAME, runs the command while it leads, and\n"
+             "ends with the command's exit code. Without a command it says so and leads\n"
+             "until a signal ends it, or the term is lost.\n",
+    .notes =
+        "The command, and what happens to it when leadership is lost, are as with run.\n"
+        "--observe and --once print fence and value of the leader, or \"nobody leads\";\n"
+        "with --json, objects with event, time, name, fence (0: nobody leads), fence_text and\n"
+        "value.\n",
+    .flags = mrt_run_flags + MRT_RUN_FLAGS_OF_RUN,
+    .count = MRT_RUN_FLAG_COUNT - MRT_RUN_FLAGS_OF_RUN,
+    .function = mrt_cli_elect,
+    .traits = MRT_FLAG_COMMAND,
+};
 
 /* The signal that ends us, if one has come; 0. */
 static int ending_signal(struct mrt_run *run)

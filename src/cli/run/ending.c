@@ -12,7 +12,7 @@
  * and the exit code is MRT_EXIT_NOT_STOPPED: nothing here can end that process.
  */
 #include "cli/frame/json.h"
-#include "cli/run/run.h"
+#include "cli/run/command.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -15,7 +15,8 @@
  * Periods are told by the hosts' clocks. One that is a whole period ahead or more has been
  * wrong: its word does not keep the others from running.
  */
-#include "cli/run/run.h"
+
+#include "cli/run/held.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -7,7 +7,8 @@
  * waiter of flock(1) may come first. The guard has the descriptor too, so the file stays locked
  * until the command's group has ended, also when mortise is killed.
  */
-#include "cli/run/run.h"
+
+#include "cli/run/locks.h"
 
 #include <errno.h>
 #include <fcntl.h>

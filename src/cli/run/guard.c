@@ -26,7 +26,8 @@
  * Of the caller's things it keeps none: not the standard descriptors, nor the
  * working directory, nor the session, so it is not seen by the terminal.
  */
-#include "cli/run/run.h"
+
+#include "cli/run/guard.h"
 
 #include <errno.h>
 #include <fcntl.h>

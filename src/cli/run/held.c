@@ -11,10 +11,11 @@
  * Secrets: what mortise shows the server is wiped from where the process was given it as soon
  * as the client is open, so that neither the guard nor the command has it.
  */
-#include "cli/run/run.h"
 
+#include "cli/run/held.h"
 #include "base/name.h"
 #include "base/uri.h"
+#include "cli/run/command.h"
 
 #include <errno.h>
 #include <inttypes.h>

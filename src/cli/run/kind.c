@@ -11,7 +11,8 @@
  * Invariant: a ticket is always of the kind that its queue has. The store sees to that, also
  * between two versions of mortise; here it is only chosen what to ask for next.
  */
-#include "cli/run/run.h"
+
+#include "cli/run/locks.h"
 
 #include <string.h>
 
@@ -49,11 +50,42 @@ static int make_writer(struct mrt_run_lock *lock, const mortise_lock_options *op
     return error;
 }
 
-int mrt_run_make_exclusive(struct mrt_run_lock *lock, const mortise_lock_options *options)
+static int make_exclusive(struct mrt_run_lock *lock, const mortise_lock_options *options)
 {
     return reads_or_writes(lock)
                ? make_writer(lock, options)
                : mortise_mutex_new(lock->run->client, lock->name, options, &lock->lock);
+}
+
+static void on_queued(void *argument, uint64_t ahead)
+{
+    struct mrt_run *run = argument;
+    (void)ahead;
+    run->is_queued = true;
+}
+
+int mrt_run_make_lock(struct mrt_run *run, struct mrt_run_lock *lock)
+{
+    mortise_lock *other;
+    bool tells = run->verbose || run->status_fd >= 0;
+    mortise_lock_options options = {.size = sizeof options,
+                                    .permits = run->weight,
+                                    .queued = tells ? on_queued : NULL,
+                                    .queued_argument = run,
+                                    .lock_delay_ms = mrt_time_left_ms(run->lock_delay, 0)};
+    mortise_election_options candidate = {.size = sizeof candidate,
+                                          .value = run->value,
+                                          .value_size = run->value ? strlen(run->value) : 0};
+    switch (run->mode) {
+    case MRT_RUN_SHARED:
+        return mortise_read_write_new(run->client, lock->name, &options, &lock->lock, &other);
+    case MRT_RUN_LEADER:
+        return mortise_election_new(run->client, lock->name, &candidate, &lock->election);
+    case MRT_RUN_PERMITS:
+        return mortise_semaphore_new(run->client, lock->name, run->permits, &options, &lock->lock);
+    default:
+        return make_exclusive(lock, &options);
+    }
 }
 
 static enum mrt_join turn(struct mrt_run_lock *lock)

@@ -3,9 +3,9 @@
  * without arguments, which may be secret; of a keeper also the process that it keeps the lock
  * for, since the process in the list is the keeper; of a candidate its value.
  */
-#include "cli/run/run.h"
 
 #include "base/name.h"
+#include "cli/run/run.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * --lease: how long what is held outlives a client that has fallen silent. The store's address
  * says it, each store's in its own word; here it is put there.
  */
+
 #include "cli/run/run.h"
 
 #include <inttypes.h>

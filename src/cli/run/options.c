@@ -5,7 +5,8 @@
  * Several locks are acquired in the order of their names, as the library does it for all who
  * want several, so that no two wait for each other.
  */
-#include "cli/run/run.h"
+
+#include "cli/run/options.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,10 +33,7 @@ enum {
     ONCE
 };
 
-/* The first rows are of run alone, the last of elect. */
-enum { OF_RUN_ALONE = 10, OF_ELECT_ALONE = 3 };
-
-static const struct mrt_flag flags[] = {
+const struct mrt_flag mrt_run_flags[] = {
     MRT_RUN_MODE_FLAGS,
     {'F', "no-fork", NULL, "run the command in place of mortise", NULL, 0},
     {ALSO, "also", "NAME", "hold this lock too, all or none; may be\nrepeated", NULL,
@@ -83,43 +81,8 @@ static const struct mrt_flag flags[] = {
     {ONCE, "once", NULL, "the same, but only who leads now; 1 if\nnobody does", NULL,
      MRT_FLAG_ONCE},
 };
-#define FLAG_COUNT (sizeof flags / sizeof flags[0])
-
-const struct mrt_subcommand mrt_run_subcommand = {
-    .name = "run",
-    .summary = "run a command while holding a lock",
-    .operands = "NAME [--] COMMAND [ARGUMENT...]\nNAME -c STRING",
-    .about = "Waits for the lock NAME, runs the command while holding it, and ends with the\n"
-             "command's exit code.\n",
-    .notes = "DURATION: seconds (10, 0.5), or with units (500ms, 10s, 5m, 1h, 2d, 1m30s).\n"
-             "The command finds MORTISE_NAME, MORTISE_FENCE, and in MORTISE_LOCK_FD a descriptor\n"
-             "that becomes readable when the lock is lost.\n"
-             "Exit codes: the command's own; 128+N if signal N ended it; 126 and 127 if it cannot\n"
-             "be run or found; 64 wrong usage; 69 store out of reach; 75 not acquired; 76 lost\n"
-             "while held; 77 permission denied; 78 wrong configuration; 124 --max-hold is over.\n",
-    .flags = flags,
-    .count = FLAG_COUNT - OF_ELECT_ALONE,
-    .function = mrt_cli_run,
-    .traits = MRT_FLAG_COMMAND,
-};
-
-const struct mrt_subcommand mrt_elect_subcommand = {
-    .name = "elect",
-    .summary = "lead, alone, and run a command meanwhile",
-    .operands = "NAME [options] [[--] COMMAND [ARGUMENT...]]\nNAME --observe|--once",
-    .about = "Campaigns until it leads the election NAME, runs the command while it leads, and\n"
-             "ends with the command's exit code. Without a command it says so and leads\n"
-             "until a signal ends it, or the term is lost.\n",
-    .notes =
-        "The command, and what happens to it when leadership is lost, are as with run.\n"
-        "--observe and --once print fence and value of the leader, or \"nobody leads\";\n"
-        "with --json, objects with event, time, name, fence (0: nobody leads), fence_text and\n"
-        "value.\n",
-    .flags = flags + OF_RUN_ALONE,
-    .count = FLAG_COUNT - OF_RUN_ALONE,
-    .function = mrt_cli_elect,
-    .traits = MRT_FLAG_COMMAND,
-};
+_Static_assert(sizeof mrt_run_flags / sizeof mrt_run_flags[0] == MRT_RUN_FLAG_COUNT,
+               "a row is not counted");
 
 #define NO_DURATION "a duration, as 10, 0.5, 500ms, 1m30s"
 

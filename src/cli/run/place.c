@@ -12,6 +12,8 @@
  * lock is free a moment after the command has ended.
  */
 #include "cli/keeper/keeper.h"
+#include "cli/run/command.h"
+#include "cli/run/held.h"
 
 #include <errno.h>
 #include <fcntl.h>

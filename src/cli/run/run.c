@@ -6,7 +6,11 @@
  * the command starts, and the lock is given back when the command's process group
  * is empty.
  */
-#include "cli/run/run.h"
+
+#include "cli/run/command.h"
+#include "cli/run/held.h"
+#include "cli/run/locks.h"
+#include "cli/run/options.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,35 +20,23 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-mrt_time mrt_run_longest_grace(const mortise_capabilities *can)
-{
-    mrt_time left = mrt_time_from_ms(can->lease_left_ms) - MRT_RUN_LEASE_MARGIN;
-    return left > 0 ? left : 0;
-}
-
-/* The command must not be ended while the store answers: between two renewals a part of the lease
-   is left, and the grace lies in it. A third of that part is for answers that take their time. */
-int mrt_run_fit_grace(struct mrt_run *run)
-{
-    char grace[32], lease[32];
-    mortise_capabilities can = {.size = sizeof(can)};
-    int error = mortise_get_capabilities(run->client, &can);
-    if (error)
-        return mrt_cli_fail_error(NULL, error);
-    mrt_time left = mrt_run_longest_grace(&can);
-    run->is_leased = can.lease_ms > 0;
-    if (run->is_leased && run->grace > left && !run->grace_given)
-        run->grace = left / 3 * 2;
-    run->spare = run->is_leased && left > run->grace ? left - run->grace : 0;
-    if (!run->is_leased || run->grace <= left)
-        return 0;
-    mrt_cli_format_duration(mrt_time_from_ms(can.lease_ms), lease, sizeof(lease));
-    mrt_cli_format_duration(run->grace, grace, sizeof(grace));
-    return mrt_cli_fail(MRT_EXIT_USAGE,
-                        "--grace %s is too long for a lease of %s: make it %" PRId64
-                        "ms at most, or the lease longer",
-                        grace, lease, left / MRT_MILLISECOND);
-}
+const struct mrt_subcommand mrt_run_subcommand = {
+    .name = "run",
+    .summary = "run a command while holding a lock",
+    .operands = "NAME [--] COMMAND [ARGUMENT...]\nNAME -c STRING",
+    .about = "Waits for the lock NAME, runs the command while holding it, and ends with the\n"
+             "command's exit code.\n",
+    .notes = "DURATION: seconds (10, 0.5), or with units (500ms, 10s, 5m, 1h, 2d, 1m30s).\n"
+             "The command finds MORTISE_NAME, MORTISE_FENCE, and in MORTISE_LOCK_FD a descriptor\n"
+             "that becomes readable when the lock is lost.\n"
+             "Exit codes: the command's own; 128+N if signal N ended it; 126 and 127 if it cannot\n"
+             "be run or found; 64 wrong usage; 69 store out of reach; 75 not acquired; 76 lost\n"
+             "while held; 77 permission denied; 78 wrong configuration; 124 --max-hold is over.\n",
+    .flags = mrt_run_flags,
+    .count = MRT_RUN_FLAG_COUNT - MRT_RUN_FLAGS_OF_ELECT,
+    .function = mrt_cli_run,
+    .traits = MRT_FLAG_COMMAND,
+};
 
 /* The command under the locks that are held: its exit code. */
 static int run_command(struct mrt_run *run)
@@ -85,68 +77,13 @@ static int run_locked(struct mrt_run *run)
     return code;
 }
 
-static void on_contact(void *argument, int error, const char *why)
-{
-    struct mrt_run *run = argument;
-    bool is_away = error && run->waits_for;
-    if (is_away == run->is_away)
-        return;
-    run->is_away = is_away;
-    mrt_run_event(run, is_away ? "away" : "back", run->waits_for, "%s", "");
-    if (is_away)
-        mrt_cli_say("%s: no answer from the store (%s); trying again", run->waits_for->name, why);
-    else
-        mrt_cli_say("%s: %s answers again", run->name, why);
-}
-
-int mrt_run_open(struct mrt_run *run)
-{
-    run->cli->contact = on_contact;
-    run->cli->contact_argument = run;
-    int code = mrt_run_open_file(run);
-    return code ? code : mrt_cli_open_shared(run->cli, &run->client);
-}
-
-static void on_queued(void *argument, uint64_t ahead)
-{
-    struct mrt_run *run = argument;
-    (void)ahead;
-    run->is_queued = true;
-}
-
-int mrt_run_make_lock(struct mrt_run *run, struct mrt_run_lock *lock)
-{
-    mortise_lock *other;
-    bool tells = run->verbose || run->status_fd >= 0;
-    mortise_lock_options options = {.size = sizeof options,
-                                    .permits = run->weight,
-                                    .queued = tells ? on_queued : NULL,
-                                    .queued_argument = run,
-                                    .lock_delay_ms = mrt_time_left_ms(run->lock_delay, 0)};
-    mortise_election_options candidate = {.size = sizeof candidate,
-                                          .value = run->value,
-                                          .value_size = run->value ? strlen(run->value) : 0};
-    switch (run->mode) {
-    case MRT_RUN_SHARED:
-        return mortise_read_write_new(run->client, lock->name, &options, &lock->lock, &other);
-    case MRT_RUN_LEADER:
-        return mortise_election_new(run->client, lock->name, &candidate, &lock->election);
-    case MRT_RUN_PERMITS:
-        return mortise_semaphore_new(run->client, lock->name, run->permits, &options, &lock->lock);
-    default:
-        return mrt_run_make_exclusive(lock, &options);
-    }
-}
-
 static int run_on_client(struct mrt_run *run)
 {
     int code = mrt_run_fit_grace(run);
     if (!code)
         code = mrt_run_block_signals(run);
-    for (size_t i = 0; i < run->count && !code; i++) {
-        int error = run->locks[i].is_outer ? 0 : mrt_run_make_lock(run, &run->locks[i]);
-        code = error ? mrt_cli_fail_error(NULL, error) : 0;
-    }
+    if (!code)
+        code = mrt_run_make_locks(run);
     if (code)
         return code;
     return run->observe ? mrt_elect_observe(run) : run_locked(run);

@@ -5,7 +5,8 @@
  * trace here: system calls, and execvp, which allocates nothing; and its part is
  * kept out of the parent's function, whose stack frame it would share.
  */
-#include "cli/run/run.h"
+
+#include "cli/run/command.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,12 +9,16 @@
  * The guard calls these functions too, so they keep to its rules (guard.c): no allocation,
  * no stdio streams.
  */
-#include "cli/run/run.h"
+
+#include "cli/run/target.h"
+
+#include "base/time.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

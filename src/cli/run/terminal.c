@@ -9,9 +9,11 @@
  * asked for it. SIGTTOU is blocked throughout, so that this process may change
  * the foreground from the background.
  */
-#include "cli/run/run.h"
+
+#include "cli/run/terminal.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 void mrt_terminal_init(struct mrt_terminal *terminal)

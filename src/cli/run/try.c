@@ -4,7 +4,8 @@
  * something under the lock uses run -n.
  */
 #include "base/error.h"
-#include "cli/run/run.h"
+#include "cli/run/locks.h"
+#include "cli/run/options.h"
 
 #define TRIES_MAX 4
 
@@ -50,11 +51,9 @@ static bool join_all(struct mrt_run *run, int *error)
 static int try_all(struct mrt_run *run)
 {
     char detail[MRT_ERROR_DETAIL_MAX];
-    for (size_t i = 0; i < run->count; i++) {
-        int error = mrt_run_make_lock(run, &run->locks[i]);
-        if (error)
-            return mrt_cli_fail_error(NULL, error);
-    }
+    int code = mrt_run_make_locks(run);
+    if (code)
+        return code;
     for (int tries = 0;; tries++) {
         int error = try_as_made(run);
         mrt_error_copy_detail(detail);

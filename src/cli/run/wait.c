@@ -1,16 +1,15 @@
 /*
- * Signals as events, and getting the locks.
+ * Acquiring the locks of a run, in their order, all or none.
  *
- * From here on signals are blocked and read from a descriptor, beside the
- * client's, by one poll: so an interrupted wait is cancelled and its answer
- * awaited, and nothing stays queued. They are blocked only after the store has
- * been opened: until then nothing is queued, and a signal just ends the process.
- * A signal that was ignored when we were started (nohup, a shell's background)
- * stays ignored, for us and for the command.
+ * An interrupted wait is cancelled and its answer awaited, so that nothing stays queued.
+ * Invariant: when mrt_run_wait returns false, nothing is held.
+ * Threads: one.
  */
 #include "base/error.h"
 #include "cli/frame/json.h"
-#include "cli/run/run.h"
+#include "cli/run/command.h"
+#include "cli/run/held.h"
+#include "cli/run/locks.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +17,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #define LOOK_EVERY (100 * MRT_MILLISECOND)
@@ -31,97 +29,6 @@
 #define UNCLEAR_MAX 4
 /* Between two looks at the file of --flock. */
 #define FILE_PAUSE (20 * MRT_MILLISECOND)
-
-/* End the wait; forwarded to the command. */
-static const int terminating[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
-/* Forwarded as well, or of the command itself. */
-static const int others[] = {SIGTSTP, SIGCONT, SIGWINCH, SIGCHLD};
-
-bool mrt_run_is_terminating(int signal)
-{
-    for (size_t i = 0; i < sizeof(terminating) / sizeof(terminating[0]); i++)
-        if (terminating[i] == signal)
-            return true;
-    return false;
-}
-
-static bool is_ignored(int signal)
-{
-    struct sigaction action;
-    return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
-int mrt_run_block_signals(struct mrt_run *run)
-{
-    sigset_t read, blocked;
-    sigemptyset(&read);
-    for (size_t i = 0; i < sizeof(terminating) / sizeof(terminating[0]); i++)
-        if (!is_ignored(terminating[i]))
-            sigaddset(&read, terminating[i]);
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        sigaddset(&read, others[i]);
-    /* With SIGCHLD ignored the command's exit code would be lost. */
-    signal(SIGCHLD, SIG_DFL);
-    blocked = read;
-    sigaddset(&blocked, SIGPIPE);
-    sigaddset(&blocked, SIGTTOU);
-    sigprocmask(SIG_BLOCK, &blocked, &run->inherited_mask);
-    run->signal_fd = signalfd(-1, &read, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (run->signal_fd < 0)
-        return mrt_cli_fail(MRT_EXIT_INTERNAL, "cannot watch signals: %s", strerror(errno));
-    return 0;
-}
-
-int mrt_run_next_signal(struct mrt_run *run)
-{
-    struct signalfd_siginfo info;
-    if (run->cancelled) {
-        run->cancelled = false;
-        return SIGTERM;
-    }
-    ssize_t got = read(run->signal_fd, &info, sizeof(info));
-    return got == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
-}
-
-/* Milliseconds to `until`, rounded up; -1: for ever. */
-static int milliseconds_to(mrt_time until)
-{
-    if (until == MRT_TIME_NEVER)
-        return -1;
-    mrt_time left = until - mrt_time_now();
-    if (left <= 0)
-        return 0;
-    mrt_time ms = mrt_time_add(left, MRT_MILLISECOND - 1) / MRT_MILLISECOND;
-    return ms > INT_MAX ? INT_MAX : (int)ms;
-}
-
-void mrt_run_poll_all(struct mrt_run *run, mrt_time until, struct pollfd *fds, nfds_t count)
-{
-    fds[0] = (struct pollfd){.fd = mortise_fd(run->client), .events = POLLIN};
-    fds[1] = (struct pollfd){.fd = run->signal_fd, .events = POLLIN};
-    int timeout = milliseconds_to(until);
-    int next = mortise_next_timeout_ms(run->client);
-    if (next >= 0 && (timeout < 0 || next < timeout))
-        timeout = next;
-    int ready = poll(fds, count, timeout);
-    if (ready < 0)
-        for (nfds_t i = 0; i < count; i++)
-            fds[i].revents = 0;
-    if (ready == 0 || fds[0].revents != 0)
-        mortise_process(run->client);
-}
-
-void mrt_run_poll(struct mrt_run *run, mrt_time until)
-{
-    struct pollfd fds[3] = {[2] = {.fd = run->cancel_fd, .events = POLLIN}};
-    mrt_run_poll_all(run, until, fds, run->cancel_fd > 0 ? 3 : 2);
-    if (run->cancel_fd <= 0 || fds[2].revents == 0)
-        return;
-    run->cancelled = true;
-    run->cancel_fd = 0;
-}
-
-/* --------------------------------------------------------------- waiting */
 
 struct waiting {
     struct mrt_run *run;
@@ -466,35 +373,4 @@ bool mrt_run_wait(struct mrt_run *run, int *code)
     *code = say_not_acquired(&waiting, MORTISE_OK);
     mrt_run_release(run);
     return false;
-}
-
-int mrt_run_release(struct mrt_run *run)
-{
-    int error = MORTISE_OK;
-    mrt_run_unlock_file(run);
-    for (size_t i = run->count; i > 0; i--) {
-        struct mrt_run_lock *lock = &run->locks[i - 1];
-        if (!lock->hold.slot)
-            continue;
-        int result =
-            lock->election ? mortise_election_resign(lock->election) : mortise_release(lock->hold);
-        if (!error)
-            error = result;
-        if (!result)
-            mrt_run_event(run, "released", lock, ", " MRT_JSON_FENCE, lock->fence, lock->fence);
-        if (!result && run->verbose && lock->fence)
-            mrt_cli_say("%s: released", lock->name);
-        lock->hold = (mortise_hold){.slot = NULL};
-    }
-    return error;
-}
-
-void mrt_run_linger(struct mrt_run *run, mrt_time until)
-{
-    while (!run->lost && mrt_time_now() < until) {
-        mrt_run_poll(run, until);
-        for (int signal; (signal = mrt_run_next_signal(run)) != 0;)
-            if (mrt_run_is_terminating(signal))
-                return;
-    }
 }

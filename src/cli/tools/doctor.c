@@ -8,7 +8,7 @@
  */
 #include "cli/frame/cli.h"
 #include "cli/observe/rows.h"
-#include "cli/run/run.h"
+#include "cli/run/locks.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
