@@ -26,7 +26,9 @@
 /* The pauses before a lock is asked for again whose name was in use as another kind. */
 #define ASK_FIRST (5 * MRT_MILLISECOND)
 #define ASK_LAST (300 * MRT_MILLISECOND)
-#define UNCLEAR_MAX 4
+/* So many refusals in a row of which a list shows no reason: where kinds take turns, the name may
+   be in use as the other one at each attempt, and free at each list. */
+#define UNCLEAR_MAX 16
 /* Between two looks at the file of --flock. */
 #define FILE_PAUSE (20 * MRT_MILLISECOND)
 
