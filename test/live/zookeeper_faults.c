@@ -534,6 +534,35 @@ static void test_zk_15_c6_1000_waits_leave_no_watch_and_no_node(void **state)
     await_none("zk_ephemerals_count");
 }
 
+/* Where it comes again, so that a leader's own watch, which is set meanwhile, is counted too. */
+static long settled_watches(void)
+{
+    long count = zk_place_figure("zk_watch_count"), last = -1;
+    for (int i = 0; i < 50 && count != last; i++) {
+        last = count;
+        zk_rest_ms(200);
+        count = zk_place_figure("zk_watch_count");
+    }
+    return count;
+}
+
+static void test_c6_reading_a_leader_leaves_no_watch(void **state)
+{
+    (void)state;
+    mortise_election *candidate, *reader;
+    mortise_leader leader = {.fence = 0};
+    assert_int_equal(mortise_election_new(direct, "read-once", NULL, &candidate), MORTISE_OK);
+    assert_int_equal(mortise_election_new(through, "read-once", NULL, &reader), MORTISE_OK);
+    assert_int_equal(mortise_election_campaign(candidate, 5000), MORTISE_OK);
+    long before = settled_watches();
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(mortise_election_leader(reader, &leader), MORTISE_OK);
+    assert_true(leader.fence > 0);
+    assert_int_equal(settled_watches(), before);
+    assert_int_equal(mortise_election_free(reader), MORTISE_OK);
+    assert_int_equal(mortise_election_free(candidate), MORTISE_OK);
+}
+
 static void test_zk_10_zk_12_f11_the_directory_is_reaped_between(void **state)
 {
     (void)state;
@@ -702,6 +731,7 @@ int main(int count, char **arguments)
         TEST(test_e6_several_free_locks_are_not_looked_at_first),
         TEST(test_e6_zk_24_one_that_is_held_after_all_leaves_nothing),
         TEST(test_zk_15_c6_1000_waits_leave_no_watch_and_no_node),
+        TEST(test_c6_reading_a_leader_leaves_no_watch),
         TEST(test_zk_10_zk_12_f11_the_directory_is_reaped_between),
         TEST(test_zk_26_zk_14_c3_c16_a_waiter_that_leaves_wakes_nobody_into_a_grant),
         TEST(test_cc_04_no_socket_is_left_to_children),

@@ -22,8 +22,8 @@
 
 static mrt_zk_payload carry_watch;
 static mrt_zk_query_reply list_answered, watched_list_answered, missing_answered, first_answered;
-static const struct mrt_zk_step list_step = {
-    .send = mrt_zk_send_list, .event = mrt_zk_query_event, .query_reply = list_answered};
+static const struct mrt_zk_step list_step = {.send = mrt_zk_send_list,
+                                             .query_reply = list_answered};
 /* Lists, and watches the directory. */
 static const struct mrt_zk_step watched_list_step = {.send = mrt_zk_send_list,
                                                      .payload = carry_watch,
