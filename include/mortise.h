@@ -1,11 +1,11 @@
 /*
  * mortise: distributed locks.
  *
- * A lock here: A lock is a lease: a grant that ends by itself when its
- * holder can no longer prove that it lives. Each question whether it is held is computed from a
- * clock, not from a remembered state. A program that stalls between asking and acting can still be
- * overtaken, so every grant carries a fence, a number that only grows: give it to the resource, and
- * let the resource refuse a number smaller than the largest it has seen.
+ * A lock here is a lease: a grant that ends by itself when its holder can no longer prove that it
+ * lives. Whether it is held is computed from a clock at each call, not remembered. A program that
+ * stalls between asking and acting can still be overtaken, so every grant carries a fence, a number
+ * that only grows: give it to the resource, and let the resource refuse a number smaller than the
+ * largest it has seen.
  *
  * Threads. Every function may be called from any thread unless it says
  * otherwise. A client runs one thread of its own, or none
@@ -194,11 +194,11 @@ typedef struct mortise_client_options {
     mortise_log_callback log;
     void *log_argument;
     /* An acquire, a campaign or an adoption that waits for the store ends with EDISCONNECTED when
-     * no server has answered for this time; at most an hour. 0: it waits. */
+       no server has answered for this time; at most an hour. 0: it waits. */
     int64_t give_up_ms;
     /* Called when the store has owed an answer for 0.7 s, while the client retries, and again when
-     * the store answers after that. A client without a request under way does not notice. Runs
-     * where callbacks run: on the client's thread, or in mortise_process. */
+       the store answers after that. A client without a request under way does not notice. Runs
+       where callbacks run: on the client's thread, or in mortise_process. */
     mortise_contact_callback contact;
     void *contact_argument;
 } mortise_client_options;
@@ -260,20 +260,21 @@ typedef void (*mortise_text_callback)(void *argument, const char *text);
  * schema. Existing objects stay as they are, and several programs may do this at the same time. If
  * `print` is not NULL, nothing is executed and no server is contacted: `print` receives the
  * statements, which an administrator can run. Stores that need nothing answer 0. Waits for the
- * server. 0; or ESETUP (no such database), EPERMISSION, ESTORE, and as mortise_open.
+ * server.
+ * 0; or ESETUP (no such database), EPERMISSION, ESTORE, and as mortise_open.
  */
 MORTISE_API int mortise_init(const char *uri, mortise_text_callback print, void *argument);
 
 /*
  * Releases what is held, frees all waiters with MORTISE_ECLOSED, waits until the store has
  * acknowledged, stops the thread and frees everything, also the client's locks. It waits for
- * timeout_ms at most; without an open session nothing is held or queued, and 0.1 s is the most.
- * All holds and locks of the client are freed: a use after this call is a use of freed memory.
- * No other call on this client may run, or be made later, except calls that already wait: this call
- * ends them. It then waits for any mortise_acquire_all that is blocked on a lock of another client.
- * Fails with MORTISE_EDEADLOCK in a callback. NULL is allowed. 0; or EUNKNOWN: the time was up, and
- * the store ends the session by itself (if it refused to release, mortise_error_detail says why).
- * Everything is freed in both cases.
+ * timeout_ms at most; without an open session nothing is held or queued, and 0.1 s is the most. All
+ * holds and locks of the client are freed: a use after this call is a use of freed memory. No other
+ * call on this client may run, or be made later, except calls that already wait: this call ends
+ * them. It then waits for any mortise_acquire_all that is blocked on a lock of another client.
+ * Fails with MORTISE_EDEADLOCK in a callback. NULL is allowed.
+ * 0; or EUNKNOWN: the time was up, and the store ends the session by itself (if it refused to
+ * release, mortise_error_detail says why). Everything is freed in both cases.
  */
 MORTISE_API int mortise_close(mortise_client *client);
 
@@ -284,12 +285,13 @@ MORTISE_API const char *mortise_url(const mortise_client *client);
  * The product and version of the store's server, as "ZooKeeper 3.8.0, leader", for people; on
  * sqlite: the library. Sends a request that waits for no lock. On Redis, PostgreSQL and MariaDB it
  * also reads the user's rights, and logs if they exceed what locks need, or if others get in
- * without a password. `text` is cut at its end. 0; ENOTSUPPORTED: the store has no server, or the
- * server reports no version; EINVALID; else as mortise_list, EDEADLOCK inside a callback.
+ * without a password. `text` is cut at its end.
+ * 0; ENOTSUPPORTED: the store has no server, or the server reports no version; EINVALID; else as
+ * mortise_list, EDEADLOCK inside a callback.
  */
 MORTISE_API int mortise_server(mortise_client *client, char *text, size_t size);
 
-/* Promises of a store. */
+/* The promises that a store makes. */
 typedef struct mortise_capabilities {
     size_t size; /* set by the caller: sizeof(mortise_capabilities) */
     int fair;    /* waiters of all processes are served in order; see exclusive_fair */
@@ -370,8 +372,8 @@ typedef struct mortise_lock_options {
     mortise_queued_callback queued;
     void *queued_argument;
     /* A hold ends by itself after this time, however often it was acquired again: then it is LOST,
-     * and the lock is released. A tenth of the time earlier, the callback of mortise_on_revoke is
-     * called. 0: never. */
+       and the lock is released. A tenth of the time earlier, the callback of mortise_on_revoke is
+       called. 0: never. */
     int64_t max_hold_ms;
     /* Of a mutex: the client keeps the lock for this time after the last release, or until another
        client queues for it, which the store reports immediately. An acquire of this client
@@ -392,13 +394,12 @@ typedef struct mortise_lock_options {
 } mortise_lock_options;
 
 /*
- * A reentrant mutex: one owner at a time, across threads, handles, clients,
- * processes and machines. The owner may acquire it again, and must release as
- * often. Makes no request; the store hears of the name at the first acquire.
- * `name`: 1 to MORTISE_NAME_MAX bytes of UTF-8 without control characters; "/"
- * makes a hierarchy for mortise_list. A name that only the store refuses (doc/zookeeper.md) is
- * ENAME at the first acquire. `options` may be NULL. 0 and *lock; or ENAME, EINVALID, EFORKED,
- * ENOMEM.
+ * A reentrant mutex: one owner at a time, across threads, handles, clients, processes and machines.
+ * The owner may acquire it again, and must release as often. Makes no request; the store hears of
+ * the name at the first acquire. `name`: 1 to MORTISE_NAME_MAX bytes of UTF-8 without control
+ * characters; "/" makes a hierarchy for mortise_list. A name that only the store refuses
+ * (doc/zookeeper.md) is ENAME at the first acquire. `options` may be NULL.
+ * 0 and *lock; or ENAME, EINVALID, EFORKED, ENOMEM.
  */
 MORTISE_API int mortise_mutex_new(mortise_client *client, const char *name,
                                   const mortise_lock_options *options, mortise_lock **lock);
@@ -431,8 +432,8 @@ MORTISE_API int mortise_exclusive_new(mortise_client *client, const char *name,
  * release a hold. All users of the name must give the same number of permits: while others use
  * another number, acquires answer MORTISE_EMISMATCH, whose detail has both. Errors as
  * mortise_mutex_new; EMISMATCH if this client uses the name otherwise; EINVALID for no permits, or
- * a handle that takes more than there are. Source: Dijkstra's counting semaphore, as a queue of
- * weighted tickets.
+ * a handle that takes more than there are.
+ * Source: Dijkstra's counting semaphore, as a queue of weighted tickets.
  */
 MORTISE_API int mortise_semaphore_new(mortise_client *client, const char *name, uint32_t permits,
                                       const mortise_lock_options *options, mortise_lock **lock);
@@ -444,11 +445,11 @@ MORTISE_API int mortise_semaphore_new(mortise_client *client, const char *name, 
  * waits for them at most timeout_ms (0: it does not wait; negative: for ever); no holder loses a
  * permit. Raising takes effect immediately. mortise_list shows permits out of use as detached, and
  * so does the cell "NAME/permits". Do not write to that cell; mortise_break brings the permits
- * back. Two simultaneous changes are made one after the other. 0; ETIMEOUT: nothing has changed;
- * EINVALID: not a semaphore, or more than it can have; ENAME: too long to have "/permits" behind
- * it; EFULL: changed in too many small steps, raise it once; ENOTSUPPORTED: a store without
- * mortise_detach and cells; else as mortise_acquire, mortise_detach and mortise_cell_cas. A client
- * that dies meanwhile leaves it somewhere between.
+ * back. Two simultaneous changes are made one after the other.
+ * 0; ETIMEOUT: nothing has changed; EINVALID: not a semaphore, or more than it can have; ENAME: too
+ * long to have "/permits" behind it; EFULL: changed in too many small steps, raise it once;
+ * ENOTSUPPORTED: a store without mortise_detach and cells; else as mortise_acquire, mortise_detach
+ * and mortise_cell_cas. A client that dies meanwhile leaves it somewhere between.
  */
 MORTISE_API int mortise_semaphore_set_permits(mortise_lock *semaphore, uint32_t permits,
                                               int64_t timeout_ms);
@@ -461,8 +462,9 @@ MORTISE_API int mortise_semaphore_get_permits(mortise_lock *semaphore, uint32_t 
  * the owner of the write side may acquire the read side as well; an owner that holds only the read
  * side and acquires the write side gets MORTISE_EDEADLOCK immediately. A holder that releases the
  * write side first goes on as a reader in the same place: a writer that waits behind does not come
- * in between. 0 and both handles, to be freed one by one; or an error as mortise_mutex_new, and
- * none. Source: the shared locks of ZooKeeper's recipes, in Courtois, Heymans and Parnas' terms.
+ * in between.
+ * 0 and both handles, to be freed one by one; or an error as mortise_mutex_new, and none.
+ * Source: the shared locks of ZooKeeper's recipes, in Courtois, Heymans and Parnas' terms.
  */
 MORTISE_API int mortise_read_write_new(mortise_client *client, const char *name,
                                        const mortise_lock_options *options, mortise_lock **read,
@@ -501,8 +503,9 @@ typedef enum mortise_state {
  * retry cannot help: ESETUP, ENOTSUPPORTED. ESTALE: the store granted the lock with a fence that is
  * not larger than an earlier one of this client's: the store was wiped, or restored from a backup,
  * and a resource that keeps fences would refuse this one. Other clients do not notice. After each
- * error nothing is held and nothing stays queued. Source: the ticket queue of Lamport's bakery, as
- * ZooKeeper's lock recipe lays it out; eventual fairness inside the process as in Go's sync.Mutex.
+ * error nothing is held and nothing stays queued.
+ * Source: the ticket queue of Lamport's bakery, as ZooKeeper's lock recipe lays it out; eventual
+ * fairness inside the process as in Go's sync.Mutex.
  */
 MORTISE_API int mortise_acquire(mortise_lock *lock, mortise_hold *hold);
 /* The same without waiting: EBUSY if the lock is not free now; leaves nothing behind. EDISCONNECTED
@@ -534,9 +537,9 @@ MORTISE_API int mortise_interrupt_fd(mortise_client *client);
 
 /*
  * Releases one count, and with the last one the lock. Does not wait for the store's answer: the
- * release is retried until it is proven or the session is dead. 0; ELOST: the hold had been lost,
- * and is now forgotten; ENOTHELD: stale; ENOTOWNER: another thread's, also if that has exited
- * (MORTISE_OWNER_THREAD), nothing changed; EFORKED.
+ * release is retried until it is proven or the session is dead.
+ * 0; ELOST: the hold had been lost, and is now forgotten; ENOTHELD: stale; ENOTOWNER: another
+ * thread's, also if that has exited (MORTISE_OWNER_THREAD), nothing changed; EFORKED.
  */
 MORTISE_API int mortise_release(mortise_hold hold);
 
@@ -549,20 +552,21 @@ MORTISE_API int mortise_release(mortise_hold hold);
 MORTISE_API int mortise_downgrade(mortise_hold hold);
 
 /*
- * Several locks as one, of any kind and also of different stores: acquires all `count` of
- * them or none, within timeout_ms in all (negative: for ever), and fills holds[i] for locks[i].
- * timeout_ms 0: the call waits for no lock, and gives up on a store that has not answered when the
- * client's timeout_ms has passed since the call began. When one lock fails, the call releases those
- * it has acquired. A lock that is lost while the call waits for another is acquired again, within
- * the same time, unless it has ended by its own max_hold_ms. The order is the library's own, by
- * mortise_url and then by name, so two calls for the same locks cannot wait for each other,
- * whatever their lists' order. That holds among programs that spell the stores' addresses alike:
- * one store under two spellings is two to this call. Free locks are requested in one go, so all of
- * them take a round trip or two. Where one is in use, those behind it may be taken and given back
- * for a moment; while the call waits for it, it holds none of them. 0; or what mortise_acquire says
- * of the one that failed; EINVALID for no locks; EDEADLOCK, and nothing is acquired, if a lock is
- * there twice and the second would not nest: by another client or another owner, or not of a
- * reentrant kind. Source: the ordered resources of Havender, 1968; Curator's InterProcessMultiLock.
+ * Several locks as one, of any kind and also of different stores: acquires all `count` of them or
+ * none, within timeout_ms in all (negative: for ever), and fills holds[i] for locks[i]. timeout_ms
+ * 0: the call waits for no lock, and gives up on a store that has not answered when the client's
+ * timeout_ms has passed since the call began. When one lock fails, the call releases those it has
+ * acquired. A lock that is lost while the call waits for another is acquired again, within the same
+ * time, unless it has ended by its own max_hold_ms. The order is the library's own, by mortise_url
+ * and then by name, so two calls for the same locks cannot wait for each other, whatever their
+ * lists' order. That holds among programs that spell the stores' addresses alike: one store under
+ * two spellings is two to this call. Free locks are requested in one go, so all of them take a
+ * round trip or two. Where one is in use, those behind it may be taken and given back for a moment;
+ * while the call waits for it, it holds none of them.
+ * 0; or what mortise_acquire says of the one that failed; EINVALID for no locks; EDEADLOCK, and
+ * nothing is acquired, if a lock is there twice and the second would not nest: by another client or
+ * another owner, or not of a reentrant kind.
+ * Source: the ordered resources of Havender, 1968; Curator's InterProcessMultiLock.
  */
 MORTISE_API int mortise_acquire_all(mortise_lock *const *locks, size_t count, int64_t timeout_ms,
                                     mortise_hold *holds);
@@ -592,10 +596,11 @@ MORTISE_API const char *mortise_hold_name(mortise_hold hold);
  * adoption give it another node. Elsewhere the lock's full name and, behind a space, the number of
  * its ticket: the columns queue and number of the tickets' table in SQL stores, the score in the
  * queue's sorted set on Redis. An exclusive lock on Redis is the key of that name, without a
- * number. Sends no request, but waits for one that is being sent. 0; ENOTHELD, ELOST, EFORKED;
- * EINVALID: `size` is too small, which MORTISE_NODE_SIZE never is; ENOTSUPPORTED: the store keeps
- * no tickets (mortise_capabilities.fence is 0); EDEADLOCK inside a callback. Source: getId of
- * canal's DistributedLock; the lockPath of Curator's LockData.
+ * number. Sends no request, but waits for one that is being sent.
+ * 0; ENOTHELD, ELOST, EFORKED; EINVALID: `size` is too small, which MORTISE_NODE_SIZE never is;
+ * ENOTSUPPORTED: the store keeps no tickets (mortise_capabilities.fence is 0); EDEADLOCK inside a
+ * callback.
+ * Source: getId of canal's DistributedLock; the lockPath of Curator's LockData.
  */
 #define MORTISE_NODE_SIZE 2304
 MORTISE_API int mortise_hold_node(mortise_hold hold, char *text, size_t size);
@@ -606,14 +611,14 @@ MORTISE_API int mortise_hold_node(mortise_hold hold, char *text, size_t size);
 MORTISE_API int mortise_verify(mortise_hold hold, int64_t timeout_ms);
 
 /*
- * Reports a hold's changes of state: called with SUSPENDED, HELD (resumed) and LOST as
- * they happen, in this order; nothing follows LOST, nor a release. One callback
- * a hold, the newest counts; NULL for none. The callback for the end of a lease comes on time by
- * the clock, also while a call of the store is blocked, but after a callback under way. With
- * MORTISE_FOREIGN_LOOP mortise_process makes it: mortise_next_timeout_ms says when. The callback
- * runs in a thread of the client's, so it cannot release a hold that belongs to the thread that
- * acquired it (ENOTOWNER): stop the work there, and release it where it was acquired. 0; ELOST if
- * it is lost already (no call follows); ENOTHELD; ENOMEM: no thread for it.
+ * Reports a hold's changes of state: called with SUSPENDED, HELD (resumed) and LOST as they happen,
+ * in this order; nothing follows LOST, nor a release. One callback a hold, the newest counts; NULL
+ * for none. The callback for the end of a lease comes on time by the clock, also while a call of
+ * the store is blocked, but after a callback under way. With MORTISE_FOREIGN_LOOP mortise_process
+ * makes it: mortise_next_timeout_ms says when. The callback runs in a thread of the client's, so it
+ * cannot release a hold that belongs to the thread that acquired it (ENOTOWNER): stop the work
+ * there, and release it where it was acquired.
+ * 0; ELOST if it is lost already (no call follows); ENOTHELD; ENOMEM: no thread for it.
  */
 typedef void (*mortise_state_callback)(void *argument, mortise_hold hold, mortise_state state);
 MORTISE_API int mortise_on_lost(mortise_hold hold, mortise_state_callback callback, void *argument);
@@ -625,12 +630,13 @@ MORTISE_API int mortise_lost_fd(mortise_hold hold);
 
 /*
  * Called when an operator requests that the holder gives the lock up (mortise_revoke, or Curator's
- * Revoker). A holder that does nothing declines. A request that came before, while this hold
- * was held and no callback was set, is delivered immediately. Several requests may come as one
- * call. One callback a hold, the newest counts; NULL for none. Nothing follows LOST, nor a release.
+ * Revoker). A holder that does nothing declines. A request that came before, while this hold was
+ * held and no callback was set, is delivered immediately. Several requests may come as one call.
+ * One callback a hold, the newest counts; NULL for none. Nothing follows LOST, nor a release.
  * Threads of a client with such a request do not hand the lock on among themselves: it goes to the
- * next waiter in the store. 0; ELOST if it is lost already; ENOTHELD. Source: Curator's Revocable
- * and RevocationListener.
+ * next waiter in the store.
+ * 0; ELOST if it is lost already; ENOTHELD.
+ * Source: Curator's Revocable and RevocationListener.
  */
 typedef void (*mortise_revoke_callback)(void *argument, mortise_hold hold);
 MORTISE_API int mortise_on_revoke(mortise_hold hold, mortise_revoke_callback callback,
@@ -645,15 +651,14 @@ MORTISE_API int mortise_on_revoke(mortise_hold hold, mortise_revoke_callback cal
  * No session carries it, so no death, pause or lost connection ends it: it outlives this client,
  * this process and this machine. That is its risk too: if the token is lost the lock stays taken
  * for ever, unless an operator breaks it (mortise_break; mortise_list shows it as detached). On
- * "memory:" it lasts as long as the name has clients.
- * Fills in `token`, a text, also with an error. Any client that has the token can take the lock, so
- * keep it like a key; but a client with write access to the store needs no token: it prevents
- * mistakes, not attacks. Waits for the store, at most the client's timeout_ms. 0: it is on the
- * store's disk, if it has one; EUNKNOWN: it was detached, or was not and the hold is lost:
- * mortise_adopt tells; ELOST: the hold is lost; ESTORE, EPERMISSION, ...: refused, and the lock
- * released. Nothing has changed: ENOTSUPPORTED; EINVALID: held more than once; ENOTHELD, ENOTOWNER,
- * EFORKED, EDEADLOCK inside a callback. Source: the trade between ephemeral and persistent nodes in
- * ZooKeeper's lock recipes.
+ * "memory:" it lasts as long as the name has clients. Fills in `token`, a text, also with an error.
+ * Any client that has the token can take the lock, so keep it like a key; but a client with write
+ * access to the store needs no token: it prevents mistakes, not attacks. Waits for the store, at
+ * most the client's timeout_ms. 0: it is on the store's disk, if it has one; EUNKNOWN: it was
+ * detached, or was not and the hold is lost: mortise_adopt tells; ELOST: the hold is lost; ESTORE,
+ * EPERMISSION, ...: refused, and the lock released. Nothing has changed: ENOTSUPPORTED; EINVALID:
+ * held more than once; ENOTHELD, ENOTOWNER, EFORKED, EDEADLOCK inside a callback.
+ * Source: the trade between ephemeral and persistent nodes in ZooKeeper's lock recipes.
  */
 MORTISE_API int mortise_detach(mortise_hold hold, char token[MORTISE_TOKEN_SIZE]);
 /*
@@ -722,7 +727,7 @@ typedef void (*mortise_leader_callback)(void *argument, const mortise_leader *le
 typedef struct mortise_election_options {
     size_t size; /* sizeof(mortise_election_options) */
     /* The value that this candidate proclaims when it leads, at most MORTISE_VALUE_MAX bytes;
-     * copied. */
+       copied. */
     const void *value;
     size_t value_size;
     /* Called in turns, elected first: each elected is followed by one deposed, whatever ended the
@@ -746,8 +751,9 @@ MORTISE_API int mortise_election_new(mortise_client *client, const char *name,
                                      const mortise_election_options *options,
                                      mortise_election **election);
 /*
- * Resigns, waits until `deposed` has been called, and frees. Nothing is called afterwards.
- * NULL is allowed. 0; EDEADLOCK inside a callback; EFORKED (mortise_close frees it).
+ * Resigns, waits until `deposed` has been called, and frees. Nothing is called afterwards. NULL is
+ * allowed.
+ * 0; EDEADLOCK inside a callback; EFORKED (mortise_close frees it).
  */
 MORTISE_API int mortise_election_free(mortise_election *election);
 
@@ -760,15 +766,16 @@ MORTISE_API int mortise_election_free(mortise_election *election);
  */
 MORTISE_API int mortise_election_campaign(mortise_election *election, int64_t timeout_ms);
 /*
- * Starts to campaign and returns; `callback` (may be NULL) is called once: with 0 after
- * `elected`, or with the error. 0; or ENOMEM, ECLOSED, EFORKED, EDEADLOCK, EINVALID, and no
- * callback follows.
+ * Starts to campaign and returns; `callback` (may be NULL) is called once: with 0 after `elected`,
+ * or with the error.
+ * 0; or ENOMEM, ECLOSED, EFORKED, EDEADLOCK, EINVALID, and no callback follows.
  */
 MORTISE_API int mortise_election_campaign_async(mortise_election *election, int64_t deadline_ns,
                                                 mortise_campaign_callback callback, void *argument);
 /*
  * Changes the value, for this term and those to come. Does not wait for the store: the write is
- * retried until it is proven or the term is over. 0; ENOMEM, EINVALID, EFORKED.
+ * retried until it is proven or the term is over.
+ * 0; ENOMEM, EINVALID, EFORKED.
  */
 MORTISE_API int mortise_election_proclaim(mortise_election *election, const void *value,
                                           size_t size);
@@ -785,22 +792,25 @@ MORTISE_API int mortise_election_is_leader(mortise_election *election);
 MORTISE_API uint64_t mortise_election_fence(mortise_election *election);
 /*
  * The hold by which it leads. All calls on holds accept it, except those that release or change it:
- * use mortise_election_resign. 0 and *hold; ENOTHELD: it does not lead; EINVALID, EFORKED.
+ * use mortise_election_resign.
+ * 0 and *hold; ENOTHELD: it does not lead; EINVALID, EFORKED.
  */
 MORTISE_API int mortise_election_hold(mortise_election *election, mortise_hold *hold);
 
 /*
  * Reads from the store who leads; the caller need not be a candidate. The answer is true at some
  * moment during the call; a leader that has lost its connection is shown until the store ends its
- * session. 0 and *leader; ENOLEADER; ETIMEOUT, EUNREACHABLE, ESTORE, EPERMISSION, ECLOSED, EFORKED,
+ * session.
+ * 0 and *leader; ENOLEADER; ETIMEOUT, EUNREACHABLE, ESTORE, EPERMISSION, ECLOSED, EFORKED,
  * EDEADLOCK inside a callback.
  */
 MORTISE_API int mortise_election_leader(mortise_election *election, mortise_leader *leader);
 /*
- * Calls back with who leads now, and with every change of leader or value from then on; fence
- * 0: nobody leads. If changes follow each other quickly some may be left out, but
- * never the newest. Goes on across the loss of the session. A new call takes the place of the
- * last; NULL ends it, but for a callback under way. 0; ENOMEM, EFORKED.
+ * Calls back with who leads now, and with every change of leader or value from then on; fence 0:
+ * nobody leads. If changes follow each other quickly some may be left out, but never the newest.
+ * Goes on across the loss of the session. A new call takes the place of the last; NULL ends it, but
+ * for a callback under way.
+ * 0; ENOMEM, EFORKED.
  */
 MORTISE_API int mortise_election_observe(mortise_election *election,
                                          mortise_leader_callback callback, void *argument);
@@ -823,14 +833,15 @@ typedef struct mortise_cell {
  */
 MORTISE_API int mortise_cell_get(mortise_client *client, const char *name, mortise_cell *cell);
 /*
- * Writes a cell, if `version` is still its version; 0: makes it, if there is none. new_version
- * may be NULL. `fence`: of the hold that gives the right to write; 0: none, and none is compared,
- * whatever lock is held (see mortise_cell_cas_held). A cell remembers the
- * largest it was given, also when it is deleted, and refuses a smaller one: a superseded holder can
- * therefore no longer write, even before it notices. 0; ECONFLICT: it has another version; ESTALE:
- * a larger fence has been seen; EUNKNOWN: the cell may or may not have been written; else as
- * mortise_cell_get. On SQLite a power cut may take the newest writes back, in their order. Source:
- * Kung and Robinson's optimistic concurrency control; fences as in Chubby's sequencers.
+ * Writes a cell, if `version` is still its version; 0: makes it, if there is none. new_version may
+ * be NULL. `fence`: of the hold that gives the right to write; 0: none, and none is compared,
+ * whatever lock is held (see mortise_cell_cas_held). A cell remembers the largest it was given,
+ * also when it is deleted, and refuses a smaller one: a superseded holder can therefore no longer
+ * write, even before it notices.
+ * 0; ECONFLICT: it has another version; ESTALE: a larger fence has been seen; EUNKNOWN: the cell
+ * may or may not have been written; else as mortise_cell_get. On SQLite a power cut may take the
+ * newest writes back, in their order.
+ * Source: Kung and Robinson's optimistic concurrency control; fences as in Chubby's sequencers.
  */
 MORTISE_API int mortise_cell_cas(mortise_client *client, const char *name, uint64_t version,
                                  const void *value, size_t size, uint64_t fence,
@@ -907,9 +918,10 @@ MORTISE_API int mortise_list(mortise_client *client, const char *name,
  * Requests that the holder of the entry with this fence in mortise_list gives `name` up; 0: all
  * holders. A holder may ignore the request (mortise_on_revoke). It arrives as soon as the store can
  * deliver it, at the latest at the client's next recheck. On ZooKeeper it overwrites what the
- * holder's node says of its owner. 0; ENOTHELD: no such holder; EUNKNOWN: the store did not answer,
- * and the request may have been made; ENAME, EUNREACHABLE, EPERMISSION, ESTORE, EDEADLOCK inside a
- * client's callback, ECLOSED, EFORKED, ENOTSUPPORTED.
+ * holder's node says of its owner.
+ * 0; ENOTHELD: no such holder; EUNKNOWN: the store did not answer, and the request may have been
+ * made; ENAME, EUNREACHABLE, EPERMISSION, ESTORE, EDEADLOCK inside a client's callback, ECLOSED,
+ * EFORKED, ENOTSUPPORTED.
  */
 MORTISE_API int mortise_revoke(mortise_client *client, const char *name, uint64_t fence);
 
@@ -919,7 +931,8 @@ MORTISE_API int mortise_revoke(mortise_client *client, const char *name, uint64_
  * immediately, although the holder may not know yet: its client reports the hold as LOST once the
  * store tells it or it next checks. Until then only fences protect the resource; a lock that
  * lingers there (linger_ms) may even be acquired again until then. A waiter queues again at the
- * back. 0; ENOTHELD: no such ticket; else as mortise_revoke.
+ * back.
+ * 0; ENOTHELD: no such ticket; else as mortise_revoke.
  */
 MORTISE_API int mortise_break(mortise_client *client, const char *name, uint64_t fence);
 

@@ -10,7 +10,7 @@
 struct mrt_queue;
 
 /* Acquires again, without a look at the clock, if `owner` has the lock by a hold that no
-   clock can end and may nest; else NULL, and mrt_engine_acquire is to be called. */
+   clock can end and may nest; else NULL: call mrt_engine_acquire. */
 struct mrt_hold *mrt_engine_nest(struct mrt_queue *queue, uint64_t owner);
 /* Changes the value of the ticket by which an acquire waits; it is copied. The store is told as
    often as it takes. 0, MORTISE_ENOMEM. */

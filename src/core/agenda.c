@@ -1,5 +1,5 @@
 /*
- * The queues of an engine: which are in use, and which are served.
+ * The queues of an engine: which are in use, and the call that serves one by its policy.
  *
  * Invariant: a queue with references is in `queues`; one without has neither waiters, holds nor
  * tickets and is in `unused`. It is freed only between calls (mrt_engine_next_command), so a

@@ -1,5 +1,5 @@
 /*
- * The queues of an engine, and which of them are served: agenda.c.
+ * References to the queues of an engine, and the call that serves one: agenda.c.
  */
 #ifndef MRT_CORE_AGENDA_H
 #define MRT_CORE_AGENDA_H

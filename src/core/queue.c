@@ -1,5 +1,5 @@
 /*
- * What happens to a queue's waiters and tickets, whatever its policy.
+ * The ends of a queue's waiters and tickets, whatever its policy.
  *
  * The store's answers reach a queue here: a ticket is gone, overtaken, blocked or refused. So does
  * the end of a waiter without the lock. Which waiter is next is the policy's (core/policy.h).

@@ -1,5 +1,5 @@
 /*
- * What is asked of the store beside tickets: request.c.
+ * Requests to the store that concern no ticket: request.c.
  */
 #ifndef MRT_CORE_REQUEST_H
 #define MRT_CORE_REQUEST_H
@@ -16,7 +16,7 @@
 struct mrt_engine;
 struct mrt_waiter;
 
-/* What a request that concerns no ticket brings. */
+/* The answer to such a request. */
 struct mrt_answer {
     uint64_t version; /* CELL_GET, CELL_SET */
     uint64_t fence;   /* OBSERVE, CELL_GET */

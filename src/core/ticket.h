@@ -93,7 +93,7 @@ bool mrt_ticket_under_way(const struct mrt_ticket *ticket);
 void mrt_ticket_send(struct mrt_ticket *ticket, enum mrt_command_type type);
 /* How it leaves: for good, or to be nobody's. */
 enum mrt_command_type mrt_ticket_way_out(const struct mrt_ticket *ticket);
-/* What the next ticket of the queue had to wait for has been sent, or is not needed. */
+/* The command that the queue's next ticket had to wait for has been sent, or is not needed. */
 void mrt_ticket_is_sent(struct mrt_ticket *ticket);
 /* For when a command is due, or lingering ends. */
 void mrt_ticket_set_timer(struct mrt_ticket *ticket);

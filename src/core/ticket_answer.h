@@ -1,5 +1,5 @@
 /*
- * What the store says of a ticket: ticket_answer.c.
+ * The store's answers about a ticket: ticket_answer.c.
  */
 #ifndef MRT_CORE_TICKET_ANSWER_H
 #define MRT_CORE_TICKET_ANSWER_H

@@ -87,7 +87,7 @@ void mrt_queue_attach_waiter(struct mrt_ticket *ticket, struct mrt_waiter *waite
 struct mrt_waiter *mrt_queue_detach_waiter(struct mrt_ticket *ticket);
 /* Its place in the store's queue is this; told if it cares and that is news. */
 void mrt_waiter_place(struct mrt_waiter *waiter, uint64_t place);
-/* What has not been told of it is not told any more. */
+/* Drops the news of its place that was not delivered yet. */
 void mrt_waiter_unplace(struct mrt_waiter *waiter);
 /* Whether somebody who waits by this ticket wants to hear of its place, and what it is. */
 bool mrt_queue_wants_place(const struct mrt_ticket *ticket);

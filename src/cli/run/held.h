@@ -16,8 +16,8 @@ enum mrt_cover {
     MRT_COVER_WHOLE,   /* it is held as the run asks for it */
     MRT_COVER_CIRCULAR /* it is held in a way that the run would wait for */
 };
-/* What the lines of a list like MORTISE_HELD that the store confirms are for the lock, whose fence
-   is noted then. */
+/* How the locks in `list`, written as MORTISE_HELD, cover this one. A line counts if the store
+   confirms it; its fence is noted in the lock. */
 enum mrt_cover mrt_run_find_cover(struct mrt_run *run, struct mrt_run_lock *lock, const char *list);
 /* Writes the line of a lock that is held; snprintf's result. */
 int mrt_run_write_held(const struct mrt_run_lock *lock, char *text, size_t size);

@@ -31,13 +31,13 @@ int mrt_run_release(struct mrt_run *run);
 
 /* ---------------------------------------------------------- kind.c */
 
-/* What can be done about a refusal. */
+/* The ways on after a refusal. */
 enum mrt_join {
     MRT_JOIN_TURNED,  /* ask again: the lock is made anew, as the kind that the name is in use as */
     MRT_JOIN_WAITS,   /* a mutex is in the way of a reader: ask again, later */
     MRT_JOIN_UNCLEAR, /* nothing is in the way by now */
     MRT_JOIN_FOREIGN, /* a mutex of a program that would not see a reader */
-    MRT_JOIN_REFUSED  /* nothing */
+    MRT_JOIN_REFUSED  /* there is none */
 };
 /* Makes the handle, of the run's mode: an error of the library. */
 int mrt_run_make_lock(struct mrt_run *run, struct mrt_run_lock *lock);

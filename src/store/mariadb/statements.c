@@ -60,7 +60,8 @@ static const char lock_queue[] =
     "SELECT COUNT(*) INTO @mortise_queue FROM queue WHERE name = $q FOR UPDATE";
 static const char share_session[] = "SELECT COUNT(*) INTO @mortise_session FROM session"
                                     " WHERE id = $s AND epoch = $e LOCK IN SHARE MODE";
-/* What is ahead, as it is from now on; what leaves meanwhile makes it less. Uses aggregates only: a derived table would be materialised. */
+/* The weight ahead, as it is from now on; tickets that leave meanwhile make it less. Uses
+   aggregates only: a derived table would be materialised. */
 static const char look_ahead[] =
     "SELECT MIN(IF(x.session = $s AND x.id = $t, x.number, NULL)),"
     " COALESCE(SUM(x.weight), 0), MIN(s.expires) - " NOW ","
