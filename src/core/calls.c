@@ -213,11 +213,7 @@ void mrt_engine_verify(struct mrt_engine *engine, struct mrt_hold *hold, struct 
 {
     mrt_session_check(engine, now);
     mrt_hold_check(hold, now);
-    waiter->state = MRT_WAITER_WAITING;
-    waiter->error = MORTISE_OK;
-    waiter->hold = NULL;
-    waiter->engine = engine;
-    waiter->queue = hold->queue;
+    mrt_waiter_begin(waiter, engine, hold->queue, now);
     waiter->after = engine->serial;
     if (!hold->ticket) {
         waiter->state = MRT_WAITER_DONE;
@@ -233,6 +229,7 @@ void mrt_engine_verify(struct mrt_engine *engine, struct mrt_hold *hold, struct 
 void mrt_engine_request(struct mrt_engine *engine, const struct mrt_command *wanted,
                         struct mrt_answer *answer, struct mrt_waiter *waiter, mrt_time now)
 {
+    mrt_waiter_begin(waiter, engine, NULL, now);
     mrt_session_check(engine, now);
     mrt_request_begin(engine, wanted, answer, waiter);
 }

@@ -267,9 +267,6 @@ void mrt_request_changed(struct mrt_engine *engine, struct mrt_id id)
 void mrt_request_begin(struct mrt_engine *engine, const struct mrt_command *wanted,
                        struct mrt_answer *answer, struct mrt_waiter *waiter)
 {
-    waiter->state = MRT_WAITER_WAITING;
-    waiter->error = MORTISE_OK;
-    waiter->engine = engine;
     waiter->request = engine->closing ? NULL : make(engine, wanted);
     if (!waiter->request) {
         waiter->state = MRT_WAITER_DONE;

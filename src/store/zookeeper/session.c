@@ -1,5 +1,5 @@
 /*
- * Every part of a session may note its end, and gather what is sent.
+ * The end of a session, which any of its parts may note; and packets, which are sent together.
  *
  * Invariant: a session that is over is not connected, and stays over.
  *
