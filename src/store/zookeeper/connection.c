@@ -395,14 +395,14 @@ bool mrt_zk_session_start(struct mrt_store *store, struct mrt_job *job, mrt_time
 void mrt_zk_session_renew(struct mrt_zk_session *session, struct mrt_job *job)
 {
     const char *path = session->store->address.chroot;
-    int code;
     if (session->renew) {
         mrt_zk_answer(session->store, job, MRT_UNKNOWN); /* one at a time */
         return;
     }
     session->renew = job;
     session->asked = mrt_time_now();
-    if (mrt_zk_send(session, &renew_step, NULL, *path ? path : "/", &code))
+    int code = mrt_zk_send(session, &renew_step, NULL, 0, *path ? path : "/");
+    if (code == ZOK)
         return;
     session->renew = NULL;
     if (mrt_zk_code(code)->outcome == MRT_ZK_SESSION_OVER)
@@ -414,7 +414,6 @@ void mrt_zk_session_renew(struct mrt_zk_session *session, struct mrt_job *job)
 
 void mrt_zk_session_stop(struct mrt_zk_session *session, struct mrt_job *job, mrt_time now)
 {
-    int code;
     session->stopping = true;
     if (session->over) {
         session->stop = job;
@@ -426,7 +425,7 @@ void mrt_zk_session_stop(struct mrt_zk_session *session, struct mrt_job *job, mr
         session->asked = now;
         if (now < session->heard + HEARD_RECENTLY)
             session->close_now = true;
-        else if (!mrt_zk_send(session, &close_step, NULL, "/", &code))
+        else if (mrt_zk_send(session, &close_step, NULL, 0, "/") != ZOK)
             not_closed(session);
     }
 }

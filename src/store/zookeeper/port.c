@@ -155,11 +155,10 @@ static void stop(struct mrt_store *store, struct mrt_job *job, mrt_time now)
         mrt_zk_answer(store, job, MRT_STOPPED);
 }
 
-/* By its path; what is wrong with the command is answered here. */
-static void submit_named(struct mrt_store *store, struct mrt_job *job)
+/* Finds the path of the command's queue. False: the command has been refused. */
+static bool find_path(struct mrt_store *store, struct mrt_job *job, char path[MRT_ZK_PATH_MAX])
 {
     const struct mrt_command *command = &job->command;
-    char path[MRT_ZK_PATH_MAX];
     int error =
         mrt_zk_queue_path(store->address.chroot, store->address.namespace, command->queue, path);
     if (error != MORTISE_OK) {
@@ -167,7 +166,7 @@ static void submit_named(struct mrt_store *store, struct mrt_job *job)
         mrt_error_copy_detail(detail);
         mrt_job_set_detail(job, "%.250s", detail);
         mrt_zk_fail(store, job, error);
-        return;
+        return false;
     }
     if (command->type == MRT_APPEND && !command->adopt &&
         mrt_zk_place_for(store->address.layout, command->kind, command->capacity, command->weight)
@@ -176,35 +175,38 @@ static void submit_named(struct mrt_store *store, struct mrt_job *job)
                          store->address.layout == MRT_ZK_RECIPE
                              ? "layout=recipe has no names for locks of this kind"
                              : "no lock of this kind is kept there");
-        return;
+        return false;
     }
     if (command->claim && (command->type == MRT_DETACH || command->adopt)) {
         mrt_zk_fail_with(store, job, MORTISE_ENOTSUPPORTED,
                          "an exclusive lock cannot outlive its session");
-        return;
+        return false;
     }
-    if (command->type == MRT_OBSERVE)
-        mrt_zk_observe_submit(store->session, job, path);
-    else if (command->type == MRT_CELL_GET || command->type == MRT_CELL_SET)
-        mrt_zk_cell_submit(store->session, job, path);
-    else
-        mrt_zk_ticket_submit(store->session, job, path);
+    return true;
 }
 
 static void dispatch(struct mrt_store *store, struct mrt_job *job, mrt_time now)
 {
+    char path[MRT_ZK_PATH_MAX];
     struct mrt_zk_session *session = store->session;
-    if (job->command.type == MRT_START)
+    enum mrt_command_type type = job->command.type; /* an answer ends the job */
+    if (type == MRT_START)
         start(store, job, now);
-    else if (job->command.type == MRT_STOP)
+    else if (type == MRT_STOP)
         stop(store, job, now);
     else if (!session || !mrt_id_equal(session->id, job->command.session) || session->over ||
              session->stopping)
         mrt_outbox_refuse(&store->outbox, job);
-    else if (job->command.type == MRT_RENEW)
+    else if (type == MRT_RENEW)
         mrt_zk_session_renew(session, job);
+    else if (!find_path(store, job, path))
+        return;
+    else if (type == MRT_OBSERVE)
+        mrt_zk_observe_submit(session, job, path);
+    else if (type == MRT_CELL_GET || type == MRT_CELL_SET)
+        mrt_zk_cell_submit(session, job, path);
     else
-        submit_named(store, job);
+        mrt_zk_ticket_submit(session, job, path);
 }
 
 static void turn(struct mrt_store *store, mrt_time now)

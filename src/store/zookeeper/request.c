@@ -196,26 +196,24 @@ int mrt_zk_send_unwatch(const struct mrt_zk_outgoing *request)
 
 /* ---------------------------------------------------------------- sending */
 
-static int post(struct mrt_zk_session *session, const struct mrt_zk_request *request,
-                const struct mrt_zk_ticket *ticket, const char *path)
+/* Sets what the step's call carries; the rest of the room stays as it is. */
+static void fill(struct mrt_zk_outgoing *out, struct mrt_zk_session *session,
+                 const struct mrt_zk_request *request, const char *path)
 {
-    struct mrt_zk_outgoing out; /* its room stays as it is */
-    out.session = session;
-    out.step = request->step;
-    out.ticket = ticket;
-    out.query = request->step->query_reply ? find_query(session, request->watch) : NULL;
-    out.path = path;
-    out.id = request->id;
-    out.watch = request->watch;
-    out.data = "";
-    out.length = 0;
-    out.version = -1;
-    out.mode = ZOO_PERSISTENT;
-    out.rights = mrt_zk_access_nodes(&session->store->access);
-    out.part_count = 0;
-    if (out.step->payload)
-        out.step->payload(&out);
-    return out.step->send(&out);
+    out->session = session;
+    out->step = request->step;
+    out->query = request->step->query_reply ? find_query(session, request->watch) : NULL;
+    out->path = path;
+    out->id = request->id;
+    out->watch = request->watch;
+    out->data = "";
+    out->length = 0;
+    out->version = -1;
+    out->mode = ZOO_PERSISTENT;
+    out->rights = mrt_zk_access_nodes(&session->store->access);
+    out->part_count = 0;
+    if (out->step->payload)
+        out->step->payload(out);
 }
 
 static struct mrt_zk_request *new_request(struct mrt_zk_session *session,
@@ -231,50 +229,38 @@ static struct mrt_zk_request *new_request(struct mrt_zk_session *session,
     return request;
 }
 
-static int post_or_forget(struct mrt_zk_session *session, struct mrt_zk_request *request,
-                          const struct mrt_zk_ticket *ticket, const char *path)
+static void not_sent(struct mrt_zk_session *session, struct mrt_zk_request *request, int code)
 {
-    const struct mrt_zk_step *step = request->step;
+    if (request->step->watch)
+        request->step->number_reply(session, request->watch, &(struct mrt_zk_reply){.code = code});
+    TAILQ_REMOVE(&session->requests, request, link);
+    free(request);
+}
+
+int mrt_zk_send(struct mrt_zk_session *session, const struct mrt_zk_step *step,
+                const struct mrt_zk_ticket *ticket, uint64_t number, const char *path)
+{
+    struct mrt_zk_outgoing out;
+    struct mrt_zk_request *request = new_request(session, step);
+    if (!request)
+        return ZSYSTEMERROR;
+    out.ticket = ticket;
+    request->ticket = ticket ? ticket->id : (struct mrt_id){0, 0};
+    request->attempt = ticket ? ticket->attempt : 0;
+    request->watch = number;
     bool watched = !step->watch || step->watch(session, path, &request->watch);
     mrt_zk_session_gather(session);
     int code = !watched ? ZSYSTEMERROR : ZINVALIDSTATE;
     /* Of a session that has expired the library frees, in zoo_amulti, what it has not set. */
-    if (watched && zoo_state(session->handle) >= 0)
-        code = post(session, request, ticket, path);
-    if (code == ZOK) {
+    if (watched && zoo_state(session->handle) >= 0) {
+        fill(&out, session, request, path);
+        code = step->send(&out);
+    }
+    if (code == ZOK)
         mrt_traffic_sent(&session->store->traffic);
-        return code;
-    }
-    if (step->watch)
-        step->number_reply(session, request->watch, &(struct mrt_zk_reply){.code = code});
-    TAILQ_REMOVE(&session->requests, request, link);
-    free(request);
+    else
+        not_sent(session, request, code);
     return code;
-}
-
-bool mrt_zk_send(struct mrt_zk_session *session, const struct mrt_zk_step *step,
-                 struct mrt_zk_ticket *ticket, const char *path, int *code)
-{
-    struct mrt_zk_request *request = new_request(session, step);
-    *code = ZSYSTEMERROR;
-    if (!request)
-        return false;
-    if (ticket) {
-        request->ticket = ticket->id;
-        request->attempt = ticket->attempt;
-    }
-    *code = post_or_forget(session, request, ticket, path);
-    return *code == ZOK;
-}
-
-bool mrt_zk_send_for(struct mrt_zk_session *session, const struct mrt_zk_step *step,
-                     uint64_t number, const char *path)
-{
-    struct mrt_zk_request *request = new_request(session, step);
-    if (!request)
-        return false;
-    request->watch = number;
-    return post_or_forget(session, request, NULL, path) == ZOK;
 }
 
 void mrt_zk_requests_free(struct mrt_zk_session *session)

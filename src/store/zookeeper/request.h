@@ -87,12 +87,10 @@ struct mrt_zk_request {
     uint64_t watch;
 };
 
-/* False: not sent; `code` says why. `ticket` may be NULL. */
-bool mrt_zk_send(struct mrt_zk_session *session, const struct mrt_zk_step *step,
-                 struct mrt_zk_ticket *ticket, const char *path, int *code);
-/* For a watch, or a query, with that number. */
-bool mrt_zk_send_for(struct mrt_zk_session *session, const struct mrt_zk_step *step,
-                     uint64_t number, const char *path);
+/* Sends a step, for `ticket` (may be NULL), or for the watch or query with that number (or 0).
+   Returns the library's code: ZOK if the step was sent. */
+int mrt_zk_send(struct mrt_zk_session *session, const struct mrt_zk_step *step,
+                const struct mrt_zk_ticket *ticket, uint64_t number, const char *path);
 void mrt_zk_requests_free(struct mrt_zk_session *session);
 /* The session that an event of a watch is for; NULL: it is an event of the session, which comes to
    every watcher. */

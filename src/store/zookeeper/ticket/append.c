@@ -53,11 +53,11 @@ static void create(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
     char path[MRT_ZK_PATH_MAX + MRT_ZK_NODE_SIZE], head[MRT_ZK_NODE_SIZE];
     mrt_zk_node_head(ticket->uuid, &ticket->place, head);
     snprintf(path, sizeof path, "%s/%s", ticket->path, head);
-    int code;
     ticket->unclaimed = false;
     if (!mrt_zk_ticket_send(session, ticket, &create_step, path))
         return;
-    if (!mrt_zk_send(session, mrt_zk_refresh_step(session, ticket), ticket, ticket->path, &code)) {
+    const struct mrt_zk_step *list = mrt_zk_refresh_step(session, ticket);
+    if (mrt_zk_send(session, list, ticket, 0, ticket->path) != ZOK) {
         ticket->outcome_unknown = true;
         mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);
     }

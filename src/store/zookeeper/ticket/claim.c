@@ -88,13 +88,12 @@ static void inspect(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket
 static void claim(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     char path[MRT_ZK_PATH_MAX + 8];
-    int code;
     ticket->attempt++;
     if (!send_to_node(session, ticket, &claim_step))
         return;
     snprintf(path, sizeof path, "%s/" MRT_ZK_CLAIM_NODE, ticket->path);
-    if (mrt_zk_send(session, &list_step, ticket, ticket->path, &code) &&
-        mrt_zk_send(session, &read_step, ticket, path, &code))
+    if (mrt_zk_send(session, &list_step, ticket, 0, ticket->path) == ZOK &&
+        mrt_zk_send(session, &read_step, ticket, 0, path) == ZOK)
         return;
     ticket->outcome_unknown = true;
     mrt_zk_ticket_answer(session, ticket, MRT_UNKNOWN);

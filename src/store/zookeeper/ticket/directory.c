@@ -48,7 +48,6 @@ void mrt_zk_directory_make(struct mrt_zk_session *session, struct mrt_zk_ticket 
                            const char *path, bool all)
 {
     char part[MRT_ZK_PATH_MAX];
-    int code;
     size_t length = strlen(path);
     MRT_ASSERT(path[0] == '/' && length < sizeof part);
     for (size_t end = 1; end <= length; end++) {
@@ -58,7 +57,7 @@ void mrt_zk_directory_make(struct mrt_zk_session *session, struct mrt_zk_ticket 
             continue;
         memcpy(part, path, end);
         part[end] = '\0';
-        mrt_zk_send(session, end < length ? &parent_step : &directory_step, ticket, part, &code);
+        mrt_zk_send(session, end < length ? &parent_step : &directory_step, ticket, 0, part);
     }
 }
 

@@ -133,11 +133,10 @@ static void purge(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
 static void delete_plainly(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, int code)
 {
     char markers[MRT_ZK_PATH_MAX + 32];
-    int ignored;
     if (code == ZNONODE) {
         snprintf(markers, sizeof markers, "%s/" MRT_ZK_MARKERS_NAME,
                  session->store->address.chroot);
-        mrt_zk_send(session, &markers_step, NULL, markers, &ignored);
+        mrt_zk_send(session, &markers_step, NULL, 0, markers);
     }
     session->store->no_markers |= code == ZNOAUTH || code == ZUNIMPLEMENTED;
     mrt_zk_ticket_send_node(session, ticket, &delete_step, ticket->node);

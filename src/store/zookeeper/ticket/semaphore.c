@@ -52,21 +52,19 @@ bool mrt_zk_mark_due(const struct mrt_zk_ticket *ticket, const struct Stat *dire
 void mrt_zk_mark(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     char path[MRT_ZK_PATH_MAX + 256];
-    int code;
     if (!ticket->mark_due)
         return;
     MRT_ASSERT(ticket->place.family == MRT_ZK_SEMAPHORE && ticket->node[0]);
     snprintf(path, sizeof path, "%s/%s", ticket->path, ticket->node);
-    mrt_zk_send(session, &mark_step, ticket, path, &code);
+    mrt_zk_send(session, &mark_step, ticket, 0, path);
 }
 
 /* Somebody else has written there meanwhile: that is read first, and the mark set after it. */
 static void read_first(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket)
 {
     char path[MRT_ZK_PATH_MAX + 256];
-    int code;
     snprintf(path, sizeof path, "%s/%s", ticket->path, ticket->node);
-    mrt_zk_send(session, &read_step, ticket, path, &code);
+    mrt_zk_send(session, &read_step, ticket, 0, path);
 }
 
 static void carry_mark(struct mrt_zk_outgoing *request)

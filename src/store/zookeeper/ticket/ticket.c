@@ -154,8 +154,8 @@ void mrt_zk_note_no_delete(struct mrt_zk_session *session, const struct mrt_zk_t
 bool mrt_zk_ticket_send(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                         const struct mrt_zk_step *step, const char *path)
 {
-    int code;
-    if (mrt_zk_send(session, step, ticket, path, &code))
+    int code = mrt_zk_send(session, step, ticket, 0, path);
+    if (code == ZOK)
         return true;
     if (mrt_zk_code(code)->outcome == MRT_ZK_SESSION_OVER)
         mrt_zk_session_over(session, code);

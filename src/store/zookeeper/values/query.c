@@ -111,13 +111,13 @@ bool mrt_zk_query_keep(struct mrt_zk_session *session, struct mrt_zk_query *quer
 void mrt_zk_query_send(struct mrt_zk_session *session, struct mrt_zk_query *query,
                        const struct mrt_zk_step *step, const char *path)
 {
-    if (!mrt_zk_send_for(session, step, query->number, path))
+    if (mrt_zk_send(session, step, NULL, query->number, path) != ZOK)
         mrt_zk_query_answer(session, query, MRT_UNKNOWN);
 }
 
 bool mrt_zk_query_sync(struct mrt_zk_session *session, const struct mrt_zk_query *query)
 {
-    return mrt_zk_send_for(session, &sync_step, query->number, query->path);
+    return mrt_zk_send(session, &sync_step, NULL, query->number, query->path) == ZOK;
 }
 
 static void synced(struct mrt_zk_session *session, struct mrt_zk_query *query,

@@ -203,7 +203,7 @@ static void own_event(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
         mrt_zk_wake(session->store, ticket->id);
     } else {
         ticket->own_known = false;
-        if (!mrt_zk_send_for(session, &mrt_zk_watch_own_step, ticket->own_watch, path))
+        if (mrt_zk_send(session, &mrt_zk_watch_own_step, NULL, ticket->own_watch, path) != ZOK)
             mrt_zk_disown(session, ticket);
     }
 }
@@ -224,7 +224,7 @@ static void node_event(struct mrt_zk_session *session, struct mrt_zk_watch *watc
         return;
     }
     if (type != ZOO_CHANGED_EVENT || watch->kind == MRT_ZK_WATCHES_MARK ||
-        !mrt_zk_send_for(session, &mrt_zk_watch_step, watch->id, watch->path)) {
+        mrt_zk_send(session, &mrt_zk_watch_step, NULL, watch->id, watch->path) != ZOK) {
         mrt_zk_watch_drop(session, watch);
     }
 }

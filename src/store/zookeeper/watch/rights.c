@@ -16,16 +16,15 @@ static const struct mrt_zk_step markers_step = {.send = mrt_zk_send_rights,
 void mrt_zk_rights_read(struct mrt_zk_session *session, const struct mrt_zk_ticket *ticket)
 {
     char path[MRT_ZK_PATH_MAX + 256];
-    int code;
     if (mrt_zk_access_is_open(&session->store->access))
         session->rights.markers = MRT_ZK_MARKERS_OURS; /* everybody's, as the locks are */
     if (session->rights.markers != MRT_ZK_MARKERS_UNKNOWN || session->rights.asked)
         return;
     snprintf(path, sizeof path, "%s/%s", ticket->path, ticket->node);
-    if (!mrt_zk_send(session, &own_step, NULL, path, &code))
+    if (mrt_zk_send(session, &own_step, NULL, 0, path) != ZOK)
         return;
     snprintf(path, sizeof path, "%s/" MRT_ZK_MARKERS_NAME, session->store->address.chroot);
-    session->rights.asked = mrt_zk_send(session, &markers_step, NULL, path, &code);
+    session->rights.asked = mrt_zk_send(session, &markers_step, NULL, 0, path) == ZOK;
 }
 
 /* The line of an identity that may make a node or change its ACL. */

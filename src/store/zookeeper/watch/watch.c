@@ -75,12 +75,11 @@ void mrt_zk_watch_drop(struct mrt_zk_session *session, struct mrt_zk_watch *watc
 {
     char marker[MRT_ZK_PATH_MAX + 256];
     const struct mrt_zk_ticket *ticket;
-    int code;
     TAILQ_FOREACH (ticket, &watch->tickets, watch_link)
         mrt_zk_wake(session->store, ticket->id);
     mrt_zk_marker_path(session->store, watch->path, marker, sizeof marker);
     if (watch->marker)
-        mrt_zk_send(session, &unwatch_step, NULL, marker, &code);
+        mrt_zk_send(session, &unwatch_step, NULL, 0, marker);
     mrt_zk_watch_free(session, watch);
 }
 
@@ -153,7 +152,7 @@ static void watch_own(struct mrt_zk_session *session, struct mrt_zk_ticket *tick
         return;
     }
     snprintf(path, sizeof path, "%s/%s", ticket->path, ticket->node);
-    if (!mrt_zk_send_for(session, &mrt_zk_watch_own_step, ticket->own_watch, path))
+    if (mrt_zk_send(session, &mrt_zk_watch_own_step, NULL, ticket->own_watch, path) != ZOK)
         mrt_zk_disown(session, ticket);
 }
 
@@ -167,7 +166,7 @@ static void watch_marker(struct mrt_zk_session *session, struct mrt_zk_watch *wa
 {
     char path[MRT_ZK_PATH_MAX + 256];
     mrt_zk_marker_path(session->store, watch->path, path, sizeof path);
-    watch->marker = mrt_zk_send_for(session, &mrt_zk_watch_marker_step, watch->id, path);
+    watch->marker = mrt_zk_send(session, &mrt_zk_watch_marker_step, NULL, watch->id, path) == ZOK;
 }
 
 static struct mrt_zk_watch *set_watch(struct mrt_zk_session *session, const char *path,
@@ -178,7 +177,7 @@ static struct mrt_zk_watch *set_watch(struct mrt_zk_session *session, const char
         return NULL;
     if (passes)
         watch_marker(session, watch);
-    if (!mrt_zk_send_for(session, &mrt_zk_watch_step, watch->id, path)) {
+    if (mrt_zk_send(session, &mrt_zk_watch_step, NULL, watch->id, path) != ZOK) {
         mrt_zk_watch_drop(session, watch);
         return NULL;
     }
