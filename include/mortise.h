@@ -54,7 +54,7 @@ extern "C" {
 #define MORTISE_API
 #endif
 
-#define MORTISE_VERSION "0.1.0"
+#define MORTISE_VERSION "0.2.0"
 
 /* Longest lock name and longest label, in bytes. */
 #define MORTISE_NAME_MAX 255
