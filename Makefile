@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The front door; CMake does the work. See README.md.
 #
 #   make            build/mortise, build/libmortise.so, build/libmortise.a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The clock of the measurements, and medians of what was measured. */
 #ifndef BENCH_CLOCK_H
 #define BENCH_CLOCK_H

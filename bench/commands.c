@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whole commands, from spawn to reaped: true, flock FILE true, and
  * mortise run NAME -- true on the store of $MORTISE_URL. The three take turns,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * N processes that lock and unlock one file with flock(2), nothing in between:
  * what the operating system's own lock does where mortise is measured. A word of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The recipes, as fast as CLIENTS processes can go, one client and one thread each:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Acquires and releases that ask nobody: nested ones by the owner of a hold, and those of a lock
  * that lingers because nobody else wants it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The time of SQLite itself for the least that an embedded lock must write: one transaction that
  * inserts a row, one that deletes it, with the settings of the embedded store. Beside it the same

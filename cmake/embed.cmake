@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Writes OUTPUT, the table mrt_page_files of src/cli/serve/serve.h: each of FILES with its name.
 set(arrays "")
 set(rows "")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The web server of `mortise serve`, a module of its own (src/http/http.h), built where
 # libmicrohttpd is found; and what it shows, put into the command byte for byte.
 pkg_check_modules(MICROHTTPD IMPORTED_TARGET libmicrohttpd>=0.9.73)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Stores in modules (src/store/module.h): mortise-NAME.so, built where its client library is found.
 set(MORTISE_MODULES_INSTALLED ${CMAKE_INSTALL_FULL_LIBDIR}/mortise)
 file(RELATIVE_PATH MORTISE_MODULES_FROM_COMMAND ${CMAKE_INSTALL_FULL_BINDIR}

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Mutants (test/mutants/README.md): the object libraries with seeded defects are compiled from copies
 # of those sources that have any.
 find_program(PYTHON3 python3)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The Redis store, where hiredis is installed. Its scripts are files in src/store/redis/scripts; each
 # is compiled in behind what they have in common, and all behind head.lua, with the digest that
 # the server knows it by. If there is a NAME_short.lua, it stands behind head.lua, and short.lua.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Which files are in which part of the library. The CMakeLists.txt of each folder in src names them:
 #
 #   mortise_files(PART file ...)          these files of this folder belong to PART

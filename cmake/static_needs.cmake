@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # mortise_command_needs: what the command is linked with. SQLite's archive if it is there
 # and links, else the shared library.
 option(MORTISE_STATIC_NEEDS "Link the command with SQLite's archive" ON)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The table of stores (src/store/stores.h), of the rows that the families' CMakeLists.txt give:
 #
 #   mortise_store(NAME "Redis (redis)" SCHEMES redis rediss OPS mrt_redis_store BUILT ON)

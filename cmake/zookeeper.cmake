@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The ZooKeeper store: Apache's single-threaded C client, from its archive and with its
 # names hidden, because its two flavours export the same ones and a program that uses the
 # other would capture ours. Sets MORTISE_ZOOKEEPER_ARCHIVE and mortise_zookeeper_needs.

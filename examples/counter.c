@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Adds 1 to the number in a file, safely however many do it at the same time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a resource checks fences: what a holder that was overtaken writes too late is refused,
  * though he does not know yet that he was. Three resources: a file, a table of SQL, and a

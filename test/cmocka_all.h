@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmocka with the headers it must be preceded by, in their order. */
 #ifndef TEST_CMOCKA_ALL_H
 #define TEST_CMOCKA_ALL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See defect_run.h. */
 #include "defect_run.h"
 

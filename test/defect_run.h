@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Mutants as the measure of a test program: each that names this suite is switched on in a child
  * process of its own, and a test must fail there (test/mutants/README.md). The output is TAP.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tells, when a suite ends, which locks it acquired on which stores: for the matrix that
  * tools/run-tests makes of it. The functions where a client and a hold begin are wrapped by the

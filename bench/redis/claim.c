@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise's exclusive lock, acquired and released for so long: bench_redis_claim SECONDS URL.
  * A release is waited for by the next acquire alone. Prints one JSON object.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The floor of Redis locks: what hiredis alone costs. bench_redis_floor SECONDS PORT...
  * One port: SET NX PX, then a compare and delete by EVALSHA, each waited for. Several ports: each

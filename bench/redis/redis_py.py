@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """redis-py's Lock, acquired and released for so long: redis_py.py SECONDS URL [SLEEP].
 
 Waits for a line of input first, so that several begin together. Prints one JSON object.

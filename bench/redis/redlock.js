@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // npm's redlock, locked and unlocked for so long: node redlock.js SECONDS URL... Prints one JSON
 // object.
 const Redis = require('ioredis');

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The floor of locks on an SQL server: what its client library alone costs, for statements that
  * a program without mortise would send.

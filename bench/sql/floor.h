@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each product's file gives these to floor.c: statements on one connection. Any failure ends the
    program. */
 #ifndef BENCH_SQL_FLOOR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Statements as texts, which this server takes no longer for than prepared ones. */
 #include "floor.h"
 

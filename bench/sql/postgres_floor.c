@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prepared statements, as anybody would use who is in a hurry. */
 #include "floor.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts, at a server, the connections of the programs that are measured, and how many of them are
 in a transaction: what a lock costs it while it is held or waited for."""
 

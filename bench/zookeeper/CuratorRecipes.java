@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;

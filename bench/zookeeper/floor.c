@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The floor under an acquire on ZooKeeper: one create of an ephemeral sequential node by
  * the bare C client, single-threaded, in a program that does nothing else.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cost of a release to a queue: WAITERS clients, each with a session of its own, queue up for
  * one mutex, or to write and to read by turns; after a line of input it is released RELEASES times,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kazoo's lock: measured (SERVERS PATH SECONDS), or once around a command (SERVERS PATH once)."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A relay before a ZooKeeper server that counts requests by kind, events, and bytes both ways."""
 
 import collections

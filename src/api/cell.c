@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cells: a value with a version, written only by who says which version it changes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Clients: opening by URI, closing, and what can be asked of one.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the public handles are made of. A client is a driver with names around it;
  * a lock is a handle on a local tier (core/queue.c) with an owner; a hold is a

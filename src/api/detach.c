@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Durable holds: the token, and the two calls around core/detach.c.
  *

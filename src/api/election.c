@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Elections: who holds a mutex leads, and tells its value.
  *

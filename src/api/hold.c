@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Holds: releasing, and what can be asked of one. Every function begins by
  * comparing the generation, so a stale value is found before anything is believed.

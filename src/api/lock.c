@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Locks: the handles, and acquiring through them, blocking and asynchronously.
  *

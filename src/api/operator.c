@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an operator does: list who holds and who waits, ask a holder to give up, take a
  * ticket away. It goes past the engine, straight to the store, and needs no session.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How many of a semaphore's permits are in use. What is not is held by nobody: durable holds
  * of as many permits (api/detach.c), so no store and no waiter need know of it.

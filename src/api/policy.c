@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The settings of waiting in a store's URI: how long a queue may be, how soon to look
  * again, how a failure is repeated, and when to give a silent store up. It is the engine's affair,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a process whose own logic is broken: one line, then abort. */
 #include "base/assert.h"
 

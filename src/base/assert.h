@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Assertions that stay on in release. They state what the code's own logic
  * guarantees; nothing a user or a server can send may trip one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pauses between attempts. A pause is twice as long after each failure, up to a limit; clients that
  * failed together are spread over the time from half a pause to one and a half.

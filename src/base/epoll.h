@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Registration of descriptors with epoll. Removal is a plain epoll_ctl(epoll, EPOLL_CTL_DEL, fd,
    NULL). */
 #ifndef MRT_BASE_EPOLL_H

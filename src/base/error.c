@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The error table's texts, and the particulars of the last error of each thread. */
 #include "base/error.h"
 

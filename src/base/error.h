@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Errors: a code from the table in mortise.h, and beside it one line of
  * particulars, kept per thread until the thread's next public call.

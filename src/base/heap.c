@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pairing heap, after Fredman, Sedgewick, Sleator and Tarjan (1986): insertion
  * and meld in one comparison, removal by pairing the children left to right and

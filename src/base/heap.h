@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pairing heap of timers, earliest first; equal ones in the order they came.
  * Nodes are embedded in what they time, so nothing here allocates.

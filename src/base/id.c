@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Identities as text, and their entropy. */
 #include "base/id.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * 128-bit identities of sessions and tickets. A session's is drawn from the
  * system's entropy; its tickets' are that plus a count, so they are as hard to

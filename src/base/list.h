@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* <sys/queue.h>, with the one loop the C library's copy leaves out. */
 #ifndef MRT_BASE_LIST_H
 #define MRT_BASE_LIST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is not known for certain to be of the loopback interface counts as open: a warning too many
  * is read and dismissed, one too few is not seen.

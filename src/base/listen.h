@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whom a server listens for, by its own list of addresses. */
 #ifndef MRT_BASE_LISTEN_H
 #define MRT_BASE_LISTEN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What may stand in a name: one walk over the bytes finds the first that may not,
  * and the refusal quotes the name with everything unprintable escaped, so that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lock names and labels: what may stand in one. Names are data everywhere and
  * never part of a path, a statement or a script.

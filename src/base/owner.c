@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a client tells of itself; see owner.h. A label and a host have no line feeds. */
 #include "base/owner.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a client tells of itself beside its tickets, as the one text that stores keep: its
  * label, and if it tells of its process, the host and the process number on lines of their own.

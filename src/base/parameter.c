@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each value is checked whole before its member is written. */
 #include "base/parameter.h"
 

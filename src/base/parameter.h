@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parameters of store URIs, as tables: a row names a parameter, the values that it may have,
  * and the member of a struct that takes it. So all stores refuse a value in the same words: the

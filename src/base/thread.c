@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* They are detached, and all signals are blocked on them. */
 #include "base/thread.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Threads that the library starts and waits for no more. */
 #ifndef MRT_BASE_THREAD_H
 #define MRT_BASE_THREAD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The one place that reads the clock leases and deadlines are measured on. */
 #include "base/time.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Time: nanoseconds of CLOCK_BOOTTIME, which counts suspended time and cannot be
  * set. The core gets every instant as an argument and never reads a clock.

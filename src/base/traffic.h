@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counters of a store's traffic with its server: requests, each of which is answered, and round
  * trips, which are times that it began to wait: requests that leave while others are under way

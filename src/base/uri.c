@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parser works in place on its own copy of the text: it cuts at ":", "?",
  * "&" and "=", and decodes values where they stand. Everything after the scheme

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Store URIs, taken apart: scheme:rest?key=value&key=value. What stands in `rest`
  * is the store's own affair; escapes (%2F) are decoded in values only, the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command: global options, then a subcommand out of one table. A subcommand
  * is a row here, and a small file of its own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Acquires: how one begins, is tried again when it was woken, and is given up.
  *

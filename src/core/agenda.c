@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The queues of an engine: which are in use, and the call that serves one by its policy.
  *

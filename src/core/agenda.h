@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * References to the queues of an engine, and the call that serves one: agenda.c.
  */

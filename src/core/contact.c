@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Contact: since when the store owes an answer, when that is told, and when those who wait for it
  * give up.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The engine's frame: commands out, events in, timers, and the life of the whole.
  *

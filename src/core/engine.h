@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The engine: one client's sessions, tickets, waiters and holds as a step
  * function. It is given calls, events and the time, and leaves effects in lists;

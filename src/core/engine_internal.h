@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The state of an engine. Of core only. From the top down, each file calls those below it alone:
  *   engine.c          commands out, events in, timers, the life of the whole

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The policy of a lock that one holds at a time: exclusive.c.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Holds: slots that say who has a lock, how deep, and with which fence.
  *

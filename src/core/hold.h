@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Holds: hold.c. A slot may always be looked at until mrt_engine_free; its generation tells whether
  * it is still the hold that was meant.

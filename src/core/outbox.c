@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The outbox: commands on their way to the store, and what they need: identities, pauses.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A queue's policy, as data: how the waiters of this process share what the store grants.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ends of a queue's waiters and tickets, whatever its policy.
  *

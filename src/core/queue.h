@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A queue: the local tier of one lock, and what happens to its waiters and tickets: queue.c.
  */

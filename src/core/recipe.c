@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The recipes: what each kind of lock makes of the one queue.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The recipes, as data over the one engine. */
 #ifndef MRT_CORE_RECIPE_H
 #define MRT_CORE_RECIPE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is asked of the store beside tickets: a look at who is first in a queue, reads and
  * writes of cells. A request has a waiter, who is told once; an observer has none: it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The grant rule, written so that no sum can overflow. */
 #include "core/rule.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The grant rule: the one decision every lock of mortise rests on.
  *

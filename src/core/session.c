@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The session: the one thing of a client that is alive or not, and carries all its
  * tickets.

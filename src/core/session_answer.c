@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The session's beginning and end: answers to START, RENEW and STOP, its timer, and its loss.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store port: everything the engine asks of a store, and everything a store
  * may tell it. No store knows a recipe; it keeps a session alive, keeps tickets

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A ticket: one place in one queue of the store: ticket.c.
  */

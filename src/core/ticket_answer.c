@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the store says of a ticket: answers to its commands, and what was not asked for.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* uthash, where memory that runs out makes an insertion fail, not the process. */
 #ifndef MRT_CORE_UTHASH_H
 #define MRT_CORE_UTHASH_H

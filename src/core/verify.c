@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asking the store whether a hold is there. A question is answered by a look that was sent after
  * it, whoever caused the look; so many questions cost one. Who detaches a ticket waits here too.

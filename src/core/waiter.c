@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A waiter: one call of the program that waits, for a lock or for an answer of the store.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A waiter, and its place in a queue: waiter.c.
  */

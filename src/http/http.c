@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The web server on libmicrohttpd: http.h says what it promises.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A small web server as a module, mortise-http.so: what a program needs of HTTP, and nothing of
  * what this one says by it. The command loads it for `serve` alone, so that nobody else's

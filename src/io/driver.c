@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The driver's common side: the mutex, settling waiters, carrying commands. See
  * driver.h for how threads share the work.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One handler, installed at the first client; it only counts, which is safe in a child. */
 #include "io/fork.h"
 

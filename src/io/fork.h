@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Notices a fork. A child must not touch what it shares with its parent: its
  * store's connection, its descriptors, its mutexes as they stood.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The loop: what waits for the store, for timers and for kicks, and calls back (tell.c).
  *

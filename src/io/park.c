@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The futex behind a park: IDLE, WOKEN (not seen yet), ASLEEP. */
 #include "io/park.h"
 

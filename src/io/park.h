@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a thread sleeps until another one wakes it: one word and a futex. A wake
  * that comes first is remembered, so none is lost; waking a thread that is not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The reader: a thread that waits for the store reads the store's answers itself.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Telling: the callbacks of the user, and the descriptors of lost holds.
  *

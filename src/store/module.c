@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finding and loading a module. Nothing of a program's surroundings decides what code is
  * run in it, if it runs with more rights than its user: neither the environment nor the place it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stores in modules: shared objects loaded when a URI names their store, so that a program
  * that does not use one need not load, or even have, its client library.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Finds stores in the table of cmake/stores.cmake. What is not built or not installed stays known,
    to say so. */
 #include "store/stores.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stores, by the scheme of their URI: those that are built in, and those in modules. */
 #ifndef MRT_STORE_STORES_H
 #define MRT_STORE_STORES_H

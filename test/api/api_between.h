@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls of a client's store through functions of the test, which has taken the others over. */
 #ifndef API_BETWEEN_H
 #define API_BETWEEN_H

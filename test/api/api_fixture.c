@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The common part of the suites of the public interface; see api_fixture.h. */
 #include "api_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Functions that the suites of the public interface share. They see mortise.h alone, and run on
  * the store that the first argument or $MORTISE_TEST_URL names: a URI, or "memory", or

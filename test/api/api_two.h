@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two clients for all tests of a suite, made and freed by its group. To be included by the
  * program's only file.

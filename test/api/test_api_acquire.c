@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Acquiring and releasing: blocking, with a deadline, trying, nested. */
 #include "api_fixture.h"
 

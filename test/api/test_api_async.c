@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Acquiring by callback, cancelling, and clients without a thread of their own. */
 #include "api_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cells: values with versions, written by comparing, and guarded by fences. */
 #include "api_two.h"
 

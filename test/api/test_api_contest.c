@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Contests: many contenders on one lock, and a history of who held it when.
  *

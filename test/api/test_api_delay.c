@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The delay after a crash (lock_delay_ms): nobody has the lock for so long after its holder has
  * died, and at once after all else. GN-06; on every store that has it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Durable holds (C11): a lock that outlives its client, and is adopted by its token. On every store
  * that keeps what is nobody's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Elections: who leads, what is told of it and in which order, and who observes. */
 #include "api_two.h"
 #ifdef MRT_DEFECTS

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Clients: what they are opened with, what can be asked of them, fork, and their end. */
 #include "api_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Losing a hold: the memory store with a lease, frozen so that no answer comes. The test checks the
  * holder's callbacks, their order, and that no other client has the lock while the holder may

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Several locks as one: in one order, all or none, one deadline. */
 #include "api_two.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An operator's calls on others' holds: requests to give up, and tickets removed. On
  * every store.

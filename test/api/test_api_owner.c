@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owners of a hold: a thread, also one that has ended, or an id of the program's own. On every
  * store, since none may take a session, or what the system calls a thread, for an owner.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A semaphore's permits, changed while it is in use. On every store that keeps what is nobody's.
  */

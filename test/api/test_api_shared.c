@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Locks that several may hold: semaphores and read/write locks; and the mutexes that differ from
  * the reentrant one. Two clients take turns, so that the store decides.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Everything at once: threads that acquire, try, time out, cancel, call back, nest, verify
  * and list, on two clients and a few names, for a while. The test checks that no two are ever

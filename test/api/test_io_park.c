@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parking a thread: no wake is lost. One thread counts up and wakes, the other parks
  * until it has seen each count; now and then the first waits to be caught up with. A

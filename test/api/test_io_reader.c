@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A waiter reads the store's answers itself (io/reader.c), on a real store. Which thread does what
  * is not to be seen from outside, so these look into the driver, under its mutex; what the store

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A store that takes long, or does not return, and whom that may hold up: nobody whose time is
  * over, and nobody who is to hear that a hold is lost (io/driver.h, io/tell.c). The store is a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The processes of a chaos run (test/chaos/run): one that competes for a lock and writes
  * down what it sees (history.h), and the judge.

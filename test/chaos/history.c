@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The judgement on a history: sorted by time, each process is followed through its states,
  * and the holds, which begin in the order of the grants, are compared with those before.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The view that several processes had of one lock, written down by all of them in one file, and the
  * judgement on it. A line is an event:

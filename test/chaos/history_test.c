@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The judge judged: histories made by hand, good ones accepted and bad ones refused for
  * the right reason. Without this a checker that finds nothing would look like a lock

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long a leader that is cut off from the other servers acknowledges what it is asked (ZK-30).
 
 A sync is no vote: a leader answers it by itself until it notices that it is alone. Measured here is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a chaos run takes place: a network whose links can be cut, and the servers on it.
 
 Each server has a network namespace on a bridge, and the caller, in a namespace of its own too, sits

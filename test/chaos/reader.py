@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A lock client as they are often written: its lease is proven by reading.
 
     reader.py HOST:PORT DIRECTORY PROCESS HISTORY SESSION_MS

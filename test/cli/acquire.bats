@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # mortise acquire and release: a lock that no process holds (C11).
 load helper
 

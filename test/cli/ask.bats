@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # mortise try, status and check: what they tell, and by which exit codes.
 load helper
 

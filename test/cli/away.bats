@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Servers that are away: nobody listens, or somebody listens and never answers. Commands
 # end in time then, and say why.
 load helper

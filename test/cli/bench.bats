@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # mortise bench: what it prints, and what it refuses. Not how fast anything is.
 load helper
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A headless Chromium, spoken to over its pipe: what a test needs to click, to type and to read.
 
 The browser has a directory of its own, which is removed with it. What the page complains of, and

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Exit codes, as the manual's EXIT STATUS has them: a row each of code and what ends with it.
 load helper
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # mortise elect: to lead, alone; to run a command meanwhile; to see who leads.
 load helper
 

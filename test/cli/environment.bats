@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # The environment of the command: descriptors (CC-04), variables; and nested runs.
 load helper
 

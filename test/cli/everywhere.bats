@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Every subcommand on every store, once each, in the ways that the store's user meets them; what
 # they do in all their ways is in the suites of their names.
 load helper

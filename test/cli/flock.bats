@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # From flock(1): the lines of doc/from-flock.md as they stand there, those of flock beside those of
 # mortise; what util-linux tests of flock; letters and long names; --flock.
 load helper

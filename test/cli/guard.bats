@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # GN-01, GN-03: mortise killed by KILL takes its command's whole process group with
 # it, and nobody gets the lock before that.
 load helper

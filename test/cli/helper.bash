@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What the CLI tests share. Each test has a directory of its own, with the default
 # store in it, and ends every process it started.
 

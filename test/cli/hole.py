@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Listens, and is no store. Its port goes to standard output. What comes of whoever connects says the
 argument:
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Servers that answer what no server should: the command ends by itself and never crashes.
 load helper
 

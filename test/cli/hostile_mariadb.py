@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A MariaDB server that lets everybody in and answers each query with a row of one column.
 Its port goes to standard output. With an argument "PLUGIN FILE" it asks for the password by that
 plugin of the client's, and writes to the file what it gets; that it was asked, and what the client

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Redis server that answers the first command by one reply without an end. Its port goes to
 standard output; the file that it is given has how many MiB its greediest client has taken."""
 

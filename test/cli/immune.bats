@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # A command that runs as another user, as one of sudo(8) does: no signal of ours reaches it.
 load helper
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Bad input: one line that names it, the right exit code, and nothing created.
 load helper
 

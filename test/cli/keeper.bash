@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Locks that a script takes in its midst, with mortise acquire: what every store has to show.
 
 # has_ended PID: it runs no more; its number may still be known, of a zombie that is nobody's.

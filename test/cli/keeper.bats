@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # mortise acquire, renew and release: a lock that a script takes in its midst, kept by a keeper.
 load helper
 load keeper

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # GN-01: the lock is lost while the command runs. Here: its file is taken away.
 load helper
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads metrics as Prometheus does, and more strictly: metrics.py FILE
 
 Each family has HELP and TYPE before its samples and stands in one piece, no sample is there

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Mistakes of whoever types: each is answered by one line that names what was typed and what would be
 # right.
 load helper

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # mortise run: shared and exclusive, permits, several locks, and how long they are held.
 load helper
 

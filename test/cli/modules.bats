@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Stores in modules: what is said where one is missing, and what is not loaded.
 load helper
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of `mortise serve` in a browser, as one who looks after locks uses it:
 
     page.py CHROMIUM ADDRESS TOKEN PICTURES PREFIX

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # mortise run -F: the command takes the place of mortise, and a keeper holds the lock. The keeper
 # is killed or stands still: keeper.bash.
 load helper

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # mortise serve, asked by curl: who is answered and who is refused, what is said, how it ends.
 load helper
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # The page of mortise serve in a headless browser (page.py), on real stores. Pictures of it are left
 # in MORTISE_PICTURES, by default beside the command.
 load helper

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # Where an option's value comes from: command line, environment, files; and what is refused.
 load helper
 

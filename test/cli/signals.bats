@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # GN-02: every signal, while waiting and while the command runs.
 load helper
 

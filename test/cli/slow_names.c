@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Preloaded into the command: a name server that never answers for names that begin with "slow".
  * Literal addresses and all other names are as ever.

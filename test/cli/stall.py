@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forwards connections to a server's port on this machine: the argument. Its own port goes to standard
 output. While the file "stalled" is in the working directory, what clients send is kept back; what the
 server sends always passes.

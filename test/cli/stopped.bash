@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Rounds in which mortise, or its store, stands still at a random moment, with a witness:
 # every process of the command holds w, a file's lock that the system gives back when the
 # last of them is dead. Who is granted the lock next looks whether it is free.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # GN-01 on a store of this machine: mortise stands still, and the store does.
 load helper
 load stopped

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # GN-01: the command on a real Redis server; mortise stands still, and the server does.
 load helper
 load stopped

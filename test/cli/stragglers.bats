@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # mortise run --stragglers: processes that leave the command's process group, as daemons do.
 load helper
 

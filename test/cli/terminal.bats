@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # The terminal's foreground and its keys; the tests themselves are in terminal.py,
 # which has a pseudo-terminal.
 load helper

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of mortise run on a pseudo-terminal: terminal.py NAME runs one of them."""
 import codecs
 import os

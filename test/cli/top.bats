@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # mortise top: the table, and on a pseudo-terminal (top.py) the live view and its keys.
 load helper
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of mortise top on a pseudo-terminal of 24 lines of 80 columns: top.py NAME runs one."""
 import fcntl
 import os

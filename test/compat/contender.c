@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One side of the tests with an older mortise: the same program, compiled and linked once with
  * each build. It is given a URI, and then commands on standard input, one a line, each of them

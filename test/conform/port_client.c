@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Commands are answered by the time port_send returns; whatever else the store tells is
  * kept until port_wait asks for it. Identities are one random start and a count.

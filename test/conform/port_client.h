@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One user of a store, for tests: opens it, sends commands one at a time, and keeps the
  * events that come. A failure in it fails the test immediately.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two users of one place, for a suite: each test has sessions of its own, TEST says so. To be
  * included by the program's only file; `uri` is the place, which main opens.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The contract of the store port (core/store.h), clause by clause, on any store. The
  * letter in a test's name is the clause.

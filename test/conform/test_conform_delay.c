@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tickets that a dying session leaves behind for a while: the clause (s) of the port. Requirement
  * GN-06.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tickets that are nobody's: the clause (q) of the port. Requirement C11.
  *

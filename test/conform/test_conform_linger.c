@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A holder that keeps a lock until another client wants it hears of the other: the clause (r) of
  * the port.

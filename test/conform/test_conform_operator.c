@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An operator's requests of a store: the clauses (m) and (n) of the port. The letter in a
  * test's name is the clause.

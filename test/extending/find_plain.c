@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The registry of stores with one row more, as the linker puts it in the place of mrt_store_find:
  * so that suites open plain: although the library does not have it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An example of a subcommand: held NAME ends with 0 if somebody holds the lock, and with 1 if
  * nobody does. It prints nothing. doc/extending.md.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The example of a subcommand: doc/extending.md. */
 #ifndef TEST_EXTENDING_HELD_SUBCOMMAND_H
 #define TEST_EXTENDING_HELD_SUBCOMMAND_H

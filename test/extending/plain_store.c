@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An example of a store, as small as the port allows: plain: keeps the tickets of one process in
  * one list, in the order in which they came. It tells nobody of a departure: a waiter reads its

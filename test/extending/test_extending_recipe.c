@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An example of a recipe: a pair is a lock that two clients may hold at the same time. It is one
  * row of data; the engine, the local tier and every store do the rest. doc/extending.md.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The example of a subcommand in a table of its own, as src/cli/main.c has one, on a memory store.
  */
 #include "cmocka_all.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A fuzz target is one function that takes any bytes. It is linked with libFuzzer, or
  * with replay.c, which feeds it the corpus and random changes of it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Durations and numbers of the command line: what parses is in range, and is shown briefly. */
 #include "fuzz.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sequences of calls, events and times into the engine, whatever the store may answer.
  *

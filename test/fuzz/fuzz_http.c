@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests to the web server: no answer but the page's own files is 200 without the token in the
  * request, each has one status line, and the server serves on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packets of a MariaDB server, through its client library. */
 #include "hostile.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A store's module, whose objects are linked into the fuzz target: it is no module here. */
 #include "hostile.h"
 

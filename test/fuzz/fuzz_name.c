@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names and labels: only clean UTF-8 of the right length passes; ids go both ways. */
 #include "fuzz.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replies of a Redis server. */
 #include "hostile.h"
 

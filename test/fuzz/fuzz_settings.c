@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files of settings: what is found in one stands in it, and every fault is told once, with a code.
  * The source is compiled in here, for the command reads its files once.

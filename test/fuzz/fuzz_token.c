@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens: what is taken for one has its form, and only the right one lets in. */
 #include "fuzz.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Store URIs: what is taken apart lies in the buffer, and parses the same again. */
 #include "fuzz.h"
 

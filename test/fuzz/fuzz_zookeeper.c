@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Frames of a ZooKeeper server, through the client library. */
 #include "hostile.h"
 

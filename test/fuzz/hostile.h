@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A store beside a server that answers with the bytes of the input.
  *

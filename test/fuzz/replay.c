@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs a fuzz target without libFuzzer: on each line of the corpus (hexadecimal), and on
  * random changes of them, the same ones each time.

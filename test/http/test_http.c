@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The web server by itself: limits of time that no client can stretch, answers that come later
  * and from elsewhere, and an end that waits for nobody. The path of the module is the argument.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One of ours that counts under a claim: claimer URL NAME COUNTER ROUNDS LEASE, which the URL has
  * here. The file COUNTER.busy, which can be made only where it is not, is the witness that nobody

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // The same with npm's redlock: node claimer.js URL NAME COUNTER ROUNDS LEASE.
 const fs = require('fs');
 const Redis = require('ioredis');

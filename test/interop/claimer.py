@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The same with redis-py's Lock: claimer.py URL NAME COUNTER ROUNDS LEASE."""
 
 import os

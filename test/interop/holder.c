@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Our side of the tests with the peers: URI WHO, and then commands on standard input, one
  * a line, each answered by one line. All three holders understand the same:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A kazoo lock by commands: SERVERS WHO SESSION; the commands are in holder.c.
 
 Stock kazoo calls its nodes __lock__, which Curator does not order rightly; with

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes that take turns, ours and the peers', and what their logs must show.
 
 The commands and the log's lines are described in holder.c."""

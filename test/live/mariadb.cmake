@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The MariaDB store on a real server, where one is installed. Its suites mostly wait for disks and
 # leases, so they run beside others.
 find_program(MARIADB_SERVER mariadbd PATHS /usr/sbin)

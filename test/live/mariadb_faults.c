@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The MariaDB store where a transaction does not end as it should: its COMMIT is refused, as in a
  * cluster where another node's came first, or its client stops in the middle. The letters in a

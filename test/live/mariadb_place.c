@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The test's own connections are the administrator's. One is kept, and made again when the server
    was away. */
 #include "live/sql_place.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Nothing is received while the replica's thread for that is stopped. */
 #include "live/sql_replica.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Copies a held lock's entry past the client: URI NAME COUNT makes COUNT more locks NAME/0, NAME/1...
 
 By the client each would take 1 to 2 ms on these servers: two directories and a node, or a

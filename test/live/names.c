@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hosts that are called by names. The test is the resolver: it says where a name leads, which is to
  * a server or a proxy, that it leads nowhere, or nothing for as long as the test likes.

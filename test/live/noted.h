@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Acquires and releases that are written down for the checker of histories (chaos/history.h), where
  * one program plays all processes: for faults that must be found where a store promises less.

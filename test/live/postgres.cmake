@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The PostgreSQL store on a real server, where one is installed. Its suites mostly wait for disks
 # and leases, so they run beside others; only what measures does not.
 file(GLOB postgres_servers /usr/lib/postgresql/*/bin/postgres)

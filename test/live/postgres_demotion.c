@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A primary that comes back as a standby, under clients that are connected (SQ-09): who holds a
  * lock knows in time that it is lost, who asks for one is told why there is none, and all go on as

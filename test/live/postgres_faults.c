@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The PostgreSQL store under faults of its server, of the way to it and of what stands in
  * between: lost answers, late statements, half-open connections, servers that are killed, frozen

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The test's own connection is made at first use, and again when the server was away. */
 #include "live/postgres_place.h"
 

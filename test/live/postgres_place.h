@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A real PostgreSQL server for a test program, with the schema in it. Starting, stopping and
  * freezing it, and what is done with locks, are zookeeper_place.h's, which knows no store.

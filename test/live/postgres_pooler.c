@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* It runs as another user than root, who it would refuse to be. */
 #include "live/postgres_pooler.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A connection pooler, pgbouncer, before the server of postgres_place.h. */
 #ifndef TEST_POSTGRES_POOLER_H
 #define TEST_POSTGRES_POOLER_H

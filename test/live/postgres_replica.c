@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Nothing is received while the replica is told of no primary. */
 #include "live/sql_replica.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rules of the PostgreSQL store on a real server: what it may cost, what its statements
  * must not be, and what it does about errors. Errors are the server's own, raised by a trigger as

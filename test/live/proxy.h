@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts that the proxies of all stores share: a thread, a poll, and for every connection a pair
  * of sockets with a buffer for each way. Connections can be cut, and bytes no longer passed on. A

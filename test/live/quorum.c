@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The quorum (store/quorum*.c) on the members of quorum_place.h: who holds, and for how long.
  * quorum_time.c tests its time limits.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A list on a quorum shows the tickets that a majority of its members has. */
 #include "live/quorum_place.h"
 

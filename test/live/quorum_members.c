@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A quorum whose members are given one by one: three real Redis servers, each with a password of
  * its own; and what is no quorum.

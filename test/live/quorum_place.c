@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See quorum_place.h. */
 #include "live/quorum_place.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A quorum (store/quorum*.c) on members whose answers can be held back: memory servers. A
  * member that is in use by another, or silent, is made so by the test; nothing depends on luck.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long what takes at a quorum, and by which clock. No result depends on the speed of this
  * machine: members that are silent remain so, and where a limit must be over, the store is told so.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Users, passwords, databases and sockets of a real Redis server; and what a failover loses. */
 #include "cmocka_all.h"
 #include "conform/port_client.h"

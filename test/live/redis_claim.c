@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Claims on a real Redis server: what goes over the wire, and what becomes of the key. How a
  * holder loses it is in redis_claim_loss.c, what comes in one order only in redis_claim_port.c; the

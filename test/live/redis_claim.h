@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parts that the tests of claims on a real Redis server share: a server, a proxy in front of
  * it, a raw connection to it, two clients of which one goes through the proxy. */
 #ifndef TEST_REDIS_CLAIM_H

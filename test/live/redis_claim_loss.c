@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Claims on a real Redis server that are lost: the lease ends, somebody else has the key, the
  * holder or the way to the server stands still.

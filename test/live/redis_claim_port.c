@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Claims on a real Redis server, at the port: nothing comes by itself, so each test has its own
  * order of renewals, releases and answers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Redis servers whose wall clocks are set while locks are held: five, the first of them also
  * alone. doc/redis.md says how a step changes a lease; this test shows it, and the callbacks.

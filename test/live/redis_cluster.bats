@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # RD-16: two real servers of one Redis cluster. The second keeps the slot of the namespace
 # {mortise/}, and that of the key mortise/a; the first keeps that of the key mortise/b.
 load ../cli/helper

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Durable holds, locks that linger, and what the dead leave behind for a while, on a real Redis
  * server: replies that are lost, a connection that breaks, what goes along when a ticket changes

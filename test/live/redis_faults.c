@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The Redis store under faults of its server and of the way to it: real servers, a proxy
  * that understands the protocol, real signals. The ids are those of the catalogue of failures.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each request has a fate for its reply, in order; a request that is answered here goes on as a
  * PING, so that the answer comes in its turn.

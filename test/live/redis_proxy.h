@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A proxy that understands Redis's protocol: it keeps what is asked, and can lose a
  * reply, answer in the server's place, hold a request back until its client has long

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The Redis store's rules without a server: URIs, secrets, and what errors mean. */
 #include "cmocka_all.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Waiters on a real Redis server: which of them are woken, and the fate of those behind one that
  * dies.

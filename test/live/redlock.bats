@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # M1, M4, M12: a quorum of five real Redis servers, some of which are killed or stopped, or which
 # many processes ask at once.
 load ../cli/helper

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A quorum of five real Redis servers, mostly step by step at the port: what a member that forgets
  * does, and what keeps it from doing so; and what becomes of claims whose answers are lost or late.

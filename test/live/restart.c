@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * H5: a server is killed under a holder and 50 waiters, and comes up again on the same data. One
  * program for every kind of server: `test_restart KIND SETTINGS [PATTERN]`, SETTINGS being options

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Preloaded into a server: its wall clock can be set while it runs. The file that SET_CLOCK names
  * holds a number of seconds, "+3600" or "-60", by which the clock differs from the true time; or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stores on SQL servers under faults of the server and of the way to it: lost answers, late
  * statements, half-open connections, servers that are killed, frozen or turned read-only. One

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Locks of the server's own, ?form=, beside another program that takes the same ones by the
  * server's own calls, and under faults. One program for each server; each test is of one form after

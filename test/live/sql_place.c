@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parts that are the same for all servers. */
 #include "live/sql_place.h"
 

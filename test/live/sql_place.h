@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A real SQL server for a test program that is one for all of them, with the schema in it.
  * postgres_place.c and mariadb_place.c have the parts that differ from server to server. Starting,

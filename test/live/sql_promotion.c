@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The promotion of a replica that lags (SQ-08): what is lost then is shown by the checker of
  * histories, which has to find what must never be found elsewhere. And what helps: commits that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The client's first message has no type and is passed as it comes; after it every message is a
  * letter and a length. A flight ends with Sync, and the answer to it with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A proxy that understands PostgreSQL's and MySQL's messages as far as to know where a flight, the
  * messages of one transaction, ends, and which prepared statements or text it executes. It can have

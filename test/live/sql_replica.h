@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A real SQL server with a replica that follows it asynchronously, for a test program that is one
  * for both products. The primary is sql_place.h's server, until it is killed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rules of stores on SQL servers, on a real server: what they may cost, what rows and names
  * are, and what is done about errors. One program for each server. Errors are the server's own,

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # TLS to SQL servers whose certificate is by a CA of the test's own.
 load ../cli/helper
 

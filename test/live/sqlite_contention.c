@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Many processes on one file: nobody ever hears BUSY, nobody overlaps, nothing is damaged. */
 #include "cmocka_all.h"
 #include "live/sqlite_place.h"

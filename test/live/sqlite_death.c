@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The effect of a process's death on its locks, and of fork: a holder that is killed is noticed
  * immediately, also where file events are refused; a forked child neither drops nor keeps its

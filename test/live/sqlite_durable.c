@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Data that survives. A power cut is played by keeping of each file what had been synced, and
  * a reboot by another boot id: this program's own fdatasync notes how long the log

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the embedded store agrees to work, and what it does when its files are tampered with. */
 #include "cmocka_all.h"
 #include "live/sqlite_place.h"

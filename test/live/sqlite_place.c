@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Helpers are started with posix_spawn from /proc/self/exe; what they print comes back
  * through a pipe, a line at a time. A helper that is left over ends by its alarm.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A directory of a test's own for a database, and helpers that are whole processes:
  * SQLite must not be carried over a fork, so a helper is the test program started anew

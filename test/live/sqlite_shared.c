@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where several hold: whoever of them is killed, the next comes in at once, though it may
  * have begun to wait far behind. "At once" is here: sooner than anybody looks again by the

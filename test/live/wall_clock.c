@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* In the place of the C library's, for all that is linked. */
 #include "live/wall_clock.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The wall clock of a test program is the test's to set; the other clocks go on. */
 #ifndef TEST_WALL_CLOCK_H
 #define TEST_WALL_CLOCK_H

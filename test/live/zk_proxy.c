@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first frame each way is the handshake; after it a request begins with its number and
  * operation, a reply with its number.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A proxy that understands ZooKeeper's frames: it counts requests by their operation,
  * and can swallow a reply and cut the connection behind it, answer in the server's place,

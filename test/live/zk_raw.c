@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The library counts its requests in one variable of the process, so the store's mutex is
    taken for all calls into it. A thread keeps the session alive, however long the test is busy
    with something else. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ZooKeeper by hand: a session of the test's own, one request after the other, to do things that
  * mortise never does. */
 #ifndef TEST_ZK_RAW_H

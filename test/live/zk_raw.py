@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Another client's view of a server: SERVERS AUTH COMMAND PATH [PERMISSIONS SCHEME ID].
 
 AUTH is scheme:data, or "-". Commands: acl (prints it, a line an entry), children, delete,

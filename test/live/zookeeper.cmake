@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The ZooKeeper store: its rules, and on a real server where one is installed.
 if(NOT MORTISE_ZOOKEEPER)
   return()

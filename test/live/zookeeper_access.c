@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Credentials and ACLs on a real server, with kazoo as the other principal. Every
  * secret here carries MARK, which must not turn up in anything the library says.

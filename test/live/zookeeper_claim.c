@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The exclusive lock on a real server: one node called `lock`, all who want it, and what may
  * go wrong, made to go wrong by a proxy and by hand. The program itself, run with arguments,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Durable holds on a real server (C11, store/zookeeper/ticket/detach.c): what the nodes are, and
  * answers and requests that are lost on the way. conform_detach and api_detach test on every store

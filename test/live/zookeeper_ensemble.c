@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An ensemble of three that loses one: each of them in turn is killed while clients
  * compete, and comes back. No two hold at once, fences rise, and everybody is served.

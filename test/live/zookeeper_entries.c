@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Interference of a server, another program or an administrator with the ZooKeeper store, one case
  * a test: answers refused or falsified by the proxy, nodes deleted or planted by another client,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ZooKeeper store on a real server, with what goes wrong made to go wrong by a proxy
  * that understands the frames, by signals, and by the server's end.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * C4, D4, D5: what a release costs the whole queue, with wake=all and without, of a mutex and of
  * readers and writers, counted by a proxy that all waiters share; and that clients of both

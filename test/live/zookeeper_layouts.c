@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * layout= on a real server: mortise beside clients that follow the recipes of other programs to the
  * letter, and what becomes of nodes of a layout that is not the lock's (G2, G6, D5).

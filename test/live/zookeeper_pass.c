@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rules of passing a lock on (store/zookeeper/watch/pass.c) on a real server. Each actor has a
  * client behind a proxy of its own, which holds requests back, loses or counts them, so what

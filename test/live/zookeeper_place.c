@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The server's directory and port are kept here; a program has one server. */
 #include "live/zookeeper_place.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A real server for a test program, started and stopped by tools/servers: ZooKeeper, or any other
    kind that it knows. */
 #ifndef TEST_ZOOKEEPER_PLACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ZooKeeper store's rules without a server: names, order, codes, URIs. */
 #include "cmocka_all.h"
 

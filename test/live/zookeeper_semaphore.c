@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * F13 on a real server: who of a semaphore's queue is told of what
  * (store/zookeeper/ticket/semaphore.c), with every client behind a proxy of its own, so that what

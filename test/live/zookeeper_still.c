@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Servers that say nothing: one that was never there but for its port, one that stands still while
  * it has a session. A hold is lost only if no other server could have kept it.

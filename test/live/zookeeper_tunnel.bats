@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
 # TLS by tunnel, as doc/zookeeper.md has it: stunnel at both ends, certificates of the
 # test's own making, a real server behind.
 bats_require_minimum_version 1.5.0

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ZK-35 on a real server that takes no message of more than 64 kB: the paths that one
  * client watches add up to several times as much. Its connection is cut; it must come

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The instances that are searched, and the seeded defects that measure the search. TAP.
  *

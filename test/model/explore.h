@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An exhaustive explorer of the engine that ships: all that a few clients of one lock can do,
  * in every order, over the memory store's server and a link that may lose a reply.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The actions that can happen next in a state, in an order that depends on nothing but the state.
  *

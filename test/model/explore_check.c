@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The invariants of every state, checked from outside: the belief of a client at its own clock is
  * compared with that of the others at the same instant and with the server's data. The grant rule

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether states that the search takes for one are alike. All states are gone through as they
  * are, those that differ in the names of clients or in what should not matter one by one. Each

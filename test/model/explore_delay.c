@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Locks that stay for a while when their holder has died. Of each client the last thread asks for a
  * delay; so where there are two, a ticket may have been queued without.

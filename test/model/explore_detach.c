@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A lock that is left to nobody, and adopted. There is at most one at a time; all threads know of
  * it as soon as it has been told, and any that has nothing to do may adopt it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tokens and their hash. First all are put, so that ranks are known; then each part is hashed by
  * itself, and the hashes of the clients' parts are added up, which knows no order.

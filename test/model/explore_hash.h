@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tokens that explore_state.c puts into a hash, in a part for each client and one for tickets
  * of nobody. Counters are put as a kind of their own, and count by their rank among all of it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The arena. Every allocation of the program goes here once it is open (the program is linked
  * with the allocator's functions wrapped): blocks of 64 bytes and multiples, freed ones in a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Depth first, with a set of the states seen. After each step the arena is compared with a
  * copy of it, block by block; what changed goes on a pile of old blocks, and going back is

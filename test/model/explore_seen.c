@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sets of states. Of each state there is a fingerprint of 64 bits, in a place that the other 64
  * bits of its hash say, and a mask of the faults that the runs which have been there had left: each

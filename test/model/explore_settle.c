@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How it ends. From a state on, nothing fails any more, but no wake is heard either: whoever
  * is first in the order of the file does what it can, time goes on when there is nothing else

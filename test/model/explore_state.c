@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The hash of a state: two states with the same hash are taken for one. It covers all that
  * decides what can follow: every field of the engines, threads, channels and server that is not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Clients with real engines, the memory store's server, and the link between them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pass: the exclusive holder's release wakes its successor with the grant itself.
  *

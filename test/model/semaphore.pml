@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who watches what in a semaphore's queue on ZooKeeper, so that no departure is missed and
  * few are told of it.

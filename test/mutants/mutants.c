@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which mutant runs, in the builds that have any. */
 #include "mutants.h"
 

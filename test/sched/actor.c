@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A thread of a run, in the calls that block: it acquires a lock in one of the ways there
  * are, does something with the hold, and gives it back. A thread waits for one lock at a time, or

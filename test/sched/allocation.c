@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Freed memory is kept until the end of a run, filled with a pattern: whoever reads it finds no
  * address there, and whoever has written into it is found then. The address sanitizer does that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asynchronous acquires, and what a callback may do: give back, free the handle it was acquired by,
  * cancel another operation, begin the next one, call what blocks (which is refused there).

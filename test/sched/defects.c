@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How soon mutants are found; see runner.h. Only sched_defects has any. */
 #include "runner.h"
 

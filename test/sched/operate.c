@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Actors that go past the locks: an operator's listing, whose callback is slow, breaks what it sees
  * or lists again; asking holders to give up; elections; and a cell in which all count.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Seeds in processes of their own, so that a crash, a failed assertion and an endless loop are
  * faults like any other. Each notes its seed in memory that all share: a process that a signal ends

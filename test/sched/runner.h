@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Between main.c, runner.c and defects.c. */
 #ifndef SCHED_RUNNER_H
 #define SCHED_RUNNER_H

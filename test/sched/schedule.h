@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The scheduler: the threads of a run, of which one runs at a time, in virtual time.
  *

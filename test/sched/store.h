@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store of a run: the memory store, behind the port, with habits that real ones have.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors, the clock and entropy; see system.h. */
 #include "system.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The system as the library sees it in a run: mutexes, conditions, futexes, threads, descriptors
  * and the clock are those of the scheduler. The linker puts these functions in the place of the C

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Mutexes, conditions, futexes and threads; see system.h. */
 #include "system.h"
 

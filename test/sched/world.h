@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A run: a few clients on one memory server, threads that do a few things each with a few locks,
  * all drawn from the seed, and what must be true of it (check.c).

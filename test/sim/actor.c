@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A simulated thread of a client. It thinks, acquires one of the locks in one of the
  * ways there are, holds, nests, asks, errs, and releases; it may give up at any time.

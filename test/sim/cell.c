@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A cell that every client adds 1 to, one write after the other: it is written as often as clients
  * were told, or could not be told. Each write has the fence of a turn that lasts for some writes; a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The invariants, from outside: nothing here looks at the engine's own parts. The belief of a
  * client, at its own clock, is compared with the server's knowledge and with the belief of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client: the host of one real engine. It does what the library's loop does, on
  * a clock of its own that runs fast or slow: takes events in, lets time pass when the

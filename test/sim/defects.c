@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How good is the simulator? Each mutant is switched on in turn, and the time is
  * taken until a seed fails. One that is not found in time fails the measurement, and so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The remains of a dead holder: from the end of its hold on nobody else has its part of the lock
  * for the delay. The end is, in true time, when his client has crashed, was told that its session

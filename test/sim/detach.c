@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Locks that are detached and adopted. A holder leaves its ticket to nobody; all threads, of all
  * clients, know of it, and one that has nothing to do may adopt it. An operator goes about and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Elections: every candidate has a value, leaders proclaim others, and every client observes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The host of a real store in a client: the object code that ships, on virtual time. Functions that
  * the linker puts in the place of the system's answer its system calls (clock, entropy, epoll

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The link: carries commands to the server and events back, late, in order within
  * a session, and with the losses that the port allows a store to have. A command

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lone fault of a world, or its two, and what may come of them: no hold is lost but of who was
  * hit for good, or for longer than a lease can bear; and a lock that nobody holds goes to who waits

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A thread that acquires several locks at once: api/multi.c as it ships, on a stack of its own.
  *

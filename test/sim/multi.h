@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Between multi.c, a thread that acquires several locks at once, and multi_library.c, what its
    call finds of the library. */
 #ifndef SIM_MULTI_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The functions of the library that api/multi.c calls in the simulator: as api/lock.c, api/hold.c
  * and io/driver.c have them, but the world goes on where they would sleep, and where their thread

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The PostgreSQL store as a host's: the module's own objects, and libpq. */
 #include "host.h"
 #include "stream.h"

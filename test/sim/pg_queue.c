@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store's statements of queues and tickets: pg_statement.c. */
 #include "pg_server.h"
 

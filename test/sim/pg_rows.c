@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows, snapshots, locks of rows, and transactions: pg_server.h. */
 #include "pg_server.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A fake PostgreSQL: a primary and a standby, as libpq itself talks to them, by streams of bytes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store's statements, by name: sessions, cells, and what leads to the ones of queues. Each is
  * written down from its text in store/postgres/statements.c. One that has to wait for a lock is

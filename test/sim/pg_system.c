@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * System calls of libpq. It is a shared library, so the linker's --wrap does not reach it;
  * but a program's own functions stand before the C library's. For descriptors that a host has

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The connections of a fake PostgreSQL, in version 3 of its protocol. A client's library may send
  * the messages that libpq sends for the store: a startup, then flights of Parse, Bind, Describe and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Drawing a run's configuration, and showing it. */
 #include "profile_draw.h"
 

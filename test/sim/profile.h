@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The configuration of one run: a row of whole numbers, drawn from the seed, each
  * fault on or off and as strong as chance has it ("swarm testing", Groce and others,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parts that the files that draw profiles share. */
 #ifndef SIM_PROFILE_DRAW_H
 #define SIM_PROFILE_DRAW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Worlds in which nothing goes wrong but one thing, or two in succession: few threads want one lock
  * a few times, so any moment of its life may be the one in which it comes. The following worlds

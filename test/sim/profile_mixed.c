@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs in which the locks are of several kinds, as the simulator's other runs never are: each
  * client's one engine, and its one session, serve them all at once. No two locks that follow each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Faults that PostgreSQL servers, and the store on them, have to stand. In what is drawn here every
  * promise holds: a clock that is set ahead (clock_step_us), and a standby that lags and is promoted

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The faults of worlds with a quorum whose members' claims end with their sessions
  * (quorum_members.c).

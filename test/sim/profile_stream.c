@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Faults that all stores have to stand that run as they ship, on fake servers behind streams.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A quorum whose members' claims end with a session, as on ZooKeeper or a database: unlike a key of
  * Redis, such a claim is only as old as its session's newest sign of life. The quorum store runs as

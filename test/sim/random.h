@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The simulator's random numbers: xoshiro256** by Blackman and Vigna, seeded by
  * SplitMix64. Integers only, so that a seed means the same on every compiler. For the

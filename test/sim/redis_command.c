@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The commands of a fake Redis server: those that the store and its scripts use. */
 #include "redis_server.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See redis_data.h. */
 #include "redis_data.h"
 

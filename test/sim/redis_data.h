@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The data of a fake Redis server: keys with strings, hashes and sorted sets, some of them with a
  * time to live; and the replies that it makes, in the protocol's bytes.

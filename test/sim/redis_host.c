@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The Redis store, and a quorum of five of them, as a host's. */
 #include "base/uri.h"
 #include "host.h"

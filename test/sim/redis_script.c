@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Scripts in a fake Redis server: the texts that ship, run by the Lua that Redis has. One
  * interpreter serves all servers and all runs of the process, since no script keeps anything

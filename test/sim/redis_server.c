@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The connections of a fake Redis server. */
 #include "redis_server.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fake Redis servers, as many as the world has: what their connections say is parsed, and done by
  * commands and by the very scripts that ship, in Lua (redis_script.c). Each has a clock of its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How soon a client can act, where what it asks is answered one after the other.
  *

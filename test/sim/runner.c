@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Running seeds in worker processes, and making a failing one smaller. */
 #include "runner.h"
 

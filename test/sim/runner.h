@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ways to run seeds: many, one, until one fails, made smaller. */
 #ifndef SIM_RUNNER_H
 #define SIM_RUNNER_H

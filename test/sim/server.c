@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The server of a world: one of the models, and what is noted of each command. */
 #include "server.h"
 

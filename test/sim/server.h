@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A server model, as server.c drives it. A model that a store in the client talks to by connections
  * needs no `apply`, and no `died`, because they end with the client; `kill` is left out where there

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The reference model: the memory store's server, with leases or without. Without
  * leases a client's death is seen by the server, at once or a little later; with

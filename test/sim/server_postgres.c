@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PostgreSQL as the servers of a world: a primary and a standby, which change places. The real
  * stores in the clients talk to them by streams; here are their troubles, what an operator does,

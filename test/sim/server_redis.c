@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Redis as the servers of a world: one, or the five of a quorum. The real stores in the clients
  * talk to them by streams; here are their troubles, what an operator does, and the truth about

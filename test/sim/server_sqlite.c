@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A fake of the SQLite store, with its semantics and its ways to fail:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fake of the ZooKeeper store behind the port: tickets that are claims. As the store
  * does it, each step after the answer to the one before:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ZooKeeper as a server of worlds, in two ways. With the real store in the clients there is
  * nothing to do here but to know the truth: its requests come by zk_wire.c. The other is a fake of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Streams of bytes between a store in a client and fake servers: what the store's socket calls
  * meet. Bytes come in order and late, in pieces, or not at all: a cut either resets a stream

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Mutants of what the simulated servers read: Redis's scripts (redis_script.c has what stands there
  * and what in its place) and PostgreSQL's statements (pg_statement.c). Those of the sources are in

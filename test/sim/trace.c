@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The trace of a run. Every step is mixed into a hash; a run whose hash is the same
  * did the same. Rows are kept only if somebody wants to read them.

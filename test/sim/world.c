@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A run: chaos, in which only safety is asked for; then heal, in which nothing fails any more
  * and everyone must be served; then everybody closes and nothing may be left.

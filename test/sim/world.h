@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One simulated world: N clients, each with a real engine and simulated threads, a
  * server model, and a link between them, in one process and on virtual time.

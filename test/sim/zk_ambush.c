@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An operator at the worst moment. A waiter of a mutex is told by events that the lock is its own:
  * that is right only as long as its own node stands. So, just before a node is deleted, the node

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Servers and connections; see zk_ensemble.h. Sessions and outsiders: zk_session.c. */
 #include "zk_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A ZooKeeper ensemble in virtual time. Server 0 leads. It shares with the real one:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ZooKeeper store as a host's, and what it asks of the system that no other store does. */
 #include "host.h"
 #include "store/zookeeper/operator/operator.h"

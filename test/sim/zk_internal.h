@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of the simulated ensemble: zk_ensemble.c, zk_session.c and zk_ambush.c. */
 #ifndef SIM_ZK_INTERNAL_H
 #define SIM_ZK_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A fake of ZooKeeper's C client library, single-threaded flavour, 3.8.0, at the level of
  * the functions that the store uses. Properties of the real one that matter:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fake of the ZooKeeper store behind the port, shared by its two files:
  *   server_zookeeper.c  sessions, connections, and tickets in an order

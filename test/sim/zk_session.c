@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions as the leader keeps them, other programs, and the truth about a queue. */
 #include "zk_internal.h"
 

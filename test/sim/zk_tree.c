@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tree of nodes; see zk_tree.h. */
 #include "zk_tree.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ZooKeeper's tree of nodes, as all its servers know it: each change has a number
  * (zxid), and a server that has applied the changes up to one of them sees the tree as it was

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See zk_wire.h. */
 #include "zk_wire.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Connections between the client library's fake and the ensemble: bytes in order, late, and
  * what befalls them. A cut either resets a connection (what was on its way to the

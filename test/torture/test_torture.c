@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One fault at every place: a scenario of open, acquire, try, time-out, call-back, verify,
  * list, release and close is run again and again, and each time the next of its

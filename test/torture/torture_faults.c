@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Wrapped calls; see torture_faults.h. Threads: any. */
 #include "torture_faults.h"
 

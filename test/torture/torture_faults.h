@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Faults on demand: calls of this program's objects (the library's among them) to the
  * allocator, or to what gives descriptors and threads, fail from the n-th on, once or

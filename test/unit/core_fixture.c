@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's hand drive; see core_fixture.h. */
 #include "core_fixture.h"
 

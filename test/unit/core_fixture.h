@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An engine driven by hand: every command is fetched, every answer given and every
  * instant set by the test. Nothing runs by itself.

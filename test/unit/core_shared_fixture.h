@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parts that the tests of locks that several may hold share, over core_fixture.h. */
 #ifndef TEST_CORE_SHARED_FIXTURE_H
 #define TEST_CORE_SHARED_FIXTURE_H

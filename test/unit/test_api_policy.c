@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The settings of waiting in a store's URI, as the engine is given them. */
 #include "cmocka_all.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The error table: complete, without duplicates, and per thread in its particulars. */
 #include "base/error.h"
 #include "cmocka_all.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The timer heap against the plainest reference: an array searched from end to end. */
 #include "base/heap.h"
 #include "cmocka_all.h"

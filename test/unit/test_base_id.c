@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Identities: text and back, strict parsing, and entropy that differs. */
 #include "base/id.h"
 #include "cmocka_all.h"

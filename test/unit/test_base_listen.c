@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The addresses that servers listen on, in their words: which of them other machines can reach. */
 #include "base/listen.h"
 #include "cmocka_all.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names and labels: every byte, every length, and UTF-8 where decoders usually err. */
 #include "base/name.h"
 #include "cmocka_all.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A client's description of itself, there and back, and texts that others may have written. */
 #include "cmocka_all.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parameters of store URIs by a table: what reaches the struct, and what is refused in which words.
  */
 #include "cmocka_all.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Time saturates instead of wrapping, and the clock goes forward. */
 #include "base/time.h"
 #include "cmocka_all.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Store URIs: what is taken apart how, and what is refused without telling a secret. */
 #include "base/uri.h"
 #include "cmocka_all.h"

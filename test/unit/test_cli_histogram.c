@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Histograms of mortise bench: buckets in order, quantiles within their promise. */
 #include "cli/tools/histogram.h"
 #include "cmocka_all.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which URLs of stores hold a secret, and what is shown of them. */
 #include "cli/frame/options.h"
 #include "cmocka_all.h"

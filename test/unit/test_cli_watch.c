@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Looks taken together: what is counted of waits, holds and changes, and what cannot be; what is
  * remembered, and for how long.

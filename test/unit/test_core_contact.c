@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The settings of waiting: how soon to look again, how a failure is repeated, and when
    an acquire gives up a store that is silent. */
 #include "core_fixture.h"

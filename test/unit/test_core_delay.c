@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to the store for the time after a crash: tickets with a delay, and how a session is
  * stopped. */
 #include "core_shared_fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tickets that are made nobody's, and adopted (C11). */
 #include "core_shared_fixture.h"
 

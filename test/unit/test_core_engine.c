@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The frame: effects, events that answer nothing, the end of the whole, and no memory. */
 #include "core_fixture.h"
 

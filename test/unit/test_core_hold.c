@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Holds: whose they are, how deep, stale ones, what is told of them, and asking the store. */
 #include "core_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two holds in one ticket, and a ticket made lighter while it is held. */
 #include "core_shared_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Holds that end by themselves, and places in the queue that are told. */
 #include "core_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A ticket that is kept though nobody here wants it, until another does. */
 #include "core_shared_fixture.h"
 

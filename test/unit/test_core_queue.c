@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The local tier: who of a process has the lock next, and when its turn ends. */
 #include "core_fixture.h"
 

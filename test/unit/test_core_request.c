@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to the store beside tickets: cells, observers; and values of tickets. */
 #include "core_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to give a lock up: who is told of them, when, and what they end. */
 #include "core_fixture.h"
 

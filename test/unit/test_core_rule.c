@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The grant rule against its definition in a wider type, and the recipe of the mutex. */
 #include "core/rule.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The session: when it begins, how its life is proven and dated, how it is lost and ended. */
 #include "core_fixture.h"
 

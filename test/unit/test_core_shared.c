@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Locks that several may hold: semaphores and read/write locks. Each waiter has a ticket of its
  * own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A ticket: every state, every answer in it, and how it leaves nothing behind. */
 #include "core_fixture.h"
 #include "defect_run.h"

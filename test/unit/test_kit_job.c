@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Jobs and the outbox of the stores' kit: what is delivered, in which order, and what is copied. */
 #include "cmocka_all.h"
 

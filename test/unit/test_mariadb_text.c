@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bytes sent to a MariaDB server (store/mariadb/text.c): a statement as it is written, and
  * values as literals in which nothing can end a literal. Each kind of request is walked through

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Locks of the server's own (store/sql/native/native.h) on a driver that is told what becomes of
  * each request: what no real server does when it is asked to. A request may be lost on its way or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How often a waiter asks whose server tells it nothing (store/sql/poll.c), over its age, its place
  * and chance; the bounds are those of doc/mariadb.md.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A server's notification is signed (store/sql/sign.h): the values are SHA-256's, computed by
  * another program, at lengths around the ends of its blocks.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the subcommands share: global options, exit codes, error lines, parsing
  * of arguments and the way a client is opened. A subcommand is one function

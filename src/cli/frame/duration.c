@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Durations and numbers given on the command line, and durations shown to people.
  *

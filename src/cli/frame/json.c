@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pieces of JSON: json.h says what each function promises. */
 #include "cli/frame/json.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pieces of JSON that several subcommands write. */
 #ifndef MRT_CLI_FRAME_JSON_H
 #define MRT_CLI_FRAME_JSON_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Options, out of a subcommand's table; options.h says what each function promises.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Options of subcommands: each is a row of its subcommand's table, from which all else is
  * made: what getopt reads, the text of --help, the environment's variables, the keys of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Secrets in the URLs of stores: how the command recognises them, before any parser has seen the
  * text.

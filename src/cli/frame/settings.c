@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Configuration files: lines "option = value" with the long names of options, "#" begins a
  * comment line. $XDG_CONFIG_HOME/mortise/config (~/.config) is the user's, and in each

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Suggestions: which known name a mistyped one is nearest to.
  *

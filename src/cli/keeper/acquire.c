@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise acquire: a lock for a script that takes it in its midst. A keeper holds it as long as
  * the script lives (keeper.c), or nobody does, for ever (detach.c); the token says which.

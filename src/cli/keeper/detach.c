@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The durable form of mortise acquire: a lock that is kept without a process. It is acquired and
  * left to nobody, and the token is all that remains; who has it gives the lock back, from another

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keeper: a process in the background that holds locks as long as somebody else lives, who
  * can be no child of ours: a script that takes a lock in its midst, or (run -F) a command that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A lock for who is no child of ours. The parts:
  *   keeper.c         the process that holds the lock as long as somebody else lives

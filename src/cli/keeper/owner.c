@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who a lock is kept for: a process that is there already, told by its number.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise release and mortise renew: what is done with the token that mortise acquire has
  * printed. A keeper's is shown to the keeper, without the store; another is the store's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a token goes, and where it is read. Who has it can give the lock back, so it is
  * never an argument, which everybody sees, and in a file only its owner may read it.

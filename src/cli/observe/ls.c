@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise ls: who holds and who waits, as a table or as JSON.
  *

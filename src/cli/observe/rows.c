@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a store lists, collected: rows.h says what each function promises. */
 #include "cli/observe/rows.h"
 

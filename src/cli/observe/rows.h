@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a store lists, collected: all entries before the first is printed, so a store that
  * fails half way gives an error and no half answer, and no store waits for a slow terminal.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise status: one lock, for people and for programs: who holds it, with which fence and
  * for how long, and who waits.

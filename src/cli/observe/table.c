@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of locks: table.h says what each function promises. */
 #include "cli/observe/table.h"
 

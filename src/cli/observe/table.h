@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The newest look at a store as a table: a line a lock, summed up from the tickets of its
  * queue, beside what earlier looks have told of it.

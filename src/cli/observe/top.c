@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise top: the locks of a store, live, and what an operator may do to them.
  *

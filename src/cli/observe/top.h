@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts of `mortise top`.
  *   top.c         options, keys and what they do

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The terminal of top: raw keys, the alternate screen, and both given back at the end, at
  * Ctrl-Z and at signals. A handful of sequences that every terminal of today knows, so that no

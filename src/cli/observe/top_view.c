@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What top shows: top.h says what each function promises. */
 #include "cli/observe/top.h"
 

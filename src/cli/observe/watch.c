@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Looks taken together: watch.h says what is counted and how. */
 #include "cli/observe/watch.h"
 

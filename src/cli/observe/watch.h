@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What can be told of locks by looking at them again and again, from outside: each look is a
  * list of all tickets, and a ticket is known by its lock's name and its fence.

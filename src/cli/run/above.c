@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A wait that may have no end: for a lock that a script holds by `mortise acquire`, and the script
  * waits for us; or an outer run does, and we are `mortise acquire` and cannot run under it.

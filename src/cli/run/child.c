@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Looking after the command until its process group is empty. The lock is never
  * given back earlier, but for one case: it is lost (ending.c).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command under the locks, from its start to its end.
  *   spawn.c    starting it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise elect: a run whose lock is an election (run.h), and what it does beside running a
  * command: to lead without one, and to tell who leads.

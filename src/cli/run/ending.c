@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * When whoever a lock is held for has to end: the lock is lost, or will be when its lease is over.
  * Then it gets TERM, and KILL after the grace, in time for it to be dead before anybody else can be

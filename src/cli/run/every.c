@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * --every: once in each period, whoever on whatever host comes first.
  *

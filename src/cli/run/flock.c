@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * --flock FILE: beside the locks in the store the flock(2) of a file, so that a script which still
  * says "flock FILE" and one which says "mortise run" exclude each other. With -s it is shared.

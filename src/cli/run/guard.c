@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The guard: a process that sees to it that when mortise is killed by SIGKILL, or stopped
  * while a lease runs out, the command's whole process group is dead before anybody else

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The process that outlives mortise and ends the command when the lock ends.
  * Threads: one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command's environment, and a `mortise run` of a lock that an outer one
  * holds already.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Locks that runs and scripts hold which this process is a part of.
  *   held.c    the command's environment, and locks that an outer run holds

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kind of a run's locks, and what a run does that finds a name in use as the other kind.
  *

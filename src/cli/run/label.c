@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What lists show beside a lock where no --label says it: of a command its name, without a path and
  * without arguments, which may be secret; of a keeper also the process that it keeps the lock

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * --lease: how long what is held outlives a client that has fallen silent. The store's address
  * says it, each store's in its own word; here it is put there.

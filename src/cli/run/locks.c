@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The set of locks of a run: its client, the handles, and the end of the holds.
  *

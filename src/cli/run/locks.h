@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The set of locks of a run: how they are made, acquired and given back. The run, the keeper and
  * mortise try stand above it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The options of mortise run and mortise elect, locks and command. Letters mean what they mean in
  * flock(1). Everything is checked before anything is touched.

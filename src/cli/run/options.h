@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The options of run, and those of them that elect, try, acquire and release have too.
  * Threads: one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run -F: the command takes the place of mortise, its process number included, as supervisors of
  * services want it; so somebody else has to hold the locks, a keeper (keeper/keeper.c). It holds

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A run: what it was asked for, and its state. The parts of `mortise run` work on it:
  *   run.c        the order of things, what is said

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starting the command. vfork: the child runs on our memory until it becomes the
  * command, so nothing is copied however large the process is, and it reports a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events of a run for whoever started it: one line of JSON each, written by one call, so that
  * lines of several runs on one descriptor do not mix. A reader that is gone or does not

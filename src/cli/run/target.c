@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whom a lock is held for: signals for it, and whether it still runs.
  *

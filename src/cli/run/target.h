@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The processes that a lock is held for: a group, or one process, and descendants that have left
  * the group.

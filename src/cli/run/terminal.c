@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The terminal's foreground, as a shell without job control of its own would
  * leave it to the command.

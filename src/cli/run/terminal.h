@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The terminal's foreground, which mortise and the command pass to each other.
  * Threads: one.

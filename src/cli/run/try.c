@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise try: whether locks could be had at this moment. They are acquired without waiting and
  * given back at once; the exit code is the answer. It is old when it arrives: who wants to do

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Answers to programs, as JSON. Names, labels and hosts are what others wrote: strings, whatever
  * is in them.

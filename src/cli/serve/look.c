@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The thread that asks the store. It looks once an interval, and does what operators ask for as
  * soon as it comes, then looks again. What it finds it takes in under the mutex, which it never

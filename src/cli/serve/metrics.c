@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The same for Prometheus, in its text format 0.0.4. HELP says of each family what it is and what
  * it cannot be: whoever looks from outside sees tickets come, hold and go, and not why.

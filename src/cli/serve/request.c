@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A request, and what answers it. Everything but the page's own files, which say nothing of
  * locks, needs the token if there is one; what changes anything needs besides that the server was

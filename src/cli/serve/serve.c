@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise serve: a page that shows the locks, the same as JSON, and metrics for Prometheus.
  *

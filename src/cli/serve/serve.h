@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts of `mortise serve`.
  *   serve.c          options, start and end

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise bench: how fast, and how fairly, one mutex is taken and given back.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The cost of an operation on a free lock: bench_requests.c, for bench.c. */
 #ifndef MRT_CLI_TOOLS_BENCH_H
 #define MRT_CLI_TOOLS_BENCH_H

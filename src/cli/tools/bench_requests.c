@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How many requests and round trips an acquire and a release cost, on a lock that nobody else has.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise check: a resource of this machine that refuses stale fences. A file beside the
  * resource has the largest fence that ever used it. A command with a smaller one is not run:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise completion: what a shell needs to complete subcommands, options, their values, names of
  * locks and the command of run. It is made from the same tables as all else, so that it cannot be

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise demo: what a lock is for. Eight processes each add 1 to a number in a
  * file 500 times: open, read, let others run, write, close. First without a

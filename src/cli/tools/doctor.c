@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise doctor: whether the store answers, what it can and cannot promise, what is set and where
  * it came from, and what is wrong with any of it. What matters most is first, and the verdict last.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Merging and reading histograms; adding is in the header, to be inlined. */
 #include "cli/tools/histogram.h"
 

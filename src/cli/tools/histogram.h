@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Durations counted in buckets of a fixed relative width: 32 to a power of two,
  * so a quantile is exact to 3 %, and adding one costs a few nanoseconds. It is

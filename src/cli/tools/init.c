@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise init: makes what a store needs before its first use, or shows the statements to
  * somebody who may run them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise revoke and mortise break: what an operator does to a lock that others hold.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of addresses that the URIs of stores on a network have in common. */
 #ifndef MRT_STORE_KIT_ADDRESS_H
 #define MRT_STORE_KIT_ADDRESS_H

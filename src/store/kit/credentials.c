@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The credentials' file is opened first and looked at by its descriptor, so what was
  * found safe is what is read: a plain file with one name, no symbolic link, of ours or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A job: a command that a store has taken, and then the event that answers it. The job holds the
  * answer's memory from the beginning, so an answer cannot fail for lack of memory. A store whose

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A module's side of store/module.h, compiled into each module in the place of base/error.c:
  * particulars of errors go to the host, whose threads they belong to.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a module's entry begins with. */
 #ifndef MRT_STORE_KIT_MODULE_GLUE_H
 #define MRT_STORE_KIT_MODULE_GLUE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a store says in the log, once each. It is noted where it is found, under a lock or in a
  * callback, and said where the store delivers its events: what logs is the program's, and may call

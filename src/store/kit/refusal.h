@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Why a command is refused, in the same words on every store: formats for the details of FAILED
  * events. Names are cut so that the detail of a job holds all of a text.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One look-up at a time is under way for a resolver, on a thread of its own. Who of the two needs
  * it last frees it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where hosts are. A look-up takes as long as the system's resolver lets it, and a loop must not
  * wait for that: so it has it done on another thread, which outlives the resolver if it must, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One table of the server's numbers of errors. What is not in it has failed: a failure is followed
  * by ROLLBACK, so nothing of it was done. From 2000 on they are the library's own, and the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The MariaDB dialect of the stores on SQL servers (sql/internal.h), through libmariadb's calls
  * that do not block:

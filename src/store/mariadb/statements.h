@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The SQL of the MariaDB store. A statement's parameters stand in it as $ and a letter
  * (sql/request.c) and go to the server as literals: numbers in digits, all else in hexadecimal

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The MariaDB store's module (doc/mariadb.md), and its connection. Nothing in it waits but the
  * library's look-up of a host's name, which has just been found (store/sql/connection.c).

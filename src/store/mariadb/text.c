@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is sent for a request: its statements in one piece, with the transaction's beginning and
  * end, and values as literals, in digits or in hexadecimal.

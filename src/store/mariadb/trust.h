@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether tables may be used: whether they tell names apart as mortise init has them do, byte by
  * byte. A column of another type compares by a collation, in which two locks may be one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The URI is cut up left to right, in a copy; what may be a secret is not quoted. */
 #include "store/mariadb/uri.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mysql://user:password@host:port/database?lease=10s&connect=5s&socket=/path
  *       &option_file=/path&option_group=name&tls=verify&tls_ca=/path

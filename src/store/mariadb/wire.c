@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests on the wire: the server stops at the first statement of one that fails. If they are a
  * transaction then ROLLBACK follows, and only when that is answered has the request failed.

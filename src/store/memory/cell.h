@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory store's cells, one command at a time: the port's clause (m) in its shortest form.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tickets that a dead session leaves behind: they go on holding for a while, for nobody, so that
  * what the dead holder had sent can still arrive, or be refused, before the next one begins.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tickets that are nobody's, by DETACH. They stand in their queues as all others; their session is
  * one that never started and never ends.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The memory store: memory:NAME, one server a NAME within this process. */
 #ifndef MRT_STORE_MEMORY_MEMORY_H
 #define MRT_STORE_MEMORY_MEMORY_H

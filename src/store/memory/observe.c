@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The memory store's server, continued: tickets with values, and who observes queues of them. */
 #include "store/memory/server_parts.h"
 

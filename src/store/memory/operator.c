@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an operator does to the queues of the memory store's server. What is nobody's is treated as
    any other; only nobody is told. */
 #include "store/memory/server_parts.h"

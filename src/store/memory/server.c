@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory store's server. Tickets are found by identity, queues by name,
  * sessions by identity; lists keep the order, so a walk never depends on a hash.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory store's server: sessions and queues of tickets as a plain data
  * structure, one command at a time, at a time that the caller gives.

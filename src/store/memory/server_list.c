@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What there is to see of the memory store's server: its queues in order, for mortise_list and
    for those who check it. */
 #include "core/rule.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the memory store's server is made of, for its own files and nobody else. */
 #ifndef MRT_STORE_MEMORY_SERVER_PARTS_H
 #define MRT_STORE_MEMORY_SERVER_PARTS_H

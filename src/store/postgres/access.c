@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who may use the store: whether this user may do more than locks need, and whether the server lets
  * others in without a password. mortise_server tells it in the log.

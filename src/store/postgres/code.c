@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One table of SQLSTATEs, a row each; a row of two letters stands for the whole class. What is not
  * in it has failed: an error ends the transaction, so nothing of it was done.

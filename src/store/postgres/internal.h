@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The PostgreSQL dialect of the stores on SQL servers (sql/internal.h), through libpq without
  * blocking and in pipeline mode:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise init: the schema, as a script that may be run any number of times, by several at
  * once, and by hand; it brings a schema of an older version forward, while it is in use too: what

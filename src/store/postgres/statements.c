@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The texts. What they return: sql/columns.h. */
 #include "store/postgres/statements.h"
 

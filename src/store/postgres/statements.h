@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The SQL of the PostgreSQL store: constant texts with parameters, in the order of their
  * numbers; sql/request.c has what each letter stands for. Names of tables are found by the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The PostgreSQL store's module (doc/postgresql.md), and its connection.
  *

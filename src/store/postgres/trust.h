@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether a schema may be used: whether nobody else's code would run in it, and names are told
  * apart in it. Asked by mortise init before it writes, and by each connection before it reads.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libpq takes its words in order, a later one before an earlier: first what we would like, then
  * the URI's own part, then its parameters, and last what must be as it is.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * postgresql://user@host:port,host:port/database?lease=10s&connect=5s&schema=mortise&pooler=session
  *

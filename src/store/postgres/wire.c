@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests on the wire. Statements are prepared when they are first used, in the same flight;
  * libpq keeps no more of them than their order, so a request counts its own results.

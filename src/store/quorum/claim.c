@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One ticket of a quorum: a claim at a majority of the members.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tickets, each a claim at a majority of the members. */
 #ifndef MRT_STORE_QUORUM_CLAIM_H
 #define MRT_STORE_QUORUM_CLAIM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise_list on a quorum: all members are asked at the same time, each but the last on a thread
  * of its own, so a member that is away costs its own time-out and no other. A claim that a majority

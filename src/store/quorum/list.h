@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mortise_list: core/store.h; also while members work, where they are asked apart. */
 #ifndef MRT_STORE_QUORUM_LIST_H
 #define MRT_STORE_QUORUM_LIST_H

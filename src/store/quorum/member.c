@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One member of a quorum: what it is asked, and its session.
  *

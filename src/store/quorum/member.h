@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One member: its session, and what it answers. */
 #ifndef MRT_STORE_QUORUM_MEMBER_H
 #define MRT_STORE_QUORUM_MEMBER_H

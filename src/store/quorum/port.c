@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A quorum of stores: a lock is held by whoever has a claim at a majority of N stores that know
  * nothing of each other.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests to members. A member is never called from inside its deliver, so its answer is kept in
  * the request until that call has returned; this needs no memory, so no answer is ever lost.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to members: what a member has been asked, and its answer until it is acted upon. */
 #ifndef MRT_STORE_QUORUM_REQUEST_H
 #define MRT_STORE_QUORUM_REQUEST_H

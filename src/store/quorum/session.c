@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The session of a quorum: START, RENEW and STOP, by majority.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's session: START, RENEW and STOP, by majority. */
 #ifndef MRT_STORE_QUORUM_SESSION_H
 #define MRT_STORE_QUORUM_SESSION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a server says of itself. */
 #ifndef MRT_STORE_REDIS_CHECK_H
 #define MRT_STORE_REDIS_CHECK_H

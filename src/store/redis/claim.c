@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Claims: a lock that promises no order is one key, exactly as the usual programs keep it
  * (redis-py's Lock, node-redlock): SET key token NX PX, compare and delete, compare and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Claims: claim.c sends what concerns them, claim_reply.c takes what is answered. */
 #ifndef MRT_STORE_REDIS_CLAIM_H
 #define MRT_STORE_REDIS_CLAIM_H

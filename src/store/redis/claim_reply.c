@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a reply says of a claim, and what follows from it: it is held, somebody has it and it is
  * asked for again, it is gone. What is asked is in claim.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What each command says to its script; the scripts say what their arguments are. */
 #include "store/redis/command.h"
 

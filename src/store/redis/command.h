@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Commands as calls of scripts, one each. */
 #ifndef MRT_STORE_REDIS_COMMAND_H
 #define MRT_STORE_REDIS_COMMAND_H

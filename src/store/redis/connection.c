@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The connection for commands. It is made when the first command comes, and made anew,
  * after a pause that grows, whenever one waits; a client with nothing to say has none.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The connection for commands. */
 #ifndef MRT_STORE_REDIS_CONNECTION_H
 #define MRT_STORE_REDIS_CONNECTION_H

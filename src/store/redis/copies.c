@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * replicas=N, from the reply to WAIT on (job.c asks). A grant that fewer replicas have is given
  * back, and fails; a renewal proves nothing then, and a durable hold has not changed hands yet for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replies to WAIT, and to the undoing that may follow. */
 #ifndef MRT_STORE_REDIS_COPIES_H
 #define MRT_STORE_REDIS_COPIES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Errors of the server: the first word says whether anything can have been done. A server checks
  * what it can before a script's first write; an error that is not in the table may have come in the

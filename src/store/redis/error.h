@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an error of the server means. */
 #ifndef MRT_STORE_REDIS_ERROR_H
 #define MRT_STORE_REDIS_ERROR_H

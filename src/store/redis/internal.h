@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The Redis store. A file calls those below it alone: what takes a reply is at the top, what writes
  * a request or an answer at the bottom.

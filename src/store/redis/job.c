@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Jobs from their answer to its delivery. Answers are gathered in the outbox while a call works,
  * and are delivered at its end, when nothing of the store is under way.

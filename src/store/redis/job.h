@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A job: a command until it is answered, and then its answer until that is delivered; or a request
  * of the store's own, which has no answer.

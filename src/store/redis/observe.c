@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Observers of elections. A queue whose tickets have values has a channel, on which each script
  * that changes its first ticket, or that ticket's value, publishes; other queues pay nothing.

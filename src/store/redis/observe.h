@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Observers of elections, and the queues whose channels are subscribed to for them. */
 #ifndef MRT_STORE_REDIS_OBSERVE_H
 #define MRT_STORE_REDIS_OBSERVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise_list, mortise_revoke, mortise_break and mortise_server: a script or a command each, so
  * all rows are of one instant. They have a connection of their own, and wait for it within the

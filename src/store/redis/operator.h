@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mortise_list, mortise_revoke, mortise_break and mortise_server: core/store.h. */
 #ifndef MRT_STORE_REDIS_OPERATOR_H
 #define MRT_STORE_REDIS_OPERATOR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The connection on which the server publishes: hiredis 0.14 knows no pushes beside replies.
  * It is made when a ticket of this client has to wait for the first time, so a lock that

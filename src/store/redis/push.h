@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The connection for messages. Nothing of it is needed for what is right, only for what is quick.
  */
 #ifndef MRT_STORE_REDIS_PUSH_H

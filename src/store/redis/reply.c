@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a reply to a command says. A script answers with a list that begins with a word; an error is
  * the server's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a reply to a command says. */
 #ifndef MRT_STORE_REDIS_REPLY_H
 #define MRT_STORE_REDIS_REPLY_H

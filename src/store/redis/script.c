@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls of scripts. A script is called by its digest (EVALSHA); a server that does not know it says
  * NOSCRIPT, and is sent the script itself (EVAL).

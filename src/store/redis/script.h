@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The scripts, as the server is called to run them, and the keys that they use. */
 #ifndef MRT_STORE_REDIS_SCRIPT_H
 #define MRT_STORE_REDIS_SCRIPT_H

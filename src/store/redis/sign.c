@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SHA-1 (FIPS 180-4) of short texts, the one hash that Redis's scripts have. Only that nobody can
    find the key matters here, and no collision helps with that. */
 #include "store/redis/sign.h"

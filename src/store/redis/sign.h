@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the server tells a session by itself is signed, since whoever may publish could send it too.
  *

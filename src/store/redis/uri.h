@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * redis://[user@]host[:port][/db]?session=10s&connect=5s&namespace=...&credentials=/path
  *     &replicas=N&uptime=DURATION

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The socket is non-blocking from its creation, and is watched for writing only while
  * something waits to be written. A connection that breaks is closed by its owner, who

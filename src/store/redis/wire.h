@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One connection to a Redis server: bytes out, replies in. It never blocks, and knows
  * nothing of locks. hiredis reads the replies; writing is ours, because hiredis's own

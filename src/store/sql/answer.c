@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the outcome of a request means for the one who asked, and what else follows.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the outcome of a request means: answer.c */
 #ifndef MRT_STORE_SQL_ANSWER_H
 #define MRT_STORE_SQL_ANSWER_H

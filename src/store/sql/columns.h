@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Columns of answers: their order, for who reads them and for the statements of every dialect,
  * which are put together by these macros. So one column more is one more everywhere, or it is not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The one connection: connection.c */
 #ifndef MRT_STORE_SQL_CONNECTION_H
 #define MRT_STORE_SQL_CONNECTION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tickets that are nobody's. They are rows as all others, so whatever counts tickets, tells who
  * waits, or takes one away knows no difference.

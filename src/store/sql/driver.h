@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What each dialect provides: its wire, its statements, and what its errors mean. */
 #ifndef MRT_STORE_SQL_DRIVER_H
 #define MRT_STORE_SQL_DRIVER_H

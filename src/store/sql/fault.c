@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Why a connection is of no use. It is noted here, and the connection dropped when nothing is being
  * read of it (connection.c).

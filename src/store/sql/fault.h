@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Why a connection is of no use: fault.c */
 #ifndef MRT_STORE_SQL_FAULT_H
 #define MRT_STORE_SQL_FAULT_H

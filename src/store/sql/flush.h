@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Removals that may not be on disk yet: flush.c */
 #ifndef MRT_STORE_SQL_FLUSH_H
 #define MRT_STORE_SQL_FLUSH_H

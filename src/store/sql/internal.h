@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the stores on SQL servers have in common: everything but the SQL and the client library.
  *   request.c       requests and the values of their parameters; text.c for those of URIs

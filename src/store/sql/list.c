@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests outside of any session, waited for here: each has a connection of its own, made for
  * it. So a slow one keeps no renewal waiting on the store's connection.

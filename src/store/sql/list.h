@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests outside of any session: list.c */
 #ifndef MRT_STORE_SQL_LIST_H
 #define MRT_STORE_SQL_LIST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the server tells by itself: notification.c */
 #ifndef MRT_STORE_SQL_NOTIFICATION_H
 #define MRT_STORE_SQL_NOTIFICATION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Clients that observe a queue whose tickets have values. They leave nothing in the database.
  *

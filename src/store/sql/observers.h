@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Clients that observe a queue: observers.c */
 #ifndef MRT_STORE_SQL_OBSERVERS_H
 #define MRT_STORE_SQL_OBSERVERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Answers and events: a request that is answered waits in the outbox until the port's own call
  * delivers it, so nothing is delivered from inside anything else.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Answers and events, until they are delivered: outbox.c */
 #ifndef MRT_STORE_SQL_OUTBOX_H
 #define MRT_STORE_SQL_OUTBOX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * When a ticket is looked at again where the server does not tell who waits: after a while that
  * grows with the time it has waited and with the number of those before it. A hand-over is found

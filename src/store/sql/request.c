@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests, and the values of their parameters. A statement names its parameters by letters:
  * LETTERS.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests and the values of their parameters: request.c */
 #ifndef MRT_STORE_SQL_REQUEST_H
 #define MRT_STORE_SQL_REQUEST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests that the server has refused in favour of another transaction are repeated until their
  * time is up: a lease from when they began, or as long as a connection may take.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What was refused, and is made again: retry.c, poll.c */
 #ifndef MRT_STORE_SQL_RETRY_H
 #define MRT_STORE_SQL_RETRY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests on their way to the server: sent immediately where there is a connection, and otherwise
  * kept until there is one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests on their way: send.c */
 #ifndef MRT_STORE_SQL_SEND_H
 #define MRT_STORE_SQL_SEND_H

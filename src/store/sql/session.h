@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions: session.c */
 #ifndef MRT_STORE_SQL_SESSION_H
 #define MRT_STORE_SQL_SESSION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SHA-256 (FIPS 180-4) of short texts, and what is made of it. The server has the same function. */
 #include "store/sql/sign.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a server tells a session by itself is signed, since on a server of notifications anybody may
  * send one, and hear those whose channel he knows.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The port on SQL servers (doc/postgresql.md, doc/mariadb.md), through a client library that
  * does not block, on one connection a client.

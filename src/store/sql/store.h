@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The port on SQL servers: store.c. A dialect makes a table of its calls. */
 #ifndef MRT_STORE_SQL_STORE_H
 #define MRT_STORE_SQL_STORE_H

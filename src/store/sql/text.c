@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Each text is checked whole, byte by byte, before anything is made of it. */
 #include "store/sql/text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the stores on SQL servers have in common and is no SQL: their parameters. A value is data
  * and goes to the server as one, never as part of a statement; the one exception, the schema's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What APPEND, VIEW and REMOVE have found of a ticket.
  *

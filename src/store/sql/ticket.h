@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is found of tickets: ticket.c */
 #ifndef MRT_STORE_SQL_TICKET_H
 #define MRT_STORE_SQL_TICKET_H

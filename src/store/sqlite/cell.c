@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cells: one row each, which stays when the cell is deleted (value NULL), so that its version
  * and the largest fence it has seen never fall. A write is one transaction. As with

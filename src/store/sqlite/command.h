@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Commands, and the file that they need. */
 #ifndef MRT_STORE_SQLITE_COMMAND_H
 #define MRT_STORE_SQLITE_COMMAND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The connection to the database: statements and transactions. */
 #ifndef MRT_STORE_SQLITE_DB_H
 #define MRT_STORE_SQLITE_DB_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A session that has died: its tickets go, or stay behind for a while (delay.c), and then its
  * files. Whoever finds a session dead takes out all its tickets at once and then its files, so that

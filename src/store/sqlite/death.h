@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions that have died. */
 #ifndef MRT_STORE_SQLITE_DEATH_H
 #define MRT_STORE_SQLITE_DEATH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tickets that a dead session leaves behind for a while: rows that are nobody's, as detached ones
  * (detach.c), but with an `until` on the machine's clock. So who waits finds them in the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tickets that a dead session leaves behind for a while. */
 #ifndef MRT_STORE_SQLITE_DELAY_H
 #define MRT_STORE_SQLITE_DELAY_H

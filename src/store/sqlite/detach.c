@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tickets that are nobody's: rows whose session is 16 zero bytes, which is no session's id.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tickets that are nobody's. */
 #ifndef MRT_STORE_SQLITE_DETACH_H
 #define MRT_STORE_SQLITE_DETACH_H

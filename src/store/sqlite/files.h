@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the database lies. */
 #ifndef MRT_STORE_SQLITE_FILES_H
 #define MRT_STORE_SQLITE_FILES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tickets leave: given back, or at the end of their session; of a dead one: death.c.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows that go, or become lighter. */
 #ifndef MRT_STORE_SQLITE_LEAVE_H
 #define MRT_STORE_SQLITE_LEAVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What mortise_list shows: the rows as of one moment, without those of dead sessions and those that
  * have stayed long enough, each with its place by the grant rule. All rows are copied before the

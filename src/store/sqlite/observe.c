@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who is first in a queue whose tickets have values, and hearing that it is another.
  *

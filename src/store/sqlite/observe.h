@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Observers of elections, and cells. */
 #ifndef MRT_STORE_SQLITE_OBSERVE_H
 #define MRT_STORE_SQLITE_OBSERVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an operator does, and sees. */
 #ifndef MRT_STORE_SQLITE_OPERATOR_H
 #define MRT_STORE_SQLITE_OPERATOR_H

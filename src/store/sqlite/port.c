@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The embedded store: a SQLite file that the processes of one machine share.
  *

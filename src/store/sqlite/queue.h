@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tickets: what APPEND and REFRESH do to a queue. */
 #ifndef MRT_STORE_SQLITE_QUEUE_H
 #define MRT_STORE_SQLITE_QUEUE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the database holds: it is opened or made, and its counter gives numbers. */
 #ifndef MRT_STORE_SQLITE_SCHEMA_H
 #define MRT_STORE_SQLITE_SCHEMA_H

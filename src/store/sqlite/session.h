@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Session files: the sessions of this store, and whether others live. */
 #ifndef MRT_STORE_SQLITE_SESSION_H
 #define MRT_STORE_SQLITE_SESSION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What this process knows: its tickets, and who is to be told after the commit.
  *

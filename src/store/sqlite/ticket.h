@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tickets of the sessions here, and notes of who is to be told after the commit. */
 #ifndef MRT_STORE_SQLITE_TICKET_H
 #define MRT_STORE_SQLITE_TICKET_H

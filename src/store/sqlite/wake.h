@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Telling others, and being told: datagrams and file events. */
 #ifndef MRT_STORE_SQLITE_WAKE_H
 #define MRT_STORE_SQLITE_WAKE_H

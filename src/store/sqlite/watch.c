@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Watches on session files: the kernel closes such a file when its process dies, and tells.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Watches on the files of sessions, and on the file that observers share. */
 #ifndef MRT_STORE_SQLITE_WATCH_H
 #define MRT_STORE_SQLITE_WATCH_H

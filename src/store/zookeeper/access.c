@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ACLs. The server lets a node be deleted by who has that right in its *parent*. So
  * all who share a lock need all rights in its directory, and a directory that only we

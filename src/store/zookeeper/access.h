@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The identity that the server knows us by, and the rights to the nodes that we make.
  *

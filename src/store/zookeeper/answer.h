@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store's events for the engine: answers to commands, and events that answer none. All of them
    go into the outbox, which the port delivers once no lock is held. */
 #ifndef MRT_STORE_ZOOKEEPER_ANSWER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a handle, without mrt_zk_library. */
 #ifndef MRT_STORE_ZOOKEEPER_CLOSE_H
 #define MRT_STORE_ZOOKEEPER_CLOSE_H

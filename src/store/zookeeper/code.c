@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The one table of codes: those of the client library, and our own. */
 #include "store/zookeeper/names.h"
 

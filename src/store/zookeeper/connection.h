@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The session's life: all but the last with mrt_zk_library held. */
 #ifndef MRT_STORE_ZOOKEEPER_CONNECTION_H
 #define MRT_STORE_ZOOKEEPER_CONNECTION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the servers are, when a store is opened. A name server that is slow delays the first
  * session and not the opening: the store waits for it no longer than MRT_RESOLVE_AT_OPEN, and a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the servers are, when a store is opened: see find.c. */
 #ifndef MRT_STORE_ZOOKEEPER_FIND_H
 #define MRT_STORE_ZOOKEEPER_FIND_H

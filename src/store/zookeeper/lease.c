@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lease: the proofs that a session lives, from when, and how long a server may be silent.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The proofs that a session lives, and how long a server may be silent: see lease.c. */
 #ifndef MRT_STORE_ZOOKEEPER_LEASE_H
 #define MRT_STORE_ZOOKEEPER_LEASE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rules that are the same on every server. ZooKeeper's own checks are not relied on: the client
  * library lets names through that the server refuses later, so what is refused here is what a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names and codes of ZooKeeper, as plain functions without a session: what a path may
  * be, what the nodes of tickets are called and how they are ordered, and what each

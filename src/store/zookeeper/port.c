@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ZooKeeper store: the port on Apache's single-threaded client library, linked
  * statically with its names hidden, for its two flavours export the same ones.

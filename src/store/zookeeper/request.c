@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests. Each has a number; the library hands it back with the answer, and the number
  * is sought among the session's requests, nearly always the oldest, because a session is

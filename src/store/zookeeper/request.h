@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests: the steps of which all commands consist, and how one is sent and answered.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The end of a session, which any of its parts may note; and packets, which are sent together.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A session as its parts share it: one handle of the client library, and what is kept for it. */
 #ifndef MRT_STORE_ZOOKEEPER_SESSION_H
 #define MRT_STORE_ZOOKEEPER_SESSION_H

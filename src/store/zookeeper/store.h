@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store as its parts share it: one for each client, with one session at a time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The URI is cut up left to right; every part is checked whole, and written back in
  * one canonical form (`shown`). No credentials can stand in it, so it may be shown.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * zk://host:port[,host:port...][/chroot]?session=10s&connect=5s&tick=2s&namespace=...
  * (credentials= and acl= are access.h's)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The page: asks the server again and again and shows what it says. What comes from the store is
  * text and is only ever set as text; the page's policy forbids anything else.

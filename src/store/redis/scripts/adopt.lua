@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- APPEND of what was detached. ARGV as in append.lua.
 -- {VIEW, ...}, {NONE}, {MISMATCH}, {LOST}, {STALE}
 local no, own = refused(ARGV[1], tonumber(ARGV[2]), ARGV[3], '!' .. ARGV[3])

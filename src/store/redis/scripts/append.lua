@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- APPEND. ARGV[3] ticket, 4 queue, 5 kind, 6 capacity, 7 weight, 8 "1" for a try,
 -- 9 how many may wait (0: any number), 10 ":", or "+" if it lingers, 11 "", or "~" and how
 -- long it stays after a crash, 12 its value, if it has one.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- APPEND as append.lua does it, to a queue that nobody is in, or of whose mutex somebody alive is
 -- first. It stands before what all scripts have in common: to make those functions takes a tenth of
 -- the longer way, and calls of this server most of the rest.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- CELL_GET and CELL_SET. ARGV[3] name; of CELL_SET 4 the version it is to have, 5 the fence, 6 the
 -- identity of the write, 7 the value; without it the cell is deleted.
 -- {CELL, version (0: there is none), largest fence, value}, {CONFLICT}, {OVERTAKEN}, {LOST},

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Shows an operator whose a claim is: KEYS[1] where, ARGV[1] the token, 2 the fence's number,
 -- 3 session, 4 ticket, 5 for how many milliseconds, 6 the lock. How often it has been asked for.
 local call, key, token = redis.call, KEYS[1], ARGV[1]

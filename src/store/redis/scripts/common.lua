@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- What all scripts of the redis: store have in common: each is head.lua, this text and its own.
 --
 -- Keys, all of one hash slot, `base` being {NAMESPACE/}:

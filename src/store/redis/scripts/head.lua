@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- How all scripts of the redis: store begin, but for those of claims: the names of keys, the time,
 -- and what a short way (short.lua, *_short.lua) has read, which is not read again. What they have
 -- else in common is in common.lua, and what the keys are.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- mortise_list. ARGV[1] a queue's whole name or "", ARGV[2] else how names are to begin.
 -- One row a queue: name, "CAPACITY KIND", then number, weight, since, label, "1" or "0", whether it
 -- was detached, and for how long it has been left behind, of each ticket but those of the dead that

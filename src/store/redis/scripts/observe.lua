@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- OBSERVE. ARGV[3] queue.
 -- {HOLDER, number (0: nobody), soonest death, value}, {LOST}, {STALE}
 local no = refused(ARGV[1], tonumber(ARGV[2]))

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- mortise_revoke and mortise_break. ARGV[1] "revoke" or "break", 2 queue, 3 the ticket's number
 -- ("0": all who hold). {DONE}, {NONE}
 -- A claim of the same name is its holder's whom claim_show.lua shows, as long as the key has that

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- REFRESH, LIGHTEN and SET_VALUE. ARGV[3] ticket, 4 queue, 5 the lower weight (0: as it is),
 -- 6 the new value, if there is one.
 -- {VIEW, ...}, {GONE}, {LOST}, {STALE}

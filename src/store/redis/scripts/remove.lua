@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- REMOVE. ARGV[3] ticket.
 -- {REMOVED}, {STALE}; what an ended session had is removed
 local no, own = refused(ARGV[1], tonumber(ARGV[2]), ARGV[3])

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- REMOVE as remove.lua does it, of a ticket without a value that is the only one in its queue, or
 -- holds a mutex that somebody alive is the next for. It stands before what all scripts have in
 -- common, as in append_short.lua.

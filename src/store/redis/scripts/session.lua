@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- START and RENEW. ARGV[3] "start" or "renew", 4 the lease; of a start 5 the channel,
 -- 6 the label, 7 what it is told is signed with.
 -- {ALIVE, the server's time}, {LOST, the server's time}, {STALE, the server's time}

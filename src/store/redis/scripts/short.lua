@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- How short ways begin (*_short.lua), between head.lua and their own text: the session, and its
 -- ARGV[3], a ticket.
 local key, left, alive = base .. 's:' .. ARGV[1], nil, false -- and of this epoch

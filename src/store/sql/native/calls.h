@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The port of native locks (native.h), for the table of a dialect. */
 #ifndef MRT_STORE_SQL_NATIVE_CALLS_H
 #define MRT_STORE_SQL_NATIVE_CALLS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Locks of the server's own, ?form=: instead of rows with a lease, what the server keeps for as
  * long as a connection lasts. A form is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The port of a form (native/native.h): which connection a command goes to, and what it means
  * there.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asks a server one thing at a time and waits for the answer, on a handle of its own: what
  * mortise_list, mortise_revoke and mortise_break do it by. All is done within the client's

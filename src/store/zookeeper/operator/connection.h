@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions of operators to a server, one at a time; see operator/connection.c. */
 #ifndef MRT_STORE_ZOOKEEPER_OPERATOR_CONNECTION_H
 #define MRT_STORE_ZOOKEEPER_OPERATOR_CONNECTION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise_list: reads the queues below a directory, behind a sync, so that it shows no
  * older state than that of the call. A node that goes between two questions is left out.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of operators; each opens a connection of its own. */
 #ifndef MRT_STORE_ZOOKEEPER_OPERATOR_OPERATOR_H
 #define MRT_STORE_ZOOKEEPER_OPERATOR_OPERATOR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise_revoke and mortise_break: what an operator does to a ticket's node, whichever
  * program has made it.

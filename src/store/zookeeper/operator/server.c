@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise_server on ZooKeeper. The protocol of sessions does not tell a server's version, so the
  * one that an asker is connected to is asked on a connection of its own, by the word "srvr". It may

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * APPEND: putting a ticket at the end of its queue.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The claim: a lock that promises no order, by the oldest of ZooKeeper's recipes. The client
  * that makes the one ephemeral node `lock` in the lock's directory holds. All others watch that

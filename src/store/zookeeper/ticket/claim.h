@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tickets of a lock that promises no order. */
 #ifndef MRT_STORE_ZOOKEEPER_TICKET_CLAIM_H
 #define MRT_STORE_ZOOKEEPER_TICKET_CLAIM_H

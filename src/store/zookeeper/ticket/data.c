@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * LIGHTEN and SET_VALUE: changes of the own node, which others write to as well.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* LIGHTEN and SET_VALUE. */
 #ifndef MRT_STORE_ZOOKEEPER_TICKET_DATA_H
 #define MRT_STORE_ZOOKEEPER_TICKET_DATA_H

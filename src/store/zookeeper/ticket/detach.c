@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A ticket that changes hands: a persistent node, while it is nobody's.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DETACH, and APPEND with `adopt`. */
 #ifndef MRT_STORE_ZOOKEEPER_TICKET_DETACH_H
 #define MRT_STORE_ZOOKEEPER_TICKET_DETACH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Directories of locks. They are containers, which the server deletes some time after they have
  * become empty; so a create may find none at any time, and makes it. The create that is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A lock's directory, and those above it. */
 #ifndef MRT_STORE_ZOOKEEPER_TICKET_DIRECTORY_H
 #define MRT_STORE_ZOOKEEPER_TICKET_DIRECTORY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A record of a ticket and its node: its name and place, its newest view, the version of its
  * data. Nothing here sends a request; what follows from a change is its caller's to do.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A ticket as its parts share it, and what is known of its node without a request. */
 #ifndef MRT_STORE_ZOOKEEPER_TICKET_RECORD_H
 #define MRT_STORE_ZOOKEEPER_TICKET_RECORD_H

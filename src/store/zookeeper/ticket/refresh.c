@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The view: a list of the children, and what follows from it. A ticket that is granted is marked or
  * watched as its command wants it; one that waits watches what it waits for; one that may not

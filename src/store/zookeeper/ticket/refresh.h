@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* REFRESH, and the list that shows a ticket's view. */
 #ifndef MRT_STORE_ZOOKEEPER_TICKET_REFRESH_H
 #define MRT_STORE_ZOOKEEPER_TICKET_REFRESH_H

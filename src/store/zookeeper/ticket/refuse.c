@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tickets that may not stand after their first view: a try that is blocked, one too many in the
  * queue, one among tickets of another kind of lock or of another layout. Their nodes are deleted

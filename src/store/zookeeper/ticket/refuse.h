@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tickets that may not stand after their first view. */
 #ifndef MRT_STORE_ZOOKEEPER_TICKET_REFUSE_H
 #define MRT_STORE_ZOOKEEPER_TICKET_REFUSE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * REMOVE: taking a ticket out, until that is proven.
  *

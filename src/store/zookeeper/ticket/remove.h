@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* REMOVE. */
 #ifndef MRT_STORE_ZOOKEEPER_TICKET_REMOVE_H
 #define MRT_STORE_ZOOKEEPER_TICKET_REMOVE_H

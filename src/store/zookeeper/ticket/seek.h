@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes of an earlier create, of unknown outcome. */
 #ifndef MRT_STORE_ZOOKEEPER_TICKET_SEEK_H
 #define MRT_STORE_ZOOKEEPER_TICKET_SEEK_H

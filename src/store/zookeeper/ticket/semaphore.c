@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The watches of a semaphore's queue: no departure is missed, and few tickets are told of it. A
  * ticket waits until the weights ahead and its own fit, so any of the holders may be the one to let

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Marks of a semaphore's tickets. */
 #ifndef MRT_STORE_ZOOKEEPER_TICKET_SEMAPHORE_H
 #define MRT_STORE_ZOOKEEPER_TICKET_SEMAPHORE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Commands of tickets, as they come from the port. Each is given its ticket, an old one or a new
  * one, and begins in the file of its kind.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Commands of tickets, as they come from the port. */
 #ifndef MRT_STORE_ZOOKEEPER_TICKET_SUBMIT_H
 #define MRT_STORE_ZOOKEEPER_TICKET_SUBMIT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts that the steps of all commands have in common. A ticket does one command at a time;
  * each step is one or more requests sent back to back, and the next step follows from the answers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parts that the steps of all commands of a ticket have in common. */
 #ifndef MRT_STORE_ZOOKEEPER_TICKET_TICKET_H
 #define MRT_STORE_ZOOKEEPER_TICKET_TICKET_H

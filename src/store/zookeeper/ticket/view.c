@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A ticket's view, from the names of its directory's children: how much is ahead, which of these
  * it has to wait for, whether anything is behind. Names alone are read: they tell kind and weight.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A ticket's view, from the names of its directory's children. */
 #ifndef MRT_STORE_ZOOKEEPER_TICKET_VIEW_H
 #define MRT_STORE_ZOOKEEPER_TICKET_VIEW_H

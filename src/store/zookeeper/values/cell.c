@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cells: a node called MRT_ZK_CELL_NAME in the directory of the cell's name.
  *

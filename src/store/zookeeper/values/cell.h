@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CELL_GET and CELL_SET. */
 #ifndef MRT_STORE_ZOOKEEPER_VALUES_CELL_H
 #define MRT_STORE_ZOOKEEPER_VALUES_CELL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * OBSERVE: the first ticket of a queue, and a watch that reports when it is another.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* OBSERVE. */
 #ifndef MRT_STORE_ZOOKEEPER_VALUES_OBSERVE_H
 #define MRT_STORE_ZOOKEEPER_VALUES_OBSERVE_H

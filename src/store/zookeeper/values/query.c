@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Commands that concern no ticket: OBSERVE, and those of cells. Each has a number, by
  * which its requests' answers and its watches' events find it again; what it does is in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Commands that concern no ticket, until they are answered; an OBSERVE until its CHANGED. */
 #ifndef MRT_STORE_ZOOKEEPER_VALUES_QUERY_H
 #define MRT_STORE_ZOOKEEPER_VALUES_QUERY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Passing the lock on, and what else the events of watches say.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The steps that set watches. */
 #ifndef MRT_STORE_ZOOKEEPER_WATCH_PASS_H
 #define MRT_STORE_ZOOKEEPER_WATCH_PASS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rights to make markers (watch/pass.c). A session reads the ACL of a node that it has made,
  * and that of the markers' directory, once, in front of its first watch on a marker, so both are

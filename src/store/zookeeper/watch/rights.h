@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rights to make markers, as far as a session knows. */
 #ifndef MRT_STORE_ZOOKEEPER_WATCH_RIGHTS_H
 #define MRT_STORE_ZOOKEEPER_WATCH_RIGHTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Watches, and what the tickets of this session wait for. One watch is kept for a path, however
  many

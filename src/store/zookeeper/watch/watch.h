@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Watches, and what the tickets of a session wait for. */
 #ifndef MRT_STORE_ZOOKEEPER_WATCH_WATCH_H
 #define MRT_STORE_ZOOKEEPER_WATCH_WATCH_H
