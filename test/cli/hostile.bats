@@ -20,6 +20,23 @@ load helper
     done
 }
 
+@test "SE-10 MariaDB: a report of progress before the greeting" {
+    python3 "$BATS_TEST_DIRNAME/hostile_mariadb.py" progress >port 3>&- &
+    until_true test -s port
+    MORTISE_URL="mysql://u@127.0.0.1:$(cat port)/d?connect=300ms"
+    export MORTISE_URL
+    local words
+    for words in "run -w 300ms a true" "run -n a true" "ls" "init" "doctor"; do
+        run timeout 60 "$MORTISE" $words
+        echo "$words: $status $output"
+        [ "$status" -lt 124 ]
+    done
+    for form in get_lock row; do
+        MORTISE_URL="$MORTISE_URL&form=$form" run timeout 60 "$MORTISE" run -w 300ms a true
+        [ "$status" -lt 124 ]
+    done
+}
+
 @test "SE-02 MariaDB: a password is not sent in the clear to a server that asks for it, nor a file" {
     local plugin
     for plugin in mysql_clear_password dialog; do

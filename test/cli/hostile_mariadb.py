@@ -2,7 +2,7 @@
 """A MariaDB server that lets everybody in and answers each query with a row of one column.
 Its port goes to standard output. With an argument "PLUGIN FILE" it asks for the password by that
 plugin of the client's, and writes to the file what it gets; that it was asked, and what the client
-can do, is its first line."""
+can do, is its first line. With an argument "progress" a report of progress is its first packet."""
 
 import socket
 import struct
@@ -11,6 +11,7 @@ import threading
 
 OK = b"\0\0\0\2\0\0\0"
 END = b"\xfe\0\0\2\0"
+PROGRESS = b"\xff\xff\xff\1\1\1" + bytes(3) + b"\1a"
 MORE = b"\xfe\0\0\x0a\0"
 
 
@@ -43,6 +44,8 @@ class Client:
 
     def serve(self):
         capabilities = 0x000FF7DF
+        if sys.argv[1:] == ["progress"]:
+            self.send(PROGRESS)
         self.send(b"\x0a5.5.5-10.11.6-MariaDB\0" + struct.pack("<I", 7) + b"12345678\0" +
                   struct.pack("<HBHH", capabilities & 0xFFFF, 45, 2, capabilities >> 16) +
                   b"\x15" + bytes(10) + b"123456789012\0mysql_native_password\0")

@@ -43,17 +43,14 @@ static void judge(const struct mrt_sql_store *store, MYSQL_RES *rows)
 void mrt_mariadb_check_access(const struct mrt_sql_store *store)
 {
     const struct mrt_mariadb_connection_options *words = &store->driver->words;
-    MYSQL *connection = mrt_mariadb_new(words);
-    unsigned seconds = (unsigned)(words->connect / MRT_SECOND) + 1;
-    if (!connection)
-        return;
-    mysql_options(connection, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
-    if (mysql_real_connect(connection, words->host, words->user, words->password, NULL, words->port,
-                           *words->socket ? words->socket : NULL, 0) &&
-        !mrt_mariadb_is_open(connection, words) && mysql_query(connection, query) == 0) {
+    bool connected;
+    char *version;
+    MYSQL *connection = mrt_mariadb_connect(words, 0, &connected, &version);
+    if (connected && !mrt_mariadb_is_open(connection, words) &&
+        mysql_query(connection, query) == 0) {
         MYSQL_RES *rows = mysql_store_result(connection);
         judge(store, rows);
         mysql_free_result(rows);
     }
-    mysql_close(connection);
+    mrt_mariadb_close(connection, version);
 }

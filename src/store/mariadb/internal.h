@@ -33,6 +33,7 @@ enum mrt_mariadb_doing {
 struct mrt_sql_driver {
     struct mrt_mariadb_connection_options words;
     MYSQL *connection;
+    char *no_version; /* before the greeting; belongs to mrt_mariadb_close */
     enum mrt_mariadb_doing doing;
     int waits;        /* MYSQL_WAIT_ bits; 0: the operation is done */
     bool prepared;    /* the one statement that is prepared is, on this connection */
@@ -50,8 +51,13 @@ struct mrt_sql_driver {
 };
 
 /* store.c */
-/* A connection's object with all its options; NULL: no memory. */
-MYSQL *mrt_mariadb_new(const struct mrt_mariadb_connection_options *words);
+/* A connection's object with all its options; NULL: no memory. `version` goes to its close. */
+MYSQL *mrt_mariadb_new(const struct mrt_mariadb_connection_options *words, char **version);
+/* The same, and connects; blocks. NULL: no memory. */
+MYSQL *mrt_mariadb_connect(const struct mrt_mariadb_connection_options *words, unsigned long flags,
+                           bool *connected, char **version);
+/* Allows NULL. */
+void mrt_mariadb_close(MYSQL *connection, char *version);
 /* Whether it is not encrypted although it has to be: then nothing is sent on it. */
 bool mrt_mariadb_is_open(MYSQL *connection, const struct mrt_mariadb_connection_options *words);
 /* The end of a sentence about this error of connecting, or "". */

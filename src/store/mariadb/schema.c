@@ -84,16 +84,12 @@ static unsigned run(MYSQL *connection, const char *text)
 
 static int execute(const struct mrt_mariadb_connection_options *words, const char *text)
 {
-    MYSQL *connection = mrt_mariadb_new(words);
-    unsigned seconds = (unsigned)(words->connect / MRT_SECOND) + 1;
-    char line[256], number[8];
+    char line[256], number[8], *version;
     int error = MORTISE_OK;
+    bool connected;
+    MYSQL *connection = mrt_mariadb_connect(words, CLIENT_MULTI_STATEMENTS, &connected, &version);
     if (!connection)
         return MORTISE_ENOMEM;
-    mysql_options(connection, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
-    bool connected =
-        mysql_real_connect(connection, words->host, words->user, words->password, NULL, words->port,
-                           *words->socket ? words->socket : NULL, CLIENT_MULTI_STATEMENTS);
     bool open = connected && mrt_mariadb_is_open(connection, words);
     unsigned code = open ? 0 : connected ? run(connection, text) : mysql_errno(connection);
     if (open)
@@ -105,7 +101,7 @@ static int execute(const struct mrt_mariadb_connection_options *words, const cha
         error = mrt_error(mrt_sql_code(number)->error, "MariaDB: %.160s%s", line,
                           mrt_mariadb_tls_advice(words, code));
     }
-    mysql_close(connection);
+    mrt_mariadb_close(connection, version);
     return error;
 }
 

@@ -61,14 +61,32 @@ static void restrict_server(MYSQL *connection, const struct mrt_mariadb_connecti
         mysql_options(connection, MYSQL_OPT_SSL_CA, words->tls_ca);
 }
 
-MYSQL *mrt_mariadb_new(const struct mrt_mariadb_connection_options *words)
+/* The library searches the server's version for a word when the server reports progress. A server
+   can do so before its greeting, which brings the version. Until then the version is empty. */
+static bool set_version(MYSQL *connection, char **version)
+{
+    *version = connection->server_version = strdup("");
+    return *version != NULL;
+}
+
+void mrt_mariadb_close(MYSQL *connection, char *version)
+{
+    /* The greeting brought a number and replaced the version. Else the library frees it. */
+    if (connection && mysql_thread_id(connection) != 0)
+        free(version);
+    mysql_close(connection);
+}
+
+MYSQL *mrt_mariadb_new(const struct mrt_mariadb_connection_options *words, char **version)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     static const unsigned tcp = MYSQL_PROTOCOL_TCP;
     pthread_once(&once, init_library);
     MYSQL *connection = mysql_init(NULL);
-    if (!connection)
+    if (!connection || !set_version(connection, version)) {
+        mysql_close(connection);
         return NULL;
+    }
     mysql_options(connection, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     mysql_options4(connection, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", "mortise");
     if (words->by_port)
@@ -94,6 +112,20 @@ const char *mrt_mariadb_tls_advice(const struct mrt_mariadb_connection_options *
     if (code == CR_AUTH_PLUGIN_ERR || code == CR_AUTH_PLUGIN_CANNOT_LOAD)
         return "; a password is sent in the clear with tls=verify only";
     return code == CR_SSL_CONNECTION_ERROR ? mrt_sql_tls_advice(words->tls) : "";
+}
+
+MYSQL *mrt_mariadb_connect(const struct mrt_mariadb_connection_options *words, unsigned long flags,
+                           bool *connected, char **version)
+{
+    MYSQL *connection = mrt_mariadb_new(words, version);
+    unsigned seconds = (unsigned)(words->connect / MRT_SECOND) + 1;
+    *connected = false;
+    if (!connection)
+        return NULL;
+    mysql_options(connection, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
+    *connected = mysql_real_connect(connection, words->host, words->user, words->password, NULL,
+                                    words->port, *words->socket ? words->socket : NULL, flags);
+    return connection;
 }
 
 static void connecting(struct mrt_sql_store *store, mrt_time now)
@@ -128,7 +160,7 @@ void mrt_sql_driver_connect(struct mrt_sql_store *store)
 {
     struct mrt_sql_driver *driver = store->driver;
     const struct mrt_mariadb_connection_options *words = &driver->words;
-    driver->connection = mrt_mariadb_new(words);
+    driver->connection = mrt_mariadb_new(words, &driver->no_version);
     if (!driver->connection || mysql_options(driver->connection, MYSQL_OPT_NONBLOCK, 0) != 0) {
         mrt_sql_reject(store, MORTISE_ENOMEM, "no memory for a connection");
         return;
@@ -197,9 +229,9 @@ uint64_t mrt_sql_driver_to_kill(const struct mrt_sql_store *store)
 void mrt_sql_driver_disconnect(struct mrt_sql_store *store)
 {
     struct mrt_sql_driver *driver = store->driver;
-    if (driver->connection)
-        mysql_close(driver->connection);
+    mrt_mariadb_close(driver->connection, driver->no_version);
     driver->connection = NULL;
+    driver->no_version = NULL;
     driver->doing = MRT_MARIADB_NOTHING;
     driver->waits = 0;
     driver->rolls_back = driver->prepared = driver->unprepared = false;
