@@ -17,7 +17,7 @@
 #   make mutants    which suite finds each fault of test/mutants, and how soon
 #   make model      every order of what a few clients can do; the rules' models in Spin
 #   make tidy format asan tsan coverage clean
-#   make bench      STORE=sqlite|zk|zk3|redis|postgres|mariadb: figures beside the peers'
+#   make bench      STORE=sqlite|zk|zk3|redis|postgres|mariadb|agent: figures beside the peers'
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -88,6 +88,8 @@ bench:
 	@$(COMPILE) --target bench
 ifeq ($(filter-out sqlite,$(STORE)),)
 	@bench/run $(BUILD)
+else ifeq ($(STORE),agent)
+	@bench/agent/run $(BUILD)
 else ifeq ($(STORE),redis)
 	@tools/install-deps test
 	@bench/redis/run $(BUILD)

@@ -10,13 +10,12 @@
 #include "base/name.h"
 #include "base/owner.h"
 #include "base/uri.h"
+#include "io/policy.h"
 #include "store/stores.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
 #define DEFAULT_BUDGET_MS 2
 #define DEFAULT_BUDGET_COUNT 16
@@ -88,37 +87,9 @@ static int make_config(const mortise_client_options *options, void *host,
 
 static int set_prefix(mortise_client *client, const struct mrt_uri *uri)
 {
-    const char *space = mrt_uri_parameter(uri, "namespace");
-    if (!space)
-        space = "mortise";
-    size_t length = strlen(space);
-    if (length == 0)
-        return MORTISE_OK;
-    /* With a "/" it would share locks with a shorter one: "a/b" and "c" with "a" and "b/c". */
-    if (length > MRT_NAMESPACE_MAX || !mrt_text_is_clean(space, length) || strchr(space, '/'))
-        return mrt_error(MORTISE_EURI,
-                         "the namespace must be UTF-8 without control characters and \"/\", of at "
-                         "most %d bytes",
-                         MRT_NAMESPACE_MAX);
-    memcpy(client->prefix, space, length);
-    client->prefix[length] = '/';
-    client->prefix_length = length + 1;
-    return MORTISE_OK;
-}
-
-/* A host whose name is no clean text is not told. */
-static void describe_owner(const mortise_client_options *options, char text[MRT_OWNER_SIZE])
-{
-    struct utsname system;
-    struct mrt_owner owner = {.pid = 0};
-    snprintf(owner.label, sizeof owner.label, "%s", options->label);
-    if (options->flags & MORTISE_TELL_PROCESS) {
-        owner.pid = getpid();
-        if (uname(&system) == 0 && strlen(system.nodename) < sizeof owner.host &&
-            mrt_text_is_clean(system.nodename, strlen(system.nodename)))
-            memcpy(owner.host, system.nodename, strlen(system.nodename) + 1);
-    }
-    mrt_owner_format(&owner, text);
+    int error = mrt_namespace_prefix(mrt_uri_parameter(uri, "namespace"), client->prefix);
+    client->prefix_length = strlen(client->prefix);
+    return error;
 }
 
 static int open_store(mortise_client *client, const struct mrt_uri *uri, const char *const *members,
@@ -139,7 +110,7 @@ static int open_store(mortise_client *client, const struct mrt_uri *uri, const c
     client->timeout =
         mrt_time_from_ms(options->timeout_ms ? options->timeout_ms : DEFAULT_TIMEOUT_MS);
     char owner[MRT_OWNER_SIZE];
-    describe_owner(options, owner);
+    mrt_owner_describe(options->label, options->flags & MORTISE_TELL_PROCESS, owner);
     struct mrt_store_options store_options = {
         .label = owner,
         .short_lived = options->flags & MORTISE_SHORT_LIVED,
@@ -153,14 +124,6 @@ static int open_store(mortise_client *client, const struct mrt_uri *uri, const c
     return mrt_driver_open(&client->driver, &config, ops, uri, &store_options,
                            options->flags & MORTISE_FOREIGN_LOOP, options->contact,
                            options->contact_argument);
-}
-
-/* The URI to use if none is given. */
-static const char *choose_uri(const char *uri)
-{
-    if (!uri || !*uri)
-        uri = secure_getenv("MORTISE_URL");
-    return uri && *uri ? uri : "sqlite:"; /* the embedded store's default file */
 }
 
 /* It may hold a password. */
@@ -178,7 +141,7 @@ int mortise_init(const char *uri, mortise_text_callback print, void *argument)
     mrt_error_clear();
     if (!parsed)
         return MORTISE_ENOMEM;
-    int error = mrt_uri_parse(choose_uri(uri), parsed);
+    int error = mrt_uri_parse(mrt_uri_choose(uri), parsed);
     if (error == MORTISE_OK)
         error = mrt_store_find(parsed, &ops);
     if (error == MORTISE_OK && ops->init)
@@ -219,7 +182,7 @@ int mortise_open(const char *uri, const mortise_client_options *options, mortise
     mrt_error_clear();
     if (!result)
         return mrt_error(MORTISE_EINVALID, "mortise_open needs a place for the client");
-    return open_client(choose_uri(uri), NULL, 0, options, result);
+    return open_client(mrt_uri_choose(uri), NULL, 0, options, result);
 }
 
 /* The members' namespace, as it stands in their URIs; NULL: they do not agree on one. */

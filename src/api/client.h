@@ -7,13 +7,11 @@
 #ifndef MRT_API_CLIENT_H
 #define MRT_API_CLIENT_H
 
+#include "base/name.h"
 #include "io/driver.h"
 
 /* Owners: threads have this bit, ids of the program's own do not. */
 #define MRT_OWNER_IS_THREAD (UINT64_C(1) << 63)
-
-#define MRT_NAMESPACE_MAX 127
-#define MRT_FULL_NAME_SIZE (MRT_NAMESPACE_MAX + 2 + MORTISE_NAME_MAX)
 
 /* A part of a client that ends with it: its first call begins that, its second frees it. */
 struct mrt_participant {
@@ -79,10 +77,6 @@ int mrt_client_check(const mortise_client *client, bool blocking);
 /* With the namespace before it. 0 or MORTISE_ENAME. */
 int mrt_client_full_name(const mortise_client *client, const char *name,
                          char full[MRT_FULL_NAME_SIZE]);
-
-/* policy.c: what the URI says of waiting, over what `config` has. 0 or MORTISE_EURI. */
-int mrt_policy_read(const struct mrt_uri *uri, struct mrt_engine_config *config);
-#define MRT_GIVE_UP_MAX_MS (3600 * 1000)
 
 /* Asks the store what concerns no ticket (mrt_engine_request), and waits at most until then. */
 int mrt_client_ask(mortise_client *client, const struct mrt_command *wanted, mrt_time deadline,

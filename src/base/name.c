@@ -117,3 +117,21 @@ int mrt_label_check(const char *label)
         return MORTISE_OK;
     return check("label", label, MORTISE_LABEL_MAX, MORTISE_EINVALID);
 }
+
+int mrt_namespace_prefix(const char *space, char prefix[MRT_NAMESPACE_MAX + 2])
+{
+    space = space ? space : "mortise";
+    size_t length = strlen(space);
+    *prefix = '\0';
+    if (length == 0)
+        return MORTISE_OK;
+    /* With a "/" it would share locks with a shorter one: "a/b" and "c" with "a" and "b/c". */
+    if (length > MRT_NAMESPACE_MAX || !mrt_text_is_clean(space, length) || strchr(space, '/'))
+        return mrt_error(MORTISE_EURI,
+                         "the namespace must be UTF-8 without control characters and \"/\", of at "
+                         "most %d bytes",
+                         MRT_NAMESPACE_MAX);
+    memcpy(prefix, space, length);
+    memcpy(prefix + length, "/", 2);
+    return MORTISE_OK;
+}

@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 void mrt_owner_format(const struct mrt_owner *owner, char text[MRT_OWNER_SIZE])
 {
@@ -14,6 +16,20 @@ void mrt_owner_format(const struct mrt_owner *owner, char text[MRT_OWNER_SIZE])
         snprintf(text, MRT_OWNER_SIZE, "%s", owner->label);
     else
         snprintf(text, MRT_OWNER_SIZE, "%s\n%s\n%" PRId64, owner->label, owner->host, owner->pid);
+}
+
+void mrt_owner_describe(const char *label, bool tells, char text[MRT_OWNER_SIZE])
+{
+    struct utsname system;
+    struct mrt_owner owner = {.pid = 0};
+    snprintf(owner.label, sizeof owner.label, "%s", label);
+    if (tells) {
+        owner.pid = getpid();
+        if (uname(&system) == 0 && strlen(system.nodename) < sizeof owner.host &&
+            mrt_text_is_clean(system.nodename, strlen(system.nodename)))
+            memcpy(owner.host, system.nodename, strlen(system.nodename) + 1);
+    }
+    mrt_owner_format(&owner, text);
 }
 
 /* Copies a line without its end, and gives what follows it. */

@@ -9,6 +9,8 @@
 
 #include "mortise.h"
 
+#include <stdbool.h>
+
 #define MRT_HOST_MAX 64
 #define MRT_OWNER_SIZE (MORTISE_LABEL_MAX + MRT_HOST_MAX + 24)
 
@@ -18,6 +20,9 @@ struct mrt_owner {
     int64_t pid;                 /* 0: not told */
 };
 
+/* The text of a client with this label. `tells`: of this process and its host; a host whose name is
+   no clean text is not told. */
+void mrt_owner_describe(const char *label, bool tells, char text[MRT_OWNER_SIZE]);
 void mrt_owner_format(const struct mrt_owner *owner, char text[MRT_OWNER_SIZE]);
 /* Of any text; parts that are not clean or too long are left out. */
 void mrt_owner_parse(const char *text, struct mrt_owner *owner);

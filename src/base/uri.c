@@ -11,6 +11,7 @@
 #include "base/name.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_letter(char c)
@@ -159,4 +160,11 @@ int mrt_uri_port(const char *text, size_t length)
         port = port > 65535 ? port : port * 10 + (text[i] - '0');
     }
     return length == 0 ? -1 : port > 65535 ? 0 : port;
+}
+
+const char *mrt_uri_choose(const char *given)
+{
+    if (!given || !*given)
+        given = secure_getenv("MORTISE_URL");
+    return given && *given ? given : "sqlite:";
 }

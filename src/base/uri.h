@@ -27,6 +27,8 @@ struct mrt_uri {
     } parameters[MRT_URI_PARAMETERS_MAX];
 };
 
+/* The URI to use: what was given, else $MORTISE_URL, else the embedded store's default file. */
+const char *mrt_uri_choose(const char *given);
 /* 0, or MORTISE_EURI with particulars that quote no more than the scheme. */
 int mrt_uri_parse(const char *text, struct mrt_uri *uri);
 /* A parameter's value, or NULL. */

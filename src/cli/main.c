@@ -14,25 +14,16 @@
 #include <unistd.h>
 
 static mrt_subcommands subcommands[] = {
-    &mrt_run_subcommand,
-    &mrt_elect_subcommand,
-    &mrt_try_subcommand,
-    &mrt_acquire_subcommand,
-    &mrt_renew_subcommand,
-    &mrt_release_subcommand,
-    &mrt_check_subcommand,
-    &mrt_status_subcommand,
-    &mrt_ls_subcommand,
-    &mrt_top_subcommand,
-    &mrt_serve_subcommand,
-    &mrt_revoke_subcommand,
-    &mrt_break_subcommand,
-    &mrt_init_subcommand,
-    &mrt_demo_subcommand,
-    &mrt_bench_subcommand,
-    &mrt_doctor_subcommand,
-    &mrt_completion_subcommand,
-    NULL,
+    &mrt_run_subcommand,        &mrt_elect_subcommand,
+    &mrt_try_subcommand,        &mrt_acquire_subcommand,
+    &mrt_renew_subcommand,      &mrt_release_subcommand,
+    &mrt_check_subcommand,      &mrt_status_subcommand,
+    &mrt_ls_subcommand,         &mrt_top_subcommand,
+    &mrt_serve_subcommand,      &mrt_agent_subcommand,
+    &mrt_revoke_subcommand,     &mrt_break_subcommand,
+    &mrt_init_subcommand,       &mrt_demo_subcommand,
+    &mrt_bench_subcommand,      &mrt_doctor_subcommand,
+    &mrt_completion_subcommand, NULL,
 };
 
 enum { VERSION = 'V' };

@@ -56,7 +56,7 @@ on_schema() {
     is_free b
 }
 
-@test "the client library is loaded for this store alone" {
+@test "what is loaded is loaded for this store" {
     on_schema mortise_maps
     "$MORTISE" init
     "$MORTISE" run a sh -c 'cat /proc/$PPID/maps >maps'

@@ -2,8 +2,8 @@
 /* The settings of waiting in a store's URI, as the engine is given them. */
 #include "cmocka_all.h"
 
-#include "api/client.h"
 #include "base/uri.h"
+#include "io/policy.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,8 @@
  * so it means the same on every store. All of it can only cost requests or time, never safety; the
  * bounds keep one client from loading its server, and from sleeping through its recovery.
  */
-#include "api/client.h"
+#include "io/policy.h"
+
 #include "base/error.h"
 #include "base/parameter.h"
 

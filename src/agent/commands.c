@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The commands of the agent: a table of verbs, and what each makes of its words.
+ *
+ * Beside the locks there is what client libraries of Redis send when they connect: HELLO, PING,
+ * ECHO, SELECT 0, CLIENT, COMMAND, INFO, CONFIG GET, RESET. What is not known is refused in Redis's
+ * own words, because libraries compare them.
+ *
+ * Threads: the agent's.
+ */
+#include "agent/peer.h"
+
+#include "core/recipe.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TIMEOUT_MAX_MS INT64_C(3155760000000) /* 100 years */
+#define TTL_MAX_MS INT64_C(86400000)
+#define PERMITS_MAX UINT32_MAX
+
+/* A command under way. */
+struct call {
+    struct mrt_peer *peer;
+    const struct mrt_resp_word *words;
+    size_t count;
+    mrt_time received;
+    struct mrt_reply *reply;
+};
+
+struct verb {
+    const char *name;
+    void (*run)(const struct call *call);
+    size_t least, most; /* words, the verb included */
+    bool overtakes;     /* it takes effect before the LOCK that it stands behind */
+};
+
+/* ---------------------------------------------------------------------- LOCK */
+
+/* PERMITS n OF m, which begins at the word `i`. */
+static bool take_permits(const struct call *call, size_t i, struct mrt_lock_wish *wish)
+{
+    int64_t weight, permits;
+    if (i + 3 >= call->count || !mrt_resp_is(&call->words[i + 2], "OF") ||
+        !mrt_resp_number(&call->words[i + 3], 1, PERMITS_MAX, &permits) ||
+        !mrt_resp_number(&call->words[i + 1], 1, permits, &weight)) {
+        mrt_reply_error(call->reply, "BADVALUE PERMITS wants two numbers, as PERMITS 1 OF 3");
+        return false;
+    }
+    wish->recipe = mrt_semaphore((uint64_t)permits);
+    wish->weight = (uint64_t)weight;
+    return true;
+}
+
+static bool take_longest(const struct call *call, size_t i, struct mrt_lock_wish *wish)
+{
+    int64_t ms;
+    if (i + 1 >= call->count || !mrt_resp_number(&call->words[i + 1], 1, TTL_MAX_MS, &ms)) {
+        mrt_reply_error(call->reply,
+                        "BADVALUE TTL wants milliseconds from 1 to 86400000 (one day)");
+        return false;
+    }
+    wish->longest = mrt_time_from_ms(ms);
+    return true;
+}
+
+/* The options of a LOCK, from the word `i` on. */
+static bool take_options(const struct call *call, size_t i, struct mrt_lock_wish *wish)
+{
+    bool has_kind = false;
+    while (i < call->count) {
+        const struct mrt_resp_word *word = &call->words[i];
+        bool reads = mrt_resp_is(word, "READ"), writes = mrt_resp_is(word, "WRITE");
+        bool permits = mrt_resp_is(word, "PERMITS");
+        if ((reads || writes || permits) && has_kind) {
+            mrt_reply_error(call->reply, "BADVALUE READ, WRITE and PERMITS exclude each other");
+            return false;
+        }
+        if (reads || writes) {
+            wish->recipe = mrt_read_write;
+            wish->weight = reads ? MRT_READER : MRT_WRITER;
+            i++;
+        } else if (permits) {
+            if (!take_permits(call, i, wish))
+                return false;
+            i += 4;
+        } else if (mrt_resp_is(word, "TTL")) {
+            if (!take_longest(call, i, wish))
+                return false;
+            i += 2;
+        } else {
+            mrt_reply_error(call->reply,
+                            "BADVALUE \"%.*s\" is no option of LOCK: READ, WRITE, PERMITS, TTL",
+                            (int)(word->size < 32 ? word->size : 32), word->text);
+            return false;
+        }
+        has_kind |= reads || writes || permits;
+    }
+    return true;
+}
+
+/* LOCK name timeout [READ | WRITE | PERMITS n OF m] [TTL ms] */
+static void run_lock(const struct call *call)
+{
+    struct mrt_lock_wish wish = {.recipe = mrt_mutex, .weight = 1, .deadline = MRT_TIME_NEVER};
+    int64_t ms;
+    if (!mrt_resp_number(&call->words[2], -1, TIMEOUT_MAX_MS, &ms)) {
+        mrt_reply_error(call->reply,
+                        "BADVALUE a timeout is milliseconds: -1 waits for ever, 0 does not wait");
+        return;
+    }
+    if (!take_options(call, 3, &wish))
+        return;
+    wish.try_only = ms == 0;
+    if (ms > 0)
+        wish.deadline = mrt_time_add(call->received, mrt_time_from_ms(ms));
+    mrt_lock_take(call->peer, &call->words[1], &wish, call->reply);
+}
+
+/* UNLOCK name fence */
+static void run_unlock(const struct call *call)
+{
+    int64_t fence;
+    if (!mrt_resp_number(&call->words[2], 0, INT64_MAX, &fence))
+        mrt_reply_error(call->reply, "BADVALUE the fence is the number that LOCK has replied");
+    else
+        mrt_lock_release(call->peer, &call->words[1], (uint64_t)fence, call->reply);
+}
+
+/* HELD name */
+static void run_held(const struct call *call)
+{
+    mrt_lock_tell(call->peer, &call->words[1], call->reply);
+}
+
+/* CANCEL: the LOCK that waits, if one does */
+static void run_cancel(const struct call *call)
+{
+    mrt_reply_integer(call->reply, call->peer->waiting != NULL);
+    if (call->peer->waiting)
+        mrt_lock_cancel(call->peer);
+}
+
+/* ------------------------------------------------- what libraries send at connect */
+
+static void reply_ok(const struct call *call)
+{
+    mrt_reply_simple(call->reply, "OK");
+}
+
+static void run_ping(const struct call *call)
+{
+    if (call->count > 1)
+        mrt_reply_bulk(call->reply, call->words[1].text, call->words[1].size);
+    else
+        mrt_reply_simple(call->reply, "PONG");
+}
+
+static void run_hello(const struct call *call)
+{
+    static const char *const facts[] = {"server", "mortise", "version", MORTISE_VERSION,
+                                        "mode",   "agent",   "role",    "master"};
+    int64_t version = 2;
+    if (call->count > 1 && (!mrt_resp_number(&call->words[1], 2, 2, &version))) {
+        mrt_reply_error(call->reply, "NOPROTO unsupported protocol version");
+        return;
+    }
+    for (size_t i = 2; i < call->count; i++)
+        if (mrt_resp_is(&call->words[i], "AUTH")) {
+            mrt_reply_error(call->reply,
+                            "NOPERM the agent knows its clients by their users: no password");
+            return;
+        }
+    mrt_reply_array(call->reply, sizeof facts / sizeof facts[0] + 2);
+    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
+        mrt_reply_bulk(call->reply, facts[i], strlen(facts[i]));
+    mrt_reply_bulk(call->reply, "proto", 5);
+    mrt_reply_integer(call->reply, version);
+}
+
+static void run_auth(const struct call *call)
+{
+    mrt_reply_error(call->reply, "NOPERM the agent knows its clients by their users: no password");
+}
+
+static void run_select(const struct call *call)
+{
+    int64_t number;
+    if (mrt_resp_number(&call->words[1], 0, 0, &number))
+        reply_ok(call);
+    else
+        mrt_reply_error(call->reply, "ERR DB index is out of range");
+}
+
+static void run_client(const struct call *call)
+{
+    if (mrt_resp_is(&call->words[1], "ID"))
+        mrt_reply_integer(call->reply, call->peer->fd);
+    else
+        reply_ok(call);
+}
+
+static void reply_nothing(const struct call *call)
+{
+    mrt_reply_array(call->reply, 0);
+}
+
+static void run_info(const struct call *call)
+{
+    const struct mrt_agent *agent = call->peer->agent;
+    char text[512];
+    int size = snprintf(text, sizeof text,
+                        "# Server\r\nredis_version:7.0.0\r\nmortise_version:%s\r\nstore:%s\r\n"
+                        "loading:0\r\nrole:master\r\n"
+                        "# Clients\r\nconnected_clients:%zu\r\n"
+                        "# Stats\r\nconnections:%" PRIu64 "\r\nrefused:%" PRIu64
+                        "\r\nended:%" PRIu64 "\r\ncommands:%" PRIu64 "\r\ngrants:%" PRIu64 "\r\n",
+                        MORTISE_VERSION, agent->driver.ops->address(agent->driver.store),
+                        agent->peer_count, agent->counters.connections, agent->counters.refused,
+                        agent->counters.ended, agent->counters.commands, agent->counters.grants);
+    size_t length = size < 0 ? 0 : strlen(text);
+    mrt_reply_bulk(call->reply, text, length);
+}
+
+static void run_quit(const struct call *call)
+{
+    if (call->peer->waiting)
+        mrt_lock_cancel(call->peer);
+    reply_ok(call);
+    call->peer->quits = true;
+}
+
+static const struct verb verbs[] = {
+    {"LOCK", run_lock, 3, MRT_RESP_WORDS_MAX, false},
+    {"UNLOCK", run_unlock, 3, 3, true},
+    {"HELD", run_held, 2, 2, true},
+    {"CANCEL", run_cancel, 1, 1, true},
+    {"PING", run_ping, 1, 2, false},
+    {"ECHO", run_ping, 2, 2, false},
+    {"HELLO", run_hello, 1, MRT_RESP_WORDS_MAX, false},
+    {"AUTH", run_auth, 2, 3, false},
+    {"SELECT", run_select, 2, 2, false},
+    {"CLIENT", run_client, 2, MRT_RESP_WORDS_MAX, false},
+    {"COMMAND", reply_nothing, 1, MRT_RESP_WORDS_MAX, false},
+    {"CONFIG", reply_nothing, 2, MRT_RESP_WORDS_MAX, false},
+    {"INFO", run_info, 1, MRT_RESP_WORDS_MAX, false},
+    {"QUIT", run_quit, 1, 1, true},
+};
+
+/* NULL: there is none. */
+static const struct verb *find_verb(const struct mrt_resp_word *word)
+{
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
+        if (mrt_resp_is(word, verbs[i].name))
+            return &verbs[i];
+    return NULL;
+}
+
+bool mrt_command_overtakes(const struct mrt_peer *peer, const struct mrt_resp_command *command)
+{
+    const struct verb *verb = find_verb(&command->words[0]);
+    if (!verb || !verb->overtakes)
+        return false;
+    return command->count < 2 || !peer->waiting ||
+           !mrt_lock_has_name(peer->waiting, &command->words[1]);
+}
+
+void mrt_command_run(struct mrt_peer *peer, const struct mrt_resp_command *command,
+                     mrt_time received, struct mrt_reply *reply)
+{
+    const struct mrt_resp_word *name = &command->words[0];
+    const struct verb *verb = find_verb(name);
+    struct call call = {peer, command->words, command->count, received, reply};
+    peer->agent->counters.commands++;
+    if (!verb)
+        mrt_reply_error(reply, "ERR unknown command '%.*s'",
+                        (int)(name->size < 64 ? name->size : 64), name->text);
+    else if (command->count < verb->least || command->count > verb->most)
+        mrt_reply_error(reply, "ERR wrong number of arguments for '%s' command", verb->name);
+    else
+        verb->run(&call);
+}

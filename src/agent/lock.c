@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Locks of connections: LOCK, UNLOCK, HELD, CANCEL on the engine.
+ *
+ * A connection has a name at most once: a second LOCK of it is refused, never nested, because two
+ * tasks of a program that share a connection would both be let in. UNLOCK names the fence, so a
+ * task that was refused cannot give back what another one has.
+ *
+ * A waiter is nobody's (owner 0) and does not compete: the engine hands the lock on in the order of
+ * the LOCKs.
+ *
+ * Invariant: a lock is in its peer's table from its LOCK until its reply is an error, it is
+ * released, or its peer is closed; its queue is referenced as long.
+ */
+#include "agent/peer.h"
+#include "base/error.h"
+#include "base/name.h"
+#include "store/kit/refusal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The name with the namespace before it; false: it is no name, and the reply says why. */
+static bool make_name(const struct mrt_peer *peer, const struct mrt_resp_word *name,
+                      char full[MRT_FULL_NAME_SIZE], struct mrt_reply *reply)
+{
+    char text[MORTISE_NAME_MAX + 1];
+    if (name->size > MORTISE_NAME_MAX || memchr(name->text, '\0', name->size)) {
+        mrt_reply_error(reply, "BADNAME a name has at most %d bytes, and no NUL", MORTISE_NAME_MAX);
+        return false;
+    }
+    memcpy(text, name->text, name->size);
+    text[name->size] = '\0';
+    if (mrt_name_check(text) != MORTISE_OK) {
+        mrt_reply_error(reply, "BADNAME %s", mortise_error_detail());
+        return false;
+    }
+    size_t prefix = strlen(peer->agent->prefix);
+    memcpy(full, peer->agent->prefix, prefix);
+    memcpy(full + prefix, text, name->size + 1);
+    return true;
+}
+
+static struct mrt_lock *find_lock(const struct mrt_peer *peer, const struct mrt_resp_word *name,
+                                  struct mrt_reply *reply)
+{
+    char full[MRT_FULL_NAME_SIZE];
+    struct mrt_lock *lock = NULL;
+    if (make_name(peer, name, full, reply)) {
+        HASH_FIND(hh, peer->locks, full, strlen(full), lock);
+        if (!lock)
+            mrt_reply_error(reply, "NOTHELD this connection does not have the lock");
+    }
+    return lock;
+}
+
+static void forget(struct mrt_lock *lock)
+{
+    struct mrt_peer *peer = lock->peer;
+    HASH_DEL(peer->locks, lock);
+    if (peer->waiting == lock)
+        peer->waiting = NULL;
+    mrt_driver_unpost(&peer->agent->driver, &lock->upcall);
+    mrt_queue_put(lock->queue);
+    free(lock);
+}
+
+static void reply_failure(const struct mrt_driver *driver, int error, struct mrt_reply *reply)
+{
+    mrt_error_clear();
+    mrt_driver_error(driver, error);
+    const char *detail = mortise_error_detail();
+    const char *word = error == MORTISE_EBUSY        ? "BUSY"
+                       : error == MORTISE_ETIMEOUT   ? "TIMEOUT"
+                       : error == MORTISE_ECANCELLED ? "CANCELLED"
+                       : error == MORTISE_ELOST      ? "LOST"
+                       : error == MORTISE_ENOTHELD   ? "NOTHELD"
+                       : error == MORTISE_EMISMATCH  ? "MISMATCH"
+                       : error == MORTISE_EFULL      ? "FULL"
+                       : error == MORTISE_ECLOSED    ? "AGAIN"
+                                                     : "STORE";
+    mrt_reply_error(reply, "%s %s", word, *detail ? detail : mortise_error_text(error));
+}
+
+/* The acquire has ended: the lock is held, or forgotten. */
+static void finish(struct mrt_lock *lock, struct mrt_reply *reply)
+{
+    struct mrt_peer *peer = lock->peer;
+    const struct mrt_waiter *waiter = &lock->call.waiter;
+    if (peer->waiting == lock)
+        peer->waiting = NULL;
+    if (waiter->error != MORTISE_OK) {
+        reply_failure(&peer->agent->driver, waiter->error, reply);
+        forget(lock);
+        return;
+    }
+    lock->hold = waiter->hold;
+    lock->generation = waiter->hold->generation;
+    peer->agent->counters.grants++;
+    mrt_reply_integer(reply, (int64_t)lock->hold->fence);
+}
+
+/* An upcall: the acquire of a LOCK that waited has ended. */
+static void settled(struct mrt_upcall *upcall)
+{
+    struct mrt_lock *lock = (struct mrt_lock *)((char *)upcall - offsetof(struct mrt_lock, upcall));
+    struct mrt_peer *peer = lock->peer;
+    if (lock->hold || lock->call.waiter.state != MRT_WAITER_DONE)
+        return;
+    finish(lock, &peer->output);
+    mrt_peer_resume(peer);
+}
+
+/* A queue for the lock; NULL: the reply says why there is none. */
+static struct mrt_queue *open_queue(struct mrt_agent *agent, const char *full,
+                                    const struct mrt_recipe *recipe, mrt_time now,
+                                    struct mrt_reply *reply)
+{
+    struct mrt_queue *queue;
+    int error = mrt_engine_queue(agent->driver.engine, full, recipe, &queue);
+    if (error == MORTISE_EMISMATCH) {
+        const struct mrt_recipe *used = mrt_queue_recipe(queue);
+        error = mrt_error(error, MRT_REFUSAL_MISMATCH, full + strlen(agent->prefix), used->kind,
+                          used->capacity, recipe->kind, recipe->capacity);
+        mrt_reply_error(reply, "MISMATCH %s", mortise_error_detail());
+        return NULL;
+    }
+    if (error != MORTISE_OK) {
+        reply_failure(&agent->driver, error, reply);
+        return NULL;
+    }
+    const mortise_capabilities *can = &agent->driver.ops->capabilities;
+    if (can->linger && !recipe->shared)
+        mrt_queue_linger(queue, MRT_SECOND);
+    if (can->lock_delay && !agent->has_lease)
+        mrt_queue_delay(queue, agent->lease, now);
+    return queue;
+}
+
+static struct mrt_lock *new_lock(struct mrt_peer *peer, struct mrt_queue *queue,
+                                 const struct mrt_lock_wish *wish)
+{
+    struct mrt_lock *lock = calloc(1, sizeof *lock);
+    if (!lock)
+        return NULL;
+    lock->peer = peer;
+    lock->queue = queue;
+    lock->upcall.run = settled;
+    lock->call.kind = MRT_CALL_UPCALL;
+    lock->call.upcall = &lock->upcall;
+    lock->call.waiter.weight = wish->weight;
+    lock->call.waiter.deadline = wish->deadline;
+    lock->call.waiter.try_only = wish->try_only;
+    lock->call.waiter.hold_max = wish->longest;
+    HASH_ADD_KEYPTR(hh, peer->locks, mrt_queue_name(queue), strlen(mrt_queue_name(queue)), lock);
+    if (lock->hh.tbl)
+        return lock;
+    free(lock); /* no memory for the table */
+    return NULL;
+}
+
+void mrt_lock_take(struct mrt_peer *peer, const struct mrt_resp_word *name,
+                   const struct mrt_lock_wish *wish, struct mrt_reply *reply)
+{
+    char full[MRT_FULL_NAME_SIZE];
+    struct mrt_agent *agent = peer->agent;
+    struct mrt_lock *lock;
+    mrt_time now = mrt_time_now();
+    if (agent->drains) {
+        mrt_reply_error(reply, "AGAIN the agent is ending: connect again");
+        return;
+    }
+    if (!make_name(peer, name, full, reply))
+        return;
+    HASH_FIND(hh, peer->locks, full, strlen(full), lock);
+    if (lock) {
+        mrt_reply_error(reply, "DEADLOCK this connection has the lock, or waits for it");
+        return;
+    }
+    if (HASH_COUNT(peer->locks) >= MRT_PEER_LOCKS_MAX) {
+        mrt_reply_error(reply, "FULL a connection has at most %d locks", MRT_PEER_LOCKS_MAX);
+        return;
+    }
+    struct mrt_queue *queue = open_queue(agent, full, &wish->recipe, now, reply);
+    if (!queue)
+        return;
+    lock = new_lock(peer, queue, wish);
+    if (!lock) {
+        mrt_queue_put(queue);
+        reply_failure(&agent->driver, MORTISE_ENOMEM, reply);
+        return;
+    }
+    mrt_engine_acquire(agent->driver.engine, queue, &lock->call.waiter, now);
+    if (lock->call.waiter.state == MRT_WAITER_DONE && !lock->call.waiter.settled)
+        finish(lock, reply);
+    else
+        peer->waiting = lock; /* until it is told: settled */
+}
+
+/* Whether it has been held, and still is by the clock. */
+static bool is_lost(const struct mrt_lock *lock)
+{
+    return !mrt_hold_live(lock->hold, lock->generation) ||
+           mrt_hold_state(lock->hold, mrt_time_now()) == MORTISE_LOST;
+}
+
+void mrt_lock_release(struct mrt_peer *peer, const struct mrt_resp_word *name, uint64_t fence,
+                      struct mrt_reply *reply)
+{
+    struct mrt_agent *agent = peer->agent;
+    struct mrt_lock *lock = find_lock(peer, name, reply);
+    if (!lock)
+        return;
+    if (!lock->hold || lock->hold->fence != fence) {
+        mrt_reply_error(reply, "NOTHELD this connection does not have the lock by this fence");
+        return;
+    }
+    int error =
+        mrt_engine_release(agent->driver.engine, lock->hold, lock->generation, 0, mrt_time_now());
+    forget(lock);
+    if (error == MORTISE_OK)
+        mrt_reply_simple(reply, "OK");
+    else
+        reply_failure(&agent->driver, error, reply);
+}
+
+void mrt_lock_tell(struct mrt_peer *peer, const struct mrt_resp_word *name, struct mrt_reply *reply)
+{
+    const struct mrt_lock *lock = find_lock(peer, name, reply);
+    if (!lock)
+        return;
+    if (!lock->hold) {
+        mrt_reply_error(reply, "NOTHELD this connection waits for the lock");
+        return;
+    }
+    mrt_time left = 0;
+    if (!is_lost(lock)) {
+        mrt_time until = mrt_hold_valid_until(lock->hold);
+        left = until == MRT_TIME_NEVER ? peer->agent->lease : until - mrt_time_now();
+    }
+    mrt_reply_integer(reply, left > 0 ? left / MRT_MILLISECOND : 0);
+}
+
+void mrt_lock_cancel(struct mrt_peer *peer)
+{
+    struct mrt_driver *driver = &peer->agent->driver;
+    mrt_engine_cancel(driver->engine, &peer->waiting->call.waiter, MORTISE_ECANCELLED,
+                      mrt_time_now());
+    mrt_driver_settle(driver);
+}
+
+void mrt_lock_drop(struct mrt_lock *lock)
+{
+    struct mrt_driver *driver = &lock->peer->agent->driver;
+    mrt_time now = mrt_time_now();
+    if (!lock->hold) {
+        mrt_engine_cancel(driver->engine, &lock->call.waiter, MORTISE_ECANCELLED, now);
+        mrt_driver_settle(driver);
+        if (lock->call.waiter.error == MORTISE_OK) {
+            lock->hold = lock->call.waiter.hold;
+            lock->generation = lock->hold->generation;
+        }
+    }
+    if (lock->hold)
+        mrt_engine_release(driver->engine, lock->hold, lock->generation, 0, now);
+    forget(lock);
+}
+
+bool mrt_lock_has_name(const struct mrt_lock *lock, const struct mrt_resp_word *name)
+{
+    const char *own = mrt_queue_name(lock->queue) + strlen(lock->peer->agent->prefix);
+    return strlen(own) == name->size && memcmp(own, name->text, name->size) == 0;
+}
+
+bool mrt_lock_any_held(const struct mrt_peer *peer)
+{
+    const struct mrt_lock *lock, *next;
+    HASH_ITER (hh, peer->locks, lock, next)
+        if (lock->hold)
+            return true;
+    return false;
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections: see peer.h. A connection is accepted only from the agent's own user and root.
+ *
+ * Reading is in the agent's buffer; a peer keeps only the beginning of a command whose rest has
+ * not come. One event reads at most that buffer, so a client that sends without end has its share
+ * of the agent like the others.
+ *
+ * A peer is ended by the agent if its bytes are no commands, or if it does not read its replies.
+ * Its side of the socket is shut, which the client sees; its locks stay (agent.h).
+ *
+ * Invariant: a peer that is GONE has no lock, no descriptor, and waits in the list `gone` to be
+ * freed after the events of the turn, some of which may still name it.
+ */
+#include "agent/peer.h"
+
+#include "agent/agent.h"
+#include "base/epoll.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define INPUT_SIZE (2 * MRT_RESP_SIZE_MAX)
+
+/* What epoll looks for, as the peer is now. */
+static void watch(struct mrt_peer *peer)
+{
+    uint32_t events = EPOLLRDHUP;
+    if (peer->state == MRT_PEER_OPEN && !peer->quits && peer->pending_count < MRT_PEER_PENDING_MAX)
+        events |= EPOLLIN;
+    if (peer->state == MRT_PEER_OPEN && peer->output.size > 0 && !peer->flushing)
+        events |= EPOLLOUT;
+    if (events == peer->watched)
+        return;
+    peer->watched = events;
+    mrt_epoll_watch(peer->agent->epoll, peer->fd, events, peer);
+}
+
+/* Sends what the socket takes; false: the client is gone. */
+static bool send_output(struct mrt_peer *peer)
+{
+    struct mrt_reply *output = &peer->output;
+    ssize_t sent = send(peer->fd, output->bytes, output->size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent > 0)
+        mrt_reply_sent(output, (size_t)sent);
+    return sent >= 0 || errno == EAGAIN || errno == EINTR;
+}
+
+/* Tells a client that it is not served, and why, in one line. */
+static void refuse(struct mrt_agent *agent, int fd, const char *line)
+{
+    ssize_t sent = send(fd, line, strlen(line), MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)sent; /* it may be gone */
+    close(fd);
+    agent->counters.refused++;
+}
+
+void mrt_peer_accept(struct mrt_agent *agent, int fd)
+{
+    struct ucred who = {.pid = 0};
+    socklen_t size = sizeof who;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0 ||
+        (who.uid != agent->uid && who.uid != 0)) {
+        refuse(agent, fd, "-NOPERM this agent serves its own user and root\r\n");
+        return;
+    }
+    if (agent->peer_count >= MRT_AGENT_PEERS_MAX) {
+        refuse(agent, fd, "-FULL the agent has as many connections as it takes\r\n");
+        return;
+    }
+    struct mrt_peer *peer = calloc(1, sizeof *peer);
+    if (!peer || !mrt_epoll_watch(agent->epoll, fd, EPOLLIN | EPOLLRDHUP, peer)) {
+        free(peer);
+        refuse(agent, fd, "-FULL the agent has no memory for another connection\r\n");
+        return;
+    }
+    peer->agent = agent;
+    peer->fd = fd;
+    peer->pid = who.pid;
+    peer->uid = who.uid;
+    peer->watched = EPOLLIN | EPOLLRDHUP;
+    STAILQ_INIT(&peer->pending);
+    TAILQ_INSERT_TAIL(&agent->peers, peer, link);
+    agent->peer_count++;
+    agent->counters.connections++;
+}
+
+/* ----------------------------------------------------------------------- the end */
+
+static void forget_pending(struct mrt_peer *peer)
+{
+    struct mrt_pending *pending;
+    while ((pending = STAILQ_FIRST(&peer->pending))) {
+        STAILQ_REMOVE_HEAD(&peer->pending, link);
+        mrt_reply_free(&pending->reply);
+        free(pending->frame);
+        free(pending);
+    }
+    peer->pending_count = 0;
+}
+
+static void forget_bytes(struct mrt_peer *peer)
+{
+    forget_pending(peer);
+    mrt_reply_free(&peer->output);
+    free(peer->part);
+    peer->part = NULL;
+    peer->part_size = 0;
+    if (peer->flushing)
+        TAILQ_REMOVE(&peer->agent->flushes, peer, flush_link);
+    peer->flushing = false;
+}
+
+void mrt_peer_close(struct mrt_peer *peer)
+{
+    struct mrt_agent *agent = peer->agent;
+    struct mrt_lock *lock, *next;
+    if (peer->state == MRT_PEER_GONE)
+        return;
+    TAILQ_REMOVE(peer->state == MRT_PEER_ENDED ? &agent->ended : &agent->peers, peer, link);
+    peer->state = MRT_PEER_GONE;
+    HASH_ITER (hh, peer->locks, lock, next)
+        mrt_lock_drop(lock);
+    forget_bytes(peer);
+    close(peer->fd);
+    TAILQ_INSERT_TAIL(&agent->gone, peer, link);
+    agent->peer_count--;
+    agent->resumes = agent->pauses && !agent->drains;
+    agent->pauses = false;
+}
+
+void mrt_peer_end(struct mrt_peer *peer)
+{
+    struct mrt_lock *lock, *next;
+    if (peer->state != MRT_PEER_OPEN)
+        return;
+    peer->state = MRT_PEER_ENDED;
+    TAILQ_REMOVE(&peer->agent->peers, peer, link);
+    TAILQ_INSERT_TAIL(&peer->agent->ended, peer, link);
+    peer->agent->counters.ended++;
+    HASH_ITER (hh, peer->locks, lock, next)
+        if (!lock->hold && lock->call.waiter.state != MRT_WAITER_DONE)
+            mrt_lock_drop(lock);
+    if (peer->output.size > 0)
+        send_output(peer); /* the last words, as far as the client reads */
+    forget_bytes(peer);
+    if (HASH_COUNT(peer->locks) == 0) {
+        mrt_peer_close(peer);
+        return;
+    }
+    shutdown(peer->fd, SHUT_WR);
+    peer->forget_at = mrt_time_add(mrt_time_now(), peer->agent->lease);
+    watch(peer);
+}
+
+void mrt_peer_free(struct mrt_peer *peer)
+{
+    TAILQ_REMOVE(&peer->agent->gone, peer, link);
+    free(peer);
+}
+
+/* ---------------------------------------------------------------------- commands */
+
+/* Puts a command behind the LOCK that waits: false: no memory. */
+static bool postpone(struct mrt_peer *peer, const struct mrt_resp_command *command,
+                     const char *frame, size_t size, mrt_time now)
+{
+    struct mrt_pending *pending = calloc(1, sizeof *pending);
+    if (!pending)
+        return false;
+    pending->received = now;
+    if (mrt_command_overtakes(peer, command)) {
+        mrt_command_run(peer, command, now, &pending->reply);
+    } else {
+        pending->frame = malloc(size);
+        pending->frame_size = size;
+        if (!pending->frame) {
+            free(pending);
+            return false;
+        }
+        memcpy(pending->frame, frame, size);
+    }
+    STAILQ_INSERT_TAIL(&peer->pending, pending, link);
+    peer->pending_count++;
+    return true;
+}
+
+/* Keeps what was read and not used: false: no memory. */
+static bool keep_part(struct mrt_peer *peer, const char *bytes, size_t size)
+{
+    char *part = size > 0 ? malloc(size) : NULL;
+    if (size > 0 && !part)
+        return false;
+    if (part)
+        memcpy(part, bytes, size);
+    free(peer->part);
+    peer->part = part;
+    peer->part_size = size;
+    return true;
+}
+
+/* Takes the commands of these bytes, and keeps the rest; the peer may be ended. */
+static void take_commands(struct mrt_peer *peer, const char *bytes, size_t size)
+{
+    struct mrt_resp_command command;
+    enum mrt_resp_result result = MRT_RESP_COMMAND;
+    const char *wrong;
+    size_t at = 0, used;
+    bool is_kept = true;
+    mrt_time now = mrt_time_now();
+    while (at < size && is_kept && peer->pending_count < MRT_PEER_PENDING_MAX && !peer->quits) {
+        result = mrt_resp_read(bytes + at, size - at, &command, &used, &wrong);
+        if (result != MRT_RESP_COMMAND)
+            break;
+        if (command.count > 0 && (peer->waiting || peer->pending_count > 0))
+            is_kept = postpone(peer, &command, bytes + at, used, now);
+        else if (command.count > 0)
+            mrt_command_run(peer, &command, now, &peer->output);
+        at += used;
+    }
+    if (result == MRT_RESP_NOT_FRAMED)
+        mrt_reply_error(&peer->output, "ERR Protocol error: %s", wrong);
+    if (result == MRT_RESP_NOT_FRAMED || !is_kept || !keep_part(peer, bytes + at, size - at) ||
+        peer->output.overrun)
+        mrt_peer_end(peer);
+    mrt_peer_has_output(peer);
+}
+
+/* What is read, and taken apart, at a time: of the agent's thread. */
+static char buffer[INPUT_SIZE];
+
+/* Copies what was kept to the beginning of the buffer: its size. */
+static size_t take_part(const struct mrt_peer *peer)
+{
+    if (peer->part_size > 0)
+        memcpy(buffer, peer->part, peer->part_size);
+    return peer->part_size;
+}
+
+void mrt_peer_resume(struct mrt_peer *peer)
+{
+    struct mrt_pending *pending;
+    struct mrt_resp_command command;
+    const char *wrong;
+    size_t used;
+    while (!peer->waiting && (pending = STAILQ_FIRST(&peer->pending))) {
+        STAILQ_REMOVE_HEAD(&peer->pending, link);
+        peer->pending_count--;
+        if (!pending->frame)
+            mrt_reply_bytes(&peer->output, pending->reply.bytes, pending->reply.size);
+        else if (mrt_resp_read(pending->frame, pending->frame_size, &command, &used, &wrong) ==
+                 MRT_RESP_COMMAND)
+            mrt_command_run(peer, &command, pending->received, &peer->output);
+        mrt_reply_free(&pending->reply);
+        free(pending->frame);
+        free(pending);
+    }
+    if (!peer->waiting && peer->part_size > 0)
+        take_commands(peer, buffer, take_part(peer));
+    mrt_peer_has_output(peer);
+}
+
+/* ------------------------------------------------------------------------ output */
+
+void mrt_peer_has_output(struct mrt_peer *peer)
+{
+    if (peer->flushing || peer->state != MRT_PEER_OPEN)
+        return;
+    peer->flushing = true;
+    TAILQ_INSERT_TAIL(&peer->agent->flushes, peer, flush_link);
+}
+
+void mrt_peer_flush(struct mrt_peer *peer)
+{
+    TAILQ_REMOVE(&peer->agent->flushes, peer, flush_link);
+    peer->flushing = false;
+    if (peer->output.size > 0 && !send_output(peer))
+        mrt_peer_close(peer);
+    else if (peer->output.overrun)
+        mrt_peer_end(peer);
+    else if (peer->quits && peer->output.size == 0 && !peer->waiting)
+        mrt_peer_close(peer);
+    else
+        watch(peer);
+}
+
+/* ------------------------------------------------------------------------- input */
+
+/* The client sends nothing more: it gets its replies, if it is still there, and is closed. */
+static void close_read(struct mrt_peer *peer)
+{
+    if (peer->output.size > 0)
+        send_output(peer);
+    mrt_peer_close(peer);
+}
+
+static void read_some(struct mrt_peer *peer)
+{
+    size_t had = take_part(peer);
+    ssize_t got = recv(peer->fd, buffer + had, sizeof buffer - had, MSG_DONTWAIT);
+    if (got > 0)
+        take_commands(peer, buffer, had + (size_t)got);
+    else if (got == 0 || (errno != EAGAIN && errno != EINTR))
+        close_read(peer);
+}
+
+void mrt_peer_event(struct mrt_peer *peer, uint32_t events)
+{
+    bool is_half_closed = events & EPOLLRDHUP;
+    if (peer->state == MRT_PEER_GONE)
+        return;
+    /* All that a client sent before it shut its side is read, unless a LOCK waits: it has ended. */
+    if (events & (EPOLLHUP | EPOLLERR) || (is_half_closed && !(events & EPOLLIN)) ||
+        (is_half_closed && peer->waiting)) {
+        mrt_peer_close(peer);
+        return;
+    }
+    if (events & EPOLLOUT)
+        mrt_peer_has_output(peer);
+    if (events & EPOLLIN)
+        read_some(peer);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection to the agent, what it has asked, and the locks it has or waits for. Of agent/ only.
+ *
+ * Answers leave in the order of the commands. While a LOCK waits, the commands behind it are read
+ * on: UNLOCK and HELD of other names, CANCEL and QUIT take effect at once, the rest in its turn; up
+ * to MRT_PEER_PENDING_MAX of them are kept, then reading pauses.
+ */
+#ifndef MRT_AGENT_PEER_H
+#define MRT_AGENT_PEER_H
+
+#include "agent/reply.h"
+#include "agent/resp.h"
+#include "base/name.h"
+#include "core/uthash.h"
+#include "io/driver.h"
+
+#include <sys/types.h>
+
+#define MRT_PEER_PENDING_MAX 64
+#define MRT_PEER_LOCKS_MAX 1000
+#define MRT_AGENT_PEERS_MAX 4096
+
+struct mrt_agent;
+
+/* A command behind a LOCK that waits: its reply, or itself if its turn has not come. */
+struct mrt_pending {
+    struct mrt_reply reply;
+    char *frame; /* NULL: `reply` is its reply */
+    size_t frame_size;
+    mrt_time received;
+    STAILQ_ENTRY(mrt_pending) link;
+};
+
+enum mrt_peer_state {
+    MRT_PEER_OPEN,
+    MRT_PEER_ENDED, /* by the agent: its locks stay until it has closed, or `forget_at` */
+    MRT_PEER_GONE   /* to be freed at the end of the turn */
+};
+
+struct mrt_peer {
+    struct mrt_agent *agent;
+    enum mrt_peer_state state;
+    int fd;
+    uint32_t watched; /* what epoll is told to look for */
+    pid_t pid;
+    uid_t uid;
+    char *part; /* the beginning of a command whose rest has not come; NULL: none */
+    size_t part_size;
+    struct mrt_reply output;
+    bool flushing; /* it is in the list of those that have output */
+    bool quits;    /* it is closed once all output is sent */
+    mrt_time forget_at;
+    struct mrt_lock *locks;   /* by name */
+    struct mrt_lock *waiting; /* the LOCK whose reply is the next; NULL: none */
+    STAILQ_HEAD(, mrt_pending) pending;
+    size_t pending_count;
+    TAILQ_ENTRY(mrt_peer) link, flush_link;
+};
+TAILQ_HEAD(mrt_peer_list, mrt_peer);
+
+/* A lock that a connection has, or waits for. */
+struct mrt_lock {
+    struct mrt_call call; /* first: the acquire */
+    struct mrt_upcall upcall;
+    struct mrt_peer *peer;
+    struct mrt_queue *queue;
+    struct mrt_hold *hold; /* NULL: it waits */
+    uint64_t generation;
+    UT_hash_handle hh; /* by the queue's name */
+};
+
+struct mrt_agent {
+    struct mrt_driver driver;
+    int listener, epoll;
+    uid_t uid;      /* its own */
+    mrt_time lease; /* how long a client may believe that it holds, after its connection ended */
+    bool has_lease; /* the store has one: it keeps the locks of an agent that has died */
+    char prefix[MRT_NAMESPACE_MAX + 2];               /* the namespace and "/" */
+    struct mrt_peer_list peers, ended, flushes, gone; /* `ended` in the order of forget_at */
+    size_t peer_count;
+    bool pauses;  /* no connection is accepted: no descriptor or memory is left */
+    bool resumes; /* one has been closed since */
+    bool drains;
+    mrt_time drain_until;
+    struct {
+        uint64_t connections, refused, commands, grants, ended;
+    } counters;
+};
+
+/* ----------------------------------------------------------------- agent.c */
+
+void mrt_agent_init(struct mrt_agent *agent);
+/* After the events of a turn: what is due by the clock, the engine's act, and the output of both.
+   The driver's mutex is held. */
+void mrt_agent_finish_turn(struct mrt_agent *agent);
+
+/* ------------------------------------------------------------------ peer.c */
+
+/* Takes a connection that was accepted, or closes it. */
+void mrt_peer_accept(struct mrt_agent *agent, int fd);
+/* Reads what has come, or finds that the client has gone. */
+void mrt_peer_event(struct mrt_peer *peer, uint32_t events);
+/* Sends what there is to send. */
+void mrt_peer_flush(struct mrt_peer *peer);
+/* Puts the peer into the list of those that have output. */
+void mrt_peer_has_output(struct mrt_peer *peer);
+/* The LOCK that it waited for has its reply: goes on with what is behind it. */
+void mrt_peer_resume(struct mrt_peer *peer);
+/* Ends it for a reason of the agent's; its locks stay as agent.h says. */
+void mrt_peer_end(struct mrt_peer *peer);
+/* It has closed: releases all that it has. */
+void mrt_peer_close(struct mrt_peer *peer);
+/* Frees one that is GONE. */
+void mrt_peer_free(struct mrt_peer *peer);
+
+/* -------------------------------------------------------------- commands.c */
+
+/* Runs a command and writes its reply, unless it is a LOCK that waits. */
+void mrt_command_run(struct mrt_peer *peer, const struct mrt_resp_command *command,
+                     mrt_time received, struct mrt_reply *reply);
+/* Whether it takes effect at once, before the LOCK that it stands behind, of another name. */
+bool mrt_command_overtakes(const struct mrt_peer *peer, const struct mrt_resp_command *command);
+
+/* ------------------------------------------------------------------ lock.c */
+
+/* What LOCK says beside the name. */
+struct mrt_lock_wish {
+    struct mrt_recipe recipe;
+    uint64_t weight;
+    mrt_time deadline;
+    bool try_only;
+    mrt_time longest; /* how long the hold lasts at most; 0: for ever */
+};
+
+void mrt_lock_take(struct mrt_peer *peer, const struct mrt_resp_word *name,
+                   const struct mrt_lock_wish *wish, struct mrt_reply *reply);
+void mrt_lock_release(struct mrt_peer *peer, const struct mrt_resp_word *name, uint64_t fence,
+                      struct mrt_reply *reply);
+void mrt_lock_tell(struct mrt_peer *peer, const struct mrt_resp_word *name,
+                   struct mrt_reply *reply);
+/* Ends the LOCK that waits; there is one. */
+void mrt_lock_cancel(struct mrt_peer *peer);
+/* Ends one that waits, or releases one that is held, and frees it. */
+void mrt_lock_drop(struct mrt_lock *lock);
+bool mrt_lock_has_name(const struct mrt_lock *lock, const struct mrt_resp_word *name);
+/* Whether a lock of the peer is held. */
+bool mrt_lock_any_held(const struct mrt_peer *peer);
+
+#endif

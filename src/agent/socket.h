@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent's socket in the file system: socket.c. */
+#ifndef MRT_AGENT_SOCKET_H
+#define MRT_AGENT_SOCKET_H
+
+/* Listens on this path, which this process has until it ends: *listener, and *lock, the descriptor
+   of PATH.lock. 0, or MORTISE_EBUSY if another agent has the path, MORTISE_EUNSAFE if others may
+   write its directory, MORTISE_EINVALID, with particulars. */
+int mrt_agent_listen(const char *path, int *listener, int *lock);
+/* Takes the path away, if it is still this socket's. */
+void mrt_agent_unlisten(const char *path, int listener);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mortise agent: takes locks for all processes of a host by one session, and gives them to clients
+ * over a local socket (src/agent).
+ *
+ * The socket's path is the host's for root, and the user's for others; there is no order of search,
+ * because a client and an agent that disagree about the place would be two lock spaces.
+ *
+ * Threads: one, and those of the store.
+ */
+#include "agent/agent.h"
+#include "cli/frame/cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define HOST_SOCKET "/run/mortise/agent.sock"
+#define DRAIN_STANDARD (10 * MRT_SECOND)
+#define OPEN_TIMEOUT (5 * MRT_SECOND)
+
+enum { STORE = MRT_OPTION_OWN, SOCKET, DRAIN };
+
+static const struct mrt_flag flags[] = {
+    {STORE, "store", "URL", "where the locks are; the same as --url", NULL, MRT_FLAG_ONCE},
+    {SOCKET, "socket", "PATH", "where clients connect", NULL, MRT_FLAG_ONCE},
+    {DRAIN, "drain", "D", "at a signal: how long holds may go on", "10s", 0},
+};
+
+const struct mrt_subcommand mrt_agent_subcommand = {
+    .name = "agent",
+    .summary = "serve the locks of a store to the processes of this host",
+    .operands = "",
+    .about = "Takes locks at the store for all processes of this host, by one session, and gives\n"
+             "them to clients of its socket, which speak the protocol of Redis. A lock lives as\n"
+             "long as its connection: when a process is killed, its locks are free immediately.\n",
+    .notes =
+        "The socket is " HOST_SOCKET " for root, and mortise/agent.sock in\n"
+        "$XDG_RUNTIME_DIR for others. Its own user and root may connect.\n"
+        "    $ redis-cli -s $XDG_RUNTIME_DIR/mortise/agent.sock\n"
+        "    > LOCK deploy 5000        waits at most 5,000 ms (-1: for ever, 0: not)\n"
+        "    (integer) 4711            the fence\n"
+        "    > HELD deploy             milliseconds left; 0: lost\n"
+        "    > UNLOCK deploy 4711\n"
+        "Prints the store and the socket once it serves, and serves until SIGTERM or SIGINT.\n",
+    .flags = flags,
+    .count = sizeof flags / sizeof flags[0],
+    .function = mrt_cli_agent,
+};
+
+static int take_option(struct mrt_cli *cli, int option, struct mrt_agent_options *options)
+{
+    if (option == STORE) {
+        cli->url = optarg;
+        snprintf(cli->url_origin, sizeof cli->url_origin, "--store");
+    } else if (option == SOCKET) {
+        options->socket = optarg;
+    } else if (!mrt_cli_duration(optarg, &options->drain)) {
+        return mrt_cli_fail_value(cli, "a duration, as 10s or 5m");
+    }
+    return 0;
+}
+
+/* The socket of this user; false: none is known. */
+static bool choose_socket(char *path, size_t size)
+{
+    const char *directory = secure_getenv("XDG_RUNTIME_DIR");
+    int length;
+    if (geteuid() == 0)
+        length = snprintf(path, size, HOST_SOCKET);
+    else if (directory && directory[0] == '/')
+        length = snprintf(path, size, "%s/mortise/agent.sock", directory);
+    else
+        return false;
+    return length > 0 && (size_t)length < size;
+}
+
+static void print_ready(void *argument, const char *store)
+{
+    const struct mrt_agent_options *options = argument;
+    printf("%s at %s\n", store, options->socket);
+    fflush(stdout);
+}
+
+static int serve(struct mrt_agent_options *options)
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, NULL); /* of all threads to come */
+    options->stop = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (options->stop < 0)
+        return mrt_cli_fail(MRT_EXIT_INTERNAL, "no descriptor for signals: %s", strerror(errno));
+    options->ready = print_ready;
+    options->argument = options;
+    int error = mrt_agent_run(options);
+    close(options->stop);
+    return error ? mrt_cli_fail_error(NULL, error) : MRT_EXIT_OK;
+}
+
+int mrt_cli_agent(struct mrt_cli *cli, int argc, char **argv)
+{
+    struct mrt_agent_options options = {.drain = DRAIN_STANDARD, .timeout = OPEN_TIMEOUT};
+    char path[256];
+    int option, code = 0;
+    while (!code && (option = mrt_cli_option(cli, argc, argv)) != MRT_OPTION_END) {
+        if (option == MRT_OPTION_STOP)
+            return cli->exit_code;
+        code = take_option(cli, option, &options);
+    }
+    if (code)
+        return code;
+    if (optind < argc)
+        return mrt_cli_fail(MRT_EXIT_USAGE, "agent takes no names; \"%.64s\" is too much",
+                            argv[optind]);
+    if (cli->url && !*cli->url)
+        return mrt_cli_fail(MRT_EXIT_CONFIG, "%s is empty", cli->url_origin);
+    if (!options.socket && !choose_socket(path, sizeof path))
+        return mrt_cli_fail(MRT_EXIT_CONFIG,
+                            "no place for the socket: set XDG_RUNTIME_DIR, or give --socket PATH");
+    if (!options.socket)
+        options.socket = path;
+    options.url = cli->url;
+    return serve(&options);
+}

@@ -1,0 +1,166 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# mortise agent: the locks of a host by one session, over a local socket.
+load helper
+
+start_agent() {
+    rm -f "$T/agent.out"
+    "$MORTISE" agent --url "sqlite:$T/locks.db" --socket "$T/agent.sock" "$@" \
+        3>&- >"$T/agent.out" 2>&1 &
+    AGENT=$!
+    until_true grep -q agent.sock "$T/agent.out"
+}
+
+client() {
+    timeout 60 python3 "$BATS_TEST_DIRNAME/agent.py" "$@"
+}
+
+check_client() {
+    start_agent
+    client "$1"
+    kill -0 "$AGENT"
+}
+
+@test "a lock is taken, tried, waited for and given back" {
+    check_client takes_and_gives_back
+}
+
+@test "clients have the lock in the order of their LOCKs" {
+    check_client serves_in_order
+}
+
+@test "readers share, permits are counted, and a TTL ends a hold" {
+    check_client shares_as_asked
+}
+
+@test "a connection has a name once, and gives it back by its fence" {
+    check_client never_nests_and_wants_the_fence
+}
+
+@test "UNLOCK, HELD and CANCEL overtake a LOCK that waits" {
+    check_client overtakes_a_lock_that_waits
+}
+
+@test "a killed client's lock passes at once" {
+    check_client passes_a_killed_clients_lock
+}
+
+@test "a client that does not read its replies is ended" {
+    check_client withstands_a_client_that_does_not_read
+}
+
+@test "a hundred thousand pipelined commands are answered" {
+    check_client answers_a_pipeline
+}
+
+@test "frames cut at any byte leave no lock behind" {
+    check_client survives_frames_cut_anywhere
+}
+
+@test "what was sent before a half-close is answered" {
+    check_client answers_before_a_half_close
+}
+
+@test "each wrong command is refused by one line" {
+    check_client refuses_what_is_wrong
+}
+
+@test "what client libraries send at connect is answered" {
+    check_client knows_what_libraries_send
+}
+
+@test "a client that the agent has ended keeps its lock for a lease, unless it closes" {
+    start_agent
+    client waits_for_a_client_that_it_ended
+    client waits_for_a_client_that_it_ended closes
+}
+
+@test "the agent's lock and a command's on the same store exclude each other" {
+    start_agent
+    exec 9<>/dev/null
+    coproc redis-cli -s "$T/agent.sock"
+    echo "LOCK deploy 0" >&"${COPROC[1]}"
+    read -r fence <&"${COPROC[0]}"
+    [ "$fence" -gt 0 ]
+    run "$MORTISE" run -n --url "sqlite:$T/locks.db" deploy -- true
+    [ "$status" -eq 75 ]
+    "$MORTISE" ls --url "sqlite:$T/locks.db" | grep -q "deploy.*agent"
+    echo "UNLOCK deploy $fence" >&"${COPROC[1]}"
+    read -r reply <&"${COPROC[0]}"
+    [ "$reply" = OK ]
+    "$MORTISE" run -w 5 --url "sqlite:$T/locks.db" deploy -- \
+        redis-cli -s "$T/agent.sock" LOCK deploy 0 | grep -q ^BUSY
+}
+
+@test "a lock outlives a killed agent by its lease, and the next agent takes the path" {
+    start_agent
+    client hold_for_ever >"$T/fence" &
+    until_true test -s "$T/fence"
+    kill -KILL "$AGENT"
+    wait "$AGENT" || true
+    run "$MORTISE" run -w 2 --url "sqlite:$T/locks.db" deploy -- true
+    [ "$status" -eq 75 ]
+    start_agent
+    "$MORTISE" run -w 20 --url "sqlite:$T/locks.db" deploy -- true
+    client takes_and_gives_back
+}
+
+@test "at SIGTERM waiters are sent away, holds go on, and the socket is gone" {
+    start_agent
+    client ends_what_waits_when_it_is_stopped "$AGENT"
+    finish "$AGENT"
+    [ "$code" -eq 0 ]
+    [ ! -e "$T/agent.sock" ]
+}
+
+@test "one agent a path" {
+    start_agent
+    run "$MORTISE" agent --url "sqlite:$T/locks.db" --socket "$T/agent.sock"
+    [ "$status" -eq 75 ]
+    [[ "$output" == *"another agent serves $T/agent.sock"* ]]
+    client takes_and_gives_back
+}
+
+@test "a directory that others can write, a relative path and a store without memory are refused" {
+    mkdir -m 777 "$T/open"
+    run "$MORTISE" agent --url "sqlite:$T/locks.db" --socket "$T/open/agent.sock"
+    [ "$status" -ne 0 ]
+    [[ "$output" == *"other users may write there"* ]]
+    run "$MORTISE" agent --url "sqlite:$T/locks.db" --socket agent.sock
+    [[ "$status" -ne 0 && "$output" == *"no absolute path"* ]]
+    run "$MORTISE" agent --url memory: --socket "$T/agent.sock"
+    [[ "$status" -ne 0 && "$output" == *"memory: keeps nothing"* ]]
+}
+
+@test "another user is refused" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root"
+    setpriv --reuid nobody --regid nogroup --clear-groups true || skip "no user nobody"
+    start_agent
+    chmod 755 "$T"
+    ls -l "$T/agent.sock" | grep -q ^srw-------
+    chmod 666 "$T/agent.sock" # and the agent looks at its peers itself
+    T="$T" setpriv --reuid nobody --regid nogroup --clear-groups \
+        /usr/bin/python3 "$BATS_TEST_DIRNAME/agent.py" is_refused
+    client takes_and_gives_back
+}
+
+@test "redis-py takes, loses and gives back a lock" {
+    python3 -c 'import redis' || skip "no redis-py"
+    start_agent
+    python3 - "$T/agent.sock" <<'PY'
+import sys
+import redis
+a, b = (redis.Redis(unix_socket_path=sys.argv[1], single_connection_client=True) for _ in "ab")
+fence = a.execute_command("LOCK", "deploy", 0)
+assert fence > 0 and a.execute_command("HELD", "deploy") > 0
+try:
+    b.execute_command("LOCK", "deploy", 0)
+    raise SystemExit("not refused")
+except redis.ResponseError as error:
+    assert str(error).startswith("BUSY "), error
+assert a.execute_command("UNLOCK", "deploy", fence) in (b"OK", True, "OK")
+assert b.execute_command("LOCK", "deploy", 1000) > fence
+b.close()
+assert a.execute_command("LOCK", "deploy", 1000) > fence
+PY
+}

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients of mortise agent by its text protocol: agent.py NAME runs one test, at $T/agent.sock."""
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+PATH = os.environ["T"] + "/agent.sock"
+
+
+class Client:
+    """A connection; replies as Python values, errors as the exception Refused."""
+
+    def __init__(self):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(20)
+        self.socket.connect(PATH)
+        self.bytes = b""
+
+    def send(self, *lines):
+        self.socket.sendall("".join(line + "\r\n" for line in lines).encode())
+
+    def read_more(self):
+        got = self.socket.recv(65536)
+        if not got:
+            raise EOFError
+        self.bytes += got
+
+    def line(self):
+        while b"\r\n" not in self.bytes:
+            self.read_more()
+        line, self.bytes = self.bytes.split(b"\r\n", 1)
+        return line.decode()
+
+    def reply(self):
+        line = self.line()
+        kind, rest = line[0], line[1:]
+        if kind == "-":
+            return rest
+        if kind == "+":
+            return rest
+        if kind == ":":
+            return int(rest)
+        if kind == "*":
+            return [self.reply() for _ in range(int(rest))]
+        assert kind == "$", line
+        while len(self.bytes) < int(rest) + 2:
+            self.read_more()
+        text, self.bytes = self.bytes[:int(rest)], self.bytes[int(rest) + 2:]
+        return text.decode()
+
+    def call(self, line):
+        self.send(line)
+        return self.reply()
+
+    def has_reply(self, seconds):
+        """Whether a reply comes within this time."""
+        self.socket.settimeout(seconds)
+        try:
+            while b"\r\n" not in self.bytes:
+                self.read_more()
+        except TimeoutError:
+            return False
+        finally:
+            self.socket.settimeout(20)
+        return True
+
+    def is_ended(self):
+        try:
+            while True:
+                self.read_more()
+        except (EOFError, ConnectionResetError):
+            return True
+
+    def close(self):
+        self.socket.close()
+
+
+def takes_and_gives_back():
+    a, b = Client(), Client()
+    first = a.call("LOCK deploy 0")
+    assert first > 0
+    assert 0 < a.call("HELD deploy") <= 60000
+    assert b.call("LOCK deploy 0").startswith("BUSY "), "a try does not wait"
+    assert b.call("LOCK deploy 50").startswith("TIMEOUT ")
+    b.send("LOCK deploy 5000")
+    assert not b.has_reply(0.1)
+    assert a.call(f"UNLOCK deploy {first}") == "OK"
+    second = b.reply()
+    assert second > first, "fences grow"
+    assert a.call("HELD deploy").startswith("NOTHELD ")
+    assert b.call(f"UNLOCK deploy {second}") == "OK"
+
+
+def serves_in_order():
+    holder, waiting = Client(), [Client() for _ in range(5)]
+    fence = holder.call("LOCK deploy 0")
+    for client in waiting:
+        client.send("LOCK deploy -1")
+        time.sleep(0.02)
+    holder.call(f"UNLOCK deploy {fence}")
+    for i, client in enumerate(waiting):
+        fence = client.reply()
+        assert all(not other.has_reply(0.02) for other in waiting[i + 1:])
+        client.call(f"UNLOCK deploy {fence}")
+
+
+def shares_as_asked():
+    clients = [Client() for _ in range(4)]
+    read = [client.call("LOCK page 0 READ") for client in clients[:3]]
+    assert all(fence > 0 for fence in read)
+    assert clients[3].call("LOCK page 0 WRITE").startswith("BUSY ")
+    assert clients[3].call("LOCK page 0").startswith("MISMATCH ")
+    permits = [client.call("LOCK pool 0 PERMITS 1 OF 2") for client in clients]
+    assert [isinstance(reply, int) for reply in permits] == [True, True, False, False]
+    fence = clients[0].call("LOCK short 0 TTL 200")
+    time.sleep(0.3)
+    assert clients[0].call("HELD short") == 0
+    assert clients[1].call("LOCK short 2000") > fence
+    assert clients[0].call(f"UNLOCK short {fence}").startswith("LOST ")
+
+
+def never_nests_and_wants_the_fence():
+    a, b = Client(), Client()
+    fence = a.call("LOCK deploy 0")
+    assert a.call("LOCK deploy 0").startswith("DEADLOCK ")
+    assert a.call("LOCK deploy -1").startswith("DEADLOCK ")
+    assert a.call(f"UNLOCK deploy {fence + 1}").startswith("NOTHELD ")
+    assert b.call(f"UNLOCK deploy {fence}").startswith("NOTHELD "), "another connection's"
+    assert a.call(f"UNLOCK deploy {fence}") == "OK"
+    assert a.call(f"UNLOCK deploy {fence}").startswith("NOTHELD ")
+
+
+def overtakes_a_lock_that_waits():
+    a, b = Client(), Client()
+    fence = a.call("LOCK first 0")
+    other = b.call("LOCK second 0")
+    b.send("LOCK first -1", f"UNLOCK second {other}", "HELD second", "HELD first", "PING",
+           "LOCK third 0")
+    assert not b.has_reply(0.1), "replies keep the order of the commands"
+    assert a.call("LOCK second 0") > other, "but UNLOCK takes effect"
+    a.call(f"UNLOCK first {fence}")
+    assert b.reply() > fence
+    assert b.reply() == "OK"
+    assert b.reply().startswith("NOTHELD ")
+    assert b.reply() > 0, "of the name that it waits for, in its turn"
+    assert b.reply() == "PONG"
+    assert b.reply() > 0
+    b.send("LOCK second -1", "CANCEL", "PING")
+    assert b.reply().startswith("CANCELLED ")
+    assert (b.reply(), b.reply()) == (1, "PONG")
+    b.send("LOCK second -1", *["HELD first"] * 200, "CANCEL")
+    time.sleep(0.2)
+    assert b.bytes == b"", "what is behind it is kept, and reading pauses"
+    a.close()
+    assert b.reply() > 0
+    assert all(b.reply() > 0 for _ in range(200))
+    assert b.reply() == 0, "nothing waits any more"
+
+
+def passes_a_killed_clients_lock():
+    child = subprocess.Popen([sys.executable, __file__, "hold_for_ever"], stdout=subprocess.PIPE)
+    fence = int(child.stdout.readline())
+    waiting = Client()
+    waiting.send("LOCK deploy -1")
+    assert not waiting.has_reply(0.1)
+    child.kill()
+    assert waiting.reply() > fence
+    child.wait()
+
+
+def hold_for_ever():
+    client = Client()
+    print(client.call("LOCK deploy 0"), flush=True)
+    time.sleep(600)
+
+
+def waits_for_a_client_that_it_ended():
+    """One that stands still does not see its end, and still believes that it holds."""
+    client, other = Client(), Client()
+    fence = client.call("LOCK deploy 0")
+    client.send("*1", "$9999999")
+    assert client.reply().startswith("ERR Protocol error: ")
+    assert client.is_ended()
+    began = time.monotonic()
+    assert other.call("LOCK deploy 1500").startswith("TIMEOUT ")
+    other.send("LOCK deploy -1")
+    if sys.argv[2:] == ["closes"]:
+        client.close()
+    assert other.reply() > fence
+    took = time.monotonic() - began
+    assert took < 3 if sys.argv[2:] else 4.5 < took < 8, took
+
+
+def waits_while_it_is_closed():
+    waits_for_a_client_that_it_ended()
+
+
+def withstands_a_client_that_does_not_read():
+    flood, other = Client(), Client()
+    fence = flood.call("LOCK deploy 0")
+    flood.socket.settimeout(1)
+    line = b"PING " + b"x" * 4000 + b"\r\n"
+    try:
+        for _ in range(2000):
+            flood.socket.sendall(line)
+        assert False, "it is ended"
+    except (TimeoutError, BrokenPipeError, ConnectionResetError):
+        pass
+    assert other.call("PING") == "PONG"
+    other.send("LOCK deploy -1")
+    flood.close()
+    assert other.reply() > fence
+
+
+def answers_a_pipeline():
+    client = Client()
+    for _ in range(100):
+        client.send(*["PING"] * 1000)
+        assert [client.reply() for _ in range(1000)] == ["PONG"] * 1000
+
+
+def survives_frames_cut_anywhere():
+    other = Client()
+    frame = b"*3\r\n$4\r\nLOCK\r\n$6\r\ndeploy\r\n$1\r\n0\r\n"
+    for size in range(len(frame) + 1):
+        client = Client()
+        client.socket.sendall(frame[:size])
+        client.close()
+    fence = other.call("LOCK deploy 2000")
+    assert fence > 0
+    client = Client()
+    for byte in frame:
+        client.socket.sendall(bytes([byte]))
+    assert client.reply().startswith("BUSY ")
+
+
+def answers_before_a_half_close():
+    client = Client()
+    assert client.call("LOCK deploy 0") > 0
+    client.send("PING", "HELD deploy", "LOCK other 0")
+    client.socket.shutdown(socket.SHUT_WR)
+    assert client.reply() == "PONG"
+    assert client.reply() > 0
+    assert client.is_ended()
+    assert Client().call("LOCK deploy 1000") > 0, "a connection that is shut has ended"
+
+
+def refuses_what_is_wrong():
+    client = Client()
+    for line, word in [
+            ("FOO", "ERR unknown command 'FOO'"),
+            ("LOCK", "ERR wrong number of arguments for 'LOCK' command"),
+            ("UNLOCK deploy", "ERR wrong number of arguments for 'UNLOCK' command"),
+            ("LOCK deploy soon", "BADVALUE a timeout is milliseconds"),
+            ("LOCK deploy -2", "BADVALUE a timeout is milliseconds"),
+            ("LOCK deploy 0 SLOWLY", "BADVALUE \"SLOWLY\" is no option of LOCK"),
+            ("LOCK deploy 0 READ WRITE", "BADVALUE READ, WRITE and PERMITS exclude each other"),
+            ("LOCK deploy 0 PERMITS 3 OF 2", "BADVALUE PERMITS wants two numbers"),
+            ("LOCK deploy 0 PERMITS 1", "BADVALUE PERMITS wants two numbers"),
+            ("LOCK deploy 0 TTL 0", "BADVALUE TTL wants milliseconds"),
+            ("LOCK " + "n" * 256 + " 0", "BADNAME "),
+            ("LOCK a\x01b 0", "BADNAME "),
+            ("UNLOCK deploy x", "BADVALUE the fence is the number"),
+            ("UNLOCK deploy 1", "NOTHELD "),
+            ("HELD deploy", "NOTHELD "),
+            ("HELLO 3", "NOPROTO unsupported protocol version"),
+            ("AUTH secret", "NOPERM "),
+            ("SELECT 1", "ERR DB index is out of range")]:
+        reply = client.call(line)
+        assert isinstance(reply, str) and reply.startswith(word), (line, reply)
+    client.socket.sendall(b"*3\r\n$4\r\nLOCK\r\n$3\r\na\0b\r\n$1\r\n0\r\n")
+    assert client.reply().startswith("BADNAME ")
+    client.socket.sendall(b"*3\r\n$4\r\nLOCK\r\n$2\r\n\xff\xfe\r\n$1\r\n0\r\n")
+    assert client.reply().startswith("BADNAME ")
+    assert client.call("LOCK deploy 0") > 0, "and nothing was lost"
+
+
+def knows_what_libraries_send():
+    client = Client()
+    assert client.call("HELLO")[:2] == ["server", "mortise"]
+    assert client.call("HELLO 2 SETNAME x")[-2:] == ["proto", 2]
+    assert client.call("ECHO hi") == "hi"
+    assert client.call("SELECT 0") == client.call("CLIENT SETNAME x") == "OK"
+    assert client.call("COMMAND DOCS") == client.call("CONFIG GET save") == []
+    info = client.call("INFO")
+    assert "redis_version:" in info and "loading:0" in info and "connected_clients:1" in info
+    client.send("QUIT")
+    assert client.reply() == "OK" and client.is_ended()
+
+
+def ends_what_waits_when_it_is_stopped():
+    holder, waiting = Client(), Client()
+    fence = holder.call("LOCK deploy 0")
+    waiting.send("LOCK deploy -1")
+    assert not waiting.has_reply(0.1)
+    os.kill(int(sys.argv[2]), signal.SIGTERM)
+    assert waiting.reply().startswith("AGAIN ") and waiting.is_ended()
+    assert holder.call("HELD deploy") > 0, "a hold goes on"
+    assert holder.call("LOCK other 0").startswith("AGAIN ")
+    assert holder.call(f"UNLOCK deploy {fence}") == "OK"
+    holder.close()
+
+
+def is_refused():
+    client = Client()
+    assert client.reply().startswith("NOPERM ") and client.is_ended()
+
+
+globals()[sys.argv[1]]()

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clients of the agent that send any bytes: three connections to an agent on the store in memory.
+ * The input is chunks: a byte says which connection, whether it is closed, and how many bytes of
+ * the rest it sends; a turn of the agent follows each.
+ *
+ * What must hold: no connection is told that it has a mutex while another one has it.
+ */
+#include "fuzz.h"
+
+#include "agent/agent.h"
+#include "agent/peer.h"
+#include "base/uri.h"
+#include "store/stores.h"
+
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define CONNECTIONS 3
+
+static struct mrt_agent agent;
+static int ends[CONNECTIONS];
+
+static void open_agent(void)
+{
+    static struct mrt_uri uri;
+    const struct mrt_store_ops *ops;
+    struct mrt_engine_config config = {
+        .seed = {1, 2}, .strict = true, .budget = MRT_SECOND, .budget_count = 100};
+    const struct mrt_store_options options = {.label = "", .find = mrt_store_find};
+    mrt_agent_init(&agent);
+    agent.lease = MRT_MILLISECOND;
+    agent.epoll = epoll_create1(EPOLL_CLOEXEC);
+    require(mrt_uri_parse("memory:agent", &uri) == MORTISE_OK);
+    require(mrt_store_find(&uri, &ops) == MORTISE_OK);
+    require(mrt_driver_open(&agent.driver, &config, ops, &uri, &options, true, NULL, NULL) ==
+            MORTISE_OK);
+}
+
+static void connect_one(int i)
+{
+    int pair[2];
+    require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0);
+    ends[i] = pair[0];
+    mrt_peer_accept(&agent, pair[1]);
+}
+
+/* One turn, as the agent's loop has it. */
+static void turn(void)
+{
+    struct epoll_event events[16];
+    int count = epoll_wait(agent.epoll, events, 16, 0);
+    mrt_driver_enter(&agent.driver);
+    for (int i = 0; i < count; i++)
+        mrt_peer_event(events[i].data.ptr, events[i].events);
+    mrt_agent_finish_turn(&agent);
+    mrt_driver_leave_quietly(&agent.driver);
+}
+
+/* No two locks of one queue are held, if it is a mutex's. */
+static void check_holders(void)
+{
+    const struct mrt_peer *a, *b;
+    const struct mrt_lock *lock, *next, *other;
+    TAILQ_FOREACH (a, &agent.peers, link)
+        HASH_ITER (hh, a->locks, lock, next) {
+            const char *name = mrt_queue_name(lock->queue);
+            if (!lock->hold || strcmp(mrt_queue_recipe(lock->queue)->kind, "mutex") != 0)
+                continue;
+            TAILQ_FOREACH (b, &agent.peers, link) {
+                HASH_FIND(hh, b->locks, name, strlen(name), other);
+                require(b == a || !other || !other->hold);
+            }
+        }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char replies[4096];
+    open_agent();
+    for (int i = 0; i < CONNECTIONS; i++)
+        connect_one(i);
+    for (size_t at = 0; at < size;) {
+        int i = data[at] % CONNECTIONS;
+        bool closes = data[at] >= 0xf0;
+        size_t length = (size_t)data[at] / CONNECTIONS;
+        at++;
+        if (length > size - at)
+            length = size - at;
+        if (closes) {
+            close(ends[i]);
+            connect_one(i);
+        } else if (length > 0) {
+            ssize_t sent = send(ends[i], data + at, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+            (void)sent; /* the agent may have ended it */
+        }
+        at += closes ? 0 : length;
+        turn();
+        check_holders();
+        while (recv(ends[i], replies, sizeof replies, MSG_DONTWAIT) > 0)
+            continue;
+    }
+    for (int i = 0; i < CONNECTIONS; i++)
+        close(ends[i]);
+    while (!TAILQ_EMPTY(&agent.peers) || !TAILQ_EMPTY(&agent.ended))
+        turn();
+    mrt_driver_close(&agent.driver, mrt_time_now() + MRT_SECOND);
+    close(agent.epoll);
+    return 0;
+}
