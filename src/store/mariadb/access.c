@@ -45,7 +45,7 @@ void mrt_mariadb_check_access(const struct mrt_sql_store *store)
     const struct mrt_mariadb_connection_options *words = &store->driver->words;
     bool connected;
     char *version;
-    MYSQL *connection = mrt_mariadb_connect(words, 0, &connected, &version);
+    MYSQL *connection = mrt_mariadb_connect(words, &connected, &version);
     if (connected && !mrt_mariadb_is_open(connection, words) &&
         mysql_query(connection, query) == 0) {
         MYSQL_RES *rows = mysql_store_result(connection);

@@ -54,8 +54,8 @@ struct mrt_sql_driver {
 /* A connection's object with all its options; NULL: no memory. `version` goes to its close. */
 MYSQL *mrt_mariadb_new(const struct mrt_mariadb_connection_options *words, char **version);
 /* The same, and connects; blocks. NULL: no memory. */
-MYSQL *mrt_mariadb_connect(const struct mrt_mariadb_connection_options *words, unsigned long flags,
-                           bool *connected, char **version);
+MYSQL *mrt_mariadb_connect(const struct mrt_mariadb_connection_options *words, bool *connected,
+                           char **version);
 /* Allows NULL. */
 void mrt_mariadb_close(MYSQL *connection, char *version);
 /* Whether it is not encrypted although it has to be: then nothing is sent on it. */

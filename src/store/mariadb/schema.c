@@ -87,7 +87,7 @@ static int execute(const struct mrt_mariadb_connection_options *words, const cha
     char line[256], number[8], *version;
     int error = MORTISE_OK;
     bool connected;
-    MYSQL *connection = mrt_mariadb_connect(words, CLIENT_MULTI_STATEMENTS, &connected, &version);
+    MYSQL *connection = mrt_mariadb_connect(words, &connected, &version);
     if (!connection)
         return MORTISE_ENOMEM;
     bool open = connected && mrt_mariadb_is_open(connection, words);

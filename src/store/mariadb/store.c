@@ -71,8 +71,8 @@ static bool set_version(MYSQL *connection, char **version)
 
 void mrt_mariadb_close(MYSQL *connection, char *version)
 {
-    /* The greeting brought a number and replaced the version. Else the library frees it. */
-    if (connection && mysql_thread_id(connection) != 0)
+    /* Both are set after a greeting, whose version replaced this one. Else the library frees it. */
+    if (connection && (connection->server_capabilities || connection->client_flag))
         free(version);
     mysql_close(connection);
 }
@@ -114,8 +114,8 @@ const char *mrt_mariadb_tls_advice(const struct mrt_mariadb_connection_options *
     return code == CR_SSL_CONNECTION_ERROR ? mrt_sql_tls_advice(words->tls) : "";
 }
 
-MYSQL *mrt_mariadb_connect(const struct mrt_mariadb_connection_options *words, unsigned long flags,
-                           bool *connected, char **version)
+MYSQL *mrt_mariadb_connect(const struct mrt_mariadb_connection_options *words, bool *connected,
+                           char **version)
 {
     MYSQL *connection = mrt_mariadb_new(words, version);
     unsigned seconds = (unsigned)(words->connect / MRT_SECOND) + 1;
@@ -123,8 +123,9 @@ MYSQL *mrt_mariadb_connect(const struct mrt_mariadb_connection_options *words, u
     if (!connection)
         return NULL;
     mysql_options(connection, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
-    *connected = mysql_real_connect(connection, words->host, words->user, words->password, NULL,
-                                    words->port, *words->socket ? words->socket : NULL, flags);
+    *connected =
+        mysql_real_connect(connection, words->host, words->user, words->password, NULL, words->port,
+                           *words->socket ? words->socket : NULL, CLIENT_MULTI_STATEMENTS);
     return connection;
 }
 
