@@ -15,7 +15,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CONNECTIONS 8
 #define COMMANDS 48
 #define STEPS_MAX 200
 #define QUEUES 3
@@ -33,7 +32,7 @@ struct game {
     const uint8_t *data;
     size_t size;
     struct mrt_store *store;
-    struct connection connections[CONNECTIONS];
+    struct connection connections[FUZZ_CONNECTIONS];
     size_t connection_count;
     struct mrt_command commands[COMMANDS];
     bool pending[COMMANDS];
@@ -90,7 +89,7 @@ static void begin_listening(void)
     upstream_port = text ? (uint16_t)strtol(text, NULL, 10) : 0;
     listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     require(bind(listener, (struct sockaddr *)&address, length) == 0);
-    require(listen(listener, CONNECTIONS) == 0);
+    require(listen(listener, FUZZ_CONNECTIONS) == 0);
     require(getsockname(listener, (struct sockaddr *)&address, &length) == 0);
     port = ntohs(address.sin_port);
 }
@@ -123,11 +122,13 @@ static void accept_all(void)
     int fd;
     while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
         struct connection made = {fd, -1};
-        if (game.over || game.connection_count == CONNECTIONS) {
+        if (game.over || game.connection_count == FUZZ_CONNECTIONS) {
             close_connection(&made);
             continue;
         }
         made.upstream = call_upstream();
+        if (fuzz_accepted)
+            fuzz_accepted(game.connection_count);
         game.connections[game.connection_count++] = made;
     }
 }
@@ -168,8 +169,11 @@ static bool pump(void)
         const struct connection *connection = &game.connections[i];
         if (connection->fd < 0)
             continue;
-        while (move(connection->fd, connection->upstream, bytes, sizeof bytes, &moved))
+        while (move(connection->fd, connection->upstream, bytes, sizeof bytes, &moved)) {
             any = true;
+            if (fuzz_received)
+                fuzz_received(i, bytes, moved);
+        }
         if (connection->upstream >= 0 &&
             move(connection->upstream, connection->fd, bytes, sizeof bytes, &moved)) {
             print_bytes(i, bytes, moved);
@@ -289,6 +293,17 @@ static void submit(void)
     }
 }
 
+static void send_to(size_t connection, const uint8_t *bytes, size_t size)
+{
+    static uint8_t sound[65536];
+    int fd = game.connections[connection].fd;
+    memcpy(sound, bytes, size);
+    if (fd >= 0 && fuzz_sound)
+        size = fuzz_sound(connection, sound, size);
+    if (fd >= 0 && size > 0)
+        seen += send(fd, sound, size, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+}
+
 static void send_bytes(void)
 {
     uint8_t which = next();
@@ -299,12 +314,9 @@ static void send_bytes(void)
     const uint8_t *bytes = game.data;
     game.data += size;
     game.size -= size;
-    accept_all();
-    if (upstream_port || game.connection_count == 0)
-        return;
-    int fd = game.connections[which % game.connection_count].fd;
-    if (fd >= 0 && size > 0)
-        seen += send(fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+    pump();
+    if (!upstream_port && game.connection_count > 0 && size > 0)
+        send_to(which % game.connection_count, bytes, size);
 }
 
 static void close_one(void)

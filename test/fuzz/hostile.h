@@ -25,4 +25,14 @@ extern const char fuzz_uri[];
 /* Requests of mortise_server go through calls of its library that wait. */
 extern const bool fuzz_server_waits;
 
+/* A target whose client library does not survive every byte has these too. */
+#define FUZZ_CONNECTIONS 8
+#define FUZZ_OPTIONAL __attribute__((weak))
+/* A connection has been made. */
+FUZZ_OPTIONAL void fuzz_accepted(size_t connection);
+/* The client has sent this. */
+FUZZ_OPTIONAL void fuzz_received(size_t connection, const uint8_t *bytes, size_t size);
+/* Makes of the bytes what may be sent; returns how many those are. */
+FUZZ_OPTIONAL size_t fuzz_sound(size_t connection, uint8_t *bytes, size_t size);
+
 #endif
