@@ -317,3 +317,22 @@ PY
     start run sides -- true
     until_true has_nodes sides __WRIT__ 1
 }
+
+# doc/security.md: the client library asserts that each reply answers a request. A library that
+# survives this makes the test fail: then the document is wrong.
+@test "SE-10 a reply to no request ends the process by the library, and the guard its command" {
+    on_server
+    direct="$MORTISE_URL"
+    port=${direct##*:}
+    python3 "$BATS_TEST_DIRNAME/hostile_zookeeper.py" "${port%%[/?]*}" >port 3>&- &
+    until_true test -s port
+    MORTISE_URL="zk://127.0.0.1:$(cat port)/?session=4s&tick=500ms"
+    start run a -- sh -c 'echo $$ >pid; touch holding; exec sleep 600'
+    until_true test -e holding
+    touch strike
+    finish "$PID"
+    rm strike
+    [ "$code" -eq 134 ]
+    until_true is_gone "$(cat pid)"
+    MORTISE_URL="$direct" run -0 "$MORTISE" run -w 20s a true
+}
