@@ -37,12 +37,12 @@ static const struct mrt_subcommand global = {
     .notes = "URL is sqlite:///absolute/path, sqlite:relative/path,\n"
              "zk://host:port,host:port/chroot, redis://user@host:port/db,\n"
              "redlock:redis://a,redis://b,redis://c, postgresql://user@host/database,\n"
-             "mysql://user@host/database, or memory:NAME, of one process. Default:\n"
+             "mysql://user@host/database, or memory:NAME inside one process. Without --url it is\n"
              "$MORTISE_URL, else the file locks.db in $XDG_STATE_HOME/mortise\n"
              "(~/.local/state/mortise; for root /var/lib/mortise).\n"
              "An option --some-name of a subcommand may also be given as MORTISE_SOME_NAME in\n"
              "the environment, or as \"some-name = value\" in ~/.config/mortise/config or\n"
-             "/etc/xdg/mortise/config; what comes first in this order counts.\n",
+             "/etc/xdg/mortise/config. The first of these places that has the option counts.\n",
     .flags = flags,
     .count = 1,
     .traits = MRT_FLAG_COMMAND,

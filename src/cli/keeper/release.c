@@ -12,9 +12,9 @@
 
 enum { TOKEN_FILE = MRT_RUN_OPTION_OWN };
 
-#define TOKEN_ROW                                                              \
-    {                                                                          \
-        TOKEN_FILE, "token-file", "FILE", "read the token from there", NULL, 0 \
+#define TOKEN_ROW                                                             \
+    {                                                                         \
+        TOKEN_FILE, "token-file", "FILE", "read the token from FILE", NULL, 0 \
     }
 #define WHERE                                                                                     \
     "The token is read from --token-file, else from " MRT_TOKEN_VARIABLE ", else from standard\n" \
@@ -24,11 +24,13 @@ static const struct mrt_flag release_flags[] = {TOKEN_ROW, MRT_RUN_MODE_FLAGS};
 
 const struct mrt_subcommand mrt_release_subcommand = {
     .name = "release",
-    .summary = "give back by its token what mortise acquire took",
+    .summary = "release what mortise acquire acquired, by its token",
     .operands = "NAME",
-    .about = "Gives back the lock NAME, and returns when it is free.\n" WHERE
+    .about = "Releases the lock NAME, and returns when that is done.\n" WHERE
              "\nEnds with 76 if the lock was lost.\n",
-    .notes = "A durable token wants the mode that mortise acquire had; 1 if no lock has it.\n",
+    .notes =
+        "For the token of acquire --durable, give -s, -x, --permits and --weight as acquire had\n"
+        "them. Ends with 1 if no lock has the token.\n",
     .flags = release_flags,
     .count = sizeof release_flags / sizeof release_flags[0],
     .function = mrt_cli_release,
@@ -36,17 +38,18 @@ const struct mrt_subcommand mrt_release_subcommand = {
 
 static const struct mrt_flag renew_flags[] = {
     TOKEN_ROW,
-    {MRT_RUN_OPTION_MAX_HOLD, "max-hold", "DURATION", "from now on, in place of acquire's", NULL,
+    {MRT_RUN_OPTION_MAX_HOLD, "max-hold", "DURATION", "the new time, counted from now", NULL,
      MRT_FLAG_ONCE},
 };
 
 const struct mrt_subcommand mrt_renew_subcommand = {
     .name = "renew",
-    .summary = "prove that what mortise acquire took is held, for longer",
+    .summary = "check that what mortise acquire acquired is held, and prolong it",
     .operands = "NAME",
     .about =
-        "Asks the store whether the lock NAME is held, begins its --max-hold anew, and prints\n"
-        "its fence.\n" WHERE "\nEnds with 76 if the lock was lost; with 69 if nobody can tell.\n",
+        "Checks at the store that the lock NAME is held, starts its --max-hold again, and prints\n"
+        "its fence.\n" WHERE
+        "\nEnds with 76 if the lock was lost, with 69 if neither store nor keeper answers.\n",
     .flags = renew_flags,
     .count = sizeof renew_flags / sizeof renew_flags[0],
     .function = mrt_cli_renew,

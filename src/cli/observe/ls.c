@@ -22,13 +22,12 @@ static const struct mrt_flag flags[] = {
      "since, label, host,\npid, weight, capacity, detached, delay_ms, node",
      NULL, 0},
     {NODE, "node", NULL,
-     "in the place of the label show the node of each in\nZooKeeper, its sequence at the end", NULL,
-     0},
+     "show each ticket's node in ZooKeeper, with\nits sequence, in place of the label", NULL, 0},
 };
 
 const struct mrt_subcommand mrt_ls_subcommand = {
     .name = "ls",
-    .summary = "show who holds and who waits",
+    .summary = "show the holders and waiters of all locks",
     .operands = "[NAME]",
     .about = "Shows the holders (PLACE \"holds\") and the waiters (PLACE 1, 2, ...) of the lock\n"
              "NAME, or of all locks, each queue in order.\n",

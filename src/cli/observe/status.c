@@ -21,8 +21,9 @@ const struct mrt_subcommand mrt_status_subcommand = {
     .name = "status",
     .summary = "show one lock",
     .operands = "NAME",
-    .about = "Shows whether the lock NAME is held, by whom, and who waits. Ends with 0 in either\n"
-             "case.\n",
+    .about =
+        "Shows the holders and the waiters of the lock NAME. Ends with 0, also if the lock is\n"
+        "free.\n",
     .flags = flags,
     .count = sizeof flags / sizeof flags[0],
     .function = mrt_cli_status,

@@ -19,25 +19,25 @@
 enum { ONCE = MRT_OPTION_OWN, INTERVAL, SORT, FILTER };
 
 static const struct mrt_flag flags[] = {
-    {ONCE, "once", NULL, "print the table once, as it is", NULL, MRT_FLAG_ONCE},
-    {INTERVAL, "interval", "D", "look so often, at least 100ms", "1s", 0},
+    {ONCE, "once", NULL, "print the table once, and end", NULL, MRT_FLAG_ONCE},
+    {INTERVAL, "interval", "D", "the time between two reads of the store,\nat least 100ms", "1s",
+     0},
     {SORT, "sort", "wait|waiters|time|name|changes", "the order of the locks", "wait", 0},
-    {FILTER, "filter", "TEXT", "only locks with this in name or holder", NULL, 0},
+    {FILTER, "filter", "TEXT", "only locks with TEXT in name or holder", NULL, 0},
 };
 
 const struct mrt_subcommand mrt_top_subcommand = {
     .name = "top",
     .summary = "watch the locks, live",
     .operands = "",
-    .about =
-        "Shows all locks: how many wait and how long one of them has, how often the holder has\n"
-        "been seen to change (at least), how long it has held, and who it is; the fence too\n"
-        "where there is room.\n",
+    .about = "Shows all locks, live: the number of waiters, the longest wait, how many changes of\n"
+             "the holder were seen in a second (at least), the holder, and how long it has held.\n"
+             "A wide screen shows the fence too.\n",
     .notes =
-        "Keys: ? shows them. l, w, t, n, c sort by longest wait, waiters, time, name, changes;\n"
-        "/ filters; up and down choose, also Page Up and Down, Home and End; Enter opens a\n"
-        "lock's queue; r asks the holder to give it up, b takes it away, both after a\n"
-        "question; q and Escape go back, clear the filter, and end. NO_COLOR is heeded.\n",
+        "Keys: ? shows them. l, w, t, n, c sort by longest wait, waiters, time, name, changes.\n"
+        "/ filters. Up, down, Page Up, Page Down, Home and End choose a lock; Enter shows its\n"
+        "queue. r revokes and b breaks, after a question. q and Escape go back, clear the\n"
+        "filter, and end. The variable NO_COLOR turns colours off.\n",
     .flags = flags,
     .count = sizeof flags / sizeof flags[0],
     .function = mrt_cli_top,

@@ -18,16 +18,15 @@
 
 const struct mrt_subcommand mrt_elect_subcommand = {
     .name = "elect",
-    .summary = "lead, alone, and run a command meanwhile",
+    .summary = "campaign, and run a command while leading",
     .operands = "NAME [options] [[--] COMMAND [ARGUMENT...]]\nNAME --observe|--once",
-    .about = "Campaigns until it leads the election NAME, runs the command while it leads, and\n"
-             "ends with the command's exit code. Without a command it says so and leads\n"
-             "until a signal ends it, or the term is lost.\n",
-    .notes =
-        "The command, and what happens to it when leadership is lost, are as with run.\n"
-        "--observe and --once print fence and value of the leader, or \"nobody leads\";\n"
-        "with --json, objects with event, time, name, fence (0: nobody leads), fence_text and\n"
-        "value.\n",
+    .about = "Waits until it leads the election NAME, runs the command while it leads, and ends\n"
+             "with the command's exit code. Without a command it prints \"elected\" and leads\n"
+             "until a signal ends it or the leadership is lost.\n",
+    .notes = "The command runs as with mortise run, also when the leadership is lost.\n"
+             "--observe and --once print the fence and the value of the leader, or \"nobody\n"
+             "leads\". With --json they print objects with event, time, name, fence (0: nobody\n"
+             "leads), fence_text and value.\n",
     .flags = mrt_run_flags + MRT_RUN_FLAGS_OF_RUN,
     .count = MRT_RUN_FLAG_COUNT - MRT_RUN_FLAGS_OF_RUN,
     .function = mrt_cli_elect,

@@ -25,22 +25,21 @@ enum {
     MRT_RUN_OPTION_FLOCK,
     MRT_RUN_OPTION_OWN
 };
-#define MRT_RUN_MODE_FLAGS                                                                  \
-    {'s',  "shared",                                                                        \
-     NULL, "hold it together with others that say -s:\nthe read side of a read/write lock", \
-     NULL, 0},                                                                              \
-        {'x',  "exclusive",                                                                 \
-         NULL, "hold it alone, also among those that\nsay -s: its write side",              \
-         NULL, 0},                                                                          \
-        {MRT_RUN_OPTION_PERMITS, "permits", "N", "a semaphore of N permits", NULL, 0},      \
-    {                                                                                       \
-        MRT_RUN_OPTION_WEIGHT, "weight", "W", "take W permits of them", "1", 0              \
+#define MRT_RUN_MODE_FLAGS                                                                          \
+    {'s',  "shared",                                                                                \
+     NULL, "share the lock with others that use -s:\nthe read side of a read/write lock",           \
+     NULL, 0},                                                                                      \
+        {'x', "exclusive", NULL, "hold the lock alone: the write side of a\nread/write lock", NULL, \
+         0},                                                                                        \
+        {MRT_RUN_OPTION_PERMITS, "permits", "N", "a semaphore: N permits in all", NULL, 0},         \
+    {                                                                                               \
+        MRT_RUN_OPTION_WEIGHT, "weight", "W", "hold W of the N permits", "1", 0                     \
     }
-#define MRT_RUN_FLOCK_FLAG                                                            \
-    {                                                                                 \
-        MRT_RUN_OPTION_FLOCK, "flock", "FILE",                                        \
-            "also hold the file's flock, for scripts\nthat still use flock(1)", NULL, \
-            MRT_FLAG_ONCE                                                             \
+#define MRT_RUN_FLOCK_FLAG                                                             \
+    {                                                                                  \
+        MRT_RUN_OPTION_FLOCK, "flock", "FILE",                                         \
+            "also hold the flock of FILE, for scripts\nthat still use flock(1)", NULL, \
+            MRT_FLAG_ONCE                                                              \
     }
 /* The rows of run and elect: the first are of run alone, the last of elect. */
 enum { MRT_RUN_FLAG_COUNT = 31, MRT_RUN_FLAGS_OF_RUN = 10, MRT_RUN_FLAGS_OF_ELECT = 3 };

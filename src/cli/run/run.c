@@ -31,8 +31,10 @@ const struct mrt_subcommand mrt_run_subcommand = {
              "The command finds MORTISE_NAME, MORTISE_FENCE, and in MORTISE_LOCK_FD a descriptor\n"
              "that becomes readable when the lock is lost.\n"
              "Exit codes: the command's own; 128+N if signal N ended it; 126 and 127 if it cannot\n"
-             "be run or found; 64 wrong usage; 69 store out of reach; 75 not acquired; 76 lost\n"
-             "while held; 77 permission denied; 78 wrong configuration; 124 --max-hold is over.\n",
+             "be run or found; 64 wrong usage; 69 store out of reach; 70 no memory or processes\n"
+             "left; 75 not acquired; 76 lost while held; 77 permission denied; 78 wrong\n"
+             "configuration; 79 lost, and the command could not be stopped; 124 --max-hold is\n"
+             "over.\n",
     .flags = mrt_run_flags,
     .count = MRT_RUN_FLAG_COUNT - MRT_RUN_FLAGS_OF_ELECT,
     .function = mrt_cli_run,

@@ -14,10 +14,10 @@ static const struct mrt_flag flags[] = {MRT_RUN_MODE_FLAGS};
 
 const struct mrt_subcommand mrt_try_subcommand = {
     .name = "try",
-    .summary = "tell by the exit code whether a lock is free",
+    .summary = "show by the exit code whether a lock is free",
     .operands = "NAME...",
-    .about = "Acquires the locks without waiting, all or none, and gives them back at once. Exit\n"
-             "code 0: they were free; 75: they were not, and nothing is said.\n",
+    .about = "Acquires the locks without waiting, all or none, and releases them immediately.\n"
+             "Ends with 0 if all were free, with 75 if one was not; it prints nothing.\n",
     .flags = flags,
     .count = sizeof flags / sizeof flags[0],
     .function = mrt_cli_try,

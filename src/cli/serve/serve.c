@@ -30,31 +30,32 @@
 enum { LISTEN = MRT_OPTION_OWN, INTERVAL, TOKEN_FILE, NO_TOKEN, ALLOW_CHANGES, HOST, METRIC_LOCKS };
 
 static const struct mrt_flag flags[] = {
-    {LISTEN, "listen", "ADDRESS:PORT", "where browsers and programs ask; port 0: any",
-     LISTEN_STANDARD, 0},
-    {INTERVAL, "interval", "D", "look so often, at least 100ms", "1s", 0},
-    {TOKEN_FILE, "token-file", "FILE", "a secret that a client must send", NULL, 0},
+    {LISTEN, "listen", "ADDRESS:PORT", "the address to listen on; port 0: any", LISTEN_STANDARD, 0},
+    {INTERVAL, "interval", "D", "the time between two reads of the store,\nat least 100ms", "1s",
+     0},
+    {TOKEN_FILE, "token-file", "FILE", "a file with the secret that clients send", NULL, 0},
     {NO_TOKEN, "no-token", NULL, "show the locks to all users of this machine", NULL,
      MRT_FLAG_ONCE},
     {ALLOW_CHANGES, "allow-changes", NULL, "a client with the token may revoke and break", NULL,
      MRT_FLAG_ONCE},
-    {HOST, "host", "NAME", "a name that this host is asked by;\nmay be repeated", NULL,
+    {HOST, "host", "NAME", "a name of this host in browsers' addresses;\nmay be repeated", NULL,
      MRT_FLAG_ONCE},
-    {METRIC_LOCKS, "metric-locks", "N", "the first N locks have metrics of their own", "50", 0},
+    {METRIC_LOCKS, "metric-locks", "N", "give only the first N locks metrics of\ntheir own", "50",
+     0},
 };
 
 const struct mrt_subcommand mrt_serve_subcommand = {
     .name = "serve",
     .summary = "show the locks in a browser, and metrics",
     .operands = "",
-    .about = "Serves a page with all locks, their queues and how they change; the same as JSON\n"
-             "under /api/, and metrics for Prometheus under /metrics. Read-only, unless it is\n"
-             "told otherwise. Prints its address, and serves until a signal ends it.\n",
-    .notes = "The token is read from the file, which only its owner may read, or from\n"
-             "MORTISE_SERVE_TOKEN: 16 to 256 characters. Without either, one is made and stands\n"
-             "in the address that is printed. To listen on an address that is not of this host\n"
-             "alone, and for --allow-changes, give one yourself. A client must send it with each\n"
-             "request, except for the empty page.\n",
+    .about = "Serves a page with all locks, their queues and how they change, the same as JSON\n"
+             "under /api/, and metrics for Prometheus under /metrics. Nothing can be changed\n"
+             "without --allow-changes. Prints its address, and serves until a signal ends it.\n",
+    .notes =
+        "Clients send a token with each request, except for the empty page. It is read from\n"
+        "--token-file, which only its owner may read, or from MORTISE_SERVE_TOKEN, and has 16\n"
+        "to 256 characters. Without either, serve makes a token and prints it in the address.\n"
+        "To listen on an address that other hosts reach, or with --allow-changes, give one.\n",
     .flags = flags,
     .count = sizeof flags / sizeof flags[0],
     .function = mrt_cli_serve,

@@ -44,26 +44,26 @@ enum { THREADS = MRT_OPTION_OWN, PROCESSES, LOCKS, SECONDS, PAUSE, STRICT, JSON 
 static const struct mrt_flag flags[] = {
     {THREADS, "threads", "N", "threads in each process, 1 to 256", "1", 0},
     {PROCESSES, "processes", "N", "processes, 1 to 256", "1", 0},
-    {SECONDS, "seconds", "S", "how long, at least 1ms", "3", 0},
-    {LOCKS, "locks", "N", "so many mutexes, NAME-1 to NAME-N; the\nthreads take turns on them",
+    {SECONDS, "seconds", "S", "the time to measure, at least 1ms", "3", 0},
+    {LOCKS, "locks", "N", "use N mutexes, NAME-1 to NAME-N; the\nthreads are spread over them",
      NULL, 0},
     {PAUSE, "pause", "D", "wait between a release and the next\nacquire", "0s", 0},
-    {STRICT, "strict", NULL, "threads of a process are served strictly\nin order", NULL, 0},
+    {STRICT, "strict", NULL, "serve the threads of a process strictly in\norder", NULL, 0},
     {JSON, "json", NULL, "print JSON", NULL, 0},
 };
 
 const struct mrt_subcommand mrt_bench_subcommand = {
     .name = "bench",
-    .summary = "measure a lock",
+    .summary = "measure how fast a lock is acquired and released",
     .operands = "NAME",
     .about =
         "Measures how fast the mutex NAME is acquired and released, with nothing in between.\n",
     .notes =
-        "A thread's share is what it got over what it would have got if all threads of all\n"
-        "processes had got the same: 1 is fair, 0 is nothing.\n"
-        "Requests that leave together share a round trip; of SQLite they are statements and\n"
-        "transactions. Alone: on the free lock, before the run. Here: all of the run, waiting\n"
-        "and renewing included, for each acquisition.\n",
+        "The share of a thread is its number of acquisitions, divided by the average over all\n"
+        "threads: 1 is fair, 0 is none.\n"
+        "Requests and round trips of one acquisition: \"alone\" is measured on the free lock\n"
+        "before the run; \"here\" is the whole run, waiting and renewing included. Requests that\n"
+        "leave together share a round trip. On SQLite they are statements and transactions.\n",
     .flags = flags,
     .count = sizeof flags / sizeof flags[0],
     .function = mrt_cli_bench,

@@ -27,18 +27,18 @@ enum { FENCE = MRT_OPTION_OWN, FENCE_FILE };
 
 static const struct mrt_flag flags[] = {
     {FENCE, "fence", "N", "the fence of the lock that is held", "$MORTISE_FENCE", 0},
-    {FENCE_FILE, "fence-file", "FILE", "the file with the largest fence so far; it\nis created",
-     NULL, 0},
+    {FENCE_FILE, "fence-file", "FILE",
+     "the file with the largest fence so far;\ncreated if it is missing", NULL, 0},
 };
 
 const struct mrt_subcommand mrt_check_subcommand = {
     .name = "check",
-    .summary = "run a command if its fence is not stale",
+    .summary = "run a command unless its fence is superseded",
     .operands = "--fence-file FILE [--] COMMAND [ARGUMENT...]",
     .about =
-        "Runs the command if no larger fence has been seen in FILE, and notes this one there;\n"
-        "else it is not run, and the exit code is 76. One command at a time: FILE is locked\n"
-        "until it has ended. Under mortise run the fence is known.\n",
+        "Writes the fence into FILE and runs the command. If FILE has a larger fence already,\n"
+        "the command is not run and the exit code is 76. FILE is locked until the command has\n"
+        "ended, so one command runs at a time. Inside mortise run the fence is known.\n",
     .flags = flags,
     .count = sizeof flags / sizeof flags[0],
     .function = mrt_cli_check,

@@ -10,7 +10,7 @@
 enum { PRINT = MRT_OPTION_OWN };
 
 static const struct mrt_flag flags[] = {
-    {PRINT, "print-sql", NULL, "print the statements instead; no server is\nasked", NULL,
+    {PRINT, "print-sql", NULL, "print the statements instead, and contact\nno server", NULL,
      MRT_FLAG_ONCE},
 };
 

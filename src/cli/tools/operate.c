@@ -14,31 +14,32 @@
 enum { FENCE = MRT_OPTION_OWN };
 
 static const struct mrt_flag revoke_flags[] = {
-    {FENCE, "fence", "N", "the one holder who has this fence", "all who hold", MRT_FLAG_ONCE},
+    {FENCE, "fence", "N", "only the holder with this fence", "all holders", MRT_FLAG_ONCE},
 };
 
 const struct mrt_subcommand mrt_revoke_subcommand = {
     .name = "revoke",
-    .summary = "request that a holder gives a lock up",
+    .summary = "request that the holder releases a lock",
     .operands = "NAME",
-    .about = "Requests that the holder of the lock NAME gives it up, and does not wait. It may\n"
-             "decline. Ends with 1 if nobody holds it.\n",
+    .about =
+        "Requests that the holder of the lock NAME releases it, and does not wait. The holder\n"
+        "may decline. Ends with 1 if nobody holds the lock.\n",
     .flags = revoke_flags,
     .count = 1,
     .function = mrt_cli_revoke,
 };
 
 static const struct mrt_flag break_flags[] = {
-    {FENCE, "fence", "N", "whose, as ls and status show it; needed", NULL, MRT_FLAG_ONCE},
+    {FENCE, "fence", "N", "the fence, as ls and status show it;\nrequired", NULL, MRT_FLAG_ONCE},
 };
 
 const struct mrt_subcommand mrt_break_subcommand = {
     .name = "break",
-    .summary = "take a lock from its holder",
+    .summary = "remove a holder or a waiter from a lock",
     .operands = "NAME --fence N",
     .about =
-        "Takes the holder or waiter with this fence out of the queue of the lock NAME. The next\n"
-        "waiter is granted the lock immediately, although the holder may not know yet. Ends\n"
+        "Removes the holder or waiter with this fence from the queue of the lock NAME. The next\n"
+        "waiter is granted the lock immediately, although the old holder may not know yet. Ends\n"
         "with 1 if no ticket has this fence.\n",
     .flags = break_flags,
     .count = 1,
