@@ -28,6 +28,9 @@
  * MORTISE_EFORKED too if the parent had the same file open at the fork: open it
  * after the fork, in each process, or exec first.
  *
+ * NULL. A NULL client, lock, election or operation is EINVALID where a function returns an error,
+ * unless it allows NULL; mortise_url and mortise_lock_name return NULL, and the others do nothing.
+ *
  * Structures with a size. A program built with an older header passes a smaller size: fields that
  * it lacks are read as 0 and never written. A size larger than this library's is EINVALID.
  *
@@ -180,9 +183,10 @@ typedef struct mortise_client_options {
     size_t size;    /* sizeof(mortise_client_options) */
     uint32_t flags; /* MORTISE_FOREIGN_LOOP, ... */
     /* How long and how often threads of this client may hand a lock on among
-       themselves before its turn ends, if other clients wait. The client asks the store whether
-       others wait when a turn begins and every budget_ms after. So a client that queues in mid-turn
-       waits for at most budget_ms plus the hold then in progress. 0: 2 ms and 16 times. -1: never;
+       themselves before its turn ends, if other clients wait. The client learns whether others
+       wait when a turn begins, and by a request every budget_ms after. So a client that queues in
+       mid-turn waits for at most budget_ms, the hold then in progress, the round trip of that
+       request, and the hold in progress when it ends. 0: 2 ms and 16 times. -1: never;
        every release returns the lock to the store first. */
     int32_t budget_ms;
     int32_t budget_count;
@@ -272,8 +276,10 @@ MORTISE_API int mortise_init(const char *uri, mortise_text_callback print, void 
  * timeout_ms at most; without an open session nothing is held or queued, and 0.1 s is the most. All
  * holds and locks of the client are freed: a use after this call is a use of freed memory. No other
  * call on this client may run, or be made later, except calls that already wait: this call ends
- * them. It then waits for any mortise_acquire_all that is blocked on a lock of another client.
- * Fails with MORTISE_EDEADLOCK in a callback. NULL is allowed.
+ * them. It then waits, beyond timeout_ms too, for calls that work on more than one answer of the
+ * store: a mortise_acquire_all that is blocked on a lock of another client, a mortise_cell_update
+ * whose `change` runs, a change of permits, a list, a break. Fails with MORTISE_EDEADLOCK in a
+ * callback. NULL is allowed.
  * 0; or EUNKNOWN: the time was up, and the store ends the session by itself (if it refused to
  * release, mortise_error_detail says why). Everything is freed in both cases.
  */
@@ -445,8 +451,8 @@ MORTISE_API int mortise_semaphore_new(mortise_client *client, const char *name, 
  * permits out of use when their holders have released them, in the order of all waiters. The call
  * waits for them at most timeout_ms (0: it does not wait; negative: for ever); no holder loses a
  * permit. Raising takes effect immediately. mortise_list shows permits out of use as detached, and
- * so does the cell "NAME/permits". Do not write to that cell; mortise_break brings the permits
- * back. Two simultaneous changes are made one after the other.
+ * mortise_break brings them back. The cell "NAME/permits" keeps their tokens: do not write to it.
+ * Two simultaneous changes are made one after the other.
  * 0; ETIMEOUT: nothing has changed; EINVALID: not a semaphore, or more than it can have; ENAME: too
  * long to have "/permits" behind it; EFULL: changed in too many small steps, raise it once;
  * ENOTSUPPORTED: a store without mortise_detach and cells; else as mortise_acquire, mortise_detach
@@ -499,8 +505,8 @@ typedef enum mortise_state {
  * 0 and *hold; a nested acquisition gives the same hold again, one count deeper.
  * ECANCELLED (mortise_cancel_waiters), ECLOSED, EFORKED, EDEADLOCK (inside a callback), ELOST
  * (nested in a hold that was lost: release it first), EMISMATCH, ENOMEM, and faults that the store
- * finds: ENAME, EUNSAFE, EPERMISSION, and, if it still refuses a ticket after some seconds of
- * retries, ESTORE, EUNREACHABLE, EFULL. Opening a session is retried until the deadline, unless a
+ * finds: ENAME, EUNSAFE, EPERMISSION, EFULL, and, if it still refuses a ticket after some seconds
+ * of retries, ESTORE, EUNREACHABLE. Opening a session is retried until the deadline, unless a
  * retry cannot help: ESETUP, ENOTSUPPORTED. ESTALE: the store granted the lock with a fence that is
  * not larger than an earlier one of this client's: the store was wiped, or restored from a backup,
  * and a resource that keeps fences would refuse this one. Other clients do not notice. After each
@@ -510,13 +516,12 @@ typedef enum mortise_state {
  */
 MORTISE_API int mortise_acquire(mortise_lock *lock, mortise_hold *hold);
 /* The same without waiting: EBUSY if the lock is not free now; leaves nothing behind. EDISCONNECTED
- * if the store does not answer within the client's timeout_ms, or as soon as all its servers refuse
- * connections. */
+   if the store does not answer within the client's timeout_ms, or as soon as all its servers refuse
+   connections. */
 MORTISE_API int mortise_try_acquire(mortise_lock *lock, mortise_hold *hold);
 /* The same until timeout_ms from now, the whole call included: ETIMEOUT. 0: try. Negative: for
- * ever.
-   EDISCONNECTED instead if the store is the cause: there is no session yet, or the connection was
- lost. Nothing is held, and a ticket that may be queued is removed as soon as possible. */
+   ever. EDISCONNECTED instead if the store is the cause: there is no session yet, or the connection
+   was lost. Nothing is held, and a ticket that may be queued is removed as soon as possible. */
 MORTISE_API int mortise_acquire_for(mortise_lock *lock, int64_t timeout_ms, mortise_hold *hold);
 /* The same until deadline_ns of mortise_now_ns; INT64_MAX: for ever. */
 MORTISE_API int mortise_acquire_until(mortise_lock *lock, int64_t deadline_ns, mortise_hold *hold);
@@ -652,14 +657,15 @@ MORTISE_API int mortise_on_revoke(mortise_hold hold, mortise_revoke_callback cal
  * No session carries it, so no death, pause or lost connection ends it: it outlives this client,
  * this process and this machine. That is its risk too: if the token is lost the lock stays taken
  * for ever, unless an operator breaks it (mortise_break; mortise_list shows it as detached). On
- * "memory:" it lasts as long as the name has clients. Fills in `token`, a text, also with an error.
- * Any client that has the token can take the lock, so keep it like a key; but a client with write
- * access to the store needs no token: it prevents mistakes, not attacks. Waits for the store, at
- * most the client's timeout_ms. 0: it is on the store's disk, if it has one; EUNKNOWN: it was
- * detached, or was not and the hold is lost: mortise_adopt tells; ELOST: the hold is lost; ESTORE,
- * EPERMISSION, ...: refused, and the lock released. Nothing has changed: ENOTSUPPORTED; EINVALID:
- * held more than once; ENOTHELD, ENOTOWNER, EFORKED, EDEADLOCK inside a callback.
- * Source: the trade between ephemeral and persistent nodes in ZooKeeper's lock recipes.
+ * "memory:" it lasts as long as the name has clients. Fills in `token`, a text, before it sends the
+ * request, so that the token is there with EUNKNOWN too. Any client that has the token can take the
+ * lock, so keep it like a key; but a client with write access to the store needs no token: it
+ * prevents mistakes, not attacks. Waits for the store, at most the client's timeout_ms. 0: it is on
+ * the store's disk, if it has one; EUNKNOWN: it was detached, or was not and the hold is lost:
+ * mortise_adopt tells; ELOST: the hold is lost; ESTORE, EPERMISSION, ...: refused, and the lock
+ * released. Nothing has changed: ENOTSUPPORTED; EINVALID: held more than once; ENOTHELD, ENOTOWNER,
+ * EFORKED, EDEADLOCK inside a callback. Source: the trade between ephemeral and persistent nodes in
+ * ZooKeeper's lock recipes.
  */
 MORTISE_API int mortise_detach(mortise_hold hold, char token[MORTISE_TOKEN_SIZE]);
 /*
@@ -692,7 +698,7 @@ MORTISE_API int mortise_acquire_async(mortise_lock *lock, int64_t deadline_ns,
                                       mortise_acquire_callback callback, void *argument,
                                       mortise_operation **operation);
 /* The same without waiting, as mortise_try_acquire: the callback has EBUSY if the lock is not free
- * now. */
+   now. */
 MORTISE_API int mortise_try_acquire_async(mortise_lock *lock, mortise_acquire_callback callback,
                                           void *argument, mortise_operation **operation);
 /*
