@@ -37,6 +37,24 @@ load helper
     done
 }
 
+@test "SE-10 MariaDB: a reply without an end is refused after 64 MiB" {
+    local kind words
+    for kind in rows columns; do
+        rm -f port taken
+        python3 "$BATS_TEST_DIRNAME/hostile_mariadb.py" "$kind" taken >port 3>&- &
+        until_true test -s port
+        MORTISE_URL="mysql://u@127.0.0.1:$(cat port)/d?connect=300ms"
+        export MORTISE_URL
+        for words in "ls" "run -w 1s a true" "init"; do
+            run timeout 60 "$MORTISE" $words
+            echo "$kind, $words: $status $output; MiB: $(cat taken)"
+            [ "$status" -ne 0 ]
+            [ "$status" -lt 124 ]
+            [ "$(cat taken)" -le 96 ] # and what the sockets hold
+        done
+    done
+}
+
 @test "SE-02 MariaDB: a password is not sent in the clear to a server that asks for it, nor a file" {
     local plugin
     for plugin in mysql_clear_password dialog; do

@@ -2,8 +2,11 @@
 """A MariaDB server that lets everybody in and answers each query with a row of one column.
 Its port goes to standard output. With an argument "PLUGIN FILE" it asks for the password by that
 plugin of the client's, and writes to the file what it gets; that it was asked, and what the client
-can do, is its first line. With an argument "progress" a report of progress is its first packet."""
+can do, is its first line. With an argument "progress" a report of progress is its first packet.
+With "rows FILE" or "columns FILE" a query's rows or columns do not end; the file has how many MiB
+its greediest client has taken."""
 
+import os
 import socket
 import struct
 import sys
@@ -42,6 +45,29 @@ class Client:
         self.number = (head[3] + 1) % 256
         return self.stream.read(head[0] | head[1] << 8 | head[2] << 16)
 
+    def serve_or_leave(self):
+        try:
+            self.serve()
+        except OSError:
+            pass
+
+    def flood(self):
+        global most
+        column = (text(b"def") + text(b"") * 3 + text(b"a") + text(b"") + b"\x0c" +
+                  struct.pack("<HIBHBxx", 45, 4, 0xFD, 0, 0))
+        self.send(b"\1")
+        packet = column + bytes(60000) if sys.argv[1] == "columns" else b"\xfd\0\0\1" + bytes(65536)
+        if sys.argv[1] == "rows":
+            self.send(column, END)
+        for taken in range(1, 400):
+            self.send(*[packet] * 16)
+            with lock:
+                if taken > most:
+                    most = taken
+                    with open(sys.argv[2] + ".new", "w", encoding="ascii") as file:
+                        file.write(f"{most}\n")
+                    os.replace(sys.argv[2] + ".new", sys.argv[2])
+
     def serve(self):
         capabilities = 0x000FF7DF
         if sys.argv[1:] == ["progress"]:
@@ -52,7 +78,7 @@ class Client:
         login = self.receive()
         if login is None:
             return
-        if len(sys.argv) > 2:
+        if len(sys.argv) > 2 and sys.argv[1] not in ("rows", "columns"):
             self.send(b"\xfe" + sys.argv[1].encode() + b"\0")
             answer = self.receive()
             with open(sys.argv[2], "ab") as file:
@@ -60,7 +86,9 @@ class Client:
                 file.write(b"asked, %s\n%s\n" % (b"files" if files else b"no files", answer or b""))
         self.send(OK)
         while packet := self.receive():
-            if packet[:1] == b"\x03":
+            if packet[:1] == b"\x03" and sys.argv[1:2] in (["rows"], ["columns"]):
+                self.flood()
+            elif packet[:1] == b"\x03":
                 more = packet.rstrip(b"; ").count(b";")
                 column = (text(b"def") + text(b"") * 3 + text(b"a") + text(b"") + b"\x0c" +
                           struct.pack("<HIBHBxx", 45, 4, 0xFD, 0, 0))
@@ -71,10 +99,12 @@ class Client:
                 self.send(OK)
 
 
+most = 0
+lock = threading.Lock()
 listener = socket.socket()
 listener.bind(("127.0.0.1", 0))
 listener.listen(64)
 print(listener.getsockname()[1], flush=True)
 while True:
     taken = listener.accept()[0]
-    threading.Thread(target=Client(taken).serve, daemon=True).start()
+    threading.Thread(target=Client(taken).serve_or_leave, daemon=True).start()

@@ -44,13 +44,13 @@ void mrt_mariadb_check_access(const struct mrt_sql_store *store)
 {
     const struct mrt_mariadb_connection_options *words = &store->driver->words;
     bool connected;
-    char *version;
-    MYSQL *connection = mrt_mariadb_connect(words, &connected, &version);
+    struct mrt_mariadb_guard guard;
+    MYSQL *connection = mrt_mariadb_connect(words, &connected, &guard);
     if (connected && !mrt_mariadb_is_open(connection, words) &&
         mysql_query(connection, query) == 0) {
         MYSQL_RES *rows = mysql_store_result(connection);
         judge(store, rows);
         mysql_free_result(rows);
     }
-    mrt_mariadb_close(connection, version);
+    mrt_mariadb_close(connection, &guard);
 }

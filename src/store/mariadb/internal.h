@@ -16,6 +16,7 @@
 
 #include "store/mariadb/statements.h"
 #include "store/mariadb/uri.h"
+#include "store/sql/driver.h"
 #include "store/sql/internal.h"
 
 #include <mysql.h>
@@ -30,10 +31,16 @@ enum mrt_mariadb_doing {
     MRT_MARIADB_GOING_ON /* to the next one's */
 };
 
+/* Against what the library trusts a server with; of a connection, and outlives it. */
+struct mrt_mariadb_guard {
+    char *no_version; /* before the greeting */
+    size_t received;  /* bytes of the reply that is read; more than MRT_SQL_REPLY_MAX end it */
+};
+
 struct mrt_sql_driver {
     struct mrt_mariadb_connection_options words;
     MYSQL *connection;
-    char *no_version; /* before the greeting; belongs to mrt_mariadb_close */
+    struct mrt_mariadb_guard guard;
     enum mrt_mariadb_doing doing;
     int waits;        /* MYSQL_WAIT_ bits; 0: the operation is done */
     bool prepared;    /* the one statement that is prepared is, on this connection */
@@ -51,13 +58,14 @@ struct mrt_sql_driver {
 };
 
 /* store.c */
-/* A connection's object with all its options; NULL: no memory. `version` goes to its close. */
-MYSQL *mrt_mariadb_new(const struct mrt_mariadb_connection_options *words, char **version);
+/* A connection's object with all its options; NULL: no memory. */
+MYSQL *mrt_mariadb_new(const struct mrt_mariadb_connection_options *words,
+                       struct mrt_mariadb_guard *guard);
 /* The same, and connects; blocks. NULL: no memory. */
 MYSQL *mrt_mariadb_connect(const struct mrt_mariadb_connection_options *words, bool *connected,
-                           char **version);
+                           struct mrt_mariadb_guard *guard);
 /* Allows NULL. */
-void mrt_mariadb_close(MYSQL *connection, char *version);
+void mrt_mariadb_close(MYSQL *connection, struct mrt_mariadb_guard *guard);
 /* Whether it is not encrypted although it has to be: then nothing is sent on it. */
 bool mrt_mariadb_is_open(MYSQL *connection, const struct mrt_mariadb_connection_options *words);
 /* The end of a sentence about this error of connecting, or "". */

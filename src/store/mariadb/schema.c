@@ -76,18 +76,22 @@ static unsigned run(MYSQL *connection, const char *text)
 {
     int more = mysql_real_query(connection, text, strlen(text));
     while (more == 0) {
-        mysql_free_result(mysql_store_result(connection));
+        MYSQL_RES *result = mysql_store_result(connection);
+        if (!result && mysql_errno(connection))
+            return mysql_errno(connection); /* the connection ended below it */
+        mysql_free_result(result);
         more = mysql_next_result(connection);
     }
-    return more > 0 ? mysql_errno(connection) : 0;
+    return mysql_errno(connection);
 }
 
 static int execute(const struct mrt_mariadb_connection_options *words, const char *text)
 {
-    char line[256], number[8], *version;
+    char line[256], number[8];
+    struct mrt_mariadb_guard guard;
     int error = MORTISE_OK;
     bool connected;
-    MYSQL *connection = mrt_mariadb_connect(words, &connected, &version);
+    MYSQL *connection = mrt_mariadb_connect(words, &connected, &guard);
     if (!connection)
         return MORTISE_ENOMEM;
     bool open = connected && mrt_mariadb_is_open(connection, words);
@@ -101,7 +105,7 @@ static int execute(const struct mrt_mariadb_connection_options *words, const cha
         error = mrt_error(mrt_sql_code(number)->error, "MariaDB: %.160s%s", line,
                           mrt_mariadb_tls_advice(words, code));
     }
-    mrt_mariadb_close(connection, version);
+    mrt_mariadb_close(connection, &guard);
     return error;
 }
 

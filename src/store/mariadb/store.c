@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 const char mrt_sql_product[] = "MariaDB";
 const bool mrt_sql_notifies = false;
@@ -34,10 +35,32 @@ enum { RENEW_BACKEND = 2, RENEW_READ_ONLY };
 
 /* ------------------------------------------------------------------ its beginning */
 
+/* Names what mortise keeps with a connection: its count of bytes. */
+static char own_data[] = "mortise";
+
+/* The library exports this, and does not declare it. */
+int STDCALL ma_pvio_register_callback(my_bool registers,
+                                      void (*callback)(int writes, MYSQL *connection,
+                                                       const unsigned char *bytes, size_t size));
+
+/* The library reads a reply to its end within one call. So a reply that is too long loses its
+   connection while the library reads. Connections of the program's own have no count. */
+static void count_received(int writes, MYSQL *connection, const unsigned char *bytes, size_t size)
+{
+    size_t *received = NULL;
+    (void)bytes;
+    if (writes || (ssize_t)size <= 0)
+        return;
+    mysql_get_optionv(connection, MARIADB_OPT_USERDATA, own_data, &received);
+    if (received && (*received += size) > MRT_SQL_REPLY_MAX)
+        shutdown((int)mysql_get_socket(connection), SHUT_RDWR);
+}
+
 /* The first call of the library must not be made by two threads at a time. */
 static void init_library(void)
 {
     mysql_library_init(0, NULL, NULL);
+    ma_pvio_register_callback(1, count_received);
 }
 
 /* Not every plugin of the client's that a server may ask for: a password goes in the clear to none
@@ -63,27 +86,30 @@ static void restrict_server(MYSQL *connection, const struct mrt_mariadb_connecti
 
 /* The library searches the server's version for a word when the server reports progress. A server
    can do so before its greeting, which brings the version. Until then the version is empty. */
-static bool set_version(MYSQL *connection, char **version)
+static bool begin_guard(MYSQL *connection, struct mrt_mariadb_guard *guard)
 {
-    *version = connection->server_version = strdup("");
-    return *version != NULL;
+    guard->received = 0;
+    guard->no_version = connection->server_version = strdup("");
+    return guard->no_version &&
+           mysql_optionsv(connection, MARIADB_OPT_USERDATA, own_data, &guard->received) == 0;
 }
 
-void mrt_mariadb_close(MYSQL *connection, char *version)
+void mrt_mariadb_close(MYSQL *connection, struct mrt_mariadb_guard *guard)
 {
     /* Both are set after a greeting, whose version replaced this one. Else the library frees it. */
     if (connection && (connection->server_capabilities || connection->client_flag))
-        free(version);
+        free(guard->no_version);
     mysql_close(connection);
 }
 
-MYSQL *mrt_mariadb_new(const struct mrt_mariadb_connection_options *words, char **version)
+MYSQL *mrt_mariadb_new(const struct mrt_mariadb_connection_options *words,
+                       struct mrt_mariadb_guard *guard)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     static const unsigned tcp = MYSQL_PROTOCOL_TCP;
     pthread_once(&once, init_library);
     MYSQL *connection = mysql_init(NULL);
-    if (!connection || !set_version(connection, version)) {
+    if (!connection || !begin_guard(connection, guard)) {
         mysql_close(connection);
         return NULL;
     }
@@ -115,9 +141,9 @@ const char *mrt_mariadb_tls_advice(const struct mrt_mariadb_connection_options *
 }
 
 MYSQL *mrt_mariadb_connect(const struct mrt_mariadb_connection_options *words, bool *connected,
-                           char **version)
+                           struct mrt_mariadb_guard *guard)
 {
-    MYSQL *connection = mrt_mariadb_new(words, version);
+    MYSQL *connection = mrt_mariadb_new(words, guard);
     unsigned seconds = (unsigned)(words->connect / MRT_SECOND) + 1;
     *connected = false;
     if (!connection)
@@ -137,6 +163,7 @@ static void connecting(struct mrt_sql_store *store, mrt_time now)
         return;
     }
     driver->doing = MRT_MARIADB_NOTHING;
+    driver->guard.received = 0;
     if (driver->connected && mrt_mariadb_is_open(driver->connection, &driver->words)) {
         mrt_sql_reject(store, MORTISE_EUNREACHABLE, "MariaDB: the server does not encrypt%s",
                        mrt_sql_tls_advice(driver->words.tls));
@@ -161,7 +188,7 @@ void mrt_sql_driver_connect(struct mrt_sql_store *store)
 {
     struct mrt_sql_driver *driver = store->driver;
     const struct mrt_mariadb_connection_options *words = &driver->words;
-    driver->connection = mrt_mariadb_new(words, &driver->no_version);
+    driver->connection = mrt_mariadb_new(words, &driver->guard);
     if (!driver->connection || mysql_options(driver->connection, MYSQL_OPT_NONBLOCK, 0) != 0) {
         mrt_sql_reject(store, MORTISE_ENOMEM, "no memory for a connection");
         return;
@@ -230,9 +257,8 @@ uint64_t mrt_sql_driver_to_kill(const struct mrt_sql_store *store)
 void mrt_sql_driver_disconnect(struct mrt_sql_store *store)
 {
     struct mrt_sql_driver *driver = store->driver;
-    mrt_mariadb_close(driver->connection, driver->no_version);
+    mrt_mariadb_close(driver->connection, &driver->guard);
     driver->connection = NULL;
-    driver->no_version = NULL;
     driver->doing = MRT_MARIADB_NOTHING;
     driver->waits = 0;
     driver->rolls_back = driver->prepared = driver->unprepared = false;

@@ -115,6 +115,7 @@ static void finish(struct mrt_sql_store *store, struct mrt_sql_request *request,
     bool again = goes_on_whole(driver, request);
     driver->rolls_back = false;
     driver->doing = MRT_MARIADB_NOTHING;
+    driver->guard.received = 0;
     TAILQ_REMOVE(&store->sent, request, link);
     mrt_traffic_answered(store->traffic);
     if (next && next->sent) {
@@ -132,6 +133,10 @@ static void refuse(struct mrt_sql_store *store, struct mrt_sql_request *request,
 {
     struct mrt_sql_driver *driver = store->driver;
     unsigned number = mysql_errno(driver->connection);
+    if (driver->guard.received > MRT_SQL_REPLY_MAX) {
+        mrt_sql_reject(store, MORTISE_EUNREACHABLE, "MariaDB: " MRT_SQL_REPLY_TOO_LONG);
+        return;
+    }
     if (number >= 2000 && number < 3000) {
         store->broken = true;
         return;

@@ -5,6 +5,10 @@
 
 #include "store/sql/internal.h"
 
+/* Bytes of a server's reply: a longer one ends the connection. */
+#define MRT_SQL_REPLY_MAX ((size_t)64 << 20)
+#define MRT_SQL_REPLY_TOO_LONG "a reply of more than 64 MiB"
+
 /* What is to be done about an error of the server's. */
 enum mrt_sql_outcome {
     MRT_SQL_FAILED,         /* nothing was done, and nothing will be */
