@@ -172,13 +172,15 @@ void mrt_agent_finish_turn(struct mrt_agent *agent)
 {
     struct mrt_driver *driver = &agent->driver;
     struct mrt_peer *peer;
+    uint64_t commands;
     expire(agent, mrt_time_now());
     mrt_loop_look(driver);
-    do
+    do {
+        commands = agent->counters.commands;
         mrt_loop_turn(driver, mrt_driver_patience(MRT_TIME_NEVER));
-    while (mrt_tell_waits(driver));
-    while ((peer = TAILQ_FIRST(&agent->flushes)))
-        mrt_peer_flush(peer);
+        while ((peer = TAILQ_FIRST(&agent->flushes)))
+            mrt_peer_flush(peer); /* which may run commands that waited */
+    } while (commands != agent->counters.commands || mrt_tell_waits(driver));
     while ((peer = TAILQ_FIRST(&agent->gone)))
         mrt_peer_free(peer);
     if (agent->resumes)

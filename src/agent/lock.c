@@ -108,7 +108,7 @@ static void settled(struct mrt_upcall *upcall)
     if (lock->hold || lock->call.waiter.state != MRT_WAITER_DONE)
         return;
     finish(lock, &peer->output);
-    mrt_peer_resume(peer);
+    mrt_peer_has_output(peer);
 }
 
 /* A queue for the lock; NULL: the reply says why there is none. */
@@ -120,8 +120,8 @@ static struct mrt_queue *open_queue(struct mrt_agent *agent, const char *full,
     int error = mrt_engine_queue(agent->driver.engine, full, recipe, &queue);
     if (error == MORTISE_EMISMATCH) {
         const struct mrt_recipe *used = mrt_queue_recipe(queue);
-        error = mrt_error(error, MRT_REFUSAL_MISMATCH, full + strlen(agent->prefix), used->kind,
-                          used->capacity, recipe->kind, recipe->capacity);
+        mrt_error(error, MRT_REFUSAL_MISMATCH, full + strlen(agent->prefix), used->kind,
+                  used->capacity, recipe->kind, recipe->capacity);
         mrt_reply_error(reply, "MISMATCH %s", mortise_error_detail());
         return NULL;
     }

@@ -240,7 +240,8 @@ static size_t take_part(const struct mrt_peer *peer)
     return peer->part_size;
 }
 
-void mrt_peer_resume(struct mrt_peer *peer)
+/* Goes on with what is behind a LOCK that has its reply. */
+static void resume(struct mrt_peer *peer)
 {
     struct mrt_pending *pending;
     struct mrt_resp_command command;
@@ -260,31 +261,6 @@ void mrt_peer_resume(struct mrt_peer *peer)
     }
     if (!peer->waiting && peer->part_size > 0)
         take_commands(peer, buffer, take_part(peer));
-    mrt_peer_has_output(peer);
-}
-
-/* ------------------------------------------------------------------------ output */
-
-void mrt_peer_has_output(struct mrt_peer *peer)
-{
-    if (peer->flushing || peer->state != MRT_PEER_OPEN)
-        return;
-    peer->flushing = true;
-    TAILQ_INSERT_TAIL(&peer->agent->flushes, peer, flush_link);
-}
-
-void mrt_peer_flush(struct mrt_peer *peer)
-{
-    TAILQ_REMOVE(&peer->agent->flushes, peer, flush_link);
-    peer->flushing = false;
-    if (peer->output.size > 0 && !send_output(peer))
-        mrt_peer_close(peer);
-    else if (peer->output.overrun)
-        mrt_peer_end(peer);
-    else if (peer->quits && peer->output.size == 0 && !peer->waiting)
-        mrt_peer_close(peer);
-    else
-        watch(peer);
 }
 
 /* ------------------------------------------------------------------------- input */
@@ -322,4 +298,23 @@ void mrt_peer_event(struct mrt_peer *peer, uint32_t events)
         mrt_peer_has_output(peer);
     if (events & EPOLLIN)
         read_some(peer);
+}
+
+/* ------------------------------------------------------------------------ output */
+
+void mrt_peer_flush(struct mrt_peer *peer)
+{
+    resume(peer);
+    if (peer->state != MRT_PEER_OPEN)
+        return; /* it is out of the list */
+    TAILQ_REMOVE(&peer->agent->flushes, peer, flush_link);
+    peer->flushing = false;
+    if (peer->output.size > 0 && !send_output(peer))
+        mrt_peer_close(peer);
+    else if (peer->output.overrun)
+        mrt_peer_end(peer);
+    else if (peer->quits && peer->output.size == 0 && !peer->waiting)
+        mrt_peer_close(peer);
+    else
+        watch(peer);
 }

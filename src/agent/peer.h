@@ -88,6 +88,15 @@ struct mrt_agent {
     } counters;
 };
 
+/* Puts the peer into the list of those that have output. */
+static inline void mrt_peer_has_output(struct mrt_peer *peer)
+{
+    if (peer->flushing || peer->state != MRT_PEER_OPEN)
+        return;
+    peer->flushing = true;
+    TAILQ_INSERT_TAIL(&peer->agent->flushes, peer, flush_link);
+}
+
 /* ----------------------------------------------------------------- agent.c */
 
 void mrt_agent_init(struct mrt_agent *agent);
@@ -101,12 +110,8 @@ void mrt_agent_finish_turn(struct mrt_agent *agent);
 void mrt_peer_accept(struct mrt_agent *agent, int fd);
 /* Reads what has come, or finds that the client has gone. */
 void mrt_peer_event(struct mrt_peer *peer, uint32_t events);
-/* Sends what there is to send. */
+/* Goes on with what is behind a LOCK that has its reply, and sends what there is to send. */
 void mrt_peer_flush(struct mrt_peer *peer);
-/* Puts the peer into the list of those that have output. */
-void mrt_peer_has_output(struct mrt_peer *peer);
-/* The LOCK that it waited for has its reply: goes on with what is behind it. */
-void mrt_peer_resume(struct mrt_peer *peer);
 /* Ends it for a reason of the agent's; its locks stay as agent.h says. */
 void mrt_peer_end(struct mrt_peer *peer);
 /* It has closed: releases all that it has. */

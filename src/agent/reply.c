@@ -63,18 +63,17 @@ void mrt_reply_simple(struct mrt_reply *reply, const char *text)
 
 void mrt_reply_error(struct mrt_reply *reply, const char *format, ...)
 {
-    char line[ERROR_MAX];
+    char line[ERROR_MAX] = "-";
     va_list arguments;
     va_start(arguments, format);
-    line[0] = '-';
-    int length = vsnprintf(line + 1, sizeof line - 3, format, arguments);
+    vsnprintf(line + 1, sizeof line - 1, format, arguments);
     va_end(arguments);
-    size_t size = length < 0 ? 1 : strlen(line);
+    size_t size = strlen(line);
     for (size_t i = 1; i < size; i++)
         if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
             line[i] = '?';
-    memcpy(line + size, "\r\n", 2);
-    mrt_reply_bytes(reply, line, size + 2);
+    mrt_reply_bytes(reply, line, size);
+    mrt_reply_bytes(reply, "\r\n", 2);
 }
 
 static void write_number(struct mrt_reply *reply, char kind, int64_t number)
