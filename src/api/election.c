@@ -74,7 +74,7 @@ static void take_outcome(struct term *term)
 }
 
 /* Brings a term up to now. Whoever finds it lost first has it told. */
-static void look(struct term *term)
+static void update_term(struct term *term)
 {
     struct mrt_driver *driver = &term->election->client->driver;
     mrt_time now = mrt_time_now();
@@ -91,7 +91,7 @@ static struct term *current(const mortise_election *election)
 {
     struct term *term = TAILQ_LAST(&election->terms, term_list);
     if (term)
-        look(term);
+        update_term(term);
     return term && term->state != TERM_OVER ? term : NULL;
 }
 
@@ -118,8 +118,8 @@ static int end(mortise_election *election, int campaign_error)
 
 /* ------------------------------------------------------------------ telling */
 
-static void tell(struct mrt_driver *driver, void (*callback)(void *argument, uint64_t fence),
-                 void *argument, uint64_t fence)
+static void call_back(struct mrt_driver *driver, void (*callback)(void *argument, uint64_t fence),
+                      void *argument, uint64_t fence)
 {
     if (!callback)
         return;
@@ -133,12 +133,12 @@ static bool tell_next(mortise_election *election, struct term *term)
 {
     struct mrt_driver *driver = &election->client->driver;
     const mortise_election_options *options = &election->options;
-    look(term);
+    update_term(term);
     if (term->state == TERM_CAMPAIGN)
         return false;
     if (term->fence > 0 && !term->told) {
         term->told = true;
-        tell(driver, options->elected, options->argument, term->fence);
+        call_back(driver, options->elected, options->argument, term->fence);
     } else if (term->callback) {
         mortise_campaign_callback callback = term->callback;
         term->callback = NULL;
@@ -150,7 +150,7 @@ static bool tell_next(mortise_election *election, struct term *term)
         TAILQ_REMOVE(&election->terms, term, link);
         free(term);
         if (fence > 0)
-            tell(driver, options->deposed, options->argument, fence);
+            call_back(driver, options->deposed, options->argument, fence);
     } else {
         return false;
     }
@@ -191,8 +191,8 @@ static void tell_news(struct mrt_upcall *upcall)
 /* ------------------------------------------------------------------ campaigns */
 
 /* Begins a campaign; the mutex is held. NULL: *error says why not. */
-static struct term *begin(mortise_election *election, enum mrt_call_kind kind, mrt_time deadline,
-                          bool try_only, int *error)
+static struct term *begin_campaign(mortise_election *election, enum mrt_call_kind kind,
+                                   mrt_time deadline, bool try_only, int *error)
 {
     struct mrt_driver *driver = &election->client->driver;
     if (current(election)) {
@@ -236,11 +236,12 @@ int mortise_election_campaign(mortise_election *election, int64_t timeout_ms)
     mrt_time deadline =
         wait_ms < 0 ? MRT_TIME_NEVER : mrt_time_add(mrt_time_now(), mrt_time_from_ms(wait_ms));
     mrt_driver_enter(driver);
-    struct term *term = begin(election, MRT_CALL_BLOCKING, MRT_TIME_NEVER, timeout_ms == 0, &error);
+    struct term *term =
+        begin_campaign(election, MRT_CALL_BLOCKING, MRT_TIME_NEVER, timeout_ms == 0, &error);
     if (term) {
         term->blocked = true;
         mrt_driver_wait(driver, &term->wait, deadline, MORTISE_ETIMEOUT);
-        look(term);
+        update_term(term);
         error = term->error;
         term->blocked = false;
         mrt_driver_post(driver, &election->upcall);
@@ -259,7 +260,7 @@ int mortise_election_campaign_async(mortise_election *election, int64_t deadline
     if (error != MORTISE_OK)
         return error;
     mrt_driver_enter(driver);
-    struct term *term = begin(election, MRT_CALL_UPCALL, deadline_ns, false, &error);
+    struct term *term = begin_campaign(election, MRT_CALL_UPCALL, deadline_ns, false, &error);
     if (term) {
         term->callback = callback;
         term->argument = argument;

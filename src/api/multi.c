@@ -160,7 +160,7 @@ static bool is_over(struct part *part, mrt_time deadline)
 }
 
 /* The error once more, with its particulars for this thread. */
-static int tell(const struct part *part)
+static int report_error(const struct part *part)
 {
     struct mrt_driver *driver = &part->lock->client->driver;
     mrt_error_clear();
@@ -199,7 +199,7 @@ static int take_some(struct call *call)
     struct part *failed = &parts[call->taken];
     give_back(parts, call->taken + 1, end);
     failed->lock->contended_calls_left = ALONE_CALLS;
-    return call->try_only || call->taken == first ? tell(failed) : MORTISE_OK;
+    return call->try_only || call->taken == first ? report_error(failed) : MORTISE_OK;
 }
 
 /* One that has ended by its own max_hold_ms would only do so again. */

@@ -72,7 +72,7 @@ static void drop(struct change *change, size_t at)
 }
 
 /* Reads what is out of use now. */
-static int look(struct change *change)
+static int read_changes(struct change *change)
 {
     mortise_cell cell;
     int error = mortise_cell_get(change->client, change->cell_name, &cell);
@@ -185,7 +185,7 @@ static int raise_by(struct change *change, uint64_t by)
 }
 
 /* 0, and what there is to know before anything is asked. */
-static int begin(mortise_lock *semaphore, struct change *change)
+static int prepare(mortise_lock *semaphore, struct change *change)
 {
     memset(change, 0, sizeof *change);
     const struct mrt_recipe *recipe = semaphore ? mrt_queue_recipe(semaphore->queue) : NULL;
@@ -207,9 +207,9 @@ int mortise_semaphore_get_permits(mortise_lock *semaphore, uint32_t *permits)
     struct change change;
     if (!permits)
         return mrt_error(MORTISE_EINVALID, "there is no place for the number");
-    int error = begin(semaphore, &change);
+    int error = prepare(semaphore, &change);
     if (error == MORTISE_OK)
-        error = look(&change);
+        error = read_changes(&change);
     if (error == MORTISE_OK)
         *permits = (uint32_t)in_use(&change);
     return error;
@@ -217,7 +217,7 @@ int mortise_semaphore_get_permits(mortise_lock *semaphore, uint32_t *permits)
 
 static int set(struct change *change, uint32_t permits, int64_t timeout_ms)
 {
-    int error = look(change);
+    int error = read_changes(change);
     if (error != MORTISE_OK)
         return error;
     uint64_t now = in_use(change);
@@ -232,7 +232,7 @@ int mortise_semaphore_set_permits(mortise_lock *semaphore, uint32_t permits, int
     struct change change;
     mortise_lock *mutex;
     mortise_hold hold;
-    int error = begin(semaphore, &change);
+    int error = prepare(semaphore, &change);
     if (error == MORTISE_OK && permits > change.most)
         error =
             mrt_error(MORTISE_EINVALID, "%u permits of %u cannot be in use", permits, change.most);

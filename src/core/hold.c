@@ -82,7 +82,8 @@ void mrt_hold_put(struct mrt_hold *hold)
     TAILQ_INSERT_HEAD(&engine->free_holds, hold, link);
 }
 
-static void begin(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_t owner, uint64_t weight)
+static void begin_hold(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_t owner,
+                       uint64_t weight)
 {
     struct mrt_queue *queue = ticket->queue;
     MRT_ASSERT(!hold->queue && !hold->ticket);
@@ -129,7 +130,7 @@ void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, 
     struct mrt_hold *hold = waiter->hold;
     MRT_ASSERT(ticket->holds == 0 && !ticket->queue->active);
     MRT_ASSERT(ticket->used < ticket->fence_span);
-    begin(hold, ticket, waiter->owner, waiter->weight);
+    begin_hold(hold, ticket, waiter->owner, waiter->weight);
     limit(hold, waiter->hold_max, now);
     hold->fence = ticket->fence ? ticket->fence + ticket->used : 0;
     note_fence(ticket, hold->fence);
@@ -142,7 +143,7 @@ void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, 
 
 void mrt_hold_join(struct mrt_hold *hold, const struct mrt_hold *first, uint64_t weight)
 {
-    begin(hold, first->ticket, first->owner, weight);
+    begin_hold(hold, first->ticket, first->owner, weight);
     hold->fence = first->fence;
     hold->ends = first->ends;
     if (hold->ends != MRT_TIME_NEVER)
@@ -171,7 +172,7 @@ struct mrt_hold *mrt_engine_next_told(struct mrt_engine *engine)
 }
 
 /* Puts it into the list of those to be told, if it cares and is not there. */
-static void ask(struct mrt_hold *hold)
+static void queue_revoke(struct mrt_hold *hold)
 {
     if (!hold->wants_revokes || !hold->revoke_requested || hold->revoke_queued)
         return;
@@ -182,7 +183,7 @@ static void ask(struct mrt_hold *hold)
 void mrt_hold_ask(struct mrt_hold *hold)
 {
     hold->revoke_requested = true;
-    ask(hold);
+    queue_revoke(hold);
 }
 
 void mrt_engine_attend(struct mrt_hold *hold)
@@ -195,7 +196,7 @@ void mrt_engine_listen(struct mrt_hold *hold, bool wants_revokes)
 {
     hold->wants_revokes = wants_revokes && hold->ticket;
     if (hold->wants_revokes)
-        ask(hold);
+        queue_revoke(hold);
     else
         hush(hold);
     mrt_engine_attend(hold);

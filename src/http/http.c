@@ -205,7 +205,8 @@ static enum MHD_Result refuse(struct mrt_http_exchange *exchange, unsigned statu
     return send_answer(exchange);
 }
 
-static enum MHD_Result begin(struct mrt_http *http, struct MHD_Connection *handle, void **context)
+static enum MHD_Result begin_exchange(struct mrt_http *http, struct MHD_Connection *handle,
+                                      void **context)
 {
     struct mrt_http_exchange *exchange = calloc(1, sizeof *exchange);
     struct connection *connection = connection_of(handle);
@@ -259,7 +260,7 @@ static enum MHD_Result on_request(void *argument_, struct MHD_Connection *connec
     (void)version;
     (void)upload;
     if (!*context)
-        return begin(argument_, connection, context);
+        return begin_exchange(argument_, connection, context);
     struct mrt_http_exchange *exchange = *context;
     if (*upload_size > 0) {
         *upload_size = 0;

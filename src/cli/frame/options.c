@@ -277,7 +277,7 @@ int mrt_cli_global_option(struct mrt_cli *cli, int argc, char **argv)
 }
 
 /* --config and --help count before any file is read. */
-static int begin(struct mrt_cli *cli, int argc, char **argv)
+static int read_configuration(struct mrt_cli *cli, int argc, char **argv)
 {
     int id;
     cli->begun = true;
@@ -298,7 +298,7 @@ static int begin(struct mrt_cli *cli, int argc, char **argv)
 int mrt_cli_option(struct mrt_cli *cli, int argc, char **argv)
 {
     int id;
-    if (!cli->begun && begin(cli, argc, argv) == MRT_OPTION_STOP)
+    if (!cli->begun && read_configuration(cli, argc, argv) == MRT_OPTION_STOP)
         return MRT_OPTION_STOP;
     do {
         id = next_setting(cli);

@@ -79,7 +79,7 @@ static void renew(struct keeper *keeper, const struct mrt_keeper_request *reques
     set_max_hold(keeper, request->max_hold > 0 ? request->max_hold : run->max_hold);
 }
 
-static void tell(const struct keeper *keeper, struct mrt_keeper_reply *reply)
+static void describe_lock(const struct keeper *keeper, struct mrt_keeper_reply *reply)
 {
     const struct mrt_run_lock *lock = &keeper->run->locks[0];
     if (!keeper->ending.lock_gone &&
@@ -102,7 +102,7 @@ static void serve(struct keeper *keeper, size_t call)
         return;
     }
     if (request.demand == MRT_KEEPER_TELL) {
-        tell(keeper, &reply);
+        describe_lock(keeper, &reply);
     } else if (is_other) {
         reply.code = MRT_EXIT_USAGE;
         snprintf(reply.text, sizeof reply.text, "%s: the token is of another lock", request.name);

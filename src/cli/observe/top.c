@@ -45,7 +45,7 @@ const struct mrt_subcommand mrt_top_subcommand = {
 
 /* -------------------------------------------------------------- the store */
 
-static int look(struct top *top)
+static int read_rows(struct top *top)
 {
     struct mrt_rows rows = {.rows = NULL};
     mrt_screen_busy(true);
@@ -80,7 +80,7 @@ static void act(struct top *top)
 
 /* ------------------------------------------------------------------ keys */
 
-static void ask(struct top *top, int key)
+static void pose_question(struct top *top, int key)
 {
     const struct mrt_row *row = mrt_top_row(top, top->chosen);
     if (!row)
@@ -178,7 +178,7 @@ static void command(struct top *top, int key)
     else if (key == '/')
         top->typing = !*top->opened;
     else if (key == 'r' || key == 'b')
-        ask(top, key);
+        pose_question(top, key);
 }
 
 static void take_key(struct top *top, int key)
@@ -203,7 +203,7 @@ static int watch(struct top *top)
     while (!top->done && !mrt_screen_signal()) {
         mortise_process(top->client);
         if (mrt_time_now() >= top->next_look) {
-            int error = look(top);
+            int error = read_rows(top);
             if (error)
                 say_error(top, error);
         }
@@ -260,7 +260,7 @@ int mrt_cli_top(struct mrt_cli *cli, int argc, char **argv)
     code = mrt_cli_open(cli, MORTISE_FOREIGN_LOOP, &top.client);
     if (code)
         return code;
-    int error = look(&top);
+    int error = read_rows(&top);
     if (error)
         code = mrt_cli_fail_error(NULL, error);
     else if (once)

@@ -193,7 +193,7 @@ bool mrt_guard_start(struct mrt_guard *self, bool timed)
     return false;
 }
 
-static bool tell(const struct mrt_guard *self, const struct message *message)
+static bool send_message(const struct mrt_guard *self, const struct message *message)
 {
     return write(self->fd, message, sizeof(*message)) == (ssize_t)sizeof(*message);
 }
@@ -201,13 +201,13 @@ static bool tell(const struct mrt_guard *self, const struct message *message)
 bool mrt_guard_mind(const struct mrt_guard *self, const struct mrt_target *target)
 {
     struct message message = {.what = MIND, .target = *target};
-    return tell(self, &message);
+    return send_message(self, &message);
 }
 
 void mrt_guard_set_times(struct mrt_guard *self, mrt_time term_at, mrt_time kill_at)
 {
     struct message message = {.what = SET_TIMES, .term_at = term_at, .kill_at = kill_at};
-    if (self->pid != 0 && tell(self, &message))
+    if (self->pid != 0 && send_message(self, &message))
         self->kill_at = kill_at;
 }
 
@@ -215,7 +215,7 @@ void mrt_guard_dismiss(struct mrt_guard *self)
 {
     struct message message = {.what = DISMISS};
     if (self->pid != 0)
-        tell(self, &message); /* one that is gone already needs none; SIGPIPE is blocked */
+        send_message(self, &message); /* one that is gone already needs none; SIGPIPE is blocked */
 }
 
 void mrt_guard_reap(struct mrt_guard *self)
