@@ -17,6 +17,7 @@
 #include "base/name.h"
 #include "base/owner.h"
 #include "base/uri.h"
+#include "io/loop.h"
 #include "io/policy.h"
 #include "store/stores.h"
 

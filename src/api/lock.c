@@ -8,6 +8,7 @@
 #include "api/client.h"
 #include "base/error.h"
 #include "core/recipe.h"
+#include "io/loop.h"
 #include "store/kit/refusal.h"
 
 #include <stdlib.h>

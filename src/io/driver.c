@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "io/fork.h"
+#include "io/loop.h"
 
 #include <stdio.h>
 #include <string.h>

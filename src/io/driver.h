@@ -24,6 +24,8 @@
 
 #include "core/engine.h"
 #include "io/park.h"
+#include "io/reader.h"
+#include "io/tell.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -57,30 +59,6 @@ struct mrt_call {
     TAILQ_ENTRY(mrt_call) blocked_link;
 };
 TAILQ_HEAD(mrt_call_list, mrt_call);
-
-/* Which of the threads that wait reads the store's answers itself: reader.c. */
-struct mrt_reader {
-    struct mrt_call *call;      /* that of the thread which reads; NULL: none does */
-    mrt_time since;             /* when it began */
-    mrt_time next_reader_until; /* until then the loop leaves the store to the next reader */
-    mrt_time loop_away_until; /* until then the loop sleeps, and not for the store; 0: for it too */
-    mrt_time no_reader_until; /* nobody begins to read until then, and the loop is there */
-    bool frequent;            /* a reader came within GRACE of the one before */
-    int blocked;              /* threads in mrt_driver_wait */
-    bool disabled;            /* mrt_reader_disable */
-    bool may_wait;            /* answers_may_wait, when the store was last called */
-    bool sleeps;              /* the reader does */
-    bool looks_away;          /* as the loop's */
-    int fd;                   /* wakes the reader; -1: none has read */
-};
-
-/* The thread that calls back in the loop's place: tell.c. */
-struct mrt_teller {
-    pthread_t thread;
-    struct mrt_park park;
-    mrt_time armed; /* what it sleeps until */
-    bool begun, stop;
-};
 
 /* Whom to tell that the store is silent, or answers again; set when the driver is opened. */
 struct mrt_listener {
@@ -162,9 +140,6 @@ mrt_time mrt_driver_patience(mrt_time deadline);
    with `error`. On return the mutex is held. */
 void mrt_driver_wait(struct mrt_driver *driver, struct mrt_call *wait, mrt_time deadline,
                      int error);
-/* Between enter and leave: the end of a pipe into which a byte ends all that threads wait for; or a
-   negative error. */
-int mrt_loop_interrupt_fd(struct mrt_driver *driver);
 /* Between enter and leave: has the loop run it. */
 void mrt_driver_post(struct mrt_driver *driver, struct mrt_upcall *upcall);
 /* Takes it back. */
@@ -178,64 +153,9 @@ void mrt_driver_sleep_until(struct mrt_driver *driver, mrt_time until);
 void mrt_driver_borrow_store(struct mrt_driver *driver);
 void mrt_driver_give_back_store(struct mrt_driver *driver);
 
-/* reader.c. Between enter and leave: waits for `wait` as the loop would, if its caller may be the
-   reader; false: it may not. It may return early. */
-bool mrt_reader_wait(struct mrt_driver *driver, struct mrt_call *wait, mrt_time deadline);
-/* The mutex is held in all of these. No thread reads for a while,
-   and the loop is back at once. */
-void mrt_reader_recall(struct mrt_driver *driver);
-/* From now on the loop reads all that the store tells: somebody may wait for it who does not
-   block here. */
-void mrt_reader_disable(struct mrt_driver *driver);
-/* Until when the loop leaves the store's descriptor to others; 0: it does not. */
-mrt_time mrt_reader_until(const struct mrt_driver *driver, mrt_time now);
-/* Wakes the reader, if it sleeps. */
-void mrt_reader_wake(struct mrt_driver *driver);
-/* The store has been called. */
-void mrt_reader_called(struct mrt_driver *driver);
-
-/* loop.c: the loop's side. */
-int mrt_loop_start(struct mrt_driver *driver);
-void mrt_loop_stop(struct mrt_driver *driver);
-/* Wakes the loop; the mutex is held. */
-void mrt_loop_kick(struct mrt_driver *driver);
-/* One turn without sleeping: timers, the store, callbacks. The mutex is held. */
-void mrt_loop_turn(struct mrt_driver *driver, mrt_time patience);
-/* Waits at most `left` for `kick`, and for the store's descriptor if `store`: true if that has
-   something. The mutex is held, and let go meanwhile. */
-bool mrt_loop_poll(struct mrt_driver *driver, int kick, bool store, mrt_time left);
-/* Sleeps until something is to do, or `until`. The mutex is held, and let go meanwhile. */
-void mrt_loop_sleep(struct mrt_driver *driver, mrt_time until);
-/* Notes what the descriptors have, without sleeping. The mutex is held. */
-void mrt_loop_look(struct mrt_driver *driver);
-/* How long the loop may sleep from now; MRT_TIME_NEVER: until a descriptor is ready. */
-mrt_time mrt_loop_left(const struct mrt_driver *driver);
-mrt_time mrt_loop_next(const struct mrt_driver *driver);
-int mrt_loop_fd(struct mrt_driver *driver);
-/* A thread with all signals blocked; false: there is none. */
-bool mrt_loop_thread(pthread_t *thread, void *(*run)(void *argument), struct mrt_driver *driver);
-
-/* driver.c, for these: fetches all effects; only those that are for threads of this client. The
-   mutex is held. */
+/* For the other files of io: fetches all effects; only those that are for threads of this client.
+   The mutex is held. */
 void mrt_driver_flush(struct mrt_driver *driver, mrt_time patience);
 void mrt_driver_settle(struct mrt_driver *driver);
-
-/* tell.c. The mutex is held in all of these but the first and the last. */
-/* Whether this thread is in a callback. */
-bool mrt_tell_in_callback(void);
-/* Whether callbacks wait for somebody to run them. */
-bool mrt_tell_waits(const struct mrt_driver *driver);
-/* Runs them, if no other thread does. */
-void mrt_tell(struct mrt_driver *driver);
-/* Wakes who runs them. */
-void mrt_tell_kick(struct mrt_driver *driver);
-/* The engine's timers may have changed. */
-void mrt_tell_timers(struct mrt_driver *driver);
-/* From now on no call of the store holds up what is to be told. 0 or MORTISE_ENOMEM. */
-int mrt_tell_in_time(struct mrt_driver *driver);
-/* After the loop's end: tells the rest. */
-void mrt_tell_stop(struct mrt_driver *driver);
-/* An upcall: tells the listener. */
-void mrt_tell_contact(struct mrt_upcall *upcall);
 
 #endif

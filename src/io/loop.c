@@ -7,9 +7,10 @@
  * of the program's lands on it. With MORTISE_FOREIGN_LOOP the caller runs it, in
  * mortise_process or while a blocking call waits.
  */
-#include "io/driver.h"
+#include "io/loop.h"
 
 #include "base/error.h"
+#include "io/driver.h"
 
 #include <fcntl.h>
 #include <poll.h>

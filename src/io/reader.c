@@ -21,7 +21,10 @@
  * Invariant: the loop never leaves the store's descriptor (`loop_away_until`) for longer than
  * GRACE. Nothing is lost meanwhile: a descriptor stays readable until it has been read.
  */
+#include "io/reader.h"
+
 #include "io/driver.h"
+#include "io/loop.h"
 
 #include <sys/eventfd.h>
 

@@ -11,9 +11,11 @@
  * too, and never calls the store. Nor does a callback, on whichever thread: what it has for the
  * store is carried by the loop. A foreign loop is the program's own thread, and has no teller.
  */
-#include "io/driver.h"
+#include "io/tell.h"
 
 #include "base/error.h"
+#include "io/driver.h"
+#include "io/loop.h"
 
 #include <stdlib.h>
 #include <sys/eventfd.h>
