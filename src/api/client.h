@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the public handles are made of. A client is a driver with names around it;
- * a lock is a handle on a local tier (core/queue.c) with an owner; a hold is a
- * slot of the engine and its generation.
+ * The structures behind the public handles. A client is a driver with names around it; a lock
+ * is a handle on a local tier (core/queue.c) with an owner; a hold is a slot of the engine
+ * and its generation.
  */
 #ifndef MRT_API_CLIENT_H
 #define MRT_API_CLIENT_H
@@ -47,15 +47,15 @@ struct mortise_lock {
 /* The calling thread as an owner. Numbers are never used again in a process. */
 uint64_t mrt_thread_owner(void);
 
-/* Who acquires through a handle now; 0: nobody in particular. */
+/* The owner for which an acquire through this handle is made now; 0: no owner. */
 uint64_t mrt_lock_owner(const mortise_lock *lock);
-/* What all acquires through a handle have in common. */
+/* Fills in the options that the handle gives to each of its acquires. */
 void mrt_lock_fill_wait(const mortise_lock *lock, struct mrt_call *wait);
-/* Begins an acquire whose thread will wait, and has it among the lock's. The mutex is held. */
+/* Begins an acquire whose thread will wait, and adds it to the lock's calls. The mutex is held. */
 void mrt_lock_begin(mortise_lock *lock, struct mrt_call *wait, uint64_t owner, bool try_only,
                     bool expect_free);
-/* Waits for one that is among the lock's, at most until then, and takes it out. The mutex is
-   held. */
+/* Waits until the deadline for a call that mrt_lock_begin began, and removes it from the lock's
+   calls. The mutex is held. */
 int mrt_lock_wait(mortise_lock *lock, struct mrt_call *wait, mrt_time deadline, mortise_hold *hold);
 
 /* detach.c: a token for this hold, and detaching under it. */

@@ -73,7 +73,7 @@ static void take_outcome(struct term *term)
     mrt_engine_attend(waiter->hold);
 }
 
-/* Brings a term up to now. Whoever finds it lost first has it told. */
+/* Brings a term up to date. The thread that finds it lost first posts the callback. */
 static void update_term(struct term *term)
 {
     struct mrt_driver *driver = &term->election->client->driver;

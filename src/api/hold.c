@@ -38,10 +38,10 @@ static void leave(mortise_hold hold)
     mrt_driver_leave_quietly(&client_of(hold)->driver);
 }
 
-/* After a call that has a command for the store, which is not waited for. */
+/* After a call whose command for the store nobody waits for. */
 static void leave_attending(mortise_hold hold)
 {
-    mrt_reader_recall(&client_of(hold)->driver); /* it is to be told at once */
+    mrt_reader_recall(&client_of(hold)->driver); /* the loop reads the answer without delay */
     mrt_driver_leave(&client_of(hold)->driver, MRT_TIME_NEVER);
 }
 
@@ -89,7 +89,7 @@ int mortise_release(mortise_hold hold)
     return error;
 }
 
-/* What neighbours of one client send goes to the store together. */
+/* Releases of neighbouring holds of one client are sent to the store together. */
 int mortise_release_all(const mortise_hold *holds, size_t count)
 {
     int error = MORTISE_OK, result;

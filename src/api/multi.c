@@ -2,24 +2,25 @@
 /*
  * Several locks as one: all of them or none.
  *
- * They are acquired one after the other in an order that is the same for everybody: by
- * the store's address as the client was given it, then by name. So of those who want the
- * same ones, whoever has the first is ahead of the others for all, and no circle of waiting
- * can close, if all spell the addresses alike. Of the two sides of a read/write lock the
- * heavier comes first, for its owner may then read as well.
+ * They are acquired one after the other, in an order that is the same for every client: by the
+ * store's address as the client was given it, then by name. So of several clients that want the
+ * same locks, the one that holds the first is ahead of the others for all of them. No circle of
+ * waiting can close if all clients spell the addresses alike. Of the two sides of a read/write
+ * lock the writers' comes first, because its owner may then read as well.
  *
- * Who waits for a lock holds those before it, and nothing else. But what is free can be had at
- * once: the first is acquired and those behind it are tried in one go, in the hope that they are
- * free, which takes one round trip for all of them. If one cannot be had so, what came behind it
- * is given back, and it is waited for. A lock that had to be waited for is likely to be in use
- * again: for some calls it is asked for before those behind it are.
+ * A client that waits for a lock holds those that sort before it, and nothing else. But free locks
+ * can be acquired immediately: the first is acquired and those behind it are tried together, in the
+ * hope that they are free, which takes one round trip for all of them. If one of these tries fails,
+ * the locks behind it are released, and the call waits for that lock. A lock that had to be waited
+ * for is likely to be in use again: in some later calls it is held before any lock behind it is
+ * requested.
  *
- * A lock that is acquired early may be lost while a later one is waited for, with its session or
- * by an operator. It and those behind it are then given back, and acquired again: the call
- * succeeds with all of them held, but for those that have ended by their own max_hold_ms.
+ * While the call waits for a later lock, it may lose an earlier one, with the session or by an
+ * operator. That lock and those behind it are then released and acquired again. The call succeeds
+ * with all of them held, except those that have ended by their own max_hold_ms.
  *
- * A lock that is there twice would wait for itself, unless its owner's second acquire
- * nests: that is refused before anything is acquired.
+ * A lock that is listed twice would wait for itself, unless its owner's second acquire
+ * nests. Such a list is refused before anything is acquired.
  *
  * Threads: any. Between calls a lock remembers that it was in use, as a hint.
  */

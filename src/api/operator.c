@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an operator does: list who holds and who waits, ask a holder to give up, take a
- * ticket away. It goes past the engine, straight to the store, and needs no session.
+ * The operator's calls: list holders and waiters, ask a holder to give up, remove a ticket. They
+ * bypass the engine, go straight to the store, and need no session.
  *
- * A server may take its time to answer, and a program to look at a row. Neither may keep a hold
- * from being renewed: so stores with a lease are asked beside all that they do for the client, and
- * the rows of a list are shown when the store has been left again.
+ * A server may answer slowly, and a program may take long over a row. Neither may keep a hold from
+ * being renewed. So a store with a lease answers these calls beside its other work for the client,
+ * and rows of a list are shown after the call has left the store.
  *
- * Threads: any, but not in a callback of a client: the store is waited for. A list's own callback
- * is none of those.
+ * Threads: any, except in a callback of a client, because these calls wait for the store. The
+ * callback of a list is not such a callback.
  */
 #include "api/client.h"
 

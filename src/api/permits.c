@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many of a semaphore's permits are in use. What is not is held by nobody: durable holds
- * of as many permits (api/detach.c), so no store and no waiter need know of it.
+ * How many of a semaphore's permits are in use. Each of the others is covered by a durable hold
+ * that no client holds (api/detach.c), so stores and waiters need not know of this.
  *
- * Their tokens stand in the cell "NAME/permits", a line for each: token, fence of its ticket,
- * permits. Who changes it holds the mutex of that name, and writes with its fence.
+ * The tokens of these holds are in the cell "NAME/permits", one line each: token, fence of its
+ * ticket, permits. A client that changes the cell holds the mutex of that name, and writes with
+ * the mutex's fence.
  *
- * Invariant: a line is written before its ticket is detached, and taken out after it was adopted.
- * So what is out of use can be found, and a line without a ticket (its writer died, or an operator
- * broke it) is dropped by the next who comes: mortise_list shows which tickets there are.
+ * Invariant: a line is written before its ticket is detached, and removed after it was adopted.
+ * So the permits out of use can always be found. A line without a ticket (its writer died, or an
+ * operator broke the ticket) is dropped by the next change: mortise_list shows which tickets exist.
  *
  * Threads: any, but not in a callback: the store is waited for.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is not known for certain to be of the loopback interface counts as open: a warning too many
- * is read and dismissed, one too few is not seen.
+ * An address counts as open to others unless it certainly belongs to the loopback interface. A
+ * needless warning is read and dismissed; a missing warning is never noticed.
  */
 #include "base/listen.h"
 

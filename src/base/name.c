@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What may stand in a name: one walk over the bytes finds the first that may not,
- * and the refusal quotes the name with everything unprintable escaped, so that
- * the message is one line whatever was passed.
+ * Checks names. One walk over the bytes finds the first that a name may not contain. The
+ * refusal quotes the name with everything unprintable escaped, so the message is always one
+ * line.
  */
 #include "base/name.h"
 

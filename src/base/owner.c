@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client tells of itself; see owner.h. A label and a host have no line feeds. */
+/* How a client describes itself; see owner.h. A label and a host contain no line feeds. */
 #include "base/owner.h"
 
 #include "base/name.h"

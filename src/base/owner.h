@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a client tells of itself beside its tickets, as the one text that stores keep: its
- * label, and if it tells of its process, the host and the process number on lines of their own.
- * It is for people: others may write there what they like, and nothing is decided by it.
+ * How a client describes itself beside its tickets, as the one text that stores keep: its label
+ * and, if it names its process, the host and the process number on lines of their own. The text
+ * is for people. Another client may write anything there, so no decision depends on it.
  */
 #ifndef MRT_BASE_OWNER_H
 #define MRT_BASE_OWNER_H

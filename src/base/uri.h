@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Store URIs, taken apart: scheme:rest?key=value&key=value. What stands in `rest`
- * is the store's own affair; escapes (%2F) are decoded in values only, the
- * store decodes its path. Nothing here touches a file or a network.
+ * Store URIs, taken apart: scheme:rest?key=value&key=value. Each store reads `rest` itself.
+ * Escapes (%2F) are decoded only in values; the store decodes its path. Nothing here uses a
+ * file or a network.
  */
 #ifndef MRT_BASE_URI_H
 #define MRT_BASE_URI_H

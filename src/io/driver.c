@@ -68,7 +68,8 @@ void mrt_driver_settle(struct mrt_driver *driver)
     mrt_tell_timers(driver);
 }
 
-/* What is told unasked says most. A real answer ends what was known. */
+/* Keeps why no server can be reached. The reason in an unsolicited event replaces the one kept,
+   because it says most; the reason in an answer only fills a gap. A real answer clears it. */
 static void note_trouble(struct mrt_listener *listener, const struct mrt_event *event)
 {
     bool unreachable = event->type == MRT_FAILED && event->error == MORTISE_EUNREACHABLE;

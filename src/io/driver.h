@@ -2,22 +2,20 @@
 /*
  * The driver: runs one engine on one store for many threads.
  *
- * One mutex guards the engine. Who has changed the engine fetches its effects
- * before letting go: it wakes the threads whose waiters settled and carries the
- * commands to the store. Carrying is done without the mutex, by one thread at
- * a time (`driving`); others leave their commands in the outbox, and the one
- * who drives takes them along. So an uncontended acquire on a store that answers
- * at once costs no switch of thread, and a store that is slow holds up nobody who
- * does not need it: after a short patience the loop takes over.
+ * One mutex guards the engine. A thread that has changed the engine fetches its effects before
+ * it unlocks the mutex: it wakes the threads whose waiters settled, and carries the commands to
+ * the store. Carrying is done without the mutex, by one thread at a time (`driving`). Others
+ * leave their commands in the outbox, and the driving thread takes them along. So an
+ * uncontended acquire on a store that answers immediately costs no switch of thread.
  *
- * Nobody carries for longer than his patience: what is left then is the loop's.
+ * No thread carries for longer than its patience: it leaves the rest to the loop. So a slow
+ * store delays only the threads that need it.
  *
- * The loop is a thread of the client (or the caller, MORTISE_FOREIGN_LOOP): it
- * waits for the store's descriptor, for timers and for kicks, and runs the
- * callbacks of the user, without the mutex, unless a thread of their own does
- * (tell.c). A caller that waits, and is the only one,
- * reads the store's descriptor in its place (reader.c): an answer then costs one switch
- * of thread, not two. Which one it is makes no difference to what is done.
+ * The loop is a thread of the client (or the caller, MORTISE_FOREIGN_LOOP). It waits for the
+ * store's descriptor, for timers and for kicks. It runs the callbacks of the user, without the
+ * mutex, unless the teller does (tell.c). A caller that is the only one to wait reads the store's
+ * descriptor in the loop's place (reader.c): an answer then costs one switch of thread instead
+ * of two. Both do the same with what they read.
  */
 #ifndef MRT_IO_DRIVER_H
 #define MRT_IO_DRIVER_H

@@ -38,7 +38,7 @@ mrt_time mrt_loop_next(const struct mrt_driver *driver)
 {
     if (driver->driving) /* who calls the store looks at its time afterwards */
         return mrt_engine_next_time(driver->engine);
-    /* What the store did not take may have been given up since. */
+    /* A stalled driver has nothing to carry if the engine has since withdrawn its commands. */
     if (driver->stalled && (driver->want_process || mrt_engine_has_command(driver->engine)))
         return 0;
     return mrt_time_min(mrt_engine_next_time(driver->engine), driver->store_next);

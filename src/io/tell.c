@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Telling: the callbacks of the user, and the descriptors of lost holds.
+ * Telling: calls the user's callbacks, and makes the descriptors of lost holds readable.
  *
  * Callbacks run one at a time and without the mutex; they may call anything that does not block.
- * Whichever thread begins to call back (`calling`) goes on until there is nothing to tell.
+ * The thread that begins to call back (`calling`) goes on until no callback is left.
  *
- * The loop calls back in its turns. But it also calls the store, and a call that stands still
- * would keep from the holder that its lease has run out. So once somebody is to be told in time,
- * a thread of its own calls back in the loop's place: the teller. It keeps the engine's timers
- * too, and never calls the store. Nor does a callback, on whichever thread: what it has for the
- * store is carried by the loop. A foreign loop is the program's own thread, and has no teller.
+ * By default the loop calls back. But the loop also calls the store, and a call that hangs would
+ * delay the news that a lease has run out. So once a program needs a callback in time, a thread of
+ * its own calls back in the loop's place: the teller. It also runs the engine's timers, and never
+ * calls the store. A callback does not call the store either, on any thread: the loop carries the
+ * commands that a callback makes. A foreign loop is the program's own thread, and has no teller.
  */
 #include "io/tell.h"
 

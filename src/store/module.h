@@ -33,11 +33,11 @@ struct mrt_module_host {
 typedef const struct mrt_store_ops *mrt_module_entry(const struct mrt_module_host *host);
 
 /*
- * Loads `file`, once a process. It is looked for in $MORTISE_MODULES if that is set, else
- * beside the program or library that this code is in, and then where it was to be installed.
- * In a set-user-ID program only there. A file that others than root and the user could have
- * put there is refused.
- * 0; MORTISE_ENOTSUPPORTED saying what is missing of `store`; MORTISE_EUNSAFE.
+ * Loads `file`, once a process. It is searched in $MORTISE_MODULES if that is set; otherwise beside
+ * the program or library that contains this code, and then in the directory where mortise was
+ * configured to be installed. A set-user-ID program searches only the last. A file that users other
+ * than root and this one could have put there is refused.
+ * 0; MORTISE_ENOTSUPPORTED, saying what `store` lacks; MORTISE_EUNSAFE.
  */
 int mrt_module_load(const char *file, const char *store, const struct mrt_store_ops **ops);
 /* The same for a module of another kind, `what` in messages, each time it is called: its symbol

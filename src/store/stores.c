@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds stores in the table of cmake/stores.cmake. What is not built or not installed stays known,
-   to say so. */
+/* Finds stores in the table of cmake/stores.cmake. A store that is not built or not installed stays
+   in the table, so that the error says so. */
 #include "store/stores.h"
 
 #include "base/error.h"

@@ -9,8 +9,8 @@ SERVERS="$BATS_TEST_DIRNAME/../../tools/servers"
 
 setup_file() {
     # BATS_FILE_TMPDIR is removed at the end, and the server's directory with it.
-    # Nor does it remove the nodes of a lock between two commands, which would cost the next
-    # one requests.
+    # The server also keeps the empty directory of a lock between two commands: to make it again
+    # would cost the next command requests.
     python3 "$SERVERS" start zk "$BATS_FILE_TMPDIR/zk" --property znode.container.checkIntervalMs=3600000 \
         >/dev/null 3>&-
 }
@@ -29,9 +29,8 @@ on_server() {
     export MORTISE_URL
 }
 
-# freeze: the server stands still, from $began on (hundredths of a second since the machine came
-# up);
-# by a program of ours it would be some time later.
+# freeze: stops the server, and sets began to the time of that, in hundredths of a second since the
+# machine came up. A program of ours would read the time later.
 freeze() {
     SERVER=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["pids"][0])' \
         "$BATS_FILE_TMPDIR/zk/servers.json")
@@ -40,8 +39,8 @@ freeze() {
     began=${began/./}
 }
 
-# Runs under the lock and takes a quarter of its grace, 1.2s, for an orderly end, or none if TERM
-# comes late.
+# Runs under the lock. TERM makes it end in good order, which takes 0.3 s, a quarter of its grace of
+# 1.2 s. If TERM comes late it has no time left for that.
 ORDERLY='import signal, time
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 open("holding", "w")
@@ -49,8 +48,8 @@ signal.sigwait([signal.SIGTERM])
 time.sleep(0.3)
 open("done", "w")'
 
-# Runs under the lock, hears nothing, and notes the time again and again; but not when the machine
-# has not let it run for long: then it may not have let those run who are to end it.
+# Runs under the lock, ignores TERM, and notes the time again and again. It notes nothing after the
+# machine has not let it run for long: the machine may have stopped the processes that end it too.
 STUBBORN='import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 last = now = time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ZooKeeper as a server of worlds, in two ways. With the real store in the clients there is
- * nothing to do here but to know the truth: its requests come by zk_wire.c. The other is a fake of
- * the store behind the port, for the engine alone: each command is a few requests on the session's
- * connection, as the store makes them, with no more care than the port requires; link.c loses
+ * ZooKeeper as a server of worlds, in two ways. With the real store in the clients this file only
+ * knows the truth: the requests come by zk_wire.c. The other way is a fake of the store behind the
+ * port, for tests of the engine: each command is a few requests on the session's connection, as
+ * the store makes them, and the fake promises no more than the port requires. link.c loses
  * commands and answers on top of the ensemble's losses.
  *
  *   START   open       RENEW   sync       STOP   close
  *   APPEND  create + list, and for a try that is blocked a delete
  *   REFRESH sync + list                   REMOVE delete
  *   a ticket whose create may have been done: sync + list first, to find it, and exists of
- *   each node of its name, for it may be another session's
+ *   each node of its name, because the node may belong to another session
  *
  * A connection that ends answers UNKNOWN to everything under way, and is opened again at
  * another server. Waiting is a data watch on the node just ahead.

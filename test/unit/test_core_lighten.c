@@ -245,7 +245,7 @@ static void test_lighten_is_repeated_until_it_is_done(void **state)
     core.shown.recheck = MRT_SECOND;
     core_view(&core, command, 0);
     core_pass(&core, MRT_SECOND);
-    core_fetch(&core, MRT_REFRESH); /* no more callbacks */
+    core_fetch(&core, MRT_REFRESH); /* the recheck that the view requires */
     assert_true(holds(&read));
     core_free(&core);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every part is checked whole. What is not well formed is never quoted where it may be a
- * part of a password that was put in the wrong place.
+ * Parses addresses. Every part is checked whole. A malformed part is never quoted where it may be
+ * a part of a password that was put in the wrong place.
  */
 #include "store/kit/address.h"
 

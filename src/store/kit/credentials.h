@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A secret that a store is to show its server, one line:
+ * The secret that a store shows its server, one line:
  *
- *   ?credentials=/path   from a file that nobody else can read
- *   a variable           of the environment; the file goes first
+ *   ?credentials=/path   from a file that nobody else can read; it is preferred
+ *   a variable           of the environment
  *
- * It never stands in a URI or in arguments, and no message quotes it. What the line looks
- * like inside is the store's affair.
+ * The secret is never in a URI or in arguments, and no message quotes it. Each store family reads
+ * the line in its own way.
  */
 #ifndef MRT_STORE_KIT_CREDENTIALS_H
 #define MRT_STORE_KIT_CREDENTIALS_H

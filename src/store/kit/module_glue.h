@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a module's entry begins with. */
+/* The beginning of a module's entry function. */
 #ifndef MRT_STORE_KIT_MODULE_GLUE_H
 #define MRT_STORE_KIT_MODULE_GLUE_H
 

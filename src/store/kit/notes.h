@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a store says in the log, once each. It is noted where it is found, under a lock or in a
- * callback, and said where the store delivers its events: what logs is the program's, and may call
- * back or block.
+ * Notes of a store for the log, once each. A fault is noted where it is found, under a lock or in a
+ * callback, and logged where the store delivers its events. The log function belongs to the
+ * program, and may call back or block.
  */
 #ifndef MRT_STORE_KIT_NOTES_H
 #define MRT_STORE_KIT_NOTES_H

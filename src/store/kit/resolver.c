@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One look-up at a time is under way for a resolver, on a thread of its own. Who of the two needs
- * it last frees it.
+ * A resolver has at most one look-up under way, on a thread of its own. The two share the look-up's
+ * memory, and the last of them to use it frees it.
  */
 #include "store/kit/resolver.h"
 

@@ -43,26 +43,26 @@ struct mrt_resolver {
     int fault;      /* of getaddrinfo, if the last look-up found nothing; 0 */
 };
 
-/* These are to be looked up no sooner than a second after `now`, when they were last; never, if
-   all are literal addresses. */
+/* Begins with these hosts, as looked up at `now`: no look-up starts within a second of that, and
+   none ever if all are literal addresses. */
 void mrt_resolver_init(struct mrt_resolver *resolver, const struct mrt_host *hosts, size_t count,
                        mrt_time now);
-/* Looks them up beside the caller, unless that is being done or it is too soon. */
+/* Starts a look-up beside the caller, unless one is under way or it is too soon. */
 void mrt_resolver_begin(struct mrt_resolver *resolver, const struct mrt_host *hosts, size_t count,
                         mrt_time now);
-/* What was found since, if anything; NULL: it is still being looked for, or nothing was. The
-   caller frees it. */
+/* The addresses found since the last call; NULL: the look-up is under way, or found none. The
+   caller frees them. */
 struct mrt_addresses *mrt_resolver_take(struct mrt_resolver *resolver);
-/* Looks them up and waits for at most `limit`: as mrt_resolve; or NULL, and the look-up goes on. */
+/* Looks up and waits for at most `limit`: as mrt_resolve; or NULL, and the look-up goes on. */
 struct mrt_addresses *mrt_resolver_wait(struct mrt_resolver *resolver, const struct mrt_host *hosts,
                                         size_t count, mrt_time limit);
 /* Whether a look-up is under way. */
 bool mrt_resolver_is_busy(const struct mrt_resolver *resolver);
-/* Why nothing was found, or not yet, for people. */
+/* Why no address was found, or not yet, for people. */
 const char *mrt_resolver_fault(const struct mrt_resolver *resolver);
-/* When who waits for it should come by. */
+/* When a caller that waits for the look-up should call again. */
 mrt_time mrt_resolver_next(const struct mrt_resolver *resolver, mrt_time now);
-/* Whatever it finds is not wanted any more. */
+/* Gives up the look-up under way: its result is not used. */
 void mrt_resolver_forget(struct mrt_resolver *resolver);
 
 #endif

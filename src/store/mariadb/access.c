@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may use the store: whether this user may do more than locks need, and whether the server lets
- * others in without a password. mortise_server tells it in the log.
+ * Access rights: reports in the log, by mortise_server, if this user may do more than locks need,
+ * or if the server lets others in without a password.
  *
- * It is asked on a connection of its own, for the store's own has its statements under way.
+ * The query uses a connection of its own, because the store's connection has its statements under
+ * way.
  */
 #include "store/mariadb/internal.h"
 #include "store/sql/outbox.h"
@@ -12,8 +13,8 @@
 
 #include <string.h>
 
-/* A user who may not sees only its own rows there; who sees more has more. A server that was given
-   no address listens on all. */
+/* A user without that right sees only its own rows there; a user who sees more has more rights. A
+   server that was given no address listens on all. */
 static const char query[] =
     "SELECT (SELECT COUNT(*) FROM information_schema.USER_PRIVILEGES"
     "        WHERE PRIVILEGE_TYPE <> 'USAGE')"
@@ -21,7 +22,7 @@ static const char query[] =
     "        WHERE PRIVILEGE_TYPE NOT IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE')),"
     " COALESCE(NULLIF(@@bind_address, ''), '*')";
 
-/* Who reads an option file may have a password from there. */
+/* False also if an option file is read, because it may contain a password. */
 static bool has_no_password(const struct mrt_mariadb_connection_options *words)
 {
     return !(words->password && *words->password) && !*words->option_file &&

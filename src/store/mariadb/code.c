@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table of the server's numbers of errors. What is not in it has failed: a failure is followed
- * by ROLLBACK, so nothing of it was done. From 2000 on they are the library's own, and the
- * connection is gone.
+ * One table of the server's numbers of errors. A number that is not in it means that the request
+ * failed: ROLLBACK follows a failure, so nothing was done. Numbers from 2000 on are the library's
+ * own, and the connection is gone.
  */
 #include "store/mariadb/internal.h"
 #include "store/sql/driver.h"

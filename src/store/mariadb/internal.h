@@ -73,18 +73,19 @@ const char *mrt_mariadb_tls_advice(const struct mrt_mariadb_connection_options *
                                    unsigned code);
 
 /* text.c */
-/* The acquire of a lock that nobody has. */
+/* Whether it is an acquire that expects an empty queue. */
 bool mrt_mariadb_is_alone(const struct mrt_sql_request *request);
 /* The whole request as one text; NULL: no memory. */
 char *mrt_mariadb_text(const struct mrt_sql_store *store, const struct mrt_sql_request *request);
 
 /* wire.c */
-/* What of the connection's socket is waited for and ready, as MYSQL_WAIT_ bits; waits for it. */
+/* Returns the events that the library waits for and that are ready on the connection's socket, as
+   MYSQL_WAIT_ bits. The second registers the events that it waits for. */
 int mrt_mariadb_ready(const struct mrt_sql_store *store);
 void mrt_mariadb_watch(struct mrt_sql_store *store);
 
 /* access.c */
-/* Tells the log what is wrong with who may use the store. On a connection of its own; blocks. */
+/* Reports faults of access rights in the log. On a connection of its own; blocks. */
 void mrt_mariadb_check_access(const struct mrt_sql_store *store);
 
 /* schema.c */

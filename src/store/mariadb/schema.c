@@ -16,8 +16,9 @@
 
 #define TABLE "ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET binary"
 
-/* Every %1$s is the database's name, which needs no quoting. What is there is looked at before
-   anything is made; a trigger runs as who made it, so it is no danger to who looks later. */
+/* Every %1$s is the database's name, which needs no quoting. Existing tables are checked before
+   anything is made. A trigger runs with the rights of its definer, so a later check is in no danger
+   from it. */
 #define LOOK                                                                                      \
     "SET @mortise_fault = COALESCE(" MRT_MARIADB_FAULT(                                           \
         "'%1$s'") ",\n"                                                                           \

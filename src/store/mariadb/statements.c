@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The texts. What they return: sql/columns.h. */
+/* The texts. Their results: sql/columns.h. */
 #include "store/mariadb/statements.h"
 
 #include "store/mariadb/trust.h"
@@ -14,8 +14,8 @@
 #define NOBODY "x'00000000000000000000000000000000'"
 #define SHARE_SESSION "SELECT 1 FROM session WHERE id = $s AND epoch = $e LOCK IN SHARE MODE"
 
-/* A connection on which nothing comes for a lease and more, or a transaction that is left open, is
-   the server's to end: then its row locks are gone too. */
+/* The server ends a connection on which nothing comes for a lease and more, or whose transaction is
+   left open. Its row locks end with it. */
 static const char setup[] =
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00',"
     " autocommit = 1, innodb_lock_wait_timeout = $h, wait_timeout = 2 + 3 * $h"
@@ -30,25 +30,25 @@ static const char identify[] =
 static const char start[] =
     "INSERT INTO session (id, epoch, expires, label) VALUES ($s, $e, " NOW " + $l, $a)"
     " ON DUPLICATE KEY UPDATE epoch = GREATEST(epoch, $e), expires = " NOW " + $l";
-/* Who may not give a lock back is to get none. */
+/* A user without the right to release a lock gets an error here, before it acquires one. */
 static const char may_end[] =
     "DELETE t, s FROM ticket t JOIN session s ON s.id = t.session WHERE t.number = 0";
-/* The row of the queue table that is no lock's, for none has this name: when all queues were last
-   looked through. */
+/* The row of the queue table that belongs to no lock, because no lock has this name: the time
+   when all queues were last swept. */
 #define SWEPT "''"
 static const char old_sessions[] =
     "SELECT EXISTS (SELECT 1 FROM session WHERE expires < " NOW " - 60000000)"
     " OR NOT EXISTS (SELECT 1 FROM queue WHERE name = " SWEPT " AND touched > " NOW
     " - 3600000000)";
 
-/* An older connection's, come late, must not lower the epoch. */
+/* A late command of an older connection must not lower the epoch. */
 static const char resume[] =
     "UPDATE session SET epoch = $e WHERE id = $s AND epoch > 0 AND epoch < $e";
 static const char resumed[] = "SELECT 1 FROM session WHERE id = $s AND epoch > 0";
 
 static const char renew[] = "UPDATE session SET expires = " NOW " + $l WHERE id = $s AND epoch > 0";
-/* What stands for the requests differs whenever one of them is made. A server that has become
-   read-only says so here: it ends no connections, and refuses nothing to some users. */
+/* The number that stands for operators' requests changes whenever one is made. A server that has
+   become read-only shows it here: it ends no connections, and lets some users write. */
 static const char count_tickets[] =
     "SELECT (SELECT COUNT(*) FROM ticket WHERE session = $s),"
     " (SELECT MOD(COALESCE(SUM(CAST(asked AS DECIMAL(30)) * number), 0), 1000000000000000000)"
@@ -153,7 +153,7 @@ static const char mark_dead[] = "UPDATE session s JOIN ticket t ON t.session = s
                                 " WHERE t.queue = $q AND s.expires <= " NOW;
 static const char die[] =
     "UPDATE session SET epoch = 0, expires = LEAST(expires, " NOW ") WHERE id = $s";
-/* What holds with a delay is left behind by dead sessions: a session for each ticket. */
+/* Dead sessions leave behind their holds with a delay: each gets a session of its own. */
 #define LEAVE_BEHIND(these)                                                                       \
     "INSERT IGNORE INTO session (id, epoch, expires, label)"                                       \
     " SELECT l.id, 0, d.expires + l.delay, d.label FROM"                                          \
@@ -207,8 +207,8 @@ static const char break_ticket[] = "DELETE FROM ticket WHERE queue = $q AND numb
 
 /* ------------------------------------------------------------------ forms */
 
-/* A connection of a form: what is held on it lasts as long as it does, and no longer than something
-   comes on it. */
+/* A connection of a form: its lock lasts as long as the connection, which the server ends when
+   nothing comes on it. */
 static const char form_setup[] =
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00',"
     " autocommit = 1, innodb_lock_wait_timeout = $Z, wait_timeout = $J"
@@ -223,7 +223,7 @@ static const char name_wait[] = "SELECT GET_LOCK($C, $Z), 1";
 static const char name_leave[] = "SELECT RELEASE_LOCK($C)";
 static const char name_prove[] =
     "SELECT IS_USED_LOCK($C) = CONNECTION_ID(), 0, CONNECTION_ID(), @@global.read_only + 0";
-/* Who waits is not to be seen. */
+/* The server shows no waiters. */
 static const char name_list[] =
     "SELECT " MRT_LIST_ROW("0", "1", "1", "0", "$n", "'get_lock'",
     "CONCAT(IF(p.user IS NULL, '', p.user), ' (connection ', holder, ')')", "0", "0", "''")

@@ -2,18 +2,19 @@
 /*
  * The SQL of the MariaDB store. A statement's parameters stand in it as $ and a letter
  * (sql/request.c) and go to the server as literals: numbers in digits, all else in hexadecimal
- * ones, x'...', in which nothing can end a literal or begin a statement. $C is what the lock of a
- * name is called (doc/forms.md).
+ * literals, x'...', in which nothing can end a literal or begin a statement. $C is the server's
+ * name for the lock of a name (doc/forms.md).
  *
  * The rules they keep:
  *  - Only the server tells the time, in microseconds, and by SYSDATE: NOW stands still in a
- *    statement, and one that has waited for a lock would judge by a time long past.
- *  - Who puts a ticket in locks the queue's row first. In READ COMMITTED the next statement, or a
- *    look in the same one that begins after that, then sees all that those before it committed.
- *  - A row that is to be locked is there: it is made once, in a transaction of its own, and has no
- *    unique key besides the one it is found by. So nobody waits for a gap between rows.
- *  - A ticket counts while its session's row is there. It is the row's deletion that ends a
- *    session, or its epoch's becoming 0, not the passing of its lease, so that a renewal and a
+ *    statement, so a statement that has waited for a lock would judge by a time long past.
+ *  - A transaction that puts a ticket in locks the queue's row first. In READ COMMITTED the next
+ *    statement, or a subquery of the same one that begins after that, then sees everything
+ *    committed before.
+ *  - A row exists before it is locked: it is made once, in a transaction of its own, and has only
+ *    the unique key that finds it. So no transaction waits for a gap between rows.
+ *  - A ticket counts while its session's row exists. The deletion of the row, or its epoch's
+ *    becoming 0, ends a session, not the passing of its lease, so a renewal and a
  *    death exclude each other.
  *  - Tickets are numbered by the table's counter, which the server keeps across restarts,
  *    while the queue's row is locked: so numbers of one queue rise in the order of its tickets.

@@ -63,9 +63,9 @@ static void init_library(void)
     ma_pvio_register_callback(1, count_received);
 }
 
-/* Not every plugin of the client's that a server may ask for: a password goes in the clear to none
-   but one that is known, or on this machine's socket. Nor does a server get a file that it names.
- */
+/* Restricts what a server may request of the client: a plugin that sends the password in the clear
+   is allowed only if the server is verified or on this machine's socket, and no file that the
+   server names is sent. */
 static void restrict_server(MYSQL *connection, const struct mrt_mariadb_connection_options *words)
 {
     static const char hashed[] = "mysql_native_password,client_ed25519,auth_gssapi_client,parsec";
@@ -126,7 +126,7 @@ MYSQL *mrt_mariadb_new(const struct mrt_mariadb_connection_options *words,
     return connection;
 }
 
-/* The library lets a server do without TLS unless the certificate is to be checked. */
+/* The library accepts a server without TLS unless it verifies the certificate. */
 bool mrt_mariadb_is_open(MYSQL *connection, const struct mrt_mariadb_connection_options *words)
 {
     return words->tls >= MRT_SQL_TLS_REQUIRED && !mysql_get_ssl_cipher(connection);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is sent for a request: its statements in one piece, with the transaction's beginning and
+ * The text of a request: its statements in one piece, with the transaction's beginning and
  * end, and values as literals, in digits or in hexadecimal.
  *
- * The statement of an acquire that finds nobody is prepared in front of the first that is sent on a
- * connection. It is done by its name then, with its values as literals, as all else is.
+ * The statement for an acquire in an empty queue is prepared in front of the first such acquire on
+ * a connection. It is then executed by its name, with its values as literals, as everywhere.
  */
 #include "store/mariadb/internal.h"
 #include "store/sql/request.h"

@@ -76,7 +76,7 @@ static int read_base(const struct mrt_uri *uri, struct mrt_mariadb_connection_op
     return mrt_sql_schema(path && *path ? path : NULL, words->database);
 }
 
-/* What may be shown. */
+/* Writes the part of the URI that is no secret. */
 static void write_shown(const struct mrt_mariadb_connection_options *words, char shown[512])
 {
     char host[280]; /* so that all of it fits */

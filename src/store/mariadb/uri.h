@@ -3,9 +3,9 @@
  * mysql://user:password@host:port/database?lease=10s&connect=5s&socket=/path
  *       &option_file=/path&option_group=name&tls=verify&tls_ca=/path
  *
- * The database is the schema: its tables are the store's, and nobody else's. What else the client
- * library can be told, TLS and a password among it, may stand in an option file of its own
- * form, which is read only if it is named. A password in the URI is never shown.
+ * The database is the schema: its tables belong to the store only. Further options of the client
+ * library, TLS and a password among them, may stand in an option file in the library's own
+ * form, which is read only if the URI names it. A password in the URI is never shown.
  */
 #ifndef MRT_STORE_MARIADB_URI_H
 #define MRT_STORE_MARIADB_URI_H

@@ -88,8 +88,8 @@ static void store_result(struct mrt_sql_driver *driver)
     driver->waits = mysql_store_result_start(&driver->stored, driver->connection);
 }
 
-/* Nobody was to be in the queue, and somebody is, or there is no queue's row, or no session: now
-   all is looked at. And the next acquire does so at once. */
+/* The short form expected an empty queue. If another ticket is there, or the queue's row or the
+   session is missing, the whole form follows, and the next acquire begins with it. */
 static bool goes_on_whole(struct mrt_sql_driver *driver, struct mrt_sql_request *request)
 {
     bool was_whole = request->whole;
@@ -236,7 +236,7 @@ void mrt_sql_driver_send(struct mrt_sql_store *store, struct mrt_sql_request *re
         start_step(store, request, now);
 }
 
-/* What has come. */
+/* Reads what has arrived. */
 static void take_ready(struct mrt_sql_store *store)
 {
     struct mrt_sql_driver *driver = store->driver;

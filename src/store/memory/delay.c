@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tickets that a dead session leaves behind: they go on holding for a while, for nobody, so that
- * what the dead holder had sent can still arrive, or be refused, before the next one begins.
+ * Tickets that a dead session leaves behind: they go on holding for a while, although no client
+ * holds by them. So the dead holder's late writes can still arrive, or be refused, before the next
+ * holder begins.
  *
- * Invariant: such a ticket has an `until` and belongs to the session of nobody. It has kept its
- * identity, but that is found within a session only, and detaching and adopting pass it over.
- * Who waits behind it looks again when its time is over, at the latest.
+ * Invariant: such a ticket has an `until` and belongs to the session of nobody. It keeps its
+ * identity, but an identity is found only within a session, and detaching and adopting skip it.
+ * A waiter behind it looks again when its time is over, at the latest.
  */
 #include "store/memory/server_parts.h"
 
-/* Tells all behind it to look: when it goes is news. */
+/* Wakes all tickets behind it, so that they learn when it will go. */
 static void wake_behind(const struct mrt_memory_server *server, const struct ticket *ticket,
                         const struct mrt_memory_sink *sink)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tickets that are nobody's, by DETACH. They stand in their queues as all others; their session is
- * one that never started and never ends.
+ * Detached tickets. They stand in their queues like all others. Their session never started and
+ * never ends.
  *
- * Invariant: a ticket is nobody's under another identity than it had when it was somebody's, so
- * whoever had it before finds it no more.
+ * Invariant: a detached ticket has another identity than before, so the client that detached it
+ * cannot find it any longer.
  */
 #include "store/memory/server_parts.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A session that is to be told, once, when the first ticket of a queue is another one. */
+/* A session that is told, once, that the first ticket of a queue is another one. */
 struct observer {
     struct mrt_id id;
     struct session *session;

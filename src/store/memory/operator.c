@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an operator does to the queues of the memory store's server. What is nobody's is treated as
-   any other; only nobody is told. */
+/* The operator's calls on the queues of the memory store's server. A detached ticket is treated
+   like any other, except that it has no session to notify. */
 #include "store/memory/server_parts.h"
 
 int mrt_memory_server_revoke(struct mrt_memory_server *server, const char *name, uint64_t fence,

@@ -6,13 +6,13 @@
  *   memory:NAME?lease=2s    sessions have a lease (ms, s), for tests of loss
  *
  * Threads: any. Each server has a mutex, taken inside submit, process, next, list
- * and close, and never while anything is delivered. What one store's command causes for
- * another is put into the other's inbox and its loop is notified, under the mutex,
- * so that it cannot be closed meanwhile; a sink's notify must therefore not block.
+ * and close, and never while anything is delivered. If a command of one store causes an event for
+ * another, the event is put into the other's inbox and its loop is notified, under the mutex,
+ * so the other cannot be closed meanwhile. A sink's notify must therefore not block.
  *
- * Invariant: an answer needs no memory that might be lacking, but for a value: its job is on the
+ * Invariant: an answer without a value needs no memory that might be lacking: its job is on the
  * stack of submit, which delivers it before it returns. A wake that finds no memory is lost, which
- * the port allows. Fences go on rising when the last store of a name is closed.
+ * the port allows. Fences go on rising after the last store of a name is closed.
  */
 #include "store/memory/memory.h"
 

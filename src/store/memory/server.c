@@ -433,7 +433,7 @@ static void change_hands(struct mrt_memory_server *server, const struct mrt_comm
     }
 }
 
-/* What concerns no ticket; false: it does. */
+/* Applies a command that concerns no ticket; false: it concerns one. */
 static bool apply_other(struct mrt_memory_server *server, const struct mrt_command *command,
                         struct session *session, mrt_time now, const struct mrt_memory_sink *sink)
 {

@@ -86,7 +86,7 @@ int mrt_memory_server_list_queue(const struct mrt_memory_server *server, const c
 /* Whether the session of a command, and its ticket if it names a queue, are there. */
 bool mrt_memory_server_has(const struct mrt_memory_server *server,
                            const struct mrt_command *command);
-/* What the next ticket will get. */
+/* The fence that the next ticket will get. */
 uint64_t mrt_memory_server_next_fence(const struct mrt_memory_server *server);
 /* Reads a cell; the value is the server's, until the next call. */
 void mrt_memory_server_cell(struct mrt_memory_server *server, const char *name,

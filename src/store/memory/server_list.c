@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What there is to see of the memory store's server: its queues in order, for mortise_list and
-   for those who check it. */
+/* Lists the queues of the memory store's server in order, for mortise_list and for tests that check
+   the server. */
 #include "core/rule.h"
 #include "store/memory/server_parts.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the memory store's server is made of, for its own files and nobody else. */
+/* The structures of the memory store's server, for its own files only. */
 #ifndef MRT_STORE_MEMORY_SERVER_PARTS_H
 #define MRT_STORE_MEMORY_SERVER_PARTS_H
 
@@ -106,10 +106,10 @@ mrt_time mrt_memory_recheck(const struct mrt_memory_server *server, const struct
 /* observe.c: who is first in a queue. */
 /* Gives a ticket the command's value; false: no memory. */
 bool mrt_memory_set_value(struct ticket *ticket, const struct mrt_command *command);
-/* OBSERVE: fills in the answer, and keeps who is to be told. */
+/* OBSERVE: fills in the answer, and keeps the session as an observer. */
 void mrt_memory_observe(struct mrt_memory_server *server, const struct mrt_command *command,
                         struct session *session, struct mrt_event *answer);
-/* Tells who observes a queue that its first ticket is another, or has another value. */
+/* Tells the observers of a queue that its first ticket is another, or has another value. */
 void mrt_memory_tell_observers(struct mrt_memory_server *server, const char *queue,
                                const struct mrt_memory_sink *sink);
 void mrt_memory_forget_observers(struct mrt_memory_server *server, const struct session *session);

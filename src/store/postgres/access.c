@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may use the store: whether this user may do more than locks need, and whether the server lets
- * others in without a password. mortise_server tells it in the log.
+ * Access rights: reports in the log, by mortise_server, if this user may do more than locks need,
+ * or if the server lets others in without a password.
  *
- * Each row of the query is a sentence; it is asked on a connection of its own, for the store's own
- * has its statements under way.
+ * Each row of the query is a sentence. The query uses a connection of its own, because the store's
+ * connection has its statements under way.
  */
 #include "store/postgres/internal.h"
 #include "store/sql/outbox.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table of SQLSTATEs, a row each; a row of two letters stands for the whole class. What is not
- * in it has failed: an error ends the transaction, so nothing of it was done.
+ * One table of SQLSTATEs, a row each; a row of two letters stands for the whole class. A state that
+ * is not in it means that the request failed: an error ends the transaction, so nothing was done.
  */
 #include "store/postgres/internal.h"
 #include "store/sql/driver.h"

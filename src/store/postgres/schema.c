@@ -23,9 +23,10 @@
     "2000)"
 
 /* %1$s is the schema's name and %3$s that of a role, which need no quoting; %4$lld milliseconds.
-   The lock is for those who run this at the same time, and ends with the transaction; anybody may
-   have it, so it is not waited for without end. What is there is looked at before anything is made
-   and once more before anything is written, since others may be allowed to make tables there. */
+   The advisory lock serialises those who run this script at the same time, and ends with the
+   transaction. Any user can hold it, so the wait for it is limited. Existing tables are checked
+   before anything is made and once more before anything is written, since other users may be
+   allowed to make tables there. */
 #define BEGIN                                                                                    \
     "-- mortise init, version %2$d of the schema\n"                                              \
     "BEGIN ISOLATION LEVEL READ COMMITTED;\n"                                                    \
@@ -106,8 +107,8 @@ static const char script[] = BEGIN
     "UPDATE %1$s.version SET number = %2$d WHERE number < %2$d;\n"
     "COMMIT;\n";
 
-/* Who waits for such a row waits for its number of transaction, so each lock makes a new version
-   of it. */
+/* A waiter for such a row waits for the number of the transaction that locked it, so each lock
+   makes a new version of the row. */
 static const char row_script[] =
     BEGIN "CREATE TABLE IF NOT EXISTS %1$s.row_lock (name text COLLATE \"C\" PRIMARY KEY);\n" MADE
           "COMMIT;\n";

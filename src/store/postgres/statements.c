@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The texts. What they return: sql/columns.h. */
+/* The texts. Their results: sql/columns.h. */
 #include "store/postgres/statements.h"
 
 #include "store/postgres/trust.h"
@@ -10,7 +10,8 @@
 
 /* How long from now on, in microseconds; as a number, so that no two clocks' formats meet. */
 #define LEFT(time) "(extract(epoch FROM " time " - clock_timestamp()) * 1000000)::bigint"
-/* What is told to the session of a row's ticket: sql/notification.c reads it, sql/sign.h has the why. */
+/* A notification to the session of a row's ticket; sql/notification.c reads it, and sql/sign.h
+   explains the signature. */
 #define HASH(bytes) "encode(sha256(" bytes "), 'hex')"
 #define TELL(what)                                                                      \
     "pg_notify('" MRT_PG_TOLD "' || left(" HASH("uuid_send(session)") ", 32),"           \
@@ -18,9 +19,9 @@
     " || " what " || ' ' || left(" HASH("uuid_send(session) || uuid_send(id)"             \
     " || convert_to(" what ", 'UTF8')") ", 16))"
 #define TELL_PLACE(ahead) TELL("' place ' || number || ' ' || " ahead " || ' ' || behind::int")
-/* The session of tickets that are nobody's. */
+/* The session of detached tickets. */
 #define NOBODY "'00000000-0000-0000-0000-000000000000'"
-/* All who observe in this schema are told of a queue. */
+/* Notifies all observers in this schema of a queue. */
 #define SHOW(queue) "pg_notify('" MRT_PG_SEEN "' || current_schema(), " queue ")"
 
 /* First of all, and without a word that a path of the database's or the role's could lead astray. */
@@ -38,8 +39,8 @@ static const char mrt_pg_sql_setup[] =
     " set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') = 'off'"
     " THEN 'on' ELSE current_setting('synchronous_commit') END, false)";
 
-/* $1 schema, $2 owner. What is wrong with the schema becomes an error, which ends the flight before
-   anything in it is touched: a text that is no number. */
+/* $1 schema, $2 owner. A fault of the schema becomes an error, because its text is no number. The
+   error ends the flight before anything in the schema is touched. */
 static const char mrt_pg_sql_enter[] =
     "SELECT ('{' || (" MRT_PG_FAULT("$1", "$2", MRT_PG_DATABASE_OWNER) ") || '}')::integer,"
     " set_config('search_path', $1 || ', pg_temp', false),"
@@ -47,31 +48,34 @@ static const char mrt_pg_sql_enter[] =
     " set_config('enable_bitmapscan', 'off', false), set_config('enable_hashjoin', 'off', false),"
     " set_config('enable_mergejoin', 'off', false)";
 
-/* What the server is, and the schema. On a standby all transactions are read-only. */
+/* The server and the version of the schema. On a standby all transactions are read-only. */
 static const char mrt_pg_sql_identify[] =
     "SELECT number, pg_backend_pid(),"
     " (current_setting('transaction_read_only') = 'on')::int,"
     " (current_setting('synchronous_standby_names') = ''"
     " OR current_setting('synchronous_commit') IN ('off', 'local'))::int FROM version";
 
-/* This transaction's commit does not wait for the disk, nor for a replica. So a session begins:
-   if the server loses that, it loses all that came after too, tickets among it. And so ends one
-   that has none left: if it is there again, it ends with its lease. And so goes a ticket, if it is
-   the only one in its queue: sql/flush.c. But none goes so that others stand behind, for whoever is
-   granted the lock then would lose it, if it were there again. */
+/* The commit of this transaction does not wait for the disk, nor for a replica. It is used for
+    - the start of a session: if the server loses that, it loses all that came after too, tickets
+      among it;
+    - the end of a session that has no tickets left: if the session comes back, its lease ends it;
+    - the removal of a ticket that is the only one in its queue: sql/flush.c. A ticket with others
+      behind it is not removed so: a waiter granted by the removal would lose the lock if the ticket
+      came back. */
 #define NO_WAIT "set_config('synchronous_commit', 'off', true)"
 static const char mrt_pg_sql_async_commit[] = "SELECT " NO_WAIT;
-/* $1 session, $2 how many tickets have gone so: then it waits for the disk, for them */
+/* $1 session, $2 how many tickets were removed so: if there are any, it waits for the disk */
 static const char mrt_pg_sql_async_commit_empty[] =
     "SELECT set_config('synchronous_commit',"
     " CASE WHEN $2::int = 0 THEN 'off' ELSE 'local' END, true)"
     " WHERE NOT EXISTS (SELECT FROM ticket WHERE session = $1)";
 
-/* The row of the queue table that is no lock's, for none has this name: when all queues were last
-   looked through. An index of their times would have to be changed with each acquire. */
+/* The row of the queue table that belongs to no lock, because no lock has this name: the time
+   when all queues were last swept. An index on the queues' times would have to change with each
+   acquire. */
 #define SWEPT "''"
-/* $1 session, $2 epoch, $3 lease, $4 label. Who may not give a lock back is to get none. The answer
-   is whether to sweep. */
+/* $1 session, $2 epoch, $3 lease, $4 label. A user without the right to release a lock gets an
+   error here, before it acquires one. The answer says whether to sweep. */
 static const char mrt_pg_sql_start[] =
     "WITH may_lock AS (UPDATE queue SET number = number WHERE false),"
     " may_leave AS (DELETE FROM ticket WHERE false AND number = 0),"
@@ -85,20 +89,20 @@ static const char mrt_pg_sql_start[] =
     " OR NOT EXISTS (SELECT FROM queue q WHERE q.name = " SWEPT
     " AND q.touched > clock_timestamp() - interval '1 hour'))::int";
 
-/* $1 session, $2 epoch. An older connection's, come late, must not lower it: what stands behind it
-   there would be done. */
+/* $1 session, $2 epoch. A late command of an older connection must not lower the epoch: the
+   commands behind it there would take effect. */
 static const char mrt_pg_sql_resume[] =
     "UPDATE session SET epoch = $2 WHERE id = $1 AND epoch < $2 RETURNING 1";
 
-/* $1 session, $2 lease. The row is locked before, so that the time is that after any wait. What
-   stands for the requests differs whenever one of them is made. */
+/* $1 session, $2 lease. The row is locked before, so the time is that after any wait. The
+   number that stands for operators' requests changes whenever one is made. */
 static const char mrt_pg_sql_renew[] =
     "UPDATE session SET expires = clock_timestamp() + $2 * interval '1 microsecond' WHERE id = $1"
     " RETURNING (SELECT count(*) FROM ticket WHERE session = $1),"
     " (SELECT coalesce(mod(sum(asked::numeric * number), 1000000000000000000), 0)::bigint"
     " FROM ticket WHERE session = $1), pg_backend_pid()";
 
-/* What holds with a delay is left behind by the sessions of `dead`: a session for each ticket. */
+/* The sessions of `dead` leave behind their holds with a delay: each gets a session of its own. */
 #define LEAVE_BEHIND                                                                               \
     " line AS (SELECT t.session, t.id, t.queue, t.number, t.delay, t.capacity,"                    \
     " sum(t.weight) OVER (PARTITION BY t.queue ORDER BY t.number) AS upto"                         \
@@ -140,10 +144,10 @@ static const char mrt_pg_sql_bump[] =
     " ON CONFLICT (name) DO UPDATE SET number = nextval('fence'), touched = clock_timestamp()";
 
 /* $1 queue, $2 ticket, $3 session, $4 weight, $5 kind, $6 capacity, $7 try only, $8 most that may
-   wait or 0, $9 epoch, $10 value, $11 linger, $12 delay. The session's row is shared until the
-   end, so that a reconnection that raises the epoch waits for this, or this sees it. Who has asked
-   to hear of others is told of one that queues. Each table is looked at once and no more: what is
-   started takes longer than what is done. */
+  wait or 0, $9 epoch, $10 value, $11 linger, $12 delay. The session's row is locked in share mode
+  until the end: so either a reconnection that raises the epoch waits for this, or this sees the new
+  epoch. A holder that lingers is notified of a ticket that queues. Each table is read only once:
+  starting a scan takes longer than running it. */
 static const char mrt_pg_sql_append[] =
     "WITH line AS (SELECT t.session, t.id, t.number, t.weight, t.kind, t.capacity, t.linger,"
     " s.expires, sum(t.weight) OVER (ORDER BY t.number) AS upto"
@@ -203,8 +207,8 @@ static const char mrt_pg_sql_view[] =
     "CASE WHEN value IS NOT NULL THEN " SHOW(queue) " END", last)                                  \
     " FROM gone"
 
-/* $1 session, $2 ticket, $3 queue, $4 whether it need not be on disk at once. What dies with a
-   delay, or is observed, is. */
+/* $1 session, $2 ticket, $3 queue, $4 whether the removal may reach the disk later. If the
+   ticket has a delay or is observed, it does not. */
 static const char mrt_pg_sql_remove[] = LEAVE("$3", "session = $1 AND id = $2",
     "CASE WHEN $4::int = 1 AND value IS NULL AND delay = 0"
     " AND NOT EXISTS (SELECT FROM front WHERE number <> left_number)"
@@ -313,7 +317,7 @@ static const char mrt_pg_sql_reap[] =
     " ORDER BY s.id FOR UPDATE SKIP LOCKED),"
     LEAVE_BEHIND
     " DELETE FROM session WHERE id IN (SELECT id FROM dead)";
-/* $1 queue: tickets that count no more */
+/* $1 queue: removes tickets whose session has ended */
 static const char mrt_pg_sql_clear[] =
     "WITH gone AS (DELETE FROM ticket t WHERE t.queue = $1"
     " AND NOT EXISTS (SELECT FROM session s WHERE s.id = t.session) RETURNING value)"
@@ -382,7 +386,7 @@ static const char mrt_pg_sql_key_try[] =
 static const char mrt_pg_sql_key_wait[] = "SELECT 1, " EITHER("pg_advisory_", "lock");
 static const char mrt_pg_sql_key_leave[] =
     "SELECT (" EITHER("pg_advisory_", "unlock") ")::int, 0, pg_backend_pid()";
-/* Who has a lock already has the shared one at once, whoever waits. */
+/* A session that has a lock gets the shared one immediately, whoever waits. */
 static const char mrt_pg_sql_key_lighten[] =
     "SELECT pg_advisory_unlock(" KEY ")::int, 0, pg_backend_pid()"
     " FROM (SELECT pg_advisory_lock_shared(" KEY ") OFFSET 0) had";
@@ -395,7 +399,7 @@ static const char mrt_pg_sql_key_look[] =
     "SELECT count(*), 0, pg_backend_pid() FROM pg_locks l WHERE l.pid = pg_backend_pid()"
     " AND l.granted AND l.mode = CASE WHEN $3::int = 1 THEN 'ExclusiveLock' ELSE 'ShareLock' END"
     " AND " OF_KEY;
-/* Of a holder nobody knows since when; who it is, as far as it says. */
+/* Since when a holder holds is not known; its identity is shown as far as the server shows it. */
 static const char mrt_pg_sql_key_list[] =
     "SELECT " MRT_LIST_ROW("0", "CASE WHEN l.mode = 'ShareLock' THEN 1 ELSE 2147483648 END",
     "2147483648", "coalesce((extract(epoch FROM l.waitstart) * 1000)::bigint, 0)", "$1",

@@ -6,12 +6,12 @@
  *
  * The rules they keep:
  *  - Only the server tells the time, and by clock_timestamp(): now() stands still in a
- *    transaction, and one that has waited for a lock would judge by a time long past.
- *  - Who changes a queue locks its row first, in a statement of its own. In READ COMMITTED
- *    the next statement then sees all that those before it have committed; in one statement it
- *    would see the time before the wait, and two could be let in.
- *  - A ticket counts while its session's row is there. It is the row's deletion that ends a
- *    session, not the passing of its lease, so that a renewal and a death exclude each other.
+ *    transaction, so a transaction that has waited for a lock would judge by a time long past.
+ *  - A transaction that changes a queue locks its row first, in a statement of its own. In READ
+ *    COMMITTED the next statement then sees everything committed before. A single statement
+ *    would see the time before the wait, and two tickets could be let in.
+ *  - A ticket counts while its session's row exists. The deletion of the row ends a
+ *    session, not the passing of its lease, so a renewal and a death exclude each other.
  *  - Locks are taken in one order: queue rows by name, then session rows, then cells.
  */
 #ifndef MRT_STORE_POSTGRES_STATEMENTS_H

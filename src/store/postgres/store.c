@@ -135,7 +135,7 @@ void mrt_sql_driver_go_on(struct mrt_sql_store *store, mrt_time now)
 
 /* ------------------------------------------------------------------ what it is */
 
-/* What is wrong with the schema, as its check worded it; else NULL. */
+/* The fault of the schema, in the words of its check; NULL: none. */
 static const char *fault_in(const struct mrt_sql_request *request, char *text, size_t size)
 {
     const char *open = strchr(request->detail, '{'), *close = strrchr(request->detail, '}');

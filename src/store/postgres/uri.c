@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libpq takes its words in order, a later one before an earlier: first what we would like, then
- * the URI's own part, then its parameters, and last what must be as it is.
+ * libpq takes its words in order, and a later word overrides an earlier one: first the store's
+ * defaults, then the URI's own part, then its parameters, and last the words that must not change.
  */
 #include "store/postgres/uri.h"
 
@@ -15,7 +15,7 @@
 static const char *const ours[] = {MRT_URI_COMMON, "lease",  "connect", "schema",
                                    "owner",        "pooler", "form",    "synchronous",
                                    "tls",          "tls_ca", NULL};
-/* What the store sets itself, or could not work with. */
+/* Words that the store sets itself, or could not work with. */
 static const char *const refused[] = {"client_encoding", "target_session_attrs", "replication",
                                       NULL};
 
@@ -61,7 +61,7 @@ static const char *host_of(const struct mrt_uri *uri, const PQconninfoOption *op
     return *host || !given ? host : given;
 }
 
-/* What may be shown of what libpq read. */
+/* Writes the part of libpq's options that is no secret. */
 static void write_shown(const struct mrt_uri *uri, const PQconninfoOption *options,
                         struct mrt_sql_address *address)
 {

@@ -2,9 +2,9 @@
 /*
  * postgresql://user@host:port,host:port/database?lease=10s&connect=5s&schema=mortise&pooler=session
  *
- * What is not ours in it is libpq's, in libpq's own form, and its credentials with it: password
- * file, service file and environment. A password may stand in the URI. It is never shown: neither
- * libpq's opinion of a malformed URI, for that quotes it, nor the URI itself is repeated.
+ * The rest of the URI is libpq's, in libpq's own form, and so are its credentials: password file,
+ * service file and environment. A password may stand in the URI. It is never shown: neither the URI
+ * itself nor libpq's opinion of a malformed URI is repeated, because that quotes it.
  */
 #ifndef MRT_STORE_POSTGRES_URI_H
 #define MRT_STORE_POSTGRES_URI_H
@@ -24,10 +24,10 @@ struct mrt_pg_connection_options {
     size_t count;
 };
 
-/* 0, MORTISE_EURI, MORTISE_ENOMEM. On failure too to be freed. */
+/* 0, MORTISE_EURI, MORTISE_ENOMEM. The caller frees `words` also after a failure. */
 int mrt_pg_uri_parse(const struct mrt_uri *uri, struct mrt_sql_address *address,
                      struct mrt_pg_connection_options *words);
-/* Overwrites the values, for a password may be among them. */
+/* Overwrites the values, because a password may be among them. */
 void mrt_pg_words_free(struct mrt_pg_connection_options *words);
 
 #endif

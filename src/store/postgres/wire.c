@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests on the wire. Statements are prepared when they are first used, in the same flight;
- * libpq keeps no more of them than their order, so a request counts its own results.
+ * Requests on the wire. Statements are prepared when they are first used, in the same flight.
+ * libpq knows only the order of results, so a request counts its own.
  */
 #include "store/postgres/internal.h"
 

@@ -2,22 +2,24 @@
 /*
  * One ticket of a quorum: a claim at a majority of the members.
  *
- *   APPEND    a round: all that are up are asked at once, each for a try. Held if a majority
- *             have it within the limit. Else all are told to let it go, those too that have not
- *             answered, and the next round is after a pause of random length, longer than the
- *             round was: two that share the members between them must not go on doing so.
- *   REFRESH   of one that waits: the next round. Of one that is held: those who have it are
- *             asked whether they still do
- *   REMOVE    all are told to let it go
+ *   APPEND    a round: each member that is up gets a try at the same time. The claim is held if
+ *             a majority have it within the limit. Otherwise all members are requested to release
+ *             it, also those that have not answered. The next round follows after a pause of
+ *             random length, longer than the round was, because two clients that share the
+ *             members between them must not go on doing so.
+ *   REFRESH   of a ticket that waits: the next round. Of a ticket that is held: the members that
+ *             have it are asked whether they still do
+ *   REMOVE    all members are requested to release it
  *
- * Each round has an identity of its own, so that letting an old one go, which may be late,
- * cannot touch a newer one.
+ * Each round has an identity of its own, so a late release of an old round cannot touch a newer
+ * one.
  *
- * Only a member that has the newest renewal counts (session.c). An answer that comes when
- * a ticket is held already counts too; what comes after the round has been given up does not.
+ * Only a member that has the newest renewal counts (session.c). A member's answer that comes after
+ * the majority's counts too; an answer that comes after the round was given up does not.
  *
- * Members that prove claims with their session (redis/claim.c) tell of one that is gone. It counts
- * no more, and the ticket is looked at. At others a holder looks as often as he renews.
+ * A member that proves claims with its session (redis/claim.c) reports a claim that is gone. It
+ * is not counted any longer, and the ticket is looked at. At other members a holder looks whenever
+ * it renews.
  *
  * Source: the Redlock algorithm, redis.io/docs: "Distributed Locks with Redis".
  */
@@ -88,7 +90,8 @@ static unsigned with(const struct mrt_quorum_store *store, const struct mrt_quor
     return count;
 }
 
-/* Lets the claim go at this member: until that is proven, or the member's session is no more. */
+/* Removes the claim at this member, again and again until that is proven or the member's session
+   has ended. */
 static void remove_claim(struct mrt_quorum_member *member, struct mrt_quorum_ticket *ticket)
 {
     const struct mrt_command command = {
@@ -111,9 +114,10 @@ static void let_go(struct mrt_quorum_store *store, struct mrt_quorum_ticket *tic
 
 /* ------------------------------------------------------------------ outcomes */
 
-/* Before the next round. Who else shares the members must be able to end his within it: the members
-   that this round had to wait for are those that others wait for too. Then any time up to as much
-   again, of which it is two and four times as much after further failures. */
+/* The pause before the next round. Another client that shares the members must be able to finish
+   its round within it, and others wait for the same members that this round waited for. So the
+   pause is the time this round took and a fifth of it. A random time is added, of up to as much
+   again, and after further failures of up to two and four times as much. */
 static mrt_time pause_after(const struct mrt_quorum_ticket *ticket, mrt_time now)
 {
     mrt_time took = mrt_time_min(now, ticket->decide_at) - ticket->asked_at;
@@ -182,7 +186,7 @@ static void decide_round(struct mrt_quorum_store *store, struct mrt_quorum_ticke
     }
 }
 
-/* What is not known may still be so: it is asked for again by the next look. */
+/* A member whose answer is missing may still have the claim: the next look asks it again. */
 static void decide_look(struct mrt_quorum_store *store, struct mrt_quorum_ticket *ticket,
                         mrt_time now)
 {

@@ -30,7 +30,8 @@ struct mrt_quorum_ticket {
     int error;           /* of a member that refused */
     char detail[160];
     enum mrt_quorum_claim claims[MRT_QUORUM_MEMBERS_MAX];
-    /* What lets a claim go, made before the claim is asked for: it must not lack memory then. */
+    /* The requests that release a claim, made before the claim is requested: memory for them must
+       not be lacking later. */
     struct mrt_quorum_request *removals[MRT_QUORUM_MEMBERS_MAX];
     char queue[];
 };
@@ -42,11 +43,11 @@ void mrt_quorum_ticket_answer(struct mrt_quorum_store *store,
 /* Decides what is ready to be decided; also after a member has gone. */
 void mrt_quorum_tickets_due(struct mrt_quorum_store *store, mrt_time now);
 mrt_time mrt_quorum_tickets_next(const struct mrt_quorum_store *store);
-/* Who holds it is to look at it. */
+/* Wakes the ticket's client: it looks at the ticket again. */
 void mrt_quorum_ticket_wake(struct mrt_quorum_store *store, const struct mrt_quorum_ticket *ticket);
-/* Keeps that a member has told of a claim unasked; none: of all, which are looked at in time. */
+/* Notes that a member has reported on a claim unasked; no token: on all of its claims. */
 void mrt_quorum_ticket_doubt(const struct mrt_quorum_member *member, struct mrt_id token);
-/* Acts upon that; whether there was anything. */
+/* Acts upon these notes; false: there were none. */
 bool mrt_quorum_tickets_act(struct mrt_quorum_store *store);
 /* A member's session has ended, and its claims with it. */
 void mrt_quorum_tickets_lose(struct mrt_quorum_store *store,

@@ -57,9 +57,9 @@ struct mrt_quorum_store {
     int epoll;
     mrt_time worked_at;    /* when it last looked at what is due */
     struct mrt_id session; /* the engine's; none: not open */
-    bool wanted;           /* members that are down are to be started */
+    bool wanted;           /* members that are down are started */
     bool started;          /* STARTED was answered */
-    uint64_t rounds; /* of claims, of all tickets: one that comes again begins no number again */
+    uint64_t rounds; /* begun for all tickets: so a ticket that comes again uses no number twice */
     uint64_t identities, serial;
     struct mrt_id seed;
     TAILQ_HEAD(, mrt_quorum_ticket) tickets;

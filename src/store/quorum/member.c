@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One member of a quorum: what it is asked, and its session.
+ * One member of a quorum: the requests to it, and its session.
  *
  * A member has a session of its own, under an identity of its own. While the engine's session
- * is open, a member that is down is tried again, and one whose session was lost gets another.
+ * is open, a member that is down is tried again, and a member whose session was lost gets
+ * another.
  *
- * A claim that is given up is removed at the member until that is proven or its session is no
- * more, also if the answer to the claim never came or comes later: the removal stands behind
- * it. It goes by the token of its round, so it cannot harm the next one.
+ * A claim that is given up is removed at the member. The removal is repeated until it is proven or
+ * the member's session has ended, even if the answer to the claim never came or comes later,
+ * because the member executes the removal after the claim. The token of its round identifies it,
+ * so it cannot harm the next one.
  */
 #include "store/quorum/member.h"
 
@@ -165,8 +167,8 @@ void mrt_quorum_member_event(struct mrt_quorum_member *member, const struct mrt_
     request->answer.detail = request->detail;
 }
 
-/* What has to be proven is asked again until it is; the end of a session that is to be followed
-   by another is not, for that has another identity. */
+/* Whether a request that must be proven is not proven yet. The end of a session that another will
+   follow need not be, because the next session has another identity. */
 static bool is_unproven(const struct mrt_quorum_store *store,
                         const struct mrt_quorum_request *request)
 {

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A quorum of stores: a lock is held by whoever has a claim at a majority of N stores that know
- * nothing of each other.
+ * A quorum of stores: a client holds a lock while it has a claim at a majority of N stores that
+ * know nothing of each other.
  *
  *   redlock:redis://a,redis://b,redis://c?answer=50ms&lease=10s
  *   redlock:URI,URI,...        stores of any kind, each without a query of its own
  *
- * `answer` is how long a member may take to answer; what else stands in the query goes to
- * every member. The members are known by nobody but this file: to the engine it is one store
- * behind the port, whose session is as good as that of a majority (session.c) and
- * whose tickets are claims (claim.c). With a lease of L a hold is valid for L from the
- * sending of the newest renewal that a majority proved, less what the engine takes off for the
- * clocks, 3 % and at least 10 ms.
+ * `answer` is how long a member may take to answer; every member gets the rest of the query. Only
+ * this family knows the members. To the engine they are one store behind the port, whose session
+ * is as good as that of a majority (session.c) and whose tickets are claims (claim.c). With a
+ * lease of L a hold is valid for L from the sending of the newest renewal that a majority proved,
+ * less the engine's margin for the clocks, 3 % and at least 10 ms.
  *
- * What it does not give: a fence, an order, and safety from a member that forgets (restarts
- * without what it kept) or whose clock jumps. All three are said in mortise.h and the manual.
+ * It lacks a fence, an order, and safety from a member that forgets (it restarts without what it
+ * kept) or whose clock jumps. mortise.h and the manual say all three.
  */
 
 #include "base/assert.h"

@@ -3,9 +3,9 @@
  * Requests to members. A member is never called from inside its deliver, so its answer is kept in
  * the request until that call has returned; this needs no memory, so no answer is ever lost.
  *
- * What has to be proven, the end of a session and the removal of a claim, is repeated until it is.
- * Invariant: a request is in the store's list from its sending until it is acted upon; its texts
- * are its own.
+ * The end of a session and the removal of a claim must be proven: they are repeated until they are.
+ * Invariant: a request is in the store's list from its sending until it is acted upon, and owns its
+ * texts.
  */
 #include "store/quorum/request.h"
 

@@ -173,7 +173,7 @@ static bool all_renewed(const struct mrt_quorum_store *store)
     return true;
 }
 
-/* Those that kept the renewal from being answered are to be looked at: they may be lost. */
+/* Wakes the tickets that kept the renewal from being answered: they may be lost. */
 static void wake_unrenewed(struct mrt_quorum_store *store)
 {
     const struct mrt_quorum_ticket *ticket;
@@ -215,7 +215,7 @@ static void stop(struct mrt_quorum_store *store)
     mrt_quorum_tickets_free(store);
     for (unsigned i = 0; i < store->count; i++) {
         struct mrt_quorum_member *member = &store->members[i];
-        mrt_quorum_requests_forget(store, member); /* what was to be let go goes with the session */
+        mrt_quorum_requests_forget(store, member); /* claims under removal end with the session */
         member->start_at = 0;
         if (member->phase != MRT_QUORUM_DOWN)
             mrt_quorum_member_stop(member);

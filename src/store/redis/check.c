@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a server says of itself (INFO), and what follows.
+ * Reads what a server reports about itself (INFO), and draws the consequences.
  *
- * Which run of which server a connection is to (run_id): a connection's number means nothing to any
- * other, see connection.c.
+ * run_id: which run of which server a connection leads to. A connection's number means nothing to
+ * another run; see connection.c.
  *
- * uptime=DURATION: a server that was restarted has forgotten, without persistence, who holds
- * what. It is not used before it has been up so long; as long as the longest lease of anybody who
- * uses it, or longer. Where a majority of servers is asked, a member that restarts then cannot let
- * a second one in. It is asked on each connection, before anything else is sent.
+ * uptime=DURATION: a server without persistence forgets all holders when it restarts. So it is not
+ * used before it has been up for that long, which must be at least the longest lease of any client
+ * that uses it. Then, in a quorum, a member that restarts cannot let in a second holder. The
+ * uptime is read on each connection, before anything else is sent.
  *
- * A server that may drop keys when its memory is short is told of in the log, once.
+ * A server that may drop keys when it is short of memory is reported in the log, once.
  */
 #include "store/redis/check.h"
 
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What stands behind "\nNAME:"; NULL: it is not there. */
+/* The text after "\nNAME:"; NULL: the reply has no such field. */
 static const char *field(const redisReply *reply, const char *name)
 {
     char line[48];

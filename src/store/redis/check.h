@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server says of itself. */
+/* The server's report about itself (INFO). */
 #ifndef MRT_STORE_REDIS_CHECK_H
 #define MRT_STORE_REDIS_CHECK_H
 

@@ -10,18 +10,20 @@
  * and 112 of the system's entropy, drawn for each acquire. If SET NX fails, one look at the key
  * checks that it is a string: NX also fails on a key that can be nobody's lock.
  *
- * Who waits asks again after a random time of 50 to 150 ms, for other programs tell nobody;
- * and at once when one of ours has given the key back, for ours publish it.
+ * A waiter tries again after a random time of 50 to 150 ms, because other programs announce
+ * nothing. When a client of mortise releases the key, it publishes that, and the waiter tries
+ * again immediately.
  *
- * Each renewal of the session extends its claims first: the session's reply comes behind
- * theirs, and proves them too, unless one of them failed or was ours no more. The end of the
- * session deletes them first. A claim whose release has been sent is not extended, nor does a
- * renewal have to prove it, whatever the release is answered: renewing ends before releasing
- * begins, or a release that is refused would give the key a new lease.
+ * Each renewal of the session extends its claims first. The session's reply comes behind theirs
+ * and proves them too, unless one of them failed or found another token. The end of the session
+ * deletes them first. A claim whose release has been sent is neither extended nor proven by a
+ * renewal, whatever the answer to the release is: renewing ends before releasing begins, because
+ * otherwise a release that is refused would give the key a new lease.
  *
- * A key does not say whose it is. So behind each extension of one that is held, and with each look
- * at it, that is written beside it, for operators, and their requests are read there. A
- * release leaves that to expire: without the token in the key it says nothing.
+ * A key does not name its holder. So a second key beside it names the holder, for operators, and
+ * carries their requests. It is written behind each extension of a claim that is held, and
+ * with each look at it. A release lets that second key expire: it means nothing without the
+ * token in the first.
  */
 #include "store/redis/claim.h"
 

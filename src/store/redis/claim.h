@@ -40,11 +40,11 @@ bool mrt_redis_claim_of(struct mrt_redis_store *store, struct mrt_redis_job *job
 void mrt_redis_claim_put(struct mrt_redis_store *store, struct mrt_redis_job *job);
 /* Writes, before a RENEW or a STOP, what concerns the claims of its session. */
 void mrt_redis_claims_put(struct mrt_redis_store *store, struct mrt_redis_job *job);
-/* The session is no more: its claims are given back. */
+/* The session has ended: releases its claims. */
 void mrt_redis_claims_lose(struct mrt_redis_store *store, struct mrt_id session);
-/* Writes the EXTEND, SHOW or DELETE of such a job; false: it is of no use any more. */
+/* Writes the EXTEND, SHOW or DELETE of such a job; false: it has no use any longer. */
 bool mrt_redis_claim_work_put(struct mrt_redis_store *store, const struct mrt_redis_job *job);
-/* Gives back what an attempt took, without an answer; false: the claim has ended meanwhile. */
+/* Releases the key that an attempt set, without an answer; false: the claim has ended meanwhile. */
 bool mrt_redis_claim_undo_put(struct mrt_redis_store *store, const struct mrt_redis_job *job);
 
 /* claim_reply.c */
@@ -53,10 +53,10 @@ bool mrt_redis_claim_reply(struct mrt_redis_store *store, struct mrt_redis_job *
                            const redisReply *reply);
 /* The connection broke before the job's reply came. */
 void mrt_redis_claim_unknown(struct mrt_redis_store *store, const struct mrt_redis_job *job);
-/* The undoing has been done: a waiting client is to try again, and an APPEND is to be answered.
+/* The undoing has been done: a waiting client tries again, and an APPEND is answered.
    False: the claim has ended meanwhile. */
 bool mrt_redis_claim_undone(struct mrt_redis_store *store, struct mrt_redis_job *job);
-/* A key was given back: its waiters are woken. */
+/* A key was released: wakes its waiters. */
 void mrt_redis_claim_released(struct mrt_redis_store *store, const char *key);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a reply says of a claim, and what follows from it: it is held, somebody has it and it is
- * asked for again, it is gone. What is asked is in claim.c.
+ * Replies to the requests of a claim, and what follows from them: the claim is held; another
+ * holder has it, and it is requested again; it is gone. claim.c makes the requests.
  */
 #include "store/redis/claim.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each command says to its script; the scripts say what their arguments are. */
+/* The arguments of each command's script, in the order that the script documents. */
 #include "store/redis/command.h"
 
 #include "base/assert.h"
@@ -79,7 +79,7 @@ static void add_write(struct call *call, const struct mrt_command *command, cons
     add_value(call, command);
 }
 
-/* What stands behind the session and the epoch. */
+/* Adds the arguments behind the session and the epoch. */
 static void add_rest(const struct mrt_redis_store *store, struct call *call,
                      const struct mrt_command *command, const char *ticket, const char *detached)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The connection for commands. It is made when the first command comes, and made anew,
- * after a pause that grows, whenever one waits; a client with nothing to say has none.
+ * The connection for commands. It is made when the first command comes. When it has ended, it is
+ * made again if a command waits, after a pause that grows; an idle client has none.
  *
- * A command is sent as soon as the connection is there, and replies come in the order of
+ * A command is sent as soon as the connection is ready, and replies come in the order of
  * sending. When the connection breaks, or an answer takes longer than a quarter of the
- * lease, what has been sent has an unknown outcome: the engine asks again, and each
- * command may be repeated. What the server had not read yet it refuses, for the new
- * connection has a higher epoch.
+ * lease, the commands that were sent have an unknown outcome: the engine refreshes, and each
+ * command may be repeated. The server refuses commands of the old connection that it had not
+ * read by then, because the new connection has a higher epoch.
  *
- * When a connection has ended, the server's name is looked up anew, beside the loop: it may be
- * somewhere else. Until that is known it is tried where it was.
+ * When a connection has ended, the server's name is resolved again, beside the loop: the server
+ * may have moved. Until that is done the client tries the old address.
  *
- * NOSCRIPT: nothing was done, and the same command is sent at once as a whole script;
- * unless one for the same ticket is on its way behind it, which it must not overtake.
+ * NOSCRIPT: the command was not executed, and is sent again immediately as a whole script, unless
+ * a command for the same ticket has been sent behind it, which it must not overtake.
  */
 #include "store/redis/connection.h"
 

@@ -37,7 +37,7 @@ static const struct {
     {"CROSSSLOT", MRT_REDIS_REFUSED, MORTISE_ENOTSUPPORTED, ""},
 };
 
-/* What has no word of its own. */
+/* Errors that begin with no code word: a part of their text identifies them. */
 static const struct {
     const char *part;
     int error;

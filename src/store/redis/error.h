@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an error of the server means. */
+/* Classifies the server's errors. */
 #ifndef MRT_STORE_REDIS_ERROR_H
 #define MRT_STORE_REDIS_ERROR_H
 
@@ -9,7 +9,7 @@ enum mrt_redis_outcome {
     MRT_REDIS_REFUSED,  /* for good */
     MRT_REDIS_NO_SCRIPT
 };
-/* The code of ours in `error`; what to add to the server's text in `advice`. */
+/* Sets `error` to the code of mortise.h, and `advice` to what to add to the server's text. */
 enum mrt_redis_outcome mrt_redis_classify(const char *text, int *error, const char **advice);
 
 #endif

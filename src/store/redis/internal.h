@@ -45,7 +45,7 @@ struct mrt_redis_session {
     struct mrt_id id;
 };
 
-/* What is said in the log, once each for a store. */
+/* Notes for the log, each written once for a store. */
 enum mrt_redis_note {
     MRT_REDIS_NOTE_CLOCK,
     MRT_REDIS_NOTE_REPLY,

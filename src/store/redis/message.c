@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the server publishes to this client.
+ * Messages that the server publishes to this client.
  *
- * A message is a view: what a script counted ahead of a ticket when it let it in. Weight ahead
- * only falls, so an old one is still true. It is believed if it is signed (sign.h). A message
- * without a right signature, by anybody who may publish or by a script of an older version, only
- * wakes: a look decides.
+ * A message is a view: the weight ahead of a ticket, counted by a script when it let the ticket
+ * in. The weight ahead only falls, so an old message is still true. A message is believed if its
+ * signature is right (sign.h). Any client that may publish, or a script of an older version, may
+ * send one without it: such a message only wakes the waiter, which then reads the view.
  */
 #include "store/redis/claim.h"
 #include "store/redis/observe.h"

@@ -3,13 +3,13 @@
  * Observers of elections. A queue whose tickets have values has a channel, on which each script
  * that changes its first ticket, or that ticket's value, publishes; other queues pay nothing.
  *
- * What is published before the subscription stands is lost. So an OBSERVE is held until it stands,
- * and sent then (push.c). Without a subscription the OBSERVE is sent immediately, and the next
- * follows after `recheck`.
+ * Messages published before the subscription is confirmed are lost. So an OBSERVE is kept until
+ * then, and sent afterwards (push.c). Without a subscription the OBSERVE is sent immediately, and
+ * the next follows after `recheck`.
  *
- * An observer is told once. Its next OBSERVE, if one comes, makes it anew; if none has come by the
- * next change, the channel is left. An older message that still comes after the channel was
- * subscribed to again is ignored: the OBSERVE that waits for the subscription looks later.
+ * An observer is notified once. Its next OBSERVE renews it; if none has come by the next change,
+ * the client unsubscribes from the channel. An older message that arrives after the channel was
+ * subscribed to again is ignored: the OBSERVE that waits for the subscription reads a later state.
  */
 #include "store/redis/observe.h"
 

@@ -30,7 +30,7 @@ bool mrt_redis_observer_add(struct mrt_redis_store *store, const struct mrt_comm
 /* Tells the observers of a queue, of all if NULL, and frees them; how many there were. */
 unsigned mrt_redis_observers_tell(struct mrt_redis_store *store, const char *queue);
 void mrt_redis_observers_forget(struct mrt_redis_store *store, struct mrt_id session);
-/* The held OBSERVE commands of a queue are to be sent; NULL: all, and no CHANGED can follow. */
+/* Sends the kept OBSERVE commands of a queue; NULL: of all queues, and no CHANGED can follow. */
 void mrt_redis_observe_release(struct mrt_redis_store *store, const char *queue);
 /* Frees observers and watches. */
 void mrt_redis_observe_free(struct mrt_redis_store *store);

@@ -53,7 +53,7 @@ static redisReply *exchange(struct operation *operation)
     return reply;
 }
 
-/* What a reply says against it; NULL: there was none. */
+/* The error that a reply reports, and whether it leaves the outcome unknown; 0: it reports none. */
 static int error_of(struct operation *operation, const redisReply *reply)
 {
     int error;

@@ -5,14 +5,14 @@
  *   redis://[user@]host[:port][/db]?session=10s&connect=5s&namespace=mortise
  *       &credentials=/path&replicas=N&uptime=DURATION
  *
- * A session is an entry with a lease, renewed once for the client, which a process may have
- * several of, however many locks it has, by the server's clock alone. A queue is a sorted set of
- * tickets by number; the numbers come from one counter, which is never behind the server's clock,
- * so that they rise even if it is lost. Who releases tells, in the same script, the sessions that
- * may run now.
+ * A session is an entry with a lease, by the server's clock only. One renewal keeps it for the
+ * client, however many locks the client has; a process may have several clients. A queue is a
+ * sorted set of tickets by number. The numbers come from one counter that is never behind the
+ * server's clock, so they rise even if the counter is lost. The script of a release also notifies
+ * the sessions that the release lets in.
  *
- * Any number of sessions at a time. Nothing here waits: every entry (submit, process) does
- * its part, and delivers what has gathered in the outbox.
+ * Any number of sessions at a time. No function here waits: every entry (submit, process) does
+ * its part, and delivers the events in the outbox.
  */
 #include "store/redis/claim.h"
 #include "store/redis/connection.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The connection on which the server publishes: hiredis 0.14 knows no pushes beside replies.
- * It is made when a ticket of this client has to wait for the first time, so a lock that
- * nobody contends costs one connection; and made anew when one waits and it is not there.
+ * The connection on which the server publishes. It is a second one because hiredis 0.14 knows no
+ * pushes between replies. It is made when a ticket of this client has to wait for the first time,
+ * so an uncontended lock costs one connection. It is made again when a ticket waits without it.
  *
- * What is published before the subscription stands is lost. So the answer that a ticket has to wait
- * is held back until then, and the ticket is looked at once more. The same is done if the ticket
- * was asked about before and answered later, because the two connections have no common order. If
- * the subscription fails, the answer is given. When it breaks later, all tickets look anew. Behind
- * all that each waiter looks by itself from time to time.
+ * Messages published before the subscription is confirmed are lost. So the answer that a ticket
+ * has to wait is kept until then, and the ticket is refreshed once more. The same is done if the
+ * ticket's refresh was sent before and answered later, because the two connections have no common
+ * order. If the subscription fails, the answer is delivered. When it breaks later, all tickets are
+ * refreshed. Besides, each waiter refreshes by itself from time to time.
  */
 #include "store/redis/push.h"
 

@@ -13,12 +13,12 @@ void mrt_redis_push_put(struct mrt_redis_store *store, const char *command, cons
 void mrt_redis_push_listen(struct mrt_redis_store *store, const char *key, mrt_time now);
 void mrt_redis_push_ignore(struct mrt_redis_store *store, const char *key);
 /* Keeps the answered job of a ticket that has to wait, until a message that its wait is over would
-   be received; false: it is to be answered now. */
+   be received; false: the caller delivers it now. */
 bool mrt_redis_push_hold(struct mrt_redis_store *store, struct mrt_redis_job *job, mrt_time now);
-/* Keeps an OBSERVE until the subscription to its queue stands; false: it is to be sent now. */
+/* Keeps an OBSERVE until the subscription to its queue is confirmed; false: the caller sends it. */
 bool mrt_redis_push_hold_observe(struct mrt_redis_store *store, struct mrt_redis_job *job,
                                  mrt_time now);
-/* The subscription to the client's own channel stands. */
+/* The subscription to the client's own channel is confirmed. */
 void mrt_redis_push_subscribed(struct mrt_redis_store *store, mrt_time now);
 void mrt_redis_push_close(struct mrt_redis_store *store, mrt_time now);
 /* Closes it if it is too slow; and when that is. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a reply to a command says. A script answers with a list that begins with a word; an error is
- * the server's.
+ * Reads the reply to a command. A script answers with a list that begins with a word; an error
+ * comes from the server.
  */
 #include "store/redis/reply.h"
 

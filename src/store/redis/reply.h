@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a reply to a command says. */
+/* Reads the replies to commands. */
 #ifndef MRT_STORE_REDIS_REPLY_H
 #define MRT_STORE_REDIS_REPLY_H
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the server tells a session by itself is signed, since whoever may publish could send it too.
+ * Messages that the server publishes to a session are signed, because any client that may publish
+ * could send one too.
  *
- * The key is random, and stands in the session's hash: who may read that has rights to the locks.
- * The scripts sign what they publish. A text that was overheard can only be said again, which
- * changes nothing: a place that was once true stays so.
+ * The key is random, and is kept in the session's hash: a client that may read the hash has rights
+ * to the locks. The scripts sign what they publish. A message that somebody overhears can only be
+ * repeated, which is harmless: a weight ahead that was once true stays an upper bound.
  */
 #ifndef MRT_STORE_REDIS_SIGN_H
 #define MRT_STORE_REDIS_SIGN_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The URI is cut up left to right; every part is checked whole, and written back in one
- * canonical form (`shown`). No password can stand in it, so it may be shown. What may be
- * one by mistake is not quoted.
+ * The URI is cut up left to right. Every part is checked whole, and written back in one canonical
+ * form (`shown`), which contains no password and so may be shown. A part that may be a password
+ * by mistake is not quoted.
  */
 #include "store/redis/uri.h"
 
@@ -78,7 +78,8 @@ static int take_path(const char *text, const struct mrt_uri *uri, struct mrt_red
     return take_database(database ? database : "", address);
 }
 
-/* What stands in braces decides a key's slot: so it must not be empty, nor end early. */
+/* The text in braces decides a key's slot. The slash in it keeps it from being empty; a brace in
+   the namespace would end it early. */
 static int take_namespace(const struct mrt_uri *uri, struct mrt_redis_address *address)
 {
     const char *space = mrt_uri_parameter(uri, "namespace");

@@ -30,7 +30,7 @@ struct mrt_redis_wire {
     size_t unread; /* bytes since the last whole reply */
     char *out;
     size_t sent, used, room;     /* of out */
-    bool no_memory;              /* what was to be sent has not all been noted */
+    bool no_memory;              /* a part of the output could not be queued */
     int error;                   /* errno of what broke the last connection; 0: its end */
     struct mrt_traffic *traffic; /* its owner's, which stays when it is closed; NULL: none */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the outcome of a request means for the one who asked, and what else follows.
+ * Turns the outcome of a request into the answer to its command, and does what follows from it.
  *
  * A failure that a second attempt may mend is not shown: retry.c.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the outcome of a request means: answer.c */
+/* The outcome of a request, and its consequences: answer.c */
 #ifndef MRT_STORE_SQL_ANSWER_H
 #define MRT_STORE_SQL_ANSWER_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Columns of answers: their order, for who reads them and for the statements of every dialect,
- * which are put together by these macros. So one column more is one more everywhere, or it is not
- * compiled. Times that are left are in microseconds.
+ * The order of the columns of answers. The code that reads them and the statements of every dialect
+ * use it, by these macros, so a new column is added everywhere or nothing compiles. Times left are
+ * in microseconds.
  */
 #ifndef MRT_STORE_SQL_COLUMNS_H
 #define MRT_STORE_SQL_COLUMNS_H
@@ -16,7 +16,7 @@ enum {
     MRT_APPEND_CAPACITY, /* that differs, and the kind that it is of */
     MRT_APPEND_KIND,
     MRT_APPEND_PLACE,
-    MRT_APPEND_QUEUE /* 0: its row is to be made first */
+    MRT_APPEND_QUEUE /* 0: the queue's row must be made first */
 };
 #define MRT_APPEND_ROW(number, old, ahead, left, session, capacity, kind, place, queue)      \
     number ", " old ", " ahead ", " left ", " session ", " capacity ", " kind ", " place "," \

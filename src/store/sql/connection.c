@@ -5,18 +5,18 @@
  *   IDLE -> CONNECTING -> CHECKING -> READY
  *     ^---------'------------'----------'     (after a pause)
  *
- * It is wanted while there is a session or a request. Client libraries open and change their
- * socket inside their own calls, so the socket is put into an epoll descriptor of the store, the
- * one thing the loop polls, anew after each call that may have changed it.
+ * A connection is kept while there is a session or a request. Client libraries open and change
+ * their socket inside their own calls. So the socket is put into an epoll descriptor of the store,
+ * the only descriptor that the loop polls, again after each call that may have changed it.
  *
- * CONNECTING begins with a look-up of the host's name, beside the loop: the client libraries do it
- * once more and wait for it, so they are not called before a name server has answered.
+ * CONNECTING begins by resolving the host's name, beside the loop. The client libraries resolve it
+ * once more and block meanwhile, so they are not called before a name server has answered.
  *
- * CHECKING asks one question before anything else is sent: whether this server can be written to,
- * is set up, and is talked to directly.
+ * CHECKING sends one request before any other: whether this server can be written to, is set up,
+ * and is reached without a pooler between.
  *
- * What has not been answered for half a lease is not waited for any more: the connection is
- * dropped, in time for the session to be renewed on another.
+ * A connection on which a request stays unanswered for half a lease is dropped, in time for the
+ * session to be renewed on another.
  */
 #include "store/sql/connection.h"
 #include "base/assert.h"
@@ -71,17 +71,17 @@ bool mrt_sql_lead_nowhere(int socket)
 
 /* ------------------------------------------------------------------ its end */
 
-/* Who waits for a first session is told what is wrong, if waiting will not mend it; and who waits
-   in a call of this store. */
+/* Fails the requests that wait for a first session, if waiting will not mend the fault, and those
+   of operators, which block in a call of this store. */
 static void fail_starts(struct mrt_sql_store *store, bool was_ready)
 {
     struct mrt_sql_request *request, *next;
     if (store->error == MORTISE_OK)
         return;                      /* it broke */
-    if (!store->steps && !was_ready) /* of a form's connections its store tells */
+    if (!store->steps && !was_ready) /* a form's store reports for its connections */
         mrt_sql_tell_fault(store, store);
     if (mortise_error_kind_of(store->error) == MORTISE_KIND_RETRY)
-        return; /* it may be had later */
+        return; /* a later attempt may succeed */
     TAILQ_FOREACH_SAFE (request, &store->waiting, link, next)
         if (request->kind == MRT_SQL_DO_START || request->kind >= MRT_SQL_DO_LIST) {
             TAILQ_REMOVE(&store->waiting, request, link);
@@ -94,7 +94,7 @@ static enum mrt_sql_kind setup_of(const struct mrt_sql_store *store)
     return store->steps ? mrt_native_kind(store->steps, MRT_NATIVE_SETUP) : MRT_SQL_DO_SETUP;
 }
 
-/* What has not left is sent on the next connection, before what came later. */
+/* Requests that have not been sent go first on the next connection, before newer ones. */
 static void keep_unsent(struct mrt_sql_store *store)
 {
     struct mrt_sql_request *request;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tickets that are nobody's. They are rows as all others, so whatever counts tickets, tells who
- * waits, or takes one away knows no difference.
+ * Detached tickets. They are rows like all others, so the statements that count tickets, notify
+ * waiters or remove a ticket treat them alike.
  *
- * A detached one's session has the identity of 16 zero bytes, a lease of millennia, and a row that
- * is made when first something is detached and never taken out. Both changes of hands are one
- * UPDATE, under the epoch of the session that gives or takes: what an old connection has left on
- * the server does not move a ticket a second time.
+ * The session of a detached ticket has the identity of 16 zero bytes and a lease of millennia. Its
+ * row is made at the first detach and never deleted. Both changes of session are one UPDATE, under
+ * the epoch of the session that gives or takes: so a command that an old connection has left on the
+ * server does not move a ticket a second time.
  *
- * What a dead session leaves behind for a while, as its tickets have a delay, gets a session for
- * each ticket, of that ticket's own identity, whose lease is the delay: it began when the dead
- * one's ended. It goes as every dead session does. A dead session that nobody has found yet
- * stays until all its delays are over. Of this there is nothing here but in the statements.
+ * A ticket with a delay stays when its session dies. It gets a session of its own, with the
+ * ticket's identity, whose lease is the delay: the lease began when that of the dead session ended.
+ * This session then ends like every dead session. A dead session that nobody has found yet stays
+ * until all its delays are over. All of that is done by the statements, and nothing of it here.
  */
 #include "store/sql/outbox.h"
 #include "store/sql/request.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each dialect provides: its wire, its statements, and what its errors mean. */
+/* The part of each dialect: its wire, its statements, and what its errors mean. */
 #ifndef MRT_STORE_SQL_DRIVER_H
 #define MRT_STORE_SQL_DRIVER_H
 
@@ -9,12 +9,12 @@
 #define MRT_SQL_REPLY_MAX ((size_t)64 << 20)
 #define MRT_SQL_REPLY_TOO_LONG "a reply of more than 64 MiB"
 
-/* What is to be done about an error of the server's. */
+/* How to handle an error of the server. */
 enum mrt_sql_outcome {
     MRT_SQL_FAILED,         /* nothing was done, and nothing will be */
     MRT_SQL_AGAIN,          /* nothing was done: the same once more */
-    MRT_SQL_WITHOUT_NOTIFY, /* nothing was done, because nobody can be told */
-    MRT_SQL_ELSEWHERE,      /* nothing was done: this is not the server to ask */
+    MRT_SQL_WITHOUT_NOTIFY, /* nothing was done, because notifying has failed */
+    MRT_SQL_ELSEWHERE,      /* nothing was done: another server must be used */
     MRT_SQL_PERHAPS         /* it may have been done */
 };
 struct mrt_sql_code {
@@ -24,18 +24,18 @@ struct mrt_sql_code {
     const char *advice; /* NULL: the server's own words are enough */
 };
 
-/* What the product is called, and whether its server tells waiters and observers. */
+/* The product's name, and whether its server notifies waiters and observers. */
 extern const char mrt_sql_product[];
 extern const bool mrt_sql_notifies;
 /* Whether a REMOVE may be acknowledged before it is on disk (asynchronous commit). */
 extern const bool mrt_sql_async_commit;
 /* Whether there is a MRT_SQL_DO_REMOVE_LAST. */
 extern const bool mrt_sql_removes_last;
-/* Of the schema: mortise init makes it so, of any older one too. */
+/* The version of the schema. mortise init makes it, from any older version too. */
 extern const int mrt_sql_schema_version;
 /* Whether its locks by name can be shared. */
 extern const bool mrt_sql_named_shares;
-/* Whether it can be seen of all rows, without touching one, which are locked. */
+/* Whether the server shows which rows are locked without an attempt to lock each. */
 extern const bool mrt_sql_shows_rows;
 
 /* Makes the store's driver and fills its address; 0, or a code with particulars. */
@@ -53,15 +53,15 @@ void mrt_sql_driver_send(struct mrt_sql_store *store, struct mrt_sql_request *re
                          mrt_time now);
 /* Takes what has arrived, sends what is left, and sees to it that there will be an event. */
 void mrt_sql_driver_turn(struct mrt_sql_store *store, mrt_time now);
-/* What SETUP has answered: mrt_sql_connected or mrt_sql_reject. */
+/* Reads the answer of SETUP, and calls mrt_sql_connected or mrt_sql_reject. */
 void mrt_sql_driver_check(struct mrt_sql_store *store, const struct mrt_sql_request *request);
-/* Whether a RENEW comes from where SETUP did. */
+/* Whether a RENEW was answered by the same connection of the server as SETUP. */
 bool mrt_sql_driver_same(const struct mrt_sql_store *store, const struct mrt_sql_request *request);
-/* Whether a RENEW, or a form's proof, says that its server can still be written to; true where
-   no server ceases to be so without ending its connections. */
+/* Whether a RENEW, or a form's proof, shows that its server can still be written to. True where a
+   server becomes read-only only by ending its connections. */
 bool mrt_sql_driver_writable(const struct mrt_sql_request *request);
-/* The server's number of the connection, if it goes on with a wait whose client has left until it
-   is told; 0: it finds out. */
+/* The server's number of the connection, if the server goes on with the wait of a client that has
+   left until another connection ends it; 0: the server notices by itself. */
 uint64_t mrt_sql_driver_to_kill(const struct mrt_sql_store *store);
 const struct mrt_sql_code *mrt_sql_code(const char *state);
 /* Rows, first is 0; a NULL is NULL. */

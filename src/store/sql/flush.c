@@ -2,19 +2,22 @@
 /*
  * Removals that may not be on disk yet.
  *
- * Where the server can do it, a REMOVE that lets nobody in does not wait for the disk. Who gets the
- * lock next puts a ticket in, in a transaction that does wait, and what is written is written in
- * order; so nobody is granted anything by a removal that can be lost. But a server that dies at
- * once comes back with the ticket, in a session that goes on being renewed. So each such removal is
- * remembered from when it is sent, and made again on every new connection, behind nothing but the
- * RESUMEs of the sessions, until something is known to have reached the disk after it: an answer,
- * on the connection on which the removal was answered too, to a request whose commit waits. One
- * that finds no ticket is remembered as well, for an earlier one may have taken it out. A session's
- * end waits for the disk while anything is remembered.
+ * Where the server supports it (asynchronous commit), a REMOVE that lets in no waiter is
+ * acknowledged before it is on disk. The client that gets the lock next puts its ticket in by a
+ * transaction that does wait for the disk, and the server writes transactions in order. So no grant
+ * depends on a removal that can be lost. But a server that crashes soon after comes back with the
+ * ticket, in a session that goes on being renewed.
  *
- * In the list stand those that have been answered on the connection that there is, and those that
- * are due to be sent again; with a request in flight goes its own. Both are counted, and when there
- * are MOST a REMOVE is asked to wait for the disk, which is the end of them all.
+ * So each such removal is remembered from its sending, and is repeated on every new connection,
+ * right behind the RESUMEs of the sessions. It is remembered until a later commit is known to be on
+ * disk: a request whose commit waits for the disk has been answered, on the connection on which
+ * the removal was answered too. A removal that finds no ticket is remembered as well, because an
+ * earlier one may have removed it. While anything is remembered, the end of a session waits for
+ * the disk.
+ *
+ * The list has the removals that were answered on the present connection, and those that will be
+ * sent again; a request in flight carries its own. Both are counted. When there are MOST of them a
+ * REMOVE waits for the disk, which settles all.
  */
 #include "store/sql/flush.h"
 #include "base/assert.h"

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the stores on SQL servers have in common: everything but the SQL and the client library.
- *   kinds.h         what a request is for
+ * The common part of the stores on SQL servers: everything but the SQL and the client library.
+ *   kinds.h         the kinds of requests
  *   request.c       requests and the values of their parameters; text.c for those of URIs
  *   send.c          on their way; retry.c: refused, and made again; poll.c: when to look again
  *   outbox.c        answered; fault.c: why a connection is of no use
  *   flush.c         removals that may not be on disk yet
  *   session.c, ticket.c, values.c, detach.c   what a request has found; answer.c calls these
  *   observers.c     clients that observe a queue
- *   notification.c  what the server tells by itself; sign.c: that it is the server
+ *   notification.c  notifications of the server; sign.c: proof that the server sent them
  *   connection.c    the one connection: how it comes, is checked, and goes
  *   store.c         the port: commands in, events out, one descriptor
  *   list.c          requests outside of a session: mortise_list, mortise_revoke, mortise_break
  *   native/         locks of the server's own, where a connection is the lease (?form=)
  * Each dialect is a module, made of these and of its own files, which provide what driver.h
- * declares: how to connect, to send and to read, which statements a request is made of, and what
- * an error means.
+ * declares: how to connect, to send and to read, the statements of a request, and what an error
+ * means.
  *
  * Threads: calls on one store come one at a time, from any thread.
  *
- * A request is one transaction. Nothing is believed before its end has been acknowledged, for the
- * commit may fail.
+ * A request is one transaction. No result of it is believed before its end is acknowledged, because
+ * the commit may fail.
  *
- * The epoch is a count of connections. Each session's row has it, raised first thing on a new
- * connection and never lowered, and a ticket is only put in under the row's epoch: so what an old
- * connection has left on the server cannot take effect any more, and what is in the tables is all
- * that there is.
+ * The epoch is a count of connections. Each session's row has it. A new connection raises it before
+ * anything else, and nothing lowers it. A ticket is only put in under the row's epoch. So a command
+ * that an old connection has left on the server can no longer take effect, and the tables show the
+ * whole state.
  */
 #ifndef MRT_STORE_SQL_INTERNAL_H
 #define MRT_STORE_SQL_INTERNAL_H
@@ -95,8 +95,8 @@ struct mrt_sql_store;
 struct mrt_sql_driver;
 struct mrt_native;
 
-/* What a request on a connection of a native lock does when its results are there, or will not
-   come. */
+/* Handle a request on a connection of a native lock: its results have arrived, or will not arrive.
+ */
 struct mrt_sql_hooks {
     void (*finish)(struct mrt_sql_store *store, struct mrt_sql_request *request);
     void (*finish_lost)(struct mrt_sql_store *store, struct mrt_sql_request *request);
@@ -133,8 +133,8 @@ struct mrt_sql_store {
     uint32_t failures;
     int error; /* why there is no connection */
     char fault[256];
-    bool broken; /* the connection is to be dropped when nothing is being read of it */
-    /* Of a form: the store's; a connection of it has the kind of its steps alone. */
+    bool broken; /* the connection is dropped once nothing is being read from it */
+    /* The form of this store; a connection of a form has only the kind of its steps. */
     struct mrt_native *form;
     enum mrt_sql_kind steps;           /* 0: of no form */
     const struct mrt_sql_hooks *hooks; /* NULL: of no form */

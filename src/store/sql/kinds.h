@@ -7,14 +7,14 @@
 #ifndef MRT_STORE_SQL_KINDS_H
 #define MRT_STORE_SQL_KINDS_H
 
-/* What is done to a lock of the server's own: native/native.h. */
+/* The steps on a lock of the server's own: native/native.h. */
 enum mrt_native_step {
     MRT_NATIVE_SETUP,
     MRT_NATIVE_TRY,
     MRT_NATIVE_WAIT,
     MRT_NATIVE_LEAVE,
-    MRT_NATIVE_PROVE, /* that the connection is there, and the same */
-    MRT_NATIVE_LOOK,  /* the lock, too */
+    MRT_NATIVE_PROVE, /* that the connection lives, and is the same */
+    MRT_NATIVE_LOOK,  /* proves the lock, too */
     MRT_NATIVE_LIGHTEN,
     MRT_NATIVE_MAKE, /* the row, and try again */
     MRT_NATIVE_LIST,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the server tells a session by itself:
+ * Notifications of the server to a session:
  *
  *   TICKET place NUMBER AHEAD BEHIND SIGN   its turn has come, or nearly
- *   TICKET asked REQUEST SIGN               it is to be given up
- *   TICKET look SIGN                        it was taken away, or when its turn may come has
- * changed
+ *   TICKET asked REQUEST SIGN               an operator requests that it is given up
+ *   TICKET look SIGN                        it was taken away, or the time when its turn may come
+ *                                           has changed
  *
- * A place that is told is believed, so it is signed (sign.h). What is not signed, by whoever
- * may send notifications and knows a channel, is passed over: a place that got lost is found by a
- * look.
+ * The place in a notification is believed, so it is signed (sign.h). Any client that may send
+ * notifications and knows a channel can send one without a signature: such a notification is
+ * ignored. A place that got lost is found by a look.
  */
 #include "store/sql/notification.h"
 #include "store/sql/outbox.h"

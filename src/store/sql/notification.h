@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server tells by itself: notification.c */
+/* Reads the server's notifications: notification.c */
 #ifndef MRT_STORE_SQL_NOTIFICATION_H
 #define MRT_STORE_SQL_NOTIFICATION_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a ticket is looked at again where the server does not tell who waits: after a while that
- * grows with the time it has waited and with the number of those before it. A hand-over is found
- * late by a small part of the wait, and a long queue asks no more often than a short one.
+ * When to look at a ticket again where the server does not notify waiters: after a pause that grows
+ * with the time waited and with the number of tickets ahead. So a hand-over is noticed late by only
+ * a small part of the wait, and a long queue sends as few requests as a short one.
  *
- * Up to a quarter of that is left out by chance: those who began together, as after a server's
- * restart, do not go on to ask together.
+ * Up to a quarter of the pause is left out at random. So clients that began together, as after a
+ * server's restart, do not go on to look together.
  */
 #include "store/sql/retry.h"
 

@@ -4,14 +4,14 @@
  * time is up: a lease from when they began, or as long as a connection may take.
  *
  * The first retry is immediate: the transaction that won has finished by now.
- * After that there is a pause, twice as long each time up to a limit, and up to half as long again
- * by chance: those who are in each other's way come back at different times, and a server that goes
- * on refusing is asked at most 16 times a second, if the lease is a second or more. The chance is
- * in the identities of session and ticket.
+ * After that there is a pause, twice as long each time up to a limit, plus a random time of up to
+ * half as much. So requests that are in each other's way come back at different times, and a server
+ * that goes on refusing is sent at most 16 requests a second, if the lease is a second or more. The
+ * identities of session and ticket provide the random part.
  *
- * While it rests, others of its session may go before a request, but never another of its ticket,
- * for the engine has one at a time under way. A connection that ends ends the pauses: what rests
- * waits for the next one.
+ * While a request rests, others of its session may go before it, but none of its ticket does,
+ * because the engine has one command a ticket under way. A connection that ends ends the pauses:
+ * the resting requests wait for the next one.
  */
 #include "store/sql/retry.h"
 #include "base/assert.h"

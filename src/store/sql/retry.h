@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was refused, and is made again: retry.c, poll.c */
+/* Requests that were refused and are repeated: retry.c, poll.c */
 #ifndef MRT_STORE_SQL_RETRY_H
 #define MRT_STORE_SQL_RETRY_H
 

@@ -12,8 +12,8 @@ void mrt_sql_send(struct mrt_sql_store *store, struct mrt_sql_request *request, 
 /* One of the store's own, on behalf of the command. */
 void mrt_sql_begin_own(struct mrt_sql_store *store, enum mrt_sql_kind kind,
                        const struct mrt_command *command, mrt_time now);
-/* Once more, and `before` that, if it is another kind, one of the store's own. What has not left
-   yet stays behind it. */
+/* Sends the request again. If `before` is another kind, a request of that kind, the store's own, is
+   sent before it. Requests that have not been sent yet stay behind it. */
 void mrt_sql_resend(struct mrt_sql_store *store, struct mrt_sql_request *request,
                     enum mrt_sql_kind before, mrt_time now);
 

@@ -15,7 +15,7 @@ void mrt_sql_lose_count(struct mrt_sql_store *store, struct mrt_id session);
 /* This is not the server to send to: the request waits for one that is. */
 void mrt_sql_ask_elsewhere(struct mrt_sql_store *store, struct mrt_sql_request *request, int error,
                            const char *why);
-/* What these have answered. */
+/* Handle the answers of START, RESUME and RENEW. */
 void mrt_sql_finish_start(struct mrt_sql_store *store, struct mrt_sql_request *request,
                           mrt_time now);
 void mrt_sql_finish_resume(struct mrt_sql_store *store, const struct mrt_sql_request *request);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a server tells a session by itself is signed, since on a server of notifications anybody may
- * send one, and hear those whose channel he knows.
+ * Notifications of the server to a session are signed. On a server with notifications any client
+ * may send one, and receive those whose channel it knows.
  *
- * The channel is named by a hash of the session's identity, and the key is that identity, which
- * stands in tables only. A text names its ticket by the half of the identity that is not the
- * session's too. So neither channels nor texts tell the key, of which 64 random bits stay unknown,
- * and a text that was overheard can only be said again, which changes nothing: a place that was
- * once true stays so.
+ * The channel is named by a hash of the session's identity. The key is that identity, which only
+ * the tables have. A text names its ticket by the half of the ticket's identity that is not
+ * the session's too. So neither channels nor texts reveal the key, of which 64 random bits stay
+ * unknown. A text that somebody overhears can only be repeated, which is harmless: a place that
+ * was once true stays so.
  */
 #ifndef MRT_STORE_SQL_SIGN_H
 #define MRT_STORE_SQL_SIGN_H

@@ -26,7 +26,7 @@ void mrt_sql_close(struct mrt_store *store);
 void mrt_sql_abandon(struct mrt_store *store);
 void mrt_sql_traffic(const struct mrt_store *store, struct mrt_traffic *sum);
 
-/* What the calls of every store of this kind are; a dialect adds what it is. */
+/* The calls that all stores of this kind share; a dialect adds its own traits. */
 #define MRT_SQL_CALLS                                                                             \
     .any_thread = true, .values = true, .cells = true, .open = mrt_sql_open,                      \
     .submit = mrt_sql_submit, .fd = mrt_sql_fd, .next = mrt_sql_next, .process = mrt_sql_process, \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the stores on SQL servers have in common and is no SQL: their parameters. A value is data
- * and goes to the server as one, never as part of a statement; the one exception, the schema's
- * name, is a word of small letters, digits and "_", so that it needs no quoting anywhere.
+ * The parameters of the stores on SQL servers, the part that is no SQL. A value is data and goes to
+ * the server as data, never as part of a statement. The only exception is the schema's name: it
+ * is a word of small letters, digits and "_", so it needs no quoting anywhere.
  */
 #ifndef MRT_STORE_SQL_TEXT_H
 #define MRT_STORE_SQL_TEXT_H
@@ -28,7 +28,7 @@ enum mrt_sql_tls {
     MRT_SQL_TLS_VERIFY    /* and it is the host that is named */
 };
 
-/* What every URI says, once read. */
+/* The parameters that every URI of these stores has, once read. */
 struct mrt_sql_address {
     char schema[MRT_SQL_SCHEMA_MAX + 1];
     char
@@ -39,7 +39,7 @@ struct mrt_sql_address {
     enum mrt_sql_tls tls;
     char tls_ca[512]; /* a file for VERIFY; "": not given */
     char shown[512];  /* without secrets */
-    /* To be looked up before the client library does so, which would keep the loop waiting. */
+    /* Resolved before the client library does so, which would keep the loop waiting. */
     struct mrt_host hosts[MRT_SQL_HOSTS_MAX];
     size_t host_count;
 };
@@ -61,10 +61,10 @@ bool mrt_sql_is_local(const char *host);
 /* tls= and tls_ca=; without them REQUIRED, or LIBRARY on this machine. 0 or MORTISE_EURI. */
 int mrt_sql_read_tls(const struct mrt_uri *uri, bool local, struct mrt_sql_address *address);
 
-/* What mortise_server says of the connection, behind the server's version. */
+/* The words of mortise_server about the connection, behind the server's version. */
 const char *mrt_sql_encrypted(bool encrypted, bool checked);
 
-/* What is to be done about a failure of TLS: an end of a sentence. */
+/* Advice on a failure of TLS: an end of a sentence. */
 const char *mrt_sql_tls_advice(enum mrt_sql_tls tls);
 
 /* lease=, connect= and synchronous=, or what they are by default. 0 or MORTISE_EURI. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What APPEND, VIEW and REMOVE have found of a ticket.
+ * Reads the answers to APPEND, VIEW and REMOVE, which say what was found of a ticket.
  *
- * A view tells by when to look again: when the first lease of the tickets ahead ends unless it is
+ * A view says by when to look again: when the first lease of the tickets ahead ends unless it is
  * renewed, or sooner where the server notifies nobody.
  */
 #include "store/sql/ticket.h"
@@ -21,7 +21,8 @@
 
 #define RECHECK_MIN (10 * MRT_MILLISECOND)
 
-/* What is nobody's has no end of a lease; but whoever adopts it may die a lease later. */
+/* A detached ticket's session has a lease of millennia. The result is at most a lease of this
+   store, because a client that adopts the ticket may die a lease later. */
 mrt_time mrt_sql_lease_left(const struct mrt_sql_store *store,
                             const struct mrt_sql_request *request, int column)
 {
@@ -35,8 +36,8 @@ mrt_time mrt_sql_lease_left(const struct mrt_sql_store *store,
     return left > RECHECK_MIN ? left : RECHECK_MIN;
 }
 
-/* When a view is to be looked at again: when the first lease of those ahead ends, if it is
-   not renewed; or before, if nobody tells. */
+/* When to look at a view again: when the first lease of the tickets ahead ends, if it is not
+   renewed; sooner where the server notifies nobody. */
 static mrt_time recheck(const struct mrt_sql_store *store, const struct mrt_sql_request *request,
                         int left, mrt_time age, uint64_t place)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is found of tickets: ticket.c */
+/* Answers about tickets: ticket.c */
 #ifndef MRT_STORE_SQL_TICKET_H
 #define MRT_STORE_SQL_TICKET_H
 
@@ -13,7 +13,7 @@ bool mrt_sql_reaps(struct mrt_sql_store *store, struct mrt_sql_request *request,
 /* How long such a lease lasts, within reason; 0: there is none. */
 mrt_time mrt_sql_lease_left(const struct mrt_sql_store *store,
                             const struct mrt_sql_request *request, int column);
-/* What these have answered. */
+/* Handle the answers of APPEND, VIEW and REMOVE. */
 void mrt_sql_finish_append(struct mrt_sql_store *store, struct mrt_sql_request *request,
                            mrt_time now);
 void mrt_sql_finish_view(struct mrt_sql_store *store, struct mrt_sql_request *request,

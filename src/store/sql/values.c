@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an OBSERVE and the commands of a cell have found.
+ * Reads the answers to OBSERVE and to the commands of a cell.
  *
  * A cell's row stays when the cell is deleted (value NULL), so that its version and the largest
  * fence it has seen never fall. A write is one conditional statement. The row it leaves names its

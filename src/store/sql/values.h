@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is found of values and cells: values.c, detach.c */
+/* Answers about values and cells: values.c, detach.c */
 #ifndef MRT_STORE_SQL_VALUES_H
 #define MRT_STORE_SQL_VALUES_H
 

@@ -2,12 +2,12 @@
 /*
  * Commands in, events out.
  *
- * What is lost, and how it is told. If the database has been replaced or removed, or
- * reading or writing it fails, nothing in it can be relied on: the command at hand FAILED,
- * and every session is told SESSION_LOST. The sessions are stopped without touching the
- * database; their files go, so whoever still uses it finds them dead. The next START
- * opens what lies at the path by then. A full disk is no such fault where nothing
- * was written; a ticket that cannot be taken out for it is given back by
+ * Loss of the database. If it has been replaced or removed, or reading or writing it fails,
+ * nothing in it can be relied on: the command at hand FAILED, and every session gets
+ * SESSION_LOST. The sessions are stopped without touching the database. Their files are removed,
+ * so a process that still uses the database finds the sessions dead. The next START
+ * opens the file that is at the path by then. A full disk is no such fault if nothing
+ * was written. If a full disk keeps a ticket from being removed, the ticket is given up by
  * ending its session.
  */
 #include "store/sqlite/command.h"
@@ -24,7 +24,7 @@
 #include "store/sqlite/ticket.h"
 #include "store/sqlite/watch.h"
 
-/* A REFRESH looks at the files no more often than this; an APPEND always does. */
+/* The least time between two checks of the files by REFRESH; an APPEND always checks them. */
 #define CHECK_AGAIN (100 * MRT_MILLISECOND)
 
 /* ------------------------------------------------------------------- events */
@@ -94,7 +94,7 @@ static void note_store_error(const struct mrt_sqlite_store *store)
     mrt_error(MORTISE_ESTORE, "%s: %s", store->file.path, sqlite3_errstr(store->db.last_error));
 }
 
-/* What is common to all transactions that did not come to an end. */
+/* The answer to a command whose transaction has not been completed. */
 static bool answer_outcome(struct mrt_sqlite_store *store, const struct mrt_command *command,
                            enum mrt_outcome outcome)
 {

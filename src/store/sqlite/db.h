@@ -55,12 +55,12 @@ struct mrt_sqlite_db {
     void *checkpointing_argument;
 };
 
-/* What became of a transaction. */
+/* The outcome of a transaction. */
 enum mrt_outcome {
     MRT_DONE,
-    MRT_BUSY,   /* patience is over; nothing done */
+    MRT_BUSY,   /* the patience has run out; nothing done */
     MRT_FULL,   /* no space or no memory; nothing done */
-    MRT_BROKEN, /* an I/O error, damage, a foreign hand: nothing here can be relied on */
+    MRT_BROKEN, /* an I/O error, damage, a change by others: nothing here can be relied on */
 };
 
 void mrt_sqlite_db_close(struct mrt_sqlite_db *db);
@@ -93,12 +93,12 @@ enum mrt_outcome mrt_sqlite_conclude(struct mrt_sqlite_db *db, enum mrt_outcome 
 sqlite3_stmt *mrt_sqlite_statement(struct mrt_sqlite_db *db, enum mrt_statement which);
 /* One step: SQLITE_ROW, SQLITE_DONE, or another, which last_error keeps. */
 int mrt_sqlite_step(struct mrt_sqlite_db *db, sqlite3_stmt *statement);
-/* What last_error means. */
+/* The outcome that last_error stands for. */
 enum mrt_outcome mrt_sqlite_outcome(const struct mrt_sqlite_db *db);
 
-/* The id must stay until the statement is done with. */
+/* The id must stay until the statement has been reset. */
 void mrt_sqlite_bind_id(sqlite3_stmt *statement, int index, const struct mrt_id *id);
-/* Binds the first two parameters; `queue` must stay until the statement is done with. */
+/* Binds the first two parameters; `queue` must stay until the statement has been reset. */
 void mrt_sqlite_bind_place(sqlite3_stmt *statement, const char *queue, uint64_t number);
 struct mrt_id mrt_sqlite_column_id(sqlite3_stmt *statement, int index);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session that has died: its tickets go, or stay behind for a while (delay.c), and then its
- * files. Whoever finds a session dead takes out all its tickets at once and then its files, so that
- * the next to look finds nothing more to do. A sweep finds those whose tickets nobody waits behind.
+ * A session that has died: its tickets are removed, or stay behind for a while (delay.c), and then
+ * its files are removed. A process that finds a session dead removes all its tickets at once and
+ * then its files, so the next process finds nothing to do. A sweep finds dead sessions behind whose
+ * tickets nobody waits.
  */
 #include "store/sqlite/death.h"
 
@@ -75,7 +76,7 @@ enum mrt_outcome mrt_sqlite_bury(struct mrt_sqlite_store *store, struct mrt_id s
 
 /* ------------------------------------------------------------------- sweep */
 
-/* Old by the wall clock: housekeeping only. What is young may be about to be locked. */
+/* Old by the wall clock, for housekeeping only. A young file may be about to be locked. */
 static bool older_than(int directory, const char *name, time_t seconds)
 {
     struct stat status;

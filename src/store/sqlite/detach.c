@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tickets that are nobody's: rows whose session is 16 zero bytes, which is no session's id.
+ * Detached tickets: rows whose session is 16 zero bytes, which is no session's id.
  *
- * Both changes of hands are on disk when they are answered. So a power cut does not undo a detach
- * that was told of; and it does not bring back, as nobody's, a ticket that was adopted and
- * released since, which would then be taken for ever.
+ * Both changes of session are on disk when they are answered. So a power cut does not undo a detach
+ * that was reported. Nor does it bring back, as a detached ticket, one that was adopted and
+ * released since, which would then hold for ever.
  *
- * Who waits behind a ticket watches the session that has it, so after an adoption the first that
- * waits is told to look whom to watch.
+ * A waiter watches the session of the ticket ahead of it. So after an adoption the first waiter is
+ * woken, to find out whom to watch.
  */
 #include "store/sqlite/detach.h"
 

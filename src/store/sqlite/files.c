@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the database lies, and whether that place is safe.
+ * Finds the database, and checks that its place is safe.
  *
- * Whoever can write to the database can break every lock in it; whoever can write to
+ * A user who can write to the database can break every lock in it. A user who can write to
  * its directory, or to one above, can put another file in its place. So:
  *   - each directory above belongs to root or to us, and is not open to all, nor to a group but
  *     root's and our own, unless it is sticky (as /tmp is);
@@ -48,7 +48,7 @@ static int refused(const char *path, const char *reason)
     return mrt_error(MORTISE_EUNSAFE, "%s: %s", path, reason);
 }
 
-/* What the system said about `path`, as one of our codes. */
+/* Turns errno, set by a call on `path`, into a code of mortise.h with that text. */
 static int system_error(const char *path)
 {
     int code = errno;
@@ -379,8 +379,8 @@ static int make_place_at_home(char *path, size_t size)
     return make_place(place, strlen(place), path, size);
 }
 
-/* What a service manager has made for a user that has no home of its own; the first, of several.
-   0: the file can be there. */
+/* Finds a directory that a service manager made for a user without a home of its own, the first if
+   it lists several. 0: the file can be there. */
 static int make_place_of_service(char *path, size_t size)
 {
     static const char *const variables[] = {"STATE_DIRECTORY", "RUNTIME_DIRECTORY",

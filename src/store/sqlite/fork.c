@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a forked child must not keep.
+ * Closes what a forked child must not keep.
  *
- * A session lives as long as someone has the description open that locks its file.
- * fork hands the child a copy, and a child that outlives its parent would keep the
- * dead parent's locks. So a child closes its copies at once; closing one of
- * several copies drops no open-file-description lock. exec is covered by close-on-exec.
+ * A session lives as long as some process has the file description open that locks its file.
+ * fork gives the child a copy, and a child that outlives its parent would keep the
+ * dead parent's locks. So a child closes its copies immediately. Closing one of
+ * several copies drops no open-file-description lock. For exec, close-on-exec does the same.
  *
- * _Fork runs no such handlers. A child that is to carry the parent's session on,
- * until it exits, is made with it: so a guard process can keep a lock for
+ * _Fork runs no such handlers. A child that must carry on the parent's session
+ * until it exits is made with _Fork: so a guard process can keep a lock for
  * a command that outlives its killed parent.
  *
- * SQLite's own tables of locks are copied into a child as well and there speak of
- * locks that only the parent has. A second connection to the same file would believe
+ * SQLite's own tables of locks are copied into a child as well, and name locks there
+ * that only the parent has. A second connection to the same file would believe
  * them. So a child may not open a database that its parent had open (its own
- * children after exec may); what it inherited is remembered for ever.
+ * children after exec may). The child remembers for ever which databases it inherited.
  *
  * Threads: any; one mutex, which fork waits for.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a forked child must not keep. */
+/* Closes what a forked child must not keep. */
 #ifndef MRT_STORE_SQLITE_FORK_H
 #define MRT_STORE_SQLITE_FORK_H
 

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The embedded store. A file calls those below it alone:
+ * The embedded store. A file calls only those below it:
  *
  *   port.c      the port: opening and closing
- *   command.c   commands in, answers out, and what happens when the file is lost
- *   wake.c      telling other processes, and being told: datagrams and file events
+ *   command.c   commands in, answers out, and the loss of the file
+ *   wake.c      waking other processes, and being woken: datagrams and file events
  *   queue.c     tickets: the transactions of APPEND and REFRESH
- *   detach.c    tickets that are nobody's: DETACH, and APPEND that adopts
- *   observe.c, cell.c     who is first in a queue, and that it is another; cells
- *   list.c, operator.c    mortise_list; requests to give up, and tickets taken away
- *   death.c     sessions that have died: their tickets go, and then their files
+ *   detach.c    detached tickets: DETACH, and APPEND that adopts
+ *   observe.c, cell.c     the first ticket of a queue, and changes of it; cells
+ *   list.c, operator.c    mortise_list; requests to give up, and tickets removed
+ *   death.c     sessions that have died: their tickets are removed, and then their files
  *   delay.c     tickets that a dead session leaves behind for a while
  *   leave.c     tickets: the transactions of REMOVE and STOP
  *   watch.c     watches on files
  *   session.c   session files, their locks and sockets
- *   ticket.c    tickets of this process, and notes of who is to be told
- *   schema.c    what the database holds: the table, the counter behind the fences
+ *   ticket.c    tickets of this process, and notes of the wakes after the commit
+ *   schema.c    the contents of the database: the table, the counter behind the fences
  *   db.c        the connection: statements, transactions, checkpoints
- *   files.c     where the database lies, and whether that place is safe
- *   fork.c      what a forked child must not keep
+ *   files.c     the place of the database, and whether it is safe
+ *   fork.c      closes what a forked child must not keep
  *
  * Threads: calls on one store are serialised by the caller and may come from any
  * thread. Only fork.c has state that stores share, under its own mutex.
@@ -61,16 +61,16 @@ struct mrt_sqlite_ticket {
     char queue[];
 };
 
-/* Someone here who is to be told, once, when an observed queue may have changed. */
+/* A client of this process that is told, once, that an observed queue may have changed. */
 struct mrt_sqlite_observer {
     TAILQ_ENTRY(mrt_sqlite_observer) link;
     struct mrt_id session, id;
 };
 
-/* What a ticket's session is told; goes from process to process as it is. */
+/* The news for a ticket's session; it is sent from process to process in this form. */
 struct mrt_sqlite_place {
     struct mrt_id ticket;
-    uint64_t weight_ahead;  /* if it is not granted by that: it is to look whom to watch now */
+    uint64_t weight_ahead;  /* if this does not grant it: the session looks whom to watch now */
     uint64_t others_behind; /* 0 or 1 */
 };
 
@@ -79,7 +79,7 @@ struct mrt_sqlite_wake {
     struct mrt_sqlite_place place;
 };
 
-/* Who is to be told after the commit. */
+/* The wakes to send after the commit. */
 struct mrt_sqlite_wakes {
     struct mrt_sqlite_wake *items;
     size_t count, room;
@@ -109,8 +109,8 @@ struct mrt_sqlite_store {
     bool any_filesystem;
     bool short_lived;
     mrt_time checked; /* when the file was last seen in its place */
-    bool fault;       /* something was found broken just now; the sessions are to be told */
-    bool broken;      /* they have been: file and database are to be opened anew */
+    bool fault;       /* the file was found broken just now; the sessions will be told */
+    bool broken;      /* they have been; the next START opens file and database anew */
 
     struct mrt_sqlite_file file;
     struct mrt_sqlite_fork_database *noted;
@@ -126,10 +126,10 @@ struct mrt_sqlite_store {
     TAILQ_HEAD(, mrt_sqlite_watch) watches;
     TAILQ_HEAD(, mrt_sqlite_observer) observers;
     int observed_wd;      /* of the file that is touched; -1: not watched */
-    bool observed_change; /* it is to be touched */
+    bool observed_change; /* touch the observers' file after the commit */
     struct mrt_sqlite_wakes wakes;
-    struct mrt_sqlite_ids blockers;         /* what the last look found in the way */
-    struct mrt_sqlite_ids dead;             /* whose files are to go after the commit */
+    struct mrt_sqlite_ids blockers;         /* the sessions that the last look found in the way */
+    struct mrt_sqlite_ids dead;             /* sessions whose files are removed after the commit */
     unsigned char value[MORTISE_VALUE_MAX]; /* that an answer has */
 };
 

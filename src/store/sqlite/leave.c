@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tickets leave: given back, or at the end of their session; of a dead one: death.c.
+ * Tickets leave: released, or at the end of their session. Tickets of a dead session: death.c.
  *
- * Whatever takes a ticket out also finds, in the same transaction, who can be granted
- * now and could not before, and notes them in store->wakes; and with them whoever has
- * somebody else to watch now: the next after one that gave up waiting, and one that has
- * become the first to wait where several hold, who watched the last of them alone. They
- * are told after the commit, by the caller.
+ * A transaction that removes a ticket also finds the tickets that can be granted now and could not
+ * before, and notes them in store->wakes. It also notes waiters that must watch another session
+ * now: the next after one that gave up waiting, and a waiter that has become the first where
+ * several hold, because it watched only the last of them before. The caller wakes them after
+ * the commit.
  */
 #include "store/sqlite/leave.h"
 
@@ -15,17 +15,17 @@
 
 #include <string.h>
 
-/* What goes: a ticket, or some of its weight. */
+/* A departure: a ticket, or some of its weight. */
 struct departure {
     const char *queue;
     uint64_t number, weight;
 };
 
-/* What has been seen of a queue from its head on. */
+/* The state of a walk over a queue from its head. */
 struct pass {
     uint64_t ahead;
-    size_t holders, granted; /* those that hold now; of them, by this departure */
-    bool waited;             /* who has gone did not hold */
+    size_t holders, granted; /* tickets that hold now; of these, granted by this departure */
+    bool waited;             /* the departed ticket did not hold */
     bool behind;             /* the row is one that was behind */
     bool ended;              /* the row is the first that waits */
     struct mrt_sqlite_wake *before;
@@ -118,7 +118,7 @@ enum mrt_outcome mrt_sqlite_delete_row(struct mrt_sqlite_store *store, const cha
     return note_successors(store, &(struct departure){queue, number, weight});
 }
 
-/* Ends a transaction. What did not come about must not be told: it would be a grant. */
+/* Ends a transaction. If it failed its wakes are dropped, because a wake would be a grant. */
 enum mrt_outcome mrt_sqlite_end(struct mrt_sqlite_store *store, enum mrt_outcome outcome,
                                 size_t noted_before)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What mortise_list shows: the rows as of one moment, without those of dead sessions and those that
- * have stayed long enough, each with its place by the grant rule. All rows are copied before the
- * first is shown, since a callback may take its time and a reader holds the log back.
+ * The rows for mortise_list, as of one moment, each with its place by the grant rule. Rows of dead
+ * sessions are left out, and those whose delay is over. All rows are copied before the first is
+ * shown, because a callback may take its time and a reader holds the log back.
  *
- * A look buries nobody. So what a dead session holds with a delay is shown as what it will be
- * when somebody wants it and finds it dead: nobody's, for the whole of the delay yet.
+ * A list buries no session. So a dead session's hold with a delay is shown as it will be when a
+ * waiter finds the session dead: it belongs to nobody, with the whole delay still to come.
  */
 #include "store/sqlite/operator.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is first in a queue whose tickets have values, and hearing that it is another.
+ * The first ticket of a queue whose tickets have values, and news of its change.
  *
  * Observers leave nothing in the database, so they cost other locks nothing. Beside the
- * session files lies one more, made by the first who observes. Whoever has put in, taken
- * out or changed a ticket with a value touches it after the commit, and file events tell
- * all who observe anything in this database. It is watched before the queue is
- * read, so no change falls in between. They look for themselves; elections change rarely.
- * A death is nobody's commit: an observer watches the session that it has seen, and buries it.
+ * session files is one more file, made by the first observer. A client that has added, removed
+ * or changed a ticket with a value touches that file after the commit, and file events tell
+ * all observers in this database. The file is watched before the queue is
+ * read, so no change is missed in between. Observers then read for themselves; elections change
+ * rarely. A death makes no commit: an observer watches the session that it has seen, and buries it.
  *
- * Behind all this stands a look a second, or ten where file events are refused.
+ * In any case an observer looks again once a second, or ten times where file events are refused.
  */
 #include "store/sqlite/observe.h"
 
@@ -52,7 +52,7 @@ void mrt_sqlite_changed(struct mrt_sqlite_store *store)
     }
 }
 
-/* What finds no memory, or no events, is made up for by looking again. */
+/* If memory or file events are lacking, the observer finds changes by looking again. */
 static void listen_for_changes(struct mrt_sqlite_store *store, const struct mrt_command *command)
 {
     struct mrt_sqlite_observer *observer;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an operator does to a queue, one transaction each.
+ * The operator's calls on a queue, one transaction each.
  *
- * Those who hold are always the first ones of a queue, so a request to all of them is one
- * UPDATE of a range. It is a count in their rows; their sessions are told to look, and who has
- * no socket finds it at the next look by itself. A ticket is broken by deleting its row, as if
- * it had been given back; its session is told to look, and finds it gone.
+ * Holders are always the first tickets of a queue, so a request to all of them is one UPDATE of a
+ * range. The request is a count in their rows. Their sessions are woken to look; a session
+ * without a socket finds it at its next look. A ticket is broken by deleting its row, as a release
+ * does; its session is woken to look, and finds it gone.
  */
 #include "store/sqlite/operator.h"
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tickets: what is done to the queues, one transaction each.
+ * Tickets: the transactions on the queues, one each.
  *
- * The queue is the rows of its name in the order of their numbers, which the store's one
- * counter gives out and never twice. So a ticket's number is its place in the order and,
+ * The queue is the rows of its name in the order of their numbers. The store's one
+ * counter gives out each number once. So a ticket's number is its place in the order and,
  * shifted, its fence as well; an empty queue leaves no row behind.
  *
- * Every view is read in one statement or one write transaction, and decided by
- * core/rule.h alone. Reading stops once what was counted shuts the ticket out.
+ * Every view is read in one statement or one write transaction, and only core/rule.h
+ * decides it. Reading stops once the weight counted shuts the ticket out.
  *
- * Who watches whom: those granted are always the first ones of a queue. The first that
- * is not granted watches all of them; every other waiter watches the one just ahead of
- * it. So each ticket that another waits for has somebody who will find it dead. Who comes to
- * stand so by a departure is told to look anew (leave.c).
+ * Watching: the granted tickets are always the first ones of a queue. The first waiter
+ * watches all of them; every other waiter watches the ticket just ahead of
+ * it. So for each ticket that another waits for, some waiter will find its session dead. A
+ * departure that changes whom a waiter must watch wakes it to look (leave.c).
  */
 #include "store/sqlite/queue.h"
 
@@ -59,7 +59,7 @@ static bool differs(sqlite3_stmt *row, const struct place *place)
     return true;
 }
 
-/* Who lingers is the only holder, so it is the first, and the first that waits tells it. */
+/* A ticket that lingers is the only holder, so it is the first row. The first waiter wakes it. */
 static void note_linger(sqlite3_stmt *row, struct look *look)
 {
     if (sqlite3_column_int(row, 6) == 0)
@@ -146,9 +146,9 @@ static enum mrt_outcome look_at_all_ahead(struct mrt_sqlite_store *store, const 
 }
 
 /*
- * Looks at what is ahead of a place; whose death could matter is left in store->blockers.
- * A ticket that needs the whole capacity, behind another that does, need look no further:
- * whether that one holds or waits, nobody else is to be watched.
+ * Looks at what is ahead of a place, and leaves the sessions whose death could matter in
+ * store->blockers. A ticket that needs the whole capacity, behind another that does, looks no
+ * further: whether that one holds or waits, it is the only one to watch.
  */
 static enum mrt_outcome look_ahead(struct mrt_sqlite_store *store, const struct place *place,
                                    struct look *look)
@@ -174,7 +174,7 @@ static enum mrt_outcome clear_the_way(struct mrt_sqlite_store *store, bool all, 
     *cleared = false;
     for (size_t i = 0; i < store->blockers.count; i++) {
         struct mrt_id session = store->blockers.items[i];
-        /* Who will not wait need not watch. */
+        /* A ticket that will not wait needs no watch. */
         bool look_now = all || mrt_sqlite_watch(store, session);
         if (!look_now || !mrt_sqlite_session_dead(store, session))
             continue;

@@ -16,7 +16,7 @@ enum mrt_outcome mrt_sqlite_append(struct mrt_sqlite_store *store,
                                    struct mrt_sqlite_session *session,
                                    const struct mrt_command *command, mrt_time patience,
                                    enum mrt_verdict *verdict, struct mrt_sqlite_view *view);
-/* `watch_closely`: its session is to be told of what others do to it. */
+/* `watch_closely`: the ticket's session wants to know what others do to it. */
 enum mrt_outcome mrt_sqlite_refresh(struct mrt_sqlite_store *store,
                                     struct mrt_sqlite_ticket *ticket, bool watch_closely,
                                     mrt_time patience, enum mrt_verdict *verdict,

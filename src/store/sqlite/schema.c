@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the database holds, and how it is opened or made.
+ * The contents of the database, and how it is opened or made.
  *
  * One table holds the tickets, in the order of (queue, number), and in its first row
  * the counter that numbers them, so that taking a ticket in a short queue writes one
@@ -15,14 +15,13 @@
  * Fences. A commit is not synced to disk (synchronous=NORMAL), so a power cut may undo
  * the last ones and set the counter back. Numbers are therefore only given
  * below a limit, and the limit is raised by a block at a time in a transaction that is
- * synced (FULL). When the database is opened under another boot id than it was
+ * synced (FULL). If the database is opened under another boot id than it was
  * last used under, every session in it is dead, and the counter goes on from the
- * limit. Tickets that are nobody's (detach.c, delay.c) stay. No clock has a say in
- * it.
+ * limit. Tickets that belong to nobody (detach.c, delay.c) stay. None of this depends on a clock.
  *
- * Many processes may open a new file at once. Each first tries to read the counter; whoever
- * cannot looks whether the file is empty, makes the table, and tries again. A file
- * that holds anything else is some other program's, and is left as it is.
+ * Many processes may open a new file at the same time. Each first tries to read the counter. If
+ * that fails it checks whether the file is empty, makes the table, and tries again. A file
+ * that holds anything else belongs to another program, and is left as it is.
  */
 #include "store/sqlite/schema.h"
 
@@ -143,8 +142,8 @@ static bool read_boot_id(struct mrt_id *id)
     return count == sizeof digits - 1 && mrt_id_parse(digits, id);
 }
 
-/* What has a delay stays for so long from now on, whether or not it held: the end of what was ahead
-   of it may have been undone, and what was left behind before has the clock of that boot. */
+/* Each ticket with a delay stays for that long from now on, whether or not it held: the departure
+   of tickets ahead may have been undone, and one left behind before has a time of the last boot. */
 static enum mrt_outcome leave_behind(struct mrt_sqlite_db *db)
 {
     sqlite3_stmt *statement = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the database holds: it is opened or made, and its counter gives numbers. */
+/* Opens or makes the database, and gives numbers from its counter. */
 #ifndef MRT_STORE_SQLITE_SCHEMA_H
 #define MRT_STORE_SQLITE_SCHEMA_H
 

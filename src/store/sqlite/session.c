@@ -2,17 +2,17 @@
 /*
  * Session files: how one process knows that another lives.
  *
- * A session is a file in the directory beside the database, named by the session's id and
- * locked for as long as the session lives by an open-file-description lock. The
- * kernel drops that lock when the last descriptor of that description is closed, so
- * at any death whatever, and not a moment before. A session is dead if its file
- * is gone or not locked. Beside it lies its socket, if it ever had to wait.
+ * A session is a file in the directory beside the database. The file is named by the session's id,
+ * and locked by an open-file-description lock for as long as the session lives. The
+ * kernel drops that lock when the last descriptor of that description is closed: at any kind of
+ * death, and not a moment before. A session is dead if its file
+ * is gone or not locked. Beside it is its socket, if the session ever had to wait.
  *
- * Invariant: the file is locked before the session's first ticket is written, and its
- * tickets are taken out before the file is removed in order. So a ticket whose session
- * is dead may be taken out by anybody.
+ * Invariant: the file is locked before the session's first ticket is written, and an orderly end
+ * removes the tickets before the file. So any process may remove a ticket whose session
+ * is dead.
  *
- * Whatever cannot be found out (no descriptor left, no right to look) counts as alive:
+ * A session counts as alive if the truth cannot be found out (no descriptor left, no permission):
  * to wait too long is safe.
  */
 #include "store/sqlite/session.h"

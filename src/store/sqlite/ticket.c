@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this process knows: its tickets, and who is to be told after the commit.
+ * The knowledge of this process: its tickets, and the wakes to send after the commit.
  *
  * A ticket of a session of this store is in `buckets` exactly while its row is, as
  * far as this process knows. So no search by id is ever needed, and a command for a ticket

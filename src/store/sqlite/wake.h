@@ -5,7 +5,7 @@
 
 #include "store/sqlite/internal.h"
 
-/* Tells all who are to be woken; whoever turns out dead is buried. */
+/* Sends all noted wakes. A session that turns out dead is buried. */
 void mrt_sqlite_wake_all(struct mrt_sqlite_store *store, mrt_time patience);
 /* Reads what has come, and looks at sessions under suspicion. */
 void mrt_sqlite_hear(struct mrt_sqlite_store *store, mrt_time now);

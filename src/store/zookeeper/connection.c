@@ -173,10 +173,11 @@ static void forget_socket(struct mrt_zk_session *session)
 }
 
 /*
- * When a request cannot be sent the library closes its socket and says nothing: what was
- * under way is never answered, and what was half sent goes on in the middle on the next
- * connection. The session has not been told of it; that is how it shows. The next
- * connection is broken off, for then the library clears everything up.
+ * When a request cannot be sent the library closes its socket without reporting it. Requests
+ * under way are never answered, and a request sent in part goes on in the middle on the next
+ * connection. The session gets no event, so it still counts as connected while the library's state
+ * differs: that reveals the fault. The next connection is broken off, because then the library
+ * clears everything up.
  */
 static void notice_silent_close(struct mrt_zk_session *session)
 {
@@ -293,8 +294,8 @@ static void process(struct mrt_zk_session *session, mrt_time now)
     }
 }
 
-/* The session goes on with the servers that are where their names lead now. Its handle stays, for
-   another would be another session. */
+/* Makes the session use the servers that their names resolve to now. Its handle stays, because a
+   new handle would be a new session. */
 static void move(struct mrt_zk_session *session, struct mrt_addresses *found)
 {
     struct mrt_store *store = session->store;

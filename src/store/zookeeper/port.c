@@ -8,16 +8,16 @@
  *
  * A lock is a directory with an ephemeral sequential node for each ticket, named and
  * ordered as Curator's InterProcessMutex has it, or stock kazoo, or ZooKeeper's own recipe
- * (`layout=`): these programs take turns with mortise on one path. A directory is of one layout:
- * what a ticket's first list shows of another refuses it, and ends its waiting later.
+ * (`layout=`): these programs take turns with mortise on one path. A directory has one layout:
+ * a node of another layout in a ticket's first list refuses the ticket, and later ends its wait.
  *
- * One session at a time, for that is what the engine has. Every entry (submit, process)
- * takes the library's mutex, does its part, lets the library say what it waits for, lets
- * the mutex go and delivers what has gathered in the outbox. Of several commands that come
- * together only the last one lets the library have its turn: what they send goes in one piece.
+ * One session at a time, because the engine has only one. Every entry (submit, process)
+ * takes the library's mutex, does its part, lets the library set what it waits for, unlocks
+ * the mutex and delivers the events in the outbox. If several commands come together, only the
+ * last one calls the library to send: so all requests go in one piece.
  *
  * A fence is the transaction that created the node, shifted to give each ticket 4096
- * numbers; never its sequence number, which starts again when the directory does.
+ * numbers. It is not the sequence number, which starts again when the directory does.
  */
 #include "base/assert.h"
 #include "base/error.h"

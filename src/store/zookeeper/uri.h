@@ -3,9 +3,9 @@
  * zk://host:port[,host:port...][/chroot]?session=10s&connect=5s&tick=2s&namespace=...
  * (credentials= and acl= are access.h's)
  *
- * Our own strict parser: the client library's takes ports it cannot use, and refuses
- * addresses it could. It is given literal addresses only, for it would look names up on the
- * loop's thread.
+ * Our own strict parser: the client library's accepts ports it cannot use, and refuses
+ * addresses it could. The library is given only literal addresses, because it would resolve names
+ * on the loop's thread.
  */
 #ifndef MRT_STORE_ZOOKEEPER_URI_H
 #define MRT_STORE_ZOOKEEPER_URI_H

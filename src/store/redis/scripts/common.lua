@@ -1,33 +1,34 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What all scripts of the redis: store have in common: each is head.lua, this text and its own.
+-- The common part of all scripts of the redis: store: each is head.lua, this text and its own.
 --
 -- Keys, all of one hash slot, `base` being {NAMESPACE/}:
 --   sessions     sorted set: session by the time when its lease ends
 --   s:SESSION    hash: @epoch, @lease, @channel, @key, @label, and a field for each ticket,
 --                "NUMBER:QUEUE", or "NUMBER=QUEUE" if it has a value, with "~DELAY" behind the
---                number if it is to stay so long after a crash; and !TICKET: how often it has
---                been asked for
+--                number if the ticket stays for that long after a crash; and !TICKET: how often
+--                the ticket has been requested
 --   queues       hash: queue to "CAPACITY KIND", while it has tickets; and "" to the newest
 --                number given out, which never expires
 --   q:QUEUE      sorted set: "TICKET SESSION WEIGHT:SINCE" (no spaces) by NUMBER; a "+" for the ":"
---                if who has it wants to hear of who queues behind
+--                if the ticket's client wants to learn that others queue behind it
 --   values       hash: ticket to its value, if it has one
 --   k:NAME       hash: version, fence, writer and value of a cell; without the value it
 --                has been deleted, but is remembered
 --   fence        the newest number of a claim; never expires
---   n:NAME       hash: token, number, session and ticket of who holds a claim, and how often it
---                has been asked for; expires
--- Times are this server's, in milliseconds. Nothing else has a time to live: a session whose
--- time is over is dead for every script, and whoever comes upon it buries it. A ticket that was
--- detached is of the session `nobody`, which is not among the sessions and does not die. One that
--- its dead holder has left behind for a while is of a session of its own, "~NUMBER", whose lease
--- is that while.
+--   n:NAME       hash: token, number, session and ticket of the holder of a claim, and how often
+--                the claim has been requested; expires
+-- Times are this server's, in milliseconds. No other key expires. Every script treats a session
+-- whose lease has ended as dead, and the first script that finds one buries it. A detached ticket
+-- belongs to the session `nobody`, which is not among the sessions and does not die. A ticket that
+-- its dead holder leaves behind for a while belongs to a session of its own, "~NUMBER", whose
+-- lease is that while.
 --
--- Weights are only added up here. Who holds is decided by the client, from the weight
--- ahead; what is compared with the capacity here refuses, or wakes.
+-- The scripts only add up weights. The client decides from the weight ahead whether it holds. Where
+-- a script compares a weight with the capacity, it refuses or wakes.
 --
--- A client that lost its connection may have commands on it that the server has not read
+-- A client that lost its connection may have sent commands on it that the server has not read
 -- yet. Each connection of a client has a higher epoch, and a session takes no command of
+-- a lower one than it has seen.
 -- a lower one than it has seen.
 local nobody = '00000000000000000000000000000000'
 
@@ -116,7 +117,7 @@ local function take_out_field(field)
   if entry then take_out(queue, number, entry, valued) end
 end
 
--- Who observes the queue is told that another is first, or has another value.
+-- Tells the observers of a queue that its first ticket, or that ticket's value, has changed.
 local function tell_change(queue)
   call('PUBLISH', base .. 'e:' .. queue, queue)
 end
@@ -138,19 +139,19 @@ local function count(queue, number, capacity)
   return ahead, whose
 end
 
--- Tells a session something of its ticket.
+-- Sends a ticket's session a message about the ticket.
 local function tell(entry, what)
   local session = session_in(entry)
   local its = call('HMGET', session_key(session), '@channel', '@key')
   if its[1] then call('PUBLISH', its[1], session .. ' ' .. signed(its[2], ticket_in(entry), what)) end
 end
 
--- Tells it that it may run now.
+-- Tells a ticket's session its view, which lets it in.
 local function push(entry, number, ahead, behind)
   tell(entry, text_of(number) .. ' ' .. text_of(ahead) .. (behind and ' 1' or ' 0'))
 end
 
--- Gives a ticket to a session of its own, which ends then; who waits behind it is to look.
+-- Gives a ticket to a session of its own that lasts until `ends`; waiters behind it look again.
 local function leave_behind(field, ends, label)
   local queue, number, entry, valued, delay = entry_at(field)
   local session = string.format('~%031.0f', number)
@@ -289,7 +290,7 @@ local function look(queue, number, weight, capacity)
       if left <= 0 then
         dead[#dead + 1] = one
       elseif left_behind(session) then
-        left = math.max(left - 2, 1) -- a look before its end is to be had, not one behind it
+        left = math.max(left - 2, 1) -- so that the client looks just before its end, not after
       end
       soonest = math.min(soonest, left)
     end
@@ -303,8 +304,8 @@ local function place_of(queue, number)
   return call('ZCOUNT', queue_key(queue), '-inf', '(' .. text_of(number))
 end
 
--- What a client is told of a ticket: number, weight ahead, others behind, soonest death, how
--- often it has been asked for, and its place if it waits.
+-- The view of a ticket, as the answer: number, weight ahead, others behind, soonest death, how
+-- often it has been requested, and its place if it waits.
 local function view(queue, number, weight, capacity, asked)
   local ahead, soonest = look(queue, number, weight, capacity)
   local behind = call('ZCOUNT', queue_key(queue), '(' .. text_of(number), '+inf')

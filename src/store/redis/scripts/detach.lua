@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- DETACH. ARGV[3] ticket, 4 queue, 5 the lower weight, 6 what it is to be called.
+-- DETACH. ARGV[3] ticket, 4 queue, 5 the lower weight, 6 the identity it gets.
 -- {VIEW, ...}, {GONE}, {LOST}, {STALE}
 local no, own = refused(ARGV[1], tonumber(ARGV[2]), ARGV[3], '!' .. ARGV[3])
 if no then return no end

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- How all scripts of the redis: store begin, but for those of claims: the names of keys, the time,
--- and what a short way (short.lua, *_short.lua) has read, which is not read again. What they have
--- else in common is in common.lua, and what the keys are.
+-- The beginning of all scripts of the redis: store except those of claims: the names of keys, the
+-- time, and what a short form (short.lua, *_short.lua) has read, which is not read again.
+-- common.lua has the rest that they share, and explains the keys.
 --
--- KEYS[1] is the key of the sessions, and behind it is every other that can be named before the
--- script is run (command.c). The others are the sessions of other tickets, the queues of a dead
+-- KEYS[1] is the key of the sessions. Behind it is every other key that can be named before the
+-- script runs (command.c). The other keys are the sessions of other tickets, the queues of a dead
 -- session's tickets, and a lock's own key, which may be in another slot of a cluster.
 -- ARGV[1] is the session, ARGV[2] the epoch.
 local call = redis.call
@@ -17,8 +17,8 @@ local least = math.floor((clock[1] - 1577836800) * 128000 + clock[2] * 0.128) --
 local own, own_ends -- fields of the session, and when its lease ends
 local found         -- of `queues`: what the queue is, and the newest number
 
--- What is told of a ticket, and what shows that a script has told it: see sign.h. Sessions of
--- earlier versions have no key.
+-- A message about a ticket with its signature, which shows that a script sent it: see sign.h.
+-- Sessions of earlier versions have no key, so their messages have no signature.
 local function signed(key, ticket, what)
   local text = ticket .. ' ' .. what
   return key and text .. ' ' .. string.sub(redis.sha1hex(key .. text), 1, 16) or text

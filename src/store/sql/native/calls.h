@@ -18,7 +18,7 @@ int mrt_native_list(struct mrt_store *store, const char *name, const char *prefi
 void mrt_native_close(struct mrt_store *store);
 void mrt_native_abandon(struct mrt_store *store);
 
-/* What the calls of every form are; `named` or `row`. No session outlives its connections, so a
+/* The calls of every form; `which` is `named` or `row`. No session outlives its connections, so a
    claim cannot be detached. */
 #define MRT_NATIVE_CALLS(which)                                                               \
     .any_thread = true, .claims_end = true, .open = mrt_native_open_##which,                  \

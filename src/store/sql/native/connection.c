@@ -7,13 +7,13 @@
  *             v                   v   (the connection ends)
  *           BROKEN -> ASKING     gone
  *
- * TRY asks whether the lock is to be had; if not, WAIT waits for it in the server, after the
- * ticket's command has been answered. Who gives up waiting closes the connection, for nothing can
- * be said on it. The server finds out by itself, or is told on another connection (KILL), or when
- * it grants the lock.
+ * TRY tests whether the lock is free. If it is not, the ticket's command is answered, and WAIT then
+ * waits for the lock in the server. A client that stops waiting closes the connection, because no
+ * request can be sent on it meanwhile. The server notices that by itself, or is told on another
+ * connection (KILL), or notices when it grants the lock.
  *
- * After any failure the connection is closed, not mended, so that what it has on the server
- * is always known.
+ * After any failure the connection is closed, not mended, so that the client always knows what the
+ * connection has on the server.
  */
 #include "store/sql/connection.h"
 #include "store/sql/driver.h"
@@ -80,8 +80,8 @@ struct mrt_native_link *mrt_native_link_of(struct mrt_sql_store *store, struct m
     return NULL;
 }
 
-/* What is done on one connection is done in order: a ticket that follows another of its queue
-   need not wait for that to have left. */
+/* A server executes the requests of one connection in order: so a ticket that follows another of
+   its queue need not wait until that one has left. */
 static struct mrt_native_link *find_free(struct mrt_sql_store *store, const char *queue)
 {
     struct mrt_native_link *link;
@@ -232,7 +232,7 @@ static void forget_ticket(struct mrt_sql_store *store, struct mrt_native_link *l
     link->ticket = (struct mrt_id){0, 0};
 }
 
-/* The connection is to be closed when the turn ends; what it has ends with it. */
+/* Closes the connection when the turn ends; its lock ends with it. */
 static void sever(struct mrt_native_link *link)
 {
     link->store.broken = true;
@@ -479,7 +479,7 @@ static void looked(struct mrt_sql_store *store, struct mrt_native_link *link,
     sever(link);
 }
 
-/* What was to be given up, and is not there, is on another connection: it is a pooler's. */
+/* A lock that was released but not found is held by another connection, that of a pooler. */
 static void left(struct mrt_sql_store *store, struct mrt_native_link *link,
                  struct mrt_sql_request *request)
 {

@@ -9,11 +9,10 @@
  *   again after an unknown outcome: barrier + list; adopt what we made, or create
  *   (ticket/seek.c)
  *
- * A session's requests are answered in order, so the
- * list sent right behind the create includes the own node and everything that was ahead of it. What
- * that list says is the ticket's view (ticket/ticket.c); a ticket that may not stand after it is
- * taken back. A try is not to be told of a holder who is known elsewhere to have gone, hence its
- * sync.
+ * The server answers a session's requests in order, so the list sent right behind the create
+ * includes the own node and everything that was ahead of it. That list gives the ticket's view
+ * (ticket/ticket.c); a ticket that must not stay after it is removed again. A try syncs first: a
+ * server that lags could show a holder that another server already knows to have gone.
  */
 #include "store/zookeeper/ticket/append.h"
 

@@ -11,15 +11,15 @@
  *   APPEND, `adopt`    sync + list to find it; the same, if nothing unread is in it; list
  *   either again, or of unknown outcome    sync + list, and what is left to do
  *
- * A deletion and a creation in one transaction are one step to everybody, so nobody sees the lock
- * free, and of two that adopt one fails. Place and sequence stay, so Curator and kazoo, who
- * order by what comes after `lock-`, go on queueing behind it. The fence is that of the first
- * node: a ticket that queued meanwhile has a larger one, and gets the lock later. The name says
- * which it is, for a node's data may be written over by others.
+ * A deletion and a creation in one transaction are one step, so no client sees the lock
+ * free, and of two clients that adopt one fails. Place and sequence stay, so Curator and kazoo,
+ * which order by what comes after `lock-`, go on queueing behind it. The fence is that of the first
+ * node: a ticket that queued meanwhile has a larger one, and gets the lock later. The name shows
+ * the state, because other programs may overwrite a node's data.
  *
- * Names say all: what a list shows as detached is nobody's, and what it shows as adopted is
- * ours if this session owns it. Neither kind is ever passed on, for the marker of one that has
- * changed hands would be called otherwise than the node that a waiter knows.
+ * So names tell everything: a detached node in a list belongs to nobody, and an adopted node is
+ * ours if this session owns it. Neither kind is ever passed on: the marker of a ticket that was
+ * detached would have another name than the node that a waiter knows.
  */
 #include "store/zookeeper/ticket/detach.h"
 
@@ -151,7 +151,7 @@ static void take(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket, c
         refuse(session, ticket, MRT_ZK_OTHER_HEIR);
         return;
     }
-    mrt_zk_ticket_keep(ticket, node); /* what is to be taken */
+    mrt_zk_ticket_keep(ticket, node); /* the node to adopt */
     ticket->czxid = place.czxid;
     mrt_zk_ticket_send_node(session, ticket, &adopt_step, node);
 }

@@ -59,7 +59,7 @@ void mrt_zk_refresh_begin(struct mrt_zk_session *session, struct mrt_zk_ticket *
 
 /* ------------------------------------------------------------------ the view */
 
-/* Waits for what the view says. False: it is to be listed again first, with a watch. */
+/* Waits for what the view says. False: the queue must be listed again first, with a watch. */
 static bool wait(struct mrt_zk_session *session, struct mrt_zk_ticket *ticket,
                  const struct mrt_zk_view *view, const struct mrt_zk_reply *reply)
 {

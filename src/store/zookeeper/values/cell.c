@@ -4,22 +4,22 @@
  *
  *   CELL_GET   sync + get
  *   CELL_SET   sync + get; compare; set with the node's version, or create
- *              of what the session has read or written last: the set alone
+ *              if the session has read or written the cell last: only the set
  *
  * A client that reads and then writes must not pay for a second read, and the shorter the time in
- * between, the fewer conflicts. So a session keeps what it has seen last of one cell. It
- * serves for one write: a write that is sent again, because its answer was lost, has to read
- * whether it was done. A refused one that came with a fence reads too, because the cell may have
- * a larger one by now.
+ * between, the fewer conflicts. So a session keeps the newest state it has seen of one cell. That
+ * state serves one write. A write that is sent again, because its answer was lost, must first read
+ * whether it was done. A write with a fence that was refused reads too, because the cell may have
+ * a larger fence by now.
  *
  * The node holds a line, and the value after it:
  *
  *   FENCE WRITER v|-      largest fence seen and newest write's identity, in hexadecimal;
  *                         "-": the cell is deleted
  *
- * It is never deleted, for its fence must be kept, and for the server's version of a node
- * starts again when the node does: a write that was compared with the old one would go
- * through. The version that is shown is the transaction of the newest write (mzxid),
+ * The node is never deleted, because its fence must be kept. Besides, the server's version of a
+ * node starts again when the node does: a write that was compared with the old version would then
+ * succeed. The version shown to the program is the transaction of the newest write (mzxid),
  * which rises whatever happens to the node.
  */
 #include "store/zookeeper/values/cell.h"

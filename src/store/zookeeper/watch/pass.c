@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Passing the lock on, and what else the events of watches say.
+ * Passing the lock on, and the other events of watches.
  *
- * A waiter watches the node just ahead. Where others are ahead of that, its deletion says little:
- * its owner may have held the lock, or have given up waiting for it. So a deletion is followed by
- * a list, a reply that grows with the queue. A holder of ours therefore says more. It releases by
- * one transaction that creates a marker called as its node, deletes the marker and deletes the
- * node; who watches the marker gets "created", before the "deleted" of the node. Only one
- * who held does that, so the event is the grant: nothing is listed, however long the queue.
- * A marker never outlives its transaction. To others it all is a deletion like any other.
+ * A waiter watches the node just ahead. If others are ahead of that node, its deletion says little:
+ * its client may have held the lock, or have given up waiting for it. So a list follows each
+ * deletion, with a reply that grows with the queue. A holder of ours therefore says more. It
+ * releases by one transaction that creates a marker named like its node, deletes the marker and
+ * deletes the node. A waiter that watches the marker gets "created", before the "deleted" of the
+ * node. Only a holder does that, so the event is the grant: nothing is listed, however long the
+ * queue. A marker never outlives its transaction. Other programs only see a deletion.
  *
  * It is sound by these rules; each has tests called pass_rule_N and seeded defects.
  *
@@ -27,24 +27,24 @@
  *    is deleted, so from then on no pass is believed: the ticket is viewed again. A watch that was
  *    used up by a change of data is set anew, and until that is answered nothing is believed
  *    either. A refusal to set one leads to a list.
- *  6 A node gone by the time it is to be watched says nothing, also if it was the only one
+ *  6 A node that is gone when its watch is set says nothing, even if it was the only one
  *    ahead: a holder that was detached, or made lighter, goes on under another name. So a list
  *    follows.
  *  7 A pass proves nothing of the lease. The core compares the lease with the clock before
- *    it takes any event; what comes too late is for a session that is no more.
- *  8 A ticket whose removal has begun hears of no pass. Numbers tell watches from earlier
- *    ones: an event whose number is not known is nobody's.
+ *    it takes any event; a pass that comes too late is for a session that has ended.
+ *  8 A ticket whose removal has begun gets no pass. Numbers tell watches from earlier
+ *    ones: an event whose number is unknown belongs to no ticket.
  *  9 A pass that was refused becomes a deletion. "No node" may be the marker's directory or
- *    the ticket, which the deletion finds out. A pass of unknown outcome is sent again; it
- *    cannot do harm, for without the node the transaction does nothing.
+ *    the ticket, which the deletion finds out. A pass of unknown outcome is sent again. That is
+ *    harmless, because without the node the transaction does nothing.
  * 10 A node that went without a pass leaves the watch on its marker behind, on the server
- *    too. It is taken away there, when the watch of the node ends, which is one for all who
- *    wait. Nodes of other programs have no markers, and none is watched.
- * 11 A marker that is there when it is to be watched is none of ours and no grant.
- * 12 Where nothing but the node ahead is in the way, by the newest list, its deletion is the grant,
- *    whoever deleted it: what is ahead never grows. Then its marker is not watched. A node that
- *    goes on under another name is no less ahead: so the transaction that calls it otherwise first
- *    sets its data. That uses up its watches: a waiter is told of a change, reads the node, and
+ *    too. The client removes it there when the watch of the node ends; its waiters share the one
+ *    watch. Nodes of other programs have no markers, and none is watched.
+ * 11 A marker that exists when its watch is set is none of ours and no grant.
+ * 12 If only the node ahead is in the way, by the newest list, its deletion is the grant,
+ *    whoever deleted it: the tickets ahead never become more. Then its marker is not watched. A
+ * node that goes on under another name is still ahead. So the transaction that renames it first
+ *    sets its data, which uses up its watches: a waiter is told of a change, reads the node, and
  *    finds it gone by rule 6. Rule 5 holds here too. A watch that outlived its connection
  *    would be told of a deletion in any case; none does.
  */
