@@ -105,6 +105,13 @@ check_client() {
     client takes_and_gives_back
 }
 
+@test "no two hold at once while agents and clients are killed and clients stand still" {
+    run timeout 100 python3 "$BATS_TEST_DIRNAME/agent_contest.py" "$MORTISE" "$T" "${CONTEST:-12}"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [[ "$output" == *" 0 overlaps"* ]]
+}
+
 @test "at SIGTERM waiters are sent away, holds go on, and the socket is gone" {
     start_agent
     client ends_what_waits_when_it_is_stopped "$AGENT"
