@@ -196,6 +196,63 @@ with_limit() {
     AT=1 SED=s/127.0.0.1/slow/g away 300 4000 69 -w 300ms x -- true
 }
 
+# operators_end MOST REASON: each command of an operator ends on each store within MOST milliseconds,
+# with 69 and the reason.
+operators_end() {
+    local most="$1" reason="$2" url command pids said got took
+    for command in "ls x" "status x" "break x --fence 65536" "revoke x --fence 65536" doctor \
+        "top --once" init; do
+        pids=()
+        for url in $(urls 1); do
+            [[ "$url" == redlock* || "$url" == *form=* ]] && [[ "$command" != ls* ]] && continue
+            [[ "$command" == init && "$url" != *sql:* ]] && continue # the others have no schema
+            MORTISE_URL="$url" timed_command $command >"$T/operator.${#pids[@]}" 2>&1 3>&- &
+            pids+=($!)
+        done
+        for said in "${!pids[@]}"; do
+            wait "${pids[$said]}"
+            cat "$T/operator.$said"
+            read -r got took _ < <(tail -n 1 "$T/operator.$said")
+            [ "$got" -eq 69 ]
+            [ "$took" -le "$most" ]
+            grep -qE "^mortise: .*$reason" "$T/operator.$said"
+        done
+    done
+}
+
+@test "u3 u4 each command of an operator ends when every server has refused, with the reason in words" {
+    operators_end 1000 "127.0.0.1.*Connection refused"
+}
+
+@test "u3 several servers that refuse end an operator's call, and it is not the first that decides" {
+    local url
+    for url in zk://127.0.0.1:1,127.0.0.1:2 postgresql://u@127.0.0.1:1,127.0.0.1:2/d; do
+        run timed_command ls --url "$url" x
+        echo "$output"
+        [[ "$output" == *"Connection refused"* ]]
+        read -r got took _ <<<"${lines[-1]}"
+        [ "$got" -eq 69 ]
+        [ "$took" -le 1000 ]
+    done
+    run timed_command ls --url "zk://127.0.0.1:1,127.0.0.1:$HOLE?connect=1500ms" x
+    read -r got took _ <<<"${lines[-1]}"
+    [ "$got" -eq 69 ]
+    [ "$took" -ge 1500 ]
+}
+
+@test "u3 mortise init waits for a name server no longer than connect=" {
+    [ -n "$SLOW_NAMES" ] || skip "built with a sanitizer: nothing can be preloaded"
+    local url
+    for url in "postgresql://u@slow:1/d?connect=500ms" "mysql://u@slow:1/d?connect=500ms"; do
+        LD_PRELOAD="$SLOW_NAMES" run timed_command init --url "$url"
+        echo "$output"
+        [[ "$output" == *"slow"*"no name server has answered"* ]]
+        read -r got took _ <<<"${lines[-1]}"
+        [ "$got" -eq 69 ]
+        [ "$took" -le 2500 ]
+    done
+}
+
 @test "u3 elect --once and break say why the store is not asked, and nothing that is not known" {
     run -69 "$MORTISE" elect --url redis://127.0.0.1:1 --once x
     [ "${#lines[@]}" -eq 2 ]

@@ -68,6 +68,8 @@ MYSQL *mrt_mariadb_connect(const struct mrt_mariadb_connection_options *words, b
 void mrt_mariadb_close(MYSQL *connection, struct mrt_mariadb_guard *guard);
 /* Whether it is not encrypted although it has to be: then nothing is sent on it. */
 bool mrt_mariadb_is_open(MYSQL *connection, const struct mrt_mariadb_connection_options *words);
+/* The connection's error for people, with the system's reason in words. */
+void mrt_mariadb_error_line(MYSQL *connection, char *line, size_t size);
 /* The end of a sentence about this error of connecting, or "". */
 const char *mrt_mariadb_tls_advice(const struct mrt_mariadb_connection_options *words,
                                    unsigned code);

@@ -6,6 +6,7 @@
  */
 #include "store/mariadb/internal.h"
 #include "store/sql/driver.h"
+#include "store/sql/list.h"
 #include "store/sql/request.h"
 
 #include "base/error.h"
@@ -86,7 +87,8 @@ static unsigned run(MYSQL *connection, const char *text)
     return mysql_errno(connection);
 }
 
-static int execute(const struct mrt_mariadb_connection_options *words, const char *text)
+static int execute(const struct mrt_mariadb_connection_options *words, const char *shown,
+                   const char *text)
 {
     char line[256], number[8];
     struct mrt_mariadb_guard guard;
@@ -102,8 +104,10 @@ static int execute(const struct mrt_mariadb_connection_options *words, const cha
                           mrt_sql_tls_advice(words->tls));
     if (code) {
         snprintf(number, sizeof number, "%u", code % 100000);
-        mrt_sql_first_line(mysql_error(connection), line, sizeof line);
-        error = mrt_error(mrt_sql_code(number)->error, "MariaDB: %.160s%s", line,
+        mrt_mariadb_error_line(connection, line, sizeof line);
+        bool of_library = code >= 2000 && code < 3000;
+        error = mrt_error(of_library ? MORTISE_EUNREACHABLE : mrt_sql_code(number)->error,
+                          "MariaDB: %.100s: %.160s%s", shown, line,
                           mrt_mariadb_tls_advice(words, code));
     }
     mrt_mariadb_close(connection, &guard);
@@ -121,8 +125,8 @@ make(const struct mrt_uri *uri, mortise_text_callback print, void *argument, con
     snprintf(text, sizeof text, format, words.database, mrt_sql_schema_version);
     if (error == MORTISE_OK && print)
         print(argument, text);
-    else if (error == MORTISE_OK)
-        error = execute(&words, text);
+    else if (error == MORTISE_OK && (error = mrt_sql_find_hosts(&address)) == MORTISE_OK)
+        error = execute(&words, address.shown, text);
     explicit_bzero(&words, sizeof words);
     return error;
 }

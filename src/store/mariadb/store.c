@@ -15,6 +15,7 @@
 #include "store/kit/module_glue.h"
 
 #include <errmsg.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,18 +141,45 @@ const char *mrt_mariadb_tls_advice(const struct mrt_mariadb_connection_options *
     return code == CR_SSL_CONNECTION_ERROR ? mrt_sql_tls_advice(words->tls) : "";
 }
 
+void mrt_mariadb_error_line(MYSQL *connection, char *line, size_t size)
+{
+    unsigned code = mysql_errno(connection);
+    mrt_sql_first_line(mysql_error(connection), line, size);
+    char *open = strrchr(line, '('), *end = NULL;
+    bool of_system = code == CR_CONNECTION_ERROR || code == CR_CONN_HOST_ERROR;
+    long number = of_system && open ? strtol(open + 1, &end, 10) : 0;
+    if (number > 0 && strcmp(end, ")") == 0)
+        snprintf(open, size - (size_t)(open - line), "(%s)", strerror((int)number));
+}
+
+/* Waits until the library can go on, at most until `end`: the MYSQL_WAIT_ bits that are ready. */
+static int wait_until(MYSQL *connection, int waits, mrt_time end)
+{
+    struct pollfd socket = {.fd = (int)mysql_get_socket(connection)};
+    mrt_time left = end - mrt_time_now();
+    socket.events =
+        (short)((waits & MYSQL_WAIT_READ ? POLLIN : 0) | (waits & MYSQL_WAIT_WRITE ? POLLOUT : 0));
+    if (left <= 0 || poll(&socket, 1, (int)(left / MRT_MILLISECOND) + 1) == 0)
+        return MYSQL_WAIT_TIMEOUT;
+    return waits & (MYSQL_WAIT_READ | MYSQL_WAIT_WRITE);
+}
+
+/* By the calls that do not block: after one that does, the library names another reason than the
+   true one. */
 MYSQL *mrt_mariadb_connect(const struct mrt_mariadb_connection_options *words, bool *connected,
                            struct mrt_mariadb_guard *guard)
 {
-    MYSQL *connection = mrt_mariadb_new(words, guard);
-    unsigned seconds = (unsigned)(words->connect / MRT_SECOND) + 1;
+    MYSQL *connection = mrt_mariadb_new(words, guard), *result = NULL;
+    mrt_time end = mrt_time_add(mrt_time_now(), words->connect);
     *connected = false;
-    if (!connection)
-        return NULL;
-    mysql_options(connection, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
-    *connected =
-        mysql_real_connect(connection, words->host, words->user, words->password, NULL, words->port,
-                           *words->socket ? words->socket : NULL, CLIENT_MULTI_STATEMENTS);
+    if (!connection || mysql_options(connection, MYSQL_OPT_NONBLOCK, 0) != 0)
+        return connection;
+    int waits = mysql_real_connect_start(
+        &result, connection, words->host, words->user, words->password, NULL, words->port,
+        *words->socket ? words->socket : NULL, CLIENT_MULTI_STATEMENTS);
+    while (waits)
+        waits = mysql_real_connect_cont(&result, connection, wait_until(connection, waits, end));
+    *connected = result;
     return connection;
 }
 
@@ -178,7 +206,7 @@ static void connecting(struct mrt_sql_store *store, mrt_time now)
     snprintf(number, sizeof number, "%u", code % 100000);
     int error = code >= 2000 && code < 3000 ? MORTISE_EUNREACHABLE : mrt_sql_code(number)->error;
     const char *advice = mrt_sql_code(number)->advice;
-    mrt_sql_first_line(mysql_error(driver->connection), line, sizeof line);
+    mrt_mariadb_error_line(driver->connection, line, sizeof line);
     mrt_sql_reject(store, error == MORTISE_ESTORE ? MORTISE_EUNREACHABLE : error,
                    "MariaDB: %.100s: %.150s%s%s%s", store->address.shown, line, advice ? "; " : "",
                    advice ? advice : "", mrt_mariadb_tls_advice(&driver->words, code));

@@ -8,6 +8,7 @@
  */
 #include "store/postgres/internal.h"
 #include "store/sql/driver.h"
+#include "store/sql/list.h"
 #include "store/sql/request.h"
 
 #include "base/error.h"
@@ -146,7 +147,7 @@ run(const struct mrt_uri *uri, mortise_text_callback print, void *argument, cons
              patience);
     if (error == MORTISE_OK && print)
         print(argument, text);
-    else if (error == MORTISE_OK)
+    else if (error == MORTISE_OK && (error = mrt_sql_find_hosts(&address)) == MORTISE_OK)
         error = execute(&words, text);
     mrt_pg_words_free(&words);
     return error;

@@ -46,10 +46,11 @@ static bool receive(struct operation *operation)
 static redisReply *exchange(struct operation *operation)
 {
     redisReply *reply = NULL;
-    bool fine = mrt_redis_wire_flush(&operation->wire);
-    operation->outcome_unknown = fine;
+    bool sent = mrt_redis_wire_flush(&operation->wire), fine = sent;
     while (fine && !reply)
         fine = mrt_redis_wire_next(&operation->wire, &reply) && (reply || receive(operation));
+    /* Nothing leaves before the connection is there. */
+    operation->outcome_unknown = sent && operation->wire.state == MRT_REDIS_OPEN;
     return reply;
 }
 

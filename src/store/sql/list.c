@@ -9,6 +9,7 @@
 #include "store/sql/connection.h"
 #include "store/sql/driver.h"
 #include "store/sql/native/native.h"
+#include "store/sql/outbox.h"
 #include "store/sql/request.h"
 #include "store/sql/send.h"
 #include "store/sql/store.h"
@@ -36,6 +37,23 @@ static void notice_nothing(void *context)
     (void)context;
 }
 
+int mrt_sql_find_hosts(const struct mrt_sql_address *address)
+{
+    int error = MORTISE_OK;
+    struct mrt_resolver resolver;
+    if (address->host_count == 0)
+        return MORTISE_OK;
+    mrt_resolver_init(&resolver, address->hosts, address->host_count, 0);
+    struct mrt_addresses *found =
+        mrt_resolver_wait(&resolver, address->hosts, address->host_count, address->connect);
+    if (!found || found->count == 0)
+        error = mrt_error(MORTISE_EUNREACHABLE, "%s: %.150s: %s", mrt_sql_product, address->shown,
+                          mrt_resolver_fault(&resolver));
+    mrt_resolver_forget(&resolver);
+    free(found);
+    return error;
+}
+
 /* To be ended by mrt_sql_fini, whatever this answers. */
 static int open_asker(struct mrt_sql_store *asker, const struct mrt_sql_store *store)
 {
@@ -50,12 +68,22 @@ static int open_asker(struct mrt_sql_store *asker, const struct mrt_sql_store *s
                         (struct mrt_sink){hear_nothing, notice_nothing, NULL});
 }
 
+/* The first attempt to connect decides: an operator sees at once that no server can be used. */
+static void end_if_refused(struct mrt_sql_store *asker, struct mrt_sql_request *request)
+{
+    if (request->done || asker->was_ready || asker->failures == 0 || asker->error == MORTISE_OK)
+        return;
+    TAILQ_REMOVE(&asker->waiting, request, link);
+    mrt_sql_fail(asker, request, asker->error, "%s", asker->fault);
+}
+
 /* Works until the request is done, which it is by the limits of the connection at the latest;
    then it is the caller's. A code with its particulars. */
 static int wait_for(struct mrt_sql_store *asker, struct mrt_sql_request *request)
 {
     mrt_sql_begin(asker, request, mrt_time_now());
     mrt_sql_turn(asker, mrt_time_now());
+    end_if_refused(asker, request);
     while (!request->done) {
         struct pollfd descriptor = {.fd = asker->epoll, .events = POLLIN};
         mrt_time left = mrt_sql_link_next(asker) - mrt_time_now();
@@ -63,6 +91,7 @@ static int wait_for(struct mrt_sql_store *asker, struct mrt_sql_request *request
                                        left > 0 ? left % MRT_SECOND : 0};
         ppoll(&descriptor, 1, &pause, NULL);
         mrt_sql_turn(asker, mrt_time_now());
+        end_if_refused(asker, request);
     }
     TAILQ_REMOVE(&asker->outbox, request, link);
     if (request->event.type == MRT_UNKNOWN)

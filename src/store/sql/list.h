@@ -5,6 +5,9 @@
 
 #include "store/sql/internal.h"
 
+/* Whether one of the hosts has an address. Waits for at most connect=, which the client libraries
+   would not keep. 0, or MORTISE_EUNREACHABLE with particulars. */
+int mrt_sql_find_hosts(const struct mrt_sql_address *address);
 bool mrt_sql_asks_apart(const struct mrt_store *store);
 /* The server's own word of its version, from a connection made for the call. */
 int mrt_sql_tell_version(const struct mrt_sql_store *store,

@@ -70,12 +70,17 @@ bool mrt_zk_lease_begin(struct mrt_zk_session *session, struct mrt_event *event,
     return true;
 }
 
-static unsigned count_servers(const struct mrt_store *store)
+unsigned mrt_zk_count_servers(const char *servers)
 {
     unsigned count = 1;
-    for (const char *at = store->servers; (at = strchr(at, ',')); at++)
+    for (const char *at = servers; (at = strchr(at, ',')); at++)
         count++;
     return count;
+}
+
+static unsigned count_servers(const struct mrt_store *store)
+{
+    return mrt_zk_count_servers(store->servers);
 }
 
 bool mrt_zk_has_tried_all(const struct mrt_zk_session *session)

@@ -12,6 +12,8 @@ bool mrt_zk_lease_begin(struct mrt_zk_session *session, struct mrt_event *event,
                         size_t size);
 /* When the connection is given up if nothing comes until then. */
 mrt_time mrt_zk_given_up_at(const struct mrt_zk_session *session);
+/* How many addresses the library's list of servers has. */
+unsigned mrt_zk_count_servers(const char *servers);
 /* Whether there was an attempt for each of the servers since a sync was answered. */
 bool mrt_zk_has_tried_all(const struct mrt_zk_session *session);
 

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "core/recipe.h"
 #include "store/zookeeper/connection.h"
+#include "store/zookeeper/lease.h"
 #include "store/zookeeper/ticket/claim.h"
 
 #include <errno.h>
@@ -95,17 +96,27 @@ static void on_rights(int code, struct ACL_vector *rights, struct Stat *stat, co
             asking->open = true;
 }
 
-/* One turn of the library; false: the time is up. */
+/* Under the library's mutex: an attempt to connect has failed. */
+static void note_failure(struct mrt_zk_asker *asker, int error)
+{
+    asker->error = error;
+    asker->refused += error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH;
+}
+
+/* One turn of the library; false: the time is up, or each of the servers has refused. */
 static bool drive(struct mrt_zk_asker *asker)
 {
     int socket = -1, interest = 0;
     struct timeval wait = {0, 0};
     mrt_time left = asker->deadline - mrt_time_now();
-    if (left <= 0)
+    if (left <= 0 || asker->refused >= asker->servers)
         return false;
     pthread_mutex_lock(&mrt_zk_library);
     asking = asker;
+    errno = 0;
     int code = zookeeper_interest(asker->handle, &socket, &interest, &wait);
+    if (code == ZCONNECTIONLOSS)
+        note_failure(asker, errno);
     pthread_mutex_unlock(&mrt_zk_library);
     struct pollfd ready = {.fd = code == ZOK ? socket : -1};
     ready.events = (short)((interest & ZOOKEEPER_READ ? POLLIN : 0) |
@@ -120,7 +131,7 @@ static bool drive(struct mrt_zk_asker *asker)
     pthread_mutex_lock(&mrt_zk_library);
     errno = 0;
     if (ready.fd >= 0 && zookeeper_process(asker->handle, events) == ZCONNECTIONLOSS)
-        asker->error = errno;
+        note_failure(asker, errno);
     asking = NULL;
     pthread_mutex_unlock(&mrt_zk_library);
     return true;
@@ -209,6 +220,7 @@ int mrt_zk_asker_open(struct mrt_zk_asker *asker, struct mrt_store *store)
         return MORTISE_EUNREACHABLE;
     pthread_mutex_lock(&mrt_zk_library);
     asker->error = ETIMEDOUT;
+    asker->servers = mrt_zk_count_servers(servers);
     asker->handle = mrt_zk_handle(store, servers, on_session);
     pthread_mutex_unlock(&mrt_zk_library);
     if (!asker->handle)

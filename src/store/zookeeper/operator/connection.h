@@ -21,7 +21,8 @@ struct mrt_zk_asker {
     zhandle_t *handle;
     mrt_time deadline;
     bool connected, answered;
-    int error; /* errno of the newest attempt to connect that failed */
+    int error;                 /* errno of the newest attempt to connect that failed */
+    unsigned servers, refused; /* how many there are; how many attempts were refused */
     int code;
     struct Stat stat; /* of the newest DATA */
     char data[512];
