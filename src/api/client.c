@@ -44,6 +44,23 @@ int mrt_take_options(const void *given, void *taken, size_t size, const char *wh
     return MORTISE_OK;
 }
 
+/* MORTISE_EINVALID if the number is less than `least`; the particulars name the field. */
+static int check_least(const char *field, int64_t number, int64_t least)
+{
+    if (number >= least)
+        return MORTISE_OK;
+    return mrt_error(MORTISE_EINVALID, "mortise_client_options.%s is %lld, less than %lld", field,
+                     (long long)number, (long long)least);
+}
+
+static int check_numbers(const mortise_client_options *options)
+{
+    int error = check_least("budget_ms", options->budget_ms, -1);
+    if (error == MORTISE_OK)
+        error = check_least("budget_count", options->budget_count, -1);
+    return error ? error : check_least("timeout_ms", options->timeout_ms, 0);
+}
+
 /* The caller's options, or the defaults. */
 static int read_options(const mortise_client_options *options, mortise_client_options *chosen)
 {
@@ -53,8 +70,8 @@ static int read_options(const mortise_client_options *options, mortise_client_op
     if (chosen->flags & ~(uint32_t)KNOWN_FLAGS)
         return mrt_error(MORTISE_EINVALID, "unknown flags 0x%x in mortise_client_options",
                          chosen->flags & ~(uint32_t)KNOWN_FLAGS);
-    if (chosen->budget_ms < -1 || chosen->budget_count < -1 || chosen->timeout_ms < 0)
-        return mrt_error(MORTISE_EINVALID, "negative time or count in mortise_client_options");
+    if ((error = check_numbers(chosen)) != MORTISE_OK)
+        return error;
     if (chosen->give_up_ms < 0 || chosen->give_up_ms > MRT_GIVE_UP_MAX_MS)
         return mrt_error(MORTISE_EINVALID,
                          "mortise_client_options.give_up_ms is negative, or more than an hour");

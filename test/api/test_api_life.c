@@ -92,6 +92,10 @@ static void test_options_are_checked(void **state)
         {{.size = size, .label = "a\nb"}, MORTISE_EINVALID},
         {{.size = size, .label = "\xff"}, MORTISE_EINVALID},
     };
+    assert_int_equal(open_with(api_url, &(mortise_client_options){.size = size, .timeout_ms = -1}),
+                     MORTISE_EINVALID);
+    assert_string_equal(mortise_error_detail(),
+                        "mortise_client_options.timeout_ms is -1, less than 0");
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         assert_int_equal(open_with(api_url, &table[i].options), table[i].error);
         if (table[i].error != MORTISE_OK)

@@ -117,3 +117,23 @@ LONG=240000h
     [ ! -e state ]
     run -64 "$MORTISE" run a -- "$MORTISE" run --every "$LONG" --every-success a true
 }
+
+# not_due PERIOD OTHER MS: what has run with --every PERIOD is not due with OTHER, which is as long. In
+# a new period it is, so a test at the end of one tries again.
+not_due() {
+    "$MORTISE" run --every "$1" "$1" -- true
+    run -0 "$MORTISE" run --json --every "$2" "$1" -- true
+    [[ "$output" == *'"event": "not-due"'*"\"every_ms\": $3"* ]]
+}
+
+@test "--every: hourly and daily are the periods 1h and 1d" {
+    local period other ms
+    while read -r period other ms; do
+        not_due "$period" "$other" "$ms" || not_due "$period" "$other" "$ms"
+    done <<<"hourly 1h 3600000
+daily 1d 86400000
+1h hourly 3600000
+1d daily 86400000"
+    fails_with 64 "$MORTISE" run --every weekly a true
+    [[ "${lines[0]}" == *'--every: "weekly" is not a period: hourly, daily, or a duration as 90s, 2h'* ]]
+}

@@ -88,6 +88,12 @@ nothing_created() {
     nothing_created
 }
 
+@test "durations with units, also days" {
+    for good in 10 0.5 500ms 1m30s 1h 2d 1d12h; do
+        "$MORTISE" run -w "$good" a -- true
+    done
+}
+
 @test "exit codes that are none: 64" {
     for bad in '' x -1 256 1.5 99999999999999999999; do
         fails_with 64 "$MORTISE" run -n -E "$bad" a -- true
@@ -142,4 +148,13 @@ nothing_created() {
 @test "init refuses an empty URL, as other subcommands do" {
     run -78 "$MORTISE" init --url ""
     [ "$output" = "mortise: --url is empty" ]
+}
+
+@test "init says so where a store needs nothing before its first use" {
+    run -0 "$MORTISE" init
+    [ "$output" = "this store needs nothing before its first use" ]
+    run -0 "$MORTISE" init --print-sql
+    [ -z "$output" ]
+    sh -c '"$MORTISE" init > /dev/full' 2>err && return 1
+    true
 }

@@ -175,10 +175,11 @@ static int take_every(struct mrt_run *run)
         optarg = "1h";
     else if (strcmp(optarg, "daily") == 0)
         optarg = "1d";
-    int code = take_duration(run, &run->every);
-    if (!code && (run->every < MRT_SECOND || run->every % MRT_MILLISECOND != 0))
+    if (!mrt_cli_duration(optarg, &run->every))
+        return mrt_cli_fail_value(run->cli, "a period: hourly, daily, or a duration as 90s, 2h");
+    if (run->every < MRT_SECOND || run->every % MRT_MILLISECOND != 0)
         return mrt_cli_fail_value(run->cli, "a period of 1s or more");
-    return code;
+    return 0;
 }
 
 static int take_lease(struct mrt_run *run)

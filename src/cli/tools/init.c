@@ -31,6 +31,25 @@ static void print(void *argument, const char *text)
     fputs(text, stdout);
 }
 
+static void note_text(void *argument, const char *text)
+{
+    bool *has_text = argument;
+    *has_text |= *text != '\0';
+}
+
+/* Says what came of it: a store without statements needs nothing. */
+static int set_up(const char *url)
+{
+    bool needed = false;
+    int error = mortise_init(url, note_text, &needed);
+    if (!error && needed)
+        error = mortise_init(url, NULL, NULL);
+    if (error)
+        return mrt_cli_fail_error(NULL, error);
+    puts(needed ? "the store is set up" : "this store needs nothing before its first use");
+    return mrt_cli_end_output();
+}
+
 int mrt_cli_init(struct mrt_cli *cli, int argc, char **argv)
 {
     bool prints = false;
@@ -45,7 +64,9 @@ int mrt_cli_init(struct mrt_cli *cli, int argc, char **argv)
                             argv[optind]);
     if (cli->url && !*cli->url)
         return mrt_cli_fail(MRT_EXIT_CONFIG, "%s is empty", cli->url_origin);
-    int error = mortise_init(cli->url, prints ? print : NULL, NULL);
+    if (!prints)
+        return set_up(cli->url);
+    int error = mortise_init(cli->url, print, NULL);
     if (error)
         return mrt_cli_fail_error(NULL, error);
     return mrt_cli_end_output();
