@@ -396,14 +396,21 @@ int mortise_fd(const mortise_client *client)
     return driver->foreign ? mrt_loop_fd(driver) : MORTISE_EINVALID;
 }
 
+/* As mrt_client_check, and MORTISE_EINVALID for a client with a thread of its own. */
+static int check_foreign(const mortise_client *client, bool blocking)
+{
+    int error = mrt_client_check(client, blocking);
+    if (error == MORTISE_OK && !client->driver.foreign)
+        error = mrt_error(MORTISE_EINVALID, "this client has a thread of its own");
+    return error;
+}
+
 int mortise_next_timeout_ms(mortise_client *client)
 {
-    int error = mrt_client_check(client, false);
+    int error = check_foreign(client, false);
     if (error != MORTISE_OK)
         return error;
     struct mrt_driver *driver = &client->driver;
-    if (!driver->foreign)
-        return mrt_error(MORTISE_EINVALID, "this client has a thread of its own");
     mrt_driver_enter(driver);
     mrt_time left = mrt_loop_left(driver);
     mrt_driver_leave_quietly(driver);
@@ -415,12 +422,10 @@ int mortise_next_timeout_ms(mortise_client *client)
 
 int mortise_process(mortise_client *client)
 {
-    int error = mrt_client_check(client, true);
+    int error = check_foreign(client, true);
     if (error != MORTISE_OK)
         return error;
     struct mrt_driver *driver = &client->driver;
-    if (!driver->foreign)
-        return mrt_error(MORTISE_EINVALID, "this client has a thread of its own");
     mrt_driver_enter(driver);
     mrt_loop_look(driver);
     mrt_loop_turn(driver, mrt_driver_patience(MRT_TIME_NEVER));

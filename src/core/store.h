@@ -210,9 +210,6 @@ struct mrt_sink {
     void *context;
 };
 
-/* Detail of MORTISE_EMISMATCH of an APPEND with `adopt`. */
-#define MRT_ADOPT_MISMATCH "what was detached is another kind of hold"
-
 struct mrt_uri;
 struct mrt_store;
 

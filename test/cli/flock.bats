@@ -46,15 +46,20 @@ jobs_run() {
     [ "$(cat jobs 2>/dev/null | wc -l)" -eq "$1" ]
 }
 
+# Starts $form, whose job runs as long as the file `stay` is there: $first.
+start_form() {
+    rm -f jobs
+    touch stay
+    "./$form.sh" 3>&- &
+    first=$!
+    until_true jobs_run 1
+}
+
 # runs_alone HEADING CODE: each form runs its job, one at a time, and ends with this code.
 runs_alone() {
     prepare "$1"
     for form in flock mortise; do
-        rm -f jobs
-        touch stay
-        "./$form.sh" 3>&- &
-        first=$!
-        until_true jobs_run 1
+        start_form
         "./$form.sh" 3>&- &
         second=$!
         sleep 0.3
@@ -70,11 +75,7 @@ refuses() {
     prepare "$1"
     local codes=("$2" "$3")
     for form in flock mortise; do
-        rm -f jobs
-        touch stay
-        "./$form.sh" 3>&- &
-        first=$!
-        until_true jobs_run 1
+        start_form
         run "./$form.sh"
         echo "$form: $status, $output"
         [ "$status" -eq "${codes[0]}" ]

@@ -12,6 +12,19 @@ start_held() {
     rm "$T/$mark.held"
 }
 
+# writer_comes_first [OPTION]: a run with this option waits for a reader, and no reader passes it.
+writer_comes_first() {
+    start_held -s a
+    start run "$@" a -- touch written
+    writer=$PID
+    until_true waiters a 1
+    fails_with 75 "$MORTISE" run -n -s a -- true
+    kill -TERM "$HELD"
+    finish "$writer"
+    [ "$code" -eq 0 ]
+    [ -e written ]
+}
+
 # events FILE EVENT...: these events and no others, each line sound JSON.
 events() {
     python3 - "$@" <<'PY'
@@ -36,15 +49,7 @@ PY
 }
 
 @test "-s and -x: a writer that waits comes before readers that come later" {
-    start_held -s a
-    start run -x a -- touch written
-    writer=$PID
-    until_true waiters a 1
-    fails_with 75 "$MORTISE" run -n -s a -- true
-    kill -TERM "$HELD"
-    finish "$writer"
-    [ "$code" -eq 0 ]
-    [ -e written ]
+    writer_comes_first -x
 }
 
 @test "u5 a plain run, -x and -s of one name are one lock, whichever comes first" {
@@ -71,15 +76,7 @@ PY
 }
 
 @test "u5 a plain run has its place among those that say -s and -x" {
-    start_held -s a
-    start run a -- touch written
-    writer=$PID
-    until_true waiters a 1
-    fails_with 75 "$MORTISE" run -n -s a -- true
-    kill -TERM "$HELD"
-    finish "$writer"
-    [ "$code" -eq 0 ]
-    [ -e written ]
+    writer_comes_first
 }
 
 @test "u5 a reader that waits for a plain run says so, and a signal ends it" {
@@ -165,10 +162,7 @@ PY
         start run --also b a -- true
         pids="$pids $PID"
     done
-    for pid in $pids; do
-        finish "$pid"
-        [ "$code" -eq 0 ]
-    done
+    all_end_with 0 $pids
 }
 
 @test "--also: the same name twice is refused; MORTISE_NAME and fence are those of NAME" {

@@ -137,10 +137,7 @@ load helper
             flock w sh -c "n=\$(cat number); sleep 0.01; echo \$((n + 1)) > number"'
         pids="$pids $PID"
     done
-    for pid in $pids; do
-        finish "$pid"
-        [ "$code" -eq 0 ]
-    done
+    all_end_with 0 $pids
     [ "$(cat number)" -eq 20 ]
     [ ! -e bad ]
 }

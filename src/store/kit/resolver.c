@@ -7,7 +7,9 @@
 
 #include "base/thread.h"
 
+#include <errno.h>
 #include <netdb.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +18,12 @@
 
 #define PAUSE MRT_SECOND
 #define LOOK_PAUSE (20 * MRT_MILLISECOND)
-#define WAIT_PAUSE (200 * MRT_MICROSECOND)
 
 struct mrt_look_up {
     _Atomic int needed; /* by the thread, and by the resolver */
-    _Atomic bool ended;
+    pthread_mutex_t mutex;
+    pthread_cond_t end; /* signalled when `ended` becomes true, for mrt_resolver_wait */
+    bool ended;
     struct mrt_addresses *found;
     size_t count;
     struct mrt_host hosts[];
@@ -28,7 +31,7 @@ struct mrt_look_up {
 
 /* ------------------------------------------------------------------ looking up */
 
-static int look(const struct mrt_host *host, int flags, struct addrinfo **found)
+static int resolve_host(const struct mrt_host *host, int flags, struct addrinfo **found)
 {
     const struct addrinfo hints = {
         .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
@@ -52,7 +55,7 @@ struct mrt_addresses *mrt_resolve(const struct mrt_host *hosts, size_t count)
     struct mrt_addresses *addresses = calloc(1, sizeof *addresses);
     for (size_t i = 0; addresses && i < count; i++) {
         struct addrinfo *found;
-        int fault = look(&hosts[i], 0, &found);
+        int fault = resolve_host(&hosts[i], 0, &found);
         if (fault) {
             addresses->fault = fault;
             continue;
@@ -71,6 +74,8 @@ static void leave(struct mrt_look_up *look_up)
 {
     if (atomic_fetch_sub(&look_up->needed, 1) > 1)
         return;
+    pthread_cond_destroy(&look_up->end);
+    pthread_mutex_destroy(&look_up->mutex);
     free(look_up->found);
     free(look_up);
 }
@@ -79,9 +84,22 @@ static void *run(void *argument)
 {
     struct mrt_look_up *look_up = argument;
     look_up->found = mrt_resolve(look_up->hosts, look_up->count);
-    atomic_store(&look_up->ended, true);
+    pthread_mutex_lock(&look_up->mutex);
+    look_up->ended = true;
+    pthread_cond_signal(&look_up->end);
+    pthread_mutex_unlock(&look_up->mutex);
     leave(look_up);
     return NULL;
+}
+
+static void init_end(struct mrt_look_up *look_up)
+{
+    pthread_condattr_t attributes;
+    pthread_mutex_init(&look_up->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&look_up->end, &attributes);
+    pthread_condattr_destroy(&attributes);
 }
 
 static struct mrt_look_up *start(const struct mrt_host *hosts, size_t count)
@@ -90,11 +108,13 @@ static struct mrt_look_up *start(const struct mrt_host *hosts, size_t count)
     if (!look_up)
         return NULL;
     atomic_init(&look_up->needed, 2);
+    init_end(look_up);
     look_up->count = count;
     memcpy(look_up->hosts, hosts, count * sizeof *hosts);
     if (mrt_thread_begin(run, look_up))
         return look_up;
-    free(look_up);
+    atomic_store(&look_up->needed, 1);
+    leave(look_up);
     return NULL;
 }
 
@@ -103,7 +123,7 @@ static bool has_name(const struct mrt_host *hosts, size_t count)
 {
     struct addrinfo *found;
     for (size_t i = 0; i < count; i++) {
-        if (look(&hosts[i], AI_NUMERICHOST, &found) != 0)
+        if (resolve_host(&hosts[i], AI_NUMERICHOST, &found) != 0)
             return true;
         freeaddrinfo(found);
     }
@@ -129,7 +149,13 @@ void mrt_resolver_begin(struct mrt_resolver *resolver, const struct mrt_host *ho
 
 bool mrt_resolver_is_busy(const struct mrt_resolver *resolver)
 {
-    return resolver->under_way && !atomic_load(&resolver->under_way->ended);
+    struct mrt_look_up *look_up = resolver->under_way;
+    if (!look_up)
+        return false;
+    pthread_mutex_lock(&look_up->mutex);
+    bool ended = look_up->ended;
+    pthread_mutex_unlock(&look_up->mutex);
+    return !ended;
 }
 
 /* Of a look-up that has ended; NULL: no memory, or there is none. */
@@ -156,17 +182,29 @@ struct mrt_addresses *mrt_resolver_take(struct mrt_resolver *resolver)
     return NULL;
 }
 
+/* Returns when the look-up has ended, or `limit` later. */
+static void wait_for_end(struct mrt_look_up *look_up, mrt_time limit)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    mrt_time end = mrt_time_add(until.tv_sec * MRT_SECOND + until.tv_nsec, limit);
+    until.tv_sec = end / MRT_SECOND;
+    until.tv_nsec = end % MRT_SECOND;
+    pthread_mutex_lock(&look_up->mutex);
+    while (!look_up->ended &&
+           pthread_cond_timedwait(&look_up->end, &look_up->mutex, &until) != ETIMEDOUT)
+        continue;
+    pthread_mutex_unlock(&look_up->mutex);
+}
+
 struct mrt_addresses *mrt_resolver_wait(struct mrt_resolver *resolver, const struct mrt_host *hosts,
                                         size_t count, mrt_time limit)
 {
-    const struct timespec pause = {.tv_nsec = WAIT_PAUSE};
-    mrt_time end = mrt_time_add(mrt_time_now(), limit);
     resolver->again = 0;
     mrt_resolver_begin(resolver, hosts, count, mrt_time_now());
     if (!resolver->under_way)
         return mrt_resolve(hosts, count); /* there is no thread for it */
-    while (mrt_resolver_is_busy(resolver) && mrt_time_now() < end)
-        nanosleep(&pause, NULL);
+    wait_for_end(resolver->under_way, limit);
     return take(resolver);
 }
 

@@ -6,8 +6,8 @@
  * waits for that no longer than MRT_RESOLVE_AT_OPEN, and again while it has no connection: they may
  * have moved. Meanwhile the addresses that are known are tried.
  *
- * Threads: a resolver is its store's. All that it shares with the thread are what that has found,
- * once it has ended, and a count of the two.
+ * Threads: a resolver is its store's. With the thread it shares what the thread has found, under a
+ * mutex until that has ended, and a count of the two. mrt_resolver_wait sleeps on a condition.
  */
 #ifndef MRT_STORE_KIT_RESOLVER_H
 #define MRT_STORE_KIT_RESOLVER_H

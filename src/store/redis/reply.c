@@ -6,6 +6,7 @@
 #include "store/redis/reply.h"
 
 #include "base/assert.h"
+#include "store/kit/refusal.h"
 #include "store/redis/claim.h"
 #include "store/redis/error.h"
 #include "store/redis/observe.h"
@@ -253,7 +254,7 @@ void mrt_redis_reply(struct mrt_redis_store *store, struct mrt_redis_job *job,
         mrt_redis_fail(store, job, MORTISE_ENOTHELD, "no detached hold of %.100s has that token",
                        job->command.queue);
     else if (strcmp(said, "MISMATCH") == 0)
-        mrt_redis_fail(store, job, MORTISE_EMISMATCH, MRT_ADOPT_MISMATCH);
+        mrt_redis_fail(store, job, MORTISE_EMISMATCH, MRT_REFUSAL_ADOPT);
     else
         mrt_redis_answer(store, job, MRT_UNKNOWN); /* STALE, and what is not ours */
 }

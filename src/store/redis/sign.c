@@ -3,13 +3,10 @@
    find the key matters here, and no collision helps with that. */
 #include "store/redis/sign.h"
 
-#include "base/assert.h"
+#include "store/kit/hash.h"
 
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
-#define BLOCK 64
 #define TEXT_MAX 200
 #define ROUNDS 80
 
@@ -30,9 +27,7 @@ static uint32_t mix(int round, const uint32_t s[5])
 static void add_block(uint32_t state[5], const unsigned char *bytes)
 {
     uint32_t words[ROUNDS], s[5];
-    for (int i = 0; i < 16; i++)
-        words[i] = (uint32_t)bytes[4 * i] << 24 | (uint32_t)bytes[4 * i + 1] << 16 |
-                   (uint32_t)bytes[4 * i + 2] << 8 | bytes[4 * i + 3];
+    mrt_hash_words(bytes, words);
     for (int i = 16; i < ROUNDS; i++)
         words[i] = turned(words[i - 3] ^ words[i - 8] ^ words[i - 14] ^ words[i - 16], 1);
     memcpy(s, state, sizeof s);
@@ -48,19 +43,13 @@ static void add_block(uint32_t state[5], const unsigned char *bytes)
 
 void mrt_redis_sha1(const void *bytes, size_t length, char text[MRT_REDIS_SHA1_SIZE])
 {
-    unsigned char blocks[TEXT_MAX + 2 * BLOCK] = {0};
-    size_t size = (length + 9 + BLOCK - 1) / BLOCK * BLOCK;
+    unsigned char blocks[TEXT_MAX + 2 * MRT_HASH_BLOCK] = {0};
     uint32_t state[5] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
     MRT_ASSERT(length <= TEXT_MAX);
-    memcpy(blocks, bytes, length);
-    blocks[length] = 0x80;
-    for (size_t i = 0; i < sizeof(uint64_t); i++)
-        blocks[size - 1 - i] = (unsigned char)((uint64_t)length * 8 >> 8 * i);
-    for (size_t at = 0; at < size; at += BLOCK)
+    size_t size = mrt_hash_pad(blocks, sizeof blocks, bytes, length);
+    for (size_t at = 0; at < size; at += MRT_HASH_BLOCK)
         add_block(state, blocks + at);
-    for (int i = 0; i < MRT_REDIS_SHA1_SIZE - 1; i++)
-        text[i] = "0123456789abcdef"[state[i / 8] >> (28 - 4 * (i % 8)) & 15];
-    text[MRT_REDIS_SHA1_SIZE - 1] = '\0';
+    mrt_hash_text(state, text, MRT_REDIS_SHA1_SIZE - 1);
 }
 
 void mrt_redis_sign(const char *key, const char *text, size_t length,

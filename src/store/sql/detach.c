@@ -19,6 +19,8 @@
 #include "store/sql/session.h"
 #include "store/sql/values.h"
 
+#include "store/kit/refusal.h"
+
 void mrt_sql_finish_detach(struct mrt_sql_store *store, struct mrt_sql_request *request)
 {
     request->event.fence = (uint64_t)mrt_sql_number(request, MRT_MOVED_NUMBER)
@@ -45,7 +47,7 @@ void mrt_sql_finish_adopt(struct mrt_sql_store *store, struct mrt_sql_request *r
     } else if (!mrt_sql_number(request, MRT_MOVED_SESSION)) {
         mrt_sql_session_ended(store, request);
     } else if (mrt_sql_number(request, MRT_MOVED_OTHER)) {
-        mrt_sql_fail(store, request, MORTISE_EMISMATCH, "%s", MRT_ADOPT_MISMATCH);
+        mrt_sql_fail(store, request, MORTISE_EMISMATCH, "%s", MRT_REFUSAL_ADOPT);
     } else {
         mrt_sql_fail(store, request, MORTISE_ENOTHELD, "%.100s has no such ticket",
                      request->command.queue);

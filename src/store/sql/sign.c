@@ -2,15 +2,12 @@
 /* SHA-256 (FIPS 180-4) of short texts, and what is made of it. The server has the same function. */
 #include "store/sql/sign.h"
 
-#include "base/assert.h"
+#include "store/kit/hash.h"
 
-#include <stdint.h>
-#include <string.h>
-
-#define BLOCK 64
+#define ROUNDS 64
 #define TEXT_MAX 96 /* with two identities, and what the function adds, two blocks */
 
-static const uint32_t round_constants[BLOCK] = {
+static const uint32_t round_constants[ROUNDS] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -25,12 +22,10 @@ static uint32_t turned(uint32_t word, int by)
     return word >> by | word << (32 - by);
 }
 
-static void spread(const unsigned char *bytes, uint32_t words[BLOCK])
+static void spread(const unsigned char *bytes, uint32_t words[ROUNDS])
 {
-    for (int i = 0; i < 16; i++)
-        words[i] = (uint32_t)bytes[4 * i] << 24 | (uint32_t)bytes[4 * i + 1] << 16 |
-                   (uint32_t)bytes[4 * i + 2] << 8 | bytes[4 * i + 3];
-    for (int i = 16; i < BLOCK; i++) {
+    mrt_hash_words(bytes, words);
+    for (int i = 16; i < ROUNDS; i++) {
         uint32_t a = words[i - 15], b = words[i - 2];
         words[i] = words[i - 16] + (turned(a, 7) ^ turned(a, 18) ^ a >> 3) + words[i - 7] +
                    (turned(b, 17) ^ turned(b, 19) ^ b >> 10);
@@ -39,10 +34,10 @@ static void spread(const unsigned char *bytes, uint32_t words[BLOCK])
 
 static void add_block(uint32_t state[8], const unsigned char *bytes)
 {
-    uint32_t words[BLOCK], s[8];
+    uint32_t words[ROUNDS], s[8];
     spread(bytes, words);
     memcpy(s, state, sizeof s);
-    for (int i = 0; i < BLOCK; i++) {
+    for (int i = 0; i < ROUNDS; i++) {
         uint32_t one = s[7] + (turned(s[4], 6) ^ turned(s[4], 11) ^ turned(s[4], 25)) +
                        ((s[4] & s[5]) ^ (~s[4] & s[6])) + round_constants[i] + words[i];
         uint32_t two = (turned(s[0], 2) ^ turned(s[0], 13) ^ turned(s[0], 22)) +
@@ -58,20 +53,13 @@ static void add_block(uint32_t state[8], const unsigned char *bytes)
 /* The first `digits` of the hash, in hexadecimal. */
 static void hash(const unsigned char *bytes, size_t length, char *text, int digits)
 {
-    unsigned char blocks[2 * BLOCK + BLOCK] = {0};
-    size_t size = (length + 9 + BLOCK - 1) / BLOCK * BLOCK;
+    unsigned char blocks[3 * MRT_HASH_BLOCK] = {0};
     uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                          0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-    MRT_ASSERT(size <= sizeof blocks);
-    memcpy(blocks, bytes, length);
-    blocks[length] = 0x80;
-    for (size_t i = 0; i < sizeof(uint64_t); i++)
-        blocks[size - 1 - i] = (unsigned char)((uint64_t)length * 8 >> 8 * i);
-    for (size_t at = 0; at < size; at += BLOCK)
+    size_t size = mrt_hash_pad(blocks, sizeof blocks, bytes, length);
+    for (size_t at = 0; at < size; at += MRT_HASH_BLOCK)
         add_block(state, blocks + at);
-    for (int i = 0; i < digits; i++)
-        text[i] = "0123456789abcdef"[state[i / 8] >> (28 - 4 * (i % 8)) & 15];
-    text[digits] = '\0';
+    mrt_hash_text(state, text, digits);
 }
 
 static unsigned char *put_id(unsigned char *at, struct mrt_id id)

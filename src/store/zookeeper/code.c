@@ -2,7 +2,7 @@
 /* The one table of codes: those of the client library, and our own. */
 #include "store/zookeeper/names.h"
 
-#include "core/store.h"
+#include "store/kit/refusal.h"
 
 #include <stddef.h>
 #include <zookeeper/zookeeper.h>
@@ -12,7 +12,7 @@ static const struct mrt_zk_code codes[] = {
     {MRT_ZK_FULL, MRT_ZK_NOT_DONE, MORTISE_EFULL, "too many are waiting already"},
     {MRT_ZK_OTHER, MRT_ZK_NOT_DONE, MORTISE_EMISMATCH, "in use as another kind"},
     {MRT_ZK_NO_HEIR, MRT_ZK_NOT_DONE, MORTISE_ENOTHELD, "nothing is detached under this token"},
-    {MRT_ZK_OTHER_HEIR, MRT_ZK_NOT_DONE, MORTISE_EMISMATCH, MRT_ADOPT_MISMATCH},
+    {MRT_ZK_OTHER_HEIR, MRT_ZK_NOT_DONE, MORTISE_EMISMATCH, MRT_REFUSAL_ADOPT},
     {MRT_ZK_MISPLACED, MRT_ZK_NOT_DONE, MORTISE_EMISMATCH, "in use by programs of another layout"},
     {ZSYSTEMERROR, MRT_ZK_PERHAPS, MORTISE_ESTORE, "error of the client library"},
     {ZRUNTIMEINCONSISTENCY, MRT_ZK_PERHAPS, MORTISE_ESTORE, "answer out of order"},
