@@ -83,14 +83,15 @@ int mrt_hold_detach(mortise_hold hold, const char *token)
     mrt_driver_enter(driver);
     uint64_t caller = slot->owner & MRT_OWNER_IS_THREAD ? mrt_thread_owner() : 0;
     mrt_time now = mrt_time_now(), deadline = mrt_time_add(now, client_of(slot)->timeout);
-    int lost_fd = slot->lost_fd, error = MORTISE_OK;
+    struct mrt_hold_host *host = slot->host;
+    int lost_fd = host->has_lost_fd ? host->lost_fd : -1, error = MORTISE_OK;
     if (mrt_hold_live(slot, hold.generation))
         error = check_kind(client_of(slot), slot->queue);
     if (error == MORTISE_OK)
         error = mrt_engine_detach(driver->engine, slot, hold.generation, caller, detached_id,
                                   &wait.waiter, now);
     if (error == MORTISE_OK) {
-        slot->lost_fd = -1;
+        host->has_lost_fd = false;
         mrt_driver_wait(driver, &wait, deadline, MORTISE_EUNKNOWN);
         error = mrt_driver_error(driver, wait.waiter.error);
     } else {

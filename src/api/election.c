@@ -69,7 +69,7 @@ static void take_outcome(struct term *term)
     term->hold = waiter->hold;
     term->generation = waiter->hold->generation;
     term->fence = waiter->hold->fence;
-    waiter->hold->upcall = &term->election->upcall;
+    ((struct mrt_hold_host *)waiter->hold->host)->upcall = &term->election->upcall;
     mrt_engine_attend(waiter->hold);
 }
 

@@ -68,13 +68,14 @@ static struct mrt_driver *enter_to_change(mortise_hold hold, int *error)
 static int release(struct mrt_driver *driver, mortise_hold hold)
 {
     struct mrt_hold *slot = hold.slot;
+    struct mrt_hold_host *host = slot->host;
     bool nested = mrt_hold_nested(slot, hold.generation);
     mrt_time now = nested ? 0 : mrt_time_now();
     int error = mrt_engine_release(driver->engine, slot, hold.generation, caller_of(slot), now);
-    if (error == MORTISE_ENOTHELD || mrt_hold_live(slot, hold.generation) || slot->lost_fd < 0)
+    if (error == MORTISE_ENOTHELD || mrt_hold_live(slot, hold.generation) || !host->has_lost_fd)
         return error;
-    close(slot->lost_fd); /* nobody has the slot again yet: the mutex is held */
-    slot->lost_fd = -1;
+    close(host->lost_fd); /* nobody has the slot again yet: the mutex is held */
+    host->has_lost_fd = false;
     return error;
 }
 
@@ -288,8 +289,9 @@ int mortise_on_lost(mortise_hold hold, mortise_state_callback callback, void *ar
     if (error == MORTISE_OK && callback)
         error = tell_in_time(slot);
     if (error == MORTISE_OK) {
-        slot->callback = callback;
-        slot->argument = argument;
+        struct mrt_hold_host *host = slot->host;
+        host->callback = callback;
+        host->argument = argument;
     }
     mrt_engine_attend(slot);
     leave_attending(hold);
@@ -301,9 +303,10 @@ int mortise_on_revoke(mortise_hold hold, mortise_revoke_callback callback, void 
     struct mrt_hold *slot = enter(hold);
     if (!slot)
         return MORTISE_ENOTHELD;
+    struct mrt_hold_host *host = slot->host;
     int error = slot->ticket ? MORTISE_OK : MORTISE_ELOST;
-    slot->revoke_callback = callback;
-    slot->revoke_argument = argument;
+    host->revoke_callback = callback;
+    host->revoke_argument = argument;
     mrt_engine_listen(slot, callback != NULL);
     leave_attending(hold);
     return error;
@@ -314,10 +317,13 @@ int mortise_lost_fd(mortise_hold hold)
     struct mrt_hold *slot = enter(hold);
     if (!slot)
         return MORTISE_ENOTHELD;
+    struct mrt_hold_host *host = slot->host;
     bool in_time = tell_in_time(slot) == MORTISE_OK;
-    if (in_time && slot->lost_fd < 0)
-        slot->lost_fd = eventfd(slot->ticket ? 0 : 1, EFD_CLOEXEC | EFD_NONBLOCK);
-    int fd = slot->lost_fd;
+    if (in_time && !host->has_lost_fd) {
+        host->lost_fd = eventfd(slot->ticket ? 0 : 1, EFD_CLOEXEC | EFD_NONBLOCK);
+        host->has_lost_fd = host->lost_fd >= 0;
+    }
+    int fd = host->has_lost_fd ? host->lost_fd : -1;
     mrt_engine_attend(slot);
     leave_attending(hold);
     return in_time && fd >= 0 ? fd : MORTISE_ENOMEM;

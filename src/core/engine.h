@@ -49,6 +49,7 @@ struct mrt_engine_config {
     uint64_t queue_max;    /* how many tickets may wait in a queue; 0: any number */
     uint64_t tickets_max;  /* how many this client may have at a time; 0: any number */
     void *host;            /* for mrt_engine_host */
+    size_t hold_host_size; /* how much the host keeps beside each hold */
     mrt_time margin_min;   /* a lease ends earlier by this, or by 3 %, whichever is more */
     mrt_time recheck;      /* look again after so long, where a store says longer; 0: as it says */
     /* The pause after a failure is doubled from the one to the other; 0: 10 ms, 1 s. */

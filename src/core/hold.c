@@ -26,6 +26,7 @@
 #include "core/verify.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct mrt_hold *mrt_hold_take(struct mrt_engine *engine)
 {
@@ -34,12 +35,12 @@ struct mrt_hold *mrt_hold_take(struct mrt_engine *engine)
         TAILQ_REMOVE(&engine->free_holds, hold, link);
         return hold;
     }
-    hold = calloc(1, sizeof *hold);
+    hold = calloc(1, sizeof *hold + engine->config.hold_host_size);
     if (!hold)
         return NULL;
     hold->engine = engine;
     hold->generation = 1;
-    hold->lost_fd = -1;
+    hold->host = hold + 1;
     hold->timer.kind = MRT_TIMER_HOLD;
     return hold;
 }
@@ -93,11 +94,7 @@ static void begin_hold(struct mrt_hold *hold, struct mrt_ticket *ticket, uint64_
     hold->weight = weight;
     hold->count = 1;
     hold->told = MORTISE_HELD;
-    hold->upcall = NULL;
-    hold->callback = NULL;
-    hold->argument = NULL;
-    hold->revoke_callback = NULL;
-    hold->revoke_argument = NULL;
+    memset(hold->host, 0, queue->engine->config.hold_host_size);
     hold->wants_revokes = false;
     hold->revoke_requested = ticket->revoked > 0;
     hold->ends = MRT_TIME_NEVER;

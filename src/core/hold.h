@@ -38,13 +38,7 @@ struct mrt_hold {
     TAILQ_ENTRY(mrt_hold) link; /* of the queue, or of the free slots */
     TAILQ_ENTRY(mrt_hold) told_link, asked_link;
     struct mrt_timer timer; /* of its end */
-    /* The host's own; cleared when the slot is given out. */
-    struct mrt_upcall *upcall;
-    mortise_state_callback callback;
-    void *argument;
-    mortise_revoke_callback revoke_callback;
-    void *revoke_argument;
-    int lost_fd; /* -1: none */
+    void *host; /* config.hold_host_size bytes of the host's own; zeroed when a hold begins */
 };
 
 TAILQ_HEAD(mrt_hold_list, mrt_hold);

@@ -331,8 +331,9 @@ int mrt_driver_check(const struct mrt_driver *driver, bool blocking)
 
 static void close_lost_fd(struct mrt_hold *hold)
 {
-    if (hold->lost_fd >= 0)
-        close(hold->lost_fd);
+    const struct mrt_hold_host *host = hold->host;
+    if (host->has_lost_fd)
+        close(host->lost_fd);
 }
 
 /* In a forked child too: the parent's stay open, and in its epoll descriptor. */
@@ -388,7 +389,9 @@ int mrt_driver_open(struct mrt_driver *driver, const struct mrt_engine_config *c
     TAILQ_INIT(&driver->blocked);
     TAILQ_INIT(&driver->upcalls);
     init_locks(driver);
-    int error = mrt_engine_new(config, &driver->engine);
+    struct mrt_engine_config own = *config;
+    own.hold_host_size = sizeof(struct mrt_hold_host);
+    int error = mrt_engine_new(&own, &driver->engine);
     driver->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (error == MORTISE_OK && driver->kick_fd < 0)
         error = mrt_error(MORTISE_ENOMEM, "no descriptor left for an eventfd");

@@ -58,6 +58,17 @@ struct mrt_call {
 };
 TAILQ_HEAD(mrt_call_list, mrt_call);
 
+/* What io and api keep beside a hold (core/hold.h, `host`). */
+struct mrt_hold_host {
+    struct mrt_upcall *upcall; /* posted when its state changes; NULL: none */
+    mortise_state_callback callback;
+    void *argument;
+    mortise_revoke_callback revoke_callback;
+    void *revoke_argument;
+    bool has_lost_fd;
+    int lost_fd;
+};
+
 /* Whom to tell that the store is silent, or answers again; set when the driver is opened. */
 struct mrt_listener {
     struct mrt_upcall upcall;

@@ -52,8 +52,9 @@ static void call_completed(struct mrt_driver *driver)
 static void call_asked(struct mrt_driver *driver, struct mrt_hold *hold)
 {
     mortise_hold value = {hold, hold->generation};
-    mortise_revoke_callback callback = hold->revoke_callback;
-    void *argument = hold->revoke_argument;
+    const struct mrt_hold_host *host = hold->host;
+    mortise_revoke_callback callback = host->revoke_callback;
+    void *argument = host->revoke_argument;
     if (!callback)
         return;
     pthread_mutex_unlock(&driver->mutex);
@@ -81,12 +82,13 @@ static void call_told(struct mrt_driver *driver, struct mrt_hold *hold)
 {
     mortise_hold value = {hold, hold->generation};
     mortise_state state = hold->told;
-    mortise_state_callback callback = hold->callback;
-    void *argument = hold->argument;
-    if (state == MORTISE_LOST && hold->lost_fd >= 0)
-        eventfd_write(hold->lost_fd, 1);
-    if (hold->upcall)
-        mrt_driver_post(driver, hold->upcall);
+    const struct mrt_hold_host *host = hold->host;
+    mortise_state_callback callback = host->callback;
+    void *argument = host->argument;
+    if (state == MORTISE_LOST && host->has_lost_fd)
+        eventfd_write(host->lost_fd, 1);
+    if (host->upcall)
+        mrt_driver_post(driver, host->upcall);
     if (!callback)
         return;
     pthread_mutex_unlock(&driver->mutex);
