@@ -415,7 +415,7 @@ static void test_f2_h8_what_a_hold_is_to_other_programs(void **state)
     mortise_lock_free(lock);
 }
 
-static void test_h8_queries(void **state)
+static void test_h8_queries_of_a_lock_and_its_hold(void **state)
 {
     (void)state;
     mortise_lock *lock = api_lock(client, "h8");
@@ -538,7 +538,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_f6_h1_cancelled_from_another_thread),
         cmocka_unit_test(test_f20_z5_what_is_not_held_is_not_released),
         cmocka_unit_test(test_f2_h8_what_a_hold_is_to_other_programs),
-        cmocka_unit_test(test_h8_queries),
+        cmocka_unit_test(test_h8_queries_of_a_lock_and_its_hold),
         cmocka_unit_test(test_as_much_of_a_lease_is_left_as_the_store_says),
         cmocka_unit_test(test_f20_z7_queries_of_a_stale_hold),
         cmocka_unit_test(test_a_hold_outlives_its_handle),

@@ -53,7 +53,7 @@ static void test_k1_a_write_names_the_version_it_changes(void **state)
     expect("a/cell", first, "");
 }
 
-static void test_k1_who_was_overtaken_writes_no_more(void **state)
+static void test_k1_a_superseded_holder_writes_no_cell(void **state)
 {
     (void)state;
     mortise_lock *lock = api_lock(client, "guarded"), *taken = api_lock(other, "guarded");
@@ -310,7 +310,7 @@ int main(int argc, char **argv)
     };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_k1_a_write_names_the_version_it_changes),
-        cmocka_unit_test(test_k1_who_was_overtaken_writes_no_more),
+        cmocka_unit_test(test_k1_a_superseded_holder_writes_no_cell),
         cmocka_unit_test(test_k3_an_update_goes_on_until_its_time_is_up),
         cmocka_unit_test(test_k3_a_close_waits_for_an_update),
         cmocka_unit_test(test_rd_21_a_hold_without_a_fence_guards_no_cell),

@@ -203,7 +203,7 @@ static void test_a5_c2_j6_50_clients_are_served_in_queue_order(void **state)
     serve_in_order("a5", false);
 }
 
-static void test_a5_j6_so_are_those_of_an_exclusive_lock_where_the_store_says_so(void **state)
+static void test_a5_j6_exclusive_waiters_are_served_in_order_where_the_store_says_so(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0);
@@ -500,7 +500,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_i4_50_threads_share_one_object),
         cmocka_unit_test(test_a8_processes_times_threads),
         cmocka_unit_test(test_a5_c2_j6_50_clients_are_served_in_queue_order),
-        cmocka_unit_test(test_a5_j6_so_are_those_of_an_exclusive_lock_where_the_store_says_so),
+        cmocka_unit_test(test_a5_j6_exclusive_waiters_are_served_in_order_where_the_store_says_so),
         cmocka_unit_test(test_i3_a_busy_process_does_not_starve_a_single_one),
         cmocka_unit_test(test_i3_a_turn_ends_after_16_grants),
         cmocka_unit_test(test_a6_a_killed_holders_lock_goes_to_the_next),

@@ -24,7 +24,7 @@ static void *inherit(void *argument)
     return NULL;
 }
 
-static void test_gn06_killed_while_another_waits(void **state)
+static void test_gn06_a_waiter_gets_a_killed_holders_lock_after_the_delay(void **state)
 {
     (void)state;
     if (!api_spans_processes())
@@ -55,7 +55,7 @@ static mortise_entry entry_of(mortise_client *client, const char *name)
     return entry;
 }
 
-static void test_gn06_an_operator_ends_it(void **state)
+static void test_gn06_an_operator_ends_a_delay(void **state)
 {
     (void)state;
     if (!api_spans_processes())
@@ -132,8 +132,8 @@ static void test_what_it_cannot_be(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gn06_killed_while_another_waits),
-        cmocka_unit_test(test_gn06_an_operator_ends_it),
+        cmocka_unit_test(test_gn06_a_waiter_gets_a_killed_holders_lock_after_the_delay),
+        cmocka_unit_test(test_gn06_an_operator_ends_a_delay),
         cmocka_unit_test(test_what_ends_well_is_free_at_once),
         cmocka_unit_test(test_a_handle_that_wants_it_ends_a_turn_without),
         cmocka_unit_test(test_what_it_cannot_be),

@@ -37,7 +37,7 @@ static bool taken(const char *name)
     return error == MORTISE_EBUSY;
 }
 
-static void test_c11_it_outlives_its_client(void **state)
+static void test_c11_a_detached_lock_outlives_its_client(void **state)
 {
     (void)state;
     char token[MORTISE_TOKEN_SIZE];
@@ -63,7 +63,7 @@ static void test_c11_it_outlives_its_client(void **state)
     api_close(keeper);
 }
 
-static void test_c11_it_outlives_its_process(void **state)
+static void test_c11_a_detached_lock_outlives_its_process(void **state)
 {
     (void)state;
     if (!api_spans_processes())
@@ -166,7 +166,7 @@ static void test_c11_of_many_who_adopt_one_does(void **state)
     api_close(client);
 }
 
-static void test_c11_what_cannot_be(void **state)
+static void test_c11_texts_that_are_no_tokens_are_refused(void **state)
 {
     (void)state;
     const char *const bad[] = {"",
@@ -194,7 +194,7 @@ static void test_c11_what_cannot_be(void **state)
     api_close(client);
 }
 
-static void test_c11_by_a_handle_of_the_same_kind(void **state)
+static void test_c11_only_a_handle_of_the_same_kind_adopts(void **state)
 {
     (void)state;
     char token[MORTISE_TOKEN_SIZE];
@@ -227,7 +227,7 @@ static void test_c11_by_a_handle_of_the_same_kind(void **state)
 }
 
 /* Nothing is lost where the store cannot do it. */
-static void test_c11_an_exclusive_lock_that_is_a_claim(void **state)
+static void test_c11_detaching_a_claim_is_done_or_refused(void **state)
 {
     (void)state;
     char token[MORTISE_TOKEN_SIZE];
@@ -327,7 +327,7 @@ static void inside(void *argument, int error, mortise_hold hold)
     inside->done = 1;
 }
 
-static void test_c11_not_inside_a_callback(void **state)
+static void test_c11_a_callback_neither_detaches_nor_adopts(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0);
@@ -343,17 +343,17 @@ static void test_c11_not_inside_a_callback(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_c11_it_outlives_its_client),
-        cmocka_unit_test(test_c11_it_outlives_its_process),
+        cmocka_unit_test(test_c11_a_detached_lock_outlives_its_client),
+        cmocka_unit_test(test_c11_a_detached_lock_outlives_its_process),
         cmocka_unit_test(test_c11_a_token_is_used_up),
         cmocka_unit_test(test_c11_of_many_who_adopt_one_does),
-        cmocka_unit_test(test_c11_what_cannot_be),
-        cmocka_unit_test(test_c11_by_a_handle_of_the_same_kind),
-        cmocka_unit_test(test_c11_an_exclusive_lock_that_is_a_claim),
+        cmocka_unit_test(test_c11_texts_that_are_no_tokens_are_refused),
+        cmocka_unit_test(test_c11_only_a_handle_of_the_same_kind_adopts),
+        cmocka_unit_test(test_c11_detaching_a_claim_is_done_or_refused),
         cmocka_unit_test(test_c11_only_an_operator_breaks_it),
         cmocka_unit_test(test_c11_threads_that_wait_are_behind_who_adopts),
         cmocka_unit_test(test_c11_an_adopted_lock_goes_with_its_client),
-        cmocka_unit_test(test_c11_not_inside_a_callback),
+        cmocka_unit_test(test_c11_a_callback_neither_detaches_nor_adopts),
     };
     int error = api_begin(argc, argv);
     return error ? error : api_end(cmocka_run_group_tests(tests, NULL, NULL));

@@ -244,7 +244,7 @@ static void test_campaigns_that_come_to_nothing(void **state)
     assert_int_equal(mortise_election_free(leads), MORTISE_OK);
 }
 
-static void test_g4_it_steps_down_and_runs_again(void **state)
+static void test_g4_a_leader_steps_down_and_runs_again(void **state)
 {
     (void)state;
     enum { ROUNDS = 40 };
@@ -573,7 +573,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_g1_g4_one_leads_and_the_next_follows),
     cmocka_unit_test(test_g4_a_leader_proclaims),
     cmocka_unit_test(test_campaigns_that_come_to_nothing),
-    cmocka_unit_test(test_g4_it_steps_down_and_runs_again),
+    cmocka_unit_test(test_g4_a_leader_steps_down_and_runs_again),
     cmocka_unit_test(test_g4_callbacks_may_resign_and_run_again),
     cmocka_unit_test(test_an_observer_sees_every_leader),
     cmocka_unit_test(test_a_leader_may_observe_itself),

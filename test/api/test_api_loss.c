@@ -58,7 +58,7 @@ static bool is_readable(int fd)
     return poller.revents & POLLIN;
 }
 
-static void test_g4_suspended_then_lost(void **state)
+static void test_g4_a_leader_is_suspended_then_lost(void **state)
 {
     (void)state;
     mortise_client *client = open_client(0);
@@ -145,7 +145,7 @@ static void test_f9_a_store_that_is_away_is_told_once_and_that_it_is_back(void *
     assert_int_equal(contact.count, 4);
 }
 
-static void test_g4_suspended_then_resumed(void **state)
+static void test_g4_a_leader_is_suspended_then_resumes(void **state)
 {
     (void)state;
     mortise_client *client = open_client(0);
@@ -455,9 +455,9 @@ static void test_g5_a_leader_without_its_store_leads_no_more(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_g4_suspended_then_lost),
+        cmocka_unit_test(test_g4_a_leader_is_suspended_then_lost),
         cmocka_unit_test(test_f9_a_store_that_is_away_is_told_once_and_that_it_is_back),
-        cmocka_unit_test(test_g4_suspended_then_resumed),
+        cmocka_unit_test(test_g4_a_leader_is_suspended_then_resumes),
         cmocka_unit_test(test_a6_z10_the_next_holder_comes_after_the_loss),
         cmocka_unit_test(test_gn06_the_next_holder_comes_after_the_delay),
         cmocka_unit_test(test_h3_every_count_of_a_lost_hold_is_released),

@@ -30,7 +30,7 @@ static void assert_given_back(const char *name)
     assert_int_equal(try(name), MORTISE_OK);
 }
 
-static void test_e6_all_are_held_and_all_given_back(void **state)
+static void test_e6_all_of_several_locks_are_held_and_released(void **state)
 {
     (void)state;
     mortise_lock *locks[] = {api_lock(client, "c"), api_lock(client, "a"), api_lock(client, "b")};
@@ -47,7 +47,7 @@ static void test_e6_all_are_held_and_all_given_back(void **state)
 
 /* The first may have been told to come for it, by then: it is not given up for that. Only where a
    session's answers come in the order of its questions. With children a lock's directory stays. */
-static void test_e6_what_is_free_is_had_at_once(void **state)
+static void test_e6_several_free_locks_are_acquired_without_a_wait(void **state)
 {
     (void)state;
     mortise_lock *locks[] = {api_lock(client, "f1"), api_lock(client, "f2"),
@@ -68,7 +68,7 @@ static void test_e6_what_is_free_is_had_at_once(void **state)
 }
 
 /* The k-th of them cannot be had. */
-static void test_e6_one_that_fails_leaves_none(void **state)
+static void test_e6_if_one_of_several_locks_fails_none_is_held(void **state)
 {
     (void)state;
     static const char *const names[] = {"x1", "x2", "x3"};
@@ -162,7 +162,7 @@ static void test_e6_ab_against_ba_many_times(void **state)
     assert_int_equal(counter, 2 * rounds);
 }
 
-static void test_e6_threads_by_the_same_handles(void **state)
+static void test_e6_threads_acquire_several_locks_by_the_same_handles(void **state)
 {
     (void)state;
     int counter = 0;
@@ -367,13 +367,13 @@ static void test_e6_a_close_waits_for_what_is_given_back(void **state)
     assert_given_back("z2");
 }
 
-static void test_e6_locks_of_this_store_and_of_memory(void **state)
+static void test_e6_several_locks_of_this_store_and_of_memory(void **state)
 {
     (void)state;
     play_two_stores("memory:elsewhere");
 }
 
-static void test_e6_locks_of_two_files(void **state)
+static void test_e6_several_locks_of_two_sqlite_files(void **state)
 {
     (void)state;
     char url[256];
@@ -386,19 +386,19 @@ static void test_e6_locks_of_two_files(void **state)
 static int run_all(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_e6_all_are_held_and_all_given_back),
-        cmocka_unit_test(test_e6_what_is_free_is_had_at_once),
-        cmocka_unit_test(test_e6_one_that_fails_leaves_none),
+        cmocka_unit_test(test_e6_all_of_several_locks_are_held_and_released),
+        cmocka_unit_test(test_e6_several_free_locks_are_acquired_without_a_wait),
+        cmocka_unit_test(test_e6_if_one_of_several_locks_fails_none_is_held),
         cmocka_unit_test(test_e7_a_release_that_fails_does_not_stop_the_others),
         cmocka_unit_test(test_e6_nothing_behind_the_one_waited_for_is_held),
         cmocka_unit_test(test_e6_ab_against_ba_many_times),
-        cmocka_unit_test(test_e6_threads_by_the_same_handles),
+        cmocka_unit_test(test_e6_threads_acquire_several_locks_by_the_same_handles),
         cmocka_unit_test(test_the_sides_of_one_lock_and_the_same_lock_twice),
         cmocka_unit_test(test_what_would_wait_for_itself_is_refused),
         cmocka_unit_test(test_the_same_lock_twice_if_it_would_not_nest),
         cmocka_unit_test(test_e6_a_close_waits_for_what_is_given_back),
-        cmocka_unit_test(test_e6_locks_of_this_store_and_of_memory),
-        cmocka_unit_test(test_e6_locks_of_two_files),
+        cmocka_unit_test(test_e6_several_locks_of_this_store_and_of_memory),
+        cmocka_unit_test(test_e6_several_locks_of_two_sqlite_files),
     };
     return cmocka_run_group_tests(tests, open_clients, close_clients);
 }

@@ -68,7 +68,7 @@ static int note_entry(void *argument, const mortise_entry *entry)
     return 0;
 }
 
-static void test_f12_d1_who_holds_and_how(void **state)
+static void test_f12_d1_a_list_says_which_process_holds_and_how_much(void **state)
 {
     (void)state;
     struct utsname system;
@@ -638,7 +638,7 @@ static void test_a_timer_does_not_disturb_an_operator(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_f12_d1_who_holds_and_how),
+        cmocka_unit_test(test_f12_d1_a_list_says_which_process_holds_and_how_much),
         cmocka_unit_test(test_f22_a_holder_is_asked_and_may_decline),
         cmocka_unit_test(test_f22_a_request_is_not_lost_before_the_callback_is_set),
         cmocka_unit_test(test_f22_all_who_hold_are_asked_or_one),

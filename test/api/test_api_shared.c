@@ -179,7 +179,7 @@ static void test_anybody_may_release_a_permit(void **state)
 
 /* ------------------------------------------------------------- read/write locks */
 
-static void test_b6_d2_d3_what_goes_together(void **state)
+static void test_b6_d2_d3_which_holds_of_a_read_write_lock_exclude_each_other(void **state)
 {
     (void)state;
     struct sides own = read_write(0, "matrix", 1), other = read_write(1, "matrix", 2);
@@ -195,7 +195,7 @@ static void test_b6_d2_d3_what_goes_together(void **state)
     api_release(write);
 }
 
-static void test_d6_d8_in_groups_as_they_came(void **state)
+static void test_d6_d8_readers_and_writers_hold_in_groups_as_they_came(void **state)
 {
     (void)state;
     static const char order[] = "RRRWRRW";
@@ -289,7 +289,7 @@ static mortise_client *limit_second(void)
     return usual;
 }
 
-static void test_zk_34_who_reads_is_not_waiting(void **state)
+static void test_zk_34_a_reader_that_holds_does_not_count_as_waiting(void **state)
 {
     (void)state;
     mortise_client *usual = limit_second();
@@ -310,7 +310,7 @@ static void test_zk_34_who_reads_is_not_waiting(void **state)
     clients[1] = usual;
 }
 
-static void test_zk_34_f13_nor_is_who_has_permits(void **state)
+static void test_zk_34_f13_a_holder_of_permits_does_not_count_as_waiting(void **state)
 {
     (void)state;
     mortise_client *usual = limit_second();
@@ -376,13 +376,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_semaphore_of_another_size_names_both),
         cmocka_unit_test(test_permits_that_cannot_be_are_refused),
         cmocka_unit_test(test_anybody_may_release_a_permit),
-        cmocka_unit_test(test_b6_d2_d3_what_goes_together),
-        cmocka_unit_test(test_d6_d8_in_groups_as_they_came),
+        cmocka_unit_test(test_b6_d2_d3_which_holds_of_a_read_write_lock_exclude_each_other),
+        cmocka_unit_test(test_d6_d8_readers_and_writers_hold_in_groups_as_they_came),
         cmocka_unit_test(test_e3_e4_a_writer_may_read_a_reader_not_write),
         cmocka_unit_test(test_e5_who_stops_writing_first_reads_on_in_its_place),
         cmocka_unit_test(test_e5_a_hold_is_downgraded),
-        cmocka_unit_test(test_zk_34_who_reads_is_not_waiting),
-        cmocka_unit_test(test_zk_34_f13_nor_is_who_has_permits),
+        cmocka_unit_test(test_zk_34_a_reader_that_holds_does_not_count_as_waiting),
+        cmocka_unit_test(test_zk_34_f13_a_holder_of_permits_does_not_count_as_waiting),
         cmocka_unit_test(test_e2_a_semaphore_mutex_does_not_nest),
         cmocka_unit_test(test_an_exclusive_lock_excludes_and_nests),
     };

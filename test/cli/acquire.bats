@@ -3,7 +3,7 @@
 # mortise acquire and release: a lock that no process holds (C11).
 load helper
 
-@test "C11: acquire, and release by the token" {
+@test "C11: acquire --durable, and release by the token" {
     token=$("$MORTISE" acquire --durable deploy)
     [[ "$token" =~ ^[0-9a-f]{32}-[0-9]+$ ]]
     run -75 "$MORTISE" run -n deploy -- true
@@ -20,7 +20,7 @@ load helper
     MORTISE_TOKEN=$token run -1 "$MORTISE" release deploy
 }
 
-@test "C11: the token on standard input, and whoever waits is next" {
+@test "C11: release reads the token on standard input, and the next waiter has the lock" {
     "$MORTISE" acquire --durable deploy >token
     start run deploy -- touch ran
     until_true waiters deploy 1
@@ -30,7 +30,7 @@ load helper
     [ -e ran ]
 }
 
-@test "C11: an operator breaks it" {
+@test "C11: an operator breaks a lock that acquire --durable left" {
     "$MORTISE" acquire --durable deploy >token
     fence=$("$MORTISE" ls --json deploy | python3 -c 'import json,sys; print(json.load(sys.stdin)[0]["fence"])')
     run -0 "$MORTISE" break deploy --fence "$fence"
@@ -51,7 +51,7 @@ load helper
     run -0 "$MORTISE" release --permits 3 --weight 2 builders <two
 }
 
-@test "release: what is no token" {
+@test "release: a text that is no token is refused" {
     "$MORTISE" acquire --durable deploy >token
     for wrong in nonsense 0123456789abcdef0123456789abcdef- \
         0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef-1; do

@@ -18,7 +18,7 @@ nobody_leads() {
     [ "$("$MORTISE" elect e --once)" = "nobody leads" ]
 }
 
-@test "G1 the command runs while its candidate leads, and ends with its code" {
+@test "G1 elect: the command runs while its candidate leads, and ends with its code" {
     run -7 "$MORTISE" elect --value 'web "1"' e -- sh -c '"$MORTISE" elect e --once; echo "$MORTISE_NAME $MORTISE_FENCE"
 "$MORTISE" elect --once --json e; exit 7'
     fence="${lines[0]%% *}"
@@ -54,7 +54,7 @@ assert row["fence_text"] == sys.argv[2], row' "${lines[2]}" "$fence"
 assert rows and rows == sorted(set(rows)), rows'
 }
 
-@test "G1 without a command it leads until a signal ends it" {
+@test "G1 elect: without a command the candidate leads until a signal ends it" {
     start elect e --value plain >out
     until_true grep 'elected, fence [1-9]' out
     leads plain
@@ -77,7 +77,7 @@ assert rows and rows == sorted(set(rows)), rows'
     grep 'e: leadership was lost' err
 }
 
-@test "somebody else leads: 75 at once, after a time, or what is asked for" {
+@test "elect: somebody else leads: 75 at once, after a time, or what is asked for" {
     start_leader one
     fails_with 75 "$MORTISE" elect -n e touch ran
     [[ "$output" == *"held by "* ]]

@@ -17,7 +17,7 @@ LONG=240000h
     [ "$output" = ran ]
 }
 
-@test "--every: who is not due says so when asked, and leaves the lock free" {
+@test "--every: a run that is not due says so with -v, and leaves the lock free" {
     "$MORTISE" run --every "$LONG" a -- true
     run -0 "$MORTISE" run -v --every "$LONG" a -- echo ran
     [[ "$output" == *"a: has been run in this period"* ]]

@@ -47,7 +47,7 @@ is_told() {
     [[ "$(tail -n 1 err)" == "mortise: a: the lock was lost; the command ran on without it, as another user" ]]
 }
 
-@test "the same of one process of the group, when the others are dead" {
+@test "one process of the group that cannot be stopped is told of when the others are dead" {
     prepare
     as_nobody run --grace 100ms a -- sh -c './sudo --reuid 0 sh -c "touch holding; until [ -e end ]; do sleep 0.05; done"; true'
     run -1 grep warning err
@@ -68,7 +68,7 @@ is_told() {
     [ "$code" -eq 124 ]
 }
 
-@test "the warning is for those whom it concerns" {
+@test "only a command of another user that would be stopped is warned of" {
     prepare
     run -0 setpriv --reuid nobody --clear-groups ./mortise run a true
     [ -z "$output" ]

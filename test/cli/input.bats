@@ -60,7 +60,7 @@ nothing_created() {
     nothing_created
 }
 
-@test "options may follow the name, but where a command does, whose they are" {
+@test "options behind the name are the command's where there is one" {
     run -0 "$MORTISE" try a -s
     "$MORTISE" acquire a -n --token-file token 3>&-
     run -0 "$MORTISE" renew a --token-file token
@@ -72,7 +72,7 @@ nothing_created() {
     [ "$output" = said ]
 }
 
-@test "too much: 64" {
+@test "too many operands: 64" {
     fails_with 64 "$MORTISE" run -c 'true' a -- true
     fails_with 64 "$MORTISE" run a -c true more
     fails_with 64 "$MORTISE" ls a b

@@ -77,7 +77,7 @@ open("got", "w").write(repr(bool(select.select([fd], [], [], 20)[0])) + str(len(
     [ ! -e told ]
 }
 
-@test "--on-lost: what it is not" {
+@test "--on-lost: values that are refused" {
     for bad in "" x exec: TERM; do
         fails_with 64 "$MORTISE" run --on-lost "$bad" a -- true
     done

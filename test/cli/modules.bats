@@ -31,12 +31,12 @@ is_missed() {
     is_missed MariaDB mortise-mariadb.so "$MY_URL" mariadb://x/y
 }
 
-@test "and works with its other stores" {
+@test "an installation without a module works with its other stores" {
     mkdir empty
     MORTISE_MODULES="$T/empty" "$MORTISE" run a true
 }
 
-@test "a command on another store loads nothing of it" {
+@test "a command on another store loads nothing of the module" {
     "$MORTISE" run a sh -c 'cat /proc/$PPID/maps >maps'
     grep -q libc.so maps
     run -1 grep -E 'libpq|libmariadb|libmysql|mortise-postgres|mortise-mariadb' maps
@@ -60,12 +60,12 @@ is_no_module() {
     is_no_module PostgreSQL mortise-postgres.so "$URL" libpq
 }
 
-@test "nor is one for MariaDB" {
+@test "a file that is no module for MariaDB is not taken for one" {
     module mortise-mariadb.so MariaDB
     is_no_module MariaDB mortise-mariadb.so "$MY_URL" libmariadb
 }
 
-@test "one that others can write to is not loaded" {
+@test "a module that others can write to is not loaded" {
     mkdir mine
     cp "$(module)" mine/
     chmod 777 mine
@@ -76,7 +76,7 @@ is_no_module() {
     MORTISE_MODULES="$T/mine" fails_with 78 "$MORTISE" run --url "$URL" a true
 }
 
-@test "nor one below a directory where others can put another one, by whatever link" {
+@test "a module below a directory that others can write to is not loaded, by whatever link" {
     mkdir -p open/mine
     cp "$(module)" open/mine/
     MORTISE_MODULES="$T/open/mine" fails_with 69 "$MORTISE" init --url "$URL"

@@ -52,7 +52,7 @@ on_schema() {
     is_free b
 }
 
-@test "what is loaded is loaded for this store" {
+@test "the client library is loaded for this store alone" {
     on_schema maps
     "$MORTISE" init
     "$MORTISE" run a sh -c 'cat /proc/$PPID/maps >maps'

@@ -30,7 +30,7 @@ straggler_is_gone() {
     ! straggler_runs
 }
 
-@test "by default what left the group is left alone, the lock is free at once, and -v says so" {
+@test "by default stragglers are left alone, the lock is free at once, and -v says so" {
     run -0 "$MORTISE" run -v a -- sh -c "$(leaving)"
     [[ "$output" == *"a: processes that left the command's group live on, without the lock"* ]]
     straggler_runs
@@ -43,7 +43,7 @@ straggler_is_gone() {
     [[ "$output" != *"left the command's group"* ]]
 }
 
-@test "wait: the lock is not free while one lives" {
+@test "--stragglers=wait: the lock is not free while one lives" {
     start run --stragglers wait a -- sh -c "$(leaving); exit 7"
     until_true test -s pid
     sleep 0.5
@@ -64,7 +64,7 @@ is_kept_for_it() {
     finish "$PID"
 }
 
-@test "wait: also for one that was forked twice, and for one whose parent lives" {
+@test "--stragglers=wait: also for one that was forked twice, and for one whose parent lives" {
     start run --stragglers wait a -- \
         sh -c "setsid sh -c 'setsid sh -c \"echo \\\$\\\$ >pid; exec sleep 600\" & exit' & wait"
     is_kept_for_it
@@ -75,7 +75,7 @@ is_kept_for_it() {
     [ "$code" -eq 0 ]
 }
 
-@test "wait: a signal for mortise ends them" {
+@test "--stragglers=wait: a signal for mortise ends them" {
     start run --stragglers wait --grace 0.3 a -- sh -c "$(leaving "trap : TERM; while :; do sleep 1; done")"
     until_true test -s pid
     sleep 0.3
@@ -85,7 +85,7 @@ is_kept_for_it() {
     straggler_is_gone
 }
 
-@test "end: they are dead before the lock is free, also one that ignores TERM" {
+@test "--stragglers=end: they are dead before the lock is free, also one that ignores TERM" {
     run -7 "$MORTISE" run --stragglers end a -- sh -c "$(leaving); exit 7"
     straggler_is_gone
     rm pid
@@ -94,21 +94,21 @@ is_kept_for_it() {
     straggler_is_gone
 }
 
-@test "end: one that goes on forking is caught" {
+@test "--stragglers=end: one that goes on forking is caught" {
     run -0 "$MORTISE" run --stragglers end --grace 0.2 a -- sh -c "$(leaving \
         "trap : TERM; while :; do setsid sleep 600.25 & sleep 0.02; done")"
     straggler_is_gone
     run -1 pgrep -f '^sleep 600.25'
 }
 
-@test "end: what was mortise's child before the command is not touched" {
+@test "--stragglers=end: what was mortise's child before the command is not touched" {
     sh -c 'setsid sleep 600 3>&- & echo $! >before; sleep 0.1
            exec "$MORTISE" run --stragglers end a -- true'
     is_running "$(cat before)"
     kill "$(cat before)"
 }
 
-@test "end and wait: when the lock is lost they are ended, and the command of --on-lost is not" {
+@test "stragglers are ended when the lock is lost, and the command of --on-lost is not" {
     local what
     for what in end wait; do
         rm -f pid told
@@ -124,7 +124,7 @@ is_kept_for_it() {
     done
 }
 
-@test "end and wait: while mortise is stopped the guard kills them before the lease ends" {
+@test "stragglers are killed by the guard before the lease ends while mortise is stopped" {
     local what begin
     command -v redis-server || skip "no Redis server"
     PLACE=$(mktemp -d /tmp/mortise-cli-XXXXXX)
@@ -144,7 +144,7 @@ is_kept_for_it() {
     done
 }
 
-@test "max-hold ends them too; bad arguments; not with -F" {
+@test "--stragglers: --max-hold ends them too; bad arguments; not with -F" {
     run -124 "$MORTISE" run --stragglers wait --max-hold 0.5 a -- sh -c "$(leaving); exec sleep 600"
     straggler_is_gone
     fails_with 64 "$MORTISE" run --stragglers kill a true

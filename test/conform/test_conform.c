@@ -461,7 +461,7 @@ static void test_f_nobody_removes_anothers_ticket(void **state)
     assert_int_equal(port_tickets(&first, "f/3"), 1);
 }
 
-static void test_f_nor_another_session_of_the_same_client(void **state)
+static void test_f_no_other_session_of_its_client_removes_a_ticket(void **state)
 {
     (void)state;
     struct mrt_id session = first.session;
@@ -533,7 +533,7 @@ static void test_h_append_again_is_a_refresh(void **state)
     assert_int_equal(port_tickets(&first, "h/1"), 2);
 }
 
-static void test_h_start_again_is_no_second_session(void **state)
+static void test_h_a_repeated_start_makes_no_second_session(void **state)
 {
     (void)state;
     struct mrt_event view = port_append(&first, "h/2", port_id());
@@ -733,7 +733,7 @@ static void test_k_nobody_lightens_anothers_ticket(void **state)
     assert_int_equal(port_refresh(&second, "k/6", &two).weight_ahead, 3);
 }
 
-static void test_k_nor_another_session_of_the_same_client(void **state)
+static void test_k_no_other_session_of_its_client_lightens_a_ticket(void **state)
 {
     (void)state;
     struct mrt_id session = first.session;
@@ -790,7 +790,7 @@ static void test_l_fences_rise_from_grant_to_grant(void **state)
     }
 }
 
-static void test_l_b2_one_of_many_is_next(void **state)
+static void test_l_b2_one_of_many_waiters_for_a_claim_is_next(void **state)
 {
     (void)state;
     struct port_client *clients[] = {&first, &second, &third};
@@ -812,7 +812,7 @@ static void test_l_b2_one_of_many_is_next(void **state)
     assert_int_equal(port_tickets(&first, "l/2"), 0);
 }
 
-static void test_l_b6_it_does_not_mix_with_a_mutex(void **state)
+static void test_l_b6_a_claim_does_not_mix_with_a_mutex(void **state)
 {
     (void)state;
     static const char *const kinds[][2] = {{"exclusive", "mutex"}, {"mutex", "exclusive"}};
@@ -969,12 +969,12 @@ static const struct CMUnitTest tests[] = {
     TEST(test_f_remove_of_nothing_succeeds),
     TEST(test_f_remove_twice_is_once),
     TEST(test_f_nobody_removes_anothers_ticket),
-    TEST(test_f_nor_another_session_of_the_same_client),
+    TEST(test_f_no_other_session_of_its_client_removes_a_ticket),
     TEST(test_f_remove_without_the_fence),
     TEST(test_g_commands_of_an_ended_session_do_nothing),
     TEST(test_g_a_new_session_follows_an_ended_one),
     TEST(test_h_append_again_is_a_refresh),
-    TEST(test_h_start_again_is_no_second_session),
+    TEST(test_h_a_repeated_start_makes_no_second_session),
     TEST(test_i_try_takes_what_is_free),
     TEST(test_i_try_leaves_nothing_behind),
     TEST(test_i_a_hopeful_try_leaves_nothing_behind),
@@ -988,12 +988,12 @@ static const struct CMUnitTest tests[] = {
     TEST(test_k_lighten_again_is_a_refresh),
     TEST(test_k_lighten_of_what_is_not_there),
     TEST(test_k_nobody_lightens_anothers_ticket),
-    TEST(test_k_nor_another_session_of_the_same_client),
+    TEST(test_k_no_other_session_of_its_client_lightens_a_ticket),
     TEST(test_k_lighten_in_an_ended_session),
     TEST(test_k_a_lighter_ticket_leaves_as_what_it_weighs),
     TEST(test_l_fences_rise_from_grant_to_grant),
-    TEST(test_l_b2_one_of_many_is_next),
-    TEST(test_l_b6_it_does_not_mix_with_a_mutex),
+    TEST(test_l_b2_one_of_many_waiters_for_a_claim_is_next),
+    TEST(test_l_b6_a_claim_does_not_mix_with_a_mutex),
     TEST(test_list_shows_each_queue_in_order),
     TEST(test_list_of_one_name_and_stop),
     TEST(test_list_places_by_weight),
@@ -1003,8 +1003,8 @@ static const struct CMUnitTest tests[] = {
 
 /* Not where a store has one session at a time, which is all that an engine asks for. */
 static const char *const two_sessions[] = {
-    "test_f_nor_another_session_of_the_same_client",
-    "test_k_nor_another_session_of_the_same_client",
+    "test_f_no_other_session_of_its_client_removes_a_ticket",
+    "test_k_no_other_session_of_its_client_lightens_a_ticket",
 };
 
 /* The clauses that do not hold for claims where they are kept without an order. */
@@ -1016,7 +1016,7 @@ static const char *const not_unordered[] = {
 };
 
 /* Where a claim is a key that other programs keep too, it is a lock by itself. */
-static const char *const claims_apart[] = {"test_l_b6_it_does_not_mix_with_a_mutex"};
+static const char *const claims_apart[] = {"test_l_b6_a_claim_does_not_mix_with_a_mutex"};
 
 /* And is listed by its whole name alone. */
 static const char *const claims_unlisted[] = {"test_list_of_one_name_and_stop"};
@@ -1039,7 +1039,7 @@ static const char *const not_by_connection[] = {
     "test_d_all_readers_behind_a_writer_are_woken",
     "test_d_a_waiter_that_gives_up_lets_others_in",
     "test_d_all_that_a_heavy_one_kept_out_are_woken",
-    "test_f_nor_another_session_of_the_same_client",
+    "test_f_no_other_session_of_its_client_removes_a_ticket",
     "test_h_append_again_is_a_refresh",
     "test_i_zk_34_a_full_queue_takes_no_more",
     "test_j_another_kind_or_capacity_is_refused",
@@ -1050,12 +1050,13 @@ static const char *const not_by_connection[] = {
     "test_k_lighten_again_is_a_refresh",
     "test_k_lighten_of_what_is_not_there",
     "test_k_nobody_lightens_anothers_ticket",
-    "test_k_nor_another_session_of_the_same_client",
+    "test_k_no_other_session_of_its_client_lightens_a_ticket",
     "test_k_lighten_in_an_ended_session",
     "test_k_a_lighter_ticket_leaves_as_what_it_weighs",
     "test_l_fences_rise_from_grant_to_grant",
-    "test_l_b2_one_of_many_is_next", /* the server shows a waiter that has left for a second */
-    "test_l_b6_it_does_not_mix_with_a_mutex",
+    "test_l_b2_one_of_many_waiters_for_a_claim_is_next", /* the server shows a waiter that has left
+                                                            for a second */
+    "test_l_b6_a_claim_does_not_mix_with_a_mutex",
     "test_list_shows_each_queue_in_order",
     "test_list_of_one_name_and_stop",
     "test_list_places_by_weight",

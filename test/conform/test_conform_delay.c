@@ -77,7 +77,7 @@ static void test_s_gn06_a_lost_session_is_a_death(void **state)
     assert_true(mrt_time_now() - died >= SHORT);
 }
 
-static void test_s_what_ends_well_is_free_at_once(void **state)
+static void test_s_a_release_or_a_close_has_no_delay(void **state)
 {
     (void)state;
     struct mrt_event held = append(&first, "s/3", ENDLESS);
@@ -89,7 +89,7 @@ static void test_s_what_ends_well_is_free_at_once(void **state)
     port_wait_granted(&second, "s/3", waiting, 1, 1, LONG_ENOUGH);
 }
 
-static void test_s_without_a_delay_it_goes_at_once(void **state)
+static void test_s_a_dead_holder_without_a_delay_frees_the_lock_immediately(void **state)
 {
     (void)state;
     append(&first, "s/4", 0);
@@ -97,7 +97,7 @@ static void test_s_without_a_delay_it_goes_at_once(void **state)
     assert_true(is_free(&second, "s/4"));
 }
 
-static void test_s_who_waited_leaves_nothing(void **state)
+static void test_s_a_waiter_that_dies_leaves_no_delay(void **state)
 {
     (void)state;
     struct mrt_event held = append(&second, "s/5", 0);
@@ -126,7 +126,7 @@ static int note_left(void *argument, const struct mrt_listed *row)
     return 0;
 }
 
-static void test_s_gn06_an_operator_sees_and_breaks_it(void **state)
+static void test_s_gn06_an_operator_sees_and_breaks_a_delayed_ticket(void **state)
 {
     (void)state;
     struct left left = {0};
@@ -150,7 +150,7 @@ static void test_s_gn06_an_operator_sees_and_breaks_it(void **state)
     port_start(&first);
 }
 
-static void test_s_its_old_owner_finds_it_no_more(void **state)
+static void test_s_a_dead_session_does_not_find_its_delayed_ticket(void **state)
 {
     (void)state;
     struct mrt_event held = append(&first, "s/7", ENDLESS);
@@ -177,7 +177,7 @@ static void test_s_a_reader_keeps_writers_out_alone(void **state)
     port_wait_granted(&second, "s/8", writer, MRT_WRITER, MRT_WRITER, LONG_ENOUGH);
 }
 
-static void test_s_permits_are_kept(void **state)
+static void test_s_a_delayed_ticket_keeps_its_permits(void **state)
 {
     (void)state;
     append_as(&first, "s/9", SHORT, "semaphore", 3, 2);
@@ -192,7 +192,7 @@ static void test_s_permits_are_kept(void **state)
 }
 
 /* The first waiter need not stay to the end. */
-static void test_s_all_who_wait_know_of_its_end(void **state)
+static void test_s_each_waiter_knows_when_a_delay_ends(void **state)
 {
     (void)state;
     struct port_client third;
@@ -209,7 +209,7 @@ static void test_s_all_who_wait_know_of_its_end(void **state)
     port_close(&third);
 }
 
-static void test_s_who_waited_before_it_began_is_told(void **state)
+static void test_s_a_waiter_is_told_that_a_delay_begins(void **state)
 {
     (void)state;
     append(&first, "s/11", SHORT);
@@ -259,15 +259,15 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(test_s_gn06_the_next_is_granted_after_the_delay),
         TEST(test_s_gn06_a_lost_session_is_a_death),
-        TEST(test_s_what_ends_well_is_free_at_once),
-        TEST(test_s_without_a_delay_it_goes_at_once),
-        TEST(test_s_who_waited_leaves_nothing),
-        TEST(test_s_gn06_an_operator_sees_and_breaks_it),
-        TEST(test_s_its_old_owner_finds_it_no_more),
+        TEST(test_s_a_release_or_a_close_has_no_delay),
+        TEST(test_s_a_dead_holder_without_a_delay_frees_the_lock_immediately),
+        TEST(test_s_a_waiter_that_dies_leaves_no_delay),
+        TEST(test_s_gn06_an_operator_sees_and_breaks_a_delayed_ticket),
+        TEST(test_s_a_dead_session_does_not_find_its_delayed_ticket),
         TEST(test_s_a_reader_keeps_writers_out_alone),
-        TEST(test_s_permits_are_kept),
-        TEST(test_s_all_who_wait_know_of_its_end),
-        TEST(test_s_who_waited_before_it_began_is_told),
+        TEST(test_s_a_delayed_ticket_keeps_its_permits),
+        TEST(test_s_each_waiter_knows_when_a_delay_ends),
+        TEST(test_s_a_waiter_is_told_that_a_delay_begins),
         TEST(test_s_what_was_detached_has_no_delay),
     };
     return run_on_place(argc, argv, tests, sizeof tests / sizeof tests[0]);

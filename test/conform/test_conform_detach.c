@@ -73,7 +73,7 @@ static void expect_not_there(const struct mrt_event *answer)
     assert_int_equal(answer->error, MORTISE_ENOTHELD);
 }
 
-static void test_q_c11_it_outlives_its_session(void **state)
+static void test_q_c11_a_detached_ticket_outlives_its_session(void **state)
 {
     (void)state;
     struct mrt_id detached_id = port_id();
@@ -92,7 +92,7 @@ static void test_q_c11_it_outlives_its_session(void **state)
     assert_true(view.fence >= held.fence + held.fence_span);
 }
 
-static void test_q_c11_a_client_that_dies_leaves_it(void **state)
+static void test_q_c11_a_client_that_dies_leaves_its_detached_ticket(void **state)
 {
     (void)state;
     struct mrt_id detached_id = port_id();
@@ -104,7 +104,7 @@ static void test_q_c11_a_client_that_dies_leaves_it(void **state)
     expect_granted(&view);
 }
 
-static void test_q_both_are_repeated(void **state)
+static void test_q_a_repeated_detach_or_adopt_is_recognised(void **state)
 {
     (void)state;
     struct mrt_id detached_id = port_id();
@@ -118,7 +118,7 @@ static void test_q_both_are_repeated(void **state)
     assert_int_equal(detach(&first, "q/3", &held, detached_id).type, MRT_GONE); /* another's now */
 }
 
-static void test_q_only_one_adopts(void **state)
+static void test_q_only_the_token_and_name_of_a_detached_ticket_adopt_it(void **state)
 {
     (void)state;
     struct mrt_id detached_id = port_id();
@@ -137,7 +137,7 @@ static void test_q_only_one_adopts(void **state)
     assert_int_equal(port_tickets(&first, "q/4"), 1);
 }
 
-static void test_q_it_is_the_sessions_again(void **state)
+static void test_q_an_adopted_ticket_ends_with_its_session(void **state)
 {
     (void)state;
     struct mrt_id detached_id = port_id();
@@ -179,7 +179,7 @@ static void test_q_what_was_given_up_is_nobodys_again(void **state)
     expect_granted(&view);
 }
 
-static void test_q_the_old_name_means_nothing(void **state)
+static void test_q_the_identity_before_a_detach_means_nothing(void **state)
 {
     (void)state;
     struct mrt_id detached_id = port_id();
@@ -190,7 +190,7 @@ static void test_q_the_old_name_means_nothing(void **state)
     assert_int_equal(detach(&first, "q/8", &held, port_id()).type, MRT_GONE);
 }
 
-static void test_q_another_kind_is_not_adopted(void **state)
+static void test_q_a_ticket_of_another_kind_or_weight_is_not_adopted(void **state)
 {
     (void)state;
     struct mrt_id detached_id = port_id();
@@ -210,7 +210,7 @@ static void test_q_another_kind_is_not_adopted(void **state)
     expect_granted(&view);
 }
 
-static void test_q_it_becomes_as_light_as_asked(void **state)
+static void test_q_a_ticket_is_detached_with_the_weight_that_is_asked(void **state)
 {
     (void)state;
     const char *kind = mrt_read_write.kind;
@@ -234,7 +234,7 @@ static int find_detached(void *argument, const struct mrt_listed *row)
     return 0;
 }
 
-static void test_q_c11_an_operator_sees_and_breaks_it(void **state)
+static void test_q_c11_an_operator_sees_and_breaks_a_detached_ticket(void **state)
 {
     (void)state;
     struct mrt_id detached_id = port_id();
@@ -268,17 +268,17 @@ static void test_q_a_session_that_has_ended_detaches_nothing(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_q_c11_it_outlives_its_session),
-        TEST(test_q_c11_a_client_that_dies_leaves_it),
-        TEST(test_q_both_are_repeated),
-        TEST(test_q_only_one_adopts),
-        TEST(test_q_it_is_the_sessions_again),
+        TEST(test_q_c11_a_detached_ticket_outlives_its_session),
+        TEST(test_q_c11_a_client_that_dies_leaves_its_detached_ticket),
+        TEST(test_q_a_repeated_detach_or_adopt_is_recognised),
+        TEST(test_q_only_the_token_and_name_of_a_detached_ticket_adopt_it),
+        TEST(test_q_an_adopted_ticket_ends_with_its_session),
         TEST(test_q_who_waits_is_told_when_the_new_holder_dies),
         TEST(test_q_what_was_given_up_is_nobodys_again),
-        TEST(test_q_the_old_name_means_nothing),
-        TEST(test_q_another_kind_is_not_adopted),
-        TEST(test_q_it_becomes_as_light_as_asked),
-        TEST(test_q_c11_an_operator_sees_and_breaks_it),
+        TEST(test_q_the_identity_before_a_detach_means_nothing),
+        TEST(test_q_a_ticket_of_another_kind_or_weight_is_not_adopted),
+        TEST(test_q_a_ticket_is_detached_with_the_weight_that_is_asked),
+        TEST(test_q_c11_an_operator_sees_and_breaks_a_detached_ticket),
         TEST(test_q_a_session_that_has_ended_detaches_nothing),
     };
     return run_on_place(argc, argv, tests, sizeof tests / sizeof tests[0]);

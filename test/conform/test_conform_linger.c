@@ -19,7 +19,7 @@ static struct mrt_event append_lingering(struct port_client *client, const char 
     return view;
 }
 
-static void test_r_who_holds_is_told_of_who_waits(void **state)
+static void test_r_a_lingering_holder_is_told_of_a_waiter(void **state)
 {
     (void)state;
     struct mrt_event held = append_lingering(&first, "r/1");
@@ -33,7 +33,7 @@ static void test_r_who_holds_is_told_of_who_waits(void **state)
     port_wait_granted(&second, "r/1", waiting, 1, 1, LONG_ENOUGH);
 }
 
-static void test_r_it_is_told_each_time(void **state)
+static void test_r_a_lingering_holder_is_told_of_each_newcomer(void **state)
 {
     (void)state;
     struct mrt_event held = append_lingering(&first, "r/2");
@@ -47,7 +47,7 @@ static void test_r_it_is_told_each_time(void **state)
     }
 }
 
-static void test_r_who_came_to_hold_by_waiting_is_told_too(void **state)
+static void test_r_a_lingering_holder_that_had_waited_is_told(void **state)
 {
     (void)state;
     struct mrt_event before = port_append(&second, "r/3", port_id());
@@ -59,7 +59,7 @@ static void test_r_who_came_to_hold_by_waiting_is_told_too(void **state)
     assert_true(port_refresh(&first, "r/3", &held).others_behind);
 }
 
-static void test_r_a_try_tells_nobody(void **state)
+static void test_r_a_failed_try_tells_no_lingering_holder(void **state)
 {
     (void)state;
     struct mrt_event held = append_lingering(&first, "r/4");
@@ -69,7 +69,7 @@ static void test_r_a_try_tells_nobody(void **state)
 }
 
 /* A detached ticket lingers as its adopter wants. */
-static void test_r_who_adopts_is_told_too(void **state)
+static void test_r_a_lingering_holder_that_adopted_is_told(void **state)
 {
     (void)state;
     struct mrt_event held = append_lingering(&first, "r/5");
@@ -95,11 +95,11 @@ static void test_r_who_adopts_is_told_too(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_r_who_holds_is_told_of_who_waits),
-        TEST(test_r_it_is_told_each_time),
-        TEST(test_r_who_came_to_hold_by_waiting_is_told_too),
-        TEST(test_r_a_try_tells_nobody),
-        TEST(test_r_who_adopts_is_told_too),
+        TEST(test_r_a_lingering_holder_is_told_of_a_waiter),
+        TEST(test_r_a_lingering_holder_is_told_of_each_newcomer),
+        TEST(test_r_a_lingering_holder_that_had_waited_is_told),
+        TEST(test_r_a_failed_try_tells_no_lingering_holder),
+        TEST(test_r_a_lingering_holder_that_adopted_is_told),
     };
     return run_on_place(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

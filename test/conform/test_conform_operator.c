@@ -186,7 +186,7 @@ static void test_n_a_broken_waiter_is_gone(void **state)
     port_wait_granted(&first, "n/2", behind, 1, 1, LONG_ENOUGH);
 }
 
-static void test_n_no_other_ticket_is_broken(void **state)
+static void test_n_a_break_with_another_fence_or_name_breaks_nothing(void **state)
 {
     (void)state;
     struct mrt_event old = port_append(&first, "n/3", port_id());
@@ -253,7 +253,7 @@ int main(int argc, char **argv)
         TEST(test_m_g3_a_request_outlasts_a_new_value),
         TEST(test_n_a_broken_ticket_is_gone_and_the_next_is_granted),
         TEST(test_n_a_broken_waiter_is_gone),
-        TEST(test_n_no_other_ticket_is_broken),
+        TEST(test_n_a_break_with_another_fence_or_name_breaks_nothing),
         TEST(test_n_a_ticket_of_ones_own_is_broken_too),
         TEST(test_n_k_a_lighter_ticket_is_shown_and_broken_by_the_fence_it_has_kept),
     };

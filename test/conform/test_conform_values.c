@@ -91,7 +91,7 @@ static void test_o_a_value_may_be_empty_or_long(void **state)
     expect_holder(&second, &seen, leads.fence, "");
 }
 
-static void test_o_every_change_is_told(void **state)
+static void test_o_an_observer_is_told_of_every_change(void **state)
 {
     (void)state;
     struct mrt_id id = port_id();
@@ -112,7 +112,7 @@ static void test_o_every_change_is_told(void **state)
     await_holder(&third, "o/3", id, 0, "");
 }
 
-static void test_o_g3_the_death_of_the_first_is_told(void **state)
+static void test_o_g3_an_observer_is_told_of_the_leaders_death(void **state)
 {
     (void)state;
     struct mrt_id id = port_id();
@@ -127,7 +127,7 @@ static void test_o_g3_the_death_of_the_first_is_told(void **state)
     await_holder(&third, "o/4", id, 0, "");
 }
 
-static void test_o_a_change_of_ones_own_is_told_too(void **state)
+static void test_o_an_observer_is_told_of_its_own_clients_change(void **state)
 {
     (void)state;
     struct mrt_id id = port_id();
@@ -176,7 +176,7 @@ static void test_o_nobody_sets_anothers_value(void **state)
     assert_int_equal(port_set_value(&first, "o/8", &one, "late").type, MRT_GONE);
 }
 
-static void test_o_n_a_ticket_that_is_taken_away_is_told(void **state)
+static void test_o_n_an_observer_is_told_of_a_broken_ticket(void **state)
 {
     (void)state;
     struct mrt_id id = port_id();
@@ -326,13 +326,13 @@ static void test_p_cells_outlive_sessions(void **state)
 static const struct CMUnitTest tests[] = {
     TEST(test_o_g4_the_first_ticket_and_its_value_are_shown),
     TEST(test_o_a_value_may_be_empty_or_long),
-    TEST(test_o_every_change_is_told),
-    TEST(test_o_g3_the_death_of_the_first_is_told),
-    TEST(test_o_a_change_of_ones_own_is_told_too),
+    TEST(test_o_an_observer_is_told_of_every_change),
+    TEST(test_o_g3_an_observer_is_told_of_the_leaders_death),
+    TEST(test_o_an_observer_is_told_of_its_own_clients_change),
     TEST(test_o_several_observe_and_each_is_told),
     TEST(test_o_a_value_of_who_waits_shows_when_it_leads),
     TEST(test_o_nobody_sets_anothers_value),
-    TEST(test_o_n_a_ticket_that_is_taken_away_is_told),
+    TEST(test_o_n_an_observer_is_told_of_a_broken_ticket),
     TEST(test_p_k1_a_write_needs_the_version),
     TEST(test_p_versions_rise_across_a_deletion),
     TEST(test_p_k1_a_smaller_fence_is_refused),

@@ -245,7 +245,7 @@ static void test_rd_17_a_minority_may_be_unknown_and_is_found_later(void **state
 }
 
 /* Its grant would end before the session that has been promised. */
-static void test_m2_who_comes_late_with_a_shorter_lease_does_not_count(void **state)
+static void test_m2_a_member_that_answers_late_with_a_shorter_lease_does_not_count(void **state)
 {
     (void)state;
     static const char *const uris[] = {
@@ -386,7 +386,7 @@ int main(int argc, char **argv)
     };
     const struct CMUnitTest several[] = {
         TEST(test_rd_17_a_minority_may_be_unknown_and_is_found_later),
-        TEST(test_m2_who_comes_late_with_a_shorter_lease_does_not_count),
+        TEST(test_m2_a_member_that_answers_late_with_a_shorter_lease_does_not_count),
         TEST(test_rd_17_an_unknown_majority_ends_the_opening),
     };
     const struct CMUnitTest alone[] = {

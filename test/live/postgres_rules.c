@@ -102,7 +102,7 @@ static int told(PGconn *connection)
     return count;
 }
 
-static void test_j7_only_the_next_is_told(void **state)
+static void test_j7_a_release_notifies_only_the_next_waiter(void **state)
 {
     (void)state;
     mortise_client *clients[4];
@@ -373,7 +373,7 @@ int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_round_trip_to_acquire_and_none_to_wait),
-        cmocka_unit_test(test_j7_only_the_next_is_told),
+        cmocka_unit_test(test_j7_a_release_notifies_only_the_next_waiter),
         cmocka_unit_test(test_sq_16_renewals_leave_no_bloat),
         cmocka_unit_test(test_one_statement_lets_two_in_and_two_do_not),
         cmocka_unit_test(test_sq_05_retryable_errors_do_not_reach_the_caller),

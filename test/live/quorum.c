@@ -17,7 +17,7 @@
 
 /* ------------------------------------------------------------------ who holds */
 
-static void test_m4_a_majority_will_do(void **state)
+static void test_m4_a_lock_needs_a_majority_and_no_more(void **state)
 {
     (void)state;
     occupy(0);
@@ -29,7 +29,7 @@ static void test_m4_a_majority_will_do(void **state)
         assert_int_equal(port_tickets(&rivals[i], "q"), 1);
 }
 
-static void test_m4_m8_rd_10_less_than_a_majority_will_not_and_leaves_nothing(void **state)
+static void test_m4_m8_rd_10_less_than_a_majority_grants_nothing_and_leaves_nothing(void **state)
 {
     (void)state;
     occupy(0);
@@ -75,7 +75,7 @@ static void test_m7_a_late_removal_does_not_touch_the_next_claim(void **state)
     assert_true(holds(&view));
 }
 
-static void test_m7_release_is_everywhere_also_where_nobody_answers(void **state)
+static void test_m7_a_release_reaches_members_that_did_not_answer(void **state)
 {
     (void)state;
     struct mrt_event view = acquire();
@@ -324,7 +324,7 @@ static void test_m9_what_members_do_not_know_is_no_loss(void **state)
     assert_true(holds(&view));
 }
 
-static void test_m9_members_that_were_silent_are_asked_again(void **state)
+static void test_m9_members_that_were_silent_are_queried_again(void **state)
 {
     (void)state;
     struct mrt_event view = acquire();
@@ -489,11 +489,11 @@ static void test_addresses_that_make_no_quorum(void **state)
 #define FIVE(name) cmocka_unit_test_setup_teardown(name, open_five, close_place)
 
 static const struct CMUnitTest tests[] = {
-    FIVE(test_m4_a_majority_will_do),
-    FIVE(test_m4_m8_rd_10_less_than_a_majority_will_not_and_leaves_nothing),
+    FIVE(test_m4_a_lock_needs_a_majority_and_no_more),
+    FIVE(test_m4_m8_rd_10_less_than_a_majority_grants_nothing_and_leaves_nothing),
     THREE(test_m6_m7_rd_10_a_claim_whose_answer_is_late_is_let_go),
     THREE(test_m7_a_late_removal_does_not_touch_the_next_claim),
-    THREE(test_m7_release_is_everywhere_also_where_nobody_answers),
+    THREE(test_m7_a_release_reaches_members_that_did_not_answer),
     THREE(test_m7_a_release_that_no_majority_answers_is_not_proven),
     THREE(test_m7_an_answer_to_an_attempt_that_failed_counts_for_no_other),
     THREE(test_m7_what_a_member_was_asked_outlives_the_session),
@@ -509,7 +509,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(
         test_m9_rd_09_where_proofs_lag_each_of_a_majority_proves_the_date, make_three, close_place),
     THREE(test_m9_what_members_do_not_know_is_no_loss),
-    THREE(test_m9_members_that_were_silent_are_asked_again),
+    THREE(test_m9_members_that_were_silent_are_queried_again),
     cmocka_unit_test_setup_teardown(test_m9_a_renewal_is_given_up_in_time_for_another, open_patient,
                                     close_place),
     THREE(test_m9_a_member_whose_session_has_ended_gets_another),

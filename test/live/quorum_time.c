@@ -56,7 +56,7 @@ static void expect_told(enum mrt_event_type type)
     quorum.count = 0;
 }
 
-static void test_m3_rd_17_all_are_asked_before_anybody_is_waited_for(void **state)
+static void test_m3_rd_17_all_members_are_queried_before_any_is_waited_for(void **state)
 {
     (void)state;
     silence(1, true);
@@ -90,7 +90,7 @@ static void test_m3_rd_17_silent_members_cost_no_more_than_their_limit(void **st
     assert_true(took >= LIMIT && took < 5 * LIMIT / 2);
 }
 
-static void test_m3_rd_17_the_default_is_a_fiftieth_of_the_lease(void **state)
+static void test_m3_rd_17_the_default_of_answer_is_a_fiftieth_of_the_lease(void **state)
 {
     static struct mrt_quorum_store any;
     static const struct {
@@ -119,7 +119,7 @@ static void expect_let_go(unsigned member)
     assert_int_equal(port_tickets(&rivals[member], "q"), 0);
 }
 
-static void test_m8_rd_10_who_fails_has_let_go_before_he_knows(void **state)
+static void test_m8_rd_10_a_claim_that_fails_is_removed_before_it_is_reported(void **state)
 {
     (void)state;
     occupy(0);
@@ -131,7 +131,7 @@ static void test_m8_rd_10_who_fails_has_let_go_before_he_knows(void **state)
     expect_let_go(3);
 }
 
-static void test_m6_m8_rd_10_also_where_nobody_has_answered(void **state)
+static void test_m6_m8_rd_10_a_failed_claim_is_removed_where_nobody_has_answered(void **state)
 {
     (void)state;
     occupy(0);
@@ -323,11 +323,11 @@ static void test_m10_rd_09_a_majority_at_the_end_of_the_lease_grants_nothing(voi
 int quorum_time(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH(test_m3_rd_17_all_are_asked_before_anybody_is_waited_for, open_slow),
+        WITH(test_m3_rd_17_all_members_are_queried_before_any_is_waited_for, open_slow),
         WITH(test_m3_rd_17_silent_members_cost_no_more_than_their_limit, open_slow),
-        WITH(test_m3_rd_17_the_default_is_a_fiftieth_of_the_lease, open_default),
-        WITH(test_m8_rd_10_who_fails_has_let_go_before_he_knows, open_five),
-        WITH(test_m6_m8_rd_10_also_where_nobody_has_answered, open_three),
+        WITH(test_m3_rd_17_the_default_of_answer_is_a_fiftieth_of_the_lease, open_default),
+        WITH(test_m8_rd_10_a_claim_that_fails_is_removed_before_it_is_reported, open_five),
+        WITH(test_m6_m8_rd_10_a_failed_claim_is_removed_where_nobody_has_answered, open_three),
         WITH(test_m12_rd_18_pauses_are_of_random_length, open_five),
         WITH(test_m12_rd_18_pauses_are_longer_than_the_round, open_five),
         cmocka_unit_test_teardown(test_m2_m5_m10_a_hold_is_valid_for_what_is_left_of_the_lease,

@@ -229,7 +229,7 @@ static void test_rd_12_who_has_given_up_waiting_neither_asks_nor_extends(void **
     assert_int_equal(mortise_release(hold), MORTISE_OK);
 }
 
-static void test_l6_who_holds_it_by_another_program_is_waited_for_by_asking(void **state)
+static void test_l6_a_claim_of_another_program_is_waited_for_by_polling(void **state)
 {
     (void)state;
     ask("SET " KEY " theirs PX 400");
@@ -242,7 +242,7 @@ static void test_l6_who_holds_it_by_another_program_is_waited_for_by_asking(void
 
 /* Each time it is asked with one SET, at the earliest 50 ms after the last; how it is spread is
    seen at the port. A slow machine asks less often. */
-static void test_l6_it_is_asked_for_no_more_often_than_said(void **state)
+static void test_l6_a_claim_of_another_program_is_polled_at_a_bounded_rate(void **state)
 {
     (void)state;
     mortise_hold hold;
@@ -413,8 +413,8 @@ static const struct CMUnitTest tests[] = {
     TEST(test_rd_10_a_set_that_comes_late_is_not_done),
     TEST(test_l3_rd_12_claims_are_extended_while_they_are_held_and_no_longer),
     TEST(test_rd_12_who_has_given_up_waiting_neither_asks_nor_extends),
-    TEST(test_l6_who_holds_it_by_another_program_is_waited_for_by_asking),
-    TEST(test_l6_it_is_asked_for_no_more_often_than_said),
+    TEST(test_l6_a_claim_of_another_program_is_waited_for_by_polling),
+    TEST(test_l6_a_claim_of_another_program_is_polled_at_a_bounded_rate),
     TEST(test_rd_22_a_key_of_another_type_is_said),
     TEST(test_f22_who_holds_a_claim_is_asked_for_it),
     TEST(test_n_a_claim_is_broken_by_what_was_seen),

@@ -59,7 +59,7 @@ static void test_rd_11_what_has_expired_by_1_ms_is_not_extended(void **state)
     mortise_release(zk_acquire(lock_of(client)));
 }
 
-static void test_rd_11_nor_by_a_renewal(void **state)
+static void test_rd_11_a_renewal_does_not_bring_an_expired_claim_back(void **state)
 {
     (void)state;
     mortise_hold hold = zk_acquire(lock_of(client));
@@ -202,7 +202,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_l5_rd_06_rd_11_rd_22_who_has_lost_it_neither_deletes_nor_extends),
     TEST(test_rd_06_a_release_leaves_anothers_key),
     TEST(test_rd_11_what_has_expired_by_1_ms_is_not_extended),
-    TEST(test_rd_11_nor_by_a_renewal),
+    TEST(test_rd_11_a_renewal_does_not_bring_an_expired_claim_back),
     TEST(test_l5_rd_06_a_release_after_the_lease_leaves_the_next_ones_key),
     TEST(test_l3_rd_13_loss_is_told_before_the_key_ends),
     TEST(test_l3_rd_13_who_stood_still_for_two_leases_knows_at_once),

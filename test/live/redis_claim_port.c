@@ -43,7 +43,7 @@ static long long listeners(const char *key)
 }
 
 /* The port asks for nothing by itself, so who is told was told by who gave it back. */
-static void test_l6_who_waits_for_one_of_ours_is_told(void **state)
+static void test_l6_a_release_notifies_a_waiter_for_our_claim(void **state)
 {
     (void)state;
     struct port_client waiter;
@@ -67,7 +67,7 @@ static void test_l6_who_waits_for_one_of_ours_is_told(void **state)
 }
 
 /* When it is asked for again, which is random: those who wait do not all ask at once. */
-static void test_l6_when_it_is_asked_for_again_is_spread(void **state)
+static void test_l6_polls_for_a_claim_are_spread(void **state)
 {
     (void)state;
     struct port_client waiter;
@@ -385,8 +385,8 @@ static void test_rd_19_a_write_to_a_server_that_has_gone_is_only_an_error(void *
 }
 
 static const struct CMUnitTest tests[] = {
-    TEST(test_l6_who_waits_for_one_of_ours_is_told),
-    TEST(test_l6_when_it_is_asked_for_again_is_spread),
+    TEST(test_l6_a_release_notifies_a_waiter_for_our_claim),
+    TEST(test_l6_polls_for_a_claim_are_spread),
     TEST(test_rd_12_a_release_that_is_refused_has_ended_renewing),
     TEST(test_rd_12_a_release_that_comes_late_has_ended_renewing),
     TEST(test_rd_08_rd_12_a_release_that_is_cut_off_has_ended_renewing),

@@ -119,7 +119,7 @@ static void test_rd_03_a_step_ahead_is_a_loss_that_is_told(void **state)
     expect_loss_by_a_step(false);
 }
 
-static void test_rd_03_of_a_claim_too(void **state)
+static void test_rd_03_a_clock_set_ahead_is_a_loss_of_a_claim_that_is_told(void **state)
 {
     (void)state;
     expect_loss_by_a_step(true);
@@ -186,7 +186,7 @@ static void test_m4_rd_03_a_minority_of_clocks_takes_no_lock_away(void **state)
     mortise_close(other);
 }
 
-static void test_m4_rd_03_a_majority_does_and_that_is_told(void **state)
+static void test_m4_rd_03_a_majority_of_clocks_set_ahead_is_a_loss_that_is_told(void **state)
 {
     (void)state;
     mortise_client *client = zk_open(together()), *other = zk_open(together());
@@ -205,11 +205,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_rd_03_a_step_ahead_is_a_loss_that_is_told),
-        TEST(test_rd_03_of_a_claim_too),
+        TEST(test_rd_03_a_clock_set_ahead_is_a_loss_of_a_claim_that_is_told),
         TEST(test_rd_03_after_a_step_back_a_session_still_ends_with_its_lease),
         TEST(test_rd_04_a_clock_that_stands_still_is_told_of),
         TEST(test_m4_rd_03_a_minority_of_clocks_takes_no_lock_away),
-        TEST(test_m4_rd_03_a_majority_does_and_that_is_told),
+        TEST(test_m4_rd_03_a_majority_of_clocks_set_ahead_is_a_loss_that_is_told),
     };
     zk_place_settings("--clock " SET_CLOCK, "redis5");
     if (zk_place_start(NULL) < 0)

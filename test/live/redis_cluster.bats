@@ -60,7 +60,7 @@ one_waits() {
     run -0 "$MORTISE" run -w 60s b -- true
 }
 
-@test "RD-16 the others say which it is, and are not asked again" {
+@test "RD-16 servers without the slot name the one that has it, and are not asked again" {
     run "$MORTISE" run -w 60s --url "$(server 1)" b -- true
     [ "$status" -eq 78 ]
     [[ "$output" == *"MOVED 13020 "* ]]

@@ -141,7 +141,7 @@ static struct mrt_event adopt(const char *queue, struct mrt_id detached_id, cons
     return port_send(&second, &command);
 }
 
-static void test_q_a_value_goes_along(void **state)
+static void test_q_a_value_stays_with_a_detached_ticket(void **state)
 {
     (void)state;
     struct mrt_id detached_id = port_id();
@@ -158,7 +158,7 @@ static void test_q_a_value_goes_along(void **state)
     assert_string_equal(first.value, "new");
 }
 
-static void test_q_m_a_request_goes_along(void **state)
+static void test_q_m_a_revoke_request_stays_with_a_detached_ticket(void **state)
 {
     (void)state;
     struct mrt_id detached_id = port_id();
@@ -203,7 +203,7 @@ static int note_delay(void *argument, const struct mrt_listed *row)
     return 0;
 }
 
-static void test_s_the_dead_whom_nobody_has_come_upon(void **state)
+static void test_s_a_list_shows_the_delay_of_a_death_that_nobody_noticed(void **state)
 {
     (void)state;
     int64_t delay_ms = 0;
@@ -238,9 +238,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_c11_rd_08_lost_replies_to_a_change_of_hands, begin,
                                         end),
         cmocka_unit_test_setup_teardown(test_rd_20_a_lock_that_lingers_listens_again, begin, end),
-        AT_PORT(test_q_a_value_goes_along),
-        AT_PORT(test_q_m_a_request_goes_along),
-        AT_PORT(test_s_the_dead_whom_nobody_has_come_upon),
+        AT_PORT(test_q_a_value_stays_with_a_detached_ticket),
+        AT_PORT(test_q_m_a_revoke_request_stays_with_a_detached_ticket),
+        AT_PORT(test_s_a_list_shows_the_delay_of_a_death_that_nobody_noticed),
         AT_PORT(test_s_what_the_dead_leave_is_counted_by_who_releases),
     };
     zk_place_settings("", "redis");

@@ -240,7 +240,7 @@ static void test_a_list_that_is_not_answered_costs_nobody_a_hold(void **state)
     mortise_close(client);
 }
 
-static void test_rd_10_what_comes_late_is_refused(void **state)
+static void test_rd_10_a_command_of_an_earlier_connection_is_refused(void **state)
 {
     (void)state;
     mortise_hold hold;
@@ -388,7 +388,7 @@ static void test_rd_17_a_stopped_server_delays_nobody_past_his_deadline(void **s
     mortise_close(client);
 }
 
-static void test_rd_12_nothing_is_renewed_after_the_end(void **state)
+static void test_rd_12_a_released_lock_and_a_closed_session_leave_no_key(void **state)
 {
     (void)state;
     mortise_client *client = zk_open(by_proxy());
@@ -665,13 +665,13 @@ static const struct CMUnitTest tests[] = {
     TEST(test_rd_08_a_lost_reply_is_asked_for_again),
     TEST(test_rd_08_an_operator_hears_when_it_is_not_known),
     TEST(test_a_list_that_is_not_answered_costs_nobody_a_hold),
-    TEST(test_rd_10_what_comes_late_is_refused),
+    TEST(test_rd_10_a_command_of_an_earlier_connection_is_refused),
     TEST(test_rd_14_the_scripts_are_sent_again_whenever_they_are_gone),
     TEST(test_rd_20_lost_pushes_cost_time_only),
     TEST(test_rd_09_rd_11_rd_13_l3_loss_is_told_before_another_holds),
     TEST(test_rd_13_loss_is_told_when_the_server_stops),
     TEST(test_rd_17_a_stopped_server_delays_nobody_past_his_deadline),
-    TEST(test_rd_12_nothing_is_renewed_after_the_end),
+    TEST(test_rd_12_a_released_lock_and_a_closed_session_leave_no_key),
     TEST(test_one_renewal_for_any_number_of_locks),
     TEST(test_e6_free_locks_are_asked_for_in_one_go),
     TEST(test_rd_22_flushall_is_a_loss_and_fences_still_rise),

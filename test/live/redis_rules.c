@@ -163,7 +163,7 @@ static void test_se_02_the_password_is_a_line_in_a_safe_file(void **state)
     unlink(path);
 }
 
-static void test_se_02_or_in_the_environment(void **state)
+static void test_se_02_a_password_of_redis_may_stand_in_the_environment(void **state)
 {
     (void)state;
     char found[MRT_REDIS_SECRET_MAX];
@@ -235,7 +235,7 @@ int main(void)
         cmocka_unit_test(test_tls_is_not_had_and_never_left_out_silently),
         cmocka_unit_test(test_se_01_no_password_in_a_uri_and_none_is_shown),
         cmocka_unit_test(test_se_02_the_password_is_a_line_in_a_safe_file),
-        cmocka_unit_test(test_se_02_or_in_the_environment),
+        cmocka_unit_test(test_se_02_a_password_of_redis_may_stand_in_the_environment),
         cmocka_unit_test(test_rd_15_rd_16_rd_22_what_errors_mean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,7 +50,7 @@ is_nowhere() {
     [[ "$output" =~ server\ +Redis\ [0-9.]+(\;\ Redis\ [0-9.]+){4}$'\n' ]]
 }
 
-@test "M1 one at a time, on five servers, and nothing is left" {
+@test "M1 one command at a time holds a lock on five servers, and nothing is left" {
     on_five 120s 10s
     start run a -- sh -c 'touch holding; until test -e enough; do sleep 0.05; done; exit 5'
     until_true test -e holding
@@ -77,7 +77,7 @@ is_nowhere() {
     until_true is_nowhere contest
 }
 
-@test "M1 M4 one at a time on members of two kinds, both of which are needed" {
+@test "M1 M4 one command at a time holds a lock on members of two kinds, both of which are needed" {
     local redis
     redis="$(python3 "$SERVERS" urls "$BATS_FILE_TMPDIR/redis5" | cut -d , -f 1,2)"
     export MORTISE_URL="redlock:$redis,sqlite:$T/file?answer=10s"
@@ -100,7 +100,7 @@ is_nowhere() {
     server restart 0
 }
 
-@test "M4 a majority may not" {
+@test "M4 no majority of the members may be away" {
     on_five 4s
     start run -w 60s c -- sh -c 'touch holding; exec sleep 60'
     until_true test -e holding

@@ -181,7 +181,7 @@ static void test_rd_05_a_member_that_forgets_lets_a_second_one_in(void **state)
     assert_true(a_second_one_gets_in("", NULL));
 }
 
-static void test_rd_05_one_that_has_just_come_up_is_not_counted(void **state)
+static void test_rd_05_a_member_that_has_just_come_up_is_not_counted(void **state)
 {
     (void)state;
     assert_false(a_second_one_gets_in("&uptime=" UPTIME, all_have_answered));
@@ -382,7 +382,7 @@ static void test_m6_rd_10_a_round_that_fails_leaves_nothing_where_nobody_has_ans
     await_nowhere();
 }
 
-static void test_m7_rd_10_nor_does_a_lock_that_is_released(void **state)
+static void test_m7_rd_10_a_release_before_all_have_answered_leaves_nothing(void **state)
 {
     (void)state;
     open_at_all();
@@ -393,7 +393,7 @@ static void test_m7_rd_10_nor_does_a_lock_that_is_released(void **state)
     await_nowhere();
 }
 
-static void test_m6_m7_nor_at_a_server_that_stood_still(void **state)
+static void test_m6_m7_a_released_claim_is_not_left_at_a_server_that_stood_still(void **state)
 {
     (void)state;
     open_at_all();
@@ -484,10 +484,10 @@ int main(void)
         TEST(test_m9_rd_15_rd_22_a_lock_is_lost_before_who_took_it_may_lose_it),
         PROXIED(test_m6_rd_10_a_round_that_fails_leaves_nothing_where_nobody_has_answered),
         PROXIED(test_rd_10_a_connection_is_ended_only_at_the_server_that_numbered_it),
-        PROXIED(test_m7_rd_10_nor_does_a_lock_that_is_released),
-        TEST(test_m6_m7_nor_at_a_server_that_stood_still),
+        PROXIED(test_m7_rd_10_a_release_before_all_have_answered_leaves_nothing),
+        TEST(test_m6_m7_a_released_claim_is_not_left_at_a_server_that_stood_still),
         TEST(test_rd_05_a_member_that_forgets_lets_a_second_one_in),
-        TEST(test_rd_05_one_that_has_just_come_up_is_not_counted),
+        TEST(test_rd_05_a_member_that_has_just_come_up_is_not_counted),
     };
     port_kind = "exclusive";
     zk_place_settings("--clock " SET_CLOCK, "redis5");

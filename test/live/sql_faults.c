@@ -273,7 +273,7 @@ static void test_sq_05_a_release_that_is_refused_with_an_acquire_behind_it(void 
     refuse_the_release_before("refused");
 }
 
-static void test_sq_13_c12_a_half_open_connection(void **state)
+static void test_sq_13_c12_a_half_open_connection_ends_a_hold_in_time(void **state)
 {
     (void)state;
     struct sql_proxy *proxy = sql_proxy();
@@ -450,7 +450,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_what_follows_a_release_leaves_before_it_is_answered),
         cmocka_unit_test(test_without_room_for_prepared_statements_a_cycle_is_two_requests),
         cmocka_unit_test(test_sq_05_a_release_that_is_refused_with_an_acquire_behind_it),
-        cmocka_unit_test(test_sq_13_c12_a_half_open_connection),
+        cmocka_unit_test(test_sq_13_c12_a_half_open_connection_ends_a_hold_in_time),
         cmocka_unit_test(test_sq_07_a_break_that_may_have_been_done_is_not_said_to_have_failed),
         cmocka_unit_test(test_a_short_break_is_slept_through),
         cmocka_unit_test(test_terminated_backends_lose_nobody_a_lock),

@@ -177,7 +177,7 @@ static void exclude_under_repeated(int form, const char *part, int times)
     exclude_under(form, "", name);
 }
 
-static void test_sq_11_sq_17_names_are_what_others_take(void **state)
+static void test_sq_11_sq_17_a_form_locks_the_name_that_other_programs_lock(void **state)
 {
     static const char *const numbers[] = {"0", "42", "-7", "9223372036854775807",
                                           "-9223372036854775808"};
@@ -301,7 +301,7 @@ static void test_a_waiter_whose_connection_is_ended_waits_on(void **state)
 
 /* The cost: a connection for each lock that is held or waited for, and where it is a row's, an open
  * transaction too. */
-static void test_a9_k4_a_connection_for_each_lock(void **state)
+static void test_a9_k4_each_lock_of_a_form_has_a_connection(void **state)
 {
     (void)state;
     for (int form = 0; form < SQL_FORMS; form++) {
@@ -411,7 +411,7 @@ static void test_what_a_form_cannot_do_is_refused(void **state)
 /* ------------------------------------------------------------------ ends of connections */
 
 /* Its row stays locked for longer than ten attempts take that follow each other without a pause. */
-static void test_sq_05_j4_what_is_refused_for_long_is_outlasted(void **state)
+static void test_sq_05_j4_an_acquire_refused_for_long_succeeds_in_the_end(void **state)
 {
     (void)state;
     mortise_client *client = sql_open_patient("form=row&lease=60s");
@@ -428,7 +428,7 @@ static void test_sq_05_j4_what_is_refused_for_long_is_outlasted(void **state)
 }
 
 /* It is not taken, so it must not be said to be. */
-static void test_sq_05_j4_what_is_refused_for_good_ends_when_its_time_is_up(void **state)
+static void test_sq_05_j4_an_acquire_refused_for_ever_ends_when_its_time_is_up(void **state)
 {
     (void)state;
     mortise_client *client = sql_open_patient("form=row&lease=2s&connect=1s");
@@ -533,7 +533,7 @@ static void clear_scenes(struct scene scenes[SQL_FORMS])
 }
 
 /* The next holder has it after the first one knew that it was lost. */
-static void test_sq_13_c12_a_half_open_connection(void **state)
+static void test_sq_13_c12_a_half_open_connection_ends_a_hold_in_time(void **state)
 {
     (void)state;
     struct scene scenes[SQL_FORMS];
@@ -711,19 +711,19 @@ int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_j4_sq_12_one_counter_with_another_program),
-        cmocka_unit_test(test_sq_11_sq_17_names_are_what_others_take),
+        cmocka_unit_test(test_sq_11_sq_17_a_form_locks_the_name_that_other_programs_lock),
         cmocka_unit_test(test_sq_17_names_that_look_alike_are_different),
         cmocka_unit_test(test_who_gives_up_waiting_leaves_nothing),
         cmocka_unit_test(test_a_long_wait_begins_anew),
         cmocka_unit_test(test_a_waiter_whose_connection_is_ended_waits_on),
-        cmocka_unit_test(test_a9_k4_a_connection_for_each_lock),
+        cmocka_unit_test(test_a9_k4_each_lock_of_a_form_has_a_connection),
         cmocka_unit_test(test_d6_readers_share_where_the_server_has_it),
         cmocka_unit_test(test_what_a_form_cannot_do_is_refused),
-        cmocka_unit_test(test_sq_05_j4_what_is_refused_for_long_is_outlasted),
-        cmocka_unit_test(test_sq_05_j4_what_is_refused_for_good_ends_when_its_time_is_up),
+        cmocka_unit_test(test_sq_05_j4_an_acquire_refused_for_long_succeeds_in_the_end),
+        cmocka_unit_test(test_sq_05_j4_an_acquire_refused_for_ever_ends_when_its_time_is_up),
         cmocka_unit_test(test_a_connection_that_is_ended_is_a_loss),
         cmocka_unit_test(test_sq_12_silent_connections_are_kept_and_their_end_is_told),
-        cmocka_unit_test(test_sq_13_c12_a_half_open_connection),
+        cmocka_unit_test(test_sq_13_c12_a_half_open_connection_ends_a_hold_in_time),
         cmocka_unit_test(test_a_grant_that_comes_too_late_is_none),
         cmocka_unit_test(test_a_server_that_is_frozen),
         cmocka_unit_test(test_an_acquire_behind_a_release_leaves_before_that_is_answered),

@@ -21,7 +21,7 @@ static mortise_client *open_client(const char *parameters)
     return sql_open(zk_place_port(), parameters);
 }
 
-static void test_a9_k4_one_connection_and_no_open_transaction(void **state)
+static void test_a9_k4_held_locks_share_one_connection_and_keep_no_transaction_open(void **state)
 {
     (void)state;
     mortise_client *holder = open_client("lease=3s"), *waiter = open_client("lease=3s");
@@ -99,13 +99,13 @@ static void look_how_often_they_ask(int count, const char *name)
     end(holder);
 }
 
-static void test_j7_who_waits_asks_so_often_at_most(void **state)
+static void test_j7_a_waiter_polls_at_a_bounded_rate(void **state)
 {
     (void)state;
     look_how_often_they_ask(1, "j7");
 }
 
-static void test_j7_eight_who_wait_ask_so_often_at_most(void **state)
+static void test_j7_eight_waiters_poll_at_a_bounded_rate(void **state)
 {
     (void)state;
     look_how_often_they_ask(WAITERS_MAX, "j7/8");
@@ -345,7 +345,7 @@ static void outlast(int requests, int64_t begin)
     assert_in_range(refused, 1, requests * (10 + (zk_now_ms() - begin) / 64));
 }
 
-static void test_sq_05_j8_what_is_refused_for_long_is_outlasted(void **state)
+static void test_sq_05_j8_deadlocks_for_long_are_outlasted(void **state)
 {
     (void)state;
     mortise_client *client = open_client("lease=60s"), *other = sql_open_patient("lease=60s");
@@ -407,7 +407,7 @@ static void test_f4_a_try_behind_a_release_after_others_have_come(void **state)
     end(other);
 }
 
-static void test_sq_05_j8_what_is_refused_for_good_ends_when_its_time_is_up(void **state)
+static void test_sq_05_j8_a_deadlock_without_end_ends_when_its_time_is_up(void **state)
 {
     (void)state;
     char state_told[16];
@@ -730,9 +730,9 @@ static void test_j3_a_late_renewal_and_a_takeover_exclude_each_other(void **stat
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a9_k4_one_connection_and_no_open_transaction),
-        cmocka_unit_test(test_j7_who_waits_asks_so_often_at_most),
-        cmocka_unit_test(test_j7_eight_who_wait_ask_so_often_at_most),
+        cmocka_unit_test(test_a9_k4_held_locks_share_one_connection_and_keep_no_transaction_open),
+        cmocka_unit_test(test_j7_a_waiter_polls_at_a_bounded_rate),
+        cmocka_unit_test(test_j7_eight_waiters_poll_at_a_bounded_rate),
         cmocka_unit_test(test_lingering_is_refused_where_the_server_does_not_tell),
         cmocka_unit_test(test_sq_04_z10_fences_rise_whatever_is_deleted),
         cmocka_unit_test(test_sq_17_names_that_look_alike_are_different),
@@ -740,8 +740,8 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_sq_06_a_row_that_appears_is_not_a_row_that_is_locked),
         cmocka_unit_test(test_sq_06_what_came_while_the_row_was_waited_for_is_seen),
         cmocka_unit_test(test_sq_05_j8_deadlocks_do_not_reach_the_caller),
-        cmocka_unit_test(test_sq_05_j8_what_is_refused_for_long_is_outlasted),
-        cmocka_unit_test(test_sq_05_j8_what_is_refused_for_good_ends_when_its_time_is_up),
+        cmocka_unit_test(test_sq_05_j8_deadlocks_for_long_are_outlasted),
+        cmocka_unit_test(test_sq_05_j8_a_deadlock_without_end_ends_when_its_time_is_up),
         cmocka_unit_test(test_sq_05_f4_a_try_behind_a_release_that_is_refused),
         cmocka_unit_test(test_f4_a_try_behind_a_release_after_others_have_come),
         cmocka_unit_test(test_sq_05_the_servers_default_isolation_does_not_matter),

@@ -481,7 +481,7 @@ static void test_sq_24_a_removed_session_file_is_a_loss(void **state)
     expect_loss(&client, &view);
 }
 
-static void test_sq_24_between_sessions_all_may_go(void **state)
+static void test_sq_24_all_files_may_go_between_two_sessions(void **state)
 {
     const struct place *place = *state;
     struct port_client client;
@@ -620,7 +620,7 @@ int main(int count, char **arguments)
         TEST(test_sq_24_an_unlinked_database_is_a_loss),
         TEST(test_sq_24_a_replaced_database_is_a_loss),
         TEST(test_sq_24_a_removed_session_file_is_a_loss),
-        TEST(test_sq_24_between_sessions_all_may_go),
+        TEST(test_sq_24_all_files_may_go_between_two_sessions),
         TEST(test_sq_24_a_full_disk),
         TEST(test_sq_24_a_limit_on_the_size_of_files),
     };

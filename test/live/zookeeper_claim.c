@@ -95,7 +95,7 @@ static int note_entry(void *argument, const mortise_entry *entry)
     return 0;
 }
 
-static void test_b1_one_ephemeral_node_called_lock(void **state)
+static void test_b1_an_exclusive_lock_is_one_ephemeral_node_called_lock(void **state)
 {
     (void)state;
     mortise_client_options options = {.size = sizeof options, .label = "the label"};
@@ -116,7 +116,7 @@ static void test_b1_one_ephemeral_node_called_lock(void **state)
     assert_int_equal(mortise_close(labelled), MORTISE_OK);
 }
 
-static void test_b2_a_try_of_a_held_one_leaves_nothing(void **state)
+static void test_b2_a_try_of_a_held_exclusive_lock_leaves_nothing(void **state)
 {
     (void)state;
     mortise_lock *mine = exclusive(direct, "try"), *other = exclusive(through, "try");
@@ -477,7 +477,7 @@ static void test_f22_requests_and_breaks_reach_the_holder_alone(void **state)
 
 /* ------------------------------------------------------------ other kinds */
 
-static void test_b6_it_conflicts_with_every_kind(void **state)
+static void test_b6_an_exclusive_hold_conflicts_with_every_kind(void **state)
 {
     (void)state;
     mortise_lock *locks[4];
@@ -557,8 +557,8 @@ static void test_c6_no_watch_and_no_node_is_left(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_b1_one_ephemeral_node_called_lock),
-        TEST(test_b2_a_try_of_a_held_one_leaves_nothing),
+        TEST(test_b1_an_exclusive_lock_is_one_ephemeral_node_called_lock),
+        TEST(test_b2_a_try_of_a_held_exclusive_lock_leaves_nothing),
         TEST(test_c14_the_directory_is_made_and_a_fence_rises_across_it),
         TEST(test_b2_fifty_processes_race_and_one_succeeds_each_time),
         TEST(test_b4_a_killed_holder_is_followed_by_another),
@@ -571,7 +571,7 @@ int main(int argc, char **argv)
         TEST(test_z6_foreign_writes_do_not_hinder_a_release),
         TEST(test_b6_a_program_with_the_same_recipe_is_waited_for),
         TEST(test_f22_requests_and_breaks_reach_the_holder_alone),
-        TEST(test_b6_it_conflicts_with_every_kind),
+        TEST(test_b6_an_exclusive_hold_conflicts_with_every_kind),
         TEST(test_b6_a_lock_may_be_called_lock),
         TEST(test_c6_no_watch_and_no_node_is_left),
     };

@@ -69,7 +69,7 @@ static void release(mortise_hold hold, const char *name)
     assert_true(zk_wait_tickets(direct, name, 0, 5000));
 }
 
-static void test_c11_the_node_is_persistent_and_keeps_its_place(void **state)
+static void test_c11_the_node_of_a_detached_ticket_is_persistent_and_keeps_its_place(void **state)
 {
     (void)state;
     int64_t owner;
@@ -130,7 +130,7 @@ static void test_c11_zk_01_lost_reply_of_a_detach(void **state)
     detach_through(zk_proxy_swallow, zk_proxy_swallowed, "detach-reply");
 }
 
-static void test_c11_lost_request_of_a_detach(void **state)
+static void test_c11_a_detach_whose_request_is_lost_is_repeated(void **state)
 {
     (void)state;
     detach_through(zk_proxy_drop, zk_proxy_dropped, "detach-request");
@@ -142,7 +142,7 @@ static void test_c11_zk_01_lost_reply_of_an_adoption(void **state)
     adopt_through(zk_proxy_swallow, zk_proxy_swallowed, "adopt-reply");
 }
 
-static void test_c11_lost_request_of_an_adoption(void **state)
+static void test_c11_an_adoption_whose_request_is_lost_is_repeated(void **state)
 {
     (void)state;
     adopt_through(zk_proxy_drop, zk_proxy_dropped, "adopt-request");
@@ -201,11 +201,11 @@ static void test_c11_f22_who_adopts_is_told_of_an_earlier_request(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_c11_the_node_is_persistent_and_keeps_its_place),
+        TEST(test_c11_the_node_of_a_detached_ticket_is_persistent_and_keeps_its_place),
         TEST(test_c11_zk_01_lost_reply_of_a_detach),
-        TEST(test_c11_lost_request_of_a_detach),
+        TEST(test_c11_a_detach_whose_request_is_lost_is_repeated),
         TEST(test_c11_zk_01_lost_reply_of_an_adoption),
-        TEST(test_c11_lost_request_of_an_adoption),
+        TEST(test_c11_an_adoption_whose_request_is_lost_is_repeated),
         TEST(test_c11_of_two_who_adopt_the_quicker_does),
         TEST(test_c11_f22_who_adopts_is_told_of_an_earlier_request),
     };

@@ -433,7 +433,7 @@ static void test_zk_29_a_list_is_behind_a_sync(void **state)
     assert_int_equal(mortise_close(client), MORTISE_OK);
 }
 
-static void test_c5_f24_create_list_watch_in_this_order(void **state)
+static void test_c5_f24_an_acquire_creates_lists_and_watches_in_this_order(void **state)
 {
     (void)state;
     mortise_hold held = zk_acquire(zk_mutex(direct, "order"));
@@ -592,7 +592,7 @@ static void test_k3_a_cell_that_others_have_written_since(void **state)
     expect_cell_requests(2, 1); /* the newer fence is read */
 }
 
-static void test_k3_a_write_of_what_was_seen_is_lost(void **state)
+static void test_k3_a_lost_write_of_a_cell_that_was_seen_is_repeated(void **state)
 {
     (void)state;
     mortise_cell cell;
@@ -637,7 +637,7 @@ int main(int count, char **arguments)
         TEST(test_k1_cells_that_are_deleted_pile_up_nothing_here),
         TEST(test_k3_a_cell_that_was_seen_is_written_at_once),
         TEST(test_k3_a_cell_that_others_have_written_since),
-        TEST(test_k3_a_write_of_what_was_seen_is_lost),
+        TEST(test_k3_a_lost_write_of_a_cell_that_was_seen_is_repeated),
         TEST(test_c7_the_one_ahead_is_gone_before_it_is_watched),
         TEST(test_zk_02_a_lookup_goes_behind_a_write),
         TEST(test_zk_03_a_node_of_another_session_is_not_adopted),
@@ -652,7 +652,7 @@ int main(int count, char **arguments)
         TEST(test_zk_33_foreign_names_are_not_counted_and_said_once),
         TEST(test_zk_32_an_orphan_at_the_head_blocks_and_is_shown),
         TEST(test_zk_29_a_list_is_behind_a_sync),
-        TEST(test_c5_f24_create_list_watch_in_this_order),
+        TEST(test_c5_f24_an_acquire_creates_lists_and_watches_in_this_order),
         TEST(test_c15_who_waits_does_not_poll),
         TEST(test_c1_c14_a_path_of_five_levels_and_the_nodes_name),
         TEST(test_c2_the_order_of_grants_is_that_of_the_nodes),

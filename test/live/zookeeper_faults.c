@@ -664,7 +664,7 @@ static void test_cc_11_cc_23_the_library_has_no_thread_and_prints_nothing(void *
     assert_int_equal(threads - 2, 1 + 1 + 2); /* main, the proxy, a loop for each client */
 }
 
-static void test_zk_39_f9_nobody_listens(void **state)
+static void test_zk_39_f9_an_acquire_ends_where_no_server_listens(void **state)
 {
     (void)state;
     mortise_client *client = zk_open("zk://127.0.0.1:1?session=4s&connect=200ms");
@@ -739,7 +739,7 @@ int main(int count, char **arguments)
         TEST(test_cc_07_close_is_bounded_when_the_server_is_silent),
         TEST(test_cc_25_a_forked_childs_close_leaves_the_hold_alone),
         TEST(test_cc_11_cc_23_the_library_has_no_thread_and_prints_nothing),
-        TEST(test_zk_39_f9_nobody_listens),
+        TEST(test_zk_39_f9_an_acquire_ends_where_no_server_listens),
         TEST(test_cc_19_names_that_are_refused),
         TEST(test_zk_44_the_server_restarts_under_a_hold),
     };

@@ -163,7 +163,7 @@ static int end(void **state)
     return 0;
 }
 
-static void test_c4_a_release_wakes_the_whole_herd(void **state)
+static void test_c4_with_wake_all_a_release_wakes_all_waiters(void **state)
 {
     (void)state;
     unsigned lists, events;
@@ -173,7 +173,7 @@ static void test_c4_a_release_wakes_the_whole_herd(void **state)
     assert_in_range(events, WAITERS - COUNTED, WAITERS - COUNTED + 1);
 }
 
-static void test_d4_writers_too(void **state)
+static void test_d4_with_wake_all_a_release_wakes_all_writers(void **state)
 {
     (void)state;
     unsigned lists, events;
@@ -183,7 +183,7 @@ static void test_d4_writers_too(void **state)
     assert_in_range(events, WAITERS - COUNTED, WAITERS - COUNTED + 1);
 }
 
-static void test_c7_ours_wakes_one_and_lists_nothing(void **state)
+static void test_c7_without_wake_all_a_release_wakes_one_and_lists_nothing(void **state)
 {
     (void)state;
     unsigned lists, events;
@@ -193,7 +193,7 @@ static void test_c7_ours_wakes_one_and_lists_nothing(void **state)
     assert_in_range(events, 1, 3); /* the marker, the node, and the marker's end */
 }
 
-static void test_c4_both_sorts_take_turns(void **state)
+static void test_c4_waiters_with_and_without_wake_all_take_turns(void **state)
 {
     (void)state;
     unsigned lists, events;
@@ -256,10 +256,14 @@ static void test_d5_zk_26_a_writer_watches_one_reader_at_a_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_c4_a_release_wakes_the_whole_herd, begin, end),
-        cmocka_unit_test_setup_teardown(test_d4_writers_too, begin, end),
-        cmocka_unit_test_setup_teardown(test_c7_ours_wakes_one_and_lists_nothing, begin, end),
-        cmocka_unit_test_setup_teardown(test_c4_both_sorts_take_turns, begin, end),
+        cmocka_unit_test_setup_teardown(test_c4_with_wake_all_a_release_wakes_all_waiters, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(test_d4_with_wake_all_a_release_wakes_all_writers, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(
+            test_c7_without_wake_all_a_release_wakes_one_and_lists_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(test_c4_waiters_with_and_without_wake_all_take_turns, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(test_d5_zk_26_a_write_ends_and_its_readers_ask_for_nothing,
                                         begin, end),
         cmocka_unit_test_setup_teardown(test_d5_zk_26_a_writer_watches_one_reader_at_a_time, begin,

@@ -276,7 +276,7 @@ static void test_g6_turns_with_the_recipe_in_java(void **state)
     wait_for_each_other(JAVA_RECIPE, "recipe");
 }
 
-static void test_d5_turns_with_kazoos_names(void **state)
+static void test_d5_readers_and_writers_take_turns_with_kazoos_names(void **state)
 {
     (void)state;
     wait_for_each_other(KAZOO, "kazoo");
@@ -655,7 +655,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_g2_turns_with_the_documented_recipe, begin, end),
         cmocka_unit_test_setup_teardown(test_g6_turns_with_the_recipe_in_c, begin, end),
         cmocka_unit_test_setup_teardown(test_g6_turns_with_the_recipe_in_java, begin, end),
-        cmocka_unit_test_setup_teardown(test_d5_turns_with_kazoos_names, begin, end),
+        cmocka_unit_test_setup_teardown(test_d5_readers_and_writers_take_turns_with_kazoos_names,
+                                        begin, end),
         cmocka_unit_test_setup_teardown(test_g2_g6_a_node_of_another_layout_is_refused_by_its_name,
                                         begin, end),
         cmocka_unit_test_setup_teardown(test_g2_other_children_are_no_contenders, begin, end),

@@ -425,7 +425,7 @@ static void test_se_03_a_leading_slash_makes_another_name(void **state)
     }
 }
 
-static void test_cc_19_every_single_byte(void **state)
+static void test_cc_19_which_single_bytes_are_names_of_nodes(void **state)
 {
     (void)state;
     char path[MRT_ZK_PATH_MAX];
@@ -453,7 +453,7 @@ int main(void)
         cmocka_unit_test(test_cc_18_durations_and_literal_servers),
         cmocka_unit_test(test_cc_19_paths),
         cmocka_unit_test(test_se_03_a_leading_slash_makes_another_name),
-        cmocka_unit_test(test_cc_19_every_single_byte),
+        cmocka_unit_test(test_cc_19_which_single_bytes_are_names_of_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

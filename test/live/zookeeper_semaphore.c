@@ -137,7 +137,7 @@ static void test_f13_permits_that_are_free_cost_three_requests(void **state)
 }
 
 /* Those who wait behind the first one hear nothing of who comes and goes in front. */
-static void test_f13_c7_one_is_told_of_a_departure(void **state)
+static void test_f13_c7_a_departure_from_a_semaphore_wakes_one_waiter(void **state)
 {
     (void)state;
     hold(A, 1);
@@ -266,7 +266,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_f13_permits_that_are_free_cost_three_requests, begin,
                                         end),
-        cmocka_unit_test_setup_teardown(test_f13_c7_one_is_told_of_a_departure, begin, end),
+        cmocka_unit_test_setup_teardown(test_f13_c7_a_departure_from_a_semaphore_wakes_one_waiter,
+                                        begin, end),
         cmocka_unit_test_setup_teardown(test_f13_who_fits_at_its_first_list_says_so_too, begin,
                                         end),
         cmocka_unit_test_setup_teardown(test_f13_a_mark_that_was_there_first_is_read, begin, end),

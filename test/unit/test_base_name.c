@@ -68,7 +68,7 @@ static void test_j9_utf8_edges(void **state)
     assert_false(mrt_text_is_clean("a\0b", 3));
 }
 
-static void test_j9_every_single_byte(void **state)
+static void test_j9_which_single_bytes_are_names(void **state)
 {
     (void)state;
     for (unsigned int byte = 0; byte < 256; byte++) {
@@ -148,7 +148,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_j9_utf8_edges),
-        cmocka_unit_test(test_j9_every_single_byte),
+        cmocka_unit_test(test_j9_which_single_bytes_are_names),
         cmocka_unit_test(test_j9_every_code_point),
         cmocka_unit_test(test_j9_name_length_limits),
         cmocka_unit_test(test_j9_label_length_limits),

@@ -13,7 +13,7 @@ static struct mrt_owner parse(const char *text)
     return owner;
 }
 
-static void test_f12_d1_there_and_back(void **state)
+static void test_f12_d1_the_text_of_an_owner_is_parsed_back(void **state)
 {
     (void)state;
     char text[MRT_OWNER_SIZE];
@@ -52,7 +52,7 @@ static void test_a_label_alone(void **state)
     assert_string_equal(parse("").label, "");
 }
 
-static void test_f23_what_others_have_written(void **state)
+static void test_f23_owner_texts_of_other_programs_are_read_safely(void **state)
 {
     (void)state;
     char longer[MORTISE_LABEL_MAX + 2];
@@ -75,9 +75,9 @@ static void test_f23_what_others_have_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_f12_d1_there_and_back),
+        cmocka_unit_test(test_f12_d1_the_text_of_an_owner_is_parsed_back),
         cmocka_unit_test(test_a_label_alone),
-        cmocka_unit_test(test_f23_what_others_have_written),
+        cmocka_unit_test(test_f23_owner_texts_of_other_programs_are_read_safely),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

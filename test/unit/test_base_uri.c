@@ -46,7 +46,7 @@ static const char *const refused[] = {
     "a:b?k=%4g", "a:b?k=%g4",    "a:b?k=%00",     "a:b?k=%0A",   "a:b?k=%FF",
 };
 
-static void test_h1_accepted(void **state)
+static void test_h1_uris_that_are_accepted(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof accepted / sizeof accepted[0]; i++) {
@@ -62,7 +62,7 @@ static void test_h1_accepted(void **state)
     }
 }
 
-static void test_h1_refused(void **state)
+static void test_h1_uris_that_are_refused(void **state)
 {
     (void)state;
     struct mrt_uri uri;
@@ -182,8 +182,8 @@ static void test_fuzz_never_reads_beyond(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_h1_accepted),
-        cmocka_unit_test(test_h1_refused),
+        cmocka_unit_test(test_h1_uris_that_are_accepted),
+        cmocka_unit_test(test_h1_uris_that_are_refused),
         cmocka_unit_test(test_se_secrets_are_not_quoted),
         cmocka_unit_test(test_j9_length_limit),
         cmocka_unit_test(test_j9_parameter_limit),

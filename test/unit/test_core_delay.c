@@ -17,7 +17,7 @@ static void expect_append(struct core *core, mrt_time delay)
     core_view(core, append, 0);
 }
 
-static void test_gn06_each_ticket_says_it(void **state)
+static void test_gn06_each_ticket_carries_the_delay(void **state)
 {
     (void)state;
     struct core core;
@@ -50,7 +50,7 @@ static void test_gn06_a_session_that_is_lost_has_died(void **state)
     core_free(&core);
 }
 
-static void test_gn06_a_session_that_is_closed_has_not(void **state)
+static void test_gn06_a_session_that_is_closed_has_not_died(void **state)
 {
     (void)state;
     struct core core;
@@ -62,7 +62,7 @@ static void test_gn06_a_session_that_is_closed_has_not(void **state)
     core_free(&core);
 }
 
-static void test_gn06_a_stop_is_repeated_as_it_was(void **state)
+static void test_gn06_a_repeated_stop_still_says_that_the_session_died(void **state)
 {
     (void)state;
     struct core core;
@@ -78,7 +78,7 @@ static void test_gn06_a_stop_is_repeated_as_it_was(void **state)
     core_free(&core);
 }
 
-static void test_gn06_a_ticket_without_it_does_not_linger(void **state)
+static void test_gn06_a_ticket_without_the_delay_does_not_linger(void **state)
 {
     (void)state;
     struct core core;
@@ -99,7 +99,7 @@ static void test_gn06_a_ticket_without_it_does_not_linger(void **state)
     core_free(&core);
 }
 
-static void test_gn06_a_turn_without_it_ends(void **state)
+static void test_gn06_a_turn_without_the_delay_ends(void **state)
 {
     (void)state;
     struct core core;
@@ -116,7 +116,7 @@ static void test_gn06_a_turn_without_it_ends(void **state)
     core_free(&core);
 }
 
-static void test_gn06_a_ticket_that_was_queued_without_it_is_given_up(void **state)
+static void test_gn06_a_ticket_queued_without_the_delay_is_replaced(void **state)
 {
     (void)state;
     struct core core;
@@ -133,7 +133,7 @@ static void test_gn06_a_ticket_that_was_queued_without_it_is_given_up(void **sta
     core_free(&core);
 }
 
-static void test_gn06_the_longest_counts(void **state)
+static void test_gn06_the_longest_delay_of_all_handles_counts(void **state)
 {
     (void)state;
     struct core core;
@@ -152,14 +152,14 @@ static void test_gn06_the_longest_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gn06_each_ticket_says_it),
+        cmocka_unit_test(test_gn06_each_ticket_carries_the_delay),
         cmocka_unit_test(test_gn06_a_session_that_is_lost_has_died),
-        cmocka_unit_test(test_gn06_a_session_that_is_closed_has_not),
-        cmocka_unit_test(test_gn06_a_stop_is_repeated_as_it_was),
-        cmocka_unit_test(test_gn06_a_ticket_without_it_does_not_linger),
-        cmocka_unit_test(test_gn06_a_turn_without_it_ends),
-        cmocka_unit_test(test_gn06_a_ticket_that_was_queued_without_it_is_given_up),
-        cmocka_unit_test(test_gn06_the_longest_counts),
+        cmocka_unit_test(test_gn06_a_session_that_is_closed_has_not_died),
+        cmocka_unit_test(test_gn06_a_repeated_stop_still_says_that_the_session_died),
+        cmocka_unit_test(test_gn06_a_ticket_without_the_delay_does_not_linger),
+        cmocka_unit_test(test_gn06_a_turn_without_the_delay_ends),
+        cmocka_unit_test(test_gn06_a_ticket_queued_without_the_delay_is_replaced),
+        cmocka_unit_test(test_gn06_the_longest_delay_of_all_handles_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,7 +91,7 @@ static void test_c11_a_hold_is_detached(void **state)
     core_free(&core);
 }
 
-static void test_c11_what_cannot_be_detached(void **state)
+static void test_c11_nested_foreign_and_lost_holds_are_not_detached(void **state)
 {
     (void)state;
     struct core core;
@@ -239,7 +239,7 @@ static void test_c11_a_busy_store_is_asked_to_detach_again(void **state)
     core_free(&core);
 }
 
-static void test_c11_who_waits_to_detach_may_give_up_waiting(void **state)
+static void test_c11_a_wait_for_a_detach_may_be_given_up(void **state)
 {
     (void)state;
     struct core core;
@@ -270,7 +270,7 @@ static void test_c11_a_ticket_is_adopted(void **state)
     core_free(&core);
 }
 
-static void test_c11_the_fence_never_falls(void **state)
+static void test_c11_the_fence_of_an_adopted_hold_never_falls(void **state)
 {
     (void)state;
     const struct {
@@ -288,7 +288,7 @@ static void test_c11_the_fence_never_falls(void **state)
     }
 }
 
-static void test_c11_one_is_adopted_though_its_holder_was_asked_to_give_up(void **state)
+static void test_c11_a_revoked_ticket_is_adopted_and_its_adopter_is_told(void **state)
 {
     (void)state;
     struct core core;
@@ -302,7 +302,7 @@ static void test_c11_one_is_adopted_though_its_holder_was_asked_to_give_up(void 
     core_free(&core);
 }
 
-static void test_c11_there_is_none_to_adopt(void **state)
+static void test_c11_adopting_fails_where_nothing_is_detached(void **state)
 {
     (void)state;
     struct core core;
@@ -357,7 +357,7 @@ static void test_c11_who_only_tries_does_not_wait_for_who_adopts(void **state)
     core_free(&core);
 }
 
-static void test_c11_given_up_it_is_left_as_it_was(void **state)
+static void test_c11_an_adoption_that_is_given_up_leaves_the_ticket_detached(void **state)
 {
     (void)state;
     struct core core;
@@ -384,7 +384,7 @@ static void test_c11_given_up_it_is_left_as_it_was(void **state)
     core_free(&core);
 }
 
-static void test_c11_given_up_when_it_is_not_known_whether_it_was_done(void **state)
+static void test_c11_an_adoption_of_unknown_outcome_is_put_back_when_given_up(void **state)
 {
     (void)state;
     struct core core;
@@ -464,7 +464,7 @@ static void test_c11_adopting_again_needs_no_answer_of_a_lost_session(void **sta
     core_free(&core);
 }
 
-static void test_c11_two_who_adopt_here(void **state)
+static void test_c11_of_two_adoptions_of_one_client_the_second_is_busy(void **state)
 {
     (void)state;
     struct core core;
@@ -518,7 +518,7 @@ static void test_c11_readers_adopt_side_by_side(void **state)
     core_free(&core);
 }
 
-static void test_c11_no_memory_and_no_client(void **state)
+static void test_c11_adopting_fails_without_memory_and_on_a_closed_client(void **state)
 {
     (void)state;
     struct core core;
@@ -539,7 +539,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_c11_a_hold_is_detached),
-        cmocka_unit_test(test_c11_what_cannot_be_detached),
+        cmocka_unit_test(test_c11_nested_foreign_and_lost_holds_are_not_detached),
         cmocka_unit_test(test_c11_a_writer_that_reads_too_is_not_detached),
         cmocka_unit_test(test_c11_detaching_is_repeated_until_it_is_known),
         cmocka_unit_test(test_c11_detaching_waits_for_an_earlier_command),
@@ -547,21 +547,21 @@ int main(void)
         cmocka_unit_test(test_c11_a_store_that_refuses_has_the_lock_back),
         cmocka_unit_test(test_c11_the_session_ends_while_detaching),
         cmocka_unit_test(test_c11_a_busy_store_is_asked_to_detach_again),
-        cmocka_unit_test(test_c11_who_waits_to_detach_may_give_up_waiting),
+        cmocka_unit_test(test_c11_a_wait_for_a_detach_may_be_given_up),
         cmocka_unit_test(test_c11_a_ticket_is_adopted),
-        cmocka_unit_test(test_c11_the_fence_never_falls),
-        cmocka_unit_test(test_c11_one_is_adopted_though_its_holder_was_asked_to_give_up),
-        cmocka_unit_test(test_c11_there_is_none_to_adopt),
+        cmocka_unit_test(test_c11_the_fence_of_an_adopted_hold_never_falls),
+        cmocka_unit_test(test_c11_a_revoked_ticket_is_adopted_and_its_adopter_is_told),
+        cmocka_unit_test(test_c11_adopting_fails_where_nothing_is_detached),
         cmocka_unit_test(test_c11_who_waits_here_is_behind_who_adopts),
         cmocka_unit_test(test_c11_who_only_tries_does_not_wait_for_who_adopts),
-        cmocka_unit_test(test_c11_given_up_it_is_left_as_it_was),
-        cmocka_unit_test(test_c11_given_up_when_it_is_not_known_whether_it_was_done),
+        cmocka_unit_test(test_c11_an_adoption_that_is_given_up_leaves_the_ticket_detached),
+        cmocka_unit_test(test_c11_an_adoption_of_unknown_outcome_is_put_back_when_given_up),
         cmocka_unit_test(test_c11_a_refusal_after_an_unknown_outcome_leaves_it_as_it_was),
         cmocka_unit_test(test_c11_the_session_ends_while_adopting),
         cmocka_unit_test(test_c11_adopting_again_needs_no_answer_of_a_lost_session),
-        cmocka_unit_test(test_c11_two_who_adopt_here),
+        cmocka_unit_test(test_c11_of_two_adoptions_of_one_client_the_second_is_busy),
         cmocka_unit_test(test_c11_readers_adopt_side_by_side),
-        cmocka_unit_test(test_c11_no_memory_and_no_client),
+        cmocka_unit_test(test_c11_adopting_fails_without_memory_and_on_a_closed_client),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ static void test_e4_a_writer_may_read(void **state)
     core_free(&core);
 }
 
-static void test_e4_each_side_nests_in_its_own_hold(void **state)
+static void test_e4_reading_and_writing_nest_each_in_its_own_hold(void **state)
 {
     (void)state;
     struct core core;
@@ -428,7 +428,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_e2_who_has_a_permit_and_may_not_nest),
         cmocka_unit_test(test_e4_a_writer_may_read),
-        cmocka_unit_test(test_e4_each_side_nests_in_its_own_hold),
+        cmocka_unit_test(test_e4_reading_and_writing_nest_each_in_its_own_hold),
         cmocka_unit_test(test_e4_a_reader_that_asks_to_write_is_told_at_once),
         cmocka_unit_test(test_e4_no_memory_to_read_within_writing),
         cmocka_unit_test(test_e5_who_has_stopped_writing_may_not_write_again),

@@ -155,7 +155,7 @@ static void test_a5_a_running_thread_may_retake_the_lock(void **state)
     core_free(&core);
 }
 
-static void test_a5_who_has_waited_is_handed_the_lock(void **state)
+static void test_a5_a_waiter_of_1_ms_is_handed_the_lock(void **state)
 {
     (void)state;
     struct core core;
@@ -171,7 +171,7 @@ static void test_a5_who_has_waited_is_handed_the_lock(void **state)
     core_free(&core);
 }
 
-static void test_a5_nobody_overtakes_who_has_waited_long(void **state)
+static void test_a5_a_newcomer_does_not_overtake_a_waiter_of_1_ms(void **state)
 {
     (void)state;
     struct core core;
@@ -700,8 +700,8 @@ int main(void)
         cmocka_unit_test(test_a_lock_is_never_kept_for_nobody),
         cmocka_unit_test(test_i2_with_budget_0_the_store_is_told_before_the_next_thread),
         cmocka_unit_test(test_a5_a_running_thread_may_retake_the_lock),
-        cmocka_unit_test(test_a5_who_has_waited_is_handed_the_lock),
-        cmocka_unit_test(test_a5_nobody_overtakes_who_has_waited_long),
+        cmocka_unit_test(test_a5_a_waiter_of_1_ms_is_handed_the_lock),
+        cmocka_unit_test(test_a5_a_newcomer_does_not_overtake_a_waiter_of_1_ms),
         cmocka_unit_test(test_h4_one_waiter_is_woken_at_a_time_and_once),
         cmocka_unit_test(test_h4_a_woken_waiter_that_gives_up_passes_the_wake_on),
         cmocka_unit_test(test_f6_the_last_woken_waiter_gives_the_lock_back),

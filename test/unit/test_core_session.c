@@ -527,7 +527,7 @@ static void test_suspended_between_two_attempts_to_renew(void **state)
 
 /* --------------------------------------------------------------------- lost */
 
-static void test_z7_lost_by_the_clock_alone(void **state)
+static void test_z7_a_hold_is_lost_by_the_clock_alone(void **state)
 {
     (void)state;
     struct core core;
@@ -878,7 +878,7 @@ int main(void)
         cmocka_unit_test(test_suspended_at_once_if_the_start_was_slow),
         cmocka_unit_test(test_renewal_that_fails_for_now_is_repeated_soon),
         cmocka_unit_test(test_suspended_between_two_attempts_to_renew),
-        cmocka_unit_test(test_z7_lost_by_the_clock_alone),
+        cmocka_unit_test(test_z7_a_hold_is_lost_by_the_clock_alone),
         cmocka_unit_test(test_h3_lost_then_released),
         cmocka_unit_test(test_an_answer_after_the_lease_comes_too_late),
         cmocka_unit_test(test_a_new_session_follows_the_stopped_one),

@@ -351,7 +351,7 @@ static void test_h4_a_wake_that_overtakes_the_append_is_not_lost(void **state)
     core_free(&core);
 }
 
-static void test_f16_a_wake_for_none_looks_at_all(void **state)
+static void test_f16_a_wake_without_a_ticket_refreshes_all_waiting_tickets(void **state)
 {
     (void)state;
     struct core core;
@@ -370,7 +370,7 @@ static void test_f16_a_wake_for_none_looks_at_all(void **state)
     core_free(&core);
 }
 
-static void test_f15_wakes_that_mean_nothing(void **state)
+static void test_f15_wakes_of_unknown_tickets_and_sessions_are_ignored(void **state)
 {
     (void)state;
     struct core core;
@@ -696,7 +696,7 @@ static void test_h2_c18_z1_a_failed_try_leaves_nothing(void **state)
     core_free(&core);
 }
 
-static void test_z1_a_try_that_a_store_queued_all_the_same_is_taken_out(void **state)
+static void test_z1_a_try_that_a_store_queued_is_removed(void **state)
 {
     (void)state;
     struct core core;
@@ -711,7 +711,7 @@ static void test_z1_a_try_that_a_store_queued_all_the_same_is_taken_out(void **s
     core_free(&core);
 }
 
-static void test_h2_a_try_that_succeeds(void **state)
+static void test_h2_a_try_of_a_free_lock_succeeds_and_tells_the_store_that_it_hopes(void **state)
 {
     (void)state;
     struct core core;
@@ -1036,7 +1036,7 @@ static void test_f18_lost_while_acquiring_is_told_from_too_late(void **state)
     core_free(&core);
 }
 
-static void test_f18_a_cancel_is_a_cancel(void **state)
+static void test_f18_a_cancel_while_the_store_is_away_is_reported_as_a_cancel(void **state)
 {
     (void)state;
     struct core core;
@@ -1121,7 +1121,7 @@ static void test_f18_a_try_waits_for_the_store_alone(void **state)
     core_free(&core);
 }
 
-static void test_f18_who_has_no_ticket_yet(void **state)
+static void test_f18_a_waiter_without_a_ticket_times_out_plainly(void **state)
 {
     (void)state;
     struct core core;
@@ -1137,7 +1137,7 @@ static void test_f18_who_has_no_ticket_yet(void **state)
     core_free(&core);
 }
 
-static void test_f18_of_a_ticket_of_its_own(void **state)
+static void test_f18_each_shared_waiter_learns_of_its_own_lost_append(void **state)
 {
     (void)state;
     struct core core;
@@ -1164,8 +1164,8 @@ static int run_all(void)
         cmocka_unit_test(test_tickets_are_used_again_under_new_identities),
         cmocka_unit_test(test_wakes_are_answered_by_one_look_at_a_time),
         cmocka_unit_test(test_h4_a_wake_that_overtakes_the_append_is_not_lost),
-        cmocka_unit_test(test_f16_a_wake_for_none_looks_at_all),
-        cmocka_unit_test(test_f15_wakes_that_mean_nothing),
+        cmocka_unit_test(test_f16_a_wake_without_a_ticket_refreshes_all_waiting_tickets),
+        cmocka_unit_test(test_f15_wakes_of_unknown_tickets_and_sessions_are_ignored),
         cmocka_unit_test(test_a_wake_while_an_append_waits_for_its_next_attempt),
         cmocka_unit_test(test_a_told_view_grants_at_once),
         cmocka_unit_test(test_an_answer_older_than_the_grant_does_not_undo_it),
@@ -1182,8 +1182,8 @@ static int run_all(void)
         cmocka_unit_test(test_f6_cancelled_with_a_look_not_yet_fetched),
         cmocka_unit_test(test_f4_timed_out_leaves_nothing),
         cmocka_unit_test(test_h2_c18_z1_a_failed_try_leaves_nothing),
-        cmocka_unit_test(test_z1_a_try_that_a_store_queued_all_the_same_is_taken_out),
-        cmocka_unit_test(test_h2_a_try_that_succeeds),
+        cmocka_unit_test(test_z1_a_try_that_a_store_queued_is_removed),
+        cmocka_unit_test(test_h2_a_try_of_a_free_lock_succeeds_and_tells_the_store_that_it_hopes),
         cmocka_unit_test(test_h2_a_try_does_not_wait_for_a_store_that_fails),
         cmocka_unit_test(test_z2_blocked_frees_the_local_tier),
         cmocka_unit_test(test_z2_a_refused_append_frees_the_local_tier),
@@ -1199,12 +1199,12 @@ static int run_all(void)
         cmocka_unit_test(test_a_loss_with_an_append_not_yet_fetched),
         cmocka_unit_test(test_a_loss_ends_a_removal_that_pauses),
         cmocka_unit_test(test_f18_lost_while_acquiring_is_told_from_too_late),
-        cmocka_unit_test(test_f18_a_cancel_is_a_cancel),
+        cmocka_unit_test(test_f18_a_cancel_while_the_store_is_away_is_reported_as_a_cancel),
         cmocka_unit_test(test_f18_a_session_that_cannot_be_opened_or_proven),
         cmocka_unit_test(test_f18_a_lost_session_that_is_not_open_again),
         cmocka_unit_test(test_f18_a_try_waits_for_the_store_alone),
-        cmocka_unit_test(test_f18_who_has_no_ticket_yet),
-        cmocka_unit_test(test_f18_of_a_ticket_of_its_own),
+        cmocka_unit_test(test_f18_a_waiter_without_a_ticket_times_out_plainly),
+        cmocka_unit_test(test_f18_each_shared_waiter_learns_of_its_own_lost_append),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

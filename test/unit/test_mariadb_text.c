@@ -160,7 +160,7 @@ static void test_se_04_the_label_of_a_client(void **state)
     assert_hexadecimal('a', BREAKING, strlen(BREAKING));
 }
 
-static void test_se_04_nothing_and_what_is_empty(void **state)
+static void test_se_04_null_and_empty_values_are_told_apart(void **state)
 {
     static const char letters[] = {'q', 'k', 'n', 'p', 'v', 'C'};
     (void)state;
@@ -189,7 +189,7 @@ static void test_se_04_the_longest_names_and_values(void **state)
     assert_hexadecimal('q', name, MORTISE_NAME_MAX);
 }
 
-static void test_se_04_identities(void **state)
+static void test_se_04_identities_are_32_hexadecimal_digits(void **state)
 {
     (void)state;
     const struct mrt_id least = {0, 0}, most = {UINT64_MAX, UINT64_MAX};
@@ -227,7 +227,7 @@ static void test_se_04_the_smallest_and_the_largest_numbers(void **state)
 }
 
 /* The shortest lease that a URI can have, and the longest; a time is never below zero. */
-static void test_se_04_times(void **state)
+static void test_se_04_times_are_whole_numbers(void **state)
 {
     (void)state;
     store.address.lease = 500 * MRT_MILLISECOND;
@@ -269,7 +269,7 @@ static void assert_called(char *name, const char *character, size_t most)
 }
 
 /* Of a form: by its name, up to 64 characters and 192 bytes, or by the server's hash of it. */
-static void test_sq_11_what_a_lock_is_called(void **state)
+static void test_sq_11_a_form_locks_a_name_or_the_servers_hash_of_it(void **state)
 {
     (void)state;
     char name[QUEUE_MAX + 1] = "";
@@ -409,7 +409,7 @@ static void test_se_04_every_request_with_what_would_break_out(void **state)
     walk_all();
 }
 
-static void test_se_04_every_request_with_nothing(void **state)
+static void test_se_04_every_request_with_empty_values(void **state)
 {
     (void)state;
     walk_all();
@@ -470,14 +470,14 @@ int main(void)
         cmocka_unit_test_setup(test_se_04_every_byte_of_a_value_is_two_digits, set_up),
         cmocka_unit_test_setup(test_se_04_every_byte_of_a_name_is_two_digits, set_up),
         cmocka_unit_test_setup(test_se_04_the_label_of_a_client, set_up),
-        cmocka_unit_test_setup(test_se_04_nothing_and_what_is_empty, set_up),
+        cmocka_unit_test_setup(test_se_04_null_and_empty_values_are_told_apart, set_up),
         cmocka_unit_test_setup(test_se_04_the_longest_names_and_values, set_up),
-        cmocka_unit_test_setup(test_se_04_identities, set_up),
+        cmocka_unit_test_setup(test_se_04_identities_are_32_hexadecimal_digits, set_up),
         cmocka_unit_test_setup(test_se_04_the_smallest_and_the_largest_numbers, set_up),
-        cmocka_unit_test_setup(test_se_04_times, set_up),
-        cmocka_unit_test_setup(test_sq_11_what_a_lock_is_called, set_up),
+        cmocka_unit_test_setup(test_se_04_times_are_whole_numbers, set_up),
+        cmocka_unit_test_setup(test_sq_11_a_form_locks_a_name_or_the_servers_hash_of_it, set_up),
         cmocka_unit_test_setup(test_se_04_every_request_with_what_would_break_out, set_up),
-        cmocka_unit_test_setup(test_se_04_every_request_with_nothing, set_up),
+        cmocka_unit_test_setup(test_se_04_every_request_with_empty_values, set_up),
         cmocka_unit_test_setup(test_se_04_the_longest_request, set_up),
         cmocka_unit_test_setup(test_se_04_a_request_is_this_text, set_up),
     };

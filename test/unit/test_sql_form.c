@@ -496,7 +496,7 @@ static void test_c12_a_proof_that_is_older_than_a_renewal_is_no_proof(void **sta
 }
 
 /* Of the first renewal there was memory for one of two proofs. */
-static void test_c12_a_renewals_proof_is_not_the_next_ones(void **state)
+static void test_c12_the_proof_of_one_renewal_does_not_answer_the_next(void **state)
 {
     (void)state;
     assert_true(open_form(MRT_SQL_DO_NAMED));
@@ -590,7 +590,7 @@ int main(void)
         cmocka_unit_test(test_memory_is_missing_at_every_place),
         cmocka_unit_test(test_sq_07_a_request_is_lost_and_memory_is_missing),
         cmocka_unit_test(test_c12_a_proof_that_is_older_than_a_renewal_is_no_proof),
-        cmocka_unit_test(test_c12_a_renewals_proof_is_not_the_next_ones),
+        cmocka_unit_test(test_c12_the_proof_of_one_renewal_does_not_answer_the_next),
         cmocka_unit_test(test_sq_10_a_proof_from_elsewhere_is_no_grant),
         cmocka_unit_test(test_sq_09_a_proof_of_a_server_that_is_read_only_is_no_grant),
     };

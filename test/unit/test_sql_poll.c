@@ -38,7 +38,7 @@ static mrt_time longest(mrt_time age)
     return part < 4 * MRT_MILLISECOND / 3 + 1 ? 4 * MRT_MILLISECOND / 3 + 1 : part;
 }
 
-static void test_j7_the_bounds_hold_whatever_the_chance(void **state)
+static void test_j7_pauses_between_polls_stay_in_their_bounds(void **state)
 {
     (void)state;
     mrt_time ages[AGES];
@@ -52,7 +52,7 @@ static void test_j7_the_bounds_hold_whatever_the_chance(void **state)
         }
 }
 
-static void test_j7_who_is_further_behind_asks_less_often(void **state)
+static void test_j7_a_waiter_further_behind_polls_less_often(void **state)
 {
     (void)state;
     mrt_time ages[AGES];
@@ -124,7 +124,7 @@ static void assert_spread(const int tenths[10], int count)
         assert_in_range(tenths[i], count / 20, count / 5);
 }
 
-static void test_j7_those_who_began_together_do_not_ask_together(void **state)
+static void test_j7_clients_that_began_together_poll_at_different_times(void **state)
 {
     (void)state;
     int tenths[10] = {0};
@@ -137,7 +137,7 @@ static void test_j7_those_who_began_together_do_not_ask_together(void **state)
     assert_spread(tenths, CLIENTS);
 }
 
-static void test_j7_nor_do_the_threads_of_one_client(void **state)
+static void test_j7_threads_of_one_client_poll_at_different_times(void **state)
 {
     (void)state;
     int tenths[10] = {0};
@@ -150,7 +150,7 @@ static void test_j7_nor_do_the_threads_of_one_client(void **state)
 }
 
 /* And two who did once part again: each asks at intervals of its own. */
-static void test_j7_the_chance_is_another_at_each_look(void **state)
+static void test_j7_the_jitter_differs_from_poll_to_poll(void **state)
 {
     (void)state;
     int tenths[10] = {0}, count = 0;
@@ -168,13 +168,13 @@ static void test_j7_the_chance_is_another_at_each_look(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_j7_the_bounds_hold_whatever_the_chance),
-        cmocka_unit_test(test_j7_who_is_further_behind_asks_less_often),
+        cmocka_unit_test(test_j7_pauses_between_polls_stay_in_their_bounds),
+        cmocka_unit_test(test_j7_a_waiter_further_behind_polls_less_often),
         cmocka_unit_test(test_j7_an_age_that_cannot_be),
         cmocka_unit_test(test_j7_chance_takes_all_of_a_quarter_and_no_more),
-        cmocka_unit_test(test_j7_those_who_began_together_do_not_ask_together),
-        cmocka_unit_test(test_j7_nor_do_the_threads_of_one_client),
-        cmocka_unit_test(test_j7_the_chance_is_another_at_each_look),
+        cmocka_unit_test(test_j7_clients_that_began_together_poll_at_different_times),
+        cmocka_unit_test(test_j7_threads_of_one_client_poll_at_different_times),
+        cmocka_unit_test(test_j7_the_jitter_differs_from_poll_to_poll),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
