@@ -95,8 +95,7 @@ static enum mrt_outcome note_successors(struct mrt_sqlite_store *store,
     while (!pass.ended && mrt_sqlite_step(db, row) == SQLITE_ROW)
         pass_row(store, gone, row, &pass);
     if (pass.ended && pass.behind && watches_wrongly(&pass))
-        mrt_sqlite_wake_later(store, mrt_sqlite_column_id(row, 2), mrt_sqlite_column_id(row, 3),
-                              MRT_SQLITE_LOOK);
+        mrt_sqlite_wake_row(store, row);
     sqlite3_reset(row);
     if (pass.ended && !pass.behind && mrt_sqlite_outcome(db) == MRT_DONE)
         return note_next(store, gone);
@@ -266,6 +265,23 @@ enum mrt_outcome mrt_sqlite_next_of_session(struct mrt_sqlite_store *store, stru
     return mrt_sqlite_outcome(db);
 }
 
+bool mrt_sqlite_step_holder(struct mrt_sqlite_db *db, sqlite3_stmt *row, uint64_t *ahead)
+{
+    if (mrt_sqlite_step(db, row) != SQLITE_ROW)
+        return false;
+    uint64_t weight = (uint64_t)sqlite3_column_int64(row, 1);
+    if (!mrt_rule_grants(*ahead, weight, (uint64_t)sqlite3_column_int64(row, 5)))
+        return false;
+    *ahead = mrt_sqlite_add_weight(*ahead, weight);
+    return true;
+}
+
+void mrt_sqlite_wake_row(struct mrt_sqlite_store *store, sqlite3_stmt *row)
+{
+    mrt_sqlite_wake_later(store, mrt_sqlite_column_id(row, 2), mrt_sqlite_column_id(row, 3),
+                          MRT_SQLITE_LOOK);
+}
+
 enum mrt_outcome mrt_sqlite_note_first_waiting(struct mrt_sqlite_store *store, const char *queue)
 {
     struct mrt_sqlite_db *db = &store->db;
@@ -274,15 +290,10 @@ enum mrt_outcome mrt_sqlite_note_first_waiting(struct mrt_sqlite_store *store, c
     if (!row)
         return mrt_sqlite_outcome(db);
     mrt_sqlite_bind_place(row, queue, MRT_SQLITE_END);
-    while (mrt_sqlite_step(db, row) == SQLITE_ROW) {
-        uint64_t weight = (uint64_t)sqlite3_column_int64(row, 1);
-        if (!mrt_rule_grants(ahead, weight, (uint64_t)sqlite3_column_int64(row, 5))) {
-            mrt_sqlite_wake_later(store, mrt_sqlite_column_id(row, 2), mrt_sqlite_column_id(row, 3),
-                                  MRT_SQLITE_LOOK);
-            break;
-        }
-        ahead = mrt_sqlite_add_weight(ahead, weight);
-    }
+    while (mrt_sqlite_step_holder(db, row, &ahead))
+        continue;
+    if (sqlite3_data_count(row) > 0)
+        mrt_sqlite_wake_row(store, row);
     sqlite3_reset(row);
     return mrt_sqlite_outcome(db);
 }

@@ -28,6 +28,12 @@ enum mrt_outcome mrt_sqlite_delete_row(struct mrt_sqlite_store *store, const cha
 enum mrt_outcome mrt_sqlite_next_of_session(struct mrt_sqlite_store *store, struct mrt_id session,
                                             mrt_time delay, char queue[MRT_SQLITE_QUEUE_MAX],
                                             uint64_t *number, struct mrt_id *id, uint64_t *weight);
+/* Steps through the tickets that hold, in order, with the weight ahead: `row` is of
+   MRT_SQLITE_AHEAD. False: the row is the first that waits, or there is no row
+   (sqlite3_data_count). */
+bool mrt_sqlite_step_holder(struct mrt_sqlite_db *db, sqlite3_stmt *row, uint64_t *ahead);
+/* Notes the ticket of such a row for waking. */
+void mrt_sqlite_wake_row(struct mrt_sqlite_store *store, sqlite3_stmt *row);
 /* In a transaction: notes the first that waits in the queue for waking. */
 enum mrt_outcome mrt_sqlite_note_first_waiting(struct mrt_sqlite_store *store, const char *queue);
 

@@ -10,7 +10,6 @@
 #include "store/sqlite/operator.h"
 
 #include "base/error.h"
-#include "core/rule.h"
 #include "store/sqlite/leave.h"
 #include "store/sqlite/ticket.h"
 
@@ -42,16 +41,11 @@ static enum mrt_outcome find_holders(struct mrt_sqlite_store *store, const char 
     if (!row)
         return mrt_sqlite_outcome(db);
     mrt_sqlite_bind_place(row, queue, MRT_SQLITE_END);
-    while (mrt_sqlite_step(db, row) == SQLITE_ROW) {
+    while (mrt_sqlite_step_holder(db, row, &ahead)) {
         uint64_t number = (uint64_t)sqlite3_column_int64(row, 0);
-        uint64_t weight = (uint64_t)sqlite3_column_int64(row, 1);
-        if (!mrt_rule_grants(ahead, weight, (uint64_t)sqlite3_column_int64(row, 5)))
-            break;
-        ahead = mrt_sqlite_add_weight(ahead, weight);
         if (wanted > 0 && number != wanted)
             continue;
-        mrt_sqlite_wake_later(store, mrt_sqlite_column_id(row, 2), mrt_sqlite_column_id(row, 3),
-                              MRT_SQLITE_LOOK);
+        mrt_sqlite_wake_row(store, row);
         holders->first = holders->first ? holders->first : number;
         holders->last = number;
     }
