@@ -209,6 +209,29 @@ static void test_se_08_nothing_is_made_in_a_foreign_state_directory(void **state
     unsetenv("XDG_STATE_HOME");
 }
 
+static void test_se_08_a_link_in_a_foreign_state_directory_is_not_followed(void **state)
+{
+    const struct place *place = *state;
+    char foreign[PATH_MAX], own[PATH_MAX], link[PATH_MAX + 16], made[PATH_MAX + 16];
+    mortise_client *client = NULL;
+    if (geteuid() != 0)
+        skip();
+    snprintf(foreign, sizeof foreign, "%s/theirs", place->directory);
+    snprintf(own, sizeof own, "%s/ours", place->directory);
+    snprintf(link, sizeof link, "%s/mortise", foreign);
+    snprintf(made, sizeof made, "%s/locks.db", own);
+    assert_int_equal(mkdir(foreign, 0755), 0);
+    assert_int_equal(mkdir(own, 0700), 0);
+    assert_int_equal(symlink(own, link), 0);
+    assert_int_equal(chown(foreign, 65534, 65534), 0);
+    assert_int_equal(setenv("XDG_STATE_HOME", foreign, 1), 0);
+    int error = mortise_open("sqlite:", NULL, &client);
+    assert_int_equal(unsetenv("XDG_STATE_HOME"), 0);
+    mortise_close(client);
+    assert_int_equal(error, MORTISE_EUNSAFE);
+    assert_int_equal(access(made, F_OK), -1);
+}
+
 static void test_se_08_what_belongs_to_another_user_is_refused(void **state)
 {
     const struct place *place = *state;
@@ -607,6 +630,7 @@ int main(int count, char **arguments)
         TEST(test_se_08_a_directory_above_that_all_can_write_is_refused),
         TEST(test_se_08_a_directory_above_that_a_group_can_write_is_refused),
         TEST(test_se_08_nothing_is_made_in_a_foreign_state_directory),
+        TEST(test_se_08_a_link_in_a_foreign_state_directory_is_not_followed),
         TEST(test_se_08_what_belongs_to_another_user_is_refused),
         TEST(test_se_08_planted_companions_are_refused),
         TEST(test_se_08_another_programs_database_is_left_alone),

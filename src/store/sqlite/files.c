@@ -332,13 +332,11 @@ static int make_directories(const char *path)
             continue;
         memcpy(directory, path, i);
         directory[i] = '\0';
-        if (stat(directory, &status) < 0) {
-            int error = check_parent(parent);
-            if (error)
-                return error;
-            if (mkdir(directory, 0700) < 0 && errno != EEXIST)
-                return system_error(directory);
-        }
+        int error = check_parent(parent); /* a link in another user's directory leads astray */
+        if (error)
+            return error;
+        if (stat(directory, &status) < 0 && mkdir(directory, 0700) < 0 && errno != EEXIST)
+            return system_error(directory);
         memcpy(parent, directory, i + 1);
     }
     return 0;
