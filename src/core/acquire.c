@@ -22,6 +22,7 @@
 /* Acquires again in a hold of the same owner: as much, or less. */
 static void nest(struct mrt_engine *engine, struct mrt_waiter *waiter, struct mrt_hold *hold)
 {
+    MRT_ASSERT(hold->queue == waiter->queue && hold->count > 0);
     bool heavier = waiter->weight > hold->weight;
     waiter->state = MRT_WAITER_DONE;
     if (!hold->ticket) {
@@ -46,6 +47,7 @@ struct mrt_hold *mrt_engine_nest(struct mrt_queue *queue, uint64_t owner)
     if (!hold || !owner || hold->owner != owner || !queue->recipe.reentrant ||
         mrt_hold_valid_until(hold) != MRT_TIME_NEVER)
         return NULL;
+    MRT_ASSERT(hold->ticket == queue->ticket && hold->count > 0);
     hold->count++;
     queue->engine->counters.nested++;
     return hold;
@@ -54,6 +56,7 @@ struct mrt_hold *mrt_engine_nest(struct mrt_queue *queue, uint64_t owner)
 /* Whether the client has tickets_max tickets already, and an acquire here needs another. */
 static bool is_full(const struct mrt_engine *engine, const struct mrt_queue *queue)
 {
+    MRT_ASSERT(!queue->ticket || !queue->recipe.shared);
     uint64_t max = engine->config.tickets_max;
     return max > 0 && HASH_COUNT(engine->tickets_by_id) >= max &&
            (queue->recipe.shared || !queue->ticket);
@@ -61,6 +64,7 @@ static bool is_full(const struct mrt_engine *engine, const struct mrt_queue *que
 
 void mrt_waiter_acquire(struct mrt_waiter *waiter, mrt_time now)
 {
+    MRT_ASSERT(waiter->state == MRT_WAITER_WAITING && !waiter->hold);
     struct mrt_engine *engine = waiter->engine;
     struct mrt_queue *queue = waiter->queue;
     struct mrt_hold *own = waiter->owner ? mrt_hold_of(queue, waiter->owner, waiter->weight) : NULL;
@@ -94,6 +98,7 @@ void mrt_waiter_acquire(struct mrt_waiter *waiter, mrt_time now)
 
 void mrt_waiter_retry(struct mrt_waiter *waiter, mrt_time now)
 {
+    MRT_ASSERT(waiter->state == MRT_WAITER_WAITING && waiter->hold);
     if (mrt_exclusive_retake(waiter, now))
         waiter->state = MRT_WAITER_DONE;
     else
@@ -102,6 +107,7 @@ void mrt_waiter_retry(struct mrt_waiter *waiter, mrt_time now)
 
 int mrt_waiter_set_value(struct mrt_waiter *waiter, const void *value, size_t size)
 {
+    MRT_ASSERT(!waiter->ticket || waiter->ticket->waiter == waiter);
     waiter->value = value;
     waiter->value_size = size;
     return waiter->ticket ? mrt_ticket_set_value(waiter->ticket, value, size) : MORTISE_OK;
@@ -129,6 +135,7 @@ void mrt_waiter_cancel(struct mrt_waiter *waiter, int error, mrt_time now)
         mrt_waiter_end(waiter, error);
         return;
     }
+    MRT_ASSERT(waiter->hold); /* its slot, since it began */
     struct mrt_queue *queue = waiter->queue;
     if (error == MORTISE_ETIMEOUT && is_adrift(waiter))
         error = MORTISE_EDISCONNECTED;

@@ -45,5 +45,6 @@ void mrt_queue_free(struct mrt_queue *queue)
 
 void mrt_queue_serve(struct mrt_queue *queue, mrt_time now)
 {
+    MRT_ASSERT(!queue->active || queue->active->ticket == queue->ticket);
     queue->policy->serve(queue, now);
 }

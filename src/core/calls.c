@@ -31,6 +31,7 @@
 
 static void set_recipe(struct mrt_queue *queue, const struct mrt_recipe *recipe)
 {
+    MRT_ASSERT(queue->references == 0 && recipe->capacity > 0);
     queue->recipe = *recipe;
     queue->policy = recipe->shared ? &mrt_shared_policy : &mrt_exclusive_policy;
 }
@@ -74,6 +75,7 @@ int mrt_engine_queue(struct mrt_engine *engine, const char *name, const struct m
         set_recipe(queue, recipe);
         queue->linger = queue->delay = 0;
     }
+    MRT_ASSERT(queue->recipe.shared == recipe->shared);
     mrt_queue_reference(queue);
     *result = queue;
     return MORTISE_OK;
@@ -98,6 +100,7 @@ const char *mrt_queue_name(const struct mrt_queue *queue)
 
 void mrt_queue_delay(struct mrt_queue *queue, mrt_time delay, mrt_time now)
 {
+    MRT_ASSERT(queue->references > 0);
     if (delay <= queue->delay)
         return;
     queue->delay = delay;
@@ -112,6 +115,7 @@ void mrt_engine_acquire(struct mrt_engine *engine, struct mrt_queue *queue,
     mrt_waiter_begin(waiter, engine, queue, now);
     mrt_session_check(engine, now);
     mrt_waiter_acquire(waiter, now);
+    MRT_ASSERT(waiter->hold || waiter->error != MORTISE_OK);
 }
 
 void mrt_engine_adopt(struct mrt_engine *engine, struct mrt_queue *queue, struct mrt_waiter *waiter,
@@ -120,6 +124,7 @@ void mrt_engine_adopt(struct mrt_engine *engine, struct mrt_queue *queue, struct
     mrt_waiter_begin(waiter, engine, queue, now);
     mrt_session_check(engine, now);
     mrt_adopt_begin(waiter, now);
+    MRT_ASSERT(waiter->hold || waiter->error != MORTISE_OK);
 }
 
 void mrt_engine_retry(struct mrt_engine *engine, struct mrt_waiter *waiter, mrt_time now)
@@ -129,6 +134,7 @@ void mrt_engine_retry(struct mrt_engine *engine, struct mrt_waiter *waiter, mrt_
     waiter->state = MRT_WAITER_WAITING;
     mrt_session_check(engine, now);
     mrt_waiter_retry(waiter, now);
+    MRT_ASSERT(waiter->hold || waiter->error != MORTISE_OK);
 }
 
 void mrt_engine_cancel(struct mrt_engine *engine, struct mrt_waiter *waiter, int error,
@@ -151,6 +157,7 @@ static int use(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t genera
         return MORTISE_ENOTOWNER;
     mrt_session_check(engine, now);
     mrt_hold_check(hold, now);
+    MRT_ASSERT(mrt_hold_live(hold, generation) && hold->count > 0);
     return MORTISE_OK;
 }
 
@@ -160,7 +167,6 @@ int mrt_engine_release(struct mrt_engine *engine, struct mrt_hold *hold, uint64_
     int error = use(engine, hold, generation, owner, now);
     if (error != MORTISE_OK)
         return error;
-    MRT_ASSERT(hold->count > 0);
     bool last = --hold->count == 0;
     if (!hold->ticket) {
         if (last)
@@ -196,6 +202,7 @@ int mrt_engine_lighten(struct mrt_engine *engine, struct mrt_hold *hold, uint64_
         return MORTISE_ELOST;
     if (weight == 0 || weight >= hold->weight)
         return MORTISE_EINVALID;
+    MRT_ASSERT(hold->weight <= hold->ticket->weight && hold->ticket->holds > 0);
     hold->weight = weight;
     hold->queue->policy->released(hold->ticket);
     return MORTISE_OK;
@@ -212,6 +219,7 @@ int mrt_engine_detach(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t
 void mrt_engine_verify(struct mrt_engine *engine, struct mrt_hold *hold, struct mrt_waiter *waiter,
                        mrt_time now)
 {
+    MRT_ASSERT(hold->engine == engine && hold->queue);
     mrt_session_check(engine, now);
     mrt_hold_check(hold, now);
     mrt_waiter_begin(waiter, engine, hold->queue, now);
@@ -230,6 +238,7 @@ void mrt_engine_verify(struct mrt_engine *engine, struct mrt_hold *hold, struct 
 void mrt_engine_request(struct mrt_engine *engine, const struct mrt_command *wanted,
                         struct mrt_answer *answer, struct mrt_waiter *waiter, mrt_time now)
 {
+    MRT_ASSERT(wanted->type >= MRT_OBSERVE);
     mrt_waiter_begin(waiter, engine, NULL, now);
     mrt_session_check(engine, now);
     mrt_request_begin(engine, wanted, answer, waiter);

@@ -19,12 +19,14 @@
  */
 #include "core/contact.h"
 
+#include "base/assert.h"
 #include "core/acquire.h"
 #include "core/engine_internal.h"
 
 /* How long a silence may last before something is to be done; MRT_TIME_NEVER: for ever. */
 static mrt_time shortest(const struct mrt_engine *engine)
 {
+    MRT_ASSERT(engine->config.give_up >= 0 && engine->config.notice >= 0);
     const struct mrt_engine_config *config = &engine->config;
     mrt_time give_up = config->give_up > 0 ? config->give_up : MRT_TIME_NEVER;
     return config->notice > 0 ? mrt_time_min(config->notice, give_up) : give_up;
@@ -32,6 +34,7 @@ static mrt_time shortest(const struct mrt_engine *engine)
 
 static mrt_time due(const struct mrt_engine *engine, const struct mrt_waiter *waiter)
 {
+    MRT_ASSERT(engine->silent_since > 0);
     mrt_time since = waiter->since > engine->silent_since ? waiter->since : engine->silent_since;
     return mrt_time_add(since, engine->config.give_up);
 }
@@ -50,6 +53,7 @@ void mrt_contact_asked(struct mrt_engine *engine, mrt_time now)
     if (engine->silent_since == 0)
         engine->silent_since = now;
     arm(engine, mrt_time_add(now, wait));
+    MRT_ASSERT(engine->contact.armed);
 }
 
 bool mrt_engine_has_contact(const struct mrt_engine *engine)
@@ -61,11 +65,13 @@ bool mrt_engine_next_contact(struct mrt_engine *engine, bool *away)
 {
     bool changed = mrt_engine_has_contact(engine);
     *away = engine->away_told = engine->away;
+    MRT_ASSERT(!mrt_engine_has_contact(engine));
     return changed;
 }
 
 void mrt_contact_answered(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now)
 {
+    MRT_ASSERT(event->serial > 0);
     bool silent = event->type == MRT_UNKNOWN ||
                   (event->type == MRT_FAILED && event->error == MORTISE_EUNREACHABLE);
     if (silent || (engine->away && event->type == MRT_STOPPED))
@@ -104,6 +110,7 @@ static mrt_time give_up_due(struct mrt_engine *engine, mrt_time now)
 
 void mrt_contact_timer(struct mrt_engine *engine, mrt_time now)
 {
+    MRT_ASSERT(!engine->contact.armed);
     if (engine->silent_since == 0)
         return;
     mrt_time next = give_up_due(engine, now);

@@ -36,6 +36,7 @@ int mrt_detach_begin(struct mrt_hold *hold, struct mrt_id detached_id, struct mr
     struct mrt_ticket *ticket = hold->ticket;
     mrt_waiter_begin(waiter, queue->engine, queue, now);
     mrt_hold_put(hold);
+    MRT_ASSERT(ticket->state == MRT_TICKET_GRANTED && ticket->holds == 0);
     ticket->detached_id = detached_id;
     ticket->outcome_unknown = false;
     mrt_ticket_remove(ticket);

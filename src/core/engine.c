@@ -119,6 +119,7 @@ static bool of_request(const struct mrt_command *command)
 
 static struct mrt_ticket *ticket_of(struct mrt_command *command)
 {
+    MRT_ASSERT(!of_session(command) && !of_request(command));
     return (struct mrt_ticket *)((char *)command - offsetof(struct mrt_ticket, command));
 }
 
@@ -135,6 +136,7 @@ struct mrt_command *mrt_engine_next_command(struct mrt_engine *engine, mrt_time 
     struct mrt_command *command = TAILQ_FIRST(&engine->outbox);
     if (!command)
         return NULL;
+    MRT_ASSERT(command->queued && !command->outstanding);
     TAILQ_REMOVE(&engine->outbox, command, link);
     command->queued = false;
     command->outstanding = true;
@@ -196,6 +198,7 @@ static struct mrt_command *answered(struct mrt_engine *engine, const struct mrt_
         if (command->serial == event->serial)
             break;
     if (command) {
+        MRT_ASSERT(command->outstanding && !command->queued);
         TAILQ_REMOVE(&engine->outstanding, command, link);
         command->outstanding = false;
     }
@@ -226,6 +229,7 @@ static void revoked(struct mrt_ticket *ticket, const struct mrt_event *event, mr
 
 static void unasked(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now)
 {
+    MRT_ASSERT(event->serial == 0);
     if (event->type == MRT_FAILED && event->error == MORTISE_EUNREACHABLE)
         mrt_contact_refused(engine, now);
     if (event->type == MRT_FAILED || !mrt_id_equal(event->session, engine->session.id))
@@ -314,6 +318,7 @@ static void end_holds(struct mrt_queue *queue, mrt_time now)
         mrt_hold_check(hold, now); /* for the count of losses */
         mrt_hold_put(hold);
     }
+    MRT_ASSERT(!queue->active);
 }
 
 void mrt_engine_close(struct mrt_engine *engine, mrt_time now)
@@ -329,6 +334,7 @@ void mrt_engine_close(struct mrt_engine *engine, mrt_time now)
     }
     mrt_requests_fail(engine, MORTISE_ECLOSED, now);
     mrt_session_close(engine);
+    MRT_ASSERT(engine->session.state != MRT_SESSION_LIVE);
 }
 
 bool mrt_engine_closed(const struct mrt_engine *engine)

@@ -45,6 +45,7 @@
 /* Whether the ticket may be used once more. */
 static bool turn_lasts(struct mrt_queue *queue, mrt_time now)
 {
+    MRT_ASSERT(queue->ticket->state == MRT_TICKET_GRANTED && !queue->active);
     const struct mrt_engine_config *config = &queue->engine->config;
     struct mrt_ticket *ticket = queue->ticket;
     if (ticket->delay < queue->delay)
@@ -68,6 +69,7 @@ static bool turn_lasts(struct mrt_queue *queue, mrt_time now)
 /* Whether the lock is here, free, and may be taken now. */
 static bool may_take(struct mrt_queue *queue, mrt_time now)
 {
+    MRT_ASSERT(!queue->ticket || !queue->recipe.shared);
     struct mrt_ticket *ticket = queue->ticket;
     return ticket && ticket->state == MRT_TICKET_GRANTED && !queue->active &&
            now < queue->engine->session.valid_until && turn_lasts(queue, now);
@@ -83,6 +85,7 @@ static void grant(struct mrt_queue *queue, struct mrt_waiter *waiter, mrt_time n
     queue->turn_count++;
     mrt_queue_detach_waiter(queue->ticket);
     mrt_hold_begin(waiter, queue->ticket, now);
+    MRT_ASSERT(queue->active == waiter->hold);
     /* A try, which can only be the first, waits for the store and for nobody here. */
     struct mrt_waiter *next = TAILQ_FIRST(&queue->waiters);
     if (next && next->try_only)
@@ -100,6 +103,7 @@ static bool must_be_handed(const struct mrt_engine *engine, const struct mrt_wai
 /* The lock is free and here, and someone waits: hand it over, or wake the head. */
 static void pass_on(struct mrt_queue *queue, struct mrt_waiter *head, mrt_time now)
 {
+    MRT_ASSERT(head == TAILQ_FIRST(&queue->waiters) && !queue->active);
     if (must_be_handed(queue->engine, head, now)) {
         mrt_queue_unlink_waiter(head);
         grant(queue, head, now);
@@ -112,6 +116,7 @@ static void pass_on(struct mrt_queue *queue, struct mrt_waiter *head, mrt_time n
 
 static void ask_for_ticket(struct mrt_queue *queue)
 {
+    MRT_ASSERT(!queue->ticket);
     struct mrt_engine *engine = queue->engine;
     if (engine->session.state != MRT_SESSION_LIVE) {
         mrt_session_need(engine);
@@ -133,6 +138,7 @@ static void ask_for_ticket(struct mrt_queue *queue)
 /* Nobody here has or wants the ticket: whether it is kept all the same. */
 static bool lingers(struct mrt_queue *queue, mrt_time now)
 {
+    MRT_ASSERT(queue->ticket->holds == 0);
     struct mrt_ticket *ticket = queue->ticket;
     bool over = ticket->others_behind || ticket->revoked > 0 ||
                 ticket->used >= ticket->fence_span || ticket->delay < queue->delay;
@@ -147,6 +153,7 @@ static bool lingers(struct mrt_queue *queue, mrt_time now)
 
 static void serve(struct mrt_queue *queue, mrt_time now)
 {
+    MRT_ASSERT(!queue->recipe.shared);
     struct mrt_waiter *head = TAILQ_FIRST(&queue->waiters);
     if (queue->active)
         return;
@@ -165,6 +172,7 @@ static void serve(struct mrt_queue *queue, mrt_time now)
 /* A turn begins. */
 static void granted(struct mrt_queue *queue, mrt_time now)
 {
+    MRT_ASSERT(queue->ticket && queue->ticket->fresh);
     queue->turn_began = now;
     queue->turn_count = 0;
 }
@@ -200,6 +208,7 @@ bool mrt_exclusive_retake(struct mrt_waiter *waiter, mrt_time now)
 {
     if (!may_take(waiter->queue, now))
         return false;
+    MRT_ASSERT(waiter == TAILQ_FIRST(&waiter->queue->waiters));
     mrt_queue_unlink_waiter(waiter);
     mrt_waiter_unplace(waiter); /* its memory is its caller's from now on */
     grant(waiter->queue, waiter, now);

@@ -33,6 +33,7 @@ struct mrt_hold *mrt_hold_take(struct mrt_engine *engine)
     struct mrt_hold *hold = TAILQ_FIRST(&engine->free_holds);
     if (hold) {
         TAILQ_REMOVE(&engine->free_holds, hold, link);
+        MRT_ASSERT(!hold->queue && !hold->ticket && !hold->telling);
         return hold;
     }
     hold = calloc(1, sizeof *hold + engine->config.hold_host_size);
@@ -50,6 +51,7 @@ static void give_up_ticket(struct mrt_hold *hold)
     if (!hold->ticket)
         return;
     mrt_heap_clear(&hold->engine->timers, &hold->timer);
+    MRT_ASSERT(hold->ticket->holds > 0);
     hold->ticket->holds--;
     hold->ticket = NULL;
     if (hold->queue->active == hold)
@@ -80,6 +82,7 @@ void mrt_hold_put(struct mrt_hold *hold)
         hold->telling = false;
     }
     hush(hold);
+    MRT_ASSERT(!hold->queue && !hold->ticket);
     TAILQ_INSERT_HEAD(&engine->free_holds, hold, link);
 }
 
@@ -112,11 +115,13 @@ static void note_fence(const struct mrt_ticket *ticket, uint64_t fence)
     if (ticket->weight == queue->recipe.capacity)
         queue->floor_alone = queue->floor;
     queue->floor_serial = queue->engine->serial;
+    MRT_ASSERT(queue->floor_alone <= queue->floor);
 }
 
 /* It lasts at most so long from now; 0: for ever. */
 static void limit(struct mrt_hold *hold, mrt_time longest, mrt_time now)
 {
+    MRT_ASSERT(hold->ends == MRT_TIME_NEVER);
     if (longest <= 0)
         return;
     hold->ends = mrt_time_add(now, longest);
@@ -140,6 +145,7 @@ void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, 
 
 void mrt_hold_join(struct mrt_hold *hold, const struct mrt_hold *first, uint64_t weight)
 {
+    MRT_ASSERT(first->ticket && weight < first->weight);
     begin_hold(hold, first->ticket, first->owner, weight);
     hold->fence = first->fence;
     hold->ends = first->ends;
@@ -149,6 +155,7 @@ void mrt_hold_join(struct mrt_hold *hold, const struct mrt_hold *first, uint64_t
 
 void mrt_hold_tell(struct mrt_hold *hold, mortise_state state)
 {
+    MRT_ASSERT(hold->queue && hold->count > 0);
     struct mrt_engine *engine = hold->engine;
     if (hold->told == state || hold->told == MORTISE_LOST)
         return;
@@ -162,6 +169,7 @@ struct mrt_hold *mrt_engine_next_told(struct mrt_engine *engine)
 {
     struct mrt_hold *hold = TAILQ_FIRST(&engine->told);
     if (hold) {
+        MRT_ASSERT(hold->queue && hold->telling);
         TAILQ_REMOVE(&engine->told, hold, told_link);
         hold->telling = false;
     }
@@ -173,6 +181,7 @@ static void queue_revoke(struct mrt_hold *hold)
 {
     if (!hold->wants_revokes || !hold->revoke_requested || hold->revoke_queued)
         return;
+    MRT_ASSERT(hold->ticket);
     hold->revoke_queued = true;
     TAILQ_INSERT_TAIL(&hold->engine->asked, hold, asked_link);
 }
@@ -203,6 +212,7 @@ struct mrt_hold *mrt_engine_next_asked(struct mrt_engine *engine)
 {
     struct mrt_hold *hold = TAILQ_FIRST(&engine->asked);
     if (hold) {
+        MRT_ASSERT(hold->ticket); /* a lost hold has left the list */
         hush(hold);
         hold->revoke_requested = false;
     }
@@ -213,6 +223,7 @@ void mrt_hold_lose(struct mrt_hold *hold)
 {
     give_up_ticket(hold);
     hush(hold);
+    MRT_ASSERT(!hold->revoke_queued && hold->queue->active != hold);
     hold->engine->counters.losses++;
     mrt_hold_tell(hold, MORTISE_LOST);
 }
@@ -232,6 +243,7 @@ void mrt_hold_check(struct mrt_hold *hold, mrt_time now)
 {
     if (hold->ticket && now >= hold->ends)
         expire(hold, now);
+    MRT_ASSERT(!hold->ticket || now < hold->ends);
 }
 
 void mrt_hold_timer(struct mrt_hold *hold, mrt_time now)
@@ -287,6 +299,7 @@ bool mrt_hold_nested(const struct mrt_hold *hold, uint64_t generation)
 
 struct mrt_id mrt_hold_ticket(const struct mrt_hold *hold, uint64_t *number)
 {
+    MRT_ASSERT(hold->ticket->fence_span > 0);
     *number = hold->ticket->fence / hold->ticket->fence_span;
     return hold->ticket->id;
 }

@@ -34,6 +34,7 @@ mrt_time mrt_engine_pause(struct mrt_engine *engine, uint32_t attempts)
     for (uint32_t i = 0; i < attempts && pause < engine->config.pause_max; i++)
         pause *= 2;
     pause = mrt_time_min(pause, engine->config.pause_max);
+    MRT_ASSERT(pause > 0);
     uint64_t spread = mix(engine->config.seed.low ^ engine->serial);
     return pause / 2 + (mrt_time)(spread % (uint64_t)pause);
 }
@@ -60,6 +61,7 @@ bool mrt_engine_unsend(struct mrt_engine *engine, struct mrt_command *command)
 {
     if (!command->queued)
         return false;
+    MRT_ASSERT(!command->outstanding);
     TAILQ_REMOVE(&engine->outbox, command, link);
     command->queued = false;
     return true;

@@ -20,6 +20,7 @@
 
 void mrt_queue_fail(struct mrt_waiter *waiter, int error)
 {
+    MRT_ASSERT(waiter->hold && waiter->state != MRT_WAITER_DONE);
     struct mrt_ticket *ticket = waiter->ticket;
     mrt_queue_unlink_waiter(waiter);
     mrt_hold_put(waiter->hold);
@@ -73,10 +74,12 @@ static void lose_holds(struct mrt_ticket *ticket)
     TAILQ_FOREACH (hold, &ticket->queue->holds, link)
         if (hold->ticket == ticket)
             mrt_hold_lose(hold);
+    MRT_ASSERT(ticket->holds == 0);
 }
 
 void mrt_queue_ticket_gone(struct mrt_ticket *ticket)
 {
+    MRT_ASSERT(mrt_ticket_in_queue(ticket));
     lose_holds(ticket);
     mrt_queue_detach_waiter(ticket);
     mrt_ticket_drop(ticket);
@@ -84,6 +87,7 @@ void mrt_queue_ticket_gone(struct mrt_ticket *ticket)
 
 void mrt_queue_ticket_overtaken(struct mrt_ticket *ticket)
 {
+    MRT_ASSERT(ticket->state == MRT_TICKET_GRANTED);
     lose_holds(ticket);
     mrt_ticket_end_verifiers(ticket, MORTISE_ELOST);
     mrt_ticket_remove(ticket);

@@ -55,6 +55,7 @@ static struct mrt_request *make(struct mrt_engine *engine, const struct mrt_comm
 
 static void discard(struct mrt_request *request)
 {
+    MRT_ASSERT(!request->telling && !request->command.queued && !request->command.outstanding);
     struct mrt_engine *engine = request->engine;
     mrt_heap_clear(&engine->timers, &request->timer);
     TAILQ_REMOVE(&engine->requests, request, link);
@@ -64,6 +65,7 @@ static void discard(struct mrt_request *request)
 /* Nobody wants it any more. */
 static void give_up(struct mrt_request *request)
 {
+    MRT_ASSERT(!request->ended);
     if (request->telling)
         TAILQ_REMOVE(&request->engine->observed, request, observed_link);
     request->telling = false;
@@ -110,12 +112,14 @@ void mrt_requests_recall(struct mrt_engine *engine)
 
 static void want(struct mrt_request *request)
 {
+    MRT_ASSERT(!request->ended && !request->command.queued);
     request->state = MRT_REQUEST_WANTED;
     serve(request);
 }
 
 static void again_later(struct mrt_request *request, mrt_time now)
 {
+    MRT_ASSERT(!request->ended && !request->command.queued);
     struct mrt_engine *engine = request->engine;
     mrt_time pause = mrt_engine_pause(engine, request->attempts++);
     request->state = MRT_REQUEST_PAUSED;
@@ -124,12 +128,14 @@ static void again_later(struct mrt_request *request, mrt_time now)
 
 void mrt_request_timer(struct mrt_request *request)
 {
+    MRT_ASSERT(request->state != MRT_REQUEST_SENT);
     want(request);
 }
 
 void mrt_request_unsubmitted(struct mrt_engine *engine, struct mrt_command *command)
 {
     struct mrt_request *request = request_of(command);
+    MRT_ASSERT(request->state == MRT_REQUEST_SENT);
     if (request->ended) {
         mrt_engine_unsend(engine, command);
         discard(request);
@@ -144,6 +150,7 @@ void mrt_request_unsubmitted(struct mrt_engine *engine, struct mrt_command *comm
 
 static void finish(struct mrt_request *request, int error)
 {
+    MRT_ASSERT(request->waiter && !request->observer);
     struct mrt_waiter *waiter = request->waiter;
     waiter->request = NULL;
     if (error == MORTISE_OK)
@@ -156,6 +163,7 @@ static void finish(struct mrt_request *request, int error)
 
 void mrt_request_cancel(struct mrt_waiter *waiter, int error)
 {
+    MRT_ASSERT(waiter->request->waiter == waiter);
     struct mrt_request *request = waiter->request;
     request->outcome_unknown |=
         request->command.outstanding && request->command.type == MRT_CELL_SET;
@@ -203,6 +211,7 @@ static void keep(struct mrt_answer *answer, const struct mrt_event *event)
 
 static void observed(struct mrt_request *request, const struct mrt_event *event, mrt_time now)
 {
+    MRT_ASSERT(request->observer && !request->waiter);
     struct mrt_engine *engine = request->engine;
     bool news = !is_known(request, event);
     keep(&request->answer, event);
@@ -296,6 +305,7 @@ struct mrt_request *mrt_engine_observe(struct mrt_engine *engine, const char *qu
 
 void mrt_observer_end(struct mrt_request *observer)
 {
+    MRT_ASSERT(observer->observer);
     give_up(observer);
 }
 
@@ -314,6 +324,7 @@ struct mrt_request *mrt_engine_next_observed(struct mrt_engine *engine)
     struct mrt_request *observer = TAILQ_FIRST(&engine->observed);
     if (observer) {
         TAILQ_REMOVE(&engine->observed, observer, observed_link);
+        MRT_ASSERT(observer->known && !observer->ended);
         observer->telling = false;
     }
     return observer;

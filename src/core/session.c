@@ -78,6 +78,7 @@ void mrt_session_arm(struct mrt_engine *engine)
         mrt_heap_clear(&engine->timers, &session->timer);
         return;
     }
+    MRT_ASSERT(session->valid_until != MRT_TIME_NEVER); /* its lease ends */
     mrt_time at = session->valid_until;
     if (!session->suspended)
         at = mrt_time_min(at, session->heard + silence(session));
@@ -98,6 +99,7 @@ static void tell_all(struct mrt_engine *engine, mortise_state state)
 
 void mrt_session_suspend(struct mrt_engine *engine, bool suspended)
 {
+    MRT_ASSERT(!suspended || engine->session.state == MRT_SESSION_LIVE);
     if (engine->session.suspended == suspended)
         return;
     engine->session.suspended = suspended;
@@ -107,6 +109,7 @@ void mrt_session_suspend(struct mrt_engine *engine, bool suspended)
 /* What was answered long enough before `sent` is known to the whole store by now. */
 static void prove_earlier(struct mrt_session *session, mrt_time sent, mrt_time now)
 {
+    MRT_ASSERT(session->proof_lag > 0 && sent <= now);
     uint32_t known = session->sign_count < MRT_SIGNS ? session->sign_count : MRT_SIGNS;
     for (uint32_t i = 0; i < known; i++) {
         const struct mrt_sign *sign = &session->signs[i];
@@ -120,6 +123,7 @@ static void prove_earlier(struct mrt_session *session, mrt_time sent, mrt_time n
 /* A sign of life that was sent at `sent` has been acknowledged. */
 void mrt_session_prove(struct mrt_engine *engine, mrt_time sent, mrt_time now)
 {
+    MRT_ASSERT(engine->session.state == MRT_SESSION_LIVE);
     struct mrt_session *session = &engine->session;
     session->unreachable = false;
     if (session->lease == 0) {
@@ -150,6 +154,8 @@ void mrt_session_need(struct mrt_engine *engine)
 
 void mrt_session_again_later(struct mrt_engine *engine, mrt_time now)
 {
+    MRT_ASSERT(engine->session.state == MRT_SESSION_STARTING ||
+               engine->session.state == MRT_SESSION_STOPPING);
     struct mrt_session *session = &engine->session;
     mrt_time pause = mrt_engine_pause(engine, session->attempts++);
     mrt_heap_set(&engine->timers, &session->timer, mrt_time_add(now, pause));

@@ -28,6 +28,8 @@ static void serve_all(struct mrt_engine *engine, mrt_time now)
 
 static void stop(struct mrt_engine *engine)
 {
+    MRT_ASSERT(engine->session.state == MRT_SESSION_LIVE ||
+               engine->session.state == MRT_SESSION_STARTING);
     struct mrt_session *session = &engine->session;
     session->state = MRT_SESSION_STOPPING;
     session->valid_until = 0;
@@ -50,6 +52,7 @@ static void drop_tickets(struct mrt_engine *engine)
     TAILQ_FOREACH_SAFE (ticket, &engine->loose_tickets, link, next)
         if (ticket->state == MRT_TICKET_LEAVING)
             mrt_ticket_drop(ticket);
+    MRT_ASSERT(HASH_COUNT(engine->tickets_by_id) == 0);
 }
 
 void mrt_session_lose(struct mrt_engine *engine, mrt_time now)
@@ -65,10 +68,12 @@ void mrt_session_check(struct mrt_engine *engine, mrt_time now)
 {
     if (engine->session.state == MRT_SESSION_LIVE && now >= engine->session.valid_until)
         mrt_session_lose(engine, now);
+    MRT_ASSERT(engine->session.state != MRT_SESSION_LIVE || now < engine->session.valid_until);
 }
 
 void mrt_session_close(struct mrt_engine *engine)
 {
+    MRT_ASSERT(engine->closing);
     struct mrt_session *session = &engine->session;
     session->owes = session->state == MRT_SESSION_LIVE;
     if (session->state == MRT_SESSION_STARTING && !session->command.outstanding) {
@@ -91,6 +96,7 @@ static bool for_good(const struct mrt_event *event)
 
 static void start_answered(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now)
 {
+    MRT_ASSERT(engine->session.state == MRT_SESSION_STARTING);
     struct mrt_session *session = &engine->session;
     if (event->type == MRT_STARTED) {
         session->state = MRT_SESSION_LIVE;
@@ -122,6 +128,7 @@ static void start_answered(struct mrt_engine *engine, const struct mrt_event *ev
 
 static void stop_answered(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now)
 {
+    MRT_ASSERT(engine->session.state == MRT_SESSION_STOPPING);
     struct mrt_session *session = &engine->session;
     if (event->type == MRT_STOPPED || !engine->closing) {
         /* A lost session is dead by its lease, whatever became of the STOP. */

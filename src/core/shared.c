@@ -36,6 +36,7 @@ static void grant(struct mrt_waiter *waiter, mrt_time now)
 
 static void ask_for_ticket(struct mrt_waiter *waiter)
 {
+    MRT_ASSERT(!waiter->ticket);
     struct mrt_ticket *ticket = mrt_ticket_append(waiter->queue, waiter);
     if (!ticket) {
         mrt_queue_fail(waiter, MORTISE_ENOMEM);
@@ -47,6 +48,7 @@ static void ask_for_ticket(struct mrt_waiter *waiter)
 
 static void serve(struct mrt_queue *queue, mrt_time now)
 {
+    MRT_ASSERT(!queue->ticket && !queue->active);
     struct mrt_engine *engine = queue->engine;
     struct mrt_waiter *waiter, *next;
     TAILQ_FOREACH_SAFE (waiter, &queue->waiters, link, next) {
@@ -75,6 +77,7 @@ static void released(struct mrt_ticket *ticket)
     TAILQ_FOREACH (hold, &ticket->queue->holds, link)
         if (hold->ticket == ticket && hold->weight > heaviest)
             heaviest = hold->weight;
+    MRT_ASSERT(heaviest <= ticket->weight);
     if (heaviest == 0)
         mrt_ticket_remove(ticket);
     else

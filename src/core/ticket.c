@@ -52,6 +52,7 @@ bool mrt_ticket_under_way(const struct mrt_ticket *ticket)
 void mrt_ticket_send(struct mrt_ticket *ticket, enum mrt_command_type type)
 {
     struct mrt_engine *engine = ticket->queue->engine;
+    MRT_ASSERT(engine->session.state == MRT_SESSION_LIVE && ticket->state != MRT_TICKET_ORPHAN);
     mrt_heap_clear(&engine->timers, &ticket->timer);
     ticket->command.session = engine->session.id;
     ticket->command.ticket = ticket->id;
@@ -84,6 +85,7 @@ static struct mrt_ticket *take(struct mrt_engine *engine, struct mrt_id id)
     struct mrt_ticket *ticket = TAILQ_FIRST(&engine->free_tickets);
     if (ticket) {
         TAILQ_REMOVE(&engine->free_tickets, ticket, link);
+        MRT_ASSERT(ticket->state == MRT_TICKET_FREE && !ticket->value);
         memset(ticket, 0, sizeof *ticket);
     } else {
         ticket = calloc(1, sizeof *ticket);
@@ -133,6 +135,7 @@ bool mrt_ticket_in_queue(const struct mrt_ticket *ticket)
 /* Out of the list it is in: that of its queue, or of the loose ones. */
 static void unlist(struct mrt_ticket *ticket)
 {
+    MRT_ASSERT(ticket->state != MRT_TICKET_FREE);
     struct mrt_queue *queue = ticket->queue;
     if (!mrt_ticket_in_queue(ticket)) {
         TAILQ_REMOVE(&queue->engine->loose_tickets, ticket, link);
@@ -161,6 +164,7 @@ void mrt_ticket_put(struct mrt_ticket *ticket)
 /* Takes a ticket out of its queue; it lives on for its command's sake, as `state`. */
 static void loosen(struct mrt_ticket *ticket, enum mrt_ticket_state state)
 {
+    MRT_ASSERT(ticket->holds == 0 && !ticket->waiter);
     unlist(ticket);
     if (state == MRT_TICKET_ORPHAN)
         HASH_DEL(ticket->queue->engine->tickets_by_id, ticket);
@@ -198,6 +202,7 @@ struct mrt_ticket *mrt_ticket_append(struct mrt_queue *queue, const struct mrt_w
     ticket->adopts = !mrt_id_none(waiter->adopts);
     ticket->last_fence = waiter->last_fence;
     mrt_ticket_send(ticket, MRT_APPEND);
+    MRT_ASSERT(mrt_engine_ticket(queue->engine, ticket->id) == ticket);
     return ticket;
 }
 
@@ -207,6 +212,7 @@ void mrt_ticket_resume(struct mrt_ticket *ticket)
     if (ticket->last_fence < ticket->fence)
         used = 0;
     ticket->used = used < ticket->fence_span ? used : ticket->fence_span - 1;
+    MRT_ASSERT(ticket->used < ticket->fence_span);
 }
 
 void mrt_ticket_look(struct mrt_ticket *ticket)
@@ -257,6 +263,7 @@ int mrt_ticket_set_value(struct mrt_ticket *ticket, const void *value, size_t si
 
 enum mrt_command_type mrt_ticket_way_out(const struct mrt_ticket *ticket)
 {
+    MRT_ASSERT(ticket->state == MRT_TICKET_LEAVING);
     return mrt_id_none(ticket->detached_id) ? MRT_REMOVE : MRT_DETACH;
 }
 
@@ -287,6 +294,7 @@ void mrt_ticket_remove(struct mrt_ticket *ticket)
 
 void mrt_ticket_is_sent(struct mrt_ticket *ticket)
 {
+    MRT_ASSERT(!ticket->remove_pending || ticket->queue->removals_pending > 0);
     if (ticket->remove_pending)
         ticket->queue->removals_pending--;
     ticket->remove_pending = false;
@@ -328,6 +336,7 @@ void mrt_ticket_linger(struct mrt_ticket *ticket, mrt_time until)
 
 void mrt_ticket_again_later(struct mrt_ticket *ticket, mrt_time now)
 {
+    MRT_ASSERT(!mrt_ticket_under_way(ticket));
     struct mrt_engine *engine = ticket->queue->engine;
     mrt_time pause = mrt_engine_pause(engine, ticket->attempts++);
     ticket->due = mrt_time_add(now, pause);
@@ -336,6 +345,7 @@ void mrt_ticket_again_later(struct mrt_ticket *ticket, mrt_time now)
 
 void mrt_ticket_timer(struct mrt_ticket *ticket, mrt_time now)
 {
+    MRT_ASSERT(ticket->state != MRT_TICKET_FREE && ticket->state != MRT_TICKET_ORPHAN);
     if (ticket->lingers > 0 && now >= ticket->lingers) {
         mrt_queue_serve(ticket->queue, now);
         return;
@@ -362,6 +372,7 @@ void mrt_ticket_timer(struct mrt_ticket *ticket, mrt_time now)
 
 void mrt_ticket_unsubmitted(struct mrt_ticket *ticket, mrt_time now)
 {
+    MRT_ASSERT(ticket->command.queued && !ticket->command.outstanding);
     struct mrt_queue *queue = ticket->queue;
     if (ticket->state == MRT_TICKET_ORPHAN) {
         mrt_engine_unsend(queue->engine, &ticket->command);

@@ -27,6 +27,7 @@
 
 static void gone(struct mrt_ticket *ticket, mrt_time now)
 {
+    MRT_ASSERT(mrt_ticket_in_queue(ticket));
     struct mrt_queue *queue = ticket->queue;
     mrt_queue_ticket_gone(ticket);
     mrt_queue_serve(queue, now);
@@ -67,6 +68,7 @@ static bool goes_back(const struct mrt_ticket *ticket, const struct mrt_event *e
 
 static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
 {
+    MRT_ASSERT(mrt_ticket_in_queue(ticket));
     struct mrt_queue *queue = ticket->queue;
     struct mrt_engine *engine = queue->engine;
     bool grants = mrt_rule_grants(event->weight_ahead, ticket->weight, queue->recipe.capacity);
@@ -130,6 +132,7 @@ static void viewed(struct mrt_ticket *ticket, const struct mrt_event *event, mrt
 
 static void answered_view(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
 {
+    MRT_ASSERT(!mrt_ticket_under_way(ticket));
     uint64_t asked = ticket->command.serial;
     if (ticket->command.type == MRT_LIGHTEN && ticket->command.weight == ticket->weight)
         ticket->lightening = false;
@@ -152,6 +155,7 @@ static void answered_view(struct mrt_ticket *ticket, const struct mrt_event *eve
    to be adopted has not been adopted by an earlier attempt. */
 static bool was_not_done(const struct mrt_ticket *ticket, const struct mrt_event *event)
 {
+    MRT_ASSERT(ticket->command.type == MRT_APPEND);
     return !ticket->outcome_unknown || (ticket->adopts && event->error == MORTISE_ENOTHELD);
 }
 
@@ -203,6 +207,7 @@ static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event 
 /* The answer to a DETACH. True: the ticket is ours no more. */
 static bool answered_detach(struct mrt_ticket *ticket, const struct mrt_event *event)
 {
+    MRT_ASSERT(ticket->command.type == MRT_DETACH);
     bool refused = event->type == MRT_FAILED && !ticket->outcome_unknown && !ticket->adopts &&
                    mortise_error_kind_of(event->error) != MORTISE_KIND_RETRY;
     bool done = event->type == MRT_VIEW;
@@ -221,6 +226,7 @@ static bool answered_detach(struct mrt_ticket *ticket, const struct mrt_event *e
 /* An answer to a ticket that is to go, or whose removal has been asked for. */
 static void answered_leaving(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
 {
+    MRT_ASSERT(ticket->holds == 0 && !ticket->waiter);
     struct mrt_queue *queue = ticket->queue;
     enum mrt_command_type asked = ticket->command.type;
     bool absent = event->type == MRT_REMOVED || event->type == MRT_GONE ||
@@ -269,6 +275,7 @@ void mrt_ticket_told(struct mrt_ticket *ticket, const struct mrt_event *event, m
 
 void mrt_ticket_answer(struct mrt_ticket *ticket, const struct mrt_event *event, mrt_time now)
 {
+    MRT_ASSERT(!mrt_ticket_under_way(ticket));
     switch (ticket->state) {
     case MRT_TICKET_ORPHAN:
         mrt_ticket_put(ticket);

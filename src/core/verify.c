@@ -8,10 +8,12 @@
  */
 #include "core/verify.h"
 
+#include "base/assert.h"
 #include "core/engine_internal.h"
 
 void mrt_ticket_verify(struct mrt_ticket *ticket, struct mrt_waiter *waiter)
 {
+    MRT_ASSERT(ticket->state == MRT_TICKET_GRANTED || ticket->state == MRT_TICKET_LEAVING);
     waiter->verifies = ticket;
     TAILQ_INSERT_TAIL(&ticket->verifiers, waiter, link);
     waiter->timer.kind = MRT_TIMER_WAITER;
@@ -23,6 +25,7 @@ void mrt_ticket_end_verifiers(struct mrt_ticket *ticket, int error)
 {
     struct mrt_waiter *waiter;
     while ((waiter = TAILQ_FIRST(&ticket->verifiers))) {
+        MRT_ASSERT(waiter->verifies == ticket);
         TAILQ_REMOVE(&ticket->verifiers, waiter, link);
         mrt_waiter_end(waiter, error);
     }
@@ -34,6 +37,7 @@ void mrt_ticket_verified(struct mrt_ticket *ticket, uint64_t asked)
     TAILQ_FOREACH_SAFE (waiter, &ticket->verifiers, link, next) {
         if (waiter->after >= asked)
             continue;
+        MRT_ASSERT(waiter->verifies == ticket);
         TAILQ_REMOVE(&ticket->verifiers, waiter, link);
         mrt_waiter_end(waiter, MORTISE_OK);
     }

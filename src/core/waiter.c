@@ -46,7 +46,7 @@ struct mrt_waiter *mrt_engine_next_settled(struct mrt_engine *engine)
 
 void mrt_waiter_end(struct mrt_waiter *waiter, int error)
 {
-    MRT_ASSERT(waiter->state != MRT_WAITER_DONE);
+    MRT_ASSERT(waiter->state != MRT_WAITER_DONE && !waiter->ticket);
     waiter->state = MRT_WAITER_DONE;
     waiter->error = error;
     mrt_waiter_unplace(waiter);
@@ -63,6 +63,7 @@ bool mrt_waiter_asks(const struct mrt_waiter *waiter)
 
 void mrt_queue_enter(struct mrt_queue *queue, struct mrt_waiter *waiter, bool first)
 {
+    MRT_ASSERT(waiter->queue == queue && waiter->hold);
     if (first)
         TAILQ_INSERT_HEAD(&queue->waiters, waiter, link);
     else
@@ -76,6 +77,7 @@ void mrt_queue_enter(struct mrt_queue *queue, struct mrt_waiter *waiter, bool fi
 void mrt_queue_unlink_waiter(struct mrt_waiter *waiter)
 {
     struct mrt_queue *queue = waiter->queue;
+    MRT_ASSERT(waiter->state != MRT_WAITER_DONE);
     TAILQ_REMOVE(&queue->waiters, waiter, link);
     mrt_heap_clear(&queue->engine->timers, &waiter->timer);
     mrt_queue_put(queue);
@@ -83,6 +85,7 @@ void mrt_queue_unlink_waiter(struct mrt_waiter *waiter)
 
 void mrt_queue_attach_waiter(struct mrt_ticket *ticket, struct mrt_waiter *waiter)
 {
+    MRT_ASSERT(!ticket->waiter && !waiter->ticket);
     ticket->waiter = waiter;
     waiter->ticket = ticket;
 }
@@ -90,6 +93,7 @@ void mrt_queue_attach_waiter(struct mrt_ticket *ticket, struct mrt_waiter *waite
 struct mrt_waiter *mrt_queue_detach_waiter(struct mrt_ticket *ticket)
 {
     struct mrt_waiter *waiter = ticket->waiter;
+    MRT_ASSERT(!waiter || waiter->ticket == ticket);
     if (waiter)
         waiter->ticket = NULL;
     ticket->waiter = NULL;
@@ -107,6 +111,7 @@ void mrt_waiter_unplace(struct mrt_waiter *waiter)
 
 void mrt_waiter_place(struct mrt_waiter *waiter, uint64_t place)
 {
+    MRT_ASSERT(waiter->state != MRT_WAITER_DONE);
     if (!waiter->wants_place || place == 0 || place == waiter->place)
         return;
     waiter->place = place;
