@@ -95,43 +95,69 @@ typedef enum mortise_error_kind {
     MORTISE_KIND_INTERNAL
 } mortise_error_kind;
 
-/* X(name, number, kind, text): the one table of errors. Numbers never change. */
-#define MORTISE_ERROR_MAP(X)                                                  \
-    X(EBUSY, -1, BUSY, "held by someone else")                                \
-    X(ETIMEOUT, -2, TIMEOUT, "timed out before the lock was granted")         \
-    X(ECANCELLED, -3, TIMEOUT, "cancelled")                                   \
-    X(ECLOSED, -4, USAGE, "the client is closed")                             \
-    X(ELOST, -5, LOST, "the hold was lost")                                   \
-    X(ENOTHELD, -6, USAGE, "not held: already released, or never acquired")   \
-    X(ENOTOWNER, -7, USAGE, "held by another owner")                          \
-    X(EDEADLOCK, -8, USAGE, "would wait for itself")                          \
-    X(EFORKED, -9, USAGE, "the client belongs to the parent process")         \
-    X(EINVALID, -10, USAGE, "invalid argument")                               \
-    X(ENAME, -11, USAGE, "invalid lock name")                                 \
-    X(EURI, -12, CONFIG, "malformed store URI")                               \
-    X(ESCHEME, -13, CONFIG, "unknown store scheme")                           \
-    X(EPERMISSION, -14, DENIED, "permission denied")                          \
-    X(EUNSAFE, -15, CONFIG, "unsafe file or directory")                       \
-    X(EUNREACHABLE, -16, RETRY, "the store cannot be reached")                \
-    X(ESTORE, -17, RETRY, "the store reported an error")                      \
-    X(EUNKNOWN, -18, UNKNOWN, "the outcome is not known")                     \
-    X(EMISMATCH, -19, USAGE, "the lock exists with another kind or capacity") \
-    X(ENOTSUPPORTED, -20, CONFIG, "not supported by this store")              \
-    X(ENOMEM, -21, INTERNAL, "out of memory")                                 \
-    X(EINTERNAL, -22, INTERNAL, "internal error")                             \
-    X(EFULL, -23, RETRY, "queue is full, or the client has too many locks")   \
-    X(ECONFLICT, -24, BUSY, "changed by someone else meanwhile")              \
-    X(ESTALE, -25, LOST, "a larger fence has been seen")                      \
-    X(ENOLEADER, -26, RETRY, "nobody leads")                                  \
-    X(EDISCONNECTED, -27, RETRY, "no answer from the store while acquiring")  \
-    X(ESETUP, -28, CONFIG, "the store has not been set up: see mortise init")
-
-enum {
-#define MORTISE_ERROR_CODE(name, number, kind, text) MORTISE_##name = (number),
-    MORTISE_ERROR_MAP(MORTISE_ERROR_CODE)
-#undef MORTISE_ERROR_CODE
-        MORTISE_OK = 0
+/* Plain constants, also for `switch` and for parsers that know no macros. Numbers never change. */
+enum mortise_error {
+    MORTISE_OK = 0,
+    MORTISE_EBUSY = -1,
+    MORTISE_ETIMEOUT = -2,
+    MORTISE_ECANCELLED = -3,
+    MORTISE_ECLOSED = -4,
+    MORTISE_ELOST = -5,
+    MORTISE_ENOTHELD = -6,
+    MORTISE_ENOTOWNER = -7,
+    MORTISE_EDEADLOCK = -8,
+    MORTISE_EFORKED = -9,
+    MORTISE_EINVALID = -10,
+    MORTISE_ENAME = -11,
+    MORTISE_EURI = -12,
+    MORTISE_ESCHEME = -13,
+    MORTISE_EPERMISSION = -14,
+    MORTISE_EUNSAFE = -15,
+    MORTISE_EUNREACHABLE = -16,
+    MORTISE_ESTORE = -17,
+    MORTISE_EUNKNOWN = -18,
+    MORTISE_EMISMATCH = -19,
+    MORTISE_ENOTSUPPORTED = -20,
+    MORTISE_ENOMEM = -21,
+    MORTISE_EINTERNAL = -22,
+    MORTISE_EFULL = -23,
+    MORTISE_ECONFLICT = -24,
+    MORTISE_ESTALE = -25,
+    MORTISE_ENOLEADER = -26,
+    MORTISE_EDISCONNECTED = -27,
+    MORTISE_ESETUP = -28
 };
+
+/* X(name, number, kind, text): the one table of their kinds and texts. */
+#define MORTISE_ERROR_MAP(X)                                                                   \
+    X(EBUSY, MORTISE_EBUSY, BUSY, "held by someone else")                                      \
+    X(ETIMEOUT, MORTISE_ETIMEOUT, TIMEOUT, "timed out before the lock was granted")            \
+    X(ECANCELLED, MORTISE_ECANCELLED, TIMEOUT, "cancelled")                                    \
+    X(ECLOSED, MORTISE_ECLOSED, USAGE, "the client is closed")                                 \
+    X(ELOST, MORTISE_ELOST, LOST, "the hold was lost")                                         \
+    X(ENOTHELD, MORTISE_ENOTHELD, USAGE, "not held: already released, or never acquired")      \
+    X(ENOTOWNER, MORTISE_ENOTOWNER, USAGE, "held by another owner")                            \
+    X(EDEADLOCK, MORTISE_EDEADLOCK, USAGE, "would wait for itself")                            \
+    X(EFORKED, MORTISE_EFORKED, USAGE, "the client belongs to the parent process")             \
+    X(EINVALID, MORTISE_EINVALID, USAGE, "invalid argument")                                   \
+    X(ENAME, MORTISE_ENAME, USAGE, "invalid lock name")                                        \
+    X(EURI, MORTISE_EURI, CONFIG, "malformed store URI")                                       \
+    X(ESCHEME, MORTISE_ESCHEME, CONFIG, "unknown store scheme")                                \
+    X(EPERMISSION, MORTISE_EPERMISSION, DENIED, "permission denied")                           \
+    X(EUNSAFE, MORTISE_EUNSAFE, CONFIG, "unsafe file or directory")                            \
+    X(EUNREACHABLE, MORTISE_EUNREACHABLE, RETRY, "the store cannot be reached")                \
+    X(ESTORE, MORTISE_ESTORE, RETRY, "the store reported an error")                            \
+    X(EUNKNOWN, MORTISE_EUNKNOWN, UNKNOWN, "the outcome is not known")                         \
+    X(EMISMATCH, MORTISE_EMISMATCH, USAGE, "the lock exists with another kind or capacity")    \
+    X(ENOTSUPPORTED, MORTISE_ENOTSUPPORTED, CONFIG, "not supported by this store")             \
+    X(ENOMEM, MORTISE_ENOMEM, INTERNAL, "out of memory")                                       \
+    X(EINTERNAL, MORTISE_EINTERNAL, INTERNAL, "internal error")                                \
+    X(EFULL, MORTISE_EFULL, RETRY, "queue is full, or the client has too many locks")          \
+    X(ECONFLICT, MORTISE_ECONFLICT, BUSY, "changed by someone else meanwhile")                 \
+    X(ESTALE, MORTISE_ESTALE, LOST, "a larger fence has been seen")                            \
+    X(ENOLEADER, MORTISE_ENOLEADER, RETRY, "nobody leads")                                     \
+    X(EDISCONNECTED, MORTISE_EDISCONNECTED, RETRY, "no answer from the store while acquiring") \
+    X(ESETUP, MORTISE_ESETUP, CONFIG, "the store has not been set up: see mortise init")
 
 /* The library's own MORTISE_VERSION, static: for programs that know no macros, and for reports. */
 MORTISE_API const char *mortise_version(void);

@@ -67,6 +67,30 @@ static void test_h2_numbers_never_change(void **state)
     assert_int_equal(MORTISE_EDISCONNECTED, -27);
 }
 
+/* As a program does that parses no macros: constants in a switch, and names by number. */
+static const char *name_in_a_switch(enum mortise_error error)
+{
+    switch (error) {
+#define CASE(name, number, kind, text) \
+    case MORTISE_##name:               \
+        return #name;
+        MORTISE_ERROR_MAP(CASE)
+#undef CASE
+    case MORTISE_OK:
+        return "OK";
+    }
+    return "unknown";
+}
+
+static void test_u37_every_constant_has_its_row(void **state)
+{
+    (void)state;
+    for (int number = 0; number >= -(int)CODES; number--) /* without a gap */
+        assert_string_equal(mortise_error_name(number),
+                            name_in_a_switch((enum mortise_error)number));
+    assert_string_equal(mortise_error_name(-(int)CODES - 1), "unknown");
+}
+
 static void test_h2_unknown_numbers(void **state)
 {
     (void)state;
@@ -128,6 +152,7 @@ int main(void)
         cmocka_unit_test(test_h2_every_code_has_kind_name_and_text),
         cmocka_unit_test(test_h2_codes_names_and_texts_are_unique),
         cmocka_unit_test(test_h2_numbers_never_change),
+        cmocka_unit_test(test_u37_every_constant_has_its_row),
         cmocka_unit_test(test_h2_unknown_numbers),
         cmocka_unit_test(test_h2_particulars_are_cut_and_cleared),
         cmocka_unit_test(test_h2_particulars_are_per_thread),
