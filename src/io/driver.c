@@ -310,8 +310,7 @@ int mrt_driver_error(const struct mrt_driver *driver, int error)
                          "wiped or restored from a backup",
                          driver->ops->address(driver->store));
     if (error == MORTISE_EDISCONNECTED)
-        return mrt_error(error, "%s: %s", mortise_error_text(error),
-                         *detail ? detail : driver->ops->address(driver->store));
+        return mrt_error(error, "%s", *detail ? detail : driver->ops->address(driver->store));
     if (error == MORTISE_EUNREACHABLE && !*detail)
         return mrt_error(error, "no answer from %s", driver->ops->address(driver->store));
     return from_store && *detail ? mrt_error(error, "%s", detail) : error;

@@ -156,10 +156,10 @@ int mrt_cli_fail_error(const char *subject, int error)
 {
     char detail[512];
     snprintf(detail, sizeof(detail), "%s", mortise_error_detail());
-    const char *text = detail[0] ? detail : mortise_error_text(error);
-    if (!subject)
-        return mrt_cli_fail(mrt_cli_exit_code(error), "%s", text);
-    return mrt_cli_fail(mrt_cli_exit_code(error), "%s: %s", subject, text);
+    bool both = detail[0] && error == MORTISE_EDISCONNECTED; /* the detail is the reason alone */
+    return mrt_cli_fail(mrt_cli_exit_code(error), "%s%s%s%s%s", subject ? subject : "",
+                        subject ? ": " : "", both || !detail[0] ? mortise_error_text(error) : "",
+                        both ? ": " : "", detail);
 }
 
 int mrt_cli_end_output(void)
