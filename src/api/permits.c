@@ -111,6 +111,23 @@ static uint64_t in_use(const struct change *change)
 
 /* --------------------------------------------------------------- the change */
 
+/* The ends of a handle and of a hold, which keep the particulars of `error`. */
+static int free_handle(mortise_lock *lock, int error)
+{
+    char detail[MRT_ERROR_DETAIL_MAX];
+    mrt_error_copy_detail(detail);
+    mortise_lock_free(lock);
+    return mrt_error(error, "%s", detail);
+}
+
+static int give_back(mortise_hold hold, int error)
+{
+    char detail[MRT_ERROR_DETAIL_MAX];
+    mrt_error_copy_detail(detail);
+    mortise_release(hold);
+    return mrt_error(error, "%s", detail);
+}
+
 /* A handle that takes so many at once. */
 static int handle(const struct change *change, uint64_t permits, mortise_lock **lock)
 {
@@ -129,8 +146,7 @@ static int put_away(struct change *change, mortise_hold hold, uint64_t fence, ui
         error = store(change);
     if (error == MORTISE_OK)
         return mrt_hold_detach(hold, line->token);
-    mortise_release(hold);
-    return error;
+    return give_back(hold, error);
 }
 
 static int lower(struct change *change, uint64_t by, int64_t timeout_ms)
@@ -147,8 +163,7 @@ static int lower(struct change *change, uint64_t by, int64_t timeout_ms)
         error = MORTISE_ETIMEOUT;
     if (error == MORTISE_OK)
         error = put_away(change, hold, mortise_hold_fence(hold), by);
-    mortise_lock_free(lock);
-    return error;
+    return free_handle(lock, error);
 }
 
 /* Brings back the newest line's permits, or `by` of them; *done: how many. */
@@ -170,7 +185,7 @@ static int bring_back(struct change *change, uint64_t by, uint64_t *done)
     } else if (error == MORTISE_OK) {
         error = mortise_release(hold);
     }
-    mortise_lock_free(lock);
+    error = free_handle(lock, error);
     return error == MORTISE_ENOTHELD ? MORTISE_OK : error; /* broken since: it is back */
 }
 
@@ -249,10 +264,9 @@ int mortise_semaphore_set_permits(mortise_lock *semaphore, uint32_t permits, int
                                 &hold);
     if (error == MORTISE_OK) {
         change.fence = mortise_hold_fence(hold);
-        error = set(&change, permits, timeout_ms);
-        mortise_release(hold);
+        error = give_back(hold, set(&change, permits, timeout_ms));
     }
-    mortise_lock_free(mutex);
-    mrt_driver_unpin(&change.client->driver);
+    error = free_handle(mutex, error);
+    mrt_lock_unpin(semaphore);
     return error;
 }

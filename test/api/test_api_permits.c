@@ -231,6 +231,7 @@ static void test_one_may_lower_it_in_many_steps(void **state)
         assert_int_equal(set(lock, left), MORTISE_OK);
     assert_int_equal(set(lock, 7), MORTISE_EFULL);
     assert_int_equal(in_use(lock), 8);
+    assert_string_equal(mortise_error_detail(), "permits/8 was lowered in too many steps");
     assert_int_equal(set(lock, 40), MORTISE_OK);
     assert_int_equal(set(lock, 1), MORTISE_OK);
     assert_int_equal(in_use(lock), 1);
