@@ -504,10 +504,12 @@ MORTISE_API int mortise_read_write_new(mortise_client *client, const char *name,
                                        mortise_lock **write);
 
 /*
- * Frees a handle. Holds acquired through it stay held until they are released.
- * No thread may be waiting on it. NULL is allowed.
+ * Frees a handle. Holds acquired through it stay held until they are released. NULL is allowed.
+ * 0; EINVALID, and nothing is freed: a call on this handle waits or is in progress in another
+ * thread, or an asynchronous acquire has not called back. mortise_cancel_waiters ends them; free
+ * the handle after they have returned. EFORKED (mortise_close frees it).
  */
-MORTISE_API void mortise_lock_free(mortise_lock *lock);
+MORTISE_API int mortise_lock_free(mortise_lock *lock);
 
 MORTISE_API const char *mortise_lock_name(const mortise_lock *lock);
 

@@ -39,6 +39,7 @@ struct mortise_lock {
     mortise_queued_callback queued;
     void *queued_argument;
     struct mrt_call_list waits;
+    _Atomic unsigned uses; /* calls under way that come back to it, beside `waits` */
     _Atomic unsigned
         contended_calls_left; /* for so many acquire_all calls: hold it before requesting more */
     TAILQ_ENTRY(mortise_lock) link;
@@ -57,6 +58,11 @@ void mrt_lock_begin(mortise_lock *lock, struct mrt_call *wait, uint64_t owner, b
 /* Waits until the deadline for a call that mrt_lock_begin began, and removes it from the lock's
    calls. The mutex is held. */
 int mrt_lock_wait(mortise_lock *lock, struct mrt_call *wait, mrt_time deadline, mortise_hold *hold);
+
+/* Around a call that comes back to the handle: neither mortise_lock_free nor mortise_close takes
+   it away meanwhile. */
+void mrt_lock_pin(mortise_lock *lock);
+void mrt_lock_unpin(mortise_lock *lock);
 
 /* detach.c: a token for this hold, and detaching under it. */
 int mrt_token_new(mortise_hold hold, char token[MORTISE_TOKEN_SIZE]);

@@ -182,16 +182,42 @@ int mortise_read_write_new(mortise_client *client, const char *name,
     return MORTISE_OK;
 }
 
-void mortise_lock_free(mortise_lock *lock)
+void mrt_lock_pin(mortise_lock *lock)
 {
-    if (!lock || mrt_driver_check(&lock->client->driver, false) != MORTISE_OK)
-        return; /* in a forked child mortise_close frees it */
+    lock->uses++;
+    mrt_driver_pin(&lock->client->driver);
+}
+
+void mrt_lock_unpin(mortise_lock *lock)
+{
     struct mrt_driver *driver = &lock->client->driver;
+    lock->uses--;
+    mrt_driver_unpin(driver);
+}
+
+int mortise_lock_free(mortise_lock *lock)
+{
+    mrt_error_clear();
+    if (!lock)
+        return MORTISE_OK;
+    struct mrt_driver *driver = &lock->client->driver;
+    int error = mrt_driver_check(driver, false);
+    if (error != MORTISE_OK)
+        return error; /* in a forked child mortise_close frees it */
     mrt_driver_enter(driver);
+    if (lock->uses > 0 || !TAILQ_EMPTY(&lock->waits)) {
+        error = mrt_error(MORTISE_EINVALID,
+                          "%s: an acquire uses this handle: end it with mortise_cancel_waiters, "
+                          "and free the handle after the acquire has returned or called back",
+                          mortise_lock_name(lock));
+        mrt_driver_leave_quietly(driver);
+        return error;
+    }
     mrt_queue_put(lock->queue);
     TAILQ_REMOVE(&lock->client->locks, lock, link);
     mrt_driver_leave(driver, MRT_TIME_NEVER);
     free(lock);
+    return MORTISE_OK;
 }
 
 const char *mortise_lock_name(const mortise_lock *lock)
@@ -387,13 +413,20 @@ int mortise_interrupt_fd(mortise_client *client)
 
 /* ------------------------------------------------------------ foreign loop */
 
+/* Whether the caller may run this client. */
+static int check_foreign(const mortise_client *client, bool blocking)
+{
+    int error = mrt_client_check(client, blocking);
+    if (error == MORTISE_OK && !client->driver.foreign)
+        error = mrt_error(MORTISE_EINVALID, "this client has a thread of its own: open it with "
+                                            "MORTISE_FOREIGN_LOOP to run it yourself");
+    return error;
+}
+
 int mortise_fd(const mortise_client *client)
 {
-    int error = mrt_client_check(client, false);
-    if (error != MORTISE_OK)
-        return error;
-    struct mrt_driver *driver = (struct mrt_driver *)&client->driver;
-    return driver->foreign ? mrt_loop_fd(driver) : MORTISE_EINVALID;
+    int error = check_foreign(client, false);
+    return error == MORTISE_OK ? mrt_loop_fd((struct mrt_driver *)&client->driver) : error;
 }
 
 /* As mrt_client_check, and MORTISE_EINVALID for a client with a thread of its own. */

@@ -261,10 +261,10 @@ static int acquire_in_order(struct call *call)
 static int acquire_inside(struct call *call)
 {
     for (size_t i = 0; i < call->count; i++)
-        mrt_driver_pin(&call->parts[i].lock->client->driver);
+        mrt_lock_pin(call->parts[i].lock);
     int error = acquire_in_order(call);
     for (size_t i = 0; i < call->count; i++)
-        mrt_driver_unpin(&call->parts[i].lock->client->driver);
+        mrt_lock_unpin(call->parts[i].lock);
     return error;
 }
 

@@ -224,8 +224,11 @@ int mortise_semaphore_get_permits(mortise_lock *semaphore, uint32_t *permits)
     if (!permits)
         return mrt_error(MORTISE_EINVALID, "there is no place for the number");
     int error = prepare(semaphore, &change);
-    if (error == MORTISE_OK)
-        error = read_changes(&change);
+    if (error != MORTISE_OK)
+        return error;
+    mrt_lock_pin(semaphore);
+    error = read_changes(&change);
+    mrt_lock_unpin(semaphore);
     if (error == MORTISE_OK)
         *permits = (uint32_t)in_use(&change);
     return error;
@@ -256,8 +259,7 @@ int mortise_semaphore_set_permits(mortise_lock *semaphore, uint32_t permits, int
         error = mortise_mutex_new(change.client, change.cell_name, NULL, &mutex);
     if (error != MORTISE_OK)
         return error;
-    MRT_ASSERT(change.client);
-    mrt_driver_pin(&change.client->driver);
+    mrt_lock_pin(semaphore);
     /* Others who change it are waited for as the store is, at least. */
     mrt_time least = change.client->timeout / MRT_MILLISECOND;
     error = mortise_acquire_for(mutex, timeout_ms >= 0 && timeout_ms < least ? least : timeout_ms,

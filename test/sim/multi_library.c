@@ -72,16 +72,16 @@ void mrt_driver_leave_quietly(struct mrt_driver *driver)
     driver->inside--;
 }
 
-void mrt_driver_pin(struct mrt_driver *driver)
+void mrt_lock_pin(mortise_lock *lock)
 {
     multi_running->inside = true;
-    driver->inside += !MRT_MUTANT(MULTI_OUTSIDE);
+    lock->client->driver.inside += !MRT_MUTANT(MULTI_OUTSIDE);
 }
 
-void mrt_driver_unpin(struct mrt_driver *driver)
+void mrt_lock_unpin(mortise_lock *lock)
 {
     hesitate();
-    driver->inside -= !MRT_MUTANT(MULTI_OUTSIDE);
+    lock->client->driver.inside -= !MRT_MUTANT(MULTI_OUTSIDE);
 }
 
 static void pump(struct multi *multi, void *unused)
