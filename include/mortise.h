@@ -169,8 +169,11 @@ MORTISE_API const char *mortise_error_name(int error);
 MORTISE_API mortise_error_kind mortise_error_kind_of(int error);
 /*
  * The particulars of the last call that failed on this thread: which name, which file, what the
- * store said. Never a secret. Empty if there is nothing to add. Valid until this thread's next
- * call.
+ * store said; of EBUSY and ETIMEOUT how long the call has waited, and the holder if it is this
+ * client's (mortise_list names others); of ENOTOWNER the thread that holds. For people: the words
+ * may change. Never a secret. Empty if there is nothing to add. Valid until this thread's next
+ * call. A runtime whose tasks change threads reads it on the thread of the call, before the task
+ * can move; of asynchronous operations see mortise_operation_detail.
  */
 MORTISE_API const char *mortise_error_detail(void);
 
@@ -729,6 +732,13 @@ MORTISE_API int mortise_acquire_async(mortise_lock *lock, int64_t deadline_ns,
    now. */
 MORTISE_API int mortise_try_acquire_async(mortise_lock *lock, mortise_acquire_callback callback,
                                           void *argument, mortise_operation **operation);
+/*
+ * The particulars of the error that the callback of this operation was given, as
+ * mortise_error_detail has them, but whatever the callback calls and on every thread. To be called
+ * while the callback runs; the text is the library's, and ends with the callback: copy it. Empty
+ * if there is nothing to add, with error 0, and before the callback; NULL is allowed.
+ */
+MORTISE_API const char *mortise_operation_detail(const mortise_operation *operation);
 /*
  * Ends an operation whose callback has not run: the callback then has ECANCELLED, or the hold if
  * the grant was first. Any thread may call this, but not after the callback has begun.

@@ -138,9 +138,11 @@ static int open_store(mortise_client *client, const struct mrt_uri *uri, const c
         .member_count = member_count,
         .find = mrt_store_find,
     };
-    return mrt_driver_open(&client->driver, &config, ops, uri, &store_options,
-                           options->flags & MORTISE_FOREIGN_LOOP, options->contact,
-                           options->contact_argument);
+    error = mrt_driver_open(&client->driver, &config, ops, uri, &store_options,
+                            options->flags & MORTISE_FOREIGN_LOOP, options->contact,
+                            options->contact_argument);
+    client->driver.prefix_length = client->prefix_length;
+    return error;
 }
 
 /* It may hold a password. */

@@ -10,9 +10,6 @@
 #include "base/name.h"
 #include "io/driver.h"
 
-/* Owners: threads have this bit, ids of the program's own do not. */
-#define MRT_OWNER_IS_THREAD (UINT64_C(1) << 63)
-
 /* A part of a client that ends with it: its first call begins that, its second frees it. */
 struct mrt_participant {
     void (*end)(struct mrt_participant *participant);  /* the client still works; mutex held */
@@ -67,6 +64,8 @@ void mrt_lock_unpin(mortise_lock *lock);
 /* detach.c: a token for this hold, and detaching under it. */
 int mrt_token_new(mortise_hold hold, char token[MORTISE_TOKEN_SIZE]);
 int mrt_hold_detach(mortise_hold hold, const char *token);
+/* hold.c: `error`, with particulars if it is ENOTOWNER. The mutex is held. */
+int mrt_hold_error(const struct mrt_hold *slot, int error);
 /* hold.c: makes it lighter, as mortise_downgrade. */
 int mrt_hold_lighten(mortise_hold hold, uint64_t weight);
 

@@ -97,6 +97,7 @@ int mrt_hold_detach(mortise_hold hold, const char *token)
     } else {
         lost_fd = -1;
     }
+    mrt_hold_error(slot, error);
     mrt_driver_leave(driver, deadline);
     if (lost_fd >= 0)
         close(lost_fd);

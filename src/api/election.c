@@ -61,7 +61,7 @@ static void take_outcome(struct term *term)
     const struct mrt_waiter *waiter = &term->wait.waiter;
     if (term->state != TERM_CAMPAIGN || waiter->state != MRT_WAITER_DONE)
         return;
-    term->error = mrt_driver_error(&term->election->client->driver, waiter->error);
+    term->error = waiter->error;
     term->state = TERM_OVER;
     if (term->error != MORTISE_OK)
         return;
@@ -142,6 +142,8 @@ static bool tell_next(mortise_election *election, struct term *term)
     } else if (term->callback) {
         mortise_campaign_callback callback = term->callback;
         term->callback = NULL;
+        mrt_error_clear();
+        mrt_driver_outcome(driver, &term->wait.waiter);
         pthread_mutex_unlock(&driver->mutex);
         callback(term->argument, term->error);
         pthread_mutex_lock(&driver->mutex);
@@ -216,7 +218,7 @@ static struct term *begin_campaign(mortise_election *election, enum mrt_call_kin
     waiter->value_size = election->value_size;
     mrt_engine_acquire(driver->engine, election->queue, waiter, mrt_time_now());
     if (waiter->state == MRT_WAITER_DONE) { /* closed, or no memory: a ticket takes a while */
-        *error = waiter->error;
+        *error = mrt_driver_outcome(driver, waiter);
         free(term);
         return NULL;
     }
@@ -242,7 +244,7 @@ int mortise_election_campaign(mortise_election *election, int64_t timeout_ms)
         term->blocked = true;
         mrt_driver_wait(driver, &term->wait, deadline, MORTISE_ETIMEOUT);
         update_term(term);
-        error = term->error;
+        error = mrt_driver_outcome(driver, &term->wait.waiter);
         term->blocked = false;
         mrt_driver_post(driver, &election->upcall);
     }

@@ -51,6 +51,18 @@ static uint64_t caller_of(const struct mrt_hold *slot)
     return slot->owner & MRT_OWNER_IS_THREAD ? mrt_thread_owner() : 0;
 }
 
+int mrt_hold_error(const struct mrt_hold *slot, int error)
+{
+    const mortise_client *client = mrt_engine_host(slot->engine);
+    if (error != MORTISE_ENOTOWNER)
+        return error;
+    return mrt_error(error,
+                     "%s is held by thread %" PRIu64 " of this client, and this is thread %" PRIu64
+                     ": release it there, or give an owner id or MORTISE_OWNER_NOBODY",
+                     mrt_queue_name(slot->queue) + client->prefix_length,
+                     slot->owner & ~MRT_OWNER_IS_THREAD, mrt_thread_owner() & ~MRT_OWNER_IS_THREAD);
+}
+
 /* Enters the client of what may be a hold, for a call that changes it, and gives its driver; else
    NULL and *error. */
 static struct mrt_driver *enter_to_change(mortise_hold hold, int *error)
@@ -73,7 +85,7 @@ static int release(struct mrt_driver *driver, mortise_hold hold)
     mrt_time now = nested ? 0 : mrt_time_now();
     int error = mrt_engine_release(driver->engine, slot, hold.generation, caller_of(slot), now);
     if (error == MORTISE_ENOTHELD || mrt_hold_live(slot, hold.generation) || !host->has_lost_fd)
-        return error;
+        return mrt_hold_error(slot, error);
     close(host->lost_fd); /* nobody has the slot again yet: the mutex is held */
     host->has_lost_fd = false;
     return error;
@@ -126,6 +138,7 @@ static int lighten(mortise_hold hold, const char *kind, uint64_t weight)
     else
         error = mrt_engine_lighten(driver->engine, slot, hold.generation, caller_of(slot), weight,
                                    mrt_time_now());
+    mrt_hold_error(slot, error);
     mrt_driver_leave(driver, MRT_TIME_NEVER);
     return error;
 }

@@ -263,7 +263,7 @@ int mrt_lock_wait(mortise_lock *lock, struct mrt_call *wait, mrt_time deadline, 
     if (waiter->state != MRT_WAITER_DONE)
         mrt_driver_wait(driver, wait, deadline, MORTISE_ETIMEOUT);
     TAILQ_REMOVE(&lock->waits, wait, handle_link);
-    int error = mrt_driver_error(driver, waiter->error);
+    int error = mrt_driver_outcome(driver, waiter);
     if (error == MORTISE_OK)
         *hold = (mortise_hold){waiter->hold, waiter->hold->generation};
     return error;
@@ -398,6 +398,11 @@ void mortise_cancel(mortise_operation *operation)
     mrt_driver_enter(driver);
     mrt_engine_cancel(driver->engine, &operation->wait.waiter, MORTISE_ECANCELLED, mrt_time_now());
     mrt_driver_leave(driver, MRT_TIME_NEVER);
+}
+
+const char *mortise_operation_detail(const mortise_operation *operation)
+{
+    return operation && operation->wait.detail ? operation->wait.detail : "";
 }
 
 int mortise_interrupt_fd(mortise_client *client)

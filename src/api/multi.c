@@ -166,7 +166,7 @@ static int report_error(const struct part *part)
     struct mrt_driver *driver = &part->lock->client->driver;
     mrt_error_clear();
     mrt_driver_enter(driver);
-    int error = mrt_driver_error(driver, part->error);
+    int error = mrt_driver_outcome(driver, &part->wait.waiter);
     mrt_driver_leave_quietly(driver);
     return error;
 }

@@ -53,13 +53,13 @@ struct mrt_hold *mrt_engine_nest(struct mrt_queue *queue, uint64_t owner)
     return hold;
 }
 
-/* Whether the client has tickets_max tickets already, and an acquire here needs another. */
-static bool is_full(const struct mrt_engine *engine, const struct mrt_queue *queue)
+/* tickets_max, if the client has as many tickets and an acquire here needs another; else 0. */
+static uint64_t reached_limit(const struct mrt_engine *engine, const struct mrt_queue *queue)
 {
     MRT_ASSERT(!queue->ticket || !queue->recipe.shared);
     uint64_t max = engine->config.tickets_max;
-    return max > 0 && HASH_COUNT(engine->tickets_by_id) >= max &&
-           (queue->recipe.shared || !queue->ticket);
+    bool needs_another = queue->recipe.shared || !queue->ticket;
+    return needs_another && HASH_COUNT(engine->tickets_by_id) >= max ? max : 0;
 }
 
 void mrt_waiter_acquire(struct mrt_waiter *waiter, mrt_time now)
@@ -74,7 +74,7 @@ void mrt_waiter_acquire(struct mrt_waiter *waiter, mrt_time now)
         waiter->error = MORTISE_ECLOSED;
     else if (own)
         nest(engine, waiter, own);
-    else if (is_full(engine, queue))
+    else if ((waiter->limit = reached_limit(engine, queue)) > 0)
         waiter->error = MORTISE_EFULL;
     else if (!(waiter->hold = mrt_hold_take(engine)))
         waiter->error = MORTISE_ENOMEM;

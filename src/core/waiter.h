@@ -42,6 +42,7 @@ struct mrt_waiter {
 
     enum mrt_waiter_state state;
     int error;
+    uint64_t limit; /* EFULL: as many tickets as this engine may have; 0: the store's queue is */
     struct mrt_hold *hold;
 
     /* The engine's own. */

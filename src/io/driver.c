@@ -295,27 +295,6 @@ void mrt_driver_give_back_store(struct mrt_driver *driver)
     stop_driving(driver);
 }
 
-int mrt_driver_error(const struct mrt_driver *driver, int error)
-{
-    if (error == MORTISE_OK)
-        return error;
-    mortise_error_kind kind = mortise_error_kind_of(error);
-    bool from_store = kind == MORTISE_KIND_RETRY || kind == MORTISE_KIND_DENIED ||
-                      kind == MORTISE_KIND_CONFIG || error == MORTISE_EMISMATCH ||
-                      error == MORTISE_ENAME;
-    const char *detail = driver->store_detail;
-    if (error == MORTISE_ESTALE)
-        return mrt_error(error,
-                         "%s: a larger fence has been seen: another holder's, or the store was "
-                         "wiped or restored from a backup",
-                         driver->ops->address(driver->store));
-    if (error == MORTISE_EDISCONNECTED)
-        return mrt_error(error, "%s", *detail ? detail : driver->ops->address(driver->store));
-    if (error == MORTISE_EUNREACHABLE && !*detail)
-        return mrt_error(error, "no answer from %s", driver->ops->address(driver->store));
-    return from_store && *detail ? mrt_error(error, "%s", detail) : error;
-}
-
 int mrt_driver_check(const struct mrt_driver *driver, bool blocking)
 {
     mrt_error_clear();

@@ -28,6 +28,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* Owners: threads have this bit, ids of the program's own do not. */
+#define MRT_OWNER_IS_THREAD (UINT64_C(1) << 63)
+
 /* Something of the api's that the loop is to run, once however often it was posted. `run` is
    called with the mutex held, and lets it go around the user's callbacks. */
 struct mrt_upcall {
@@ -51,6 +54,7 @@ struct mrt_call {
     mortise_acquire_callback callback; /* ASYNC */
     void *argument;
     mortise_hold hold;                 /* ASYNC: as it was granted */
+    const char *detail;                /* ASYNC: of its error, while the callback runs */
     struct mrt_call_list *handle;      /* ASYNC: where it is until its callback begins */
     TAILQ_ENTRY(mrt_call) link;        /* of the completed ones */
     TAILQ_ENTRY(mrt_call) handle_link; /* the api's */
@@ -113,6 +117,7 @@ struct mrt_driver {
     pthread_t thread;
     bool has_thread;
     char store_detail[256]; /* particulars of the newest failure */
+    size_t prefix_length;   /* of what the namespace puts before each name */
 };
 
 /* Opens the store and starts the loop; `contact` is called as config->notice has it. 0 or an error
@@ -129,9 +134,13 @@ void mrt_driver_abandon(struct mrt_driver *driver);
 /* 0, MORTISE_EFORKED; `blocking`: also MORTISE_EDEADLOCK inside a callback. */
 int mrt_driver_check(const struct mrt_driver *driver, bool blocking);
 
-/* Returns `error`, with the store's particulars for this thread if it came from there; the mutex
-   is held. */
+/* detail.c. Returns `error`, with the store's particulars for this thread if it came from there;
+   the mutex is held. */
 int mrt_driver_error(const struct mrt_driver *driver, int error);
+
+/* The same for a waiter that is DONE: which lock, how long it has waited, and the holder
+   that was seen. */
+int mrt_driver_outcome(const struct mrt_driver *driver, const struct mrt_waiter *waiter);
 
 /* Every use of the engine stands between enter and leave. leave does not keep the
    thread past `deadline` for the store's sake. */

@@ -39,8 +39,12 @@ static void call_completed(struct mrt_driver *driver)
     struct mrt_call *wait = TAILQ_FIRST(&driver->completed);
     TAILQ_REMOVE(&driver->completed, wait, link);
     TAILQ_REMOVE(wait->handle, wait, handle_link);
+    char detail[MRT_ERROR_DETAIL_MAX];
     mrt_error_clear();
-    mrt_driver_error(driver, wait->waiter.error);
+    if (mrt_driver_outcome(driver, &wait->waiter) != MORTISE_OK) {
+        mrt_error_copy_detail(detail);
+        wait->detail = detail;
+    }
     pthread_mutex_unlock(&driver->mutex);
     callbacks_deep++;
     wait->callback(wait->argument, wait->waiter.error, wait->hold);

@@ -242,7 +242,7 @@ static void interrupt_waits_of(mortise_client *waits, const char *name)
     api_release(api_acquire(interruption.lock));
 }
 
-static void test_f6_a_byte_ends_what_threads_wait_for(void **state)
+static void test_f6_u12_u33_a_byte_ends_what_threads_wait_for(void **state)
 {
     (void)state;
     struct sigaction action = {.sa_handler = write_a_byte}, before;
@@ -647,7 +647,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_f3_deadline_of_an_operation),
         cmocka_unit_test(test_f6_cancel_from_any_thread),
         cmocka_unit_test(test_f6_cancel_waiters_ends_operations_too),
-        cmocka_unit_test(test_f6_a_byte_ends_what_threads_wait_for),
+        cmocka_unit_test(test_f6_u12_u33_a_byte_ends_what_threads_wait_for),
         cmocka_unit_test(test_f6_cancel_at_any_moment),
         cmocka_unit_test(test_f17_close_ends_operations),
         cmocka_unit_test(test_zk_18_a_callback_may_free_the_handle_of_its_own_operation),

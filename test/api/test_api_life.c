@@ -28,7 +28,7 @@ static int take_entry(void *argument, const mortise_entry *entry)
 }
 
 /* Of a client, and of a lock and of an operation, which lead to one. */
-static void test_null_is_an_error_everywhere(void **state)
+static void test_u14_u38_null_is_an_error_everywhere(void **state)
 {
     (void)state;
     char text[16];
@@ -672,7 +672,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_options_are_checked),
-        cmocka_unit_test(test_null_is_an_error_everywhere),
+        cmocka_unit_test(test_u14_u38_null_is_an_error_everywhere),
         cmocka_unit_test(test_uris_are_checked),
         cmocka_unit_test(test_j9_the_environment_names_the_store),
         cmocka_unit_test(test_j9_the_default_is_a_file_in_the_state_directory),

@@ -68,7 +68,7 @@ static void test_e1_explicit_owners(void **state)
     api_close(client);
 }
 
-static void test_e1_what_nobody_owns_any_thread_releases(void **state)
+static void test_e1_u13_what_nobody_owns_any_thread_releases(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0);
@@ -293,7 +293,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_e1_explicit_owners),
-        cmocka_unit_test(test_e1_what_nobody_owns_any_thread_releases),
+        cmocka_unit_test(test_e1_u13_what_nobody_owns_any_thread_releases),
         cmocka_unit_test(test_f19_only_the_owner_releases),
         cmocka_unit_test(test_zk_25_a_thread_that_exits_holding_leaves_it_held_until_close),
         cmocka_unit_test(test_zk_25_max_hold_ends_what_a_thread_has_left),

@@ -36,10 +36,10 @@ int mrt_driver_check(const struct mrt_driver *driver, bool blocking)
     return MORTISE_OK;
 }
 
-int mrt_driver_error(const struct mrt_driver *driver, int error)
+int mrt_driver_outcome(const struct mrt_driver *driver, const struct mrt_waiter *waiter)
 {
     (void)driver;
-    return error;
+    return waiter->error;
 }
 
 static void sleep_a_while(struct multi *multi, void *unused)

@@ -82,7 +82,7 @@ static const char *name_in_a_switch(enum mortise_error error)
     return "unknown";
 }
 
-static void test_u37_every_constant_has_its_row(void **state)
+static void test_h2_every_constant_has_its_row(void **state)
 {
     (void)state;
     for (int number = 0; number >= -(int)CODES; number--) /* without a gap */
@@ -139,7 +139,7 @@ static void test_h2_particulars_are_per_thread(void **state)
     assert_string_equal(mortise_error_detail(), "mine");
 }
 
-static void test_the_library_tells_its_version(void **state)
+static void test_u42_the_library_tells_its_version(void **state)
 {
     (void)state;
     assert_string_equal(mortise_version(), MORTISE_VERSION);
@@ -148,11 +148,11 @@ static void test_the_library_tells_its_version(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_library_tells_its_version),
+        cmocka_unit_test(test_u42_the_library_tells_its_version),
         cmocka_unit_test(test_h2_every_code_has_kind_name_and_text),
         cmocka_unit_test(test_h2_codes_names_and_texts_are_unique),
         cmocka_unit_test(test_h2_numbers_never_change),
-        cmocka_unit_test(test_u37_every_constant_has_its_row),
+        cmocka_unit_test(test_h2_every_constant_has_its_row),
         cmocka_unit_test(test_h2_unknown_numbers),
         cmocka_unit_test(test_h2_particulars_are_cut_and_cleared),
         cmocka_unit_test(test_h2_particulars_are_per_thread),
