@@ -434,15 +434,6 @@ int mortise_fd(const mortise_client *client)
     return error == MORTISE_OK ? mrt_loop_fd((struct mrt_driver *)&client->driver) : error;
 }
 
-/* As mrt_client_check, and MORTISE_EINVALID for a client with a thread of its own. */
-static int check_foreign(const mortise_client *client, bool blocking)
-{
-    int error = mrt_client_check(client, blocking);
-    if (error == MORTISE_OK && !client->driver.foreign)
-        error = mrt_error(MORTISE_EINVALID, "this client has a thread of its own");
-    return error;
-}
-
 int mortise_next_timeout_ms(mortise_client *client)
 {
     int error = check_foreign(client, false);
