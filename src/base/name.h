@@ -15,7 +15,7 @@
 bool mrt_text_is_clean(const char *text, size_t length);
 #define MRT_NAMESPACE_MAX 127
 #define MRT_FULL_NAME_SIZE (MRT_NAMESPACE_MAX + 2 + MORTISE_NAME_MAX)
-/* What stands before each name in the store: the namespace and "/"; of an empty one nothing.
+/* The prefix of each name in the store: the namespace and "/"; nothing if it is empty.
    `space` NULL: the default. 0, or MORTISE_EURI saying what is wrong with it. */
 int mrt_namespace_prefix(const char *space, char prefix[MRT_NAMESPACE_MAX + 2]);
 /* 0, or MORTISE_ENAME saying what is wrong with it. */

@@ -104,7 +104,7 @@ void mrt_queue_delay(struct mrt_queue *queue, mrt_time delay, mrt_time now)
     if (delay <= queue->delay)
         return;
     queue->delay = delay;
-    mrt_queue_serve(queue, now); /* a ticket without it lingers no more */
+    mrt_queue_serve(queue, now); /* a ticket without that delay stops lingering */
 }
 
 /* -------------------------------------------------------------- acquires */

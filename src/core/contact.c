@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contact: since when the store owes an answer, when that is told, and when those who wait for it
- * give up.
+ * Contact: since when the store owes an answer, when the program is told of that, and when acquires
+ * that wait for the store give up.
  *
- * `silent_since` is when the oldest command was fetched that nothing has been answered since; 0:
- * none. An answer that the store made up, as it could not reach its server (UNKNOWN, or FAILED with
- * MORTISE_EUNREACHABLE), is none. Nor does STOPPED end a silence that was told: a store needs no
- * server to end what has not begun. So silence is only what followed a question, and a server that
- * is asked seldom is not taken for one that is away.
+ * `silent_since` is when the oldest command was fetched since which no answer has come; 0:
+ * none. An answer that the store made itself, because it could not reach its server (UNKNOWN, or
+ * FAILED with MORTISE_EUNREACHABLE), does not count. Nor does STOPPED end a silence that was
+ * reported: a store needs no server to end a session that has not begun. So silence only follows a
+ * command, and a server that gets few commands does not count as unreachable.
  *
- * An acquire that waits for the store gives up when it has waited, and the store been silent, for
- * config.give_up; one that waits for a holder in this process goes on. A silence of config.notice
- * is told once, and so is its end. The timer is armed at most once in the shorter of the two times,
- * so a store that answers costs two stores of a number for each command.
+ * An acquire that waits for the store gives up when it has waited, and the store has been silent,
+ * for config.give_up; one that waits for a holder in this process goes on. A silence of
+ * config.notice is reported once, and so is its end. The timer is armed at most once in the shorter
+ * of the two times, so a store that answers costs only two writes of a number for each command.
  *
- * A store says unasked when no server could be reached. A silence may end by itself, so only an
- * acquire that does not wait ends by that.
+ * An unsolicited event says that no server could be reached. A silence may end by itself, so such
+ * an event only ends an acquire that does not wait.
  */
 #include "core/contact.h"
 
@@ -23,7 +23,7 @@
 #include "core/acquire.h"
 #include "core/engine_internal.h"
 
-/* How long a silence may last before something is to be done; MRT_TIME_NEVER: for ever. */
+/* How long a silence may last before the engine acts; MRT_TIME_NEVER: for ever. */
 static mrt_time shortest(const struct mrt_engine *engine)
 {
     MRT_ASSERT(engine->config.give_up >= 0 && engine->config.notice >= 0);

@@ -247,7 +247,7 @@ static void unasked(struct mrt_engine *engine, const struct mrt_event *event, mr
         woken(engine, event); /* whatever it says: only a look tells how it is now */
 }
 
-/* Whether a command was refused because its session, ours, is no more. */
+/* Whether a command was refused because its session, the present one, has ended. */
 static bool tells_loss(const struct mrt_engine *engine, const struct mrt_command *command,
                        const struct mrt_event *event)
 {

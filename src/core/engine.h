@@ -68,7 +68,7 @@ void *mrt_engine_host(const struct mrt_engine *engine);
 /* How much of a lease is left at least while the store answers at once: session.c. */
 mrt_time mrt_lease_left(mrt_time lease, mrt_time proof_lag);
 
-/* What a store says. */
+/* Takes an event of the store. */
 void mrt_engine_event(struct mrt_engine *engine, const struct mrt_event *event, mrt_time now);
 /* Time passes: due timers act. */
 void mrt_engine_tick(struct mrt_engine *engine, mrt_time now);
@@ -77,19 +77,19 @@ void mrt_engine_tick(struct mrt_engine *engine, mrt_time now);
    stops the session. mrt_engine_closed tells when the store has confirmed. */
 void mrt_engine_close(struct mrt_engine *engine, mrt_time now);
 bool mrt_engine_closed(const struct mrt_engine *engine);
-/* Of an engine that has been closed: whether others may wait for what it gives back. If not, all
-   that a store can still have is a session without tickets, which its lease ends. */
+/* Of a closed engine: whether others may wait for what it has still to release. If not, the store
+   has at most a session without tickets, which its lease ends. */
 bool mrt_engine_owes(const struct mrt_engine *engine);
 
-/* Effects; NULL when there is no more. `now` dates a proof of life, so fetch a command
+/* Effects; NULL: none is left. `now` dates a proof of life, so fetch a command
    only when it is about to be submitted. */
 struct mrt_command *mrt_engine_next_command(struct mrt_engine *engine, mrt_time now);
 /* Whether next_command has something to do. */
 bool mrt_engine_has_command(const struct mrt_engine *engine);
-/* A command that the store did not take: it is the next again, or is given up if nobody wants it
-   any more. */
+/* A command that the store did not accept: it is the next one again, or is dropped if no waiter
+   needs it any longer. */
 void mrt_engine_unsubmit(struct mrt_engine *engine, struct mrt_command *command, mrt_time now);
-/* Whether there is no session, or one that the store has not answered for so long that it is in
+/* Whether there is no session, or its store has been silent for so long that the session is in
    doubt. */
 bool mrt_engine_is_unreachable(const struct mrt_engine *engine);
 /* Whether next_told, next_asked or next_placed has something. */

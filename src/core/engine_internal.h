@@ -32,7 +32,7 @@
 
 TAILQ_HEAD(mrt_command_list, mrt_command);
 
-/* What a timer is embedded in. */
+/* The structure that a timer is embedded in. */
 enum mrt_timer_kind {
     MRT_TIMER_WAITER,
     MRT_TIMER_TICKET,

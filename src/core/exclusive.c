@@ -23,11 +23,11 @@
  * immediately, so no budget has to be checked. The store reports newcomers only to a ticket whose
  * APPEND asked for that. A ticket queued earlier has ordinary turns.
  *
- * Delay. A ticket is granted to those who want a delay after a crash only if it was queued with
- * one: one that was not has no more turns, once somebody here asks for it.
+ * Delay. A waiter that wants a delay after a crash is only served by a ticket that was queued with
+ * one. A ticket without it ends its turns once such a waiter comes.
  *
  * Invariant: a free, granted ticket has a waiter that was woken for it, or lingers, or is
- * being removed: a lock is never kept for nobody.
+ * being removed: no lock is kept without a reason.
  * Threads: as core/engine.h.
  */
 #include "core/exclusive.h"

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holds: slots that say who has a lock, how deep, and with which fence.
+ * Holds: slots that say which owner has a lock, how deep it is nested, and with which fence.
  *
  * Invariant: a slot's generation grows each time it is given back, so a pair of
  * slot and generation that was released never matches again. A hold with a
  * ticket is held as long as the session is valid; one without a ticket is lost,
- * and stays so until its owner has released it as often as he acquired it.
- * What is told of a hold is a word of: HELD (SUSPENDED HELD)* [SUSPENDED] [LOST]. That somebody
- * wants it back is told in between, at any time before LOST, as often as it was asked for or
- * less often; a request that arrives before a listener registers is kept until then.
+ * and stays so until its owner has released it as often as it acquired it.
+ * The news of a hold comes in this order: HELD (SUSPENDED HELD)* [SUSPENDED] [LOST]. Requests to
+ * give it up are reported in between, at any time before LOST, as often as they were made or
+ * less often. A request that arrives before a listener registers is kept until then.
  *
- * A hold with an end (`ends`, max_hold) is lost by the clock alone from that moment on, as one
- * whose lease has run out; the timer only tells of it and gives the ticket back. The end is that of
- * the first acquire: nested ones do not move it. In the last tenth its holder is asked to give it
- * up, as by an operator.
- * Threads: as core/engine.h.
+ * A hold with an end (`ends`, max_hold) is lost by the clock from that moment on, like a hold
+ * whose lease has run out; the timer only reports the loss and removes the ticket. The end is that
+ * of the first acquire: nested ones do not move it. In the last tenth the holder is asked to give
+ * it up, as by an operator. Threads: as core/engine.h.
  */
 #include "core/hold.h"
 

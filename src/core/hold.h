@@ -54,14 +54,14 @@ mortise_state mrt_hold_state(const struct mrt_hold *hold, mrt_time now);
 mrt_time mrt_hold_valid_until(const struct mrt_hold *hold);
 /* The ticket of a hold that is not lost, and its number in the store; 0: it has none. */
 struct mrt_id mrt_hold_ticket(const struct mrt_hold *hold, uint64_t *number);
-/* The store is to tell at once of what others do to the hold's ticket. */
+/* From now on the store reports immediately what others do to the hold's ticket. */
 void mrt_engine_attend(struct mrt_hold *hold);
-/* The same, and requests to give it up are told from now on, one that has come before included;
-   or no more. */
+/* The same; and requests to give it up are reported from now on, one that came before included, or
+   no longer. */
 void mrt_engine_listen(struct mrt_hold *hold, bool wants_revokes);
-/* Calls `visit` with each slot that somebody has had, in use or not. */
+/* Calls `visit` with each slot that has been used, now in use or not. */
 void mrt_engine_each_hold(struct mrt_engine *engine, void (*visit)(struct mrt_hold *hold));
-/* NULL when there is no more. */
+/* NULL: none is left. */
 struct mrt_hold *mrt_engine_next_told(struct mrt_engine *engine);
 struct mrt_hold *mrt_engine_next_asked(struct mrt_engine *engine);
 

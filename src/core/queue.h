@@ -44,16 +44,16 @@ struct mrt_queue {
 
 TAILQ_HEAD(mrt_queue_list, mrt_queue);
 
-/* The ticket is no more; whoever held by it has lost. */
+/* The store has removed the ticket: its holders have lost the lock. */
 void mrt_queue_ticket_gone(struct mrt_ticket *ticket);
-/* The store has it, but others are before it though it was granted: it is lost, and taken out. */
+/* The store has it, but others are ahead although it was granted: it is lost, and removed. */
 void mrt_queue_ticket_overtaken(struct mrt_ticket *ticket);
-/* A try was in vain; the ticket is still there. */
+/* A try has failed; the ticket is still there. */
 void mrt_queue_blocked(struct mrt_ticket *ticket);
-/* Fails the waiter for whom the ticket was asked, and drops it; takes it out, if it may be in the
-   store. */
+/* Fails the waiter for which the ticket was requested, and drops the ticket; removes it, if it may
+   be in the store. */
 void mrt_queue_refused(struct mrt_ticket *ticket, int error, bool outcome_unknown);
-/* Ends a waiter without the lock, and takes its ticket out. */
+/* Ends a waiter without the lock, and removes its ticket. */
 void mrt_queue_fail(struct mrt_waiter *waiter, int error);
 void mrt_queue_fail_all(struct mrt_queue *queue, int error);
 

@@ -15,14 +15,14 @@ struct mrt_recipe {
     bool claim;        /* no order is promised among clients: a store need not keep one */
 };
 
-/* What the two sides of a read/write lock weigh. */
+/* The weights of the two sides of a read/write lock. */
 #define MRT_WRITER (UINT64_C(1) << 31)
 #define MRT_READER UINT64_C(1)
 
 extern const struct mrt_recipe mrt_mutex;
-/* One holder, who may not acquire again. */
+/* One holder, which may not acquire again. */
 extern const struct mrt_recipe mrt_semaphore_mutex;
-/* One holder, and whoever is first is next: a store may keep it as a claim. */
+/* One holder, and any waiter may be next: a store may keep it as a claim. */
 extern const struct mrt_recipe mrt_exclusive;
 extern const struct mrt_recipe mrt_read_write;
 /* One holder, the leader; each candidate has a ticket of its own, with its value. */

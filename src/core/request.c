@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is asked of the store beside tickets: a look at who is first in a queue, reads and
- * writes of cells. A request has a waiter, who is told once; an observer has none: it
- * looks for as long as it is not ended, and is told of each answer that is a new one.
+ * Requests to the store that need no ticket: reading the first ticket of a queue, and reading and
+ * writing cells. A request has a waiter, which gets one answer. An observer has no waiter: it
+ * looks until it is ended, and gets each answer that brings news.
  *
- *   WANTED -> SENT -> (done)            -> PAUSED -> WANTED       it failed, or who knows
- *   SENT -> IDLE -> WANTED ...          an observer: CHANGED came, or its recheck is due
+ *   WANTED -> SENT -> (done)            -> PAUSED -> WANTED       it failed, or its outcome is
+ * unknown SENT -> IDLE -> WANTED ...          an observer: CHANGED came, or its recheck is due
  *
  * Invariants:
- *  - A request needs a session, any one: it outlives the session that it was sent in.
- *  - A write keeps its identity however often it is sent, so the store recognises one that
- *    has been done. Where it cannot (somebody has written since), or nobody waits for the
- *    answer any more, the outcome is unknown, and said to be.
+ *  - A request needs a session, but not always the same: it outlives the session that it was sent
+ * in.
+ *  - A write keeps its identity however often it is sent, so the store recognises a write that
+ *    has been done. If the store cannot (another client has written since), or no caller waits for
+ *    the answer any longer, the outcome is reported as unknown.
  *  - The memory of a fetched command stays until it is answered (ended).
- *  - An observer that is not sent has a timer or waits for a session: it never rests on what
- *    it saw last without looking again.
+ *  - An observer that is not sent has a timer or waits for a session: it always looks again after
+ *    what it saw last.
  */
 #include "core/request.h"
 

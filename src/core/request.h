@@ -58,9 +58,9 @@ TAILQ_HEAD(mrt_request_list, mrt_request);
 struct mrt_request *mrt_engine_observe(struct mrt_engine *engine, const char *queue, void *host);
 void mrt_observer_end(struct mrt_request *observer);
 void *mrt_observer_host(const struct mrt_request *observer);
-/* The newest that is known; fence 0: nobody. */
+/* The newest answer; fence 0: the queue has no ticket. */
 const struct mrt_answer *mrt_observer_holder(const struct mrt_request *observer);
-/* NULL when there is no more. */
+/* NULL: none is left. */
 struct mrt_request *mrt_engine_next_observed(struct mrt_engine *engine);
 
 /* ---------------------------------------------------- of core only */

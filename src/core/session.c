@@ -106,7 +106,8 @@ void mrt_session_suspend(struct mrt_engine *engine, bool suspended)
     tell_all(engine, suspended ? MORTISE_SUSPENDED : MORTISE_HELD);
 }
 
-/* What was answered long enough before `sent` is known to the whole store by now. */
+/* Signs of life that were answered long enough before `sent` are known to the whole store by now.
+ */
 static void prove_earlier(struct mrt_session *session, mrt_time sent, mrt_time now)
 {
     MRT_ASSERT(session->proof_lag > 0 && sent <= now);

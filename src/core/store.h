@@ -33,11 +33,11 @@
  *      power cut. A ticket owns the numbers fence .. fence + fence_span - 1. A store that
  *      has none says so in its capabilities, and gives 0. Where a store is wiped all the same,
  *      the engine gives nobody a ticket whose fence is not above those that it has given out.
- *  (d) A departure that makes a ticket grantable is told by WAKE or by a VIEW that was
- *      not asked for, or shows in a REFRESH after at most `recheck`. Both may be
- *      spurious, doubled, late or early. What a REFRESH shows of a ticket that waits may be
- *      what one of several servers still has, if that grants nothing. A VIEW that was not
- *      asked for may be of an earlier ticket of the same identity, whose fence was another.
+ *  (d) A departure that makes a ticket grantable is reported by WAKE or by an unsolicited VIEW, or
+ *      shows in a REFRESH after at most `recheck`. WAKE and VIEW may be
+ *      spurious, doubled, late or early. The REFRESH of a waiting ticket may show the older state
+ * of one of several servers, if that state does not grant. An unsolicited VIEW may be that of an
+ *      earlier ticket of the same identity, whose fence was another.
  *  (e) Commands of one queue and one session take effect in the order submitted.
  *  (f) REMOVE of what is not there succeeds, and never removes another's ticket.
  *  (g) Commands of a session that has ended do nothing, and are answered. START of
@@ -213,7 +213,7 @@ struct mrt_sink {
 struct mrt_uri;
 struct mrt_store;
 
-/* A row of a list. What it says of whose it is, is the same at each member of a quorum. */
+/* A row of a list. Every member of a quorum lists the same claim for one ticket. */
 struct mrt_listed {
     mortise_entry entry;
     /* mrt_claim_format of our ticket, or another program's own value; not NULL. */
@@ -256,8 +256,8 @@ struct mrt_store_ops {
     bool claims_end; /* with their session in any case: not detached, and without a delay */
     mortise_capabilities capabilities;
 
-    /* What this URI means, if a store of this scheme has other forms: 0 and their ops, or
-       MORTISE_EURI; NULL: it has none. */
+    /* Finds the form that this URI means, if a store of this scheme has several: 0 and its ops, or
+       MORTISE_EURI; NULL: there is only one. */
     int (*choose)(const struct mrt_uri *uri, const struct mrt_store_ops **ops);
     /* Opens; connects or creates what is needed, but no session. 0 and *store, or a
        code with its particulars. */

@@ -6,14 +6,14 @@
  *           any of them, when the session dies -> ORPHAN -> FREE
  *
  * Invariants:
- *  - At most one command of a ticket is under way. What is wanted meanwhile is
+ *  - At most one command of a ticket is under way. Further wishes are
  *    kept as state (LEAVING, look_again) and sent when the answer comes.
  *  - A ticket that may be in the store is not freed before its removal is proven
  *    or its session is dead. So an acquire that was given up leaves nothing.
  *  - The memory of a fetched command stays until it is answered (ORPHAN). Its identity does not:
- *    what was to be adopted may be asked for again in the next session.
- *  - GRANTED is for good: an answer that says otherwise means that the ticket in the store is
- *    not ours any more, and the hold is lost.
+ *    a ticket that was not adopted may be requested again in the next session.
+ *  - GRANTED is final: an answer that says otherwise means that the ticket in the store is no
+ *    longer ours, and the hold is lost.
  */
 #include "core/ticket.h"
 
@@ -271,7 +271,7 @@ void mrt_ticket_remove(struct mrt_ticket *ticket)
 {
     MRT_ASSERT(ticket->holds == 0);
     if (ticket->adopts)
-        ticket->detached_id = ticket->id; /* nobody has had it yet: it is to be as it was */
+        ticket->detached_id = ticket->id; /* no hold had it yet: it becomes as it was */
     struct mrt_engine *engine = ticket->queue->engine;
     ticket->lingers = 0; /* its timer is that of the removal now */
     mrt_ticket_end_verifiers(ticket, MORTISE_ENOTHELD);

@@ -35,26 +35,27 @@ struct mrt_ticket {
     uint32_t holds;            /* GRANTED: how many have it */
     struct mrt_waiter *waiter; /* for whom alone it waits: of a shared recipe, or if it adopts */
     uint64_t fence, fence_span;
-    uint64_t granted_serial;   /* the newest command when it was granted */
-    uint64_t used;             /* fences handed out */
-    mrt_time delay;            /* how long it stays in the store if the session dies */
-    bool fresh;                /* GRANTED: nobody has had it yet */
-    bool adopts;               /* it was nobody's, and has not become a hold yet */
-    uint64_t last_fence;       /* adopts: of its last hold */
-    struct mrt_id detached_id; /* LEAVING: what it is called when it is nobody's; none: it goes */
+    uint64_t granted_serial; /* the newest command when it was granted */
+    uint64_t used;           /* fences handed out */
+    mrt_time delay;          /* how long it stays in the store if the session dies */
+    bool fresh;              /* GRANTED: nobody has had it yet */
+    bool adopts;             /* it was detached, and has not become a hold yet */
+    uint64_t last_fence;     /* adopts: of its last hold */
+    struct mrt_id
+        detached_id; /* LEAVING: the identity it gets when detached; none: it is removed */
     bool try_only;
     bool waited; /* others were ahead */
     bool others_behind;
-    bool may_linger;      /* the store was asked to tell of who queues behind it */
+    bool may_linger;      /* the store was requested to report clients that queue behind it */
     bool outcome_unknown; /* an APPEND of unknown outcome: it may be in the store */
     bool look_again;      /* REFRESH once the outstanding command is answered */
     bool remove_pending;  /* LEAVING: its REMOVE waits for the answer to an earlier command */
-    bool lightening;      /* the store is to be told of its lower weight */
-    bool revaluing;       /* the store is to be told of its new value */
-    bool unreachable;     /* the newest command came to nothing, for want of a connection */
+    bool lightening;      /* the store does not know its lower weight yet */
+    bool revaluing;       /* the store does not know its new value yet */
+    bool unreachable;     /* the newest command failed for want of a connection */
     bool checking_others; /* a REFRESH sent to learn whether others wait */
-    bool watch_closely;   /* a hold wants to hear at once of what others do to it */
-    uint64_t revoked;     /* the newest request to give it up that is known; 0: none */
+    bool watch_closely;   /* the store reports immediately what others do to it, for a hold */
+    uint64_t revoked;     /* the number of the newest known request to give it up; 0: none */
     uint32_t attempts;
     mrt_time recheck;
     mrt_time lingers;       /* GRANTED, nobody has it: kept until then; 0: it is not */

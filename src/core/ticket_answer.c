@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the store says of a ticket: answers to its commands, and what was not asked for.
+ * The store's events about a ticket: answers to its commands, and unsolicited ones.
  *
  * Invariants:
- *  - Only a VIEW grants, and only by the rule. What was not asked for may be old, so it ends
- *    nothing: it is asked about. An answer ends a grant, if it was asked for after that.
+ *  - Only a VIEW grants, and only by the rule. An unsolicited VIEW may be old, so it ends no grant:
+ *    a REFRESH follows. An answer ends a grant, if its command was sent after the grant.
  *  - A store that was wiped or restored may grant with a fence that is not larger than one that was
- *    given out here: nobody is given that ticket, and who waits for it is told (MORTISE_ESTALE).
- *    Holders of less than all there is share, so only one that was alone counts for them.
- *  - One command of a ticket is under way at a time: what is left to be done is sent when the
+ *    given out here. Such a ticket is given to no waiter, and its waiter gets MORTISE_ESTALE.
+ *    Holders of less than the whole capacity share, so for them only the fence of an exclusive
+ * holder counts.
+ *  - One command of a ticket is under way at a time: the next is sent when the
  *    answer to the one before has come.
  */
 #include "core/ticket_answer.h"
@@ -44,10 +45,10 @@ void mrt_ticket_revoked(struct mrt_ticket *ticket, uint64_t number)
             mrt_hold_ask(hold);
 }
 
-/* Whether others wait behind it, by what is newest. What was not asked for may be older than what
-   is known, or newer than the answer that is under way. A lingering holder that missed a newcomer
-   would keep the lock. So for it an unsolicited "nobody waits" is ignored, and an unsolicited
-   "somebody waits" is confirmed by a REFRESH. */
+/* Whether others wait behind it, by the newest knowledge. An unsolicited event may be older than
+   that knowledge, or newer than the answer that is under way. A lingering holder that missed a
+   newcomer would keep the lock. So for it an unsolicited "nobody waits" is ignored, and an
+   unsolicited "somebody waits" is confirmed by a REFRESH. */
 static bool has_others(struct mrt_ticket *ticket, const struct mrt_event *event)
 {
     if (event->serial > 0 || !ticket->may_linger)
@@ -151,8 +152,8 @@ static void answered_view(struct mrt_ticket *ticket, const struct mrt_event *eve
         mrt_ticket_send(ticket, MRT_SET_VALUE);
 }
 
-/* Whether a failed APPEND, and those before it, have put nothing into the store. What is not there
-   to be adopted has not been adopted by an earlier attempt. */
+/* Whether a failed APPEND, and those before it, have put nothing into the store. A ticket that is
+   not there to be adopted has not been adopted by an earlier attempt either. */
 static bool was_not_done(const struct mrt_ticket *ticket, const struct mrt_event *event)
 {
     MRT_ASSERT(ticket->command.type == MRT_APPEND);
@@ -204,7 +205,7 @@ static void answered_in_queue(struct mrt_ticket *ticket, const struct mrt_event 
         mrt_queue_serve(queue, now);
 }
 
-/* The answer to a DETACH. True: the ticket is ours no more. */
+/* Takes the answer to a DETACH. True: the ticket has left this client. */
 static bool answered_detach(struct mrt_ticket *ticket, const struct mrt_event *event)
 {
     MRT_ASSERT(ticket->command.type == MRT_DETACH);

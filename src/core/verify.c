@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asking the store whether a hold is there. A question is answered by a look that was sent after
- * it, whoever caused the look; so many questions cost one. Who detaches a ticket waits here too.
+ * Verifying a hold at the store. The next look that is sent after a verification answers it,
+ * whatever caused the look; so many verifications cost one look. A call that detaches a ticket
+ * waits here too.
  *
  * Invariant: a ticket that is free has no verifiers: whatever ends it answers them first.
  * Threads: as core/engine.h.

@@ -58,7 +58,7 @@ struct mrt_waiter {
     TAILQ_ENTRY(mrt_waiter) settled_link;
     bool settled;
     uint64_t place; /* how many tickets are ahead in the store; 0: not known */
-    bool placing;   /* and that is to be told */
+    bool placing;   /* its place is news that was not delivered yet */
     TAILQ_ENTRY(mrt_waiter) placed_link;
 };
 
@@ -66,9 +66,9 @@ TAILQ_HEAD(mrt_waiter_list, mrt_waiter);
 
 /* Whether it waits for the store, and not for who has the lock in this process. */
 bool mrt_waiter_asks(const struct mrt_waiter *waiter);
-/* Puts a waiter that was DONE at once into the settled list all the same. */
+/* Puts a waiter that was DONE immediately into the settled list all the same. */
 void mrt_engine_settle(struct mrt_engine *engine, struct mrt_waiter *waiter);
-/* NULL when there is no more. */
+/* NULL: none is left. */
 struct mrt_waiter *mrt_engine_next_settled(struct mrt_engine *engine);
 struct mrt_waiter *mrt_engine_next_placed(struct mrt_engine *engine);
 
@@ -83,11 +83,11 @@ void mrt_waiter_end(struct mrt_waiter *waiter, int error);
 void mrt_queue_enter(struct mrt_queue *queue, struct mrt_waiter *waiter, bool first);
 /* Takes it out, and its timer off. */
 void mrt_queue_unlink_waiter(struct mrt_waiter *waiter);
-/* The ticket stands for this waiter alone. */
+/* The ticket stands for this waiter only. */
 void mrt_queue_attach_waiter(struct mrt_ticket *ticket, struct mrt_waiter *waiter);
-/* The ticket stands for its waiter no more; NULL: it stood for nobody in particular. */
+/* From now on the ticket stands for no waiter; returns the one it had, or NULL. */
 struct mrt_waiter *mrt_queue_detach_waiter(struct mrt_ticket *ticket);
-/* Its place in the store's queue is this; told if it cares and that is news. */
+/* Notes the waiter's place in the store's queue; it is news if it changes and the waiter cares. */
 void mrt_waiter_place(struct mrt_waiter *waiter, uint64_t place);
 /* Drops the news of its place that was not delivered yet. */
 void mrt_waiter_unplace(struct mrt_waiter *waiter);

@@ -33,7 +33,7 @@ void mrt_tell(struct mrt_driver *driver);
 void mrt_tell_kick(struct mrt_driver *driver);
 /* The engine's timers may have changed. */
 void mrt_tell_timers(struct mrt_driver *driver);
-/* From now on no call of the store holds up what is to be told. 0 or MORTISE_ENOMEM. */
+/* From this call on, no call of the store delays a callback. 0 or MORTISE_ENOMEM. */
 int mrt_tell_in_time(struct mrt_driver *driver);
 /* After the loop's end: tells the rest. */
 void mrt_tell_stop(struct mrt_driver *driver);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the subcommands share; cli.h says what each function promises.
+ * The functions that the subcommands share; cli.h says what each function promises.
  *
- * An error line is composed first and written by one call, so that lines of
+ * An error line is composed first and written by one call, so lines of
  * several processes on one terminal or log do not mix.
  */
 #include "cli/frame/cli.h"

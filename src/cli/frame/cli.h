@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the subcommands share: global options, exit codes, error lines, parsing
+ * The functions that the subcommands share: global options, exit codes, error lines, parsing
  * of arguments and the way a client is opened. A subcommand is one function
  *     int mrt_cli_NAME(struct mrt_cli *cli, int argc, char **argv)
  * with argv[0] its own name, that returns the exit code, and a struct mrt_subcommand
@@ -120,10 +120,10 @@ void mrt_cli_restore_core(void);
 /* ---------------------------------------------------------------- client */
 
 #define MRT_OWNER_TEXT_SIZE (MORTISE_LABEL_MAX + 128)
-/* What an entry's client tells of itself, "label host web pid 12"; "" if nothing; or that no
-   client has it. */
+/* Describes an entry's client as "label host web pid 12", or says that no client has it; "" if the
+   client does not describe itself. */
 void mrt_cli_describe_owner(const mortise_entry *entry, char text[MRT_OWNER_TEXT_SIZE]);
-/* Opens the client of a command: it is short-lived and tells of its process. 0, or the exit
+/* Opens the client of a command: it is short-lived and names its process. 0, or the exit
  * code with the error line written. */
 int mrt_cli_open(const struct mrt_cli *cli, uint32_t flags, mortise_client **client);
 /* The same with a loop of ours, of a store where commands see each other's locks. */

@@ -4,7 +4,7 @@
  *
  * A duration is one number of seconds as flock takes it ("10", "0.5"), or one or
  * more numbers with units, from the larger to the smaller ("1h", "1m30s",
- * "500ms"). Whole integers throughout: no rounding, no locale. What does not
+ * "500ms"). Whole integers throughout: no rounding, no locale. A text that does not
  * parse entirely is refused; there is no guessing.
  */
 #include "cli/frame/cli.h"

@@ -2,9 +2,9 @@
 /*
  * Options, out of a subcommand's table; options.h says what each function promises.
  *
- * What stands outside the command line is handed out before it, one value an option, that of
- * the place that comes first; a subcommand takes both in one loop, and need not know where a
- * value is from.
+ * Values from settings and the environment are returned before the command line, one an option,
+ * from the place with the highest rank. So a subcommand takes all in one loop, and need not know
+ * where a value comes from.
  */
 #include "cli/frame/options.h"
 
@@ -25,7 +25,7 @@ static const struct mrt_flag common_flags[] = {
 };
 #define COMMON_COUNT (sizeof common_flags / sizeof common_flags[0])
 
-/* What flock(1) takes too, for the options of a letter. */
+/* Further options that flock(1) accepts, for options of a letter. */
 static const struct alias {
     const char *name; /* NULL: a letter */
     int letter, id;
@@ -166,7 +166,7 @@ static int fail_option(const struct mrt_subcommand *subcommand, char **argv, int
                         name, space);
 }
 
-/* What getopt reads, made from the table. */
+/* The tables for getopt, made from the subcommand's table. */
 struct tables {
     char letters[2 + 2 * (MRT_FLAGS_MAX + ALIAS_COUNT) + 2];
     struct option options[MRT_FLAGS_MAX + ALIAS_COUNT + 1];

@@ -66,14 +66,14 @@ enum {
 #define MRT_FLAGS_MAX 40
 
 /*
- * The next option that has a value, first those of files and environment, then the command
- * line's, so that the last one counts: its id, and its value in optarg (NULL for one
- * that takes none). The common ones are seen to here, and so are unknown options and missing
- * arguments. MRT_OPTION_END: no more, operands from argv[optind]; MRT_OPTION_STOP: return
+ * The next option that has a value: first those of files and environment, then the command
+ * line's, so the last one counts. Returns its id, and its value in optarg (NULL if it
+ * takes none). Common options are handled here, and so are unknown options and missing
+ * arguments. MRT_OPTION_END: none is left, operands from argv[optind]; MRT_OPTION_STOP: return
  * cli->exit_code.
  */
 int mrt_cli_option(struct mrt_cli *cli, int argc, char **argv);
-/* The same for what stands before the subcommand; from the command line alone. */
+/* The same for options before the subcommand; only from the command line. */
 int mrt_cli_global_option(struct mrt_cli *cli, int argc, char **argv);
 /* Says that the value of the option just returned is not `what`, and where it stands;
    returns the exit code. */

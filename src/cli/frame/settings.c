@@ -4,9 +4,9 @@
  * comment line. $XDG_CONFIG_HOME/mortise/config (~/.config) is the user's, and in each
  * directory of $XDG_CONFIG_DIRS (/etc/xdg) mortise/config the system's.
  *
- * A file can say which store is used and which commands are run, so one that others may
- * write is refused; so is one with a line that is not understood, for a misspelt setting
- * would silently be none.
+ * A file can say which store is used and which commands are run, so a file that others may
+ * write is refused. A file with a line that is not understood is refused too: a misspelt setting
+ * would otherwise be ignored without a word.
  *
  * The text stays in memory, cut up in place, for the life of the process.
  */
@@ -64,7 +64,7 @@ static const char *describe_unknown(const char *key)
     return fault;
 }
 
-/* What is wrong with the line, or NULL. */
+/* Takes one line of a file; returns its fault, or NULL. */
 static const char *take_line(struct file *file, char *text, int number)
 {
     text = trim(text);

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper: a process in the background that holds locks as long as somebody else lives, who
- * can be no child of ours: a script that takes a lock in its midst, or (run -F) a command that
+ * The keeper: a process in the background that holds locks as long as another process lives that
+ * can be no child of ours: a script that acquires a lock in its midst, or (run -F) a command that
  * takes the place of mortise.
  *
- * Who wants it forks, for a client is no use after a fork, and waits for the keeper's word. The
- * keeper opens the store, waits for the lock, tells its token, and stays only if that has
- * arrived: so whatever dies at whatever moment, there is no lock that nobody knows of. From
- * then on it gives the lock back and ends when the owner has ended, when it is asked to, when
- * --max-hold is over, or when the lock is lost. It says nothing afterwards: a keeper that is no
- * longer there is how others learn that the lock is lost.
+ * `mortise acquire` forks, because a client cannot be used after a fork, and waits for the keeper's
+ * report. The keeper opens the store, waits for the lock, reports its token, and stays only if the
+ * report has arrived. So whichever process dies at whatever moment, no lock is left of which nobody
+ * knows. From then on the keeper releases the lock and ends when the owner has ended, at a request,
+ * when --max-hold is over, or when the lock is lost. It reports nothing afterwards: others learn
+ * that the lock is lost when the keeper has ended.
  *
- * If --on-lost says that the owner is to be ended, that is done as for a command (run/ending.c),
- * and a guard sees to it when the keeper itself is killed or stopped. By default nothing is done
- * to the owner, and there is no guard.
+ * If --on-lost says that a loss ends the owner, that is done as for a command (run/ending.c),
+ * and a guard does it when the keeper itself is killed or stopped. By default the owner goes
+ * on, and there is no guard.
  *
- * A command of run -F it minds until the whole process group has ended, as run does, and has nobody
- * ask it for anything.
+ * For run -F the keeper looks after the command until the whole process group has ended, as run
+ * does, and takes no requests.
  *
- * Of the caller's things it keeps none (but for standard error and --status-fd of run -F, which are
- * to hear what happens): not the descriptors, the terminal's session, nor what is secret in the
- * environment. One thread, without one of the client's.
+ * The keeper keeps none of the caller's resources: not the descriptors, the terminal's session, nor
+ * the secrets in the environment. Only with run -F it keeps standard error and --status-fd, for its
+ * messages. One thread, without one of the client's.
  */
 #include "cli/keeper/keeper.h"
 #include "cli/run/command.h"
@@ -48,9 +48,9 @@ struct keeper {
     struct mrt_keeper_socket socket;
     int link;       /* to who started us; -1: it knows */
     int releaser;   /* the connection that waits for the release; -1: none */
-    bool over;      /* nothing is to be kept any more */
+    bool over;      /* there is nothing left to keep */
     mrt_time until; /* --max-hold */
-    /* The owner itself has ended, or is to: the rest of its group is looked at so often; 0: no. */
+    /* The owner itself has ended or is ending: how often to check the rest of its group; 0: no. */
     mrt_time look_every;
 };
 
@@ -227,7 +227,7 @@ static int get_locks(struct mrt_run *run)
     return code;
 }
 
-/* What run -F wants to know. */
+/* Fills in the part of the report for run -F. */
 static void tell_locks(struct mrt_run *run, struct mrt_keeper_word *word)
 {
     word->is_due = mrt_run_is_due(run, &word->code);
@@ -240,7 +240,7 @@ static void tell_locks(struct mrt_run *run, struct mrt_keeper_word *word)
         memcpy(word->address, run->address, strlen(run->address) + 1);
 }
 
-/* What is there beside the lock: 0 or an exit code. */
+/* Makes the socket and the guard that go with the lock: 0 or an exit code. */
 static int set_up(struct keeper *keeper)
 {
     struct mrt_run *run = keeper->run;
@@ -248,7 +248,7 @@ static int set_up(struct keeper *keeper)
         return mrt_cli_fail(MRT_EXIT_INTERNAL, "the keeper cannot listen: %s", strerror(errno));
     struct mrt_target minded = keeper->ending.target;
     if (run->no_fork)
-        minded.pidfd = 0; /* its group is to be killed also when it has ended itself */
+        minded.pidfd = 0; /* the group is killed even after the command has ended */
     else if (run->on_lost == MRT_ON_LOST_IGNORE)
         return 0;
     if (setenv("MORTISE_NAME", run->name, 1) < 0 || !mrt_guard_start(&run->guard, run->is_leased) ||
@@ -258,7 +258,7 @@ static int set_up(struct keeper *keeper)
     return 0;
 }
 
-/* Gives the lock back; what became of it. */
+/* Gives the lock back; returns the outcome. */
 static struct mrt_keeper_reply give_back(struct keeper *keeper)
 {
     struct mrt_run *run = keeper->run;
@@ -278,7 +278,7 @@ static struct mrt_keeper_reply give_back(struct keeper *keeper)
     return reply;
 }
 
-/* Until the lock is to be given back. */
+/* Keeps the lock until it must be released. */
 static void serve_owner(struct keeper *keeper, const struct mrt_target *owner,
                         struct mrt_keeper_word *word)
 {

@@ -16,12 +16,12 @@
 
 /* -------------------------------------------------------------- keeper.c */
 
-/* What the keeper tells who started it. */
+/* The keeper's report to the process that started it. */
 struct mrt_keeper_word {
     int code; /* 0: it holds the locks; else the exit code, and the error has been said */
     char token[MORTISE_TOKEN_SIZE];
     /* Of run -F. */
-    bool is_due;    /* false: nothing is to be run, and no keeper is left */
+    bool is_due;    /* false: no run is due, and no keeper is left */
     bool are_outer; /* outer runs hold all locks, and no keeper is left */
     bool outer[MRT_RUN_LOCKS_MAX];
     uint64_t fences[MRT_RUN_LOCKS_MAX];
@@ -33,10 +33,11 @@ int mrt_keeper_start(struct mrt_run *run, const struct mrt_target *target, int *
 /* Waits for its word, or until the target has ended; then, and if the word is a failure, no
    keeper is left. 0 or an exit code. */
 int mrt_keeper_wait(int link, const struct mrt_target *target, struct mrt_keeper_word *word);
-/* The word has arrived where it should: from now on the keeper goes its own way. False: it has
-   lost the lock. Who ends without, or closes the link, lets the keeper give the lock back. */
+/* Confirms that the report has arrived: from now on the keeper goes its own way. False: it has
+   lost the lock. If the starter ends without this, or closes the link, the keeper releases the
+   lock. */
 bool mrt_keeper_commit(int link);
-/* It has not: the keeper gives the lock back, and is gone. Returns `code`. */
+/* The report cannot be delivered: the keeper releases the lock, and is gone. Returns `code`. */
 int mrt_keeper_dismiss(int link, int code);
 
 /* -------------------------------------------------------- owner.c */

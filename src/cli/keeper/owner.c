@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who a lock is kept for: a process that is there already, told by its number.
+ * The process that a lock is kept for, given by its number.
  *
- * A number may be another process's by the time it is used. So a process is known by its number
- * and the time of its start, and is ours only if both are the same after its pidfd has been
- * opened. Who gives a number gives that of a process older than this one.
+ * A number may belong to another process by the time it is used. So a process is known by its
+ * number and the time of its start, and is the right one only if both are the same after its pidfd
+ * has been opened. A number from the command line must be that of a process older than this one.
  *
- * Without a number it is whoever started us, but in "token=$(mortise acquire NAME)" that may
- * be a copy of the shell that ends with us. A copy has not become another program: it has its
+ * Without a number it is the process that started us. But in "token=$(mortise acquire NAME)" that
+ * may be a copy of the shell that ends with us. A copy has not become another program: it has its
  * parent's arguments, file and place of the stack, which are new at each exec. A subshell, as in
- * "( token=$(mortise acquire NAME); ... )", is a copy too, and the lock is kept for that. The copy
- * that a command substitution makes differs in this: its standard output is ours, and the next
- * one's is another.
+ * "( token=$(mortise acquire NAME); ... )", is a copy too, and the lock is kept for it. The copy
+ * that a command substitution makes differs in this: its standard output is ours, and that of its
+ * parent is another.
  *
  * A process of another user is refused, unless it has started us and is not the first of all:
  * nobody could end a lock that is kept for it.
  *
- * Told by signals is the process, with its whole group if it leads one.
+ * Signals go to the process, and to its whole group if it leads one.
  */
 #include "cli/keeper/keeper.h"
 

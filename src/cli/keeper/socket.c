@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What others ask of a keeper, and how they find it.
+ * Requests to a keeper, and how to find it.
  *
  * A token is "keeper-ID-SECRET". The keeper listens on the abstract socket
- * "mortise-keeper-ID", which leaves no file behind however it ends; who calls it shows the
- * secret, which is on no disk, in no list and in no argument. Both sides look at who the other
- * one is, for anybody may listen under an address that has become free: the same user, or root.
+ * "mortise-keeper-ID", which leaves no file behind however it ends. A caller shows the
+ * secret, which is on no disk, in no list and in no argument. Each side checks that the other
+ * is the same user, or root, because anybody may listen under an address that has become free.
  *
- * Without the secret a keeper tells what it holds, as any list of the store does. An ID begins with
- * the keeper's process number, so that who wants to know that of one keeper need not ask others,
+ * Without the secret a keeper reports what it holds, as any list of the store does. An ID begins
+ * with the keeper's process number, so a caller that wants one keeper need not connect to others,
  * which may be stopped.
  *
- * A packet is a request, another the reply. Who calls and says nothing keeps nobody
- * waiting: connections are read when something has come, and the oldest makes room.
+ * One packet is a request, another the reply. A caller that connects and sends nothing delays
+ * nobody: connections are read when a packet has come, and the oldest makes room.
  */
 #include "cli/keeper/keeper.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a token goes, and where it is read. Who has it can give the lock back, so it is
- * never an argument, which everybody sees, and in a file only its owner may read it.
+ * Writing and reading a token. A process that has it can release the lock. So a token is
+ * never an argument, which everybody can see, and only the owner may read a file with it.
  */
 #include "cli/keeper/keeper.h"
 

@@ -4,7 +4,7 @@
  *
  * All entries are collected before the first is printed: a store that fails half
  * way gives an error and no half answer, and no store waits for a slow terminal.
- * What others wrote into the store is data: control bytes are escaped.
+ * Texts that others wrote into the store are data: control bytes are escaped.
  */
 #include "cli/frame/cli.h"
 #include "cli/frame/json.h"

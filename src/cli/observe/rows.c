@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a store lists, collected: rows.h says what each function promises. */
+/* Collects the rows of a list: rows.h says what each function promises. */
 #include "cli/observe/rows.h"
 
 #include "cli/frame/json.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a store lists, collected: all entries before the first is printed, so a store that
+ * Collects the rows of a list: all entries before the first is printed, so a store that
  * fails half way gives an error and no half answer, and no store waits for a slow terminal.
  */
 #ifndef MRT_CLI_OBSERVE_ROWS_H

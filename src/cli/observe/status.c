@@ -48,7 +48,7 @@ static void print_row(const struct mrt_row *row)
            *mode ? "  " : "", row->fence, age, owner);
 }
 
-/* What the holders have of the lock's capacity. */
+/* The weight of all holders. */
 static uint64_t used(const struct mrt_rows *rows)
 {
     uint64_t sum = 0;

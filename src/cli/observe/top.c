@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mortise top: the locks of a store, live, and what an operator may do to them.
+ * mortise top: the locks of a store, live, and the operator's calls on them.
  *
- * The store is asked once an interval, and again after each key that may have changed
- * something. Two views: all locks, a line each; and the queue of one. Who has moved the mark finds
- * it on the same lock, or ticket, wherever that stands now. To revoke or to break names the fence
- * that is on the screen when the key is pressed, so nobody is hit who has come since. A store that
- * does not answer is said at the bottom; what was seen last stays. A signal ends it also while the
- * store is being asked.
+ * The list is read once an interval, and again after each key that may have changed
+ * something. Two views: all locks, a line each; and the queue of one. When the user has moved the
+ * mark, it stays on the same lock or ticket, wherever that is now. To revoke or to break uses the
+ * fence that is on the screen when the key is pressed, so a holder that has come since is safe. A
+ * fault of the store is shown at the bottom; the newest list stays. A signal ends top even while it
+ * waits for the store.
  */
 #include "cli/observe/top.h"
 

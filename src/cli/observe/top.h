@@ -31,8 +31,8 @@ struct top {
     uint64_t mark_fence;
     bool typing;                     /* the filter */
     bool helping;                    /* the keys are shown */
-    int question;                    /* 'r' or 'b' is to be confirmed; 0: nothing */
-    char name[MORTISE_NAME_MAX + 1]; /* whom that is about */
+    int question;                    /* 'r' or 'b' waits for a confirmation; 0: nothing */
+    char name[MORTISE_NAME_MAX + 1]; /* the lock of that question */
     uint64_t fence;
     char message[512];
     bool done;

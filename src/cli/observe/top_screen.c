@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The terminal of top: raw keys, the alternate screen, and both given back at the end, at
- * Ctrl-Z and at signals. A handful of sequences that every terminal of today knows, so that no
- * library has to be loaded by a command whose start is part of a lock's speed.
+ * The terminal of top: raw keys and the alternate screen, and the terminal as it was at the end, at
+ * Ctrl-Z and at signals. It needs only a handful of sequences that every terminal of today knows,
+ * so no library is loaded by a command whose start is part of a lock's speed.
  *
- * What is shown is composed first and written by one call. Lines are cut at the right, one
- * column a character. Text from outside must have been escaped by who composed it.
+ * A screen is composed first and written by one call. Lines are cut at the right, one
+ * column a character. The composing function must have escaped text from outside.
  */
 #include "cli/observe/top.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What top shows: top.h says what each function promises. */
+/* The views of top: top.h says what each function promises. */
 #include "cli/observe/top.h"
 
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Goes over the rows that the lines of the view stand for, from `at` 0 on; NULL: no more. */
+/* Goes over the rows that the lines of the view stand for, from `at` 0 on; NULL: the end. */
 static const struct mrt_row *next_row(const struct top *top, size_t *at)
 {
     if (!*top->opened)
@@ -75,7 +75,7 @@ void mrt_top_print(struct top *top, FILE *out)
     putc('\n', out);
 }
 
-/* Who held the lock before, below its queue. */
+/* Prints the earlier holders of the lock, below its queue. */
 static void print_past(const struct top *top, FILE *out, size_t room, int columns)
 {
     const struct mrt_watch_lock *lock = mrt_watch_find(&top->table.watch, top->opened);
@@ -143,7 +143,7 @@ static void print_foot(const struct top *top, FILE *out)
                                : "quit");
 }
 
-/* Whether a terminal is to be coloured: no-color.org, and who has no colours. */
+/* Whether to use colours: not with NO_COLOR (no-color.org), nor on a terminal without them. */
 static bool has_colours(void)
 {
     const char *none = secure_getenv("NO_COLOR"), *terminal = secure_getenv("TERM");

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What can be told of locks by looking at them again and again, from outside: each look is a
- * list of all tickets, and a ticket is known by its lock's name and its fence.
+ * Observes locks from outside by listing all tickets again and again. A ticket is known by its
+ * lock's name and its fence.
  *
- * All times are taken from this process's clock at the looks, so that clocks of stores and
- * clients do not matter: a wait is from the first look that saw the ticket wait to the
- * first that saw it hold, a hold from there to the first that no longer saw it hold. Each is
- * within the time between two looks of the truth. What began before the first look has no known
- * beginning and is in no histogram; what comes and goes between two looks is not
- * seen at all, so every count is the least. Tickets of stores that give no fence are not followed.
- * Who no longer holds has given the lock back or has lost it: from outside that is the same, but
- * for one who is seen dead while the lock is kept for its delay.
+ * All times are read from this process's clock at each look, so the clocks of stores and
+ * clients do not matter. A wait lasts from the first look that saw the ticket wait to the
+ * first that saw it hold, a hold from there to the first that saw it no longer. Each differs from
+ * the truth by at most the time between two looks. A hold or wait that began before the first look
+ * has no known beginning and is in no histogram. One that comes and goes between two looks is not
+ * seen at all, so every count is a lower bound. Tickets of stores without fences are not followed.
+ * A holder that no longer holds has released the lock or has lost it. From outside that is the
+ * same, except for a holder that is seen dead while the lock is kept for its delay.
  *
- * Memory: as much as there are locks and tickets. A lock that is free is remembered for
+ * Memory grows with the number of locks and tickets. A lock that is free is remembered for
  * MRT_WATCH_IDLE, the latest MRT_WATCH_IDLE_MAX of them; but the first `own_max` locks for ever,
  * so that they may have series of their own in metrics.
  * Threads: none of its own, and no mutex.

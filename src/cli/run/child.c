@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looking after the command until its process group is empty. The lock is never
- * given back earlier, but for one case: it is lost (ending.c).
+ * Looks after the command until its process group is empty. The lock is never
+ * released earlier, except when it is lost (ending.c).
  *
- * The command's own process is its group's leader. When it is gone others of the
- * group may live on; they are waited for. Those whose parent is gone become our
- * children (subreaper), so that their end is a signal; for the rest the group is
- * looked at now and then. Somebody who wants mortise to end at that point has
- * them ended: TERM, grace, KILL.
+ * The command's own process is its group's leader. When it has ended, others of the
+ * group may live on, and mortise waits for them. A process whose parent has ended becomes our
+ * child (subreaper), so its end is a signal. Processes with a living parent send none, so the
+ * group is checked from time to time. A signal that ends mortise at that point
+ * ends them: TERM, grace, KILL.
  *
  * Processes that have left the group, as daemons do, are found as descendants (target.c).
- * mortise leaves them alone, or waits for them as for the group, or ends them when the group is
- * empty, as --stragglers says.
+ * --stragglers decides whether mortise leaves them alone, waits for them as for the group, or ends
+ * them when the group is empty.
  */
 
 #include "cli/run/command.h"

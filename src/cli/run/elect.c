@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mortise elect: a run whose lock is an election (run.h), and what it does beside running a
- * command: to lead without one, and to tell who leads.
+ * command: to lead without a command, and to report who leads.
  *
- * Who observes asks the store once before it waits for changes, so that a store out of reach
+ * An observer reads the leader once before it waits for changes, so a store out of reach
  * is an error and not a long silence.
  */
 #include "cli/frame/json.h"

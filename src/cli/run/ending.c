@@ -44,7 +44,7 @@ static void on_state(void *argument, mortise_hold hold, mortise_state state)
                                                : "the store answers again");
 }
 
-/* Whoever started us may end the command; we do not. */
+/* The program that started mortise may end the command; mortise does not. */
 static void on_revoke(void *argument, mortise_hold hold)
 {
     const struct mrt_run_lock *lock = argument;
@@ -132,7 +132,7 @@ static void kill_if_due(struct mrt_ending *ending, mrt_time now)
     ending->killed = true;
 }
 
-/* What --on-lost says, with `left` until the group has to be dead. */
+/* Does what --on-lost says; the group must be dead after `left`. */
 static void end_command(struct mrt_ending *ending, mrt_time now, mrt_time left)
 {
     struct mrt_run *run = ending->run;
@@ -171,7 +171,7 @@ void mrt_ending_check_lock(struct mrt_ending *ending, mrt_time now)
     struct mrt_run *run = ending->run;
     if (ending->lock_gone || mrt_run_term_time(run) > now)
         return;
-    /* What holds for a lease: who is granted next does not wait for our grace. */
+    /* The time left of a lease: the next holder does not wait for our grace. */
     mrt_time left =
         run->is_leased ? mrt_time_add(find_end(run), -MRT_RUN_LEASE_MARGIN - now) : run->grace;
     give_up(ending, now, left);

@@ -26,7 +26,7 @@
 
 #define SUFFIX "/every"
 
-/* Beginning of the period that is now, milliseconds since 1970. */
+/* Beginning of the present period, milliseconds since 1970. */
 static int64_t find_period(const struct mrt_run *run)
 {
     struct timespec now;
@@ -35,7 +35,7 @@ static int64_t find_period(const struct mrt_run *run)
     return wall_ms - wall_ms % (run->every / MRT_MILLISECOND);
 }
 
-/* What the cell has; -1: no period. */
+/* The period in the cell; -1: none. */
 static int64_t read_period(const mortise_cell *cell)
 {
     char text[32];

@@ -11,21 +11,21 @@
  * pipe, and the group's id through the same pipe, from the command itself before
  * it becomes the command: no instant is uncovered.
  *
- * Where a lock is a lease, mortise also writes when the group has to be told and when it has
- * to be dead, again with every renewal. If those instants pass, the guard sends TERM and
+ * If a lock is a lease, mortise also writes when TERM must be sent to the group and when the
+ * group must be dead, again with every renewal. If those instants pass, the guard sends TERM and
  * KILL; its timer counts the time for which the machine is suspended. The command
- * itself looks at the clock after the guard has heard of it and before it begins, for
+ * itself checks the clock after the guard knows of it and before it begins, because
  * mortise may have been stopped before that.
  *
- * It shares our memory (clone with CLONE_VM; descriptors are copied): a fork costs a
- * fifth of what flock takes in all, most of it in pages copied afterwards. In
+ * The guard shares our memory (clone with CLONE_VM; descriptors are copied): a fork costs a
+ * fifth of the time of a whole flock, most of it in pages copied afterwards. In
  * exchange, its functions keep to rules: a stack of their own, no allocation, no
  * stdio streams, no library of ours, and while mortise holds the lock no call that fails,
- * for errno is shared too. A build for a sanitizer, which knows nothing of such
- * processes, forks: by _Fork, for the library's fork handlers are not meant here.
+ * because errno is shared too. A sanitizer knows nothing of such processes, so a build for one
+ * forks instead: by _Fork, because the library's fork handlers must not run here.
  *
- * Of the caller's things it keeps none: not the standard descriptors, nor the
- * working directory, nor the session, so it is not seen by the terminal.
+ * It keeps none of the caller's resources: neither the standard descriptors, nor the
+ * working directory, nor the session, so the terminal does not see it.
  */
 
 #include "cli/run/guard.h"

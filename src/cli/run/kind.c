@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kind of a run's locks, and what a run does that finds a name in use as the other kind.
+ * The kind of a run's locks, and what a run does if a name is in use as the other kind.
  *
  * As in flock(1) a name is one lock: a plain run and -x hold it alone, -s together with others. A
- * store keeps a queue of one kind at a time. A plain run asks for a mutex, which programs and, on
- * ZooKeeper, Curator's mutexes contend for too; -x and -s ask for the sides of a read/write lock.
- * If the store refuses because the name is in use as the other kind, whoever wants to be alone
- * asks again as that kind. So the others, whatever they are, see what they know. A reader cannot
- * share a mutex: it waits until no mutex is left, without a place in the queue.
+ * store keeps a queue of one kind at a time. A plain run acquires a mutex, for which programs and,
+ * on ZooKeeper, Curator's mutexes contend too; -x and -s acquire the sides of a read/write lock. If
+ * the store refuses because the name is in use as the other kind, a run that wants to be alone
+ * tries again with that kind. So the other programs see a lock of the kind they use. A reader
+ * cannot share a mutex: it waits until no mutex is left, without a place in the queue.
  *
- * Invariant: a ticket is always of the kind that its queue has. The store sees to that, also
- * between two versions of mortise; here it is only chosen what to ask for next.
+ * Invariant: a ticket always has the kind of its queue. The store guarantees that, also
+ * between two versions of mortise; this file only chooses the kind to try next.
  */
 
 #include "cli/run/locks.h"
 
 #include <string.h>
 
-/* What the store shows under a name. */
+/* The state that the store shows under a name. */
 struct seen {
     bool is_mutex, is_read_write, is_other;
     bool is_foreign; /* a mutex of which the store knows no process */

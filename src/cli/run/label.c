@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What lists show beside a lock where no --label says it: of a command its name, without a path and
- * without arguments, which may be secret; of a keeper also the process that it keeps the lock
- * for, since the process in the list is the keeper; of a candidate its value.
+ * The label that lists show beside a lock without --label. For a command it is the command's name,
+ * without a path and without arguments, which may be secret. For a keeper it adds the process that
+ * the keeper keeps the lock for, since the process in the list is the keeper. For a candidate it is
+ * its value.
  */
 
 #include "base/name.h"

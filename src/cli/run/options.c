@@ -222,7 +222,7 @@ static int take_label(struct mrt_run *run)
     return 0;
 }
 
-/* Of -s and -x the later counts. What stands on the command line goes before settings. */
+/* Of -s and -x the later counts. An option of the command line overrides a setting. */
 static int set_mode(struct mrt_run *run, enum mrt_run_mode mode)
 {
     bool given = !run->cli->setting.value;

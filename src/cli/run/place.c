@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run -F: the command takes the place of mortise, its process number included, as supervisors of
- * services want it; so somebody else has to hold the locks, a keeper (keeper/keeper.c). It holds
+ * services want it. So another process has to hold the locks, a keeper (keeper/keeper.c). It holds
  * them until the command's whole process group has ended, and ends the group when they are lost;
  * its guard does so when the keeper itself is stopped or killed.
  *
- * For that the command has to lead a group. Where we do not lead one yet, we become leader of a
- * new one; but if the terminal's keys are meant for the group that we would leave, nobody would
- * give the terminal back in the end, and that is refused.
+ * For that the command has to lead a group. If this process does not lead one yet, it becomes the
+ * leader of a new one. If the terminal's keys are meant for the group that it would leave, that is
+ * refused: no process would give the terminal back in the end.
  *
- * What is lost against run: the exit code is the command's also when the lock was lost, and the
- * lock is free a moment after the command has ended.
+ * Compared with run, two promises are missing: the exit code is the command's even when the lock
+ * was lost, and the lock is free only a moment after the command has ended.
  */
 #include "cli/keeper/keeper.h"
 #include "cli/run/command.h"

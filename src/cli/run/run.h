@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run: what it was asked for, and its state. The parts of `mortise run` work on it:
- *   run.c        the order of things, what is said
+ * A run: its options, and its state. The parts of `mortise run` work on it:
+ *   run.c        the order of the steps, and the messages
  *   options.h    options, locks and command
- *   locks.h      making, acquiring and giving back the locks
+ *   locks.h      making, acquiring and releasing the locks
  *   held.h       the command's environment, and locks that an outer run holds
  *   command.h    starting the command, looking after it, its end
  *   guard.h      the process that outlives this one
  *   target.h     the processes that the lock is held for
  *   terminal.h   the terminal's foreground
- *   every.c      whether it is due
+ *   every.c      whether the run is due
  *   lease.c      --lease
- *   label.c      what lists show where no --label is given
+ *   label.c      what lists show if no --label is given
  *   status.c     events for the program that started mortise
  *   place.c      -F: the command in place of mortise, under a keeper (keeper/keeper.h)
  *   elect.c      what `mortise elect` does without a command
@@ -30,7 +30,7 @@
 #include <sys/types.h>
 
 #define MRT_RUN_LOCKS_MAX 32
-/* The group is to be dead so long before a lease ends. */
+/* How long before the end of a lease the group must be dead. */
 #define MRT_RUN_LEASE_MARGIN (200 * MRT_MILLISECOND)
 
 enum mrt_run_mode {
@@ -119,19 +119,19 @@ struct mrt_run { // NOLINT(clang-analyzer-optin.performance.Padding): there is o
 
 /* ----------------------------------------------------------- run.c */
 
-/* What counts where nobody says anything. */
+/* Sets the defaults. */
 void mrt_run_set_standards(struct mrt_run *run);
-/* What run and elect have in common, from the arguments on: the exit code. */
+/* The whole of run or elect, from the arguments on: the exit code. */
 int mrt_run_whole(struct mrt_run *run, int argc, char **argv);
 
 /* --------------------------------------------------------- every.c */
 
-/* What --every needs of the arguments: 0 or an exit code. */
+/* Whether the arguments suit --every: 0 or an exit code. */
 int mrt_run_check_every(const struct mrt_run *run);
-/* Whether this period has had no run; then it has had this one, unless only a success counts.
-   False: *code, 0 if it had. */
+/* Whether this period has had no run yet. If so it is noted to have had this one, unless only a
+   success counts. False: *code, 0 if the period had a run. */
 bool mrt_run_is_due(struct mrt_run *run, int *code);
-/* The command has ended well, and the locks are held yet: notes it, if that is what counts. */
+/* The command has ended well, and the locks are still held: notes the run, if a success counts. */
 void mrt_run_count_success(const struct mrt_run *run);
 
 /* --------------------------------------------------------- lease.c */

@@ -22,7 +22,7 @@ bool mrt_terminal_exists(struct mrt_terminal *terminal);
 /* Gives it to `group` if we have it, takes it back if `group` has it; whether it did. */
 bool mrt_terminal_give(struct mrt_terminal *terminal, pid_t group);
 bool mrt_terminal_take(struct mrt_terminal *terminal, pid_t group);
-/* Stops this process (its own id) or its group (0, for a shell to see the whole job
+/* Stops this process (its own id) or its group (0: a shell then sees the whole job
    stopped) as the suspend key would; returns when it is continued. */
 void mrt_terminal_stop(pid_t whom);
 

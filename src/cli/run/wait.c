@@ -120,7 +120,8 @@ static void tell_waiting(struct waiting *waiting)
                     describe_holder(waiting, "others are first", &holder));
 }
 
-/* Who waits for us would be waited for, for ever; but not by who says how long. */
+/* If an outer run that waits for us holds the lock, the wait would never end, so it is an error;
+   but not with a time limit. */
 static void look_above(struct waiting *waiting)
 {
     waiting->has_looked = true;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may ask: serve.h says what each function promises.
+ * Access to the page and its data: serve.h says what each function promises.
  *
- * A page elsewhere on the web can have its reader's browser ask us, and by a name of its own
- * that it points at us (DNS rebinding) even read the answer. Browsers say which host they mean and
- * which page asks, so both are checked. The token is the one thing that keeps out who is not a
- * browser.
+ * A page elsewhere on the web can make its reader's browser send us requests, and by a name of its
+ * own that leads to us (DNS rebinding) even read the answer. Browsers say which host they mean and
+ * which page sends the request, so both are checked. Against other programs only the token
+ * protects.
  */
 #include "cli/serve/serve.h"
 

@@ -101,7 +101,7 @@ static void print_extreme(const struct mrt_serve *serve, FILE *out, const char *
     fprintf(out, "}");
 }
 
-/* What is most likely to be stuck. */
+/* The longest wait and the oldest hold, which are most likely to be stuck. */
 static void print_extremes(const struct mrt_serve *serve, FILE *out)
 {
     const struct mrt_table_lock *waits = NULL, *holds = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread that asks the store. It looks once an interval, and does what operators ask for as
- * soon as it comes, then looks again. What it finds it takes in under the mutex, which it never
- * holds while it asks.
+ * The thread that reads the store. It lists once an interval. It executes operators' requests as
+ * soon as they come, then lists again. It stores the results under the mutex, which it never
+ * holds during a call to the store.
  */
 #include "cli/serve/serve.h"
 

@@ -2,10 +2,10 @@
 /*
  * mortise serve: a page that shows the locks, the same as JSON, and metrics for Prometheus.
  *
- * What cannot be right is refused before anything is opened: an address that others can reach, and
- * changes, need a token of the operator's. Otherwise one is made, since every user of this machine
- * can reach its addresses; it is printed as a part of the page's address that a browser keeps to
- * itself. The server ends at a signal, at once, whatever the store is doing: it
+ * Faulty options are refused before anything is opened: an address that others can reach, and
+ * changes, need a token of the operator's. Otherwise mortise makes one, since every user of this
+ * machine can reach its addresses. It is printed as the part of the page's address that a browser
+ * does not send. The server ends at a signal, immediately, whatever the store is doing: it
  * holds nothing.
  */
 #include "cli/serve/serve.h"
@@ -76,7 +76,7 @@ static const char *const headers[][2] = {
     {NULL, NULL},
 };
 
-/* What the options say. */
+/* The values of the options. */
 struct plan {
     struct mrt_serve_address address;
     const char *listen, *token_file;

@@ -39,7 +39,7 @@ struct mrt_page_file {
 extern const struct mrt_page_file mrt_page_files[];
 extern const size_t mrt_page_file_count;
 
-/* What one look added. */
+/* The result of one look. */
 struct mrt_serve_sample {
     int64_t wall_ms;
     uint32_t held, holders, waiters;
@@ -47,7 +47,7 @@ struct mrt_serve_sample {
     bool failed;
 };
 
-/* What an operator asked for. */
+/* A request of an operator. */
 struct mrt_serve_job {
     struct mrt_http_exchange *exchange; /* NULL: has been answered */
     bool breaks;                        /* else revokes */

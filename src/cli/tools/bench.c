@@ -78,7 +78,7 @@ struct request {
     struct mrt_bench_cost alone;
 };
 
-/* What one thread writes. */
+/* The results of one thread, which only that thread writes. */
 struct slot {
     struct mrt_histogram acquire, release, cycle;
     uint64_t handovers; /* the one before was another thread */

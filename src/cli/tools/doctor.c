@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mortise doctor: whether the store answers, what it can and cannot promise, what is set and where
- * it came from, and what is wrong with any of it. What matters most is first, and the verdict last.
+ * mortise doctor: whether the store answers, what it can and cannot promise, each setting and where
+ * it came from, and the faults of any of these. The most important finding is first, and the
+ * verdict last.
  *
- * The store is asked as a lock asks it: a mutex of our own name is acquired, looked at and
- * given back. What the library has to say meanwhile, as of access rights, is a finding. No
+ * The store is used as a lock uses it: a mutex of our own name is acquired, looked at and
+ * released. A message that the library logs meanwhile, as of access rights, is a finding. No
  * value that is a secret is shown.
  */
 #include "cli/frame/cli.h"
@@ -22,7 +23,7 @@
 
 #define FINDINGS_MAX 16
 #define CLOCK_TOLERANCE_MS 10000
-/* What an SQL server's text says last. */
+/* The last part of an SQL server's text. */
 #define ENCRYPTED "; encrypted: "
 
 const struct mrt_subcommand mrt_doctor_subcommand = {
