@@ -255,7 +255,7 @@ int mortise_semaphore_set_permits(mortise_lock *semaphore, uint32_t permits, int
     if (error == MORTISE_OK && permits > change.most)
         error =
             mrt_error(MORTISE_EINVALID, "%u permits of %u cannot be in use", permits, change.most);
-    if (error != MORTISE_OK)
+    if (error != MORTISE_OK || !change.client)
         return error;
     /* Others who change it are waited for as the store is, at least. */
     mrt_time least = change.client->timeout / MRT_MILLISECOND;

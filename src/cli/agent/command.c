@@ -26,8 +26,8 @@
 enum { STORE = MRT_OPTION_OWN, SOCKET, DRAIN };
 
 static const struct mrt_flag flags[] = {
-    {STORE, "store", "URL", "where the locks are; the same as --url", NULL, MRT_FLAG_ONCE},
-    {SOCKET, "socket", "PATH", "where clients connect", NULL, MRT_FLAG_ONCE},
+    {STORE, "store", "URL", "where the locks are; the same as --url", NULL, 0},
+    {SOCKET, "socket", "PATH", "where clients connect", NULL, 0},
     {DRAIN, "drain", "D", "at a signal: how long holds may go on", "10s", 0},
 };
 
