@@ -5,6 +5,11 @@
 load helper
 load keeper
 
+# ticks_of PID: the processor time that it has used.
+ticks_of() {
+    awk '{sub(/.*\) /, ""); print $12 + $13}' "/proc/$1/stat"
+}
+
 @test "run -F: the process is the command's, with its exit code and its environment" {
     start run -F a -- sh -c 'echo $$ "$MORTISE_NAME" "$MORTISE_FENCE" >got; echo "$MORTISE_HELD" >held
         echo "$PPID" >parent; "$MORTISE" run a -- "$MORTISE" run -F a -- touch nested; exit 7' >out
@@ -72,6 +77,9 @@ print("hidden" in str(os.environ))'
     finish "$group"
     [ "$code" -eq 0 ]
     run -75 "$MORTISE" run -w 100ms a true
+    before=$(ticks_of "$KEEPER")
+    sleep 1
+    (($(ticks_of "$KEEPER") - before <= 20)) # of 100: it looks now and then
     kill -KILL -- "-$group"
     wait_for_next a "$next"
     until_true has_ended "$KEEPER"

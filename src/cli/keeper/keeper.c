@@ -156,10 +156,11 @@ static void wait_for_anything(struct keeper *keeper)
     struct pollfd fds[COUNT] = {[LINK] = {.fd = keeper->link, .events = POLLIN},
                                 [LISTENER] = {.fd = keeper->socket.listener, .events = POLLIN}};
     mrt_time now = mrt_time_now(), next = mrt_ending_next_time(&keeper->ending);
-    bool is_dying = keeper->ending.lock_gone;
-    /* Its pidfd is readable from its end on, also while others of its group live. */
+    /* Its pidfd is readable from its end on, also while others of its group live: from then on the
+       group is looked at by the clock. */
+    bool is_known = keeper->ending.lock_gone || keeper->look_every > 0;
     fds[OWNER] =
-        (struct pollfd){.fd = is_dying ? -1 : keeper->ending.target.pidfd, .events = POLLIN};
+        (struct pollfd){.fd = is_known ? -1 : keeper->ending.target.pidfd, .events = POLLIN};
     for (size_t i = 0; i < MRT_KEEPER_CALLS; i++)
         fds[CALLS + i] = (struct pollfd){.fd = keeper->socket.calls[i], .events = POLLIN};
     next = mrt_time_min(next, keeper->until);
