@@ -7,6 +7,7 @@
  *   bench_flock PROCESSES SECONDS FILE
  */
 #include "clock.h"
+#include "shares.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -71,17 +72,8 @@ int main(int argc, char **argv)
     atomic_store(&shared->start, now_ns());
     while (wait(&status) > 0)
         failed |= status != 0;
-    int64_t total = 0, changes = 0, least = INT64_MAX, most = 0;
-    for (int i = 0; i < processes; i++) {
-        int64_t count = shared->counts[i];
-        total += count;
-        changes += shared->changes[i];
-        least = count < least ? count : least;
-        most = count > most ? count : most;
-    }
-    printf("{\"acquisitions_per_s\": %.0f, \"handovers_per_s\": %.0f, ", (double)total / seconds,
-           (double)changes / seconds);
-    printf("\"share_min\": %.4f, \"share_max\": %.4f}\n", (double)least * processes / (double)total,
-           (double)most * processes / (double)total);
+    printf("{");
+    print_shares(shared->counts, shared->changes, processes, seconds);
+    printf("}\n");
     return failed;
 }

@@ -10,6 +10,7 @@
  *   bench_agent_floor PROCESSES SECONDS
  */
 #include "../clock.h"
+#include "../shares.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -88,22 +89,6 @@ static int serve(const int *sockets, int processes, int64_t duration)
     return 0;
 }
 
-static void print_result(const struct shared *shared, int processes, double seconds)
-{
-    int64_t total = 0, changes = 0, least = INT64_MAX, most = 0;
-    for (int i = 0; i < processes; i++) {
-        int64_t count = shared->counts[i];
-        total += count;
-        changes += shared->changes[i];
-        least = count < least ? count : least;
-        most = count > most ? count : most;
-    }
-    printf("{\"acquisitions_per_s\": %.0f, \"handovers_per_s\": %.0f, ", (double)total / seconds,
-           (double)changes / seconds);
-    printf("\"share_min\": %.4f, \"share_max\": %.4f}\n", (double)least * processes / (double)total,
-           (double)most * processes / (double)total);
-}
-
 int main(int argc, char **argv)
 {
     int sockets[PROCESSES_MAX], pair[2];
@@ -135,6 +120,8 @@ int main(int argc, char **argv)
         close(sockets[i]); /* ends the client */
     while (wait(NULL) > 0)
         continue;
-    print_result(shared, processes, seconds);
+    printf("{");
+    print_shares(shared->counts, shared->changes, processes, seconds);
+    printf("}\n");
     return failed;
 }

@@ -5,7 +5,7 @@
  *
  *   bench_agent_grants PROCESSES SECONDS SOCKET
  */
-#include "../clock.h"
+#include "../shares.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -92,21 +92,12 @@ int main(int argc, char **argv)
     while (atomic_load(&shared->ready) < processes)
         usleep(1000);
     usleep((useconds_t)(seconds * 1e6));
-    int64_t total = 0, changes = 0, least = INT64_MAX, most = 0;
-    for (int i = 0; i < processes; i++) {
-        int64_t count = shared->counts[i];
-        total += count;
-        changes += shared->changes[i];
-        least = count < least ? count : least;
-        most = count > most ? count : most;
-    }
     atomic_store(&shared->stop, 1);
     int status, failed = 0;
     while (wait(&status) > 0)
         failed |= status != 0;
-    printf("{\"acquisitions_per_s\": %.0f, \"handovers_per_s\": %.0f, ", (double)total / seconds,
-           (double)changes / seconds);
-    printf("\"share_min\": %.4f, \"share_max\": %.4f}\n", (double)least * processes / (double)total,
-           (double)most * processes / (double)total);
+    printf("{");
+    print_shares(shared->counts, shared->changes, processes, seconds);
+    printf("}\n");
     return failed;
 }

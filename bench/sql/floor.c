@@ -12,6 +12,7 @@
 #include "floor.h"
 
 #include "../clock.h"
+#include "../shares.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -57,19 +58,9 @@ static void contend(struct shared *shared, int me, int64_t duration)
 
 static void print(const struct shared *shared, int processes, double seconds)
 {
-    int64_t total = 0, changes = 0, least = INT64_MAX, most = 0;
-    for (int i = 0; i < processes; i++) {
-        int64_t count = shared->counts[i];
-        total += count;
-        changes += shared->changes[i];
-        least = count < least ? count : least;
-        most = count > most ? count : most;
-    }
-    double mean = (double)(total > 0 ? total : 1) / processes;
-    printf("{\"acquisitions_per_s\": %.1f, \"handovers_per_s\": %.1f, \"cycle_us\": %.1f, "
-           "\"share_min\": %.4f, \"share_max\": %.4f}\n",
-           (double)total / seconds, (double)changes / seconds, shared->cycle_us,
-           (double)least / mean, (double)most / mean);
+    printf("{\"cycle_us\": %.1f, ", shared->cycle_us);
+    print_shares(shared->counts, shared->changes, processes, seconds);
+    printf("}\n");
 }
 
 int main(int argc, char **argv)
