@@ -129,10 +129,24 @@ timed() {
     ! grep -L 'no answer from the store while acquiring: ' out.* | grep .
 }
 
+# each_ended MOST REASON: each of the commands of pids, whose output is in end.N, ended within MOST
+# milliseconds, with 69 and the reason.
+each_ended() {
+    local said got took
+    for said in "${!pids[@]}"; do
+        wait "${pids[$said]}"
+        cat "$T/end.$said"
+        read -r got took _ < <(tail -n 1 "$T/end.$said")
+        [ "$got" -eq 69 ]
+        [ "$took" -le "$1" ]
+        grep -qE "^mortise: .*$2" "$T/end.$said"
+    done
+}
+
 # all_end_by MOST URL...: six commands on each of them that do not wait, or look, each on all at
 # once: each says within MOST milliseconds that the store is away, and names its address.
 all_end_by() {
-    local most="$1" url command pids said
+    local most="$1" url command pids
     for command in "run -n x -- true" "acquire -n x" "elect -n x -- true" "try x" "ls x" doctor; do
         pids=()
         for url in "${@:2}"; do
@@ -140,14 +154,7 @@ all_end_by() {
             MORTISE_URL="$url" timed_command $command >"$T/end.${#pids[@]}" 2>&1 3>&- &
             pids+=($!)
         done
-        for said in "${!pids[@]}"; do
-            wait "${pids[$said]}"
-            cat "$T/end.$said"
-            read -r got took _ < <(tail -n 1 "$T/end.$said")
-            [ "$got" -eq 69 ]
-            [ "$took" -le "$most" ]
-            grep -qE "^mortise: .*(127.0.0.1|slow)" "$T/end.$said"
-        done
+        each_ended "$most" "(127.0.0.1|slow)"
     done
 }
 
@@ -199,24 +206,17 @@ with_limit() {
 # operators_end MOST REASON: each command of an operator ends on each store within MOST milliseconds,
 # with 69 and the reason.
 operators_end() {
-    local most="$1" reason="$2" url command pids said got took
+    local most="$1" reason="$2" url command pids
     for command in "ls x" "status x" "break x --fence 65536" "revoke x --fence 65536" doctor \
         "top --once" init; do
         pids=()
         for url in $(urls 1); do
             [[ "$url" == redlock* || "$url" == *form=* ]] && [[ "$command" != ls* ]] && continue
             [[ "$command" == init && "$url" != *sql:* ]] && continue # the others have no schema
-            MORTISE_URL="$url" timed_command $command >"$T/operator.${#pids[@]}" 2>&1 3>&- &
+            MORTISE_URL="$url" timed_command $command >"$T/end.${#pids[@]}" 2>&1 3>&- &
             pids+=($!)
         done
-        for said in "${!pids[@]}"; do
-            wait "${pids[$said]}"
-            cat "$T/operator.$said"
-            read -r got took _ < <(tail -n 1 "$T/operator.$said")
-            [ "$got" -eq 69 ]
-            [ "$took" -le "$most" ]
-            grep -qE "^mortise: .*$reason" "$T/operator.$said"
-        done
+        each_ended "$most" "$reason"
     done
 }
 
