@@ -62,6 +62,7 @@ static int open_store(struct mrt_agent *agent, const struct mrt_uri *uri, mrt_ti
     error = mrt_driver_open(&agent->driver, &config, ops, uri, &options, true, NULL, NULL);
     if (error != MORTISE_OK)
         return error;
+    agent->driver.prefix_length = strlen(agent->prefix);
     mrt_time lease =
         ops->lease ? ops->lease(agent->driver.store) : mrt_time_from_ms(ops->capabilities.lease_ms);
     agent->has_lease = lease > 0;
@@ -144,7 +145,7 @@ static void stop(struct mrt_agent *agent, int fd, mrt_time drain)
     }
 }
 
-/* What is due by the clock: connections whose clients have had the time to find their end. */
+/* Closes connections whose clients have had the time to find their end. */
 static void expire(struct mrt_agent *agent, mrt_time now)
 {
     struct mrt_peer *peer;

@@ -3,8 +3,8 @@
  * The commands of the agent: a table of verbs, and what each makes of its words.
  *
  * Beside the locks there is what client libraries of Redis send when they connect: HELLO, PING,
- * ECHO, SELECT 0, CLIENT, COMMAND, INFO, CONFIG GET, RESET. What is not known is refused in Redis's
- * own words, because libraries compare them.
+ * ECHO, SELECT 0, CLIENT, COMMAND, INFO, CONFIG GET, RESET. An unknown command is refused in
+ * Redis's own words, because libraries compare them.
  *
  * Threads: the agent's.
  */

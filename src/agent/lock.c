@@ -65,10 +65,9 @@ static void forget(struct mrt_lock *lock)
     free(lock);
 }
 
-static void reply_failure(const struct mrt_driver *driver, int error, struct mrt_reply *reply)
+/* Replies with an error whose particulars are noted. */
+static void reply_noted(int error, struct mrt_reply *reply)
 {
-    mrt_error_clear();
-    mrt_driver_error(driver, error);
     const char *detail = mortise_error_detail();
     const char *word = error == MORTISE_EBUSY        ? "BUSY"
                        : error == MORTISE_ETIMEOUT   ? "TIMEOUT"
@@ -82,6 +81,12 @@ static void reply_failure(const struct mrt_driver *driver, int error, struct mrt
     mrt_reply_error(reply, "%s %s", word, *detail ? detail : mortise_error_text(error));
 }
 
+static void reply_failure(const struct mrt_driver *driver, int error, struct mrt_reply *reply)
+{
+    mrt_error_clear();
+    reply_noted(mrt_driver_error(driver, error), reply);
+}
+
 /* The acquire has ended: the lock is held, or forgotten. */
 static void finish(struct mrt_lock *lock, struct mrt_reply *reply)
 {
@@ -90,7 +95,8 @@ static void finish(struct mrt_lock *lock, struct mrt_reply *reply)
     if (peer->waiting == lock)
         peer->waiting = NULL;
     if (waiter->error != MORTISE_OK) {
-        reply_failure(&peer->agent->driver, waiter->error, reply);
+        mrt_error_clear();
+        reply_noted(mrt_driver_outcome(&peer->agent->driver, waiter), reply);
         forget(lock);
         return;
     }
@@ -159,6 +165,13 @@ static struct mrt_lock *new_lock(struct mrt_peer *peer, struct mrt_queue *queue,
     return NULL;
 }
 
+/* Whether it was held, and is not any more by the clock. */
+static bool is_lost(const struct mrt_lock *lock)
+{
+    return !mrt_hold_live(lock->hold, lock->generation) ||
+           mrt_hold_state(lock->hold, mrt_time_now()) == MORTISE_LOST;
+}
+
 void mrt_lock_take(struct mrt_peer *peer, const struct mrt_resp_word *name,
                    const struct mrt_lock_wish *wish, struct mrt_reply *reply)
 {
@@ -173,6 +186,10 @@ void mrt_lock_take(struct mrt_peer *peer, const struct mrt_resp_word *name,
     if (!make_name(peer, name, full, reply))
         return;
     HASH_FIND(hh, peer->locks, full, strlen(full), lock);
+    if (lock && lock->hold && is_lost(lock)) {
+        mrt_lock_drop(lock);
+        lock = NULL;
+    }
     if (lock) {
         mrt_reply_error(reply, "DEADLOCK this connection has the lock, or waits for it");
         return;
@@ -195,13 +212,6 @@ void mrt_lock_take(struct mrt_peer *peer, const struct mrt_resp_word *name,
         finish(lock, reply);
     else
         peer->waiting = lock; /* until it is told: settled */
-}
-
-/* Whether it has been held, and still is by the clock. */
-static bool is_lost(const struct mrt_lock *lock)
-{
-    return !mrt_hold_live(lock->hold, lock->generation) ||
-           mrt_hold_state(lock->hold, mrt_time_now()) == MORTISE_LOST;
 }
 
 void mrt_lock_release(struct mrt_peer *peer, const struct mrt_resp_word *name, uint64_t fence,

@@ -25,7 +25,7 @@
 
 #define INPUT_SIZE (2 * MRT_RESP_SIZE_MAX)
 
-/* What epoll looks for, as the peer is now. */
+/* Sets the events that epoll reports, as the peer is now. */
 static void watch(struct mrt_peer *peer)
 {
     uint32_t events = EPOLLRDHUP;
@@ -229,7 +229,7 @@ static void take_commands(struct mrt_peer *peer, const char *bytes, size_t size)
     mrt_peer_has_output(peer);
 }
 
-/* What is read, and taken apart, at a time: of the agent's thread. */
+/* The bytes that are read and taken apart at a time: of the agent's thread. */
 static char buffer[INPUT_SIZE];
 
 /* Copies what was kept to the beginning of the buffer: its size. */

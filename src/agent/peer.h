@@ -129,7 +129,7 @@ bool mrt_command_overtakes(const struct mrt_peer *peer, const struct mrt_resp_co
 
 /* ------------------------------------------------------------------ lock.c */
 
-/* What LOCK says beside the name. */
+/* The options of a LOCK, beside the name. */
 struct mrt_lock_wish {
     struct mrt_recipe recipe;
     uint64_t weight;

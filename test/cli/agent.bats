@@ -45,6 +45,10 @@ check_client() {
     check_client passes_a_killed_clients_lock
 }
 
+@test "a connection that a child inherited keeps its lock until the child ends" {
+    check_client lives_as_long_as_its_last_descriptor
+}
+
 @test "a client that does not read its replies is ended" {
     check_client withstands_a_client_that_does_not_read
 }

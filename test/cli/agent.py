@@ -120,6 +120,9 @@ def shares_as_asked():
     assert clients[0].call("HELD short") == 0
     assert clients[1].call("LOCK short 2000") > fence
     assert clients[0].call(f"UNLOCK short {fence}").startswith("LOST ")
+    fence = clients[0].call("LOCK over 0 TTL 50")
+    time.sleep(0.1)
+    assert clients[0].call("LOCK over 2000") > fence, "what is lost keeps nobody out"
 
 
 def never_nests_and_wants_the_fence():
@@ -169,6 +172,20 @@ def passes_a_killed_clients_lock():
     child.kill()
     assert waiting.reply() > fence
     child.wait()
+
+
+def lives_as_long_as_its_last_descriptor():
+    client, waiting = Client(), Client()
+    fence = client.call("LOCK deploy 0")
+    child = os.fork()
+    if child == 0:
+        time.sleep(0.5)
+        os._exit(0)
+    client.close()
+    waiting.send("LOCK deploy -1")
+    assert not waiting.has_reply(0.2), "the child has the connection"
+    assert waiting.reply() > fence
+    os.waitpid(child, 0)
 
 
 def hold_for_ever():
