@@ -255,8 +255,9 @@ int mortise_semaphore_set_permits(mortise_lock *semaphore, uint32_t permits, int
     if (error == MORTISE_OK && permits > change.most)
         error =
             mrt_error(MORTISE_EINVALID, "%u permits of %u cannot be in use", permits, change.most);
-    if (error != MORTISE_OK || !change.client)
+    if (error != MORTISE_OK)
         return error;
+    MRT_ASSERT(change.client);
     /* Others who change it are waited for as the store is, at least. */
     mrt_time least = change.client->timeout / MRT_MILLISECOND;
     error = mortise_mutex_new(change.client, change.cell_name, NULL, &mutex);

@@ -144,10 +144,19 @@ static void test_b_a_killed_holder_is_noticed_without_file_events(void **state)
     struct helper helper;
     helper_start(&helper, "hold", place->uri, NULL);
     helper_expect(&helper, "held");
-    port_open_session(&client, place->uri);
-    int count = exhaust_inotify(descriptors, ROOM);
-    bool refused = count < ROOM && errno == EMFILE;
-    struct mrt_event view = port_append(&client, "q", port_id());
+    struct mrt_event view;
+    bool refused;
+    int count = 0, tries = 0;
+    for (;;) { /* the limit is the user's: another test may give one back before ours is refused */
+        port_open_session(&client, place->uri);
+        count += exhaust_inotify(descriptors + count, ROOM - count);
+        refused = count < ROOM && errno == EMFILE;
+        view = port_append(&client, "q", port_id());
+        if (!refused || view.recheck <= 150 * MRT_MILLISECOND || ++tries == 20)
+            break;
+        port_stop(&client);
+        port_close(&client);
+    }
     if (refused) {
         assert_true(view.recheck <= 150 * MRT_MILLISECOND);
         helper_kill(&helper);

@@ -80,6 +80,15 @@ static void refuse(const struct asked *asked)
         sched_fail("what blocks answers %s in a callback", mortise_error_name(error));
 }
 
+/* No call uses the handle any more: its callback has begun, and it has one. */
+static void free_handle(struct asked *asked)
+{
+    int error = mortise_lock_free(asked->handle);
+    if (error != MORTISE_OK)
+        sched_fail("a handle that no call uses is not freed: %s", mortise_error_name(error));
+    asked->own = false;
+}
+
 static void granted(void *argument, int error, mortise_hold hold)
 {
     struct asked *asked = argument;
@@ -103,8 +112,7 @@ static void granted(void *argument, int error, mortise_hold hold)
         return;
     }
     if (asked->own && asked->deed == RELEASES_AND_FREES) {
-        mortise_lock_free(asked->handle);
-        asked->own = false;
+        free_handle(asked);
     }
     asked->error = error;
     asked->hold = hold;
@@ -166,7 +174,7 @@ static void finish(struct asked *asked)
         give_back(asked, grip, asked->hold);
     }
     if (asked->own)
-        mortise_lock_free(asked->handle);
+        free_handle(asked);
 }
 
 /* Two at a time, one of which may cancel the other: callbacks are called one after the other. */
