@@ -62,7 +62,7 @@ struct mrt_call {
 };
 TAILQ_HEAD(mrt_call_list, mrt_call);
 
-/* What io and api keep beside a hold (core/hold.h, `host`). */
+/* The fields that io and api keep beside a hold (core/hold.h, `host`). */
 struct mrt_hold_host {
     struct mrt_upcall *upcall; /* posted when its state changes; NULL: none */
     mortise_state_callback callback;

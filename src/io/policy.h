@@ -8,7 +8,7 @@
 
 #define MRT_GIVE_UP_MAX_MS (3600 * 1000)
 
-/* What the URI says of waiting, over what `config` has. 0 or MORTISE_EURI. */
+/* Puts the URI's settings of waiting into `config`, over those that it has. 0 or MORTISE_EURI. */
 int mrt_policy_read(const struct mrt_uri *uri, struct mrt_engine_config *config);
 
 #endif

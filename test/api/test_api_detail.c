@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the details of errors say: which lock, how long a call has waited, whose the lock is, and
+ * The details of errors: which lock, how long a call has waited, whose the lock is, and
  * which limit was reached; by thread, and by operation.
  */
 #include "api_two.h"

@@ -4,7 +4,7 @@
  * The input is chunks: a byte says which connection, whether it is closed, and how many bytes of
  * the rest it sends; a turn of the agent follows each.
  *
- * What must hold: no connection is told that it has a mutex while another one has it.
+ * Invariant: no connection is told that it has a mutex while another one has it.
  */
 #include "fuzz.h"
 

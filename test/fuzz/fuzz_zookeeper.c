@@ -115,8 +115,8 @@ static void skip_list(struct reader *reader, size_t fixed, int texts)
 
 /* ------------------------------------------------------------------- requests */
 
-/* What of a reply the library reads: s a text, b data, t a node's stat, v texts, a rights,
-   m results. */
+/* The parts of a reply that the library reads: s a text, b data, t a node's stat, v texts, a
+   rights, m results. */
 static const char *parts(int32_t type)
 {
     static const char *const found[] = {
