@@ -54,7 +54,7 @@ struct mrt_ticket {
     bool revaluing;       /* the store does not know its new value yet */
     bool unreachable;     /* the newest command failed for want of a connection */
     bool checking_others; /* a REFRESH sent to learn whether others wait */
-    bool watch_closely;   /* the store reports immediately what others do to it, for a hold */
+    bool watch_closely;   /* a hold wants reports of what others do to it immediately */
     uint64_t revoked;     /* the number of the newest known request to give it up; 0: none */
     uint32_t attempts;
     mrt_time recheck;

@@ -17,15 +17,15 @@ struct mrt_reader {
     struct mrt_call *call;      /* that of the thread which reads; NULL: none does */
     mrt_time since;             /* when it began */
     mrt_time next_reader_until; /* until then the loop leaves the store to the next reader */
-    mrt_time loop_away_until; /* until then the loop sleeps, and not for the store; 0: for it too */
-    mrt_time no_reader_until; /* nobody begins to read until then, and the loop is there */
-    bool frequent;            /* a reader came within GRACE of the one before */
-    int blocked;              /* threads in mrt_driver_wait */
-    bool disabled;            /* mrt_reader_disable */
-    bool may_wait;            /* answers_may_wait, when the store was last called */
-    bool sleeps;              /* the reader does */
-    bool looks_away;          /* as the loop's */
-    int fd;                   /* wakes the reader; -1: none has read */
+    mrt_time loop_away_until;   /* until then the loop does not wake for the store; 0: it does */
+    mrt_time no_reader_until;   /* nobody begins to read until then, and the loop is there */
+    bool frequent;              /* a reader came within GRACE of the one before */
+    int blocked;                /* threads in mrt_driver_wait */
+    bool disabled;              /* mrt_reader_disable */
+    bool may_wait;              /* answers_may_wait, when the store was last called */
+    bool sleeps;                /* the reader does */
+    bool looks_away;            /* as the loop's */
+    int fd;                     /* wakes the reader; -1: none has read */
 };
 
 /* Between enter and leave: waits for `wait` as the loop would, if its caller may be the

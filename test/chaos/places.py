@@ -2,7 +2,7 @@
 """Where a chaos run takes place: a network whose links can be cut, and the servers on it.
 
 Each server has a network namespace on a bridge, and the caller, in a namespace of its own too, sits
-on the bridge itself. What is between two hosts is cut by giving one a wrong hardware address for
+on the bridge itself. A link between two hosts is cut by giving one a wrong hardware address for
 the other: packets are lost without a sound, one way or both.
 """
 
@@ -58,7 +58,7 @@ class Network:
                 "hub" if source == HUB else "eth0")
 
     def cut(self, sources, targets, both=True):
-        """What `sources` send to `targets` is lost; also the answers, if both."""
+        """Loses all that `sources` send to `targets`; with `both` also the answers."""
         for source in sources:
             for target in targets:
                 self.point(source, target, True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A headless Chromium, spoken to over its pipe: what a test needs to click, to type and to read.
 
-The browser has a directory of its own, which is removed with it. What the page complains of, and
-what it asks of any host but its own, is collected: `complaints`.
+The browser has a directory of its own, which is removed with it. `complaints` collects the page's
+errors and its requests to any host but its own.
 """
 
 import base64

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the CLI tests share. Each test has a directory of its own, with the default
-# store in it, and ends every process it started.
+# Helpers that the tests of the command share. Each test has a directory of its own, with the
+# default store in it, and ends every process it started.
 
 bats_require_minimum_version 1.5.0
 unset "${!PG@}" "${!MYSQL_@}" REDISCLI_AUTH # of other servers

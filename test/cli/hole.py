@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Listens, and is no store. Its port goes to standard output. What comes of whoever connects says the
-argument:
+"""Listens, and is no store. Prints its port. The argument says what happens to a connection:
 
     (none)    nobody is accepted, and nobody answers
     full      as that, and the queue of calls is full: not even the kernel answers

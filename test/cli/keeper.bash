@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Locks that a script takes in its midst, with mortise acquire: what every store has to show.
 
-# has_ended PID: it runs no more; its number may still be known, of a zombie that is nobody's.
+# has_ended PID: it does not run any longer; a zombie that nobody waits for may keep its number.
 has_ended() {
     [ ! -e "/proc/$1/status" ] || grep -q '^State:.[ZX]' "/proc/$1/status"
 }
@@ -92,8 +92,8 @@ keeper_ends_with_the_script() {
     until_true has_ended "${keepers[1]}"
 }
 
-# Of a script that is to be ended, nobody runs any more when the next one has the lock; of one that
-# is not, nothing is done to it, and it is told.
+# A script that its keeper shall end has no process left when the next one has the lock. A script
+# that it shall not end goes on, and is told of the loss.
 keeper_is_killed() {
     local names=(d1 d2 d3 d4 d5) scripts=() keepers=() next=() name
     MORTISE_URL=${MORTISE_URL/%=2s/=4s} # five keepers, of which none may be lost before

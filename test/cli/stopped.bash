@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Rounds in which mortise, or its store, stands still at a random moment, with a witness:
 # every process of the command holds w, a file's lock that the system gives back when the
-# last of them is dead. Who is granted the lock next looks whether it is free.
+# last of them is dead. The next holder checks that w is free.
 
 ROUNDS="${MORTISE_STOP_ROUNDS:-2}"
 
@@ -45,8 +45,8 @@ end_round() {
 }
 
 # The scenes of a store with a server and leases of two seconds; `server pause` and `server
-# resume` stop it and let it go on. The next one's lease outlasts that, and a slow machine's
-# moments, for it is the holder's that is spoken of.
+# resume` stop it and let it go on. Only the holder's lease may end in that time, so the next one's
+# lease outlasts it, also on a slow machine.
 
 mortise_stands_still() {
     for ((round = 0; round < ROUNDS; round++)); do

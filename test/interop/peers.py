@@ -25,7 +25,7 @@ Line = collections.namedtuple("Line", "count side who czxid node time")
 
 
 class Fault(Exception):
-    """What a case found wrong."""
+    """A fault that a case found."""
 
 
 def require(truth, text):
@@ -146,7 +146,7 @@ class Fleet:
         return {line for line in text.splitlines() if line.startswith(path)}
 
     def stop(self):
-        """Who has not ended a while after its input is killed: it may wait for ever."""
+        """Kills a peer that has not ended a while after its input did: it may wait for ever."""
         for peer in self.peers:
             peer.process.stdin.close()
         end = time.monotonic() + 10
@@ -166,7 +166,7 @@ def check_counts(lines):
 
 
 def check_order(lines):
-    """Who queued before a writer has had its turn before it, and who came later after it."""
+    """A ticket queued before a writer's held before it; a ticket queued later held after it."""
     newest, newest_writer = 0, 0
     sequence = ""
     for line in lines:

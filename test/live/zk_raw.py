@@ -2,7 +2,8 @@
 """Another client's view of a server: SERVERS AUTH COMMAND PATH [PERMISSIONS SCHEME ID].
 
 AUTH is scheme:data, or "-". Commands: acl (prints it, a line an entry), children, delete,
-make (with parents), set (the ACL). What fails prints the exception's name and exits with 1."""
+make (with parents), set (the ACL). A command that fails prints the exception's name and exits
+with 1."""
 
 import sys
 

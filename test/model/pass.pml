@@ -3,7 +3,7 @@
  * Pass: the exclusive holder's release wakes its successor with the grant itself.
  *
  * A model of the lock directory on ZooKeeper and of N clients that take turns in it, to be
- * searched exhaustively by Spin (test/model/run). What is checked:
+ * searched exhaustively by Spin (test/model/run). It checks:
  *
  *   - never two holders that exclude each other while both their leases are valid;
  *   - a grant only with a valid lease, an own node, and nothing in the way ahead;
@@ -12,7 +12,7 @@
  *   - a release by pass, on an unbroken connection, is never seen as a bare deletion;
  *   - no watch on a marker is left when a client ends.
  *
- * What is modelled. A ticket is a node that is named by its place in the queue; one that was
+ * It models this. A ticket is a node that is named by its place in the queue; one that was
  * downgraded lives on under a second name with the same place; in that transaction the first name's
  * data are set before it is deleted, which uses up its watches. A session's requests wait in
  * `req` and are carried out one at a time, in order, with anything of other sessions in
@@ -24,7 +24,7 @@
  * is what the proof by sync is for. A follower that lags carries out a read as of an earlier
  * moment, so that it needs no state of its own.
  *
- * What is left out: lost replies of a create (a second try finds the first node), rights on
+ * It leaves out: lost replies of a create (a second try finds the first node), rights on
  * nodes, durable tickets, and the number of users of one watch.
  *
  * Sizes: TICKETS nodes in all, FAULTS faults of the KINDS; MUTEX has no readers.
@@ -74,7 +74,7 @@
 #define result(x) ((x) >> 4)
 #define subject(x) ((x) & 15)
 
-/* What a client is about */
+/* The states of a client */
 #define IDLE 0
 #define CREATING 1
 #define LISTING 2
@@ -90,7 +90,7 @@
 #define bit(p) (1 << (p))
 #define place(p) ((p) % TICKETS)
 #define below(t) ((bit(t) - 1) | ((bit(t) - 1) << TICKETS))
-/* What of the nodes in `mask` keeps ticket t from running */
+/* Those nodes of `mask` that keep ticket t from running */
 #define blocking(mask, t) ((mask) & below(t) & ((writers & bit(t)) -> 4095 : writers))
 #define own_node (own[c] + second[c] * TICKETS)
 #define has(mask, p) (((mask) & bit(p)) != 0)
@@ -618,7 +618,7 @@ inline carry_out()
     x = 0
 }
 
-/* What was under way is sent again, and the library sets its watches. */
+/* Requests without a reply are sent again, and the library sets its watches. */
 inline reconnect()
 {
     connected[c] = true;
@@ -722,7 +722,7 @@ proctype Client(byte c)
     :: atomic { !connected[c] && session[c] && state[c] < CRASHED -> reconnect() }
     :: atomic { !connected[c] && !session[c] && state[c] < CRASHED -> handle_expired() }
 
-    /* What goes wrong */
+    /* Faults */
     :: atomic { session[c] && !lease[c] && state[c] != ENDED -> expire() }
     :: atomic { may(LAPSE) && lease[c] && state[c] < CRASHED -> faults--; lease[c] = false }
     :: atomic { may(CUT) && connected[c] && state[c] < CRASHED -> faults--; disconnect() }
@@ -738,7 +738,7 @@ proctype Client(byte c)
         faults--; /* someone deletes the node of a waiter */
         nodes = nodes & ~bit(own[c]);
         fire_data(own[c], DELETED) }
-    :: atomic { faults > 0 && c == 0 -> faults = 0 } /* no more of that */
+    :: atomic { faults > 0 && c == 0 -> faults = 0 } /* no further fault */
     :: state[c] == ENDED -> break
     :: state[c] == CRASHED && !session[c] -> break
     od;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who watches what in a semaphore's queue on ZooKeeper, so that no departure is missed and
- * few are told of it.
+ * The watches of a semaphore's queue on ZooKeeper: no departure is missed, and each notifies few
+ * waiters.
  *
  * Tickets are nodes in order, each with a weight; a ticket fits if the weights ahead and its
  * own are within PERMITS. Each MARK_EVERYth ticket marks its node when it becomes a holder. A
@@ -14,9 +14,9 @@
  * waiter that fits may be left: the process Judge looks then, and only then.
  *
  * One rule more than that is needed, and found here: a ticket that fits at its first list may
- * not have fitted when it was created. Who listed in between waits for its mark; so it writes
- * one too, unless no child came or went since its creation (the directory's pzxid is the own
- * czxid, in the same reply).
+ * not have fitted when it was created. A client that listed in between waits for its mark. So the
+ * ticket writes one too, unless no child came or went since its creation (the directory's pzxid is
+ * the own czxid, in the same reply).
  *
  * BREAK_*: NO_MARK, MARK_ONLY_AFTER_WAITING (the rule without the addition), MARK_NOT_READ (a
  * mark that is there when the watch is set is overlooked), ABSENT_NOT_READ, FIRST_WATCHES_AHEAD
@@ -42,7 +42,7 @@
 #define PRESENT 1
 #define MARKED 2
 
-/* What a client is about */
+/* The states of a client */
 #define NEW 0
 #define LISTING 1  /* the first list, without a watch */
 #define CHOSEN 2   /* has found whom to watch, and has not yet */
@@ -144,7 +144,7 @@ inline choose_ahead()
     i = 0
 }
 
-/* What a list tells; `watched`: the list of children was watched by the same request. */
+/* Reads a list; `watched`: the list of children was watched by the same request. */
 inline decide(watched)
 {
     choose_ahead();

@@ -22,8 +22,8 @@
  *    waits for a row's lock, it sees that one row as it is then, and no other.
  *  - A lock lasts until the transaction's end. Those who wait for one get it in the order in which
  *    they came: a real one has a queue of them (its README.tuplock), so that nobody waits for ever.
- *    Who would close a circle of waits is ended by 40P01, who waits too long by 57014, and any
- *    statement or commit may fail by chance.
+ *    A transaction that would close a circle of waits ends by 40P01, one that waits too long by
+ *    57014, and any statement or commit may fail by chance.
  *  - Requests sent before a connection closed are done, perhaps much later.
  *  - A notification is sent by the commit, and told when its listener is in no transaction. With a
  *    connection goes all that it listened to.

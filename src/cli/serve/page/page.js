@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page: asks the server again and again and shows what it says. What comes from the store is
- * text and is only ever set as text; the page's policy forbids anything else.
+ * The page: requests the server's overview at intervals and shows it. All data of the store is set
+ * as text, never as markup; the page's policy forbids anything else.
  *
  * Rows are kept and changed in place, so that focus and selection stay where they are.
  */
@@ -385,10 +385,10 @@ function showLock(lock) {
 
 function confirmChange(what, name, ticket) {
   const dialog = $("ask"), form = dialog.querySelector("form");
-  setText($("ask-title"), what === "break" ? "Break the lock?" : "Ask for the lock?");
+  setText($("ask-title"), what === "break" ? "Break the lock?" : "Request the lock?");
   setText($("ask-text"), what === "break"
-    ? "It is taken away, and the next in the queue has it at once, although who has it now may not know yet."
-    : "The holder is asked to give it up. It may decline.");
+    ? "The lock goes to the next in the queue immediately, even before its present holder notices."
+    : "The holder is requested to give it up. It may decline.");
   setText($("ask-name"), name);
   setText($("ask-who"), `fence ${ticket.fence_text} ${who(ticket)}`);
   setText($("ask-yes"), what === "break" ? "Break" : "Revoke");
@@ -436,7 +436,7 @@ function showOverview(overview) {
   setText($("version"), overview.version);
   setText($("interval"), duration(overview.interval_ms));
   document.title = (overview.waiters ? `(${overview.waiters}) ` : "") + "mortise";
-  const since = overview.seen ? ` What is shown was seen ${new Date(overview.seen).toLocaleTimeString()}.` : "";
+  const since = overview.seen ? ` The page shows the state of ${new Date(overview.seen).toLocaleTimeString()}.` : "";
   $("links").hidden = state.token !== "";
   showTrouble(null, overview.error ? `The store: ${overview.error}.${since}` : "");
   showState(overview, null);

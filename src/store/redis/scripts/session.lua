@@ -2,9 +2,9 @@
 -- START and RENEW. ARGV[3] "start" or "renew", 4 the lease; of a start 5 the channel,
 -- 6 the label, 7 what it is told is signed with.
 -- {ALIVE, the server's time}, {LOST, the server's time}, {STALE, the server's time}
--- Whoever proves its life also buries some of the dead, so that no queue waits for a dead
--- session's tickets longer than a third of a lease, and none stays for ever; and corrects what
--- would end too late since the clock was set back, the last of all first.
+-- A session that proves its life also removes some dead sessions, so that no queue waits for a dead
+-- session's tickets longer than a third of a lease, and no ticket stays for ever. It also corrects
+-- times that lie too late because the clock was set back, the latest first.
 local session, lease = ARGV[1], tonumber(ARGV[4])
 for _, dead in ipairs(call('ZRANGEBYSCORE', sessions, '-inf', now, 'LIMIT', 0, 16)) do
   bury(dead)

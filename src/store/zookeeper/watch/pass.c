@@ -14,8 +14,8 @@
  *
  *  1 A pass says that what passed, and all that was ahead of it, is gone. The weight of the
  *    newest view without these is the new weight ahead, and the rule of the core decides.
- *  2 Who may pass is settled by the view that granted: nothing was ahead. It is not worked
- *    out again at the release. A waiter that gives up, and a try that was blocked, delete.
+ *  2 A holder may pass if the view that granted showed nothing ahead. This is not worked out
+ *    again at the release. A waiter that gives up, and a try that was blocked, delete.
  *  3 A marker is called exactly as the node (UUID and sequence), so that no other lock's can
  *    be taken for it. The directory is in the chroot, not a container, which would be reaped,
  *    and as readable as the tickets. If it is missing it is made, for the next time. Where locks
