@@ -324,6 +324,21 @@ static void test_f9_a_silence_is_told_before_an_acquire_gives_up(void **state)
     core_free(&core);
 }
 
+static void test_f9_a_silence_is_told_after_an_acquire_has_given_up(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter waiter = core_waiter(7);
+    open_that_tells(&core, 300 * MS);
+    core_acquire(&core, &waiter);
+    core_fetch(&core, MRT_START);
+    gives_up_in(&core, &waiter, 300 * MS);
+    assert_false(mrt_engine_has_contact(core.engine));
+    core_pass(&core, 400 * MS);
+    expect_contact(&core, true);
+    core_free(&core);
+}
+
 static void test_f9_one_that_is_asked_seldom_is_not_told_as_silent(void **state)
 {
     (void)state;
@@ -404,6 +419,7 @@ int main(void)
         cmocka_unit_test(test_f9_when_all_is_answered_no_timer_is_left),
         cmocka_unit_test(test_f9_a_silence_is_told_once_and_so_is_its_end),
         cmocka_unit_test(test_f9_a_silence_is_told_before_an_acquire_gives_up),
+        cmocka_unit_test(test_f9_a_silence_is_told_after_an_acquire_has_given_up),
         cmocka_unit_test(test_f9_one_that_is_asked_seldom_is_not_told_as_silent),
         cmocka_unit_test(test_f9_the_end_of_what_never_began_ends_no_silence),
         cmocka_unit_test(test_f9_a_refusal_ends_what_does_not_wait_and_nothing_else),

@@ -335,6 +335,21 @@ static void test_a_word_of_others_is_newer_than_the_answer_under_way(void **stat
 }
 
 /* Its store was not asked to tell of others: they would wait for its next look. */
+/* The lock is acquired again while it lingers, and held beyond that time. */
+static void test_a_holder_outlasts_the_time_of_lingering(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter first = core_waiter(1), again = core_waiter(2);
+    leave_lingering(&core, &first);
+    core_acquire(&core, &again);
+    expect_at_once(&core, &again, MORTISE_OK);
+    core_pass(&core, 2 * LINGER);
+    core_no_command(&core);
+    assert_int_equal(mrt_hold_state(again.hold, core.now), MORTISE_HELD);
+    core_free(&core);
+}
+
 static void test_what_was_queued_without_does_not_linger(void **state)
 {
     (void)state;
@@ -363,6 +378,7 @@ int main(void)
         cmocka_unit_test(test_it_ends_when_its_time_is_over),
         cmocka_unit_test(test_it_ends_as_soon_as_another_queues),
         cmocka_unit_test(test_who_holds_keeps_it_to_the_end),
+        cmocka_unit_test(test_a_holder_outlasts_the_time_of_lingering),
         cmocka_unit_test(test_it_lingers_on_when_nobody_else_is_there),
         cmocka_unit_test(test_what_nobody_has_had_does_not_linger),
         cmocka_unit_test(test_it_is_released_while_the_store_is_looked_at),

@@ -299,6 +299,24 @@ static void test_suspended_at_half_the_lease_and_resumed(void **state)
     core_free(&core);
 }
 
+/* The hold that an earlier session lost is not told again. */
+static void test_suspended_is_told_to_holds_of_this_session_alone(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter waiter, next = core_waiter(8);
+    open_held(&core, &waiter);
+    core_session_lost(&core);
+    expect_told(&core, waiter.hold, MORTISE_LOST);
+    core_answer(&core, core_fetch(&core, MRT_STOP), MRT_STOPPED);
+    core_grant(&core, &next);
+    core_pass(&core, HALF);
+    expect_told(&core, next.hold, MORTISE_SUSPENDED);
+    assert_false(mrt_engine_has_told(core.engine));
+    assert_int_equal(mrt_hold_state(waiter.hold, core.now), MORTISE_LOST);
+    core_free(&core);
+}
+
 static void test_a_late_proof_leaves_it_suspended(void **state)
 {
     (void)state;
@@ -867,6 +885,7 @@ int main(void)
         cmocka_unit_test(test_one_proof_each_third_of_the_lease),
         cmocka_unit_test(test_renewal_is_dated_from_its_sending),
         cmocka_unit_test(test_suspended_at_half_the_lease_and_resumed),
+        cmocka_unit_test(test_suspended_is_told_to_holds_of_this_session_alone),
         cmocka_unit_test(test_a_late_proof_leaves_it_suspended),
         cmocka_unit_test(test_a_lagging_proof_counts_from_the_one_before),
         cmocka_unit_test(test_the_lag_counts_from_the_acknowledgement),
