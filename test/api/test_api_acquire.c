@@ -188,7 +188,7 @@ static void test_z10_fences_rise_through_release_and_reopening(void **state)
 
 /* ----------------------------------------------------- blocking, deadline, try */
 
-static void test_a4_wait_try_and_deadline(void **state)
+static void test_a4_a_held_lock_refuses_tries_and_times_acquires_out(void **state)
 {
     (void)state;
     mortise_client *other = api_open(0);
@@ -215,7 +215,7 @@ static void test_a4_wait_try_and_deadline(void **state)
     api_close(other);
 }
 
-static void test_zk_34_se_09_a_queue_with_a_limit(void **state)
+static void test_zk_34_se_09_an_acquire_of_a_full_queue_is_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {"0", "", "x", "-1", "1x", "1234567890123456789"};
@@ -248,7 +248,7 @@ static void test_zk_34_se_09_a_queue_with_a_limit(void **state)
 }
 
 /* A waiter that is told nothing asks again, and as often as its URI says. */
-static void test_h5_a_waiter_looks_again_as_often_as_the_uri_says(void **state)
+static void test_h5_a_waiter_rechecks_at_the_interval_of_the_uri(void **state)
 {
     (void)state;
     mortise_client *waiting;
@@ -366,7 +366,7 @@ static void test_f6_h1_cancelled_from_another_thread(void **state)
 
 /* ----------------------------------------------------------------- releasing */
 
-static void test_f20_z5_what_is_not_held_is_not_released(void **state)
+static void test_f20_z5_a_release_without_a_hold_is_refused(void **state)
 {
     (void)state;
     mortise_lock *lock = api_lock(client, "f20");
@@ -388,7 +388,7 @@ static int keep_node(void *argument, const mortise_entry *entry)
 }
 
 /* Stores with nodes of their own list them too. */
-static void test_f2_h8_what_a_hold_is_to_other_programs(void **state)
+static void test_f2_h8_the_node_of_a_hold_is_that_of_the_list(void **state)
 {
     (void)state;
     mortise_lock *lock = api_lock(client, "h8-node");
@@ -433,7 +433,7 @@ static void test_h8_queries_of_a_lock_and_its_hold(void **state)
 }
 
 /* A tenth of the lease is for answers that a busy machine delays. */
-static void test_as_much_of_a_lease_is_left_as_the_store_says(void **state)
+static void test_the_rest_of_a_lease_never_falls_below_the_stores_promise(void **state)
 {
     (void)state;
     mortise_capabilities can = {.size = sizeof can};
@@ -496,7 +496,7 @@ static void test_a_hold_outlives_its_handle(void **state)
 /* ------------------------------------------------------------- order of release */
 
 /* i2: with hand-overs off, each grant is a ticket of its own; with them on, one may do. */
-static void test_i2_i8_handing_over_can_be_turned_off(void **state)
+static void test_i2_i8_without_a_budget_each_grant_has_its_own_ticket(void **state)
 {
     (void)state;
     mortise_client_options options = {.size = sizeof options, .budget_ms = -1};
@@ -528,21 +528,21 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_h9_two_clients_exclude_each_other),
         cmocka_unit_test(test_names_do_not_touch_each_other),
         cmocka_unit_test(test_z10_fences_rise_through_release_and_reopening),
-        cmocka_unit_test(test_a4_wait_try_and_deadline),
-        cmocka_unit_test(test_zk_34_se_09_a_queue_with_a_limit),
-        cmocka_unit_test(test_h5_a_waiter_looks_again_as_often_as_the_uri_says),
+        cmocka_unit_test(test_a4_a_held_lock_refuses_tries_and_times_acquires_out),
+        cmocka_unit_test(test_zk_34_se_09_an_acquire_of_a_full_queue_is_refused),
+        cmocka_unit_test(test_h5_a_waiter_rechecks_at_the_interval_of_the_uri),
         cmocka_unit_test(test_f3_deadline_is_met_within_50_ms),
         cmocka_unit_test(test_f4_timed_out_acquires_leave_nothing),
         cmocka_unit_test(test_h2_c18_z1_a_failed_try_leaves_nothing),
         cmocka_unit_test(test_i5_z2_a_failed_try_frees_the_local_tier),
         cmocka_unit_test(test_f6_h1_cancelled_from_another_thread),
-        cmocka_unit_test(test_f20_z5_what_is_not_held_is_not_released),
-        cmocka_unit_test(test_f2_h8_what_a_hold_is_to_other_programs),
+        cmocka_unit_test(test_f20_z5_a_release_without_a_hold_is_refused),
+        cmocka_unit_test(test_f2_h8_the_node_of_a_hold_is_that_of_the_list),
         cmocka_unit_test(test_h8_queries_of_a_lock_and_its_hold),
-        cmocka_unit_test(test_as_much_of_a_lease_is_left_as_the_store_says),
+        cmocka_unit_test(test_the_rest_of_a_lease_never_falls_below_the_stores_promise),
         cmocka_unit_test(test_f20_z7_queries_of_a_stale_hold),
         cmocka_unit_test(test_a_hold_outlives_its_handle),
-        cmocka_unit_test(test_i2_i8_handing_over_can_be_turned_off),
+        cmocka_unit_test(test_i2_i8_without_a_budget_each_grant_has_its_own_ticket),
     };
     int failed = api_begin(argc, argv);
     return failed ? failed : api_end(cmocka_run_group_tests(tests, open_client, close_client));

@@ -103,7 +103,7 @@ static void test_c4_a_try_by_callback_ends_where_the_lock_is_held(void **state)
     mortise_lock_free(lock);
 }
 
-static void test_a_hold_of_nobody_is_not_reentrant(void **state)
+static void test_a_hold_without_an_owner_is_not_reentrant(void **state)
 {
     (void)state;
     mortise_lock *lock = api_lock(client, "nobody");
@@ -242,7 +242,7 @@ static void interrupt_waits_of(mortise_client *waits, const char *name)
     api_release(api_acquire(interruption.lock));
 }
 
-static void test_f6_u12_u33_a_byte_ends_what_threads_wait_for(void **state)
+static void test_f6_u12_u33_a_byte_from_a_signal_handler_ends_all_waits(void **state)
 {
     (void)state;
     struct sigaction action = {.sa_handler = write_a_byte}, before;
@@ -377,7 +377,7 @@ static void test_blocking_in_a_callback_is_refused(void **state)
     mortise_lock_free(inside.other);
 }
 
-static void test_wrong_calls(void **state)
+static void test_wrong_arguments_are_refused(void **state)
 {
     (void)state;
     mortise_lock *lock = api_lock(client, "wrong");
@@ -642,17 +642,17 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_g6_granted_by_callback_on_the_clients_thread),
         cmocka_unit_test(test_c4_a_try_by_callback_ends_where_the_lock_is_held),
-        cmocka_unit_test(test_a_hold_of_nobody_is_not_reentrant),
+        cmocka_unit_test(test_a_hold_without_an_owner_is_not_reentrant),
         cmocka_unit_test(test_a_handle_with_an_owner_nests),
         cmocka_unit_test(test_f3_deadline_of_an_operation),
         cmocka_unit_test(test_f6_cancel_from_any_thread),
         cmocka_unit_test(test_f6_cancel_waiters_ends_operations_too),
-        cmocka_unit_test(test_f6_u12_u33_a_byte_ends_what_threads_wait_for),
+        cmocka_unit_test(test_f6_u12_u33_a_byte_from_a_signal_handler_ends_all_waits),
         cmocka_unit_test(test_f6_cancel_at_any_moment),
         cmocka_unit_test(test_f17_close_ends_operations),
         cmocka_unit_test(test_zk_18_a_callback_may_free_the_handle_of_its_own_operation),
         cmocka_unit_test(test_blocking_in_a_callback_is_refused),
-        cmocka_unit_test(test_wrong_calls),
+        cmocka_unit_test(test_wrong_arguments_are_refused),
         cmocka_unit_test(test_two_foreign_clients_in_one_thread),
         cmocka_unit_test(test_foreign_clients_can_block),
         cmocka_unit_test(test_a_blocked_foreign_client_is_woken),

@@ -226,7 +226,7 @@ static void test_k3_a_close_waits_for_an_update(void **state)
     expect("closed", 0, "");
 }
 
-static void test_what_is_refused(void **state)
+static void test_wrong_arguments_of_cells_are_refused(void **state)
 {
     (void)state;
     char value[MORTISE_VALUE_MAX + 1] = {0};
@@ -291,7 +291,7 @@ static void test_k1_a_hold_guards_a_cell_while_it_is_held(void **state)
     api_release(hold);
 }
 
-static void test_on_a_foreign_loop(void **state)
+static void test_cells_work_on_a_foreign_loop(void **state)
 {
     (void)state;
     mortise_client *foreign = api_open(MORTISE_FOREIGN_LOOP);
@@ -315,8 +315,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_k3_a_close_waits_for_an_update),
         cmocka_unit_test(test_rd_21_a_hold_without_a_fence_guards_no_cell),
         cmocka_unit_test(test_k1_a_hold_guards_a_cell_while_it_is_held),
-        cmocka_unit_test(test_what_is_refused),
-        cmocka_unit_test(test_on_a_foreign_loop),
+        cmocka_unit_test(test_wrong_arguments_of_cells_are_refused),
+        cmocka_unit_test(test_cells_work_on_a_foreign_loop),
     };
     int error = api_begin(argc, argv);
     if (error)

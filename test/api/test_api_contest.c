@@ -465,7 +465,7 @@ static void hold_shares(const void *argument)
         api_acquire(share_of(client, i, true));
 }
 
-static void test_d7_l2_f13_what_a_killed_process_held_goes_to_the_next(void **state)
+static void test_d7_l2_f13_locks_of_a_killed_process_go_to_the_next(void **state)
 {
     (void)state;
     if (!api_spans_processes() || !api_queues())
@@ -504,7 +504,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_i3_a_busy_process_does_not_starve_a_single_one),
         cmocka_unit_test(test_i3_a_turn_ends_after_16_grants),
         cmocka_unit_test(test_a6_a_killed_holders_lock_goes_to_the_next),
-        cmocka_unit_test(test_d7_l2_f13_what_a_killed_process_held_goes_to_the_next),
+        cmocka_unit_test(test_d7_l2_f13_locks_of_a_killed_process_go_to_the_next),
     };
     int failed = api_begin(argc, argv);
     return failed ? failed : api_end(cmocka_run_group_tests(tests, NULL, NULL));

@@ -83,7 +83,7 @@ static void test_gn06_an_operator_ends_a_delay(void **state)
     api_close(client);
 }
 
-static void test_what_ends_well_is_free_at_once(void **state)
+static void test_a_release_or_close_frees_the_lock_without_the_delay(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0), *other = api_open(0);
@@ -100,7 +100,7 @@ static void test_what_ends_well_is_free_at_once(void **state)
     api_close(other);
 }
 
-static void test_a_handle_that_wants_it_ends_a_turn_without(void **state)
+static void test_a_handle_with_a_delay_gets_a_new_ticket(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0);
@@ -115,7 +115,7 @@ static void test_a_handle_that_wants_it_ends_a_turn_without(void **state)
     api_close(client);
 }
 
-static void test_what_it_cannot_be(void **state)
+static void test_delays_out_of_range_are_refused(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0);
@@ -134,9 +134,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gn06_a_waiter_gets_a_killed_holders_lock_after_the_delay),
         cmocka_unit_test(test_gn06_an_operator_ends_a_delay),
-        cmocka_unit_test(test_what_ends_well_is_free_at_once),
-        cmocka_unit_test(test_a_handle_that_wants_it_ends_a_turn_without),
-        cmocka_unit_test(test_what_it_cannot_be),
+        cmocka_unit_test(test_a_release_or_close_frees_the_lock_without_the_delay),
+        cmocka_unit_test(test_a_handle_with_a_delay_gets_a_new_ticket),
+        cmocka_unit_test(test_delays_out_of_range_are_refused),
     };
     int error = api_begin(argc, argv);
     return error ? error : api_end(cmocka_run_group_tests(tests, NULL, NULL));

@@ -136,7 +136,7 @@ static void *adopt_at_once(void *argument)
     return NULL;
 }
 
-static void test_c11_of_many_who_adopt_one_does(void **state)
+static void test_c11_one_of_many_adopters_succeeds(void **state)
 {
     (void)state;
     enum { RACERS = 3 };
@@ -254,7 +254,7 @@ static int count_detached(void *argument, const mortise_entry *entry)
     return 0;
 }
 
-static void test_c11_only_an_operator_breaks_it(void **state)
+static void test_c11_an_operator_breaks_a_detached_lock(void **state)
 {
     (void)state;
     char token[MORTISE_TOKEN_SIZE];
@@ -275,7 +275,7 @@ static void test_c11_only_an_operator_breaks_it(void **state)
     api_close(operator);
 }
 
-static void test_c11_threads_that_wait_are_behind_who_adopts(void **state)
+static void test_c11_an_adopter_is_served_before_waiting_threads(void **state)
 {
     (void)state;
     char token[MORTISE_TOKEN_SIZE];
@@ -346,12 +346,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_c11_a_detached_lock_outlives_its_client),
         cmocka_unit_test(test_c11_a_detached_lock_outlives_its_process),
         cmocka_unit_test(test_c11_a_token_is_used_up),
-        cmocka_unit_test(test_c11_of_many_who_adopt_one_does),
+        cmocka_unit_test(test_c11_one_of_many_adopters_succeeds),
         cmocka_unit_test(test_c11_texts_that_are_no_tokens_are_refused),
         cmocka_unit_test(test_c11_only_a_handle_of_the_same_kind_adopts),
         cmocka_unit_test(test_c11_detaching_a_claim_is_done_or_refused),
-        cmocka_unit_test(test_c11_only_an_operator_breaks_it),
-        cmocka_unit_test(test_c11_threads_that_wait_are_behind_who_adopts),
+        cmocka_unit_test(test_c11_an_operator_breaks_a_detached_lock),
+        cmocka_unit_test(test_c11_an_adopter_is_served_before_waiting_threads),
         cmocka_unit_test(test_c11_an_adopted_lock_goes_with_its_client),
         cmocka_unit_test(test_c11_a_callback_neither_detaches_nor_adopts),
     };

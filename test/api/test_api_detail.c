@@ -98,7 +98,7 @@ static void *release_here(void *hold)
     return NULL;
 }
 
-static void test_u37_a_stranger_is_told_whose_the_hold_is(void **state)
+static void test_u37_a_release_by_another_owner_names_the_owner(void **state)
 {
     (void)state;
     mortise_lock *lock = api_lock(client, "told/3");
@@ -121,7 +121,7 @@ static void release_what_is_lost(void *argument, mortise_hold hold, mortise_stat
 }
 
 /* The callback runs on a thread of the client's: what a thread has, that thread releases. */
-static void test_u36_a_loss_is_released_where_it_was_acquired(void **state)
+static void test_u36_only_the_owner_releases_a_lost_hold(void **state)
 {
     (void)state;
     const mortise_lock_options options = {.size = sizeof options, .max_hold_ms = 100};
@@ -185,7 +185,7 @@ static void note_campaign(void *argument, int error)
     atomic_store(&told->result, error);
 }
 
-static void test_u37_a_campaign_tells_why_it_came_to_nothing(void **state)
+static void test_u37_a_failed_campaign_says_why(void **state)
 {
     (void)state;
     mortise_election *leads, *fails;
@@ -247,11 +247,11 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_u37_a_conflict_names_the_lock_and_the_holder),
         cmocka_unit_test(test_u37_a_timeout_tells_how_long_it_has_waited),
-        cmocka_unit_test(test_u37_a_stranger_is_told_whose_the_hold_is),
-        cmocka_unit_test(test_u36_a_loss_is_released_where_it_was_acquired),
+        cmocka_unit_test(test_u37_a_release_by_another_owner_names_the_owner),
+        cmocka_unit_test(test_u36_only_the_owner_releases_a_lost_hold),
         cmocka_unit_test(test_u37_an_acquire_that_does_not_nest_says_so),
         cmocka_unit_test(test_u37_an_operation_has_its_own_detail),
-        cmocka_unit_test(test_u37_a_campaign_tells_why_it_came_to_nothing),
+        cmocka_unit_test(test_u37_a_failed_campaign_says_why),
         cmocka_unit_test(test_a_full_client_names_its_limit),
     };
     int error = api_begin(argc, argv);

@@ -208,7 +208,7 @@ static void *campaign(void *argument)
     return (void *)(intptr_t)mortise_election_campaign(argument, -1);
 }
 
-static void test_campaigns_that_come_to_nothing(void **state)
+static void test_campaigns_that_time_out_or_are_refused(void **state)
 {
     (void)state;
     struct record record = {0};
@@ -356,7 +356,7 @@ static void test_a_leader_may_observe_itself(void **state)
 
 /* ------------------------------------------------------------------ ends */
 
-static void test_g4_a_close_deposes(void **state)
+static void test_g4_a_close_ends_the_term_and_the_campaign(void **state)
 {
     (void)state;
     struct record leads = {0}, waits = {0};
@@ -375,7 +375,7 @@ static void test_g4_a_close_deposes(void **state)
     api_await_tickets(client, "close", 0);
 }
 
-static void test_on_a_foreign_loop(void **state)
+static void test_elections_work_on_a_foreign_loop(void **state)
 {
     (void)state;
     struct record record = {0};
@@ -395,7 +395,7 @@ static void test_on_a_foreign_loop(void **state)
     api_close(foreign);
 }
 
-static void test_the_hold_of_a_term(void **state)
+static void test_the_hold_of_a_term_ends_with_it(void **state)
 {
     (void)state;
     mortise_election *election;
@@ -415,7 +415,7 @@ static void test_the_hold_of_a_term(void **state)
     assert_int_equal(mortise_election_free(election), MORTISE_OK);
 }
 
-static void test_what_is_refused(void **state)
+static void test_wrong_arguments_of_elections_are_refused(void **state)
 {
     (void)state;
     mortise_election *election, *same;
@@ -541,7 +541,7 @@ static void test_g3_the_next_leads_when_the_leader_is_killed(void **state)
     munmap(leads, sizeof *leads);
 }
 
-static void test_after_a_fork_the_child_leaves_it_alone(void **state)
+static void test_a_forked_child_cannot_end_its_parents_term(void **state)
 {
     (void)state;
     mortise_client *own = api_open(0);
@@ -567,20 +567,20 @@ static void test_after_a_fork_the_child_leaves_it_alone(void **state)
 
 static const struct CMUnitTest alone[] = {
     cmocka_unit_test(test_g3_the_next_leads_when_the_leader_is_killed),
-    cmocka_unit_test(test_after_a_fork_the_child_leaves_it_alone),
+    cmocka_unit_test(test_a_forked_child_cannot_end_its_parents_term),
 };
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_g1_g4_one_leads_and_the_next_follows),
     cmocka_unit_test(test_g4_a_leader_proclaims),
-    cmocka_unit_test(test_campaigns_that_come_to_nothing),
+    cmocka_unit_test(test_campaigns_that_time_out_or_are_refused),
     cmocka_unit_test(test_g4_a_leader_steps_down_and_runs_again),
     cmocka_unit_test(test_g4_callbacks_may_resign_and_run_again),
     cmocka_unit_test(test_an_observer_sees_every_leader),
     cmocka_unit_test(test_a_leader_may_observe_itself),
-    cmocka_unit_test(test_g4_a_close_deposes),
-    cmocka_unit_test(test_on_a_foreign_loop),
-    cmocka_unit_test(test_the_hold_of_a_term),
-    cmocka_unit_test(test_what_is_refused),
+    cmocka_unit_test(test_g4_a_close_ends_the_term_and_the_campaign),
+    cmocka_unit_test(test_elections_work_on_a_foreign_loop),
+    cmocka_unit_test(test_the_hold_of_a_term_ends_with_it),
+    cmocka_unit_test(test_wrong_arguments_of_elections_are_refused),
     cmocka_unit_test(test_g1_terms_do_not_overlap),
 };
 

@@ -217,7 +217,7 @@ static void test_lock_options_are_checked(void **state)
     api_close(client);
 }
 
-static void test_namespaces_are_apart(void **state)
+static void test_namespaces_do_not_share_locks(void **state)
 {
     (void)state;
     mortise_client *mine = api_open(0), *theirs = NULL;
@@ -234,7 +234,7 @@ static void test_namespaces_are_apart(void **state)
 }
 
 /* Names that differ are locks that differ, wherever a store may put "/" or "%" to use. */
-static void test_se_03_names_with_slashes_are_apart(void **state)
+static void test_se_03_names_that_differ_by_slashes_are_different_locks(void **state)
 {
     (void)state;
     static const char *const names[] = {"slash",    "/slash",     "//slash",
@@ -419,7 +419,7 @@ static void test_f17_close_with_20_waiting_threads(void **state)
     api_close(holder);
 }
 
-static void test_close_gives_everything_back(void **state)
+static void test_close_releases_everything(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0), *other = api_open(0);
@@ -678,14 +678,14 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_j9_the_default_is_a_file_in_the_state_directory),
         cmocka_unit_test(test_h7_names_are_checked_before_anything_is_asked),
         cmocka_unit_test(test_lock_options_are_checked),
-        cmocka_unit_test(test_namespaces_are_apart),
-        cmocka_unit_test(test_se_03_names_with_slashes_are_apart),
+        cmocka_unit_test(test_namespaces_do_not_share_locks),
+        cmocka_unit_test(test_se_03_names_that_differ_by_slashes_are_different_locks),
         cmocka_unit_test(test_c13_opening_and_naming_make_no_request),
         cmocka_unit_test(test_stats_and_capabilities),
         cmocka_unit_test(test_url_is_the_address),
         cmocka_unit_test(test_d1_f12_list_shows_holders_and_waiters_in_order),
         cmocka_unit_test(test_f17_close_with_20_waiting_threads),
-        cmocka_unit_test(test_close_gives_everything_back),
+        cmocka_unit_test(test_close_releases_everything),
         cmocka_unit_test(test_close_at_once_after_releases_leaves_nothing),
         cmocka_unit_test(test_fork_leaves_the_parents_locks_alone),
         cmocka_unit_test(test_u20_after_a_fork_a_child_opens_a_client_of_its_own),

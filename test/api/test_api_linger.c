@@ -13,7 +13,7 @@ static mortise_lock *lingering(mortise_client *client, const char *name, int64_t
     return lock;
 }
 
-static void test_again_and_again_without_a_request(void **state)
+static void test_a_lingering_lock_is_acquired_again_without_a_request(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0);
@@ -32,7 +32,7 @@ static void test_again_and_again_without_a_request(void **state)
     api_close(client);
 }
 
-static void test_who_waits_elsewhere_is_let_in(void **state)
+static void test_a_waiter_elsewhere_ends_the_lingering(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0), *other = api_open(0);
@@ -51,7 +51,7 @@ static void test_who_waits_elsewhere_is_let_in(void **state)
 }
 
 /* A lingering client that hears of another looks once at most, and releases the lock. */
-static void test_who_waits_elsewhere_costs_an_event_and_a_look(void **state)
+static void test_a_waiter_elsewhere_costs_at_most_one_refresh(void **state)
 {
     (void)state;
     enum { ROUNDS = 20 };
@@ -80,7 +80,7 @@ static void *acquire_once(void *argument)
     return NULL;
 }
 
-static void test_who_holds_is_not_hurried(void **state)
+static void test_a_waiter_elsewhere_does_not_end_a_hold(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0), *other = api_open(0);
@@ -98,7 +98,7 @@ static void test_who_holds_is_not_hurried(void **state)
     api_close(other);
 }
 
-static void test_it_ends_by_itself_and_with_its_client(void **state)
+static void test_lingering_ends_by_itself_and_with_its_client(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0), *other = api_open(0);
@@ -119,7 +119,7 @@ static int note_fence(void *argument, const mortise_entry *entry)
 
 /* Its client is told, and does not come upon it when it next looks by itself, after five seconds.
  */
-static void test_what_is_broken_is_not_acquired_again(void **state)
+static void test_a_broken_lingering_lock_is_not_acquired_again(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0), *other = api_open(0);
@@ -145,7 +145,7 @@ static void test_what_is_broken_is_not_acquired_again(void **state)
     api_close(other);
 }
 
-static void test_what_cannot_linger(void **state)
+static void test_only_a_mutex_may_linger(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0);
@@ -164,13 +164,13 @@ static void test_what_cannot_linger(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_again_and_again_without_a_request),
-        cmocka_unit_test(test_who_waits_elsewhere_is_let_in),
-        cmocka_unit_test(test_who_waits_elsewhere_costs_an_event_and_a_look),
-        cmocka_unit_test(test_who_holds_is_not_hurried),
-        cmocka_unit_test(test_it_ends_by_itself_and_with_its_client),
-        cmocka_unit_test(test_what_is_broken_is_not_acquired_again),
-        cmocka_unit_test(test_what_cannot_linger),
+        cmocka_unit_test(test_a_lingering_lock_is_acquired_again_without_a_request),
+        cmocka_unit_test(test_a_waiter_elsewhere_ends_the_lingering),
+        cmocka_unit_test(test_a_waiter_elsewhere_costs_at_most_one_refresh),
+        cmocka_unit_test(test_a_waiter_elsewhere_does_not_end_a_hold),
+        cmocka_unit_test(test_lingering_ends_by_itself_and_with_its_client),
+        cmocka_unit_test(test_a_broken_lingering_lock_is_not_acquired_again),
+        cmocka_unit_test(test_only_a_mutex_may_linger),
     };
     int error = api_begin(argc, argv);
     return error ? error : api_end(cmocka_run_group_tests(tests, NULL, NULL));

@@ -124,7 +124,7 @@ static void await_contact(struct contact *contact, int count, int error)
     assert_string_equal(contact->why, "memory:" SERVER);
 }
 
-static void test_f9_a_store_that_is_away_is_told_once_and_that_it_is_back(void **state)
+static void test_f9_a_silent_store_is_reported_once_and_so_is_its_return(void **state)
 {
     (void)state;
     struct contact contact = {0};
@@ -324,7 +324,7 @@ static void all_or_nothing_beside(const char *server, bool met)
 }
 
 /* Before this store in the order in which they are acquired, and behind it. */
-static void test_e6_a_silent_store_leaves_nothing_in_another(void **state)
+static void test_e6_an_acquire_all_that_fails_in_a_silent_store_releases_the_others(void **state)
 {
     (void)state;
     for (int met = 0; met < 2; met++) {
@@ -345,7 +345,7 @@ static void *take_two(void *argument)
 
 /* The first of two stores is silent for longer than its lease, while the second's lock is waited
    for. It answers again before that lock is free. */
-static void test_e6_what_is_lost_while_another_is_waited_for_is_acquired_again(void **state)
+static void test_e6_acquire_all_acquires_again_a_lock_that_was_lost_while_it_waited(void **state)
 {
     (void)state;
     mortise_client *client = open_client(0), *behind = NULL, *other = NULL;
@@ -456,15 +456,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_g4_a_leader_is_suspended_then_lost),
-        cmocka_unit_test(test_f9_a_store_that_is_away_is_told_once_and_that_it_is_back),
+        cmocka_unit_test(test_f9_a_silent_store_is_reported_once_and_so_is_its_return),
         cmocka_unit_test(test_g4_a_leader_is_suspended_then_resumes),
         cmocka_unit_test(test_a6_z10_the_next_holder_comes_after_the_loss),
         cmocka_unit_test(test_gn06_the_next_holder_comes_after_the_delay),
         cmocka_unit_test(test_h3_every_count_of_a_lost_hold_is_released),
         cmocka_unit_test(test_f3_deadlines_hold_while_the_store_is_silent),
         cmocka_unit_test(test_f17_close_does_not_wait_for_ever_for_a_silent_store),
-        cmocka_unit_test(test_e6_a_silent_store_leaves_nothing_in_another),
-        cmocka_unit_test(test_e6_what_is_lost_while_another_is_waited_for_is_acquired_again),
+        cmocka_unit_test(test_e6_an_acquire_all_that_fails_in_a_silent_store_releases_the_others),
+        cmocka_unit_test(test_e6_acquire_all_acquires_again_a_lock_that_was_lost_while_it_waited),
         cmocka_unit_test(test_g5_a_leader_without_its_store_leads_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,7 +150,7 @@ static void *take_both(void *argument)
     return NULL;
 }
 
-static void test_e6_ab_against_ba_many_times(void **state)
+static void test_e6_acquiring_a_b_and_b_a_does_not_deadlock(void **state)
 {
     (void)state;
     int counter = 0, rounds = api_lease_ms() ? ROUNDS / 20 : ROUNDS / 2; /* over a network */
@@ -173,7 +173,7 @@ static void test_e6_threads_acquire_several_locks_by_the_same_handles(void **sta
     assert_int_equal(counter, 200);
 }
 
-static void test_the_sides_of_one_lock_and_the_same_lock_twice(void **state)
+static void test_a_set_may_name_both_sides_of_a_lock_or_one_lock_twice(void **state)
 {
     (void)state;
     mortise_lock *read, *write, *mutex = api_lock(client, "twice");
@@ -187,7 +187,7 @@ static void test_the_sides_of_one_lock_and_the_same_lock_twice(void **state)
     assert_int_equal(mortise_release_all(holds, 2), MORTISE_OK);
 }
 
-static void test_what_would_wait_for_itself_is_refused(void **state)
+static void test_a_set_that_would_wait_for_itself_is_refused(void **state)
 {
     (void)state;
     mortise_lock *locks[] = {api_lock(client, "self"), api_lock(other, "self")};
@@ -228,7 +228,7 @@ static void refused_together(mortise_lock *one, mortise_lock *two)
     assert_int_equal(api_tickets(client, "a"), 0);
 }
 
-static void test_the_same_lock_twice_if_it_would_not_nest(void **state)
+static void test_a_lock_twice_in_a_set_is_refused_if_it_does_not_nest(void **state)
 {
     (void)state;
     const mortise_lock_options one = {.size = sizeof one, .owner = 1},
@@ -349,7 +349,7 @@ static void *take_two_closed(void *argument)
     return NULL;
 }
 
-static void test_e6_a_close_waits_for_what_is_given_back(void **state)
+static void test_e6_a_close_waits_for_the_releases_of_an_acquire_all(void **state)
 {
     (void)state;
     mortise_client *closing = api_open(0);
@@ -391,12 +391,12 @@ static int run_all(void)
         cmocka_unit_test(test_e6_if_one_of_several_locks_fails_none_is_held),
         cmocka_unit_test(test_e7_a_release_that_fails_does_not_stop_the_others),
         cmocka_unit_test(test_e6_nothing_behind_the_one_waited_for_is_held),
-        cmocka_unit_test(test_e6_ab_against_ba_many_times),
+        cmocka_unit_test(test_e6_acquiring_a_b_and_b_a_does_not_deadlock),
         cmocka_unit_test(test_e6_threads_acquire_several_locks_by_the_same_handles),
-        cmocka_unit_test(test_the_sides_of_one_lock_and_the_same_lock_twice),
-        cmocka_unit_test(test_what_would_wait_for_itself_is_refused),
-        cmocka_unit_test(test_the_same_lock_twice_if_it_would_not_nest),
-        cmocka_unit_test(test_e6_a_close_waits_for_what_is_given_back),
+        cmocka_unit_test(test_a_set_may_name_both_sides_of_a_lock_or_one_lock_twice),
+        cmocka_unit_test(test_a_set_that_would_wait_for_itself_is_refused),
+        cmocka_unit_test(test_a_lock_twice_in_a_set_is_refused_if_it_does_not_nest),
+        cmocka_unit_test(test_e6_a_close_waits_for_the_releases_of_an_acquire_all),
         cmocka_unit_test(test_e6_several_locks_of_this_store_and_of_memory),
         cmocka_unit_test(test_e6_several_locks_of_two_sqlite_files),
     };

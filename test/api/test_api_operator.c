@@ -159,7 +159,7 @@ static void test_f22_a_request_is_not_lost_before_the_callback_is_set(void **sta
     api_close(other);
 }
 
-static void test_f22_all_who_hold_are_asked_or_one(void **state)
+static void test_f22_a_revoke_request_goes_to_all_holders_or_to_one(void **state)
 {
     (void)state;
     mortise_client *clients[] = {api_open(0), api_open(0), api_open(0)};
@@ -190,7 +190,7 @@ static void *acquire_and_release(void *argument)
     return NULL;
 }
 
-static void test_f22_nobody_else_is_asked(void **state)
+static void test_f22_only_the_holder_gets_a_revoke_request(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0), *other = api_open(0);
@@ -330,7 +330,7 @@ static void test_operators_do_not_work_in_callbacks(void **state)
     api_close(client);
 }
 
-static void test_a_foreign_loop_is_asked_too(void **state)
+static void test_a_revoke_request_reaches_a_foreign_loop(void **state)
 {
     (void)state;
     mortise_client *client = api_open(MORTISE_FOREIGN_LOOP), *other = api_open(0);
@@ -414,7 +414,7 @@ static int requests_in_last_tenth(mortise_client *client, mortise_lock *lock, in
     return in_time ? requests : -1;
 }
 
-static void test_f22_who_has_to_end_soon_is_asked(void **state)
+static void test_f22_a_hold_near_its_time_limit_gets_a_revoke_request(void **state)
 {
     (void)state;
     mortise_client *client = api_open(MORTISE_FOREIGN_LOOP);
@@ -441,7 +441,7 @@ static void note_place(void *argument, uint64_t ahead)
     atomic_fetch_add(&places->count, 1);
 }
 
-static void test_who_queues_hears_of_its_place(void **state)
+static void test_a_waiter_is_told_its_place(void **state)
 {
     (void)state;
     mortise_client *clients[] = {api_open(0), api_open(0), api_open(0)};
@@ -470,7 +470,7 @@ static void test_who_queues_hears_of_its_place(void **state)
         api_close(clients[i]);
 }
 
-static void test_the_server_tells_what_it_is(void **state)
+static void test_a_store_names_its_server_and_version(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0);
@@ -564,7 +564,7 @@ static void make_more(const char *name, int wanted)
 }
 
 /* However many rows there are, and however long a program looks at them. */
-static void test_a_list_costs_nobody_a_hold(void **state)
+static void test_a_long_list_costs_no_holder_its_lease(void **state)
 {
     (void)state;
     enum { ROWS = 10000 };
@@ -607,7 +607,7 @@ static void set_timer(int interval_us)
 }
 
 /* They are asked on the program's threads, with its signals: a timer's are no failure. */
-static void test_a_timer_does_not_disturb_an_operator(void **state)
+static void test_signals_of_a_timer_do_not_fail_an_operators_call(void **state)
 {
     (void)state;
     struct sigaction action = {.sa_handler = ignore_signal}, before;
@@ -641,21 +641,21 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_f12_d1_a_list_says_which_process_holds_and_how_much),
         cmocka_unit_test(test_f22_a_holder_is_asked_and_may_decline),
         cmocka_unit_test(test_f22_a_request_is_not_lost_before_the_callback_is_set),
-        cmocka_unit_test(test_f22_all_who_hold_are_asked_or_one),
-        cmocka_unit_test(test_f22_nobody_else_is_asked),
+        cmocka_unit_test(test_f22_a_revoke_request_goes_to_all_holders_or_to_one),
+        cmocka_unit_test(test_f22_only_the_holder_gets_a_revoke_request),
         cmocka_unit_test(test_a_broken_holder_learns_of_it_and_the_next_is_granted),
         cmocka_unit_test(test_a_broken_holder_that_does_not_listen_finds_out),
         cmocka_unit_test(test_break_takes_the_ticket_that_was_seen_and_no_other),
         cmocka_unit_test(test_a_broken_waiter_queues_again),
         cmocka_unit_test(test_operators_do_not_work_in_callbacks),
-        cmocka_unit_test(test_a_foreign_loop_is_asked_too),
+        cmocka_unit_test(test_a_revoke_request_reaches_a_foreign_loop),
         cmocka_unit_test(test_a_hold_ends_after_its_longest_time),
-        cmocka_unit_test(test_f22_who_has_to_end_soon_is_asked),
-        cmocka_unit_test(test_who_queues_hears_of_its_place),
-        cmocka_unit_test(test_the_server_tells_what_it_is),
+        cmocka_unit_test(test_f22_a_hold_near_its_time_limit_gets_a_revoke_request),
+        cmocka_unit_test(test_a_waiter_is_told_its_place),
+        cmocka_unit_test(test_a_store_names_its_server_and_version),
         cmocka_unit_test(test_everything_is_allowed_in_the_callback_of_a_list),
-        cmocka_unit_test(test_a_list_costs_nobody_a_hold),
-        cmocka_unit_test(test_a_timer_does_not_disturb_an_operator),
+        cmocka_unit_test(test_a_long_list_costs_no_holder_its_lease),
+        cmocka_unit_test(test_signals_of_a_timer_do_not_fail_an_operators_call),
     };
     int result = api_begin(argc, argv);
     return result ? result : api_end(cmocka_run_group_tests(tests, NULL, NULL));

@@ -68,7 +68,7 @@ static void test_e1_explicit_owners(void **state)
     api_close(client);
 }
 
-static void test_e1_u13_what_nobody_owns_any_thread_releases(void **state)
+static void test_e1_u13_any_thread_releases_a_hold_without_an_owner(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0);
@@ -217,7 +217,7 @@ static void test_zk_25_an_operator_breaks_what_a_thread_has_left(void **state)
     api_close(boss);
 }
 
-static void test_zk_25_who_has_an_owner_id_releases_for_a_thread_that_exited(void **state)
+static void test_zk_25_a_thread_with_the_same_owner_releases_for_one_that_exited(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0), *other = api_open(0);
@@ -293,12 +293,12 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_e1_explicit_owners),
-        cmocka_unit_test(test_e1_u13_what_nobody_owns_any_thread_releases),
+        cmocka_unit_test(test_e1_u13_any_thread_releases_a_hold_without_an_owner),
         cmocka_unit_test(test_f19_only_the_owner_releases),
         cmocka_unit_test(test_zk_25_a_thread_that_exits_holding_leaves_it_held_until_close),
         cmocka_unit_test(test_zk_25_max_hold_ends_what_a_thread_has_left),
         cmocka_unit_test(test_zk_25_an_operator_breaks_what_a_thread_has_left),
-        cmocka_unit_test(test_zk_25_who_has_an_owner_id_releases_for_a_thread_that_exited),
+        cmocka_unit_test(test_zk_25_a_thread_with_the_same_owner_releases_for_one_that_exited),
         cmocka_unit_test(test_zk_25_threads_of_one_session_count_together),
     };
     int failed = api_begin(argc, argv);

@@ -135,7 +135,7 @@ static void test_a_close_waits_for_a_change(void **state)
     api_close(other);
 }
 
-static void test_what_cannot_be_set(void **state)
+static void test_permits_out_of_range_are_refused(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0);
@@ -160,7 +160,7 @@ static int break_detached(void *argument, const mortise_entry *entry)
     return 0;
 }
 
-static void test_what_an_operator_breaks_is_in_use_again(void **state)
+static void test_permits_taken_out_return_when_an_operator_breaks_their_ticket(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0);
@@ -179,7 +179,7 @@ static void test_what_an_operator_breaks_is_in_use_again(void **state)
     api_close(client);
 }
 
-static void test_a_line_without_a_ticket_is_dropped(void **state)
+static void test_a_recorded_change_without_a_ticket_is_dropped(void **state)
 {
     (void)state;
     const char *lost = "0123456789abcdef0123456789abcdef-77 77 3\nnonsense\n";
@@ -204,7 +204,7 @@ static void *change_often(void *argument)
     return NULL;
 }
 
-static void test_two_who_change_it_at_once(void **state)
+static void test_concurrent_changes_of_permits_agree(void **state)
 {
     (void)state;
     uint32_t numbers[] = {0, 1};
@@ -221,7 +221,7 @@ static void test_two_who_change_it_at_once(void **state)
     api_close(client);
 }
 
-static void test_one_may_lower_it_in_many_steps(void **state)
+static void test_permits_are_lowered_in_at_most_32_steps(void **state)
 {
     (void)state;
     const mortise_lock_options options = {.size = sizeof options};
@@ -246,11 +246,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_permits_are_lowered_and_raised),
         cmocka_unit_test(test_nobody_loses_a_permit),
         cmocka_unit_test(test_a_close_waits_for_a_change),
-        cmocka_unit_test(test_what_cannot_be_set),
-        cmocka_unit_test(test_what_an_operator_breaks_is_in_use_again),
-        cmocka_unit_test(test_a_line_without_a_ticket_is_dropped),
-        cmocka_unit_test(test_two_who_change_it_at_once),
-        cmocka_unit_test(test_one_may_lower_it_in_many_steps),
+        cmocka_unit_test(test_permits_out_of_range_are_refused),
+        cmocka_unit_test(test_permits_taken_out_return_when_an_operator_breaks_their_ticket),
+        cmocka_unit_test(test_a_recorded_change_without_a_ticket_is_dropped),
+        cmocka_unit_test(test_concurrent_changes_of_permits_agree),
+        cmocka_unit_test(test_permits_are_lowered_in_at_most_32_steps),
     };
     int error = api_begin(argc, argv);
     return error ? error : api_end(cmocka_run_group_tests(tests, NULL, NULL));

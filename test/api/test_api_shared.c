@@ -116,7 +116,7 @@ static void test_f13_as_many_hold_as_there_are_permits(void **state)
     api_await_tickets(clients[0], "pool", 0);
 }
 
-static void test_who_asks_for_many_is_not_overtaken(void **state)
+static void test_a_waiter_for_many_permits_is_not_overtaken(void **state)
 {
     (void)state;
     mortise_lock *one = semaphore(0, "wide", 3, 1), *two = semaphore(1, "wide", 3, 2);
@@ -148,7 +148,7 @@ static void test_a_semaphore_of_another_size_names_both(void **state)
     api_release(hold);
 }
 
-static void test_permits_that_cannot_be_are_refused(void **state)
+static void test_numbers_of_permits_out_of_range_are_refused(void **state)
 {
     (void)state;
     mortise_lock_options options = {.size = sizeof options, .permits = 4};
@@ -266,13 +266,13 @@ static void downgrade(const char *name, bool by_release)
     api_release(writer.hold);
 }
 
-static void test_e5_who_stops_writing_first_reads_on_in_its_place(void **state)
+static void test_e5_a_writer_that_also_reads_becomes_a_reader_by_its_release(void **state)
 {
     (void)state;
     downgrade("down/release", true);
 }
 
-static void test_e5_a_hold_is_downgraded(void **state)
+static void test_e5_a_writer_becomes_a_reader_by_a_downgrade(void **state)
 {
     (void)state;
     downgrade("down/call", false);
@@ -372,15 +372,15 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_f13_as_many_hold_as_there_are_permits),
-        cmocka_unit_test(test_who_asks_for_many_is_not_overtaken),
+        cmocka_unit_test(test_a_waiter_for_many_permits_is_not_overtaken),
         cmocka_unit_test(test_a_semaphore_of_another_size_names_both),
-        cmocka_unit_test(test_permits_that_cannot_be_are_refused),
+        cmocka_unit_test(test_numbers_of_permits_out_of_range_are_refused),
         cmocka_unit_test(test_anybody_may_release_a_permit),
         cmocka_unit_test(test_b6_d2_d3_which_holds_of_a_read_write_lock_exclude_each_other),
         cmocka_unit_test(test_d6_d8_readers_and_writers_hold_in_groups_as_they_came),
         cmocka_unit_test(test_e3_e4_a_writer_may_read_a_reader_not_write),
-        cmocka_unit_test(test_e5_who_stops_writing_first_reads_on_in_its_place),
-        cmocka_unit_test(test_e5_a_hold_is_downgraded),
+        cmocka_unit_test(test_e5_a_writer_that_also_reads_becomes_a_reader_by_its_release),
+        cmocka_unit_test(test_e5_a_writer_becomes_a_reader_by_a_downgrade),
         cmocka_unit_test(test_zk_34_a_reader_that_holds_does_not_count_as_waiting),
         cmocka_unit_test(test_zk_34_f13_a_holder_of_permits_does_not_count_as_waiting),
         cmocka_unit_test(test_e2_a_semaphore_mutex_does_not_nest),

@@ -216,7 +216,7 @@ static bool store_tells(void)
 
 /* ------------------------------------------------------------------ tests */
 
-static void test_who_waits_reads_the_answer(void **state)
+static void test_a_single_waiter_reads_the_answer_itself(void **state)
 {
     (void)state;
     bool itself = false;
@@ -265,7 +265,7 @@ static void test_callbacks_run_on_the_loops_thread(void **state)
     api_release(theirs);
 }
 
-static void test_f3_deadline_of_who_leads_and_of_who_does_not(void **state)
+static void test_f3_deadlines_of_the_reader_and_of_other_waiters(void **state)
 {
     (void)state;
     mortise_hold first, second;
@@ -298,7 +298,7 @@ static void tell_lost(void *argument, mortise_hold hold, mortise_state now)
         atomic_store(&lost, true);
 }
 
-static void test_timers_go_on_while_somebody_leads(void **state)
+static void test_timers_run_while_a_waiter_reads(void **state)
 {
     (void)state;
     const mortise_lock_options options = {.size = sizeof options, .max_hold_ms = 200};
@@ -335,7 +335,7 @@ static void test_f6_cancelled_by_another_thread(void **state)
     api_release(theirs);
 }
 
-static void test_who_waits_for_a_thread_here_does_not_lead(void **state)
+static void test_a_waiter_behind_a_thread_of_its_client_does_not_read(void **state)
 {
     (void)state;
     mortise_lock *lock = api_lock_of(client, "local", 7), *again = api_lock_of(client, "local", 8);
@@ -350,7 +350,7 @@ static void test_who_waits_for_a_thread_here_does_not_lead(void **state)
     api_release(hold);
 }
 
-static void test_the_loop_comes_back_by_itself(void **state)
+static void test_the_loop_reads_again_after_the_last_reader(void **state)
 {
     (void)state;
     bool away;
@@ -376,7 +376,7 @@ static void tell_asked(void *argument, mortise_hold hold)
 }
 
 /* An event in the time in which the loop leaves the store to the next one who leads. */
-static void test_f22_what_comes_when_nobody_leads_is_read(void **state)
+static void test_f22_an_event_between_two_readers_is_read(void **state)
 {
     (void)state;
     mortise_hold theirs, mine = api_acquire(api_lock_of(client, "asked", 7));
@@ -397,7 +397,7 @@ static void test_f22_what_comes_when_nobody_leads_is_read(void **state)
 
 /* The program asks to be told of something while somebody leads: the loop comes, and stays when
    that one stops. A round that is too slow for the pause shows nothing, and another follows. */
-static void test_f22_a_recall_lasts_when_the_leader_stops(void **state)
+static void test_f22_a_loop_called_back_stays_when_the_reader_stops(void **state)
 {
     (void)state;
     bool came = false, stopped = false;
@@ -417,7 +417,7 @@ static void test_f22_a_recall_lasts_when_the_leader_stops(void **state)
     assert_false(undone);
 }
 
-static void test_two_wait_and_who_leads_is_done_first(void **state)
+static void test_the_loop_reads_on_when_the_reader_ends_before_another_waiter(void **state)
 {
     (void)state;
     mortise_hold first, second;
@@ -435,7 +435,7 @@ static void test_two_wait_and_who_leads_is_done_first(void **state)
     api_release(waits.hold);
 }
 
-static void test_an_answer_that_must_be_read(void **state)
+static void test_the_loop_reads_an_answer_that_may_not_wait(void **state)
 {
     (void)state;
     mortise_hold theirs;
@@ -450,7 +450,7 @@ static void test_an_answer_that_must_be_read(void **state)
     atomic_store(&answers_may_wait, true);
 }
 
-static void test_another_thread_has_the_store(void **state)
+static void test_a_reader_sleeps_while_another_thread_has_the_store(void **state)
 {
     (void)state;
     if (!store_tells())
@@ -469,7 +469,7 @@ static void test_another_thread_has_the_store(void **state)
 }
 
 /* A call of the store is a call, whoever makes it: what it has changed is taken in. */
-static void test_what_a_borrower_leaves_behind(void **state)
+static void test_a_thread_that_borrowed_the_store_calls_the_loop_back(void **state)
 {
     (void)state;
     mortise_hold theirs;
@@ -492,7 +492,7 @@ static void test_what_a_borrower_leaves_behind(void **state)
     atomic_store(&answers_may_wait, true);
 }
 
-static void test_nobody_leads_where_others_wait_for_news(void **state)
+static void test_no_waiter_reads_while_a_lock_lingers(void **state)
 {
     (void)state;
     if (!store_tells())
@@ -515,7 +515,7 @@ static void test_nobody_leads_where_others_wait_for_news(void **state)
 }
 
 /* The last one: it takes the client away. */
-static void test_c_closed_by_another_thread(void **state)
+static void test_c_a_close_ends_the_reader(void **state)
 {
     (void)state;
     mortise_hold theirs;
@@ -530,21 +530,21 @@ static void test_c_closed_by_another_thread(void **state)
 static int run_all(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_who_waits_reads_the_answer),
+        cmocka_unit_test(test_a_single_waiter_reads_the_answer_itself),
         cmocka_unit_test(test_callbacks_run_on_the_loops_thread),
-        cmocka_unit_test(test_f3_deadline_of_who_leads_and_of_who_does_not),
-        cmocka_unit_test(test_timers_go_on_while_somebody_leads),
+        cmocka_unit_test(test_f3_deadlines_of_the_reader_and_of_other_waiters),
+        cmocka_unit_test(test_timers_run_while_a_waiter_reads),
         cmocka_unit_test(test_f6_cancelled_by_another_thread),
-        cmocka_unit_test(test_who_waits_for_a_thread_here_does_not_lead),
-        cmocka_unit_test(test_the_loop_comes_back_by_itself),
-        cmocka_unit_test(test_f22_what_comes_when_nobody_leads_is_read),
-        cmocka_unit_test(test_f22_a_recall_lasts_when_the_leader_stops),
-        cmocka_unit_test(test_two_wait_and_who_leads_is_done_first),
-        cmocka_unit_test(test_an_answer_that_must_be_read),
-        cmocka_unit_test(test_another_thread_has_the_store),
-        cmocka_unit_test(test_what_a_borrower_leaves_behind),
-        cmocka_unit_test(test_nobody_leads_where_others_wait_for_news),
-        cmocka_unit_test(test_c_closed_by_another_thread),
+        cmocka_unit_test(test_a_waiter_behind_a_thread_of_its_client_does_not_read),
+        cmocka_unit_test(test_the_loop_reads_again_after_the_last_reader),
+        cmocka_unit_test(test_f22_an_event_between_two_readers_is_read),
+        cmocka_unit_test(test_f22_a_loop_called_back_stays_when_the_reader_stops),
+        cmocka_unit_test(test_the_loop_reads_on_when_the_reader_ends_before_another_waiter),
+        cmocka_unit_test(test_the_loop_reads_an_answer_that_may_not_wait),
+        cmocka_unit_test(test_a_reader_sleeps_while_another_thread_has_the_store),
+        cmocka_unit_test(test_a_thread_that_borrowed_the_store_calls_the_loop_back),
+        cmocka_unit_test(test_no_waiter_reads_while_a_lock_lingers),
+        cmocka_unit_test(test_c_a_close_ends_the_reader),
     };
     return cmocka_run_group_tests(tests, open_watched, close_clients);
 }

@@ -115,7 +115,7 @@ static void *work(void *argument)
 }
 
 /* Each round of one thread brings commands for whoever carries: he would never be done. */
-static void test_f3_nobody_carries_for_others_when_his_time_is_over(void **state)
+static void test_f3_a_caller_past_its_deadline_carries_no_commands_of_others(void **state)
 {
     (void)state;
     _Atomic bool stop = false;
@@ -195,7 +195,7 @@ static void test_zk_07_loss_is_told_while_a_call_of_the_store_stands_still(void 
     api_close(client);
 }
 
-static void test_the_descriptor_alone_is_enough(void **state)
+static void test_the_lost_descriptor_reports_a_loss_without_a_callback(void **state)
 {
     (void)state;
     mortise_client *client = open_slowed(LEASE_URL);
@@ -295,7 +295,7 @@ static void stay(void *argument, int error, mortise_hold hold)
 }
 
 /* With a thread of their own they do not keep the loop from its renewals. */
-static void test_a_slow_callback_costs_no_lease_where_somebody_listens(void **state)
+static void test_a_slow_callback_does_not_delay_renewals_once_a_loss_callback_is_set(void **state)
 {
     (void)state;
     _Atomic int ended = 0;
@@ -334,12 +334,12 @@ static void test_rows_that_are_not_in_the_namespace_are_not_shown(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_f3_nobody_carries_for_others_when_his_time_is_over),
+        cmocka_unit_test(test_f3_a_caller_past_its_deadline_carries_no_commands_of_others),
         cmocka_unit_test(test_zk_07_loss_is_told_while_a_call_of_the_store_stands_still),
-        cmocka_unit_test(test_the_descriptor_alone_is_enough),
+        cmocka_unit_test(test_the_lost_descriptor_reports_a_loss_without_a_callback),
         cmocka_unit_test(test_a_leader_is_deposed_while_a_call_of_the_store_stands_still),
         cmocka_unit_test(test_callbacks_run_one_at_a_time_also_when_their_thread_begins),
-        cmocka_unit_test(test_a_slow_callback_costs_no_lease_where_somebody_listens),
+        cmocka_unit_test(test_a_slow_callback_does_not_delay_renewals_once_a_loss_callback_is_set),
         cmocka_unit_test(test_rows_that_are_not_in_the_namespace_are_not_shown),
     };
     int failed = api_begin(argc, argv);

@@ -123,7 +123,7 @@ static void test_l7_fences_that_do_not_rise_are_found(void **state)
     refuse("10 ask 1 0 0\n20 got 1 0 90\n30 release 1 0 0\n95 left 1 0 0\n", &verdict.fences);
 }
 
-static void test_l7_who_is_not_served_is_found(void **state)
+static void test_l7_a_waiter_that_is_not_served_is_found(void **state)
 {
     (void)state;
     const unsigned long *unserved = &verdict.unserved;
@@ -166,7 +166,7 @@ int main(void)
         cmocka_unit_test(test_l7_good_histories_are_accepted),
         cmocka_unit_test(test_l7_overlaps_are_found),
         cmocka_unit_test(test_l7_fences_that_do_not_rise_are_found),
-        cmocka_unit_test(test_l7_who_is_not_served_is_found),
+        cmocka_unit_test(test_l7_a_waiter_that_is_not_served_is_found),
         cmocka_unit_test(test_l7_impossible_histories_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,7 @@ load helper
     run -1 "$MORTISE" release deploy <token
 }
 
-@test "acquire: modes" {
+@test "acquire: shared, permits and several locks" {
     "$MORTISE" acquire --durable -s data >reader
     run -0 "$MORTISE" run -n -s data -- true
     run -75 "$MORTISE" run -n -x data -- true
@@ -66,7 +66,7 @@ load helper
     run -0 "$MORTISE" release deploy <token
 }
 
-@test "C11: a token that cannot be told keeps no lock" {
+@test "C11: a token that cannot be printed keeps no lock" {
     run -1 sh -c '"$MORTISE" acquire --durable deploy >/dev/full'
     run -0 "$MORTISE" run -n deploy -- true
 }

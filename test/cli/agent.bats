@@ -61,7 +61,7 @@ check_client() {
     check_client survives_frames_cut_anywhere
 }
 
-@test "what was sent before a half-close is answered" {
+@test "commands sent before a half-close are answered" {
     check_client answers_before_a_half_close
 }
 
@@ -69,7 +69,7 @@ check_client() {
     check_client refuses_what_is_wrong
 }
 
-@test "what client libraries send at connect is answered" {
+@test "the commands that client libraries send at connect are answered" {
     check_client knows_what_libraries_send
 }
 
@@ -124,7 +124,7 @@ check_client() {
     [ ! -e "$T/agent.sock" ]
 }
 
-@test "one agent a path" {
+@test "a second agent on the same path is refused" {
     start_agent
     run "$MORTISE" agent --url "sqlite:$T/locks.db" --socket "$T/agent.sock"
     [ "$status" -eq 75 ]

@@ -27,7 +27,7 @@ load helper
     run -75 "$MORTISE" try --permits 2 --weight 2 p
 }
 
-@test "try: errors are errors" {
+@test "try: an error has its own exit code, not 75" {
     fails_with 64 "$MORTISE" try
     fails_with 64 "$MORTISE" try ''
     fails_with 64 "$MORTISE" try a a
@@ -144,7 +144,7 @@ assert h["pid"] == int(sys.argv[2]) and h["since"].endswith("Z"), s' "$output" "
     [ ! -e ran ]
 }
 
-@test "revoke: the run tells of it, and goes on; nobody holds it: 1" {
+@test "revoke: run reports the request and goes on; 1 if the lock is free" {
     start run --status-fd 1 a -- sh -c 'touch holding; exec sleep 600' >events
     until_true test -e holding
     run -0 "$MORTISE" revoke a
@@ -155,7 +155,7 @@ assert h["pid"] == int(sys.argv[2]) and h["since"].endswith("Z"), s' "$output" "
     fails_with 1 "$MORTISE" revoke a --fence 999999
 }
 
-@test "break: the holder's command is ended with 76, and who waits has the lock" {
+@test "break: the holder's command is ended with 76, and the next waiter has the lock" {
     start_holder a
     start run a -- touch ran
     waiter=$PID

@@ -60,7 +60,7 @@ END
 END
 }
 
-@test "exit codes: not acquired, no, lost, out of reach, wrong configuration" {
+@test "exit codes: 75 not acquired, 1 no, 76 lost, 69 unreachable, 78 configuration" {
     start_holder a
     mkdir open
     chmod 777 open

@@ -28,7 +28,7 @@ row() {
     [ "$("$MORTISE" ls --url sqlite:y.db --json)" = "[]" ]
 }
 
-@test "doctor: what is wrong shows in the exit code" {
+@test "doctor: the exit code says which fault was found" {
     run -78 "$MORTISE" doctor --url nosuch:x
     mkdir open
     chmod 777 open

@@ -77,7 +77,7 @@ assert rows and rows == sorted(set(rows)), rows'
     grep 'e: leadership was lost' err
 }
 
-@test "elect: somebody else leads: 75 at once, after a time, or what is asked for" {
+@test "elect: while another leads, 75 immediately or after -w, or the code of -E" {
     start_leader one
     fails_with 75 "$MORTISE" elect -n e touch ran
     [[ "$output" == *"held by "* ]]

@@ -67,7 +67,7 @@ print(select.select([int(os.environ["MORTISE_LOCK_FD"])], [], [], 0.1)[0])'
     [ "$output" = "[]" ]
 }
 
-@test "MORTISE_LOCK_FD: end of file for who escaped when mortise was killed" {
+@test "MORTISE_LOCK_FD: a process that left the group reads end of file when mortise is killed" {
     start run a -- sh -c 'setsid python3 -c "
 import os
 open(\"ready\", \"w\")
@@ -124,7 +124,7 @@ open(\"got\", \"w\").write(repr(data))" & sleep 600'
     [ "$status" -eq 0 ]
 }
 
-@test "nested: an outer claim that has ended does not let in" {
+@test "nested: after the outer run has ended its inheritance is not believed" {
     held=$("$MORTISE" run a -- sh -c 'echo "$MORTISE_HELD"')
     start_holder a
     MORTISE_HELD="$held" run "$MORTISE" run -n a -- true

@@ -75,7 +75,7 @@ LONG=240000h
     [ ! -e state ]
 }
 
-@test "--every-success: what failed is run again in the period, what succeeded is not" {
+@test "--every-success: a run that failed is repeated in the period, one that succeeded is not" {
     run -7 "$MORTISE" run --every "$LONG" --every-success a -- sh -c 'exit 7'
     run -143 "$MORTISE" run --every "$LONG" --every-success a -- sh -c 'kill -TERM $$'
     run -124 "$MORTISE" run --every "$LONG" --every-success --max-hold 0.2 a -- sleep 60

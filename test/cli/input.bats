@@ -60,7 +60,7 @@ nothing_created() {
     nothing_created
 }
 
-@test "options behind the name are the command's where there is one" {
+@test "options behind NAME belong to the command if there is one" {
     run -0 "$MORTISE" try a -s
     "$MORTISE" acquire a -n --token-file token 3>&-
     run -0 "$MORTISE" renew a --token-file token
@@ -80,7 +80,7 @@ nothing_created() {
     nothing_created
 }
 
-@test "durations that are none: 64" {
+@test "texts that are no durations: 64" {
     for bad in '' x -1 1x 1m30 30s1m 1e3 inf nan 0x10 ' 1' '1 ' . 99999999999999999999 2000000h 5w 1h2d; do
         fails_with 64 "$MORTISE" run -w "$bad" a -- true
     done
@@ -94,7 +94,7 @@ nothing_created() {
     done
 }
 
-@test "exit codes that are none: 64" {
+@test "numbers that are no exit codes: 64" {
     for bad in '' x -1 256 1.5 99999999999999999999; do
         fails_with 64 "$MORTISE" run -n -E "$bad" a -- true
     done

@@ -16,7 +16,7 @@ load keeper
     keeper_is_killed
 }
 
-@test "acquire: what a script holds is not waited for in vain by what it calls" {
+@test "acquire: a command that waits for a lock of its own script is refused" {
     keeper_is_not_waited_for_in_vain
 }
 
@@ -106,7 +106,7 @@ SH
     run -76 "$MORTISE" renew a <token
 }
 
-@test "acquire --pid: what is no process, or is younger than mortise, is refused" {
+@test "acquire --pid: a number of no process, or of a process younger than mortise, is refused" {
     fails_with 64 "$MORTISE" acquire --pid 0 a
     fails_with 64 "$MORTISE" acquire --pid x a
     fails_with 64 "$MORTISE" acquire --pid 2147483647 a
@@ -124,7 +124,7 @@ SH
     run -0 "$MORTISE" run -n a true
 }
 
-@test "GN-02 acquire: who is interrupted while it waits leaves nothing behind" {
+@test "GN-02 acquire: an interrupt while it waits leaves nothing behind" {
     start_holder a
     for signal in INT TERM KILL; do
         start acquire a
@@ -152,7 +152,7 @@ SH
     run -0 waiters a 0
 }
 
-@test "acquire: a token that cannot be told keeps no lock" {
+@test "acquire: a token that cannot be printed keeps no lock" {
     run -1 sh -c '"$MORTISE" acquire a >/dev/full'
     run -0 "$MORTISE" run -n a -- true
     run -1 "$MORTISE" acquire --token-file nowhere/token a

@@ -20,7 +20,7 @@ lose() {
     grep 'mortise: a: .*lost' err
 }
 
-@test "GN-01 lost: who ignores TERM gets KILL after the grace, the whole group" {
+@test "GN-01 lost: a group that ignores TERM gets KILL after the grace" {
     start run --grace 200ms a -- bash -c 'exec 9>w; flock 9; trap "" TERM
         (trap "" TERM; sleep 600) & touch holding; while :; do sleep 0.1; done'
     until_true test -e holding
@@ -30,7 +30,7 @@ lose() {
     flock -n w true
 }
 
-@test "GN-01 lost: MORTISE_LOCK_FD tells" {
+@test "GN-01 lost: MORTISE_LOCK_FD becomes readable" {
     start run --grace 60s a -- python3 -c '
 import os, select, signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

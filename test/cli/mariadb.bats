@@ -193,7 +193,7 @@ on_schema() {
     MORTISE_URL="$plain" is_free a
 }
 
-@test "form=get_lock and form=row: from init to the exit code; a form that there is not is named" {
+@test "form=get_lock and form=row: from init to the exit code; an unknown form is named" {
     on_schema mortise_forms
     local plain="$MORTISE_URL" form
     MORTISE_URL="$plain&form=row" run -78 "$MORTISE" run a true

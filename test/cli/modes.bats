@@ -36,7 +36,7 @@ for line in lines:
 PY
 }
 
-@test "-s: together with others that say -s, not with -x" {
+@test "-s: runs beside other -s, not beside -x" {
     start_held -s a
     run -0 "$MORTISE" run -n -s a -- true
     fails_with 75 "$MORTISE" run -n -x a -- true
@@ -93,7 +93,7 @@ PY
     [ ! -e ran ]
 }
 
-@test "a name that is in use otherwise: 64, saying how" {
+@test "a name in use with another kind: 64, naming both kinds" {
     start_held --permits 2 a
     for wanted in "" -x -s; do
         fails_with 64 "$MORTISE" run -n $wanted a -- true
@@ -173,7 +173,7 @@ PY
     [ "$(grep -c exclusive <<<"$output")" -eq 2 ]
 }
 
-@test "nested: what an outer run holds is not waited for, what it does not is acquired" {
+@test "nested: locks that an outer run holds are not waited for, others are acquired" {
     run -0 timeout 60 "$MORTISE" run --also b a -- "$MORTISE" run --also c b -- \
         sh -c 'grep -c exclusive <<X
 $MORTISE_HELD
@@ -227,7 +227,7 @@ open("told", "w")'
     fails_with 64 "$MORTISE" run -n --quiet-conflict --permits 2 a -- true
 }
 
-@test "-o: taken, as flock does" {
+@test "-o: accepted, as flock does" {
     run -7 "$MORTISE" run -o a -- sh -c 'exit 7'
 }
 

@@ -55,12 +55,12 @@ is_no_module() {
     [[ "${lines[0]}" == *"was not built for this version"* ]]
 }
 
-@test "a module that is none is not taken for one" {
+@test "a file that is no module is not loaded" {
     module
     is_no_module PostgreSQL mortise-postgres.so "$URL" libpq
 }
 
-@test "a file that is no module for MariaDB is not taken for one" {
+@test "a file that is no module for MariaDB is not loaded" {
     module mortise-mariadb.so MariaDB
     is_no_module MariaDB mortise-mariadb.so "$MY_URL" libmariadb
 }

@@ -45,7 +45,7 @@ print("hidden" in str(os.environ))'
     [ "$output" = $'no child\n[0, 1, 2] True True\nFalse' ]
 }
 
-@test "run -F: not acquired, not to be run, not due: no command, and nothing stays held" {
+@test "run -F: not acquired, not executable or not due: no command, and nothing stays held" {
     start_holder a
     run -75 "$MORTISE" run -F -n a touch ran
     [[ "$output" == "mortise: a: held by sh host "* ]]

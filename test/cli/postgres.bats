@@ -254,7 +254,7 @@ SQL
     takes_and_leaves a
 }
 
-@test "a form that there is not is named" {
+@test "an unknown form is named" {
     for form in adviser get_lock ''; do
         MORTISE_URL="$(server_url)?form=$form" run "$MORTISE" run a true
         [ "$status" -ne 0 ]

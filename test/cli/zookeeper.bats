@@ -115,7 +115,7 @@ print(int((at["child-exit"] - at["started"]).total_seconds() * 1000))'
     grep 'mortise: a: .*lost' err
 }
 
-@test "GN-01 the server stalls: who ignores TERM is dead before the session can end" {
+@test "GN-01 the server stalls: a command that ignores TERM is dead before the session can end" {
     on_server
     start run --grace 1s a -- python3 -c "$STUBBORN" 2>err
     until_true test -s alive
@@ -128,7 +128,7 @@ print(int((at["child-exit"] - at["started"]).total_seconds() * 1000))'
     until_true is_free a
 }
 
-@test "a short stall is slept through" {
+@test "a short stall costs no lock" {
     on_server
     start run --grace 500ms a -- sh -c 'touch holding; sleep 2; exit 5'
     until_true test -e holding

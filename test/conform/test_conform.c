@@ -231,7 +231,7 @@ static void test_b_tickets_of_a_dead_session_vanish(void **state)
     assert_int_equal(port_tickets(&second, "b/1"), 1);
 }
 
-static void test_b_l7_a_chain_of_deaths_is_seen_through(void **state)
+static void test_b_l7_a_waiter_is_granted_after_a_chain_of_deaths(void **state)
 {
     (void)state;
     assert_true(granted(port_append(&first, "b/2", port_id())));
@@ -370,7 +370,7 @@ static void test_d_the_end_of_a_session_wakes(void **state)
     port_wait_granted(&second, "d/5", view, 1, 1, LONG_ENOUGH);
 }
 
-static void test_d_one_session_wakes_itself(void **state)
+static void test_d_a_session_wakes_its_own_ticket(void **state)
 {
     (void)state;
     struct mrt_event held = port_append(&first, "d/6", port_id());
@@ -379,7 +379,7 @@ static void test_d_one_session_wakes_itself(void **state)
     port_wait_granted(&first, "d/6", view, 1, 1, LONG_ENOUGH);
 }
 
-static void test_d_waiting_on_many_queues_none_is_forgotten(void **state)
+static void test_d_a_session_that_waits_in_many_queues_is_woken_for_each(void **state)
 {
     enum { QUEUES = 40 };
     (void)state;
@@ -396,7 +396,7 @@ static void test_d_waiting_on_many_queues_none_is_forgotten(void **state)
         port_wait_granted(&second, queue[i], view[i], 1, 1, LONG_ENOUGH);
 }
 
-static void test_d_all_that_a_heavy_one_kept_out_are_woken(void **state)
+static void test_d_all_tickets_behind_a_heavy_one_are_woken(void **state)
 {
     (void)state;
     struct mrt_event heavy = permits(&first, "d/8", PERMITS);
@@ -674,7 +674,7 @@ static void test_k_lighten_changes_neither_place_nor_fence(void **state)
     port_wait_granted(&second, "k/1", writer, READERS, READERS, LONG_ENOUGH);
 }
 
-static void test_k_who_fits_behind_a_lighter_one_is_told(void **state)
+static void test_k_a_waiter_that_fits_behind_a_lighter_ticket_is_woken(void **state)
 {
     (void)state;
     struct mrt_event held = side(&first, "k/2", READERS);
@@ -690,7 +690,7 @@ static void test_k_who_fits_behind_a_lighter_one_is_told(void **state)
     assert_false(fits(port_refresh(&second, "k/2", &writer), READERS, READERS));
 }
 
-static void test_k_some_permits_given_back(void **state)
+static void test_k_permits_given_back_by_lighten_are_granted(void **state)
 {
     (void)state;
     struct mrt_event held = permits(&first, "k/3", 3), two = permits(&second, "k/3", 2);
@@ -714,7 +714,7 @@ static void test_k_lighten_again_is_a_refresh(void **state)
     assert_int_equal(port_tickets(&first, "k/4"), 2);
 }
 
-static void test_k_lighten_of_what_is_not_there(void **state)
+static void test_k_lighten_without_a_ticket_is_gone(void **state)
 {
     (void)state;
     struct mrt_event held = permits(&first, "k/5", 3);
@@ -755,7 +755,7 @@ static void test_k_lighten_in_an_ended_session(void **state)
     assert_int_equal(port_tickets(&second, "k/8"), 0);
 }
 
-static void test_k_a_lighter_ticket_leaves_as_what_it_weighs(void **state)
+static void test_k_a_lighter_ticket_leaves_with_its_new_weight(void **state)
 {
     (void)state;
     struct mrt_event held = permits(&first, "k/9", 3), one = permits(&second, "k/9", 1);
@@ -878,7 +878,7 @@ static void test_list_shows_each_queue_in_order(void **state)
     }
 }
 
-static void test_list_of_one_name_and_stop(void **state)
+static void test_list_shows_one_name_alone_and_stops_when_told(void **state)
 {
     (void)state;
     struct listing listing = {0};
@@ -951,7 +951,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_a_f13_three_hold_and_the_fourth_does_not),
     TEST(test_a_d6_r_r_r_w_r_r_w_runs_as_four_groups),
     TEST(test_b_tickets_of_a_dead_session_vanish),
-    TEST(test_b_l7_a_chain_of_deaths_is_seen_through),
+    TEST(test_b_l7_a_waiter_is_granted_after_a_chain_of_deaths),
     TEST(test_b_every_holder_ahead_is_watched),
     TEST(test_b_a_live_session_keeps_its_tickets),
     TEST(test_b_holders_that_came_in_later_are_watched_too),
@@ -962,9 +962,9 @@ static const struct CMUnitTest tests[] = {
     TEST(test_d_all_readers_behind_a_writer_are_woken),
     TEST(test_d_a_waiter_that_gives_up_lets_others_in),
     TEST(test_d_the_end_of_a_session_wakes),
-    TEST(test_d_one_session_wakes_itself),
-    TEST(test_d_waiting_on_many_queues_none_is_forgotten),
-    TEST(test_d_all_that_a_heavy_one_kept_out_are_woken),
+    TEST(test_d_a_session_wakes_its_own_ticket),
+    TEST(test_d_a_session_that_waits_in_many_queues_is_woken_for_each),
+    TEST(test_d_all_tickets_behind_a_heavy_one_are_woken),
     TEST(test_e_commands_take_effect_in_order),
     TEST(test_f_remove_of_nothing_succeeds),
     TEST(test_f_remove_twice_is_once),
@@ -983,19 +983,19 @@ static const struct CMUnitTest tests[] = {
     TEST(test_j_another_kind_or_capacity_is_refused),
     TEST(test_j_an_empty_queue_takes_any_kind),
     TEST(test_k_lighten_changes_neither_place_nor_fence),
-    TEST(test_k_who_fits_behind_a_lighter_one_is_told),
-    TEST(test_k_some_permits_given_back),
+    TEST(test_k_a_waiter_that_fits_behind_a_lighter_ticket_is_woken),
+    TEST(test_k_permits_given_back_by_lighten_are_granted),
     TEST(test_k_lighten_again_is_a_refresh),
-    TEST(test_k_lighten_of_what_is_not_there),
+    TEST(test_k_lighten_without_a_ticket_is_gone),
     TEST(test_k_nobody_lightens_anothers_ticket),
     TEST(test_k_no_other_session_of_its_client_lightens_a_ticket),
     TEST(test_k_lighten_in_an_ended_session),
-    TEST(test_k_a_lighter_ticket_leaves_as_what_it_weighs),
+    TEST(test_k_a_lighter_ticket_leaves_with_its_new_weight),
     TEST(test_l_fences_rise_from_grant_to_grant),
     TEST(test_l_b2_one_of_many_waiters_for_a_claim_is_next),
     TEST(test_l_b6_a_claim_does_not_mix_with_a_mutex),
     TEST(test_list_shows_each_queue_in_order),
-    TEST(test_list_of_one_name_and_stop),
+    TEST(test_list_shows_one_name_alone_and_stops_when_told),
     TEST(test_list_places_by_weight),
     TEST(test_a_list_tells_whose_a_claim_is),
     TEST(test_list_does_not_show_the_dead),
@@ -1019,7 +1019,7 @@ static const char *const not_unordered[] = {
 static const char *const claims_apart[] = {"test_l_b6_a_claim_does_not_mix_with_a_mutex"};
 
 /* And is listed by its whole name alone. */
-static const char *const claims_unlisted[] = {"test_list_of_one_name_and_stop"};
+static const char *const claims_unlisted[] = {"test_list_shows_one_name_alone_and_stops_when_told"};
 
 /* Where the lock is the server's own and a connection its lease (?form=): no fences, no parts, and
    an order that only the server knows. */
@@ -1038,27 +1038,27 @@ static const char *const not_by_connection[] = {
     "test_d_a_refresh_shows_it_without_a_wake",
     "test_d_all_readers_behind_a_writer_are_woken",
     "test_d_a_waiter_that_gives_up_lets_others_in",
-    "test_d_all_that_a_heavy_one_kept_out_are_woken",
+    "test_d_all_tickets_behind_a_heavy_one_are_woken",
     "test_f_no_other_session_of_its_client_removes_a_ticket",
     "test_h_append_again_is_a_refresh",
     "test_i_zk_34_a_full_queue_takes_no_more",
     "test_j_another_kind_or_capacity_is_refused",
     "test_j_an_empty_queue_takes_any_kind",
     "test_k_lighten_changes_neither_place_nor_fence",
-    "test_k_who_fits_behind_a_lighter_one_is_told",
-    "test_k_some_permits_given_back",
+    "test_k_a_waiter_that_fits_behind_a_lighter_ticket_is_woken",
+    "test_k_permits_given_back_by_lighten_are_granted",
     "test_k_lighten_again_is_a_refresh",
-    "test_k_lighten_of_what_is_not_there",
+    "test_k_lighten_without_a_ticket_is_gone",
     "test_k_nobody_lightens_anothers_ticket",
     "test_k_no_other_session_of_its_client_lightens_a_ticket",
     "test_k_lighten_in_an_ended_session",
-    "test_k_a_lighter_ticket_leaves_as_what_it_weighs",
+    "test_k_a_lighter_ticket_leaves_with_its_new_weight",
     "test_l_fences_rise_from_grant_to_grant",
     "test_l_b2_one_of_many_waiters_for_a_claim_is_next", /* the server shows a waiter that has left
                                                             for a second */
     "test_l_b6_a_claim_does_not_mix_with_a_mutex",
     "test_list_shows_each_queue_in_order",
-    "test_list_of_one_name_and_stop",
+    "test_list_shows_one_name_alone_and_stops_when_told",
     "test_list_places_by_weight",
     "test_a_list_tells_whose_a_claim_is", /* the server does not show it */
 };

@@ -150,7 +150,7 @@ static void test_q_an_adopted_ticket_ends_with_its_session(void **state)
     port_wait_granted(&first, "q/5", waiting, 1, 1, LONG_ENOUGH);
 }
 
-static void test_q_who_waits_is_told_when_the_new_holder_dies(void **state)
+static void test_q_a_waiter_is_woken_when_the_adopter_dies(void **state)
 {
     (void)state;
     struct mrt_id detached_id = port_id();
@@ -164,7 +164,7 @@ static void test_q_who_waits_is_told_when_the_new_holder_dies(void **state)
     port_open_session(&second, uri);
 }
 
-static void test_q_what_was_given_up_is_nobodys_again(void **state)
+static void test_q_a_ticket_detached_again_outlives_its_adopter(void **state)
 {
     (void)state;
     struct mrt_id detached_id = port_id();
@@ -210,7 +210,7 @@ static void test_q_a_ticket_of_another_kind_or_weight_is_not_adopted(void **stat
     expect_granted(&view);
 }
 
-static void test_q_a_ticket_is_detached_with_the_weight_that_is_asked(void **state)
+static void test_q_a_ticket_is_detached_with_the_weight_of_the_command(void **state)
 {
     (void)state;
     const char *kind = mrt_read_write.kind;
@@ -273,11 +273,11 @@ int main(int argc, char **argv)
         TEST(test_q_a_repeated_detach_or_adopt_is_recognised),
         TEST(test_q_only_the_token_and_name_of_a_detached_ticket_adopt_it),
         TEST(test_q_an_adopted_ticket_ends_with_its_session),
-        TEST(test_q_who_waits_is_told_when_the_new_holder_dies),
-        TEST(test_q_what_was_given_up_is_nobodys_again),
+        TEST(test_q_a_waiter_is_woken_when_the_adopter_dies),
+        TEST(test_q_a_ticket_detached_again_outlives_its_adopter),
         TEST(test_q_the_identity_before_a_detach_means_nothing),
         TEST(test_q_a_ticket_of_another_kind_or_weight_is_not_adopted),
-        TEST(test_q_a_ticket_is_detached_with_the_weight_that_is_asked),
+        TEST(test_q_a_ticket_is_detached_with_the_weight_of_the_command),
         TEST(test_q_c11_an_operator_sees_and_breaks_a_detached_ticket),
         TEST(test_q_a_session_that_has_ended_detaches_nothing),
     };

@@ -53,7 +53,7 @@ static uint64_t await_request(struct port_client *client, const char *queue,
     return 0;
 }
 
-static void test_m_f22_who_attends_is_told_of_a_request(void **state)
+static void test_m_f22_a_session_that_attends_gets_a_revoke_request(void **state)
 {
     (void)state;
     struct mrt_event held = port_append(&first, "m/1", port_id());
@@ -71,7 +71,7 @@ static void test_m_f22_who_attends_is_told_of_a_request(void **state)
     assert_int_equal(port_tickets(&second, "m/1"), 1);
 }
 
-static void test_m_f22_what_came_before_is_told_to_who_attends(void **state)
+static void test_m_f22_an_earlier_request_reaches_a_session_that_attends_later(void **state)
 {
     (void)state;
     struct mrt_event held = port_append(&first, "m/2", port_id());
@@ -82,7 +82,7 @@ static void test_m_f22_what_came_before_is_told_to_who_attends(void **state)
     assert_true(watch_closely(&first, "m/2", &held).revoked > 0);
 }
 
-static void test_m_requests_concern_who_holds(void **state)
+static void test_m_only_a_holder_gets_a_revoke_request(void **state)
 {
     (void)state;
     assert_int_equal(revoke(&second, "m/3", 0), MORTISE_ENOTHELD);
@@ -95,7 +95,7 @@ static void test_m_requests_concern_who_holds(void **state)
     assert_int_equal(watch_closely(&second, "m/3", &waiting).revoked, 0);
 }
 
-static void test_m_all_who_hold_are_asked(void **state)
+static void test_m_all_holders_get_a_revoke_request(void **state)
 {
     (void)state;
     const uint64_t readers = UINT64_C(1) << 31;
@@ -244,10 +244,10 @@ static void test_n_k_a_lighter_ticket_is_shown_and_broken_by_the_fence_it_has_ke
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_m_f22_who_attends_is_told_of_a_request),
-        TEST(test_m_f22_what_came_before_is_told_to_who_attends),
-        TEST(test_m_requests_concern_who_holds),
-        TEST(test_m_all_who_hold_are_asked),
+        TEST(test_m_f22_a_session_that_attends_gets_a_revoke_request),
+        TEST(test_m_f22_an_earlier_request_reaches_a_session_that_attends_later),
+        TEST(test_m_only_a_holder_gets_a_revoke_request),
+        TEST(test_m_all_holders_get_a_revoke_request),
         TEST(test_m_e5_a_request_outlasts_a_downgrade),
         TEST(test_m_f13_a_request_outlasts_the_grant_of_permits),
         TEST(test_m_g3_a_request_outlasts_a_new_value),

@@ -152,7 +152,7 @@ static void test_o_several_observe_and_each_is_told(void **state)
     await_holder(&third, "o/6", ids[2], one.fence, "one");
 }
 
-static void test_o_a_value_of_who_waits_shows_when_it_leads(void **state)
+static void test_o_a_waiters_value_shows_once_it_leads(void **state)
 {
     (void)state;
     struct mrt_event one = port_append_value(&first, "o/7", "one");
@@ -330,7 +330,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_o_g3_an_observer_is_told_of_the_leaders_death),
     TEST(test_o_an_observer_is_told_of_its_own_clients_change),
     TEST(test_o_several_observe_and_each_is_told),
-    TEST(test_o_a_value_of_who_waits_shows_when_it_leads),
+    TEST(test_o_a_waiters_value_shows_once_it_leads),
     TEST(test_o_nobody_sets_anothers_value),
     TEST(test_o_n_an_observer_is_told_of_a_broken_ticket),
     TEST(test_p_k1_a_write_needs_the_version),

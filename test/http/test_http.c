@@ -164,7 +164,7 @@ static void test_an_answer_may_come_later_while_others_are_served(void **state)
 }
 
 /* Nothing that it was given is lost, which the sanitizer sees. */
-static void test_an_answer_for_somebody_who_has_gone(void **state)
+static void test_an_answer_for_a_closed_connection_is_dropped(void **state)
 {
     struct world *world = *state;
     int fd = enter(world);
@@ -187,7 +187,7 @@ static bool is_open(int fd)
 }
 
 /* A byte now and then does not stretch the time, and nobody else is cut. */
-static void test_who_trickles_is_cut_off(void **state)
+static void test_a_client_that_sends_too_slowly_is_cut_off(void **state)
 {
     struct world *world = *state;
     int slow = enter(world), other = enter(world);
@@ -212,7 +212,7 @@ static void test_who_trickles_is_cut_off(void **state)
     close(other);
 }
 
-static void test_who_is_silent_is_cut_off(void **state)
+static void test_a_silent_client_is_cut_off(void **state)
 {
     struct world *world = *state;
     int silent = enter(world), other = enter(world);
@@ -249,7 +249,7 @@ static void test_a_connection_too_many_waits_until_there_is_room(void **state)
 }
 
 /* tear_down ends the server under connections that are idle, half way and answered late. */
-static void test_the_end_waits_for_nobody(void **state)
+static void test_a_server_ends_without_waiting_for_clients(void **state)
 {
     struct world *world = *state;
     enter(world);
@@ -264,11 +264,11 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         TEST(test_an_answer_may_come_later_while_others_are_served),
-        TEST(test_an_answer_for_somebody_who_has_gone),
-        TEST(test_who_trickles_is_cut_off),
-        TEST(test_who_is_silent_is_cut_off),
+        TEST(test_an_answer_for_a_closed_connection_is_dropped),
+        TEST(test_a_client_that_sends_too_slowly_is_cut_off),
+        TEST(test_a_silent_client_is_cut_off),
         TEST(test_a_connection_too_many_waits_until_there_is_room),
-        TEST(test_the_end_waits_for_nobody),
+        TEST(test_a_server_ends_without_waiting_for_clients),
     };
     void *module = argc == 2 ? dlopen(argv[1], RTLD_NOW) : NULL;
     union {

@@ -284,7 +284,7 @@ static void test_rd_17_an_unknown_majority_ends_the_opening(void **state)
 
 static const struct mrt_host names[] = {{"host0.test", 7}, {"127.0.0.1", 8}, {"host1.test", 9}};
 
-static void test_what_is_known_of_several_hosts(void **state)
+static void test_of_several_hosts_the_known_are_used_and_a_fault_is_kept(void **state)
 {
     (void)state;
     resolver.port[0] = 0;
@@ -339,7 +339,7 @@ static void test_names_are_looked_up_once_a_second_at_most(void **state)
     assert_int_equal(resolver.asked, 2);
 }
 
-static void test_what_finds_nothing_changes_nothing(void **state)
+static void test_a_look_up_that_finds_nothing_changes_nothing(void **state)
 {
     (void)state;
     struct mrt_resolver names_of = {0};
@@ -361,7 +361,7 @@ static void test_literal_addresses_are_never_looked_up(void **state)
     assert_null(names_of.under_way);
 }
 
-static void test_a_look_up_outlives_who_wanted_it(void **state)
+static void test_a_look_up_outlives_the_client_that_began_it(void **state)
 {
     (void)state;
     struct mrt_resolver names_of = {0};
@@ -390,11 +390,11 @@ int main(int argc, char **argv)
         TEST(test_rd_17_an_unknown_majority_ends_the_opening),
     };
     const struct CMUnitTest alone[] = {
-        TEST(test_what_is_known_of_several_hosts),
+        TEST(test_of_several_hosts_the_known_are_used_and_a_fault_is_kept),
         TEST(test_names_are_looked_up_once_a_second_at_most),
-        TEST(test_what_finds_nothing_changes_nothing),
+        TEST(test_a_look_up_that_finds_nothing_changes_nothing),
         TEST(test_literal_addresses_are_never_looked_up),
-        TEST(test_a_look_up_outlives_who_wanted_it),
+        TEST(test_a_look_up_outlives_the_client_that_began_it),
     };
     int error = api_begin(argc, argv);
     if (error)

@@ -113,7 +113,7 @@ static void test_m7_an_answer_to_an_attempt_that_failed_counts_for_no_other(void
 }
 
 /* The sanitizer sees to it that it does. */
-static void test_m7_what_a_member_was_asked_outlives_the_session(void **state)
+static void test_m7_a_slow_members_append_is_undone_behind_the_session(void **state)
 {
     (void)state;
     ways[2].slow = true;
@@ -202,7 +202,7 @@ static void test_m9_rd_11_rd_22_a_renewal_proves_no_lock_that_members_miss(void 
 }
 
 /* A look finds it there after all. */
-static void test_m9_a_member_that_is_wrong_about_a_lock_is_looked_at(void **state)
+static void test_m9_a_member_that_misses_a_lock_is_queried_before_it_counts(void **state)
 {
     (void)state;
     struct mrt_event view = acquire();
@@ -310,7 +310,7 @@ static void test_m9_rd_09_where_proofs_lag_each_of_a_majority_proves_the_date(vo
     assert_true(proven >= later); /* by 1 and 2 at least */
 }
 
-static void test_m9_what_members_do_not_know_is_no_loss(void **state)
+static void test_m9_an_unknown_outcome_at_a_majority_is_no_loss(void **state)
 {
     (void)state;
     struct mrt_event view = acquire();
@@ -444,7 +444,7 @@ static void test_m12_rd_18_three_clients_and_five_members(void **state)
     assert_int_equal(counter, 3 * ROUNDS);
 }
 
-static void test_rd_21_no_fence_is_made_up_and_what_else_is_not_promised(void **state)
+static void test_rd_21_a_quorum_promises_no_fence_no_order_and_no_failover(void **state)
 {
     (void)state;
     mortise_client *client;
@@ -496,19 +496,19 @@ static const struct CMUnitTest tests[] = {
     THREE(test_m7_a_release_reaches_members_that_did_not_answer),
     THREE(test_m7_a_release_that_no_majority_answers_is_not_proven),
     THREE(test_m7_an_answer_to_an_attempt_that_failed_counts_for_no_other),
-    THREE(test_m7_what_a_member_was_asked_outlives_the_session),
+    THREE(test_m7_a_slow_members_append_is_undone_behind_the_session),
     THREE(test_m9_m11_rd_11_a_renewal_needs_two_of_three),
     THREE(test_m9_rd_11_a_lock_is_renewed_by_those_who_have_it),
     THREE(test_m9_a_lock_that_members_forgot_is_lost),
     THREE(test_m9_rd_11_rd_22_a_renewal_proves_no_lock_that_members_miss),
-    THREE(test_m9_a_member_that_is_wrong_about_a_lock_is_looked_at),
+    THREE(test_m9_a_member_that_misses_a_lock_is_queried_before_it_counts),
     THREE(test_m9_rd_09_a_member_without_the_newest_renewal_does_not_count),
     THREE(test_m9_rd_09_a_start_is_not_proven_by_what_an_earlier_one_began),
     cmocka_unit_test_setup_teardown(test_m9_rd_09_a_member_started_late_has_not_the_newest_renewal,
                                     make_three, close_place),
     cmocka_unit_test_setup_teardown(
         test_m9_rd_09_where_proofs_lag_each_of_a_majority_proves_the_date, make_three, close_place),
-    THREE(test_m9_what_members_do_not_know_is_no_loss),
+    THREE(test_m9_an_unknown_outcome_at_a_majority_is_no_loss),
     THREE(test_m9_members_that_were_silent_are_queried_again),
     cmocka_unit_test_setup_teardown(test_m9_a_renewal_is_given_up_in_time_for_another, open_patient,
                                     close_place),
@@ -516,7 +516,7 @@ static const struct CMUnitTest tests[] = {
     THREE(test_m7_the_end_of_a_session_is_asked_for_until_it_is_proven),
     THREE(test_a_session_needs_a_majority),
     FIVE(test_m12_rd_18_three_clients_and_five_members),
-    THREE(test_rd_21_no_fence_is_made_up_and_what_else_is_not_promised),
+    THREE(test_rd_21_a_quorum_promises_no_fence_no_order_and_no_failover),
     cmocka_unit_test(test_addresses_that_make_no_quorum),
 };
 

@@ -35,7 +35,7 @@ static void test_a_holder_is_shown_whose_first_member_is_empty(void **state)
     assert_string_equal(places(), "0");
 }
 
-static void test_what_a_minority_has_is_no_holder(void **state)
+static void test_a_claim_at_a_minority_is_no_holder(void **state)
 {
     (void)state;
     occupy(0);
@@ -44,7 +44,7 @@ static void test_what_a_minority_has_is_no_holder(void **state)
     assert_string_equal(places(), "12");
 }
 
-static void test_a_majority_tells_what_members_that_are_away_do_not(void **state)
+static void test_a_list_needs_answers_of_a_majority(void **state)
 {
     (void)state;
     struct mrt_event view = acquire();
@@ -63,10 +63,10 @@ int quorum_list(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_holder_is_shown_whose_first_member_is_empty,
                                         open_three, close_place),
-        cmocka_unit_test_setup_teardown(test_what_a_minority_has_is_no_holder, open_three,
+        cmocka_unit_test_setup_teardown(test_a_claim_at_a_minority_is_no_holder, open_three,
                                         close_place),
-        cmocka_unit_test_setup_teardown(test_a_majority_tells_what_members_that_are_away_do_not,
-                                        open_three, close_place),
+        cmocka_unit_test_setup_teardown(test_a_list_needs_answers_of_a_majority, open_three,
+                                        close_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

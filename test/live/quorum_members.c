@@ -26,7 +26,7 @@ static int open_as(const char *one, const char *other, int32_t answer_ms)
     return error;
 }
 
-static void test_what_is_no_quorum(void **state)
+static void test_lists_of_members_that_make_no_quorum_are_refused(void **state)
 {
     (void)state;
     const char *many[16];
@@ -67,7 +67,7 @@ static mortise_lock *exclusive(mortise_client *client)
     return lock;
 }
 
-static void test_it_is_the_quorum_that_one_uri_makes(void **state)
+static void test_opening_by_members_and_by_one_uri_is_the_same_quorum(void **state)
 {
     (void)state;
     static const char *const uris[] = {"memory:a?namespace=%6e", "memory:b?namespace=%6e",
@@ -179,9 +179,9 @@ static void test_one_password_for_all_opens_no_majority(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest alone[] = {
-        cmocka_unit_test(test_what_is_no_quorum),
+        cmocka_unit_test(test_lists_of_members_that_make_no_quorum_are_refused),
         cmocka_unit_test(test_members_need_one_namespace),
-        cmocka_unit_test(test_it_is_the_quorum_that_one_uri_makes),
+        cmocka_unit_test(test_opening_by_members_and_by_one_uri_is_the_same_quorum),
     };
     const struct CMUnitTest servers[] = {
         cmocka_unit_test(test_m1_each_member_has_a_password_of_its_own),

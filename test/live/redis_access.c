@@ -97,7 +97,7 @@ static void do_without_locks(mortise_client *client)
     assert_int_equal(mortise_election_free(election), MORTISE_OK);
 }
 
-static void test_a_user_with_what_the_manual_names_can_do_all(void **state)
+static void test_the_rights_that_the_manual_names_suffice(void **state)
 {
     (void)state;
     pthread_t thread;
@@ -176,7 +176,7 @@ static void *acquire_in_turn(void *argument)
     return NULL;
 }
 
-static void test_who_may_only_publish_lets_nobody_in(void **state)
+static void test_forged_notifications_grant_nothing(void **state)
 {
     (void)state;
     pthread_t thread;
@@ -200,7 +200,7 @@ static void test_who_may_only_publish_lets_nobody_in(void **state)
     mortise_close(other);
 }
 
-static void test_h6_a_wrong_password_is_said_at_once(void **state)
+static void test_h6_a_wrong_password_is_reported_immediately(void **state)
 {
     (void)state;
     mortise_hold hold;
@@ -241,7 +241,7 @@ static void test_h6_close_says_what_denied_the_release_and_nothing_older(void **
     }
 }
 
-static void test_a_server_with_a_password_for_all(void **state)
+static void test_a_password_without_a_user_opens_the_server(void **state)
 {
     (void)state;
     mortise_hold hold;
@@ -404,7 +404,7 @@ static void wait_for_loss(mortise_hold hold)
     }
 }
 
-static void test_rd_02_what_too_few_replicas_have_is_given_back(void **state)
+static void test_rd_02_a_grant_that_too_few_replicas_have_is_released(void **state)
 {
     (void)state;
     mortise_hold hold, again;
@@ -459,7 +459,8 @@ static struct mrt_event wait_for_answer(uint64_t serial)
 
 /* A look finds the key free and takes it, and the replicas are asked. Behind that a renewal finds
    that the session has ended, before it is known that the key has been given back. */
-static void test_rd_02_a_look_whose_session_ends_while_it_is_undone_is_answered(void **state)
+static void
+test_rd_02_a_refresh_whose_session_ends_while_its_grant_is_undone_is_answered(void **state)
 {
     (void)state;
     char unblock[48];
@@ -492,7 +493,7 @@ static void test_rd_02_a_look_whose_session_ends_while_it_is_undone_is_answered(
 
 /* A change that too few replicas have may have been done, and is repeated until its outcome is
  * known. */
-static void test_rd_02_c11_a_change_of_hands_is_not_known_until_replicas_have_it(void **state)
+static void test_rd_02_c11_a_detach_or_adoption_is_unknown_until_replicas_have_it(void **state)
 {
     (void)state;
     port_kind = "mutex";
@@ -571,19 +572,19 @@ static void test_rd_01_l8_a_failover_to_a_replica_that_lags_gives_the_lock_twice
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_a_user_with_what_the_manual_names_can_do_all),
-        TEST(test_who_may_only_publish_lets_nobody_in),
-        TEST(test_h6_a_wrong_password_is_said_at_once),
+        TEST(test_the_rights_that_the_manual_names_suffice),
+        TEST(test_forged_notifications_grant_nothing),
+        TEST(test_h6_a_wrong_password_is_reported_immediately),
         TEST(test_h6_close_says_what_denied_the_release_and_nothing_older),
-        TEST(test_a_server_with_a_password_for_all),
+        TEST(test_a_password_without_a_user_opens_the_server),
         TEST(test_databases_and_namespaces_are_apart),
         TEST(test_se_03_no_exclusive_lock_is_a_key_of_the_store),
         TEST(test_a_socket_of_this_machine),
         TEST(test_rd_15_rd_22_a_session_that_was_deleted_has_no_ticket),
         TEST(test_rd_22_fences_rise_though_the_last_was_forgotten_a_moment_ago),
-        TEST(test_rd_02_what_too_few_replicas_have_is_given_back),
-        TEST(test_rd_02_a_look_whose_session_ends_while_it_is_undone_is_answered),
-        TEST(test_rd_02_c11_a_change_of_hands_is_not_known_until_replicas_have_it),
+        TEST(test_rd_02_a_grant_that_too_few_replicas_have_is_released),
+        TEST(test_rd_02_a_refresh_whose_session_ends_while_its_grant_is_undone_is_answered),
+        TEST(test_rd_02_c11_a_detach_or_adoption_is_unknown_until_replicas_have_it),
         TEST(test_rd_01_l8_a_failover_to_a_replica_that_lags_gives_the_lock_twice),
     };
     zk_place_settings("", "redis-replica");

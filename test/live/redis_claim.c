@@ -137,7 +137,7 @@ static void test_l1_l2_l4_rd_07_one_set_with_a_token_of_160_bits(void **state)
     assert_int_equal(sets(), 2);
 }
 
-static void test_rd_21_fences_rise_over_both_clients_and_are_not_said_to_last(void **state)
+static void test_rd_21_fences_rise_over_both_clients_without_a_promise_to_last(void **state)
 {
     (void)state;
     mortise_capabilities can = {.size = sizeof can};
@@ -210,7 +210,7 @@ static void await_renewals(unsigned count)
     }
 }
 
-static void test_rd_12_who_has_given_up_waiting_neither_asks_nor_extends(void **state)
+static void test_rd_12_a_waiter_that_gave_up_neither_polls_nor_extends(void **state)
 {
     (void)state;
     mortise_lock *elsewhere;
@@ -255,7 +255,7 @@ static void test_l6_a_claim_of_another_program_is_polled_at_a_bounded_rate(void 
 }
 
 /* A lock of nobody, so nobody gives it back. */
-static void test_rd_22_a_key_of_another_type_is_said(void **state)
+static void test_rd_22_a_key_of_another_type_is_an_error(void **state)
 {
     (void)state;
     static const char *const others[] = {"HSET " KEY " a b", "RPUSH " KEY " a"};
@@ -272,7 +272,7 @@ static void test_rd_22_a_key_of_another_type_is_said(void **state)
     mortise_release(zk_acquire(lock_of(client)));
 }
 
-static void test_the_end_of_a_client_gives_its_claims_back(void **state)
+static void test_the_end_of_a_client_releases_its_claims(void **state)
 {
     (void)state;
     zk_acquire(lock_of(client));
@@ -320,7 +320,7 @@ static void wait_for_count(atomic_int *count, int least)
     }
 }
 
-static void test_f22_who_holds_a_claim_is_asked_for_it(void **state)
+static void test_f22_a_holder_of_a_claim_gets_a_revoke_request(void **state)
 {
     (void)state;
     atomic_int asked = 0;
@@ -344,7 +344,7 @@ static void test_f22_who_holds_a_claim_is_asked_for_it(void **state)
     assert_int_equal(none, 0);
 }
 
-static void test_n_a_claim_is_broken_by_what_was_seen(void **state)
+static void test_n_a_claim_is_broken_only_by_its_fence(void **state)
 {
     (void)state;
     mortise_hold hold = zk_acquire(lock_of(client)), again;
@@ -359,7 +359,7 @@ static void test_n_a_claim_is_broken_by_what_was_seen(void **state)
     mortise_release(again);
 }
 
-static void test_n_rd_06_an_operator_does_not_reach_who_holds_by_another_program(void **state)
+static void test_n_rd_06_an_operator_does_not_break_a_claim_of_another_program(void **state)
 {
     (void)state;
     mortise_hold hold = zk_acquire(lock_of(client));
@@ -384,7 +384,7 @@ const struct refusal refusals[REFUSALS] = {
     {"-NOPERM x", MORTISE_EPERMISSION},
 };
 
-static void test_rd_15_rd_16_an_acquire_or_release_that_is_refused(void **state)
+static void test_rd_15_rd_16_a_refused_set_or_release_leaves_no_key(void **state)
 {
     (void)state;
     mortise_hold hold;
@@ -408,19 +408,19 @@ static void test_rd_15_rd_16_an_acquire_or_release_that_is_refused(void **state)
 
 static const struct CMUnitTest tests[] = {
     TEST(test_l1_l2_l4_rd_07_one_set_with_a_token_of_160_bits),
-    TEST(test_rd_21_fences_rise_over_both_clients_and_are_not_said_to_last),
+    TEST(test_rd_21_fences_rise_over_both_clients_without_a_promise_to_last),
     TEST(test_rd_08_a_lost_reply_to_set_is_read_back),
     TEST(test_rd_10_a_set_that_comes_late_is_not_done),
     TEST(test_l3_rd_12_claims_are_extended_while_they_are_held_and_no_longer),
-    TEST(test_rd_12_who_has_given_up_waiting_neither_asks_nor_extends),
+    TEST(test_rd_12_a_waiter_that_gave_up_neither_polls_nor_extends),
     TEST(test_l6_a_claim_of_another_program_is_waited_for_by_polling),
     TEST(test_l6_a_claim_of_another_program_is_polled_at_a_bounded_rate),
-    TEST(test_rd_22_a_key_of_another_type_is_said),
-    TEST(test_f22_who_holds_a_claim_is_asked_for_it),
-    TEST(test_n_a_claim_is_broken_by_what_was_seen),
-    TEST(test_n_rd_06_an_operator_does_not_reach_who_holds_by_another_program),
-    TEST(test_rd_15_rd_16_an_acquire_or_release_that_is_refused),
-    TEST(test_the_end_of_a_client_gives_its_claims_back),
+    TEST(test_rd_22_a_key_of_another_type_is_an_error),
+    TEST(test_f22_a_holder_of_a_claim_gets_a_revoke_request),
+    TEST(test_n_a_claim_is_broken_only_by_its_fence),
+    TEST(test_n_rd_06_an_operator_does_not_break_a_claim_of_another_program),
+    TEST(test_rd_15_rd_16_a_refused_set_or_release_leaves_no_key),
+    TEST(test_the_end_of_a_client_releases_its_claims),
 };
 
 static int run_all(void)

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void test_l5_rd_06_rd_11_rd_22_who_has_lost_it_neither_deletes_nor_extends(void **state)
+static void test_l5_rd_06_rd_11_rd_22_a_superseded_holder_neither_deletes_nor_extends(void **state)
 {
     (void)state;
     mortise_hold hold = zk_acquire(lock_of(client));
@@ -45,7 +45,7 @@ static void let_expire(void)
     } while (strcmp(ask("EXISTS " KEY), "0") != 0);
 }
 
-static void test_rd_11_what_has_expired_by_1_ms_is_not_extended(void **state)
+static void test_rd_11_a_claim_that_expired_1_ms_ago_is_not_extended(void **state)
 {
     (void)state;
     be_patient();
@@ -162,7 +162,7 @@ static void end_child(const struct child *child)
     waitpid(child->pid, NULL, 0);
 }
 
-static void test_l3_rd_13_who_stood_still_for_two_leases_knows_at_once(void **state)
+static void test_l3_rd_13_a_holder_that_stood_still_for_two_leases_knows_immediately(void **state)
 {
     (void)state;
     int status;
@@ -199,13 +199,13 @@ test_rd_11_rd_15_a_server_that_takes_no_writes_loses_the_lock_before_its_key(voi
 }
 
 static const struct CMUnitTest tests[] = {
-    TEST(test_l5_rd_06_rd_11_rd_22_who_has_lost_it_neither_deletes_nor_extends),
+    TEST(test_l5_rd_06_rd_11_rd_22_a_superseded_holder_neither_deletes_nor_extends),
     TEST(test_rd_06_a_release_leaves_anothers_key),
-    TEST(test_rd_11_what_has_expired_by_1_ms_is_not_extended),
+    TEST(test_rd_11_a_claim_that_expired_1_ms_ago_is_not_extended),
     TEST(test_rd_11_a_renewal_does_not_bring_an_expired_claim_back),
     TEST(test_l5_rd_06_a_release_after_the_lease_leaves_the_next_ones_key),
     TEST(test_l3_rd_13_loss_is_told_before_the_key_ends),
-    TEST(test_l3_rd_13_who_stood_still_for_two_leases_knows_at_once),
+    TEST(test_l3_rd_13_a_holder_that_stood_still_for_two_leases_knows_immediately),
     TEST(test_rd_11_rd_15_a_server_that_takes_no_writes_loses_the_lock_before_its_key),
 };
 

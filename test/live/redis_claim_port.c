@@ -144,7 +144,7 @@ static void expect_answer(uint64_t serial, enum mrt_event_type type)
 /* A renewal with two claims, and behind it the removal of the first, while the server knows of
  * their scripts but the removal's: the request for the first is not sent again, because it would
  * come behind the removal; the second is not proven until its own has been. */
-static void test_rd_14_a_renewal_of_what_is_released_is_not_sent_again(void **state)
+static void test_rd_14_a_renewal_of_a_released_claim_is_not_sent_again(void **state)
 {
     (void)state;
     open_port();
@@ -288,7 +288,7 @@ static void test_rd_08_rd_12_a_release_that_is_cut_off_has_ended_renewing(void *
 }
 
 /* The SET has not been answered when the claim is given up, nor has what gives it back. */
-static void test_rd_12_what_is_given_up_during_its_set_is_not_renewed(void **state)
+static void test_rd_12_a_claim_that_is_given_up_during_its_set_is_not_renewed(void **state)
 {
     (void)state;
     open_two();
@@ -390,8 +390,8 @@ static const struct CMUnitTest tests[] = {
     TEST(test_rd_12_a_release_that_is_refused_has_ended_renewing),
     TEST(test_rd_12_a_release_that_comes_late_has_ended_renewing),
     TEST(test_rd_08_rd_12_a_release_that_is_cut_off_has_ended_renewing),
-    TEST(test_rd_12_what_is_given_up_during_its_set_is_not_renewed),
-    TEST(test_rd_14_a_renewal_of_what_is_released_is_not_sent_again),
+    TEST(test_rd_12_a_claim_that_is_given_up_during_its_set_is_not_renewed),
+    TEST(test_rd_14_a_renewal_of_a_released_claim_is_not_sent_again),
     TEST(test_rd_11_rd_22_a_renewal_proves_no_claim_whose_key_is_gone),
     TEST(test_rd_11_rd_15_an_extension_that_is_refused_proves_nothing),
     TEST(test_claims_of_a_session_that_was_lost_are_given_back),

@@ -139,7 +139,7 @@ static void test_rd_03_after_a_step_back_a_session_still_ends_with_its_lease(voi
     mortise_close(other);
 }
 
-static void test_rd_04_a_clock_that_stands_still_is_told_of(void **state)
+static void test_rd_04_a_clock_that_stands_still_is_reported(void **state)
 {
     (void)state;
     mortise_client *client = open_with_log(alone());
@@ -207,7 +207,7 @@ int main(void)
         TEST(test_rd_03_a_step_ahead_is_a_loss_that_is_told),
         TEST(test_rd_03_a_clock_set_ahead_is_a_loss_of_a_claim_that_is_told),
         TEST(test_rd_03_after_a_step_back_a_session_still_ends_with_its_lease),
-        TEST(test_rd_04_a_clock_that_stands_still_is_told_of),
+        TEST(test_rd_04_a_clock_that_stands_still_is_reported),
         TEST(test_m4_rd_03_a_minority_of_clocks_takes_no_lock_away),
         TEST(test_m4_rd_03_a_majority_of_clocks_set_ahead_is_a_loss_that_is_told),
     };

@@ -83,7 +83,7 @@ static void change_hands(mortise_lock *lock, bool lost)
     assert_true(zk_wait_tickets(direct, "hands", 0, 20000));
 }
 
-static void test_c11_rd_08_lost_replies_to_a_change_of_hands(void **state)
+static void test_c11_rd_08_lost_replies_to_detach_and_adopt_are_asked_for_again(void **state)
 {
     (void)state;
     mortise_lock *lock = zk_mutex(through, "hands");
@@ -216,7 +216,7 @@ static void test_s_a_list_shows_the_delay_of_a_death_that_nobody_noticed(void **
 }
 
 /* A release tells the tickets behind it their weight ahead, without that of the dead. */
-static void test_s_what_the_dead_leave_is_counted_by_who_releases(void **state)
+static void test_s_a_release_counts_the_tickets_that_dead_sessions_leave(void **state)
 {
     (void)state;
     struct mrt_event one = append(&second, "counted", 2, 1, 0);
@@ -235,13 +235,13 @@ static void test_s_what_the_dead_leave_is_counted_by_who_releases(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_c11_rd_08_lost_replies_to_a_change_of_hands, begin,
-                                        end),
+        cmocka_unit_test_setup_teardown(
+            test_c11_rd_08_lost_replies_to_detach_and_adopt_are_asked_for_again, begin, end),
         cmocka_unit_test_setup_teardown(test_rd_20_a_lock_that_lingers_listens_again, begin, end),
         AT_PORT(test_q_a_value_stays_with_a_detached_ticket),
         AT_PORT(test_q_m_a_revoke_request_stays_with_a_detached_ticket),
         AT_PORT(test_s_a_list_shows_the_delay_of_a_death_that_nobody_noticed),
-        AT_PORT(test_s_what_the_dead_leave_is_counted_by_who_releases),
+        AT_PORT(test_s_a_release_counts_the_tickets_that_dead_sessions_leave),
     };
     zk_place_settings("", "redis");
     return cmocka_run_group_tests(tests, zk_place_start, zk_place_stop);

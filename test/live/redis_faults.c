@@ -195,7 +195,7 @@ static int no_row(void *argument, const mortise_entry *entry)
 }
 
 /* A change that may have been done is not said to have failed; a look is. */
-static void test_rd_08_an_operator_hears_when_it_is_not_known(void **state)
+static void test_rd_08_an_operator_is_told_of_an_unknown_outcome(void **state)
 {
     (void)state;
     int rows = 0;
@@ -374,7 +374,7 @@ static void test_rd_13_loss_is_told_when_the_server_stops(void **state)
 
 /* It is waited for longer than that without being given up (EDISCONNECTED), so only the deadline
    can end it. */
-static void test_rd_17_a_stopped_server_delays_nobody_past_his_deadline(void **state)
+static void test_rd_17_a_stopped_server_delays_no_caller_past_its_deadline(void **state)
 {
     (void)state;
     mortise_hold hold;
@@ -496,7 +496,7 @@ static void test_rd_05_rd_19_rd_21_kill_and_restart_without_persistence(void **s
     redisReconnect(raw);
 }
 
-static void test_rd_22_a_key_of_another_type_is_said(void **state)
+static void test_rd_22_a_queue_key_of_another_type_is_an_error(void **state)
 {
     (void)state;
     mortise_hold hold;
@@ -534,7 +534,7 @@ static void test_rd_03_rd_04_the_servers_clock_is_set(void **state)
 
 /* Nobody wants what it had: whoever proves its life sees that the dead one's lease ends too late.
  */
-static void test_rd_03_what_died_before_the_clock_was_set_back_goes(void **state)
+static void test_rd_03_a_session_that_died_before_the_clock_was_set_back_ends(void **state)
 {
     (void)state;
     mortise_client *client = zk_open(by_proxy()),
@@ -631,7 +631,7 @@ static const char *log_of(const char *policy, bool claim)
     return said;
 }
 
-static void test_rd_15_a_server_that_may_drop_locks_is_told_of(void **state)
+static void test_rd_15_a_server_that_may_drop_keys_is_reported(void **state)
 {
     (void)state;
     ask("CONFIG SET maxmemory 100mb");
@@ -663,23 +663,23 @@ static void test_rd_02_too_few_replicas_is_an_error_that_leaves_nothing(void **s
 
 static const struct CMUnitTest tests[] = {
     TEST(test_rd_08_a_lost_reply_is_asked_for_again),
-    TEST(test_rd_08_an_operator_hears_when_it_is_not_known),
+    TEST(test_rd_08_an_operator_is_told_of_an_unknown_outcome),
     TEST(test_a_list_that_is_not_answered_costs_nobody_a_hold),
     TEST(test_rd_10_a_command_of_an_earlier_connection_is_refused),
     TEST(test_rd_14_the_scripts_are_sent_again_whenever_they_are_gone),
     TEST(test_rd_20_lost_pushes_cost_time_only),
     TEST(test_rd_09_rd_11_rd_13_l3_loss_is_told_before_another_holds),
     TEST(test_rd_13_loss_is_told_when_the_server_stops),
-    TEST(test_rd_17_a_stopped_server_delays_nobody_past_his_deadline),
+    TEST(test_rd_17_a_stopped_server_delays_no_caller_past_its_deadline),
     TEST(test_rd_12_a_released_lock_and_a_closed_session_leave_no_key),
     TEST(test_one_renewal_for_any_number_of_locks),
     TEST(test_e6_free_locks_are_asked_for_in_one_go),
     TEST(test_rd_22_flushall_is_a_loss_and_fences_still_rise),
-    TEST(test_rd_22_a_key_of_another_type_is_said),
+    TEST(test_rd_22_a_queue_key_of_another_type_is_an_error),
     TEST(test_rd_03_rd_04_the_servers_clock_is_set),
-    TEST(test_rd_03_what_died_before_the_clock_was_set_back_goes),
+    TEST(test_rd_03_a_session_that_died_before_the_clock_was_set_back_ends),
     TEST(test_rd_15_rd_16_errors_of_the_server),
-    TEST(test_rd_15_a_server_that_may_drop_locks_is_told_of),
+    TEST(test_rd_15_a_server_that_may_drop_keys_is_reported),
     TEST(test_rd_02_too_few_replicas_is_an_error_that_leaves_nothing),
     TEST(test_rd_05_rd_19_rd_21_kill_and_restart_without_persistence),
 };

@@ -87,7 +87,7 @@ static void test_uris_that_are_refused(void **state)
     }
 }
 
-static void test_tls_is_not_had_and_never_left_out_silently(void **state)
+static void test_tls_is_refused_and_never_left_out_silently(void **state)
 {
     (void)state;
     struct mrt_redis_address address;
@@ -232,7 +232,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_uris_and_their_canonical_form),
         cmocka_unit_test(test_uris_that_are_refused),
-        cmocka_unit_test(test_tls_is_not_had_and_never_left_out_silently),
+        cmocka_unit_test(test_tls_is_refused_and_never_left_out_silently),
         cmocka_unit_test(test_se_01_no_password_in_a_uri_and_none_is_shown),
         cmocka_unit_test(test_se_02_the_password_is_a_line_in_a_safe_file),
         cmocka_unit_test(test_se_02_a_password_of_redis_may_stand_in_the_environment),

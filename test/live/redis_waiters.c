@@ -99,7 +99,7 @@ static void expect_one_message(const char *queue, const char *kind, uint64_t cap
     port_close(&holder);
 }
 
-static void test_a_release_is_told_to_the_one_who_may_run_and_to_nobody_else(void **state)
+static void test_a_release_wakes_only_the_waiter_that_is_granted(void **state)
 {
     (void)state;
     expect_one_message("told/mutex", "mutex", 1);
@@ -130,7 +130,7 @@ static void test_l7_waiters_that_die_do_not_stall_those_behind(void **state)
     port_close(&holder);
 }
 
-static void test_l7_which_locks_are_fair_is_said(void **state)
+static void test_l7_capabilities_say_which_locks_are_fair(void **state)
 {
     (void)state;
     char uri[64];
@@ -148,9 +148,9 @@ static void test_l7_which_locks_are_fair_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_a_release_is_told_to_the_one_who_may_run_and_to_nobody_else),
+        TEST(test_a_release_wakes_only_the_waiter_that_is_granted),
         TEST(test_l7_waiters_that_die_do_not_stall_those_behind),
-        TEST(test_l7_which_locks_are_fair_is_said),
+        TEST(test_l7_capabilities_say_which_locks_are_fair),
     };
     zk_place_settings("", "redis");
     return cmocka_run_group_tests(tests, zk_place_start, zk_place_stop);

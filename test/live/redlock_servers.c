@@ -280,7 +280,7 @@ static void test_a_list_shows_the_claim_that_a_majority_has(void **state)
 /* A claim that another client takes for as long as our lease is, after our newest proof, outlasts
  * our hold.
  */
-static void test_m9_rd_15_rd_22_a_lock_is_lost_before_who_took_it_may_lose_it(void **state)
+static void test_m9_rd_15_rd_22_a_lock_is_lost_before_its_new_holder_may_lose_it(void **state)
 {
     (void)state;
     char uri[512];
@@ -481,7 +481,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_m9_rd_11_rd_22_a_renewal_proves_no_lock_whose_keys_are_gone),
         TEST(test_a_list_shows_the_claim_that_a_majority_has),
-        TEST(test_m9_rd_15_rd_22_a_lock_is_lost_before_who_took_it_may_lose_it),
+        TEST(test_m9_rd_15_rd_22_a_lock_is_lost_before_its_new_holder_may_lose_it),
         PROXIED(test_m6_rd_10_a_round_that_fails_leaves_nothing_where_nobody_has_answered),
         PROXIED(test_rd_10_a_connection_is_ended_only_at_the_server_that_numbered_it),
         PROXIED(test_m7_rd_10_a_release_before_all_have_answered_leaves_nothing),

@@ -120,7 +120,7 @@ static int fate(mortise_hold hold)
     return error;
 }
 
-static void test_h5_a_server_that_is_back_within_the_lease(void **state)
+static void test_h5_a_hold_survives_a_server_that_is_back_within_the_lease(void **state)
 {
     (void)state;
     const char *uri = uri_of(10);
@@ -146,7 +146,7 @@ static void test_h5_a_server_that_is_back_within_the_lease(void **state)
     mortise_close(holder);
 }
 
-static void test_h5_a_server_that_is_away_for_longer_than_the_lease(void **state)
+static void test_h5_a_hold_is_lost_when_the_server_is_away_for_longer_than_the_lease(void **state)
 {
     (void)state;
     enum { LEASE_S = 3 };
@@ -169,8 +169,8 @@ static void test_h5_a_server_that_is_away_for_longer_than_the_lease(void **state
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_h5_a_server_that_is_back_within_the_lease),
-        cmocka_unit_test(test_h5_a_server_that_is_away_for_longer_than_the_lease),
+        cmocka_unit_test(test_h5_a_hold_survives_a_server_that_is_back_within_the_lease),
+        cmocka_unit_test(test_h5_a_hold_is_lost_when_the_server_is_away_for_longer_than_the_lease),
     };
     if (count < 3)
         return 64;

@@ -136,7 +136,7 @@ static struct mrt_event adopt(struct port_client *client, struct mrt_id ticket)
 
 /* A waiter that stops adopting leaves the ticket as it was; then the one is undone by the other,
  * and may be done again. */
-static void test_sq_07_c11_a_late_change_of_hands_does_nothing(void **state)
+static void test_sq_07_c11_a_late_detach_or_adoption_does_nothing(void **state)
 {
     (void)state;
     struct sql_proxy *proxy = sql_proxy();
@@ -206,7 +206,7 @@ static void await_flights(struct sql_proxy *proxy, unsigned number)
 
 /* With a lease so long that nothing else is sent meanwhile: no renewal, and no release again, whose
    statement the server ends after a quarter of it. */
-static void test_what_follows_a_release_leaves_before_it_is_answered(void **state)
+static void test_a_command_behind_a_release_is_sent_before_the_release_is_answered(void **state)
 {
     (void)state;
     struct sql_proxy *proxy = sql_proxy();
@@ -266,7 +266,7 @@ static void refuse_the_release_before(const char *next)
     assert_int_equal(mortise_close(client), MORTISE_OK);
 }
 
-static void test_sq_05_a_release_that_is_refused_with_an_acquire_behind_it(void **state)
+static void test_sq_05_a_refused_release_is_repeated_and_the_acquire_behind_it_too(void **state)
 {
     (void)state;
     refuse_the_release_before("next");
@@ -310,7 +310,7 @@ static void test_sq_07_a_break_that_may_have_been_done_is_not_said_to_have_faile
     sql_proxy_stop(proxy);
 }
 
-static void test_a_short_break_is_slept_through(void **state)
+static void test_a_short_break_of_the_connection_costs_no_hold(void **state)
 {
     (void)state;
     struct sql_proxy *proxy = sql_proxy();
@@ -349,7 +349,7 @@ static void test_terminated_backends_lose_nobody_a_lock(void **state)
     assert_int_equal(mortise_close(client), MORTISE_OK);
 }
 
-static void test_a_server_that_is_frozen(void **state)
+static void test_a_frozen_server_is_a_loss_and_fences_rise_behind_it(void **state)
 {
     (void)state;
     mortise_client *client = open_client("lease=2s");
@@ -445,16 +445,16 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_sq_07_f10_an_answer_is_lost_after_the_commit),
         cmocka_unit_test(test_sq_07_a_request_is_lost_before_the_server),
         cmocka_unit_test(test_sq_07_what_an_old_connection_left_does_nothing),
-        cmocka_unit_test(test_sq_07_c11_a_late_change_of_hands_does_nothing),
+        cmocka_unit_test(test_sq_07_c11_a_late_detach_or_adoption_does_nothing),
         cmocka_unit_test(test_sq_07_an_old_connection_is_not_taken_for_the_newest),
-        cmocka_unit_test(test_what_follows_a_release_leaves_before_it_is_answered),
+        cmocka_unit_test(test_a_command_behind_a_release_is_sent_before_the_release_is_answered),
         cmocka_unit_test(test_without_room_for_prepared_statements_a_cycle_is_two_requests),
-        cmocka_unit_test(test_sq_05_a_release_that_is_refused_with_an_acquire_behind_it),
+        cmocka_unit_test(test_sq_05_a_refused_release_is_repeated_and_the_acquire_behind_it_too),
         cmocka_unit_test(test_sq_13_c12_a_half_open_connection_ends_a_hold_in_time),
         cmocka_unit_test(test_sq_07_a_break_that_may_have_been_done_is_not_said_to_have_failed),
-        cmocka_unit_test(test_a_short_break_is_slept_through),
+        cmocka_unit_test(test_a_short_break_of_the_connection_costs_no_hold),
         cmocka_unit_test(test_terminated_backends_lose_nobody_a_lock),
-        cmocka_unit_test(test_a_server_that_is_frozen),
+        cmocka_unit_test(test_a_frozen_server_is_a_loss_and_fences_rise_behind_it),
         cmocka_unit_test(test_sq_04_c11_a_server_that_is_killed_and_comes_back),
         cmocka_unit_test(test_sq_09_j2_a_server_that_turns_read_only),
         cmocka_unit_test(test_sq_09_users_who_may_write_to_a_read_only_server),

@@ -215,7 +215,7 @@ static void test_sq_17_names_that_look_alike_are_different(void **state)
 
 /* ------------------------------------------------------------------ waiting */
 
-static void test_who_gives_up_waiting_leaves_nothing(void **state)
+static void test_a_waiter_that_gives_up_leaves_nothing(void **state)
 {
     (void)state;
     for (int form = 0; form < SQL_FORMS; form++) {
@@ -244,7 +244,7 @@ static void test_who_gives_up_waiting_leaves_nothing(void **state)
 
 /* The server ends a wait after ten leases, so that a waiter whose connection has gone deaf is not
    deaf for ever; another wait follows, which has the lock like the first would have. */
-static void test_a_long_wait_begins_anew(void **state)
+static void test_a_wait_longer_than_a_statement_may_take_is_repeated(void **state)
 {
     (void)state;
     struct sql_attempt attempts[SQL_FORMS];
@@ -379,7 +379,7 @@ static void test_d6_readers_share_where_the_server_has_it(void **state)
 
 /* ------------------------------------------------------------------ unsupported calls */
 
-static void test_what_a_form_cannot_do_is_refused(void **state)
+static void test_options_that_a_form_cannot_keep_are_refused(void **state)
 {
     (void)state;
     for (int form = 0; form < SQL_FORMS; form++) {
@@ -601,7 +601,7 @@ static void test_a_grant_that_comes_too_late_is_none(void **state)
     clear_scenes(scenes);
 }
 
-static void test_a_server_that_is_frozen(void **state)
+static void test_a_frozen_server_is_a_loss(void **state)
 {
     (void)state;
     mortise_client *clients[SQL_FORMS];
@@ -713,19 +713,19 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_j4_sq_12_one_counter_with_another_program),
         cmocka_unit_test(test_sq_11_sq_17_a_form_locks_the_name_that_other_programs_lock),
         cmocka_unit_test(test_sq_17_names_that_look_alike_are_different),
-        cmocka_unit_test(test_who_gives_up_waiting_leaves_nothing),
-        cmocka_unit_test(test_a_long_wait_begins_anew),
+        cmocka_unit_test(test_a_waiter_that_gives_up_leaves_nothing),
+        cmocka_unit_test(test_a_wait_longer_than_a_statement_may_take_is_repeated),
         cmocka_unit_test(test_a_waiter_whose_connection_is_ended_waits_on),
         cmocka_unit_test(test_a9_k4_each_lock_of_a_form_has_a_connection),
         cmocka_unit_test(test_d6_readers_share_where_the_server_has_it),
-        cmocka_unit_test(test_what_a_form_cannot_do_is_refused),
+        cmocka_unit_test(test_options_that_a_form_cannot_keep_are_refused),
         cmocka_unit_test(test_sq_05_j4_an_acquire_refused_for_long_succeeds_in_the_end),
         cmocka_unit_test(test_sq_05_j4_an_acquire_refused_for_ever_ends_when_its_time_is_up),
         cmocka_unit_test(test_a_connection_that_is_ended_is_a_loss),
         cmocka_unit_test(test_sq_12_silent_connections_are_kept_and_their_end_is_told),
         cmocka_unit_test(test_sq_13_c12_a_half_open_connection_ends_a_hold_in_time),
         cmocka_unit_test(test_a_grant_that_comes_too_late_is_none),
-        cmocka_unit_test(test_a_server_that_is_frozen),
+        cmocka_unit_test(test_a_frozen_server_is_a_loss),
         cmocka_unit_test(test_an_acquire_behind_a_release_leaves_before_that_is_answered),
         cmocka_unit_test(test_a_server_that_only_pretends_to_lock_is_refused),
         cmocka_unit_test(test_a_server_that_is_killed_and_comes_back),

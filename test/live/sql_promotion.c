@@ -42,7 +42,7 @@ static void test_sq_09_j2_a_replica_is_refused(void **state)
     sql_is_refused(replica_port(), "lease=10s", "read-only; locks need", "written to");
 }
 
-static void test_sq_08_with_a_synchronous_replica_nobody_has_what_could_be_lost(void **state)
+static void test_sq_08_with_a_synchronous_replica_no_grant_is_lost(void **state)
 {
     (void)state;
     mortise_client *client = sql_open(zk_place_port(), "lease=120s"),
@@ -136,7 +136,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sq_09_j2_a_replica_is_refused),
-        cmocka_unit_test(test_sq_08_with_a_synchronous_replica_nobody_has_what_could_be_lost),
+        cmocka_unit_test(test_sq_08_with_a_synchronous_replica_no_grant_is_lost),
         cmocka_unit_test(test_sq_08_commits_that_wait_for_a_replica_may_be_asked_for),
         cmocka_unit_test(test_sq_08_a_replica_that_lags_lets_two_in_and_fences_go_back),
     };

@@ -203,7 +203,7 @@ static void *come_first(void *argument)
     return NULL;
 }
 
-static void test_j1_sq_06_many_come_first_to_a_new_name(void **state)
+static void test_j1_sq_06_clients_that_first_use_a_name_together_exclude_each_other(void **state)
 {
     enum { COMERS = 6 };
     (void)state;
@@ -297,7 +297,7 @@ static void test_sq_06_a_row_that_appears_is_not_a_row_that_is_locked(void **sta
 }
 
 /* Nobody was in the queue when each of them began to wait for its row. */
-static void test_sq_06_what_came_while_the_row_was_waited_for_is_seen(void **state)
+static void test_sq_06_tickets_that_came_while_the_row_was_waited_for_are_seen(void **state)
 {
     (void)state;
     mortise_client *clients[WAITERS];
@@ -545,7 +545,7 @@ static void test_sq_19_a_row_deleted_before_anything_was_renewed(void **state)
 
 /* Its session was ended by a session of another queue, so it no longer counted in this one, when
  * its holder, which does not know yet, releases it: that grants nobody. */
-static void test_a1_c5_the_release_of_a_session_that_was_ended(void **state)
+static void test_a1_c5_a_release_in_an_ended_session_grants_nobody(void **state)
 {
     (void)state;
     mortise_client *paused = open_client("lease=60s"), *holder = open_client("lease=60s");
@@ -736,9 +736,9 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_lingering_is_refused_where_the_server_does_not_tell),
         cmocka_unit_test(test_sq_04_z10_fences_rise_whatever_is_deleted),
         cmocka_unit_test(test_sq_17_names_that_look_alike_are_different),
-        cmocka_unit_test(test_j1_sq_06_many_come_first_to_a_new_name),
+        cmocka_unit_test(test_j1_sq_06_clients_that_first_use_a_name_together_exclude_each_other),
         cmocka_unit_test(test_sq_06_a_row_that_appears_is_not_a_row_that_is_locked),
-        cmocka_unit_test(test_sq_06_what_came_while_the_row_was_waited_for_is_seen),
+        cmocka_unit_test(test_sq_06_tickets_that_came_while_the_row_was_waited_for_are_seen),
         cmocka_unit_test(test_sq_05_j8_deadlocks_do_not_reach_the_caller),
         cmocka_unit_test(test_sq_05_j8_deadlocks_for_long_are_outlasted),
         cmocka_unit_test(test_sq_05_j8_a_deadlock_without_end_ends_when_its_time_is_up),
@@ -750,7 +750,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_sq_19_a_row_deleted_by_hand_while_waiting),
         cmocka_unit_test(test_sq_19_a_row_deleted_by_hand_while_holding),
         cmocka_unit_test(test_sq_19_a_row_deleted_before_anything_was_renewed),
-        cmocka_unit_test(test_a1_c5_the_release_of_a_session_that_was_ended),
+        cmocka_unit_test(test_a1_c5_a_release_in_an_ended_session_grants_nobody),
         cmocka_unit_test(test_gn06_a_starting_client_sweeps_no_delay_away),
         cmocka_unit_test(test_sq_16_sq_04_a_starting_client_sweeps_old_queues_away),
         cmocka_unit_test(test_sq_16_old_queues_go_where_nobody_dies),

@@ -150,7 +150,7 @@ static int keep_busy(const char *path)
 
 /* The first call is given up while the busy store has its command in hand. The second one, of the
    same client, comes before the store has given that back. */
-static void test_f4_who_follows_a_call_given_up_at_a_busy_database_is_served(void **state)
+static void test_f4_the_call_behind_one_given_up_at_a_busy_database_is_served(void **state)
 {
     const struct place *place = *state;
     struct helper other;
@@ -193,7 +193,7 @@ int main(int count, char **arguments)
             test_f4_a_call_given_up_at_a_busy_database_leaves_the_loop_asleep, place_make,
             place_remove),
         cmocka_unit_test_setup_teardown(
-            test_f4_who_follows_a_call_given_up_at_a_busy_database_is_served, place_make,
+            test_f4_the_call_behind_one_given_up_at_a_busy_database_is_served, place_make,
             place_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,7 +186,7 @@ static struct rlimit exhaust_descriptors(void)
     return before;
 }
 
-static void test_c16_a_release_is_told_with_no_descriptor_left(void **state)
+static void test_c16_a_release_wakes_a_waiter_with_no_descriptor_left(void **state)
 {
     const struct place *place = *state;
     struct port_client holder, waiters[2];
@@ -209,7 +209,7 @@ static void test_c16_a_release_is_told_with_no_descriptor_left(void **state)
     port_close(&holder);
 }
 
-static void test_b_what_a_crash_leaves_is_swept_up(void **state)
+static void test_b_tickets_of_a_crashed_process_are_swept_up(void **state)
 {
     const struct place *place = *state;
     struct port_client client;
@@ -311,7 +311,7 @@ static void test_sq_22_a_guard_made_by_underscore_fork_keeps_it(void **state)
     port_close(&client);
 }
 
-static void test_sq_22_a_child_cannot_open_what_its_parent_had_open(void **state)
+static void test_sq_22_a_forked_child_cannot_open_its_parents_database(void **state)
 {
     const struct place *place = *state;
     struct port_client client;
@@ -365,12 +365,12 @@ int main(int count, char **arguments)
         TEST(test_b_a_killed_holder_is_noticed_at_once),
         TEST(test_b_a_killed_waiter_does_not_break_the_chain),
         TEST(test_b_a_killed_holder_is_noticed_without_file_events),
-        TEST(test_c16_a_release_is_told_with_no_descriptor_left),
-        TEST(test_b_what_a_crash_leaves_is_swept_up),
+        TEST(test_c16_a_release_wakes_a_waiter_with_no_descriptor_left),
+        TEST(test_b_tickets_of_a_crashed_process_are_swept_up),
         TEST(test_sq_22_a_forked_childs_end_frees_nothing),
         TEST(test_sq_22_a_forked_child_does_not_keep_the_lock),
         TEST(test_sq_22_a_guard_made_by_underscore_fork_keeps_it),
-        TEST(test_sq_22_a_child_cannot_open_what_its_parent_had_open),
+        TEST(test_sq_22_a_forked_child_cannot_open_its_parents_database),
         TEST(test_sq_22_closing_one_client_drops_no_lock_of_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

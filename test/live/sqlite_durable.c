@@ -191,7 +191,7 @@ static void test_sq_25_a_reboot_ends_all_sessions(void **state)
     port_close(&next);
 }
 
-static void test_c11_a_reboot_leaves_what_is_nobodys(void **state)
+static void test_c11_a_detached_ticket_survives_a_reboot(void **state)
 {
     const struct place *place = *state;
     struct port_client client, next;
@@ -406,7 +406,7 @@ int main(int count, char **arguments)
         TEST(test_c_fences_rise_across_power_cuts_and_checkpoints),
         TEST(test_c_an_acquire_needs_no_sync),
         TEST(test_sq_25_a_reboot_ends_all_sessions),
-        TEST(test_c11_a_reboot_leaves_what_is_nobodys),
+        TEST(test_c11_a_detached_ticket_survives_a_reboot),
         TEST(test_gn06_a_delay_outlives_a_power_cut),
         TEST(test_sq_25_clock_steps_change_nothing),
         TEST(test_sq_23_no_one_commits_during_a_checkpoint),

@@ -232,7 +232,7 @@ static void test_se_08_a_link_in_a_foreign_state_directory_is_not_followed(void 
     assert_int_equal(access(made, F_OK), -1);
 }
 
-static void test_se_08_what_belongs_to_another_user_is_refused(void **state)
+static void test_se_08_a_file_or_directory_of_another_user_is_refused(void **state)
 {
     const struct place *place = *state;
     if (geteuid() != 0)
@@ -402,7 +402,7 @@ static void test_default_path_is_made(void **state)
     unsetenv("XDG_STATE_HOME");
 }
 
-static void test_j_a_mismatch_names_both_kinds(void **state)
+static void test_j_the_error_of_a_mismatch_names_both_kinds(void **state)
 {
     const struct place *place = *state;
     struct port_client client;
@@ -631,7 +631,7 @@ int main(int count, char **arguments)
         TEST(test_se_08_a_directory_above_that_a_group_can_write_is_refused),
         TEST(test_se_08_nothing_is_made_in_a_foreign_state_directory),
         TEST(test_se_08_a_link_in_a_foreign_state_directory_is_not_followed),
-        TEST(test_se_08_what_belongs_to_another_user_is_refused),
+        TEST(test_se_08_a_file_or_directory_of_another_user_is_refused),
         TEST(test_se_08_planted_companions_are_refused),
         TEST(test_se_08_another_programs_database_is_left_alone),
         TEST(test_se_08_a_database_of_another_format_is_refused),
@@ -639,7 +639,7 @@ int main(int count, char **arguments)
         TEST(test_uri_forms),
         TEST(test_uri_address_is_canonical),
         TEST(test_default_path_is_made),
-        TEST(test_j_a_mismatch_names_both_kinds),
+        TEST(test_j_the_error_of_a_mismatch_names_both_kinds),
         TEST(test_sq_21_network_file_systems_are_known),
         TEST(test_sq_24_an_unlinked_database_is_a_loss),
         TEST(test_sq_24_a_replaced_database_is_a_loss),

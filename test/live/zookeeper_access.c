@@ -276,7 +276,7 @@ static void test_se_01_no_stranger_makes_anything_in_a_namespace(void **state)
 }
 
 /* A node that was open before its users had credentials is reported to a caller that asks. */
-static void test_se_01_directories_that_are_open_are_told(void **state)
+static void test_se_01_directories_that_are_open_are_reported(void **state)
 {
     (void)state;
     char uri[300], server[256];
@@ -297,7 +297,7 @@ static void test_se_01_directories_that_are_open_are_told(void **state)
     zk_said[0] = '\0';
 }
 
-static void test_se_02_the_environment_will_do_and_list_uses_it(void **state)
+static void test_se_02_credentials_of_the_environment_serve_locks_and_lists(void **state)
 {
     (void)state;
     setenv("MORTISE_ZK_AUTH", ALICE, 1);
@@ -314,7 +314,7 @@ static void test_se_02_the_environment_will_do_and_list_uses_it(void **state)
     assert_int_equal(mortise_close(alice), MORTISE_OK);
 }
 
-static void test_se_01_a_group_by_its_digest(void **state)
+static void test_se_01_a_lock_is_shared_with_the_user_of_a_digest(void **state)
 {
     (void)state;
     /* printf %s bob:x7Secret9xB | openssl sha1 -binary | base64 */
@@ -443,7 +443,7 @@ static void test_se_01_pass_rule_3_between_clients_of_one_credential(void **stat
     }
 }
 
-static void test_se_01_open_by_default_is_said_once(void **state)
+static void test_se_01_the_open_default_is_reported_once(void **state)
 {
     (void)state;
     mortise_client *client = open_heard(uri_at(zk_place_port(), "4s", ""));
@@ -463,7 +463,7 @@ static void test_se_01_open_by_default_is_said_once(void **state)
 
 /* -------------------------------------------------------------- when refused */
 
-static void test_zk_38_h6_refused_credentials_are_told_and_not_tried_again(void **state)
+static void test_zk_38_h6_refused_credentials_are_reported_and_not_tried_again(void **state)
 {
     (void)state;
     struct zk_proxy *proxy = zk_proxy_start(zk_place_port());
@@ -616,13 +616,13 @@ int main(int count, char **arguments)
         cmocka_unit_test(test_se_02_secrets_in_the_wrong_place_are_not_repeated),
         cmocka_unit_test(test_se_01_nodes_are_the_creators_and_others_may_make_their_own),
         cmocka_unit_test(test_se_01_no_stranger_makes_anything_in_a_namespace),
-        cmocka_unit_test(test_se_01_directories_that_are_open_are_told),
-        cmocka_unit_test(test_se_02_the_environment_will_do_and_list_uses_it),
-        cmocka_unit_test(test_se_01_a_group_by_its_digest),
+        cmocka_unit_test(test_se_01_directories_that_are_open_are_reported),
+        cmocka_unit_test(test_se_02_credentials_of_the_environment_serve_locks_and_lists),
+        cmocka_unit_test(test_se_01_a_lock_is_shared_with_the_user_of_a_digest),
         cmocka_unit_test(test_se_01_a_marker_that_somebody_else_makes_lets_nobody_in),
         cmocka_unit_test(test_se_01_pass_rule_3_between_clients_of_one_credential),
-        cmocka_unit_test(test_se_01_open_by_default_is_said_once),
-        cmocka_unit_test(test_zk_38_h6_refused_credentials_are_told_and_not_tried_again),
+        cmocka_unit_test(test_se_01_the_open_default_is_reported_once),
+        cmocka_unit_test(test_zk_38_h6_refused_credentials_are_reported_and_not_tried_again),
         cmocka_unit_test(test_zk_38_each_right_removed_in_turn),
         cmocka_unit_test(test_zk_38_without_the_right_to_delete),
         cmocka_unit_test(test_zk_38_directories_that_may_not_be_made),

@@ -294,7 +294,7 @@ static size_t count_requests(void)
     return others;
 }
 
-static void test_b3_b5_who_waits_asks_nothing_and_a_release_wakes_all(void **state)
+static void test_b3_b5_waiters_do_not_poll_and_a_release_wakes_all(void **state)
 {
     enum { WAITERS = 16 };
     (void)state;
@@ -385,7 +385,7 @@ static void test_zk_21_a_claim_of_unknown_outcome_that_is_given_up(void **state)
 
 /* ------------------------------------------------------------ what others do to it */
 
-static void test_zk_13_a_holder_whose_node_is_deleted_hears_of_it(void **state)
+static void test_zk_13_a_holder_whose_node_is_deleted_loses_the_lock(void **state)
 {
     (void)state;
     mortise_hold hold = zk_acquire(exclusive(direct, "deleted"));
@@ -562,11 +562,11 @@ int main(int argc, char **argv)
         TEST(test_c14_the_directory_is_made_and_a_fence_rises_across_it),
         TEST(test_b2_fifty_processes_race_and_one_succeeds_each_time),
         TEST(test_b4_a_killed_holder_is_followed_by_another),
-        TEST(test_b3_b5_who_waits_asks_nothing_and_a_release_wakes_all),
+        TEST(test_b3_b5_waiters_do_not_poll_and_a_release_wakes_all),
         TEST(test_zk_01_lost_answers_of_a_claim),
         TEST(test_zk_22_lost_answers_of_a_release),
         TEST(test_zk_21_a_claim_of_unknown_outcome_that_is_given_up),
-        TEST(test_zk_13_a_holder_whose_node_is_deleted_hears_of_it),
+        TEST(test_zk_13_a_holder_whose_node_is_deleted_loses_the_lock),
         TEST(test_z6_zk_42_a_release_deletes_nobody_elses_node),
         TEST(test_z6_foreign_writes_do_not_hinder_a_release),
         TEST(test_b6_a_program_with_the_same_recipe_is_waited_for),

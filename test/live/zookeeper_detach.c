@@ -156,7 +156,7 @@ static void *adopt_too(void *argument)
 }
 
 /* Both have found it. */
-static void test_c11_of_two_who_adopt_the_quicker_does(void **state)
+static void test_c11_one_of_two_adopters_succeeds(void **state)
 {
     (void)state;
     pthread_t thread;
@@ -181,7 +181,7 @@ static void asked(void *argument, mortise_hold hold)
     atomic_fetch_add((atomic_int *)argument, 1);
 }
 
-static void test_c11_f22_who_adopts_is_told_of_an_earlier_request(void **state)
+static void test_c11_f22_an_adopter_gets_an_earlier_revoke_request(void **state)
 {
     (void)state;
     atomic_int requests = 0;
@@ -206,8 +206,8 @@ int main(void)
         TEST(test_c11_a_detach_whose_request_is_lost_is_repeated),
         TEST(test_c11_zk_01_lost_reply_of_an_adoption),
         TEST(test_c11_an_adoption_whose_request_is_lost_is_repeated),
-        TEST(test_c11_of_two_who_adopt_the_quicker_does),
-        TEST(test_c11_f22_who_adopts_is_told_of_an_earlier_request),
+        TEST(test_c11_one_of_two_adopters_succeeds),
+        TEST(test_c11_f22_an_adopter_gets_an_earlier_revoke_request),
     };
     return cmocka_run_group_tests(tests, zk_place_start, zk_place_stop);
 }

@@ -126,7 +126,7 @@ static mortise_hold await(struct told *told)
 
 /* ----------------------------------------------------------- answers refused */
 
-static void test_zk_31_zk_36_what_is_refused_for_now_is_tried_again(void **state)
+static void test_zk_31_zk_36_a_request_refused_with_a_passing_code_is_repeated(void **state)
 {
     (void)state;
     static const enum zk_opcode operations[] = {ZK_OP_CREATE2, ZK_OP_GET_CHILDREN, ZK_OP_DELETE};
@@ -147,7 +147,7 @@ static void test_zk_31_zk_36_what_is_refused_for_now_is_tried_again(void **state
     assert_true(zk_wait_tickets(direct, "refused", 0, 5000));
 }
 
-static void test_zk_36_a_code_that_is_not_known(void **state)
+static void test_zk_36_an_unknown_code_is_an_error_of_the_store(void **state)
 {
     (void)state;
     mortise_lock *lock = zk_mutex(through, "strange");
@@ -269,7 +269,7 @@ static void test_zk_41_a_server_that_only_answers_pings(void **state)
     assert_int_equal(mortise_release(zk_acquire(lock)), MORTISE_OK);
 }
 
-static void test_zk_43_c12_the_servers_word_on_the_session(void **state)
+static void test_zk_43_c12_the_session_timeout_that_the_server_grants_is_used(void **state)
 {
     (void)state;
     mortise_client *brief = zk_open(zk_place_uri(zk_place_port(), "100ms"));
@@ -386,7 +386,7 @@ static void test_zk_13_c9_c10_all_nodes_are_deleted_under_a_waiter(void **state)
     assert_int_equal(mortise_release(held), MORTISE_ELOST);
 }
 
-static void test_zk_33_foreign_names_are_not_counted_and_said_once(void **state)
+static void test_zk_33_foreign_names_are_not_counted_and_are_reported_once(void **state)
 {
     (void)state;
     mortise_lock *lock = zk_mutex(through, "salted");
@@ -462,7 +462,7 @@ static void test_c5_f24_an_acquire_creates_lists_and_watches_in_this_order(void 
     assert_int_equal(mortise_release(await(&told)), MORTISE_OK);
 }
 
-static void test_c15_who_waits_does_not_poll(void **state)
+static void test_c15_a_waiter_does_not_poll(void **state)
 {
     (void)state;
     mortise_hold held = zk_acquire(zk_mutex(direct, "idle"));
@@ -632,8 +632,8 @@ static void test_k1_cells_that_are_deleted_pile_up_nothing_here(void **state)
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_zk_31_zk_36_what_is_refused_for_now_is_tried_again),
-        TEST(test_zk_36_a_code_that_is_not_known),
+        TEST(test_zk_31_zk_36_a_request_refused_with_a_passing_code_is_repeated),
+        TEST(test_zk_36_an_unknown_code_is_an_error_of_the_store),
         TEST(test_k1_cells_that_are_deleted_pile_up_nothing_here),
         TEST(test_k3_a_cell_that_was_seen_is_written_at_once),
         TEST(test_k3_a_cell_that_others_have_written_since),
@@ -643,17 +643,17 @@ int main(int count, char **arguments)
         TEST(test_zk_03_a_node_of_another_session_is_not_adopted),
         TEST(test_zk_04_a_session_silently_replaced_is_lost),
         TEST(test_zk_41_a_server_that_only_answers_pings),
-        TEST(test_zk_43_c12_the_servers_word_on_the_session),
+        TEST(test_zk_43_c12_the_session_timeout_that_the_server_grants_is_used),
         TEST(test_f11_directories_that_nobody_uses_disappear),
         TEST(test_f11_a_server_without_containers),
         TEST(test_zk_13_the_holders_node_is_deleted),
         TEST(test_zk_13_the_holders_node_is_replaced_by_another),
         TEST(test_zk_13_c9_c10_all_nodes_are_deleted_under_a_waiter),
-        TEST(test_zk_33_foreign_names_are_not_counted_and_said_once),
+        TEST(test_zk_33_foreign_names_are_not_counted_and_are_reported_once),
         TEST(test_zk_32_an_orphan_at_the_head_blocks_and_is_shown),
         TEST(test_zk_29_a_list_is_behind_a_sync),
         TEST(test_c5_f24_an_acquire_creates_lists_and_watches_in_this_order),
-        TEST(test_c15_who_waits_does_not_poll),
+        TEST(test_c15_a_waiter_does_not_poll),
         TEST(test_c1_c14_a_path_of_five_levels_and_the_nodes_name),
         TEST(test_c2_the_order_of_grants_is_that_of_the_nodes),
     };

@@ -335,7 +335,7 @@ static int hold(const char *uri, const char *name)
         pause();
 }
 
-static void test_zk_07_next_holds_within_the_session_after_a_kill(void **state)
+static void test_zk_07_the_next_holds_within_a_session_timeout_after_a_kill(void **state)
 {
     (void)state;
     pid_t pid = start_holder("killed");
@@ -349,7 +349,7 @@ static void test_zk_07_next_holds_within_the_session_after_a_kill(void **state)
     assert_in_range(waiter.done_ms - killed_ms, 1, 4000 + 1000);
 }
 
-static void test_a_polite_close_frees_at_once(void **state)
+static void test_a_close_frees_the_lock_immediately(void **state)
 {
     (void)state;
     mortise_client *other = zk_open(zk_place_uri(zk_place_port(), "10s"));
@@ -430,7 +430,7 @@ static void check_requests(unsigned creates, unsigned lists, unsigned deletes)
     assert_int_equal(zk_proxy_count(proxy, ZK_OP_DELETE), deletes);
 }
 
-static void test_e6_several_free_locks_are_not_looked_at_first(void **state)
+static void test_e6_several_free_locks_are_created_without_a_list_before(void **state)
 {
     (void)state;
     mortise_hold holds[SEVERAL];
@@ -448,7 +448,7 @@ static void test_e6_several_free_locks_are_not_looked_at_first(void **state)
 }
 
 /* Hoped for at first, and looked at before once it is known to be in use. */
-static void test_e6_zk_24_one_that_is_held_after_all_leaves_nothing(void **state)
+static void test_e6_zk_24_an_acquire_all_that_meets_a_held_lock_leaves_no_node(void **state)
 {
     (void)state;
     mortise_hold holds[SEVERAL];
@@ -725,12 +725,12 @@ int main(int count, char **arguments)
         TEST(test_a_send_that_fails_does_not_spoil_the_next_connection),
         TEST(test_zk_05_zk_06_h3_lost_by_the_clock_before_another_holds),
         TEST(test_zk_46_after_a_loss_the_client_goes_on_with_a_new_session),
-        TEST(test_zk_07_next_holds_within_the_session_after_a_kill),
-        TEST(test_a_polite_close_frees_at_once),
+        TEST(test_zk_07_the_next_holds_within_a_session_timeout_after_a_kill),
+        TEST(test_a_close_frees_the_lock_immediately),
         TEST(test_one_round_trip_and_three_requests_a_cycle),
         TEST(test_zk_24_a_try_that_is_blocked_creates_nothing),
-        TEST(test_e6_several_free_locks_are_not_looked_at_first),
-        TEST(test_e6_zk_24_one_that_is_held_after_all_leaves_nothing),
+        TEST(test_e6_several_free_locks_are_created_without_a_list_before),
+        TEST(test_e6_zk_24_an_acquire_all_that_meets_a_held_lock_leaves_no_node),
         TEST(test_zk_15_c6_1000_waits_leave_no_watch_and_no_node),
         TEST(test_c6_reading_a_leader_leaves_no_watch),
         TEST(test_zk_10_zk_12_f11_the_directory_is_reaped_between),

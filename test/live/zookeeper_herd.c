@@ -203,7 +203,7 @@ static void test_c4_waiters_with_and_without_wake_all_take_turns(void **state)
 }
 
 /* A session's requests keep their order, so what was sent before the release has passed. */
-static void test_d5_zk_26_a_write_ends_and_its_readers_ask_for_nothing(void **state)
+static void test_d5_zk_26_readers_behind_a_released_writer_send_no_request(void **state)
 {
     (void)state;
     const int writers = 3; /* the first two releases make the markers' directory */
@@ -264,8 +264,8 @@ int main(void)
             test_c7_without_wake_all_a_release_wakes_one_and_lists_nothing, begin, end),
         cmocka_unit_test_setup_teardown(test_c4_waiters_with_and_without_wake_all_take_turns, begin,
                                         end),
-        cmocka_unit_test_setup_teardown(test_d5_zk_26_a_write_ends_and_its_readers_ask_for_nothing,
-                                        begin, end),
+        cmocka_unit_test_setup_teardown(
+            test_d5_zk_26_readers_behind_a_released_writer_send_no_request, begin, end),
         cmocka_unit_test_setup_teardown(test_d5_zk_26_a_writer_watches_one_reader_at_a_time, begin,
                                         end),
     };

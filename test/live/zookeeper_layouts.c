@@ -334,7 +334,7 @@ static void test_g2_g6_a_node_of_another_layout_is_refused_by_its_name(void **st
     }
 }
 
-static void test_g2_other_children_are_no_contenders(void **state)
+static void test_g2_children_with_foreign_names_do_not_count(void **state)
 {
     (void)state;
     static const char *const others[] = {"keeper", "lock-x", "read_1", "host-R-", "x-1f"};
@@ -591,7 +591,7 @@ static void test_e3_writers_among_kazoos_names_are_listed_as_such(void **state)
 }
 
 /* A program without mortise finds the node that it is told of, and its sequence. */
-static void test_h8_the_node_of_a_hold_is_there(void **state)
+static void test_h8_another_program_finds_the_node_of_a_hold(void **state)
 {
     (void)state;
     char node[MORTISE_NODE_SIZE], other[MORTISE_NODE_SIZE];
@@ -630,7 +630,7 @@ static void test_h8_the_node_of_a_hold_is_there(void **state)
 
 /* The directory is deleted under a holder and made anew: its numbers begin again, and another's
    node is called as the holder's was. */
-static void test_zk_13_a_node_that_is_called_as_ours_was_is_not_ours(void **state)
+static void test_zk_13_anothers_node_with_our_former_name_is_not_ours(void **state)
 {
     (void)state;
     mortise_client *client = open_at(zk_place_port(), "recipe");
@@ -659,7 +659,8 @@ int main(void)
                                         begin, end),
         cmocka_unit_test_setup_teardown(test_g2_g6_a_node_of_another_layout_is_refused_by_its_name,
                                         begin, end),
-        cmocka_unit_test_setup_teardown(test_g2_other_children_are_no_contenders, begin, end),
+        cmocka_unit_test_setup_teardown(test_g2_children_with_foreign_names_do_not_count, begin,
+                                        end),
         cmocka_unit_test_setup_teardown(
             test_g6_a_node_of_another_layout_comes_while_we_wait_and_hold, begin, end),
         cmocka_unit_test_setup_teardown(test_g2_the_recipe_refuses_what_its_names_cannot_say, begin,
@@ -671,8 +672,9 @@ int main(void)
                                         begin, end),
         cmocka_unit_test_setup_teardown(test_e3_writers_among_kazoos_names_are_listed_as_such,
                                         begin, end),
-        cmocka_unit_test_setup_teardown(test_h8_the_node_of_a_hold_is_there, begin, end),
-        cmocka_unit_test_setup_teardown(test_zk_13_a_node_that_is_called_as_ours_was_is_not_ours,
+        cmocka_unit_test_setup_teardown(test_h8_another_program_finds_the_node_of_a_hold, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(test_zk_13_anothers_node_with_our_former_name_is_not_ours,
                                         begin, end),
         cmocka_unit_test_setup_teardown(test_f10_two_lost_creates_of_one_session, begin, end),
     };

@@ -292,7 +292,7 @@ static void test_pass_rule_1_all_that_was_ahead_is_gone(void **state)
 
 /* ------------------------------------------------------------ rule 2 */
 
-static void test_pass_rule_2_zk_26_who_gives_up_passes_nothing_on(void **state)
+static void test_pass_rule_2_zk_26_a_waiter_that_gives_up_does_not_pass(void **state)
 {
     (void)state;
     hold_in_contest(A, B, name);
@@ -497,7 +497,7 @@ static void test_pass_rule_5_absence_before_the_own_watch_is_set_again(void **st
     check_that_b_looks();
 }
 
-static void test_pass_rule_5_what_is_waited_for_is_changed(void **state)
+static void test_pass_rule_5_the_node_ahead_is_changed(void **state)
 {
     (void)state;
     hold_in_contest(A, B, name);
@@ -730,7 +730,7 @@ static void test_pass_rule_10_zk_15_no_watch_is_left_by_a_bare_deletion(void **s
     check_that_no_watch_is_left((struct actor *const[]){A, C, B, NULL});
 }
 
-static void test_pass_rule_10_no_watch_is_left_by_who_gave_up(void **state)
+static void test_pass_rule_10_a_waiter_that_gave_up_leaves_no_watch(void **state)
 {
     (void)state;
     hold_in_contest(A, B, name);
@@ -744,7 +744,7 @@ static void test_pass_rule_10_no_watch_is_left_by_who_gave_up(void **state)
     check_that_no_watch_is_left((struct actor *const[]){A, B, NULL});
 }
 
-static void test_pass_rule_10_no_watch_is_left_by_who_queued_again(void **state)
+static void test_pass_rule_10_a_waiter_that_queued_again_leaves_no_watch(void **state)
 {
     (void)state;
     hold_in_contest(A, B, name);
@@ -1017,7 +1017,7 @@ static void test_markers_are_no_locks(void **state)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 static const struct CMUnitTest tests[] = {
     TEST(test_pass_rule_1_all_that_was_ahead_is_gone),
-    TEST(test_pass_rule_2_zk_26_who_gives_up_passes_nothing_on),
+    TEST(test_pass_rule_2_zk_26_a_waiter_that_gives_up_does_not_pass),
     TEST(test_pass_rule_3_a_pass_of_another_lock_is_not_taken),
     TEST(test_pass_rule_3_zk_12_the_markers_directory_stays),
     TEST(test_pass_rule_4_zk_14_a_release_while_the_watches_are_set),
@@ -1026,7 +1026,7 @@ static const struct CMUnitTest tests[] = {
     TEST(test_pass_rule_5_the_own_node_cannot_be_watched),
     TEST(test_pass_rule_5_a_pass_before_the_own_watch_is_set_again),
     TEST(test_pass_rule_5_absence_before_the_own_watch_is_set_again),
-    TEST(test_pass_rule_5_what_is_waited_for_is_changed),
+    TEST(test_pass_rule_5_the_node_ahead_is_changed),
     TEST(test_pass_rule_6_c7_the_only_one_ahead_has_gone_meanwhile),
     TEST(test_pass_rule_6_c11_the_only_one_ahead_has_been_detached),
     TEST(test_pass_rule_6_one_of_two_ahead_has_gone_meanwhile),
@@ -1038,8 +1038,8 @@ static const struct CMUnitTest tests[] = {
     TEST(test_pass_rule_9_no_permission),
     TEST(test_pass_rule_9_no_directory_of_markers),
     TEST(test_pass_rule_10_zk_15_no_watch_is_left_by_a_bare_deletion),
-    TEST(test_pass_rule_10_no_watch_is_left_by_who_gave_up),
-    TEST(test_pass_rule_10_no_watch_is_left_by_who_queued_again),
+    TEST(test_pass_rule_10_a_waiter_that_gave_up_leaves_no_watch),
+    TEST(test_pass_rule_10_a_waiter_that_queued_again_leaves_no_watch),
     TEST(test_pass_rule_10_no_watch_is_left_where_a_node_is_absent),
     TEST(test_pass_rule_10_nodes_of_others_have_no_markers),
     TEST(test_pass_rule_11_a_marker_that_is_there_grants_nothing),

@@ -335,7 +335,7 @@ static void test_cc_18_uris(void **state)
     }
 }
 
-static void test_cc_02_security_that_is_not_had_is_refused(void **state)
+static void test_cc_02_tls_that_the_build_lacks_is_refused(void **state)
 {
     (void)state;
     static const char *const refused[] = {"zks://a:2281",   "zks://a?tls=no", "zk://a?tls=required",
@@ -449,7 +449,7 @@ int main(void)
         cmocka_unit_test(test_pass_rule_10_which_nodes_are_ours),
         cmocka_unit_test(test_cc_13_codes_that_leave_the_outcome_open),
         cmocka_unit_test(test_cc_18_uris),
-        cmocka_unit_test(test_cc_02_security_that_is_not_had_is_refused),
+        cmocka_unit_test(test_cc_02_tls_that_the_build_lacks_is_refused),
         cmocka_unit_test(test_cc_18_durations_and_literal_servers),
         cmocka_unit_test(test_cc_19_paths),
         cmocka_unit_test(test_se_03_a_leading_slash_makes_another_name),

@@ -159,7 +159,7 @@ static void test_f13_c7_a_departure_from_a_semaphore_wakes_one_waiter(void **sta
 }
 
 /* C does not fit when D looks, and fits when it looks itself. */
-static void test_f13_who_fits_at_its_first_list_says_so_too(void **state)
+static void test_f13_a_ticket_that_fits_at_its_first_list_writes_its_mark(void **state)
 {
     (void)state;
     hold(A, 1);
@@ -244,7 +244,7 @@ static void test_f13_a_change_that_is_no_mark_grants_nothing(void **state)
 }
 
 /* C will not mark its node, so D, behind it, watches the list as C does. */
-static void test_f13_who_does_not_mark_is_not_waited_for(void **state)
+static void test_f13_a_ticket_that_does_not_mark_is_not_waited_for(void **state)
 {
     (void)state;
     hold(A, 2);
@@ -268,13 +268,14 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(test_f13_c7_a_departure_from_a_semaphore_wakes_one_waiter,
                                         begin, end),
-        cmocka_unit_test_setup_teardown(test_f13_who_fits_at_its_first_list_says_so_too, begin,
-                                        end),
+        cmocka_unit_test_setup_teardown(
+            test_f13_a_ticket_that_fits_at_its_first_list_writes_its_mark, begin, end),
         cmocka_unit_test_setup_teardown(test_f13_a_mark_that_was_there_first_is_read, begin, end),
         cmocka_unit_test_setup_teardown(test_f13_a_mark_that_is_lost_is_written_again, begin, end),
         cmocka_unit_test_setup_teardown(test_f13_a_change_that_is_no_mark_grants_nothing, begin,
                                         end),
-        cmocka_unit_test_setup_teardown(test_f13_who_does_not_mark_is_not_waited_for, begin, end),
+        cmocka_unit_test_setup_teardown(test_f13_a_ticket_that_does_not_mark_is_not_waited_for,
+                                        begin, end),
     };
     return cmocka_run_group_tests(tests, zk_place_start, zk_place_stop);
 }

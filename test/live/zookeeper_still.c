@@ -208,7 +208,7 @@ static void test_zk_44_the_only_server_stands_still_for_less_than_half_the_sessi
     assert_int_equal(mortise_close(client), MORTISE_OK);
 }
 
-static void test_a_session_shorter_than_a_tick_that_is_told_is_refused(void **state)
+static void test_a_session_shorter_than_the_tick_of_the_uri_is_refused(void **state)
 {
     (void)state;
     char uri[128];
@@ -277,7 +277,7 @@ int main(void)
         cmocka_unit_test(test_silent_addresses_cost_time_and_no_hold),
         cmocka_unit_test(test_zk_44_a_follower_that_stands_still_costs_no_hold),
         cmocka_unit_test(test_zk_44_the_only_server_stands_still_for_less_than_half_the_session),
-        cmocka_unit_test(test_a_session_shorter_than_a_tick_that_is_told_is_refused),
+        cmocka_unit_test(test_a_session_shorter_than_the_tick_of_the_uri_is_refused),
         cmocka_unit_test(test_the_end_of_a_session_is_waited_for_as_long_as_the_caller_says),
     };
     zk_place_settings("", "zk3");

@@ -89,7 +89,7 @@ static void await_watches(unsigned count)
         assert_true(zk_now_ms() < last);
 }
 
-static void test_zk_35_more_watches_than_one_message_takes(void **state)
+static void test_zk_35_more_watches_than_one_message_holds_are_set_again(void **state)
 {
     (void)state;
     acquire_all(holder);
@@ -125,7 +125,8 @@ static void test_zk_35_more_watches_than_one_message_takes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_zk_35_more_watches_than_one_message_takes, begin, end),
+        cmocka_unit_test_setup_teardown(
+            test_zk_35_more_watches_than_one_message_holds_are_set_again, begin, end),
     };
     /* Sessions may be long, so that a busy machine breaks no connection. */
     zk_place_settings("--tick 2000 --property jute.maxbuffer=65536", "zk");

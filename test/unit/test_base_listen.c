@@ -33,7 +33,7 @@ static const char *const open[] = {
     "db.example, localhost",
 };
 
-static void test_loopback_alone_is_closed(void **state)
+static void test_loopback_addresses_are_not_open(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof closed / sizeof closed[0]; i++)
@@ -41,7 +41,7 @@ static void test_loopback_alone_is_closed(void **state)
             fail_msg("\"%s\" is closed", closed[i]);
 }
 
-static void test_anything_else_is_open(void **state)
+static void test_addresses_other_than_loopback_are_open(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof open / sizeof open[0]; i++)
@@ -52,8 +52,8 @@ static void test_anything_else_is_open(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loopback_alone_is_closed),
-        cmocka_unit_test(test_anything_else_is_open),
+        cmocka_unit_test(test_loopback_addresses_are_not_open),
+        cmocka_unit_test(test_addresses_other_than_loopback_are_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static void test_cl_milliseconds_saturate(void **state)
     assert_int_equal(mrt_time_from_ms(INT64_MIN / 1000000 - 1), INT64_MIN);
 }
 
-static void test_cl_minimum(void **state)
+static void test_cl_the_earlier_of_two_times(void **state)
 {
     (void)state;
     assert_int_equal(mrt_time_min(1, 2), 1);
@@ -38,7 +38,7 @@ static void test_cl_minimum(void **state)
     assert_int_equal(mrt_time_min(MRT_TIME_NEVER, 7), 7);
 }
 
-static void test_cl_what_is_left_is_rounded_up(void **state)
+static void test_cl_the_rest_of_a_time_is_rounded_up(void **state)
 {
     (void)state;
     assert_int_equal(mrt_time_left_ms(5, 5), 0);
@@ -65,8 +65,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cl_addition_saturates),
         cmocka_unit_test(test_cl_milliseconds_saturate),
-        cmocka_unit_test(test_cl_minimum),
-        cmocka_unit_test(test_cl_what_is_left_is_rounded_up),
+        cmocka_unit_test(test_cl_the_earlier_of_two_times),
+        cmocka_unit_test(test_cl_the_rest_of_a_time_is_rounded_up),
         cmocka_unit_test(test_cl_clock_goes_forward),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,7 +41,7 @@ static void test_a_user_or_a_password_with_characters_of_urls(void **state)
     is_hidden("mysql://u:S3CR@ET@host/db");
 }
 
-static void test_any_member_of_a_list(void **state)
+static void test_a_secret_in_any_member_of_a_list(void **state)
 {
     (void)state;
     is_hidden("redlock:sqlite:///a,sqlite:///b,mysql://u:S3CRET@host/db");
@@ -50,7 +50,7 @@ static void test_any_member_of_a_list(void **state)
     is_hidden("REDLOCK:redis://a,redis://b@srv:S3CRET@b");
 }
 
-static void test_a_parameter(void **state)
+static void test_a_secret_in_a_parameter(void **state)
 {
     (void)state;
     is_hidden("postgresql://h/d?password=S3CRET");
@@ -87,8 +87,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_password_behind_the_user),
         cmocka_unit_test(test_a_user_or_a_password_with_characters_of_urls),
-        cmocka_unit_test(test_any_member_of_a_list),
-        cmocka_unit_test(test_a_parameter),
+        cmocka_unit_test(test_a_secret_in_any_member_of_a_list),
+        cmocka_unit_test(test_a_secret_in_a_parameter),
         cmocka_unit_test(test_urls_that_are_no_urls),
         cmocka_unit_test(test_urls_without_a_secret),
     };

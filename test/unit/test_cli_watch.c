@@ -86,7 +86,7 @@ static void test_wait_and_hold_are_timed_from_look_to_look(void **state)
     assert_memory_equal(&lock->counts, totals, sizeof *totals);
 }
 
-static void test_what_began_before_the_first_look_is_not_timed(void **state)
+static void test_a_hold_or_wait_from_before_the_first_look_is_not_timed(void **state)
 {
     struct world *world = *state;
     const struct mrt_watch_counts *totals = &world->watch.totals;
@@ -182,7 +182,7 @@ static void test_tickets_without_a_fence_are_not_followed(void **state)
     assert_int_equal(world->watch.totals.gone, 0);
 }
 
-static void test_what_is_long_over_is_forgotten(void **state)
+static void test_a_lock_that_is_long_free_is_forgotten(void **state)
 {
     struct world *world = *state;
     LOOK(world, 0, {"first", 1, 0, false}, {"second", 2, 0, false}, {"third", 3, 0, false});
@@ -223,14 +223,14 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_wait_and_hold_are_timed_from_look_to_look),
-        TEST(test_what_began_before_the_first_look_is_not_timed),
+        TEST(test_a_hold_or_wait_from_before_the_first_look_is_not_timed),
         TEST(test_a_waiter_that_is_gone_was_not_granted),
         TEST(test_a_holder_that_died_is_counted_and_its_delay_is_no_hold),
         TEST(test_fences_of_different_locks_are_different_tickets),
         TEST(test_a_change_is_seen_across_a_moment_of_freedom),
         TEST(test_holders_and_waiters_are_counted),
         TEST(test_tickets_without_a_fence_are_not_followed),
-        TEST(test_what_is_long_over_is_forgotten),
+        TEST(test_a_lock_that_is_long_free_is_forgotten),
         TEST(test_memory_is_bounded_however_many_names_there_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

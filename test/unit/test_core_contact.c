@@ -13,7 +13,7 @@ static void open_with(struct core *core, mrt_time recheck, mrt_time give_up)
 
 /* --------------------------------------------------------------- looking again */
 
-static void test_h5_a_waiter_looks_again_as_soon_as_is_set(void **state)
+static void test_h5_a_waiter_rechecks_after_the_time_that_is_set(void **state)
 {
     (void)state;
     struct core core;
@@ -30,7 +30,7 @@ static void test_h5_a_waiter_looks_again_as_soon_as_is_set(void **state)
     core_free(&core);
 }
 
-static void test_h5_a_store_that_says_sooner_is_heeded(void **state)
+static void test_h5_a_store_may_ask_for_an_earlier_recheck(void **state)
 {
     (void)state;
     struct core core;
@@ -46,7 +46,7 @@ static void test_h5_a_store_that_says_sooner_is_heeded(void **state)
     core_free(&core);
 }
 
-static void test_h5_an_observer_looks_again_as_soon_as_is_set(void **state)
+static void test_h5_an_observer_rechecks_after_the_time_that_is_set(void **state)
 {
     (void)state;
     struct core core;
@@ -160,7 +160,7 @@ static void test_f9_an_acquire_gives_up_a_silent_store(void **state)
     core_free(&core);
 }
 
-static void test_f9_what_a_store_says_without_its_server_is_silence(void **state)
+static void test_f9_an_answer_made_without_the_server_is_silence(void **state)
 {
     (void)state;
     struct core core;
@@ -187,7 +187,7 @@ static void test_f9_an_answer_is_no_silence_though_it_is_a_refusal(void **state)
 }
 
 /* A lease of 4 s: a sign of life is due each 1.3 s, and giving up each 1 s would be too soon. */
-static void test_f9_a_server_that_is_asked_seldom_is_not_silent(void **state)
+static void test_f9_a_server_that_gets_few_requests_is_not_silent(void **state)
 {
     (void)state;
     struct core core;
@@ -242,7 +242,7 @@ static void test_f9_each_acquire_has_its_own_time(void **state)
     core_free(&core);
 }
 
-static void test_f9_one_that_waits_for_a_thread_here_goes_on(void **state)
+static void test_f9_an_acquire_behind_a_thread_of_its_client_goes_on(void **state)
 {
     (void)state;
     struct core core;
@@ -339,7 +339,7 @@ static void test_f9_a_silence_is_told_after_an_acquire_has_given_up(void **state
     core_free(&core);
 }
 
-static void test_f9_one_that_is_asked_seldom_is_not_told_as_silent(void **state)
+static void test_f9_a_server_that_gets_few_requests_is_not_reported_as_silent(void **state)
 {
     (void)state;
     struct core core;
@@ -356,7 +356,7 @@ static void test_f9_one_that_is_asked_seldom_is_not_told_as_silent(void **state)
 }
 
 /* An answer of a store without a server does not mean that it is back. */
-static void test_f9_the_end_of_what_never_began_ends_no_silence(void **state)
+static void test_f9_the_stop_of_a_session_that_never_began_ends_no_silence(void **state)
 {
     (void)state;
     struct core core;
@@ -380,7 +380,7 @@ static void say(struct core *core, int error)
     core_event(core, &(struct mrt_event){.type = MRT_FAILED, .error = error});
 }
 
-static void test_f9_a_refusal_ends_what_does_not_wait_and_nothing_else(void **state)
+static void test_f9_a_refusal_of_one_server_ends_a_try_and_no_wait(void **state)
 {
     (void)state;
     struct core core;
@@ -402,27 +402,27 @@ static void test_f9_a_refusal_ends_what_does_not_wait_and_nothing_else(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_h5_a_waiter_looks_again_as_soon_as_is_set),
-        cmocka_unit_test(test_h5_a_store_that_says_sooner_is_heeded),
-        cmocka_unit_test(test_h5_an_observer_looks_again_as_soon_as_is_set),
+        cmocka_unit_test(test_h5_a_waiter_rechecks_after_the_time_that_is_set),
+        cmocka_unit_test(test_h5_a_store_may_ask_for_an_earlier_recheck),
+        cmocka_unit_test(test_h5_an_observer_rechecks_after_the_time_that_is_set),
         cmocka_unit_test(test_f8_pauses_are_as_set),
         cmocka_unit_test(test_f8_attempts_are_as_many_as_set),
         cmocka_unit_test(test_f8_long_pauses_do_not_keep_a_renewal_back),
         cmocka_unit_test(test_f9_by_default_an_acquire_waits_for_a_silent_store),
         cmocka_unit_test(test_f9_an_acquire_gives_up_a_silent_store),
-        cmocka_unit_test(test_f9_what_a_store_says_without_its_server_is_silence),
+        cmocka_unit_test(test_f9_an_answer_made_without_the_server_is_silence),
         cmocka_unit_test(test_f9_an_answer_is_no_silence_though_it_is_a_refusal),
-        cmocka_unit_test(test_f9_a_server_that_is_asked_seldom_is_not_silent),
+        cmocka_unit_test(test_f9_a_server_that_gets_few_requests_is_not_silent),
         cmocka_unit_test(test_f9_one_answer_of_two_shows_that_the_server_is_there),
         cmocka_unit_test(test_f9_each_acquire_has_its_own_time),
-        cmocka_unit_test(test_f9_one_that_waits_for_a_thread_here_goes_on),
+        cmocka_unit_test(test_f9_an_acquire_behind_a_thread_of_its_client_goes_on),
         cmocka_unit_test(test_f9_when_all_is_answered_no_timer_is_left),
         cmocka_unit_test(test_f9_a_silence_is_told_once_and_so_is_its_end),
         cmocka_unit_test(test_f9_a_silence_is_told_before_an_acquire_gives_up),
         cmocka_unit_test(test_f9_a_silence_is_told_after_an_acquire_has_given_up),
-        cmocka_unit_test(test_f9_one_that_is_asked_seldom_is_not_told_as_silent),
-        cmocka_unit_test(test_f9_the_end_of_what_never_began_ends_no_silence),
-        cmocka_unit_test(test_f9_a_refusal_ends_what_does_not_wait_and_nothing_else),
+        cmocka_unit_test(test_f9_a_server_that_gets_few_requests_is_not_reported_as_silent),
+        cmocka_unit_test(test_f9_the_stop_of_a_session_that_never_began_ends_no_silence),
+        cmocka_unit_test(test_f9_a_refusal_of_one_server_ends_a_try_and_no_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

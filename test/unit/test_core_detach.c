@@ -181,7 +181,7 @@ static void test_c11_a_ticket_that_was_broken_is_not_detached(void **state)
     core_free(&core);
 }
 
-static void test_c11_a_store_that_refuses_has_the_lock_back(void **state)
+static void test_c11_a_refused_detach_leaves_the_lock_held(void **state)
 {
     (void)state;
     struct core core;
@@ -321,7 +321,7 @@ static void test_c11_adopting_fails_where_nothing_is_detached(void **state)
     core_free(&core);
 }
 
-static void test_c11_who_waits_here_is_behind_who_adopts(void **state)
+static void test_c11_an_adopter_is_served_before_waiters_of_its_client(void **state)
 {
     (void)state;
     struct core core;
@@ -338,7 +338,7 @@ static void test_c11_who_waits_here_is_behind_who_adopts(void **state)
     core_free(&core);
 }
 
-static void test_c11_who_only_tries_does_not_wait_for_who_adopts(void **state)
+static void test_c11_a_try_does_not_wait_for_an_adopter(void **state)
 {
     (void)state;
     struct core core;
@@ -544,7 +544,7 @@ int main(void)
         cmocka_unit_test(test_c11_detaching_is_repeated_until_it_is_known),
         cmocka_unit_test(test_c11_detaching_waits_for_an_earlier_command),
         cmocka_unit_test(test_c11_a_ticket_that_was_broken_is_not_detached),
-        cmocka_unit_test(test_c11_a_store_that_refuses_has_the_lock_back),
+        cmocka_unit_test(test_c11_a_refused_detach_leaves_the_lock_held),
         cmocka_unit_test(test_c11_the_session_ends_while_detaching),
         cmocka_unit_test(test_c11_a_busy_store_is_asked_to_detach_again),
         cmocka_unit_test(test_c11_a_wait_for_a_detach_may_be_given_up),
@@ -552,8 +552,8 @@ int main(void)
         cmocka_unit_test(test_c11_the_fence_of_an_adopted_hold_never_falls),
         cmocka_unit_test(test_c11_a_revoked_ticket_is_adopted_and_its_adopter_is_told),
         cmocka_unit_test(test_c11_adopting_fails_where_nothing_is_detached),
-        cmocka_unit_test(test_c11_who_waits_here_is_behind_who_adopts),
-        cmocka_unit_test(test_c11_who_only_tries_does_not_wait_for_who_adopts),
+        cmocka_unit_test(test_c11_an_adopter_is_served_before_waiters_of_its_client),
+        cmocka_unit_test(test_c11_a_try_does_not_wait_for_an_adopter),
         cmocka_unit_test(test_c11_an_adoption_that_is_given_up_leaves_the_ticket_detached),
         cmocka_unit_test(test_c11_an_adoption_of_unknown_outcome_is_put_back_when_given_up),
         cmocka_unit_test(test_c11_a_refusal_after_an_unknown_outcome_leaves_it_as_it_was),

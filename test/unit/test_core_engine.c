@@ -2,7 +2,7 @@
 /* The frame: effects, events that answer nothing, the end of the whole, and no memory. */
 #include "core_fixture.h"
 
-static void test_a_new_engine_wants_nothing(void **state)
+static void test_a_new_engine_has_no_command_and_no_timer(void **state)
 {
     (void)state;
     int host;
@@ -112,7 +112,7 @@ static void test_the_refusal_of_an_earlier_session_is_not_ours(void **state)
     core_free(&core);
 }
 
-static void test_settling_is_done_once(void **state)
+static void test_a_waiter_is_settled_once(void **state)
 {
     (void)state;
     struct core core;
@@ -136,7 +136,7 @@ static void count_slot(struct mrt_hold *hold)
     slots++;
 }
 
-static void test_all_slots_are_found_in_use_and_when_the_engine_is_closed(void **state)
+static void test_every_hold_is_found_in_use_and_when_the_engine_is_closed(void **state)
 {
     (void)state;
     struct core core;
@@ -155,7 +155,7 @@ static void test_all_slots_are_found_in_use_and_when_the_engine_is_closed(void *
 }
 
 /* In every state, everything is freed: the leak checkers see to it. */
-static void test_free_at_any_moment(void **state)
+static void test_an_engine_freed_in_any_state_leaks_nothing(void **state)
 {
     (void)state;
     for (int step = 0; step < 7; step++) {
@@ -236,7 +236,7 @@ static void test_no_memory_for_a_hold(void **state)
     core_free(&core);
 }
 
-static void test_no_memory_for_a_ticket_fails_all_who_wait_for_one(void **state)
+static void test_no_memory_for_a_ticket_fails_all_its_waiters(void **state)
 {
     (void)state;
     int failures = 0;
@@ -269,19 +269,19 @@ static void test_no_memory_for_a_ticket_fails_all_who_wait_for_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_new_engine_wants_nothing),
+        cmocka_unit_test(test_a_new_engine_has_no_command_and_no_timer),
         cmocka_unit_test(test_an_event_that_answers_nothing_is_dropped),
         cmocka_unit_test(test_answers_come_in_any_order),
         cmocka_unit_test(test_commands_that_wait_together_say_so),
         cmocka_unit_test(test_a_refused_session_is_a_lost_one),
         cmocka_unit_test(test_the_refusal_of_an_earlier_session_is_not_ours),
-        cmocka_unit_test(test_settling_is_done_once),
-        cmocka_unit_test(test_all_slots_are_found_in_use_and_when_the_engine_is_closed),
-        cmocka_unit_test(test_free_at_any_moment),
+        cmocka_unit_test(test_a_waiter_is_settled_once),
+        cmocka_unit_test(test_every_hold_is_found_in_use_and_when_the_engine_is_closed),
+        cmocka_unit_test(test_an_engine_freed_in_any_state_leaks_nothing),
         cmocka_unit_test(test_no_memory_for_the_engine),
         cmocka_unit_test(test_no_memory_for_a_queue),
         cmocka_unit_test(test_no_memory_for_a_hold),
-        cmocka_unit_test(test_no_memory_for_a_ticket_fails_all_who_wait_for_one),
+        cmocka_unit_test(test_no_memory_for_a_ticket_fails_all_its_waiters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

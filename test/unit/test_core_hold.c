@@ -80,7 +80,7 @@ static void test_nesting_without_a_clock_only_where_no_clock_can_end_it(void **s
     core_free(&core);
 }
 
-static void test_what_nobody_owns_does_not_nest(void **state)
+static void test_a_hold_without_an_owner_does_not_nest(void **state)
 {
     (void)state;
     struct core core;
@@ -363,7 +363,7 @@ int main(void)
         cmocka_unit_test(test_a3_f1_nested_acquires_make_no_request),
         cmocka_unit_test(test_z10_a_store_without_fences_gives_none_on_any_turn),
         cmocka_unit_test(test_nesting_without_a_clock_only_where_no_clock_can_end_it),
-        cmocka_unit_test(test_what_nobody_owns_does_not_nest),
+        cmocka_unit_test(test_a_hold_without_an_owner_does_not_nest),
         cmocka_unit_test(test_f20_z5_a_stale_hold_is_harmless),
         cmocka_unit_test(test_f19_i7_only_the_owner_releases),
         cmocka_unit_test(test_f20_the_next_holder_has_a_generation_of_its_own),

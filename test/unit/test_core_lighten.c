@@ -35,7 +35,7 @@ static struct mrt_ticket *ticket_of(const struct mrt_waiter *waiter)
 
 /* ---------------------------------------------------- two holds in one ticket */
 
-static void test_e2_who_has_a_permit_and_may_not_nest(void **state)
+static void test_e2_a_holder_that_may_not_nest_is_refused_or_waits(void **state)
 {
     (void)state;
     struct core core;
@@ -123,7 +123,7 @@ static void test_e4_no_memory_to_read_within_writing(void **state)
     core_free(&core);
 }
 
-static void test_e5_who_has_stopped_writing_may_not_write_again(void **state)
+static void test_e5_a_downgraded_writer_may_not_write_again(void **state)
 {
     (void)state;
     struct core core;
@@ -180,7 +180,7 @@ static void test_the_ticket_weighs_as_much_as_its_heaviest_hold(void **state)
     core_free(&core);
 }
 
-static void test_what_cannot_be_made_lighter(void **state)
+static void test_holds_that_cannot_be_downgraded(void **state)
 {
     (void)state;
     struct core core;
@@ -203,7 +203,7 @@ static void test_what_cannot_be_made_lighter(void **state)
     core_free(&core);
 }
 
-static void test_nobodys_hold_is_made_lighter_by_anybody(void **state)
+static void test_a_hold_without_an_owner_is_downgraded_by_any_thread(void **state)
 {
     (void)state;
     struct core core;
@@ -426,16 +426,16 @@ static void test_z2_both_holds_of_a_ticket_are_lost_with_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_e2_who_has_a_permit_and_may_not_nest),
+        cmocka_unit_test(test_e2_a_holder_that_may_not_nest_is_refused_or_waits),
         cmocka_unit_test(test_e4_a_writer_may_read),
         cmocka_unit_test(test_e4_reading_and_writing_nest_each_in_its_own_hold),
         cmocka_unit_test(test_e4_a_reader_that_asks_to_write_is_told_at_once),
         cmocka_unit_test(test_e4_no_memory_to_read_within_writing),
-        cmocka_unit_test(test_e5_who_has_stopped_writing_may_not_write_again),
+        cmocka_unit_test(test_e5_a_downgraded_writer_may_not_write_again),
         cmocka_unit_test(test_e5_a_hold_made_lighter_in_place),
         cmocka_unit_test(test_the_ticket_weighs_as_much_as_its_heaviest_hold),
-        cmocka_unit_test(test_what_cannot_be_made_lighter),
-        cmocka_unit_test(test_nobodys_hold_is_made_lighter_by_anybody),
+        cmocka_unit_test(test_holds_that_cannot_be_downgraded),
+        cmocka_unit_test(test_a_hold_without_an_owner_is_downgraded_by_any_thread),
         cmocka_unit_test(test_lighten_is_repeated_until_it_is_done),
         cmocka_unit_test(test_lighten_while_a_look_is_under_way),
         cmocka_unit_test(test_lighten_and_a_wake_while_a_look_is_under_way),

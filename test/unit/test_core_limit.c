@@ -40,7 +40,7 @@ static void test_a_hold_ends_by_itself_and_is_given_back(void **state)
     core_free(&core);
 }
 
-static void test_its_holder_is_asked_before(void **state)
+static void test_the_holder_gets_a_revoke_request_before_its_time_ends(void **state)
 {
     (void)state;
     struct core core;
@@ -61,7 +61,7 @@ static void test_its_holder_is_asked_before(void **state)
     core_free(&core);
 }
 
-static void test_the_end_goes_to_the_next_here(void **state)
+static void test_a_hold_that_ends_by_its_time_goes_to_the_next_of_the_client(void **state)
 {
     (void)state;
     struct core core;
@@ -101,7 +101,7 @@ static void test_nested_acquires_do_not_move_the_end(void **state)
     core_free(&core);
 }
 
-static void test_every_call_finds_the_end(void **state)
+static void test_every_call_finds_a_hold_past_its_time_ended(void **state)
 {
     (void)state;
     for (int call = 0; call < 5; call++) {
@@ -207,7 +207,7 @@ static void test_places_are_told_as_they_change(void **state)
 }
 
 /* Its memory is its caller's again, as soon as it has the lock. */
-static void test_who_has_got_the_lock_hears_of_no_place(void **state)
+static void test_a_holder_is_told_no_place(void **state)
 {
     (void)state;
     struct core core;
@@ -228,7 +228,7 @@ static void test_who_has_got_the_lock_hears_of_no_place(void **state)
     core_free(&core);
 }
 
-static void test_each_ticket_of_what_is_shared_has_its_place(void **state)
+static void test_each_ticket_of_a_shared_lock_has_its_place(void **state)
 {
     (void)state;
     struct core core;
@@ -259,15 +259,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_hold_ends_by_itself_and_is_given_back),
-        cmocka_unit_test(test_its_holder_is_asked_before),
-        cmocka_unit_test(test_the_end_goes_to_the_next_here),
+        cmocka_unit_test(test_the_holder_gets_a_revoke_request_before_its_time_ends),
+        cmocka_unit_test(test_a_hold_that_ends_by_its_time_goes_to_the_next_of_the_client),
         cmocka_unit_test(test_nested_acquires_do_not_move_the_end),
-        cmocka_unit_test(test_every_call_finds_the_end),
+        cmocka_unit_test(test_every_call_finds_a_hold_past_its_time_ended),
         cmocka_unit_test(test_a_verify_under_way_ends_with_the_hold),
         cmocka_unit_test(test_both_sides_of_a_writer_end_together),
         cmocka_unit_test(test_places_are_told_as_they_change),
-        cmocka_unit_test(test_who_has_got_the_lock_hears_of_no_place),
-        cmocka_unit_test(test_each_ticket_of_what_is_shared_has_its_place),
+        cmocka_unit_test(test_a_holder_is_told_no_place),
+        cmocka_unit_test(test_each_ticket_of_a_shared_lock_has_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

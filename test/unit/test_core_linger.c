@@ -38,7 +38,7 @@ static void tell_others(struct core *core, struct mrt_id ticket)
     core_event(core, &view);
 }
 
-static void test_it_is_acquired_again_without_a_request(void **state)
+static void test_a_lingering_lock_is_acquired_again_without_a_request(void **state)
 {
     (void)state;
     struct core core;
@@ -59,7 +59,7 @@ static void test_it_is_acquired_again_without_a_request(void **state)
     core_free(&core);
 }
 
-static void test_it_ends_when_its_time_is_over(void **state)
+static void test_lingering_ends_when_its_time_is_over(void **state)
 {
     (void)state;
     struct core core;
@@ -77,7 +77,7 @@ static void test_it_ends_when_its_time_is_over(void **state)
     core_free(&core);
 }
 
-static void test_it_ends_as_soon_as_another_queues(void **state)
+static void test_lingering_ends_as_soon_as_another_client_queues(void **state)
 {
     (void)state;
     struct core core;
@@ -95,7 +95,7 @@ static void test_it_ends_as_soon_as_another_queues(void **state)
     core_free(&core);
 }
 
-static void test_who_holds_keeps_it_to_the_end(void **state)
+static void test_a_holder_keeps_the_lock_although_another_client_queues(void **state)
 {
     (void)state;
     struct core core;
@@ -109,7 +109,7 @@ static void test_who_holds_keeps_it_to_the_end(void **state)
     core_free(&core);
 }
 
-static void test_it_lingers_on_when_nobody_else_is_there(void **state)
+static void test_lingering_goes_on_when_a_refresh_shows_nobody_else(void **state)
 {
     (void)state;
     struct core core;
@@ -128,7 +128,7 @@ static void test_it_lingers_on_when_nobody_else_is_there(void **state)
     core_free(&core);
 }
 
-static void test_what_nobody_has_had_does_not_linger(void **state)
+static void test_a_ticket_that_was_never_granted_does_not_linger(void **state)
 {
     (void)state;
     struct core core;
@@ -150,7 +150,7 @@ static void test_what_nobody_has_had_does_not_linger(void **state)
     core_free(&core);
 }
 
-static void test_it_is_released_while_the_store_is_looked_at(void **state)
+static void test_a_lock_released_during_a_refresh_lingers(void **state)
 {
     (void)state;
     struct core core;
@@ -168,7 +168,7 @@ static void test_it_is_released_while_the_store_is_looked_at(void **state)
     core_free(&core);
 }
 
-static void test_a_request_ends_it(void **state)
+static void test_a_revoke_request_ends_the_lingering(void **state)
 {
     (void)state;
     struct core core;
@@ -183,7 +183,7 @@ static void test_a_request_ends_it(void **state)
     core_free(&core);
 }
 
-static void test_it_goes_with_its_session(void **state)
+static void test_lingering_ends_with_the_session(void **state)
 {
     (void)state;
     struct core core;
@@ -197,7 +197,7 @@ static void test_it_goes_with_its_session(void **state)
     core_free(&core);
 }
 
-static void test_its_fences_come_to_an_end(void **state)
+static void test_lingering_ends_when_the_ticket_has_no_fence_left(void **state)
 {
     (void)state;
     struct core core;
@@ -213,7 +213,7 @@ static void test_its_fences_come_to_an_end(void **state)
     core_free(&core);
 }
 
-static void test_a_look_is_not_put_off(void **state)
+static void test_a_refresh_under_way_does_not_prolong_the_lingering(void **state)
 {
     (void)state;
     struct core core;
@@ -231,7 +231,7 @@ static void test_a_look_is_not_put_off(void **state)
     core_free(&core);
 }
 
-static void test_without_a_budget_there_is_none(void **state)
+static void test_without_a_budget_nothing_lingers(void **state)
 {
     (void)state;
     struct core core;
@@ -246,7 +246,7 @@ static void test_without_a_budget_there_is_none(void **state)
     core_free(&core);
 }
 
-static void test_the_longest_of_all_handles_counts(void **state)
+static void test_the_longest_linger_time_of_all_handles_counts(void **state)
 {
     (void)state;
     struct core core;
@@ -281,7 +281,7 @@ static void removal_is_repeated(mrt_time lingered)
     core_free(&core);
 }
 
-static void test_its_removal_is_repeated(void **state)
+static void test_the_removal_of_a_lingering_ticket_is_repeated(void **state)
 {
     (void)state;
     removal_is_repeated(LINGER);
@@ -299,7 +299,7 @@ static void tell_nobody(struct core *core, struct mrt_id ticket)
     core_event(core, &view);
 }
 
-static void test_a_late_word_that_nobody_waits_is_not_believed(void **state)
+static void test_a_late_view_that_nobody_waits_is_not_believed(void **state)
 {
     (void)state;
     struct core core;
@@ -314,7 +314,7 @@ static void test_a_late_word_that_nobody_waits_is_not_believed(void **state)
     core_free(&core);
 }
 
-static void test_a_word_of_others_is_newer_than_the_answer_under_way(void **state)
+static void test_a_report_of_waiters_is_newer_than_the_answer_under_way(void **state)
 {
     (void)state;
     struct core core;
@@ -334,7 +334,6 @@ static void test_a_word_of_others_is_newer_than_the_answer_under_way(void **stat
     core_free(&core);
 }
 
-/* Its store was not asked to tell of others: they would wait for its next look. */
 /* The lock is acquired again while it lingers, and held beyond that time. */
 static void test_a_holder_outlasts_the_time_of_lingering(void **state)
 {
@@ -350,7 +349,8 @@ static void test_a_holder_outlasts_the_time_of_lingering(void **state)
     core_free(&core);
 }
 
-static void test_what_was_queued_without_does_not_linger(void **state)
+/* Its store does not report other clients: they would wait for the next refresh. */
+static void test_a_ticket_queued_without_lingering_does_not_linger(void **state)
 {
     (void)state;
     struct core core;
@@ -374,24 +374,24 @@ static void test_what_was_queued_without_does_not_linger(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_it_is_acquired_again_without_a_request),
-        cmocka_unit_test(test_it_ends_when_its_time_is_over),
-        cmocka_unit_test(test_it_ends_as_soon_as_another_queues),
-        cmocka_unit_test(test_who_holds_keeps_it_to_the_end),
+        cmocka_unit_test(test_a_lingering_lock_is_acquired_again_without_a_request),
+        cmocka_unit_test(test_lingering_ends_when_its_time_is_over),
+        cmocka_unit_test(test_lingering_ends_as_soon_as_another_client_queues),
+        cmocka_unit_test(test_a_holder_keeps_the_lock_although_another_client_queues),
         cmocka_unit_test(test_a_holder_outlasts_the_time_of_lingering),
-        cmocka_unit_test(test_it_lingers_on_when_nobody_else_is_there),
-        cmocka_unit_test(test_what_nobody_has_had_does_not_linger),
-        cmocka_unit_test(test_it_is_released_while_the_store_is_looked_at),
-        cmocka_unit_test(test_a_request_ends_it),
-        cmocka_unit_test(test_it_goes_with_its_session),
-        cmocka_unit_test(test_its_fences_come_to_an_end),
-        cmocka_unit_test(test_a_look_is_not_put_off),
-        cmocka_unit_test(test_without_a_budget_there_is_none),
-        cmocka_unit_test(test_the_longest_of_all_handles_counts),
-        cmocka_unit_test(test_its_removal_is_repeated),
-        cmocka_unit_test(test_a_late_word_that_nobody_waits_is_not_believed),
-        cmocka_unit_test(test_a_word_of_others_is_newer_than_the_answer_under_way),
-        cmocka_unit_test(test_what_was_queued_without_does_not_linger),
+        cmocka_unit_test(test_lingering_goes_on_when_a_refresh_shows_nobody_else),
+        cmocka_unit_test(test_a_ticket_that_was_never_granted_does_not_linger),
+        cmocka_unit_test(test_a_lock_released_during_a_refresh_lingers),
+        cmocka_unit_test(test_a_revoke_request_ends_the_lingering),
+        cmocka_unit_test(test_lingering_ends_with_the_session),
+        cmocka_unit_test(test_lingering_ends_when_the_ticket_has_no_fence_left),
+        cmocka_unit_test(test_a_refresh_under_way_does_not_prolong_the_lingering),
+        cmocka_unit_test(test_without_a_budget_nothing_lingers),
+        cmocka_unit_test(test_the_longest_linger_time_of_all_handles_counts),
+        cmocka_unit_test(test_the_removal_of_a_lingering_ticket_is_repeated),
+        cmocka_unit_test(test_a_late_view_that_nobody_waits_is_not_believed),
+        cmocka_unit_test(test_a_report_of_waiters_is_newer_than_the_answer_under_way),
+        cmocka_unit_test(test_a_ticket_queued_without_lingering_does_not_linger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

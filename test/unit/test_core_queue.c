@@ -65,7 +65,8 @@ static void test_i1_many_waiters_need_one_ticket(void **state)
     core_free(&core);
 }
 
-static void test_what_is_waited_for_is_the_store_or_a_thread_here(void **state)
+static void
+test_a_waiter_says_whether_it_waits_for_the_store_or_a_thread_of_its_client(void **state)
 {
     (void)state;
     const struct mrt_command cell = {.type = MRT_CELL_GET, .queue = "c"};
@@ -89,7 +90,7 @@ static void test_what_is_waited_for_is_the_store_or_a_thread_here(void **state)
     core_free(&core);
 }
 
-static void test_a_lock_is_never_kept_for_nobody(void **state)
+static void test_a_ticket_without_waiters_is_removed(void **state)
 {
     (void)state;
     struct core core;
@@ -102,7 +103,7 @@ static void test_a_lock_is_never_kept_for_nobody(void **state)
     core_free(&core);
 }
 
-static void test_i2_with_budget_0_the_store_is_told_before_the_next_thread(void **state)
+static void test_i2_with_budget_0_the_ticket_is_removed_before_the_next_thread_runs(void **state)
 {
     (void)state;
     struct mrt_engine_config config = core_config();
@@ -243,7 +244,7 @@ static void test_f6_the_last_woken_waiter_gives_the_lock_back(void **state)
     core_free(&core);
 }
 
-static void test_who_does_not_compete_is_handed_the_lock(void **state)
+static void test_a_waiter_that_cannot_barge_is_handed_the_lock(void **state)
 {
     (void)state;
     struct core core;
@@ -301,7 +302,7 @@ static void test_the_clock_grants_nothing_past_the_lease(void **state)
     core_free(&core);
 }
 
-static void test_a_woken_waiter_that_comes_after_the_lease_has_nothing(void **state)
+static void test_a_woken_waiter_that_retries_after_the_lease_is_not_granted(void **state)
 {
     (void)state;
     struct core core;
@@ -333,7 +334,7 @@ static void pass_around(struct core *core, struct mrt_waiter *holder, size_t tim
     }
 }
 
-static void test_i8_a_turn_has_so_many_grants_while_others_wait(void **state)
+static void test_i8_a_turn_has_at_most_its_budget_of_grants_while_others_wait(void **state)
 {
     (void)state;
     struct core core;
@@ -350,7 +351,7 @@ static void test_i8_a_turn_has_so_many_grants_while_others_wait(void **state)
     core_free(&core);
 }
 
-static void test_i8_a_turn_lasts_so_long_while_others_wait(void **state)
+static void test_i8_a_turn_lasts_at_most_its_budget_of_time_while_others_wait(void **state)
 {
     (void)state;
     struct core core;
@@ -383,7 +384,7 @@ static void test_i8_the_first_grant_of_a_turn_is_never_too_late(void **state)
     core_free(&core);
 }
 
-static void test_i8_alone_the_budget_renews_without_waiting(void **state)
+static void test_i8_without_other_clients_a_turn_is_renewed_without_a_wait(void **state)
 {
     (void)state;
     struct core core;
@@ -483,7 +484,7 @@ static void test_h2_a_try_behind_a_waiter_whose_session_starts(void **state)
     core_free(&core);
 }
 
-static void test_h2_a_try_does_not_wait_for_who_was_quicker(void **state)
+static void test_h2_a_woken_try_fails_if_another_thread_took_the_lock(void **state)
 {
     (void)state;
     struct core core;
@@ -696,27 +697,28 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_i1_many_waiters_need_one_ticket),
-        cmocka_unit_test(test_what_is_waited_for_is_the_store_or_a_thread_here),
-        cmocka_unit_test(test_a_lock_is_never_kept_for_nobody),
-        cmocka_unit_test(test_i2_with_budget_0_the_store_is_told_before_the_next_thread),
+        cmocka_unit_test(
+            test_a_waiter_says_whether_it_waits_for_the_store_or_a_thread_of_its_client),
+        cmocka_unit_test(test_a_ticket_without_waiters_is_removed),
+        cmocka_unit_test(test_i2_with_budget_0_the_ticket_is_removed_before_the_next_thread_runs),
         cmocka_unit_test(test_a5_a_running_thread_may_retake_the_lock),
         cmocka_unit_test(test_a5_a_waiter_of_1_ms_is_handed_the_lock),
         cmocka_unit_test(test_a5_a_newcomer_does_not_overtake_a_waiter_of_1_ms),
         cmocka_unit_test(test_h4_one_waiter_is_woken_at_a_time_and_once),
         cmocka_unit_test(test_h4_a_woken_waiter_that_gives_up_passes_the_wake_on),
         cmocka_unit_test(test_f6_the_last_woken_waiter_gives_the_lock_back),
-        cmocka_unit_test(test_who_does_not_compete_is_handed_the_lock),
+        cmocka_unit_test(test_a_waiter_that_cannot_barge_is_handed_the_lock),
         cmocka_unit_test(test_a5_strict_is_first_come_first_served),
         cmocka_unit_test(test_the_clock_grants_nothing_past_the_lease),
-        cmocka_unit_test(test_a_woken_waiter_that_comes_after_the_lease_has_nothing),
-        cmocka_unit_test(test_i8_a_turn_has_so_many_grants_while_others_wait),
-        cmocka_unit_test(test_i8_a_turn_lasts_so_long_while_others_wait),
+        cmocka_unit_test(test_a_woken_waiter_that_retries_after_the_lease_is_not_granted),
+        cmocka_unit_test(test_i8_a_turn_has_at_most_its_budget_of_grants_while_others_wait),
+        cmocka_unit_test(test_i8_a_turn_lasts_at_most_its_budget_of_time_while_others_wait),
         cmocka_unit_test(test_i8_the_first_grant_of_a_turn_is_never_too_late),
         cmocka_unit_test(test_i8_a_turn_that_ends_while_the_lock_lies_free),
-        cmocka_unit_test(test_i8_alone_the_budget_renews_without_waiting),
+        cmocka_unit_test(test_i8_without_other_clients_a_turn_is_renewed_without_a_wait),
         cmocka_unit_test(test_z10_fences_never_leave_what_the_ticket_owns),
         cmocka_unit_test(test_h2_i5_a_try_needs_the_local_tier_first),
-        cmocka_unit_test(test_h2_a_try_does_not_wait_for_who_was_quicker),
+        cmocka_unit_test(test_h2_a_woken_try_fails_if_another_thread_took_the_lock),
         cmocka_unit_test(test_h2_a_try_behind_a_waiter_whose_session_starts),
         cmocka_unit_test(test_h2_a_try_takes_a_lock_that_lies_free),
         cmocka_unit_test(test_e2_a_recipe_that_does_not_nest),

@@ -155,7 +155,7 @@ static void test_passing_faults_are_repeated_for_some_time(void **state)
 }
 
 /* Of a write that is under way, or may have been done, nobody can say more. */
-static void test_a_deadline_and_what_it_says_of_a_write(void **state)
+static void test_the_deadline_of_a_write_says_whether_its_outcome_is_unknown(void **state)
 {
     (void)state;
     struct core core;
@@ -229,7 +229,7 @@ static void test_a_refusal_may_tell_of_the_loss_of_the_session(void **state)
     core_free(&core);
 }
 
-static void test_no_session_is_to_be_had(void **state)
+static void test_a_session_that_is_refused_ends_requests_but_no_observer(void **state)
 {
     (void)state;
     struct core core;
@@ -248,7 +248,7 @@ static void test_no_session_is_to_be_had(void **state)
     core_free(&core);
 }
 
-static void test_a_command_that_was_not_taken_is_sent_again(void **state)
+static void test_a_command_that_the_store_did_not_take_is_sent_again(void **state)
 {
     (void)state;
     struct core core;
@@ -311,7 +311,7 @@ static void test_f17_a_close_ends_requests(void **state)
     core_free(&core);
 }
 
-static void test_lacking_memory(void **state)
+static void test_without_memory_a_request_fails(void **state)
 {
     (void)state;
     struct core core;
@@ -352,7 +352,7 @@ static void expect_news(struct core *core, struct mrt_request *observer, uint64_
     assert_memory_equal(holder->value, value, strlen(value));
 }
 
-static void test_g4_every_new_holder_is_told_once(void **state)
+static void test_g4_every_new_leader_is_reported_once(void **state)
 {
     (void)state;
     struct core core;
@@ -388,7 +388,7 @@ static void test_g4_every_new_holder_is_told_once(void **state)
     core_free(&core);
 }
 
-static void test_an_observer_looks_again_without_being_told(void **state)
+static void test_an_observer_rechecks_without_an_event(void **state)
 {
     (void)state;
     struct core core;
@@ -462,7 +462,7 @@ static void test_an_observer_looks_again_in_the_next_session(void **state)
     core_free(&core);
 }
 
-static void test_an_answer_of_the_last_session_is_not_rested_on(void **state)
+static void test_an_observer_reads_again_after_an_answer_of_a_lost_session(void **state)
 {
     (void)state;
     struct core core;
@@ -479,7 +479,7 @@ static void test_an_answer_of_the_last_session_is_not_rested_on(void **state)
     core_free(&core);
 }
 
-static void test_the_end_of_an_observer(void **state)
+static void test_an_observer_that_is_freed_is_told_nothing(void **state)
 {
     (void)state;
     struct core core;
@@ -584,7 +584,7 @@ static void test_g4_a_leader_proclaims_while_it_looks_twice(void **state)
     core_free(&core);
 }
 
-static void test_g4_a_candidate_changes_its_mind(void **state)
+static void test_g4_a_candidate_changes_its_value_while_it_waits(void **state)
 {
     (void)state;
     struct core core;
@@ -610,7 +610,7 @@ static void test_g4_a_candidate_changes_its_mind(void **state)
     core_free(&core);
 }
 
-static void test_g4_who_does_not_lead_proclaims_nothing(void **state)
+static void test_g4_a_candidate_that_does_not_lead_proclaims_nothing(void **state)
 {
     (void)state;
     struct core core;
@@ -675,25 +675,25 @@ int main(void)
         cmocka_unit_test(test_k1_a_write_of_unknown_outcome_keeps_its_identity),
         cmocka_unit_test(test_k1_a_read_of_unknown_outcome_is_just_repeated),
         cmocka_unit_test(test_passing_faults_are_repeated_for_some_time),
-        cmocka_unit_test(test_a_deadline_and_what_it_says_of_a_write),
+        cmocka_unit_test(test_the_deadline_of_a_write_says_whether_its_outcome_is_unknown),
         cmocka_unit_test(test_a_request_outlives_its_session),
         cmocka_unit_test(test_a_refusal_may_tell_of_the_loss_of_the_session),
-        cmocka_unit_test(test_no_session_is_to_be_had),
-        cmocka_unit_test(test_a_command_that_was_not_taken_is_sent_again),
+        cmocka_unit_test(test_a_session_that_is_refused_ends_requests_but_no_observer),
+        cmocka_unit_test(test_a_command_that_the_store_did_not_take_is_sent_again),
         cmocka_unit_test(test_f17_a_close_ends_requests),
-        cmocka_unit_test(test_lacking_memory),
-        cmocka_unit_test(test_g4_every_new_holder_is_told_once),
-        cmocka_unit_test(test_an_observer_looks_again_without_being_told),
+        cmocka_unit_test(test_without_memory_a_request_fails),
+        cmocka_unit_test(test_g4_every_new_leader_is_reported_once),
+        cmocka_unit_test(test_an_observer_rechecks_without_an_event),
         cmocka_unit_test(test_a_change_that_overtakes_the_answer_is_not_forgotten),
         cmocka_unit_test(test_an_observer_never_gives_up),
         cmocka_unit_test(test_an_observer_looks_again_in_the_next_session),
-        cmocka_unit_test(test_an_answer_of_the_last_session_is_not_rested_on),
-        cmocka_unit_test(test_the_end_of_an_observer),
+        cmocka_unit_test(test_an_observer_reads_again_after_an_answer_of_a_lost_session),
+        cmocka_unit_test(test_an_observer_that_is_freed_is_told_nothing),
         cmocka_unit_test(test_g4_each_candidate_has_a_ticket_with_its_value),
         cmocka_unit_test(test_g4_a_leader_proclaims),
         cmocka_unit_test(test_g4_a_leader_proclaims_while_it_looks_twice),
-        cmocka_unit_test(test_g4_a_candidate_changes_its_mind),
-        cmocka_unit_test(test_g4_who_does_not_lead_proclaims_nothing),
+        cmocka_unit_test(test_g4_a_candidate_changes_its_value_while_it_waits),
+        cmocka_unit_test(test_g4_a_candidate_that_does_not_lead_proclaims_nothing),
         cmocka_unit_test(test_a_candidate_with_a_value_and_no_memory),
         cmocka_unit_test(test_values_end_with_their_tickets),
     };

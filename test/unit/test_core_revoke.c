@@ -80,7 +80,7 @@ static void test_f22_a_request_waits_for_a_listener(void **state)
     core_free(&core);
 }
 
-static void test_a_look_shows_a_request_too(void **state)
+static void test_a_refresh_shows_a_revoke_request_too(void **state)
 {
     (void)state;
     struct core core;
@@ -129,7 +129,7 @@ static void test_a_request_to_a_ticket_that_was_never_seen_is_not_for_the_next(v
     core_free(&core);
 }
 
-static void test_a_request_ends_the_turn(void **state)
+static void test_a_revoke_request_ends_the_turn(void **state)
 {
     (void)state;
     struct core core;
@@ -150,7 +150,7 @@ static void test_a_request_ends_the_turn(void **state)
     core_free(&core);
 }
 
-static void test_nothing_is_asked_of_a_hold_that_is_gone(void **state)
+static void test_a_hold_that_is_gone_gets_no_revoke_request(void **state)
 {
     (void)state;
     struct core core;
@@ -179,7 +179,7 @@ static void test_nothing_is_asked_of_a_hold_that_is_gone(void **state)
     core_free(&core);
 }
 
-static void test_only_the_ticket_that_was_asked_for(void **state)
+static void test_a_revoke_request_reaches_only_the_ticket_it_names(void **state)
 {
     (void)state;
     struct core core;
@@ -202,7 +202,7 @@ static void test_only_the_ticket_that_was_asked_for(void **state)
     core_free(&core);
 }
 
-static void test_the_wish_to_hear_reaches_the_store(void **state)
+static void test_a_new_listener_is_announced_to_the_store(void **state)
 {
     (void)state;
     struct core core;
@@ -238,13 +238,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_f22_a_holder_that_listens_is_asked_once_a_request),
         cmocka_unit_test(test_f22_a_request_waits_for_a_listener),
-        cmocka_unit_test(test_a_look_shows_a_request_too),
+        cmocka_unit_test(test_a_refresh_shows_a_revoke_request_too),
         cmocka_unit_test(test_a_request_to_a_waiter_waits_for_its_hold),
         cmocka_unit_test(test_a_request_to_a_ticket_that_was_never_seen_is_not_for_the_next),
-        cmocka_unit_test(test_a_request_ends_the_turn),
-        cmocka_unit_test(test_nothing_is_asked_of_a_hold_that_is_gone),
-        cmocka_unit_test(test_only_the_ticket_that_was_asked_for),
-        cmocka_unit_test(test_the_wish_to_hear_reaches_the_store),
+        cmocka_unit_test(test_a_revoke_request_ends_the_turn),
+        cmocka_unit_test(test_a_hold_that_is_gone_gets_no_revoke_request),
+        cmocka_unit_test(test_a_revoke_request_reaches_only_the_ticket_it_names),
+        cmocka_unit_test(test_a_new_listener_is_announced_to_the_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

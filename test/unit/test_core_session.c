@@ -57,7 +57,7 @@ static void test_what_is_left_of_a_lease_between_two_proofs(void **state)
 
 /* ------------------------------------------------------------------- start */
 
-static void test_c13_nothing_is_asked_before_the_first_acquire(void **state)
+static void test_c13_no_command_is_sent_before_the_first_acquire(void **state)
 {
     (void)state;
     struct core core;
@@ -89,7 +89,7 @@ static void test_start_comes_once_for_all_queues(void **state)
     core_free(&core);
 }
 
-static void test_start_that_fails_for_now_is_repeated_for_the_same_session(void **state)
+static void test_a_start_that_fails_for_now_is_repeated_for_the_same_session(void **state)
 {
     (void)state;
     struct core core;
@@ -279,7 +279,7 @@ static void test_renewal_is_dated_from_its_sending(void **state)
     core_free(&core);
 }
 
-static void test_suspended_at_half_the_lease_and_resumed(void **state)
+static void test_a_hold_is_suspended_at_half_the_lease_and_resumed(void **state)
 {
     (void)state;
     struct core core;
@@ -465,7 +465,7 @@ static void test_what_is_left_of_a_lease_whose_proofs_lag(void **state)
 }
 
 /* Also where half of the lease is never proven. */
-static void test_suspended_is_told_before_the_loss(void **state)
+static void test_a_suspension_is_reported_before_the_loss(void **state)
 {
     (void)state;
     struct core core;
@@ -872,9 +872,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_left_of_a_lease_between_two_proofs),
-        cmocka_unit_test(test_c13_nothing_is_asked_before_the_first_acquire),
+        cmocka_unit_test(test_c13_no_command_is_sent_before_the_first_acquire),
         cmocka_unit_test(test_start_comes_once_for_all_queues),
-        cmocka_unit_test(test_start_that_fails_for_now_is_repeated_for_the_same_session),
+        cmocka_unit_test(test_a_start_that_fails_for_now_is_repeated_for_the_same_session),
         cmocka_unit_test(test_h7_start_that_fails_for_good_tells_every_waiter),
         cmocka_unit_test(test_start_that_fails_for_good_later_is_followed_by_a_stop),
         cmocka_unit_test(test_f8_pauses_double_to_a_second_and_are_spread),
@@ -884,7 +884,7 @@ int main(void)
         cmocka_unit_test(test_started_after_its_lease_has_run_out_grants_nothing),
         cmocka_unit_test(test_one_proof_each_third_of_the_lease),
         cmocka_unit_test(test_renewal_is_dated_from_its_sending),
-        cmocka_unit_test(test_suspended_at_half_the_lease_and_resumed),
+        cmocka_unit_test(test_a_hold_is_suspended_at_half_the_lease_and_resumed),
         cmocka_unit_test(test_suspended_is_told_to_holds_of_this_session_alone),
         cmocka_unit_test(test_a_late_proof_leaves_it_suspended),
         cmocka_unit_test(test_a_lagging_proof_counts_from_the_one_before),
@@ -892,7 +892,7 @@ int main(void)
         cmocka_unit_test(test_a_session_is_dated_from_what_proved_it),
         cmocka_unit_test(test_a_renewal_may_carry_a_proof_without_lag),
         cmocka_unit_test(test_what_is_left_of_a_lease_whose_proofs_lag),
-        cmocka_unit_test(test_suspended_is_told_before_the_loss),
+        cmocka_unit_test(test_a_suspension_is_reported_before_the_loss),
         cmocka_unit_test(test_a_store_that_dates_its_proofs_is_believed_and_nothing_else),
         cmocka_unit_test(test_suspended_at_once_if_the_start_was_slow),
         cmocka_unit_test(test_renewal_that_fails_for_now_is_repeated_soon),

@@ -215,7 +215,7 @@ static void test_f13_three_permits_and_ten_contenders(void **state)
     core_free(&shelf.core);
 }
 
-static void test_f13_who_asks_for_much_is_not_overtaken_by_who_asks_for_little(void **state)
+static void test_f13_a_waiter_for_many_permits_is_not_overtaken_by_one_for_few(void **state)
 {
     (void)state;
     struct shelf shelf = {.count = 0};
@@ -256,7 +256,7 @@ static void test_f14_one_engine_keeps_all_recipes(void **state)
     core_free(&shelf.core);
 }
 
-static void test_e5_who_stops_writing_and_reads_on_keeps_the_place(void **state)
+static void test_e5_a_writer_that_reads_on_keeps_its_place(void **state)
 {
     (void)state;
     struct shelf shelf = {.count = 0};
@@ -481,7 +481,7 @@ static void test_no_memory_for_one_of_many_tickets(void **state)
     core_free(&core);
 }
 
-static void test_z2_a_waiter_whose_ticket_is_gone_asks_for_another(void **state)
+static void test_z2_a_waiter_whose_ticket_is_gone_appends_another(void **state)
 {
     (void)state;
     struct core core;
@@ -540,9 +540,9 @@ int main(void)
         cmocka_unit_test(test_d6_r_r_r_w_r_r_w_runs_as_four_groups),
         cmocka_unit_test(test_d8_a_stream_of_readers_does_not_keep_a_writer_out),
         cmocka_unit_test(test_f13_three_permits_and_ten_contenders),
-        cmocka_unit_test(test_f13_who_asks_for_much_is_not_overtaken_by_who_asks_for_little),
+        cmocka_unit_test(test_f13_a_waiter_for_many_permits_is_not_overtaken_by_one_for_few),
         cmocka_unit_test(test_f14_one_engine_keeps_all_recipes),
-        cmocka_unit_test(test_e5_who_stops_writing_and_reads_on_keeps_the_place),
+        cmocka_unit_test(test_e5_a_writer_that_reads_on_keeps_its_place),
         cmocka_unit_test(test_waiters_come_to_the_store_in_their_order),
         cmocka_unit_test(test_a_waiter_whose_session_cannot_start),
         cmocka_unit_test(test_f6_a_waiter_that_gives_up_takes_its_own_ticket_out),
@@ -553,7 +553,7 @@ int main(void)
         cmocka_unit_test(test_z1_a_try_that_a_store_queued_is_busy),
         cmocka_unit_test(test_f7_a_refusal_is_for_the_waiter_whose_ticket_it_was),
         cmocka_unit_test(test_no_memory_for_one_of_many_tickets),
-        cmocka_unit_test(test_z2_a_waiter_whose_ticket_is_gone_asks_for_another),
+        cmocka_unit_test(test_z2_a_waiter_whose_ticket_is_gone_appends_another),
         cmocka_unit_test(test_a_lost_session_takes_every_ticket),
         cmocka_unit_test(test_close_gives_all_tickets_back),
     };

@@ -711,7 +711,7 @@ static void test_z1_a_try_that_a_store_queued_is_removed(void **state)
     core_free(&core);
 }
 
-static void test_h2_a_try_of_a_free_lock_succeeds_and_tells_the_store_that_it_hopes(void **state)
+static void test_h2_a_try_says_to_the_store_that_it_expects_the_lock_free(void **state)
 {
     (void)state;
     struct core core;
@@ -810,7 +810,7 @@ static void test_f7_a_refusal_after_an_unknown_outcome_is_told_and_leaves_nothin
 
 /* A try fails with that immediately; with a passing fault it does not, because its ticket may be
  * granted. */
-static void test_h2_a_try_of_unknown_outcome_is_refused_for_good_only(void **state)
+static void test_h2_a_try_of_unknown_outcome_fails_only_by_a_lasting_fault(void **state)
 {
     (void)state;
     struct core core;
@@ -894,7 +894,7 @@ static void test_unsubmit_gives_the_same_command_again(void **state)
     core_free(&core);
 }
 
-static void test_f6_unsubmit_of_what_is_not_wanted_any_more(void **state)
+static void test_f6_an_append_that_is_not_wanted_any_more_is_not_sent(void **state)
 {
     (void)state;
     static const struct {
@@ -917,7 +917,7 @@ static void test_f6_unsubmit_of_what_is_not_wanted_any_more(void **state)
 }
 
 /* The next waiter waits until the store has said what became of the command in hand. */
-static void test_f6_unsubmit_of_what_is_not_wanted_serves_the_next_waiter(void **state)
+static void test_f6_an_append_that_is_not_wanted_goes_to_the_next_waiter(void **state)
 {
     (void)state;
     static const enum scene scenes[] = {LEFT_NEW, LEFT_MAYBE, LEFT_WAITING, LEFT_HELD};
@@ -1183,18 +1183,18 @@ static int run_all(void)
         cmocka_unit_test(test_f4_timed_out_leaves_nothing),
         cmocka_unit_test(test_h2_c18_z1_a_failed_try_leaves_nothing),
         cmocka_unit_test(test_z1_a_try_that_a_store_queued_is_removed),
-        cmocka_unit_test(test_h2_a_try_of_a_free_lock_succeeds_and_tells_the_store_that_it_hopes),
+        cmocka_unit_test(test_h2_a_try_says_to_the_store_that_it_expects_the_lock_free),
         cmocka_unit_test(test_h2_a_try_does_not_wait_for_a_store_that_fails),
         cmocka_unit_test(test_z2_blocked_frees_the_local_tier),
         cmocka_unit_test(test_z2_a_refused_append_frees_the_local_tier),
         cmocka_unit_test(test_zk_34_a_full_queue_is_told_at_once),
         cmocka_unit_test(test_zk_10_a_fence_that_goes_back_is_given_to_nobody),
         cmocka_unit_test(test_f7_a_refusal_after_an_unknown_outcome_is_told_and_leaves_nothing),
-        cmocka_unit_test(test_h2_a_try_of_unknown_outcome_is_refused_for_good_only),
+        cmocka_unit_test(test_h2_a_try_of_unknown_outcome_fails_only_by_a_lasting_fault),
         cmocka_unit_test(test_z2_the_failure_of_a_cancelled_try_is_not_the_next_ones),
         cmocka_unit_test(test_unsubmit_gives_the_same_command_again),
-        cmocka_unit_test(test_f6_unsubmit_of_what_is_not_wanted_any_more),
-        cmocka_unit_test(test_f6_unsubmit_of_what_is_not_wanted_serves_the_next_waiter),
+        cmocka_unit_test(test_f6_an_append_that_is_not_wanted_any_more_is_not_sent),
+        cmocka_unit_test(test_f6_an_append_that_is_not_wanted_goes_to_the_next_waiter),
         cmocka_unit_test(test_an_orphan_outlives_the_next_loss),
         cmocka_unit_test(test_a_loss_with_an_append_not_yet_fetched),
         cmocka_unit_test(test_a_loss_ends_a_removal_that_pauses),

@@ -17,7 +17,7 @@ static int read_policy(const char *query, struct mrt_engine_config *config)
     return mrt_policy_read(&uri, config);
 }
 
-static void test_what_is_not_said_stays(void **state)
+static void test_values_that_are_not_given_keep_their_default(void **state)
 {
     (void)state;
     struct mrt_engine_config config = {.give_up = 7, .recheck = 0};
@@ -60,7 +60,7 @@ static void test_the_bounds_themselves_are_allowed(void **state)
         assert_int_equal(read_policy(good[i], &config), MORTISE_OK);
 }
 
-static void test_what_is_outside_is_refused_with_the_reason(void **state)
+static void test_values_out_of_bounds_are_refused_with_the_reason(void **state)
 {
     (void)state;
     struct mrt_engine_config config = {0};
@@ -84,10 +84,10 @@ static void test_what_is_outside_is_refused_with_the_reason(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_not_said_stays),
+        cmocka_unit_test(test_values_that_are_not_given_keep_their_default),
         cmocka_unit_test(test_h5_f8_f9_values_reach_the_engine),
         cmocka_unit_test(test_the_bounds_themselves_are_allowed),
-        cmocka_unit_test(test_what_is_outside_is_refused_with_the_reason),
+        cmocka_unit_test(test_values_out_of_bounds_are_refused_with_the_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

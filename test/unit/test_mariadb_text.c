@@ -400,7 +400,7 @@ static size_t walk_all(void)
     return longest;
 }
 
-static void test_se_04_every_request_with_what_would_break_out(void **state)
+static void test_se_04_every_request_with_quotes_and_backslashes_in_its_values(void **state)
 {
     (void)state;
     snprintf(store.label, sizeof store.label, "%s", BREAKING);
@@ -476,7 +476,8 @@ int main(void)
         cmocka_unit_test_setup(test_se_04_the_smallest_and_the_largest_numbers, set_up),
         cmocka_unit_test_setup(test_se_04_times_are_whole_numbers, set_up),
         cmocka_unit_test_setup(test_sq_11_a_form_locks_a_name_or_the_servers_hash_of_it, set_up),
-        cmocka_unit_test_setup(test_se_04_every_request_with_what_would_break_out, set_up),
+        cmocka_unit_test_setup(test_se_04_every_request_with_quotes_and_backslashes_in_its_values,
+                               set_up),
         cmocka_unit_test_setup(test_se_04_every_request_with_empty_values, set_up),
         cmocka_unit_test_setup(test_se_04_the_longest_request, set_up),
         cmocka_unit_test_setup(test_se_04_a_request_is_this_text, set_up),

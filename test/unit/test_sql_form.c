@@ -541,7 +541,7 @@ static void prove_in_vain(bool *reason)
     end_proof();
 }
 
-static void test_sq_10_a_proof_from_elsewhere_is_no_grant(void **state)
+static void test_sq_10_a_proof_of_another_server_is_no_grant(void **state)
 {
     (void)state;
     prove_in_vain(&elsewhere);
@@ -591,7 +591,7 @@ int main(void)
         cmocka_unit_test(test_sq_07_a_request_is_lost_and_memory_is_missing),
         cmocka_unit_test(test_c12_a_proof_that_is_older_than_a_renewal_is_no_proof),
         cmocka_unit_test(test_c12_the_proof_of_one_renewal_does_not_answer_the_next),
-        cmocka_unit_test(test_sq_10_a_proof_from_elsewhere_is_no_grant),
+        cmocka_unit_test(test_sq_10_a_proof_of_another_server_is_no_grant),
         cmocka_unit_test(test_sq_09_a_proof_of_a_server_that_is_read_only_is_no_grant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

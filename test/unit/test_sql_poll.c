@@ -69,7 +69,7 @@ static void test_j7_a_waiter_further_behind_polls_less_often(void **state)
 }
 
 /* The server's clock may have been set back, or far forward, since the ticket came. */
-static void test_j7_an_age_that_cannot_be(void **state)
+static void test_j7_an_impossible_age_of_a_ticket_keeps_pauses_in_their_bounds(void **state)
 {
     static const mrt_time ages[] = {INT64_MIN, -MRT_SECOND, -1, INT64_MAX};
     (void)state;
@@ -170,7 +170,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_j7_pauses_between_polls_stay_in_their_bounds),
         cmocka_unit_test(test_j7_a_waiter_further_behind_polls_less_often),
-        cmocka_unit_test(test_j7_an_age_that_cannot_be),
+        cmocka_unit_test(test_j7_an_impossible_age_of_a_ticket_keeps_pauses_in_their_bounds),
         cmocka_unit_test(test_j7_chance_takes_all_of_a_quarter_and_no_more),
         cmocka_unit_test(test_j7_clients_that_began_together_poll_at_different_times),
         cmocka_unit_test(test_j7_threads_of_one_client_poll_at_different_times),
