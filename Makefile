@@ -7,7 +7,10 @@
 #   make test-long  MINUTES=60: what takes too long for make test, within a budget (tools/run-long);
 #                   PARTS="chaos sim" SEED=x
 #   make compat     OLD=b2a6b31: clients of that commit and of this one at one store
-#   make install    PREFIX=/usr/local DESTDIR=
+#   make install    PREFIX=/usr/local DESTDIR=; make uninstall
+#   make check      installs nothing: builds, and tests what needs no server; a packager's test
+#   make dist       build/mortise-VERSION.tar.gz from the newest commit; make dist-test builds that
+#   make abi        OLD=commit: whether programs built with it run with this library
 #   make sim        SEEDS=n runs, or the one SEED=x; STORE=zookeeper, redis, quorum, ...
 #   make sched      SEEDS=n orders of threads' steps, or the one SEED=x
 #   make interop    with Curator and kazoo on one path, and with redis-py and redlock on one key,
@@ -22,6 +25,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 BUILD ?= build
+RELEASED = 0e491c9# what programs were built with: the last tag, as soon as there is one
 GENERATOR := $(if $(shell command -v ninja),-G Ninja,)
 CONFIGURE = cmake -S . -B $(BUILD) $(if $(wildcard $(BUILD)/CMakeCache.txt),,$(GENERATOR)) \
 	-DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
@@ -29,7 +33,7 @@ JOBS := $(shell nproc)
 COMPILE = cmake --build $(BUILD) --parallel $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all run test test-long compat install sim sched bench model mutants interop chaos stops tidy format asan tsan coverage clean
+.PHONY: all run check test test-long compat abi install uninstall dist dist-test sim sched bench model mutants interop chaos stops tidy format asan tsan coverage clean
 
 all:
 	@$(CONFIGURE)
@@ -53,8 +57,25 @@ compat: all
 	@$(COMPILE) --target compat_contender
 	@test/compat/run $(BUILD) $(or $(OLD),b2a6b31)
 
+check:
+	@$(CONFIGURE)
+	@$(COMPILE)
+	@tools/check-here $(BUILD)
+
 install: all
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD)
+
+uninstall:
+	@DESTDIR=$(DESTDIR) cmake -D MANIFEST=$(BUILD)/install_manifest.txt -P cmake/uninstall.cmake
+
+dist:
+	@tools/dist $(BUILD)
+
+dist-test: dist
+	@tools/check-dist $(BUILD)
+
+abi:
+	@tools/check-abi $(BUILD) $(or $(OLD),$(RELEASED))
 
 sim:
 	@$(CONFIGURE)

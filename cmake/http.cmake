@@ -15,7 +15,7 @@ if(MORTISE_HTTP)
     target_link_options(mortise_module_http PRIVATE -Wl,-z,defs)
   endif()
   add_dependencies(mortise_modules mortise_module_http)
-  install(TARGETS mortise_module_http DESTINATION ${CMAKE_INSTALL_LIBDIR}/mortise)
+  install(TARGETS mortise_module_http DESTINATION ${MORTISE_MODULES_DIRECTORY})
 endif()
 
 set(page_files icon.svg page.css page.html page.js)

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Stores in modules (src/store/module.h): mortise-NAME.so, built where its client library is found.
-set(MORTISE_MODULES_INSTALLED ${CMAKE_INSTALL_FULL_LIBDIR}/mortise)
+# In a directory of this SONAME's own, as they go with one version of the library only.
+set(MORTISE_SERIES ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+set(MORTISE_MODULES_DIRECTORY ${CMAKE_INSTALL_LIBDIR}/mortise-${MORTISE_SERIES})
+set(MORTISE_MODULES_INSTALLED ${CMAKE_INSTALL_FULL_LIBDIR}/mortise-${MORTISE_SERIES})
 file(RELATIVE_PATH MORTISE_MODULES_FROM_COMMAND ${CMAKE_INSTALL_FULL_BINDIR}
      ${MORTISE_MODULES_INSTALLED})
 set_property(SOURCE ${CMAKE_SOURCE_DIR}/src/store/module.c PROPERTY COMPILE_DEFINITIONS
              MORTISE_MODULES_INSTALLED="${MORTISE_MODULES_INSTALLED}"
+             MORTISE_MODULES_FROM_LIBRARY="/mortise-${MORTISE_SERIES}"
              MORTISE_MODULES_FROM_COMMAND="/${MORTISE_MODULES_FROM_COMMAND}")
 
 # The sources of base/ and of the stores' kit that a module has: all but error.c, in whose place
@@ -41,7 +45,7 @@ function(mortise_module name library)
     target_link_options(mortise_module_${name} PRIVATE -Wl,-z,defs)
   endif()
   add_dependencies(mortise_modules mortise_module_${name})
-  install(TARGETS mortise_module_${name} DESTINATION ${CMAKE_INSTALL_LIBDIR}/mortise)
+  install(TARGETS mortise_module_${name} DESTINATION ${MORTISE_MODULES_DIRECTORY})
 endfunction()
 
 pkg_check_modules(LIBPQ IMPORTED_TARGET libpq>=14)

@@ -97,7 +97,8 @@ static bool exists_in(const char *directory, const char *below, const char *file
 static bool find(const char *file, char path[PATH_MAX])
 {
     /* In the build directory; of an installed library; of an installed command. */
-    static const char *const places[] = {"", "/mortise", MORTISE_MODULES_FROM_COMMAND};
+    static const char *const places[] = {"", MORTISE_MODULES_FROM_LIBRARY,
+                                         MORTISE_MODULES_FROM_COMMAND};
     char own[PATH_MAX];
     bool raised = getauxval(AT_SECURE);
     const char *directory = secure_getenv("MORTISE_MODULES");
