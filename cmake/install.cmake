@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS mortise mortise_shared mortise_static)
 install(FILES include/mortise.h TYPE INCLUDE)
-install(FILES man/mortise.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+include(${CMAKE_CURRENT_LIST_DIR}/manual.cmake)
 install(FILES LICENSE README.md CHANGELOG.md TYPE DOC)
 
 # A dynamic program links libmortise alone. One that links the archive also needs these; they are

@@ -47,7 +47,7 @@ print([fd for fd in range(1024) if is_open(fd) and fd != held], is_open(held))'
     [ "$(wc -l <<<"$names")" -ge 10 ]
     for name in $names; do
         echo "$name"
-        grep -q "$name" "$root/man/mortise.1"
+        grep -q "$name" "$root"/man/mortise*.[15]
     done
 }
 

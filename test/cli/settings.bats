@@ -95,7 +95,7 @@ label() {
 
 @test "every option is a variable too, but for those that the manual excepts" {
     local root="$BATS_TEST_DIRNAME/../.." subcommand option name names=""
-    sed -n '/^Options that take nothing/,/^are read from the command line only/p' "$root/man/mortise.1" |
+    sed -n '/^Options that take nothing/,/^are read from the command line only/p' "$root/man/mortise-settings.5" |
         tr -d '\\' >excepted
     for subcommand in $("$MORTISE" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
         for option in $("$MORTISE" "$subcommand" --help | grep -o '^  ....--[a-z-]*' | grep -o -- '--.*'); do
