@@ -40,7 +40,7 @@
  * earlier, and at least 10 ms: so no two hold a lock while the client's clock and the server's
  * each run at most 1.5 % too fast or too slow.
  *
- * C99 and C++.
+ * The header is C99 and C++.
  */
 #ifndef MORTISE_H
 #define MORTISE_H
@@ -307,10 +307,10 @@ MORTISE_API int mortise_init(const char *uri, mortise_text_callback print, void 
  * call on this client may run, or be made later, except calls that already wait: this call ends
  * them. It then waits, beyond timeout_ms too, for calls that work on more than one answer of the
  * store: a mortise_acquire_all that is blocked on a lock of another client, a mortise_cell_update
- * whose `change` runs, a change of permits, a list, a break. Fails with MORTISE_EDEADLOCK in a
- * callback. NULL is allowed.
+ * whose `change` runs, a change of permits, a list, a break. NULL is allowed.
  * 0; or EUNKNOWN: the time was up, and the store ends the session by itself (if it refused to
  * release, mortise_error_detail says why). Everything is freed in both cases.
+ * EDEADLOCK in a callback, and nothing is freed.
  */
 MORTISE_API int mortise_close(mortise_client *client);
 
@@ -327,13 +327,16 @@ MORTISE_API const char *mortise_url(const mortise_client *client);
  */
 MORTISE_API int mortise_server(mortise_client *client, char *text, size_t size);
 
-/* The promises that a store makes. */
+/*
+ * The promises that a store makes. Sends no request.
+ * 0; EINVALID: size is not set.
+ */
 typedef struct mortise_capabilities {
-    size_t size; /* set by the caller: sizeof(mortise_capabilities) */
-    int fair;    /* waiters of all processes are served in order; see exclusive_fair */
-    int fence;   /* every grant carries a fence */
-    int notify;  /* waiters are woken; they need not poll */
-    int across_hosts;
+    size_t size;           /* set by the caller: sizeof(mortise_capabilities) */
+    int fair;              /* waiters of all processes are served in order; see exclusive_fair */
+    int fence;             /* every grant carries a fence */
+    int notify;            /* waiters are woken; they need not poll */
+    int across_hosts;      /* clients on several hosts exclude each other */
     int survives_failover; /* no grant is lost when a server is replaced */
     int durable_fence;     /* fences rise across a power cut */
     int64_t lease_ms;      /* session lease; 0: the operating system tells of death */
@@ -349,7 +352,10 @@ typedef struct mortise_capabilities {
 MORTISE_API int mortise_get_capabilities(const mortise_client *client,
                                          mortise_capabilities *capabilities);
 
-/* Counters since open, for tests and metrics. */
+/*
+ * Counters since open, for tests and metrics. Sends no request.
+ * 0; EINVALID: size is not set; EFORKED.
+ */
 typedef struct mortise_stats {
     size_t size;           /* set by the caller: sizeof(mortise_stats) */
     uint64_t acquisitions; /* holds granted, nested ones not counted */
@@ -442,7 +448,8 @@ MORTISE_API int mortise_mutex_new(mortise_client *client, const char *name,
 
 /*
  * A mutex that is not reentrant: its owner's second acquire is MORTISE_EDEADLOCK at once,
- * or waits like anyone's (MORTISE_WAIT_FOR_SELF). Errors as mortise_mutex_new.
+ * or waits like anyone's (MORTISE_WAIT_FOR_SELF).
+ * Errors as mortise_mutex_new.
  */
 MORTISE_API int mortise_semaphore_mutex_new(mortise_client *client, const char *name,
                                             const mortise_lock_options *options,
@@ -456,7 +463,8 @@ MORTISE_API int mortise_semaphore_mutex_new(mortise_client *client, const char *
  * does not count. On sqlite, memory, postgresql and mysql it waits in the queue as a mutex does,
  * and is as fair (with form=, in the server's order). No other kind of lock may have the name
  * meanwhile: MORTISE_EMISMATCH; but on Redis it is the one key that other programs keep
- * (doc/redis.md), and apart from all else. Errors as mortise_mutex_new.
+ * (doc/redis.md), and apart from all else.
+ * Errors as mortise_mutex_new.
  */
 MORTISE_API int mortise_exclusive_new(mortise_client *client, const char *name,
                                       const mortise_lock_options *options, mortise_lock **lock);
@@ -466,9 +474,9 @@ MORTISE_API int mortise_exclusive_new(mortise_client *client, const char *name,
  * say, all together or none. Acquires are served in order: an acquire of many permits is not
  * overtaken by acquires of few. A permit has no owner: an acquire never nests, and any thread may
  * release a hold. All users of the name must give the same number of permits: while others use
- * another number, acquires answer MORTISE_EMISMATCH, whose detail has both. Errors as
- * mortise_mutex_new; EMISMATCH if this client uses the name otherwise; EINVALID for no permits, or
- * a handle that takes more than there are.
+ * another number, acquires answer MORTISE_EMISMATCH, whose detail has both.
+ * Errors as mortise_mutex_new; EMISMATCH if this client uses the name otherwise; EINVALID for no
+ * permits, or a handle that takes more than there are.
  * Source: Dijkstra's counting semaphore, as a queue of weighted tickets.
  */
 MORTISE_API int mortise_semaphore_new(mortise_client *client, const char *name, uint32_t permits,
@@ -489,7 +497,10 @@ MORTISE_API int mortise_semaphore_new(mortise_client *client, const char *name, 
  */
 MORTISE_API int mortise_semaphore_set_permits(mortise_lock *semaphore, uint32_t permits,
                                               int64_t timeout_ms);
-/* How many are in use. 0; else as mortise_cell_get and mortise_list. */
+/*
+ * Reads how many are in use.
+ * 0; else as mortise_cell_get and mortise_list.
+ */
 MORTISE_API int mortise_semaphore_get_permits(mortise_lock *semaphore, uint32_t *permits);
 
 /*
@@ -514,6 +525,7 @@ MORTISE_API int mortise_read_write_new(mortise_client *client, const char *name,
  */
 MORTISE_API int mortise_lock_free(mortise_lock *lock);
 
+/* The name of the lock; owned by the handle. */
 MORTISE_API const char *mortise_lock_name(const mortise_lock *lock);
 
 /* ----------------------------------------------------------------- holds */
@@ -526,8 +538,8 @@ typedef struct mortise_hold {
 
 typedef enum mortise_state {
     MORTISE_RELEASED = 0, /* given back, stale, or never held */
-    MORTISE_HELD,
-    MORTISE_SUSPENDED, /* still held, but the store is not answering */
+    MORTISE_HELD,         /* an answer of the store proves it */
+    MORTISE_SUSPENDED,    /* still held, but the store is not answering */
     MORTISE_LOST
 } mortise_state;
 
@@ -558,8 +570,8 @@ MORTISE_API int mortise_acquire_for(mortise_lock *lock, int64_t timeout_ms, mort
 MORTISE_API int mortise_acquire_until(mortise_lock *lock, int64_t deadline_ns, mortise_hold *hold);
 
 /*
- * Ends all acquires that wait on this handle now, from any thread: they answer
- * ECANCELLED. 0, or EFORKED.
+ * Ends all acquires that wait on this handle now, from any thread: they answer ECANCELLED.
+ * 0; EFORKED.
  */
 MORTISE_API int mortise_cancel_waiters(mortise_lock *lock);
 
@@ -568,7 +580,8 @@ MORTISE_API int mortise_cancel_waiters(mortise_lock *lock);
  * threads wait on this client now. A signal handler may write there, though it may call no function
  * of this library; and so may a runtime that writes a byte at each signal (Python's
  * signal.set_wakeup_fd). A call that begins later waits. It is made at the first call, does not
- * block, and is closed by mortise_close. Negative: ENOMEM, EINVALID, EFORKED.
+ * block, and is closed by mortise_close.
+ * Negative: ENOMEM, EINVALID, EFORKED.
  */
 MORTISE_API int mortise_interrupt_fd(mortise_client *client);
 
@@ -590,16 +603,16 @@ MORTISE_API int mortise_downgrade(mortise_hold hold);
 
 /*
  * Several locks as one, of any kind and also of different stores: acquires all `count` of them or
- * none, within timeout_ms in all (negative: for ever), and fills holds[i] for locks[i]. timeout_ms
- * 0: the call waits for no lock, and gives up on a store that has not answered when the client's
- * timeout_ms has passed since the call began. When one lock fails, the call releases those it has
- * acquired. A lock that is lost while the call waits for another is acquired again, within the same
- * time, unless it has ended by its own max_hold_ms. The order is the library's own, by mortise_url
- * and then by name, so two calls for the same locks cannot wait for each other, whatever their
- * lists' order. That holds among programs that spell the stores' addresses alike: one store under
- * two spellings is two to this call. Free locks are requested in one go, so all of them take a
- * round trip or two. Where one is in use, those behind it may be taken and given back for a moment;
- * while the call waits for it, it holds none of them.
+ * none, within timeout_ms in all (negative: for ever), and fills holds[i] for locks[i]. With
+ * timeout_ms 0 the call waits for no lock, and gives up on a store that has not answered when the
+ * client's timeout_ms has passed since the call began. When one lock fails, the call releases those
+ * it has acquired. A lock that is lost while the call waits for another is acquired again, within
+ * the same time, unless it has ended by its own max_hold_ms. The order is the library's own, by
+ * mortise_url and then by name, so two calls for the same locks cannot wait for each other,
+ * whatever their lists' order. That holds among programs that spell the stores' addresses alike:
+ * one store under two spellings is two to this call. Free locks are requested in one go, so all of
+ * them take a round trip or two. Where one is in use, those behind it may be taken and given back
+ * for a moment; while the call waits for it, it holds none of them.
  * 0; or what mortise_acquire says of the one that failed; EINVALID for no locks; EDEADLOCK, and
  * nothing is acquired, if a lock is there twice and the second would not nest: by another client or
  * another owner, or not of a reentrant kind.
@@ -607,14 +620,17 @@ MORTISE_API int mortise_downgrade(mortise_hold hold);
  */
 MORTISE_API int mortise_acquire_all(mortise_lock *const *locks, size_t count, int64_t timeout_ms,
                                     mortise_hold *holds);
-/* Releases all, whatever becomes of each. 0, or the first error, as mortise_release. */
+/*
+ * Releases all, whatever becomes of each.
+ * 0, or the first error, as mortise_release.
+ */
 MORTISE_API int mortise_release_all(const mortise_hold *holds, size_t count);
 
 /* Number that grows with every grant of this lock, nested ones not counted; 0: stale hold,
    or a store without fences (mortise_get_capabilities). Within a client the fences of a lock only
    rise, as long as any of its handles is there: see ESTALE of mortise_acquire. */
 MORTISE_API uint64_t mortise_hold_fence(mortise_hold hold);
-/* Computed now, without a request. */
+/* The state of the hold, computed now, without a request. */
 MORTISE_API mortise_state mortise_hold_state(mortise_hold hold);
 /* 1 if HELD or SUSPENDED at this instant, else 0. */
 MORTISE_API int mortise_is_held(mortise_hold hold);
@@ -642,8 +658,9 @@ MORTISE_API const char *mortise_hold_name(mortise_hold hold);
 #define MORTISE_NODE_SIZE 2304
 MORTISE_API int mortise_hold_node(mortise_hold hold, char *text, size_t size);
 /*
- * Asks the store. 0: held there now; ELOST, ENOTHELD; ETIMEOUT if it did not
- * answer within timeout_ms, ECLOSED, EFORKED, EDEADLOCK inside a callback.
+ * Reads from the store whether it is held there.
+ * 0: held there now; ELOST, ENOTHELD; ETIMEOUT if it did not answer within timeout_ms, ECLOSED,
+ * EFORKED, EDEADLOCK inside a callback.
  */
 MORTISE_API int mortise_verify(mortise_hold hold, int64_t timeout_ms);
 
@@ -660,8 +677,9 @@ MORTISE_API int mortise_verify(mortise_hold hold, int64_t timeout_ms);
 typedef void (*mortise_state_callback)(void *argument, mortise_hold hold, mortise_state state);
 MORTISE_API int mortise_on_lost(mortise_hold hold, mortise_state_callback callback, void *argument);
 /*
- * A descriptor that becomes readable when the hold is lost, for poll; it stays
- * mortise's and is closed at the release. Close-on-exec. Or ENOTHELD, ENOMEM.
+ * A descriptor that becomes readable when the hold is lost, for poll; it stays mortise's and is
+ * closed at the release. Close-on-exec.
+ * Negative: ENOTHELD, ENOMEM.
  */
 MORTISE_API int mortise_lost_fd(mortise_hold hold);
 
@@ -691,12 +709,12 @@ MORTISE_API int mortise_on_revoke(mortise_hold hold, mortise_revoke_callback cal
  * "memory:" it lasts as long as the name has clients. Fills in `token`, a text, before it sends the
  * request, so that the token is there with EUNKNOWN too. Any client that has the token can take the
  * lock, so keep it like a key; but a client with write access to the store needs no token: it
- * prevents mistakes, not attacks. Waits for the store, at most the client's timeout_ms. 0: it is on
- * the store's disk, if it has one; EUNKNOWN: it was detached, or was not and the hold is lost:
- * mortise_adopt tells; ELOST: the hold is lost; ESTORE, EPERMISSION, ...: refused, and the lock
- * released. Nothing has changed: ENOTSUPPORTED; EINVALID: held more than once; ENOTHELD, ENOTOWNER,
- * EFORKED, EDEADLOCK inside a callback. Source: the trade between ephemeral and persistent nodes in
- * ZooKeeper's lock recipes.
+ * prevents mistakes, not attacks. Waits for the store, at most the client's timeout_ms.
+ * 0: it is on the store's disk, if it has one; EUNKNOWN: it was detached, or was not and the hold
+ * is lost: mortise_adopt tells; ELOST: the hold is lost; ESTORE, EPERMISSION, ...: refused, and the
+ * lock released. Nothing has changed: ENOTSUPPORTED; EINVALID: held more than once; ENOTHELD,
+ * ENOTOWNER, EFORKED, EDEADLOCK inside a callback.
+ * Source: the trade between ephemeral and persistent nodes in ZooKeeper's lock recipes.
  */
 MORTISE_API int mortise_detach(mortise_hold hold, char token[MORTISE_TOKEN_SIZE]);
 /*
@@ -745,11 +763,21 @@ MORTISE_API const char *mortise_operation_detail(const mortise_operation *operat
  */
 MORTISE_API void mortise_cancel(mortise_operation *operation);
 
-/* Of a client with MORTISE_FOREIGN_LOOP: poll the descriptor for reading, for at
-   most mortise_next_timeout_ms (-1: no limit), then call mortise_process, which
-   does not block. EINVALID for a client with a thread, of all three; EFORKED. */
+/*
+ * Of a client with MORTISE_FOREIGN_LOOP: poll the descriptor for reading, for at most
+ * mortise_next_timeout_ms, then call mortise_process, which does not block.
+ * Negative: EINVALID for a client with a thread; EFORKED.
+ */
 MORTISE_API int mortise_fd(const mortise_client *client);
+/*
+ * The longest time to poll for; -1: no limit.
+ * Negative: EINVALID for a client with a thread; EFORKED.
+ */
 MORTISE_API int mortise_next_timeout_ms(mortise_client *client);
+/*
+ * Reads what the store has answered, and calls back.
+ * 0; EINVALID for a client with a thread; EFORKED.
+ */
 MORTISE_API int mortise_process(mortise_client *client);
 
 /* -------------------------------------------------------------- elections */
@@ -896,8 +924,9 @@ MORTISE_API int mortise_cell_delete(mortise_client *client, const char *name, ui
                                     uint64_t fence);
 /*
  * The same two with the fence of a hold, of this client or another. A fence of 0 is not compared,
- * so a hold that has none (of redlock) would guard nothing, and is refused. As those;
- * ENOTSUPPORTED: the store of the hold gives no fences; ELOST, ENOTHELD: it is not held.
+ * so a hold that has none (of redlock) would guard nothing, and is refused.
+ * Errors as mortise_cell_cas; ENOTSUPPORTED: the store of the hold gives no fences; ELOST,
+ * ENOTHELD: it is not held.
  */
 MORTISE_API int mortise_cell_cas_held(mortise_client *client, const char *name, uint64_t version,
                                       const void *value, size_t size, mortise_hold hold,
