@@ -333,7 +333,7 @@ void mrt_engine_close(struct mrt_engine *engine, mrt_time now)
         end_holds(queue, now);
     }
     mrt_requests_fail(engine, MORTISE_ECLOSED, now);
-    mrt_session_close(engine);
+    mrt_session_close(engine, now);
     MRT_ASSERT(engine->session.state != MRT_SESSION_LIVE);
 }
 

@@ -57,6 +57,9 @@ struct mrt_engine_config {
     uint32_t attempts_max; /* how often what was refused is repeated; 0: 10 */
     mrt_time give_up;      /* an acquire waits so long for a store that is silent; 0: for ever */
     mrt_time notice;       /* mrt_engine_next_contact tells of a silence of this length; 0: never */
+    /* Others trust this engine's session, for so long after they were last told that it is alive:
+       one that is lost earlier is not ended at the store until that is over. 0: nobody does. */
+    mrt_time trusted_for;
 };
 
 /* 0 or MORTISE_ENOMEM. */

@@ -20,6 +20,11 @@
  * lease can be proven. At valid_until: LOST, and a new session as soon as the old one is stopped,
  * if anyone still waits (session_answer.c). A store whose operating system tells of death has a
  * lease of 0: valid until it says otherwise.
+ *
+ * A session that is lost earlier, because the store says so, is stopped immediately: all holders
+ * are in this process, and have been told. Others may trust it (config `trusted_for`), who were
+ * told until when a hold lasts and stand still since. Then it is stopped once that is over, no
+ * later than at valid_until: until then this client makes no lock free, and gets none.
  */
 #include "core/session.h"
 
@@ -74,10 +79,8 @@ bool mrt_session_is_silent(const struct mrt_session *session, mrt_time now)
 void mrt_session_arm(struct mrt_engine *engine)
 {
     struct mrt_session *session = &engine->session;
-    if (session->state != MRT_SESSION_LIVE || session->lease == 0) {
-        mrt_heap_clear(&engine->timers, &session->timer);
+    if (session->state != MRT_SESSION_LIVE || session->lease == 0)
         return;
-    }
     MRT_ASSERT(session->valid_until != MRT_TIME_NEVER); /* its lease ends */
     mrt_time at = session->valid_until;
     if (!session->suspended)

@@ -59,7 +59,7 @@ bool mrt_session_is_silent(const struct mrt_session *session, mrt_time now);
 void mrt_session_suspend(struct mrt_engine *engine, bool suspended);
 /* How often a sign of life is sent. */
 mrt_time mrt_session_interval(const struct mrt_session *session);
-/* Sets the timer of a session that is LIVE, and clears it else. */
+/* Sets the timer of a session that is LIVE and has a lease; no effect else. */
 void mrt_session_arm(struct mrt_engine *engine);
 /* Sets it for the next attempt to open or end the session. */
 void mrt_session_again_later(struct mrt_engine *engine, mrt_time now);

@@ -26,7 +26,8 @@ static void serve_all(struct mrt_engine *engine, mrt_time now)
     mrt_requests_serve(engine);
 }
 
-static void stop(struct mrt_engine *engine)
+/* Ends the session; the store is told at `at`, if that is not over. */
+static void stop(struct mrt_engine *engine, mrt_time at, mrt_time now)
 {
     MRT_ASSERT(engine->session.state == MRT_SESSION_LIVE ||
                engine->session.state == MRT_SESSION_STARTING);
@@ -38,8 +39,11 @@ static void stop(struct mrt_engine *engine)
     mrt_engine_unsend(engine, &session->renew);
     mrt_requests_recall(engine);
     session->command.died = !engine->closing;
-    mrt_engine_send(engine, &session->command, MRT_STOP);
-    mrt_session_arm(engine);
+    mrt_heap_clear(&engine->timers, &session->timer);
+    if (at > now)
+        mrt_heap_set(&engine->timers, &session->timer, at);
+    else
+        mrt_engine_send(engine, &session->command, MRT_STOP);
 }
 
 static void drop_tickets(struct mrt_engine *engine)
@@ -59,7 +63,9 @@ void mrt_session_lose(struct mrt_engine *engine, mrt_time now)
 {
     if (engine->session.state != MRT_SESSION_LIVE)
         return;
-    stop(engine);
+    mrt_time trusted =
+        mrt_time_min(engine->session.valid_until, mrt_time_add(now, engine->config.trusted_for));
+    stop(engine, trusted, now);
     drop_tickets(engine);
     serve_all(engine, now);
 }
@@ -71,21 +77,26 @@ void mrt_session_check(struct mrt_engine *engine, mrt_time now)
     MRT_ASSERT(engine->session.state != MRT_SESSION_LIVE || now < engine->session.valid_until);
 }
 
-void mrt_session_close(struct mrt_engine *engine)
+void mrt_session_close(struct mrt_engine *engine, mrt_time now)
 {
     MRT_ASSERT(engine->closing);
     struct mrt_session *session = &engine->session;
-    session->owes = session->state == MRT_SESSION_LIVE;
+    bool is_delayed = session->state == MRT_SESSION_STOPPING && !session->command.queued &&
+                      !session->command.outstanding;
+    session->owes = session->state == MRT_SESSION_LIVE || is_delayed;
     if (session->state == MRT_SESSION_STARTING && !session->command.outstanding) {
         mrt_engine_unsend(engine, &session->command);
         mrt_heap_clear(&engine->timers, &session->timer);
         if (session->attempts == 0)
             session->state = MRT_SESSION_NONE;
         else
-            stop(engine); /* an earlier START may have been done */
+            stop(engine, now, now); /* an earlier START may have been done */
     } else if (session->state == MRT_SESSION_LIVE) {
-        stop(engine);
+        stop(engine, now, now);
         drop_tickets(engine);
+    } else if (is_delayed) {
+        mrt_heap_clear(&engine->timers, &session->timer);
+        mrt_session_timer(engine, now); /* who closes it says that nobody trusts it any longer */
     }
 }
 
@@ -109,7 +120,7 @@ static void start_answered(struct mrt_engine *engine, const struct mrt_event *ev
         session->sign_count = 0;
         mrt_session_prove(engine, session->sent, now);
         if (engine->closing)
-            stop(engine);
+            stop(engine, now, now);
         mrt_session_arm(engine);
         serve_all(engine, now);
     } else if (for_good(event) || engine->closing) {
@@ -120,7 +131,7 @@ static void start_answered(struct mrt_engine *engine, const struct mrt_event *ev
         if (event->type == MRT_FAILED && session->attempts == 0)
             session->state = MRT_SESSION_NONE;
         else
-            stop(engine); /* this START, or an earlier one, may have been done */
+            stop(engine, now, now); /* this START, or an earlier one, may have been done */
     } else {
         mrt_session_again_later(engine, now);
     }

@@ -17,6 +17,6 @@ void mrt_session_answer(struct mrt_engine *engine, struct mrt_command *command,
 void mrt_session_check(struct mrt_engine *engine, mrt_time now);
 void mrt_session_lose(struct mrt_engine *engine, mrt_time now);
 void mrt_session_timer(struct mrt_engine *engine, mrt_time now);
-void mrt_session_close(struct mrt_engine *engine);
+void mrt_session_close(struct mrt_engine *engine, mrt_time now);
 
 #endif

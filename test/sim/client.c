@@ -255,7 +255,9 @@ void client_boot(struct world *world, struct client *client, bool new_clock)
                                              .fair_after = p->fair_us * MRT_MICROSECOND,
                                              .budget = p->budget_us * MRT_MICROSECOND,
                                              .budget_count = (uint32_t)p->budget_count,
-                                             .margin_min = MRT_MARGIN_MIN};
+                                             .margin_min = MRT_MARGIN_MIN,
+                                             .trusted_for =
+                                                 p->trusted * p->lease_us * MRT_MICROSECOND};
     if (mrt_engine_new(&config, &client->engine) != MORTISE_OK)
         check_fail(world, client->index, NO_QUEUE, "no engine");
     for (int i = 0; i < p->queues && !p->brief_handles; i++)

@@ -4,6 +4,9 @@
  * for the delay. The end is, in true time, when his client has crashed, was told that its session
  * is lost, or could not know any more that it was not, whichever was first.
  *
+ * And of a hold that others trust (`trusted`), until what they were told of it is over, by
+ * its client's clock, which may be fast.
+ *
  * It does not count what has ended otherwise: by an operator, or by its own limit.
  */
 #include "world.h"
@@ -16,7 +19,22 @@ mrt_time delay_of(const struct world *world, int queue)
     return world->drawn.lock_delay_us * MRT_MICROSECOND;
 }
 
-static void bury(struct world *world, const struct grip *grip, mrt_time died)
+static bool counts(const struct world *world, const struct grip *grip)
+{
+    return delay_of(world, grip->queue) > 0 || world->drawn.trusted > 0;
+}
+
+/* How long it is trusted from now on. */
+static mrt_time trusted_for(const struct world *world, const struct client *client,
+                            const struct grip *grip)
+{
+    mrt_time left = grip->valid_until - client_now(client);
+    bool is_told = world->drawn.trusted > 0 && grip->valid_until != MRT_TIME_NEVER && left > 0;
+    return is_told ? left * 9 / 10 : 0;
+}
+
+static void bury(struct world *world, const struct client *client, const struct grip *grip,
+                 mrt_time died)
 {
     int g = 0;
     while (g < GRAVES_MAX && world->graves[g].until > world->now)
@@ -24,6 +42,9 @@ static void bury(struct world *world, const struct grip *grip, mrt_time died)
     if (g == GRAVES_MAX)
         check_fail(world, -1, grip->queue, "too many have died");
     mrt_time until = died + delay_of(world, grip->queue);
+    mrt_time trusted = world->now + trusted_for(world, client, grip);
+    if (trusted > until)
+        until = trusted;
     world->graves[g] = (struct grave){grip->queue, until, grip->weight, grip->fence};
 }
 
@@ -31,7 +52,7 @@ void delay_note(struct world *world, const struct client *client, const struct a
                 struct grip *grip)
 {
     mrt_time now = client_now(client), died = world->now;
-    if (delay_of(world, grip->queue) == 0)
+    if (!counts(world, grip))
         return;
     if (mrt_hold_state(grip->hold, now) != MORTISE_LOST) {
         grip->valid_until = mrt_hold_valid_until(grip->hold);
@@ -42,23 +63,23 @@ void delay_note(struct world *world, const struct client *client, const struct a
         return;
     if (now >= grip->valid_until)
         died -= (now - grip->valid_until) * 11 / 10; /* its clock may be slow */
-    bury(world, grip, died);
+    bury(world, client, grip, died);
 }
 
 void delay_died(struct world *world, struct client *client)
 {
-    if (world->drawn.lock_delay_us == 0 || !client->engine || client->closing)
+    if (!client->engine || client->closing)
         return;
     for (int a = 0; a < world->drawn.actors; a++)
         for (int g = 0; g < GRIPS_MAX; g++) {
             const struct actor *actor = &client->actors[a];
             struct grip *grip = &client->actors[a].grips[g];
-            if (!grip->hold || delay_of(world, grip->queue) == 0)
+            if (!grip->hold || !counts(world, grip))
                 continue;
             delay_note(world, client, actor, grip);
             bool held = mrt_hold_state(grip->hold, client_now(client)) != MORTISE_LOST;
             if (held && !check_was_broken(world, grip) && !check_covered(actor, grip))
-                bury(world, grip, world->now);
+                bury(world, client, grip, world->now);
         }
 }
 

@@ -393,6 +393,15 @@ static void draw_old(struct profile *p, uint64_t seed)
         p->refuse_for_good = profile_scale(&random, 1000); /* those of renewals are old ones too */
 }
 
+/* A store that is wiped grants at once, whoever trusts what it had. */
+static void draw_trusted(struct profile *p, uint64_t seed)
+{
+    struct random random;
+    random_seed(&random, seed ^ UINT64_C(0x62656c69656665));
+    p->trusted =
+        has_lease(p) && p->redis_amnesia + p->pg_lag_us == 0 && random_below(&random, 3) == 0;
+}
+
 static int64_t any_sequence(struct random *random)
 {
     switch (random_below(random, 4)) {
@@ -647,6 +656,7 @@ void profile_draw(struct profile *profile, uint64_t seed, int model, enum world_
     draw_ambush(profile, seed);
     draw_sync(profile, seed);
     draw_old(profile, seed);
+    draw_trusted(profile, seed);
     if (kind == WORLD_LONE)
         profile_make_lone(profile, seed);
     if (!mixed)

@@ -88,6 +88,7 @@ enum {
     X(fair_us, FIXED, "handed over directly after waiting so long")                               \
     X(budget_us, FIXED, "of a turn")                                                              \
     X(budget_count, FIXED, "of a turn")                                                           \
+    X(trusted, EXTRA, "who was told how long a hold lasts trusts it, whatever comes")             \
     X(drift_ppm, EXTRA, "clocks of clients and servers run faster or slower by up to, each")      \
     X(think_us, FIXED, "between acquires, at most")                                               \
     X(hold_us, FIXED, "holding, at most")                                                         \

@@ -713,6 +713,102 @@ static void test_an_earlier_sessions_proof_proves_nothing(void **state)
     core_free(&core);
 }
 
+/* A core whose session others trust for so long. */
+static void open_trusted(struct core *core, struct mrt_waiter *waiter, mrt_time trusted_for)
+{
+    struct mrt_engine_config config = core_config();
+    config.trusted_for = trusted_for;
+    core_open(core, &config);
+    core->lease = LEASE;
+    *waiter = core_waiter(7);
+    core_grant(core, waiter);
+}
+
+static void test_what_others_trust_is_kept_until_its_end(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter waiter, next = core_waiter(8);
+    open_trusted(&core, &waiter, LEASE);
+    core_acquire(&core, &next);
+    mrt_time until = mrt_hold_valid_until(waiter.hold);
+    core_session_lost(&core);
+    expect_told(&core, waiter.hold, MORTISE_LOST);
+    assert_int_equal(mrt_hold_valid_until(waiter.hold), 0);
+    core_no_command(&core);
+    core_pass(&core, until - core.now - 1);
+    core_no_command(&core);
+    core_pass(&core, 1);
+    struct mrt_command *stop = core_fetch(&core, MRT_STOP);
+    assert_true(stop->died);
+    core_answer(&core, stop, MRT_STOPPED);
+    core_fetch(&core, MRT_START);
+    core_free(&core);
+}
+
+/* An answer of the session must not put its end off for good. */
+static void test_what_others_trust_ends_after_a_refusal(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter waiter;
+    open_trusted(&core, &waiter, LEASE);
+    mrt_time until = mrt_hold_valid_until(waiter.hold);
+    core_pass(&core, THIRD);
+    core_fail(&core, core_fetch(&core, MRT_RENEW), MORTISE_EPERMISSION);
+    expect_told(&core, waiter.hold, MORTISE_LOST);
+    core_no_command(&core);
+    core_pass(&core, until - core.now);
+    core_fetch(&core, MRT_STOP);
+    core_free(&core);
+}
+
+static void test_what_others_trust_ends_by_the_clock_too(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter waiter;
+    open_trusted(&core, &waiter, LEASE);
+    core_pass(&core, LEASE);
+    core_fetch(&core, MRT_STOP);
+    core_free(&core);
+}
+
+static void test_trust_may_end_before_the_lease(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter waiter;
+    open_trusted(&core, &waiter, THIRD);
+    core_session_lost(&core);
+    core_pass(&core, THIRD - 1);
+    core_no_command(&core);
+    core_pass(&core, 1);
+    core_fetch(&core, MRT_STOP);
+    core_free(&core);
+}
+
+static void test_closing_ends_what_others_trusted(void **state)
+{
+    (void)state;
+    struct core core;
+    struct mrt_waiter waiter;
+    open_trusted(&core, &waiter, LEASE);
+    core_session_lost(&core);
+    core_no_command(&core);
+    mrt_engine_close(core.engine, core.now);
+    assert_true(mrt_engine_owes(core.engine)); /* others may wait for the tickets */
+    core_answer(&core, core_fetch(&core, MRT_STOP), MRT_STOPPED);
+    assert_true(mrt_engine_closed(core.engine));
+    assert_int_equal(mrt_engine_next_time(core.engine), MRT_TIME_NEVER);
+    core_free(&core);
+    open_trusted(&core, &waiter, LEASE); /* what has been sent is not sent again */
+    core_pass(&core, LEASE);
+    mrt_engine_close(core.engine, core.now);
+    assert_false(mrt_engine_owes(core.engine));
+    core_free(&core);
+}
+
 /* -------------------------------------------------------------------- close */
 
 static void test_f17_close_before_any_session(void **state)
@@ -907,6 +1003,11 @@ int main(void)
         cmocka_unit_test(test_renewal_refused_for_good_loses_at_once),
         cmocka_unit_test(test_a_renewal_not_yet_fetched_goes_with_its_session),
         cmocka_unit_test(test_an_earlier_sessions_proof_proves_nothing),
+        cmocka_unit_test(test_what_others_trust_is_kept_until_its_end),
+        cmocka_unit_test(test_what_others_trust_ends_after_a_refusal),
+        cmocka_unit_test(test_what_others_trust_ends_by_the_clock_too),
+        cmocka_unit_test(test_trust_may_end_before_the_lease),
+        cmocka_unit_test(test_closing_ends_what_others_trusted),
         cmocka_unit_test(test_f17_close_before_any_session),
         cmocka_unit_test(test_f17_close_while_the_start_is_not_fetched),
         cmocka_unit_test(test_f17_close_while_starting),
