@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #define LEASE_STANDARD (5 * MRT_SECOND) /* where the store has none */
+#define LEASE_MAX (3600 * MRT_SECOND)   /* more than any store's */
 #define BUDGET (2 * MRT_MILLISECOND)
 #define BUDGET_COUNT 256
 #define EVENTS_MAX 256
@@ -54,6 +55,9 @@ static int open_store(struct mrt_agent *agent, const struct mrt_uri *uri, mrt_ti
         error = mrt_error(MORTISE_EINTERNAL, "the system gives no entropy");
     if (error == MORTISE_OK)
         error = mrt_policy_read(uri, &config);
+    /* A client trusts what HELD has replied: the rest of the session's lease. */
+    if (error == MORTISE_OK)
+        config.trusted_for = ops->capabilities.lease_ms > 0 ? LEASE_MAX : LEASE_STANDARD;
     if (error != MORTISE_OK)
         return error;
     mrt_owner_describe("agent", true, owner);

@@ -245,8 +245,9 @@ void mrt_lock_tell(struct mrt_peer *peer, const struct mrt_resp_word *name, stru
     }
     mrt_time left = 0;
     if (!is_lost(lock)) {
-        mrt_time until = mrt_hold_valid_until(lock->hold);
-        left = until == MRT_TIME_NEVER ? peer->agent->lease : until - mrt_time_now();
+        left = mrt_hold_valid_until(lock->hold) - mrt_time_now();
+        if (!peer->agent->has_lease)
+            left = mrt_time_min(left, peer->agent->lease); /* what the store keeps if we die */
     }
     mrt_reply_integer(reply, left > 0 ? left / MRT_MILLISECOND : 0);
 }

@@ -311,8 +311,8 @@ void mrt_peer_flush(struct mrt_peer *peer)
     peer->flushing = false;
     if (peer->output.size > 0 && !send_output(peer))
         mrt_peer_close(peer);
-    else if (peer->output.overrun)
-        mrt_peer_end(peer);
+    else if (peer->output.overrun || (peer->agent->drains && !mrt_lock_any_held(peer)))
+        mrt_peer_end(peer); /* an agent that ends has nothing more for it */
     else if (peer->quits && peer->output.size == 0 && !peer->waiting)
         mrt_peer_close(peer);
     else

@@ -2,18 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # mortise agent: the locks of a host by one session, over a local socket.
 load helper
-
-start_agent() {
-    rm -f "$T/agent.out"
-    "$MORTISE" agent --url "sqlite:$T/locks.db" --socket "$T/agent.sock" "$@" \
-        3>&- >"$T/agent.out" 2>&1 &
-    AGENT=$!
-    until_true grep -q agent.sock "$T/agent.out"
-}
-
-client() {
-    timeout 60 python3 "$BATS_TEST_DIRNAME/agent.py" "$@"
-}
+load agent
 
 check_client() {
     start_agent
@@ -31,6 +20,10 @@ check_client() {
 
 @test "readers share, permits are counted, and a TTL ends a hold" {
     check_client shares_as_asked
+}
+
+@test "HELD promises no more than the store keeps if the agent dies" {
+    check_client tells_no_more_than_the_store_keeps
 }
 
 @test "a connection has a name once, and gives it back by its fence" {
@@ -117,7 +110,7 @@ check_client() {
 }
 
 @test "at SIGTERM waiters are sent away, holds go on, and the socket is gone" {
-    start_agent
+    start_agent --drain 60s
     client ends_what_waits_when_it_is_stopped "$AGENT"
     finish "$AGENT"
     [ "$code" -eq 0 ]

@@ -318,7 +318,38 @@ def ends_what_waits_when_it_is_stopped():
     assert holder.call("HELD deploy") > 0, "a hold goes on"
     assert holder.call("LOCK other 0").startswith("AGAIN ")
     assert holder.call(f"UNLOCK deploy {fence}") == "OK"
-    holder.close()
+    assert holder.is_ended(), "the agent has nothing more for it"
+
+
+def keeps_what_it_has_told():
+    """The store forgets all; a client that stands still since trusts what HELD has replied."""
+    trusting, waiting = Client(), Client()
+    fence = trusting.call("LOCK deploy 0")
+    asked = time.monotonic()
+    left = trusting.call("HELD deploy") / 1000
+    assert 1 < left <= 4, left
+    waiting.send("LOCK deploy -1")
+    assert not waiting.has_reply(0.1)
+    subprocess.run(["redis-cli", "-u", sys.argv[2], "FLUSHALL"], check=True,
+                   stdout=subprocess.DEVNULL)
+    assert waiting.reply() > fence
+    assert time.monotonic() - asked >= left, "it was granted before that is over"
+    assert trusting.call("HELD deploy") == 0
+
+
+def stands_still_while_it_holds():
+    """Prints how long it trusts its hold, in seconds of the clock, and stands still."""
+    client = Client()
+    client.call("LOCK deploy 30000")  # another test's agent may have had it
+    asked = time.monotonic()
+    print(asked + client.call("HELD deploy") / 1000, flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def tells_no_more_than_the_store_keeps():
+    client = Client()
+    client.call("LOCK deploy 0 TTL 3600000")
+    assert 4000 < client.call("HELD deploy") <= 5000
 
 
 def is_refused():
