@@ -441,7 +441,8 @@ typedef struct mortise_lock_options {
  * the name at the first acquire. `name`: 1 to MORTISE_NAME_MAX bytes of UTF-8 without control
  * characters; "/" makes a hierarchy for mortise_list. A name that only the store refuses
  * (doc/zookeeper.md) is ENAME at the first acquire. `options` may be NULL.
- * 0 and *lock; or ENAME, EINVALID, EFORKED, ENOMEM.
+ * 0 and *lock; or ENAME, EINVALID, EFORKED, ENOMEM; EMISMATCH: this client uses the name for
+ * another kind of lock; ENOTSUPPORTED: the store cannot keep linger_ms or lock_delay_ms.
  */
 MORTISE_API int mortise_mutex_new(mortise_client *client, const char *name,
                                   const mortise_lock_options *options, mortise_lock **lock);
@@ -475,8 +476,7 @@ MORTISE_API int mortise_exclusive_new(mortise_client *client, const char *name,
  * overtaken by acquires of few. A permit has no owner: an acquire never nests, and any thread may
  * release a hold. All users of the name must give the same number of permits: while others use
  * another number, acquires answer MORTISE_EMISMATCH, whose detail has both.
- * Errors as mortise_mutex_new; EMISMATCH if this client uses the name otherwise; EINVALID for no
- * permits, or a handle that takes more than there are.
+ * Errors as mortise_mutex_new; EINVALID for no permits, or a handle that takes more than there are.
  * Source: Dijkstra's counting semaphore, as a queue of weighted tickets.
  */
 MORTISE_API int mortise_semaphore_new(mortise_client *client, const char *name, uint32_t permits,
@@ -549,13 +549,13 @@ typedef enum mortise_state {
  * ECANCELLED (mortise_cancel_waiters), ECLOSED, EFORKED, EDEADLOCK (inside a callback), ELOST
  * (nested in a hold that was lost: release it first), EMISMATCH, ENOMEM, and faults that the store
  * finds: ENAME, EUNSAFE, EPERMISSION, EFULL, and, if it still refuses a ticket after some seconds
- * of retries, ESTORE, EUNREACHABLE. Opening a session is retried until the deadline, unless a
- * retry cannot help: ESETUP, ENOTSUPPORTED. ESTALE: the store granted the lock with a fence that is
- * not larger than an earlier one of this client's: the store was wiped, or restored from a backup,
- * and a resource that keeps fences would refuse this one. Other clients do not notice. After each
- * error nothing is held and nothing stays queued.
- * Source: the ticket queue of Lamport's bakery, as ZooKeeper's lock recipe lays it out; eventual
- * fairness inside the process as in Go's sync.Mutex.
+ * of retries, ESTORE, EUNREACHABLE. EDISCONNECTED: give_up_ms has passed without an answer. Opening
+ * a session is retried until the deadline, unless a retry cannot help: ESETUP, ENOTSUPPORTED.
+ * ESTALE: the store granted the lock with a fence that is not larger than an earlier one of this
+ * client's: the store was wiped, or restored from a backup, and a resource that keeps fences would
+ * refuse this one. Other clients do not notice. After each error nothing is held and nothing stays
+ * queued. Source: the ticket queue of Lamport's bakery, as ZooKeeper's lock recipe lays it out;
+ * eventual fairness inside the process as in Go's sync.Mutex.
  */
 MORTISE_API int mortise_acquire(mortise_lock *lock, mortise_hold *hold);
 /* The same without waiting: EBUSY if the lock is not free now; leaves nothing behind. EDISCONNECTED
@@ -658,9 +658,10 @@ MORTISE_API const char *mortise_hold_name(mortise_hold hold);
 #define MORTISE_NODE_SIZE 2304
 MORTISE_API int mortise_hold_node(mortise_hold hold, char *text, size_t size);
 /*
- * Reads from the store whether it is held there.
- * 0: held there now; ELOST, ENOTHELD; ETIMEOUT if it did not answer within timeout_ms, ECLOSED,
- * EFORKED, EDEADLOCK inside a callback.
+ * Reads from the store whether it is held there, and waits for that at most timeout_ms (negative:
+ * for ever).
+ * 0: held there now; ELOST, ENOTHELD; ETIMEOUT: no answer in time; ECANCELLED
+ * (mortise_interrupt_fd), ECLOSED, EFORKED, EDEADLOCK inside a callback.
  */
 MORTISE_API int mortise_verify(mortise_hold hold, int64_t timeout_ms);
 
@@ -672,14 +673,14 @@ MORTISE_API int mortise_verify(mortise_hold hold, int64_t timeout_ms);
  * makes it: mortise_next_timeout_ms says when. The callback runs in a thread of the client's, so it
  * cannot release a hold that belongs to the thread that acquired it (ENOTOWNER): stop the work
  * there, and release it where it was acquired.
- * 0; ELOST if it is lost already (no call follows); ENOTHELD; ENOMEM: no thread for it.
+ * 0; ELOST if it is lost already (no call follows); ENOTHELD, EFORKED; ENOMEM: no thread for it.
  */
 typedef void (*mortise_state_callback)(void *argument, mortise_hold hold, mortise_state state);
 MORTISE_API int mortise_on_lost(mortise_hold hold, mortise_state_callback callback, void *argument);
 /*
- * A descriptor that becomes readable when the hold is lost, for poll; it stays mortise's and is
- * closed at the release. Close-on-exec.
- * Negative: ENOTHELD, ENOMEM.
+ * A descriptor that becomes readable when the hold is lost, for poll. The library owns it and
+ * closes it at the release. Close-on-exec. Of a hold that is lost already it is readable.
+ * Negative: ENOTHELD, EFORKED, ENOMEM.
  */
 MORTISE_API int mortise_lost_fd(mortise_hold hold);
 
@@ -690,7 +691,7 @@ MORTISE_API int mortise_lost_fd(mortise_hold hold);
  * One callback a hold, the newest counts; NULL for none. Nothing follows LOST, nor a release.
  * Threads of a client with such a request do not hand the lock on among themselves: it goes to the
  * next waiter in the store.
- * 0; ELOST if it is lost already; ENOTHELD.
+ * 0; ELOST if it is lost already; ENOTHELD, EFORKED.
  * Source: Curator's Revocable and RevocationListener.
  */
 typedef void (*mortise_revoke_callback)(void *argument, mortise_hold hold);
@@ -776,7 +777,7 @@ MORTISE_API int mortise_fd(const mortise_client *client);
 MORTISE_API int mortise_next_timeout_ms(mortise_client *client);
 /*
  * Reads what the store has answered, and calls back.
- * 0; EINVALID for a client with a thread; EFORKED.
+ * 0; EINVALID for a client with a thread; EFORKED; EDEADLOCK inside a callback.
  */
 MORTISE_API int mortise_process(mortise_client *client);
 
@@ -874,8 +875,7 @@ MORTISE_API int mortise_election_hold(mortise_election *election, mortise_hold *
  * Reads from the store who leads; the caller need not be a candidate. The answer is true at some
  * moment during the call; a leader that has lost its connection is shown until the store ends its
  * session.
- * 0 and *leader; ENOLEADER; ETIMEOUT, EUNREACHABLE, ESTORE, EPERMISSION, ECLOSED, EFORKED,
- * EDEADLOCK inside a callback.
+ * 0 and *leader; ENOLEADER; else as mortise_cell_get.
  */
 MORTISE_API int mortise_election_leader(mortise_election *election, mortise_leader *leader);
 /*
@@ -901,8 +901,10 @@ typedef struct mortise_cell {
 /*
  * Reads a cell, as it is at some moment during the call. Cells have names of their own, so
  * one may be called as a lock is. They stay when their makers go.
+ * Waits for the store at most the client's timeout_ms.
  * 0, also if there is none (version 0); ENAME, EINVALID, ENOTSUPPORTED (the store keeps none),
- * ETIMEOUT, EUNREACHABLE, ESTORE, EPERMISSION, ECLOSED, EFORKED, EDEADLOCK inside a callback.
+ * ETIMEOUT, EUNREACHABLE, ESTORE, EPERMISSION, ESETUP, ECANCELLED (mortise_interrupt_fd), ECLOSED,
+ * EFORKED, EDEADLOCK inside a callback.
  */
 MORTISE_API int mortise_cell_get(mortise_client *client, const char *name, mortise_cell *cell);
 /*
@@ -926,7 +928,7 @@ MORTISE_API int mortise_cell_delete(mortise_client *client, const char *name, ui
  * The same two with the fence of a hold, of this client or another. A fence of 0 is not compared,
  * so a hold that has none (of redlock) would guard nothing, and is refused.
  * Errors as mortise_cell_cas; ENOTSUPPORTED: the store of the hold gives no fences; ELOST,
- * ENOTHELD: it is not held.
+ * ENOTHELD: it is not held; EFORKED.
  */
 MORTISE_API int mortise_cell_cas_held(mortise_client *client, const char *name, uint64_t version,
                                       const void *value, size_t size, mortise_hold hold,
@@ -954,7 +956,7 @@ MORTISE_API int mortise_cell_update_held(mortise_client *client, const char *nam
 
 /* One ticket in a queue. Texts are valid during the callback. */
 typedef struct mortise_entry {
-    size_t size;
+    size_t size;           /* of the library's structure: fields behind it are not there */
     const char *name;      /* lock name, without the namespace */
     const char *kind;      /* "mutex", "semaphore", "read-write", ... */
     const char *label;     /* what the client chose to tell, or "" */

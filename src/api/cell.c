@@ -159,14 +159,11 @@ int mortise_cell_update(mortise_client *client, const char *name, mortise_cell_c
 
 static int fence_of(mortise_hold hold, uint64_t *fence)
 {
-    mortise_state state = mortise_hold_state(hold);
-    *fence = mortise_hold_fence(hold);
-    if (state == MORTISE_LOST || state == MORTISE_RELEASED)
-        return state == MORTISE_LOST ? MORTISE_ELOST : MORTISE_ENOTHELD;
-    return *fence > 0
-               ? MORTISE_OK
-               : mrt_error(MORTISE_ENOTSUPPORTED, "the store of this hold gives no fences, so "
-                                                  "nobody who was overtaken could be refused");
+    int error = mrt_hold_fence(hold, fence);
+    if (error == MORTISE_OK && *fence == 0)
+        error = mrt_error(MORTISE_ENOTSUPPORTED, "the store of this hold gives no fences, so the "
+                                                 "cell could not refuse a superseded holder");
+    return error;
 }
 
 int mortise_cell_cas_held(mortise_client *client, const char *name, uint64_t version,

@@ -30,18 +30,27 @@ int64_t mortise_now_ns(void)
     return mrt_time_now();
 }
 
-int mrt_take_options(const void *given, void *taken, size_t size, const char *what)
+/* `size`: of this library's structure; the caller's begins with its own. */
+static int check_size(const void *given, size_t size, const char *what)
 {
-    size_t of_caller = sizeof of_caller; /* the first member of all of them */
-    memset(taken, 0, size);
+    size_t of_caller = sizeof of_caller;
     if (given)
         memcpy(&of_caller, given, sizeof of_caller);
-    if (of_caller < sizeof of_caller || of_caller > size)
-        return mrt_error(MORTISE_EINVALID, "%s.size is %zu, at most %zu", what, of_caller, size);
-    if (given)
-        memcpy(taken, given, of_caller);
+    if (of_caller >= sizeof of_caller && of_caller <= size)
+        return MORTISE_OK;
+    return mrt_error(MORTISE_EINVALID,
+                     "%s.size is %zu: set it to the structure's sizeof, here %zu at most", what,
+                     of_caller, size);
+}
+
+int mrt_take_options(const void *given, void *taken, size_t size, const char *what)
+{
+    int error = check_size(given, size, what);
+    memset(taken, 0, size);
+    if (error == MORTISE_OK && given)
+        memcpy(taken, given, *(const size_t *)given);
     memcpy(taken, &size, sizeof size);
-    return MORTISE_OK;
+    return error;
 }
 
 /* MORTISE_EINVALID if the number is less than `least`; the particulars name the field. */
@@ -331,12 +340,13 @@ mrt_time mrt_client_lease(const mortise_client *client)
 
 int mortise_get_capabilities(const mortise_client *client, mortise_capabilities *capabilities)
 {
-    mrt_error_clear();
-    if (!client)
-        return mrt_error(MORTISE_EINVALID, "the client is NULL");
-    if (!capabilities || capabilities->size < sizeof(size_t) ||
-        capabilities->size > sizeof *capabilities)
-        return mrt_error(MORTISE_EINVALID, "mortise_capabilities.size is not set");
+    int error = mrt_client_check(client, false);
+    if (error == MORTISE_OK && !capabilities)
+        error = mrt_error(MORTISE_EINVALID, "capabilities must not be NULL");
+    if (error == MORTISE_OK)
+        error = check_size(capabilities, sizeof *capabilities, "mortise_capabilities");
+    if (error != MORTISE_OK)
+        return error;
     size_t size = capabilities->size;
     mortise_capabilities all = client->driver.ops->capabilities;
     const struct mrt_driver *driver = &client->driver;
@@ -352,10 +362,12 @@ int mortise_get_capabilities(const mortise_client *client, mortise_capabilities 
 int mortise_get_stats(mortise_client *client, mortise_stats *stats)
 {
     int error = mrt_client_check(client, false);
+    if (error == MORTISE_OK && !stats)
+        error = mrt_error(MORTISE_EINVALID, "stats must not be NULL");
+    if (error == MORTISE_OK)
+        error = check_size(stats, sizeof *stats, "mortise_stats");
     if (error != MORTISE_OK)
         return error;
-    if (!stats || stats->size < sizeof(size_t) || stats->size > sizeof *stats)
-        return mrt_error(MORTISE_EINVALID, "mortise_stats.size is not set");
     mrt_driver_enter(&client->driver);
     const struct mrt_engine_counters *counters = mrt_engine_counters(client->driver.engine);
     mortise_stats all = {

@@ -66,6 +66,9 @@ int mrt_token_new(mortise_hold hold, char token[MORTISE_TOKEN_SIZE]);
 int mrt_hold_detach(mortise_hold hold, const char *token);
 /* hold.c: `error`, with particulars if it is ENOTOWNER. The mutex is held. */
 int mrt_hold_error(const struct mrt_hold *slot, int error);
+/* hold.c: the fence of a hold that is held now, 0 on a store without fences. 0; MORTISE_ELOST,
+   MORTISE_ENOTHELD or MORTISE_EFORKED. */
+int mrt_hold_fence(mortise_hold hold, uint64_t *fence);
 /* hold.c: makes it lighter, as mortise_downgrade. */
 int mrt_hold_lighten(mortise_hold hold, uint64_t weight);
 

@@ -19,18 +19,36 @@ static mortise_client *client_of(mortise_hold hold)
     return slot ? mrt_engine_host(slot->engine) : NULL;
 }
 
-/* Enters the client of a hold that is live, and gives its slot; else NULL, not entered. */
-static struct mrt_hold *enter(mortise_hold hold)
+/* Whether a call on this hold may be made now. `blocking`: not in a callback. */
+static int check(mortise_hold hold, bool blocking)
 {
-    mortise_client *client = client_of(hold);
-    if (!client || mrt_driver_check(&client->driver, false) != MORTISE_OK)
+    const mortise_client *client = client_of(hold);
+    return client ? mrt_driver_check(&client->driver, blocking)
+                  : mrt_error(MORTISE_ENOTHELD, "an empty hold");
+}
+
+/* Enters the client of a hold that is live, and gives its slot; else NULL and *error, not
+   entered. */
+static struct mrt_hold *enter_live(mortise_hold hold, int *error)
+{
+    *error = check(hold, false);
+    if (*error != MORTISE_OK)
         return NULL;
-    mrt_driver_enter(&client->driver);
+    struct mrt_driver *driver = &client_of(hold)->driver;
+    mrt_driver_enter(driver);
     struct mrt_hold *slot = hold.slot;
     if (mrt_hold_live(slot, hold.generation))
         return slot;
-    mrt_driver_leave_quietly(&client->driver);
+    mrt_driver_leave_quietly(driver);
+    *error = MORTISE_ENOTHELD;
     return NULL;
+}
+
+/* The same for a question whose answer has no room for an error. */
+static struct mrt_hold *enter(mortise_hold hold)
+{
+    int error;
+    return enter_live(hold, &error);
 }
 
 static void leave(mortise_hold hold)
@@ -67,13 +85,12 @@ int mrt_hold_error(const struct mrt_hold *slot, int error)
    NULL and *error. */
 static struct mrt_driver *enter_to_change(mortise_hold hold, int *error)
 {
-    mortise_client *client = client_of(hold);
-    *error = client ? mrt_driver_check(&client->driver, false)
-                    : mrt_error(MORTISE_ENOTHELD, "an empty hold");
-    if (!client || *error != MORTISE_OK)
+    *error = check(hold, false);
+    if (*error != MORTISE_OK)
         return NULL;
-    mrt_driver_enter(&client->driver);
-    return &client->driver;
+    struct mrt_driver *driver = &client_of(hold)->driver;
+    mrt_driver_enter(driver);
+    return driver;
 }
 
 /* Between enter and leave. */
@@ -162,6 +179,18 @@ uint64_t mortise_hold_fence(mortise_hold hold)
     return fence;
 }
 
+int mrt_hold_fence(mortise_hold hold, uint64_t *fence)
+{
+    int error;
+    const struct mrt_hold *slot = enter_live(hold, &error);
+    if (!slot)
+        return error;
+    bool lost = mrt_hold_state(slot, mrt_time_now()) == MORTISE_LOST;
+    *fence = slot->fence;
+    leave(hold);
+    return lost ? MORTISE_ELOST : MORTISE_OK;
+}
+
 mortise_state mortise_hold_state(mortise_hold hold)
 {
     const struct mrt_hold *slot = enter(hold);
@@ -240,21 +269,21 @@ static int read_node(struct mrt_driver *driver, const struct mrt_hold *slot,
 int mortise_hold_node(mortise_hold hold, char *text, size_t size)
 {
     char node[MORTISE_NODE_SIZE];
-    mortise_client *client = client_of(hold);
-    int error = client ? mrt_driver_check(&client->driver, true) : MORTISE_ENOTHELD;
+    int error = check(hold, true);
     if (error != MORTISE_OK)
         return error;
-    if (!client->driver.ops->capabilities.fence)
+    struct mrt_driver *driver = &client_of(hold)->driver;
+    if (!driver->ops->capabilities.fence)
         return mrt_error(MORTISE_ENOTSUPPORTED, "the store \"%s\" keeps no tickets",
-                         client->driver.ops->scheme);
-    const struct mrt_hold *slot = enter(hold);
+                         driver->ops->scheme);
+    const struct mrt_hold *slot = enter_live(hold, &error);
     if (!slot)
-        return MORTISE_ENOTHELD;
+        return error;
     if (!slot->ticket) {
         leave(hold);
         return MORTISE_ELOST;
     }
-    error = read_node(&client->driver, slot, node);
+    error = read_node(driver, slot, node);
     size_t length = strlen(node);
     if (error == MORTISE_OK && (!text || length >= size))
         return mrt_error(MORTISE_EINVALID, "the node of a hold takes %zu bytes", length + 1);
@@ -265,16 +294,13 @@ int mortise_hold_node(mortise_hold hold, char *text, size_t size)
 
 int mortise_verify(mortise_hold hold, int64_t timeout_ms)
 {
-    mortise_client *client = client_of(hold);
-    if (!client)
-        return mrt_error(MORTISE_ENOTHELD, "an empty hold");
-    struct mrt_driver *driver = &client->driver;
-    int error = mrt_driver_check(driver, true);
+    int error = check(hold, true);
     if (error != MORTISE_OK)
         return error;
-    struct mrt_hold *slot = enter(hold);
+    struct mrt_driver *driver = &client_of(hold)->driver;
+    struct mrt_hold *slot = enter_live(hold, &error);
     if (!slot)
-        return MORTISE_ENOTHELD;
+        return error;
     struct mrt_call wait = {.kind = MRT_CALL_BLOCKING, .waiter.deadline = MRT_TIME_NEVER};
     mrt_time now = mrt_time_now();
     mrt_engine_verify(driver->engine, slot, &wait.waiter, now);
@@ -295,10 +321,11 @@ static int tell_in_time(const struct mrt_hold *slot)
 
 int mortise_on_lost(mortise_hold hold, mortise_state_callback callback, void *argument)
 {
-    struct mrt_hold *slot = enter(hold);
+    int error;
+    struct mrt_hold *slot = enter_live(hold, &error);
     if (!slot)
-        return MORTISE_ENOTHELD;
-    int error = slot->ticket ? MORTISE_OK : MORTISE_ELOST;
+        return error;
+    error = slot->ticket ? MORTISE_OK : MORTISE_ELOST;
     if (error == MORTISE_OK && callback)
         error = tell_in_time(slot);
     if (error == MORTISE_OK) {
@@ -313,11 +340,12 @@ int mortise_on_lost(mortise_hold hold, mortise_state_callback callback, void *ar
 
 int mortise_on_revoke(mortise_hold hold, mortise_revoke_callback callback, void *argument)
 {
-    struct mrt_hold *slot = enter(hold);
+    int error;
+    struct mrt_hold *slot = enter_live(hold, &error);
     if (!slot)
-        return MORTISE_ENOTHELD;
+        return error;
     struct mrt_hold_host *host = slot->host;
-    int error = slot->ticket ? MORTISE_OK : MORTISE_ELOST;
+    error = slot->ticket ? MORTISE_OK : MORTISE_ELOST;
     host->revoke_callback = callback;
     host->revoke_argument = argument;
     mrt_engine_listen(slot, callback != NULL);
@@ -327,9 +355,10 @@ int mortise_on_revoke(mortise_hold hold, mortise_revoke_callback callback, void 
 
 int mortise_lost_fd(mortise_hold hold)
 {
-    struct mrt_hold *slot = enter(hold);
+    int error;
+    struct mrt_hold *slot = enter_live(hold, &error);
     if (!slot)
-        return MORTISE_ENOTHELD;
+        return error;
     struct mrt_hold_host *host = slot->host;
     bool in_time = tell_in_time(slot) == MORTISE_OK;
     if (in_time && !host->has_lost_fd) {

@@ -464,6 +464,8 @@ static int use_in_child(mortise_client *client, mortise_lock *lock, mortise_hold
     mortise_hold mine = {NULL, 0};
     mortise_lock *another = NULL;
     mortise_stats stats = {.size = sizeof stats};
+    mortise_capabilities can = {.size = sizeof can};
+    char node[MORTISE_NODE_SIZE];
     check(mortise_acquire(lock, &mine) == MORTISE_EFORKED);
     check(mortise_try_acquire(lock, &mine) == MORTISE_EFORKED);
     check(mortise_release(hold) == MORTISE_EFORKED);
@@ -472,7 +474,15 @@ static int use_in_child(mortise_client *client, mortise_lock *lock, mortise_hold
     check(mortise_cancel_waiters(lock) == MORTISE_EFORKED);
     check(mortise_verify(hold, 10) == MORTISE_EFORKED);
     check(mortise_get_stats(client, &stats) == MORTISE_EFORKED);
+    check(mortise_get_capabilities(client, &can) == MORTISE_EFORKED);
     check(mortise_list(client, NULL, see, NULL) == MORTISE_EFORKED);
+    check(mortise_on_lost(hold, NULL, NULL) == MORTISE_EFORKED);
+    check(mortise_on_revoke(hold, NULL, NULL) == MORTISE_EFORKED);
+    check(mortise_lost_fd(hold) == MORTISE_EFORKED);
+    check(mortise_hold_node(hold, node, sizeof node) == MORTISE_EFORKED);
+    check(mortise_downgrade(hold) == MORTISE_EFORKED);
+    check(mortise_detach(hold, node) == MORTISE_EFORKED);
+    check(mortise_cell_delete_held(client, "fork", 1, hold) == MORTISE_EFORKED);
     check(!mortise_is_held(hold)); /* it is the parent's */
     mortise_lock_free(lock);
     check(mortise_close(client) == MORTISE_OK);
