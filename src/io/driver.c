@@ -338,7 +338,9 @@ static void init_locks(struct mrt_driver *driver)
 {
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
+#ifdef __GLIBC__
     pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+#endif
     pthread_mutex_init(&driver->mutex, &attributes);
     pthread_mutexattr_destroy(&attributes);
     pthread_condattr_t clock;

@@ -72,11 +72,19 @@ static bool trusted(const char *path)
 static bool own_directory(char directory[PATH_MAX])
 {
     static const char here = 0;
+    const char *name = NULL;
     Dl_info info;
-    struct link_map *map = NULL;
     ssize_t length = 0;
-    if (dladdr1(&here, &info, (void **)&map, RTLD_DL_LINKMAP) && map && map->l_name[0] == '/')
-        length = snprintf(directory, PATH_MAX, "%s", map->l_name);
+#ifdef __GLIBC__ /* whose dli_fname of a program is its argv[0] */
+    struct link_map *map = NULL;
+    if (dladdr1(&here, &info, (void **)&map, RTLD_DL_LINKMAP) && map)
+        name = map->l_name;
+#else
+    if (dladdr(&here, &info))
+        name = info.dli_fname;
+#endif
+    if (name && name[0] == '/')
+        length = snprintf(directory, PATH_MAX, "%s", name);
     else
         length = readlink("/proc/self/exe", directory, PATH_MAX - 1);
     if (length <= 0 || length >= PATH_MAX)

@@ -29,6 +29,7 @@ load helper
 }
 
 @test "a script without an interpreter line is run by the shell" {
+    if grep -q ld-musl "$MORTISE"; then skip "musl's execvp starts no shell"; fi
     echo 'exit 5' > script
     chmod +x script
     run "$MORTISE" run a -- ./script

@@ -23,6 +23,7 @@
  * messages. One thread, without one of the client's.
  */
 #include "cli/keeper/keeper.h"
+#include "base/system.h"
 #include "cli/run/command.h"
 #include "cli/run/held.h"
 #include "cli/run/locks.h"
@@ -330,7 +331,7 @@ static void shed_descriptors(const int *kept, size_t count)
             if (kept[i] >= (int)from && (unsigned)kept[i] < next)
                 next = (unsigned)kept[i];
         if (next > from)
-            close_range(from, next == ~0u ? next : next - 1, 0);
+            mrt_close_range(from, next == ~0u ? next : next - 1, 0);
         if (next == ~0u)
             return;
         from = next + 1;

@@ -8,6 +8,7 @@
  */
 
 #include "cli/run/command.h"
+#include "base/system.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,7 @@ static volatile int child_error; /* of the step that failed in the child */
 
 void mrt_run_shed_descriptors(int kept)
 {
-    close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
+    mrt_close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
     if (kept > 2)
         fcntl(kept, F_SETFD, 0);
 }

@@ -76,7 +76,7 @@ static bool visit_all(bool (*visit)(pid_t pid, void *subject), void *subject, bo
         return otherwise;
     bool enough = false;
     ssize_t got = 0;
-    while (!enough && (got = getdents64(directory, buffer, sizeof(buffer))) > 0) {
+    while (!enough && (got = getdents64(directory, (void *)buffer, sizeof(buffer))) > 0) {
         const struct dirent64 *entry;
         for (ssize_t at = 0; at < got && !enough; at += entry->d_reclen) {
             entry = (const struct dirent64 *)(const void *)(buffer + at);

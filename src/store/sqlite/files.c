@@ -26,6 +26,7 @@
 
 #include "base/error.h"
 #include "base/id.h"
+#include "base/system.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +61,7 @@ static int system_error(const char *path)
         error = MORTISE_EUNREACHABLE;
     else if (code == ELOOP)
         error = MORTISE_EUNSAFE;
-    return mrt_error(error, "%s: %s", path, strerror_r(code, text, sizeof text));
+    return mrt_error(error, "%s: %s", path, mrt_system_text(code, text, sizeof text));
 }
 
 const char *mrt_sqlite_shared_filesystem(unsigned long type)

@@ -19,6 +19,7 @@
 
 #include "base/epoll.h"
 #include "base/error.h"
+#include "base/system.h"
 #include "store/sqlite/ticket.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ static int start_error(const struct mrt_sqlite_store *store, const char *doing)
     int code = errno;
     return mrt_error(code == EACCES || code == EROFS ? MORTISE_EPERMISSION : MORTISE_ESTORE,
                      "%s: %s: %s", store->file.sessions, doing,
-                     strerror_r(code, text, sizeof text));
+                     mrt_system_text(code, text, sizeof text));
 }
 
 /* Creates and locks the file; its descriptor, or -1 with errno. */
