@@ -10,6 +10,9 @@
 #   make install    PREFIX=/usr/local DESTDIR=; make uninstall
 #   make check      installs nothing: builds, and tests what needs no server; a packager's test
 #   make dist       build/mortise-VERSION.tar.gz from the newest commit; make dist-test builds that
+#   make deb        Debian packages in build/deb; make deb-test installs, uses and removes them
+#   make rpm-test   RPM packages in build/rpm, as far as Debian can test them; make musl-test builds
+#                   by the APKBUILD with musl-gcc
 #   make abi        OLD=commit: whether programs built with it run with this library
 #   make sim        SEEDS=n runs, or the one SEED=x; STORE=zookeeper, redis, quorum, ...
 #   make sched      SEEDS=n orders of threads' steps, or the one SEED=x
@@ -33,7 +36,7 @@ JOBS := $(shell nproc)
 COMPILE = cmake --build $(BUILD) --parallel $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all run check test test-long compat abi install uninstall dist dist-test sim sched bench model mutants interop chaos stops tidy format asan tsan coverage clean
+.PHONY: all run check test test-long compat abi install uninstall dist dist-test deb deb-test rpm-test musl-test sim sched bench model mutants interop chaos stops tidy format asan tsan coverage clean
 
 all:
 	@$(CONFIGURE)
@@ -73,6 +76,21 @@ dist:
 
 dist-test: dist
 	@tools/check-dist $(BUILD)
+
+deb:
+	@tools/install-deps build package
+	@tools/build-deb $(BUILD)
+
+deb-test: deb
+	@tools/check-deb $(BUILD)
+
+rpm-test:
+	@tools/install-deps build package
+	@tools/check-rpm $(BUILD)
+
+musl-test:
+	@tools/install-deps build test package
+	@tools/check-musl $(BUILD)
 
 abi:
 	@tools/check-abi $(BUILD) $(or $(OLD),$(RELEASED))

@@ -7,8 +7,8 @@
  * kept out of the parent's function, whose stack frame it would share.
  */
 
-#include "cli/run/command.h"
 #include "base/system.h"
+#include "cli/run/command.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -25,7 +25,8 @@ static int system_error(const char *path)
                 : code == ELOOP                 ? MORTISE_EUNSAFE
                                                 : MORTISE_EUNREACHABLE;
     return mrt_error(error, "credentials %s: %s", path,
-                     code == ELOOP ? "is a symbolic link" : mrt_system_text(code, text, sizeof text));
+                     code == ELOOP ? "is a symbolic link"
+                                   : mrt_system_text(code, text, sizeof text));
 }
 
 static int check_file(const char *path, int fd)
