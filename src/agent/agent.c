@@ -32,6 +32,7 @@
 #define BUDGET (2 * MRT_MILLISECOND)
 #define BUDGET_COUNT 256
 #define EVENTS_MAX 256
+#define ACCEPTS_MAX 16 /* a turn: clients that connect without end leave time for the others */
 #define CLOSE_PATIENCE (5 * MRT_SECOND)
 
 /* -------------------------------------------------------------------- opening */
@@ -106,7 +107,7 @@ static int open_epoll(struct mrt_agent *agent, int stop)
 
 static void accept_some(struct mrt_agent *agent)
 {
-    for (int i = 0; i < EVENTS_MAX; i++) {
+    for (int i = 0; i < ACCEPTS_MAX; i++) {
         int fd = accept4(agent->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) {
             agent->pauses = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
@@ -236,7 +237,8 @@ static int open_and_serve(struct mrt_agent *agent, const struct mrt_agent_option
 
 void mrt_agent_init(struct mrt_agent *agent)
 {
-    *agent = (struct mrt_agent){.epoll = -1, .listener = -1, .uid = geteuid()};
+    *agent = (struct mrt_agent){
+        .epoll = -1, .listener = -1, .uid = geteuid(), .nobody = mrt_access_nobody()};
     TAILQ_INIT(&agent->peers);
     TAILQ_INIT(&agent->ended);
     TAILQ_INIT(&agent->flushes);
@@ -246,14 +248,21 @@ void mrt_agent_init(struct mrt_agent *agent)
 int mrt_agent_run(const struct mrt_agent_options *options)
 {
     struct mrt_agent agent;
-    int lock;
+    int lock, error = MORTISE_OK;
     mrt_error_clear();
     mrt_agent_init(&agent);
-    int error = mrt_agent_listen(options->socket, &agent.listener, &lock);
-    if (error != MORTISE_OK)
-        return error;
-    error = open_and_serve(&agent, options);
-    mrt_agent_unlisten(options->socket, agent.listener);
-    close(lock);
+    agent.log = options->log;
+    agent.log_argument = options->argument;
+    if (options->policy)
+        error = mrt_access_read(options->policy, &agent.access);
+    if (error == MORTISE_OK)
+        error = mrt_agent_listen(options->socket, options->policy != NULL, &agent.listener, &lock);
+    if (error == MORTISE_OK) {
+        error = open_and_serve(&agent, options);
+        mrt_agent_unlisten(options->socket, agent.listener);
+        close(lock);
+    }
+    mrt_users_free(&agent);
+    mrt_access_free(agent.access);
     return error;
 }

@@ -31,17 +31,20 @@ struct mrt_agent;
 struct mrt_agent_options {
     const char *url;    /* of the store; NULL: the library's default */
     const char *socket; /* path */
+    const char *policy; /* path; NULL: only its own user and root are served */
     mrt_time timeout;   /* to open the store */
     mrt_time drain;     /* after a signal: how long holds may go on */
     int stop;           /* a descriptor that is readable once the agent is to end */
     /* Called once the socket accepts connections; NULL: nobody. */
     void (*ready)(void *argument, const char *store);
+    /* Called with a line about a client that was refused; NULL: nobody. */
+    void (*log)(void *argument, const char *text);
     void *argument;
 };
 
 /* Listens and serves until `stop` is readable and all clients have gone, or `drain` is over.
-   0, or an error with its particulars: MORTISE_EBUSY if another agent has the socket, and those of
-   mortise_open. */
+   0, or an error with its particulars: MORTISE_EBUSY if another agent has the socket, those of
+   mrt_access_read, and those of mortise_open. */
 int mrt_agent_run(const struct mrt_agent_options *options);
 
 #endif

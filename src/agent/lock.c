@@ -25,8 +25,9 @@ static bool make_name(const struct mrt_peer *peer, const struct mrt_resp_word *n
                       char full[MRT_FULL_NAME_SIZE], struct mrt_reply *reply)
 {
     char text[MORTISE_NAME_MAX + 1];
-    if (name->size > MORTISE_NAME_MAX || memchr(name->text, '\0', name->size)) {
-        mrt_reply_error(reply, "BADNAME a name has at most %d bytes, and no NUL", MORTISE_NAME_MAX);
+    size_t space = strlen(peer->space), most = MORTISE_NAME_MAX - space;
+    if (name->size > most || memchr(name->text, '\0', name->size)) {
+        mrt_reply_error(reply, "BADNAME a name has at most %zu bytes, and no NUL", most);
         return false;
     }
     memcpy(text, name->text, name->size);
@@ -37,7 +38,8 @@ static bool make_name(const struct mrt_peer *peer, const struct mrt_resp_word *n
     }
     size_t prefix = strlen(peer->agent->prefix);
     memcpy(full, peer->agent->prefix, prefix);
-    memcpy(full + prefix, text, name->size + 1);
+    memcpy(full + prefix, peer->space, space);
+    memcpy(full + prefix + space, text, name->size + 1);
     return true;
 }
 
@@ -62,6 +64,7 @@ static void forget(struct mrt_lock *lock)
         peer->waiting = NULL;
     mrt_driver_unpost(&peer->agent->driver, &lock->upcall);
     mrt_queue_put(lock->queue);
+    mrt_user_give_back(peer->user, lock->usage, !lock->hold);
     free(lock);
 }
 
@@ -102,6 +105,7 @@ static void finish(struct mrt_lock *lock, struct mrt_reply *reply)
     }
     lock->hold = waiter->hold;
     lock->generation = waiter->hold->generation;
+    mrt_usage_settle(lock->usage);
     peer->agent->counters.grants++;
     mrt_reply_integer(reply, (int64_t)lock->hold->fence);
 }
@@ -143,6 +147,15 @@ static struct mrt_queue *open_queue(struct mrt_agent *agent, const char *full,
     return queue;
 }
 
+/* How long the hold lasts at most, as the client wishes and the policy allows. */
+static mrt_time longest_hold(const struct mrt_peer *peer, mrt_time wished)
+{
+    mrt_time most = peer->user->limits ? peer->user->limits->hold : 0;
+    if (most == 0 || wished == 0)
+        return most + wished;
+    return mrt_time_min(most, wished);
+}
+
 static struct mrt_lock *new_lock(struct mrt_peer *peer, struct mrt_queue *queue,
                                  const struct mrt_lock_wish *wish)
 {
@@ -157,11 +170,33 @@ static struct mrt_lock *new_lock(struct mrt_peer *peer, struct mrt_queue *queue,
     lock->call.waiter.weight = wish->weight;
     lock->call.waiter.deadline = wish->deadline;
     lock->call.waiter.try_only = wish->try_only;
-    lock->call.waiter.hold_max = wish->longest;
+    lock->call.waiter.hold_max = longest_hold(peer, wish->longest);
     HASH_ADD_KEYPTR(hh, peer->locks, mrt_queue_name(queue), strlen(mrt_queue_name(queue)), lock);
     if (lock->hh.tbl)
         return lock;
     free(lock); /* no memory for the table */
+    return NULL;
+}
+
+/* A lock of this name, counted as its user's; NULL: the reply says why there is none. */
+static struct mrt_lock *begin_lock(struct mrt_peer *peer, const char *full,
+                                   const struct mrt_lock_wish *wish, struct mrt_reply *reply)
+{
+    struct mrt_agent *agent = peer->agent;
+    struct mrt_usage *usage = mrt_user_take(agent, peer->user, peer->pid, full, reply);
+    if (!usage)
+        return NULL;
+    struct mrt_queue *queue = open_queue(agent, full, &wish->recipe, mrt_time_now(), reply);
+    struct mrt_lock *lock = queue ? new_lock(peer, queue, wish) : NULL;
+    if (lock) {
+        lock->usage = usage;
+        return lock;
+    }
+    mrt_user_give_back(peer->user, usage, true);
+    if (queue) {
+        mrt_queue_put(queue);
+        reply_failure(&agent->driver, MORTISE_ENOMEM, reply);
+    }
     return NULL;
 }
 
@@ -183,7 +218,10 @@ void mrt_lock_take(struct mrt_peer *peer, const struct mrt_resp_word *name,
         mrt_reply_error(reply, "AGAIN the agent is ending: connect again");
         return;
     }
-    if (!make_name(peer, name, full, reply))
+    unsigned verbs = MRT_ACCESS_ACQUIRE;
+    if (wish->recipe.shared && wish->weight == MRT_READER)
+        verbs |= MRT_ACCESS_SHARED;
+    if (!make_name(peer, name, full, reply) || !mrt_peer_may(peer, verbs, name, reply))
         return;
     HASH_FIND(hh, peer->locks, full, strlen(full), lock);
     if (lock && lock->hold && is_lost(lock)) {
@@ -198,16 +236,10 @@ void mrt_lock_take(struct mrt_peer *peer, const struct mrt_resp_word *name,
         mrt_reply_error(reply, "FULL a connection has at most %d locks", MRT_PEER_LOCKS_MAX);
         return;
     }
-    struct mrt_queue *queue = open_queue(agent, full, &wish->recipe, now, reply);
-    if (!queue)
+    lock = begin_lock(peer, full, wish, reply);
+    if (!lock)
         return;
-    lock = new_lock(peer, queue, wish);
-    if (!lock) {
-        mrt_queue_put(queue);
-        reply_failure(&agent->driver, MORTISE_ENOMEM, reply);
-        return;
-    }
-    mrt_engine_acquire(agent->driver.engine, queue, &lock->call.waiter, now);
+    mrt_engine_acquire(agent->driver.engine, lock->queue, &lock->call.waiter, now);
     if (lock->call.waiter.state == MRT_WAITER_DONE && !lock->call.waiter.settled)
         finish(lock, reply);
     else
@@ -270,6 +302,7 @@ void mrt_lock_drop(struct mrt_lock *lock)
         if (lock->call.waiter.error == MORTISE_OK) {
             lock->hold = lock->call.waiter.hold;
             lock->generation = lock->hold->generation;
+            mrt_usage_settle(lock->usage);
         }
     }
     if (lock->hold)
@@ -279,7 +312,9 @@ void mrt_lock_drop(struct mrt_lock *lock)
 
 bool mrt_lock_has_name(const struct mrt_lock *lock, const struct mrt_resp_word *name)
 {
-    const char *own = mrt_queue_name(lock->queue) + strlen(lock->peer->agent->prefix);
+    const struct mrt_peer *peer = lock->peer;
+    const char *own =
+        mrt_queue_name(lock->queue) + strlen(peer->agent->prefix) + strlen(peer->space);
     return strlen(own) == name->size && memcmp(own, name->text, name->size) == 0;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections: see peer.h. A connection is accepted only from the agent's own user and root.
+ * Connections: see peer.h. Their admission: admit.c.
  *
  * Reading is in the agent's buffer; a peer keeps only the beginning of a command whose rest has
- * not come. One event reads at most that buffer, so a client that sends without end has its share
- * of the agent like the others.
+ * not come. One event reads at most READ_SIZE bytes, so a client that sends without end has its
+ * share of the agent like the others.
  *
  * A peer is ended by the agent if its bytes are no commands, or if it does not read its replies.
  * Its side of the socket is shut, which the client sees; its locks stay (agent.h).
@@ -14,7 +14,6 @@
  */
 #include "agent/peer.h"
 
-#include "agent/agent.h"
 #include "base/epoll.h"
 
 #include <errno.h>
@@ -23,7 +22,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define INPUT_SIZE (2 * MRT_RESP_SIZE_MAX)
+#define READ_SIZE 2048 /* at a time */
+#define INPUT_SIZE (MRT_RESP_SIZE_MAX + READ_SIZE)
 
 /* Sets the events that epoll reports, as the peer is now. */
 static void watch(struct mrt_peer *peer)
@@ -49,46 +49,20 @@ static bool send_output(struct mrt_peer *peer)
     return sent >= 0 || errno == EAGAIN || errno == EINTR;
 }
 
-/* Tells a client that it is not served, and why, in one line. */
-static void refuse(struct mrt_agent *agent, int fd, const char *line)
-{
-    ssize_t sent = send(fd, line, strlen(line), MSG_NOSIGNAL | MSG_DONTWAIT);
-    (void)sent; /* it may be gone */
-    close(fd);
-    agent->counters.refused++;
-}
-
-void mrt_peer_accept(struct mrt_agent *agent, int fd)
-{
-    struct ucred who = {.pid = 0};
-    socklen_t size = sizeof who;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0 ||
-        (who.uid != agent->uid && who.uid != 0)) {
-        refuse(agent, fd, "-NOPERM this agent serves its own user and root\r\n");
-        return;
-    }
-    if (agent->peer_count >= MRT_AGENT_PEERS_MAX) {
-        refuse(agent, fd, "-FULL the agent has as many connections as it takes\r\n");
-        return;
-    }
-    struct mrt_peer *peer = calloc(1, sizeof *peer);
-    if (!peer || !mrt_epoll_watch(agent->epoll, fd, EPOLLIN | EPOLLRDHUP, peer)) {
-        free(peer);
-        refuse(agent, fd, "-FULL the agent has no memory for another connection\r\n");
-        return;
-    }
-    peer->agent = agent;
-    peer->fd = fd;
-    peer->pid = who.pid;
-    peer->uid = who.uid;
-    peer->watched = EPOLLIN | EPOLLRDHUP;
-    STAILQ_INIT(&peer->pending);
-    TAILQ_INSERT_TAIL(&agent->peers, peer, link);
-    agent->peer_count++;
-    agent->counters.connections++;
-}
-
 /* ----------------------------------------------------------------------- the end */
+
+/* Counts what is kept for it among the bytes of its user; false: they are too many. */
+static bool count_bytes(struct mrt_peer *peer)
+{
+    struct mrt_user *user = peer->user;
+    size_t kept = peer->output.capacity + peer->part_size;
+    const struct mrt_pending *pending;
+    STAILQ_FOREACH(pending, &peer->pending, link)
+    kept += sizeof *pending + pending->frame_size + pending->reply.capacity;
+    user->bytes += kept - peer->counted;
+    peer->counted = kept;
+    return !user->limits || user->bytes <= user->limits->bytes;
+}
 
 static void forget_pending(struct mrt_peer *peer)
 {
@@ -109,6 +83,7 @@ static void forget_bytes(struct mrt_peer *peer)
     free(peer->part);
     peer->part = NULL;
     peer->part_size = 0;
+    count_bytes(peer);
     if (peer->flushing)
         TAILQ_REMOVE(&peer->agent->flushes, peer, flush_link);
     peer->flushing = false;
@@ -128,6 +103,7 @@ void mrt_peer_close(struct mrt_peer *peer)
     close(peer->fd);
     TAILQ_INSERT_TAIL(&agent->gone, peer, link);
     agent->peer_count--;
+    peer->user->connections--;
     agent->resumes = agent->pauses && !agent->drains;
     agent->pauses = false;
 }
@@ -276,7 +252,8 @@ static void close_read(struct mrt_peer *peer)
 static void read_some(struct mrt_peer *peer)
 {
     size_t had = take_part(peer);
-    ssize_t got = recv(peer->fd, buffer + had, sizeof buffer - had, MSG_DONTWAIT);
+    size_t room = sizeof buffer - had < READ_SIZE ? sizeof buffer - had : READ_SIZE;
+    ssize_t got = recv(peer->fd, buffer + had, room, MSG_DONTWAIT);
     if (got > 0)
         take_commands(peer, buffer, had + (size_t)got);
     else if (got == 0 || (errno != EAGAIN && errno != EINTR))
@@ -302,6 +279,15 @@ void mrt_peer_event(struct mrt_peer *peer, uint32_t events)
 
 /* ------------------------------------------------------------------------ output */
 
+/* The user has more kept here than his limit has, and this connection has a part in it. */
+static void end_for_bytes(struct mrt_peer *peer)
+{
+    mrt_user_log(peer->agent, peer->user, peer->pid, MRT_REFUSAL_LIMIT,
+                 "he has all the bytes of his limit, and does not read");
+    mrt_reply_error(&peer->output, "FULL user %u has all the bytes of his limit", peer->user->uid);
+    mrt_peer_end(peer);
+}
+
 void mrt_peer_flush(struct mrt_peer *peer)
 {
     resume(peer);
@@ -311,6 +297,8 @@ void mrt_peer_flush(struct mrt_peer *peer)
     peer->flushing = false;
     if (peer->output.size > 0 && !send_output(peer))
         mrt_peer_close(peer);
+    else if (!count_bytes(peer) && peer->output.size + peer->part_size + peer->pending_count > 0)
+        end_for_bytes(peer);
     else if (peer->output.overrun || (peer->agent->drains && !mrt_lock_any_held(peer)))
         mrt_peer_end(peer); /* an agent that ends has nothing more for it */
     else if (peer->quits && peer->output.size == 0 && !peer->waiting)

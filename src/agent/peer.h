@@ -11,6 +11,7 @@
 
 #include "agent/reply.h"
 #include "agent/resp.h"
+#include "agent/user.h"
 #include "base/name.h"
 #include "core/uthash.h"
 #include "io/driver.h"
@@ -44,7 +45,10 @@ struct mrt_peer {
     int fd;
     uint32_t watched; /* what epoll is told to look for */
     pid_t pid;
-    uid_t uid;
+    struct mrt_user *user;
+    struct mrt_access_rules rules; /* of a user who has limits */
+    char space[16];                /* what stands before his names: "", or his number and "/" */
+    size_t counted;                /* its part of the user's bytes */
     char *part; /* the beginning of a command whose rest has not come; NULL: none */
     size_t part_size;
     struct mrt_reply output;
@@ -66,6 +70,7 @@ struct mrt_lock {
     struct mrt_peer *peer;
     struct mrt_queue *queue;
     struct mrt_hold *hold; /* NULL: it waits */
+    struct mrt_usage *usage;
     uint64_t generation;
     UT_hash_handle hh; /* by the queue's name */
 };
@@ -73,7 +78,12 @@ struct mrt_lock {
 struct mrt_agent {
     struct mrt_driver driver;
     int listener, epoll;
-    uid_t uid;      /* its own */
+    uid_t uid;                 /* its own */
+    uid_t nobody;              /* of those whom this system does not know */
+    struct mrt_access *access; /* NULL: its own user and root alone are served */
+    struct mrt_user *users;    /* by uid */
+    void (*log)(void *argument, const char *text);
+    void *log_argument;
     mrt_time lease; /* how long a client may believe that it holds, after its connection ended */
     bool has_lease; /* the store has one: it keeps the locks of an agent that has died */
     char prefix[MRT_NAMESPACE_MAX + 2];               /* the namespace and "/" */
@@ -87,6 +97,10 @@ struct mrt_agent {
         uint64_t connections, refused, commands, grants, ended;
     } counters;
 };
+
+/* Whether a client may do one of these with this name; if not, the reply says so, and the log. */
+bool mrt_peer_may(struct mrt_peer *peer, unsigned verbs, const struct mrt_resp_word *name,
+                  struct mrt_reply *reply);
 
 /* Puts the peer into the list of those that have output. */
 static inline void mrt_peer_has_output(struct mrt_peer *peer)

@@ -5,8 +5,9 @@
  * socket is made under another name and renamed, so the path never leads to a socket that does not
  * listen, and what a dead agent has left there is replaced.
  *
- * The directory is made if it is missing, for this user alone. It must be of this user or of root,
- * and nobody else may write there: whoever can rename the socket can take the agent's place.
+ * The directory is made if it is missing, for this user alone unless others may connect. It must be
+ * of this user or of root, and nobody else may write there: whoever can rename the socket can take
+ * the agent's place.
  */
 #include "agent/socket.h"
 
@@ -26,13 +27,13 @@
 #define CALLS_WAITING 1024
 
 /* Checks the directory of the path, and makes it if there is none. */
-static int check_directory(const char *path)
+static int check_directory(const char *path, bool for_all)
 {
     char directory[sizeof((struct sockaddr_un *)0)->sun_path];
     struct stat status;
     const char *slash = strrchr(path, '/');
     snprintf(directory, sizeof directory, "%.*s", (int)(slash > path ? slash - path : 1), path);
-    if (mkdir(directory, 0700) != 0 && errno != EEXIST)
+    if (mkdir(directory, for_all ? 0755 : 0700) != 0 && errno != EEXIST)
         return mrt_error(MORTISE_EINVALID, "the directory %s cannot be made: %s", directory,
                          strerror(errno));
     if (stat(directory, &status) != 0 || !S_ISDIR(status.st_mode))
@@ -63,15 +64,15 @@ static int lock_path(const char *path, int *lock)
 }
 
 /* Binds under another name, listens, and renames. */
-static int bind_path(const char *path, int *listener)
+static int bind_path(const char *path, bool for_all, int *listener)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "%s.new", path);
     unlink(address.sun_path);
     *listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (*listener >= 0 && bind(*listener, (struct sockaddr *)&address, sizeof address) == 0 &&
-        chmod(address.sun_path, 0600) == 0 && listen(*listener, CALLS_WAITING) == 0 &&
-        rename(address.sun_path, path) == 0)
+        chmod(address.sun_path, for_all ? 0666 : 0600) == 0 &&
+        listen(*listener, CALLS_WAITING) == 0 && rename(address.sun_path, path) == 0)
         return MORTISE_OK;
     int why = errno;
     if (*listener >= 0)
@@ -80,18 +81,18 @@ static int bind_path(const char *path, int *listener)
     return mrt_error(MORTISE_EINVALID, "the socket %s: %s", path, strerror(why));
 }
 
-int mrt_agent_listen(const char *path, int *listener, int *lock)
+int mrt_agent_listen(const char *path, bool for_all, int *listener, int *lock)
 {
     if (path[0] != '/' || strlen(path) + sizeof ".new" > sizeof((struct sockaddr_un *)0)->sun_path)
         return mrt_error(MORTISE_EINVALID,
                          "the socket %.64s is no absolute path of at most %zu bytes", path,
                          sizeof((struct sockaddr_un *)0)->sun_path - sizeof ".new");
-    int error = check_directory(path);
+    int error = check_directory(path, for_all);
     if (error == MORTISE_OK)
         error = lock_path(path, lock);
     if (error != MORTISE_OK)
         return error;
-    error = bind_path(path, listener);
+    error = bind_path(path, for_all, listener);
     if (error != MORTISE_OK)
         close(*lock);
     return error;

@@ -357,4 +357,5 @@ def is_refused():
     assert client.reply().startswith("NOPERM ") and client.is_ended()
 
 
-globals()[sys.argv[1]]()
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()

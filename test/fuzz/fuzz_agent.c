@@ -108,5 +108,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         turn();
     mrt_driver_close(&agent.driver, mrt_time_now() + MRT_SECOND);
     close(agent.epoll);
+    mrt_users_free(&agent);
     return 0;
 }

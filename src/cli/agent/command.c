@@ -23,11 +23,12 @@
 #define DRAIN_STANDARD (10 * MRT_SECOND)
 #define OPEN_TIMEOUT (5 * MRT_SECOND)
 
-enum { STORE = MRT_OPTION_OWN, SOCKET, DRAIN };
+enum { STORE = MRT_OPTION_OWN, SOCKET, POLICY, DRAIN };
 
 static const struct mrt_flag flags[] = {
     {STORE, "store", "URL", "where the locks are; the same as --url", NULL, 0},
     {SOCKET, "socket", "PATH", "where clients connect", NULL, 0},
+    {POLICY, "policy", "FILE", "which other users may do what", NULL, 0},
     {DRAIN, "drain", "D", "at a signal: how long holds may go on", "10s", 0},
 };
 
@@ -40,7 +41,8 @@ const struct mrt_subcommand mrt_agent_subcommand = {
              "long as its connection: when a process is killed, its locks are free immediately.\n",
     .notes =
         "The socket is " HOST_SOCKET " for root, and mortise/agent.sock in\n"
-        "$XDG_RUNTIME_DIR for others. Its own user and root may connect.\n"
+        "$XDG_RUNTIME_DIR for others. Its own user and root may connect, and those\n"
+        "whom the policy names, as: allow user www acquire on www/\n"
         "    $ redis-cli -s $XDG_RUNTIME_DIR/mortise/agent.sock\n"
         "    > LOCK deploy 5000        waits at most 5,000 ms (-1: for ever, 0: not)\n"
         "    (integer) 4711            the fence\n"
@@ -59,6 +61,8 @@ static int take_option(struct mrt_cli *cli, int option, struct mrt_agent_options
         snprintf(cli->url_origin, sizeof cli->url_origin, "--store");
     } else if (option == SOCKET) {
         options->socket = optarg;
+    } else if (option == POLICY) {
+        options->policy = optarg;
     } else if (!mrt_cli_duration(optarg, &options->drain)) {
         return mrt_cli_fail_value(cli, "a duration, as 10s or 5m");
     }
@@ -86,6 +90,12 @@ static void print_ready(void *argument, const char *store)
     fflush(stdout);
 }
 
+static void log_refusal(void *argument, const char *text)
+{
+    (void)argument;
+    mrt_cli_say("agent: %s", text);
+}
+
 static int serve(struct mrt_agent_options *options)
 {
     sigset_t signals;
@@ -97,6 +107,7 @@ static int serve(struct mrt_agent_options *options)
     if (options->stop < 0)
         return mrt_cli_fail(MRT_EXIT_INTERNAL, "no descriptor for signals: %s", strerror(errno));
     options->ready = print_ready;
+    options->log = log_refusal;
     options->argument = options;
     int error = mrt_agent_run(options);
     close(options->stop);

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Admission: a connection is accepted from the agent's own user, from root, and from users for
+ * whom the policy has a rule. The kernel says who that is: the user, and all his groups, as they
+ * were when he connected.
+ *
+ * A refusal is one line to the client, and one in the log, the first of its kind for each user.
+ */
+#include "agent/agent.h"
+#include "agent/peer.h"
+#include "base/epoll.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define GROUPS_MAX 65536 /* NGROUPS_MAX of the kernel */
+
+/* Tells a client that it is not served, and why, in one line. */
+static void refuse(struct mrt_agent *agent, int fd, const char *line)
+{
+    ssize_t sent = send(fd, line, strlen(line), MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)sent; /* it may be gone */
+    close(fd);
+    agent->counters.refused++;
+}
+
+/* The groups of the process that connected, in memory that the caller frees; NULL: none. */
+static gid_t *read_groups(int fd, const struct ucred *who, size_t *count)
+{
+    gid_t few[32];
+    socklen_t size = sizeof few;
+    gid_t *groups = NULL;
+    int error = getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, few, &size);
+    *count = 0;
+    if (error != 0 && (errno != ERANGE || size > GROUPS_MAX * sizeof *groups))
+        size = 0;
+    groups = malloc(size + sizeof *groups);
+    if (!groups)
+        return NULL;
+    groups[0] = who->gid;
+    if (error == 0)
+        memcpy(groups + 1, few, size);
+    else if (size > 0 && getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups + 1, &size) != 0)
+        size = 0;
+    *count = 1 + size / sizeof *groups;
+    return groups;
+}
+
+/* Whether the policy has a rule for who connected. */
+static bool find_rules(const struct mrt_agent *agent, int fd, const struct ucred *who,
+                       struct mrt_access_rules *rules)
+{
+    size_t count;
+    if (who->uid == agent->nobody || !agent->access)
+        return false;
+    gid_t *groups = read_groups(fd, who, &count);
+    for (size_t i = 0; groups && i < count; i++)
+        if (groups[i] == (gid_t)agent->nobody)
+            groups[i] = who->gid == (gid_t)agent->nobody ? (gid_t)-1 : who->gid;
+    bool has_one = groups && mrt_access_find(agent->access, who->uid, groups, count, rules);
+    free(groups);
+    return has_one;
+}
+
+/* The user of a connection that may be served, or NULL: it was refused. */
+static struct mrt_user *admit(struct mrt_agent *agent, int fd, const struct ucred *who,
+                              struct mrt_access_rules *rules)
+{
+    struct mrt_user *user = mrt_user_find(agent, who->uid);
+    bool is_own = who->uid == agent->uid || who->uid == 0;
+    if (!is_own && !find_rules(agent, fd, who, rules)) {
+        if (user)
+            mrt_user_log(agent, user, who->pid, MRT_REFUSAL_ACCESS, "no rule of the policy is his");
+        refuse(agent, fd,
+               agent->access ? "-NOPERM this agent's policy has no rule for you\r\n"
+                             : "-NOPERM this agent serves its own user and root\r\n");
+        return NULL;
+    }
+    if (!user || agent->peer_count >= MRT_AGENT_PEERS_MAX) {
+        refuse(agent, fd, "-FULL the agent has as many connections as it takes\r\n");
+        return NULL;
+    }
+    if (user->limits && user->connections >= user->limits->connections) {
+        mrt_user_log(agent, user, who->pid, MRT_REFUSAL_LIMIT,
+                     "he has all the connections of his limit");
+        refuse(agent, fd, "-FULL you have all the connections of your limit\r\n");
+        return NULL;
+    }
+    return user;
+}
+
+static struct mrt_peer *new_peer(struct mrt_agent *agent, int fd)
+{
+    struct mrt_peer *peer = calloc(1, sizeof *peer);
+    if (peer && mrt_epoll_watch(agent->epoll, fd, EPOLLIN | EPOLLRDHUP, peer))
+        return peer;
+    free(peer);
+    refuse(agent, fd, "-FULL the agent has no memory for another connection\r\n");
+    return NULL;
+}
+
+void mrt_peer_accept(struct mrt_agent *agent, int fd)
+{
+    struct ucred who = {.uid = agent->nobody, .gid = (gid_t)agent->nobody};
+    socklen_t size = sizeof who;
+    struct mrt_access_rules rules = {{0}};
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) {
+        refuse(agent, fd, "-NOPERM the system does not say who you are\r\n");
+        return;
+    }
+    struct mrt_user *user = admit(agent, fd, &who, &rules);
+    struct mrt_peer *peer = user ? new_peer(agent, fd) : NULL;
+    if (!peer)
+        return;
+    peer->agent = agent;
+    peer->fd = fd;
+    peer->pid = who.pid;
+    peer->user = user;
+    peer->rules = rules;
+    if (user->limits && mrt_access_has_spaces(agent->access))
+        snprintf(peer->space, sizeof peer->space, "%u/", user->uid);
+    peer->watched = EPOLLIN | EPOLLRDHUP;
+    STAILQ_INIT(&peer->pending);
+    TAILQ_INSERT_TAIL(&agent->peers, peer, link);
+    user->connections++;
+    agent->peer_count++;
+    agent->counters.connections++;
+}
+
+bool mrt_peer_may(struct mrt_peer *peer, unsigned verbs, const struct mrt_resp_word *name,
+                  struct mrt_reply *reply)
+{
+    if (!peer->user->limits ||
+        mrt_access_allows(peer->agent->access, &peer->rules, verbs, name->text, name->size))
+        return true;
+    mrt_user_log(peer->agent, peer->user, peer->pid, MRT_REFUSAL_VERB,
+                 "no rule allows what he wants of the name \"%.*s\"",
+                 (int)(name->size < 128 ? name->size : 128), name->text);
+    mrt_reply_error(reply, "NOPERM no rule of the policy allows you that with this name");
+    return false;
+}

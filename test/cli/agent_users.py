@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients of mortise agent that are other users, and hostile ones: agent_users.py NAME [ARGUMENTS]
+runs one test at $T/agent.sock, as the user who calls it."""
+import os
+import socket
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+from agent import PATH, Client  # pylint: disable=wrong-import-position
+
+PATIENCE = 10  # seconds: for what should take milliseconds, on a machine that is busy
+
+
+def call():
+    """The replies to these lines, one a line."""
+    client = Client()
+    for line in sys.argv[2:]:
+        print(client.call(line))
+
+
+def hold():
+    client = Client()
+    print(client.call(f"LOCK {sys.argv[2]} 0"), flush=True)
+    time.sleep(600)
+
+
+def is_refused_often():
+    for _ in range(50):
+        assert Client().reply().startswith("NOPERM ")
+
+
+def is_refused_a_verb_often():
+    client = Client()
+    for _ in range(50):
+        assert client.call("LOCK private 0").startswith("NOPERM ")
+
+
+def has_his_connections_alone():
+    mine = [Client() for _ in range(3)]
+    assert all(client.call("PING") == "PONG" for client in mine)
+    assert Client().reply().startswith("FULL ")
+    mine.pop().close()
+    time.sleep(0.2)
+    assert Client().call("PING") == "PONG"
+
+
+def has_his_tickets_alone():
+    a, b = Client(), Client()
+    fences = [a.call(f"LOCK own/{i} 0") for i in range(4)]
+    assert all(fence > 0 for fence in fences)
+    assert b.call("LOCK own/4 0").startswith("FULL user "), "tickets are of the user"
+    assert a.call(f"UNLOCK own/0 {fences[0]}") == "OK"
+    assert b.call("LOCK own/0 0") > 0
+    assert a.call("LOCK own/9 0").startswith("FULL ")
+    b.close()
+    time.sleep(0.2)
+    assert a.call("LOCK own/5 0 TTL 3600000") > 0
+    assert 0 < a.call("HELD own/5") <= 30000, "and a hold lasts as long as the policy has it"
+
+
+def has_his_names_and_waiters_alone():
+    clients = [Client() for _ in range(3)]
+    assert clients[0].call("LOCK own/0 0") > 0 and clients[0].call("LOCK own/1 0") > 0
+    assert clients[0].call("LOCK own/2 0").startswith("FULL "), "a third name"
+    clients[1].send("LOCK own/0 -1")
+    assert not clients[1].has_reply(0.2)
+    assert clients[2].call("LOCK own/0 -1").startswith("FULL "), "a second waiter"
+
+
+def has_his_bytes_alone():
+    clients = [Client() for _ in range(3)]
+    line = b"ECHO " + b"x" * 4000 + b"\r\n"
+    for client in clients:
+        client.socket.settimeout(1)
+    try:
+        for _ in range(400):
+            clients[0].socket.sendall(line)
+        assert False, "he is ended"
+    except (TimeoutError, BrokenPipeError, ConnectionResetError):
+        pass
+    assert clients[1].call("PING") == "PONG", "by the connection that has them"
+
+
+# ---------------------------------------------------------------------------- hostile
+
+
+def flood(line, reads):
+    client = None
+    while True:
+        try:
+            client = client or Client()
+            client.socket.settimeout(0.1)
+            client.socket.sendall(line * 50)
+            if reads:
+                client.socket.recv(65536)
+        except (OSError, EOFError):
+            client = None
+
+
+def connect_without_end():
+    while True:
+        try:
+            with socket.socket(socket.AF_UNIX) as one:
+                one.connect(PATH)
+        except OSError:
+            pass
+
+
+def stall_with_half_frames():
+    frame = b"*3\r\n$4\r\nLOCK\r\n$6\r\ndeploy\r\n$1\r\n"
+    mine = []
+    while True:
+        try:
+            one = socket.socket(socket.AF_UNIX)
+            one.connect(PATH)
+            one.sendall(frame)
+            mine.append(one)
+        except OSError:
+            mine = mine[8:]
+            time.sleep(0.01)
+
+
+def open_tickets_without_end():
+    while True:
+        try:
+            client = Client()
+            for i in range(10000):
+                client.send(f"LOCK evil/{i} 0")
+                if i % 100 == 99:
+                    client.socket.recv(65536)
+        except (OSError, EOFError):
+            time.sleep(0.01)
+
+
+def spin():
+    while True:
+        pass
+
+
+HOSTILE = {"flood": lambda: flood(b"PING\r\n" * 100, True),
+           "deaf": lambda: flood(b"ECHO " + b"x" * 4000 + b"\r\n", False),
+           "garbage": lambda: flood(b"*99\r\n\0\xff", True),
+           "connect": connect_without_end, "stall": stall_with_half_frames,
+           "tickets": open_tickets_without_end, "spin": spin}
+
+
+def be_hostile():
+    HOSTILE[sys.argv[2]]()
+
+
+def rate(client, seconds):
+    """Locks taken and given back a second, and how long the longest took."""
+    client.call(f"UNLOCK good {client.call('LOCK good 60000')}")  # the agent has it from now on
+    count, longest, end = 0, 0, time.monotonic() + seconds
+    while (began := time.monotonic()) < end:
+        fence = client.call(f"LOCK good {PATIENCE * 1000}")
+        assert isinstance(fence, int), fence
+        assert client.call(f"UNLOCK good {fence}") == "OK"
+        assert client.call("PING") == "PONG"
+        longest = max(longest, time.monotonic() - began)
+        count += 1
+    return count / seconds, longest
+
+
+def connect_patiently():
+    """A listener whose queue is full says EAGAIN to a client that does not wait there."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return Client()
+        except BlockingIOError:
+            assert time.monotonic() < end
+            time.sleep(0.001)
+
+
+def works_beside(kind, seconds):
+    """The rate of a client while two processes of another user are of this kind."""
+    others = [subprocess.Popen(["setpriv", "--reuid", "www-data", "--regid", "www-data",
+                                "--clear-groups", "/usr/bin/python3", __file__, "be_hostile", kind],
+                               stderr=subprocess.DEVNULL) for _ in range(2)]
+    try:
+        time.sleep(0.3)
+        return rate(connect_patiently(), seconds)
+    finally:
+        for other in others:
+            other.kill()
+        for other in others:
+            other.wait()
+
+
+def is_not_hindered_by_others():
+    """No long wait, and a part at least of what is left beside as many processes that spin. The
+    machine may be busy, and not always equally: so the part is small."""
+    seconds = float(sys.argv[2])
+    beside_spinning, _ = works_beside("spin", seconds)
+    for kind in HOSTILE:
+        locks, longest = works_beside(kind, seconds)
+        print(f"{kind}: {locks:.0f} locks/s beside {beside_spinning:.0f}, {longest * 1000:.0f} ms")
+        assert longest < PATIENCE and locks > beside_spinning / 500, kind
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
