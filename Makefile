@@ -14,6 +14,7 @@
 #   make rpm-test   RPM packages in build/rpm, as far as Debian can test them; make musl-test builds
 #                   by the APKBUILD with musl-gcc
 #   make abi        OLD=commit: whether programs built with it run with this library
+#   make html       build/html: the manual and the documents, with an index
 #   make sim        SEEDS=n runs, or the one SEED=x; STORE=zookeeper, redis, quorum, ...
 #   make sched      SEEDS=n orders of threads' steps, or the one SEED=x
 #   make interop    with Curator and kazoo on one path, and with redis-py and redlock on one key,
@@ -36,7 +37,7 @@ JOBS := $(shell nproc)
 COMPILE = cmake --build $(BUILD) --parallel $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all run check test test-long compat abi install uninstall dist dist-test deb deb-test rpm-test musl-test sim sched bench model mutants interop chaos stops tidy format asan tsan coverage clean
+.PHONY: all run check test test-long compat abi install uninstall dist dist-test html deb deb-test rpm-test musl-test sim sched bench model mutants interop chaos stops tidy format asan tsan coverage clean
 
 all:
 	@$(CONFIGURE)
@@ -94,6 +95,11 @@ musl-test:
 
 abi:
 	@tools/check-abi $(BUILD) $(or $(OLD),$(RELEASED))
+
+html:
+	@tools/install-deps html
+	@tools/manual html $(BUILD)/html
+	@echo $(BUILD)/html/index.html
 
 sim:
 	@$(CONFIGURE)
