@@ -24,7 +24,9 @@
 #   make mutants    which suite finds each fault of test/mutants, and how soon
 #   make model      every order of what a few clients can do; the rules' models in Spin
 #   make tidy format asan tsan coverage clean
-#   make bench      STORE=sqlite|zk|zk3|redis|postgres|mariadb|agent: figures beside the peers'
+#   make bench      STORE=sqlite|zk|zk3|redis|postgres|mariadb|agent: figures beside the peers',
+#                   in build/bench*.json and drawn in build/bench*.svg
+#   make plots      draw bench/figures in doc/plots
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -145,6 +147,10 @@ else
 	@tools/install-deps bench
 	@bench/zookeeper/run $(STORE) $(BUILD)
 endif
+
+.PHONY: plots
+plots:
+	@bench/plot bench/figures/*.json --into doc/plots
 
 model:
 	@tools/install-deps test
