@@ -264,7 +264,7 @@ assert l[1]["pid"] > 1 and l[2]["code"] == 4, l'
 
 @test "--status-fd: the descriptor is not the command's; one that is not open is refused" {
     run -0 sh -c '"$MORTISE" run --status-fd 7 a -- sh -c "ls /proc/self/fd >fds" 7>got'
-    ! grep -x 7 fds
+    run -1 grep -x 7 fds
     for bad in 77 -1 x ""; do
         fails_with 64 "$MORTISE" run --status-fd "$bad" a -- true
     done

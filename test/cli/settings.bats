@@ -186,8 +186,8 @@ label() {
     until_true test -e holding
     checked=0
     for pid in "$PID" $(pgrep -P "$PID"); do
-        ! grep -a hidden "/proc/$pid/environ"
-        ! grep -a hidden "/proc/$pid/cmdline"
+        run -1 grep -a hidden "/proc/$pid/environ"
+        run -1 grep -a hidden "/proc/$pid/cmdline"
         checked=$((checked + 1))
     done
     [ "$checked" -eq 3 ]
