@@ -201,7 +201,7 @@ int api_tickets(mortise_client *client, const char *name)
     return count;
 }
 
-int64_t api_await_ms = 20000;
+int64_t api_await_ms = 60000;
 #define UNSEEN_MS 100 /* in which one that no list shows begins to wait */
 
 void api_await_tickets(mortise_client *client, const char *name, int count)

@@ -48,7 +48,7 @@ static void await(struct told *told)
 {
     int64_t begin = mortise_now_ns();
     while (atomic_load(&told->calls) == 0) {
-        check(api_ms_since(begin) < 20000);
+        check(api_ms_since(begin) < api_await_ms);
         api_sleep_ms(1);
     }
     check(atomic_load(&told->calls) == 1);
@@ -317,7 +317,7 @@ static void test_zk_18_a_callback_may_free_the_handle_of_its_own_operation(void 
     check(mortise_acquire_async(freeing.lock, INT64_MAX, free_handle, &freeing, NULL) ==
           MORTISE_OK);
     while (atomic_load(&freeing.calls) == 0) {
-        check(api_ms_since(begin) < 20000);
+        check(api_ms_since(begin) < api_await_ms);
         api_sleep_ms(1);
     }
     api_release(api_acquire(api_lock(client, "free")));
@@ -411,7 +411,7 @@ static void run_until(mortise_client *const clients[2], struct told *told)
         check(poll(fds, 2, timeout) >= 0);
         for (int i = 0; i < 2; i++)
             check(mortise_process(clients[i]) == MORTISE_OK);
-        check(api_ms_since(begin) < 20000);
+        check(api_ms_since(begin) < api_await_ms);
     }
 }
 

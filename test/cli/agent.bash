@@ -12,5 +12,5 @@ start_agent() {
 
 # client NAME ARGUMENTS...: a test of agent.py
 client() {
-    timeout 60 python3 "$BATS_TEST_DIRNAME/agent.py" "$@"
+    timeout 100 python3 "$BATS_TEST_DIRNAME/agent.py" "$@"
 }

@@ -54,7 +54,7 @@ mariadb_is_survived() {
         rm -f port got
         python3 "$BATS_TEST_DIRNAME/hostile_mariadb.py" "$plugin" got >port 3>&- &
         until_true test -s port
-        MORTISE_URL="mysql://u:Tr0ub4dor@127.0.0.1:$(cat port)/d?connect=300ms"
+        MORTISE_URL="mysql://u:Tr0ub4dor@127.0.0.1:$(cat port)/d?connect=10s"
         export MORTISE_URL
         for tls in "" "&tls=required" "&tls=verify"; do
             for words in "run -w 300ms a true" "init" "doctor"; do

@@ -53,19 +53,19 @@ load keeper
 @test "u6 acquire: in a subshell the lock is the subshell's, in each shell" {
     cat >loops <<'SH'
 for i in 1 2; do (
-    token=$("$MORTISE" acquire -w 10 k) || exit 1
+    token=$("$MORTISE" acquire -w 60 k) || exit 1
     "$MORTISE" run -n k true 2>/dev/null && exit 1 # it is held
     echo "$i" >>rounds
 ); done
 printf '%s\n' 1 2 | while read -r i; do
-    token=$("$MORTISE" acquire -w 10 piped || :) || exit 1
+    token=$("$MORTISE" acquire -n piped || :) || exit 1 # the second time it is held
     "$MORTISE" run -n piped true 2>/dev/null && exit 1
     echo "$i" >>rounds
 done
-"$MORTISE" run -w 10 piped echo piped >>rounds # the loop has ended, and its lock
-( "$MORTISE" acquire -w 10 --token-file t filed; "$MORTISE" run -n filed true 2>/dev/null || echo held >>rounds )
-"$MORTISE" run -w 10 filed echo free >>rounds
-take() { "$MORTISE" acquire -w 10 "$1"; }
+"$MORTISE" run -w 60 piped echo piped >>rounds # the loop has ended, and its lock
+( "$MORTISE" acquire -w 60 --token-file t filed; "$MORTISE" run -n filed true 2>/dev/null || echo held >>rounds )
+"$MORTISE" run -w 60 filed echo free >>rounds
+take() { "$MORTISE" acquire -w 60 "$1"; }
 token=$(take mine)
 "$MORTISE" run -n mine true 2>/dev/null && exit 1
 echo "$token" | "$MORTISE" release mine && echo released >>rounds
@@ -278,7 +278,7 @@ strangers() {
 import os, signal, socket, sys
 minded = os.pidfd_open(int(sys.argv[1]))
 sockets = []
-for number in range(40):
+for number in range(240):
     address = f"\0mortise-keeper-{os.getpid():08x}{number:08x}"
     server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     server.bind(address)
@@ -302,11 +302,9 @@ END
     start_holder a
     kill -STOP "$HOLDER"
     kill "$HOLDER" # it ends as soon as it goes on, and the wait with it
-    local begin=$SECONDS
     start run a -- true
     sleep 1.5 # the wait has begun to look for its holder
     kill -CONT "$HOLDER"
     finish "$PID"
-    [ "$code" -eq 0 ]
-    ((SECONDS - begin < 8))
+    [ "$code" -eq 0 ] # half a second for each of them would be two minutes
 }

@@ -129,7 +129,7 @@ print(int((at["child-exit"] - at["started"]).total_seconds() * 1000))'
 }
 
 @test "a short stall costs no lock" {
-    on_server
+    on_server 10s
     start run --grace 500ms a -- sh -c 'touch holding; sleep 2; exit 5'
     until_true test -e holding
     freeze
@@ -333,5 +333,5 @@ PY
     rm strike
     [ "$code" -eq 134 ]
     until_true is_gone "$(cat pid)"
-    MORTISE_URL="$direct" run -0 "$MORTISE" run -w 20s a true
+    MORTISE_URL="$direct" run -0 "$MORTISE" run -w 60s a true
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client is closed while its store is away. Nothing of the client ever reached the store, so the
- * close waits for no answer: it adds 100 ms at most. The machine may be busy, so the test allows a
- * second, and prints what it measured.
+ * close waits for no answer: it adds 100 ms at most. The test prints what it measured; one that
+ * waits does so for ten minutes.
  */
 #include "api/api_fixture.h"
 
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define MOST_MS 1000
+#define MOST_MS 60000
 
 /* A server that takes connections and never answers: its port. */
 static int open_silent(int *port)
@@ -28,31 +28,32 @@ static int open_silent(int *port)
 
 static const char *const forms[] = {
 #ifdef MORTISE_ZOOKEEPER
-    "zk://127.0.0.1:%d",
+    "zk://127.0.0.1:%d?connect=600s",
 #endif
 #ifdef MORTISE_REDIS
-    "redis://127.0.0.1:%d",
-    "redlock:redis://127.0.0.1:%d",
+    "redis://127.0.0.1:%d?connect=600s",
+    "redlock:redis://127.0.0.1:%d?connect=600s",
 #endif
 #ifdef MORTISE_POSTGRES
-    "postgresql://u@127.0.0.1:%d/d",
-    "postgresql://u@127.0.0.1:%d/d?form=advisory",
+    "postgresql://u@127.0.0.1:%d/d?connect=600s",
+    "postgresql://u@127.0.0.1:%d/d?form=advisory&connect=600s",
 #endif
 #ifdef MORTISE_MARIADB
-    "mysql://u@127.0.0.1:%d/d",
-    "mysql://u@127.0.0.1:%d/d?form=row",
+    "mysql://u@127.0.0.1:%d/d?connect=600s",
+    "mysql://u@127.0.0.1:%d/d?form=row&connect=600s",
 #endif
     NULL};
 
 /* Closes behind an acquire that has waited in vain, and behind one that has not waited. */
 static void close_in_time(const char *form, int port)
 {
+    const mortise_client_options options = {.size = sizeof options, .timeout_ms = 600000};
     char uri[128];
     for (int64_t timeout_ms = 0; timeout_ms <= 200; timeout_ms += 200) {
         mortise_client *client;
         mortise_hold hold;
         snprintf(uri, sizeof uri, form, port);
-        check(mortise_open(uri, NULL, &client) == MORTISE_OK);
+        check(mortise_open(uri, &options, &client) == MORTISE_OK);
         if (timeout_ms > 0)
             check(mortise_acquire_for(api_lock(client, "x"), timeout_ms, &hold) != MORTISE_OK);
         int64_t began = mortise_now_ns();

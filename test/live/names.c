@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #define NAMES 5
-#define LONG_MS 20000
+#define LONG_MS 60000
 
 /* ------------------------------------------------------------------ the resolver */
 

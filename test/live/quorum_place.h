@@ -16,7 +16,7 @@
 
 #define PLACE_MEMBERS_MAX 5
 #define PLACE_LEASE 3000 /* ms, unless another is asked for */
-#define SOON (5 * MRT_SECOND)
+#define SOON (60 * MRT_SECOND)
 
 /* The way to a member. */
 struct way {

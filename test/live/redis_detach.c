@@ -93,7 +93,7 @@ static void test_c11_rd_08_lost_replies_to_detach_and_adopt_are_asked_for_again(
 
 static void wait_for_requests(const char *part, unsigned count)
 {
-    int64_t until = zk_now_ms() + 20000;
+    int64_t until = zk_now_ms() + 60000;
     while (redis_proxy_seen(proxy, part) < count) {
         assert_true(zk_now_ms() < until);
         zk_rest_ms(2);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where several hold: whoever of them is killed, the next comes in at once, though it may
- * have begun to wait far behind. "At once" is here: sooner than anybody looks again by the
- * clock, which is after a second.
+ * have begun to wait far behind. "At once" is here: because it was told, for nobody looks by the
+ * clock for a minute.
  */
 #include "cmocka_all.h"
 #include "core/rule.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AT_ONCE (500 * MRT_MILLISECOND)
+#define LONG_ENOUGH (60 * MRT_SECOND)
 #define ROUNDS 5
 #define READERS (UINT64_C(1) << 31)
 
@@ -28,7 +28,7 @@ static int hold(const char *uri, const char *what)
     if (!mrt_rule_grants(view.weight_ahead, weight, capacity))
         helper_say("waits");
     while (!mrt_rule_grants(view.weight_ahead, weight, capacity)) { /* no look but when told */
-        port_wait_told(&client, view.ticket, view.recheck);
+        assert_true(port_wait_told(&client, view.ticket, LONG_ENOUGH));
         view = port_refresh(&client, "q", &view);
         assert_int_equal(view.type, MRT_VIEW);
     }
@@ -42,12 +42,11 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void expect_at_once(const char *what, mrt_time *times, size_t count)
+static void print_times(const char *what, mrt_time *times, size_t count)
 {
     qsort(times, count, sizeof times[0], compare);
     print_message("%s: killed to granted: median %.2f ms, longest %.2f ms of %zu\n", what,
                   (double)times[count / 2] / 1e6, (double)times[count - 1] / 1e6, count);
-    assert_true(times[count * 3 / 4] < AT_ONCE);
 }
 
 static void start(struct helper *helper, const struct place *place, const char *what,
@@ -81,7 +80,7 @@ static void test_b_f13_three_permits_six_processes_and_holders_killed(void **sta
         for (int i = 3; i < 6; i++)
             helper_kill(&helpers[i]);
     }
-    expect_at_once("three permits", times, ROUNDS * 3);
+    print_times("three permits", times, ROUNDS * 3);
     check_integrity(place->path);
 }
 
@@ -102,7 +101,7 @@ static void test_b_a_waiter_killed_in_between_leaves_the_next_watching(void **st
             helper_kill(&holders[i]);
         helper_kill(&last);
     }
-    expect_at_once("behind a dead waiter", times, ROUNDS);
+    print_times("behind a dead waiter", times, ROUNDS);
 }
 
 /* A waiter that gives up and lives on is no death for anybody to see. */
@@ -128,7 +127,7 @@ static void test_b_a_waiter_that_gave_up_leaves_the_next_watching(void **state)
     }
     port_stop(&client);
     port_close(&client);
-    expect_at_once("behind one that gave up", times, ROUNDS);
+    print_times("behind one that gave up", times, ROUNDS);
 }
 
 /* --------------------------------------------------------------- read/write */
@@ -167,7 +166,7 @@ static void test_b_d3_readers_killed_in_front_of_a_writer(void **state)
     mrt_time times[ROUNDS];
     for (int round = 0; round < ROUNDS; round++)
         readers_killed(*state, false, &times[round]);
-    expect_at_once("readers", times, ROUNDS);
+    print_times("readers", times, ROUNDS);
 }
 
 static void test_b_e5_readers_that_came_in_behind_a_downgrade_killed(void **state)
@@ -175,7 +174,7 @@ static void test_b_e5_readers_that_came_in_behind_a_downgrade_killed(void **stat
     mrt_time times[ROUNDS];
     for (int round = 0; round < ROUNDS; round++)
         readers_killed(*state, true, &times[round]);
-    expect_at_once("readers behind a downgrade", times, ROUNDS);
+    print_times("readers behind a downgrade", times, ROUNDS);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, place_make, place_remove)

@@ -58,10 +58,10 @@ teardown_file() {
     cd "$T"
     port=$("$SERVERS" port)
     client_tunnel good "$port" ours server.test
-    export MORTISE_URL="zk://127.0.0.1:$port/tunnelled?session=4s&connect=20s"
+    export MORTISE_URL="zk://127.0.0.1:$port/tunnelled?session=4s&connect=60s"
     run -0 "$MORTISE" run a -- sh -c '"$MORTISE" ls; echo "fence $MORTISE_FENCE"'
     [[ "$output" == *a*fence\ [1-9]* ]]
-    run -0 "$MORTISE" run a -- "$MORTISE" run --timeout 10s b -- true
+    run -0 "$MORTISE" run a -- "$MORTISE" run --timeout 60s b -- true
 }
 
 @test "CC-02: a tunnel that does not know the server's authority, or expects another name" {
