@@ -554,8 +554,9 @@ typedef enum mortise_state {
  * ESTALE: the store granted the lock with a fence that is not larger than an earlier one of this
  * client's: the store was wiped, or restored from a backup, and a resource that keeps fences would
  * refuse this one. Other clients do not notice. After each error nothing is held and nothing stays
- * queued. Source: the ticket queue of Lamport's bakery, as ZooKeeper's lock recipe lays it out;
- * eventual fairness inside the process as in Go's sync.Mutex.
+ * queued.
+ * Source: the ticket queue of Lamport's bakery, as ZooKeeper's lock recipe lays it out; eventual
+ * fairness inside the process as in Go's sync.Mutex.
  */
 MORTISE_API int mortise_acquire(mortise_lock *lock, mortise_hold *hold);
 /* The same without waiting: EBUSY if the lock is not free now; leaves nothing behind. EDISCONNECTED

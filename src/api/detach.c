@@ -129,7 +129,8 @@ int mortise_adopt(mortise_lock *lock, const char *token, mortise_hold *hold)
     if (error != MORTISE_OK)
         return error;
     if (!read_token(token, &waiter->adopts, &waiter->last_fence))
-        return mrt_error(MORTISE_EINVALID, "what was given is no token");
+        return mrt_error(MORTISE_EINVALID,
+                         "the text is no token: give the one that the detach returned");
     waiter->owner = mrt_lock_owner(lock);
     mrt_lock_fill_wait(lock, &wait);
     waiter->deadline = MRT_TIME_NEVER;

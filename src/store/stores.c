@@ -7,15 +7,29 @@
 #include "base/uri.h"
 #include "store/module.h"
 
+#include <stdio.h>
 #include <string.h>
+
+/* All schemes, for people. */
+static void list_schemes(char *text, size_t size)
+{
+    size_t length = 0;
+    for (const struct mrt_store_row *row = mrt_store_rows; row->scheme && length < size; row++)
+        length += (size_t)snprintf(text + length, size - length, "%s%s:", length > 0 ? ", " : "",
+                                   row->scheme);
+}
 
 int mrt_store_find(const struct mrt_uri *uri, const struct mrt_store_ops **ops)
 {
     const struct mrt_store_row *row = mrt_store_rows;
     while (row->scheme && strcmp(row->scheme, uri->scheme) != 0)
         row++;
-    if (!row->scheme)
-        return mrt_error(MORTISE_ESCHEME, "no store is known by the scheme \"%s\"", uri->scheme);
+    if (!row->scheme) {
+        char known[160] = "";
+        list_schemes(known, sizeof known);
+        return mrt_error(MORTISE_ESCHEME, "no store is known by the scheme \"%s\"; known are %s",
+                         uri->scheme, known);
+    }
     int error = MORTISE_OK;
     *ops = row->ops;
     if (row->module)

@@ -70,3 +70,25 @@ says() {
     says 'a redis: URI begins as redis://host:port' 78 --url redis://localhost:1x ls
     says 'host 2 in a zk: URI is not of the form host:port' 78 --url zk://a:1,b:/x ls
 }
+
+@test "the error of a file that cannot be the store says what to do" {
+    umask 077
+    touch plain && mkdir link.dir && ln -s plain link && printf 'no database, but long enough' >text
+    chmod 644 plain
+    local rows=(
+        'link|name the file itself'
+        'link.dir|name a file of your own'
+        'plain|make its mode 0600'
+        'text|name a file that does not exist yet'
+    )
+    for row in "${rows[@]}"; do
+        run "$MORTISE" --url "sqlite:$T/${row%|*}" ls
+        [ "$status" -ne 0 ]
+        [[ "$output" == *"${row%|*}"*"${row#*|}"* ]]
+    done
+    run "$MORTISE" --url "sqlite:$T/missing/locks.db" ls
+    [[ "$output" == *"missing: "*"make the directory first"* ]]
+    run "$MORTISE" --url nothing:x ls
+    [ "$status" -eq 78 ]
+    [[ "$output" == *'known are '*'sqlite:'* ]]
+}

@@ -125,9 +125,10 @@ static int read_text(struct file *file, int fd)
     file->text = calloc(1, FILE_BYTES_MAX);
     ssize_t got = file->text ? read(fd, file->text, FILE_BYTES_MAX - 1) : -1;
     if (got < 0)
-        return mrt_cli_fail(MRT_EXIT_CONFIG, "%s cannot be read", file->path);
+        return mrt_cli_fail(MRT_EXIT_CONFIG, "%s cannot be read: name a plain file", file->path);
     if (strlen(file->text) != (size_t)got)
-        return mrt_cli_fail(MRT_EXIT_CONFIG, "%s is not text", file->path);
+        return mrt_cli_fail(MRT_EXIT_CONFIG, "%s is not text: a line is option = value",
+                            file->path);
     return take_lines(file);
 }
 
@@ -140,7 +141,9 @@ static int read_file(const char *path, bool named)
     if (fd < 0 && !named && (errno == ENOENT || errno == ENOTDIR))
         return 0;
     if (fd < 0)
-        return mrt_cli_fail(MRT_EXIT_CONFIG, "%s: %s", path, strerror(errno));
+        return mrt_cli_fail(MRT_EXIT_CONFIG, "%s: %s%s", path, strerror(errno),
+                            named ? ""
+                                  : "; set HOME or XDG_CONFIG_HOME to a directory of your own");
     struct file *file = calloc(1, sizeof *file);
     if (!file) {
         close(fd);

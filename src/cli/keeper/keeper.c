@@ -106,7 +106,9 @@ static void serve(struct keeper *keeper, size_t call)
         describe_lock(keeper, &reply);
     } else if (is_other) {
         reply.code = MRT_EXIT_USAGE;
-        snprintf(reply.text, sizeof reply.text, "%s: the token is of another lock", request.name);
+        snprintf(reply.text, sizeof reply.text,
+                 "%s: the token is of another lock: give the name that it was acquired with",
+                 request.name);
     } else {
         renew(keeper, &request, &reply);
     }

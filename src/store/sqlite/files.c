@@ -111,11 +111,12 @@ static int check_ancestors(const char *directory)
         if (lstat(path, &status) < 0)
             return system_error(path);
         if (!trusted_owner(status.st_uid))
-            return refused(path, "the directory belongs to another user");
+            return refused(path, "the directory belongs to another user" OWN_DIRECTORY);
         if (open_to_others(&status))
-            return refused(path, status.st_mode & S_IWOTH
-                                     ? "the directory is writable by all and not sticky"
-                                     : "the directory is writable by a group and not sticky");
+            return refused(
+                path, status.st_mode & S_IWOTH
+                          ? "the directory is writable by all and not sticky" OWN_DIRECTORY
+                          : "the directory is writable by a group and not sticky" OWN_DIRECTORY);
     }
     return 0;
 }
@@ -126,7 +127,7 @@ static int check_directory(const char *path, int fd)
     if (fstat(fd, &status) < 0)
         return system_error(path);
     if (!trusted_owner(status.st_uid))
-        return refused(path, "the directory belongs to another user");
+        return refused(path, "the directory belongs to another user" OWN_DIRECTORY);
     if (status.st_mode & S_IWOTH)
         return refused(path, "the directory is writable by all" OWN_DIRECTORY);
     if (status.st_mode & S_IWGRP)
@@ -151,18 +152,20 @@ static int check_filesystem(const char *path, int fd)
 static int check_plain_file(const char *path, const struct stat *status)
 {
     if (S_ISLNK(status->st_mode))
-        return refused(path, "is a symbolic link");
+        return refused(path, "is a symbolic link; name the file itself");
     if (!S_ISREG(status->st_mode))
-        return refused(path, "is not a plain file");
+        return refused(path, "is not a plain file; name a file of your own, which mortise creates");
     if (status->st_uid != geteuid())
-        return refused(path, "the file belongs to another user");
+        return refused(path, "the file belongs to another user; name a file of your own, or use a "
+                             "server, if several users share the locks");
     if (status->st_nlink > 1)
-        return refused(path, "the file has more than one name (hard links)");
+        return refused(path, "the file has more than one name (hard links); remove the others");
     if (status->st_mode & (S_IWGRP | S_IWOTH))
-        return refused(path, "the file is writable by others");
-    if (status->st_mode & (S_IRGRP | S_IROTH))
-        return refused(path, "the file can be read by others, who could stop all locks: "
+        return refused(path, "the file is writable by others; if it is a store of mortise, "
                              "make its mode 0600");
+    if (status->st_mode & (S_IRGRP | S_IROTH))
+        return refused(path, "the file can be read by others, who could stop all locks; if it is "
+                             "a store of mortise, make its mode 0600");
     return 0;
 }
 
@@ -206,7 +209,8 @@ static int check_companion(const struct mrt_sqlite_file *file, const char *suffi
     char path[PATH_MAX];
     struct stat status;
     if (snprintf(path, sizeof path, "%s%s", file->path, suffix) >= (int)sizeof path)
-        return mrt_error(MORTISE_EURI, "the database's path is too long");
+        return mrt_error(MORTISE_EURI,
+                         "the database's path is too long: name a shorter one in the URI");
     if (fstatat(file->directory_fd, strrchr(path, '/') + 1, &status, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : system_error(path);
     return check_plain_file(path, &status);
@@ -247,9 +251,10 @@ static int resolve(struct mrt_sqlite_file *file, const char *path)
     const char *name = slash ? slash + 1 : path;
     size_t length = slash ? (size_t)(slash - path) : 0;
     if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        return mrt_error(MORTISE_EURI, "%s names a directory, not a file", path);
+        return mrt_error(MORTISE_EURI, "%s names a directory: name a file in it", path);
     if (strlen(name) + sizeof SESSIONS_SUFFIX > NAME_MAX || length >= sizeof directory)
-        return mrt_error(MORTISE_EURI, "the database's path is too long");
+        return mrt_error(MORTISE_EURI,
+                         "the database's path is too long: name a shorter one in the URI");
     memcpy(directory, path, length);
     directory[length] = '\0';
     const char *parent = length ? directory : slash ? "/" : ".";
@@ -258,7 +263,8 @@ static int resolve(struct mrt_sqlite_file *file, const char *path)
     const char *start = strcmp(canonical, "/") == 0 ? "" : canonical;
     int written = snprintf(file->path, sizeof file->path, "%s/%s", start, name);
     if (written < 0 || (size_t)written + sizeof SESSIONS_SUFFIX + MRT_ID_TEXT_SIZE > PATH_MAX)
-        return mrt_error(MORTISE_EURI, "the database's path is too long");
+        return mrt_error(MORTISE_EURI,
+                         "the database's path is too long: name a shorter one in the URI");
     snprintf(file->sessions, sizeof file->sessions, "%.*s" SESSIONS_SUFFIX, written, file->path);
     int error = check_ancestors(canonical);
     if (error)
@@ -269,6 +275,18 @@ static int resolve(struct mrt_sqlite_file *file, const char *path)
     return check_directory(canonical, file->directory_fd);
 }
 
+/* Adds to the particulars what to do about a directory that was named and cannot be used. */
+static int advise(int error)
+{
+    char why[MRT_ERROR_DETAIL_MAX];
+    if (error != MORTISE_EUNREACHABLE && error != MORTISE_EPERMISSION)
+        return error;
+    mrt_error_copy_detail(why);
+    return mrt_error(error, "%s; %s", why,
+                     error == MORTISE_EUNREACHABLE ? "make the directory first (mkdir -m 700)"
+                                                   : "name a file in a directory of your own");
+}
+
 int mrt_sqlite_file_open(struct mrt_sqlite_file *file, const char *path, bool any_filesystem)
 {
     char standard[PATH_MAX];
@@ -277,9 +295,10 @@ int mrt_sqlite_file_open(struct mrt_sqlite_file *file, const char *path, bool an
     if (*path == '\0') {
         error = mrt_sqlite_default_path(standard, sizeof standard);
         path = standard;
+        error = error ? error : resolve(file, path);
+    } else {
+        error = advise(resolve(file, path));
     }
-    if (!error)
-        error = resolve(file, path);
     if (!error && !any_filesystem)
         error = check_filesystem(file->path, file->directory_fd);
     if (!error)

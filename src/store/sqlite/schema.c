@@ -290,7 +290,9 @@ static int explain(const struct mrt_sqlite_db *db, const struct mrt_sqlite_file 
 {
     switch (db->last_error & 0xff) {
     case SQLITE_NOTADB:
-        return mrt_error(MORTISE_EUNSAFE, "%s is not a database of mortise", file->path);
+        return mrt_error(MORTISE_EUNSAFE,
+                         "%s is not a database of mortise: name a file that does not exist yet",
+                         file->path);
     case SQLITE_PERM:
     case SQLITE_READONLY:
     case SQLITE_AUTH:
@@ -312,7 +314,9 @@ static int create(struct mrt_sqlite_db *db, const struct mrt_sqlite_file *file, 
         /* Unless somebody has made it just now. */
         if (mrt_sqlite_statement(db, MRT_SQLITE_COUNTER))
             return 0;
-        return mrt_error(MORTISE_EUNSAFE, "%s is a database of some other program, or version",
+        return mrt_error(MORTISE_EUNSAFE,
+                         "%s is a database of another program, or of another version of mortise: "
+                         "name a file that does not exist yet",
                          file->path);
     }
     if (outcome == MRT_DONE)
@@ -364,7 +368,9 @@ static int prepare_to_work(struct mrt_sqlite_db *db, const struct mrt_sqlite_fil
     if (error)
         return error;
     if (counter.format > FORMAT)
-        return mrt_error(MORTISE_EUNSAFE, "%s was made by a newer version of mortise", file->path);
+        return mrt_error(MORTISE_EUNSAFE,
+                         "%s was made by a newer version of mortise: install that version",
+                         file->path);
     if (counter.format < FORMAT &&
         mrt_sqlite_write_durably(db, patience, upgrade, NULL) != MRT_DONE)
         return explain(db, file);
