@@ -27,6 +27,7 @@
 #   make bench      STORE=sqlite|zk|zk3|redis|postgres|mariadb|agent: figures beside the peers',
 #                   in build/bench*.json and drawn in build/bench*.svg
 #   make plots      draw bench/figures in doc/plots
+#   make pictures   record make run, mortise top and the page of mortise serve for README
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -148,9 +149,13 @@ else
 	@bench/zookeeper/run $(STORE) $(BUILD)
 endif
 
-.PHONY: plots
+.PHONY: plots pictures
 plots:
 	@bench/plot bench/figures/*.json --into doc/plots
+
+pictures:
+	@tools/install-deps build test
+	@tools/pictures --build $(BUILD)
 
 model:
 	@tools/install-deps test

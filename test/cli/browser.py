@@ -158,7 +158,8 @@ class Browser:
     def screenshot(self, path):
         height = int(self.evaluate("document.documentElement.scrollHeight"))
         width = int(self.evaluate("innerWidth"))
-        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True,
+        data = self.call("Page.captureScreenshot", format=path.rsplit(".", 1)[1],
+                         captureBeyondViewport=True,
                          clip={"x": 0, "y": 0, "width": width, "height": height, "scale": 1})
         with open(path, "wb") as file:
             file.write(base64.b64decode(data["data"]))
