@@ -167,7 +167,8 @@ class Processes(Place):
     def test_killed_process_loses_its_lock(self):
         text = "import sys, time, mortise\nlock = mortise.Client(sys.argv[1]).lock(sys.argv[2])\n" \
                "lock.acquire()\nprint('held', flush=True)\ntime.sleep(1000)\n"
-        with self.program(text, self.url, self.name) as process:
+        url = self.url.replace("session=10s", "session=2s")
+        with self.program(text, url, self.name) as process:
             self.assertEqual(process.stdout.readline(), "held\n")
             self.assertIsNone(self.client.lock(self.name).try_acquire())
             process.kill()
