@@ -24,8 +24,8 @@
 #   make mutants    which suite finds each fault of test/mutants, and how soon
 #   make model      every order of what a few clients can do; the rules' models in Spin
 #   make tidy format asan tsan coverage clean
-#   make bench      STORE=sqlite|zk|zk3|redis|postgres|mariadb|agent: figures beside the peers',
-#                   in build/bench*.json and drawn in build/bench*.svg
+#   make bench      STORE=sqlite|zk|zk3|redis|postgres|mariadb|agent|python: figures beside
+#                   the peers', in build/bench*.json and drawn in build/bench*.svg
 #   make plots      draw bench/figures in doc/plots
 #   make pictures   record make run, mortise top and the page of mortise serve for README
 
@@ -138,6 +138,9 @@ ifeq ($(filter-out sqlite,$(STORE)),)
 	@bench/run $(BUILD)
 else ifeq ($(STORE),agent)
 	@bench/agent/run $(BUILD)
+else ifeq ($(STORE),python)
+	@tools/install-deps test
+	@bench/python/run $(BUILD)
 else ifeq ($(STORE),redis)
 	@tools/install-deps test
 	@bench/redis/run $(BUILD)
