@@ -56,7 +56,7 @@ test:
 	@tools/run-tests
 
 test-long:
-	@tools/install-deps build test
+	@tools/install-deps build test package
 	@tools/run-long --minutes $(or $(MINUTES),60) --old $(or $(OLD),b2a6b31) $(if $(SEED),--seed $(SEED)) $(PARTS)
 
 compat: all
@@ -97,6 +97,7 @@ musl-test:
 	@tools/check-musl $(BUILD)
 
 abi:
+	@tools/install-deps build package
 	@tools/check-abi $(BUILD) $(or $(OLD),$(RELEASED))
 
 html:
