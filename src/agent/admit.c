@@ -93,14 +93,26 @@ static struct mrt_user *admit(struct mrt_agent *agent, int fd, const struct ucre
     return user;
 }
 
-static struct mrt_peer *new_peer(struct mrt_agent *agent, int fd)
+struct mrt_peer *mrt_peer_new(struct mrt_agent *agent, int fd, uint32_t events)
 {
     struct mrt_peer *peer = calloc(1, sizeof *peer);
-    if (peer && mrt_epoll_watch(agent->epoll, fd, EPOLLIN | EPOLLRDHUP, peer))
-        return peer;
-    free(peer);
-    refuse(agent, fd, "-FULL the agent has no memory for another connection\r\n");
-    return NULL;
+    if (!peer || !mrt_epoll_watch(agent->epoll, fd, events, peer)) {
+        free(peer);
+        return NULL;
+    }
+    peer->agent = agent;
+    peer->fd = fd;
+    peer->watched = events;
+    STAILQ_INIT(&peer->pending);
+    return peer;
+}
+
+void mrt_peer_join(struct mrt_peer *peer)
+{
+    struct mrt_agent *agent = peer->agent;
+    TAILQ_INSERT_TAIL(&agent->peers, peer, link);
+    peer->user->connections++;
+    agent->peer_count++;
 }
 
 void mrt_peer_accept(struct mrt_agent *agent, int fd)
@@ -113,21 +125,18 @@ void mrt_peer_accept(struct mrt_agent *agent, int fd)
         return;
     }
     struct mrt_user *user = admit(agent, fd, &who, &rules);
-    struct mrt_peer *peer = user ? new_peer(agent, fd) : NULL;
+    struct mrt_peer *peer = user ? mrt_peer_new(agent, fd, EPOLLIN | EPOLLRDHUP) : NULL;
+    if (user && !peer)
+        refuse(agent, fd, "-FULL the agent has no memory for another connection\r\n");
     if (!peer)
         return;
-    peer->agent = agent;
-    peer->fd = fd;
+    peer->since = mrt_time_now();
     peer->pid = who.pid;
     peer->user = user;
     peer->rules = rules;
     if (user->limits && mrt_access_has_spaces(agent->access))
         snprintf(peer->space, sizeof peer->space, "%u/", user->uid);
-    peer->watched = EPOLLIN | EPOLLRDHUP;
-    STAILQ_INIT(&peer->pending);
-    TAILQ_INSERT_TAIL(&agent->peers, peer, link);
-    user->connections++;
-    agent->peer_count++;
+    mrt_peer_join(peer);
     agent->counters.connections++;
 }
 

@@ -10,7 +10,7 @@
  */
 #include "agent/agent.h"
 
-#include "agent/peer.h"
+#include "agent/lock.h"
 #include "agent/socket.h"
 #include "base/epoll.h"
 #include "base/error.h"
@@ -126,6 +126,15 @@ static void end_all(struct mrt_agent *agent)
         mrt_peer_end(peer);
 }
 
+/* A client that has given back its last lock can take nothing here any more. */
+static void end_idle(struct mrt_agent *agent)
+{
+    struct mrt_peer *peer, *next;
+    TAILQ_FOREACH_SAFE (peer, &agent->peers, link, next)
+        if (!mrt_lock_any_held(peer))
+            mrt_peer_end(peer);
+}
+
 /* The first signal lets holds go on for a while; one more ends them. */
 static void stop(struct mrt_agent *agent, int fd, mrt_time drain)
 {
@@ -158,6 +167,8 @@ static void expire(struct mrt_agent *agent, mrt_time now)
         mrt_peer_close(peer);
     if (agent->drains && now >= agent->drain_until)
         end_all(agent);
+    else if (agent->drains)
+        end_idle(agent);
 }
 
 static int timeout_ms(const struct mrt_agent *agent)

@@ -8,7 +8,7 @@
  *
  * Threads: the agent's.
  */
-#include "agent/peer.h"
+#include "agent/lock.h"
 
 #include "core/recipe.h"
 
@@ -65,57 +65,171 @@ static bool take_longest(const struct call *call, size_t i, struct mrt_lock_wish
     return true;
 }
 
-/* The options of a LOCK, from the word `i` on. */
-static bool take_options(const struct call *call, size_t i, struct mrt_lock_wish *wish)
+/* LABEL text: what LIST shows. */
+static bool take_label(const struct call *call, size_t i, struct mrt_lock_wish *wish)
 {
-    bool has_kind = false;
+    if (i + 1 < call->count)
+        wish->label = call->words[i + 1];
+    if (wish->label.size > 0 && wish->label.size < MRT_LABEL_SIZE &&
+        mrt_text_is_clean(wish->label.text, wish->label.size))
+        return true;
+    mrt_reply_error(call->reply, "BADVALUE LABEL wants a text of at most %d bytes",
+                    MRT_LABEL_SIZE - 1);
+    return false;
+}
+
+static bool take_bind(const struct call *call, size_t i, struct mrt_lock_wish *wish)
+{
+    wish->binds = i + 1 < call->count && mrt_resp_is(&call->words[i + 1], "PROCESS");
+    if (!wish->binds)
+        mrt_reply_error(call->reply, "BADVALUE BIND wants PROCESS behind it");
+    return wish->binds;
+}
+
+static bool take_side(const struct call *call, size_t i, struct mrt_lock_wish *wish)
+{
+    wish->recipe = mrt_read_write;
+    wish->weight = mrt_resp_is(&call->words[i], "READ") ? MRT_READER : MRT_WRITER;
+    return true;
+}
+
+struct option {
+    const char *name;
+    bool (*take)(const struct call *call, size_t i, struct mrt_lock_wish *wish);
+    size_t words;
+    bool is_kind;
+};
+
+/* The options of a LOCK, from the word `i` on. */
+static bool take_options(const struct call *call, size_t i, bool has_kind,
+                         struct mrt_lock_wish *wish)
+{
+    static const struct option options[] = {
+        {"READ", take_side, 1, true},       {"WRITE", take_side, 1, true},
+        {"PERMITS", take_permits, 4, true}, {"TTL", take_longest, 2, false},
+        {"LABEL", take_label, 2, false},    {"BIND", take_bind, 2, false},
+    };
     while (i < call->count) {
         const struct mrt_resp_word *word = &call->words[i];
-        bool reads = mrt_resp_is(word, "READ"), writes = mrt_resp_is(word, "WRITE");
-        bool permits = mrt_resp_is(word, "PERMITS");
-        if ((reads || writes || permits) && has_kind) {
-            mrt_reply_error(call->reply, "BADVALUE READ, WRITE and PERMITS exclude each other");
-            return false;
-        }
-        if (reads || writes) {
-            wish->recipe = mrt_read_write;
-            wish->weight = reads ? MRT_READER : MRT_WRITER;
-            i++;
-        } else if (permits) {
-            if (!take_permits(call, i, wish))
-                return false;
-            i += 4;
-        } else if (mrt_resp_is(word, "TTL")) {
-            if (!take_longest(call, i, wish))
-                return false;
-            i += 2;
-        } else {
+        size_t which = 0, count = sizeof options / sizeof options[0];
+        while (which < count && !mrt_resp_is(word, options[which].name))
+            which++;
+        if (which == count) {
             mrt_reply_error(call->reply,
-                            "BADVALUE \"%.*s\" is no option of LOCK: READ, WRITE, PERMITS, TTL",
+                            "BADVALUE \"%.*s\" is no option here: READ, WRITE, PERMITS, TTL, "
+                            "LABEL, BIND",
                             (int)(word->size < 32 ? word->size : 32), word->text);
             return false;
         }
-        has_kind |= reads || writes || permits;
+        if (options[which].is_kind && has_kind) {
+            mrt_reply_error(call->reply, "BADVALUE READ, WRITE and PERMITS exclude each other");
+            return false;
+        }
+        if (!options[which].take(call, i, wish))
+            return false;
+        has_kind |= options[which].is_kind;
+        i += options[which].words;
     }
     return true;
 }
 
-/* LOCK name timeout [READ | WRITE | PERMITS n OF m] [TTL ms] */
-static void run_lock(const struct call *call)
+/* Takes what the timeout and the options from the word `i` on say. */
+static void take_lock(const struct call *call, size_t i, bool has_kind, struct mrt_lock_wish *wish)
 {
-    struct mrt_lock_wish wish = {.recipe = mrt_mutex, .weight = 1, .deadline = MRT_TIME_NEVER};
     int64_t ms;
+    wish->deadline = MRT_TIME_NEVER;
     if (!mrt_resp_number(&call->words[2], -1, TIMEOUT_MAX_MS, &ms)) {
         mrt_reply_error(call->reply,
                         "BADVALUE a timeout is milliseconds: -1 waits for ever, 0 does not wait");
         return;
     }
-    if (!take_options(call, 3, &wish))
+    if (!take_options(call, i, has_kind, wish))
         return;
-    wish.try_only = ms == 0;
+    wish->try_only = ms == 0;
     if (ms > 0)
-        wish.deadline = mrt_time_add(call->received, mrt_time_from_ms(ms));
-    mrt_lock_take(call->peer, &call->words[1], &wish, call->reply);
+        wish->deadline = mrt_time_add(call->received, mrt_time_from_ms(ms));
+    mrt_lock_take(call->peer, &call->words[1], wish, call->reply);
+}
+
+/* LOCK name timeout [READ | WRITE | PERMITS n OF m] [TTL ms] [LABEL text] [BIND PROCESS] */
+static void run_lock(const struct call *call)
+{
+    struct mrt_lock_wish wish = {.recipe = mrt_mutex, .weight = 1};
+    take_lock(call, 3, false, &wish);
+}
+
+/* CAMPAIGN name timeout value [TTL ms] [LABEL text] [BIND PROCESS] */
+static void run_campaign(const struct call *call)
+{
+    struct mrt_lock_wish wish = {.recipe = mrt_election, .weight = 1, .value = call->words[3]};
+    if (!call->peer->agent->driver.ops->values)
+        mrt_reply_error(call->reply, "STORE this store keeps no values, as elections need");
+    else if (wish.value.size > MORTISE_VALUE_MAX)
+        mrt_reply_error(call->reply, "BADVALUE a value has at most %d bytes", MORTISE_VALUE_MAX);
+    else
+        take_lock(call, 4, true, &wish);
+}
+
+/* LEADER name */
+static void run_leader(const struct call *call)
+{
+    struct mrt_command wanted = {.type = MRT_OBSERVE, .once = true};
+    mrt_ask(call->peer, &wanted, &call->words[1], call->reply);
+}
+
+/* GET name */
+static void run_get(const struct call *call)
+{
+    struct mrt_command wanted = {.type = MRT_CELL_GET};
+    mrt_ask(call->peer, &wanted, &call->words[1], call->reply);
+}
+
+/* CAS name version [value [FENCE fence]] */
+static void run_cas(const struct call *call)
+{
+    int64_t version, fence = 0;
+    struct mrt_command wanted = {.type = MRT_CELL_SET};
+    if (!mrt_resp_number(&call->words[2], 0, INT64_MAX, &version)) {
+        mrt_reply_error(call->reply, "BADVALUE a version is the number that GET has replied");
+        return;
+    }
+    bool has_fence = call->count == 6 && mrt_resp_is(&call->words[4], "FENCE") &&
+                     mrt_resp_number(&call->words[5], 1, INT64_MAX, &fence);
+    if (call->count > 4 && !has_fence) {
+        mrt_reply_error(call->reply, "BADVALUE FENCE wants the number that LOCK has replied");
+        return;
+    }
+    wanted.version = (uint64_t)version;
+    wanted.fence = (uint64_t)fence;
+    if (call->count > 3) {
+        wanted.value = call->words[3].text;
+        wanted.value_size = call->words[3].size;
+    }
+    if (wanted.value_size > MORTISE_VALUE_MAX)
+        mrt_reply_error(call->reply, "BADVALUE a value has at most %d bytes", MORTISE_VALUE_MAX);
+    else
+        mrt_ask(call->peer, &wanted, &call->words[1], call->reply);
+}
+
+/* LIST [prefix] */
+static void run_list(const struct call *call)
+{
+    const struct mrt_resp_word all = {"", 0};
+    mrt_list(call->peer, call->count > 1 ? &call->words[1] : &all, call->reply);
+}
+
+/* EXTEND name fence ms */
+static void run_extend(const struct call *call)
+{
+    int64_t fence, ms;
+    if (!mrt_resp_number(&call->words[2], 0, INT64_MAX, &fence))
+        mrt_reply_error(call->reply, "BADVALUE the fence is the number that LOCK has replied");
+    else if (!mrt_resp_number(&call->words[3], 1, TTL_MAX_MS, &ms))
+        mrt_reply_error(call->reply,
+                        "BADVALUE EXTEND wants milliseconds from 1 to 86400000 (one day)");
+    else
+        mrt_lock_extend(call->peer, &call->words[1], (uint64_t)fence, mrt_time_from_ms(ms),
+                        call->reply);
 }
 
 /* UNLOCK name fence */
@@ -234,6 +348,13 @@ static void run_quit(const struct call *call)
 static const struct verb verbs[] = {
     {"LOCK", run_lock, 3, MRT_RESP_WORDS_MAX, false},
     {"UNLOCK", run_unlock, 3, 3, true},
+    {"EXTEND", run_extend, 4, 4, true},
+    {"CAMPAIGN", run_campaign, 4, MRT_RESP_WORDS_MAX, false},
+    {"RESIGN", run_unlock, 3, 3, true},
+    {"LEADER", run_leader, 2, 2, false},
+    {"GET", run_get, 2, 2, false},
+    {"CAS", run_cas, 3, 6, false},
+    {"LIST", run_list, 1, 2, false},
     {"HELD", run_held, 2, 2, true},
     {"CANCEL", run_cancel, 1, 1, true},
     {"PING", run_ping, 1, 2, false},

@@ -12,7 +12,7 @@
  * Invariant: a lock is in its peer's table from its LOCK until its reply is an error, it is
  * released, or its peer is closed; its queue is referenced as long.
  */
-#include "agent/peer.h"
+#include "agent/lock.h"
 #include "base/error.h"
 #include "base/name.h"
 #include "store/kit/refusal.h"
@@ -20,9 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The name with the namespace before it; false: it is no name, and the reply says why. */
-static bool make_name(const struct mrt_peer *peer, const struct mrt_resp_word *name,
-                      char full[MRT_FULL_NAME_SIZE], struct mrt_reply *reply)
+bool mrt_lock_name(const struct mrt_peer *peer, const struct mrt_resp_word *name,
+                   char full[MRT_FULL_NAME_SIZE], struct mrt_reply *reply)
 {
     char text[MORTISE_NAME_MAX + 1];
     size_t space = strlen(peer->space), most = MORTISE_NAME_MAX - space;
@@ -43,28 +42,39 @@ static bool make_name(const struct mrt_peer *peer, const struct mrt_resp_word *n
     return true;
 }
 
+/* A lock of the connection, or of its process: the one of this fence; 0: any. */
 static struct mrt_lock *find_lock(const struct mrt_peer *peer, const struct mrt_resp_word *name,
-                                  struct mrt_reply *reply)
+                                  uint64_t fence, struct mrt_reply *reply)
 {
     char full[MRT_FULL_NAME_SIZE];
-    struct mrt_lock *lock = NULL;
-    if (make_name(peer, name, full, reply)) {
-        HASH_FIND(hh, peer->locks, full, strlen(full), lock);
-        if (!lock)
-            mrt_reply_error(reply, "NOTHELD this connection does not have the lock");
-    }
+    struct mrt_lock *lock = NULL, *next;
+    if (!mrt_lock_name(peer, name, full, reply))
+        return NULL;
+    HASH_FIND(hh, peer->locks, full, strlen(full), lock);
+    const struct mrt_peer *process = lock ? NULL : mrt_process_find(peer);
+    if (process)
+        HASH_ITER (hh, process->locks, lock, next)
+            if (strcmp(mrt_queue_name(lock->queue), full) == 0 &&
+                (fence == 0 || lock->hold->fence == fence))
+                break;
+    if (!lock)
+        mrt_reply_error(reply, "NOTHELD this connection does not have the lock");
     return lock;
 }
 
 static void forget(struct mrt_lock *lock)
 {
     struct mrt_peer *peer = lock->peer;
-    HASH_DEL(peer->locks, lock);
     if (peer->waiting == lock)
         peer->waiting = NULL;
     mrt_driver_unpost(&peer->agent->driver, &lock->upcall);
-    mrt_queue_put(lock->queue);
-    mrt_user_give_back(peer->user, lock->usage, !lock->hold);
+    if (!lock->answer) {
+        HASH_DEL(peer->locks, lock);
+        mrt_queue_put(lock->queue);
+        mrt_user_give_back(peer->user, lock->usage, !lock->hold);
+    }
+    free(lock->answer);
+    free(lock->value);
     free(lock);
 }
 
@@ -79,6 +89,8 @@ static void reply_noted(int error, struct mrt_reply *reply)
                        : error == MORTISE_ENOTHELD   ? "NOTHELD"
                        : error == MORTISE_EMISMATCH  ? "MISMATCH"
                        : error == MORTISE_EFULL      ? "FULL"
+                       : error == MORTISE_ECONFLICT  ? "CONFLICT"
+                       : error == MORTISE_ESTALE     ? "STALE"
                        : error == MORTISE_ECLOSED    ? "AGAIN"
                                                      : "STORE";
     mrt_reply_error(reply, "%s %s", word, *detail ? detail : mortise_error_text(error));
@@ -90,8 +102,32 @@ static void reply_failure(const struct mrt_driver *driver, int error, struct mrt
     reply_noted(mrt_driver_error(driver, error), reply);
 }
 
-/* The acquire has ended: the lock is held, or forgotten. */
-static void finish(struct mrt_lock *lock, struct mrt_reply *reply)
+/* A lock that is held becomes its process's; false: the process has ended. */
+static bool move_to_process(struct mrt_lock *lock)
+{
+    struct mrt_peer *peer = lock->peer, *process = mrt_process_find(peer);
+    if (!process)
+        return false;
+    const char *name = mrt_queue_name(lock->queue);
+    HASH_DEL(peer->locks, lock);
+    lock->peer = process;
+    HASH_ADD_KEYPTR(hh, process->locks, name, strlen(name), lock);
+    if (lock->hh.tbl)
+        return true;
+    lock->peer = peer;
+    HASH_ADD_KEYPTR(hh, peer->locks, name, strlen(name), lock); /* where its room is */
+    return false;
+}
+
+static void hold(struct mrt_lock *lock)
+{
+    lock->hold = lock->call.waiter.hold;
+    lock->generation = lock->hold->generation;
+    lock->since = mrt_time_now();
+    mrt_usage_settle(lock->usage);
+}
+
+void mrt_lock_finish(struct mrt_lock *lock, struct mrt_reply *reply)
 {
     struct mrt_peer *peer = lock->peer;
     const struct mrt_waiter *waiter = &lock->call.waiter;
@@ -103,9 +139,17 @@ static void finish(struct mrt_lock *lock, struct mrt_reply *reply)
         forget(lock);
         return;
     }
-    lock->hold = waiter->hold;
-    lock->generation = waiter->hold->generation;
-    mrt_usage_settle(lock->usage);
+    if (lock->answer) {
+        lock->reply(lock->answer, reply);
+        forget(lock);
+        return;
+    }
+    hold(lock);
+    if (lock->binds && !move_to_process(lock)) {
+        mrt_lock_drop(lock);
+        mrt_reply_error(reply, "LOST the process of this connection has ended");
+        return;
+    }
     peer->agent->counters.grants++;
     mrt_reply_integer(reply, (int64_t)lock->hold->fence);
 }
@@ -117,7 +161,7 @@ static void settled(struct mrt_upcall *upcall)
     struct mrt_peer *peer = lock->peer;
     if (lock->hold || lock->call.waiter.state != MRT_WAITER_DONE)
         return;
-    finish(lock, &peer->output);
+    mrt_lock_finish(lock, &peer->output);
     mrt_peer_has_output(peer);
 }
 
@@ -156,17 +200,59 @@ static mrt_time longest_hold(const struct mrt_peer *peer, mrt_time wished)
     return mrt_time_min(most, wished);
 }
 
-static struct mrt_lock *new_lock(struct mrt_peer *peer, struct mrt_queue *queue,
-                                 const struct mrt_lock_wish *wish)
+/* One of this connection whose call has not begun. */
+static struct mrt_lock *new_call(struct mrt_peer *peer)
 {
     struct mrt_lock *lock = calloc(1, sizeof *lock);
     if (!lock)
         return NULL;
     lock->peer = peer;
-    lock->queue = queue;
+    lock->since = mrt_time_now();
     lock->upcall.run = settled;
     lock->call.kind = MRT_CALL_UPCALL;
     lock->call.upcall = &lock->upcall;
+    return lock;
+}
+
+struct mrt_lock *mrt_lock_new_question(struct mrt_peer *peer, mrt_question_reply *reply)
+{
+    struct mrt_lock *question = new_call(peer);
+    if (!question)
+        return NULL;
+    question->reply = reply;
+    question->answer = calloc(1, sizeof *question->answer);
+    if (question->answer)
+        return question;
+    free(question);
+    return NULL;
+}
+
+/* Copies the label, and the value of a candidate; false: no memory. */
+static bool keep_words(struct mrt_lock *lock, const struct mrt_lock_wish *wish)
+{
+    if (wish->label.size > 0)
+        memcpy(lock->label, wish->label.text, wish->label.size); /* which is shorter */
+    if (!wish->value.text)
+        return true;
+    lock->value = malloc(wish->value.size + 1);
+    if (!lock->value)
+        return false;
+    memcpy(lock->value, wish->value.text, wish->value.size);
+    lock->call.waiter.value = lock->value;
+    lock->call.waiter.value_size = wish->value.size;
+    return true;
+}
+
+static struct mrt_lock *new_lock(struct mrt_peer *peer, struct mrt_queue *queue,
+                                 const struct mrt_lock_wish *wish)
+{
+    struct mrt_lock *lock = new_call(peer);
+    if (!lock || !keep_words(lock, wish)) {
+        free(lock);
+        return NULL;
+    }
+    lock->queue = queue;
+    lock->binds = wish->binds;
     lock->call.waiter.weight = wish->weight;
     lock->call.waiter.deadline = wish->deadline;
     lock->call.waiter.try_only = wish->try_only;
@@ -174,6 +260,7 @@ static struct mrt_lock *new_lock(struct mrt_peer *peer, struct mrt_queue *queue,
     HASH_ADD_KEYPTR(hh, peer->locks, mrt_queue_name(queue), strlen(mrt_queue_name(queue)), lock);
     if (lock->hh.tbl)
         return lock;
+    free(lock->value);
     free(lock); /* no memory for the table */
     return NULL;
 }
@@ -221,7 +308,7 @@ void mrt_lock_take(struct mrt_peer *peer, const struct mrt_resp_word *name,
     unsigned verbs = MRT_ACCESS_ACQUIRE;
     if (wish->recipe.shared && wish->weight == MRT_READER)
         verbs |= MRT_ACCESS_SHARED;
-    if (!make_name(peer, name, full, reply) || !mrt_peer_may(peer, verbs, name, reply))
+    if (!mrt_lock_name(peer, name, full, reply) || !mrt_peer_may(peer, verbs, name, reply))
         return;
     HASH_FIND(hh, peer->locks, full, strlen(full), lock);
     if (lock && lock->hold && is_lost(lock)) {
@@ -232,7 +319,15 @@ void mrt_lock_take(struct mrt_peer *peer, const struct mrt_resp_word *name,
         mrt_reply_error(reply, "DEADLOCK this connection has the lock, or waits for it");
         return;
     }
-    if (HASH_COUNT(peer->locks) >= MRT_PEER_LOCKS_MAX) {
+    const struct mrt_peer *process = wish->binds ? mrt_process_open(peer) : NULL;
+    if (wish->binds && !process) {
+        mrt_reply_error(reply,
+                        "BADVALUE BIND PROCESS: the process of this connection has ended, or "
+                        "is not seen here");
+        return;
+    }
+    if (HASH_COUNT(peer->locks) + (process ? HASH_COUNT(process->locks) : 0) >=
+        MRT_PEER_LOCKS_MAX) {
         mrt_reply_error(reply, "FULL a connection has at most %d locks", MRT_PEER_LOCKS_MAX);
         return;
     }
@@ -241,22 +336,29 @@ void mrt_lock_take(struct mrt_peer *peer, const struct mrt_resp_word *name,
         return;
     mrt_engine_acquire(agent->driver.engine, lock->queue, &lock->call.waiter, now);
     if (lock->call.waiter.state == MRT_WAITER_DONE && !lock->call.waiter.settled)
-        finish(lock, reply);
+        mrt_lock_finish(lock, reply);
     else
         peer->waiting = lock; /* until it is told: settled */
+}
+
+/* A lock that is held by this fence; NULL: the reply says why there is none. */
+static struct mrt_lock *find_held(struct mrt_peer *peer, const struct mrt_resp_word *name,
+                                  uint64_t fence, struct mrt_reply *reply)
+{
+    struct mrt_lock *lock = find_lock(peer, name, fence, reply);
+    if (!lock || (lock->hold && lock->hold->fence == fence))
+        return lock;
+    mrt_reply_error(reply, "NOTHELD this connection does not have the lock by this fence");
+    return NULL;
 }
 
 void mrt_lock_release(struct mrt_peer *peer, const struct mrt_resp_word *name, uint64_t fence,
                       struct mrt_reply *reply)
 {
     struct mrt_agent *agent = peer->agent;
-    struct mrt_lock *lock = find_lock(peer, name, reply);
+    struct mrt_lock *lock = find_held(peer, name, fence, reply);
     if (!lock)
         return;
-    if (!lock->hold || lock->hold->fence != fence) {
-        mrt_reply_error(reply, "NOTHELD this connection does not have the lock by this fence");
-        return;
-    }
     int error =
         mrt_engine_release(agent->driver.engine, lock->hold, lock->generation, 0, mrt_time_now());
     forget(lock);
@@ -266,9 +368,27 @@ void mrt_lock_release(struct mrt_peer *peer, const struct mrt_resp_word *name, u
         reply_failure(&agent->driver, error, reply);
 }
 
+void mrt_lock_extend(struct mrt_peer *peer, const struct mrt_resp_word *name, uint64_t fence,
+                     mrt_time longest, struct mrt_reply *reply)
+{
+    const struct mrt_lock *lock = find_held(peer, name, fence, reply);
+    mrt_time now = mrt_time_now();
+    if (!lock)
+        return;
+    mrt_time most = peer->user->limits ? peer->user->limits->hold : 0;
+    if (most > 0)
+        longest = mrt_time_min(longest, lock->since + most - now);
+    int error = longest > 0 ? mrt_hold_extend(lock->hold, lock->generation, longest, now)
+                            : MORTISE_ELOST; /* the policy's time is over */
+    if (error == MORTISE_OK)
+        mrt_reply_integer(reply, longest / MRT_MILLISECOND);
+    else
+        reply_failure(&peer->agent->driver, error, reply);
+}
+
 void mrt_lock_tell(struct mrt_peer *peer, const struct mrt_resp_word *name, struct mrt_reply *reply)
 {
-    const struct mrt_lock *lock = find_lock(peer, name, reply);
+    const struct mrt_lock *lock = find_lock(peer, name, 0, reply);
     if (!lock)
         return;
     if (!lock->hold) {
@@ -299,11 +419,8 @@ void mrt_lock_drop(struct mrt_lock *lock)
     if (!lock->hold) {
         mrt_engine_cancel(driver->engine, &lock->call.waiter, MORTISE_ECANCELLED, now);
         mrt_driver_settle(driver);
-        if (lock->call.waiter.error == MORTISE_OK) {
-            lock->hold = lock->call.waiter.hold;
-            lock->generation = lock->hold->generation;
-            mrt_usage_settle(lock->usage);
-        }
+        if (lock->call.waiter.error == MORTISE_OK && !lock->answer)
+            hold(lock);
     }
     if (lock->hold)
         mrt_engine_release(driver->engine, lock->hold, lock->generation, 0, now);
@@ -313,6 +430,8 @@ void mrt_lock_drop(struct mrt_lock *lock)
 bool mrt_lock_has_name(const struct mrt_lock *lock, const struct mrt_resp_word *name)
 {
     const struct mrt_peer *peer = lock->peer;
+    if (lock->answer)
+        return false;
     const char *own =
         mrt_queue_name(lock->queue) + strlen(peer->agent->prefix) + strlen(peer->space);
     return strlen(own) == name->size && memcmp(own, name->text, name->size) == 0;

@@ -12,7 +12,7 @@
  * Invariant: a peer that is GONE has no lock, no descriptor, and waits in the list `gone` to be
  * freed after the events of the turn, some of which may still name it.
  */
-#include "agent/peer.h"
+#include "agent/lock.h"
 
 #include "base/epoll.h"
 
@@ -99,6 +99,10 @@ void mrt_peer_close(struct mrt_peer *peer)
     peer->state = MRT_PEER_GONE;
     HASH_ITER (hh, peer->locks, lock, next)
         mrt_lock_drop(lock);
+    if (peer->waiting)
+        mrt_lock_drop(peer->waiting); /* a question */
+    if (peer->is_process)
+        mrt_process_forget(peer);
     forget_bytes(peer);
     close(peer->fd);
     TAILQ_INSERT_TAIL(&agent->gone, peer, link);
@@ -120,6 +124,8 @@ void mrt_peer_end(struct mrt_peer *peer)
     HASH_ITER (hh, peer->locks, lock, next)
         if (!lock->hold && lock->call.waiter.state != MRT_WAITER_DONE)
             mrt_lock_drop(lock);
+    if (peer->waiting)
+        mrt_lock_drop(peer->waiting);
     if (peer->output.size > 0)
         send_output(peer); /* the last words, as far as the client reads */
     forget_bytes(peer);
@@ -127,8 +133,10 @@ void mrt_peer_end(struct mrt_peer *peer)
         mrt_peer_close(peer);
         return;
     }
-    shutdown(peer->fd, SHUT_WR);
     peer->forget_at = mrt_time_add(mrt_time_now(), peer->agent->lease);
+    if (peer->is_process)
+        return; /* its end is still seen */
+    shutdown(peer->fd, SHUT_WR);
     watch(peer);
 }
 
@@ -266,8 +274,8 @@ void mrt_peer_event(struct mrt_peer *peer, uint32_t events)
     if (peer->state == MRT_PEER_GONE)
         return;
     /* All that a client sent before it shut its side is read, unless a LOCK waits: it has ended. */
-    if (events & (EPOLLHUP | EPOLLERR) || (is_half_closed && !(events & EPOLLIN)) ||
-        (is_half_closed && peer->waiting)) {
+    if (peer->is_process || events & (EPOLLHUP | EPOLLERR) ||
+        (is_half_closed && !(events & EPOLLIN)) || (is_half_closed && peer->waiting)) {
         mrt_peer_close(peer);
         return;
     }
@@ -299,8 +307,8 @@ void mrt_peer_flush(struct mrt_peer *peer)
         mrt_peer_close(peer);
     else if (!count_bytes(peer) && peer->output.size + peer->part_size + peer->pending_count > 0)
         end_for_bytes(peer);
-    else if (peer->output.overrun || (peer->agent->drains && !mrt_lock_any_held(peer)))
-        mrt_peer_end(peer); /* an agent that ends has nothing more for it */
+    else if (peer->output.overrun)
+        mrt_peer_end(peer);
     else if (peer->quits && peer->output.size == 0 && !peer->waiting)
         mrt_peer_close(peer);
     else

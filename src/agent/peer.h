@@ -20,6 +20,7 @@
 
 #define MRT_PEER_PENDING_MAX 64
 #define MRT_PEER_LOCKS_MAX 1000
+#define MRT_LABEL_SIZE 64
 #define MRT_AGENT_PEERS_MAX 4096
 
 struct mrt_agent;
@@ -42,6 +43,8 @@ enum mrt_peer_state {
 struct mrt_peer {
     struct mrt_agent *agent;
     enum mrt_peer_state state;
+    bool is_process; /* of BIND PROCESS: `fd` is a pidfd (process.c) */
+    mrt_time since;  /* when it connected, or the process began */
     int fd;
     uint32_t watched; /* what epoll is told to look for */
     pid_t pid;
@@ -60,10 +63,14 @@ struct mrt_peer {
     STAILQ_HEAD(, mrt_pending) pending;
     size_t pending_count;
     TAILQ_ENTRY(mrt_peer) link, flush_link;
+    UT_hash_handle by_pid; /* of processes */
 };
 TAILQ_HEAD(mrt_peer_list, mrt_peer);
 
-/* A lock that a connection has, or waits for. */
+/* Writes the reply to a question from its answer. */
+typedef void mrt_question_reply(const struct mrt_answer *answer, struct mrt_reply *reply);
+
+/* A lock that a connection has, or waits for; or a question that it waits for (ask.c). */
 struct mrt_lock {
     struct mrt_call call; /* first: the acquire */
     struct mrt_upcall upcall;
@@ -72,7 +79,13 @@ struct mrt_lock {
     struct mrt_hold *hold; /* NULL: it waits */
     struct mrt_usage *usage;
     uint64_t generation;
-    UT_hash_handle hh; /* by the queue's name */
+    mrt_time since; /* when it began to wait, then to hold */
+    bool binds;     /* once it is held, it is its process's */
+    void *value;    /* of a candidate; NULL: none */
+    char label[MRT_LABEL_SIZE];
+    mrt_question_reply *reply; /* of a question */
+    struct mrt_answer *answer; /* NULL: it is a lock */
+    UT_hash_handle hh;         /* by the queue's name */
 };
 
 struct mrt_agent {
@@ -87,6 +100,7 @@ struct mrt_agent {
     mrt_time lease; /* how long a client may believe that it holds, after its connection ended */
     bool has_lease; /* the store has one: it keeps the locks of an agent that has died */
     char prefix[MRT_NAMESPACE_MAX + 2];               /* the namespace and "/" */
+    struct mrt_peer *processes;                       /* by pid */
     struct mrt_peer_list peers, ended, flushes, gone; /* `ended` in the order of forget_at */
     size_t peer_count;
     bool pauses;  /* no connection is accepted: no descriptor or memory is left */
@@ -122,6 +136,10 @@ void mrt_agent_finish_turn(struct mrt_agent *agent);
 
 /* Takes a connection that was accepted, or closes it. */
 void mrt_peer_accept(struct mrt_agent *agent, int fd);
+/* One that is watched for these events, and has to join; NULL: no memory, or no descriptor. */
+struct mrt_peer *mrt_peer_new(struct mrt_agent *agent, int fd, uint32_t events);
+/* From now on it is one of the agent's. */
+void mrt_peer_join(struct mrt_peer *peer);
 /* Reads what has come, or finds that the client has gone. */
 void mrt_peer_event(struct mrt_peer *peer, uint32_t events);
 /* Goes on with what is behind a LOCK that has its reply, and sends what there is to send. */
@@ -140,30 +158,5 @@ void mrt_command_run(struct mrt_peer *peer, const struct mrt_resp_command *comma
                      mrt_time received, struct mrt_reply *reply);
 /* Whether it takes effect at once, before the LOCK that it stands behind, of another name. */
 bool mrt_command_overtakes(const struct mrt_peer *peer, const struct mrt_resp_command *command);
-
-/* ------------------------------------------------------------------ lock.c */
-
-/* The options of a LOCK, beside the name. */
-struct mrt_lock_wish {
-    struct mrt_recipe recipe;
-    uint64_t weight;
-    mrt_time deadline;
-    bool try_only;
-    mrt_time longest; /* how long the hold lasts at most; 0: for ever */
-};
-
-void mrt_lock_take(struct mrt_peer *peer, const struct mrt_resp_word *name,
-                   const struct mrt_lock_wish *wish, struct mrt_reply *reply);
-void mrt_lock_release(struct mrt_peer *peer, const struct mrt_resp_word *name, uint64_t fence,
-                      struct mrt_reply *reply);
-void mrt_lock_tell(struct mrt_peer *peer, const struct mrt_resp_word *name,
-                   struct mrt_reply *reply);
-/* Ends the LOCK that waits; there is one. */
-void mrt_lock_cancel(struct mrt_peer *peer);
-/* Ends one that waits, or releases one that is held, and frees it. */
-void mrt_lock_drop(struct mrt_lock *lock);
-bool mrt_lock_has_name(const struct mrt_lock *lock, const struct mrt_resp_word *name);
-/* Whether a lock of the peer is held. */
-bool mrt_lock_any_held(const struct mrt_peer *peer);
 
 #endif

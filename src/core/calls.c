@@ -192,6 +192,17 @@ int mrt_hold_set_value(struct mrt_hold *hold, uint64_t generation, const void *v
     return hold->ticket ? mrt_ticket_set_value(hold->ticket, value, size) : MORTISE_ELOST;
 }
 
+int mrt_hold_extend(struct mrt_hold *hold, uint64_t generation, mrt_time longest, mrt_time now)
+{
+    int error = use(hold->engine, hold, generation, 0, now);
+    if (error != MORTISE_OK)
+        return error;
+    if (!hold->ticket)
+        return MORTISE_ELOST;
+    mrt_hold_limit(hold, longest, now);
+    return MORTISE_OK;
+}
+
 int mrt_engine_lighten(struct mrt_engine *engine, struct mrt_hold *hold, uint64_t generation,
                        uint64_t owner, uint64_t weight, mrt_time now)
 {

@@ -54,6 +54,9 @@ int mrt_engine_lighten(struct mrt_engine *engine, struct mrt_hold *hold, uint64_
    takes. 0, MORTISE_ENOMEM, MORTISE_ENOTHELD, MORTISE_ELOST. */
 int mrt_hold_set_value(struct mrt_hold *hold, uint64_t generation, const void *value, size_t size,
                        mrt_time now);
+/* Sets the end of a hold anew: it lasts at most so long from now. 0, MORTISE_ENOTHELD,
+   MORTISE_ELOST. */
+int mrt_hold_extend(struct mrt_hold *hold, uint64_t generation, mrt_time longest, mrt_time now);
 /* Ends a hold whose ticket goes on without it, and without the session, as `detached_id`. `waiter`
    is DONE when the store has said so, or with MORTISE_ELOST, or MORTISE_EUNKNOWN if the session has
    ended and nobody can tell; cancel it as an acquire. The same, and `waiter` not used:

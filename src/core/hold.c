@@ -117,10 +117,8 @@ static void note_fence(const struct mrt_ticket *ticket, uint64_t fence)
     MRT_ASSERT(queue->floor_alone <= queue->floor);
 }
 
-/* It lasts at most so long from now; 0: for ever. */
-static void limit(struct mrt_hold *hold, mrt_time longest, mrt_time now)
+void mrt_hold_limit(struct mrt_hold *hold, mrt_time longest, mrt_time now)
 {
-    MRT_ASSERT(hold->ends == MRT_TIME_NEVER);
     if (longest <= 0)
         return;
     hold->ends = mrt_time_add(now, longest);
@@ -132,7 +130,7 @@ void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, 
     MRT_ASSERT(ticket->holds == 0 && !ticket->queue->active);
     MRT_ASSERT(ticket->used < ticket->fence_span);
     begin_hold(hold, ticket, waiter->owner, waiter->weight);
-    limit(hold, waiter->hold_max, now);
+    mrt_hold_limit(hold, waiter->hold_max, now);
     hold->fence = ticket->fence ? ticket->fence + ticket->used : 0;
     note_fence(ticket, hold->fence);
     ticket->used++;

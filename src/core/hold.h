@@ -71,6 +71,8 @@ struct mrt_hold *mrt_hold_take(struct mrt_engine *engine);
 void mrt_hold_put(struct mrt_hold *hold);
 /* By the ticket that its waiter was given. */
 void mrt_hold_begin(const struct mrt_waiter *waiter, struct mrt_ticket *ticket, mrt_time now);
+/* It lasts at most so long from now; 0: as it was. */
+void mrt_hold_limit(struct mrt_hold *hold, mrt_time longest, mrt_time now);
 /* A second hold, of less weight, in the ticket that the first has. */
 void mrt_hold_join(struct mrt_hold *hold, const struct mrt_hold *first, uint64_t weight);
 void mrt_hold_lose(struct mrt_hold *hold);

@@ -30,6 +30,28 @@ check_client() {
     check_client never_nests_and_wants_the_fence
 }
 
+@test "EXTEND sets the end of a hold anew" {
+    check_client extends_a_hold
+}
+
+@test "BIND PROCESS: a lock ends with its process, and each of its connections has it" {
+    start_agent
+    client binds_to_the_process
+    client two_readers_of_a_process
+}
+
+@test "CAMPAIGN, LEADER, RESIGN: one leads, and all may learn its value" {
+    check_client elects
+}
+
+@test "GET and CAS of cells, under a fence too" {
+    check_client reads_and_writes_cells
+}
+
+@test "LIST shows whose a lock is, by the kernel's word" {
+    check_client lists_what_its_clients_have
+}
+
 @test "UNLOCK, HELD and CANCEL overtake a LOCK that waits" {
     check_client overtakes_a_lock_that_waits
 }

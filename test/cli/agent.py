@@ -46,6 +46,8 @@ class Client:
         if kind == "*":
             return [self.reply() for _ in range(int(rest))]
         assert kind == "$", line
+        if rest == "-1":
+            return None
         while len(self.bytes) < int(rest) + 2:
             self.read_more()
         text, self.bytes = self.bytes[:int(rest)], self.bytes[int(rest) + 2:]
@@ -134,6 +136,134 @@ def never_nests_and_wants_the_fence():
     assert b.call(f"UNLOCK deploy {fence}").startswith("NOTHELD "), "another connection's"
     assert a.call(f"UNLOCK deploy {fence}") == "OK"
     assert a.call(f"UNLOCK deploy {fence}").startswith("NOTHELD ")
+
+
+def extends_a_hold():
+    a, b = Client(), Client()
+    fence = a.call("LOCK short 0 TTL 400")
+    assert a.call(f"EXTEND short {fence} 30000") == 30000
+    assert b.call("LOCK short 700").startswith("TIMEOUT "), "it outlives its first end"
+    assert a.call(f"EXTEND short {fence} 50") == 50
+    assert b.call("LOCK short 20000") > fence
+    assert a.call(f"EXTEND short {fence} 50").startswith("LOST ")
+    assert a.call(f"EXTEND short {fence + 1} 50").startswith("NOTHELD ")
+    assert b.call(f"EXTEND short {fence} 50").startswith("NOTHELD ")
+    assert a.call(f"EXTEND short {fence} soon").startswith("BADVALUE ")
+
+
+def bound_child():
+    """Holds for its process by a connection that it closes."""
+    client = Client()
+    fence = client.call("LOCK deploy 20000 BIND PROCESS")
+    client.close()
+    print(fence, flush=True)
+    sys.stdin.readline()
+    other = Client()
+    print(other.call("HELD deploy") > 0, flush=True)
+    sys.stdin.readline()
+    print(other.call(f"UNLOCK deploy {fence}"), flush=True)
+    print(other.call("LOCK deploy 20000 BIND PROCESS"), flush=True)
+    sys.stdin.readline()
+
+
+def binds_to_the_process():
+    child = subprocess.Popen([sys.executable, __file__, "bound_child"], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True, bufsize=1)
+    fence = int(child.stdout.readline())
+    other = Client()
+    assert other.call("LOCK deploy 500").startswith("TIMEOUT "), "its connection has ended"
+    assert other.call(f"UNLOCK deploy {fence}").startswith("NOTHELD "), "another process's"
+    child.stdin.write("\n")
+    assert child.stdout.readline() == "True\n", "another connection of the process has it"
+    child.stdin.write("\n")
+    assert child.stdout.readline() == "OK\n"
+    second = int(child.stdout.readline())
+    assert second > fence
+    other.send("LOCK deploy -1")
+    assert not other.has_reply(0.2)
+    child.kill()
+    assert other.reply() > second, "it ends with the process"
+    child.wait()
+    # A child that has the connection is another process.
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        mine = Client()
+        fence = mine.call("LOCK inherited 0 BIND PROCESS")
+        if os.fork() == 0:
+            time.sleep(2)
+            os._exit(0)
+        os.write(writer, str(fence).encode())
+        os._exit(0)
+    fence = int(os.read(reader, 20))
+    os.wait()
+    assert other.call("LOCK inherited 1500") > fence, "its child keeps the connection alone"
+
+
+def two_readers_of_a_process():
+    a, b = Client(), Client()
+    one, two = a.call("LOCK page 0 READ BIND PROCESS"), b.call("LOCK page 0 READ BIND PROCESS")
+    assert one > 0 and two > one
+    assert Client().call("LOCK page 0 WRITE").startswith("BUSY ")
+    assert b.call(f"UNLOCK page {one}") == "OK" and a.call(f"UNLOCK page {two}") == "OK"
+    assert a.call("HELD page").startswith("NOTHELD ")
+    assert Client().call("LOCK page 2000 WRITE") > two
+
+
+def elects():
+    a, b = Client(), Client()
+    assert a.call("LEADER chief") == [0, None]
+    fence = a.call("CAMPAIGN chief 0 host-a:80")
+    assert fence > 0
+    assert b.call("LEADER chief") == [fence, "host-a:80"]
+    b.send("CAMPAIGN chief -1 host-b:80")
+    assert not b.has_reply(0.2)
+    assert a.call(f"RESIGN chief {fence}") == "OK"
+    second = b.reply()
+    assert second > fence and a.call("LEADER chief") == [second, "host-b:80"]
+    assert a.call("LOCK chief 0").startswith("MISMATCH ")
+    b.close()
+    assert a.call("CAMPAIGN chief 2000 again") > second, "a leader whose connection ends is none"
+
+
+def reads_and_writes_cells():
+    client = Client()
+    assert client.call("GET config") == [0, None]
+    first = client.call("CAS config 0 one")
+    assert first > 0 and client.call("GET config") == [first, "one"]
+    assert client.call("CAS config 0 two").startswith("CONFLICT ")
+    second = client.call(f"CAS config {first} two FENCE 7")
+    assert second > first
+    assert client.call(f"CAS config {second} three FENCE 6").startswith("STALE ")
+    assert client.call(f"CAS config {second} three FENCE x").startswith("BADVALUE ")
+    client.socket.sendall(b"*4\r\n$3\r\nCAS\r\n$5\r\nempty\r\n$1\r\n0\r\n$0\r\n\r\n")
+    assert client.reply() > 0 and client.call("GET empty")[1] == "", "which is a value too"
+    assert client.call(f"CAS config {second}") == 0, "without a value it is deleted"
+    client.send("GET config", "PING", "GET config")
+    assert client.reply()[1] is None and client.reply() == "PONG" and client.reply()[1] is None
+
+
+def lists_what_its_clients_have():
+    a, b = Client(), Client()
+    assert a.call("LIST") == []
+    fence = a.call("LOCK app/deploy 0 LABEL nightly")
+    b.send("LOCK app/deploy -1", "PING")
+    other = a.call("LOCK other 0 READ")
+    time.sleep(0.1)
+    rows = {(row[0], row[2]): row for row in Client().call("LIST")}
+    row = rows["app/deploy", "holds"]
+    assert row[1:6] == ["mutex", "holds", fence, os.getuid(), os.getpid()]
+    assert row[6] >= 100 and row[7] == "nightly"
+    assert rows["app/deploy", "waits"][3] == 0
+    assert rows["other", "holds"][1:4] == ["read-write", "holds", other] and len(rows) == 3
+    assert [row[0] for row in a.call("LIST oth")] == ["other"]
+    assert a.call("LOCK x 0 LABEL").startswith("BADVALUE LABEL ")
+    assert a.call("LOCK x 0 LABEL " + "l" * 64).startswith("BADVALUE LABEL ")
+    assert a.call("LOCK x 0 BIND CONNECTION").startswith("BADVALUE BIND ")
+    assert all(a.call(f"LOCK many/{i} 0") > 0 for i in range(998))
+    c = Client()
+    assert all(c.call(f"LOCK more/{i} 0") > 0 for i in range(3))
+    assert a.call("LIST").startswith("FULL these are 1004 locks")
+    assert len(a.call("LIST many/")) == 998
 
 
 def overtakes_a_lock_that_waits():
@@ -274,7 +404,7 @@ def refuses_what_is_wrong():
             ("UNLOCK deploy", "ERR wrong number of arguments for 'UNLOCK' command"),
             ("LOCK deploy soon", "BADVALUE a timeout is milliseconds"),
             ("LOCK deploy -2", "BADVALUE a timeout is milliseconds"),
-            ("LOCK deploy 0 SLOWLY", "BADVALUE \"SLOWLY\" is no option of LOCK"),
+            ("LOCK deploy 0 SLOWLY", "BADVALUE \"SLOWLY\" is no option here"),
             ("LOCK deploy 0 READ WRITE", "BADVALUE READ, WRITE and PERMITS exclude each other"),
             ("LOCK deploy 0 PERMITS 3 OF 2", "BADVALUE PERMITS wants two numbers"),
             ("LOCK deploy 0 PERMITS 1", "BADVALUE PERMITS wants two numbers"),

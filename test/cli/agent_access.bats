@@ -38,6 +38,7 @@ refusals() {
 allow user www-data acquire on www/
 allow group games shared on public/
 allow group 34 acquire on b
+allow user backup list cells on b
 END
     run as www-data - call "LOCK www/a 0" "LOCK www/b 0 READ" "LOCK ww 0" "LOCK public/a 0 READ"
     [[ "${lines[0]}" =~ ^[0-9]+$ && "${lines[1]}" =~ ^[0-9]+$ ]]
@@ -46,6 +47,11 @@ END
     [[ "${lines[0]}" =~ ^[0-9]+$ && "${lines[1]}" == NOPERM* && "${lines[2]}" == NOPERM* ]]
     run as backup - call "LOCK b 0" "LOCK www/a 0"
     [[ "${lines[0]}" =~ ^[0-9]+$ && "${lines[1]}" == NOPERM* ]]
+    run as backup - call "LOCK b 0" "LOCK b2 0" "LIST" "GET b" "CAS a 0 v" "LEADER a"
+    [[ "${lines[2]}" == "[['b', "*"], ['b2', "*"]]" && "${lines[3]}" == "[0, None]" ]]
+    [[ "${lines[4]}" == NOPERM* && "${lines[5]}" == NOPERM* ]]
+    run as www-data - call "LOCK www/a 0" "LIST" "GET www/a" "LEADER www/a"
+    [[ "${lines[1]}" == "[]" && "${lines[2]}" == NOPERM* && "${lines[3]}" == NOPERM* ]]
     as sync - is_refused_often
     run as root - call "LOCK anything 0"
     [[ "${lines[0]}" =~ ^[0-9]+$ ]]

@@ -104,6 +104,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     for (int i = 0; i < CONNECTIONS; i++)
         close(ends[i]);
+    struct mrt_peer *peer, *next;
+    TAILQ_FOREACH_SAFE (peer, &agent.peers, link, next)
+        if (peer->is_process)
+            mrt_peer_close(peer); /* this process has not ended */
     while (!TAILQ_EMPTY(&agent.peers) || !TAILQ_EMPTY(&agent.ended))
         turn();
     mrt_driver_close(&agent.driver, mrt_time_now() + MRT_SECOND);

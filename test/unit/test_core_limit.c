@@ -61,6 +61,28 @@ static void test_the_holder_gets_a_revoke_request_before_its_time_ends(void **st
     core_free(&core);
 }
 
+static void test_the_end_of_a_hold_is_set_anew(void **state)
+{
+    (void)state;
+    struct core core;
+    core_open(&core, NULL);
+    struct mrt_waiter waiter = limited(7, 100 * MS);
+    core_grant(&core, &waiter);
+    struct mrt_hold *hold = waiter.hold;
+    uint64_t generation = hold->generation;
+    core_pass(&core, 95 * MS); /* it was asked to end already */
+    assert_int_equal(mrt_hold_extend(hold, generation, 50 * MS, core.now), MORTISE_OK);
+    assert_int_equal(mrt_hold_valid_until(hold), core.now + 50 * MS);
+    core_pass(&core, 49 * MS);
+    assert_int_equal(mrt_hold_state(hold, core.now), MORTISE_HELD);
+    assert_int_equal(mrt_hold_extend(hold, generation, 0, core.now), MORTISE_OK);
+    assert_int_equal(mrt_hold_extend(hold, generation, 50 * MS, core.now + MS), MORTISE_ELOST);
+    told_lost(&core, hold);
+    assert_int_equal(core_release(&core, hold, 7), MORTISE_ELOST);
+    assert_int_equal(mrt_hold_extend(hold, generation, 50 * MS, core.now), MORTISE_ENOTHELD);
+    core_free(&core);
+}
+
 static void test_a_hold_that_ends_by_its_time_goes_to_the_next_of_the_client(void **state)
 {
     (void)state;
@@ -260,6 +282,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_hold_ends_by_itself_and_is_given_back),
         cmocka_unit_test(test_the_holder_gets_a_revoke_request_before_its_time_ends),
+        cmocka_unit_test(test_the_end_of_a_hold_is_set_anew),
         cmocka_unit_test(test_a_hold_that_ends_by_its_time_goes_to_the_next_of_the_client),
         cmocka_unit_test(test_nested_acquires_do_not_move_the_end),
         cmocka_unit_test(test_every_call_finds_a_hold_past_its_time_ended),
